@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A trace becomes a result. One analysis per file, listed in analyses.def:
+ * each is thereby a subcommand, a help page and (later) a URL, an SQL table
+ * and a Python call. Adding one: CONTRIBUTING.md. */
+#ifndef ANALYZE_ANALYZE_H
+#define ANALYZE_ANALYZE_H
+
+#include "base/opt.h"
+#include "model/result.h"
+#include "model/trace.h"
+
+struct analysis {
+    const char *name;       /* "ops" */
+    const char *help;       /* one line for a newcomer */
+    const char *row;        /* what one row is: "one framework operation" */
+    const struct opt *opts; /* its own options, or NULL */
+    int (*run)(const struct trace *t, const struct opts *o, struct result *r,
+               struct ops_err *e);
+};
+
+/* All analyses in the order of the help page; ends with NULL. */
+extern const struct analysis *const analyses[];
+
+/* The options that every analysis takes: --top, --sort, --name, ... */
+extern const struct opt analysis_common_opts[];
+
+/* By name, or NULL. */
+const struct analysis *analysis_find(const char *name);
+
+/* Runs it and applies the common options: --name, --min-us, --min-bytes,
+ * --sort, then --top (default_top rows when not given; 0: all). r must not be
+ * initialised; on success it is the caller's to free. */
+int analysis_run(const struct analysis *a, const struct trace *t,
+                 const struct opts *o, size_t default_top, struct result *r,
+                 struct ops_err *e);
+
+/* Which rows count, by --steps, --host and --rank: worked out once per run. */
+struct scope {
+    const struct trace *t;
+    bool all;         /* no restriction at all */
+    bool by_step;     /* --steps given: spans with no step are out */
+    bool *source_in;  /* by source */
+    bool *step_in;    /* by step */
+};
+
+int scope_init(struct scope *s, const struct trace *t, const struct opts *o,
+               struct ops_err *e);
+void scope_free(struct scope *s);
+
+/* Is this span in? */
+static inline bool scope_has(const struct scope *s, row_id r) {
+    if (s->all) return true;
+    const struct trace *t = s->t;
+    if (!s->source_in[t->tracks[t->spans.track[r]].source]) return false;
+    if (!s->by_step) return true;
+    uint32_t step = t->spans.step[r];
+    return step != ROW_NONE && s->step_in[step];
+}
+
+#endif

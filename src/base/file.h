@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A path becomes bytes: mapped, and inflated first if it is gzip or zstd (into
+ * an unlinked temporary file that is then mapped, so that its pages, too, can
+ * be dropped by the system). */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+struct file {
+    struct bytes bytes;  /* the contents, inflated; at least 64 readable zero
+                            bytes follow them */
+    size_t disk_bytes;   /* size on disk, compressed or not */
+    const char *packing; /* "", "gzip" or "zstd" */
+    bool damaged;        /* compressed data was cut or its checksum wrong */
+    int slot;            /* its place in the guard against shrinking files */
+};
+
+enum {
+    /* A compressed file may grow to 1000 times its size and 64 MiB more: past
+     * that it is taken for a bomb. Real traces inflate 12 to 30 times. */
+    FILE_MAX_RATIO = 1000,
+};
+
+/* Opens and maps. Refuses what is not a regular file (a FIFO is read to its
+ * end, up to 16 GiB). Errors: OPS_EIO (cannot open or read), OPS_ELIMIT (a
+ * compression bomb), OPS_EFORMAT (compressed, and nothing can be inflated). A
+ * damaged tail is no error: damaged is set. */
+int file_open(const char *path, struct file **out, struct ops_err *e);
+
+/* Bytes in memory as a file; copies nothing: the caller keeps them alive and
+ * must have 64 zero bytes behind them. For tests and fuzzers. */
+int file_from_bytes(struct bytes b, struct file **out, struct ops_err *e);
+
+void file_close(struct file *f);
+
+/* Has the file on disk become shorter than what was mapped? Reading past its
+ * new end gives zeros once file_guard() was called, and a crash otherwise. */
+bool file_shrank(const struct file *f);
+
+/* Installs the SIGBUS guard for mapped files that shrink. Once, by main(). */
+void file_guard(void);
+
+#endif

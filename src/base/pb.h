@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Protobuf pull reader: walks the wire format in place, allocates nothing and
+ * cannot read past the end.
+ *
+ *     struct pb r = pb_reader(bytes);
+ *     struct pb_field f;
+ *     while (pb_next(&r, &f))
+ *         switch (f.num) { case 3: ... f.bytes ...; }
+ *     if (r.bad) ... r.p is where it stopped
+ */
+#ifndef BASE_PB_H
+#define BASE_PB_H
+
+#include "base/bytes.h"
+#include <stdbool.h>
+
+enum pb_wire { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2, PB_FIXED32 = 5 };
+
+struct pb {
+    const uint8_t *p, *end;
+    bool bad; /* the message is damaged; p is the offending field */
+};
+
+struct pb_field {
+    uint32_t num;
+    uint32_t wire;      /* enum pb_wire */
+    uint64_t value;     /* varint and fixed; length of bytes otherwise */
+    struct bytes bytes; /* PB_BYTES: the contents. When bad: what is there */
+};
+
+static inline struct pb pb_reader(struct bytes b) {
+    return (struct pb){b.p, b.p + b.n, false};
+}
+
+/* Reads a varint of at most 10 bytes; NULL: cut or endless. */
+static inline const uint8_t *pb_varint(const uint8_t *p, const uint8_t *end,
+                                       uint64_t *out) {
+    if (p < end && *p < 0x80) {
+        *out = *p;
+        return p + 1;
+    }
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64 && p < end; shift += 7) {
+        uint64_t b = *p++;
+        v |= (b & 0x7f) << shift;
+        if (b < 0x80) {
+            *out = v;
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* The next field. False at the end, or at damage (then r->bad, and r->p still
+ * points at the field; for a length that runs past the end f->bytes is what
+ * there is of it and f->num is set, so that a cut file can be used). */
+bool pb_next(struct pb *r, struct pb_field *f);
+
+static inline double pb_double(uint64_t fixed) {
+    double d;
+    memcpy(&d, &fixed, sizeof d);
+    return d;
+}
+
+#endif

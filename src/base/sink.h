@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where bytes go out: a buffer in memory or a file descriptor, behind one
+ * interface. Errors stick: write on, ask once at the end. */
+#ifndef BASE_SINK_H
+#define BASE_SINK_H
+
+#include "base/err.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct sink {
+    char *buf;     /* what is not written yet (fd), or all of it (memory) */
+    size_t n, cap; /* bytes in buf, room in buf */
+    int fd;        /* -1: memory only */
+    int broken;    /* 0, or the errno of the first failure */
+};
+
+/* A sink that keeps everything in memory: buf[0..n), not terminated. */
+void sink_memory(struct sink *s);
+
+/* A sink over an open descriptor, which stays the caller's. */
+void sink_fd(struct sink *s, int fd);
+
+void sink_write(struct sink *s, const void *p, size_t n);
+void sink_puts(struct sink *s, const char *str);
+void sink_putc(struct sink *s, char c);
+void sink_repeat(struct sink *s, const char *str, size_t times);
+void sink_printf(struct sink *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Writes what is left. 0, or OPS_EIO/OPS_ELIMIT with the reason. A reader that
+ * went away (EPIPE) is not an error worth words: e->text is then empty. */
+int sink_flush(struct sink *s, struct ops_err *e);
+
+/* Frees the buffer; does not flush, does not close. */
+void sink_free(struct sink *s);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Bytes become a trace. One importer per format, listed in importers.def; the
+ * first whose sniff() says yes reads the file: content decides, not the name.
+ * Importers never include each other; what JSON formats share is events.h. */
+#ifndef IMPORT_IMPORT_H
+#define IMPORT_IMPORT_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "model/trace.h"
+
+struct import_opts {
+    int threads; /* 1 or 2; 0: as many as pay */
+    void (*progress)(void *ctx, uint64_t done, uint64_t all); /* or NULL */
+    void *progress_ctx;
+};
+
+struct importer {
+    const char *name; /* "kineto" */
+    const char *help; /* one line: what it reads */
+    /* Is this mine? Sees all bytes, but should look at the first 64 KiB only.
+     * The path is a hint for errors, never the reason. */
+    bool (*sniff)(struct bytes all, const char *path);
+    /* Reads everything into t under the source already made for it. A cut or
+     * damaged file: what can be read, and a note. OPS_EFORMAT only when
+     * nothing at all can be made of it. */
+    int (*read)(struct trace *t, uint32_t source, const struct import_opts *o,
+                struct ops_err *e);
+};
+
+/* All importers, in sniffing order; ends with NULL. */
+extern const struct importer *const importers[];
+
+/* Opens path and adds it to an unsealed trace. */
+int import_file(const char *path, struct trace *t, const struct import_opts *o,
+                struct ops_err *e);
+
+/* The same for bytes at hand (64 zero bytes behind them; kept alive by the
+ * caller as long as the trace). */
+int import_bytes(struct bytes b, const char *path, struct trace *t,
+                 const struct import_opts *o, struct ops_err *e);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Arguments of a span, parsed only when asked for. JSON sources give the args
+ * object of the event; XSpace sources give the event's and its metadata's
+ * stats; StepStats the node's fields. One view over all of them. */
+#ifndef MODEL_ARGS_H
+#define MODEL_ARGS_H
+
+#include "model/trace.h"
+
+enum arg_type { ARG_NONE, ARG_INT, ARG_UINT, ARG_FLOAT, ARG_TEXT, ARG_BOOL,
+                ARG_JSON /* a list or object, as JSON text */ };
+
+struct arg {
+    enum arg_type type;
+    int64_t i;          /* ARG_INT, ARG_BOOL; ARG_UINT in u */
+    uint64_t u;
+    double f;
+    struct bytes text;  /* ARG_TEXT: raw bytes between the quotes (escapes not
+                           undone when escaped is set), ARG_JSON: raw text */
+    bool escaped;
+};
+
+/* A span's argument by name; ARG_NONE when it has none. O(size of args). */
+struct arg args_get(const struct trace *t, row_id row, const char *key);
+
+/* As an integer (also from text and float), or dflt. */
+int64_t args_int(const struct trace *t, row_id row, const char *key,
+                 int64_t dflt);
+
+/* Calls each(ctx, key, arg) for every argument, in file order; false stops. */
+void args_each(const struct trace *t, row_id row,
+               bool (*each)(void *ctx, struct bytes key, const struct arg *a),
+               void *ctx);
+
+#endif

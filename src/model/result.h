@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A result: a small typed table that stands alone. It copies what it needs and
+ * outlives its trace. Every screen (text, JSON, CSV, later SQL and web) shows
+ * this and nothing else.
+ *
+ * Filling:   result_init(r, "ops", "Operations");
+ *            result_col(r, (struct column){.name = "name", .type = COL_TEXT});
+ *            ... then per row: result_row(r), and one put per column, in order.
+ * Nothing fails while filling: when memory runs out r->oom is set, which
+ * result_done() turns into an error. */
+#ifndef MODEL_RESULT_H
+#define MODEL_RESULT_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/sink.h"
+#include "model/trace.h"
+
+enum col_type {
+    COL_TEXT,
+    COL_INT,
+    COL_FLOAT,
+    COL_TIME,    /* int64 ps; shown in us with the source's decimals */
+    COL_BYTES,   /* int64 */
+    COL_PERCENT, /* double, 100 is all */
+    COL_BOOL,
+};
+
+enum col_flag {
+    COL_KEY = 1,       /* what --name matches */
+    COL_MAIN = 2,      /* the figure that matters: default order, --min-us */
+    COL_BAR = 4,       /* text: draw a bar of this share (a COL_PERCENT) */
+    COL_DETAIL = 8,    /* text: only with -v; JSON and CSV: always */
+    COL_MEAN = 16,     /* a COL_TIME worked out by division: 6 decimals */
+    COL_SIZE = 32,     /* what --min-bytes looks at */
+    COL_SYMBOL = 64,   /* text: a long C++ name: shorten in the middle */
+    COL_STAMP = 128,   /* COL_TIME since the epoch: text shows it from the
+                          window's start (result.origin) */
+};
+
+struct column {
+    const char *name;  /* fixed by the interface: host_self_us */
+    const char *title; /* text heading, short: "self"; NULL: from name */
+    const char *unit;  /* "us", "bytes", "%", "GB/s" or NULL */
+    const char *help;  /* one sentence for a newcomer */
+    enum col_type type;
+    unsigned flags;    /* enum col_flag */
+};
+
+struct cell {
+    union {
+        int64_t i;     /* COL_INT, COL_TIME, COL_BYTES, COL_BOOL */
+        double f;      /* COL_FLOAT, COL_PERCENT */
+        const char *s; /* COL_TEXT, in the result's arena */
+    };
+    bool null; /* not recorded: JSON null, text "-", CSV empty */
+};
+
+struct result_source {
+    const char *path, *format, *host; /* host may be NULL */
+    int64_t rank;                     /* -1: not recorded */
+    int64_t epoch_ns;
+    bool has_epoch;
+};
+
+struct result {
+    struct arena arena;
+    const char *analysis; /* "ops" */
+    const char *title;    /* heading of the text form */
+    struct column *cols;   size_t ncols, cap_cols;
+    struct cell *cells;    size_t ncells, cap_cells; /* row-major */
+    size_t nrows;         /* rows here */
+    size_t total_rows;    /* rows before --top cut them */
+    struct result_source *sources; size_t nsources, cap_sources;
+    char **remarks;        size_t nremarks, cap_remarks;
+    struct result_missing {
+        char *what, *why, *fix;
+    } *missing;            size_t nmissing, cap_missing;
+    struct result_note {
+        char *id, *text;
+        uint64_t count;
+    } *notes;              size_t nnotes, cap_notes;
+    const char *chart;    /* how a page draws it: "bars share_pct", or NULL */
+    int decimals;         /* of a microsecond, in COL_TIME columns */
+    int64_t origin;       /* ps: where text output counts COL_STAMP from */
+    bool oom;
+};
+
+void result_init(struct result *r, const char *analysis, const char *title);
+void result_free(struct result *r);
+
+void result_col(struct result *r, struct column c);
+
+/* Starts a row; the one before it must be complete (assert). */
+void result_row(struct result *r);
+void result_text(struct result *r, const char *s);  /* copied; NULL: null */
+void result_str(struct result *r, struct bytes b);  /* copied */
+void result_int(struct result *r, int64_t v);       /* also bytes and time */
+void result_float(struct result *r, double v);      /* also percent; a value
+                                                       that is not finite is
+                                                       null */
+void result_bool(struct result *r, bool v);
+void result_null(struct result *r);
+/* v, or null when not have. */
+void result_int_if(struct result *r, bool have, int64_t v);
+void result_float_if(struct result *r, bool have, double v);
+
+/* One sentence for the reader. */
+void result_remark(struct result *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void result_missing(struct result *r, const char *what, const char *why,
+                    const char *fix);
+
+/* Copies sources, decimals, origin and the trace's notes with a count. */
+void result_from_trace(struct result *r, const struct trace *t);
+
+/* OPS_ELIMIT if memory ran out while filling, else 0. */
+int result_done(struct result *r, struct ops_err *e);
+
+static inline struct cell *result_cell(const struct result *r, size_t row,
+                                       size_t col) {
+    return &r->cells[row * r->ncols + col];
+}
+
+/* Index of the column, or -1. */
+int result_find_col(const struct result *r, const char *name);
+
+/* Orders rows by a column: numbers largest first, texts from A on; nulls last;
+ * equal rows keep their order. */
+int result_sort(struct result *r, int col, struct ops_err *e);
+
+/* Keeps rows for which keep(row) is true; total_rows follows. */
+void result_filter(struct result *r, bool (*keep)(const struct result *, size_t,
+                                                  const void *),
+                   const void *ctx);
+
+/* Shows the first n rows only; total_rows still tells how many there were. */
+void result_top(struct result *r, size_t n);
+
+/* Adds b's rows, sources, remarks, missing and notes to a; the columns must
+ * be the same. For profiles side by side. */
+int result_join(struct result *a, const struct result *b, struct ops_err *e);
+
+/* Puts a text column before all others, the same value in each row. */
+int result_prefix(struct result *r, struct column c, const char *value,
+                  struct ops_err *e);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The trace: THE data structure. Importers fill it row by row, trace_seal()
+ * sorts, nests and links it, and from then on it is const.
+ *
+ *     spans    what ran, when, where: one row each, in columns
+ *     tracks   where: a host thread, the Python frames of a thread, a stream
+ *     devices  the GPUs, TPUs and CPUs that tracks belong to
+ *     links    launch call -> device span
+ *     mem      allocations and frees
+ *     samples  counters over time
+ *     steps    the training steps, found by seal
+ *     sources  the files it came from; notes, meta: what to know about them
+ *
+ * Times are int64 picoseconds from trace->epoch. Spans are sorted by track,
+ * then start, then longest first: a parent stands before its children. Python
+ * frames have tracks of their own beside the thread's (real files have
+ * annotations that cross frame borders).
+ *
+ * Ownership: what is inside a trace dies with the trace. One thread fills,
+ * then seals; after that any number may read. Adders never fail loudly: when
+ * memory runs out they set t->oom, which trace_seal() turns into an error. */
+#ifndef MODEL_TRACE_H
+#define MODEL_TRACE_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "model/strs.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef uint32_t row_id;
+#define ROW_NONE UINT32_MAX
+
+#define PS_PER_NS INT64_C(1000)
+#define PS_PER_US INT64_C(1000000)
+#define PS_PER_MS INT64_C(1000000000)
+#define PS_PER_S INT64_C(1000000000000)
+
+/* Times outside these are damage: |ts| about 99 days (Kineto counts from a
+ * three-month grid), duration 6.6 days. Any ts + dur then fits int64. */
+#define TS_LIMIT (INT64_C(8600000) * PS_PER_S)
+#define DUR_LIMIT (INT64_C(570000) * PS_PER_S)
+
+/* What a span is, by where and how it was recorded. What it is *for* (input,
+ * collective, launch, ...) is a property of its name: see opclass.h. */
+enum span_kind {
+    SPAN_OTHER,      /* recorded by somebody, meaning unknown: a host region */
+    SPAN_OP,         /* a framework operation on a host thread */
+    SPAN_ANNOTATION, /* a region that the user or the framework named */
+    SPAN_API,        /* a driver or runtime call: launch, copy, sync, ... */
+    SPAN_PYTHON,     /* a Python (or C-from-Python) frame */
+    SPAN_RUNTIME,    /* a framework's own machinery: executors, thread pools */
+    SPAN_KERNEL,     /* device: a kernel, or an op of an XLA device */
+    SPAN_COPY,       /* device: a memory copy */
+    SPAN_MEMSET,     /* device: a fill */
+    SPAN_SYNC,       /* device: a wait (stream, event, context) */
+    SPAN_OVERHEAD,   /* the profiler's own cost, as far as it recorded it */
+    SPAN_KINDS,
+};
+
+enum span_flag {
+    SPAN_INSTANT = 1, /* a point in time; dur is 0 */
+    SPAN_ASYNC = 2,   /* may overlap its neighbours; no parent, no children */
+    SPAN_DERIVED = 4, /* made from other events by the source: never counted */
+    SPAN_STEPMARK = 8, /* marks a step (ProfilerStep#N, step_num, Steps line) */
+    SPAN_OPEN = 16,    /* still open at the end of the recording */
+    SPAN_EAGER = 32,   /* op ran eagerly (TensorFlow) */
+};
+
+/* The columns. 43 bytes a row. */
+struct spans {
+    size_t n, cap;
+    int64_t *ts;       /* ps from the trace's epoch */
+    int64_t *dur;      /* ps, >= 0 */
+    uint32_t *track;   /* index in tracks */
+    str_id *name;
+    uint16_t *cat;     /* the source's category; index in trace->cats */
+    uint32_t *args_lo; /* where the arguments stand in the trace's address */
+    uint8_t *args_hi;  /* space of mapped files (40 bits); see trace_args() */
+    uint8_t *kind;     /* enum span_kind */
+    uint8_t *flags;    /* enum span_flag */
+    /* filled by seal: */
+    row_id *parent;    /* innermost span around it on its track, or ROW_NONE */
+    uint16_t *depth;   /* number of spans around it, at most 65535 */
+    uint32_t *step;    /* index in steps, or ROW_NONE */
+};
+
+enum track_kind {
+    TRACK_THREAD,  /* a host thread: ops, annotations, API calls */
+    TRACK_PYTHON,  /* the Python frames of a host thread */
+    TRACK_STREAM,  /* a device's stream, or its "XLA Ops" line */
+    TRACK_DERIVED, /* a device line made from others: never counted */
+    TRACK_ASYNC,   /* spans that begin and end anywhere; may overlap */
+    TRACK_OTHER,   /* anything else with spans: profiler overhead, ... */
+};
+
+struct track {
+    enum track_kind kind;
+    str_id name;       /* thread or stream name as people know it */
+    int64_t pid, tid;  /* as recorded; tid is the stream on a device */
+    uint32_t source;   /* index in sources */
+    uint32_t device;   /* index in devices, or ROW_NONE for host tracks */
+    uint32_t thread;   /* TRACK_PYTHON: its TRACK_THREAD; else ROW_NONE */
+    bool named;        /* name came from the file, not made from tid */
+    row_id first, end; /* rows [first, end), set by seal */
+};
+
+enum device_kind { DEVICE_GPU, DEVICE_TPU, DEVICE_CPU, DEVICE_OTHER };
+
+/* 0 in a number or id means: not recorded. */
+struct device {
+    enum device_kind kind;
+    int64_t ordinal;   /* the N of GPU N */
+    uint32_t source;
+    str_id label;      /* "GPU 0" */
+    str_id model;      /* "NVIDIA H200" */
+    int64_t memory_bytes;
+    int64_t units;     /* SMs, CUs, cores */
+    int cc_major, cc_minor;
+    int64_t clock_hz;
+    int64_t bandwidth_bytes_per_s;
+    int64_t threads_per_unit;
+};
+
+/* Launch call -> device span, both as rows. After seal: sorted by device row,
+ * and by_host lists link numbers sorted by host row, then device row. */
+struct links {
+    size_t n, cap;
+    row_id *host, *device;
+    uint32_t *by_host;
+};
+
+/* Halves of links before seal: (source, correlation id, row). */
+struct half_links {
+    size_t n, cap;
+    struct half_link {
+        uint64_t key; /* correlation id */
+        uint32_t source;
+        row_id row;
+    } *v;
+};
+
+/* Memory events; after seal sorted by allocator, then time, then file order. */
+struct mem_events {
+    size_t n, cap;
+    int64_t *ts;
+    int64_t *bytes;        /* > 0 allocated, < 0 freed */
+    uint64_t *addr;        /* 0: not recorded */
+    int64_t *allocated;    /* total in use after it, or -1: not recorded */
+    int64_t *reserved;     /* total held by the allocator, or -1 */
+    uint32_t *track;       /* thread, or ROW_NONE */
+    uint16_t *allocator;   /* index in allocators */
+    str_id *what;          /* op or tensor named by the source, or 0 */
+};
+
+struct allocator {
+    str_id name;       /* "GPU 0", "CPU", "GPU_0_bfc", ... */
+    uint32_t source;
+    uint32_t device;   /* index in devices, or ROW_NONE (host memory) */
+    int64_t capacity;  /* bytes, or -1 */
+    int64_t peak_life; /* the allocator's own peak since it began, or -1 */
+    double fragmentation; /* last reported, 0..1, or -1 */
+};
+
+/* Counter samples, in file order; sorted by counter and time by seal. */
+struct samples {
+    size_t n, cap;
+    int64_t *ts;
+    double *value;
+    uint32_t *counter; /* index in counters */
+};
+
+struct counter {
+    str_id name, unit;
+    uint32_t source;
+    uint32_t device; /* or ROW_NONE */
+};
+
+/* How the steps were found, the strongest first. */
+enum step_rule { STEPS_BY_MARKER, STEPS_BY_GROUP, STEPS_INFERRED, STEPS_WHOLE };
+
+struct step {
+    int64_t number;    /* as the program counts */
+    str_id name;       /* "ProfilerStep#3", "train 3" */
+    uint32_t source;
+    row_id marker;     /* the span that marks it, or ROW_NONE */
+    uint32_t thread;   /* the step's thread: a track, or ROW_NONE */
+    int64_t marker_ts, marker_dur;
+    int64_t ts, dur;   /* the step by the rule of interface.md section 3 */
+};
+
+struct source {
+    char *path;           /* as the user gave or the search found it */
+    const char *format;   /* the importer's name */
+    str_id host;          /* 0: not recorded */
+    int64_t rank;         /* -1: not recorded */
+    int64_t world_size;   /* -1: not recorded */
+    int64_t pid;          /* -1: not recorded */
+    int decimals;         /* of a microsecond that the source can tell */
+    bool has_clock;       /* trace->epoch_ns is wall-clock time */
+    bool has_memory;      /* memory recording was on (even if no event came) */
+    bool has_device;      /* device recording was on */
+    bool has_shapes, has_stacks;
+    enum step_rule step_rule; /* set by seal */
+    int64_t window_ts, window_end; /* first start and last end, set by seal */
+    uint64_t events;      /* events in the file, all kinds, before any skip */
+    uint64_t args_base;   /* where its bytes begin in the args address space */
+    struct bytes bytes;   /* the mapped (inflated) bytes */
+    struct file *file;    /* owns bytes; closed by trace_free */
+};
+
+struct meta {
+    str_id key, value;
+    uint32_t source;
+};
+
+enum note_id {
+#define X(id, name, text) NOTE_##id,
+#include "model/notes.def"
+#undef X
+    NOTE_COUNT,
+};
+
+struct trace {
+    struct arena arena;
+    struct strs strs;
+    struct spans spans;
+    struct links links;
+    struct mem_events mem;
+    struct samples samples;
+    struct track *tracks;         size_t ntracks, cap_tracks;
+    struct device *devices;       size_t ndevices, cap_devices;
+    struct allocator *allocators; size_t nallocators, cap_allocators;
+    struct counter *counters;     size_t ncounters, cap_counters;
+    struct step *steps;           size_t nsteps, cap_steps;
+    struct source *sources;       size_t nsources, cap_sources;
+    struct meta *meta;            size_t nmeta, cap_meta;
+    str_id *cats;                 size_t ncats, cap_cats; /* 0 is "" */
+    uint16_t *name_class;         /* by str_id: enum name_class, set by seal */
+    int64_t epoch_ns;             /* Unix ns that ts 0 stands for */
+    bool epoch_set;
+    uint64_t notes[NOTE_COUNT];
+    bool sealed, oom;
+    /* only between new and seal: */
+    struct half_links host_halves, device_halves;
+    struct map track_map, cat_map, allocator_map, counter_map;
+    struct step_hints {           /* step numbers that the source gave */
+        size_t n, cap;
+        struct step_hint {
+            row_id row;           /* span that carries it */
+            int64_t number;
+        } *v;
+    } step_hints;
+};
+
+/* A new, empty trace, or NULL: out of memory. */
+struct trace *trace_new(void);
+void trace_free(struct trace *t);
+
+/* Adds a source; takes file (may be NULL) and copies path. Sets format, rank
+ * and pid to "not recorded". Returns its index, ROW_NONE when out of memory. */
+uint32_t trace_source(struct trace *t, const char *path, const char *format,
+                      struct file *file, struct bytes bytes);
+
+/* The epoch: the first source sets it; later ones get the shift (ps) to add
+ * to their own times, which count from unix_ns. A source without a clock
+ * passes has_clock false and gets 0. */
+int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
+                    bool has_clock);
+
+/* The track for (source, kind, pid, tid): made when new. */
+uint32_t trace_track(struct trace *t, uint32_t source, enum track_kind kind,
+                     int64_t pid, int64_t tid);
+
+/* Names a track; of two different names the one that is not the process's own
+ * or made from a number wins, and the clash is a note. */
+void trace_track_name(struct trace *t, uint32_t track, struct bytes name);
+
+/* The device (source, kind, ordinal): made when new, labelled "GPU 0" etc. */
+uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
+                      int64_t ordinal);
+
+/* The number of a category, made when new; past 65,535 kinds it is 0. */
+uint16_t trace_cat(struct trace *t, struct bytes cat);
+
+/* Text interned in the trace; 0 ("") when out of memory, which sets t->oom. */
+str_id trace_str(struct trace *t, struct bytes b);
+
+/* One span, all that an importer knows of it. */
+struct span_in {
+    int64_t ts, dur;
+    uint32_t track;
+    str_id name;
+    uint16_t cat;
+    uint8_t kind, flags;
+    uint64_t args; /* source->args_base + offset of the arguments + 1; 0: none */
+};
+
+/* Appends. Times out of range are counted (NOTE_TIME_OUT_OF_RANGE) and the
+ * span left out, negative durations mended. Returns the row (before seal's
+ * sort: good only for the adders below), or ROW_NONE. */
+row_id trace_span(struct trace *t, const struct span_in *s);
+
+/* Joins launch and device work by an id that is unique within the source.
+ * Called once for each side's row; any order; 1:n. */
+void trace_link_host(struct trace *t, uint32_t source, uint64_t id, row_id r);
+void trace_link_device(struct trace *t, uint32_t source, uint64_t id, row_id r);
+
+/* Says that this row marks step `number` (also set SPAN_STEPMARK on it). */
+void trace_step_hint(struct trace *t, row_id row, int64_t number);
+
+/* The allocator of that name on that device (ROW_NONE: host memory). */
+uint16_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
+                         uint32_t device);
+
+struct mem_in {
+    int64_t ts, bytes, allocated, reserved;
+    uint64_t addr;
+    uint32_t track;
+    uint16_t allocator;
+    str_id what;
+};
+void trace_mem(struct trace *t, const struct mem_in *m);
+
+uint32_t trace_counter(struct trace *t, uint32_t source, struct bytes name,
+                       struct bytes unit, uint32_t device);
+void trace_sample(struct trace *t, uint32_t counter, int64_t ts, double value);
+
+void trace_meta(struct trace *t, uint32_t source, const char *key,
+                struct bytes value);
+
+/* Value of a meta key of that source (ROW_NONE: any), or NULL. */
+const char *trace_meta_get(const struct trace *t, uint32_t source,
+                           const char *key);
+
+static inline void trace_note(struct trace *t, enum note_id id, uint64_t n) {
+    t->notes[id] += n;
+}
+
+/* The name on screen and the sentence of a note. */
+const char *note_name(enum note_id id);
+const char *note_text(enum note_id id);
+
+/* Moves all of b (unsealed) behind a (unsealed) and frees b: rows, halves,
+ * tracks, strings re-interned, notes added. b's sources that have the same
+ * file as a's are the same source (a parallel importer's pieces); others are
+ * new ones. */
+int trace_append(struct trace *a, struct trace *b, struct ops_err *e);
+
+/* Sorts, nests, links, finds steps, trims. After it the trace is const. An
+ * error only when memory runs out. O(n log n) at worst, O(n) for rows that
+ * come in order by track. */
+int trace_seal(struct trace *t, struct ops_err *e);
+
+/* The raw arguments of a row as they stand in the file: the source, and the
+ * bytes from the arguments' first byte to the end of the source. n is 0 when
+ * there are none. The format is the source's: see args.h for readers. */
+struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source);
+
+/* The device span's launching call, or ROW_NONE. O(log links). */
+row_id trace_launch_of(const struct trace *t, row_id device_row);
+
+/* The links of a launching call: numbers [*first, return) in links.by_host. */
+size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);
+
+static inline const char *span_name(const struct trace *t, row_id r) {
+    return strs_text(&t->strs, t->spans.name[r]);
+}
+
+static inline int64_t span_end(const struct trace *t, row_id r) {
+    return t->spans.ts[r] + t->spans.dur[r];
+}
+
+/* On a device, and work (kernel, copy or fill), not a wait or derived? */
+static inline bool span_is_device_work(const struct trace *t, row_id r) {
+    uint8_t k = t->spans.kind[r];
+    return k >= SPAN_KERNEL && k <= SPAN_MEMSET &&
+           !(t->spans.flags[r] & SPAN_DERIVED);
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A result becomes a screen. The same result in every form. */
+#ifndef PRESENT_PRESENT_H
+#define PRESENT_PRESENT_H
+
+#include "base/sink.h"
+#include "model/result.h"
+
+struct text_style {
+    int width;     /* columns to fit into; 0: no limit */
+    bool color;    /* ANSI colours */
+    bool unicode;  /* bars and arrows beyond ASCII */
+    bool detail;   /* COL_DETAIL columns, all notes (-v) */
+    bool quiet;    /* the table alone (-q) */
+};
+
+void present_text(const struct result *r, const struct text_style *st,
+                  struct sink *out);
+void present_json(const struct result *r, struct sink *out);
+void present_csv(const struct result *r, struct sink *out);
+
+/* For people: ps as "1.23 ms", bytes as "1.50 GiB", into buf; returns buf. */
+char *human_time(int64_t ps, char *buf, size_t n);
+char *human_bytes(int64_t bytes, char *buf, size_t n);
+
+#endif
