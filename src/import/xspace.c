@@ -156,6 +156,9 @@ static bool piece_plane(struct xpiece *w, const struct xplane *p) {
     for (size_t i = 0; i < p->nnames; i++)
         w->names[i] = (struct xlocal){STR_NONE, 0};
     w->plane = p;
+    w->device = ROW_NONE;
+    if (p->device != ROW_NONE)
+        w->device = trace_device(w->t, w->source, p->dev_kind, p->ordinal);
     return true;
 }
 
@@ -209,16 +212,30 @@ static const uint8_t *middle(const struct xspace *x) {
     return x->all.p + x->all.n;
 }
 
-static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
-    struct share b = {.from = middle(x), .to = a->to};
-    struct source *src = &x->t->sources[x->source];
-    pthread_t thread;
+/* A trace for the second half: the same file, the same devices. */
+static struct trace *second_trace(const struct xspace *x) {
+    const struct source *src = &x->t->sources[x->source];
     struct trace *t = trace_new();
+    if (t == NULL) return NULL;
+    if (trace_source(t, src->path, src->format, NULL, src->bytes) != 0) {
+        trace_free(t);
+        return NULL;
+    }
+    for (size_t i = 0; i < x->nplanes; i++) {
+        const struct xplane *p = &x->planes[i];
+        if (p->device != ROW_NONE)
+            trace_device(t, 0, p->dev_kind, p->ordinal);
+    }
+    return t;
+}
+
+static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
+    struct trace *t = second_trace(x);
     if (t == NULL) return fail_oom(e);
-    uint32_t source = trace_source(t, src->path, src->format, NULL, src->bytes);
-    (void)source;
-    b.piece = (struct xpiece){.x = x, .t = t};
+    struct share b = {.piece = {.x = x, .t = t}, .from = middle(x),
+                      .to = a->to};
     a->to = b.from;
+    pthread_t thread;
     bool threaded = pthread_create(&thread, NULL, share_read, &b) == 0;
     share_read(a);
     if (threaded) pthread_join(thread, NULL);
@@ -231,8 +248,8 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
 
 /* All events. Two threads pay from some megabytes on. */
 static int read_events(struct xspace *x, int threads, struct ops_err *e) {
-    struct share s = {.piece = {.x = x, .t = x->t}, .from = x->all.p,
-                      .to = x->all.p + x->all.n};
+    struct share s = {.piece = {.x = x, .t = x->t, .source = x->source},
+                      .from = x->all.p, .to = x->all.p + x->all.n};
     int rc = 0;
     if (threads == 0) threads = x->all.n > 8u << 20 ? 2 : 1;
     if (threads > 1) rc = read_two(x, &s, e);

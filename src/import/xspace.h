@@ -101,7 +101,8 @@ struct xplane {
     struct bytes name;
     int64_t id, ordinal, pid;
     enum xplane_kind kind;
-    uint32_t device;     /* or ROW_NONE */
+    enum device_kind dev_kind;
+    uint32_t device;     /* in x->t, or ROW_NONE */
     bool cut;            /* the file ends inside it */
     bool tf;             /* TensorFlow's executor ran in it */
     bool eager_local;    /* eager ops are named by EagerLocalExecute */
@@ -134,6 +135,7 @@ struct xpiece {
     const struct xspace *x;
     const struct xplane *plane;
     struct trace *t;
+    uint32_t source, device; /* the file and the plane's device, in t */
     struct xlocal {
         str_id name; /* STR_NONE: not interned yet */
         uint16_t cat;

@@ -27,16 +27,16 @@ void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
     };
     *tr = (struct xtracks){ROW_NONE, ROW_NONE, ROW_NONE, 0};
     if (l->kind == XL_COUNTERS) return;
-    tr->main = trace_track(w->t, w->x->source, kinds[l->kind], w->plane->pid,
+    tr->main = trace_track(w->t, w->source, kinds[l->kind], w->plane->pid,
                            l->id);
-    if (tr->main != ROW_NONE) w->t->tracks[tr->main].device = w->plane->device;
+    if (tr->main != ROW_NONE) w->t->tracks[tr->main].device = w->device;
 }
 
 /* The Python frames of the line's thread. */
 static uint32_t python_track(struct xpiece *w, const struct xline *l,
                              struct xtracks *tr) {
     if (tr->python == ROW_NONE) {
-        tr->python = trace_track(w->t, w->x->source, TRACK_PYTHON,
+        tr->python = trace_track(w->t, w->source, TRACK_PYTHON,
                                  w->plane->pid, l->id);
         if (tr->python != ROW_NONE)
             w->t->tracks[tr->python].thread = tr->main;
@@ -49,10 +49,10 @@ static uint32_t async_track(struct xpiece *w, const struct xline *l,
                             struct xtracks *tr) {
     trace_note(w->t, NOTE_AGGREGATED_EVENTS, 1);
     if (tr->async == ROW_NONE) {
-        tr->async = trace_track(w->t, w->x->source, TRACK_ASYNC, w->plane->pid,
+        tr->async = trace_track(w->t, w->source, TRACK_ASYNC, w->plane->pid,
                                 l->id);
         if (tr->async != ROW_NONE)
-            w->t->tracks[tr->async].device = w->plane->device;
+            w->t->tracks[tr->async].device = w->device;
     }
     return tr->async;
 }
@@ -68,7 +68,7 @@ static uint32_t allocator_device(const struct xpiece *w, struct bytes name) {
     for (size_t i = 0; i < w->t->ndevices; i++) {
         const struct device *d = &w->t->devices[i];
         if (d->kind == DEVICE_GPU && d->ordinal == ordinal &&
-            d->source == w->x->source)
+            d->source == w->source)
             return (uint32_t)i;
     }
     return ROW_NONE;
@@ -105,7 +105,7 @@ static void memory_event(struct xpiece *w, const struct xtracks *tr, bool alloc,
     if (reserved > 0 && m.allocated >= 0 && m.allocated < INT64_MAX - reserved)
         m.reserved = m.allocated + reserved;
     m.addr = seen(w, XC_ADDR) ? (uint64_t)fact_int(w, XC_ADDR, 0) : 0;
-    m.allocator = trace_allocator(w->t, w->x->source, name,
+    m.allocator = trace_allocator(w->t, w->source, name,
                                   allocator_device(w, name));
     struct bytes what = fact_text(w, XC_TF_OP);
     m.what = what.n > 0 ? trace_str(w->t, what) : 0;
@@ -122,7 +122,7 @@ static void counter_event(struct xpiece *w, const struct xname *n,
     const uint8_t *all = w->x->all.p, *end = all + w->x->all.n;
     uint64_t len;
     const uint8_t *at = all + (e->args - 1 -
-                               w->x->t->sources[w->x->source].args_base);
+                               w->t->sources[w->source].args_base);
     const uint8_t *body = pb_varint(at, end, &len);
     if (body == NULL || len > (size_t)(end - body)) return;
     struct pb r = pb_reader((struct bytes){body, (size_t)len});
@@ -134,8 +134,8 @@ static void counter_event(struct xpiece *w, const struct xname *n,
         xstat_read(f.bytes, &id, &v);
         if (v.type != XT_DOUBLE && v.type != XT_UINT && v.type != XT_INT)
             continue;
-        uint32_t c = trace_counter(w->t, w->x->source, n->name,
-                                   (struct bytes){body, 0}, w->plane->device);
+        uint32_t c = trace_counter(w->t, w->source, n->name,
+                                   (struct bytes){body, 0}, w->device);
         trace_sample(w->t, c, e->ts, xval_num(w->plane, &v));
         return;
     }
@@ -257,9 +257,9 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
     if (row == ROW_NONE) return;
     if (seen(w, XC_CORRELATION)) {
         uint64_t id = (uint64_t)fact_int(w, XC_CORRELATION, 0);
-        if (l->kind == XL_HOST) trace_link_host(w->t, w->x->source, id, row);
+        if (l->kind == XL_HOST) trace_link_host(w->t, w->source, id, row);
         else if (l->kind == XL_STREAM)
-            trace_link_device(w->t, w->x->source, id, row);
+            trace_link_device(w->t, w->source, id, row);
     }
     if (s.flags & SPAN_STEPMARK)
         trace_step_hint(w->t, row, step_number(w, n, tr));

@@ -237,7 +237,7 @@ void xline_read(struct xpiece *w, const struct xline *l) {
     const struct xspace *x = w->x;
     const uint8_t *end = l->body.p + l->body.n, *p = l->events;
     const uint8_t *stop = l->stop ? l->stop : end;
-    uint64_t args = x->t->sources[x->source].args_base + 1;
+    uint64_t args = w->t->sources[w->source].args_base + 1;
     struct bytes display = {0};
     struct xtracks tr;
     xtracks_open(w, l, &tr);

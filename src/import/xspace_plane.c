@@ -291,6 +291,7 @@ void xplane_classify(struct xspace *x, struct xplane *p) {
     enum device_kind kind = DEVICE_OTHER;
     if (BYTES_STARTS(p->name, "/device:GPU:")) kind = DEVICE_GPU;
     if (BYTES_STARTS(p->name, "/device:TPU:")) kind = DEVICE_TPU;
+    p->dev_kind = kind;
     p->ordinal = name_ordinal(p->name);
     p->device = trace_device(x->t, x->source, kind, p->ordinal);
     /* A core's tracks must not meet those of another with the same line ids:
