@@ -20,16 +20,10 @@
 #include <stdlib.h>
 
 bool xspace_next(struct trace *t, struct pb *r, struct pb_field *f, bool cut) {
+    if (cut) return pb_next_cut(r, f);
     if (pb_next(r, f)) return true;
-    if (!r->bad) return false;
-    if (!cut) {
-        trace_note(t, NOTE_BAD_FIELD, 1);
-        return false;
-    }
-    if (f->num == 0 || f->wire != PB_BYTES) return false;
-    r->bad = false;
-    r->p = r->end;
-    return true;
+    if (r->bad) trace_note(t, NOTE_BAD_FIELD, 1);
+    return false;
 }
 
 static bool plane_name_known(struct bytes n) {

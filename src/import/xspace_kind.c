@@ -78,7 +78,7 @@ static bool is_driver_call(struct bytes b) {
  * says its type, is believed. */
 static bool is_tf_op(const struct xplane *p, struct bytes b) {
     struct bytes name, type;
-    if (!name_split_tf(b, &name, &type)) return false;
+    if (!name_split_tf(b, &name, &type) || name.p[0] == '_') return false;
     if (starts(name, "ThenExecuteCallback")) return false;
     if (p->tf) return true;
     return memchr(name.p, '/', name.n) != NULL || starts(name, "tf.") ||

@@ -5,8 +5,8 @@
 #include <ctype.h>
 
 static bool name_char(uint8_t c, bool first) {
-    if (isalnum(c) || c == '.') return true;
-    return !first && c != 0 && strchr("_/>-", c) != NULL;
+    if (isalnum(c) || c == '.' || c == '_') return true;
+    return !first && c != 0 && strchr("/>-", c) != NULL;
 }
 
 static bool type_char(uint8_t c, bool first) {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /* Splits name:Type at the first colon when both sides are spelled as
- * TensorFlow spells them: the name [A-Za-z0-9.][A-Za-z0-9_./>-]*, the type
+ * TensorFlow spells them: the name [A-Za-z0-9._][A-Za-z0-9_./>-]*, the type
  * [A-Z_][A-Za-z0-9_]*. False, and the outputs untouched, for all else. */
 bool name_split_tf(struct bytes full, struct bytes *name, struct bytes *type);
 
