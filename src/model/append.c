@@ -224,6 +224,10 @@ static void move_rest(struct trace *a, const struct trace *b,
     for (size_t i = 0; i < b->samples.n && !a->oom; i++)
         trace_sample(a, m->counter[b->samples.counter[i]],
                      b->samples.ts[i] + m->shift, b->samples.value[i]);
+    for (size_t i = 0; i < b->half_flows.n && !a->oom; i++) {
+        const struct half_flow *h = &b->half_flows.v[i];
+        trace_flow(a, h->id, m->track[h->track], h->ts + m->shift, h->phase);
+    }
     for (size_t i = 0; i < NOTE_COUNT; i++) a->notes[i] += b->notes[i];
 }
 
