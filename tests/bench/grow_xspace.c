@@ -166,8 +166,10 @@ static void finish(struct pour *o, uint64_t at) {
     pour_patch(o, at, len, LENGTH_BYTES);
 }
 
-/* Writes a stat with its numbers moved; returns its new length. */
-static size_t stat_moved(uint8_t *to, struct bytes stat, uint64_t by) {
+/* Writes a stat with its numbers moved (0 names nothing, unless zero_too, as
+ * in step 0); returns its new length. */
+static size_t stat_moved(uint8_t *to, struct bytes stat, uint64_t by,
+                         bool zero_too) {
     struct pb r = pb_reader(stat);
     struct pb_field f;
     size_t n = 0;
@@ -175,7 +177,8 @@ static size_t stat_moved(uint8_t *to, struct bytes stat, uint64_t by) {
     while (pb_next(&r, &f)) {
         if (is_number(&f)) {
             to[n++] = (uint8_t)(f.num << 3 | PB_VARINT);
-            n += put_varint(to + n, f.value == 0 ? 0 : f.value + by);
+            n += put_varint(to + n,
+                            f.value == 0 && !zero_too ? 0 : f.value + by);
         } else {
             memcpy(to + n, from, (size_t)(r.p - from));
             n += (size_t)(r.p - from);
@@ -205,7 +208,7 @@ static void pour_event(const struct space *s, const struct plane_ids *ids,
             timed = true;
         } else if (k >= 0 && f.bytes.n < 64) {
             uint8_t stat[128];
-            m = stat_moved(stat, f.bytes, rep * s->shift[k]);
+            m = stat_moved(stat, f.bytes, rep * s->shift[k], k == STEP_NUM);
             buf[n++] = EVENT_STAT << 3 | PB_BYTES;
             n += put_varint(buf + n, m);
             memcpy(buf + n, stat, m);
