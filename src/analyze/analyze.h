@@ -34,6 +34,10 @@ int analysis_run(const struct analysis *a, const struct trace *t,
                  const struct opts *o, size_t default_top, struct result *r,
                  struct ops_err *e);
 
+/* The second half of analysis_run, for results that a command made itself. */
+int result_refine(struct result *r, const struct opts *o, size_t default_top,
+                  struct ops_err *e);
+
 /* Which rows count, by --steps, --host and --rank: worked out once per run. */
 struct scope {
     const struct trace *t;
