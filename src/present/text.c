@@ -32,7 +32,7 @@ struct lane {
     int decimals;       /* floats and percents */
     size_t natural;     /* widest cell or the heading */
     size_t width;       /* what it gets */
-    char heading[64];
+    char heading[96];
 };
 
 struct table {
