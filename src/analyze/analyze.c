@@ -168,7 +168,7 @@ int analysis_run(const struct analysis *a, const struct trace *t,
     assert(t->sealed);
     *r = (struct result){0};
     int rc = a->run(t, o, r, e);
-    if (rc == 0) rc = result_refine(r, o, default_top, e);
+    if (rc == 0) rc = result_refine(r, o, a->all_rows ? 0 : default_top, e);
     if (rc != 0) result_free(r);
     return rc;
 }

@@ -14,6 +14,7 @@ struct analysis {
     const char *help;       /* one line for a newcomer */
     const char *row;        /* what one row is: "one framework operation" */
     const struct opt *opts; /* its own options, or NULL */
+    bool all_rows;          /* text, too, shows every row unless --top says */
     int (*run)(const struct trace *t, const struct opts *o, struct result *r,
                struct ops_err *e);
 };

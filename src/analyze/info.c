@@ -153,7 +153,8 @@ static void put_meta(struct result *r, const struct trace *t) {
 }
 
 /* Does any source have it? */
-static bool any_source(const struct trace *t, bool (*has)(const struct source *)) {
+static bool any_source(const struct trace *t,
+                       bool (*has)(const struct source *)) {
     for (size_t i = 0; i < t->nsources; i++)
         if (has(&t->sources[i])) return true;
     return false;
@@ -219,5 +220,6 @@ const struct analysis analysis_info = {
     .help = "what is in a profile: format, hosts, devices, tracks, spans, "
             "steps; what was skipped or not recorded",
     .row = "one fact about the profile",
+    .all_rows = true,
     .run = run,
 };

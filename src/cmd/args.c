@@ -18,7 +18,9 @@ static int long_option(struct opts *o, int argc, char **argv, int *i,
     name[n] = '\0';
     const struct opt *p = opts_find(o, name);
     const char *value = eq ? eq + 1 : NULL;
-    if (p && !value && p->type != OPT_FLAG && *i + 1 < argc)
+    /* "--sort --top 3" forgot a value rather than named a column "--top". */
+    if (p && !value && p->type != OPT_FLAG && *i + 1 < argc &&
+        strncmp(argv[*i + 1], "--", 2) != 0)
         value = argv[++*i];
     return opts_set(o, name, value, e);
 }

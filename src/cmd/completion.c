@@ -5,6 +5,7 @@
 #include "base/sink.h"
 #include "cmd/command.h"
 #include "cmd/help.h"
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,15 +48,20 @@ static void put_verbs(struct sink *out) {
         sink_printf(out, "%s%s", i ? " " : "", v.name);
 }
 
-/* The operands that are not paths: topics of help, shells of completion. */
+/* Are the operands words (topics of help, shells of completion), not paths? */
+static bool has_operands(const struct verb *v) {
+    return v->command && (strcmp(v->name, "help") == 0 || strchr(v->args, '|'));
+}
+
 static void put_operands(struct sink *out, const struct verb *v) {
-    if (strcmp(v->name, "help") == 0) {
-        put_verbs(out);
-        for (const struct help_page *p = help_pages; p->name != NULL; p++)
-            sink_printf(out, " %s", p->name);
-    } else if (v->command != NULL && strchr(v->args, '|') != NULL) {
+    if (!has_operands(v)) return;
+    if (strcmp(v->name, "help") != 0) {
         put_choices(out, v->args);
+        return;
     }
+    put_verbs(out);
+    for (const struct help_page *p = help_pages; p->name != NULL; p++)
+        sink_printf(out, " %s", p->name);
 }
 
 static void bash_value(struct sink *out, const struct opt *p) {
@@ -128,22 +134,22 @@ static void put_zsh(struct sink *out) {
         sink_printf(out, "    %s)\n      _arguments \\\n", v.name);
         each_option(&v, zsh_option, out);
         sink_puts(out, "        '*:path:");
-        struct sink words;
-        sink_memory(&words);
-        put_operands(&words, &v);
-        if (words.n > 0) {
-            sink_putc(out, '(');
-            sink_write(out, words.buf, words.n);
-            sink_putc(out, ')');
-        } else {
-            sink_puts(out, "_files");
-        }
-        sink_free(&words);
+        sink_puts(out, has_operands(&v) ? "(" : "_files");
+        put_operands(out, &v);
+        if (has_operands(&v)) sink_putc(out, ')');
         sink_puts(out, "' ;;\n");
     }
     sink_puts(out, "  esac\n}\n"
                    "if [ \"$funcstack[1]\" = _opscope ]; then _opscope \"$@\"\n"
                    "else compdef _opscope opscope\nfi\n");
+}
+
+/* Text inside double quotes. */
+static void fish_text(struct sink *out, const char *s) {
+    for (; *s != '\0'; s++) {
+        if (strchr("\"\\$", *s) != NULL) sink_putc(out, '\\');
+        sink_putc(out, *s);
+    }
 }
 
 /* One option for fish; `when` is its condition. */
@@ -159,11 +165,26 @@ static void fish_option(struct sink *out, const struct opt *p,
         sink_puts(out, " -x");
     }
     sink_puts(out, " -d \"");
-    for (const char *s = p->help; *s != '\0'; s++) {
-        if (strchr("\"\\$", *s) != NULL) sink_putc(out, '\\');
-        sink_putc(out, *s);
-    }
+    fish_text(out, p->help);
     sink_puts(out, "\"\n");
+}
+
+static void fish_verb(struct sink *out, const struct verb *v) {
+    char when[96];
+    snprintf(when, sizeof when, "-n \"__fish_seen_subcommand_from %s\"",
+             v->name);
+    sink_printf(out, "complete -c opscope -f -n __fish_use_subcommand -a %s "
+                "-d \"", v->name);
+    fish_text(out, v->help);
+    sink_puts(out, "\"\n");
+    for (const struct opt *p = analysis_common_opts; v->filters && p->name; p++)
+        fish_option(out, p, when);
+    for (const struct opt *p = v->opts; p && p->name; p++)
+        fish_option(out, p, when);
+    if (!has_operands(v)) return;
+    sink_printf(out, "complete -c opscope %s -f -a '", when);
+    put_operands(out, v);
+    sink_puts(out, "'\n");
 }
 
 static void put_fish(struct sink *out) {
@@ -171,35 +192,7 @@ static void put_fish(struct sink *out) {
     sink_puts(out, "# fish completion of opscope\n");
     for (const struct opt *p = program_opts; p->name; p++)
         fish_option(out, p, "");
-    for (size_t i = 0; verb_at(i, &v); i++) {
-        sink_printf(out, "complete -c opscope -f -n __fish_use_subcommand "
-                    "-a %s -d \"", v.name);
-        for (const char *s = v.help; *s != '\0'; s++) {
-            if (strchr("\"\\$", *s) != NULL) sink_putc(out, '\\');
-            sink_putc(out, *s);
-        }
-        sink_puts(out, "\"\n");
-        char when[96];
-        struct sink w;
-        sink_memory(&w);
-        sink_printf(&w, "-n \"__fish_seen_subcommand_from %s\"", v.name);
-        size_t n = w.n < sizeof when ? w.n : sizeof when - 1;
-        if (n > 0) memcpy(when, w.buf, n);
-        when[n] = '\0';
-        sink_free(&w);
-        if (v.filters)
-            for (const struct opt *p = analysis_common_opts; p->name; p++)
-                fish_option(out, p, when);
-        for (const struct opt *p = v.opts; p && p->name; p++)
-            fish_option(out, p, when);
-        if (v.command == NULL) continue;
-        sink_memory(&w);
-        put_operands(&w, &v);
-        if (w.n > 0)
-            sink_printf(out, "complete -c opscope %s -f -a '%.*s'\n", when,
-                        (int)w.n, w.buf);
-        sink_free(&w);
-    }
+    for (size_t i = 0; verb_at(i, &v); i++) fish_verb(out, &v);
 }
 
 static int run(const struct opts *o, int argc, char **argv,

@@ -20,7 +20,7 @@ const struct exit_help exit_helps[] = {
     {0, NULL},
 };
 
-enum { NAME_WIDTH = 12, OPTION_WIDTH = 26, TEXT_WIDTH = 79 };
+enum { NAME_WIDTH = 12, OPTION_WIDTH = 27, TEXT_WIDTH = 79 };
 
 /* A text from column `at` on, wrapped, ended by a newline. */
 static void put_text(struct sink *out, const char *s, size_t at) {

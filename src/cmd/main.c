@@ -24,9 +24,10 @@ static int exit_code(int rc) {
 
 /* Says what the unknown word might have been. */
 static int unknown_command(const char *word, struct ops_err *e) {
+    const char *first = analysis_find("overview") ? "overview" : "info";
     if (strchr(word, '/') != NULL || access(word, F_OK) == 0)
         return fail(e, OPS_EUSAGE, "'%s' is not a command; did you mean "
-                    "'opscope info %s'?", word, word);
+                    "'opscope %s %s'?", word, first, word);
     struct suggest s = suggest_for(word);
     struct verb v;
     for (size_t i = 0; verb_at(i, &v); i++) suggest_try(&s, v.name);

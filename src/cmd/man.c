@@ -7,14 +7,22 @@
 #include "import/import.h"
 #include <string.h>
 
-/* Text with what roff would take for itself made harmless. */
+enum { TEXT_WIDTH = 70 };
+
+/* Text with what roff would take for itself made harmless, and long lines
+ * broken at blanks. */
 static void put(struct sink *out, const char *s) {
+    size_t col = 0;
     if (*s == '.' || *s == '\'') sink_puts(out, "\\&");
-    for (; *s != '\0'; s++) {
-        if (*s == '\\') sink_puts(out, "\\e");
+    for (; *s != '\0'; s++, col++) {
+        bool blank = *s == ' ' || *s == '\n';
+        if (blank && col + 1 + strcspn(s + 1, " ") > TEXT_WIDTH) {
+            sink_putc(out, '\n');
+            if (s[1] == '.' || s[1] == '\'') sink_puts(out, "\\&");
+            col = 0;
+        } else if (*s == '\\') sink_puts(out, "\\e");
         else if (*s == '-') sink_puts(out, "\\-");
-        else if (*s == '\n') sink_putc(out, ' ');
-        else sink_putc(out, *s);
+        else sink_putc(out, blank ? ' ' : *s);
     }
 }
 
@@ -93,9 +101,9 @@ static void put_head(struct sink *out) {
     }
     sink_puts(out,
               ".SH DESCRIPTION\nopscope reads profiles of any known format and "
-              "prints tables: as text for people, as JSON or CSV for programs. "
-              "A value that was not recorded is shown as \\(lq\\-\\(rq, never "
-              "as 0.\n");
+              "prints tables:\nas text for people, as JSON or CSV for "
+              "programs.\nA value that was not recorded is shown as "
+              "\\(lq\\-\\(rq, never as 0.\n");
 }
 
 void man_put(struct sink *out) {
