@@ -199,6 +199,8 @@ struct source {
     int64_t world_size;   /* -1: not recorded */
     int64_t pid;          /* -1: not recorded */
     int decimals;         /* of a microsecond that the source can tell */
+    int64_t slack;        /* ps by which rounding at the source may make a
+                             child end after its parent */
     bool has_clock;       /* trace->epoch_ns is wall-clock time */
     bool has_memory;      /* memory recording was on (even if no event came) */
     bool has_device;      /* device recording was on */

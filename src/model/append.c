@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Joining two unsealed traces: the pieces that parallel importers fill, or the
+ * ranks of one job. Small tables are merged entry by entry, with a table from
+ * old to new numbers; the columns are copied whole and then renumbered. */
+#include "base/file.h"
+#include "base/vec.h"
+#include "model/trace.h"
+#include <assert.h>
+#include <stdlib.h>
+
+/* Old number -> new number, for everything that rows refer to. */
+struct moves {
+    uint32_t *source, *str, *cat, *device, *track, *allocator, *counter;
+    int64_t shift; /* ps to add to times */
+};
+
+static void free_moves(struct moves *m) {
+    uint32_t *all[] = {m->source, m->str,       m->cat,    m->device,
+                       m->track,  m->allocator, m->counter};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
+static bool alloc_moves(struct moves *m, const struct trace *b) {
+    *m = (struct moves){0};
+    return vec_resize(&m->source, b->nsources, 4) &&
+           vec_resize(&m->str, b->strs.n, 4) &&
+           vec_resize(&m->cat, b->ncats, 4) &&
+           vec_resize(&m->device, b->ndevices, 4) &&
+           vec_resize(&m->track, b->ntracks, 4) &&
+           vec_resize(&m->allocator, b->nallocators, 4) &&
+           vec_resize(&m->counter, b->ncounters, 4);
+}
+
+/* Facts that one piece knows and another does not. */
+static void merge_source(struct source *to, const struct source *from) {
+    if (to->rank < 0) to->rank = from->rank;
+    if (to->world_size < 0) to->world_size = from->world_size;
+    if (to->pid < 0) to->pid = from->pid;
+    if (from->decimals > to->decimals) to->decimals = from->decimals;
+    if (from->slack > to->slack) to->slack = from->slack;
+    to->has_clock |= from->has_clock;
+    to->has_memory |= from->has_memory;
+    to->has_device |= from->has_device;
+    to->has_shapes |= from->has_shapes;
+    to->has_stacks |= from->has_stacks;
+    to->events += from->events;
+}
+
+/* Sources: the same bytes are the same source. */
+static bool move_sources(struct trace *a, struct trace *b, struct moves *m) {
+    for (size_t i = 0; i < b->nsources; i++) {
+        struct source *from = &b->sources[i];
+        size_t k = 0;
+        while (k < a->nsources && (from->bytes.p == NULL ||
+                                   a->sources[k].bytes.p != from->bytes.p))
+            k++;
+        if (k == a->nsources) {
+            k = trace_source(a, from->path, from->format, from->file,
+                             from->bytes);
+            from->file = NULL;
+            if (k == ROW_NONE) return false;
+        } else if (from->file == a->sources[k].file) {
+            from->file = NULL;
+        }
+        m->source[i] = (uint32_t)k;
+        merge_source(&a->sources[k], from);
+        if (from->host) a->sources[k].host =
+            trace_str(a, strs_bytes(&b->strs, from->host));
+    }
+    return !a->oom;
+}
+
+static void move_devices(struct trace *a, const struct trace *b,
+                         struct moves *m) {
+    for (size_t i = 0; i < b->ndevices; i++) {
+        const struct device *d = &b->devices[i];
+        uint32_t k = trace_device(a, m->source[d->source], d->kind, d->ordinal);
+        m->device[i] = k;
+        if (k == ROW_NONE) continue;
+        struct device copy = *d, *to = &a->devices[k];
+        if (d->model == 0) continue;
+        copy.source = to->source;
+        copy.label = to->label;
+        copy.model = m->str[d->model];
+        *to = copy;
+    }
+}
+
+static uint32_t moved(const uint32_t *map, uint32_t old) {
+    return old == ROW_NONE ? ROW_NONE : map[old];
+}
+
+static void move_tracks(struct trace *a, const struct trace *b,
+                        struct moves *m) {
+    for (size_t i = 0; i < b->ntracks; i++) {
+        const struct track *tr = &b->tracks[i];
+        uint32_t k = trace_track(a, m->source[tr->source], tr->kind, tr->pid,
+                                 tr->tid);
+        m->track[i] = k;
+        if (a->oom) return;
+        if (a->tracks[k].device == ROW_NONE)
+            a->tracks[k].device = moved(m->device, tr->device);
+        if (tr->named)
+            trace_track_name(a, k, strs_bytes(&b->strs, tr->name));
+    }
+    for (size_t i = 0; i < b->ntracks; i++)
+        if (b->tracks[i].thread != ROW_NONE)
+            a->tracks[m->track[i]].thread = m->track[b->tracks[i].thread];
+}
+
+static void move_allocators(struct trace *a, const struct trace *b,
+                            struct moves *m) {
+    for (size_t i = 0; i < b->nallocators; i++) {
+        const struct allocator *from = &b->allocators[i];
+        uint16_t k = trace_allocator(a, m->source[from->source],
+                                     strs_bytes(&b->strs, from->name),
+                                     moved(m->device, from->device));
+        m->allocator[i] = k;
+        if (a->oom) return;
+        struct allocator *to = &a->allocators[k];
+        if (from->capacity >= 0) to->capacity = from->capacity;
+        if (from->peak_life > to->peak_life) to->peak_life = from->peak_life;
+        if (from->fragmentation >= 0) to->fragmentation = from->fragmentation;
+    }
+    for (size_t i = 0; i < b->ncounters; i++) {
+        const struct counter *c = &b->counters[i];
+        m->counter[i] = trace_counter(
+            a, m->source[c->source], strs_bytes(&b->strs, c->name),
+            strs_bytes(&b->strs, c->unit), moved(m->device, c->device));
+    }
+}
+
+static void move_texts(struct trace *a, const struct trace *b,
+                       struct moves *m) {
+    for (size_t i = 0; i < b->strs.n; i++)
+        m->str[i] = trace_str(a, strs_bytes(&b->strs, (str_id)i));
+    a->strs.mended += b->strs.mended;
+    for (size_t i = 0; i < b->ncats; i++)
+        m->cat[i] = trace_cat(a, strs_bytes(&b->strs, b->cats[i]));
+    for (size_t i = 0; i < b->nmeta && !a->oom; i++) {
+        if (!VEC_ROOM(a->meta, a->nmeta, a->cap_meta)) a->oom = true;
+        else a->meta[a->nmeta++] = (struct meta){
+            m->str[b->meta[i].key], m->str[b->meta[i].value],
+            m->source[b->meta[i].source]};
+    }
+}
+
+/* Room for n more rows in every span column. */
+static bool reserve_spans(struct spans *s, size_t n) {
+    size_t cap = s->n + n;
+    if (cap > ROW_NONE) return false;
+    if (cap <= s->cap) return true;
+    s->cap = cap;
+    return vec_resize(&s->ts, cap, sizeof *s->ts) &&
+           vec_resize(&s->dur, cap, sizeof *s->dur) &&
+           vec_resize(&s->track, cap, sizeof *s->track) &&
+           vec_resize(&s->name, cap, sizeof *s->name) &&
+           vec_resize(&s->cat, cap, sizeof *s->cat) &&
+           vec_resize(&s->args_lo, cap, sizeof *s->args_lo) &&
+           vec_resize(&s->args_hi, cap, sizeof *s->args_hi) &&
+           vec_resize(&s->kind, cap, sizeof *s->kind) &&
+           vec_resize(&s->flags, cap, sizeof *s->flags);
+}
+
+/* Rows keep their order behind a's. Their args move with their source. */
+static bool move_spans(struct trace *a, const struct trace *b,
+                       const struct moves *m) {
+    struct spans *to = &a->spans;
+    const struct spans *from = &b->spans;
+    size_t at = to->n, n = from->n;
+    if (!reserve_spans(to, n)) return false;
+    for (size_t i = 0; i < n; i++) {
+        const struct source *old = &b->sources[b->tracks[from->track[i]].source];
+        const struct source *new =
+            &a->sources[m->source[b->tracks[from->track[i]].source]];
+        uint64_t args =
+            (uint64_t)from->args_hi[i] << 32 | from->args_lo[i];
+        if (args) args = args - old->args_base + new->args_base;
+        if (args >> 40) {
+            trace_note(a, NOTE_ARGS_TRUNCATED, 1);
+            args = 0;
+        }
+        to->ts[at + i] = from->ts[i] + m->shift;
+        to->track[at + i] = m->track[from->track[i]];
+        to->name[at + i] = m->str[from->name[i]];
+        to->cat[at + i] = (uint16_t)m->cat[from->cat[i]];
+        to->args_lo[at + i] = (uint32_t)args;
+        to->args_hi[at + i] = (uint8_t)(args >> 32);
+    }
+    if (n > 0) {
+        memcpy(to->dur + at, from->dur, n * sizeof *to->dur);
+        memcpy(to->kind + at, from->kind, n);
+        memcpy(to->flags + at, from->flags, n);
+    }
+    to->n += n;
+    return true;
+}
+
+static void move_halves(struct trace *a, struct half_links *to,
+                        const struct half_links *from, const struct moves *m,
+                        row_id offset) {
+    if (from->n == 0) return;
+    if (!vec_resize(&to->v, to->n + from->n, sizeof *to->v)) {
+        a->oom = true;
+        return;
+    }
+    to->cap = to->n + from->n;
+    for (size_t i = 0; i < from->n; i++)
+        to->v[to->n++] = (struct half_link){
+            from->v[i].key, m->source[from->v[i].source],
+            from->v[i].row + offset};
+}
+
+static void move_rest(struct trace *a, const struct trace *b,
+                      const struct moves *m) {
+    const struct mem_events *e = &b->mem;
+    for (size_t i = 0; i < e->n && !a->oom; i++)
+        trace_mem(a, &(struct mem_in){
+            .ts = e->ts[i] + m->shift, .bytes = e->bytes[i],
+            .allocated = e->allocated[i], .reserved = e->reserved[i],
+            .addr = e->addr[i], .track = moved(m->track, e->track[i]),
+            .allocator = (uint16_t)m->allocator[e->allocator[i]],
+            .what = m->str[e->what[i]]});
+    for (size_t i = 0; i < b->samples.n && !a->oom; i++)
+        trace_sample(a, m->counter[b->samples.counter[i]],
+                     b->samples.ts[i] + m->shift, b->samples.value[i]);
+    for (size_t i = 0; i < NOTE_COUNT; i++) a->notes[i] += b->notes[i];
+}
+
+/* How far b's times lie from a's zero; false: too far to be one trace. */
+static bool find_shift(struct trace *a, const struct trace *b,
+                       struct moves *m) {
+    if (!a->epoch_set) {
+        a->epoch_ns = b->epoch_ns;
+        a->epoch_set = b->epoch_set;
+    }
+    int64_t ns = 0;
+    if (b->epoch_set && a->epoch_ns && b->epoch_ns &&
+        __builtin_sub_overflow(b->epoch_ns, a->epoch_ns, &ns))
+        return false;
+    if (ns > TS_LIMIT / PS_PER_NS || ns < -TS_LIMIT / PS_PER_NS) return false;
+    m->shift = ns * PS_PER_NS;
+    int64_t lo = 0, hi = 0;
+    for (size_t i = 0; m->shift != 0 && i < b->spans.n; i++) {
+        if (b->spans.ts[i] < lo) lo = b->spans.ts[i];
+        if (b->spans.ts[i] > hi) hi = b->spans.ts[i];
+    }
+    int64_t sum;
+    return !__builtin_add_overflow(lo, m->shift, &sum) && sum >= -TS_LIMIT &&
+           !__builtin_add_overflow(hi, m->shift, &sum) && sum <= TS_LIMIT;
+}
+
+static bool move_all(struct trace *a, struct trace *b, struct moves *m) {
+    if (!move_sources(a, b, m)) return false;
+    move_texts(a, b, m);
+    if (a->oom) return false;
+    move_devices(a, b, m);
+    move_tracks(a, b, m);
+    if (!a->oom) move_allocators(a, b, m);
+    row_id offset = (row_id)a->spans.n;
+    if (a->oom || !move_spans(a, b, m)) return false;
+    move_halves(a, &a->host_halves, &b->host_halves, m, offset);
+    move_halves(a, &a->device_halves, &b->device_halves, m, offset);
+    for (size_t i = 0; i < b->step_hints.n; i++)
+        trace_step_hint(a, b->step_hints.v[i].row + offset,
+                        b->step_hints.v[i].number);
+    move_rest(a, b, m);
+    return !a->oom;
+}
+
+int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
+    assert(!a->sealed && !b->sealed && a != b);
+    struct moves m;
+    int rc = 0;
+    if (b->oom || !alloc_moves(&m, b)) rc = fail_oom(e);
+    else if (!find_shift(a, b, &m))
+        rc = fail(e, OPS_EUNSUP, "profiles lie too far apart in time to be "
+                                 "shown on one time line");
+    else if (!move_all(a, b, &m)) rc = fail_oom(e);
+    if (!b->oom) free_moves(&m);
+    if (rc != 0) a->oom |= rc == OPS_ELIMIT;
+    trace_free(b);
+    return rc;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sealing: rows as they came become a sorted, nested, linked, read-only trace.
+ *
+ *     sort     by track, start, longest first; nothing moves when importers
+ *              already gave that order
+ *     nest     parent and depth, by one stack per track
+ *     link     launch calls to device spans, by (source, correlation id)
+ *     steps    steps.c
+ *     trim     give back what growing left over
+ */
+#include "model/seal.h"
+
+#include "base/sort.h"
+#include "base/vec.h"
+#include "model/opclass.h"
+#include <assert.h>
+#include <stdlib.h>
+
+/* Is row b, which follows a on the same track, in order? */
+static bool in_order(const struct spans *s, row_id a, row_id b) {
+    if (s->ts[a] != s->ts[b]) return s->ts[a] < s->ts[b];
+    return s->dur[a] >= s->dur[b];
+}
+
+/* Row ranges of the tracks, counted; true when rows already stand so. */
+static bool count_tracks(struct trace *t) {
+    struct spans *s = &t->spans;
+    for (size_t i = 0; i < t->ntracks; i++)
+        t->tracks[i].first = t->tracks[i].end = 0;
+    bool sorted = true;
+    for (size_t i = 0; i < s->n; i++) {
+        t->tracks[s->track[i]].end++;
+        if (i == 0 || !sorted) continue;
+        row_id a = (row_id)i - 1, b = (row_id)i;
+        sorted = s->track[a] == s->track[b] ? in_order(s, a, b)
+                                            : s->track[a] < s->track[b];
+    }
+    row_id at = 0;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        row_id n = t->tracks[i].end;
+        t->tracks[i].first = at;
+        at += n;
+        t->tracks[i].end = at;
+    }
+    return sorted;
+}
+
+/* Sorts the rows of one track, listed in perm[0..n). */
+static bool sort_track(const struct spans *s, row_id *perm, size_t n) {
+    size_t i = 1;
+    while (i < n && in_order(s, perm[i - 1], perm[i])) i++;
+    if (i >= n) return true;
+    struct sort_key *v = malloc(n * sizeof *v);
+    if (v == NULL) return false;
+    for (i = 0; i < n; i++)
+        v[i] = (struct sort_key){sort_signed(s->ts[perm[i]]),
+                                 ~(uint64_t)s->dur[perm[i]], perm[i]};
+    bool ok = sort_keys(v, n);
+    for (i = 0; ok && i < n; i++) perm[i] = v[i].row;
+    free(v);
+    return ok;
+}
+
+/* perm[new row] = old row, or NULL: out of memory. */
+static row_id *make_perm(struct trace *t) {
+    struct spans *s = &t->spans;
+    row_id *perm = malloc(s->n * sizeof *perm);
+    row_id *at = malloc((t->ntracks + 1) * sizeof *at);
+    bool ok = perm != NULL && at != NULL;
+    for (size_t i = 0; ok && i < t->ntracks; i++) at[i] = t->tracks[i].first;
+    for (size_t i = 0; ok && i < s->n; i++) perm[at[s->track[i]]++] = (row_id)i;
+    for (size_t i = 0; ok && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        ok = sort_track(s, perm + tr->first, tr->end - tr->first);
+    }
+    free(at);
+    if (ok) return perm;
+    free(perm);
+    return NULL;
+}
+
+/* Puts one column into the new order. */
+#define GATHER(col, type)                                                      \
+    static bool gather_##type(type **col, const row_id *perm, size_t n) {      \
+        type *to = malloc(n * sizeof *to), *from = *col;                       \
+        if (to == NULL) return false;                                          \
+        for (size_t i = 0; i < n; i++) to[i] = from[perm[i]];                  \
+        free(from);                                                            \
+        *col = to;                                                             \
+        return true;                                                           \
+    }
+GATHER(col, int64_t)
+GATHER(col, uint64_t)
+GATHER(col, uint32_t)
+GATHER(col, uint16_t)
+GATHER(col, uint8_t)
+GATHER(col, double)
+#undef GATHER
+
+/* Turns old row numbers into new ones wherever they are kept. */
+static bool renumber(struct trace *t, const row_id *perm) {
+    size_t n = t->spans.n;
+    if (t->host_halves.n + t->device_halves.n + t->step_hints.n == 0)
+        return true;
+    row_id *to = malloc(n * sizeof *to);
+    if (to == NULL) return false;
+    for (size_t i = 0; i < n; i++) to[perm[i]] = (row_id)i;
+    struct half_links *halves[] = {&t->host_halves, &t->device_halves};
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < halves[k]->n; i++)
+            halves[k]->v[i].row = to[halves[k]->v[i].row];
+    for (size_t i = 0; i < t->step_hints.n; i++)
+        t->step_hints.v[i].row = to[t->step_hints.v[i].row];
+    free(to);
+    return true;
+}
+
+static bool sort_spans(struct trace *t) {
+    struct spans *s = &t->spans;
+    if (count_tracks(t)) return true;
+    row_id *perm = make_perm(t);
+    if (perm == NULL) return false;
+    bool ok = gather_int64_t(&s->ts, perm, s->n) &&
+              gather_int64_t(&s->dur, perm, s->n) &&
+              gather_uint32_t(&s->track, perm, s->n) &&
+              gather_uint32_t(&s->name, perm, s->n) &&
+              gather_uint16_t(&s->cat, perm, s->n) &&
+              gather_uint32_t(&s->args_lo, perm, s->n) &&
+              gather_uint8_t(&s->args_hi, perm, s->n) &&
+              gather_uint8_t(&s->kind, perm, s->n) &&
+              gather_uint8_t(&s->flags, perm, s->n) && renumber(t, perm);
+    s->cap = s->n;
+    free(perm);
+    return ok;
+}
+
+/* The open spans of a track, innermost last. */
+struct stack {
+    row_id *v;
+    size_t n, cap;
+};
+
+/* Does the open span p contain row r? Ends that differ by no more than the
+ * source's rounding still nest; a real crossing is noted on host threads. */
+static bool contains(struct trace *t, row_id p, row_id r, int64_t slack) {
+    const struct spans *s = &t->spans;
+    int64_t p_end = s->ts[p] + s->dur[p], over = s->ts[r] + s->dur[r] - p_end;
+    if (s->ts[r] >= p_end) return false;
+    if (over <= 0) return true;
+    bool host = t->tracks[s->track[r]].device == ROW_NONE;
+    if (host)
+        trace_note(t, over <= slack ? NOTE_CHILD_OUTLIVES_PARENT
+                                    : NOTE_CROSSING_SPANS, 1);
+    return over <= slack;
+}
+
+/* Parents of one track's rows. */
+static bool nest_track(struct trace *t, const struct track *tr,
+                       struct stack *open) {
+    struct spans *s = &t->spans;
+    int64_t slack = t->sources[tr->source].slack;
+    open->n = 0;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        s->parent[r] = ROW_NONE;
+        s->depth[r] = 0;
+        if (s->flags[r] & SPAN_ASYNC) continue;
+        while (open->n > 0 && !contains(t, open->v[open->n - 1], r, slack))
+            open->n--;
+        if (open->n > 0) s->parent[r] = open->v[open->n - 1];
+        s->depth[r] = open->n < UINT16_MAX ? (uint16_t)open->n : UINT16_MAX;
+        if (s->flags[r] & SPAN_INSTANT) continue;
+        if (!VEC_ROOM(open->v, open->n, open->cap)) return false;
+        open->v[open->n++] = r;
+    }
+    return true;
+}
+
+/* Streams of a GPU are queues, not stacks: kernels there may overlap a little
+ * (programmatic launch) without one being part of the other. */
+static bool has_nesting(const struct trace *t, const struct track *tr) {
+    if (tr->kind == TRACK_ASYNC) return false;
+    return tr->kind != TRACK_STREAM || tr->device == ROW_NONE ||
+           t->devices[tr->device].kind != DEVICE_GPU;
+}
+
+static bool nest(struct trace *t) {
+    struct spans *s = &t->spans;
+    size_t n = s->n;
+    if (!vec_resize(&s->parent, n, sizeof *s->parent) ||
+        !vec_resize(&s->depth, n, sizeof *s->depth) ||
+        !vec_resize(&s->step, n, sizeof *s->step))
+        return false;
+    struct stack open = {0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (has_nesting(t, tr)) {
+            ok = nest_track(t, tr, &open);
+            continue;
+        }
+        for (row_id r = tr->first; r < tr->end; r++) {
+            s->parent[r] = ROW_NONE;
+            s->depth[r] = 0;
+        }
+    }
+    free(open.v);
+    return ok;
+}
+
+static bool classify_names(struct trace *t) {
+    t->name_class = calloc(t->strs.n, sizeof *t->name_class);
+    if (t->name_class == NULL) return false;
+    for (size_t i = 0; i < t->strs.n; i++)
+        t->name_class[i] = name_classify(strs_bytes(&t->strs, (str_id)i));
+    return true;
+}
+
+/* First start and last end of each source's real tracks. */
+static void find_windows(struct trace *t) {
+    for (size_t i = 0; i < t->nsources; i++) {
+        t->sources[i].window_ts = INT64_MAX;
+        t->sources[i].window_end = INT64_MIN;
+    }
+    const struct spans *s = &t->spans;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        struct source *src = &t->sources[tr->source];
+        if (tr->first == tr->end || tr->kind == TRACK_OTHER) continue;
+        if (s->ts[tr->first] < src->window_ts)
+            src->window_ts = s->ts[tr->first];
+        for (row_id r = tr->first; r < tr->end; r++) {
+            int64_t end = s->ts[r] + s->dur[r];
+            if (end > src->window_end) src->window_end = end;
+        }
+    }
+    for (size_t i = 0; i < t->nsources; i++)
+        if (t->sources[i].window_ts > t->sources[i].window_end)
+            t->sources[i].window_ts = t->sources[i].window_end = 0;
+}
+
+/* Memory events in the order (allocator, time, file). */
+static bool sort_mem(struct trace *t) {
+    struct mem_events *m = &t->mem;
+    struct sort_key *v = malloc((m->n + 1) * sizeof *v);
+    row_id *perm = malloc((m->n + 1) * sizeof *perm);
+    bool ok = v != NULL && perm != NULL;
+    for (size_t i = 0; ok && i < m->n; i++)
+        v[i] = (struct sort_key){m->allocator[i], sort_signed(m->ts[i]),
+                                 (row_id)i};
+    ok = ok && sort_keys(v, m->n);
+    for (size_t i = 0; ok && i < m->n; i++) perm[i] = v[i].row;
+    free(v);
+    ok = ok && gather_int64_t(&m->ts, perm, m->n) &&
+         gather_int64_t(&m->bytes, perm, m->n) &&
+         gather_uint64_t(&m->addr, perm, m->n) &&
+         gather_int64_t(&m->allocated, perm, m->n) &&
+         gather_int64_t(&m->reserved, perm, m->n) &&
+         gather_uint32_t(&m->track, perm, m->n) &&
+         gather_uint16_t(&m->allocator, perm, m->n) &&
+         gather_uint32_t(&m->what, perm, m->n);
+    m->cap = m->n;
+    free(perm);
+    return ok;
+}
+
+/* Counter samples in the order (counter, time, file). */
+static bool sort_samples(struct trace *t) {
+    struct samples *s = &t->samples;
+    struct sort_key *v = malloc((s->n + 1) * sizeof *v);
+    row_id *perm = malloc((s->n + 1) * sizeof *perm);
+    bool ok = v != NULL && perm != NULL;
+    for (size_t i = 0; ok && i < s->n; i++)
+        v[i] = (struct sort_key){s->counter[i], sort_signed(s->ts[i]),
+                                 (row_id)i};
+    ok = ok && sort_keys(v, s->n);
+    for (size_t i = 0; ok && i < s->n; i++) perm[i] = v[i].row;
+    free(v);
+    ok = ok && gather_int64_t(&s->ts, perm, s->n) &&
+         gather_double(&s->value, perm, s->n) &&
+         gather_uint32_t(&s->counter, perm, s->n);
+    s->cap = s->n;
+    free(perm);
+    return ok;
+}
+
+/* Gives back what growing and filling left over. Shrinking cannot fail in a
+ * way that matters: the old block stays. */
+static void trim(struct trace *t) {
+    struct spans *s = &t->spans;
+    vec_resize(&s->ts, s->n, sizeof *s->ts);
+    vec_resize(&s->dur, s->n, sizeof *s->dur);
+    vec_resize(&s->track, s->n, sizeof *s->track);
+    vec_resize(&s->name, s->n, sizeof *s->name);
+    vec_resize(&s->cat, s->n, sizeof *s->cat);
+    vec_resize(&s->args_lo, s->n, sizeof *s->args_lo);
+    vec_resize(&s->args_hi, s->n, sizeof *s->args_hi);
+    vec_resize(&s->kind, s->n, sizeof *s->kind);
+    vec_resize(&s->flags, s->n, sizeof *s->flags);
+    s->cap = s->n;
+    free(t->host_halves.v);
+    free(t->device_halves.v);
+    free(t->step_hints.v);
+    t->host_halves = t->device_halves = (struct half_links){0};
+    t->step_hints = (struct step_hints){0};
+    map_free(&t->track_map);
+    map_free(&t->cat_map);
+    map_free(&t->allocator_map);
+    map_free(&t->counter_map);
+}
+
+int trace_seal(struct trace *t, struct ops_err *e) {
+    assert(!t->sealed);
+    if (t->oom || !sort_spans(t) || !nest(t) || !classify_names(t) ||
+        !seal_links(t) || !sort_mem(t) || !sort_samples(t))
+        return fail_oom(e);
+    find_windows(t);
+    if (!seal_steps(t)) return fail_oom(e);
+    trace_note(t, NOTE_UTF8_MENDED, t->strs.mended);
+    trim(t);
+    t->sealed = true;
+    return 0;
+}

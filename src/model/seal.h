@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The parts of trace_seal(), each in its own file. Not for others. */
+#ifndef MODEL_SEAL_H
+#define MODEL_SEAL_H
+
+#include "model/trace.h"
+
+/* Joins the halves of links; rows are sorted, names classified. False: out of
+ * memory. */
+bool seal_links(struct trace *t);
+
+/* Finds the steps and fills spans.step. False: out of memory. */
+bool seal_steps(struct trace *t);
+
+#endif

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Steps: which spans mark them, where each begins and ends, and which step a
+ * span belongs to.
+ *
+ * A marker alone is not the step: programs run ahead of the device. A step
+ * runs from the end of the step before it to the later of the next marker's
+ * start and the end of the last device work that was launched in it. The first
+ * begins at its marker or, if later, where device work launched before it
+ * ends; the last ends at its marker's end or its last device work. */
+#include "model/seal.h"
+
+#include "base/vec.h"
+#include "model/opclass.h"
+#include <stdlib.h>
+
+/* The markers of one source, by start. */
+struct markers {
+    row_id *v;
+    size_t n, cap;
+};
+
+static bool is_marker(const struct trace *t, row_id r) {
+    const struct spans *s = &t->spans;
+    if (s->flags[r] & SPAN_STEPMARK) return true;
+    return s->kind[r] == SPAN_ANNOTATION && !(s->flags[r] & SPAN_DERIVED) &&
+           (t->name_class[s->name[r]] & NAME_STEP);
+}
+
+/* Total time of the markers on a track, nested ones left out; -1: none. */
+static int64_t marker_time(const struct trace *t, const struct track *tr) {
+    int64_t sum = -1, end = INT64_MIN;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (!is_marker(t, r) || t->spans.ts[r] < end) continue;
+        sum = (sum < 0 ? 0 : sum) + t->spans.dur[r];
+        end = span_end(t, r);
+    }
+    return sum;
+}
+
+/* The track whose markers give the steps: an XLA device's own step line wins
+ * over the host (the host runs ahead of it); then the most marked time. */
+static uint32_t marker_track(const struct trace *t, uint32_t source) {
+    uint32_t best = ROW_NONE;
+    int64_t best_time = -1;
+    bool best_device = false;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->source != source) continue;
+        int64_t time = marker_time(t, tr);
+        if (time < 0) continue;
+        bool device = tr->device != ROW_NONE;
+        if (best != ROW_NONE && best_device > device) continue;
+        /* All cores of a device run the same steps: the first one speaks. */
+        if (best != ROW_NONE && best_device == device &&
+            (device || time <= best_time))
+            continue;
+        best = (uint32_t)i;
+        best_time = time;
+        best_device = device;
+    }
+    return best;
+}
+
+/* Outermost markers of a track. */
+static bool take_markers(const struct trace *t, uint32_t track,
+                         struct markers *m) {
+    const struct track *tr = &t->tracks[track];
+    int64_t end = INT64_MIN;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (!is_marker(t, r) || t->spans.ts[r] < end) continue;
+        if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
+        m->v[m->n++] = r;
+        end = span_end(t, r);
+    }
+    return true;
+}
+
+/* What the repeating regions of one name add up to. */
+struct region {
+    int64_t time, end;
+    uint32_t count;
+};
+
+/* Could this span be the body of a loop? Instants, device work and the
+ * driver's calls are not; a region inside one of its own name is no turn. */
+static bool may_repeat(const struct spans *s, row_id r) {
+    uint8_t k = s->kind[r];
+    return s->dur[r] > 0 && !(s->flags[r] & (SPAN_DERIVED | SPAN_ASYNC)) &&
+           (k == SPAN_OTHER || k == SPAN_OP || k == SPAN_ANNOTATION ||
+            k == SPAN_PYTHON || k == SPAN_RUNTIME);
+}
+
+/* Adds up one track's regions by name in sums[name] (cleared, kept by the
+ * caller) and tells the best name; STR_NONE: nothing repeats. */
+static str_id best_region(const struct trace *t, const struct track *tr,
+                          struct region *sums, int64_t *time) {
+    const struct spans *s = &t->spans;
+    str_id best = STR_NONE;
+    for (row_id r = tr->first; r < tr->end; r++)
+        sums[s->name[r]] = (struct region){0, INT64_MIN, 0};
+    for (row_id r = tr->first; r < tr->end; r++) {
+        struct region *g = &sums[s->name[r]];
+        if (!may_repeat(s, r) || s->ts[r] < g->end) continue;
+        g->time += s->dur[r];
+        g->end = span_end(t, r);
+        g->count++;
+        if (g->count < 2) continue;
+        if (best == STR_NONE || g->time > sums[best].time) best = s->name[r];
+    }
+    if (best != STR_NONE) *time = sums[best].time;
+    return best;
+}
+
+/* No marker: the longest repeating region of the source stands in. Names are
+ * compared by total time, so the outermost loop body wins over what it calls.
+ * Python frames count less than what the program named itself. */
+static bool infer_markers(const struct trace *t, uint32_t source,
+                          struct markers *m) {
+    struct region *sums = calloc(t->strs.n, sizeof *sums);
+    if (sums == NULL) return false;
+    uint32_t track = ROW_NONE;
+    str_id name = STR_NONE;
+    int64_t best = 0;
+    for (int python = 0; python < 2 && track == ROW_NONE; python++) {
+        for (size_t i = 0; i < t->ntracks; i++) {
+            const struct track *tr = &t->tracks[i];
+            int64_t time = 0;
+            if (tr->source != source ||
+                tr->kind != (python ? TRACK_PYTHON : TRACK_THREAD))
+                continue;
+            str_id id = best_region(t, tr, sums, &time);
+            if (id == STR_NONE || time <= best) continue;
+            best = time;
+            track = (uint32_t)i;
+            name = id;
+        }
+    }
+    free(sums);
+    if (track == ROW_NONE) return true;
+    int64_t end = INT64_MIN;
+    for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
+        if (t->spans.name[r] != name || t->spans.ts[r] < end) continue;
+        if (!may_repeat(&t->spans, r)) continue;
+        if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
+        m->v[m->n++] = r;
+        end = span_end(t, r);
+    }
+    return true;
+}
+
+/* The number that the source gave this marker, or the one in its name, or its
+ * ordinal. */
+static int64_t step_number(const struct trace *t, row_id marker, size_t i) {
+    size_t lo = 0, hi = t->step_hints.n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (t->step_hints.v[mid].row < marker) lo = mid + 1;
+        else hi = mid;
+    }
+    if (lo < t->step_hints.n && t->step_hints.v[lo].row == marker)
+        return t->step_hints.v[lo].number;
+    int64_t n = name_step_number(strs_bytes(&t->strs, t->spans.name[marker]));
+    return n >= 0 ? n : (int64_t)i;
+}
+
+/* The host thread of a marker: its track, or the thread of its frames. */
+static uint32_t thread_of(const struct trace *t, row_id marker) {
+    uint32_t k = t->spans.track[marker];
+    if (t->tracks[k].kind == TRACK_PYTHON) return t->tracks[k].thread;
+    return t->tracks[k].device == ROW_NONE ? k : ROW_NONE;
+}
+
+/* Adds a step per marker; ts and dur come later. */
+static bool add_steps(struct trace *t, uint32_t source,
+                      const struct markers *m) {
+    bool inferred = t->sources[source].step_rule == STEPS_INFERRED;
+    for (size_t i = 0; i < m->n; i++) {
+        if (!VEC_ROOM(t->steps, t->nsteps, t->cap_steps)) return false;
+        row_id r = m->v[i];
+        t->steps[t->nsteps++] = (struct step){
+            .number = inferred ? (int64_t)i : step_number(t, r, i),
+            .name = t->spans.name[r],
+            .source = source,
+            .marker = r,
+            .thread = thread_of(t, r),
+            .marker_ts = t->spans.ts[r],
+            .marker_dur = t->spans.dur[r],
+        };
+    }
+    return true;
+}
+
+/* The host thread with the most time in ops and regions. */
+static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
+    uint32_t best = ROW_NONE;
+    int64_t most = -1;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->source != source || tr->kind != TRACK_THREAD) continue;
+        int64_t sum = 0;
+        for (row_id r = tr->first; r < tr->end; r++)
+            if (t->spans.parent[r] == ROW_NONE) sum += t->spans.dur[r];
+        if (sum > most) {
+            most = sum;
+            best = (uint32_t)i;
+        }
+    }
+    return best;
+}
+
+/* Nothing marks and nothing repeats: the window is one step. */
+static bool add_whole(struct trace *t, uint32_t source) {
+    const struct source *src = &t->sources[source];
+    if (src->window_end <= src->window_ts) return true;
+    if (!VEC_ROOM(t->steps, t->nsteps, t->cap_steps)) return false;
+    t->steps[t->nsteps++] = (struct step){
+        .source = source, .marker = ROW_NONE, .name = 0,
+        .thread = busiest_thread(t, source),
+        .marker_ts = src->window_ts,
+        .marker_dur = src->window_end - src->window_ts,
+    };
+    return true;
+}
+
+/* Host time that counts as inside step i of steps[first, end): the marker; for
+ * inferred ones also the time to the next, as the region is only a part of the
+ * loop's body. */
+static int64_t host_end(const struct trace *t, size_t i, size_t end) {
+    const struct step *st = &t->steps[i];
+    bool inferred = t->sources[st->source].step_rule == STEPS_INFERRED;
+    if (inferred && i + 1 < end) return t->steps[i + 1].marker_ts;
+    if (inferred) return t->sources[st->source].window_end;
+    return st->marker_ts + st->marker_dur;
+}
+
+/* The step of steps[first, end) whose host time holds ts, or ROW_NONE; *at
+ * moves forward with rising ts. */
+static uint32_t step_at(const struct trace *t, size_t first, size_t end,
+                        size_t *at, int64_t ts) {
+    if (*at < first || ts < t->steps[*at].marker_ts) *at = first;
+    while (*at + 1 < end && t->steps[*at + 1].marker_ts <= ts) ++*at;
+    if (ts < t->steps[*at].marker_ts) return ROW_NONE;
+    int64_t stop = host_end(t, *at, end);
+    bool in = ts < stop || (ts == t->steps[*at].marker_ts);
+    return in ? (uint32_t)*at : ROW_NONE;
+}
+
+/* Steps of host rows: the marker around their start. */
+static void assign_host(struct trace *t, uint32_t source, size_t first,
+                        size_t end) {
+    for (size_t k = 0; k < t->ntracks; k++) {
+        const struct track *tr = &t->tracks[k];
+        if (tr->source != source || tr->kind == TRACK_STREAM) continue;
+        size_t at = first;
+        for (row_id r = tr->first; r < tr->end; r++)
+            t->spans.step[r] =
+                first == end ? ROW_NONE
+                             : step_at(t, first, end, &at, t->spans.ts[r]);
+    }
+}
+
+/* Ends of device work: launched in each step, and before each source's first
+ * step; INT64_MIN: none. first[i] is the first step of source i, and
+ * first[nsources] their number. */
+struct device_ends {
+    int64_t *of, *before;
+    size_t *first;
+};
+
+/* Steps of device rows: that of the launching call. Rows with no launch are
+ * left for assign_by_time. */
+static void assign_linked(struct trace *t, struct device_ends *ends) {
+    const struct links *l = &t->links;
+    for (size_t i = 0; i < l->n; i++) {
+        row_id d = l->device[i], h = l->host[i];
+        uint32_t source = t->tracks[t->spans.track[d]].source;
+        uint32_t st = t->spans.step[h];
+        size_t first = ends->first[source];
+        t->spans.step[d] = st;
+        int64_t *end = NULL, stop = span_end(t, d);
+        if (st != ROW_NONE) end = &ends->of[st];
+        else if (first < ends->first[source + 1] &&
+                 t->spans.ts[h] < t->steps[first].marker_ts)
+            end = &ends->before[source];
+        if (end && stop > *end) *end = stop;
+    }
+}
+
+/* Begin and end of each step by the rule at the head of this file. */
+static void place_steps(struct trace *t, uint32_t source,
+                        const struct device_ends *ends) {
+    size_t first = ends->first[source], end = ends->first[source + 1];
+    if (first == end) return;
+    int64_t from = t->steps[first].marker_ts;
+    if (ends->before[source] > from) from = ends->before[source];
+    for (size_t i = first; i < end; i++) {
+        struct step *st = &t->steps[i];
+        int64_t stop = i + 1 < end ? t->steps[i + 1].marker_ts
+                                   : host_end(t, i, end);
+        if (ends->of[i] > stop) stop = ends->of[i];
+        if (stop < from) stop = from;
+        st->ts = from;
+        st->dur = stop - from;
+        from = stop;
+    }
+}
+
+/* Device rows that no call launched: the step whose interval they start in. */
+static void assign_by_time(struct trace *t, uint32_t source, size_t first,
+                           size_t end) {
+    size_t l = 0;
+    for (size_t k = 0; k < t->ntracks; k++) {
+        const struct track *tr = &t->tracks[k];
+        if (tr->source != source || tr->kind != TRACK_STREAM) continue;
+        size_t at = first;
+        for (row_id r = tr->first; r < tr->end; r++) {
+            while (l < t->links.n && t->links.device[l] < r) l++;
+            if (l < t->links.n && t->links.device[l] == r) continue;
+            int64_t ts = t->spans.ts[r];
+            while (at + 1 < end && t->steps[at + 1].ts <= ts) at++;
+            if (first == end) continue;
+            const struct step *st = &t->steps[at];
+            bool in = ts >= st->ts && ts < st->ts + st->dur;
+            t->spans.step[r] = in ? (uint32_t)at : ROW_NONE;
+        }
+    }
+}
+
+/* Finds the markers and how; notes what had to be guessed. */
+static bool find_markers(struct trace *t, uint32_t source, struct markers *m) {
+    struct source *src = &t->sources[source];
+    uint32_t track = marker_track(t, source);
+    src->step_rule = STEPS_BY_MARKER;
+    if (track != ROW_NONE) return take_markers(t, track, m);
+    src->step_rule = STEPS_INFERRED;
+    if (!infer_markers(t, source, m)) return false;
+    if (m->n > 0) trace_note(t, NOTE_STEPS_INFERRED, m->n);
+    else src->step_rule = STEPS_WHOLE;
+    return true;
+}
+
+/* The steps of one source, their markers set; and the steps of its host
+ * rows. */
+static bool source_steps(struct trace *t, uint32_t source) {
+    struct markers m = {0};
+    size_t first = t->nsteps;
+    bool ok = find_markers(t, source, &m) && add_steps(t, source, &m);
+    free(m.v);
+    if (ok && t->nsteps == first) {
+        ok = add_whole(t, source);
+        if (t->nsteps > first) trace_note(t, NOTE_STEPS_NONE, 1);
+    }
+    if (ok) assign_host(t, source, first, t->nsteps);
+    return ok;
+}
+
+/* Where the steps begin and end, and the steps of device rows. */
+static bool finish_steps(struct trace *t, size_t *first) {
+    struct device_ends ends = {
+        .of = malloc((t->nsteps + 1) * sizeof(int64_t)),
+        .before = malloc((t->nsources + 1) * sizeof(int64_t)),
+        .first = first,
+    };
+    bool ok = ends.of && ends.before;
+    for (size_t i = 0; ok && i < t->nsteps; i++) ends.of[i] = INT64_MIN;
+    for (size_t i = 0; ok && i < t->nsources; i++) ends.before[i] = INT64_MIN;
+    if (ok) assign_linked(t, &ends);
+    for (uint32_t i = 0; ok && i < t->nsources; i++) {
+        place_steps(t, i, &ends);
+        assign_by_time(t, i, first[i], first[i + 1]);
+    }
+    free(ends.of);
+    free(ends.before);
+    return ok;
+}
+
+static int by_row(const void *a, const void *b) {
+    row_id x = ((const struct step_hint *)a)->row;
+    row_id y = ((const struct step_hint *)b)->row;
+    return x < y ? -1 : x > y;
+}
+
+bool seal_steps(struct trace *t) {
+    struct step_hints *h = &t->step_hints;
+    if (h->n > 1) qsort(h->v, h->n, sizeof *h->v, by_row);
+    for (size_t i = 0; i < t->spans.n; i++) t->spans.step[i] = ROW_NONE;
+    size_t *first = malloc((t->nsources + 1) * sizeof *first);
+    bool ok = first != NULL;
+    for (uint32_t i = 0; ok && i < t->nsources; i++) {
+        first[i] = t->nsteps;
+        ok = source_steps(t, i);
+    }
+    if (ok) first[t->nsources] = t->nsteps;
+    ok = ok && finish_steps(t, first);
+    free(first);
+    return ok;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Interned strings: an open-addressing table of ids over text in an arena.
+ * Only new text is checked for UTF-8: known text was checked before. */
+#include "model/strs.h"
+
+#include "base/hash.h"
+#include "base/utf8.h"
+#include "base/vec.h"
+#include <stdlib.h>
+
+/* The slot that holds b's id, or the free one where it belongs. */
+static size_t find_slot(const struct strs *s, struct bytes b, uint64_t hash) {
+    size_t mask = s->nslots - 1, i = hash & mask;
+    for (;; i = (i + 1) & mask) {
+        uint32_t id = s->slots[i];
+        if (id == 0) return i;
+        id--;
+        if (s->hash[id] == hash && s->len[id] == b.n &&
+            memcmp(s->text[id], b.p, b.n) == 0)
+            return i;
+    }
+}
+
+/* Room for one more id, in the columns and in the table. */
+static bool make_room(struct strs *s) {
+    if (s->n == s->cap) {
+        size_t cap = vec_next_cap(s->cap, s->n + 1);
+        if (!vec_resize(&s->text, cap, sizeof *s->text) ||
+            !vec_resize(&s->len, cap, sizeof *s->len) ||
+            !vec_resize(&s->hash, cap, sizeof *s->hash))
+            return false;
+        s->cap = cap;
+    }
+    if ((s->n + 1) * 2 <= s->nslots) return true;
+    size_t nslots = s->nslots ? s->nslots * 2 : 64;
+    uint32_t *slots = calloc(nslots, sizeof *slots);
+    if (slots == NULL) return false;
+    for (size_t id = 0; id < s->n; id++) {
+        size_t i = s->hash[id] & (nslots - 1);
+        while (slots[i] != 0) i = (i + 1) & (nslots - 1);
+        slots[i] = (uint32_t)id + 1;
+    }
+    free(s->slots);
+    s->slots = slots;
+    s->nslots = nslots;
+    return true;
+}
+
+/* Stores text that is not there yet and is clean. */
+static str_id add(struct strs *s, struct bytes b, uint64_t hash) {
+    if (s->n >= STR_NONE - 1 || b.n > UINT32_MAX - 1 || !make_room(s))
+        return STR_NONE;
+    char *copy = arena_copy(&s->arena, b.p, b.n);
+    if (copy == NULL) return STR_NONE;
+    str_id id = (str_id)s->n;
+    s->text[id] = copy;
+    s->len[id] = (uint32_t)b.n;
+    s->hash[id] = hash;
+    s->slots[find_slot(s, b, hash)] = id + 1;
+    s->n++;
+    return id;
+}
+
+bool strs_init(struct strs *s) {
+    *s = (struct strs){0};
+    struct bytes empty = {(const uint8_t *)"", 0};
+    if (make_room(s) && add(s, empty, hash_bytes("", 0)) == 0) return true;
+    strs_free(s);
+    return false;
+}
+
+void strs_free(struct strs *s) {
+    arena_free(&s->arena);
+    free(s->text);
+    free(s->len);
+    free(s->hash);
+    free(s->slots);
+    *s = (struct strs){0};
+}
+
+str_id strs_find(const struct strs *s, struct bytes b) {
+    uint32_t id = s->slots[find_slot(s, b, hash_bytes(b.p, b.n))];
+    return id ? id - 1 : STR_NONE;
+}
+
+/* Mends a copy of b, then interns that. */
+static str_id intern_mended(struct strs *s, struct bytes b) {
+    if (b.n > (SIZE_MAX - 1) / 3) return STR_NONE;
+    uint8_t *clean = malloc(b.n * 3 + 1);
+    if (clean == NULL) return STR_NONE;
+    size_t n = utf8_mend(b, clean, &s->mended);
+    struct bytes c = {clean, n};
+    uint64_t hash = hash_bytes(clean, n);
+    uint32_t id = s->slots[find_slot(s, c, hash)];
+    str_id out = id ? id - 1 : add(s, c, hash);
+    free(clean);
+    return out;
+}
+
+str_id strs_intern(struct strs *s, struct bytes b) {
+    uint64_t hash = hash_bytes(b.p, b.n);
+    uint32_t id = s->slots[find_slot(s, b, hash)];
+    if (id) return id - 1;
+    if (!utf8_clean(b)) return intern_mended(s, b);
+    return add(s, b, hash);
+}

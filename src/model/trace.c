@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The trace while it is filled: adders for rows and for the small tables
+ * around them. Sealing is seal.c, joining two traces append.c. */
+#include "model/trace.h"
+
+#include "base/file.h"
+#include "base/vec.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct trace *trace_new(void) {
+    struct trace *t = calloc(1, sizeof *t);
+    if (t == NULL) return NULL;
+    if (!strs_init(&t->strs) || !VEC_ROOM(t->cats, t->ncats, t->cap_cats)) {
+        trace_free(t);
+        return NULL;
+    }
+    t->cats[t->ncats++] = 0;
+    return t;
+}
+
+static void free_columns(struct trace *t) {
+    struct spans *s = &t->spans;
+    void *spans[] = {s->ts,      s->dur,     s->track, s->name,  s->cat,
+                     s->args_lo, s->args_hi, s->kind,  s->flags, s->parent,
+                     s->depth,   s->step};
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) free(spans[i]);
+    struct mem_events *m = &t->mem;
+    void *mem[] = {m->ts,       m->bytes, m->addr,      m->allocated,
+                   m->reserved, m->track, m->allocator, m->what};
+    for (size_t i = 0; i < sizeof mem / sizeof *mem; i++) free(mem[i]);
+    free(t->samples.ts);
+    free(t->samples.value);
+    free(t->samples.counter);
+    free(t->links.host);
+    free(t->links.device);
+    free(t->links.by_host);
+}
+
+void trace_free(struct trace *t) {
+    if (t == NULL) return;
+    free_columns(t);
+    for (size_t i = 0; i < t->nsources; i++)
+        if (t->sources[i].file) file_close(t->sources[i].file);
+    void *tables[] = {t->tracks,  t->devices, t->allocators, t->counters,
+                      t->steps,   t->sources, t->meta,       t->cats,
+                      t->name_class, t->host_halves.v, t->device_halves.v,
+                      t->step_hints.v};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
+    map_free(&t->track_map);
+    map_free(&t->cat_map);
+    map_free(&t->allocator_map);
+    map_free(&t->counter_map);
+    strs_free(&t->strs);
+    arena_free(&t->arena);
+    free(t);
+}
+
+uint32_t trace_source(struct trace *t, const char *path, const char *format,
+                      struct file *file, struct bytes bytes) {
+    char *copy = arena_str(&t->arena, path);
+    if (copy == NULL || !VEC_ROOM(t->sources, t->nsources, t->cap_sources)) {
+        t->oom = true;
+        if (file) file_close(file);
+        return ROW_NONE;
+    }
+    uint64_t base = 0;
+    if (t->nsources > 0) {
+        const struct source *last = &t->sources[t->nsources - 1];
+        base = last->args_base + last->bytes.n;
+    }
+    t->sources[t->nsources] = (struct source){
+        .path = copy, .format = format, .rank = -1, .world_size = -1,
+        .pid = -1, .decimals = 3, .args_base = base, .bytes = bytes,
+        .file = file, .window_end = 0,
+    };
+    return (uint32_t)t->nsources++;
+}
+
+int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
+                    bool has_clock) {
+    t->sources[source].has_clock = has_clock;
+    if (!t->epoch_set) {
+        t->epoch_ns = has_clock ? unix_ns : 0;
+        t->epoch_set = true;
+        return 0;
+    }
+    int64_t ns, ps;
+    if (!has_clock || __builtin_sub_overflow(unix_ns, t->epoch_ns, &ns) ||
+        __builtin_mul_overflow(ns, PS_PER_NS, &ps))
+        return 0;
+    return ps;
+}
+
+/* Finds key's entry by probing: same(ctx, index) tells whether it is the one
+ * meant, so that equal hashes do no harm. *at is the slot to fill when the
+ * return is MAP_NONE; NULL: out of memory. */
+static uint32_t probe(struct map *m, uint64_t key, uint32_t **at,
+                      bool (*same)(const void *ctx, uint32_t i),
+                      const void *ctx) {
+    for (uint64_t k = key;; k = map_mix(k + 1)) {
+        *at = map_at(m, k);
+        if (*at == NULL || **at == MAP_NONE) return MAP_NONE;
+        if (same(ctx, **at)) return **at;
+    }
+}
+
+struct track_key {
+    const struct trace *t;
+    uint32_t source;
+    enum track_kind kind;
+    int64_t pid, tid;
+};
+
+static bool same_track(const void *ctx, uint32_t i) {
+    const struct track_key *k = ctx;
+    const struct track *tr = &k->t->tracks[i];
+    return tr->source == k->source && tr->kind == k->kind &&
+           tr->pid == k->pid && tr->tid == k->tid;
+}
+
+uint32_t trace_track(struct trace *t, uint32_t source, enum track_kind kind,
+                     int64_t pid, int64_t tid) {
+    struct track_key k = {t, source, kind, pid, tid};
+    uint64_t h = map_mix((uint64_t)tid ^ map_mix((uint64_t)pid));
+    uint32_t *at, i = probe(&t->track_map, h ^ ((uint64_t)source << 8 | kind),
+                            &at, same_track, &k);
+    if (i != MAP_NONE) return i;
+    if (at == NULL || !VEC_ROOM(t->tracks, t->ntracks, t->cap_tracks)) {
+        t->oom = true;
+        return 0;
+    }
+    t->tracks[t->ntracks] = (struct track){
+        .kind = kind, .pid = pid, .tid = tid, .source = source,
+        .device = ROW_NONE, .thread = ROW_NONE,
+    };
+    *at = (uint32_t)t->ntracks;
+    return (uint32_t)t->ntracks++;
+}
+
+/* How much a thread name tells: nothing, "some Python thread", a real name. */
+static int name_worth(struct bytes n) {
+    if (n.n == 0) return 0;
+    for (size_t i = 0; i + 6 <= n.n; i++)
+        if (memcmp(n.p + i, "python", 6) == 0) return 1;
+    return 2;
+}
+
+void trace_track_name(struct trace *t, uint32_t track, struct bytes name) {
+    if (track >= t->ntracks) return;
+    while (name.n > 0 && name.p[name.n - 1] == ' ') name.n--;
+    str_id id = trace_str(t, name);
+    struct track *tr = &t->tracks[track];
+    if (tr->named && tr->name != id) {
+        trace_note(t, NOTE_DUPLICATE_TRACK_NAME, 1);
+        if (name_worth(strs_bytes(&t->strs, tr->name)) >= name_worth(name))
+            return;
+    }
+    tr->name = id;
+    tr->named = true;
+}
+
+uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
+                      int64_t ordinal) {
+    for (size_t i = 0; i < t->ndevices; i++) {
+        const struct device *d = &t->devices[i];
+        if (d->source == source && d->kind == kind && d->ordinal == ordinal)
+            return (uint32_t)i;
+    }
+    if (!VEC_ROOM(t->devices, t->ndevices, t->cap_devices)) {
+        t->oom = true;
+        return ROW_NONE;
+    }
+    static const char *const words[] = {"GPU", "TPU", "CPU", "device"};
+    char label[48];
+    snprintf(label, sizeof label, "%s %lld", words[kind], (long long)ordinal);
+    t->devices[t->ndevices] = (struct device){
+        .kind = kind, .ordinal = ordinal, .source = source,
+        .label = trace_str(t, bytes_of(label)),
+    };
+    return (uint32_t)t->ndevices++;
+}
+
+uint16_t trace_cat(struct trace *t, struct bytes cat) {
+    str_id id = trace_str(t, cat);
+    if (id == 0) return 0;
+    uint32_t *at = map_at(&t->cat_map, id);
+    if (at != NULL && *at != MAP_NONE) return (uint16_t)*at;
+    if (at == NULL || !VEC_ROOM(t->cats, t->ncats, t->cap_cats)) {
+        t->oom = true;
+        return 0;
+    }
+    if (t->ncats > UINT16_MAX) {
+        *at = 0;
+        return 0;
+    }
+    t->cats[t->ncats] = id;
+    *at = (uint32_t)t->ncats;
+    return (uint16_t)t->ncats++;
+}
+
+str_id trace_str(struct trace *t, struct bytes b) {
+    str_id id = strs_intern(&t->strs, b);
+    if (id != STR_NONE) return id;
+    t->oom = true;
+    return 0;
+}
+
+static bool grow_spans(struct spans *s) {
+    size_t cap = vec_next_cap(s->cap < 1024 ? 1024 : s->cap, s->n + 1);
+    if (cap > ROW_NONE) cap = ROW_NONE;
+    if (s->n >= cap || !vec_resize(&s->ts, cap, sizeof *s->ts) ||
+        !vec_resize(&s->dur, cap, sizeof *s->dur) ||
+        !vec_resize(&s->track, cap, sizeof *s->track) ||
+        !vec_resize(&s->name, cap, sizeof *s->name) ||
+        !vec_resize(&s->cat, cap, sizeof *s->cat) ||
+        !vec_resize(&s->args_lo, cap, sizeof *s->args_lo) ||
+        !vec_resize(&s->args_hi, cap, sizeof *s->args_hi) ||
+        !vec_resize(&s->kind, cap, sizeof *s->kind) ||
+        !vec_resize(&s->flags, cap, sizeof *s->flags))
+        return false;
+    s->cap = cap;
+    return true;
+}
+
+row_id trace_span(struct trace *t, const struct span_in *in) {
+    assert(!t->sealed);
+    struct spans *s = &t->spans;
+    int64_t dur = in->dur;
+    uint64_t args = in->args;
+    if (__builtin_expect(dur < 0, 0)) {
+        trace_note(t, NOTE_NEGATIVE_DURATION, 1);
+        dur = 0;
+    }
+    if (__builtin_expect(in->ts > TS_LIMIT || in->ts < -TS_LIMIT ||
+                         dur > DUR_LIMIT, 0)) {
+        trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
+        return ROW_NONE;
+    }
+    if (__builtin_expect(s->n == s->cap, 0) && !grow_spans(s)) {
+        t->oom = true;
+        return ROW_NONE;
+    }
+    if (__builtin_expect(args >> 40 != 0, 0)) {
+        trace_note(t, NOTE_ARGS_TRUNCATED, 1);
+        args = 0;
+    }
+    row_id r = (row_id)s->n++;
+    s->ts[r] = in->ts;
+    s->dur[r] = dur;
+    s->track[r] = in->track;
+    s->name[r] = in->name;
+    s->cat[r] = in->cat;
+    s->args_lo[r] = (uint32_t)args;
+    s->args_hi[r] = (uint8_t)(args >> 32);
+    s->kind[r] = in->kind;
+    s->flags[r] = in->flags;
+    return r;
+}
+
+static void add_half(struct trace *t, struct half_links *h, uint32_t source,
+                     uint64_t id, row_id r) {
+    if (r == ROW_NONE) return;
+    if (!VEC_ROOM(h->v, h->n, h->cap)) {
+        t->oom = true;
+        return;
+    }
+    h->v[h->n++] = (struct half_link){id, source, r};
+}
+
+void trace_link_host(struct trace *t, uint32_t source, uint64_t id, row_id r) {
+    add_half(t, &t->host_halves, source, id, r);
+}
+
+void trace_link_device(struct trace *t, uint32_t source, uint64_t id,
+                       row_id r) {
+    add_half(t, &t->device_halves, source, id, r);
+}
+
+void trace_step_hint(struct trace *t, row_id row, int64_t number) {
+    if (row == ROW_NONE) return;
+    struct step_hints *h = &t->step_hints;
+    if (!VEC_ROOM(h->v, h->n, h->cap)) {
+        t->oom = true;
+        return;
+    }
+    h->v[h->n++] = (struct step_hint){row, number};
+    t->spans.flags[row] |= SPAN_STEPMARK;
+}
+
+struct name_key {
+    const struct trace *t;
+    str_id name;
+    uint32_t source, device;
+};
+
+static bool same_allocator(const void *ctx, uint32_t i) {
+    const struct name_key *k = ctx;
+    const struct allocator *a = &k->t->allocators[i];
+    return a->name == k->name && a->source == k->source &&
+           a->device == k->device;
+}
+
+uint16_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
+                         uint32_t device) {
+    struct name_key k = {t, trace_str(t, name), source, device};
+    uint64_t h = map_mix((uint64_t)k.name << 32 | source) ^ device;
+    uint32_t *at,
+        i = probe(&t->allocator_map, h, &at, same_allocator, &k);
+    if (i != MAP_NONE) return (uint16_t)i;
+    if (at == NULL || t->nallocators >= UINT16_MAX ||
+        !VEC_ROOM(t->allocators, t->nallocators, t->cap_allocators)) {
+        t->oom = true;
+        return 0;
+    }
+    t->allocators[t->nallocators] = (struct allocator){
+        .name = k.name, .source = source, .device = device, .capacity = -1,
+        .peak_life = -1, .fragmentation = -1,
+    };
+    *at = (uint32_t)t->nallocators;
+    return (uint16_t)t->nallocators++;
+}
+
+static bool grow_mem(struct mem_events *m) {
+    size_t cap = vec_next_cap(m->cap, m->n + 1);
+    if (!vec_resize(&m->ts, cap, sizeof *m->ts) ||
+        !vec_resize(&m->bytes, cap, sizeof *m->bytes) ||
+        !vec_resize(&m->addr, cap, sizeof *m->addr) ||
+        !vec_resize(&m->allocated, cap, sizeof *m->allocated) ||
+        !vec_resize(&m->reserved, cap, sizeof *m->reserved) ||
+        !vec_resize(&m->track, cap, sizeof *m->track) ||
+        !vec_resize(&m->allocator, cap, sizeof *m->allocator) ||
+        !vec_resize(&m->what, cap, sizeof *m->what))
+        return false;
+    m->cap = cap;
+    return true;
+}
+
+void trace_mem(struct trace *t, const struct mem_in *in) {
+    assert(!t->sealed);
+    struct mem_events *m = &t->mem;
+    if (in->ts > TS_LIMIT || in->ts < -TS_LIMIT) {
+        trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
+        return;
+    }
+    if (m->n == m->cap && !grow_mem(m)) {
+        t->oom = true;
+        return;
+    }
+    size_t i = m->n++;
+    m->ts[i] = in->ts;
+    m->bytes[i] = in->bytes;
+    m->addr[i] = in->addr;
+    m->allocated[i] = in->allocated;
+    m->reserved[i] = in->reserved;
+    m->track[i] = in->track;
+    m->allocator[i] = in->allocator;
+    m->what[i] = in->what;
+}
+
+static bool same_counter(const void *ctx, uint32_t i) {
+    const struct name_key *k = ctx;
+    const struct counter *c = &k->t->counters[i];
+    return c->name == k->name && c->source == k->source &&
+           c->device == k->device;
+}
+
+uint32_t trace_counter(struct trace *t, uint32_t source, struct bytes name,
+                       struct bytes unit, uint32_t device) {
+    struct name_key k = {t, trace_str(t, name), source, device};
+    uint64_t h = map_mix((uint64_t)k.name << 32 | source) ^ device;
+    uint32_t *at, i = probe(&t->counter_map, h, &at, same_counter, &k);
+    if (i != MAP_NONE) return i;
+    if (at == NULL || !VEC_ROOM(t->counters, t->ncounters, t->cap_counters)) {
+        t->oom = true;
+        return ROW_NONE;
+    }
+    *at = (uint32_t)t->ncounters;
+    t->counters[t->ncounters] =
+        (struct counter){k.name, trace_str(t, unit), source, device};
+    return (uint32_t)t->ncounters++;
+}
+
+void trace_sample(struct trace *t, uint32_t counter, int64_t ts,
+                  double value) {
+    assert(!t->sealed);
+    struct samples *s = &t->samples;
+    if (counter == ROW_NONE) return;
+    if (ts > TS_LIMIT || ts < -TS_LIMIT) {
+        trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
+        return;
+    }
+    if (s->n == s->cap) {
+        size_t cap = vec_next_cap(s->cap, s->n + 1);
+        if (!vec_resize(&s->ts, cap, sizeof *s->ts) ||
+            !vec_resize(&s->value, cap, sizeof *s->value) ||
+            !vec_resize(&s->counter, cap, sizeof *s->counter)) {
+            t->oom = true;
+            return;
+        }
+        s->cap = cap;
+    }
+    s->ts[s->n] = ts;
+    s->value[s->n] = value;
+    s->counter[s->n++] = counter;
+}
+
+void trace_meta(struct trace *t, uint32_t source, const char *key,
+                struct bytes value) {
+    if (!VEC_ROOM(t->meta, t->nmeta, t->cap_meta)) {
+        t->oom = true;
+        return;
+    }
+    str_id k = trace_str(t, bytes_of(key)), v = trace_str(t, value);
+    t->meta[t->nmeta++] = (struct meta){k, v, source};
+}
+
+const char *trace_meta_get(const struct trace *t, uint32_t source,
+                           const char *key) {
+    str_id k = strs_find(&t->strs, bytes_of(key));
+    for (size_t i = 0; k != STR_NONE && i < t->nmeta; i++)
+        if (t->meta[i].key == k &&
+            (source == ROW_NONE || t->meta[i].source == source))
+            return strs_text(&t->strs, t->meta[i].value);
+    return NULL;
+}
+
+static const char *const note_names[] = {
+#define X(id, name, text) name,
+#include "model/notes.def"
+#undef X
+};
+
+static const char *const note_texts[] = {
+#define X(id, name, text) text,
+#include "model/notes.def"
+#undef X
+};
+
+const char *note_name(enum note_id id) { return note_names[id]; }
+
+const char *note_text(enum note_id id) { return note_texts[id]; }
+
+struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
+    const struct spans *s = &t->spans;
+    uint64_t at = (uint64_t)s->args_hi[row] << 32 | s->args_lo[row];
+    uint32_t src = t->tracks[s->track[row]].source;
+    const struct source *from = &t->sources[src];
+    *source = src;
+    if (at == 0 || at - 1 < from->args_base) return (struct bytes){NULL, 0};
+    uint64_t off = at - 1 - from->args_base;
+    if (off >= from->bytes.n) return (struct bytes){NULL, 0};
+    return (struct bytes){from->bytes.p + off, from->bytes.n - (size_t)off};
+}
+
+row_id trace_launch_of(const struct trace *t, row_id device_row) {
+    const struct links *l = &t->links;
+    size_t lo = 0, hi = l->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (l->device[mid] < device_row) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < l->n && l->device[lo] == device_row ? l->host[lo] : ROW_NONE;
+}
+
+size_t trace_links_from(const struct trace *t, row_id host_row,
+                        size_t *first) {
+    const struct links *l = &t->links;
+    size_t lo = 0, hi = l->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (l->host[l->by_host[mid]] < host_row) lo = mid + 1;
+        else hi = mid;
+    }
+    *first = lo;
+    while (lo < l->n && l->host[l->by_host[lo]] == host_row) lo++;
+    return lo;
+}
