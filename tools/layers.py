@@ -66,6 +66,9 @@ PRINTS = re.compile(
 EXITS = re.compile(r"\b(exit|_exit|_Exit|quick_exit|abort)\s*\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|HACK)\b|not implemented|for now\b", re.I)
 LOCAL_STATIC = re.compile(r"^[ \t]+static\b(?![^;={]*\bconst\b)", re.M)
+# The last word before a list of parameters, which may hold parentheses.
+FUNC_NAME = re.compile(r"(\w+)\s*\((?:[^()]|\([^()]*\))*\)\s*"
+                       r"(?:__attribute__.*)?$", re.S)
 TOKEN = re.compile(r"[{};]")
 
 
@@ -243,8 +246,8 @@ def measure(f, out, stats):
         line = f.line_of(first)
         if kind == "func":
             n = f.text.count("\n", first, end) + 1
-            name = re.findall(r"(\w+)\s*\(", head)
-            name = name[0] if name else "?"
+            m = FUNC_NAME.search(head)
+            name = m.group(1) if m else "?"
             stats["func"].append((n, f"{f.path}: {name}"))
             shared = "static" not in head.split()
             has = f.text[:first].endswith("*/\n") or name in stats["told"]
