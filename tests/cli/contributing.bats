@@ -15,7 +15,8 @@ example() {
 
 setup() {
     [ -x build/opscope ] && [ -f "$profile" ] || skip "no build or no profile"
-    tree=${BATS_TEST_TMPDIR:-$(mktemp -d)}/tree
+    tree=$BATS_TEST_TMPDIR/tree
+    rm -rf "$tree"
     mkdir -p "$tree/build"
     # With its objects and their times: only what changes is compiled.
     cp -a Makefile VERSION src tools "$tree/"

@@ -4,7 +4,8 @@
 # $tools is a PATH with the everyday commands and no compiler, make or apt.
 
 setup() {
-    tools=${BATS_TEST_TMPDIR:-$(mktemp -d)}/tools
+    tools=$BATS_TEST_TMPDIR/tools
+    rm -rf "$tools"
     mkdir -p "$tools"
     for c in sh dirname getconf id uname sed head cut env mktemp tail rm cat; do
         ln -sf "$(command -v $c)" "$tools/$c"

@@ -4,7 +4,8 @@
 
 setup() {
     [ -x build/opscope ] || skip "no build"
-    dest=${BATS_TEST_TMPDIR:-$(mktemp -d)}/dest
+    dest=$BATS_TEST_TMPDIR/dest
+    rm -rf "$dest"
     run make install DESTDIR="$dest" PREFIX=/opt/opscope
     [ "$status" -eq 0 ] || { echo "$output"; false; }
     root=$dest/opt/opscope

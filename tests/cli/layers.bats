@@ -4,8 +4,8 @@
 # source tree with one thing wrong.
 
 setup() {
-    # bats before 1.4 has no folder for each test
-    tree=${BATS_TEST_TMPDIR:-$(mktemp -d)}/tree
+    tree=$BATS_TEST_TMPDIR/tree
+    rm -rf "$tree"
     mkdir -p "$tree/tools" "$tree"/src/base "$tree"/src/model \
         "$tree"/src/import "$tree"/src/analyze "$tree"/src/cmd
     cp tools/layers.py "$tree/tools/"

@@ -3,7 +3,8 @@
 # The test runner itself: a failure must never go uncounted.
 
 setup() {
-    tree=${BATS_TEST_TMPDIR:-$(mktemp -d)}/tree
+    tree=$BATS_TEST_TMPDIR/tree
+    rm -rf "$tree"
     mkdir -p "$tree/tests/golden/fmt/case" "$tree/tests/cli" "$tree/build"
     cp tests/run "$tree/tests/"
     echo some/file >"$tree/tests/golden/fmt/case/in"
