@@ -170,9 +170,9 @@ static bool move_spans(struct trace *a, const struct trace *b,
     size_t at = to->n, n = from->n;
     if (!reserve_spans(to, n)) return false;
     for (size_t i = 0; i < n; i++) {
-        const struct source *old = &b->sources[b->tracks[from->track[i]].source];
-        const struct source *new =
-            &a->sources[m->source[b->tracks[from->track[i]].source]];
+        uint32_t source = b->tracks[from->track[i]].source;
+        const struct source *old = &b->sources[source];
+        const struct source *new = &a->sources[m->source[source]];
         uint64_t args =
             (uint64_t)from->args_hi[i] << 32 | from->args_lo[i];
         if (args) args = args - old->args_base + new->args_base;

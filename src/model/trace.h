@@ -321,7 +321,7 @@ struct span_in {
     str_id name;
     uint16_t cat;
     uint8_t kind, flags;
-    uint64_t args; /* source->args_base + offset of the arguments + 1; 0: none */
+    uint64_t args; /* source->args_base + the arguments' offset + 1; 0: none */
 };
 
 /* Appends. Times out of range are counted (NOTE_TIME_OUT_OF_RANGE) and the
