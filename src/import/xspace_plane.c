@@ -309,11 +309,20 @@ static enum xplane_kind kind_of(const struct xplane *p) {
     return XP_HOST;
 }
 
+/* No host has more; a file with a million of them is an attack on the linear
+ * searches among devices. */
+enum { DEVICES_MAX = 4096 };
+
 void xplane_classify(struct xspace *x, struct xplane *p) {
     p->kind = kind_of(p);
     p->device = ROW_NONE;
     if (p->kind == XP_HOST || p->kind == XP_FACTS) {
         p->pid = name_pid(p->name);
+        return;
+    }
+    if (x->t->ndevices >= DEVICES_MAX) {
+        trace_note(x->t, NOTE_BAD_EVENT, 1);
+        p->kind = XP_OTHER;
         return;
     }
     enum device_kind kind = DEVICE_OTHER;
