@@ -50,7 +50,7 @@ class Bench:
         self.dir = os.environ.get("OPSCOPE_BENCH_DIR") or os.path.join(
             args.build, "bench", "files")
         os.makedirs(self.dir, exist_ok=True)
-        self.times = 1 if args.quick else 5
+        self.times = 3 if args.quick else 5
         self.big = "100M" if args.quick else "1G"
         self.tenth = "10M" if args.quick else "100M"
         self.rows = []
@@ -324,7 +324,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--build", default="build")
     p.add_argument("--quick", action="store_true",
-                   help="100 MB files, one time each")
+                   help="100 MB files, three times each")
     p.add_argument("--only", default="", help="of " + " ".join(WORKS))
     p.add_argument("--out", default="docs/performance.md")
     args = p.parse_args()
