@@ -43,6 +43,10 @@ def cpu():
     return f"{model}, {cores} cores, {gib:.0f} GiB"
 
 
+class Failed(Exception):
+    """A measured program failed: the work has no number."""
+
+
 class Bench:
     def __init__(self, args):
         self.args = args
@@ -98,7 +102,9 @@ class Bench:
     def measure(self, work, path, times=None):
         out = subprocess.run(
             [os.path.join(self.build, "bench", "bench"), work, path,
-             str(times or self.times)], stdout=subprocess.PIPE, check=True)
+             str(times or self.times)], stdout=subprocess.PIPE)
+        if out.returncode != 0:
+            raise Failed(f"bench {work} {path}: status {out.returncode}")
         return json.loads(out.stdout)
 
     def command(self, *words, times=None):
@@ -114,7 +120,8 @@ class Bench:
             seconds.append(time.perf_counter() - start)
             rss = max(rss, usage.ru_maxrss * 1024)
             if status != 0:
-                sys.exit(f"bench: {' '.join(argv)}: status {status}")
+                os.close(null)
+                raise Failed(f"{' '.join(argv)}: status {status}")
         os.close(null)
         seconds.sort()
         return {"best": seconds[0], "median": seconds[len(seconds) // 2],
@@ -332,8 +339,12 @@ def main():
     only = args.only.replace(",", " ").split()
     print(cpu())
     for name, work in WORKS.items():
-        if not only or name in only:
+        if only and name not in only:
+            continue
+        try:
             work(b)
+        except Failed as e:
+            b.require(False, str(e))
     if not args.quick and not only:
         os.makedirs(os.path.dirname(args.out), exist_ok=True)
         write_page(b, args.out)
