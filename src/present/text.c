@@ -409,16 +409,18 @@ static void put_wrapped(struct table *t, const char *s) {
 
 /* The columns that were left out for lack of room. */
 static void put_hidden(struct table *t) {
-    bool any = false;
+    struct sink *s = &t->cell;
+    s->n = 0;
     for (size_t c = 0; c < t->r->ncols; c++) {
         if (t->lanes[c].shown ||
             (!t->st->detail && (t->r->cols[c].flags & COL_DETAIL)))
             continue;
-        sink_printf(t->out, "%s%s", any ? ", " : "not shown: ",
-                    t->r->cols[c].name);
-        any = true;
+        sink_puts(s, s->n ? ", " : "not shown: ");
+        sink_puts(s, t->r->cols[c].name);
     }
-    if (any) sink_puts(t->out, " (--width 0 shows all)\n");
+    if (s->n == 0) return;
+    sink_puts(s, " (--width 0 shows all)");
+    put_wrapped(t, cell_string(t));
 }
 
 static void put_notes(struct table *t) {
