@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tree of host spans that op tables are made of: seal's nesting, less the
+ * spans that are no rows of such a table.
+ *
+ *   kept     ops, annotations and API calls on thread tracks; regions of
+ *            unknown meaning where a source has nothing better
+ *   dropped  machinery in between (RUNTIME spans), the frameworks' bookkeeping
+ *            names; their children go to the nearest kept span around them
+ *   merged   an only child that has its parent's name is the same call seen
+ *            twice (torch does the same): it is its parent
+ *
+ * Names are known here by a group number, so that ProfilerStep#3 and #4 are
+ * one name. */
+#ifndef ANALYZE_HOST_TREE_H
+#define ANALYZE_HOST_TREE_H
+
+#include "base/err.h"
+#include "model/trace.h"
+
+struct host_tree {
+    const struct trace *t;
+    row_id *rep;    /* by row: itself when kept; what it is merged into;
+                       ROW_NONE when dropped. Thread tracks only: ask
+                       host_tree_has() first */
+    row_id *up;     /* by row, kept or not: nearest kept span around it, merged
+                       ones resolved, or ROW_NONE */
+    row_id *op;     /* by row, kept or not: nearest kept span around it that is
+                       no API call. NULL when the trace has no links */
+    uint32_t *key;  /* by str_id: the name's group, a str_id; NAME_UNSEEN */
+    uint8_t *regions; /* by source: are regions of unknown meaning kept? */
+};
+
+#define NAME_UNSEEN 0 /* id 0 is "": a name that is empty stays unseen */
+#define NAME_DROP UINT32_MAX
+
+/* Builds the tree over all thread tracks. O(n); 8 bytes a host span. */
+int host_tree_init(struct host_tree *h, const struct trace *t,
+                   struct ops_err *e);
+void host_tree_free(struct host_tree *h);
+
+/* Does rep/up hold for the rows of this track? */
+static inline bool host_tree_has(const struct host_tree *h, uint32_t track) {
+    return h->t->tracks[track].kind == TRACK_THREAD;
+}
+
+/* The op or annotation that a device span launched by this call is charged
+ * to: the innermost one around the call, calls left out. ROW_NONE: none. */
+static inline row_id host_tree_launcher(const struct host_tree *h,
+                                        row_id call) {
+    const struct spans *sp = &h->t->spans;
+    if (!h->op || !host_tree_has(h, sp->track[call])) return ROW_NONE;
+    row_id r = h->rep[call];
+    return r != ROW_NONE && sp->kind[r] != SPAN_API ? r : h->op[call];
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sorted interval sets. Each interval of a union knows the length of all
+ * before it, so that the part inside any window costs two searches. */
+#include "analyze/intervals.h"
+#include "base/vec.h"
+#include <assert.h>
+
+void intervals_free(struct intervals *s) {
+    free(s->v);
+    *s = (struct intervals){0};
+}
+
+bool intervals_add(struct intervals *s, int64_t start, int64_t end) {
+    if (end <= start) return true;
+    if (!VEC_ROOM(s->v, s->n, s->cap)) return false;
+    s->v[s->n++] = (struct interval){start, end, 0};
+    return true;
+}
+
+static int by_start(const void *a, const void *b) {
+    const struct interval *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+static bool in_order(const struct intervals *s) {
+    for (size_t i = 1; i < s->n; i++)
+        if (s->v[i].start < s->v[i - 1].start) return false;
+    return true;
+}
+
+void intervals_union(struct intervals *s) {
+    if (s->n == 0) return;
+    /* device streams come sorted, and so do most others */
+    if (!in_order(s)) qsort(s->v, s->n, sizeof *s->v, by_start);
+    size_t n = 0;
+    for (size_t i = 1; i < s->n; i++) {
+        struct interval *last = &s->v[n];
+        if (s->v[i].start > last->end)
+            s->v[++n] = s->v[i];
+        else if (s->v[i].end > last->end)
+            last->end = s->v[i].end;
+    }
+    s->n = n + 1;
+    int64_t sum = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        s->v[i].before = sum;
+        sum += s->v[i].end - s->v[i].start;
+    }
+}
+
+int64_t intervals_length(const struct intervals *s) {
+    if (s->n == 0) return 0;
+    const struct interval *l = &s->v[s->n - 1];
+    return l->before + (l->end - l->start);
+}
+
+/* Number of intervals that start at or before ts. */
+static size_t upper(const struct intervals *s, int64_t ts) {
+    size_t lo = 0, hi = s->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (s->v[mid].start <= ts)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Length of the set before ts. */
+static int64_t length_until(const struct intervals *s, int64_t ts) {
+    size_t i = upper(s, ts);
+    if (i == 0) return 0;
+    const struct interval *v = &s->v[i - 1];
+    return v->before + ((ts < v->end ? ts : v->end) - v->start);
+}
+
+int64_t intervals_overlap(const struct intervals *s, int64_t start,
+                          int64_t end) {
+    if (end <= start) return 0;
+    return length_until(s, end) - length_until(s, start);
+}
+
+bool intervals_contain(const struct intervals *s, int64_t ts) {
+    size_t i = upper(s, ts);
+    return i > 0 && ts < s->v[i - 1].end;
+}
+
+bool intervals_and(const struct intervals *a, const struct intervals *b,
+                   struct intervals *out) {
+    assert(out->n == 0);
+    size_t i = 0, j = 0;
+    while (i < a->n && j < b->n) {
+        const struct interval *x = &a->v[i], *y = &b->v[j];
+        int64_t start = x->start > y->start ? x->start : y->start;
+        int64_t end = x->end < y->end ? x->end : y->end;
+        if (!intervals_add(out, start, end)) return false;
+        if (x->end < y->end)
+            i++;
+        else
+            j++;
+    }
+    intervals_union(out);
+    return true;
+}
+
+bool intervals_sub(const struct intervals *a, const struct intervals *b,
+                   struct intervals *out) {
+    assert(out->n == 0);
+    size_t j = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        int64_t at = a->v[i].start, end = a->v[i].end;
+        while (j < b->n && b->v[j].end <= at) j++;
+        /* the last of b may reach into the next of a: j stays on it */
+        for (size_t k = j; k < b->n && b->v[k].start < end; k++) {
+            if (!intervals_add(out, at, b->v[k].start)) return false;
+            if (b->v[k].end > at) at = b->v[k].end;
+            j = k;
+        }
+        if (!intervals_add(out, at, end)) return false;
+    }
+    intervals_union(out);
+    return true;
+}

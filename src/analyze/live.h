@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Live bytes of one allocator over time: the level after each of its events,
+ * and which free belongs to which allocation. */
+#ifndef ANALYZE_LIVE_H
+#define ANALYZE_LIVE_H
+
+#include "base/err.h"
+#include "model/trace.h"
+
+/* Event i of the allocator is row first + i of trace->mem. */
+struct live {
+    const struct trace *t;
+    size_t first, n;
+    int64_t *level; /* bytes in use after event i */
+    uint32_t *mate; /* of an allocation: the event that ended it; of a free:
+                       its allocation; LIVE_NONE: not in the window */
+    int64_t base;   /* bytes in use before event 0: blocks from before the
+                       window; a lower bound unless recorded */
+    bool recorded;  /* the source told the level; else it is replayed */
+};
+
+#define LIVE_NONE UINT32_MAX
+
+/* Levels and pairs of an allocator. O(events). */
+int live_init(struct live *l, const struct trace *t, uint16_t allocator,
+              struct ops_err *e);
+void live_free(struct live *l);
+
+/* The event after which most is in use, of those for which in(ctx, ts) is
+ * true (in may be NULL: all); the first of equals. LIVE_NONE: no event. */
+uint32_t live_peak(const struct live *l, bool (*in)(const void *ctx, int64_t),
+                   const void *ctx);
+
+/* The last event at or before ts, or LIVE_NONE. */
+uint32_t live_event_at(const struct live *l, int64_t ts);
+
+#endif

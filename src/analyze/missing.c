@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One table: per thing, the sentence and the remedy by format. */
+#include "analyze/missing.h"
+
+static const struct {
+    const char *what, *why;
+    const char *kineto, *xspace; /* remedies */
+} table[] = {
+    [MISSING_DEVICE] =
+        {"device time", "no device was recorded",
+         "add ProfilerActivity.CUDA (or XPU, ...) to the profiler's activities",
+         "profile on a machine with a GPU or TPU, with device_tracer_level 1"},
+    [MISSING_MEMORY] =
+        {"memory", "no allocation was recorded",
+         "profile with profile_memory=True",
+         "the profiler records allocations of device allocators only: profile "
+         "a run on a GPU or TPU"},
+    [MISSING_SHAPES] =
+        {"input shapes and FLOPs", "the ops' input shapes were not recorded",
+         "profile with record_shapes=True",
+         "the profiler does not record the inputs of host ops"},
+    [MISSING_STACKS] =
+        {"Python stacks", "no Python frame was recorded",
+         "profile with with_stack=True",
+         "profile with python_tracer_level=1"},
+};
+
+static bool source_has(const struct source *s, enum missing_what w) {
+    switch (w) {
+    case MISSING_DEVICE: return s->has_device;
+    case MISSING_MEMORY: return s->has_memory;
+    case MISSING_SHAPES: return s->has_shapes;
+    default: return s->has_stacks;
+    }
+}
+
+static const char *remedy(const struct source *s, enum missing_what w) {
+    if (s->format && strcmp(s->format, "kineto") == 0) return table[w].kineto;
+    if (s->format && strcmp(s->format, "xspace") == 0) return table[w].xspace;
+    return "record it in the program that wrote this file";
+}
+
+bool missing_say(struct result *r, const struct trace *t,
+                 enum missing_what what) {
+    bool some = false;
+    const struct source *lacks = NULL;
+    for (size_t i = 0; i < t->nsources; i++) {
+        if (source_has(&t->sources[i], what))
+            some = true;
+        else if (!lacks)
+            lacks = &t->sources[i];
+    }
+    if (lacks)
+        result_missing(r, table[what].what, table[what].why,
+                       remedy(lacks, what));
+    return some;
+}

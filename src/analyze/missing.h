@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a profile does not have, why, and how to have it next time, in the
+ * words of the framework that wrote it. */
+#ifndef ANALYZE_MISSING_H
+#define ANALYZE_MISSING_H
+
+#include "model/result.h"
+
+enum missing_what {
+    MISSING_DEVICE, /* no device was recorded */
+    MISSING_MEMORY, /* no memory events were recorded */
+    MISSING_SHAPES, /* no input shapes were recorded */
+    MISSING_STACKS, /* no Python stacks were recorded */
+};
+
+/* Says so once, unless every source has it. True: some source has it. */
+bool missing_say(struct result *r, const struct trace *t,
+                 enum missing_what what);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The groups of an op table: one per name and kind, found by direct arrays;
+ * with --group also per shapes, stack or module, found by hashing. */
+#ifndef ANALYZE_OP_GROUPS_H
+#define ANALYZE_OP_GROUPS_H
+
+#include "analyze/host_tree.h"
+#include "analyze/pystack.h"
+#include "base/map.h"
+
+enum group_by { GROUP_SHAPES = 1, GROUP_STACK = 2, GROUP_MODULE = 4 };
+
+struct op_group {
+    int64_t calls;
+    int64_t host, host_self, device, device_self; /* ps */
+    int64_t host_bytes, host_self_bytes, device_bytes, device_self_bytes;
+    int64_t flops;
+    str_id key;                    /* the name's group */
+    str_id shapes, stack, module;  /* in op_groups.texts; 0: none */
+    uint8_t kind;                  /* enum span_kind */
+    uint8_t rule;                  /* enum flops_rule */
+    bool has_device, has_memory, has_flops;
+};
+
+struct op_groups {
+    const struct trace *t;
+    struct op_group *v;
+    size_t n, cap;
+    uint32_t *slot[4];   /* by kind (op, annotation, api, region), then name:
+                            group + 1; 0: none yet */
+    unsigned by;         /* enum group_by */
+    /* only with by: */
+    struct strs texts;   /* shapes, stacks, modules */
+    struct map finer[3]; /* (group so far, text) -> number, one per criterion */
+    uint32_t nfiner;
+    struct pystack stacks;
+};
+
+/* list: "shapes,module" or NULL. OPS_EUSAGE for an unknown word. */
+int op_groups_init(struct op_groups *g, const struct trace *t,
+                   const char *list, struct ops_err *e);
+void op_groups_free(struct op_groups *g);
+
+/* The group of a kept row, made when new; ROW_NONE: out of memory. */
+uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
+                      row_id row);
+
+/* A text of a group, or NULL for id 0. */
+const char *op_groups_text(const struct op_groups *g, str_id id);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ops: one row per operation name. Times, calls, memory and device time by
+ * torch's rules (key_averages), for every format.
+ *
+ * One pass over the host spans fills groups by direct arrays, no hashing per
+ * event: a name's group is found by its string id. A span's self time is its
+ * own less that of its direct kept children, so each child is simply taken
+ * off its parent's group. Device time is put on the launching op and carried
+ * up the tree in one backward pass. */
+#include "analyze/analyze.h"
+#include "analyze/flops.h"
+#include "analyze/host_tree.h"
+#include "analyze/mem_sums.h"
+#include "analyze/missing.h"
+#include "analyze/op_groups.h"
+#include "model/opclass.h"
+#include "model/opname.h"
+#include <stdlib.h>
+
+static const struct opt ops_opts[] = {
+    {.name = "group",
+     .type = OPT_TEXT,
+     .arg = "LIST",
+     .help = "split rows further: shapes, stack, module; a comma list"},
+    {0},
+};
+
+struct ops {
+    const struct trace *t;
+    struct scope scope;
+    struct host_tree tree;
+    struct op_groups groups;
+    uint32_t *gid;          /* by row: its group; kept rows only */
+    int64_t unattributed;   /* ps of device work with no op */
+    uint64_t nunattributed; /* spans */
+    int64_t outside_host, outside_device; /* bytes outside every span */
+    uint64_t noutside;
+    bool device, memory, shapes; /* recorded in some source */
+};
+
+static struct op_group *group_at(const struct ops *o, row_id r) {
+    return &o->groups.v[o->gid[r]];
+}
+
+/* Calls, total and self time. */
+static int count_track(struct ops *o, const struct track *tr,
+                       struct ops_err *e) {
+    const struct spans *sp = &o->t->spans;
+    const struct host_tree *h = &o->tree;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (h->rep[r] != r) continue;
+        uint32_t g = op_groups_of(&o->groups, h, r);
+        if (g == ROW_NONE) return fail_oom(e);
+        o->gid[r] = g;
+        if (scope_has(&o->scope, r)) {
+            struct op_group *v = &o->groups.v[g];
+            v->calls++;
+            v->host += sp->dur[r];
+            v->host_self += sp->dur[r];
+            v->has_device |= o->t->sources[tr->source].has_device;
+            v->has_memory |= o->t->sources[tr->source].has_memory;
+        }
+        row_id p = h->up[r];
+        if (p != ROW_NONE && scope_has(&o->scope, p))
+            group_at(o, p)->host_self -= sp->dur[r];
+    }
+    return 0;
+}
+
+static int count_all(struct ops *o, struct ops_err *e) {
+    for (size_t i = 0; i < o->t->ntracks; i++)
+        if (host_tree_has(&o->tree, (uint32_t)i))
+            TRY(count_track(o, &o->t->tracks[i], e));
+    return 0;
+}
+
+/* Puts each device span's time on the op that launched it. */
+static void charge_launches(struct ops *o, int64_t *dev) {
+    const struct trace *t = o->t;
+    for (size_t i = 0; i < t->links.n; i++) {
+        row_id d = t->links.device[i];
+        if (!span_is_device_work(t, d)) continue;
+        /* one kernel, two calls: the first counts, or it would count twice */
+        if (i > 0 && t->links.device[i - 1] == d) continue;
+        row_id op = host_tree_launcher(&o->tree, t->links.host[i]);
+        if (op == ROW_NONE) continue;
+        dev[op] += t->spans.dur[d];
+        if (scope_has(&o->scope, op))
+            group_at(o, op)->device_self += t->spans.dur[d];
+    }
+}
+
+/* Sums from the leaves up: children stand after their parents. */
+static void carry_up(struct ops *o, const struct track *tr, int64_t *dev) {
+    const struct host_tree *h = &o->tree;
+    for (row_id r = tr->end; r-- > tr->first;) {
+        if (dev[r] == 0 || h->rep[r] != r) continue;
+        if (scope_has(&o->scope, r)) group_at(o, r)->device += dev[r];
+        if (h->up[r] != ROW_NONE) dev[h->up[r]] += dev[r];
+    }
+}
+
+/* Device work that no op launched, or whose op is out of scope. */
+static void find_unattributed(struct ops *o) {
+    const struct trace *t = o->t;
+    size_t l = 0;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        if (t->tracks[i].kind != TRACK_STREAM) continue;
+        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
+            if (!span_is_device_work(t, r) || !scope_has(&o->scope, r))
+                continue;
+            while (l < t->links.n && t->links.device[l] < r) l++;
+            bool linked = l < t->links.n && t->links.device[l] == r;
+            if (linked && host_tree_launcher(&o->tree, t->links.host[l]) !=
+                              ROW_NONE)
+                continue;
+            o->unattributed += t->spans.dur[r];
+            o->nunattributed++;
+        }
+    }
+}
+
+static int charge_device(struct ops *o, struct ops_err *e) {
+    const struct trace *t = o->t;
+    find_unattributed(o);
+    if (t->links.n == 0) return 0;
+    int64_t *dev = calloc(t->spans.n + 1, sizeof *dev);
+    if (!dev) return fail_oom(e);
+    charge_launches(o, dev);
+    for (size_t i = 0; i < t->ntracks; i++)
+        if (host_tree_has(&o->tree, (uint32_t)i))
+            carry_up(o, &t->tracks[i], dev);
+    free(dev);
+    return 0;
+}
+
+/* Memory of each span of a track; cover counts, per event, how many
+ * outermost spans have it inside. */
+static void charge_memory(struct ops *o, const struct track *tr,
+                          const struct mem_sums *m, int32_t *cover) {
+    const struct host_tree *h = &o->tree;
+    size_t i = 0;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (h->rep[r] != r) continue;
+        i = mem_sums_before(m, i, o->t->spans.ts[r]);
+        size_t j = mem_sums_before(m, i, span_end(o->t, r) + 1);
+        if (i == j) continue;
+        int64_t host = m->host[j] - m->host[i];
+        int64_t device = m->device[j] - m->device[i];
+        if (scope_has(&o->scope, r)) {
+            struct op_group *g = group_at(o, r);
+            g->host_bytes += host;
+            g->host_self_bytes += host;
+            g->device_bytes += device;
+            g->device_self_bytes += device;
+        }
+        row_id p = h->up[r];
+        if (p == ROW_NONE) {
+            cover[i]++;
+            cover[j]--;
+        } else if (scope_has(&o->scope, p)) {
+            group_at(o, p)->host_self_bytes -= host;
+            group_at(o, p)->device_self_bytes -= device;
+        }
+    }
+}
+
+static void count_outside(struct ops *o, const struct mem_sums *m,
+                          const int32_t *cover) {
+    int64_t depth = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        depth += cover[i];
+        if (depth > 0) continue;
+        o->noutside++;
+        o->outside_host += m->host[i + 1] - m->host[i];
+        o->outside_device += m->device[i + 1] - m->device[i];
+    }
+}
+
+static int charge_source_memory(struct ops *o, uint32_t source,
+                                struct ops_err *e) {
+    struct mem_sums m;
+    TRY(mem_sums_init(&m, o->t, source, e));
+    int32_t *cover = calloc(m.n + 1, sizeof *cover);
+    if (!cover) {
+        mem_sums_free(&m);
+        return fail_oom(e);
+    }
+    for (size_t i = 0; m.n > 0 && i < o->t->ntracks; i++)
+        if (host_tree_has(&o->tree, (uint32_t)i) &&
+            o->t->tracks[i].source == source)
+            charge_memory(o, &o->t->tracks[i], &m, cover);
+    if (o->scope.all) count_outside(o, &m, cover);
+    free(cover);
+    mem_sums_free(&m);
+    return 0;
+}
+
+/* FLOPs: only names with a formula have their arguments read. */
+static void count_flops(struct ops *o) {
+    const struct trace *t = o->t;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (!host_tree_has(&o->tree, (uint32_t)i) ||
+            !t->sources[tr->source].has_shapes)
+            continue;
+        for (row_id r = tr->first; r < tr->end; r++) {
+            if (o->tree.rep[r] != r) continue;
+            struct op_group *g = group_at(o, r);
+            if (g->rule == FLOPS_NONE || !scope_has(&o->scope, r)) continue;
+            int64_t n = flops_of(t, r, (enum flops_rule)g->rule);
+            if (n < 0 || __builtin_add_overflow(g->flops, n, &g->flops))
+                continue;
+            g->has_flops = true;
+        }
+    }
+}
+
+static int gather(struct ops *o, const struct opts *opts, struct ops_err *e) {
+    const struct trace *t = o->t;
+    TRY(scope_init(&o->scope, t, opts, e));
+    TRY(host_tree_init(&o->tree, t, e));
+    TRY(op_groups_init(&o->groups, t, opts_text(opts, "group"), e));
+    o->gid = malloc((t->spans.n + 1) * sizeof *o->gid);
+    if (!o->gid) return fail_oom(e);
+    TRY(count_all(o, e));
+    TRY(charge_device(o, e));
+    for (uint32_t s = 0; s < t->nsources; s++)
+        if (t->sources[s].has_memory) TRY(charge_source_memory(o, s, e));
+    if (o->shapes) count_flops(o);
+    return 0;
+}
+
+static void put_columns(struct result *r, const struct ops *o) {
+    unsigned dev = o->device ? COL_MAIN : 0, host = o->device ? 0 : COL_MAIN;
+    const struct column cols[] = {
+        {"name", "operation", NULL, "the operation, region or API call",
+         COL_TEXT, COL_KEY},
+        {"calls", NULL, NULL, "how often it ran", COL_INT, 0},
+        {"host_us", "host", "us", "time on the host, callees included",
+         COL_TIME, 0},
+        {"host_self_us", "host self", "us",
+         "time on the host less that of the operations called from it",
+         COL_TIME, host},
+        {"host_mean_us", "host mean", "us", "host time of one call", COL_TIME,
+         COL_MEAN | COL_DETAIL},
+        {"device_us", "device", "us",
+         "time of the device work launched in it, callees included", COL_TIME,
+         0},
+        {"device_self_us", "device self", "us",
+         "time of the device work that it launched itself", COL_TIME, dev},
+        {"device_mean_us", "device mean", "us", "device time of one call",
+         COL_TIME, COL_MEAN | COL_DETAIL},
+        {"host_bytes", "host mem", "bytes",
+         "host memory allocated less freed while it ran, on any thread",
+         COL_BYTES, COL_DETAIL},
+        {"host_self_bytes", "host mem self", "bytes",
+         "the same less that of the operations called from it", COL_BYTES,
+         COL_DETAIL},
+        {"device_bytes", "device mem", "bytes",
+         "device memory allocated less freed while it ran, on any thread",
+         COL_BYTES, COL_SIZE | COL_DETAIL},
+        {"device_self_bytes", "device mem self", "bytes",
+         "the same less that of the operations called from it", COL_BYTES,
+         COL_DETAIL},
+        {"flops", NULL, NULL,
+         "floating-point operations, from the shapes of its inputs", COL_INT,
+         COL_DETAIL},
+        {"share_pct", "share", "%",
+         o->device ? "of the device time that ops launched"
+                   : "of the host self time of all rows",
+         COL_PERCENT, COL_BAR},
+        {"kind", NULL, NULL, "op, annotation, api, region or memory", COL_TEXT,
+         0},
+        {"type", NULL, NULL, "the operation's type, where the name is of one "
+         "node of a graph", COL_TEXT, COL_DETAIL},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+}
+
+static void put_group_columns(struct result *r, const struct op_groups *g) {
+    if (g->by & GROUP_SHAPES)
+        result_col(r, (struct column){"shapes", NULL, NULL,
+                                      "shapes of its inputs", COL_TEXT, 0});
+    if (g->by & GROUP_STACK)
+        result_col(r, (struct column){"stack", NULL, NULL,
+                                      "Python frames around it, innermost "
+                                      "first",
+                                      COL_TEXT, COL_SYMBOL});
+    if (g->by & GROUP_MODULE)
+        result_col(r, (struct column){"module", NULL, NULL,
+                                      "innermost module that called it",
+                                      COL_TEXT, 0});
+}
+
+static void put_group_cells(struct result *r, const struct op_groups *g,
+                            const struct op_group *v) {
+    if (g->by & GROUP_SHAPES) result_text(r, op_groups_text(g, v->shapes));
+    if (g->by & GROUP_STACK) result_text(r, op_groups_text(g, v->stack));
+    if (g->by & GROUP_MODULE) result_text(r, op_groups_text(g, v->module));
+}
+
+static int64_t mean(int64_t sum, int64_t n) {
+    if (n == 0) return 0;
+    return (sum + (sum < 0 ? -n / 2 : n / 2)) / n;
+}
+
+/* Name and type: a TensorFlow op is "name:Type", a step marker "Prefix#N". */
+static void put_name(struct result *r, const struct ops *o,
+                     const struct op_group *v, struct bytes *type) {
+    struct bytes full = strs_bytes(&o->t->strs, v->key), name = full;
+    *type = (struct bytes){0};
+    size_t n = name_group_prefix(full);
+    char buf[256];
+    if (n > 0 && n + 1 < sizeof buf) {
+        memcpy(buf, full.p, n);
+        buf[n] = '*';
+        name = (struct bytes){(const uint8_t *)buf, n + 1};
+    } else if (v->kind == SPAN_OP) {
+        name_split_tf(full, &name, type);
+    }
+    result_str(r, name);
+}
+
+static const char *kind_name(int kind) {
+    switch (kind) {
+    case SPAN_OP: return "op";
+    case SPAN_ANNOTATION: return "annotation";
+    case SPAN_API: return "api";
+    default: return "region";
+    }
+}
+
+static void put_row(struct result *r, const struct ops *o,
+                    const struct op_group *v, int64_t whole) {
+    struct bytes type;
+    bool dev = v->has_device, mem = v->has_memory;
+    result_row(r);
+    put_name(r, o, v, &type);
+    result_int(r, v->calls);
+    result_int(r, v->host);
+    result_int(r, v->host_self);
+    result_int(r, mean(v->host, v->calls));
+    result_int_if(r, dev, v->device);
+    result_int_if(r, dev, v->device_self);
+    result_int_if(r, dev, mean(v->device, v->calls));
+    result_int_if(r, mem, v->host_bytes);
+    result_int_if(r, mem, v->host_self_bytes);
+    result_int_if(r, mem && dev, v->device_bytes);
+    result_int_if(r, mem && dev, v->device_self_bytes);
+    result_int_if(r, v->has_flops, v->flops);
+    int64_t part = o->device ? v->device_self : v->host_self;
+    result_float_if(r, whole > 0, 100.0 * (double)part / (double)whole);
+    result_text(r, kind_name(v->kind));
+    if (type.n > 0)
+        result_str(r, type);
+    else
+        result_null(r);
+    put_group_cells(r, &o->groups, v);
+}
+
+/* Memory events that lie in no span, as torch shows them. */
+static void put_outside(struct result *r, const struct ops *o) {
+    if (o->noutside == 0) return;
+    result_row(r);
+    result_text(r, "[memory]");
+    result_int(r, (int64_t)o->noutside);
+    for (int i = 0; i < 6; i++) result_null(r);
+    result_int(r, o->outside_host);
+    result_int(r, o->outside_host);
+    result_int_if(r, o->device, o->outside_device);
+    result_int_if(r, o->device, o->outside_device);
+    result_null(r);
+    result_null(r);
+    result_text(r, "memory");
+    for (size_t i = 15; i < r->ncols; i++) result_null(r);
+}
+
+static void put_rows(struct result *r, const struct ops *o) {
+    int64_t whole = 0;
+    for (size_t i = 0; i < o->groups.n; i++) {
+        const struct op_group *v = &o->groups.v[i];
+        whole += o->device ? v->device_self : v->host_self;
+    }
+    for (size_t i = 0; i < o->groups.n; i++)
+        if (o->groups.v[i].calls > 0) put_row(r, o, &o->groups.v[i], whole);
+    put_outside(r, o);
+    if (o->nunattributed > 0)
+        result_remark(r,
+                      "%llu device spans, %.3f us, were launched by no "
+                      "operation: their time is in no row",
+                      (unsigned long long)o->nunattributed,
+                      (double)o->unattributed / PS_PER_US);
+}
+
+static void ops_free(struct ops *o) {
+    scope_free(&o->scope);
+    host_tree_free(&o->tree);
+    op_groups_free(&o->groups);
+    free(o->gid);
+}
+
+static int ops_run(const struct trace *t, const struct opts *opts,
+                   struct result *r, struct ops_err *e) {
+    struct ops o = {.t = t};
+    result_init(r, "ops", "Operations");
+    result_from_trace(r, t);
+    o.device = missing_say(r, t, MISSING_DEVICE);
+    o.memory = missing_say(r, t, MISSING_MEMORY);
+    o.shapes = missing_say(r, t, MISSING_SHAPES);
+    int rc = gather(&o, opts, e);
+    if (rc == 0) {
+        put_columns(r, &o);
+        put_group_columns(r, &o.groups);
+        put_rows(r, &o);
+        if (o.groups.by & (GROUP_STACK | GROUP_MODULE))
+            missing_say(r, t, MISSING_STACKS);
+        r->chart = "bars share_pct";
+        rc = result_done(r, e);
+    }
+    ops_free(&o);
+    return rc;
+}
+
+const struct analysis analysis_ops = {
+    .name = "ops",
+    .help = "time, calls, memory and FLOPs of each operation",
+    .row = "one framework operation name",
+    .opts = ops_opts,
+    .run = ops_run,
+};

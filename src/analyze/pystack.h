@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which span, Python frame or module was open on a thread at an instant. */
+#ifndef ANALYZE_PYSTACK_H
+#define ANALYZE_PYSTACK_H
+
+#include "base/err.h"
+#include "model/trace.h"
+
+/* Zeroed is empty. */
+struct pystack {
+    const struct trace *t;
+    uint32_t *python; /* by track: the Python track beside a thread */
+};
+
+int pystack_init(struct pystack *p, const struct trace *t, struct ops_err *e);
+void pystack_free(struct pystack *p);
+
+/* The innermost span of the track that runs at ts (start <= ts < end), or
+ * ROW_NONE. O(log n + depth). */
+row_id span_at(const struct trace *t, uint32_t track, int64_t ts);
+
+/* The innermost Python frame of that thread at ts, or ROW_NONE. */
+row_id pystack_at(const struct pystack *p, uint32_t thread, int64_t ts);
+
+/* The frames at ts, innermost first, at most n of them, joined by " < ".
+ * Returns the length, 0 when there is none; always terminated, cut at cap. */
+size_t pystack_text(const struct pystack *p, uint32_t thread, int64_t ts,
+                    int n, char *buf, size_t cap);
+
+/* The innermost frame that is a module's ("nn.Module: Conv2d_3"), or
+ * ROW_NONE. */
+row_id pystack_module(const struct pystack *p, uint32_t thread, int64_t ts);
+
+#endif
