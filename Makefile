@@ -1,51 +1,133 @@
-# opscope: GNU make. All output goes to build/ (or build-<variant>/).
-#   make             the program and the library
-#   make test-unit   build and run the unit tests
-#   make SAN=address,undefined   the same with sanitizers, in build-san/
+# SPDX-License-Identifier: Apache-2.0
+# opscope: GNU make. All output goes to build/, or build-<variant>/.
+#
+#   make                        the program and the libraries, layers checked
+#   make test                   the quick tests: unit, golden, command line
+#   make golden                 rewrite the golden texts; read the diff
+#   make warnings               gcc and clang with -Werror
+#   make headers                every header compiles alone
+#   make report                 sizes against the budgets
+#   make SAN=address,undefined  the same with sanitizers, in a folder of its own
+#   make V=1                    show the commands
+#   make install PREFIX=/usr/local [DESTDIR=]
+#
+# A new .c file under src/<folder>/ or tests/unit/ needs no edit here.
+
+comma   := ,
 CC      ?= cc
 SAN     ?=
 B       ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
-comma   := ,
+PREFIX  ?= /usr/local
+Q       := $(if $(V),,@)
+PYTHON  ?= $(firstword $(wildcard /usr/bin/python3) python3)
 VERSION := $(shell cat VERSION)
+SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
 
 CFLAGS  ?= -O2 -g
 ALL_CFLAGS := -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes \
-	-Wmissing-prototypes -Wvla -fvisibility=hidden -fPIC -fno-omit-frame-pointer \
-	-pthread -Isrc -Iinclude -DOPS_VERSION='"$(VERSION)"' -D_GNU_SOURCE \
+	-Wmissing-prototypes -Wvla $(if $(WERROR),-Werror) \
+	-fvisibility=hidden -fPIC -fno-omit-frame-pointer -pthread \
+	-Isrc -Iinclude -DOPS_VERSION='"$(VERSION)"' -D_GNU_SOURCE \
 	$(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)
+ALL_LDFLAGS := $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 LIBS    := -lisal -lzstd -liberty -lm -pthread
-LDFLAGS += $(if $(SAN),-fsanitize=$(SAN))
 
 SRC     := $(sort $(wildcard src/*/*.c))
-MAIN    := src/cmd/main.c
-OBJ     := $(patsubst src/%.c,$(B)/obj/%.o,$(filter-out $(MAIN),$(SRC)))
+HDR     := $(sort $(wildcard src/*/*.h include/opscope/*.h))
+OBJ     := $(patsubst src/%.c,$(B)/obj/%.o,$(SRC))
+MAIN    := $(B)/obj/cmd/main.o
 LIBOBJ  := $(filter-out $(B)/obj/cmd/%,$(OBJ))
-UNIT    := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
+UNIT    := $(patsubst tests/unit/%.c,$(B)/unit/%,\
+	$(sort $(wildcard tests/unit/test_*.c)))
+TESTLIB := $(B)/obj/test.a
 
 .DELETE_ON_ERROR:
-.PHONY: all clean test-unit layers
+.PHONY: all objects unit test test-unit golden layers report headers warnings \
+	install clean
+# The sanitizers' run-time does not go into a shared library of ours.
+all: layers $(B)/opscope $(B)/libopscope.a $(if $(SAN),,$(B)/libopscope.so)
 
-all: layers $(B)/opscope
+objects: $(OBJ)
 
-layers:
-	@if [ -f tools/layers.py ]; then $(PYTHON) tools/layers.py; fi
+$(B)/opscope: $(OBJ)
+	@echo "link    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-PYTHON ?= $(shell [ -x /usr/bin/python3 ] && echo /usr/bin/python3 || echo python3)
+$(B)/libopscope.a: $(LIBOBJ)
+	@echo "archive $@"
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
 
-$(B)/opscope: $(B)/obj/cmd/main.o $(OBJ)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(B)/libopscope.so: $(LIBOBJ)
+	@echo "link    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libopscope.so.$(SOMAJOR) \
+	    -Wl,--no-undefined -o $@ $^ $(LIBS)
 
 $(B)/obj/%.o: src/%.c Makefile VERSION
+	@echo "compile $<"
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/unit/%: tests/unit/%.c $(OBJ) Makefile
+# Unit tests see everything but main(); an archive, so that each links only
+# what it uses. Removed first: ar keeps the objects of deleted files.
+$(TESTLIB): $(filter-out $(MAIN),$(OBJ))
+	@rm -f $@
+	$(Q)$(AR) rcsT $@ $^
+
+$(B)/unit/%: tests/unit/%.c $(TESTLIB) Makefile
+	@echo "test    $@"
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -Itests -o $@ $< $(OBJ) $(LDFLAGS) -lcmocka $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -Itests -o $@ $< $(TESTLIB) \
+	    $(ALL_LDFLAGS) -lcmocka $(LIBS)
 
 unit: $(UNIT)
-test-unit: $(UNIT)
-	@for t in $(UNIT); do $$t || exit 1; done
+
+test: all unit
+	@$(PYTHON) tests/run --build $(B) unit golden cli
+
+test-unit: unit
+	@$(PYTHON) tests/run --build $(B) unit
+
+golden: all
+	@$(PYTHON) tests/run --build $(B) --update golden
+
+layers:
+	@$(PYTHON) tools/layers.py
+
+report:
+	@$(PYTHON) tools/layers.py --report
+
+# Through a file that only includes it: what a header may rely on is itself.
+CHECK_HDR := $(HDR:%=check-alone/%)
+.PHONY: $(CHECK_HDR)
+headers: $(CHECK_HDR)
+$(CHECK_HDR): check-alone/%: %
+	@printf '#include "%s"\n' \
+	    "$(patsubst include/%,%,$(patsubst src/%,%,$<))" | \
+	    $(CC) $(ALL_CFLAGS) -Werror -fsyntax-only -x c -
+
+warnings:
+	@$(MAKE) --no-print-directory CC=gcc B=build-gcc WERROR=1 objects
+	@$(MAKE) --no-print-directory CC=clang B=build-clang WERROR=1 objects
+
+D := $(DESTDIR)$(PREFIX)
+install: all
+	install -d $(D)/bin $(D)/lib $(D)/share/man/man1 \
+	    $(D)/share/bash-completion/completions \
+	    $(D)/share/zsh/site-functions $(D)/share/fish/vendor_completions.d
+	install -m 755 $(B)/opscope $(D)/bin/opscope
+	install -m 644 $(B)/libopscope.a $(D)/lib/libopscope.a
+	install -m 755 $(B)/libopscope.so $(D)/lib/libopscope.so.$(VERSION)
+	ln -sf libopscope.so.$(VERSION) $(D)/lib/libopscope.so.$(SOMAJOR)
+	ln -sf libopscope.so.$(SOMAJOR) $(D)/lib/libopscope.so
+	$(if $(wildcard include/opscope/*.h),install -d $(D)/include/opscope && \
+	    install -m 644 include/opscope/*.h $(D)/include/opscope)
+	$(B)/opscope help --man > $(D)/share/man/man1/opscope.1
+	$(B)/opscope completion bash \
+	    > $(D)/share/bash-completion/completions/opscope
+	$(B)/opscope completion zsh > $(D)/share/zsh/site-functions/_opscope
+	$(B)/opscope completion fish \
+	    > $(D)/share/fish/vendor_completions.d/opscope.fish
 
 clean:
 	rm -rf build build-*

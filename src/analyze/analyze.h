@@ -14,6 +14,7 @@ struct analysis {
     const char *help;       /* one line for a newcomer */
     const char *row;        /* what one row is: "one framework operation" */
     const struct opt *opts; /* its own options, or NULL */
+    bool all_rows;          /* text, too, shows every row unless --top says */
     int (*run)(const struct trace *t, const struct opts *o, struct result *r,
                struct ops_err *e);
 };
@@ -33,6 +34,10 @@ const struct analysis *analysis_find(const char *name);
 int analysis_run(const struct analysis *a, const struct trace *t,
                  const struct opts *o, size_t default_top, struct result *r,
                  struct ops_err *e);
+
+/* The second half of analysis_run, for results that a command made itself. */
+int result_refine(struct result *r, const struct opts *o, size_t default_top,
+                  struct ops_err *e);
 
 /* Which rows count, by --steps, --host and --rank: worked out once per run. */
 struct scope {

@@ -62,7 +62,8 @@ bool opts_given(const struct opts *o, const char *name);
 bool opts_flag(const struct opts *o, const char *name);
 int64_t opts_int(const struct opts *o, const char *name);
 double opts_float(const struct opts *o, const char *name);
-const char *opts_text(const struct opts *o, const char *name); /* or NULL */
+const char *opts_text(const struct opts *o, const char *name); /* or NULL; of
+                                                 any type: as it was given */
 int64_t opts_bytes(const struct opts *o, const char *name);    /* 0: none */
 int64_t opts_ps(const struct opts *o, const char *name); /* OPT_US in ps */
 

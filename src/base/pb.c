@@ -53,3 +53,11 @@ bool pb_next(struct pb *r, struct pb_field *f) {
     r->p = p;
     return true;
 }
+
+bool pb_next_cut(struct pb *r, struct pb_field *f) {
+    if (pb_next(r, f)) return true;
+    if (!r->bad || f->num == 0 || f->wire != PB_BYTES) return false;
+    r->bad = false;
+    r->p = r->end;
+    return true;
+}

@@ -56,6 +56,10 @@ static inline const uint8_t *pb_varint(const uint8_t *p, const uint8_t *end,
  * there is of it and f->num is set, so that a cut file can be used). */
 bool pb_next(struct pb *r, struct pb_field *f);
 
+/* The same for the last message of a file that was cut: a length that runs past
+ * the end counts as up to the end. Other damage ends the message as above. */
+bool pb_next_cut(struct pb *r, struct pb_field *f);
+
 static inline double pb_double(uint64_t fixed) {
     double d;
     memcpy(&d, &fixed, sizeof d);

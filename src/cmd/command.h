@@ -17,11 +17,37 @@ struct command {
     const char *help;       /* one line */
     const char *more;       /* a paragraph for help NAME and the man page */
     const struct opt *opts; /* its own options, or NULL */
-    /* argv are the operands after options were taken out. Returns 0 or an
-     * error; prints results to stdout, nothing else. */
+    bool filters;           /* takes the options common to analyses too */
+    /* argv are the operands after options were taken out. Returns 0, an exit
+     * code above 0 (EXIT_FOUND), or an error; prints results to stdout,
+     * nothing else. */
     int (*run)(const struct opts *o, int argc, char **argv, struct ops_err *e);
 };
 
+/* All of them, in the order of the help page; ends with NULL. */
 extern const struct command *const commands[];
+
+/* The options of the whole program: --format, --run, --color, ... */
+extern const struct opt program_opts[];
+
+/* What can stand after "opscope": a command, or an analysis. */
+struct verb {
+    const char *name, *args, *help, *more; /* more may be NULL */
+    const struct opt *opts;                /* its own, or NULL */
+    bool filters;
+    const struct command *command;   /* one of these two */
+    const struct analysis *analysis;
+};
+
+/* The i-th verb, analyses first; false past the end. */
+bool verb_at(size_t i, struct verb *out);
+bool verb_find(const char *name, struct verb *out);
+
+/* The option tables that a verb takes: program, common, its own. */
+void verb_opts(const struct verb *v, struct opts *o);
+
+/* Runs a verb; returns as command.run does. */
+int verb_run(const struct verb *v, const struct opts *o, int argc, char **argv,
+             struct ops_err *e);
 
 #endif

@@ -170,9 +170,9 @@ static bool move_spans(struct trace *a, const struct trace *b,
     size_t at = to->n, n = from->n;
     if (!reserve_spans(to, n)) return false;
     for (size_t i = 0; i < n; i++) {
-        const struct source *old = &b->sources[b->tracks[from->track[i]].source];
-        const struct source *new =
-            &a->sources[m->source[b->tracks[from->track[i]].source]];
+        uint32_t source = b->tracks[from->track[i]].source;
+        const struct source *old = &b->sources[source];
+        const struct source *new = &a->sources[m->source[source]];
         uint64_t args =
             (uint64_t)from->args_hi[i] << 32 | from->args_lo[i];
         if (args) args = args - old->args_base + new->args_base;
@@ -224,6 +224,10 @@ static void move_rest(struct trace *a, const struct trace *b,
     for (size_t i = 0; i < b->samples.n && !a->oom; i++)
         trace_sample(a, m->counter[b->samples.counter[i]],
                      b->samples.ts[i] + m->shift, b->samples.value[i]);
+    for (size_t i = 0; i < b->half_flows.n && !a->oom; i++) {
+        const struct half_flow *h = &b->half_flows.v[i];
+        trace_flow(a, h->id, m->track[h->track], h->ts + m->shift, h->phase);
+    }
     for (size_t i = 0; i < NOTE_COUNT; i++) a->notes[i] += b->notes[i];
 }
 

@@ -83,6 +83,8 @@ struct result {
     const char *chart;    /* how a page draws it: "bars share_pct", or NULL */
     int decimals;         /* of a microsecond, in COL_TIME columns */
     int64_t origin;       /* ps: where text output counts COL_STAMP from */
+    bool in_order;        /* rows stand in an order of their own, such as time:
+                             COL_MAIN does not sort them */
     bool oom;
 };
 

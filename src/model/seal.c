@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "model/opclass.h"
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Is row b, which follows a on the same track, in order? */
@@ -302,16 +303,36 @@ static void trim(struct trace *t) {
     free(t->step_hints.v);
     t->host_halves = t->device_halves = (struct half_links){0};
     t->step_hints = (struct step_hints){0};
+    free(t->half_flows.v);
+    t->half_flows = (struct half_flows){0};
     map_free(&t->track_map);
     map_free(&t->cat_map);
     map_free(&t->allocator_map);
     map_free(&t->counter_map);
+    map_free(&t->demangled);
+}
+
+/* Tracks that the file did not name get one from their number. */
+static void name_tracks(struct trace *t) {
+    for (size_t i = 0; i < t->ntracks; i++) {
+        struct track *tr = &t->tracks[i];
+        if (tr->kind == TRACK_PYTHON && tr->thread == ROW_NONE)
+            tr->thread = trace_track_find(t, tr->source, TRACK_THREAD, tr->pid,
+                                          tr->tid);
+        if (tr->named) continue;
+        char name[64];
+        snprintf(name, sizeof name, "%s %lld",
+                 tr->device != ROW_NONE ? "stream" : "thread",
+                 (long long)tr->tid);
+        tr->name = trace_str(t, bytes_of(name));
+    }
 }
 
 int trace_seal(struct trace *t, struct ops_err *e) {
     assert(!t->sealed);
+    name_tracks(t);
     if (t->oom || !sort_spans(t) || !nest(t) || !classify_names(t) ||
-        !seal_links(t) || !sort_mem(t) || !sort_samples(t))
+        !seal_links(t) || !seal_flows(t) || !sort_mem(t) || !sort_samples(t))
         return fail_oom(e);
     find_windows(t);
     if (!seal_steps(t)) return fail_oom(e);

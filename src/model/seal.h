@@ -9,6 +9,10 @@
  * memory. */
 bool seal_links(struct trace *t);
 
+/* Binds the ends of arrows to spans; rows are sorted and nested. False: out of
+ * memory. */
+bool seal_flows(struct trace *t);
+
 /* Finds the steps and fills spans.step. False: out of memory. */
 bool seal_steps(struct trace *t);
 

@@ -36,6 +36,8 @@ static void free_columns(struct trace *t) {
     free(t->links.host);
     free(t->links.device);
     free(t->links.by_host);
+    free(t->flows.from);
+    free(t->flows.to);
 }
 
 void trace_free(struct trace *t) {
@@ -46,12 +48,13 @@ void trace_free(struct trace *t) {
     void *tables[] = {t->tracks,  t->devices, t->allocators, t->counters,
                       t->steps,   t->sources, t->meta,       t->cats,
                       t->name_class, t->host_halves.v, t->device_halves.v,
-                      t->step_hints.v};
+                      t->step_hints.v, t->half_flows.v};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     map_free(&t->track_map);
     map_free(&t->cat_map);
     map_free(&t->allocator_map);
     map_free(&t->counter_map);
+    map_free(&t->demangled);
     strs_free(&t->strs);
     arena_free(&t->arena);
     free(t);
@@ -120,12 +123,26 @@ static bool same_track(const void *ctx, uint32_t i) {
            tr->pid == k->pid && tr->tid == k->tid;
 }
 
+static uint64_t track_hash(const struct track_key *k) {
+    uint64_t h = map_mix((uint64_t)k->tid ^ map_mix((uint64_t)k->pid));
+    return h ^ ((uint64_t)k->source << 8 | k->kind);
+}
+
+uint32_t trace_track_find(const struct trace *t, uint32_t source,
+                          enum track_kind kind, int64_t pid, int64_t tid) {
+    struct track_key k = {t, source, kind, pid, tid};
+    for (uint64_t h = track_hash(&k);; h = map_mix(h + 1)) {
+        uint32_t i = map_get(&t->track_map, h);
+        if (i == MAP_NONE) return ROW_NONE;
+        if (same_track(&k, i)) return i;
+    }
+}
+
 uint32_t trace_track(struct trace *t, uint32_t source, enum track_kind kind,
                      int64_t pid, int64_t tid) {
     struct track_key k = {t, source, kind, pid, tid};
-    uint64_t h = map_mix((uint64_t)tid ^ map_mix((uint64_t)pid));
-    uint32_t *at, i = probe(&t->track_map, h ^ ((uint64_t)source << 8 | kind),
-                            &at, same_track, &k);
+    uint32_t *at,
+        i = probe(&t->track_map, track_hash(&k), &at, same_track, &k);
     if (i != MAP_NONE) return i;
     if (at == NULL || !VEC_ROOM(t->tracks, t->ntracks, t->cap_tracks)) {
         t->oom = true;
@@ -276,6 +293,16 @@ void trace_link_host(struct trace *t, uint32_t source, uint64_t id, row_id r) {
 void trace_link_device(struct trace *t, uint32_t source, uint64_t id,
                        row_id r) {
     add_half(t, &t->device_halves, source, id, r);
+}
+
+void trace_flow(struct trace *t, uint64_t id, uint32_t track, int64_t ts,
+                uint8_t phase) {
+    struct half_flows *h = &t->half_flows;
+    if (!VEC_ROOM(h->v, h->n, h->cap)) {
+        t->oom = true;
+        return;
+    }
+    h->v[h->n++] = (struct half_flow){id, ts, track, phase};
 }
 
 void trace_step_hint(struct trace *t, row_id row, int64_t number) {

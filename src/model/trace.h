@@ -142,6 +142,24 @@ struct half_links {
     } *v;
 };
 
+/* Arrows between spans that the source drew itself (Chrome flows); after seal
+ * sorted by from. */
+struct flows {
+    size_t n, cap;
+    row_id *from, *to;
+};
+
+/* Ends of arrows before seal. */
+struct half_flows {
+    size_t n, cap;
+    struct half_flow {
+        uint64_t id;    /* the source's id, its category mixed in */
+        int64_t ts;
+        uint32_t track;
+        uint8_t phase;  /* 's', 't' or 'f' */
+    } *v;
+};
+
 /* Memory events; after seal sorted by allocator, then time, then file order. */
 struct mem_events {
     size_t n, cap;
@@ -230,6 +248,7 @@ struct trace {
     struct strs strs;
     struct spans spans;
     struct links links;
+    struct flows flows;
     struct mem_events mem;
     struct samples samples;
     struct track *tracks;         size_t ntracks, cap_tracks;
@@ -247,7 +266,8 @@ struct trace {
     bool sealed, oom;
     /* only between new and seal: */
     struct half_links host_halves, device_halves;
-    struct map track_map, cat_map, allocator_map, counter_map;
+    struct half_flows half_flows;
+    struct map track_map, cat_map, allocator_map, counter_map, demangled;
     struct step_hints {           /* step numbers that the source gave */
         size_t n, cap;
         struct step_hint {
@@ -276,6 +296,10 @@ int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
 uint32_t trace_track(struct trace *t, uint32_t source, enum track_kind kind,
                      int64_t pid, int64_t tid);
 
+/* The same, but ROW_NONE when there is none. */
+uint32_t trace_track_find(const struct trace *t, uint32_t source,
+                          enum track_kind kind, int64_t pid, int64_t tid);
+
 /* Names a track; of two different names the one that is not the process's own
  * or made from a number wins, and the clash is a note. */
 void trace_track_name(struct trace *t, uint32_t track, struct bytes name);
@@ -297,7 +321,7 @@ struct span_in {
     str_id name;
     uint16_t cat;
     uint8_t kind, flags;
-    uint64_t args; /* source->args_base + offset of the arguments + 1; 0: none */
+    uint64_t args; /* source->args_base + the arguments' offset + 1; 0: none */
 };
 
 /* Appends. Times out of range are counted (NOTE_TIME_OUT_OF_RANGE) and the
@@ -309,6 +333,11 @@ row_id trace_span(struct trace *t, const struct span_in *s);
  * Called once for each side's row; any order; 1:n. */
 void trace_link_host(struct trace *t, uint32_t source, uint64_t id, row_id r);
 void trace_link_device(struct trace *t, uint32_t source, uint64_t id, row_id r);
+
+/* One end of an arrow: at ts on that track, start ('s'), middle or end. The
+ * seal binds it to the innermost span there. */
+void trace_flow(struct trace *t, uint64_t id, uint32_t track, int64_t ts,
+                uint8_t phase);
 
 /* Says that this row marks step `number` (also set SPAN_STEPMARK on it). */
 void trace_step_hint(struct trace *t, row_id row, int64_t number);

@@ -19,8 +19,4 @@ void present_text(const struct result *r, const struct text_style *st,
 void present_json(const struct result *r, struct sink *out);
 void present_csv(const struct result *r, struct sink *out);
 
-/* For people: ps as "1.23 ms", bytes as "1.50 GiB", into buf; returns buf. */
-char *human_time(int64_t ps, char *buf, size_t n);
-char *human_bytes(int64_t bytes, char *buf, size_t n);
-
 #endif

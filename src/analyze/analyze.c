@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of analyses, and what all of them have in common: which rows of a
+ * trace count (scope), and the filters, order and cut of the finished result.
+ * An analysis itself knows nothing of --top, --sort or --name. */
+#include "analyze/analyze.h"
+
+#include "base/glob.h"
+#include "base/suggest.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define X(name) extern const struct analysis analysis_##name;
+#include "analyze/analyses.def"
+#undef X
+
+const struct analysis *const analyses[] = {
+#define X(name) &analysis_##name,
+#include "analyze/analyses.def"
+#undef X
+    NULL,
+};
+
+const struct opt analysis_common_opts[] = {
+    {"top", 0, OPT_INT, "N", NULL,
+     "show the first N rows; 0 shows all (text: 20, JSON and CSV: all)"},
+    {"sort", 0, OPT_TEXT, "COL", NULL,
+     "order by this column: numbers largest first, texts from A on"},
+    {"name", 0, OPT_TEXT, "GLOB", NULL,
+     "only rows whose name matches, such as 'aten::*'"},
+    {"steps", 0, OPT_RANGE, "A..B", NULL,
+     "only these steps, as the program counts them"},
+    {"host", 0, OPT_TEXT, "GLOB", NULL, "only hosts whose name matches"},
+    {"rank", 0, OPT_RANGE, "A..B", NULL, "only these ranks"},
+    {"min-us", 0, OPT_US, "US", NULL,
+     "only rows of at least so many microseconds"},
+    {"min-bytes", 0, OPT_BYTES, "SIZE", NULL,
+     "only rows of at least so many bytes, such as 1M"},
+    {.name = NULL},
+};
+
+const struct analysis *analysis_find(const char *name) {
+    for (size_t i = 0; analyses[i] != NULL; i++)
+        if (strcmp(analyses[i]->name, name) == 0) return analyses[i];
+    return NULL;
+}
+
+/* What the finished rows are held against. */
+struct want {
+    const char *name; /* glob, or NULL */
+    int64_t least;    /* of column col */
+    size_t col;
+};
+
+static bool name_matches(const struct result *r, size_t row, const void *ctx) {
+    const struct want *w = ctx;
+    for (size_t c = 0; c < r->ncols; c++) {
+        if (!(r->cols[c].flags & COL_KEY)) continue;
+        const struct cell *cell = result_cell(r, row, c);
+        if (!cell->null && glob_match(w->name, cell->s)) return true;
+    }
+    return false;
+}
+
+static bool is_enough(const struct result *r, size_t row, const void *ctx) {
+    const struct want *w = ctx;
+    const struct cell *cell = result_cell(r, row, w->col);
+    return !cell->null && cell->i >= w->least;
+}
+
+/* The first column of that type with one of the flags set, or -1. */
+static int flagged(const struct result *r, enum col_type type, unsigned flag) {
+    for (size_t c = 0; c < r->ncols; c++)
+        if (r->cols[c].type == type && (r->cols[c].flags & flag))
+            return (int)c;
+    return -1;
+}
+
+/* The first duration, for tables whose main figure is not a time. */
+static int first_duration(const struct result *r) {
+    for (size_t c = 0; c < r->ncols; c++)
+        if (r->cols[c].type == COL_TIME && !(r->cols[c].flags & COL_STAMP))
+            return (int)c;
+    return -1;
+}
+
+static int filter_name(struct result *r, const char *glob, struct ops_err *e) {
+    if (flagged(r, COL_TEXT, COL_KEY) < 0)
+        return fail(e, OPS_EUSAGE, "'%s' has no names that --name could match",
+                    r->analysis);
+    size_t before = r->nrows;
+    result_filter(r, name_matches, &(struct want){.name = glob});
+    if (before > 0 && r->nrows == 0 && !glob_special(glob))
+        result_remark(r, "no name is '%s'; --name '*%s*' matches a part", glob,
+                      glob);
+    return 0;
+}
+
+static int filter_least(struct result *r, int col, int64_t least,
+                        const char *option, struct ops_err *e) {
+    if (col < 0)
+        return fail(e, OPS_EUSAGE, "'%s' has no column that --%s could look at",
+                    r->analysis, option);
+    result_filter(r, is_enough,
+                  &(struct want){.col = (size_t)col, .least = least});
+    return 0;
+}
+
+/* The column of --sort, also without its unit ("host" for host_us). */
+static int sort_col(const struct result *r, const char *name,
+                    struct ops_err *e) {
+    int col = result_find_col(r, name);
+    if (col >= 0) return col;
+    struct suggest s = suggest_for(name);
+    for (size_t c = 0; c < r->ncols; c++) {
+        const char *full = r->cols[c].name;
+        size_t n = strlen(name);
+        if (strncmp(full, name, n) == 0 &&
+            (strcmp(full + n, "_us") == 0 || strcmp(full + n, "_bytes") == 0 ||
+             strcmp(full + n, "_pct") == 0))
+            return (int)c;
+        suggest_try(&s, full);
+    }
+    const char *near = suggest_best(&s);
+    if (near != NULL)
+        return fail(e, OPS_EUSAGE, "'%s' has no column '%s'; did you mean "
+                    "'%s'?", r->analysis, name, near);
+    return fail(e, OPS_EUSAGE, "'%s' has no column '%s'; 'opscope help %s' "
+                "lists them", r->analysis, name, r->analysis);
+}
+
+static int order(struct result *r, const struct opts *o, struct ops_err *e) {
+    const char *by = opts_text(o, "sort");
+    if (by != NULL) {
+        int col = sort_col(r, by, e);
+        return col < 0 ? col : result_sort(r, col, e);
+    }
+    if (r->in_order) return 0;
+    for (size_t c = 0; c < r->ncols; c++)
+        if (r->cols[c].flags & COL_MAIN) return result_sort(r, (int)c, e);
+    return 0;
+}
+
+int result_refine(struct result *r, const struct opts *o, size_t default_top,
+                  struct ops_err *e) {
+    TRY(result_done(r, e));
+    if (opts_given(o, "name")) TRY(filter_name(r, opts_text(o, "name"), e));
+    if (opts_given(o, "min-us")) {
+        int col = flagged(r, COL_TIME, COL_MAIN);
+        if (col < 0) col = first_duration(r);
+        TRY(filter_least(r, col, opts_ps(o, "min-us"), "min-us", e));
+    }
+    if (opts_given(o, "min-bytes"))
+        TRY(filter_least(r, flagged(r, COL_BYTES, COL_SIZE),
+                         opts_bytes(o, "min-bytes"), "min-bytes", e));
+    TRY(order(r, o, e));
+    int64_t top = (int64_t)default_top;
+    if (opts_given(o, "top")) top = opts_int(o, "top");
+    if (top < 0) return fail(e, OPS_EUSAGE, "--top needs 0 or more rows");
+    if (top > 0) result_top(r, (size_t)top);
+    return result_done(r, e);
+}
+
+int analysis_run(const struct analysis *a, const struct trace *t,
+                 const struct opts *o, size_t default_top, struct result *r,
+                 struct ops_err *e) {
+    assert(t->sealed);
+    *r = (struct result){0};
+    int rc = a->run(t, o, r, e);
+    if (rc == 0) rc = result_refine(r, o, a->all_rows ? 0 : default_top, e);
+    if (rc != 0) result_free(r);
+    return rc;
+}
+
+/* Which sources are in, by --host and --rank. */
+static int scope_sources(struct scope *s, const struct opts *o,
+                         struct ops_err *e) {
+    const struct trace *t = s->t;
+    const char *host = opts_text(o, "host");
+    int64_t lo, hi;
+    bool by_rank = opts_range(o, "rank", &lo, &hi), any = false;
+    for (size_t i = 0; i < t->nsources; i++) {
+        const struct source *src = &t->sources[i];
+        bool in = !host || glob_match(host, strs_text(&t->strs, src->host));
+        if (by_rank && (src->rank < 0 || src->rank < lo || src->rank > hi))
+            in = false;
+        s->source_in[i] = in;
+        any |= in;
+    }
+    if (any || t->nsources == 0) return 0;
+    return fail(e, OPS_EUSAGE, "no host or rank of this profile matches %s; "
+                "'opscope info' lists them", host ? "--host" : "--rank");
+}
+
+/* Which steps are in, by --steps and the sources. */
+static int scope_steps(struct scope *s, const struct opts *o,
+                       struct ops_err *e) {
+    const struct trace *t = s->t;
+    int64_t lo, hi, first = INT64_MAX, last = INT64_MIN;
+    s->by_step = opts_range(o, "steps", &lo, &hi);
+    bool any = false;
+    for (size_t i = 0; i < t->nsteps; i++) {
+        int64_t n = t->steps[i].number;
+        bool in = s->source_in[t->steps[i].source];
+        if (in && n < first) first = n;
+        if (in && n > last) last = n;
+        s->step_in[i] = in && (!s->by_step || (n >= lo && n <= hi));
+        any |= s->step_in[i];
+    }
+    if (!s->by_step || any || t->nsteps == 0) return 0;
+    return fail(e, OPS_EUSAGE, "no step is in %s; this profile has steps "
+                "%lld..%lld", opts_text(o, "steps"), (long long)first,
+                (long long)last);
+}
+
+int scope_init(struct scope *s, const struct trace *t, const struct opts *o,
+               struct ops_err *e) {
+    *s = (struct scope){.t = t};
+    s->all = !opts_given(o, "steps") && !opts_given(o, "host") &&
+             !opts_given(o, "rank");
+    s->source_in = calloc(t->nsources + 1, sizeof *s->source_in);
+    s->step_in = calloc(t->nsteps + 1, sizeof *s->step_in);
+    if (s->source_in == NULL || s->step_in == NULL) {
+        scope_free(s);
+        return fail_oom(e);
+    }
+    int rc = scope_sources(s, o, e);
+    if (rc == 0) rc = scope_steps(s, o, e);
+    if (rc != 0) scope_free(s);
+    return rc;
+}
+
+void scope_free(struct scope *s) {
+    free(s->source_in);
+    free(s->step_in);
+    *s = (struct scope){0};
+}

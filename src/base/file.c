@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Paths to bytes. The whole pages of a regular file are mapped; its last,
+ * partial page is copied behind them into anonymous memory. So zeros follow
+ * the contents whatever the size, and stay zeros when a running program
+ * appends to the file. */
+#include "base/file.h"
+#include "base/guard.h"
+#include "base/inflate.h"
+#include "base/scratch.h"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIFO_LIMIT  ((size_t)16 << 30)
+#define RATIO_SLACK ((size_t)64 << 20)
+enum { FIFO_PIECE = 4 << 20 };
+
+/* What file_open hands out: the public part first. */
+struct own {
+    struct file f;
+    char *path; /* NULL: cannot shrink (scratch, bytes) */
+    dev_t dev;  /* which file it was that was mapped */
+    ino_t ino;
+    struct bytes map;       /* a regular file's mapping, or empty */
+    struct scratch scratch; /* or this holds the contents */
+};
+
+static struct own *own_new(void) {
+    struct own *o = calloc(1, sizeof *o);
+    if (o == NULL) return NULL;
+    o->f.packing = "";
+    o->f.slot = -1;
+    o->scratch.fd = -1;
+    return o;
+}
+
+/* Reads exactly n bytes at offset; less when the file has become shorter. */
+static ssize_t read_at(int fd, uint8_t *to, size_t n, size_t offset) {
+    size_t got = 0;
+    while (got < n) {
+        ssize_t k = pread(fd, to + got, n - got, (off_t)(offset + got));
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) return -1;
+        if (k == 0) break;
+        got += (size_t)k;
+    }
+    return (ssize_t)got;
+}
+
+static int cannot_read(struct ops_err *e, int err) {
+    return fail(e, OPS_EIO, "cannot be read: %s", strerror(err));
+}
+
+/* Maps size bytes of fd: whole pages from the file, the rest copied. */
+static int map(struct own *o, int fd, size_t size, struct ops_err *e) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t whole = size / page * page, rest = size - whole;
+    size_t total = whole + (rest + BYTES_BEHIND + page - 1) / page * page;
+    uint8_t *p = mmap(NULL, total, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return cannot_read(e, errno);
+    o->map = (struct bytes){p, total};
+    o->f.bytes = (struct bytes){p, size};
+    if (whole != 0 &&
+        mmap(p, whole, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+        return cannot_read(e, errno);
+    if (read_at(fd, p + whole, rest, whole) < 0) return cannot_read(e, errno);
+    if (mprotect(p + whole, total - whole, PROT_READ) != 0)
+        return cannot_read(e, errno);
+    o->f.slot = guard_add(p, whole);
+    return 0;
+}
+
+static void unmap(struct own *o) {
+    guard_remove(o->f.slot);
+    o->f.slot = -1;
+    if (o->map.p != NULL) munmap((void *)o->map.p, o->map.n);
+    o->map = (struct bytes){NULL, 0};
+}
+
+/* Reads a pipe to its end into the scratch file. */
+static int drain(struct own *o, int fd, struct ops_err *e) {
+    struct scratch *s = &o->scratch;
+    TRY(scratch_open(s, e));
+    size_t n = 0;
+    for (;;) {
+        TRY(scratch_room(s, n + FIFO_PIECE, n + n / 2, e));
+        ssize_t k = read(fd, s->p + n, FIFO_PIECE);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) return cannot_read(e, errno);
+        if (k == 0) break;
+        n += (size_t)k;
+        if (n > FIFO_LIMIT)
+            return fail(e, OPS_ELIMIT,
+                        "a pipe that gives more than %zu bytes; save them to "
+                        "a file first",
+                        FIFO_LIMIT);
+    }
+    TRY(scratch_seal(s, n, e));
+    o->f.bytes = (struct bytes){s->p, n};
+    o->f.disk_bytes = n;
+    return 0;
+}
+
+static size_t inflated_limit(size_t disk) {
+    size_t most = SIZE_MAX / 2;
+    if (disk > (most - RATIO_SLACK) / FILE_MAX_RATIO) return most;
+    return disk * FILE_MAX_RATIO + RATIO_SLACK;
+}
+
+/* If the contents are compressed, puts what is inside in their place. */
+static int unpack(struct own *o, struct ops_err *e) {
+    enum packing packing = inflate_sniff(o->f.bytes);
+    if (packing == PACKING_NONE) return 0;
+    struct scratch s;
+    TRY(scratch_open(&s, e));
+    size_t n;
+    bool damaged;
+    int rc = inflate_into(o->f.bytes, packing, inflated_limit(o->f.disk_bytes),
+                          &s, &n, &damaged, e);
+    if (rc == 0) rc = scratch_seal(&s, n, e);
+    if (rc != 0) {
+        scratch_close(&s);
+        return rc;
+    }
+    /* A compressed file that shrank while it was inflated is damaged, too,
+     * and what was inflated can no longer shrink. */
+    o->f.damaged |= damaged || file_shrank(&o->f);
+    unmap(o);
+    scratch_close(&o->scratch);
+    free(o->path);
+    o->path = NULL;
+    o->scratch = s;
+    o->f.bytes = (struct bytes){s.p, n};
+    o->f.packing = packing == PACKING_ZSTD ? "zstd" : "gzip";
+    return 0;
+}
+
+static int load(struct own *o, int fd, const char *path, struct ops_err *e) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return cannot_read(e, errno);
+    if (S_ISFIFO(st.st_mode)) return drain(o, fd, e);
+    if (S_ISDIR(st.st_mode))
+        return fail(e, OPS_EIO, "is a folder; name a file in it");
+    if (!S_ISREG(st.st_mode))
+        return fail(e, OPS_EIO, "is neither a file nor a pipe");
+    o->path = strdup(path);
+    if (o->path == NULL) return fail_oom(e);
+    o->dev = st.st_dev;
+    o->ino = st.st_ino;
+    o->f.disk_bytes = (size_t)st.st_size;
+    return map(o, fd, o->f.disk_bytes, e);
+}
+
+static int cannot_open(struct ops_err *e, int err) {
+    const char *hint = "";
+    if (err == EACCES || err == EPERM) hint = "; ask its owner for read access";
+    if (err == ENOENT || err == ENOTDIR) hint = "; check the path";
+    if (err == EMFILE || err == ENFILE) hint = "; raise the limit (ulimit -n)";
+    return fail(e, OPS_EIO, "cannot be opened: %s%s", strerror(err), hint);
+}
+
+int file_open(const char *path, struct file **out, struct ops_err *e) {
+    struct own *o = own_new();
+    if (o == NULL) return fail_oom(e);
+    int fd;
+    do fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    while (fd < 0 && errno == EINTR);
+    int rc = fd < 0 ? cannot_open(e, errno) : load(o, fd, path, e);
+    if (fd >= 0) close(fd);
+    /* Twice: people do compress what is compressed already. */
+    for (int i = 0; i < 2 && rc == 0; i++) rc = unpack(o, e);
+    if (rc != 0) {
+        file_close(&o->f);
+        return rc;
+    }
+    *out = &o->f;
+    return 0;
+}
+
+int file_from_bytes(struct bytes b, struct file **out, struct ops_err *e) {
+    struct own *o = own_new();
+    if (o == NULL) return fail_oom(e);
+    o->f.bytes = b;
+    o->f.disk_bytes = b.n;
+    *out = &o->f;
+    return 0;
+}
+
+void file_close(struct file *f) {
+    if (f == NULL) return;
+    struct own *o = (struct own *)f;
+    unmap(o);
+    scratch_close(&o->scratch);
+    free(o->path);
+    free(o);
+}
+
+bool file_shrank(const struct file *f) {
+    const struct own *o = (const struct own *)f;
+    if (guard_tripped(f->slot)) return true;
+    struct stat st;
+    return o->path != NULL && stat(o->path, &st) == 0 && st.st_dev == o->dev &&
+           st.st_ino == o->ino && (size_t)st.st_size < f->bytes.n;
+}
+
+void file_guard(void) { guard_install(); }

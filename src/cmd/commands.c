@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tables of the command line: commands, the program's options, and verbs,
+ * the one list in which commands and analyses look alike. */
+#include "cmd/command.h"
+
+#include "analyze/analyze.h"
+#include "cmd/load.h"
+#include "cmd/show.h"
+#include <string.h>
+
+#define X(name) extern const struct command command_##name;
+#include "cmd/commands.def"
+#undef X
+
+const struct command *const commands[] = {
+#define X(name) &command_##name,
+#include "cmd/commands.def"
+#undef X
+    NULL,
+};
+
+const struct opt program_opts[] = {
+    {"format", 0, OPT_CHOICE, "text|json|csv", "text", "how to print results"},
+    {"run", 0, OPT_TEXT, "NAME", NULL,
+     "this run of a log folder (else the newest)"},
+    {"color", 0, OPT_CHOICE, "auto|always|never", "auto",
+     "colours in text; auto: on a terminal"},
+    {"width", 0, OPT_INT, "N", NULL,
+     "columns of text to fit into; 0: no limit (else the terminal, or 120)"},
+    {"threads", 0, OPT_INT, "N", "0",
+     "threads for reading; 0: as many as pay"},
+    {"quiet", 'q', OPT_FLAG, NULL, NULL, "print the table alone"},
+    {"verbose", 'v', OPT_FLAG, NULL, NULL, "print every column and every note"},
+    {"help", 'h', OPT_FLAG, NULL, NULL, "help on the command, and stop"},
+    {"version", 'V', OPT_FLAG, NULL, NULL, "the version, and stop"},
+    {.name = NULL},
+};
+
+bool verb_at(size_t i, struct verb *out) {
+    size_t n = 0;
+    while (analyses[n] != NULL) n++;
+    if (i < n) {
+        const struct analysis *a = analyses[i];
+        *out = (struct verb){
+            .name = a->name, .args = "PATH...", .help = a->help,
+            .opts = a->opts, .filters = true, .analysis = a,
+        };
+        return true;
+    }
+    for (size_t k = 0; commands[k] != NULL; k++) {
+        if (k != i - n) continue;
+        const struct command *c = commands[k];
+        *out = (struct verb){
+            .name = c->name, .args = c->args, .help = c->help,
+            .more = c->more, .opts = c->opts, .filters = c->filters,
+            .command = c,
+        };
+        return true;
+    }
+    return false;
+}
+
+bool verb_find(const char *name, struct verb *out) {
+    for (size_t i = 0; verb_at(i, out); i++)
+        if (strcmp(out->name, name) == 0) return true;
+    return false;
+}
+
+void verb_opts(const struct verb *v, struct opts *o) {
+    opts_init(o, program_opts, v->filters ? analysis_common_opts : NULL,
+              v->opts);
+}
+
+/* Runs an analysis over every profile and joins the results side by side. */
+static int run_analysis(const struct analysis *a, const struct opts *o,
+                        int argc, char **argv, struct ops_err *e) {
+    struct profiles p;
+    TRY(profiles_load(o, argc, argv, &p, e));
+    struct result all = {0};
+    int rc = 0;
+    for (size_t i = 0; i < p.n && rc == 0; i++) {
+        struct result r;
+        rc = analysis_run(a, p.v[i].trace, o, show_default_top(o), &r, e);
+        if (rc == 0) rc = profiles_join(&p, i, &all, &r, e);
+    }
+    if (rc == 0) rc = show_result(&all, o, e);
+    result_free(&all);
+    profiles_free(&p);
+    return rc;
+}
+
+int verb_run(const struct verb *v, const struct opts *o, int argc, char **argv,
+             struct ops_err *e) {
+    if (v->analysis != NULL)
+        return run_analysis(v->analysis, o, argc, argv, e);
+    return v->command->run(o, argc, argv, e);
+}

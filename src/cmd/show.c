@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which form a result takes, and what the terminal can do. */
+#include "cmd/show.h"
+
+#include "present/present.h"
+#include <langinfo.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { TEXT_ROWS = 20, PIPE_WIDTH = 120, WIDTH_MAX = 100000 };
+
+size_t show_default_top(const struct opts *o) {
+    return strcmp(opts_text(o, "format"), "text") == 0 ? TEXT_ROWS : 0;
+}
+
+int show_width(const struct opts *o) {
+    if (opts_given(o, "width")) {
+        int64_t w = opts_int(o, "width");
+        return w < 0 || w > WIDTH_MAX ? 0 : (int)w;
+    }
+    struct winsize ws;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0)
+        return ws.ws_col;
+    const char *env = getenv("COLUMNS");
+    int w = env ? atoi(env) : 0;
+    return w > 0 && w < WIDTH_MAX ? w : PIPE_WIDTH;
+}
+
+static bool want_color(const struct opts *o) {
+    const char *color = opts_text(o, "color");
+    if (strcmp(color, "auto") != 0) return strcmp(color, "always") == 0;
+    const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) && !(no && *no) &&
+           !(term && strcmp(term, "dumb") == 0);
+}
+
+int show_result(const struct result *r, const struct opts *o,
+                struct ops_err *e) {
+    struct sink out;
+    sink_fd(&out, STDOUT_FILENO);
+    const char *format = opts_text(o, "format");
+    if (strcmp(format, "json") == 0) {
+        present_json(r, &out);
+    } else if (strcmp(format, "csv") == 0) {
+        present_csv(r, &out);
+    } else {
+        struct text_style st = {
+            .width = show_width(o),
+            .color = want_color(o),
+            .unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
+            .detail = opts_flag(o, "verbose"),
+            .quiet = opts_flag(o, "quiet"),
+        };
+        present_text(r, &st, &out);
+    }
+    int rc = sink_flush(&out, e);
+    sink_free(&out);
+    return rc;
+}

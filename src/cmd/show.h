@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Results and pages go to stdout. */
+#ifndef CMD_SHOW_H
+#define CMD_SHOW_H
+
+#include "base/opt.h"
+#include "base/sink.h"
+#include "model/result.h"
+
+/* Prints a result as --format says. */
+int show_result(const struct result *r, const struct opts *o,
+                struct ops_err *e);
+
+/* Rows shown when --top is not given: 20 in text, all (0) elsewhere. */
+size_t show_default_top(const struct opts *o);
+
+/* Columns of the screen: --width, the terminal, COLUMNS, or 120; 0: no limit.
+ */
+int show_width(const struct opts *o);
+
+#endif

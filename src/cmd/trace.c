@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `opscope trace`: the spans as they were recorded, in order of time. Only the
+ * rows that will be shown are made: row numbers of the others are enough. */
+#include "analyze/analyze.h"
+#include "base/glob.h"
+#include "base/vec.h"
+#include "cmd/command.h"
+#include "cmd/load.h"
+#include "cmd/show.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* What --from, --to, --track and --name ask for. */
+struct want {
+    const struct trace *t;
+    struct scope scope;
+    int64_t from, to; /* ps since the epoch */
+    const char *name;
+    bool *track_in;   /* by track */
+};
+
+struct rows {
+    row_id *v;
+    size_t n, cap;
+};
+
+static const char *kind_name(uint8_t kind) {
+    static const char *const names[SPAN_KINDS] = {
+        "other", "op",     "annotation", "api",    "python",  "runtime",
+        "kernel", "copy", "memset",     "sync",   "overhead",
+    };
+    return kind < SPAN_KINDS ? names[kind] : "other";
+}
+
+/* When the window of the trace begins. */
+static int64_t window_start(const struct trace *t) {
+    int64_t first = 0;
+    for (size_t i = 0; i < t->nsources; i++)
+        if (i == 0 || t->sources[i].window_ts < first)
+            first = t->sources[i].window_ts;
+    return first;
+}
+
+/* Marks the tracks of --track: by name (a glob) or by thread id. */
+static int want_tracks(struct want *w, const char *glob, struct ops_err *e) {
+    const struct trace *t = w->t;
+    bool any = false;
+    w->track_in = calloc(t->ntracks + 1, sizeof *w->track_in);
+    if (w->track_in == NULL) return fail_oom(e);
+    char *end = NULL;
+    long long id = glob ? strtoll(glob, &end, 10) : 0;
+    bool number = glob && *glob != '\0' && *end == '\0';
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *k = &t->tracks[i];
+        w->track_in[i] = glob == NULL || (number && k->tid == id) ||
+                         glob_match(glob, strs_text(&t->strs, k->name));
+        any |= w->track_in[i];
+    }
+    if (any || glob == NULL) return 0;
+    return fail(e, OPS_EUSAGE, "no track is named '%s' or has that id", glob);
+}
+
+static bool is_wanted(const struct want *w, row_id r) {
+    const struct trace *t = w->t;
+    return w->track_in[t->spans.track[r]] && span_end(t, r) >= w->from &&
+           t->spans.ts[r] <= w->to && scope_has(&w->scope, r) &&
+           (w->name == NULL || glob_match(w->name, span_name(t, r)));
+}
+
+static int by_time(const void *pa, const void *pb, void *ctx) {
+    const struct trace *t = ctx;
+    row_id a = *(const row_id *)pa, b = *(const row_id *)pb;
+    int64_t x = t->spans.ts[a], y = t->spans.ts[b];
+    return x != y ? (x > y) - (x < y) : (a > b) - (a < b);
+}
+
+static int find_rows(const struct want *w, struct rows *out,
+                     struct ops_err *e) {
+    for (size_t r = 0; r < w->t->spans.n; r++) {
+        if (!is_wanted(w, (row_id)r)) continue;
+        if (!VEC_ROOM(out->v, out->n, out->cap)) return fail_oom(e);
+        out->v[out->n++] = (row_id)r;
+    }
+    if (out->n > 1)
+        qsort_r(out->v, out->n, sizeof *out->v, by_time, (void *)w->t);
+    return 0;
+}
+
+static void put_columns(struct result *r) {
+    static const struct column cols[] = {
+        {"start_us", "start", "us", "When it began, since the epoch.",
+         COL_TIME, COL_STAMP},
+        {"dur_us", NULL, "us", "How long it took.", COL_TIME, COL_MAIN},
+        {"track", NULL, NULL, "The thread or stream it ran on.", COL_TEXT, 0},
+        {"kind", NULL, NULL, "What it is: op, api, kernel, copy, ...",
+         COL_TEXT, 0},
+        {"cat", NULL, NULL, "The category that the source gave it.", COL_TEXT,
+         COL_DETAIL},
+        {"name", NULL, NULL, "Its name.", COL_TEXT, COL_KEY | COL_SYMBOL},
+        {"depth", NULL, NULL, "How many spans are around it.", COL_INT, 0},
+        {"step", NULL, NULL, "The step it belongs to.", COL_INT, 0},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+    r->in_order = true;
+}
+
+static void put_span(struct result *r, const struct trace *t, row_id row) {
+    const struct spans *s = &t->spans;
+    const struct track *k = &t->tracks[s->track[row]];
+    uint32_t step = s->step[row];
+    result_row(r);
+    result_int(r, s->ts[row]);
+    result_int(r, s->dur[row]);
+    result_text(r, strs_text(&t->strs, k->name));
+    result_text(r, kind_name(s->kind[row]));
+    result_text(r, strs_text(&t->strs, t->cats[s->cat[row]]));
+    result_text(r, span_name(t, row));
+    result_int(r, s->depth[row]);
+    result_int_if(r, step != ROW_NONE,
+                  step != ROW_NONE ? t->steps[step].number : 0);
+}
+
+/* How many rows need be made: all when something else may reorder or drop
+ * them. */
+static size_t rows_needed(const struct opts *o, size_t n) {
+    if (opts_given(o, "sort") || opts_given(o, "min-us") ||
+        opts_given(o, "min-bytes"))
+        return n;
+    size_t top = show_default_top(o);
+    if (opts_given(o, "top") && opts_int(o, "top") >= 0)
+        top = (size_t)opts_int(o, "top");
+    return top > 0 && top < n ? top : n;
+}
+
+static int fill(const struct want *w, const struct opts *o, struct result *r,
+                struct ops_err *e) {
+    struct rows rows = {0};
+    int rc = find_rows(w, &rows, e);
+    if (rc == 0) {
+        size_t n = rows_needed(o, rows.n);
+        for (size_t i = 0; i < n && !r->oom; i++) put_span(r, w->t, rows.v[i]);
+        rc = result_refine(r, o, show_default_top(o), e);
+        if (rc == 0 && n < rows.n) r->total_rows = rows.n;
+    }
+    free(rows.v);
+    return rc;
+}
+
+/* The spans of one trace as a result. */
+static int trace_result(const struct trace *t, const struct opts *o,
+                        struct result *r, struct ops_err *e) {
+    int64_t start = window_start(t);
+    struct want w = {.t = t, .from = INT64_MIN, .to = INT64_MAX,
+                     .name = opts_text(o, "name")};
+    if (opts_given(o, "from")) w.from = start + opts_ps(o, "from");
+    if (opts_given(o, "to")) w.to = start + opts_ps(o, "to");
+    TRY(scope_init(&w.scope, t, o, e));
+    result_init(r, "trace", "Spans");
+    result_from_trace(r, t);
+    put_columns(r);
+    int rc = want_tracks(&w, opts_text(o, "track"), e);
+    if (rc == 0) rc = fill(&w, o, r, e);
+    scope_free(&w.scope);
+    free(w.track_in);
+    if (rc != 0) result_free(r);
+    return rc;
+}
+
+static int run(const struct opts *o, int argc, char **argv,
+               struct ops_err *e) {
+    struct profiles p;
+    TRY(profiles_load(o, argc, argv, &p, e));
+    struct result all = {0};
+    int rc = 0;
+    for (size_t i = 0; i < p.n && rc == 0; i++) {
+        struct result r;
+        rc = trace_result(p.v[i].trace, o, &r, e);
+        if (rc == 0) rc = profiles_join(&p, i, &all, &r, e);
+    }
+    if (rc == 0) rc = show_result(&all, o, e);
+    result_free(&all);
+    profiles_free(&p);
+    return rc;
+}
+
+static const struct opt trace_opts[] = {
+    {"from", 0, OPT_US, "US", NULL,
+     "only spans that end at or after this, from the window's start"},
+    {"to", 0, OPT_US, "US", NULL,
+     "only spans that begin at or before this, from the window's start"},
+    {"track", 0, OPT_TEXT, "T", NULL,
+     "only tracks whose name matches this glob, or whose id it is"},
+    {.name = NULL},
+};
+
+extern const struct command command_trace;
+const struct command command_trace = {
+    .name = "trace",
+    .args = "PATH...",
+    .help = "the raw spans, in order of time",
+    .more = "Columns: start_us, dur_us, track, kind, cat, name, depth, step.",
+    .opts = trace_opts,
+    .filters = true,
+    .run = run,
+};

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Any Chrome trace: object or bare list, all phases. What its writers are known
+ * for is understood, too:
+ *   - XProf, JAX and TensorFlow write processes named /device:GPU:0 whose
+ *     threads are streams and derived lines, Python frames named "$file:line",
+ *     steps with a step_num, and correlation_id on both sides of a launch;
+ *   - TensorFlow 1's timeline class writes ops with category "Op".
+ * "displayTimeUnit" is a hint for viewers: times are microseconds always. */
+#include "import/events.h"
+
+#include <stdlib.h>
+
+enum { MAX_STEP_ARGS = 4096 }; /* args longer than this mark no step */
+
+/* The step number in an event's args, or -1. */
+static int64_t step_num(const struct event *ev) {
+    if (ev->args == NULL) return -1;
+    size_t n = (size_t)(ev->args_end - ev->args);
+    if (n > MAX_STEP_ARGS || !memmem(ev->args, n, "\"step_num\"", 10))
+        return -1;
+    struct json args;
+    struct json_str key;
+    reader_args(ev, &args);
+    while (json_key(&args, &key)) {
+        if (!BYTES_IS(key.raw, "step_num")) {
+            json_skip(&args);
+            continue;
+        }
+        struct json_num num = json_number(&args);
+        int64_t v;
+        return json_to_int(&num, &v) && v >= 0 ? v : -1;
+    }
+    return -1;
+}
+
+static row_id chrome_span(struct reader *r, const struct event *ev) {
+    bool python = BYTES_STARTS(ev->name.raw, "$");
+    uint8_t kind = SPAN_OTHER;
+    if (python) kind = SPAN_PYTHON;
+    else if (BYTES_IS(ev->cat.raw, "Op")) kind = SPAN_OP;
+    uint32_t track =
+        reader_track(r, python ? TRACK_PYTHON : TRACK_THREAD, ev->pid.v,
+                     ev->tid.v);
+    row_id row = reader_span(r, ev, track, reader_str(r, ev->name), kind, 0);
+    int64_t step = python ? -1 : step_num(ev);
+    if (step >= 0 && row != ROW_NONE) {
+        r->t->spans.kind[row] = SPAN_ANNOTATION;
+        trace_step_hint(r->t, row, step);
+    }
+    return row;
+}
+
+static bool chrome_instant(struct reader *r, const struct event *ev) {
+    (void)r;
+    (void)ev;
+    return false;
+}
+
+/* Called with NULL to ask whether all flows can be passed over. */
+static bool chrome_skip_flow(const struct event *ev) {
+    (void)ev;
+    return false;
+}
+
+static bool chrome_top(struct reader *r, struct bytes key) {
+    (void)r;
+    (void)key;
+    return false;
+}
+
+/* "... /device:GPU:0 ..." -> kind and number; false: not a device. TensorFlow
+ * 1 names the host /device:CPU:0 the same way: that is no device here. */
+static bool parse_device(struct bytes name, enum device_kind *kind,
+                         int64_t *ordinal) {
+    const uint8_t *p = memmem(name.p, name.n, "/device:", 8);
+    if (p == NULL) return false;
+    struct bytes rest = {p + 8, name.n - (size_t)(p + 8 - name.p)};
+    if (BYTES_STARTS(rest, "GPU:")) *kind = DEVICE_GPU;
+    else if (BYTES_STARTS(rest, "TPU:")) *kind = DEVICE_TPU;
+    else return false;
+    *ordinal = 0;
+    for (size_t i = 4; i < rest.n && i < 20; i++) {
+        if (rest.p[i] < '0' || rest.p[i] > '9') break;
+        *ordinal = *ordinal * 10 + (rest.p[i] - '0');
+    }
+    return true;
+}
+
+/* Lines that a viewer made from others. On a TPU "XLA Ops" are the kernels
+ * themselves. */
+static bool is_derived(struct bytes line, enum device_kind kind) {
+    static const char *const names[] = {
+        "Steps", "XLA Modules", "XLA Ops", "Async XLA Ops", "Framework",
+        "Launch Stats", "Source code", "Source", "XLA TraceMe", "Overlay",
+        "Host Offload", "Sparse Core", "Tensor Core Sync",
+    };
+    if (kind == DEVICE_TPU && BYTES_STARTS(line, "XLA Ops")) return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+        if (line.n >= n && memcmp(line.p, names[i], n) == 0) return true;
+    }
+    return false;
+}
+
+/* Makes the threads of a device's process what they are: streams or derived
+ * lines. */
+static void mark_device(struct reader *r, int64_t pid, enum device_kind kind,
+                        int64_t ordinal) {
+    struct trace *t = r->t;
+    uint32_t device = trace_device(t, r->source, kind, ordinal);
+    if (device == ROW_NONE) return;
+    t->sources[r->source].has_device = true;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        struct track *tr = &t->tracks[i];
+        if (tr->source != r->source || tr->pid != pid ||
+            tr->kind != TRACK_THREAD)
+            continue;
+        tr->device = device;
+        tr->kind = is_derived(strs_bytes(&t->strs, tr->name), kind)
+                       ? TRACK_DERIVED
+                       : TRACK_STREAM;
+    }
+}
+
+/* The integer behind "key": in raw args text; -1: not there. */
+static int64_t arg_int(struct reader *r, row_id row, const char *key) {
+    struct spans *s = &r->t->spans;
+    uint64_t at = (uint64_t)s->args_hi[row] << 32 | s->args_lo[row];
+    if (at == 0) return -1;
+    const uint8_t *p = r->base + (at - 1 - r->args_base);
+    struct json j = {p, r->base + r->t->sources[r->source].bytes.n, 0, false};
+    struct json_str k;
+    if (!json_enter(&j, '{')) return -1;
+    while (json_key(&j, &k)) {
+        if (!bytes_eq(k.raw, key, strlen(key))) {
+            json_skip(&j);
+            continue;
+        }
+        struct json_num n = json_number(&j);
+        int64_t v;
+        return json_to_int(&n, &v) ? v : -1;
+    }
+    return -1;
+}
+
+static uint8_t device_kind(struct bytes name) {
+    if (BYTES_STARTS(name, "Memcpy")) return SPAN_COPY;
+    if (BYTES_STARTS(name, "Memset")) return SPAN_MEMSET;
+    return SPAN_KERNEL;
+}
+
+/* Rows on a device's tracks become kernels and copies or derived; both sides
+ * of launches are joined. */
+static void mark_rows(struct reader *r) {
+    struct trace *t = r->t;
+    for (size_t i = 0; i < t->spans.n; i++) {
+        const struct track *tr = &t->tracks[t->spans.track[i]];
+        row_id row = (row_id)i;
+        if (tr->kind == TRACK_DERIVED) {
+            t->spans.flags[i] |= SPAN_DERIVED;
+            trace_note(t, NOTE_DERIVED_LINES, 1);
+            continue;
+        }
+        if (tr->kind == TRACK_PYTHON) continue;
+        int64_t id = arg_int(r, row, "correlation_id");
+        if (tr->kind == TRACK_STREAM) {
+            t->spans.kind[i] =
+                device_kind(strs_bytes(&t->strs, t->spans.name[i]));
+            t->spans.flags[i] &= (uint8_t)~SPAN_INSTANT;
+            if (id >= 0) trace_link_device(t, r->source, (uint64_t)id, row);
+        } else if (id >= 0) {
+            t->spans.kind[i] = SPAN_API;
+            trace_link_host(t, r->source, (uint64_t)id, row);
+        }
+    }
+}
+
+static void chrome_finish(struct reader *r) {
+    bool devices = false;
+    for (size_t i = 0; i < r->nlabels; i++) {
+        enum device_kind kind;
+        int64_t ordinal;
+        if (!r->labels[i].process ||
+            !parse_device(r->labels[i].name.raw, &kind, &ordinal))
+            continue;
+        mark_device(r, r->labels[i].pid, kind, ordinal);
+        devices = true;
+    }
+    if (devices) mark_rows(r);
+    struct source *src = &r->t->sources[r->source];
+    src->decimals = 6;
+    src->slack = r->origin_us ? PS_PER_US : PS_PER_NS;
+    /* the cap of XProf's and JAX's JSON writer (one million events) */
+    if (r->events >= 1000000 && r->events < 1000000 + 2 * r->nlabels + 16 &&
+        r->t->spans.n == 1000000)
+        trace_note(r->t, NOTE_CAPPED_AT_SOURCE, 1);
+}
+
+static const struct policy chrome_policy = {
+    .format = "chrome",
+    .span = chrome_span,
+    .instant = chrome_instant,
+    .skip_flow = chrome_skip_flow,
+    .top = chrome_top,
+    .finish = chrome_finish,
+};
+
+static bool sniff(struct bytes all, const char *path) {
+    (void)path;
+    return events_sniff(all).events;
+}
+
+static int read_all(struct trace *t, uint32_t source,
+                    const struct import_opts *o, struct ops_err *e) {
+    return events_read(t, source, &chrome_policy, o, e);
+}
+
+const struct importer importer_chrome = {
+    .name = "chrome",
+    .help = "Chrome trace event JSON of any program (.json, .json.gz)",
+    .sniff = sniff,
+    .read = read_all,
+};

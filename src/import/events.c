@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The Chrome trace event reader: fields, phases, names of tracks. The file's
+ * frame and the two threads are in events_file.c. */
+#include "import/events_impl.h"
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+str_id reader_str(struct reader *r, struct json_str s) {
+    if (!s.escaped) return trace_str(r->t, s.raw);
+    if (s.raw.n > r->cap_scratch) {
+        if (!vec_resize(&r->scratch, s.raw.n, 1)) {
+            r->t->oom = true;
+            return 0;
+        }
+        r->cap_scratch = s.raw.n;
+    }
+    size_t n = json_unescape(s.raw, r->scratch, &r->j.mended);
+    return trace_str(r->t, (struct bytes){r->scratch, n});
+}
+
+uint16_t reader_cat(struct reader *r, struct json_str cat) {
+    if (cat.raw.n == r->last_cat.n &&
+        memcmp(cat.raw.p, r->last_cat.p, cat.raw.n) == 0)
+        return r->last_cat_id;
+    r->last_cat = cat.raw;
+    r->last_cat_id = trace_cat(r->t, cat.raw);
+    return r->last_cat_id;
+}
+
+uint32_t reader_track(struct reader *r, enum track_kind kind, int64_t pid,
+                      int64_t tid) {
+    unsigned k = ((unsigned)tid * 3 + kind) % 8;
+    if (r->track_cache[k].set && r->track_cache[k].pid == pid &&
+        r->track_cache[k].tid == tid && r->track_cache[k].kind == kind)
+        return r->track_cache[k].track;
+    uint32_t track = trace_track(r->t, r->source, kind, pid, tid);
+    r->track_cache[k].pid = pid;
+    r->track_cache[k].tid = tid;
+    r->track_cache[k].kind = kind;
+    r->track_cache[k].track = track;
+    r->track_cache[k].set = true;
+    return track;
+}
+
+row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
+                   str_id name, uint8_t kind, uint8_t flags) {
+    struct span_in in = {
+        .ts = ev->ts, .dur = flags & SPAN_INSTANT ? 0 : ev->dur,
+        .track = track, .name = name, .kind = kind, .flags = flags,
+        .cat = ev->cat.raw.n ? reader_cat(r, ev->cat) : 0,
+        .args = ev->args ? r->args_base + (uint64_t)(ev->args - r->base) + 1
+                         : 0,
+    };
+    row_id row = trace_span(r->t, &in);
+    if (row != ROW_NONE && in.ts + in.dur > r->last_end && in.dur >= 0)
+        r->last_end = in.ts + in.dur;
+    return row;
+}
+
+bool reader_args(const struct event *ev, struct json *args) {
+    if (ev->args == NULL) return false;
+    *args = (struct json){ev->args + 1, ev->args_end, 0, false};
+    return true;
+}
+
+/* A time in microseconds as ps, origin taken off; false: no such time. */
+static bool to_ps(const struct json_num *n, int64_t origin_us, int64_t *out) {
+    static const int64_t tens[] = {1,      10,      100,    1000,
+                                   10000, 100000, 1000000};
+    if (n->kind == JSON_FLOAT) {
+        double us = n->f - (double)origin_us;
+        if (us > 9e12 || us < -9e12) return false;
+        *out = (int64_t)(us * 1e6);
+        return true;
+    }
+    if (n->kind != JSON_EXACT) return false;
+    int64_t whole = n->digits, rest = 0, unit = 1;
+    for (int i = 0; i < n->scale; i++) {
+        if (i < n->scale - 6) whole /= 10; /* below a picosecond */
+        else unit *= 10;
+    }
+    if (unit > 1) {
+        rest = whole % unit;
+        whole /= unit;
+        rest *= 1000000 / tens[n->scale < 6 ? n->scale : 6];
+    }
+    if (whole > INT64_MAX / 2 || whole < -INT64_MAX / 2) return false;
+    whole -= origin_us;
+    if (whole > INT64_C(9000000000000) || whole < -INT64_C(9000000000000))
+        return false;
+    *out = whole * PS_PER_US + rest;
+    return true;
+}
+
+/* A pid or tid: a number, or text that gets a number of its own. */
+static struct event_id read_id(struct reader *r) {
+    struct event_id id = {0};
+    struct json_str s;
+    if (json_peek(&r->j) != '"') {
+        struct json_num n = json_number(&r->j);
+        if (!json_to_int(&n, &id.v)) id.v = 0;
+        return id;
+    }
+    if (!json_string(&r->j, &s)) return id;
+    struct json j = json_reader((struct bytes){s.raw.p, s.raw.n});
+    struct json_num n = {0};
+    if (s.raw.n > 0 && s.raw.n < 20) n = json_number(&j);
+    if (n.kind == JSON_EXACT && j.p == j.end && json_to_int(&n, &id.v))
+        return id;
+    id.text = s.raw;
+    /* far from any real id, the same for the same text */
+    id.v = -(int64_t)(hash_bytes(s.raw.p, s.raw.n) >> 16) - (1 << 30);
+    return id;
+}
+
+/* ts or dur; text instead of a number and nonsense are counted. */
+static bool read_time(struct reader *r, int64_t origin_us, int64_t *out) {
+    struct json_num n = json_number(&r->j);
+    if (n.quoted) trace_note(r->t, NOTE_NUMBER_AS_STRING, 1);
+    return to_ps(&n, origin_us, out);
+}
+
+static void read_args(struct reader *r, struct event *ev) {
+    if (json_peek(&r->j) != '{') {
+        json_skip(&r->j);
+        return;
+    }
+    ev->args = r->j.p;
+    json_skip(&r->j);
+    ev->args_end = r->j.p;
+}
+
+/* The value of one of an event's keys. Keys are told apart by length and
+ * letters: there are few. */
+static void read_field(struct reader *r, struct event *ev, struct bytes key) {
+    const uint8_t *k = key.p;
+    struct json_str s = {0};
+    if (key.n == 2 && k[0] == 'p' && k[1] == 'h') {
+        if (json_string(&r->j, &s)) ev->ph = s.raw.n ? s.raw.p[0] : 0;
+        else json_skip(&r->j);
+    } else if (key.n == 4 && memcmp(k, "name", 4) == 0) {
+        if (!json_string(&r->j, &ev->name)) json_skip(&r->j);
+    } else if (key.n == 3 && memcmp(k, "cat", 3) == 0) {
+        if (!json_string(&r->j, &ev->cat)) json_skip(&r->j);
+    } else if (key.n == 3 && memcmp(k, "pid", 3) == 0) {
+        ev->pid = read_id(r);
+        ev->has_pid = true;
+    } else if (key.n == 3 && memcmp(k, "tid", 3) == 0) {
+        ev->tid = read_id(r);
+        ev->has_tid = true;
+    } else if (key.n == 2 && k[0] == 't' && k[1] == 's') {
+        ev->has_ts = read_time(r, r->origin_us, &ev->ts);
+        ev->ts += r->shift;
+    } else if (key.n == 3 && memcmp(k, "dur", 3) == 0) {
+        ev->has_dur = read_time(r, 0, &ev->dur);
+    } else if (key.n == 4 && memcmp(k, "args", 4) == 0) {
+        read_args(r, ev);
+    } else if (key.n == 2 && k[0] == 'i' && k[1] == 'd') {
+        const uint8_t *start = (json_space(&r->j), r->j.p);
+        json_skip(&r->j);
+        ev->id.raw = (struct bytes){start, (size_t)(r->j.p - start)};
+    } else {
+        json_skip(&r->j);
+    }
+}
+
+enum { NO_OPEN = UINT32_MAX - 1 }; /* storable in a map, unlike MAP_NONE */
+
+/* Opens a span that a later event closes, known by track and id. */
+static void open_push(struct reader *r, uint32_t track, uint64_t id,
+                      row_id row) {
+    uint32_t *at = row == ROW_NONE
+                       ? NULL
+                       : map_at(&r->open_map, hash_step(id, track));
+    if (row == ROW_NONE) return;
+    if (at == NULL || r->nopen >= NO_OPEN ||
+        !VEC_ROOM(r->open, r->nopen, r->cap_open)) {
+        r->t->oom = true;
+        return;
+    }
+    r->open[r->nopen] =
+        (struct open_span){row, *at == MAP_NONE ? NO_OPEN : *at};
+    *at = (uint32_t)r->nopen++;
+}
+
+/* Closes the innermost open span of that track and id; false: none. */
+static bool open_close(struct reader *r, uint32_t track, uint64_t id,
+                       int64_t ts) {
+    uint32_t i = map_get(&r->open_map, hash_step(id, track));
+    if (i == MAP_NONE || i == NO_OPEN) return false;
+    struct open_span *o = &r->open[i];
+    int64_t dur = ts - r->t->spans.ts[o->row];
+    if (dur < 0 || dur > DUR_LIMIT) {
+        trace_note(r->t, NOTE_NEGATIVE_DURATION, 1);
+        dur = 0;
+    }
+    r->t->spans.dur[o->row] = dur;
+    if (ts > r->last_end) r->last_end = ts;
+    o->row = ROW_NONE;
+    map_set(&r->open_map, hash_step(id, track), o->prev);
+    return true;
+}
+
+/* Spans still open when the file ends are closed at the last time known. */
+void events_close_open(struct reader *r) {
+    for (size_t i = 0; i < r->nopen; i++) {
+        row_id row = r->open[i].row;
+        if (row == ROW_NONE) continue;
+        int64_t dur = r->last_end - r->t->spans.ts[row];
+        r->t->spans.dur[row] = dur > 0 && dur <= DUR_LIMIT ? dur : 0;
+        r->t->spans.flags[row] |= SPAN_OPEN;
+        trace_note(r->t, NOTE_UNMATCHED_BEGIN, 1);
+    }
+    r->nopen = 0;
+}
+
+/* B and E on one thread. */
+static void begin_end(struct reader *r, struct event *ev) {
+    uint32_t track = reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v);
+    if (ev->ph == 'B') {
+        ev->dur = 0;
+        row_id row = r->policy->span(r, ev);
+        if (row != ROW_NONE) track = r->t->spans.track[row];
+        open_push(r, track, 0, row);
+        return;
+    }
+    uint32_t python = reader_track(r, TRACK_PYTHON, ev->pid.v, ev->tid.v);
+    if (!open_close(r, track, 0, ev->ts) &&
+        !open_close(r, python, 0, ev->ts))
+        trace_note(r->t, NOTE_UNMATCHED_END, 1);
+}
+
+/* b, n, e: spans known by category and id, which may overlap. One track holds
+ * those of a process and category. */
+static void async_event(struct reader *r, struct event *ev) {
+    uint64_t cat = hash_bytes(ev->cat.raw.p, ev->cat.raw.n);
+    uint64_t id = hash_step(cat, hash_bytes(ev->id.raw.p, ev->id.raw.n)) | 1;
+    uint32_t track = reader_track(r, TRACK_ASYNC, ev->pid.v,
+                                  (int64_t)(cat >> 8));
+    if (ev->ph == 'e' || ev->ph == 'F') {
+        if (!open_close(r, track, id, ev->ts))
+            trace_note(r->t, NOTE_UNMATCHED_END, 1);
+        return;
+    }
+    bool point = ev->ph == 'n' || ev->ph == 'T' || ev->ph == 'p';
+    ev->dur = 0;
+    row_id row =
+        reader_span(r, ev, track, reader_str(r, ev->name), SPAN_OTHER,
+                    (uint8_t)(SPAN_ASYNC | (point ? SPAN_INSTANT : 0)));
+    if (!point) open_push(r, track, id, row);
+}
+
+/* C: every number in args is a series of its own. */
+static void counter_event(struct reader *r, const struct event *ev) {
+    struct json args;
+    struct json_str key;
+    if (!reader_args(ev, &args)) return;
+    str_id name = reader_str(r, ev->name);
+    while (json_key(&args, &key)) {
+        struct json_num n = json_number(&args);
+        if (n.kind == JSON_NAN) continue;
+        struct bytes a = strs_bytes(&r->t->strs, name), k = key.raw;
+        char text[512];
+        int len = k.n == 0 ? snprintf(text, sizeof text, "%.*s", (int)a.n, a.p)
+                           : snprintf(text, sizeof text, "%.*s: %.*s",
+                                      (int)(a.n < 200 ? a.n : 200), a.p,
+                                      (int)(k.n < 200 ? k.n : 200), k.p);
+        if (len < 0) continue;
+        if ((size_t)len >= sizeof text) len = sizeof text - 1;
+        uint32_t c = trace_counter(r->t, r->source,
+                                   (struct bytes){(uint8_t *)text, (size_t)len},
+                                   (struct bytes){(uint8_t *)"", 0}, ROW_NONE);
+        trace_sample(r->t, c, ev->ts, json_to_double(&n));
+    }
+}
+
+/* M: names of processes and threads, kept until all tracks are known. */
+static void meta_event(struct reader *r, const struct event *ev) {
+    bool process = BYTES_IS(ev->name.raw, "process_name");
+    struct json args;
+    struct json_str key, value;
+    if (!process && !BYTES_IS(ev->name.raw, "thread_name")) return;
+    if (!reader_args(ev, &args)) return;
+    while (json_key(&args, &key)) {
+        if (!BYTES_IS(key.raw, "name") || !json_string(&args, &value)) {
+            json_skip(&args);
+            continue;
+        }
+        if (!VEC_ROOM(r->labels, r->nlabels, r->cap_labels)) {
+            r->t->oom = true;
+            return;
+        }
+        r->labels[r->nlabels++] = (struct track_label){
+            ev->pid.v, ev->tid.v, process, value};
+    }
+}
+
+/* Everything that has a time. */
+static void timed_event(struct reader *r, struct event *ev) {
+    switch (ev->ph) {
+    case 'X':
+        r->policy->span(r, ev);
+        break;
+    case 'B': case 'E':
+        if (r->piece) r->give_up = true;
+        else begin_end(r, ev);
+        break;
+    case 'b': case 'n': case 'e': case 'S': case 'T': case 'p': case 'F':
+        if (r->piece) r->give_up = true;
+        else async_event(r, ev);
+        break;
+    case 'i': case 'I': case 'R':
+        if (r->policy->instant(r, ev)) break;
+        reader_span(r, ev,
+                    reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v),
+                    reader_str(r, ev->name), SPAN_OTHER, SPAN_INSTANT);
+        break;
+    case 'C':
+        counter_event(r, ev);
+        break;
+    default:
+        trace_note(r->t, NOTE_BAD_EVENT, 1);
+    }
+}
+
+/* Hands a complete event on. */
+static void use_event(struct reader *r, struct event *ev) {
+    r->events++;
+    switch (ev->ph) {
+    case 'M':
+        meta_event(r, ev);
+        return;
+    case 's': case 't': case 'f':
+        if (!r->policy->skip_flow(ev)) events_flow(r, ev);
+        return;
+    case 'P': case 'N': case 'O': case 'D': case 'v': case 'V': case 'c':
+    case '(': case ')': case '=':
+        return; /* samples, objects, dumps, marks: nothing to show */
+    case 0:
+        trace_note(r->t, NOTE_BAD_EVENT, 1);
+        return;
+    }
+    if (!ev->has_ts) {
+        trace_note(r->t, NOTE_TIME_MISSING, 1);
+        return;
+    }
+    timed_event(r, ev);
+}
+
+bool events_one(struct reader *r) {
+    struct event ev;
+    struct json_str key;
+    memset(&ev, 0, sizeof ev);
+    if (!json_enter(&r->j, '{')) {
+        json_skip(&r->j); /* a stray value in the list */
+        trace_note(r->t, NOTE_BAD_EVENT, 1);
+        return !r->j.bad;
+    }
+    size_t keys = 0;
+    while (json_key(&r->j, &key)) {
+        read_field(r, &ev, key.raw);
+        if (r->j.bad) break;
+        keys++;
+        if ((ev.ph == 's' || ev.ph == 'f' || ev.ph == 't') && keys == 1 &&
+            r->policy->skip_flow(NULL)) {
+            json_skip_rest(&r->j); /* flows carry nothing that is needed */
+            r->events++;
+            return !r->j.bad;
+        }
+    }
+    if (r->j.bad) return false;
+    if (keys > 0) use_event(r, &ev); /* {} ends some writers' lists */
+    return true;
+}
+
+void events_flow(struct reader *r, const struct event *ev) {
+    if (!ev->has_ts || ev->ts > TS_LIMIT || ev->ts < -TS_LIMIT) {
+        trace_note(r->t, NOTE_TIME_MISSING, 1);
+        return;
+    }
+    uint64_t id = hash_step(hash_bytes(ev->cat.raw.p, ev->cat.raw.n),
+                            hash_bytes(ev->id.raw.p, ev->id.raw.n));
+    trace_flow(r->t, id,
+               reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v), ev->ts,
+               ev->ph);
+}

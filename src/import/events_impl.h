@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Between events.c (one event) and events_file.c (the file). Not for others. */
+#ifndef IMPORT_EVENTS_IMPL_H
+#define IMPORT_EVENTS_IMPL_H
+
+#include "import/events.h"
+
+/* Reads one element of the event list. False: damage; r->j.p is there. */
+bool events_one(struct reader *r);
+
+/* Keeps one end of an arrow. */
+void events_flow(struct reader *r, const struct event *ev);
+
+/* Ends the spans that nothing closed. */
+void events_close_open(struct reader *r);
+
+#endif

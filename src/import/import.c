@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Finding the importer for some bytes, and running it. */
+#include "import/import.h"
+
+#include <stdlib.h>
+
+#define X(name) extern const struct importer importer_##name;
+#include "import/importers.def"
+#undef X
+
+const struct importer *const importers[] = {
+#define X(name) &importer_##name,
+#include "import/importers.def"
+#undef X
+    NULL,
+};
+
+/* What bytes that nobody knows look like, for the message. */
+static const char *guess(struct bytes b) {
+    if (b.n == 0) return "the file is empty (0 bytes): the program that wrote "
+                         "it was stopped before it saved the profile";
+    size_t text = 0, n = b.n < 512 ? b.n : 512;
+    for (size_t i = 0; i < n; i++) text += b.p[i] >= ' ' || b.p[i] == '\n' ||
+                                           b.p[i] == '\r' || b.p[i] == '\t';
+    if (text == n && (b.p[0] == '{' || b.p[0] == '['))
+        return "JSON, but no trace: it has no \"traceEvents\" list and is no "
+               "list of events";
+    if (text == n) return "a text file, not a profile";
+    return "not a profile of any format that opscope reads";
+}
+
+static const struct importer *find_importer(struct bytes b, const char *path) {
+    for (size_t i = 0; importers[i] != NULL; i++)
+        if (importers[i]->sniff(b, path)) return importers[i];
+    return NULL;
+}
+
+/* Reads an open file into an empty trace; takes the file. */
+static int read_file(const char *path, struct file *f, struct trace *t,
+                     const struct import_opts *o, struct ops_err *e) {
+    struct bytes b = f->bytes;
+    const struct importer *imp = find_importer(b, path);
+    if (imp == NULL) {
+        bool broken = f->damaged && b.n == 0;
+        file_close(f);
+        if (broken)
+            return fail(e, OPS_EFORMAT, "the compressed data is damaged from "
+                                        "its first byte on");
+        return fail(e, OPS_EFORMAT, "%s; 'opscope help formats' lists what "
+                                    "can be read", guess(b));
+    }
+    uint32_t source = trace_source(t, path, imp->name, f, b);
+    if (source == ROW_NONE) return fail_oom(e);
+    int rc = imp->read(t, source, o, e);
+    if (rc != 0) return rc;
+    if (f->damaged) trace_note(t, NOTE_GZIP_DAMAGED, 1);
+    if (file_shrank(f)) trace_note(t, NOTE_FILE_SHRANK, 1);
+    if (t->oom) return fail_oom(e);
+    return 0;
+}
+
+/* The first file goes straight into t; a later one into a trace of its own,
+ * which is then appended: its times may count from another zero. */
+static int add_file(const char *path, struct file *f, struct trace *t,
+                    const struct import_opts *o, struct ops_err *e) {
+    if (t->nsources == 0) return read_file(path, f, t, o, e);
+    struct trace *own = trace_new();
+    if (own == NULL) {
+        file_close(f);
+        return fail_oom(e);
+    }
+    int rc = read_file(path, f, own, o, e);
+    if (rc != 0) {
+        trace_free(own);
+        return rc;
+    }
+    return trace_append(t, own, e);
+}
+
+int import_file(const char *path, struct trace *t, const struct import_opts *o,
+                struct ops_err *e) {
+    struct file *f;
+    TRY(file_open(path, &f, e));
+    return add_file(path, f, t, o, e);
+}
+
+int import_bytes(struct bytes b, const char *path, struct trace *t,
+                 const struct import_opts *o, struct ops_err *e) {
+    struct file *f;
+    TRY(file_from_bytes(b, &f, e));
+    return add_file(path, f, t, o, e);
+}

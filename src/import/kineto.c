@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * PyTorch's profiler (Kineto): Chrome events whose category says what they
+ * are. All three generations of its times and the spellings of 2021 are read.
+ *
+ *     cat            what                        where
+ *     cpu_op         operator                    thread pid/tid
+ *     user_annotation  record_function, steps    thread
+ *     cuda_runtime, cuda_driver  API call        thread, args.correlation
+ *     python_function  frame                     the thread's Python track
+ *     kernel, gpu_memcpy, gpu_memset             args.device / args.stream
+ *     gpu_user_annotation  made from the others: derived, never counted
+ *     cpu_instant_event  [memory]: an allocation or free
+ *
+ * Launches are joined to device work by args.correlation. The file's own flow
+ * arrows are passed over: half of them lead nowhere. */
+#include "import/events.h"
+
+#include "base/vec.h"
+#include "model/demangle.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum where { ON_THREAD, ON_PYTHON, ON_STREAM, ON_DERIVED, ON_ASYNC, ON_OTHER };
+
+struct cat_row {
+    const char *name;
+    uint8_t kind;
+    enum where where;
+};
+
+/* clang-format off */
+static const struct cat_row cats[] = {
+    {"cpu_op",              SPAN_OP,         ON_THREAD},
+    {"user_annotation",     SPAN_ANNOTATION, ON_THREAD},
+    {"python_function",     SPAN_PYTHON,     ON_PYTHON},
+    {"cuda_runtime",        SPAN_API,        ON_THREAD},
+    {"kernel",              SPAN_KERNEL,     ON_STREAM},
+    {"cuda_driver",         SPAN_API,        ON_THREAD},
+    {"gpu_memcpy",          SPAN_COPY,       ON_STREAM},
+    {"gpu_memset",          SPAN_MEMSET,     ON_STREAM},
+    {"gpu_user_annotation", SPAN_ANNOTATION, ON_DERIVED},
+    {"cuda_sync",           SPAN_SYNC,       ON_ASYNC},
+    {"cuda_event",          SPAN_SYNC,       ON_ASYNC},
+    {"overhead",            SPAN_OVERHEAD,   ON_OTHER},
+    {"Trace",               SPAN_OTHER,      ON_OTHER},
+    /* spellings of 2021 */
+    {"Operator",            SPAN_OP,         ON_THREAD},
+    {"operator",            SPAN_OP,         ON_THREAD},
+    {"Runtime",             SPAN_API,        ON_THREAD},
+    {"runtime",             SPAN_API,        ON_THREAD},
+    {"Kernel",              SPAN_KERNEL,     ON_STREAM},
+    {"Memcpy",              SPAN_COPY,       ON_STREAM},
+    {"memcpy",              SPAN_COPY,       ON_STREAM},
+    {"Memset",              SPAN_MEMSET,     ON_STREAM},
+    {"memset",              SPAN_MEMSET,     ON_STREAM},
+    {"Python",              SPAN_ANNOTATION, ON_THREAD},
+    {"python",              SPAN_ANNOTATION, ON_THREAD},
+    {"User Annotation",     SPAN_ANNOTATION, ON_THREAD},
+    {"ProfilerStep",        SPAN_ANNOTATION, ON_THREAD},
+    /* other devices */
+    {"xpu_runtime",         SPAN_API,        ON_THREAD},
+    {"xpu_driver",          SPAN_API,        ON_THREAD},
+    {"xpu_sync",            SPAN_SYNC,       ON_ASYNC},
+    {"mtia_runtime",        SPAN_API,        ON_THREAD},
+    {"mtia_ccp_events",     SPAN_KERNEL,     ON_STREAM},
+    {"mtia_insight",        SPAN_OTHER,      ON_DERIVED},
+    {"glow_runtime",        SPAN_API,        ON_THREAD},
+    {"privateuse1_runtime", SPAN_API,        ON_THREAD},
+    {"privateuse1_driver",  SPAN_API,        ON_THREAD},
+    {"hpu_op",              SPAN_KERNEL,     ON_STREAM},
+    {"collective_comm",     SPAN_KERNEL,     ON_STREAM},
+    {"cuda_profiler_range", SPAN_OTHER,      ON_DERIVED},
+};
+/* clang-format on */
+
+static const struct cat_row *find_cat(struct bytes cat) {
+    for (size_t i = 0; i < sizeof cats / sizeof *cats; i++)
+        if (bytes_eq(cat, cats[i].name, strlen(cats[i].name)))
+            return &cats[i];
+    static const struct cat_row unknown = {"", SPAN_OTHER, ON_THREAD};
+    return &unknown;
+}
+
+/* The arguments that place a device event or join a call to it. */
+struct place {
+    int64_t device, stream, correlation; /* -1: not there */
+};
+
+/* Reads as little of the args as it can: stops when all are found. */
+static struct place read_place(const struct event *ev, int wanted) {
+    struct place pl = {-1, -1, -1};
+    struct json args;
+    struct json_str key;
+    if (!reader_args(ev, &args)) return pl;
+    while (wanted > 0 && json_key(&args, &key)) {
+        int64_t *to = BYTES_IS(key.raw, "correlation") ? &pl.correlation
+                      : BYTES_IS(key.raw, "device")    ? &pl.device
+                      : BYTES_IS(key.raw, "stream")    ? &pl.stream
+                                                       : NULL;
+        if (to == NULL) {
+            json_skip(&args);
+            continue;
+        }
+        struct json_num n = json_number(&args);
+        if (!json_to_int(&n, to)) *to = -1;
+        wanted--;
+    }
+    return pl;
+}
+
+/* "stream 7" -> 7, as tids were written in 2021. */
+static int64_t stream_of_text(const struct event_id *id) {
+    struct bytes b = id->text;
+    if (!BYTES_STARTS(b, "stream ")) return id->v;
+    int64_t v = 0;
+    for (size_t i = 7; i < b.n && b.p[i] >= '0' && b.p[i] <= '9' && i < 24; i++)
+        v = v * 10 + (b.p[i] - '0');
+    return v;
+}
+
+/* The name of a device event: long C++ symbols may come mangled. */
+static str_id device_name(struct reader *r, const struct event *ev) {
+    if (!BYTES_STARTS(ev->name.raw, "_Z")) return reader_str(r, ev->name);
+    return demangle_intern(r->t, ev->name.raw);
+}
+
+static row_id device_span(struct reader *r, const struct event *ev,
+                          const struct cat_row *c) {
+    struct place pl = read_place(ev, 3);
+    int64_t device = pl.device >= 0 ? pl.device : ev->pid.v;
+    int64_t stream = pl.stream >= 0 ? pl.stream : stream_of_text(&ev->tid);
+    enum track_kind kind = c->where == ON_STREAM    ? TRACK_STREAM
+                           : c->where == ON_DERIVED ? TRACK_DERIVED
+                                                    : TRACK_ASYNC;
+    uint8_t flags = c->where == ON_STREAM    ? 0
+                    : c->where == ON_DERIVED ? SPAN_DERIVED
+                                             : SPAN_ASYNC;
+    uint32_t track = reader_track(r, kind, device, stream);
+    if (r->t->tracks[track].device == ROW_NONE)
+        r->t->tracks[track].device =
+            trace_device(r->t, r->source, DEVICE_GPU, device);
+    row_id row =
+        reader_span(r, ev, track, device_name(r, ev), c->kind, flags);
+    if (c->where == ON_DERIVED) trace_note(r->t, NOTE_DERIVED_LINES, 1);
+    if (c->where == ON_STREAM) {
+        r->t->sources[r->source].has_device = true;
+        if (pl.correlation >= 0)
+            trace_link_device(r->t, r->source, (uint64_t)pl.correlation, row);
+    }
+    return row;
+}
+
+static row_id kineto_span(struct reader *r, const struct event *ev) {
+    const struct cat_row *c = find_cat(ev->cat.raw);
+    switch (c->where) {
+    case ON_STREAM: case ON_DERIVED: case ON_ASYNC:
+        return device_span(r, ev, c);
+    case ON_PYTHON:
+        return reader_span(r, ev,
+                           reader_track(r, TRACK_PYTHON, ev->pid.v, ev->tid.v),
+                           reader_str(r, ev->name), c->kind, 0);
+    case ON_OTHER:
+        return reader_span(r, ev,
+                           reader_track(r, TRACK_OTHER, ev->pid.v, ev->tid.v),
+                           reader_str(r, ev->name), c->kind, 0);
+    case ON_THREAD:
+        break;
+    }
+    uint32_t track = reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v);
+    row_id row =
+        reader_span(r, ev, track, reader_str(r, ev->name), c->kind, 0);
+    if (c->kind != SPAN_API) return row;
+    struct place pl = read_place(ev, 1);
+    if (pl.correlation >= 0)
+        trace_link_host(r->t, r->source, (uint64_t)pl.correlation, row);
+    return row;
+}
+
+/* c10's device types, as far as they have memory of their own. */
+static uint32_t memory_device(struct reader *r, int64_t type, int64_t id) {
+    enum { C10_CPU = 0, C10_MKLDNN = 5, C10_IDEEP = 7 };
+    if (type == C10_CPU || type == C10_MKLDNN || type == C10_IDEEP)
+        return ROW_NONE;
+    return trace_device(r->t, r->source, DEVICE_GPU, id < 0 ? 0 : id);
+}
+
+/* [memory]: an allocation (Bytes > 0) or a free. */
+static void memory_event(struct reader *r, const struct event *ev) {
+    struct { const char *key; int64_t v; } f[] = {
+        {"Device Type", -1}, {"Device Id", -1}, {"Addr", 0}, {"Bytes", 0},
+        {"Total Allocated", -1}, {"Total Reserved", -1},
+    };
+    struct json args;
+    struct json_str key;
+    if (!reader_args(ev, &args)) return;
+    while (json_key(&args, &key)) {
+        size_t i = 0, n = sizeof f / sizeof *f;
+        while (i < n && !bytes_eq(key.raw, f[i].key, strlen(f[i].key))) i++;
+        if (i == n) {
+            json_skip(&args);
+            continue;
+        }
+        struct json_num num = json_number(&args);
+        if (!json_to_int(&num, &f[i].v)) f[i].v = 0;
+    }
+    uint32_t device = memory_device(r, f[0].v, f[1].v);
+    struct bytes name = device == ROW_NONE
+                            ? bytes_of("CPU")
+                            : strs_bytes(&r->t->strs,
+                                         r->t->devices[device].label);
+    trace_mem(r->t, &(struct mem_in){
+        .ts = ev->ts, .bytes = f[3].v, .addr = (uint64_t)f[2].v,
+        .allocated = f[4].v, .reserved = f[5].v,
+        .track = reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v),
+        .allocator = trace_allocator(r->t, r->source, name, device),
+    });
+    r->t->sources[r->source].has_memory = true;
+}
+
+static bool kineto_instant(struct reader *r, const struct event *ev) {
+    if (BYTES_IS(ev->name.raw, "[memory]")) {
+        memory_event(r, ev);
+        return true;
+    }
+    /* Iteration Start, Record Window End (wrong by hours in old files): the
+     * profiler's own marks, not part of the time window */
+    if (ev->cat.raw.n == 0) {
+        reader_span(r, ev,
+                    reader_track(r, TRACK_OTHER, ev->pid.v, ev->tid.v),
+                    reader_str(r, ev->name), SPAN_OTHER, SPAN_INSTANT);
+        return true;
+    }
+    return false;
+}
+
+static bool kineto_skip_flow(const struct event *ev) {
+    (void)ev;
+    return true;
+}
+
+/* An integer value at the reader, or dflt. */
+static int64_t read_int(struct json *j, int64_t dflt) {
+    struct json_num n = json_number(j);
+    int64_t v;
+    return json_to_int(&n, &v) ? v : dflt;
+}
+
+/* One GPU of deviceProperties. */
+static void read_device(struct reader *r) {
+    struct json_str key, model = {0};
+    struct device d = {.ordinal = -1};
+    while (json_key(&r->j, &key)) {
+        if (BYTES_IS(key.raw, "name")) {
+            if (!json_string(&r->j, &model)) json_skip(&r->j);
+        } else if (BYTES_IS(key.raw, "id")) {
+            d.ordinal = read_int(&r->j, -1);
+        } else if (BYTES_IS(key.raw, "totalGlobalMem")) {
+            d.memory_bytes = read_int(&r->j, 0);
+        } else if (BYTES_IS(key.raw, "numSms") ||
+                   BYTES_IS(key.raw, "maxComputeUnits")) {
+            d.units = read_int(&r->j, 0);
+        } else if (BYTES_IS(key.raw, "computeMajor")) {
+            d.cc_major = (int)read_int(&r->j, 0);
+        } else if (BYTES_IS(key.raw, "computeMinor")) {
+            d.cc_minor = (int)read_int(&r->j, 0);
+        } else if (BYTES_IS(key.raw, "maxThreadsPerMultiprocessor")) {
+            d.threads_per_unit = read_int(&r->j, 0);
+        } else {
+            json_skip(&r->j);
+        }
+        if (r->j.bad) return;
+    }
+    if (d.ordinal < 0) return;
+    uint32_t k = trace_device(r->t, r->source, DEVICE_GPU, d.ordinal);
+    if (k == ROW_NONE) return;
+    d.source = r->source;
+    d.label = r->t->devices[k].label;
+    d.model = reader_str(r, model);
+    r->t->devices[k] = d;
+    r->t->sources[r->source].has_device = true;
+}
+
+/* distributedInfo: rank and world size, also as text in some versions. */
+static void read_distributed(struct reader *r) {
+    struct source *src = &r->t->sources[r->source];
+    struct json_str key;
+    if (!json_enter(&r->j, '{')) {
+        json_skip(&r->j);
+        return;
+    }
+    while (json_key(&r->j, &key)) {
+        if (BYTES_IS(key.raw, "rank")) src->rank = read_int(&r->j, -1);
+        else if (BYTES_IS(key.raw, "world_size"))
+            src->world_size = read_int(&r->j, -1);
+        else json_skip(&r->j);
+        if (r->j.bad) return;
+    }
+}
+
+static bool kineto_top(struct reader *r, struct bytes key) {
+    struct source *src = &r->t->sources[r->source];
+    if (BYTES_IS(key, "deviceProperties") && json_enter(&r->j, '[')) {
+        while (json_item(&r->j)) {
+            if (json_enter(&r->j, '{')) read_device(r);
+            else json_skip(&r->j);
+            if (r->j.bad) break;
+        }
+    } else if (BYTES_IS(key, "distributedInfo")) {
+        read_distributed(r);
+    } else if (BYTES_IS(key, "baseTimeNanoseconds")) {
+        r->base_ns = read_int(&r->j, 0);
+        r->has_base = r->base_ns != 0;
+    } else if (BYTES_IS(key, "host_name")) {
+        struct json_str s;
+        if (json_string(&r->j, &s)) src->host = reader_str(r, s);
+        else json_skip(&r->j);
+    } else if (BYTES_IS(key, "profile_memory")) {
+        src->has_memory = read_int(&r->j, 0) != 0;
+    } else if (BYTES_IS(key, "record_shapes")) {
+        src->has_shapes = read_int(&r->j, 0) != 0;
+    } else if (BYTES_IS(key, "with_stack")) {
+        src->has_stacks = read_int(&r->j, 0) != 0;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* How far rounding may let a child end after its parent: whole microseconds
+ * before 2024, doubles of absolute time in early 2024 (steps of 0.25 us at
+ * 1.7e15), nanoseconds since. */
+static int64_t rounding(const struct reader *r) {
+    if (r->origin_us == 0) return PS_PER_NS;
+    return PS_PER_US;
+}
+
+static void kineto_finish(struct reader *r) {
+    struct source *src = &r->t->sources[r->source];
+    src->slack = rounding(r);
+    src->decimals = 3;
+    /* the process: of the host threads, whose pid is no device */
+    for (size_t i = 0; i < r->t->ntracks && src->pid < 0; i++)
+        if (r->t->tracks[i].kind == TRACK_THREAD &&
+            r->t->tracks[i].source == r->source)
+            src->pid = r->t->tracks[i].pid;
+}
+
+static const struct policy kineto_policy = {
+    .format = "kineto",
+    .span = kineto_span,
+    .instant = kineto_instant,
+    .skip_flow = kineto_skip_flow,
+    .top = kineto_top,
+    .finish = kineto_finish,
+};
+
+static bool sniff(struct bytes all, const char *path) {
+    (void)path;
+    struct events_sniff s = events_sniff(all);
+    return s.events && s.kineto;
+}
+
+static int read_all(struct trace *t, uint32_t source,
+                    const struct import_opts *o, struct ops_err *e) {
+    return events_read(t, source, &kineto_policy, o, e);
+}
+
+const struct importer importer_kineto = {
+    .name = "kineto",
+    .help = "PyTorch profiler traces (.pt.trace.json, .json.gz)",
+    .sniff = sniff,
+    .read = read_all,
+};

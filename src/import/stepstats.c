@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * RunMetadata and StepStats of TensorFlow 1: what each node of the graph did
+ * in one traced step.
+ *
+ *     RunMetadata { 1 step_stats }         StepStats { 1 dev_stats }
+ *     DeviceStepStats { 1 device, 2 node_stats, 3 thread_names }
+ *     NodeExecStats { 1 node_name, 2 all_start_micros, 3 op_start_rel_micros,
+ *         4 op_end_rel_micros, 5 all_end_rel_micros, 6 memory,
+ *         8 timeline_label, 10 thread_id, 13.. the same times in ns }
+ *
+ * A node's time is op_start to op_end in microseconds, as TensorFlow's own
+ * tools count it. Its label tells what really ran: conv/Relu = _FusedConv2D
+ * becomes the name conv/Relu:_FusedConv2D. Where no thread was recorded (all
+ * nodes then say thread 0, though they overlap) nodes are laid out on as many
+ * lanes as it takes for none to overlap. */
+#include "import/import.h"
+
+#include "base/pb.h"
+#include "base/vec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct node {
+    struct bytes name, label, raw;
+    int64_t start, end;    /* us, Unix */
+    uint64_t thread;
+    uint64_t at;           /* offset of the length of raw in the file */
+    uint32_t device, lane;
+};
+
+struct dev {
+    struct bytes name;
+    bool stream, derived;
+    int64_t stream_id;
+    bool threads; /* some node has a thread */
+};
+
+struct stats {
+    struct trace *t;
+    uint32_t source;
+    struct bytes all;
+    struct node *nodes;  size_t nnodes, cap_nodes;
+    struct dev *devs;    size_t ndevs, cap_devs;
+    struct bytes *names; size_t nnames, cap_names; /* thread names: entries */
+    int64_t zero_us, shift;
+    bool cut, oom;
+};
+
+/* The next field; what is there of it where the file is cut. */
+static bool next(struct stats *s, struct pb *r, struct pb_field *f) {
+    if (s->cut && r->end == s->all.p + s->all.n) return pb_next_cut(r, f);
+    if (pb_next(r, f)) return true;
+    if (r->bad) trace_note(s->t, NOTE_BAD_FIELD, 1);
+    return false;
+}
+
+static bool device_like(struct bytes b) {
+    return BYTES_STARTS(b, "/job:") || BYTES_STARTS(b, "/device:") ||
+           BYTES_STARTS(b, "/gpu:") || BYTES_STARTS(b, "/cpu:") ||
+           BYTES_STARTS(b, "/host:") || BYTES_STARTS(b, "/replica:") ||
+           BYTES_STARTS(b, "/task:");
+}
+
+/* The contents of field 1 of a message that begins with it. */
+static bool first_field(struct bytes b, struct bytes *out) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    if (!pb_next_cut(&r, &f) || f.num != 1 || f.wire != PB_BYTES) return false;
+    *out = f.bytes;
+    return true;
+}
+
+/* 1: a StepStats, 2: a RunMetadata, 0: neither. */
+static int form(struct bytes all) {
+    struct bytes b;
+    if (!first_field(all, &b) || !first_field(b, &b)) return 0;
+    if (device_like(b)) return 1;
+    return first_field(b, &b) && device_like(b) ? 2 : 0;
+}
+
+static bool sniff(struct bytes all, const char *path) {
+    (void)path;
+    return form(all) != 0;
+}
+
+/* The N of ".../stream:N"; "stream:all" repeats what the others say. */
+static void add_device(struct stats *s, struct bytes name) {
+    struct dev d = {.name = name, .stream_id = -1};
+    const uint8_t *p = memmem(name.p, name.n, "stream:", 7);
+    if (p != NULL) {
+        d.stream = true;
+        size_t n = name.n - (size_t)(p + 7 - name.p);
+        int64_t id = 0;
+        for (size_t i = 0; i < n && p[7 + i] >= '0' && p[7 + i] <= '9'; i++) {
+            if (id < INT32_MAX) id = id * 10 + (p[7 + i] - '0');
+            d.stream_id = id;
+        }
+    } else if (memmem(name.p, name.n, "/memcpy", 7) != NULL) {
+        d.stream = true;
+    }
+    if (!VEC_ROOM(s->devs, s->ndevs, s->cap_devs)) s->oom = true;
+    else s->devs[s->ndevs++] = d;
+}
+
+/* a + b, or a time that trace_span() refuses. */
+static int64_t add_us(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static void add_node(struct stats *s, const struct pb_field *field,
+                     const uint8_t *length) {
+    struct node n = {.raw = field->bytes, .at = (uint64_t)(length - s->all.p),
+                     .device = (uint32_t)s->ndevs - 1,
+                     .name = {field->bytes.p, 0}, .label = {field->bytes.p, 0}};
+    struct pb r = pb_reader(n.raw);
+    struct pb_field f;
+    int64_t all_start = 0, op_start = 0, op_end = 0;
+    while (next(s, &r, &f)) {
+        bool text = f.num == 1 || f.num == 6 || f.num == 7 || f.num == 8 ||
+                    f.num == 11 || f.num == 12;
+        if (f.num > 17) trace_note(s->t, NOTE_UNKNOWN_FIELD, 1);
+        else if ((f.wire == PB_BYTES) != text || f.wire == PB_FIXED64 ||
+                 f.wire == PB_FIXED32)
+            trace_note(s->t, NOTE_BAD_FIELD, 1);
+        else if (f.num == 1) n.name = f.bytes;
+        else if (f.num == 2) all_start = (int64_t)f.value;
+        else if (f.num == 3) op_start = (int64_t)f.value;
+        else if (f.num == 4) op_end = (int64_t)f.value;
+        else if (f.num == 8) n.label = f.bytes;
+        else if (f.num == 10) n.thread = f.value;
+    }
+    n.start = add_us(all_start, op_start);
+    n.end = add_us(all_start, op_end);
+    if (n.thread != 0) s->devs[n.device].threads = true;
+    if (!VEC_ROOM(s->nodes, s->nnodes, s->cap_nodes)) s->oom = true;
+    else s->nodes[s->nnodes++] = n;
+}
+
+static void read_device(struct stats *s, struct bytes b) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    struct bytes name = {b.p, 0};
+    first_field(b, &name);
+    add_device(s, name);
+    const uint8_t *at = r.p;
+    for (; !s->oom && next(s, &r, &f); at = r.p) {
+        if (f.wire != PB_BYTES || f.num > 3)
+            trace_note(s->t, f.num > 3 ? NOTE_UNKNOWN_FIELD : NOTE_BAD_FIELD,
+                       1);
+        else if (f.num == 2) add_node(s, &f, at + 1);
+        else if (f.num == 3) {
+            if (!VEC_ROOM(s->names, s->nnames, s->cap_names)) s->oom = true;
+            else s->names[s->nnames++] = f.bytes;
+        }
+    }
+}
+
+static void read_stats(struct stats *s, struct bytes b) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    while (!s->oom && next(s, &r, &f)) {
+        if (f.num == 1 && f.wire == PB_BYTES) read_device(s, f.bytes);
+        else trace_note(s->t, f.num > 1 ? NOTE_UNKNOWN_FIELD : NOTE_BAD_FIELD,
+                        1);
+    }
+}
+
+/* RunMetadata holds graphs and costs, too; they are not of this importer. */
+static void read_run(struct stats *s) {
+    struct pb r = pb_reader(s->all);
+    struct pb_field f;
+    while (!s->oom && next(s, &r, &f)) {
+        if (f.wire != PB_BYTES) trace_note(s->t, NOTE_BAD_FIELD, 1);
+        else if (f.num == 1) read_stats(s, f.bytes);
+        else if (f.num > 5) trace_note(s->t, NOTE_UNKNOWN_FIELD, 1);
+    }
+}
+
+/* Cut files are known by their outermost length. */
+static bool is_cut(struct bytes all) {
+    struct pb r = pb_reader(all);
+    struct pb_field f;
+    while (pb_next(&r, &f)) continue;
+    return r.bad;
+}
+
+static int by_start(const void *a, const void *b) {
+    const struct node *x = a, *y = b;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    if (x->end != y->end) return x->end > y->end ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Lanes for the nodes of devices that recorded no threads: the first lane
+ * that is free again. */
+static bool lay_out(struct stats *s) {
+    int64_t *busy = NULL; /* end of the last node, by lane */
+    size_t n = 0, cap = 0;
+    for (size_t i = 0; i < s->nnodes; i++) {
+        struct node *x = &s->nodes[i];
+        const struct dev *d = &s->devs[x->device];
+        if (i == 0 || s->nodes[i - 1].device != x->device) n = 0;
+        if (d->threads || d->stream) continue;
+        size_t k = 0;
+        while (k < n && busy[k] > x->start) k++;
+        if (k == n) {
+            if (!VEC_ROOM(busy, n, cap)) {
+                free(busy);
+                return false;
+            }
+            n++;
+        }
+        busy[k] = x->end;
+        x->lane = (uint32_t)k;
+    }
+    free(busy);
+    return true;
+}
+
+/* "[cpu 0.8MB 0.8MB] conv/Relu = _FusedConv2D(a, b)" -> _FusedConv2D; empty
+ * where the label has another form. */
+static struct bytes label_type(struct bytes label) {
+    struct bytes none = {label.p, 0};
+    if (label.n == 0) return none;
+    const uint8_t *eq = memmem(label.p, label.n, " = ", 3);
+    if (eq == NULL) return none;
+    const uint8_t *from = eq + 3, *end = label.p + label.n;
+    const uint8_t *paren = memchr(from, '(', (size_t)(end - from));
+    if (paren == NULL) return none;
+    return (struct bytes){from, (size_t)(paren - from)};
+}
+
+/* name:Type where the label tells the type and the name does not already. */
+static str_id node_name(struct stats *s, const struct node *n) {
+    struct bytes type = label_type(n->label);
+    if (type.n == 0 || type.n > 256 || n->name.n > 4096 ||
+        (n->name.n > 0 && memchr(n->name.p, ':', n->name.n) != NULL))
+        return trace_str(s->t, n->name);
+    char text[4096 + 256 + 2];
+    int len = snprintf(text, sizeof text, "%.*s:%.*s", (int)n->name.n,
+                       (const char *)n->name.p, (int)type.n,
+                       (const char *)type.p);
+    return trace_str(s->t, (struct bytes){(const uint8_t *)text, (size_t)len});
+}
+
+/* The GPU of ".../device:GPU:0/stream:7" or ".../gpu:0/stream:7". */
+static uint32_t gpu_of(struct stats *s, struct bytes name) {
+    int64_t ordinal = 0;
+    for (size_t i = 0; i + 4 < name.n; i++) {
+        if (strncasecmp((const char *)name.p + i, "gpu:", 4) != 0) continue;
+        for (size_t k = i + 4; k < name.n && k < i + 9 && name.p[k] >= '0' &&
+                               name.p[k] <= '9'; k++)
+            ordinal = ordinal * 10 + (name.p[k] - '0');
+        break;
+    }
+    return trace_device(s->t, s->source, DEVICE_GPU, ordinal);
+}
+
+static uint32_t node_track(struct stats *s, const struct node *n) {
+    const struct dev *d = &s->devs[n->device];
+    int64_t pid = n->device;
+    if (d->stream) {
+        uint32_t tr = trace_track(
+            s->t, s->source, d->derived ? TRACK_DERIVED : TRACK_STREAM, pid,
+            d->stream_id);
+        if (!s->t->oom) s->t->tracks[tr].device = gpu_of(s, d->name);
+        trace_track_name(s->t, tr, d->name);
+        return tr;
+    }
+    int64_t tid = d->threads ? (int64_t)n->thread : (int64_t)n->lane;
+    uint32_t tr = trace_track(s->t, s->source, TRACK_THREAD, pid, tid);
+    char text[320];
+    int width = (int)(d->name.n < 256 ? d->name.n : 256);
+    snprintf(text, sizeof text, "%.*s %s %" PRId64, width,
+             (const char *)d->name.p, d->threads ? "thread" : "lane", tid);
+    if (!s->t->oom && !s->t->tracks[tr].named)
+        trace_track_name(s->t, tr, bytes_of(text));
+    return tr;
+}
+
+static bool has_word(struct bytes b, const char *word) {
+    size_t n = strlen(word);
+    for (size_t i = 0; i + n <= b.n; i++)
+        if (strncasecmp((const char *)b.p + i, word, n) == 0) return true;
+    return false;
+}
+
+static uint8_t node_kind(const struct dev *d, const struct node *n) {
+    if (!d->stream) return SPAN_OP;
+    if (has_word(n->label, "memcpy") || has_word(n->name, "memcpy"))
+        return SPAN_COPY;
+    if (has_word(n->label, "memset") || has_word(n->name, "memset"))
+        return SPAN_MEMSET;
+    return SPAN_KERNEL;
+}
+
+/* us since the epoch to ps of the trace; too far out: refused by the adders. */
+static int64_t to_ps(const struct stats *s, int64_t us) {
+    int64_t rel, ps;
+    if (__builtin_sub_overflow(us, s->zero_us, &rel) ||
+        __builtin_mul_overflow(rel, PS_PER_US, &ps) ||
+        __builtin_add_overflow(ps, s->shift, &ps))
+        return INT64_MAX;
+    return ps;
+}
+
+struct usage {
+    struct bytes allocator;
+    int64_t total, live;
+    bool has_live, has_records;
+};
+
+/* One allocation record {1 alloc_micros, 2 alloc_bytes (negative: a free)}. */
+static void read_record(struct stats *s, struct bytes b, struct mem_in *m) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    int64_t us = 0, bytes = 0;
+    while (next(s, &r, &f)) {
+        if (f.num == 1 && f.wire == PB_VARINT) us = (int64_t)f.value;
+        if (f.num == 2 && f.wire == PB_VARINT) bytes = (int64_t)f.value;
+    }
+    m->ts = to_ps(s, us);
+    m->bytes = bytes;
+    trace_mem(s->t, m);
+}
+
+static void read_usage(struct stats *s, struct bytes b, struct usage *u) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    *u = (struct usage){.allocator = {b.p, 0}};
+    while (next(s, &r, &f)) {
+        if (f.num == 1 && f.wire == PB_BYTES) u->allocator = f.bytes;
+        if (f.num == 6 && f.wire == PB_BYTES) u->has_records = true;
+        if (f.wire != PB_VARINT) continue;
+        if (f.num == 2) u->total = (int64_t)f.value;
+        if (f.num == 4) u->live = (int64_t)f.value;
+        if (f.num == 4) u->has_live = true;
+    }
+}
+
+/* AllocatorMemoryUsed {1 name, 2 total, 3 peak, 4 live, 5 in use, 6 records}.
+ * The records sum up to the total, temporaries included; where a writer left
+ * them out the total was allocated in the node, and what is not live freed. */
+static void node_memory(struct stats *s, struct bytes b, const struct node *n,
+                        uint32_t track, str_id what) {
+    struct usage u;
+    read_usage(s, b, &u);
+    uint32_t device = ROW_NONE;
+    if (has_word(u.allocator, "gpu") && !has_word(u.allocator, "host"))
+        device = gpu_of(s, s->devs[n->device].name);
+    struct mem_in m = {.allocated = -1, .reserved = -1, .track = track,
+                       .what = what};
+    m.allocator = trace_allocator(s->t, s->source, u.allocator, device);
+    s->t->sources[s->source].has_memory = true;
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    while (u.has_records && next(s, &r, &f))
+        if (f.num == 6 && f.wire == PB_BYTES) read_record(s, f.bytes, &m);
+    if (u.has_records || u.total <= 0) return;
+    m.ts = to_ps(s, n->start);
+    m.bytes = u.total;
+    trace_mem(s->t, &m);
+    if (!u.has_live || u.live >= u.total || u.live < 0) return;
+    m.ts = to_ps(s, n->end);
+    m.bytes = u.live - u.total;
+    trace_mem(s->t, &m);
+}
+
+static void emit_node(struct stats *s, const struct node *n) {
+    const struct dev *d = &s->devs[n->device];
+    struct span_in in = {
+        .track = node_track(s, n), .name = node_name(s, n),
+        .kind = node_kind(d, n), .flags = d->derived ? SPAN_DERIVED : 0,
+        .args = s->t->sources[s->source].args_base + n->at + 1,
+    };
+    in.ts = to_ps(s, n->start);
+    if (__builtin_sub_overflow(to_ps(s, n->end), in.ts, &in.dur)) in.dur = -1;
+    if (d->derived) trace_note(s->t, NOTE_DERIVED_LINES, 1);
+    if (s->t->oom || trace_span(s->t, &in) == ROW_NONE) return;
+    struct pb r = pb_reader(n->raw);
+    struct pb_field f;
+    while (next(s, &r, &f))
+        if (f.num == 6 && f.wire == PB_BYTES)
+            node_memory(s, f.bytes, n, in.track, in.name);
+}
+
+/* Streams by number tell everything; "all" and "memcpy" repeat it. */
+static void find_derived(struct stats *s) {
+    bool numbered = false;
+    for (size_t i = 0; i < s->ndevs; i++) {
+        if (s->devs[i].stream) s->t->sources[s->source].has_device = true;
+        if (s->devs[i].stream_id >= 0) numbered = true;
+    }
+    for (size_t i = 0; i < s->ndevs; i++)
+        if (numbered && s->devs[i].stream && s->devs[i].stream_id < 0)
+            s->devs[i].derived = true;
+}
+
+static void set_clock(struct stats *s) {
+    int64_t first = 0, ns = 0;
+    for (size_t i = 0; i < s->nnodes; i++)
+        if (s->nodes[i].start > 0 && (first == 0 || s->nodes[i].start < first))
+            first = s->nodes[i].start;
+    s->zero_us = first;
+    /* later than 1973: a Unix time */
+    bool clock = first > INT64_C(100000000000000) &&
+                 !__builtin_mul_overflow(first, INT64_C(1000), &ns);
+    s->shift = trace_epoch(s->t, s->source, clock ? ns : 0, clock);
+}
+
+/* Names of threads: a map {1 id, 2 name} per device; ids are of the process,
+ * so that one table serves all devices. */
+static void name_threads(struct stats *s) {
+    for (size_t i = 0; i < s->nnames; i++) {
+        struct pb r = pb_reader(s->names[i]);
+        struct pb_field f;
+        uint64_t id = 0;
+        struct bytes name = {s->names[i].p, 0};
+        while (next(s, &r, &f)) {
+            if (f.num == 1 && f.wire == PB_VARINT) id = f.value;
+            if (f.num == 2 && f.wire == PB_BYTES) name = f.bytes;
+        }
+        for (size_t k = 0; k < s->t->ntracks && name.n > 0; k++) {
+            struct track *tr = &s->t->tracks[k];
+            if (tr->source != s->source || tr->kind != TRACK_THREAD ||
+                tr->tid != (int64_t)id || !s->devs[tr->pid].threads)
+                continue;
+            tr->named = false;
+            trace_track_name(s->t, (uint32_t)k, name);
+        }
+    }
+}
+
+static int emit_all(struct stats *s, struct ops_err *e) {
+    find_derived(s);
+    if (s->nnodes > 1)
+        qsort(s->nodes, s->nnodes, sizeof *s->nodes, by_start);
+    if (!lay_out(s)) return fail_oom(e);
+    set_clock(s);
+    for (size_t i = 0; i < s->nnodes && !s->t->oom; i++)
+        emit_node(s, &s->nodes[i]);
+    if (!s->t->oom) name_threads(s);
+    s->t->sources[s->source].events += s->nnodes;
+    return 0;
+}
+
+static int read_file(struct trace *t, uint32_t source,
+                     const struct import_opts *o, struct ops_err *e) {
+    struct stats s = {.t = t, .source = source,
+                      .all = t->sources[source].bytes};
+    (void)o;
+    t->sources[source].decimals = 0;
+    s.cut = is_cut(s.all);
+    if (s.cut) trace_note(t, NOTE_FILE_CUT, 1);
+    if (form(s.all) == 1) read_stats(&s, s.all);
+    else read_run(&s);
+    int rc = s.oom ? fail_oom(e) : emit_all(&s, e);
+    free(s.nodes);
+    free(s.devs);
+    free(s.names);
+    return rc;
+}
+
+const struct importer importer_stepstats = {
+    .name = "stepstats",
+    .help = "RunMetadata and StepStats of TensorFlow 1 (.pb)",
+    .sniff = sniff,
+    .read = read_file,
+};

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * XSpace (.xplane.pb): profiles of TensorFlow, JAX, XLA and of opscope itself.
+ *
+ *     XSpace { 1 planes, 2 errors, 3 warnings, 4 hostnames }
+ *
+ * Planes are opened (names, line heads), then their events are read, in file
+ * order; see xspace.h. A file of some size is read by two threads: the second
+ * half of the events goes into a trace of its own, which is then put behind
+ * the first. While opscope records, the file is one plane whose length is a
+ * padded number, patched after each flush: what stands behind it then is not
+ * whole yet, and left alone. */
+#include "import/xspace.h"
+
+#include "base/vec.h"
+#include "import/import.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+bool xspace_next(struct trace *t, struct pb *r, struct pb_field *f, bool cut) {
+    if (cut) return pb_next_cut(r, f);
+    if (pb_next(r, f)) return true;
+    if (r->bad) trace_note(t, NOTE_BAD_FIELD, 1);
+    return false;
+}
+
+static bool plane_name_known(struct bytes n) {
+    return BYTES_STARTS(n, "/host:") || BYTES_STARTS(n, "/device:") ||
+           BYTES_STARTS(n, "/custom:") || BYTES_STARTS(n, "/virtualdevice:") ||
+           BYTES_STARTS(n, "#Chip") || BYTES_STARTS(n, "Host CPUs") ||
+           BYTES_STARTS(n, "Syscalls") || BYTES_STARTS(n, "Task Environment");
+}
+
+/* Looks a plane over up to its name: 1 it is one, -1 it is none, 0 no name. */
+static int sniff_plane(struct bytes b) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    for (int i = 0; i < 4096 && pb_next(&r, &f); i++) {
+        if (f.num < 1 || f.num > 6) return -1;
+        if (f.wire != (f.num == 1 ? PB_VARINT : PB_BYTES)) return -1;
+        if (f.num == 2) return plane_name_known(f.bytes) ? 1 : -1;
+    }
+    return 0;
+}
+
+static bool sniff(struct bytes all, const char *path) {
+    struct pb r = pb_reader(all);
+    struct pb_field f;
+    (void)path;
+    for (int i = 0; i < 64; i++) {
+        bool whole = pb_next(&r, &f);
+        if (!whole && (!r.bad || f.num == 0)) return false;
+        if (f.num < 1 || f.num > 4 || f.wire != PB_BYTES) return false;
+        int plane = f.num == 1 ? sniff_plane(f.bytes) : 0;
+        if (plane != 0) return plane > 0;
+        if (!whole) return false;
+    }
+    return false;
+}
+
+/* Was the length written wider than it needs to be, to be patched later? */
+static bool length_padded(struct bytes field, struct bytes body) {
+    return body.p - field.p > 2 && body.p[-1] == 0;
+}
+
+static void add_plane(struct xspace *x, struct bytes body, bool cut) {
+    if (!VEC_ROOM(x->planes, x->nplanes, x->cap_planes)) x->oom = true;
+    else x->planes[x->nplanes++] = (struct xplane){.body = body, .cut = cut,
+                                                   .name = {body.p, 0}};
+}
+
+static void add_warning(struct xspace *x, const struct pb_field *f) {
+    trace_note(x->t, NOTE_SOURCE_WARNING, 1);
+    trace_meta(x->t, x->source, f->num == 2 ? "error" : "warning", f->bytes);
+}
+
+static void space_field(struct xspace *x, const struct pb_field *f, bool cut) {
+    if (f->num > 4) trace_note(x->t, NOTE_UNKNOWN_FIELD, 1);
+    else if (f->wire != PB_BYTES) trace_note(x->t, NOTE_BAD_FIELD, 1);
+    else if (f->num == 1) add_plane(x, f->bytes, cut);
+    else if (f->num < 4) add_warning(x, f);
+    else if (x->t->sources[x->source].host == 0)
+        x->t->sources[x->source].host = trace_str(x->t, f->bytes);
+}
+
+/* The file's own fields. What follows a plane with a padded length and is not
+ * a plane was never made whole: the recorder stopped in the middle. */
+static void read_space(struct xspace *x) {
+    struct pb r = pb_reader(x->all);
+    struct pb_field f;
+    bool patched = false;
+    for (;;) {
+        const uint8_t *at = r.p;
+        if (patched && at < r.end && *at != 0x0a) {
+            if (*at != 0) trace_note(x->t, NOTE_FILE_CUT, 1);
+            return;
+        }
+        bool whole = pb_next(&r, &f);
+        if (!whole && !r.bad) return;
+        if (!whole) {
+            trace_note(x->t, NOTE_FILE_CUT, 1);
+            if (f.num == 1) space_field(x, &f, true);
+            return;
+        }
+        space_field(x, &f, false);
+        patched = f.num == 1 && length_padded((struct bytes){at, 1}, f.bytes);
+    }
+}
+
+/* Which lines mark steps: a TPU's Steps, of the first device that has them;
+ * else events with step_num on the host; else the modules that an XLA device
+ * ran. */
+static void choose_markers(struct xspace *x) {
+    static const char *const names[] = {"Steps", "XLA Modules"};
+    x->host_steps = true;
+    bool host = false;
+    for (size_t i = 0; i < x->nplanes; i++)
+        if (x->planes[i].kind == XP_HOST && x->planes[i].has_step_num)
+            host = true;
+    for (size_t k = 0; k < 2; k++) {
+        if (k == 1 && host) return;
+        for (size_t i = 0; i < x->nplanes; i++) {
+            struct xplane *p = &x->planes[i];
+            if (p->kind != XP_XLA) continue;
+            for (size_t j = 0; j < p->nlines; j++) {
+                struct xline *l = &p->lines[j];
+                if (!bytes_eq(l->name, names[k], strlen(names[k])) ||
+                    l->events == l->body.p + l->body.n)
+                    continue;
+                l->marks = true;
+                x->host_steps = false;
+                return;
+            }
+        }
+    }
+}
+
+/* Makes the piece ready for a plane: no name interned yet. */
+static bool piece_plane(struct xpiece *w, const struct xplane *p) {
+    if (w->plane == p) return true;
+    if (p->nnames > w->cap_names) {
+        if (!vec_resize(&w->names, p->nnames, sizeof *w->names)) {
+            w->t->oom = true;
+            return false;
+        }
+        w->cap_names = p->nnames;
+    }
+    for (size_t i = 0; i < p->nnames; i++)
+        w->names[i] = (struct xlocal){STR_NONE, 0};
+    w->plane = p;
+    w->device = ROW_NONE;
+    if (p->device != ROW_NONE)
+        w->device = trace_device(w->t, w->source, p->dev_kind, p->ordinal);
+    return true;
+}
+
+/* Where the file is cut in two: everything before this place is the first
+ * piece's. */
+struct share {
+    struct xpiece piece;
+    const uint8_t *from, *to;
+};
+
+/* The lines of a share, cut lines in part. */
+static void *share_read(void *arg) {
+    struct share *s = arg;
+    const struct xspace *x = s->piece.x;
+    for (size_t i = 0; i < x->nplanes; i++) {
+        const struct xplane *p = &x->planes[i];
+        for (size_t k = 0; k < p->nlines; k++) {
+            struct xline l = p->lines[k];
+            const uint8_t *end = l.body.p + l.body.n;
+            if (l.body.p >= s->to || end <= s->from) continue;
+            if (!piece_plane(&s->piece, p)) return NULL;
+            if (l.events < s->from) l.events = s->from;
+            if (end > s->to) l.stop = s->to;
+            xline_read(&s->piece, &l);
+        }
+    }
+    return NULL;
+}
+
+/* The start of the first event at or after a wanted place in this line. */
+static const uint8_t *event_at(const struct xline *l, const uint8_t *want) {
+    struct pb r = {l->events, l->body.p + l->body.n, false};
+    struct pb_field f;
+    while (r.p < want && pb_next(&r, &f)) continue;
+    return r.p;
+}
+
+/* A place between two events with about half of all lines' bytes before it. */
+static const uint8_t *middle(const struct xspace *x) {
+    size_t all = 0, sum = 0;
+    for (size_t i = 0; i < x->nplanes; i++)
+        for (size_t k = 0; k < x->planes[i].nlines; k++)
+            all += x->planes[i].lines[k].body.n;
+    for (size_t i = 0; i < x->nplanes; i++)
+        for (size_t k = 0; k < x->planes[i].nlines; k++) {
+            const struct xline *l = &x->planes[i].lines[k];
+            if (sum + l->body.n >= all / 2)
+                return event_at(l, l->body.p + (all / 2 - sum));
+            sum += l->body.n;
+        }
+    return x->all.p + x->all.n;
+}
+
+/* A trace for the second half: the same file, the same devices. */
+static struct trace *second_trace(const struct xspace *x) {
+    const struct source *src = &x->t->sources[x->source];
+    struct trace *t = trace_new();
+    if (t == NULL) return NULL;
+    if (trace_source(t, src->path, src->format, NULL, src->bytes) != 0) {
+        trace_free(t);
+        return NULL;
+    }
+    for (size_t i = 0; i < x->nplanes; i++) {
+        const struct xplane *p = &x->planes[i];
+        if (p->device != ROW_NONE)
+            trace_device(t, 0, p->dev_kind, p->ordinal);
+    }
+    return t;
+}
+
+static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
+    struct trace *t = second_trace(x);
+    if (t == NULL) return fail_oom(e);
+    struct share b = {.piece = {.x = x, .t = t}, .from = middle(x),
+                      .to = a->to};
+    a->to = b.from;
+    pthread_t thread;
+    bool threaded = pthread_create(&thread, NULL, share_read, &b) == 0;
+    share_read(a);
+    if (threaded) pthread_join(thread, NULL);
+    else share_read(&b);
+    a->piece.events += b.piece.events;
+    a->piece.memory |= b.piece.memory;
+    free(b.piece.names);
+    return trace_append(x->t, t, e);
+}
+
+/* All events. Two threads pay from some megabytes on. */
+static int read_events(struct xspace *x, int threads, struct ops_err *e) {
+    struct share s = {.piece = {.x = x, .t = x->t, .source = x->source},
+                      .from = x->all.p, .to = x->all.p + x->all.n};
+    int rc = 0;
+    if (threads == 0) threads = x->all.n > 8u << 20 ? 2 : 1;
+    if (threads > 1) rc = read_two(x, &s, e);
+    else share_read(&s);
+    free(s.piece.names);
+    struct source *src = &x->t->sources[x->source];
+    src->events += s.piece.events;
+    src->has_memory |= s.piece.memory;
+    return rc;
+}
+
+static int read_planes(struct xspace *x, int threads, struct ops_err *e) {
+    for (size_t i = 0; i < x->nplanes; i++) xplane_open(x, &x->planes[i]);
+    for (size_t i = 0; i < x->nplanes; i++) xplane_facts(x, &x->planes[i]);
+    if (x->oom) return fail_oom(e);
+    choose_markers(x);
+    xspace_clock(x);
+    return read_events(x, threads, e);
+}
+
+static int read_file(struct trace *t, uint32_t source,
+                     const struct import_opts *o, struct ops_err *e) {
+    struct xspace x = {.t = t, .source = source,
+                       .all = t->sources[source].bytes};
+    t->sources[source].decimals = 6;
+    read_space(&x);
+    int rc = x.oom ? fail_oom(e)
+                   : read_planes(&x, o != NULL ? o->threads : 1, e);
+    for (size_t i = 0; i < x.nplanes; i++) xplane_free(&x.planes[i]);
+    free(x.planes);
+    return rc;
+}
+
+const struct importer importer_xspace = {
+    .name = "xspace",
+    .help = "XSpace of TensorFlow, JAX, XLA and opscope (.xplane.pb)",
+    .sniff = sniff,
+    .read = read_file,
+};

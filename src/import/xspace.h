@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Private to the XSpace importer: what its files share.
+ *
+ *     XSpace { planes { lines { events { stats } }  event names  stat names } }
+ *
+ * The names of a plane stand behind its lines, so that a plane is walked
+ * twice: xplane_open() reads everything but the events (a line is one length
+ * to skip), xline_read() the events. What an event needs from its name is
+ * worked out once per name, what a stat means once per stat name: the loop
+ * over events looks both up by number and touches no text. */
+#ifndef IMPORT_XSPACE_H
+#define IMPORT_XSPACE_H
+
+#include "base/bytes.h"
+#include "base/map.h"
+#include "base/pb.h"
+#include "model/trace.h"
+
+/* The stats that decide something on the way in; all others are arguments. */
+enum xcode {
+    XC_NONE,
+#define X(id, name) XC_##id,
+#include "import/xspace_stats.def"
+#undef X
+    XC_COUNT,
+};
+
+#define XBIT(code) (UINT64_C(1) << (code))
+
+/* A stat's value: the field of XStat that held it. */
+enum xtype { XT_NONE, XT_DOUBLE = 2, XT_UINT, XT_INT, XT_STR, XT_BYTES, XT_REF };
+
+struct xval {
+    enum xtype type;
+    uint64_t u;     /* number, bits of a double, or id of XT_REF */
+    struct bytes b; /* XT_STR, XT_BYTES */
+};
+
+/* The stats of one event, by code; valid where seen has the bit. */
+struct xfacts {
+    uint64_t seen;
+    struct xval v[XC_COUNT];
+};
+
+/* Things that a name makes special beyond its kind. */
+enum xrole {
+    XR_NONE,
+    XR_ALLOC,      /* MemoryAllocation */
+    XR_FREE,       /* MemoryDeallocation */
+    XR_EAGER,      /* EagerExecute: an op if nothing nested names it better */
+    XR_RUNTIME_SURE, /* machinery by its name, whatever its stats say */
+};
+
+/* An event name (XEventMetadata), understood. */
+struct xname {
+    struct bytes raw;  /* the XEventMetadata message */
+    struct bytes name; /* of the span */
+    struct bytes display; /* display_name, or empty */
+    struct bytes cat;  /* hlo_category, or empty */
+    uint8_t kind, flags, role;
+    uint32_t stat, nstat; /* its constant stats, in xplane.consts */
+};
+
+/* A stat name (XStatMetadata). */
+struct xstatname {
+    struct bytes name;
+    uint8_t code; /* enum xcode */
+};
+
+/* Ids to indices: small ids directly, the rest (negative, huge) by hash. */
+struct xids {
+    uint32_t *dense; /* index + 1, or 0 */
+    size_t ndense;
+    struct map sparse;
+};
+
+enum xplane_kind { XP_HOST, XP_GPU, XP_XLA, XP_OTHER, XP_FACTS };
+
+/* What a line of a plane becomes. */
+enum xline_kind { XL_HOST, XL_STREAM, XL_DERIVED, XL_ASYNC, XL_OVERHEAD,
+                  XL_COUNTERS, XL_OTHER };
+
+struct xline {
+    struct bytes body;
+    int64_t id, ts_ns;
+    int64_t base;        /* ps in the trace that offsets count from */
+    struct bytes name;
+    enum xline_kind kind;
+    bool marks;          /* its events mark steps */
+    const uint8_t *events; /* the first field of body that is an event */
+    const uint8_t *stop;   /* read up to here only; NULL: to the end */
+};
+
+struct xconst {
+    uint8_t code;
+    struct xval v;
+};
+
+struct xplane {
+    struct bytes body;
+    struct bytes name;
+    int64_t id, ordinal, pid;
+    enum xplane_kind kind;
+    enum device_kind dev_kind;
+    uint32_t device;     /* in x->t, or ROW_NONE */
+    bool cut;            /* the file ends inside it */
+    bool tf;             /* TensorFlow's executor ran in it */
+    bool eager_local;    /* eager ops are named by EagerLocalExecute */
+    bool has_step_num;   /* some stat is called step_num */
+    bool own_clock;      /* device_offset_ps counts from dev_zero, a time in */
+    int64_t dev_zero;    /* the trace; else from the line's base */
+    struct xname *names;         size_t nnames, cap_names;
+    struct xstatname *stats;     size_t nstats, cap_stats;
+    struct xconst *consts;       size_t nconsts, cap_consts;
+    struct xline *lines;         size_t nlines, cap_lines;
+    struct xids name_ids, stat_ids;
+    struct bytes *facts;         size_t nfacts, cap_facts; /* plane stats */
+};
+
+struct xspace {
+    struct trace *t;
+    uint32_t source;
+    struct bytes all;
+    struct arena arena;  /* what dies with the import */
+    struct xplane *planes; size_t nplanes, cap_planes;
+    int64_t start_ns;    /* profile_start_time; 0: not recorded */
+    int64_t zero_ns;     /* line times count from here */
+    int64_t shift;       /* ps to add: the trace's epoch */
+    bool host_steps;     /* step_num events mark steps */
+    bool oom;
+};
+
+/* One thread's share: fills its own trace. */
+struct xpiece {
+    const struct xspace *x;
+    const struct xplane *plane;
+    struct trace *t;
+    uint32_t source, device; /* the file and the plane's device, in t */
+    struct xlocal {
+        str_id name; /* STR_NONE: not interned yet */
+        uint16_t cat;
+    } *names;        /* by index in plane->names: ids in t */
+    size_t cap_names;
+    uint64_t events; /* counted for the source */
+    bool memory;     /* saw a memory event */
+    struct xfacts facts;
+};
+
+/* The next field of a message whose end is the file's if cut is set: what is
+ * there of the last field then comes as if it were whole. Damage elsewhere is
+ * a note, and ends the message. */
+bool xspace_next(struct trace *t, struct pb *r, struct pb_field *f, bool cut);
+
+/* xspace_plane.c: names, stats and lines of a plane, events not touched. */
+void xplane_open(struct xspace *x, struct xplane *p);
+void xplane_free(struct xplane *p);
+/* The kind of plane, by name and lines; the device it is. */
+void xplane_classify(struct xspace *x, struct xplane *p);
+/* Plane stats to device figures and meta. */
+void xplane_facts(struct xspace *x, struct xplane *p);
+/* Index for an id, or MAP_NONE. */
+static inline uint32_t xids_get(const struct xids *m, uint64_t id) {
+    if (id < m->ndense) return m->dense[id] - 1;
+    return map_get(&m->sparse, id);
+}
+
+/* xspace_stat.c: one XStat message; false: damaged, but what could be read of
+ * it is there. */
+bool xstat_read(struct bytes body, uint64_t *id, struct xval *v);
+int64_t xval_int(const struct xplane *p, const struct xval *v);
+double xval_num(const struct xplane *p, const struct xval *v);
+struct bytes xval_text(const struct xplane *p, const struct xval *v);
+
+/* xspace_kind.c: what a name means where it stands. */
+void xname_classify(const struct xplane *p, struct xname *n);
+/* Says this name that TensorFlow's executor ran here? */
+bool xname_is_tf(struct bytes name);
+enum xline_kind xline_classify(const struct xplane *p, const struct xline *l);
+
+/* xspace_clock.c: when is zero? Sets start, zero and shift of x, the base of
+ * every line and the zero of devices' own clocks. */
+void xspace_clock(struct xspace *x);
+
+/* xspace_line.c: the events of a line, into the piece's trace. */
+void xline_read(struct xpiece *w, const struct xline *l);
+
+/* xspace_emit.c: an event with its facts becomes rows. */
+struct xevent {
+    int64_t ts, dur;
+    bool count; /* it stands for several: a sum, with no start */
+    str_id name;
+    uint16_t cat;
+    uint64_t args;
+};
+
+/* Where the events of a line go; made when the first one comes. */
+struct xtracks {
+    uint32_t main, python, async; /* or ROW_NONE: not yet made */
+    int64_t marks; /* markers so far: their number where none is given */
+};
+void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr);
+void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
+                 const struct xname *n, const struct xevent *e);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An event, its name understood and its stats read, becomes rows: a span, half
+ * a link, a memory event, a step hint, a sample. */
+#include "import/xspace.h"
+
+#include <ctype.h>
+
+static inline bool seen(const struct xpiece *w, enum xcode c) {
+    return w->facts.seen & XBIT(c);
+}
+
+static int64_t fact_int(const struct xpiece *w, enum xcode c, int64_t dflt) {
+    return seen(w, c) ? xval_int(w->plane, &w->facts.v[c]) : dflt;
+}
+
+static struct bytes fact_text(const struct xpiece *w, enum xcode c) {
+    if (!seen(w, c)) return (struct bytes){0};
+    return xval_text(w->plane, &w->facts.v[c]);
+}
+
+void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
+    static const enum track_kind kinds[] = {
+        [XL_HOST] = TRACK_THREAD,   [XL_STREAM] = TRACK_STREAM,
+        [XL_DERIVED] = TRACK_DERIVED, [XL_ASYNC] = TRACK_ASYNC,
+        [XL_OVERHEAD] = TRACK_OTHER, [XL_OTHER] = TRACK_OTHER,
+        [XL_COUNTERS] = TRACK_OTHER,
+    };
+    *tr = (struct xtracks){ROW_NONE, ROW_NONE, ROW_NONE, 0};
+    if (l->kind == XL_COUNTERS) return;
+    tr->main = trace_track(w->t, w->source, kinds[l->kind], w->plane->pid,
+                           l->id);
+    if (tr->main != ROW_NONE) w->t->tracks[tr->main].device = w->device;
+}
+
+/* The Python frames of the line's thread. */
+static uint32_t python_track(struct xpiece *w, const struct xline *l,
+                             struct xtracks *tr) {
+    if (tr->python == ROW_NONE) {
+        tr->python = trace_track(w->t, w->source, TRACK_PYTHON,
+                                 w->plane->pid, l->id);
+        if (tr->python != ROW_NONE)
+            w->t->tracks[tr->python].thread = tr->main;
+    }
+    return tr->python;
+}
+
+/* Sums have no place on the time line: a track of their own beside it. */
+static uint32_t async_track(struct xpiece *w, const struct xline *l,
+                            struct xtracks *tr) {
+    trace_note(w->t, NOTE_AGGREGATED_EVENTS, 1);
+    if (tr->async == ROW_NONE) {
+        tr->async = trace_track(w->t, w->source, TRACK_ASYNC, w->plane->pid,
+                                l->id);
+        if (tr->async != ROW_NONE)
+            w->t->tracks[tr->async].device = w->device;
+    }
+    return tr->async;
+}
+
+/* GPU_0_bfc is the memory of GPU 0; the CPU's and pinned host memory belong
+ * to no device. */
+static uint32_t allocator_device(const struct xpiece *w, struct bytes name) {
+    if (!BYTES_STARTS(name, "GPU_") || name.n < 5 || !isdigit(name.p[4]))
+        return ROW_NONE;
+    int64_t ordinal = 0;
+    for (size_t i = 4; i < name.n && i < 12 && isdigit(name.p[i]); i++)
+        ordinal = ordinal * 10 + (name.p[i] - '0');
+    for (size_t i = 0; i < w->t->ndevices; i++) {
+        const struct device *d = &w->t->devices[i];
+        if (d->kind == DEVICE_GPU && d->ordinal == ordinal &&
+            d->source == w->source)
+            return (uint32_t)i;
+    }
+    return ROW_NONE;
+}
+
+/* What the allocator says of itself; the largest peak and the last of the
+ * rest stand. */
+static void allocator_facts(struct xpiece *w, struct allocator *a,
+                            int64_t allocated, int64_t reserved) {
+    int64_t available = fact_int(w, XC_BYTES_AVAILABLE, -1), sum;
+    int64_t peak = fact_int(w, XC_PEAK, -1);
+    if (allocated >= 0 && available >= 0 &&
+        !__builtin_add_overflow(allocated, available, &sum) &&
+        !__builtin_add_overflow(sum, reserved > 0 ? reserved : 0, &sum))
+        a->capacity = sum;
+    if (peak > a->peak_life) a->peak_life = peak;
+    if (!seen(w, XC_FRAGMENTATION)) return;
+    double f = xval_num(w->plane, &w->facts.v[XC_FRAGMENTATION]);
+    if (f >= 0 && f <= 1) a->fragmentation = f;
+}
+
+static void memory_event(struct xpiece *w, const struct xtracks *tr, bool alloc,
+                         const struct xevent *e) {
+    struct bytes name = fact_text(w, XC_ALLOCATOR);
+    struct mem_in m = {.ts = e->ts, .track = tr->main};
+    int64_t bytes = fact_int(w, XC_ALLOCATION, fact_int(w, XC_REQUESTED, 0));
+    int64_t reserved = fact_int(w, XC_BYTES_RESERVED, 0);
+    w->memory = true;
+    m.bytes = alloc ? bytes : -(bytes == INT64_MIN ? 0 : bytes);
+    m.allocated = fact_int(w, XC_BYTES_ALLOCATED, -1);
+    /* bytes_reserved is memory set aside beside the allocated (stacks on a
+     * TPU), 0 on GPUs, where the whole pool is the capacity. */
+    m.reserved = -1;
+    if (reserved > 0 && m.allocated >= 0 && m.allocated < INT64_MAX - reserved)
+        m.reserved = m.allocated + reserved;
+    m.addr = seen(w, XC_ADDR) ? (uint64_t)fact_int(w, XC_ADDR, 0) : 0;
+    m.allocator = trace_allocator(w->t, w->source, name,
+                                  allocator_device(w, name));
+    struct bytes what = fact_text(w, XC_TF_OP);
+    m.what = what.n > 0 ? trace_str(w->t, what) : 0;
+    if (m.allocator < w->t->nallocators)
+        allocator_facts(w, &w->t->allocators[m.allocator], m.allocated,
+                        reserved);
+    trace_mem(w->t, &m);
+}
+
+/* One sample of a counter: the value is whichever number the event carries;
+ * where it has no known name it stands in no fact, and is looked up again. */
+static void counter_event(struct xpiece *w, const struct xname *n,
+                          const struct xevent *e) {
+    const uint8_t *all = w->x->all.p, *end = all + w->x->all.n;
+    uint64_t len;
+    const uint8_t *at = all + (e->args - 1 -
+                               w->t->sources[w->source].args_base);
+    const uint8_t *body = pb_varint(at, end, &len);
+    if (body == NULL || len > (size_t)(end - body)) return;
+    struct pb r = pb_reader((struct bytes){body, (size_t)len});
+    struct pb_field f;
+    while (pb_next(&r, &f)) {
+        uint64_t id;
+        struct xval v;
+        if (f.num != 4 || f.wire != PB_BYTES) continue;
+        xstat_read(f.bytes, &id, &v);
+        if (v.type != XT_DOUBLE && v.type != XT_UINT && v.type != XT_INT)
+            continue;
+        uint32_t c = trace_counter(w->t, w->source, n->name,
+                                   (struct bytes){body, 0}, w->device);
+        trace_sample(w->t, c, e->ts, xval_num(w->plane, &v));
+        return;
+    }
+    trace_note(w->t, NOTE_BAD_EVENT, 1);
+}
+
+/* What the stats make of a host event. */
+static void host_span(struct xpiece *w, const struct xline *l,
+                      const struct xname *n, struct span_in *s) {
+    struct bytes hlo;
+    if (seen(w, XC_STEP_NUM) && n->kind != SPAN_PYTHON) {
+        s->kind = SPAN_ANNOTATION;
+        if (w->x->host_steps) s->flags |= SPAN_STEPMARK;
+    } else if (seen(w, XC_CORRELATION)) {
+        s->kind = SPAN_API;
+    } else if (seen(w, XC_HLO_OP) && (hlo = fact_text(w, XC_HLO_OP)).n > 0) {
+        s->kind = SPAN_OP;
+        if (hlo.n != n->name.n || memcmp(hlo.p, n->name.p, hlo.n) != 0)
+            s->name = trace_str(w->t, hlo);
+    } else if (n->role == XR_EAGER && seen(w, XC_EAGER_OP)) {
+        s->kind = SPAN_OP;
+        s->flags |= SPAN_EAGER;
+        s->name = trace_str(w->t, fact_text(w, XC_EAGER_OP));
+    } else if (s->kind == SPAN_ANNOTATION && seen(w, XC_SRC)) {
+        /* the C++ tracer says where in its source it stands; user code in
+         * Python cannot */
+        s->kind = SPAN_RUNTIME;
+    } else if (s->kind == SPAN_ANNOTATION &&
+               BYTES_STARTS(l->name, "Host Threads/") && !seen(w, XC_NVTX) &&
+               !BYTES_STARTS(n->name, "NVTX:")) {
+        s->kind = SPAN_API; /* the GPU tracer's own lines hold calls */
+    }
+    if (seen(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
+        s->flags |= SPAN_EAGER;
+    if (seen(w, XC_ASYNC) && seen(w, XC_FLOW)) s->flags |= SPAN_ASYNC;
+}
+
+/* What the stats make of an event on a stream of a GPU. */
+static void stream_span(struct xpiece *w, struct span_in *s) {
+    if (seen(w, XC_KERNEL_DETAILS)) s->kind = SPAN_KERNEL;
+    else if (seen(w, XC_MEMCPY_DETAILS)) s->kind = SPAN_COPY;
+    else if (seen(w, XC_MEMSET_DETAILS)) s->kind = SPAN_MEMSET;
+    else if (seen(w, XC_MEMALLOC_DETAILS) || seen(w, XC_MEMFREE_DETAILS) ||
+             seen(w, XC_RESIDENCY_DETAILS))
+        s->kind = SPAN_OTHER;
+    else if (s->kind == SPAN_OTHER && seen(w, XC_CORRELATION))
+        s->kind = SPAN_KERNEL;
+    if (seen(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
+        s->flags |= SPAN_EAGER;
+}
+
+static void device_span(struct xpiece *w, const struct xline *l,
+                        struct xtracks *tr, struct span_in *s) {
+    if (w->plane->kind == XP_GPU) stream_span(w, s);
+    if (l->kind == XL_DERIVED || l->kind == XL_ASYNC) {
+        s->flags |= SPAN_DERIVED;
+        if (l->kind == XL_ASYNC) s->flags |= SPAN_ASYNC;
+        trace_note(w->t, NOTE_DERIVED_LINES, 1);
+    }
+    if (l->kind == XL_OVERHEAD) s->kind = SPAN_OVERHEAD;
+    if (l->kind == XL_OTHER) s->kind = SPAN_OTHER;
+    if (l->marks) {
+        s->kind = SPAN_ANNOTATION;
+        s->flags |= SPAN_STEPMARK;
+        tr->marks++;
+    }
+}
+
+/* The number of a marker: its step_num, else the number that is its name, else
+ * its place on the line. */
+static int64_t step_number(struct xpiece *w, const struct xname *n,
+                           const struct xtracks *tr) {
+    if (seen(w, XC_STEP_NUM)) return fact_int(w, XC_STEP_NUM, 0);
+    int64_t v = 0;
+    for (size_t i = 0; i < n->name.n; i++) {
+        if (!isdigit(n->name.p[i]) || i > 17) return tr->marks - 1;
+        v = v * 10 + (n->name.p[i] - '0');
+    }
+    return n->name.n > 0 ? v : tr->marks - 1;
+}
+
+/* The device's own clock wins where it recorded both times. */
+static void device_times(struct xpiece *w, const struct xline *l,
+                         struct span_in *s) {
+    const struct xplane *p = w->plane;
+    int64_t zero = p->own_clock ? p->dev_zero : l->base;
+    if (__builtin_add_overflow(zero, fact_int(w, XC_DEVICE_OFFSET, 0), &s->ts))
+        s->ts = INT64_MAX;
+    s->dur = fact_int(w, XC_DEVICE_DURATION, 0);
+}
+
+void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
+                 const struct xname *n, const struct xevent *e) {
+    struct span_in s = {.ts = e->ts, .dur = e->dur, .track = tr->main,
+                        .name = e->name, .cat = e->cat, .kind = n->kind,
+                        .flags = n->flags, .args = e->args};
+    if (l->kind == XL_COUNTERS) {
+        counter_event(w, n, e);
+        return;
+    }
+    if (l->kind == XL_HOST) {
+        if (w->facts.seen != 0 || n->kind == SPAN_ANNOTATION)
+            host_span(w, l, n, &s);
+        if (s.kind == SPAN_PYTHON) s.track = python_track(w, l, tr);
+        if (n->role == XR_ALLOC || n->role == XR_FREE)
+            memory_event(w, tr, n->role == XR_ALLOC, e);
+    } else {
+        device_span(w, l, tr, &s);
+        if (seen(w, XC_DEVICE_OFFSET) && seen(w, XC_DEVICE_DURATION))
+            device_times(w, l, &s);
+    }
+    if (e->count) {
+        s.track = async_track(w, l, tr);
+        s.flags |= SPAN_ASYNC;
+    } else if (s.dur == 0 && s.kind != SPAN_KERNEL) {
+        s.flags |= SPAN_INSTANT;
+    }
+    row_id row = trace_span(w->t, &s);
+    if (row == ROW_NONE) return;
+    if (seen(w, XC_CORRELATION)) {
+        uint64_t id = (uint64_t)fact_int(w, XC_CORRELATION, 0);
+        if (l->kind == XL_HOST) trace_link_host(w->t, w->source, id, row);
+        else if (l->kind == XL_STREAM)
+            trace_link_device(w->t, w->source, id, row);
+    }
+    if (s.flags & SPAN_STEPMARK)
+        trace_step_hint(w->t, row, step_number(w, n, tr));
+}

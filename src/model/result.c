@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Results: a row-major array of cells, texts in an arena of their own. The
+ * arrays double; nothing is freed before the whole. */
+#include "model/result.h"
+
+#include "base/vec.h"
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_DECIMALS = 3 };
+
+void result_init(struct result *r, const char *analysis, const char *title) {
+    *r = (struct result){.decimals = DEFAULT_DECIMALS};
+    r->analysis = arena_str(&r->arena, analysis);
+    r->title = arena_str(&r->arena, title);
+    if (r->analysis == NULL || (title && r->title == NULL)) r->oom = true;
+}
+
+void result_free(struct result *r) {
+    arena_free(&r->arena);
+    free(r->cols);
+    free(r->cells);
+    free(r->sources);
+    free(r->remarks);
+    free(r->missing);
+    free(r->notes);
+    *r = (struct result){0};
+}
+
+/* A copy of s in the result; NULL stays NULL; sets oom. */
+static char *keep(struct result *r, const char *s) {
+    char *copy = arena_str(&r->arena, s);
+    if (s != NULL && copy == NULL) r->oom = true;
+    return copy;
+}
+
+/* Copies the texts of a column, so that it may come from another result. */
+static struct column keep_col(struct result *r, struct column c) {
+    c.name = keep(r, c.name);
+    c.title = keep(r, c.title);
+    c.unit = keep(r, c.unit);
+    c.help = keep(r, c.help);
+    return c;
+}
+
+void result_col(struct result *r, struct column c) {
+    assert(r->nrows == 0 && c.name != NULL);
+    if (r->oom || !VEC_ROOM(r->cols, r->ncols, r->cap_cols)) {
+        r->oom = true;
+        return;
+    }
+    r->cols[r->ncols++] = keep_col(r, c);
+}
+
+void result_row(struct result *r) {
+    if (r->oom) return;
+    assert(r->ncols > 0 && r->ncells == r->nrows * r->ncols);
+    r->nrows++;
+    r->total_rows = r->nrows;
+}
+
+/* Appends a cell to the row that was started. */
+static void put(struct result *r, struct cell c) {
+    if (r->oom) return;
+    assert(r->ncells < r->nrows * r->ncols);
+    if (!VEC_ROOM(r->cells, r->ncells, r->cap_cells)) {
+        r->oom = true;
+        return;
+    }
+    r->cells[r->ncells++] = c;
+}
+
+/* The type of the column that the next cell goes to. */
+static enum col_type next_type(const struct result *r) {
+    return r->ncols ? r->cols[r->ncells % r->ncols].type : COL_TEXT;
+}
+
+void result_str(struct result *r, struct bytes b) {
+    if (r->oom) return;
+    assert(next_type(r) == COL_TEXT);
+    char *s = arena_copy(&r->arena, b.p, b.n);
+    if (s == NULL) r->oom = true;
+    put(r, (struct cell){.s = s});
+}
+
+void result_text(struct result *r, const char *s) {
+    if (s == NULL) result_null(r);
+    else result_str(r, bytes_of(s));
+}
+
+void result_int(struct result *r, int64_t v) {
+    assert(r->oom || next_type(r) == COL_INT || next_type(r) == COL_TIME ||
+           next_type(r) == COL_BYTES);
+    put(r, (struct cell){.i = v});
+}
+
+void result_float(struct result *r, double v) {
+    assert(r->oom || next_type(r) == COL_FLOAT || next_type(r) == COL_PERCENT);
+    put(r, isfinite(v) ? (struct cell){.f = v} : (struct cell){.null = true});
+}
+
+void result_bool(struct result *r, bool v) {
+    assert(r->oom || next_type(r) == COL_BOOL);
+    put(r, (struct cell){.i = v});
+}
+
+void result_null(struct result *r) { put(r, (struct cell){.null = true}); }
+
+void result_int_if(struct result *r, bool have, int64_t v) {
+    if (have) result_int(r, v);
+    else result_null(r);
+}
+
+void result_float_if(struct result *r, bool have, double v) {
+    if (have) result_float(r, v);
+    else result_null(r);
+}
+
+/* Adds a sentence unless it is there already. */
+static void add_remark(struct result *r, const char *s) {
+    for (size_t i = 0; i < r->nremarks; i++)
+        if (strcmp(r->remarks[i], s) == 0) return;
+    if (!VEC_ROOM(r->remarks, r->nremarks, r->cap_remarks)) {
+        r->oom = true;
+        return;
+    }
+    char *copy = keep(r, s);
+    if (copy != NULL) r->remarks[r->nremarks++] = copy;
+}
+
+void result_remark(struct result *r, const char *fmt, ...) {
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    add_remark(r, text);
+}
+
+void result_missing(struct result *r, const char *what, const char *why,
+                    const char *fix) {
+    for (size_t i = 0; i < r->nmissing; i++)
+        if (strcmp(r->missing[i].what, what) == 0 &&
+            strcmp(r->missing[i].why, why) == 0)
+            return;
+    if (!VEC_ROOM(r->missing, r->nmissing, r->cap_missing)) {
+        r->oom = true;
+        return;
+    }
+    struct result_missing m = {keep(r, what), keep(r, why), keep(r, fix)};
+    if (!r->oom) r->missing[r->nmissing++] = m;
+}
+
+/* Adds to the note of that id, made when new. */
+static void add_note(struct result *r, const char *id, const char *text,
+                     uint64_t count) {
+    for (size_t i = 0; i < r->nnotes; i++) {
+        if (strcmp(r->notes[i].id, id) != 0) continue;
+        r->notes[i].count += count;
+        return;
+    }
+    if (!VEC_ROOM(r->notes, r->nnotes, r->cap_notes)) {
+        r->oom = true;
+        return;
+    }
+    struct result_note n = {keep(r, id), keep(r, text), count};
+    if (!r->oom) r->notes[r->nnotes++] = n;
+}
+
+static void add_source(struct result *r, struct result_source s) {
+    if (!VEC_ROOM(r->sources, r->nsources, r->cap_sources)) {
+        r->oom = true;
+        return;
+    }
+    s.path = keep(r, s.path);
+    s.format = keep(r, s.format);
+    s.host = keep(r, s.host);
+    if (!r->oom) r->sources[r->nsources++] = s;
+}
+
+void result_from_trace(struct result *r, const struct trace *t) {
+    for (size_t i = 0; i < t->nsources; i++) {
+        const struct source *s = &t->sources[i];
+        add_source(r, (struct result_source){
+                          .path = s->path,
+                          .format = s->format,
+                          .host = s->host ? strs_text(&t->strs, s->host) : NULL,
+                          .rank = s->rank,
+                          .epoch_ns = t->epoch_ns,
+                          .has_epoch = s->has_clock,
+                      });
+        if (i == 0 || s->decimals > r->decimals) r->decimals = s->decimals;
+        if (i == 0 || s->window_ts < r->origin) r->origin = s->window_ts;
+    }
+    for (int i = 0; i < NOTE_COUNT; i++)
+        if (t->notes[i] > 0)
+            add_note(r, note_name(i), note_text(i), t->notes[i]);
+}
+
+int result_done(struct result *r, struct ops_err *e) {
+    if (r->oom) return fail_oom(e);
+    assert(r->ncells == r->nrows * r->ncols);
+    return 0;
+}
+
+int result_find_col(const struct result *r, const char *name) {
+    for (size_t i = 0; i < r->ncols; i++)
+        if (strcmp(r->cols[i].name, name) == 0) return (int)i;
+    return -1;
+}
+
+struct order {
+    const struct result *r;
+    size_t col;
+};
+
+/* Less than 0: a stands before b by value; 0: equal. */
+static int cell_order(enum col_type type, const struct cell *a,
+                      const struct cell *b) {
+    if (a->null || b->null) return (int)a->null - (int)b->null;
+    switch (type) {
+    case COL_TEXT: return strcmp(a->s, b->s);
+    case COL_FLOAT:
+    case COL_PERCENT: return (a->f < b->f) - (a->f > b->f);
+    default: return (a->i < b->i) - (a->i > b->i);
+    }
+}
+
+static int row_order(const void *pa, const void *pb, void *ctx) {
+    const struct order *o = ctx;
+    size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
+    int d = cell_order(o->r->cols[o->col].type, result_cell(o->r, a, o->col),
+                       result_cell(o->r, b, o->col));
+    return d ? d : (a > b) - (a < b);
+}
+
+int result_sort(struct result *r, int col, struct ops_err *e) {
+    assert(col >= 0 && (size_t)col < r->ncols);
+    if (r->oom) return fail_oom(e);
+    if (r->nrows < 2) return 0;
+    size_t *rows = malloc(r->nrows * sizeof *rows);
+    struct cell *sorted = calloc(r->nrows * r->ncols, sizeof *sorted);
+    if (rows == NULL || sorted == NULL) {
+        free(rows);
+        free(sorted);
+        return fail_oom(e);
+    }
+    for (size_t i = 0; i < r->nrows; i++) rows[i] = i;
+    struct order o = {r, (size_t)col};
+    qsort_r(rows, r->nrows, sizeof *rows, row_order, &o);
+    for (size_t i = 0; i < r->nrows; i++)
+        memcpy(&sorted[i * r->ncols], result_cell(r, rows[i], 0),
+               r->ncols * sizeof *sorted);
+    free(rows);
+    free(r->cells);
+    r->cells = sorted;
+    r->cap_cells = r->ncells = r->nrows * r->ncols;
+    return 0;
+}
+
+void result_filter(struct result *r, bool (*want)(const struct result *, size_t,
+                                                  const void *),
+                   const void *ctx) {
+    if (r->oom) return;
+    size_t n = 0;
+    for (size_t i = 0; i < r->nrows; i++) {
+        if (!want(r, i, ctx)) continue;
+        if (n != i)
+            memcpy(result_cell(r, n, 0), result_cell(r, i, 0),
+                   r->ncols * sizeof(struct cell));
+        n++;
+    }
+    r->nrows = r->total_rows = n;
+    r->ncells = n * r->ncols;
+}
+
+void result_top(struct result *r, size_t n) {
+    if (n >= r->nrows) return;
+    r->nrows = n;
+    r->ncells = n * r->ncols;
+}
+
+/* Copies b's rows behind a's. */
+static void join_rows(struct result *a, const struct result *b) {
+    size_t total = a->total_rows + b->total_rows;
+    for (size_t i = 0; i < b->nrows; i++) {
+        result_row(a);
+        for (size_t c = 0; c < b->ncols; c++) {
+            struct cell cell = *result_cell(b, i, c);
+            if (b->cols[c].type == COL_TEXT && !cell.null)
+                cell.s = keep(a, cell.s);
+            put(a, cell);
+        }
+    }
+    a->total_rows = total;
+}
+
+int result_join(struct result *a, const struct result *b, struct ops_err *e) {
+    if (a->ncols != b->ncols)
+        return fail(e, OPS_EUNSUP, "%s: the profiles have different columns",
+                    a->analysis);
+    for (size_t i = 0; i < a->ncols; i++)
+        if (strcmp(a->cols[i].name, b->cols[i].name) != 0)
+            return fail(e, OPS_EUNSUP,
+                        "%s: the profiles have different columns (%s, %s)",
+                        a->analysis, a->cols[i].name, b->cols[i].name);
+    join_rows(a, b);
+    for (size_t i = 0; i < b->nsources; i++) add_source(a, b->sources[i]);
+    for (size_t i = 0; i < b->nremarks; i++) add_remark(a, b->remarks[i]);
+    for (size_t i = 0; i < b->nmissing; i++)
+        result_missing(a, b->missing[i].what, b->missing[i].why,
+                       b->missing[i].fix);
+    for (size_t i = 0; i < b->nnotes; i++)
+        add_note(a, b->notes[i].id, b->notes[i].text, b->notes[i].count);
+    if (b->decimals > a->decimals) a->decimals = b->decimals;
+    return result_done(a, e);
+}
+
+int result_prefix(struct result *r, struct column c, const char *value,
+                  struct ops_err *e) {
+    assert(c.type == COL_TEXT);
+    size_t n = r->ncols + 1;
+    struct cell *cells = calloc(r->nrows ? r->nrows * n : 1, sizeof *cells);
+    char *text = keep(r, value);
+    if (cells == NULL || r->oom || !VEC_ROOM(r->cols, r->ncols, r->cap_cols)) {
+        free(cells);
+        return fail_oom(e);
+    }
+    for (size_t i = 0; i < r->nrows; i++) {
+        cells[i * n] = (struct cell){.s = text, .null = text == NULL};
+        memcpy(&cells[i * n + 1], result_cell(r, i, 0),
+               r->ncols * sizeof *cells);
+    }
+    memmove(r->cols + 1, r->cols, r->ncols * sizeof *r->cols);
+    r->cols[0] = keep_col(r, c);
+    r->ncols = n;
+    free(r->cells);
+    r->cells = cells;
+    r->cap_cells = r->ncells = r->nrows * n;
+    return result_done(r, e);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A result as JSON, in the shape that the interface fixes: the same keys in
+ * the same order, always all of them; a row on a line of its own. */
+#include "present/present.h"
+
+#include "base/number.h"
+#include "present/width.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Integers past 2^53 are strings: a double cannot hold them. */
+#define JSON_INT_LIMIT (INT64_C(1) << 53)
+
+/* A JSON string; bytes that are not UTF-8 (paths may hold any) become U+FFFD.
+ * NULL is null. */
+static void put_string(struct sink *out, const char *s) {
+    if (s == NULL) {
+        sink_puts(out, "null");
+        return;
+    }
+    sink_putc(out, '"');
+    const char *from = s; /* start of what needs no escape */
+    while (*s != '\0') {
+        uint32_t c;
+        size_t n = char_take(s, &c);
+        bool bad = c == 0xfffd && n == 1;
+        if (!bad && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
+            s += n;
+            continue;
+        }
+        sink_write(out, from, (size_t)(s - from));
+        if (bad) sink_puts(out, "\\ufffd");
+        else if (c == '"' || c == '\\') sink_printf(out, "\\%c", (int)c);
+        else if (c == '\n') sink_puts(out, "\\n");
+        else if (c == '\t') sink_puts(out, "\\t");
+        else sink_printf(out, "\\u%04x", (unsigned)c);
+        s += n;
+        from = s;
+    }
+    sink_write(out, from, (size_t)(s - from));
+    sink_putc(out, '"');
+}
+
+static void put_int(struct sink *out, int64_t v) {
+    bool big = v > JSON_INT_LIMIT || v < -JSON_INT_LIMIT;
+    sink_printf(out, big ? "\"%lld\"" : "%lld", (long long)v);
+}
+
+static void put_cell(struct sink *out, const struct result *r, size_t col,
+                     const struct cell *c) {
+    char num[NUMBER_MAX];
+    const struct column *k = &r->cols[col];
+    if (c->null) {
+        sink_puts(out, "null");
+        return;
+    }
+    switch (k->type) {
+    case COL_TEXT: put_string(out, c->s); break;
+    case COL_INT:
+    case COL_BYTES: put_int(out, c->i); break;
+    case COL_FLOAT:
+    case COL_PERCENT: sink_puts(out, number_float(c->f, num)); break;
+    case COL_TIME:
+        sink_puts(out, number_us(c->i, k->flags & COL_MEAN ? 6 : r->decimals,
+                                 num));
+        break;
+    case COL_BOOL: sink_puts(out, c->i ? "true" : "false"); break;
+    }
+}
+
+static const char *type_name(enum col_type type) {
+    static const char *const names[] = {"text", "int",     "float", "time",
+                                        "bytes", "percent", "bool"};
+    return names[type];
+}
+
+/* A separator before all but the first. */
+static void put_comma(struct sink *out, size_t i, const char *indent) {
+    if (i > 0) sink_putc(out, ',');
+    sink_printf(out, "\n%s", indent);
+}
+
+static void put_sources(struct sink *out, const struct result *r) {
+    sink_puts(out, " \"sources\": [");
+    for (size_t i = 0; i < r->nsources; i++) {
+        const struct result_source *s = &r->sources[i];
+        put_comma(out, i, "  ");
+        sink_puts(out, "{\"path\": ");
+        put_string(out, s->path);
+        sink_puts(out, ", \"format\": ");
+        put_string(out, s->format);
+        sink_puts(out, ", \"host\": ");
+        put_string(out, s->host);
+        sink_puts(out, ", \"rank\": ");
+        if (s->rank < 0) sink_puts(out, "null");
+        else put_int(out, s->rank);
+        sink_puts(out, ", \"epoch_unix_ns\": ");
+        if (s->has_epoch)
+            sink_printf(out, "\"%lld\"", (long long)s->epoch_ns);
+        else
+            sink_puts(out, "null");
+        sink_putc(out, '}');
+    }
+    sink_puts(out, "],\n");
+}
+
+static void put_columns(struct sink *out, const struct result *r) {
+    sink_puts(out, " \"columns\": [");
+    for (size_t i = 0; i < r->ncols; i++) {
+        const struct column *c = &r->cols[i];
+        put_comma(out, i, "  ");
+        sink_puts(out, "{\"name\": ");
+        put_string(out, c->name);
+        sink_printf(out, ", \"type\": \"%s\", \"unit\": ", type_name(c->type));
+        put_string(out, c->unit);
+        sink_puts(out, ", \"help\": ");
+        put_string(out, c->help);
+        sink_putc(out, '}');
+    }
+    sink_puts(out, "],\n");
+}
+
+static void put_rows(struct sink *out, const struct result *r) {
+    sink_puts(out, " \"rows\": [");
+    for (size_t i = 0; i < r->nrows; i++) {
+        put_comma(out, i, "  [");
+        for (size_t c = 0; c < r->ncols; c++) {
+            if (c > 0) sink_puts(out, ", ");
+            put_cell(out, r, c, result_cell(r, i, c));
+        }
+        sink_putc(out, ']');
+    }
+    sink_printf(out, "], \"total_rows\": %zu,\n", r->total_rows);
+}
+
+static void put_missing(struct sink *out, const struct result *r) {
+    sink_puts(out, " \"missing\": [");
+    for (size_t i = 0; i < r->nmissing; i++) {
+        put_comma(out, i, "  ");
+        sink_puts(out, "{\"what\": ");
+        put_string(out, r->missing[i].what);
+        sink_puts(out, ", \"why\": ");
+        put_string(out, r->missing[i].why);
+        sink_puts(out, ", \"fix\": ");
+        put_string(out, r->missing[i].fix);
+        sink_putc(out, '}');
+    }
+    sink_puts(out, "],\n");
+}
+
+static void put_notes(struct sink *out, const struct result *r) {
+    sink_puts(out, " \"notes\": [");
+    for (size_t i = 0; i < r->nnotes; i++) {
+        put_comma(out, i, "  ");
+        sink_puts(out, "{\"id\": ");
+        put_string(out, r->notes[i].id);
+        sink_puts(out, ", \"count\": ");
+        put_int(out, r->notes[i].count > INT64_MAX
+                         ? INT64_MAX
+                         : (int64_t)r->notes[i].count);
+        sink_puts(out, ", \"text\": ");
+        put_string(out, r->notes[i].text);
+        sink_putc(out, '}');
+    }
+    sink_puts(out, "]}\n");
+}
+
+void present_json(const struct result *r, struct sink *out) {
+    sink_puts(out, "{\"opscope\": \"" OPS_VERSION "\", \"analysis\": ");
+    put_string(out, r->analysis);
+    sink_puts(out, ",\n");
+    put_sources(out, r);
+    put_columns(out, r);
+    put_rows(out, r);
+    sink_puts(out, " \"remarks\": [");
+    for (size_t i = 0; i < r->nremarks; i++) {
+        put_comma(out, i, "  ");
+        put_string(out, r->remarks[i]);
+    }
+    sink_puts(out, "],\n");
+    put_missing(out, r);
+    put_notes(out, r);
+}

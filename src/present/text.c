@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A result for reading: a title, aligned columns, then what the reader must
+ * know (rows cut, remarks, what was not recorded, notes).
+ *
+ * Two passes over the cells: the first finds each column's unit and width, the
+ * second prints. Between them fit() makes the table as wide as the screen:
+ * names are shortened first, then columns are left out, the least important
+ * first, and a line says which. A column has one unit, named in its heading,
+ * so that its digits can be compared by eye. */
+#include "present/present.h"
+
+#include "base/number.h"
+#include "present/width.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GAP = 2,         /* blanks between columns */
+    BAR_WIDTH = 10,  /* columns of a share bar; full is 100 % */
+    KEY_MIN = 28,    /* names are shortened down to this before columns go */
+    TEXT_MIN = 12,   /* the same for other texts */
+    NOTES_MAX = 4,   /* notes shown without -v */
+};
+
+/* How a column is shown. */
+struct lane {
+    bool shown, empty, bar;
+    struct scale scale; /* times, sizes and counts */
+    int decimals;       /* floats and percents */
+    size_t natural;     /* widest cell or the heading */
+    size_t width;       /* what it gets */
+    char heading[96];
+};
+
+struct table {
+    const struct result *r;
+    const struct text_style *st;
+    struct sink *out;
+    struct sink cell; /* scratch: the text of one cell */
+    struct lane *lanes;
+};
+
+static const char *dots(const struct text_style *st) {
+    return st->unicode ? "…" : "...";
+}
+
+/* Starts a colour: bold, dim, ...; end with color_off. */
+static void color_on(struct table *t, const char *code) {
+    if (t->st->color) sink_printf(t->out, "\033[%sm", code);
+}
+
+static void color_off(struct table *t) {
+    if (t->st->color) sink_puts(t->out, "\033[0m");
+}
+
+/* "host_self_us" -> "host self": the unit is said apart. */
+static void heading_of(const struct column *c, const char *unit, char *buf,
+                       size_t n) {
+    char name[48];
+    snprintf(name, sizeof name, "%s", c->title ? c->title : c->name);
+    if (c->title == NULL) {
+        static const char *const tails[] = {"_us", "_bytes", "_pct"};
+        for (size_t i = 0; i < 3; i++) {
+            size_t len = strlen(name), tail = strlen(tails[i]);
+            if (len > tail && strcmp(name + len - tail, tails[i]) == 0)
+                name[len - tail] = '\0';
+        }
+        for (char *p = name; *p != '\0'; p++)
+            if (*p == '_') *p = ' ';
+        if (strcmp(name, "bytes") == 0) snprintf(name, sizeof name, "size");
+    }
+    snprintf(buf, n, "%s%s%s", name, unit && *unit ? " " : "",
+             unit ? unit : "");
+}
+
+/* The value of a time cell as shown: stamps count from the window's start. */
+static int64_t shown_int(const struct result *r, size_t col,
+                         const struct cell *c) {
+    if (r->cols[col].type == COL_TIME && (r->cols[col].flags & COL_STAMP))
+        return (int64_t)((uint64_t)c->i - (uint64_t)r->origin);
+    return c->i;
+}
+
+static uint64_t magnitude(int64_t v) {
+    return v < 0 ? -(uint64_t)v : (uint64_t)v;
+}
+
+/* Decimals that the column really has: a unit's decimals less those that are
+ * zero in every row. */
+static int used_decimals(const struct result *r, size_t col, struct scale s) {
+    int used = 0;
+    for (size_t i = 0; i < r->nrows && used < s.decimals; i++) {
+        const struct cell *c = result_cell(r, i, col);
+        if (c->null) continue;
+        uint64_t part = magnitude(shown_int(r, col, c)) % (uint64_t)s.unit;
+        uint64_t step = (uint64_t)s.unit;
+        int need = 0;
+        while (part > 0 && need < s.decimals) {
+            step /= 10;
+            part = step ? part % step : 0;
+            need++;
+        }
+        if (need > used) used = need;
+    }
+    return used;
+}
+
+/* The unit of an integer column, by its largest value. */
+static struct scale pick_scale(const struct result *r, size_t col,
+                               const struct text_style *st) {
+    const struct column *k = &r->cols[col];
+    uint64_t most = 0;
+    for (size_t i = 0; i < r->nrows; i++) {
+        const struct cell *c = result_cell(r, i, col);
+        if (c->null) continue;
+        uint64_t v = magnitude(shown_int(r, col, c));
+        if (v > most) most = v;
+    }
+    if (k->type == COL_TIME) {
+        struct scale s = scale_time(most, st->unicode ? "µs" : "us");
+        s.decimals = used_decimals(r, col, s);
+        return s;
+    }
+    if (k->type == COL_BYTES) return scale_bytes(most);
+    /* Counts stay whole unless they are a quantity with a unit (flops). */
+    if (k->unit == NULL || most < 10000000) return (struct scale){1, 0, ""};
+    return scale_count(most);
+}
+
+/* Decimals of a float column: four digits of the largest value. */
+static int pick_decimals(const struct result *r, size_t col) {
+    double most = 0;
+    bool whole = true;
+    for (size_t i = 0; i < r->nrows; i++) {
+        const struct cell *c = result_cell(r, i, col);
+        if (c->null) continue;
+        if (fabs(c->f) > most) most = fabs(c->f);
+        if (c->f != floor(c->f)) whole = false;
+    }
+    if (whole || most >= 1000) return 0;
+    return most >= 100 ? 1 : most >= 10 ? 2 : 3;
+}
+
+/* A float with fixed decimals; what is not 0 never looks like 0. */
+static void put_float(struct sink *out, double v, int decimals) {
+    double least = pow(10, -decimals);
+    if (v > 0 && v < least / 2) sink_printf(out, "<%.*f", decimals, least);
+    else sink_printf(out, "%.*f", decimals, v);
+}
+
+/* Writes a cell's text into t->cell, names not yet shortened. */
+static void cell_text(struct table *t, size_t row, size_t col) {
+    const struct cell *c = result_cell(t->r, row, col);
+    const struct lane *l = &t->lanes[col];
+    char num[NUMBER_MAX];
+    t->cell.n = 0;
+    if (c->null) {
+        sink_putc(&t->cell, '-');
+        return;
+    }
+    switch (t->r->cols[col].type) {
+    case COL_TEXT: text_put(&t->cell, c->s); break;
+    case COL_INT:
+    case COL_TIME:
+    case COL_BYTES:
+        sink_puts(&t->cell,
+                  number_scaled(shown_int(t->r, col, c), l->scale, num));
+        break;
+    case COL_FLOAT:
+    case COL_PERCENT: put_float(&t->cell, c->f, l->decimals); break;
+    case COL_BOOL: sink_puts(&t->cell, c->i ? "yes" : "no"); break;
+    }
+}
+
+/* The scratch cell as a string; "" when memory ran out. */
+static const char *cell_string(struct table *t) {
+    sink_putc(&t->cell, '\0');
+    if (t->cell.broken) return "";
+    t->cell.n--;
+    return t->cell.buf;
+}
+
+/* Unit, heading and natural width of a column. */
+static void measure(struct table *t, size_t col) {
+    const struct column *k = &t->r->cols[col];
+    struct lane *l = &t->lanes[col];
+    const char *unit = k->unit;
+    char with_unit[24];
+    if (k->type == COL_TIME || k->type == COL_BYTES || k->type == COL_INT) {
+        l->scale = pick_scale(t->r, col, t->st);
+        snprintf(with_unit, sizeof with_unit, "%s%s", l->scale.name,
+                 k->type == COL_INT && k->unit ? k->unit : "");
+        unit = with_unit;
+    }
+    if (k->type == COL_FLOAT) l->decimals = pick_decimals(t->r, col);
+    if (k->type == COL_PERCENT) {
+        l->decimals = 1;
+        unit = "%";
+    }
+    heading_of(k, unit, l->heading, sizeof l->heading);
+    l->natural = text_width(l->heading);
+    l->empty = true;
+    for (size_t i = 0; i < t->r->nrows; i++) {
+        if (!result_cell(t->r, i, col)->null) l->empty = false;
+        cell_text(t, i, col);
+        size_t w = text_width(cell_string(t));
+        if (w > l->natural) l->natural = w;
+    }
+    l->width = l->natural;
+    l->bar = k->type == COL_PERCENT && (k->flags & COL_BAR);
+    l->shown = t->st->detail || !(k->flags & COL_DETAIL);
+}
+
+/* Columns of the screen that the table takes now. */
+static size_t table_width(const struct table *t) {
+    size_t w = 0;
+    for (size_t c = 0; c < t->r->ncols; c++) {
+        const struct lane *l = &t->lanes[c];
+        if (l->shown) w += l->width + (l->bar ? 1 + BAR_WIDTH : 0) + GAP;
+    }
+    return w > GAP ? w - GAP : 0;
+}
+
+/* How narrow a column may become. */
+static size_t least_width(const struct table *t, size_t col, size_t key_min) {
+    const struct column *k = &t->r->cols[col];
+    size_t floor_w = t->lanes[col].natural;
+    if (k->type == COL_TEXT) {
+        size_t m = k->flags & (COL_KEY | COL_SYMBOL) ? key_min : TEXT_MIN;
+        if (m < floor_w) floor_w = m;
+    }
+    return floor_w;
+}
+
+/* Takes columns of the screen from the widest texts until it fits; false: it
+ * cannot. */
+static bool shrink(struct table *t, size_t key_min) {
+    size_t limit = (size_t)t->st->width;
+    for (size_t c = 0; c < t->r->ncols; c++)
+        t->lanes[c].width = t->lanes[c].natural;
+    for (size_t now; (now = table_width(t)) > limit;) {
+        size_t widest = t->r->ncols, slack = 0;
+        for (size_t c = 0; c < t->r->ncols; c++) {
+            const struct lane *l = &t->lanes[c];
+            size_t least = least_width(t, c, key_min);
+            if (!l->shown || l->width <= least || l->width <= slack) continue;
+            widest = c;
+            slack = l->width;
+        }
+        if (widest == t->r->ncols) return false;
+        struct lane *l = &t->lanes[widest];
+        size_t room = l->width - least_width(t, widest, key_min);
+        size_t cut = now - limit;
+        /* In small bites, so that two wide columns share the loss. */
+        if (cut > room) cut = room;
+        if (cut > 8) cut = cut / 2;
+        l->width -= cut;
+    }
+    return true;
+}
+
+/* How soon a column goes when the screen is too narrow; 0: never. */
+static int dispensable(const struct table *t, size_t col) {
+    unsigned flags = t->r->cols[col].flags;
+    const struct lane *l = &t->lanes[col];
+    if (!l->shown || (flags & (COL_KEY | COL_MAIN))) return 0;
+    if (l->empty) return 5;
+    if (flags & COL_DETAIL) return 4;
+    if (flags & COL_BAR) return 1;
+    return flags & COL_SIZE ? 2 : 3;
+}
+
+/* Leaves out the least important column, the rightmost of equals; bars go
+ * before real columns. False: nothing is left to leave out. */
+static bool drop_one(struct table *t) {
+    size_t victim = 0;
+    int best = 0;
+    for (size_t c = 0; c < t->r->ncols; c++) {
+        int d = dispensable(t, c);
+        if (d > 0 && d >= best) {
+            best = d;
+            victim = c;
+        }
+    }
+    if (best < 4) {
+        for (size_t c = 0; c < t->r->ncols; c++) {
+            if (!t->lanes[c].shown || !t->lanes[c].bar) continue;
+            t->lanes[c].bar = false;
+            return true;
+        }
+    }
+    if (best > 0) t->lanes[victim].shown = false;
+    return best > 0;
+}
+
+/* Makes the table fit the screen as well as it can. */
+static void fit(struct table *t) {
+    if (t->st->width <= 0) return;
+    while (!shrink(t, KEY_MIN))
+        if (!drop_one(t)) break;
+    if (table_width(t) > (size_t)t->st->width) shrink(t, 8);
+}
+
+/* A bar of pct percent, BAR_WIDTH columns wide, in eighths where possible. */
+static void put_bar(struct table *t, const struct cell *c) {
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌",
+                                          "▋", "▊", "▉"};
+    double pct = c->null || !(c->f > 0) ? 0 : c->f > 100 ? 100 : c->f;
+    int n = (int)(pct / 100 * BAR_WIDTH * 8 + 0.5);
+    int whole = t->st->unicode ? n / 8 : (n + 4) / 8;
+    int part = t->st->unicode ? n % 8 : 0;
+    sink_putc(t->out, ' ');
+    color_on(t, "36");
+    sink_repeat(t->out, t->st->unicode ? "█" : "#", (size_t)whole);
+    sink_puts(t->out, eighths[part]);
+    color_off(t);
+    sink_repeat(t->out, " ", (size_t)(BAR_WIDTH - whole - (part > 0)));
+}
+
+static bool is_last(const struct table *t, size_t col) {
+    for (size_t c = col + 1; c < t->r->ncols; c++)
+        if (t->lanes[c].shown) return false;
+    return true;
+}
+
+/* Writes text into its column: texts to the left, numbers to the right; no
+ * blanks at the end of a line. */
+static void put_padded(struct table *t, size_t col, const char *s) {
+    const struct lane *l = &t->lanes[col];
+    size_t w = text_width(s), pad = l->width > w ? l->width - w : 0;
+    bool left = t->r->cols[col].type == COL_TEXT;
+    if (!left) sink_repeat(t->out, " ", pad);
+    sink_puts(t->out, s);
+    if (left && !is_last(t, col)) sink_repeat(t->out, " ", pad);
+}
+
+static void put_heading(struct table *t) {
+    color_on(t, "2");
+    for (size_t c = 0, first = 1; c < t->r->ncols; c++) {
+        const struct lane *l = &t->lanes[c];
+        if (!l->shown) continue;
+        if (!first) sink_repeat(t->out, " ", GAP);
+        first = 0;
+        put_padded(t, c, l->heading);
+        if (l->bar && !is_last(t, c))
+            sink_repeat(t->out, " ", 1 + BAR_WIDTH);
+    }
+    color_off(t);
+    sink_putc(t->out, '\n');
+}
+
+/* Shortens the scratch cell to its column. */
+static void shorten(struct table *t, size_t row, size_t col) {
+    const struct cell *c = result_cell(t->r, row, col);
+    size_t width = t->lanes[col].width;
+    if (t->r->cols[col].type != COL_TEXT || c->null ||
+        text_width(cell_string(t)) <= width)
+        return;
+    t->cell.n = 0;
+    if (t->r->cols[col].flags & COL_SYMBOL)
+        symbol_put_fit(&t->cell, c->s, width, dots(t->st));
+    else
+        text_put_fit(&t->cell, c->s, width, dots(t->st));
+}
+
+static void put_row(struct table *t, size_t row) {
+    for (size_t c = 0, first = 1; c < t->r->ncols; c++) {
+        const struct lane *l = &t->lanes[c];
+        if (!l->shown) continue;
+        if (!first) sink_repeat(t->out, " ", GAP);
+        first = 0;
+        cell_text(t, row, c);
+        shorten(t, row, c);
+        bool main = t->r->cols[c].flags & COL_MAIN;
+        if (main) color_on(t, "1");
+        put_padded(t, c, cell_string(t));
+        if (main) color_off(t);
+        if (l->bar) put_bar(t, result_cell(t->r, row, c));
+    }
+    sink_putc(t->out, '\n');
+}
+
+/* A paragraph, wrapped at the screen's width, later lines indented by two. */
+static void put_wrapped(struct table *t, const char *s) {
+    size_t limit = t->st->width > 20 ? (size_t)t->st->width : SIZE_MAX;
+    size_t col = 0;
+    while (*s != '\0') {
+        size_t n = strcspn(s, " ");
+        char word[256];
+        snprintf(word, sizeof word, "%.*s", (int)(n < 255 ? n : 255), s);
+        size_t w = text_width(word);
+        if (col > 0 && col + 1 + w > limit) {
+            sink_puts(t->out, "\n  ");
+            col = 2;
+        } else if (col > 0) {
+            sink_putc(t->out, ' ');
+            col++;
+        }
+        text_put(t->out, word);
+        col += w;
+        s += n < 255 ? n : 255;
+        if (n < 255) s += strspn(s, " ");
+    }
+    sink_putc(t->out, '\n');
+}
+
+/* The columns that were left out for lack of room. */
+static void put_hidden(struct table *t) {
+    bool any = false;
+    for (size_t c = 0; c < t->r->ncols; c++) {
+        if (t->lanes[c].shown ||
+            (!t->st->detail && (t->r->cols[c].flags & COL_DETAIL)))
+            continue;
+        sink_printf(t->out, "%s%s", any ? ", " : "not shown: ",
+                    t->r->cols[c].name);
+        any = true;
+    }
+    if (any) sink_puts(t->out, " (--width 0 shows all)\n");
+}
+
+static void put_notes(struct table *t) {
+    size_t n = t->r->nnotes;
+    if (!t->st->detail && n > NOTES_MAX) n = NOTES_MAX;
+    for (size_t i = 0; i < n; i++) {
+        char *s = NULL;
+        if (asprintf(&s, "note: %llu %s",
+                     (unsigned long long)t->r->notes[i].count,
+                     t->r->notes[i].text) < 0)
+            return;
+        color_on(t, "2");
+        put_wrapped(t, s);
+        color_off(t);
+        free(s);
+    }
+    if (n < t->r->nnotes)
+        sink_printf(t->out, "note: %zu more; -v shows all\n",
+                    t->r->nnotes - n);
+}
+
+/* What stands below the table. */
+static void put_footer(struct table *t) {
+    const struct result *r = t->r;
+    if (r->nrows < r->total_rows)
+        sink_printf(t->out, "%zu of %zu rows; --top 0 shows all\n", r->nrows,
+                    r->total_rows);
+    put_hidden(t);
+    for (size_t i = 0; i < r->nremarks; i++) put_wrapped(t, r->remarks[i]);
+    for (size_t i = 0; i < r->nmissing; i++) {
+        const struct result_missing *m = &r->missing[i];
+        char *s = NULL;
+        if (asprintf(&s, "not recorded: %s: %s%s%s", m->what, m->why,
+                     m->fix ? "; " : "", m->fix ? m->fix : "") < 0)
+            return;
+        color_on(t, "33");
+        put_wrapped(t, s);
+        color_off(t);
+        free(s);
+    }
+    put_notes(t);
+}
+
+void present_text(const struct result *r, const struct text_style *st,
+                  struct sink *out) {
+    struct table t = {.r = r, .st = st, .out = out};
+    sink_memory(&t.cell);
+    t.lanes = calloc(r->ncols + 1, sizeof *t.lanes);
+    if (t.lanes == NULL) {
+        out->broken = ENOMEM;
+        return;
+    }
+    for (size_t c = 0; c < r->ncols; c++) measure(&t, c);
+    fit(&t);
+    if (!st->quiet && r->title != NULL) {
+        color_on(&t, "1");
+        text_put(out, r->title);
+        color_off(&t);
+        sink_puts(out, "\n\n");
+    }
+    if (r->nrows == 0) {
+        if (!st->quiet) sink_puts(out, "(no rows)\n");
+    } else {
+        put_heading(&t);
+        for (size_t i = 0; i < r->nrows; i++) put_row(&t, i);
+    }
+    if (!st->quiet) put_footer(&t);
+    if (t.cell.broken && !out->broken) out->broken = t.cell.broken;
+    sink_free(&t.cell);
+    free(t.lanes);
+}

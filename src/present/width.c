@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Widths of characters, and shortening. */
+#include "present/width.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+size_t char_take(const char *s, uint32_t *code) {
+    const unsigned char *p = (const unsigned char *)s;
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    if (p[0] < 0x80) {
+        *code = p[0];
+        return 1;
+    }
+    size_t n = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3
+             : p[0] < 0xf5 ? 4 : 0;
+    uint32_t c = n ? p[0] & (0x7fu >> n) : 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80) n = 0; /* NUL too: never reads past it */
+        else c = c << 6 | (p[i] & 0x3f);
+    }
+    if (n == 0 || c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) {
+        *code = 0xfffd;
+        return 1;
+    }
+    *code = c;
+    return n;
+}
+
+struct span32 {
+    uint32_t lo, hi;
+};
+
+static bool within(const struct span32 *v, size_t n, uint32_t c) {
+    for (size_t i = 0; i < n; i++)
+        if (c >= v[i].lo && c <= v[i].hi) return true;
+    return false;
+}
+
+/* Blocks of Unicode 15 that matter in names: combining marks and joiners; East
+ * Asian wide, full-width forms, and pictographs. */
+static const struct span32 zero_wide[] = {
+    {0x300, 0x36f},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200f},
+    {0x20d0, 0x20ff}, {0x2060, 0x2064}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f},
+    {0xfeff, 0xfeff},
+};
+static const struct span32 two_wide[] = {
+    {0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0x33ff},
+    {0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xa000, 0xa4cf},
+    {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},
+    {0xff00, 0xff60},   {0xffe0, 0xffe6},   {0x1f300, 0x1f64f},
+    {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
+};
+
+int char_width(uint32_t c) {
+    if (c < 0x300) return 1;
+    if (within(zero_wide, sizeof zero_wide / sizeof *zero_wide, c)) return 0;
+    return within(two_wide, sizeof two_wide / sizeof *two_wide, c) ? 2 : 1;
+}
+
+/* Would this steer a terminal: C0, DEL, C1, or a change of direction? */
+static bool is_control(uint32_t c) {
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) ||
+           (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+size_t text_width(const char *s) {
+    size_t w = 0;
+    while (*s != '\0') {
+        uint32_t c;
+        s += char_take(s, &c);
+        w += is_control(c) ? 1 : (size_t)char_width(c);
+    }
+    return w;
+}
+
+/* Writes bytes [s, end). */
+static void put_range(struct sink *out, const char *s, const char *end) {
+    while (s < end) {
+        uint32_t c;
+        size_t n = char_take(s, &c);
+        if (is_control(c) || (c == 0xfffd && n == 1)) sink_putc(out, '?');
+        else sink_write(out, s, n);
+        s += n;
+    }
+}
+
+void text_put(struct sink *out, const char *s) {
+    put_range(out, s, s + strlen(s));
+}
+
+/* As many characters from the front as fit into width. */
+static const char *head_end(const char *s, size_t width) {
+    size_t w = 0;
+    while (*s != '\0') {
+        uint32_t c;
+        size_t n = char_take(s, &c);
+        w += is_control(c) ? 1 : (size_t)char_width(c);
+        if (w > width) break;
+        s += n;
+    }
+    return s;
+}
+
+void text_put_fit(struct sink *out, const char *s, size_t width,
+                  const char *dots) {
+    size_t all = text_width(s), ndots = text_width(dots);
+    if (all <= width) {
+        text_put(out, s);
+        return;
+    }
+    if (width < ndots + 2) {
+        put_range(out, s, head_end(s, width));
+        return;
+    }
+    size_t room = width - ndots, head = room - room * 2 / 5;
+    put_range(out, s, head_end(s, head));
+    sink_puts(out, dots);
+    const char *tail = s;
+    for (size_t left = all; left > room - head;) {
+        uint32_t c;
+        tail += char_take(tail, &c);
+        left -= is_control(c) ? 1 : (size_t)char_width(c);
+    }
+    text_put(out, tail);
+}
+
+enum { NEST_MAX = 64 };
+
+/* What the bracket at s does to the depth: +1, -1 or 0. The arrows of "->" and
+ * the names of operators are no brackets. */
+static int bracket(const char *begin, const char *s) {
+    static const char op[] = "operator";
+    size_t before = (size_t)(s - begin), n = sizeof op - 1;
+    if (*s == '(') return 1;
+    if (*s == ')') return -1;
+    if (*s != '<' && *s != '>') return 0;
+    if (*s == '>' && before > 0 && s[-1] == '-') return 0;
+    for (const char *p = s; p > begin && (size_t)(s - p) < 3; p--)
+        if ((size_t)(p - begin) >= n && memcmp(p - n, op, n) == 0 &&
+            strspn(p, "<>=-") > (size_t)(s - p))
+            return 0;
+    return *s == '<' ? 1 : -1;
+}
+
+/* The deepest nesting, or -1 when the brackets do not pair. */
+static int nesting(const char *s) {
+    int depth = 0, most = 0;
+    for (const char *p = s; *p != '\0'; p++) {
+        depth += bracket(s, p);
+        if (depth < 0 || depth > NEST_MAX) return -1;
+        if (depth > most) most = depth;
+    }
+    return depth == 0 ? most : -1;
+}
+
+/* Copies s with what is inside brackets of that depth (1 is the outermost)
+ * left out: f<a, g<b>>(c) becomes f<...>(...) at depth 1. */
+static void collapse(struct sink *out, const char *s, int at,
+                     const char *dots) {
+    static const char anon[] = "(anonymous namespace)";
+    int depth = 0;
+    for (const char *p = s; *p != '\0'; p++) {
+        if (depth < at && strncmp(p, anon, sizeof anon - 1) == 0) {
+            sink_write(out, p, sizeof anon - 1);
+            p += sizeof anon - 2;
+            continue;
+        }
+        int d = bracket(s, p);
+        if (d < 0 && depth == at && p[-1] != '(' && p[-1] != '<')
+            sink_puts(out, dots);
+        if (d < 0) depth--;
+        if (depth < at) sink_putc(out, *p);
+        if (d > 0) depth++;
+    }
+}
+
+void symbol_put_fit(struct sink *out, const char *s, size_t width,
+                    const char *dots) {
+    int depth = text_width(s) > width ? nesting(s) : 0;
+    struct sink tmp;
+    sink_memory(&tmp);
+    const char *best = s;
+    for (; depth > 0; depth--) {
+        tmp.n = 0;
+        collapse(&tmp, s, depth, dots);
+        sink_putc(&tmp, '\0');
+        if (tmp.broken) break;
+        best = tmp.buf;
+        if (text_width(best) <= width) break;
+    }
+    text_put_fit(out, tmp.broken ? s : best, width, dots);
+    sink_free(&tmp);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How wide a text is on a screen, and how to make it fit. Widths are terminal
+ * columns, not bytes: a CJK character takes two, an accent of its own none.
+ * The table is ours, so that output does not depend on the locale. */
+#ifndef PRESENT_WIDTH_H
+#define PRESENT_WIDTH_H
+
+#include "base/sink.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/* Takes one character at s (not at its end): its length in bytes; *code is
+ * U+FFFD, and the length 1, for a byte that is not UTF-8. */
+size_t char_take(const char *s, uint32_t *code);
+
+/* Columns of a character: 0, 1 or 2. */
+int char_width(uint32_t code);
+
+/* Columns of a text as text_put writes it. */
+size_t text_width(const char *s);
+
+/* Writes a text that may come from a hostile file: control characters and bad
+ * bytes become '?', so that no name can steer the terminal. */
+void text_put(struct sink *out, const char *s);
+
+/* The same, at most `width` columns: the middle becomes dots. */
+void text_put_fit(struct sink *out, const char *s, size_t width,
+                  const char *dots);
+
+/* The same for C++ symbols: arguments in <> and () go first, the innermost
+ * before the others. */
+void symbol_put_fit(struct sink *out, const char *s, size_t width,
+                    const char *dots);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * bench WORK FILE [TIMES]: one measurement in this process, as one line of
+ * JSON: seconds (best and median of TIMES), bytes, events, private bytes.
+ * run.py asks for them and writes the table.
+ *
+ *     import1 import2   open, import on one or two threads, seal
+ *     ops               the ops analysis of a trace that is imported
+ *     scan1 scan2       yardstick: bare JSON scanner
+ *     walk              yardstick: bare XSpace walk
+ *     inflate           yardstick: isa-l alone, into memory that is there
+ *     open              file_open alone (inflates, if compressed)
+ *     touch             yardstick: a byte of every cache line
+ *     copy              yardstick: memcpy of the contents */
+#include "analyze/analyze.h"
+#include "base/file.h"
+#include "import/import.h"
+#include "model/result.h"
+#include "model/trace.h"
+#include "yard.h"
+#include <isa-l/igzip_lib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TIMES_MAX = 101 };
+
+struct measure {
+    const char *path;
+    double seconds[TIMES_MAX]; /* each time, sorted at the end */
+    int times, done;
+    uint64_t bytes;         /* of contents, inflated */
+    uint64_t events, spans; /* events in the file; rows that became spans */
+    uint64_t check;         /* must not depend on threads or time */
+    int64_t private_bytes;  /* anonymous memory held by the trace */
+};
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void die(const struct ops_err *e) {
+    fprintf(stderr, "bench: %s\n", e->text);
+    exit(2);
+}
+
+/* Anonymous memory of this process: mapped files, scratch files included,
+ * are not in it. -1 where the system does not tell. */
+static int64_t anonymous(void) {
+    FILE *f = fopen("/proc/self/smaps_rollup", "r");
+    char line[256];
+    long long kb = -1;
+    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+        if (sscanf(line, "Anonymous: %lld kB", &kb) == 1) break;
+    if (f != NULL) fclose(f);
+    return kb < 0 ? -1 : kb * 1024;
+}
+
+static struct trace *load(const char *path, int threads) {
+    struct ops_err e;
+    struct trace *t = trace_new();
+    if (t == NULL) exit(4);
+    struct import_opts o = {.threads = threads};
+    if (import_file(path, t, &o, &e) != 0) die(&e);
+    if (trace_seal(t, &e) != 0) die(&e);
+    return t;
+}
+
+/* Of the sealed columns: order, times, nesting. */
+static uint64_t fingerprint(const struct trace *t) {
+    uint64_t h = t->spans.n;
+    for (size_t i = 0; i < t->spans.n; i++) {
+        h = map_mix(h ^ (uint64_t)t->spans.ts[i]);
+        h += (uint64_t)t->spans.dur[i] * 31 + t->spans.parent[i];
+        h ^= (uint64_t)t->spans.name[i] << 32 | t->spans.track[i];
+    }
+    return map_mix(h ^ t->links.n);
+}
+
+static void import(struct measure *m, int threads) {
+    int64_t before = anonymous();
+    double start = now();
+    struct trace *t = load(m->path, threads);
+    m->seconds[m->done++] = now() - start;
+    if (before >= 0) m->private_bytes = anonymous() - before;
+    for (size_t i = 0; i < t->nsources; i++) {
+        m->bytes = t->sources[i].bytes.n;
+        m->events = t->sources[i].events;
+    }
+    m->spans = t->spans.n;
+    m->check = fingerprint(t);
+    trace_free(t);
+}
+
+static void import1(struct measure *m) { import(m, 1); }
+static void import2(struct measure *m) { import(m, 2); }
+
+static void ops(struct measure *m) {
+    struct trace *t = load(m->path, 0);
+    const struct analysis *a = analysis_find("ops");
+    struct ops_err e;
+    m->events = m->spans = t->spans.n;
+    for (; m->done < m->times; m->done++) {
+        struct opts o = {0};
+        struct result r;
+        opts_init(&o, analysis_common_opts, a->opts, NULL);
+        double start = now();
+        if (analysis_run(a, t, &o, 20, &r, &e) != 0) die(&e);
+        m->seconds[m->done] = now() - start;
+        m->check = r.total_rows;
+        result_free(&r);
+    }
+    trace_free(t);
+}
+
+/* Runs a yardstick over the contents, touched before. */
+static void yard(struct measure *m, struct yard (*run)(struct bytes)) {
+    struct file *f;
+    struct ops_err e;
+    if (file_open(m->path, &f, &e) != 0) die(&e);
+    yard_touch(f->bytes);
+    for (; m->done < m->times; m->done++) {
+        double start = now();
+        struct yard y = run(f->bytes);
+        m->seconds[m->done] = now() - start;
+        m->events = y.events;
+        m->check = y.sum + y.keys + y.numbers;
+    }
+    m->bytes = f->bytes.n;
+    file_close(f);
+}
+
+static struct yard json1(struct bytes b) { return yard_json(b, 1); }
+static struct yard json2(struct bytes b) { return yard_json(b, 2); }
+
+static void scan1(struct measure *m) { yard(m, json1); }
+static void scan2(struct measure *m) { yard(m, json2); }
+static void walk(struct measure *m) { yard(m, yard_xspace); }
+static void touch(struct measure *m) { yard(m, yard_touch); }
+
+/* Into the same 64 MiB again and again: memory that is there already. */
+static struct yard copy_all(struct bytes b) {
+    enum { ROOM = 64 << 20 };
+    static uint8_t *room;
+    if (room == NULL) room = calloc(1, ROOM);
+    if (room == NULL) exit(4);
+    for (size_t i = 0; i < b.n; i += ROOM)
+        memcpy(room, b.p + i, b.n - i < ROOM ? b.n - i : ROOM);
+    return (struct yard){.sum = room[b.n % ROOM]};
+}
+
+static void copy(struct measure *m) { yard(m, copy_all); }
+
+static void open_only(struct measure *m) {
+    struct file *f;
+    struct ops_err e;
+    double start = now();
+    if (file_open(m->path, &f, &e) != 0) die(&e);
+    m->seconds[m->done++] = now() - start;
+    m->bytes = f->bytes.n;
+    file_close(f);
+}
+
+static uint8_t *slurp(const char *path, size_t *n) {
+    FILE *f = fopen(path, "rb");
+    if (f == NULL || fseek(f, 0, SEEK_END) != 0) exit(2);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    uint8_t *p = malloc(*n + 1);
+    if (p == NULL || fread(p, 1, *n, f) != *n) exit(2);
+    fclose(f);
+    return p;
+}
+
+static void inflate_alone(struct measure *m) {
+    enum { ROOM = 1 << 20 };
+    size_t n;
+    uint8_t *in = slurp(m->path, &n), *out = malloc(ROOM);
+    struct inflate_state *z = malloc(sizeof *z);
+    if (out == NULL || z == NULL || n > UINT32_MAX) exit(4);
+    for (; m->done < m->times; m->done++) {
+        double start = now();
+        isal_inflate_init(z);
+        z->crc_flag = ISAL_GZIP;
+        z->next_in = in;
+        z->avail_in = (uint32_t)n;
+        m->bytes = 0;
+        do {
+            z->next_out = out;
+            z->avail_out = ROOM;
+            if (isal_inflate(z) < 0) exit(2);
+            m->bytes += ROOM - z->avail_out;
+        } while (z->block_state != ISAL_BLOCK_FINISH && z->avail_out == 0);
+        m->seconds[m->done] = now() - start;
+    }
+    free(z);
+    free(in);
+    free(out);
+}
+
+static const struct work {
+    const char *name;
+    void (*run)(struct measure *m);
+} works[] = {
+    {"import1", import1},
+    {"import2", import2},
+    {"ops", ops},
+    {"scan1", scan1},
+    {"scan2", scan2},
+    {"walk", walk},
+    {"inflate", inflate_alone},
+    {"open", open_only},
+    {"touch", touch},
+    {"copy", copy},
+};
+
+static int by_seconds(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print(struct measure *m) {
+    qsort(m->seconds, (size_t)m->done, sizeof *m->seconds, by_seconds);
+    printf("{\"best\": %.6f, \"median\": %.6f, \"bytes\": %llu, "
+           "\"events\": %llu, \"spans\": %llu, \"private\": %lld, "
+           "\"check\": \"%016llx\"}\n",
+           m->seconds[0], m->seconds[m->done / 2], (unsigned long long)m->bytes,
+           (unsigned long long)m->events, (unsigned long long)m->spans,
+           (long long)m->private_bytes, (unsigned long long)m->check);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3) {
+        fprintf(stderr, "usage: bench WORK FILE [TIMES]\n");
+        return 1;
+    }
+    struct measure m = {.path = argv[2], .times = 1};
+    if (argc > 3) m.times = atoi(argv[3]);
+    if (m.times < 1) m.times = 1;
+    if (m.times > TIMES_MAX) m.times = TIMES_MAX;
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        if (strcmp(works[i].name, argv[1]) != 0) continue;
+        while (m.done < m.times) works[i].run(&m);
+        print(&m);
+        return 0;
+    }
+    fprintf(stderr, "bench: no work named %s\n", argv[1]);
+    return 1;
+}

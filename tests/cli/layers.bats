@@ -1,0 +1,125 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The layer check must catch what it is there to catch: each case is a small
+# source tree with one thing wrong.
+
+setup() {
+    tree=$BATS_TEST_TMPDIR/tree
+    rm -rf "$tree"
+    mkdir -p "$tree/tools" "$tree"/src/base "$tree"/src/model \
+        "$tree"/src/import "$tree"/src/analyze "$tree"/src/cmd
+    cp tools/layers.py "$tree/tools/"
+    printf 'X(one)\nX(two)\nX(overview)\n' >"$tree/src/analyze/analyses.def"
+    file base/leaf.h 'int leaf(void);'
+    file import/import.h 'int import_file(void);'
+    file analyze/one.h 'int one(void);'
+}
+
+# file NAME LINE...: a source file with the head that every file has.
+file() {
+    local name=$1
+    shift
+    printf '/* SPDX-License-Identifier: Apache-2.0\n * A file. */\n' \
+        >"$tree/src/$name"
+    printf '%s\n' "$@" >>"$tree/src/$name"
+}
+
+layers() { run /usr/bin/python3 "$tree/tools/layers.py"; }
+
+refused() {
+    layers
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"$1"* ]] || { echo "$output"; false; }
+}
+
+@test "layers: a clean tree passes in silence" {
+    file analyze/two.c '#include "base/leaf.h"' 'static const int k = 1;' \
+        'int two(int (*f)(void));' 'int two(int (*f)(void)) {' \
+        '    return f() + k;' '}'
+    layers
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+}
+
+@test "layers: an analysis may not include an importer" {
+    file analyze/two.c '#include "import/import.h"'
+    refused "analyze may not include import/import.h"
+}
+
+@test "layers: base may not include model" {
+    file model/trace.h 'int x(void);'
+    file base/two.c '#include "model/trace.h"'
+    refused "base may not include model/trace.h"
+}
+
+@test "layers: analyses may not include each other, overview may" {
+    file analyze/overview.c '#include "analyze/one.h"'
+    layers
+    [ "$status" -eq 0 ]
+    file analyze/two.c '#include "analyze/one.h"'
+    refused "may not include analyze/one.h"
+}
+
+@test "layers: an include that is not there" {
+    file cmd/a.c '#include "leaf.h"'
+    refused '"leaf.h" is not under src/'
+}
+
+@test "layers: a folder without a rule" {
+    mkdir "$tree/src/stray"
+    file stray/a.c 'int x(void);'
+    refused "no rule for folder src/stray"
+}
+
+@test "layers: includes nested too deep" {
+    file base/a.h '#include "base/leaf.h"'
+    for pair in b:a c:b d:c e:d f:e; do
+        file "base/${pair%:*}.h" "#include \"base/${pair#*:}.h\""
+    done
+    file base/x.c '#include "base/f.h"'
+    refused "src/base/x.c: includes 7 deep"
+}
+
+@test "layers: printing below cmd, and exit outside main" {
+    file analyze/two.c 'void f(void) {' '    printf("x");' '}'
+    refused "two.c:4: printf() outside src/cmd"
+    file cmd/info.c 'void f(void) {' '    exit(1);' '}'
+    refused "info.c:4: exit() outside main()"
+}
+
+@test "layers: a printf in a comment or a text is no call" {
+    file analyze/two.c '/* printf(x) */' \
+        'static const char *const s = "exit(1)";'
+    layers
+    [ "$status" -eq 0 ]
+}
+
+@test "layers: globals that can change" {
+    for line in 'static int n;' 'static const char *s[] = {"a"};' \
+        'static int (*hook)(void);' 'static _Thread_local int n = 3;'; do
+        file analyze/two.c "$line"
+        refused "two.c:3: global that can change"
+    done
+    file analyze/two.c 'int f(void) {' '    static int n;' '    return n++;' '}'
+    refused "static inside a function"
+}
+
+@test "layers: a line of 81 columns, a tab, a missing head, unfinished work" {
+    file base/a.c "/* $(printf 'x%.0s' {1..75}) */"
+    refused "81 columns"
+    file base/a.c "$(printf '\tint x;')"
+    refused "tab or space"
+    file base/a.c '/* FIX''ME later */'
+    refused "finish it"
+    echo 'int f(void);' >"$tree/src/base/a.c"
+    refused "SPDX"
+}
+
+@test "layers: a function of 121 lines, a file of 1,201" {
+    { echo 'int f(void) {'; printf '    f();\n%.0s' {1..119}; echo '}'; } \
+        >"$tree/body"
+    file base/a.c "$(cat "$tree/body")"
+    refused "f() has 121 lines"
+    file base/a.c "$(printf '/* x */\n%.0s' {1..1199})"
+    refused "1201 lines"
+}
