@@ -143,18 +143,23 @@ static void device_time_belongs_to_the_launcher(void **state) {
     tiny_span(t, th, SPAN_OP, "inner", 20, 20);
     tiny_launch(t, th, st, "k1", 25, 7);
     tiny_launch(t, th, st, "k2", 45, 11);
+    /* the annotation in between launched nothing: the op did */
+    tiny_span(t, th, SPAN_ANNOTATION, "region", 50, 8);
+    tiny_launch(t, th, st, "k4", 52, 5);
     tiny_launch(t, th, st, "k3", 150, 13); /* outside every op */
+    tiny_launch(t, th, st, "k5", 70, 19);  /* in an annotation only */
     tiny_span(t, st, SPAN_COPY, "Memcpy", 300, 17); /* no launch at all */
     tiny_seal(t);
     struct result r = tiny_run(t, "ops", NULL, NULL);
     assert_int_equal(tiny_us(&r, "inner", "device_self_us"), 7);
-    assert_int_equal(tiny_us(&r, "outer", "device_self_us"), 11);
-    assert_int_equal(tiny_us(&r, "outer", "device_us"), 18);
+    assert_int_equal(tiny_us(&r, "outer", "device_self_us"), 16);
+    assert_int_equal(tiny_us(&r, "outer", "device_us"), 23);
     assert_int_equal(tiny_us(&r, "step", "device_self_us"), 0);
-    assert_int_equal(tiny_us(&r, "step", "device_us"), 18);
+    assert_int_equal(tiny_us(&r, "step", "device_us"), 23);
     assert_int_equal(tiny_us(&r, "cudaLaunchKernel", "device_us"), 0);
+    assert_int_equal(tiny_us(&r, "region", "device_us"), 0);
     assert_int_equal(r.nremarks, 1);
-    assert_non_null(strstr(r.remarks[0], "2 device spans, 30.000 us"));
+    assert_non_null(strstr(r.remarks[0], "3 device spans, 49.000 us"));
     result_free(&r);
     trace_free(t);
 }
