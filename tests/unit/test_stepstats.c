@@ -2,6 +2,7 @@
  * StepStats and RunMetadata: hand-made, whole and damaged. Figures of real
  * files are checked in tests/golden. */
 #include "import/import.h"
+#include "model/args.h"
 #include "model/args_impl.h"
 #include "model/opname.h"
 #include "unit/pbwrite.h"

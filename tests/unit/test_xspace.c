@@ -2,6 +2,7 @@
  * XSpace: hand-made files, whole and damaged. Figures of real files are
  * checked in tests/golden. */
 #include "import/import.h"
+#include "model/args.h"
 #include "model/args_impl.h"
 #include "unit/pbwrite.h"
 
