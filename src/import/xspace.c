@@ -237,6 +237,7 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     else share_read(&b);
     a->piece.events += b.piece.events;
     a->piece.memory |= b.piece.memory;
+    a->piece.python |= b.piece.python;
     free(b.piece.names);
     return trace_append(x->t, t, e);
 }
@@ -253,6 +254,7 @@ static int read_events(struct xspace *x, int threads, struct ops_err *e) {
     struct source *src = &x->t->sources[x->source];
     src->events += s.piece.events;
     src->has_memory |= s.piece.memory;
+    src->has_stacks |= s.piece.python;
     return rc;
 }
 

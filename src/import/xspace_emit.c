@@ -36,6 +36,7 @@ void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
 static uint32_t python_track(struct xpiece *w, const struct xline *l,
                              struct xtracks *tr) {
     if (tr->python == ROW_NONE) {
+        w->python = true;
         tr->python = trace_track(w->t, w->source, TRACK_PYTHON,
                                  w->plane->pid, l->id);
         if (tr->python != ROW_NONE)
