@@ -5,6 +5,7 @@
 
 #include "base/head.h"
 #include "base/vec.h"
+#include "import/import.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

@@ -9,8 +9,9 @@
 #ifndef IMPORT_RUNS_H
 #define IMPORT_RUNS_H
 
-#include "import/import.h"
 #include "model/trace.h"
+
+struct import_opts;
 
 /* The profiles of one folder. */
 struct run {
