@@ -318,7 +318,9 @@ static void put_name(struct result *r, const struct ops *o,
         buf[n] = '*';
         name = (struct bytes){(const uint8_t *)buf, n + 1};
     } else if (v->kind == SPAN_OP) {
-        name_split_tf(full, &name, type);
+        struct bytes skip;
+        name_split_tf(full, &name, &skip);
+        *type = name_op_type(full);
     }
     result_str(r, name);
 }
