@@ -143,7 +143,8 @@ int host_tree_init(struct host_tree *h, const struct trace *t,
     h->key = calloc(t->strs.n + 1, sizeof *h->key);
     h->regions = calloc(t->nsources + 1, 1);
     if (t->links.n > 0) h->op = malloc(n * sizeof *h->op);
-    if (!nchild || (t->links.n > 0 && !h->op) || !h->rep || !h->up || !h->key || !h->regions) {
+    if (!nchild || (t->links.n > 0 && !h->op) || !h->rep || !h->up ||
+        !h->key || !h->regions) {
         free(nchild);
         host_tree_free(h);
         return fail_oom(e);

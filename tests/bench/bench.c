@@ -84,7 +84,8 @@ static void import(struct measure *m, int threads) {
     double start = now();
     struct trace *t = load(m->path, threads);
     m->seconds[m->done++] = now() - start;
-    if (before >= 0) m->private_bytes = anonymous() - before;
+    /* The first time only: later ones reuse what the allocator kept. */
+    if (before >= 0 && m->done == 1) m->private_bytes = anonymous() - before;
     for (size_t i = 0; i < t->nsources; i++) {
         m->bytes = t->sources[i].bytes.n;
         m->events = t->sources[i].events;

@@ -7,7 +7,8 @@ BENCH := $(B)/bench/grow $(B)/bench/bench
 bench-programs: $(B)/opscope $(BENCH)
 
 $(B)/bench/grow: tests/bench/grow.c tests/bench/grow_kineto.c \
-	tests/bench/grow_xspace.c tests/bench/grow.h $(LIBOBJ)
+	tests/bench/grow_xspace.c tests/bench/grow.h \
+	$(filter $(B)/obj/base/%,$(LIBOBJ))
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS) $(LIBS)
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The body of all importer targets: any bytes, read by one importer (named by
+ * FUZZ_IMPORTER, without asking sniff), sealed, every analysis run, every
+ * result printed. Included once by each fuzz_<importer>.c. */
+#include "analyze/analyze.h"
+#include "base/sink.h"
+#include "import/import.h"
+#include "model/result.h"
+#include "model/trace.h"
+#include "present/present.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct importer *target(void) {
+    for (size_t i = 0; importers[i] != NULL; i++)
+        if (strcmp(importers[i]->name, FUZZ_IMPORTER) == 0) return importers[i];
+    abort();
+}
+
+/* One analysis, in all three forms; an error must come with a sentence. */
+static void analyze(const struct trace *t, const struct analysis *a) {
+    struct opts o = {0};
+    struct result r;
+    struct ops_err e = {0};
+    struct sink out;
+    opts_init(&o, analysis_common_opts, a->opts, NULL);
+    if (analysis_run(a, t, &o, 20, &r, &e) != 0) {
+        assert(e.code != 0 && e.text[0] != '\0');
+        return;
+    }
+    sink_memory(&out);
+    present_json(&r, &out);
+    present_csv(&r, &out);
+    present_text(&r, &(struct text_style){.width = 80, .color = true}, &out);
+    assert(out.n != 0);
+    sink_free(&out);
+    result_free(&r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    uint8_t *copy = calloc(1, size + 64);
+    struct trace *t = trace_new();
+    if (copy == NULL || t == NULL) abort();
+    memcpy(copy, data, size);
+    const struct importer *imp = target();
+    struct import_opts o = {.threads = 1 + (int)(size & 1)};
+    struct ops_err e = {0};
+    uint32_t s =
+        trace_source(t, "fuzz", imp->name, NULL, (struct bytes){copy, size});
+    int rc = imp->read(t, s, &o, &e);
+    if (rc == 0) rc = trace_seal(t, &e);
+    assert(rc == 0 || (e.code == rc && e.text[0] != '\0'));
+    for (size_t i = 0; rc == 0 && analyses[i] != NULL; i++)
+        analyze(t, analyses[i]);
+    trace_free(t);
+    free(copy);
+    return 0;
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""seeds.py DATA OUT: seeds for each fuzz target from the real profiles in DATA.
+
+Fuzzers want small seeds: JSON keeps its head, a few events of every kind and
+its tail; protobufs are cut (every importer must live with that)."""
+
+import gzip
+import json
+import os
+import sys
+import zlib
+
+SMALL = 48 << 10
+
+
+def inflated(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    if data[:2] == b"\x1f\x8b":
+        try:
+            return gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            return None
+    return data
+
+
+def thin(text):
+    """A trace with three events of every (ph, cat)."""
+    try:
+        doc = json.loads(text)
+    except ValueError:
+        return text[:SMALL]
+    events = doc if isinstance(doc, list) else doc.get("traceEvents", [])
+    seen, keep = {}, []
+    for e in events if isinstance(events, list) else []:
+        if not isinstance(e, dict):
+            continue
+        key = (str(e.get("ph")), str(e.get("cat")))
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] <= 3:
+            keep.append(e)
+    if isinstance(doc, dict):
+        doc["traceEvents"] = keep
+    else:
+        doc = keep
+    return json.dumps(doc).encode()
+
+
+def target(path, data):
+    """Which importers a file is a seed for."""
+    if path.endswith(".pb") and "xplane" not in path:
+        return ["stepstats"]
+    if "xplane" in path or "xspace" in path:
+        return ["xspace"]
+    if "run_metadata" in path.lower() or "stepstats" in path.lower():
+        return ["stepstats"]
+    if data[:1].strip() in (b"{", b"[", b""):
+        return ["kineto", "chrome"]
+    return []
+
+
+def put(out, name, key, data):
+    folder = os.path.join(out, "fuzz_" + name)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, key), "wb") as f:
+        f.write(data)
+
+
+def main(root, out):
+    for folder, _, names in sorted(os.walk(root)):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            key = os.path.relpath(path, root).replace(os.sep, "_")
+            data = inflated(path)
+            if data is None:
+                continue
+            for t in target(path, data):
+                if t in ("kineto", "chrome"):
+                    put(out, t, key, thin(data))
+                else:
+                    put(out, t, key, data[:SMALL])
+    text = b'{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2}]}\n' * 40
+    packed = gzip.compress(text)
+    put(out, "file", "plain", text)
+    put(out, "file", "gzip", packed)
+    put(out, "file", "members", packed + packed + b"\0" * 9)
+    put(out, "file", "nested", gzip.compress(packed))
+    put(out, "file", "skippable", b"\x50\x2a\x4d\x18\x02\0\0\0ab"
+        b"\x28\xb5\x2f\xfd\x04\x00\x19\x00\x00abc\x20\x48\xfd\x3e")
+    for t in ("kineto", "chrome", "xspace", "stepstats"):
+        put(out, t, "empty", b"")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
