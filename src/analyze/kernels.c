@@ -7,7 +7,6 @@
 #include "analyze/kernel_args.h"
 #include "analyze/missing.h"
 #include "base/vec.h"
-#include "model/args.h"
 #include "model/opclass.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,14 +149,6 @@ static bool charge_op(struct kernels *k, uint32_t g, str_id op, int64_t dur) {
     return true;
 }
 
-/* What XLA wrote on the kernel: the HLO instruction, else the framework's op.
- * Empty: nothing. */
-static struct bytes op_in_args(const struct trace *t, row_id r) {
-    struct arg a = args_get(t, r, "hlo_op");
-    if (a.type != ARG_TEXT || a.text.n == 0) a = args_get(t, r, "tf_op");
-    return a.type == ARG_TEXT ? a.text : (struct bytes){0};
-}
-
 /* The op of a kernel as an id in k->texts: the op that launched it, else what
  * the source wrote on it, else the annotation around the launch. */
 static str_id op_of(struct kernels *k, row_id r, row_id launch) {
@@ -165,7 +156,7 @@ static str_id op_of(struct kernels *k, row_id r, row_id launch) {
     row_id op = ROW_NONE;
     if (launch != ROW_NONE) op = host_tree_launcher_name(&k->tree, launch);
     if (op == ROW_NONE || t->spans.kind[op] == SPAN_ANNOTATION) {
-        struct bytes text = op_in_args(t, r);
+        struct bytes text = kernel_hlo_op(t, r);
         if (text.n > 0) return strs_intern(&k->texts, text);
     }
     if (op == ROW_NONE) return 0;
