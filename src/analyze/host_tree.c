@@ -120,12 +120,16 @@ static void merge_track(struct host_tree *h, const struct track *tr,
     }
 }
 
-/* So that a chain of calls within calls costs nothing to climb. */
+static bool is_op(uint8_t kind) {
+    return kind == SPAN_OP || kind == SPAN_OTHER;
+}
+
+/* So that deep stacks cost nothing to climb, however many launches. */
 static void find_ops(struct host_tree *h, const struct track *tr) {
     const uint8_t *kind = h->t->spans.kind;
     for (row_id r = tr->first; r < tr->end; r++) {
         row_id p = h->up[r];
-        h->op[r] = p != ROW_NONE && kind[p] == SPAN_API ? h->op[p] : p;
+        h->op[r] = p == ROW_NONE || is_op(kind[p]) ? p : h->op[p];
     }
 }
 
@@ -139,7 +143,8 @@ int host_tree_init(struct host_tree *h, const struct trace *t,
     h->key = calloc(t->strs.n + 1, sizeof *h->key);
     h->regions = calloc(t->nsources + 1, 1);
     if (t->links.n > 0) h->op = malloc(n * sizeof *h->op);
-    if (!nchild || (t->links.n > 0 && !h->op) || !h->rep || !h->up || !h->key || !h->regions) {
+    if (!nchild || (t->links.n > 0 && !h->op) || !h->rep || !h->up ||
+        !h->key || !h->regions) {
         free(nchild);
         host_tree_free(h);
         return fail_oom(e);
@@ -154,4 +159,31 @@ int host_tree_init(struct host_tree *h, const struct trace *t,
     }
     free(nchild);
     return 0;
+}
+
+/* The innermost annotation around a call that is in no op. */
+static row_id annotation_around(const struct host_tree *h, row_id call) {
+    enum { CLIMB = 64 }; /* calls within calls; real ones are 2 deep */
+    row_id r = h->up[call];
+    for (int i = 0; i < CLIMB && r != ROW_NONE; i++, r = h->up[r])
+        if (h->t->spans.kind[r] == SPAN_ANNOTATION) return r;
+    return ROW_NONE;
+}
+
+row_id host_tree_launcher_name(const struct host_tree *h, row_id call) {
+    const struct spans *sp = &h->t->spans;
+    if (!h->op || !host_tree_has(h, sp->track[call])) return ROW_NONE;
+    row_id self = h->rep[call];
+    if (self != ROW_NONE && is_op(sp->kind[self])) return self;
+    if (h->op[call] != ROW_NONE) return h->op[call];
+    if (self != ROW_NONE && sp->kind[self] == SPAN_ANNOTATION) return self;
+    return annotation_around(h, call);
+}
+
+row_id host_tree_launcher(const struct host_tree *h, row_id call) {
+    row_id r = host_tree_launcher_name(h, call);
+    if (r == ROW_NONE || is_op(h->t->spans.kind[r])) return r;
+    const struct track *tr = &h->t->tracks[h->t->spans.track[call]];
+    const char *format = h->t->sources[tr->source].format;
+    return format && strcmp(format, "kineto") == 0 ? ROW_NONE : r;
 }

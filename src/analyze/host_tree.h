@@ -24,8 +24,8 @@ struct host_tree {
                        host_tree_has() first */
     row_id *up;     /* by row, kept or not: nearest kept span around it, merged
                        ones resolved, or ROW_NONE */
-    row_id *op;     /* by row, kept or not: nearest kept span around it that is
-                       no API call. NULL when the trace has no links */
+    row_id *op;     /* by row, kept or not: nearest kept op (or region) around
+                       it. NULL when the trace has no links */
     uint32_t *key;  /* by str_id: the name's group, a str_id; NAME_UNSEEN */
     uint8_t *regions; /* by source: are regions of unknown meaning kept? */
 };
@@ -43,14 +43,12 @@ static inline bool host_tree_has(const struct host_tree *h, uint32_t track) {
     return h->t->tracks[track].kind == TRACK_THREAD;
 }
 
-/* The op or annotation that a device span launched by this call is charged
- * to: the innermost one around the call, calls left out. ROW_NONE: none. */
-static inline row_id host_tree_launcher(const struct host_tree *h,
-                                        row_id call) {
-    const struct spans *sp = &h->t->spans;
-    if (!h->op || !host_tree_has(h, sp->track[call])) return ROW_NONE;
-    row_id r = h->rep[call];
-    return r != ROW_NONE && sp->kind[r] != SPAN_API ? r : h->op[call];
-}
+/* The span that device work launched by this call is charged to, or ROW_NONE:
+ * the innermost op around the call. Where there is none, an annotation, but
+ * for torch's files, whose own tables charge work to ops alone. */
+row_id host_tree_launcher(const struct host_tree *h, row_id call);
+
+/* The same with the annotation for every format: who launched it, in words. */
+row_id host_tree_launcher_name(const struct host_tree *h, row_id call);
 
 #endif

@@ -4,6 +4,7 @@
  * then what was not. */
 #include "analyze/analyze.h"
 
+#include "analyze/missing.h"
 #include "base/number.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -152,39 +153,11 @@ static void put_meta(struct result *r, const struct trace *t) {
     }
 }
 
-/* Does any source have it? */
-static bool any_source(const struct trace *t,
-                       bool (*has)(const struct source *)) {
-    for (size_t i = 0; i < t->nsources; i++)
-        if (has(&t->sources[i])) return true;
-    return false;
-}
-
-static bool has_memory(const struct source *s) { return s->has_memory; }
-static bool has_device(const struct source *s) { return s->has_device; }
-static bool has_shapes(const struct source *s) { return s->has_shapes; }
-static bool has_stacks(const struct source *s) { return s->has_stacks; }
-
 static void put_missing(struct result *r, const struct trace *t) {
-    if (t->nsources == 0) return;
-    if (!any_source(t, has_device))
-        result_missing(r, "device activity",
-                       "the profile has no device track",
-                       "record on a machine with a device and with its "
-                       "activity switched on (torch: "
-                       "ProfilerActivity.CUDA)");
-    if (!any_source(t, has_memory))
-        result_missing(r, "memory",
-                       "the profile was taken with memory recording off",
-                       "torch: profile(profile_memory=True)");
-    if (!any_source(t, has_shapes))
-        result_missing(r, "shapes",
-                       "the profile was taken without operand shapes",
-                       "torch: profile(record_shapes=True)");
-    if (!any_source(t, has_stacks))
-        result_missing(r, "call stacks", "the profile was taken without stacks",
-                       "torch: profile(with_stack=True); TensorFlow and JAX: "
-                       "python_tracer_level=1");
+    static const enum missing_what all[] = {MISSING_DEVICE, MISSING_MEMORY,
+                                            MISSING_SHAPES, MISSING_STACKS};
+    for (size_t i = 0; t->nsources > 0 && i < sizeof all / sizeof *all; i++)
+        missing_say(r, t, all[i]);
 }
 
 static int run(const struct trace *t, const struct opts *o, struct result *r,

@@ -155,7 +155,7 @@ static bool charge_op(struct kernels *k, uint32_t g, str_id op, int64_t dur) {
 static str_id op_of(struct kernels *k, row_id r, row_id launch) {
     const struct trace *t = k->t;
     row_id op = ROW_NONE;
-    if (launch != ROW_NONE) op = host_tree_launcher(&k->tree, launch);
+    if (launch != ROW_NONE) op = host_tree_launcher_name(&k->tree, launch);
     if (op != ROW_NONE)
         return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
     struct arg a = args_get(t, r, "hlo_op");

@@ -4,8 +4,12 @@
 #ifndef ANALYZE_MEM_SCOPE_H
 #define ANALYZE_MEM_SCOPE_H
 
-#include "analyze/analyze.h"
 #include "analyze/intervals.h"
+#include "base/err.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct scope;
 
 struct mem_scope {
     bool all;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One table: per thing, the sentence and the remedy by format. */
 #include "analyze/missing.h"
+#include "model/trace.h"
 
 static const struct {
     const char *what, *why;

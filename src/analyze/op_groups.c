@@ -4,6 +4,7 @@
  * (name, kind) -> with shapes -> with stack -> with module. */
 #include "analyze/op_groups.h"
 #include "analyze/flops.h"
+#include "analyze/host_tree.h"
 #include "base/vec.h"
 #include "model/args.h"
 #include <stdlib.h>

@@ -4,9 +4,11 @@
 #ifndef ANALYZE_OP_GROUPS_H
 #define ANALYZE_OP_GROUPS_H
 
-#include "analyze/host_tree.h"
 #include "analyze/pystack.h"
 #include "base/map.h"
+#include "model/trace.h"
+
+struct host_tree;
 
 enum group_by { GROUP_SHAPES = 1, GROUP_STACK = 2, GROUP_MODULE = 4 };
 

@@ -2,6 +2,7 @@
  * Python frames stand on tracks of their own; an op's stack is what is open
  * there at the op's start. */
 #include "analyze/pystack.h"
+#include "model/trace.h"
 #include <stdlib.h>
 
 int pystack_init(struct pystack *p, const struct trace *t, struct ops_err *e) {

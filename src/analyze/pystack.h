@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which span, Python frame or module was open on a thread at an instant. */
+ * Which span, Python frame or module was open on a thread at an instant. Rows
+ * are row_ids of the trace. */
 #ifndef ANALYZE_PYSTACK_H
 #define ANALYZE_PYSTACK_H
 
 #include "base/err.h"
-#include "model/trace.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct trace;
 
 /* Zeroed is empty. */
 struct pystack {
@@ -17,10 +21,10 @@ void pystack_free(struct pystack *p);
 
 /* The innermost span of the track that runs at ts (start <= ts < end), or
  * ROW_NONE. O(log n + depth). */
-row_id span_at(const struct trace *t, uint32_t track, int64_t ts);
+uint32_t span_at(const struct trace *t, uint32_t track, int64_t ts);
 
 /* The innermost Python frame of that thread at ts, or ROW_NONE. */
-row_id pystack_at(const struct pystack *p, uint32_t thread, int64_t ts);
+uint32_t pystack_at(const struct pystack *p, uint32_t thread, int64_t ts);
 
 /* The frames at ts, innermost first, at most n of them, joined by " < ".
  * Returns the length, 0 when there is none; always terminated, cut at cap. */
@@ -29,6 +33,6 @@ size_t pystack_text(const struct pystack *p, uint32_t thread, int64_t ts,
 
 /* The innermost frame that is a module's ("nn.Module: Conv2d_3"), or
  * ROW_NONE. */
-row_id pystack_module(const struct pystack *p, uint32_t thread, int64_t ts);
+uint32_t pystack_module(const struct pystack *p, uint32_t thread, int64_t ts);
 
 #endif

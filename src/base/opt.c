@@ -168,7 +168,7 @@ static const char *wanted(const struct opt *p) {
     case OPT_RANGE: return "a range such as 3..7, 3.., ..7 or 5";
     case OPT_TEXT: break;
     }
-    return "a text";
+    return p->arg ? p->arg : "a text";
 }
 
 static bool value_ok(const struct opt *p, const char *s) {

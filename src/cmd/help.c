@@ -247,7 +247,8 @@ int help_topic(const char *topic, const struct opts *o, struct ops_err *e) {
     struct verb v;
     const struct help_page *p = help_pages;
     while (p->name != NULL && strcmp(p->name, topic) != 0) p++;
-    if (p->name == NULL && !verb_find(topic, &v)) return unknown_topic(topic, e);
+    if (p->name == NULL && !verb_find(topic, &v))
+        return unknown_topic(topic, e);
     sink_fd(&out, STDOUT_FILENO);
     if (p->name != NULL) p->put(&out);
     else put_verb(&out, &v);

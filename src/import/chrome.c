@@ -7,6 +7,7 @@
  *   - TensorFlow 1's timeline class writes ops with category "Op".
  * "displayTimeUnit" is a hint for viewers: times are microseconds always. */
 #include "import/events.h"
+#include "import/import.h"
 
 #include <stdlib.h>
 

@@ -10,8 +10,9 @@
 #define IMPORT_EVENTS_H
 
 #include "base/json.h"
-#include "import/import.h"
 #include "model/trace.h"
+
+struct import_opts;
 
 /* A pid or tid: mostly a number, sometimes text. */
 struct event_id {

@@ -6,7 +6,9 @@
  * piece before it ends there; if not (the text only looked like an event), that
  * piece's reader goes on to the end and the later pieces are thrown away. So
  * the result never depends on the number of threads. */
+#include "import/events.h"
 #include "import/events_impl.h"
+#include "import/import.h"
 
 #include "base/vec.h"
 #include <pthread.h>

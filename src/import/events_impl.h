@@ -3,7 +3,10 @@
 #ifndef IMPORT_EVENTS_IMPL_H
 #define IMPORT_EVENTS_IMPL_H
 
-#include "import/events.h"
+#include <stdbool.h>
+
+struct event;
+struct reader;
 
 /* Reads one element of the event list. False: damage; r->j.p is there. */
 bool events_one(struct reader *r);

@@ -14,6 +14,7 @@
  * Launches are joined to device work by args.correlation. The file's own flow
  * arrows are passed over: half of them lead nowhere. */
 #include "import/events.h"
+#include "import/import.h"
 
 #include "base/vec.h"
 #include "model/demangle.h"

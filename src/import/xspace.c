@@ -13,6 +13,7 @@
 
 #include "base/vec.h"
 #include "import/import.h"
+#include "model/args_impl.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -272,6 +273,8 @@ static int read_file(struct trace *t, uint32_t source,
     read_space(&x);
     int rc = x.oom ? fail_oom(e)
                    : read_planes(&x, o != NULL ? o->threads : 1, e);
+    if (rc == 0 && (t->sources[source].index = xspace_index_new(x.all)) == NULL)
+        rc = fail_oom(e);
     for (size_t i = 0; i < x.nplanes; i++) xplane_free(&x.planes[i]);
     free(x.planes);
     return rc;

@@ -28,7 +28,15 @@ enum xcode {
 #define XBIT(code) (UINT64_C(1) << (code))
 
 /* A stat's value: the field of XStat that held it. */
-enum xtype { XT_NONE, XT_DOUBLE = 2, XT_UINT, XT_INT, XT_STR, XT_BYTES, XT_REF };
+enum xtype {
+    XT_NONE,
+    XT_DOUBLE = 2,
+    XT_UINT,
+    XT_INT,
+    XT_STR,
+    XT_BYTES,
+    XT_REF,
+};
 
 struct xval {
     enum xtype type;

@@ -97,7 +97,8 @@ static void host_name(const struct xplane *p, struct xname *n) {
     } else if (starts(b, eager) && b.n > sizeof eager - 1) {
         n->kind = SPAN_OP;
         n->flags = SPAN_EAGER;
-        n->name = (struct bytes){b.p + sizeof eager - 1, b.n - sizeof eager + 1};
+        n->name = (struct bytes){b.p + sizeof eager - 1,
+                                 b.n - sizeof eager + 1};
     } else if (is(b, "EagerExecute")) {
         n->kind = SPAN_RUNTIME;
         n->role = p->eager_local ? XR_RUNTIME_SURE : XR_EAGER;

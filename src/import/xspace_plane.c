@@ -181,7 +181,8 @@ static void read_consts(struct xspace *x, struct xplane *p, struct xname *n) {
         uint64_t id;
         struct xconst c = {0};
         if (f.num != 5 || !is_bytes(&f)) continue;
-        if (!xstat_read(f.bytes, &id, &c.v)) trace_note(x->t, NOTE_BAD_FIELD, 1);
+        if (!xstat_read(f.bytes, &id, &c.v))
+            trace_note(x->t, NOTE_BAD_FIELD, 1);
         uint32_t s = xids_get(&p->stat_ids, id);
         if (s == MAP_NONE || p->stats[s].code == XC_NONE) continue;
         c.code = p->stats[s].code;

@@ -59,6 +59,8 @@ static bool move_sources(struct trace *a, struct trace *b, struct moves *m) {
                              from->bytes);
             from->file = NULL;
             if (k == ROW_NONE) return false;
+            a->sources[k].index = from->index;
+            from->index = NULL;
         } else if (from->file == a->sources[k].file) {
             from->file = NULL;
         }

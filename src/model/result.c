@@ -4,6 +4,7 @@
 #include "model/result.h"
 
 #include "base/vec.h"
+#include "model/trace.h"
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>

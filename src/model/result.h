@@ -12,9 +12,14 @@
 #define MODEL_RESULT_H
 
 #include "base/arena.h"
+#include "base/bytes.h"
 #include "base/err.h"
 #include "base/sink.h"
-#include "model/trace.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct trace;
 
 enum col_type {
     COL_TEXT,

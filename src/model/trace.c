@@ -43,8 +43,10 @@ static void free_columns(struct trace *t) {
 void trace_free(struct trace *t) {
     if (t == NULL) return;
     free_columns(t);
-    for (size_t i = 0; i < t->nsources; i++)
+    for (size_t i = 0; i < t->nsources; i++) {
         if (t->sources[i].file) file_close(t->sources[i].file);
+        free(t->sources[i].index);
+    }
     void *tables[] = {t->tracks,  t->devices, t->allocators, t->counters,
                       t->steps,   t->sources, t->meta,       t->cats,
                       t->name_class, t->host_halves.v, t->device_halves.v,

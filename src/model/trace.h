@@ -229,6 +229,8 @@ struct source {
     uint64_t args_base;   /* where its bytes begin in the args address space */
     struct bytes bytes;   /* the mapped (inflated) bytes */
     struct file *file;    /* owns bytes; closed by trace_free */
+    struct xspace_index *index; /* XSpace: where names stand, for args.h; one
+                                   block freed by trace_free; or NULL */
 };
 
 struct meta {

@@ -21,6 +21,7 @@ enum {
     GAP = 2,         /* blanks between columns */
     BAR_WIDTH = 10,  /* columns of a share bar; full is 100 % */
     KEY_MIN = 28,    /* names are shortened down to this before columns go */
+    SYMBOL_MIN = 40, /* the same for C++ names */
     TEXT_MIN = 12,   /* the same for other texts */
     NOTES_MAX = 4,   /* notes shown without -v */
 };
@@ -230,6 +231,7 @@ static size_t least_width(const struct table *t, size_t col, size_t key_min) {
     size_t floor_w = t->lanes[col].natural;
     if (k->type == COL_TEXT) {
         size_t m = k->flags & (COL_KEY | COL_SYMBOL) ? key_min : TEXT_MIN;
+        if (m == KEY_MIN && (k->flags & COL_SYMBOL)) m = SYMBOL_MIN;
         if (m < floor_w) floor_w = m;
     }
     return floor_w;
@@ -305,19 +307,21 @@ static void fit(struct table *t) {
 }
 
 /* A bar of pct percent, BAR_WIDTH columns wide, in eighths where possible. */
-static void put_bar(struct table *t, const struct cell *c) {
+static void put_bar(struct table *t, const struct cell *c, bool last) {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌",
                                           "▋", "▊", "▉"};
     double pct = c->null || !(c->f > 0) ? 0 : c->f > 100 ? 100 : c->f;
     int n = (int)(pct / 100 * BAR_WIDTH * 8 + 0.5);
     int whole = t->st->unicode ? n / 8 : (n + 4) / 8;
     int part = t->st->unicode ? n % 8 : 0;
+    if (last && whole + part == 0) return;
     sink_putc(t->out, ' ');
     color_on(t, "36");
     sink_repeat(t->out, t->st->unicode ? "█" : "#", (size_t)whole);
     sink_puts(t->out, eighths[part]);
     color_off(t);
-    sink_repeat(t->out, " ", (size_t)(BAR_WIDTH - whole - (part > 0)));
+    if (!last)
+        sink_repeat(t->out, " ", (size_t)(BAR_WIDTH - whole - (part > 0)));
 }
 
 static bool is_last(const struct table *t, size_t col) {
@@ -341,7 +345,7 @@ static void put_heading(struct table *t) {
     color_on(t, "2");
     for (size_t c = 0, first = 1; c < t->r->ncols; c++) {
         const struct lane *l = &t->lanes[c];
-        if (!l->shown) continue;
+        if (!l->shown || (l->heading[0] == '\0' && is_last(t, c))) continue;
         if (!first) sink_repeat(t->out, " ", GAP);
         first = 0;
         put_padded(t, c, l->heading);
@@ -378,7 +382,7 @@ static void put_row(struct table *t, size_t row) {
         if (main) color_on(t, "1");
         put_padded(t, c, cell_string(t));
         if (main) color_off(t);
-        if (l->bar) put_bar(t, result_cell(t->r, row, c));
+        if (l->bar) put_bar(t, result_cell(t->r, row, c), is_last(t, c));
     }
     sink_putc(t->out, '\n');
 }
@@ -409,16 +413,18 @@ static void put_wrapped(struct table *t, const char *s) {
 
 /* The columns that were left out for lack of room. */
 static void put_hidden(struct table *t) {
-    bool any = false;
+    struct sink *s = &t->cell;
+    s->n = 0;
     for (size_t c = 0; c < t->r->ncols; c++) {
         if (t->lanes[c].shown ||
             (!t->st->detail && (t->r->cols[c].flags & COL_DETAIL)))
             continue;
-        sink_printf(t->out, "%s%s", any ? ", " : "not shown: ",
-                    t->r->cols[c].name);
-        any = true;
+        sink_puts(s, s->n ? ", " : "not shown: ");
+        sink_puts(s, t->r->cols[c].name);
     }
-    if (any) sink_puts(t->out, " (--width 0 shows all)\n");
+    if (s->n == 0) return;
+    sink_puts(s, " (--width 0 shows all)");
+    put_wrapped(t, cell_string(t));
 }
 
 static void put_notes(struct table *t) {
@@ -447,6 +453,7 @@ static void put_footer(struct table *t) {
         sink_printf(t->out, "%zu of %zu rows; --top 0 shows all\n", r->nrows,
                     r->total_rows);
     put_hidden(t);
+    if (r->nremarks + r->nmissing + r->nnotes > 0) sink_putc(t->out, '\n');
     for (size_t i = 0; i < r->nremarks; i++) put_wrapped(t, r->remarks[i]);
     for (size_t i = 0; i < r->nmissing; i++) {
         const struct result_missing *m = &r->missing[i];

@@ -103,8 +103,8 @@ static const char *head_end(const char *s, size_t width) {
 }
 
 void text_put_fit(struct sink *out, const char *s, size_t width,
-                  const char *dots) {
-    size_t all = text_width(s), ndots = text_width(dots);
+                  const char *cut) {
+    size_t all = text_width(s), ndots = text_width(cut);
     if (all <= width) {
         text_put(out, s);
         return;
@@ -115,7 +115,7 @@ void text_put_fit(struct sink *out, const char *s, size_t width,
     }
     size_t room = width - ndots, head = room - room * 2 / 5;
     put_range(out, s, head_end(s, head));
-    sink_puts(out, dots);
+    sink_puts(out, cut);
     const char *tail = s;
     for (size_t left = all; left > room - head;) {
         uint32_t c;
@@ -157,7 +157,7 @@ static int nesting(const char *s) {
 /* Copies s with what is inside brackets of that depth (1 is the outermost)
  * left out: f<a, g<b>>(c) becomes f<...>(...) at depth 1. */
 static void collapse(struct sink *out, const char *s, int at,
-                     const char *dots) {
+                     const char *cut) {
     static const char anon[] = "(anonymous namespace)";
     int depth = 0;
     for (const char *p = s; *p != '\0'; p++) {
@@ -168,27 +168,103 @@ static void collapse(struct sink *out, const char *s, int at,
         }
         int d = bracket(s, p);
         if (d < 0 && depth == at && p[-1] != '(' && p[-1] != '<')
-            sink_puts(out, dots);
+            sink_puts(out, cut);
         if (d < 0) depth--;
         if (depth < at) sink_putc(out, *p);
         if (d > 0) depth++;
     }
 }
 
-void symbol_put_fit(struct sink *out, const char *s, size_t width,
-                    const char *dots) {
-    int depth = text_width(s) > width ? nesting(s) : 0;
-    struct sink tmp;
-    sink_memory(&tmp);
-    const char *best = s;
-    for (; depth > 0; depth--) {
-        tmp.n = 0;
-        collapse(&tmp, s, depth, dots);
-        sink_putc(&tmp, '\0');
-        if (tmp.broken) break;
-        best = tmp.buf;
-        if (text_width(best) <= width) break;
+/* Is there a qualifier ("at::", "(anonymous namespace)::") at p? Its length,
+ * or 0. */
+static size_t qualifier(const char *p) {
+    static const char anon[] = "(anonymous namespace)::";
+    if (strncmp(p, anon, sizeof anon - 1) == 0) return sizeof anon - 1;
+    size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789_");
+    return n > 0 && p[n] == ':' && p[n + 1] == ':' ? n + 2 : 0;
+}
+
+/* Copies s with the qualifiers of names inside brackets of depth `from` and
+ * deeper left out. */
+static void unqualify(struct sink *out, const char *s, int from) {
+    int depth = 0;
+    bool word = false; /* inside a name: no qualifier begins here */
+    for (const char *p = s; *p != '\0'; p++) {
+        size_t n;
+        while (depth >= from && !word && (n = qualifier(p)) > 0) p += n;
+        if (*p == '\0') break;
+        depth += bracket(s, p);
+        word = strchr(" ,<>()*&:", *p) == NULL;
+        sink_putc(out, *p);
     }
-    text_put_fit(out, tmp.broken ? s : best, width, dots);
+}
+
+/* The name without "void " before it and without its parameters. */
+static void bare_name(struct sink *out, const char *s) {
+    if (strncmp(s, "void ", 5) == 0) s += 5;
+    size_t n = strlen(s);
+    if (n > 0 && s[n - 1] == ')') {
+        int depth = 0;
+        size_t i = n;
+        do depth += bracket(s, s + --i);
+        while (i > 0 && depth < 0);
+        if (i > 0 && s[i] == '(') n = i;
+    }
+    sink_write(out, s, n);
+}
+
+enum { STAGES = 3 + NEST_MAX };
+
+/* Rewrites s at a stage of shortening: 0 bare, 1 and 2 fewer qualifiers, then
+ * brackets collapse from the inside. False past the last. */
+static bool shorter(struct sink *out, struct sink *tmp, const char *s,
+                    int stage, const char *cut) {
+    tmp->n = out->n = 0;
+    bare_name(tmp, s);
+    sink_putc(tmp, '\0');
+    if (tmp->broken) return false;
+    int depth = nesting(tmp->buf) + 3 - stage;
+    if (stage == 0) sink_puts(out, tmp->buf);
+    else unqualify(out, tmp->buf, stage == 1 ? 1 : 0);
+    sink_putc(out, '\0');
+    if (stage < 3 || out->broken) return !out->broken;
+    if (depth < 1) return false;
+    tmp->n = 0;
+    collapse(tmp, out->buf, depth, cut);
+    sink_putc(tmp, '\0');
+    out->n = 0;
+    if (!tmp->broken) sink_puts(out, tmp->buf);
+    sink_putc(out, '\0');
+    return !tmp->broken && !out->broken;
+}
+
+void symbol_put_fit(struct sink *out, const char *s, size_t width,
+                    const char *cut) {
+    if (text_width(s) <= width || nesting(s) < 1) {
+        text_put_fit(out, s, width, cut);
+        return;
+    }
+    struct sink now, before, tmp;
+    sink_memory(&now);
+    sink_memory(&before);
+    sink_memory(&tmp);
+    bool fits = false;
+    int stage = 0;
+    for (; stage < STAGES && !fits; stage++) {
+        before.n = 0;
+        sink_write(&before, now.buf, now.n);
+        if (!shorter(&now, &tmp, s, stage, cut)) break;
+        fits = text_width(now.buf) <= width;
+    }
+    /* When the last step threw away much more than it had to, the middle of
+     * what was there before it tells more: kernels that differ only in their
+     * template arguments stay apart. */
+    bool waste = fits && stage > 3 && text_width(now.buf) * 3 < width * 2;
+    const char *best = waste ? before.buf : now.buf;
+    bool oom = now.broken || before.broken || tmp.broken;
+    text_put_fit(out, oom ? s : best, width, cut);
+    sink_free(&now);
+    sink_free(&before);
     sink_free(&tmp);
 }

@@ -23,13 +23,14 @@ size_t text_width(const char *s);
  * bytes become '?', so that no name can steer the terminal. */
 void text_put(struct sink *out, const char *s);
 
-/* The same, at most `width` columns: the middle becomes dots. */
+/* The same, at most `width` columns: `cut` ("…") takes the place
+ * of the middle. */
 void text_put_fit(struct sink *out, const char *s, size_t width,
-                  const char *dots);
+                  const char *cut);
 
-/* The same for C++ symbols: arguments in <> and () go first, the innermost
- * before the others. */
+/* The same for C++ symbols, which lose what tells least first: "void" and the
+ * parameters, then namespaces, then what stands in <>, from the inside. */
 void symbol_put_fit(struct sink *out, const char *s, size_t width,
-                    const char *dots);
+                    const char *cut);
 
 #endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Phases by growing unions: the time claimed by the first k phases is a set of
+ * intervals, and phase k gets what its set adds to the set before. A step then
+ * costs a few binary searches, however many spans there are. */
+#include "analyze/phases.h"
+
+#include "base/vec.h"
+#include "model/opclass.h"
+#include <stdlib.h>
+
+/* The order in which phases claim time: with a device compute is what it
+ * runs; without one, ops are compute, after what they wait for. */
+static const enum phase with_device[PHASES - 1] = {
+    PHASE_COMPUTE, PHASE_COMM, PHASE_COPY, PHASE_INPUT, PHASE_LAUNCH,
+    PHASE_HOST,
+};
+static const enum phase without_device[PHASES - 1] = {
+    PHASE_COMM, PHASE_COPY, PHASE_INPUT, PHASE_COMPUTE, PHASE_LAUNCH,
+    PHASE_HOST,
+};
+
+/* What goes on, by phase; parts of a source that its devices share. */
+struct raw {
+    struct intervals comm, input, api, ops, regions;
+    struct intervals step_ops; /* ops on the step's own thread, no collectives:
+                                  while one runs a CPU collective is hidden */
+};
+
+static void free_raw(struct raw *w) {
+    intervals_free(&w->comm);
+    intervals_free(&w->input);
+    intervals_free(&w->api);
+    intervals_free(&w->ops);
+    intervals_free(&w->regions);
+    intervals_free(&w->step_ops);
+}
+
+static bool name_has(struct bytes name, const char *word) {
+    return memmem(name.p, name.n, word, strlen(word)) != NULL;
+}
+
+bool phases_input_thread(const struct trace *t, uint32_t track) {
+    const struct track *tr = &t->tracks[track];
+    struct bytes name = strs_bytes(&t->strs, tr->name);
+    if (name_has(name, "pt_data") || name_has(name, "tf_data")) return true;
+    /* or more than half of its time is spent in pipeline stages */
+    int64_t all = 0, input = 0;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (t->spans.parent[r] != ROW_NONE) continue;
+        all += t->spans.dur[r];
+        if (t->name_class[t->spans.name[r]] & NAME_INPUT)
+            input += t->spans.dur[r];
+    }
+    return input > all / 2;
+}
+
+/* The thread whose markers are the source's steps, or ROW_NONE. */
+static uint32_t step_thread(const struct trace *t, uint32_t source) {
+    for (size_t i = 0; i < t->nsteps; i++)
+        if (t->steps[i].source == source) return t->steps[i].thread;
+    return ROW_NONE;
+}
+
+/* Is this a step's marker? Markers are never host work. */
+static bool is_marker(const struct trace *t, row_id r) {
+    if (t->spans.flags[r] & SPAN_STEPMARK) return true;
+    uint32_t st = t->spans.step[r];
+    return st != ROW_NONE && t->steps[st].marker == r;
+}
+
+/* Sorts one host span into the lists. */
+static bool take_span(const struct trace *t, row_id r, bool on_step,
+                      struct raw *w) {
+    const struct spans *s = &t->spans;
+    int64_t a = s->ts[r], b = a + s->dur[r];
+    uint16_t class = t->name_class[s->name[r]];
+    uint8_t kind = s->kind[r];
+    bool call = kind == SPAN_API;
+    if (!call && (class & NAME_COMM) && !intervals_add(&w->comm, a, b))
+        return false;
+    switch (kind) {
+    case SPAN_API: return intervals_add(&w->api, a, b);
+    case SPAN_OP:
+        if (on_step && !(class & NAME_COMM) &&
+            !intervals_add(&w->step_ops, a, b))
+            return false;
+        return intervals_add(&w->ops, a, b);
+    case SPAN_ANNOTATION: case SPAN_OTHER: case SPAN_RUNTIME:
+        return intervals_add(&w->regions, a, b);
+    default: return true;
+    }
+}
+
+/* One host thread's spans. Pipeline stages count on the step's thread only,
+ * and what they contain is theirs. */
+static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
+                        struct raw *w) {
+    const struct track *tr = &t->tracks[track];
+    const struct spans *s = &t->spans;
+    int64_t input_end = INT64_MIN;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (s->dur[r] == 0 || (s->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)))
+            continue;
+        if (s->ts[r] < input_end || is_marker(t, r)) continue;
+        if (t->name_class[s->name[r]] & NAME_INPUT) {
+            input_end = span_end(t, r);
+            if (on_step && !intervals_add(&w->input, s->ts[r], input_end))
+                return false;
+            continue;
+        }
+        if (!take_span(t, r, on_step, w)) return false;
+    }
+    return true;
+}
+
+/* The first kernel launch of each step, or INT64_MAX. */
+static int64_t *first_launches(const struct trace *t) {
+    int64_t *first = malloc((t->nsteps + 1) * sizeof *first);
+    if (first == NULL) return NULL;
+    for (size_t i = 0; i < t->nsteps; i++) first[i] = INT64_MAX;
+    for (size_t i = 0; i < t->links.n; i++) {
+        row_id h = t->links.host[i];
+        uint32_t st = t->spans.step[h];
+        if (st == ROW_NONE || t->spans.kind[t->links.device[i]] != SPAN_KERNEL)
+            continue;
+        if (t->spans.ts[h] < first[st]) first[st] = t->spans.ts[h];
+    }
+    return first;
+}
+
+/* Hand-written loops: a region of the step's thread that ends before the
+ * step's first kernel launch prepares its input. The optimizer's regions are
+ * known to be something else. */
+static bool take_loops(const struct trace *t, uint32_t track,
+                       const int64_t *first, struct raw *w) {
+    const struct track *tr = &t->tracks[track];
+    const struct spans *s = &t->spans;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        uint32_t st = s->step[r];
+        if (s->kind[r] != SPAN_ANNOTATION || st == ROW_NONE ||
+            is_marker(t, r) || first[st] == INT64_MAX ||
+            span_end(t, r) > first[st])
+            continue;
+        if (t->name_class[s->name[r]] & (NAME_OPTIMIZER | NAME_COMM)) continue;
+        if (!intervals_add(&w->input, s->ts[r], span_end(t, r))) return false;
+    }
+    return true;
+}
+
+/* All host threads of a source. */
+static bool take_host(const struct trace *t, uint32_t source,
+                      const int64_t *first, struct raw *w) {
+    uint32_t own = step_thread(t, source);
+    for (uint32_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->source != source || tr->kind != TRACK_THREAD) continue;
+        bool on_step = i == own;
+        if (!on_step && phases_input_thread(t, i)) continue;
+        if (!take_thread(t, i, on_step, w)) return false;
+        if (on_step && !take_loops(t, i, first, w)) return false;
+    }
+    intervals_union(&w->comm);
+    intervals_union(&w->input);
+    intervals_union(&w->api);
+    intervals_union(&w->ops);
+    intervals_union(&w->regions);
+    intervals_union(&w->step_ops);
+    return true;
+}
+
+/* The device's own spans of one phase. */
+static bool take_device(const struct trace *t, const struct phase_view *v,
+                        enum phase phase, struct intervals *out) {
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind != TRACK_STREAM || tr->device != v->device) continue;
+        for (row_id r = tr->first; r < tr->end; r++) {
+            if (!span_is_device_work(t, r)) continue;
+            uint16_t class = t->name_class[t->spans.name[r]];
+            enum phase is = t->spans.kind[r] != SPAN_KERNEL ? PHASE_COPY
+                            : class & NAME_COMM             ? PHASE_COMM
+                                                            : PHASE_COMPUTE;
+            if (is == phase &&
+                !intervals_add(out, t->spans.ts[r], span_end(t, r)))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool add_all(struct intervals *to, const struct intervals *from) {
+    for (size_t i = 0; i < from->n; i++)
+        if (!intervals_add(to, from->v[i].start, from->v[i].end)) return false;
+    return true;
+}
+
+/* What phase adds, into out. */
+static bool take_phase(const struct trace *t, const struct phase_view *v,
+                       const struct raw *w, enum phase phase,
+                       struct intervals *out) {
+    bool device = v->device != ROW_NONE;
+    switch (phase) {
+    case PHASE_COMPUTE:
+        return device ? take_device(t, v, phase, out) : add_all(out, &w->ops);
+    case PHASE_COMM: {
+        struct intervals open = {0};
+        bool ok = intervals_sub(&w->comm, &w->step_ops, &open) &&
+                  add_all(out, &open) &&
+                  (!device || take_device(t, v, phase, out));
+        intervals_free(&open);
+        return ok;
+    }
+    case PHASE_COPY: return !device || take_device(t, v, phase, out);
+    case PHASE_INPUT: return add_all(out, &w->input);
+    case PHASE_LAUNCH: return add_all(out, &w->api);
+    case PHASE_HOST: return add_all(out, &w->ops) && add_all(out, &w->regions);
+    default: return true;
+    }
+}
+
+static const enum phase *phase_order(const struct phase_view *v) {
+    return v->device != ROW_NONE ? with_device : without_device;
+}
+
+/* Fills one view. */
+static bool make_view(const struct trace *t, const struct raw *w,
+                      struct phase_view *v) {
+    const enum phase *order = phase_order(v);
+    for (int i = 0; i < PHASES - 1; i++) {
+        if (i > 0 && !add_all(&v->cum[i], &v->cum[i - 1])) return false;
+        if (!take_phase(t, v, w, order[i], &v->cum[i])) return false;
+        intervals_union(&v->cum[i]);
+    }
+    if (v->device == ROW_NONE) return true;
+    bool ok = take_device(t, v, PHASE_COMPUTE, &v->busy) &&
+              take_device(t, v, PHASE_COMM, &v->busy) &&
+              take_device(t, v, PHASE_COPY, &v->busy);
+    intervals_union(&v->busy);
+    return ok;
+}
+
+/* Adds a view for each device of the source that ran anything, or one. */
+static bool make_views(struct phases *p, uint32_t source,
+                       const struct raw *w) {
+    const struct trace *t = p->t;
+    size_t before = p->nviews;
+    for (uint32_t d = 0; d <= t->ndevices; d++) {
+        bool last = d == t->ndevices;
+        bool ran = false;
+        for (size_t i = 0; !last && !ran && i < t->ntracks; i++)
+            ran = t->tracks[i].kind == TRACK_STREAM &&
+                  t->tracks[i].device == d && t->tracks[i].source == source &&
+                  t->tracks[i].first < t->tracks[i].end;
+        if (last ? p->nviews > before : !ran) continue;
+        if (!VEC_ROOM(p->views, p->nviews, p->cap_views)) return false;
+        struct phase_view *v = &p->views[p->nviews++];
+        *v = (struct phase_view){
+            .source = source, .device = last ? ROW_NONE : d};
+        if (!make_view(t, w, v)) return false;
+    }
+    return true;
+}
+
+int phases_init(struct phases *p, const struct trace *t, struct ops_err *e) {
+    *p = (struct phases){.t = t};
+    int64_t *first = first_launches(t);
+    bool ok = first != NULL;
+    for (uint32_t i = 0; ok && i < t->nsources; i++) {
+        struct raw w = {0};
+        ok = take_host(t, i, first, &w) && make_views(p, i, &w);
+        free_raw(&w);
+    }
+    free(first);
+    if (ok) return 0;
+    phases_free(p);
+    return fail_oom(e);
+}
+
+void phases_free(struct phases *p) {
+    for (size_t i = 0; i < p->nviews; i++) {
+        for (int k = 0; k < PHASES - 1; k++)
+            intervals_free(&p->views[i].cum[k]);
+        intervals_free(&p->views[i].busy);
+    }
+    free(p->views);
+    *p = (struct phases){0};
+}
+
+void phases_split(const struct phase_view *v, int64_t start, int64_t end,
+                  int64_t parts[PHASES]) {
+    const enum phase *order = phase_order(v);
+    int64_t claimed = 0;
+    for (int i = 0; i < PHASES - 1; i++) {
+        int64_t all = intervals_overlap(&v->cum[i], start, end);
+        parts[order[i]] = all - claimed;
+        claimed = all;
+    }
+    parts[PHASE_OTHER] = end - start - claimed;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where a step's time goes. Every instant of a step belongs to exactly one
+ * phase: the first in this order that is going on at that instant. So the
+ * phases of a step sum to its length, to the picosecond. */
+#ifndef ANALYZE_PHASES_H
+#define ANALYZE_PHASES_H
+
+#include "analyze/intervals.h"
+#include "base/err.h"
+#include "model/trace.h"
+
+enum phase {
+    PHASE_COMPUTE, /* a kernel runs; with no device: an op */
+    PHASE_COMM,    /* a collective runs, on the device or (gloo, MPI) on CPUs */
+    PHASE_COPY,    /* a copy or fill runs on the device */
+    PHASE_INPUT,   /* the step's thread waits for the input pipeline */
+    PHASE_LAUNCH,  /* a driver call runs */
+    PHASE_HOST,    /* an op or region runs on the host */
+    PHASE_OTHER,   /* nothing known: Python between ops, or nothing */
+    PHASES,
+};
+
+/* One device's view of a source (or the one view of a source without). */
+struct phase_view {
+    uint32_t source;
+    uint32_t device; /* index in devices, or ROW_NONE */
+    /* What is claimed after each phase in the order of claiming; cum[i] holds
+     * cum[i - 1]. */
+    struct intervals cum[PHASES - 1];
+    struct intervals busy; /* any work on the device */
+};
+
+struct phases {
+    const struct trace *t;
+    struct phase_view *views;
+    size_t nviews, cap_views;
+};
+
+/* Works out the views of all sources. O(spans log spans) at worst. */
+int phases_init(struct phases *p, const struct trace *t, struct ops_err *e);
+void phases_free(struct phases *p);
+
+/* How [start, end) splits by that view: parts sum to end - start. */
+void phases_split(const struct phase_view *v, int64_t start, int64_t end,
+                  int64_t parts[PHASES]);
+
+/* Is this host thread part of the input pipeline (loader workers, tf.data)? */
+bool phases_input_thread(const struct trace *t, uint32_t track);
+
+#endif

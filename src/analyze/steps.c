@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * steps: one row per step of each host: how long it took and where the time
+ * went. The phases sum to the step, to the picosecond. */
+#include "analyze/analyze.h"
+
+#include "analyze/missing.h"
+#include "analyze/overhead.h"
+#include "analyze/phases.h"
+#include "base/vec.h"
+#include <stdlib.h>
+#include <strings.h>
+
+static const struct opt opts[] = {
+    {"by", 0, OPT_CHOICE, "step|device|epoch", "step",
+     "one row per step, per step and device, or per epoch"},
+    {0},
+};
+
+enum by { BY_STEP, BY_DEVICE, BY_EPOCH };
+
+/* Everything a row shows. */
+struct line {
+    uint32_t source, device; /* device: ROW_NONE unless by device */
+    const char *epoch;       /* by epoch: its name, or NULL */
+    int64_t number, steps;
+    int64_t start, dur, marker, busy, events, bare;
+    bool has_device, has_bare;
+    int64_t parts[PHASES];
+};
+
+struct work {
+    const struct trace *t;
+    struct scope scope;
+    struct phases ph;
+    int64_t *events; /* by step: recorded host events in it */
+    struct line *lines;
+    size_t n, cap;
+};
+
+/* The mean of several devices' parts, by largest remainder: the parts still
+ * sum to the whole. */
+static void mean_parts(int64_t sum[PHASES], int64_t n) {
+    int64_t rest[PHASES], missing = 0;
+    for (int i = 0; i < PHASES; i++) {
+        rest[i] = sum[i] % n;
+        sum[i] /= n;
+        missing += rest[i];
+    }
+    for (missing /= n; missing > 0; missing--) {
+        int most = 0;
+        for (int i = 1; i < PHASES; i++)
+            if (rest[i] > rest[most]) most = i;
+        sum[most]++;
+        rest[most] = -1;
+    }
+}
+
+static bool push(struct work *w, const struct line *l) {
+    if (!VEC_ROOM(w->lines, w->n, w->cap)) return false;
+    w->lines[w->n++] = *l;
+    return true;
+}
+
+/* What all rows of a step share. */
+static struct line step_line(const struct work *w, size_t i) {
+    const struct step *st = &w->t->steps[i];
+    return (struct line){
+        .source = st->source, .device = ROW_NONE, .number = st->number,
+        .steps = 1, .start = st->ts, .dur = st->dur,
+        .marker = st->marker_dur, .events = w->events[i],
+    };
+}
+
+static void set_bare(const struct work *w, struct line *l) {
+    int64_t per = overhead_per_event(w->t, l->source);
+    l->has_bare = per >= 0;
+    if (l->has_bare)
+        l->bare = overhead_bare(l->dur, l->busy, l->events, per);
+}
+
+/* The rows of one step: one, or one per device. */
+static bool add_step(struct work *w, size_t i, enum by by) {
+    const struct step *st = &w->t->steps[i];
+    struct line mean = step_line(w, i);
+    int64_t views = 0;
+    for (size_t k = 0; k < w->ph.nviews; k++) {
+        const struct phase_view *v = &w->ph.views[k];
+        if (v->source != st->source) continue;
+        struct line l = step_line(w, i);
+        int64_t end = st->ts + st->dur;
+        phases_split(v, st->ts, end, l.parts);
+        l.device = v->device;
+        l.has_device = v->device != ROW_NONE;
+        l.busy = intervals_overlap(&v->busy, st->ts, end);
+        set_bare(w, &l);
+        if (by == BY_DEVICE && !push(w, &l)) return false;
+        for (int p = 0; p < PHASES; p++) mean.parts[p] += l.parts[p];
+        mean.busy += l.busy;
+        mean.has_device |= l.has_device;
+        views++;
+    }
+    if (by == BY_DEVICE || views == 0) return true;
+    mean_parts(mean.parts, views);
+    mean.busy /= views;
+    set_bare(w, &mean);
+    return push(w, &mean);
+}
+
+/* The region called "epoch ..." around a step's marker, or ROW_NONE. */
+static row_id epoch_of(const struct trace *t, const struct step *st) {
+    row_id r = st->marker;
+    if (r == ROW_NONE) return ROW_NONE;
+    for (r = t->spans.parent[r]; r != ROW_NONE; r = t->spans.parent[r])
+        if (strncasecmp(span_name(t, r), "epoch", 5) == 0) return r;
+    return ROW_NONE;
+}
+
+/* Rows of steps added up by epoch. */
+static bool add_epochs(struct work *w) {
+    row_id open = ROW_NONE;
+    uint32_t source = ROW_NONE;
+    for (size_t i = 0; i < w->t->nsteps; i++) {
+        if (!w->scope.all && !w->scope.step_in[i]) continue;
+        const struct step *st = &w->t->steps[i];
+        size_t before = w->n;
+        if (!add_step(w, i, BY_STEP)) return false;
+        if (w->n == before) continue;
+        row_id epoch = epoch_of(w->t, st);
+        struct line *l = &w->lines[w->n - 1];
+        if (epoch != ROW_NONE) l->epoch = span_name(w->t, epoch);
+        if (before == 0 || epoch != open || st->source != source) {
+            open = epoch;
+            source = st->source;
+            continue;
+        }
+        struct line *to = l - 1;
+        to->steps++;
+        to->dur += l->dur;
+        to->marker += l->marker;
+        to->busy += l->busy;
+        to->events += l->events;
+        to->bare += l->bare;
+        for (int p = 0; p < PHASES; p++) to->parts[p] += l->parts[p];
+        w->n--;
+    }
+    return true;
+}
+
+static void add_columns(struct result *r, enum by by) {
+    static const struct column phases[PHASES] = {
+        {"compute_us", "compute", "us", "A kernel ran on the device; with no "
+         "device: an op ran.", COL_TIME, 0},
+        {"comm_us", "comm", "us", "A collective ran and no kernel did.",
+         COL_TIME, 0},
+        {"copy_us", "copy", "us", "A copy or fill ran, nothing else did.",
+         COL_TIME, 0},
+        {"input_us", "input", "us", "The step's thread waited for input data.",
+         COL_TIME, 0},
+        {"launch_us", "launch", "us", "The device was idle while a driver call "
+         "ran.", COL_TIME, 0},
+        {"host_us", "host", "us", "The device was idle while host ops or "
+         "regions ran.", COL_TIME, 0},
+        {"other_us", "other", "us", "Nothing that was recorded ran: Python "
+         "between ops, or nothing.", COL_TIME, 0},
+    };
+    result_col(r, (struct column){"host", NULL, NULL,
+        "The machine or, for several ranks, machine and rank.", COL_TEXT,
+        COL_KEY | COL_DETAIL});
+    result_col(r, (struct column){"step", NULL, NULL,
+        "The step's number as the program counts.", COL_INT,
+        by == BY_EPOCH ? COL_DETAIL : 0});
+    result_col(r, (struct column){"start_us", "start", "us",
+        "When it began.", COL_TIME, COL_STAMP});
+    result_col(r, (struct column){"dur_us", "step time", "us",
+        "How long it took, device work that it launched included.", COL_TIME,
+        COL_MAIN});
+    result_col(r, (struct column){"marker_us", "marker", "us",
+        "How long its marker on the host took: less than the step when the "
+        "program runs ahead of the device.", COL_TIME, COL_DETAIL});
+    for (int i = 0; i < PHASES; i++) result_col(r, phases[i]);
+    result_col(r, (struct column){"device_busy_pct", "busy", "%",
+        "Share of the step in which the device did any work.", COL_PERCENT,
+        COL_BAR});
+    result_col(r, (struct column){"bare_us", "bare", "us",
+        "Estimate of the step without the profiler's own cost.", COL_TIME, 0});
+    result_col(r, (struct column){"host_events", "events", NULL,
+        "Host events that the profiler recorded in it: each costs time.",
+        COL_INT, COL_DETAIL});
+    if (by == BY_DEVICE)
+        result_col(r, (struct column){"device", NULL, NULL, "The device.",
+                                      COL_TEXT, 0});
+    if (by == BY_EPOCH) {
+        result_col(r, (struct column){"epoch", NULL, NULL,
+            "The epoch's name.", COL_TEXT, 0});
+        result_col(r, (struct column){"steps", NULL, NULL,
+            "Steps that were recorded of it.", COL_INT, 0});
+    }
+}
+
+/* "host", "host rank 1", "rank 1" or null. */
+static void put_host(struct result *r, const struct source *s,
+                     const struct trace *t) {
+    const char *host = s->host ? strs_text(&t->strs, s->host) : NULL;
+    if (s->rank < 0) result_text(r, host);
+    else if (host)
+        result_text(r, arena_fmt(&r->arena, "%s rank %lld", host,
+                                 (long long)s->rank));
+    else result_text(r, arena_fmt(&r->arena, "rank %lld", (long long)s->rank));
+}
+
+static void put_line(struct result *r, const struct trace *t,
+                     const struct line *l, enum by by) {
+    result_row(r);
+    put_host(r, &t->sources[l->source], t);
+    result_int_if(r, by != BY_EPOCH, l->number);
+    result_int(r, l->start);
+    result_int(r, l->dur);
+    result_int(r, l->marker);
+    for (int i = 0; i < PHASES; i++) result_int(r, l->parts[i]);
+    result_float_if(r, l->has_device && l->dur > 0,
+                    100.0 * (double)l->busy / (double)l->dur);
+    result_int_if(r, l->has_bare, l->bare);
+    result_int(r, l->events);
+    if (by == BY_DEVICE)
+        result_text(r, l->device == ROW_NONE
+                           ? NULL
+                           : strs_text(&t->strs, t->devices[l->device].label));
+    if (by == BY_EPOCH) {
+        result_text(r, l->epoch);
+        result_int(r, l->steps);
+    }
+}
+
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Median of lines by what get() says; 0 when there are none. */
+static int64_t median(const struct work *w, bool bare, struct result *r) {
+    int64_t *v = w->n ? arena_alloc(&r->arena, w->n * sizeof *v) : NULL;
+    if (v == NULL) return 0;
+    for (size_t i = 0; i < w->n; i++)
+        v[i] = bare ? w->lines[i].bare : w->lines[i].dur;
+    qsort(v, w->n, sizeof *v, by_value);
+    return w->n % 2 ? v[w->n / 2] : (v[w->n / 2 - 1] + v[w->n / 2]) / 2;
+}
+
+/* What to know before reading the numbers. */
+static void add_remarks(struct result *r, const struct work *w, enum by by) {
+    const struct trace *t = w->t;
+    if (w->n == 0 || by == BY_EPOCH) return;
+    int64_t mid = median(w, false, r), bare = median(w, true, r);
+    result_remark(r, "Median step %.3f ms.", (double)mid / PS_PER_MS);
+    int64_t cost = mid - bare;
+    /* below 5 % it is not worth a sentence */
+    if (w->lines[0].has_bare && cost > mid / 20)
+        result_remark(r, "The profiler itself slowed this program: about "
+                      "%.1f us for each of the host events recorded. Without "
+                      "it the median step would take about %.3f ms.",
+                      (double)overhead_per_event(t, w->lines[0].source) /
+                          PS_PER_US,
+                      (double)bare / PS_PER_MS);
+    size_t devices = 0;
+    for (size_t i = 0; i < w->ph.nviews; i++)
+        devices += w->ph.views[i].source == 0 &&
+                   w->ph.views[i].device != ROW_NONE;
+    if (devices > 1 && by == BY_STEP)
+        result_remark(r, "%zu devices: the phases are their mean; --by device "
+                      "shows each.", devices);
+}
+
+static int fill(struct work *w, enum by by, struct result *r,
+                struct ops_err *e) {
+    const struct trace *t = w->t;
+    w->events = calloc(t->nsteps + 1, sizeof *w->events);
+    if (w->events == NULL) return fail_oom(e);
+    for (size_t i = 0; i < t->spans.n; i++)
+        if (t->spans.step[i] != ROW_NONE && overhead_counts(t, (row_id)i))
+            w->events[t->spans.step[i]]++;
+    bool ok = true;
+    if (by == BY_EPOCH) ok = add_epochs(w);
+    for (size_t i = 0; ok && by != BY_EPOCH && i < t->nsteps; i++) {
+        bool in = w->scope.all || (w->scope.source_in[t->steps[i].source] &&
+                                   (!w->scope.by_step || w->scope.step_in[i]));
+        if (in) ok = add_step(w, i, by);
+    }
+    if (!ok) return fail_oom(e);
+    add_columns(r, by);
+    for (size_t i = 0; i < w->n; i++) put_line(r, t, &w->lines[i], by);
+    add_remarks(r, w, by);
+    missing_say(r, t, MISSING_DEVICE);
+    bool epochs = false;
+    for (size_t i = 0; i < w->n; i++) epochs |= w->lines[i].epoch != NULL;
+    if (by == BY_EPOCH && !epochs)
+        result_missing(r, "epochs", "no region named \"epoch ...\" lies around "
+                       "the steps", "put record_function(\"epoch 3\") or the "
+                       "like around each epoch");
+    return 0;
+}
+
+static int run(const struct trace *t, const struct opts *o, struct result *r,
+               struct ops_err *e) {
+    static const char *const names[] = {"step", "device", "epoch"};
+    enum by by = BY_STEP;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(opts_text(o, "by"), names[i]) == 0) by = (enum by)i;
+    result_init(r, "steps", "Steps: how long each took, and where it went");
+    result_from_trace(r, t);
+    r->in_order = true;
+    r->chart = "stack compute_us comm_us copy_us input_us launch_us host_us "
+               "other_us";
+    struct work w = {.t = t};
+    int rc = scope_init(&w.scope, t, o, e);
+    if (rc == 0) {
+        rc = phases_init(&w.ph, t, e);
+        if (rc == 0) rc = fill(&w, by, r, e);
+        phases_free(&w.ph);
+        scope_free(&w.scope);
+    }
+    free(w.events);
+    free(w.lines);
+    return rc;
+}
+
+const struct analysis analysis_steps = {
+    .name = "steps",
+    .help = "how long each training step took, and where the time went",
+    .row = "one step of one host",
+    .opts = opts,
+    .run = run,
+};

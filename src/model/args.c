@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Arguments on demand: the source's format says how its bytes are read. */
+#include "model/args.h"
+
+#include "base/json.h"
+#include "model/args_impl.h"
+
+/* A JSON value at the reader as an argument; the reader moves on. */
+static struct arg json_arg(struct json *j) {
+    struct arg a = {0};
+    uint8_t c = json_peek(j);
+    const uint8_t *start = j->p;
+    struct json_str s;
+    if (c == '"' && json_string(j, &s)) {
+        a.type = ARG_TEXT;
+        a.text = s.raw;
+        a.escaped = s.escaped;
+        return a;
+    }
+    if (c == '-' || (c >= '0' && c <= '9')) {
+        struct json_num n = json_number(j);
+        a.text = (struct bytes){start, (size_t)(j->p - start)};
+        if (n.kind == JSON_EXACT && n.scale == 0) {
+            a.type = ARG_INT;
+            a.i = n.digits;
+        } else if (n.kind != JSON_NAN) {
+            a.type = ARG_FLOAT;
+            a.f = json_to_double(&n);
+        }
+        return a;
+    }
+    json_skip(j);
+    a.text = (struct bytes){start, (size_t)(j->p - start)};
+    if (c == '{' || c == '[') a.type = ARG_JSON;
+    else if (c == 't' || c == 'f') {
+        a.type = ARG_BOOL;
+        a.i = c == 't';
+    }
+    return a;
+}
+
+/* The args object of a Chrome event. */
+static void json_each(struct bytes b,
+                      bool (*each)(void *, struct bytes, const struct arg *),
+                      void *ctx) {
+    struct json j = json_reader(b);
+    struct json_str key;
+    if (!json_enter(&j, '{')) return;
+    while (json_key(&j, &key)) {
+        struct arg a = json_arg(&j);
+        if (j.bad || !each(ctx, key.raw, &a)) return;
+    }
+}
+
+void args_each(const struct trace *t, row_id row,
+               bool (*each)(void *ctx, struct bytes key, const struct arg *a),
+               void *ctx) {
+    uint32_t source;
+    struct bytes b = trace_args(t, row, &source);
+    if (b.n == 0) return;
+    const char *format = t->sources[source].format;
+    if (strcmp(format, "xspace") == 0) args_xspace_each(t, row, each, ctx);
+    else if (strcmp(format, "stepstats") == 0)
+        args_stepstats_each(t, row, each, ctx);
+    else json_each(b, each, ctx);
+}
+
+struct wanted {
+    const char *key;
+    size_t n;
+    struct arg found;
+};
+
+static bool take(void *ctx, struct bytes key, const struct arg *a) {
+    struct wanted *w = ctx;
+    if (!bytes_eq(key, w->key, w->n)) return true;
+    w->found = *a;
+    return false;
+}
+
+struct arg args_get(const struct trace *t, row_id row, const char *key) {
+    struct wanted w = {.key = key, .n = strlen(key)};
+    args_each(t, row, take, &w);
+    return w.found;
+}
+
+int64_t args_int(const struct trace *t, row_id row, const char *key,
+                 int64_t dflt) {
+    struct arg a = args_get(t, row, key);
+    switch (a.type) {
+    case ARG_INT: case ARG_BOOL: return a.i;
+    case ARG_UINT: return a.u <= INT64_MAX ? (int64_t)a.u : dflt;
+    case ARG_FLOAT:
+        return a.f > -9.2e18 && a.f < 9.2e18 ? (int64_t)a.f : dflt;
+    case ARG_TEXT: {
+        /* text in a file has bytes behind it that end a number */
+        struct json j = json_reader(a.text);
+        struct json_num n = json_number(&j);
+        int64_t v;
+        return n.kind != JSON_NAN && json_to_int(&n, &v) ? v : dflt;
+    }
+    case ARG_NONE: case ARG_JSON: break;
+    }
+    return dflt;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Arguments of spans that came from protobuf: XSpace events and StepStats
+ * nodes, read from the mapped file when asked for. An XSpace event says only
+ * numbers for its stats; their names stand elsewhere in the plane, and the
+ * index says where. */
+#include "model/args_impl.h"
+
+#include "base/pb.h"
+#include "base/vec.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct index_plane {
+    uint64_t begin, end;             /* its bytes in the file */
+    uint32_t stats, nstats;          /* in entries, sorted by id */
+    uint32_t names, nnames;
+};
+
+/* A name of a stat, or the message of an event name. */
+struct index_entry {
+    uint64_t id;
+    uint64_t at;
+    uint64_t n;
+};
+
+struct xspace_index {
+    uint32_t nplanes;
+    uint32_t nentries;
+    struct index_plane *planes; /* both point into this block */
+    struct index_entry *entries;
+};
+
+/* While it is built. */
+struct build {
+    struct bytes all;
+    struct index_plane *planes;  size_t nplanes, cap_planes;
+    struct index_entry *entries; size_t nentries, cap_entries;
+    bool oom;
+};
+
+static int by_id(const void *a, const void *b) {
+    const struct index_entry *x = a, *y = b;
+    if (x->id != y->id) return x->id < y->id ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* A map entry {1 key, 2 message}; of a stat's message its name is kept. */
+static void add_entry(struct build *x, struct bytes b, bool stat) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    uint64_t key = 0, id = 0;
+    struct bytes value = {b.p, 0}, name = {b.p, 0};
+    while (pb_next_cut(&r, &f)) {
+        if (f.num == 1 && f.wire == PB_VARINT) key = f.value;
+        if (f.num == 2 && f.wire == PB_BYTES) value = f.bytes;
+    }
+    for (r = pb_reader(value); pb_next_cut(&r, &f);) {
+        if (f.num == 1 && f.wire == PB_VARINT) id = f.value;
+        if (f.num == 2 && f.wire == PB_BYTES) name = f.bytes;
+    }
+    if (stat) value = name;
+    if (!VEC_ROOM(x->entries, x->nentries, x->cap_entries)) x->oom = true;
+    else x->entries[x->nentries++] = (struct index_entry){
+        key ? key : id, (uint64_t)(value.p - x->all.p), value.n};
+}
+
+/* The entries of one of the plane's maps, sorted. */
+static uint32_t add_map(struct build *x, struct bytes plane, uint32_t num) {
+    size_t first = x->nentries;
+    struct pb r = pb_reader(plane);
+    struct pb_field f;
+    while (!x->oom && pb_next_cut(&r, &f))
+        if (f.num == num && f.wire == PB_BYTES)
+            add_entry(x, f.bytes, num == 5);
+    if (x->nentries > first)
+        qsort(x->entries + first, x->nentries - first, sizeof *x->entries,
+              by_id);
+    return (uint32_t)(x->nentries - first);
+}
+
+static void add_plane(struct build *x, struct bytes b) {
+    struct index_plane p = {.begin = (uint64_t)(b.p - x->all.p)};
+    p.end = p.begin + b.n;
+    p.stats = (uint32_t)x->nentries;
+    p.nstats = add_map(x, b, 5);
+    p.names = (uint32_t)x->nentries;
+    p.nnames = add_map(x, b, 4);
+    if (!VEC_ROOM(x->planes, x->nplanes, x->cap_planes)) x->oom = true;
+    else x->planes[x->nplanes++] = p;
+}
+
+/* Puts the parts into one block. */
+static struct xspace_index *pack(const struct build *x) {
+    size_t planes = x->nplanes * sizeof *x->planes;
+    size_t entries = x->nentries * sizeof *x->entries;
+    struct xspace_index *ix = malloc(sizeof *ix + planes + entries);
+    if (ix == NULL) return NULL;
+    ix->nplanes = (uint32_t)x->nplanes;
+    ix->nentries = (uint32_t)x->nentries;
+    ix->planes = (struct index_plane *)(ix + 1);
+    ix->entries = (struct index_entry *)(ix->planes + x->nplanes);
+    if (planes > 0) memcpy(ix->planes, x->planes, planes);
+    if (entries > 0) memcpy(ix->entries, x->entries, entries);
+    return ix;
+}
+
+struct xspace_index *xspace_index_new(struct bytes all) {
+    struct build x = {.all = all};
+    struct pb r = pb_reader(all);
+    struct pb_field f;
+    while (!x.oom && pb_next_cut(&r, &f))
+        if (f.num == 1 && f.wire == PB_BYTES) add_plane(&x, f.bytes);
+    struct xspace_index *ix = x.oom ? NULL : pack(&x);
+    free(x.planes);
+    free(x.entries);
+    return ix;
+}
+
+/* The last entry with this id (of two the later counts), or NULL. */
+static const struct index_entry *find(const struct index_entry *v, size_t n,
+                                      uint64_t id) {
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (v[mid].id <= id) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo > 0 && v[lo - 1].id == id ? &v[lo - 1] : NULL;
+}
+
+/* What the readers of one event share. */
+struct view {
+    struct bytes all;
+    const struct xspace_index *ix;
+    const struct index_plane *plane;
+    args_each_fn *each;
+    void *ctx;
+};
+
+static struct bytes stat_name(const struct view *v, uint64_t id) {
+    const struct index_entry *e =
+        find(v->ix->entries + v->plane->stats, v->plane->nstats, id);
+    if (e == NULL) return (struct bytes){v->all.p, 0};
+    return (struct bytes){v->all.p + e->at, e->n};
+}
+
+/* One XStat; see import/xspace_stat.c for its fields. */
+static bool give_stat(const struct view *v, struct bytes b) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    struct arg a = {.type = ARG_NONE};
+    uint64_t id = 0;
+    while (pb_next(&r, &f)) {
+        if (f.wire == PB_VARINT) {
+            if (f.num == 1) id = f.value;
+            if (f.num == 3) a = (struct arg){.type = ARG_UINT, .u = f.value};
+            if (f.num == 4)
+                a = (struct arg){.type = ARG_INT, .i = (int64_t)f.value};
+            if (f.num == 7)
+                a = (struct arg){.type = ARG_TEXT,
+                                 .text = stat_name(v, f.value)};
+        } else if (f.wire == PB_FIXED64 && f.num == 2) {
+            a = (struct arg){.type = ARG_FLOAT, .f = pb_double(f.value)};
+        } else if (f.wire == PB_BYTES && f.num == 5) {
+            a = (struct arg){.type = ARG_TEXT, .text = f.bytes};
+        }
+    }
+    if (a.type == ARG_NONE) return true; /* empty, or bytes: no text */
+    struct bytes key = stat_name(v, id);
+    char number[24];
+    if (key.n == 0) {
+        snprintf(number, sizeof number, "%" PRId64, (int64_t)id);
+        key = bytes_of(number);
+    }
+    return v->each(v->ctx, key, &a);
+}
+
+/* The stats of an event (field 4) or of an event name (field 5). */
+static bool give_stats(const struct view *v, struct bytes b, uint32_t num) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    while (pb_next(&r, &f))
+        if (f.num == num && f.wire == PB_BYTES && !give_stat(v, f.bytes))
+            return false;
+    return true;
+}
+
+/* The full name where the span has a shorter one. */
+static bool give_long_name(const struct view *v, struct bytes meta) {
+    struct pb r = pb_reader(meta);
+    struct pb_field f;
+    struct bytes name = {meta.p, 0}, display = name;
+    while (pb_next(&r, &f)) {
+        if (f.wire == PB_BYTES && f.num == 2) name = f.bytes;
+        if (f.wire == PB_BYTES && f.num == 4) display = f.bytes;
+    }
+    if (display.n == 0 || name.n == 0) return true;
+    struct arg a = {.type = ARG_TEXT, .text = name};
+    return v->each(v->ctx, bytes_of("long_name"), &a);
+}
+
+static void give_event(const struct view *v, struct bytes event) {
+    struct pb r = pb_reader(event);
+    struct pb_field f;
+    uint64_t name = 0;
+    while (pb_next(&r, &f)) {
+        if (f.num == 1 && f.wire == PB_VARINT) name = f.value;
+        if (f.num != 5 || f.wire != PB_VARINT) continue;
+        struct arg a = {.type = ARG_INT, .i = (int64_t)f.value};
+        if (!v->each(v->ctx, bytes_of("num_occurrences"), &a)) return;
+    }
+    if (!give_stats(v, event, 4)) return;
+    const struct index_entry *e =
+        find(v->ix->entries + v->plane->names, v->plane->nnames, name);
+    if (e == NULL) return;
+    struct bytes meta = {v->all.p + e->at, e->n};
+    if (give_stats(v, meta, 5)) give_long_name(v, meta);
+}
+
+/* The message whose length stands at the row's args; false: none. */
+static bool row_message(const struct trace *t, row_id row, uint32_t *source,
+                        struct bytes *out) {
+    struct bytes b = trace_args(t, row, source);
+    uint64_t n;
+    if (b.n == 0) return false;
+    const uint8_t *p = pb_varint(b.p, b.p + b.n, &n);
+    if (p == NULL || n > (size_t)(b.p + b.n - p)) return false;
+    *out = (struct bytes){p, (size_t)n};
+    return true;
+}
+
+void args_xspace_each(const struct trace *t, row_id row, args_each_fn *each,
+                      void *ctx) {
+    uint32_t source;
+    struct bytes event;
+    if (!row_message(t, row, &source, &event)) return;
+    const struct source *s = &t->sources[source];
+    struct xspace_index *own = NULL;
+    struct view v = {s->bytes, s->index, NULL, each, ctx};
+    if (v.ix == NULL) v.ix = own = xspace_index_new(s->bytes);
+    if (v.ix == NULL) return;
+    uint64_t at = (uint64_t)(event.p - v.all.p);
+    for (uint32_t i = 0; i < v.ix->nplanes; i++) {
+        const struct index_plane *p = &v.ix->planes[i];
+        if (at >= p->begin && at <= p->end) v.plane = p;
+    }
+    if (v.plane != NULL) give_event(&v, event);
+    free(own);
+}
+
+/* Fields of NodeExecStats and of the messages in it, by number. */
+struct key {
+    uint32_t num;
+    const char *name;
+};
+
+static const struct key node_keys[] = {
+    {1, "node_name"}, {2, "all_start_micros"}, {3, "op_start_rel_micros"},
+    {4, "op_end_rel_micros"}, {5, "all_end_rel_micros"},
+    {8, "timeline_label"}, {9, "scheduled_micros"}, {10, "thread_id"},
+    {13, "all_start_nanos"}, {14, "op_start_rel_nanos"},
+    {15, "op_end_rel_nanos"}, {16, "all_end_rel_nanos"},
+    {17, "scheduled_nanos"}, {0, NULL},
+};
+
+static const struct key memory_keys[] = {
+    {1, "allocator_name"}, {2, "total_bytes"}, {3, "peak_bytes"},
+    {4, "live_bytes"}, {5, "allocator_bytes_in_use"}, {0, NULL},
+};
+
+static const struct key memory_stats_keys[] = {
+    {1, "temp_memory_size"}, {2, "device_temp_memory_size"},
+    {3, "persistent_memory_size"}, {4, "device_persistent_memory_size"},
+    {0, NULL},
+};
+
+/* Gives the fields of b that keys name. */
+static bool give_fields(struct bytes b, const struct key *keys,
+                        args_each_fn *each, void *ctx) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    while (pb_next(&r, &f)) {
+        const struct key *k = keys;
+        while (k->name != NULL && k->num != f.num) k++;
+        if (k->name == NULL) continue;
+        struct arg a = {.type = ARG_INT, .i = (int64_t)f.value};
+        if (f.wire == PB_BYTES)
+            a = (struct arg){.type = ARG_TEXT, .text = f.bytes};
+        if (!each(ctx, bytes_of(k->name), &a)) return false;
+    }
+    return true;
+}
+
+void args_stepstats_each(const struct trace *t, row_id row, args_each_fn *each,
+                         void *ctx) {
+    uint32_t source;
+    struct bytes node;
+    if (!row_message(t, row, &source, &node)) return;
+    if (!give_fields(node, node_keys, each, ctx)) return;
+    struct pb r = pb_reader(node);
+    struct pb_field f;
+    while (pb_next(&r, &f)) {
+        if (f.wire != PB_BYTES || (f.num != 6 && f.num != 12)) continue;
+        if (!give_fields(f.bytes, f.num == 6 ? memory_keys : memory_stats_keys,
+                         each, ctx))
+            return;
+    }
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ops on traces small enough to add up by hand. */
+#include "tiny.h"
+
+#include "analyze/flops.h"
+
+static void empty_trace(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(r.nrows, 0);
+    assert_true(tiny_misses(&r, "device"));
+    assert_true(tiny_misses(&r, "memory"));
+    result_free(&r);
+    trace_free(t);
+}
+
+static void one_span(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    tiny_span(t, tiny_thread(t, 1), SPAN_OP, "aten::mm", 5, 10);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(r.nrows, 1);
+    assert_int_equal(tiny_int(&r, "aten::mm", "calls"), 1);
+    assert_int_equal(tiny_us(&r, "aten::mm", "host_us"), 10);
+    assert_int_equal(tiny_us(&r, "aten::mm", "host_self_us"), 10);
+    assert_true(tiny_null(&r, "aten::mm", "device_us"));
+    assert_true(tiny_null(&r, "aten::mm", "host_bytes"));
+    assert_true(tiny_null(&r, "aten::mm", "flops"));
+    double share = tiny_cell(&r, 0, "share_pct")->f;
+    assert_true(share > 99.9999 && share < 100.0001);
+    result_free(&r);
+    trace_free(t);
+}
+
+/* a(0..100) { b(10..40) { api(20..25) } b(50..60) } */
+static void self_time_leaves_out_children(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = tiny_thread(t, 1);
+    tiny_span(t, th, SPAN_ANNOTATION, "a", 0, 100);
+    tiny_span(t, th, SPAN_OP, "b", 10, 30);
+    tiny_span(t, th, SPAN_API, "cudaLaunchKernel", 20, 5);
+    tiny_span(t, th, SPAN_OP, "b", 50, 10);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(tiny_us(&r, "a", "host_self_us"), 60);
+    assert_int_equal(tiny_us(&r, "b", "host_us"), 40);
+    assert_int_equal(tiny_us(&r, "b", "host_self_us"), 35);
+    assert_int_equal(tiny_us(&r, "cudaLaunchKernel", "host_self_us"), 5);
+    assert_string_equal(tiny_cell(&r, tiny_row(&r, "a"), "kind")->s,
+                        "annotation");
+    result_free(&r);
+    trace_free(t);
+}
+
+/* An only child of its parent's name is the same call: x { x { x { y } } } */
+static void only_child_of_same_name_merges(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = tiny_thread(t, 1), st = tiny_stream(t, 0, 7);
+    tiny_span(t, th, SPAN_OP, "x", 0, 100);
+    tiny_span(t, th, SPAN_OP, "x", 10, 80);
+    tiny_span(t, th, SPAN_OP, "x", 20, 60);
+    tiny_launch(t, th, st, "kernel", 30, 9);
+    /* two children of that name are two calls */
+    tiny_span(t, th, SPAN_OP, "z", 200, 50);
+    tiny_span(t, th, SPAN_OP, "z", 210, 10);
+    tiny_span(t, th, SPAN_OP, "z", 230, 10);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(tiny_int(&r, "x", "calls"), 1);
+    assert_int_equal(tiny_us(&r, "x", "host_us"), 100);
+    assert_int_equal(tiny_us(&r, "x", "host_self_us"), 99);
+    assert_int_equal(tiny_us(&r, "x", "device_us"), 9);
+    assert_int_equal(tiny_us(&r, "x", "device_self_us"), 9);
+    assert_int_equal(tiny_int(&r, "z", "calls"), 3);
+    assert_int_equal(tiny_us(&r, "z", "host_us"), 70);
+    assert_int_equal(tiny_us(&r, "z", "host_self_us"), 50);
+    result_free(&r);
+    trace_free(t);
+}
+
+/* Marks of the profiler vanish; what they contain goes to the span around. */
+static void bookkeeping_names_are_no_rows(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1);
+    tiny_span(t, th, SPAN_OP, "outer", 0, 100);
+    tiny_span(t, th, SPAN_OP, "profiler::_record_function_enter_new", 10, 50);
+    tiny_span(t, th, SPAN_OP, "inner", 20, 10);
+    tiny_span(t, th, SPAN_OP, "aten::_version", 70, 10);
+    tiny_span(t, th, SPAN_RUNTIME, "Executor", 80, 15);
+    tiny_span(t, th, SPAN_OP, "inner", 82, 5);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(r.nrows, 2);
+    assert_int_equal(tiny_us(&r, "outer", "host_self_us"), 85);
+    assert_int_equal(tiny_us(&r, "inner", "host_us"), 15);
+    result_free(&r);
+    trace_free(t);
+}
+
+static void step_markers_are_one_row(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1);
+    tiny_span(t, th, SPAN_ANNOTATION, "ProfilerStep#7", 0, 10);
+    tiny_span(t, th, SPAN_ANNOTATION, "ProfilerStep#8", 10, 20);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(r.nrows, 1);
+    assert_int_equal(tiny_int(&r, "ProfilerStep*", "calls"), 2);
+    assert_int_equal(tiny_us(&r, "ProfilerStep*", "host_us"), 30);
+    result_free(&r);
+    trace_free(t);
+}
+
+/* p(0..10) and q(5..15) cross: neither is a child of the other. */
+static void crossing_spans_keep_their_time(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1);
+    tiny_span(t, th, SPAN_OP, "p", 0, 10);
+    tiny_span(t, th, SPAN_OP, "q", 5, 10);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(tiny_us(&r, "p", "host_self_us"), 10);
+    assert_int_equal(tiny_us(&r, "q", "host_self_us"), 10);
+    result_free(&r);
+    trace_free(t);
+}
+
+/* Device time: self of the innermost op around the launch, total of all. */
+static void device_time_belongs_to_the_launcher(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = tiny_thread(t, 1), st = tiny_stream(t, 0, 7);
+    tiny_span(t, th, SPAN_ANNOTATION, "step", 0, 100);
+    tiny_span(t, th, SPAN_OP, "outer", 10, 50);
+    tiny_span(t, th, SPAN_OP, "inner", 20, 20);
+    tiny_launch(t, th, st, "k1", 25, 7);
+    tiny_launch(t, th, st, "k2", 45, 11);
+    /* the annotation in between launched nothing: the op did */
+    tiny_span(t, th, SPAN_ANNOTATION, "region", 50, 8);
+    tiny_launch(t, th, st, "k4", 52, 5);
+    tiny_launch(t, th, st, "k3", 150, 13); /* outside every op */
+    tiny_launch(t, th, st, "k5", 70, 19);  /* in an annotation only */
+    tiny_span(t, st, SPAN_COPY, "Memcpy", 300, 17); /* no launch at all */
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(tiny_us(&r, "inner", "device_self_us"), 7);
+    assert_int_equal(tiny_us(&r, "outer", "device_self_us"), 16);
+    assert_int_equal(tiny_us(&r, "outer", "device_us"), 23);
+    assert_int_equal(tiny_us(&r, "step", "device_self_us"), 0);
+    assert_int_equal(tiny_us(&r, "step", "device_us"), 23);
+    assert_int_equal(tiny_us(&r, "cudaLaunchKernel", "device_us"), 0);
+    assert_int_equal(tiny_us(&r, "region", "device_us"), 0);
+    assert_int_equal(r.nremarks, 1);
+    assert_non_null(strstr(r.remarks[0], "3 device spans, 49.000 us"));
+    result_free(&r);
+    trace_free(t);
+}
+
+/* Both ends of a span count, and every thread's events do. */
+static void memory_follows_torchs_rule(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, true);
+    uint32_t a = tiny_thread(t, 1), b = tiny_thread(t, 2);
+    uint16_t host = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    uint16_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"),
+                                   trace_device(t, 0, DEVICE_GPU, 0));
+    tiny_span(t, a, SPAN_OP, "outer", 10, 40);
+    tiny_span(t, a, SPAN_OP, "inner", 20, 10);
+    tiny_mem(t, host, a, 10, 1, 100, -1);
+    tiny_mem(t, host, b, 30, 2, 1000, -1);
+    tiny_mem(t, gpu, b, 25, 3, 512, -1);
+    tiny_mem(t, gpu, a, 50, 3, -512, -1);
+    tiny_mem(t, gpu, a, 51, 4, 64, -1);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(tiny_int(&r, "outer", "host_bytes"), 1100);
+    assert_int_equal(tiny_int(&r, "outer", "host_self_bytes"), 100);
+    assert_int_equal(tiny_int(&r, "outer", "device_bytes"), 0);
+    assert_int_equal(tiny_int(&r, "outer", "device_self_bytes"), -512);
+    assert_int_equal(tiny_int(&r, "inner", "host_bytes"), 1000);
+    assert_int_equal(tiny_int(&r, "inner", "device_bytes"), 512);
+    /* the last event lies in no span */
+    assert_int_equal(tiny_int(&r, "[memory]", "device_bytes"), 64);
+    assert_int_equal(tiny_int(&r, "[memory]", "host_bytes"), 0);
+    assert_true(tiny_null(&r, "[memory]", "host_us"));
+    result_free(&r);
+    trace_free(t);
+}
+
+static void instants_and_async_spans_are_no_calls(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1);
+    tiny_span(t, th, SPAN_OP, "op", 0, 10);
+    struct span_in s = {.ts = 2 * US,
+                        .track = th,
+                        .name = trace_str(t, bytes_of("mark")),
+                        .kind = SPAN_ANNOTATION,
+                        .flags = SPAN_INSTANT};
+    trace_span(t, &s);
+    s.flags = SPAN_ASYNC;
+    s.dur = 100 * US;
+    trace_span(t, &s);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(r.nrows, 1);
+    assert_int_equal(tiny_us(&r, "op", "host_self_us"), 10);
+    result_free(&r);
+    trace_free(t);
+}
+
+/* A plain Chrome trace knows regions only: they are its ops. */
+static void regions_are_rows_where_nothing_better_is(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    tiny_span(t, tiny_thread(t, 1), SPAN_OTHER, "work", 0, 10);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(tiny_us(&r, "work", "host_us"), 10);
+    result_free(&r);
+    trace_free(t);
+}
+
+/* Two files: one recorded memory, one did not; rows of the second are null. */
+static void sources_differ_in_what_they_have(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, true);
+    uint32_t s = trace_source(t, "other", "kineto", NULL, (struct bytes){0});
+    uint32_t a = tiny_thread(t, 1);
+    uint32_t b = trace_track(t, s, TRACK_THREAD, 1, 1);
+    uint16_t host = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    tiny_span(t, a, SPAN_OP, "both", 0, 10);
+    tiny_span(t, b, SPAN_OP, "both", 0, 30);
+    tiny_span(t, b, SPAN_OP, "second", 50, 10);
+    tiny_mem(t, host, a, 5, 1, 100, -1);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(tiny_us(&r, "both", "host_us"), 40);
+    assert_int_equal(tiny_int(&r, "both", "host_bytes"), 100);
+    assert_true(tiny_null(&r, "second", "host_bytes"));
+    assert_true(tiny_misses(&r, "memory"));
+    result_free(&r);
+    trace_free(t);
+}
+
+static void groups_by_stack_and_module(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1);
+    uint32_t py = trace_track(t, 0, TRACK_PYTHON, 1, 1);
+    t->tracks[py].thread = th;
+    tiny_span(t, py, SPAN_PYTHON, "main.py(1): main", 0, 100);
+    tiny_span(t, py, SPAN_PYTHON, "nn.Module: Linear_3", 10, 20);
+    tiny_span(t, py, SPAN_PYTHON, "linear.py(9): forward", 12, 10);
+    tiny_span(t, th, SPAN_OP, "aten::mm", 15, 2);
+    tiny_span(t, th, SPAN_OP, "aten::mm", 25, 3);
+    tiny_span(t, th, SPAN_OP, "aten::mm", 50, 4);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", "group", "module");
+    assert_int_equal(r.nrows, 2);
+    size_t in = tiny_cell(&r, 0, "module")->null ? 1 : 0;
+    assert_string_equal(tiny_cell(&r, in, "module")->s, "Linear_3");
+    assert_int_equal(tiny_cell(&r, in, "calls")->i, 2);
+    assert_int_equal(tiny_cell(&r, 1 - in, "host_us")->i, 4 * US);
+    result_free(&r);
+    r = tiny_run(t, "ops", "group", "stack,module");
+    assert_int_equal(r.nrows, 3);
+    assert_string_equal(tiny_cell(&r, 0, "stack")->s, "main.py(1): main");
+    assert_string_equal(tiny_cell(&r, 2, "stack")->s,
+                        "linear.py(9): forward < nn.Module: Linear_3 < "
+                        "main.py(1): main");
+    result_free(&r);
+    struct ops_err e;
+    assert_int_equal(tiny_try(t, "ops", "group", "colour", &r, &e), OPS_EUSAGE);
+    assert_non_null(strstr(e.text, "colour"));
+    trace_free(t);
+}
+
+static int64_t flops(enum flops_rule rule, const char *dims, const char *types,
+                     const char *concrete) {
+    return flops_from(rule, bytes_of(dims), bytes_of(types),
+                      bytes_of(concrete));
+}
+
+/* Expected values: torch 2.13's own, and by hand. */
+static void flops_by_torchs_formulas(void **state) {
+    (void)state;
+    const char *conv = "[\"\", \"\", \"\", \"[1, 1]\", \"[1, 1]\", \"[1, 1]\","
+                       " \"1\"]";
+    const char *strided = "[\"\", \"\", \"\", \"[2, 2]\", \"[0, 0]\","
+                          " \"[1, 1]\", \"2\"]";
+    assert_int_equal(flops(FLOPS_CONV2D,
+                           "[[32, 1, 28, 28], [8, 1, 3, 3], [8], [], [], []]",
+                           "", conv),
+                     3612672);
+    assert_int_equal(flops(FLOPS_CONV2D, "[[1, 4, 9, 9], [6, 2, 3, 3], []]", "",
+                           strided),
+                     2 * 4 * 4 * 3 * 3 * 4 * 6 / 2);
+    assert_int_equal(flops(FLOPS_ADD_GEMM, "[[10], [32, 256], [256, 10], []]",
+                           "", ""),
+                     163840);
+    assert_int_equal(flops(FLOPS_GEMM, "[[2,3],[3,4]]", "", ""), 48);
+    assert_int_equal(flops(FLOPS_BATCH, "[[5, 2, 3], [5, 3, 4]]", "", ""), 240);
+    assert_int_equal(flops(FLOPS_POINTWISE, "[[7, 8], []]", "", ""), 56);
+    /* a tensor of no dimension is one element, a number is no tensor */
+    assert_int_equal(flops(FLOPS_POINTWISE, "[[], []]",
+                           "[\"float\", \"Scalar\"]", ""), 1);
+    assert_int_equal(flops(FLOPS_POINTWISE, "[[], []]",
+                           "[\"Scalar\", \"Scalar\"]", ""), -1);
+}
+
+static void flops_of_nonsense_are_none(void **state) {
+    (void)state;
+    assert_int_equal(flops(FLOPS_GEMM, "", "", ""), -1);
+    assert_int_equal(flops(FLOPS_GEMM, "[", "", ""), -1);
+    assert_int_equal(flops(FLOPS_GEMM, "[[2,3],[3", "", ""), -1);
+    assert_int_equal(flops(FLOPS_GEMM, "[[[2,3]],[3,4]]", "", ""), -1);
+    assert_int_equal(flops(FLOPS_GEMM, "[[-2,3],[3,4]]", "", ""), -1);
+    assert_int_equal(flops(FLOPS_GEMM,
+                           "[[999999999999999999,999999999999999999],[3,4]]",
+                           "", ""),
+                     -1);
+    assert_int_equal(flops(FLOPS_CONV2D, "[[1,1,3,3],[1,1,3,3]]", "",
+                           "[\"\", \"\", \"\", \"[0, 0]\", \"[0, 0]\","
+                           " \"[1, 1]\", \"1\"]"),
+                     -1);
+    assert_int_equal(flops(FLOPS_CONV2D, "[[1,1,3,3],[1,1,3,3]]", "", "[\"\\"),
+                     -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(empty_trace),
+        cmocka_unit_test(one_span),
+        cmocka_unit_test(self_time_leaves_out_children),
+        cmocka_unit_test(only_child_of_same_name_merges),
+        cmocka_unit_test(bookkeeping_names_are_no_rows),
+        cmocka_unit_test(step_markers_are_one_row),
+        cmocka_unit_test(crossing_spans_keep_their_time),
+        cmocka_unit_test(device_time_belongs_to_the_launcher),
+        cmocka_unit_test(memory_follows_torchs_rule),
+        cmocka_unit_test(instants_and_async_spans_are_no_calls),
+        cmocka_unit_test(regions_are_rows_where_nothing_better_is),
+        cmocka_unit_test(sources_differ_in_what_they_have),
+        cmocka_unit_test(groups_by_stack_and_module),
+        cmocka_unit_test(flops_by_torchs_formulas),
+        cmocka_unit_test(flops_of_nonsense_are_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One result in every form: numbers to the digit, hostile names, widths. */
+#include "base/number.h"
+#include "present/present.h"
+#include "present/width.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A sink's contents as a string that the caller frees. */
+static char *taken(struct sink *s) {
+    sink_putc(s, '\0');
+    char *text = strdup(s->buf);
+    sink_free(s);
+    return text;
+}
+
+static char *as_json(const struct result *r) {
+    struct sink s;
+    sink_memory(&s);
+    present_json(r, &s);
+    return taken(&s);
+}
+
+static char *as_csv(const struct result *r) {
+    struct sink s;
+    sink_memory(&s);
+    present_csv(r, &s);
+    return taken(&s);
+}
+
+static char *as_text(const struct result *r, struct text_style st) {
+    struct sink s;
+    sink_memory(&s);
+    present_text(r, &st, &s);
+    return taken(&s);
+}
+
+static void cols(struct result *r) {
+    static const struct column v[] = {
+        {"name", NULL, NULL, "Its name.", COL_TEXT, COL_KEY | COL_SYMBOL},
+        {"calls", NULL, NULL, NULL, COL_INT, 0},
+        {"total_us", "total", "us", NULL, COL_TIME, COL_MAIN},
+        {"mean_us", NULL, "us", NULL, COL_TIME, COL_MEAN},
+        {"bytes", NULL, "bytes", NULL, COL_BYTES, COL_SIZE},
+        {"share_pct", "share", "%", NULL, COL_PERCENT, COL_BAR},
+        {"tensor_core", NULL, NULL, NULL, COL_BOOL, COL_DETAIL},
+    };
+    result_init(r, "ops", "Operations");
+    for (size_t i = 0; i < sizeof v / sizeof *v; i++) result_col(r, v[i]);
+}
+
+static void row(struct result *r, const char *name, int64_t calls, int64_t ps,
+                int64_t bytes, double share) {
+    result_row(r);
+    result_text(r, name);
+    result_int(r, calls);
+    result_int(r, ps);
+    result_int_if(r, calls > 0, calls ? ps / calls : 0);
+    result_int_if(r, bytes >= 0, bytes);
+    result_float(r, share);
+    result_bool(r, calls > 1);
+}
+
+static void microseconds_are_printed_by_integers(void **state) {
+    (void)state;
+    char b[NUMBER_MAX];
+    assert_string_equal(number_us(318402000, 3, b), "318.402");
+    assert_string_equal(number_us(1, 6, b), "0.000001");
+    assert_string_equal(number_us(-1500000, 3, b), "-1.500");
+    assert_string_equal(number_us(1999999, 0, b), "2");
+    assert_string_equal(number_us(-1, 3, b), "0.000");
+    /* 2^53 us and a bit: a double would lose the last digits */
+    assert_string_equal(number_us(INT64_C(9007199254740993123), 6, b),
+                        "9007199254740.993123");
+    assert_string_equal(number_us(INT64_MIN, 6, b), "-9223372036854.775808");
+}
+
+static void floats_read_back_the_same(void **state) {
+    (void)state;
+    static const double v[] = {0.1, 1.0 / 3, 1e300, 5e-324, 12, -2.5};
+    char b[NUMBER_MAX];
+    for (size_t i = 0; i < sizeof v / sizeof *v; i++)
+        assert_true(strtod(number_float(v[i], b), NULL) == v[i]);
+    assert_string_equal(number_float(0.1, b), "0.1");
+    assert_string_equal(number_float(12, b), "12");
+}
+
+static void people_get_units(void **state) {
+    (void)state;
+    char b[48];
+    assert_string_equal(human_time(1234567890, b, sizeof b), "1.23 ms");
+    assert_string_equal(human_time(0, b, sizeof b), "0 ps");
+    assert_string_equal(human_time(999, b, sizeof b), "999 ps");
+    assert_string_equal(human_time(INT64_C(123456789000000), b, sizeof b),
+                        "123.5 s");
+    assert_string_equal(human_time(-2000000, b, sizeof b), "-2.00 µs");
+    assert_string_equal(human_bytes(1610612736, b, sizeof b), "1.50 GiB");
+    assert_string_equal(human_bytes(1023, b, sizeof b), "1023 B");
+}
+
+static void what_is_not_zero_never_looks_like_zero(void **state) {
+    (void)state;
+    char b[NUMBER_MAX];
+    struct scale ms = scale_time(UINT64_C(20000000000), "us");
+    assert_string_equal(ms.name, "ms");
+    assert_string_equal(number_scaled(400000, ms, b), "<0.001");
+    assert_string_equal(number_scaled(0, ms, b), "0.000");
+    assert_string_equal(number_scaled(600000, ms, b), "0.001");
+}
+
+static void json_has_the_shape_of_the_interface(void **state) {
+    (void)state;
+    struct result r;
+    cols(&r);
+    row(&r, "aten::mm", 12, 318402000, INT64_C(1) << 60, 12.5);
+    result_missing(&r, "device memory", "off", "turn on");
+    result_remark(&r, "one \"remark\"");
+    result_top(&r, 1);
+    char *s = as_json(&r);
+    static const char *const keys[] = {
+        "{\"opscope\": \"", "\"analysis\": \"ops\"", "\"sources\": [",
+        "\"columns\": [", "{\"name\": \"total_us\", \"type\": \"time\", "
+        "\"unit\": \"us\", \"help\": null}", "\"rows\": [",
+        "[\"aten::mm\", 12, 318.402, 26.533500, \"1152921504606846976\", "
+        "12.5, true]", "\"total_rows\": 1", "\"remarks\": [",
+        "\"one \\\"remark\\\"\"", "\"missing\": [", "{\"what\": \"device "
+        "memory\", \"why\": \"off\", \"fix\": \"turn on\"}", "\"notes\": [",
+    };
+    const char *at = s;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        at = strstr(at, keys[i]);
+        if (at == NULL) fail_msg("missing or out of order: %s\n%s", keys[i], s);
+    }
+    free(s);
+    result_free(&r);
+}
+
+static void json_escapes_hostile_names(void **state) {
+    (void)state;
+    struct result r;
+    cols(&r);
+    row(&r, "a\"\\\n\x01\x1b[31m\xff" "é", 0, 0, -1, 0);
+    char *s = as_json(&r);
+    assert_non_null(strstr(s, "\"a\\\"\\\\\\n\\u0001\\u001b[31m\\ufffdé\""));
+    assert_non_null(strstr(s, "0.000, null, null, 0, false]"));
+    free(s);
+    result_free(&r);
+}
+
+static void csv_follows_the_rfc(void **state) {
+    (void)state;
+    struct result r;
+    cols(&r);
+    row(&r, "a,\"b\"\nc", 2, 3000000, -1, 1);
+    row(&r, "", 1, 1000000, 5, 0);
+    char *s = as_csv(&r);
+    assert_string_equal(
+        s, "name,calls,total_us,mean_us,bytes,share_pct,tensor_core\r\n"
+           "\"a,\"\"b\"\"\nc\",2,3.000,1.500000,,1,true\r\n"
+           "\"\",1,1.000,1.000000,5,0,false\r\n");
+    free(s);
+    result_free(&r);
+}
+
+static void text_aligns_and_names_its_units(void **state) {
+    (void)state;
+    struct result r;
+    cols(&r);
+    row(&r, "aten::mm", 12, 318402000, 2048, 75);
+    row(&r, "日本", 3, 1200000, -1, 25);
+    struct text_style st = {.unicode = true, .quiet = true};
+    char *s = as_text(&r, st);
+    assert_string_equal(
+        s, "name      calls  total µs  mean µs  size B  share %\n"
+           "aten::mm     12   318.402   26.534    2048     75.0 ███████▌\n"
+           "日本          3     1.200    0.400       -     25.0 ██▌\n");
+    free(s);
+    st = (struct text_style){.quiet = true};
+    s = as_text(&r, st);
+    assert_non_null(strstr(s, "75.0 ########"));
+    assert_non_null(strstr(s, "total us"));
+    free(s);
+    result_free(&r);
+}
+
+static void text_says_what_was_cut_and_what_is_missing(void **state) {
+    (void)state;
+    struct result r;
+    cols(&r);
+    for (int i = 0; i < 3; i++) row(&r, "x", i + 1, 5000000, 10, 1);
+    result_top(&r, 2);
+    result_remark(&r, "read me");
+    result_missing(&r, "memory", "it was off", "switch it on");
+    char *s = as_text(&r, (struct text_style){.width = 100});
+    assert_true(strncmp(s, "Operations\n", 11) == 0);
+    assert_non_null(strstr(s, "2 of 3 rows; --top 0 shows all\n"));
+    assert_non_null(strstr(s, "read me\n"));
+    assert_non_null(
+        strstr(s, "not recorded: memory: it was off; switch it on\n"));
+    assert_null(strstr(s, "\033["));
+    assert_null(strstr(s, "tensor"));
+    free(s);
+    s = as_text(&r, (struct text_style){.color = true, .detail = true});
+    assert_non_null(strstr(s, "\033[1m"));
+    assert_non_null(strstr(s, "tensor core"));
+    free(s);
+    result_free(&r);
+}
+
+/* The widest line of a text. */
+static size_t widest(const char *s) {
+    size_t most = 0;
+    while (*s != '\0') {
+        char line[1024];
+        size_t n = strcspn(s, "\n");
+        assert_true(n < sizeof line);
+        memcpy(line, s, n);
+        line[n] = '\0';
+        if (text_width(line) > most) most = text_width(line);
+        s += n + (s[n] == '\n');
+    }
+    return most;
+}
+
+static void text_fits_any_width(void **state) {
+    (void)state;
+    struct result r;
+    cols(&r);
+    row(&r,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::"
+        "FillFunctor<int>, std::array<char*, 1ul> >(int, "
+        "at::native::FillFunctor<int>, std::array<char*, 1ul>)",
+        12, 318402000, 2048, 75);
+    row(&r, "a name of some length that is not C++ at all, only long", 3,
+        INT64_C(1200000000000), 7, 25);
+    for (int w = 40; w <= 220; w++) {
+        for (int unicode = 0; unicode < 2; unicode++) {
+            struct text_style st = {.width = w, .unicode = unicode};
+            char *s = as_text(&r, st);
+            if (widest(s) > (size_t)w) fail_msg("width %d:\n%s", w, s);
+            assert_non_null(strstr(s, "name"));
+            assert_non_null(strstr(s, "total ms"));
+            free(s);
+        }
+    }
+    result_free(&r);
+}
+
+static char *fitted(const char *name, size_t width) {
+    struct sink s;
+    sink_memory(&s);
+    symbol_put_fit(&s, name, width, "…");
+    return taken(&s);
+}
+
+static void symbols_lose_what_tells_least_first(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t width;
+        const char *want;
+    } cases[] = {
+        {"f<a, g<b, c>>(int)", 18, "f<a, g<b, c>>(int)"},
+        {"f<a, g<b, c>>(int)", 17, "f<a, g<b, c>>"},
+        {"f<a, g<b, cc>>(int)", 10, "f<a, g<…>>"},
+        {"void ns::f<x::a, y::g<b>>(int)", 18, "ns::f<a, g<b>>"},
+        {"void ns::f<x::a, y::g<b>>(int)", 11, "f<a, g<b>>"},
+        {"x::operator<<(ostream, thing)", 20, "x::operator<<"},
+        {"k<(anonymous namespace)::functor>", 16, "k<functor>"},
+        {"kernel_of_length<4, Fill<int>, Array<char*, 1>>", 40,
+         "kernel_of_length<4, Fill<…>, Array<…>>"},
+        {"kernel_of_length<4, Fill<int>, Array<char*, 1>>", 34,
+         "kernel_of_length<4, …>, Array<…>>"},
+        {"unbalanced<<<", 8, "unbal…<<"},
+        {"g()", 2, "g"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *s = fitted(cases[i].name, cases[i].width);
+        assert_string_equal(s, cases[i].want);
+        assert_true(text_width(s) <= cases[i].width);
+        free(s);
+    }
+}
+
+static void names_cannot_steer_the_terminal(void **state) {
+    (void)state;
+    struct result r;
+    cols(&r);
+    row(&r, "evil\033[2J\r\n\x9b\xe2\x80\xae", 1, 1000000, 1, 1);
+    char *s = as_text(&r, (struct text_style){.unicode = true});
+    assert_null(strchr(s, '\033'));
+    assert_null(strchr(s, '\r'));
+    assert_null(strstr(s, "\xe2\x80\xae"));
+    assert_non_null(strstr(s, "evil?[2J???"));
+    free(s);
+    result_free(&r);
+}
+
+static void an_empty_result_has_every_form(void **state) {
+    (void)state;
+    struct result r;
+    cols(&r);
+    char *s = as_text(&r, (struct text_style){0});
+    assert_non_null(strstr(s, "(no rows)"));
+    free(s);
+    s = as_json(&r);
+    assert_non_null(strstr(s, "\"rows\": [], \"total_rows\": 0"));
+    free(s);
+    s = as_csv(&r);
+    assert_string_equal(
+        s, "name,calls,total_us,mean_us,bytes,share_pct,tensor_core\r\n");
+    free(s);
+    result_free(&r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(microseconds_are_printed_by_integers),
+        cmocka_unit_test(floats_read_back_the_same),
+        cmocka_unit_test(people_get_units),
+        cmocka_unit_test(what_is_not_zero_never_looks_like_zero),
+        cmocka_unit_test(json_has_the_shape_of_the_interface),
+        cmocka_unit_test(json_escapes_hostile_names),
+        cmocka_unit_test(csv_follows_the_rfc),
+        cmocka_unit_test(text_aligns_and_names_its_units),
+        cmocka_unit_test(text_says_what_was_cut_and_what_is_missing),
+        cmocka_unit_test(text_fits_any_width),
+        cmocka_unit_test(symbols_lose_what_tells_least_first),
+        cmocka_unit_test(names_cannot_steer_the_terminal),
+        cmocka_unit_test(an_empty_result_has_every_form),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
