@@ -12,8 +12,9 @@ static int load_one(const char *path, const struct import_opts *io,
                     struct profile *out, struct ops_err *e) {
     *out = (struct profile){strdup(path), trace_new()};
     if (out->name == NULL || out->trace == NULL) return fail_oom(e);
-    TRY(import_file(path, out->trace, io, e));
-    return trace_seal(out->trace, e);
+    int rc = import_file(path, out->trace, io, e);
+    if (rc == 0) rc = trace_seal(out->trace, e);
+    return rc ? fail_in(e, "%s", path) : 0;
 }
 
 int profiles_load(const struct opts *o, int argc, char **argv,

@@ -3,10 +3,14 @@
  * rows that will be shown are made: row numbers of the others are enough. */
 #include "analyze/analyze.h"
 #include "base/glob.h"
+#include "base/number.h"
 #include "base/vec.h"
 #include "cmd/command.h"
 #include "cmd/load.h"
 #include "cmd/show.h"
+#include "model/args.h"
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,13 +103,60 @@ static void put_columns(struct result *r) {
         {"name", NULL, NULL, "Its name.", COL_TEXT, COL_KEY | COL_SYMBOL},
         {"depth", NULL, NULL, "How many spans are around it.", COL_INT, 0},
         {"step", NULL, NULL, "The step it belongs to.", COL_INT, 0},
+        {"args", NULL, NULL, "Its arguments, as a JSON object.", COL_TEXT,
+         COL_DETAIL},
     };
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
     r->in_order = true;
 }
 
-static void put_span(struct result *r, const struct trace *t, row_id row) {
+/* Text as a JSON string. Text from a JSON file may have its escapes still. */
+static void put_json_text(struct sink *s, struct bytes b, bool escaped) {
+    sink_putc(s, '"');
+    for (size_t i = 0; i < b.n; i++) {
+        uint8_t c = b.p[i];
+        if (!escaped && (c == '"' || c == '\\')) sink_putc(s, '\\');
+        if (c < 0x20) sink_printf(s, "\\u%04x", c);
+        else sink_putc(s, (char)c);
+    }
+    sink_putc(s, '"');
+}
+
+static bool put_arg(void *ctx, struct bytes key, const struct arg *a) {
+    struct sink *s = ctx;
+    char num[NUMBER_MAX];
+    sink_puts(s, s->n > 1 ? ", " : "");
+    put_json_text(s, key, false);
+    sink_puts(s, ": ");
+    switch (a->type) {
+    case ARG_INT: sink_printf(s, "%" PRId64, a->i); break;
+    case ARG_UINT: sink_printf(s, "%" PRIu64, a->u); break;
+    case ARG_BOOL: sink_puts(s, a->i ? "true" : "false"); break;
+    case ARG_TEXT: put_json_text(s, a->text, a->escaped); break;
+    case ARG_JSON: sink_write(s, a->text.p, a->text.n); break;
+    case ARG_FLOAT:
+        sink_puts(s, isfinite(a->f) ? number_float(a->f, num) : "null");
+        break;
+    case ARG_NONE: sink_puts(s, "null"); break;
+    }
+    return !s->broken;
+}
+
+/* The arguments as one JSON object, null when there are none. */
+static void put_args(struct result *r, const struct trace *t, row_id row,
+                     struct sink *s) {
+    s->n = 0;
+    sink_putc(s, '{');
+    args_each(t, row, put_arg, s);
+    sink_putc(s, '}');
+    if (s->broken) r->oom = true;
+    else if (s->n == 2) result_null(r);
+    else result_str(r, (struct bytes){(const uint8_t *)s->buf, s->n});
+}
+
+static void put_span(struct result *r, const struct trace *t, row_id row,
+                     struct sink *scratch) {
     const struct spans *s = &t->spans;
     const struct track *k = &t->tracks[s->track[row]];
     uint32_t step = s->step[row];
@@ -119,6 +170,7 @@ static void put_span(struct result *r, const struct trace *t, row_id row) {
     result_int(r, s->depth[row]);
     result_int_if(r, step != ROW_NONE,
                   step != ROW_NONE ? t->steps[step].number : 0);
+    put_args(r, t, row, scratch);
 }
 
 /* How many rows need be made: all when something else may reorder or drop
@@ -139,7 +191,11 @@ static int fill(const struct want *w, const struct opts *o, struct result *r,
     int rc = find_rows(w, &rows, e);
     if (rc == 0) {
         size_t n = rows_needed(o, rows.n);
-        for (size_t i = 0; i < n && !r->oom; i++) put_span(r, w->t, rows.v[i]);
+        struct sink scratch;
+        sink_memory(&scratch);
+        for (size_t i = 0; i < n && !r->oom; i++)
+            put_span(r, w->t, rows.v[i], &scratch);
+        sink_free(&scratch);
         rc = result_refine(r, o, show_default_top(o), e);
         if (rc == 0 && n < rows.n) r->total_rows = rows.n;
     }
@@ -199,7 +255,8 @@ const struct command command_trace = {
     .name = "trace",
     .args = "PATH...",
     .help = "the raw spans, in order of time",
-    .more = "Columns: start_us, dur_us, track, kind, cat, name, depth, step.",
+    .more = "Columns: start_us, dur_us, track, kind, cat, name, depth, "
+            "step, args (a JSON object).",
     .opts = trace_opts,
     .filters = true,
     .run = run,

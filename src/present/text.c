@@ -298,12 +298,26 @@ static bool drop_one(struct table *t) {
     return best > 0;
 }
 
+/* Takes back what was left out and fits after all: a narrow column may find
+ * room where a wide one did not. */
+static void take_back(struct table *t) {
+    for (size_t c = 0; c < t->r->ncols; c++) {
+        struct lane *l = &t->lanes[c];
+        bool detail = t->r->cols[c].flags & COL_DETAIL;
+        if (l->shown || l->empty || (detail && !t->st->detail)) continue;
+        l->shown = true;
+        if (!shrink(t, KEY_MIN)) l->shown = false;
+    }
+    shrink(t, KEY_MIN);
+}
+
 /* Makes the table fit the screen as well as it can. */
 static void fit(struct table *t) {
     if (t->st->width <= 0) return;
-    while (!shrink(t, KEY_MIN))
-        if (!drop_one(t)) break;
-    if (table_width(t) > (size_t)t->st->width) shrink(t, 8);
+    bool fits, dropped = false;
+    while (!(fits = shrink(t, KEY_MIN)) && drop_one(t)) dropped = true;
+    if (fits && dropped) take_back(t);
+    if (!fits) shrink(t, 8);
 }
 
 /* A bar of pct percent, BAR_WIDTH columns wide, in eighths where possible. */

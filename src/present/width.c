@@ -114,14 +114,18 @@ void text_put_fit(struct sink *out, const char *s, size_t width,
         return;
     }
     size_t room = width - ndots, head = room - room * 2 / 5;
-    put_range(out, s, head_end(s, head));
-    sink_puts(out, cut);
-    const char *tail = s;
+    const char *tail = s, *end = head_end(s, head);
     for (size_t left = all; left > room - head;) {
         uint32_t c;
         tail += char_take(tail, &c);
         left -= is_control(c) ? 1 : (size_t)char_width(c);
     }
+    /* Next to dots that are there already no more are needed. */
+    size_t n = strlen(cut);
+    if ((size_t)(end - s) >= n && memcmp(end - n, cut, n) == 0) end -= n;
+    if (strncmp(tail, cut, n) == 0) tail += n;
+    put_range(out, s, end);
+    sink_puts(out, cut);
     text_put(out, tail);
 }
 

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Searching folders for runs. Links to folders are not followed, depth and
+ * number are bounded: a log folder may be anything. */
+#include "import/runs.h"
+
+#include "base/head.h"
+#include "base/vec.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { MAX_DEPTH = 12, MAX_FOLDERS = 100000, HEAD_BYTES = 1 << 16 };
+
+struct search {
+    struct run_list *out;
+    size_t root_len; /* of the path that was searched, with its slash */
+    uint8_t *head;   /* HEAD_BYTES and padding */
+};
+
+static void free_run(struct run *r) {
+    for (size_t i = 0; i < r->n; i++) free(r->files[i]);
+    free(r->files);
+    free(r->name);
+}
+
+void runs_free(struct run_list *l) {
+    for (size_t i = 0; i < l->n; i++) free_run(&l->v[i]);
+    free(l->v);
+    *l = (struct run_list){0};
+}
+
+static char *join(const char *dir, const char *name) {
+    char *p;
+    size_t n = strlen(dir);
+    const char *slash = n > 0 && dir[n - 1] == '/' ? "" : "/";
+    return asprintf(&p, "%s%s%s", dir, slash, name) < 0 ? NULL : p;
+}
+
+/* Which importer would read it, by its first bytes; NULL: none. */
+static const char *format_of(const char *path, uint8_t *head) {
+    struct bytes b = {head, file_head(path, head, HEAD_BYTES)};
+    for (size_t i = 0; b.n > 0 && importers[i] != NULL; i++)
+        if (importers[i]->sniff(b, path)) return importers[i]->name;
+    return NULL;
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The names in a folder, sorted; files first, then folders, as they ask. */
+static int list_folder(const char *dir, bool folders, char ***out, size_t *n,
+                       struct ops_err *e) {
+    DIR *d = opendir(dir);
+    *out = NULL;
+    *n = 0;
+    if (d == NULL)
+        return fail(e, OPS_EIO, "cannot open the folder: %s", strerror(errno));
+    size_t cap = 0;
+    bool ok = true;
+    for (struct dirent *x; ok && (x = readdir(d)) != NULL;) {
+        if (x->d_name[0] == '.') continue;
+        char *path = join(dir, x->d_name);
+        struct stat st;
+        ok = path != NULL;
+        bool take = ok && (folders ? lstat(path, &st) == 0 &&
+                                         S_ISDIR(st.st_mode)
+                                   : stat(path, &st) == 0 &&
+                                         S_ISREG(st.st_mode));
+        if (take) ok = VEC_ROOM(*out, *n, cap);
+        if (take && ok) (*out)[(*n)++] = path;
+        else free(path);
+    }
+    closedir(d);
+    if (*n > 1) qsort(*out, *n, sizeof **out, by_text);
+    return ok ? 0 : fail_oom(e);
+}
+
+static void free_names(char **v, size_t n) {
+    for (size_t i = 0; i < n; i++) free(v[i]);
+    free(v);
+}
+
+/* The run's name: the folder below the root, "plugins/profile/" left out. */
+static char *run_name(const struct search *s, const char *dir) {
+    size_t n = strlen(dir);
+    const char *below = n > s->root_len ? dir + s->root_len : "";
+    if (*below == '\0') {
+        const char *last = strrchr(dir, '/');
+        below = last && last[1] ? last + 1 : dir;
+    }
+    char *name = strdup(below);
+    char *mid = name ? strstr(name, "plugins/profile/") : NULL;
+    if (mid != NULL && mid[16] != '\0')
+        memmove(mid, mid + 16, strlen(mid + 16) + 1);
+    return name;
+}
+
+static int64_t mtime_of(const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0) return 0;
+    return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+}
+
+/* Keeps the profiles among a folder's files. Where there are XSpace files the
+ * JSON beside them is the same capture once more. */
+static bool take_files(struct search *s, char **files, size_t n,
+                       struct run *run) {
+    const char **format = calloc(n + 1, sizeof *format);
+    if (format == NULL) return false;
+    bool xspace = false, ok = true;
+    for (size_t i = 0; i < n; i++) {
+        format[i] = format_of(files[i], s->head);
+        s->out->files++;
+        xspace |= format[i] && strcmp(format[i], "xspace") == 0;
+    }
+    for (size_t i = 0; ok && i < n; i++) {
+        if (format[i] == NULL) continue;
+        if (xspace && strcmp(format[i], "xspace") != 0) continue;
+        ok = VEC_ROOM(run->files, run->n, run->cap);
+        char *copy = ok ? strdup(files[i]) : NULL;
+        ok = copy != NULL;
+        if (!ok) break;
+        run->files[run->n++] = copy;
+        int64_t m = mtime_of(copy);
+        if (m > run->mtime) run->mtime = m;
+    }
+    free(format);
+    return ok;
+}
+
+/* One folder and all below it. */
+static int search_folder(struct search *s, const char *dir, int depth,
+                         struct ops_err *e) {
+    char **names;
+    size_t n;
+    if (++s->out->folders > MAX_FOLDERS || depth > MAX_DEPTH) return 0;
+    TRY(list_folder(dir, false, &names, &n, e));
+    struct run run = {0};
+    bool ok = take_files(s, names, n, &run);
+    free_names(names, n);
+    if (ok && run.n > 0) {
+        run.name = run_name(s, dir);
+        ok = run.name && VEC_ROOM(s->out->v, s->out->n, s->out->cap);
+        if (ok) s->out->v[s->out->n++] = run;
+    }
+    if (!ok || run.n == 0) free_run(&run);
+    if (!ok) return fail_oom(e);
+    TRY(list_folder(dir, true, &names, &n, e));
+    int rc = 0;
+    for (size_t i = 0; i < n && rc != OPS_ELIMIT; i++) {
+        struct ops_err below; /* a folder that cannot be read is no profile */
+        rc = search_folder(s, names[i], depth + 1, &below);
+        if (rc == OPS_ELIMIT) *e = below;
+    }
+    free_names(names, n);
+    return rc == OPS_ELIMIT ? rc : 0;
+}
+
+/* Does the name's last part look like 2026_11_15_03_29_38? */
+static bool has_time(const char *name) {
+    const char *last = strrchr(name, '/');
+    last = last ? last + 1 : name;
+    if (strlen(last) != 19) return false;
+    for (int i = 0; i < 19; i++) {
+        bool sep = i == 4 || i == 7 || i == 10 || i == 13 || i == 16;
+        if (sep ? last[i] != '_' : last[i] < '0' || last[i] > '9')
+            return false;
+    }
+    return true;
+}
+
+/* Oldest first: by the time in the name where both have one (files may have
+ * been copied), else by the files' own time. */
+static int by_age(const void *a, const void *b) {
+    const struct run *x = a, *y = b;
+    if (has_time(x->name) && has_time(y->name)) {
+        const char *p = strrchr(x->name, '/'), *q = strrchr(y->name, '/');
+        int c = strcmp(p ? p : x->name, q ? q : y->name);
+        if (c != 0) return c;
+    } else if (x->mtime != y->mtime) {
+        return x->mtime < y->mtime ? -1 : 1;
+    }
+    return strcmp(x->name, y->name);
+}
+
+/* A run of the one file that was named. */
+static int one_file(const char *path, struct run_list *out,
+                    struct ops_err *e) {
+    struct run run = {.name = strdup(path)};
+    char *copy = strdup(path);
+    bool ok = run.name && copy && VEC_ROOM(run.files, run.n, run.cap);
+    if (ok) {
+        run.files[run.n++] = copy;
+        copy = NULL;
+        ok = VEC_ROOM(out->v, out->n, out->cap);
+        if (ok) out->v[out->n++] = run;
+    }
+    if (ok) return 0;
+    free(copy);
+    free_run(&run);
+    return fail_oom(e);
+}
+
+int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
+    *out = (struct run_list){0};
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return fail(e, OPS_EIO, "cannot open: %s", strerror(errno));
+    if (!S_ISDIR(st.st_mode)) return one_file(path, out, e);
+    size_t n = strlen(path);
+    struct search s = {
+        .out = out,
+        .root_len = n + (n > 0 && path[n - 1] != '/'),
+        .head = malloc(HEAD_BYTES + 64),
+    };
+    int rc = s.head ? search_folder(&s, path, 0, e) : fail_oom(e);
+    free(s.head);
+    if (rc == 0 && out->n == 0)
+        rc = fail(e, OPS_EFORMAT, "no profile in this folder: looked at %zu "
+                  "files in %zu folders for *.xplane.pb (in plugins/profile/"
+                  "<run>/), *.pt.trace.json[.gz], Chrome JSON and RunMetadata",
+                  out->files, out->folders);
+    if (rc != 0) {
+        runs_free(out);
+        return rc;
+    }
+    if (out->n > 1) qsort(out->v, out->n, sizeof *out->v, by_age);
+    return 0;
+}
+
+static bool is_called(const struct run *r, const char *name) {
+    if (strcmp(r->name, name) == 0) return true;
+    const char *last = strrchr(r->name, '/');
+    return last != NULL && strcmp(last + 1, name) == 0;
+}
+
+int runs_pick(const struct run_list *l, const char *name,
+              const struct run **out, struct ops_err *e) {
+    *out = NULL;
+    if (name == NULL && l->n > 0) *out = &l->v[l->n - 1];
+    for (size_t i = 0; name != NULL && i < l->n; i++)
+        if (is_called(&l->v[i], name)) *out = &l->v[i];
+    if (*out != NULL) return 0;
+    char list[256] = "";
+    size_t used = 0;
+    for (size_t i = l->n; i-- > 0 && used + 1 < sizeof list;) {
+        int k = snprintf(list + used, sizeof list - used, "%s%s",
+                         used ? ", " : "", l->v[i].name);
+        if (k < 0) break;
+        used += (size_t)k;
+    }
+    return fail(e, OPS_EUSAGE, "no run called '%s' here; there are %zu: %s%s",
+                name ? name : "", l->n, list,
+                used >= sizeof list ? "..." : "");
+}

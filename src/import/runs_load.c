@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Many files, few traces: ranks and hosts of one job are tracks of one trace;
+ * profiles that have nothing to do with each other stay apart. */
+#include "import/runs.h"
+
+#include "base/vec.h"
+#include <stdlib.h>
+
+/* A trace that is not sealed yet, and what decides where it belongs. */
+struct part {
+    struct trace *t;
+    const char *path;
+    int64_t lo, hi; /* window, ps from the trace's epoch */
+    bool taken;
+};
+
+void loaded_free(struct loaded *l) {
+    for (size_t i = 0; i < l->n; i++) {
+        trace_free(l->v[i]);
+        free(l->names[i]);
+    }
+    free(l->v);
+    free(l->names);
+    *l = (struct loaded){0};
+}
+
+/* The number behind "rank" in a file's name, or -1. */
+static int64_t rank_in_name(const char *path) {
+    const char *base = strrchr(path, '/');
+    for (const char *p = base ? base : path; (p = strstr(p, "rank"));) {
+        p += 4;
+        if (*p == '_' || *p == '-' || *p == '.') p++;
+        if (*p < '0' || *p > '9') continue;
+        long v = strtol(p, NULL, 10);
+        return v < 1000000 ? v : -1;
+    }
+    return -1;
+}
+
+/* What a file's name tells and its contents did not: the rank, the host. */
+static void use_name(struct trace *t, const char *path) {
+    struct source *s = &t->sources[0];
+    if (s->rank < 0) s->rank = rank_in_name(path);
+    static const char suffix[] = ".xplane.pb";
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    const char *end = strstr(base, suffix);
+    if (s->host == 0 && end != NULL && end > base)
+        s->host = trace_str(t, (struct bytes){(const uint8_t *)base,
+                                              (size_t)(end - base)});
+}
+
+static void find_window(struct part *p) {
+    const struct trace *t = p->t;
+    p->lo = INT64_MAX;
+    p->hi = INT64_MIN;
+    for (size_t i = 0; i < t->spans.n; i++) {
+        if (t->tracks[t->spans.track[i]].kind == TRACK_OTHER) continue;
+        int64_t end = t->spans.ts[i] + t->spans.dur[i];
+        if (t->spans.ts[i] < p->lo) p->lo = t->spans.ts[i];
+        if (end > p->hi) p->hi = end;
+    }
+}
+
+/* Two captures of one job, each of another host or rank, at the same time? */
+static bool belong(const struct part *a, const struct part *b) {
+    const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
+    if (!x->has_clock || !y->has_clock || a->lo > a->hi || b->lo > b->hi)
+        return false;
+    const char *hx = strs_text(&a->t->strs, x->host);
+    const char *hy = strs_text(&b->t->strs, y->host);
+    bool differ = x->rank != y->rank || strcmp(hx, hy) != 0;
+    int64_t ns = b->t->epoch_ns - a->t->epoch_ns, shift;
+    if (!differ || __builtin_mul_overflow(ns, PS_PER_NS, &shift)) return false;
+    int64_t lo, hi;
+    if (__builtin_add_overflow(b->lo, shift, &lo) ||
+        __builtin_add_overflow(b->hi, shift, &hi))
+        return false;
+    return lo < a->hi && a->lo < hi;
+}
+
+/* Does part k differ from all that were already joined to part i? */
+static bool fits(const struct part *v, const size_t *group, size_t n,
+                 size_t k) {
+    for (size_t i = 0; i < n; i++)
+        if (!belong(&v[group[i]], &v[k])) return false;
+    return true;
+}
+
+static bool add_loaded(struct loaded *l, struct trace *t, const char *path) {
+    size_t cap = l->cap;
+    char *name = strdup(path);
+    if (name == NULL || !VEC_ROOM(l->v, l->n, l->cap) ||
+        (cap != l->cap && !vec_resize(&l->names, l->cap, sizeof *l->names))) {
+        free(name);
+        return false;
+    }
+    l->v[l->n] = t;
+    l->names[l->n++] = name;
+    return true;
+}
+
+/* Seals part i with all later parts that belong to it. */
+static int finish_group(struct part *v, size_t n, size_t i, size_t *group,
+                        struct loaded *out, struct ops_err *e) {
+    size_t size = 0;
+    group[size++] = i;
+    for (size_t k = i + 1; k < n; k++)
+        if (!v[k].taken && fits(v, group, size, k)) group[size++] = k;
+    struct trace *t = v[i].t;
+    v[i].t = NULL;
+    int rc = 0;
+    for (size_t k = 1; k < size && rc == 0; k++) {
+        v[group[k]].taken = true;
+        struct trace *more = v[group[k]].t;
+        v[group[k]].t = NULL;
+        rc = trace_append(t, more, e);
+    }
+    if (rc == 0) rc = trace_seal(t, e);
+    if (rc == 0 && !add_loaded(out, t, v[i].path)) rc = fail_oom(e);
+    if (rc != 0) trace_free(t);
+    return rc;
+}
+
+int runs_load(char *const *files, size_t n, const struct import_opts *o,
+              struct loaded *out, struct ops_err *e) {
+    *out = (struct loaded){0};
+    struct part *v = calloc(n + 1, sizeof *v);
+    size_t *group = calloc(n + 1, sizeof *group);
+    int rc = v && group ? 0 : fail_oom(e);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        v[i].path = files[i];
+        v[i].t = trace_new();
+        rc = v[i].t ? import_file(files[i], v[i].t, o, e) : fail_oom(e);
+        if (rc != 0 && e != NULL && e->text[0] != '\0')
+            rc = fail_in(e, "%s", files[i]);
+        if (rc != 0) break;
+        use_name(v[i].t, files[i]);
+        if (n > 1) find_window(&v[i]);
+    }
+    for (size_t i = 0; i < n && rc == 0; i++)
+        if (!v[i].taken) rc = finish_group(v, n, i, group, out, e);
+    for (size_t i = 0; v && i < n; i++) trace_free(v[i].t);
+    free(v);
+    free(group);
+    if (rc != 0) loaded_free(out);
+    return rc;
+}
