@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "cmd/progress.h"
+#include "import/import.h"
 #include "import/runs.h"
 #include <stdio.h>
 #include <stdlib.h>

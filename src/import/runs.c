@@ -175,8 +175,8 @@ static bool has_time(const char *name) {
     return true;
 }
 
-/* Plain ones, then oldest first: by the time in the name where both have one (files may have
- * been copied), else by the files' own time. */
+/* Plain ones, then oldest first: by the time in the name where both have one
+ * (files may have been copied), else by the files' own time. */
 static int by_age(const void *a, const void *b) {
     const struct run *x = a, *y = b;
     if (x->plain != y->plain) return x->plain ? -1 : 1;
