@@ -281,7 +281,7 @@ def check_xprof_ops(case, ops):
         if row["Host/device"] != "Host" or kind == "IDLE" or name in BOGUS:
             continue
         n += 1
-        ours = have.get((name, "" if kind == "Dataset" else kind))
+        ours = have.get((name, kind))
         want = (int(Decimal(row["#Occurrences"])),
                 three(row["Total time (us)"]),
                 three(row["Total self-time (us)"]))
