@@ -90,7 +90,8 @@ static void put_row(struct result *r, const struct live *l,
     result_int(r, c.allocs);
     result_int(r, c.frees);
     result_int(r, l->level[l->n - 1]);
-    result_float_if(r, held > 0, 100.0 * (double)(held - used) / (double)held);
+    result_float_if(r, held > 0,
+                    100.0 * (1.0 - (double)used / (double)held));
     result_str(r, strs_bytes(&t->strs, a->name));
     result_int(r, l->base);
     result_int_if(r, a->peak_life >= 0, a->peak_life);

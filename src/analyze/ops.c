@@ -14,6 +14,7 @@
 #include "analyze/mem_sums.h"
 #include "analyze/missing.h"
 #include "analyze/op_groups.h"
+#include "analyze/sum.h"
 #include "model/opclass.h"
 #include "model/opname.h"
 #include <stdlib.h>
@@ -56,14 +57,14 @@ static int count_track(struct ops *o, const struct track *tr,
         if (scope_has(&o->scope, r)) {
             struct op_group *v = &o->groups.v[g];
             v->calls++;
-            v->host += sp->dur[r];
-            v->host_self += sp->dur[r];
+            sum_add(&v->host, sp->dur[r]);
+            sum_add(&v->host_self, sp->dur[r]);
             v->has_device |= o->t->sources[tr->source].has_device;
             v->has_memory |= o->t->sources[tr->source].has_memory;
         }
         row_id p = h->up[r];
         if (p != ROW_NONE && scope_has(&o->scope, p))
-            group_at(o, p)->host_self -= sp->dur[r];
+            sum_sub(&group_at(o, p)->host_self, sp->dur[r]);
     }
     return 0;
 }
@@ -93,8 +94,8 @@ static bool charge_device_op(struct ops *o, row_id d, struct bytes name) {
     if (g == ROW_NONE) return false;
     struct op_group *v = &o->groups.v[g];
     v->calls++;
-    v->device += o->t->spans.dur[d];
-    v->device_self += o->t->spans.dur[d];
+    sum_add(&v->device, o->t->spans.dur[d]);
+    sum_add(&v->device_self, o->t->spans.dur[d]);
     v->has_device = true;
     return true;
 }
@@ -111,11 +112,11 @@ static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t *dev) {
     if (name.n > 0 && scope_has(&o->scope, d) && !charge_device_op(o, d, name))
         return false;
     if (op != ROW_NONE) {
-        dev[op] += sp->dur[d];
+        sum_add(&dev[op], sp->dur[d]);
         if (name.n == 0 && scope_has(&o->scope, op))
-            group_at(o, op)->device_self += sp->dur[d];
+            sum_add(&group_at(o, op)->device_self, sp->dur[d]);
     } else if (name.n == 0 && scope_has(&o->scope, d)) {
-        o->unattributed += sp->dur[d];
+        sum_add(&o->unattributed, sp->dur[d]);
         o->nunattributed++;
     }
     return true;
@@ -144,8 +145,8 @@ static void carry_up(struct ops *o, const struct track *tr, int64_t *dev) {
     const struct host_tree *h = &o->tree;
     for (row_id r = tr->end; r-- > tr->first;) {
         if (dev[r] == 0 || h->rep[r] != r) continue;
-        if (scope_has(&o->scope, r)) group_at(o, r)->device += dev[r];
-        if (h->up[r] != ROW_NONE) dev[h->up[r]] += dev[r];
+        if (scope_has(&o->scope, r)) sum_add(&group_at(o, r)->device, dev[r]);
+        if (h->up[r] != ROW_NONE) sum_add(&dev[h->up[r]], dev[r]);
     }
 }
 
@@ -174,22 +175,22 @@ static void charge_memory(struct ops *o, const struct track *tr,
         i = mem_sums_before(m, i, o->t->spans.ts[r]);
         size_t j = mem_sums_before(m, i, span_end(o->t, r) + 1);
         if (i == j) continue;
-        int64_t host = m->host[j] - m->host[i];
-        int64_t device = m->device[j] - m->device[i];
+        int64_t host = diff_of(m->host[j], m->host[i]);
+        int64_t device = diff_of(m->device[j], m->device[i]);
         if (scope_has(&o->scope, r)) {
             struct op_group *g = group_at(o, r);
-            g->host_bytes += host;
-            g->host_self_bytes += host;
-            g->device_bytes += device;
-            g->device_self_bytes += device;
+            sum_add(&g->host_bytes, host);
+            sum_add(&g->host_self_bytes, host);
+            sum_add(&g->device_bytes, device);
+            sum_add(&g->device_self_bytes, device);
         }
         row_id p = h->up[r];
         if (p == ROW_NONE) {
             cover[i]++;
             cover[j]--;
         } else if (scope_has(&o->scope, p)) {
-            group_at(o, p)->host_self_bytes -= host;
-            group_at(o, p)->device_self_bytes -= device;
+            sum_sub(&group_at(o, p)->host_self_bytes, host);
+            sum_sub(&group_at(o, p)->device_self_bytes, device);
         }
     }
 }
@@ -201,8 +202,8 @@ static void count_outside(struct ops *o, const struct mem_sums *m,
         depth += cover[i];
         if (depth > 0) continue;
         o->noutside++;
-        o->outside_host += m->host[i + 1] - m->host[i];
-        o->outside_device += m->device[i + 1] - m->device[i];
+        sum_add(&o->outside_host, diff_of(m->host[i + 1], m->host[i]));
+        sum_add(&o->outside_device, diff_of(m->device[i + 1], m->device[i]));
     }
 }
 
@@ -300,8 +301,8 @@ static void put_columns(struct result *r, const struct ops *o) {
                    : "of the host self time of all rows",
          COL_PERCENT, COL_BAR},
         {"kind", NULL, NULL, "op, annotation, api, region; device: an op that "
-         "is known from its device work alone; memory: outside every row", COL_TEXT,
-         0},
+         "is known from its device work alone; memory: outside every row",
+         COL_TEXT, 0},
         {"type", NULL, NULL, "the operation's type, where the name is of one "
          "node of a graph", COL_TEXT, COL_DETAIL},
     };
@@ -333,7 +334,7 @@ static void put_group_cells(struct result *r, const struct op_groups *g,
 
 static int64_t mean(int64_t sum, int64_t n) {
     if (n == 0) return 0;
-    return (sum + (sum < 0 ? -n / 2 : n / 2)) / n;
+    return sum_of(sum, sum < 0 ? -n / 2 : n / 2) / n;
 }
 
 /* Name and type: a TensorFlow op is "name:Type", a step marker "Prefix#N". */
@@ -417,7 +418,7 @@ static void put_rows(struct result *r, const struct ops *o) {
     int64_t whole = 0;
     for (size_t i = 0; i < o->groups.n; i++) {
         const struct op_group *v = &o->groups.v[i];
-        whole += o->device ? v->device_self : v->host_self;
+        sum_add(&whole, o->device ? v->device_self : v->host_self);
     }
     for (size_t i = 0; i < o->groups.n; i++)
         if (o->groups.v[i].calls > 0) put_row(r, o, &o->groups.v[i], whole);

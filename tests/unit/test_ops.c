@@ -251,6 +251,36 @@ static void sources_differ_in_what_they_have(void **state) {
     trace_free(t);
 }
 
+/* Forty of the longest spans that are let in overflow 64 bits. */
+static void absurd_times_do_not_overflow(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, true);
+    uint32_t th = tiny_thread(t, 1), st = tiny_stream(t, 0, 7);
+    uint16_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"),
+                                   trace_device(t, 0, DEVICE_GPU, 0));
+    struct span_in s = {.dur = DUR_LIMIT, .name = trace_str(t, bytes_of("x"))};
+    for (int i = 0; i < 40; i++) {
+        s.ts = (i % 20 - 10) * (DUR_LIMIT / 4 * 3);
+        s.track = i < 20 ? th : st;
+        s.kind = i < 20 ? SPAN_OP : SPAN_KERNEL;
+        row_id r = trace_span(t, &s);
+        if (i < 20)
+            trace_link_host(t, 0, (uint64_t)i, r);
+        else
+            trace_link_device(t, 0, (uint64_t)(i - 20), r);
+        tiny_mem(t, gpu, th, i, (uint64_t)i + 1, i % 3 ? INT64_MAX : INT64_MIN,
+                 -1);
+    }
+    tiny_seal(t);
+    const char *const all[] = {"ops", "kernels", "copies", "memory", "allocs"};
+    for (size_t i = 0; i < 5; i++) {
+        struct result r = tiny_run(t, all[i], NULL, NULL);
+        if (i == 0) assert_true(tiny_int(&r, "x", "host_us") == INT64_MAX);
+        result_free(&r);
+    }
+    trace_free(t);
+}
+
 static void groups_by_stack_and_module(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, false);
@@ -350,6 +380,7 @@ int main(void) {
         cmocka_unit_test(instants_and_async_spans_are_no_calls),
         cmocka_unit_test(regions_are_rows_where_nothing_better_is),
         cmocka_unit_test(sources_differ_in_what_they_have),
+        cmocka_unit_test(absurd_times_do_not_overflow),
         cmocka_unit_test(groups_by_stack_and_module),
         cmocka_unit_test(flops_by_torchs_formulas),
         cmocka_unit_test(flops_of_nonsense_are_none),
