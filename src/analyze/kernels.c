@@ -190,7 +190,8 @@ static bool count_kernel(struct kernels *k, row_id r, row_id launch) {
         v->occupancy_time += a.occupancy_pct * (double)dur;
         sum_add(&v->occupancy_dur, dur);
     }
-    sum_add(&k->whole, dur);
+    /* ops of a TPU nest: the whole is what the outermost took */
+    if (t->spans.parent[r] == ROW_NONE) sum_add(&k->whole, dur);
     return charge_op(k, g, op_of(k, r, launch), dur);
 }
 

@@ -89,9 +89,22 @@ static struct bytes device_op(const struct ops *o, row_id d) {
     return name;
 }
 
-static bool charge_device_op(struct ops *o, row_id d, struct bytes name) {
+/* Ops of a TPU nest (a loop and its body): the inner one's time is not the
+ * outer one's own. */
+static bool take_off_parent(struct ops *o, row_id d) {
+    row_id p = o->t->spans.parent[d];
+    if (p == ROW_NONE || !scope_has(&o->scope, p)) return true;
+    struct bytes name = device_op(o, p);
+    if (name.n == 0) return true;
     uint32_t g = op_groups_device(&o->groups, name);
     if (g == ROW_NONE) return false;
+    sum_sub(&o->groups.v[g].device_self, o->t->spans.dur[d]);
+    return true;
+}
+
+static bool charge_device_op(struct ops *o, row_id d, struct bytes name) {
+    uint32_t g = op_groups_device(&o->groups, name);
+    if (g == ROW_NONE || !take_off_parent(o, d)) return false;
     struct op_group *v = &o->groups.v[g];
     v->calls++;
     sum_add(&v->device, o->t->spans.dur[d]);
@@ -426,7 +439,7 @@ static void put_rows(struct result *r, const struct ops *o) {
     if (o->nunattributed > 0)
         result_remark(r,
                       "%llu device spans, %.3f us, were launched by no "
-                      "operation: their time is in no row",
+                      "operation of this profile: their time is in no row",
                       (unsigned long long)o->nunattributed,
                       (double)o->unattributed / PS_PER_US);
 }
