@@ -37,7 +37,9 @@ struct ops {
     uint64_t nunattributed; /* spans */
     int64_t outside_host, outside_device; /* bytes outside every span */
     uint64_t noutside;
-    bool device, memory, shapes; /* recorded in some source */
+    bool device, shapes; /* recorded in some source */
+    bool by_device;      /* shares are of device time: there is some */
+    int64_t whole;       /* what they are shares of, ps */
 };
 
 static struct op_group *group_at(const struct ops *o, row_id r) {
@@ -259,6 +261,17 @@ static void count_flops(struct ops *o) {
     }
 }
 
+/* Shares are of device time where any was launched, else of host time. */
+static void find_whole(struct ops *o) {
+    int64_t device = 0, host = 0;
+    for (size_t i = 0; i < o->groups.n; i++) {
+        sum_add(&device, o->groups.v[i].device_self);
+        sum_add(&host, o->groups.v[i].host_self);
+    }
+    o->by_device = device > 0;
+    o->whole = o->by_device ? device : host;
+}
+
 static int gather(struct ops *o, const struct opts *opts, struct ops_err *e) {
     const struct trace *t = o->t;
     TRY(scope_init(&o->scope, t, opts, e));
@@ -271,11 +284,13 @@ static int gather(struct ops *o, const struct opts *opts, struct ops_err *e) {
     for (uint32_t s = 0; s < t->nsources; s++)
         if (t->sources[s].has_memory) TRY(charge_source_memory(o, s, e));
     if (o->shapes) count_flops(o);
+    find_whole(o);
     return 0;
 }
 
 static void put_columns(struct result *r, const struct ops *o) {
-    unsigned dev = o->device ? COL_MAIN : 0, host = o->device ? 0 : COL_MAIN;
+    unsigned dev = o->by_device ? COL_MAIN : 0;
+    unsigned host = o->by_device ? 0 : COL_MAIN;
     const struct column cols[] = {
         {"name", "operation", NULL, "the operation, region or API call",
          COL_TEXT, COL_KEY},
@@ -310,8 +325,8 @@ static void put_columns(struct result *r, const struct ops *o) {
          "floating-point operations, from the shapes of its inputs", COL_INT,
          COL_DETAIL},
         {"share_pct", "share", "%",
-         o->device ? "of the device time that ops launched"
-                   : "of the host self time of all rows",
+         o->by_device ? "of the device time that ops launched"
+                      : "of the host self time of all rows",
          COL_PERCENT, COL_BAR},
         {"kind", NULL, NULL, "op, annotation, api, region; device: an op that "
          "is known from its device work alone; memory: outside every row",
@@ -382,7 +397,7 @@ static const char *kind_name(int kind) {
 }
 
 static void put_row(struct result *r, const struct ops *o,
-                    const struct op_group *v, int64_t whole) {
+                    const struct op_group *v) {
     struct bytes type;
     bool dev = v->has_device, mem = v->has_memory;
     bool host = v->kind != SPAN_KERNEL;
@@ -400,8 +415,9 @@ static void put_row(struct result *r, const struct ops *o,
     result_int_if(r, mem && dev, v->device_bytes);
     result_int_if(r, mem && dev, v->device_self_bytes);
     result_int_if(r, v->has_flops, v->flops);
-    int64_t part = o->device ? v->device_self : v->host_self;
-    result_float_if(r, whole > 0, 100.0 * (double)part / (double)whole);
+    int64_t part = o->by_device ? v->device_self : v->host_self;
+    bool has_part = o->whole > 0 && (o->by_device ? dev : host);
+    result_float_if(r, has_part, 100.0 * (double)part / (double)o->whole);
     result_text(r, kind_name(v->kind));
     if (type.n > 0)
         result_str(r, type);
@@ -427,14 +443,18 @@ static void put_outside(struct result *r, const struct ops *o) {
     for (size_t i = 15; i < r->ncols; i++) result_null(r);
 }
 
-static void put_rows(struct result *r, const struct ops *o) {
-    int64_t whole = 0;
-    for (size_t i = 0; i < o->groups.n; i++) {
-        const struct op_group *v = &o->groups.v[i];
-        sum_add(&whole, o->device ? v->device_self : v->host_self);
-    }
+static int by_host_self(const void *a, const void *b) {
+    const struct op_group *x = a, *y = b;
+    return (x->host_self < y->host_self) - (x->host_self > y->host_self);
+}
+
+/* Orders the groups, which row numbers no longer need then: rows that launched
+ * nothing are equal in the main column and stay in this order. */
+static void put_rows(struct result *r, struct ops *o) {
+    if (o->groups.n > 0)
+        qsort(o->groups.v, o->groups.n, sizeof *o->groups.v, by_host_self);
     for (size_t i = 0; i < o->groups.n; i++)
-        if (o->groups.v[i].calls > 0) put_row(r, o, &o->groups.v[i], whole);
+        if (o->groups.v[i].calls > 0) put_row(r, o, &o->groups.v[i]);
     put_outside(r, o);
     if (o->nunattributed > 0)
         result_remark(r,
@@ -457,7 +477,7 @@ static int ops_run(const struct trace *t, const struct opts *opts,
     result_init(r, "ops", "Operations");
     result_from_trace(r, t);
     o.device = missing_say(r, t, MISSING_DEVICE);
-    o.memory = missing_say(r, t, MISSING_MEMORY);
+    missing_say(r, t, MISSING_MEMORY);
     o.shapes = missing_say(r, t, MISSING_SHAPES);
     int rc = gather(&o, opts, e);
     if (rc == 0) {
