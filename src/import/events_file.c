@@ -289,7 +289,8 @@ static void set_epoch(struct reader *r) {
     bool wall = r->origin_us > INT64_C(631152000000000) &&
                 r->origin_us < INT64_C(4102444800000000);
     bool clock = r->origin_us ? wall : r->has_base;
-    int64_t ns = r->origin_us ? r->origin_us * 1000 : r->base_ns;
+    int64_t ns = r->base_ns;
+    if (r->origin_us && __builtin_mul_overflow(r->origin_us, 1000, &ns)) ns = 0;
     r->t->sources[r->source].has_clock = clock;
     r->t->epoch_set = true;
     r->t->epoch_ns = ns;

@@ -79,6 +79,7 @@ void strs_free(struct strs *s) {
 }
 
 str_id strs_find(const struct strs *s, struct bytes b) {
+    if (b.n == 0) return 0; /* b.p may be NULL */
     uint32_t id = s->slots[find_slot(s, b, hash_bytes(b.p, b.n))];
     return id ? id - 1 : STR_NONE;
 }
@@ -98,6 +99,7 @@ static str_id intern_mended(struct strs *s, struct bytes b) {
 }
 
 str_id strs_intern(struct strs *s, struct bytes b) {
+    if (b.n == 0) return 0; /* b.p may be NULL */
     uint64_t hash = hash_bytes(b.p, b.n);
     uint32_t id = s->slots[find_slot(s, b, hash)];
     if (id) return id - 1;

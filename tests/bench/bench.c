@@ -101,6 +101,7 @@ static void import2(struct measure *m) { import(m, 2); }
 static void ops(struct measure *m) {
     struct trace *t = load(m->path, 0);
     const struct analysis *a = analysis_find("ops");
+    if (a == NULL) exit(2);
     struct ops_err e;
     m->events = m->spans = t->spans.n;
     for (; m->done < m->times; m->done++) {

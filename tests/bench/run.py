@@ -59,7 +59,7 @@ class Bench:
         self.tenth = "10M" if args.quick else "100M"
         self.rows = []
         self.failed = []
-        self.cnn = find_data(["torch_cnn"])
+        self.cnn = find_data(["torch_cnn.pt.trace.json"])
         self.jax = find_data(["jax_mlp", ".xplane.pb"])
 
     def file(self, kind, size):

@@ -1,45 +1,75 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# failmalloc.sh OPSCOPE FILE [ARGS...]: runs `OPSCOPE ops FILE --format json`
-# (or ARGS) with the first, the second, ... allocation failing, until there is
-# no such allocation. Each run must end by itself: with the right output, or
-# with exit code 4 or 2 and one line on stderr.
+# Every allocation fails once. Runs a command with its first, its second, ...
+# allocation failing, until there is no such allocation. Each run must end by
+# itself: with the right output, or with exit code 4 or 2 and one line on
+# stderr.
+#   failmalloc.sh            the cases below, for the program in $OPSCOPE
+#   failmalloc.sh ARGS...    one case: $OPSCOPE ARGS
 set -u
-opscope=$1 file=$2
-shift 2
-[ $# -gt 0 ] || set -- ops "$file" --format json
-root=$(cd "$(dirname "$0")/../.." && pwd)
-dir=$(mktemp -d)
+cd "$(dirname "$0")/../.." || exit 1
+opscope=${OPSCOPE:-build/opscope}
+dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 ${CC:-cc} -std=gnu11 -O2 -fPIC -shared -o "$dir/failmalloc.so" \
-    "$root/tests/fake/failmalloc.c" || exit 1
-"$opscope" "$@" >"$dir/right" 2>/dev/null || {
-    echo "failmalloc: $opscope $* fails even with memory"
-    exit 1
-}
-n=0 bad=0 refused=0
-while :; do
-    n=$((n + 1))
-    rm -f "$dir/hit"
-    LD_PRELOAD="$dir/failmalloc.so" FAILMALLOC_AT=$n FAILMALLOC_HIT="$dir/hit" \
+    tests/fake/failmalloc.c || exit 1
+
+# fault N ARGS...: prints what is wrong with a run whose allocation N fails.
+fault() {
+    at=$1
+    shift
+    LD_PRELOAD="$dir/failmalloc.so" FAILMALLOC_AT=$at FAILMALLOC_HIT=$dir/hit \
         "$opscope" "$@" >"$dir/out" 2>"$dir/err"
     rc=$?
-    [ -e "$dir/hit" ] || break
     case $rc in
-    0) cmp -s "$dir/out" "$dir/right" || rc="0 with another output" ;;
+    0) cmp -s "$dir/out" "$dir/right" || echo "another output" ;;
     2 | 4)
-        refused=$((refused + 1))
-        [ "$(wc -l <"$dir/err")" -eq 1 ] || rc="$rc without one line"
+        lines=$(wc -l <"$dir/err")
+        [ "$lines" -eq 1 ] || echo "exit $rc with $lines lines on stderr"
         ;;
+    *) echo "exit $rc: $(head -c 200 "$dir/err" | tr '\n' ' ')" ;;
     esac
-    case $rc in
-    0 | 2 | 4) ;;
-    *)
-        bad=$((bad + 1))
-        echo "failmalloc: allocation $n: exit $rc: $(head -c 200 "$dir/err")"
-        [ "$bad" -lt 20 ] || break
-        ;;
-    esac
+}
+
+# try ARGS...: all allocations of one command.
+try() {
+    n=0 wrong=''
+    if ! "$opscope" "$@" >"$dir/right" 2>/dev/null; then
+        echo "not ok failmalloc $*: fails even with memory"
+        return 1
+    fi
+    while [ -z "$wrong" ]; do
+        n=$((n + 1))
+        rm -f "$dir/hit"
+        wrong=$(fault $n "$@" 2>/dev/null)
+        [ -e "$dir/hit" ] || break
+    done
+    [ $n -gt 1 ] || wrong="nothing was allocated"
+    if [ -n "$wrong" ]; then
+        echo "not ok failmalloc $*: allocation $n: $wrong"
+        return 1
+    fi
+    echo "ok failmalloc $*: $((n - 1)) allocations"
+}
+
+# small PATTERN: the smallest such file in tests/data.
+small() {
+    find tests/data -name "$1" -type f -size -1024k -exec ls -Sr {} + |
+        head -n 1
+}
+
+if [ $# -gt 0 ]; then
+    try "$@"
+    exit
+fi
+bad=0
+for analysis in info steps ops kernels copies memory allocs; do
+    try $analysis "$(small '*.pt.trace.json.gz')" --format json || bad=1
 done
-echo "failmalloc: $((n - 1)) allocations failed, $refused refused, $bad wrong"
-[ "$n" -gt 1 ] && [ "$bad" -eq 0 ]
+for pattern in '*.xplane.pb' '*un_metadata*' '*.trace.json.gz'; do
+    file=$(small "$pattern")
+    [ -n "$file" ] || continue
+    try ops "$file" --format json || bad=1
+    try steps "$file" --format csv || bad=1
+done
+exit $bad

@@ -6,7 +6,10 @@ set -u
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}
 [ $# -gt 0 ] && shift
-make -s -j2 -f tests/fuzz/fuzz.mk fuzz || exit 1
+make -s -j2 -f tests/fuzz/fuzz.mk fuzz >/dev/null || {
+    echo "not ok fuzz: the targets do not build"
+    exit 1
+}
 mkdir -p build-fuzz/found
 [ $# -gt 0 ] || set -- $(cd tests/fuzz && ls fuzz_*.c | sed 's/\.c$//')
 bad=0
@@ -19,11 +22,11 @@ for target in "$@"; do
         "build-fuzz/corpus/$target" "build-fuzz/seeds/$target" >"$log" 2>&1
     then
         runs=$(sed -n 's/.*number_of_executed_units: *//p' "$log")
-        echo "$target: nothing found in $seconds s, ${runs:-0} inputs"
+        echo "ok $target: ${runs:-0} inputs in $seconds s"
     else
         bad=$((bad + 1))
-        echo "$target: FAILED, see $log"
-        grep -m 3 -E 'ERROR|SUMMARY|Assertion|runtime error' "$log"
+        why=$(grep -m 1 -E 'Assertion|runtime error|SUMMARY|ERROR' "$log")
+        echo "not ok $target: ${why:-it failed}; see $log"
     fi
 done
 exit $((bad > 0))
