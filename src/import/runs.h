@@ -20,10 +20,11 @@ struct run {
     char **files; /* sorted by name */
     size_t n, cap;
     int64_t mtime; /* the newest file's, ns */
+    bool plain;    /* only Chrome JSON, which may be any tool's output */
 };
 
 struct run_list {
-    struct run *v; /* oldest first */
+    struct run *v; /* plain ones first, then oldest first */
     size_t n, cap;
     size_t folders, files; /* how much was looked at */
 };

@@ -6,7 +6,7 @@
 
 #include "model/trace.h"
 
-struct arg;
+struct arg; /* args.h */
 
 /* Receives one argument; false stops. */
 typedef bool args_each_fn(void *ctx, struct bytes key, const struct arg *a);
