@@ -61,8 +61,8 @@ static bool spread(const struct result *r, const char *name, int64_t out[3]) {
     if (n > 0) {
         qsort(v, n, sizeof *v, by_value);
         out[0] = v[0];
-        out[1] = v[n / 2];
-        if (n % 2 == 0) out[1] = v[n / 2 - 1] + (out[1] - v[n / 2 - 1]) / 2;
+        size_t k = n / 2;
+        out[1] = n % 2 ? v[k] : v[k - 1] + (v[k] - v[k - 1]) / 2;
         out[2] = v[n - 1];
     }
     free(v);
@@ -137,22 +137,31 @@ static void put_phases(struct result *r, const struct result *steps) {
 /* "aten::mm   34.1 %  12.3 ms in 240 calls". */
 static void put_top(struct result *r, const char *metric,
                     const struct result *from, const char *time, size_t top) {
-    for (size_t i = 0; i < from->nrows && i < top; i++) {
+    /* regions and driver calls count only where there are no ops */
+    bool only_ops = false;
+    for (size_t i = 0; i < from->nrows && !only_ops; i++) {
+        const struct cell *kind = cell_of(from, i, "kind");
+        only_ops = kind != NULL && strcmp(kind->s, "op") == 0;
+    }
+    size_t shown = 0;
+    for (size_t i = 0; i < from->nrows && shown < top; i++) {
         const struct cell *name = cell_of(from, i, "name");
         const struct cell *share = cell_of(from, i, "share_pct");
         const struct cell *us = cell_of(from, i, time);
         const struct cell *calls = cell_of(from, i, "calls");
         if (!name || !share || !us || share->f <= 0) continue;
+        const struct cell *kind = cell_of(from, i, "kind");
+        if (kind != NULL && strcmp(kind->s, "op") != 0 && only_ops) continue;
+        shown++;
         char total[48];
         human_time(us->i, total, sizeof total);
         const char *s = name->s;
-        int shown = (int)strlen(s);
-        if (shown > NAME_SHOWN) shown = NAME_SHOWN;
-        while (shown > 0 && (s[shown] & 0xc0) == 0x80) shown--;
+        int len = (int)strnlen(s, NAME_SHOWN);
+        while (len > 0 && (s[len] & 0xc0) == 0x80) len--;
         char *text = arena_fmt(&r->arena, "%5.1f %% %9s in %lld calls  %.*s%s",
                                share->f, total,
-                               calls ? (long long)calls->i : 0LL, shown, s,
-                               s[shown] ? "..." : "");
+                               calls ? (long long)calls->i : 0LL, len, s,
+                               s[len] ? "..." : "");
         facts_put(r, metric, true, (double)us->i / PS_PER_US, "us", text);
     }
 }
