@@ -144,9 +144,12 @@ def rate(m):
 
 
 def speed_row(b, work, goal, m, yard, what, peers=""):
+    """Speed against the goal; CPU seconds tell a busy machine from slow code.
+    """
+    times = (m["best"] / m["bytes"]) / (yard["best"] / yard["bytes"])
+    cpu_s = f", {m['cpu']:.2f} s of CPU" if m["cpu"] else ""
     b.row(work, f"{goal} MB/s", f"{rate(m):.0f} MB/s", rate(m) >= goal,
-          f"{yard['best'] and m['best'] / yard['best'] / (m['bytes'] / yard['bytes']):.2f}"
-          f" x {what} ({rate(yard):.0f})", peers)
+          f"{times:.2f} x {what} ({rate(yard):.0f}){cpu_s}", peers)
 
 
 def same(b, one, two, path):
