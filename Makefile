@@ -61,7 +61,7 @@ $(B)/libopscope.a: $(LIBOBJ)
 $(B)/libopscope.so: $(LIBOBJ)
 	@echo "link    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libopscope.so.$(SOMAJOR) \
-	    -Wl,--no-undefined -o $@ $^ $(LIBS)
+	    -Wl,--no-undefined -Wl,--exclude-libs,ALL -o $@ $^ $(LIBS)
 
 $(B)/obj/%.o: src/%.c Makefile VERSION
 	@echo "compile $<"

@@ -120,6 +120,31 @@ struct kernel_args kernel_args_of(const struct trace *t, row_id row) {
     return a;
 }
 
+static struct bytes text_arg(const struct trace *t, row_id row,
+                             const char *key) {
+    struct arg a = args_get(t, row, key);
+    return a.type == ARG_TEXT ? a.text : (struct bytes){0};
+}
+
+/* "jit(step)/dot_general:" without the colon; a kernel of a whole program is
+ * marked "XlaModule:", which is no op. */
+static struct bytes tf_op(const struct trace *t, row_id row) {
+    struct bytes b = text_arg(t, row, "tf_op");
+    if (b.n > 0 && b.p[b.n - 1] == ':') b.n--;
+    if (BYTES_IS(b, "XlaModule")) b.n = 0;
+    return b;
+}
+
+struct bytes kernel_hlo_op(const struct trace *t, row_id row) {
+    struct bytes b = text_arg(t, row, "hlo_op");
+    return b.n > 0 ? b : tf_op(t, row);
+}
+
+struct bytes kernel_framework_op(const struct trace *t, row_id row) {
+    struct bytes b = tf_op(t, row);
+    return b.n > 0 ? b : text_arg(t, row, "hlo_op");
+}
+
 static bool has(struct bytes b, const char *word) {
     size_t n = strlen(word);
     for (size_t i = 0; i + n <= b.n; i++)

@@ -21,6 +21,12 @@ struct kernel_args kernel_args_of(const struct trace *t, row_id row);
  * block:128,1,1 occ_pct:50". Leaves in a what the text does not say. */
 void kernel_args_details(struct kernel_args *a, struct bytes text);
 
+/* What XLA wrote on a kernel: the HLO instruction, else the framework's op
+ * that it came from; the other order in kernel_framework_op. Empty: nothing
+ * was. Borrowed from the trace. */
+struct bytes kernel_hlo_op(const struct trace *t, row_id row);
+struct bytes kernel_framework_op(const struct trace *t, row_id row);
+
 enum copy_kind {
     COPY_H2D,
     COPY_D2H,

@@ -7,7 +7,6 @@
 #include "analyze/kernel_args.h"
 #include "analyze/missing.h"
 #include "base/vec.h"
-#include "model/args.h"
 #include "model/opclass.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,18 +149,18 @@ static bool charge_op(struct kernels *k, uint32_t g, str_id op, int64_t dur) {
     return true;
 }
 
-/* The op of a kernel as an id in k->texts: who launched it, else what the
- * source wrote on it (XLA: hlo_op; tf_op names the module at best). */
+/* The op of a kernel as an id in k->texts: the op that launched it, else what
+ * the source wrote on it, else the annotation around the launch. */
 static str_id op_of(struct kernels *k, row_id r, row_id launch) {
     const struct trace *t = k->t;
     row_id op = ROW_NONE;
     if (launch != ROW_NONE) op = host_tree_launcher_name(&k->tree, launch);
-    if (op != ROW_NONE)
-        return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
-    struct arg a = args_get(t, r, "hlo_op");
-    if (a.type != ARG_TEXT || a.text.n == 0) a = args_get(t, r, "tf_op");
-    if (a.type != ARG_TEXT || a.text.n == 0) return 0;
-    return strs_intern(&k->texts, a.text);
+    if (op == ROW_NONE || t->spans.kind[op] == SPAN_ANNOTATION) {
+        struct bytes text = kernel_hlo_op(t, r);
+        if (text.n > 0) return strs_intern(&k->texts, text);
+    }
+    if (op == ROW_NONE) return 0;
+    return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
 }
 
 static bool count_kernel(struct kernels *k, row_id r, row_id launch) {

@@ -85,11 +85,11 @@ static void put_row(struct result *r, const struct live *l,
     result_int(r, used);
     result_int(r, ts);
     result_int_if(r, s != NULL, s ? s->number : 0);
-    result_int_if(r, c.reserved >= 0, c.reserved);
+    /* torch writes 0 for host memory, where nothing is ever held back */
+    result_int_if(r, c.reserved > 0, c.reserved);
     result_int(r, c.allocs);
     result_int(r, c.frees);
     result_int(r, l->level[l->n - 1]);
-    /* host allocators report 0 reserved: they hold nothing back */
     result_float_if(r, held > 0, 100.0 * (double)(held - used) / (double)held);
     result_str(r, strs_bytes(&t->strs, a->name));
     result_int(r, l->base);

@@ -5,25 +5,29 @@
 
 static const struct {
     const char *what, *why;
-    const char *kineto, *xspace; /* remedies */
+    const char *kineto, *xspace, *stepstats; /* remedies */
 } table[] = {
     [MISSING_DEVICE] =
         {"device time", "no device was recorded",
          "add ProfilerActivity.CUDA (or XPU, ...) to the profiler's activities",
-         "profile on a machine with a GPU or TPU, with device_tracer_level 1"},
+         "profile on a machine with a GPU or TPU, with device_tracer_level 1",
+         "run the session on a machine with a GPU"},
     [MISSING_MEMORY] =
         {"memory", "no allocation was recorded",
          "profile with profile_memory=True",
          "the profiler records allocations of device allocators only: profile "
-         "a run on a GPU or TPU"},
+         "a run on a GPU or TPU",
+         "run with RunOptions(trace_level=RunOptions.FULL_TRACE)"},
     [MISSING_SHAPES] =
         {"input shapes and FLOPs", "the ops' input shapes were not recorded",
          "profile with record_shapes=True",
-         "the profiler does not record the inputs of host ops"},
+         "the profiler does not record the inputs of host ops",
+         "RunMetadata has the outputs of nodes only"},
     [MISSING_STACKS] =
         {"Python stacks", "no Python frame was recorded",
          "profile with with_stack=True",
-         "profile with python_tracer_level=1"},
+         "profile with python_tracer_level=1",
+         "RunMetadata has no Python frames; take an xplane profile"},
 };
 
 static bool source_has(const struct source *s, enum missing_what w) {
@@ -38,6 +42,8 @@ static bool source_has(const struct source *s, enum missing_what w) {
 static const char *remedy(const struct source *s, enum missing_what w) {
     if (s->format && strcmp(s->format, "kineto") == 0) return table[w].kineto;
     if (s->format && strcmp(s->format, "xspace") == 0) return table[w].xspace;
+    if (s->format && strcmp(s->format, "stepstats") == 0)
+        return table[w].stepstats;
     return "record it in the program that wrote this file";
 }
 

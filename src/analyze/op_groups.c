@@ -45,15 +45,15 @@ int op_groups_init(struct op_groups *g, const struct trace *t,
         g->slot[i] = calloc(t->strs.n + 1, sizeof *g->slot[i]);
         if (!g->slot[i]) return fail_oom(e);
     }
-    if (g->by == 0) return 0;
     if (!strs_init(&g->texts)) return fail_oom(e);
-    return pystack_init(&g->stacks, t, e);
+    return g->by ? pystack_init(&g->stacks, t, e) : 0;
 }
 
 void op_groups_free(struct op_groups *g) {
     for (int i = 0; i < 4; i++) free(g->slot[i]);
     for (int i = 0; i < 3; i++) map_free(&g->finer[i]);
-    if (g->by) strs_free(&g->texts);
+    map_free(&g->device);
+    strs_free(&g->texts);
     pystack_free(&g->stacks);
     free(g->v);
     *g = (struct op_groups){0};
@@ -74,10 +74,24 @@ static int kind_index(uint8_t kind) {
 
 static uint32_t add_group(struct op_groups *g, str_id key, uint8_t kind) {
     if (!VEC_ROOM(g->v, g->n, g->cap)) return ROW_NONE;
-    struct bytes name = strs_bytes(&g->t->strs, key);
     g->v[g->n] = (struct op_group){.key = key, .kind = kind};
-    if (kind == SPAN_OP) g->v[g->n].rule = (uint8_t)flops_rule_of(name);
+    if (kind == SPAN_OP)
+        g->v[g->n].rule =
+            (uint8_t)flops_rule_of(strs_bytes(&g->t->strs, key));
     return (uint32_t)g->n++;
+}
+
+uint32_t op_groups_device(struct op_groups *g, struct bytes name) {
+    str_id key = strs_intern(&g->texts, name);
+    if (key == STR_NONE) return ROW_NONE;
+    uint32_t *at = map_at(&g->device, key);
+    if (!at) return ROW_NONE;
+    if (*at == MAP_NONE) {
+        uint32_t id = add_group(g, key, SPAN_KERNEL);
+        if (id == ROW_NONE) return ROW_NONE;
+        *at = id;
+    }
+    return *at;
 }
 
 static str_id shapes_of(struct op_groups *g, row_id row) {

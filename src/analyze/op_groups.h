@@ -17,9 +17,11 @@ struct op_group {
     int64_t host, host_self, device, device_self; /* ps */
     int64_t host_bytes, host_self_bytes, device_bytes, device_self_bytes;
     int64_t flops;
-    str_id key;                    /* the name's group */
+    str_id key;                    /* the name's group; in op_groups.texts for
+                                      what runs on a device alone */
     str_id shapes, stack, module;  /* in op_groups.texts; 0: none */
-    uint8_t kind;                  /* enum span_kind */
+    uint8_t kind;                  /* enum span_kind; SPAN_KERNEL: an op that
+                                      is known from its device work alone */
     uint8_t rule;                  /* enum flops_rule */
     bool has_device, has_memory, has_flops;
 };
@@ -30,9 +32,10 @@ struct op_groups {
     size_t n, cap;
     uint32_t *slot[4];   /* by kind (op, annotation, api, region), then name:
                             group + 1; 0: none yet */
+    struct strs texts;   /* names of device ops, shapes, stacks, modules */
+    struct map device;   /* name in texts -> group */
     unsigned by;         /* enum group_by */
     /* only with by: */
-    struct strs texts;   /* shapes, stacks, modules */
     struct map finer[3]; /* (group so far, text) -> number, one per criterion */
     uint32_t nfiner;
     struct pystack stacks;
@@ -46,6 +49,10 @@ void op_groups_free(struct op_groups *g);
 /* The group of a kept row, made when new; ROW_NONE: out of memory. */
 uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
                       row_id row);
+
+/* The group of an op that is known by what the source wrote on its device work
+ * (XLA); ROW_NONE: out of memory. */
+uint32_t op_groups_device(struct op_groups *g, struct bytes name);
 
 /* A text of a group, or NULL for id 0. */
 const char *op_groups_text(const struct op_groups *g, str_id id);

@@ -10,6 +10,7 @@
 #include "analyze/analyze.h"
 #include "analyze/flops.h"
 #include "analyze/host_tree.h"
+#include "analyze/kernel_args.h"
 #include "analyze/mem_sums.h"
 #include "analyze/missing.h"
 #include "analyze/op_groups.h"
@@ -74,20 +75,68 @@ static int count_all(struct ops *o, struct ops_err *e) {
     return 0;
 }
 
-/* Puts each device span's time on the op that launched it. */
-static void charge_launches(struct ops *o, int64_t *dev) {
+/* The name of the op that a device span belongs to where no host op launched
+ * it: XLA writes it on the kernel; on a TPU the span is the op. */
+static struct bytes device_op(const struct ops *o, row_id d) {
     const struct trace *t = o->t;
-    for (size_t i = 0; i < t->links.n; i++) {
-        row_id d = t->links.device[i];
-        if (!span_is_device_work(t, d)) continue;
-        /* one kernel, two calls: the first counts, or it would count twice */
-        if (i > 0 && t->links.device[i - 1] == d) continue;
-        row_id op = host_tree_launcher(&o->tree, t->links.host[i]);
-        if (op == ROW_NONE) continue;
-        dev[op] += t->spans.dur[d];
-        if (scope_has(&o->scope, op))
-            group_at(o, op)->device_self += t->spans.dur[d];
+    const struct track *tr = &t->tracks[t->spans.track[d]];
+    if (t->spans.kind[d] != SPAN_KERNEL) return (struct bytes){0};
+    struct bytes name = kernel_framework_op(t, d);
+    bool gpu = tr->device >= t->ndevices ||
+               t->devices[tr->device].kind == DEVICE_GPU;
+    if (name.n == 0 && !gpu) name = strs_bytes(&t->strs, t->spans.name[d]);
+    return name;
+}
+
+static bool charge_device_op(struct ops *o, row_id d, struct bytes name) {
+    uint32_t g = op_groups_device(&o->groups, name);
+    if (g == ROW_NONE) return false;
+    struct op_group *v = &o->groups.v[g];
+    v->calls++;
+    v->device += o->t->spans.dur[d];
+    v->device_self += o->t->spans.dur[d];
+    v->has_device = true;
+    return true;
+}
+
+/* Puts a device span's time where it belongs: on the op that launched it; else
+ * on the op that it names itself; else nowhere, which is counted. */
+static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t *dev) {
+    const struct spans *sp = &o->t->spans;
+    row_id op = ROW_NONE;
+    if (launch != ROW_NONE) op = host_tree_launcher(&o->tree, launch);
+    struct bytes name = {0};
+    if (op == ROW_NONE || sp->kind[op] == SPAN_ANNOTATION)
+        name = device_op(o, d);
+    if (name.n > 0 && scope_has(&o->scope, d) && !charge_device_op(o, d, name))
+        return false;
+    if (op != ROW_NONE) {
+        dev[op] += sp->dur[d];
+        if (name.n == 0 && scope_has(&o->scope, op))
+            group_at(o, op)->device_self += sp->dur[d];
+    } else if (name.n == 0 && scope_has(&o->scope, d)) {
+        o->unattributed += sp->dur[d];
+        o->nunattributed++;
     }
+    return true;
+}
+
+/* All device work in row order, the links beside it. A span with two launches
+ * belongs to the first, or it would count twice. */
+static bool charge_spans(struct ops *o, int64_t *dev) {
+    const struct trace *t = o->t;
+    size_t l = 0;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        if (t->tracks[i].kind != TRACK_STREAM) continue;
+        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
+            if (!span_is_device_work(t, r)) continue;
+            while (l < t->links.n && t->links.device[l] < r) l++;
+            bool linked = l < t->links.n && t->links.device[l] == r;
+            if (!charge_span(o, r, linked ? t->links.host[l] : ROW_NONE, dev))
+                return false;
+        }
+    }
+    return true;
 }
 
 /* Sums from the leaves up: children stand after their parents. */
@@ -100,34 +149,14 @@ static void carry_up(struct ops *o, const struct track *tr, int64_t *dev) {
     }
 }
 
-/* Device work that no op launched, or whose op is out of scope. */
-static void find_unattributed(struct ops *o) {
-    const struct trace *t = o->t;
-    size_t l = 0;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        if (t->tracks[i].kind != TRACK_STREAM) continue;
-        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
-            if (!span_is_device_work(t, r) || !scope_has(&o->scope, r))
-                continue;
-            while (l < t->links.n && t->links.device[l] < r) l++;
-            bool linked = l < t->links.n && t->links.device[l] == r;
-            if (linked && host_tree_launcher(&o->tree, t->links.host[l]) !=
-                              ROW_NONE)
-                continue;
-            o->unattributed += t->spans.dur[r];
-            o->nunattributed++;
-        }
-    }
-}
-
 static int charge_device(struct ops *o, struct ops_err *e) {
     const struct trace *t = o->t;
-    find_unattributed(o);
-    if (t->links.n == 0) return 0;
     int64_t *dev = calloc(t->spans.n + 1, sizeof *dev);
-    if (!dev) return fail_oom(e);
-    charge_launches(o, dev);
-    for (size_t i = 0; i < t->ntracks; i++)
+    if (!dev || !charge_spans(o, dev)) {
+        free(dev);
+        return fail_oom(e);
+    }
+    for (size_t i = 0; t->links.n > 0 && i < t->ntracks; i++)
         if (host_tree_has(&o->tree, (uint32_t)i))
             carry_up(o, &t->tracks[i], dev);
     free(dev);
@@ -270,7 +299,8 @@ static void put_columns(struct result *r, const struct ops *o) {
          o->device ? "of the device time that ops launched"
                    : "of the host self time of all rows",
          COL_PERCENT, COL_BAR},
-        {"kind", NULL, NULL, "op, annotation, api, region or memory", COL_TEXT,
+        {"kind", NULL, NULL, "op, annotation, api, region; device: an op that "
+         "is known from its device work alone; memory: outside every row", COL_TEXT,
          0},
         {"type", NULL, NULL, "the operation's type, where the name is of one "
          "node of a graph", COL_TEXT, COL_DETAIL},
@@ -309,16 +339,20 @@ static int64_t mean(int64_t sum, int64_t n) {
 /* Name and type: a TensorFlow op is "name:Type", a step marker "Prefix#N". */
 static void put_name(struct result *r, const struct ops *o,
                      const struct op_group *v, struct bytes *type) {
-    struct bytes full = strs_bytes(&o->t->strs, v->key), name = full;
+    bool own = v->kind == SPAN_KERNEL;
+    const struct strs *in = own ? &o->groups.texts : &o->t->strs;
+    struct bytes full = strs_bytes(in, v->key), name = full;
     *type = (struct bytes){0};
-    size_t n = name_group_prefix(full);
+    size_t n = own ? 0 : name_group_prefix(full);
     char buf[256];
     if (n > 0 && n + 1 < sizeof buf) {
         memcpy(buf, full.p, n);
         buf[n] = '*';
         name = (struct bytes){(const uint8_t *)buf, n + 1};
     } else if (v->kind == SPAN_OP) {
-        name_split_tf(full, &name, type);
+        struct bytes skip;
+        name_split_tf(full, &name, &skip);
+        *type = name_op_type(full);
     }
     result_str(r, name);
 }
@@ -328,6 +362,7 @@ static const char *kind_name(int kind) {
     case SPAN_OP: return "op";
     case SPAN_ANNOTATION: return "annotation";
     case SPAN_API: return "api";
+    case SPAN_KERNEL: return "device";
     default: return "region";
     }
 }
@@ -336,12 +371,13 @@ static void put_row(struct result *r, const struct ops *o,
                     const struct op_group *v, int64_t whole) {
     struct bytes type;
     bool dev = v->has_device, mem = v->has_memory;
+    bool host = v->kind != SPAN_KERNEL;
     result_row(r);
     put_name(r, o, v, &type);
     result_int(r, v->calls);
-    result_int(r, v->host);
-    result_int(r, v->host_self);
-    result_int(r, mean(v->host, v->calls));
+    result_int_if(r, host, v->host);
+    result_int_if(r, host, v->host_self);
+    result_int_if(r, host, mean(v->host, v->calls));
     result_int_if(r, dev, v->device);
     result_int_if(r, dev, v->device_self);
     result_int_if(r, dev, mean(v->device, v->calls));

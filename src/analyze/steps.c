@@ -146,7 +146,7 @@ static bool add_epochs(struct work *w) {
     return true;
 }
 
-static void add_columns(struct result *r, enum by by) {
+static void add_columns(struct result *r, const struct trace *t, enum by by) {
     static const struct column phases[PHASES] = {
         {"compute_us", "compute", "us", "A kernel ran on the device; with no "
          "device: an op ran.", COL_TIME, 0},
@@ -165,7 +165,7 @@ static void add_columns(struct result *r, enum by by) {
     };
     result_col(r, (struct column){"host", NULL, NULL,
         "The machine or, for several ranks, machine and rank.", COL_TEXT,
-        COL_KEY | COL_DETAIL});
+        t->nsources > 1 ? COL_KEY : COL_KEY | COL_DETAIL});
     result_col(r, (struct column){"step", NULL, NULL,
         "The step's number as the program counts.", COL_INT,
         by == BY_EPOCH ? COL_DETAIL : 0});
@@ -286,7 +286,7 @@ static int fill(struct work *w, enum by by, struct result *r,
         if (in) ok = add_step(w, i, by);
     }
     if (!ok) return fail_oom(e);
-    add_columns(r, by);
+    add_columns(r, t, by);
     for (size_t i = 0; i < w->n; i++) put_line(r, t, &w->lines[i], by);
     add_remarks(r, w, by);
     missing_say(r, t, MISSING_DEVICE);

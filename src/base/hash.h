@@ -20,7 +20,7 @@ static inline uint64_t hash_bytes(const void *data, size_t n) {
         h = hash_step(h, w);
     }
     w = 0;
-    if (n != 0) memcpy(&w, p, n); /* p may be NULL */
+    if (n > 0) memcpy(&w, p, n); /* p may be NULL when there is nothing */
     return hash_step(h, w);
 }
 

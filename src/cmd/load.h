@@ -13,6 +13,7 @@ struct profiles {
         struct trace *trace; /* sealed */
     } *v;
     size_t n;
+    char *remark; /* which of several runs it is, or NULL */
 };
 
 /* Loads every path; shows a progress bar on a terminal. OPS_EUSAGE when no

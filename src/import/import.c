@@ -41,14 +41,10 @@ static int read_file(const char *path, struct file *f, struct trace *t,
     struct bytes b = f->bytes;
     const struct importer *imp = find_importer(b, path);
     if (imp == NULL) {
-        bool broken = f->damaged && b.n == 0;
-        const char *what = guess(b);
+        int rc = fail(e, OPS_EFORMAT, "%s; 'opscope help formats' lists what "
+                                      "can be read", guess(b));
         file_close(f);
-        if (broken)
-            return fail(e, OPS_EFORMAT, "the compressed data is damaged from "
-                                        "its first byte on");
-        return fail(e, OPS_EFORMAT, "%s; 'opscope help formats' lists what "
-                                    "can be read", what);
+        return rc;
     }
     uint32_t source = trace_source(t, path, imp->name, f, b);
     if (source == ROW_NONE) return fail_oom(e);

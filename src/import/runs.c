@@ -5,6 +5,7 @@
 
 #include "base/head.h"
 #include "base/vec.h"
+#include "import/import.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -111,6 +112,7 @@ static bool take_files(struct search *s, char **files, size_t n,
     const char **format = calloc(n + 1, sizeof *format);
     if (format == NULL) return false;
     bool xspace = false, ok = true;
+    run->plain = true;
     for (size_t i = 0; i < n; i++) {
         format[i] = format_of(files[i], s->head);
         s->out->files++;
@@ -126,6 +128,7 @@ static bool take_files(struct search *s, char **files, size_t n,
         run->files[run->n++] = copy;
         int64_t m = mtime_of(copy);
         if (m > run->mtime) run->mtime = m;
+        if (strcmp(format[i], "chrome") != 0) run->plain = false;
     }
     free(format);
     return ok;
@@ -172,10 +175,11 @@ static bool has_time(const char *name) {
     return true;
 }
 
-/* Oldest first: by the time in the name where both have one (files may have
- * been copied), else by the files' own time. */
+/* Plain ones, then oldest first: by the time in the name where both have one
+ * (files may have been copied), else by the files' own time. */
 static int by_age(const void *a, const void *b) {
     const struct run *x = a, *y = b;
+    if (x->plain != y->plain) return x->plain ? -1 : 1;
     if (has_time(x->name) && has_time(y->name)) {
         const char *p = strrchr(x->name, '/'), *q = strrchr(y->name, '/');
         int c = strcmp(p ? p : x->name, q ? q : y->name);

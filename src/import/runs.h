@@ -9,8 +9,9 @@
 #ifndef IMPORT_RUNS_H
 #define IMPORT_RUNS_H
 
-#include "import/import.h"
 #include "model/trace.h"
+
+struct import_opts;
 
 /* The profiles of one folder. */
 struct run {
@@ -19,10 +20,11 @@ struct run {
     char **files; /* sorted by name */
     size_t n, cap;
     int64_t mtime; /* the newest file's, ns */
+    bool plain;    /* only Chrome JSON, which may be any tool's output */
 };
 
 struct run_list {
-    struct run *v; /* oldest first */
+    struct run *v; /* plain ones first, then oldest first */
     size_t n, cap;
     size_t folders, files; /* how much was looked at */
 };

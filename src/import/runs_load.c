@@ -4,6 +4,7 @@
 #include "import/runs.h"
 
 #include "base/vec.h"
+#include "import/import.h"
 #include <stdlib.h>
 
 /* A trace that is not sealed yet, and what decides where it belongs. */

@@ -196,8 +196,10 @@ static int by_start(const void *a, const void *b) {
 }
 
 /* Lanes for the nodes of devices that recorded no threads: the first lane
- * that is free again. */
+ * that is free again. No machine runs a thousand nodes at a time; a file that
+ * says so has them share the last lane. */
 static bool lay_out(struct stats *s) {
+    enum { LANES_MAX = 1024 };
     int64_t *busy = NULL; /* end of the last node, by lane */
     size_t n = 0, cap = 0;
     for (size_t i = 0; i < s->nnodes; i++) {
@@ -206,7 +208,7 @@ static bool lay_out(struct stats *s) {
         if (i == 0 || s->nodes[i - 1].device != x->device) n = 0;
         if (d->threads || d->stream) continue;
         size_t k = 0;
-        while (k < n && busy[k] > x->start) k++;
+        while (k < n && busy[k] > x->start && k < LANES_MAX - 1) k++;
         if (k == n) {
             if (!VEC_ROOM(busy, n, cap)) {
                 free(busy);
@@ -412,27 +414,40 @@ static void set_clock(struct stats *s) {
     s->shift = trace_epoch(s->t, s->source, clock ? ns : 0, clock);
 }
 
-/* Names of threads: a map {1 id, 2 name} per device; ids are of the process,
- * so that one table serves all devices. */
-static void name_threads(struct stats *s) {
-    for (size_t i = 0; i < s->nnames; i++) {
-        struct pb r = pb_reader(s->names[i]);
-        struct pb_field f;
-        uint64_t id = 0;
-        struct bytes name = {s->names[i].p, 0};
-        while (next(s, &r, &f)) {
-            if (f.num == 1 && f.wire == PB_VARINT) id = f.value;
-            if (f.num == 2 && f.wire == PB_BYTES) name = f.bytes;
-        }
-        for (size_t k = 0; k < s->t->ntracks && name.n > 0; k++) {
-            struct track *tr = &s->t->tracks[k];
-            if (tr->source != s->source || tr->kind != TRACK_THREAD ||
-                tr->tid != (int64_t)id || !s->devs[tr->pid].threads)
-                continue;
-            tr->named = false;
-            trace_track_name(s->t, (uint32_t)k, name);
-        }
+/* Entry of thread_names {1 id, 2 name}. */
+static struct bytes thread_entry(struct stats *s, struct bytes b,
+                                 uint64_t *id) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    struct bytes name = {b.p, 0};
+    *id = 0;
+    while (next(s, &r, &f)) {
+        if (f.num == 1 && f.wire == PB_VARINT) *id = f.value;
+        if (f.num == 2 && f.wire == PB_BYTES) name = f.bytes;
     }
+    return name;
+}
+
+/* Thread ids are of the process, so that one table serves all devices. */
+static bool name_threads(struct stats *s) {
+    struct map by_id = {0};
+    uint64_t id;
+    bool ok = true;
+    for (size_t i = 0; i < s->nnames && ok; i++)
+        if (thread_entry(s, s->names[i], &id).n > 0)
+            ok = map_set(&by_id, id, (uint32_t)i);
+    for (size_t k = 0; k < s->t->ntracks && ok; k++) {
+        struct track *tr = &s->t->tracks[k];
+        if (tr->source != s->source || tr->kind != TRACK_THREAD ||
+            !s->devs[tr->pid].threads)
+            continue;
+        uint32_t i = map_get(&by_id, (uint64_t)tr->tid);
+        if (i == MAP_NONE) continue;
+        tr->named = false; /* it was made from the number */
+        trace_track_name(s->t, (uint32_t)k, thread_entry(s, s->names[i], &id));
+    }
+    map_free(&by_id);
+    return ok;
 }
 
 static int emit_all(struct stats *s, struct ops_err *e) {
@@ -443,7 +458,7 @@ static int emit_all(struct stats *s, struct ops_err *e) {
     set_clock(s);
     for (size_t i = 0; i < s->nnodes && !s->t->oom; i++)
         emit_node(s, &s->nodes[i]);
-    if (!s->t->oom) name_threads(s);
+    if (!s->t->oom && !name_threads(s)) return fail_oom(e);
     s->t->sources[s->source].events += s->nnodes;
     return 0;
 }

@@ -277,6 +277,7 @@ static int read_file(struct trace *t, uint32_t source,
         rc = fail_oom(e);
     for (size_t i = 0; i < x.nplanes; i++) xplane_free(&x.planes[i]);
     free(x.planes);
+    arena_free(&x.arena);
     return rc;
 }
 

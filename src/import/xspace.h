@@ -92,7 +92,7 @@ struct xline {
     struct bytes body;
     int64_t id, ts_ns;
     int64_t base;        /* ps in the trace that offsets count from */
-    struct bytes name;
+    struct bytes name, display;
     enum xline_kind kind;
     bool marks;          /* its events mark steps */
     const uint8_t *events; /* the first field of body that is an event */
@@ -166,11 +166,17 @@ void xplane_free(struct xplane *p);
 void xplane_classify(struct xspace *x, struct xplane *p);
 /* Plane stats to device figures and meta. */
 void xplane_facts(struct xspace *x, struct xplane *p);
+/* Is this a piece that the end of a cut file made incomplete? */
+bool xplane_torn(const struct xspace *x, const struct xplane *p,
+                 struct bytes b);
 /* Index for an id, or MAP_NONE. */
 static inline uint32_t xids_get(const struct xids *m, uint64_t id) {
     if (id < m->ndense) return m->dense[id] - 1;
     return map_get(&m->sparse, id);
 }
+
+/* A note for a field that XLine does not have, or not with this type. */
+void xline_odd_field(struct trace *t, const struct pb_field *f);
 
 /* xspace_stat.c: one XStat message; false: damaged, but what could be read of
  * it is there. */

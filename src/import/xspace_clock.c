@@ -96,6 +96,7 @@ void xspace_clock(struct xspace *x) {
         if (start > 0 && start < INT64_MAX / 2) x->zero_ns = start;
     }
     if (x->zero_ns == 0) x->zero_ns = first_line(x);
+    if (x->zero_ns == 0) trace_note(x->t, NOTE_CLOCK_UNKNOWN, 1);
     x->shift = trace_epoch(x->t, x->source, x->zero_ns, x->zero_ns > 0);
     for (size_t i = 0; i < x->nplanes; i++) {
         struct xplane *p = &x->planes[i];

@@ -14,7 +14,7 @@ static int64_t fact_int(const struct xpiece *w, enum xcode c, int64_t dflt) {
 }
 
 static struct bytes fact_text(const struct xpiece *w, enum xcode c) {
-    if (!seen(w, c)) return (struct bytes){0};
+    if (!seen(w, c)) return bytes_of("");
     return xval_text(w->plane, &w->facts.v[c]);
 }
 

@@ -80,7 +80,8 @@ void xplane_facts(struct xspace *x, struct xplane *p) {
         uint64_t id;
         struct xval v;
         if (!xstat_read(p->facts[i], &id, &v)) {
-            trace_note(x->t, NOTE_BAD_FIELD, 1);
+            if (!xplane_torn(x, p, p->facts[i]))
+                trace_note(x->t, NOTE_BAD_FIELD, 1);
             continue;
         }
         uint32_t s = xids_get(&p->stat_ids, id);

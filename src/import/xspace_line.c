@@ -74,7 +74,10 @@ static inline void stat(struct xpiece *w, const uint8_t *p,
         break;
     case XT_STR << 3 | PB_BYTES: case XT_BYTES << 3 | PB_BYTES:
         p = varint(p, &u);
-        if (p == NULL || p > end || u > (size_t)(end - p)) break;
+        if (p == NULL || p > end || u > (size_t)(end - p)) {
+            p = NULL;
+            break;
+        }
         text = (struct bytes){p, (size_t)u};
         p += u;
         break;
@@ -217,19 +220,12 @@ static const uint8_t *line_slow(struct xpiece *w, const struct xline *l,
     struct pb r = {p, end, false};
     struct pb_field f;
     if (!pb_next(&r, &f)) {
-        bool cut = w->plane->cut && end == w->x->all.p + w->x->all.n;
-        if (!cut) trace_note(w->t, NOTE_BAD_FIELD, 1);
+        if (!xplane_torn(w->x, w->plane, l->body))
+            trace_note(w->t, NOTE_BAD_FIELD, 1);
         return NULL;
     }
-    static const uint8_t wires[12] = {9, PB_VARINT, PB_BYTES, PB_VARINT,
-                                      PB_BYTES, 9, 9, 9, 9, PB_VARINT,
-                                      PB_VARINT, PB_BYTES};
-    if (f.num > 11 || wires[f.num] == 9)
-        trace_note(w->t, NOTE_UNKNOWN_FIELD, 1);
-    else if (wires[f.num] != f.wire)
-        trace_note(w->t, NOTE_BAD_FIELD, 1);
-    else if (f.num == 11)
-        *display = f.bytes;
+    xline_odd_field(w->t, &f);
+    if (f.num == 11 && f.wire == PB_BYTES) *display = f.bytes;
     return r.p;
 }
 
@@ -238,7 +234,7 @@ void xline_read(struct xpiece *w, const struct xline *l) {
     const uint8_t *end = l->body.p + l->body.n, *p = l->events;
     const uint8_t *stop = l->stop ? l->stop : end;
     uint64_t args = w->t->sources[w->source].args_base + 1;
-    struct bytes display = {0};
+    struct bytes display = l->display;
     struct xtracks tr;
     xtracks_open(w, l, &tr);
     while (p != NULL && p < stop) {

@@ -3,6 +3,7 @@
  * names, 6 stats}. Names are maps: entries {1 key, 2 message}. */
 #include "import/xspace.h"
 
+#include "base/utf8.h"
 #include "base/vec.h"
 
 #include <stdio.h>
@@ -59,8 +60,8 @@ static uint64_t entry_id(struct bytes value, uint64_t key) {
     return key;
 }
 
-static bool at_file_end(const struct xspace *x, const struct xplane *p,
-                        struct bytes b) {
+bool xplane_torn(const struct xspace *x, const struct xplane *p,
+                 struct bytes b) {
     return p->cut && b.p + b.n == x->all.p + x->all.n;
 }
 
@@ -92,7 +93,7 @@ static void ids_set(struct xspace *x, struct xids *m, uint64_t id,
 static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
     uint64_t key;
     struct bytes value;
-    bool cut = at_file_end(x, p, b);
+    bool cut = xplane_torn(x, p, b);
     map_entry(x, b, &key, &value, cut);
     if (!VEC_ROOM(p->stats, p->nstats, p->cap_stats)) {
         x->oom = true;
@@ -111,10 +112,22 @@ static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
     ids_set(x, &p->stat_ids, entry_id(value, key), (uint32_t)p->nstats++);
 }
 
+/* Names are interned once by each piece of a file: mended here, they count
+ * once. */
+static struct bytes clean_name(struct xspace *x, struct bytes b) {
+    if (utf8_clean(b)) return b;
+    uint8_t *copy = b.n < SIZE_MAX / 3 ? arena_alloc(&x->arena, 3 * b.n) : NULL;
+    if (copy == NULL) {
+        x->oom = true;
+        return (struct bytes){b.p, 0};
+    }
+    return (struct bytes){copy, utf8_mend(b, copy, &x->t->strs.mended)};
+}
+
 static void add_event_name(struct xspace *x, struct xplane *p, struct bytes b) {
     uint64_t key;
     struct bytes value;
-    bool cut = at_file_end(x, p, b);
+    bool cut = xplane_torn(x, p, b);
     map_entry(x, b, &key, &value, cut);
     if (!VEC_ROOM(p->names, p->nnames, p->cap_names)) {
         x->oom = true;
@@ -131,22 +144,33 @@ static void add_event_name(struct xspace *x, struct xplane *p, struct bytes b) {
                             : f.num > 6 || (f.num != 6 && !is_bytes(&f)))
             odd_field(x, &f, 6);
     }
+    n->name = clean_name(x, n->name);
+    n->display = clean_name(x, n->display);
     if (xname_is_tf(n->name)) p->tf = true;
     if (BYTES_STARTS(n->name, "EagerLocalExecute: ")) p->eager_local = true;
     ids_set(x, &p->name_ids, entry_id(value, key), (uint32_t)p->nnames++);
 }
 
-/* One field of a line's head; false: an event or nothing of the head. */
-static bool line_field(struct xline *l, const struct pb_field *f) {
-    switch (f->num) {
-    case 1: l->id = (int64_t)f->value; return is_varint(f);
-    case 3: l->ts_ns = (int64_t)f->value; return is_varint(f);
-    case 2:
-        if (!is_bytes(f)) return false;
-        l->name = f->bytes;
-        return true;
-    default: return false;
-    }
+static const uint8_t line_wires[12] = {
+    9, PB_VARINT, PB_BYTES, PB_VARINT, PB_BYTES, 9, 9, 9, 9,
+    PB_VARINT, PB_VARINT, PB_BYTES};
+
+static bool line_fits(const struct pb_field *f) {
+    return f->num <= 11 && line_wires[f->num] == f->wire;
+}
+
+void xline_odd_field(struct trace *t, const struct pb_field *f) {
+    if (line_fits(f)) return;
+    bool known = f->num <= 11 && line_wires[f->num] != 9;
+    trace_note(t, known ? NOTE_BAD_FIELD : NOTE_UNKNOWN_FIELD, 1);
+}
+
+/* One field of a line's head. */
+static void line_field(struct xline *l, const struct pb_field *f) {
+    if (f->num == 1) l->id = (int64_t)f->value;
+    if (f->num == 2) l->name = f->bytes;
+    if (f->num == 3) l->ts_ns = (int64_t)f->value;
+    if (f->num == 11) l->display = f->bytes;
 }
 
 /* The head of a line. Writers put it before the events, and leave out what is
@@ -160,7 +184,10 @@ static void add_line(struct xspace *x, struct xplane *p, struct bytes b) {
     for (; pb_next(&r, &f); at = r.p) {
         if (f.num == 4 && at < l.events) l.events = at;
         if (f.num == 4 && found == 7) break;
-        if (line_field(&l, &f)) found |= 1u << (f.num - 1);
+        if (at < l.events) xline_odd_field(x->t, &f);
+        if (!line_fits(&f)) continue;
+        line_field(&l, &f);
+        if (f.num < 4) found |= 1u << (f.num - 1);
     }
     if (l.events == b.p + b.n && r.bad && f.num == 4) l.events = at;
     if (!VEC_ROOM(p->lines, p->nlines, p->cap_lines)) x->oom = true;
@@ -181,7 +208,7 @@ static void read_consts(struct xspace *x, struct xplane *p, struct xname *n) {
         uint64_t id;
         struct xconst c = {0};
         if (f.num != 5 || !is_bytes(&f)) continue;
-        if (!xstat_read(f.bytes, &id, &c.v))
+        if (!xstat_read(f.bytes, &id, &c.v) && !xplane_torn(x, p, f.bytes))
             trace_note(x->t, NOTE_BAD_FIELD, 1);
         uint32_t s = xids_get(&p->stat_ids, id);
         if (s == MAP_NONE || p->stats[s].code == XC_NONE) continue;
@@ -282,11 +309,20 @@ static enum xplane_kind kind_of(const struct xplane *p) {
     return XP_HOST;
 }
 
+/* No host has more; a file with a million of them is an attack on the linear
+ * searches among devices. */
+enum { DEVICES_MAX = 4096 };
+
 void xplane_classify(struct xspace *x, struct xplane *p) {
     p->kind = kind_of(p);
     p->device = ROW_NONE;
     if (p->kind == XP_HOST || p->kind == XP_FACTS) {
         p->pid = name_pid(p->name);
+        return;
+    }
+    if (x->t->ndevices >= DEVICES_MAX) {
+        trace_note(x->t, NOTE_BAD_EVENT, 1);
+        p->kind = XP_OTHER;
         return;
     }
     enum device_kind kind = DEVICE_OTHER;

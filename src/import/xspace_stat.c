@@ -30,7 +30,7 @@ bool xstat_read(struct bytes body, uint64_t *id, struct xval *v) {
         } else {
             v->type = (enum xtype)f.num;
             v->u = f.value;
-            v->b = f.wire == PB_BYTES ? f.bytes : (struct bytes){0};
+            v->b = f.wire == PB_BYTES ? f.bytes : bytes_of("");
         }
     }
     return fits && !r.bad;
@@ -38,9 +38,9 @@ bool xstat_read(struct bytes body, uint64_t *id, struct xval *v) {
 
 struct bytes xval_text(const struct xplane *p, const struct xval *v) {
     if (v->type == XT_STR || v->type == XT_BYTES) return v->b;
-    if (v->type != XT_REF) return (struct bytes){0};
+    if (v->type != XT_REF) return bytes_of("");
     uint32_t i = xids_get(&p->stat_ids, v->u);
-    return i == MAP_NONE ? (struct bytes){0} : p->stats[i].name;
+    return i == MAP_NONE ? bytes_of("") : p->stats[i].name;
 }
 
 double xval_num(const struct xplane *p, const struct xval *v) {

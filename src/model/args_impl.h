@@ -4,7 +4,9 @@
 #ifndef MODEL_ARGS_IMPL_H
 #define MODEL_ARGS_IMPL_H
 
-#include "model/args.h"
+#include "model/trace.h"
+
+struct arg; /* args.h */
 
 /* Receives one argument; false stops. */
 typedef bool args_each_fn(void *ctx, struct bytes key, const struct arg *a);

@@ -7,6 +7,7 @@
 
 #include "base/pb.h"
 #include "base/vec.h"
+#include "model/args.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

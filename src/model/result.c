@@ -29,6 +29,7 @@ void result_free(struct result *r) {
     free(r->remarks);
     free(r->missing);
     free(r->notes);
+    free(r->parts);
     *r = (struct result){0};
 }
 
@@ -300,6 +301,16 @@ static void join_rows(struct result *a, const struct result *b) {
     a->total_rows = total;
 }
 
+int64_t result_origin(const struct result *r, size_t row) {
+    size_t lo = 0, hi = r->nparts;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (r->parts[mid].first <= row) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo == 0 ? r->origin : r->parts[lo - 1].origin;
+}
+
 int result_join(struct result *a, const struct result *b, struct ops_err *e) {
     if (a->ncols != b->ncols)
         return fail(e, OPS_EUNSUP, "%s: the profiles have different columns",
@@ -309,7 +320,10 @@ int result_join(struct result *a, const struct result *b, struct ops_err *e) {
             return fail(e, OPS_EUNSUP,
                         "%s: the profiles have different columns (%s, %s)",
                         a->analysis, a->cols[i].name, b->cols[i].name);
+    size_t first = a->nrows;
     join_rows(a, b);
+    if (!VEC_ROOM(a->parts, a->nparts, a->cap_parts)) return fail_oom(e);
+    a->parts[a->nparts++] = (struct result_part){first, b->origin};
     for (size_t i = 0; i < b->nsources; i++) add_source(a, b->sources[i]);
     for (size_t i = 0; i < b->nremarks; i++) add_remark(a, b->remarks[i]);
     for (size_t i = 0; i < b->nmissing; i++)

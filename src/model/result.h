@@ -88,6 +88,10 @@ struct result {
     const char *chart;    /* how a page draws it: "bars share_pct", or NULL */
     int decimals;         /* of a microsecond, in COL_TIME columns */
     int64_t origin;       /* ps: where text output counts COL_STAMP from */
+    struct result_part {
+        size_t first;     /* joined results: first row of each ... */
+        int64_t origin;   /* ... and its own origin */
+    } *parts;              size_t nparts, cap_parts;
     bool in_order;        /* rows stand in an order of their own, such as time:
                              COL_MAIN does not sort them */
     bool oom;
@@ -147,6 +151,9 @@ void result_top(struct result *r, size_t n);
 /* Adds b's rows, sources, remarks, missing and notes to a; the columns must
  * be the same. For profiles side by side. */
 int result_join(struct result *a, const struct result *b, struct ops_err *e);
+
+/* Where COL_STAMP counts from in that row. O(log profiles). */
+int64_t result_origin(const struct result *r, size_t row);
 
 /* Puts a text column before all others, the same value in each row. */
 int result_prefix(struct result *r, struct column c, const char *value,

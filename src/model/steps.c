@@ -81,13 +81,14 @@ struct region {
     uint32_t count;
 };
 
-/* Could this span be the body of a loop? Instants, device work and the
- * driver's calls are not; a region inside one of its own name is no turn. */
+/* Could this span be the body of a loop? Instants, device work, the driver's
+ * calls and ops (a model has many of one name in a step) are not; a region
+ * inside one of its own name is no turn. */
 static bool may_repeat(const struct spans *s, row_id r) {
     uint8_t k = s->kind[r];
     return s->dur[r] > 0 && !(s->flags[r] & (SPAN_DERIVED | SPAN_ASYNC)) &&
-           (k == SPAN_OTHER || k == SPAN_OP || k == SPAN_ANNOTATION ||
-            k == SPAN_PYTHON || k == SPAN_RUNTIME);
+           (k == SPAN_OTHER || k == SPAN_ANNOTATION || k == SPAN_PYTHON ||
+            k == SPAN_RUNTIME);
 }
 
 /* Adds up one track's regions by name in sums[name] (cleared, kept by the
@@ -111,6 +112,9 @@ static str_id best_region(const struct trace *t, const struct track *tr,
     return best;
 }
 
+/* A region that fills less of the window than this is no loop's body. */
+enum { LOOP_PERCENT = 20 };
+
 /* No marker: the longest repeating region of the source stands in. Names are
  * compared by total time, so the outermost loop body wins over what it calls.
  * Python frames count less than what the program named itself. */
@@ -120,7 +124,8 @@ static bool infer_markers(const struct trace *t, uint32_t source,
     if (sums == NULL) return false;
     uint32_t track = ROW_NONE;
     str_id name = STR_NONE;
-    int64_t best = 0;
+    const struct source *src = &t->sources[source];
+    int64_t best = (src->window_end - src->window_ts) / 100 * LOOP_PERCENT;
     for (int python = 0; python < 2 && track == ROW_NONE; python++) {
         for (size_t i = 0; i < t->ntracks; i++) {
             const struct track *tr = &t->tracks[i];

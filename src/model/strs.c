@@ -16,7 +16,7 @@ static size_t find_slot(const struct strs *s, struct bytes b, uint64_t hash) {
         if (id == 0) return i;
         id--;
         if (s->hash[id] == hash && s->len[id] == b.n &&
-            memcmp(s->text[id], b.p, b.n) == 0)
+            (b.n == 0 || memcmp(s->text[id], b.p, b.n) == 0))
             return i;
     }
 }

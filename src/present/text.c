@@ -80,9 +80,10 @@ static void heading_of(const struct column *c, const char *unit, char *buf,
 /* The value of a time cell as shown: stamps count from the window's start. */
 static int64_t shown_int(const struct result *r, size_t col,
                          const struct cell *c) {
-    if (r->cols[col].type == COL_TIME && (r->cols[col].flags & COL_STAMP))
-        return (int64_t)((uint64_t)c->i - (uint64_t)r->origin);
-    return c->i;
+    if (r->cols[col].type != COL_TIME || !(r->cols[col].flags & COL_STAMP))
+        return c->i;
+    int64_t from = result_origin(r, (size_t)(c - r->cells) / r->ncols);
+    return (int64_t)((uint64_t)c->i - (uint64_t)from);
 }
 
 static uint64_t magnitude(int64_t v) {

@@ -33,7 +33,7 @@ setup() {
 
     run "$tree/build/opscope" threads "$profile" --format csv
     [ "$status" -eq 0 ]
-    [ "${lines[0]}" = "thread,spans,busy_us" ]
+    [ "${lines[0]%$'\r'}" = "thread,spans,busy_us" ] # lines end in CRLF
     [ "${#lines[@]}" -gt 1 ]
 
     run "$tree/build/opscope" threads "$profile" --format json --top 1

@@ -101,7 +101,7 @@ static const char *put(struct buf b) {
     const char *path = path_of("file");
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    assert_int_equal(fwrite(b.p, 1, b.n, f), b.n);
+    if (b.n > 0) assert_int_equal(fwrite(b.p, 1, b.n, f), b.n);
     fclose(f);
     return path;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Results: filling, order, filters, the cut, and joining. */
 #include "model/result.h"
+#include "model/trace.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * overview: one screen. It reads the results of steps, ops, kernels and
+ * memory, and says the few things of each that matter first. */
+#include "analyze/analyze.h"
+
+#include "analyze/facts.h"
+#include "base/number.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TOP_OPS = 5, TOP_KERNELS = 5, BAR = 20, NAME_SHOWN = 60 };
+
+/* A result of another analysis over the same trace and scope. */
+struct part {
+    struct result r;
+    bool have;
+};
+
+/* Runs another analysis with its own defaults; common options (scope) are the
+ * overview's. */
+static int run_part(const char *name, const struct trace *t,
+                    const struct opts *o, struct part *p, struct ops_err *e) {
+    const struct analysis *a = analysis_find(name);
+    struct opts own;
+    opts_init(&own, analysis_common_opts, a->opts, NULL);
+    static const char *const passed[] = {"steps", "host", "rank"};
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
+        if (opts_given(o, passed[i]))
+            TRY(opts_set(&own, passed[i], opts_text(o, passed[i]), e));
+    int rc = analysis_run(a, t, &own, 0, &p->r, e);
+    p->have = rc == 0;
+    return rc;
+}
+
+static void free_part(struct part *p) {
+    if (p->have) result_free(&p->r);
+}
+
+/* The cell of a named column; NULL when it is not recorded or not there. */
+static const struct cell *cell_of(const struct result *r, size_t row,
+                                  const char *name) {
+    int col = result_find_col(r, name);
+    if (col < 0 || row >= r->nrows) return NULL;
+    const struct cell *c = result_cell(r, row, (size_t)col);
+    return c->null ? NULL : c;
+}
+
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Smallest, middle and largest value of a time column; false: no value. */
+static bool spread(const struct result *r, const char *name, int64_t out[3]) {
+    int64_t *v = malloc((r->nrows + 1) * sizeof *v);
+    size_t n = 0;
+    for (size_t i = 0; v != NULL && i < r->nrows; i++) {
+        const struct cell *c = cell_of(r, i, name);
+        if (c != NULL) v[n++] = c->i;
+    }
+    if (n > 0) {
+        qsort(v, n, sizeof *v, by_value);
+        out[0] = v[0];
+        size_t k = n / 2;
+        out[1] = n % 2 ? v[k] : v[k - 1] + (v[k] - v[k - 1]) / 2;
+        out[2] = v[n - 1];
+    }
+    free(v);
+    return n > 0;
+}
+
+static void put_steps(struct result *r, const struct result *steps) {
+    int64_t dur[3], bare[3];
+    char lo[48], mid[48], hi[48], text[256];
+    facts_count(r, "steps", steps->nrows);
+    if (!spread(steps, "dur_us", dur)) return;
+    human_time(dur[0], lo, sizeof lo);
+    human_time(dur[1], mid, sizeof mid);
+    human_time(dur[2], hi, sizeof hi);
+    snprintf(text, sizeof text, "%s median (%s to %s)", mid, lo, hi);
+    facts_put(r, "step time", true, (double)dur[1] / PS_PER_US, "us", text);
+    /* below 5 % the profiler's own cost is lost in the noise */
+    if (!spread(steps, "bare_us", bare) || dur[1] - bare[1] <= dur[1] / 20)
+        return;
+    human_time(bare[1], mid, sizeof mid);
+    snprintf(text, sizeof text, "about %s: the rest is the profiler's own cost",
+             mid);
+    facts_put(r, "without the profiler", true, (double)bare[1] / PS_PER_US,
+              "us", text);
+}
+
+/* "compute  97.1 %  ###...". */
+static void put_share(struct result *r, const char *metric, double share) {
+    char text[64];
+    int bar = (int)(share * BAR / 100 + 0.5);
+    if (bar > BAR) bar = BAR;
+    if (bar < 0) bar = 0;
+    snprintf(text, sizeof text, "%5.1f %% %.*s", share, bar,
+             "||||||||||||||||||||");
+    facts_put(r, metric, true, share, "%", text);
+}
+
+/* Where the steps' time went, all of them together. */
+static void put_phases(struct result *r, const struct result *steps) {
+    static const struct {
+        const char *col, *metric;
+    } phases[] = {
+        {"compute_us", "compute"}, {"comm_us", "communication"},
+        {"copy_us", "copies"},     {"input_us", "input pipeline"},
+        {"launch_us", "launching"}, {"host_us", "host work"},
+        {"other_us", "other (Python, idle)"},
+    };
+    double all = 0, busy = 0;
+    bool device = false;
+    for (size_t i = 0; i < steps->nrows; i++) {
+        const struct cell *d = cell_of(steps, i, "dur_us");
+        const struct cell *b = cell_of(steps, i, "device_busy_pct");
+        if (d == NULL) continue;
+        all += (double)d->i;
+        if (b == NULL) continue;
+        device = true;
+        busy += b->f / 100 * (double)d->i;
+    }
+    if (all <= 0) return;
+    for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) {
+        double sum = 0;
+        for (size_t i = 0; i < steps->nrows; i++) {
+            const struct cell *c = cell_of(steps, i, phases[k].col);
+            if (c != NULL) sum += (double)c->i;
+        }
+        put_share(r, phases[k].metric, 100 * sum / all);
+    }
+    if (device) put_share(r, "device busy", 100 * busy / all);
+    else facts_put(r, "device busy", false, 0, "%", NULL);
+}
+
+/* "aten::mm   34.1 %  12.3 ms in 240 calls". */
+static void put_top(struct result *r, const char *metric,
+                    const struct result *from, const char *time, size_t top) {
+    /* regions and driver calls count only where there are no ops */
+    bool only_ops = false;
+    for (size_t i = 0; i < from->nrows && !only_ops; i++) {
+        const struct cell *kind = cell_of(from, i, "kind");
+        only_ops = kind != NULL && strcmp(kind->s, "op") == 0;
+    }
+    size_t shown = 0;
+    for (size_t i = 0; i < from->nrows && shown < top; i++) {
+        const struct cell *name = cell_of(from, i, "name");
+        const struct cell *share = cell_of(from, i, "share_pct");
+        const struct cell *us = cell_of(from, i, time);
+        const struct cell *calls = cell_of(from, i, "calls");
+        if (!name || !share || !us || share->f <= 0) continue;
+        const struct cell *kind = cell_of(from, i, "kind");
+        if (kind != NULL && strcmp(kind->s, "op") != 0 && only_ops) continue;
+        shown++;
+        char total[48];
+        human_time(us->i, total, sizeof total);
+        const char *s = name->s;
+        int len = (int)strnlen(s, NAME_SHOWN);
+        while (len > 0 && (s[len] & 0xc0) == 0x80) len--;
+        char *text = arena_fmt(&r->arena, "%5.1f %% %9s in %lld calls  %.*s%s",
+                               share->f, total,
+                               calls ? (long long)calls->i : 0LL, len, s,
+                               s[len] ? "..." : "");
+        facts_put(r, metric, true, (double)us->i / PS_PER_US, "us", text);
+    }
+}
+
+static void put_memory(struct result *r, const struct result *memory) {
+    for (size_t i = 0; i < memory->nrows; i++) {
+        const struct cell *device = cell_of(memory, i, "device");
+        const struct cell *peak = cell_of(memory, i, "peak_bytes");
+        const struct cell *held = cell_of(memory, i, "reserved_bytes");
+        if (peak == NULL) continue;
+        char a[48], b[48] = "";
+        human_bytes(peak->i, a, sizeof a);
+        if (held != NULL) human_bytes(held->i, b, sizeof b);
+        char *text = arena_fmt(&r->arena, "%s on %s%s%s", a,
+                               device ? device->s : "?",
+                               held ? ", reserved " : "", b);
+        facts_put(r, "memory peak", true, (double)peak->i, "bytes", text);
+    }
+    if (memory->nrows == 0)
+        facts_put(r, "memory peak", false, 0, "bytes", NULL);
+}
+
+/* What the parts miss is missing here, too. */
+static void take_missing(struct result *r, const struct result *from) {
+    for (size_t i = 0; i < from->nmissing; i++)
+        result_missing(r, from->missing[i].what, from->missing[i].why,
+                       from->missing[i].fix);
+}
+
+static void put_profile(struct result *r, const struct trace *t) {
+    for (size_t i = 0; i < t->nsources; i++) {
+        const struct source *s = &t->sources[i];
+        facts_words(r, "profile", "%s (%s)", s->path, s->format);
+    }
+    for (size_t i = 0; i < t->ndevices; i++) {
+        const char *model = strs_text(&t->strs, t->devices[i].model);
+        facts_words(r, "device", "%s%s%s",
+                    strs_text(&t->strs, t->devices[i].label),
+                    *model ? ", " : "", model);
+    }
+}
+
+static int fill(const struct trace *t, const struct opts *o, struct result *r,
+                struct part p[4], struct ops_err *e) {
+    static const char *const parts[] = {"steps", "ops", "kernels", "memory"};
+    for (int i = 0; i < 4; i++) TRY(run_part(parts[i], t, o, &p[i], e));
+    facts_columns(r);
+    put_profile(r, t);
+    put_steps(r, &p[0].r);
+    put_phases(r, &p[0].r);
+    bool device = cell_of(&p[1].r, 0, "device_self_us") != NULL;
+    put_top(r, "top op", &p[1].r, device ? "device_self_us" : "host_self_us",
+            TOP_OPS);
+    put_top(r, "top kernel", &p[2].r, "total_us", TOP_KERNELS);
+    put_memory(r, &p[3].r);
+    for (int i = 0; i < 4; i++) take_missing(r, &p[i].r);
+    return result_done(r, e);
+}
+
+static int run(const struct trace *t, const struct opts *o, struct result *r,
+               struct ops_err *e) {
+    struct part p[4] = {0};
+    result_init(r, "overview", "Overview");
+    result_from_trace(r, t);
+    int rc = fill(t, o, r, p, e);
+    for (int i = 0; i < 4; i++) free_part(&p[i]);
+    return rc;
+}
+
+const struct analysis analysis_overview = {
+    .name = "overview",
+    .help = "one screen: step time, where it goes, top ops, memory peak",
+    .row = "one fact about the run",
+    .all_rows = true,
+    .run = run,
+};
