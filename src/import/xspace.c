@@ -234,6 +234,26 @@ static struct trace *second_trace(const struct xspace *x) {
     return t;
 }
 
+static bool same_allocator(const struct trace *a, size_t i,
+                           const struct trace *b, size_t k) {
+    const struct allocator *x = &a->allocators[i], *y = &b->allocators[k];
+    if ((x->device == ROW_NONE) != (y->device == ROW_NONE)) return false;
+    if (x->device != ROW_NONE &&
+        a->devices[x->device].ordinal != b->devices[y->device].ordinal)
+        return false;
+    return strcmp(strs_text(&a->strs, x->name), strs_text(&b->strs, y->name)) ==
+           0;
+}
+
+/* An allocator that had its peak in the first piece keeps what was said of it
+ * there. */
+static void settle_peaks(struct xpiece *a, struct xpiece *b) {
+    for (size_t k = 0; k < b->npeaks; k++)
+        for (size_t i = 0; i < a->npeaks; i++)
+            if (same_allocator(a->t, i, b->t, k) && a->peaks[i] >= b->peaks[k])
+                b->t->allocators[k].fragmentation = -1;
+}
+
 static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     struct trace *t = second_trace(x);
     if (t == NULL) return fail_oom(e);
@@ -248,7 +268,9 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     a->piece.events += b.piece.events;
     a->piece.memory |= b.piece.memory;
     a->piece.python |= b.piece.python;
+    settle_peaks(&a->piece, &b.piece);
     free(b.piece.names);
+    free(b.piece.peaks);
     return trace_append(x->t, t, e);
 }
 
@@ -261,6 +283,7 @@ static int read_events(struct xspace *x, int threads, struct ops_err *e) {
     if (threads > 1) rc = read_two(x, &s, e);
     else share_read(&s);
     free(s.piece.names);
+    free(s.piece.peaks);
     struct source *src = &x->t->sources[x->source];
     src->events += s.piece.events;
     src->has_memory |= s.piece.memory;

@@ -149,6 +149,8 @@ struct xpiece {
         uint16_t cat;
     } *names;        /* by index in plane->names: ids in t */
     size_t cap_names;
+    int64_t *peaks;  /* by allocator of t: the most in use so far */
+    size_t npeaks, cap_peaks;
     uint64_t events; /* counted for the source */
     bool memory;     /* saw a memory event */
     bool python;     /* saw a Python frame */

@@ -311,7 +311,7 @@ static enum xplane_kind kind_of(const struct xplane *p) {
 
 /* No host has more; a file with a million of them is an attack on the linear
  * searches among devices. */
-enum { DEVICES_MAX = 4096 };
+enum { DEVICES_MAX = 1024 };
 
 void xplane_classify(struct xspace *x, struct xplane *p) {
     p->kind = kind_of(p);

@@ -179,7 +179,7 @@ struct allocator {
     uint32_t device;   /* index in devices, or ROW_NONE (host memory) */
     int64_t capacity;  /* bytes, or -1 */
     int64_t peak_life; /* the allocator's own peak since it began, or -1 */
-    double fragmentation; /* last reported, 0..1, or -1 */
+    double fragmentation; /* as reported at the peak, 0..1, or -1 */
 };
 
 /* Counter samples, in file order; sorted by counter and time by seal. */

@@ -477,7 +477,7 @@ static void counters_are_samples(void **state) {
 }
 
 static void memory_event(struct out *l, int64_t name, int64_t at,
-                         int64_t allocated) {
+                         int64_t allocated, const char *fragmentation) {
     struct out e = new_event(name, at, 0);
     stat_text(&e, 1, "GPU_1_bfc");
     stat_int(&e, 2, allocated);
@@ -485,6 +485,7 @@ static void memory_event(struct out *l, int64_t name, int64_t at,
     stat_int(&e, 4, 256);
     stat_int(&e, 5, 777);
     stat_int(&e, 6, 4096);
+    stat_text(&e, 7, fragmentation);
     out_msg(l, 4, &e);
 }
 
@@ -492,31 +493,34 @@ static void memory_events(void **state) {
     (void)state;
     static const char *const stats[] = {
         "allocator_name", "bytes_allocated", "bytes_available",
-        "allocation_bytes", "peak_bytes_in_use", "addr"};
+        "allocation_bytes", "peak_bytes_in_use", "addr", "fragmentation"};
     struct out p = new_plane("/device:GPU:1"), x = {0};
     out_msg(&x, 1, &p);
     p = new_plane("/host:CPU");
     struct out l = new_line(7, "t", 0);
-    memory_event(&l, 1, 100, 600);
-    memory_event(&l, 2, 200, 344);
+    memory_event(&l, 1, 100, 600, "0.25");
+    memory_event(&l, 2, 200, 344, "0.5");
     out_msg(&p, 3, &l);
     name_entry(&p, 4, 1, "MemoryAllocation");
     name_entry(&p, 4, 2, "MemoryDeallocation");
-    for (int i = 0; i < 6; i++) name_entry(&p, 5, i + 1, stats[i]);
+    for (int i = 0; i < 7; i++) name_entry(&p, 5, i + 1, stats[i]);
     out_msg(&x, 1, &p);
     environment(&x);
-    struct trace *t = load(out_all(&x), 1);
-    assert_true(t->sources[0].has_memory);
-    assert_int_equal(t->mem.n, 2);
-    assert_int_equal(t->mem.bytes[0], 256);
-    assert_int_equal(t->mem.bytes[1], -256);
-    assert_int_equal(t->mem.allocated[0], 600);
-    assert_int_equal(t->mem.addr[1], 4096);
-    assert_int_equal(t->nallocators, 1);
-    assert_int_equal(t->allocators[0].capacity, 1000);
-    assert_int_equal(t->allocators[0].peak_life, 777);
-    assert_int_equal(t->devices[t->allocators[0].device].ordinal, 1);
-    trace_free(t);
+    for (int threads = 1; threads <= 2; threads++) {
+        struct trace *t = load(out_all(&x), threads);
+        assert_true(t->sources[0].has_memory);
+        assert_int_equal(t->mem.n, 2);
+        assert_int_equal(t->mem.bytes[0], 256);
+        assert_int_equal(t->mem.bytes[1], -256);
+        assert_int_equal(t->mem.allocated[0], 600);
+        assert_int_equal(t->mem.addr[1], 4096);
+        assert_int_equal(t->nallocators, 1);
+        assert_int_equal(t->allocators[0].capacity, 1000);
+        assert_int_equal(t->allocators[0].peak_life, 777);
+        assert_true(t->allocators[0].fragmentation == 0.25);
+        assert_int_equal(t->devices[t->allocators[0].device].ordinal, 1);
+        trace_free(t);
+    }
     out_free(&x);
 }
 
