@@ -391,6 +391,7 @@ static const char *kind_name(int kind) {
     case SPAN_OP: return "op";
     case SPAN_ANNOTATION: return "annotation";
     case SPAN_API: return "api";
+    case SPAN_OVERHEAD: return "overhead";
     case SPAN_KERNEL: return "device";
     default: return "region";
     }
