@@ -446,7 +446,9 @@ static void put_outside(struct result *r, const struct ops *o) {
 
 static int by_host_self(const void *a, const void *b) {
     const struct op_group *x = a, *y = b;
-    return (x->host_self < y->host_self) - (x->host_self > y->host_self);
+    if (x->host_self != y->host_self)
+        return x->host_self < y->host_self ? 1 : -1;
+    return (x->order > y->order) - (x->order < y->order);
 }
 
 /* Orders the groups, which row numbers no longer need then: rows that launched
