@@ -137,6 +137,7 @@ static row_id device_span(struct reader *r, const struct event *ev,
                     : c->where == ON_DERIVED ? SPAN_DERIVED
                                              : SPAN_ASYNC;
     uint32_t track = reader_track(r, kind, device, stream);
+    if (r->t->oom) return ROW_NONE;
     if (r->t->tracks[track].device == ROW_NONE)
         r->t->tracks[track].device =
             trace_device(r->t, r->source, DEVICE_GPU, device);
