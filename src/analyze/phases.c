@@ -98,7 +98,7 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
     for (row_id r = tr->first; r < tr->end; r++) {
         if (s->dur[r] == 0 || (s->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)))
             continue;
-        if (s->ts[r] < input_end || is_marker(t, r)) continue;
+        if (span_end(t, r) <= input_end || is_marker(t, r)) continue;
         if (t->name_class[s->name[r]] & NAME_INPUT) {
             input_end = span_end(t, r);
             if (on_step && !intervals_add(&w->input, s->ts[r], input_end))
@@ -243,6 +243,7 @@ static bool make_views(struct phases *p, uint32_t source,
     size_t before = p->nviews;
     for (uint32_t d = 0; d <= t->ndevices; d++) {
         bool last = d == t->ndevices;
+        if (!last && t->devices[d].source != source) continue;
         bool ran = false;
         for (size_t i = 0; !last && !ran && i < t->ntracks; i++)
             ran = t->tracks[i].kind == TRACK_STREAM &&

@@ -130,9 +130,11 @@ static struct json_num parse_number(const uint8_t *p, const uint8_t *end,
         n.scale = count - whole;
     }
     bool more = p < end && (is_digit(*p) || *p == '.' || (*p | 32) == 'e');
-    n.digits = minus ? -(int64_t)v : (int64_t)v;
     *after = p;
-    if (count > 0 && !more && v <= INT64_MAX) return n;
+    if (count > 0 && !more && v <= INT64_MAX) {
+        n.digits = minus ? -(int64_t)v : (int64_t)v;
+        return n;
+    }
     while (p < end && (is_digit(*p) || *p == '.' || *p == '+' || *p == '-' ||
                        (*p | 32) == 'e'))
         p++;

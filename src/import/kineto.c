@@ -87,17 +87,19 @@ struct place {
     int64_t device, stream, correlation; /* -1: not there */
 };
 
-/* Reads as little of the args as it can: stops when all are found. */
-static struct place read_place(const struct event *ev, int wanted) {
+/* Reads as little of the args as it can: stops when all that is wanted, the
+ * correlation and for device events the place, is found. */
+static struct place read_place(const struct event *ev, bool device) {
     struct place pl = {-1, -1, -1};
     struct json args;
     struct json_str key;
+    int wanted = device ? 3 : 1;
     if (!reader_args(ev, &args)) return pl;
     while (wanted > 0 && json_key(&args, &key)) {
-        int64_t *to = BYTES_IS(key.raw, "correlation") ? &pl.correlation
-                      : BYTES_IS(key.raw, "device")    ? &pl.device
-                      : BYTES_IS(key.raw, "stream")    ? &pl.stream
-                                                       : NULL;
+        int64_t *to = NULL;
+        if (BYTES_IS(key.raw, "correlation")) to = &pl.correlation;
+        else if (device && BYTES_IS(key.raw, "device")) to = &pl.device;
+        else if (device && BYTES_IS(key.raw, "stream")) to = &pl.stream;
         if (to == NULL) {
             json_skip(&args);
             continue;
@@ -127,7 +129,7 @@ static str_id device_name(struct reader *r, const struct event *ev) {
 
 static row_id device_span(struct reader *r, const struct event *ev,
                           const struct cat_row *c) {
-    struct place pl = read_place(ev, 3);
+    struct place pl = read_place(ev, true);
     int64_t device = pl.device >= 0 ? pl.device : ev->pid.v;
     int64_t stream = pl.stream >= 0 ? pl.stream : stream_of_text(&ev->tid);
     enum track_kind kind = c->where == ON_STREAM    ? TRACK_STREAM
@@ -172,7 +174,7 @@ static row_id kineto_span(struct reader *r, const struct event *ev) {
     row_id row =
         reader_span(r, ev, track, reader_str(r, ev->name), c->kind, 0);
     if (c->kind != SPAN_API) return row;
-    struct place pl = read_place(ev, 1);
+    struct place pl = read_place(ev, false);
     if (pl.correlation >= 0)
         trace_link_host(r->t, r->source, (uint64_t)pl.correlation, row);
     return row;
@@ -194,7 +196,10 @@ static void memory_event(struct reader *r, const struct event *ev) {
     };
     struct json args;
     struct json_str key;
-    if (!reader_args(ev, &args)) return;
+    if (!reader_args(ev, &args)) {
+        trace_note(r->t, NOTE_BAD_EVENT, 1);
+        return;
+    }
     while (json_key(&args, &key)) {
         size_t i = 0, n = sizeof f / sizeof *f;
         while (i < n && !bytes_eq(key.raw, f[i].key, strlen(f[i].key))) i++;
@@ -203,7 +208,8 @@ static void memory_event(struct reader *r, const struct event *ev) {
             continue;
         }
         struct json_num num = json_number(&args);
-        if (!json_to_int(&num, &f[i].v)) f[i].v = 0;
+        int64_t v; /* what cannot be read counts as not recorded */
+        if (json_to_int(&num, &v)) f[i].v = v;
     }
     uint32_t device = memory_device(r, f[0].v, f[1].v);
     struct bytes name = device == ROW_NONE
@@ -317,7 +323,7 @@ static bool kineto_top(struct reader *r, struct bytes key) {
         if (json_string(&r->j, &s)) src->host = reader_str(r, s);
         else json_skip(&r->j);
     } else if (BYTES_IS(key, "profile_memory")) {
-        src->has_memory = read_int(&r->j, 0) != 0;
+        src->has_memory |= read_int(&r->j, 0) != 0;
     } else if (BYTES_IS(key, "record_shapes")) {
         src->has_shapes = read_int(&r->j, 0) != 0;
     } else if (BYTES_IS(key, "with_stack")) {
