@@ -332,7 +332,7 @@ static void put_columns(struct result *r, const struct ops *o) {
          "is known from its device work alone; memory: outside every row",
          COL_TEXT, 0},
         {"type", NULL, NULL, "the operation's type, where the name is of one "
-         "node of a graph", COL_TEXT, COL_DETAIL},
+         "node of a graph", COL_TEXT, 0},
     };
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);

@@ -486,6 +486,10 @@ const char *note_name(enum note_id id) { return note_names[id]; }
 
 const char *note_text(enum note_id id) { return note_texts[id]; }
 
+bool note_is_detail(enum note_id id) {
+    return id == NOTE_DERIVED_LINES || id == NOTE_DUPLICATE_TRACK_NAME;
+}
+
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
     const struct spans *s = &t->spans;
     uint64_t at = (uint64_t)s->args_hi[row] << 32 | s->args_lo[row];

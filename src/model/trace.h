@@ -377,6 +377,9 @@ static inline void trace_note(struct trace *t, enum note_id id, uint64_t n) {
 const char *note_name(enum note_id id);
 const char *note_text(enum note_id id);
 
+/* Is it worth knowing only to the curious: nothing lost, nothing mended? */
+bool note_is_detail(enum note_id id);
+
 /* Moves all of b (unsealed) behind a (unsealed) and frees b: rows, halves,
  * tracks, strings re-interned, notes added. b's sources that have the same
  * file as a's are the same source (a parallel importer's pieces); others are
