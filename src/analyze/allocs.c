@@ -61,20 +61,20 @@ static void put_columns(struct result *r) {
 }
 
 static row_id climb_to_op(const struct trace *t, row_id r) {
-    while (r != ROW_NONE && t->spans.kind[r] != SPAN_OP)
-        r = t->spans.parent[r];
+    for (int i = 0; r != ROW_NONE && t->spans.kind[r] != SPAN_OP; i++)
+        r = i < CLIMB_MAX ? t->spans.parent[r] : ROW_NONE;
     return r;
 }
 
 /* From the op that allocated to the one that wanted the tensor: factories
  * such as aten::empty_strided are called from it. */
 static row_id climb_to_user(const struct trace *t, row_id r) {
-    while (r != ROW_NONE) {
+    for (int i = 0; i < CLIMB_MAX && r != ROW_NONE; i++) {
         struct bytes n = strs_bytes(&t->strs, t->spans.name[r]);
-        if (!BYTES_STARTS(n, "aten::empty")) break;
+        if (!BYTES_STARTS(n, "aten::empty")) return r;
         r = climb_to_op(t, t->spans.parent[r]);
     }
-    return r;
+    return ROW_NONE;
 }
 
 static void put_device(struct result *r, const struct trace *t,

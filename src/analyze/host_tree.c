@@ -85,7 +85,8 @@ static inline bool is_kept(const struct host_tree *h, row_id r, bool regions) {
     switch (sp->kind[r]) {
     case SPAN_OP: return true;
     case SPAN_ANNOTATION:
-    case SPAN_API: return !(f & SPAN_INSTANT);
+    case SPAN_API:
+    case SPAN_OVERHEAD: return !(f & SPAN_INSTANT);
     case SPAN_OTHER: return regions && !(f & SPAN_INSTANT);
     default: return false;
     }

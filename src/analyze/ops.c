@@ -332,7 +332,7 @@ static void put_columns(struct result *r, const struct ops *o) {
          "is known from its device work alone; memory: outside every row",
          COL_TEXT, 0},
         {"type", NULL, NULL, "the operation's type, where the name is of one "
-         "node of a graph", COL_TEXT, COL_DETAIL},
+         "node of a graph", COL_TEXT, 0},
     };
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
@@ -391,6 +391,7 @@ static const char *kind_name(int kind) {
     case SPAN_OP: return "op";
     case SPAN_ANNOTATION: return "annotation";
     case SPAN_API: return "api";
+    case SPAN_OVERHEAD: return "overhead";
     case SPAN_KERNEL: return "device";
     default: return "region";
     }
@@ -445,7 +446,9 @@ static void put_outside(struct result *r, const struct ops *o) {
 
 static int by_host_self(const void *a, const void *b) {
     const struct op_group *x = a, *y = b;
-    return (x->host_self < y->host_self) - (x->host_self > y->host_self);
+    if (x->host_self != y->host_self)
+        return x->host_self < y->host_self ? 1 : -1;
+    return (x->order > y->order) - (x->order < y->order);
 }
 
 /* Orders the groups, which row numbers no longer need then: rows that launched

@@ -269,7 +269,8 @@ struct trace {
     /* only between new and seal: */
     struct half_links host_halves, device_halves;
     struct half_flows half_flows;
-    struct map track_map, cat_map, allocator_map, counter_map, demangled;
+    struct map track_map, device_map, cat_map, allocator_map, counter_map;
+    struct map demangled;
     struct step_hints {           /* step numbers that the source gave */
         size_t n, cap;
         struct step_hint {
@@ -376,6 +377,9 @@ static inline void trace_note(struct trace *t, enum note_id id, uint64_t n) {
 const char *note_name(enum note_id id);
 const char *note_text(enum note_id id);
 
+/* Is it worth knowing only to the curious: nothing lost, nothing mended? */
+bool note_is_detail(enum note_id id);
+
 /* Moves all of b (unsealed) behind a (unsealed) and frees b: rows, halves,
  * tracks, strings re-interned, notes added. b's sources that have the same
  * file as a's are the same source (a parallel importer's pieces); others are
@@ -394,6 +398,9 @@ struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source);
 
 /* The device span's launching call, or ROW_NONE. O(log links). */
 row_id trace_launch_of(const struct trace *t, row_id device_row);
+
+/* The first link whose device row is this one or later. O(log links). */
+size_t trace_link_at(const struct trace *t, row_id device_row);
 
 /* The links of a launching call: numbers [*first, return) in links.by_host. */
 size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);
