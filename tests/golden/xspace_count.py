@@ -422,6 +422,8 @@ def check_gpu(case, path, c):
           [gpu["allocs"] + gpu["frees"], gpu["peak_bytes"],
            gpu["peak_life_bytes"], gpu["capacity_bytes"]],
           [132, 119954432, 234979840, 112583507968])
+    check(f"{case} fragmentation at the peak",
+          round(gpu["free_fragmentation_pct"], 4), Decimal("10.8651"))
     i = info(path)
     check(f"{case} memory events", i["memory events"], 156)
     check(f"{case} links", i["launch links"], 162)
