@@ -7,6 +7,7 @@
 #include "analyze/mem_scope.h"
 #include "analyze/missing.h"
 #include "analyze/pystack.h"
+#include "analyze/sum.h"
 
 static const struct opt allocs_opts[] = {
     {.name = "at",
@@ -167,7 +168,7 @@ static void put_live(struct result *r, const struct allocs *c,
         for (size_t i = 0; i <= after; i++) {
             if (m->bytes[l->first + i] < 0 || !is_live(l, i, after)) continue;
             put_block(r, c, l, i);
-            rest -= m->bytes[l->first + i];
+            sum_sub(&rest, m->bytes[l->first + i]);
         }
     }
     if (rest != 0) put_before(r, c, a, rest, 0);

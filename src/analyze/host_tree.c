@@ -20,8 +20,9 @@ void host_tree_free(struct host_tree *h) {
 /* Names that torch's own tables leave out: marks, not work. */
 static bool is_bookkeeping(struct bytes n) {
     return BYTES_IS(n, "[memory]") || BYTES_IS(n, "[OutOfMemory]") ||
-           BYTES_STARTS(n, "profiler::_record_function_enter") ||
-           BYTES_STARTS(n, "profiler::_record_function_exit") ||
+           BYTES_IS(n, "profiler::_record_function_enter") ||
+           BYTES_IS(n, "profiler::_record_function_enter_new") ||
+           BYTES_IS(n, "profiler::_record_function_exit") ||
            BYTES_IS(n, "aten::is_leaf") || BYTES_IS(n, "aten::output_nr") ||
            BYTES_IS(n, "aten::_version");
 }

@@ -151,6 +151,7 @@ struct xpiece {
     size_t cap_names;
     uint64_t events; /* counted for the source */
     bool memory;     /* saw a memory event */
+    bool python;     /* saw a Python frame */
     struct xfacts facts;
 };
 

@@ -29,17 +29,17 @@ void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
     if (l->kind == XL_COUNTERS) return;
     tr->main = trace_track(w->t, w->source, kinds[l->kind], w->plane->pid,
                            l->id);
-    /* Out of memory it is 0, and there may be no track. */
-    if (tr->main < w->t->ntracks) w->t->tracks[tr->main].device = w->device;
+    if (!w->t->oom) w->t->tracks[tr->main].device = w->device;
 }
 
 /* The Python frames of the line's thread. */
 static uint32_t python_track(struct xpiece *w, const struct xline *l,
                              struct xtracks *tr) {
     if (tr->python == ROW_NONE) {
+        w->python = true;
         tr->python = trace_track(w->t, w->source, TRACK_PYTHON,
                                  w->plane->pid, l->id);
-        if (tr->python != ROW_NONE)
+        if (!w->t->oom)
             w->t->tracks[tr->python].thread = tr->main;
     }
     return tr->python;
@@ -52,7 +52,7 @@ static uint32_t async_track(struct xpiece *w, const struct xline *l,
     if (tr->async == ROW_NONE) {
         tr->async = trace_track(w->t, w->source, TRACK_ASYNC, w->plane->pid,
                                 l->id);
-        if (tr->async != ROW_NONE)
+        if (!w->t->oom)
             w->t->tracks[tr->async].device = w->device;
     }
     return tr->async;

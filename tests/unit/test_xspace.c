@@ -743,14 +743,19 @@ static void unfinished_recording(void **state) {
                            (uint8_t)(p.n >> 7 | 0x80), 0x80, 0x80, 0};
         out_raw(&x, head, 6);
         out_raw(&x, p.p, p.n);
-        if (whole) environment(&x);
-        else out_raw(&x, "\x1a\x20\x08\x07\x12", 5);
+        if (whole) {
+            environment(&x);
+            out_text(&x, 4, "box");
+        } else {
+            out_raw(&x, "\x1a\x02\x08\x07\x1a\x20\x08\x07\x12", 9);
+        }
         struct trace *t = load(out_all(&x), 1);
         assert_int_equal(t->spans.n, 3);
         assert_int_equal(t->ntracks, 1);
         assert_string_equal(span_name(t, 2), "late");
         assert_int_equal(t->notes[NOTE_FILE_CUT], !whole);
         assert_int_equal(t->notes[NOTE_SOURCE_WARNING], 0);
+        assert_int_equal(t->sources[0].host != 0, whole);
         trace_free(t);
         out_free(&x);
     }
