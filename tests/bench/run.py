@@ -121,14 +121,16 @@ class Bench:
             if status != 0:
                 os.close(null)
                 raise Failed(f"{' '.join(argv)}: status {status}")
+            if sum(seconds) > 15:
+                break
         os.close(null)
         seconds.sort()
         return {"best": seconds[0], "median": seconds[len(seconds) // 2],
                 "rss": rss}
 
     def row(self, work, goal, got, ok, yard, peers=""):
-        self.rows.append((work, goal, got, "yes" if ok else "**no**", yard,
-                          peers))
+        reached = ("yes" if ok else "**no**") if goal else ""
+        self.rows.append((work, goal, got, reached, yard, peers))
         print(f"{work:<46} {goal:>12} {got:>24} {'' if ok else 'MISSED':>7}"
               f"  {yard}", flush=True)
 
@@ -257,10 +259,10 @@ def do_growth(b):
         small = b.measure("import1", b.file(kind, b.tenth), b.times * 2)
         large = b.measure("import1", b.file(kind, b.big))
         size = large["bytes"] / small["bytes"]
-        times = large["best"] / small["best"] / size
+        times = large["cpu"] / small["cpu"] / size  # a busy machine is no fault
         mem = large["private"] / max(1, small["private"]) / size
         b.row(f"growth, {kind}, {b.tenth} to {b.big}", "1.0 x size",
-              f"time {times:.2f}, memory {mem:.2f}",
+              f"CPU {times:.2f}, memory {mem:.2f}",
               times < 1.3 and mem < 1.2, f"{size:.1f} times the bytes")
         b.require(times < 1.3, f"{kind}: time grows faster than the file")
         b.require(mem < 1.2, f"{kind}: memory grows faster than the file")
@@ -315,7 +317,7 @@ TAIL = """
   that before it; the mapped file, or the temporary file that a compressed one
   is inflated into, can be dropped by the system and does not count.
 - **Growth** compares a file with one a tenth its size; `./dev bench` fails when
-  time grows by more than 1.3 or memory by more than 1.2 times the file, or
+  CPU time grows by more than 1.3 or memory by more than 1.2 times the file, or
   when two threads do not give bit for bit what one gives.
 """
 
