@@ -73,16 +73,13 @@ static bool take_span(const struct trace *t, row_id r, bool on_step,
                       struct raw *w) {
     const struct spans *s = &t->spans;
     int64_t a = s->ts[r], b = a + s->dur[r];
-    uint16_t class = t->name_class[s->name[r]];
     uint8_t kind = s->kind[r];
-    bool call = kind == SPAN_API;
-    if (!call && (class & NAME_COMM) && !intervals_add(&w->comm, a, b))
-        return false;
+    bool comm = kind != SPAN_API && span_is_comm(t, r);
+    if (comm && !intervals_add(&w->comm, a, b)) return false;
     switch (kind) {
     case SPAN_API: return intervals_add(&w->api, a, b);
     case SPAN_OP:
-        if (on_step && !(class & NAME_COMM) &&
-            !intervals_add(&w->step_ops, a, b))
+        if (on_step && !comm && !intervals_add(&w->step_ops, a, b))
             return false;
         return intervals_add(&w->ops, a, b);
     case SPAN_ANNOTATION: case SPAN_OTHER: case SPAN_RUNTIME:
@@ -101,7 +98,7 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
     for (row_id r = tr->first; r < tr->end; r++) {
         if (s->dur[r] == 0 || (s->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)))
             continue;
-        if (s->ts[r] < input_end || is_marker(t, r)) continue;
+        if (span_end(t, r) <= input_end || is_marker(t, r)) continue;
         if (t->name_class[s->name[r]] & NAME_INPUT) {
             input_end = span_end(t, r);
             if (on_step && !intervals_add(&w->input, s->ts[r], input_end))
@@ -141,7 +138,8 @@ static bool take_loops(const struct trace *t, uint32_t track,
             is_marker(t, r) || first[st] == INT64_MAX ||
             span_end(t, r) > first[st])
             continue;
-        if (t->name_class[s->name[r]] & (NAME_OPTIMIZER | NAME_COMM)) continue;
+        if ((t->name_class[s->name[r]] & NAME_OPTIMIZER) || span_is_comm(t, r))
+            continue;
         if (!intervals_add(&w->input, s->ts[r], span_end(t, r))) return false;
     }
     return true;
@@ -176,9 +174,8 @@ static bool take_device(const struct trace *t, const struct phase_view *v,
         if (tr->kind != TRACK_STREAM || tr->device != v->device) continue;
         for (row_id r = tr->first; r < tr->end; r++) {
             if (!span_is_device_work(t, r)) continue;
-            uint16_t class = t->name_class[t->spans.name[r]];
             enum phase is = t->spans.kind[r] != SPAN_KERNEL ? PHASE_COPY
-                            : class & NAME_COMM             ? PHASE_COMM
+                            : span_is_comm(t, r)            ? PHASE_COMM
                                                             : PHASE_COMPUTE;
             if (is == phase &&
                 !intervals_add(out, t->spans.ts[r], span_end(t, r)))
@@ -246,6 +243,7 @@ static bool make_views(struct phases *p, uint32_t source,
     size_t before = p->nviews;
     for (uint32_t d = 0; d <= t->ndevices; d++) {
         bool last = d == t->ndevices;
+        if (!last && t->devices[d].source != source) continue;
         bool ran = false;
         for (size_t i = 0; !last && !ran && i < t->ntracks; i++)
             ran = t->tracks[i].kind == TRACK_STREAM &&

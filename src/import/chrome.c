@@ -103,20 +103,20 @@ static bool is_derived(struct bytes line, enum device_kind kind) {
     return false;
 }
 
-/* Makes the threads of a device's process what they are: streams or derived
- * lines. */
-static void mark_device(struct reader *r, int64_t pid, enum device_kind kind,
-                        int64_t ordinal) {
+/* Makes the threads of devices' processes what they are: streams or derived
+ * lines. by_pid tells which label names a process as a device. */
+static void mark_tracks(struct reader *r, const struct map *by_pid) {
     struct trace *t = r->t;
-    uint32_t device = trace_device(t, r->source, kind, ordinal);
-    if (device == ROW_NONE) return;
-    t->sources[r->source].has_device = true;
     for (size_t i = 0; i < t->ntracks; i++) {
         struct track *tr = &t->tracks[i];
-        if (tr->source != r->source || tr->pid != pid ||
-            tr->kind != TRACK_THREAD)
+        enum device_kind kind;
+        int64_t ordinal;
+        if (tr->source != r->source || tr->kind != TRACK_THREAD) continue;
+        uint32_t k = map_get(by_pid, (uint64_t)tr->pid);
+        if (k == MAP_NONE ||
+            !parse_device(r->labels[k].name.raw, &kind, &ordinal))
             continue;
-        tr->device = device;
+        tr->device = trace_device(t, r->source, kind, ordinal);
         tr->kind = is_derived(strs_bytes(&t->strs, tr->name), kind)
                        ? TRACK_DERIVED
                        : TRACK_STREAM;
@@ -177,18 +177,24 @@ static void mark_rows(struct reader *r) {
 }
 
 static void chrome_finish(struct reader *r) {
-    bool devices = false;
+    struct map by_pid = {0};
+    struct source *src = &r->t->sources[r->source];
     for (size_t i = 0; i < r->nlabels; i++) {
+        const struct track_label *l = &r->labels[i];
         enum device_kind kind;
         int64_t ordinal;
-        if (!r->labels[i].process ||
-            !parse_device(r->labels[i].name.raw, &kind, &ordinal))
+        if (!l->process || !parse_device(l->name.raw, &kind, &ordinal) ||
+            map_get(&by_pid, (uint64_t)l->pid) != MAP_NONE)
             continue;
-        mark_device(r, r->labels[i].pid, kind, ordinal);
-        devices = true;
+        trace_device(r->t, r->source, kind, ordinal);
+        src->has_device = true;
+        if (!map_set(&by_pid, (uint64_t)l->pid, (uint32_t)i)) r->t->oom = true;
     }
-    if (devices) mark_rows(r);
-    struct source *src = &r->t->sources[r->source];
+    if (by_pid.n > 0) {
+        mark_tracks(r, &by_pid);
+        mark_rows(r);
+    }
+    map_free(&by_pid);
     src->decimals = 6;
     src->slack = r->origin_us ? PS_PER_US : PS_PER_NS;
     /* the cap of XProf's and JAX's JSON writer (one million events) */

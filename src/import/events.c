@@ -26,8 +26,12 @@ uint16_t reader_cat(struct reader *r, struct json_str cat) {
     if (cat.raw.n == r->last_cat.n &&
         memcmp(cat.raw.p, r->last_cat.p, cat.raw.n) == 0)
         return r->last_cat_id;
-    r->last_cat = cat.raw;
-    r->last_cat_id = trace_cat(r->t, cat.raw);
+    uint64_t mends = r->t->strs.mended + r->j.mended;
+    struct bytes text = strs_bytes(&r->t->strs, reader_str(r, cat));
+    r->last_cat_id = trace_cat(r->t, text);
+    /* mends are counted for each event, however the file is cut */
+    bool clean = r->t->strs.mended + r->j.mended == mends;
+    r->last_cat = clean ? cat.raw : (struct bytes){NULL, 0};
     return r->last_cat_id;
 }
 
@@ -187,11 +191,17 @@ static void open_push(struct reader *r, uint32_t track, uint64_t id,
     *at = (uint32_t)r->nopen++;
 }
 
+/* The innermost open span of that track and id, or NO_OPEN. */
+static uint32_t open_top(const struct reader *r, uint32_t track, uint64_t id) {
+    uint32_t i = map_get(&r->open_map, hash_step(id, track));
+    return i == MAP_NONE ? NO_OPEN : i;
+}
+
 /* Closes the innermost open span of that track and id; false: none. */
 static bool open_close(struct reader *r, uint32_t track, uint64_t id,
                        int64_t ts) {
-    uint32_t i = map_get(&r->open_map, hash_step(id, track));
-    if (i == MAP_NONE || i == NO_OPEN) return false;
+    uint32_t i = open_top(r, track, id);
+    if (i == NO_OPEN) return false;
     struct open_span *o = &r->open[i];
     int64_t dur = ts - r->t->spans.ts[o->row];
     if (dur < 0 || dur > DUR_LIMIT) {
@@ -218,19 +228,27 @@ void events_close_open(struct reader *r) {
     r->nopen = 0;
 }
 
-/* B and E on one thread. */
+/* B and E on one thread. Its Python frames stand on a track of their own: an E
+ * closes what began last of both. */
 static void begin_end(struct reader *r, struct event *ev) {
-    uint32_t track = reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v);
     if (ev->ph == 'B') {
         ev->dur = 0;
+        ev->has_dur = true;
         row_id row = r->policy->span(r, ev);
-        if (row != ROW_NONE) track = r->t->spans.track[row];
-        open_push(r, track, 0, row);
+        if (row != ROW_NONE) open_push(r, r->t->spans.track[row], 0, row);
         return;
     }
-    uint32_t python = reader_track(r, TRACK_PYTHON, ev->pid.v, ev->tid.v);
-    if (!open_close(r, track, 0, ev->ts) &&
-        !open_close(r, python, 0, ev->ts))
+    static const enum track_kind kinds[] = {TRACK_THREAD, TRACK_PYTHON};
+    uint32_t last = NO_OPEN, track = ROW_NONE;
+    for (int k = 0; k < 2; k++) {
+        uint32_t tr = trace_track_find(r->t, r->source, kinds[k], ev->pid.v,
+                                       ev->tid.v);
+        uint32_t i = tr == ROW_NONE ? NO_OPEN : open_top(r, tr, 0);
+        if (i == NO_OPEN || (last != NO_OPEN && i < last)) continue;
+        last = i;
+        track = tr;
+    }
+    if (last == NO_OPEN || !open_close(r, track, 0, ev->ts))
         trace_note(r->t, NOTE_UNMATCHED_END, 1);
 }
 
@@ -258,11 +276,16 @@ static void async_event(struct reader *r, struct event *ev) {
 static void counter_event(struct reader *r, const struct event *ev) {
     struct json args;
     struct json_str key;
-    if (!reader_args(ev, &args)) return;
+    size_t numbers = 0;
+    if (!reader_args(ev, &args)) {
+        trace_note(r->t, NOTE_BAD_EVENT, 1);
+        return;
+    }
     str_id name = reader_str(r, ev->name);
     while (json_key(&args, &key)) {
         struct json_num n = json_number(&args);
         if (n.kind == JSON_NAN) continue;
+        numbers++;
         struct bytes a = strs_bytes(&r->t->strs, name), k = key.raw;
         char text[512];
         int len = k.n == 0 ? snprintf(text, sizeof text, "%.*s", (int)a.n, a.p)
@@ -276,6 +299,7 @@ static void counter_event(struct reader *r, const struct event *ev) {
                                    (struct bytes){(uint8_t *)"", 0}, ROW_NONE);
         trace_sample(r->t, c, ev->ts, json_to_double(&n));
     }
+    if (numbers == 0) trace_note(r->t, NOTE_BAD_EVENT, 1);
 }
 
 /* M: names of processes and threads, kept until all tracks are known. */
@@ -303,6 +327,7 @@ static void meta_event(struct reader *r, const struct event *ev) {
 static void timed_event(struct reader *r, struct event *ev) {
     switch (ev->ph) {
     case 'X':
+        if (!ev->has_dur) trace_note(r->t, NOTE_DURATION_MISSING, 1);
         r->policy->span(r, ev);
         break;
     case 'B': case 'E':
@@ -339,7 +364,8 @@ static void use_event(struct reader *r, struct event *ev) {
         return;
     case 'P': case 'N': case 'O': case 'D': case 'v': case 'V': case 'c':
     case '(': case ')': case '=':
-        return; /* samples, objects, dumps, marks: nothing to show */
+        trace_note(r->t, NOTE_PHASE_SKIPPED, 1);
+        return;
     case 0:
         trace_note(r->t, NOTE_BAD_EVENT, 1);
         return;

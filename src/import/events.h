@@ -77,6 +77,8 @@ struct reader {
     int64_t shift;           /* ps, added to every ts */
     bool piece;              /* one of several: no B/E pairs possible */
     bool give_up;            /* this piece needs the whole file in order */
+    bool closed;             /* the list's end was read */
+    uint64_t wasted;         /* bytes read in vain, behind damage */
     struct track_label *labels;
     size_t nlabels, cap_labels;
     struct open_span *open;  /* B and b events, in file order */

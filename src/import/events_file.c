@@ -18,7 +18,7 @@
 enum {
     PIECE_BYTES = 8 << 20,    /* smaller lists are read by one thread */
     MAX_PIECES = 8,
-    MAX_RESYNCS_AT_END = 64,  /* bad events that swallow the rest of the file */
+    MAX_REREADS = 16,         /* of the whole file, looking for a way on */
     SNIFF_BYTES = 1 << 16,
     PROGRESS_EVERY = 16384,   /* events */
     ORIGIN_LOOKS = 1000,      /* times looked at to find the file's origin */
@@ -46,10 +46,14 @@ static const uint8_t *find_event(const uint8_t *p, const uint8_t *end) {
     return NULL;
 }
 
-/* After damage: to the next event, or false when there is none. */
-static bool resync(struct reader *r, const uint8_t *start, int *at_end) {
+/* After damage: to the next event, or false when there is none. Text that is
+ * gone over again and again is bounded: a bad event may swallow megabytes, and
+ * the next one the same ones. */
+static bool resync(struct reader *r, const uint8_t *start) {
     trace_note(r->t, NOTE_BAD_EVENT, 1);
-    if (r->j.p >= r->j.end && ++*at_end > MAX_RESYNCS_AT_END) return false;
+    r->wasted += (uint64_t)(r->j.p - start);
+    if (r->wasted / MAX_REREADS > (uint64_t)(r->j.end - r->base) + PIECE_BYTES)
+        return false;
     const uint8_t *next = find_event(start + 1, r->j.end);
     if (next == NULL) return false;
     r->j.mended++;
@@ -58,20 +62,25 @@ static bool resync(struct reader *r, const uint8_t *start, int *at_end) {
     return true;
 }
 
-/* Reads list items until r->stop, the list's end or hopeless damage. Returns
- * true when it ended exactly at r->stop or, without one, at the bracket. */
+/* Reads list items until r->stop, the list's end (then r->closed) or hopeless
+ * damage. Returns true when it ended exactly at r->stop or, without one, at the
+ * bracket. What comes after damage depends on what came before it: a piece
+ * leaves it to the main reader. */
 static bool read_list(struct reader *r, const struct import_opts *o) {
-    int at_end = 0;
     while (json_item(&r->j)) {
         const uint8_t *start = r->j.p;
         if (r->stop != NULL && start >= r->stop) return start == r->stop;
-        if (!events_one(r) && !resync(r, start, &at_end)) break;
+        if (!events_one(r)) {
+            r->give_up = r->piece;
+            if (!r->piece && !resync(r, start)) break;
+        }
         if (r->give_up || r->t->oom) return false;
         if (o->progress && !r->piece && r->events % PROGRESS_EVERY == 0)
             o->progress(o->progress_ctx, (uint64_t)(r->j.p - r->base),
                         (uint64_t)(r->j.end - r->base));
     }
-    if (!r->j.bad) return r->stop == NULL;
+    r->closed = !r->j.bad;
+    if (r->closed) return r->stop == NULL;
     trace_note(r->t, NOTE_FILE_CUT, 1);
     return false;
 }
@@ -130,6 +139,7 @@ static int take_piece(struct reader *r, struct piece *p, struct ops_err *e) {
     r->j.mended += p->r.j.mended;
     r->j.p = p->r.j.p;
     r->j.bad = p->r.j.bad;
+    r->closed = p->r.closed;
     if (p->r.last_end > r->last_end) r->last_end = p->r.last_end;
     struct trace *t = p->r.t;
     p->r.t = NULL;
@@ -190,7 +200,9 @@ static int read_events(struct reader *r, const struct import_opts *o,
     int rc = join_pieces(r, v, n, &done, e);
     free(v);
     r->stop = NULL;
-    if (rc == 0 && !done && !r->j.bad && !r->t->oom) read_list(r, o);
+    if (rc == 0 && !done && !r->closed && !r->j.bad && !r->t->oom)
+        read_list(r, o);
+    r->closed = false;
     if (rc == 0 && r->t->oom) rc = fail_oom(e);
     return rc;
 }
@@ -204,18 +216,43 @@ static int64_t peek_ts(const uint8_t *p, const uint8_t *end) {
     return json_to_int(&n, &v) ? v : -1;
 }
 
-/* Old files count from 1970: too far for picoseconds in 64 bits. The smallest
- * such time among the first ones, cut to seconds, becomes the origin. */
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Old files count from 1970: too far for picoseconds in 64 bits. If most of
+ * the first times are such, the smallest that is near their median, cut to
+ * seconds, becomes the origin: a few broken times move nothing. */
 static int64_t find_origin(struct bytes all) {
     const uint8_t *p = all.p, *end = all.p + all.n;
-    int64_t least = 0;
-    for (int i = 0; i < ORIGIN_LOOKS; i++) {
-        p = find(p, end, "\"ts\"");
-        if (p == NULL) break;
-        int64_t v = peek_ts(p += 4, end);
-        if (v > absolute_us && (least == 0 || v < least)) least = v;
+    int64_t v[ORIGIN_LOOKS];
+    size_t n = 0, i = 0;
+    while (n < ORIGIN_LOOKS && (p = find(p, end, "\"ts\"")) != NULL) {
+        int64_t ts = peek_ts(p += 4, end);
+        if (ts >= 0) v[n++] = ts;
     }
-    return least / 1000000 * 1000000;
+    if (n == 0) return 0;
+    qsort(v, n, sizeof *v, by_value);
+    int64_t middle = v[n / 2];
+    if (middle <= absolute_us || middle > INT64_MAX / 4) return 0;
+    while (v[i] < middle - absolute_us / 2) i++;
+    return v[i] / 1000000 * 1000000;
+}
+
+/* Names the tracks of two kinds; false: there are none. */
+static bool apply_label(struct reader *r, const struct track_label *l,
+                        const enum track_kind kinds[2]) {
+    bool found = false;
+    for (int k = 0; k < 2; k++) {
+        uint32_t tr =
+            trace_track_find(r->t, r->source, kinds[k], l->pid, l->tid);
+        if (tr == ROW_NONE) continue;
+        str_id id = reader_str(r, l->name);
+        trace_track_name(r->t, tr, strs_bytes(&r->t->strs, id));
+        found = true;
+    }
+    return found;
 }
 
 /* Tracks get the names that the file gave them. "stream 7" names a device's
@@ -227,14 +264,8 @@ static void apply_labels(struct reader *r) {
         const struct track_label *l = &r->labels[i];
         if (l->process) continue;
         bool stream = BYTES_STARTS(l->name.raw, "stream ");
-        for (int k = 0; k < 2; k++) {
-            uint32_t tr = trace_track_find(r->t, r->source,
-                                           stream ? device[k] : host[k],
-                                           l->pid, l->tid);
-            if (tr == ROW_NONE) continue;
-            str_id id = reader_str(r, l->name);
-            trace_track_name(r->t, tr, strs_bytes(&r->t->strs, id));
-        }
+        if (!apply_label(r, l, stream ? device : host) && stream)
+            apply_label(r, l, host);
     }
 }
 
@@ -310,6 +341,8 @@ int events_read(struct trace *t, uint32_t source, const struct policy *p,
     if (json_enter(&r.j, '[')) rc = read_events(&r, o, e);
     else if (json_enter(&r.j, '{')) rc = read_object(&r, o, e);
     else rc = fail(e, OPS_EFORMAT, "not a JSON object or list");
+    if (rc == 0 && !r.j.bad && json_peek(&r.j) != 0)
+        r.j.mended++; /* more text behind the end */
     if (rc == 0) {
         events_close_open(&r);
         apply_labels(&r);
@@ -335,11 +368,9 @@ struct events_sniff events_sniff(struct bytes all) {
     if (BYTES_STARTS(all, "\xef\xbb\xbf")) p += 3;
     while (p < end && *p <= ' ' && *p != 0) p++;
     if (p == end || (*p != '{' && *p != '[')) return s;
-    s.events = find(p, end, "\"traceEvents\"") ||
-               (find(p, end, "\"ph\"") && *p == '[');
-    /* the list of a large file may begin behind a long header */
-    if (!s.events && *p == '{')
-        s.events = find(p, all.p + all.n, "\"traceEvents\"") != NULL;
+    /* the list may begin behind a long header, "ph" behind a long name */
+    const char *mark = *p == '{' ? "\"traceEvents\"" : "\"ph\"";
+    s.events = find(p, all.p + all.n, mark) != NULL;
     for (size_t i = 0; s.events && i < sizeof torch / sizeof *torch; i++)
         s.kineto |= find(p, end, torch[i]) != NULL;
     return s;

@@ -87,17 +87,19 @@ struct place {
     int64_t device, stream, correlation; /* -1: not there */
 };
 
-/* Reads as little of the args as it can: stops when all are found. */
-static struct place read_place(const struct event *ev, int wanted) {
+/* Reads as little of the args as it can: stops when all that is wanted, the
+ * correlation and for device events the place, is found. */
+static struct place read_place(const struct event *ev, bool device) {
     struct place pl = {-1, -1, -1};
     struct json args;
     struct json_str key;
+    int wanted = device ? 3 : 1;
     if (!reader_args(ev, &args)) return pl;
     while (wanted > 0 && json_key(&args, &key)) {
-        int64_t *to = BYTES_IS(key.raw, "correlation") ? &pl.correlation
-                      : BYTES_IS(key.raw, "device")    ? &pl.device
-                      : BYTES_IS(key.raw, "stream")    ? &pl.stream
-                                                       : NULL;
+        int64_t *to = NULL;
+        if (BYTES_IS(key.raw, "correlation")) to = &pl.correlation;
+        else if (device && BYTES_IS(key.raw, "device")) to = &pl.device;
+        else if (device && BYTES_IS(key.raw, "stream")) to = &pl.stream;
         if (to == NULL) {
             json_skip(&args);
             continue;
@@ -127,7 +129,7 @@ static str_id device_name(struct reader *r, const struct event *ev) {
 
 static row_id device_span(struct reader *r, const struct event *ev,
                           const struct cat_row *c) {
-    struct place pl = read_place(ev, 3);
+    struct place pl = read_place(ev, true);
     int64_t device = pl.device >= 0 ? pl.device : ev->pid.v;
     int64_t stream = pl.stream >= 0 ? pl.stream : stream_of_text(&ev->tid);
     enum track_kind kind = c->where == ON_STREAM    ? TRACK_STREAM
@@ -137,6 +139,7 @@ static row_id device_span(struct reader *r, const struct event *ev,
                     : c->where == ON_DERIVED ? SPAN_DERIVED
                                              : SPAN_ASYNC;
     uint32_t track = reader_track(r, kind, device, stream);
+    if (r->t->oom) return ROW_NONE;
     if (r->t->tracks[track].device == ROW_NONE)
         r->t->tracks[track].device =
             trace_device(r->t, r->source, DEVICE_GPU, device);
@@ -171,7 +174,7 @@ static row_id kineto_span(struct reader *r, const struct event *ev) {
     row_id row =
         reader_span(r, ev, track, reader_str(r, ev->name), c->kind, 0);
     if (c->kind != SPAN_API) return row;
-    struct place pl = read_place(ev, 1);
+    struct place pl = read_place(ev, false);
     if (pl.correlation >= 0)
         trace_link_host(r->t, r->source, (uint64_t)pl.correlation, row);
     return row;
@@ -193,7 +196,10 @@ static void memory_event(struct reader *r, const struct event *ev) {
     };
     struct json args;
     struct json_str key;
-    if (!reader_args(ev, &args)) return;
+    if (!reader_args(ev, &args)) {
+        trace_note(r->t, NOTE_BAD_EVENT, 1);
+        return;
+    }
     while (json_key(&args, &key)) {
         size_t i = 0, n = sizeof f / sizeof *f;
         while (i < n && !bytes_eq(key.raw, f[i].key, strlen(f[i].key))) i++;
@@ -202,7 +208,8 @@ static void memory_event(struct reader *r, const struct event *ev) {
             continue;
         }
         struct json_num num = json_number(&args);
-        if (!json_to_int(&num, &f[i].v)) f[i].v = 0;
+        int64_t v; /* what cannot be read counts as not recorded */
+        if (json_to_int(&num, &v)) f[i].v = v;
     }
     uint32_t device = memory_device(r, f[0].v, f[1].v);
     struct bytes name = device == ROW_NONE
@@ -316,7 +323,7 @@ static bool kineto_top(struct reader *r, struct bytes key) {
         if (json_string(&r->j, &s)) src->host = reader_str(r, s);
         else json_skip(&r->j);
     } else if (BYTES_IS(key, "profile_memory")) {
-        src->has_memory = read_int(&r->j, 0) != 0;
+        src->has_memory |= read_int(&r->j, 0) != 0;
     } else if (BYTES_IS(key, "record_shapes")) {
         src->has_shapes = read_int(&r->j, 0) != 0;
     } else if (BYTES_IS(key, "with_stack")) {
@@ -335,7 +342,70 @@ static int64_t rounding(const struct reader *r) {
     return PS_PER_US;
 }
 
+/* A piece of the profiler's own work, and the shortest host span around it. */
+struct overhead {
+    int64_t ts, end;
+    row_id row, around;
+};
+
+static int by_start(const void *a, const void *b) {
+    int64_t x = ((const struct overhead *)a)->ts;
+    int64_t y = ((const struct overhead *)b)->ts;
+    return x < y ? -1 : x > y;
+}
+
+/* Lets host span `row` claim the overheads that lie inside it and in no
+ * shorter one. */
+static void claim(const struct trace *t, row_id row, struct overhead *v,
+                  size_t n) {
+    const struct spans *s = &t->spans;
+    int64_t ts = s->ts[row], end = ts + s->dur[row];
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (v[mid].ts < ts) lo = mid + 1;
+        else hi = mid;
+    }
+    for (; lo < n && v[lo].ts < end; lo++)
+        if (v[lo].end <= end && (v[lo].around == ROW_NONE ||
+                                 s->dur[row] < s->dur[v[lo].around]))
+            v[lo].around = row;
+}
+
+/* CUPTI's buffer requests and the like happen inside the call that was made,
+ * but the file puts them on a thread of their own. They go to the thread of
+ * the innermost op or call around them, so that its self time is its own. */
+static void place_overheads(struct reader *r) {
+    struct trace *t = r->t;
+    struct spans *s = &t->spans;
+    size_t n = 0, cap = 0;
+    struct overhead *v = NULL;
+    int64_t shortest = INT64_MAX;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->kind[i] != SPAN_OVERHEAD) continue;
+        if (!VEC_ROOM(v, n, cap)) {
+            t->oom = true;
+            break;
+        }
+        v[n++] = (struct overhead){s->ts[i], s->ts[i] + s->dur[i], (row_id)i,
+                                   ROW_NONE};
+        if (s->dur[i] < shortest) shortest = s->dur[i];
+    }
+    if (n > 1) qsort(v, n, sizeof *v, by_start);
+    for (size_t i = 0; n > 0 && i < s->n; i++) {
+        uint8_t k = s->kind[i];
+        if ((k == SPAN_OP || k == SPAN_API || k == SPAN_ANNOTATION) &&
+            s->dur[i] >= shortest &&
+            t->tracks[s->track[i]].kind == TRACK_THREAD)
+            claim(t, (row_id)i, v, n);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (v[i].around != ROW_NONE) s->track[v[i].row] = s->track[v[i].around];
+    free(v);
+}
+
 static void kineto_finish(struct reader *r) {
+    place_overheads(r);
     struct source *src = &r->t->sources[r->source];
     src->slack = rounding(r);
     src->decimals = 3;

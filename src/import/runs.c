@@ -51,6 +51,11 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static void free_names(char **v, size_t n) {
+    for (size_t i = 0; i < n; i++) free(v[i]);
+    free(v);
+}
+
 /* The names in a folder, sorted; files first, then folders, as they ask. */
 static int list_folder(const char *dir, bool folders, char ***out, size_t *n,
                        struct ops_err *e) {
@@ -75,13 +80,12 @@ static int list_folder(const char *dir, bool folders, char ***out, size_t *n,
         else free(path);
     }
     closedir(d);
+    if (!ok) {
+        free_names(*out, *n);
+        return fail_oom(e);
+    }
     if (*n > 1) qsort(*out, *n, sizeof **out, by_text);
-    return ok ? 0 : fail_oom(e);
-}
-
-static void free_names(char **v, size_t n) {
-    for (size_t i = 0; i < n; i++) free(v[i]);
-    free(v);
+    return 0;
 }
 
 /* The run's name: the folder below the root, "plugins/profile/" left out. */

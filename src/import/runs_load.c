@@ -71,8 +71,11 @@ static bool belong(const struct part *a, const struct part *b) {
     const char *hx = strs_text(&a->t->strs, x->host);
     const char *hy = strs_text(&b->t->strs, y->host);
     bool differ = x->rank != y->rank || strcmp(hx, hy) != 0;
-    int64_t ns = b->t->epoch_ns - a->t->epoch_ns, shift;
-    if (!differ || __builtin_mul_overflow(ns, PS_PER_NS, &shift)) return false;
+    int64_t ns, shift;
+    if (!differ ||
+        __builtin_sub_overflow(b->t->epoch_ns, a->t->epoch_ns, &ns) ||
+        __builtin_mul_overflow(ns, PS_PER_NS, &shift))
+        return false;
     int64_t lo, hi;
     if (__builtin_add_overflow(b->lo, shift, &lo) ||
         __builtin_add_overflow(b->hi, shift, &hi))

@@ -62,8 +62,8 @@ static bool sniff(struct bytes all, const char *path) {
 }
 
 /* Was the length written wider than it needs to be, to be patched later? */
-static bool length_padded(struct bytes field, struct bytes body) {
-    return body.p - field.p > 2 && body.p[-1] == 0;
+static bool length_padded(const uint8_t *field, struct bytes body) {
+    return body.p - field > 2 && body.p[-1] == 0;
 }
 
 static void add_plane(struct xspace *x, struct bytes body, bool cut) {
@@ -86,27 +86,37 @@ static void space_field(struct xspace *x, const struct pb_field *f, bool cut) {
         x->t->sources[x->source].host = trace_str(x->t, f->bytes);
 }
 
-/* The file's own fields. What follows a plane with a padded length and is not
- * a plane was never made whole: the recorder stopped in the middle. */
+/* Text, as errors, warnings and host names are? A line or a name of a plane
+ * begins with a tag, which is a control character. */
+static bool is_text(struct bytes b) {
+    for (size_t i = 0; i < b.n; i++)
+        if (b.p[i] < ' ' && b.p[i] != '\n' && b.p[i] != '\t') return false;
+    return true;
+}
+
+/* Behind a plane whose length was patched: does this field belong to the file,
+ * or is it a part of the plane that was not whole when the recorder died? */
+static bool belongs(const struct pb_field *f, bool whole) {
+    if (f->num == 1) return true;
+    return whole && f->num <= 4 && f->wire == PB_BYTES && is_text(f->bytes);
+}
+
+/* The file's own fields. */
 static void read_space(struct xspace *x) {
     struct pb r = pb_reader(x->all);
     struct pb_field f;
     bool patched = false;
     for (;;) {
         const uint8_t *at = r.p;
-        if (patched && at < r.end && *at != 0x0a) {
-            if (*at != 0) trace_note(x->t, NOTE_FILE_CUT, 1);
-            return;
-        }
         bool whole = pb_next(&r, &f);
         if (!whole && !r.bad) return;
-        if (!whole) {
-            trace_note(x->t, NOTE_FILE_CUT, 1);
-            if (f.num == 1) space_field(x, &f, true);
-            return;
-        }
+        if (patched && *at == 0) return; /* room not written to yet */
+        bool torn = patched && !belongs(&f, whole);
+        if (!whole || torn) trace_note(x->t, NOTE_FILE_CUT, 1);
+        if (!whole && f.num == 1) space_field(x, &f, true);
+        if (!whole || torn) return;
         space_field(x, &f, false);
-        patched = f.num == 1 && length_padded((struct bytes){at, 1}, f.bytes);
+        patched = f.num == 1 ? length_padded(at, f.bytes) : patched;
     }
 }
 
@@ -237,6 +247,7 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     else share_read(&b);
     a->piece.events += b.piece.events;
     a->piece.memory |= b.piece.memory;
+    a->piece.python |= b.piece.python;
     free(b.piece.names);
     return trace_append(x->t, t, e);
 }
@@ -253,6 +264,7 @@ static int read_events(struct xspace *x, int threads, struct ops_err *e) {
     struct source *src = &x->t->sources[x->source];
     src->events += s.piece.events;
     src->has_memory |= s.piece.memory;
+    src->has_stacks |= s.piece.python;
     return rc;
 }
 

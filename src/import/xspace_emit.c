@@ -29,7 +29,8 @@ void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
     if (l->kind == XL_COUNTERS) return;
     tr->main = trace_track(w->t, w->source, kinds[l->kind], w->plane->pid,
                            l->id);
-    if (tr->main != ROW_NONE) w->t->tracks[tr->main].device = w->device;
+    /* Out of memory it is 0, and there may be no track. */
+    if (tr->main < w->t->ntracks) w->t->tracks[tr->main].device = w->device;
 }
 
 /* The Python frames of the line's thread. */

@@ -233,6 +233,14 @@ static void move_rest(struct trace *a, const struct trace *b,
     for (size_t i = 0; i < NOTE_COUNT; i++) a->notes[i] += b->notes[i];
 }
 
+/* Makes [*lo, *hi] hold these times. */
+static void widen(const int64_t *ts, size_t n, int64_t *lo, int64_t *hi) {
+    for (size_t i = 0; i < n; i++) {
+        if (ts[i] < *lo) *lo = ts[i];
+        if (ts[i] > *hi) *hi = ts[i];
+    }
+}
+
 /* How far b's times lie from a's zero; false: too far to be one trace. */
 static bool find_shift(struct trace *a, const struct trace *b,
                        struct moves *m) {
@@ -247,9 +255,12 @@ static bool find_shift(struct trace *a, const struct trace *b,
     if (ns > TS_LIMIT / PS_PER_NS || ns < -TS_LIMIT / PS_PER_NS) return false;
     m->shift = ns * PS_PER_NS;
     int64_t lo = 0, hi = 0;
-    for (size_t i = 0; m->shift != 0 && i < b->spans.n; i++) {
-        if (b->spans.ts[i] < lo) lo = b->spans.ts[i];
-        if (b->spans.ts[i] > hi) hi = b->spans.ts[i];
+    if (m->shift != 0) {
+        widen(b->spans.ts, b->spans.n, &lo, &hi);
+        widen(b->mem.ts, b->mem.n, &lo, &hi);
+        widen(b->samples.ts, b->samples.n, &lo, &hi);
+        for (size_t i = 0; i < b->half_flows.n; i++)
+            widen(&b->half_flows.v[i].ts, 1, &lo, &hi);
     }
     int64_t sum;
     return !__builtin_add_overflow(lo, m->shift, &sum) && sum >= -TS_LIMIT &&

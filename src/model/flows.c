@@ -7,20 +7,36 @@
 #include "base/vec.h"
 #include <stdlib.h>
 
-/* The innermost span of a track that holds ts (both ends count), or
- * ROW_NONE. */
-static row_id span_at(const struct trace *t, uint32_t track, int64_t ts) {
-    const struct track *tr = &t->tracks[track];
-    row_id lo = tr->first, hi = tr->end;
-    while (lo < hi) {
-        row_id mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[mid] <= ts) lo = mid + 1;
-        else hi = mid;
+/* Binds the ends on one track, in time order in v[0..n), to the innermost span
+ * that holds each (both ends count). One walk over the rows: what ended before
+ * one arrow's end is not looked at again for a later one. */
+static void bind_track(const struct trace *t, const struct sort_key *v,
+                       size_t n, row_id *bound) {
+    const struct track *tr =
+        &t->tracks[t->half_flows.v[v[0].row].track];
+    row_id next = tr->first, at = ROW_NONE;
+    for (size_t i = 0; i < n; i++) {
+        int64_t ts = t->half_flows.v[v[i].row].ts;
+        for (; next < tr->end && t->spans.ts[next] <= ts; next++) at = next;
+        while (at != ROW_NONE && span_end(t, at) < ts)
+            at = t->spans.parent[at];
+        bound[v[i].row] = at;
     }
-    if (lo == tr->first) return ROW_NONE;
-    row_id r = lo - 1;
-    while (r != ROW_NONE && span_end(t, r) < ts) r = t->spans.parent[r];
-    return r;
+}
+
+/* The row of each end, or ROW_NONE, by its number in half_flows; v is room for
+ * the keys. */
+static bool bind(const struct trace *t, struct sort_key *v, row_id *bound) {
+    const struct half_flows *h = &t->half_flows;
+    for (size_t i = 0; i < h->n; i++)
+        v[i] = (struct sort_key){h->v[i].track, sort_signed(h->v[i].ts),
+                                 (row_id)i};
+    if (!sort_keys(v, h->n)) return false;
+    for (size_t i = 0, end; i < h->n; i = end) {
+        for (end = i + 1; end < h->n && v[end].hi == v[i].hi;) end++;
+        bind_track(t, v + i, end - i, bound);
+    }
+    return true;
 }
 
 static bool add_flow(struct flows *f, row_id from, row_id to) {
@@ -37,12 +53,13 @@ static bool add_flow(struct flows *f, row_id from, row_id to) {
 }
 
 /* Joins the ends of one id, which stand in time order in v[0..n). */
-static bool join(struct trace *t, const struct sort_key *v, size_t n) {
+static bool join(struct trace *t, const struct sort_key *v, size_t n,
+                 const row_id *bound) {
     row_id before = ROW_NONE;
     size_t arrows = 0;
     for (size_t i = 0; i < n; i++) {
         const struct half_flow *h = &t->half_flows.v[v[i].row];
-        row_id here = span_at(t, h->track, h->ts);
+        row_id here = bound[v[i].row];
         if (h->phase != 's' && before != ROW_NONE && here != ROW_NONE) {
             if (!add_flow(&t->flows, before, here)) return false;
             arrows++;
@@ -68,17 +85,23 @@ static bool order_flows(struct flows *f) {
 }
 
 bool seal_flows(struct trace *t) {
-    size_t n = t->half_flows.n;
+    const struct half_flows *h = &t->half_flows;
+    size_t n = h->n;
     struct sort_key *v = malloc((n + 1) * sizeof *v);
-    if (v == NULL) return false;
-    for (size_t i = 0; i < n; i++)
-        v[i] = (struct sort_key){t->half_flows.v[i].id,
-                                 sort_signed(t->half_flows.v[i].ts), (row_id)i};
-    bool ok = sort_keys(v, n);
+    row_id *bound = malloc((n + 1) * sizeof *bound);
+    bool ok = v != NULL && bound != NULL && bind(t, v, bound);
+    for (size_t i = 0; ok && i < n; i++) {
+        /* ids are unique within a source only */
+        uint64_t source = t->tracks[h->v[i].track].source;
+        v[i] = (struct sort_key){h->v[i].id ^ map_mix(source),
+                                 sort_signed(h->v[i].ts), (row_id)i};
+    }
+    ok = ok && sort_keys(v, n);
     for (size_t i = 0, end; ok && i < n; i = end) {
         for (end = i + 1; end < n && v[end].hi == v[i].hi;) end++;
-        ok = join(t, v + i, end - i);
+        ok = join(t, v + i, end - i, bound);
     }
     free(v);
+    free(bound);
     return ok && order_flows(&t->flows);
 }

@@ -24,20 +24,36 @@ static int order(const struct sort_key *a, const struct sort_key *b) {
     return a->lo < b->lo ? -1 : a->lo > b->lo;
 }
 
+/* The calls with one id in the order of their starts, which become their keys;
+ * of several with one start the first row, the outermost, stays. *n is how
+ * many there are then. False: out of memory. */
+static bool order_calls(const struct trace *t, struct sort_key *calls,
+                        size_t *n) {
+    for (size_t i = 0; i < *n; i++) {
+        row_id r = calls[i].row;
+        calls[i] = (struct sort_key){sort_signed(t->spans.ts[r]), r, r};
+    }
+    if (!sort_keys(calls, *n)) return false;
+    size_t k = 0;
+    for (size_t i = 0; i < *n; i++)
+        if (k == 0 || calls[i].hi != calls[k - 1].hi) calls[k++] = calls[i];
+    *n = k;
+    return true;
+}
+
 /* Of the calls with one id, the one that launched this device span: the last
  * that began before it (an id may be used again, or be shared by a runtime
- * call and the driver call inside it). */
+ * call and the driver call inside it); if none did, the first. */
 static row_id pick_call(const struct trace *t, const struct sort_key *calls,
                         size_t n, row_id device) {
-    const struct spans *s = &t->spans;
-    row_id best = calls[0].row;
-    for (size_t i = 1; i < n; i++) {
-        row_id r = calls[i].row;
-        bool before = s->ts[r] <= s->ts[device];
-        bool best_before = s->ts[best] <= s->ts[device];
-        if (before != best_before ? before : s->ts[r] > s->ts[best]) best = r;
+    uint64_t at = sort_signed(t->spans.ts[device]);
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (calls[mid].hi <= at) lo = mid + 1;
+        else hi = mid;
     }
-    return best;
+    return calls[lo > 0 ? lo - 1 : 0].row;
 }
 
 static bool add_link(struct links *l, row_id host, row_id device) {
@@ -61,20 +77,24 @@ static void note_unused(struct trace *t, const struct sort_key *call) {
 }
 
 /* Walks both sorted sides once. */
-static bool join(struct trace *t, const struct sort_key *host,
+static bool join(struct trace *t, struct sort_key *host,
                  const struct sort_key *dev) {
     size_t nh = t->host_halves.n, nd = t->device_halves.n, i = 0, j = 0;
     while (i < nh) {
+        struct sort_key id = host[i];
         size_t same = i + 1;
-        while (same < nh && order(&host[same], &host[i]) == 0) same++;
-        while (j < nd && order(&dev[j], &host[i]) < 0) j++;
-        if (j >= nd || order(&dev[j], &host[i]) != 0) {
+        while (same < nh && order(&host[same], &id) == 0) same++;
+        while (j < nd && order(&dev[j], &id) < 0) j++;
+        if (j >= nd || order(&dev[j], &id) != 0) {
             for (size_t k = i; k < same; k++) note_unused(t, &host[k]);
-        } else {
-            for (; j < nd && order(&dev[j], &host[i]) == 0; j++) {
-                row_id call = pick_call(t, host + i, same - i, dev[j].row);
-                if (!add_link(&t->links, call, dev[j].row)) return false;
-            }
+            i = same;
+            continue;
+        }
+        size_t calls = same - i;
+        if (!order_calls(t, host + i, &calls)) return false;
+        for (; j < nd && order(&dev[j], &id) == 0; j++) {
+            row_id call = pick_call(t, host + i, calls, dev[j].row);
+            if (!add_link(&t->links, call, dev[j].row)) return false;
         }
         i = same;
     }

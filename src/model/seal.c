@@ -135,24 +135,37 @@ static bool sort_spans(struct trace *t) {
     return ok;
 }
 
-/* The open spans of a track, innermost last. */
+/* The open spans of a track, innermost last. A span that outlives the one
+ * around it by rounding ends with it here: what follows both is in neither. */
 struct stack {
-    row_id *v;
+    struct open {
+        row_id row;
+        int64_t end;
+    } *v;
     size_t n, cap;
 };
 
-/* Does the open span p contain row r? Ends that differ by no more than the
- * source's rounding still nest; a real crossing is noted on host threads. */
-static bool contains(struct trace *t, row_id p, row_id r, int64_t slack) {
-    const struct spans *s = &t->spans;
-    int64_t p_end = s->ts[p] + s->dur[p], over = s->ts[r] + s->dur[r] - p_end;
-    if (s->ts[r] >= p_end) return false;
-    if (over <= 0) return true;
-    bool host = t->tracks[s->track[r]].device == ROW_NONE;
-    if (host)
-        trace_note(t, over <= slack ? NOTE_CHILD_OUTLIVES_PARENT
-                                    : NOTE_CROSSING_SPANS, 1);
-    return over <= slack;
+/* Closes what does not contain row r. Ends that differ by no more than the
+ * source's rounding still nest; a real crossing, of however many open spans,
+ * is noted once, on host threads. Returns r's end within what is open. */
+static int64_t pop_closed(struct trace *t, struct stack *open, row_id r,
+                          int64_t slack) {
+    int64_t ts = t->spans.ts[r], end = span_end(t, r);
+    bool host = t->tracks[t->spans.track[r]].device == ROW_NONE;
+    bool crossed = false;
+    while (open->n > 0) {
+        int64_t top = open->v[open->n - 1].end;
+        if (ts < top && end <= top) break;
+        if (ts < top && end - top <= slack) {
+            if (host) trace_note(t, NOTE_CHILD_OUTLIVES_PARENT, 1);
+            end = top;
+            break;
+        }
+        crossed |= ts < top;
+        open->n--;
+    }
+    if (crossed && host) trace_note(t, NOTE_CROSSING_SPANS, 1);
+    return end;
 }
 
 /* Parents of one track's rows. */
@@ -165,13 +178,12 @@ static bool nest_track(struct trace *t, const struct track *tr,
         s->parent[r] = ROW_NONE;
         s->depth[r] = 0;
         if (s->flags[r] & SPAN_ASYNC) continue;
-        while (open->n > 0 && !contains(t, open->v[open->n - 1], r, slack))
-            open->n--;
-        if (open->n > 0) s->parent[r] = open->v[open->n - 1];
+        int64_t end = pop_closed(t, open, r, slack);
+        if (open->n > 0) s->parent[r] = open->v[open->n - 1].row;
         s->depth[r] = open->n < UINT16_MAX ? (uint16_t)open->n : UINT16_MAX;
         if (s->flags[r] & SPAN_INSTANT) continue;
         if (!VEC_ROOM(open->v, open->n, open->cap)) return false;
-        open->v[open->n++] = r;
+        open->v[open->n++] = (struct open){r, end};
     }
     return true;
 }
@@ -306,6 +318,7 @@ static void trim(struct trace *t) {
     free(t->half_flows.v);
     t->half_flows = (struct half_flows){0};
     map_free(&t->track_map);
+    map_free(&t->device_map);
     map_free(&t->cat_map);
     map_free(&t->allocator_map);
     map_free(&t->counter_map);

@@ -313,11 +313,10 @@ static void place_steps(struct trace *t, uint32_t source,
 /* Device rows that no call launched: the step whose interval they start in. */
 static void assign_by_time(struct trace *t, uint32_t source, size_t first,
                            size_t end) {
-    size_t l = 0;
     for (size_t k = 0; k < t->ntracks; k++) {
         const struct track *tr = &t->tracks[k];
         if (tr->source != source || tr->kind != TRACK_STREAM) continue;
-        size_t at = first;
+        size_t at = first, l = trace_link_at(t, tr->first);
         for (row_id r = tr->first; r < tr->end; r++) {
             while (l < t->links.n && t->links.device[l] < r) l++;
             if (l < t->links.n && t->links.device[l] == r) continue;

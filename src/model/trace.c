@@ -53,6 +53,7 @@ void trace_free(struct trace *t) {
                       t->step_hints.v, t->half_flows.v};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     map_free(&t->track_map);
+    map_free(&t->device_map);
     map_free(&t->cat_map);
     map_free(&t->allocator_map);
     map_free(&t->counter_map);
@@ -180,17 +181,31 @@ void trace_track_name(struct trace *t, uint32_t track, struct bytes name) {
     tr->named = true;
 }
 
+struct device_key {
+    const struct trace *t;
+    uint32_t source;
+    enum device_kind kind;
+    int64_t ordinal;
+};
+
+static bool same_device(const void *ctx, uint32_t i) {
+    const struct device_key *k = ctx;
+    const struct device *d = &k->t->devices[i];
+    return d->source == k->source && d->kind == k->kind &&
+           d->ordinal == k->ordinal;
+}
+
 uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
                       int64_t ordinal) {
-    for (size_t i = 0; i < t->ndevices; i++) {
-        const struct device *d = &t->devices[i];
-        if (d->source == source && d->kind == kind && d->ordinal == ordinal)
-            return (uint32_t)i;
-    }
-    if (!VEC_ROOM(t->devices, t->ndevices, t->cap_devices)) {
+    struct device_key k = {t, source, kind, ordinal};
+    uint64_t h = map_mix((uint64_t)ordinal) ^ ((uint64_t)source << 8 | kind);
+    uint32_t *at, i = probe(&t->device_map, h, &at, same_device, &k);
+    if (i != MAP_NONE) return i;
+    if (at == NULL || !VEC_ROOM(t->devices, t->ndevices, t->cap_devices)) {
         t->oom = true;
         return ROW_NONE;
     }
+    *at = (uint32_t)t->ndevices;
     static const char *const words[] = {"GPU", "TPU", "CPU", "device"};
     char label[48];
     snprintf(label, sizeof label, "%s %lld", words[kind], (long long)ordinal);
@@ -483,7 +498,7 @@ struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
     return (struct bytes){from->bytes.p + off, from->bytes.n - (size_t)off};
 }
 
-row_id trace_launch_of(const struct trace *t, row_id device_row) {
+size_t trace_link_at(const struct trace *t, row_id device_row) {
     const struct links *l = &t->links;
     size_t lo = 0, hi = l->n;
     while (lo < hi) {
@@ -491,7 +506,13 @@ row_id trace_launch_of(const struct trace *t, row_id device_row) {
         if (l->device[mid] < device_row) lo = mid + 1;
         else hi = mid;
     }
-    return lo < l->n && l->device[lo] == device_row ? l->host[lo] : ROW_NONE;
+    return lo;
+}
+
+row_id trace_launch_of(const struct trace *t, row_id device_row) {
+    const struct links *l = &t->links;
+    size_t i = trace_link_at(t, device_row);
+    return i < l->n && l->device[i] == device_row ? l->host[i] : ROW_NONE;
 }
 
 size_t trace_links_from(const struct trace *t, row_id host_row,

@@ -269,7 +269,8 @@ struct trace {
     /* only between new and seal: */
     struct half_links host_halves, device_halves;
     struct half_flows half_flows;
-    struct map track_map, cat_map, allocator_map, counter_map, demangled;
+    struct map track_map, device_map, cat_map, allocator_map, counter_map;
+    struct map demangled;
     struct step_hints {           /* step numbers that the source gave */
         size_t n, cap;
         struct step_hint {
@@ -394,6 +395,9 @@ struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source);
 
 /* The device span's launching call, or ROW_NONE. O(log links). */
 row_id trace_launch_of(const struct trace *t, row_id device_row);
+
+/* The first link whose device row is this one or later. O(log links). */
+size_t trace_link_at(const struct trace *t, row_id device_row);
 
 /* The links of a launching call: numbers [*first, return) in links.by_host. */
 size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);

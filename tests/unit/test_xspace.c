@@ -224,7 +224,8 @@ static void tracks_links_and_steps(void **state) {
     (void)state;
     struct out x = small_space();
     struct trace *t = load(out_all(&x), 1);
-    row_id launch = row_of(t, "cuGraphLaunch"), frame = row_of(t, "$file.py:1 f");
+    row_id launch = row_of(t, "cuGraphLaunch");
+    row_id frame = row_of(t, "$file.py:1 f");
     assert_int_equal(t->links.n, 3);
     for (size_t i = 0; i < t->links.n; i++)
         assert_int_equal(t->links.host[i], launch);
@@ -324,6 +325,11 @@ static void function_pairs_are_no_ops(void **state) {
     assert_int_not_equal(t->spans.kind[0], SPAN_OP);
     trace_free(t);
     out_free(&x);
+    x = one_event("EagerLocalExecute: __inference_f_7");
+    t = load(out_all(&x), 1);
+    assert_int_equal(t->spans.kind[0], SPAN_RUNTIME);
+    trace_free(t);
+    out_free(&x);
     x = one_event("scope/x:MatMul");
     t = load(out_all(&x), 1);
     assert_int_equal(t->spans.kind[0], SPAN_OP);
@@ -356,6 +362,29 @@ static void constant_stats_apply(void **state) {
     assert_int_equal(t->nsteps, 2);
     assert_int_equal(t->steps[0].number, 7);
     assert_int_equal(t->steps[1].number, 8);
+    trace_free(t);
+    out_free(&x);
+}
+
+/* Files that were grouped already, and have no step_num. */
+static void groups_are_steps(void **state) {
+    (void)state;
+    struct out p = new_plane("/host:CPU"), l = new_line(7, "t", 0), x = {0};
+    for (int i = 0; i < 3; i++) {
+        struct out e = new_event(1, i * 100, 90);
+        stat_int(&e, 1, 1);
+        stat_int(&e, 2, 30 + i);
+        out_msg(&l, 4, &e);
+    }
+    out_msg(&p, 3, &l);
+    name_entry(&p, 4, 1, "FunctionRun");
+    name_entry(&p, 5, 1, "_r");
+    name_entry(&p, 5, 2, "group_id");
+    out_msg(&x, 1, &p);
+    environment(&x);
+    struct trace *t = load(out_all(&x), 1);
+    assert_int_equal(t->nsteps, 3);
+    assert_int_equal(t->steps[2].number, 32);
     trace_free(t);
     out_free(&x);
 }
@@ -743,14 +772,19 @@ static void unfinished_recording(void **state) {
                            (uint8_t)(p.n >> 7 | 0x80), 0x80, 0x80, 0};
         out_raw(&x, head, 6);
         out_raw(&x, p.p, p.n);
-        if (whole) environment(&x);
-        else out_raw(&x, "\x1a\x20\x08\x07\x12", 5);
+        if (whole) {
+            environment(&x);
+            out_text(&x, 4, "box");
+        } else {
+            out_raw(&x, "\x1a\x02\x08\x07\x1a\x20\x08\x07\x12", 9);
+        }
         struct trace *t = load(out_all(&x), 1);
         assert_int_equal(t->spans.n, 3);
         assert_int_equal(t->ntracks, 1);
         assert_string_equal(span_name(t, 2), "late");
         assert_int_equal(t->notes[NOTE_FILE_CUT], !whole);
         assert_int_equal(t->notes[NOTE_SOURCE_WARNING], 0);
+        assert_int_equal(t->sources[0].host != 0, whole);
         trace_free(t);
         out_free(&x);
     }
@@ -843,6 +877,7 @@ int main(void) {
         cmocka_unit_test(odd_ids),
         cmocka_unit_test(function_pairs_are_no_ops),
         cmocka_unit_test(constant_stats_apply),
+        cmocka_unit_test(groups_are_steps),
         cmocka_unit_test(tpu_lines),
         cmocka_unit_test(tpu_modules_stand_in_for_steps),
         cmocka_unit_test(counters_are_samples),
