@@ -109,7 +109,7 @@ class Bench:
     def command(self, *words, times=None):
         """A whole command in a process of its own: best, median, peak RSS."""
         argv = [os.path.join(self.build, "opscope"), *words]
-        seconds, rss = [], 0
+        seconds, cpu_s, rss = [], [], 0
         null = os.open("/dev/null", os.O_WRONLY)
         for _ in range(times or self.times):
             start = time.perf_counter()
@@ -117,6 +117,7 @@ class Bench:
                                  file_actions=[(os.POSIX_SPAWN_DUP2, null, 1)])
             _, status, usage = os.wait4(pid, 0)
             seconds.append(time.perf_counter() - start)
+            cpu_s.append(usage.ru_utime + usage.ru_stime)
             rss = max(rss, usage.ru_maxrss * 1024)
             if status != 0:
                 os.close(null)
@@ -126,7 +127,7 @@ class Bench:
         os.close(null)
         seconds.sort()
         return {"best": seconds[0], "median": seconds[len(seconds) // 2],
-                "rss": rss}
+                "cpu": min(cpu_s), "rss": rss}
 
     def row(self, work, goal, got, ok, yard, peers=""):
         reached = ("yes" if ok else "**no**") if goal else ""
@@ -229,7 +230,7 @@ def do_overview(b):
 
 def ratio(m, yard, what):
     return f"{m['best'] / yard['best']:.1f} x {what}, " \
-           f"peak {m['rss'] / 2**20:.0f} MiB"
+           f"{m['cpu']:.2f} s of CPU, peak {m['rss'] / 2**20:.0f} MiB"
 
 
 def do_torch(b):
