@@ -30,17 +30,17 @@ void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
     if (l->kind == XL_COUNTERS) return;
     tr->main = trace_track(w->t, w->source, kinds[l->kind], w->plane->pid,
                            l->id);
-    /* Out of memory it is 0, and there may be no track. */
-    if (tr->main < w->t->ntracks) w->t->tracks[tr->main].device = w->device;
+    if (!w->t->oom) w->t->tracks[tr->main].device = w->device;
 }
 
 /* The Python frames of the line's thread. */
 static uint32_t python_track(struct xpiece *w, const struct xline *l,
                              struct xtracks *tr) {
     if (tr->python == ROW_NONE) {
+        w->python = true;
         tr->python = trace_track(w->t, w->source, TRACK_PYTHON,
                                  w->plane->pid, l->id);
-        if (tr->python != ROW_NONE)
+        if (!w->t->oom)
             w->t->tracks[tr->python].thread = tr->main;
     }
     return tr->python;
@@ -53,7 +53,7 @@ static uint32_t async_track(struct xpiece *w, const struct xline *l,
     if (tr->async == ROW_NONE) {
         tr->async = trace_track(w->t, w->source, TRACK_ASYNC, w->plane->pid,
                                 l->id);
-        if (tr->async != ROW_NONE)
+        if (!w->t->oom)
             w->t->tracks[tr->async].device = w->device;
     }
     return tr->async;
@@ -166,6 +166,13 @@ static void counter_event(struct xpiece *w, const struct xname *n,
     trace_note(w->t, NOTE_BAD_EVENT, 1);
 }
 
+/* Files that XProf worked on number the groups of events that belong together;
+ * with no step_num, what roots a group marks a step. */
+static bool roots_group(const struct xpiece *w) {
+    return w->x->host_steps && !w->plane->has_step_num && seen(w, XC_ROOT) &&
+           seen(w, XC_GROUP);
+}
+
 /* What the stats make of a host event. */
 static void host_span(struct xpiece *w, const struct xline *l,
                       const struct xname *n, struct span_in *s) {
@@ -179,7 +186,8 @@ static void host_span(struct xpiece *w, const struct xline *l,
         s->kind = SPAN_OP;
         if (hlo.n != n->name.n || memcmp(hlo.p, n->name.p, hlo.n) != 0)
             s->name = trace_str(w->t, hlo);
-    } else if (n->role == XR_EAGER && seen(w, XC_EAGER_OP)) {
+    } else if (n->role == XR_EAGER && seen(w, XC_EAGER_OP) &&
+               !xname_is_function(fact_text(w, XC_EAGER_OP))) {
         s->kind = SPAN_OP;
         s->flags |= SPAN_EAGER;
         s->name = trace_str(w->t, fact_text(w, XC_EAGER_OP));
@@ -195,6 +203,7 @@ static void host_span(struct xpiece *w, const struct xline *l,
     if (seen(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
         s->flags |= SPAN_EAGER;
     if (seen(w, XC_ASYNC) && seen(w, XC_FLOW)) s->flags |= SPAN_ASYNC;
+    if (roots_group(w)) s->flags |= SPAN_STEPMARK;
 }
 
 /* What the stats make of an event on a stream of a GPU. */
@@ -228,11 +237,12 @@ static void device_span(struct xpiece *w, const struct xline *l,
     }
 }
 
-/* The number of a marker: its step_num, else the number that is its name, else
- * its place on the line. */
+/* The number of a marker: its step_num, else its group, else the number that is
+ * its name, else its place on the line. */
 static int64_t step_number(struct xpiece *w, const struct xname *n,
                            const struct xtracks *tr) {
     if (seen(w, XC_STEP_NUM)) return fact_int(w, XC_STEP_NUM, 0);
+    if (seen(w, XC_GROUP)) return fact_int(w, XC_GROUP, 0);
     int64_t v = 0;
     for (size_t i = 0; i < n->name.n; i++) {
         if (!isdigit(n->name.p[i]) || i > 17) return tr->marks - 1;
