@@ -7,7 +7,7 @@
 #include "analyze/mem_scope.h"
 #include "analyze/missing.h"
 #include "analyze/pystack.h"
-#include "analyze/sum.h"
+#include "base/sum.h"
 
 static const struct opt allocs_opts[] = {
     {.name = "at",

@@ -5,7 +5,7 @@
 #include "analyze/intervals.h"
 #include "analyze/kernel_args.h"
 #include "analyze/missing.h"
-#include "analyze/sum.h"
+#include "base/sum.h"
 #include <stdlib.h>
 
 enum { PAGEABLE_STATES = 3 }; /* not recorded, no, yes */

@@ -2,7 +2,7 @@
  * Sorted interval sets. Each interval of a union knows the length of all
  * before it, so that the part inside any window costs two searches. */
 #include "analyze/intervals.h"
-#include "analyze/sum.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include <assert.h>
 

@@ -6,7 +6,7 @@
 #include "analyze/host_tree.h"
 #include "analyze/kernel_args.h"
 #include "analyze/missing.h"
-#include "analyze/sum.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
 #include <stdio.h>

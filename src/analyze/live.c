@@ -3,7 +3,7 @@
  * it is replayed from the blocks that must have been there at the start:
  * those whose free is in the window and whose allocation is not. */
 #include "analyze/live.h"
-#include "analyze/sum.h"
+#include "base/sum.h"
 #include "base/map.h"
 #include <stdlib.h>
 

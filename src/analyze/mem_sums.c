@@ -2,7 +2,7 @@
  * The trace has memory events by allocator, each in time order: here they are
  * merged, run by run, and summed up. */
 #include "analyze/mem_sums.h"
-#include "analyze/sum.h"
+#include "base/sum.h"
 #include <stdlib.h>
 
 struct mem_item {

@@ -14,7 +14,7 @@
 #include "analyze/mem_sums.h"
 #include "analyze/missing.h"
 #include "analyze/op_groups.h"
-#include "analyze/sum.h"
+#include "base/sum.h"
 #include "model/opclass.h"
 #include "model/opname.h"
 #include <stdlib.h>

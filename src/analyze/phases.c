@@ -4,6 +4,7 @@
  * costs a few binary searches, however many spans there are. */
 #include "analyze/phases.h"
 
+#include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
 #include <stdlib.h>
@@ -47,9 +48,9 @@ bool phases_input_thread(const struct trace *t, uint32_t track) {
     int64_t all = 0, input = 0;
     for (row_id r = tr->first; r < tr->end; r++) {
         if (t->spans.parent[r] != ROW_NONE) continue;
-        all += t->spans.dur[r];
+        sum_add(&all, t->spans.dur[r]);
         if (t->name_class[t->spans.name[r]] & NAME_INPUT)
-            input += t->spans.dur[r];
+            sum_add(&input, t->spans.dur[r]);
     }
     return input > all / 2;
 }

@@ -406,7 +406,7 @@ bool events_one(struct reader *r) {
 }
 
 void events_flow(struct reader *r, const struct event *ev) {
-    if (!ev->has_ts || ev->ts > TS_LIMIT || ev->ts < -TS_LIMIT) {
+    if (!ev->has_ts || !ts_is_sane(ev->ts)) {
         trace_note(r->t, NOTE_TIME_MISSING, 1);
         return;
     }

@@ -263,8 +263,8 @@ static bool find_shift(struct trace *a, const struct trace *b,
             widen(&b->half_flows.v[i].ts, 1, &lo, &hi);
     }
     int64_t sum;
-    return !__builtin_add_overflow(lo, m->shift, &sum) && sum >= -TS_LIMIT &&
-           !__builtin_add_overflow(hi, m->shift, &sum) && sum <= TS_LIMIT;
+    return !__builtin_add_overflow(lo, m->shift, &sum) && ts_is_sane(sum) &&
+           !__builtin_add_overflow(hi, m->shift, &sum) && ts_is_sane(sum);
 }
 
 static bool move_all(struct trace *a, struct trace *b, struct moves *m) {

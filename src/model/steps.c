@@ -9,6 +9,7 @@
  * ends; the last ends at its marker's end or its last device work. */
 #include "model/seal.h"
 
+#include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static int64_t marker_time(const struct trace *t, const struct track *tr) {
     int64_t sum = -1, end = INT64_MIN;
     for (row_id r = tr->first; r < tr->end; r++) {
         if (!is_marker(t, r) || t->spans.ts[r] < end) continue;
-        sum = (sum < 0 ? 0 : sum) + t->spans.dur[r];
+        sum = sum_of(sum < 0 ? 0 : sum, t->spans.dur[r]);
         end = span_end(t, r);
     }
     return sum;
@@ -109,7 +110,7 @@ static bool group_markers(const struct trace *t, uint32_t source,
             t->tracks[track].kind != TRACK_THREAD)
             continue;
         if (leads_group(t, h->v[i].row, h->v[i].number))
-            time += t->spans.dur[h->v[i].row];
+            sum_add(&time, t->spans.dur[h->v[i].row]);
         if (time > most) {
             most = time;
             best = track;
@@ -156,7 +157,7 @@ static str_id best_region(const struct trace *t, const struct track *tr,
     for (row_id r = tr->first; r < tr->end; r++) {
         struct region *g = &sums[s->name[r]];
         if (!may_repeat(s, r) || s->ts[r] < g->end) continue;
-        g->time += s->dur[r];
+        sum_add(&g->time, s->dur[r]);
         g->end = span_end(t, r);
         g->count++;
         if (g->count < 2) continue;
@@ -253,7 +254,8 @@ static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
         if (tr->source != source || tr->kind != TRACK_THREAD) continue;
         int64_t sum = 0;
         for (row_id r = tr->first; r < tr->end; r++)
-            if (t->spans.parent[r] == ROW_NONE) sum += t->spans.dur[r];
+            if (t->spans.parent[r] == ROW_NONE)
+                sum_add(&sum, t->spans.dur[r]);
         if (sum > most) {
             most = sum;
             best = (uint32_t)i;

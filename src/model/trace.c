@@ -268,8 +268,7 @@ row_id trace_span(struct trace *t, const struct span_in *in) {
         trace_note(t, NOTE_NEGATIVE_DURATION, 1);
         dur = 0;
     }
-    if (__builtin_expect(in->ts > TS_LIMIT || in->ts < -TS_LIMIT ||
-                         dur > DUR_LIMIT, 0)) {
+    if (__builtin_expect(!ts_is_sane(in->ts) || dur > DUR_LIMIT, 0)) {
         trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
         return ROW_NONE;
     }
@@ -393,7 +392,7 @@ static bool grow_mem(struct mem_events *m) {
 void trace_mem(struct trace *t, const struct mem_in *in) {
     assert(!t->sealed);
     struct mem_events *m = &t->mem;
-    if (in->ts > TS_LIMIT || in->ts < -TS_LIMIT) {
+    if (!ts_is_sane(in->ts)) {
         trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
         return;
     }
@@ -440,7 +439,7 @@ void trace_sample(struct trace *t, uint32_t counter, int64_t ts,
     assert(!t->sealed);
     struct samples *s = &t->samples;
     if (counter == ROW_NONE) return;
-    if (ts > TS_LIMIT || ts < -TS_LIMIT) {
+    if (!ts_is_sane(ts)) {
         trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
         return;
     }

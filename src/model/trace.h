@@ -38,10 +38,15 @@ typedef uint32_t row_id;
 #define PS_PER_MS INT64_C(1000000000)
 #define PS_PER_S INT64_C(1000000000000)
 
-/* Times outside these are damage: |ts| about 99 days (Kineto counts from a
- * three-month grid), duration 6.6 days. Any ts + dur then fits int64. */
-#define TS_LIMIT (INT64_C(8600000) * PS_PER_S)
+/* Times outside these are damage: 91 days ahead of the epoch (Kineto counts
+ * from a three-month grid), 6.6 days before it, durations of 6.6 days. Any end
+ * and any distance between two of them then fits int64. */
+#define TS_LIMIT (INT64_C(7900000) * PS_PER_S)
 #define DUR_LIMIT (INT64_C(570000) * PS_PER_S)
+
+static inline bool ts_is_sane(int64_t ts) {
+    return ts >= -DUR_LIMIT && ts <= TS_LIMIT;
+}
 
 /* What a span is, by where and how it was recorded. What it is *for* (input,
  * collective, launch, ...) is a property of its name: see opclass.h. */

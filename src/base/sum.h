@@ -2,8 +2,8 @@
  * Sums that hostile numbers cannot overflow: they stop at the largest value.
  * A handful of spans of the longest duration that is let in is too much for
  * 64 bits of picoseconds. */
-#ifndef ANALYZE_SUM_H
-#define ANALYZE_SUM_H
+#ifndef BASE_SUM_H
+#define BASE_SUM_H
 
 #include <stdint.h>
 
