@@ -297,4 +297,6 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
     }
     if (s.flags & SPAN_STEPMARK)
         trace_step_hint(w->t, row, step_number(w, n, tr));
+    else if (seen(w, XC_GROUP) && l->kind == XL_HOST)
+        trace_group_hint(w->t, row, fact_int(w, XC_GROUP, 0));
 }

@@ -281,6 +281,9 @@ static bool move_all(struct trace *a, struct trace *b, struct moves *m) {
     for (size_t i = 0; i < b->step_hints.n; i++)
         trace_step_hint(a, b->step_hints.v[i].row + offset,
                         b->step_hints.v[i].number);
+    for (size_t i = 0; i < b->group_hints.n; i++)
+        trace_group_hint(a, b->group_hints.v[i].row + offset,
+                         b->group_hints.v[i].number);
     move_rest(a, b, m);
     return !a->oom;
 }

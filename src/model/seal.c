@@ -101,7 +101,8 @@ GATHER(col, double)
 /* Turns old row numbers into new ones wherever they are kept. */
 static bool renumber(struct trace *t, const row_id *perm) {
     size_t n = t->spans.n;
-    if (t->host_halves.n + t->device_halves.n + t->step_hints.n == 0)
+    if (t->host_halves.n + t->device_halves.n + t->step_hints.n +
+            t->group_hints.n == 0)
         return true;
     row_id *to = malloc(n * sizeof *to);
     if (to == NULL) return false;
@@ -110,8 +111,10 @@ static bool renumber(struct trace *t, const row_id *perm) {
     for (size_t k = 0; k < 2; k++)
         for (size_t i = 0; i < halves[k]->n; i++)
             halves[k]->v[i].row = to[halves[k]->v[i].row];
-    for (size_t i = 0; i < t->step_hints.n; i++)
-        t->step_hints.v[i].row = to[t->step_hints.v[i].row];
+    struct step_hints *hints[] = {&t->step_hints, &t->group_hints};
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < hints[k]->n; i++)
+            hints[k]->v[i].row = to[hints[k]->v[i].row];
     free(to);
     return true;
 }
@@ -313,6 +316,8 @@ static void trim(struct trace *t) {
     free(t->host_halves.v);
     free(t->device_halves.v);
     free(t->step_hints.v);
+    free(t->group_hints.v);
+    t->group_hints = (struct step_hints){0};
     t->host_halves = t->device_halves = (struct half_links){0};
     t->step_hints = (struct step_hints){0};
     free(t->half_flows.v);

@@ -50,7 +50,8 @@ void trace_free(struct trace *t) {
     void *tables[] = {t->tracks,  t->devices, t->allocators, t->counters,
                       t->steps,   t->sources, t->meta,       t->cats,
                       t->name_class, t->host_halves.v, t->device_halves.v,
-                      t->step_hints.v, t->half_flows.v};
+                      t->step_hints.v, t->group_hints.v,
+                      t->half_flows.v};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     map_free(&t->track_map);
     map_free(&t->device_map);
@@ -322,15 +323,23 @@ void trace_flow(struct trace *t, uint64_t id, uint32_t track, int64_t ts,
     h->v[h->n++] = (struct half_flow){id, ts, track, phase};
 }
 
-void trace_step_hint(struct trace *t, row_id row, int64_t number) {
-    if (row == ROW_NONE) return;
-    struct step_hints *h = &t->step_hints;
+static void add_hint(struct trace *t, struct step_hints *h, row_id row,
+                     int64_t number) {
     if (!VEC_ROOM(h->v, h->n, h->cap)) {
         t->oom = true;
         return;
     }
     h->v[h->n++] = (struct step_hint){row, number};
+}
+
+void trace_step_hint(struct trace *t, row_id row, int64_t number) {
+    if (row == ROW_NONE) return;
+    add_hint(t, &t->step_hints, row, number);
     t->spans.flags[row] |= SPAN_STEPMARK;
+}
+
+void trace_group_hint(struct trace *t, row_id row, int64_t number) {
+    if (row != ROW_NONE) add_hint(t, &t->group_hints, row, number);
 }
 
 struct name_key {

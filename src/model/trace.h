@@ -277,7 +277,7 @@ struct trace {
             row_id row;           /* span that carries it */
             int64_t number;
         } *v;
-    } step_hints;
+    } step_hints, group_hints;    /* markers; and rows of numbered groups */
 };
 
 /* A new, empty trace, or NULL: out of memory. */
@@ -344,6 +344,10 @@ void trace_flow(struct trace *t, uint64_t id, uint32_t track, int64_t ts,
 
 /* Says that this row marks step `number` (also set SPAN_STEPMARK on it). */
 void trace_step_hint(struct trace *t, row_id row, int64_t number);
+
+/* Says that this host row belongs to group `number`, which is as good as a
+ * step when the source has no marker. */
+void trace_group_hint(struct trace *t, row_id row, int64_t number);
 
 /* The allocator of that name on that device (ROW_NONE: host memory). */
 uint16_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
