@@ -222,6 +222,56 @@ static void count_outside(struct ops *o, const struct mem_sums *m,
     }
 }
 
+/* Bytes that a source's allocations name each op for, by string id. */
+struct named_bytes {
+    int64_t *host, *device;
+};
+
+/* The op's own bytes, once: all nodes of one name share a row. */
+static void charge_named(struct ops *o, const struct track *tr,
+                         struct named_bytes *b) {
+    for (row_id r = tr->first; r < tr->end; r++) {
+        str_id name = o->t->spans.name[r];
+        if (o->tree.rep[r] != r || !scope_has(&o->scope, r)) continue;
+        struct op_group *g = group_at(o, r);
+        sum_add(&g->host_bytes, b->host[name]);
+        sum_add(&g->host_self_bytes, b->host[name]);
+        sum_add(&g->device_bytes, b->device[name]);
+        sum_add(&g->device_self_bytes, b->device[name]);
+        b->host[name] = b->device[name] = 0;
+        g->has_memory = g->host_bytes != 0 || g->device_bytes != 0;
+    }
+}
+
+static bool names_allocations(const struct source *s) {
+    return s->format && strcmp(s->format, "stepstats") == 0;
+}
+
+/* StepStats says of each allocation which node made it, and its nodes overlap:
+ * the node is charged with what it allocated, temporaries once. Frees come
+ * when other nodes run and are no one's. Nodes with no allocation of their own
+ * (they reuse an input's buffer) have nothing recorded. */
+static int charge_named_memory(struct ops *o, uint32_t source,
+                               struct ops_err *e) {
+    const struct mem_events *m = &o->t->mem;
+    struct named_bytes b = {calloc(o->t->strs.n, sizeof *b.host),
+                            calloc(o->t->strs.n, sizeof *b.device)};
+    bool ok = b.host && b.device;
+    for (size_t i = 0; ok && i < m->n; i++) {
+        const struct allocator *a = &o->t->allocators[m->allocator[i]];
+        if (a->source != source || m->bytes[i] <= 0) continue;
+        sum_add(a->device == ROW_NONE ? &b.host[m->what[i]]
+                                      : &b.device[m->what[i]], m->bytes[i]);
+    }
+    for (size_t i = 0; ok && i < o->t->ntracks; i++)
+        if (host_tree_has(&o->tree, (uint32_t)i) &&
+            o->t->tracks[i].source == source)
+            charge_named(o, &o->t->tracks[i], &b);
+    free(b.host);
+    free(b.device);
+    return ok ? 0 : fail_oom(e);
+}
+
 static int charge_source_memory(struct ops *o, uint32_t source,
                                 struct ops_err *e) {
     struct mem_sums m;
@@ -282,7 +332,10 @@ static int gather(struct ops *o, const struct opts *opts, struct ops_err *e) {
     TRY(count_all(o, e));
     TRY(charge_device(o, e));
     for (uint32_t s = 0; s < t->nsources; s++)
-        if (t->sources[s].has_memory) TRY(charge_source_memory(o, s, e));
+        if (t->sources[s].has_memory)
+            TRY(names_allocations(&t->sources[s])
+                    ? charge_named_memory(o, s, e)
+                    : charge_source_memory(o, s, e));
     if (o->shapes) count_flops(o);
     find_whole(o);
     return 0;

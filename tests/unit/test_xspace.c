@@ -313,6 +313,24 @@ static void odd_ids(void **state) {
     out_free(&x);
 }
 
+/* CPU 7 is not thread 7. */
+static void lines_that_are_no_threads(void **state) {
+    (void)state;
+    struct out x = one_event("a"), p = new_plane("Host CPUs");
+    struct out l = new_line(7, "CPU 7", 5);
+    plain(&l, 1, 0, 10000);
+    out_msg(&p, 3, &l);
+    name_entry(&p, 4, 1, "swapper");
+    out_msg(&x, 1, &p);
+    struct trace *t = load(out_all(&x), 1);
+    row_id a = row_of(t, "a"), b = row_of(t, "swapper");
+    assert_int_not_equal(t->spans.track[a], t->spans.track[b]);
+    assert_int_equal(t->tracks[t->spans.track[b]].kind, TRACK_OTHER);
+    assert_int_equal(t->ndevices, 0);
+    trace_free(t);
+    out_free(&x);
+}
+
 static void function_pairs_are_no_ops(void **state) {
     (void)state;
     struct out x = one_event("ThenExecuteCallback:GetEventForSyncPoint");
@@ -879,6 +897,7 @@ int main(void) {
         cmocka_unit_test(line_times_may_be_absolute),
         cmocka_unit_test(without_a_clock_that_is_said),
         cmocka_unit_test(odd_ids),
+        cmocka_unit_test(lines_that_are_no_threads),
         cmocka_unit_test(function_pairs_are_no_ops),
         cmocka_unit_test(constant_stats_apply),
         cmocka_unit_test(groups_are_steps),
