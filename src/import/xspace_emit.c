@@ -166,13 +166,6 @@ static void counter_event(struct xpiece *w, const struct xname *n,
     trace_note(w->t, NOTE_BAD_EVENT, 1);
 }
 
-/* Files that XProf worked on number the groups of events that belong together;
- * with no step_num, what roots a group marks a step. */
-static bool roots_group(const struct xpiece *w) {
-    return w->x->host_steps && !w->plane->has_step_num && seen(w, XC_ROOT) &&
-           seen(w, XC_GROUP);
-}
-
 /* What the stats make of a host event. */
 static void host_span(struct xpiece *w, const struct xline *l,
                       const struct xname *n, struct span_in *s) {
@@ -203,7 +196,6 @@ static void host_span(struct xpiece *w, const struct xline *l,
     if (seen(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
         s->flags |= SPAN_EAGER;
     if (seen(w, XC_ASYNC) && seen(w, XC_FLOW)) s->flags |= SPAN_ASYNC;
-    if (roots_group(w)) s->flags |= SPAN_STEPMARK;
 }
 
 /* What the stats make of an event on a stream of a GPU. */
