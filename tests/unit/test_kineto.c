@@ -188,6 +188,22 @@ static void mangled_kernels_are_shown_in_words(void **state) {
     feed_free(&f);
 }
 
+/* std::pair of two of the one before, 36 times: 2^36 letters in words. */
+static void a_symbol_that_explodes_is_shown_as_it_is(void **state) {
+    (void)state;
+    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char name[512] = "_Z1fSt4pairIiiE", text[1024];
+    for (int i = 0; i < 36; i++)
+        snprintf(name + strlen(name), 32, "S_IS%c_S%c_E", digits[i],
+                 digits[i]);
+    snprintf(text, sizeof text,
+             HEAD "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\","
+             "\"pid\":0,\"tid\":7,\"ts\":1,\"dur\":1}]}", name);
+    struct feed f = feed_text(text);
+    assert_int_not_equal(feed_find(&f, name), ROW_NONE);
+    feed_free(&f);
+}
+
 static void a_cut_anywhere_keeps_what_came_before(void **state) {
     (void)state;
     static const char *const parts[] = {
@@ -215,6 +231,7 @@ int main(void) {
         cmocka_unit_test(one_broken_time_does_not_move_the_others),
         cmocka_unit_test(spellings_of_2021_are_understood),
         cmocka_unit_test(mangled_kernels_are_shown_in_words),
+        cmocka_unit_test(a_symbol_that_explodes_is_shown_as_it_is),
         cmocka_unit_test(a_cut_anywhere_keeps_what_came_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
