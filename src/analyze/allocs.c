@@ -7,6 +7,7 @@
 #include "analyze/mem_scope.h"
 #include "analyze/missing.h"
 #include "analyze/pystack.h"
+#include "base/sum.h"
 
 static const struct opt allocs_opts[] = {
     {.name = "at",
@@ -60,20 +61,20 @@ static void put_columns(struct result *r) {
 }
 
 static row_id climb_to_op(const struct trace *t, row_id r) {
-    while (r != ROW_NONE && t->spans.kind[r] != SPAN_OP)
-        r = t->spans.parent[r];
+    for (int i = 0; r != ROW_NONE && t->spans.kind[r] != SPAN_OP; i++)
+        r = i < CLIMB_MAX ? t->spans.parent[r] : ROW_NONE;
     return r;
 }
 
 /* From the op that allocated to the one that wanted the tensor: factories
  * such as aten::empty_strided are called from it. */
 static row_id climb_to_user(const struct trace *t, row_id r) {
-    while (r != ROW_NONE) {
+    for (int i = 0; i < CLIMB_MAX && r != ROW_NONE; i++) {
         struct bytes n = strs_bytes(&t->strs, t->spans.name[r]);
-        if (!BYTES_STARTS(n, "aten::empty")) break;
+        if (!BYTES_STARTS(n, "aten::empty")) return r;
         r = climb_to_op(t, t->spans.parent[r]);
     }
-    return r;
+    return ROW_NONE;
 }
 
 static void put_device(struct result *r, const struct trace *t,
@@ -167,7 +168,7 @@ static void put_live(struct result *r, const struct allocs *c,
         for (size_t i = 0; i <= after; i++) {
             if (m->bytes[l->first + i] < 0 || !is_live(l, i, after)) continue;
             put_block(r, c, l, i);
-            rest -= m->bytes[l->first + i];
+            sum_sub(&rest, m->bytes[l->first + i]);
         }
     }
     if (rest != 0) put_before(r, c, a, rest, 0);

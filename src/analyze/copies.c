@@ -5,6 +5,7 @@
 #include "analyze/intervals.h"
 #include "analyze/kernel_args.h"
 #include "analyze/missing.h"
+#include "base/sum.h"
 #include <stdlib.h>
 
 enum { PAGEABLE_STATES = 3 }; /* not recorded, no, yes */
@@ -51,12 +52,13 @@ static void count_copy(struct copies *c, row_id r) {
     int64_t dur = t->spans.dur[r], start = t->spans.ts[r];
     size_t d = device_index(t, t->spans.track[r]);
     g->calls++;
-    g->total += dur;
-    g->exposed += dur - intervals_overlap(&c->busy[d], start, start + dur);
+    sum_add(&g->total, dur);
+    int64_t hidden = intervals_overlap(&c->busy[d], start, start + dur);
+    sum_add(&g->exposed, dur - hidden);
     if (a.bytes < 0) return;
     g->sized = true;
-    g->bytes = (int64_t)((uint64_t)g->bytes + (uint64_t)a.bytes);
-    g->sized_time += dur;
+    sum_add(&g->bytes, a.bytes);
+    sum_add(&g->sized_time, dur);
 }
 
 static void count_all(struct copies *c) {

@@ -20,8 +20,9 @@ void host_tree_free(struct host_tree *h) {
 /* Names that torch's own tables leave out: marks, not work. */
 static bool is_bookkeeping(struct bytes n) {
     return BYTES_IS(n, "[memory]") || BYTES_IS(n, "[OutOfMemory]") ||
-           BYTES_STARTS(n, "profiler::_record_function_enter") ||
-           BYTES_STARTS(n, "profiler::_record_function_exit") ||
+           BYTES_IS(n, "profiler::_record_function_enter") ||
+           BYTES_IS(n, "profiler::_record_function_enter_new") ||
+           BYTES_IS(n, "profiler::_record_function_exit") ||
            BYTES_IS(n, "aten::is_leaf") || BYTES_IS(n, "aten::output_nr") ||
            BYTES_IS(n, "aten::_version");
 }
@@ -84,7 +85,8 @@ static inline bool is_kept(const struct host_tree *h, row_id r, bool regions) {
     switch (sp->kind[r]) {
     case SPAN_OP: return true;
     case SPAN_ANNOTATION:
-    case SPAN_API: return !(f & SPAN_INSTANT);
+    case SPAN_API:
+    case SPAN_OVERHEAD: return !(f & SPAN_INSTANT);
     case SPAN_OTHER: return regions && !(f & SPAN_INSTANT);
     default: return false;
     }

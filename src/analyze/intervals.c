@@ -2,6 +2,7 @@
  * Sorted interval sets. Each interval of a union knows the length of all
  * before it, so that the part inside any window costs two searches. */
 #include "analyze/intervals.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include <assert.h>
 
@@ -44,14 +45,14 @@ void intervals_union(struct intervals *s) {
     int64_t sum = 0;
     for (size_t i = 0; i < s->n; i++) {
         s->v[i].before = sum;
-        sum += s->v[i].end - s->v[i].start;
+        sum_add(&sum, diff_of(s->v[i].end, s->v[i].start));
     }
 }
 
 int64_t intervals_length(const struct intervals *s) {
     if (s->n == 0) return 0;
     const struct interval *l = &s->v[s->n - 1];
-    return l->before + (l->end - l->start);
+    return sum_of(l->before, diff_of(l->end, l->start));
 }
 
 /* Number of intervals that start at or before ts. */
@@ -72,13 +73,13 @@ static int64_t length_until(const struct intervals *s, int64_t ts) {
     size_t i = upper(s, ts);
     if (i == 0) return 0;
     const struct interval *v = &s->v[i - 1];
-    return v->before + ((ts < v->end ? ts : v->end) - v->start);
+    return sum_of(v->before, diff_of(ts < v->end ? ts : v->end, v->start));
 }
 
 int64_t intervals_overlap(const struct intervals *s, int64_t start,
                           int64_t end) {
     if (end <= start) return 0;
-    return length_until(s, end) - length_until(s, start);
+    return diff_of(length_until(s, end), length_until(s, start));
 }
 
 bool intervals_contain(const struct intervals *s, int64_t ts) {

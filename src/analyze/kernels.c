@@ -6,6 +6,7 @@
 #include "analyze/host_tree.h"
 #include "analyze/kernel_args.h"
 #include "analyze/missing.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
 #include <stdio.h>
@@ -141,7 +142,7 @@ static bool charge_op(struct kernels *k, uint32_t g, str_id op, int64_t dur) {
         *at = (uint32_t)k->nops++;
     }
     struct op_time *o = &k->ops[*at];
-    o->time += dur;
+    sum_add(&o->time, dur);
     if (o->time > k->v[g].op_time) {
         k->v[g].op_time = o->time;
         k->v[g].op = op;
@@ -177,19 +178,20 @@ static bool count_kernel(struct kernels *k, row_id r, row_id launch) {
     struct kernel_group *v = &k->v[g];
     if (k->variants[var].time == 0 && !k->by_variant) v->variants++;
     /* an instant must count as a variant too, hence the one */
-    k->variants[var].time += dur ? dur : 1;
+    sum_add(&k->variants[var].time, dur ? dur : 1);
     if (v->best == ROW_NONE ||
         k->variants[var].time > k->variants[v->best].time)
         v->best = var;
     v->calls++;
-    v->total += dur;
+    sum_add(&v->total, dur);
     if (dur < v->min) v->min = dur;
     if (dur > v->max) v->max = dur;
     if (a.occupancy_pct >= 0) {
         v->occupancy_time += a.occupancy_pct * (double)dur;
-        v->occupancy_dur += dur;
+        sum_add(&v->occupancy_dur, dur);
     }
-    k->whole += dur;
+    /* ops of a TPU nest: the whole is what the outermost took */
+    if (t->spans.parent[r] == ROW_NONE) sum_add(&k->whole, dur);
     return charge_op(k, g, op_of(k, r, launch), dur);
 }
 
@@ -269,7 +271,7 @@ static void put_row(struct result *r, const struct kernels *k,
     result_text(r, v->op ? strs_text(&k->texts, v->op) : NULL);
     result_int(r, v->calls);
     result_int(r, v->total);
-    result_int(r, (v->total + v->calls / 2) / v->calls);
+    result_int(r, sum_of(v->total, v->calls / 2) / v->calls);
     result_int(r, v->min);
     result_int(r, v->max);
     result_float_if(r, k->whole > 0,

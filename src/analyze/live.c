@@ -3,6 +3,7 @@
  * it is replayed from the blocks that must have been there at the start:
  * those whose free is in the window and whose allocation is not. */
 #include "analyze/live.h"
+#include "base/sum.h"
 #include "base/map.h"
 #include <stdlib.h>
 
@@ -48,26 +49,23 @@ static bool pair(struct live *l) {
     return ok;
 }
 
-static int64_t add(int64_t a, int64_t b) {
-    return (int64_t)((uint64_t)a + (uint64_t)b); /* hostile sums may wrap */
-}
-
 /* Bytes that were there before the first event. */
 static int64_t find_base(struct live *l) {
     const struct mem_events *m = &l->t->mem;
     if (l->n == 0) return 0;
     if (m->allocated[l->first] >= 0)
-        return add(m->allocated[l->first], -m->bytes[l->first]);
+        return diff_of(m->allocated[l->first], m->bytes[l->first]);
     int64_t freed = 0, sum = 0, low = 0;
     for (size_t i = 0; i < l->n; i++) {
         int64_t b = m->bytes[l->first + i];
         if (b < 0 && l->mate[i] == LIVE_NONE && m->addr[l->first + i] != 0)
-            freed = add(freed, -b);
-        sum = add(sum, b);
+            sum_sub(&freed, b);
+        sum_add(&sum, b);
         if (sum < low) low = sum;
     }
     /* the level cannot have been below zero */
-    return freed > -low ? freed : -low;
+    int64_t least = diff_of(0, low);
+    return freed > least ? freed : least;
 }
 
 static void find_levels(struct live *l) {
@@ -79,7 +77,7 @@ static void find_levels(struct live *l) {
             level = m->allocated[k];
             l->recorded = true;
         } else {
-            level = add(level, m->bytes[k]);
+            sum_add(&level, m->bytes[k]);
         }
         l->level[i] = level;
     }

@@ -2,6 +2,7 @@
  * The trace has memory events by allocator, each in time order: here they are
  * merged, run by run, and summed up. */
 #include "analyze/mem_sums.h"
+#include "base/sum.h"
 #include <stdlib.h>
 
 struct mem_item {
@@ -59,11 +60,8 @@ static void sum_up(struct mem_sums *m, const struct mem_item *v) {
     m->host[0] = m->device[0] = 0;
     for (size_t i = 0; i < m->n; i++) {
         m->ts[i] = v[i].ts;
-        /* sums may wrap on hostile input; they must not trap */
-        uint64_t h = (uint64_t)m->host[i], d = (uint64_t)m->device[i];
-        uint64_t b = (uint64_t)v[i].bytes;
-        m->host[i + 1] = (int64_t)(v[i].host ? h + b : h);
-        m->device[i + 1] = (int64_t)(v[i].host ? d : d + b);
+        m->host[i + 1] = sum_of(m->host[i], v[i].host ? v[i].bytes : 0);
+        m->device[i + 1] = sum_of(m->device[i], v[i].host ? 0 : v[i].bytes);
     }
 }
 

@@ -31,6 +31,10 @@ static void put_columns(struct result *r) {
         {"peak_life_bytes", "peak ever", "bytes",
          "the allocator's own peak since the program began", COL_BYTES,
          COL_DETAIL},
+        {"free_fragmentation_pct", "free fragm.", "%",
+         "the allocator's own figure, last reported: how much of what is free "
+         "lies outside the largest free piece",
+         COL_PERCENT, COL_DETAIL},
         {"capacity_bytes", "capacity", "bytes", "most it could ever hold",
          COL_BYTES, COL_DETAIL},
     };
@@ -90,10 +94,12 @@ static void put_row(struct result *r, const struct live *l,
     result_int(r, c.allocs);
     result_int(r, c.frees);
     result_int(r, l->level[l->n - 1]);
-    result_float_if(r, held > 0, 100.0 * (double)(held - used) / (double)held);
+    result_float_if(r, held > 0,
+                    100.0 * (1.0 - (double)used / (double)held));
     result_str(r, strs_bytes(&t->strs, a->name));
     result_int(r, l->base);
     result_int_if(r, a->peak_life >= 0, a->peak_life);
+    result_float_if(r, a->fragmentation >= 0, 100.0 * a->fragmentation);
     result_int_if(r, a->capacity >= 0, a->capacity);
 }
 

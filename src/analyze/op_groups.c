@@ -74,7 +74,8 @@ static int kind_index(uint8_t kind) {
 
 static uint32_t add_group(struct op_groups *g, str_id key, uint8_t kind) {
     if (!VEC_ROOM(g->v, g->n, g->cap)) return ROW_NONE;
-    g->v[g->n] = (struct op_group){.key = key, .kind = kind};
+    g->v[g->n] = (struct op_group){
+        .key = key, .kind = kind, .order = (uint32_t)g->n};
     if (kind == SPAN_OP)
         g->v[g->n].rule =
             (uint8_t)flops_rule_of(strs_bytes(&g->t->strs, key));

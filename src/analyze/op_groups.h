@@ -20,6 +20,7 @@ struct op_group {
     str_id key;                    /* the name's group; in op_groups.texts for
                                       what runs on a device alone */
     str_id shapes, stack, module;  /* in op_groups.texts; 0: none */
+    uint32_t order;                /* when it was made: breaks ties */
     uint8_t kind;                  /* enum span_kind; SPAN_KERNEL: an op that
                                       is known from its device work alone */
     uint8_t rule;                  /* enum flops_rule */

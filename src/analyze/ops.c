@@ -14,6 +14,7 @@
 #include "analyze/mem_sums.h"
 #include "analyze/missing.h"
 #include "analyze/op_groups.h"
+#include "base/sum.h"
 #include "model/opclass.h"
 #include "model/opname.h"
 #include <stdlib.h>
@@ -36,7 +37,9 @@ struct ops {
     uint64_t nunattributed; /* spans */
     int64_t outside_host, outside_device; /* bytes outside every span */
     uint64_t noutside;
-    bool device, memory, shapes; /* recorded in some source */
+    bool device, shapes; /* recorded in some source */
+    bool by_device;      /* shares are of device time: there is some */
+    int64_t whole;       /* what they are shares of, ps */
 };
 
 static struct op_group *group_at(const struct ops *o, row_id r) {
@@ -56,14 +59,14 @@ static int count_track(struct ops *o, const struct track *tr,
         if (scope_has(&o->scope, r)) {
             struct op_group *v = &o->groups.v[g];
             v->calls++;
-            v->host += sp->dur[r];
-            v->host_self += sp->dur[r];
+            sum_add(&v->host, sp->dur[r]);
+            sum_add(&v->host_self, sp->dur[r]);
             v->has_device |= o->t->sources[tr->source].has_device;
             v->has_memory |= o->t->sources[tr->source].has_memory;
         }
         row_id p = h->up[r];
         if (p != ROW_NONE && scope_has(&o->scope, p))
-            group_at(o, p)->host_self -= sp->dur[r];
+            sum_sub(&group_at(o, p)->host_self, sp->dur[r]);
     }
     return 0;
 }
@@ -88,13 +91,26 @@ static struct bytes device_op(const struct ops *o, row_id d) {
     return name;
 }
 
-static bool charge_device_op(struct ops *o, row_id d, struct bytes name) {
+/* Ops of a TPU nest (a loop and its body): the inner one's time is not the
+ * outer one's own. */
+static bool take_off_parent(struct ops *o, row_id d) {
+    row_id p = o->t->spans.parent[d];
+    if (p == ROW_NONE || !scope_has(&o->scope, p)) return true;
+    struct bytes name = device_op(o, p);
+    if (name.n == 0) return true;
     uint32_t g = op_groups_device(&o->groups, name);
     if (g == ROW_NONE) return false;
+    sum_sub(&o->groups.v[g].device_self, o->t->spans.dur[d]);
+    return true;
+}
+
+static bool charge_device_op(struct ops *o, row_id d, struct bytes name) {
+    uint32_t g = op_groups_device(&o->groups, name);
+    if (g == ROW_NONE || !take_off_parent(o, d)) return false;
     struct op_group *v = &o->groups.v[g];
     v->calls++;
-    v->device += o->t->spans.dur[d];
-    v->device_self += o->t->spans.dur[d];
+    sum_add(&v->device, o->t->spans.dur[d]);
+    sum_add(&v->device_self, o->t->spans.dur[d]);
     v->has_device = true;
     return true;
 }
@@ -111,11 +127,11 @@ static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t *dev) {
     if (name.n > 0 && scope_has(&o->scope, d) && !charge_device_op(o, d, name))
         return false;
     if (op != ROW_NONE) {
-        dev[op] += sp->dur[d];
+        sum_add(&dev[op], sp->dur[d]);
         if (name.n == 0 && scope_has(&o->scope, op))
-            group_at(o, op)->device_self += sp->dur[d];
+            sum_add(&group_at(o, op)->device_self, sp->dur[d]);
     } else if (name.n == 0 && scope_has(&o->scope, d)) {
-        o->unattributed += sp->dur[d];
+        sum_add(&o->unattributed, sp->dur[d]);
         o->nunattributed++;
     }
     return true;
@@ -144,8 +160,8 @@ static void carry_up(struct ops *o, const struct track *tr, int64_t *dev) {
     const struct host_tree *h = &o->tree;
     for (row_id r = tr->end; r-- > tr->first;) {
         if (dev[r] == 0 || h->rep[r] != r) continue;
-        if (scope_has(&o->scope, r)) group_at(o, r)->device += dev[r];
-        if (h->up[r] != ROW_NONE) dev[h->up[r]] += dev[r];
+        if (scope_has(&o->scope, r)) sum_add(&group_at(o, r)->device, dev[r]);
+        if (h->up[r] != ROW_NONE) sum_add(&dev[h->up[r]], dev[r]);
     }
 }
 
@@ -174,22 +190,22 @@ static void charge_memory(struct ops *o, const struct track *tr,
         i = mem_sums_before(m, i, o->t->spans.ts[r]);
         size_t j = mem_sums_before(m, i, span_end(o->t, r) + 1);
         if (i == j) continue;
-        int64_t host = m->host[j] - m->host[i];
-        int64_t device = m->device[j] - m->device[i];
+        int64_t host = diff_of(m->host[j], m->host[i]);
+        int64_t device = diff_of(m->device[j], m->device[i]);
         if (scope_has(&o->scope, r)) {
             struct op_group *g = group_at(o, r);
-            g->host_bytes += host;
-            g->host_self_bytes += host;
-            g->device_bytes += device;
-            g->device_self_bytes += device;
+            sum_add(&g->host_bytes, host);
+            sum_add(&g->host_self_bytes, host);
+            sum_add(&g->device_bytes, device);
+            sum_add(&g->device_self_bytes, device);
         }
         row_id p = h->up[r];
         if (p == ROW_NONE) {
             cover[i]++;
             cover[j]--;
         } else if (scope_has(&o->scope, p)) {
-            group_at(o, p)->host_self_bytes -= host;
-            group_at(o, p)->device_self_bytes -= device;
+            sum_sub(&group_at(o, p)->host_self_bytes, host);
+            sum_sub(&group_at(o, p)->device_self_bytes, device);
         }
     }
 }
@@ -201,9 +217,59 @@ static void count_outside(struct ops *o, const struct mem_sums *m,
         depth += cover[i];
         if (depth > 0) continue;
         o->noutside++;
-        o->outside_host += m->host[i + 1] - m->host[i];
-        o->outside_device += m->device[i + 1] - m->device[i];
+        sum_add(&o->outside_host, diff_of(m->host[i + 1], m->host[i]));
+        sum_add(&o->outside_device, diff_of(m->device[i + 1], m->device[i]));
     }
+}
+
+/* Bytes that a source's allocations name each op for, by string id. */
+struct named_bytes {
+    int64_t *host, *device;
+};
+
+/* The op's own bytes, once: all nodes of one name share a row. */
+static void charge_named(struct ops *o, const struct track *tr,
+                         struct named_bytes *b) {
+    for (row_id r = tr->first; r < tr->end; r++) {
+        str_id name = o->t->spans.name[r];
+        if (o->tree.rep[r] != r || !scope_has(&o->scope, r)) continue;
+        struct op_group *g = group_at(o, r);
+        sum_add(&g->host_bytes, b->host[name]);
+        sum_add(&g->host_self_bytes, b->host[name]);
+        sum_add(&g->device_bytes, b->device[name]);
+        sum_add(&g->device_self_bytes, b->device[name]);
+        b->host[name] = b->device[name] = 0;
+        g->has_memory = g->host_bytes != 0 || g->device_bytes != 0;
+    }
+}
+
+static bool names_allocations(const struct source *s) {
+    return s->format && strcmp(s->format, "stepstats") == 0;
+}
+
+/* StepStats says of each allocation which node made it, and its nodes overlap:
+ * the node is charged with what it allocated, temporaries once. Frees come
+ * when other nodes run and are no one's. Nodes with no allocation of their own
+ * (they reuse an input's buffer) have nothing recorded. */
+static int charge_named_memory(struct ops *o, uint32_t source,
+                               struct ops_err *e) {
+    const struct mem_events *m = &o->t->mem;
+    struct named_bytes b = {calloc(o->t->strs.n, sizeof *b.host),
+                            calloc(o->t->strs.n, sizeof *b.device)};
+    bool ok = b.host && b.device;
+    for (size_t i = 0; ok && i < m->n; i++) {
+        const struct allocator *a = &o->t->allocators[m->allocator[i]];
+        if (a->source != source || m->bytes[i] <= 0) continue;
+        sum_add(a->device == ROW_NONE ? &b.host[m->what[i]]
+                                      : &b.device[m->what[i]], m->bytes[i]);
+    }
+    for (size_t i = 0; ok && i < o->t->ntracks; i++)
+        if (host_tree_has(&o->tree, (uint32_t)i) &&
+            o->t->tracks[i].source == source)
+            charge_named(o, &o->t->tracks[i], &b);
+    free(b.host);
+    free(b.device);
+    return ok ? 0 : fail_oom(e);
 }
 
 static int charge_source_memory(struct ops *o, uint32_t source,
@@ -245,6 +311,17 @@ static void count_flops(struct ops *o) {
     }
 }
 
+/* Shares are of device time where any was launched, else of host time. */
+static void find_whole(struct ops *o) {
+    int64_t device = 0, host = 0;
+    for (size_t i = 0; i < o->groups.n; i++) {
+        sum_add(&device, o->groups.v[i].device_self);
+        sum_add(&host, o->groups.v[i].host_self);
+    }
+    o->by_device = device > 0;
+    o->whole = o->by_device ? device : host;
+}
+
 static int gather(struct ops *o, const struct opts *opts, struct ops_err *e) {
     const struct trace *t = o->t;
     TRY(scope_init(&o->scope, t, opts, e));
@@ -255,13 +332,18 @@ static int gather(struct ops *o, const struct opts *opts, struct ops_err *e) {
     TRY(count_all(o, e));
     TRY(charge_device(o, e));
     for (uint32_t s = 0; s < t->nsources; s++)
-        if (t->sources[s].has_memory) TRY(charge_source_memory(o, s, e));
+        if (t->sources[s].has_memory)
+            TRY(names_allocations(&t->sources[s])
+                    ? charge_named_memory(o, s, e)
+                    : charge_source_memory(o, s, e));
     if (o->shapes) count_flops(o);
+    find_whole(o);
     return 0;
 }
 
 static void put_columns(struct result *r, const struct ops *o) {
-    unsigned dev = o->device ? COL_MAIN : 0, host = o->device ? 0 : COL_MAIN;
+    unsigned dev = o->by_device ? COL_MAIN : 0;
+    unsigned host = o->by_device ? 0 : COL_MAIN;
     const struct column cols[] = {
         {"name", "operation", NULL, "the operation, region or API call",
          COL_TEXT, COL_KEY},
@@ -296,14 +378,14 @@ static void put_columns(struct result *r, const struct ops *o) {
          "floating-point operations, from the shapes of its inputs", COL_INT,
          COL_DETAIL},
         {"share_pct", "share", "%",
-         o->device ? "of the device time that ops launched"
-                   : "of the host self time of all rows",
+         o->by_device ? "of the device time that ops launched"
+                      : "of the host self time of all rows",
          COL_PERCENT, COL_BAR},
         {"kind", NULL, NULL, "op, annotation, api, region; device: an op that "
-         "is known from its device work alone; memory: outside every row", COL_TEXT,
-         0},
+         "is known from its device work alone; memory: outside every row",
+         COL_TEXT, 0},
         {"type", NULL, NULL, "the operation's type, where the name is of one "
-         "node of a graph", COL_TEXT, COL_DETAIL},
+         "node of a graph", COL_TEXT, 0},
     };
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
@@ -333,7 +415,7 @@ static void put_group_cells(struct result *r, const struct op_groups *g,
 
 static int64_t mean(int64_t sum, int64_t n) {
     if (n == 0) return 0;
-    return (sum + (sum < 0 ? -n / 2 : n / 2)) / n;
+    return sum_of(sum, sum < 0 ? -n / 2 : n / 2) / n;
 }
 
 /* Name and type: a TensorFlow op is "name:Type", a step marker "Prefix#N". */
@@ -362,13 +444,14 @@ static const char *kind_name(int kind) {
     case SPAN_OP: return "op";
     case SPAN_ANNOTATION: return "annotation";
     case SPAN_API: return "api";
+    case SPAN_OVERHEAD: return "overhead";
     case SPAN_KERNEL: return "device";
     default: return "region";
     }
 }
 
 static void put_row(struct result *r, const struct ops *o,
-                    const struct op_group *v, int64_t whole) {
+                    const struct op_group *v) {
     struct bytes type;
     bool dev = v->has_device, mem = v->has_memory;
     bool host = v->kind != SPAN_KERNEL;
@@ -386,8 +469,9 @@ static void put_row(struct result *r, const struct ops *o,
     result_int_if(r, mem && dev, v->device_bytes);
     result_int_if(r, mem && dev, v->device_self_bytes);
     result_int_if(r, v->has_flops, v->flops);
-    int64_t part = o->device ? v->device_self : v->host_self;
-    result_float_if(r, whole > 0, 100.0 * (double)part / (double)whole);
+    int64_t part = o->by_device ? v->device_self : v->host_self;
+    bool has_part = o->whole > 0 && (o->by_device ? dev : host);
+    result_float_if(r, has_part, 100.0 * (double)part / (double)o->whole);
     result_text(r, kind_name(v->kind));
     if (type.n > 0)
         result_str(r, type);
@@ -413,19 +497,25 @@ static void put_outside(struct result *r, const struct ops *o) {
     for (size_t i = 15; i < r->ncols; i++) result_null(r);
 }
 
-static void put_rows(struct result *r, const struct ops *o) {
-    int64_t whole = 0;
-    for (size_t i = 0; i < o->groups.n; i++) {
-        const struct op_group *v = &o->groups.v[i];
-        whole += o->device ? v->device_self : v->host_self;
-    }
+static int by_host_self(const void *a, const void *b) {
+    const struct op_group *x = a, *y = b;
+    if (x->host_self != y->host_self)
+        return x->host_self < y->host_self ? 1 : -1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+/* Orders the groups, which row numbers no longer need then: rows that launched
+ * nothing are equal in the main column and stay in this order. */
+static void put_rows(struct result *r, struct ops *o) {
+    if (o->groups.n > 0)
+        qsort(o->groups.v, o->groups.n, sizeof *o->groups.v, by_host_self);
     for (size_t i = 0; i < o->groups.n; i++)
-        if (o->groups.v[i].calls > 0) put_row(r, o, &o->groups.v[i], whole);
+        if (o->groups.v[i].calls > 0) put_row(r, o, &o->groups.v[i]);
     put_outside(r, o);
     if (o->nunattributed > 0)
         result_remark(r,
                       "%llu device spans, %.3f us, were launched by no "
-                      "operation: their time is in no row",
+                      "operation of this profile: their time is in no row",
                       (unsigned long long)o->nunattributed,
                       (double)o->unattributed / PS_PER_US);
 }
@@ -443,7 +533,7 @@ static int ops_run(const struct trace *t, const struct opts *opts,
     result_init(r, "ops", "Operations");
     result_from_trace(r, t);
     o.device = missing_say(r, t, MISSING_DEVICE);
-    o.memory = missing_say(r, t, MISSING_MEMORY);
+    missing_say(r, t, MISSING_MEMORY);
     o.shapes = missing_say(r, t, MISSING_SHAPES);
     int rc = gather(&o, opts, e);
     if (rc == 0) {

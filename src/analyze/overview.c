@@ -50,10 +50,13 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Smallest, middle and largest value of a time column; false: no value. */
-static bool spread(const struct result *r, const char *name, int64_t out[3]) {
+/* Smallest, middle and largest value of a time column; false: no value, or no
+ * memory, which into then knows. */
+static bool spread(struct result *into, const struct result *r,
+                   const char *name, int64_t out[3]) {
     int64_t *v = malloc((r->nrows + 1) * sizeof *v);
     size_t n = 0;
+    if (v == NULL) into->oom = true;
     for (size_t i = 0; v != NULL && i < r->nrows; i++) {
         const struct cell *c = cell_of(r, i, name);
         if (c != NULL) v[n++] = c->i;
@@ -73,14 +76,14 @@ static void put_steps(struct result *r, const struct result *steps) {
     int64_t dur[3], bare[3];
     char lo[48], mid[48], hi[48], text[256];
     facts_count(r, "steps", steps->nrows);
-    if (!spread(steps, "dur_us", dur)) return;
+    if (!spread(r, steps, "dur_us", dur)) return;
     human_time(dur[0], lo, sizeof lo);
     human_time(dur[1], mid, sizeof mid);
     human_time(dur[2], hi, sizeof hi);
     snprintf(text, sizeof text, "%s median (%s to %s)", mid, lo, hi);
     facts_put(r, "step time", true, (double)dur[1] / PS_PER_US, "us", text);
     /* below 5 % the profiler's own cost is lost in the noise */
-    if (!spread(steps, "bare_us", bare) || dur[1] - bare[1] <= dur[1] / 20)
+    if (!spread(r, steps, "bare_us", bare) || dur[1] - bare[1] <= dur[1] / 20)
         return;
     human_time(bare[1], mid, sizeof mid);
     snprintf(text, sizeof text, "about %s: the rest is the profiler's own cost",

@@ -4,6 +4,7 @@
  * costs a few binary searches, however many spans there are. */
 #include "analyze/phases.h"
 
+#include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
 #include <stdlib.h>
@@ -47,9 +48,9 @@ bool phases_input_thread(const struct trace *t, uint32_t track) {
     int64_t all = 0, input = 0;
     for (row_id r = tr->first; r < tr->end; r++) {
         if (t->spans.parent[r] != ROW_NONE) continue;
-        all += t->spans.dur[r];
+        sum_add(&all, t->spans.dur[r]);
         if (t->name_class[t->spans.name[r]] & NAME_INPUT)
-            input += t->spans.dur[r];
+            sum_add(&input, t->spans.dur[r]);
     }
     return input > all / 2;
 }
@@ -73,16 +74,13 @@ static bool take_span(const struct trace *t, row_id r, bool on_step,
                       struct raw *w) {
     const struct spans *s = &t->spans;
     int64_t a = s->ts[r], b = a + s->dur[r];
-    uint16_t class = t->name_class[s->name[r]];
     uint8_t kind = s->kind[r];
-    bool call = kind == SPAN_API;
-    if (!call && (class & NAME_COMM) && !intervals_add(&w->comm, a, b))
-        return false;
+    bool comm = kind != SPAN_API && span_is_comm(t, r);
+    if (comm && !intervals_add(&w->comm, a, b)) return false;
     switch (kind) {
     case SPAN_API: return intervals_add(&w->api, a, b);
     case SPAN_OP:
-        if (on_step && !(class & NAME_COMM) &&
-            !intervals_add(&w->step_ops, a, b))
+        if (on_step && !comm && !intervals_add(&w->step_ops, a, b))
             return false;
         return intervals_add(&w->ops, a, b);
     case SPAN_ANNOTATION: case SPAN_OTHER: case SPAN_RUNTIME:
@@ -141,7 +139,8 @@ static bool take_loops(const struct trace *t, uint32_t track,
             is_marker(t, r) || first[st] == INT64_MAX ||
             span_end(t, r) > first[st])
             continue;
-        if (t->name_class[s->name[r]] & (NAME_OPTIMIZER | NAME_COMM)) continue;
+        if ((t->name_class[s->name[r]] & NAME_OPTIMIZER) || span_is_comm(t, r))
+            continue;
         if (!intervals_add(&w->input, s->ts[r], span_end(t, r))) return false;
     }
     return true;
@@ -176,9 +175,8 @@ static bool take_device(const struct trace *t, const struct phase_view *v,
         if (tr->kind != TRACK_STREAM || tr->device != v->device) continue;
         for (row_id r = tr->first; r < tr->end; r++) {
             if (!span_is_device_work(t, r)) continue;
-            uint16_t class = t->name_class[t->spans.name[r]];
             enum phase is = t->spans.kind[r] != SPAN_KERNEL ? PHASE_COPY
-                            : class & NAME_COMM             ? PHASE_COMM
+                            : span_is_comm(t, r)            ? PHASE_COMM
                                                             : PHASE_COMPUTE;
             if (is == phase &&
                 !intervals_add(out, t->spans.ts[r], span_end(t, r)))

@@ -36,7 +36,8 @@ row_id span_at(const struct trace *t, uint32_t track, int64_t ts) {
     }
     if (lo == tr->first) return ROW_NONE;
     row_id r = lo - 1;
-    while (r != ROW_NONE && span_end(t, r) <= ts) r = t->spans.parent[r];
+    for (int i = 0; r != ROW_NONE && span_end(t, r) <= ts; i++)
+        r = i < CLIMB_MAX ? t->spans.parent[r] : ROW_NONE;
     return r;
 }
 
@@ -64,9 +65,10 @@ size_t pystack_text(const struct pystack *p, uint32_t thread, int64_t ts,
 
 row_id pystack_module(const struct pystack *p, uint32_t thread, int64_t ts) {
     row_id r = pystack_at(p, thread, ts);
-    for (; r != ROW_NONE; r = p->t->spans.parent[r]) {
+    for (int i = 0; i < CLIMB_MAX && r != ROW_NONE; i++) {
         struct bytes b = strs_bytes(&p->t->strs, p->t->spans.name[r]);
-        if (BYTES_STARTS(b, "nn.Module: ")) break;
+        if (BYTES_STARTS(b, "nn.Module: ")) return r;
+        r = p->t->spans.parent[r];
     }
-    return r;
+    return ROW_NONE;
 }

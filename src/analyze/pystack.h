@@ -19,6 +19,10 @@ struct pystack {
 int pystack_init(struct pystack *p, const struct trace *t, struct ops_err *e);
 void pystack_free(struct pystack *p);
 
+/* How far up a stack is looked: real ones are tens deep, deep recursion in
+ * Python a thousand; a made-up file must not cost n times n. */
+enum { CLIMB_MAX = 10000 };
+
 /* The innermost span of the track that runs at ts (start <= ts < end), or
  * ROW_NONE. O(log n + depth). */
 uint32_t span_at(const struct trace *t, uint32_t track, int64_t ts);

@@ -6,6 +6,7 @@
 #include "analyze/missing.h"
 #include "analyze/overhead.h"
 #include "analyze/phases.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include <stdlib.h>
 #include <strings.h>
@@ -44,7 +45,7 @@ static void mean_parts(int64_t sum[PHASES], int64_t n) {
     for (int i = 0; i < PHASES; i++) {
         rest[i] = sum[i] % n;
         sum[i] /= n;
-        missing += rest[i];
+        sum_add(&missing, rest[i]);
     }
     for (missing /= n; missing > 0; missing--) {
         int most = 0;
@@ -94,8 +95,8 @@ static bool add_step(struct work *w, size_t i, enum by by) {
         l.busy = intervals_overlap(&v->busy, st->ts, end);
         set_bare(w, &l);
         if (by == BY_DEVICE && !push(w, &l)) return false;
-        for (int p = 0; p < PHASES; p++) mean.parts[p] += l.parts[p];
-        mean.busy += l.busy;
+        for (int p = 0; p < PHASES; p++) sum_add(&mean.parts[p], l.parts[p]);
+        sum_add(&mean.busy, l.busy);
         mean.has_device |= l.has_device;
         views++;
     }
@@ -135,12 +136,12 @@ static bool add_epochs(struct work *w) {
         }
         struct line *to = l - 1;
         to->steps++;
-        to->dur += l->dur;
-        to->marker += l->marker;
-        to->busy += l->busy;
-        to->events += l->events;
-        to->bare += l->bare;
-        for (int p = 0; p < PHASES; p++) to->parts[p] += l->parts[p];
+        sum_add(&to->dur, l->dur);
+        sum_add(&to->marker, l->marker);
+        sum_add(&to->busy, l->busy);
+        sum_add(&to->events, l->events);
+        sum_add(&to->bare, l->bare);
+        for (int p = 0; p < PHASES; p++) sum_add(&to->parts[p], l->parts[p]);
         w->n--;
     }
     return true;

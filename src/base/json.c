@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * JSON pull reader. Strings are searched 16 bytes at a time. Skipping looks at
  * 64 bytes at a time: quotes become bits, their running xor tells which bytes
- * lie inside strings, and of the rest only braces and brackets matter. */
+ * lie inside strings, and of the rest only one kind of bracket matters. */
 #include "base/json.h"
 
 #include "base/simd.h"
@@ -165,67 +165,68 @@ struct json_num json_number(struct json *j) {
     return n;
 }
 
-/* Skips from inside `depth` open brackets to behind the last that closes,
- * byte by byte; used where a backslash makes the quick way unsure. */
+/* Which bracket opens and which closes what is being skipped. The other kind
+ * comes in pairs inside it and need not be looked at. */
+struct pair {
+    uint8_t open, close;
+    uint64_t depth; /* open ones */
+};
+
+/* Skips byte by byte up to stop; used where a backslash makes the quick way
+ * unsure. Ends behind the bracket that closes the last open one. */
 static const uint8_t *skip_slow(const uint8_t *p, const uint8_t *stop,
-                                bool *in_string, uint64_t *depth) {
+                                bool *in_string, struct pair *b) {
     for (; p < stop; p++) {
         if (*in_string) {
             if (*p == '\\') p++;
             else if (*p == '"') *in_string = false;
-            continue;
-        }
-        switch (*p) {
-        case '"': *in_string = true; break;
-        case '{': case '[': ++*depth; break;
-        case '}': case ']':
-            if (--*depth == 0) return p + 1;
-            break;
+        } else if (*p == '"') {
+            *in_string = true;
+        } else if (*p == b->open) {
+            b->depth++;
+        } else if (*p == b->close && --b->depth == 0) {
+            return p + 1;
         }
     }
     return p;
 }
 
-/* One 64-byte block without a backslash: which bytes open or close brackets
- * outside strings; *inside is all ones when the block begins in a string. */
-static uint64_t brackets(const uint8_t *p, uint64_t *inside, uint64_t *open) {
+/* One 64-byte block without a backslash; *inside is all ones when it begins in
+ * a string. Where the last open bracket closes, or NULL. */
+static const uint8_t *skip_block(const uint8_t *p, uint64_t *inside,
+                                 struct pair *b) {
     uint64_t in = simd_prefix_xor(simd_eq64(p, '"')) ^ *inside;
+    uint64_t open = simd_eq64(p, b->open) & ~in;
+    uint64_t close = simd_eq64(p, b->close) & ~in;
     *inside = (uint64_t)((int64_t)in >> 63);
-    *open = (simd_eq64(p, '{') | simd_eq64(p, '[')) & ~in;
-    return (simd_eq64(p, '}') | simd_eq64(p, ']')) & ~in;
+    for (uint64_t bits = open | close; bits != 0; bits &= bits - 1) {
+        int at = __builtin_ctzll(bits);
+        if (open >> at & 1) b->depth++;
+        else if (--b->depth == 0) return p + at + 1;
+    }
+    return NULL;
 }
 
-/* Behind the bracket that closes `depth` open ones, or j->end and bad. */
-static void skip_nested(struct json *j, uint64_t depth) {
+/* Behind the bracket that closes the one that was entered, or j->end and
+ * bad. */
+static void skip_nested(struct json *j, uint8_t open, uint8_t close) {
     const uint8_t *p = j->p;
+    struct pair b = {open, close, 1};
     uint64_t inside = 0;
     while (p < j->end) {
         if (simd_eq64(p, '\\') != 0) {
             bool in_string = inside != 0;
             const uint8_t *stop = p + 64 < j->end ? p + 64 : j->end;
-            p = skip_slow(p, stop, &in_string, &depth);
-            if (depth == 0) break;
+            p = skip_slow(p, stop, &in_string, &b);
+            if (b.depth == 0) break;
             inside = in_string ? UINT64_MAX : 0;
             continue;
         }
-        uint64_t open, close = brackets(p, &inside, &open);
-        uint64_t closes = (uint64_t)__builtin_popcountll(close);
-        if (closes < depth) { /* cannot end here */
-            depth += (uint64_t)__builtin_popcountll(open) - closes;
-            p += 64;
-            continue;
-        }
-        for (uint64_t bits = open | close; bits != 0; bits &= bits - 1) {
-            if (close >> __builtin_ctzll(bits) & 1) depth--;
-            else depth++;
-            if (depth != 0) continue;
-            p += __builtin_ctzll(bits) + 1;
-            break;
-        }
-        if (depth == 0) break;
-        p += 64;
+        const uint8_t *after = skip_block(p, &inside, &b);
+        p = after ? after : p + 64;
+        if (after) break;
     }
-    if (depth != 0 || p > j->end) {
+    if (b.depth != 0 || p > j->end) {
         p = j->end;
         damaged(j);
     }
@@ -239,7 +240,7 @@ void json_skip(struct json *j) {
         json_string(j, &s);
     } else if (c == '{' || c == '[') {
         j->p++;
-        skip_nested(j, 1);
+        skip_nested(j, c, c == '{' ? '}' : ']');
     } else if (j->p < j->end) {
         skip_word(j);
     } else {
@@ -247,7 +248,7 @@ void json_skip(struct json *j) {
     }
 }
 
-void json_skip_rest(struct json *j) { skip_nested(j, 1); }
+void json_skip_rest(struct json *j) { skip_nested(j, '{', '}'); }
 
 /* Four hex digits at p, or -1. */
 static int hex4(const uint8_t *p, const uint8_t *end) {

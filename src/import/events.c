@@ -60,6 +60,8 @@ row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
                          : 0,
     };
     row_id row = trace_span(r->t, &in);
+    if (ev->tid.text.n > 0 && !r->t->oom && !r->t->tracks[track].named)
+        trace_track_name(r->t, track, ev->tid.text);
     if (row != ROW_NONE && in.ts + in.dur > r->last_end && in.dur >= 0)
         r->last_end = in.ts + in.dur;
     return row;
@@ -404,7 +406,7 @@ bool events_one(struct reader *r) {
 }
 
 void events_flow(struct reader *r, const struct event *ev) {
-    if (!ev->has_ts || ev->ts > TS_LIMIT || ev->ts < -TS_LIMIT) {
+    if (!ev->has_ts || !ts_is_sane(ev->ts)) {
         trace_note(r->t, NOTE_TIME_MISSING, 1);
         return;
     }

@@ -342,7 +342,70 @@ static int64_t rounding(const struct reader *r) {
     return PS_PER_US;
 }
 
+/* A piece of the profiler's own work, and the shortest host span around it. */
+struct overhead {
+    int64_t ts, end;
+    row_id row, around;
+};
+
+static int by_start(const void *a, const void *b) {
+    int64_t x = ((const struct overhead *)a)->ts;
+    int64_t y = ((const struct overhead *)b)->ts;
+    return x < y ? -1 : x > y;
+}
+
+/* Lets host span `row` claim the overheads that lie inside it and in no
+ * shorter one. */
+static void claim(const struct trace *t, row_id row, struct overhead *v,
+                  size_t n) {
+    const struct spans *s = &t->spans;
+    int64_t ts = s->ts[row], end = ts + s->dur[row];
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (v[mid].ts < ts) lo = mid + 1;
+        else hi = mid;
+    }
+    for (; lo < n && v[lo].ts < end; lo++)
+        if (v[lo].end <= end && (v[lo].around == ROW_NONE ||
+                                 s->dur[row] < s->dur[v[lo].around]))
+            v[lo].around = row;
+}
+
+/* CUPTI's buffer requests and the like happen inside the call that was made,
+ * but the file puts them on a thread of their own. They go to the thread of
+ * the innermost op or call around them, so that its self time is its own. */
+static void place_overheads(struct reader *r) {
+    struct trace *t = r->t;
+    struct spans *s = &t->spans;
+    size_t n = 0, cap = 0;
+    struct overhead *v = NULL;
+    int64_t shortest = INT64_MAX;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->kind[i] != SPAN_OVERHEAD) continue;
+        if (!VEC_ROOM(v, n, cap)) {
+            t->oom = true;
+            break;
+        }
+        v[n++] = (struct overhead){s->ts[i], s->ts[i] + s->dur[i], (row_id)i,
+                                   ROW_NONE};
+        if (s->dur[i] < shortest) shortest = s->dur[i];
+    }
+    if (n > 1) qsort(v, n, sizeof *v, by_start);
+    for (size_t i = 0; n > 0 && i < s->n; i++) {
+        uint8_t k = s->kind[i];
+        if ((k == SPAN_OP || k == SPAN_API || k == SPAN_ANNOTATION) &&
+            s->dur[i] >= shortest &&
+            t->tracks[s->track[i]].kind == TRACK_THREAD)
+            claim(t, (row_id)i, v, n);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (v[i].around != ROW_NONE) s->track[v[i].row] = s->track[v[i].around];
+    free(v);
+}
+
 static void kineto_finish(struct reader *r) {
+    place_overheads(r);
     struct source *src = &r->t->sources[r->source];
     src->slack = rounding(r);
     src->decimals = 3;

@@ -316,8 +316,39 @@ struct usage {
     bool has_live, has_records;
 };
 
+enum { OPEN_MAX = 64 }; /* nodes make a handful; more go unpaired */
+
+/* Allocations of one node that no record has freed yet. Addresses are not
+ * recorded: a free is that of the first block of its size, and where in the
+ * file the block's record stands serves as its address. */
+struct open_blocks {
+    size_t n;
+    struct {
+        int64_t bytes;
+        uint64_t addr;
+    } v[OPEN_MAX];
+};
+
+static uint64_t pair_block(struct open_blocks *o, int64_t bytes, uint64_t at) {
+    if (bytes >= 0) {
+        if (o->n == OPEN_MAX) return 0;
+        o->v[o->n].bytes = bytes;
+        o->v[o->n++].addr = at;
+        return at;
+    }
+    for (size_t i = 0; i < o->n; i++) {
+        uint64_t addr = o->v[i].addr;
+        if (bytes != -o->v[i].bytes) continue;
+        memmove(&o->v[i], &o->v[i + 1], (o->n - i - 1) * sizeof o->v[0]);
+        o->n--;
+        return addr;
+    }
+    return 0;
+}
+
 /* One allocation record {1 alloc_micros, 2 alloc_bytes (negative: a free)}. */
-static void read_record(struct stats *s, struct bytes b, struct mem_in *m) {
+static void read_record(struct stats *s, struct bytes b, struct mem_in *m,
+                        struct open_blocks *open) {
     struct pb r = pb_reader(b);
     struct pb_field f;
     int64_t us = 0, bytes = 0;
@@ -327,6 +358,7 @@ static void read_record(struct stats *s, struct bytes b, struct mem_in *m) {
     }
     m->ts = to_ps(s, us);
     m->bytes = bytes;
+    m->addr = pair_block(open, bytes, (uint64_t)(b.p - s->all.p) + 1);
     trace_mem(s->t, m);
 }
 
@@ -360,11 +392,14 @@ static void node_memory(struct stats *s, struct bytes b, const struct node *n,
     s->t->sources[s->source].has_memory = true;
     struct pb r = pb_reader(b);
     struct pb_field f;
+    struct open_blocks open = {.n = 0};
     while (u.has_records && next(s, &r, &f))
-        if (f.num == 6 && f.wire == PB_BYTES) read_record(s, f.bytes, &m);
+        if (f.num == 6 && f.wire == PB_BYTES)
+            read_record(s, f.bytes, &m, &open);
     if (u.has_records || u.total <= 0) return;
     m.ts = to_ps(s, n->start);
     m.bytes = u.total;
+    m.addr = 0;
     trace_mem(s->t, &m);
     if (!u.has_live || u.live >= u.total || u.live < 0) return;
     m.ts = to_ps(s, n->end);

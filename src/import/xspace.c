@@ -62,8 +62,8 @@ static bool sniff(struct bytes all, const char *path) {
 }
 
 /* Was the length written wider than it needs to be, to be patched later? */
-static bool length_padded(struct bytes field, struct bytes body) {
-    return body.p - field.p > 2 && body.p[-1] == 0;
+static bool length_padded(const uint8_t *field, struct bytes body) {
+    return body.p - field > 2 && body.p[-1] == 0;
 }
 
 static void add_plane(struct xspace *x, struct bytes body, bool cut) {
@@ -86,27 +86,37 @@ static void space_field(struct xspace *x, const struct pb_field *f, bool cut) {
         x->t->sources[x->source].host = trace_str(x->t, f->bytes);
 }
 
-/* The file's own fields. What follows a plane with a padded length and is not
- * a plane was never made whole: the recorder stopped in the middle. */
+/* Text, as errors, warnings and host names are? A line or a name of a plane
+ * begins with a tag, which is a control character. */
+static bool is_text(struct bytes b) {
+    for (size_t i = 0; i < b.n; i++)
+        if (b.p[i] < ' ' && b.p[i] != '\n' && b.p[i] != '\t') return false;
+    return true;
+}
+
+/* Behind a plane whose length was patched: does this field belong to the file,
+ * or is it a part of the plane that was not whole when the recorder died? */
+static bool belongs(const struct pb_field *f, bool whole) {
+    if (f->num == 1) return true;
+    return whole && f->num <= 4 && f->wire == PB_BYTES && is_text(f->bytes);
+}
+
+/* The file's own fields. */
 static void read_space(struct xspace *x) {
     struct pb r = pb_reader(x->all);
     struct pb_field f;
     bool patched = false;
     for (;;) {
         const uint8_t *at = r.p;
-        if (patched && at < r.end && *at != 0x0a) {
-            if (*at != 0) trace_note(x->t, NOTE_FILE_CUT, 1);
-            return;
-        }
         bool whole = pb_next(&r, &f);
         if (!whole && !r.bad) return;
-        if (!whole) {
-            trace_note(x->t, NOTE_FILE_CUT, 1);
-            if (f.num == 1) space_field(x, &f, true);
-            return;
-        }
+        if (patched && *at == 0) return; /* room not written to yet */
+        bool torn = patched && !belongs(&f, whole);
+        if (!whole || torn) trace_note(x->t, NOTE_FILE_CUT, 1);
+        if (!whole && f.num == 1) space_field(x, &f, true);
+        if (!whole || torn) return;
         space_field(x, &f, false);
-        patched = f.num == 1 && length_padded((struct bytes){at, 1}, f.bytes);
+        patched = f.num == 1 ? length_padded(at, f.bytes) : patched;
     }
 }
 
@@ -164,10 +174,14 @@ struct share {
     const uint8_t *from, *to;
 };
 
+/* Real files have 14 to 90 bytes an event; large ones 50 and more. */
+enum { BYTES_PER_EVENT = 48 };
+
 /* The lines of a share, cut lines in part. */
 static void *share_read(void *arg) {
     struct share *s = arg;
     const struct xspace *x = s->piece.x;
+    trace_reserve(s->piece.t, (size_t)(s->to - s->from) / BYTES_PER_EVENT);
     for (size_t i = 0; i < x->nplanes; i++) {
         const struct xplane *p = &x->planes[i];
         for (size_t k = 0; k < p->nlines; k++) {
@@ -191,18 +205,36 @@ static const uint8_t *event_at(const struct xline *l, const uint8_t *want) {
     return r.p;
 }
 
-/* A place between two events with about half of all lines' bytes before it. */
+/* What reading a line costs, in units of a byte: events of host threads are
+ * small and many, those of devices large and few. Judged by its first ones. */
+static size_t line_cost(const struct xline *l) {
+    enum { LOOKS = 256, EVENT_COST = 64 };
+    struct pb r = {l->events, l->body.p + l->body.n, false};
+    struct pb_field f;
+    size_t n = 0;
+    while (n < LOOKS && pb_next(&r, &f)) n++;
+    size_t seen = (size_t)(r.p - l->events);
+    size_t all = (size_t)(l->body.p + l->body.n - l->events);
+    if (n == 0 || seen == 0) return all;
+    return all + all / seen * n * EVENT_COST;
+}
+
+/* A place between two events with about half of the work before it. */
 static const uint8_t *middle(const struct xspace *x) {
     size_t all = 0, sum = 0;
     for (size_t i = 0; i < x->nplanes; i++)
         for (size_t k = 0; k < x->planes[i].nlines; k++)
-            all += x->planes[i].lines[k].body.n;
+            all += line_cost(&x->planes[i].lines[k]);
     for (size_t i = 0; i < x->nplanes; i++)
         for (size_t k = 0; k < x->planes[i].nlines; k++) {
             const struct xline *l = &x->planes[i].lines[k];
-            if (sum + l->body.n >= all / 2)
-                return event_at(l, l->body.p + (all / 2 - sum));
-            sum += l->body.n;
+            size_t cost = line_cost(l);
+            if (cost > 0 && sum + cost >= all / 2) {
+                double part = (double)(all / 2 - sum) / (double)cost;
+                size_t n = (size_t)(l->body.p + l->body.n - l->events);
+                return event_at(l, l->events + (size_t)(part * (double)n));
+            }
+            sum += cost;
         }
     return x->all.p + x->all.n;
 }
@@ -224,11 +256,32 @@ static struct trace *second_trace(const struct xspace *x) {
     return t;
 }
 
+static bool same_allocator(const struct trace *a, size_t i,
+                           const struct trace *b, size_t k) {
+    const struct allocator *x = &a->allocators[i], *y = &b->allocators[k];
+    if ((x->device == ROW_NONE) != (y->device == ROW_NONE)) return false;
+    if (x->device != ROW_NONE &&
+        a->devices[x->device].ordinal != b->devices[y->device].ordinal)
+        return false;
+    return strcmp(strs_text(&a->strs, x->name), strs_text(&b->strs, y->name)) ==
+           0;
+}
+
+/* An allocator that had its peak in the first piece keeps what was said of it
+ * there. */
+static void settle_peaks(struct xpiece *a, struct xpiece *b) {
+    for (size_t k = 0; k < b->npeaks; k++)
+        for (size_t i = 0; i < a->npeaks; i++)
+            if (same_allocator(a->t, i, b->t, k) && a->peaks[i] >= b->peaks[k])
+                b->t->allocators[k].fragmentation = -1;
+}
+
 static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     struct trace *t = second_trace(x);
     if (t == NULL) return fail_oom(e);
     struct share b = {.piece = {.x = x, .t = t}, .from = middle(x),
                       .to = a->to};
+    trace_reserve(x->t, x->all.n / BYTES_PER_EVENT); /* both shares' */
     a->to = b.from;
     pthread_t thread;
     bool threaded = pthread_create(&thread, NULL, share_read, &b) == 0;
@@ -237,7 +290,10 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     else share_read(&b);
     a->piece.events += b.piece.events;
     a->piece.memory |= b.piece.memory;
+    a->piece.python |= b.piece.python;
+    settle_peaks(&a->piece, &b.piece);
     free(b.piece.names);
+    free(b.piece.peaks);
     return trace_append(x->t, t, e);
 }
 
@@ -250,9 +306,11 @@ static int read_events(struct xspace *x, int threads, struct ops_err *e) {
     if (threads > 1) rc = read_two(x, &s, e);
     else share_read(&s);
     free(s.piece.names);
+    free(s.piece.peaks);
     struct source *src = &x->t->sources[x->source];
     src->events += s.piece.events;
     src->has_memory |= s.piece.memory;
+    src->has_stacks |= s.piece.python;
     return rc;
 }
 

@@ -149,8 +149,11 @@ struct xpiece {
         uint16_t cat;
     } *names;        /* by index in plane->names: ids in t */
     size_t cap_names;
+    int64_t *peaks;  /* by allocator of t: the most in use so far */
+    size_t npeaks, cap_peaks;
     uint64_t events; /* counted for the source */
     bool memory;     /* saw a memory event */
+    bool python;     /* saw a Python frame */
     struct xfacts facts;
 };
 
@@ -189,6 +192,9 @@ struct bytes xval_text(const struct xplane *p, const struct xval *v);
 void xname_classify(const struct xplane *p, struct xname *n);
 /* Says this name that TensorFlow's executor ran here? */
 bool xname_is_tf(struct bytes name);
+/* Is this eager op the call of a tf.function? It waits for the function's own
+ * ops, which are recorded where they run. */
+bool xname_is_function(struct bytes op);
 enum xline_kind xline_classify(const struct xplane *p, const struct xline *l);
 
 /* xspace_clock.c: when is zero? Sets start, zero and shift of x, the base of

@@ -75,7 +75,7 @@ static void device_clock(const struct xspace *x, struct xplane *p) {
         const struct xline *l = &p->lines[i];
         int64_t host, dev, by_line, by_start;
         if (!first_offsets(p, l, &host, &dev)) continue;
-        if (host > TS_LIMIT || host < -TS_LIMIT) continue;
+        if (!ts_is_sane(host)) continue;
         if (__builtin_sub_overflow(dev, host, &by_line)) continue;
         if (by_line > -PS_PER_S && by_line < PS_PER_S) return;
         p->own_clock = true;

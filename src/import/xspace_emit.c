@@ -3,6 +3,7 @@
  * a link, a memory event, a step hint, a sample. */
 #include "import/xspace.h"
 
+#include "base/vec.h"
 #include <ctype.h>
 
 static inline bool seen(const struct xpiece *w, enum xcode c) {
@@ -29,16 +30,17 @@ void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
     if (l->kind == XL_COUNTERS) return;
     tr->main = trace_track(w->t, w->source, kinds[l->kind], w->plane->pid,
                            l->id);
-    if (tr->main != ROW_NONE) w->t->tracks[tr->main].device = w->device;
+    if (!w->t->oom) w->t->tracks[tr->main].device = w->device;
 }
 
 /* The Python frames of the line's thread. */
 static uint32_t python_track(struct xpiece *w, const struct xline *l,
                              struct xtracks *tr) {
     if (tr->python == ROW_NONE) {
+        w->python = true;
         tr->python = trace_track(w->t, w->source, TRACK_PYTHON,
                                  w->plane->pid, l->id);
-        if (tr->python != ROW_NONE)
+        if (!w->t->oom)
             w->t->tracks[tr->python].thread = tr->main;
     }
     return tr->python;
@@ -51,7 +53,7 @@ static uint32_t async_track(struct xpiece *w, const struct xline *l,
     if (tr->async == ROW_NONE) {
         tr->async = trace_track(w->t, w->source, TRACK_ASYNC, w->plane->pid,
                                 l->id);
-        if (tr->async != ROW_NONE)
+        if (!w->t->oom)
             w->t->tracks[tr->async].device = w->device;
     }
     return tr->async;
@@ -74,10 +76,25 @@ static uint32_t allocator_device(const struct xpiece *w, struct bytes name) {
     return ROW_NONE;
 }
 
-/* What the allocator says of itself; the largest peak and the last of the
- * rest stand. */
-static void allocator_facts(struct xpiece *w, struct allocator *a,
+/* Is this the most that the allocator had in use in this piece? */
+static bool new_peak(struct xpiece *w, uint16_t allocator, int64_t allocated) {
+    while (w->npeaks <= allocator) {
+        if (!VEC_ROOM(w->peaks, w->npeaks, w->cap_peaks)) {
+            w->t->oom = true;
+            return false;
+        }
+        w->peaks[w->npeaks++] = -1;
+    }
+    if (allocated <= w->peaks[allocator]) return false;
+    w->peaks[allocator] = allocated;
+    return true;
+}
+
+/* What the allocator says of itself. Fragmentation matters where it hurts: at
+ * the peak of the window. */
+static void allocator_facts(struct xpiece *w, uint16_t allocator,
                             int64_t allocated, int64_t reserved) {
+    struct allocator *a = &w->t->allocators[allocator];
     int64_t available = fact_int(w, XC_BYTES_AVAILABLE, -1), sum;
     int64_t peak = fact_int(w, XC_PEAK, -1);
     if (allocated >= 0 && available >= 0 &&
@@ -85,10 +102,14 @@ static void allocator_facts(struct xpiece *w, struct allocator *a,
         !__builtin_add_overflow(sum, reserved > 0 ? reserved : 0, &sum))
         a->capacity = sum;
     if (peak > a->peak_life) a->peak_life = peak;
-    if (!seen(w, XC_FRAGMENTATION)) return;
+    if (!new_peak(w, allocator, allocated) || !seen(w, XC_FRAGMENTATION))
+        return;
     double f = xval_num(w->plane, &w->facts.v[XC_FRAGMENTATION]);
     if (f >= 0 && f <= 1) a->fragmentation = f;
 }
+
+/* A handful in practice; more than this is damage or an attack. */
+enum { ALLOCATORS_MAX = 4096 };
 
 static void memory_event(struct xpiece *w, const struct xtracks *tr, bool alloc,
                          const struct xevent *e) {
@@ -105,13 +126,16 @@ static void memory_event(struct xpiece *w, const struct xtracks *tr, bool alloc,
     if (reserved > 0 && m.allocated >= 0 && m.allocated < INT64_MAX - reserved)
         m.reserved = m.allocated + reserved;
     m.addr = seen(w, XC_ADDR) ? (uint64_t)fact_int(w, XC_ADDR, 0) : 0;
+    if (w->t->nallocators >= ALLOCATORS_MAX) {
+        trace_note(w->t, NOTE_BAD_EVENT, 1);
+        return;
+    }
     m.allocator = trace_allocator(w->t, w->source, name,
                                   allocator_device(w, name));
     struct bytes what = fact_text(w, XC_TF_OP);
     m.what = what.n > 0 ? trace_str(w->t, what) : 0;
     if (m.allocator < w->t->nallocators)
-        allocator_facts(w, &w->t->allocators[m.allocator], m.allocated,
-                        reserved);
+        allocator_facts(w, m.allocator, m.allocated, reserved);
     trace_mem(w->t, &m);
 }
 
@@ -155,7 +179,8 @@ static void host_span(struct xpiece *w, const struct xline *l,
         s->kind = SPAN_OP;
         if (hlo.n != n->name.n || memcmp(hlo.p, n->name.p, hlo.n) != 0)
             s->name = trace_str(w->t, hlo);
-    } else if (n->role == XR_EAGER && seen(w, XC_EAGER_OP)) {
+    } else if (n->role == XR_EAGER && seen(w, XC_EAGER_OP) &&
+               !xname_is_function(fact_text(w, XC_EAGER_OP))) {
         s->kind = SPAN_OP;
         s->flags |= SPAN_EAGER;
         s->name = trace_str(w->t, fact_text(w, XC_EAGER_OP));
@@ -204,11 +229,12 @@ static void device_span(struct xpiece *w, const struct xline *l,
     }
 }
 
-/* The number of a marker: its step_num, else the number that is its name, else
- * its place on the line. */
+/* The number of a marker: its step_num, else its group, else the number that is
+ * its name, else its place on the line. */
 static int64_t step_number(struct xpiece *w, const struct xname *n,
                            const struct xtracks *tr) {
     if (seen(w, XC_STEP_NUM)) return fact_int(w, XC_STEP_NUM, 0);
+    if (seen(w, XC_GROUP)) return fact_int(w, XC_GROUP, 0);
     int64_t v = 0;
     for (size_t i = 0; i < n->name.n; i++) {
         if (!isdigit(n->name.p[i]) || i > 17) return tr->marks - 1;
@@ -263,4 +289,6 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
     }
     if (s.flags & SPAN_STEPMARK)
         trace_step_hint(w->t, row, step_number(w, n, tr));
+    else if (seen(w, XC_GROUP) && l->kind == XL_HOST)
+        trace_group_hint(w->t, row, fact_int(w, XC_GROUP, 0));
 }

@@ -85,6 +85,11 @@ static bool is_tf_op(const struct xplane *p, struct bytes b) {
            (name.n >= type.n && memcmp(name.p, type.p, type.n) == 0);
 }
 
+bool xname_is_function(struct bytes b) {
+    return starts(b, "__inference_") || starts(b, "__forward_") ||
+           starts(b, "__backward_");
+}
+
 static void host_name(const struct xplane *p, struct xname *n) {
     struct bytes b = n->name;
     static const char eager[] = "EagerLocalExecute: ";
@@ -95,10 +100,10 @@ static void host_name(const struct xplane *p, struct xname *n) {
         n->kind = SPAN_RUNTIME;
         n->role = b.p[6] == 'A' ? XR_ALLOC : XR_FREE;
     } else if (starts(b, eager) && b.n > sizeof eager - 1) {
-        n->kind = SPAN_OP;
-        n->flags = SPAN_EAGER;
-        n->name = (struct bytes){b.p + sizeof eager - 1,
-                                 b.n - sizeof eager + 1};
+        struct bytes op = {b.p + sizeof eager - 1, b.n - sizeof eager + 1};
+        n->kind = xname_is_function(op) ? SPAN_RUNTIME : SPAN_OP;
+        n->flags = n->kind == SPAN_OP ? SPAN_EAGER : 0;
+        if (n->kind == SPAN_OP) n->name = op;
     } else if (is(b, "EagerExecute")) {
         n->kind = SPAN_RUNTIME;
         n->role = p->eager_local ? XR_RUNTIME_SURE : XR_EAGER;

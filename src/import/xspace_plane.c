@@ -294,10 +294,17 @@ static bool has_xla_ops(const struct xplane *p) {
     return ops;
 }
 
+/* Planes of the host whose lines are no threads: their ids would meet those of
+ * threads. */
+static bool is_side_plane(struct bytes n) {
+    return BYTES_STARTS(n, "Host CPUs") || BYTES_STARTS(n, "Syscalls") ||
+           BYTES_STARTS(n, "/host:tfstreamz");
+}
+
 static enum xplane_kind kind_of(const struct xplane *p) {
     struct bytes n = p->name;
     if (BYTES_STARTS(n, "/device:TPU:")) return XP_XLA;
-    if (BYTES_STARTS(n, "#Chip")) return XP_OTHER;
+    if (BYTES_STARTS(n, "#Chip") || is_side_plane(n)) return XP_OTHER;
     if (BYTES_STARTS(n, "/device:CUSTOM:MOSAIC")) return XP_OTHER;
     if (BYTES_STARTS(n, "/device:GPU:")) return XP_GPU;
     if (BYTES_STARTS(n, "/device:") || BYTES_STARTS(n, "/custom:") ||
@@ -311,7 +318,7 @@ static enum xplane_kind kind_of(const struct xplane *p) {
 
 /* No host has more; a file with a million of them is an attack on the linear
  * searches among devices. */
-enum { DEVICES_MAX = 4096 };
+enum { DEVICES_MAX = 1024 };
 
 void xplane_classify(struct xspace *x, struct xplane *p) {
     p->kind = kind_of(p);
@@ -320,6 +327,7 @@ void xplane_classify(struct xspace *x, struct xplane *p) {
         p->pid = name_pid(p->name);
         return;
     }
+    if (is_side_plane(p->name)) return;
     if (x->t->ndevices >= DEVICES_MAX) {
         trace_note(x->t, NOTE_BAD_EVENT, 1);
         p->kind = XP_OTHER;

@@ -6,6 +6,7 @@
 #define MODEL_OPCLASS_H
 
 #include "base/bytes.h"
+#include "model/trace.h"
 #include <stdint.h>
 
 enum name_class {
@@ -22,7 +23,17 @@ enum name_class {
     NAME_ITERATOR = 1024, /* a tf.data iterator: Iterator::... */
     NAME_GRAPH = 2048,    /* API: launches a whole graph (cudaGraphLaunch) */
     NAME_WRAPPER = 4096,  /* framework wrapper around an op: EagerExecute */
+    NAME_COMM_HLO = 8192, /* an HLO collective, if an op: compiler passes have
+                             such names, too */
 };
+
+/* Is this span a collective or a transfer between ranks? */
+static inline bool span_is_comm(const struct trace *t, row_id r) {
+    uint16_t c = t->name_class[t->spans.name[r]];
+    uint8_t k = t->spans.kind[r];
+    return (c & NAME_COMM) ||
+           ((c & NAME_COMM_HLO) && (k == SPAN_OP || k == SPAN_KERNEL));
+}
 
 /* The class bits of a name. O(length); no state. */
 uint16_t name_classify(struct bytes name);

@@ -159,7 +159,7 @@ void result_missing(struct result *r, const char *what, const char *why,
 
 /* Adds to the note of that id, made when new. */
 static void add_note(struct result *r, const char *id, const char *text,
-                     uint64_t count) {
+                     uint64_t count, bool detail) {
     for (size_t i = 0; i < r->nnotes; i++) {
         if (strcmp(r->notes[i].id, id) != 0) continue;
         r->notes[i].count += count;
@@ -169,7 +169,7 @@ static void add_note(struct result *r, const char *id, const char *text,
         r->oom = true;
         return;
     }
-    struct result_note n = {keep(r, id), keep(r, text), count};
+    struct result_note n = {keep(r, id), keep(r, text), count, detail};
     if (!r->oom) r->notes[r->nnotes++] = n;
 }
 
@@ -200,7 +200,8 @@ void result_from_trace(struct result *r, const struct trace *t) {
     }
     for (int i = 0; i < NOTE_COUNT; i++)
         if (t->notes[i] > 0)
-            add_note(r, note_name(i), note_text(i), t->notes[i]);
+            add_note(r, note_name(i), note_text(i), t->notes[i],
+                     note_is_detail(i));
 }
 
 int result_done(struct result *r, struct ops_err *e) {
@@ -330,7 +331,8 @@ int result_join(struct result *a, const struct result *b, struct ops_err *e) {
         result_missing(a, b->missing[i].what, b->missing[i].why,
                        b->missing[i].fix);
     for (size_t i = 0; i < b->nnotes; i++)
-        add_note(a, b->notes[i].id, b->notes[i].text, b->notes[i].count);
+        add_note(a, b->notes[i].id, b->notes[i].text, b->notes[i].count,
+                 b->notes[i].detail);
     if (b->decimals > a->decimals) a->decimals = b->decimals;
     return result_done(a, e);
 }

@@ -84,6 +84,7 @@ struct result {
     struct result_note {
         char *id, *text;
         uint64_t count;
+        bool detail; /* no loss and nothing mended: text shows it with -v */
     } *notes;              size_t nnotes, cap_notes;
     const char *chart;    /* how a page draws it: "bars share_pct", or NULL */
     int decimals;         /* of a microsecond, in COL_TIME columns */

@@ -9,6 +9,7 @@
  * ends; the last ends at its marker's end or its last device work. */
 #include "model/seal.h"
 
+#include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static int64_t marker_time(const struct trace *t, const struct track *tr) {
     int64_t sum = -1, end = INT64_MIN;
     for (row_id r = tr->first; r < tr->end; r++) {
         if (!is_marker(t, r) || t->spans.ts[r] < end) continue;
-        sum = (sum < 0 ? 0 : sum) + t->spans.dur[r];
+        sum = sum_of(sum < 0 ? 0 : sum, t->spans.dur[r]);
         end = span_end(t, r);
     }
     return sum;
@@ -75,6 +76,60 @@ static bool take_markers(const struct trace *t, uint32_t track,
     return true;
 }
 
+/* The number that hints give a row, or dflt. Hints are sorted by row. */
+static int64_t hint_of(const struct step_hints *h, row_id row, int64_t dflt) {
+    size_t lo = 0, hi = h->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (h->v[mid].row < row) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < h->n && h->v[lo].row == row ? h->v[lo].number : dflt;
+}
+
+/* Is this row the outermost of its group on its track? */
+static bool leads_group(const struct trace *t, row_id r, int64_t number) {
+    row_id up = t->spans.parent[r];
+    return t->spans.dur[r] > 0 &&
+           (up == ROW_NONE || hint_of(&t->group_hints, up, -1) != number);
+}
+
+/* No marker, but the source numbered groups of events (TensorFlow's group_id):
+ * on the thread where they take the most time the first event of each group
+ * marks a step. */
+static bool group_markers(const struct trace *t, uint32_t source,
+                          struct markers *m) {
+    const struct step_hints *h = &t->group_hints;
+    uint32_t best = ROW_NONE;
+    int64_t most = 0, time = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        uint32_t track = t->spans.track[h->v[i].row];
+        bool first = i == 0 || track != t->spans.track[h->v[i - 1].row];
+        if (first) time = 0;
+        if (t->tracks[track].source != source ||
+            t->tracks[track].kind != TRACK_THREAD)
+            continue;
+        if (leads_group(t, h->v[i].row, h->v[i].number))
+            sum_add(&time, t->spans.dur[h->v[i].row]);
+        if (time > most) {
+            most = time;
+            best = track;
+        }
+    }
+    int64_t last = -1, end = INT64_MIN;
+    for (size_t i = 0; best != ROW_NONE && i < h->n; i++) {
+        row_id r = h->v[i].row;
+        if (t->spans.track[r] != best || h->v[i].number == last ||
+            t->spans.ts[r] < end || !leads_group(t, r, h->v[i].number))
+            continue;
+        if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
+        m->v[m->n++] = r;
+        last = h->v[i].number;
+        end = span_end(t, r);
+    }
+    return true;
+}
+
 /* What the repeating regions of one name add up to. */
 struct region {
     int64_t time, end;
@@ -102,7 +157,7 @@ static str_id best_region(const struct trace *t, const struct track *tr,
     for (row_id r = tr->first; r < tr->end; r++) {
         struct region *g = &sums[s->name[r]];
         if (!may_repeat(s, r) || s->ts[r] < g->end) continue;
-        g->time += s->dur[r];
+        sum_add(&g->time, s->dur[r]);
         g->end = span_end(t, r);
         g->count++;
         if (g->count < 2) continue;
@@ -156,14 +211,9 @@ static bool infer_markers(const struct trace *t, uint32_t source,
 /* The number that the source gave this marker, or the one in its name, or its
  * ordinal. */
 static int64_t step_number(const struct trace *t, row_id marker, size_t i) {
-    size_t lo = 0, hi = t->step_hints.n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (t->step_hints.v[mid].row < marker) lo = mid + 1;
-        else hi = mid;
-    }
-    if (lo < t->step_hints.n && t->step_hints.v[lo].row == marker)
-        return t->step_hints.v[lo].number;
+    int64_t given = hint_of(&t->step_hints, marker, -1);
+    if (given < 0) given = hint_of(&t->group_hints, marker, -1);
+    if (given >= 0) return given;
     int64_t n = name_step_number(strs_bytes(&t->strs, t->spans.name[marker]));
     return n >= 0 ? n : (int64_t)i;
 }
@@ -204,7 +254,8 @@ static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
         if (tr->source != source || tr->kind != TRACK_THREAD) continue;
         int64_t sum = 0;
         for (row_id r = tr->first; r < tr->end; r++)
-            if (t->spans.parent[r] == ROW_NONE) sum += t->spans.dur[r];
+            if (t->spans.parent[r] == ROW_NONE)
+                sum_add(&sum, t->spans.dur[r]);
         if (sum > most) {
             most = sum;
             best = (uint32_t)i;
@@ -232,35 +283,37 @@ static bool add_whole(struct trace *t, uint32_t source) {
  * loop's body. */
 static int64_t host_end(const struct trace *t, size_t i, size_t end) {
     const struct step *st = &t->steps[i];
-    bool inferred = t->sources[st->source].step_rule == STEPS_INFERRED;
+    enum step_rule rule = t->sources[st->source].step_rule;
+    bool inferred = rule == STEPS_INFERRED || rule == STEPS_BY_GROUP;
     if (inferred && i + 1 < end) return t->steps[i + 1].marker_ts;
     if (inferred) return t->sources[st->source].window_end;
     return st->marker_ts + st->marker_dur;
 }
 
-/* The step of steps[first, end) whose host time holds ts, or ROW_NONE; *at
- * moves forward with rising ts. */
-static uint32_t step_at(const struct trace *t, size_t first, size_t end,
-                        size_t *at, int64_t ts) {
-    if (*at < first || ts < t->steps[*at].marker_ts) *at = first;
-    while (*at + 1 < end && t->steps[*at + 1].marker_ts <= ts) ++*at;
-    if (ts < t->steps[*at].marker_ts) return ROW_NONE;
-    int64_t stop = host_end(t, *at, end);
-    bool in = ts < stop || (ts == t->steps[*at].marker_ts);
-    return in ? (uint32_t)*at : ROW_NONE;
+/* Steps of one host track's rows, which stand in time order: the marker around
+ * their start. */
+static void assign_track(struct trace *t, const struct track *tr, size_t first,
+                         size_t end) {
+    const int64_t *ts = t->spans.ts;
+    row_id r = tr->first;
+    for (size_t i = first; i < end && r < tr->end; i++) {
+        int64_t from = t->steps[i].marker_ts, stop = host_end(t, i, end);
+        if (i + 1 < end && t->steps[i + 1].marker_ts < stop)
+            stop = t->steps[i + 1].marker_ts;
+        while (r < tr->end && ts[r] < from) r++;
+        /* a marker of no length still holds what starts with it */
+        while (r < tr->end && (ts[r] < stop || ts[r] == from))
+            t->spans.step[r++] = (uint32_t)i;
+    }
 }
 
-/* Steps of host rows: the marker around their start. */
+/* Steps of all host rows of a source. */
 static void assign_host(struct trace *t, uint32_t source, size_t first,
                         size_t end) {
     for (size_t k = 0; k < t->ntracks; k++) {
         const struct track *tr = &t->tracks[k];
-        if (tr->source != source || tr->kind == TRACK_STREAM) continue;
-        size_t at = first;
-        for (row_id r = tr->first; r < tr->end; r++)
-            t->spans.step[r] =
-                first == end ? ROW_NONE
-                             : step_at(t, first, end, &at, t->spans.ts[r]);
+        if (tr->source == source && tr->kind != TRACK_STREAM)
+            assign_track(t, tr, first, end);
     }
 }
 
@@ -336,6 +389,9 @@ static bool find_markers(struct trace *t, uint32_t source, struct markers *m) {
     uint32_t track = marker_track(t, source);
     src->step_rule = STEPS_BY_MARKER;
     if (track != ROW_NONE) return take_markers(t, track, m);
+    src->step_rule = STEPS_BY_GROUP;
+    if (!group_markers(t, source, m)) return false;
+    if (m->n > 0) return true;
     src->step_rule = STEPS_INFERRED;
     if (!infer_markers(t, source, m)) return false;
     if (m->n > 0) trace_note(t, NOTE_STEPS_INFERRED, m->n);
@@ -385,9 +441,11 @@ static int by_row(const void *a, const void *b) {
 }
 
 bool seal_steps(struct trace *t) {
-    struct step_hints *h = &t->step_hints;
-    if (h->n > 1) qsort(h->v, h->n, sizeof *h->v, by_row);
-    for (size_t i = 0; i < t->spans.n; i++) t->spans.step[i] = ROW_NONE;
+    struct step_hints *h[] = {&t->step_hints, &t->group_hints};
+    for (int i = 0; i < 2; i++)
+        if (h[i]->n > 1) qsort(h[i]->v, h[i]->n, sizeof *h[i]->v, by_row);
+    if (t->spans.n > 0) /* all ROW_NONE */
+        memset(t->spans.step, 0xff, t->spans.n * sizeof *t->spans.step);
     size_t *first = malloc((t->nsources + 1) * sizeof *first);
     bool ok = first != NULL;
     for (uint32_t i = 0; ok && i < t->nsources; i++) {

@@ -50,7 +50,8 @@ void trace_free(struct trace *t) {
     void *tables[] = {t->tracks,  t->devices, t->allocators, t->counters,
                       t->steps,   t->sources, t->meta,       t->cats,
                       t->name_class, t->host_halves.v, t->device_halves.v,
-                      t->step_hints.v, t->half_flows.v};
+                      t->step_hints.v, t->group_hints.v,
+                      t->half_flows.v};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     map_free(&t->track_map);
     map_free(&t->device_map);
@@ -241,8 +242,8 @@ str_id trace_str(struct trace *t, struct bytes b) {
     return 0;
 }
 
-static bool grow_spans(struct spans *s) {
-    size_t cap = vec_next_cap(s->cap < 1024 ? 1024 : s->cap, s->n + 1);
+/* Makes every column hold cap rows. */
+static bool resize_spans(struct spans *s, size_t cap) {
     if (cap > ROW_NONE) cap = ROW_NONE;
     if (s->n >= cap || !vec_resize(&s->ts, cap, sizeof *s->ts) ||
         !vec_resize(&s->dur, cap, sizeof *s->dur) ||
@@ -258,6 +259,16 @@ static bool grow_spans(struct spans *s) {
     return true;
 }
 
+static bool grow_spans(struct spans *s) {
+    return resize_spans(s, vec_next_cap(s->cap < 1024 ? 1024 : s->cap,
+                                        s->n + 1));
+}
+
+void trace_reserve(struct trace *t, size_t rows) {
+    struct spans *s = &t->spans;
+    if (s->n + rows > s->cap) resize_spans(s, s->n + rows);
+}
+
 row_id trace_span(struct trace *t, const struct span_in *in) {
     assert(!t->sealed);
     struct spans *s = &t->spans;
@@ -267,8 +278,7 @@ row_id trace_span(struct trace *t, const struct span_in *in) {
         trace_note(t, NOTE_NEGATIVE_DURATION, 1);
         dur = 0;
     }
-    if (__builtin_expect(in->ts > TS_LIMIT || in->ts < -TS_LIMIT ||
-                         dur > DUR_LIMIT, 0)) {
+    if (__builtin_expect(!ts_is_sane(in->ts) || dur > DUR_LIMIT, 0)) {
         trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
         return ROW_NONE;
     }
@@ -322,15 +332,23 @@ void trace_flow(struct trace *t, uint64_t id, uint32_t track, int64_t ts,
     h->v[h->n++] = (struct half_flow){id, ts, track, phase};
 }
 
-void trace_step_hint(struct trace *t, row_id row, int64_t number) {
-    if (row == ROW_NONE) return;
-    struct step_hints *h = &t->step_hints;
+static void add_hint(struct trace *t, struct step_hints *h, row_id row,
+                     int64_t number) {
     if (!VEC_ROOM(h->v, h->n, h->cap)) {
         t->oom = true;
         return;
     }
     h->v[h->n++] = (struct step_hint){row, number};
+}
+
+void trace_step_hint(struct trace *t, row_id row, int64_t number) {
+    if (row == ROW_NONE) return;
+    add_hint(t, &t->step_hints, row, number);
     t->spans.flags[row] |= SPAN_STEPMARK;
+}
+
+void trace_group_hint(struct trace *t, row_id row, int64_t number) {
+    if (row != ROW_NONE) add_hint(t, &t->group_hints, row, number);
 }
 
 struct name_key {
@@ -384,7 +402,7 @@ static bool grow_mem(struct mem_events *m) {
 void trace_mem(struct trace *t, const struct mem_in *in) {
     assert(!t->sealed);
     struct mem_events *m = &t->mem;
-    if (in->ts > TS_LIMIT || in->ts < -TS_LIMIT) {
+    if (!ts_is_sane(in->ts)) {
         trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
         return;
     }
@@ -431,7 +449,7 @@ void trace_sample(struct trace *t, uint32_t counter, int64_t ts,
     assert(!t->sealed);
     struct samples *s = &t->samples;
     if (counter == ROW_NONE) return;
-    if (ts > TS_LIMIT || ts < -TS_LIMIT) {
+    if (!ts_is_sane(ts)) {
         trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
         return;
     }
@@ -485,6 +503,10 @@ static const char *const note_texts[] = {
 const char *note_name(enum note_id id) { return note_names[id]; }
 
 const char *note_text(enum note_id id) { return note_texts[id]; }
+
+bool note_is_detail(enum note_id id) {
+    return id == NOTE_DERIVED_LINES || id == NOTE_DUPLICATE_TRACK_NAME;
+}
 
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
     const struct spans *s = &t->spans;

@@ -38,10 +38,15 @@ typedef uint32_t row_id;
 #define PS_PER_MS INT64_C(1000000000)
 #define PS_PER_S INT64_C(1000000000000)
 
-/* Times outside these are damage: |ts| about 99 days (Kineto counts from a
- * three-month grid), duration 6.6 days. Any ts + dur then fits int64. */
-#define TS_LIMIT (INT64_C(8600000) * PS_PER_S)
+/* Times outside these are damage: 91 days ahead of the epoch (Kineto counts
+ * from a three-month grid), 6.6 days before it, durations of 6.6 days. Any end
+ * and any distance between two of them then fits int64. */
+#define TS_LIMIT (INT64_C(7900000) * PS_PER_S)
 #define DUR_LIMIT (INT64_C(570000) * PS_PER_S)
+
+static inline bool ts_is_sane(int64_t ts) {
+    return ts >= -DUR_LIMIT && ts <= TS_LIMIT;
+}
 
 /* What a span is, by where and how it was recorded. What it is *for* (input,
  * collective, launch, ...) is a property of its name: see opclass.h. */
@@ -179,7 +184,7 @@ struct allocator {
     uint32_t device;   /* index in devices, or ROW_NONE (host memory) */
     int64_t capacity;  /* bytes, or -1 */
     int64_t peak_life; /* the allocator's own peak since it began, or -1 */
-    double fragmentation; /* last reported, 0..1, or -1 */
+    double fragmentation; /* as reported at the peak, 0..1, or -1 */
 };
 
 /* Counter samples, in file order; sorted by counter and time by seal. */
@@ -266,6 +271,7 @@ struct trace {
     bool epoch_set;
     uint64_t notes[NOTE_COUNT];
     bool sealed, oom;
+    int threads;                  /* that seal may use; 0 is 1 */
     /* only between new and seal: */
     struct half_links host_halves, device_halves;
     struct half_flows half_flows;
@@ -277,7 +283,7 @@ struct trace {
             row_id row;           /* span that carries it */
             int64_t number;
         } *v;
-    } step_hints;
+    } step_hints, group_hints;    /* markers; and rows of numbered groups */
 };
 
 /* A new, empty trace, or NULL: out of memory. */
@@ -332,6 +338,11 @@ struct span_in {
  * sort: good only for the adders below), or ROW_NONE. */
 row_id trace_span(struct trace *t, const struct span_in *s);
 
+/* Makes room for about so many more rows at once: growing step by step moves
+ * large columns again and again. A guess; memory that is not filled is not
+ * touched and goes back at seal. */
+void trace_reserve(struct trace *t, size_t rows);
+
 /* Joins launch and device work by an id that is unique within the source.
  * Called once for each side's row; any order; 1:n. */
 void trace_link_host(struct trace *t, uint32_t source, uint64_t id, row_id r);
@@ -344,6 +355,10 @@ void trace_flow(struct trace *t, uint64_t id, uint32_t track, int64_t ts,
 
 /* Says that this row marks step `number` (also set SPAN_STEPMARK on it). */
 void trace_step_hint(struct trace *t, row_id row, int64_t number);
+
+/* Says that this host row belongs to group `number`, which is as good as a
+ * step when the source has no marker. */
+void trace_group_hint(struct trace *t, row_id row, int64_t number);
 
 /* The allocator of that name on that device (ROW_NONE: host memory). */
 uint16_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
@@ -376,6 +391,9 @@ static inline void trace_note(struct trace *t, enum note_id id, uint64_t n) {
 /* The name on screen and the sentence of a note. */
 const char *note_name(enum note_id id);
 const char *note_text(enum note_id id);
+
+/* Is it worth knowing only to the curious: nothing lost, nothing mended? */
+bool note_is_detail(enum note_id id);
 
 /* Moves all of b (unsealed) behind a (unsealed) and frees b: rows, halves,
  * tracks, strings re-interned, notes added. b's sources that have the same

@@ -213,7 +213,10 @@ static void measure(struct table *t, size_t col) {
     }
     l->width = l->natural;
     l->bar = k->type == COL_PERCENT && (k->flags & COL_BAR);
-    l->shown = t->st->detail || !(k->flags & COL_DETAIL);
+    /* a column with no value at all says nothing that "not recorded" below
+     * does not say better */
+    bool nothing = l->empty && t->r->nrows > 0 && !(k->flags & COL_KEY);
+    l->shown = t->st->detail || (!(k->flags & COL_DETAIL) && !nothing);
 }
 
 /* Columns of the screen that the table takes now. */
@@ -431,7 +434,7 @@ static void put_hidden(struct table *t) {
     struct sink *s = &t->cell;
     s->n = 0;
     for (size_t c = 0; c < t->r->ncols; c++) {
-        if (t->lanes[c].shown ||
+        if (t->lanes[c].shown || t->lanes[c].empty ||
             (!t->st->detail && (t->r->cols[c].flags & COL_DETAIL)))
             continue;
         sink_puts(s, s->n ? ", " : "not shown: ");
@@ -443,10 +446,15 @@ static void put_hidden(struct table *t) {
 }
 
 static void put_notes(struct table *t) {
-    size_t n = t->r->nnotes;
-    if (!t->st->detail && n > NOTES_MAX) n = NOTES_MAX;
-    for (size_t i = 0; i < n; i++) {
+    size_t left = 0, shown = 0;
+    for (size_t i = 0; i < t->r->nnotes; i++) {
         char *s = NULL;
+        bool brief = !t->st->detail;
+        if (brief && t->r->notes[i].detail) continue;
+        if (brief && shown++ >= NOTES_MAX) {
+            left++;
+            continue;
+        }
         if (asprintf(&s, "note: %llu %s",
                      (unsigned long long)t->r->notes[i].count,
                      t->r->notes[i].text) < 0)
@@ -456,9 +464,8 @@ static void put_notes(struct table *t) {
         color_off(t);
         free(s);
     }
-    if (n < t->r->nnotes)
-        sink_printf(t->out, "note: %zu more; -v shows all\n",
-                    t->r->nnotes - n);
+    if (left > 0)
+        sink_printf(t->out, "note: %zu more; -v shows all\n", left);
 }
 
 /* What stands below the table. */

@@ -46,6 +46,16 @@ void pour_patch(struct pour *o, uint64_t at, const void *p, size_t n) {
     }
 }
 
+void pour_rewind(struct pour *o, uint64_t at) {
+    pour_flush(o);
+    if (ftruncate(o->fd, (off_t)at) != 0 ||
+        lseek(o->fd, (off_t)at, SEEK_SET) < 0) {
+        perror("grow: rewind");
+        exit(1);
+    }
+    o->total = at;
+}
+
 /* 100, 64K, 172M, 1G: decimal thousands, as the goals are stated. */
 static uint64_t size_of(const char *s) {
     char *end;
@@ -76,8 +86,7 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[1], "xspace") == 0)
         grow_xspace(in->bytes, out, size_of(argv[4]));
-    else
-        grow_kineto(in->bytes, out, size_of(argv[4]));
+    else grow_kineto(in->bytes, out, size_of(argv[4]));
     pour_flush(out);
     int rc = close(out->fd);
     free(out);

@@ -20,6 +20,8 @@ void pour_bytes(struct pour *o, const void *p, size_t n);
 void pour_flush(struct pour *o);
 /* Overwrites n bytes at an offset that was poured before. */
 void pour_patch(struct pour *o, uint64_t at, const void *p, size_t n);
+/* Takes back everything from an offset on. */
+void pour_rewind(struct pour *o, uint64_t at);
 
 static inline void pour_byte(struct pour *o, uint8_t b) {
     if (o->n == sizeof o->buf) pour_flush(o);

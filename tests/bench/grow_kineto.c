@@ -169,10 +169,8 @@ static void find_holes(struct grower *g, struct event *ev) {
             named = true;
             if (!meta && ev->when == EACH) name_hole(g, ev, text);
         }
-        if (*p == '"')
-            p = stop;
-        else
-            hole_for(g, ev, key, p, end);
+        if (*p == '"') p = stop;
+        else hole_for(g, ev, key, p, end);
     }
     if (meta) ev->when = FIRST;
     if (ev->when != EACH) return;

@@ -2,8 +2,8 @@
  * Growing XSpace. Planes and metadata are copied once; every line holds its
  * events again and again, each time later by the length of the whole window,
  * with correlation, context, group and step numbers moved on. Lengths of
- * planes and lines are padded varints, patched when known: no event is ever
- * held. */
+ * planes and lines are guessed, and patched when known: no event is ever held.
+ * They are not padded: that would mean a recording in progress. */
 #include "base/pb.h"
 #include "base/vec.h"
 #include "grow.h"
@@ -11,7 +11,6 @@
 
 enum { PLANE_LINE = 3, PLANE_STAT_META = 5, LINE_TS = 3, LINE_EVENT = 4 };
 enum { EVENT_OFFSET = 2, EVENT_DUR = 3, EVENT_STAT = 4 };
-enum { LENGTH_BYTES = 5 }; /* padded varint: up to 34 GB */
 
 /* Stats whose numbers name something that must stay distinct. */
 static const char *const moving[] = {
@@ -148,22 +147,36 @@ static size_t put_varint(uint8_t *to, uint64_t v) {
     return n;
 }
 
-/* Starts a message of unknown length; returns where its length stands. */
-static uint64_t begin(struct pour *o, uint32_t num) {
-    uint8_t tag[10];
-    pour_bytes(o, tag, put_varint(tag, (uint64_t)num << 3 | PB_BYTES));
-    uint64_t at = o->total;
-    pour_bytes(o, "\0\0\0\0\0", LENGTH_BYTES);
-    return at;
+static size_t varint_size(uint64_t v) {
+    uint8_t tmp[10];
+    return put_varint(tmp, v);
 }
 
-static void finish(struct pour *o, uint64_t at) {
-    uint64_t n = o->total - at - LENGTH_BYTES;
-    uint8_t len[LENGTH_BYTES];
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        len[i] = (uint8_t)((n >> (7 * i) & 0x7f) |
-                           (i < LENGTH_BYTES - 1 ? 0x80 : 0));
-    pour_patch(o, at, len, LENGTH_BYTES);
+struct message {
+    struct space *s;
+    const struct plane_ids *ids;
+    struct bytes body;
+};
+
+/* Pours a message of unknown length; should its length take more or fewer
+ * bytes than that of the guess, it is poured again. */
+static void pour_message(struct pour *o, uint32_t num, uint64_t guess,
+                         const struct message *m,
+                         void (*body)(struct pour *, const struct message *)) {
+    uint64_t start = o->total;
+    for (size_t k = varint_size(guess);;) {
+        uint8_t len[10] = {0};
+        pour_byte(o, (uint8_t)(num << 3 | PB_BYTES));
+        pour_bytes(o, len, k);
+        body(o, m);
+        uint64_t n = o->total - start - 1 - k;
+        if (put_varint(len, n) == k) {
+            pour_patch(o, start + 1, len, k);
+            return;
+        }
+        pour_rewind(o, start);
+        k = varint_size(n);
+    }
 }
 
 /* Writes a stat with its numbers moved (0 names nothing, unless zero_too, as
@@ -229,41 +242,52 @@ static void pour_event(const struct space *s, const struct plane_ids *ids,
     pour_bytes(o, buf, n);
 }
 
-static void pour_line(const struct space *s, const struct plane_ids *ids,
-                      struct pour *o, struct bytes line) {
+/* What a line will take, about: moved numbers are a little longer. */
+static uint64_t line_guess(const struct space *s, struct bytes line) {
+    return line.n * (uint64_t)s->reps / 16 * 17;
+}
+
+static void pour_line(struct pour *o, const struct message *m) {
     struct pb_field f;
-    struct pb r = pb_reader(line);
-    const uint8_t *from = line.p;
+    struct pb r = pb_reader(m->body);
+    const uint8_t *from = m->body.p;
     while (pb_next(&r, &f)) {
         if (f.num != LINE_EVENT || f.wire != PB_BYTES)
             pour_bytes(o, from, (size_t)(r.p - from));
         from = r.p;
     }
-    for (int64_t rep = 0; rep < s->reps; rep++) {
-        r = pb_reader(line);
+    for (int64_t rep = 0; rep < m->s->reps; rep++) {
+        r = pb_reader(m->body);
         while (pb_next(&r, &f))
             if (f.num == LINE_EVENT && f.wire == PB_BYTES)
-                pour_event(s, ids, o, f.bytes, (uint64_t)rep);
+                pour_event(m->s, m->ids, o, f.bytes, (uint64_t)rep);
     }
 }
 
-static void pour_plane(const struct space *s, struct pour *o,
-                       struct bytes plane) {
-    struct plane_ids ids = ids_of(plane);
-    struct pb r = pb_reader(plane);
+static void pour_plane(struct pour *o, const struct message *m) {
+    struct pb r = pb_reader(m->body);
     struct pb_field f;
-    const uint8_t *from = plane.p;
+    const uint8_t *from = m->body.p;
     while (pb_next(&r, &f)) {
         if (f.num == PLANE_LINE && f.wire == PB_BYTES) {
-            uint64_t at = begin(o, PLANE_LINE);
-            pour_line(s, &ids, o, f.bytes);
-            finish(o, at);
+            struct message line = {m->s, m->ids, f.bytes};
+            pour_message(o, PLANE_LINE, line_guess(m->s, f.bytes), &line,
+                         pour_line);
         } else {
             pour_bytes(o, from, (size_t)(r.p - from));
         }
         from = r.p;
     }
-    ids_free(&ids);
+}
+
+static uint64_t plane_guess(const struct space *s, struct bytes plane) {
+    struct pb r = pb_reader(plane);
+    struct pb_field f;
+    uint64_t n = plane.n;
+    while (pb_next(&r, &f))
+        if (f.num == PLANE_LINE && f.wire == PB_BYTES)
+            n += line_guess(s, f.bytes) - f.bytes.n;
+    return n;
 }
 
 void grow_xspace(struct bytes in, struct pour *out, uint64_t size) {
@@ -273,8 +297,8 @@ void grow_xspace(struct bytes in, struct pour *out, uint64_t size) {
         fprintf(stderr, "grow: no events\n");
         exit(2);
     }
-    /* Moved numbers need a little more room: about an eighth. */
-    uint64_t each = s.events + s.events / 8;
+    /* Moved numbers need a little more room: about a sixteenth. */
+    uint64_t each = s.events + s.events / 16;
     s.reps = size > s.rest ? (int64_t)((size - s.rest) / each) : 1;
     if (s.reps < 1) s.reps = 1;
     struct pb r = pb_reader(in);
@@ -282,9 +306,10 @@ void grow_xspace(struct bytes in, struct pour *out, uint64_t size) {
     const uint8_t *from = in.p;
     while (pb_next(&r, &f)) {
         if (f.num == 1 && f.wire == PB_BYTES) {
-            uint64_t at = begin(out, 1);
-            pour_plane(&s, out, f.bytes);
-            finish(out, at);
+            struct plane_ids ids = ids_of(f.bytes);
+            struct message plane = {&s, &ids, f.bytes};
+            pour_message(out, 1, plane_guess(&s, f.bytes), &plane, pour_plane);
+            ids_free(&ids);
         } else {
             pour_bytes(out, from, (size_t)(r.p - from));
         }

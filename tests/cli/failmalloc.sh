@@ -66,7 +66,7 @@ bad=0
 for analysis in info steps ops kernels copies memory allocs; do
     try $analysis "$(small '*.pt.trace.json.gz')" --format json || bad=1
 done
-for pattern in '*.xplane.pb' '*un_metadata*' '*.trace.json.gz'; do
+for pattern in '*.xplane.pb*' 'run_metadata*.pb*' '*.trace.json.gz'; do
     file=$(small "$pattern")
     [ -n "$file" ] || continue
     try ops "$file" --format json || bad=1

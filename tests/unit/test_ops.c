@@ -251,6 +251,62 @@ static void sources_differ_in_what_they_have(void **state) {
     trace_free(t);
 }
 
+/* A loop of 100 with two rounds of 30 inside, on an XLA device. */
+static void ops_of_a_tpu_nest(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t d = trace_device(t, 0, DEVICE_TPU, 0);
+    uint32_t st = trace_track(t, 0, TRACK_STREAM, 0, 1);
+    t->tracks[st].device = d;
+    tiny_span(t, st, SPAN_KERNEL, "while", 0, 100);
+    tiny_span(t, st, SPAN_KERNEL, "fusion", 10, 30);
+    tiny_span(t, st, SPAN_KERNEL, "fusion", 50, 30);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(tiny_us(&r, "while", "device_us"), 100);
+    assert_int_equal(tiny_us(&r, "while", "device_self_us"), 40);
+    assert_int_equal(tiny_us(&r, "fusion", "device_self_us"), 60);
+    assert_int_equal(tiny_int(&r, "fusion", "calls"), 2);
+    assert_true(tiny_null(&r, "fusion", "host_us"));
+    assert_int_equal(r.nremarks, 0);
+    result_free(&r);
+    r = tiny_run(t, "kernels", NULL, NULL);
+    double share = tiny_cell(&r, tiny_row(&r, "fusion"), "share_pct")->f;
+    assert_true(share > 59.99 && share < 60.01);
+    result_free(&r);
+    trace_free(t);
+}
+
+/* Forty of the longest spans that are let in overflow 64 bits. */
+static void absurd_times_do_not_overflow(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, true);
+    uint32_t th = tiny_thread(t, 1), st = tiny_stream(t, 0, 7);
+    uint16_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"),
+                                   trace_device(t, 0, DEVICE_GPU, 0));
+    struct span_in s = {.dur = DUR_LIMIT, .name = trace_str(t, bytes_of("x"))};
+    for (int i = 0; i < 40; i++) {
+        s.ts = (i % 20 - 10) * (DUR_LIMIT / 4 * 3);
+        s.track = i < 20 ? th : st;
+        s.kind = i < 20 ? SPAN_OP : SPAN_KERNEL;
+        row_id r = trace_span(t, &s);
+        if (i < 20)
+            trace_link_host(t, 0, (uint64_t)i, r);
+        else
+            trace_link_device(t, 0, (uint64_t)(i - 20), r);
+        tiny_mem(t, gpu, th, i, (uint64_t)i + 1, i % 3 ? INT64_MAX : INT64_MIN,
+                 -1);
+    }
+    tiny_seal(t);
+    const char *const all[] = {"ops", "kernels", "copies", "memory", "allocs"};
+    for (size_t i = 0; i < 5; i++) {
+        struct result r = tiny_run(t, all[i], NULL, NULL);
+        if (i == 0) assert_true(tiny_int(&r, "x", "host_us") == INT64_MAX);
+        result_free(&r);
+    }
+    trace_free(t);
+}
+
 static void groups_by_stack_and_module(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, false);
@@ -350,6 +406,8 @@ int main(void) {
         cmocka_unit_test(instants_and_async_spans_are_no_calls),
         cmocka_unit_test(regions_are_rows_where_nothing_better_is),
         cmocka_unit_test(sources_differ_in_what_they_have),
+        cmocka_unit_test(ops_of_a_tpu_nest),
+        cmocka_unit_test(absurd_times_do_not_overflow),
         cmocka_unit_test(groups_by_stack_and_module),
         cmocka_unit_test(flops_by_torchs_formulas),
         cmocka_unit_test(flops_of_nonsense_are_none),

@@ -129,6 +129,14 @@ static void memory_counts_once(void **state) {
     }
     assert_int_equal(sum, 300 + 64);
     assert_int_equal(left, 100 + 24);
+    /* the free of 200 is that of the block of 200 */
+    uint64_t addr = 0;
+    for (size_t i = 0; i < t->mem.n; i++) {
+        if (t->mem.bytes[i] == 200) addr = t->mem.addr[i];
+        if (t->mem.bytes[i] != -200) continue;
+        assert_int_not_equal(addr, 0);
+        assert_int_equal(t->mem.addr[i], addr);
+    }
     assert_true(t->sources[0].has_memory);
     trace_free(t);
     out_free(&x);

@@ -224,7 +224,8 @@ static void tracks_links_and_steps(void **state) {
     (void)state;
     struct out x = small_space();
     struct trace *t = load(out_all(&x), 1);
-    row_id launch = row_of(t, "cuGraphLaunch"), frame = row_of(t, "$file.py:1 f");
+    row_id launch = row_of(t, "cuGraphLaunch");
+    row_id frame = row_of(t, "$file.py:1 f");
     assert_int_equal(t->links.n, 3);
     for (size_t i = 0; i < t->links.n; i++)
         assert_int_equal(t->links.host[i], launch);
@@ -312,6 +313,24 @@ static void odd_ids(void **state) {
     out_free(&x);
 }
 
+/* CPU 7 is not thread 7. */
+static void lines_that_are_no_threads(void **state) {
+    (void)state;
+    struct out x = one_event("a"), p = new_plane("Host CPUs");
+    struct out l = new_line(7, "CPU 7", 5);
+    plain(&l, 1, 0, 10000);
+    out_msg(&p, 3, &l);
+    name_entry(&p, 4, 1, "swapper");
+    out_msg(&x, 1, &p);
+    struct trace *t = load(out_all(&x), 1);
+    row_id a = row_of(t, "a"), b = row_of(t, "swapper");
+    assert_int_not_equal(t->spans.track[a], t->spans.track[b]);
+    assert_int_equal(t->tracks[t->spans.track[b]].kind, TRACK_OTHER);
+    assert_int_equal(t->ndevices, 0);
+    trace_free(t);
+    out_free(&x);
+}
+
 static void function_pairs_are_no_ops(void **state) {
     (void)state;
     struct out x = one_event("ThenExecuteCallback:GetEventForSyncPoint");
@@ -322,6 +341,11 @@ static void function_pairs_are_no_ops(void **state) {
     x = one_event("CopyDone:WaitForAll"); /* no TensorFlow ran here */
     t = load(out_all(&x), 1);
     assert_int_not_equal(t->spans.kind[0], SPAN_OP);
+    trace_free(t);
+    out_free(&x);
+    x = one_event("EagerLocalExecute: __inference_f_7");
+    t = load(out_all(&x), 1);
+    assert_int_equal(t->spans.kind[0], SPAN_RUNTIME);
     trace_free(t);
     out_free(&x);
     x = one_event("scope/x:MatMul");
@@ -356,6 +380,29 @@ static void constant_stats_apply(void **state) {
     assert_int_equal(t->nsteps, 2);
     assert_int_equal(t->steps[0].number, 7);
     assert_int_equal(t->steps[1].number, 8);
+    trace_free(t);
+    out_free(&x);
+}
+
+/* Files that were grouped already, and have no step_num. */
+static void groups_are_steps(void **state) {
+    (void)state;
+    struct out p = new_plane("/host:CPU"), l = new_line(7, "t", 0), x = {0};
+    for (int i = 0; i < 3; i++) {
+        struct out e = new_event(1, i * 100, 90);
+        stat_int(&e, 1, 1);
+        stat_int(&e, 2, 30 + i);
+        out_msg(&l, 4, &e);
+    }
+    out_msg(&p, 3, &l);
+    name_entry(&p, 4, 1, "FunctionRun");
+    name_entry(&p, 5, 1, "_r");
+    name_entry(&p, 5, 2, "group_id");
+    out_msg(&x, 1, &p);
+    environment(&x);
+    struct trace *t = load(out_all(&x), 1);
+    assert_int_equal(t->nsteps, 3);
+    assert_int_equal(t->steps[2].number, 32);
     trace_free(t);
     out_free(&x);
 }
@@ -448,7 +495,7 @@ static void counters_are_samples(void **state) {
 }
 
 static void memory_event(struct out *l, int64_t name, int64_t at,
-                         int64_t allocated) {
+                         int64_t allocated, const char *fragmentation) {
     struct out e = new_event(name, at, 0);
     stat_text(&e, 1, "GPU_1_bfc");
     stat_int(&e, 2, allocated);
@@ -456,6 +503,7 @@ static void memory_event(struct out *l, int64_t name, int64_t at,
     stat_int(&e, 4, 256);
     stat_int(&e, 5, 777);
     stat_int(&e, 6, 4096);
+    stat_text(&e, 7, fragmentation);
     out_msg(l, 4, &e);
 }
 
@@ -463,31 +511,34 @@ static void memory_events(void **state) {
     (void)state;
     static const char *const stats[] = {
         "allocator_name", "bytes_allocated", "bytes_available",
-        "allocation_bytes", "peak_bytes_in_use", "addr"};
+        "allocation_bytes", "peak_bytes_in_use", "addr", "fragmentation"};
     struct out p = new_plane("/device:GPU:1"), x = {0};
     out_msg(&x, 1, &p);
     p = new_plane("/host:CPU");
     struct out l = new_line(7, "t", 0);
-    memory_event(&l, 1, 100, 600);
-    memory_event(&l, 2, 200, 344);
+    memory_event(&l, 1, 100, 600, "0.25");
+    memory_event(&l, 2, 200, 344, "0.5");
     out_msg(&p, 3, &l);
     name_entry(&p, 4, 1, "MemoryAllocation");
     name_entry(&p, 4, 2, "MemoryDeallocation");
-    for (int i = 0; i < 6; i++) name_entry(&p, 5, i + 1, stats[i]);
+    for (int i = 0; i < 7; i++) name_entry(&p, 5, i + 1, stats[i]);
     out_msg(&x, 1, &p);
     environment(&x);
-    struct trace *t = load(out_all(&x), 1);
-    assert_true(t->sources[0].has_memory);
-    assert_int_equal(t->mem.n, 2);
-    assert_int_equal(t->mem.bytes[0], 256);
-    assert_int_equal(t->mem.bytes[1], -256);
-    assert_int_equal(t->mem.allocated[0], 600);
-    assert_int_equal(t->mem.addr[1], 4096);
-    assert_int_equal(t->nallocators, 1);
-    assert_int_equal(t->allocators[0].capacity, 1000);
-    assert_int_equal(t->allocators[0].peak_life, 777);
-    assert_int_equal(t->devices[t->allocators[0].device].ordinal, 1);
-    trace_free(t);
+    for (int threads = 1; threads <= 2; threads++) {
+        struct trace *t = load(out_all(&x), threads);
+        assert_true(t->sources[0].has_memory);
+        assert_int_equal(t->mem.n, 2);
+        assert_int_equal(t->mem.bytes[0], 256);
+        assert_int_equal(t->mem.bytes[1], -256);
+        assert_int_equal(t->mem.allocated[0], 600);
+        assert_int_equal(t->mem.addr[1], 4096);
+        assert_int_equal(t->nallocators, 1);
+        assert_int_equal(t->allocators[0].capacity, 1000);
+        assert_int_equal(t->allocators[0].peak_life, 777);
+        assert_true(t->allocators[0].fragmentation == 0.25);
+        assert_int_equal(t->devices[t->allocators[0].device].ordinal, 1);
+        trace_free(t);
+    }
     out_free(&x);
 }
 
@@ -743,14 +794,19 @@ static void unfinished_recording(void **state) {
                            (uint8_t)(p.n >> 7 | 0x80), 0x80, 0x80, 0};
         out_raw(&x, head, 6);
         out_raw(&x, p.p, p.n);
-        if (whole) environment(&x);
-        else out_raw(&x, "\x1a\x20\x08\x07\x12", 5);
+        if (whole) {
+            environment(&x);
+            out_text(&x, 4, "box");
+        } else {
+            out_raw(&x, "\x1a\x02\x08\x07\x1a\x20\x08\x07\x12", 9);
+        }
         struct trace *t = load(out_all(&x), 1);
         assert_int_equal(t->spans.n, 3);
         assert_int_equal(t->ntracks, 1);
         assert_string_equal(span_name(t, 2), "late");
         assert_int_equal(t->notes[NOTE_FILE_CUT], !whole);
         assert_int_equal(t->notes[NOTE_SOURCE_WARNING], 0);
+        assert_int_equal(t->sources[0].host != 0, whole);
         trace_free(t);
         out_free(&x);
     }
@@ -841,8 +897,10 @@ int main(void) {
         cmocka_unit_test(line_times_may_be_absolute),
         cmocka_unit_test(without_a_clock_that_is_said),
         cmocka_unit_test(odd_ids),
+        cmocka_unit_test(lines_that_are_no_threads),
         cmocka_unit_test(function_pairs_are_no_ops),
         cmocka_unit_test(constant_stats_apply),
+        cmocka_unit_test(groups_are_steps),
         cmocka_unit_test(tpu_lines),
         cmocka_unit_test(tpu_modules_stand_in_for_steps),
         cmocka_unit_test(counters_are_samples),
