@@ -436,6 +436,23 @@ static void events_that_swallow_the_rest_take_bounded_time(void **state) {
     free(g.s);
 }
 
+static void lists_never_closed_in_arguments_take_linear_time(void **state) {
+    (void)state;
+    struct grown g = {0};
+    add(&g, "[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,"
+            "\"args\":{\"name\":\"/device:GPU:0\"}}");
+    for (int i = 0; i < 100000; i++)
+        add(&g, ",{\"ph\":\"X\",\"name\":\"k\",\"ts\":1,\"dur\":1,"
+                "\"pid\":1,\"tid\":1,\"args\":{\"a\":[}}");
+    add(&g, "]");
+    double start = seconds();
+    struct feed f = feed_bytes(g.s, g.n, 1);
+    assert_true(seconds() - start < 5);
+    assert_int_equal(f.t->spans.n, 100000);
+    feed_free(&f);
+    free(g.s);
+}
+
 static void many_devices_take_linear_time(void **state) {
     (void)state;
     struct grown g = {0};
@@ -483,6 +500,7 @@ int main(void) {
         cmocka_unit_test(a_cut_anywhere_keeps_what_came_before),
         cmocka_unit_test(threads_never_change_the_result),
         cmocka_unit_test(events_that_swallow_the_rest_take_bounded_time),
+        cmocka_unit_test(lists_never_closed_in_arguments_take_linear_time),
         cmocka_unit_test(many_devices_take_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

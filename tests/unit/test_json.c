@@ -196,7 +196,8 @@ static void a_cut_is_bad_and_stops_at_the_end(void **state) {
     free(t.buf);
 }
 
-/* A plain skipper, one byte at a time, to hold the quick one against. */
+/* A plain skipper of an object, one byte at a time, to hold the quick one
+ * against. Lists inside it need not be looked at. */
 static const uint8_t *skip_plainly(const uint8_t *p, const uint8_t *end) {
     size_t depth = 0;
     bool in = false;
@@ -206,9 +207,9 @@ static const uint8_t *skip_plainly(const uint8_t *p, const uint8_t *end) {
             else if (*p == '"') in = false;
         } else if (*p == '"') {
             in = true;
-        } else if (*p == '{' || *p == '[') {
+        } else if (*p == '{') {
             depth++;
-        } else if ((*p == '}' || *p == ']') && --depth == 0) {
+        } else if (*p == '}' && --depth == 0) {
             return p + 1;
         }
     }

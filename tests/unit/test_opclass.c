@@ -27,7 +27,7 @@ static void real_names_are_known(void **state) {
         {"nccl:all_reduce", NAME_COMM},
         {"gloo:all_reduce", NAME_COMM},
         {"c10d::allreduce_", NAME_COMM},
-        {"all-reduce.17", NAME_COMM},
+        {"all-reduce.17", NAME_COMM_HLO},
         {"cudaLaunchKernelExC", NAME_LAUNCH},
         {"cuLaunchKernelEx", NAME_LAUNCH},
         {"cudaGraphLaunch", NAME_LAUNCH | NAME_GRAPH},

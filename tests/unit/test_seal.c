@@ -169,7 +169,7 @@ static void times_out_of_range_are_left_out_and_counted(void **state) {
     struct span_in s = {.track = tiny_thread(t, 1), .kind = SPAN_OP};
     static const struct { int64_t ts, dur; } v[] = {
         {INT64_MAX, 0}, {INT64_MIN, 0}, {TS_LIMIT + 1, 1},
-        {-TS_LIMIT - 1, 1}, {0, DUR_LIMIT + 1}, {0, INT64_MAX},
+        {-DUR_LIMIT - 1, 1}, {0, DUR_LIMIT + 1}, {0, INT64_MAX},
     };
     for (size_t i = 0; i < 6; i++) {
         s.ts = v[i].ts;
@@ -179,7 +179,7 @@ static void times_out_of_range_are_left_out_and_counted(void **state) {
     s.ts = TS_LIMIT;
     s.dur = DUR_LIMIT;
     assert_int_not_equal(trace_span(t, &s), ROW_NONE);
-    s.ts = -TS_LIMIT;
+    s.ts = -DUR_LIMIT;
     s.dur = INT64_MIN;
     assert_int_not_equal(trace_span(t, &s), ROW_NONE);
     tiny_seal(t);
