@@ -221,6 +221,7 @@ static void memory_event(struct reader *r, const struct event *ev) {
         .allocated = f[4].v, .reserved = f[5].v,
         .track = reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v),
         .allocator = trace_allocator(r->t, r->source, name, device),
+        .args = r->args_base + (uint64_t)(ev->args - r->base) + 1,
     });
     r->t->sources[r->source].has_memory = true;
 }

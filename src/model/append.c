@@ -246,6 +246,14 @@ static void move_halves(struct trace *a, struct half_links *to,
             from->v[i].row + offset};
 }
 
+/* Where the arguments of memory event i stand in a. */
+static uint64_t moved_args(const struct trace *a, const struct trace *b,
+                           const struct moves *m, size_t i) {
+    uint64_t args = (uint64_t)b->mem.args_hi[i] << 32 | b->mem.args_lo[i];
+    uint32_t source = b->allocators[b->mem.allocator[i]].source;
+    return args ? args + args_delta(a, b, m, source) : 0;
+}
+
 static void move_rest(struct trace *a, const struct trace *b,
                       const struct moves *m) {
     const struct mem_events *e = &b->mem;
@@ -255,7 +263,8 @@ static void move_rest(struct trace *a, const struct trace *b,
             .allocated = e->allocated[i], .reserved = e->reserved[i],
             .addr = e->addr[i], .track = moved(m->track, e->track[i]),
             .allocator = (uint16_t)m->allocator[e->allocator[i]],
-            .what = m->str[e->what[i]]});
+            .what = m->str[e->what[i]],
+            .args = moved_args(a, b, m, i)});
     for (size_t i = 0; i < b->samples.n && !a->oom; i++)
         trace_sample(a, m->counter[b->samples.counter[i]],
                      b->samples.ts[i] + m->shift, b->samples.value[i]);

@@ -329,7 +329,9 @@ static bool sort_mem(struct trace *t) {
          gather_int64_t(&m->reserved, perm, m->n) &&
          gather_uint32_t(&m->track, perm, m->n) &&
          gather_uint16_t(&m->allocator, perm, m->n) &&
-         gather_uint32_t(&m->what, perm, m->n);
+         gather_uint32_t(&m->what, perm, m->n) &&
+         gather_uint32_t(&m->args_lo, perm, m->n) &&
+         gather_uint8_t(&m->args_hi, perm, m->n);
     m->cap = m->n;
     free(perm);
     return ok;
