@@ -25,7 +25,7 @@ static void real_names_are_known(void **state) {
         {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage"
          "<4096ul>)", NAME_COMM},
         {"nccl:all_reduce", NAME_COMM},
-        {"gloo:all_reduce", NAME_COMM},
+        {"gloo:all_reduce", NAME_COMM | NAME_COMM_CPU},
         {"c10d::allreduce_", NAME_COMM},
         {"all-reduce.17", NAME_COMM_HLO},
         {"cudaLaunchKernelExC", NAME_LAUNCH},

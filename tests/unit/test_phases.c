@@ -138,6 +138,17 @@ static void a_cpu_collective_is_hidden_by_the_steps_own_ops(void **state) {
     CHECK(&g, 30, 30, 0, 0, 0, 0, 40);
 }
 
+static void the_call_that_starts_a_collective_is_host_work(void **state) {
+    (void)state;
+    struct rig g = rig_new(true);
+    uint32_t worker = tiny_thread(g.t, 2);
+    host(&g, SPAN_ANNOTATION, "nccl:all_reduce", 0, 20);
+    host(&g, SPAN_OP, "c10d::allreduce_", 20, 25);
+    device(&g, SPAN_KERNEL, "ncclDevKernel_AllReduce", 30, 50);
+    tiny_span(g.t, worker, SPAN_ANNOTATION, "gloo:broadcast", 60, 10);
+    CHECK(&g, 0, 30, 0, 0, 0, 25, 45);
+}
+
 static void without_a_device_ops_are_compute_after_comm_and_input(
     void **state) {
     (void)state;
@@ -336,6 +347,7 @@ int main(void) {
         cmocka_unit_test(the_optimizers_regions_are_never_input),
         cmocka_unit_test(what_the_input_pipeline_calls_is_input),
         cmocka_unit_test(a_cpu_collective_is_hidden_by_the_steps_own_ops),
+        cmocka_unit_test(the_call_that_starts_a_collective_is_host_work),
         cmocka_unit_test(
             without_a_device_ops_are_compute_after_comm_and_input),
         cmocka_unit_test(each_device_has_a_view_and_steps_show_the_mean),
