@@ -77,7 +77,11 @@ static bool take_span(const struct trace *t, row_id r, bool on_step,
     int64_t a = s->ts[r], b = a + s->dur[r];
     uint8_t kind = s->kind[r];
     bool comm = kind != SPAN_API && span_is_comm(t, r);
-    if (comm && !intervals_extend(&w->comm, a, b)) return false;
+    /* Where a device does the work, the host's part of a collective is a call
+     * that starts it; gloo and MPI do it on the host all the same. */
+    bool on_host = !t->sources[t->tracks[s->track[r]].source].has_device ||
+                   (t->name_class[s->name[r]] & NAME_COMM_CPU);
+    if (comm && on_host && !intervals_extend(&w->comm, a, b)) return false;
     switch (kind) {
     case SPAN_API: return intervals_extend(&w->api, a, b);
     case SPAN_OP:
