@@ -46,7 +46,7 @@ bool sort_keys(struct sort_key *v, size_t n) {
     if (n < 2) return true;
     size_t runs, *starts = find_runs(v, n, &runs);
     if (starts == NULL) return false;
-    struct sort_key *tmp = runs > 1 ? malloc(n * sizeof *tmp) : NULL;
+    struct sort_key *tmp = runs > 1 ? vec_alloc(n, sizeof *tmp) : NULL;
     if (runs > 1 && tmp == NULL) {
         free(starts);
         return false;

@@ -9,6 +9,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* Asks for huge pages behind a large block; never fails. */
+void vec_advise(void *p, size_t bytes);
+
+/* A block for n elements, not cleared, on huge pages when large. NULL: out of
+ * memory. Freed with free(). */
+void *vec_alloc(size_t n, size_t size);
+
 /* The capacity that follows cap when at least need are wanted. */
 static inline size_t vec_next_cap(size_t cap, size_t need) {
     size_t c = cap < 16 ? 16 : cap + cap / 2;
@@ -22,6 +29,7 @@ static inline bool vec_resize(void *pp, size_t cap, size_t size) {
     if (size != 0 && cap > SIZE_MAX / size) return false;
     void *p = realloc(*slot, cap && size ? cap * size : 1);
     if (p == NULL) return false;
+    vec_advise(p, cap * size);
     *slot = p;
     return true;
 }

@@ -21,6 +21,7 @@ enum {
     MAX_REREADS = 16,         /* of the whole file, looking for a way on */
     SNIFF_BYTES = 1 << 16,
     PROGRESS_EVERY = 16384,   /* events */
+    BYTES_PER_EVENT = 300,    /* of the events that become rows */
     ORIGIN_LOOKS = 1000,      /* times looked at to find the file's origin */
 };
 

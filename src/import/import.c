@@ -3,6 +3,7 @@
 #include "import/import.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #define X(name) extern const struct importer importer_##name;
 #include "import/importers.def"
@@ -46,6 +47,8 @@ static int read_file(const char *path, struct file *f, struct trace *t,
         file_close(f);
         return rc;
     }
+    t->threads = o->threads > 0 ? o->threads
+                                : (int)sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t source = trace_source(t, path, imp->name, f, b);
     if (source == ROW_NONE) return fail_oom(e);
     int rc = imp->read(t, source, o, e);

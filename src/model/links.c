@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Launch links: API call -> device spans, by (source, correlation id). One
- * call may have many device spans (a CUDA graph launch has them all). */
+ * call may have many device spans (a CUDA graph launch has them all).
+ *
+ * Ids are mostly counters, so that a table indexed by id joins both sides in
+ * one pass each. Where they are not, or a call's id comes twice, both sides
+ * are sorted and merged. */
 #include "model/seal.h"
 
 #include "base/sort.h"
@@ -8,9 +12,120 @@
 #include "model/opclass.h"
 #include <stdlib.h>
 
+static bool add_link(struct links *l, row_id host, row_id device) {
+    if (l->n == l->cap) {
+        size_t cap = vec_next_cap(l->cap, l->n + 1);
+        if (!vec_resize(&l->host, cap, sizeof *l->host) ||
+            !vec_resize(&l->device, cap, sizeof *l->device))
+            return false;
+        l->cap = cap;
+    }
+    l->host[l->n] = host;
+    l->device[l->n++] = device;
+    return true;
+}
+
+/* Counts a launch or copy call that has no device work. */
+static void note_unused(struct trace *t, uint32_t source, row_id row) {
+    uint16_t c = t->name_class[t->spans.name[row]];
+    if ((c & (NAME_LAUNCH | NAME_COPY)) && t->sources[source].has_device)
+        trace_note(t, NOTE_LAUNCH_WITHOUT_KERNEL, 1);
+}
+
+/* ---- by table ---- */
+
+/* The calls of all sources: row = rows[base[source] + id - least[source]]. */
+struct table {
+    uint64_t *least, *most; /* ids of each source's calls */
+    size_t *base;
+    row_id *rows;           /* ROW_NONE: no such call, or already linked */
+    size_t n;
+};
+
+static void free_table(struct table *tb) {
+    free(tb->least);
+    free(tb->most);
+    free(tb->base);
+    free(tb->rows);
+}
+
+/* Lays the table out; *dense tells whether that is worth it. */
+static bool size_table(const struct trace *t, struct table *tb, bool *dense) {
+    const struct half_links *h = &t->host_halves;
+    size_t n = t->nsources;
+    tb->least = malloc((n + 1) * sizeof *tb->least);
+    tb->most = malloc((n + 1) * sizeof *tb->most);
+    tb->base = malloc((n + 1) * sizeof *tb->base);
+    if (!tb->least || !tb->most || !tb->base) return false;
+    for (size_t i = 0; i < n; i++) {
+        tb->least[i] = UINT64_MAX;
+        tb->most[i] = 0;
+    }
+    for (size_t i = 0; i < h->n; i++) {
+        uint32_t s = h->v[i].source;
+        if (h->v[i].key < tb->least[s]) tb->least[s] = h->v[i].key;
+        if (h->v[i].key > tb->most[s]) tb->most[s] = h->v[i].key;
+    }
+    size_t limit = 16 * (h->n + t->device_halves.n) + 4096;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t range = tb->least[i] <= tb->most[i]
+                             ? tb->most[i] - tb->least[i] : 0;
+        tb->base[i] = tb->n;
+        *dense = range < limit && tb->n + range + 1 < limit;
+        if (!*dense) return true;
+        tb->n += (size_t)range + 1;
+    }
+    return true;
+}
+
+/* Where the call of that id stands, or NULL. */
+static row_id *slot(const struct table *tb, uint32_t source, uint64_t id) {
+    if (id < tb->least[source] || id > tb->most[source]) return NULL;
+    return &tb->rows[tb->base[source] + (size_t)(id - tb->least[source])];
+}
+
+/* Fills the table; *once tells whether no id came twice. */
+static bool fill_table(const struct trace *t, struct table *tb, bool *once) {
+    const struct half_links *h = &t->host_halves;
+    tb->rows = vec_alloc(tb->n, sizeof *tb->rows);
+    if (tb->rows == NULL) return false;
+    memset(tb->rows, 0xff, tb->n * sizeof *tb->rows); /* all ROW_NONE */
+    *once = true;
+    for (size_t i = 0; *once && i < h->n; i++) {
+        row_id *at = slot(tb, h->v[i].source, h->v[i].key);
+        *once = *at == ROW_NONE;
+        *at = h->v[i].row;
+    }
+    return true;
+}
+
+/* One pass over the device's side, one to find calls that nothing used. */
+static bool join_table(struct trace *t, const struct table *tb) {
+    const struct half_links *h = &t->host_halves, *d = &t->device_halves;
+    if (!vec_resize(&t->links.host, d->n, sizeof *t->links.host) ||
+        !vec_resize(&t->links.device, d->n, sizeof *t->links.device))
+        return false;
+    t->links.cap = d->n;
+    for (size_t i = 0; i < d->n; i++) {
+        const row_id *at = slot(tb, d->v[i].source, d->v[i].key);
+        if (at && *at != ROW_NONE && !add_link(&t->links, *at, d->v[i].row))
+            return false;
+    }
+    for (size_t i = 0; i < d->n; i++) {
+        row_id *at = slot(tb, d->v[i].source, d->v[i].key);
+        if (at) *at = ROW_NONE;
+    }
+    for (size_t i = 0; i < h->n; i++)
+        if (*slot(tb, h->v[i].source, h->v[i].key) != ROW_NONE)
+            note_unused(t, h->v[i].source, h->v[i].row);
+    return true;
+}
+
+/* ---- by sorting ---- */
+
 /* The halves as keys sorted by (source, id). */
 static struct sort_key *sorted_halves(const struct half_links *h) {
-    struct sort_key *v = malloc((h->n + 1) * sizeof *v);
+    struct sort_key *v = vec_alloc(h->n + 1, sizeof *v);
     if (v == NULL) return NULL;
     for (size_t i = 0; i < h->n; i++)
         v[i] = (struct sort_key){h->v[i].source, h->v[i].key, h->v[i].row};
@@ -56,29 +171,9 @@ static row_id pick_call(const struct trace *t, const struct sort_key *calls,
     return calls[lo > 0 ? lo - 1 : 0].row;
 }
 
-static bool add_link(struct links *l, row_id host, row_id device) {
-    if (l->n == l->cap) {
-        size_t cap = vec_next_cap(l->cap, l->n + 1);
-        if (!vec_resize(&l->host, cap, sizeof *l->host) ||
-            !vec_resize(&l->device, cap, sizeof *l->device))
-            return false;
-        l->cap = cap;
-    }
-    l->host[l->n] = host;
-    l->device[l->n++] = device;
-    return true;
-}
-
-/* Counts a launch or copy call that has no device work. */
-static void note_unused(struct trace *t, const struct sort_key *call) {
-    uint16_t c = t->name_class[t->spans.name[call->row]];
-    if ((c & (NAME_LAUNCH | NAME_COPY)) && t->sources[call->hi].has_device)
-        trace_note(t, NOTE_LAUNCH_WITHOUT_KERNEL, 1);
-}
-
 /* Walks both sorted sides once. */
-static bool join(struct trace *t, struct sort_key *host,
-                 const struct sort_key *dev) {
+static bool join_sorted(struct trace *t, struct sort_key *host,
+                        const struct sort_key *dev) {
     size_t nh = t->host_halves.n, nd = t->device_halves.n, i = 0, j = 0;
     while (i < nh) {
         struct sort_key id = host[i];
@@ -86,7 +181,8 @@ static bool join(struct trace *t, struct sort_key *host,
         while (same < nh && order(&host[same], &id) == 0) same++;
         while (j < nd && order(&dev[j], &id) < 0) j++;
         if (j >= nd || order(&dev[j], &id) != 0) {
-            for (size_t k = i; k < same; k++) note_unused(t, &host[k]);
+            for (size_t k = i; k < same; k++)
+                note_unused(t, (uint32_t)host[k].hi, host[k].row);
             i = same;
             continue;
         }
@@ -101,20 +197,53 @@ static bool join(struct trace *t, struct sort_key *host,
     return true;
 }
 
-/* Links sorted by device row, and the second order by host row. */
-static bool order_links(struct links *l) {
-    struct sort_key *v = malloc((l->n + 1) * sizeof *v);
-    l->by_host = malloc((l->n + 1) * sizeof *l->by_host);
-    bool ok = v != NULL && l->by_host != NULL;
-    for (size_t i = 0; ok && i < l->n; i++)
-        v[i] = (struct sort_key){l->device[i], 0, l->host[i]};
-    ok = ok && sort_keys(v, l->n);
-    for (size_t i = 0; ok && i < l->n; i++) {
+static bool join_by_sorting(struct trace *t) {
+    struct sort_key *host = sorted_halves(&t->host_halves);
+    struct sort_key *dev = sorted_halves(&t->device_halves);
+    bool ok = host && dev && join_sorted(t, host, dev);
+    free(host);
+    free(dev);
+    return ok;
+}
+
+/* ---- both ---- */
+
+/* Links sorted by device row; where they come so nothing is moved. */
+static bool order_by_device(struct links *l) {
+    size_t i = 1;
+    while (i < l->n && (l->device[i - 1] < l->device[i] ||
+                        (l->device[i - 1] == l->device[i] &&
+                         l->host[i - 1] <= l->host[i])))
+        i++;
+    if (i >= l->n) return true;
+    struct sort_key *v = vec_alloc(l->n, sizeof *v);
+    if (v == NULL) return false;
+    for (i = 0; i < l->n; i++)
+        v[i] = (struct sort_key){l->device[i], l->host[i], 0};
+    bool ok = sort_keys(v, l->n);
+    for (i = 0; ok && i < l->n; i++) {
         l->device[i] = (row_id)v[i].hi;
-        l->host[i] = v[i].row;
-        v[i] = (struct sort_key){l->host[i], l->device[i], (row_id)i};
+        l->host[i] = (row_id)v[i].lo;
     }
-    ok = ok && sort_keys(v, l->n);
+    free(v);
+    return ok;
+}
+
+/* The second order: link numbers by host row, then device row. */
+static bool order_by_host(struct links *l) {
+    l->by_host = vec_alloc(l->n + 1, sizeof *l->by_host);
+    if (l->by_host == NULL) return false;
+    bool sorted = true;
+    for (size_t i = 0; i < l->n; i++) {
+        l->by_host[i] = (uint32_t)i;
+        sorted &= i == 0 || l->host[i - 1] <= l->host[i];
+    }
+    if (sorted) return true;
+    struct sort_key *v = vec_alloc(l->n, sizeof *v);
+    if (v == NULL) return false;
+    for (size_t i = 0; i < l->n; i++)
+        v[i] = (struct sort_key){l->host[i], l->device[i], (row_id)i};
+    bool ok = sort_keys(v, l->n);
     for (size_t i = 0; ok && i < l->n; i++) l->by_host[i] = v[i].row;
     free(v);
     return ok;
@@ -137,11 +266,13 @@ static void note_orphans(struct trace *t) {
 }
 
 bool seal_links(struct trace *t) {
-    struct sort_key *host = sorted_halves(&t->host_halves);
-    struct sort_key *dev = sorted_halves(&t->device_halves);
-    bool ok = host && dev && join(t, host, dev) && order_links(&t->links);
-    free(host);
-    free(dev);
+    struct table tb = {0};
+    bool dense = false, once = false;
+    bool ok = size_table(t, &tb, &dense);
+    if (ok && dense) ok = fill_table(t, &tb, &once);
+    if (ok) ok = dense && once ? join_table(t, &tb) : join_by_sorting(t);
+    free_table(&tb);
+    ok = ok && order_by_device(&t->links) && order_by_host(&t->links);
     if (ok) note_orphans(t);
     return ok;
 }

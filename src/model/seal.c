@@ -10,6 +10,7 @@
  */
 #include "model/seal.h"
 
+#include "base/par.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/opclass.h"
@@ -51,7 +52,7 @@ static bool sort_track(const struct spans *s, row_id *perm, size_t n) {
     size_t i = 1;
     while (i < n && in_order(s, perm[i - 1], perm[i])) i++;
     if (i >= n) return true;
-    struct sort_key *v = malloc(n * sizeof *v);
+    struct sort_key *v = vec_alloc(n, sizeof *v);
     if (v == NULL) return false;
     for (i = 0; i < n; i++)
         v[i] = (struct sort_key){sort_signed(s->ts[perm[i]]),
@@ -65,7 +66,7 @@ static bool sort_track(const struct spans *s, row_id *perm, size_t n) {
 /* perm[new row] = old row, or NULL: out of memory. */
 static row_id *make_perm(struct trace *t) {
     struct spans *s = &t->spans;
-    row_id *perm = malloc(s->n * sizeof *perm);
+    row_id *perm = vec_alloc(s->n, sizeof *perm);
     row_id *at = malloc((t->ntracks + 1) * sizeof *at);
     bool ok = perm != NULL && at != NULL;
     for (size_t i = 0; ok && i < t->ntracks; i++) at[i] = t->tracks[i].first;
@@ -83,7 +84,7 @@ static row_id *make_perm(struct trace *t) {
 /* Puts one column into the new order. */
 #define GATHER(col, type)                                                      \
     static bool gather_##type(type **col, const row_id *perm, size_t n) {      \
-        type *to = malloc(n * sizeof *to), *from = *col;                       \
+        type *to = vec_alloc(n, sizeof *to), *from = *col;                     \
         if (to == NULL) return false;                                          \
         for (size_t i = 0; i < n; i++) to[i] = from[perm[i]];                  \
         free(from);                                                            \
@@ -104,7 +105,7 @@ static bool renumber(struct trace *t, const row_id *perm) {
     if (t->host_halves.n + t->device_halves.n + t->step_hints.n +
             t->group_hints.n == 0)
         return true;
-    row_id *to = malloc(n * sizeof *to);
+    row_id *to = vec_alloc(n, sizeof *to);
     if (to == NULL) return false;
     for (size_t i = 0; i < n; i++) to[perm[i]] = (row_id)i;
     struct half_links *halves[] = {&t->host_halves, &t->device_halves};
@@ -119,21 +120,47 @@ static bool renumber(struct trace *t, const row_id *perm) {
     return true;
 }
 
+/* The columns in the new order, in two halves of about the same bytes. */
+struct gather {
+    struct trace *t;
+    const row_id *perm;
+};
+
+static bool gather_times(void *ctx) {
+    struct gather *g = ctx;
+    struct spans *s = &g->t->spans;
+    return gather_int64_t(&s->ts, g->perm, s->n) &&
+           gather_int64_t(&s->dur, g->perm, s->n);
+}
+
+static bool gather_rest(void *ctx) {
+    struct gather *g = ctx;
+    struct spans *s = &g->t->spans;
+    return gather_uint32_t(&s->track, g->perm, s->n) &&
+           gather_uint32_t(&s->name, g->perm, s->n) &&
+           gather_uint16_t(&s->cat, g->perm, s->n) &&
+           gather_uint32_t(&s->args_lo, g->perm, s->n) &&
+           gather_uint8_t(&s->args_hi, g->perm, s->n) &&
+           gather_uint8_t(&s->kind, g->perm, s->n) &&
+           gather_uint8_t(&s->flags, g->perm, s->n) &&
+           renumber(g->t, g->perm);
+}
+
+/* How many threads this trace is worth: small ones are done before a second
+ * one has started. */
+static int seal_threads(const struct trace *t) {
+    enum { MANY_ROWS = 100000 };
+    return t->spans.n < MANY_ROWS ? 1 : t->threads;
+}
+
 static bool sort_spans(struct trace *t) {
-    struct spans *s = &t->spans;
     if (count_tracks(t)) return true;
     row_id *perm = make_perm(t);
     if (perm == NULL) return false;
-    bool ok = gather_int64_t(&s->ts, perm, s->n) &&
-              gather_int64_t(&s->dur, perm, s->n) &&
-              gather_uint32_t(&s->track, perm, s->n) &&
-              gather_uint32_t(&s->name, perm, s->n) &&
-              gather_uint16_t(&s->cat, perm, s->n) &&
-              gather_uint32_t(&s->args_lo, perm, s->n) &&
-              gather_uint8_t(&s->args_hi, perm, s->n) &&
-              gather_uint8_t(&s->kind, perm, s->n) &&
-              gather_uint8_t(&s->flags, perm, s->n) && renumber(t, perm);
-    s->cap = s->n;
+    struct gather g = {t, perm};
+    bool ok = par_both((struct work){gather_times, &g},
+                       (struct work){gather_rest, &g}, seal_threads(t));
+    t->spans.cap = t->spans.n;
     free(perm);
     return ok;
 }
@@ -199,7 +226,8 @@ static bool has_nesting(const struct trace *t, const struct track *tr) {
            t->devices[tr->device].kind != DEVICE_GPU;
 }
 
-static bool nest(struct trace *t) {
+static bool nest(void *ctx) {
+    struct trace *t = ctx;
     struct spans *s = &t->spans;
     size_t n = s->n;
     if (!vec_resize(&s->parent, n, sizeof *s->parent) ||
@@ -257,8 +285,8 @@ static void find_windows(struct trace *t) {
 /* Memory events in the order (allocator, time, file). */
 static bool sort_mem(struct trace *t) {
     struct mem_events *m = &t->mem;
-    struct sort_key *v = malloc((m->n + 1) * sizeof *v);
-    row_id *perm = malloc((m->n + 1) * sizeof *perm);
+    struct sort_key *v = vec_alloc(m->n + 1, sizeof *v);
+    row_id *perm = vec_alloc(m->n + 1, sizeof *perm);
     bool ok = v != NULL && perm != NULL;
     for (size_t i = 0; ok && i < m->n; i++)
         v[i] = (struct sort_key){m->allocator[i], sort_signed(m->ts[i]),
@@ -297,6 +325,12 @@ static bool sort_samples(struct trace *t) {
     s->cap = s->n;
     free(perm);
     return ok;
+}
+
+/* What does not need the nesting. */
+static bool seal_others(void *ctx) {
+    struct trace *t = ctx;
+    return seal_links(t) && sort_mem(t) && sort_samples(t);
 }
 
 /* Gives back what growing and filling left over. Shrinking cannot fail in a
@@ -349,8 +383,10 @@ static void name_tracks(struct trace *t) {
 int trace_seal(struct trace *t, struct ops_err *e) {
     assert(!t->sealed);
     name_tracks(t);
-    if (t->oom || !sort_spans(t) || !nest(t) || !classify_names(t) ||
-        !seal_links(t) || !seal_flows(t) || !sort_mem(t) || !sort_samples(t))
+    if (t->oom || !sort_spans(t) || !classify_names(t) ||
+        !par_both((struct work){nest, t}, (struct work){seal_others, t},
+                  seal_threads(t)) ||
+        !seal_flows(t))
         return fail_oom(e);
     find_windows(t);
     if (!seal_steps(t)) return fail_oom(e);

@@ -242,8 +242,8 @@ str_id trace_str(struct trace *t, struct bytes b) {
     return 0;
 }
 
-static bool grow_spans(struct spans *s) {
-    size_t cap = vec_next_cap(s->cap < 1024 ? 1024 : s->cap, s->n + 1);
+/* Makes every column hold cap rows. */
+static bool resize_spans(struct spans *s, size_t cap) {
     if (cap > ROW_NONE) cap = ROW_NONE;
     if (s->n >= cap || !vec_resize(&s->ts, cap, sizeof *s->ts) ||
         !vec_resize(&s->dur, cap, sizeof *s->dur) ||
@@ -257,6 +257,16 @@ static bool grow_spans(struct spans *s) {
         return false;
     s->cap = cap;
     return true;
+}
+
+static bool grow_spans(struct spans *s) {
+    return resize_spans(s, vec_next_cap(s->cap < 1024 ? 1024 : s->cap,
+                                        s->n + 1));
+}
+
+void trace_reserve(struct trace *t, size_t rows) {
+    struct spans *s = &t->spans;
+    if (s->n + rows > s->cap) resize_spans(s, s->n + rows);
 }
 
 row_id trace_span(struct trace *t, const struct span_in *in) {

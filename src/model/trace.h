@@ -271,6 +271,7 @@ struct trace {
     bool epoch_set;
     uint64_t notes[NOTE_COUNT];
     bool sealed, oom;
+    int threads;                  /* that seal may use; 0 is 1 */
     /* only between new and seal: */
     struct half_links host_halves, device_halves;
     struct half_flows half_flows;
@@ -336,6 +337,11 @@ struct span_in {
  * span left out, negative durations mended. Returns the row (before seal's
  * sort: good only for the adders below), or ROW_NONE. */
 row_id trace_span(struct trace *t, const struct span_in *s);
+
+/* Makes room for about so many more rows at once: growing step by step moves
+ * large columns again and again. A guess; memory that is not filled is not
+ * touched and goes back at seal. */
+void trace_reserve(struct trace *t, size_t rows);
 
 /* Joins launch and device work by an id that is unique within the source.
  * Called once for each side's row; any order; 1:n. */
