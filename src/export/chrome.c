@@ -405,6 +405,8 @@ static void put_process(struct writer *w, const struct process *p) {
         sink_printf(&name, "/device:%s:%" PRId64,
                     kinds[t->devices[p->device].kind],
                     device_number(t, p->device));
+    else if (p->pid < 0) /* had a name for a number: the profiler's own */
+        sink_puts(&name, "profiler");
     else
         sink_printf(&name, "process %" PRId64, p->pid);
     begin(w, "M");

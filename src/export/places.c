@@ -30,8 +30,8 @@ static void raise(uint64_t *next, int64_t number) {
 
 /* The process of a track, made when new. */
 static uint32_t process_of(struct places *p, const struct track *tr, bool *ok) {
-    uint64_t key = hash_step(hash_step(tr->source, tr->device),
-                             map_mix((uint64_t)tr->pid));
+    uint64_t owner = (uint64_t)tr->source << 32 | tr->device;
+    uint64_t key = map_mix(map_mix(owner) + (uint64_t)tr->pid);
     uint32_t *at = map_at(&p->known, key);
     if (at == NULL || !VEC_ROOM(p->processes, p->n, p->cap)) {
         *ok = false;
