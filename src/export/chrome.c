@@ -20,6 +20,7 @@
 #include "export/places.h"
 #include "model/args.h"
 #include "model/kind.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -517,16 +518,40 @@ static bool is_reserved(struct bytes key) {
     return false;
 }
 
-/* What else the sources said of themselves. */
+/* A key that the source gave, once: "key", then "key 2", "key 3". */
+static void put_meta_key(struct writer *w, struct map *seen, str_id key) {
+    uint32_t *times = map_at(seen, key);
+    const char *text = strs_text(&w->t->strs, key);
+    if (times == NULL) {
+        w->out->broken = ENOMEM;
+        return;
+    }
+    if (*times == MAP_NONE) *times = 0;
+    if (++*times == 1) {
+        put_key(w, text);
+        return;
+    }
+    struct sink name;
+    sink_memory(&name);
+    sink_printf(&name, "%s %" PRIu32, text, *times);
+    sink_putc(&name, '\0');
+    if (name.broken) w->out->broken = name.broken;
+    else put_key(w, name.buf);
+    sink_free(&name);
+}
+
+/* What else the only source said of itself. */
 static void put_meta(struct writer *w) {
     const struct trace *t = w->t;
+    struct map seen = {0};
     for (size_t i = 0; i < t->nmeta && t->nsources == 1; i++) {
         if (is_reserved(strs_bytes(&t->strs, t->meta[i].key))) continue;
-        put_key(w, strs_text(&t->strs, t->meta[i].key));
+        put_meta_key(w, &seen, t->meta[i].key);
         struct bytes v = strs_bytes(&t->strs, t->meta[i].value);
         if (v.n > 0 && json_is_strict(v)) sink_write(w->out, v.p, v.n);
         else json_put(w->out, v);
     }
+    map_free(&seen);
 }
 
 /* All that stands before the events. "opscope" comes first: it tells readers

@@ -289,6 +289,8 @@ static void counter_event(struct reader *r, const struct event *ev) {
     struct json args;
     struct json_str key;
     size_t numbers = 0;
+    /* drawn by opscope from the [memory] instants beside it */
+    if (BYTES_IS(ev->cat.raw, "[memory]")) return;
     if (!reader_args(ev, &args)) {
         trace_note(r->t, NOTE_BAD_EVENT, 1);
         return;
