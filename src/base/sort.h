@@ -18,6 +18,9 @@ struct sort_key {
  * order is then unchanged). */
 bool sort_keys(struct sort_key *v, size_t n);
 
+/* The same for plain numbers. */
+bool sort_numbers(uint64_t *v, size_t n);
+
 /* Signed order as unsigned order. */
 static inline uint64_t sort_signed(int64_t v) {
     return (uint64_t)v ^ (UINT64_C(1) << 63);

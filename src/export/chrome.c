@@ -309,8 +309,10 @@ static void put_memory_instant(struct writer *w, size_t i, int64_t pid) {
               a->device == ROW_NONE ? -1 : device_number(w->t, a->device));
     sink_putc(w->out, ',');
     put_field(w, "Bytes", m->bytes[i]);
-    if (m->addr[i] != 0)
-        sink_printf(w->out, ",\"Addr\":%" PRIu64, m->addr[i]);
+    if (m->addr[i] != 0) { /* signed: readers keep 63 bits of a number */
+        sink_putc(w->out, ',');
+        put_field(w, "Addr", (int64_t)m->addr[i]);
+    }
     if (m->allocated[i] >= 0) {
         sink_putc(w->out, ',');
         put_field(w, "Total Allocated", m->allocated[i]);

@@ -55,6 +55,7 @@ void reader_memory(struct reader *r, const struct event *ev) {
                              : ROW_NONE,
         .allocator = trace_allocator(r->t, r->source, name, device),
         .what = what.raw.n > 0 ? reader_str(r, what) : 0,
+        .args = r->args_base + (uint64_t)(ev->args - r->base) + 1,
     });
     r->t->sources[r->source].has_memory = true;
 }

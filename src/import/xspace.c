@@ -205,18 +205,36 @@ static const uint8_t *event_at(const struct xline *l, const uint8_t *want) {
     return r.p;
 }
 
-/* A place between two events with about half of all lines' bytes before it. */
+/* What reading a line costs, in units of a byte: events of host threads are
+ * small and many, those of devices large and few. Judged by its first ones. */
+static size_t line_cost(const struct xline *l) {
+    enum { LOOKS = 256, EVENT_COST = 64 };
+    struct pb r = {l->events, l->body.p + l->body.n, false};
+    struct pb_field f;
+    size_t n = 0;
+    while (n < LOOKS && pb_next(&r, &f)) n++;
+    size_t seen = (size_t)(r.p - l->events);
+    size_t all = (size_t)(l->body.p + l->body.n - l->events);
+    if (n == 0 || seen == 0) return all;
+    return all + all / seen * n * EVENT_COST;
+}
+
+/* A place between two events with about half of the work before it. */
 static const uint8_t *middle(const struct xspace *x) {
     size_t all = 0, sum = 0;
     for (size_t i = 0; i < x->nplanes; i++)
         for (size_t k = 0; k < x->planes[i].nlines; k++)
-            all += x->planes[i].lines[k].body.n;
+            all += line_cost(&x->planes[i].lines[k]);
     for (size_t i = 0; i < x->nplanes; i++)
         for (size_t k = 0; k < x->planes[i].nlines; k++) {
             const struct xline *l = &x->planes[i].lines[k];
-            if (sum + l->body.n >= all / 2)
-                return event_at(l, l->body.p + (all / 2 - sum));
-            sum += l->body.n;
+            size_t cost = line_cost(l);
+            if (cost > 0 && sum + cost >= all / 2) {
+                double part = (double)(all / 2 - sum) / (double)cost;
+                size_t n = (size_t)(l->body.p + l->body.n - l->events);
+                return event_at(l, l->events + (size_t)(part * (double)n));
+            }
+            sum += cost;
         }
     return x->all.p + x->all.n;
 }
@@ -263,6 +281,7 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     if (t == NULL) return fail_oom(e);
     struct share b = {.piece = {.x = x, .t = t}, .from = middle(x),
                       .to = a->to};
+    trace_reserve(x->t, x->all.n / BYTES_PER_EVENT); /* both shares' */
     a->to = b.from;
     pthread_t thread;
     bool threaded = pthread_create(&thread, NULL, share_read, &b) == 0;

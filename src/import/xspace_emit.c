@@ -134,6 +134,7 @@ static void memory_event(struct xpiece *w, const struct xtracks *tr, bool alloc,
                                   allocator_device(w, name));
     struct bytes what = fact_text(w, XC_TF_OP);
     m.what = what.n > 0 ? trace_str(w->t, what) : 0;
+    m.args = e->args;
     if (m.allocator < w->t->nallocators)
         allocator_facts(w, m.allocator, m.allocated, reserved);
     trace_mem(w->t, &m);
@@ -266,8 +267,10 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
         if (w->facts.seen != 0 || n->kind == SPAN_ANNOTATION)
             host_span(w, l, n, &s);
         if (s.kind == SPAN_PYTHON) s.track = python_track(w, l, tr);
-        if (n->role == XR_ALLOC || n->role == XR_FREE)
+        if (n->role == XR_ALLOC || n->role == XR_FREE) {
             memory_event(w, tr, n->role == XR_ALLOC, e);
+            return; /* an instant that stands in the table of its own */
+        }
     } else {
         device_span(w, l, tr, &s);
         if (seen(w, XC_DEVICE_OFFSET) && seen(w, XC_DEVICE_DURATION))

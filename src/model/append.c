@@ -3,6 +3,7 @@
  * ranks of one job. Small tables are merged entry by entry, with a table from
  * old to new numbers; the columns are copied whole and then renumbered. */
 #include "base/file.h"
+#include "base/par.h"
 #include "base/vec.h"
 #include "model/trace.h"
 #include <assert.h>
@@ -164,37 +165,69 @@ static bool reserve_spans(struct spans *s, size_t n) {
            vec_resize(&s->flags, cap, sizeof *s->flags);
 }
 
+/* Rows [from, to) of b, to be put behind a's. */
+struct copy {
+    struct trace *a;
+    const struct trace *b;
+    const struct moves *m;
+    size_t from, to, at; /* at: a's row of b's row 0 */
+    uint64_t delta;      /* b's args lie so much further on in a */
+    uint64_t lost;       /* args that lie too far on */
+};
+
+/* How much further on the args of b's only (or first) source lie in a. */
+static uint64_t args_delta(const struct trace *a, const struct trace *b,
+                           const struct moves *m, uint32_t source) {
+    return a->sources[m->source[source]].args_base -
+           b->sources[source].args_base;
+}
+
+static bool copy_rows(void *ctx) {
+    struct copy *c = ctx;
+    struct spans *to = &c->a->spans;
+    const struct spans *from = &c->b->spans;
+    const struct moves *m = c->m;
+    bool many = c->b->nsources > 1;
+    for (size_t i = c->from, k = c->at + c->from; i < c->to; i++, k++) {
+        uint64_t delta = c->delta, args;
+        if (many)
+            delta = args_delta(c->a, c->b, m,
+                               c->b->tracks[from->track[i]].source);
+        args = (uint64_t)from->args_hi[i] << 32 | from->args_lo[i];
+        if (args) args += delta;
+        if (__builtin_expect(args >> 40 != 0, 0)) {
+            c->lost++;
+            args = 0;
+        }
+        to->ts[k] = from->ts[i] + m->shift;
+        to->dur[k] = from->dur[i];
+        to->track[k] = m->track[from->track[i]];
+        to->name[k] = m->str[from->name[i]];
+        to->cat[k] = (uint16_t)m->cat[from->cat[i]];
+        to->args_lo[k] = (uint32_t)args;
+        to->args_hi[k] = (uint8_t)(args >> 32);
+        to->kind[k] = from->kind[i];
+        to->flags[k] = from->flags[i];
+    }
+    return true;
+}
+
 /* Rows keep their order behind a's. Their args move with their source. */
 static bool move_spans(struct trace *a, const struct trace *b,
                        const struct moves *m) {
-    struct spans *to = &a->spans;
-    const struct spans *from = &b->spans;
-    size_t at = to->n, n = from->n;
-    if (!reserve_spans(to, n)) return false;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t source = b->tracks[from->track[i]].source;
-        const struct source *old = &b->sources[source];
-        const struct source *new = &a->sources[m->source[source]];
-        uint64_t args =
-            (uint64_t)from->args_hi[i] << 32 | from->args_lo[i];
-        if (args) args = args - old->args_base + new->args_base;
-        if (args >> 40) {
-            trace_note(a, NOTE_ARGS_TRUNCATED, 1);
-            args = 0;
-        }
-        to->ts[at + i] = from->ts[i] + m->shift;
-        to->track[at + i] = m->track[from->track[i]];
-        to->name[at + i] = m->str[from->name[i]];
-        to->cat[at + i] = (uint16_t)m->cat[from->cat[i]];
-        to->args_lo[at + i] = (uint32_t)args;
-        to->args_hi[at + i] = (uint8_t)(args >> 32);
-    }
-    if (n > 0) {
-        memcpy(to->dur + at, from->dur, n * sizeof *to->dur);
-        memcpy(to->kind + at, from->kind, n);
-        memcpy(to->flags + at, from->flags, n);
-    }
-    to->n += n;
+    enum { MANY_ROWS = 100000 };
+    size_t n = b->spans.n;
+    if (!reserve_spans(&a->spans, n)) return false;
+    if (n == 0) return true;
+    struct copy c = {.a = a, .b = b, .m = m, .to = n / 2, .at = a->spans.n,
+                     .delta = args_delta(a, b, m, 0)};
+    struct copy d = c;
+    d.from = c.to;
+    d.to = n;
+    par_both((struct work){copy_rows, &c}, (struct work){copy_rows, &d},
+             n < MANY_ROWS ? 1 : a->threads);
+    trace_note(a, NOTE_ARGS_TRUNCATED, c.lost + d.lost);
+    a->spans.n += n;
     return true;
 }
 
@@ -213,6 +246,14 @@ static void move_halves(struct trace *a, struct half_links *to,
             from->v[i].row + offset};
 }
 
+/* Where the arguments of memory event i stand in a. */
+static uint64_t moved_args(const struct trace *a, const struct trace *b,
+                           const struct moves *m, size_t i) {
+    uint64_t args = (uint64_t)b->mem.args_hi[i] << 32 | b->mem.args_lo[i];
+    uint32_t source = b->allocators[b->mem.allocator[i]].source;
+    return args ? args + args_delta(a, b, m, source) : 0;
+}
+
 static void move_rest(struct trace *a, const struct trace *b,
                       const struct moves *m) {
     const struct mem_events *e = &b->mem;
@@ -222,7 +263,8 @@ static void move_rest(struct trace *a, const struct trace *b,
             .allocated = e->allocated[i], .reserved = e->reserved[i],
             .addr = e->addr[i], .track = moved(m->track, e->track[i]),
             .allocator = (uint16_t)m->allocator[e->allocator[i]],
-            .what = m->str[e->what[i]]});
+            .what = m->str[e->what[i]],
+            .args = moved_args(a, b, m, i)});
     for (size_t i = 0; i < b->samples.n && !a->oom; i++)
         trace_sample(a, m->counter[b->samples.counter[i]],
                      b->samples.ts[i] + m->shift, b->samples.value[i]);

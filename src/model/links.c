@@ -216,14 +216,13 @@ static bool order_by_device(struct links *l) {
                          l->host[i - 1] <= l->host[i])))
         i++;
     if (i >= l->n) return true;
-    struct sort_key *v = vec_alloc(l->n, sizeof *v);
+    uint64_t *v = vec_alloc(l->n, sizeof *v);
     if (v == NULL) return false;
-    for (i = 0; i < l->n; i++)
-        v[i] = (struct sort_key){l->device[i], l->host[i], 0};
-    bool ok = sort_keys(v, l->n);
+    for (i = 0; i < l->n; i++) v[i] = (uint64_t)l->device[i] << 32 | l->host[i];
+    bool ok = sort_numbers(v, l->n);
     for (i = 0; ok && i < l->n; i++) {
-        l->device[i] = (row_id)v[i].hi;
-        l->host[i] = (row_id)v[i].lo;
+        l->device[i] = (row_id)(v[i] >> 32);
+        l->host[i] = (row_id)v[i];
     }
     free(v);
     return ok;
@@ -239,12 +238,11 @@ static bool order_by_host(struct links *l) {
         sorted &= i == 0 || l->host[i - 1] <= l->host[i];
     }
     if (sorted) return true;
-    struct sort_key *v = vec_alloc(l->n, sizeof *v);
+    uint64_t *v = vec_alloc(l->n, sizeof *v);
     if (v == NULL) return false;
-    for (size_t i = 0; i < l->n; i++)
-        v[i] = (struct sort_key){l->host[i], l->device[i], (row_id)i};
-    bool ok = sort_keys(v, l->n);
-    for (size_t i = 0; ok && i < l->n; i++) l->by_host[i] = v[i].row;
+    for (size_t i = 0; i < l->n; i++) v[i] = (uint64_t)l->host[i] << 32 | i;
+    bool ok = sort_numbers(v, l->n);
+    for (size_t i = 0; ok && i < l->n; i++) l->by_host[i] = (uint32_t)v[i];
     free(v);
     return ok;
 }

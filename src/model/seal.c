@@ -282,18 +282,46 @@ static void find_windows(struct trace *t) {
             t->sources[i].window_ts = t->sources[i].window_end = 0;
 }
 
+/* perm[new] = old for memory events, by allocator and then file order; true
+ * when each allocator's are in time order, too. Allocators take turns in a
+ * file, but each has its events in order. */
+static bool mem_by_allocator(const struct trace *t, row_id *perm, size_t *at) {
+    const struct mem_events *m = &t->mem;
+    size_t sum = 0;
+    for (size_t i = 0; i < m->n; i++) at[m->allocator[i] + 1]++;
+    for (size_t i = 0; i <= t->nallocators; i++) at[i] = sum += at[i];
+    bool sorted = true;
+    for (size_t i = 0; i < m->n; i++)
+        perm[at[m->allocator[i]]++] = (row_id)i;
+    for (size_t i = 1; i < m->n && sorted; i++)
+        sorted = m->allocator[perm[i]] != m->allocator[perm[i - 1]] ||
+                 m->ts[perm[i]] >= m->ts[perm[i - 1]];
+    return sorted;
+}
+
+/* The same order with time before file order. */
+static bool mem_by_time(const struct trace *t, row_id *perm) {
+    const struct mem_events *m = &t->mem;
+    struct sort_key *v = vec_alloc(m->n + 1, sizeof *v);
+    if (v == NULL) return false;
+    for (size_t i = 0; i < m->n; i++)
+        v[i] = (struct sort_key){m->allocator[i], sort_signed(m->ts[i]),
+                                 (row_id)i};
+    bool ok = sort_keys(v, m->n);
+    for (size_t i = 0; ok && i < m->n; i++) perm[i] = v[i].row;
+    free(v);
+    return ok;
+}
+
 /* Memory events in the order (allocator, time, file). */
 static bool sort_mem(struct trace *t) {
     struct mem_events *m = &t->mem;
-    struct sort_key *v = vec_alloc(m->n + 1, sizeof *v);
-    row_id *perm = vec_alloc(m->n + 1, sizeof *perm);
-    bool ok = v != NULL && perm != NULL;
-    for (size_t i = 0; ok && i < m->n; i++)
-        v[i] = (struct sort_key){m->allocator[i], sort_signed(m->ts[i]),
-                                 (row_id)i};
-    ok = ok && sort_keys(v, m->n);
-    for (size_t i = 0; ok && i < m->n; i++) perm[i] = v[i].row;
-    free(v);
+    if (m->n == 0) return true;
+    row_id *perm = vec_alloc(m->n, sizeof *perm);
+    size_t *at = calloc(t->nallocators + 2, sizeof *at);
+    bool ok = perm != NULL && at != NULL;
+    if (ok && !mem_by_allocator(t, perm, at)) ok = mem_by_time(t, perm);
+    free(at);
     ok = ok && gather_int64_t(&m->ts, perm, m->n) &&
          gather_int64_t(&m->bytes, perm, m->n) &&
          gather_uint64_t(&m->addr, perm, m->n) &&
@@ -301,7 +329,9 @@ static bool sort_mem(struct trace *t) {
          gather_int64_t(&m->reserved, perm, m->n) &&
          gather_uint32_t(&m->track, perm, m->n) &&
          gather_uint16_t(&m->allocator, perm, m->n) &&
-         gather_uint32_t(&m->what, perm, m->n);
+         gather_uint32_t(&m->what, perm, m->n) &&
+         gather_uint32_t(&m->args_lo, perm, m->n) &&
+         gather_uint8_t(&m->args_hi, perm, m->n);
     m->cap = m->n;
     free(perm);
     return ok;

@@ -290,29 +290,30 @@ static int64_t host_end(const struct trace *t, size_t i, size_t end) {
     return st->marker_ts + st->marker_dur;
 }
 
-/* The step of steps[first, end) whose host time holds ts, or ROW_NONE; *at
- * moves forward with rising ts. */
-static uint32_t step_at(const struct trace *t, size_t first, size_t end,
-                        size_t *at, int64_t ts) {
-    if (*at < first || ts < t->steps[*at].marker_ts) *at = first;
-    while (*at + 1 < end && t->steps[*at + 1].marker_ts <= ts) ++*at;
-    if (ts < t->steps[*at].marker_ts) return ROW_NONE;
-    int64_t stop = host_end(t, *at, end);
-    bool in = ts < stop || (ts == t->steps[*at].marker_ts);
-    return in ? (uint32_t)*at : ROW_NONE;
+/* Steps of one host track's rows, which stand in time order: the marker around
+ * their start. */
+static void assign_track(struct trace *t, const struct track *tr, size_t first,
+                         size_t end) {
+    const int64_t *ts = t->spans.ts;
+    row_id r = tr->first;
+    for (size_t i = first; i < end && r < tr->end; i++) {
+        int64_t from = t->steps[i].marker_ts, stop = host_end(t, i, end);
+        if (i + 1 < end && t->steps[i + 1].marker_ts < stop)
+            stop = t->steps[i + 1].marker_ts;
+        while (r < tr->end && ts[r] < from) r++;
+        /* a marker of no length still holds what starts with it */
+        while (r < tr->end && (ts[r] < stop || ts[r] == from))
+            t->spans.step[r++] = (uint32_t)i;
+    }
 }
 
-/* Steps of host rows: the marker around their start. */
+/* Steps of all host rows of a source. */
 static void assign_host(struct trace *t, uint32_t source, size_t first,
                         size_t end) {
     for (size_t k = 0; k < t->ntracks; k++) {
         const struct track *tr = &t->tracks[k];
-        if (tr->source != source || tr->kind == TRACK_STREAM) continue;
-        size_t at = first;
-        for (row_id r = tr->first; r < tr->end; r++)
-            t->spans.step[r] =
-                first == end ? ROW_NONE
-                             : step_at(t, first, end, &at, t->spans.ts[r]);
+        if (tr->source == source && tr->kind != TRACK_STREAM)
+            assign_track(t, tr, first, end);
     }
 }
 
@@ -443,7 +444,8 @@ bool seal_steps(struct trace *t) {
     struct step_hints *h[] = {&t->step_hints, &t->group_hints};
     for (int i = 0; i < 2; i++)
         if (h[i]->n > 1) qsort(h[i]->v, h[i]->n, sizeof *h[i]->v, by_row);
-    for (size_t i = 0; i < t->spans.n; i++) t->spans.step[i] = ROW_NONE;
+    if (t->spans.n > 0) /* all ROW_NONE */
+        memset(t->spans.step, 0xff, t->spans.n * sizeof *t->spans.step);
     size_t *first = malloc((t->nsources + 1) * sizeof *first);
     bool ok = first != NULL;
     for (uint32_t i = 0; ok && i < t->nsources; i++) {

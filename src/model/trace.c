@@ -28,7 +28,8 @@ static void free_columns(struct trace *t) {
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) free(spans[i]);
     struct mem_events *m = &t->mem;
     void *mem[] = {m->ts,       m->bytes, m->addr,      m->allocated,
-                   m->reserved, m->track, m->allocator, m->what};
+                   m->reserved, m->track, m->allocator, m->what,
+                   m->args_lo,  m->args_hi};
     for (size_t i = 0; i < sizeof mem / sizeof *mem; i++) free(mem[i]);
     free(t->samples.ts);
     free(t->samples.value);
@@ -393,7 +394,9 @@ static bool grow_mem(struct mem_events *m) {
         !vec_resize(&m->reserved, cap, sizeof *m->reserved) ||
         !vec_resize(&m->track, cap, sizeof *m->track) ||
         !vec_resize(&m->allocator, cap, sizeof *m->allocator) ||
-        !vec_resize(&m->what, cap, sizeof *m->what))
+        !vec_resize(&m->what, cap, sizeof *m->what) ||
+        !vec_resize(&m->args_lo, cap, sizeof *m->args_lo) ||
+        !vec_resize(&m->args_hi, cap, sizeof *m->args_hi))
         return false;
     m->cap = cap;
     return true;
@@ -419,6 +422,9 @@ void trace_mem(struct trace *t, const struct mem_in *in) {
     m->track[i] = in->track;
     m->allocator[i] = in->allocator;
     m->what[i] = in->what;
+    uint64_t args = in->args >> 40 ? 0 : in->args;
+    m->args_lo[i] = (uint32_t)args;
+    m->args_hi[i] = (uint8_t)(args >> 32);
 }
 
 static bool same_counter(const void *ctx, uint32_t i) {

@@ -176,6 +176,8 @@ struct mem_events {
     uint32_t *track;       /* thread, or ROW_NONE */
     uint16_t *allocator;   /* index in allocators */
     str_id *what;          /* op or tensor named by the source, or 0 */
+    uint32_t *args_lo;     /* its arguments, as for spans */
+    uint8_t *args_hi;
 };
 
 struct allocator {
@@ -370,6 +372,7 @@ struct mem_in {
     uint32_t track;
     uint16_t allocator;
     str_id what;
+    uint64_t args; /* as in struct span_in */
 };
 void trace_mem(struct trace *t, const struct mem_in *m);
 
