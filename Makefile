@@ -23,6 +23,7 @@ PYTHON  ?= $(firstword $(wildcard /usr/bin/python3) python3)
 VERSION := $(shell cat VERSION)
 SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
 
+OBJCOPY ?= objcopy
 CFLAGS  ?= -O2 -g
 ALL_CFLAGS := -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla $(if $(WERROR),-Werror) \
@@ -45,7 +46,8 @@ TESTLIB := $(B)/obj/test.a
 .PHONY: all objects unit test test-unit golden layers report headers warnings \
 	install clean
 # The sanitizers' run-time does not go into a shared library of ours.
-all: layers $(B)/opscope $(B)/libopscope.a $(if $(SAN),,$(B)/libopscope.so)
+all: layers $(B)/opscope $(B)/libopscope.a $(B)/opscope.pc \
+	$(if $(SAN),,$(B)/libopscope.so)
 
 objects: $(OBJ)
 
@@ -53,10 +55,22 @@ $(B)/opscope: $(OBJ)
 	@echo "link    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# One object in which only the public symbols are global: a program's own
+# functions may have any name.
 $(B)/libopscope.a: $(LIBOBJ)
 	@echo "archive $@"
 	@rm -f $@
-	$(Q)$(AR) rcs $@ $^
+	$(Q)$(LD) -r -o $(B)/obj/opscope.o $^
+	$(Q)$(OBJCOPY) --localize-hidden $(B)/obj/opscope.o
+	$(Q)$(AR) rcs $@ $(B)/obj/opscope.o
+
+$(B)/opscope.pc: VERSION Makefile
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' \
+	    'libdir=$${prefix}/lib' '' 'Name: opscope' \
+	    'Description: reads profiles of deep-learning programs' \
+	    'Version: $(VERSION)' 'Cflags: -I$${includedir}' \
+	    'Libs: -L$${libdir} -lopscope' 'Libs.private: $(LIBS)' > $@
 
 $(B)/libopscope.so: $(LIBOBJ)
 	@echo "link    $@"
@@ -112,7 +126,7 @@ warnings:
 
 D := $(DESTDIR)$(PREFIX)
 install: all
-	install -d $(D)/bin $(D)/lib $(D)/share/man/man1 \
+	install -d $(D)/bin $(D)/lib/pkgconfig $(D)/share/man/man1 \
 	    $(D)/share/bash-completion/completions \
 	    $(D)/share/zsh/site-functions $(D)/share/fish/vendor_completions.d
 	install -m 755 $(B)/opscope $(D)/bin/opscope
@@ -120,6 +134,8 @@ install: all
 	install -m 755 $(B)/libopscope.so $(D)/lib/libopscope.so.$(VERSION)
 	ln -sf libopscope.so.$(VERSION) $(D)/lib/libopscope.so.$(SOMAJOR)
 	ln -sf libopscope.so.$(SOMAJOR) $(D)/lib/libopscope.so
+	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(B)/opscope.pc \
+	    > $(D)/lib/pkgconfig/opscope.pc
 	$(if $(wildcard include/opscope/*.h),install -d $(D)/include/opscope && \
 	    install -m 644 include/opscope/*.h $(D)/include/opscope)
 	$(B)/opscope help --man > $(D)/share/man/man1/opscope.1

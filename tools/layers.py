@@ -31,7 +31,7 @@ MAY = {
     "mpi": READ,
     "sql": OUTER,
     "serve": OUTER + " sql multi capture doctor",
-    "cmd": OUTER + " sql multi capture doctor serve",
+    "cmd": OUTER + " sql multi capture doctor serve api",
     "api": OUTER + " sql multi capture doctor",
     "rec": "",
     "gpu": "rec",

@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Errors, the one convention: a function that can fail returns 0 or a negative
  * code; its last parameter is a struct ops_err, filled exactly when the return
- * is not 0. People get the sentence, programs the code. */
+ * is not 0. People get the sentence, programs the code. The codes and the
+ * struct are public. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
+#include "opscope/err.h"
 #include <stdbool.h>
-#include <stddef.h>
-
-enum ops_code {
-    OPS_OK = 0,
-    OPS_EIO = -1,     /* the system refused: open, read, write */
-    OPS_EFORMAT = -2, /* the bytes are not what they claim to be */
-    OPS_EUNSUP = -3,  /* understood, but not supported here */
-    OPS_EUSAGE = -4,  /* the caller asked for something that is not there */
-    OPS_ELIMIT = -5,  /* a limit was hit: memory, size, depth */
-};
-
-struct ops_err {
-    int code;
-    char text[512]; /* one sentence, no newline, always terminated */
-};
 
 /* Fills e (may be NULL) and returns code. */
 int fail(struct ops_err *e, int code, const char *fmt, ...)

@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,9 +16,20 @@ void sink_memory(struct sink *s) { *s = (struct sink){.fd = -1}; }
 
 void sink_fd(struct sink *s, int fd) { *s = (struct sink){.fd = fd}; }
 
-/* Writes the buffer to the descriptor. */
+void sink_over(struct sink *s, int (*put)(void *ctx, const void *p, size_t n),
+               void *ctx) {
+    *s = (struct sink){.fd = -1, .put = put, .ctx = ctx};
+}
+
+static bool keeps_all(const struct sink *s) { return s->fd < 0 && !s->put; }
+
+/* Writes the buffer to where it goes. */
 static void drain(struct sink *s) {
     size_t done = 0;
+    if (s->put != NULL && s->n > 0) {
+        s->broken = s->put(s->ctx, s->buf, s->n);
+        done = s->n;
+    }
     while (done < s->n && !s->broken) {
         ssize_t k = write(s->fd, s->buf + done, s->n - done);
         if (k < 0 && errno == EINTR) continue;
@@ -29,7 +41,7 @@ static void drain(struct sink *s) {
 
 void sink_write(struct sink *s, const void *p, size_t n) {
     if (s->broken || n == 0) return;
-    if (s->fd >= 0 && s->n + n > FLUSH_AT) drain(s);
+    if (!keeps_all(s) && s->n + n > FLUSH_AT) drain(s);
     if (s->n + n > s->cap) {
         size_t cap = vec_next_cap(s->cap, s->n + n);
         if (!vec_resize(&s->buf, cap, 1)) {
@@ -76,7 +88,7 @@ void sink_printf(struct sink *s, const char *fmt, ...) {
 }
 
 int sink_flush(struct sink *s, struct ops_err *e) {
-    if (s->fd >= 0 && !s->broken) drain(s);
+    if (!keeps_all(s) && !s->broken) drain(s);
     if (s->broken == 0) return 0;
     if (s->broken == ENOMEM) return fail_oom(e);
     if (s->broken == EPIPE) return fail(e, OPS_EIO, "%s", "");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where bytes go out: a buffer in memory or a file descriptor, behind one
- * interface. Errors stick: write on, ask once at the end. */
+ * Where bytes go out: a buffer in memory, a file descriptor or a function (a
+ * compressor), behind one interface. Errors stick: write on, ask once at the
+ * end. */
 #ifndef BASE_SINK_H
 #define BASE_SINK_H
 
@@ -11,7 +12,9 @@
 struct sink {
     char *buf;     /* what is not written yet (fd), or all of it (memory) */
     size_t n, cap; /* bytes in buf, room in buf */
-    int fd;        /* -1: memory only */
+    int fd;        /* -1: memory only, or put */
+    int (*put)(void *ctx, const void *p, size_t n); /* 0 or errno; or NULL */
+    void *ctx;
     int broken;    /* 0, or the errno of the first failure */
 };
 
@@ -20,6 +23,10 @@ void sink_memory(struct sink *s);
 
 /* A sink over an open descriptor, which stays the caller's. */
 void sink_fd(struct sink *s, int fd);
+
+/* A sink that hands pieces of some 64 KiB to put, which returns 0 or errno. */
+void sink_over(struct sink *s, int (*put)(void *ctx, const void *p, size_t n),
+               void *ctx);
 
 void sink_write(struct sink *s, const void *p, size_t n);
 void sink_puts(struct sink *s, const char *str);

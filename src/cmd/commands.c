@@ -76,15 +76,12 @@ static int run_analysis(const struct analysis *a, const struct opts *o,
                         int argc, char **argv, struct ops_err *e) {
     struct profiles p;
     TRY(profiles_load(o, argc, argv, &p, e));
-    struct result all = {0};
-    int rc = 0;
-    for (size_t i = 0; i < p.n && rc == 0; i++) {
-        struct result r;
-        rc = analysis_run(a, p.v[i].trace, o, show_default_top(o), &r, e);
-        if (rc == 0) rc = profiles_join(&p, i, &all, &r, e);
+    struct result all;
+    int rc = profiles_run(&p, a, o, show_default_top(o), &all, e);
+    if (rc == 0) {
+        rc = show_result(&all, o, e);
+        result_free(&all);
     }
-    if (rc == 0) rc = show_result(&all, o, e);
-    result_free(&all);
     profiles_free(&p);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include "base/suggest.h"
 #include "cmd/command.h"
 #include "cmd/show.h"
+#include "export/export.h"
 #include "import/import.h"
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +93,17 @@ static void put_formats(struct sink *out) {
         put_entry(out, importers[i]->name, importers[i]->help, NAME_WIDTH);
 }
 
+static void put_exports(struct sink *out) {
+    sink_puts(out, "Formats that opscope convert writes; .gz behind the suffix "
+                   "compresses.\n\n");
+    for (size_t i = 0; exporters[i] != NULL; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s (%s)", exporters[i]->name,
+                 exporters[i]->suffix);
+        put_entry(out, name, exporters[i]->help, OPTION_WIDTH);
+    }
+}
+
 static void put_notes(struct sink *out) {
     sink_puts(out, "Everything that was skipped, mended or inferred is counted "
                    "in a note.\n\n");
@@ -122,6 +134,7 @@ const struct help_page help_pages[] = {
     {"paths", "what PATH may be", put_paths},
     {"options", "options of every command and analysis", put_option_page},
     {"formats", "profile formats that can be read", put_formats},
+    {"exports", "profile formats that can be written", put_exports},
     {"notes", "what the notes below a table mean", put_notes},
     {"exit", "exit codes", put_exits},
     {NULL, NULL, NULL},

@@ -1,100 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths become sealed traces: folders are searched, the ranks of one job come
- * as one trace. */
+ * Loading as the command line does it: options, and a progress bar. */
 #include "cmd/load.h"
 
-#include "base/vec.h"
+#include "base/opt.h"
 #include "cmd/progress.h"
 #include "import/import.h"
-#include "import/runs.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* The files that all paths stand for. */
-struct names {
-    char **v;
-    size_t n, cap;
-};
-
-/* Adds the files of one path: of a folder, the run that is asked for or the
- * newest. Which one it was becomes a remark when there were several. */
-static int add_path(const char *path, const char *run_name, struct names *to,
-                    struct profiles *out, struct ops_err *e) {
-    struct run_list runs;
-    const struct run *run;
-    if (runs_find(path, &runs, e) != 0) return fail_in(e, "%s", path);
-    int rc = runs_pick(&runs, run_name, &run, e);
-    if (rc != 0) fail_in(e, "%s", path);
-    if (rc == 0 && runs.n > 1 && run_name == NULL && out->remark == NULL &&
-        asprintf(&out->remark, "%zu runs in %s: this is the newest, %s; --run "
-                 "NAME picks another.", runs.n, path, run->name) < 0)
-        out->remark = NULL;
-    for (size_t i = 0; rc == 0 && i < run->n; i++) {
-        char *copy = strdup(run->files[i]);
-        if (copy == NULL || !VEC_ROOM(to->v, to->n, to->cap)) {
-            free(copy);
-            rc = fail_oom(e);
-            break;
-        }
-        to->v[to->n++] = copy;
-    }
-    runs_free(&runs);
-    return rc;
-}
-
-/* Bytes at the start that all names share, up to a slash: what is behind
- * them tells profiles apart. */
-static size_t shared_prefix(char *const *v, size_t n) {
-    size_t len = 0;
-    for (size_t i = 0; n > 1 && v[0][i] != '\0'; i++) {
-        for (size_t k = 1; k < n; k++)
-            if (v[k][i] != v[0][i]) return len;
-        if (v[0][i] == '/') len = i + 1;
-    }
-    return len;
-}
-
-/* Bytes at the end that all names share, from a point on: ".json.gz". */
-static size_t shared_suffix(char *const *v, size_t n) {
-    size_t len = 0;
-    for (size_t i = 1; n > 1; i++) {
-        for (size_t k = 0; k < n; k++) {
-            size_t m = strlen(v[k]), first = strlen(v[0]);
-            if (i >= m || i >= first || v[k][m - i] != v[0][first - i])
-                return len;
-        }
-        if (v[0][strlen(v[0]) - i] == '.') len = i;
-    }
-    return len;
-}
-
-/* Hands the loaded traces over. */
-static int take_loaded(struct loaded *l, struct profiles *out,
-                       struct ops_err *e) {
-    out->v = calloc(l->n + 1, sizeof *out->v);
-    if (out->v == NULL) {
-        loaded_free(l);
-        return fail_oom(e);
-    }
-    size_t skip = shared_prefix(l->names, l->n);
-    size_t cut = shared_suffix(l->names, l->n);
-    for (size_t i = 0; i < l->n; i++)
-        if (skip + cut >= strlen(l->names[i])) skip = cut = 0;
-    for (size_t i = 0; i < l->n; i++) {
-        size_t n = strlen(l->names[i]) - skip - cut;
-        memmove(l->names[i], l->names[i] + skip, n);
-        l->names[i][n] = '\0';
-        out->v[out->n++] = (struct profile){l->names[i], l->v[i]};
-    }
-    free(l->v);
-    free(l->names);
-    return 0;
-}
 
 int profiles_load(const struct opts *o, int argc, char **argv,
                   struct profiles *out, struct ops_err *e) {
-    *out = (struct profiles){0};
     if (argc == 0)
         return fail(e, OPS_EUSAGE, "a PATH is missing: a profile file, a run "
                     "folder or a log folder");
@@ -105,45 +18,8 @@ int profiles_load(const struct opts *o, int argc, char **argv,
         .progress = progress_show,
         .progress_ctx = &bar,
     };
-    struct names files = {0};
-    struct loaded l = {0};
-    int rc = 0;
-    for (int i = 0; i < argc && rc == 0; i++)
-        rc = add_path(argv[i], opts_text(o, "run"), &files, out, e);
-    if (rc == 0) rc = runs_load(files.v, files.n, &io, &l, e);
-    if (rc == 0) rc = take_loaded(&l, out, e);
-    for (size_t i = 0; i < files.n; i++) free(files.v[i]);
-    free(files.v);
+    int rc = profiles_open(argv, (size_t)argc, opts_text(o, "run"), &io, out,
+                           e);
     progress_end(&bar);
-    if (rc != 0) profiles_free(out);
-    return rc;
-}
-
-void profiles_free(struct profiles *p) {
-    for (size_t i = 0; i < p->n; i++) {
-        free(p->v[i].name);
-        if (p->v[i].trace != NULL) trace_free(p->v[i].trace);
-    }
-    free(p->v);
-    free(p->remark);
-    *p = (struct profiles){0};
-}
-
-int profiles_join(const struct profiles *p, size_t i, struct result *all,
-                  struct result *r, struct ops_err *e) {
-    static const struct column column = {
-        .name = "profile",
-        .help = "The profile that the row is from.",
-        .type = COL_TEXT,
-    };
-    int rc = 0;
-    if (p->n > 1) rc = result_prefix(r, column, p->v[i].name, e);
-    if (i == 0 && p->remark) result_remark(r, "%s", p->remark);
-    if (rc == 0 && i == 0) {
-        *all = *r;
-        return 0;
-    }
-    if (rc == 0) rc = result_join(all, r, e);
-    result_free(r);
     return rc;
 }

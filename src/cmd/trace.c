@@ -9,6 +9,7 @@
 #include "cmd/load.h"
 #include "cmd/show.h"
 #include "model/args.h"
+#include "model/kind.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,14 +28,6 @@ struct rows {
     row_id *v;
     size_t n, cap;
 };
-
-static const char *kind_name(uint8_t kind) {
-    static const char *const names[SPAN_KINDS] = {
-        "other", "op",     "annotation", "api",    "python",  "runtime",
-        "kernel", "copy", "memset",     "sync",   "overhead",
-    };
-    return kind < SPAN_KINDS ? names[kind] : "other";
-}
 
 /* When the window of the trace begins. */
 static int64_t window_start(const struct trace *t) {

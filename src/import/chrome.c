@@ -4,7 +4,9 @@
  *   - XProf, JAX and TensorFlow write processes named /device:GPU:0 whose
  *     threads are streams and derived lines, Python frames named "$file:line",
  *     steps with a step_num, and correlation_id on both sides of a launch;
- *   - TensorFlow 1's timeline class writes ops with category "Op".
+ *   - TensorFlow 1's timeline class writes ops with category "Op";
+ *   - opscope itself (src/export/chrome.c) writes what kind each span and
+ *     track is, and PyTorch's keys beside the events.
  * "displayTimeUnit" is a hint for viewers: times are microseconds always. */
 #include "import/events.h"
 #include "import/import.h"
@@ -34,9 +36,24 @@ static int64_t step_num(const struct event *ev) {
     return -1;
 }
 
+/* A span whose kind opscope wrote down. */
+static row_id kind_span(struct reader *r, const struct event *ev, uint8_t kind,
+                        uint8_t flags) {
+    uint32_t track = reader_track(
+        r, kind == SPAN_PYTHON ? TRACK_PYTHON : TRACK_THREAD, ev->pid.v,
+        ev->tid.v);
+    row_id row = reader_span(r, ev, track, reader_str(r, ev->name), kind,
+                             flags);
+    int64_t step = flags & SPAN_STEPMARK ? step_num(ev) : -1;
+    if (step >= 0 && row != ROW_NONE) trace_step_hint(r->t, row, step);
+    if (flags & SPAN_DERIVED) trace_note(r->t, NOTE_DERIVED_LINES, 1);
+    return row;
+}
+
 static row_id chrome_span(struct reader *r, const struct event *ev) {
     bool python = BYTES_STARTS(ev->name.raw, "$");
-    uint8_t kind = SPAN_OTHER;
+    uint8_t kind = SPAN_OTHER, flags;
+    if (reader_kind(ev, &kind, &flags)) return kind_span(r, ev, kind, flags);
     if (python) kind = SPAN_PYTHON;
     else if (BYTES_IS(ev->cat.raw, "Op")) kind = SPAN_OP;
     uint32_t track =
@@ -52,21 +69,47 @@ static row_id chrome_span(struct reader *r, const struct event *ev) {
 }
 
 static bool chrome_instant(struct reader *r, const struct event *ev) {
-    (void)r;
-    (void)ev;
-    return false;
+    uint8_t kind, flags;
+    if (BYTES_IS(ev->name.raw, "[memory]") &&
+        BYTES_IS(ev->cat.raw, "cpu_instant_event")) {
+        reader_memory(r, ev);
+        return true;
+    }
+    if (!reader_kind(ev, &kind, &flags)) return false;
+    kind_span(r, ev, kind, flags | SPAN_INSTANT);
+    return true;
 }
 
-/* Called with NULL to ask whether all flows can be passed over. */
+/* Called with NULL to ask whether all flows can be passed over. The arrows
+ * that opscope draws for launches stand in correlation_id, too. */
 static bool chrome_skip_flow(const struct event *ev) {
-    (void)ev;
-    return false;
+    return ev != NULL && BYTES_IS(ev->cat.raw, "launch");
+}
+
+/* The key that opscope's own files begin with: how exact times are. */
+static void read_opscope(struct reader *r) {
+    struct source *src = &r->t->sources[r->source];
+    struct json_str key;
+    r->kinds = true;
+    while (json_key(&r->j, &key)) {
+        struct json_num n;
+        int64_t v;
+        if (!BYTES_IS(key.raw, "decimals") && !BYTES_IS(key.raw, "slack_ps")) {
+            json_skip(&r->j);
+            continue;
+        }
+        n = json_number(&r->j);
+        if (!json_to_int(&n, &v) || v < 0) continue;
+        if (key.raw.p[0] == 'd' && v <= 6) src->decimals = (int)v;
+        else if (key.raw.p[0] == 's' && v <= PS_PER_MS) src->slack = v;
+    }
 }
 
 static bool chrome_top(struct reader *r, struct bytes key) {
-    (void)r;
-    (void)key;
-    return false;
+    if (!BYTES_IS(key, "opscope")) return reader_top(r, key);
+    if (!json_enter(&r->j, '{')) return false;
+    read_opscope(r);
+    return true;
 }
 
 /* "... /device:GPU:0 ..." -> kind and number; false: not a device. TensorFlow
@@ -78,9 +121,10 @@ static bool parse_device(struct bytes name, enum device_kind *kind,
     struct bytes rest = {p + 8, name.n - (size_t)(p + 8 - name.p)};
     if (BYTES_STARTS(rest, "GPU:")) *kind = DEVICE_GPU;
     else if (BYTES_STARTS(rest, "TPU:")) *kind = DEVICE_TPU;
+    else if (BYTES_STARTS(rest, "OTHER:")) *kind = DEVICE_OTHER;
     else return false;
     *ordinal = 0;
-    for (size_t i = 4; i < rest.n && i < 20; i++) {
+    for (size_t i = *kind == DEVICE_OTHER ? 6 : 4; i < rest.n && i < 20; i++) {
         if (rest.p[i] < '0' || rest.p[i] > '9') break;
         *ordinal = *ordinal * 10 + (rest.p[i] - '0');
     }
@@ -111,12 +155,15 @@ static void mark_tracks(struct reader *r, const struct map *by_pid) {
         struct track *tr = &t->tracks[i];
         enum device_kind kind;
         int64_t ordinal;
-        if (tr->source != r->source || tr->kind != TRACK_THREAD) continue;
+        if (tr->source != r->source ||
+            (tr->kind != TRACK_THREAD && !r->kinds))
+            continue;
         uint32_t k = map_get(by_pid, (uint64_t)tr->pid);
         if (k == MAP_NONE ||
             !parse_device(r->labels[k].name.raw, &kind, &ordinal))
             continue;
         tr->device = trace_device(t, r->source, kind, ordinal);
+        if (r->kinds) continue; /* see label_tracks */
         tr->kind = is_derived(strs_bytes(&t->strs, tr->name), kind)
                        ? TRACK_DERIVED
                        : TRACK_STREAM;
@@ -178,6 +225,37 @@ static void mark_rows(struct reader *r) {
     }
 }
 
+/* Tracks of a file that opscope wrote become what it says they are. */
+static void label_tracks(struct reader *r) {
+    struct trace *t = r->t;
+    for (size_t i = 0; i < r->nlabels; i++) {
+        const struct track_label *l = &r->labels[i];
+        uint32_t k = l->process ? ROW_NONE
+                                : trace_track_find(t, r->source, TRACK_THREAD,
+                                                   l->pid, l->tid);
+        if (k == ROW_NONE || l->kind.n == 0) continue;
+        if (BYTES_IS(l->kind, "stream")) t->tracks[k].kind = TRACK_STREAM;
+        else if (BYTES_IS(l->kind, "derived"))
+            t->tracks[k].kind = TRACK_DERIVED;
+        else if (BYTES_IS(l->kind, "other")) t->tracks[k].kind = TRACK_OTHER;
+        str_id name = reader_str(r, l->name);
+        trace_track_name(t, k, strs_bytes(&t->strs, name));
+    }
+}
+
+/* Launches of a file that opscope wrote: a number on both sides. */
+static void link_rows(struct reader *r) {
+    struct trace *t = r->t;
+    for (size_t i = 0; i < t->spans.n; i++) {
+        const struct track *tr = &t->tracks[t->spans.track[i]];
+        int64_t id = arg_int(r, (row_id)i, "correlation_id");
+        if (id < 0) continue;
+        if (tr->device != ROW_NONE)
+            trace_link_device(t, r->source, (uint64_t)id, (row_id)i);
+        else trace_link_host(t, r->source, (uint64_t)id, (row_id)i);
+    }
+}
+
 static void chrome_finish(struct reader *r) {
     struct map by_pid = {0};
     struct source *src = &r->t->sources[r->source];
@@ -192,13 +270,17 @@ static void chrome_finish(struct reader *r) {
         src->has_device = true;
         if (!map_set(&by_pid, (uint64_t)l->pid, (uint32_t)i)) r->t->oom = true;
     }
+    if (r->kinds) label_tracks(r);
     if (by_pid.n > 0) {
         mark_tracks(r, &by_pid);
-        mark_rows(r);
+        if (r->kinds) link_rows(r);
+        else mark_rows(r);
     }
     map_free(&by_pid);
-    src->decimals = 6;
-    src->slack = r->origin_us ? PS_PER_US : PS_PER_NS;
+    if (!r->kinds) {
+        src->decimals = 6;
+        src->slack = r->origin_us ? PS_PER_US : PS_PER_NS;
+    }
     /* the cap of XProf's and JAX's JSON writer (one million events) */
     if (r->events >= 1000000 && r->events < 1000000 + 2 * r->nlabels + 16 &&
         r->t->spans.n == 1000000)

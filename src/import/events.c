@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "model/kind.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -71,6 +72,10 @@ bool reader_args(const struct event *ev, struct json *args) {
     if (ev->args == NULL) return false;
     *args = (struct json){ev->args + 1, ev->args_end, 0, false};
     return true;
+}
+
+bool reader_kind(const struct event *ev, uint8_t *kind, uint8_t *flags) {
+    return ev->kind.n > 0 && kind_parse(ev->kind, kind, flags);
 }
 
 /* A time in microseconds as ps, origin taken off; false: no such time. */
@@ -150,6 +155,9 @@ static void read_field(struct reader *r, struct event *ev, struct bytes key) {
         else json_skip(&r->j);
     } else if (key.n == 4 && memcmp(k, "name", 4) == 0) {
         if (!json_string(&r->j, &ev->name)) json_skip(&r->j);
+    } else if (key.n == 4 && memcmp(k, "kind", 4) == 0) {
+        if (json_string(&r->j, &s)) ev->kind = s.raw;
+        else json_skip(&r->j);
     } else if (key.n == 3 && memcmp(k, "cat", 3) == 0) {
         if (!json_string(&r->j, &ev->cat)) json_skip(&r->j);
     } else if (key.n == 3 && memcmp(k, "pid", 3) == 0) {
@@ -267,10 +275,12 @@ static void async_event(struct reader *r, struct event *ev) {
         return;
     }
     bool point = ev->ph == 'n' || ev->ph == 'T' || ev->ph == 'p';
+    uint8_t kind = SPAN_OTHER, flags = 0;
+    reader_kind(ev, &kind, &flags);
+    flags |= (uint8_t)(SPAN_ASYNC | (point ? SPAN_INSTANT : 0));
     ev->dur = 0;
     row_id row =
-        reader_span(r, ev, track, reader_str(r, ev->name), SPAN_OTHER,
-                    (uint8_t)(SPAN_ASYNC | (point ? SPAN_INSTANT : 0)));
+        reader_span(r, ev, track, reader_str(r, ev->name), kind, flags);
     if (!point) open_push(r, track, id, row);
 }
 
@@ -279,6 +289,8 @@ static void counter_event(struct reader *r, const struct event *ev) {
     struct json args;
     struct json_str key;
     size_t numbers = 0;
+    /* drawn by opscope from the [memory] instants beside it */
+    if (BYTES_IS(ev->cat.raw, "[memory]")) return;
     if (!reader_args(ev, &args)) {
         trace_note(r->t, NOTE_BAD_EVENT, 1);
         return;
@@ -308,21 +320,25 @@ static void counter_event(struct reader *r, const struct event *ev) {
 static void meta_event(struct reader *r, const struct event *ev) {
     bool process = BYTES_IS(ev->name.raw, "process_name");
     struct json args;
-    struct json_str key, value;
+    struct json_str key, word;
+    struct track_label l = {.pid = ev->pid.v, .tid = ev->tid.v,
+                            .process = process};
     if (!process && !BYTES_IS(ev->name.raw, "thread_name")) return;
     if (!reader_args(ev, &args)) return;
+    bool named = false;
     while (json_key(&args, &key)) {
-        if (!BYTES_IS(key.raw, "name") || !json_string(&args, &value)) {
+        if (BYTES_IS(key.raw, "name") && json_string(&args, &l.name))
+            named = true;
+        else if (BYTES_IS(key.raw, "kind") && json_string(&args, &word))
+            l.kind = word.raw;
+        else
             json_skip(&args);
-            continue;
-        }
-        if (!VEC_ROOM(r->labels, r->nlabels, r->cap_labels)) {
-            r->t->oom = true;
-            return;
-        }
-        r->labels[r->nlabels++] = (struct track_label){
-            ev->pid.v, ev->tid.v, process, value};
     }
+    if (!named) return;
+    if (VEC_ROOM(r->labels, r->nlabels, r->cap_labels))
+        r->labels[r->nlabels++] = l;
+    else
+        r->t->oom = true;
 }
 
 /* Everything that has a time. */

@@ -25,6 +25,7 @@ struct event {
     bool has_ts, has_dur;
     bool has_pid, has_tid;
     struct json_str name, cat, id;
+    struct bytes kind;       /* kind.h's words, in files that opscope wrote */
     int64_t ts, dur;         /* ps */
     struct event_id pid, tid;
     const uint8_t *args;     /* the args object's '{', or NULL */
@@ -57,6 +58,7 @@ struct track_label {
     int64_t pid, tid; /* tid is meaningless for a process */
     bool process;
     struct json_str name; /* in the file */
+    struct bytes kind;    /* what sort of track, where opscope wrote it */
 };
 
 /* A B or b event that waits for its end. */
@@ -99,6 +101,7 @@ struct reader {
     } track_cache[8];
     int64_t base_ns;         /* baseTimeNanoseconds */
     bool has_base;
+    bool kinds;              /* opscope wrote it: every event has its kind */
 };
 
 /* Reads the whole source. OPS_EFORMAT when there is no event list. */
@@ -122,11 +125,23 @@ row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
 /* A reader over the args of an event, entered; false when it has none. */
 bool reader_args(const struct event *ev, struct json *args);
 
+/* Kind and flags that opscope wrote into the event; false: it did not. */
+bool reader_kind(const struct event *ev, uint8_t *kind, uint8_t *flags);
+
+/* A [memory] instant: an allocation (Bytes > 0) or a free, as PyTorch writes
+ * them. */
+void reader_memory(struct reader *r, const struct event *ev);
+
+/* Keys beside the events that mean the same whoever wrote them: clock, host,
+ * rank, devices, what was recorded. False: not one of those. */
+bool reader_top(struct reader *r, struct bytes key);
+
 /* Is there an event list in this text? Looks at the first 64 KiB. *has tells
  * which marks of a format were seen there. */
 struct events_sniff {
     bool events;      /* traceEvents, or a list of objects with "ph" */
     bool kineto;      /* keys or categories that only PyTorch writes */
+    bool opscope;     /* written by opscope: a Chrome trace with kinds */
 };
 struct events_sniff events_sniff(struct bytes all);
 

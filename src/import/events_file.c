@@ -372,7 +372,9 @@ struct events_sniff events_sniff(struct bytes all) {
     /* the list may begin behind a long header, "ph" behind a long name */
     const char *mark = *p == '{' ? "\"traceEvents\"" : "\"ph\"";
     s.events = find(p, all.p + all.n, mark) != NULL;
+    /* opscope writes PyTorch's keys, but its own one first */
+    s.opscope = find(p, p + (n > 64 ? 64 : n), "{\"opscope\": {") == p;
     for (size_t i = 0; s.events && i < sizeof torch / sizeof *torch; i++)
-        s.kineto |= find(p, end, torch[i]) != NULL;
+        s.kineto |= !s.opscope && find(p, end, torch[i]) != NULL;
     return s;
 }

@@ -180,55 +180,9 @@ static row_id kineto_span(struct reader *r, const struct event *ev) {
     return row;
 }
 
-/* c10's device types, as far as they have memory of their own. */
-static uint32_t memory_device(struct reader *r, int64_t type, int64_t id) {
-    enum { C10_CPU = 0, C10_MKLDNN = 5, C10_IDEEP = 7 };
-    if (type == C10_CPU || type == C10_MKLDNN || type == C10_IDEEP)
-        return ROW_NONE;
-    return trace_device(r->t, r->source, DEVICE_GPU, id < 0 ? 0 : id);
-}
-
-/* [memory]: an allocation (Bytes > 0) or a free. */
-static void memory_event(struct reader *r, const struct event *ev) {
-    struct { const char *key; int64_t v; } f[] = {
-        {"Device Type", -1}, {"Device Id", -1}, {"Addr", 0}, {"Bytes", 0},
-        {"Total Allocated", -1}, {"Total Reserved", -1},
-    };
-    struct json args;
-    struct json_str key;
-    if (!reader_args(ev, &args)) {
-        trace_note(r->t, NOTE_BAD_EVENT, 1);
-        return;
-    }
-    while (json_key(&args, &key)) {
-        size_t i = 0, n = sizeof f / sizeof *f;
-        while (i < n && !bytes_eq(key.raw, f[i].key, strlen(f[i].key))) i++;
-        if (i == n) {
-            json_skip(&args);
-            continue;
-        }
-        struct json_num num = json_number(&args);
-        int64_t v; /* what cannot be read counts as not recorded */
-        if (json_to_int(&num, &v)) f[i].v = v;
-    }
-    uint32_t device = memory_device(r, f[0].v, f[1].v);
-    struct bytes name = device == ROW_NONE
-                            ? bytes_of("CPU")
-                            : strs_bytes(&r->t->strs,
-                                         r->t->devices[device].label);
-    trace_mem(r->t, &(struct mem_in){
-        .ts = ev->ts, .bytes = f[3].v, .addr = (uint64_t)f[2].v,
-        .allocated = f[4].v, .reserved = f[5].v,
-        .track = reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v),
-        .allocator = trace_allocator(r->t, r->source, name, device),
-        .args = r->args_base + (uint64_t)(ev->args - r->base) + 1,
-    });
-    r->t->sources[r->source].has_memory = true;
-}
-
 static bool kineto_instant(struct reader *r, const struct event *ev) {
     if (BYTES_IS(ev->name.raw, "[memory]")) {
-        memory_event(r, ev);
+        reader_memory(r, ev);
         return true;
     }
     /* Iteration Start, Record Window End (wrong by hours in old files): the
@@ -244,94 +198,6 @@ static bool kineto_instant(struct reader *r, const struct event *ev) {
 
 static bool kineto_skip_flow(const struct event *ev) {
     (void)ev;
-    return true;
-}
-
-/* An integer value at the reader, or dflt. */
-static int64_t read_int(struct json *j, int64_t dflt) {
-    struct json_num n = json_number(j);
-    int64_t v;
-    return json_to_int(&n, &v) ? v : dflt;
-}
-
-/* One GPU of deviceProperties. */
-static void read_device(struct reader *r) {
-    struct json_str key, model = {0};
-    struct device d = {.ordinal = -1};
-    while (json_key(&r->j, &key)) {
-        if (BYTES_IS(key.raw, "name")) {
-            if (!json_string(&r->j, &model)) json_skip(&r->j);
-        } else if (BYTES_IS(key.raw, "id")) {
-            d.ordinal = read_int(&r->j, -1);
-        } else if (BYTES_IS(key.raw, "totalGlobalMem")) {
-            d.memory_bytes = read_int(&r->j, 0);
-        } else if (BYTES_IS(key.raw, "numSms") ||
-                   BYTES_IS(key.raw, "maxComputeUnits")) {
-            d.units = read_int(&r->j, 0);
-        } else if (BYTES_IS(key.raw, "computeMajor")) {
-            d.cc_major = (int)read_int(&r->j, 0);
-        } else if (BYTES_IS(key.raw, "computeMinor")) {
-            d.cc_minor = (int)read_int(&r->j, 0);
-        } else if (BYTES_IS(key.raw, "maxThreadsPerMultiprocessor")) {
-            d.threads_per_unit = read_int(&r->j, 0);
-        } else {
-            json_skip(&r->j);
-        }
-        if (r->j.bad) return;
-    }
-    if (d.ordinal < 0) return;
-    uint32_t k = trace_device(r->t, r->source, DEVICE_GPU, d.ordinal);
-    if (k == ROW_NONE) return;
-    d.source = r->source;
-    d.label = r->t->devices[k].label;
-    d.model = reader_str(r, model);
-    r->t->devices[k] = d;
-    r->t->sources[r->source].has_device = true;
-}
-
-/* distributedInfo: rank and world size, also as text in some versions. */
-static void read_distributed(struct reader *r) {
-    struct source *src = &r->t->sources[r->source];
-    struct json_str key;
-    if (!json_enter(&r->j, '{')) {
-        json_skip(&r->j);
-        return;
-    }
-    while (json_key(&r->j, &key)) {
-        if (BYTES_IS(key.raw, "rank")) src->rank = read_int(&r->j, -1);
-        else if (BYTES_IS(key.raw, "world_size"))
-            src->world_size = read_int(&r->j, -1);
-        else json_skip(&r->j);
-        if (r->j.bad) return;
-    }
-}
-
-static bool kineto_top(struct reader *r, struct bytes key) {
-    struct source *src = &r->t->sources[r->source];
-    if (BYTES_IS(key, "deviceProperties") && json_enter(&r->j, '[')) {
-        while (json_item(&r->j)) {
-            if (json_enter(&r->j, '{')) read_device(r);
-            else json_skip(&r->j);
-            if (r->j.bad) break;
-        }
-    } else if (BYTES_IS(key, "distributedInfo")) {
-        read_distributed(r);
-    } else if (BYTES_IS(key, "baseTimeNanoseconds")) {
-        r->base_ns = read_int(&r->j, 0);
-        r->has_base = r->base_ns != 0;
-    } else if (BYTES_IS(key, "host_name")) {
-        struct json_str s;
-        if (json_string(&r->j, &s)) src->host = reader_str(r, s);
-        else json_skip(&r->j);
-    } else if (BYTES_IS(key, "profile_memory")) {
-        src->has_memory |= read_int(&r->j, 0) != 0;
-    } else if (BYTES_IS(key, "record_shapes")) {
-        src->has_shapes = read_int(&r->j, 0) != 0;
-    } else if (BYTES_IS(key, "with_stack")) {
-        src->has_stacks = read_int(&r->j, 0) != 0;
-    } else {
-        return false;
-    }
     return true;
 }
 
@@ -422,7 +288,7 @@ static const struct policy kineto_policy = {
     .span = kineto_span,
     .instant = kineto_instant,
     .skip_flow = kineto_skip_flow,
-    .top = kineto_top,
+    .top = reader_top,
     .finish = kineto_finish,
 };
 

@@ -5,6 +5,19 @@
 #include "base/json.h"
 #include "model/args_impl.h"
 
+/* Digits alone that fit 64 bits, of which a double would keep 53? */
+static bool is_uint(struct bytes b, uint64_t *out) {
+    uint64_t v = 0;
+    for (size_t i = 0; i < b.n; i++) {
+        if (b.p[i] < '0' || b.p[i] > '9' ||
+            __builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, (uint64_t)(b.p[i] - '0'), &v))
+            return false;
+    }
+    *out = v;
+    return b.n > 0;
+}
+
 /* A JSON value at the reader as an argument; the reader moves on. */
 static struct arg json_arg(struct json *j) {
     struct arg a = {0};
@@ -23,6 +36,8 @@ static struct arg json_arg(struct json *j) {
         if (n.kind == JSON_EXACT && n.scale == 0) {
             a.type = ARG_INT;
             a.i = n.digits;
+        } else if (n.kind == JSON_FLOAT && is_uint(a.text, &a.u)) {
+            a.type = ARG_UINT;
         } else if (n.kind != JSON_NAN) {
             a.type = ARG_FLOAT;
             a.f = json_to_double(&n);

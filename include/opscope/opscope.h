@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * opscope: reading profiles. Open one, run an analysis, read the table.
+ *
+ *     struct ops_err err;
+ *     struct ops_profile *p;
+ *     struct ops_result *r;
+ *     if (ops_open(&p, "logs", &err) != 0) puts(err.text);
+ *     if (ops_run(p, "ops", "top=20", &r, &err) != 0) puts(err.text);
+ *     for (size_t i = 0; i < ops_result_rows(r); i++)
+ *         puts(ops_result_cell_text(r, i, 0));
+ *     ops_result_free(r);
+ *     ops_close(p);
+ *
+ * Ownership: ops_open pairs with ops_close, ops_run with ops_result_free. A
+ * result stands alone: it may outlive its profile. `const char *` that a call
+ * returns belongs to the result (or the library) and lives as long; `char *`
+ * is yours, for ops_text_free. Arguments are borrowed for the call only.
+ *
+ * Errors: a call that can fail returns 0 or a negative enum ops_code and fills
+ * *err exactly then; err may be NULL. Where a call failed, its out parameter is
+ * NULL.
+ *
+ * Threads: no global state. Different profiles and results may be used by
+ * different threads at the same time, and one profile by several: a profile is
+ * never changed once it is open. The library prints nothing and ends nothing.
+ */
+#ifndef OPSCOPE_OPSCOPE_H
+#define OPSCOPE_OPSCOPE_H
+
+#include "opscope/err.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define OPS_API __attribute__((visibility("default")))
+
+struct ops_profile;
+struct ops_result;
+
+/* The types of columns. A cell of any type can be null: not recorded. */
+enum ops_type {
+    OPS_TEXT,
+    OPS_INT,
+    OPS_FLOAT,
+    OPS_TIME,    /* picoseconds by _int, microseconds by _double */
+    OPS_BYTES,
+    OPS_PERCENT, /* 100 is all */
+    OPS_BOOL,
+};
+
+/* "0.1.0" */
+OPS_API const char *ops_version(void);
+
+/* Name of the i-th analysis, NULL past the last. */
+OPS_API const char *ops_analyses(size_t i);
+
+/* Opens a profile file of any known format, a run folder or a log folder
+ * (whose newest run is taken). Ranks of one job become one profile; files that
+ * have nothing to do with each other stand side by side, and results then
+ * begin with a column "profile". */
+OPS_API int ops_open(struct ops_profile **out, const char *path,
+                     struct ops_err *err);
+OPS_API void ops_close(struct ops_profile *p); /* NULL is fine */
+
+/* Runs an analysis. Options as in a URL, "top=20&steps=3..7&name=conv%2A": the
+ * command line's, without dashes; NULL: all defaults, which here means all
+ * rows. */
+OPS_API int ops_run(const struct ops_profile *p, const char *analysis,
+                    const char *options, struct ops_result **out,
+                    struct ops_err *err);
+OPS_API void ops_result_free(struct ops_result *r); /* NULL is fine */
+
+/* The table. Rows and columns past the end have no name and are null. */
+OPS_API size_t ops_result_rows(const struct ops_result *r);
+OPS_API size_t ops_result_total_rows(const struct ops_result *r); /* before
+                                                            top= cut them */
+OPS_API size_t ops_result_cols(const struct ops_result *r);
+OPS_API const char *ops_result_col_name(const struct ops_result *r, size_t col);
+OPS_API enum ops_type ops_result_col_type(const struct ops_result *r,
+                                          size_t col);
+OPS_API const char *ops_result_col_unit(const struct ops_result *r,
+                                        size_t col); /* or NULL */
+OPS_API const char *ops_result_col_help(const struct ops_result *r,
+                                        size_t col); /* or NULL */
+
+/* The column of that name, or -1. */
+OPS_API int ops_result_find_col(const struct ops_result *r, const char *name);
+
+/* Cells. _text is for OPS_TEXT (else NULL); _int and _double read any type but
+ * text, and give 0 for null: ask _is_null. */
+OPS_API int ops_result_cell_is_null(const struct ops_result *r, size_t row,
+                                    size_t col);
+OPS_API const char *ops_result_cell_text(const struct ops_result *r,
+                                         size_t row, size_t col);
+OPS_API int64_t ops_result_cell_int(const struct ops_result *r, size_t row,
+                                    size_t col);
+OPS_API double ops_result_cell_double(const struct ops_result *r, size_t row,
+                                      size_t col);
+
+/* What the table alone does not say. NULL past the last. */
+OPS_API size_t ops_result_remarks(const struct ops_result *r);
+OPS_API const char *ops_result_remark(const struct ops_result *r, size_t i);
+
+/* What was not recorded, why, and what to do about it (may be NULL). */
+OPS_API size_t ops_result_missing(const struct ops_result *r);
+OPS_API const char *ops_result_missing_what(const struct ops_result *r,
+                                            size_t i);
+OPS_API const char *ops_result_missing_why(const struct ops_result *r,
+                                           size_t i);
+OPS_API const char *ops_result_missing_fix(const struct ops_result *r,
+                                           size_t i);
+
+/* What the reader had to skip, mend or infer: id, how often, sentence. */
+OPS_API size_t ops_result_notes(const struct ops_result *r);
+OPS_API const char *ops_result_note_id(const struct ops_result *r, size_t i);
+OPS_API uint64_t ops_result_note_count(const struct ops_result *r, size_t i);
+OPS_API const char *ops_result_note_text(const struct ops_result *r, size_t i);
+
+/* The whole result as the command prints it with --format json, csv or text
+ * (120 columns, no colours). NULL: out of memory. *len (may be NULL) gets the
+ * length; a NUL stands behind it. */
+OPS_API char *ops_result_json(const struct ops_result *r, size_t *len);
+OPS_API char *ops_result_csv(const struct ops_result *r, size_t *len);
+OPS_API char *ops_result_text(const struct ops_result *r, size_t *len);
+OPS_API void ops_text_free(char *text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The public reading interface: a few lines each over profiles and results. */
+#include "opscope/opscope.h"
+
+#include "analyze/analyze.h"
+#include "api/profiles.h"
+#include "base/query.h"
+#include "import/import.h"
+#include "present/present.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct ops_profile {
+    struct profiles p;
+};
+
+struct ops_result {
+    struct result r;
+};
+
+_Static_assert((int)OPS_TEXT == COL_TEXT && (int)OPS_INT == COL_INT &&
+                   (int)OPS_FLOAT == COL_FLOAT && (int)OPS_TIME == COL_TIME &&
+                   (int)OPS_BYTES == COL_BYTES &&
+                   (int)OPS_PERCENT == COL_PERCENT &&
+                   (int)OPS_BOOL == COL_BOOL,
+               "enum ops_type is enum col_type");
+
+const char *ops_version(void) { return OPS_VERSION; }
+
+const char *ops_analyses(size_t i) {
+    size_t n = 0;
+    while (analyses[n] != NULL) n++;
+    return i < n ? analyses[i]->name : NULL;
+}
+
+int ops_open(struct ops_profile **out, const char *path, struct ops_err *err) {
+    struct import_opts io = {0};
+    char *paths[1];
+    *out = NULL;
+    if (path == NULL) return fail(err, OPS_EUSAGE, "no path was given");
+    struct ops_profile *p = calloc(1, sizeof *p);
+    paths[0] = strdup(path);
+    int rc = p && paths[0] ? profiles_open(paths, 1, NULL, &io, &p->p, err)
+                           : fail_oom(err);
+    free(paths[0]);
+    if (rc == 0) *out = p;
+    else free(p);
+    return rc;
+}
+
+void ops_close(struct ops_profile *p) {
+    if (p == NULL) return;
+    profiles_free(&p->p);
+    free(p);
+}
+
+/* Sets the options of a query string; text is taken apart and must live as
+ * long as o. */
+static int set_options(struct opts *o, char *text, struct ops_err *e) {
+    char *name, *value;
+    int more;
+    while ((more = query_next(&text, &name, &value, e)) > 0)
+        TRY(opts_set(o, name, value, e));
+    return more;
+}
+
+int ops_run(const struct ops_profile *p, const char *analysis,
+            const char *options, struct ops_result **out,
+            struct ops_err *err) {
+    const struct analysis *a = analysis ? analysis_find(analysis) : NULL;
+    *out = NULL;
+    if (a == NULL)
+        return fail(err, OPS_EUSAGE, "no analysis is called '%s'",
+                    analysis ? analysis : "");
+    struct opts o;
+    opts_init(&o, analysis_common_opts, a->opts, NULL);
+    struct ops_result *r = calloc(1, sizeof *r);
+    char *text = strdup(options ? options : "");
+    int rc = r && text ? set_options(&o, text, err) : fail_oom(err);
+    if (rc == 0) rc = profiles_run(&p->p, a, &o, 0, &r->r, err);
+    free(text);
+    if (rc == 0) *out = r;
+    else free(r);
+    return rc;
+}
+
+void ops_result_free(struct ops_result *r) {
+    if (r == NULL) return;
+    result_free(&r->r);
+    free(r);
+}
+
+size_t ops_result_rows(const struct ops_result *r) { return r->r.nrows; }
+
+size_t ops_result_total_rows(const struct ops_result *r) {
+    return r->r.total_rows;
+}
+
+size_t ops_result_cols(const struct ops_result *r) { return r->r.ncols; }
+
+/* The column, or NULL past the last. */
+static const struct column *column(const struct ops_result *r, size_t col) {
+    return col < r->r.ncols ? &r->r.cols[col] : NULL;
+}
+
+const char *ops_result_col_name(const struct ops_result *r, size_t col) {
+    const struct column *c = column(r, col);
+    return c ? c->name : NULL;
+}
+
+enum ops_type ops_result_col_type(const struct ops_result *r, size_t col) {
+    const struct column *c = column(r, col);
+    return c ? (enum ops_type)c->type : OPS_TEXT;
+}
+
+const char *ops_result_col_unit(const struct ops_result *r, size_t col) {
+    const struct column *c = column(r, col);
+    return c ? c->unit : NULL;
+}
+
+const char *ops_result_col_help(const struct ops_result *r, size_t col) {
+    const struct column *c = column(r, col);
+    return c ? c->help : NULL;
+}
+
+int ops_result_find_col(const struct ops_result *r, const char *name) {
+    return result_find_col(&r->r, name);
+}
+
+/* The cell, or NULL where it is null or not there. */
+static const struct cell *cell(const struct ops_result *r, size_t row,
+                               size_t col) {
+    if (row >= r->r.nrows || col >= r->r.ncols) return NULL;
+    const struct cell *c = result_cell(&r->r, row, col);
+    return c->null ? NULL : c;
+}
+
+int ops_result_cell_is_null(const struct ops_result *r, size_t row,
+                            size_t col) {
+    return cell(r, row, col) == NULL;
+}
+
+const char *ops_result_cell_text(const struct ops_result *r, size_t row,
+                                 size_t col) {
+    const struct cell *c = cell(r, row, col);
+    return c && r->r.cols[col].type == COL_TEXT ? c->s : NULL;
+}
+
+static bool is_float(enum col_type type) {
+    return type == COL_FLOAT || type == COL_PERCENT;
+}
+
+int64_t ops_result_cell_int(const struct ops_result *r, size_t row,
+                            size_t col) {
+    const struct cell *c = cell(r, row, col);
+    if (c == NULL || r->r.cols[col].type == COL_TEXT) return 0;
+    if (!is_float(r->r.cols[col].type)) return c->i;
+    /* a double outside int64 has no such value */
+    if (c->f >= 9223372036854775808.0) return INT64_MAX;
+    return c->f < -9223372036854775808.0 ? INT64_MIN : (int64_t)c->f;
+}
+
+double ops_result_cell_double(const struct ops_result *r, size_t row,
+                              size_t col) {
+    const struct cell *c = cell(r, row, col);
+    if (c == NULL || r->r.cols[col].type == COL_TEXT) return 0;
+    if (is_float(r->r.cols[col].type)) return c->f;
+    return r->r.cols[col].type == COL_TIME ? (double)c->i / PS_PER_US
+                                           : (double)c->i;
+}
+
+size_t ops_result_remarks(const struct ops_result *r) { return r->r.nremarks; }
+
+const char *ops_result_remark(const struct ops_result *r, size_t i) {
+    return i < r->r.nremarks ? r->r.remarks[i] : NULL;
+}
+
+size_t ops_result_missing(const struct ops_result *r) { return r->r.nmissing; }
+
+const char *ops_result_missing_what(const struct ops_result *r, size_t i) {
+    return i < r->r.nmissing ? r->r.missing[i].what : NULL;
+}
+
+const char *ops_result_missing_why(const struct ops_result *r, size_t i) {
+    return i < r->r.nmissing ? r->r.missing[i].why : NULL;
+}
+
+const char *ops_result_missing_fix(const struct ops_result *r, size_t i) {
+    return i < r->r.nmissing ? r->r.missing[i].fix : NULL;
+}
+
+size_t ops_result_notes(const struct ops_result *r) { return r->r.nnotes; }
+
+const char *ops_result_note_id(const struct ops_result *r, size_t i) {
+    return i < r->r.nnotes ? r->r.notes[i].id : NULL;
+}
+
+uint64_t ops_result_note_count(const struct ops_result *r, size_t i) {
+    return i < r->r.nnotes ? r->r.notes[i].count : 0;
+}
+
+const char *ops_result_note_text(const struct ops_result *r, size_t i) {
+    return i < r->r.nnotes ? r->r.notes[i].text : NULL;
+}
+
+/* Hands the sink's memory over, terminated; NULL: out of memory. */
+static char *take_text(struct sink *s, size_t *len) {
+    size_t n = s->n;
+    sink_putc(s, '\0');
+    if (s->broken) {
+        sink_free(s);
+        return NULL;
+    }
+    if (len != NULL) *len = n;
+    return s->buf;
+}
+
+char *ops_result_json(const struct ops_result *r, size_t *len) {
+    struct sink s;
+    sink_memory(&s);
+    present_json(&r->r, &s);
+    return take_text(&s, len);
+}
+
+char *ops_result_csv(const struct ops_result *r, size_t *len) {
+    struct sink s;
+    sink_memory(&s);
+    present_csv(&r->r, &s);
+    return take_text(&s, len);
+}
+
+char *ops_result_text(const struct ops_result *r, size_t *len) {
+    static const struct text_style style = {.width = 120, .unicode = true};
+    struct sink s;
+    sink_memory(&s);
+    present_text(&r->r, &style, &s);
+    return take_text(&s, len);
+}
+
+void ops_text_free(char *text) { free(text); }

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Paths become sealed traces, and results of several traces one result. What
+ * the command line and the library share. */
+#ifndef API_PROFILES_H
+#define API_PROFILES_H
+
+#include <stddef.h>
+
+struct analysis;
+struct import_opts;
+struct ops_err;
+struct opts;
+struct result;
+struct trace;
+
+struct profiles {
+    struct profile {
+        char *name;          /* for the column "profile" */
+        struct trace *trace; /* sealed */
+    } *v;
+    size_t n;
+    char *remark; /* which of several runs it is, or NULL */
+};
+
+/* Loads every path (of a log folder: the run of that name, NULL: the newest).
+ * On success the caller frees; on failure there is nothing to free. */
+int profiles_open(char *const *paths, size_t n, const char *run,
+                  const struct import_opts *io, struct profiles *out,
+                  struct ops_err *e);
+void profiles_free(struct profiles *p);
+
+/* Adds the result of profile i to all (empty, for the first), with the column
+ * "profile" when there are several. Takes r. */
+int profiles_join(const struct profiles *p, size_t i, struct result *all,
+                  struct result *r, struct ops_err *e);
+
+/* Runs an analysis over every profile and joins the results. out must not be
+ * initialised; on success it is the caller's to free. */
+int profiles_run(const struct profiles *p, const struct analysis *a,
+                 const struct opts *o, size_t default_top, struct result *out,
+                 struct ops_err *e);
+
+#endif

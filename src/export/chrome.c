@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Chrome's trace event format, for Perfetto, chrome://tracing and every tool
+ * that reads PyTorch's files; and back into opscope with nothing lost that
+ * counts.
+ *
+ *     {"opscope": {...}, <facts under PyTorch's keys>, "traceEvents": [
+ *     {"ph":"M", ...}   names of processes and threads
+ *     {"ph":"X", ...}   spans          {"ph":"b"/"e", ...}  those that overlap
+ *     {"ph":"i", ...}   instants       {"ph":"s"/"f", ...}  arrows
+ *     {"ph":"C", ...}   counters and memory in use
+ *     ]}
+ *
+ * Viewers pass over keys that they do not know. Three of ours make the way
+ * back exact: "kind" in an event (kind.h), "kind" in a thread's name, and
+ * correlation_id in args, which here is one number per launching call. */
+#include "export/export.h"
+
+#include "base/number.h"
+#include "export/json_text.h"
+#include "export/places.h"
+#include "model/args.h"
+#include "model/kind.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+struct writer {
+    const struct trace *t;
+    struct sink *out;
+    struct places places;
+    bool any; /* an event stands before this one */
+};
+
+static void put_int(struct writer *w, int64_t v) {
+    char buf[24];
+    size_t i = sizeof buf;
+    uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;
+    do buf[--i] = (char)('0' + u % 10);
+    while ((u /= 10) != 0);
+    if (v < 0) buf[--i] = '-';
+    sink_write(w->out, buf + i, sizeof buf - i);
+}
+
+/* Picoseconds as microseconds, as many decimals as it takes. */
+static void put_us(struct writer *w, int64_t ps) {
+    char buf[NUMBER_MAX];
+    number_us(ps, 6, buf);
+    size_t n = strlen(buf);
+    while (buf[n - 1] == '0') n--;
+    if (buf[n - 1] == '.') n--;
+    sink_write(w->out, buf, n);
+}
+
+static void put_str(struct writer *w, str_id id) {
+    json_put(w->out, strs_bytes(&w->t->strs, id));
+}
+
+/* `"key":` and a whole number. */
+static void put_field(struct writer *w, const char *key, int64_t v) {
+    sink_putc(w->out, '"');
+    sink_puts(w->out, key);
+    sink_puts(w->out, "\":");
+    put_int(w, v);
+}
+
+static void begin(struct writer *w, const char *ph) {
+    sink_puts(w->out, w->any ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
+    sink_puts(w->out, ph);
+    sink_putc(w->out, '"');
+    w->any = true;
+}
+
+/* The process and time of an event that belongs to no thread. */
+static void put_when(struct writer *w, int64_t pid, int64_t ts) {
+    sink_putc(w->out, ',');
+    put_field(w, "pid", pid);
+    sink_puts(w->out, ",\"ts\":");
+    put_us(w, ts);
+}
+
+static void put_track(struct writer *w, uint32_t track, int64_t ts) {
+    put_when(w, places_pid(&w->places, track), ts);
+    sink_putc(w->out, ',');
+    put_field(w, "tid", w->places.tracks[track].tid);
+}
+
+/* The arguments of one span on their way out. */
+struct arg_writer {
+    struct writer *w;
+    bool json;   /* the source is JSON: texts are escaped already */
+    bool any;
+    bool step;   /* step_num is written by us, or means nothing here */
+    bool chrome; /* correlation_id was such a number as ours */
+};
+
+static void next_arg(struct arg_writer *a) {
+    sink_puts(a->w->out, a->any ? "," : ",\"args\":{");
+    a->any = true;
+}
+
+static void put_value(struct arg_writer *a, const struct arg *v) {
+    struct sink *out = a->w->out;
+    char num[NUMBER_MAX];
+    switch (v->type) {
+    case ARG_INT: put_int(a->w, v->i); break;
+    case ARG_UINT: sink_printf(out, "%" PRIu64, v->u); break;
+    case ARG_BOOL: sink_puts(out, v->i ? "true" : "false"); break;
+    case ARG_TEXT:
+        if (a->json) json_put_raw(out, v->text);
+        else json_put(out, v->text);
+        break;
+    case ARG_FLOAT:
+        /* digits that a double does not hold stay */
+        if (a->json && json_is_strict(v->text))
+            sink_write(out, v->text.p, v->text.n);
+        else
+            sink_puts(out, isfinite(v->f) ? number_float(v->f, num) : "null");
+        break;
+    case ARG_JSON:
+        if (json_is_strict(v->text)) sink_write(out, v->text.p, v->text.n);
+        else json_put(out, v->text);
+        break;
+    case ARG_NONE: sink_puts(out, "null"); break;
+    }
+}
+
+static bool put_arg(void *ctx, struct bytes key, const struct arg *v) {
+    struct arg_writer *a = ctx;
+    if (a->step && BYTES_IS(key, "step_num")) return true;
+    bool correlation = BYTES_IS(key, "correlation_id");
+    if (correlation && a->chrome) return true;
+    next_arg(a);
+    if (correlation) sink_puts(a->w->out, "\"correlation\"");
+    else if (a->json) json_put_raw(a->w->out, key);
+    else json_put(a->w->out, key);
+    sink_putc(a->w->out, ':');
+    put_value(a, v);
+    return !a->w->out->broken;
+}
+
+/* The launching call that a row is linked by: itself, or that of the device
+ * span; ROW_NONE: none. */
+static row_id launch_of(const struct trace *t, row_id row) {
+    size_t first;
+    row_id host = trace_launch_of(t, row);
+    if (host != ROW_NONE) return host;
+    size_t end = trace_links_from(t, row, &first);
+    return end > first ? row : ROW_NONE;
+}
+
+/* The number of the step that the row marks, or -1. */
+static int64_t step_of(const struct trace *t, row_id row) {
+    uint32_t k = t->spans.step[row];
+    if (k == ROW_NONE || t->steps[k].marker != row) return -1;
+    const struct source *s = &t->sources[t->steps[k].source];
+    return s->step_rule == STEPS_BY_MARKER ? t->steps[k].number : -1;
+}
+
+static void put_args(struct writer *w, row_id row, int64_t step) {
+    const struct trace *t = w->t;
+    const char *format =
+        t->sources[t->tracks[t->spans.track[row]].source].format;
+    bool chrome = strcmp(format, "chrome") == 0;
+    struct arg_writer a = {
+        .w = w, .chrome = chrome, .step = step >= 0,
+        .json = chrome || strcmp(format, "kineto") == 0,
+    };
+    args_each(t, row, put_arg, &a);
+    row_id launch = launch_of(t, row);
+    if (launch != ROW_NONE) {
+        next_arg(&a);
+        put_field(w, "correlation_id", (int64_t)launch + 1);
+    }
+    if (step >= 0) {
+        next_arg(&a);
+        put_field(w, "step_num", step);
+    }
+    if (a.any) sink_putc(w->out, '}');
+}
+
+/* PyTorch's word for a kind: what other tools know, for spans whose source
+ * gave them no category. */
+static const char *category(uint8_t kind) {
+    static const char *const words[SPAN_KINDS] = {
+        [SPAN_OTHER] = "other",       [SPAN_OP] = "cpu_op",
+        [SPAN_ANNOTATION] = "user_annotation", [SPAN_API] = "cuda_runtime",
+        [SPAN_PYTHON] = "python_function", [SPAN_RUNTIME] = "runtime",
+        [SPAN_KERNEL] = "kernel",     [SPAN_COPY] = "gpu_memcpy",
+        [SPAN_MEMSET] = "gpu_memset", [SPAN_SYNC] = "cuda_sync",
+        [SPAN_OVERHEAD] = "overhead",
+    };
+    return words[kind < SPAN_KINDS ? kind : SPAN_OTHER];
+}
+
+static void put_cat(struct writer *w, row_id row) {
+    const struct trace *t = w->t;
+    str_id cat = t->cats[t->spans.cat[row]];
+    sink_puts(w->out, ",\"cat\":");
+    if (strs_bytes(&t->strs, cat).n > 0) put_str(w, cat);
+    else json_put(w->out, bytes_of(category(t->spans.kind[row])));
+}
+
+static void put_kind(struct writer *w, row_id row, bool step) {
+    uint8_t flags = w->t->spans.flags[row];
+    if (step) flags |= SPAN_STEPMARK;
+    sink_puts(w->out, ",\"kind\":\"");
+    sink_puts(w->out, kind_name(w->t->spans.kind[row]));
+    for (unsigned i = 0; i < 8; i++) {
+        if (!(flags & 1u << i) || flag_name(i) == NULL) continue;
+        sink_putc(w->out, ' ');
+        sink_puts(w->out, flag_name(i));
+    }
+    sink_putc(w->out, '"');
+}
+
+/* The end of a span that may overlap others: known by category and id. */
+static void put_end(struct writer *w, row_id row) {
+    begin(w, "e");
+    put_cat(w, row);
+    sink_putc(w->out, ',');
+    put_field(w, "id", row);
+    sink_puts(w->out, ",\"name\":");
+    put_str(w, w->t->spans.name[row]);
+    put_track(w, w->t->spans.track[row], span_end(w->t, row));
+    sink_putc(w->out, '}');
+}
+
+static void put_span(struct writer *w, row_id row) {
+    const struct spans *s = &w->t->spans;
+    bool async = s->flags[row] & SPAN_ASYNC;
+    bool instant = s->flags[row] & SPAN_INSTANT;
+    int64_t step = step_of(w->t, row);
+    begin(w, async ? (instant ? "n" : "b") : instant ? "i" : "X");
+    put_cat(w, row);
+    sink_puts(w->out, ",\"name\":");
+    put_str(w, s->name[row]);
+    put_track(w, s->track[row], s->ts[row]);
+    if (async) {
+        sink_putc(w->out, ',');
+        put_field(w, "id", row);
+    } else if (instant) {
+        sink_puts(w->out, ",\"s\":\"t\"");
+    } else {
+        sink_puts(w->out, ",\"dur\":");
+        put_us(w, s->dur[row]);
+    }
+    put_kind(w, row, step >= 0);
+    put_args(w, row, step);
+    sink_putc(w->out, '}');
+    if (async && !instant) put_end(w, row);
+}
+
+/* One end of an arrow, at the start of a span. */
+static void put_arrow(struct writer *w, const char *ph, const char *cat,
+                      size_t id, row_id row) {
+    const struct spans *s = &w->t->spans;
+    begin(w, ph);
+    sink_puts(w->out, ",\"cat\":\"");
+    sink_puts(w->out, cat);
+    sink_puts(w->out, "\",\"name\":\"");
+    sink_puts(w->out, cat);
+    sink_puts(w->out, "\",");
+    put_field(w, "id", (int64_t)id);
+    put_track(w, s->track[row], s->ts[row]);
+    sink_puts(w->out, *ph == 'f' ? ",\"bp\":\"e\"}" : "}");
+}
+
+/* Launches as arrows that viewers draw, and the source's own. */
+static void put_arrows(struct writer *w) {
+    const struct links *l = &w->t->links;
+    const struct flows *f = &w->t->flows;
+    for (size_t i = 0; i < l->n && !w->out->broken; i++) {
+        put_arrow(w, "s", "launch", i, l->host[i]);
+        put_arrow(w, "f", "launch", i, l->device[i]);
+    }
+    for (size_t i = 0; i < f->n && !w->out->broken; i++) {
+        put_arrow(w, "s", "flow", i, f->from[i]);
+        put_arrow(w, "f", "flow", i, f->to[i]);
+    }
+}
+
+/* The number of a device in the file: the ranks of a job each have a GPU 0. */
+static int64_t device_number(const struct trace *t, uint32_t device) {
+    return t->nsources > 1 ? device : t->devices[device].ordinal;
+}
+
+/* PyTorch's numbers for kinds of device. */
+static int device_type(const struct trace *t, uint32_t device) {
+    enum { C10_CPU = 0, C10_CUDA = 1, C10_XLA = 9 };
+    if (device == ROW_NONE) return C10_CPU;
+    return t->devices[device].kind == DEVICE_TPU ? C10_XLA : C10_CUDA;
+}
+
+/* An allocation or free as PyTorch writes it, and what the source said more. */
+static void put_memory_instant(struct writer *w, size_t i, int64_t pid) {
+    const struct mem_events *m = &w->t->mem;
+    const struct allocator *a = &w->t->allocators[m->allocator[i]];
+    begin(w, "i");
+    sink_puts(w->out, ",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\"");
+    bool thread = m->track[i] != ROW_NONE;
+    if (thread) put_track(w, m->track[i], m->ts[i]);
+    else put_when(w, pid, m->ts[i]);
+    sink_puts(w->out, thread ? ",\"s\":\"t\",\"args\":{"
+                             : ",\"s\":\"p\",\"args\":{");
+    put_field(w, "Device Type", device_type(w->t, a->device));
+    sink_putc(w->out, ',');
+    put_field(w, "Device Id",
+              a->device == ROW_NONE ? -1 : device_number(w->t, a->device));
+    sink_putc(w->out, ',');
+    put_field(w, "Bytes", m->bytes[i]);
+    if (m->addr[i] != 0) { /* signed: readers keep 63 bits of a number */
+        sink_putc(w->out, ',');
+        put_field(w, "Addr", (int64_t)m->addr[i]);
+    }
+    if (m->allocated[i] >= 0) {
+        sink_putc(w->out, ',');
+        put_field(w, "Total Allocated", m->allocated[i]);
+    }
+    if (m->reserved[i] >= 0) {
+        sink_putc(w->out, ',');
+        put_field(w, "Total Reserved", m->reserved[i]);
+    }
+    sink_puts(w->out, ",\"Allocator\":");
+    put_str(w, a->name);
+    if (m->what[i] != 0) {
+        sink_puts(w->out, ",\"What\":");
+        put_str(w, m->what[i]);
+    }
+    sink_puts(w->out, "}}");
+}
+
+/* The curve of memory in use, for viewers; readers have the instants. */
+static void put_memory_curve(struct writer *w, size_t i, int64_t pid) {
+    const struct mem_events *m = &w->t->mem;
+    bool reserved = m->reserved[i] >= 0;
+    if (m->allocated[i] < 0 && !reserved) return;
+    begin(w, "C");
+    sink_puts(w->out, ",\"cat\":\"[memory]\",\"name\":");
+    put_str(w, w->t->allocators[m->allocator[i]].name);
+    put_when(w, pid, m->ts[i]);
+    sink_puts(w->out, ",\"args\":{");
+    if (m->allocated[i] >= 0) put_field(w, "allocated", m->allocated[i]);
+    if (m->allocated[i] >= 0 && reserved) sink_putc(w->out, ',');
+    if (reserved) put_field(w, "reserved", m->reserved[i]);
+    sink_puts(w->out, "}}");
+}
+
+static void put_memory(struct writer *w) {
+    const struct mem_events *m = &w->t->mem;
+    int64_t pid = 0;
+    for (size_t i = 0; i < m->n && !w->out->broken; i++) {
+        const struct allocator *a = &w->t->allocators[m->allocator[i]];
+        /* sorted by allocator */
+        if (i == 0 || m->allocator[i] != m->allocator[i - 1])
+            pid = places_pid_of(&w->places, a->source, a->device);
+        put_memory_instant(w, i, pid);
+        put_memory_curve(w, i, pid);
+    }
+}
+
+/* A sample. The reader names a counter "name: series". */
+static void put_sample(struct writer *w, size_t i, int64_t pid) {
+    const struct samples *s = &w->t->samples;
+    const struct counter *c = &w->t->counters[s->counter[i]];
+    struct bytes name = strs_bytes(&w->t->strs, c->name), series = {0};
+    for (size_t k = name.n; k-- > 1;) {
+        if (name.p[k] != ' ' || name.p[k - 1] != ':') continue;
+        series = (struct bytes){name.p + k + 1, name.n - k - 1};
+        name.n = k - 1;
+        break;
+    }
+    char num[NUMBER_MAX];
+    begin(w, "C");
+    sink_puts(w->out, ",\"name\":");
+    json_put(w->out, name);
+    put_when(w, pid, s->ts[i]);
+    sink_puts(w->out, ",\"args\":{");
+    json_put(w->out, series);
+    sink_putc(w->out, ':');
+    sink_puts(w->out, number_float(s->value[i], num));
+    sink_puts(w->out, "}}");
+}
+
+static void put_samples(struct writer *w) {
+    const struct samples *s = &w->t->samples;
+    int64_t pid = 0;
+    for (size_t i = 0; i < s->n && !w->out->broken; i++) {
+        const struct counter *c = &w->t->counters[s->counter[i]];
+        if (i == 0 || s->counter[i] != s->counter[i - 1])
+            pid = places_pid_of(&w->places, c->source, c->device);
+        if (isfinite(s->value[i])) put_sample(w, i, pid);
+    }
+}
+
+/* "host rank 0 /device:GPU:0"; the part behind the last blank is what readers
+ * know devices by. */
+static void put_process(struct writer *w, const struct process *p) {
+    static const char *const kinds[] = {"GPU", "TPU", "CPU", "OTHER"};
+    const struct trace *t = w->t;
+    const struct source *s = &t->sources[p->source];
+    struct sink name;
+    sink_memory(&name);
+    if (s->host != 0)
+        sink_printf(&name, "%s ", strs_text(&t->strs, s->host));
+    if (s->rank >= 0) sink_printf(&name, "rank %" PRId64 " ", s->rank);
+    if (p->device != ROW_NONE)
+        sink_printf(&name, "/device:%s:%" PRId64,
+                    kinds[t->devices[p->device].kind],
+                    device_number(t, p->device));
+    else if (p->pid < 0) /* had a name for a number: the profiler's own */
+        sink_puts(&name, "profiler");
+    else
+        sink_printf(&name, "process %" PRId64, p->pid);
+    begin(w, "M");
+    sink_puts(w->out, ",\"name\":\"process_name\",");
+    put_field(w, "pid", p->pid);
+    sink_puts(w->out, ",\"args\":{\"name\":");
+    json_put(w->out, (struct bytes){(uint8_t *)name.buf, name.n});
+    sink_puts(w->out, "}}");
+    if (name.broken) w->out->broken = name.broken;
+    sink_free(&name);
+}
+
+/* The word for kinds of track that a reader could not tell by itself. */
+static const char *track_word(enum track_kind k) {
+    return k == TRACK_STREAM    ? "stream"
+           : k == TRACK_DERIVED ? "derived"
+           : k == TRACK_OTHER   ? "other"
+                                : NULL;
+}
+
+static void put_thread(struct writer *w, uint32_t track) {
+    const struct track *tr = &w->t->tracks[track];
+    const char *word = track_word(tr->kind);
+    if (tr->kind == TRACK_ASYNC || tr->kind == TRACK_PYTHON) return;
+    if (!tr->named && word == NULL) return;
+    begin(w, "M");
+    sink_puts(w->out, ",\"name\":\"thread_name\",");
+    put_field(w, "pid", places_pid(&w->places, track));
+    sink_putc(w->out, ',');
+    put_field(w, "tid", w->places.tracks[track].tid);
+    sink_puts(w->out, ",\"args\":{\"name\":");
+    put_str(w, tr->name);
+    if (word != NULL) sink_printf(w->out, ",\"kind\":\"%s\"", word);
+    sink_puts(w->out, "}}");
+}
+
+/* A key of the file's frame. */
+static void put_key(struct writer *w, const char *key) {
+    sink_puts(w->out, ",\n");
+    json_put(w->out, bytes_of(key));
+    sink_puts(w->out, ": ");
+}
+
+/* What is known of a device, under PyTorch's keys and two more. */
+static void put_device(struct writer *w, uint32_t device) {
+    const struct device *d = &w->t->devices[device];
+    const struct { const char *key; int64_t v; } facts[] = {
+        {"totalGlobalMem", d->memory_bytes}, {"numSms", d->units},
+        {"computeMajor", d->cc_major}, {"computeMinor", d->cc_minor},
+        {"maxThreadsPerMultiprocessor", d->threads_per_unit},
+        {"clockHz", d->clock_hz},
+        {"bandwidthBytesPerSecond", d->bandwidth_bytes_per_s},
+    };
+    sink_putc(w->out, '{');
+    put_field(w, "id", device_number(w->t, device));
+    if (d->model != 0) {
+        sink_puts(w->out, ", \"name\": ");
+        put_str(w, d->model);
+    }
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        if (facts[i].v == 0) continue;
+        sink_puts(w->out, ", ");
+        put_field(w, facts[i].key, facts[i].v);
+    }
+    sink_putc(w->out, '}');
+}
+
+static void put_devices(struct writer *w) {
+    const struct trace *t = w->t;
+    size_t n = 0;
+    for (size_t i = 0; i < t->ndevices; i++) {
+        if (t->devices[i].kind != DEVICE_GPU) continue;
+        if (n++ == 0) put_key(w, "deviceProperties");
+        sink_puts(w->out, n == 1 ? "[" : ", ");
+        put_device(w, (uint32_t)i);
+    }
+    if (n > 0) sink_putc(w->out, ']');
+}
+
+/* What the reader of this file would want to know of its only source. */
+static void put_source(struct writer *w, const struct source *s) {
+    if (s->host != 0) {
+        put_key(w, "host_name");
+        put_str(w, s->host);
+    }
+    if (s->rank >= 0) {
+        put_key(w, "distributedInfo");
+        sink_putc(w->out, '{');
+        put_field(w, "rank", s->rank);
+        if (s->world_size >= 0) {
+            sink_puts(w->out, ", ");
+            put_field(w, "world_size", s->world_size);
+        }
+        sink_putc(w->out, '}');
+    }
+}
+
+/* Keys that stand for something here: the source's own must not repeat them.
+ */
+static bool is_reserved(struct bytes key) {
+    static const char *const words[] = {
+        "opscope", "traceEvents", "baseTimeNanoseconds", "displayTimeUnit",
+        "deviceProperties", "host_name", "distributedInfo", "profile_memory",
+        "record_shapes", "with_stack",
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (bytes_eq(key, words[i], strlen(words[i]))) return true;
+    return false;
+}
+
+/* A key that the source gave, once: "key", then "key 2", "key 3". */
+static void put_meta_key(struct writer *w, struct map *seen, str_id key) {
+    uint32_t *times = map_at(seen, key);
+    const char *text = strs_text(&w->t->strs, key);
+    if (times == NULL) {
+        w->out->broken = ENOMEM;
+        return;
+    }
+    if (*times == MAP_NONE) *times = 0;
+    if (++*times == 1) {
+        put_key(w, text);
+        return;
+    }
+    struct sink name;
+    sink_memory(&name);
+    sink_printf(&name, "%s %" PRIu32, text, *times);
+    sink_putc(&name, '\0');
+    if (name.broken) w->out->broken = name.broken;
+    else put_key(w, name.buf);
+    sink_free(&name);
+}
+
+/* What else the only source said of itself. */
+static void put_meta(struct writer *w) {
+    const struct trace *t = w->t;
+    struct map seen = {0};
+    for (size_t i = 0; i < t->nmeta && t->nsources == 1; i++) {
+        if (is_reserved(strs_bytes(&t->strs, t->meta[i].key))) continue;
+        put_meta_key(w, &seen, t->meta[i].key);
+        struct bytes v = strs_bytes(&t->strs, t->meta[i].value);
+        if (v.n > 0 && json_is_strict(v)) sink_write(w->out, v.p, v.n);
+        else json_put(w->out, v);
+    }
+    map_free(&seen);
+}
+
+/* All that stands before the events. "opscope" comes first: it tells readers
+ * whose file this is. */
+static void put_head(struct writer *w) {
+    const struct trace *t = w->t;
+    bool clock = false, memory = false, shapes = false, stacks = false;
+    int decimals = 0;
+    int64_t slack = 0;
+    for (size_t i = 0; i < t->nsources; i++) {
+        const struct source *s = &t->sources[i];
+        clock |= s->has_clock;
+        memory |= s->has_memory;
+        shapes |= s->has_shapes;
+        stacks |= s->has_stacks;
+        if (s->decimals > decimals) decimals = s->decimals;
+        if (s->slack > slack) slack = s->slack;
+    }
+    sink_puts(w->out, "{\"opscope\": {\"version\": \"" OPS_VERSION "\", ");
+    put_field(w, "decimals", decimals);
+    sink_puts(w->out, ", ");
+    put_field(w, "slack_ps", slack);
+    sink_puts(w->out, "},\n\"displayTimeUnit\": \"ms\"");
+    if (clock) {
+        put_key(w, "baseTimeNanoseconds");
+        put_int(w, t->epoch_ns);
+    }
+    if (memory) sink_puts(w->out, ",\n\"profile_memory\": 1");
+    if (shapes) sink_puts(w->out, ",\n\"record_shapes\": 1");
+    if (stacks) sink_puts(w->out, ",\n\"with_stack\": 1");
+    if (t->nsources == 1) put_source(w, &t->sources[0]);
+    put_devices(w);
+    put_meta(w);
+}
+
+static int write_all(const struct trace *t, struct sink *out,
+                     struct ops_err *e) {
+    struct writer w = {.t = t, .out = out};
+    if (!places_init(&w.places, t)) {
+        places_free(&w.places);
+        return fail_oom(e);
+    }
+    put_head(&w);
+    put_key(&w, "traceEvents");
+    sink_putc(out, '[');
+    for (size_t i = 0; i < w.places.n; i++)
+        put_process(&w, &w.places.processes[i]);
+    for (size_t i = 0; i < t->ntracks; i++) put_thread(&w, (uint32_t)i);
+    for (size_t i = 0; i < t->spans.n && !out->broken; i++)
+        put_span(&w, (row_id)i);
+    put_arrows(&w);
+    put_memory(&w);
+    put_samples(&w);
+    sink_puts(out, "\n]}\n");
+    places_free(&w.places);
+    return 0;
+}
+
+const struct exporter exporter_chrome = {
+    .name = "chrome",
+    .suffix = ".json",
+    .help = "Chrome trace event JSON: Perfetto, chrome://tracing, TensorBoard",
+    .write = write_all,
+};

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of exporters, the choice of one, and the gzip layer before it. */
+#include "export/export.h"
+
+#include "base/gzip.h"
+#include "base/suggest.h"
+#include <stdio.h>
+#include <string.h>
+
+#define X(name) extern const struct exporter exporter_##name;
+#include "export/exporters.def"
+#undef X
+
+const struct exporter *const exporters[] = {
+#define X(name) &exporter_##name,
+#include "export/exporters.def"
+#undef X
+    NULL,
+};
+
+/* Do the first n bytes of s end in suffix, with something before it? */
+static bool ends_with(const char *s, size_t n, const char *suffix) {
+    size_t k = strlen(suffix);
+    return n > k && memcmp(s + n - k, suffix, k) == 0;
+}
+
+/* ".json .json.gz ...", for the error. */
+static void list_suffixes(char *buf, size_t room) {
+    size_t n = 0;
+    buf[0] = '\0';
+    for (size_t i = 0; exporters[i] != NULL; i++) {
+        const char *s = exporters[i]->suffix;
+        if (n + 2 * strlen(s) + 8 > room) break;
+        n += (size_t)snprintf(buf + n, room - n, "%s%s %s.gz", n ? " " : "", s,
+                              s);
+    }
+}
+
+static int by_name(const char *name, struct export_form *out,
+                   struct ops_err *e) {
+    struct suggest s = suggest_for(name);
+    for (size_t i = 0; exporters[i] != NULL; i++) {
+        suggest_try(&s, exporters[i]->name);
+        if (strcmp(exporters[i]->name, name) != 0) continue;
+        out->exporter = exporters[i];
+        return 0;
+    }
+    const char *near = suggest_best(&s);
+    return fail(e, OPS_EUSAGE, "no exporter is called '%s'; %s%s%s", name,
+                near ? "did you mean '" : "'opscope help exports' lists them",
+                near ? near : "", near ? "'?" : "");
+}
+
+int export_form(const char *path, const char *name, struct export_form *out,
+                struct ops_err *e) {
+    size_t n = strlen(path), best = 0;
+    *out = (struct export_form){.gzip = ends_with(path, n, ".gz")};
+    if (name != NULL) return by_name(name, out, e);
+    if (out->gzip) n -= 3;
+    for (size_t i = 0; exporters[i] != NULL; i++) {
+        size_t k = strlen(exporters[i]->suffix);
+        if (k <= best || !ends_with(path, n, exporters[i]->suffix)) continue;
+        best = k;
+        out->exporter = exporters[i];
+    }
+    if (out->exporter != NULL) return 0;
+    char known[256];
+    list_suffixes(known, sizeof known);
+    return fail(e, OPS_EUSAGE, "%s: the name does not tell which format to "
+                "write; known suffixes are %s, or give --to NAME", path,
+                known);
+}
+
+int export_write(const struct trace *t, struct export_form form, int fd,
+                 struct ops_err *e) {
+    struct sink file, text;
+    sink_fd(&file, fd);
+    int rc;
+    if (form.gzip) {
+        struct gzip *g = gzip_begin(&file, &text);
+        if (g == NULL) return fail_oom(e);
+        rc = form.exporter->write(t, &text, e);
+        struct ops_err later;
+        int end = gzip_end(g, &text, rc == 0 ? e : &later);
+        if (rc == 0) rc = end;
+    } else {
+        rc = form.exporter->write(t, &file, e);
+    }
+    if (rc == 0) rc = sink_flush(&file, e);
+    sink_free(&file);
+    return rc;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A sealed trace becomes a file of another format. One exporter per format,
+ * listed in exporters.def. Exporters never include each other; what writers
+ * of JSON share is json_text.h. */
+#ifndef EXPORT_EXPORT_H
+#define EXPORT_EXPORT_H
+
+#include "base/err.h"
+#include "base/sink.h"
+#include "model/trace.h"
+
+struct exporter {
+    const char *name;   /* "chrome" */
+    const char *suffix; /* ".json": what such files' names end with */
+    const char *help;   /* one line: what it writes, who reads it */
+    /* Writes all of t. An error of the sink may be left to its flush. */
+    int (*write)(const struct trace *t, struct sink *out, struct ops_err *e);
+};
+
+/* All of them; ends with NULL. */
+extern const struct exporter *const exporters[];
+
+/* How a file is to be written. */
+struct export_form {
+    const struct exporter *exporter;
+    bool gzip;
+};
+
+/* By the exporter's name (NULL: by the path's longest known suffix; ".gz"
+ * behind it asks for gzip, with a name, too). OPS_EUSAGE lists what there
+ * is. */
+int export_form(const char *path, const char *name, struct export_form *out,
+                struct ops_err *e);
+
+/* Writes t to an open descriptor, which stays the caller's. */
+int export_write(const struct trace *t, struct export_form form, int fd,
+                 struct ops_err *e);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * JSON text that every reader takes, made from text that may be anything. */
+#ifndef EXPORT_JSON_TEXT_H
+#define EXPORT_JSON_TEXT_H
+
+#include "base/bytes.h"
+#include "base/sink.h"
+#include <stdbool.h>
+
+/* A JSON string. Bytes that are not UTF-8 become U+FFFD. */
+void json_put(struct sink *out, struct bytes b);
+
+/* The same for text that stood between quotes in a JSON file: its escapes are
+ * kept where they are good. */
+void json_put_raw(struct sink *out, struct bytes raw);
+
+/* Is b one JSON value by the letter of RFC 8259 (depth at most 64)? Readers
+ * of profiles take more than that; viewers do not. */
+bool json_is_strict(struct bytes b);
+
+#endif

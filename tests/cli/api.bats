@@ -1,0 +1,71 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The reading interface from outside: a program that has nothing but the
+# header, the library and the flags of opscope.pc.
+
+profile=tests/data/torch_cpu/torch_cpu.pt.trace.json.gz
+
+setup() {
+    [ -x build/opscope ] && [ -f "$profile" ] || skip "no build or no profile"
+    dir=$BATS_TEST_TMPDIR
+    # fail and sink_write are names inside the library, too
+    cat > "$dir/rows.c" <<'C'
+#include <opscope/opscope.h>
+#include <stdio.h>
+int sink_write = 1;
+static int fail(const char *s) { puts(s); return 1; }
+int main(int argc, char **argv) {
+    struct ops_err err;
+    struct ops_profile *p;
+    struct ops_result *r;
+    if (argc < 2 || ops_open(&p, argv[1], &err)) return fail(err.text);
+    if (ops_run(p, "ops", "top=3&sort=calls", &r, &err)) return fail(err.text);
+    ops_close(p);
+    for (size_t i = 0; i < ops_result_rows(r); i++)
+        printf("%s %lld\n", ops_result_cell_text(r, i, 0), (long long)
+               ops_result_cell_int(r, i, ops_result_find_col(r, "calls")));
+    ops_result_free(r);
+    return 0;
+}
+C
+    build/opscope ops "$profile" --format csv --top 3 --sort calls |
+        awk -F, 'NR > 1 { print $1, $2 }' > "$dir/want"
+    [ "$(wc -l < "$dir/want")" -eq 3 ]
+}
+
+@test "api: a program builds with the shared library and prints rows" {
+    [ -f build/libopscope.so ] || skip "no shared library"
+    ln -sf "$PWD/build/libopscope.so" "$dir/libopscope.so.$(cut -d. -f1 VERSION)"
+    cc -Wall -Wextra -Werror -Iinclude -o "$dir/rows" "$dir/rows.c" \
+        build/libopscope.so
+    LD_LIBRARY_PATH=$dir "$dir/rows" "$profile" | diff "$dir/want" -
+}
+
+@test "api: a program builds with the static library" {
+    [ -f build/libopscope.so ] || skip "sanitizers"
+    libs=$(sed -n 's/^Libs.private: //p' build/opscope.pc)
+    cc -Wall -Wextra -Werror -Iinclude -o "$dir/rows" "$dir/rows.c" \
+        build/libopscope.a $libs
+    "$dir/rows" "$profile" | diff "$dir/want" -
+    run "$dir/rows" /nonexistent
+    [ "$status" -eq 1 ]
+    [[ $output == "/nonexistent: "* ]]
+}
+
+@test "api: the header is C++ too, and both libraries show ops_ alone" {
+    command -v c++ > /dev/null || skip "no C++ compiler"
+    echo '#include <opscope/opscope.h>
+        int main() { return ops_version() == nullptr; }' > "$dir/a.cc"
+    c++ -Wall -Wextra -Werror -Iinclude -fsyntax-only "$dir/a.cc"
+    run sh -c "nm -g --defined-only build/libopscope.a | awk 'NF == 3 {print \$3}' | grep -v '^ops_'"
+    [ -z "$output" ]
+}
+
+@test "api: an installed opscope.pc gives flags that work" {
+    command -v pkg-config > /dev/null || skip "no pkg-config"
+    [ -f build/libopscope.so ] || skip "sanitizers"
+    make -s install DESTDIR= PREFIX="$dir/inst" > /dev/null
+    export PKG_CONFIG_PATH=$dir/inst/lib/pkgconfig
+    cc -o "$dir/rows" "$dir/rows.c" $(pkg-config --cflags --libs opscope)
+    LD_LIBRARY_PATH=$dir/inst/lib "$dir/rows" "$profile" | diff "$dir/want" -
+}
