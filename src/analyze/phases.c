@@ -104,7 +104,7 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
     for (row_id r = tr->first; r < tr->end; r++) {
         if (s->dur[r] == 0 || (s->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)))
             continue;
-        if (s->ts[r] < input_end || is_marker(t, r)) continue;
+        if (span_end(t, r) <= input_end || is_marker(t, r)) continue;
         if (t->name_class[s->name[r]] & NAME_INPUT) {
             input_end = span_end(t, r);
             if (on_step && !intervals_extend(&w->input, s->ts[r], input_end))

@@ -366,7 +366,8 @@ static struct grown grow(enum grow kind, size_t bytes) {
         if (kind == DAMAGED && i % 997 == 500)
             add(&g, i % 2 ? ",{\"ph\":\"X\",\"name\":{{\"" : ",{\"ph\":oops}}");
         if (kind == LOOKALIKE)
-            add(&g, ",{\"ph\":\"X\",\"name\":\"s\",\"ts\":1,\"dur\":1,\"pid\":1,"
+            add(&g, ",{\"ph\":\"X\",\"name\":\"s\",\"ts\":1,\"dur\":1,"
+                    "\"pid\":1,"
                     "\"tid\":1,\"args\":{\"text\":\"{\\\"ph\\\":\\\"X\\\"},"
                     "{\\\"ph\\\"\",\"in\":[{\"ph\":\"X\",\"ts\":3}]}}");
     }
