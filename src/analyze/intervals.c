@@ -87,6 +87,27 @@ bool intervals_contain(const struct intervals *s, int64_t ts) {
     return i > 0 && ts < s->v[i - 1].end;
 }
 
+bool intervals_extend(struct intervals *s, int64_t start, int64_t end) {
+    if (s->n > 0 && start <= s->v[s->n - 1].end &&
+        start >= s->v[s->n - 1].start) {
+        if (end > s->v[s->n - 1].end) s->v[s->n - 1].end = end;
+        return true;
+    }
+    return intervals_add(s, start, end);
+}
+
+bool intervals_or(const struct intervals *a, const struct intervals *b,
+                  struct intervals *out) {
+    size_t i = 0, j = 0;
+    while (i < a->n || j < b->n) {
+        bool first = j == b->n || (i < a->n && a->v[i].start <= b->v[j].start);
+        const struct interval *v = first ? &a->v[i++] : &b->v[j++];
+        if (!intervals_extend(out, v->start, v->end)) return false;
+    }
+    intervals_union(out);
+    return true;
+}
+
 bool intervals_and(const struct intervals *a, const struct intervals *b,
                    struct intervals *out) {
     assert(out->n == 0);

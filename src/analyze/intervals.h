@@ -26,6 +26,11 @@ void intervals_free(struct intervals *s);
 /* Adds [start, end). False: out of memory. */
 bool intervals_add(struct intervals *s, int64_t start, int64_t end);
 
+/* Adds [start, end) to a set whose intervals are added by rising start: what
+ * touches or lies in the last one makes it longer instead. The set stays a
+ * union but for `before`, which intervals_union sets. */
+bool intervals_extend(struct intervals *s, int64_t start, int64_t end);
+
 /* Sorts and joins what overlaps or touches. O(n log n), O(n) when sorted. */
 void intervals_union(struct intervals *s);
 
@@ -39,8 +44,10 @@ int64_t intervals_overlap(const struct intervals *s, int64_t start,
 /* Is that instant inside (a union; ends are outside)? O(log n). */
 bool intervals_contain(const struct intervals *s, int64_t ts);
 
-/* out = a and b, out = a without b; a and b unions, out another, empty set,
- * and a union afterwards. O(n + m). False: out of memory. */
+/* out = a or b, out = a and b, out = a without b; a and b unions, out another,
+ * empty set, and a union afterwards. O(n + m). False: out of memory. */
+bool intervals_or(const struct intervals *a, const struct intervals *b,
+                  struct intervals *out);
 bool intervals_and(const struct intervals *a, const struct intervals *b,
                    struct intervals *out);
 bool intervals_sub(const struct intervals *a, const struct intervals *b,

@@ -3,6 +3,7 @@
  * key:value pairs, separated by blanks or newlines. */
 #include "analyze/kernel_args.h"
 #include "model/args.h"
+#include "model/launch.h"
 #include <stdlib.h>
 
 /* A number with sign and fraction at most 31 characters long, or dflt. */
@@ -116,6 +117,12 @@ static bool pick_kernel(void *ctx, struct bytes key, const struct arg *v) {
 
 struct kernel_args kernel_args_of(const struct trace *t, row_id row) {
     struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1};
+    struct launch l;
+    if (launch_of_cat(t, t->spans.cat[row], &l)) {
+        kernel_args_details(&a, l.details);
+        /* older writers have the occupancy in a stat of its own */
+        if (a.occupancy_pct >= 0) return a;
+    }
     args_each(t, row, pick_kernel, &a);
     return a;
 }
@@ -129,20 +136,29 @@ static struct bytes text_arg(const struct trace *t, row_id row,
 /* "jit(step)/dot_general:" without the colon; a kernel of a whole program is
  * marked "XlaModule:", which is no op. */
 static struct bytes tf_op(const struct trace *t, row_id row) {
-    struct bytes b = text_arg(t, row, "tf_op");
+    struct launch l;
+    struct bytes b = launch_of_cat(t, t->spans.cat[row], &l)
+                         ? l.tf_op
+                         : text_arg(t, row, "tf_op");
     if (b.n > 0 && b.p[b.n - 1] == ':') b.n--;
     if (BYTES_IS(b, "XlaModule")) b.n = 0;
     return b;
 }
 
+static struct bytes hlo_op(const struct trace *t, row_id row) {
+    struct launch l;
+    if (launch_of_cat(t, t->spans.cat[row], &l)) return l.hlo_op;
+    return text_arg(t, row, "hlo_op");
+}
+
 struct bytes kernel_hlo_op(const struct trace *t, row_id row) {
-    struct bytes b = text_arg(t, row, "hlo_op");
+    struct bytes b = hlo_op(t, row);
     return b.n > 0 ? b : tf_op(t, row);
 }
 
 struct bytes kernel_framework_op(const struct trace *t, row_id row) {
     struct bytes b = tf_op(t, row);
-    return b.n > 0 ? b : text_arg(t, row, "hlo_op");
+    return b.n > 0 ? b : hlo_op(t, row);
 }
 
 static bool has(struct bytes b, const char *word) {

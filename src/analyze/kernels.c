@@ -8,6 +8,7 @@
 #include "analyze/missing.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/launch.h"
 #include "model/opclass.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,11 @@ struct kernels {
     struct map split; /* --group shape: variant -> group */
     struct strs texts; /* op names that arguments gave */
     bool by_variant;   /* --group shape */
+    struct memo {
+        struct kernel_args a;
+        str_id op; /* in texts; STR_NONE: not looked up yet */
+        bool have;
+    } *memo; /* by category: read once for all launches of a variant */
     int64_t whole;
 };
 
@@ -150,15 +156,35 @@ static bool charge_op(struct kernels *k, uint32_t g, str_id op, int64_t dur) {
     return true;
 }
 
+/* What the source wrote on the kernel, read once per category where that says
+ * it all, else into *own. */
+static struct memo *memo_of(struct kernels *k, row_id r, struct memo *own) {
+    uint16_t cat = k->t->spans.cat[r];
+    struct launch l;
+    struct memo *m = &k->memo[cat];
+    if (m->have) return m;
+    if (!launch_of_cat(k->t, cat, &l)) m = own;
+    *m = (struct memo){kernel_args_of(k->t, r), STR_NONE, m != own};
+    return m;
+}
+
+/* The op that the source wrote on the kernel, or 0. */
+static str_id written_op(struct kernels *k, row_id r, struct memo *m) {
+    if (m->op == STR_NONE)
+        m->op = strs_intern(&k->texts, kernel_hlo_op(k->t, r));
+    return m->op;
+}
+
 /* The op of a kernel as an id in k->texts: the op that launched it, else what
  * the source wrote on it, else the annotation around the launch. */
-static str_id op_of(struct kernels *k, row_id r, row_id launch) {
+static str_id op_of(struct kernels *k, row_id r, row_id launch,
+                    struct memo *m) {
     const struct trace *t = k->t;
     row_id op = ROW_NONE;
     if (launch != ROW_NONE) op = host_tree_launcher_name(&k->tree, launch);
     if (op == ROW_NONE || t->spans.kind[op] == SPAN_ANNOTATION) {
-        struct bytes text = kernel_hlo_op(t, r);
-        if (text.n > 0) return strs_intern(&k->texts, text);
+        str_id id = written_op(k, r, m);
+        if (id != 0) return id;
     }
     if (op == ROW_NONE) return 0;
     return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
@@ -170,8 +196,8 @@ static bool count_kernel(struct kernels *k, row_id r, row_id launch) {
     uint32_t device = t->tracks[t->spans.track[r]].device;
     uint32_t g = group_of(k, t->spans.name[r], device);
     if (g == ROW_NONE) return false;
-    struct kernel_args a = kernel_args_of(t, r);
-    uint32_t var = variant_of(k, g, &a);
+    struct memo own, *m = memo_of(k, r, &own);
+    uint32_t var = variant_of(k, g, &m->a);
     if (var == ROW_NONE) return false;
     if (k->by_variant) g = variant_group(k, g, var);
     if (g == ROW_NONE) return false;
@@ -186,13 +212,13 @@ static bool count_kernel(struct kernels *k, row_id r, row_id launch) {
     sum_add(&v->total, dur);
     if (dur < v->min) v->min = dur;
     if (dur > v->max) v->max = dur;
-    if (a.occupancy_pct >= 0) {
-        v->occupancy_time += a.occupancy_pct * (double)dur;
+    if (m->a.occupancy_pct >= 0) {
+        v->occupancy_time += m->a.occupancy_pct * (double)dur;
         sum_add(&v->occupancy_dur, dur);
     }
     /* ops of a TPU nest: the whole is what the outermost took */
     if (t->spans.parent[r] == ROW_NONE) sum_add(&k->whole, dur);
-    return charge_op(k, g, op_of(k, r, launch), dur);
+    return charge_op(k, g, op_of(k, r, launch, m), dur);
 }
 
 /* All kernels in row order, the links beside them. */
@@ -297,11 +323,13 @@ static void kernels_free(struct kernels *k) {
     free(k->v);
     free(k->variants);
     free(k->ops);
+    free(k->memo);
 }
 
 static int gather(struct kernels *k, const struct opts *o, struct ops_err *e) {
     k->by_variant = strcmp(opts_text(o, "group"), "shape") == 0;
-    if (!strs_init(&k->texts)) return fail_oom(e);
+    k->memo = calloc(k->t->ncats + 1, sizeof *k->memo);
+    if (!k->memo || !strs_init(&k->texts)) return fail_oom(e);
     TRY(scope_init(&k->scope, k->t, o, e));
     TRY(host_tree_init(&k->tree, k->t, e));
     return count_all(k) ? 0 : fail_oom(e);

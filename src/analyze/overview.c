@@ -5,6 +5,7 @@
 
 #include "analyze/facts.h"
 #include "base/number.h"
+#include "base/par.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -207,10 +208,40 @@ static void put_profile(struct result *r, const struct trace *t) {
     }
 }
 
+/* Some of the parts, one after the other. */
+struct parts {
+    const struct trace *t;
+    const struct opts *o;
+    const char *names[2];
+    struct part *out[2];
+    int rc;
+    struct ops_err e;
+};
+
+static bool run_parts(void *ctx) {
+    struct parts *p = ctx;
+    for (int i = 0; i < 2 && p->rc == 0; i++)
+        p->rc = run_part(p->names[i], p->t, p->o, p->out[i], &p->e);
+    return p->rc == 0;
+}
+
+/* All four, in two threads for a large trace: it is const, and each result is
+ * its own. */
+static int run_all(const struct trace *t, const struct opts *o,
+                   struct part p[4], struct ops_err *e) {
+    enum { MANY_ROWS = 100000 };
+    struct parts a = {t, o, {"steps", "memory"}, {&p[0], &p[3]}, 0, {0}};
+    struct parts b = {t, o, {"ops", "kernels"}, {&p[1], &p[2]}, 0, {0}};
+    if (par_both((struct work){run_parts, &a}, (struct work){run_parts, &b},
+                 t->spans.n < MANY_ROWS ? 1 : t->threads))
+        return 0;
+    const struct parts *bad = a.rc != 0 ? &a : &b;
+    return fail(e, bad->rc, "%s", bad->e.text);
+}
+
 static int fill(const struct trace *t, const struct opts *o, struct result *r,
                 struct part p[4], struct ops_err *e) {
-    static const char *const parts[] = {"steps", "ops", "kernels", "memory"};
-    for (int i = 0; i < 4; i++) TRY(run_part(parts[i], t, o, &p[i], e));
+    TRY(run_all(t, o, p, e));
     facts_columns(r);
     put_profile(r, t);
     put_steps(r, &p[0].r);

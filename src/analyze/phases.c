@@ -69,22 +69,27 @@ static bool is_marker(const struct trace *t, row_id r) {
     return st != ROW_NONE && t->steps[st].marker == r;
 }
 
-/* Sorts one host span into the lists. */
+/* Sorts one host span into the lists of its thread. Rows come by rising
+ * start, so that what lies inside the last one of a list adds nothing. */
 static bool take_span(const struct trace *t, row_id r, bool on_step,
                       struct raw *w) {
     const struct spans *s = &t->spans;
     int64_t a = s->ts[r], b = a + s->dur[r];
     uint8_t kind = s->kind[r];
     bool comm = kind != SPAN_API && span_is_comm(t, r);
-    if (comm && !intervals_add(&w->comm, a, b)) return false;
+    /* Where a device does the work, the host's part of a collective is a call
+     * that starts it; gloo and MPI do it on the host all the same. */
+    bool on_host = !t->sources[t->tracks[s->track[r]].source].has_device ||
+                   (t->name_class[s->name[r]] & NAME_COMM_CPU);
+    if (comm && on_host && !intervals_extend(&w->comm, a, b)) return false;
     switch (kind) {
-    case SPAN_API: return intervals_add(&w->api, a, b);
+    case SPAN_API: return intervals_extend(&w->api, a, b);
     case SPAN_OP:
-        if (on_step && !comm && !intervals_add(&w->step_ops, a, b))
+        if (on_step && !comm && !intervals_extend(&w->step_ops, a, b))
             return false;
-        return intervals_add(&w->ops, a, b);
+        return intervals_extend(&w->ops, a, b);
     case SPAN_ANNOTATION: case SPAN_OTHER: case SPAN_RUNTIME:
-        return intervals_add(&w->regions, a, b);
+        return intervals_extend(&w->regions, a, b);
     default: return true;
     }
 }
@@ -99,14 +104,38 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
     for (row_id r = tr->first; r < tr->end; r++) {
         if (s->dur[r] == 0 || (s->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)))
             continue;
-        if (span_end(t, r) <= input_end || is_marker(t, r)) continue;
+        if (s->ts[r] < input_end || is_marker(t, r)) continue;
         if (t->name_class[s->name[r]] & NAME_INPUT) {
             input_end = span_end(t, r);
-            if (on_step && !intervals_add(&w->input, s->ts[r], input_end))
+            if (on_step && !intervals_extend(&w->input, s->ts[r], input_end))
                 return false;
             continue;
         }
         if (!take_span(t, r, on_step, w)) return false;
+    }
+    return true;
+}
+
+/* The lists of a raw, for what is done to each. */
+enum { RAW_LISTS = 6 };
+static void raw_lists(struct raw *w, struct intervals *out[RAW_LISTS]) {
+    struct intervals *all[RAW_LISTS] = {&w->comm, &w->input, &w->api,
+                                        &w->ops,  &w->regions, &w->step_ops};
+    memcpy(out, all, sizeof all);
+}
+
+/* Joins the lists of one thread to those of all; takes both apart. */
+static bool join_raw(struct raw *all, struct raw *one) {
+    struct intervals *to[RAW_LISTS], *from[RAW_LISTS];
+    raw_lists(all, to);
+    raw_lists(one, from);
+    for (int i = 0; i < RAW_LISTS; i++) {
+        struct intervals sum = {0};
+        intervals_union(from[i]);
+        bool ok = intervals_or(to[i], from[i], &sum);
+        intervals_free(to[i]);
+        *to[i] = sum;
+        if (!ok) return false;
     }
     return true;
 }
@@ -150,21 +179,18 @@ static bool take_loops(const struct trace *t, uint32_t track,
 static bool take_host(const struct trace *t, uint32_t source,
                       const int64_t *first, struct raw *w) {
     uint32_t own = step_thread(t, source);
-    for (uint32_t i = 0; i < t->ntracks; i++) {
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
         if (tr->source != source || tr->kind != TRACK_THREAD) continue;
         bool on_step = i == own;
         if (!on_step && phases_input_thread(t, i)) continue;
-        if (!take_thread(t, i, on_step, w)) return false;
-        if (on_step && !take_loops(t, i, first, w)) return false;
+        struct raw one = {0};
+        ok = take_thread(t, i, on_step, &one) &&
+             (!on_step || take_loops(t, i, first, &one)) && join_raw(w, &one);
+        free_raw(&one);
     }
-    intervals_union(&w->comm);
-    intervals_union(&w->input);
-    intervals_union(&w->api);
-    intervals_union(&w->ops);
-    intervals_union(&w->regions);
-    intervals_union(&w->step_ops);
-    return true;
+    return ok;
 }
 
 /* The device's own spans of one phase. */
@@ -179,39 +205,42 @@ static bool take_device(const struct trace *t, const struct phase_view *v,
                             : span_is_comm(t, r)            ? PHASE_COMM
                                                             : PHASE_COMPUTE;
             if (is == phase &&
-                !intervals_add(out, t->spans.ts[r], span_end(t, r)))
+                !intervals_extend(out, t->spans.ts[r], span_end(t, r)))
                 return false;
         }
     }
+    intervals_union(out); /* streams overlap */
     return true;
 }
 
-static bool add_all(struct intervals *to, const struct intervals *from) {
-    for (size_t i = 0; i < from->n; i++)
-        if (!intervals_add(to, from->v[i].start, from->v[i].end)) return false;
-    return true;
+/* A CPU collective counts while the step's thread runs no op of its own. */
+static bool take_comm(const struct trace *t, const struct phase_view *v,
+                      const struct raw *w, struct intervals *out) {
+    struct intervals open = {0}, device = {0};
+    bool ok = intervals_sub(&w->comm, &w->step_ops, &open) &&
+              (v->device == ROW_NONE ||
+               take_device(t, v, PHASE_COMM, &device)) &&
+              intervals_or(&open, &device, out);
+    intervals_free(&open);
+    intervals_free(&device);
+    return ok;
 }
 
-/* What phase adds, into out. */
+/* What phase claims, into out (a union). */
 static bool take_phase(const struct trace *t, const struct phase_view *v,
                        const struct raw *w, enum phase phase,
                        struct intervals *out) {
+    static const struct intervals none = {0};
     bool device = v->device != ROW_NONE;
     switch (phase) {
     case PHASE_COMPUTE:
-        return device ? take_device(t, v, phase, out) : add_all(out, &w->ops);
-    case PHASE_COMM: {
-        struct intervals open = {0};
-        bool ok = intervals_sub(&w->comm, &w->step_ops, &open) &&
-                  add_all(out, &open) &&
-                  (!device || take_device(t, v, phase, out));
-        intervals_free(&open);
-        return ok;
-    }
+        return device ? take_device(t, v, phase, out)
+                      : intervals_or(&w->ops, &none, out);
+    case PHASE_COMM: return take_comm(t, v, w, out);
     case PHASE_COPY: return !device || take_device(t, v, phase, out);
-    case PHASE_INPUT: return add_all(out, &w->input);
-    case PHASE_LAUNCH: return add_all(out, &w->api);
-    case PHASE_HOST: return add_all(out, &w->ops) && add_all(out, &w->regions);
+    case PHASE_INPUT: return intervals_or(&w->input, &none, out);
+    case PHASE_LAUNCH: return intervals_or(&w->api, &none, out);
+    case PHASE_HOST: return intervals_or(&w->ops, &w->regions, out);
     default: return true;
     }
 }
@@ -220,21 +249,34 @@ static const enum phase *phase_order(const struct phase_view *v) {
     return v->device != ROW_NONE ? with_device : without_device;
 }
 
+/* The device's busy time is what its own three phases claim together. */
+static bool make_busy(const struct trace *t, struct phase_view *v) {
+    struct intervals kernels = {0}, comm = {0}, copies = {0}, sum = {0};
+    bool ok = take_device(t, v, PHASE_COMPUTE, &kernels) &&
+              take_device(t, v, PHASE_COMM, &comm) &&
+              take_device(t, v, PHASE_COPY, &copies) &&
+              intervals_or(&kernels, &comm, &sum) &&
+              intervals_or(&sum, &copies, &v->busy);
+    intervals_free(&kernels);
+    intervals_free(&comm);
+    intervals_free(&copies);
+    intervals_free(&sum);
+    return ok;
+}
+
 /* Fills one view. */
 static bool make_view(const struct trace *t, const struct raw *w,
                       struct phase_view *v) {
+    static const struct intervals none = {0};
     const enum phase *order = phase_order(v);
-    for (int i = 0; i < PHASES - 1; i++) {
-        if (i > 0 && !add_all(&v->cum[i], &v->cum[i - 1])) return false;
-        if (!take_phase(t, v, w, order[i], &v->cum[i])) return false;
-        intervals_union(&v->cum[i]);
+    bool ok = true;
+    for (int i = 0; ok && i < PHASES - 1; i++) {
+        struct intervals own = {0};
+        ok = take_phase(t, v, w, order[i], &own) &&
+             intervals_or(i > 0 ? &v->cum[i - 1] : &none, &own, &v->cum[i]);
+        intervals_free(&own);
     }
-    if (v->device == ROW_NONE) return true;
-    bool ok = take_device(t, v, PHASE_COMPUTE, &v->busy) &&
-              take_device(t, v, PHASE_COMM, &v->busy) &&
-              take_device(t, v, PHASE_COPY, &v->busy);
-    intervals_union(&v->busy);
-    return ok;
+    return ok && (v->device == ROW_NONE || make_busy(t, v));
 }
 
 /* Adds a view for each device of the source that ran anything, or one. */

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,7 +18,7 @@
 
 #define FIFO_LIMIT  ((size_t)16 << 30)
 #define RATIO_SLACK ((size_t)64 << 20)
-enum { FIFO_PIECE = 4 << 20 };
+enum { FIFO_PIECE = 4 << 20, FIFO_PATIENCE_MS = 10000 };
 
 /* What file_open hands out: the public part first. */
 struct own {
@@ -82,16 +83,36 @@ static void unmap(struct own *o) {
     o->map = (struct bytes){NULL, 0};
 }
 
-/* Reads a pipe to its end into the scratch file. */
+/* Waits until there is something to read from the pipe, or its writer is gone;
+ * where there is no writer at all, not for ever. */
+static int await_data(int fd, bool writer, struct ops_err *e) {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int k;
+    do k = poll(&p, 1, writer ? -1 : FIFO_PATIENCE_MS);
+    while (k < 0 && errno == EINTR);
+    if (k < 0) return cannot_read(e, errno);
+    if (k == 0)
+        return fail(e, OPS_EIO, "is a pipe that nobody opened for writing "
+                    "within %d seconds", FIFO_PATIENCE_MS / 1000);
+    return 0;
+}
+
+/* Reads a pipe, which does not block, to its end into the scratch file. */
 static int drain(struct own *o, int fd, struct ops_err *e) {
     struct scratch *s = &o->scratch;
     TRY(scratch_open(s, e));
     size_t n = 0;
+    bool waited = false;
     for (;;) {
         TRY(scratch_room(s, n + FIFO_PIECE, n + n / 2, e));
         ssize_t k = read(fd, s->p + n, FIFO_PIECE);
         if (k < 0 && errno == EINTR) continue;
-        if (k < 0) return cannot_read(e, errno);
+        if (k < 0 && errno != EAGAIN) return cannot_read(e, errno);
+        if (k < 0 || (k == 0 && n == 0 && !waited)) {
+            waited = true; /* an end before the first byte: no writer yet */
+            TRY(await_data(fd, k < 0, e));
+            continue;
+        }
         if (k == 0) break;
         n += (size_t)k;
         if (n > FIFO_LIMIT)
@@ -168,7 +189,7 @@ int file_open(const char *path, struct file **out, struct ops_err *e) {
     struct own *o = own_new();
     if (o == NULL) return fail_oom(e);
     int fd;
-    do fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    do fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);
     int rc = fd < 0 ? cannot_open(e, errno) : load(o, fd, path, e);
     if (fd >= 0) close(fd);

@@ -178,6 +178,8 @@ static int64_t arg_int(struct reader *r, row_id row, const char *key) {
     const uint8_t *p = r->base + (at - 1 - r->args_base);
     struct json j = {p, r->base + r->t->sources[r->source].bytes.n, 0, false};
     struct json_str k;
+    json_skip(&j);
+    j = (struct json){p, j.p, 0, false}; /* no further than its own end */
     if (!json_enter(&j, '{')) return -1;
     while (json_key(&j, &k)) {
         if (!bytes_eq(k.raw, key, strlen(key))) {

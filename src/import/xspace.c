@@ -161,6 +161,7 @@ static bool piece_plane(struct xpiece *w, const struct xplane *p) {
     for (size_t i = 0; i < p->nnames; i++)
         w->names[i] = (struct xlocal){STR_NONE, 0};
     w->plane = p;
+    memset(w->launches, 0, sizeof w->launches); /* ids are the plane's own */
     w->device = ROW_NONE;
     if (p->device != ROW_NONE)
         w->device = trace_device(w->t, w->source, p->dev_kind, p->ordinal);

@@ -154,6 +154,10 @@ struct xpiece {
     uint64_t events; /* counted for the source */
     bool memory;     /* saw a memory event */
     bool python;     /* saw a Python frame */
+    struct xlaunch {
+        uint64_t key; /* hash of what the stats hold; 0: free */
+        uint16_t cat;
+    } launches[256];  /* categories made lately, by key */
     struct xfacts facts;
 };
 

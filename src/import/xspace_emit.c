@@ -3,7 +3,9 @@
  * a link, a memory event, a step hint, a sample. */
 #include "import/xspace.h"
 
+#include "base/hash.h"
 #include "base/vec.h"
+#include "model/launch.h"
 #include <ctype.h>
 
 static inline bool seen(const struct xpiece *w, enum xcode c) {
@@ -199,9 +201,33 @@ static void host_span(struct xpiece *w, const struct xline *l,
     if (seen(w, XC_ASYNC) && seen(w, XC_FLOW)) s->flags |= SPAN_ASYNC;
 }
 
+/* A number that is the same for the same value of a stat. */
+static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
+    if (!seen(w, c)) return 0;
+    const struct xval *v = &w->facts.v[c];
+    return v->type == XT_STR ? hash_bytes(v->b.p, v->b.n) : v->u + 1;
+}
+
+/* The category that a kernel's launch facts make: see launch.h. Kernels of
+ * one variant come again and again, so that the cache mostly has it. */
+static uint16_t launch_category(struct xpiece *w) {
+    uint64_t key = hash_step(fact_hash(w, XC_KERNEL_DETAILS),
+                             hash_step(fact_hash(w, XC_HLO_OP),
+                                       fact_hash(w, XC_TF_OP))) | 1;
+    struct xlaunch *at = &w->launches[key >> 32 & 255];
+    if (at->key == key) return at->cat;
+    struct launch l = {fact_text(w, XC_HLO_OP), fact_text(w, XC_TF_OP),
+                       fact_text(w, XC_KERNEL_DETAILS)};
+    *at = (struct xlaunch){key, launch_cat(w->t, &l)};
+    return at->cat;
+}
+
 /* What the stats make of an event on a stream of a GPU. */
 static void stream_span(struct xpiece *w, struct span_in *s) {
-    if (seen(w, XC_KERNEL_DETAILS)) s->kind = SPAN_KERNEL;
+    if (seen(w, XC_KERNEL_DETAILS)) {
+        s->kind = SPAN_KERNEL;
+        s->cat = launch_category(w);
+    }
     else if (seen(w, XC_MEMCPY_DETAILS)) s->kind = SPAN_COPY;
     else if (seen(w, XC_MEMSET_DETAILS)) s->kind = SPAN_MEMSET;
     else if (seen(w, XC_MEMALLOC_DETAILS) || seen(w, XC_MEMFREE_DETAILS) ||

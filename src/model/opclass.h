@@ -25,6 +25,8 @@ enum name_class {
     NAME_WRAPPER = 4096,  /* framework wrapper around an op: EagerExecute */
     NAME_COMM_HLO = 8192, /* an HLO collective, if an op: compiler passes have
                              such names, too */
+    NAME_COMM_CPU = 16384, /* a collective that the host itself carries out
+                              (gloo, MPI), not the call that starts one */
 };
 
 /* Is this span a collective or a transfer between ranks? */

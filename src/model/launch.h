@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What all launches of one kernel variant share, as a category: the op it was
+ * compiled from and its launch shape. XSpace repeats them on every kernel;
+ * kept as one interned text each, a table of millions of kernels reads them a
+ * few times only. Three lines: HLO op, framework op, CUPTI's details. */
+#ifndef MODEL_LAUNCH_H
+#define MODEL_LAUNCH_H
+
+#include "model/trace.h"
+
+struct launch {
+    struct bytes hlo_op, tf_op, details; /* n is 0: not recorded */
+};
+
+/* The category of these facts, made when new; 0 when there is nothing to say
+ * or no room for more categories. */
+uint16_t launch_cat(struct trace *t, const struct launch *l);
+
+/* The facts of a category; false when it is not of this kind. Borrowed from
+ * the trace. */
+bool launch_of_cat(const struct trace *t, uint16_t cat, struct launch *out);
+
+#endif

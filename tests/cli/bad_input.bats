@@ -1,0 +1,297 @@
+#!/usr/bin/env bats
+# Bad input as files: a clear line and an exit code, or a counted note; never a
+# crash, a hang or a silent loss. What is about bytes alone is in the unit
+# tests of the importers.
+
+setup() {
+    cd "$BATS_TEST_DIRNAME/../.." || return 1
+    OPSCOPE=${OPSCOPE:-build/opscope}
+    [ -x "$OPSCOPE" ] || skip "no program at $OPSCOPE"
+    T=$BATS_TEST_TMPDIR
+    PYTHON=/usr/bin/python3
+    [ -x "$PYTHON" ] || PYTHON=python3
+}
+
+# One Chrome event: name, ts, dur, more.
+event() {
+    printf '{"ph":"X","name":"%s","pid":1,"tid":1,"ts":%s,"dur":%s%s}' \
+        "$1" "$2" "$3" "${4:-}"
+}
+
+# A small PyTorch profile with a kernel that has a launch.
+small() {
+    printf '{"schemaVersion":1,"traceEvents":[\n%s,\n%s,\n%s\n]}\n' \
+        '{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":9,"tid":9,"ts":1,"dur":9}' \
+        '{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":9,"ts":2,"dur":1,"args":{"correlation":5}}' \
+        '{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":4,"dur":5,"args":{"device":0,"stream":7,"correlation":5}}'
+}
+
+# Fails with that exit code and one line that names the path.
+refused() {
+    local code=$1 path=$2
+    run timeout 20 "$OPSCOPE" info "$path"
+    [ "$status" -eq "$code" ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ ${lines[0]} == "opscope: $path: "* ]]
+}
+
+# Read, with that note in it.
+noted() {
+    local path=$1 note=$2
+    run timeout 20 "$OPSCOPE" info "$path" --format json
+    [ "$status" -eq 0 ]
+    [[ $output == *"\"id\": \"$note\""* ]]
+}
+
+# The value of a metric of info.
+metric() {
+    "$OPSCOPE" info "$1" --format json | "$PYTHON" -c '
+import json, sys
+for row in json.load(sys.stdin)["rows"]:
+    if row[0] == sys.argv[1]:
+        print(row[1])' "$2"
+}
+
+@test "an empty file says that it is empty" {
+    : > "$T/empty.json"
+    refused 2 "$T/empty.json"
+    [[ $output == *empty* ]]
+}
+
+@test "a folder with nothing in it says what was looked for" {
+    mkdir "$T/none"
+    refused 2 "$T/none"
+    [[ $output == *xplane.pb* && $output == *pt.trace.json* ]]
+}
+
+@test "a path that is not there" {
+    refused 2 "$T/nowhere.json"
+}
+
+@test "a text file is told from a profile" {
+    echo "dear diary" > "$T/a.json"
+    refused 2 "$T/a.json"
+    [[ $output == *text* ]]
+}
+
+@test "JSON without events is told from a trace" {
+    echo '{"a": 1}' > "$T/a.json"
+    refused 2 "$T/a.json"
+    [[ $output == *traceEvents* ]]
+    echo '{"traceEvents": 5}' > "$T/b.json"
+    refused 2 "$T/b.json"
+}
+
+@test "a file that may not be read" {
+    small > "$T/a.json"
+    chmod 000 "$T/a.json"
+    if [ "$(id -u)" -ne 0 ]; then
+        refused 2 "$T/a.json"
+    else
+        command -v setpriv > /dev/null || skip "root reads everything"
+        open=$(mktemp -d /tmp/opscope-XXXXXX)
+        cp "$OPSCOPE" "$open/opscope"
+        cp "$T/a.json" "$open/a.json"
+        chmod 755 "$open" "$open/opscope"
+        chmod 000 "$open/a.json"
+        run setpriv --reuid 65534 --regid 65534 --clear-groups \
+            "$open/opscope" info "$open/a.json"
+        rm -rf "$open"
+        [ "$status" -eq 2 ]
+    fi
+    [[ $output == *"ermission denied"* ]]
+}
+
+@test "a folder that may not be read does not hide the others" {
+    mkdir -p "$T/log/a" "$T/log/b"
+    small > "$T/log/a/x.pt.trace.json"
+    chmod 000 "$T/log/b"
+    run timeout 20 "$OPSCOPE" info "$T/log"
+    chmod 755 "$T/log/b"
+    [ "$status" -eq 0 ]
+}
+
+@test "a FIFO that nobody writes into and a device do not hang" {
+    mkfifo "$T/pipe"
+    refused 2 "$T/pipe"
+    [[ $output == *pipe* ]]
+    refused 2 /dev/zero
+}
+
+@test "a FIFO with a profile in it is read, also when the writer comes late" {
+    mkfifo "$T/pipe"
+    (sleep 0.3; small > "$T/pipe") &
+    run timeout 20 "$OPSCOPE" info "$T/pipe"
+    [ "$status" -eq 0 ]
+    [[ $output == *kineto* ]]
+    run timeout 20 "$OPSCOPE" info <(small)
+    [ "$status" -eq 0 ]
+}
+
+@test "a FIFO in a folder does not hang the search" {
+    mkdir "$T/log"
+    mkfifo "$T/log/x.pt.trace.json"
+    small > "$T/log/y.pt.trace.json"
+    run timeout 20 "$OPSCOPE" info "$T/log"
+    [ "$status" -eq 0 ]
+}
+
+@test "a gz bomb hits the limit: exit 4" {
+    "$PYTHON" - "$T/bomb.gz" <<'P'
+import sys, zlib
+c = zlib.compressobj(9, zlib.DEFLATED, 31)
+with open(sys.argv[1], "wb") as f:
+    f.write(c.compress(b'{"traceEvents":['))
+    block = b" " * (1 << 24)
+    for _ in range(512):
+        f.write(c.compress(block))
+    f.write(c.flush())
+P
+    run timeout 60 "$OPSCOPE" info "$T/bomb.gz"
+    [ "$status" -eq 4 ]
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "a gz file that is cut gives what was there, and a note" {
+    f=tests/data/torch_cnn/torch_cnn.pt.trace.json.gz
+    head -c 200000 "$f" > "$T/cut.json.gz"
+    noted "$T/cut.json.gz" gzip-damaged
+    [ "$(metric "$T/cut.json.gz" spans)" -gt 100 ]
+}
+
+@test "a gz file with a bad checksum gives all of it, and a note" {
+    small | gzip > "$T/bad.json.gz"
+    size=$(stat -c %s "$T/bad.json.gz")
+    printf '\377' | dd of="$T/bad.json.gz" bs=1 seek=$((size - 8)) \
+        conv=notrunc 2> /dev/null
+    noted "$T/bad.json.gz" gzip-damaged
+    [ "$(metric "$T/bad.json.gz" spans)" -eq 3 ]
+}
+
+@test "a gz file that is cut before the first event is a clear error" {
+    small | gzip | head -c 22 > "$T/cut.json.gz"
+    run timeout 20 "$OPSCOPE" info "$T/cut.json.gz"
+    [ "$status" -eq 2 ]
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "a file that is cut keeps what came before, and a note" {
+    small | head -c -60 > "$T/cut.json"
+    noted "$T/cut.json" file-cut
+    [ "$(metric "$T/cut.json" spans)" -eq 2 ]
+}
+
+@test "one bad UTF-8 byte, control characters, bad escapes, half surrogates" {
+    printf '[%s,%s,%s,%s]' "$(event $'a\xff' 1 1)" "$(event $'b\x01' 2 1)" \
+        "$(event 'c\q' 3 1)" "$(event 'd\ud800' 4 1)" > "$T/a.json"
+    noted "$T/a.json" utf8-mended
+    noted "$T/a.json" json-mended
+    [ "$(metric "$T/a.json" spans)" -eq 4 ]
+    # what goes out is JSON and UTF-8 again
+    "$OPSCOPE" trace "$T/a.json" --format json | "$PYTHON" -m json.tool \
+        > /dev/null
+}
+
+@test "NaN, inf, 1e400, numbers as strings, trailing commas, BOM, CRLF" {
+    printf '\xef\xbb\xbf[\r\n%s,\r\n%s,\r\n%s,\r\n%s,\r\n%s,\r\n]\r\n' \
+        "$(event a 1 1)" "$(event b NaN 1)" "$(event c inf 1)" \
+        "$(event d 1e400 1)" "$(event e '"5"' '"2.5"')" > "$T/a.json"
+    noted "$T/a.json" time-missing
+    noted "$T/a.json" number-as-string
+    noted "$T/a.json" json-mended
+    [ "$(metric "$T/a.json" spans)" -eq 2 ]
+}
+
+@test "negative, zero and overflowing times" {
+    printf '[%s,%s,%s,%s]' "$(event a -5 1)" "$(event b 0 0)" \
+        "$(event c 3 -1)" "$(event d 9300000000000 1)" > "$T/a.json"
+    noted "$T/a.json" negative-duration
+    [[ $output == *time-* ]]
+    [ "$(metric "$T/a.json" spans)" -eq 3 ]
+}
+
+@test "spans that cross, and a child that ends after its parent" {
+    printf '[%s,%s,%s]' "$(event a 0 10)" "$(event b 5 10)" \
+        "$(event c 6 20)" > "$T/a.json"
+    noted "$T/a.json" crossing-spans
+    [ "$(metric "$T/a.json" spans)" -eq 3 ]
+}
+
+@test "kernels with no launch, launches with no kernel" {
+    small | sed 's/"stream":7,"correlation":5/"stream":7,"correlation":6/' \
+        > "$T/a.json"
+    noted "$T/a.json" kernel-without-launch
+    noted "$T/a.json" launch-without-kernel
+}
+
+@test "nesting ten thousand deep, duplicate keys, ids as text" {
+    "$PYTHON" - > "$T/a.json" <<'P'
+deep = '{"a":' * 10000 + '1' + '}' * 10000
+print('[{"ph":"X","name":"x","name":"y","pid":"p","tid":"main","ts":1,'
+      '"dur":1,"args":%s}]' % deep)
+P
+    run timeout 20 "$OPSCOPE" trace "$T/a.json"
+    [ "$status" -eq 0 ]
+    [[ $output == *y* ]]
+}
+
+@test "a name of a megabyte is kept and shortened on the screen" {
+    "$PYTHON" -c 'print("[{\"name\":\"" + "k" * (1 << 20) + "\",\"ph\":\"X\","
+        "\"ts\":1,\"dur\":1,\"pid\":1,\"tid\":1}]")' > "$T/a.json"
+    run timeout 20 "$OPSCOPE" trace "$T/a.json" --width 100
+    [ "$status" -eq 0 ]
+    [ "${#output}" -lt 5000 ]
+    [ "$("$OPSCOPE" trace "$T/a.json" --format json | wc -c)" -gt 1000000 ]
+}
+
+# Writes a profile of over 17 MB with all the trouble there is in its middle.
+grow() {
+    "$PYTHON" - "$1" "$2" <<'P'
+import sys
+kind = sys.argv[2]
+with open(sys.argv[1], "w") as f:
+    f.write('{"schemaVersion":1,"traceEvents":[\n')
+    for i in range(120000):
+        f.write('%s{"ph":"X","cat":"cpu_op","name":"op %d","pid":1,"tid":%d,'
+                '"ts":%d.5,"dur":%d,"args":{"External id":%d,"text":'
+                '"{\\"ph\\":\\"X\\", \\"name\\":\\"no\\"},{\\"ph\\""}}'
+                % (",\n" if i else "", i % 300, i % 3, i, i % 9, i))
+        if kind == "pairs" and i % 500 == 7:
+            f.write(',{"ph":"%s","name":"b","pid":1,"tid":5,"ts":%d}'
+                    % ("BE"[i // 500 % 2], i))
+        if kind == "damage" and i % 5000 == 2500:
+            f.write(',{"ph":"X","name":"x"{{[" ')
+    f.write(']}\n')
+P
+}
+
+@test "one thread or two: the same bytes out" {
+    for kind in plain pairs damage; do
+        grow "$T/$kind.json" $kind
+        for a in info ops steps; do
+            timeout 60 "$OPSCOPE" $a "$T/$kind.json" --threads 1 \
+                --format json > "$T/one"
+            timeout 60 "$OPSCOPE" $a "$T/$kind.json" --threads 2 \
+                --format json > "$T/two"
+            cmp "$T/one" "$T/two"
+        done
+        [ "$(metric "$T/$kind.json" "framework ops")" -ge 119000 ]
+    done
+}
+
+@test "a file that shrinks while it is read" {
+    grow "$T/whole.json" plain
+    for size in 1 5000 4000000 9000000 16000000; do
+        for wait in 0.001 0.01 0.03; do
+            cp "$T/whole.json" "$T/a.json"
+            timeout 60 "$OPSCOPE" ops "$T/a.json" > "$T/out" 2> "$T/err" &
+            pid=$!
+            sleep $wait
+            truncate -s $size "$T/a.json"
+            status=0
+            wait $pid || status=$?
+            [ $status -eq 0 ] || [ $status -eq 2 ]
+            [ $status -eq 0 ] || grep -q '^opscope: ' "$T/err"
+        done
+    done
+}
