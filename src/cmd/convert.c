@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Writes t to a new file beside out and gives it out's name. */
@@ -43,6 +44,17 @@ static int write_file(const struct trace *t, struct export_form form,
     return rc;
 }
 
+/* May OUT be written? A device or a folder is never replaced. */
+static int check_out(const char *out, bool force, struct ops_err *e) {
+    struct stat st;
+    if (lstat(out, &st) != 0) return 0;
+    if (stat(out, &st) == 0 && !S_ISREG(st.st_mode))
+        return fail(e, OPS_EUSAGE, "%s: is not a file; '-' with --to NAME "
+                    "writes to standard output", out);
+    if (force) return 0;
+    return fail(e, OPS_EUSAGE, "%s: exists already; --force replaces it", out);
+}
+
 /* The one trace that IN stands for. */
 static int one_trace(const struct profiles *p, const char *path,
                      struct ops_err *e) {
@@ -62,9 +74,7 @@ static int run(const struct opts *o, int argc, char **argv,
         return fail(e, OPS_EUSAGE, "writing to standard output needs --to "
                     "NAME; 'opscope help exports' lists them");
     TRY(export_form(out, opts_text(o, "to"), &form, e));
-    if (!to_stdout && !force && access(out, F_OK) == 0)
-        return fail(e, OPS_EUSAGE, "%s: exists already; --force replaces it",
-                    out);
+    if (!to_stdout) TRY(check_out(out, force, e));
     struct profiles p;
     TRY(profiles_load(o, 1, argv, &p, e));
     int rc = one_trace(&p, argv[0], e);

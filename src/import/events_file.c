@@ -335,8 +335,10 @@ int events_read(struct trace *t, uint32_t source, const struct policy *p,
     struct reader r = {
         .j = json_reader(all), .t = t, .source = source, .policy = p,
         .base = all.p, .args_base = t->sources[source].args_base,
-        .origin_us = find_origin(all), .last_end = INT64_MIN,
+        .last_end = INT64_MIN,
     };
+    /* opscope's own files count from their epoch; "ts" in args is not ours */
+    if (!events_sniff(all).opscope) r.origin_us = find_origin(all);
     if (BYTES_STARTS(all, "\xef\xbb\xbf")) r.j.p += 3;
     int rc;
     if (json_enter(&r.j, '[')) rc = read_events(&r, o, e);

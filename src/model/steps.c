@@ -267,7 +267,12 @@ static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
 /* Nothing marks and nothing repeats: the window is one step. */
 static bool add_whole(struct trace *t, uint32_t source) {
     const struct source *src = &t->sources[source];
-    if (src->window_end <= src->window_ts) return true;
+    bool empty = true;
+    for (size_t i = 0; empty && i < t->ntracks; i++)
+        empty = t->tracks[i].source != source ||
+                t->tracks[i].kind == TRACK_OTHER ||
+                t->tracks[i].first == t->tracks[i].end;
+    if (empty) return true;
     if (!VEC_ROOM(t->steps, t->nsteps, t->cap_steps)) return false;
     t->steps[t->nsteps++] = (struct step){
         .source = source, .marker = ROW_NONE, .name = 0,

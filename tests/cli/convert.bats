@@ -165,6 +165,16 @@ PY
     [ "$(cat "$out.json")" = mine ]
     "$OPSCOPE" convert "$profile" "$out.json" --force
     grep -q traceEvents "$out.json"
+    mkfifo "$out.pipe"
+    for special in "$out.pipe" /dev/null "$BATS_TEST_TMPDIR"; do
+        run "$OPSCOPE" convert "$profile" "$special" --to chrome --force
+        [ "$status" -eq 1 ]
+    done
+    [ -p "$out.pipe" ] && [ -c /dev/null ]
+    # into the file that is being read
+    cp "$out.json" "$out.self.json"
+    "$OPSCOPE" convert "$out.self.json" "$out.self.json" --force
+    compare "$out.json" "$out.self.json"
 }
 
 @test "convert: a failure leaves nothing behind" {

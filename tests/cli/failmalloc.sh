@@ -72,4 +72,5 @@ for pattern in '*.xplane.pb*' 'run_metadata*.pb*' '*.trace.json.gz'; do
     try ops "$file" --format json || bad=1
     try steps "$file" --format csv || bad=1
 done
+try convert "$(small '*.xplane.pb*')" - --to chrome || bad=1
 exit $bad

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The body of all importer targets: any bytes, read by one importer (named by
  * FUZZ_IMPORTER, without asking sniff), sealed, every analysis run, every
- * result printed. Included once by each fuzz_<importer>.c. */
+ * result printed, the trace exported and read back. Included once by each
+ * fuzz_<importer>.c. */
 #include "analyze/analyze.h"
 #include "base/sink.h"
+#include "export/export.h"
 #include "import/import.h"
 #include "model/result.h"
 #include "model/trace.h"
@@ -40,6 +42,29 @@ static void analyze(const struct trace *t, const struct analysis *a) {
     result_free(&r);
 }
 
+/* Written as a Chrome trace and read again: as many spans, links and memory
+ * events. */
+static void export_again(const struct trace *t) {
+    struct export_form form;
+    struct ops_err e = {0};
+    struct sink out;
+    struct trace *u = trace_new();
+    static const char zeros[64];
+    if (u == NULL || export_form("a.json", NULL, &form, &e) != 0) abort();
+    sink_memory(&out);
+    if (form.exporter->write(t, &out, &e) != 0) abort();
+    sink_write(&out, zeros, sizeof zeros);
+    struct import_opts o = {.threads = 1};
+    struct bytes b = {(uint8_t *)out.buf, out.n - sizeof zeros};
+    if (import_bytes(b, "a.json", u, &o, &e) != 0) abort();
+    if (trace_seal(u, &e) != 0) abort();
+    assert(u->spans.n == t->spans.n);
+    assert(u->links.n == t->links.n);
+    assert(u->mem.n == t->mem.n);
+    trace_free(u);
+    sink_free(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t *copy = calloc(1, size + 64);
     struct trace *t = trace_new();
@@ -55,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     assert(rc == 0 || (e.code == rc && e.text[0] != '\0'));
     for (size_t i = 0; rc == 0 && analyses[i] != NULL; i++)
         analyze(t, analyses[i]);
+    if (rc == 0) export_again(t);
     trace_free(t);
     free(copy);
     return 0;

@@ -93,6 +93,20 @@ static void options_are_the_command_lines(void **state) {
     ops_close(p);
 }
 
+static void profiles_side_by_side_have_a_column(void **state) {
+    (void)state;
+    struct ops_profile *p = open_it("tests/data/tf_v1");
+    struct ops_result *r = run_it(p, "ops", NULL);
+    assert_string_equal(ops_result_col_name(r, 0), "profile");
+    char *want = command_output("ops tests/data/tf_v1 --format csv");
+    char *got = ops_result_csv(r, NULL);
+    assert_string_equal(got, want);
+    free(want);
+    ops_text_free(got);
+    ops_result_free(r);
+    ops_close(p);
+}
+
 static void cells_read_by_type_and_null_is_no_zero(void **state) {
     (void)state;
     struct ops_profile *p = open_it(cpu);
@@ -205,6 +219,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_analysis_prints_what_the_command_prints),
         cmocka_unit_test(options_are_the_command_lines),
+        cmocka_unit_test(profiles_side_by_side_have_a_column),
         cmocka_unit_test(cells_read_by_type_and_null_is_no_zero),
         cmocka_unit_test(what_is_missing_has_words),
         cmocka_unit_test(errors_are_sentences_and_give_nothing),

@@ -31,8 +31,9 @@ static void every_type_is_told(void **state) {
     assert_int_equal(l.type, ARG_JSON);
     assert_memory_equal(l.text.p, "[1,{\"x\":2}]", l.text.n);
     assert_int_equal(args_get(f.t, a, "n").type, ARG_NONE);
-    assert_int_equal(args_get(f.t, a, "big").type, ARG_UINT);
-    assert_true(args_get(f.t, a, "big").u == UINT64_MAX);
+    struct arg big = args_get(f.t, a, "big"); /* a double would round it */
+    assert_int_equal(big.type, ARG_UINT);
+    assert_true(big.u == UINT64_MAX);
     assert_int_equal(args_get(f.t, a, "x").type, ARG_NONE); /* inner key */
     assert_int_equal(args_get(f.t, feed_row(&f, "b"), "i").type, ARG_NONE);
     feed_free(&f);
