@@ -6,6 +6,7 @@
 #include "analyze/host_tree.h"
 #include "model/opclass.h"
 #include <assert.h>
+#include "base/vec.h"
 #include <stdlib.h>
 
 void host_tree_free(struct host_tree *h) {
@@ -139,12 +140,12 @@ int host_tree_init(struct host_tree *h, const struct trace *t,
                    struct ops_err *e) {
     *h = (struct host_tree){.t = t};
     size_t n = t->spans.n ? t->spans.n : 1;
-    uint32_t *nchild = malloc(n * sizeof *nchild);
-    h->rep = malloc(n * sizeof *h->rep);
-    h->up = malloc(n * sizeof *h->up);
+    uint32_t *nchild = vec_alloc(n, sizeof *nchild);
+    h->rep = vec_alloc(n, sizeof *h->rep);
+    h->up = vec_alloc(n, sizeof *h->up);
     h->key = calloc(t->strs.n + 1, sizeof *h->key);
     h->regions = calloc(t->nsources + 1, 1);
-    if (t->links.n > 0) h->op = malloc(n * sizeof *h->op);
+    if (t->links.n > 0) h->op = vec_alloc(n, sizeof *h->op);
     if (!nchild || (t->links.n > 0 && !h->op) || !h->rep || !h->up ||
         !h->key || !h->regions) {
         free(nchild);

@@ -5,6 +5,7 @@
 #include "analyze/live.h"
 #include "base/sum.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include <stdlib.h>
 
 #define ADDR_GONE (LIVE_NONE - 1) /* in the map: freed, or never allocated */
@@ -87,8 +88,8 @@ int live_init(struct live *l, const struct trace *t, uint16_t allocator,
               struct ops_err *e) {
     *l = (struct live){.t = t, .first = lower(t, allocator)};
     l->n = lower(t, allocator + 1u) - l->first;
-    l->level = malloc((l->n + 1) * sizeof *l->level);
-    l->mate = malloc((l->n + 1) * sizeof *l->mate);
+    l->level = vec_alloc(l->n + 1, sizeof *l->level);
+    l->mate = vec_alloc(l->n + 1, sizeof *l->mate);
     if (!l->level || !l->mate || !pair(l)) {
         live_free(l);
         return fail_oom(e);

@@ -3,6 +3,7 @@
  * merged, run by run, and summed up. */
 #include "analyze/mem_sums.h"
 #include "base/sum.h"
+#include "base/vec.h"
 #include <stdlib.h>
 
 struct mem_item {
@@ -76,11 +77,11 @@ int mem_sums_init(struct mem_sums *m, const struct trace *t, uint32_t source,
                   struct ops_err *e) {
     *m = (struct mem_sums){.n = count_source(t, source)};
     if (m->n == 0) return 0;
-    struct mem_item *v = malloc(2 * m->n * sizeof *v);
+    struct mem_item *v = vec_alloc(2 * m->n, sizeof *v);
     size_t *at = malloc((t->nallocators + 3) * sizeof *at);
-    m->ts = malloc(m->n * sizeof *m->ts);
-    m->host = malloc((m->n + 1) * sizeof *m->host);
-    m->device = malloc((m->n + 1) * sizeof *m->device);
+    m->ts = vec_alloc(m->n, sizeof *m->ts);
+    m->host = vec_alloc(m->n + 1, sizeof *m->host);
+    m->device = vec_alloc(m->n + 1, sizeof *m->device);
     bool ok = v && at && m->ts && m->host && m->device;
     if (ok) sum_up(m, merge_runs(v, v + m->n, at, collect(t, source, v, at)));
     free(v);

@@ -67,7 +67,8 @@ static struct counts count_events(const struct live *l,
             c.allocs++;
         else
             c.frees++;
-        if (m->reserved[k] > c.reserved) c.reserved = m->reserved[k];
+        int64_t held = mem_reserved(l->t, k);
+        if (held > c.reserved) c.reserved = held;
     }
     return c;
 }
@@ -78,7 +79,7 @@ static void put_row(struct result *r, const struct live *l,
     uint32_t peak = live_peak(l, mem_scope_has, in);
     if (peak == LIVE_NONE) return;
     int64_t ts = t->mem.ts[l->first + peak];
-    int64_t held = t->mem.reserved[l->first + peak];
+    int64_t held = mem_reserved(t, l->first + peak);
     int64_t used = l->level[peak];
     const struct step *s = step_at(t, a->source, ts);
     struct counts c = count_events(l, in);

@@ -15,6 +15,7 @@
 #include "analyze/missing.h"
 #include "analyze/op_groups.h"
 #include "base/sum.h"
+#include "base/vec.h"
 #include "model/opclass.h"
 #include "model/opname.h"
 #include <stdlib.h>
@@ -167,7 +168,8 @@ static void carry_up(struct ops *o, const struct track *tr, int64_t *dev) {
 
 static int charge_device(struct ops *o, struct ops_err *e) {
     const struct trace *t = o->t;
-    int64_t *dev = calloc(t->spans.n + 1, sizeof *dev);
+    int64_t *dev = vec_alloc(t->spans.n + 1, sizeof *dev);
+    if (dev) memset(dev, 0, (t->spans.n + 1) * sizeof *dev);
     if (!dev || !charge_spans(o, dev)) {
         free(dev);
         return fail_oom(e);
@@ -327,7 +329,7 @@ static int gather(struct ops *o, const struct opts *opts, struct ops_err *e) {
     TRY(scope_init(&o->scope, t, opts, e));
     TRY(host_tree_init(&o->tree, t, e));
     TRY(op_groups_init(&o->groups, t, opts_text(opts, "group"), e));
-    o->gid = malloc((t->spans.n + 1) * sizeof *o->gid);
+    o->gid = vec_alloc(t->spans.n + 1, sizeof *o->gid);
     if (!o->gid) return fail_oom(e);
     TRY(count_all(o, e));
     TRY(charge_device(o, e));

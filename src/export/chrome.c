@@ -317,9 +317,9 @@ static void put_memory_instant(struct writer *w, size_t i, int64_t pid) {
         sink_putc(w->out, ',');
         put_field(w, "Total Allocated", m->allocated[i]);
     }
-    if (m->reserved[i] >= 0) {
+    if (mem_reserved(w->t, i) >= 0) {
         sink_putc(w->out, ',');
-        put_field(w, "Total Reserved", m->reserved[i]);
+        put_field(w, "Total Reserved", mem_reserved(w->t, i));
     }
     sink_puts(w->out, ",\"Allocator\":");
     put_str(w, a->name);
@@ -333,7 +333,7 @@ static void put_memory_instant(struct writer *w, size_t i, int64_t pid) {
 /* The curve of memory in use, for viewers; readers have the instants. */
 static void put_memory_curve(struct writer *w, size_t i, int64_t pid) {
     const struct mem_events *m = &w->t->mem;
-    bool reserved = m->reserved[i] >= 0;
+    bool reserved = mem_reserved(w->t, i) >= 0;
     if (m->allocated[i] < 0 && !reserved) return;
     begin(w, "C");
     sink_puts(w->out, ",\"cat\":\"[memory]\",\"name\":");
@@ -342,7 +342,7 @@ static void put_memory_curve(struct writer *w, size_t i, int64_t pid) {
     sink_puts(w->out, ",\"args\":{");
     if (m->allocated[i] >= 0) put_field(w, "allocated", m->allocated[i]);
     if (m->allocated[i] >= 0 && reserved) sink_putc(w->out, ',');
-    if (reserved) put_field(w, "reserved", m->reserved[i]);
+    if (reserved) put_field(w, "reserved", mem_reserved(w->t, i));
     sink_puts(w->out, "}}");
 }
 

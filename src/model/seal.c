@@ -313,10 +313,19 @@ static bool mem_by_time(const struct trace *t, row_id *perm) {
     return ok;
 }
 
+/* Most sources do not record what the allocator holds: no column then. */
+static void drop_reserved(struct mem_events *m) {
+    for (size_t i = 0; i < m->n; i++)
+        if (m->reserved[i] >= 0) return;
+    free(m->reserved);
+    m->reserved = NULL;
+}
+
 /* Memory events in the order (allocator, time, file). */
 static bool sort_mem(struct trace *t) {
     struct mem_events *m = &t->mem;
     if (m->n == 0) return true;
+    drop_reserved(m);
     row_id *perm = vec_alloc(m->n, sizeof *perm);
     size_t *at = calloc(t->nallocators + 2, sizeof *at);
     bool ok = perm != NULL && at != NULL;
@@ -326,7 +335,7 @@ static bool sort_mem(struct trace *t) {
          gather_int64_t(&m->bytes, perm, m->n) &&
          gather_uint64_t(&m->addr, perm, m->n) &&
          gather_int64_t(&m->allocated, perm, m->n) &&
-         gather_int64_t(&m->reserved, perm, m->n) &&
+         (!m->reserved || gather_int64_t(&m->reserved, perm, m->n)) &&
          gather_uint32_t(&m->track, perm, m->n) &&
          gather_uint16_t(&m->allocator, perm, m->n) &&
          gather_uint32_t(&m->what, perm, m->n) &&

@@ -172,7 +172,8 @@ struct mem_events {
     int64_t *bytes;        /* > 0 allocated, < 0 freed */
     uint64_t *addr;        /* 0: not recorded */
     int64_t *allocated;    /* total in use after it, or -1: not recorded */
-    int64_t *reserved;     /* total held by the allocator, or -1 */
+    int64_t *reserved;     /* total held by the allocator, or -1; the column is
+                              NULL after seal where nobody recorded it */
     uint32_t *track;       /* thread, or ROW_NONE */
     uint16_t *allocator;   /* index in allocators */
     str_id *what;          /* op or tensor named by the source, or 0 */
@@ -425,6 +426,11 @@ size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);
 
 static inline const char *span_name(const struct trace *t, row_id r) {
     return strs_text(&t->strs, t->spans.name[r]);
+}
+
+/* What the allocator held after memory event i, or -1. */
+static inline int64_t mem_reserved(const struct trace *t, size_t i) {
+    return t->mem.reserved ? t->mem.reserved[i] : -1;
 }
 
 static inline int64_t span_end(const struct trace *t, row_id r) {
