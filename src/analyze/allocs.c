@@ -13,7 +13,7 @@ static const struct opt allocs_opts[] = {
     {.name = "at",
      .type = OPT_US,
      .arg = "US",
-     .help = "only what is live at that time (microseconds from the epoch)"},
+     .help = "only what is live at that time, as JSON or text shows times"},
     {.name = "peak",
      .type = OPT_FLAG,
      .help = "only what is live at each allocator's peak"},
@@ -215,7 +215,7 @@ static int gather(struct allocs *c, const struct opts *o, struct result *r,
                   struct ops_err *e) {
     c->peak = opts_flag(o, "peak");
     c->at_given = opts_given(o, "at");
-    if (c->at_given) c->at = opts_ps(o, "at");
+    if (c->at_given) c->at = trace_given_time(c->t, opts_ps(o, "at"));
     if (c->peak && c->at_given)
         return fail(e, OPS_EUSAGE, "--at and --peak exclude each other");
     TRY(scope_init(&c->scope, c->t, o, e));

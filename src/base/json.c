@@ -42,10 +42,14 @@ bool json_string(struct json *j, struct json_str *out) {
 
 bool json_key(struct json *j, struct json_str *key) {
     uint8_t c = json_peek(j);
+    bool first = j->first;
+    j->first = false;
     if (c == ',') {
         j->p++;
         c = json_peek(j);
         if (c == '}') j->mended++; /* trailing comma */
+    } else if (c == '"' && !first) {
+        j->mended++; /* no comma */
     }
     if (c == '}') {
         j->p++;
@@ -59,6 +63,8 @@ bool json_key(struct json *j, struct json_str *key) {
 
 bool json_item(struct json *j) {
     uint8_t c = json_peek(j);
+    if (c != ',' && c != ']' && c != 0 && !j->first) j->mended++; /* no comma */
+    j->first = false;
     while (c == ',') {
         j->p++;
         c = json_peek(j);

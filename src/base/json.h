@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * JSON pull reader: walks text in place, allocates nothing, recurses nowhere.
- * It is lenient where real writers break the rules (raw control characters,
- * trailing commas, NaN, bare words) and counts each such place in `mended`.
+ * It is lenient where real writers break the rules (commas too many or too few,
+ * NaN, bare words) and counts each such place in `mended`. Raw control
+ * characters in strings are let through: who keeps a string counts them.
  *
  * The text must have 64 readable zero bytes behind it (see file.h).
  *
@@ -19,6 +20,7 @@ struct json {
     uint64_t mended; /* broken rules that were passed over */
     bool bad;        /* the text makes no sense at p; only the caller can
                         decide how to go on */
+    bool first;      /* a bracket was just entered: no comma is due yet */
 };
 
 /* A string as it stands between its quotes. */
@@ -37,7 +39,7 @@ struct json_num {
 };
 
 static inline struct json json_reader(struct bytes b) {
-    return (struct json){b.p, b.p + b.n, 0, false};
+    return (struct json){b.p, b.p + b.n, 0, false, false};
 }
 
 /* Blanks, tabs, line ends. */
@@ -55,6 +57,7 @@ static inline uint8_t json_peek(struct json *j) {
 static inline bool json_enter(struct json *j, uint8_t bracket) {
     if (json_peek(j) != bracket) return false;
     j->p++;
+    j->first = true;
     return true;
 }
 

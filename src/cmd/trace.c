@@ -29,15 +29,6 @@ struct rows {
     size_t n, cap;
 };
 
-/* When the window of the trace begins. */
-static int64_t window_start(const struct trace *t) {
-    int64_t first = 0;
-    for (size_t i = 0; i < t->nsources; i++)
-        if (i == 0 || t->sources[i].window_ts < first)
-            first = t->sources[i].window_ts;
-    return first;
-}
-
 /* Marks the tracks of --track: by name (a glob) or by thread id. */
 static int want_tracks(struct want *w, const char *glob, struct ops_err *e) {
     const struct trace *t = w->t;
@@ -199,11 +190,12 @@ static int fill(const struct want *w, const struct opts *o, struct result *r,
 /* The spans of one trace as a result. */
 static int trace_result(const struct trace *t, const struct opts *o,
                         struct result *r, struct ops_err *e) {
-    int64_t start = window_start(t);
     struct want w = {.t = t, .from = INT64_MIN, .to = INT64_MAX,
                      .name = opts_text(o, "name")};
-    if (opts_given(o, "from")) w.from = start + opts_ps(o, "from");
-    if (opts_given(o, "to")) w.to = start + opts_ps(o, "to");
+    if (opts_given(o, "from"))
+        w.from = trace_given_time(t, opts_ps(o, "from"));
+    if (opts_given(o, "to"))
+        w.to = trace_given_time(t, opts_ps(o, "to"));
     TRY(scope_init(&w.scope, t, o, e));
     result_init(r, "trace", "Spans");
     result_from_trace(r, t);
@@ -235,9 +227,9 @@ static int run(const struct opts *o, int argc, char **argv,
 
 static const struct opt trace_opts[] = {
     {"from", 0, OPT_US, "US", NULL,
-     "only spans that end at or after this, from the window's start"},
+     "only spans that end at or after this: a start as JSON or text shows it"},
     {"to", 0, OPT_US, "US", NULL,
-     "only spans that begin at or before this, from the window's start"},
+     "only spans that begin at or before this, likewise"},
     {"track", 0, OPT_TEXT, "T", NULL,
      "only tracks whose name matches this glob, or whose id it is"},
     {.name = NULL},

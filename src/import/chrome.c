@@ -176,10 +176,11 @@ static int64_t arg_int(struct reader *r, row_id row, const char *key) {
     uint64_t at = (uint64_t)s->args_hi[row] << 32 | s->args_lo[row];
     if (at == 0) return -1;
     const uint8_t *p = r->base + (at - 1 - r->args_base);
-    struct json j = {p, r->base + r->t->sources[r->source].bytes.n, 0, false};
+    const uint8_t *end = r->base + r->t->sources[r->source].bytes.n;
+    struct json j = {p, end, 0, false, false};
     struct json_str k;
     json_skip(&j);
-    j = (struct json){p, j.p, 0, false}; /* no further than its own end */
+    j = (struct json){p, j.p, 0, false, true}; /* no further than its own end */
     if (!json_enter(&j, '{')) return -1;
     while (json_key(&j, &k)) {
         if (!bytes_eq(k.raw, key, strlen(key))) {

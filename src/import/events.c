@@ -10,8 +10,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Remembers a text with raw control characters, which JSON does not allow. */
+static void keep_odd(struct reader *r, struct bytes raw) {
+    for (size_t i = 0; i < raw.n; i++) {
+        if (raw.p[i] >= ' ') continue;
+        if (!VEC_ROOM(r->odd, r->nodd, r->cap_odd)) r->t->oom = true;
+        else r->odd[r->nodd++] = raw;
+        return;
+    }
+}
+
 str_id reader_str(struct reader *r, struct json_str s) {
-    if (!s.escaped) return trace_str(r->t, s.raw);
+    if (!s.escaped) {
+        size_t before = r->t->strs.n;
+        str_id id = trace_str(r->t, s.raw);
+        if (r->t->strs.n != before) keep_odd(r, s.raw);
+        return id;
+    }
     if (s.raw.n > r->cap_scratch) {
         if (!vec_resize(&r->scratch, s.raw.n, 1)) {
             r->t->oom = true;
@@ -70,7 +85,7 @@ row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
 
 bool reader_args(const struct event *ev, struct json *args) {
     if (ev->args == NULL) return false;
-    *args = (struct json){ev->args + 1, ev->args_end, 0, false};
+    *args = (struct json){ev->args + 1, ev->args_end, 0, false, true};
     return true;
 }
 

@@ -88,6 +88,8 @@ struct reader {
     struct map open_map;     /* hash of track and id -> innermost in open */
     int64_t last_end;        /* ps: the last time known, closes open spans */
     uint64_t events;
+    struct bytes *odd;       /* texts with raw control characters */
+    size_t nodd, cap_odd;
     uint8_t *scratch;        /* for names with escapes */
     size_t cap_scratch;
     /* caches: the last category and the last tracks */

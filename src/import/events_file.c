@@ -60,6 +60,7 @@ static bool resync(struct reader *r, const uint8_t *start) {
     r->j.mended++;
     r->j.p = next;
     r->j.bad = false;
+    r->j.first = true;
     return true;
 }
 
@@ -88,6 +89,7 @@ static bool read_list(struct reader *r, const struct import_opts *o) {
 
 static void free_reader(struct reader *r) {
     free(r->labels);
+    free(r->odd);
     free(r->open);
     free(r->scratch);
     map_free(&r->open_map);
@@ -122,6 +124,7 @@ static void start_piece(struct piece *p, const struct reader *like,
     };
     p->r.j.p = at;
     p->r.j.mended = 0;
+    p->r.j.first = true;
     if (t == NULL) return;
     p->r.source = trace_source(t, src->path, src->format, NULL, src->bytes);
     if (p->r.source == ROW_NONE) return;
@@ -135,6 +138,10 @@ static int take_piece(struct reader *r, struct piece *p, struct ops_err *e) {
         if (!VEC_ROOM(r->labels, r->nlabels, r->cap_labels))
             return fail_oom(e);
         r->labels[r->nlabels++] = p->r.labels[i];
+    }
+    for (size_t i = 0; i < p->r.nodd; i++) {
+        if (!VEC_ROOM(r->odd, r->nodd, r->cap_odd)) return fail_oom(e);
+        r->odd[r->nodd++] = p->r.odd[i];
     }
     r->events += p->r.events;
     r->j.mended += p->r.j.mended;
@@ -201,6 +208,7 @@ static int read_events(struct reader *r, const struct import_opts *o,
     int rc = join_pieces(r, v, n, &done, e);
     free(v);
     r->stop = NULL;
+    r->j.first = true; /* the comma was read before the cut was found wrong */
     if (rc == 0 && !done && !r->closed && !r->j.bad && !r->t->oom)
         read_list(r, o);
     r->closed = false;
@@ -210,7 +218,7 @@ static int read_events(struct reader *r, const struct import_opts *o,
 
 /* The number behind a "ts" key at p, in whole us; -1: none. */
 static int64_t peek_ts(const uint8_t *p, const uint8_t *end) {
-    struct json j = {p, end, 0, false};
+    struct json j = {p, end, 0, false, false};
     if (!json_enter(&j, ':')) return -1;
     struct json_num n = json_number(&j);
     int64_t v;
@@ -329,6 +337,17 @@ static void set_epoch(struct reader *r) {
     if (!clock) trace_note(r->t, NOTE_CLOCK_UNKNOWN, 1);
 }
 
+/* Distinct texts with raw control characters, however many pieces saw them. */
+static uint64_t count_odd(struct reader *r) {
+    struct map seen = {0};
+    for (size_t i = 0; i < r->nodd; i++)
+        if (!map_set(&seen, strs_find(&r->t->strs, r->odd[i]), 0))
+            r->t->oom = true;
+    uint64_t n = seen.n;
+    map_free(&seen);
+    return n;
+}
+
 int events_read(struct trace *t, uint32_t source, const struct policy *p,
                 const struct import_opts *o, struct ops_err *e) {
     struct bytes all = t->sources[source].bytes;
@@ -351,7 +370,7 @@ int events_read(struct trace *t, uint32_t source, const struct policy *p,
         apply_labels(&r);
         p->finish(&r);
         set_epoch(&r);
-        trace_note(t, NOTE_JSON_MENDED, r.j.mended);
+        trace_note(t, NOTE_JSON_MENDED, r.j.mended + count_odd(&r));
         t->sources[source].events += r.events;
     }
     free_reader(&r);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 enum { MAX_DEPTH = 12, MAX_FOLDERS = 100000, HEAD_BYTES = 1 << 16 };
 
@@ -109,6 +110,21 @@ static int64_t mtime_of(const char *path) {
     return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
+/* The time in a name whose last part looks like 2026_11_15_03_29_38, in ns, or
+ * -1. Files may have been copied since, so it tells more than their own. */
+static int64_t time_in_name(const char *name) {
+    const char *last = strrchr(name, '/');
+    struct tm tm = {0};
+    last = last ? last + 1 : name;
+    if (strlen(last) != 19) return -1;
+    for (int i = 0; i < 19; i++) {
+        bool sep = i == 4 || i == 7 || i == 10 || i == 13 || i == 16;
+        if (sep ? last[i] != '_' : last[i] < '0' || last[i] > '9') return -1;
+    }
+    if (strptime(last, "%Y_%m_%d_%H_%M_%S", &tm) == NULL) return -1;
+    return (int64_t)timegm(&tm) * 1000000000;
+}
+
 /* Keeps the profiles among a folder's files. Where there are XSpace files the
  * JSON beside them is the same capture once more. */
 static bool take_files(struct search *s, char **files, size_t n,
@@ -131,7 +147,7 @@ static bool take_files(struct search *s, char **files, size_t n,
         if (!ok) break;
         run->files[run->n++] = copy;
         int64_t m = mtime_of(copy);
-        if (m > run->mtime) run->mtime = m;
+        if (m > run->time) run->time = m;
         if (strcmp(format[i], "chrome") != 0) run->plain = false;
     }
     free(format);
@@ -150,6 +166,8 @@ static int search_folder(struct search *s, const char *dir, int depth,
     free_names(names, n);
     if (ok && run.n > 0) {
         run.name = run_name(s, dir);
+        int64_t named = run.name ? time_in_name(run.name) : -1;
+        if (named >= 0) run.time = named;
         ok = run.name && VEC_ROOM(s->out->v, s->out->n, s->out->cap);
         if (ok) s->out->v[s->out->n++] = run;
     }
@@ -166,31 +184,11 @@ static int search_folder(struct search *s, const char *dir, int depth,
     return rc == OPS_ELIMIT ? rc : 0;
 }
 
-/* Does the name's last part look like 2026_11_15_03_29_38? */
-static bool has_time(const char *name) {
-    const char *last = strrchr(name, '/');
-    last = last ? last + 1 : name;
-    if (strlen(last) != 19) return false;
-    for (int i = 0; i < 19; i++) {
-        bool sep = i == 4 || i == 7 || i == 10 || i == 13 || i == 16;
-        if (sep ? last[i] != '_' : last[i] < '0' || last[i] > '9')
-            return false;
-    }
-    return true;
-}
-
-/* Plain ones, then oldest first: by the time in the name where both have one
- * (files may have been copied), else by the files' own time. */
+/* Plain ones, then oldest first. */
 static int by_age(const void *a, const void *b) {
     const struct run *x = a, *y = b;
     if (x->plain != y->plain) return x->plain ? -1 : 1;
-    if (has_time(x->name) && has_time(y->name)) {
-        const char *p = strrchr(x->name, '/'), *q = strrchr(y->name, '/');
-        int c = strcmp(p ? p : x->name, q ? q : y->name);
-        if (c != 0) return c;
-    } else if (x->mtime != y->mtime) {
-        return x->mtime < y->mtime ? -1 : 1;
-    }
+    if (x->time != y->time) return x->time < y->time ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 

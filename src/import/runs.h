@@ -19,7 +19,8 @@ struct run {
                      that was searched, without plugins/profile */
     char **files; /* sorted by name */
     size_t n, cap;
-    int64_t mtime; /* the newest file's, ns */
+    int64_t time;  /* when it was taken: by its name, else its newest file's
+                      time; ns */
     bool plain;    /* only Chrome JSON, which may be any tool's output */
 };
 

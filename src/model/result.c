@@ -185,6 +185,7 @@ static void add_source(struct result *r, struct result_source s) {
 }
 
 void result_from_trace(struct result *r, const struct trace *t) {
+    r->origin = trace_origin(t);
     for (size_t i = 0; i < t->nsources; i++) {
         const struct source *s = &t->sources[i];
         add_source(r, (struct result_source){
@@ -196,7 +197,6 @@ void result_from_trace(struct result *r, const struct trace *t) {
                           .has_epoch = s->has_clock,
                       });
         if (i == 0 || s->decimals > r->decimals) r->decimals = s->decimals;
-        if (i == 0 || s->window_ts < r->origin) r->origin = s->window_ts;
     }
     for (int i = 0; i < NOTE_COUNT; i++)
         if (t->notes[i] > 0)

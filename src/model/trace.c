@@ -4,6 +4,7 @@
 #include "model/trace.h"
 
 #include "base/file.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include <assert.h>
 #include <stdio.h>
@@ -535,6 +536,20 @@ size_t trace_link_at(const struct trace *t, row_id device_row) {
         else hi = mid;
     }
     return lo;
+}
+
+int64_t trace_origin(const struct trace *t) {
+    const int64_t hour = 3600 * PS_PER_S;
+    int64_t first = 0;
+    for (size_t i = 0; i < t->nsources; i++)
+        if (i == 0 || t->sources[i].window_ts < first)
+            first = t->sources[i].window_ts;
+    return first >= 0 && first < hour ? 0 : first;
+}
+
+int64_t trace_given_time(const struct trace *t, int64_t ps) {
+    int64_t origin = trace_origin(t);
+    return ps >= origin ? ps : sum_of(ps, origin);
 }
 
 row_id trace_launch_of(const struct trace *t, row_id device_row) {

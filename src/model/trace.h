@@ -424,6 +424,15 @@ size_t trace_link_at(const struct trace *t, row_id device_row);
 /* The links of a launching call: numbers [*first, return) in links.by_host. */
 size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);
 
+/* Where people count from: the epoch when the trace begins within an hour of
+ * it (XSpace counts from the session's start), else the trace's first start
+ * (Kineto counts from a three-month grid). Text output shows times so. */
+int64_t trace_origin(const struct trace *t);
+
+/* A time that a person gave, in ps: from the epoch, as start_us in JSON is, or,
+ * when it is too small for that, from the origin, as text shows it. */
+int64_t trace_given_time(const struct trace *t, int64_t ps);
+
 static inline const char *span_name(const struct trace *t, row_id r) {
     return strs_text(&t->strs, t->spans.name[r]);
 }

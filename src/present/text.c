@@ -457,8 +457,10 @@ static void put_notes(struct table *t) {
         }
         if (asprintf(&s, "note: %llu %s",
                      (unsigned long long)t->r->notes[i].count,
-                     t->r->notes[i].text) < 0)
+                     t->r->notes[i].text) < 0) {
+            t->out->broken = ENOMEM; /* a table without its notes misleads */
             return;
+        }
         color_on(t, "2");
         put_wrapped(t, s);
         color_off(t);
@@ -481,8 +483,10 @@ static void put_footer(struct table *t) {
         const struct result_missing *m = &r->missing[i];
         char *s = NULL;
         if (asprintf(&s, "not recorded: %s: %s%s%s", m->what, m->why,
-                     m->fix ? "; " : "", m->fix ? m->fix : "") < 0)
+                     m->fix ? "; " : "", m->fix ? m->fix : "") < 0) {
+            t->out->broken = ENOMEM;
             return;
+        }
         color_on(t, "33");
         put_wrapped(t, s);
         color_off(t);

@@ -226,8 +226,19 @@ static void names_of_any_bytes_are_kept(void **state) {
     assert_int_not_equal(feed_find(&f, "bad q esc"), ROW_NONE);
     assert_int_not_equal(feed_find(&f, "half \xef\xbf\xbd"), ROW_NONE);
     assert_int_not_equal(feed_find(&f, "byte \xef\xbf\xbd"), ROW_NONE);
-    assert_int_equal(f.t->notes[NOTE_JSON_MENDED], 2);
+    /* two escapes, and three names with raw control characters */
+    assert_int_equal(f.t->notes[NOTE_JSON_MENDED], 5);
     assert_int_equal(f.t->notes[NOTE_UTF8_MENDED], 2);
+    feed_free(&f);
+}
+
+static void missing_commas_are_counted(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        "[" X("a", "1", "1") " " X("b", "3", "1") ","
+        "{\"ph\":\"X\" \"name\":\"c\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":1}]");
+    assert_int_equal(f.t->spans.n, 3);
+    assert_int_equal(f.t->notes[NOTE_JSON_MENDED], 2);
     feed_free(&f);
 }
 
@@ -493,6 +504,7 @@ int main(void) {
         cmocka_unit_test(ids_may_be_text),
         cmocka_unit_test(threads_get_the_more_telling_name),
         cmocka_unit_test(names_of_any_bytes_are_kept),
+        cmocka_unit_test(missing_commas_are_counted),
         cmocka_unit_test(of_duplicate_keys_the_last_wins),
         cmocka_unit_test(nesting_ten_thousand_deep_is_passed),
         cmocka_unit_test(a_name_of_a_megabyte_before_the_first_phase),
