@@ -256,9 +256,10 @@ static void add_remarks(struct result *r, const struct work *w, enum by by) {
     int64_t cost = mid - bare;
     /* below 5 % it is not worth a sentence */
     if (w->lines[0].has_bare && cost > mid / 20)
-        result_remark(r, "The profiler itself slowed this program: about "
-                      "%.1f us for each of the host events recorded. Without "
-                      "it the median step would take about %.3f ms.",
+        result_remark(r, "The profiler itself slowed this program, by some "
+                      "%.1f us for each host event that it recorded. Without "
+                      "it the median step would take roughly %.3f ms (an "
+                      "estimate: time the bare program to be sure).",
                       (double)overhead_per_event(t, w->lines[0].source) /
                           PS_PER_US,
                       (double)bare / PS_PER_MS);

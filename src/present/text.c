@@ -29,6 +29,7 @@ enum {
 /* How a column is shown. */
 struct lane {
     bool shown, empty, bar;
+    bool zero; /* times that are 0 in every row */
     struct scale scale; /* times, sizes and counts */
     int decimals;       /* floats and percents */
     size_t natural;     /* widest cell or the heading */
@@ -205,8 +206,11 @@ static void measure(struct table *t, size_t col) {
     heading_of(k, unit, l->heading, sizeof l->heading);
     l->natural = text_width(l->heading);
     l->empty = true;
+    l->zero = k->type == COL_TIME;
     for (size_t i = 0; i < t->r->nrows; i++) {
-        if (!result_cell(t->r, i, col)->null) l->empty = false;
+        const struct cell *c = result_cell(t->r, i, col);
+        if (!c->null) l->empty = false;
+        if (!c->null && c->i != 0) l->zero = false;
         cell_text(t, i, col);
         size_t w = text_width(cell_string(t));
         if (w > l->natural) l->natural = w;
@@ -273,7 +277,8 @@ static int dispensable(const struct table *t, size_t col) {
     unsigned flags = t->r->cols[col].flags;
     const struct lane *l = &t->lanes[col];
     if (!l->shown || (flags & (COL_KEY | COL_MAIN))) return 0;
-    if (l->empty) return 5;
+    if (l->empty) return 6;
+    if (l->zero) return 5;
     if (flags & COL_DETAIL) return 4;
     if (flags & COL_BAR) return 1;
     return flags & COL_SIZE ? 2 : 3;
@@ -308,7 +313,8 @@ static void take_back(struct table *t) {
     for (size_t c = 0; c < t->r->ncols; c++) {
         struct lane *l = &t->lanes[c];
         bool detail = t->r->cols[c].flags & COL_DETAIL;
-        if (l->shown || l->empty || (detail && !t->st->detail)) continue;
+        if (l->shown || l->empty || l->zero || (detail && !t->st->detail))
+            continue;
         l->shown = true;
         if (!shrink(t, KEY_MIN)) l->shown = false;
     }
