@@ -87,8 +87,8 @@ static void put_steps(struct result *r, const struct result *steps) {
     if (!spread(r, steps, "bare_us", bare) || dur[1] - bare[1] <= dur[1] / 20)
         return;
     human_time(bare[1], mid, sizeof mid);
-    snprintf(text, sizeof text, "roughly %s: the rest is the profiler's own cost",
-             mid);
+    snprintf(text, sizeof text,
+             "roughly %s: the rest is the profiler's own cost", mid);
     facts_put(r, "without the profiler", true, (double)bare[1] / PS_PER_US,
               "us", text);
 }
