@@ -43,7 +43,7 @@ UNIT    := $(patsubst tests/unit/%.c,$(B)/unit/%,\
 TESTLIB := $(B)/obj/test.a
 
 .DELETE_ON_ERROR:
-.PHONY: all objects unit test test-unit golden layers report headers warnings \
+.PHONY: docs all objects unit test test-unit golden layers report headers warnings \
 	install clean
 # The sanitizers' run-time does not go into a shared library of ours.
 all: layers $(B)/opscope $(B)/libopscope.a $(B)/opscope.pc \
@@ -104,6 +104,10 @@ test-unit: unit
 
 golden: all
 	@$(PYTHON) tests/run --build $(B) --update golden
+
+# docs/reference.md, printed from the tables
+docs: $(B)/opscope
+	@sh tools/reference.sh $(B)/opscope > docs/reference.md
 
 layers:
 	@$(PYTHON) tools/layers.py
