@@ -79,7 +79,7 @@ static bool read_list(struct reader *r, const struct import_opts *o) {
         if (r->give_up || r->t->oom) return false;
         if (o->progress && !r->piece && r->events % PROGRESS_EVERY == 0)
             o->progress(o->progress_ctx, (uint64_t)(r->j.p - r->base),
-                        (uint64_t)(r->j.end - r->base));
+                        (uint64_t)(stop - r->base));
     }
     r->closed = !r->j.bad;
     if (r->closed) return r->stop == NULL;

@@ -182,6 +182,8 @@ enum { BYTES_PER_EVENT = 48 };
 static void *share_read(void *arg) {
     struct share *s = arg;
     const struct xspace *x = s->piece.x;
+    s->piece.from = s->from;
+    s->piece.to = s->to;
     trace_reserve(s->piece.t, (size_t)(s->to - s->from) / BYTES_PER_EVENT);
     for (size_t i = 0; i < x->nplanes; i++) {
         const struct xplane *p = &x->planes[i];
@@ -299,10 +301,12 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
 }
 
 /* All events. Two threads pay from some megabytes on. */
-static int read_events(struct xspace *x, int threads, struct ops_err *e) {
-    struct share s = {.piece = {.x = x, .t = x->t, .source = x->source},
+static int read_events(struct xspace *x, const struct import_opts *o,
+                       struct ops_err *e) {
+    struct share s = {.piece = {.x = x, .t = x->t, .source = x->source,
+                                .watch = o},
                       .from = x->all.p, .to = x->all.p + x->all.n};
-    int rc = 0;
+    int rc = 0, threads = o != NULL ? o->threads : 1;
     if (threads == 0) threads = x->all.n > 8u << 20 ? 2 : 1;
     if (threads > 1) rc = read_two(x, &s, e);
     else share_read(&s);
@@ -315,13 +319,14 @@ static int read_events(struct xspace *x, int threads, struct ops_err *e) {
     return rc;
 }
 
-static int read_planes(struct xspace *x, int threads, struct ops_err *e) {
+static int read_planes(struct xspace *x, const struct import_opts *o,
+                       struct ops_err *e) {
     for (size_t i = 0; i < x->nplanes; i++) xplane_open(x, &x->planes[i]);
     for (size_t i = 0; i < x->nplanes; i++) xplane_facts(x, &x->planes[i]);
     if (x->oom) return fail_oom(e);
     choose_markers(x);
     xspace_clock(x);
-    return read_events(x, threads, e);
+    return read_events(x, o, e);
 }
 
 static int read_file(struct trace *t, uint32_t source,
@@ -330,8 +335,7 @@ static int read_file(struct trace *t, uint32_t source,
                        .all = t->sources[source].bytes};
     t->sources[source].decimals = 6;
     read_space(&x);
-    int rc = x.oom ? fail_oom(e)
-                   : read_planes(&x, o != NULL ? o->threads : 1, e);
+    int rc = x.oom ? fail_oom(e) : read_planes(&x, o, e);
     if (rc == 0 && (t->sources[source].index = xspace_index_new(x.all)) == NULL)
         rc = fail_oom(e);
     for (size_t i = 0; i < x.nplanes; i++) xplane_free(&x.planes[i]);

@@ -16,6 +16,8 @@
 #include "base/pb.h"
 #include "model/trace.h"
 
+struct import_opts;
+
 /* The stats that decide something on the way in; all others are arguments. */
 enum xcode {
     XC_NONE,
@@ -152,6 +154,9 @@ struct xpiece {
     int64_t *peaks;  /* by allocator of t: the most in use so far */
     size_t npeaks, cap_peaks;
     uint64_t events; /* counted for the source */
+    const struct import_opts *watch; /* who wants to know how far it is, or
+                                        NULL; and of which bytes */
+    const uint8_t *from, *to;
     bool memory;     /* saw a memory event */
     bool python;     /* saw a Python frame */
     struct xlaunch {

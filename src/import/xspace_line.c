@@ -9,6 +9,8 @@
  * expected shape goes the slow way, through pb_next(). */
 #include "import/xspace.h"
 
+#include "import/import.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -187,13 +189,23 @@ static void intern_name(struct xpiece *w, uint32_t i) {
     w->names[i].cat = n->cat.n > 0 ? trace_cat(w->t, n->cat) : 0;
 }
 
+enum { PROGRESS_EVERY = 1 << 16 }; /* events */
+
+/* Tells how far this piece is, which stands for the whole file. */
+__attribute__((noinline, cold))
+static void show_progress(const struct xpiece *w, const uint8_t *p) {
+    if (w->watch->progress && p >= w->from && p <= w->to)
+        w->watch->progress(w->watch->progress_ctx, (uint64_t)(p - w->from),
+                           (uint64_t)(w->to - w->from));
+}
+
 static inline void event(struct xpiece *w, const struct xline *l,
                          struct xtracks *tr, const uint8_t *p,
                          const uint8_t *end, uint64_t args) {
     struct raw_event ev = {0};
     struct xevent e = {.args = args};
     w->facts.seen = 0;
-    w->events++;
+    if (++w->events % PROGRESS_EVERY == 0 && w->watch) show_progress(w, p);
     event_fields(w, p, end, &ev);
     if (__builtin_add_overflow(l->base, ev.offset, &e.ts)) e.ts = INT64_MAX;
     e.dur = ev.dur;
