@@ -69,6 +69,9 @@ static bool resync(struct reader *r, const uint8_t *start) {
  * bracket. What comes after damage depends on what came before it: a piece
  * leaves it to the main reader. */
 static bool read_list(struct reader *r, const struct import_opts *o) {
+    const uint8_t *stop = r->stop ? r->stop : r->j.end;
+    if (stop > r->j.p)
+        trace_reserve(r->t, (size_t)(stop - r->j.p) / BYTES_PER_EVENT);
     while (json_item(&r->j)) {
         const uint8_t *start = r->j.p;
         if (r->stop != NULL && start >= r->stop) return start == r->stop;
