@@ -6,6 +6,7 @@
 #include "analyze/host_tree.h"
 #include "analyze/kernel_args.h"
 #include "analyze/missing.h"
+#include "analyze/where.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/launch.h"
@@ -291,9 +292,8 @@ static void put_row(struct result *r, const struct kernels *k,
     const struct kernel_args *a = &k->variants[v->best].a;
     result_row(r);
     result_str(r, strs_bytes(&t->strs, v->name));
-    result_text(r, v->device < t->ndevices
-                       ? strs_text(&t->strs, t->devices[v->device].label)
-                       : NULL);
+    if (v->device >= t->ndevices) result_null(r);
+    else where_device(r, t, t->devices[v->device].source, v->device);
     result_text(r, v->op ? strs_text(&k->texts, v->op) : NULL);
     result_int(r, v->calls);
     result_int(r, v->total);
