@@ -190,12 +190,12 @@ static void add_columns(struct result *r, const struct trace *t, enum by by) {
         COL_INT, COL_DETAIL});
     if (by == BY_DEVICE)
         result_col(r, (struct column){"device", NULL, NULL, "The device.",
-                                      COL_TEXT, 0});
+                                      COL_TEXT, COL_ASKED});
     if (by == BY_EPOCH) {
         result_col(r, (struct column){"epoch", NULL, NULL,
-            "The epoch's name.", COL_TEXT, 0});
+            "The epoch's name.", COL_TEXT, COL_ASKED});
         result_col(r, (struct column){"steps", NULL, NULL,
-            "Steps that were recorded of it.", COL_INT, 0});
+            "Steps that were recorded of it.", COL_INT, COL_ASKED});
     }
 }
 
