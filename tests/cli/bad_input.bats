@@ -196,7 +196,7 @@ P
     printf '\xef\xbb\xbf[\r\n%s,\r\n%s,\r\n%s,\r\n%s,\r\n%s,\r\n]\r\n' \
         "$(event a 1 1)" "$(event b NaN 1)" "$(event c inf 1)" \
         "$(event d 1e400 1)" "$(event e '"5"' '"2.5"')" > "$T/a.json"
-    noted "$T/a.json" time-missing
+    noted "$T/a.json" time-out-of-range
     noted "$T/a.json" number-as-string
     noted "$T/a.json" json-mended
     [ "$(metric "$T/a.json" spans)" -eq 2 ]
