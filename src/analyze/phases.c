@@ -62,9 +62,10 @@ static uint32_t step_thread(const struct trace *t, uint32_t source) {
     return ROW_NONE;
 }
 
-/* Is this a step's marker? Markers are never host work. */
+/* Markers are never host work: those of other threads, nested ones, and the
+ * regions that steps were inferred from. */
 static bool is_marker(const struct trace *t, row_id r) {
-    if (t->spans.flags[r] & SPAN_STEPMARK) return true;
+    if (span_is_step_mark(t, r)) return true;
     uint32_t st = t->spans.step[r];
     return st != ROW_NONE && t->steps[st].marker == r;
 }

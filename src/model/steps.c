@@ -20,18 +20,11 @@ struct markers {
     size_t n, cap;
 };
 
-static bool is_marker(const struct trace *t, row_id r) {
-    const struct spans *s = &t->spans;
-    if (s->flags[r] & SPAN_STEPMARK) return true;
-    return s->kind[r] == SPAN_ANNOTATION && !(s->flags[r] & SPAN_DERIVED) &&
-           (t->name_class[s->name[r]] & NAME_STEP);
-}
-
 /* Total time of the markers on a track, nested ones left out; -1: none. */
 static int64_t marker_time(const struct trace *t, const struct track *tr) {
     int64_t sum = -1, end = INT64_MIN;
     for (row_id r = tr->first; r < tr->end; r++) {
-        if (!is_marker(t, r) || t->spans.ts[r] < end) continue;
+        if (!span_is_step_mark(t, r) || t->spans.ts[r] < end) continue;
         sum = sum_of(sum < 0 ? 0 : sum, t->spans.dur[r]);
         end = span_end(t, r);
     }
@@ -68,7 +61,7 @@ static bool take_markers(const struct trace *t, uint32_t track,
     const struct track *tr = &t->tracks[track];
     int64_t end = INT64_MIN;
     for (row_id r = tr->first; r < tr->end; r++) {
-        if (!is_marker(t, r) || t->spans.ts[r] < end) continue;
+        if (!span_is_step_mark(t, r) || t->spans.ts[r] < end) continue;
         if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
         m->v[m->n++] = r;
         end = span_end(t, r);

@@ -83,6 +83,17 @@ static void markers_and_python_frames_are_no_host_work(void **state) {
     CHECK(&g, 1, 0, 0, 0, 0, 0, 99);
 }
 
+static void markers_that_make_no_step_are_no_host_work(void **state) {
+    (void)state;
+    struct rig g = rig_new(true);
+    uint32_t second = tiny_thread(g.t, 2);
+    tiny_span(g.t, second, SPAN_ANNOTATION, "ProfilerStep#0", 5, 80);
+    host(&g, SPAN_ANNOTATION, "ProfilerStep#7", 10, 90);
+    host(&g, SPAN_OP, "aten::mm", 20, 30);
+    device(&g, SPAN_KERNEL, "gemm", 0, 1);
+    CHECK(&g, 1, 0, 0, 0, 0, 10, 89);
+}
+
 static void other_threads_work_but_do_not_wait_for_input(void **state) {
     (void)state;
     struct rig g = rig_new(true);
@@ -342,6 +353,7 @@ int main(void) {
         cmocka_unit_test(an_instant_goes_to_the_first_that_runs),
         cmocka_unit_test(memsets_are_copies_and_waits_are_no_work),
         cmocka_unit_test(markers_and_python_frames_are_no_host_work),
+        cmocka_unit_test(markers_that_make_no_step_are_no_host_work),
         cmocka_unit_test(other_threads_work_but_do_not_wait_for_input),
         cmocka_unit_test(regions_before_the_first_launch_are_input),
         cmocka_unit_test(the_optimizers_regions_are_never_input),
