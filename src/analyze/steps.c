@@ -237,14 +237,16 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Median of lines by what get() says; 0 when there are none. */
+/* Median of the steps' lengths, or of what they would be without the profiler;
+ * 0 when there are none. */
 static int64_t median(const struct work *w, bool bare, struct result *r) {
     int64_t *v = w->n ? arena_alloc(&r->arena, w->n * sizeof *v) : NULL;
     if (v == NULL) return 0;
     for (size_t i = 0; i < w->n; i++)
         v[i] = bare ? w->lines[i].bare : w->lines[i].dur;
     qsort(v, w->n, sizeof *v, by_value);
-    return w->n % 2 ? v[w->n / 2] : (v[w->n / 2 - 1] + v[w->n / 2]) / 2;
+    size_t k = w->n / 2;
+    return w->n % 2 ? v[k] : v[k - 1] + (v[k] - v[k - 1]) / 2;
 }
 
 /* What to know before reading the numbers. */
