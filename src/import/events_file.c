@@ -122,8 +122,7 @@ static void start_piece(struct piece *p, const struct reader *like,
     p->r = (struct reader){
         .j = like->j, .t = t, .policy = like->policy, .base = like->base,
         .args_base = like->args_base, .origin_us = like->origin_us,
-        .shift = like->shift, .stop = stop, .piece = true,
-        .last_end = INT64_MIN,
+        .stop = stop, .piece = true, .last_end = INT64_MIN,
     };
     p->r.j.p = at;
     p->r.j.mended = 0;
