@@ -423,7 +423,11 @@ void trace_mem(struct trace *t, const struct mem_in *in) {
     m->track[i] = in->track;
     m->allocator[i] = in->allocator;
     m->what[i] = in->what;
-    uint64_t args = in->args >> 40 ? 0 : in->args;
+    uint64_t args = in->args;
+    if (args >> 40 != 0) {
+        trace_note(t, NOTE_ARGS_TRUNCATED, 1);
+        args = 0;
+    }
     m->args_lo[i] = (uint32_t)args;
     m->args_hi[i] = (uint8_t)(args >> 32);
 }
@@ -541,9 +545,13 @@ size_t trace_link_at(const struct trace *t, row_id device_row) {
 int64_t trace_origin(const struct trace *t) {
     const int64_t hour = 3600 * PS_PER_S;
     int64_t first = 0;
-    for (size_t i = 0; i < t->nsources; i++)
-        if (i == 0 || t->sources[i].window_ts < first)
-            first = t->sources[i].window_ts;
+    bool any = false;
+    for (size_t i = 0; i < t->nsources; i++) {
+        const struct source *s = &t->sources[i];
+        if (s->window_ts == 0 && s->window_end == 0) continue; /* no span */
+        if (!any || s->window_ts < first) first = s->window_ts;
+        any = true;
+    }
     return first >= 0 && first < hour ? 0 : first;
 }
 
