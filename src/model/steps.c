@@ -20,11 +20,30 @@ struct markers {
     size_t n, cap;
 };
 
+static int64_t slack_of(const struct trace *t, row_id r) {
+    return t->sources[t->tracks[t->spans.track[r]].source].slack;
+}
+
+/* Does row r lie inside a span before it that ended at `end`? What only crosses
+ * that end (steps that overlap, or rounding at the source) does not; what
+ * outlives it by no more than rounding does. */
+static bool is_inside(const struct trace *t, row_id r, int64_t end) {
+    return t->spans.ts[r] < end &&
+           diff_of(span_end(t, r), end) <= slack_of(t, r);
+}
+
+/* Does it begin before that end, by more than rounding? Regions that cross each
+ * other are no turns of a loop. */
+static bool overlaps(const struct trace *t, row_id r, int64_t end) {
+    return t->spans.ts[r] < end &&
+           diff_of(end, t->spans.ts[r]) > slack_of(t, r);
+}
+
 /* Total time of the markers on a track, nested ones left out; -1: none. */
 static int64_t marker_time(const struct trace *t, const struct track *tr) {
     int64_t sum = -1, end = INT64_MIN;
     for (row_id r = tr->first; r < tr->end; r++) {
-        if (!span_is_step_mark(t, r) || t->spans.ts[r] < end) continue;
+        if (!span_is_step_mark(t, r) || is_inside(t, r, end)) continue;
         sum = sum_of(sum < 0 ? 0 : sum, t->spans.dur[r]);
         end = span_end(t, r);
     }
@@ -61,7 +80,7 @@ static bool take_markers(const struct trace *t, uint32_t track,
     const struct track *tr = &t->tracks[track];
     int64_t end = INT64_MIN;
     for (row_id r = tr->first; r < tr->end; r++) {
-        if (!span_is_step_mark(t, r) || t->spans.ts[r] < end) continue;
+        if (!span_is_step_mark(t, r) || is_inside(t, r, end)) continue;
         if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
         m->v[m->n++] = r;
         end = span_end(t, r);
@@ -113,7 +132,7 @@ static bool group_markers(const struct trace *t, uint32_t source,
     for (size_t i = 0; best != ROW_NONE && i < h->n; i++) {
         row_id r = h->v[i].row;
         if (t->spans.track[r] != best || h->v[i].number == last ||
-            t->spans.ts[r] < end || !leads_group(t, r, h->v[i].number))
+            overlaps(t, r, end) || !leads_group(t, r, h->v[i].number))
             continue;
         if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
         m->v[m->n++] = r;
@@ -149,7 +168,7 @@ static str_id best_region(const struct trace *t, const struct track *tr,
         sums[s->name[r]] = (struct region){0, INT64_MIN, 0};
     for (row_id r = tr->first; r < tr->end; r++) {
         struct region *g = &sums[s->name[r]];
-        if (!may_repeat(s, r) || s->ts[r] < g->end) continue;
+        if (!may_repeat(s, r) || overlaps(t, r, g->end)) continue;
         sum_add(&g->time, s->dur[r]);
         g->end = span_end(t, r);
         g->count++;
@@ -192,7 +211,7 @@ static bool infer_markers(const struct trace *t, uint32_t source,
     if (track == ROW_NONE) return true;
     int64_t end = INT64_MIN;
     for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
-        if (t->spans.name[r] != name || t->spans.ts[r] < end) continue;
+        if (t->spans.name[r] != name || overlaps(t, r, end)) continue;
         if (!may_repeat(&t->spans, r)) continue;
         if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
         m->v[m->n++] = r;
