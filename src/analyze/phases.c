@@ -7,6 +7,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
+#include <assert.h>
 #include <stdlib.h>
 
 /* The order in which phases claim time: with a device compute is what it
@@ -330,12 +331,15 @@ void phases_free(struct phases *p) {
 
 void phases_split(const struct phase_view *v, int64_t start, int64_t end,
                   int64_t parts[PHASES]) {
+    assert(start <= end);
     const enum phase *order = phase_order(v);
     int64_t claimed = 0;
     for (int i = 0; i < PHASES - 1; i++) {
         int64_t all = intervals_overlap(&v->cum[i], start, end);
         parts[order[i]] = all - claimed;
+        assert(all >= claimed); /* cum[i] holds cum[i - 1] */
         claimed = all;
     }
     parts[PHASE_OTHER] = end - start - claimed;
+    assert(parts[PHASE_OTHER] >= 0);
 }

@@ -8,6 +8,7 @@
 #include "analyze/phases.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -41,6 +42,7 @@ struct work {
 /* The mean of several devices' parts, by largest remainder: the parts still
  * sum to the whole. */
 static void mean_parts(int64_t sum[PHASES], int64_t n) {
+    assert(n > 0);
     int64_t rest[PHASES], missing = 0;
     for (int i = 0; i < PHASES; i++) {
         rest[i] = sum[i] % n;

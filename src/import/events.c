@@ -8,6 +8,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/kind.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -230,6 +231,7 @@ static bool open_close(struct reader *r, uint32_t track, uint64_t id,
     uint32_t i = open_top(r, track, id);
     if (i == NO_OPEN) return false;
     struct open_span *o = &r->open[i];
+    assert(i < r->nopen && o->row < r->t->spans.n);
     int64_t dur = diff_of(ts, r->t->spans.ts[o->row]);
     if (dur > DUR_LIMIT) {
         trace_note(r->t, NOTE_TIME_OUT_OF_RANGE, 1);

@@ -19,6 +19,7 @@
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/demangle.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -252,6 +253,7 @@ static row_id shorter(const struct spans *s, row_id a, row_id b) {
 
 static void add_host(const struct spans *s, struct hosts *h, row_id row) {
     size_t i = ends_from(h, s->ts[row] + s->dur[row]);
+    assert(i > 0); /* its own end is one of them */
     for (; i <= h->n; i += i & -i) h->best[i] = shorter(s, h->best[i], row);
 }
 

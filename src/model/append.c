@@ -211,6 +211,7 @@ static bool move_spans(struct trace *a, const struct trace *b,
     enum { MANY_ROWS = 100000 };
     size_t n = b->spans.n;
     if (n == 0) return true;
+    assert(b->nsources > 0 && b->ntracks > 0);
     trace_reserve(a, n);
     if (a->spans.cap - a->spans.n < n) return false;
     struct copy c = {.a = a, .b = b, .m = m, .to = n / 2, .at = a->spans.n,

@@ -12,6 +12,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
+#include <assert.h>
 #include <stdlib.h>
 
 /* The markers of one source, by start. */
@@ -351,6 +352,7 @@ static void assign_linked(struct trace *t, struct device_ends *ends) {
         uint32_t source = t->tracks[t->spans.track[d]].source;
         uint32_t st = t->spans.step[h];
         size_t first = ends->first[source];
+        assert(st == ROW_NONE || st < t->nsteps);
         t->spans.step[d] = st;
         int64_t *end = NULL, stop = span_end(t, d);
         if (st != ROW_NONE) end = &ends->of[st];
@@ -365,6 +367,7 @@ static void assign_linked(struct trace *t, struct device_ends *ends) {
 static void place_steps(struct trace *t, uint32_t source,
                         const struct device_ends *ends) {
     size_t first = ends->first[source], end = ends->first[source + 1];
+    assert(first <= end && end <= t->nsteps);
     if (first == end) return;
     int64_t from = t->steps[first].marker_ts;
     if (ends->before[source] > from) from = ends->before[source];
@@ -376,6 +379,7 @@ static void place_steps(struct trace *t, uint32_t source,
         if (stop < from) stop = from;
         st->ts = from;
         st->dur = stop - from;
+        assert(st->dur >= 0);
         from = stop;
     }
 }
