@@ -251,6 +251,23 @@ static int64_t median(const struct work *w, bool bare, struct result *r) {
     return w->n % 2 ? v[k] : v[k - 1] + (v[k] - v[k - 1]) / 2;
 }
 
+/* The most devices that one of the shown sources has; views stand by source,
+ * and so do lines. */
+static size_t most_devices(const struct work *w) {
+    size_t most = 0;
+    for (size_t i = 0, k = 0; i < w->n; i++) {
+        if (i > 0 && w->lines[i].source == w->lines[i - 1].source) continue;
+        size_t n = 0;
+        while (k < w->ph.nviews && w->ph.views[k].source < w->lines[i].source)
+            k++;
+        for (; k < w->ph.nviews && w->ph.views[k].source == w->lines[i].source;
+             k++)
+            n += w->ph.views[k].device != ROW_NONE;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
 /* What to know before reading the numbers. */
 static void add_remarks(struct result *r, const struct work *w, enum by by) {
     const struct trace *t = w->t;
@@ -267,10 +284,7 @@ static void add_remarks(struct result *r, const struct work *w, enum by by) {
                       (double)overhead_per_event(t, w->lines[0].source) /
                           PS_PER_US,
                       (double)bare / PS_PER_MS);
-    size_t devices = 0;
-    for (size_t i = 0; i < w->ph.nviews; i++)
-        devices += w->ph.views[i].source == 0 &&
-                   w->ph.views[i].device != ROW_NONE;
+    size_t devices = most_devices(w);
     if (devices > 1 && by == BY_STEP)
         result_remark(r, "%zu devices: the phases are their mean; --by device "
                       "shows each.", devices);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The Chrome trace event reader: fields, phases, names of tracks. The file's
- * frame and the two threads are in events_file.c. */
+ * frame and its threads are in events_file.c. */
 #include "import/events.h"
 #include "import/events_impl.h"
 

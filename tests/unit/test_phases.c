@@ -194,6 +194,25 @@ static void each_device_has_a_view_and_steps_show_the_mean(void **state) {
     trace_free(g.t);
 }
 
+static void the_remark_on_devices_is_about_any_source(void **state) {
+    (void)state;
+    struct rig g = rig_new(true), h = rig_new(true);
+    uint32_t second = tiny_stream(h.t, 1, 7);
+    device(&g, SPAN_KERNEL, "gemm", 0, 50);
+    device(&h, SPAN_KERNEL, "gemm", 0, 50);
+    tiny_span(h.t, second, SPAN_KERNEL, "gemm", 0, 21);
+    struct ops_err e;
+    assert_int_equal(trace_append(g.t, h.t, &e), 0);
+    tiny_seal(g.t);
+    struct result r = tiny_run(g.t, "steps", NULL, NULL);
+    bool said = false;
+    for (size_t i = 0; i < r.nremarks; i++)
+        said |= strncmp(r.remarks[i], "2 devices", 9) == 0;
+    assert_true(said);
+    result_free(&r);
+    trace_free(g.t);
+}
+
 static void the_mean_of_odd_parts_still_sums(void **state) {
     (void)state;
     struct rig g = rig_new(true);
@@ -363,6 +382,7 @@ int main(void) {
         cmocka_unit_test(
             without_a_device_ops_are_compute_after_comm_and_input),
         cmocka_unit_test(each_device_has_a_view_and_steps_show_the_mean),
+        cmocka_unit_test(the_remark_on_devices_is_about_any_source),
         cmocka_unit_test(the_mean_of_odd_parts_still_sums),
         cmocka_unit_test(random_traces_split_as_counted_by_instant),
     };
