@@ -301,9 +301,7 @@ static int fill(struct work *w, enum by by, struct result *r,
     bool ok = true;
     if (by == BY_EPOCH) ok = add_epochs(w);
     for (size_t i = 0; ok && by != BY_EPOCH && i < t->nsteps; i++) {
-        bool in = w->scope.all || (w->scope.source_in[t->steps[i].source] &&
-                                   (!w->scope.by_step || w->scope.step_in[i]));
-        if (in) ok = add_step(w, i, by);
+        if (w->scope.all || w->scope.step_in[i]) ok = add_step(w, i, by);
     }
     if (!ok) return fail_oom(e);
     add_columns(r, t, by);
