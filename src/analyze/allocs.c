@@ -7,6 +7,7 @@
 #include "analyze/mem_scope.h"
 #include "analyze/missing.h"
 #include "analyze/pystack.h"
+#include "analyze/where.h"
 #include "base/sum.h"
 
 static const struct opt allocs_opts[] = {
@@ -77,13 +78,6 @@ static row_id climb_to_user(const struct trace *t, row_id r) {
     return ROW_NONE;
 }
 
-static void put_device(struct result *r, const struct trace *t,
-                       const struct allocator *a) {
-    result_text(r, a->device < t->ndevices
-                       ? strs_text(&t->strs, t->devices[a->device].label)
-                       : "host");
-}
-
 static void put_span_name(struct result *r, const struct trace *t, row_id s) {
     if (s == ROW_NONE)
         result_null(r);
@@ -125,7 +119,7 @@ static void put_block(struct result *r, const struct allocs *c,
     result_row(r);
     put_op(r, t, op, m->what[k]);
     result_int(r, m->bytes[k]);
-    put_device(r, t, a);
+    where_device(r, t, a->source, a->device);
     result_int(r, m->ts[k]);
     result_int_if(r, freed, free_ts);
     result_text(r, temporary ? "temporary" : "unknown");
@@ -143,7 +137,7 @@ static void put_before(struct result *r, const struct allocs *c,
     result_row(r);
     result_null(r);
     result_int(r, bytes);
-    put_device(r, c->t, a);
+    where_device(r, c->t, a->source, a->device);
     result_null(r);
     result_null(r);
     result_text(r, "before-window");

@@ -6,6 +6,7 @@
 #include "analyze/host_tree.h"
 #include "analyze/kernel_args.h"
 #include "analyze/missing.h"
+#include "analyze/where.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/launch.h"
@@ -186,7 +187,9 @@ static str_id op_of(struct kernels *k, row_id r, row_id launch,
         str_id id = written_op(k, r, m);
         if (id != 0) return id;
     }
-    if (op == ROW_NONE) return 0;
+    if (op == ROW_NONE || (t->spans.flags[op] & SPAN_STEPMARK) ||
+        (t->name_class[t->spans.name[op]] & NAME_STEP))
+        return 0; /* a step launches nothing by itself */
     return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
 }
 
@@ -240,8 +243,9 @@ static bool count_all(struct kernels *k) {
     return true;
 }
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
+static void put_columns(struct result *r, bool by_variant) {
+    unsigned shape = by_variant ? COL_ASKED : COL_DETAIL;
+    const struct column cols[] = {
         {"name", "kernel", NULL, "the kernel's function", COL_TEXT,
          COL_KEY | COL_SYMBOL},
         {"device", NULL, NULL, "where it ran", COL_TEXT, 0},
@@ -255,8 +259,8 @@ static void put_columns(struct result *r) {
         {"max_us", "max", "us", "the longest", COL_TIME, COL_DETAIL},
         {"share_pct", "share", "%", "of the time of all kernels", COL_PERCENT,
          COL_BAR},
-        {"grid", NULL, NULL, "blocks in the launch", COL_TEXT, COL_DETAIL},
-        {"block", NULL, NULL, "threads in a block", COL_TEXT, COL_DETAIL},
+        {"grid", NULL, NULL, "blocks in the launch", COL_TEXT, shape},
+        {"block", NULL, NULL, "threads in a block", COL_TEXT, shape},
         {"registers", "regs", NULL, "registers per thread", COL_INT,
          COL_DETAIL},
         {"shared_bytes", "shared", "bytes",
@@ -291,9 +295,8 @@ static void put_row(struct result *r, const struct kernels *k,
     const struct kernel_args *a = &k->variants[v->best].a;
     result_row(r);
     result_str(r, strs_bytes(&t->strs, v->name));
-    result_text(r, v->device < t->ndevices
-                       ? strs_text(&t->strs, t->devices[v->device].label)
-                       : NULL);
+    if (v->device >= t->ndevices) result_null(r);
+    else where_device(r, t, t->devices[v->device].source, v->device);
     result_text(r, v->op ? strs_text(&k->texts, v->op) : NULL);
     result_int(r, v->calls);
     result_int(r, v->total);
@@ -341,8 +344,8 @@ static int kernels_run(const struct trace *t, const struct opts *o,
     result_init(r, "kernels", "Device kernels");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
-    put_columns(r);
     int rc = gather(&k, o, e);
+    put_columns(r, k.by_variant);
     for (size_t i = 0; rc == 0 && i < k.n; i++)
         if (k.v[i].calls > 0) put_row(r, &k, &k.v[i]);
     r->chart = "bars share_pct";

@@ -4,6 +4,7 @@
 #include "analyze/live.h"
 #include "analyze/mem_scope.h"
 #include "analyze/missing.h"
+#include "analyze/where.h"
 
 static void put_columns(struct result *r) {
     static const struct column cols[] = {
@@ -84,9 +85,7 @@ static void put_row(struct result *r, const struct live *l,
     const struct step *s = step_at(t, a->source, ts);
     struct counts c = count_events(l, in);
     result_row(r);
-    result_text(r, a->device < t->ndevices
-                       ? strs_text(&t->strs, t->devices[a->device].label)
-                       : "host");
+    where_device(r, t, a->source, a->device);
     result_int(r, used);
     result_int(r, ts);
     result_int_if(r, s != NULL, s ? s->number : 0);

@@ -380,9 +380,8 @@ static void put_columns(struct result *r, const struct ops *o) {
          "floating-point operations, from the shapes of its inputs", COL_INT,
          COL_DETAIL},
         {"share_pct", "share", "%",
-         o->by_device ? "of the device time that ops launched"
-                      : "of the host self time of all rows",
-         COL_PERCENT, COL_BAR},
+         "of the device time that ops launched; with no device, of the host "
+         "self time of all rows", COL_PERCENT, COL_BAR},
         {"kind", NULL, NULL, "op, annotation, api, region; device: an op that "
          "is known from its device work alone; memory: outside every row",
          COL_TEXT, 0},
@@ -396,16 +395,17 @@ static void put_columns(struct result *r, const struct ops *o) {
 static void put_group_columns(struct result *r, const struct op_groups *g) {
     if (g->by & GROUP_SHAPES)
         result_col(r, (struct column){"shapes", NULL, NULL,
-                                      "shapes of its inputs", COL_TEXT, 0});
+                                      "shapes of its inputs", COL_TEXT,
+                                      COL_ASKED});
     if (g->by & GROUP_STACK)
         result_col(r, (struct column){"stack", NULL, NULL,
                                       "Python frames around it, innermost "
                                       "first",
-                                      COL_TEXT, COL_SYMBOL});
+                                      COL_TEXT, COL_SYMBOL | COL_ASKED});
     if (g->by & GROUP_MODULE)
         result_col(r, (struct column){"module", NULL, NULL,
                                       "innermost module that called it",
-                                      COL_TEXT, 0});
+                                      COL_TEXT, COL_ASKED});
 }
 
 static void put_group_cells(struct result *r, const struct op_groups *g,

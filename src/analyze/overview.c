@@ -10,7 +10,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOP_OPS = 5, TOP_KERNELS = 5, BAR = 20, NAME_SHOWN = 60 };
+enum { TOP_OPS = 5, TOP_KERNELS = 5, OUTLIER = 3 };
+
+/* A fact with no share of anything. */
+static void put_fact(struct result *r, const char *metric, bool have,
+                     double value, const char *unit, const char *text) {
+    facts_put(r, metric, have, value, unit, text);
+    result_null(r);
+}
+
+/* A fact that is a share of a whole, which text draws as a bar. */
+static void put_share(struct result *r, const char *metric, double value,
+                      const char *unit, const char *text, double share) {
+    facts_put(r, metric, true, value, unit, text);
+    result_float(r, share);
+}
 
 /* A result of another analysis over the same trace and scope. */
 struct part {
@@ -79,34 +93,40 @@ static void put_steps(struct result *r, const struct result *steps) {
     int64_t dur[3], bare[3];
     char lo[48], mid[48], hi[48], text[256];
     facts_count(r, "steps", steps->nrows);
+    result_null(r);
     if (!spread(r, steps, "dur_us", dur)) return;
     human_time(dur[0], lo, sizeof lo);
     human_time(dur[1], mid, sizeof mid);
     human_time(dur[2], hi, sizeof hi);
     snprintf(text, sizeof text, "%s median (%s to %s)", mid, lo, hi);
-    facts_put(r, "step time", true, (double)dur[1] / PS_PER_US, "us", text);
+    put_fact(r, "step time", true, (double)dur[1] / PS_PER_US, "us", text);
     /* below 5 % the profiler's own cost is lost in the noise */
     if (!spread(r, steps, "bare_us", bare) || dur[1] - bare[1] <= dur[1] / 20)
         return;
     human_time(bare[1], mid, sizeof mid);
     snprintf(text, sizeof text,
              "roughly %s: the rest is the profiler's own cost", mid);
-    facts_put(r, "without the profiler", true, (double)bare[1] / PS_PER_US,
-              "us", text);
+    put_fact(r, "without the profiler", true, (double)bare[1] / PS_PER_US, "us",
+             text);
 }
 
-/* "compute  97.1 %  ###...". */
-static void put_share(struct result *r, const char *metric, double share) {
-    char text[64];
-    int bar = (int)(share * BAR / 100 + 0.5);
-    if (bar > BAR) bar = BAR;
-    if (bar < 0) bar = 0;
-    snprintf(text, sizeof text, "%5.1f %% %.*s", share, bar,
-             "||||||||||||||||||||");
-    facts_put(r, metric, true, share, "%", text);
+/* The row of the step whose length is the median one: what a typical step is,
+ * which a sum over all steps with a slow first one among them is not. */
+static size_t median_row(const struct result *steps, int64_t median) {
+    size_t best = 0;
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < steps->nrows; i++) {
+        const struct cell *d = cell_of(steps, i, "dur_us");
+        if (d == NULL) continue;
+        int64_t off = d->i > median ? d->i - median : median - d->i;
+        if (off >= least) continue;
+        least = off;
+        best = i;
+    }
+    return best;
 }
 
-/* Where the steps' time went, all of them together. */
+/* Where the median step went. */
 static void put_phases(struct result *r, const struct result *steps) {
     static const struct {
         const char *col, *metric;
@@ -116,39 +136,38 @@ static void put_phases(struct result *r, const struct result *steps) {
         {"launch_us", "launching"}, {"host_us", "host work"},
         {"other_us", "other (Python, idle)"},
     };
-    double all = 0, busy = 0;
-    bool device = false;
-    for (size_t i = 0; i < steps->nrows; i++) {
-        const struct cell *d = cell_of(steps, i, "dur_us");
-        const struct cell *b = cell_of(steps, i, "device_busy_pct");
-        if (d == NULL) continue;
-        all += (double)d->i;
-        if (b == NULL) continue;
-        device = true;
-        busy += b->f / 100 * (double)d->i;
-    }
-    if (all <= 0) return;
+    int64_t dur[3];
+    if (!spread(r, steps, "dur_us", dur) || dur[1] <= 0) return;
+    size_t row = median_row(steps, dur[1]);
+    const struct cell *all = cell_of(steps, row, "dur_us");
+    const struct cell *busy = cell_of(steps, row, "device_busy_pct");
+    char text[48];
     for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) {
-        double sum = 0;
-        for (size_t i = 0; i < steps->nrows; i++) {
-            const struct cell *c = cell_of(steps, i, phases[k].col);
-            if (c != NULL) sum += (double)c->i;
-        }
-        put_share(r, phases[k].metric, 100 * sum / all);
+        const struct cell *c = cell_of(steps, row, phases[k].col);
+        if (c == NULL || all == NULL || all->i <= 0) continue;
+        human_time(c->i, text, sizeof text);
+        put_share(r, phases[k].metric, (double)c->i / PS_PER_US, "us", text,
+                  100.0 * (double)c->i / (double)all->i);
     }
-    if (device) put_share(r, "device busy", 100 * busy / all);
-    else facts_put(r, "device busy", false, 0, "%", NULL);
+    if (busy == NULL) put_fact(r, "device busy", false, 0, "%", NULL);
+    else put_share(r, "device busy", busy->f, "%", "of the median step",
+                   busy->f);
 }
 
-/* "aten::mm   34.1 %  12.3 ms in 240 calls". */
+/* Are there rows of ops proper? Regions and driver calls count only where
+ * there are none. */
+static bool has_ops(const struct result *from) {
+    for (size_t i = 0; i < from->nrows; i++) {
+        const struct cell *kind = cell_of(from, i, "kind");
+        if (kind != NULL && strcmp(kind->s, "op") == 0) return true;
+    }
+    return false;
+}
+
+/* "aten::mm: 12.3 ms in 240 calls", and its share. */
 static void put_top(struct result *r, const char *metric,
                     const struct result *from, const char *time, size_t top) {
-    /* regions and driver calls count only where there are no ops */
-    bool only_ops = false;
-    for (size_t i = 0; i < from->nrows && !only_ops; i++) {
-        const struct cell *kind = cell_of(from, i, "kind");
-        only_ops = kind != NULL && strcmp(kind->s, "op") == 0;
-    }
+    bool only_ops = has_ops(from);
     size_t shown = 0;
     for (size_t i = 0; i < from->nrows && shown < top; i++) {
         const struct cell *name = cell_of(from, i, "name");
@@ -161,14 +180,9 @@ static void put_top(struct result *r, const char *metric,
         shown++;
         char total[48];
         human_time(us->i, total, sizeof total);
-        const char *s = name->s;
-        int len = (int)strnlen(s, NAME_SHOWN);
-        while (len > 0 && (s[len] & 0xc0) == 0x80) len--;
-        char *text = arena_fmt(&r->arena, "%5.1f %% %9s in %lld calls  %.*s%s",
-                               share->f, total,
-                               calls ? (long long)calls->i : 0LL, len, s,
-                               s[len] ? "..." : "");
-        facts_put(r, metric, true, (double)us->i / PS_PER_US, "us", text);
+        char *text = arena_fmt(&r->arena, "%s in %lld calls: %s", total,
+                               calls ? (long long)calls->i : 0LL, name->s);
+        put_share(r, metric, (double)us->i / PS_PER_US, "us", text, share->f);
     }
 }
 
@@ -184,14 +198,37 @@ static void put_memory(struct result *r, const struct result *memory) {
         char *text = arena_fmt(&r->arena, "%s on %s%s%s", a,
                                device ? device->s : "?",
                                held ? ", reserved " : "", b);
-        facts_put(r, "memory peak", true, (double)peak->i, "bytes", text);
+        put_fact(r, "memory peak", true, (double)peak->i, "bytes", text);
     }
     if (memory->nrows == 0)
-        facts_put(r, "memory peak", false, 0, "bytes", NULL);
+        put_fact(r, "memory peak", false, 0, "bytes", NULL);
 }
 
-/* What the parts miss is missing here, too. */
+/* A step that is far from the median one deserves a word. */
+static void remark_outlier(struct result *r, const struct result *steps) {
+    int64_t dur[3];
+    if (!spread(r, steps, "dur_us", dur) || dur[1] <= 0 ||
+        dur[2] / OUTLIER < dur[1])
+        return;
+    for (size_t i = 0; i < steps->nrows; i++) {
+        const struct cell *d = cell_of(steps, i, "dur_us");
+        const struct cell *n = cell_of(steps, i, "step");
+        if (d == NULL || n == NULL || d->i != dur[2]) continue;
+        char text[48];
+        human_time(d->i, text, sizeof text);
+        result_remark(r, "Step %lld took %s, %.0f times the median: totals "
+                      "include it; --steps A..B leaves it out.",
+                      (long long)n->i, text, (double)d->i / (double)dur[1]);
+        return;
+    }
+}
+
+/* What the parts miss is missing here, too, and what they say of their totals
+ * holds here. */
 static void take_missing(struct result *r, const struct result *from) {
+    bool ops = strcmp(from->analysis, "ops") == 0;
+    for (size_t i = 0; ops && i < from->nremarks; i++)
+        result_remark(r, "%s", from->remarks[i]);
     for (size_t i = 0; i < from->nmissing; i++)
         result_missing(r, from->missing[i].what, from->missing[i].why,
                        from->missing[i].fix);
@@ -201,12 +238,14 @@ static void put_profile(struct result *r, const struct trace *t) {
     for (size_t i = 0; i < t->nsources; i++) {
         const struct source *s = &t->sources[i];
         facts_words(r, "profile", "%s (%s)", s->path, s->format);
+        result_null(r);
     }
     for (size_t i = 0; i < t->ndevices; i++) {
         const char *model = strs_text(&t->strs, t->devices[i].model);
         facts_words(r, "device", "%s%s%s",
                     strs_text(&t->strs, t->devices[i].label),
                     *model ? ", " : "", model);
+        result_null(r);
     }
 }
 
@@ -245,6 +284,9 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
                 struct part p[4], struct ops_err *e) {
     TRY(run_all(t, o, p, e));
     facts_columns(r);
+    result_col(r, (struct column){"share_pct", "share", "%",
+        "Phases: share of the median step; ops and kernels: share of the time "
+        "of all of them.", COL_PERCENT, COL_BAR});
     put_profile(r, t);
     put_steps(r, &p[0].r);
     put_phases(r, &p[0].r);
@@ -253,6 +295,7 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
             TOP_OPS);
     put_top(r, "top kernel", &p[2].r, "total_us", TOP_KERNELS);
     put_memory(r, &p[3].r);
+    remark_outlier(r, &p[0].r);
     for (int i = 0; i < 4; i++) take_missing(r, &p[i].r);
     return result_done(r, e);
 }

@@ -6,6 +6,7 @@
 #include "analyze/missing.h"
 #include "analyze/overhead.h"
 #include "analyze/phases.h"
+#include "analyze/where.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include <assert.h>
@@ -191,30 +192,19 @@ static void add_columns(struct result *r, const struct trace *t, enum by by) {
         COL_INT, COL_DETAIL});
     if (by == BY_DEVICE)
         result_col(r, (struct column){"device", NULL, NULL, "The device.",
-                                      COL_TEXT, 0});
+                                      COL_TEXT, COL_ASKED});
     if (by == BY_EPOCH) {
         result_col(r, (struct column){"epoch", NULL, NULL,
-            "The epoch's name.", COL_TEXT, 0});
+            "The epoch's name.", COL_TEXT, COL_ASKED});
         result_col(r, (struct column){"steps", NULL, NULL,
-            "Steps that were recorded of it.", COL_INT, 0});
+            "Steps that were recorded of it.", COL_INT, COL_ASKED});
     }
-}
-
-/* "host", "host rank 1", "rank 1" or null. */
-static void put_host(struct result *r, const struct source *s,
-                     const struct trace *t) {
-    const char *host = s->host ? strs_text(&t->strs, s->host) : NULL;
-    if (s->rank < 0) result_text(r, host);
-    else if (host)
-        result_text(r, arena_fmt(&r->arena, "%s rank %lld", host,
-                                 (long long)s->rank));
-    else result_text(r, arena_fmt(&r->arena, "rank %lld", (long long)s->rank));
 }
 
 static void put_line(struct result *r, const struct trace *t,
                      const struct line *l, enum by by) {
     result_row(r);
-    put_host(r, &t->sources[l->source], t);
+    where_source(r, t, l->source);
     result_int_if(r, by != BY_EPOCH, l->number);
     result_int(r, l->start);
     result_int(r, l->dur);
@@ -224,10 +214,8 @@ static void put_line(struct result *r, const struct trace *t,
                     100.0 * (double)l->busy / (double)l->dur);
     result_int_if(r, l->has_bare, l->bare);
     result_int(r, l->events);
-    if (by == BY_DEVICE)
-        result_text(r, l->device == ROW_NONE
-                           ? NULL
-                           : strs_text(&t->strs, t->devices[l->device].label));
+    if (by == BY_DEVICE && l->device == ROW_NONE) result_null(r);
+    else if (by == BY_DEVICE) where_device(r, t, l->source, l->device);
     if (by == BY_EPOCH) {
         result_text(r, l->epoch);
         result_int(r, l->steps);

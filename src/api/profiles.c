@@ -39,6 +39,15 @@ static int add_path(const char *path, const char *run_name, struct names *to,
         }
         to->v[to->n++] = copy;
     }
+    for (size_t i = 0; rc == 0 && i < run->nskips; i++) {
+        char *copy = strdup(run->skips[i].path);
+        if (copy == NULL || !VEC_ROOM(out->lost, out->nlost, out->cap_lost)) {
+            free(copy);
+            rc = fail_oom(e);
+            break;
+        }
+        out->lost[out->nlost++] = (struct lost){copy, run->skips[i].why};
+    }
     runs_free(&runs);
     return rc;
 }
@@ -114,9 +123,20 @@ void profiles_free(struct profiles *p) {
         free(p->v[i].name);
         if (p->v[i].trace != NULL) trace_free(p->v[i].trace);
     }
+    for (size_t i = 0; i < p->nlost; i++) free(p->lost[i].path);
+    free(p->lost);
     free(p->v);
     free(p->remark);
     *p = (struct profiles){0};
+}
+
+/* Says before each remark which profile it is about. */
+static void name_remarks(struct result *r, const char *name) {
+    for (size_t i = 0; i < r->nremarks; i++) {
+        char *s = arena_fmt(&r->arena, "%s: %s", name, r->remarks[i]);
+        if (s == NULL) r->oom = true;
+        else r->remarks[i] = s;
+    }
 }
 
 int profiles_join(const struct profiles *p, size_t i, struct result *all,
@@ -128,7 +148,11 @@ int profiles_join(const struct profiles *p, size_t i, struct result *all,
     };
     int rc = 0;
     if (p->n > 1) rc = result_prefix(r, column, p->v[i].name, e);
+    if (p->n > 1) name_remarks(r, p->v[i].name);
     if (i == 0 && p->remark) result_remark(r, "%s", p->remark);
+    for (size_t k = 0; i == 0 && k < p->nlost; k++)
+        result_missing(r, p->lost[k].path, p->lost[k].why,
+                       "its program was probably stopped before it had saved");
     if (rc == 0 && i == 0) {
         *all = *r;
         return 0;

@@ -20,6 +20,11 @@ struct profiles {
     } *v;
     size_t n;
     char *remark; /* which of several runs it is, or NULL */
+    struct lost {
+        char *path;
+        const char *why;
+    } *lost;      /* files of the run that could not be read */
+    size_t nlost, cap_lost;
 };
 
 /* Loads every path (of a log folder: the run of that name, NULL: the newest).

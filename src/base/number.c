@@ -126,6 +126,10 @@ char *human_time(int64_t ps, char *buf, size_t n) {
         {MS, 0, "ms"}, {SEC, 0, "s"},
     };
     uint64_t abs = ps < 0 ? -(uint64_t)ps : (uint64_t)ps;
+    if (abs == 0) {
+        snprintf(buf, n, "0");
+        return buf;
+    }
     size_t i = 4;
     while (i > 0 && abs < (uint64_t)units[i].unit) i--;
     struct scale s = units[i];

@@ -16,16 +16,17 @@
 static int write_file(const struct trace *t, struct export_form form,
                       const char *out, bool force, struct ops_err *e) {
     char *tmp;
-    if (asprintf(&tmp, "%s.tmp", out) < 0) return fail_oom(e);
-    /* never through a link that somebody else put there */
-    if (force) unlink(tmp);
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (asprintf(&tmp, "%s.XXXXXX", out) < 0) return fail_oom(e);
+    int fd = mkostemp(tmp, O_CLOEXEC);
     if (fd < 0) {
-        int rc = fail(e, OPS_EIO, "%s: cannot be made: %s", tmp,
+        int rc = fail(e, OPS_EIO, "%s: cannot be made: %s", out,
                       strerror(errno));
         free(tmp);
         return rc;
     }
+    mode_t mask = umask(0); /* mkostemp makes it the owner's alone */
+    umask(mask);
+    fchmod(fd, 0666 & ~mask);
     int rc = export_write(t, form, fd, e);
     if (close(fd) != 0 && rc == 0)
         rc = fail(e, OPS_EIO, "cannot write: %s", strerror(errno));

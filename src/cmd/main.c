@@ -65,6 +65,14 @@ static int run(int argc, char **argv, struct ops_err *e) {
     return verb_run(&v, &o, n, argv, e);
 }
 
+/* One line on stderr: a path in it may hold anything, so control characters
+ * are shown as '?'. */
+static void complain(struct ops_err *e) {
+    for (char *p = e->text; *p != '\0'; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f) *p = '?';
+    fprintf(stderr, "opscope: %s\n", e->text);
+}
+
 int main(int argc, char **argv) {
     setlocale(LC_CTYPE, "");
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves is no error: see sink.h */
@@ -72,6 +80,6 @@ int main(int argc, char **argv) {
     struct ops_err e = {0};
     int rc = argc > 0 ? run(argc - 1, argv + 1, &e) : 0;
     if (rc < 0 && e.text[0] == '\0') return EXIT_DONE;
-    if (rc < 0) fprintf(stderr, "opscope: %s\n", e.text);
+    if (rc < 0) complain(&e);
     return exit_code(rc);
 }

@@ -152,6 +152,14 @@ static bool read_time(struct reader *r, int64_t origin_us, int64_t *out) {
     return to_ps(&n, origin_us, out);
 }
 
+/* Any value as it stands: names are numbers now and then. */
+static struct bytes read_raw(struct json *j) {
+    json_space(j);
+    const uint8_t *start = j->p;
+    json_skip(j);
+    return (struct bytes){start, (size_t)(j->p - start)};
+}
+
 static void read_args(struct reader *r, struct event *ev) {
     if (json_peek(&r->j) != '{') {
         json_skip(&r->j);
@@ -171,7 +179,7 @@ static void read_field(struct reader *r, struct event *ev, struct bytes key) {
         if (json_string(&r->j, &s)) ev->ph = s.raw.n ? s.raw.p[0] : 0;
         else json_skip(&r->j);
     } else if (key.n == 4 && memcmp(k, "name", 4) == 0) {
-        if (!json_string(&r->j, &ev->name)) json_skip(&r->j);
+        if (!json_string(&r->j, &ev->name)) ev->name.raw = read_raw(&r->j);
     } else if (key.n == 4 && memcmp(k, "kind", 4) == 0) {
         if (json_string(&r->j, &s)) ev->kind = s.raw;
         else json_skip(&r->j);
@@ -185,6 +193,7 @@ static void read_field(struct reader *r, struct event *ev, struct bytes key) {
         ev->has_tid = true;
     } else if (key.n == 2 && k[0] == 't' && k[1] == 's') {
         ev->has_ts = read_time(r, r->origin_us, &ev->ts);
+        ev->odd_ts = !ev->has_ts;
     } else if (key.n == 3 && memcmp(k, "dur", 3) == 0) {
         ev->has_dur = read_time(r, 0, &ev->dur);
     } else if (key.n == 4 && memcmp(k, "args", 4) == 0) {
@@ -412,7 +421,8 @@ static void use_event(struct reader *r, struct event *ev) {
         return;
     }
     if (!ev->has_ts) {
-        trace_note(r->t, NOTE_TIME_MISSING, 1);
+        trace_note(r->t, ev->odd_ts ? NOTE_TIME_OUT_OF_RANGE
+                                    : NOTE_TIME_MISSING, 1);
         return;
     }
     timed_event(r, ev);
@@ -440,6 +450,8 @@ bool events_one(struct reader *r) {
         }
     }
     if (r->j.bad) return false;
+    if (ev.name.raw.p == NULL)
+        ev.name.raw = bytes_of("(unnamed)");
     if (keys > 0) use_event(r, &ev); /* {} ends some writers' lists */
     return true;
 }

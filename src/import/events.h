@@ -23,6 +23,7 @@ struct event_id {
 struct event {
     uint8_t ph;              /* 'X', 'B', 'i', ...; 0: none given */
     bool has_ts, has_dur;
+    bool odd_ts;             /* a time was given, but none that can be */
     bool has_pid, has_tid;
     struct json_str name, cat, id;
     struct bytes kind;       /* kind.h's words, in files that opscope wrote */

@@ -368,7 +368,7 @@ int events_read(struct trace *t, uint32_t source, const struct policy *p,
     else if (json_enter(&r.j, '{')) rc = read_object(&r, o, e);
     else rc = fail(e, OPS_EFORMAT, "not a JSON object or list");
     if (rc == 0 && !r.j.bad && json_peek(&r.j) != 0)
-        r.j.mended++; /* more text behind the end */
+        trace_note(t, NOTE_TEXT_BEHIND, 1);
     if (rc == 0) {
         events_close_open(&r);
         apply_labels(&r);

@@ -2,6 +2,8 @@
  * Finding the importer for some bytes, and running it. */
 #include "import/import.h"
 
+#include "base/head.h"
+#include "base/inflate.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -79,9 +81,31 @@ static int add_file(const char *path, struct file *f, struct trace *t,
     return trace_append(t, own, e);
 }
 
+/* Could this file be a profile? Asked before it is inflated: gigabytes of
+ * zeros may hide in a small one. JSON may have its events far behind a header,
+ * so that any JSON passes. */
+static bool may_be_profile(const char *path) {
+    enum { HEAD_BYTES = 1 << 16 };
+    uint8_t *head = malloc(HEAD_BYTES + 64);
+    if (head == NULL) return true;
+    struct bytes b = {head, file_head(path, head, HEAD_BYTES)};
+    size_t i = 0;
+    while (i < b.n && (b.p[i] == ' ' || b.p[i] == '\n' || b.p[i] == '\r' ||
+                       b.p[i] == '\t' || b.p[i] > 0x7f))
+        i++;
+    bool may = b.n < HEAD_BYTES || b.p[i] == '{' || b.p[i] == '[' ||
+               inflate_sniff(b) != PACKING_NONE || /* packed twice */
+               find_importer(b, path) != NULL;
+    free(head);
+    return may;
+}
+
 int import_file(const char *path, struct trace *t, const struct import_opts *o,
                 struct ops_err *e) {
     struct file *f;
+    if (!may_be_profile(path))
+        return fail(e, OPS_EFORMAT, "not a profile of any format that opscope "
+                    "reads; 'opscope help formats' lists them");
     TRY(file_open(path, &f, e));
     return add_file(path, f, t, o, e);
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAX_DEPTH = 12, MAX_FOLDERS = 100000, HEAD_BYTES = 1 << 16 };
 
@@ -24,6 +25,8 @@ struct search {
 
 static void free_run(struct run *r) {
     for (size_t i = 0; i < r->n; i++) free(r->files[i]);
+    for (size_t i = 0; i < r->nskips; i++) free(r->skips[i].path);
+    free(r->skips);
     free(r->files);
     free(r->name);
 }
@@ -31,6 +34,7 @@ static void free_run(struct run *r) {
 void runs_free(struct run_list *l) {
     for (size_t i = 0; i < l->n; i++) free_run(&l->v[i]);
     free(l->v);
+    free(l->bad);
     *l = (struct run_list){0};
 }
 
@@ -133,6 +137,25 @@ static int64_t time_in_name(const char *name) {
     return to_ns(timegm(&tm));
 }
 
+/* Remembers a file that is named like a profile and cannot be one. */
+static bool skip_file(struct run *run, const char *path) {
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    if (!strstr(base, ".xplane.pb") && !strstr(base, ".trace.json"))
+        return true;
+    struct stat st;
+    const char *why = "its contents are of no format that can be read";
+    if (access(path, R_OK) != 0) why = "it may not be read";
+    else if (stat(path, &st) == 0 && st.st_size == 0) why = "it is empty";
+    char *copy = strdup(path);
+    if (copy == NULL || !VEC_ROOM(run->skips, run->nskips, run->cap_skips)) {
+        free(copy);
+        return false;
+    }
+    run->skips[run->nskips++] = (struct run_skip){copy, why};
+    return true;
+}
+
 /* Keeps the profiles among a folder's files. Where there are XSpace files the
  * JSON beside them is the same capture once more. */
 static bool take_files(struct search *s, char **files, size_t n,
@@ -147,6 +170,7 @@ static bool take_files(struct search *s, char **files, size_t n,
         xspace |= format[i] && strcmp(format[i], "xspace") == 0;
     }
     for (size_t i = 0; ok && i < n; i++) {
+        if (format[i] == NULL) ok = skip_file(run, files[i]);
         if (format[i] == NULL) continue;
         if (xspace && strcmp(format[i], "xspace") != 0) continue;
         ok = VEC_ROOM(run->files, run->n, run->cap);
@@ -179,6 +203,8 @@ static int search_folder(struct search *s, const char *dir, int depth,
         ok = run.name && VEC_ROOM(s->out->v, s->out->n, s->out->cap);
         if (ok) s->out->v[s->out->n++] = run;
     }
+    if (ok && run.n == 0 && run.nskips > 0 && s->out->bad == NULL)
+        s->out->bad = strdup(run.skips[0].path);
     if (!ok || run.n == 0) free_run(&run);
     if (!ok) return fail_oom(e);
     TRY(list_folder(dir, true, &names, &n, e));
@@ -232,7 +258,10 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
     };
     int rc = s.head ? search_folder(&s, path, 0, e) : fail_oom(e);
     free(s.head);
-    if (rc == 0 && out->n == 0)
+    if (rc == 0 && out->n == 0 && out->bad != NULL)
+        rc = fail(e, OPS_EFORMAT, "no profile in this folder: %s is named like "
+                  "one, but empty, damaged or not readable", out->bad);
+    else if (rc == 0 && out->n == 0)
         rc = fail(e, OPS_EFORMAT, "no profile in this folder: looked at %zu "
                   "files in %zu folders for *.xplane.pb (in plugins/profile/"
                   "<run>/), *.pt.trace.json[.gz], Chrome JSON and RunMetadata",

@@ -21,6 +21,11 @@ struct run {
     size_t n, cap;
     int64_t time;  /* when it was taken: by its name, else its newest file's
                       time; ns */
+    struct run_skip {
+        char *path;
+        const char *why;
+    } *skips;      /* named like a profile, but nothing to be made of */
+    size_t nskips, cap_skips;
     bool plain;    /* only Chrome JSON, which may be any tool's output */
 };
 
@@ -28,6 +33,7 @@ struct run_list {
     struct run *v; /* plain ones first, then oldest first */
     size_t n, cap;
     size_t folders, files; /* how much was looked at */
+    char *bad;             /* a file named like a profile where no run is */
 };
 
 /* All runs at or below path. OPS_EIO when path cannot be read, OPS_EFORMAT

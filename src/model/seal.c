@@ -406,6 +406,17 @@ static void trim(struct trace *t) {
     map_free(&t->demangled);
 }
 
+/* "stream 7" alone does not say of which device. */
+static void name_stream(struct trace *t, struct track *tr) {
+    char name[256];
+    if (tr->device == ROW_NONE) return;
+    const char *device = strs_text(&t->strs, t->devices[tr->device].label);
+    const char *old = strs_text(&t->strs, tr->name);
+    if (strncmp(old, device, strlen(device)) == 0) return;
+    snprintf(name, sizeof name, "%s %s", device, old);
+    tr->name = trace_str(t, bytes_of(name));
+}
+
 /* Tracks that the file did not name get one from their number. */
 static void name_tracks(struct trace *t) {
     for (size_t i = 0; i < t->ntracks; i++) {
@@ -413,12 +424,14 @@ static void name_tracks(struct trace *t) {
         if (tr->kind == TRACK_PYTHON && tr->thread == ROW_NONE)
             tr->thread = trace_track_find(t, tr->source, TRACK_THREAD, tr->pid,
                                           tr->tid);
+        if (tr->named && tr->kind == TRACK_STREAM) name_stream(t, tr);
         if (tr->named) continue;
         char name[64];
         snprintf(name, sizeof name, "%s %lld",
                  tr->device != ROW_NONE ? "stream" : "thread",
                  (long long)tr->tid);
         tr->name = trace_str(t, bytes_of(name));
+        if (tr->kind == TRACK_STREAM) name_stream(t, tr);
     }
 }
 

@@ -220,7 +220,8 @@ static void measure(struct table *t, size_t col) {
     /* a column with no value at all says nothing that "not recorded" below
      * does not say better */
     bool nothing = l->empty && t->r->nrows > 0 && !(k->flags & COL_KEY);
-    l->shown = t->st->detail || (!(k->flags & COL_DETAIL) && !nothing);
+    bool wanted = !(k->flags & COL_DETAIL) || (k->flags & COL_ASKED);
+    l->shown = t->st->detail || (wanted && !nothing);
 }
 
 /* Columns of the screen that the table takes now. */
@@ -276,7 +277,7 @@ static bool shrink(struct table *t, size_t key_min) {
 static int dispensable(const struct table *t, size_t col) {
     unsigned flags = t->r->cols[col].flags;
     const struct lane *l = &t->lanes[col];
-    if (!l->shown || (flags & (COL_KEY | COL_MAIN))) return 0;
+    if (!l->shown || (flags & (COL_KEY | COL_MAIN | COL_ASKED))) return 0;
     if (l->empty) return 6;
     if (l->zero) return 5;
     if (flags & COL_DETAIL) return 4;
@@ -447,7 +448,7 @@ static void put_hidden(struct table *t) {
         sink_puts(s, t->r->cols[c].name);
     }
     if (s->n == 0) return;
-    sink_puts(s, " (--width 0 shows all)");
+    sink_puts(s, " (--width 0 shows them)");
     put_wrapped(t, cell_string(t));
 }
 

@@ -344,7 +344,7 @@ static void text_behind_the_end_is_noted(void **state) {
     struct feed f = feed_text("{\"traceEvents\":[" X("a", "1", "1") "]}"
                               "{\"traceEvents\":[" X("b", "1", "1") "]}");
     assert_int_equal(f.t->spans.n, 1);
-    assert_int_equal(f.t->notes[NOTE_JSON_MENDED], 1);
+    assert_int_equal(f.t->notes[NOTE_TEXT_BEHIND], 1);
     feed_free(&f);
 }
 

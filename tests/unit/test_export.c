@@ -80,7 +80,7 @@ static void chrome_writes_the_whole_of_a_small_trace(void **state) {
         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":7,\"args\":"
         "{\"name\":\"main\"}},\n"
         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":20,\"args\":"
-        "{\"name\":\"stream 20\",\"kind\":\"stream\"}},\n"
+        "{\"name\":\"GPU 0 stream 20\",\"kind\":\"stream\"}},\n"
         "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"train\",\"pid\":1,"
         "\"ts\":0,\"tid\":7,\"dur\":90,\"kind\":\"annotation step\",\"args\":"
         "{\"step_num\":41}},\n"
