@@ -98,6 +98,7 @@ bool intervals_extend(struct intervals *s, int64_t start, int64_t end) {
 
 bool intervals_or(const struct intervals *a, const struct intervals *b,
                   struct intervals *out) {
+    assert(out->n == 0);
     size_t i = 0, j = 0;
     while (i < a->n || j < b->n) {
         bool first = j == b->n || (i < a->n && a->v[i].start <= b->v[j].start);

@@ -6,6 +6,7 @@
 #include "analyze/facts.h"
 #include "base/number.h"
 #include "base/par.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,6 +37,7 @@ struct part {
 static int run_part(const char *name, const struct trace *t,
                     const struct opts *o, struct part *p, struct ops_err *e) {
     const struct analysis *a = analysis_find(name);
+    assert(a != NULL);
     struct opts own;
     opts_init(&own, analysis_common_opts, a->opts, NULL);
     static const char *const passed[] = {"steps", "host", "rank"};

@@ -7,6 +7,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
+#include <assert.h>
 #include <stdlib.h>
 
 /* The order in which phases claim time: with a device compute is what it
@@ -62,9 +63,10 @@ static uint32_t step_thread(const struct trace *t, uint32_t source) {
     return ROW_NONE;
 }
 
-/* Is this a step's marker? Markers are never host work. */
+/* Markers are never host work: those of other threads, nested ones, and the
+ * regions that steps were inferred from. */
 static bool is_marker(const struct trace *t, row_id r) {
-    if (t->spans.flags[r] & SPAN_STEPMARK) return true;
+    if (span_is_step_mark(t, r)) return true;
     uint32_t st = t->spans.step[r];
     return st != ROW_NONE && t->steps[st].marker == r;
 }
@@ -329,12 +331,15 @@ void phases_free(struct phases *p) {
 
 void phases_split(const struct phase_view *v, int64_t start, int64_t end,
                   int64_t parts[PHASES]) {
+    assert(start <= end);
     const enum phase *order = phase_order(v);
     int64_t claimed = 0;
     for (int i = 0; i < PHASES - 1; i++) {
         int64_t all = intervals_overlap(&v->cum[i], start, end);
         parts[order[i]] = all - claimed;
+        assert(all >= claimed); /* cum[i] holds cum[i - 1] */
         claimed = all;
     }
     parts[PHASE_OTHER] = end - start - claimed;
+    assert(parts[PHASE_OTHER] >= 0);
 }

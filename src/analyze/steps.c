@@ -9,6 +9,7 @@
 #include "analyze/where.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -42,6 +43,7 @@ struct work {
 /* The mean of several devices' parts, by largest remainder: the parts still
  * sum to the whole. */
 static void mean_parts(int64_t sum[PHASES], int64_t n) {
+    assert(n > 0);
     int64_t rest[PHASES], missing = 0;
     for (int i = 0; i < PHASES; i++) {
         rest[i] = sum[i] % n;
@@ -225,14 +227,33 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Median of lines by what get() says; 0 when there are none. */
+/* Median of the steps' lengths, or of what they would be without the profiler;
+ * 0 when there are none. */
 static int64_t median(const struct work *w, bool bare, struct result *r) {
     int64_t *v = w->n ? arena_alloc(&r->arena, w->n * sizeof *v) : NULL;
     if (v == NULL) return 0;
     for (size_t i = 0; i < w->n; i++)
         v[i] = bare ? w->lines[i].bare : w->lines[i].dur;
     qsort(v, w->n, sizeof *v, by_value);
-    return w->n % 2 ? v[w->n / 2] : (v[w->n / 2 - 1] + v[w->n / 2]) / 2;
+    size_t k = w->n / 2;
+    return w->n % 2 ? v[k] : v[k - 1] + (v[k] - v[k - 1]) / 2;
+}
+
+/* The most devices that one of the shown sources has; views stand by source,
+ * and so do lines. */
+static size_t most_devices(const struct work *w) {
+    size_t most = 0;
+    for (size_t i = 0, k = 0; i < w->n; i++) {
+        if (i > 0 && w->lines[i].source == w->lines[i - 1].source) continue;
+        size_t n = 0;
+        while (k < w->ph.nviews && w->ph.views[k].source < w->lines[i].source)
+            k++;
+        for (; k < w->ph.nviews && w->ph.views[k].source == w->lines[i].source;
+             k++)
+            n += w->ph.views[k].device != ROW_NONE;
+        if (n > most) most = n;
+    }
+    return most;
 }
 
 /* What to know before reading the numbers. */
@@ -251,10 +272,7 @@ static void add_remarks(struct result *r, const struct work *w, enum by by) {
                       (double)overhead_per_event(t, w->lines[0].source) /
                           PS_PER_US,
                       (double)bare / PS_PER_MS);
-    size_t devices = 0;
-    for (size_t i = 0; i < w->ph.nviews; i++)
-        devices += w->ph.views[i].source == 0 &&
-                   w->ph.views[i].device != ROW_NONE;
+    size_t devices = most_devices(w);
     if (devices > 1 && by == BY_STEP)
         result_remark(r, "%zu devices: the phases are their mean; --by device "
                       "shows each.", devices);
@@ -271,9 +289,7 @@ static int fill(struct work *w, enum by by, struct result *r,
     bool ok = true;
     if (by == BY_EPOCH) ok = add_epochs(w);
     for (size_t i = 0; ok && by != BY_EPOCH && i < t->nsteps; i++) {
-        bool in = w->scope.all || (w->scope.source_in[t->steps[i].source] &&
-                                   (!w->scope.by_step || w->scope.step_in[i]));
-        if (in) ok = add_step(w, i, by);
+        if (w->scope.all || w->scope.step_in[i]) ok = add_step(w, i, by);
     }
     if (!ok) return fail_oom(e);
     add_columns(r, t, by);

@@ -6,6 +6,7 @@
 
 #include "base/simd.h"
 #include "base/utf8.h"
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -182,6 +183,7 @@ struct pair {
  * unsure. Ends behind the bracket that closes the last open one. */
 static const uint8_t *skip_slow(const uint8_t *p, const uint8_t *stop,
                                 bool *in_string, struct pair *b) {
+    assert(b->depth > 0);
     for (; p < stop; p++) {
         if (*in_string) {
             if (*p == '\\') p++;
@@ -201,6 +203,7 @@ static const uint8_t *skip_slow(const uint8_t *p, const uint8_t *stop,
  * a string. Where the last open bracket closes, or NULL. */
 static const uint8_t *skip_block(const uint8_t *p, uint64_t *inside,
                                  struct pair *b) {
+    assert(b->depth > 0);
     uint64_t in = simd_prefix_xor(simd_eq64(p, '"')) ^ *inside;
     uint64_t open = simd_eq64(p, b->open) & ~in;
     uint64_t close = simd_eq64(p, b->close) & ~in;
@@ -344,6 +347,7 @@ bool json_to_int(const struct json_num *n, int64_t *out) {
 }
 
 double json_to_double(const struct json_num *n) {
+    assert(n->scale >= 0 && n->scale < (int)(sizeof powers / sizeof *powers));
     if (n->kind == JSON_EXACT) return (double)n->digits / powers[n->scale];
     return n->kind == JSON_FLOAT ? n->f : (double)NAN;
 }

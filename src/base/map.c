@@ -13,6 +13,7 @@ struct map_slot {
 
 /* The slot of key, or the free one where it would go. */
 static struct map_slot *find(const struct map *m, uint64_t key) {
+    assert(m->n < m->cap); /* a free slot ends every search */
     size_t mask = m->cap - 1, i = map_mix(key) & mask;
     while (m->slots[i].used && m->slots[i].key != key) i = (i + 1) & mask;
     return &m->slots[i];

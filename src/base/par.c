@@ -2,6 +2,7 @@
  * Two pieces of work, two threads. */
 #include "base/par.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stddef.h>
 
@@ -17,6 +18,7 @@ static void *run_job(void *arg) {
 }
 
 bool par_both(struct work a, struct work b, int threads) {
+    assert(a.run != NULL && b.run != NULL);
     struct job other = {b, false};
     pthread_t thread;
     bool apart =

@@ -80,8 +80,7 @@ static bool chrome_instant(struct reader *r, const struct event *ev) {
     return true;
 }
 
-/* Called with NULL to ask whether all flows can be passed over. The arrows
- * that opscope draws for launches stand in correlation_id, too. */
+/* The arrows that opscope draws for launches stand in correlation_id, too. */
 static bool chrome_skip_flow(const struct event *ev) {
     return ev != NULL && BYTES_IS(ev->cat.raw, "launch");
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The Chrome trace event reader: fields, phases, names of tracks. The file's
- * frame and the two threads are in events_file.c. */
+ * frame and its threads are in events_file.c. */
 #include "import/events.h"
 #include "import/events_impl.h"
 
 #include "base/hash.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include "model/kind.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -192,12 +194,12 @@ static void read_field(struct reader *r, struct event *ev, struct bytes key) {
     } else if (key.n == 2 && k[0] == 't' && k[1] == 's') {
         ev->has_ts = read_time(r, r->origin_us, &ev->ts);
         ev->odd_ts = !ev->has_ts;
-        ev->ts += r->shift;
     } else if (key.n == 3 && memcmp(k, "dur", 3) == 0) {
         ev->has_dur = read_time(r, 0, &ev->dur);
     } else if (key.n == 4 && memcmp(k, "args", 4) == 0) {
         read_args(r, ev);
-    } else if (key.n == 2 && k[0] == 'i' && k[1] == 'd') {
+    } else if (BYTES_IS(key, "id") || BYTES_IS(key, "id2")) {
+        /* id2 is an object; its text is as good a name as any */
         const uint8_t *start = (json_space(&r->j), r->j.p);
         json_skip(&r->j);
         ev->id.raw = (struct bytes){start, (size_t)(r->j.p - start)};
@@ -231,14 +233,20 @@ static uint32_t open_top(const struct reader *r, uint32_t track, uint64_t id) {
     return i == MAP_NONE ? NO_OPEN : i;
 }
 
-/* Closes the innermost open span of that track and id; false: none. */
+/* Closes the innermost open span of that track and id; false: none. An end
+ * that no time line can hold is left out: the span stays open. */
 static bool open_close(struct reader *r, uint32_t track, uint64_t id,
                        int64_t ts) {
     uint32_t i = open_top(r, track, id);
     if (i == NO_OPEN) return false;
     struct open_span *o = &r->open[i];
-    int64_t dur = ts - r->t->spans.ts[o->row];
-    if (dur < 0 || dur > DUR_LIMIT) {
+    assert(i < r->nopen && o->row < r->t->spans.n);
+    int64_t dur = diff_of(ts, r->t->spans.ts[o->row]);
+    if (dur > DUR_LIMIT) {
+        trace_note(r->t, NOTE_TIME_OUT_OF_RANGE, 1);
+        return true;
+    }
+    if (dur < 0) {
         trace_note(r->t, NOTE_NEGATIVE_DURATION, 1);
         dur = 0;
     }

@@ -2,8 +2,8 @@
  * Chrome trace events: what all JSON importers share. The reader finds the
  * events in the file (object with traceEvents, or a bare list), reads the
  * fields that every event has, and hands each to the format's policy. It keeps
- * times exact, mends what writers break, and reads large files with two
- * threads: each piece into a trace of its own, joined in file order.
+ * times exact, mends what writers break, and reads large files with
+ * several threads: each piece into a trace of its own, joined in file order.
  *
  *     {"traceEvents": [ {"ph": "X", "cat": ..., "name": ..., "ts": us, ...}, */
 #ifndef IMPORT_EVENTS_H
@@ -45,7 +45,8 @@ struct policy {
     row_id (*span)(struct reader *r, const struct event *ev);
     /* An instant; returns false to have it added as a plain one. */
     bool (*instant)(struct reader *r, const struct event *ev);
-    /* Flow events (s, t, f): true to pass over. */
+    /* Flow events (s, t, f): true to pass over. NULL asks whether that holds
+     * for all of them, which then need not be read. */
     bool (*skip_flow)(const struct event *ev);
     /* A key beside traceEvents; reads its value or returns false to have it
      * kept as meta. */
@@ -77,7 +78,6 @@ struct reader {
     const uint8_t *stop;     /* a piece ends where the next one begins */
     uint64_t args_base;
     int64_t origin_us;       /* subtracted from every ts */
-    int64_t shift;           /* ps, added to every ts */
     bool piece;              /* one of several: no B/E pairs possible */
     bool give_up;            /* this piece needs the whole file in order */
     bool closed;             /* the list's end was read */
@@ -139,8 +139,8 @@ void reader_memory(struct reader *r, const struct event *ev);
  * rank, devices, what was recorded. False: not one of those. */
 bool reader_top(struct reader *r, struct bytes key);
 
-/* Is there an event list in this text? Looks at the first 64 KiB. *has tells
- * which marks of a format were seen there. */
+/* Is there an event list in this text, wherever it begins? And which marks of a
+ * format stand in the first 64 KiB? */
 struct events_sniff {
     bool events;      /* traceEvents, or a list of objects with "ph" */
     bool kineto;      /* keys or categories that only PyTorch writes */

@@ -11,6 +11,7 @@
 #include "import/import.h"
 
 #include "base/vec.h"
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -117,13 +118,13 @@ static void *read_piece(void *arg) {
  * cannot be started is read later, in order. */
 static void start_piece(struct piece *p, const struct reader *like,
                         const uint8_t *at, const uint8_t *stop) {
+    assert(stop == NULL || at < stop);
     const struct source *src = &like->t->sources[like->source];
     struct trace *t = trace_new();
     p->r = (struct reader){
         .j = like->j, .t = t, .policy = like->policy, .base = like->base,
         .args_base = like->args_base, .origin_us = like->origin_us,
-        .shift = like->shift, .stop = stop, .piece = true,
-        .last_end = INT64_MIN,
+        .stop = stop, .piece = true, .last_end = INT64_MIN,
     };
     p->r.j.p = at;
     p->r.j.mended = 0;

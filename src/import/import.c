@@ -4,6 +4,7 @@
 
 #include "base/head.h"
 #include "base/inflate.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -65,6 +66,7 @@ static int read_file(const char *path, struct file *f, struct trace *t,
  * which is then appended: its times may count from another zero. */
 static int add_file(const char *path, struct file *f, struct trace *t,
                     const struct import_opts *o, struct ops_err *e) {
+    assert(!t->sealed);
     if (t->nsources == 0) return read_file(path, f, t, o, e);
     struct trace *own = trace_new();
     if (own == NULL) {

@@ -11,7 +11,7 @@
 #include "model/trace.h"
 
 struct import_opts {
-    int threads; /* 1 or 2; 0: as many as pay */
+    int threads; /* at most so many; 0: as many as pay */
     void (*progress)(void *ctx, uint64_t done, uint64_t all); /* or NULL */
     void *progress_ctx;
 };

@@ -16,8 +16,10 @@
 #include "import/events.h"
 #include "import/import.h"
 
+#include "base/sort.h"
 #include "base/vec.h"
 #include "model/demangle.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -209,10 +211,10 @@ static int64_t rounding(const struct reader *r) {
     return PS_PER_US;
 }
 
-/* A piece of the profiler's own work, and the shortest host span around it. */
+/* A piece of the profiler's own work. */
 struct overhead {
     int64_t ts, end;
-    row_id row, around;
+    row_id row;
 };
 
 static int by_start(const void *a, const void *b) {
@@ -221,22 +223,106 @@ static int by_start(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Lets host span `row` claim the overheads that lie inside it and in no
- * shorter one. */
-static void claim(const struct trace *t, row_id row, struct overhead *v,
-                  size_t n) {
-    const struct spans *s = &t->spans;
-    int64_t ts = s->ts[row], end = ts + s->dur[row];
+/* Host spans that an overhead begins in, and a tree over their ends (the last
+ * end is number 1): best[i] is the shortest of those that were added among the
+ * numbers that i stands for, as in a Fenwick tree. */
+struct hosts {
+    struct sort_key *v; /* by start */
+    uint64_t *ends;     /* sorted */
+    row_id *best;       /* n + 1; ROW_NONE: none yet */
+    size_t n, cap;
+};
+
+/* How many spans end at `end` or later. */
+static size_t ends_from(const struct hosts *h, int64_t end) {
+    size_t lo = 0, hi = h->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (h->ends[mid] < sort_signed(end)) lo = mid + 1;
+        else hi = mid;
+    }
+    return h->n - lo;
+}
+
+/* The shorter of two spans, the first one of equals. */
+static row_id shorter(const struct spans *s, row_id a, row_id b) {
+    if (a == ROW_NONE || b == ROW_NONE) return a == ROW_NONE ? b : a;
+    if (s->dur[a] != s->dur[b]) return s->dur[a] < s->dur[b] ? a : b;
+    return a < b ? a : b;
+}
+
+static void add_host(const struct spans *s, struct hosts *h, row_id row) {
+    size_t i = ends_from(h, s->ts[row] + s->dur[row]);
+    assert(i > 0); /* its own end is one of them */
+    for (; i <= h->n; i += i & -i) h->best[i] = shorter(s, h->best[i], row);
+}
+
+/* The shortest span added so far that ends at `end` or later. */
+static row_id best_host(const struct spans *s, const struct hosts *h,
+                        int64_t end) {
+    row_id best = ROW_NONE;
+    for (size_t i = ends_from(h, end); i > 0; i -= i & -i)
+        best = shorter(s, best, h->best[i]);
+    return best;
+}
+
+/* Does one of the overheads begin in [ts, end)? They are few: most spans are
+ * done with here. */
+static bool one_begins(const struct overhead *v, size_t n, int64_t ts,
+                       int64_t end) {
     size_t lo = 0, hi = n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         if (v[mid].ts < ts) lo = mid + 1;
         else hi = mid;
     }
-    for (; lo < n && v[lo].ts < end; lo++)
-        if (v[lo].end <= end && (v[lo].around == ROW_NONE ||
-                                 s->dur[row] < s->dur[v[lo].around]))
-            v[lo].around = row;
+    return lo < n && v[lo].ts < end;
+}
+
+/* False: out of memory. */
+static bool find_hosts(const struct trace *t, const struct overhead *v,
+                       size_t n, struct hosts *h) {
+    const struct spans *s = &t->spans;
+    for (size_t i = 0; i < s->n; i++) {
+        uint8_t k = s->kind[i];
+        if ((k != SPAN_OP && k != SPAN_API && k != SPAN_ANNOTATION) ||
+            t->tracks[s->track[i]].kind != TRACK_THREAD ||
+            !one_begins(v, n, s->ts[i], s->ts[i] + s->dur[i]))
+            continue;
+        if (!VEC_ROOM(h->v, h->n, h->cap)) return false;
+        h->v[h->n++] =
+            (struct sort_key){sort_signed(s->ts[i]), 0, (row_id)i};
+    }
+    h->ends = vec_alloc(h->n, sizeof *h->ends);
+    h->best = vec_alloc(h->n + 1, sizeof *h->best);
+    if (h->ends == NULL || h->best == NULL) return false;
+    for (size_t i = 0; i < h->n; i++) {
+        row_id r = h->v[i].row;
+        h->ends[i] = sort_signed(s->ts[r] + s->dur[r]);
+    }
+    memset(h->best, 0xff, (h->n + 1) * sizeof *h->best); /* all ROW_NONE */
+    return sort_keys(h->v, h->n) && sort_numbers(h->ends, h->n);
+}
+
+/* Moves overheads, sorted by start, to the thread of the shortest span around
+ * each. O((spans + overheads) log). */
+static bool move_overheads(struct trace *t, const struct overhead *v,
+                           size_t n) {
+    struct spans *s = &t->spans;
+    struct hosts h = {0};
+    bool ok = find_hosts(t, v, n, &h);
+    for (size_t i = 0, k = 0; ok && i < n; i++) {
+        while (k < h.n && h.v[k].hi <= sort_signed(v[i].ts))
+            add_host(s, &h, h.v[k++].row);
+        /* one of no length at a span's end is not in it */
+        int64_t end = v[i].end > v[i].ts ? v[i].end : v[i].ts + 1;
+        row_id around = best_host(s, &h, end);
+        if (around != ROW_NONE) s->track[v[i].row] = s->track[around];
+    }
+    free(h.v);
+    free(h.ends);
+    free(h.best);
+    return ok;
 }
 
 /* CUPTI's buffer requests and the like happen inside the call that was made,
@@ -244,30 +330,19 @@ static void claim(const struct trace *t, row_id row, struct overhead *v,
  * the innermost op or call around them, so that its self time is its own. */
 static void place_overheads(struct reader *r) {
     struct trace *t = r->t;
-    struct spans *s = &t->spans;
+    const struct spans *s = &t->spans;
     size_t n = 0, cap = 0;
     struct overhead *v = NULL;
-    int64_t shortest = INT64_MAX;
-    for (size_t i = 0; i < s->n; i++) {
+    bool ok = true;
+    for (size_t i = 0; ok && i < s->n; i++) {
         if (s->kind[i] != SPAN_OVERHEAD) continue;
-        if (!VEC_ROOM(v, n, cap)) {
-            t->oom = true;
-            break;
-        }
-        v[n++] = (struct overhead){s->ts[i], s->ts[i] + s->dur[i], (row_id)i,
-                                   ROW_NONE};
-        if (s->dur[i] < shortest) shortest = s->dur[i];
+        ok = VEC_ROOM(v, n, cap);
+        if (ok)
+            v[n++] = (struct overhead){s->ts[i], s->ts[i] + s->dur[i],
+                                       (row_id)i};
     }
     if (n > 1) qsort(v, n, sizeof *v, by_start);
-    for (size_t i = 0; n > 0 && i < s->n; i++) {
-        uint8_t k = s->kind[i];
-        if ((k == SPAN_OP || k == SPAN_API || k == SPAN_ANNOTATION) &&
-            s->dur[i] >= shortest &&
-            t->tracks[s->track[i]].kind == TRACK_THREAD)
-            claim(t, (row_id)i, v, n);
-    }
-    for (size_t i = 0; i < n; i++)
-        if (v[i].around != ROW_NONE) s->track[v[i].row] = s->track[v[i].around];
+    if (!ok || (n > 0 && !move_overheads(t, v, n))) t->oom = true;
     free(v);
 }
 

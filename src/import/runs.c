@@ -4,6 +4,7 @@
 #include "import/runs.h"
 
 #include "base/head.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include "import/import.h"
 #include <dirent.h>
@@ -108,10 +109,17 @@ static char *run_name(const struct search *s, const char *dir) {
     return name;
 }
 
+/* Seconds as ns; years that do not fit are the last or the first that do. */
+static int64_t to_ns(time_t s) {
+    int64_t ns;
+    if (!__builtin_mul_overflow((int64_t)s, 1000000000, &ns)) return ns;
+    return s < 0 ? INT64_MIN : INT64_MAX;
+}
+
 static int64_t mtime_of(const char *path) {
     struct stat st;
     if (stat(path, &st) != 0) return 0;
-    return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    return sum_of(to_ns(st.st_mtim.tv_sec), st.st_mtim.tv_nsec);
 }
 
 /* The time in a name whose last part looks like 2026_11_15_03_29_38, in ns, or
@@ -126,7 +134,7 @@ static int64_t time_in_name(const char *name) {
         if (sep ? last[i] != '_' : last[i] < '0' || last[i] > '9') return -1;
     }
     if (strptime(last, "%Y_%m_%d_%H_%M_%S", &tm) == NULL) return -1;
-    return (int64_t)timegm(&tm) * 1000000000;
+    return to_ns(timegm(&tm));
 }
 
 /* Remembers a file that is named like a profile and cannot be one. */

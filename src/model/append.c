@@ -73,6 +73,21 @@ static bool move_sources(struct trace *a, struct trace *b, struct moves *m) {
     return !a->oom;
 }
 
+/* What b's file knows of a device and a's does not, field by field: one piece
+ * may have its model, another its memory. */
+static void merge_device(struct device *to, const struct device *from,
+                         str_id model) {
+    if (model) to->model = model;
+    if (from->memory_bytes) to->memory_bytes = from->memory_bytes;
+    if (from->units) to->units = from->units;
+    if (from->cc_major) to->cc_major = from->cc_major;
+    if (from->cc_minor) to->cc_minor = from->cc_minor;
+    if (from->clock_hz) to->clock_hz = from->clock_hz;
+    if (from->bandwidth_bytes_per_s)
+        to->bandwidth_bytes_per_s = from->bandwidth_bytes_per_s;
+    if (from->threads_per_unit) to->threads_per_unit = from->threads_per_unit;
+}
+
 static void move_devices(struct trace *a, const struct trace *b,
                          struct moves *m) {
     for (size_t i = 0; i < b->ndevices; i++) {
@@ -80,12 +95,7 @@ static void move_devices(struct trace *a, const struct trace *b,
         uint32_t k = trace_device(a, m->source[d->source], d->kind, d->ordinal);
         m->device[i] = k;
         if (k == ROW_NONE) continue;
-        struct device copy = *d, *to = &a->devices[k];
-        if (d->model == 0) continue;
-        copy.source = to->source;
-        copy.label = to->label;
-        copy.model = m->str[d->model];
-        *to = copy;
+        merge_device(&a->devices[k], d, m->str[d->model]);
     }
 }
 
@@ -148,23 +158,6 @@ static void move_texts(struct trace *a, const struct trace *b,
     }
 }
 
-/* Room for n more rows in every span column. */
-static bool reserve_spans(struct spans *s, size_t n) {
-    size_t cap = s->n + n;
-    if (cap > ROW_NONE) return false;
-    if (cap <= s->cap) return true;
-    s->cap = cap;
-    return vec_resize(&s->ts, cap, sizeof *s->ts) &&
-           vec_resize(&s->dur, cap, sizeof *s->dur) &&
-           vec_resize(&s->track, cap, sizeof *s->track) &&
-           vec_resize(&s->name, cap, sizeof *s->name) &&
-           vec_resize(&s->cat, cap, sizeof *s->cat) &&
-           vec_resize(&s->args_lo, cap, sizeof *s->args_lo) &&
-           vec_resize(&s->args_hi, cap, sizeof *s->args_hi) &&
-           vec_resize(&s->kind, cap, sizeof *s->kind) &&
-           vec_resize(&s->flags, cap, sizeof *s->flags);
-}
-
 /* Rows [from, to) of b, to be put behind a's. */
 struct copy {
     struct trace *a;
@@ -175,7 +168,7 @@ struct copy {
     uint64_t lost;       /* args that lie too far on */
 };
 
-/* How much further on the args of b's only (or first) source lie in a. */
+/* How much further on the args of that source of b lie in a. */
 static uint64_t args_delta(const struct trace *a, const struct trace *b,
                            const struct moves *m, uint32_t source) {
     return a->sources[m->source[source]].args_base -
@@ -217,8 +210,10 @@ static bool move_spans(struct trace *a, const struct trace *b,
                        const struct moves *m) {
     enum { MANY_ROWS = 100000 };
     size_t n = b->spans.n;
-    if (!reserve_spans(&a->spans, n)) return false;
     if (n == 0) return true;
+    assert(b->nsources > 0 && b->ntracks > 0);
+    trace_reserve(a, n);
+    if (a->spans.cap - a->spans.n < n) return false;
     struct copy c = {.a = a, .b = b, .m = m, .to = n / 2, .at = a->spans.n,
                      .delta = args_delta(a, b, m, 0)};
     struct copy d = c;

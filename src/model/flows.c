@@ -5,6 +5,7 @@
 
 #include "base/sort.h"
 #include "base/vec.h"
+#include <assert.h>
 #include <stdlib.h>
 
 /* Binds the ends on one track, in time order in v[0..n), to the innermost span
@@ -12,6 +13,7 @@
  * one arrow's end is not looked at again for a later one. */
 static void bind_track(const struct trace *t, const struct sort_key *v,
                        size_t n, row_id *bound) {
+    assert(n > 0);
     const struct track *tr =
         &t->tracks[t->half_flows.v[v[0].row].track];
     row_id next = tr->first, at = ROW_NONE;

@@ -3,6 +3,7 @@
  * and the facts themselves have none (one in a name becomes a blank). */
 #include "model/launch.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static uint8_t *put_line(uint8_t *p, struct bytes b) {
@@ -38,6 +39,7 @@ static struct bytes take_line(struct bytes *text) {
 }
 
 bool launch_of_cat(const struct trace *t, uint16_t cat, struct launch *out) {
+    assert(cat < t->ncats);
     if (cat == 0) return false;
     struct bytes text = strs_bytes(&t->strs, t->cats[cat]);
     if (memchr(text.p, '\n', text.n) == NULL) return false;

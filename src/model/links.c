@@ -10,6 +10,7 @@
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/opclass.h"
+#include <assert.h>
 #include <stdlib.h>
 
 static bool add_link(struct links *l, row_id host, row_id device) {
@@ -93,6 +94,7 @@ static bool fill_table(const struct trace *t, struct table *tb, bool *once) {
     *once = true;
     for (size_t i = 0; *once && i < h->n; i++) {
         row_id *at = slot(tb, h->v[i].source, h->v[i].key);
+        assert(at != NULL && at < tb->rows + tb->n);
         *once = *at == ROW_NONE;
         *at = h->v[i].row;
     }
@@ -161,6 +163,7 @@ static bool order_calls(const struct trace *t, struct sort_key *calls,
  * call and the driver call inside it); if none did, the first. */
 static row_id pick_call(const struct trace *t, const struct sort_key *calls,
                         size_t n, row_id device) {
+    assert(n > 0);
     uint64_t at = sort_signed(t->spans.ts[device]);
     size_t lo = 0, hi = n;
     while (lo < hi) {
@@ -271,6 +274,7 @@ bool seal_links(struct trace *t) {
     if (ok) ok = dense && once ? join_table(t, &tb) : join_by_sorting(t);
     free_table(&tb);
     ok = ok && order_by_device(&t->links) && order_by_host(&t->links);
+    assert(!ok || t->links.n <= t->device_halves.n);
     if (ok) note_orphans(t);
     return ok;
 }

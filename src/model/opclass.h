@@ -37,6 +37,15 @@ static inline bool span_is_comm(const struct trace *t, row_id r) {
            ((c & NAME_COMM_HLO) && (k == SPAN_OP || k == SPAN_KERNEL));
 }
 
+/* Does this span mark a step, be it the one that the steps were made from or
+ * another (on a second thread, or nested)? */
+static inline bool span_is_step_mark(const struct trace *t, row_id r) {
+    const struct spans *s = &t->spans;
+    if (s->flags[r] & SPAN_STEPMARK) return true;
+    return s->kind[r] == SPAN_ANNOTATION && !(s->flags[r] & SPAN_DERIVED) &&
+           (t->name_class[s->name[r]] & NAME_STEP);
+}
+
 /* The class bits of a name. O(length); no state. */
 uint16_t name_classify(struct bytes name);
 

@@ -44,6 +44,7 @@ static bool count_tracks(struct trace *t) {
         at += n;
         t->tracks[i].end = at;
     }
+    assert(at == s->n);
     return sorted;
 }
 
@@ -210,6 +211,7 @@ static bool nest_track(struct trace *t, const struct track *tr,
         if (s->flags[r] & SPAN_ASYNC) continue;
         int64_t end = pop_closed(t, open, r, slack);
         if (open->n > 0) s->parent[r] = open->v[open->n - 1].row;
+        assert(s->parent[r] == ROW_NONE || s->parent[r] < r);
         s->depth[r] = open->n < UINT16_MAX ? (uint16_t)open->n : UINT16_MAX;
         if (s->flags[r] & SPAN_INSTANT) continue;
         if (!VEC_ROOM(open->v, open->n, open->cap)) return false;
@@ -290,6 +292,7 @@ static bool mem_by_allocator(const struct trace *t, row_id *perm, size_t *at) {
     size_t sum = 0;
     for (size_t i = 0; i < m->n; i++) at[m->allocator[i] + 1]++;
     for (size_t i = 0; i <= t->nallocators; i++) at[i] = sum += at[i];
+    assert(sum == m->n); /* every event has an allocator that exists */
     bool sorted = true;
     for (size_t i = 0; i < m->n; i++)
         perm[at[m->allocator[i]]++] = (row_id)i;

@@ -12,6 +12,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
+#include <assert.h>
 #include <stdlib.h>
 
 /* The markers of one source, by start. */
@@ -20,18 +21,30 @@ struct markers {
     size_t n, cap;
 };
 
-static bool is_marker(const struct trace *t, row_id r) {
-    const struct spans *s = &t->spans;
-    if (s->flags[r] & SPAN_STEPMARK) return true;
-    return s->kind[r] == SPAN_ANNOTATION && !(s->flags[r] & SPAN_DERIVED) &&
-           (t->name_class[s->name[r]] & NAME_STEP);
+static int64_t slack_of(const struct trace *t, row_id r) {
+    return t->sources[t->tracks[t->spans.track[r]].source].slack;
+}
+
+/* Does row r lie inside a span before it that ended at `end`? What only crosses
+ * that end (steps that overlap, or rounding at the source) does not; what
+ * outlives it by no more than rounding does. */
+static bool is_inside(const struct trace *t, row_id r, int64_t end) {
+    return t->spans.ts[r] < end &&
+           diff_of(span_end(t, r), end) <= slack_of(t, r);
+}
+
+/* Does it begin before that end, by more than rounding? Regions that cross each
+ * other are no turns of a loop. */
+static bool overlaps(const struct trace *t, row_id r, int64_t end) {
+    return t->spans.ts[r] < end &&
+           diff_of(end, t->spans.ts[r]) > slack_of(t, r);
 }
 
 /* Total time of the markers on a track, nested ones left out; -1: none. */
 static int64_t marker_time(const struct trace *t, const struct track *tr) {
     int64_t sum = -1, end = INT64_MIN;
     for (row_id r = tr->first; r < tr->end; r++) {
-        if (!is_marker(t, r) || t->spans.ts[r] < end) continue;
+        if (!span_is_step_mark(t, r) || is_inside(t, r, end)) continue;
         sum = sum_of(sum < 0 ? 0 : sum, t->spans.dur[r]);
         end = span_end(t, r);
     }
@@ -68,7 +81,7 @@ static bool take_markers(const struct trace *t, uint32_t track,
     const struct track *tr = &t->tracks[track];
     int64_t end = INT64_MIN;
     for (row_id r = tr->first; r < tr->end; r++) {
-        if (!is_marker(t, r) || t->spans.ts[r] < end) continue;
+        if (!span_is_step_mark(t, r) || is_inside(t, r, end)) continue;
         if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
         m->v[m->n++] = r;
         end = span_end(t, r);
@@ -120,7 +133,7 @@ static bool group_markers(const struct trace *t, uint32_t source,
     for (size_t i = 0; best != ROW_NONE && i < h->n; i++) {
         row_id r = h->v[i].row;
         if (t->spans.track[r] != best || h->v[i].number == last ||
-            t->spans.ts[r] < end || !leads_group(t, r, h->v[i].number))
+            overlaps(t, r, end) || !leads_group(t, r, h->v[i].number))
             continue;
         if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
         m->v[m->n++] = r;
@@ -156,7 +169,7 @@ static str_id best_region(const struct trace *t, const struct track *tr,
         sums[s->name[r]] = (struct region){0, INT64_MIN, 0};
     for (row_id r = tr->first; r < tr->end; r++) {
         struct region *g = &sums[s->name[r]];
-        if (!may_repeat(s, r) || s->ts[r] < g->end) continue;
+        if (!may_repeat(s, r) || overlaps(t, r, g->end)) continue;
         sum_add(&g->time, s->dur[r]);
         g->end = span_end(t, r);
         g->count++;
@@ -199,7 +212,7 @@ static bool infer_markers(const struct trace *t, uint32_t source,
     if (track == ROW_NONE) return true;
     int64_t end = INT64_MIN;
     for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
-        if (t->spans.name[r] != name || t->spans.ts[r] < end) continue;
+        if (t->spans.name[r] != name || overlaps(t, r, end)) continue;
         if (!may_repeat(&t->spans, r)) continue;
         if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
         m->v[m->n++] = r;
@@ -339,6 +352,7 @@ static void assign_linked(struct trace *t, struct device_ends *ends) {
         uint32_t source = t->tracks[t->spans.track[d]].source;
         uint32_t st = t->spans.step[h];
         size_t first = ends->first[source];
+        assert(st == ROW_NONE || st < t->nsteps);
         t->spans.step[d] = st;
         int64_t *end = NULL, stop = span_end(t, d);
         if (st != ROW_NONE) end = &ends->of[st];
@@ -353,6 +367,7 @@ static void assign_linked(struct trace *t, struct device_ends *ends) {
 static void place_steps(struct trace *t, uint32_t source,
                         const struct device_ends *ends) {
     size_t first = ends->first[source], end = ends->first[source + 1];
+    assert(first <= end && end <= t->nsteps);
     if (first == end) return;
     int64_t from = t->steps[first].marker_ts;
     if (ends->before[source] > from) from = ends->before[source];
@@ -364,6 +379,7 @@ static void place_steps(struct trace *t, uint32_t source,
         if (stop < from) stop = from;
         st->ts = from;
         st->dur = stop - from;
+        assert(st->dur >= 0);
         from = stop;
     }
 }

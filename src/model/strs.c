@@ -6,10 +6,12 @@
 #include "base/hash.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include <assert.h>
 #include <stdlib.h>
 
 /* The slot that holds b's id, or the free one where it belongs. */
 static size_t find_slot(const struct strs *s, struct bytes b, uint64_t hash) {
+    assert(s->nslots > s->n); /* a free slot ends every search */
     size_t mask = s->nslots - 1, i = hash & mask;
     for (;; i = (i + 1) & mask) {
         uint32_t id = s->slots[i];

@@ -68,6 +68,7 @@ void trace_free(struct trace *t) {
 
 uint32_t trace_source(struct trace *t, const char *path, const char *format,
                       struct file *file, struct bytes bytes) {
+    assert(!t->sealed && path != NULL && format != NULL);
     char *copy = arena_str(&t->arena, path);
     if (copy == NULL || !VEC_ROOM(t->sources, t->nsources, t->cap_sources)) {
         t->oom = true;
@@ -89,6 +90,7 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
 
 int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
                     bool has_clock) {
+    assert(source < t->nsources);
     t->sources[source].has_clock = has_clock;
     if (!t->epoch_set) {
         t->epoch_ns = has_clock ? unix_ns : 0;
@@ -146,6 +148,7 @@ uint32_t trace_track_find(const struct trace *t, uint32_t source,
 
 uint32_t trace_track(struct trace *t, uint32_t source, enum track_kind kind,
                      int64_t pid, int64_t tid) {
+    assert(!t->sealed && source < t->nsources);
     struct track_key k = {t, source, kind, pid, tid};
     uint32_t *at,
         i = probe(&t->track_map, track_hash(&k), &at, same_track, &k);
@@ -200,6 +203,7 @@ static bool same_device(const void *ctx, uint32_t i) {
 
 uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
                       int64_t ordinal) {
+    assert(!t->sealed && source < t->nsources);
     struct device_key k = {t, source, kind, ordinal};
     uint64_t h = map_mix((uint64_t)ordinal) ^ ((uint64_t)source << 8 | kind);
     uint32_t *at, i = probe(&t->device_map, h, &at, same_device, &k);
@@ -220,6 +224,7 @@ uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
 }
 
 uint16_t trace_cat(struct trace *t, struct bytes cat) {
+    assert(!t->sealed);
     str_id id = trace_str(t, cat);
     if (id == 0) return 0;
     uint32_t *at = map_at(&t->cat_map, id);
@@ -272,7 +277,8 @@ void trace_reserve(struct trace *t, size_t rows) {
 }
 
 row_id trace_span(struct trace *t, const struct span_in *in) {
-    assert(!t->sealed);
+    assert(!t->sealed && in->cat < t->ncats && in->name < t->strs.n);
+    assert(in->track < t->ntracks || t->oom);
     struct spans *s = &t->spans;
     int64_t dur = in->dur;
     uint64_t args = in->args;
@@ -308,6 +314,7 @@ row_id trace_span(struct trace *t, const struct span_in *in) {
 static void add_half(struct trace *t, struct half_links *h, uint32_t source,
                      uint64_t id, row_id r) {
     if (r == ROW_NONE) return;
+    assert(source < t->nsources && r < t->spans.n);
     if (!VEC_ROOM(h->v, h->n, h->cap)) {
         t->oom = true;
         return;
@@ -326,6 +333,8 @@ void trace_link_device(struct trace *t, uint32_t source, uint64_t id,
 
 void trace_flow(struct trace *t, uint64_t id, uint32_t track, int64_t ts,
                 uint8_t phase) {
+    assert(!t->sealed && (track < t->ntracks || t->oom));
+    assert(phase == 's' || phase == 't' || phase == 'f');
     struct half_flows *h = &t->half_flows;
     if (!VEC_ROOM(h->v, h->n, h->cap)) {
         t->oom = true;
@@ -336,6 +345,7 @@ void trace_flow(struct trace *t, uint64_t id, uint32_t track, int64_t ts,
 
 static void add_hint(struct trace *t, struct step_hints *h, row_id row,
                      int64_t number) {
+    assert(!t->sealed && row < t->spans.n);
     if (!VEC_ROOM(h->v, h->n, h->cap)) {
         t->oom = true;
         return;
@@ -368,6 +378,8 @@ static bool same_allocator(const void *ctx, uint32_t i) {
 
 uint16_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
                          uint32_t device) {
+    assert(!t->sealed && source < t->nsources);
+    assert(device == ROW_NONE || device < t->ndevices);
     struct name_key k = {t, trace_str(t, name), source, device};
     uint64_t h = map_mix((uint64_t)k.name << 32 | source) ^ device;
     uint32_t *at,
@@ -404,7 +416,8 @@ static bool grow_mem(struct mem_events *m) {
 }
 
 void trace_mem(struct trace *t, const struct mem_in *in) {
-    assert(!t->sealed);
+    assert(!t->sealed && (in->allocator < t->nallocators || t->oom));
+    assert(in->track == ROW_NONE || in->track < t->ntracks || t->oom);
     struct mem_events *m = &t->mem;
     if (!ts_is_sane(in->ts)) {
         trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
@@ -423,7 +436,11 @@ void trace_mem(struct trace *t, const struct mem_in *in) {
     m->track[i] = in->track;
     m->allocator[i] = in->allocator;
     m->what[i] = in->what;
-    uint64_t args = in->args >> 40 ? 0 : in->args;
+    uint64_t args = in->args;
+    if (args >> 40 != 0) {
+        trace_note(t, NOTE_ARGS_TRUNCATED, 1);
+        args = 0;
+    }
     m->args_lo[i] = (uint32_t)args;
     m->args_hi[i] = (uint8_t)(args >> 32);
 }
@@ -437,6 +454,8 @@ static bool same_counter(const void *ctx, uint32_t i) {
 
 uint32_t trace_counter(struct trace *t, uint32_t source, struct bytes name,
                        struct bytes unit, uint32_t device) {
+    assert(!t->sealed && source < t->nsources);
+    assert(device == ROW_NONE || device < t->ndevices);
     struct name_key k = {t, trace_str(t, name), source, device};
     uint64_t h = map_mix((uint64_t)k.name << 32 | source) ^ device;
     uint32_t *at, i = probe(&t->counter_map, h, &at, same_counter, &k);
@@ -456,6 +475,7 @@ void trace_sample(struct trace *t, uint32_t counter, int64_t ts,
     assert(!t->sealed);
     struct samples *s = &t->samples;
     if (counter == ROW_NONE) return;
+    assert(counter < t->ncounters);
     if (!ts_is_sane(ts)) {
         trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
         return;
@@ -477,6 +497,7 @@ void trace_sample(struct trace *t, uint32_t counter, int64_t ts,
 
 void trace_meta(struct trace *t, uint32_t source, const char *key,
                 struct bytes value) {
+    assert(!t->sealed && source < t->nsources);
     if (!VEC_ROOM(t->meta, t->nmeta, t->cap_meta)) {
         t->oom = true;
         return;
@@ -507,15 +528,22 @@ static const char *const note_texts[] = {
 #undef X
 };
 
-const char *note_name(enum note_id id) { return note_names[id]; }
+const char *note_name(enum note_id id) {
+    assert(id < NOTE_COUNT);
+    return note_names[id];
+}
 
-const char *note_text(enum note_id id) { return note_texts[id]; }
+const char *note_text(enum note_id id) {
+    assert(id < NOTE_COUNT);
+    return note_texts[id];
+}
 
 bool note_is_detail(enum note_id id) {
     return id == NOTE_DERIVED_LINES || id == NOTE_DUPLICATE_TRACK_NAME;
 }
 
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
+    assert(row < t->spans.n);
     const struct spans *s = &t->spans;
     uint64_t at = (uint64_t)s->args_hi[row] << 32 | s->args_lo[row];
     uint32_t src = t->tracks[s->track[row]].source;
@@ -541,9 +569,13 @@ size_t trace_link_at(const struct trace *t, row_id device_row) {
 int64_t trace_origin(const struct trace *t) {
     const int64_t hour = 3600 * PS_PER_S;
     int64_t first = 0;
-    for (size_t i = 0; i < t->nsources; i++)
-        if (i == 0 || t->sources[i].window_ts < first)
-            first = t->sources[i].window_ts;
+    bool any = false;
+    for (size_t i = 0; i < t->nsources; i++) {
+        const struct source *s = &t->sources[i];
+        if (s->window_ts == 0 && s->window_end == 0) continue; /* no span */
+        if (!any || s->window_ts < first) first = s->window_ts;
+        any = true;
+    }
     return first >= 0 && first < hour ? 0 : first;
 }
 
@@ -553,6 +585,7 @@ int64_t trace_given_time(const struct trace *t, int64_t ps) {
 }
 
 row_id trace_launch_of(const struct trace *t, row_id device_row) {
+    assert(t->sealed);
     const struct links *l = &t->links;
     size_t i = trace_link_at(t, device_row);
     return i < l->n && l->device[i] == device_row ? l->host[i] : ROW_NONE;
@@ -560,6 +593,7 @@ row_id trace_launch_of(const struct trace *t, row_id device_row) {
 
 size_t trace_links_from(const struct trace *t, row_id host_row,
                         size_t *first) {
+    assert(t->sealed);
     const struct links *l = &t->links;
     size_t lo = 0, hi = l->n;
     while (lo < hi) {

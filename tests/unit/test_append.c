@@ -82,6 +82,42 @@ static void pieces_of_one_file_stay_one_source(void **state) {
     trace_free(t[0]);
 }
 
+static void devices_keep_their_facts_with_or_without_a_model(void **state) {
+    (void)state;
+    struct trace *a = sample("a", 1), *b = sample("b", 2);
+    b->devices[0].units = 132;
+    b->devices[0].memory_bytes = 1 << 30;
+    append(a, b);
+    assert_int_equal(a->ndevices, 2);
+    assert_int_equal(a->devices[0].units, 0);
+    assert_int_equal(a->devices[1].units, 132);
+    assert_int_equal(a->devices[1].memory_bytes, 1 << 30);
+    trace_free(a);
+}
+
+static void a_source_with_no_span_does_not_move_the_origin(void **state) {
+    (void)state;
+    const int64_t late = INT64_C(20000000000); /* us, beyond an hour */
+    struct trace *a = tiny_new(false, false), *b = tiny_new(false, false);
+    tiny_span(a, tiny_thread(a, 1), SPAN_OP, "op", late, 5);
+    append(a, b);
+    tiny_seal(a);
+    assert_int_equal(a->nsources, 2);
+    assert_int_equal(trace_origin(a), late * US);
+    trace_free(a);
+}
+
+static void arguments_too_far_on_are_counted(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, true);
+    uint16_t cpu = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    trace_mem(t, &(struct mem_in){.bytes = 1, .allocator = cpu,
+                                  .track = ROW_NONE,
+                                  .args = UINT64_C(1) << 40});
+    assert_int_equal(t->notes[NOTE_ARGS_TRUNCATED], 1);
+    trace_free(t);
+}
+
 static void arguments_stay_with_their_file(void **state) {
     (void)state;
     static const uint8_t first[50], second[60];
@@ -191,6 +227,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_files_become_other_sources),
         cmocka_unit_test(pieces_of_one_file_stay_one_source),
+        cmocka_unit_test(devices_keep_their_facts_with_or_without_a_model),
+        cmocka_unit_test(a_source_with_no_span_does_not_move_the_origin),
+        cmocka_unit_test(arguments_too_far_on_are_counted),
         cmocka_unit_test(arguments_stay_with_their_file),
         cmocka_unit_test(times_are_shifted_by_the_clocks_difference),
         cmocka_unit_test(profiles_years_apart_are_refused),

@@ -96,6 +96,32 @@ static void begins_and_ends_alone_are_counted(void **state) {
     feed_free(&f);
 }
 
+static void an_end_beyond_all_time_leaves_its_span_open(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        "[" B("open", "-500000000000", "1") "," E("8990000000000", "1") ","
+        X("a", "1", "1") "," X("b", "2", "1") "," X("last", "5", "5") "]");
+    assert_int_equal(f.t->notes[NOTE_TIME_OUT_OF_RANGE], 1);
+    assert_int_equal(f.t->notes[NOTE_UNMATCHED_BEGIN], 1);
+    feed_check(&f, "open", -INT64_C(500000000000) * PS_PER_US,
+               INT64_C(500000000010) * PS_PER_US);
+    feed_free(&f);
+}
+
+static void async_spans_may_have_ids_of_two_parts(void **state) {
+    (void)state;
+#define A(name, ph, ts, id)                                                    \
+    "{\"ph\": \"" ph "\", \"cat\": \"c\", \"name\": \"" name                   \
+    "\", \"ts\": " ts ", \"pid\": 1, \"id2\": {\"local\": \"" id "\"}}"
+    struct feed f = feed_text(
+        "[" A("one", "b", "0", "0x1") "," A("two", "b", "1", "0x2") ","
+        A("one", "e", "10", "0x1") "," A("two", "e", "30", "0x2") "]");
+#undef A
+    feed_check(&f, "one", 0, 10 * PS_PER_US);
+    feed_check(&f, "two", 1 * PS_PER_US, 29 * PS_PER_US);
+    feed_free(&f);
+}
+
 static void async_spans_pair_by_category_and_id(void **state) {
     (void)state;
     struct feed f = feed_text(
@@ -496,6 +522,8 @@ int main(void) {
         cmocka_unit_test(begin_and_end_pair_on_each_thread),
         cmocka_unit_test(an_end_closes_what_began_last_frames_included),
         cmocka_unit_test(begins_and_ends_alone_are_counted),
+        cmocka_unit_test(an_end_beyond_all_time_leaves_its_span_open),
+        cmocka_unit_test(async_spans_may_have_ids_of_two_parts),
         cmocka_unit_test(async_spans_pair_by_category_and_id),
         cmocka_unit_test(counters_and_instants_and_arrows),
         cmocka_unit_test(a_span_without_duration_is_kept_and_counted),

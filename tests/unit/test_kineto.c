@@ -204,6 +204,35 @@ static void a_symbol_that_explodes_is_shown_as_it_is(void **state) {
     feed_free(&f);
 }
 
+#define SPAN(cat, name, tid, ts, dur)                                          \
+    "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name                       \
+    "\",\"pid\":1,\"tid\":" tid ",\"ts\":" ts ",\"dur\":" dur "}"
+
+/* The track of the first span called a is that of b? */
+static bool together(const struct feed *f, const char *a, const char *b) {
+    const uint32_t *track = f->t->spans.track;
+    return track[feed_row(f, a)] == track[feed_row(f, b)];
+}
+
+static void overheads_go_to_the_innermost_span_around_them(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        "{\"schemaVersion\":1,\"traceEvents\":["
+        SPAN("overhead", "in both", "9", "12", "3") ","
+        SPAN("overhead", "outlives", "9", "18", "10") ","
+        SPAN("overhead", "at the end", "9", "100", "0") ","
+        SPAN("overhead", "alone", "9", "200", "1") ","
+        SPAN("cpu_op", "outer", "1", "0", "100") ","
+        SPAN("cuda_runtime", "call", "2", "10", "10") "]}");
+    assert_true(together(&f, "in both", "call"));
+    assert_true(together(&f, "outlives", "outer"));
+    assert_false(together(&f, "at the end", "outer"));
+    assert_true(together(&f, "at the end", "alone"));
+    assert_int_equal(f.t->tracks[f.t->spans.track[feed_row(&f, "alone")]].kind,
+                     TRACK_OTHER);
+    feed_free(&f);
+}
+
 static void a_cut_anywhere_keeps_what_came_before(void **state) {
     (void)state;
     static const char *const parts[] = {
@@ -232,6 +261,7 @@ int main(void) {
         cmocka_unit_test(spellings_of_2021_are_understood),
         cmocka_unit_test(mangled_kernels_are_shown_in_words),
         cmocka_unit_test(a_symbol_that_explodes_is_shown_as_it_is),
+        cmocka_unit_test(overheads_go_to_the_innermost_span_around_them),
         cmocka_unit_test(a_cut_anywhere_keeps_what_came_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

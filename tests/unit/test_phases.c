@@ -83,6 +83,17 @@ static void markers_and_python_frames_are_no_host_work(void **state) {
     CHECK(&g, 1, 0, 0, 0, 0, 0, 99);
 }
 
+static void markers_that_make_no_step_are_no_host_work(void **state) {
+    (void)state;
+    struct rig g = rig_new(true);
+    uint32_t second = tiny_thread(g.t, 2);
+    tiny_span(g.t, second, SPAN_ANNOTATION, "ProfilerStep#0", 5, 80);
+    host(&g, SPAN_ANNOTATION, "ProfilerStep#7", 10, 90);
+    host(&g, SPAN_OP, "aten::mm", 20, 30);
+    device(&g, SPAN_KERNEL, "gemm", 0, 1);
+    CHECK(&g, 1, 0, 0, 0, 0, 10, 89);
+}
+
 static void other_threads_work_but_do_not_wait_for_input(void **state) {
     (void)state;
     struct rig g = rig_new(true);
@@ -179,6 +190,25 @@ static void each_device_has_a_view_and_steps_show_the_mean(void **state) {
     result_free(&r);
     r = tiny_run(g.t, "steps", "by", "device");
     assert_int_equal(r.nrows, 2);
+    result_free(&r);
+    trace_free(g.t);
+}
+
+static void the_remark_on_devices_is_about_any_source(void **state) {
+    (void)state;
+    struct rig g = rig_new(true), h = rig_new(true);
+    uint32_t second = tiny_stream(h.t, 1, 7);
+    device(&g, SPAN_KERNEL, "gemm", 0, 50);
+    device(&h, SPAN_KERNEL, "gemm", 0, 50);
+    tiny_span(h.t, second, SPAN_KERNEL, "gemm", 0, 21);
+    struct ops_err e;
+    assert_int_equal(trace_append(g.t, h.t, &e), 0);
+    tiny_seal(g.t);
+    struct result r = tiny_run(g.t, "steps", NULL, NULL);
+    bool said = false;
+    for (size_t i = 0; i < r.nremarks; i++)
+        said |= strncmp(r.remarks[i], "2 devices", 9) == 0;
+    assert_true(said);
     result_free(&r);
     trace_free(g.t);
 }
@@ -342,6 +372,7 @@ int main(void) {
         cmocka_unit_test(an_instant_goes_to_the_first_that_runs),
         cmocka_unit_test(memsets_are_copies_and_waits_are_no_work),
         cmocka_unit_test(markers_and_python_frames_are_no_host_work),
+        cmocka_unit_test(markers_that_make_no_step_are_no_host_work),
         cmocka_unit_test(other_threads_work_but_do_not_wait_for_input),
         cmocka_unit_test(regions_before_the_first_launch_are_input),
         cmocka_unit_test(the_optimizers_regions_are_never_input),
@@ -351,6 +382,7 @@ int main(void) {
         cmocka_unit_test(
             without_a_device_ops_are_compute_after_comm_and_input),
         cmocka_unit_test(each_device_has_a_view_and_steps_show_the_mean),
+        cmocka_unit_test(the_remark_on_devices_is_about_any_source),
         cmocka_unit_test(the_mean_of_odd_parts_still_sums),
         cmocka_unit_test(random_traces_split_as_counted_by_instant),
     };

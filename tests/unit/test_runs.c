@@ -100,6 +100,20 @@ static void the_newest_run_is_picked_or_the_one_named(void **state) {
     runs_free(&l);
 }
 
+static void a_run_of_the_year_9999_is_the_newest(void **state) {
+    (void)state;
+    const char *run = TORCH("1790857026000000000", "0", "1");
+    put("a/9999_01_01_00_00_00/h.json", run);
+    put("b/2026_11_15_03_29_38/h.json", run);
+    put("c/2290_01_01_00_00_00/h.json", run);
+    struct run_list l;
+    struct ops_err e;
+    assert_int_equal(runs_find(root, &l, &e), 0);
+    assert_int_equal(l.n, 3);
+    assert_string_equal(l.v[0].name, "b/2026_11_15_03_29_38");
+    runs_free(&l);
+}
+
 static void other_tools_json_is_the_last_resort(void **state) {
     (void)state;
     put("a/trace.json", CHROME);
@@ -209,6 +223,7 @@ int main(void) {
         TEST(a_folder_with_nothing_says_what_was_looked_for),
         TEST(content_decides_not_the_name),
         TEST(the_newest_run_is_picked_or_the_one_named),
+        TEST(a_run_of_the_year_9999_is_the_newest),
         TEST(other_tools_json_is_the_last_resort),
         TEST(links_in_a_circle_and_fifos_do_no_harm),
         TEST(ranks_of_one_job_are_one_trace),

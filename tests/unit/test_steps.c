@@ -203,6 +203,24 @@ static void nested_markers_count_once(void **state) {
     trace_free(g.t);
 }
 
+static void markers_that_overlap_are_steps_each(void **state) {
+    (void)state;
+    struct rig g = rig_new();
+    g.t->sources[0].slack = US; /* times in whole microseconds */
+    marker(&g, 0, 0, 101);      /* ends, by rounding, in the next */
+    marker(&g, 1, 100, 100);
+    marker(&g, 2, 150, 100);    /* truly overlaps */
+    marker(&g, 9, 160, 91);     /* in the third, but for rounding */
+    tiny_span(g.t, g.thread, SPAN_OP, "op", 160, 1);
+    tiny_seal(g.t);
+    assert_int_equal(g.t->nsteps, 3);
+    check_step(g.t, 0, 0, 0, 100);
+    check_step(g.t, 1, 1, 100, 150);
+    check_step(g.t, 2, 2, 150, 250);
+    assert_int_equal(g.t->spans.step[g.t->spans.n - 1], 2);
+    trace_free(g.t);
+}
+
 static void a_number_from_the_source_wins_over_the_name(void **state) {
     (void)state;
     struct rig g = rig_new();
@@ -316,6 +334,7 @@ int main(void) {
         cmocka_unit_test(host_spans_belong_to_the_marker_around_their_start),
         cmocka_unit_test(device_work_with_no_launch_goes_by_time),
         cmocka_unit_test(nested_markers_count_once),
+        cmocka_unit_test(markers_that_overlap_are_steps_each),
         cmocka_unit_test(a_number_from_the_source_wins_over_the_name),
         cmocka_unit_test(with_no_marker_the_longest_repeating_region_is_it),
         cmocka_unit_test(where_nothing_repeats_the_window_is_one_step),
