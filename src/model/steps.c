@@ -231,33 +231,6 @@ static int64_t step_number(const struct trace *t, row_id marker, size_t i) {
     return n >= 0 ? n : (int64_t)i;
 }
 
-/* The host thread of a marker: its track, or the thread of its frames. */
-static uint32_t thread_of(const struct trace *t, row_id marker) {
-    uint32_t k = t->spans.track[marker];
-    if (t->tracks[k].kind == TRACK_PYTHON) return t->tracks[k].thread;
-    return t->tracks[k].device == ROW_NONE ? k : ROW_NONE;
-}
-
-/* Adds a step per marker; ts and dur come later. */
-static bool add_steps(struct trace *t, uint32_t source,
-                      const struct markers *m) {
-    bool inferred = t->sources[source].step_rule == STEPS_INFERRED;
-    for (size_t i = 0; i < m->n; i++) {
-        if (!VEC_ROOM(t->steps, t->nsteps, t->cap_steps)) return false;
-        row_id r = m->v[i];
-        t->steps[t->nsteps++] = (struct step){
-            .number = inferred ? (int64_t)i : step_number(t, r, i),
-            .name = t->spans.name[r],
-            .source = source,
-            .marker = r,
-            .thread = thread_of(t, r),
-            .marker_ts = t->spans.ts[r],
-            .marker_dur = t->spans.dur[r],
-        };
-    }
-    return true;
-}
-
 /* The host thread with the most time in ops and regions. */
 static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
     uint32_t best = ROW_NONE;
@@ -275,6 +248,37 @@ static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
         }
     }
     return best;
+}
+
+/* The host thread of a marker: its track, or the thread of its frames; a device
+ * that marks its own steps has the busiest thread of its host. */
+static uint32_t thread_of(const struct trace *t, row_id marker) {
+    uint32_t k = t->spans.track[marker];
+    const struct track *tr = &t->tracks[k];
+    if (tr->kind == TRACK_PYTHON) return tr->thread;
+    return tr->device == ROW_NONE ? k : busiest_thread(t, tr->source);
+}
+
+/* Adds a step per marker; ts and dur come later. */
+static bool add_steps(struct trace *t, uint32_t source,
+                      const struct markers *m) {
+    bool inferred = t->sources[source].step_rule == STEPS_INFERRED;
+    /* markers come from one track */
+    uint32_t thread = m->n > 0 ? thread_of(t, m->v[0]) : ROW_NONE;
+    for (size_t i = 0; i < m->n; i++) {
+        if (!VEC_ROOM(t->steps, t->nsteps, t->cap_steps)) return false;
+        row_id r = m->v[i];
+        t->steps[t->nsteps++] = (struct step){
+            .number = inferred ? (int64_t)i : step_number(t, r, i),
+            .name = t->spans.name[r],
+            .source = source,
+            .marker = r,
+            .thread = thread,
+            .marker_ts = t->spans.ts[r],
+            .marker_dur = t->spans.dur[r],
+        };
+    }
+    return true;
 }
 
 /* Nothing marks and nothing repeats: the window is one step. */
