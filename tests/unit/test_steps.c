@@ -307,6 +307,32 @@ static void each_source_has_its_own_steps(void **state) {
     trace_free(g.t);
 }
 
+static void a_device_that_marks_its_steps_has_a_host_thread(void **state) {
+    (void)state;
+    struct trace *t = trace_new();
+    uint32_t src = trace_source(t, "t", "xspace", NULL, (struct bytes){0});
+    uint32_t idle = trace_track(t, src, TRACK_THREAD, 1, 1);
+    uint32_t busy = trace_track(t, src, TRACK_THREAD, 1, 2);
+    uint32_t line = trace_track(t, src, TRACK_DERIVED, 2, 1);
+    t->tracks[line].device = trace_device(t, src, DEVICE_TPU, 0);
+    str_id x = trace_str(t, bytes_of("x"));
+    struct span_in s = {.ts = 0, .dur = 10, .track = idle, .name = x};
+    trace_span(t, &s);
+    s.track = busy;
+    s.dur = 500;
+    trace_span(t, &s);
+    for (int i = 0; i < 2; i++)
+        trace_step_hint(t, trace_span(t, &(struct span_in){
+            .ts = i * 1000, .dur = 900, .track = line, .name = x,
+            .flags = SPAN_DERIVED}), 40 + i);
+    struct ops_err e;
+    assert_int_equal(trace_seal(t, &e), 0);
+    assert_int_equal(t->nsteps, 2);
+    assert_int_equal(t->steps[1].number, 41);
+    assert_int_equal(t->steps[0].thread, busy);
+    trace_free(t);
+}
+
 static void derived_regions_mark_nothing(void **state) {
     (void)state;
     struct rig g = rig_new();
@@ -340,6 +366,7 @@ int main(void) {
         cmocka_unit_test(where_nothing_repeats_the_window_is_one_step),
         cmocka_unit_test(an_empty_trace_has_no_step),
         cmocka_unit_test(each_source_has_its_own_steps),
+        cmocka_unit_test(a_device_that_marks_its_steps_has_a_host_thread),
         cmocka_unit_test(derived_regions_mark_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
