@@ -131,15 +131,17 @@ static void put_block(struct result *r, const struct allocs *c,
     result_str(r, strs_bytes(&t->strs, a->name));
 }
 
+/* Blocks from before the window: one that was freed in it (blocks is 1), or
+ * the sum of those that stay (blocks is 0: nobody knows how many). */
 static void put_before(struct result *r, const struct allocs *c,
                        const struct allocator *a, int64_t bytes,
-                       int64_t blocks) {
+                       int64_t blocks, int64_t free_ts) {
     result_row(r);
     result_null(r);
     result_int(r, bytes);
     where_device(r, c->t, a->source, a->device);
     result_null(r);
-    result_null(r);
+    result_int_if(r, blocks > 0, free_ts);
     result_text(r, "before-window");
     for (int i = 0; i < 4; i++) result_null(r);
     result_int_if(r, blocks > 0, blocks);
@@ -165,23 +167,30 @@ static void put_live(struct result *r, const struct allocs *c,
             sum_sub(&rest, m->bytes[l->first + i]);
         }
     }
-    if (rest != 0) put_before(r, c, a, rest, 0);
+    if (rest != 0) put_before(r, c, a, rest, 0, 0);
 }
 
-/* Every allocation that counts, and the blocks from before. */
+/* Every allocation that counts, each block from before that was freed, and
+ * the sum of those that stay: rows never freed add up to what is live at the
+ * end. */
 static void put_all(struct result *r, const struct allocs *c,
                     const struct live *l, const struct allocator *a,
                     const struct mem_scope *in) {
     const struct mem_events *m = &c->t->mem;
-    int64_t blocks = 0;
+    int64_t rest = l->base;
     for (size_t i = 0; i < l->n; i++) {
         size_t k = l->first + i;
-        if (m->bytes[k] < 0)
-            blocks += l->mate[i] == LIVE_NONE;
-        else if (mem_scope_has(in, m->ts[k]))
-            put_block(r, c, l, i);
+        bool counts = mem_scope_has(in, m->ts[k]);
+        if (m->bytes[k] >= 0) {
+            if (counts) put_block(r, c, l, i);
+            continue;
+        }
+        if (l->mate[i] != LIVE_NONE) continue;
+        int64_t bytes = diff_of(0, m->bytes[k]);
+        sum_sub(&rest, bytes);
+        if (counts) put_before(r, c, a, bytes, 1, m->ts[k]);
     }
-    if (l->base != 0) put_before(r, c, a, l->base, blocks);
+    if (rest != 0) put_before(r, c, a, rest, 0, 0);
 }
 
 static int allocator_run(struct allocs *c, uint16_t i, struct result *r,

@@ -39,7 +39,7 @@ static void each_allocation_has_its_free(void **state) {
     (void)state;
     struct trace *t = sample();
     struct result r = tiny_run(t, "allocs", NULL, NULL);
-    assert_int_equal(r.nrows, 4);
+    assert_int_equal(r.nrows, 5);
     size_t i = with_bytes(&r, 100);
     assert_string_equal(tiny_cell(&r, i, "op")->s, "aten::empty");
     assert_string_equal(tiny_cell(&r, i, "parent_op")->s, "aten::mm");
@@ -51,9 +51,17 @@ static void each_allocation_has_its_free(void **state) {
     i = with_bytes(&r, 400);
     assert_true(tiny_cell(&r, i, "op")->null);
     assert_int_equal(tiny_cell(&r, i, "free_us")->i, 50 * US);
-    i = with_bytes(&r, 1000);
+    /* of 1000 bytes from before the window 600 are freed in it */
+    i = with_bytes(&r, 600);
     assert_string_equal(tiny_cell(&r, i, "category")->s, "before-window");
+    assert_int_equal(tiny_cell(&r, i, "free_us")->i, 40 * US);
     assert_int_equal(tiny_cell(&r, i, "blocks")->i, 1);
+    /* what is never freed is what is live at the end: 200 and 400 of 600 */
+    int64_t kept = 0;
+    for (size_t k = 0; k < r.nrows; k++)
+        if (tiny_cell(&r, k, "free_us")->null)
+            kept += tiny_cell(&r, k, "bytes")->i;
+    assert_int_equal(kept, 600);
     result_free(&r);
     trace_free(t);
 }
