@@ -45,12 +45,6 @@ void *arena_alloc(struct arena *a, size_t n) {
     return p;
 }
 
-void *arena_zalloc(struct arena *a, size_t n) {
-    void *p = arena_alloc(a, n);
-    if (p != NULL) memset(p, 0, n);
-    return p;
-}
-
 char *arena_copy(struct arena *a, const void *p, size_t n) {
     if (n == SIZE_MAX) return NULL;
     char *s = arena_alloc(a, n + 1);

@@ -16,9 +16,6 @@ struct arena {
 /* n bytes, aligned to 16, not cleared. O(1) but for one malloc a block. */
 void *arena_alloc(struct arena *a, size_t n);
 
-/* The same, cleared. */
-void *arena_zalloc(struct arena *a, size_t n);
-
 /* A NUL-terminated copy of n bytes (of which none need be NUL). */
 char *arena_copy(struct arena *a, const void *p, size_t n);
 

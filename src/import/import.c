@@ -57,6 +57,7 @@ static int read_file(const char *path, struct file *f, struct trace *t,
     int rc = imp->read(t, source, o, e);
     if (rc != 0) return rc;
     if (f->damaged) trace_note(t, NOTE_GZIP_DAMAGED, 1);
+    if (t->sources[source].events == 0) trace_note(t, NOTE_EMPTY_FILE, 1);
     if (file_shrank(f)) trace_note(t, NOTE_FILE_SHRANK, 1);
     if (t->oom) return fail_oom(e);
     return 0;

@@ -389,21 +389,7 @@ static void trim(struct trace *t) {
     vec_resize(&s->kind, s->n, sizeof *s->kind);
     vec_resize(&s->flags, s->n, sizeof *s->flags);
     s->cap = s->n;
-    free(t->host_halves.v);
-    free(t->device_halves.v);
-    free(t->step_hints.v);
-    free(t->group_hints.v);
-    t->group_hints = (struct step_hints){0};
-    t->host_halves = t->device_halves = (struct half_links){0};
-    t->step_hints = (struct step_hints){0};
-    free(t->half_flows.v);
-    t->half_flows = (struct half_flows){0};
-    map_free(&t->track_map);
-    map_free(&t->device_map);
-    map_free(&t->cat_map);
-    map_free(&t->allocator_map);
-    map_free(&t->counter_map);
-    map_free(&t->demangled);
+    trace_drop_halves(t);
 }
 
 /* "stream 7" alone does not say of which device. */

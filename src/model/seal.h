@@ -16,4 +16,7 @@ bool seal_flows(struct trace *t);
 /* Finds the steps and fills spans.step. False: out of memory. */
 bool seal_steps(struct trace *t);
 
+/* Frees what only filling and sealing need: halves, hints and lookup maps. */
+void trace_drop_halves(struct trace *t);
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/seal.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,25 +43,35 @@ static void free_columns(struct trace *t) {
     free(t->flows.to);
 }
 
-void trace_free(struct trace *t) {
-    if (t == NULL) return;
-    free_columns(t);
-    for (size_t i = 0; i < t->nsources; i++) {
-        if (t->sources[i].file) file_close(t->sources[i].file);
-        free(t->sources[i].index);
-    }
-    void *tables[] = {t->tracks,  t->devices, t->allocators, t->counters,
-                      t->steps,   t->sources, t->meta,       t->cats,
-                      t->name_class, t->host_halves.v, t->device_halves.v,
-                      t->step_hints.v, t->group_hints.v,
-                      t->half_flows.v};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
+void trace_drop_halves(struct trace *t) {
+    free(t->host_halves.v);
+    free(t->device_halves.v);
+    free(t->half_flows.v);
+    free(t->step_hints.v);
+    free(t->group_hints.v);
+    t->host_halves = t->device_halves = (struct half_links){0};
+    t->half_flows = (struct half_flows){0};
+    t->step_hints = t->group_hints = (struct step_hints){0};
     map_free(&t->track_map);
     map_free(&t->device_map);
     map_free(&t->cat_map);
     map_free(&t->allocator_map);
     map_free(&t->counter_map);
     map_free(&t->demangled);
+}
+
+void trace_free(struct trace *t) {
+    if (t == NULL) return;
+    free_columns(t);
+    trace_drop_halves(t);
+    for (size_t i = 0; i < t->nsources; i++) {
+        if (t->sources[i].file) file_close(t->sources[i].file);
+        free(t->sources[i].index);
+    }
+    void *tables[] = {t->tracks, t->devices, t->allocators, t->counters,
+                      t->steps,  t->sources, t->meta,       t->cats,
+                      t->name_class};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     strs_free(&t->strs);
     arena_free(&t->arena);
     free(t);
