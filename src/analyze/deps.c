@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A trace does not say what waited for what; it shows it. Work that starts
+ * later than its launch and its stream allow, just when work of another stream
+ * ends, waited for that. A call that waits for the device waited for the work
+ * that ended last before the call did. */
+#include "analyze/deps.h"
+
+#include "base/err.h"
+#include "model/trace.h"
+#include "base/vec.h"
+#include "model/opclass.h"
+#include <assert.h>
+#include <stdlib.h>
+
+enum {
+    /* Work that follows another within this time was waiting for it: back to
+     * back kernels are 1 to 2 us apart. */
+    FOLLOW_NS = 3000,
+    /* A launch takes this long to reach an idle device: none of 3,500
+     * kernels measured came sooner than 4 us after its call began. */
+    LATENCY_NS = 4000,
+    /* Clocks of host and device are fitted: a call may seem to end before the
+     * work that it waited for. */
+    CLOCK_NS = 2000,
+};
+
+void deps_free(struct deps *d) {
+    timeline_free(&d->line);
+    free(d->stops);
+    free(d->works);
+    *d = (struct deps){0};
+}
+
+void deps_host_side(const struct trace *t, uint32_t step, int64_t *ts,
+                    int64_t *end) {
+    const struct step *s = &t->steps[step];
+    *ts = s->marker_ts;
+    *end = s->marker_ts + s->marker_dur;
+    if (s->marker == ROW_NONE && s->marker_dur == 0) {
+        *ts = s->ts;
+        *end = s->ts + s->dur;
+    }
+    if (step + 1 < t->nsteps) {
+        const struct step *next = &t->steps[step + 1];
+        bool follows = next->source == s->source && next->marker_ts >= *end;
+        if (follows) *end = next->marker_ts;
+    }
+    /* past the step's own end lies another one, or what nobody counts */
+    if (*end > s->ts + s->dur) *end = s->ts + s->dur;
+    if (*end < *ts) *end = *ts;
+}
+
+/* Works of one host thread between two rows, by the links of their calls. */
+static bool take_links(struct deps *d, const struct trace *t, row_id first,
+                       row_id end) {
+    const struct links *l = &t->links;
+    size_t i;
+    trace_links_from(t, first, &i);
+    for (; i < l->n && l->host[l->by_host[i]] < end; i++) {
+        row_id call = l->host[l->by_host[i]], row = l->device[l->by_host[i]];
+        if (!span_is_device_work(t, row)) continue;
+        if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
+        d->works[d->nworks++] = (struct work){
+            .row = row, .ts = t->spans.ts[row], .dur = t->spans.dur[row],
+            .call = call, .prev = DEP_NONE, .after = DEP_NONE};
+    }
+    return true;
+}
+
+/* Rows of a track that start within [ts, end). */
+static void rows_within(const struct trace *t, const struct track *tr,
+                        int64_t ts, int64_t end, row_id out[2]) {
+    const int64_t at[2] = {ts, end};
+    for (int k = 0; k < 2; k++) {
+        row_id lo = tr->first, hi = tr->end;
+        while (lo < hi) {
+            row_id mid = lo + (hi - lo) / 2;
+            if (t->spans.ts[mid] < at[k])
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        out[k] = lo;
+    }
+}
+
+/* A profile of the device alone: its work is launched when it starts. */
+static bool take_unlaunched(struct deps *d, const struct trace *t,
+                            const struct track *tr) {
+    row_id r[2];
+    rows_within(t, tr, d->line.ts, d->line.end, r);
+    for (row_id i = r[0]; i < r[1]; i++) {
+        if (!span_is_device_work(t, i)) continue;
+        if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
+        d->works[d->nworks++] = (struct work){
+            .row = i, .ts = t->spans.ts[i], .dur = t->spans.dur[i],
+            .call = ROW_NONE, .prev = DEP_NONE, .after = DEP_NONE};
+    }
+    return true;
+}
+
+static bool take_works(struct deps *d, const struct host_side *h) {
+    const struct trace *t = h->t;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->source != h->source) continue;
+        row_id r[2];
+        bool ok = true;
+        if (tr->kind == TRACK_THREAD) {
+            rows_within(t, tr, d->line.ts, d->line.end, r);
+            if (r[0] < r[1]) ok = take_links(d, t, r[0], r[1]);
+        } else if (tr->kind == TRACK_STREAM && h->own == ROW_NONE) {
+            ok = take_unlaunched(d, t, tr);
+        }
+        if (!ok) return false;
+    }
+    return true;
+}
+
+static int64_t launched_at(const struct trace *t, const struct work *w) {
+    return w->call == ROW_NONE ? w->ts : t->spans.ts[w->call];
+}
+
+/* Order of launching; the kernels of one graph launch by their start. */
+static int by_launch(const void *a, const void *b, void *ctx) {
+    const struct work *x = a, *y = b;
+    int64_t p = launched_at(ctx, x), q = launched_at(ctx, y);
+    if (p != q) return p < q ? -1 : 1;
+    if (x->ts != y->ts) return x->ts < y->ts ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* Lanes and the work before each on its lane. */
+static bool join_lanes(struct deps *d, const struct trace *t) {
+    uint32_t *lane = malloc((t->ntracks + 1) * sizeof *lane);
+    uint32_t *last = malloc((t->ntracks + 1) * sizeof *last);
+    bool ok = lane != NULL && last != NULL;
+    for (size_t i = 0; ok && i < t->ntracks; i++) lane[i] = DEP_NONE;
+    for (size_t i = 0; ok && i < d->nworks; i++) {
+        struct work *w = &d->works[i];
+        uint32_t *l = &lane[t->spans.track[w->row]];
+        if (*l == DEP_NONE) {
+            *l = d->nlanes++;
+            last[*l] = DEP_NONE;
+        }
+        w->lane = *l;
+        w->prev = last[*l];
+        last[*l] = (uint32_t)i;
+    }
+    free(lane);
+    free(last);
+    return ok;
+}
+
+/* Works in the order of their ends, for "what ended last before ...". */
+struct ends {
+    uint32_t *v;
+    size_t n;
+    const struct deps *d;
+};
+
+static int64_t work_end(const struct work *w) {
+    return w->ts + w->dur;
+}
+
+static int by_end(const void *a, const void *b, void *ctx) {
+    const struct deps *d = ctx;
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    int64_t x = work_end(&d->works[i]), y = work_end(&d->works[j]);
+    if (x != y) return x < y ? -1 : 1;
+    return i < j ? -1 : i > j;
+}
+
+/* How many works end at or before ts. */
+static size_t ended_by(const struct ends *s, int64_t ts) {
+    size_t lo = 0, hi = s->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (work_end(&s->d->works[s->v[mid]]) <= ts)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* The work of another lane that ended just before w began, if w could have
+ * begun sooner. */
+static uint32_t waited_for(const struct trace *t, const struct ends *s,
+                           size_t i) {
+    const struct work *w = &s->d->works[i];
+    int64_t ready = launched_at(t, w) + LATENCY_NS * PS_PER_NS;
+    if (w->prev != DEP_NONE) {
+        int64_t end = work_end(&s->d->works[w->prev]);
+        if (end > ready) ready = end;
+    }
+    const int64_t follow = FOLLOW_NS * PS_PER_NS;
+    if (w->ts - ready <= follow) return DEP_NONE;
+    for (size_t k = ended_by(s, w->ts); k-- > 0;) {
+        const struct work *o = &s->d->works[s->v[k]];
+        if (w->ts - work_end(o) > follow) break;
+        if (o->lane != w->lane && s->v[k] < i) return s->v[k];
+    }
+    return DEP_NONE;
+}
+
+/* Does the call return only when the device is done? A plain copy says so by
+ * its length: most of the copy ran inside the call (pageable memory is passed
+ * on piece by piece; the last piece may still be under way at the end). */
+bool call_waits(const struct trace *t, row_id call) {
+    if (call == ROW_NONE || t->spans.kind[call] != SPAN_API) return false;
+    uint16_t class = t->name_class[t->spans.name[call]];
+    if (class & NAME_SYNC) return true;
+    if (!(class & NAME_COPY)) return false;
+    size_t i, end = trace_links_from(t, call, &i);
+    for (; i < end; i++) {
+        row_id row = t->links.device[t->links.by_host[i]];
+        int64_t within = span_end(t, call) - t->spans.ts[row];
+        if (t->spans.kind[row] == SPAN_COPY &&
+            within > t->spans.dur[row] / 2)
+            return true;
+    }
+    return false;
+}
+
+/* Fills the stop of a piece whose call waits. */
+static void set_wait(struct stop *stop, const struct trace *t,
+                     const struct ends *s, const struct piece *p) {
+    stop->wait = DEP_NONE;
+    stop->tail = 0;
+    if (!call_waits(t, p->row)) return;
+    int64_t end = span_end(t, p->row);
+    if (p->ts + p->dur < end) return; /* the call's last piece does it */
+    size_t k = ended_by(s, end + CLOCK_NS * PS_PER_NS);
+    /* a copy waits for itself, any other call for what ended last */
+    if (stop->first < stop->end)
+        stop->wait = stop->end - 1;
+    else if (k > 0)
+        stop->wait = s->v[k - 1];
+    else
+        return;
+    int64_t from = work_end(&s->d->works[stop->wait]);
+    if (from < p->ts) from = p->ts;
+    stop->tail = from < end ? end - from : 0;
+}
+
+static void place_works(struct deps *d, const struct trace *t) {
+    size_t w = 0;
+    for (size_t i = 0; i < d->nworks; i++)
+        d->works[i].piece = (uint32_t)timeline_at(
+            &d->line, launched_at(t, &d->works[i]));
+    for (size_t p = 0; p < d->line.n; p++) {
+        d->stops[p].first = (uint32_t)w;
+        while (w < d->nworks && d->works[w].piece == p) w++;
+        d->stops[p].end = (uint32_t)w;
+    }
+    assert(w == d->nworks);
+}
+
+static bool join_waits(struct deps *d, const struct trace *t) {
+    struct ends s = {malloc((d->nworks + 1) * sizeof *s.v), d->nworks, d};
+    if (s.v == NULL) return false;
+    for (size_t i = 0; i < d->nworks; i++) s.v[i] = (uint32_t)i;
+    qsort_r(s.v, s.n, sizeof *s.v, by_end, d);
+    for (size_t i = 0; i < d->nworks; i++)
+        d->works[i].after = waited_for(t, &s, i);
+    for (size_t i = 0; i < d->line.n; i++)
+        set_wait(&d->stops[i], t, &s, &d->line.v[i]);
+    free(s.v);
+    return true;
+}
+
+int deps_build(struct deps *d, const struct host_side *h, uint32_t step,
+               struct ops_err *e) {
+    *d = (struct deps){.step = step};
+    int64_t ts, end;
+    deps_host_side(h->t, step, &ts, &end);
+    TRY(timeline_build(&d->line, h, ts, end, e));
+    if (d->line.n == 0) return 0;
+    d->stops = calloc(d->line.n, sizeof *d->stops);
+    bool ok = d->stops != NULL && take_works(d, h);
+    if (ok && d->nworks > 0)
+        qsort_r(d->works, d->nworks, sizeof *d->works, by_launch,
+                (void *)h->t);
+    if (ok) place_works(d, h->t);
+    ok = ok && join_lanes(d, h->t) && join_waits(d, h->t);
+    if (ok) return 0;
+    deps_free(d);
+    return fail_oom(e);
+}
+
+/* A step and how far its length is from the median one. */
+struct choice {
+    uint32_t step;
+    int64_t dur, far;
+};
+
+static int by_dur(const void *a, const void *b) {
+    const struct choice *x = a, *y = b;
+    if (x->dur != y->dur) return x->dur < y->dur ? -1 : 1;
+    return x->step < y->step ? -1 : x->step > y->step;
+}
+
+static int by_far(const void *a, const void *b) {
+    const struct choice *x = a, *y = b;
+    if (x->far != y->far) return x->far < y->far ? -1 : 1;
+    return x->step < y->step ? -1 : x->step > y->step;
+}
+
+static int by_step(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+size_t deps_choose(const struct trace *t, uint32_t source, const bool *in,
+                   uint32_t *out, size_t max) {
+    struct choice *v = malloc((t->nsteps + 1) * sizeof *v);
+    size_t n = 0;
+    if (v == NULL) return 0;
+    for (uint32_t i = 0; i < t->nsteps; i++)
+        if (t->steps[i].source == source && (in == NULL || in[i]))
+            v[n++] = (struct choice){.step = i, .dur = t->steps[i].dur};
+    if (n > 0) {
+        qsort(v, n, sizeof *v, by_dur);
+        int64_t median = v[n / 2].dur;
+        for (size_t i = 0; i < n; i++) v[i].far = llabs(v[i].dur - median);
+        qsort(v, n, sizeof *v, by_far);
+    }
+    if (n > max) n = max;
+    for (size_t i = 0; i < n; i++) out[i] = v[i].step;
+    qsort(out, n, sizeof *out, by_step);
+    free(v);
+    return n;
+}

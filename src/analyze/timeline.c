@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Each thread is swept once with the stack of its open spans, which gives its
+ * own pieces; the threads are then laid over each other. An op or call beats a
+ * region, and a region beats nothing: a main thread that sits in a region
+ * "backward" has handed over to the thread that runs the ops. */
+#include "analyze/timeline.h"
+
+#include "base/err.h"
+#include "model/trace.h"
+#include "analyze/phases.h"
+#include "analyze/pystack.h"
+#include "base/vec.h"
+#include <assert.h>
+#include <stdlib.h>
+
+/* First row of the track that starts at or after ts. */
+static row_id first_at(const struct trace *t, const struct track *tr,
+                       int64_t ts) {
+    row_id lo = tr->first, hi = tr->end;
+    while (lo < hi) {
+        row_id mid = lo + (hi - lo) / 2;
+        if (t->spans.ts[mid] < ts)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static bool has_work(const struct trace *t, const struct track *tr) {
+    for (row_id r = tr->first; r < tr->end; r++)
+        if (t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API)
+            return true;
+    return false;
+}
+
+static uint32_t own_thread(const struct trace *t, uint32_t source) {
+    for (size_t i = 0; i < t->nsteps; i++)
+        if (t->steps[i].source == source) return t->steps[i].thread;
+    return ROW_NONE;
+}
+
+int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
+                   struct ops_err *e) {
+    *h = (struct host_side){
+        .t = t, .source = source, .own = own_thread(t, source)};
+    h->threads = malloc((t->ntracks + 1) * sizeof *h->threads);
+    h->python = malloc((t->ntracks + 1) * sizeof *h->python);
+    if (h->threads == NULL || h->python == NULL) {
+        host_side_free(h);
+        return fail_oom(e);
+    }
+    for (uint32_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->source != source) continue;
+        if (tr->kind == TRACK_PYTHON) h->python[h->npython++] = i;
+        if (tr->kind != TRACK_THREAD || i == h->own) continue;
+        if (has_work(t, tr) && !phases_input_thread(t, i))
+            h->threads[h->nthreads++] = i;
+    }
+    return 0;
+}
+
+void host_side_free(struct host_side *h) {
+    free(h->threads);
+    free(h->python);
+    *h = (struct host_side){0};
+}
+
+void timeline_free(struct timeline *l) {
+    free(l->v);
+    *l = (struct timeline){0};
+}
+
+/* One thread while it is swept. */
+struct sweep {
+    const struct trace *t;
+    struct timeline *out;
+    row_id *stack;
+    size_t depth, cap;
+    int64_t now, end;
+};
+
+/* Ends the piece of the innermost open span at ts. */
+static bool cut(struct sweep *s, int64_t ts) {
+    if (ts > s->end) ts = s->end;
+    if (ts <= s->now) return true;
+    struct timeline *l = s->out;
+    if (!VEC_ROOM(l->v, l->n, l->cap)) return false;
+    row_id row = s->depth > 0 ? s->stack[s->depth - 1] : ROW_NONE;
+    /* every piece but a thread's first begins at the edge of some span */
+    l->v[l->n++] = (struct piece){s->now, ts - s->now, row,
+                                  s->now > l->ts ? 1 : 0};
+    s->now = ts;
+    return true;
+}
+
+static bool push(struct sweep *s, row_id r) {
+    if (!VEC_ROOM(s->stack, s->depth, s->cap)) return false;
+    s->stack[s->depth++] = r;
+    return true;
+}
+
+/* Closes what is no longer open at ts. */
+static bool close_until(struct sweep *s, int64_t ts) {
+    while (s->depth > 0) {
+        int64_t end = span_end(s->t, s->stack[s->depth - 1]);
+        if (end > ts) return true;
+        if (!cut(s, end)) return false;
+        s->depth--;
+    }
+    return true;
+}
+
+/* What was open before the line begins: the chain around the innermost. */
+static bool open_before(struct sweep *s, uint32_t track, int64_t ts) {
+    row_id in = span_at(s->t, track, ts);
+    size_t n = 0;
+    for (row_id r = in; r != ROW_NONE && n < CLIMB_MAX; n++) {
+        if (!push(s, r)) return false;
+        r = s->t->spans.parent[r];
+    }
+    for (size_t i = 0; i < n / 2; i++) {
+        row_id x = s->stack[i];
+        s->stack[i] = s->stack[n - 1 - i];
+        s->stack[n - 1 - i] = x;
+    }
+    return true;
+}
+
+/* The pieces of one thread, with holes as pieces of no span. */
+static bool sweep_thread(struct timeline *out, const struct trace *t,
+                         uint32_t track, int64_t ts, int64_t end) {
+    *out = (struct timeline){.ts = ts, .end = end};
+    struct sweep s = {.t = t, .out = out, .now = ts, .end = end};
+    const struct track *tr = &t->tracks[track];
+    bool ok = open_before(&s, track, ts);
+    row_id r = first_at(t, tr, ts);
+    /* the chain may hold spans that start exactly at ts: they come again */
+    while (s.depth > 0 && s.stack[s.depth - 1] >= r) s.depth--;
+    for (; ok && r < tr->end && t->spans.ts[r] < end; r++) {
+        const uint8_t skip = SPAN_INSTANT | SPAN_ASYNC | SPAN_DERIVED;
+        if (t->spans.dur[r] == 0 || (t->spans.flags[r] & skip)) continue;
+        ok = close_until(&s, t->spans.ts[r]) && cut(&s, t->spans.ts[r]) &&
+             push(&s, r);
+    }
+    if (ok) ok = close_until(&s, end) && cut(&s, end);
+    free(s.stack);
+    return ok;
+}
+
+/* How much a piece has to say about what the program did. */
+static int strength(const struct trace *t, const struct piece *p) {
+    if (p->row == ROW_NONE) return 0;
+    switch (t->spans.kind[p->row]) {
+    case SPAN_OP: case SPAN_API: return 2;
+    default: return 1;
+    }
+}
+
+/* Appends, or makes the last piece longer when it is the same span's. */
+static bool append(struct timeline *l, struct piece p) {
+    if (p.dur <= 0) return true;
+    if (l->n > 0 && l->v[l->n - 1].row == p.row && p.edges == 0) {
+        l->v[l->n - 1].dur += p.dur;
+        return true;
+    }
+    if (!VEC_ROOM(l->v, l->n, l->cap)) return false;
+    l->v[l->n++] = p;
+    return true;
+}
+
+/* Lays b over a: both cover the same time; at each instant the stronger, a
+ * where they are equal. */
+static bool lay_over(const struct trace *t, const struct timeline *a,
+                     const struct timeline *b, struct timeline *out) {
+    *out = (struct timeline){.ts = a->ts, .end = a->end};
+    size_t i = 0, j = 0;
+    int64_t now = a->ts;
+    bool ok = true;
+    while (ok && i < a->n && j < b->n) {
+        const struct piece *p = &a->v[i], *q = &b->v[j];
+        int64_t pe = p->ts + p->dur, qe = q->ts + q->dur;
+        int64_t end = pe < qe ? pe : qe;
+        const struct piece *w = strength(t, q) > strength(t, p) ? q : p;
+        /* recording costs the thread that records, seen or hidden */
+        uint32_t edges = w->ts == now ? w->edges : 0;
+        ok = append(out, (struct piece){now, end - now, w->row, edges});
+        now = end;
+        i += pe == end;
+        j += qe == end;
+    }
+    return ok;
+}
+
+static bool add_thread(struct timeline *l, const struct trace *t,
+                       uint32_t track) {
+    struct timeline one, sum;
+    const struct track *tr = &t->tracks[track];
+    row_id r = first_at(t, tr, l->ts);
+    bool runs = (r < tr->end && t->spans.ts[r] < l->end) ||
+                span_at(t, track, l->ts) != ROW_NONE;
+    if (!runs) return true;
+    bool ok = sweep_thread(&one, t, track, l->ts, l->end);
+    if (ok) ok = lay_over(t, l, &one, &sum);
+    timeline_free(&one);
+    if (!ok) return false;
+    timeline_free(l);
+    *l = sum;
+    return true;
+}
+
+/* Python frames are recorded beside the line: what they cost is in it. */
+static void add_python(struct timeline *l, const struct trace *t,
+                       uint32_t track) {
+    const struct track *tr = &t->tracks[track];
+    for (row_id r = first_at(t, tr, l->ts);
+         r < tr->end && t->spans.ts[r] < l->end; r++) {
+        l->v[timeline_at(l, t->spans.ts[r])].edges++;
+        if (span_end(t, r) < l->end)
+            l->v[timeline_at(l, span_end(t, r))].edges++;
+    }
+}
+
+int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
+                   int64_t end, struct ops_err *e) {
+    assert(end >= ts);
+    const struct trace *t = h->t;
+    *l = (struct timeline){.ts = ts, .end = end};
+    bool ok = true;
+    if (h->own != ROW_NONE)
+        ok = sweep_thread(l, t, h->own, ts, end);
+    else
+        ok = append(l, (struct piece){ts, end - ts, ROW_NONE, 0});
+    for (size_t i = 0; ok && i < h->nthreads; i++)
+        ok = add_thread(l, t, h->threads[i]);
+    if (!ok) {
+        timeline_free(l);
+        return fail_oom(e);
+    }
+    for (size_t i = 0; l->n > 0 && i < h->npython; i++)
+        add_python(l, t, h->python[i]);
+    return 0;
+}
+
+size_t timeline_at(const struct timeline *l, int64_t ts) {
+    assert(l->n > 0);
+    size_t lo = 0, hi = l->n;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (l->v[mid].ts <= ts)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
