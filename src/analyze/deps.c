@@ -22,6 +22,9 @@ enum {
     /* Clocks of host and device are fitted: a call may seem to end before the
      * work that it waited for. */
     CLOCK_NS = 2000,
+    /* A step that is longer or shorter than the median one by more than a
+     * fifth of it is no typical one. */
+    ODD_SHARE = 5,
 };
 
 void deps_free(struct deps *d) {
@@ -86,9 +89,9 @@ static void rows_within(const struct trace *t, const struct track *tr,
 
 /* A profile of the device alone: its work is launched when it starts. */
 static bool take_unlaunched(struct deps *d, const struct trace *t,
-                            const struct track *tr) {
+                            const struct track *tr, int64_t ts, int64_t end) {
     row_id r[2];
-    rows_within(t, tr, d->line.ts, d->line.end, r);
+    rows_within(t, tr, ts, end, r);
     for (row_id i = r[0]; i < r[1]; i++) {
         if (!span_is_device_work(t, i)) continue;
         if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
@@ -99,7 +102,8 @@ static bool take_unlaunched(struct deps *d, const struct trace *t,
     return true;
 }
 
-static bool take_works(struct deps *d, const struct host_side *h) {
+static bool take_works(struct deps *d, const struct host_side *h, int64_t ts,
+                       int64_t end) {
     const struct trace *t = h->t;
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
@@ -107,10 +111,10 @@ static bool take_works(struct deps *d, const struct host_side *h) {
         row_id r[2];
         bool ok = true;
         if (tr->kind == TRACK_THREAD) {
-            rows_within(t, tr, d->line.ts, d->line.end, r);
+            rows_within(t, tr, ts, end, r);
             if (r[0] < r[1]) ok = take_links(d, t, r[0], r[1]);
         } else if (tr->kind == TRACK_STREAM && h->own == ROW_NONE) {
-            ok = take_unlaunched(d, t, tr);
+            ok = take_unlaunched(d, t, tr, ts, end);
         }
         if (!ok) return false;
     }
@@ -270,23 +274,37 @@ static bool join_waits(struct deps *d, const struct trace *t) {
     return true;
 }
 
+/* When the step's first kernel was launched, or INT64_MIN. */
+static int64_t first_launch(const struct deps *d, const struct trace *t) {
+    for (size_t i = 0; i < d->nworks; i++)
+        if (t->spans.kind[d->works[i].row] == SPAN_KERNEL)
+            return launched_at(t, &d->works[i]);
+    return INT64_MIN;
+}
+
+static int build(struct deps *d, const struct host_side *h, int64_t ts,
+                 int64_t end, struct ops_err *e) {
+    if (!take_works(d, h, ts, end)) return fail_oom(e);
+    if (d->nworks > 0)
+        qsort_r(d->works, d->nworks, sizeof *d->works, by_launch,
+                (void *)h->t);
+    TRY(timeline_build(&d->line, h, ts, end, first_launch(d, h->t), e));
+    if (d->line.n == 0) return 0;
+    d->stops = calloc(d->line.n, sizeof *d->stops);
+    if (d->stops == NULL) return fail_oom(e);
+    place_works(d, h->t);
+    if (!join_lanes(d, h->t) || !join_waits(d, h->t)) return fail_oom(e);
+    return 0;
+}
+
 int deps_build(struct deps *d, const struct host_side *h, uint32_t step,
                struct ops_err *e) {
     *d = (struct deps){.step = step};
     int64_t ts, end;
     deps_host_side(h->t, step, &ts, &end);
-    TRY(timeline_build(&d->line, h, ts, end, e));
-    if (d->line.n == 0) return 0;
-    d->stops = calloc(d->line.n, sizeof *d->stops);
-    bool ok = d->stops != NULL && take_works(d, h);
-    if (ok && d->nworks > 0)
-        qsort_r(d->works, d->nworks, sizeof *d->works, by_launch,
-                (void *)h->t);
-    if (ok) place_works(d, h->t);
-    ok = ok && join_lanes(d, h->t) && join_waits(d, h->t);
-    if (ok) return 0;
-    deps_free(d);
-    return fail_oom(e);
+    int rc = build(d, h, ts, end, e);
+    if (rc != 0) deps_free(d);
+    return rc;
 }
 
 /* A step and how far its length is from the median one. */
@@ -327,6 +345,8 @@ size_t deps_choose(const struct trace *t, uint32_t source, const bool *in,
         qsort(v, n, sizeof *v, by_far);
     }
     if (n > max) n = max;
+    /* a step that something else held up tells nothing of the others */
+    while (n > 1 && v[n - 1].far > v[0].dur / ODD_SHARE) n--;
     for (size_t i = 0; i < n; i++) out[i] = v[i].step;
     qsort(out, n, sizeof *out, by_step);
     free(v);

@@ -10,6 +10,7 @@
 #include "analyze/replay.h"
 
 #include "base/err.h"
+#include "model/trace.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,9 @@ enum {
     QUEUE_MAX = 1024,
     /* What stays of a piece however dear its recording was: 1/16. */
     KEEP_SHARE = 16,
+    /* Work on one stream does not follow without a gap: 1.2 us between the
+     * kernels of device-bound programs (H200; 1.0 to 1.7). */
+    GAP_NS = 1200,
 };
 
 static bool plan_alloc(struct plan *p, const struct deps *d) {
@@ -67,16 +71,21 @@ int plan_init(struct plan *p, const struct deps *d, int64_t per_event,
 }
 
 int plan_copy(struct plan *to, const struct plan *from, struct ops_err *e) {
-    const struct deps *d = from->d;
-    if (!plan_alloc(to, d)) {
+    if (!plan_alloc(to, from->d)) {
         plan_free(to);
         return fail_oom(e);
     }
+    plan_assign(to, from);
+    return 0;
+}
+
+void plan_assign(struct plan *to, const struct plan *from) {
+    const struct deps *d = from->d;
+    assert(to->d == d);
     memcpy(to->host, from->host, d->line.n * sizeof *to->host);
     memcpy(to->go, from->go, d->line.n * sizeof *to->go);
     memcpy(to->work, from->work, d->nworks * sizeof *to->work);
     memcpy(to->ahead, from->ahead, d->nworks * sizeof *to->ahead);
-    return 0;
 }
 
 /* The state of a run. */
@@ -97,8 +106,10 @@ static void run_work(struct run *r, uint32_t i) {
         r->ahead += dur;
         return;
     }
+    const int64_t gap = GAP_NS * PS_PER_NS;
     int64_t start = r->now;
-    if (r->lanes[w->lane] > start) start = r->lanes[w->lane];
+    if (r->lanes[w->lane] > 0 && r->lanes[w->lane] + gap > start)
+        start = r->lanes[w->lane] + gap;
     if (w->after != DEP_NONE && r->ends[w->after] > start)
         start = r->ends[w->after];
     r->ends[i] = start + dur;

@@ -25,6 +25,9 @@ int plan_init(struct plan *p, const struct deps *d, int64_t per_event,
 int plan_copy(struct plan *to, const struct plan *from, struct ops_err *e);
 void plan_free(struct plan *p);
 
+/* to (of the same deps) becomes what from is. */
+void plan_assign(struct plan *to, const struct plan *from);
+
 /* Runs it: ps from the step's begin to the end of its host side and of all its
  * device work. ends (may be NULL, else room for all works): when each ended,
  * from the step's begin; -1: not run. O(pieces + works). */

@@ -2,7 +2,8 @@
  * Each thread is swept once with the stack of its open spans, which gives its
  * own pieces; the threads are then laid over each other. An op or call beats a
  * region, and a region beats nothing: a main thread that sits in a region
- * "backward" has handed over to the thread that runs the ops. */
+ * "backward" has handed over to the thread that runs the ops. Waiting for the
+ * input beats all: then the program does nothing else. */
 #include "analyze/timeline.h"
 
 #include "base/err.h"
@@ -10,6 +11,7 @@
 #include "analyze/phases.h"
 #include "analyze/pystack.h"
 #include "base/vec.h"
+#include "model/opclass.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -78,8 +80,19 @@ struct sweep {
     struct timeline *out;
     row_id *stack;
     size_t depth, cap;
-    int64_t now, end;
+    size_t input;  /* depth of the outermost span that is input, or 0 */
+    int64_t now, end, first_launch;
 };
+
+/* Does the step's thread wait for, or make, its input in this span? */
+static bool is_input(const struct sweep *s, row_id r) {
+    const struct trace *t = s->t;
+    uint16_t class = t->name_class[t->spans.name[r]];
+    if (class & NAME_INPUT) return true;
+    return t->spans.kind[r] == SPAN_ANNOTATION &&
+           !(class & NAME_OPTIMIZER) && !span_is_comm(t, r) &&
+           !span_is_step_mark(t, r) && span_end(t, r) <= s->first_launch;
+}
 
 /* Ends the piece of the innermost open span at ts. */
 static bool cut(struct sweep *s, int64_t ts) {
@@ -90,7 +103,7 @@ static bool cut(struct sweep *s, int64_t ts) {
     row_id row = s->depth > 0 ? s->stack[s->depth - 1] : ROW_NONE;
     /* every piece but a thread's first begins at the edge of some span */
     l->v[l->n++] = (struct piece){s->now, ts - s->now, row,
-                                  s->now > l->ts ? 1 : 0};
+                                  s->now > l->ts ? 1 : 0, s->input > 0};
     s->now = ts;
     return true;
 }
@@ -98,7 +111,13 @@ static bool cut(struct sweep *s, int64_t ts) {
 static bool push(struct sweep *s, row_id r) {
     if (!VEC_ROOM(s->stack, s->depth, s->cap)) return false;
     s->stack[s->depth++] = r;
+    if (s->input == 0 && is_input(s, r)) s->input = s->depth;
     return true;
+}
+
+static void pop(struct sweep *s) {
+    if (s->input == s->depth) s->input = 0;
+    s->depth--;
 }
 
 /* Closes what is no longer open at ts. */
@@ -107,38 +126,35 @@ static bool close_until(struct sweep *s, int64_t ts) {
         int64_t end = span_end(s->t, s->stack[s->depth - 1]);
         if (end > ts) return true;
         if (!cut(s, end)) return false;
-        s->depth--;
+        pop(s);
     }
     return true;
 }
 
 /* What was open before the line begins: the chain around the innermost. */
 static bool open_before(struct sweep *s, uint32_t track, int64_t ts) {
-    row_id in = span_at(s->t, track, ts);
+    row_id chain[256]; /* deeper ones are cut: only their owner is lost */
     size_t n = 0;
-    for (row_id r = in; r != ROW_NONE && n < CLIMB_MAX; n++) {
-        if (!push(s, r)) return false;
-        r = s->t->spans.parent[r];
-    }
-    for (size_t i = 0; i < n / 2; i++) {
-        row_id x = s->stack[i];
-        s->stack[i] = s->stack[n - 1 - i];
-        s->stack[n - 1 - i] = x;
-    }
+    for (row_id r = span_at(s->t, track, ts); r != ROW_NONE && n < 256;
+         r = s->t->spans.parent[r])
+        if (s->t->spans.ts[r] < ts) chain[n++] = r; /* else it comes again */
+    while (n > 0)
+        if (!push(s, chain[--n])) return false;
     return true;
 }
 
 /* The pieces of one thread, with holes as pieces of no span. */
 static bool sweep_thread(struct timeline *out, const struct trace *t,
-                         uint32_t track, int64_t ts, int64_t end) {
+                         uint32_t track, const struct timeline *like,
+                         int64_t first_launch) {
+    int64_t ts = like->ts, end = like->end;
     *out = (struct timeline){.ts = ts, .end = end};
-    struct sweep s = {.t = t, .out = out, .now = ts, .end = end};
+    struct sweep s = {.t = t, .out = out, .now = ts, .end = end,
+                      .first_launch = first_launch};
     const struct track *tr = &t->tracks[track];
     bool ok = open_before(&s, track, ts);
-    row_id r = first_at(t, tr, ts);
-    /* the chain may hold spans that start exactly at ts: they come again */
-    while (s.depth > 0 && s.stack[s.depth - 1] >= r) s.depth--;
-    for (; ok && r < tr->end && t->spans.ts[r] < end; r++) {
+    for (row_id r = first_at(t, tr, ts); ok && r < tr->end &&
+         t->spans.ts[r] < end; r++) {
         const uint8_t skip = SPAN_INSTANT | SPAN_ASYNC | SPAN_DERIVED;
         if (t->spans.dur[r] == 0 || (t->spans.flags[r] & skip)) continue;
         ok = close_until(&s, t->spans.ts[r]) && cut(&s, t->spans.ts[r]) &&
@@ -151,6 +167,7 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
 
 /* How much a piece has to say about what the program did. */
 static int strength(const struct trace *t, const struct piece *p) {
+    if (p->input) return 3;
     if (p->row == ROW_NONE) return 0;
     switch (t->spans.kind[p->row]) {
     case SPAN_OP: case SPAN_API: return 2;
@@ -161,8 +178,9 @@ static int strength(const struct trace *t, const struct piece *p) {
 /* Appends, or makes the last piece longer when it is the same span's. */
 static bool append(struct timeline *l, struct piece p) {
     if (p.dur <= 0) return true;
-    if (l->n > 0 && l->v[l->n - 1].row == p.row && p.edges == 0) {
-        l->v[l->n - 1].dur += p.dur;
+    struct piece *last = l->n > 0 ? &l->v[l->n - 1] : NULL;
+    if (last && last->row == p.row && last->input == p.input && !p.edges) {
+        last->dur += p.dur;
         return true;
     }
     if (!VEC_ROOM(l->v, l->n, l->cap)) return false;
@@ -185,7 +203,8 @@ static bool lay_over(const struct trace *t, const struct timeline *a,
         const struct piece *w = strength(t, q) > strength(t, p) ? q : p;
         /* recording costs the thread that records, seen or hidden */
         uint32_t edges = w->ts == now ? w->edges : 0;
-        ok = append(out, (struct piece){now, end - now, w->row, edges});
+        ok = append(out, (struct piece){now, end - now, w->row, edges,
+                                        w->input});
         now = end;
         i += pe == end;
         j += qe == end;
@@ -201,7 +220,7 @@ static bool add_thread(struct timeline *l, const struct trace *t,
     bool runs = (r < tr->end && t->spans.ts[r] < l->end) ||
                 span_at(t, track, l->ts) != ROW_NONE;
     if (!runs) return true;
-    bool ok = sweep_thread(&one, t, track, l->ts, l->end);
+    bool ok = sweep_thread(&one, t, track, l, INT64_MIN);
     if (ok) ok = lay_over(t, l, &one, &sum);
     timeline_free(&one);
     if (!ok) return false;
@@ -223,15 +242,16 @@ static void add_python(struct timeline *l, const struct trace *t,
 }
 
 int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
-                   int64_t end, struct ops_err *e) {
+                   int64_t end, int64_t first_launch, struct ops_err *e) {
     assert(end >= ts);
     const struct trace *t = h->t;
     *l = (struct timeline){.ts = ts, .end = end};
+    const struct timeline like = *l;
     bool ok = true;
     if (h->own != ROW_NONE)
-        ok = sweep_thread(l, t, h->own, ts, end);
+        ok = sweep_thread(l, t, h->own, &like, first_launch);
     else
-        ok = append(l, (struct piece){ts, end - ts, ROW_NONE, 0});
+        ok = append(l, (struct piece){ts, end - ts, ROW_NONE, 0, false});
     for (size_t i = 0; ok && i < h->nthreads; i++)
         ok = add_thread(l, t, h->threads[i]);
     if (!ok) {

@@ -8,6 +8,7 @@
 #ifndef ANALYZE_TIMELINE_H
 #define ANALYZE_TIMELINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct piece {
     int64_t ts, dur; /* ps, as traced */
     uint32_t row;    /* the innermost span, or ROW_NONE: nothing recorded */
     uint32_t edges;  /* recorded begins and ends inside it: two an event */
+    bool input;      /* the step's thread waits for or prepares its input */
 };
 
 /* Zeroed is empty. */
@@ -42,9 +44,11 @@ int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
                    struct ops_err *e);
 void host_side_free(struct host_side *h);
 
-/* The line through [ts, end). O(spans inside x threads that run then). */
+/* The line through [ts, end); first_launch: when its first kernel was
+ * launched, or INT64_MIN (regions before it prepare the input, as phases.h
+ * has it). O(spans inside x threads that run then). */
 int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
-                   int64_t end, struct ops_err *e);
+                   int64_t end, int64_t first_launch, struct ops_err *e);
 void timeline_free(struct timeline *l);
 
 /* The piece that holds that instant, clamped to the first and last; the line

@@ -40,6 +40,7 @@ enum col_flag {
     COL_SIZE = 32,     /* what --min-bytes looks at */
     COL_SYMBOL = 64,   /* text: a long C++ name: shorten in the middle */
     COL_ASKED = 256,   /* an option asked for it: text never leaves it out */
+    COL_BELOW = 512,   /* text: on lines of its own under its row, wrapped */
     COL_STAMP = 128,   /* COL_TIME since the epoch: text shows it from the
                           window's start (result.origin) */
 };

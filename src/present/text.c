@@ -29,6 +29,7 @@ enum {
 /* How a column is shown. */
 struct lane {
     bool shown, empty, bar;
+    bool below; /* not in the table: on lines of its own under the row */
     bool zero; /* times that are 0 in every row */
     struct scale scale; /* times, sizes and counts */
     int decimals;       /* floats and percents */
@@ -222,6 +223,8 @@ static void measure(struct table *t, size_t col) {
     bool nothing = l->empty && t->r->nrows > 0 && !(k->flags & COL_KEY);
     bool wanted = !(k->flags & COL_DETAIL) || (k->flags & COL_ASKED);
     l->shown = t->st->detail || (wanted && !nothing);
+    l->below = l->shown && !l->empty && (k->flags & COL_BELOW);
+    if (k->flags & COL_BELOW) l->shown = false;
 }
 
 /* Columns of the screen that the table takes now. */
@@ -314,7 +317,8 @@ static void take_back(struct table *t) {
     for (size_t c = 0; c < t->r->ncols; c++) {
         struct lane *l = &t->lanes[c];
         bool detail = t->r->cols[c].flags & COL_DETAIL;
-        if (l->shown || l->empty || l->zero || (detail && !t->st->detail))
+        if (l->shown || l->empty || l->zero || (detail && !t->st->detail) ||
+            (t->r->cols[c].flags & COL_BELOW))
             continue;
         l->shown = true;
         if (!shrink(t, KEY_MIN)) l->shown = false;
@@ -395,6 +399,50 @@ static void shorten(struct table *t, size_t row, size_t col) {
         text_put_fit(&t->cell, c->s, width, dots(t->st));
 }
 
+/* A paragraph, wrapped at the screen's width; the first line goes on at
+ * column col, later ones are indented. */
+static void put_indented(struct table *t, const char *s, size_t col,
+                         size_t indent) {
+    size_t limit = t->st->width > 20 ? (size_t)t->st->width : SIZE_MAX;
+    bool first = true;
+    while (*s != '\0') {
+        size_t n = strcspn(s, " ");
+        char word[256];
+        snprintf(word, sizeof word, "%.*s", (int)(n < 255 ? n : 255), s);
+        size_t w = text_width(word);
+        if (!first && col + 1 + w > limit) {
+            sink_putc(t->out, '\n');
+            sink_repeat(t->out, " ", indent);
+            col = indent;
+        } else if (!first) {
+            sink_putc(t->out, ' ');
+            col++;
+        }
+        text_put(t->out, word);
+        col += w;
+        first = false;
+        s += n < 255 ? n : 255;
+        if (n < 255) s += strspn(s, " ");
+    }
+    sink_putc(t->out, '\n');
+}
+
+static void put_wrapped(struct table *t, const char *s) {
+    put_indented(t, s, 0, 2);
+}
+
+/* The cells that stand under their row, each with its name before it. */
+static void put_below(struct table *t, size_t row) {
+    for (size_t c = 0; c < t->r->ncols; c++) {
+        const struct cell *v = result_cell(t->r, row, c);
+        if (!t->lanes[c].below || v->null) continue;
+        color_on(t, "2");
+        sink_printf(t->out, "    %-9s", t->r->cols[c].name);
+        color_off(t);
+        put_indented(t, v->s, 13, 13);
+    }
+}
+
 static void put_row(struct table *t, size_t row) {
     for (size_t c = 0, first = 1; c < t->r->ncols; c++) {
         const struct lane *l = &t->lanes[c];
@@ -410,30 +458,7 @@ static void put_row(struct table *t, size_t row) {
         if (l->bar) put_bar(t, result_cell(t->r, row, c), is_last(t, c));
     }
     sink_putc(t->out, '\n');
-}
-
-/* A paragraph, wrapped at the screen's width, later lines indented by two. */
-static void put_wrapped(struct table *t, const char *s) {
-    size_t limit = t->st->width > 20 ? (size_t)t->st->width : SIZE_MAX;
-    size_t col = 0;
-    while (*s != '\0') {
-        size_t n = strcspn(s, " ");
-        char word[256];
-        snprintf(word, sizeof word, "%.*s", (int)(n < 255 ? n : 255), s);
-        size_t w = text_width(word);
-        if (col > 0 && col + 1 + w > limit) {
-            sink_puts(t->out, "\n  ");
-            col = 2;
-        } else if (col > 0) {
-            sink_putc(t->out, ' ');
-            col++;
-        }
-        text_put(t->out, word);
-        col += w;
-        s += n < 255 ? n : 255;
-        if (n < 255) s += strspn(s, " ");
-    }
-    sink_putc(t->out, '\n');
+    put_below(t, row);
 }
 
 /* The columns that were left out for lack of room. */
@@ -442,6 +467,7 @@ static void put_hidden(struct table *t) {
     s->n = 0;
     for (size_t c = 0; c < t->r->ncols; c++) {
         if (t->lanes[c].shown || t->lanes[c].empty ||
+            (t->r->cols[c].flags & COL_BELOW) ||
             (!t->st->detail && (t->r->cols[c].flags & COL_DETAIL)))
             continue;
         sink_puts(s, s->n ? ", " : "not shown: ");

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the rules of hints share: removing from a plan, and words. */
+#include "analyze/hint.h"
+
+#include "analyze/kernel_args.h"
+#include "analyze/pystack.h"
+#include "base/number.h"
+#include <stdio.h>
+
+void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
+    f->count++;
+    f->time += time;
+    if (f->row != ROW_NONE && time <= f->row_time) return;
+    f->row = row;
+    f->row_time = time;
+}
+
+int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end) {
+    int64_t sum = 0;
+    for (uint32_t i = first; i < end; i++)
+        if (s->d.stops[i].wait == DEP_NONE) sum += s->trial.host[i];
+    return sum;
+}
+
+int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
+                    bool works) {
+    int64_t sum = 0;
+    for (uint32_t i = first; i < end; i++) {
+        const struct stop *p = &s->d.stops[i];
+        if (!works && p->first < p->end) continue;
+        sum += s->trial.host[i];
+        s->trial.host[i] = 0;
+        s->trial.go[i] = true;
+        for (uint32_t w = p->first; works && w < p->end; w++)
+            s->trial.work[w] = WORK_GONE;
+    }
+    return sum;
+}
+
+const char *hint_time(const struct hint_case *c, int64_t sum, char *buf) {
+    human_time(c->nsteps > 0 ? sum / (int64_t)c->nsteps : 0, buf, 48);
+    return buf;
+}
+
+const char *hint_name(const struct hint_case *c, uint32_t row) {
+    return row == ROW_NONE ? "" : span_name(c->t, row);
+}
+
+const char *hint_where(const struct hint_case *c, uint32_t row, char *buf) {
+    struct pystack p;
+    struct ops_err e;
+    buf[0] = '\0';
+    if (row == ROW_NONE || pystack_init(&p, c->t, &e) != 0) return buf;
+    char text[HINT_TEXT / 2];
+    if (pystack_text(&p, c->t->spans.track[row], c->t->spans.ts[row], 3, text,
+                     sizeof text) > 0)
+        snprintf(buf, HINT_TEXT, ", called from %s", text);
+    pystack_free(&p);
+    return buf;
+}

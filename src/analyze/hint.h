@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a hint is made of. A rule knows one fault: how to find it in a step,
+ * what the step's plan (replay.h) is once it is repaired, and how to say it.
+ * hints.c does the rest: the order, the savings, one after the other. Adding
+ * a rule = one struct hint_rule and one line in hints.def. */
+#ifndef ANALYZE_HINT_H
+#define ANALYZE_HINT_H
+
+#include "analyze/replay.h"
+
+struct trace;
+struct device_peak;
+struct result;
+
+/* The limits of all rules, each with its reason. */
+enum hint_limit {
+#define X(name, value, why) HINT_##name = value,
+#include "analyze/hint_limits.def"
+#undef X
+};
+
+enum framework { FW_TORCH, FW_TF, FW_JAX, FW_OTHER, FRAMEWORKS };
+
+/* An outermost op of the line, or a pause between two of them. */
+struct top {
+    uint32_t row;          /* the op's row; ROW_NONE: no op */
+    uint32_t first, end;   /* its pieces [first, end) of the line */
+    uint32_t kernels;      /* kernels launched in it */
+    uint32_t copies;       /* copies launched in it */
+    uint32_t waits;        /* calls in it that wait for the device */
+    bool optimizer;        /* in the optimizer's step */
+    bool lead;             /* before the step's first kernel */
+    bool input;            /* in the input pipeline */
+};
+
+/* One step under study. */
+struct hint_step {
+    struct deps d;
+    struct plan now;   /* as it would be after the hints found so far */
+    struct plan trial; /* what a rule tries */
+    struct top *tops;
+    size_t ntops, cap_tops;
+};
+
+/* What a rule has seen, over all steps. */
+struct hint_found {
+    int64_t count;     /* of the thing: syncs, copies, kernels */
+    int64_t time;      /* ps */
+    int64_t bytes;
+    int64_t other;     /* a second count or time, as the rule likes */
+    uint32_t row;      /* the dearest example, or ROW_NONE */
+    int64_t row_time;
+};
+
+/* All that rules look at. */
+struct hint_case {
+    const struct trace *t;
+    uint32_t source;
+    enum framework framework;
+    const struct device_peak *peak; /* of the device, or NULL: not known */
+    struct hint_step *steps;
+    size_t nsteps;
+    int64_t base;      /* ps, a step without its profiler, mean */
+    int64_t per_event; /* ps, what recording an event cost; 0: not known */
+};
+
+enum { HINT_TEXT = 640 };
+
+struct hint_words {
+    char title[160], evidence[HINT_TEXT], repair[HINT_TEXT];
+};
+
+struct hint_rule {
+    const char *id;         /* of interface.md */
+    bool in_place;          /* plainly wrong and repaired where it stands;
+                               else the program is to be restructured */
+    bool always;            /* said even when it saves no time */
+    const char *confidence; /* measured, simulated, assumed */
+    const char *assumes;    /* what the saving takes for granted */
+    const char *see;        /* the analysis to look at */
+    /* Repairs s->trial; adds to f what it did. f stays as it is when there is
+     * nothing to repair. */
+    void (*repair)(const struct hint_case *c, struct hint_step *s,
+                   struct hint_found *f);
+    void (*say)(const struct hint_case *c, const struct hint_found *f,
+                struct hint_words *w);
+};
+
+/* Counts an example; the dearest is kept. */
+void hint_saw(struct hint_found *f, uint32_t row, int64_t time);
+
+/* Host time of pieces [first, end) in the trial, calls that wait left out. */
+int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end);
+
+/* Takes pieces [first, end) out of the trial, with the work they launch (when
+ * works) and the waiting that they do; calls that launch a copy to the device
+ * stay unless works. Returns the host time taken. */
+int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
+                    bool works);
+
+/* A mean per step in words: "1.2 ms". buf is 48 long. */
+const char *hint_time(const struct hint_case *c, int64_t sum, char *buf);
+
+/* The name of a row, or "" for ROW_NONE. */
+const char *hint_name(const struct hint_case *c, uint32_t row);
+
+/* Where in the Python code a row was called from, " (train.py:12 step)", or
+ * "" where no stack was recorded. buf is HINT_TEXT long. */
+const char *hint_where(const struct hint_case *c, uint32_t row, char *buf);
+
+#endif

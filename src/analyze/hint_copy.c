@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * copy-pageable, copy-blocking: copies that the program waits for. Memory that
+ * is not pinned is copied twice, by the host, piece by piece, and the call
+ * returns when it is done. Repaired, the copy comes out of pinned memory at the
+ * link's speed and nobody waits: a batch that is copied before the step's
+ * first kernel is copied beside the step before; any other copy keeps its
+ * place in the stream. */
+#include "analyze/hint.h"
+
+#include "analyze/device_peak.h"
+#include "analyze/kernel_args.h"
+#include "base/number.h"
+#include <stdio.h>
+
+/* What the work w is to these rules: bytes, or 0: not a copy over the link
+ * that matters. */
+static int64_t link_copy(const struct hint_case *c, const struct hint_step *s,
+                         uint32_t w, struct copy_args *a) {
+    uint32_t row = s->d.works[w].row;
+    if (c->t->spans.kind[row] != SPAN_COPY) return 0;
+    *a = copy_args_of(c->t, row);
+    if (a->kind != COPY_H2D && a->kind != COPY_D2H) return 0;
+    return a->bytes >= HINT_SMALL_COPY_BYTES ? a->bytes : 0;
+}
+
+/* How long the copy takes out of pinned memory; never longer than now. */
+static int64_t pinned_time(const struct hint_case *c, int64_t bytes,
+                           int64_t now) {
+    if (c->peak == NULL || c->peak->link_bytes_per_s <= 0) return now;
+    double s = (double)bytes /
+               (c->peak->link_bytes_per_s * HINT_PINNED_PERCENT / 100);
+    double ps = s * (double)PS_PER_S;
+    return ps < (double)now ? (int64_t)ps : now;
+}
+
+/* Does the op at p wait: in the copying call, or in one after it? */
+static bool op_waits(const struct hint_step *s, const struct top *p,
+                     uint32_t piece) {
+    for (uint32_t i = piece; i < p->end; i++)
+        if (s->d.stops[i].wait != DEP_NONE && !s->trial.go[i]) return true;
+    return false;
+}
+
+/* The calls of p from piece on no longer wait. */
+static void set_free(struct hint_step *s, const struct top *p,
+                     uint32_t piece) {
+    for (uint32_t i = piece; i < p->end; i++) {
+        if (s->d.stops[i].wait == DEP_NONE) continue;
+        s->trial.go[i] = true;
+        if (s->trial.host[i] > HINT_CALL_US * PS_PER_US)
+            s->trial.host[i] = HINT_CALL_US * PS_PER_US;
+    }
+}
+
+static void repair_copy(const struct hint_case *c, struct hint_step *s,
+                        const struct top *p, uint32_t w, bool pageable,
+                        struct hint_found *f) {
+    struct copy_args a;
+    const struct work *k = &s->d.works[w];
+    if (s->trial.work[w] == WORK_GONE) return;
+    int64_t bytes = link_copy(c, s, w, &a);
+    if (bytes == 0 || (a.pageable == 1) != pageable) return;
+    /* the call itself is long when the host copies */
+    int64_t call = k->call == ROW_NONE ? 0 : c->t->spans.dur[k->call];
+    bool waits = op_waits(s, p, k->piece);
+    if (!waits && !pageable) return;
+    set_free(s, p, k->piece);
+    if (s->trial.host[k->piece] > HINT_CALL_US * PS_PER_US)
+        s->trial.host[k->piece] = HINT_CALL_US * PS_PER_US;
+    if (pageable) s->trial.work[w] = pinned_time(c, bytes, s->trial.work[w]);
+    if (p->lead && a.kind == COPY_H2D) s->trial.ahead[w] = true;
+    f->bytes += bytes;
+    f->other += k->dur;
+    hint_saw(f, k->row, call > k->dur ? call : k->dur);
+}
+
+static void repair_copies(const struct hint_case *c, struct hint_step *s,
+                          bool pageable, struct hint_found *f) {
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        if (p->copies == 0) continue;
+        for (uint32_t k = p->first; k < p->end; k++)
+            for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++)
+                repair_copy(c, s, p, w, pageable, f);
+    }
+}
+
+static void repair_pageable(const struct hint_case *c, struct hint_step *s,
+                            struct hint_found *f) {
+    repair_copies(c, s, true, f);
+}
+
+static void repair_blocking(const struct hint_case *c, struct hint_step *s,
+                            struct hint_found *f) {
+    repair_copies(c, s, false, f);
+}
+
+static void say_copies(const struct hint_case *c, const struct hint_found *f,
+                       const char *what, struct hint_words *w) {
+    char a[48], b[48], size[48];
+    double gbps = f->other > 0 ? (double)f->bytes / (double)f->other * 1000 : 0;
+    human_bytes(f->bytes / (int64_t)c->nsteps, size, sizeof size);
+    snprintf(w->title, sizeof w->title, "%s a step are copied %s", size, what);
+    snprintf(w->evidence, sizeof w->evidence,
+             "%lld copies in %zu steps (%.60s), %s a step in the copying "
+             "calls, %s on the device at %.1f GB/s",
+             (long long)f->count, c->nsteps, hint_name(c, f->row),
+             hint_time(c, f->time, a), hint_time(c, f->other, b), gbps);
+}
+
+static const char *const repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "DataLoader(..., pin_memory=True) or tensor.pin_memory() "
+                 "once, then batch.to(device, non_blocking=True); results "
+                 "back: buffer.copy_(out, non_blocking=True) into pinned "
+                 "memory, read a step later",
+    [FW_TF] = "dataset.prefetch(2) after "
+              "dataset.apply(tf.data.experimental.copy_to_device('/gpu:0'))",
+    [FW_JAX] = "jax.device_put of the next batch before this step's result "
+               "is asked for (flax.jax_utils.prefetch_to_device)",
+    [FW_OTHER] = "allocate the host buffer with cudaHostAlloc, copy with "
+                 "cudaMemcpyAsync on a second stream, one batch ahead",
+};
+
+static void say_pageable(const struct hint_case *c, const struct hint_found *f,
+                         struct hint_words *w) {
+    say_copies(c, f, "out of memory that is not pinned", w);
+    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
+}
+
+static void say_blocking(const struct hint_case *c, const struct hint_found *f,
+                         struct hint_words *w) {
+    say_copies(c, f, "while the program waits", w);
+    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
+}
+
+const struct hint_rule hint_copy_pageable = {
+    .id = "copy-pageable",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "pinned memory at 85 % of the link; a batch is copied beside "
+               "the step before",
+    .see = "copies",
+    .repair = repair_pageable,
+    .say = say_pageable,
+};
+
+const struct hint_rule hint_copy_blocking = {
+    .id = "copy-blocking",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "what is copied back is read a step later; a batch is copied "
+               "beside the step before",
+    .see = "copies",
+    .repair = repair_blocking,
+    .say = say_blocking,
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cpu-fallback: data is copied out of the device, worked on by the CPU and
+ * copied back. Repaired, the op runs on the device: both copies, the waiting
+ * and the CPU's time go. */
+#include "analyze/hint.h"
+
+#include "analyze/kernel_args.h"
+#include "model/trace.h"
+#include <stdio.h>
+
+/* Does the op copy in that direction? */
+static bool copies(const struct hint_case *c, const struct hint_step *s,
+                   const struct top *p, enum copy_kind kind) {
+    if (p->copies == 0) return false;
+    for (uint32_t i = p->first; i < p->end; i++)
+        for (uint32_t w = s->d.stops[i].first; w < s->d.stops[i].end; w++) {
+            uint32_t row = s->d.works[w].row;
+            if (c->t->spans.kind[row] == SPAN_COPY &&
+                copy_args_of(c->t, row).kind == kind)
+                return true;
+        }
+    return false;
+}
+
+/* From a copy out at tops[i] to the copy back that ends it: its number, or 0:
+ * kernels are launched before one comes, or none comes. */
+static size_t find_back(const struct hint_case *c, const struct hint_step *s,
+                        size_t i, int64_t *cpu, uint32_t *row) {
+    int64_t most = -1;
+    *cpu = 0;
+    for (size_t k = i + 1; k < s->ntops; k++) {
+        const struct top *p = &s->tops[k];
+        if (p->kernels > 0 || p->input) return 0;
+        if (copies(c, s, p, COPY_H2D)) return k;
+        int64_t host = hint_host(s, p->first, p->end);
+        *cpu += host;
+        if (p->row != ROW_NONE && host > most) {
+            most = host;
+            *row = p->row;
+        }
+    }
+    return 0;
+}
+
+static void repair(const struct hint_case *c, struct hint_step *s,
+                   struct hint_found *f) {
+    for (size_t i = 0; i < s->ntops; i++) {
+        if (s->tops[i].lead || !copies(c, s, &s->tops[i], COPY_D2H)) continue;
+        int64_t cpu;
+        uint32_t row = s->tops[i].row;
+        size_t back = find_back(c, s, i, &cpu, &row);
+        if (back == 0 || cpu < HINT_PAUSE_US * PS_PER_US) continue;
+        hint_remove(s, s->tops[i].first, s->tops[back].end, true);
+        hint_saw(f, row, cpu);
+        i = back;
+    }
+}
+
+static void say(const struct hint_case *c, const struct hint_found *f,
+                struct hint_words *w) {
+    char a[48], where[HINT_TEXT];
+    snprintf(w->title, sizeof w->title,
+             "data leaves the device, is worked on by the CPU and comes back");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%lld times in %zu steps, %s of CPU time a step between the copy "
+             "out and the copy back, most in %.100s%s",
+             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
+             hint_name(c, f->row), hint_where(c, f->row, where));
+    snprintf(w->repair, sizeof w->repair,
+             "keep the tensor on the device and use the device's op for it "
+             "(no .cpu() or .numpy() inside the step)");
+}
+
+const struct hint_rule hint_cpu_fallback = {
+    .id = "cpu-fallback",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "on the device the work takes no time worth counting",
+    .see = "ops",
+    .repair = repair,
+    .say = say,
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * input-bound: the step begins with waiting for its batch. Repaired, the batch
+ * is made beside the step before: what the step's thread does for it goes,
+ * but for the copies, which have rules of their own. */
+#include "analyze/hint.h"
+
+#include "model/trace.h"
+#include <stdio.h>
+
+/* A pause before the first kernel that no Python between ops explains. */
+static bool is_long_pause(const struct hint_step *s, const struct top *p) {
+    if (p->row != ROW_NONE || !p->lead) return false;
+    return hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US;
+}
+
+/* Work of the CPU before the first kernel: an op that launches nothing. */
+static bool is_cpu_work(const struct hint_step *s, const struct top *p) {
+    if (p->row == ROW_NONE || !p->lead || p->kernels || p->copies || p->waits)
+        return false;
+    return hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US;
+}
+
+static void repair(const struct hint_case *c, struct hint_step *s,
+                   struct hint_found *f) {
+    /* with no device every op is the CPU's: only a pipeline is known */
+    bool device = s->d.nworks > 0;
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        if (p->optimizer) continue;
+        if (!p->input &&
+            !(device && (is_long_pause(s, p) || is_cpu_work(s, p))))
+            continue;
+        int64_t cut = hint_remove(s, p->first, p->end, false);
+        uint32_t row = p->row;
+        for (uint32_t k = p->first; row == ROW_NONE && k < p->end; k++)
+            row = s->d.line.v[k].row;
+        if (cut > 0) hint_saw(f, row, cut);
+        if (!p->input) f->other += cut;
+    }
+    (void)c;
+}
+
+static const char *const repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "let workers make the batches beside the training: "
+                 "DataLoader(dataset, num_workers=8, pin_memory=True, "
+                 "persistent_workers=True, prefetch_factor=4)",
+    [FW_TF] = "dataset.map(fn, num_parallel_calls=tf.data.AUTOTUNE)"
+              ".batch(n).prefetch(tf.data.AUTOTUNE); dataset.cache() after "
+              "what is the same in every epoch",
+    [FW_JAX] = "make the batches in other threads or processes, two ahead: "
+               "grain.python.DataLoader(worker_count=8), or "
+               "flax.jax_utils.prefetch_to_device(iterator, 2)",
+    [FW_OTHER] = "make the next batch in another thread while this one is "
+                 "trained on, and hand it over through a queue",
+};
+
+static void say(const struct hint_case *c, const struct hint_found *f,
+                struct hint_words *w) {
+    char a[48], b[48], where[HINT_TEXT];
+    const char *name = hint_name(c, f->row);
+    snprintf(w->title, sizeof w->title,
+             "the step waits %s for its input", hint_time(c, f->time, a));
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s before the first kernel of a step, most of it in %.120s%s%s%s",
+             hint_time(c, f->time, a), *name ? name : "code with no event",
+             hint_where(c, f->row, where), f->other ? "; of it " : "",
+             f->other ? hint_time(c, f->other, b) : "");
+    if (f->other)
+        strncat(w->evidence, " in code that recorded nothing as input",
+                sizeof w->evidence - strlen(w->evidence) - 1);
+    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
+}
+
+const struct hint_rule hint_input_bound = {
+    .id = "input-bound",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "enough workers to have the next batch ready in time",
+    .see = "input",
+    .repair = repair,
+    .say = say,
+};

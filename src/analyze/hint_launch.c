@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The host is too slow for the device: launch-bound (many small kernels, each
+ * launched by itself), slow-op for an optimizer that goes one tensor at a
+ * time, python-overhead (long stretches of Python that record nothing). */
+#include "analyze/hint.h"
+
+#include "model/opclass.h"
+#include "model/trace.h"
+#include <stdio.h>
+
+/* The optimizer's part of a step. */
+struct optimizer {
+    int64_t kernels, joined; /* launched; of these over many tensors */
+    int64_t host, device;    /* ps */
+    uint32_t row;            /* its dearest op */
+    int64_t row_time;
+};
+
+/* One kernel for many tensors: torch's foreach and fused optimizers. */
+static bool is_joined(const struct trace *t, uint32_t row) {
+    struct bytes n = strs_bytes(&t->strs, t->spans.name[row]);
+    return memmem(n.p, n.n, "multi_tensor", 12) != NULL ||
+           memmem(n.p, n.n, "fused", 5) != NULL ||
+           memmem(n.p, n.n, "triton", 6) != NULL;
+}
+
+static void count_optimizer(const struct hint_case *c,
+                            const struct hint_step *s, const struct top *p,
+                            struct optimizer *o) {
+    int64_t host = hint_host(s, p->first, p->end);
+    o->host += host;
+    if (p->row != ROW_NONE && host > o->row_time) {
+        o->row = p->row;
+        o->row_time = host;
+    }
+    for (uint32_t i = p->first; i < p->end; i++)
+        for (uint32_t w = s->d.stops[i].first; w < s->d.stops[i].end; w++) {
+            if (c->t->spans.kind[s->d.works[w].row] != SPAN_KERNEL) continue;
+            o->kernels++;
+            o->joined += is_joined(c->t, s->d.works[w].row);
+            if (s->trial.work[w] != WORK_GONE) o->device += s->trial.work[w];
+        }
+}
+
+/* One joined kernel does the work of all; the host launches it once. */
+static void join_optimizer(struct hint_step *s, int64_t device) {
+    bool first = true;
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        if (!p->optimizer) continue;
+        for (uint32_t k = p->first; k < p->end; k++) {
+            s->trial.host[k] = 0;
+            for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++) {
+                s->trial.work[w] = first ? device / HINT_FUSED_SHARE
+                                         : WORK_GONE;
+                if (first) s->trial.host[k] = HINT_PAUSE_US * PS_PER_US;
+                first = false;
+            }
+        }
+    }
+}
+
+static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    struct optimizer o = {.row = ROW_NONE};
+    for (size_t i = 0; i < s->ntops; i++)
+        if (s->tops[i].optimizer) count_optimizer(c, s, &s->tops[i], &o);
+    /* most of it joined already: what is left are odd tensors */
+    if (o.kernels - o.joined < HINT_TENSOR_OPS || o.joined * 2 > o.kernels)
+        return;
+    join_optimizer(s, o.device);
+    f->other += o.kernels;
+    hint_saw(f, o.row, o.host);
+}
+
+static void say_optimizer(const struct hint_case *c,
+                          const struct hint_found *f, struct hint_words *w) {
+    char a[48];
+    int64_t kernels = f->other / (int64_t)c->nsteps;
+    snprintf(w->title, sizeof w->title,
+             "the optimizer updates one tensor at a time");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%lld kernels and %s of host time a step inside the optimizer, "
+             "most in %.80s; none works on many tensors at once",
+             (long long)kernels, hint_time(c, f->time, a),
+             hint_name(c, f->row));
+    snprintf(w->repair, sizeof w->repair,
+             "torch.optim.AdamW(params, lr, fused=True) (or foreach=True): "
+             "all tensors in a few kernels");
+}
+
+const struct hint_rule hint_slow_optimizer = {
+    .id = "slow-op",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "joined, the update costs the host 0.2 ms and the device a "
+               "quarter of its kernels now",
+    .see = "ops",
+    .repair = repair_optimizer,
+    .say = say_optimizer,
+};
+
+/* Could this op be part of a graph that is launched at once? */
+static bool graphable(const struct top *p) {
+    return !p->lead && !p->input && !p->optimizer && p->waits == 0 &&
+           p->copies == 0;
+}
+
+/* Host time per kernel in what could be captured, and the kernels' own. */
+static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
+    int64_t kernels = 0, host = 0, device = 0;
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        if (!graphable(p)) continue;
+        host += hint_host(s, p->first, p->end);
+        kernels += p->kernels;
+        for (uint32_t k = p->first; k < p->end; k++)
+            for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++)
+                if (s->trial.work[w] != WORK_GONE) device += s->trial.work[w];
+    }
+    (void)c;
+    return kernels >= HINT_GRAPH_KERNELS && host > device &&
+           device / kernels < HINT_LAUNCH_US * PS_PER_US;
+}
+
+static void repair_launch(const struct hint_case *c, struct hint_step *s,
+                          struct hint_found *f) {
+    if (!host_is_late(c, s)) return;
+    int64_t host = 0, kernels = 0;
+    bool open = false; /* a graph is under way */
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        bool in = graphable(p);
+        /* a long pause is somebody else's */
+        if (in && p->row == ROW_NONE &&
+            hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US)
+            in = false;
+        for (uint32_t k = p->first; in && k < p->end; k++) {
+            host += s->trial.host[k];
+            s->trial.host[k] = 0;
+        }
+        if (in && !open && p->kernels > 0)
+            s->trial.host[p->first] = HINT_CALL_US * PS_PER_US;
+        if (in) kernels += p->kernels;
+        open = in;
+    }
+    f->other += kernels;
+    hint_saw(f, ROW_NONE, host);
+}
+
+static const char *const graph_repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "model = torch.compile(model, mode='reduce-overhead') (CUDA "
+                 "graphs), or torch.cuda.make_graphed_callables(model, "
+                 "sample_args); or a larger batch",
+    [FW_TF] = "put the step under @tf.function(jit_compile=True)",
+    [FW_JAX] = "put the whole step under one jax.jit, loops into "
+               "jax.lax.scan",
+    [FW_OTHER] = "capture the step into a CUDA graph and launch it at once",
+};
+
+static void say_launch(const struct hint_case *c, const struct hint_found *f,
+                       struct hint_words *w) {
+    char a[48];
+    int64_t n = f->other > 0 ? f->other : 1;
+    snprintf(w->title, sizeof w->title,
+             "launching %lld kernels a step takes longer than running them",
+             (long long)(f->other / (int64_t)c->nsteps));
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s of host time a step for %lld kernels: %.1f us each, without "
+             "the profiler's own cost",
+             hint_time(c, f->time, a),
+             (long long)(f->other / (int64_t)c->nsteps),
+             (double)f->time / (double)n / PS_PER_US);
+    snprintf(w->repair, sizeof w->repair, "%s", graph_repairs[c->framework]);
+}
+
+const struct hint_rule hint_launch_bound = {
+    .id = "launch-bound",
+    .confidence = "simulated",
+    .assumes = "forward and backward become a graph launch each; the "
+               "optimizer, copies and waits stay as they are",
+    .see = "launch",
+    .repair = repair_launch,
+    .say = say_launch,
+};
+
+static void repair_python(const struct hint_case *c, struct hint_step *s,
+                          struct hint_found *f) {
+    bool device = s->d.nworks > 0;
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;
+        int64_t host = hint_host(s, p->first, p->end);
+        if (host < HINT_PAUSE_US * PS_PER_US) continue;
+        uint32_t row = s->d.line.v[p->first].row;
+        hint_remove(s, p->first, p->end, false);
+        hint_saw(f, row, host);
+    }
+    (void)c;
+}
+
+static void say_python(const struct hint_case *c, const struct hint_found *f,
+                       struct hint_words *w) {
+    char a[48], where[HINT_TEXT];
+    const char *name = hint_name(c, f->row);
+    snprintf(w->title, sizeof w->title,
+             "%s a step go by in Python between the ops",
+             hint_time(c, f->time, a));
+    snprintf(w->evidence, sizeof w->evidence,
+             "%lld pauses of more than 0.2 ms in %zu steps in which no op and "
+             "no call was recorded%s%.80s%s",
+             (long long)f->count, c->nsteps, *name ? ", the longest in " : "",
+             name, hint_where(c, f->row, where));
+    snprintf(w->repair, sizeof w->repair,
+             "move that code out of the loop or into another thread; record "
+             "with Python stacks (with_stack=True) to see which it is");
+}
+
+const struct hint_rule hint_python_overhead = {
+    .id = "python-overhead",
+    .confidence = "assumed",
+    .assumes = "the code in the pauses can be moved out of the step",
+    .see = "python",
+    .repair = repair_python,
+    .say = say_python,
+};

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Fills the outermost ops of a step under study (hint.h). */
+#ifndef ANALYZE_HINT_TOPS_H
+#define ANALYZE_HINT_TOPS_H
+
+struct hint_step;
+struct ops_err;
+struct trace;
+
+/* s->tops, from s->d; they cover all pieces, in order. O(pieces x depth). */
+int hint_tops(const struct trace *t, struct hint_step *s, struct ops_err *e);
+
+#endif

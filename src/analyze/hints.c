@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hints: what to change first, and what it will give.
+ *
+ * A few steps that stand for all are taken apart into graphs and freed of the
+ * profiler's own cost. Every rule repairs its fault in a copy of them; what
+ * the copy gains when it is run again is the saving. The best rule is listed,
+ * its repair is kept, and the others are tried on what is left: so no time is
+ * claimed twice. First come the rules that are repaired in place, then those
+ * that want restructuring. */
+#include "analyze/analyze.h"
+
+#include "analyze/device_peak.h"
+#include "analyze/hint.h"
+#include "analyze/hint_tops.h"
+#include "analyze/overhead.h"
+#include "base/number.h"
+#include <stdlib.h>
+
+enum { MAX_STEPS = 32, MAX_HINTS = 10 };
+
+#define X(name) extern const struct hint_rule hint_##name;
+#include "analyze/hints.def"
+#undef X
+
+static const struct hint_rule *const rules[] = {
+#define X(name) &hint_##name,
+#include "analyze/hints.def"
+#undef X
+};
+
+enum { RULES = sizeof rules / sizeof *rules };
+
+/* A hint that was found. */
+struct hint {
+    const struct hint_rule *rule;
+    struct hint_found found;
+    int64_t save; /* ps, over all steps of the case */
+};
+
+struct hints {
+    struct hint_case c;
+    struct device_peak peak;
+    struct hint v[MAX_HINTS];
+    size_t n;
+    bool tried[RULES]; /* listed, or nothing to repair */
+};
+
+static void case_free(struct hint_case *c) {
+    for (size_t i = 0; i < c->nsteps; i++) {
+        plan_free(&c->steps[i].now);
+        plan_free(&c->steps[i].trial);
+        deps_free(&c->steps[i].d);
+        free(c->steps[i].tops);
+    }
+    free(c->steps);
+}
+
+static int step_init(struct hint_case *c, const struct host_side *h,
+                     uint32_t step, struct ops_err *e) {
+    struct hint_step *s = &c->steps[c->nsteps];
+    *s = (struct hint_step){0};
+    TRY(deps_build(&s->d, h, step, e));
+    c->nsteps++; /* freed with the case from here on */
+    TRY(plan_init(&s->now, &s->d, c->per_event, e));
+    TRY(plan_copy(&s->trial, &s->now, e));
+    return hint_tops(c->t, s, e);
+}
+
+static enum framework framework_of(const struct trace *t, uint32_t source) {
+    const char *format = t->sources[source].format;
+    if (strcmp(format, "kineto") == 0) return FW_TORCH;
+    if (strcmp(format, "stepstats") == 0) return FW_TF;
+    if (strcmp(format, "xspace") != 0) return FW_OTHER;
+    return trace_meta_get(t, source, "hlo_module") ? FW_JAX : FW_TF;
+}
+
+/* The device whose peaks count: the source's first that ran anything. */
+static uint32_t device_of(const struct trace *t, uint32_t source) {
+    for (size_t i = 0; i < t->ntracks; i++)
+        if (t->tracks[i].kind == TRACK_STREAM &&
+            t->tracks[i].source == source && t->tracks[i].device != ROW_NONE)
+            return t->tracks[i].device;
+    return ROW_NONE;
+}
+
+/* Sum over the steps; trial or now. Negative: out of memory. */
+static int64_t run_all(const struct hint_case *c, bool trial) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < c->nsteps; i++) {
+        int64_t d = replay(trial ? &c->steps[i].trial : &c->steps[i].now, NULL);
+        if (d < 0) return -1;
+        sum += d;
+    }
+    return sum;
+}
+
+/* Repairs all steps by one rule; false: there was nothing to repair. */
+static bool try_rule(const struct hint_case *c, const struct hint_rule *rule,
+                     struct hint_found *f) {
+    *f = (struct hint_found){.row = ROW_NONE};
+    for (size_t i = 0; i < c->nsteps; i++) {
+        plan_assign(&c->steps[i].trial, &c->steps[i].now);
+        rule->repair(c, &c->steps[i], f);
+    }
+    return f->count > 0;
+}
+
+static void keep_trial(const struct hint_case *c) {
+    for (size_t i = 0; i < c->nsteps; i++)
+        plan_assign(&c->steps[i].now, &c->steps[i].trial);
+}
+
+/* The best rule of the group on what is left, listed; false: none is worth a
+ * word. */
+static bool list_best(struct hints *h, bool in_place) {
+    int64_t before = run_all(&h->c, false), whole = h->c.base;
+    struct hint best = {NULL, {0}, -1};
+    size_t which = 0;
+    for (size_t i = 0; i < RULES; i++) {
+        struct hint_found f;
+        if (rules[i]->in_place != in_place || h->tried[i]) continue;
+        if (!try_rule(&h->c, rules[i], &f)) continue;
+        int64_t save = before - run_all(&h->c, true);
+        bool worth = save * 100 >= whole * HINT_SAVE_PERCENT;
+        if (!(worth || rules[i]->always) || save <= best.save) continue;
+        best = (struct hint){rules[i], f, save};
+        which = i;
+    }
+    if (best.rule == NULL) return false;
+    h->tried[which] = true;
+    h->v[h->n++] = best;
+    try_rule(&h->c, best.rule, &best.found);
+    keep_trial(&h->c);
+    return true;
+}
+
+static void columns(struct result *r) {
+    static const struct column cols[] = {
+        {.name = "id", .type = COL_TEXT, .flags = COL_KEY,
+         .help = "which kind of hint it is; the ids are fixed"},
+        {.name = "title", .type = COL_TEXT, .help = "what is slow"},
+        {.name = "save_us", .title = "saves", .type = COL_TIME, .unit = "us",
+         .flags = COL_MAIN | COL_MEAN,
+         .help = "what a step would lose if it were repaired, after the hints "
+                 "above it; the profiler's own cost left out"},
+        {.name = "save_pct", .title = "of step", .type = COL_PERCENT,
+         .unit = "%", .flags = COL_BAR,
+         .help = "the same as a share of the step"},
+        {.name = "confidence", .type = COL_TEXT, .flags = COL_DETAIL,
+         .help = "measured in the trace, simulated on it, or assumed"},
+        {.name = "evidence", .type = COL_TEXT, .flags = COL_BELOW,
+         .help = "the numbers behind it"},
+        {.name = "do", .type = COL_TEXT, .flags = COL_BELOW,
+         .help = "what to change, as code for the framework at hand"},
+        {.name = "assumes", .type = COL_TEXT, .flags = COL_BELOW | COL_DETAIL,
+         .help = "what the saving takes for granted"},
+        {.name = "see", .type = COL_TEXT, .flags = COL_DETAIL,
+         .help = "the analysis to look at for more"},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+    r->in_order = true;
+}
+
+static void put_hint(struct result *r, const struct hints *h,
+                     const struct hint *v) {
+    struct hint_words w = {0};
+    int64_t n = (int64_t)h->c.nsteps;
+    v->rule->say(&h->c, &v->found, &w);
+    result_row(r);
+    result_text(r, v->rule->id);
+    result_text(r, w.title);
+    result_int(r, v->save / n);
+    result_float(r, h->c.base > 0 ? 100.0 * (double)v->save /
+                                        (double)h->c.base : 0);
+    result_text(r, v->rule->confidence);
+    result_text(r, w.evidence);
+    result_text(r, w.repair);
+    result_text(r, v->rule->assumes);
+    result_text(r, v->rule->see);
+}
+
+/* The source to study: the first in scope that has steps. */
+static uint32_t pick_source(const struct trace *t, const struct scope *in,
+                            size_t *others) {
+    uint32_t found = ROW_NONE;
+    *others = 0;
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        bool has = false;
+        for (size_t k = 0; k < t->nsteps && !has; k++)
+            has = t->steps[k].source == i && t->steps[k].dur > 0 &&
+                  (in->all || (in->source_in[i] &&
+                               (!in->by_step || in->step_in[k])));
+        if (!has) continue;
+        if (found == ROW_NONE ||
+            t->sources[i].rank < t->sources[found].rank)
+            found = i;
+        ++*others;
+    }
+    if (*others > 0) --*others;
+    return found;
+}
+
+static int study(struct hints *h, const struct trace *t,
+                 const struct scope *in, const struct opts *o,
+                 struct ops_err *e) {
+    struct hint_case *c = &h->c;
+    uint32_t chosen[MAX_STEPS];
+    struct host_side side;
+    size_t n = deps_choose(t, c->source, in->by_step ? in->step_in : NULL,
+                           chosen, MAX_STEPS);
+    c->steps = calloc(MAX_STEPS, sizeof *c->steps);
+    if (c->steps == NULL) return fail_oom(e);
+    int64_t per = overhead_per_event(t, c->source);
+    c->per_event = per > 0 ? per : 0;
+    c->framework = framework_of(t, c->source);
+    struct ops_err ignored = {0};
+    if (device_peak_of(t, device_of(t, c->source),
+                       opts_text(o, "device-peak"), &h->peak, &ignored))
+        c->peak = &h->peak;
+    TRY(host_side_init(&side, t, c->source, e));
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = step_init(c, &side, chosen[i], e);
+    host_side_free(&side);
+    return rc;
+}
+
+static int find(struct hints *h, struct ops_err *e) {
+    h->c.base = run_all(&h->c, false);
+    if (h->c.base < 0) return fail_oom(e);
+    while (h->n < MAX_HINTS && list_best(h, true)) continue;
+    while (h->n < MAX_HINTS && list_best(h, false)) continue;
+    return 0;
+}
+
+static void remark(struct result *r, const struct hints *h) {
+    char bare[48];
+    if (h->c.nsteps == 0) {
+        result_remark(r, "there is no step to look at: nothing can be said");
+        return;
+    }
+    human_time(h->c.base / (int64_t)h->c.nsteps, bare, sizeof bare);
+    result_remark(r, "worked out on %zu step%s of %s each without the "
+                  "profiler's own cost, each from an idle device to the end of "
+                  "its work", h->c.nsteps, h->c.nsteps == 1 ? "" : "s", bare);
+    if (h->n == 0)
+        result_remark(r, "nothing was found that would make a step more than "
+                      "%d %% faster", (int)HINT_SAVE_PERCENT);
+}
+
+static int run(const struct trace *t, const struct opts *o, struct result *r,
+               struct ops_err *e) {
+    struct scope in;
+    struct hints h = {.c = {.t = t}};
+    size_t others;
+    TRY(scope_init(&in, t, o, e));
+    h.c.source = pick_source(t, &in, &others);
+    int rc = 0;
+    if (h.c.source != ROW_NONE) {
+        rc = study(&h, t, &in, o, e);
+        if (rc == 0) rc = find(&h, e);
+    }
+    scope_free(&in);
+    if (rc == 0) {
+        result_init(r, "hints", "What to change first");
+        result_from_trace(r, t);
+        columns(r);
+        for (size_t i = 0; i < h.n; i++) put_hint(r, &h, &h.v[i]);
+        remark(r, &h);
+        rc = result_done(r, e);
+    }
+    case_free(&h.c);
+    return rc;
+}
+
+static const struct opt opts[] = {
+    {.name = "device-peak", .type = OPT_TEXT, .arg = "LIST",
+     .help = "peaks of the device: bf16=989e12,tf32=495e12,bw=4.8e12"},
+    {0},
+};
+
+const struct analysis analysis_hints = {
+    .name = "hints",
+    .help = "what to change first, and how much a step would gain by it",
+    .row = "one recommendation",
+    .opts = opts,
+    .all_rows = true,
+    .run = run,
+};
