@@ -22,9 +22,6 @@ enum {
     /* Clocks of host and device are fitted: a call may seem to end before the
      * work that it waited for. */
     CLOCK_NS = 2000,
-    /* A step that is longer or shorter than the median one by more than a
-     * fifth of it is no typical one. */
-    ODD_SHARE = 5,
 };
 
 void deps_free(struct deps *d) {
@@ -331,7 +328,7 @@ static int by_step(const void *a, const void *b) {
 }
 
 size_t deps_choose(const struct trace *t, uint32_t source, const bool *in,
-                   uint32_t *out, size_t max) {
+                   bool all, uint32_t *out, size_t max) {
     struct choice *v = malloc((t->nsteps + 1) * sizeof *v);
     size_t n = 0;
     if (v == NULL) return 0;
@@ -340,13 +337,15 @@ size_t deps_choose(const struct trace *t, uint32_t source, const bool *in,
             v[n++] = (struct choice){.step = i, .dur = t->steps[i].dur};
     if (n > 0) {
         qsort(v, n, sizeof *v, by_dur);
-        int64_t median = v[n / 2].dur;
+        int64_t lo = v[(n - 1) / 2].dur, hi = v[n / 2].dur;
+        int64_t median = lo + (hi - lo) / 2;
         for (size_t i = 0; i < n; i++) v[i].far = llabs(v[i].dur - median);
         qsort(v, n, sizeof *v, by_far);
     }
+    /* the middle half: a step that something else held up, or the first one
+     * that a profiler records, tells nothing of the others */
+    if (!all) n = (n + 1) / 2;
     if (n > max) n = max;
-    /* a step that something else held up tells nothing of the others */
-    while (n > 1 && v[n - 1].far > v[0].dur / ODD_SHARE) n--;
     for (size_t i = 0; i < n; i++) out[i] = v[i].step;
     qsort(out, n, sizeof *out, by_step);
     free(v);

@@ -58,10 +58,11 @@ void deps_host_side(const struct trace *t, uint32_t step, int64_t *ts,
                     int64_t *end);
 
 /* At most max steps of the source that stand for all of them: those whose
- * length is nearest to the median, odd ones left out, in time order. in (may
- * be NULL) says which steps count. Returns how many; out has room for max. */
+ * length is nearest to the median, in time order; of more than one only half,
+ * unless all. in (may be NULL) says which steps count. Returns how many; out
+ * has room for max. */
 size_t deps_choose(const struct trace *t, uint32_t source, const bool *in,
-                   uint32_t *out, size_t max);
+                   bool all, uint32_t *out, size_t max);
 
 /* The other end of a call that waits for the device: is this span one? */
 bool call_waits(const struct trace *t, uint32_t call);

@@ -208,7 +208,7 @@ static int study(struct hints *h, const struct trace *t,
     uint32_t chosen[MAX_STEPS];
     struct host_side side;
     size_t n = deps_choose(t, c->source, in->by_step ? in->step_in : NULL,
-                           chosen, MAX_STEPS);
+                           false, chosen, MAX_STEPS);
     c->steps = calloc(MAX_STEPS, sizeof *c->steps);
     if (c->steps == NULL) return fail_oom(e);
     int64_t per = overhead_per_event(t, c->source);

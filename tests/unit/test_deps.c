@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The line of a step, its graph, and running it again. */
+#include "unit/tiny.h"
+
+#include "analyze/replay.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct studied {
+    struct trace *t;
+    struct host_side h;
+    struct deps d;
+    struct plan p;
+};
+
+static void study(struct studied *s, struct trace *t, int64_t per_event) {
+    struct ops_err e;
+    s->t = t;
+    tiny_seal(t);
+    assert_int_equal(host_side_init(&s->h, t, 0, &e), 0);
+    assert_int_equal(deps_build(&s->d, &s->h, 0, &e), 0);
+    assert_int_equal(plan_init(&s->p, &s->d, per_event, &e), 0);
+}
+
+static void done(struct studied *s) {
+    plan_free(&s->p);
+    deps_free(&s->d);
+    host_side_free(&s->h);
+    trace_free(s->t);
+}
+
+static uint32_t step(struct trace *t, int64_t ts, int64_t dur) {
+    uint32_t th = tiny_thread(t, 1);
+    tiny_span(t, th, SPAN_ANNOTATION, "ProfilerStep#1", ts, dur);
+    return th;
+}
+
+/* The line covers the step without a hole and names the innermost span. */
+static void line_covers_the_step(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 100, 100);
+    tiny_span(t, th, SPAN_OP, "outer", 110, 50);
+    tiny_span(t, th, SPAN_OP, "inner", 120, 10);
+    struct studied s;
+    study(&s, t, 0);
+    const struct timeline *l = &s.d.line;
+    const char *names[] = {"ProfilerStep#1", "outer", "inner", "outer",
+                           "ProfilerStep#1"};
+    assert_int_equal(l->n, 5);
+    int64_t now = 100 * US;
+    for (size_t i = 0; i < l->n; i++) {
+        assert_int_equal(l->v[i].ts, now);
+        assert_string_equal(span_name(t, l->v[i].row), names[i]);
+        now += l->v[i].dur;
+    }
+    assert_int_equal(now, 200 * US);
+    assert_int_equal(replay(&s.p, NULL), 100 * US);
+    done(&s);
+}
+
+/* While the step's thread sits in a region, the thread that runs ops leads;
+ * an op of its own is not taken from it. */
+static void other_threads_take_over(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 0, 100), bw = tiny_thread(t, 2);
+    tiny_span(t, th, SPAN_OP, "forward", 0, 40);
+    tiny_span(t, th, SPAN_ANNOTATION, "backward", 40, 60);
+    tiny_span(t, bw, SPAN_OP, "MulBackward0", 30, 50);
+    struct studied s;
+    study(&s, t, 0);
+    const struct timeline *l = &s.d.line;
+    assert_int_equal(l->n, 3);
+    assert_string_equal(span_name(t, l->v[0].row), "forward");
+    assert_int_equal(l->v[0].dur, 40 * US);
+    assert_string_equal(span_name(t, l->v[1].row), "MulBackward0");
+    assert_int_equal(l->v[1].dur, 40 * US);
+    assert_string_equal(span_name(t, l->v[2].row), "backward");
+    done(&s);
+}
+
+/* Device work outlasts the program; replayed from an idle device the step is
+ * launch, then work back to back. */
+static void device_bound(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 0, 20), gpu = tiny_stream(t, 0, 7);
+    for (int i = 0; i < 3; i++) {
+        trace_link_host(t, 0, (uint64_t)i + 1,
+                        tiny_span(t, th, SPAN_API, "cudaLaunchKernel",
+                                  i * 2, 1));
+        trace_link_device(t, 0, (uint64_t)i + 1,
+                          tiny_span(t, gpu, SPAN_KERNEL, "k",
+                                    10 + 100 * i, 99));
+    }
+    struct studied s;
+    study(&s, t, 0);
+    assert_int_equal(s.d.nworks, 3);
+    assert_int_equal(s.d.nlanes, 1);
+    assert_int_equal(s.d.works[1].prev, 0);
+    /* 1 us until the first is launched, 3 x 99, two gaps of 1.2 */
+    assert_int_equal(replay(&s.p, NULL), (1 + 297) * US + 2400000);
+    s.p.work[1] = WORK_GONE;
+    assert_int_equal(replay(&s.p, NULL), (1 + 198) * US + 1200000);
+    s.p.ahead[2] = true; /* beside the step: only the first is left */
+    assert_int_equal(replay(&s.p, NULL), 100 * US);
+    done(&s);
+}
+
+/* A call that waits ends after the work; let go, it does not. */
+static void waiting_calls(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 0, 200), gpu = tiny_stream(t, 0, 7);
+    tiny_launch(t, th, gpu, "k", 10, 80);
+    tiny_span(t, th, SPAN_API, "cudaStreamSynchronize", 20, 75);
+    tiny_span(t, th, SPAN_OP, "after", 100, 90);
+    struct studied s;
+    study(&s, t, 0);
+    size_t wait = timeline_at(&s.d.line, 50 * US);
+    assert_int_equal(s.d.stops[wait].wait, 0);
+    assert_int_equal(s.d.stops[wait].tail, (95 - 91) * US);
+    assert_int_equal(replay(&s.p, NULL), 200 * US);
+    s.p.go[wait] = true;
+    s.p.host[wait] = 0;
+    assert_int_equal(replay(&s.p, NULL), (200 - 75) * US);
+    done(&s);
+}
+
+/* Work of another stream that ended just before is what was waited for. */
+static void streams_wait_for_each_other(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 0, 20);
+    uint32_t a = tiny_stream(t, 0, 7), b = tiny_stream(t, 0, 8);
+    trace_link_host(t, 0, 1, tiny_span(t, th, SPAN_API, "cudaLaunchKernel",
+                                       0, 1));
+    trace_link_device(t, 0, 1, tiny_span(t, a, SPAN_KERNEL, "a", 5, 100));
+    trace_link_host(t, 0, 2, tiny_span(t, th, SPAN_API, "cudaLaunchKernel",
+                                       2, 1));
+    trace_link_device(t, 0, 2, tiny_span(t, b, SPAN_KERNEL, "b", 106, 10));
+    struct studied s;
+    study(&s, t, 0);
+    assert_int_equal(s.d.works[1].after, 0);
+    s.p.work[0] = 50 * US;
+    assert_int_equal(replay(&s.p, NULL), (1 + 50 + 10) * US);
+    done(&s);
+}
+
+/* Recording costs go where they arose, never more than a piece is long. */
+static void recording_is_taken_off(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 0, 100);
+    tiny_span(t, th, SPAN_OP, "op", 10, 40);
+    struct studied s;
+    study(&s, t, 4 * US);
+    /* the op's begin and end: two halves of 4 us; the marker's begin is the
+     * line's own */
+    assert_int_equal(replay(&s.p, NULL), 96 * US);
+    done(&s);
+}
+
+static void input_is_told_apart(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 0, 100), gpu = tiny_stream(t, 0, 7);
+    tiny_span(t, th, SPAN_ANNOTATION, "load", 5, 40);
+    tiny_launch(t, th, gpu, "k", 60, 5);
+    tiny_span(t, th, SPAN_ANNOTATION, "metrics", 70, 20);
+    struct studied s;
+    study(&s, t, 0);
+    assert_true(s.d.line.v[timeline_at(&s.d.line, 20 * US)].input);
+    assert_false(s.d.line.v[timeline_at(&s.d.line, 80 * US)].input);
+    done(&s);
+}
+
+/* The middle half stands for all; asked for all, all come. */
+static void typical_steps(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1);
+    const int64_t durs[] = {900, 100, 110, 105};
+    int64_t ts = 0;
+    for (int i = 0; i < 4; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "ProfilerStep#%d", i);
+        tiny_span(t, th, SPAN_ANNOTATION, name, ts, durs[i]);
+        ts += durs[i];
+    }
+    tiny_seal(t);
+    uint32_t out[8];
+    assert_int_equal(deps_choose(t, 0, NULL, false, out, 8), 2);
+    assert_int_equal(out[0], 2);
+    assert_int_equal(out[1], 3);
+    assert_int_equal(deps_choose(t, 0, NULL, true, out, 8), 4);
+    assert_int_equal(deps_choose(t, 0, NULL, true, out, 3), 3);
+    trace_free(t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(line_covers_the_step),
+        cmocka_unit_test(other_threads_take_over),
+        cmocka_unit_test(device_bound),
+        cmocka_unit_test(waiting_calls),
+        cmocka_unit_test(streams_wait_for_each_other),
+        cmocka_unit_test(recording_is_taken_off),
+        cmocka_unit_test(input_is_told_apart),
+        cmocka_unit_test(typical_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
