@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * comm-exposed: the device waits while ranks exchange data. Repaired, the
+ * exchange runs beside the computation; it still takes its time, and a step
+ * cannot get shorter than that. */
+#include "analyze/hint.h"
+
+#include "model/opclass.h"
+#include "model/trace.h"
+#include <stdio.h>
+
+static void repair(const struct hint_case *c, struct hint_step *s,
+                   struct hint_found *f) {
+    const struct trace *t = c->t;
+    for (uint32_t w = 0; w < s->d.nworks; w++) {
+        uint32_t row = s->d.works[w].row;
+        if (s->trial.work[w] == WORK_GONE || s->trial.ahead[w] ||
+            !span_is_comm(t, row))
+            continue;
+        hint_saw(f, row, s->trial.work[w]);
+        s->trial.ahead[w] = true;
+    }
+    /* gloo and MPI: the program itself sits in the exchange */
+    for (uint32_t i = 0; i < s->d.line.n; i++) {
+        uint32_t row = s->d.line.v[i].row;
+        if (row == ROW_NONE || !span_is_comm(t, row) ||
+            s->d.stops[i].first < s->d.stops[i].end || !s->trial.host[i])
+            continue;
+        hint_saw(f, row, s->trial.host[i]);
+        s->trial.host[i] = 0;
+    }
+}
+
+static const char *const repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "DistributedDataParallel(model, bucket_cap_mb=100, "
+                 "gradient_as_bucket_view=True, static_graph=True); with "
+                 "gradient accumulation model.no_sync(); bf16 gradients: "
+                 "model.register_comm_hook(None, bf16_compress_hook)",
+    [FW_TF] = "fewer, larger reductions: "
+              "tf.distribute.experimental.CommunicationOptions("
+              "bytes_per_pack=50 * 1024 * 1024)",
+    [FW_JAX] = "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true "
+               "lets XLA run collectives beside computation",
+    [FW_OTHER] = "start each exchange as soon as its data is ready, on a "
+                 "stream or thread of its own",
+};
+
+static void say(const struct hint_case *c, const struct hint_found *f,
+                struct hint_words *w) {
+    char a[48];
+    snprintf(w->title, sizeof w->title,
+             "the step waits while ranks exchange data");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%lld collectives in %zu steps, %s a step, the longest %.120s",
+             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
+             hint_name(c, f->row));
+    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
+}
+
+const struct hint_rule hint_comm_exposed = {
+    .id = "comm-exposed",
+    .confidence = "simulated",
+    .assumes = "collectives run beside the computation and take as long as "
+               "now",
+    .see = "comm",
+    .repair = repair,
+    .say = say,
+};
