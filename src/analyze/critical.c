@@ -129,8 +129,12 @@ static uint32_t last_work(const struct deps *d, int64_t end) {
     uint32_t best = DEP_NONE;
     for (uint32_t i = 0; i < d->nworks; i++)
         if (end_of(&d->works[i]) <= end) best = later(d, best, i);
-    bool ends = best != DEP_NONE && end_of(&d->works[best]) > d->line.end;
-    return ends ? best : DEP_NONE;
+    if (best == DEP_NONE || d->line.n == 0) return best;
+    /* a program that recorded nothing at the end did not end the step */
+    bool idle = d->line.v[d->line.n - 1].row == ROW_NONE;
+    int64_t last = end_of(&d->works[best]);
+    return last > d->line.end || (idle && last == d->line.end) ? best
+                                                               : DEP_NONE;
 }
 
 static void walk(struct path *p, const struct step *s) {
@@ -170,7 +174,8 @@ static const char *name_of(const struct path *p, const struct host_tree *h,
         row_id call = trace_launch_of(p->t, s->row);
         row_id op = call == ROW_NONE ? ROW_NONE
                                      : host_tree_launcher_name(h, call);
-        if (op != ROW_NONE) return span_name(p->t, op);
+        if (op != ROW_NONE && !span_is_step_mark(p->t, op))
+            return span_name(p->t, op);
     }
     return span_name(p->t, s->row);
 }
