@@ -304,21 +304,14 @@ int deps_build(struct deps *d, const struct host_side *h, uint32_t step,
     return rc;
 }
 
-/* A step and how far its length is from the median one. */
 struct choice {
     uint32_t step;
-    int64_t dur, far;
+    int64_t dur;
 };
 
 static int by_dur(const void *a, const void *b) {
     const struct choice *x = a, *y = b;
     if (x->dur != y->dur) return x->dur < y->dur ? -1 : 1;
-    return x->step < y->step ? -1 : x->step > y->step;
-}
-
-static int by_far(const void *a, const void *b) {
-    const struct choice *x = a, *y = b;
-    if (x->far != y->far) return x->far < y->far ? -1 : 1;
     return x->step < y->step ? -1 : x->step > y->step;
 }
 
@@ -335,18 +328,11 @@ size_t deps_choose(const struct trace *t, uint32_t source, const bool *in,
     for (uint32_t i = 0; i < t->nsteps; i++)
         if (t->steps[i].source == source && (in == NULL || in[i]))
             v[n++] = (struct choice){.step = i, .dur = t->steps[i].dur};
-    if (n > 0) {
-        qsort(v, n, sizeof *v, by_dur);
-        int64_t lo = v[(n - 1) / 2].dur, hi = v[n / 2].dur;
-        int64_t median = lo + (hi - lo) / 2;
-        for (size_t i = 0; i < n; i++) v[i].far = llabs(v[i].dur - median);
-        qsort(v, n, sizeof *v, by_far);
-    }
-    /* the middle half: a step that something else held up, or the first one
-     * that a profiler records, tells nothing of the others */
-    if (!all) n = (n + 1) / 2;
-    if (n > max) n = max;
-    for (size_t i = 0; i < n; i++) out[i] = v[i].step;
+    qsort(v, n, sizeof *v, by_dur);
+    size_t from = all ? 0 : n / 4, end = all ? n : (n + 1) / 2;
+    if (end - from > max) from = end - max;
+    n = end - from;
+    for (size_t i = 0; i < n; i++) out[i] = v[from + i].step;
     qsort(out, n, sizeof *out, by_step);
     free(v);
     return n;

@@ -57,10 +57,12 @@ void deps_free(struct deps *d);
 void deps_host_side(const struct trace *t, uint32_t step, int64_t *ts,
                     int64_t *end);
 
-/* At most max steps of the source that stand for all of them: those whose
- * length is nearest to the median, in time order; of more than one only half,
- * unless all. in (may be NULL) says which steps count. Returns how many; out
- * has room for max. */
+/* At most max steps of the source that stand for all of them, in time order:
+ * by their length those just below the median, the second quarter. What
+ * disturbs a step makes it longer (a profiler's flush, another program), and
+ * the shortest may be cut ones. With all, every step, the longest if there are
+ * too many. in (may be NULL) says which count. Returns how many; out has room
+ * for max. */
 size_t deps_choose(const struct trace *t, uint32_t source, const bool *in,
                    bool all, uint32_t *out, size_t max);
 
