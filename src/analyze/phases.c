@@ -50,7 +50,7 @@ bool phases_input_thread(const struct trace *t, uint32_t track) {
     for (row_id r = tr->first; r < tr->end; r++) {
         if (t->spans.parent[r] != ROW_NONE) continue;
         sum_add(&all, t->spans.dur[r]);
-        if (t->name_class[t->spans.name[r]] & NAME_INPUT)
+        if (span_is_input(t, r))
             sum_add(&input, t->spans.dur[r]);
     }
     return input > all / 2;
@@ -106,7 +106,7 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
         if (s->dur[r] == 0 || (s->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)))
             continue;
         if (span_end(t, r) <= input_end || is_marker(t, r)) continue;
-        if (t->name_class[s->name[r]] & NAME_INPUT) {
+        if (span_is_input(t, r)) {
             input_end = span_end(t, r);
             if (on_step && !intervals_extend(&w->input, s->ts[r], input_end))
                 return false;
