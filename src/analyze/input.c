@@ -131,7 +131,7 @@ static void put_stage(struct result *r, const struct input_stages *all,
     result_float_if(r, all->step_time > 0, pct(s->exposed, all->step_time));
     int64_t needs = input_stage_needs(all, s);
     result_int_if(r, needs > 0, needs);
-    result_int(r, s->threads);
+    result_int_if(r, s->kind != STAGE_COPY, s->threads);
     result_int_if(r, s->function > 0, s->function);
     result_int(r, s->call);
     result_text(r, s->parent == ROW_NONE ? NULL : all->v[s->parent].name);
@@ -169,13 +169,15 @@ static void say_verdict(struct result *r, const struct input_stages *s) {
 static void say_limit(struct result *r, const struct input_stages *s) {
     const struct input_stage *most = input_stages_limit(s);
     if (most == NULL) return;
+    bool inline_work = most->on_step && most->async == 0;
+    /* what the step's thread does while the device works costs nothing */
+    if (inline_work && pct(all_waited(s), s->step_time) < NOTICE_PCT) return;
     int64_t needs = input_stage_needs(s, most);
     int64_t step = s->step_time / s->steps;
     result_remark(r, "The slowest stage is %s: it needs %.3f ms per step on "
                   "%lld thread%s%s.", most->name, (double)needs / PS_PER_MS,
                   (long long)most->threads, most->threads == 1 ? "" : "s",
-                  most->on_step && most->async == 0
-                      ? ", all of it in the step's own thread"
+                  inline_work ? ", all of it in the step's own thread"
                   : needs * 10 > step * 9 ? ", which is what limits the step"
                                           : ", and keeps up");
 }
@@ -196,7 +198,7 @@ static void say_copies(struct result *r, const struct input_stages *s) {
 
 /* Plain Python before the first op leaves no trace but the gap. */
 static void say_unseen(struct result *r, const struct input_stages *s) {
-    if (pct(s->unseen, s->step_time) < NOTICE_PCT) return;
+    if (pct(s->unseen, s->step_time) < BOUND_PCT) return;
     result_remark(r, "In %.3f ms at the start of each step nothing at all was "
                   "recorded on its thread. If the program prepares its batches "
                   "there, put a region around it (record_function, "

@@ -216,14 +216,19 @@ static bool take_async(struct sweep *w, row_id r) {
     return map_set(&f->runs, run_key(w->source, id), (uint32_t)f->nruns++);
 }
 
-/* The user's function, if r is a run of it. */
-static bool take_function(struct sweep *w, row_id r) {
-    struct finder *f = w->f;
+/* Does this span run the user's function of a stage? */
+static bool is_run(const struct finder *f, row_id r) {
     str_id name = f->t->spans.name[r];
-    if (name == f->known.async) return take_async(w, r);
-    for (int i = 0; i < SYNC_RUNS; i++)
-        if (name == f->known.sync[i] && w->n > 0 && scope_has(f->scope, r))
-            sum_add(&f->s->v[top_stage(w)].function, f->t->spans.dur[r]);
+    bool sync = false;
+    for (int i = 0; i < SYNC_RUNS; i++) sync |= name == f->known.sync[i];
+    return sync || name == f->known.async;
+}
+
+static bool take_run(struct sweep *w, row_id r) {
+    struct finder *f = w->f;
+    if (f->t->spans.name[r] == f->known.async) return take_async(w, r);
+    if (w->n > 0 && scope_has(f->scope, r))
+        sum_add(&f->s->v[top_stage(w)].function, f->t->spans.dur[r]);
     return true;
 }
 
@@ -237,7 +242,7 @@ static bool take_span(struct sweep *w, row_id r) {
     if (w->on_step && phases_is_loop(t, r, w->f->first))
         return open_stage(w, r, child_at(w->f, top_stage(w), name,
                                          STAGE_REGION));
-    if (kind == SPAN_RUNTIME) return take_function(w, r);
+    if (is_run(w->f, r)) return take_run(w, r);
     bool inside = top_is(w, STAGE_WAIT) || top_is(w, STAGE_REGION);
     if (!inside || (kind != SPAN_OP && kind != SPAN_ANNOTATION)) return true;
     return open_stage(w, r, child_at(w->f, top_stage(w), name, STAGE_OP));
