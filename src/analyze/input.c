@@ -17,14 +17,6 @@ static const struct column cols[] = {
      "The stage: a tf.data iterator by its path, a DataLoader's wait, a region "
      "before the step's first launch, an op inside one of them, copies.",
      COL_TEXT, COL_KEY | COL_SYMBOL},
-    {"kind", NULL, NULL,
-     "wait, source, map (runs your function), batch, shuffle, cache, prefetch, "
-     "flow (hands elements on), region, op, pin or copy.",
-     COL_TEXT, 0},
-    {"thread", NULL, NULL,
-     "Where it ran: step (the step's own thread, which waits for it), "
-     "background, or device.",
-     COL_TEXT, 0},
     {"calls", NULL, NULL, "How often it was asked.", COL_INT, 0},
     {"total_us", "total", "us",
      "Time in it and in the stages that it called on its own thread; with the "
@@ -35,7 +27,7 @@ static const struct column cols[] = {
     {"per_step_us", "per step", "us", "total_us by the number of steps.",
      COL_TIME, COL_MEAN},
     {"share_pct", "share", "%", "self_us as a share of all stages' self time.",
-     COL_PERCENT, COL_BAR},
+     COL_PERCENT, 0},
     {"exposed_us", "exposed", "us",
      "Of self_us: the device did nothing meanwhile, and the step's thread "
      "waited here; with no device: the step's thread waited here. All stages "
@@ -45,6 +37,14 @@ static const struct column cols[] = {
      COL_DETAIL},
     {"exposed_pct", "of step", "%", "exposed_us as a share of the steps' time.",
      COL_PERCENT, 0},
+    {"kind", NULL, NULL,
+     "wait, source, map (runs your function), batch, shuffle, cache, prefetch, "
+     "flow (hands elements on), region, op, pin or copy.",
+     COL_TEXT, 0},
+    {"thread", NULL, NULL,
+     "Where it ran: step (the step's own thread, which waits for it), "
+     "background, or device.",
+     COL_TEXT, 0},
     {"needed_us", "needs", "us",
      "What one step needs of it if its threads never pause: work by threads by "
      "steps. More than the step takes: it holds the program up.",
@@ -60,9 +60,10 @@ static const struct column cols[] = {
     {"parent", NULL, NULL, "The stage that asks this one.", COL_TEXT,
      COL_DETAIL},
     {"depth", NULL, NULL, "Stages above it.", COL_INT, COL_DETAIL},
-    {"bytes", NULL, "bytes", "Copies: bytes moved.", COL_BYTES, COL_SIZE},
+    {"bytes", NULL, "bytes", "Copies: bytes moved.", COL_BYTES,
+     COL_SIZE | COL_DETAIL},
     {"pageable", NULL, NULL, "Copies: from pageable memory, which is slower?",
-     COL_BOOL, 0},
+     COL_BOOL, COL_DETAIL},
     {"advice", NULL, NULL, "What to look at first.", COL_TEXT, 0},
 };
 
@@ -118,8 +119,6 @@ static void put_stage(struct result *r, const struct input_stages *all,
     int64_t total = input_stage_total(s);
     result_row(r);
     result_text(r, s->name);
-    result_text(r, stage_kind_name(s->kind));
-    result_text(r, thread_of(s));
     result_int(r, s->calls);
     result_int(r, total);
     result_int(r, s->self);
@@ -129,6 +128,8 @@ static void put_stage(struct result *r, const struct input_stages *all,
     /* with --steps a wait may have begun in the step before */
     result_int(r, hidden > 0 ? hidden : 0);
     result_float_if(r, all->step_time > 0, pct(s->exposed, all->step_time));
+    result_text(r, stage_kind_name(s->kind));
+    result_text(r, thread_of(s));
     int64_t needs = input_stage_needs(all, s);
     result_int_if(r, needs > 0, needs);
     result_int_if(r, s->kind != STAGE_COPY, s->threads);
@@ -190,9 +191,10 @@ static void say_copies(struct result *r, const struct input_stages *s) {
         if (s->v[i].pageable == 1) sum_add(&pageable, s->v[i].self);
     }
     if (time == 0) return;
-    result_remark(r, "Copies to the device take %.3f ms per step, %.3f of it "
-                  "from pageable memory; what they delay is the copy phase of "
-                  "`steps`, not exposed_us.", ms_per_step(s, time),
+    result_remark(r, "Copies to the device take %.3f ms per step (%.1f %%), "
+                  "%.3f ms of it from pageable memory; what they delay is the "
+                  "copy phase of `steps`, not exposed_us.",
+                  ms_per_step(s, time), pct(time, s->step_time),
                   ms_per_step(s, pageable));
 }
 
