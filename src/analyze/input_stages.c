@@ -184,9 +184,10 @@ static bool take_named(struct sweep *w, row_id r, bool iterator) {
     str_id name = map_get(&f->fold, f->t->spans.name[r]);
     assert(name != MAP_NONE);
     if (iterator) {
-        uint32_t i = stage_at(f, KEY_ITERATOR, name,
-                              stage_kind_of(strs_bytes(&f->s->names, name)));
+        uint32_t i = stage_at(f, KEY_ITERATOR, name, STAGE_KINDS);
         if (i == ROW_NONE) return false;
+        if (f->s->v[i].kind == STAGE_KINDS) /* it is new */
+            f->s->v[i].kind = stage_kind_of(strs_bytes(&f->s->names, name));
         if (w->n == 0) w->last = i;
         set_parent(f, i, top_stage(w));
         return open_stage(w, r, i);
