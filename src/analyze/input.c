@@ -12,6 +12,9 @@
  * word: those at which XProf says "highly" and "moderately input-bound". */
 enum { BOUND_PCT = 20, NOTICE_PCT = 5 };
 
+/* A stage at work for that share of the time has no time left to run ahead. */
+enum { LIMIT_PCT = 90 };
+
 static const struct column cols[] = {
     {"stage", NULL, NULL,
      "The stage: a tf.data iterator by its path, a DataLoader's wait, a region "
@@ -20,7 +23,7 @@ static const struct column cols[] = {
     {"calls", NULL, NULL, "How often it was asked.", COL_INT, 0},
     {"total_us", "total", "us",
      "Time in it and in the stages that it called on its own thread; with the "
-     "user's function where that ran on others.",
+     "user's function where that ran on others and was not waited for.",
      COL_TIME, COL_MAIN},
     {"self_us", "self", "us", "Of that, not in a stage that it called.",
      COL_TIME, 0},
@@ -45,14 +48,15 @@ static const struct column cols[] = {
      "Where it ran: step (the step's own thread, which waits for it), "
      "background, or device.",
      COL_TEXT, 0},
-    {"needed_us", "needs", "us",
-     "What one step needs of it if its threads never pause: work by threads by "
-     "steps. More than the step takes: it holds the program up.",
+    {"busy_us", "busy", "us",
+     "Per step: at least one thread was at work on it. Waiting for other "
+     "threads is no work. As long as the step: it never rests, and the step "
+     "cannot be faster.",
      COL_TIME, COL_MEAN},
     {"threads", NULL, NULL, "Threads that worked for it.", COL_INT, 0},
     {"function_us", "function", "us",
-     "Of self_us: the user's function of a map, filter, ...; null: it has none "
-     "that was recorded.",
+     "The user's function of a map, filter, ..., on all its threads; null: it "
+     "has none that was recorded.",
      COL_TIME, COL_DETAIL},
     {"call_us", "in calls", "us",
      "Of total_us: on the threads that asked for elements. What XProf shows.",
@@ -95,7 +99,7 @@ static const char *advice_for(const struct input_stages *all,
     if (!costs && !limits) return NULL;
     switch (s->kind) {
     case STAGE_MAP:
-        return s->async > 0 ? "more parallel calls" : "num_parallel_calls";
+        return s->parallel ? "more parallel calls" : "num_parallel_calls";
     case STAGE_SOURCE: return "parallel interleave";
     case STAGE_BATCH: case STAGE_SHUFFLE: case STAGE_FLOW: case STAGE_CACHE:
         return "prefetch";
@@ -130,8 +134,8 @@ static void put_stage(struct result *r, const struct input_stages *all,
     result_float_if(r, all->step_time > 0, pct(s->exposed, all->step_time));
     result_text(r, stage_kind_name(s->kind));
     result_text(r, thread_of(s));
-    int64_t needs = input_stage_needs(all, s);
-    result_int_if(r, needs > 0, needs);
+    result_int_if(r, all->steps > 0 && s->busy > 0,
+                  all->steps ? s->busy / all->steps : 0);
     result_int_if(r, s->kind != STAGE_COPY, s->threads);
     result_int_if(r, s->function > 0, s->function);
     result_int(r, s->call);
@@ -166,21 +170,25 @@ static void say_verdict(struct result *r, const struct input_stages *s) {
                       ms_per_step(s, s->waited));
 }
 
-/* Which stage limits the throughput. */
+/* Which stage limits the throughput. Nothing is said where the work that is
+ * waited for was not recorded (a loader's workers), or where it costs nothing
+ * because the device works meanwhile. */
 static void say_limit(struct result *r, const struct input_stages *s) {
     const struct input_stage *most = input_stages_limit(s);
-    if (most == NULL) return;
-    bool inline_work = most->on_step && most->async == 0;
-    /* what the step's thread does while the device works costs nothing */
-    if (inline_work && pct(all_waited(s), s->step_time) < NOTICE_PCT) return;
-    int64_t needs = input_stage_needs(s, most);
-    int64_t step = s->step_time / s->steps;
-    result_remark(r, "The slowest stage is %s: it needs %.3f ms per step on "
-                  "%lld thread%s%s.", most->name, (double)needs / PS_PER_MS,
-                  (long long)most->threads, most->threads == 1 ? "" : "s",
-                  inline_work ? ", all of it in the step's own thread"
-                  : needs * 10 > step * 9 ? ", which is what limits the step"
-                                          : ", and keeps up");
+    int64_t waited = all_waited(s);
+    if (most == NULL || most->busy < waited / 2) return;
+    bool on_step = most->on_step && !most->parallel;
+    bool costs = pct(waited, s->step_time) >= NOTICE_PCT;
+    if (on_step && !costs) return;
+    double share = pct(most->busy, s->step_time);
+    result_remark(r, "The slowest stage is %s: at work %.3f ms per step "
+                  "(%.1f %%) on %lld thread%s%s.", most->name,
+                  ms_per_step(s, most->busy), share, (long long)most->threads,
+                  most->threads == 1 ? "" : "s",
+                  on_step ? ", in the step's own thread"
+                  : !costs             ? ", and keeps up"
+                  : share >= LIMIT_PCT ? ", so it limits the step"
+                                       : "");
 }
 
 static void say_copies(struct result *r, const struct input_stages *s) {

@@ -29,6 +29,9 @@ struct extra {
     int64_t raw;             /* exposed on all devices of the source at hand */
     uint32_t track, fn_track; /* the last that was counted in threads */
     int64_t fn_threads;
+    struct intervals own, fn; /* when it ran itself, and its function */
+    bool waits;              /* an iterator works for it on another thread */
+    int64_t alone;           /* calls on a thread with no stage around them */
     uint8_t mark;            /* while parents are followed */
 };
 
@@ -49,7 +52,7 @@ struct finder {
     const struct scope *scope;
     struct input_stages *s;
     struct extra *x; /* beside s->v */
-    size_t capx;
+    size_t found, capx;
     struct map fold; /* a trace's name -> id in s->names */
     struct map at;   /* (parent or iterator, name) -> stage */
     struct map runs; /* (source, run's id) -> run */
@@ -98,6 +101,7 @@ static uint32_t stage_at(struct finder *f, uint32_t key, str_id name,
                                       .bytes = -1, .pageable = -1};
     f->x[s->n] = (struct extra){.id = name, .track = ROW_NONE,
                                 .fn_track = ROW_NONE};
+    f->found++;
     return (uint32_t)s->n++;
 }
 
@@ -126,28 +130,40 @@ static void set_parent(struct finder *f, uint32_t i, uint32_t parent) {
 
 /* ---- the sweep ---- */
 
-/* The innermost stage owns the time from w->at on. */
-static void charge(struct sweep *w, int64_t to) {
+/* Adds to a set that grows by time on each thread in turn. */
+static bool add_work(struct intervals *s, int64_t start, int64_t end) {
+    if (s->n > 0 && start < s->v[s->n - 1].start)
+        return intervals_add(s, start, end);
+    return intervals_extend(s, start, end);
+}
+
+/* The innermost stage owns the time from w->at on. False: out of memory. */
+static bool charge(struct sweep *w, int64_t to) {
     const struct frame *top = &w->v[w->n - 1];
     struct finder *f = w->f;
+    struct extra *x = &f->x[top->stage];
     if (to > top->end) to = top->end;
-    if (to <= w->at) return;
-    if (top->counts) sum_add(&f->s->v[top->stage].self, to - w->at);
+    if (to <= w->at) return true;
+    if (top->counts) {
+        sum_add(&f->s->v[top->stage].self, to - w->at);
+        if (!add_work(&x->own, w->at, to)) return false;
+    }
     for (size_t i = 0; w->on_step && i < f->ph.nviews; i++)
         if (f->ph.views[i].source == w->source)
-            sum_add(&f->x[top->stage].raw,
-                    intervals_overlap(&f->claims[i], w->at, to));
+            sum_add(&x->raw, intervals_overlap(&f->claims[i], w->at, to));
     w->at = to;
+    return true;
 }
 
 /* Settles all time before ts and closes what ended. */
-static void settle(struct sweep *w, int64_t ts) {
+static bool settle(struct sweep *w, int64_t ts) {
     while (w->n > 0) {
-        charge(w, ts);
+        if (!charge(w, ts)) return false;
         if (w->v[w->n - 1].end > ts) break;
         w->n--;
     }
     if (w->at < ts) w->at = ts;
+    return true;
 }
 
 /* Opens a stage for row r. */
@@ -189,6 +205,7 @@ static bool take_named(struct sweep *w, row_id r, bool iterator) {
         if (f->s->v[i].kind == STAGE_KINDS) /* it is new */
             f->s->v[i].kind = stage_kind_of(strs_bytes(&f->s->names, name));
         if (w->n == 0) w->last = i;
+        f->x[i].alone += w->n == 0 && scope_has(f->scope, r);
         set_parent(f, i, top_stage(w));
         return open_stage(w, r, i);
     }
@@ -257,11 +274,10 @@ static bool sweep_track(struct finder *f, uint32_t track, bool on_step,
     bool ok = true;
     for (row_id r = tr->first; ok && r < tr->end; r++) {
         if (f->t->spans.flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) continue;
-        if (w.n > 0) settle(&w, f->t->spans.ts[r]);
-        else w.at = f->t->spans.ts[r];
-        ok = take_span(&w, r);
+        if (w.n == 0) w.at = f->t->spans.ts[r];
+        ok = settle(&w, f->t->spans.ts[r]) && take_span(&w, r);
     }
-    settle(&w, INT64_MAX);
+    ok = ok && settle(&w, INT64_MAX);
     for (size_t i = 0; ok && i < w.waits.n; i++)
         ok = intervals_add(waits, w.waits.v[i].start, w.waits.v[i].end);
     intervals_free(&w.waits);
@@ -529,7 +545,7 @@ static bool set_depths(struct finder *f) {
 }
 
 /* The function's spans on one of the executor's threads. */
-static void take_process(struct finder *f, uint32_t track) {
+static bool take_process(struct finder *f, uint32_t track) {
     const struct trace *t = f->t;
     const struct track *tr = &t->tracks[track];
     int64_t end = INT64_MIN;
@@ -547,21 +563,60 @@ static void take_process(struct finder *f, uint32_t track) {
         if (f->x[i].fn_track != track) f->x[i].fn_threads++;
         f->x[i].fn_track = track;
         end = span_end(t, r);
+        if (!add_work(&f->x[i].fn, t->spans.ts[r], end)) return false;
     }
+    return true;
 }
 
-static void take_functions(struct finder *f) {
+/* Charges a stage with its function. While the caller waits in the stage for
+ * what runs elsewhere, that wait has been counted already. */
+static bool add_function(struct input_stage *s, struct extra *x) {
+    struct intervals both = {0};
+    if (x->fn.n == 0) return true;
+    intervals_union(&x->own);
+    intervals_union(&x->fn);
+    bool ok = intervals_and(&x->own, &x->fn, &both);
+    sum_add(&s->function, s->async);
+    sum_sub(&s->async, intervals_length(&both));
+    intervals_free(&both);
+    assert(!ok || s->async >= 0); /* fn is a union of what async adds up */
+    sum_add(&s->self, s->async);
+    s->threads = x->fn_threads;
+    s->parallel = true;
+    return ok;
+}
+
+static bool take_functions(struct finder *f) {
     const struct trace *t = f->t;
-    if (f->nruns == 0 || f->known.process == STR_NONE) return;
+    if (f->nruns == 0 || f->known.process == STR_NONE) return true;
     for (uint32_t i = 0; i < t->ntracks; i++)
         if (t->tracks[i].kind == TRACK_THREAD &&
-            f->scope->source_in[t->tracks[i].source])
-            take_process(f, i);
+            f->scope->source_in[t->tracks[i].source] && !take_process(f, i))
+            return false;
+    for (size_t i = 0; i < f->s->n; i++)
+        if (!add_function(&f->s->v[i], &f->x[i])) return false;
+    return true;
+}
+
+/* A stage that leaves the work to other threads waits for them in its own
+ * time: a prefetch, a parallel map or interleave, a loader with workers. What
+ * copies do on the device keeps no thread busy. */
+static void set_busy(struct finder *f) {
     for (size_t i = 0; i < f->s->n; i++) {
+        uint32_t up = f->s->v[i].parent;
+        /* a few calls lack the stage around them at the window's edge */
+        if (f->x[i].alone > f->s->v[i].calls / 2 && up != ROW_NONE)
+            f->x[up].waits = true;
+    }
+    for (uint32_t i = 0; i < f->s->n; i++) {
         struct input_stage *s = &f->s->v[i];
-        sum_add(&s->function, s->async);
-        sum_add(&s->self, s->async);
-        if (s->async > 0) s->threads = f->x[i].fn_threads;
+        struct extra *x = &f->x[i];
+        bool waits = x->waits || s->parallel || s->kind == STAGE_PREFETCH ||
+                     (s->kind == STAGE_WAIT &&
+                      strstr(stage_text(f, i), "_SingleProcess") == NULL);
+        struct intervals *work = waits ? &x->fn : &x->own;
+        intervals_union(work);
+        s->busy = intervals_length(work);
     }
 }
 
@@ -675,7 +730,8 @@ static bool find(struct finder *f) {
     if (!ok) return false;
     name_parents(f);
     if (!set_depths(f)) return false;
-    take_functions(f);
+    if (!take_functions(f)) return false;
+    set_busy(f);
     if (!order_stages(f)) return false;
     drop_empty(f->s, f->x);
     return true;
@@ -693,6 +749,10 @@ int input_stages_init(struct input_stages *s, const struct trace *t,
     phases_free(&f.ph);
     free(f.claims);
     free(f.first);
+    for (size_t i = 0; i < f.found; i++) {
+        intervals_free(&f.x[i].own);
+        intervals_free(&f.x[i].fn);
+    }
     free(f.x);
     free(f.run);
     map_free(&f.fold);
@@ -709,24 +769,10 @@ void input_stages_free(struct input_stages *s) {
     *s = (struct input_stages){0};
 }
 
-int64_t input_stage_needs(const struct input_stages *all,
-                          const struct input_stage *s) {
-    if (s->kind == STAGE_PREFETCH || s->kind == STAGE_COPY) return 0;
-    /* with workers, __next__ waits for them; without, it does their work */
-    if (s->kind == STAGE_WAIT && strstr(s->name, "_SingleProcess") == NULL)
-        return 0;
-    /* the caller's part of a parallel map is waiting for results */
-    int64_t work = s->async > 0 ? s->async : s->self;
-    int64_t threads = s->threads > all->sources ? s->threads / all->sources : 1;
-    return all->steps > 0 ? work / threads / all->steps : 0;
-}
-
 const struct input_stage *input_stages_limit(const struct input_stages *s) {
     const struct input_stage *most = NULL;
     for (size_t i = 0; i < s->n; i++)
-        if (input_stage_needs(s, &s->v[i]) >
-            (most ? input_stage_needs(s, most) : 0))
-            most = &s->v[i];
+        if (s->v[i].busy > (most ? most->busy : 0)) most = &s->v[i];
     return most;
 }
 

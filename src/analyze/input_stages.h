@@ -22,10 +22,14 @@ struct input_stage {
     int64_t calls;
     int64_t call;        /* ps: sum of its spans, with what they call there */
     int64_t self;        /* ps: without the stages inside, and with async */
-    int64_t function;    /* ps: the user's function, in `self` */
-    int64_t async;       /* ps: the part of function that ran elsewhere and so
-                            is not in `call` */
+    int64_t function;    /* ps: the user's function, on all its threads */
+    int64_t async;       /* ps: the part of it that ran elsewhere, less the
+                            time that the caller waited for it: in `self`, not
+                            in `call` */
+    bool parallel;       /* the function ran on other threads */
     int64_t exposed;     /* ps: of self; the stages' sum is the input phase */
+    int64_t busy;        /* ps: at least one thread was at work on it; a wait
+                            for other threads is no work */
     int64_t threads;     /* that worked for it, of all sources */
     int64_t bytes;       /* STAGE_COPY: moved, or -1: not recorded */
     int pageable;        /* STAGE_COPY: 1, 0 or -1: not recorded */
@@ -59,12 +63,8 @@ static inline int64_t input_stage_total(const struct input_stage *s) {
     return __builtin_add_overflow(s->call, s->async, &sum) ? INT64_MAX : sum;
 }
 
-/* What one step needs of that stage when its threads never pause, ps; 0 for
- * those that wait rather than work. */
-int64_t input_stage_needs(const struct input_stages *all,
-                          const struct input_stage *s);
-
-/* The stage of which a step needs most, or NULL. */
+/* The stage that is at work for the longest, or NULL: when it never rests, it
+ * is what limits the pipeline. */
 const struct input_stage *input_stages_limit(const struct input_stages *s);
 
 /* Is there a stage whose name holds this? */

@@ -102,12 +102,15 @@ def check_xprof(case, path):
 
 
 def check_function(case, path):
-    """Executor spans of the runs that were started and not waited for."""
+    """Runs of user functions: those that are waited for by their own spans,
+    the others by the executor's spans with their id."""
     spans, runs, sums = rows("trace", path, "--top", "0"), set(), Decimal(0)
     pyfunc = Decimal(0)
     for s in spans:
         if s["name"] == "InstantiatedCapturedFunction::RunAsync":
             runs.add(json.loads(s["args"])["id"])
+        elif s["name"].startswith("InstantiatedCapturedFunction::"):
+            sums += s["dur_us"]
     ends = defaultdict(Decimal)
     for s in spans:
         if s["name"] == "ExecutorState::Process" and \
@@ -118,14 +121,14 @@ def check_function(case, path):
         if s["name"] == "PyFunc:PyFunc":
             pyfunc += s["dur_us"]
     stages = rows("input", path)
-    maps = [s for s in stages if s["stage"].endswith("ParallelMapV2")]
-    got = sum(s["total_us"] - s["call_us"] for s in stages)
+    got = sum(s["function_us"] or 0 for s in stages)
     wrong = [] if got == sums else [
-        "functions elsewhere take %s, counted %s" % (got, sums)]
-    if maps and maps[0]["self_us"] < pyfunc:
-        wrong.append("the map has %s, its PyFunc alone takes %s" % (
-            maps[0]["self_us"], pyfunc))
-    if not maps and got != 0:
+        "functions take %s, counted %s" % (got, sums)]
+    maps = sum(s["self_us"] for s in stages if s["kind"] == "map")
+    if maps < pyfunc:
+        wrong.append("the maps have %s, their PyFunc alone takes %s" % (
+            maps, pyfunc))
+    if not runs and any(s["total_us"] != s["call_us"] for s in stages):
         wrong.append("a wait is counted twice")
     return say("input_check function " + case, wrong)
 

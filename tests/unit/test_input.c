@@ -119,7 +119,7 @@ static const char parallel[] =
     X(1, "IteratorGetNextOp::DoCompute", 2, 4, "{}") ","
     X(1, "Iterator::Root", 3, 2, "{}") ","
     X(1, "Iterator::Root::Prefetch", 3, 1, "{}") ","
-    X(2, "Iterator::Root::Prefetch::ParallelMapV2", 5, 3, "{}") ","
+    X(2, "Iterator::Root::Prefetch::ParallelMapV2", 10, 8, "{}") ","
     X(3, "Iterator::Root::Prefetch::ParallelMapV2::Range", 10, 1, "{}") ","
     X(3, "InstantiatedCapturedFunction::RunAsync", 12, 1, "{\"id\":-77}") ","
     X(3, "Iterator::Root::Prefetch::ParallelMapV2::Range", 20, 1, "{}") ","
@@ -136,11 +136,12 @@ static void parallel_map_gets_its_function(void **state) {
     struct result r = tiny_run(f.t, "input", NULL, NULL);
     const char *map = "Iterator::Root::Prefetch::ParallelMapV2";
     const char *range = "Iterator::Root::Prefetch::ParallelMapV2::Range";
-    assert_int_equal(tiny_us(&r, map, "call_us"), 3);
+    assert_int_equal(tiny_us(&r, map, "call_us"), 8);
     assert_int_equal(tiny_us(&r, map, "function_us"), 50);
+    /* in 13..18 the caller waits for the function: once, not twice */
     assert_int_equal(tiny_us(&r, map, "total_us"), 53);
     assert_int_equal(tiny_us(&r, map, "self_us"), 53);
-    assert_int_equal(tiny_us(&r, map, "needed_us"), 25);
+    assert_int_equal(tiny_us(&r, map, "busy_us"), 30);
     assert_int_equal(tiny_int(&r, map, "threads"), 2);
     assert_int_equal(tiny_us(&r, map, "exposed_us"), 0);
     assert_int_equal(tiny_us(&r, range, "self_us"), 2);
@@ -152,6 +153,34 @@ static void parallel_map_gets_its_function(void **state) {
     result_free(&r);
     check_sum(f.t, NULL, NULL);
     feed_free(&f);
+}
+
+/* The workers of an interleave never rest; its caller waits for them. */
+static void the_slowest_stage_works_and_does_not_wait(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1), a = tiny_thread(t, 2);
+    uint32_t b = tiny_thread(t, 3);
+    mark(t, th, "train", 0, 100);
+    tiny_span(t, th, SPAN_RUNTIME, "IteratorGetNextOp::DoCompute", 0, 90);
+    tiny_span(t, th, SPAN_OP, "Iterator::Interleave", 0, 90);
+    tiny_span(t, a, SPAN_OP, "Iterator::Interleave[0]::Map", 0, 60);
+    tiny_span(t, a, SPAN_OP, "Iterator::Interleave[0]::Map::Range", 5, 5);
+    tiny_span(t, b, SPAN_OP, "Iterator::Interleave[0]::Map", 30, 65);
+    tiny_span(t, b, SPAN_OP, "Iterator::Interleave[0]::Map::Range", 97, 2);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "input", NULL, NULL);
+    const char *map = "Iterator::Interleave[0]::Map";
+    assert_int_equal(tiny_us(&r, map, "self_us"), 60 - 5 + 65);
+    assert_int_equal(tiny_us(&r, map, "busy_us"), 95 - 5);
+    size_t up = tiny_row(&r, "Iterator::Interleave");
+    assert_true(tiny_cell(&r, up, "busy_us")->null);
+    assert_true(says(&r, "The slowest stage is Iterator::Interleave[0]::Map: "
+                         "at work 0.090 ms per step (90.0 %) on 2 threads, so "
+                         "it limits the step"));
+    result_free(&r);
+    check_sum(t, NULL, NULL);
+    trace_free(t);
 }
 
 /* model.fit: the executor's thread asks, the step's thread waits for all. */
@@ -354,6 +383,7 @@ int main(void) {
         cmocka_unit_test(device_alone_has_copies_only),
         cmocka_unit_test(sequential_map_owns_its_wait),
         cmocka_unit_test(parallel_map_gets_its_function),
+        cmocka_unit_test(the_slowest_stage_works_and_does_not_wait),
         cmocka_unit_test(waits_of_others_are_told_apart),
         cmocka_unit_test(loader_waits_are_exposed_where_the_device_idles),
         cmocka_unit_test(two_and_three_devices_are_their_mean),
