@@ -72,5 +72,6 @@ for pattern in '*.xplane.pb*' 'run_metadata*.pb*' '*.trace.json.gz'; do
     try ops "$file" --format json || bad=1
     try steps "$file" --format csv || bad=1
 done
+try input tests/data/tf_graph_fast/vm.xplane.pb --format json || bad=1
 try convert "$(small '*.xplane.pb*')" - --to chrome || bad=1
 exit $bad
