@@ -61,7 +61,7 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     *s = (struct hint_step){0};
     TRY(deps_build(&s->d, h, step, e));
     c->nsteps++; /* freed with the case from here on */
-    TRY(plan_init(&s->now, &s->d, c->per_event, e));
+    TRY(plan_init(&s->now, &s->d, c->t, c->per_event, e));
     TRY(plan_copy(&s->trial, &s->now, e));
     return hint_tops(c->t, s, e);
 }
