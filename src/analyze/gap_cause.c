@@ -33,6 +33,7 @@
 struct gap_thread {
     struct intervals sync;    /* it waited for the device */
     struct intervals api;     /* any driver call */
+    struct intervals ops;     /* an op that is no collective */
     struct intervals present; /* any span but step markers */
     row_id *waits;            /* calls that may wait, by start */
     size_t nwaits, cap_waits;
@@ -66,11 +67,14 @@ static bool take_thread(const struct trace *t, const struct track *tr,
             span_is_step_mark(t, r))
             continue;
         if (!intervals_extend(&th->present, s->ts[r], span_end(t, r)) ||
-            (s->kind[r] == SPAN_API && !take_call(t, r, th)))
+            (s->kind[r] == SPAN_API && !take_call(t, r, th)) ||
+            (s->kind[r] == SPAN_OP && !span_is_comm(t, r) &&
+             !intervals_extend(&th->ops, s->ts[r], span_end(t, r))))
             return false;
     }
     intervals_union(&th->sync);
     intervals_union(&th->api);
+    intervals_union(&th->ops);
     intervals_union(&th->present);
     return true;
 }
@@ -92,6 +96,7 @@ void gap_host_free(struct gap_host *h) {
     for (size_t i = 0; h->threads && i < h->t->ntracks; i++) {
         intervals_free(&h->threads[i].sync);
         intervals_free(&h->threads[i].api);
+        intervals_free(&h->threads[i].ops);
         intervals_free(&h->threads[i].present);
         free(h->threads[i].waits);
     }
@@ -131,6 +136,15 @@ static int64_t shows_up(const struct gap_thread *th, int64_t ts) {
     return s->v[lo].start > ts ? s->v[lo].start : ts;
 }
 
+/* The time in [a, b) that a CPU collective kept the thread waiting: one that
+ * runs beside its ops does not. */
+static int64_t comm_beside(const struct weigh *w, const struct gap_thread *th,
+                           int64_t a, int64_t b) {
+    int64_t comm = phases_host(w->v, a, b).comm;
+    return comm == 0 ? 0
+                     : at_most(comm, b - a - intervals_overlap(&th->ops, a, b));
+}
+
 /* What the host did in [a, b): until the launching thread shows up it is the
  * step's thread that the device waits for (backward runs on a thread of its
  * own, which forward feeds). */
@@ -139,15 +153,17 @@ static void weigh_host(struct weigh *w, int64_t a, int64_t b) {
     const struct gap_thread *first = thread_of(w, w->step_thread);
     const struct gap_thread *then = thread_of(w, w->thread);
     int64_t turn = first == then ? b : at_most(shows_up(then, a), b);
-    int64_t rest = b - a - did.comm - did.input;
-    assert(rest >= 0);
+    int64_t comm = comm_beside(w, first, a, turn) +
+                   comm_beside(w, then, turn, b);
+    int64_t rest = b - a - comm - did.input;
+    assert(comm <= did.comm && rest >= 0);
     int64_t sync = at_most(intervals_overlap(&first->sync, a, turn) +
                                intervals_overlap(&then->sync, turn, b),
                            rest);
     int64_t api = at_most(intervals_overlap(&first->api, a, turn) +
                               intervals_overlap(&then->api, turn, b),
                           rest);
-    w->w[IDLE_COMM] += did.comm;
+    w->w[IDLE_COMM] += comm;
     w->w[IDLE_INPUT] += did.input;
     w->w[IDLE_SYNC] += sync;
     w->w[IDLE_LAUNCH] += api - sync;
@@ -177,20 +193,16 @@ static void weigh_device(struct weigh *w, int64_t a) {
     const struct trace *t = w->h->t;
     int64_t b = w->g->end, called = span_end(t, w->g->launch);
     if (a >= b) return;
-    int64_t comm = phases_host(w->v, a, b).comm, rest = b - a - comm;
-    w->w[IDLE_COMM] += comm;
     if (is_pageable_copy(t, w->g->after)) {
-        w->w[IDLE_COPY] += rest;
+        w->w[IDLE_COPY] += b - a;
         return;
     }
-    int64_t after = called > a ? b - called : b - a;
-    if (after <= PASS_US * PS_PER_US) {
-        w->w[IDLE_LAUNCH] += rest;
-        return;
-    }
-    after = at_most(after, rest);
-    w->w[IDLE_LAUNCH] += rest - after;
-    w->w[device_wait(w)] += after;
+    if (called < a) called = a;
+    if (called > b || b - called <= PASS_US * PS_PER_US) called = b;
+    int64_t comm = phases_host(w->v, called, b).comm;
+    w->w[IDLE_LAUNCH] += called - a;
+    w->w[IDLE_COMM] += comm;
+    w->w[device_wait(w)] += b - called - comm;
 }
 
 /* The last call of the thread that may wait and began by ts, if it still runs
