@@ -59,6 +59,13 @@ static bool take_call(const struct trace *t, row_id r, struct gap_thread *th) {
     return true;
 }
 
+/* A driver call; XLA has spans of its own around those that wait. */
+static bool is_call(const struct trace *t, row_id r) {
+    return t->spans.kind[r] == SPAN_API ||
+           (t->spans.kind[r] == SPAN_RUNTIME &&
+            (t->name_class[t->spans.name[r]] & NAME_SYNC));
+}
+
 static bool take_thread(const struct trace *t, const struct track *tr,
                         struct gap_thread *th) {
     const struct spans *s = &t->spans;
@@ -67,7 +74,7 @@ static bool take_thread(const struct trace *t, const struct track *tr,
             span_is_step_mark(t, r))
             continue;
         if (!intervals_extend(&th->present, s->ts[r], span_end(t, r)) ||
-            (s->kind[r] == SPAN_API && !take_call(t, r, th)) ||
+            (is_call(t, r) && !take_call(t, r, th)) ||
             (s->kind[r] == SPAN_OP && !span_is_comm(t, r) &&
              !intervals_extend(&th->ops, s->ts[r], span_end(t, r))))
             return false;
@@ -171,24 +178,15 @@ static void weigh_host(struct weigh *w, int64_t a, int64_t b) {
     w->silent += b - a - did.known;
 }
 
-/* Work that was ready and waited long: for what ended on another stream? */
-static enum idle_cause device_wait(const struct weigh *w) {
-    const struct trace *t = w->h->t;
-    row_id before = w->g->before, after = w->g->after;
-    if (before == ROW_NONE || after == ROW_NONE ||
-        t->spans.track[before] == t->spans.track[after])
-        return IDLE_UNKNOWN;
-    if (span_is_comm(t, before)) return IDLE_COMM;
-    return t->spans.kind[before] == SPAN_COPY ? IDLE_COPY : IDLE_UNKNOWN;
-}
-
 /* Does the driver first copy the data itself, in small pieces? */
 static bool is_pageable_copy(const struct trace *t, row_id r) {
     return r != ROW_NONE && t->spans.kind[r] == SPAN_COPY &&
            copy_args_of(t, r).pageable == 1;
 }
 
-/* [a, end of the gap): the work was launched, or is just being launched. */
+/* [a, end of the gap): the work was launched, or is just being launched. If it
+ * waits long it is not for work of another stream, since none runs: the device
+ * serves another program, or an event that was not recorded holds it up. */
 static void weigh_device(struct weigh *w, int64_t a) {
     const struct trace *t = w->h->t;
     int64_t b = w->g->end, called = span_end(t, w->g->launch);
@@ -202,7 +200,7 @@ static void weigh_device(struct weigh *w, int64_t a) {
     int64_t comm = phases_host(w->v, called, b).comm;
     w->w[IDLE_LAUNCH] += called - a;
     w->w[IDLE_COMM] += comm;
-    w->w[device_wait(w)] += b - called - comm;
+    w->w[IDLE_UNKNOWN] += b - called - comm;
 }
 
 /* The last call of the thread that may wait and began by ts, if it still runs

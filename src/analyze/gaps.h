@@ -19,8 +19,8 @@ enum idle_cause {
     IDLE_HOST,    /* the host ran ops or Python and was late */
     IDLE_LAUNCH,  /* in a driver call, or between the call and its work */
     IDLE_SYNC,    /* the host had waited for the device, and began anew */
-    IDLE_COMM,    /* a collective on CPUs, or one on another stream */
-    IDLE_COPY,    /* a copy that made the host wait, or on another stream */
+    IDLE_COMM,    /* a collective ran on CPUs */
+    IDLE_COPY,    /* a copy made the host wait, or is being prepared */
     IDLE_START,   /* head of a step, and nothing was recorded there */
     IDLE_UNKNOWN,
     IDLE_CAUSES,

@@ -74,9 +74,10 @@ static void put_op(struct result *r, const struct idle *d, row_id work) {
     else result_str(r, op);
 }
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"device", NULL, NULL, "The device that was idle.", COL_TEXT, 0},
+static void put_columns(struct result *r, const struct trace *t) {
+    const struct column cols[] = {
+        {"device", NULL, NULL, "The device that was idle.", COL_TEXT,
+         t->ndevices > 1 ? 0 : COL_DETAIL},
         {"cause", NULL, NULL,
          "Why: input (the program waited for data), host (it ran ops or "
          "Python and came late), launch (a driver call, or its way to the "
@@ -92,10 +93,10 @@ static void put_columns(struct result *r) {
         {"worst_us", "worst", "us", "The longest of them.", COL_TIME, 0},
         {"worst_at_us", "worst at", "us", "When the longest began.", COL_TIME,
          COL_STAMP},
-        {"op_before", "after", NULL,
+        {"op_before", "op before", NULL,
          "Who had launched the work that ran before the longest.", COL_TEXT,
          COL_SYMBOL},
-        {"op_after", "before", NULL,
+        {"op_after", "op after", NULL,
          "Who launched the work that ended the longest.", COL_TEXT,
          COL_SYMBOL},
     };
@@ -193,7 +194,7 @@ static int idle_run(const struct trace *t, const struct opts *o,
     result_init(r, "idle", "Idle devices: why they had nothing to do");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
-    put_columns(r);
+    put_columns(r, t);
     r->in_order = true; /* by device, then by time */
     r->chart = "bars share_pct";
     int rc = scope_init(&d.scope, t, o, e);

@@ -242,32 +242,32 @@ static void put_columns(struct result *r, bool by_call) {
         {"launch_us", "in calls", "us", "Host time in these calls.", COL_TIME,
          COL_MAIN},
         {"share_pct", "share", "%", "Part of the time in all launching calls.",
-         COL_PERCENT, COL_BAR},
-        {"delay_p50_us", "delay p50", "us",
+         COL_PERCENT, COL_DETAIL},
+        {"delay_p50_us", "delay", "us",
          "From the start of the call to the start of its work on the device; "
          "half of the launches had at most this.",
          COL_TIME, 0},
-        {"delay_p95_us", "delay p95", "us",
+        {"delay_p95_us", "p95", "us",
          "The same for 95 of 100 launches.", COL_TIME, 0},
-        {"queue_p50", "queue p50", NULL,
+        {"queue_p50", "queue", NULL,
          "Launches that waited in the stream, not started yet, when the call "
          "began; half of the calls found at most this. 0 often means that the "
          "device waits for the host.",
          COL_INT, 0},
-        {"queue_min", "min", NULL, "The least that a call found waiting.",
+        {"queue_min", "least", NULL, "The least that a call found waiting.",
          COL_INT, COL_DETAIL},
         {"starved", NULL, NULL,
          "Launches that found their stream with nothing left to do.", COL_INT,
          0},
         {"kernels", NULL, NULL, "Kernels that these launches started.",
-         COL_INT, 0},
+         COL_INT, COL_DETAIL},
         {"short_kernels", "short", NULL,
          "Kernels that ran for less time than their launching call took (in a "
          "graph: than their share of it).",
          COL_INT, 0},
         {"graph_kernels", "in graphs", NULL,
          "Kernels that were nodes of a graph: one launch starts all of them.",
-         COL_INT, COL_DETAIL},
+         COL_INT, 0},
     };
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
