@@ -227,13 +227,13 @@ static enum idle_cause wait_kind(const struct weigh *w, row_id call) {
     const struct trace *t = w->h->t;
     row_id before = w->g->before;
     bool copy = before != ROW_NONE && t->spans.kind[before] == SPAN_COPY;
-    if (!(t->name_class[t->spans.name[call]] & NAME_SYNC))
-        return copy && trace_launch_of(t, before) == call ? IDLE_COPY
-                                                          : IDLE_UNKNOWN;
+    bool waits = t->name_class[t->spans.name[call]] & NAME_SYNC;
+    if (!waits && !(copy && trace_launch_of(t, before) == call))
+        return IDLE_UNKNOWN;
     if (!copy) return IDLE_SYNC;
     struct bytes name = strs_bytes(&t->strs, t->spans.name[before]);
     enum copy_kind kind = copy_args_from(name, (struct bytes){0}).kind;
-    return kind == COPY_H2D || kind == COPY_P2P ? IDLE_COPY : IDLE_SYNC;
+    return kind == COPY_D2H ? IDLE_SYNC : IDLE_COPY;
 }
 
 /* The length of the outermost op around a call: without the wait the next

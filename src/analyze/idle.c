@@ -28,7 +28,8 @@ struct idle {
     struct gap_host host;
     struct host_tree tree;
     int64_t shown, idle, whole; /* devices; their time idle and in steps */
-    bool no_launch; /* a gap's cause is unknown for want of a launch record */
+    /* unknown: for want of a launch record, and though the work was ready */
+    int64_t no_launch, ready;
 };
 
 static int64_t length(const struct gap *g) { return g->end - g->start; }
@@ -146,8 +147,9 @@ static int add_device(struct idle *d, const struct phase_view *v,
         enum idle_cause c = gap_cause(&d->host, v, &g.v[i]);
         add_gap(&by[c], &g.v[i]);
         sum_add(&idle, length(&g.v[i]));
-        d->no_launch |= c == IDLE_UNKNOWN && g.v[i].after != ROW_NONE &&
-                        g.v[i].launch == ROW_NONE;
+        if (c != IDLE_UNKNOWN || g.v[i].after == ROW_NONE) continue;
+        sum_add(g.v[i].launch == ROW_NONE ? &d->no_launch : &d->ready,
+                length(&g.v[i]));
     }
     gaps_free(&g);
     measure(d, v, &whole, &busy);
@@ -169,9 +171,15 @@ static void add_remarks(struct result *r, const struct idle *d) {
                       100.0 - 100.0 * (double)d->idle / (double)d->whole,
                       (double)d->whole / PS_PER_MS,
                       (double)d->idle / PS_PER_MS);
-    if (d->no_launch)
-        result_remark(r, "Some gaps end with device work whose launch was not "
-                      "recorded: short ones among them are unknown.");
+    if (d->no_launch > 0)
+        result_remark(r, "%.3f ms are unknown because the launch of the work "
+                      "that ended the gap was not recorded.",
+                      (double)d->no_launch / PS_PER_MS);
+    /* below 5 % it is not worth a sentence */
+    if (d->ready > d->idle / 20)
+        result_remark(r, "%.3f ms are unknown although work was launched and "
+                      "ready: does another process use the device?",
+                      (double)d->ready / PS_PER_MS);
 }
 
 static int fill(struct idle *d, struct result *r, struct ops_err *e) {

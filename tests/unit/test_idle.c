@@ -273,6 +273,14 @@ static void only_its_own_copy_makes_a_call_wait(void **state) {
     r = done(&g);
     assert_int_equal(us(&r, "copy-wait"), 0);
     result_free(&r);
+    g = rig_new(); /* and one that reads a result back */
+    marker(&g, 1, 0, 1000);
+    work_by(&g, g.main, "hipMemcpyWithStream", 2, 40, SPAN_COPY,
+            "CopyDeviceToHost", 10, 30);
+    kernel(&g, 480, 500, 1000);
+    r = done(&g);
+    assert_int_equal(us(&r, "sync"), 470);
+    result_free(&r);
 }
 
 /* Staging a pageable copy takes the time from the call to the copy. */
