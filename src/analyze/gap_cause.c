@@ -8,9 +8,10 @@
  *       for the device, other calls,
  *       else ops and Python
  *
- * The surprise: a gap that begins while the host is blocked in a wait is the
- * wait's, although it returns soon after: the host could not have launched
- * ahead, and what follows is its way back to the next launch. */
+ * The surprise: a gap that begins while the host is blocked in a wait is
+ * held against the whole wait, not only its part in the gap. Without it the
+ * next launch would come earlier by all of the op that waited, and by the way
+ * back from there to the next op. */
 #include "analyze/gaps.h"
 
 #include "analyze/kernel_args.h"
@@ -25,8 +26,8 @@
  * ready and waits longer waits for something. HTA draws this line, too. */
 #define PASS_US 30
 
-/* The way back from a wait to the next launch: out of the op, through Python,
- * into the next op. 100 to 400 us in programs under a profiler. */
+/* The way back from a wait is Python between two ops, under a profiler 40 to
+ * 150 us. Python that takes longer than this does something of its own. */
 #define WAY_BACK_US 1000
 
 /* What a host thread did, as far as gaps ask. */
@@ -236,31 +237,55 @@ static enum idle_cause wait_kind(const struct weigh *w, row_id call) {
     return kind == COPY_D2H ? IDLE_SYNC : IDLE_COPY;
 }
 
-/* The length of the outermost op around a call: without the wait the next
- * launch would come earlier by so much. */
-static int64_t op_length(const struct trace *t, row_id call) {
+/* The outermost op around a call, or the call. */
+static row_id op_around(const struct trace *t, row_id call) {
     enum { CLIMB = 64 }; /* real ops nest less deep */
-    int64_t dur = t->spans.dur[call];
-    row_id r = t->spans.parent[call];
+    row_id op = call, r = t->spans.parent[call];
     for (int i = 0; i < CLIMB && r != ROW_NONE; i++, r = t->spans.parent[r])
-        if (t->spans.kind[r] == SPAN_OP) dur = t->spans.dur[r];
-    return dur;
+        if (t->spans.kind[r] == SPAN_OP) op = r;
+    return op;
 }
 
-/* A gap that began in a wait: the way back to the next launch is the wait's,
- * unless it is so long that the host had work of its own. */
+/* When the next span of the track begins, from ts on; or INT64_MAX. */
+static int64_t next_start(const struct trace *t, const struct track *tr,
+                          int64_t ts) {
+    row_id lo = tr->first, hi = tr->end;
+    while (lo < hi) {
+        row_id mid = lo + (hi - lo) / 2;
+        if (t->spans.ts[mid] >= ts)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo < tr->end ? t->spans.ts[lo] : INT64_MAX;
+}
+
+/* By how much earlier the next launch would come without that wait. */
+static int64_t cost_of_wait(const struct trace *t, row_id call) {
+    row_id op = op_around(t, call);
+    int64_t end = span_end(t, op);
+    const struct track *tr = &t->tracks[t->spans.track[op]];
+    int64_t back = diff_of(next_start(t, tr, end), end);
+    if (back > WAY_BACK_US * PS_PER_US) back = 0;
+    return t->spans.dur[op] + back;
+}
+
+/* A gap that began in a wait: what the wait cost goes to it, off the host's
+ * part first. */
 static void weigh_wait(struct weigh *w) {
     row_id call = wait_at(w, w->thread, w->g->start);
     if (call == ROW_NONE) call = wait_at(w, w->step_thread, w->g->start);
     if (call == ROW_NONE) return;
     enum idle_cause kind = wait_kind(w, call);
     if (kind == IDLE_UNKNOWN) return;
-    int64_t back = w->w[IDLE_HOST] + w->w[IDLE_LAUNCH];
-    int64_t most = op_length(w->h->t, call);
-    if (back > most && back > WAY_BACK_US * PS_PER_US) return;
+    int64_t cost = cost_of_wait(w->h->t, call) - w->w[IDLE_SYNC];
+    int64_t host = at_most(cost < 0 ? 0 : cost, w->w[IDLE_HOST]);
+    int64_t launch = at_most(cost < host ? 0 : cost - host, w->w[IDLE_LAUNCH]);
     int64_t waited = w->w[IDLE_SYNC];
-    w->w[IDLE_HOST] = w->w[IDLE_LAUNCH] = w->w[IDLE_SYNC] = 0;
-    w->w[kind] += back + waited;
+    w->w[IDLE_HOST] -= host;
+    w->w[IDLE_LAUNCH] -= launch;
+    w->w[IDLE_SYNC] = 0;
+    w->w[kind] += waited + host + launch;
 }
 
 /* The host came late: its launch began after the gap did. */
