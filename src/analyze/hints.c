@@ -121,7 +121,8 @@ static bool list_best(struct hints *h, bool in_place) {
         if (rules[i]->in_place != in_place || h->tried[i]) continue;
         if (!try_rule(&h->c, rules[i], &f)) continue;
         int64_t save = before - run_all(&h->c, true);
-        bool worth = save * 100 >= whole * HINT_SAVE_PERCENT;
+        int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
+        bool worth = save * 100 >= whole * least;
         if (!(worth || rules[i]->always) || save <= best.save) continue;
         best = (struct hint){rules[i], f, save};
         which = i;

@@ -54,12 +54,15 @@ static int64_t bare(int64_t dur, int64_t cost, int64_t *debt) {
     return dur - off;
 }
 
-/* What the piece takes by itself. A launch that is far longer than others
- * waited for room in the device's queue, which a replay does by itself. */
+/* What the piece takes by itself. The profiler's own work is none of the
+ * program's, and a launch that waited for room in the device's queue ("Command
+ * Buffer Full", or far longer than others) does so in the replay, if at all. */
 static int64_t own_time(const struct deps *d, const struct trace *t,
                         size_t i) {
     if (d->stops[i].wait != DEP_NONE) return d->stops[i].tail;
     int64_t dur = d->line.v[i].dur;
+    uint32_t row = d->line.v[i].row;
+    if (row != ROW_NONE && t->spans.kind[row] == SPAN_OVERHEAD) return 0;
     bool held_up = dur / LONG_CALL > d->call && deps_launches(d, t, i);
     return held_up ? d->call : dur;
 }

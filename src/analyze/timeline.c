@@ -163,7 +163,7 @@ static int strength(const struct trace *t, const struct piece *p) {
     if (p->input) return 3;
     if (p->row == ROW_NONE) return 0;
     switch (t->spans.kind[p->row]) {
-    case SPAN_OP: case SPAN_API: return 2;
+    case SPAN_OP: case SPAN_API: case SPAN_OVERHEAD: return 2;
     default: return 1;
     }
 }
