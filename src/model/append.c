@@ -12,12 +12,14 @@
 /* Old number -> new number, for everything that rows refer to. */
 struct moves {
     uint32_t *source, *str, *cat, *device, *track, *allocator, *counter;
+    uint32_t *frame, *stack;
     int64_t shift; /* ps to add to times */
 };
 
 static void free_moves(struct moves *m) {
     uint32_t *all[] = {m->source, m->str,       m->cat,    m->device,
-                       m->track,  m->allocator, m->counter};
+                       m->track,  m->allocator, m->counter, m->frame,
+                       m->stack};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
@@ -29,7 +31,9 @@ static bool alloc_moves(struct moves *m, const struct trace *b) {
            vec_resize(&m->device, b->ndevices, 4) &&
            vec_resize(&m->track, b->ntracks, 4) &&
            vec_resize(&m->allocator, b->nallocators, 4) &&
-           vec_resize(&m->counter, b->ncounters, 4);
+           vec_resize(&m->counter, b->ncounters, 4) &&
+           vec_resize(&m->frame, b->stacks.nframes, 4) &&
+           vec_resize(&m->stack, b->stacks.n, 4);
 }
 
 /* Facts that one piece knows and another does not. */
@@ -249,17 +253,69 @@ static uint64_t moved_args(const struct trace *a, const struct trace *b,
     return args ? args + args_delta(a, b, m, source) : 0;
 }
 
+/* b's stacks among a's; their frames are listed once more. */
+static void move_stacks(struct trace *a, const struct trace *b,
+                        struct moves *m) {
+    const struct stacks *s = &b->stacks;
+    for (size_t i = 0; i < s->nframes; i++) {
+        const struct frame *f = &s->frames[i];
+        m->frame[i] = trace_frame(a, m->str[f->name], m->str[f->file],
+                                  f->line);
+    }
+    uint32_t *list = vec_alloc(s->nitems + 1, sizeof *list);
+    if (list == NULL) a->oom = true;
+    for (size_t i = 0; i < s->nitems && !a->oom; i++)
+        list[i] = m->frame[s->items[i]];
+    for (size_t i = 0; i < s->n && !a->oom; i++)
+        m->stack[i] = trace_stack(a, list + s->first[i],
+                                  s->first[i + 1] - s->first[i]);
+    free(list);
+}
+
+/* The allocators' state. Segments stand before their blocks. */
+static void move_mem_tables(struct trace *a, const struct trace *b,
+                            const struct moves *m) {
+    for (size_t i = 0; i < b->nsegments && !a->oom; i++) {
+        struct mem_segment s = b->segments[i];
+        s.allocator = (uint16_t)m->allocator[s.allocator];
+        s.stack = moved(m->stack, s.stack);
+        trace_segment(a, &s);
+        for (size_t k = b->segments[i].first; k < b->segments[i].end; k++) {
+            struct mem_block block = b->blocks[k];
+            block.stack = moved(m->stack, block.stack);
+            trace_block(a, &block);
+        }
+    }
+    for (size_t i = 0; i < b->nbefore && !a->oom; i++) {
+        struct mem_before old = b->before[i];
+        old.allocator = (uint16_t)m->allocator[old.allocator];
+        old.stack = moved(m->stack, old.stack);
+        if (old.ts != TS_NONE) old.ts += m->shift;
+        trace_before(a, &old);
+    }
+    for (size_t i = 0; i < b->nooms && !a->oom; i++) {
+        struct mem_oom o = b->ooms[i];
+        o.allocator = (uint16_t)m->allocator[o.allocator];
+        o.stack = moved(m->stack, o.stack);
+        o.track = moved(m->track, o.track);
+        o.ts += m->shift;
+        trace_oom(a, &o);
+    }
+}
+
 static void move_rest(struct trace *a, const struct trace *b,
                       const struct moves *m) {
     const struct mem_events *e = &b->mem;
-    for (size_t i = 0; i < e->n && !a->oom; i++)
-        trace_mem(a, &(struct mem_in){
+    for (size_t i = 0; i < e->n && !a->oom; i++) {
+        row_id k = trace_mem(a, &(struct mem_in){
             .ts = e->ts[i] + m->shift, .bytes = e->bytes[i],
             .allocated = e->allocated[i], .reserved = e->reserved[i],
             .addr = e->addr[i], .track = moved(m->track, e->track[i]),
             .allocator = (uint16_t)m->allocator[e->allocator[i]],
             .what = m->str[e->what[i]],
             .args = moved_args(a, b, m, i)});
+        if (e->stack) trace_mem_stack(a, k, moved(m->stack, e->stack[i]));
+    }
     for (size_t i = 0; i < b->samples.n && !a->oom; i++)
         trace_sample(a, m->counter[b->samples.counter[i]],
                      b->samples.ts[i] + m->shift, b->samples.value[i]);
@@ -296,6 +352,11 @@ static bool find_shift(struct trace *a, const struct trace *b,
         widen(b->spans.ts, b->spans.n, &lo, &hi);
         widen(b->mem.ts, b->mem.n, &lo, &hi);
         widen(b->samples.ts, b->samples.n, &lo, &hi);
+        for (size_t i = 0; i < b->nbefore; i++)
+            if (b->before[i].ts != TS_NONE)
+                widen(&b->before[i].ts, 1, &lo, &hi);
+        for (size_t i = 0; i < b->nooms; i++)
+            widen(&b->ooms[i].ts, 1, &lo, &hi);
         for (size_t i = 0; i < b->half_flows.n; i++)
             widen(&b->half_flows.v[i].ts, 1, &lo, &hi);
     }
@@ -321,7 +382,10 @@ static bool move_all(struct trace *a, struct trace *b, struct moves *m) {
     for (size_t i = 0; i < b->group_hints.n; i++)
         trace_group_hint(a, b->group_hints.v[i].row + offset,
                          b->group_hints.v[i].number);
+    move_stacks(a, b, m);
+    if (a->oom) return false;
     move_rest(a, b, m);
+    move_mem_tables(a, b, m);
     return !a->oom;
 }
 
