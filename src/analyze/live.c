@@ -73,11 +73,19 @@ static int64_t find_base(struct live *l) {
     return freed > least ? freed : least;
 }
 
+/* A block whose address was given out again is gone, too: what the event that
+ * did so ended stands in its level for a moment. */
 static void find_levels(struct live *l) {
     const struct mem_events *m = &l->t->mem;
     int64_t level = l->base;
+    for (size_t i = 0; i < l->n; i++) l->level[i] = 0;
+    for (size_t i = 0; i < l->n; i++)
+        if (m->bytes[l->first + i] >= 0 && l->mate[i] != LIVE_NONE &&
+            m->bytes[l->first + l->mate[i]] >= 0)
+            l->level[l->mate[i]] = m->bytes[l->first + i];
     for (size_t i = 0; i < l->n; i++) {
         size_t k = l->first + i;
+        sum_sub(&level, l->level[i]);
         if (m->allocated[k] >= 0) {
             level = m->allocated[k];
             l->recorded = true;

@@ -20,8 +20,9 @@ enum fate {
     IN_PHASE = 2, /* freed before the phase that made it was over */
     SOON = 4,     /* freed after that, in the same step or the one after */
     LATE = 8,     /* freed later still */
-    KEPT = 16,    /* not freed in the window, though a step or more followed */
-    CUT = 32,     /* not freed, but the window ends with its own step */
+    KEPT = 16,    /* not freed in the window, though another step began;
+                     where there are no steps, a backward pass, or none is */
+    CUT = 32,     /* not freed, but the window ends before either */
     UNSEEN = 64,  /* no address: nobody knows */
 };
 #define LIVED (SOON | LATE | KEPT | CUT)
@@ -98,7 +99,7 @@ static void number_runs(struct mem_blocks *b) {
     }
 }
 
-/* The last block that a backward pass freed or made tells whether one followed:
+/* The last event of a backward pass tells whether one followed a block:
  * activations that are never freed were cut off by the window's end. */
 static void find_last_backward(struct mem_blocks *b) {
     const struct live *l = b->l;
@@ -114,7 +115,12 @@ static void find_last_backward(struct mem_blocks *b) {
 int mem_blocks_init(struct mem_blocks *b, const struct mem_sites *sites,
                     const struct live *l, struct ops_err *e) {
     *b = (struct mem_blocks){.sites = sites, .l = l};
-    find_last_backward(b);
+    if (l->n > 0) {
+        uint16_t a = l->t->mem.allocator[l->first];
+        uint32_t source = l->t->allocators[a].source;
+        b->whole = l->t->sources[source].step_rule == STEPS_WHOLE;
+    }
+    if (b->whole) find_last_backward(b);
     if (!sites->stack_phase) return 0;
     b->run = vec_alloc(l->n + 1, sizeof *b->run);
     if (!b->run) return fail_oom(e);
@@ -161,10 +167,13 @@ static enum fate fate_of(const struct mem_blocks *b, size_t i,
     const struct mem_events *m = &l->t->mem;
     if (m->addr[l->first + i] == 0) return UNSEEN;
     size_t j = l->mate[i];
-    if (j == LIVE_NONE) {
-        bool last = steps_between(b, i, l->n) == 0;
-        return last && m->ts[l->first + i] > b->last_backward ? CUT : KEPT;
-    }
+    if (j == LIVE_NONE && steps_between(b, i, l->n) > 0) return KEPT;
+    if (j == LIVE_NONE)
+        /* in a window that is no step, there must be backward passes, and
+         * none after it */
+        return !b->whole || (b->last_backward != INT64_MIN &&
+                             m->ts[l->first + i] > b->last_backward)
+                   ? CUT : KEPT;
     if (at->root != ROW_NONE &&
         m->ts[l->first + j] <= span_end(l->t, at->root))
         return IN_OP;

@@ -6,6 +6,7 @@
 #define ANALYZE_MEM_CATEGORY_H
 
 #include "base/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,8 +33,9 @@ const char *mem_category_name(enum mem_category c);
 struct mem_blocks {
     const struct mem_sites *sites;
     const struct live *l;
-    int64_t last_backward; /* time of the last event in a backward pass, or
-                              INT64_MIN */
+    bool whole;            /* the source has no steps but the whole window */
+    int64_t last_backward; /* only then: time of the last event in a backward
+                              pass, or INT64_MIN */
     uint32_t *run;         /* by event: number of the stretch of one phase, by
                               the events' stacks; NULL: no stacks */
 };
