@@ -10,6 +10,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+enum { FRAMES_SHOWN = 5 };
+
 /* Each frame is looked at once, then the innermost that tells decides. */
 static bool find_stack_phases(struct mem_sites *s) {
     const struct stacks *st = &s->t->stacks;
@@ -287,13 +289,28 @@ static size_t module_text(const struct mem_sites *s, size_t k, char *buf,
     return put(buf, cap, 0, bytes_of(span_name(t, r) + strlen("nn.Module: ")));
 }
 
+/* Python frames, innermost first. The op says what a built-in function did:
+ * the frame that called it says where. */
+static size_t python_text(const struct mem_sites *s, size_t k, char *buf,
+                          size_t cap) {
+    const struct trace *t = s->t;
+    size_t len = 0;
+    row_id r = pystack_at(&s->py, t->mem.track[k], t->mem.ts[k]);
+    while (r != ROW_NONE && BYTES_STARTS(name_of(t, r), "<built-in") &&
+           t->spans.parent[r] != ROW_NONE)
+        r = t->spans.parent[r];
+    for (int i = 0; i < FRAMES_SHOWN && r != ROW_NONE; i++) {
+        if (i > 0) len = put(buf, cap, len, bytes_of(" < "));
+        len = put(buf, cap, len, name_of(t, r));
+        r = t->spans.parent[r];
+    }
+    return len;
+}
+
 static size_t frames_text(const struct mem_sites *s, size_t k, char *buf,
                           size_t cap) {
-    enum { SHOWN = 5 };
-    const struct mem_events *m = &s->t->mem;
-    size_t n = stack_text(s->t, mem_stack(s->t, k), SHOWN, buf, cap);
-    if (n > 0 || m->track[k] == ROW_NONE) return n;
-    return pystack_text(&s->py, m->track[k], m->ts[k], SHOWN, buf, cap);
+    size_t n = stack_text(s->t, mem_stack(s->t, k), FRAMES_SHOWN, buf, cap);
+    return n > 0 ? n : python_text(s, k, buf, cap);
 }
 
 size_t mem_site_text(const struct mem_sites *s, const struct mem_site *at,
