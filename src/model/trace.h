@@ -473,8 +473,8 @@ uint32_t trace_stack(struct trace *t, const uint32_t *frames, size_t n);
 
 /* "train.py:12 step < train.py:80 main": at most n frames, innermost first.
  * Where some frames have a line (Python), those that have none (C++) are
- * passed over; else those of the recorder and the allocator are. Returns the length, 0 when stack is ROW_NONE; always
- * terminated, cut at cap. */
+ * passed over; else those of the recorder and the allocator are. Returns the
+ * length, 0 when stack is ROW_NONE; always terminated, cut at cap. */
 size_t stack_text(const struct trace *t, uint32_t stack, int n, char *buf,
                   size_t cap);
 
