@@ -13,8 +13,14 @@
 struct moves {
     uint32_t *source, *str, *cat, *device, *track, *allocator, *counter;
     uint32_t *frame, *stack;
-    int64_t shift; /* ps to add to times */
+    int64_t shift;   /* ps to add to times */
+    uint32_t beside; /* whose everything becomes, or ROW_NONE: each its own */
 };
+
+/* Whose devices, tracks and allocators those of b's source become. */
+static uint32_t owner(const struct moves *m, uint32_t source) {
+    return m->beside != ROW_NONE ? m->beside : m->source[source];
+}
 
 static void free_moves(struct moves *m) {
     uint32_t *all[] = {m->source, m->str,       m->cat,    m->device,
@@ -24,7 +30,7 @@ static void free_moves(struct moves *m) {
 }
 
 static bool alloc_moves(struct moves *m, const struct trace *b) {
-    *m = (struct moves){0};
+    *m = (struct moves){.beside = ROW_NONE};
     return vec_resize(&m->source, b->nsources, 4) &&
            vec_resize(&m->str, b->strs.n, 4) &&
            vec_resize(&m->cat, b->ncats, 4) &&
@@ -74,6 +80,9 @@ static bool move_sources(struct trace *a, struct trace *b, struct moves *m) {
         if (from->host) a->sources[k].host =
             trace_str(a, strs_bytes(&b->strs, from->host));
     }
+    for (size_t i = 0; i < b->nsources; i++)
+        if (b->sources[i].beside != ROW_NONE)
+            a->sources[m->source[i]].beside = m->source[b->sources[i].beside];
     return !a->oom;
 }
 
@@ -96,7 +105,7 @@ static void move_devices(struct trace *a, const struct trace *b,
                          struct moves *m) {
     for (size_t i = 0; i < b->ndevices; i++) {
         const struct device *d = &b->devices[i];
-        uint32_t k = trace_device(a, m->source[d->source], d->kind, d->ordinal);
+        uint32_t k = trace_device(a, owner(m, d->source), d->kind, d->ordinal);
         m->device[i] = k;
         if (k == ROW_NONE) continue;
         merge_device(&a->devices[k], d, m->str[d->model]);
@@ -111,7 +120,7 @@ static void move_tracks(struct trace *a, const struct trace *b,
                         struct moves *m) {
     for (size_t i = 0; i < b->ntracks; i++) {
         const struct track *tr = &b->tracks[i];
-        uint32_t k = trace_track(a, m->source[tr->source], tr->kind, tr->pid,
+        uint32_t k = trace_track(a, owner(m, tr->source), tr->kind, tr->pid,
                                  tr->tid);
         m->track[i] = k;
         if (a->oom) return;
@@ -129,7 +138,7 @@ static void move_allocators(struct trace *a, const struct trace *b,
                             struct moves *m) {
     for (size_t i = 0; i < b->nallocators; i++) {
         const struct allocator *from = &b->allocators[i];
-        uint16_t k = trace_allocator(a, m->source[from->source],
+        uint16_t k = trace_allocator(a, owner(m, from->source),
                                      strs_bytes(&b->strs, from->name),
                                      moved(m->device, from->device));
         m->allocator[i] = k;
@@ -142,7 +151,7 @@ static void move_allocators(struct trace *a, const struct trace *b,
     for (size_t i = 0; i < b->ncounters; i++) {
         const struct counter *c = &b->counters[i];
         m->counter[i] = trace_counter(
-            a, m->source[c->source], strs_bytes(&b->strs, c->name),
+            a, owner(m, c->source), strs_bytes(&b->strs, c->name),
             strs_bytes(&b->strs, c->unit), moved(m->device, c->device));
     }
 }
@@ -389,11 +398,15 @@ static bool move_all(struct trace *a, struct trace *b, struct moves *m) {
     return !a->oom;
 }
 
-int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
+/* beside: see struct moves. */
+static int append(struct trace *a, struct trace *b, uint32_t beside,
+                  struct ops_err *e) {
     assert(!a->sealed && !b->sealed && a != b);
     struct moves m;
     int rc = 0;
-    if (b->oom || !alloc_moves(&m, b)) rc = fail_oom(e);
+    bool ok = !b->oom && alloc_moves(&m, b);
+    if (ok) m.beside = beside;
+    if (!ok) rc = fail_oom(e);
     else if (!find_shift(a, b, &m))
         rc = fail(e, OPS_EUNSUP, "profiles lie too far apart in time to be "
                                  "shown on one time line");
@@ -402,4 +415,14 @@ int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
     if (rc != 0) a->oom |= rc == OPS_ELIMIT;
     trace_free(b);
     return rc;
+}
+
+int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
+    return append(a, b, ROW_NONE, e);
+}
+
+int trace_append_beside(struct trace *a, struct trace *b, uint32_t source,
+                        struct ops_err *e) {
+    assert(source < a->nsources);
+    return append(a, b, source, e);
 }

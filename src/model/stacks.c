@@ -109,6 +109,20 @@ static const char *telling(const char *path) {
     return BYTES_STARTS(bytes_of(path), "site-packages/") ? path + 14 : path;
 }
 
+/* Frames of what recorded the stack, and of the allocator itself: the same in
+ * each, and the innermost. */
+static bool is_recorder(const struct trace *t, uint32_t frame) {
+    static const char *const starts[] = {
+        "torch::unwind::", "torch::CapturedTraceback::",
+        "torch::cuda::(anonymous namespace)::gather",
+        "c10::cuda::CUDACachingAllocator::",
+    };
+    const char *name = strs_text(&t->strs, t->stacks.frames[frame].name);
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
+}
+
 static size_t frame_text(const struct trace *t, const struct frame *f,
                          char *buf, size_t cap) {
     const char *name = strs_text(&t->strs, f->name);
@@ -133,6 +147,8 @@ size_t stack_text(const struct trace *t, uint32_t stack, int n, char *buf,
     bool lines = false;
     for (size_t i = first; i < end && !lines; i++)
         lines = s->frames[s->items[i]].line > 0;
+    while (!lines && first + 1 < end && is_recorder(t, s->items[first]))
+        first++;
     for (size_t i = first; i < end && n > 0; i++) {
         const struct frame *f = &s->frames[s->items[i]];
         if (lines && f->line <= 0) continue;

@@ -97,7 +97,8 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
     }
     t->sources[t->nsources] = (struct source){
         .path = copy, .format = format, .rank = -1, .world_size = -1,
-        .pid = -1, .decimals = 3, .args_base = base, .bytes = bytes,
+        .pid = -1, .beside = ROW_NONE,
+        .decimals = 3, .args_base = base, .bytes = bytes,
         .file = file, .window_end = 0,
     };
     return (uint32_t)t->nsources++;
@@ -582,6 +583,13 @@ size_t trace_link_at(const struct trace *t, row_id device_row) {
         else hi = mid;
     }
     return lo;
+}
+
+size_t trace_processes(const struct trace *t) {
+    size_t n = 0;
+    for (size_t i = 0; i < t->nsources; i++)
+        n += t->sources[i].beside == ROW_NONE;
+    return n;
 }
 
 int64_t trace_origin(const struct trace *t) {

@@ -241,8 +241,10 @@ struct mem_block {
 };
 
 /* A block that was there before its allocator's first event, where a source
- * knows it. After seal sorted by allocator, then address. All that there were
- * or none: where an allocator has any, they add up to what was in use. */
+ * knows it. After seal sorted by allocator, then address, each address once.
+ * Where an allocator has any, they are all that there were: a snapshot alone
+ * has their sum as its level; beside a trace, which writes its own level, sizes
+ * may be rounded a little differently (import/snapshot_events.c). */
 struct mem_before {
     uint64_t addr;
     int64_t bytes;
@@ -297,6 +299,8 @@ struct source {
     int64_t rank;         /* -1: not recorded */
     int64_t world_size;   /* -1: not recorded */
     int64_t pid;          /* -1: not recorded */
+    uint32_t beside;      /* the source of whose process it tells more (a
+                             memory snapshot's trace), or ROW_NONE */
     int decimals;         /* of a microsecond that the source can tell */
     int64_t slack;        /* ps by which rounding at the source may make a
                              child end after its parent */
@@ -469,8 +473,8 @@ uint32_t trace_stack(struct trace *t, const uint32_t *frames, size_t n);
 
 /* "train.py:12 step < train.py:80 main": at most n frames, innermost first.
  * Where some frames have a line (Python), those that have none (C++) are
- * passed over. Returns the length, 0 when stack is ROW_NONE; always
- * terminated, cut at cap. */
+ * passed over; else those of the recorder and the allocator are. Returns the
+ * length, 0 when stack is ROW_NONE; always terminated, cut at cap. */
 size_t stack_text(const struct trace *t, uint32_t stack, int n, char *buf,
                   size_t cap);
 
@@ -509,6 +513,21 @@ bool note_is_detail(enum note_id id);
  * new ones. */
 int trace_append(struct trace *a, struct trace *b, struct ops_err *e);
 
+/* The same for a b that tells more of the process of a's source `source`: its
+ * devices, tracks and allocators are that source's. */
+int trace_append_beside(struct trace *a, struct trace *b, uint32_t source,
+                        struct ops_err *e);
+
+/* Puts a memory snapshot beside the trace that was taken of the same process
+ * (both unsealed) and frees it. Memory events that both have count once, as
+ * the trace tells them, and get the snapshot's call stacks: see mem_join.c. */
+int trace_join_memory(struct trace *t, uint32_t source, struct trace *snap,
+                      struct ops_err *e);
+
+/* How many allocations of snap stand in t, too: the same address at the same
+ * time. 0 as well when memory runs out. O(n log n). */
+size_t mem_common(const struct trace *t, const struct trace *snap);
+
 /* Sorts, nests, links, finds steps, trims. After it the trace is const. An
  * error only when memory runs out. O(n log n) at worst, O(n) for rows that
  * come in order by track. */
@@ -527,6 +546,9 @@ size_t trace_link_at(const struct trace *t, row_id device_row);
 
 /* The links of a launching call: numbers [*first, return) in links.by_host. */
 size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);
+
+/* Sources that are not beside another one: the processes. */
+size_t trace_processes(const struct trace *t);
 
 /* Where people count from: the epoch when the trace begins within an hour of
  * it (XSpace counts from the session's start), else the trace's first start
