@@ -63,6 +63,9 @@ static const struct rule {
      "XLA frees its scratch when the program's run ends"},
     {MEM_PROGRAM, LIVED, MEM_UNKNOWN,
      "a program's results: parameters, state and values alike"},
+    {MEM_WORKSPACE, IN_OP | IN_PHASE, MEM_TEMPORARY, "scratch of one op"},
+    {MEM_WORKSPACE, LIVED, MEM_UNKNOWN,
+     "a library's workspace is kept for the next call: no tensor at all"},
     {MEM_NOWHERE, ANY_FATE, MEM_UNKNOWN, "nobody says who allocated it"},
 };
 

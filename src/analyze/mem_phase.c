@@ -53,6 +53,8 @@ static const struct frame_row {
     const char *file, *function;
     enum mem_phase phase;
 } frame_rows[] = {
+    {"WorkspaceForHandle", NULL, MEM_WORKSPACE},
+    {"BlasLtWorkspace", NULL, MEM_WORKSPACE},
     {"torch/optim/", "zero_grad", MEM_ZERO_GRAD},
     {"torch/optim/", NULL, MEM_OPTIMIZER},
     {"run_backward", NULL, MEM_BACKWARD},

@@ -21,6 +21,7 @@ enum mem_phase {
     MEM_ZERO_GRAD,
     MEM_PROGRAM,   /* XLA runs a compiled program: forward, backward and
                       optimizer in one */
+    MEM_WORKSPACE, /* a library gets its scratch memory, whoever calls it */
     MEM_PHASES,
 };
 

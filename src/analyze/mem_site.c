@@ -148,7 +148,8 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
     if (at.phase == MEM_NOWHERE && m->what[k] != 0)
         at.phase = mem_phase_of_name(strs_bytes(&t->strs, m->what[k]));
     uint32_t stack = mem_stack(t, k);
-    if (at.phase == MEM_NOWHERE && stack != ROW_NONE)
+    if (stack != ROW_NONE && (at.phase == MEM_NOWHERE ||
+                              s->stack_phase[stack] == MEM_WORKSPACE))
         at.phase = s->stack_phase[stack];
     if (at.phase != MEM_NOWHERE) return at;
     if (at.root != ROW_NONE)
