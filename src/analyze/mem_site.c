@@ -69,7 +69,13 @@ void mem_sites_free(struct mem_sites *s) {
     free(s->stack_phase);
     free(s->first_launch);
     pystack_free(&s->py);
+    mem_forward_free(&s->forward);
     *s = (struct mem_sites){0};
+}
+
+int mem_sites_modules(struct mem_sites *s, struct ops_err *e) {
+    mem_forward_free(&s->forward);
+    return mem_forward_init(&s->forward, s->t, e);
 }
 
 static struct bytes name_of(const struct trace *t, row_id r) {
@@ -282,12 +288,21 @@ static size_t scope_text(const struct mem_sites *s, const struct mem_site *at,
     return n;
 }
 
-static size_t module_text(const struct mem_sites *s, size_t k, char *buf,
-                          size_t cap) {
+static size_t module_text(const struct mem_sites *s, const struct mem_site *at,
+                          size_t k, char *buf, size_t cap) {
     const struct trace *t = s->t;
     row_id r = pystack_module(&s->py, t->mem.track[k], t->mem.ts[k]);
+    if (r == ROW_NONE && at->phase == MEM_BACKWARD && s->forward.of &&
+        at->region != ROW_NONE) {
+        row_id op = mem_forward_op(&s->forward, at->region);
+        if (op != ROW_NONE)
+            r = pystack_module(&s->py, t->spans.track[op], t->spans.ts[op]);
+    }
     if (r == ROW_NONE) return 0;
-    return put(buf, cap, 0, bytes_of(span_name(t, r) + strlen("nn.Module: ")));
+    struct bytes name = name_of(t, r);
+    size_t prefix = strlen("nn.Module: ");
+    assert(name.n >= prefix);
+    return put(buf, cap, 0, (struct bytes){name.p + prefix, name.n - prefix});
 }
 
 /* Python frames, innermost first. The op says what a built-in function did:
@@ -321,7 +336,7 @@ size_t mem_site_text(const struct mem_sites *s, const struct mem_site *at,
     switch (by) {
     case MEM_BY_OP: return op_text(s, at, k, buf, cap);
     case MEM_BY_SCOPE: return scope_text(s, at, k, buf, cap);
-    case MEM_BY_MODULE: return module_text(s, k, buf, cap);
+    case MEM_BY_MODULE: return module_text(s, at, k, buf, cap);
     case MEM_BY_STACK: return frames_text(s, k, buf, cap);
     default: return 0;
     }

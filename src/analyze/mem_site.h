@@ -4,6 +4,7 @@
 #ifndef ANALYZE_MEM_SITE_H
 #define ANALYZE_MEM_SITE_H
 
+#include "analyze/mem_forward.h"
 #include "analyze/mem_phase.h"
 #include "analyze/mem_steps.h"
 #include "analyze/pystack.h"
@@ -29,6 +30,7 @@ struct mem_sites {
     struct pystack py;
     uint8_t *stack_phase; /* by stack: enum mem_phase; NULL: no stacks */
     struct mem_steps *steps; /* by source: all its steps */
+    struct mem_forward forward; /* only after mem_sites_modules */
     int64_t *first_launch;   /* by step: start of the first call in it that
                                 puts a kernel on a device, or INT64_MAX */
 };
@@ -36,6 +38,9 @@ struct mem_sites {
 int mem_sites_init(struct mem_sites *s, const struct trace *t,
                    struct ops_err *e);
 void mem_sites_free(struct mem_sites *s);
+
+/* Gives blocks of the backward pass the module of their forward op, too. */
+int mem_sites_modules(struct mem_sites *s, struct ops_err *e);
 
 /* Of event k, a row of trace->mem. O(log spans + depth). */
 struct mem_site mem_site_of(const struct mem_sites *s, size_t k);

@@ -395,6 +395,8 @@ static int memory_fill(struct memory *m, const struct opts *o,
     TRY(scope_init(&m->scope, m->t, o, e));
     if (m->view > &views[VIEW_TIME] || m->t->nooms > 0)
         TRY(mem_sites_init(&m->sites, m->t, e));
+    if (m->view->key == MEM_BY_MODULE)
+        TRY(mem_sites_modules(&m->sites, e));
     for (size_t i = 0; i < m->t->nallocators; i++)
         TRY(allocator_run(m, (uint16_t)i, r, e));
     if (m->replayed)

@@ -10,6 +10,8 @@ replay      peaks of torch's files, counted here from the [memory] events.
 categories  every block of torch_stack against torch's own memory profiler
             (export_memory_timeline, which follows tensors by their ids), by
             time and size. Where the two differ, and why, is in MAY_DIFFER.
+modules     the backward pass's blocks at the peak of torch_cnn, by the module
+            of their forward op.
 leaks       faults/leak keeps 16 MiB in each step, the others nothing: also
             counted here, by address.
 
@@ -181,6 +183,61 @@ def check_categories():
     return say("categories torch_stack", wrong)
 
 
+def spans_by_thread(events, wanted):
+    out = collections.defaultdict(list)
+    for e in events:
+        if e.get("ph") == "X" and wanted(e):
+            out[e["tid"]].append((e["ts"], e["ts"] + e["dur"], e["name"]))
+    return out
+
+
+def around(spans, ts):
+    """Names of the spans around an instant, outermost first."""
+    return [s for s in sorted(spans, key=lambda s: (s[0], -s[1]))
+            if s[0] <= ts < s[1]]
+
+
+def check_modules():
+    """Blocks of the backward pass by the module of their forward op: here by
+    the arrows (fwdbwd) that torch draws, there by sequence numbers."""
+    path = os.path.join(DATA, "torch_cnn", "torch_cnn.pt.trace.json.gz")
+    events = load(path)
+    ops = spans_by_thread(events, lambda e: e.get("cat") == "cpu_op")
+    frames = spans_by_thread(
+        events, lambda e: e["name"].startswith("nn.Module: "))
+    start = {e["id"]: e for e in events
+             if e.get("cat") == "fwdbwd" and e["ph"] == "s"}
+    arrows = [(e["tid"], e["ts"], start[e["id"]]) for e in events
+              if e.get("cat") == "fwdbwd" and e["ph"] == "f"]
+    _, memory = run("memory", path)
+    peak = {r["device"]: r["peak_at_us"] for r in memory}["GPU 0"]
+    mine, alive = collections.Counter(), {}
+    for e in sorted((e for e in events if e.get("name") == "[memory]"
+                     and e["args"]["Device Type"] == 1),
+                    key=lambda e: e["ts"]):
+        if Decimal(str(e["ts"])) > peak:
+            break
+        a = e["args"]
+        if a["Bytes"] > 0:
+            alive[a["Addr"]] = e
+        elif a["Addr"] in alive:
+            del alive[a["Addr"]]
+    for e in alive.values():
+        tid, ts = e["tid"], e["ts"]
+        # the arrow ends somewhere in the outermost op, the backward node
+        for node in around(ops[tid], ts)[:1]:
+            for at, when, forward in arrows:
+                if at == e["tid"] and node[0] <= when < node[1]:
+                    tid, ts = forward["tid"], forward["ts"]
+        inside = around(frames[tid], ts)
+        mine[inside[-1][2][11:] if inside else None] += e["args"]["Bytes"]
+    _, rows = run("memory", path, "--by", "module")
+    got = {r["module"]: r["bytes"] for r in rows if r["device"] == "GPU 0"
+           and r["module"] != "before-window"}
+    return say("modules torch_cnn", [] if got == dict(mine) else
+               ["%s, counted here %s" % (got, dict(mine))])
+
+
 def torch_steps(events):
     marks = sorted((e["ts"], e["ts"] + e["dur"]) for e in events
                    if e.get("cat") == "user_annotation"
@@ -234,6 +291,7 @@ def main():
             good &= check_replay(path, name)
             good &= check_leaks(path, name)
     good &= check_categories()
+    good &= check_modules()
     if with_memory < 10:
         print("not ok mem_check: only %d profiles with memory" % with_memory)
     return 0 if good and with_memory >= 10 else 1
