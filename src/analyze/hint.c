@@ -5,6 +5,7 @@
 #include "analyze/kernel_args.h"
 #include "analyze/pystack.h"
 #include "base/number.h"
+#include "model/result.h"
 #include <stdio.h>
 
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
@@ -57,4 +58,12 @@ const char *hint_where(const struct hint_case *c, uint32_t row, char *buf) {
         snprintf(buf, HINT_TEXT, ", called from %s", text);
     pystack_free(&p);
     return buf;
+}
+
+const struct cell *hint_cell(const struct result *r, size_t row,
+                             const char *col) {
+    int c = r == NULL ? -1 : result_find_col(r, col);
+    if (c < 0 || row >= r->nrows) return NULL;
+    const struct cell *v = result_cell(r, row, (size_t)c);
+    return v->null ? NULL : v;
 }

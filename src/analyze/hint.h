@@ -10,6 +10,7 @@
 
 struct trace;
 struct device_peak;
+struct cell;
 struct result;
 
 /* The limits of all rules, each with its reason. */
@@ -60,7 +61,9 @@ struct hint_case {
     const struct device_peak *peak; /* of the device, or NULL: not known */
     struct hint_step *steps;
     size_t nsteps;
-    int64_t base;      /* ps, a step without its profiler, mean */
+    /* what other analyses found in the same scope; NULL: not run */
+    const struct result *leaks, *memory;
+    int64_t base;      /* ps, all steps without their profiler */
     int64_t per_event; /* ps, what recording an event cost; 0: not known */
 };
 
@@ -100,6 +103,11 @@ int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
 
 /* A mean per step in words: "1.2 ms". buf is 48 long. */
 const char *hint_time(const struct hint_case *c, int64_t sum, char *buf);
+
+/* A cell of another analysis's result; NULL: no such row or column, or not
+ * recorded. */
+const struct cell *hint_cell(const struct result *r, size_t row,
+                             const char *col);
 
 /* The name of a row, or "" for ROW_NONE. */
 const char *hint_name(const struct hint_case *c, uint32_t row);

@@ -37,8 +37,15 @@ struct hint {
     int64_t save; /* ps, over all steps of the case */
 };
 
+/* Another analysis over the same trace and scope. */
+struct part {
+    struct result r;
+    bool have;
+};
+
 struct hints {
     struct hint_case c;
+    struct part leaks, memory;
     struct device_peak peak;
     struct hint v[MAX_HINTS];
     size_t n;
@@ -202,6 +209,33 @@ static uint32_t pick_source(const struct trace *t, const struct scope *in,
     return found;
 }
 
+/* Runs another analysis with its own defaults and this one's scope. */
+static int run_part(const char *name, const struct trace *t,
+                    const struct opts *o, struct part *p, struct ops_err *e) {
+    static const char *const passed[] = {"steps", "host", "rank"};
+    const struct analysis *a = analysis_find(name);
+    struct opts own;
+    opts_init(&own, analysis_common_opts, a->opts, NULL);
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
+        if (opts_given(o, passed[i]))
+            TRY(opts_set(&own, passed[i], opts_text(o, passed[i]), e));
+    TRY(analysis_run(a, t, &own, 0, &p->r, e));
+    p->have = true;
+    return 0;
+}
+
+/* What the rules about memory read. */
+static int run_parts(struct hints *h, const struct opts *o,
+                     struct ops_err *e) {
+    const struct trace *t = h->c.t;
+    if (t->mem.n == 0) return 0;
+    TRY(run_part("leaks", t, o, &h->leaks, e));
+    TRY(run_part("memory", t, o, &h->memory, e));
+    h->c.leaks = &h->leaks.r;
+    h->c.memory = &h->memory.r;
+    return 0;
+}
+
 static int study(struct hints *h, const struct trace *t,
                  const struct scope *in, const struct opts *o,
                  struct ops_err *e) {
@@ -260,6 +294,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     int rc = 0;
     if (h.c.source != ROW_NONE) {
         rc = study(&h, t, &in, o, e);
+        if (rc == 0) rc = run_parts(&h, o, e);
         if (rc == 0) rc = find(&h, e);
     }
     scope_free(&in);
@@ -272,6 +307,8 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
         rc = result_done(r, e);
     }
     case_free(&h.c);
+    if (h.leaks.have) result_free(&h.leaks.r);
+    if (h.memory.have) result_free(&h.memory.r);
     return rc;
 }
 

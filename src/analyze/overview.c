@@ -7,6 +7,7 @@
 #include "analyze/facts.h"
 #include "base/number.h"
 #include "base/par.h"
+#include "base/sum.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,11 +253,24 @@ static void remark_outlier(struct result *r, const struct result *steps) {
     }
 }
 
-/* The verdict on the input pipeline, which is the first thing it remarks. */
-static void put_input(struct result *r, const struct result *input) {
-    if (input->nremarks == 0) return;
-    facts_words(r, "input", "%s", input->remarks[0]);
-    result_null(r);
+/* Is it the input? How much of all steps waited for it. */
+static void put_input(struct result *r, const struct result *input,
+                      const struct result *steps) {
+    int64_t wait = 0, all = 0;
+    for (size_t i = 0; i < steps->nrows; i++) {
+        const struct cell *c = cell_of(steps, i, "input_us");
+        const struct cell *d = cell_of(steps, i, "dur_us");
+        if (c == NULL || d == NULL) continue;
+        sum_add(&wait, c->i);
+        sum_add(&all, d->i);
+    }
+    if (all <= 0) return;
+    double pct = 100.0 * (double)wait / (double)all;
+    const char *text = input->nrows == 0 ? "no input pipeline was recorded"
+                       : pct >= 20 ? "the step waits for its input"
+                       : pct >= 5  ? "the step waits for its input a little"
+                                   : "the step does not wait for its input";
+    put_share(r, "is it the input?", pct, "%", text, pct);
 }
 
 /* "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
@@ -371,7 +385,7 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
     put_profile(r, t);
     put_steps(r, &p[STEPS].r);
     put_phases(r, &p[STEPS].r);
-    put_input(r, &p[INPUT].r);
+    put_input(r, &p[INPUT].r, &p[STEPS].r);
     bool device = cell_of(&p[OPS].r, 0, "device_self_us") != NULL;
     put_top(r, "top op", &p[OPS].r,
             device ? "device_self_us" : "host_self_us", TOP_OPS);
