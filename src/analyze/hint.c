@@ -23,6 +23,14 @@ int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end) {
     return sum;
 }
 
+uint32_t hint_longest(const struct hint_step *s, uint32_t first,
+                      uint32_t end) {
+    const struct piece *best = &s->d.line.v[first];
+    for (uint32_t i = first + 1; i < end; i++)
+        if (s->d.line.v[i].dur > best->dur) best = &s->d.line.v[i];
+    return best->row;
+}
+
 int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
                     bool works) {
     int64_t sum = 0;

@@ -64,6 +64,7 @@ struct hint_case {
     /* what other analyses found in the same scope; NULL: not run */
     const struct result *leaks, *memory;
     int64_t base;      /* ps, all steps without their profiler */
+    bool host_exchange; /* collectives are carried out by the host: gloo, MPI */
     int64_t per_event; /* ps, what recording an event cost; 0: not known */
 };
 
@@ -94,6 +95,9 @@ void hint_saw(struct hint_found *f, uint32_t row, int64_t time);
 
 /* Host time of pieces [first, end) in the trial, calls that wait left out. */
 int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end);
+
+/* The span of the longest of pieces [first, end), as traced. */
+uint32_t hint_longest(const struct hint_step *s, uint32_t first, uint32_t end);
 
 /* Takes pieces [first, end) out of the trial, with the work they launch (when
  * works) and the waiting that they do; calls that launch a copy to the device

@@ -14,6 +14,7 @@
 #include "analyze/hint_tops.h"
 #include "analyze/overhead.h"
 #include "base/number.h"
+#include "model/opclass.h"
 #include <stdlib.h>
 
 enum { MAX_STEPS = 32, MAX_HINTS = 10 };
@@ -79,6 +80,17 @@ static enum framework framework_of(const struct trace *t, uint32_t source) {
     if (strcmp(format, "stepstats") == 0) return FW_TF;
     if (strcmp(format, "xspace") != 0) return FW_OTHER;
     return trace_meta_get(t, source, "hlo_module") ? FW_JAX : FW_TF;
+}
+
+/* Does the host itself carry out collectives in this source? */
+static bool has_exchange(const struct trace *t, uint32_t source) {
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->source != source || tr->kind != TRACK_THREAD) continue;
+        for (row_id r = tr->first; r < tr->end; r++)
+            if (t->name_class[t->spans.name[r]] & NAME_COMM_CPU) return true;
+    }
+    return false;
 }
 
 /* The device whose peaks count: the source's first that ran anything. */
@@ -249,6 +261,7 @@ static int study(struct hints *h, const struct trace *t,
     int64_t per = overhead_per_event(t, c->source);
     c->per_event = per > 0 ? per : 0;
     c->framework = framework_of(t, c->source);
+    c->host_exchange = has_exchange(t, c->source);
     struct ops_err ignored = {0};
     if (device_peak_of(t, device_of(t, c->source),
                        opts_text(o, "device-peak"), &h->peak, &ignored))

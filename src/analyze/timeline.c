@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Each thread is swept once with the stack of its open spans, which gives its
- * own pieces; the threads are then laid over each other. An op or call beats a
- * region, and a region beats nothing: a main thread that sits in a region
- * "backward" has handed over to the thread that runs the ops. Waiting for the
- * input beats all: then the program does nothing else. */
+ * own pieces; the threads are then laid over each other. An op, a call or a
+ * collective that the host carries out beats a region, and a region beats
+ * nothing: a main thread that sits in a region "backward" has handed over to
+ * the thread that runs the ops. Waiting for the input beats all: then the
+ * program does nothing else. */
 #include "analyze/timeline.h"
 
 #include "base/err.h"
@@ -31,7 +32,8 @@ static row_id first_at(const struct trace *t, const struct track *tr,
 
 static bool has_work(const struct trace *t, const struct track *tr) {
     for (row_id r = tr->first; r < tr->end; r++)
-        if (t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API)
+        if (t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API ||
+            (t->name_class[t->spans.name[r]] & NAME_COMM_CPU))
             return true;
     return false;
 }
@@ -162,6 +164,7 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
 static int strength(const struct trace *t, const struct piece *p) {
     if (p->input) return 3;
     if (p->row == ROW_NONE) return 0;
+    if (t->name_class[t->spans.name[p->row]] & NAME_COMM_CPU) return 2;
     switch (t->spans.kind[p->row]) {
     case SPAN_OP: case SPAN_API: case SPAN_OVERHEAD: return 2;
     default: return 1;
