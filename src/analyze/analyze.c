@@ -162,12 +162,28 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
     return result_done(r, e);
 }
 
+/* An empty table is an answer only with a sentence: analyses that have one of
+ * their own say it, this is the one for all others. */
+static void say_why_empty(struct result *r, const struct analysis *a,
+                          const struct trace *t, const struct opts *o) {
+    if (r->nrows > 0 || r->nremarks + r->nmissing > 0) return;
+    if (t->spans.n == 0 && t->mem.n == 0 && t->samples.n == 0)
+        result_remark(r, "the profile has no events");
+    else if (opts_given(o, "steps") || opts_given(o, "host") ||
+             opts_given(o, "rank"))
+        result_remark(r, "the steps, hosts or ranks asked for have none: a "
+                      "row is %s", a->row);
+    else
+        result_remark(r, "this profile has none: a row is %s", a->row);
+}
+
 int analysis_run(const struct analysis *a, const struct trace *t,
                  const struct opts *o, size_t default_top, struct result *r,
                  struct ops_err *e) {
     assert(t->sealed);
     *r = (struct result){0};
     int rc = a->run(t, o, r, e);
+    if (rc == 0) say_why_empty(r, a, t, o);
     if (rc == 0) rc = result_refine(r, o, a->all_rows ? 0 : default_top, e);
     if (rc != 0) result_free(r);
     return rc;

@@ -28,9 +28,10 @@ extern const struct opt analysis_common_opts[];
 /* By name, or NULL. */
 const struct analysis *analysis_find(const char *name);
 
-/* Runs it and applies the common options: --name, --min-us, --min-bytes,
- * --sort, then --top (default_top rows when not given; 0: all). r must not be
- * initialised; on success it is the caller's to free. */
+/* Runs it, adds a sentence when it gave neither rows nor a reason, and applies
+ * the common options: --name, --min-us, --min-bytes, --sort, then --top
+ * (default_top rows when not given; 0: all). r must not be initialised; on
+ * success it is the caller's to free. */
 int analysis_run(const struct analysis *a, const struct trace *t,
                  const struct opts *o, size_t default_top, struct result *r,
                  struct ops_err *e);
