@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The same collective on all ranks, and what that tells about their clocks.
+ * The same collective on all ranks.
  *
  *   1 Collectives that may be the same (group, kind, size) are a stream. In
  *     one stream the k-th of one rank is the k-th of another, moved by a lag
  *     where the windows do not begin together: the recorded number decides,
  *     else the lag on which most step numbers agree, else the one on which
  *     most ends in time do.
- *   2 Nobody leaves an all_reduce before the last one came, so its ends are
- *     near together. The median difference of ends is the clocks' offset, the
- *     spread bounds its error; one that is below its error is none.
+ *   2 The clocks are read off the ends of what was matched: coll_clock.c.
  *   3 A collective that one rank has left before another came was not one
  *     collective: such matches are undone.
  *
@@ -197,123 +195,6 @@ static uint32_t source_of(const struct collectives *c, const struct coll *x) {
     return c->members[x->member].source;
 }
 
-/* How one source's clock stands to another's. */
-struct edge {
-    uint32_t a, b;          /* sources; a has the lowest member */
-    int64_t offset, error;  /* add to b's times for a's */
-};
-
-struct edges {
-    struct edge *v;
-    size_t n, cap;
-};
-
-/* n differences of ends, sorted. Exits of one collective differ, by the
- * algorithm and by who is scheduled when: the central four fifths say by how
- * much, and an offset within that is not told from none. */
-static struct edge judge(const struct sort_key *v, size_t n) {
-    assert(n > 0);
-    int64_t mid = (int64_t)(v[n / 2].lo ^ (UINT64_C(1) << 63));
-    int64_t low = (int64_t)(v[n / 10].lo ^ (UINT64_C(1) << 63));
-    int64_t high = (int64_t)(v[n - 1 - n / 10].lo ^ (UINT64_C(1) << 63));
-    int64_t down = diff_of(mid, low), up = diff_of(high, mid);
-    int64_t error = down > up ? down : up;
-    if (error < PS_PER_NS) error = PS_PER_NS; /* no clock is better */
-    bool none = mid <= error && mid >= -error;
-    return (struct edge){.offset = none ? 0 : mid, .error = error};
-}
-
-/* The differences of ends: hi names the pair, those of collectives that hold
- * all ranks together before others. */
-static size_t take_samples(const struct work *w, const uint32_t *first_of,
-                           struct sort_key *out) {
-    const struct collectives *c = w->c;
-    size_t n = 0;
-    for (size_t i = 0; i < c->nmatches; i++) {
-        const struct coll_match *m = &c->matches[i];
-        const struct coll *a = nth(c, m, 0);
-        if (coll_is_p2p(a->kind)) continue;
-        for (size_t k = 1; k < m->n; k++) {
-            const struct coll *b = nth(c, m, k);
-            uint64_t x = first_of[source_of(c, a)];
-            uint64_t y = first_of[source_of(c, b)];
-            if (x == y) continue; /* one process, one clock */
-            out[n++] = (struct sort_key){
-                x << 33 | y << 1 | !coll_is_sync(a->kind),
-                sort_signed(diff_of(end_of(a), end_of(b))), 0};
-        }
-    }
-    return n;
-}
-
-static bool make_edges(const struct work *w, const struct sort_key *v,
-                       size_t n, struct edges *out) {
-    const struct collectives *c = w->c;
-    for (size_t i = 0; i < n;) {
-        size_t to = i;
-        while (to < n && v[to].hi == v[i].hi) to++;
-        uint64_t pair = v[i].hi >> 1;
-        bool had = i > 0 && v[i - 1].hi >> 1 == pair;
-        if (!had) {
-            if (!VEC_ROOM(out->v, out->n, out->cap)) return false;
-            struct edge e = judge(&v[i], to - i);
-            e.a = c->members[pair >> 32].source;
-            e.b = c->members[pair & UINT32_MAX].source;
-            out->v[out->n++] = e;
-        }
-        i = to;
-    }
-    return true;
-}
-
-/* Carries the clock of one side of each pair to the other. */
-static bool spread(struct collectives *c, const struct edges *edges) {
-    bool more = false;
-    for (size_t i = 0; i < edges->n; i++) {
-        const struct edge *e = &edges->v[i];
-        struct coll_clock *a = &c->clocks[e->a], *b = &c->clocks[e->b];
-        if (a->known == b->known) continue;
-        more = true;
-        struct coll_clock *from = a->known ? a : b, *to = a->known ? b : a;
-        to->offset = a->known ? sum_of(from->offset, e->offset)
-                              : diff_of(from->offset, e->offset);
-        to->error = sum_of(from->error, e->error);
-        to->known = true;
-    }
-    return more;
-}
-
-/* The lowest rank's clock is the common one; where groups of ranks have
- * nothing in common, each has its own. */
-static void set_clocks(struct collectives *c, const struct edges *edges) {
-    for (;;) {
-        while (spread(c, edges)) {}
-        size_t i = 0;
-        while (i < edges->n && c->clocks[edges->v[i].a].known) i++;
-        if (i == edges->n) return;
-        c->clocks[edges->v[i].a].known = true;
-    }
-}
-
-static bool find_clocks(struct work *w) {
-    struct collectives *c = w->c;
-    struct edges edges = {0};
-    struct sort_key *samples = calloc(c->n + 1, sizeof *samples);
-    uint32_t *first_of = malloc((c->t->nsources + 1) * sizeof *first_of);
-    bool ok = samples && first_of;
-    if (ok) {
-        for (size_t i = c->nmembers; i-- > 0;)
-            first_of[c->members[i].source] = (uint32_t)i;
-        size_t n = take_samples(w, first_of, samples);
-        ok = sort_keys(samples, n) && make_edges(w, samples, n, &edges);
-    }
-    if (ok) set_clocks(c, &edges);
-    free(samples);
-    free(first_of);
-    free(edges.v);
-    return ok;
-}
-
 /* When the last two came, and how long the shortest took. */
 static void measure(const struct collectives *c, struct coll_match *m) {
     m->last = c->by_match[m->first];
@@ -380,7 +261,7 @@ static void drop_crossed(struct work *w) {
 static bool match(struct work *w) {
     struct collectives *c = w->c;
     if (!sort_streams(w) || !number_all(w) || !make_matches(w) ||
-        !find_clocks(w))
+        !collectives_clocks(c))
         return false;
     drop_crossed(w);
     size_t matched = 0;

@@ -85,8 +85,11 @@ int collectives_init(struct collectives *c, const struct trace *t,
                      struct ops_err *e);
 void collectives_free(struct collectives *c);
 
-/* The second half of collectives_init: see coll_match.c. */
+/* Parts of collectives_init: coll_match.c, and within it coll_clock.c, which
+ * sets the clocks from matches that are not judged yet. False: out of
+ * memory. */
 bool collectives_match(struct collectives *c);
+bool collectives_clocks(struct collectives *c);
 
 /* On the common clock. */
 int64_t coll_arrival(const struct collectives *c, const struct coll *x);
