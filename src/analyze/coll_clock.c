@@ -9,8 +9,9 @@
  *
  * Most of these intervals overlap; those that do not are of collectives that
  * were matched wrongly and do not count. Of the others the median difference
- * of ends is the offset, since all leave at about the same time; the spread of
- * the differences bounds its error. An offset within its error is none. */
+ * of ends is the offset, since all leave at about the same time; its error is
+ * the spread of the differences or, when that is less, what the intervals have
+ * in common. An offset within its error is none. */
 #include "analyze/collective.h"
 
 #include "base/sort.h"
@@ -109,22 +110,32 @@ static bool judge(struct clocks *k, size_t from, size_t to, struct edge *out) {
     }
     if (!sort_numbers(k->lo, n) || !sort_numbers(k->hi, n)) return false;
     struct sample in = best_region(k->lo, k->hi, n);
+    int64_t least = INT64_MAX; /* the shortest on either side */
     n = 0;
     for (size_t i = from; i < to; i++) {
         const struct sample *s = &k->samples[k->order[i].row];
-        if (s->lo <= in.d && in.d <= s->hi) k->lo[n++] = sort_signed(s->d);
+        if (s->lo > in.d || in.d > s->hi) continue;
+        k->lo[n++] = sort_signed(s->d);
+        int64_t a = diff_of(s->d, s->lo), b = diff_of(s->hi, s->d);
+        if (a < least) least = a;
+        if (b < least) least = b;
     }
     assert(n > 0);
     /* exits differ, by the algorithm and by who is scheduled when: the
      * central four fifths say by how much */
     int64_t mid = signed_of(k->lo[n / 2]);
+    if (mid < in.lo) mid = in.lo;
+    if (mid > in.hi) mid = in.hi;
     int64_t down = diff_of(mid, signed_of(k->lo[n / 10]));
     int64_t up = diff_of(signed_of(k->lo[n - 1 - n / 10]), mid);
-    int64_t error = down > up ? down : up, bound = diff_of(in.hi, in.lo) / 2;
-    bool none = n < FEW && in.lo <= 0 && in.hi >= 0;
-    if (n < FEW && error < bound) error = bound;
+    int64_t error = down > up ? down : up;
+    int64_t below = diff_of(mid, in.lo), above = diff_of(in.hi, mid);
+    int64_t bound = below > above ? below : above;
+    /* all leave between the last one's coming and its going */
+    if (n < FEW && error < least) error = least;
+    if (error > bound) error = bound;
     if (error < PS_PER_NS) error = PS_PER_NS; /* no clock is better */
-    none |= mid <= error && mid >= -error;
+    bool none = mid <= error && mid >= -error;
     out->offset = none ? 0 : mid;
     out->error = error;
     return true;

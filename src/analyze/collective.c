@@ -6,6 +6,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
+#include "model/opname.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -383,8 +384,11 @@ struct bytes coll_name(const struct collectives *c, const struct coll *x) {
     str_id id = t->spans.name[x->row];
     struct bytes name = strs_bytes(&t->strs, id);
     const uint8_t *p = NULL;
+    struct bytes node, type;
     if (x->carrier == COLL_KERNEL && (t->name_class[id] & NAME_COMM_HLO))
         p = hlo_mark(name, "-start");
+    else if (x->carrier == COLL_CALL && name_split_tf(name, &node, &type))
+        return node;
     /* "all-reduce-start.3": the part before the mark is the instruction */
     return p ? (struct bytes){name.p, (size_t)(p - name.p)} : name;
 }

@@ -98,7 +98,8 @@ int64_t coll_arrival(const struct collectives *c, const struct coll *x);
  * and its end. Only for those with a match. */
 int64_t coll_wait_end(const struct collectives *c, const struct coll *x);
 
-/* Its name on screen: XLA's start and done are one instruction. */
+/* Its name on screen: XLA's start and done are one instruction, TensorFlow's
+ * node:Type is the node. */
 struct bytes coll_name(const struct collectives *c, const struct coll *x);
 
 #endif
