@@ -193,18 +193,18 @@ static void put_columns(struct result *r) {
         {"exposed_us", "exposed", "us",
          "The part of it that no computation hid", COL_TIME, 0},
         {"overlapped_us", "overlapped", "us",
-         "The part of it during which computation went on", COL_TIME, 0},
+         "The part of it during which computation went on", COL_TIME,
+         COL_DETAIL},
         {"bus_gb_per_s", "bus", "GB/s",
          "Rate by which links are compared, whatever the number of ranks: an "
          "all_reduce of n ranks moves its message 2(n-1)/n times",
          COL_FLOAT, 0},
         {"wait_us", "wait", "us",
          "The part of the total before the last rank had come", COL_TIME, 0},
+        {"move_us", "move", "us",
+         "The rest: every rank was there and data moved", COL_TIME, 0},
         {"process_group", "group", NULL, "The group of ranks that took part",
          COL_TEXT, 0},
-        {"move_us", "move", "us",
-         "The rest: every rank was there and data moved", COL_TIME,
-         COL_DETAIL},
         {"algo_gb_per_s", "algo", "GB/s",
          "Bytes by the time that moving them took", COL_FLOAT, COL_DETAIL},
         {"ranks", NULL, NULL, "Ranks in these files that ran it", COL_INT,
@@ -241,8 +241,8 @@ static void put_row(struct result *r, const struct work *w,
     /* bytes per ps x 1000 = GB/s */
     result_float_if(r, l->bus_ps > 0, 1e3 * l->bus / l->bus_ps);
     result_int_if(r, waits, l->wait);
-    put_bytes(r, g->name);
     result_int_if(r, waits, l->total - l->wait);
+    put_bytes(r, g->name);
     result_float_if(r, l->algo_ps > 0, 1e3 * l->algo / l->algo_ps);
     result_int(r, l->ranks);
     result_int_if(r, x->ranks > 0, x->ranks);

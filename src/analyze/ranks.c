@@ -271,8 +271,11 @@ static void say_rest(struct result *r, const struct work *w) {
         if (w->t->sources[i].world_size > world)
             world = w->t->sources[i].world_size;
     if (c->nmembers < 2) {
-        result_missing(r, "lateness and waiting", "only one rank's file was "
-                       "given", "give the files of all ranks at once");
+        result_missing(r, "lateness and waiting", c->n > 0
+                       ? "only one rank's file was given"
+                       : "one process alone, as far as this file tells: no "
+                         "collective was recorded",
+                       "give the files of all ranks at once");
         return;
     }
     if (c->nmatches == 0)
