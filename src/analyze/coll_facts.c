@@ -8,6 +8,7 @@
 #include "base/sum.h"
 #include "model/args.h"
 #include <assert.h>
+#include <stddef.h>
 
 static const char *const kind_names[COLL_KINDS] = {
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier",
@@ -155,6 +156,7 @@ static int64_t read_entry(struct json *j) {
 struct pick {
     struct coll_facts *f;
     struct bytes name, dims, types; /* lists as JSON text */
+    struct bytes dtype, group, group_desc, group_ranks;
 };
 
 static int64_t whole(const struct arg *a) {
@@ -173,34 +175,46 @@ static int64_t whole(const struct arg *a) {
     }
 }
 
+#define NUMBER(key, field)                                                     \
+    {key, sizeof key - 1, offsetof(struct coll_facts, field)}
+#define TEXT(key, field) {key, sizeof key - 1, offsetof(struct pick, field)}
+
+/* Arguments by key, and where they go. */
+struct slot {
+    const char *key;
+    size_t n, to;
+};
+
+static const struct slot numbers[] = {
+    NUMBER("In msg nelems", in_elems), NUMBER("Out msg nelems", out_elems),
+    NUMBER("Group size", group_size),  NUMBER("Seq", seq),
+    NUMBER("Src Rank", src),           NUMBER("Dst Rank", dst),
+};
+
+static const struct slot texts[] = {
+    TEXT("Collective name", name),
+    TEXT("Input Dims", dims),
+    TEXT("Input type", types),
+    TEXT("dtype", dtype),
+    TEXT("Process Group Name", group),
+    TEXT("Process Group Description", group_desc),
+    TEXT("Process Group Ranks", group_ranks),
+};
+
 static bool pick_arg(void *ctx, struct bytes key, const struct arg *v) {
     struct pick *p = ctx;
-    struct coll_facts *f = p->f;
-    const struct {
-        const char *key;
-        int64_t *to;
-    } numbers[] = {
-        {"In msg nelems", &f->in_elems}, {"Out msg nelems", &f->out_elems},
-        {"Group size", &f->group_size},  {"Seq", &f->seq},
-        {"Src Rank", &f->src},           {"Dst Rank", &f->dst},
-    };
-    const struct {
-        const char *key;
-        struct bytes *to;
-    } texts[] = {
-        {"Collective name", &p->name},       {"dtype", &f->dtype},
-        {"Process Group Name", &f->group},   {"Input Dims", &p->dims},
-        {"Process Group Ranks", &f->group_ranks}, {"Input type", &p->types},
-        {"Process Group Description", &f->group_desc},
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (*numbers[i].to < 0 &&
-            bytes_eq(key, numbers[i].key, strlen(numbers[i].key)))
-            *numbers[i].to = whole(v);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (texts[i].to->n == 0 &&
-            bytes_eq(key, texts[i].key, strlen(texts[i].key)))
-            *texts[i].to = v->text;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (!bytes_eq(key, numbers[i].key, numbers[i].n)) continue;
+        int64_t *to = (int64_t *)((char *)p->f + numbers[i].to);
+        if (*to < 0) *to = whole(v);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (!bytes_eq(key, texts[i].key, texts[i].n)) continue;
+        struct bytes *to = (struct bytes *)((char *)p + texts[i].to);
+        if (to->n == 0) *to = v->text;
+        return true;
+    }
     return true;
 }
 
@@ -232,8 +246,14 @@ static void add_dims(struct pick *p) {
 }
 
 void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row) {
-    struct pick p = {.f = f};
+    struct pick p = {.f = f, .dtype = f->dtype, .group = f->group,
+                     .group_desc = f->group_desc,
+                     .group_ranks = f->group_ranks};
     args_each(t, row, pick_arg, &p);
+    f->dtype = p.dtype;
+    f->group = p.group;
+    f->group_desc = p.group_desc;
+    f->group_ranks = p.group_ranks;
     add_dims(&p);
     /* Sends, receives and all-to-all run in kernels of one name: what the
      * program asked for tells more. */

@@ -99,7 +99,7 @@ static int by_step(const void *a, const void *b) {
 
 /* For each step the member that was late by most gets a point. */
 static void judge_steps(struct lateness *l, struct lates *in) {
-    qsort(in->v, in->n, sizeof *in->v, by_step);
+    if (in->n > 1) qsort(in->v, in->n, sizeof *in->v, by_step);
     for (size_t i = 0; i < in->n;) {
         int64_t step = in->v[i].step, most = 0;
         uint32_t who = ROW_NONE;
