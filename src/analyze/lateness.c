@@ -183,29 +183,31 @@ void lateness_free(struct lateness *l) {
     *l = (struct lateness){0};
 }
 
-struct late_where lateness_where(const struct lateness *l,
-                                 const struct scope *scope, uint32_t member) {
+bool lateness_where(const struct lateness *l, const struct scope *scope,
+                    uint32_t member, struct late_where *out) {
     const struct collectives *c = l->c;
-    struct late_where *v = NULL, best = {0};
+    struct late_where *v = NULL;
     size_t n = 0, cap = 0;
     struct map names = {0};
-    for (size_t i = 0; i < c->nmatches; i++) {
+    bool ok = true;
+    for (size_t i = 0; ok && i < c->nmatches; i++) {
         const struct coll_match *m = &c->matches[i];
         const struct coll *x = &c->v[m->last];
         if (x->member != member || !scope_has(scope, x->row)) continue;
         uint32_t *at = map_at(&names, c->t->spans.name[x->row]);
-        if (at == NULL || (*at == MAP_NONE && !VEC_ROOM(v, n, cap))) break;
+        ok = at != NULL && (*at != MAP_NONE || VEC_ROOM(v, n, cap));
+        if (!ok) break;
         if (*at == MAP_NONE) {
             v[n] = (struct late_where){.name = coll_name(c, x)};
             *at = (uint32_t)n++;
         }
         v[*at].calls++;
         sum_add(&v[*at].late, diff_of(m->latest, m->second));
-        if (v[*at].late > best.late) best = v[*at];
     }
-    for (size_t i = 0; i < n; i++)
-        if (v[i].late >= best.late) best = v[i];
+    *out = (struct late_where){0};
+    for (size_t i = 0; ok && i < n; i++)
+        if (v[i].late > out->late) *out = v[i];
     map_free(&names);
     free(v);
-    return best;
+    return ok;
 }

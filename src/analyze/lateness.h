@@ -37,13 +37,15 @@ int lateness_init(struct lateness *l, const struct collectives *c,
                   const struct scope *scope, struct ops_err *e);
 void lateness_free(struct lateness *l);
 
-/* The name of the collectives to which the member was late by most, with their
- * number and how late it was to them; empty when it never was. */
+/* The collectives to which a member was late by most: their name, how many,
+ * how late to all of them together. */
 struct late_where {
-    struct bytes name;
+    struct bytes name; /* empty: it never was late */
     int64_t calls, late;
 };
-struct late_where lateness_where(const struct lateness *l,
-                                 const struct scope *scope, uint32_t member);
+
+/* False: out of memory. */
+bool lateness_where(const struct lateness *l, const struct scope *scope,
+                    uint32_t member, struct late_where *out);
 
 #endif

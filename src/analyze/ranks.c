@@ -246,7 +246,8 @@ static int say_straggler(struct result *r, const struct work *w,
     if (member == ROW_NONE) return 0;
     const struct late_member *m = &w->late.v[member];
     int64_t late = intervals_length(&m->late);
-    struct late_where at = lateness_where(&w->late, &w->scope, member);
+    struct late_where at;
+    if (!lateness_where(&w->late, &w->scope, member, &at)) return fail_oom(e);
     assert(m->steps > 0 && at.calls > 0);
     result_remark(r, "%s is the straggler: in each step the others wait %s "
                   "for it, %.0f %% of the step. It came last to %lld of %lld "
