@@ -29,7 +29,9 @@ static const struct {
     enum coll_kind kind;
 } words[] = {
     {"reducescatter",     COLL_REDUCE_SCATTER},
+    {"psumscatter",       COLL_REDUCE_SCATTER},
     {"allreduce",         COLL_ALL_REDUCE},
+    {"psum",              COLL_ALL_REDUCE},
     {"collectivereduce",  COLL_ALL_REDUCE},
     {"crossdevicereduce", COLL_ALL_REDUCE},
     {"allgather",         COLL_ALL_GATHER},

@@ -198,6 +198,12 @@ static void use_world(const struct find *f, uint32_t source,
         facts->group_size = s->world_size;
 }
 
+/* torch names the other end of a transfer only. */
+static void use_rank(const struct source *s, struct coll_facts *facts) {
+    if (facts->kind == COLL_SEND && facts->src < 0) facts->src = s->rank;
+    if (facts->kind == COLL_RECV && facts->dst < 0) facts->dst = s->rank;
+}
+
 /* One more collective. */
 static bool add(struct find *f, row_id row, enum coll_carrier carrier,
                 int64_t end) {
@@ -213,6 +219,7 @@ static bool add(struct find *f, row_id row, enum coll_carrier carrier,
     assert(x->dur >= 0 && x->member < c->nmembers);
     struct coll_facts facts = facts_of(c, x);
     use_world(f, t->tracks[track].source, &facts);
+    use_rank(&t->sources[t->tracks[track].source], &facts);
     x->kind = (uint8_t)facts.kind;
     x->bytes = coll_bytes(&facts);
     x->ranks = coll_is_p2p(facts.kind) ? 2 : facts.group_size;

@@ -302,7 +302,8 @@ static void say_ranks(struct result *r, const struct work *w) {
                       "are those of the calls that start them.");
     if (c->nmembers < 2)
         result_missing(r, "waiting apart from moving", "only one rank's file "
-                       "was given", "give the files of all ranks at once");
+                       "was given", "give the files of all ranks at once, recorded at the "
+                       "same time");
     else if ((int64_t)c->nmembers < world)
         result_remark(r, "Files of %zu of %lld ranks: who came last may be "
                       "one of the others, so the waiting is at least that "

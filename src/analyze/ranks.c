@@ -276,7 +276,8 @@ static void say_rest(struct result *r, const struct work *w) {
                        ? "only one rank's file was given"
                        : "one process alone, as far as this file tells: no "
                          "collective was recorded",
-                       "give the files of all ranks at once");
+                       "give the files of all ranks at once, recorded at the "
+                       "same time");
         return;
     }
     if (c->nmatches == 0)

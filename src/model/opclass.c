@@ -41,6 +41,7 @@ static const struct row rows[] = {
     {"nvshmem", ANY, NAME_COMM},
     {"cross_device_reduce", ANY, NAME_COMM},
     {"mscclKernel", ANY, NAME_COMM},
+    {"rcclGenericKernel", ANY, NAME_COMM},
     {"one_shot_all_reduce", ANY, NAME_COMM},
     {"two_shot_all_reduce", ANY, NAME_COMM},
     {"multimem_all_reduce", ANY, NAME_COMM},
@@ -68,6 +69,14 @@ static const struct row rows[] = {
     {"reduce-scatter", START, NAME_COMM_HLO},
     {"collective-permute", START, NAME_COMM_HLO},
     {"collective-broadcast", START, NAME_COMM_HLO},
+    /* newer JAX names HLO after its own primitives */
+    {"all_reduce", START, NAME_COMM_HLO},
+    {"all_gather", START, NAME_COMM_HLO},
+    {"all_to_all", START, NAME_COMM_HLO},
+    {"reduce_scatter", START, NAME_COMM_HLO},
+    {"collective_permute", START, NAME_COMM_HLO},
+    {"ppermute", START, NAME_COMM_HLO},
+    {"psum", START, NAME_COMM_HLO},
     /* driver and runtime calls */
     {"cudaLaunch", START, NAME_LAUNCH},
     {"cuLaunch", START, NAME_LAUNCH},

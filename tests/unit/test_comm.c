@@ -55,6 +55,9 @@ static void every_spelling_has_its_kind(void **state) {
         {"all-reduce-start.3", COLL_ALL_REDUCE},
         {"collective-permute.1", COLL_PERMUTE},
         {"ragged-all-to-all", COLL_ALL_TO_ALL},
+        {"psum.4", COLL_ALL_REDUCE},
+        {"psum_scatter.1", COLL_REDUCE_SCATTER},
+        {"ppermute", COLL_PERMUTE},
         {"all_to_allv", COLL_ALL_TO_ALL},
         {"cross_device_reduce_1stage", COLL_ALL_REDUCE},
         {"", COLL_OTHER},
@@ -304,8 +307,8 @@ static void sends_meet_their_receives(void **state) {
         snprintf(args, sizeof args,
                  "\"Collective name\":\"%s\",\"In msg nelems\":250,\"dtype\":"
                  "\"Float\",\"Group size\":2,\"Process Group Name\":\"0\","
-                 "\"Src Rank\":0,\"Dst Rank\":1,\"Seq\":%d",
-                 rank ? "recv" : "send", 3 + rank);
+                 "\"%s Rank\":%d,\"Seq\":%d", rank ? "recv" : "send",
+                 rank ? "Src" : "Dst", 1 - rank, 3 + rank);
         job_kernel(&j, "ncclDevKernel_SendRecv(x)", 0, 20, 100 + 30 * rank,
                    60 - 30 * rank, args);
         job_end(&j);
