@@ -301,8 +301,9 @@ static void say_ranks(struct result *r, const struct work *w) {
         result_remark(r, "No kernel of a collective was recorded: the times "
                       "are those of the calls that start them.");
     if (c->nmembers < 2)
-        result_missing(r, "waiting apart from moving", "only one rank's file "
-                       "was given", "give the files of all ranks at once, recorded at the "
+        result_missing(r, "waiting apart from moving",
+                       "only one rank's file was given",
+                       "give the files of all ranks at once, recorded at the "
                        "same time");
     else if ((int64_t)c->nmembers < world)
         result_remark(r, "Files of %zu of %lld ranks: who came last may be "
