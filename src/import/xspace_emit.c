@@ -246,8 +246,10 @@ static void stream_span(struct xpiece *w, struct span_in *s) {
         s->kind = SPAN_KERNEL;
         s->cat = launch_category(w);
     }
-    else if (seen(w, XC_MEMCPY_DETAILS)) s->kind = SPAN_COPY;
-    else if (seen(w, XC_MEMSET_DETAILS)) s->kind = SPAN_MEMSET;
+    else if (seen(w, XC_MEMCPY_DETAILS) || seen(w, XC_MEMSET_DETAILS)) {
+        s->kind = seen(w, XC_MEMCPY_DETAILS) ? SPAN_COPY : SPAN_MEMSET;
+        if (seen(w, XC_HLO_OP)) s->cat = launch_category(w);
+    }
     else if (seen(w, XC_MEMALLOC_DETAILS) || seen(w, XC_MEMFREE_DETAILS) ||
              seen(w, XC_RESIDENCY_DETAILS))
         s->kind = SPAN_OTHER;

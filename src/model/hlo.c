@@ -173,7 +173,8 @@ static bool index_cats(struct trace *t) {
 bool hlo_seal(struct trace *t) {
     struct hlo *h = t->hlo;
     if (h == NULL || h->ninstrs == 0) return true;
-    return index_names(h) && index_labels(h) && index_cats(t);
+    return index_names(h) && index_labels(h) && hlo_place_graphs(t) &&
+           index_cats(t);
 }
 
 const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,

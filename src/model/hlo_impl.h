@@ -4,6 +4,7 @@
 #define MODEL_HLO_IMPL_H
 
 #include "base/bytes.h"
+#include <stdbool.h>
 
 struct trace;
 struct hlo;
@@ -15,5 +16,9 @@ uint32_t hlo_module_of(const struct trace *t, uint32_t source,
 
 /* The instruction of that name, or MAP_NONE. */
 uint32_t hlo_find(const struct hlo *h, uint32_t module, uint32_t name);
+
+/* Gives kernels of CUDA graphs the category of their own instruction. False:
+ * out of memory. */
+bool hlo_place_graphs(struct trace *t);
 
 #endif

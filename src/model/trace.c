@@ -552,7 +552,8 @@ const char *note_text(enum note_id id) {
 }
 
 bool note_is_detail(enum note_id id) {
-    return id == NOTE_DERIVED_LINES || id == NOTE_DUPLICATE_TRACK_NAME;
+    return id == NOTE_DERIVED_LINES || id == NOTE_DUPLICATE_TRACK_NAME ||
+           id == NOTE_GRAPH_KERNEL_PLACED;
 }
 
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
