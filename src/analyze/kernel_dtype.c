@@ -208,6 +208,8 @@ struct kernel_kind kernel_kind_of(struct bytes name) {
     if (!k.matrix) {
         k.dtype = type_by_word(&t);
         if (k.dtype == DTYPE_TF32) k.dtype = DTYPE_FP32;
+        /* Optimizers take their scalars as double. */
+        if (k.dtype == DTYPE_FP64 && has(&t, "float")) k.dtype = DTYPE_FP32;
         return k;
     }
     bool plain = has(&t, "ffma") || has(&t, "simt");

@@ -39,6 +39,7 @@ enum formula {
     F_FUSED,     /* optimizers: a: operations per element, b: lists read; all
                     but the gradients (list 1) are written, too */
     F_CAT,
+    F_ALL,       /* bytes alone: what it reads and writes are its inputs */
 };
 
 struct cost_rule {
@@ -214,9 +215,14 @@ static const struct cost_rule rules[] = {
 };
 /* clang-format on */
 
+/* Kernels that torch compiled: called with all tensors, outputs too; what
+ * they compute is not recorded. */
+static const struct cost_rule triton = {"triton", F_ALL, 0, 0, 0, 0, 0};
+
 const struct cost_rule *op_cost_rule(struct bytes name) {
     static const char prefix[] = "aten::";
     size_t skip = sizeof prefix - 1;
+    if (BYTES_STARTS(name, "triton_")) return &triton;
     if (!BYTES_STARTS(name, "aten::")) return NULL;
     name.p += skip;
     name.n -= skip;
@@ -617,6 +623,10 @@ void op_cost_from(const struct op_inputs *in, const struct cost_rule *r,
     case F_FOREACH: foreach(&c, o); break;
     case F_FUSED: fused(&c, o); break;
     case F_CAT: cat(&c, o); break;
+    case F_ALL:
+        o->type = input(&c, 0)->type;
+        o->bytes = all_bytes(&c);
+        break;
     }
     assert(o->flops >= -1 && o->bytes >= -1);
 }
