@@ -10,6 +10,7 @@
 #include "model/hlo_impl.h"
 #include "model/launch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct hlo *hlo_table(struct trace *t) {
@@ -189,6 +190,25 @@ const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row) {
     if (t->hlo == NULL) return NULL;
     uint32_t source = t->tracks[t->spans.track[row]].source;
     return hlo_of_cat(t, source, t->spans.cat[row]);
+}
+
+size_t hlo_source_text(const struct trace *t, const struct hlo_instr *i,
+                       char *out, size_t cap) {
+    if (cap == 0) return 0;
+    out[0] = 0;
+    if (i->file == 0) return 0;
+    int n = snprintf(out, cap, "%s:%u", strs_text(&t->strs, i->file), i->line);
+    return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
+}
+
+bool hlo_is_first(const struct trace *t, row_id row,
+                  const struct hlo_instr *i) {
+    const struct spans *s = &t->spans;
+    if (i->launch != HLO_LAUNCHES_LIBRARY && i->launch != HLO_LAUNCHES_ANY)
+        return true;
+    if (row == 0 || s->track[row - 1] != s->track[row]) return true;
+    /* the same kernel again is another execution */
+    return s->name[row - 1] == s->name[row] || hlo_of_span(t, row - 1) != i;
 }
 
 bool hlo_scope_next(struct bytes *rest, struct bytes *scope) {
