@@ -192,11 +192,12 @@ static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
 /* The category that a kernel's launch facts make: see launch.h. Kernels of
  * one variant come again and again, so that the cache mostly has it. */
 static uint16_t launch_category(struct xpiece *w) {
-    uint64_t key = hash_step(fact_hash(w, XC_KERNEL_DETAILS),
-                             hash_step(fact_hash(w, XC_HLO_OP),
-                                       fact_hash(w, XC_TF_OP)));
-    key = hash_step(key, hash_step(fact_hash(w, XC_HLO_MODULE),
-                                   fact_hash(w, XC_PROGRAM))) | 1;
+    static const enum xcode parts[] = {XC_KERNEL_DETAILS, XC_HLO_OP, XC_TF_OP,
+                                       XC_HLO_MODULE, XC_PROGRAM};
+    uint64_t key = 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        key = hash_step(key, fact_hash(w, parts[i]));
+    key |= 1;
     struct xlaunch *at = &w->launches[key >> 32 & 255];
     if (at->key == key) return at->cat;
     char module[256];

@@ -252,6 +252,32 @@ struct origin {
     uint64_t line;
 };
 
+static bool has(struct bytes text, const char *word) {
+    return text.n > 0 && memmem(text.p, text.n, word, strlen(word)) != NULL;
+}
+
+/* The innermost frame that is not a package's own, or the innermost: people
+ * know their own lines, not TensorFlow's. */
+static void frame_place(const struct frames *s, uint64_t frame,
+                        struct origin *o) {
+    enum { DEEPEST = 64 };
+    for (int i = 0; i < DEEPEST && frame > 0 && frame <= s->nframes; i++) {
+        uint64_t place = s->frames[frame - 1].a;
+        if (place == 0 || place > s->nplaces) return;
+        uint64_t file = s->places[place - 1].a;
+        if (file == 0 || file > s->nfiles) return;
+        struct bytes name = s->files[file - 1];
+        bool own = !has(name, "/site-packages/") &&
+                   !has(name, "/dist-packages/");
+        if (i == 0 || own) {
+            o->file = name;
+            o->line = s->places[place - 1].b;
+        }
+        if (own) return;
+        frame = s->frames[frame - 1].b;
+    }
+}
+
 static struct origin read_origin(const struct frames *s, struct bytes meta) {
     struct origin o = {{meta.p, 0}, {meta.p, 0}, 0};
     struct pb r = pb_reader(meta);
@@ -263,13 +289,7 @@ static struct origin read_origin(const struct frames *s, struct bytes meta) {
         if (f.num == 4 && f.wire == PB_VARINT) o.line = f.value;
         if (f.num == 15 && f.wire == PB_VARINT) frame = f.value;
     }
-    if (frame == 0 || frame > s->nframes) return o;
-    uint64_t place = s->frames[frame - 1].a;
-    if (place == 0 || place > s->nplaces) return o;
-    uint64_t file = s->places[place - 1].a;
-    if (file == 0 || file > s->nfiles) return o;
-    o.file = s->files[file - 1];
-    o.line = s->places[place - 1].b;
+    frame_place(s, frame, &o);
     return o;
 }
 
@@ -313,10 +333,6 @@ static struct bytes category_of(const struct hlo_raw *i) {
         BYTES_IS(i->opcode, "dynamic-reshape"))
         return bytes_of("data formatting");
     return i->opcode;
-}
-
-static bool has(struct bytes text, const char *word) {
-    return text.n > 0 && memmem(text.p, text.n, word, strlen(word)) != NULL;
 }
 
 /* A fusion is one kernel; but one that only fills or moves may be a fill or a

@@ -7,9 +7,11 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "model/args.h"
 #include "model/hlo_impl.h"
 #include "model/launch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct hlo *hlo_table(struct trace *t) {
@@ -189,6 +191,40 @@ const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row) {
     if (t->hlo == NULL) return NULL;
     uint32_t source = t->tracks[t->spans.track[row]].source;
     return hlo_of_cat(t, source, t->spans.cat[row]);
+}
+
+size_t hlo_source_text(const struct trace *t, const struct hlo_instr *i,
+                       char *out, size_t cap) {
+    if (cap == 0) return 0;
+    out[0] = 0;
+    if (i->file == 0) return 0;
+    int n = snprintf(out, cap, "%s:%u", strs_text(&t->strs, i->file), i->line);
+    return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
+}
+
+/* The span before it on its track that is not part of another: XLA on the CPU
+ * marks the end of each op with a little span inside. */
+static row_id row_before(const struct trace *t, row_id row) {
+    enum { NEAR = 4 };
+    const struct spans *s = &t->spans;
+    for (row_id k = 1; k <= NEAR && k <= row; k++) {
+        if (s->track[row - k] != s->track[row]) return ROW_NONE;
+        if (s->depth[row - k] <= s->depth[row]) return row - k;
+    }
+    return ROW_NONE;
+}
+
+bool hlo_is_first(const struct trace *t, row_id row,
+                  const struct hlo_instr *i) {
+    const struct spans *s = &t->spans;
+    if (i->launch != HLO_LAUNCHES_LIBRARY && i->launch != HLO_LAUNCHES_ANY)
+        return true;
+    row_id before = row_before(t, row);
+    if (before == ROW_NONE || hlo_of_span(t, before) != i) return true;
+    /* on a device the same kernel again is another execution; on the host all
+     * have the name of the instruction, but executions have a number */
+    if (s->kind[row] != SPAN_OP) return s->name[before] == s->name[row];
+    return args_int(t, before, "run_id", -1) != args_int(t, row, "run_id", -2);
 }
 
 bool hlo_scope_next(struct bytes *rest, struct bytes *scope) {

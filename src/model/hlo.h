@@ -118,6 +118,16 @@ const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,
  * that was merged from several ("a/b;c/d") only the first counts. */
 bool hlo_scope_next(struct bytes *rest, struct bytes *scope);
 
+/* "file:line" of an instruction into out, cut to fit; its length, 0: not
+ * recorded. */
+size_t hlo_source_text(const struct trace *t, const struct hlo_instr *i,
+                       char *out, size_t cap);
+
+/* Is this span the first of those that one execution of its instruction i
+ * launched? A library may launch several kernels for one instruction; its
+ * flops and bytes must count once. O(1). */
+bool hlo_is_first(const struct trace *t, row_id row, const struct hlo_instr *i);
+
 /* Bytes read and written, or -1. */
 static inline int64_t hlo_bytes(const struct hlo_instr *i) {
     if (i->read_bytes < 0 || i->written_bytes < 0) return -1;
