@@ -502,6 +502,7 @@ static void each(const struct call *c, struct op_cost *o) {
 
 static void move(const struct call *c, struct op_cost *o) {
     o->type = input(c, 0)->type;
+    if (o->type == DTYPE_UNKNOWN) return;
     o->bytes = all_bytes(c);
     o->flops = o->bytes < 0 ? -1 : 0;
 }
@@ -585,6 +586,7 @@ static void fused(const struct call *c, struct op_cost *o) {
 
 static void cat(const struct call *c, struct op_cost *o) {
     o->type = c->list;
+    if (input(c, 0)->n != -1) return; /* long lists are not recorded */
     o->bytes = count_times(2, bytes_of_input(c, 0));
     o->flops = o->bytes < 0 ? -1 : 0;
 }

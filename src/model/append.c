@@ -86,6 +86,7 @@ static void merge_device(struct device *to, const struct device *from,
     if (from->clock_hz) to->clock_hz = from->clock_hz;
     if (from->bandwidth_bytes_per_s)
         to->bandwidth_bytes_per_s = from->bandwidth_bytes_per_s;
+    if (from->peak_flops) to->peak_flops = from->peak_flops;
     if (from->threads_per_unit) to->threads_per_unit = from->threads_per_unit;
 }
 

@@ -126,6 +126,7 @@ struct device {
     int cc_major, cc_minor;
     int64_t clock_hz;
     int64_t bandwidth_bytes_per_s;
+    int64_t peak_flops; /* FLOP/s of its matrix units, as the device says */
     int64_t threads_per_unit;
 };
 
