@@ -15,10 +15,13 @@ static void add(struct roof_sum *s, const struct roof_work *w) {
 }
 
 /* What is not known of a product's type has no peak; work that is no product
- * runs on the vector units whatever its type. */
+ * runs on the vector units whatever its type. Where their peak is not known
+ * (TPUs), that of the matrix units stands for it: too high, but memory limits
+ * such work long before. */
 static double peak_of(const struct roof_work *w, const struct device_peak *p) {
     if (w->matrix && w->type == DTYPE_UNKNOWN) return 0;
-    return device_peak_flops(p, w->type, w->matrix);
+    double v = device_peak_flops(p, w->type, w->matrix);
+    return v <= 0 && !w->matrix ? p->flops[DTYPE_BF16] : v;
 }
 
 void roof_add(struct roof *r, const struct roof_work *w,

@@ -172,8 +172,10 @@ static enum dtype type_of_instr(const struct roofline *x, row_id row,
     enum dtype d = dtype_of_hlo(i);
     if (k.matrix && k.dtype != DTYPE_UNKNOWN) return kernel_kind_dtype(k, d);
     if (!i->matrix || d != DTYPE_FP32 || i->full_f32) return d;
-    bool tf32 = x->peaks[device_of(x, row)].flops[DTYPE_TF32] > 0;
-    return tf32 ? DTYPE_TF32 : d;
+    const double *peak = x->peaks[device_of(x, row)].flops;
+    if (peak[DTYPE_TF32] > 0) return DTYPE_TF32;
+    /* a TPU takes fp32 as bf16 unless told otherwise */
+    return peak[DTYPE_FP32] <= 0 && peak[DTYPE_BF16] > 0 ? DTYPE_BF16 : d;
 }
 
 /* A library may launch several kernels for one instruction, which all carry
@@ -261,9 +263,6 @@ static bool charge_alone(struct roofline *x, row_id row, row_id launch) {
     struct roof_work w = {.flops = -1, .bytes = -1, .time = t->spans.dur[row],
                           .type = f->kind.dtype, .matrix = f->kind.matrix};
     if (d < t->ndevices && t->devices[d].kind == DEVICE_TPU) {
-        /* of an op that has others in it they have the cost, too */
-        if (row + 1 < t->spans.n && t->spans.parent[row + 1] == row)
-            return true;
         w.flops = args_int(t, row, "flops", -1);
         w.bytes = args_int(t, row, "bytes_accessed", -1);
         /* its one peak is that of bf16 products */
@@ -330,12 +329,21 @@ static bool charge_kernel(struct roofline *x, row_id op, row_id kernel) {
     return charge(x, row_of(x, sp->name[kernel]), kernel, &w);
 }
 
+/* An op of a TPU with others in it, a loop: theirs is the time and the cost. */
+static bool is_outer(const struct roofline *x, row_id r) {
+    const struct trace *t = x->t;
+    uint32_t d = device_of(x, r);
+    return d < t->ndevices && t->devices[d].kind == DEVICE_TPU &&
+           r + 1 < t->spans.n && t->spans.parent[r + 1] == r;
+}
+
 /* One kernel: charged at once where it stands for itself, else noted with its
  * op (first) or charged as one of its op's (second). */
 static bool one_kernel(struct roofline *x, row_id r, row_id launch,
                        bool second) {
     const struct hlo_instr *i = hlo_of_span(x->t, r);
     row_id op = ROW_NONE;
+    if (is_outer(x, r)) return true;
     if (i) return second || charge_instr(x, r, i);
     if (launch != ROW_NONE) op = host_tree_launcher(&x->tree, launch);
     if (op != ROW_NONE && x->t->spans.kind[op] != SPAN_OP) op = ROW_NONE;

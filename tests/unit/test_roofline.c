@@ -161,6 +161,25 @@ static void traces_with_nothing(void **state) {
     trace_free(t);
 }
 
+/* A loop on a TPU and its body: the time is counted once. */
+static void loops_of_a_tpu(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t d = trace_device(t, 0, DEVICE_TPU, 0);
+    uint32_t s = trace_track(t, 0, TRACK_STREAM, 0, 1);
+    t->devices[d].model = trace_str(t, bytes_of("TPU v4"));
+    t->tracks[s].device = d;
+    tiny_span(t, s, SPAN_KERNEL, "while.1", 0, 100);
+    tiny_span(t, s, SPAN_KERNEL, "fusion.1", 10, 20);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "roofline", "by", "kernel");
+    assert_int_equal(r.nrows, 1);
+    assert_int_equal(tiny_us(&r, "fusion.1", "device_us"), 20);
+    assert_true(tiny_null(&r, "fusion.1", "flops"));
+    result_free(&r);
+    trace_free(t);
+}
+
 /* With no device: the product, not the copy of its bias, nor the op around
  * it. */
 static void host_ops_count_once(void **state) {
@@ -195,6 +214,7 @@ int main(void) {
         cmocka_unit_test(kernels_take_their_ops_cost),
         cmocka_unit_test(peaks_as_given),
         cmocka_unit_test(traces_with_nothing),
+        cmocka_unit_test(loops_of_a_tpu),
         cmocka_unit_test(host_ops_count_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
