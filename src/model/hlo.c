@@ -11,6 +11,7 @@
 #include "model/hlo_impl.h"
 #include "model/launch.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -123,7 +124,17 @@ static bool index_names(struct hlo *h) {
 
 /* Numbers of modules that are told apart by their label; a name alone must be
  * the only one in its source, else it stands for none. */
-static bool index_labels(struct hlo *h) {
+static bool index_labels(struct trace *t) {
+    struct hlo *h = t->hlo;
+    for (size_t i = 0; i < h->nmodules; i++) {
+        const struct hlo_module *m = &h->modules[i];
+        char text[32];
+        snprintf(text, sizeof text, "(%" PRIu64 ")", m->program);
+        str_id id = trace_str(t, bytes_of(text));
+        if (t->oom || !map_set(&h->by_label, name_key(m->source, id),
+                               (uint32_t)i))
+            return false;
+    }
     for (size_t i = 0; i < h->nmodules; i++) {
         const struct hlo_module *m = &h->modules[i];
         uint32_t *at = map_at(&h->by_label, name_key(m->source, m->name));
@@ -175,7 +186,7 @@ static bool index_cats(struct trace *t) {
 bool hlo_seal(struct trace *t) {
     struct hlo *h = t->hlo;
     if (h == NULL || h->ninstrs == 0) return true;
-    return index_names(h) && index_labels(h) && hlo_place_graphs(t) &&
+    return index_names(h) && index_labels(t) && hlo_place_graphs(t) &&
            index_cats(t);
 }
 

@@ -333,6 +333,39 @@ static void a_named_instruction_needs_no_graph(void **state) {
     free(x.p);
 }
 
+/* A TPU's ops: what is known of them stands with their names. */
+static void ops_of_a_tpu_find_their_instructions(void **state) {
+    (void)state;
+    struct out x = {0}, mod = program(), p = {0}, l = {0}, e = {0};
+    struct out m = {0}, s = {0}, entry = {0};
+    out_text(&p, 2, "/device:TPU:0");
+    out_int(&l, 1, 1);
+    out_text(&l, 2, "XLA Ops");
+    out_int(&e, 1, 1);
+    out_int(&e, 2, 1000);
+    out_int(&e, 3, 500);
+    out_msg(&l, 4, &e);
+    out_msg(&p, 3, &l);
+    out_int(&s, 1, 1);
+    out_int(&s, 3, 5);
+    out_int(&m, 1, 1);
+    out_text(&m, 2, "%fusion.1 = f32[8,4] fusion(...)");
+    out_text(&m, 4, "fusion.1");
+    out_msg(&m, 5, &s);
+    out_int(&entry, 1, 1);
+    out_msg(&entry, 2, &m);
+    out_msg(&p, 4, &entry);
+    name_entry(&p, 5, 1, "program_id");
+    out_msg(&x, 1, &p);
+    metadata(&x, "jit_f(5)", &mod);
+    struct trace *t = load((struct bytes){x.p, x.n}, 1);
+    assert_int_equal(t->spans.n, 1);
+    assert_string_equal(op_of(t, 0), "fusion.1");
+    assert_string_equal(span_name(t, 0), "fusion.1");
+    trace_free(t);
+    free(x.p);
+}
+
 /* Loops and branches are run, their bodies are kept; who calls himself or what
  * is not there is nobody's trouble. */
 static void bodies_of_loops_are_kept(void **state) {
@@ -497,6 +530,7 @@ int main(void) {
         cmocka_unit_test(kernels_of_a_graph_find_their_instructions),
         cmocka_unit_test(contradictions_are_counted_and_left),
         cmocka_unit_test(a_named_instruction_needs_no_graph),
+        cmocka_unit_test(ops_of_a_tpu_find_their_instructions),
         cmocka_unit_test(bodies_of_loops_are_kept),
         cmocka_unit_test(figures_too_large_stop_at_the_largest),
         cmocka_unit_test(nested_tuples_have_a_limit),
