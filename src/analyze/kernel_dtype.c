@@ -54,9 +54,9 @@ static const char *const helpers[] = {
     "fft1d_", "precompute_indices", "scalepackedtensor", "converttensor",
     "settensor", "computeoffsets", "computebofsets", "im2col", "col2im",
     "gemv", "gemmk1", "dot_kernel", "depthwise", "grouped_direct", "dwconv",
-    "conv2d_c1_k1", "elementwise", "reduce_kernel", "layer_norm", "softmax_",
-    "nccl", "rccl", "memcpy", "memset", "scal_kernel", "bn_fw", "bn_bw",
-    "kernel_conv_filter", "postgsu",
+    "_c1_k1", "reduce_wgrad", "elementwise", "reduce_kernel", "layer_norm",
+    "softmax_", "nccl", "rccl", "memcpy", "memset", "scal_kernel", "bn_fw",
+    "bn_bw", "kernel_conv_filter", "postgsu",
     NULL,
 };
 

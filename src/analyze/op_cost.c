@@ -150,6 +150,14 @@ static const struct cost_rule rules[] = {
     {"isneginf", F_MAP, 1, 1, 0, 0, 0}, {"logical_not", F_MAP, 0, 1, 0, 0, 0},
     {"logical_and", F_MAP, 0, 1, 0, 0, 0},
     {"native_dropout", F_EACH, 2, 0, 1, 0, 0},
+    {"native_dropout_backward", F_MAP, 2, 0, 0, 0, 0},
+    {"hardswish_backward", F_MAP, 5, 0, 0, 0, 0},
+    {"hardsigmoid", F_MAP, 3, 0, 0, 0, 0},
+    {"hardsigmoid_", F_MAP, 3, 0, 0, 0, 0},
+    {"hardsigmoid_backward", F_MAP, 2, 0, 0, 0, 0},
+    {"elu", F_MAP, 5, 0, 0, 0, 0},
+    {"square", F_MAP, 1, 0, 0, 0, 0},
+    {"erf", F_MAP, 6, 0, 0, 0, 0},
     /* along an axis */
     {"_softmax", F_EACH, 6, 0, 1, 0, 0},
     {"_log_softmax", F_EACH, 6, 0, 1, 0, 0},
@@ -171,6 +179,7 @@ static const struct cost_rule rules[] = {
     {"batch_norm_backward", F_EACH, 14, 0, 1, 0, 0},
     {"sum", F_REDUCE, 1, 1, 0, 0, 0}, {"mean", F_REDUCE, 1, 1, 0, 0, 0},
     {"amax", F_REDUCE, 1, 1, 0, 0, 0}, {"amin", F_REDUCE, 1, 1, 0, 0, 0},
+    {"any", F_REDUCE, 0, 1, 0, 0, 0}, {"std", F_REDUCE, 3, 1, 0, 0, 0},
     {"argmax", F_REDUCE, 1, 1, 0, 0, 0}, {"all", F_REDUCE, 0, 1, 0, 0, 0},
     {"var", F_REDUCE, 3, 1, 0, 0, 0},
     {"linalg_vector_norm", F_REDUCE, 2, 2, 0, 0, 0},
@@ -457,17 +466,20 @@ static void rnn(const struct call *c, struct op_cost *o, bool gradient) {
 static int64_t broadcast(const struct call *c) {
     int64_t d[OP_DIMS_MAX], out = 1;
     int rank = 0;
+    bool any = false;
     for (int i = 0; i < OP_DIMS_MAX; i++) d[i] = 1;
     for (int i = 0; i < c->in->n; i++) {
         const struct op_input *x = input(c, i);
         if (x->n < 0) return -1;
-        if (x->numel == 0 && x->type == DTYPE_UNKNOWN) continue;
+        /* no tensor; or an empty one, given to hold what comes out */
+        if (x->numel == 0) continue;
+        any = true;
         for (int k = 0; k < x->n; k++)
             if (x->d[x->n - 1 - k] != 1) d[k] = x->d[x->n - 1 - k];
         if (x->n > rank) rank = x->n;
     }
     for (int i = 0; i < rank; i++) out = count_times(out, d[i]);
-    return out;
+    return any ? out : -1;
 }
 
 /* The widest type of the inputs, the usual type of what comes out. */

@@ -144,6 +144,10 @@ static const struct {
     {'-', DTYPE_FP32,
      "void at::native::vectorized_elementwise_kernel<4, at::native::"
      "CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)"},
+    {'-', DTYPE_UNKNOWN, "dgrad2d_c1_k1_nhwc_specialized"}, /* depthwise */
+    {'-', DTYPE_UNKNOWN, "wgrad2d_c1_k1_nhwc_reduce"},
+    {'-', DTYPE_FP32,
+     "void cudnn::cnn::reduce_wgrad_nchw_helper<float, float>(void*)"},
     {'-', DTYPE_UNKNOWN, "ncclDevKernel_AllReduce_Sum_f3"},
     {'-', DTYPE_UNKNOWN, "wrapped_subtract"},
     {'-', DTYPE_UNKNOWN, ""},

@@ -166,6 +166,8 @@ static void the_rest(void **state) {
             "[\"float\", \"float\", \"Scalar\"]", ""), 32, (4 + 8 + 32) * 4);
     is(cost("aten::mul", "[[4, 8], []]", "[\"float\", \"double\"]", ""), 32,
        (32 + 32) * 4 + 8);
+    /* an empty tensor to hold the result */
+    is(cost("aten::abs", "[[4, 8], [0]]", F2, ""), 32, 256);
     is(cost("aten::eq", "[[4, 8], []]", "[\"float\", \"Scalar\"]", ""), 32,
        32 * 4 + 32);
     is(cost("aten::copy_", "[[4, 8], [4, 8], []]",
