@@ -62,7 +62,7 @@ struct hint_case {
     struct hint_step *steps;
     size_t nsteps;
     /* what other analyses found in the same scope; NULL: not run */
-    const struct result *leaks, *memory;
+    const struct result *leaks, *memory, *ranks;
     int64_t base;      /* ps, all steps without their profiler */
     bool host_exchange; /* collectives are carried out by the host: gloo, MPI */
     int64_t per_event; /* ps, what recording an event cost; 0: not known */

@@ -46,7 +46,7 @@ struct part {
 
 struct hints {
     struct hint_case c;
-    struct part leaks, memory;
+    struct part leaks, memory, ranks;
     struct device_peak peak;
     struct hint v[MAX_HINTS];
     size_t n;
@@ -200,27 +200,6 @@ static void put_hint(struct result *r, const struct hints *h,
     result_text(r, v->rule->see);
 }
 
-/* The source to study: the first in scope that has steps. */
-static uint32_t pick_source(const struct trace *t, const struct scope *in,
-                            size_t *others) {
-    uint32_t found = ROW_NONE;
-    *others = 0;
-    for (uint32_t i = 0; i < t->nsources; i++) {
-        bool has = false;
-        for (size_t k = 0; k < t->nsteps && !has; k++)
-            has = t->steps[k].source == i && t->steps[k].dur > 0 &&
-                  (in->all || (in->source_in[i] &&
-                               (!in->by_step || in->step_in[k])));
-        if (!has) continue;
-        if (found == ROW_NONE ||
-            t->sources[i].rank < t->sources[found].rank)
-            found = i;
-        ++*others;
-    }
-    if (*others > 0) --*others;
-    return found;
-}
-
 /* Runs another analysis with its own defaults and this one's scope. */
 static int run_part(const char *name, const struct trace *t,
                     const struct opts *o, struct part *p, struct ops_err *e) {
@@ -236,16 +215,58 @@ static int run_part(const char *name, const struct trace *t,
     return 0;
 }
 
-/* What the rules about memory read. */
+/* What the rules about memory and ranks read. */
 static int run_parts(struct hints *h, const struct opts *o,
                      struct ops_err *e) {
     const struct trace *t = h->c.t;
+    if (t->nsources > 1) {
+        TRY(run_part("ranks", t, o, &h->ranks, e));
+        h->c.ranks = &h->ranks.r;
+    }
     if (t->mem.n == 0) return 0;
     TRY(run_part("leaks", t, o, &h->leaks, e));
     TRY(run_part("memory", t, o, &h->memory, e));
     h->c.leaks = &h->leaks.r;
     h->c.memory = &h->memory.r;
     return 0;
+}
+
+/* How long a rank waits for others, or -1: not known. */
+static int64_t wait_of(const struct hint_case *c, int64_t rank) {
+    for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
+        const struct cell *r = hint_cell(c->ranks, i, "rank");
+        const struct cell *w = hint_cell(c->ranks, i, "wait_us");
+        if (r != NULL && w != NULL && r->i == rank) return w->i;
+    }
+    return -1;
+}
+
+static bool has_steps(const struct trace *t, const struct scope *in,
+                      uint32_t source) {
+    if (!in->all && !in->source_in[source]) return false;
+    for (size_t k = 0; k < t->nsteps; k++)
+        if (t->steps[k].source == source && t->steps[k].dur > 0 &&
+            (!in->by_step || in->step_in[k]))
+            return true;
+    return false;
+}
+
+/* The source to study: of those in scope that have steps the one that waits
+ * longest for others (it shows what the job could be), else the first rank. */
+static uint32_t pick_source(const struct hint_case *c, const struct scope *in) {
+    const struct trace *t = c->t;
+    uint32_t found = ROW_NONE;
+    int64_t most = -1;
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        if (!has_steps(t, in, i)) continue;
+        int64_t rank = t->sources[i].rank, wait = wait_of(c, rank);
+        bool first = found == ROW_NONE || rank < t->sources[found].rank;
+        if (found != ROW_NONE && wait < most) continue;
+        if (found != ROW_NONE && wait == most && !first) continue;
+        found = i;
+        most = wait;
+    }
+    return found;
 }
 
 static int study(struct hints *h, const struct trace *t,
@@ -292,6 +313,10 @@ static void remark(struct result *r, const struct hints *h) {
     result_remark(r, "worked out on %zu step%s of %s each without the "
                   "profiler's own cost, each from an idle device to the end of "
                   "its work", h->c.nsteps, h->c.nsteps == 1 ? "" : "s", bare);
+    if (h->c.t->nsources > 1)
+        result_remark(r, "of %zu ranks rank %lld was studied, which waits "
+                      "longest for the others", h->c.t->nsources,
+                      (long long)h->c.t->sources[h->c.source].rank);
     if (h->n == 0)
         result_remark(r, "nothing was found that would make a step more than "
                       "%d %% faster", (int)HINT_SAVE_PERCENT);
@@ -301,13 +326,11 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
                struct ops_err *e) {
     struct scope in;
     struct hints h = {.c = {.t = t}};
-    size_t others;
     TRY(scope_init(&in, t, o, e));
-    h.c.source = pick_source(t, &in, &others);
-    int rc = 0;
-    if (h.c.source != ROW_NONE) {
+    int rc = run_parts(&h, o, e);
+    if (rc == 0) h.c.source = pick_source(&h.c, &in);
+    if (rc == 0 && h.c.source != ROW_NONE) {
         rc = study(&h, t, &in, o, e);
-        if (rc == 0) rc = run_parts(&h, o, e);
         if (rc == 0) rc = find(&h, e);
     }
     scope_free(&in);
@@ -322,6 +345,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     case_free(&h.c);
     if (h.leaks.have) result_free(&h.leaks.r);
     if (h.memory.have) result_free(&h.memory.r);
+    if (h.ranks.have) result_free(&h.ranks.r);
     return rc;
 }
 

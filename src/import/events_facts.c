@@ -3,6 +3,8 @@
  * in the same words: allocations, and the keys next to the events. */
 #include "import/events.h"
 
+#include <stdio.h>
+
 /* c10's device types, as far as they have memory of their own. */
 static uint32_t memory_device(struct reader *r, int64_t type, int64_t id) {
     enum { C10_CPU = 0, C10_MKLDNN = 5, C10_IDEEP = 7, C10_XLA = 9 };
@@ -146,6 +148,29 @@ static void read_device(struct reader *r) {
     r->t->sources[r->source].has_device = true;
 }
 
+/* pg_config: the process groups of this rank. Where there is one alone, every
+ * collective is of that one, also those that do not say so (gloo). */
+static void read_groups(struct reader *r) {
+    struct json_str key, name = {{0}, false};
+    int64_t n = 0;
+    if (!json_enter(&r->j, '[')) {
+        json_skip(&r->j);
+        return;
+    }
+    while (json_item(&r->j)) {
+        n++;
+        if (!json_enter(&r->j, '{')) json_skip(&r->j);
+        else while (json_key(&r->j, &key))
+            if (!BYTES_IS(key.raw, "pg_name") || !json_string(&r->j, &name))
+                json_skip(&r->j);
+        if (r->j.bad) return;
+    }
+    char count[24];
+    snprintf(count, sizeof count, "%lld", (long long)n);
+    if (n == 1) trace_meta(r->t, r->source, "process_group", name.raw);
+    if (n > 1) trace_meta(r->t, r->source, "process_groups", bytes_of(count));
+}
+
 /* distributedInfo: rank and world size, also as text in some versions. */
 static void read_distributed(struct reader *r) {
     struct source *src = &r->t->sources[r->source];
@@ -158,6 +183,7 @@ static void read_distributed(struct reader *r) {
         if (BYTES_IS(key.raw, "rank")) src->rank = read_int(&r->j, -1);
         else if (BYTES_IS(key.raw, "world_size"))
             src->world_size = read_int(&r->j, -1);
+        else if (BYTES_IS(key.raw, "pg_config")) read_groups(r);
         else json_skip(&r->j);
         if (r->j.bad) return;
     }

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/par.h"
 #include "base/vec.h"
+#include "model/hlo.h"
 #include "model/trace.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -98,6 +99,7 @@ static void merge_device(struct device *to, const struct device *from,
     if (from->clock_hz) to->clock_hz = from->clock_hz;
     if (from->bandwidth_bytes_per_s)
         to->bandwidth_bytes_per_s = from->bandwidth_bytes_per_s;
+    if (from->peak_flops) to->peak_flops = from->peak_flops;
     if (from->threads_per_unit) to->threads_per_unit = from->threads_per_unit;
 }
 
@@ -381,6 +383,7 @@ static bool move_all(struct trace *a, struct trace *b, struct moves *m) {
     move_devices(a, b, m);
     move_tracks(a, b, m);
     if (!a->oom) move_allocators(a, b, m);
+    if (!a->oom) hlo_append(a, b, m->source, m->str);
     row_id offset = (row_id)a->spans.n;
     if (a->oom || !move_spans(a, b, m)) return false;
     move_halves(a, &a->host_halves, &b->host_halves, m, offset);

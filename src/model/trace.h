@@ -128,6 +128,7 @@ struct device {
     int cc_major, cc_minor;
     int64_t clock_hz;
     int64_t bandwidth_bytes_per_s;
+    int64_t peak_flops; /* FLOP/s of its matrix units, as the device says */
     int64_t threads_per_unit;
 };
 
@@ -351,6 +352,7 @@ struct trace {
     struct source *sources;       size_t nsources, cap_sources;
     struct meta *meta;            size_t nmeta, cap_meta;
     str_id *cats;                 size_t ncats, cap_cats; /* 0 is "" */
+    struct hlo *hlo;              /* compiled programs; NULL: none; hlo.h */
     uint16_t *name_class;         /* by str_id: enum name_class, set by seal */
     int64_t epoch_ns;             /* Unix ns that ts 0 stands for */
     bool epoch_set;
