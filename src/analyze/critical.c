@@ -114,7 +114,9 @@ static uint32_t walk_host(struct path *p) {
     const struct stop *s = &p->d->stops[i];
     if (p->now > q->ts + q->dur) /* past the program's end: nobody worked */
         back_to(p, q->ts + q->dur, ROW_NONE, ON_GAP);
-    if (s->wait != DEP_NONE) {
+    /* The path may come into the middle of a wait, by a launch on another
+     * thread: work that began only after that held up nothing here. */
+    if (s->wait != DEP_NONE && p->d->works[s->wait].ts < p->now) {
         int64_t end = end_of(&p->d->works[s->wait]);
         if (end > q->ts) {
             back_to(p, end, q->row, ON_SYNC);

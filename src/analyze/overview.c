@@ -140,16 +140,18 @@ static void put_steps(struct result *r, const struct result *steps) {
 }
 
 /* The row of the step whose length is the median one: what a typical step is,
- * which a sum over all steps with a slow first one among them is not. */
+ * which a sum over all steps with a slow first one among them is not. Of two
+ * that are equally near the shorter, whichever comes first. */
 static size_t median_row(const struct result *steps, int64_t median) {
     size_t best = 0;
-    int64_t least = INT64_MAX;
+    int64_t least = INT64_MAX, dur = 0;
     for (size_t i = 0; i < steps->nrows; i++) {
         const struct cell *d = cell_of(steps, i, "dur_us");
         if (d == NULL) continue;
         int64_t off = d->i > median ? d->i - median : median - d->i;
-        if (off >= least) continue;
+        if (off > least || (off == least && d->i >= dur)) continue;
         least = off;
+        dur = d->i;
         best = i;
     }
     return best;

@@ -38,6 +38,19 @@ static bool has_work(const struct trace *t, const struct track *tr) {
     return false;
 }
 
+/* Threads in the order in which they began: of two that say equally much the
+ * first wins, and that must not hang on how a file lists them. */
+static int by_begin(const void *a, const void *b, void *ctx) {
+    const struct trace *t = ctx;
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    const struct track *x = &t->tracks[i], *y = &t->tracks[j];
+    int64_t p = t->spans.ts[x->first], q = t->spans.ts[y->first];
+    if (p != q) return p < q ? -1 : 1;
+    row_id n = x->end - x->first, m = y->end - y->first;
+    if (n != m) return n > m ? -1 : 1;
+    return i < j ? -1 : i > j;
+}
+
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
                    struct ops_err *e) {
     *h = (struct host_side){
@@ -57,6 +70,9 @@ int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
         if (has_work(t, tr) && !phases_input_thread(t, i))
             h->threads[h->nthreads++] = i;
     }
+    if (h->nthreads > 1)
+        qsort_r(h->threads, h->nthreads, sizeof *h->threads, by_begin,
+                (void *)t);
     return 0;
 }
 
