@@ -54,7 +54,7 @@ static int64_t block_bytes(const struct snap *s, int64_t asked) {
     if (at < 0) at = 0;
     if (at >= STEPS) at = STEPS - 1;
     int64_t parts = s->divisions[at];
-    if (parts > 1 && parts < asked / LEAST) {
+    if (parts > 1 && parts <= (asked - 1) / LEAST) {
         int64_t floor = INT64_C(1) << log2_of((uint64_t)asked);
         int64_t part = floor >> log2_of((uint64_t)parts);
         if (part == 0) return floor == asked ? asked : 2 * floor;
