@@ -225,6 +225,7 @@ static void the_real_pair_agrees_one_by_one(void **state) {
         assert_string_equal(text(t, mem_stack(t, i), a),
                             text(s, mem_stack(s, k), b));
         assert_true(a[0] != '\0');
+        assert_int_equal(s->mem.bytes[k], t->mem.bytes[i]);
         allocs++;
     }
     assert_int_equal(allocs, 644);
@@ -258,6 +259,26 @@ static void what_the_real_trace_began_with_is_known(void **state) {
     loaded_free(&both);
 }
 
+/* Of two failures one lies in the trace's window. */
+static void a_real_failure_is_told_by_both(void **state) {
+    (void)state;
+    struct loaded both =
+        load("tests/data/torch_snapshots/oom.pt.trace.json.gz",
+             "tests/data/torch_snapshots/oom.snapshot.pickle.gz");
+    const struct trace *t = both.v[0];
+    char a[4096];
+    assert_int_equal(t->nooms, 2);
+    assert_int_equal(t->ooms[0].bytes, INT64_C(1) << 42);
+    assert_true(t->ooms[0].allocated > 0 && t->ooms[1].allocated < 0);
+    assert_int_not_equal(t->ooms[0].track, ROW_NONE);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(t->ooms[i].device_free > INT64_C(1) << 36);
+        stack_text(t, t->ooms[i].stack, 1, a, sizeof a);
+        assert_non_null(strstr(a, " oom"));
+    }
+    loaded_free(&both);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_of_both_count_once),
@@ -265,6 +286,7 @@ int main(void) {
         cmocka_unit_test(a_trace_without_memory_gets_the_snapshots),
         cmocka_unit_test(a_failure_that_both_saw_is_one),
         cmocka_unit_test(the_real_pair_agrees_one_by_one),
+        cmocka_unit_test(a_real_failure_is_told_by_both),
         cmocka_unit_test(what_the_real_trace_began_with_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
