@@ -277,6 +277,58 @@ static void sizes_are_rounded_as_the_allocator_does(void **state) {
     feed_free(&f);
 }
 
+/* A free segment of 8 MiB at the end. In turn: 7.5 MiB of it (what is left is
+ * too small: all 8), 6 MiB (split), 3 MiB and behind it 4.5 MiB (what is left
+ * of 5), and a small block, which is always split. */
+static void what_is_too_small_to_split_belongs_to_the_block(void **state) {
+    (void)state;
+    enum { MIB = 1 << 20, AT = 256 * MIB };
+    static const int64_t v[][4] = {
+        /* at, asked, block, freed at once */
+        {0, 15 * MIB / 2, 8 * MIB, 1}, {0, 6 * MIB, 6 * MIB, 1},
+        {0, 3 * MIB, 3 * MIB, 0},      {3 * MIB, 9 * MIB / 2, 5 * MIB, 1},
+        {3 * MIB, MIB, MIB, 1},        {0, 3 * MIB, 3 * MIB, 2},
+    };
+    struct pk o = {0};
+    pk_start(&o);
+    pk_dict(&o);
+    pk_text(&o, "segments");
+    pk_list(&o);
+    pk_dict(&o);
+    pk_key_int(&o, "address", AT);
+    pk_key_int(&o, "total_size", 8 * MIB);
+    pk_text(&o, "blocks");
+    pk_list(&o);
+    put_block(&o, AT, 8 * MIB, "inactive", 0);
+    pk_end_list(&o);
+    pk_end_dict(&o);
+    pk_end_list(&o);
+    pk_text(&o, "device_traces");
+    pk_list(&o);
+    pk_list(&o);
+    int64_t us = 0;
+    for (size_t i = 0; i < 6; i++) {
+        if (v[i][3] != 2)
+            put_entry(&o, "alloc", AT + v[i][0], v[i][1], us++, 0);
+        if (v[i][3] != 0)
+            put_entry(&o, "free_completed", AT + v[i][0], v[i][1], us++, 0);
+    }
+    pk_end_list(&o);
+    pk_end_list(&o);
+    pk_end_dict(&o);
+    pk_stop(&o);
+    struct feed f = feed_pk(&o);
+    const struct mem_events *m = &f.t->mem;
+    size_t k = 0;
+    for (size_t i = 0; i < 6; i++) {
+        if (v[i][3] != 2) assert_int_equal(m->bytes[k++], v[i][2]);
+        if (v[i][3] != 0) assert_int_equal(m->bytes[k++], -v[i][2]);
+    }
+    assert_int_equal(m->allocated[k - 1], 0);
+    assert_int_equal(f.t->nbefore, 0);
+    feed_free(&f);
+}
+
 /* One list in many places: counted once, and no more work than it is long. */
 static void a_list_that_is_repeated_counts_once(void **state) {
     (void)state;
@@ -387,6 +439,7 @@ int main(void) {
         cmocka_unit_test(segments_failures_and_settings_are_kept),
         cmocka_unit_test(annotations_become_spans),
         cmocka_unit_test(sizes_are_rounded_as_the_allocator_does),
+        cmocka_unit_test(what_is_too_small_to_split_belongs_to_the_block),
         cmocka_unit_test(a_list_that_is_repeated_counts_once),
         cmocka_unit_test(one_broken_time_does_not_move_the_others),
         cmocka_unit_test(old_snapshots_keep_their_order),
