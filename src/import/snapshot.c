@@ -46,7 +46,8 @@ struct snap_device *snap_device(struct snap *s, int64_t ordinal) {
             return NULL;
         }
         while (s->ndevices <= i)
-            s->devices[s->ndevices++] = (struct snap_device){0};
+            s->devices[s->ndevices++] =
+                (struct snap_device){.segments = ROW_NONE};
     }
     struct snap_device *d = &s->devices[i];
     if (d->made) return d;
@@ -187,6 +188,13 @@ static void read_segment(struct snap *s, const struct pickle_value *v) {
     for (size_t i = 0; i < 2 && i < pickle_count(pool); i++)
         seg.pool[i] = pickle_int(pickle_item(pool, i), 0);
     if (s->t->oom) return;
+    if (s->t->nsegments >= ROW_NONE ||
+        !VEC_ROOM(s->chain, s->t->nsegments, s->cap_chain)) {
+        s->t->oom = true;
+        return;
+    }
+    s->chain[s->t->nsegments] = d->segments;
+    d->segments = (uint32_t)s->t->nsegments;
     trace_segment(s->t, &seg);
     sum_add(&d->reserved, seg.bytes);
     if (!s->t->oom) read_blocks(s, pickle_get(v, "blocks"), d, seg.addr);
@@ -444,6 +452,7 @@ static int read_all(struct trace *t, uint32_t source,
     src->decimals = 0;
     for (size_t i = 0; i < s.ndevices; i++) map_free(&s.devices[i].active);
     free(s.devices);
+    free(s.chain);
     free(s.frames);
     pickle_free(&p);
     return t->oom ? fail_oom(e) : 0;

@@ -13,6 +13,7 @@ struct snap_device {
     bool made;          /* there is anything of it */
     uint16_t allocator;
     int64_t reserved;   /* bytes in segments at the dump */
+    uint32_t segments;  /* the last of its segments, or ROW_NONE */
     struct map active;  /* address -> block in use at the dump, in t->blocks */
 };
 
@@ -25,6 +26,8 @@ struct snap {
     bool clocked;       /* entries have a time */
     int64_t zero_us;    /* Unix time of the trace's epoch */
     struct snap_device *devices; size_t ndevices;
+    uint32_t *chain;    size_t cap_chain; /* by segment: the one of the same
+                                             device before it, or ROW_NONE */
     bool expandable;       /* segments grow in place: what is left of a block
                               is always split off */
     int64_t max_split;     /* blocks from this size on are never split */
@@ -71,6 +74,8 @@ struct snap_entries {
     size_t n, cap;
     struct map open; /* address -> its allocation, or a mark: freed */
     int64_t base;    /* bytes in use before the first */
+    size_t before0;  /* the device's own in trace->before are the last, from
+                        this one on */
 };
 
 /* The size of the block for a request, as the allocator rounds it. */

@@ -146,9 +146,8 @@ static void read_entry(struct snap *s, struct snap_entries *es,
  * that no entry allocated were there before. */
 static void settle(struct snap *s, struct snap_entries *es,
                    const struct snap_device *d) {
-    for (size_t i = 0; i < s->t->nsegments; i++) {
+    for (uint32_t i = d->segments; i != ROW_NONE; i = s->chain[i]) {
         const struct mem_segment *seg = &s->t->segments[i];
-        if (seg->allocator != d->allocator) continue;
         for (size_t k = seg->first; k < seg->end && !s->t->oom; k++) {
             const struct mem_block *b = &s->t->blocks[k];
             /* an address that is listed twice counts once */
@@ -186,7 +185,7 @@ static void emit(struct snap *s, const struct snap_entries *es,
 
 static void read_device(struct snap *s, const struct pickle_value *list,
                         int64_t ordinal) {
-    struct snap_entries es = {0};
+    struct snap_entries es = {.before0 = s->t->nbefore};
     struct snap_device *d = snap_device(s, ordinal);
     if (d == NULL) return;
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++)

@@ -133,10 +133,6 @@ static uint64_t end_of(uint64_t addr, int64_t bytes) {
     return addr + (uint64_t)bytes;
 }
 
-static bool is_ours(const struct snap_device *d, uint16_t allocator) {
-    return allocator == d->allocator;
-}
-
 /* Where an entry changes something: its block, or its segment's end. */
 static uint64_t entry_place(const struct snap_entry *e) {
     if (e->reserved == 0) return e->addr;
@@ -144,21 +140,21 @@ static uint64_t entry_place(const struct snap_entry *e) {
 }
 
 /* Every place that will ever be one. */
-static bool find_places(struct places *p, const struct trace *t,
+static bool find_places(struct places *p, const struct snap *s,
                         const struct snap_entries *es,
                         const struct snap_device *d) {
-    size_t n = 0;
-    p->addr = vec_alloc(es->n + t->nbefore + t->nsegments + 1,
-                        sizeof *p->addr);
+    const struct trace *t = s->t;
+    size_t n = es->n + t->nbefore - es->before0;
+    for (uint32_t i = d->segments; i != ROW_NONE; i = s->chain[i]) n++;
+    p->addr = vec_alloc(n + 1, sizeof *p->addr);
     if (p->addr == NULL) return false;
+    n = 0;
     for (size_t i = 0; i < es->n; i++)
         p->addr[n++] = entry_place(&es->v[i]);
-    for (size_t i = 0; i < t->nbefore; i++)
-        if (is_ours(d, t->before[i].allocator))
-            p->addr[n++] = t->before[i].addr;
-    for (size_t i = 0; i < t->nsegments; i++)
-        if (is_ours(d, t->segments[i].allocator))
-            p->addr[n++] = end_of(t->segments[i].addr, t->segments[i].bytes);
+    for (size_t i = es->before0; i < t->nbefore; i++)
+        p->addr[n++] = t->before[i].addr;
+    for (uint32_t i = d->segments; i != ROW_NONE; i = s->chain[i])
+        p->addr[n++] = end_of(t->segments[i].addr, t->segments[i].bytes);
     if (!sort_numbers(p->addr, n)) return false;
     for (size_t i = 0; i < n; i++)
         if (p->n == 0 || p->addr[i] != p->addr[p->n - 1])
@@ -168,15 +164,14 @@ static bool find_places(struct places *p, const struct trace *t,
 
 /* The set before the first entry: blocks from before; and of segments those of
  * the end, less those that were added, plus those that were given back. */
-static void begin(struct places *p, const struct trace *t,
+static void begin(struct places *p, const struct snap *s,
                   const struct snap_entries *es,
                   const struct snap_device *d) {
-    for (size_t i = 0; i < t->nbefore; i++)
-        if (is_ours(d, t->before[i].allocator))
-            change(p, t->before[i].addr, 1);
-    for (size_t i = 0; i < t->nsegments; i++)
-        if (is_ours(d, t->segments[i].allocator))
-            change(p, end_of(t->segments[i].addr, t->segments[i].bytes), 1);
+    const struct trace *t = s->t;
+    for (size_t i = es->before0; i < t->nbefore; i++)
+        change(p, t->before[i].addr, 1);
+    for (uint32_t i = d->segments; i != ROW_NONE; i = s->chain[i])
+        change(p, end_of(t->segments[i].addr, t->segments[i].bytes), 1);
     for (size_t i = 0; i < es->n; i++)
         if (es->v[i].reserved != 0)
             change(p, entry_place(&es->v[i]), es->v[i].reserved > 0 ? -1 : 1);
@@ -215,8 +210,8 @@ void snap_sizes(struct snap *s, struct snap_entries *es,
                 const struct snap_device *d) {
     struct places p = {0};
     if (s->expandable || es->n == 0) return;
-    if (find_places(&p, s->t, es, d)) {
-        begin(&p, s->t, es, d);
+    if (find_places(&p, s, es, d)) {
+        begin(&p, s, es, d);
         grow_old(s, &p, es);
         for (size_t i = 0; i < es->n; i++) {
             struct snap_entry *e = &es->v[i];
