@@ -3,6 +3,8 @@
  * hand, and with the real pair of tests/data. */
 #include "tiny.h"
 
+#include "base/sink.h"
+#include "export/export.h"
 #include "import/import.h"
 #include "import/runs.h"
 #include <stdlib.h>
@@ -282,6 +284,38 @@ static void a_real_failure_is_told_by_both(void **state) {
     loaded_free(&both);
 }
 
+/* Exported and read again, failures are what they were. */
+static void failures_survive_an_export(void **state) {
+    (void)state;
+    static const char zeros[64];
+    struct loaded both =
+        load("tests/data/torch_snapshots/oom.pt.trace.json.gz",
+             "tests/data/torch_snapshots/oom.snapshot.pickle.gz");
+    struct export_form form;
+    struct ops_err e;
+    struct sink out;
+    sink_memory(&out);
+    assert_int_equal(export_form("a.json", NULL, &form, &e), 0);
+    assert_int_equal(form.exporter->write(both.v[0], &out, &e), 0);
+    sink_write(&out, zeros, sizeof zeros);
+    struct trace *t = trace_new();
+    struct import_opts o = {.threads = 1};
+    struct bytes b = {(uint8_t *)out.buf, out.n - sizeof zeros};
+    assert_int_equal(import_bytes(b, "a.json", t, &o, &e), 0);
+    tiny_seal(t);
+    assert_int_equal(t->nooms, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const struct mem_oom *x = &both.v[0]->ooms[i], *y = &t->ooms[i];
+        assert_int_equal(y->bytes, x->bytes);
+        assert_int_equal(y->device_free, x->device_free);
+        assert_int_equal(y->allocated, x->allocated);
+        assert_int_equal(y->track == ROW_NONE, x->track == ROW_NONE);
+    }
+    trace_free(t);
+    sink_free(&out);
+    loaded_free(&both);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_of_both_count_once),
@@ -290,6 +324,7 @@ int main(void) {
         cmocka_unit_test(a_failure_that_both_saw_is_one),
         cmocka_unit_test(the_real_pair_agrees_one_by_one),
         cmocka_unit_test(a_real_failure_is_told_by_both),
+        cmocka_unit_test(failures_survive_an_export),
         cmocka_unit_test(what_the_real_trace_began_with_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
