@@ -281,6 +281,16 @@ static void begin(struct snap *s, struct notes *o, uint32_t *at,
     *at = (uint32_t)o->n++;
 }
 
+/* Sets how long an annotation took, when that can be true. */
+static void close_at(struct snap *s, const struct open *x, int64_t ts) {
+    int64_t dur = ts > x->ts ? ts - x->ts : 0;
+    if (dur > DUR_LIMIT) {
+        trace_note(s->t, NOTE_DURATION_MISSING, 1);
+        dur = 0;
+    }
+    s->t->spans.dur[x->row] = dur;
+}
+
 static void end(struct snap *s, struct notes *o, uint32_t *at, int64_t ts) {
     if (*at == MAP_NONE) {
         trace_note(s->t, NOTE_UNMATCHED_END, 1);
@@ -288,7 +298,7 @@ static void end(struct snap *s, struct notes *o, uint32_t *at, int64_t ts) {
     }
     struct open *x = &o->v[*at];
     *at = x->prev;
-    s->t->spans.dur[x->row] = ts > x->ts ? ts - x->ts : 0;
+    close_at(s, x, ts);
     x->row = ROW_NONE;
 }
 
@@ -330,8 +340,7 @@ static void read_annotations(struct snap *s) {
     for (size_t i = 0; i < o.n; i++) {
         if (o.v[i].row == ROW_NONE) continue;
         trace_note(s->t, NOTE_UNMATCHED_BEGIN, 1);
-        s->t->spans.dur[o.v[i].row] =
-            o.last > o.v[i].ts ? o.last - o.v[i].ts : 0;
+        close_at(s, &o.v[i], o.last);
         s->t->spans.flags[o.v[i].row] |= SPAN_OPEN;
     }
     free(o.v);

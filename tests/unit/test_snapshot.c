@@ -377,6 +377,30 @@ static void one_broken_time_does_not_move_the_others(void **state) {
     feed_free(&f);
 }
 
+static void an_annotation_of_a_month_is_none(void **state) {
+    (void)state;
+    const int64_t month = INT64_C(30) * 86400 * 1000000;
+    struct pk o = {0};
+    pk_start(&o);
+    pk_dict(&o);
+    pk_text(&o, "segments");
+    pk_op(&o, ']');
+    pk_text(&o, "external_annotations");
+    pk_list(&o);
+    put_annotation(&o, "START", "a", 0);
+    put_annotation(&o, "START", "b", 0);
+    put_annotation(&o, "END", "b", month);
+    pk_end_list(&o);
+    pk_end_dict(&o);
+    pk_stop(&o);
+    struct feed f = feed_pk(&o);
+    assert_int_equal(f.t->spans.n, 2);
+    assert_int_equal(f.t->spans.dur[0], 0);
+    assert_int_equal(f.t->spans.dur[1], 0);
+    assert_int_equal(f.t->notes[NOTE_DURATION_MISSING], 2);
+    feed_free(&f);
+}
+
 /* Before 2.1: no times, blocks with a history. */
 static void old_snapshots_keep_their_order(void **state) {
     (void)state;
@@ -442,6 +466,7 @@ int main(void) {
         cmocka_unit_test(what_is_too_small_to_split_belongs_to_the_block),
         cmocka_unit_test(a_list_that_is_repeated_counts_once),
         cmocka_unit_test(one_broken_time_does_not_move_the_others),
+        cmocka_unit_test(an_annotation_of_a_month_is_none),
         cmocka_unit_test(old_snapshots_keep_their_order),
         cmocka_unit_test(other_pickles_are_refused),
         cmocka_unit_test(a_cut_anywhere_keeps_what_came_before),
