@@ -330,6 +330,36 @@ static void put_memory_instant(struct writer *w, size_t i, int64_t pid) {
     sink_puts(w->out, "}}");
 }
 
+/* An allocation that failed. */
+static void put_oom(struct writer *w, const struct mem_oom *o) {
+    const struct allocator *a = &w->t->allocators[o->allocator];
+    begin(w, "i");
+    sink_puts(w->out, ",\"cat\":\"cpu_instant_event\","
+                      "\"name\":\"[OutOfMemory]\"");
+    bool thread = o->track != ROW_NONE;
+    if (thread) put_track(w, o->track, o->ts);
+    else put_when(w, places_pid_of(&w->places, a->source, a->device), o->ts);
+    sink_puts(w->out, thread ? ",\"s\":\"t\",\"args\":{"
+                             : ",\"s\":\"p\",\"args\":{");
+    put_field(w, "Device Type", device_type(w->t, a->device));
+    struct { const char *key; int64_t v; } f[] = {
+        {"Device Id",
+         a->device == ROW_NONE ? -1 : device_number(w->t, a->device)},
+        {"Bytes", o->bytes},
+        {"Total Allocated", o->allocated},
+        {"Total Reserved", o->reserved},
+        {"Device Free", o->device_free},
+    };
+    for (size_t i = 0; i < sizeof f / sizeof *f; i++) {
+        if (i >= 2 && f[i].v < 0) continue; /* not recorded */
+        sink_putc(w->out, ',');
+        put_field(w, f[i].key, f[i].v);
+    }
+    sink_puts(w->out, ",\"Allocator\":");
+    put_str(w, a->name);
+    sink_puts(w->out, "}}");
+}
+
 /* The curve of memory in use, for viewers; readers have the instants. */
 static void put_memory_curve(struct writer *w, size_t i, int64_t pid) {
     const struct mem_events *m = &w->t->mem;
@@ -357,6 +387,8 @@ static void put_memory(struct writer *w) {
         put_memory_instant(w, i, pid);
         put_memory_curve(w, i, pid);
     }
+    for (size_t i = 0; i < w->t->nooms && !w->out->broken; i++)
+        put_oom(w, &w->t->ooms[i]);
 }
 
 /* A sample. The reader names a counter "name: series". */

@@ -527,8 +527,9 @@ int trace_join_memory(struct trace *t, uint32_t source, struct trace *snap,
                       struct ops_err *e);
 
 /* How many allocations of snap stand in t, too: the same address at the same
- * time. 0 as well when memory runs out. O(n log n). */
-size_t mem_common(const struct trace *t, const struct trace *snap);
+ * time. An error only when memory runs out. O(n log n). */
+int mem_common(const struct trace *t, const struct trace *snap, size_t *out,
+               struct ops_err *e);
 
 /* Sorts, nests, links, finds steps, trims. After it the trace is const. An
  * error only when memory runs out. O(n log n) at worst, O(n) for rows that
