@@ -84,7 +84,8 @@ static void allocator_columns(struct result *r) {
          "the allocator's own figure, last reported: how much of what is free "
          "lies outside the largest free piece",
          COL_PERCENT, COL_DETAIL},
-        {"capacity_bytes", "capacity", "bytes", "most it could ever hold",
+        {"capacity_bytes", "capacity", "bytes",
+         "most it could ever hold: its own limit, or the device's memory",
          COL_BYTES, COL_DETAIL},
         {"segments", NULL, NULL,
          "pieces that it took from the driver, when a snapshot was taken",
@@ -131,6 +132,13 @@ static struct counts count_events(const struct live *l,
     return c;
 }
 
+/* The allocator's own limit, else its device's memory, else -1. */
+static int64_t capacity_of(const struct trace *t, const struct allocator *a) {
+    if (a->capacity >= 0 || a->device >= t->ndevices) return a->capacity;
+    int64_t bytes = t->devices[a->device].memory_bytes;
+    return bytes > 0 ? bytes : -1;
+}
+
 static void put_row(struct result *r, const struct live *l,
                     const struct allocator *a, const struct mem_scope *in) {
     const struct trace *t = l->t;
@@ -157,7 +165,8 @@ static void put_row(struct result *r, const struct live *l,
     result_int(r, l->base);
     result_int_if(r, a->peak_life >= 0, a->peak_life);
     result_float_if(r, a->fragmentation >= 0, 100.0 * a->fragmentation);
-    result_int_if(r, a->capacity >= 0, a->capacity);
+    int64_t most = capacity_of(t, a);
+    result_int_if(r, most >= 0, most);
     struct mem_use u = mem_use_of(t, t->mem.allocator[l->first]);
     result_int_if(r, u.segments > 0, (int64_t)u.segments);
     result_int_if(r, u.segments > 0, u.free);
