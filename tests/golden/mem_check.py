@@ -248,7 +248,8 @@ def snapshot_phase(frames):
             return "workspace"
         if "torch/optim/" in file:
             return "optimizer"
-        if "autograd::Engine" in name or "run_backward" in name:
+        if ("autograd::Engine" in name or "run_backward" in name or
+                (name == "backward" and "torch/autograd/" in file)):
             return "backward"
         if "torch/nn/modules/" in file and name in (
                 "__init__", "_apply", "convert", "reset_parameters"):
