@@ -238,6 +238,9 @@ static void read_settings(struct snap *s) {
     enum { MAX_SETTINGS = 64 }; /* there are nine */
     const struct pickle_value *v = pickle_get(s->root, "allocator_settings");
     read_divisions(s, pickle_get(v, "roundup_power2_divisions"));
+    s->expandable = pickle_int(pickle_get(v, "expandable_segments"), 0) != 0;
+    s->max_split = pickle_int(pickle_get(v, "max_split_size"), -1);
+    if (s->max_split < 0) s->max_split = INT64_MAX;
     if (v == NULL || v->type != PICKLE_DICT) return;
     for (size_t i = 0; i + 1 < v->box->n && i < 2 * MAX_SETTINGS; i += 2)
         if (v->box->v[i].type == PICKLE_TEXT)

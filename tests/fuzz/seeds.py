@@ -90,7 +90,8 @@ def main(root, out):
                 continue
             if name.endswith((".pickle", ".pickle.gz")):
                 for i, small in enumerate(snapshots(data)):
-                    put(out, "snapshot", "%s.%d" % (key, i), small)
+                    for t in ("snapshot", "join"):
+                        put(out, t, "%s.%d" % (key, i), small)
                 continue
             for t in target(path, data):
                 if t in ("kineto", "chrome"):
