@@ -77,7 +77,7 @@ static void one_block_kept_in_each_step(void **state) {
         assert_int_equal(tiny_int(&r, "aten::mm", "total_bytes"), 1000 * n);
         assert_int_equal(tiny_int(&r, "aten::mm", "blocks"), n);
         assert_true(tiny_null(&r, "aten::mm", "stack"));
-        assert_true(says(&r, "1 site leaves behind 1000 B in each step"));
+        assert_true(says(&r, "1 site leaves behind 1000 B per step"));
         result_free(&r);
     }
 }
