@@ -48,6 +48,7 @@ struct graphs {
     struct trace *t;
     uint32_t *pending; /* [source][category]: computation + 1, or 0 */
     size_t ncats;      /* categories when it began: later ones are ours */
+    size_t *from, *to; /* by source: its part of the halves of links */
     struct strs names; /* as the compiler writes them */
     struct program *programs; size_t nprograms, cap_programs;
     struct map by_comp;       /* computation -> program */
@@ -361,7 +362,7 @@ static void launches_in(struct graphs *g, uint32_t source, struct sort_key *v,
  * or, with all, to the end. */
 static void take_rows(struct graphs *g, uint32_t source, size_t *at, bool all) {
     const struct half_links *d = &g->t->device_halves;
-    for (g->nrows = 0; *at < d->n; ++*at) {
+    for (g->nrows = 0; *at < g->to[source]; ++*at) {
         const struct half_link *h = &d->v[*at];
         if (h->source != source || !pending_of(g, source, h->row)) continue;
         if (!all && g->nrows > 0 && g->rows[0].hi != h->key) return;
@@ -380,7 +381,7 @@ static void take_rows(struct graphs *g, uint32_t source, size_t *at, bool all) {
 static bool launches_in_order(const struct graphs *g, uint32_t source) {
     const struct half_links *d = &g->t->device_halves;
     const struct half_link *last = NULL;
-    for (size_t i = 0; i < d->n; i++) {
+    for (size_t i = g->from[source]; i < g->to[source]; i++) {
         const struct half_link *h = &d->v[i];
         if (h->source != source || !pending_of(g, source, h->row)) continue;
         if (last != NULL &&
@@ -395,7 +396,7 @@ static bool launches_in_order(const struct graphs *g, uint32_t source) {
 
 /* The launches of one source. */
 static void source_launches(struct graphs *g, uint32_t source) {
-    size_t at = 0;
+    size_t at = g->from[source];
     bool all = !launches_in_order(g, source);
     for (;;) {
         take_rows(g, source, &at, all);
@@ -421,6 +422,20 @@ static uint32_t pending_comp(const struct trace *t, uint32_t source,
     const struct hlo_instr *i = &h->instrs[at];
     if (i->launch != HLO_LAUNCHES_BODY || i->ncalled != 1) return 0;
     return h->called[i->called] + 1;
+}
+
+/* Sources lie one behind the other: each is walked in its own part. */
+static bool find_parts(struct graphs *g) {
+    const struct half_links *d = &g->t->device_halves;
+    g->from = calloc(g->t->nsources, sizeof *g->from);
+    g->to = calloc(g->t->nsources, sizeof *g->to);
+    if (g->from == NULL || g->to == NULL) return false;
+    for (size_t i = 0; i < d->n; i++) {
+        uint32_t s = d->v[i].source;
+        if (g->to[s] == 0) g->from[s] = i;
+        g->to[s] = i + 1;
+    }
+    return true;
 }
 
 static bool find_pending(struct graphs *g, bool *any) {
@@ -450,6 +465,8 @@ static void graphs_free(struct graphs *g) {
     free(g->rows);
     free(g->found);
     free(g->pending);
+    free(g->from);
+    free(g->to);
     map_free(&g->by_comp);
     map_free(&g->by_hash);
     map_free(&g->new_cats);
@@ -460,6 +477,7 @@ bool hlo_place_graphs(struct trace *t) {
     struct graphs g = {.t = t};
     bool any = false;
     bool ok = strs_init(&g.names) && find_pending(&g, &any);
+    if (ok && any) ok = find_parts(&g);
     for (uint32_t s = 0; ok && any && s < t->nsources; s++) {
         source_launches(&g, s);
         ok = !g.oom && !t->oom;
