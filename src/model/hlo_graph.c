@@ -331,6 +331,7 @@ static void one_launch(struct graphs *g, uint32_t comp, struct sort_key *v,
             p->from = *cat;
             p->to = new_cat(g, *cat, p->instr);
         }
+        lost += p->to == p->from; /* no room for more categories */
         *cat = p->to;
     }
     if (n > kernels) place_copies(g, r, v, n);
