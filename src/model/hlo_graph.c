@@ -179,12 +179,60 @@ static struct align_kernel kernel_of(struct graphs *g, const struct program *p,
     return k;
 }
 
-/* Where order does not help: a name that only one instruction can have. */
-static void place_by_name(const struct program *p, const struct align_kernel *k,
-                          uint32_t *out) {
-    if (!k->generated || map_get(&p->bases, k->base) != 1) return;
+/* How many kernels of a launch have a name, a base, and how many different
+ * names a base has. */
+struct counts {
+    struct map names, bases, different;
+};
+
+static bool count_one(struct map *m, uint32_t key, uint32_t *now) {
+    uint32_t *at = map_at(m, key);
+    if (at == NULL) return false;
+    *at = *at == MAP_NONE ? 1 : *at + 1;
+    *now = *at;
+    return true;
+}
+
+static bool count_names(struct counts *c, const struct align_kernel *k,
+                        size_t n) {
+    uint32_t now;
+    for (size_t i = 0; i < n; i++) {
+        if (!k[i].generated) continue;
+        if (!count_one(&c->bases, k[i].base, &now) ||
+            !count_one(&c->names, k[i].name, &now) ||
+            (now == 1 && !count_one(&c->different, k[i].base, &now)))
+            return false;
+    }
+    return true;
+}
+
+/* Where order does not help, for kernels of a graph that ran side by side: a
+ * name is enough if only one instruction can have it, or if all instructions
+ * of its base have a kernel of their own. */
+static void place_by_name(const struct program *p, const struct counts *c,
+                          const struct align_kernel *k, uint32_t *out) {
+    uint32_t have = map_get(&p->bases, k->base);
+    bool only = have == 1;
+    bool each = map_get(&c->bases, k->base) == have &&
+                map_get(&c->different, k->base) == have;
+    if (!k->generated || (!only && !each)) return;
     for (size_t j = 0; j < p->n; j++)
-        if (p->s[j].base == k->base) *out = (uint32_t)j;
+        if (only ? p->s[j].base == k->base : p->s[j].name == k->name)
+            *out = (uint32_t)j;
+}
+
+static void place_by_names(struct graphs *g, const struct program *p,
+                           const struct align_kernel *k, size_t n,
+                           uint32_t *out) {
+    enum { COMPARISONS = 1 << 24 };
+    struct counts c = {0};
+    if (p->n > 0 && n > COMPARISONS / p->n) return;
+    if (!count_names(&c, k, n)) g->oom = true;
+    for (size_t i = 0; i < n && !g->oom; i++)
+        place_by_name(p, &c, &k[i], &out[i]);
+    map_free(&c.names);
+    map_free(&c.bases);
+    map_free(&c.different);
 }
 
 /* Reads a launch: seq[first, first + n) against the program. */
@@ -203,8 +251,7 @@ static void read_launch(struct graphs *g, const struct reading *r) {
         k[i] = kernel_of(g, p, g->seq[r->first + i]);
     if (!hlo_align(k, r->n, p->s, p->n, out)) g->oom = true;
     for (size_t i = 0; i < r->n; i++) placed += out[i] != ALIGN_NONE;
-    for (size_t i = 0; i < r->n && placed == 0 && !g->oom; i++)
-        place_by_name(p, &k[i], &out[i]);
+    if (placed == 0 && !g->oom) place_by_names(g, p, k, r->n, out);
     for (size_t i = 0; i < r->n; i++)
         g->found[r->first + i] = (struct placed){
             out[i] == ALIGN_NONE ? ALIGN_NONE : p->instr[out[i]], 0, 0};
