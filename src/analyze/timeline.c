@@ -38,6 +38,17 @@ static bool has_work(const struct trace *t, const struct track *tr) {
     return false;
 }
 
+/* Does the program run there, or wait for its batch in the step's place? What
+ * a pipeline does ahead of the program is no part of its line. */
+static bool is_line(const struct trace *t, uint32_t track) {
+    const struct track *tr = &t->tracks[track];
+    for (row_id r = tr->first; r < tr->end; r++) {
+        uint16_t class = t->name_class[t->spans.name[r]];
+        if ((class & NAME_INPUT) && !(class & NAME_ITERATOR)) return true;
+    }
+    return has_work(t, tr) && !phases_input_thread(t, track);
+}
+
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
                    struct ops_err *e) {
     *h = (struct host_side){
@@ -54,8 +65,7 @@ int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
         if (tr->source != source) continue;
         if (tr->kind == TRACK_PYTHON) h->python[h->npython++] = i;
         if (tr->kind != TRACK_THREAD || i == h->own) continue;
-        if (has_work(t, tr) && !phases_input_thread(t, i))
-            h->threads[h->nthreads++] = i;
+        if (is_line(t, i)) h->threads[h->nthreads++] = i;
     }
     return 0;
 }
@@ -83,10 +93,11 @@ struct sweep {
     const int64_t *first; /* of the step's own thread: first launches */
 };
 
-/* Does the step's thread wait for, or make, its input in this span? */
+/* Does the program wait for, or make, its input in this span? A function that
+ * the step's thread runs may wait on an executor's thread (Keras). */
 static bool is_input(const struct sweep *s, row_id r) {
-    return s->first != NULL && (span_is_input(s->t, r) ||
-                                phases_is_loop(s->t, r, s->first));
+    return span_is_input(s->t, r) ||
+           (s->first != NULL && phases_is_loop(s->t, r, s->first));
 }
 
 /* Ends the piece of the innermost open span at ts. */
@@ -160,9 +171,10 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
     return ok;
 }
 
-/* How much a piece has to say about what the program did. */
-static int strength(const struct trace *t, const struct piece *p) {
-    if (p->input) return 3;
+/* How much a piece has to say about what the program did; own: on the step's
+ * thread, or laid over it before. */
+static int strength(const struct trace *t, const struct piece *p, bool own) {
+    if (p->input) return own ? 3 : 2;
     if (p->row == ROW_NONE) return 0;
     if (t->name_class[t->spans.name[p->row]] & NAME_COMM_CPU) return 2;
     switch (t->spans.kind[p->row]) {
@@ -196,7 +208,8 @@ static bool lay_over(const struct trace *t, const struct timeline *a,
         const struct piece *p = &a->v[i], *q = &b->v[j];
         int64_t pe = p->ts + p->dur, qe = q->ts + q->dur;
         int64_t end = pe < qe ? pe : qe;
-        const struct piece *w = strength(t, q) > strength(t, p) ? q : p;
+        const struct piece *w = strength(t, q, false) > strength(t, p, true) ? q
+                                                                     : p;
         /* recording costs the thread that records, seen or hidden */
         uint32_t edges = w->ts == now ? w->edges : 0;
         ok = append(out, (struct piece){now, end - now, w->row, edges,
