@@ -280,7 +280,8 @@ static void put_input(struct result *r, const struct result *input,
     double pct = 100.0 * (double)wait / (double)all;
     double hint = hint_share(hints, "input-bound");
     if (hint > pct) pct = hint;
-    const char *text = input->nrows == 0 && pct < 5 ? "no input pipeline was recorded"
+    bool none = input->nrows == 0 && pct < 5;
+    const char *text = none        ? "no input pipeline was recorded"
                        : pct >= 20 ? "the step waits for its input"
                        : pct >= 5  ? "the step waits for its input a little"
                                    : "the step does not wait for its input";
