@@ -155,7 +155,7 @@ def check_replay(path, name):
 
 def check_categories():
     base = os.path.join(DATA, "torch_stack", "torch_stack.")
-    with gzip.open(base + "memory_timeline.raw.json.gz") as f:
+    with gzip.open(base + "memory_timeline.raw.gz") as f:
         raw = json.load(f)
     r, rows = run("allocs", base + "pt.trace.json.gz")
     epoch = int(r["sources"][0]["epoch_unix_ns"])
