@@ -189,9 +189,19 @@ const struct hint_rule hint_launch_bound = {
     .say = say_launch,
 };
 
+/* Where no op was recorded at all, a pause tells nothing. */
+static bool has_ops(const struct hint_case *c, const struct hint_step *s) {
+    for (size_t i = 0; i < s->ntops; i++)
+        if (s->tops[i].row != ROW_NONE &&
+            c->t->spans.kind[s->tops[i].row] == SPAN_OP)
+            return true;
+    return false;
+}
+
 static void repair_python(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
     bool device = s->d.nworks > 0;
+    if (!has_ops(c, s)) return;
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;
@@ -201,7 +211,6 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
         hint_remove(s, p->first, p->end, false);
         hint_saw(f, row, host);
     }
-    (void)c;
 }
 
 static void say_python(const struct hint_case *c, const struct hint_found *f,
