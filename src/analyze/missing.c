@@ -50,6 +50,18 @@ static const char *remedy(const struct source *s, enum missing_what w) {
     return "record it in the program that wrote this file";
 }
 
+bool missing_has(const struct trace *t, uint32_t source,
+                 enum missing_what what) {
+    return source_has(&t->sources[source], what);
+}
+
+const char *missing_why(enum missing_what what) { return table[what].why; }
+
+const char *missing_fix(const struct trace *t, uint32_t source,
+                        enum missing_what what) {
+    return remedy(&t->sources[source], what);
+}
+
 bool missing_say(struct result *r, const struct trace *t,
                  enum missing_what what) {
     bool some = false;

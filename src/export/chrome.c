@@ -414,13 +414,26 @@ static void put_sample(struct writer *w, size_t i, int64_t pid) {
     sink_puts(w->out, "}}");
 }
 
+/* Where a counter is drawn: the process that it counts in, where that has a
+ * track; else one of its own, so that equal names stay apart. */
+static int64_t counter_pid(const struct writer *w, uint32_t i) {
+    const struct trace *t = w->t;
+    const struct counter *c = &t->counters[i];
+    if (c->pid == NO_PID || c->device != ROW_NONE)
+        return places_pid_of(&w->places, c->source, c->device);
+    for (uint32_t k = 0; k < t->ntracks; k++)
+        if (t->tracks[k].source == c->source && t->tracks[k].pid == c->pid &&
+            t->tracks[k].device == ROW_NONE)
+            return places_pid(&w->places, k);
+    return (int64_t)w->places.next_pid + i;
+}
+
 static void put_samples(struct writer *w) {
     const struct samples *s = &w->t->samples;
     int64_t pid = 0;
     for (size_t i = 0; i < s->n && !w->out->broken; i++) {
-        const struct counter *c = &w->t->counters[s->counter[i]];
         if (i == 0 || s->counter[i] != s->counter[i - 1])
-            pid = places_pid_of(&w->places, c->source, c->device);
+            pid = counter_pid(w, s->counter[i]);
         if (isfinite(s->value[i])) put_sample(w, i, pid);
     }
 }
