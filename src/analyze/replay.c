@@ -100,6 +100,7 @@ void plan_assign(struct plan *to, const struct plan *from) {
     memcpy(to->go, from->go, d->line.n * sizeof *to->go);
     memcpy(to->work, from->work, d->nworks * sizeof *to->work);
     memcpy(to->ahead, from->ahead, d->nworks * sizeof *to->ahead);
+    to->stall = from->stall;
 }
 
 /* The state of a run. */
@@ -161,5 +162,5 @@ int64_t replay(const struct plan *p, int64_t *ends) {
     if (r.ahead > dur) dur = r.ahead;
     free(own);
     free(lanes);
-    return ok ? dur : -1;
+    return ok ? dur + p->stall : -1;
 }

@@ -11,9 +11,9 @@
  *   JAX     PjitFunction(f) around the compiler; from its start to the
  *           lowering it ran the function's Python: tracing
  *   TF      the call around it says how often it was traced */
-#include "analyze/compile_find.h"
+#include "analyze/compiling.h"
 
-#include "analyze/compile_names.h"
+#include "analyze/compiler_names.h"
 #include "analyze/pystack.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -39,7 +39,7 @@ struct unit {
 };
 
 /* A compiled frame of torch. */
-struct open_compile {
+struct opened {
     const char *function; /* with stacks: what it compiles; or NULL */
     row_id last;          /* the last CompiledFunction that ran for it */
 };
@@ -54,7 +54,7 @@ struct finder {
     const struct trace *t;
     struct pystack py;
     struct unit *v;       size_t n, cap;
-    struct open_compile *frames; size_t nframes, cap_frames;
+    struct opened *frames; size_t nframes, cap_frames;
     struct map frame_of;  /* source and number -> frames */
     struct jit_call *calls; size_t ncalls, cap_calls;
     struct map call_of;   /* row of the call -> calls */
@@ -110,7 +110,7 @@ static struct unit *open_unit(struct finder *f, struct walk *w, row_id r,
 }
 
 /* The frame of that number, made when new; NULL: out of memory. */
-static struct open_compile *frame_at(struct finder *f, uint32_t source, int64_t id) {
+static struct opened *frame_at(struct finder *f, uint32_t source, int64_t id) {
     uint64_t key = (uint64_t)source << 32 | (uint32_t)id;
     uint32_t *at = map_at(&f->frame_of, key);
     if (at == NULL || !VEC_ROOM(f->frames, f->nframes, f->cap_frames)) {
@@ -119,7 +119,7 @@ static struct open_compile *frame_at(struct finder *f, uint32_t source, int64_t 
     }
     if (*at == MAP_NONE) {
         *at = (uint32_t)f->nframes;
-        f->frames[f->nframes++] = (struct open_compile){.last = ROW_NONE};
+        f->frames[f->nframes++] = (struct opened){.last = ROW_NONE};
     }
     return &f->frames[*at];
 }
@@ -151,7 +151,7 @@ static void take_region(struct finder *f, struct walk *w, row_id r) {
     if (!compile_id_of(strs_bytes(&f->t->strs, f->t->spans.name[r]), &id,
                        &version))
         return;
-    struct open_compile *fr = frame_at(f, w->source, id);
+    struct opened *fr = frame_at(f, w->source, id);
     if (fr == NULL) return;
     if (fr->function == NULL) fr->function = function_in(f, r);
     if (w->unit == SIZE_MAX) return;
@@ -206,7 +206,7 @@ static void take_function(struct finder *f, struct walk *w, row_id r) {
         return;
     struct bytes name = strs_bytes(&f->t->strs, f->t->spans.name[w->region]);
     if (!compile_id_of(name, &id, &version)) return;
-    struct open_compile *fr = frame_at(f, w->source, id);
+    struct opened *fr = frame_at(f, w->source, id);
     if (fr == NULL) return;
     if (w->asked != SIZE_MAX && fr->last != ROW_NONE)
         f->v[w->asked].s.reason = compare_inputs(f, fr->last, r);
@@ -461,7 +461,7 @@ static void jit_again(struct finder *f, struct unit *u) {
 
 static void name_torch(struct finder *f, struct unit *u) {
     if (u->kind == COMPILE_GUARD || u->frame < 0) return;
-    const struct open_compile *fr = frame_at(f, u->source, u->frame);
+    const struct opened *fr = frame_at(f, u->source, u->frame);
     if (fr == NULL) return;
     char number[40];
     snprintf(number, sizeof number, "frame %" PRId64, u->frame);

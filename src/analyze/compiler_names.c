@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Spellings as rows: the first that matches decides. They are those of torch
  * 2.1 to 2.13, JAX 0.4 to 0.11, TensorFlow 2.x and XLA of the same years. */
-#include "analyze/compile_names.h"
+#include "analyze/compiler_names.h"
 
 #include <stddef.h>
 

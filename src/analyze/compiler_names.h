@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the names of compilers' spans mean: the one place that knows their
- * spellings. A new spelling = one row in compile_names.c. */
-#ifndef ANALYZE_COMPILE_NAMES_H
-#define ANALYZE_COMPILE_NAMES_H
+ * spellings. A new spelling = one row in compiler_names.c. */
+#ifndef ANALYZE_COMPILER_NAMES_H
+#define ANALYZE_COMPILER_NAMES_H
 
 #include "base/bytes.h"
 #include <stdbool.h>
