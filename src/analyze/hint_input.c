@@ -4,6 +4,7 @@
  * but for the copies, which have rules of their own. */
 #include "analyze/hint.h"
 
+#include "base/sum.h"
 #include "model/opclass.h"
 #include "model/trace.h"
 #include <stdio.h>
@@ -43,7 +44,7 @@ static void repair(const struct hint_case *c, struct hint_step *s,
         uint32_t row = stage_of(c->t, hint_longest(s, p->first, p->end));
         int64_t cut = hint_remove(s, p->first, p->end, false);
         if (cut > 0) hint_saw(f, row, cut);
-        if (!p->input) f->other += cut;
+        if (!p->input) sum_add(&f->other, cut);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "analyze/device_peak.h"
 #include "analyze/kernel_dtype.h"
+#include "base/sum.h"
 #include <stdio.h>
 
 /* Times faster that a full fp32 matrix kernel becomes on the matrix units, or
@@ -120,7 +121,7 @@ static void join_chain(const struct hint_case *c, struct hint_step *s,
     for (uint32_t w = first; w < end; w++) {
         int64_t d = s->trial.work[w];
         if (d == WORK_GONE) continue;
-        sum += d;
+        sum_add(&sum, d);
         n += fusable(c, s->d.works[w].row) == FUSE_POINTWISE;
         if (d > most) most = d;
     }

@@ -15,6 +15,7 @@
 #include "analyze/hint_tops.h"
 #include "analyze/overhead.h"
 #include "base/number.h"
+#include "base/sum.h"
 #include "model/opclass.h"
 #include <stdlib.h>
 
@@ -111,7 +112,7 @@ static int64_t run_all(const struct hint_case *c, bool trial) {
     for (size_t i = 0; i < c->nsteps; i++) {
         int64_t d = replay(trial ? &c->steps[i].trial : &c->steps[i].now, NULL);
         if (d < 0) return -1;
-        sum += d;
+        sum_add(&sum, d);
     }
     return sum;
 }
@@ -144,7 +145,7 @@ static bool list_best(struct hints *h, bool in_place) {
         if (!try_rule(&h->c, rules[i], &f)) continue;
         int64_t save = before - run_all(&h->c, true);
         int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
-        bool worth = save * 100 >= whole * least;
+        bool worth = save >= whole / 100 * least;
         if (!(worth || rules[i]->always) || save <= best.save) continue;
         best = (struct hint){rules[i], f, save};
         which = i;

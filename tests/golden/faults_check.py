@@ -30,13 +30,13 @@ RIGHT = {
 }
 # Other programs whose trouble is known: what comes first, or None: nothing.
 KNOWN = {
-    ("torch_ddp",): "straggler",  # rank 1 sleeps
-    ("jax_mlp/vm.xplane.pb",): "input-bound",  # load_batch
-    ("tf_graph",): "input-bound",  # a map of 20 ms, no prefetch
-    ("tf_graph_fast",): None,  # the same, repaired
-    ("tf_eager",): "launch-bound",  # no tf.function
-    ("compile/torch.pt.trace.json.gz",): "recompile",
-    ("compile/jax.xplane.pb.gz",): "recompile",
+    "torch_ddp": "straggler",  # rank 1 sleeps
+    "jax_mlp/vm.xplane.pb": "input-bound",  # load_batch
+    "tf_graph": "input-bound",  # a map of 20 ms, no prefetch
+    "tf_graph_fast": None,  # the same, repaired
+    "tf_eager": "launch-bound",  # no tf.function
+    "compile/torch.pt.trace.json.gz": "recompile",
+    "compile/jax.xplane.pb.gz": "recompile",
 }
 POINTS = 15
 TUNED = 5
@@ -83,7 +83,7 @@ def main():
         bad += why is not None
         print("ok faults/%s" % name if why is None
               else "not ok faults/%s: %s" % (name, why))
-    for (path,), want in sorted(KNOWN.items()):
+    for path, want in sorted(KNOWN.items()):
         found = hints(os.path.join(DATA, "..", path))
         first = found[0][0] if found else None
         bad += first != want
