@@ -196,11 +196,22 @@ static bool append(struct timeline *l, struct piece p) {
     return true;
 }
 
-/* Lays b over a: both cover the same time; at each instant the stronger, a
- * where they are equal. */
-static bool lay_over(const struct trace *t, const struct timeline *a,
-                     const struct timeline *b, struct timeline *out) {
-    *out = (struct timeline){.ts = a->ts, .end = a->end};
+/* Which of two pieces leads: the stronger; of equals the one on the step's
+ * thread, else the one whose span began first. (Not the first by number:
+ * threads may be numbered in any way.) */
+static const struct piece *leader(const struct trace *t, const struct piece *p,
+                                  const struct piece *q, bool own) {
+    int a = strength(t, p, own), b = strength(t, q, false);
+    if (a != b) return a > b ? p : q;
+    if (own || a == 0) return p;
+    return t->spans.ts[q->row] < t->spans.ts[p->row] ? q : p;
+}
+
+/* Lays b over a, both of the same time, and frees them; own: a is the step's
+ * thread. */
+static bool lay_over(const struct trace *t, struct timeline *a,
+                     struct timeline *b, bool own) {
+    struct timeline out = {.ts = a->ts, .end = a->end};
     size_t i = 0, j = 0;
     int64_t now = a->ts;
     bool ok = true;
@@ -208,34 +219,46 @@ static bool lay_over(const struct trace *t, const struct timeline *a,
         const struct piece *p = &a->v[i], *q = &b->v[j];
         int64_t pe = p->ts + p->dur, qe = q->ts + q->dur;
         int64_t end = pe < qe ? pe : qe;
-        const struct piece *w = strength(t, q, false) > strength(t, p, true) ? q
-                                                                     : p;
-        /* recording costs the thread that records, seen or hidden */
+        const struct piece *w = leader(t, p, q, own);
         uint32_t edges = w->ts == now ? w->edges : 0;
-        ok = append(out, (struct piece){now, end - now, w->row, edges,
-                                        w->input});
+        ok = append(&out, (struct piece){now, end - now, w->row, edges,
+                                         w->input});
         now = end;
         i += pe == end;
         j += qe == end;
     }
+    timeline_free(a);
+    timeline_free(b);
+    *a = out;
     return ok;
 }
 
-static bool add_thread(struct timeline *l, const struct trace *t,
-                       uint32_t track) {
-    struct timeline one, sum;
+static bool runs_within(const struct trace *t, uint32_t track, int64_t ts,
+                        int64_t end) {
     const struct track *tr = &t->tracks[track];
-    row_id r = first_at(t, tr, l->ts);
-    bool runs = (r < tr->end && t->spans.ts[r] < l->end) ||
-                span_at(t, track, l->ts) != ROW_NONE;
-    if (!runs) return true;
-    bool ok = sweep_thread(&one, t, track, l, NULL);
-    if (ok) ok = lay_over(t, l, &one, &sum);
-    timeline_free(&one);
-    if (!ok) return false;
-    timeline_free(l);
-    *l = sum;
-    return true;
+    row_id r = first_at(t, tr, ts);
+    return (r < tr->end && t->spans.ts[r] < end) ||
+           span_at(t, track, ts) != ROW_NONE;
+}
+
+/* The other threads of the line, laid over each other two by two, so that
+ * many threads cost no more than the log of their number. v has room for all;
+ * what is left is v[0], if there is any (*n). */
+static bool add_threads(const struct host_side *h, const struct timeline *l,
+                        struct timeline *v, size_t *n) {
+    bool ok = true;
+    *n = 0;
+    for (size_t i = 0; ok && i < h->nthreads; i++)
+        if (runs_within(h->t, h->threads[i], l->ts, l->end))
+            ok = sweep_thread(&v[(*n)++], h->t, h->threads[i], l, NULL);
+    for (; ok && *n > 1; *n = (*n + 1) / 2)
+        for (size_t i = 0; ok && i < *n; i += 2) {
+            if (i + 1 < *n) ok = lay_over(h->t, &v[i], &v[i + 1], false);
+            if (i == 0) continue;
+            v[i / 2] = v[i];
+            v[i] = (struct timeline){0};
+        }
+    return ok;
 }
 
 /* Python frames are recorded beside the line: what they cost is in it. */
@@ -256,13 +279,18 @@ int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
     const struct trace *t = h->t;
     *l = (struct timeline){.ts = ts, .end = end};
     const struct timeline like = *l;
-    bool ok = true;
-    if (h->own != ROW_NONE)
+    struct timeline *others = calloc(h->nthreads + 1, sizeof *others);
+    size_t n = 0;
+    bool ok = others != NULL;
+    if (ok && h->own != ROW_NONE)
         ok = sweep_thread(l, t, h->own, &like, h->first);
-    else
+    else if (ok)
         ok = append(l, (struct piece){ts, end - ts, ROW_NONE, 0, false});
-    for (size_t i = 0; ok && i < h->nthreads; i++)
-        ok = add_thread(l, t, h->threads[i]);
+    ok = ok && add_threads(h, &like, others, &n) &&
+         (n == 0 || lay_over(t, l, &others[0], true));
+    for (size_t i = 0; others != NULL && i < h->nthreads; i++)
+        timeline_free(&others[i]);
+    free(others);
     if (!ok) {
         timeline_free(l);
         return fail_oom(e);
