@@ -5,12 +5,13 @@
 #include "analyze/kernel_args.h"
 #include "analyze/pystack.h"
 #include "base/number.h"
+#include "base/sum.h"
 #include "model/result.h"
 #include <stdio.h>
 
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
     f->count++;
-    f->time += time;
+    sum_add(&f->time, time);
     if (f->row != ROW_NONE && time <= f->row_time) return;
     f->row = row;
     f->row_time = time;

@@ -11,6 +11,7 @@
 struct trace;
 struct device_peak;
 struct cell;
+struct compiles;
 struct result;
 
 /* The limits of all rules, each with its reason. */
@@ -64,6 +65,7 @@ struct hint_case {
     /* what other analyses found in the same scope; NULL: not run */
     const struct result *leaks, *memory, *ranks;
     int64_t base;      /* ps, all steps without their profiler */
+    const struct compiles *compiles; /* or NULL */
     bool host_exchange; /* collectives are carried out by the host: gloo, MPI */
     int64_t per_event; /* ps, what recording an event cost; 0: not known */
 };
@@ -89,6 +91,11 @@ struct hint_rule {
     void (*say)(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w);
 };
+
+/* What compiling again costs a step of the source in the mean, beyond what the
+ * n chosen steps hold of it themselves. */
+int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
+                           size_t n);
 
 /* Counts an example; the dearest is kept. */
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time);

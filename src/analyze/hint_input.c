@@ -4,6 +4,7 @@
  * but for the copies, which have rules of their own. */
 #include "analyze/hint.h"
 
+#include "base/sum.h"
 #include "model/opclass.h"
 #include "model/trace.h"
 #include <stdio.h>
@@ -32,8 +33,10 @@ static uint32_t stage_of(const struct trace *t, uint32_t row) {
 
 static void repair(const struct hint_case *c, struct hint_step *s,
                    struct hint_found *f) {
-    /* with no device every op is the CPU's: only a pipeline is known */
-    bool device = s->d.nworks > 0;
+    /* with no device every op is the CPU's, and a window that is no step
+     * begins with anything: only a pipeline is known then */
+    bool device = s->d.nworks > 0 &&
+                  c->t->sources[c->source].step_rule != STEPS_WHOLE;
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         if (p->optimizer) continue;
@@ -43,7 +46,7 @@ static void repair(const struct hint_case *c, struct hint_step *s,
         uint32_t row = stage_of(c->t, hint_longest(s, p->first, p->end));
         int64_t cut = hint_remove(s, p->first, p->end, false);
         if (cut > 0) hint_saw(f, row, cut);
-        if (!p->input) f->other += cut;
+        if (!p->input) sum_add(&f->other, cut);
     }
 }
 

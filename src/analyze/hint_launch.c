@@ -4,6 +4,7 @@
  * time, python-overhead (long stretches of Python that record nothing). */
 #include "analyze/hint.h"
 
+#include "base/sum.h"
 #include "model/opclass.h"
 #include "model/trace.h"
 #include <stdio.h>
@@ -38,7 +39,8 @@ static void count_optimizer(const struct hint_case *c,
             if (c->t->spans.kind[s->d.works[w].row] != SPAN_KERNEL) continue;
             o->kernels++;
             o->joined += is_joined(c->t, s->d.works[w].row);
-            if (s->trial.work[w] != WORK_GONE) o->device += s->trial.work[w];
+            if (s->trial.work[w] != WORK_GONE)
+                sum_add(&o->device, s->trial.work[w]);
         }
 }
 
@@ -118,7 +120,7 @@ static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
         for (; w < s->d.stops[p->end - 1].end; w++) {
             int64_t dur = s->trial.work[w];
             if (dur == WORK_GONE) continue;
-            device += dur;
+            sum_add(&device, dur);
             kernels++;
             small += dur < HINT_LAUNCH_US * PS_PER_US;
         }
@@ -189,9 +191,19 @@ const struct hint_rule hint_launch_bound = {
     .say = say_launch,
 };
 
+/* Where no op was recorded at all, a pause tells nothing. */
+static bool has_ops(const struct hint_case *c, const struct hint_step *s) {
+    for (size_t i = 0; i < s->ntops; i++)
+        if (s->tops[i].row != ROW_NONE &&
+            c->t->spans.kind[s->tops[i].row] == SPAN_OP)
+            return true;
+    return false;
+}
+
 static void repair_python(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
     bool device = s->d.nworks > 0;
+    if (!has_ops(c, s)) return;
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;
@@ -201,7 +213,6 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
         hint_remove(s, p->first, p->end, false);
         hint_saw(f, row, host);
     }
-    (void)c;
 }
 
 static void say_python(const struct hint_case *c, const struct hint_found *f,

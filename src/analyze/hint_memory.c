@@ -6,6 +6,7 @@
 #include "analyze/hint.h"
 
 #include "base/number.h"
+#include "base/sum.h"
 #include "model/opclass.h"
 #include "model/result.h"
 #include "model/trace.h"
@@ -50,9 +51,22 @@ const struct hint_rule hint_memory_pressure = {
     .say = say_pressure,
 };
 
+/* Would what grows fill a device before a long training ends? */
+static bool leak_matters(const struct hint_case *c) {
+    int64_t room = (int64_t)HINT_MEMORY_GIB << 30, grows = 0;
+    for (size_t d = 0; d < c->t->ndevices; d++)
+        if (c->t->devices[d].memory_bytes > 0)
+            room = c->t->devices[d].memory_bytes;
+    for (size_t i = 0; c->leaks != NULL && i < c->leaks->nrows; i++) {
+        const struct cell *per = hint_cell(c->leaks, i, "bytes_per_step");
+        if (per != NULL) sum_add(&grows, per->i);
+    }
+    return grows > room / HINT_LEAK_STEPS;
+}
+
 static void repair_leak(const struct hint_case *c, struct hint_step *s,
                         struct hint_found *f) {
-    if (c->leaks == NULL || c->leaks->nrows == 0) return;
+    if (!leak_matters(c)) return;
     repair_pressure(c, s, f); /* what is kept has to be asked for anew */
     hint_saw(f, ROW_NONE, 0);
 }

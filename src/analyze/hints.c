@@ -9,11 +9,13 @@
  * that want restructuring. */
 #include "analyze/analyze.h"
 
+#include "analyze/compiling.h"
 #include "analyze/device_peak.h"
 #include "analyze/hint.h"
 #include "analyze/hint_tops.h"
 #include "analyze/overhead.h"
 #include "base/number.h"
+#include "base/sum.h"
 #include "model/opclass.h"
 #include <stdlib.h>
 
@@ -47,6 +49,7 @@ struct part {
 struct hints {
     struct hint_case c;
     struct part leaks, memory, ranks;
+    struct compiles compiles;
     struct device_peak peak;
     struct hint v[MAX_HINTS];
     size_t n;
@@ -64,12 +67,13 @@ static void case_free(struct hint_case *c) {
 }
 
 static int step_init(struct hint_case *c, const struct host_side *h,
-                     uint32_t step, struct ops_err *e) {
+                     uint32_t step, int64_t stall, struct ops_err *e) {
     struct hint_step *s = &c->steps[c->nsteps];
     *s = (struct hint_step){0};
     TRY(deps_build(&s->d, h, step, e));
     c->nsteps++; /* freed with the case from here on */
     TRY(plan_init(&s->now, &s->d, c->t, c->per_event, e));
+    s->now.stall = stall;
     TRY(plan_copy(&s->trial, &s->now, e));
     return hint_tops(c->t, s, e);
 }
@@ -108,7 +112,7 @@ static int64_t run_all(const struct hint_case *c, bool trial) {
     for (size_t i = 0; i < c->nsteps; i++) {
         int64_t d = replay(trial ? &c->steps[i].trial : &c->steps[i].now, NULL);
         if (d < 0) return -1;
-        sum += d;
+        sum_add(&sum, d);
     }
     return sum;
 }
@@ -141,7 +145,7 @@ static bool list_best(struct hints *h, bool in_place) {
         if (!try_rule(&h->c, rules[i], &f)) continue;
         int64_t save = before - run_all(&h->c, true);
         int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
-        bool worth = save * 100 >= whole * least;
+        bool worth = save >= whole / 100 * least;
         if (!(worth || rules[i]->always) || save <= best.save) continue;
         best = (struct hint){rules[i], f, save};
         which = i;
@@ -215,10 +219,12 @@ static int run_part(const char *name, const struct trace *t,
     return 0;
 }
 
-/* What the rules about memory and ranks read. */
+/* What the rules about compilation, memory and ranks read. */
 static int run_parts(struct hints *h, const struct opts *o,
                      struct ops_err *e) {
     const struct trace *t = h->c.t;
+    TRY(compiles_init(&h->compiles, t, e));
+    h->c.compiles = &h->compiles;
     if (t->nsources > 1) {
         TRY(run_part("ranks", t, o, &h->ranks, e));
         h->c.ranks = &h->ranks.r;
@@ -288,9 +294,10 @@ static int study(struct hints *h, const struct trace *t,
                        opts_text(o, "device-peak"), &h->peak, &ignored))
         c->peak = &h->peak;
     TRY(host_side_init(&side, t, c->source, e));
+    int64_t stall = hint_compile_stall(c, chosen, n);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = step_init(c, &side, chosen[i], e);
+        rc = step_init(c, &side, chosen[i], stall, e);
     host_side_free(&side);
     return rc;
 }
@@ -343,6 +350,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
         rc = result_done(r, e);
     }
     case_free(&h.c);
+    compiles_free(&h.compiles);
     if (h.leaks.have) result_free(&h.leaks.r);
     if (h.memory.have) result_free(&h.memory.r);
     if (h.ranks.have) result_free(&h.ranks.r);

@@ -255,9 +255,21 @@ static void remark_outlier(struct result *r, const struct result *steps) {
     }
 }
 
-/* Is it the input? How much of all steps waited for it. */
+/* What a hint of that kind would save, in percent of the step; 0: none. */
+static double hint_share(const struct result *hints, const char *id) {
+    for (size_t i = 0; i < hints->nrows; i++) {
+        const struct cell *c = cell_of(hints, i, "id");
+        const struct cell *share = cell_of(hints, i, "save_pct");
+        if (c != NULL && share != NULL && strcmp(c->s, id) == 0)
+            return share->f;
+    }
+    return 0;
+}
+
+/* Is it the input? How much of all steps waited for it; a hint knows waits on
+ * other threads and in code that nobody annotated, too. */
 static void put_input(struct result *r, const struct result *input,
-                      const struct result *steps) {
+                      const struct result *steps, const struct result *hints) {
     int64_t wait = 0, all = 0;
     for (size_t i = 0; i < steps->nrows; i++) {
         const struct cell *c = cell_of(steps, i, "input_us");
@@ -268,7 +280,10 @@ static void put_input(struct result *r, const struct result *input,
     }
     if (all <= 0) return;
     double pct = 100.0 * (double)wait / (double)all;
-    const char *text = input->nrows == 0 ? "no input pipeline was recorded"
+    double hint = hint_share(hints, "input-bound");
+    if (hint > pct) pct = hint;
+    bool none = input->nrows == 0 && pct < 5;
+    const char *text = none        ? "no input pipeline was recorded"
                        : pct >= 20 ? "the step waits for its input"
                        : pct >= 5  ? "the step waits for its input a little"
                                    : "the step does not wait for its input";
@@ -387,7 +402,7 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
     put_profile(r, t);
     put_steps(r, &p[STEPS].r);
     put_phases(r, &p[STEPS].r);
-    put_input(r, &p[INPUT].r, &p[STEPS].r);
+    put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
     bool device = cell_of(&p[OPS].r, 0, "device_self_us") != NULL;
     put_top(r, "top op", &p[OPS].r,
             device ? "device_self_us" : "host_self_us", TOP_OPS);

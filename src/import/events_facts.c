@@ -18,7 +18,8 @@ static uint32_t memory_device(struct reader *r, int64_t type, int64_t id) {
 /* What a memory instant carries. */
 struct memory {
     int64_t device_type, device, addr, bytes, allocated, reserved;
-    struct json_str allocator, what; /* two that opscope writes */
+    int64_t device_free;             /* these three opscope writes */
+    struct json_str allocator, what;
 };
 
 static int64_t *memory_field(struct memory *m, struct bytes key) {
@@ -26,6 +27,7 @@ static int64_t *memory_field(struct memory *m, struct bytes key) {
         {"Device Type", &m->device_type}, {"Device Id", &m->device},
         {"Addr", &m->addr}, {"Bytes", &m->bytes},
         {"Total Allocated", &m->allocated}, {"Total Reserved", &m->reserved},
+        {"Device Free", &m->device_free},
     };
     for (size_t i = 0; i < sizeof f / sizeof *f; i++)
         if (bytes_eq(key, f[i].key, strlen(f[i].key))) return f[i].to;
@@ -36,7 +38,7 @@ static int64_t *memory_field(struct memory *m, struct bytes key) {
 static bool read_memory(struct reader *r, const struct event *ev,
                         struct memory *m) {
     *m = (struct memory){.device_type = -1, .device = -1, .allocated = -1,
-                         .reserved = -1};
+                         .reserved = -1, .device_free = -1};
     struct json args;
     struct json_str key;
     if (!reader_args(ev, &args)) {
@@ -94,7 +96,7 @@ void reader_oom(struct reader *r, const struct event *ev) {
     struct memory m;
     if (!read_memory(r, ev, &m)) return;
     trace_oom(r->t, &(struct mem_oom){
-        .ts = ev->ts, .bytes = m.bytes, .device_free = -1,
+        .ts = ev->ts, .bytes = m.bytes, .device_free = m.device_free,
         .allocated = m.allocated, .reserved = m.reserved,
         .track = memory_thread(r, ev), .stack = ROW_NONE,
         .allocator = memory_allocator(r, &m),

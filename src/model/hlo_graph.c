@@ -48,6 +48,7 @@ struct graphs {
     struct trace *t;
     uint32_t *pending; /* [source][category]: computation + 1, or 0 */
     size_t ncats;      /* categories when it began: later ones are ours */
+    size_t *from, *to; /* by source: its part of the halves of links */
     struct strs names; /* as the compiler writes them */
     struct program *programs; size_t nprograms, cap_programs;
     struct map by_comp;       /* computation -> program */
@@ -178,12 +179,60 @@ static struct align_kernel kernel_of(struct graphs *g, const struct program *p,
     return k;
 }
 
-/* Where order does not help: a name that only one instruction can have. */
-static void place_by_name(const struct program *p, const struct align_kernel *k,
-                          uint32_t *out) {
-    if (!k->generated || map_get(&p->bases, k->base) != 1) return;
+/* How many kernels of a launch have a name, a base, and how many different
+ * names a base has. */
+struct counts {
+    struct map names, bases, different;
+};
+
+static bool count_one(struct map *m, uint32_t key, uint32_t *now) {
+    uint32_t *at = map_at(m, key);
+    if (at == NULL) return false;
+    *at = *at == MAP_NONE ? 1 : *at + 1;
+    *now = *at;
+    return true;
+}
+
+static bool count_names(struct counts *c, const struct align_kernel *k,
+                        size_t n) {
+    uint32_t now;
+    for (size_t i = 0; i < n; i++) {
+        if (!k[i].generated) continue;
+        if (!count_one(&c->bases, k[i].base, &now) ||
+            !count_one(&c->names, k[i].name, &now) ||
+            (now == 1 && !count_one(&c->different, k[i].base, &now)))
+            return false;
+    }
+    return true;
+}
+
+/* Where order does not help, for kernels of a graph that ran side by side: a
+ * name is enough if only one instruction can have it, or if all instructions
+ * of its base have a kernel of their own. */
+static void place_by_name(const struct program *p, const struct counts *c,
+                          const struct align_kernel *k, uint32_t *out) {
+    uint32_t have = map_get(&p->bases, k->base);
+    bool only = have == 1;
+    bool each = map_get(&c->bases, k->base) == have &&
+                map_get(&c->different, k->base) == have;
+    if (!k->generated || (!only && !each)) return;
     for (size_t j = 0; j < p->n; j++)
-        if (p->s[j].base == k->base) *out = (uint32_t)j;
+        if (only ? p->s[j].base == k->base : p->s[j].name == k->name)
+            *out = (uint32_t)j;
+}
+
+static void place_by_names(struct graphs *g, const struct program *p,
+                           const struct align_kernel *k, size_t n,
+                           uint32_t *out) {
+    enum { COMPARISONS = 1 << 24 };
+    struct counts c = {0};
+    if (p->n > 0 && n > COMPARISONS / p->n) return;
+    if (!count_names(&c, k, n)) g->oom = true;
+    for (size_t i = 0; i < n && !g->oom; i++)
+        place_by_name(p, &c, &k[i], &out[i]);
+    map_free(&c.names);
+    map_free(&c.bases);
+    map_free(&c.different);
 }
 
 /* Reads a launch: seq[first, first + n) against the program. */
@@ -202,8 +251,7 @@ static void read_launch(struct graphs *g, const struct reading *r) {
         k[i] = kernel_of(g, p, g->seq[r->first + i]);
     if (!hlo_align(k, r->n, p->s, p->n, out)) g->oom = true;
     for (size_t i = 0; i < r->n; i++) placed += out[i] != ALIGN_NONE;
-    for (size_t i = 0; i < r->n && placed == 0 && !g->oom; i++)
-        place_by_name(p, &k[i], &out[i]);
+    if (placed == 0 && !g->oom) place_by_names(g, p, k, r->n, out);
     for (size_t i = 0; i < r->n; i++)
         g->found[r->first + i] = (struct placed){
             out[i] == ALIGN_NONE ? ALIGN_NONE : p->instr[out[i]], 0, 0};
@@ -330,6 +378,7 @@ static void one_launch(struct graphs *g, uint32_t comp, struct sort_key *v,
             p->from = *cat;
             p->to = new_cat(g, *cat, p->instr);
         }
+        lost += p->to == p->from; /* no room for more categories */
         *cat = p->to;
     }
     if (n > kernels) place_copies(g, r, v, n);
@@ -361,7 +410,7 @@ static void launches_in(struct graphs *g, uint32_t source, struct sort_key *v,
  * or, with all, to the end. */
 static void take_rows(struct graphs *g, uint32_t source, size_t *at, bool all) {
     const struct half_links *d = &g->t->device_halves;
-    for (g->nrows = 0; *at < d->n; ++*at) {
+    for (g->nrows = 0; *at < g->to[source]; ++*at) {
         const struct half_link *h = &d->v[*at];
         if (h->source != source || !pending_of(g, source, h->row)) continue;
         if (!all && g->nrows > 0 && g->rows[0].hi != h->key) return;
@@ -380,7 +429,7 @@ static void take_rows(struct graphs *g, uint32_t source, size_t *at, bool all) {
 static bool launches_in_order(const struct graphs *g, uint32_t source) {
     const struct half_links *d = &g->t->device_halves;
     const struct half_link *last = NULL;
-    for (size_t i = 0; i < d->n; i++) {
+    for (size_t i = g->from[source]; i < g->to[source]; i++) {
         const struct half_link *h = &d->v[i];
         if (h->source != source || !pending_of(g, source, h->row)) continue;
         if (last != NULL &&
@@ -395,7 +444,7 @@ static bool launches_in_order(const struct graphs *g, uint32_t source) {
 
 /* The launches of one source. */
 static void source_launches(struct graphs *g, uint32_t source) {
-    size_t at = 0;
+    size_t at = g->from[source];
     bool all = !launches_in_order(g, source);
     for (;;) {
         take_rows(g, source, &at, all);
@@ -421,6 +470,20 @@ static uint32_t pending_comp(const struct trace *t, uint32_t source,
     const struct hlo_instr *i = &h->instrs[at];
     if (i->launch != HLO_LAUNCHES_BODY || i->ncalled != 1) return 0;
     return h->called[i->called] + 1;
+}
+
+/* Sources lie one behind the other: each is walked in its own part. */
+static bool find_parts(struct graphs *g) {
+    const struct half_links *d = &g->t->device_halves;
+    g->from = calloc(g->t->nsources, sizeof *g->from);
+    g->to = calloc(g->t->nsources, sizeof *g->to);
+    if (g->from == NULL || g->to == NULL) return false;
+    for (size_t i = 0; i < d->n; i++) {
+        uint32_t s = d->v[i].source;
+        if (g->to[s] == 0) g->from[s] = i;
+        g->to[s] = i + 1;
+    }
+    return true;
 }
 
 static bool find_pending(struct graphs *g, bool *any) {
@@ -450,6 +513,8 @@ static void graphs_free(struct graphs *g) {
     free(g->rows);
     free(g->found);
     free(g->pending);
+    free(g->from);
+    free(g->to);
     map_free(&g->by_comp);
     map_free(&g->by_hash);
     map_free(&g->new_cats);
@@ -460,6 +525,7 @@ bool hlo_place_graphs(struct trace *t) {
     struct graphs g = {.t = t};
     bool any = false;
     bool ok = strs_init(&g.names) && find_pending(&g, &any);
+    if (ok && any) ok = find_parts(&g);
     for (uint32_t s = 0; ok && any && s < t->nsources; s++) {
         source_launches(&g, s);
         ok = !g.oom && !t->oom;

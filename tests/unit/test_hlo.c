@@ -312,6 +312,25 @@ static void contradictions_are_counted_and_left(void **state) {
     free(x.p);
 }
 
+static void kernels_in_another_order_are_known_by_name(void **state) {
+    (void)state;
+    struct out x = {0}, m = program();
+    static const char *const ks[] = {"fusion_1", "sm90_gemm", "wrapped_fill",
+                                     "fusion", NULL};
+    static const char *const want[] = {"fusion.1", NULL, "wrapped_fill",
+                                       "fusion"};
+    gpu(&x, "command_buffer", ks, 1);
+    metadata(&x, "jit_f(5)", &m);
+    struct trace *t = load((struct bytes){x.p, x.n}, 1);
+    for (row_id r = 0; r < 4; r++) {
+        if (want[r]) assert_string_equal(op_of(t, r), want[r]);
+        else assert_null(op_of(t, r));
+    }
+    assert_int_equal(t->notes[NOTE_GRAPH_KERNEL_UNPLACED], 1);
+    trace_free(t);
+    free(x.p);
+}
+
 static void a_named_instruction_needs_no_graph(void **state) {
     (void)state;
     struct out x = {0}, m = program();
@@ -529,6 +548,7 @@ int main(void) {
         cmocka_unit_test(the_schedule_is_the_order),
         cmocka_unit_test(kernels_of_a_graph_find_their_instructions),
         cmocka_unit_test(contradictions_are_counted_and_left),
+        cmocka_unit_test(kernels_in_another_order_are_known_by_name),
         cmocka_unit_test(a_named_instruction_needs_no_graph),
         cmocka_unit_test(ops_of_a_tpu_find_their_instructions),
         cmocka_unit_test(bodies_of_loops_are_kept),
