@@ -35,6 +35,7 @@ struct work {
     struct scope scope;
     struct phases ph;
     int64_t *events; /* by step: recorded host events in it */
+    int64_t *per;    /* by source: ps that recording an event takes, or -1 */
     struct line *lines;
     size_t n, cap;
 };
@@ -56,7 +57,7 @@ static struct line step_line(const struct work *w, size_t i) {
 }
 
 static void set_bare(const struct work *w, struct line *l) {
-    int64_t per = overhead_per_event(w->t, l->source);
+    int64_t per = w->per[l->source];
     l->has_bare = per >= 0;
     if (l->has_bare)
         l->bare = overhead_bare(l->dur, l->busy, l->events, per);
@@ -238,7 +239,6 @@ static size_t most_devices(const struct work *w) {
 
 /* What to know before reading the numbers. */
 static void add_remarks(struct result *r, const struct work *w, enum by by) {
-    const struct trace *t = w->t;
     if (w->n == 0 || by == BY_EPOCH) return;
     int64_t mid = median(w, false, r), bare = median(w, true, r);
     result_remark(r, "Median step %.3f ms.", (double)mid / PS_PER_MS);
@@ -249,8 +249,7 @@ static void add_remarks(struct result *r, const struct work *w, enum by by) {
                       "%.1f us for each host event that it recorded. Without "
                       "it the median step would take roughly %.3f ms (an "
                       "estimate: time the bare program to be sure).",
-                      (double)overhead_per_event(t, w->lines[0].source) /
-                          PS_PER_US,
+                      (double)w->per[w->lines[0].source] / PS_PER_US,
                       (double)bare / PS_PER_MS);
     size_t devices = most_devices(w);
     if (devices > 1 && by == BY_STEP)
@@ -262,7 +261,10 @@ static int fill(struct work *w, enum by by, struct result *r,
                 struct ops_err *e) {
     const struct trace *t = w->t;
     w->events = calloc(t->nsteps + 1, sizeof *w->events);
-    if (w->events == NULL) return fail_oom(e);
+    w->per = calloc(t->nsources + 1, sizeof *w->per);
+    if (w->events == NULL || w->per == NULL) return fail_oom(e);
+    for (uint32_t i = 0; i < t->nsources; i++)
+        w->per[i] = overhead_per_event(t, i);
     for (size_t i = 0; i < t->spans.n; i++)
         if (t->spans.step[i] != ROW_NONE && overhead_counts(t, (row_id)i))
             w->events[t->spans.step[i]]++;
@@ -305,6 +307,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
         scope_free(&w.scope);
     }
     free(w.events);
+    free(w.per);
     free(w.lines);
     return rc;
 }
