@@ -12,6 +12,7 @@
 #include "model/opname.h"
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Marks of a row. */
 enum {
@@ -213,8 +214,13 @@ static enum op_memory ask_memory(struct cover *c, row_id r, uint32_t source) {
     return n & IS_CUSTOM ? OP_CUSTOM : OP_MEM_NONE;
 }
 
+static bool name_before(const struct trace *t, str_id a, str_id b) {
+    return strcmp(strs_text(&t->strs, a), strs_text(&t->strs, b)) < 0;
+}
+
 /* Counts the name for its answer and keeps the most frequent; of two that are
- * equally frequent the one that got there first. False: out of memory. */
+ * equally frequent the first by the alphabet: not by the order of threads,
+ * which a file may list in any. False: out of memory. */
 static bool example(struct cover *c, unsigned answer, str_id name,
                     str_id *best, uint32_t *most) {
     uint32_t *at = map_at(&c->seen, (uint64_t)answer << 32 | name);
@@ -224,7 +230,8 @@ static bool example(struct cover *c, unsigned answer, str_id name,
         c->counts[c->n++] = 0;
     }
     uint32_t k = ++c->counts[*at];
-    if (k <= *most) return true;
+    if (k < *most || (k == *most && !name_before(c->t, name, *best)))
+        return true;
     *most = k;
     *best = name;
     return true;

@@ -5,6 +5,8 @@
  *
  *     import1 import2   open, import on one or two threads, seal
  *     ops               the ops analysis of a trace that is imported
+ *     analyses          every analysis, by the public calls, of a profile that
+ *                       is opened once: a line each, then one for opening it
  *     scan1 scan2       yardstick: bare JSON scanner
  *     walk              yardstick: bare XSpace walk
  *     inflate           yardstick: isa-l alone, into memory that is there
@@ -16,6 +18,7 @@
 #include "import/import.h"
 #include "model/result.h"
 #include "model/trace.h"
+#include "opscope/opscope.h"
 #include "yard.h"
 #include <isa-l/igzip_lib.h>
 #include <stdio.h>
@@ -128,6 +131,39 @@ static void ops(struct measure *m) {
     trace_free(t);
 }
 
+/* Every analysis with all defaults, as a program asks for it: ops_open once,
+ * ops_run again and again. Prints a line each: seconds and CPU seconds, the
+ * least of all times. */
+static void analyses_of(struct measure *m) {
+    struct ops_err e;
+    struct ops_profile *p;
+    double start = now();
+    if (ops_open(&p, m->path, &e) != 0) die(&e);
+    m->seconds[0] = now() - start;
+    for (size_t i = 0; ops_analyses(i) != NULL; i++) {
+        double best = 0, least = 0;
+        size_t rows = 0;
+        for (int k = 0; k < m->times; k++) {
+            struct ops_result *r;
+            double cpu = cpu_now();
+            start = now();
+            if (ops_run(p, ops_analyses(i), NULL, &r, &e) != 0) die(&e);
+            double took = now() - start;
+            cpu = cpu_now() - cpu;
+            if (k == 0 || took < best) best = took;
+            if (k == 0 || cpu < least) least = cpu;
+            rows = ops_result_rows(r);
+            ops_result_free(r);
+        }
+        printf("{\"analysis\": \"%s\", \"best\": %.6f, \"cpu\": %.6f, "
+               "\"rows\": %zu}\n", ops_analyses(i), best, least, rows);
+        fflush(stdout);
+    }
+    m->done = m->times;
+    for (int k = 1; k < m->done; k++) m->seconds[k] = m->seconds[0];
+    ops_close(p);
+}
+
 /* Runs a yardstick over the contents, touched before. */
 static void yard(struct measure *m, struct yard (*run)(struct bytes)) {
     struct file *f;
@@ -220,6 +256,7 @@ static const struct work {
     {"import1", import1},
     {"import2", import2},
     {"ops", ops},
+    {"analyses", analyses_of},
     {"scan1", scan1},
     {"scan2", scan2},
     {"walk", walk},
