@@ -68,9 +68,27 @@ static size_t upper(const struct intervals *s, int64_t ts) {
     return lo;
 }
 
-/* Length of the set before ts. */
-static int64_t length_until(const struct intervals *s, int64_t ts) {
-    size_t i = upper(s, ts);
+/* The same, from number `from` on, which starts at or before ts: near ones
+ * are found in a few steps. */
+static size_t upper_from(const struct intervals *s, size_t from, int64_t ts) {
+    size_t lo = from, step = 1;
+    while (step < s->n - lo && s->v[lo + step].start <= ts) {
+        lo += step;
+        step *= 2;
+    }
+    size_t hi = step < s->n - lo ? lo + step : s->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (s->v[mid].start <= ts)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Length of the set before ts; i intervals start at or before it. */
+static int64_t length_until(const struct intervals *s, size_t i, int64_t ts) {
     if (i == 0) return 0;
     const struct interval *v = &s->v[i - 1];
     return sum_of(v->before, diff_of(ts < v->end ? ts : v->end, v->start));
@@ -78,8 +96,9 @@ static int64_t length_until(const struct intervals *s, int64_t ts) {
 
 int64_t intervals_overlap(const struct intervals *s, int64_t start,
                           int64_t end) {
-    if (end <= start) return 0;
-    return diff_of(length_until(s, end), length_until(s, start));
+    if (end <= start || s->n == 0) return 0;
+    size_t i = upper(s, start), j = upper_from(s, i > 0 ? i - 1 : 0, end);
+    return diff_of(length_until(s, j, end), length_until(s, i, start));
 }
 
 bool intervals_contain(const struct intervals *s, int64_t ts) {
@@ -96,16 +115,36 @@ bool intervals_extend(struct intervals *s, int64_t start, int64_t end) {
     return intervals_add(s, start, end);
 }
 
+/* Room for n at once: growing step by step moves large sets again and again.
+ * What is not filled is not touched. */
+static bool reserve(struct intervals *s, size_t n) {
+    if (n <= s->cap) return true;
+    if (!vec_resize(&s->v, n, sizeof *s->v)) return false;
+    s->cap = n;
+    return true;
+}
+
+/* Merges in one pass: most of the work of every analysis that asks for
+ * phases. */
 bool intervals_or(const struct intervals *a, const struct intervals *b,
                   struct intervals *out) {
     assert(out->n == 0);
-    size_t i = 0, j = 0;
+    size_t i = 0, j = 0, n = 0;
+    if (!reserve(out, a->n + b->n)) return false;
+    struct interval *o = out->v;
     while (i < a->n || j < b->n) {
         bool first = j == b->n || (i < a->n && a->v[i].start <= b->v[j].start);
-        const struct interval *v = first ? &a->v[i++] : &b->v[j++];
-        if (!intervals_extend(out, v->start, v->end)) return false;
+        struct interval v = first ? a->v[i++] : b->v[j++];
+        struct interval *last = n > 0 ? &o[n - 1] : NULL;
+        if (last != NULL && v.start <= last->end) {
+            if (v.end > last->end) last->end = v.end;
+            continue;
+        }
+        v.before = last == NULL ? 0 : sum_of(last->before,
+                                             diff_of(last->end, last->start));
+        o[n++] = v;
     }
-    intervals_union(out);
+    out->n = n;
     return true;
 }
 

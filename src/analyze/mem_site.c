@@ -15,6 +15,7 @@ enum {
     DEEPEST = 1000, /* spans looked at on the way out: real ones are tens deep,
                        Python's frames a thousand at most; every event climbs,
                        so a made-up file must not cost much more */
+    READINGS = 4,   /* of a name, see enum reading */
 };
 
 /* Each frame is looked at once, then the innermost that tells decides. */
@@ -59,8 +60,10 @@ int mem_sites_init(struct mem_sites *s, const struct trace *t,
     *s = (struct mem_sites){.t = t};
     TRY(pystack_init(&s->py, t, e));
     s->steps = calloc(t->nsources + 1, sizeof *s->steps);
-    int rc = s->steps && find_stack_phases(s) && find_launches(s)
-                 ? 0 : fail_oom(e);
+    s->name_phase = calloc(t->strs.n + 1, READINGS);
+    bool ok = s->steps && s->name_phase && find_stack_phases(s) &&
+              find_launches(s);
+    int rc = ok ? 0 : fail_oom(e);
     for (size_t i = 0; rc == 0 && i < t->nsources; i++)
         rc = mem_steps_init(&s->steps[i], t, NULL, (uint32_t)i, e);
     if (rc != 0) mem_sites_free(s);
@@ -72,6 +75,7 @@ void mem_sites_free(struct mem_sites *s) {
         mem_steps_free(&s->steps[i]);
     free(s->steps);
     free(s->stack_phase);
+    free(s->name_phase);
     free(s->first_launch);
     pystack_free(&s->py);
     mem_forward_free(&s->forward);
@@ -133,9 +137,34 @@ static enum mem_phase forward_or_input(const struct mem_sites *s,
     return before_launch(s, at->span) ? MEM_INPUT : MEM_FORWARD;
 }
 
+/* What a name may be read as: mem_phase_of_span goes by the kind, too. */
+enum reading { AS_RUNTIME, AS_OP, AS_OTHER, AS_TEXT };
+
+/* mem_phase_of_span, each name once. */
+static enum mem_phase span_phase(const struct mem_sites *s, row_id r) {
+    const struct trace *t = s->t;
+    uint8_t kind = t->spans.kind[r];
+    enum reading as = kind == SPAN_RUNTIME ? AS_RUNTIME
+                      : kind == SPAN_OP    ? AS_OP
+                                           : AS_OTHER;
+    uint8_t *known = &s->name_phase[(size_t)t->spans.name[r] * READINGS + as];
+    if (*known == 0) *known = (uint8_t)(mem_phase_of_span(t, r) + 1);
+    return (enum mem_phase)(*known - 1);
+}
+
+/* mem_phase_of_text of a frame, each name once. */
+static enum mem_phase text_phase(const struct mem_sites *s, row_id r) {
+    const struct trace *t = s->t;
+    size_t at = (size_t)t->spans.name[r] * READINGS + AS_TEXT;
+    uint8_t *known = &s->name_phase[at];
+    if (*known == 0) *known = (uint8_t)(mem_phase_of_text(name_of(t, r)) + 1);
+    return (enum mem_phase)(*known - 1);
+}
+
 /* One span more, going outwards. */
-static void climb(const struct trace *t, struct mem_site *at, row_id r) {
-    enum mem_phase p = mem_phase_of_span(t, r);
+static void climb(const struct mem_sites *s, struct mem_site *at, row_id r) {
+    const struct trace *t = s->t;
+    enum mem_phase p = span_phase(s, r);
     if (at->phase == MEM_NOWHERE) at->phase = p;
     if (p != MEM_NOWHERE && p == at->phase) at->region = r;
     if (t->spans.kind[r] != SPAN_OP) return;
@@ -152,7 +181,7 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
     at.span = span_at(t, m->track[k], m->ts[k]);
     row_id r = at.span;
     for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
-        climb(t, &at, r);
+        climb(s, &at, r);
         r = t->spans.parent[r];
     }
     if (at.user == ROW_NONE) at.user = at.op;
@@ -174,7 +203,7 @@ enum mem_phase mem_site_python(const struct mem_sites *s, size_t k) {
     const struct trace *t = s->t;
     row_id r = pystack_at(&s->py, t->mem.track[k], t->mem.ts[k]);
     for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
-        enum mem_phase p = mem_phase_of_text(name_of(t, r));
+        enum mem_phase p = text_phase(s, r);
         if (p != MEM_NOWHERE) return p;
         r = t->spans.parent[r];
     }
@@ -196,7 +225,7 @@ enum mem_phase mem_phase_before(const struct mem_sites *s, uint32_t track,
     }
     row_id r = lo > tr->first ? lo - 1 : ROW_NONE;
     for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
-        enum mem_phase p = mem_phase_of_span(t, r);
+        enum mem_phase p = span_phase(s, r);
         if (p != MEM_NOWHERE) return p;
         r = t->spans.parent[r];
     }

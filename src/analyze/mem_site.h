@@ -29,6 +29,9 @@ struct mem_sites {
     const struct trace *t;
     struct pystack py;
     uint8_t *stack_phase; /* by stack: enum mem_phase; NULL: no stacks */
+    uint8_t *name_phase;  /* by name, four ways to read it: enum mem_phase + 1,
+                             0: not looked at yet. Every event climbs, and
+                             the same few names come again and again */
     struct mem_steps *steps; /* by source: all its steps */
     struct mem_forward forward; /* only after mem_sites_modules */
     int64_t *first_launch;   /* by step: start of the first call in it that
