@@ -161,8 +161,9 @@ static void weigh_host(struct weigh *w, int64_t a, int64_t b) {
     const struct gap_thread *first = thread_of(w, w->step_thread);
     const struct gap_thread *then = thread_of(w, w->thread);
     int64_t turn = first == then ? b : at_most(shows_up(then, a), b);
-    int64_t comm = comm_beside(w, first, a, turn) +
-                   comm_beside(w, then, turn, b);
+    int64_t comm = did.comm == 0 ? 0 /* as it is nearly always */
+                                 : comm_beside(w, first, a, turn) +
+                                       comm_beside(w, then, turn, b);
     int64_t rest = b - a - comm - did.input;
     assert(comm <= did.comm && rest >= 0);
     int64_t sync = at_most(intervals_overlap(&first->sync, a, turn) +

@@ -269,6 +269,47 @@ def do_growth(b):
         b.require(mem < 1.2, f"{kind}: memory grows faster than the file")
 
 
+SLOW = {"critical", "hints", "overview"}  # those may take a second
+SIZES = {"kineto": ("670M", "67M", "6700K"), "xspace": ("130M", "13M", "1300K")}
+
+
+def analyses_of(b, path):
+    """Each analysis of a profile that is opened once; the opening's seconds."""
+    out = subprocess.run(
+        [os.path.join(b.build, "bench", "bench"), "analyses", path,
+         str(b.times)], stdout=subprocess.PIPE)
+    if out.returncode != 0:
+        raise Failed(f"bench analyses {path}: status {out.returncode}")
+    lines = [json.loads(l) for l in out.stdout.splitlines()]
+    return {l["analysis"]: l for l in lines[:-1]}, lines[-1]["best"]
+
+
+def do_analyses(b):
+    """About 1.8 M spans of each format (quick: a tenth), after the import; and
+    a tenth of it, for growth."""
+    for kind, sizes in SIZES.items():
+        big, small = sizes[1:] if b.args.quick else sizes[:2]
+        part = 0.1 if b.args.quick else 1.0
+        whole, opened = analyses_of(b, b.file(kind, big))
+        tenth, _ = analyses_of(b, b.file(kind, small))
+        for name, m in whole.items():
+            analysis_row(b, kind, big, name, m, tenth[name], opened, part)
+
+
+def analysis_row(b, kind, big, name, m, tenth, opened, part):
+    goal = (1.0 if name in SLOW else 0.1) * part
+    yard = f"{100 * m['best'] / opened:.1f} % of opening it"
+    # below some ms the clock and the caches are most of it
+    if m["cpu"] > 0.02 * part:
+        growth = m["cpu"] / max(tenth["cpu"], 1e-6) / 10
+        yard += f", growth {growth:.2f} x size"
+        b.require(growth < 2.5, f"{name}, {kind}: time grows faster than the "
+                  "file")
+    b.row(f"`{name}` after import, {kind} {big}", f"{goal * 1e3:g} ms",
+          f"{m['best'] * 1e3:.1f} ms, {m['cpu'] * 1e3:.1f} of CPU",
+          m["best"] <= goal, yard)
+
+
 def do_machine(b):
     path = b.file("kineto", b.big)
     touch, copy = b.measure("touch", path), b.measure("copy", path)
@@ -282,7 +323,8 @@ def do_machine(b):
 
 
 WORKS = {"machine": do_machine, "kineto": do_kineto, "gz": do_gz,
-         "xspace": do_xspace, "ops": do_ops, "overview": do_overview,
+         "xspace": do_xspace, "ops": do_ops, "analyses": do_analyses,
+         "overview": do_overview,
          "torch": do_torch, "small": do_small, "growth": do_growth}
 
 HEAD = """# Performance
@@ -320,6 +362,10 @@ TAIL = """
 - **Growth** compares a file with one a tenth its size; `./dev bench` fails when
   CPU time grows by more than 1.3 or memory by more than 1.2 times the file, or
   when two threads do not give bit for bit what one gives.
+- **Analyses** are measured by the public calls: the profile is opened once
+  (1.8 M spans), then every analysis runs with all defaults, which gives all
+  rows: those of `allocs` are as many as the allocations. `./dev bench` fails
+  when one takes more than 2.5 times its share of a file ten times as large.
 """
 
 
