@@ -194,7 +194,7 @@ static bool take_host(const struct trace *t, uint32_t source,
     return ok;
 }
 
-/* The device's own spans of one phase. */
+/* The device's own spans of one phase; PHASES: of all three. */
 static bool take_device(const struct trace *t, const struct phase_view *v,
                         enum phase phase, struct intervals *out) {
     for (size_t i = 0; i < t->ntracks; i++) {
@@ -205,7 +205,7 @@ static bool take_device(const struct trace *t, const struct phase_view *v,
             enum phase is = t->spans.kind[r] != SPAN_KERNEL ? PHASE_COPY
                             : span_is_comm(t, r)            ? PHASE_COMM
                                                             : PHASE_COMPUTE;
-            if (is == phase &&
+            if ((is == phase || phase == PHASES) &&
                 !intervals_extend(out, t->spans.ts[r], span_end(t, r)))
                 return false;
         }
@@ -250,21 +250,6 @@ static const enum phase *phase_order(const struct phase_view *v) {
     return v->device != ROW_NONE ? with_device : without_device;
 }
 
-/* The device's busy time is what its own three phases claim together. */
-static bool make_busy(const struct trace *t, struct phase_view *v) {
-    struct intervals kernels = {0}, comm = {0}, copies = {0}, sum = {0};
-    bool ok = take_device(t, v, PHASE_COMPUTE, &kernels) &&
-              take_device(t, v, PHASE_COMM, &comm) &&
-              take_device(t, v, PHASE_COPY, &copies) &&
-              intervals_or(&kernels, &comm, &sum) &&
-              intervals_or(&sum, &copies, &v->busy);
-    intervals_free(&kernels);
-    intervals_free(&comm);
-    intervals_free(&copies);
-    intervals_free(&sum);
-    return ok;
-}
-
 /* Fills one view. */
 static bool make_view(const struct trace *t, const struct raw *w,
                       struct phase_view *v) {
@@ -277,7 +262,9 @@ static bool make_view(const struct trace *t, const struct raw *w,
              intervals_or(i > 0 ? &v->cum[i - 1] : &none, &own, &v->cum[i]);
         intervals_free(&own);
     }
-    return ok && (v->device == ROW_NONE || make_busy(t, v));
+    /* busy is what the device's own three phases claim together */
+    return ok && (v->device == ROW_NONE ||
+                  take_device(t, v, PHASES, &v->busy));
 }
 
 /* Adds a view for each device of the source that ran anything, or one. */
