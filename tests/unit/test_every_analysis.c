@@ -23,12 +23,11 @@ static const struct {
     {"allocs", "at", "1"},
 };
 
-/* Columns in which a value below zero has a meaning, by analysis (NULL: all of
- * them). */
+/* Columns in which a value below zero has a meaning. */
 static const struct {
     const char *analysis, *column;
 } signed_columns[] = {
-    {NULL, "offset_us"}, /* of two clocks */
+    {"ranks", "clock_offset_us"}, /* one clock may be ahead or behind */
     /* Net, by torch's rule: an op that only frees has less than nothing. */
     {"ops", "host_bytes"},
     {"ops", "host_self_bytes"},
@@ -63,8 +62,7 @@ static void complain(struct visit *v, const char *why, const char *column,
 static bool is_signed(const char *analysis, const char *column) {
     for (size_t i = 0; i < sizeof signed_columns / sizeof *signed_columns; i++)
         if (strcmp(column, signed_columns[i].column) == 0 &&
-            (signed_columns[i].analysis == NULL ||
-             strcmp(analysis, signed_columns[i].analysis) == 0))
+            strcmp(analysis, signed_columns[i].analysis) == 0)
             return true;
     return false;
 }
