@@ -7,6 +7,7 @@
 #include "analyze/host_tree.h"
 #include "base/vec.h"
 #include "model/args.h"
+#include "model/hlo.h"
 #include <stdlib.h>
 
 static const struct {
@@ -53,6 +54,7 @@ void op_groups_free(struct op_groups *g) {
     for (int i = 0; i < 4; i++) free(g->slot[i]);
     for (int i = 0; i < 3; i++) map_free(&g->finer[i]);
     map_free(&g->device);
+    for (int i = 0; i < 2; i++) map_free(&g->hlo[i]);
     strs_free(&g->texts);
     pystack_free(&g->stacks);
     free(g->v);
@@ -82,14 +84,40 @@ static uint32_t add_group(struct op_groups *g, str_id key, uint8_t kind) {
     return (uint32_t)g->n++;
 }
 
-uint32_t op_groups_device(struct op_groups *g, struct bytes name) {
+/* Where the group of an instruction stands: the same program on several hosts
+ * is one. NULL: out of memory. */
+static uint32_t *hlo_slot(struct op_groups *g, const struct hlo_instr *i,
+                          bool device) {
+    str_id label = g->t->hlo->modules[i->module].label;
+    return map_at(&g->hlo[device], (uint64_t)label << 32 | i->name);
+}
+
+uint32_t op_groups_device(struct op_groups *g, struct bytes name,
+                          const struct hlo_instr *hlo) {
+    uint32_t *at = hlo ? hlo_slot(g, hlo, true) : NULL;
+    if (hlo && at && *at != MAP_NONE) return *at;
     str_id key = strs_intern(&g->texts, name);
     if (key == STR_NONE) return ROW_NONE;
-    uint32_t *at = map_at(&g->device, key);
+    if (!hlo) at = map_at(&g->device, key);
     if (!at) return ROW_NONE;
     if (*at == MAP_NONE) {
         uint32_t id = add_group(g, key, SPAN_KERNEL);
         if (id == ROW_NONE) return ROW_NONE;
+        g->v[id].hlo = hlo;
+        *at = id;
+    }
+    return *at;
+}
+
+/* The number of the pair (instruction, SPAN_OP), made when new. */
+static uint32_t hlo_base(struct op_groups *g, const struct hlo_instr *i,
+                         str_id key) {
+    uint32_t *at = hlo_slot(g, i, false);
+    if (!at) return ROW_NONE;
+    if (*at == MAP_NONE) {
+        uint32_t id = g->by ? g->nfiner++ : add_group(g, key, SPAN_OP);
+        if (id == ROW_NONE) return ROW_NONE;
+        if (!g->by) g->v[id].hlo = i;
         *at = id;
     }
     return *at;
@@ -136,6 +164,7 @@ static uint32_t refine(struct op_groups *g, int level, uint32_t from,
     g->v[id].shapes = like->shapes;
     g->v[id].stack = like->stack;
     g->v[id].module = like->module;
+    g->v[id].hlo = like->hlo;
     return *at = id;
 }
 
@@ -163,6 +192,14 @@ uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
     const struct spans *sp = &g->t->spans;
     uint32_t *slots = g->slot[kind_index(sp->kind[row])];
     str_id name = sp->name[row];
+    const struct hlo_instr *hlo = g->t->hlo ? hlo_of_span(g->t, row) : NULL;
+    if (hlo && sp->kind[row] == SPAN_OP) {
+        struct op_group like = {.key = h->key[name], .kind = SPAN_OP,
+                                .hlo = hlo};
+        uint32_t base = hlo_base(g, hlo, like.key);
+        if (base == ROW_NONE || !g->by) return base;
+        return finer_group(g, base, row, like);
+    }
     uint32_t have = slots[name];
     if (have && !g->by) return have - 1;
     str_id key = h->key[name];

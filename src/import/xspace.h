@@ -206,6 +206,11 @@ bool xname_is_tf(struct bytes name);
 bool xname_is_function(struct bytes op);
 enum xline_kind xline_classify(const struct xplane *p, const struct xline *l);
 
+/* xspace_hlo.c: a compiled program (HloProto) goes into the trace's table;
+ * label is what spans call it. Damage loses what is damaged. */
+void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
+                struct bytes proto);
+
 /* xspace_clock.c: when is zero? Sets start, zero and shift of x, the base of
  * every line and the zero of devices' own clocks. */
 void xspace_clock(struct xspace *x);

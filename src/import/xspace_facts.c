@@ -53,19 +53,32 @@ static void process_fact(struct xspace *x, struct xplane *p, int64_t pid) {
     if (p->kind == XP_HOST && p->pid == 0) p->pid = pid;
 }
 
+/* The program's number in "jit_step(8623)"; 0: none. */
+static uint64_t label_number(struct bytes b) {
+    uint64_t v = 0;
+    size_t at = b.n;
+    while (at > 0 && b.p[at - 1] != '(') at--;
+    for (; at > 0 && at < b.n && b.p[at] >= '0' && b.p[at] <= '9'; at++)
+        v = v * 10 + (uint64_t)(b.p[at] - '0');
+    return v;
+}
+
 /* The compiled modules: name(program), and how large the stored HLO is. */
 static void module_facts(struct xspace *x, const struct xplane *p) {
     for (size_t i = 0; i < p->nnames; i++) {
         struct pb r = pb_reader(p->names[i].raw);
         struct pb_field f;
-        size_t hlo = 0;
+        struct bytes proto = {p->body.p, 0};
         while (pb_next(&r, &f)) {
             uint64_t id;
             struct xval v;
             if (f.num != 5 || f.wire != PB_BYTES) continue;
-            if (xstat_read(f.bytes, &id, &v) && v.type == XT_BYTES)
-                hlo = v.b.n;
+            if (xstat_read(f.bytes, &id, &v) && v.type == XT_BYTES) proto = v.b;
         }
+        size_t hlo = proto.n;
+        if (hlo > 0)
+            xspace_hlo(x, p->names[i].name, label_number(p->names[i].name),
+                       proto);
         char text[256];
         struct bytes n = p->names[i].name;
         snprintf(text, sizeof text, "%.*s %zu bytes",

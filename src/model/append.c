@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/par.h"
 #include "base/vec.h"
+#include "model/hlo.h"
 #include "model/trace.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -311,6 +312,7 @@ static bool move_all(struct trace *a, struct trace *b, struct moves *m) {
     move_devices(a, b, m);
     move_tracks(a, b, m);
     if (!a->oom) move_allocators(a, b, m);
+    if (!a->oom) hlo_append(a, b, m->source, m->str);
     row_id offset = (row_id)a->spans.n;
     if (a->oom || !move_spans(a, b, m)) return false;
     move_halves(a, &a->host_halves, &b->host_halves, m, offset);

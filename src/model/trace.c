@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/hlo.h"
 #include "model/seal.h"
 #include <assert.h>
 #include <stdio.h>
@@ -72,6 +73,7 @@ void trace_free(struct trace *t) {
                       t->steps,  t->sources, t->meta,       t->cats,
                       t->name_class};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
+    hlo_free(t->hlo);
     strs_free(&t->strs);
     arena_free(&t->arena);
     free(t);
@@ -550,7 +552,8 @@ const char *note_text(enum note_id id) {
 }
 
 bool note_is_detail(enum note_id id) {
-    return id == NOTE_DERIVED_LINES || id == NOTE_DUPLICATE_TRACK_NAME;
+    return id == NOTE_DERIVED_LINES || id == NOTE_DUPLICATE_TRACK_NAME ||
+           id == NOTE_GRAPH_KERNEL_PLACED;
 }
 
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {

@@ -269,6 +269,7 @@ struct trace {
     struct source *sources;       size_t nsources, cap_sources;
     struct meta *meta;            size_t nmeta, cap_meta;
     str_id *cats;                 size_t ncats, cap_cats; /* 0 is "" */
+    struct hlo *hlo;              /* compiled programs; NULL: none; hlo.h */
     uint16_t *name_class;         /* by str_id: enum name_class, set by seal */
     int64_t epoch_ns;             /* Unix ns that ts 0 stands for */
     bool epoch_set;
