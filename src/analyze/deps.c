@@ -271,12 +271,28 @@ static bool join_waits(struct deps *d, const struct trace *t) {
     return true;
 }
 
-/* When the step's first kernel was launched, or INT64_MIN. */
-static int64_t first_launch(const struct deps *d, const struct trace *t) {
-    for (size_t i = 0; i < d->nworks; i++)
-        if (t->spans.kind[d->works[i].row] == SPAN_KERNEL)
-            return launched_at(t, &d->works[i]);
-    return INT64_MIN;
+static int by_time(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* What a launching call takes when nothing holds it up: the median. */
+static bool set_call(struct deps *d, const struct trace *t) {
+    int64_t *v = malloc((d->line.n + 1) * sizeof *v);
+    size_t n = 0;
+    if (v == NULL) return false;
+    for (size_t i = 0; i < d->line.n; i++)
+        if (deps_launches(d, t, i)) v[n++] = d->line.v[i].dur;
+    qsort(v, n, sizeof *v, by_time);
+    d->call = n > 0 ? v[n / 2] : 0;
+    free(v);
+    return true;
+}
+
+bool deps_launches(const struct deps *d, const struct trace *t, size_t i) {
+    const struct stop *s = &d->stops[i];
+    return s->first < s->end && s->wait == DEP_NONE &&
+           t->spans.kind[d->works[s->first].row] == SPAN_KERNEL;
 }
 
 static int build(struct deps *d, const struct host_side *h, int64_t ts,
@@ -285,12 +301,13 @@ static int build(struct deps *d, const struct host_side *h, int64_t ts,
     if (d->nworks > 0)
         qsort_r(d->works, d->nworks, sizeof *d->works, by_launch,
                 (void *)h->t);
-    TRY(timeline_build(&d->line, h, ts, end, first_launch(d, h->t), e));
+    TRY(timeline_build(&d->line, h, ts, end, e));
     if (d->line.n == 0) return 0;
     d->stops = calloc(d->line.n, sizeof *d->stops);
     if (d->stops == NULL) return fail_oom(e);
     place_works(d, h->t);
-    if (!join_lanes(d, h->t) || !join_waits(d, h->t)) return fail_oom(e);
+    if (!join_lanes(d, h->t) || !join_waits(d, h->t) || !set_call(d, h->t))
+        return fail_oom(e);
     return 0;
 }
 

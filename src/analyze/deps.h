@@ -45,7 +45,11 @@ struct deps {
     struct work *works;
     size_t nworks, cap_works;
     uint32_t nlanes;
+    int64_t call;          /* ps: what a launching call takes, median */
 };
+
+/* Is piece i of the line a call that launches a kernel and does not wait? */
+bool deps_launches(const struct deps *d, const struct trace *t, size_t i);
 
 /* The graph of a step; h is of the step's source. O(n log n) in what the step
  * holds. */

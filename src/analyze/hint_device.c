@@ -88,11 +88,19 @@ static bool is_thin(const struct trace *t, uint32_t row) {
 
 static void repair_occupancy(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
-    for (uint32_t w = 0; w < s->d.nworks; w++) {
-        uint32_t row = s->d.works[w].row;
-        if (!runs_kernel(c, s, w) || !is_thin(c->t, row)) continue;
-        hint_saw(f, row, s->trial.work[w]);
-        s->trial.work[w] /= 2;
+    int64_t all = 0, thin = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1 && thin * 100 < all * HINT_THIN_PERCENT) return;
+        for (uint32_t w = 0; w < s->d.nworks; w++) {
+            uint32_t row = s->d.works[w].row;
+            if (!runs_kernel(c, s, w)) continue;
+            if (pass == 0) all += s->trial.work[w];
+            if (!is_thin(c->t, row)) continue;
+            thin += s->trial.work[w];
+            if (pass == 0) continue;
+            hint_saw(f, row, s->trial.work[w]);
+            s->trial.work[w] /= 2;
+        }
     }
 }
 

@@ -80,28 +80,37 @@ const struct hint_rule hint_low_precision_off = {
     .say = say_precision,
 };
 
-static bool is_pointwise(const struct hint_case *c, uint32_t row) {
-    if (c->t->spans.kind[row] != SPAN_KERNEL) return false;
+enum fusable { FUSE_NOT, FUSE_POINTWISE, FUSE_REDUCE };
+
+/* A kernel that one pass over memory could do together with its neighbours:
+ * pointwise ones, and the sums and norms between them. */
+static enum fusable fusable(const struct hint_case *c, uint32_t row) {
+    static const char *const reduce[] = {"reduce_kernel", "softmax",
+                                         "layer_norm", "LayerNorm"};
+    if (c->t->spans.kind[row] != SPAN_KERNEL) return FUSE_NOT;
     struct bytes n = strs_bytes(&c->t->strs, c->t->spans.name[row]);
-    return memmem(n.p, n.n, "elementwise_kernel", 18) != NULL;
+    if (memmem(n.p, n.n, "elementwise_kernel", 18)) return FUSE_POINTWISE;
+    for (size_t i = 0; i < sizeof reduce / sizeof *reduce; i++)
+        if (memmem(n.p, n.n, reduce[i], strlen(reduce[i])))
+            return FUSE_REDUCE;
+    return FUSE_NOT;
 }
 
 /* Joins works [first, end) into one that takes as long as the longest. */
-static void join_chain(struct hint_step *s, uint32_t first, uint32_t end,
-                       struct hint_found *f) {
+static void join_chain(const struct hint_case *c, struct hint_step *s,
+                       uint32_t first, uint32_t end, struct hint_found *f) {
     int64_t sum = 0, most = 0, n = 0;
     for (uint32_t w = first; w < end; w++) {
         int64_t d = s->trial.work[w];
         if (d == WORK_GONE) continue;
         sum += d;
-        n++;
+        n += fusable(c, s->d.works[w].row) == FUSE_POINTWISE;
         if (d > most) most = d;
     }
     if (n < HINT_CHAIN) return;
-    for (uint32_t w = first; w < end; w++)
-        if (s->trial.work[w] != WORK_GONE) s->trial.work[w] = WORK_GONE;
+    for (uint32_t w = first; w < end; w++) s->trial.work[w] = WORK_GONE;
     s->trial.work[first] = most;
-    f->other += n;
+    f->other += end - first;
     hint_saw(f, s->d.works[first].row, sum - most);
 }
 
@@ -109,12 +118,13 @@ static void repair_pointwise(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     uint32_t first = 0;
     for (uint32_t w = 0; w <= s->d.nworks; w++) {
-        bool in = w < s->d.nworks && is_pointwise(c, s->d.works[w].row) &&
+        bool in = w < s->d.nworks && fusable(c, s->d.works[w].row) &&
                   s->d.works[w].lane == s->d.works[first].lane;
-        if (in) continue;
-        if (w > first) join_chain(s, first, w, f);
-        first = w < s->d.nworks && is_pointwise(c, s->d.works[w].row) ? w
-                                                                      : w + 1;
+        if (in && w > first) continue;
+        if (w > first) join_chain(c, s, first, w, f);
+        first = w;
+        if (!in && w < s->d.nworks && !fusable(c, s->d.works[w].row))
+            first = w + 1;
     }
 }
 

@@ -106,21 +106,26 @@ static bool graphable(const struct top *p) {
            p->copies == 0;
 }
 
-/* Host time per kernel in what could be captured, and the kernels' own. */
+/* What could be captured: is the host slower than the device, and are most
+ * kernels shorter than a launch? */
 static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
-    int64_t kernels = 0, host = 0, device = 0;
+    int64_t kernels = 0, small = 0, host = 0, device = 0;
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         if (!graphable(p)) continue;
         host += hint_host(s, p->first, p->end);
-        kernels += p->kernels;
-        for (uint32_t k = p->first; k < p->end; k++)
-            for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++)
-                if (s->trial.work[w] != WORK_GONE) device += s->trial.work[w];
+        uint32_t w = s->d.stops[p->first].first;
+        for (; w < s->d.stops[p->end - 1].end; w++) {
+            int64_t dur = s->trial.work[w];
+            if (dur == WORK_GONE) continue;
+            device += dur;
+            kernels++;
+            small += dur < HINT_LAUNCH_US * PS_PER_US;
+        }
     }
     (void)c;
     return kernels >= HINT_GRAPH_KERNELS && host > device &&
-           device / kernels < HINT_LAUNCH_US * PS_PER_US;
+           small * 2 > kernels;
 }
 
 static void repair_launch(const struct hint_case *c, struct hint_step *s,

@@ -61,7 +61,7 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     *s = (struct hint_step){0};
     TRY(deps_build(&s->d, h, step, e));
     c->nsteps++; /* freed with the case from here on */
-    TRY(plan_init(&s->now, &s->d, c->per_event, e));
+    TRY(plan_init(&s->now, &s->d, c->t, c->per_event, e));
     TRY(plan_copy(&s->trial, &s->now, e));
     return hint_tops(c->t, s, e);
 }
@@ -121,7 +121,8 @@ static bool list_best(struct hints *h, bool in_place) {
         if (rules[i]->in_place != in_place || h->tried[i]) continue;
         if (!try_rule(&h->c, rules[i], &f)) continue;
         int64_t save = before - run_all(&h->c, true);
-        bool worth = save * 100 >= whole * HINT_SAVE_PERCENT;
+        int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
+        bool worth = save * 100 >= whole * least;
         if (!(worth || rules[i]->always) || save <= best.save) continue;
         best = (struct hint){rules[i], f, save};
         which = i;

@@ -50,14 +50,13 @@ bool phases_input_thread(const struct trace *t, uint32_t track) {
     for (row_id r = tr->first; r < tr->end; r++) {
         if (t->spans.parent[r] != ROW_NONE) continue;
         sum_add(&all, t->spans.dur[r]);
-        if (t->name_class[t->spans.name[r]] & NAME_INPUT)
+        if (span_is_input(t, r))
             sum_add(&input, t->spans.dur[r]);
     }
     return input > all / 2;
 }
 
-/* The thread whose markers are the source's steps, or ROW_NONE. */
-static uint32_t step_thread(const struct trace *t, uint32_t source) {
+uint32_t phases_step_thread(const struct trace *t, uint32_t source) {
     for (size_t i = 0; i < t->nsteps; i++)
         if (t->steps[i].source == source) return t->steps[i].thread;
     return ROW_NONE;
@@ -107,7 +106,7 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
         if (s->dur[r] == 0 || (s->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)))
             continue;
         if (span_end(t, r) <= input_end || is_marker(t, r)) continue;
-        if (t->name_class[s->name[r]] & NAME_INPUT) {
+        if (span_is_input(t, r)) {
             input_end = span_end(t, r);
             if (on_step && !intervals_extend(&w->input, s->ts[r], input_end))
                 return false;
@@ -142,8 +141,7 @@ static bool join_raw(struct raw *all, struct raw *one) {
     return true;
 }
 
-/* The first kernel launch of each step, or INT64_MAX. */
-static int64_t *first_launches(const struct trace *t) {
+int64_t *phases_first_launches(const struct trace *t) {
     int64_t *first = malloc((t->nsteps + 1) * sizeof *first);
     if (first == NULL) return NULL;
     for (size_t i = 0; i < t->nsteps; i++) first[i] = INT64_MAX;
@@ -157,30 +155,31 @@ static int64_t *first_launches(const struct trace *t) {
     return first;
 }
 
-/* Hand-written loops: a region of the step's thread that ends before the
- * step's first kernel launch prepares its input. The optimizer's regions are
- * known to be something else. */
+/* A region that ends before the step's first kernel launch prepares its input.
+ * The optimizer's regions are known to be something else. */
+bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first) {
+    const struct spans *s = &t->spans;
+    uint32_t st = s->step[r];
+    if (s->kind[r] != SPAN_ANNOTATION || st == ROW_NONE || is_marker(t, r) ||
+        first[st] == INT64_MAX || span_end(t, r) > first[st])
+        return false;
+    return !(t->name_class[s->name[r]] & NAME_OPTIMIZER) && !span_is_comm(t, r);
+}
+
 static bool take_loops(const struct trace *t, uint32_t track,
                        const int64_t *first, struct raw *w) {
     const struct track *tr = &t->tracks[track];
-    const struct spans *s = &t->spans;
-    for (row_id r = tr->first; r < tr->end; r++) {
-        uint32_t st = s->step[r];
-        if (s->kind[r] != SPAN_ANNOTATION || st == ROW_NONE ||
-            is_marker(t, r) || first[st] == INT64_MAX ||
-            span_end(t, r) > first[st])
-            continue;
-        if ((t->name_class[s->name[r]] & NAME_OPTIMIZER) || span_is_comm(t, r))
-            continue;
-        if (!intervals_add(&w->input, s->ts[r], span_end(t, r))) return false;
-    }
+    for (row_id r = tr->first; r < tr->end; r++)
+        if (phases_is_loop(t, r, first) &&
+            !intervals_add(&w->input, t->spans.ts[r], span_end(t, r)))
+            return false;
     return true;
 }
 
 /* All host threads of a source. */
 static bool take_host(const struct trace *t, uint32_t source,
                       const int64_t *first, struct raw *w) {
-    uint32_t own = step_thread(t, source);
+    uint32_t own = phases_step_thread(t, source);
     bool ok = true;
     for (uint32_t i = 0; ok && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
@@ -306,7 +305,7 @@ static bool make_views(struct phases *p, uint32_t source,
 
 int phases_init(struct phases *p, const struct trace *t, struct ops_err *e) {
     *p = (struct phases){.t = t};
-    int64_t *first = first_launches(t);
+    int64_t *first = phases_first_launches(t);
     bool ok = first != NULL;
     for (uint32_t i = 0; ok && i < t->nsources; i++) {
         struct raw w = {0};
@@ -342,4 +341,48 @@ void phases_split(const struct phase_view *v, int64_t start, int64_t end,
     }
     parts[PHASE_OTHER] = end - start - claimed;
     assert(parts[PHASE_OTHER] >= 0);
+}
+
+bool phases_claim(const struct phase_view *v, enum phase phase,
+                  struct intervals *out) {
+    static const struct intervals none = {0};
+    const enum phase *order = phase_order(v);
+    for (int i = 0; i < PHASES - 1; i++)
+        if (order[i] == phase)
+            return intervals_sub(&v->cum[i], i > 0 ? &v->cum[i - 1] : &none,
+                                 out);
+    return false;
+}
+
+const struct intervals *phases_occupied(const struct phase_view *v) {
+    /* in both orders the first four are these, though not in one order */
+    return &v->cum[3];
+}
+
+void phases_mean(int64_t sum[PHASES], int64_t n) {
+    assert(n > 0);
+    int64_t rest[PHASES], missing = 0;
+    for (int i = 0; i < PHASES; i++) {
+        rest[i] = sum[i] % n;
+        sum[i] /= n;
+        sum_add(&missing, rest[i]);
+    }
+    for (missing /= n; missing > 0; missing--) {
+        int most = 0;
+        for (int i = 1; i < PHASES; i++)
+            if (rest[i] > rest[most]) most = i;
+        sum[most]++;
+        rest[most] = -1;
+    }
+}
+
+struct phase_host phases_host(const struct phase_view *v, int64_t start,
+                              int64_t end) {
+    assert(v->device != ROW_NONE);
+    /* compute, comm and copy: here CPU collectives alone */
+    int64_t comm = intervals_overlap(&v->cum[2], start, end);
+    int64_t input = intervals_overlap(&v->cum[3], start, end) - comm;
+    assert(with_device[2] == PHASE_COPY && with_device[3] == PHASE_INPUT);
+    return (struct phase_host){
+        comm, input, intervals_overlap(&v->cum[PHASES - 2], start, end)};
 }

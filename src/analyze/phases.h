@@ -44,6 +44,42 @@ void phases_free(struct phases *p);
 void phases_split(const struct phase_view *v, int64_t start, int64_t end,
                   int64_t parts[PHASES]);
 
+/* The time that the phase claims by that view, as a set: out must be empty.
+ * False: out of memory, or PHASE_OTHER, which is no set. */
+bool phases_claim(const struct phase_view *v, enum phase phase,
+                  struct intervals *out);
+
+/* When a kernel, collective or copy ran or the step's thread waited for input
+ * (with no device: or an op ran): a union. */
+const struct intervals *phases_occupied(const struct phase_view *v);
+
+/* The mean of n devices' parts, of which sum holds the sums, by largest
+ * remainder: the parts still sum to the whole. */
+void phases_mean(int64_t sum[PHASES], int64_t n);
+
+/* The thread whose markers are the source's steps, or ROW_NONE. */
+uint32_t phases_step_thread(const struct trace *t, uint32_t source);
+
+/* By step: start of its first kernel launch, or INT64_MAX. The caller frees
+ * it; NULL: out of memory. */
+int64_t *phases_first_launches(const struct trace *t);
+
+/* Hand-written loops: is this span of the step's thread a region that prepares
+ * the step's input? first is of phases_first_launches. */
+bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first);
+
+/* What the host did in a time in which the device of the view is idle. */
+struct phase_host {
+    int64_t comm;  /* a CPU collective ran: PHASE_COMM of that time */
+    int64_t input; /* PHASE_INPUT */
+    int64_t known; /* anything at all: all but PHASE_OTHER */
+};
+
+/* The same as phases_split says, of fewer parts: for the many gaps of a
+ * device. The view has a device, and nothing runs on it in [start, end). */
+struct phase_host phases_host(const struct phase_view *v, int64_t start,
+                              int64_t end);
+
 /* Is this host thread part of the input pipeline (loader workers, tf.data)? */
 bool phases_input_thread(const struct trace *t, uint32_t track);
 

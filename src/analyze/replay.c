@@ -23,6 +23,8 @@ enum {
     /* Work on one stream does not follow without a gap: 1.2 us between the
      * kernels of device-bound programs (H200; 1.0 to 1.7). */
     GAP_NS = 1200,
+    /* Times the median that a launching call may take by itself. */
+    LONG_CALL = 8,
 };
 
 static bool plan_alloc(struct plan *p, const struct deps *d) {
@@ -52,8 +54,21 @@ static int64_t bare(int64_t dur, int64_t cost, int64_t *debt) {
     return dur - off;
 }
 
-int plan_init(struct plan *p, const struct deps *d, int64_t per_event,
-              struct ops_err *e) {
+/* What the piece takes by itself. The profiler's own work is none of the
+ * program's, and a launch that waited for room in the device's queue ("Command
+ * Buffer Full", or far longer than others) does so in the replay, if at all. */
+static int64_t own_time(const struct deps *d, const struct trace *t,
+                        size_t i) {
+    if (d->stops[i].wait != DEP_NONE) return d->stops[i].tail;
+    int64_t dur = d->line.v[i].dur;
+    uint32_t row = d->line.v[i].row;
+    if (row != ROW_NONE && t->spans.kind[row] == SPAN_OVERHEAD) return 0;
+    bool held_up = dur / LONG_CALL > d->call && deps_launches(d, t, i);
+    return held_up ? d->call : dur;
+}
+
+int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
+              int64_t per_event, struct ops_err *e) {
     if (!plan_alloc(p, d)) {
         plan_free(p);
         return fail_oom(e);
@@ -63,8 +78,7 @@ int plan_init(struct plan *p, const struct deps *d, int64_t per_event,
         const struct piece *q = &d->line.v[i];
         bool waits = d->stops[i].wait != DEP_NONE;
         if (waits) debt = 0;
-        p->host[i] = bare(waits ? d->stops[i].tail : q->dur,
-                          half * q->edges, &debt);
+        p->host[i] = bare(own_time(d, t, i), half * q->edges, &debt);
     }
     for (size_t i = 0; i < d->nworks; i++) p->work[i] = d->works[i].dur;
     return 0;

@@ -20,8 +20,8 @@ struct plan {
 
 /* per_event: ps that recording a host event cost (overhead.h); 0 or less:
  * as traced. */
-int plan_init(struct plan *p, const struct deps *d, int64_t per_event,
-              struct ops_err *e);
+int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
+              int64_t per_event, struct ops_err *e);
 int plan_copy(struct plan *to, const struct plan *from, struct ops_err *e);
 void plan_free(struct plan *p);
 

@@ -9,7 +9,6 @@
 #include "analyze/where.h"
 #include "base/sum.h"
 #include "base/vec.h"
-#include <assert.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -39,25 +38,6 @@ struct work {
     struct line *lines;
     size_t n, cap;
 };
-
-/* The mean of several devices' parts, by largest remainder: the parts still
- * sum to the whole. */
-static void mean_parts(int64_t sum[PHASES], int64_t n) {
-    assert(n > 0);
-    int64_t rest[PHASES], missing = 0;
-    for (int i = 0; i < PHASES; i++) {
-        rest[i] = sum[i] % n;
-        sum[i] /= n;
-        sum_add(&missing, rest[i]);
-    }
-    for (missing /= n; missing > 0; missing--) {
-        int most = 0;
-        for (int i = 1; i < PHASES; i++)
-            if (rest[i] > rest[most]) most = i;
-        sum[most]++;
-        rest[most] = -1;
-    }
-}
 
 static bool push(struct work *w, const struct line *l) {
     if (!VEC_ROOM(w->lines, w->n, w->cap)) return false;
@@ -104,7 +84,7 @@ static bool add_step(struct work *w, size_t i, enum by by) {
         views++;
     }
     if (by == BY_DEVICE || views == 0) return true;
-    mean_parts(mean.parts, views);
+    phases_mean(mean.parts, views);
     mean.busy /= views;
     set_bare(w, &mean);
     return push(w, &mean);
@@ -169,7 +149,7 @@ static void add_columns(struct result *r, const struct trace *t, enum by by) {
     };
     result_col(r, (struct column){"host", NULL, NULL,
         "The machine or, for several ranks, machine and rank.", COL_TEXT,
-        t->nsources > 1 ? COL_KEY : COL_KEY | COL_DETAIL});
+        trace_processes(t) > 1 ? COL_KEY : COL_KEY | COL_DETAIL});
     result_col(r, (struct column){"step", NULL, NULL,
         "The step's number as the program counts.", COL_INT,
         by == BY_EPOCH ? COL_DETAIL : 0});

@@ -36,19 +36,14 @@ static bool has_work(const struct trace *t, const struct track *tr) {
     return false;
 }
 
-static uint32_t own_thread(const struct trace *t, uint32_t source) {
-    for (size_t i = 0; i < t->nsteps; i++)
-        if (t->steps[i].source == source) return t->steps[i].thread;
-    return ROW_NONE;
-}
-
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
                    struct ops_err *e) {
     *h = (struct host_side){
-        .t = t, .source = source, .own = own_thread(t, source)};
+        .t = t, .source = source, .own = phases_step_thread(t, source)};
     h->threads = malloc((t->ntracks + 1) * sizeof *h->threads);
     h->python = malloc((t->ntracks + 1) * sizeof *h->python);
-    if (h->threads == NULL || h->python == NULL) {
+    h->first = phases_first_launches(t);
+    if (h->threads == NULL || h->python == NULL || h->first == NULL) {
         host_side_free(h);
         return fail_oom(e);
     }
@@ -66,6 +61,7 @@ int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
 void host_side_free(struct host_side *h) {
     free(h->threads);
     free(h->python);
+    free(h->first);
     *h = (struct host_side){0};
 }
 
@@ -81,17 +77,14 @@ struct sweep {
     row_id *stack;
     size_t depth, cap;
     size_t input;  /* depth of the outermost span that is input, or 0 */
-    int64_t now, end, first_launch;
+    int64_t now, end;
+    const int64_t *first; /* of the step's own thread: first launches */
 };
 
 /* Does the step's thread wait for, or make, its input in this span? */
 static bool is_input(const struct sweep *s, row_id r) {
-    const struct trace *t = s->t;
-    uint16_t class = t->name_class[t->spans.name[r]];
-    if (class & NAME_INPUT) return true;
-    return t->spans.kind[r] == SPAN_ANNOTATION &&
-           !(class & NAME_OPTIMIZER) && !span_is_comm(t, r) &&
-           !span_is_step_mark(t, r) && span_end(t, r) <= s->first_launch;
+    return s->first != NULL && (span_is_input(s->t, r) ||
+                                phases_is_loop(s->t, r, s->first));
 }
 
 /* Ends the piece of the innermost open span at ts. */
@@ -146,11 +139,11 @@ static bool open_before(struct sweep *s, uint32_t track, int64_t ts) {
 /* The pieces of one thread, with holes as pieces of no span. */
 static bool sweep_thread(struct timeline *out, const struct trace *t,
                          uint32_t track, const struct timeline *like,
-                         int64_t first_launch) {
+                         const int64_t *first) {
     int64_t ts = like->ts, end = like->end;
     *out = (struct timeline){.ts = ts, .end = end};
     struct sweep s = {.t = t, .out = out, .now = ts, .end = end,
-                      .first_launch = first_launch};
+                      .first = first};
     const struct track *tr = &t->tracks[track];
     bool ok = open_before(&s, track, ts);
     for (row_id r = first_at(t, tr, ts); ok && r < tr->end &&
@@ -170,7 +163,7 @@ static int strength(const struct trace *t, const struct piece *p) {
     if (p->input) return 3;
     if (p->row == ROW_NONE) return 0;
     switch (t->spans.kind[p->row]) {
-    case SPAN_OP: case SPAN_API: return 2;
+    case SPAN_OP: case SPAN_API: case SPAN_OVERHEAD: return 2;
     default: return 1;
     }
 }
@@ -220,7 +213,7 @@ static bool add_thread(struct timeline *l, const struct trace *t,
     bool runs = (r < tr->end && t->spans.ts[r] < l->end) ||
                 span_at(t, track, l->ts) != ROW_NONE;
     if (!runs) return true;
-    bool ok = sweep_thread(&one, t, track, l, INT64_MIN);
+    bool ok = sweep_thread(&one, t, track, l, NULL);
     if (ok) ok = lay_over(t, l, &one, &sum);
     timeline_free(&one);
     if (!ok) return false;
@@ -242,14 +235,14 @@ static void add_python(struct timeline *l, const struct trace *t,
 }
 
 int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
-                   int64_t end, int64_t first_launch, struct ops_err *e) {
+                   int64_t end, struct ops_err *e) {
     assert(end >= ts);
     const struct trace *t = h->t;
     *l = (struct timeline){.ts = ts, .end = end};
     const struct timeline like = *l;
     bool ok = true;
     if (h->own != ROW_NONE)
-        ok = sweep_thread(l, t, h->own, &like, first_launch);
+        ok = sweep_thread(l, t, h->own, &like, h->first);
     else
         ok = append(l, (struct piece){ts, end - ts, ROW_NONE, 0, false});
     for (size_t i = 0; ok && i < h->nthreads; i++)

@@ -38,17 +38,16 @@ struct host_side {
     size_t nthreads;
     uint32_t *python;  /* tracks of Python frames of all of these */
     size_t npython;
+    int64_t *first;    /* by step: its first kernel launch (phases.h) */
 };
 
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
                    struct ops_err *e);
 void host_side_free(struct host_side *h);
 
-/* The line through [ts, end); first_launch: when its first kernel was
- * launched, or INT64_MIN (regions before it prepare the input, as phases.h
- * has it). O(spans inside x threads that run then). */
+/* The line through [ts, end). O(spans inside x threads that run then). */
 int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
-                   int64_t end, int64_t first_launch, struct ops_err *e);
+                   int64_t end, struct ops_err *e);
 void timeline_free(struct timeline *l);
 
 /* The piece that holds that instant, clamped to the first and last; the line

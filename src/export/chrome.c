@@ -282,7 +282,7 @@ static void put_arrows(struct writer *w) {
 
 /* The number of a device in the file: the ranks of a job each have a GPU 0. */
 static int64_t device_number(const struct trace *t, uint32_t device) {
-    return t->nsources > 1 ? device : t->devices[device].ordinal;
+    return trace_processes(t) > 1 ? device : t->devices[device].ordinal;
 }
 
 /* PyTorch's numbers for kinds of device. */
@@ -546,7 +546,7 @@ static void put_meta_key(struct writer *w, struct map *seen, str_id key) {
 static void put_meta(struct writer *w) {
     const struct trace *t = w->t;
     struct map seen = {0};
-    for (size_t i = 0; i < t->nmeta && t->nsources == 1; i++) {
+    for (size_t i = 0; i < t->nmeta && trace_processes(t) == 1; i++) {
         if (is_reserved(strs_bytes(&t->strs, t->meta[i].key))) continue;
         put_meta_key(w, &seen, t->meta[i].key);
         struct bytes v = strs_bytes(&t->strs, t->meta[i].value);
@@ -584,7 +584,7 @@ static void put_head(struct writer *w) {
     if (memory) sink_puts(w->out, ",\n\"profile_memory\": 1");
     if (shapes) sink_puts(w->out, ",\n\"record_shapes\": 1");
     if (stacks) sink_puts(w->out, ",\n\"with_stack\": 1");
-    if (t->nsources == 1) put_source(w, &t->sources[0]);
+    if (trace_processes(t) == 1) put_source(w, &t->sources[0]);
     put_devices(w);
     put_meta(w);
 }

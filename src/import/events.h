@@ -135,6 +135,9 @@ bool reader_kind(const struct event *ev, uint8_t *kind, uint8_t *flags);
  * them. */
 void reader_memory(struct reader *r, const struct event *ev);
 
+/* An [OutOfMemory] instant: an allocation that failed. */
+void reader_oom(struct reader *r, const struct event *ev);
+
 /* Keys beside the events that mean the same whoever wrote them: clock, host,
  * rank, devices, what was recorded. False: not one of those. */
 bool reader_top(struct reader *r, struct bytes key);

@@ -9,7 +9,8 @@
  *     python_function  frame                     the thread's Python track
  *     kernel, gpu_memcpy, gpu_memset             args.device / args.stream
  *     gpu_user_annotation  made from the others: derived, never counted
- *     cpu_instant_event  [memory]: an allocation or free
+ *     cpu_instant_event  [memory]: an allocation or free; [OutOfMemory]: one
+ *                                  that failed
  *
  * Launches are joined to device work by args.correlation. The file's own flow
  * arrows are passed over: half of them lead nowhere. */
@@ -185,6 +186,10 @@ static row_id kineto_span(struct reader *r, const struct event *ev) {
 static bool kineto_instant(struct reader *r, const struct event *ev) {
     if (BYTES_IS(ev->name.raw, "[memory]")) {
         reader_memory(r, ev);
+        return true;
+    }
+    if (BYTES_IS(ev->name.raw, "[OutOfMemory]")) {
+        reader_oom(r, ev);
         return true;
     }
     /* Iteration Start, Record Window End (wrong by hours in old files): the

@@ -80,6 +80,10 @@ static const struct row rows[] = {
     {"hipDeviceSynchronize", START, NAME_SYNC},
     {"hipStreamSynchronize", START, NAME_SYNC},
     {"hipEventSynchronize", START, NAME_SYNC},
+    {"zeCommandQueueSynchronize", START, NAME_SYNC},
+    {"zeEventHostSynchronize", START, NAME_SYNC},
+    {"urQueueFinish", START, NAME_SYNC},
+    {"BlockHostUntilDone", START, NAME_SYNC}, /* XLA's own span around it */
     {"cudaMalloc", START, NAME_ALLOC},
     {"cudaFree", START, NAME_ALLOC},
     {"cudaHostAlloc", START, NAME_ALLOC},

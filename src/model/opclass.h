@@ -37,6 +37,14 @@ static inline bool span_is_comm(const struct trace *t, row_id r) {
            ((c & NAME_COMM_HLO) && (k == SPAN_OP || k == SPAN_KERNEL));
 }
 
+/* Does this span wait for input, or is it a stage of the pipeline? The span of
+ * an eager op is its dispatch: the wait, IteratorGetNextOp::DoCompute, stands
+ * inside it, and XProf counts that. */
+static inline bool span_is_input(const struct trace *t, row_id r) {
+    return (t->name_class[t->spans.name[r]] & NAME_INPUT) &&
+           !(t->spans.flags[r] & SPAN_EAGER);
+}
+
 /* Does this span mark a step, be it the one that the steps were made from or
  * another (on a second thread, or nested)? */
 static inline bool span_is_step_mark(const struct trace *t, row_id r) {

@@ -345,7 +345,8 @@ static bool sort_mem(struct trace *t) {
          gather_uint16_t(&m->allocator, perm, m->n) &&
          gather_uint32_t(&m->what, perm, m->n) &&
          gather_uint32_t(&m->args_lo, perm, m->n) &&
-         gather_uint8_t(&m->args_hi, perm, m->n);
+         gather_uint8_t(&m->args_hi, perm, m->n) &&
+         (!m->stack || gather_uint32_t(&m->stack, perm, m->n));
     m->cap = m->n;
     free(perm);
     return ok;
@@ -374,6 +375,7 @@ static bool sort_samples(struct trace *t) {
 /* What does not need the nesting. */
 static bool seal_others(void *ctx) {
     struct trace *t = ctx;
+    seal_mem_tables(t);
     return seal_links(t) && sort_mem(t) && sort_samples(t);
 }
 

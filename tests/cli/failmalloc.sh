@@ -66,11 +66,16 @@ bad=0
 for analysis in info steps ops kernels copies memory allocs; do
     try $analysis "$(small '*.pt.trace.json.gz')" --format json || bad=1
 done
+for analysis in idle launch; do # a profile with a device
+    try $analysis tests/data/torch_graphs/torch_graphs.pt.trace.json.gz \
+        --format json || bad=1
+done
 for pattern in '*.xplane.pb*' 'run_metadata*.pb*' '*.trace.json.gz'; do
     file=$(small "$pattern")
     [ -n "$file" ] || continue
     try ops "$file" --format json || bad=1
     try steps "$file" --format csv || bad=1
 done
+try input tests/data/tf_graph_fast/vm.xplane.pb --format json || bad=1
 try convert "$(small '*.xplane.pb*')" - --to chrome || bad=1
 exit $bad

@@ -19,7 +19,7 @@ static void study(struct studied *s, struct trace *t, int64_t per_event) {
     tiny_seal(t);
     assert_int_equal(host_side_init(&s->h, t, 0, &e), 0);
     assert_int_equal(deps_build(&s->d, &s->h, 0, &e), 0);
-    assert_int_equal(plan_init(&s->p, &s->d, per_event, &e), 0);
+    assert_int_equal(plan_init(&s->p, &s->d, t, per_event, &e), 0);
 }
 
 static void done(struct studied *s) {

@@ -111,6 +111,23 @@ static void memory_events_keep_what_was_recorded(void **state) {
     feed_free(&f);
 }
 
+static void a_failed_allocation_is_no_allocation(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        HEAD "{\"ph\":\"i\",\"name\":\"[OutOfMemory]\",\"pid\":9,\"tid\":1,"
+        "\"ts\":5,\"args\":{\"Device Type\":1,\"Device Id\":0,"
+        "\"Bytes\":1000,\"Total Allocated\":10,\"Total Reserved\":20}}]}");
+    assert_int_equal(f.t->mem.n, 0);
+    assert_int_equal(f.t->nooms, 1);
+    assert_int_equal(f.t->ooms[0].bytes, 1000);
+    assert_int_equal(f.t->ooms[0].allocated, 10);
+    assert_int_equal(f.t->ooms[0].reserved, 20);
+    assert_int_equal(f.t->ooms[0].device_free, -1);
+    assert_int_equal(f.t->ooms[0].stack, ROW_NONE);
+    assert_int_not_equal(f.t->ooms[0].track, ROW_NONE);
+    feed_free(&f);
+}
+
 static void a_call_with_other_ids_first_is_still_linked(void **state) {
     (void)state;
     struct feed f = feed_text(
@@ -255,6 +272,7 @@ int main(void) {
         cmocka_unit_test(keys_behind_the_events_count_as_those_before),
         cmocka_unit_test(profile_memory_off_does_not_deny_the_events),
         cmocka_unit_test(memory_events_keep_what_was_recorded),
+        cmocka_unit_test(a_failed_allocation_is_no_allocation),
         cmocka_unit_test(a_call_with_other_ids_first_is_still_linked),
         cmocka_unit_test(times_since_1970_are_kept_to_the_nanosecond),
         cmocka_unit_test(one_broken_time_does_not_move_the_others),

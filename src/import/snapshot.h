@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the two halves of the snapshot importer share: snapshot.c reads the
+ * state at the dump, snapshot_events.c what led to it. Not for others. */
+#ifndef IMPORT_SNAPSHOT_H
+#define IMPORT_SNAPSHOT_H
+
+#include "base/pickle.h"
+#include "model/trace.h"
+
+/* One device's allocator. */
+struct snap_device {
+    bool made;          /* there is anything of it */
+    uint16_t allocator;
+    int64_t reserved;   /* bytes in segments at the dump */
+    struct map active;  /* address -> block in use at the dump, in t->blocks */
+};
+
+struct snap {
+    struct trace *t;
+    uint32_t source;
+    const struct pickle_value *root;
+    bool whole;         /* segments are there, and the file is not cut: the
+                           state at the end is known */
+    bool clocked;       /* entries have a time */
+    int64_t zero_us;    /* Unix time of the trace's epoch */
+    struct snap_device *devices; size_t ndevices;
+    int64_t divisions[16]; /* roundup_power2_divisions, from 1 MiB on */
+    uint32_t *frames;      size_t cap_frames; /* scratch */
+    uint64_t events;
+};
+
+/* The device of that number, its allocator made when new. NULL: no number that
+ * a device can have, or out of memory. */
+struct snap_device *snap_device(struct snap *s, int64_t ordinal);
+
+/* The call stack of an entry, segment or block, or ROW_NONE. */
+uint32_t snap_stack(struct snap *s, const struct pickle_value *of);
+
+/* True the first time that a list is asked about. A list may stand in many
+ * places of a pickle; what is counted is counted once. */
+bool snap_first_visit(const struct pickle_value *list);
+
+/* The time of an entry in ps from the epoch; i: its number, where entries have
+ * no time. False: it has none, and a note. */
+bool snap_time(struct snap *s, const struct pickle_value *entry, size_t i,
+               int64_t *ts);
+
+/* An address; 0: none. */
+uint64_t snap_addr(const struct pickle_value *v);
+
+/* device_traces: every device's allocations, frees and failures. */
+void snap_events(struct snap *s);
+
+#endif
