@@ -46,6 +46,7 @@ struct scoping {
         row_id first, last;
     } *calls;
     size_t cap_calls;
+    row_id layer;       /* the last op whose weights were counted */
 };
 
 static const char module_word[] = "nn.Module: ";
@@ -147,16 +148,26 @@ static void open_call(struct scoping *s, uint32_t token, row_id r) {
     s->calls[node].last = r;
 }
 
-/* A layer's op: the weights it was called with are its module's. */
+/* Is r inside of an op that was met before? */
+static bool is_inside(const struct trace *t, row_id r, row_id outer) {
+    return outer != ROW_NONE && t->spans.track[r] == t->spans.track[outer] &&
+           span_end(t, r) <= span_end(t, outer);
+}
+
+/* A layer's op: the weights it was called with are its module's. Autocast
+ * calls the same op inside of it again. */
 static void add_weights(struct scoping *s, uint32_t token, row_id r) {
     if (token == LANE_NONE || is_pending(token)) return;
+    if (is_inside(s->t, r, s->layer)) return;
     const struct track *tr = &s->t->tracks[s->t->spans.track[r]];
     uint32_t node = token & TOKEN_NUMBER;
     if (!s->t->sources[tr->source].has_shapes || node >= s->cap_calls) return;
     if (s->calls[node].first != s->calls[node].last) return;
     unsigned inputs = weights_inputs(name_of(s, r));
     int64_t n = inputs ? weights_of(s->t, r, inputs) : -1;
-    if (n >= 0) paths_add(&s->paths, node, PATH_PARAMS, n);
+    if (n < 0) return;
+    paths_add(&s->paths, node, PATH_PARAMS, n);
+    s->layer = r;
 }
 
 /* ---- the backward pass ---- */
@@ -404,8 +415,7 @@ static void charge_flops_track(struct scoping *s, const struct track *tr,
             rules[name] = 1 + (uint8_t)flops_rule_of(name_of(s, r));
         enum flops_rule rule = (enum flops_rule)(rules[name] - 1);
         if (rule == FLOPS_NONE || !scope_has(s->scope, r)) continue;
-        if (inside != ROW_NONE && span_end(t, r) <= span_end(t, inside))
-            continue;
+        if (is_inside(t, r, inside)) continue;
         int64_t n = flops_of(t, r, rule);
         if (n < 0) continue;
         charge(s, s->lanes.token[r], PATH_FLOPS, n);
@@ -558,7 +568,8 @@ static int gather(struct scoping *s, struct ops_err *e) {
 int scope_tree_init(struct scope_tree *out, const struct trace *t,
                     const struct scope *scope, enum scope_by by,
                     struct ops_err *e) {
-    struct scoping s = {.t = t, .scope = scope, .by = by};
+    struct scoping s = {
+        .t = t, .scope = scope, .by = by, .layer = ROW_NONE};
     int rc = gather(&s, e);
     scoping_free(&s);
     *out = (struct scope_tree){.t = t,

@@ -189,9 +189,11 @@ static void say_parameters(struct result *r, const struct tree *x) {
                        "record_shapes=True, then --by module");
     else
         result_missing(r, "parameters",
-                       x->shapes ? "no layer with weights was called"
+                       x->shapes ? "no operation of a layer with weights was "
+                                   "called: compiled code has none"
                                  : "the ops' input shapes were not recorded",
-                       "profile with record_shapes=True");
+                       x->shapes ? "profile the program uncompiled, too"
+                                 : "profile with record_shapes=True");
 }
 
 /* Why a tree that was asked for is empty. */
