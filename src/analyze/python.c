@@ -243,10 +243,11 @@ static void put_columns(struct result *r) {
          "itself inside of itself count once", COL_TIME, 0},
         {"self_us", "self", "us", "time in its own Python code: less that of "
          "functions, operations and driver calls inside of it", COL_TIME,
-         COL_MAIN},
+         0},
         {"share_of_step_pct", "of step", "%", "of the time of all steps, what "
          "its own code took on the steps' thread, waits for "
-         "other threads' operations left out", COL_PERCENT, COL_BAR},
+         "other threads' operations left out", COL_PERCENT,
+         COL_BAR | COL_MAIN},
     };
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
@@ -269,20 +270,17 @@ static void put_row(struct result *r, const struct python *p,
                     100.0 * (double)f->in_step / (double)p->steps);
 }
 
-struct by_name {
-    const struct python *p;
-};
-
-/* By name: rows that are equal in self time stay so. */
-static int compare(const void *a, const void *b, void *ctx) {
-    const struct python *p = ((const struct by_name *)ctx)->p;
-    return strcmp(strs_text(&p->names, ((const struct function *)a)->name),
-                  strs_text(&p->names, ((const struct function *)b)->name));
+/* Rows that are equal in their share stand by own time, then by name. */
+static int compare(const void *x, const void *y, void *ctx) {
+    const struct python *p = ctx;
+    const struct function *a = x, *b = y;
+    if (a->self != b->self) return a->self > b->self ? -1 : 1;
+    return strcmp(strs_text(&p->names, a->name), strs_text(&p->names, b->name));
 }
 
 static void put_rows(struct result *r, struct python *p) {
     if (p->n > 0)
-        qsort_r(p->v, p->n, sizeof *p->v, compare, &(struct by_name){p});
+        qsort_r(p->v, p->n, sizeof *p->v, compare, p);
     for (size_t i = 0; i < p->n; i++)
         if (p->v[i].calls > 0 || p->v[i].in_step > 0) put_row(r, p, &p->v[i]);
 }

@@ -39,6 +39,7 @@ struct scoping {
     struct map forward; /* backward op -> the row of its forward op */
     struct pending {    /* a backward op: its scope is known at the end */
         row_id from;
+        uint32_t track; /* where it ran */
         int64_t host;   /* ps spent in it */
     } *pending;
     size_t npending, cap_pending;
@@ -197,15 +198,22 @@ static bool is_accumulate(struct bytes b) {
     return memmem(b.p, b.n, "AccumulateGrad", 14) != NULL;
 }
 
+/* The forward op of the backward op before it on that track. */
+static row_id forward_before(const struct scoping *s, uint32_t track) {
+    if (s->npending == 0) return MAP_NONE;
+    const struct pending *p = &s->pending[s->npending - 1];
+    return p->track == track ? p->from : MAP_NONE;
+}
+
 /* The token of a backward op, or outer when it is none. */
 static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
     const struct spans *sp = &s->t->spans;
     if (sp->kind[r] != SPAN_OP || s->forward.n == 0) return outer;
     bool back = s->t->name_class[sp->name[r]] & NAME_BACKWARD;
     row_id from = map_get(&s->forward, r);
-    if (from == MAP_NONE && back && !is_pending(outer) && s->npending > 0 &&
+    if (from == MAP_NONE && back && !is_pending(outer) &&
         is_accumulate(name_of(s, r)))
-        from = s->pending[s->npending - 1].from;
+        from = forward_before(s, sp->track[r]);
     if (from == MAP_NONE || from == r) return outer;
     if (is_pending(outer) && s->pending[outer & TOKEN_NUMBER].from == from)
         return outer;
@@ -214,7 +222,7 @@ static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
         s->paths.oom = true;
         return outer;
     }
-    s->pending[s->npending] = (struct pending){.from = from};
+    s->pending[s->npending] = (struct pending){from, sp->track[r], 0};
     return TOKEN_PENDING | (uint32_t)s->npending++;
 }
 

@@ -62,7 +62,8 @@ static void put_columns(struct result *r, const struct tree *x) {
         {"host_us", "host", "us", "time on the host, in it and inside of it",
          COL_TIME, host},
         {"host_self_us", "host self", "us",
-         "time on the host less that of the scopes inside of it", COL_TIME, 0},
+         "time on the host less that of the scopes inside of it", COL_TIME,
+         x->s.device ? COL_DETAIL : 0},
         {"device_us", "device", "us",
          "time of the device work launched in it and inside of it; work that "
          "runs at the same time counts each", COL_TIME, dev},
@@ -100,21 +101,23 @@ static void put_row(struct result *r, struct tree *x, uint32_t node,
                     const char *path) {
     const struct path_node *v = &x->s.paths.v[node];
     const int64_t *self = v->self, *total = v->total;
-    bool dev = x->s.device;
+    /* what is known from device work alone has no figures of the host */
+    bool dev = x->s.device, host = v->has & (1u << PATH_HOST);
+    bool bytes = x->s.memory && (host || (v->has & (1u << PATH_BYTES)));
     int64_t calls = self[PATH_CALLS] ? self[PATH_CALLS] : total[PATH_CALLS];
     result_row(r);
     result_text(r, path);
     result_text(r, paths_name(&x->s.paths, node));
     result_int(r, v->depth);
     result_int_if(r, node != NO_SCOPE, calls);
-    result_int(r, total[PATH_HOST]);
-    result_int(r, self[PATH_HOST]);
+    result_int_if(r, host, total[PATH_HOST]);
+    result_int_if(r, host, self[PATH_HOST]);
     result_int_if(r, dev, total[PATH_DEVICE]);
     result_int_if(r, dev, self[PATH_DEVICE]);
-    result_int_if(r, x->s.memory, total[PATH_BYTES]);
+    result_int_if(r, bytes, total[PATH_BYTES]);
     result_int_if(r, v->has & (1u << PATH_FLOPS), total[PATH_FLOPS]);
     result_int_if(r, v->has & (1u << PATH_PARAMS), total[PATH_PARAMS]);
-    result_int(r, total[PATH_HOST_BACK]);
+    result_int_if(r, host, total[PATH_HOST_BACK]);
     result_int_if(r, dev, total[PATH_DEVICE_BACK]);
 }
 

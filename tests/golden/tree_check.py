@@ -139,14 +139,15 @@ def check_sums(path, name):
             if not r["path"].startswith(rows[parent]["path"] + "/"):
                 wrong.append("--by %s: %s stands under %s" % (
                     by, r["path"], rows[parent]["path"]))
-            sums[parent][0] += r["host_us"]
+            sums[parent][0] += r["host_us"] or 0
             sums[parent][1] += r["device_us"] or 0
         for i, r in enumerate(rows):
-            if r["host_self_us"] + sums[i][0] != r["host_us"]:
+            own = r["host_self_us"] or 0
+            if own + sums[i][0] != (r["host_us"] or 0):
                 wrong.append("--by %s: host of %s" % (by, r["path"]))
             if (r["device_self_us"] or 0) + sums[i][1] != (r["device_us"] or 0):
                 wrong.append("--by %s: device of %s" % (by, r["path"]))
-            if r["host_self_us"] < 0 or (r["device_self_us"] or 0) < 0:
+            if own < 0 or (r["device_self_us"] or 0) < 0:
                 wrong.append("--by %s: %s is negative" % (by, r["path"]))
         roots = sum(r["device_us"] or 0 for r in rows if r["depth"] == 0)
         # kernels of a TPU nest: only there a sum of spans is not the whole
