@@ -23,7 +23,7 @@ void paths_free(struct paths *p) {
 
 static uint32_t failed(struct paths *p, uint32_t parent) {
     p->oom = true;
-    return parent == PATH_NONE ? 0 : parent;
+    return parent;
 }
 
 uint32_t paths_child_id(struct paths *p, uint32_t parent, str_id name) {

@@ -49,7 +49,7 @@ bool paths_init(struct paths *p);
 void paths_free(struct paths *p);
 
 /* The node of that name under parent (PATH_NONE: a root), made when new. When
- * memory runs out: oom is set, and the parent, or 0, comes back. */
+ * memory runs out: oom is set, and the parent comes back. */
 uint32_t paths_child(struct paths *p, uint32_t parent, struct bytes name);
 
 /* The same for a name that is interned already. */

@@ -120,7 +120,7 @@ static uint32_t child_of(struct scoping *s, uint32_t outer, row_id r) {
         back = outer & TOKEN_BACK;
     }
     uint32_t node = paths_child_id(&s->paths, parent, *known - 1);
-    return node | (back ? TOKEN_BACK : 0);
+    return node == PATH_NONE ? LANE_NONE : node | (back ? TOKEN_BACK : 0);
 }
 
 static void count_call(struct scoping *s, uint32_t token, row_id r) {
@@ -135,6 +135,7 @@ static bool is_module(const struct scoping *s, row_id r) {
 /* Remembers which call of a module is open: weights are those of its first. */
 static void open_call(struct scoping *s, uint32_t token, row_id r) {
     uint32_t node = token & TOKEN_NUMBER;
+    if (token == LANE_NONE) return; /* memory ran out */
     if (node >= s->cap_calls) {
         size_t cap = vec_next_cap(s->cap_calls, node + 1);
         if (!vec_resize(&s->calls, cap, sizeof *s->calls)) {
@@ -555,7 +556,8 @@ static int gather(struct scoping *s, struct ops_err *e) {
     s->whole = calloc(s->t->strs.n + 1, sizeof *s->whole);
     if (!s->part || !s->whole || !paths_init(&s->paths)) return fail_oom(e);
     uint32_t none = paths_child(&s->paths, PATH_NONE, bytes_of("(no scope)"));
-    assert(none == NO_SCOPE || s->paths.oom);
+    if (s->paths.oom) return fail_oom(e);
+    assert(none == NO_SCOPE);
     (void)none;
     if (s->by != BY_OP && !map_forward(s)) return fail_oom(e);
     s->lanes = (struct lanes){.t = s->t,
