@@ -10,6 +10,7 @@
 #include "analyze/host_tree.h"
 #include "analyze/kernel_args.h"
 #include "analyze/lanes.h"
+#include "analyze/mem_forward.h"
 #include "analyze/mem_scope.h"
 #include "analyze/scope_path.h"
 #include "analyze/weights.h"
@@ -174,6 +175,10 @@ static void add_weights(struct scoping *s, uint32_t token, row_id r) {
 
 /* ---- the backward pass ---- */
 
+static bool is_backward(const struct trace *t, row_id r) {
+    return t->name_class[t->spans.name[r]] & NAME_BACKWARD;
+}
+
 /* Arrows lead to the inner op of a backward step; the whole step is its. */
 static bool map_forward(struct scoping *s) {
     enum { CLIMB = 8 };
@@ -185,12 +190,35 @@ static bool map_forward(struct scoping *s) {
         if (!map_set(&s->forward, to, from)) return false;
         row_id up = t->spans.parent[to];
         for (int k = 0; k < CLIMB && up != ROW_NONE; k++) {
-            if (!(t->name_class[t->spans.name[up]] & NAME_BACKWARD)) break;
+            if (!is_backward(t, up)) break;
             if (!map_set(&s->forward, up, from)) return false;
             up = t->spans.parent[up];
         }
     }
     return true;
+}
+
+/* Files whose arrows were left out (old writers, filters) still have the
+ * numbers of autograd's nodes, on either side. Slower: arguments are read. */
+static int map_by_number(struct scoping *s, struct ops_err *e) {
+    const struct trace *t = s->t;
+    struct mem_forward f;
+    bool ok = true;
+    TRY(mem_forward_init(&f, t, e));
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind != TRACK_THREAD) continue;
+        for (row_id r = tr->first; ok && r < tr->end; r++) {
+            row_id up = t->spans.parent[r];
+            if (t->spans.kind[r] != SPAN_OP || !is_backward(t, r) ||
+                (up != ROW_NONE && is_backward(t, up)))
+                continue;
+            row_id from = mem_forward_op(&f, r);
+            ok = from == ROW_NONE || map_set(&s->forward, r, from);
+        }
+    }
+    mem_forward_free(&f);
+    return ok ? 0 : fail_oom(e);
 }
 
 /* Gradients are put into .grad right after the op that made them: such steps
@@ -210,7 +238,7 @@ static row_id forward_before(const struct scoping *s, uint32_t track) {
 static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
     const struct spans *sp = &s->t->spans;
     if (sp->kind[r] != SPAN_OP || s->forward.n == 0) return outer;
-    bool back = s->t->name_class[sp->name[r]] & NAME_BACKWARD;
+    bool back = is_backward(s->t, r);
     row_id from = map_get(&s->forward, r);
     if (from == MAP_NONE && back && !is_pending(outer) &&
         is_accumulate(name_of(s, r)))
@@ -560,6 +588,7 @@ static int gather(struct scoping *s, struct ops_err *e) {
     assert(none == NO_SCOPE);
     (void)none;
     if (s->by != BY_OP && !map_forward(s)) return fail_oom(e);
+    if (s->by != BY_OP && s->t->flows.n == 0) TRY(map_by_number(s, e));
     s->lanes = (struct lanes){.t = s->t,
                               .ctx = s,
                               .wants = on_wants,
