@@ -19,11 +19,13 @@ void hlo_cols(struct result *r, unsigned scope_flags) {
 }
 
 void hlo_cells(struct result *r, const struct trace *t,
-               const struct hlo_instr *i) {
+               const struct hlo_instr *i, const char *program) {
     char source[1024];
     const struct strs *s = &t->strs;
     if (i == NULL) {
-        for (int k = 0; k < 3; k++) result_null(r);
+        result_null(r);
+        result_null(r);
+        result_text(r, program);
         return;
     }
     result_text(r, i->op_name ? strs_text(s, i->op_name) : NULL);

@@ -12,8 +12,9 @@ struct hlo_instr;
 /* Adds the columns, scope with these flags. */
 void hlo_cols(struct result *r, unsigned scope_flags);
 
-/* Their cells for an instruction; NULL: nulls. */
+/* Their cells for an instruction, or NULL; and what the program is called if it
+ * is not in the profile, or NULL. */
 void hlo_cells(struct result *r, const struct trace *t,
-               const struct hlo_instr *i);
+               const struct hlo_instr *i, const char *program);
 
 #endif

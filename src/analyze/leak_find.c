@@ -28,6 +28,7 @@
 /* A site while it is being counted. */
 struct tally {
     size_t event;
+    uint64_t place;    /* place_key: the same for all sizes of one op */
     int64_t bytes, blocks;
     int64_t later;     /* bytes of steps after the first */
     int64_t size;      /* of all its blocks, or -1: they differ */
@@ -73,25 +74,31 @@ static bool survives(const struct search *s, size_t i, int64_t end) {
            (mate == LIVE_NONE || s->t->mem.ts[s->l.first + mate] >= end);
 }
 
-static uint64_t site_key(const struct search *s, size_t k) {
+/* The site by its op, or by op and stack where there is one. */
+static uint64_t place_key(const struct search *s, size_t k, bool *stack) {
     const struct trace *t = s->t;
     struct mem_site at = mem_site_of(s->sites, k);
     uint64_t h = t->mem.what[k];
     if (at.user != ROW_NONE) h = t->spans.name[at.user];
-    h = map_mix(h << 3 | (uint64_t)at.phase);
+    h = map_mix(h * MEM_PHASES + (uint64_t)at.phase);
     if (at.root != ROW_NONE) h = map_mix(h + t->spans.name[at.root]);
-    uint64_t stack = s->coarse ? 0 : mem_site_stack(s->sites, k);
-    if (stack != 0) return map_mix(h ^ stack);
-    return s->coarse ? h : map_mix(h + (uint64_t)t->mem.bytes[k]);
+    uint64_t frames = s->coarse ? 0 : mem_site_stack(s->sites, k);
+    *stack = frames != 0;
+    return *stack ? map_mix(h ^ frames) : h;
 }
 
 static struct tally *tally_of(struct search *s, size_t k) {
-    uint32_t *at = map_at(&s->by_site, site_key(s, k));
+    bool stack;
+    uint64_t place = place_key(s, k, &stack), key = place;
+    if (!stack && !s->coarse)
+        key = map_mix(place + (uint64_t)s->t->mem.bytes[k]);
+    uint32_t *at = map_at(&s->by_site, key);
     if (!at) return NULL;
     if (*at == MAP_NONE) {
         if (!VEC_ROOM(s->v, s->n, s->cap)) return NULL;
         *at = (uint32_t)s->n;
         s->v[s->n++] = (struct tally){.event = k, .last = SIZE_MAX,
+                                      .place = place,
                                       .size = s->t->mem.bytes[k]};
     }
     return &s->v[*at];
@@ -173,23 +180,39 @@ static int larger_first(const void *pa, const void *pb) {
     return a->event < b->event ? -1 : a->event > b->event;
 }
 
+/* One more leak. Sizes of one op are one row: an allocator that does not split
+ * a block gives more than was asked for, now and then. */
+static bool take_leak(struct search *s, struct leaks *out, struct map *places,
+                      const struct tally *y) {
+    uint32_t *at = map_at(places, y->place);
+    if (!at) return false;
+    if (*at == MAP_NONE) {
+        if (!VEC_ROOM(out->v, out->n, out->cap)) return false;
+        *at = (uint32_t)out->n;
+        out->v[out->n++] = (struct leak_site){.event = y->event};
+    }
+    struct leak_site *to = &out->v[*at];
+    sum_add(&to->total_bytes, y->bytes);
+    to->blocks += y->blocks;
+    to->bytes_per_step = to->total_bytes / (int64_t)s->steps.n;
+    if (y->seen > to->steps_seen) to->steps_seen = y->seen;
+    return true;
+}
+
 static bool take_leaks(struct search *s, struct leaks *out,
                        struct leak_level *level) {
     size_t first = out->n;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct tally *y = &s->v[i];
-        if (!leaks(s, y)) continue;
-        if (!VEC_ROOM(out->v, out->n, out->cap)) return false;
-        out->v[out->n] = (struct leak_site){
-            .event = y->event, .total_bytes = y->bytes, .blocks = y->blocks,
-            .bytes_per_step = y->bytes / (int64_t)s->steps.n,
-            .steps_seen = y->seen};
-        sum_add(&level->bytes_per_step, out->v[out->n++].bytes_per_step);
-    }
+    struct map places = {0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < s->n; i++)
+        if (leaks(s, &s->v[i])) ok = take_leak(s, out, &places, &s->v[i]);
+    map_free(&places);
     level->sites = out->n - first;
+    for (size_t i = first; i < out->n; i++)
+        sum_add(&level->bytes_per_step, out->v[i].bytes_per_step);
     if (level->sites > 1)
         qsort(out->v + first, level->sites, sizeof *out->v, larger_first);
-    return true;
+    return ok;
 }
 
 static void find_level(struct search *s, struct leak_level *level) {

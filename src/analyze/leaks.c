@@ -75,7 +75,7 @@ static void say_level(struct result *r, const struct trace *t,
     human_bytes(l->first, first, sizeof first);
     human_bytes(l->last, last, sizeof last);
     if (l->sites > 0)
-        result_remark(r, "%s: %zu %s behind %s in each step; in use at the "
+        result_remark(r, "%s: %zu %s behind %s per step; in use at the "
                          "end of step %lld: %s, of step %lld: %s",
                       name, l->sites, l->sites > 1 ? "sites leave"
                                                    : "site leaves",

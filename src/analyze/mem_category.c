@@ -11,6 +11,7 @@
 #include "analyze/live.h"
 #include "analyze/mem_site.h"
 #include "base/vec.h"
+#include "model/opclass.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -141,10 +142,13 @@ static bool ended_in_phase(const struct mem_blocks *b, size_t i, size_t j,
                            const struct mem_site *at) {
     const struct live *l = b->l;
     const struct mem_events *m = &l->t->mem;
-    if (at->phase == MEM_BACKWARD && at->span != ROW_NONE)
-        /* The pass is many nodes: it goes on until the thread that frees has
-         * begun something else. */
-        return mem_phase_before(b->sites, m->track[l->first + j],
+    if (at->phase == MEM_BACKWARD && at->region != ROW_NONE)
+        /* autograd runs one node after the other: the pass goes on until the
+         * thread that frees has begun something else. TensorFlow's executor
+         * mixes passes; there, what a gradient's op leaves is a gradient. */
+        return (l->t->name_class[l->t->spans.name[at->region]] &
+                NAME_BACKWARD) &&
+               mem_phase_before(b->sites, m->track[l->first + j],
                                 m->ts[l->first + j]) == MEM_BACKWARD;
     if (at->region != ROW_NONE)
         return m->ts[l->first + j] <= span_end(l->t, at->region);

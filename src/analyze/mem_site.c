@@ -10,7 +10,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { FRAMES_SHOWN = 5 };
+enum {
+    FRAMES_SHOWN = 5,
+    DEEPEST = 1000, /* spans looked at on the way out: real ones are tens deep,
+                       Python's frames a thousand at most; every event climbs,
+                       so a made-up file must not cost much more */
+};
 
 /* Each frame is looked at once, then the innermost that tells decides. */
 static bool find_stack_phases(struct mem_sites *s) {
@@ -106,7 +111,7 @@ static bool copies_in(const struct trace *t, row_id op) {
  * a hand-written loop prepares its batch there. */
 static bool before_launch(const struct mem_sites *s, row_id r) {
     const struct spans *sp = &s->t->spans;
-    for (int i = 0; i < CLIMB_MAX && r != ROW_NONE; i++, r = sp->parent[r]) {
+    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++, r = sp->parent[r]) {
         uint32_t st = sp->step[r];
         if (sp->kind[r] != SPAN_ANNOTATION || st == ROW_NONE ||
             span_is_step_mark(s->t, r))
@@ -146,7 +151,7 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
                           .region = ROW_NONE};
     at.span = span_at(t, m->track[k], m->ts[k]);
     row_id r = at.span;
-    for (int i = 0; i < CLIMB_MAX && r != ROW_NONE; i++) {
+    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
         climb(t, &at, r);
         r = t->spans.parent[r];
     }
@@ -168,7 +173,7 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
 enum mem_phase mem_site_python(const struct mem_sites *s, size_t k) {
     const struct trace *t = s->t;
     row_id r = pystack_at(&s->py, t->mem.track[k], t->mem.ts[k]);
-    for (int i = 0; i < CLIMB_MAX && r != ROW_NONE; i++) {
+    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
         enum mem_phase p = mem_phase_of_text(name_of(t, r));
         if (p != MEM_NOWHERE) return p;
         r = t->spans.parent[r];
@@ -190,7 +195,7 @@ enum mem_phase mem_phase_before(const struct mem_sites *s, uint32_t track,
             hi = mid;
     }
     row_id r = lo > tr->first ? lo - 1 : ROW_NONE;
-    for (int i = 0; i < CLIMB_MAX && r != ROW_NONE; i++) {
+    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
         enum mem_phase p = mem_phase_of_span(t, r);
         if (p != MEM_NOWHERE) return p;
         r = t->spans.parent[r];
@@ -202,7 +207,7 @@ enum mem_phase mem_phase_before(const struct mem_sites *s, uint32_t track,
  * "PjitFunction(step)". */
 static row_id outermost_runtime(const struct trace *t, row_id r) {
     row_id found = ROW_NONE;
-    for (int i = 0; i < CLIMB_MAX && r != ROW_NONE; i++) {
+    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
         if (t->spans.kind[r] == SPAN_RUNTIME) found = r;
         r = t->spans.parent[r];
     }
@@ -229,7 +234,7 @@ static size_t op_text(const struct mem_sites *s, const struct mem_site *at,
 
 /* The innermost region of the program around r, step markers apart. */
 static row_id next_region(const struct trace *t, row_id r) {
-    for (int i = 0; i < CLIMB_MAX && r != ROW_NONE; i++) {
+    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
         if (t->spans.kind[r] == SPAN_ANNOTATION && !span_is_step_mark(t, r))
             return r;
         r = t->spans.parent[r];
@@ -252,10 +257,10 @@ static row_id waiting_span(const struct mem_sites *s, size_t k) {
 /* "outer/inner". */
 static size_t region_path(const struct trace *t, row_id r, char *buf,
                           size_t cap) {
-    enum { DEEPEST = 16 };
-    row_id path[DEEPEST];
+    enum { SHOWN = 16 };
+    row_id path[SHOWN];
     size_t n = 0, len = 0;
-    while (n < DEEPEST && (r = next_region(t, r)) != ROW_NONE) {
+    while (n < SHOWN && (r = next_region(t, r)) != ROW_NONE) {
         path[n++] = r;
         r = t->spans.parent[r];
     }
@@ -348,7 +353,7 @@ uint64_t mem_site_stack(const struct mem_sites *s, size_t k) {
     if (stack != ROW_NONE) return map_mix(stack + 1u) | 1;
     row_id r = pystack_at(&s->py, t->mem.track[k], t->mem.ts[k]);
     uint64_t h = 0;
-    for (int i = 0; i < CLIMB_MAX && r != ROW_NONE; i++) {
+    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
         h = map_mix(h + t->spans.name[r] + 1);
         r = t->spans.parent[r];
     }

@@ -84,7 +84,8 @@ static void allocator_columns(struct result *r) {
          "the allocator's own figure, last reported: how much of what is free "
          "lies outside the largest free piece",
          COL_PERCENT, COL_DETAIL},
-        {"capacity_bytes", "capacity", "bytes", "most it could ever hold",
+        {"capacity_bytes", "capacity", "bytes",
+         "most it could ever hold: its own limit, or the device's memory",
          COL_BYTES, COL_DETAIL},
         {"segments", NULL, NULL,
          "pieces that it took from the driver, when a snapshot was taken",
@@ -131,6 +132,13 @@ static struct counts count_events(const struct live *l,
     return c;
 }
 
+/* The allocator's own limit, else its device's memory, else -1. */
+static int64_t capacity_of(const struct trace *t, const struct allocator *a) {
+    if (a->capacity >= 0 || a->device >= t->ndevices) return a->capacity;
+    int64_t bytes = t->devices[a->device].memory_bytes;
+    return bytes > 0 ? bytes : -1;
+}
+
 static void put_row(struct result *r, const struct live *l,
                     const struct allocator *a, const struct mem_scope *in) {
     const struct trace *t = l->t;
@@ -157,7 +165,8 @@ static void put_row(struct result *r, const struct live *l,
     result_int(r, l->base);
     result_int_if(r, a->peak_life >= 0, a->peak_life);
     result_float_if(r, a->fragmentation >= 0, 100.0 * a->fragmentation);
-    result_int_if(r, a->capacity >= 0, a->capacity);
+    int64_t most = capacity_of(t, a);
+    result_int_if(r, most >= 0, most);
     struct mem_use u = mem_use_of(t, t->mem.allocator[l->first]);
     result_int_if(r, u.segments > 0, (int64_t)u.segments);
     result_int_if(r, u.segments > 0, u.free);
@@ -283,7 +292,22 @@ static void asker(const struct trace *t, const struct mem_oom *o, char *buf,
         snprintf(buf, cap, "the program");
 }
 
-/* "; most of it, 1.00 GiB of 1.20 GiB, was held by aten::mm", or nothing. */
+/* "; of 1.20 GiB in use aten::mm held the most, 1.00 GiB". */
+static void holder_words(const struct mem_holders *h, char *buf, size_t cap) {
+    char most[NUMBER_MAX], all[NUMBER_MAX];
+    const char *key = mem_holder_key(h, 0);
+    if (!key) key = "somebody unknown";
+    if (strcmp(key, "before-window") == 0)
+        key = "blocks from before the window";
+    const char *end = strstr(key, " < "); /* a stack: where it begins */
+    snprintf(buf, cap, "; of %s in use %.*s held the most, %s",
+             human_bytes(h->total, all, sizeof all),
+             end ? (int)(end - key) : (int)strlen(key), key,
+             human_bytes(h->v[0].bytes, most, sizeof most));
+}
+
+/* Who held the most when an allocation failed: an op, or, where no op is
+ * known (a snapshot alone), a place in the code. Nothing if nobody did. */
 static int oom_holder(const struct memory *m, const struct mem_oom *o,
                       char *buf, size_t cap, struct ops_err *e) {
     struct live l;
@@ -291,18 +315,15 @@ static int oom_holder(const struct memory *m, const struct mem_oom *o,
     struct mem_holders h = {0};
     buf[0] = '\0';
     TRY(live_init(&l, m->t, o->allocator, e));
+    uint32_t at = live_event_at(&l, o->ts);
     int rc = mem_blocks_init(&blocks, &m->sites, &l, e);
     if (rc == 0 && l.n > 0)
-        rc = mem_holders_init(&h, &blocks, live_event_at(&l, o->ts), MEM_BY_OP,
-                              e);
-    if (rc == 0 && h.n > 0) {
-        char most[NUMBER_MAX], all[NUMBER_MAX];
-        const char *key = mem_holder_key(&h, 0);
-        snprintf(buf, cap, "; of %s in use most, %s, was held by %s",
-                 human_bytes(h.total, all, sizeof all),
-                 human_bytes(h.v[0].bytes, most, sizeof most),
-                 key ? key : "allocations that nobody names");
+        rc = mem_holders_init(&h, &blocks, at, MEM_BY_OP, e);
+    if (rc == 0 && h.n > 0 && !mem_holder_key(&h, 0)) {
+        mem_holders_free(&h);
+        rc = mem_holders_init(&h, &blocks, at, MEM_BY_STACK, e);
     }
+    if (rc == 0 && h.n > 0) holder_words(&h, buf, cap);
     mem_holders_free(&h);
     mem_blocks_free(&blocks);
     live_free(&l);

@@ -44,7 +44,22 @@ static const char *remedy(const struct source *s, enum missing_what w) {
     if (s->format && strcmp(s->format, "xspace") == 0) return table[w].xspace;
     if (s->format && strcmp(s->format, "stepstats") == 0)
         return table[w].stepstats;
+    if (s->format && strcmp(s->format, "snapshot") == 0)
+        return "a memory snapshot tells of memory only: give a torch.profiler "
+               "trace of the same run beside it";
     return "record it in the program that wrote this file";
+}
+
+bool missing_has(const struct trace *t, uint32_t source,
+                 enum missing_what what) {
+    return source_has(&t->sources[source], what);
+}
+
+const char *missing_why(enum missing_what what) { return table[what].why; }
+
+const char *missing_fix(const struct trace *t, uint32_t source,
+                        enum missing_what what) {
+    return remedy(&t->sources[source], what);
 }
 
 bool missing_say(struct result *r, const struct trace *t,

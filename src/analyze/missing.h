@@ -5,6 +5,7 @@
 #define ANALYZE_MISSING_H
 
 #include "model/result.h"
+#include <stdint.h>
 
 enum missing_what {
     MISSING_DEVICE, /* no device was recorded */
@@ -12,6 +13,15 @@ enum missing_what {
     MISSING_SHAPES, /* no input shapes were recorded */
     MISSING_STACKS, /* no Python stacks were recorded */
 };
+
+/* Was it recorded in that source? */
+bool missing_has(const struct trace *t, uint32_t source,
+                 enum missing_what what);
+
+/* Why that source lacks it, and how to have it. */
+const char *missing_why(enum missing_what what);
+const char *missing_fix(const struct trace *t, uint32_t source,
+                        enum missing_what what);
 
 /* Says so once, unless every source has it. True: some source has it. */
 bool missing_say(struct result *r, const struct trace *t,

@@ -110,14 +110,14 @@ static bool take_off_parent(struct ops *o, row_id d) {
     if (p == ROW_NONE || !scope_has(&o->scope, p)) return true;
     struct bytes name = device_op(o, p);
     if (name.n == 0) return true;
-    uint32_t g = op_groups_device(&o->groups, name, hlo_of_span(o->t, p));
+    uint32_t g = op_groups_device(&o->groups, name, p);
     if (g == ROW_NONE) return false;
     sum_sub(&o->groups.v[g].device_self, o->t->spans.dur[d]);
     return true;
 }
 
 static bool charge_device_op(struct ops *o, row_id d, struct bytes name) {
-    uint32_t g = op_groups_device(&o->groups, name, hlo_of_span(o->t, d));
+    uint32_t g = op_groups_device(&o->groups, name, d);
     if (g == ROW_NONE || !take_off_parent(o, d)) return false;
     struct op_group *v = &o->groups.v[g];
     v->calls++;
@@ -492,7 +492,7 @@ static void put_row(struct result *r, const struct ops *o,
         result_str(r, type);
     else
         result_null(r);
-    hlo_cells(r, o->t, v->hlo);
+    hlo_cells(r, o->t, v->hlo, op_groups_text(&o->groups, v->program));
     put_group_cells(r, &o->groups, v);
 }
 

@@ -7,6 +7,7 @@
 #include "analyze/facts.h"
 #include "base/number.h"
 #include "base/par.h"
+#include "base/sum.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,11 +253,39 @@ static void remark_outlier(struct result *r, const struct result *steps) {
     }
 }
 
-/* The verdict on the input pipeline, which is the first thing it remarks. */
-static void put_input(struct result *r, const struct result *input) {
-    if (input->nremarks == 0) return;
-    facts_words(r, "input", "%s", input->remarks[0]);
-    result_null(r);
+/* What a hint of that kind would save, in percent of the step; 0: none. */
+static double hint_share(const struct result *hints, const char *id) {
+    for (size_t i = 0; i < hints->nrows; i++) {
+        const struct cell *c = cell_of(hints, i, "id");
+        const struct cell *share = cell_of(hints, i, "save_pct");
+        if (c != NULL && share != NULL && strcmp(c->s, id) == 0)
+            return share->f;
+    }
+    return 0;
+}
+
+/* Is it the input? How much of all steps waited for it; a hint knows waits on
+ * other threads and in code that nobody annotated, too. */
+static void put_input(struct result *r, const struct result *input,
+                      const struct result *steps, const struct result *hints) {
+    int64_t wait = 0, all = 0;
+    for (size_t i = 0; i < steps->nrows; i++) {
+        const struct cell *c = cell_of(steps, i, "input_us");
+        const struct cell *d = cell_of(steps, i, "dur_us");
+        if (c == NULL || d == NULL) continue;
+        sum_add(&wait, c->i);
+        sum_add(&all, d->i);
+    }
+    if (all <= 0) return;
+    double pct = 100.0 * (double)wait / (double)all;
+    double hint = hint_share(hints, "input-bound");
+    if (hint > pct) pct = hint;
+    bool none = input->nrows == 0 && pct < 5;
+    const char *text = none        ? "no input pipeline was recorded"
+                       : pct >= 20 ? "the step waits for its input"
+                       : pct >= 5  ? "the step waits for its input a little"
+                                   : "the step does not wait for its input";
+    put_share(r, "is it the input?", pct, "%", text, pct);
 }
 
 /* "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
@@ -371,7 +400,7 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
     put_profile(r, t);
     put_steps(r, &p[STEPS].r);
     put_phases(r, &p[STEPS].r);
-    put_input(r, &p[INPUT].r);
+    put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
     bool device = cell_of(&p[OPS].r, 0, "device_self_us") != NULL;
     put_top(r, "top op", &p[OPS].r,
             device ? "device_self_us" : "host_self_us", TOP_OPS);

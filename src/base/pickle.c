@@ -257,7 +257,7 @@ static bool box_room(struct machine *m, struct pickle_box *b, size_t n) {
 /* The last n of the stack go into a box. */
 static int fill(struct machine *m, struct pickle_box *b, size_t n) {
     assert(n <= m->n);
-    const struct pickle_value *v = m->stack + m->n - n;
+    const struct pickle_value *v = n > 0 ? &m->stack[m->n - n] : NULL;
     for (size_t i = 0; i < n; i++) {
         if (!is_box(&v[i])) continue;
         v[i].box->placed = true;
@@ -513,6 +513,7 @@ static int run(struct machine *m) {
 
 int pickle_read(struct pickle *p, struct bytes b, struct ops_err *e) {
     *p = (struct pickle){0};
+    if (b.n == 0) b.p = (const uint8_t *)"";
     struct machine m = {.p = p, .begin = b.p, .cur = b.p, .end = b.p + b.n,
                         .e = e};
     int rc = run(&m);

@@ -330,6 +330,36 @@ static void put_memory_instant(struct writer *w, size_t i, int64_t pid) {
     sink_puts(w->out, "}}");
 }
 
+/* An allocation that failed. */
+static void put_oom(struct writer *w, const struct mem_oom *o) {
+    const struct allocator *a = &w->t->allocators[o->allocator];
+    begin(w, "i");
+    sink_puts(w->out, ",\"cat\":\"cpu_instant_event\","
+                      "\"name\":\"[OutOfMemory]\"");
+    bool thread = o->track != ROW_NONE;
+    if (thread) put_track(w, o->track, o->ts);
+    else put_when(w, places_pid_of(&w->places, a->source, a->device), o->ts);
+    sink_puts(w->out, thread ? ",\"s\":\"t\",\"args\":{"
+                             : ",\"s\":\"p\",\"args\":{");
+    put_field(w, "Device Type", device_type(w->t, a->device));
+    struct { const char *key; int64_t v; } f[] = {
+        {"Device Id",
+         a->device == ROW_NONE ? -1 : device_number(w->t, a->device)},
+        {"Bytes", o->bytes},
+        {"Total Allocated", o->allocated},
+        {"Total Reserved", o->reserved},
+        {"Device Free", o->device_free},
+    };
+    for (size_t i = 0; i < sizeof f / sizeof *f; i++) {
+        if (i >= 2 && f[i].v < 0) continue; /* not recorded */
+        sink_putc(w->out, ',');
+        put_field(w, f[i].key, f[i].v);
+    }
+    sink_puts(w->out, ",\"Allocator\":");
+    put_str(w, a->name);
+    sink_puts(w->out, "}}");
+}
+
 /* The curve of memory in use, for viewers; readers have the instants. */
 static void put_memory_curve(struct writer *w, size_t i, int64_t pid) {
     const struct mem_events *m = &w->t->mem;
@@ -357,6 +387,8 @@ static void put_memory(struct writer *w) {
         put_memory_instant(w, i, pid);
         put_memory_curve(w, i, pid);
     }
+    for (size_t i = 0; i < w->t->nooms && !w->out->broken; i++)
+        put_oom(w, &w->t->ooms[i]);
 }
 
 /* A sample. The reader names a counter "name: series". */
@@ -382,13 +414,26 @@ static void put_sample(struct writer *w, size_t i, int64_t pid) {
     sink_puts(w->out, "}}");
 }
 
+/* Where a counter is drawn: the process that it counts in, where that has a
+ * track; else one of its own, so that equal names stay apart. */
+static int64_t counter_pid(const struct writer *w, uint32_t i) {
+    const struct trace *t = w->t;
+    const struct counter *c = &t->counters[i];
+    if (c->pid == NO_PID || c->device != ROW_NONE)
+        return places_pid_of(&w->places, c->source, c->device);
+    for (uint32_t k = 0; k < t->ntracks; k++)
+        if (t->tracks[k].source == c->source && t->tracks[k].pid == c->pid &&
+            t->tracks[k].device == ROW_NONE)
+            return places_pid(&w->places, k);
+    return (int64_t)w->places.next_pid + i;
+}
+
 static void put_samples(struct writer *w) {
     const struct samples *s = &w->t->samples;
     int64_t pid = 0;
     for (size_t i = 0; i < s->n && !w->out->broken; i++) {
-        const struct counter *c = &w->t->counters[s->counter[i]];
         if (i == 0 || s->counter[i] != s->counter[i - 1])
-            pid = places_pid_of(&w->places, c->source, c->device);
+            pid = counter_pid(w, s->counter[i]);
         if (isfinite(s->value[i])) put_sample(w, i, pid);
     }
 }

@@ -75,6 +75,11 @@ static bool chrome_instant(struct reader *r, const struct event *ev) {
         reader_memory(r, ev);
         return true;
     }
+    if (BYTES_IS(ev->name.raw, "[OutOfMemory]") &&
+        BYTES_IS(ev->cat.raw, "cpu_instant_event")) {
+        reader_oom(r, ev);
+        return true;
+    }
     if (!reader_kind(ev, &kind, &flags)) return false;
     kind_span(r, ev, kind, flags | SPAN_INSTANT);
     return true;

@@ -340,9 +340,13 @@ static void counter_event(struct reader *r, const struct event *ev) {
                                       (int)(k.n < 200 ? k.n : 200), k.p);
         if (len < 0) continue;
         if ((size_t)len >= sizeof text) len = sizeof text - 1;
-        uint32_t c = trace_counter(r->t, r->source,
-                                   (struct bytes){(uint8_t *)text, (size_t)len},
-                                   (struct bytes){(uint8_t *)"", 0}, ROW_NONE);
+        uint32_t c = trace_counter_of(
+            r->t, r->source, ev->has_pid ? ev->pid.v : NO_PID,
+            (struct bytes){(uint8_t *)text, (size_t)len}, bytes_of(""),
+            ROW_NONE);
+        /* PyTorch's hardware counters: a process "GPU 0 Counters" */
+        if (c != ROW_NONE && ev->pid.text.n > 0)
+            r->t->counters[c].process = trace_str(r->t, ev->pid.text);
         trace_sample(r->t, c, ev->ts, json_to_double(&n));
     }
     if (numbers == 0) trace_note(r->t, NOTE_BAD_EVENT, 1);

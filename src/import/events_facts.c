@@ -3,6 +3,8 @@
  * in the same words: allocations, and the keys next to the events. */
 #include "import/events.h"
 
+#include <stdio.h>
+
 /* c10's device types, as far as they have memory of their own. */
 static uint32_t memory_device(struct reader *r, int64_t type, int64_t id) {
     enum { C10_CPU = 0, C10_MKLDNN = 5, C10_IDEEP = 7, C10_XLA = 9 };
@@ -16,7 +18,8 @@ static uint32_t memory_device(struct reader *r, int64_t type, int64_t id) {
 /* What a memory instant carries. */
 struct memory {
     int64_t device_type, device, addr, bytes, allocated, reserved;
-    struct json_str allocator, what; /* two that opscope writes */
+    int64_t device_free;             /* these three opscope writes */
+    struct json_str allocator, what;
 };
 
 static int64_t *memory_field(struct memory *m, struct bytes key) {
@@ -24,6 +27,7 @@ static int64_t *memory_field(struct memory *m, struct bytes key) {
         {"Device Type", &m->device_type}, {"Device Id", &m->device},
         {"Addr", &m->addr}, {"Bytes", &m->bytes},
         {"Total Allocated", &m->allocated}, {"Total Reserved", &m->reserved},
+        {"Device Free", &m->device_free},
     };
     for (size_t i = 0; i < sizeof f / sizeof *f; i++)
         if (bytes_eq(key, f[i].key, strlen(f[i].key))) return f[i].to;
@@ -34,7 +38,7 @@ static int64_t *memory_field(struct memory *m, struct bytes key) {
 static bool read_memory(struct reader *r, const struct event *ev,
                         struct memory *m) {
     *m = (struct memory){.device_type = -1, .device = -1, .allocated = -1,
-                         .reserved = -1};
+                         .reserved = -1, .device_free = -1};
     struct json args;
     struct json_str key;
     if (!reader_args(ev, &args)) {
@@ -92,7 +96,7 @@ void reader_oom(struct reader *r, const struct event *ev) {
     struct memory m;
     if (!read_memory(r, ev, &m)) return;
     trace_oom(r->t, &(struct mem_oom){
-        .ts = ev->ts, .bytes = m.bytes, .device_free = -1,
+        .ts = ev->ts, .bytes = m.bytes, .device_free = m.device_free,
         .allocated = m.allocated, .reserved = m.reserved,
         .track = memory_thread(r, ev), .stack = ROW_NONE,
         .allocator = memory_allocator(r, &m),
@@ -146,6 +150,29 @@ static void read_device(struct reader *r) {
     r->t->sources[r->source].has_device = true;
 }
 
+/* pg_config: the process groups of this rank. Where there is one alone, every
+ * collective is of that one, also those that do not say so (gloo). */
+static void read_groups(struct reader *r) {
+    struct json_str key, name = {{0}, false};
+    int64_t n = 0;
+    if (!json_enter(&r->j, '[')) {
+        json_skip(&r->j);
+        return;
+    }
+    while (json_item(&r->j)) {
+        n++;
+        if (!json_enter(&r->j, '{')) json_skip(&r->j);
+        else while (json_key(&r->j, &key))
+            if (!BYTES_IS(key.raw, "pg_name") || !json_string(&r->j, &name))
+                json_skip(&r->j);
+        if (r->j.bad) return;
+    }
+    char count[24];
+    snprintf(count, sizeof count, "%lld", (long long)n);
+    if (n == 1) trace_meta(r->t, r->source, "process_group", name.raw);
+    if (n > 1) trace_meta(r->t, r->source, "process_groups", bytes_of(count));
+}
+
 /* distributedInfo: rank and world size, also as text in some versions. */
 static void read_distributed(struct reader *r) {
     struct source *src = &r->t->sources[r->source];
@@ -158,6 +185,7 @@ static void read_distributed(struct reader *r) {
         if (BYTES_IS(key.raw, "rank")) src->rank = read_int(&r->j, -1);
         else if (BYTES_IS(key.raw, "world_size"))
             src->world_size = read_int(&r->j, -1);
+        else if (BYTES_IS(key.raw, "pg_config")) read_groups(r);
         else json_skip(&r->j);
         if (r->j.bad) return;
     }

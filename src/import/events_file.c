@@ -282,6 +282,46 @@ static void apply_labels(struct reader *r) {
     }
 }
 
+/* The device that "GPU 0 Counters" or "/device:GPU:0" names, if the file has
+ * it; else ROW_NONE. */
+static uint32_t counters_device(const struct reader *r, struct bytes name) {
+    const struct trace *t = r->t;
+    const uint8_t *p = memmem(name.p, name.n, "GPU", 3);
+    int64_t ordinal = 0;
+    if (p == NULL) return ROW_NONE;
+    const uint8_t *end = name.p + name.n;
+    p += 3;
+    if (p == end || (*p != ' ' && *p != ':')) return ROW_NONE;
+    if (++p == end || *p < '0' || *p > '9') return ROW_NONE;
+    for (; p < end && *p >= '0' && *p <= '9' && ordinal < 1000000; p++)
+        ordinal = ordinal * 10 + (*p - '0');
+    for (uint32_t d = 0; d < t->ndevices; d++)
+        if (t->devices[d].source == r->source &&
+            t->devices[d].kind == DEVICE_GPU &&
+            t->devices[d].ordinal == ordinal)
+            return d;
+    return ROW_NONE;
+}
+
+/* Counters get the names of their processes, and devices by them. */
+static void label_counters(struct reader *r) {
+    struct trace *t = r->t;
+    struct map by_pid = {0};
+    for (size_t i = 0; i < r->nlabels && t->ncounters > 0; i++)
+        if (r->labels[i].process &&
+            !map_set(&by_pid, (uint64_t)r->labels[i].pid, (uint32_t)i))
+            t->oom = true;
+    for (size_t i = 0; i < t->ncounters; i++) {
+        struct counter *c = &t->counters[i];
+        if (c->source != r->source || c->pid == NO_PID) continue;
+        uint32_t k = map_get(&by_pid, (uint64_t)c->pid);
+        if (k != MAP_NONE) c->process = reader_str(r, r->labels[k].name);
+        if (c->device == ROW_NONE && c->process != 0)
+            c->device = counters_device(r, strs_bytes(&t->strs, c->process));
+    }
+    map_free(&by_pid);
+}
+
 /* A key beside the events that the policy did not want, kept as text. */
 static void keep_meta(struct reader *r, struct json_str key) {
     char name[128];
@@ -373,6 +413,7 @@ int events_read(struct trace *t, uint32_t source, const struct policy *p,
         events_close_open(&r);
         apply_labels(&r);
         p->finish(&r);
+        label_counters(&r);
         set_epoch(&r);
         trace_note(t, NOTE_JSON_MENDED, r.j.mended + count_odd(&r));
         t->sources[source].events += r.events;

@@ -24,11 +24,13 @@ static bool has_device_events(const struct trace *t) {
 }
 
 /* The part that a snapshot belongs to, or n. */
-static size_t partner(const struct part *v, size_t n, size_t snap) {
+static int partner(const struct part *v, size_t n, size_t snap, size_t *out,
+                   struct ops_err *e) {
     size_t best = n, most = 0, without = n, nwithout = 0;
     for (size_t i = 0; i < n; i++) {
         if (!may_join(&v[i], &v[snap])) continue;
-        size_t common = mem_common(v[i].t, v[snap].t);
+        size_t common;
+        TRY(mem_common(v[i].t, v[snap].t, &common, e));
         if (common > most) {
             best = i;
             most = common;
@@ -38,13 +40,15 @@ static size_t partner(const struct part *v, size_t n, size_t snap) {
             nwithout++;
         }
     }
-    return most > 0 ? best : nwithout == 1 ? without : n;
+    *out = most > 0 ? best : nwithout == 1 ? without : n;
+    return 0;
 }
 
 int parts_join_snapshots(struct part *v, size_t n, struct ops_err *e) {
     for (size_t i = 0; i < n; i++) {
         if (!part_is_snapshot(&v[i])) continue;
-        size_t k = partner(v, n, i);
+        size_t k;
+        TRY(partner(v, n, i, &k, e));
         if (k == n) continue;
         struct trace *snap = v[i].t;
         v[i].t = NULL;

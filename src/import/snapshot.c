@@ -46,7 +46,8 @@ struct snap_device *snap_device(struct snap *s, int64_t ordinal) {
             return NULL;
         }
         while (s->ndevices <= i)
-            s->devices[s->ndevices++] = (struct snap_device){0};
+            s->devices[s->ndevices++] =
+                (struct snap_device){.segments = ROW_NONE};
     }
     struct snap_device *d = &s->devices[i];
     if (d->made) return d;
@@ -187,6 +188,13 @@ static void read_segment(struct snap *s, const struct pickle_value *v) {
     for (size_t i = 0; i < 2 && i < pickle_count(pool); i++)
         seg.pool[i] = pickle_int(pickle_item(pool, i), 0);
     if (s->t->oom) return;
+    if (s->t->nsegments >= ROW_NONE ||
+        !VEC_ROOM(s->chain, s->t->nsegments, s->cap_chain)) {
+        s->t->oom = true;
+        return;
+    }
+    s->chain[s->t->nsegments] = d->segments;
+    d->segments = (uint32_t)s->t->nsegments;
     trace_segment(s->t, &seg);
     sum_add(&d->reserved, seg.bytes);
     if (!s->t->oom) read_blocks(s, pickle_get(v, "blocks"), d, seg.addr);
@@ -238,6 +246,9 @@ static void read_settings(struct snap *s) {
     enum { MAX_SETTINGS = 64 }; /* there are nine */
     const struct pickle_value *v = pickle_get(s->root, "allocator_settings");
     read_divisions(s, pickle_get(v, "roundup_power2_divisions"));
+    s->expandable = pickle_int(pickle_get(v, "expandable_segments"), 0) != 0;
+    s->max_split = pickle_int(pickle_get(v, "max_split_size"), -1);
+    if (s->max_split < 0) s->max_split = INT64_MAX;
     if (v == NULL || v->type != PICKLE_DICT) return;
     for (size_t i = 0; i + 1 < v->box->n && i < 2 * MAX_SETTINGS; i += 2)
         if (v->box->v[i].type == PICKLE_TEXT)
@@ -270,6 +281,16 @@ static void begin(struct snap *s, struct notes *o, uint32_t *at,
     *at = (uint32_t)o->n++;
 }
 
+/* Sets how long an annotation took, when that can be true. */
+static void close_at(struct snap *s, const struct open *x, int64_t ts) {
+    int64_t dur = ts > x->ts ? ts - x->ts : 0;
+    if (dur > DUR_LIMIT) {
+        trace_note(s->t, NOTE_DURATION_MISSING, 1);
+        dur = 0;
+    }
+    s->t->spans.dur[x->row] = dur;
+}
+
 static void end(struct snap *s, struct notes *o, uint32_t *at, int64_t ts) {
     if (*at == MAP_NONE) {
         trace_note(s->t, NOTE_UNMATCHED_END, 1);
@@ -277,7 +298,7 @@ static void end(struct snap *s, struct notes *o, uint32_t *at, int64_t ts) {
     }
     struct open *x = &o->v[*at];
     *at = x->prev;
-    s->t->spans.dur[x->row] = ts > x->ts ? ts - x->ts : 0;
+    close_at(s, x, ts);
     x->row = ROW_NONE;
 }
 
@@ -319,8 +340,7 @@ static void read_annotations(struct snap *s) {
     for (size_t i = 0; i < o.n; i++) {
         if (o.v[i].row == ROW_NONE) continue;
         trace_note(s->t, NOTE_UNMATCHED_BEGIN, 1);
-        s->t->spans.dur[o.v[i].row] =
-            o.last > o.v[i].ts ? o.last - o.v[i].ts : 0;
+        close_at(s, &o.v[i], o.last);
         s->t->spans.flags[o.v[i].row] |= SPAN_OPEN;
     }
     free(o.v);
@@ -441,6 +461,7 @@ static int read_all(struct trace *t, uint32_t source,
     src->decimals = 0;
     for (size_t i = 0; i < s.ndevices; i++) map_free(&s.devices[i].active);
     free(s.devices);
+    free(s.chain);
     free(s.frames);
     pickle_free(&p);
     return t->oom ? fail_oom(e) : 0;

@@ -10,9 +10,8 @@
  *
  * Bytes are those of the block, as a trace's [memory] events count them, not
  * what was asked for: a block that is still in use has its size in the
- * segments, others are rounded up as the allocator does (to 512 bytes, or as
- * roundup_power2_divisions says). A block that was larger, because the rest was
- * not worth splitting off, cannot be told: 8 of 644 in a real file.
+ * segments, for others it is worked out as the allocator does
+ * (snapshot_sizes.c).
  *
  * The entries are a ring, whose oldest are lost. What was in use before the
  * first is known all the same: blocks that are freed here and allocated
@@ -26,49 +25,16 @@
 
 #define ADDR_GONE (MAP_NONE - 1) /* freed */
 
-struct entry {
-    int64_t ts, bytes; /* bytes: +, - like the model's; 0: only reserved */
-    int64_t reserved;  /* change of what is held */
-    uint64_t addr;
-    uint32_t stack;
-    str_id what;
-};
-
-struct entries {
-    struct entry *v;
-    size_t n, cap;
-    struct map open; /* address -> its allocation, or ADDR_GONE */
-    int64_t base;    /* bytes in use before the first */
-};
-
 /* The largest size that can be true, so that rounding up cannot overflow. */
 #define MAX_BYTES (INT64_C(1) << 50)
 
-static int log2_of(uint64_t v) { return 63 - __builtin_clzll(v); }
-
-/* The size of the block for a request, as the allocator rounds it. */
-static int64_t block_bytes(const struct snap *s, int64_t asked) {
-    enum { LEAST = 512, FROM = 20, STEPS = 16 };
-    if (asked <= LEAST) return LEAST;
-    int at = log2_of((uint64_t)asked) - FROM;
-    if (at < 0) at = 0;
-    if (at >= STEPS) at = STEPS - 1;
-    int64_t parts = s->divisions[at];
-    if (parts > 1 && parts < asked / LEAST) {
-        int64_t floor = INT64_C(1) << log2_of((uint64_t)asked);
-        int64_t part = floor >> log2_of((uint64_t)parts);
-        if (part == 0) return floor == asked ? asked : 2 * floor;
-        return (asked + part - 1) / part * part;
-    }
-    return (asked + LEAST - 1) / LEAST * LEAST;
-}
-
-static void add_entry(struct snap *s, struct entries *es, struct entry e) {
+static void add_entry(struct snap *s, struct snap_entries *es,
+                      struct snap_entry e) {
     if (!VEC_ROOM(es->v, es->n, es->cap)) s->t->oom = true;
     else es->v[es->n++] = e;
 }
 
-static void add_before(struct snap *s, struct entries *es,
+static void add_before(struct snap *s, struct snap_entries *es,
                        const struct snap_device *d, uint64_t addr,
                        int64_t bytes, uint32_t stack) {
     sum_add(&es->base, bytes);
@@ -77,7 +43,8 @@ static void add_before(struct snap *s, struct entries *es,
         .allocator = d->allocator, .stack = stack});
 }
 
-static void on_alloc(struct snap *s, struct entries *es, struct entry e) {
+static void on_alloc(struct snap *s, struct snap_entries *es,
+                     struct snap_entry e) {
     uint32_t *at = map_at(&es->open, e.addr);
     if (at == NULL || es->n >= ADDR_GONE) {
         s->t->oom = true;
@@ -89,8 +56,8 @@ static void on_alloc(struct snap *s, struct entries *es, struct entry e) {
 
 /* A free has the size of its allocation; without one, the block is older than
  * the first entry. */
-static void on_free(struct snap *s, struct entries *es,
-                    const struct snap_device *d, struct entry e) {
+static void on_free(struct snap *s, struct snap_entries *es,
+                    const struct snap_device *d, struct snap_entry e) {
     uint32_t *at = map_at(&es->open, e.addr);
     if (at == NULL) {
         s->t->oom = true;
@@ -100,8 +67,12 @@ static void on_free(struct snap *s, struct entries *es,
         trace_note(s->t, NOTE_BAD_EVENT, 1);
         return;
     }
-    if (*at != MAP_NONE) e.bytes = es->v[*at].bytes;
-    else if (s->whole) add_before(s, es, d, e.addr, e.bytes, ROW_NONE);
+    if (*at != MAP_NONE) {
+        e.mate = *at;
+    } else if (s->whole) {
+        e.old = (uint32_t)s->t->nbefore;
+        add_before(s, es, d, e.addr, e.bytes, ROW_NONE);
+    }
     *at = ADDR_GONE;
     e.bytes = -e.bytes;
     add_entry(s, es, e);
@@ -138,13 +109,14 @@ static enum action action_of(const struct pickle_value *v) {
     return UNKNOWN;
 }
 
-static void read_entry(struct snap *s, struct entries *es,
+static void read_entry(struct snap *s, struct snap_entries *es,
                        const struct snap_device *d,
                        const struct pickle_value *v, size_t i) {
     enum action a = action_of(v);
     int64_t size = pickle_int(pickle_get(v, "size"), -1);
-    struct entry e = {.addr = snap_addr(pickle_get(v, "addr")),
-                      .stack = ROW_NONE};
+    struct snap_entry e = {.addr = snap_addr(pickle_get(v, "addr")),
+                           .stack = ROW_NONE, .mate = ROW_NONE,
+                           .old = ROW_NONE};
     if (a == NOTHING) return;
     if (a == UNKNOWN || size < 0 || size > MAX_BYTES) {
         trace_note(s->t, NOTE_BAD_EVENT, 1);
@@ -153,13 +125,13 @@ static void read_entry(struct snap *s, struct entries *es,
     if (!snap_time(s, v, i, &e.ts)) return;
     switch (a) {
     case ALLOC:
-        e.bytes = block_bytes(s, size);
+        e.bytes = snap_round(s, size);
         e.stack = snap_stack(s, v);
         e.what = trace_str(s->t, pickle_text(pickle_get(v, "user_metadata")));
         on_alloc(s, es, e);
         break;
     case FREE:
-        e.bytes = block_bytes(s, size);
+        e.bytes = snap_round(s, size);
         on_free(s, es, d, e);
         break;
     case GROW: case SHRINK:
@@ -172,34 +144,38 @@ static void read_entry(struct snap *s, struct entries *es,
 
 /* Allocations that are still in use get the size of their block; blocks in use
  * that no entry allocated were there before. */
-static void settle(struct snap *s, struct entries *es,
+static void settle(struct snap *s, struct snap_entries *es,
                    const struct snap_device *d) {
-    for (size_t i = 0; i < s->t->nsegments; i++) {
+    for (uint32_t i = d->segments; i != ROW_NONE; i = s->chain[i]) {
         const struct mem_segment *seg = &s->t->segments[i];
-        if (seg->allocator != d->allocator) continue;
         for (size_t k = seg->first; k < seg->end && !s->t->oom; k++) {
             const struct mem_block *b = &s->t->blocks[k];
             /* an address that is listed twice counts once */
             if (map_get(&d->active, b->addr) != k) continue;
             uint32_t at = map_get(&es->open, b->addr);
-            if (at < es->n) es->v[at].bytes = b->bytes;
-            else add_before(s, es, d, b->addr, b->bytes, b->stack);
+            if (at < es->n) {
+                es->v[at].bytes = b->bytes;
+                es->v[at].exact = true;
+                continue;
+            }
+            add_before(s, es, d, b->addr, b->bytes, b->stack);
         }
     }
 }
 
 /* The entries become memory events, with the level after each. */
-static void emit(struct snap *s, const struct entries *es,
+static void emit(struct snap *s, const struct snap_entries *es,
                  const struct snap_device *d) {
     int64_t level = es->base, held = d->reserved;
     for (size_t i = 0; i < es->n; i++) sum_sub(&held, es->v[i].reserved);
     for (size_t i = 0; i < es->n && !s->t->oom; i++) {
-        const struct entry *e = &es->v[i];
+        const struct snap_entry *e = &es->v[i];
+        int64_t bytes = e->mate == ROW_NONE ? e->bytes : -es->v[e->mate].bytes;
         sum_add(&held, e->reserved);
-        sum_add(&level, e->bytes);
-        if (e->bytes == 0) continue;
+        sum_add(&level, bytes);
+        if (bytes == 0) continue;
         row_id m = trace_mem(s->t, &(struct mem_in){
-            .ts = e->ts, .bytes = e->bytes, .addr = e->addr,
+            .ts = e->ts, .bytes = bytes, .addr = e->addr,
             .allocated = s->whole && level >= 0 ? level : -1,
             .reserved = s->whole && held >= 0 ? held : -1,
             .track = ROW_NONE, .allocator = d->allocator, .what = e->what});
@@ -209,13 +185,14 @@ static void emit(struct snap *s, const struct entries *es,
 
 static void read_device(struct snap *s, const struct pickle_value *list,
                         int64_t ordinal) {
-    struct entries es = {0};
+    struct snap_entries es = {.before0 = s->t->nbefore};
     struct snap_device *d = snap_device(s, ordinal);
     if (d == NULL) return;
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++)
         read_entry(s, &es, d, pickle_item(list, i), i);
     s->events += pickle_count(list);
     if (s->whole) settle(s, &es, d);
+    if (s->whole && !s->t->oom) snap_sizes(s, &es, d);
     if (!s->t->oom) emit(s, &es, d);
     free(es.v);
     map_free(&es.open);

@@ -162,7 +162,7 @@ struct xpiece {
     struct xlaunch {
         uint64_t key; /* hash of what the stats hold; 0: free */
         uint16_t cat;
-    } launches[256];  /* categories made lately, by key */
+    } launches[512];  /* categories made lately, by key: pairs of slots */
     struct xfacts facts;
 };
 

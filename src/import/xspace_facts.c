@@ -6,6 +6,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* A figure that fits an integer; else 0: not recorded. */
+static double within(double v) {
+    return v > 0 && v < 9e18 ? v : 0;
+}
+
 static void device_fact(struct xspace *x, struct xplane *p, struct bytes name,
                         const struct xval *v) {
     struct device *d = &x->t->devices[p->device];
@@ -19,7 +24,9 @@ static void device_fact(struct xspace *x, struct xplane *p, struct bytes name,
     else if (BYTES_IS(name, "compute_cap_major")) d->cc_major = (int)(i % 1000);
     else if (BYTES_IS(name, "compute_cap_minor")) d->cc_minor = (int)(i % 1000);
     else if (BYTES_IS(name, "peak_hbm_bw_gigabytes_per_second"))
-        d->bandwidth_bytes_per_s = (int64_t)(xval_num(p, v) * 1e9);
+        d->bandwidth_bytes_per_s = (int64_t)within(xval_num(p, v) * 1e9);
+    else if (BYTES_IS(name, "peak_teraflops_per_second"))
+        d->peak_flops = (int64_t)within(xval_num(p, v) * 1e12);
     else if (BYTES_IS(name, "gpu_device_name") ||
              BYTES_IS(name, "device_type_string"))
         d->model = trace_str(x->t, xval_text(p, v));

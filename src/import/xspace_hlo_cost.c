@@ -321,7 +321,7 @@ static void sort_cost(struct hlo_raw *i) {
     for (uint32_t k = 0; k < i->size.ndims; k++)
         if (i->size.dims[k] > longest) longest = i->size.dims[k];
     while (longest > 1) {
-        longest = (longest + 1) / 2;
+        longest -= longest / 2;
         log++;
     }
     i->cost.flops = hlo_mul(i->size.first_elements, log);

@@ -99,6 +99,7 @@ static void merge_device(struct device *to, const struct device *from,
     if (from->clock_hz) to->clock_hz = from->clock_hz;
     if (from->bandwidth_bytes_per_s)
         to->bandwidth_bytes_per_s = from->bandwidth_bytes_per_s;
+    if (from->peak_flops) to->peak_flops = from->peak_flops;
     if (from->threads_per_unit) to->threads_per_unit = from->threads_per_unit;
 }
 
@@ -151,9 +152,12 @@ static void move_allocators(struct trace *a, const struct trace *b,
     }
     for (size_t i = 0; i < b->ncounters; i++) {
         const struct counter *c = &b->counters[i];
-        m->counter[i] = trace_counter(
-            a, owner(m, c->source), strs_bytes(&b->strs, c->name),
+        m->counter[i] = trace_counter_of(
+            a, owner(m, c->source), c->pid, strs_bytes(&b->strs, c->name),
             strs_bytes(&b->strs, c->unit), moved(m->device, c->device));
+        if (m->counter[i] != ROW_NONE && c->process != 0)
+            a->counters[m->counter[i]].process =
+                trace_str(a, strs_bytes(&b->strs, c->process));
     }
 }
 

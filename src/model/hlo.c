@@ -7,9 +7,11 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "model/args.h"
 #include "model/hlo_impl.h"
 #include "model/launch.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -122,7 +124,17 @@ static bool index_names(struct hlo *h) {
 
 /* Numbers of modules that are told apart by their label; a name alone must be
  * the only one in its source, else it stands for none. */
-static bool index_labels(struct hlo *h) {
+static bool index_labels(struct trace *t) {
+    struct hlo *h = t->hlo;
+    for (size_t i = 0; i < h->nmodules; i++) {
+        const struct hlo_module *m = &h->modules[i];
+        char text[32];
+        snprintf(text, sizeof text, "(%" PRIu64 ")", m->program);
+        str_id id = trace_str(t, bytes_of(text));
+        if (t->oom || !map_set(&h->by_label, name_key(m->source, id),
+                               (uint32_t)i))
+            return false;
+    }
     for (size_t i = 0; i < h->nmodules; i++) {
         const struct hlo_module *m = &h->modules[i];
         uint32_t *at = map_at(&h->by_label, name_key(m->source, m->name));
@@ -174,7 +186,7 @@ static bool index_cats(struct trace *t) {
 bool hlo_seal(struct trace *t) {
     struct hlo *h = t->hlo;
     if (h == NULL || h->ninstrs == 0) return true;
-    return index_names(h) && index_labels(h) && hlo_place_graphs(t) &&
+    return index_names(h) && index_labels(t) && hlo_place_graphs(t) &&
            index_cats(t);
 }
 
@@ -201,14 +213,29 @@ size_t hlo_source_text(const struct trace *t, const struct hlo_instr *i,
     return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
 }
 
+/* The span before it on its track that is not part of another: XLA on the CPU
+ * marks the end of each op with a little span inside. */
+static row_id row_before(const struct trace *t, row_id row) {
+    enum { NEAR = 4 };
+    const struct spans *s = &t->spans;
+    for (row_id k = 1; k <= NEAR && k <= row; k++) {
+        if (s->track[row - k] != s->track[row]) return ROW_NONE;
+        if (s->depth[row - k] <= s->depth[row]) return row - k;
+    }
+    return ROW_NONE;
+}
+
 bool hlo_is_first(const struct trace *t, row_id row,
                   const struct hlo_instr *i) {
     const struct spans *s = &t->spans;
     if (i->launch != HLO_LAUNCHES_LIBRARY && i->launch != HLO_LAUNCHES_ANY)
         return true;
-    if (row == 0 || s->track[row - 1] != s->track[row]) return true;
-    /* the same kernel again is another execution */
-    return s->name[row - 1] == s->name[row] || hlo_of_span(t, row - 1) != i;
+    row_id before = row_before(t, row);
+    if (before == ROW_NONE || hlo_of_span(t, before) != i) return true;
+    /* on a device the same kernel again is another execution; on the host all
+     * have the name of the instruction, but executions have a number */
+    if (s->kind[row] != SPAN_OP) return s->name[before] == s->name[row];
+    return args_int(t, before, "run_id", -1) != args_int(t, row, "run_id", -2);
 }
 
 bool hlo_scope_next(struct bytes *rest, struct bytes *scope) {

@@ -84,7 +84,8 @@ struct hlo {
     uint32_t *called;           size_t ncalled, cap_called;
     /* set by seal: */
     struct map by_name;  /* (module, name) -> instruction */
-    struct map by_label; /* (source, label) or (source, name) -> module */
+    struct map by_label; /* (source, label), (source, name) or, as a label, the
+                            program's number: "(8623)" -> module */
     uint32_t *by_cat;    /* [source][category]: instruction + 1, or 0 */
     size_t ncats, nsources;
 };

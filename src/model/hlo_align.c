@@ -21,7 +21,7 @@ enum { NEVER = 1 << 28, CELLS_MAX = 1 << 22, SLACK = 64 };
 /* Prices. A name that differs in its number is common: the compiler uses one
  * kernel for all equal fusions. */
 enum { SAME_NAME = 0, SAME_BASE = 2, LIBRARY = 1, ANYTHING = 2, HELPER = 3,
-       ONE_MORE = 3, LEFT_OUT = 1 };
+       ONE_MORE = 3, PREPARED = 2, LEFT_OUT = 1 };
 
 struct table {
     const struct align_kernel *k;
@@ -46,11 +46,13 @@ static uint32_t match(const struct align_kernel *k,
     return s->launch == HLO_LAUNCHES_ANY ? ANYTHING : NEVER;
 }
 
-/* The price of placing it as a further one. */
-static uint32_t further(const struct align_kernel *k,
+/* The price of placing kernel i as a further one: the real work may follow
+ * what prepared it. */
+static uint32_t further(const struct align_kernel *k, size_t i,
                         const struct align_instr *s) {
+    k += i;
     if (s->launch == HLO_LAUNCHES_LIBRARY && !k->generated)
-        return k->helper ? 0 : ONE_MORE;
+        return k->helper ? 0 : i > 0 && k[-1].helper ? PREPARED : ONE_MORE;
     if (s->launch != HLO_LAUNCHES_ANY) return NEVER;
     return !k->generated || k->base == s->base ? ONE_MORE : NEVER;
 }
@@ -85,7 +87,7 @@ static void fill_cell(struct table *t, size_t i, size_t j) {
     if (i > 0 && j < t->m) {
         in = plus(get(t, t->at, i - 1, j), match(&t->k[i - 1], &t->s[j]));
         in = least(in, plus(get(t, t->in, i - 1, j),
-                            further(&t->k[i - 1], &t->s[j])));
+                            further(t->k, i - 1, &t->s[j])));
     }
     if (j > 0) {
         at = least(at, plus(get(t, t->at, i, j - 1), skip(&t->s[j - 1])));
@@ -148,7 +150,7 @@ static void read_back(const struct table *t, bool late, uint32_t *out) {
         bool first = plus(get(t, t->at, i - 1, j),
                           match(&t->k[i - 1], &t->s[j])) == here;
         bool more = plus(get(t, t->in, i - 1, j),
-                         further(&t->k[i - 1], &t->s[j])) == here;
+                         further(t->k, i - 1, &t->s[j])) == here;
         assert(first || more);
         if (first && !(late && more)) j = step_back(t, i - 1, j, late);
     }

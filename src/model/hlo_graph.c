@@ -37,17 +37,26 @@ struct reading {
     size_t first, n; /* in names and found */
 };
 
+/* The instruction of a kernel of a reading, and what it made of a category the
+ * last time: mostly the same again. */
+struct placed {
+    uint32_t instr; /* or ALIGN_NONE */
+    uint16_t from, to;
+};
+
 struct graphs {
     struct trace *t;
     uint32_t *pending; /* [source][category]: computation + 1, or 0 */
     size_t ncats;      /* categories when it began: later ones are ours */
+    size_t *from, *to; /* by source: its part of the halves of links */
     struct strs names; /* as the compiler writes them */
     struct program *programs; size_t nprograms, cap_programs;
     struct map by_comp;       /* computation -> program */
     struct reading *readings; size_t nreadings, cap_readings;
     struct map by_hash;
     str_id *seq;     size_t nseq, cap_seq; /* names of kernels, all readings */
-    uint32_t *found; size_t cap_found;     /* the instruction of each */
+    struct placed *found; size_t cap_found; /* the same for each */
+    struct sort_key *rows; size_t nrows, cap_rows; /* (launch, start), row */
     struct map new_cats; /* (category, instruction) -> category */
     bool oom;
 };
@@ -170,33 +179,84 @@ static struct align_kernel kernel_of(struct graphs *g, const struct program *p,
     return k;
 }
 
-/* Where order does not help: a name that only one instruction can have. */
-static void place_by_name(const struct program *p, const struct align_kernel *k,
-                          uint32_t *out) {
-    if (!k->generated || map_get(&p->bases, k->base) != 1) return;
+/* How many kernels of a launch have a name, a base, and how many different
+ * names a base has. */
+struct counts {
+    struct map names, bases, different;
+};
+
+static bool count_one(struct map *m, uint32_t key, uint32_t *now) {
+    uint32_t *at = map_at(m, key);
+    if (at == NULL) return false;
+    *at = *at == MAP_NONE ? 1 : *at + 1;
+    *now = *at;
+    return true;
+}
+
+static bool count_names(struct counts *c, const struct align_kernel *k,
+                        size_t n) {
+    uint32_t now;
+    for (size_t i = 0; i < n; i++) {
+        if (!k[i].generated) continue;
+        if (!count_one(&c->bases, k[i].base, &now) ||
+            !count_one(&c->names, k[i].name, &now) ||
+            (now == 1 && !count_one(&c->different, k[i].base, &now)))
+            return false;
+    }
+    return true;
+}
+
+/* Where order does not help, for kernels of a graph that ran side by side: a
+ * name is enough if only one instruction can have it, or if all instructions
+ * of its base have a kernel of their own. */
+static void place_by_name(const struct program *p, const struct counts *c,
+                          const struct align_kernel *k, uint32_t *out) {
+    uint32_t have = map_get(&p->bases, k->base);
+    bool only = have == 1;
+    bool each = map_get(&c->bases, k->base) == have &&
+                map_get(&c->different, k->base) == have;
+    if (!k->generated || (!only && !each)) return;
     for (size_t j = 0; j < p->n; j++)
-        if (p->s[j].base == k->base) *out = (uint32_t)j;
+        if (only ? p->s[j].base == k->base : p->s[j].name == k->name)
+            *out = (uint32_t)j;
+}
+
+static void place_by_names(struct graphs *g, const struct program *p,
+                           const struct align_kernel *k, size_t n,
+                           uint32_t *out) {
+    enum { COMPARISONS = 1 << 24 };
+    struct counts c = {0};
+    if (p->n > 0 && n > COMPARISONS / p->n) return;
+    if (!count_names(&c, k, n)) g->oom = true;
+    for (size_t i = 0; i < n && !g->oom; i++)
+        place_by_name(p, &c, &k[i], &out[i]);
+    map_free(&c.names);
+    map_free(&c.bases);
+    map_free(&c.different);
 }
 
 /* Reads a launch: seq[first, first + n) against the program. */
 static void read_launch(struct graphs *g, const struct reading *r) {
     const struct program *p = &g->programs[r->program];
     struct align_kernel *k = vec_alloc(r->n, sizeof *k);
-    uint32_t *out = g->found + r->first;
+    uint32_t *out = vec_alloc(r->n, sizeof *out);
     size_t placed = 0;
-    if (k == NULL) {
+    if (k == NULL || out == NULL) {
+        free(k);
+        free(out);
         g->oom = true;
         return;
     }
     for (size_t i = 0; i < r->n; i++)
         k[i] = kernel_of(g, p, g->seq[r->first + i]);
-    if (!g->oom && !hlo_align(k, r->n, p->s, p->n, out)) g->oom = true;
+    if (!hlo_align(k, r->n, p->s, p->n, out)) g->oom = true;
     for (size_t i = 0; i < r->n; i++) placed += out[i] != ALIGN_NONE;
-    for (size_t i = 0; i < r->n && placed == 0 && !g->oom; i++)
-        place_by_name(p, &k[i], &out[i]);
+    if (placed == 0 && !g->oom) place_by_names(g, p, k, r->n, out);
     for (size_t i = 0; i < r->n; i++)
-        if (out[i] != ALIGN_NONE) out[i] = p->instr[out[i]];
+        g->found[r->first + i] = (struct placed){
+            out[i] == ALIGN_NONE ? ALIGN_NONE : p->instr[out[i]], 0, 0};
     free(k);
+    free(out);
 }
 
 /* The reading of the launch whose kernels were just put behind seq. */
@@ -275,16 +335,17 @@ static uint32_t between(const struct graphs *g, const struct program *p,
 static void place_copies(struct graphs *g, const struct reading *r,
                          const struct sort_key *v, size_t n) {
     struct trace *t = g->t;
-    const uint32_t *found = g->found + r->first;
+    const struct placed *found = g->found + r->first;
     for (size_t i = 0, k = 0; i < n; i++) {
         if (is_kernel(t, v[i].row)) {
             k++;
             continue;
         }
         uint32_t at = ALIGN_NONE;
-        if (k > 0 && k < r->n && found[k - 1] != ALIGN_NONE &&
-            found[k] != ALIGN_NONE)
-            at = between(g, &g->programs[r->program], found[k - 1], found[k]);
+        if (k > 0 && k < r->n && found[k - 1].instr != ALIGN_NONE &&
+            found[k].instr != ALIGN_NONE)
+            at = between(g, &g->programs[r->program], found[k - 1].instr,
+                         found[k].instr);
         uint16_t *cat = &t->spans.cat[v[i].row];
         if (at != ALIGN_NONE) *cat = new_cat(g, *cat, at);
     }
@@ -307,12 +368,20 @@ static void one_launch(struct graphs *g, uint32_t comp, struct sort_key *v,
     if (r == NULL || g->oom) return;
     for (size_t i = 0, k = 0; i < n; i++) {
         if (!is_kernel(t, v[i].row)) continue;
-        uint32_t at = g->found[r->first + k++];
+        struct placed *p = &g->found[r->first + k++];
         uint16_t *cat = &t->spans.cat[v[i].row];
-        if (at == ALIGN_NONE) lost++;
-        else *cat = new_cat(g, *cat, at);
+        if (p->instr == ALIGN_NONE) {
+            lost++;
+            continue;
+        }
+        if (*cat != p->from) {
+            p->from = *cat;
+            p->to = new_cat(g, *cat, p->instr);
+        }
+        lost += p->to == p->from; /* no room for more categories */
+        *cat = p->to;
     }
-    place_copies(g, r, v, n);
+    if (n > kernels) place_copies(g, r, v, n);
     trace_note(t, NOTE_GRAPH_KERNEL_PLACED, kernels - lost);
     trace_note(t, NOTE_GRAPH_KERNEL_UNPLACED, lost);
 }
@@ -323,18 +392,9 @@ static uint32_t pending_of(const struct graphs *g, uint32_t source,
     return cat < g->ncats ? g->pending[source * g->ncats + cat] : 0;
 }
 
-/* The launches of one source. */
-static void source_launches(struct graphs *g, uint32_t source,
-                            struct sort_key *v) {
-    const struct half_links *d = &g->t->device_halves;
-    size_t n = 0;
-    for (size_t i = 0; i < d->n; i++) {
-        row_id row = d->v[i].row;
-        if (d->v[i].source != source || !pending_of(g, source, row)) continue;
-        v[n++] = (struct sort_key){d->v[i].key,
-                                   sort_signed(g->t->spans.ts[row]), row};
-    }
-    if (!sort_keys(v, n)) g->oom = true;
+/* Launches as they stand in v[0, n): equal ids stand together. */
+static void launches_in(struct graphs *g, uint32_t source, struct sort_key *v,
+                        size_t n) {
     for (size_t i = 0, end; i < n && !g->oom; i = end) {
         uint32_t comp = pending_of(g, source, v[i].row);
         end = i + 1;
@@ -342,6 +402,55 @@ static void source_launches(struct graphs *g, uint32_t source,
                pending_of(g, source, v[end].row) == comp)
             end++;
         one_launch(g, comp - 1, v + i, end - i);
+    }
+}
+
+/* The device rows of one source that wait for their instruction: takes those
+ * from *at on, with their launch and start, as long as the launch is the same
+ * or, with all, to the end. */
+static void take_rows(struct graphs *g, uint32_t source, size_t *at, bool all) {
+    const struct half_links *d = &g->t->device_halves;
+    for (g->nrows = 0; *at < g->to[source]; ++*at) {
+        const struct half_link *h = &d->v[*at];
+        if (h->source != source || !pending_of(g, source, h->row)) continue;
+        if (!all && g->nrows > 0 && g->rows[0].hi != h->key) return;
+        if (!VEC_ROOM(g->rows, g->nrows, g->cap_rows)) {
+            g->oom = true;
+            return;
+        }
+        int64_t ts = g->t->spans.ts[h->row];
+        g->rows[g->nrows++] = (struct sort_key){h->key, sort_signed(ts),
+                                                h->row};
+    }
+}
+
+/* Do the launches of a source stand one behind the other, in order? Most
+ * files have them so, and the rows of all need not be held at once. */
+static bool launches_in_order(const struct graphs *g, uint32_t source) {
+    const struct half_links *d = &g->t->device_halves;
+    const struct half_link *last = NULL;
+    for (size_t i = g->from[source]; i < g->to[source]; i++) {
+        const struct half_link *h = &d->v[i];
+        if (h->source != source || !pending_of(g, source, h->row)) continue;
+        if (last != NULL &&
+            (h->key < last->key ||
+             (h->key == last->key &&
+              g->t->spans.ts[h->row] < g->t->spans.ts[last->row])))
+            return false;
+        last = h;
+    }
+    return true;
+}
+
+/* The launches of one source. */
+static void source_launches(struct graphs *g, uint32_t source) {
+    size_t at = g->from[source];
+    bool all = !launches_in_order(g, source);
+    for (;;) {
+        take_rows(g, source, &at, all);
+        if (g->nrows == 0 || g->oom) return;
+        if (all && !sort_keys(g->rows, g->nrows)) g->oom = true;
+        launches_in(g, source, g->rows, g->nrows);
     }
 }
 
@@ -361,6 +470,20 @@ static uint32_t pending_comp(const struct trace *t, uint32_t source,
     const struct hlo_instr *i = &h->instrs[at];
     if (i->launch != HLO_LAUNCHES_BODY || i->ncalled != 1) return 0;
     return h->called[i->called] + 1;
+}
+
+/* Sources lie one behind the other: each is walked in its own part. */
+static bool find_parts(struct graphs *g) {
+    const struct half_links *d = &g->t->device_halves;
+    g->from = calloc(g->t->nsources, sizeof *g->from);
+    g->to = calloc(g->t->nsources, sizeof *g->to);
+    if (g->from == NULL || g->to == NULL) return false;
+    for (size_t i = 0; i < d->n; i++) {
+        uint32_t s = d->v[i].source;
+        if (g->to[s] == 0) g->from[s] = i;
+        g->to[s] = i + 1;
+    }
+    return true;
 }
 
 static bool find_pending(struct graphs *g, bool *any) {
@@ -387,8 +510,11 @@ static void graphs_free(struct graphs *g) {
     free(g->programs);
     free(g->readings);
     free(g->seq);
+    free(g->rows);
     free(g->found);
     free(g->pending);
+    free(g->from);
+    free(g->to);
     map_free(&g->by_comp);
     map_free(&g->by_hash);
     map_free(&g->new_cats);
@@ -399,14 +525,10 @@ bool hlo_place_graphs(struct trace *t) {
     struct graphs g = {.t = t};
     bool any = false;
     bool ok = strs_init(&g.names) && find_pending(&g, &any);
-    if (ok && any) {
-        struct sort_key *v = vec_alloc(t->device_halves.n + 1, sizeof *v);
-        ok = v != NULL;
-        for (uint32_t s = 0; ok && s < t->nsources; s++) {
-            source_launches(&g, s, v);
-            ok = !g.oom && !t->oom;
-        }
-        free(v);
+    if (ok && any) ok = find_parts(&g);
+    for (uint32_t s = 0; ok && any && s < t->nsources; s++) {
+        source_launches(&g, s);
+        ok = !g.oom && !t->oom;
     }
     graphs_free(&g);
     return ok;

@@ -373,12 +373,14 @@ static struct sort_key *alloc_keys(const struct trace *t, int64_t shift,
     return NULL;
 }
 
-size_t mem_common(const struct trace *t, const struct trace *snap) {
+int mem_common(const struct trace *t, const struct trace *snap, size_t *out,
+               struct ops_err *e) {
     int64_t ns, shift;
+    *out = 0;
     if (__builtin_sub_overflow(snap->epoch_ns, t->epoch_ns, &ns) ||
         __builtin_mul_overflow(ns, PS_PER_NS, &shift))
         return 0;
-    size_t na, nb, at = 0, sum = 0;
+    size_t na, nb, at = 0;
     struct sort_key *a = alloc_keys(t, 0, &na);
     struct sort_key *b = alloc_keys(snap, shift, &nb);
     for (size_t i = 0; a && b && i < na;) {
@@ -386,9 +388,10 @@ size_t mem_common(const struct trace *t, const struct trace *snap) {
         struct run here = run_of(a, na, &i, a[first].hi);
         struct run there = run_of(b, nb, &at, a[first].hi);
         for (size_t k = 0; k < here.n; k++)
-            sum += nearest(&there, &next, &here.v[k]) != NULL;
+            *out += nearest(&there, &next, &here.v[k]) != NULL;
     }
+    int rc = a && b ? 0 : fail_oom(e);
     free(a);
     free(b);
-    return sum;
+    return rc;
 }

@@ -466,19 +466,26 @@ row_id trace_mem(struct trace *t, const struct mem_in *in) {
     return (row_id)i;
 }
 
+struct counter_key {
+    struct name_key k;
+    int64_t pid;
+};
+
 static bool same_counter(const void *ctx, uint32_t i) {
-    const struct name_key *k = ctx;
-    const struct counter *c = &k->t->counters[i];
-    return c->name == k->name && c->source == k->source &&
-           c->device == k->device;
+    const struct counter_key *k = ctx;
+    const struct counter *c = &k->k.t->counters[i];
+    return c->name == k->k.name && c->source == k->k.source &&
+           c->device == k->k.device && c->pid == k->pid;
 }
 
-uint32_t trace_counter(struct trace *t, uint32_t source, struct bytes name,
-                       struct bytes unit, uint32_t device) {
+uint32_t trace_counter_of(struct trace *t, uint32_t source, int64_t pid,
+                          struct bytes name, struct bytes unit,
+                          uint32_t device) {
     assert(!t->sealed && source < t->nsources);
     assert(device == ROW_NONE || device < t->ndevices);
-    struct name_key k = {t, trace_str(t, name), source, device};
-    uint64_t h = map_mix((uint64_t)k.name << 32 | source) ^ device;
+    struct counter_key k = {{t, trace_str(t, name), source, device}, pid};
+    uint64_t h = map_mix((uint64_t)k.k.name << 32 | source) ^ device;
+    h ^= map_mix((uint64_t)pid);
     uint32_t *at, i = probe(&t->counter_map, h, &at, same_counter, &k);
     if (i != MAP_NONE) return i;
     if (at == NULL || !VEC_ROOM(t->counters, t->ncounters, t->cap_counters)) {
@@ -486,9 +493,14 @@ uint32_t trace_counter(struct trace *t, uint32_t source, struct bytes name,
         return ROW_NONE;
     }
     *at = (uint32_t)t->ncounters;
-    t->counters[t->ncounters] =
-        (struct counter){k.name, trace_str(t, unit), source, device};
+    t->counters[t->ncounters] = (struct counter){
+        k.k.name, trace_str(t, unit), source, device, pid, 0};
     return (uint32_t)t->ncounters++;
+}
+
+uint32_t trace_counter(struct trace *t, uint32_t source, struct bytes name,
+                       struct bytes unit, uint32_t device) {
+    return trace_counter_of(t, source, NO_PID, name, unit, device);
 }
 
 void trace_sample(struct trace *t, uint32_t counter, int64_t ts,

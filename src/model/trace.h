@@ -128,6 +128,7 @@ struct device {
     int cc_major, cc_minor;
     int64_t clock_hz;
     int64_t bandwidth_bytes_per_s;
+    int64_t peak_flops; /* FLOP/s of its matrix units, as the device says */
     int64_t threads_per_unit;
 };
 
@@ -277,7 +278,10 @@ struct counter {
     str_id name, unit;
     uint32_t source;
     uint32_t device; /* or ROW_NONE */
+    int64_t pid;     /* the process that it counts in, or NO_PID */
+    str_id process;  /* that process's name, or 0 */
 };
+#define NO_PID INT64_MIN
 
 /* How the steps were found, the strongest first. */
 enum step_rule { STEPS_BY_MARKER, STEPS_BY_GROUP, STEPS_INFERRED, STEPS_WHOLE };
@@ -486,8 +490,13 @@ void trace_before(struct trace *t, const struct mem_before *b);
 /* Times out of range are counted and the record left out. */
 void trace_oom(struct trace *t, const struct mem_oom *o);
 
+/* The counter of that name on that device (or ROW_NONE): made when new. */
 uint32_t trace_counter(struct trace *t, uint32_t source, struct bytes name,
                        struct bytes unit, uint32_t device);
+/* The same of one process: two may count different things by one name. */
+uint32_t trace_counter_of(struct trace *t, uint32_t source, int64_t pid,
+                          struct bytes name, struct bytes unit,
+                          uint32_t device);
 void trace_sample(struct trace *t, uint32_t counter, int64_t ts, double value);
 
 void trace_meta(struct trace *t, uint32_t source, const char *key,
@@ -526,8 +535,9 @@ int trace_join_memory(struct trace *t, uint32_t source, struct trace *snap,
                       struct ops_err *e);
 
 /* How many allocations of snap stand in t, too: the same address at the same
- * time. 0 as well when memory runs out. O(n log n). */
-size_t mem_common(const struct trace *t, const struct trace *snap);
+ * time. An error only when memory runs out. O(n log n). */
+int mem_common(const struct trace *t, const struct trace *snap, size_t *out,
+               struct ops_err *e);
 
 /* Sorts, nests, links, finds steps, trims. After it the trace is const. An
  * error only when memory runs out. O(n log n) at worst, O(n) for rows that

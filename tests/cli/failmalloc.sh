@@ -63,7 +63,7 @@ if [ $# -gt 0 ]; then
     exit
 fi
 bad=0
-for analysis in info steps ops kernels copies memory allocs; do
+for analysis in info steps ops kernels copies memory allocs roofline; do
     try $analysis "$(small '*.pt.trace.json.gz')" --format json || bad=1
 done
 for analysis in idle launch; do # a profile with a device

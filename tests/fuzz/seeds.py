@@ -73,6 +73,24 @@ def target(path, data):
     return []
 
 
+def programs(data):
+    """The planes of an XSpace that hold XLA's programs, cut: they stand at the
+    end of large files, where no cut would reach them."""
+    at = 0
+    while at < len(data):
+        head, size, shift = at, 0, 0
+        at += 1
+        while at < len(data):
+            size |= (data[at] & 127) << shift
+            shift += 7
+            at += 1
+            if data[at - 1] < 128:
+                break
+        if b"/host:metadata" in data[at:at + 64]:
+            yield data[head:at + size][:SMALL]
+        at += size
+
+
 def put(out, name, key, data):
     folder = os.path.join(out, "fuzz_" + name)
     os.makedirs(folder, exist_ok=True)
@@ -90,13 +108,17 @@ def main(root, out):
                 continue
             if name.endswith((".pickle", ".pickle.gz")):
                 for i, small in enumerate(snapshots(data)):
-                    put(out, "snapshot", "%s.%d" % (key, i), small)
+                    for t in ("snapshot", "join"):
+                        put(out, t, "%s.%d" % (key, i), small)
                 continue
             for t in target(path, data):
                 if t in ("kineto", "chrome"):
                     put(out, t, key, thin(data))
                 else:
                     put(out, t, key, data[:SMALL])
+                if t == "xspace":
+                    for plane in programs(data):
+                        put(out, t, key + ".programs", plane)
     text = b'{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2}]}\n' * 40
     packed = gzip.compress(text)
     put(out, "file", "plain", text)

@@ -6,6 +6,7 @@ A decoder of its own reads the programs in the profiles and places the kernels
 of each CUDA graph launch, in start order, on the schedule. XProf's tables of
 the same profile, in which the HLO op of every kernel was set by hand, must
 show the same rows: times, framework ops, source lines, FLOPs of matrix work.
+What whole programs cost is held against XLA's own cost analysis.
 
 usage: hlo_check.py      program: $OPSCOPE or build/opscope
 """
@@ -269,11 +270,35 @@ def check_cpu(case):
     same(f"{case}: ops", len(seen), 30)
 
 
+def check_costs(case):
+    """XLA's own cost analysis of whole programs, run twice. It counts
+    transcendentals apart, one pass of a loop, and FFTs and sorts by rules of
+    its own."""
+    with open(os.path.join(DATA, case + ".cost_analysis.json")) as f:
+        theirs = json.load(f)
+    ours = {}
+    for o in run("ops", case):
+        if o["program"]:
+            name = o["program"].split("(")[0].removeprefix("jit_t_")
+            ours[name] = ours.get(name, 0) + (o["flops"] or 0)
+    for name, cost in theirs.items():
+        want = cost["flops"] + (cost["transcendentals"] or 0)
+        if name == "scan":  # 7 times round; the test of the loop has no event
+            want = 7 * (want - 1)
+        if name not in ("fft", "srt"):
+            same(f"{case}: {name} flops", ours[name], 2 * want)
+    sorts = [o for o in run("ops", case) if o["name"].startswith("sort.")]
+    # each copies its input first, which is no second sort
+    same(f"{case}: sorts", [(o["calls"], o["flops"]) for o in sorts],
+         [(4, 2 * 256 * 100 * n) for n in (8, 8)])
+
+
 def main():
     for case in ("jax_mlp", "jax_mlp_hlo"):
         check_graph(case)
         check_xprof(case, "jax_mlp_hlo")
     check_cpu("jax_cpu")
+    check_costs("jax_ops")
     print(f"{checked} figures of HLO, {len(faults)} differ")
     for f in faults:
         print("not ok hlo_check:", f)

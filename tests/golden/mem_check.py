@@ -12,6 +12,7 @@ categories  every block of torch_stack against torch's own memory profiler
             time and size. Where the two differ, and why, is in MAY_DIFFER.
 modules     the backward pass's blocks at the peak of torch_cnn, by the module
             of their forward op.
+snapshot    the peak of torch_cnn's memory snapshot, by what its stacks say.
 leaks       faults/leak keeps 16 MiB in each step, the others nothing: also
             counted here, by address.
 
@@ -23,6 +24,7 @@ import glob
 import gzip
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -31,7 +33,7 @@ from decimal import Decimal
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(HERE, "..", "data")
 OPSCOPE = os.environ.get("OPSCOPE", "build/opscope")
-PROFILE = re.compile(r"\.xplane\.pb|trace\.json|run_?metadata|snapshot", re.I)
+PROFILE = re.compile(r"\.xplane\.pb|trace\.json|run_?metadata|\.pickle", re.I)
 KEYS = ["op", "category", "scope", "module", "stack"]
 CATEGORIES = {"parameter", "gradient", "optimizer", "activation", "input",
               "temporary", "before-window", "unknown"}
@@ -153,7 +155,7 @@ def check_replay(path, name):
 
 def check_categories():
     base = os.path.join(DATA, "torch_stack", "torch_stack.")
-    with gzip.open(base + "memory_timeline.raw.json.gz") as f:
+    with gzip.open(base + "memory_timeline.raw.gz") as f:
         raw = json.load(f)
     r, rows = run("allocs", base + "pt.trace.json.gz")
     epoch = int(r["sources"][0]["epoch_unix_ns"])
@@ -238,6 +240,58 @@ def check_modules():
                ["%s, counted here %s" % (got, dict(mine))])
 
 
+def snapshot_phase(frames):
+    """What a stack of a snapshot says, innermost frame first."""
+    for f in frames:
+        name, file = f["name"], f["filename"]
+        if "WorkspaceForHandle" in name or "BlasLtWorkspace" in name:
+            return "workspace"
+        if "torch/optim/" in file:
+            return "optimizer"
+        if ("autograd::Engine" in name or "run_backward" in name or
+                (name == "backward" and "torch/autograd/" in file)):
+            return "backward"
+        if "torch/nn/modules/" in file and name in (
+                "__init__", "_apply", "convert", "reset_parameters"):
+            return "parameter"
+        if name == "_call_impl":
+            return "activation"
+    return "other"
+
+
+def check_snapshot():
+    """A memory snapshot, replayed here: the peak and what its stacks say."""
+    path = os.path.join(DATA, "torch_cnn", "torch_cnn.snapshot.pickle.gz")
+    with gzip.open(path) as f:
+        events = pickle.load(f)["device_traces"][0]
+    live, now, peak, at_peak = {}, 0, 0, {}
+    for e in events:
+        if e["action"] == "alloc":
+            size = -(-e["size"] // 512) * 512
+            live[e["addr"]] = size, snapshot_phase(e["frames"])
+            now += size
+            if now > peak:
+                peak, at_peak = now, dict(live)
+        elif e["action"] == "free_completed" and e["addr"] in live:
+            now -= live.pop(e["addr"])[0]
+    mine = collections.Counter(phase for _, phase in at_peak.values())
+    _, rows = run("memory", path, "--by", "category")
+    got = collections.Counter({r["category"]: r["blocks"] for r in rows})
+    # what the backward pass holds is either; a workspace is no tensor
+    wrong = ["%d blocks are %s, counted here %d" % (got[k], k, mine[k])
+             for k in ("parameter", "optimizer", "activation")
+             if got[k] != mine[k]]
+    if got["temporary"] + got["gradient"] != mine["backward"]:
+        wrong.append("the backward pass holds %d" % mine["backward"])
+    if got["unknown"] != mine["workspace"] + mine["other"]:
+        wrong.append("unknown is %d" % got["unknown"])
+    # a few blocks were not split down to what was asked for
+    total = sum(r["bytes"] for r in rows)
+    if not peak <= total <= 1.02 * peak:
+        wrong.append("the peak is %d, counted here %d" % (total, peak))
+    return say("snapshot torch_cnn", wrong)
+
+
 def torch_steps(events):
     marks = sorted((e["ts"], e["ts"] + e["dur"]) for e in events
                    if e.get("cat") == "user_annotation"
@@ -292,6 +346,7 @@ def main():
             good &= check_leaks(path, name)
     good &= check_categories()
     good &= check_modules()
+    good &= check_snapshot()
     if with_memory < 10:
         print("not ok mem_check: only %d profiles with memory" % with_memory)
     return 0 if good and with_memory >= 10 else 1

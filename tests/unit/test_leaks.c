@@ -77,7 +77,7 @@ static void one_block_kept_in_each_step(void **state) {
         assert_int_equal(tiny_int(&r, "aten::mm", "total_bytes"), 1000 * n);
         assert_int_equal(tiny_int(&r, "aten::mm", "blocks"), n);
         assert_true(tiny_null(&r, "aten::mm", "stack"));
-        assert_true(says(&r, "1 site leaves behind 1000 B in each step"));
+        assert_true(says(&r, "1 site leaves behind 1000 B per step"));
         result_free(&r);
     }
 }
@@ -100,6 +100,22 @@ static void sizes_may_differ(void **state) {
     struct result r = finish(&p, NULL, NULL);
     assert_int_equal(r.nrows, 1);
     assert_int_equal(tiny_int(&r, "aten::mm", "total_bytes"), 6015);
+    result_free(&r);
+}
+
+/* An allocator rounds now this way, now that: still one place. */
+static void sizes_of_one_op_are_one_row(void **state) {
+    (void)state;
+    struct prog p = begin(4);
+    for (int i = 0; i < 4; i++) {
+        get(&p, i * STEP + 30, 1000);
+        get(&p, i * STEP + 31, 1024);
+    }
+    struct result r = finish(&p, NULL, NULL);
+    assert_int_equal(r.nrows, 1);
+    assert_int_equal(tiny_int(&r, "aten::mm", "bytes_per_step"), 2024);
+    assert_int_equal(tiny_int(&r, "aten::mm", "steps_seen"), 4);
+    assert_int_equal(tiny_int(&r, "aten::mm", "blocks"), 8);
     result_free(&r);
 }
 
@@ -214,6 +230,7 @@ int main(void) {
         cmocka_unit_test(one_block_kept_in_each_step),
         cmocka_unit_test(host_memory_leaks_as_well),
         cmocka_unit_test(sizes_may_differ),
+        cmocka_unit_test(sizes_of_one_op_are_one_row),
         cmocka_unit_test(only_chosen_steps_count),
         cmocka_unit_test(replaced_is_no_leak),
         cmocka_unit_test(ring_deeper_than_the_window_is_no_leak),

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Unions of times, cut by the steps; and one pass over the streams beside
+ * the links, which stand in the order of the device's rows. */
+#include "analyze/cover_time.h"
+
+#include "analyze/analyze.h"
+#include "analyze/host_tree.h"
+#include "analyze/intervals.h"
+#include "analyze/kernel_args.h"
+#include "analyze/phases.h"
+#include "base/sum.h"
+#include "model/opclass.h"
+#include <stdlib.h>
+
+static bool explains(const struct trace *t, row_id r) {
+    const struct spans *s = &t->spans;
+    if (s->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) return false;
+    if (s->kind[r] == SPAN_OVERHEAD || s->kind[r] == SPAN_PYTHON) return false;
+    uint32_t st = s->step[r];
+    return !span_is_step_mark(t, r) &&
+           !(st != ROW_NONE && t->steps[st].marker == r);
+}
+
+/* When something runs on the step's thread or on one that it feeds; threads of
+ * the input pipeline work ahead and explain nothing. */
+static bool host_union(const struct trace *t, uint32_t source,
+                       struct intervals *out) {
+    uint32_t own = phases_step_thread(t, source);
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->source != source || tr->kind != TRACK_THREAD) continue;
+        if (i != own && phases_input_thread(t, i)) continue;
+        struct intervals one = {0}, sum = {0};
+        for (row_id r = tr->first; ok && r < tr->end; r++)
+            if (explains(t, r))
+                ok = intervals_extend(&one, t->spans.ts[r], span_end(t, r));
+        intervals_union(&one);
+        ok = ok && intervals_or(out, &one, &sum);
+        intervals_free(&one);
+        intervals_free(out);
+        *out = sum;
+    }
+    return ok;
+}
+
+static void add(struct cover_part *p, int64_t have, int64_t whole,
+                uint32_t step) {
+    sum_add(&p->have, have);
+    sum_add(&p->whole, whole);
+    if (whole <= 0) return;
+    if (p->worst != ROW_NONE &&
+        (double)have / (double)whole >=
+            (double)p->worst_have / (double)p->worst_whole)
+        return;
+    p->worst = step;
+    p->worst_have = have;
+    p->worst_whole = whole;
+}
+
+/* One device's view of its source's steps. */
+static void add_view(struct step_cover *c, const struct trace *t,
+                     const struct scope *in, const struct phase_view *v) {
+    for (uint32_t i = 0; i < t->nsteps; i++) {
+        const struct step *st = &t->steps[i];
+        int64_t parts[PHASES];
+        if (st->source != v->source || (!in->all && !in->step_in[i])) continue;
+        phases_split(v, st->ts, st->ts + st->dur, parts);
+        add(&c->any, st->dur - parts[PHASE_OTHER], st->dur, i);
+        if (v->device != ROW_NONE)
+            add(&c->device[v->device],
+                intervals_overlap(&v->busy, st->ts, st->ts + st->dur), st->dur,
+                i);
+    }
+}
+
+static int add_host(struct step_cover *c, const struct trace *t,
+                    const struct scope *in, uint32_t source,
+                    struct ops_err *e) {
+    struct intervals host = {0};
+    if (!in->all && !in->source_in[source]) return 0;
+    bool ok = host_union(t, source, &host);
+    for (uint32_t i = 0; ok && i < t->nsteps; i++) {
+        const struct step *st = &t->steps[i];
+        if (st->source != source || (!in->all && !in->step_in[i])) continue;
+        add(&c->host, intervals_overlap(&host, st->ts, st->ts + st->dur),
+            st->dur, i);
+        c->steps++;
+    }
+    intervals_free(&host);
+    return ok ? 0 : fail_oom(e);
+}
+
+int step_cover_init(struct step_cover *c, const struct trace *t,
+                    const struct scope *in, struct ops_err *e) {
+    struct phases p;
+    *c = (struct step_cover){.any.worst = ROW_NONE, .host.worst = ROW_NONE};
+    c->device = calloc(t->ndevices + 1, sizeof *c->device);
+    if (c->device == NULL) return fail_oom(e);
+    for (size_t d = 0; d < t->ndevices; d++) c->device[d].worst = ROW_NONE;
+    int rc = phases_init(&p, t, e);
+    if (rc == 0) {
+        for (size_t i = 0; i < p.nviews; i++) {
+            uint32_t s = p.views[i].source;
+            if (in->all || in->source_in[s]) add_view(c, t, in, &p.views[i]);
+        }
+        phases_free(&p);
+    }
+    for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
+        rc = add_host(c, t, in, i, e);
+    if (rc != 0) step_cover_free(c);
+    return rc;
+}
+
+void step_cover_free(struct step_cover *c) {
+    free(c->device);
+    *c = (struct step_cover){0};
+}
+
+/* Is the op written on the work itself? XLA does that, but for the kernels of
+ * CUDA graphs, which all say "command_buffer". */
+static bool names_op(const struct trace *t, row_id r, uint32_t source) {
+    const char *format = t->sources[source].format;
+    if (format && strcmp(format, "kineto") == 0) return false;
+    struct bytes op = kernel_hlo_op(t, r);
+    return op.n > 0 && !BYTES_STARTS(op, "command_buffer") &&
+           !BYTES_STARTS(op, "XlaModule:");
+}
+
+static enum work_owner owner(const struct host_tree *h, row_id r, row_id call,
+                             uint32_t source) {
+    row_id op = call == ROW_NONE ? ROW_NONE : host_tree_launcher_name(h, call);
+    if (op != ROW_NONE && h->t->spans.kind[op] != SPAN_ANNOTATION)
+        return WORK_OP;
+    if (names_op(h->t, r, source)) return WORK_OP;
+    return call == ROW_NONE ? WORK_NO_LAUNCH : WORK_FOREIGN;
+}
+
+static void note_early(struct work_cover *c, const struct trace *t, row_id r,
+                       row_id call) {
+    int64_t by = t->spans.ts[call] - t->spans.ts[r];
+    if (by <= 0) return;
+    c->early++;
+    if (by <= c->early_most) return;
+    c->early_most = by;
+    c->early_name = t->spans.name[r];
+}
+
+void work_cover_init(struct work_cover *c, const struct host_tree *h,
+                     const struct scope *in) {
+    const struct trace *t = h->t;
+    int64_t longest[WORK_OWNERS] = {-1, -1, -1};
+    size_t link = 0;
+    *c = (struct work_cover){0};
+    for (row_id r = 0; r < t->spans.n; r++) {
+        const struct track *tr = &t->tracks[t->spans.track[r]];
+        if (tr->kind != TRACK_STREAM || !span_is_device_work(t, r) ||
+            !scope_has(in, r))
+            continue;
+        while (link < t->links.n && t->links.device[link] < r) link++;
+        bool linked = link < t->links.n && t->links.device[link] == r;
+        row_id call = linked ? t->links.host[link] : ROW_NONE;
+        enum work_owner o = owner(h, r, call, tr->source);
+        c->count[o]++;
+        sum_add(&c->time[o], t->spans.dur[r]);
+        if (t->spans.dur[r] > longest[o]) {
+            longest[o] = t->spans.dur[r];
+            c->name[o] = t->spans.name[r];
+        }
+        if (linked) note_early(c, t, r, call);
+    }
+}
