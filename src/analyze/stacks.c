@@ -233,6 +233,7 @@ static void put_row(struct result *r, struct call_paths *s, uint32_t node,
     paths_text(&s->paths, node, ";", STACK_MOST, text);
     sink_putc(text, '\0');
     result_row(r);
+    if (text->broken) r->oom = true; /* a path without text misleads */
     result_text(r, text->broken ? "" : text->buf);
     result_text(r, paths_name(&s->paths, node));
     result_int(r, v->self[s->value]);

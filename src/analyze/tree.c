@@ -144,6 +144,7 @@ static int put_rows(struct result *r, struct tree *x, struct ops_err *e) {
                           (v->parent != PATH_NONE && x->in[v->parent]) ||
                           glob_match(x->glob, path);
         if (x->in[order[i]] && !is_empty(v)) put_row(r, x, order[i], path);
+        if (x->path.broken) r->oom = true; /* a path without text misleads */
     }
     free(order);
     return 0;
