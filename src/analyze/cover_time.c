@@ -133,7 +133,9 @@ static enum work_owner owner(const struct host_tree *h, row_id r, row_id call,
     if (op != ROW_NONE && h->t->spans.kind[op] != SPAN_ANNOTATION)
         return WORK_OP;
     if (names_op(h->t, r, source)) return WORK_OP;
-    return call == ROW_NONE ? WORK_NO_LAUNCH : WORK_FOREIGN;
+    if (call == ROW_NONE) return WORK_NO_LAUNCH;
+    return h->t->name_class[h->t->spans.name[call]] & NAME_GRAPH ? WORK_GRAPH
+                                                                 : WORK_FOREIGN;
 }
 
 static void note_early(struct work_cover *c, const struct trace *t, row_id r,
@@ -149,7 +151,7 @@ static void note_early(struct work_cover *c, const struct trace *t, row_id r,
 void work_cover_init(struct work_cover *c, const struct host_tree *h,
                      const struct scope *in) {
     const struct trace *t = h->t;
-    int64_t longest[WORK_OWNERS] = {-1, -1, -1};
+    int64_t longest[WORK_OWNERS] = {-1, -1, -1, -1};
     size_t link = 0;
     *c = (struct work_cover){0};
     for (row_id r = 0; r < t->spans.n; r++) {

@@ -32,6 +32,7 @@ void step_cover_free(struct step_cover *c);
 enum work_owner {
     WORK_OP,        /* launched in an op, or the compiler wrote its op on it */
     WORK_FOREIGN,   /* launched outside every op */
+    WORK_GRAPH,     /* the same, as a part of a CUDA graph */
     WORK_NO_LAUNCH, /* its launch was not recorded */
     WORK_OWNERS,
 };

@@ -57,9 +57,9 @@ def near(a, b):
 
 def check_partition(cov):
     wrong = []
-    for head, rest in (("ops with device time", "ops without device time"),
-                       ("ops with memory", "ops without memory"),
-                       ("device time that belongs", "device time without")):
+    for head, rest in (("ops with device time", "no device time"),
+                       ("ops with memory", "no memory"),
+                       ("device time that belongs", "device time, no op")):
         part = [r for r in cov if r["what"].startswith((head, rest))]
         if not part:
             continue
@@ -198,8 +198,40 @@ def check_kineto(path, cov):
     same("ops with memory", "have", n["touched"])
     same("device time that belongs to an op", "expected", n["device"])
     same("device time that belongs to an op", "have", n["owned"])
-    same("device time without an op: launch not recorded", "have", n["lone"])
+    same("device time, no op: launch not recorded", "have", n["lone"])
     same("launching calls with device work", "expected", n["launches"])
+    return wrong
+
+
+def union_within(spans_, start, end):
+    """Length of the union of sorted spans inside [start, end)."""
+    total, at = Decimal(0), start
+    for a, b in spans_:
+        a, b = max(a, at), min(b, end)
+        if b > a:
+            total += b - a
+            at = b
+    return total
+
+
+def check_steps(path, cov):
+    """Step time that is explained: by `steps` (all but `other`), and on the
+    host by the union of the raw events."""
+    by, wrong = {r["what"]: r for r in cov}, []
+    steps = rows("steps", path)
+    got = by["step time with any event"]
+    want = sum(s["dur_us"] - s["other_us"] for s in steps)
+    if not near(got["have"], want):
+        wrong.append("any event: %s, steps say %s" % (got["have"], want))
+    if "trace.json" not in path:
+        return wrong
+    host = sorted((e["ts"], e["end"]) for l in nest(events_of(path)).values()
+                  for e in l if not e["name"].startswith("ProfilerStep#"))
+    want = sum(union_within(host, s["start_us"], s["start_us"] + s["dur_us"])
+               for s in steps)
+    got = by["step time with a host event"]["have"]
+    if not near(got, want):
+        wrong.append("host: %s, union %s" % (got, want))
     return wrong
 
 
@@ -323,6 +355,7 @@ def main():
         cov = rows("coverage", path)
         ok &= say("cover_check partition " + name, check_partition(cov))
         ok &= say("cover_check compile fits " + name, check_bound(path))
+        ok &= say("cover_check steps " + name, check_steps(path, cov))
         if "trace.json" in path:
             ok &= say("cover_check count " + name, check_kineto(path, cov))
     for check, name in ((check_torch, "torch.pt.trace.json.gz"),

@@ -65,14 +65,14 @@ static void every_op_has_one_reason(void **state) {
         int n;
     } want[] = {
         {"ops with device time", 2},
-        {"ops without device time: view", 1},
-        {"ops without device time: allocation", 1},
-        {"ops without device time: record missing", 1},
-        {"ops without device time: kernel ran outside the window", 1},
-        {"ops without device time: launched by a library", 1},
-        {"ops without device time: ran on the CPU", 1},
-        {"ops without device time: bookkeeping", 1},
-        {"ops without device time: in a compiled region", 1},
+        {"no device time: view", 1},
+        {"no device time: allocation", 1},
+        {"no device time: record missing", 1},
+        {"no device time: outside the window", 1},
+        {"no device time: launched by a library", 1},
+        {"no device time: ran on the CPU", 1},
+        {"no device time: bookkeeping", 1},
+        {"no device time: in a compiled region", 1},
     };
     double sum = 0;
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
@@ -82,8 +82,8 @@ static void every_op_has_one_reason(void **state) {
     }
     assert_true(sum == 10);
     assert_true(have(&r, "ops with memory") == 1);
-    assert_true(have(&r, "ops without memory: in place") == 1);
-    assert_true(have(&r, "ops without memory: custom op") == 1);
+    assert_true(have(&r, "no memory: in place") == 1);
+    assert_true(have(&r, "no memory: custom op") == 1);
     assert_true(have(&r, "launching calls with device work") == 1);
     assert_true(expected(&r, "launching calls with device work") == 3);
     result_free(&r);
@@ -99,9 +99,9 @@ static void launches_without_a_device_were_not_recorded(void **state) {
     tiny_span(t, a, SPAN_OP, "aten::add", 20, 10);
     tiny_seal(t);
     struct result r = tiny_run(t, "coverage", NULL, NULL);
-    assert_true(have(&r, "ops without device time: device not recorded") == 1);
-    assert_true(have(&r, "ops without device time: no device recorded") == 1);
-    assert_true(have(&r, "ops without memory: not recorded") == 2);
+    assert_true(have(&r, "no device time: device not recorded") == 1);
+    assert_true(have(&r, "no device time: no device recorded") == 1);
+    assert_true(have(&r, "no memory: not recorded") == 2);
     assert_true(have(&r, "memory recording") == 0);
     result_free(&r);
     trace_free(t);
@@ -125,9 +125,9 @@ static void device_time_by_owner(void **state) {
     assert_true(have(&r, "device time that belongs to an op") == 5);
     assert_true(expected(&r, "device time that belongs to an op") == 11);
     assert_true(
-        have(&r, "device time without an op: launched outside ops") == 4);
+        have(&r, "device time, no op: launched outside ops") == 4);
     assert_true(
-        have(&r, "device time without an op: launch not recorded") == 2);
+        have(&r, "device time, no op: launch not recorded") == 2);
     assert_true(have(&r, "device work that begins before its launch") == 1);
     result_free(&r);
     trace_free(t);
