@@ -12,8 +12,8 @@ struct scope;
 /* Time explained of a whole, and the step that is explained worst. */
 struct cover_part {
     int64_t have, whole; /* ps */
-    int64_t worst_have, worst_whole;
-    uint32_t worst;      /* the step, or ROW_NONE */
+    int64_t worst_have, worst_whole; /* whole is 0: no step */
+    int64_t worst;       /* that step's number */
 };
 
 struct step_cover {

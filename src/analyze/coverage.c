@@ -11,6 +11,8 @@
 #include "analyze/host_tree.h"
 #include "analyze/missing.h"
 #include "base/number.h"
+#include "base/sort.h"
+#include "base/vec.h"
 #include "model/opclass.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,13 +111,48 @@ static void put_part(struct coverage *c, const char *what,
     if (p->whole <= 0) return;
     snprintf(where, sizeof where, "%s%sstep %" PRId64 " has least: %.1f %%",
              label ? label : "", label ? "; " : "",
-             c->t->steps[p->worst].number,
+             p->worst,
              100 * (double)p->worst_have / (double)p->worst_whole);
     bool all = p->have >= p->whole;
     put(c, &(struct gap){.what = what, .have = (double)p->have / 1e6,
                          .whole = (double)p->whole / 1e6, .known = true,
                          .of = true, .unit = "us", .where = where,
                          .why = all ? NULL : why, .fix = all ? NULL : fix});
+}
+
+/* "GPU 0", with the ranks of a job "rank 1 GPU 0". */
+static const char *device_label(const struct trace *t, uint32_t d, char *text,
+                                size_t cap) {
+    const struct source *s = &t->sources[t->devices[d].source];
+    const char *label = strs_text(&t->strs, t->devices[d].label);
+    if (t->nsources < 2) snprintf(text, cap, "%.60s", label);
+    else if (s->rank >= 0)
+        snprintf(text, cap, "rank %" PRId64 " %.60s", s->rank, label);
+    else
+        snprintf(text, cap, "%.60s %.60s", strs_text(&t->strs, s->host), label);
+    return text;
+}
+
+/* By rank and number, in whatever order the files came. */
+static int put_devices(struct coverage *c, const struct step_cover *s,
+                       struct ops_err *e) {
+    const struct trace *t = c->t;
+    struct sort_key *v = vec_alloc(t->ndevices + 1, sizeof *v);
+    if (v == NULL) return fail_oom(e);
+    for (uint32_t d = 0; d < t->ndevices; d++)
+        v[d] = (struct sort_key){
+            sort_signed(t->sources[t->devices[d].source].rank),
+            sort_signed(t->devices[d].ordinal), d};
+    bool ok = sort_keys(v, t->ndevices);
+    for (size_t i = 0; ok && i < t->ndevices; i++) {
+        char label[160];
+        put_part(c, "step time with device work", &s->device[v[i].row],
+                 device_label(t, v[i].row, label, sizeof label),
+                 "in the rest the device is idle, as far as it was recorded",
+                 "`idle` says for what it waits");
+    }
+    free(v);
+    return ok ? 0 : fail_oom(e);
 }
 
 static int put_steps(struct coverage *c, struct ops_err *e) {
@@ -132,13 +169,9 @@ static int put_steps(struct coverage *c, struct ops_err *e) {
              "in the rest the host runs nothing that records itself",
              stacks ? stacks : "name regions of the program (record_function, "
                                "TraceAnnotation); `python` shows its frames");
-    for (size_t d = 0; d < t->ndevices; d++)
-        put_part(c, "step time with device work", &s.device[d],
-                 strs_text(&t->strs, t->devices[d].label),
-                 "in the rest the device is idle, as far as it was recorded",
-                 "`idle` says for what it waits");
+    int rc = put_devices(c, &s, e);
     step_cover_free(&s);
-    return 0;
+    return rc;
 }
 
 /* ---- ops ---- */
