@@ -175,6 +175,27 @@ static void shapes_that_changed_are_the_reason(void **state) {
     feed_free(&f);
 }
 
+/* With stacks the first Python frame in the region is the function. */
+static void stacks_name_the_function(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        "{\"schemaVersion\":1,\"traceEvents\":["
+        X("dynamo", 10, 50, "") ","
+        X("Torch-Compiled Region: 4/0", 70, 9, "") ","
+        "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":"
+        "\"t.py(8): net\",\"pid\":1,\"tid\":1,\"ts\":71,\"dur\":5,"
+        "\"args\":{}},"
+        "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":"
+        "\"t.py(1): <module>\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":99,"
+        "\"args\":{}}]}");
+    struct result r = tiny_run(f.t, "compile", NULL, NULL);
+    assert_int_equal(r.nrows, 1);
+    assert_int_equal(tiny_us(&r, "t.py(8): net", "total_us"), 50);
+    assert_int_equal(tiny_int(&r, "t.py(8): net", "recompiles"), 0);
+    result_free(&r);
+    feed_free(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_trace),
@@ -184,6 +205,7 @@ int main(void) {
         cmocka_unit_test(jit_that_ran_before_is_compiled_again),
         cmocka_unit_test(capture_lasts_from_begin_to_end),
         cmocka_unit_test(shapes_that_changed_are_the_reason),
+        cmocka_unit_test(stacks_name_the_function),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
