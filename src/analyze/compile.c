@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * compile: what was traced and compiled while the profile was taken, how often
  * and for how long. A step in which something is compiled is slow for a reason
- * that no kernel or op shows. The finding is in compile_find.c; here it is
+ * that no kernel or op shows. The finding is in compiling.c; here it is
  * added up within the scope. */
 #include "analyze/analyze.h"
-#include "analyze/compile_find.h"
+#include "analyze/compiling.h"
 #include "analyze/where.h"
 #include "base/number.h"
 #include "base/sum.h"

@@ -68,6 +68,7 @@ static enum kind host_kind(const struct trace *t, const struct piece *p) {
     case SPAN_API:
         return t->name_class[t->spans.name[p->row]] & NAME_SYNC ? ON_SYNC
                                                                  : ON_LAUNCH;
+    case SPAN_OVERHEAD: return ON_LAUNCH;
     case SPAN_ANNOTATION: case SPAN_PYTHON:
         return span_is_comm(t, p->row) ? ON_COMM : ON_PYTHON;
     default: return span_is_comm(t, p->row) ? ON_COMM : ON_HOST;

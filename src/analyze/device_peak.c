@@ -174,6 +174,17 @@ static bool peak_recorded(const struct trace *t, uint32_t device,
     bool known = device_peak_by_name(model, d->units, out);
     if (!known && d->kind == DEVICE_GPU && is_nvidia(model))
         known = peak_by_clock(d, out);
+    /* A TPU's plane is one core of a chip, and says what that can do. */
+    if (d->kind == DEVICE_TPU && d->peak_flops > 0) {
+        double part = known && out->flops[DTYPE_BF16] > 0
+                          ? (double)d->peak_flops / out->flops[DTYPE_BF16]
+                          : 1;
+        out->flops[DTYPE_BF16] = (double)d->peak_flops;
+        out->flops[DTYPE_INT8] *= part;
+        out->flops[DTYPE_FP8] *= part;
+        if (!known) out->source = "the profile's own figure";
+        known = true;
+    }
     /* The memory's own clock and width say it best: one name has come with
      * several memories. */
     if (d->bandwidth_bytes_per_s > 0) {

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * torch writes shapes as JSON lists in the arguments of an op: "Input Dims" is
- * a list with one list of sizes per input, empty for what is no tensor (and
- * for a tensor of no dimension: the type tells them apart); "Concrete Inputs"
- * is a list of strings, "[1, 1]" for a list of numbers. */
+ * torch's formulas, to the letter: its tables are what these are compared
+ * with. op_cost.h has what torch leaves out. */
 #include "analyze/flops.h"
-#include "model/args.h"
 
-enum { MAX_INPUTS = 8, MAX_DIMS = 8 };
-
-struct shape {
-    int n; /* -1: not a plain tensor shape (a list of tensors) */
-    int64_t d[MAX_DIMS];
-};
+#include "analyze/op_inputs.h"
 
 enum flops_rule flops_rule_of(struct bytes n) {
     if (!BYTES_STARTS(n, "aten::")) return FLOPS_NONE;
@@ -25,113 +17,24 @@ enum flops_rule flops_rule_of(struct bytes n) {
     return FLOPS_NONE;
 }
 
-/* A cursor over text; every reader stops at the end. */
-struct cur {
-    const uint8_t *p, *end;
-};
-
-static struct cur cur_of(struct bytes b) {
-    return (struct cur){b.p, b.n ? b.p + b.n : b.p};
-}
-
-static int peek(struct cur *c) {
-    while (c->p < c->end && (*c->p == ' ' || *c->p == ',')) c->p++;
-    return c->p < c->end ? *c->p : -1;
-}
-
-/* A number of at most 18 digits; -1: something else stands here. */
-static int64_t number(struct cur *c) {
-    int64_t v = 0;
-    int digits = 0;
-    peek(c);
-    for (; c->p < c->end && *c->p >= '0' && *c->p <= '9'; c->p++)
-        if (++digits <= 18) v = v * 10 + (*c->p - '0');
-    return digits > 0 && digits <= 18 ? v : -1;
-}
-
-/* Steps over one list with all that is in it. */
-static void skip_list(struct cur *c) {
-    int depth = 0;
-    for (; c->p < c->end; c->p++) {
-        if (*c->p == '[') depth++;
-        if (*c->p == ']' && --depth <= 0) {
-            c->p++;
-            return;
-        }
-    }
-}
-
-/* One list of numbers; anything else in it makes n -1. */
-static struct shape shape_read(struct cur *c) {
-    struct shape s = {0};
-    struct cur start = *c;
-    c->p++;
-    while (peek(c) != ']') {
-        int64_t v = number(c);
-        if (v < 0 || s.n == MAX_DIMS) {
-            *c = start;
-            skip_list(c);
-            s.n = -1;
-            return s;
-        }
-        s.d[s.n++] = v;
-    }
-    c->p++;
-    return s;
-}
-
-/* The shapes of the inputs; returns how many. */
-static int shapes_read(struct bytes dims, struct shape *v) {
-    struct cur c = cur_of(dims);
-    int n = 0;
-    if (peek(&c) != '[') return 0;
-    c.p++;
-    while (n < MAX_INPUTS && peek(&c) == '[') v[n++] = shape_read(&c);
-    return n;
-}
-
-/* The i-th string of a JSON list of strings. */
-static struct bytes string_at(struct bytes list, int i) {
-    struct cur c = cur_of(list);
-    if (peek(&c) != '[') return (struct bytes){0};
-    c.p++;
-    for (int k = 0; peek(&c) == '"'; k++) {
-        const uint8_t *from = ++c.p;
-        while (c.p < c.end && *c.p != '"') c.p += *c.p == '\\' ? 2 : 1;
-        if (c.p >= c.end) break;
-        if (k == i) return (struct bytes){from, (size_t)(c.p - from)};
-        c.p++;
-    }
-    return (struct bytes){0};
-}
-
-/* The first two numbers of "[2, 2]"; a single one stands for both. */
-static bool pair_at(struct bytes list, int i, int64_t out[2]) {
-    struct cur c = cur_of(string_at(list, i));
-    if (peek(&c) == '[') c.p++;
-    out[0] = number(&c);
-    if (out[0] < 0) return false;
-    out[1] = number(&c);
-    if (out[1] < 0) out[1] = out[0];
-    return true;
-}
-
-/* v * by, -1 once it no longer fits. */
-static int64_t times(int64_t v, int64_t by) {
-    int64_t out;
-    if (v < 0 || __builtin_mul_overflow(v, by, &out)) return -1;
-    return out;
-}
-
-static int64_t product(int64_t v, const struct shape *s, int from, int to) {
-    for (int i = from; i < to; i++) v = times(v, s->d[i]);
+static int64_t product(int64_t v, const struct op_input *x, int from,
+                       int to) {
+    for (int i = from; i < to; i++) v = count_times(v, x->d[i]);
     return v;
 }
 
-static int64_t gemm(const struct shape *a, const struct shape *b, int rank) {
+static int64_t gemm(const struct op_input *a, const struct op_input *b,
+                    int rank) {
     if (a->n != rank || b->n != rank) return -1;
     /* 2 x rows of a x columns of b x shared side x batch */
     return product(product(2, a, 0, rank), b, rank - 1, rank);
+}
+
+/* Value i as two numbers; a single one stands for both. */
+static bool pair_at(const struct op_inputs *in, int i, int64_t out[2]) {
+    int n = op_inputs_ints(in, i, out, 2);
+    if (n == 1) out[1] = out[0];
+    return n > 0 && out[0] >= 0 && out[1] >= 0;
 }
 
 /* Output size of one side; -1 when the numbers make no sense. */
@@ -145,12 +48,12 @@ static int64_t conv_side(int64_t in, int64_t k, int64_t pad, int64_t stride,
 }
 
 /* Inputs: image, weight, bias, stride, padding, dilation, groups. */
-static int64_t conv2d(const struct shape *x, const struct shape *w,
-                      struct bytes concrete) {
+static int64_t conv2d(const struct op_inputs *in) {
+    const struct op_input *x = &in->v[0], *w = &in->v[1];
     int64_t stride[2], pad[2], dilation[2], groups[2], out[2];
     if (x->n != 4 || w->n != 4) return -1;
-    if (!pair_at(concrete, 3, stride) || !pair_at(concrete, 4, pad) ||
-        !pair_at(concrete, 5, dilation) || !pair_at(concrete, 6, groups))
+    if (!pair_at(in, 3, stride) || !pair_at(in, 4, pad) ||
+        !pair_at(in, 5, dilation) || !pair_at(in, 6, groups))
         return -1;
     if (groups[0] < 1) return -1;
     for (int i = 0; i < 2; i++) {
@@ -158,56 +61,43 @@ static int64_t conv2d(const struct shape *x, const struct shape *w,
                            dilation[i]);
         if (out[i] < 0) return -1;
     }
-    int64_t v = times(times(times(2, x->d[0]), out[0]), out[1]);
-    v = times(times(times(v, w->d[2]), w->d[3]), x->d[1]);
-    v = times(v, w->d[0]);
+    int64_t v = count_times(count_times(count_times(2, x->d[0]), out[0]),
+                            out[1]);
+    v = count_times(count_times(count_times(v, w->d[2]), w->d[3]), x->d[1]);
+    v = count_times(v, w->d[0]);
     return v < 0 ? -1 : v / groups[0];
 }
 
-static int64_t pointwise(const struct shape *x, struct bytes types) {
+/* A tensor of no dimension has one element; what is no tensor has none. */
+static int64_t pointwise(const struct op_input *x) {
     if (x->n < 0) return -1;
-    if (x->n > 0) return product(1, x, 0, x->n);
-    struct bytes type = string_at(types, 0);
-    bool tensor = type.n > 0 && !BYTES_STARTS(type, "Scalar");
-    return tensor ? 1 : -1;
+    return x->n == 0 && x->numel == 0 ? -1 : x->numel;
 }
 
-int64_t flops_from(enum flops_rule rule, struct bytes dims, struct bytes types,
-                   struct bytes concrete) {
-    struct shape in[MAX_INPUTS];
-    int n = shapes_read(dims, in);
+static int64_t count(enum flops_rule rule, const struct op_inputs *in) {
     bool add = rule == FLOPS_ADD_GEMM || rule == FLOPS_ADD_BATCH;
     int first = add ? 1 : 0;
-    if (n < (rule == FLOPS_POINTWISE ? 1 : first + 2)) return -1;
+    if (in->n < (rule == FLOPS_POINTWISE ? 1 : first + 2)) return -1;
+    const struct op_input *a = &in->v[first];
     switch (rule) {
-    case FLOPS_CONV2D: return conv2d(&in[0], &in[1], concrete);
+    case FLOPS_CONV2D: return conv2d(in);
     case FLOPS_GEMM:
-    case FLOPS_ADD_GEMM: return gemm(&in[first], &in[first + 1], 2);
+    case FLOPS_ADD_GEMM: return gemm(a, a + 1, 2);
     case FLOPS_BATCH:
-    case FLOPS_ADD_BATCH: return gemm(&in[first], &in[first + 1], 3);
-    case FLOPS_POINTWISE: return pointwise(&in[0], types);
+    case FLOPS_ADD_BATCH: return gemm(a, a + 1, 3);
+    case FLOPS_POINTWISE: return pointwise(a);
     default: return -1;
     }
 }
 
-struct wanted {
-    struct bytes dims, types, concrete;
-};
-
-static bool pick(void *ctx, struct bytes key, const struct arg *a) {
-    struct wanted *w = ctx;
-    if (BYTES_IS(key, "Input Dims") || BYTES_IS(key, "Input dims"))
-        w->dims = a->text;
-    else if (BYTES_IS(key, "Input type"))
-        w->types = a->text;
-    else if (BYTES_IS(key, "Concrete Inputs"))
-        w->concrete = a->text;
-    return w->dims.n == 0 || w->types.n == 0 || w->concrete.n == 0;
+int64_t flops_from(enum flops_rule rule, struct bytes dims, struct bytes types,
+                   struct bytes concrete) {
+    struct op_inputs in;
+    op_inputs_from(dims, types, concrete, &in);
+    return count(rule, &in);
 }
 
 int64_t flops_of(const struct trace *t, row_id row, enum flops_rule rule) {
-    struct wanted w = {0};
-    args_each(t, row, pick, &w);
-    if (w.dims.n == 0) return -1;
-    return flops_from(rule, w.dims, w.types, w.concrete);
+    struct op_inputs in;
+    return op_inputs_of(t, row, &in) ? count(rule, &in) : -1;
 }

@@ -5,11 +5,13 @@
 #include "analyze/kernel_args.h"
 #include "analyze/pystack.h"
 #include "base/number.h"
+#include "base/sum.h"
+#include "model/result.h"
 #include <stdio.h>
 
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
     f->count++;
-    f->time += time;
+    sum_add(&f->time, time);
     if (f->row != ROW_NONE && time <= f->row_time) return;
     f->row = row;
     f->row_time = time;
@@ -20,6 +22,14 @@ int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end) {
     for (uint32_t i = first; i < end; i++)
         if (s->d.stops[i].wait == DEP_NONE) sum += s->trial.host[i];
     return sum;
+}
+
+uint32_t hint_longest(const struct hint_step *s, uint32_t first,
+                      uint32_t end) {
+    const struct piece *best = &s->d.line.v[first];
+    for (uint32_t i = first + 1; i < end; i++)
+        if (s->d.line.v[i].dur > best->dur) best = &s->d.line.v[i];
+    return best->row;
 }
 
 int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
@@ -57,4 +67,12 @@ const char *hint_where(const struct hint_case *c, uint32_t row, char *buf) {
         snprintf(buf, HINT_TEXT, ", called from %s", text);
     pystack_free(&p);
     return buf;
+}
+
+const struct cell *hint_cell(const struct result *r, size_t row,
+                             const char *col) {
+    int c = r == NULL ? -1 : result_find_col(r, col);
+    if (c < 0 || row >= r->nrows) return NULL;
+    const struct cell *v = result_cell(r, row, (size_t)c);
+    return v->null ? NULL : v;
 }

@@ -10,6 +10,8 @@
 
 struct trace;
 struct device_peak;
+struct cell;
+struct compiles;
 struct result;
 
 /* The limits of all rules, each with its reason. */
@@ -60,7 +62,11 @@ struct hint_case {
     const struct device_peak *peak; /* of the device, or NULL: not known */
     struct hint_step *steps;
     size_t nsteps;
-    int64_t base;      /* ps, a step without its profiler, mean */
+    /* what other analyses found in the same scope; NULL: not run */
+    const struct result *leaks, *memory, *ranks;
+    int64_t base;      /* ps, all steps without their profiler */
+    const struct compiles *compiles; /* or NULL */
+    bool host_exchange; /* collectives are carried out by the host: gloo, MPI */
     int64_t per_event; /* ps, what recording an event cost; 0: not known */
 };
 
@@ -86,11 +92,19 @@ struct hint_rule {
                 struct hint_words *w);
 };
 
+/* What compiling again costs a step of the source in the mean, beyond what the
+ * n chosen steps hold of it themselves. */
+int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
+                           size_t n);
+
 /* Counts an example; the dearest is kept. */
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time);
 
 /* Host time of pieces [first, end) in the trial, calls that wait left out. */
 int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end);
+
+/* The span of the longest of pieces [first, end), as traced. */
+uint32_t hint_longest(const struct hint_step *s, uint32_t first, uint32_t end);
 
 /* Takes pieces [first, end) out of the trial, with the work they launch (when
  * works) and the waiting that they do; calls that launch a copy to the device
@@ -100,6 +114,11 @@ int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
 
 /* A mean per step in words: "1.2 ms". buf is 48 long. */
 const char *hint_time(const struct hint_case *c, int64_t sum, char *buf);
+
+/* A cell of another analysis's result; NULL: no such row or column, or not
+ * recorded. */
+const struct cell *hint_cell(const struct result *r, size_t row,
+                             const char *col);
 
 /* The name of a row, or "" for ROW_NONE. */
 const char *hint_name(const struct hint_case *c, uint32_t row);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * comm-exposed: the device waits while ranks exchange data. Repaired, the
- * exchange runs beside the computation; it still takes its time, and a step
+ * Ranks: straggler (the others wait for one of them in every collective) and
+ * comm-exposed (the device waits while ranks exchange data). Without its
+ * straggler a rank's collectives are shorter by the wait. An exchange that is
+ * repaired runs beside the computation; it still takes its time, and a step
  * cannot get shorter than that. */
 #include "analyze/hint.h"
 
+#include "base/number.h"
 #include "model/opclass.h"
+#include "model/result.h"
 #include "model/trace.h"
 #include <stdio.h>
 
@@ -64,4 +68,70 @@ const struct hint_rule hint_comm_exposed = {
     .see = "comm",
     .repair = repair,
     .say = say,
+};
+
+/* The row of `ranks` that all wait for, or SIZE_MAX. */
+static size_t straggler(const struct hint_case *c) {
+    for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
+        const struct cell *is = hint_cell(c->ranks, i, "straggler");
+        if (is != NULL && is->i) return i;
+    }
+    return SIZE_MAX;
+}
+
+/* Takes up to *left off one duration. */
+static int64_t shorten(int64_t *dur, int64_t *left) {
+    int64_t off = *dur < *left ? *dur : *left;
+    *dur -= off;
+    *left -= off;
+    return off;
+}
+
+static void repair_straggler(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    size_t row = straggler(c);
+    const struct cell *late =
+        row == SIZE_MAX ? NULL : hint_cell(c->ranks, row, "late_us");
+    if (late == NULL) return;
+    int64_t left = late->i;
+    for (uint32_t w = 0; w < s->d.nworks; w++)
+        if (s->trial.work[w] != WORK_GONE &&
+            span_is_comm(c->t, s->d.works[w].row))
+            shorten(&s->trial.work[w], &left);
+    for (uint32_t i = 0; i < s->d.line.n; i++) {
+        uint32_t at = s->d.line.v[i].row;
+        if (at != ROW_NONE && span_is_comm(c->t, at))
+            shorten(&s->trial.host[i], &left);
+    }
+    hint_saw(f, ROW_NONE, late->i - left);
+}
+
+static void say_straggler(const struct hint_case *c,
+                          const struct hint_found *f, struct hint_words *w) {
+    char a[48], time[48] = "?";
+    size_t row = straggler(c);
+    const struct cell *rank = hint_cell(c->ranks, row, "rank");
+    const struct cell *late = hint_cell(c->ranks, row, "late_us");
+    if (late) human_time(late->i, time, sizeof time);
+    snprintf(w->title, sizeof w->title,
+             "all ranks wait for rank %lld, %s in every step",
+             rank ? (long long)rank->i : -1LL, time);
+    snprintf(w->evidence, sizeof w->evidence,
+             "it comes last to the collectives; %s a step of the studied "
+             "rank's collectives is waiting for it. %.400s",
+             hint_time(c, f->time, a),
+             c->ranks->nremarks > 1 ? c->ranks->remarks[1] : "");
+    snprintf(w->repair, sizeof w->repair,
+             "look at what that rank does before its collectives (opscope "
+             "steps --rank N): more data, a slower loader or disk, logging or "
+             "checkpoints on one rank only, a throttled device");
+}
+
+const struct hint_rule hint_straggler = {
+    .id = "straggler",
+    .confidence = "measured",
+    .assumes = "the late rank becomes as fast as the others",
+    .see = "ranks",
+    .repair = repair_straggler,
+    .say = say_straggler,
 };

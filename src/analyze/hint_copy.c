@@ -10,6 +10,7 @@
 #include "analyze/device_peak.h"
 #include "analyze/kernel_args.h"
 #include "base/number.h"
+#include "base/sum.h"
 #include <stdio.h>
 
 /* What the work w is to these rules: bytes, or 0: not a copy over the link
@@ -69,8 +70,8 @@ static void repair_copy(const struct hint_case *c, struct hint_step *s,
         s->trial.host[k->piece] = HINT_CALL_US * PS_PER_US;
     if (pageable) s->trial.work[w] = pinned_time(c, bytes, s->trial.work[w]);
     if (p->lead && a.kind == COPY_H2D) s->trial.ahead[w] = true;
-    f->bytes += bytes;
-    f->other += k->dur;
+    sum_add(&f->bytes, bytes);
+    sum_add(&f->other, k->dur);
     hint_saw(f, k->row, call > k->dur ? call : k->dur);
 }
 

@@ -7,6 +7,7 @@
 
 #include "analyze/kernel_args.h"
 #include "analyze/kernel_dtype.h"
+#include "base/sum.h"
 #include "model/trace.h"
 #include <stdio.h>
 
@@ -32,7 +33,7 @@ static void repair_batch(const struct hint_case *c, struct hint_step *s,
     int64_t all = 0, half_empty = 0;
     for (int pass = 0; pass < 2; pass++) {
         /* one large kernel that fills the device decides: it is not small */
-        if (pass == 1 && half_empty * 2 < all) return;
+        if (pass == 1 && half_empty < all / 2) return;
         for (uint32_t w = 0; w < s->d.nworks; w++) {
             uint32_t row = s->d.works[w].row;
             if (!runs_kernel(c, s, w)) continue;
@@ -40,8 +41,8 @@ static void repair_batch(const struct hint_case *c, struct hint_step *s,
             double fill = blocks_per_unit(c->t, row, &a);
             bool few = fill >= 0 && fill * 100 < HINT_WAVE_PERCENT;
             if (pass == 0) {
-                all += s->trial.work[w];
-                if (few) half_empty += s->trial.work[w];
+                sum_add(&all, s->trial.work[w]);
+                if (few) sum_add(&half_empty, s->trial.work[w]);
             } else if (few) {
                 hint_saw(f, row, s->trial.work[w]);
                 s->trial.work[w] /= 2;
@@ -90,13 +91,13 @@ static void repair_occupancy(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     int64_t all = 0, thin = 0;
     for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1 && thin * 100 < all * HINT_THIN_PERCENT) return;
+        if (pass == 1 && thin < all / 100 * HINT_THIN_PERCENT) return;
         for (uint32_t w = 0; w < s->d.nworks; w++) {
             uint32_t row = s->d.works[w].row;
             if (!runs_kernel(c, s, w)) continue;
-            if (pass == 0) all += s->trial.work[w];
+            if (pass == 0) sum_add(&all, s->trial.work[w]);
             if (!is_thin(c->t, row)) continue;
-            thin += s->trial.work[w];
+            sum_add(&thin, s->trial.work[w]);
             if (pass == 0) continue;
             hint_saw(f, row, s->trial.work[w]);
             s->trial.work[w] /= 2;

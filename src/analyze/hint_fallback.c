@@ -44,13 +44,19 @@ static size_t find_back(const struct hint_case *c, const struct hint_step *s,
 
 static void repair(const struct hint_case *c, struct hint_step *s,
                    struct hint_found *f) {
+    /* an exchange by the host takes data out and back, too */
+    if (c->host_exchange) return;
     for (size_t i = 0; i < s->ntops; i++) {
-        if (s->tops[i].lead || !copies(c, s, &s->tops[i], COPY_D2H)) continue;
+        const struct top *out = &s->tops[i];
+        if (out->lead || out->row == ROW_NONE ||
+            c->t->spans.kind[out->row] != SPAN_OP ||
+            !copies(c, s, out, COPY_D2H))
+            continue;
         int64_t cpu;
-        uint32_t row = s->tops[i].row;
+        uint32_t row = out->row;
         size_t back = find_back(c, s, i, &cpu, &row);
         if (back == 0 || cpu < HINT_PAUSE_US * PS_PER_US) continue;
-        hint_remove(s, s->tops[i].first, s->tops[back].end, true);
+        hint_remove(s, out->first, s->tops[back].end, true);
         hint_saw(f, row, cpu);
         i = back;
     }

@@ -4,6 +4,8 @@
  * but for the copies, which have rules of their own. */
 #include "analyze/hint.h"
 
+#include "base/sum.h"
+#include "model/opclass.h"
 #include "model/trace.h"
 #include <stdio.h>
 
@@ -20,24 +22,32 @@ static bool is_cpu_work(const struct hint_step *s, const struct top *p) {
     return hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US;
 }
 
+/* The stage or region that a span of the input pipeline is part of. */
+static uint32_t stage_of(const struct trace *t, uint32_t row) {
+    for (uint32_t r = row; r != ROW_NONE; r = t->spans.parent[r])
+        if (!span_is_step_mark(t, r) &&
+            (span_is_input(t, r) || t->spans.kind[r] == SPAN_ANNOTATION))
+            return r;
+    return row;
+}
+
 static void repair(const struct hint_case *c, struct hint_step *s,
                    struct hint_found *f) {
-    /* with no device every op is the CPU's: only a pipeline is known */
-    bool device = s->d.nworks > 0;
+    /* with no device every op is the CPU's, and a window that is no step
+     * begins with anything: only a pipeline is known then */
+    bool device = s->d.nworks > 0 &&
+                  c->t->sources[c->source].step_rule != STEPS_WHOLE;
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         if (p->optimizer) continue;
         if (!p->input &&
             !(device && (is_long_pause(s, p) || is_cpu_work(s, p))))
             continue;
+        uint32_t row = stage_of(c->t, hint_longest(s, p->first, p->end));
         int64_t cut = hint_remove(s, p->first, p->end, false);
-        uint32_t row = p->row;
-        for (uint32_t k = p->first; row == ROW_NONE && k < p->end; k++)
-            row = s->d.line.v[k].row;
         if (cut > 0) hint_saw(f, row, cut);
-        if (!p->input) f->other += cut;
+        if (!p->input) sum_add(&f->other, cut);
     }
-    (void)c;
 }
 
 static const char *const repairs[FRAMEWORKS] = {
@@ -61,8 +71,10 @@ static void say(const struct hint_case *c, const struct hint_found *f,
     snprintf(w->title, sizeof w->title,
              "the step waits %s for its input", hint_time(c, f->time, a));
     snprintf(w->evidence, sizeof w->evidence,
-             "%s before the first kernel of a step, most of it in %.120s%s%s%s",
-             hint_time(c, f->time, a), *name ? name : "code with no event",
+             "%s a step%s, most of it in %.120s%s%s%s",
+             hint_time(c, f->time, a),
+             c->steps[0].d.nworks > 0 ? " before its first kernel" : "",
+             *name ? name : "code with no event",
              hint_where(c, f->row, where), f->other ? "; of it " : "",
              f->other ? hint_time(c, f->other, b) : "");
     if (f->other)

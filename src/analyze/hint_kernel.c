@@ -6,6 +6,7 @@
 
 #include "analyze/device_peak.h"
 #include "analyze/kernel_dtype.h"
+#include "base/sum.h"
 #include <stdio.h>
 
 /* Times faster that a full fp32 matrix kernel becomes on the matrix units, or
@@ -96,6 +97,23 @@ static enum fusable fusable(const struct hint_case *c, uint32_t row) {
     return FUSE_NOT;
 }
 
+/* The op that launched work w alone is not called any more. */
+static void drop_op(struct hint_step *s, uint32_t w) {
+    uint32_t piece = s->d.works[w].piece;
+    size_t lo = 0, hi = s->ntops;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (s->tops[mid].first <= piece)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    const struct top *p = &s->tops[lo];
+    if (p->row == ROW_NONE || p->kernels > 1 || p->waits || p->copies) return;
+    hint_remove(s, p->first, p->end, false);
+    s->trial.host[piece] = 0;
+}
+
 /* Joins works [first, end) into one that takes as long as the longest. */
 static void join_chain(const struct hint_case *c, struct hint_step *s,
                        uint32_t first, uint32_t end, struct hint_found *f) {
@@ -103,12 +121,13 @@ static void join_chain(const struct hint_case *c, struct hint_step *s,
     for (uint32_t w = first; w < end; w++) {
         int64_t d = s->trial.work[w];
         if (d == WORK_GONE) continue;
-        sum += d;
+        sum_add(&sum, d);
         n += fusable(c, s->d.works[w].row) == FUSE_POINTWISE;
         if (d > most) most = d;
     }
     if (n < HINT_CHAIN) return;
     for (uint32_t w = first; w < end; w++) s->trial.work[w] = WORK_GONE;
+    for (uint32_t w = first + 1; w < end; w++) drop_op(s, w);
     s->trial.work[first] = most;
     f->other += end - first;
     hint_saw(f, s->d.works[first].row, sum - most);

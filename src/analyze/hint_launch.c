@@ -4,6 +4,7 @@
  * time, python-overhead (long stretches of Python that record nothing). */
 #include "analyze/hint.h"
 
+#include "base/sum.h"
 #include "model/opclass.h"
 #include "model/trace.h"
 #include <stdio.h>
@@ -38,7 +39,8 @@ static void count_optimizer(const struct hint_case *c,
             if (c->t->spans.kind[s->d.works[w].row] != SPAN_KERNEL) continue;
             o->kernels++;
             o->joined += is_joined(c->t, s->d.works[w].row);
-            if (s->trial.work[w] != WORK_GONE) o->device += s->trial.work[w];
+            if (s->trial.work[w] != WORK_GONE)
+                sum_add(&o->device, s->trial.work[w]);
         }
 }
 
@@ -118,7 +120,7 @@ static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
         for (; w < s->d.stops[p->end - 1].end; w++) {
             int64_t dur = s->trial.work[w];
             if (dur == WORK_GONE) continue;
-            device += dur;
+            sum_add(&device, dur);
             kernels++;
             small += dur < HINT_LAUNCH_US * PS_PER_US;
         }
@@ -189,19 +191,28 @@ const struct hint_rule hint_launch_bound = {
     .say = say_launch,
 };
 
+/* Where no op was recorded at all, a pause tells nothing. */
+static bool has_ops(const struct hint_case *c, const struct hint_step *s) {
+    for (size_t i = 0; i < s->ntops; i++)
+        if (s->tops[i].row != ROW_NONE &&
+            c->t->spans.kind[s->tops[i].row] == SPAN_OP)
+            return true;
+    return false;
+}
+
 static void repair_python(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
     bool device = s->d.nworks > 0;
+    if (!has_ops(c, s)) return;
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;
         int64_t host = hint_host(s, p->first, p->end);
         if (host < HINT_PAUSE_US * PS_PER_US) continue;
-        uint32_t row = s->d.line.v[p->first].row;
+        uint32_t row = hint_longest(s, p->first, p->end);
         hint_remove(s, p->first, p->end, false);
         hint_saw(f, row, host);
     }
-    (void)c;
 }
 
 static void say_python(const struct hint_case *c, const struct hint_found *f,
@@ -228,4 +239,68 @@ const struct hint_rule hint_python_overhead = {
     .see = "python",
     .repair = repair_python,
     .say = say_python,
+};
+
+/* The op whose work is going on: it, or something inside it; ROW_NONE. */
+static uint32_t op_of(const struct hint_case *c, uint32_t row) {
+    for (; row != ROW_NONE; row = c->t->spans.parent[row])
+        if (c->t->spans.kind[row] == SPAN_OP) return row;
+    return ROW_NONE;
+}
+
+/* Ops that TensorFlow ran by themselves, outside of any function; 0 where
+ * they are not most of what the ops of the step do. */
+static int64_t eager_ops(const struct hint_case *c, const struct hint_step *s) {
+    int64_t ops = 0, alone = 0, all = 0;
+    for (uint32_t i = 0; i < s->d.line.n; i++) {
+        const struct piece *p = &s->d.line.v[i];
+        uint32_t op = op_of(c, p->row);
+        if (op == ROW_NONE) continue;
+        all += p->dur;
+        if (!(c->t->spans.flags[op] & SPAN_EAGER)) continue;
+        alone += p->dur;
+        ops += p->row == op && p->ts == c->t->spans.ts[op];
+    }
+    return alone > all / 2 && ops >= HINT_GRAPH_KERNELS ? ops : 0;
+}
+
+/* In a function the ops follow each other: what is not an op goes. */
+static void repair_eager(const struct hint_case *c, struct hint_step *s,
+                         struct hint_found *f) {
+    int64_t ops = eager_ops(c, s), between = 0;
+    if (ops == 0) return;
+    for (uint32_t i = 0; i < s->d.line.n; i++) {
+        const struct piece *p = &s->d.line.v[i];
+        if (p->input || s->d.stops[i].first < s->d.stops[i].end ||
+            op_of(c, p->row) != ROW_NONE)
+            continue;
+        between += s->trial.host[i];
+        s->trial.host[i] = 0;
+    }
+    f->other += ops;
+    hint_saw(f, ROW_NONE, between);
+}
+
+static void say_eager(const struct hint_case *c, const struct hint_found *f,
+                      struct hint_words *w) {
+    char a[48];
+    snprintf(w->title, sizeof w->title,
+             "ops run one by one, each called from Python");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%lld eager ops a step, %s a step between them in Python and in "
+             "calling them",
+             (long long)(f->other / (int64_t)c->nsteps),
+             hint_time(c, f->time, a));
+    snprintf(w->repair, sizeof w->repair,
+             "put the step under @tf.function (or model.compile without "
+             "run_eagerly=True)");
+}
+
+const struct hint_rule hint_eager_ops = {
+    .id = "launch-bound",
+    .confidence = "assumed",
+    .assumes = "in a function the same ops follow each other without a gap",
+    .see = "ops",
+    .repair = repair_eager,
+    .say = say_eager,
 };

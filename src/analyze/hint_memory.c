@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * memory-pressure: the allocator gives memory back to the device and asks for
- * it again in every step. Repaired, it keeps what it has: the calls go. */
+ * Memory: memory-leak (something is kept in every step), memory-pressure (the
+ * allocator gives memory back to the device and asks for it again in every
+ * step), memory-fragmentation (it holds much that it cannot use). The first
+ * two cost time, too: the calls that ask for memory. */
 #include "analyze/hint.h"
 
+#include "base/number.h"
+#include "base/sum.h"
 #include "model/opclass.h"
+#include "model/result.h"
 #include "model/trace.h"
 #include <stdio.h>
 
-static void repair(const struct hint_case *c, struct hint_step *s,
-                   struct hint_found *f) {
+/* Takes the calls that ask the device for memory out of the step. */
+static void repair_pressure(const struct hint_case *c, struct hint_step *s,
+                            struct hint_found *f) {
     const struct trace *t = c->t;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         uint32_t row = s->d.line.v[i].row;
@@ -20,8 +26,8 @@ static void repair(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-static void say(const struct hint_case *c, const struct hint_found *f,
-                struct hint_words *w) {
+static void say_pressure(const struct hint_case *c,
+                         const struct hint_found *f, struct hint_words *w) {
     char a[48], where[HINT_TEXT];
     snprintf(w->title, sizeof w->title,
              "the allocator asks the device for memory in every step");
@@ -41,6 +47,119 @@ const struct hint_rule hint_memory_pressure = {
     .confidence = "simulated",
     .assumes = "what the allocator holds is enough for every step",
     .see = "memory",
-    .repair = repair,
-    .say = say,
+    .repair = repair_pressure,
+    .say = say_pressure,
+};
+
+/* Would what grows fill a device before a long training ends? */
+static bool leak_matters(const struct hint_case *c) {
+    int64_t room = (int64_t)HINT_MEMORY_GIB << 30, grows = 0;
+    for (size_t d = 0; d < c->t->ndevices; d++)
+        if (c->t->devices[d].memory_bytes > 0)
+            room = c->t->devices[d].memory_bytes;
+    for (size_t i = 0; c->leaks != NULL && i < c->leaks->nrows; i++) {
+        const struct cell *per = hint_cell(c->leaks, i, "bytes_per_step");
+        if (per != NULL) sum_add(&grows, per->i);
+    }
+    return grows > room / HINT_LEAK_STEPS;
+}
+
+static void repair_leak(const struct hint_case *c, struct hint_step *s,
+                        struct hint_found *f) {
+    if (!leak_matters(c)) return;
+    repair_pressure(c, s, f); /* what is kept has to be asked for anew */
+    hint_saw(f, ROW_NONE, 0);
+}
+
+static void say_leak(const struct hint_case *c, const struct hint_found *f,
+                     struct hint_words *w) {
+    char a[48], each[48] = "?", all[48] = "?";
+    const struct cell *op = hint_cell(c->leaks, 0, "op");
+    const struct cell *per = hint_cell(c->leaks, 0, "bytes_per_step");
+    const struct cell *sum = hint_cell(c->leaks, 0, "total_bytes");
+    const struct cell *stack = hint_cell(c->leaks, 0, "stack");
+    const struct cell *device = hint_cell(c->leaks, 0, "device");
+    if (per) human_bytes(per->i, each, sizeof each);
+    if (sum) human_bytes(sum->i, all, sizeof all);
+    snprintf(w->title, sizeof w->title, "memory grows by %s in every step",
+             each);
+    snprintf(w->evidence, sizeof w->evidence,
+             "%zu site%s; the largest keeps %s a step%s%s from %.80s, %s by "
+             "the end%s%.300s; %s a step in calls for memory",
+             c->leaks->nrows, c->leaks->nrows == 1 ? "" : "s", each,
+             device ? " on " : "", device ? device->s : "",
+             op ? op->s : "an unknown op", all,
+             stack ? ", allocated at " : "", stack ? stack->s : "",
+             hint_time(c, f->time, a));
+    snprintf(w->repair, sizeof w->repair,
+             "do not keep tensors across steps: loss.detach() or loss.item() "
+             "in place of loss, del what is done with, bound the list or "
+             "cache that it goes into");
+}
+
+const struct hint_rule hint_memory_leak = {
+    .id = "memory-leak",
+    .in_place = true,
+    .always = true,
+    .confidence = "measured",
+    .assumes = "only the calls for new memory are counted as time; running "
+               "out of memory is what it costs",
+    .see = "leaks",
+    .repair = repair_leak,
+    .say = say_leak,
+};
+
+/* The row of `memory` that is badly fragmented on a device that is at least
+ * half full, or SIZE_MAX. */
+static size_t fragmented(const struct hint_case *c) {
+    for (size_t i = 0; c->memory != NULL && i < c->memory->nrows; i++) {
+        const struct cell *pct = hint_cell(c->memory, i, "fragmentation_pct");
+        const struct cell *held = hint_cell(c->memory, i, "reserved_bytes");
+        const struct cell *name = hint_cell(c->memory, i, "device");
+        if (!pct || !held || !name || pct->f < HINT_FRAGMENT_PERCENT) continue;
+        for (size_t d = 0; d < c->t->ndevices; d++)
+            if (strcmp(name->s, strs_text(&c->t->strs,
+                                          c->t->devices[d].label)) == 0 &&
+                c->t->devices[d].memory_bytes > 0 &&
+                held->i > c->t->devices[d].memory_bytes / 2)
+                return i;
+    }
+    return SIZE_MAX;
+}
+
+static void repair_fragments(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    (void)s;
+    if (fragmented(c) != SIZE_MAX) hint_saw(f, ROW_NONE, 0);
+}
+
+static void say_fragments(const struct hint_case *c,
+                          const struct hint_found *f, struct hint_words *w) {
+    char held[48] = "?", used[48] = "?";
+    size_t row = fragmented(c);
+    const struct cell *h = hint_cell(c->memory, row, "reserved_bytes");
+    const struct cell *u = hint_cell(c->memory, row, "peak_bytes");
+    const struct cell *pct = hint_cell(c->memory, row, "fragmentation_pct");
+    if (h) human_bytes(h->i, held, sizeof held);
+    if (u) human_bytes(u->i, used, sizeof used);
+    (void)f;
+    snprintf(w->title, sizeof w->title,
+             "the allocator holds much memory that it cannot use");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s held, %s in use at the peak: %.0f %% is in pieces", held,
+             used, pct ? pct->f : 0);
+    snprintf(w->repair, sizeof w->repair,
+             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; batches of "
+             "one shape (pad), or largest first");
+}
+
+const struct hint_rule hint_memory_fragmentation = {
+    .id = "memory-fragmentation",
+    .in_place = true,
+    .always = true,
+    .confidence = "measured",
+    .assumes = "it costs room for a larger batch, not time",
+    .see = "memory",
+    .repair = repair_fragments,
+    .say = say_fragments,
 };

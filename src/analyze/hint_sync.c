@@ -7,6 +7,7 @@
 #include "analyze/hint.h"
 
 #include "analyze/kernel_args.h"
+#include "base/sum.h"
 #include "model/opclass.h"
 #include "model/trace.h"
 #include <stdio.h>
@@ -62,7 +63,7 @@ static int64_t bytes_back(const struct hint_case *c, const struct hint_step *s,
             if (c->t->spans.kind[row] != SPAN_COPY) continue;
             struct copy_args a = copy_args_of(c->t, row);
             if (a.kind != COPY_D2H) return -1;
-            sum = (sum < 0 ? 0 : sum) + (a.bytes > 0 ? a.bytes : 0);
+            sum = sum_of(sum < 0 ? 0 : sum, a.bytes > 0 ? a.bytes : 0);
         }
     return sum;
 }

@@ -9,11 +9,14 @@
  * that want restructuring. */
 #include "analyze/analyze.h"
 
+#include "analyze/compiling.h"
 #include "analyze/device_peak.h"
 #include "analyze/hint.h"
 #include "analyze/hint_tops.h"
 #include "analyze/overhead.h"
 #include "base/number.h"
+#include "base/sum.h"
+#include "model/opclass.h"
 #include <stdlib.h>
 
 enum { MAX_STEPS = 32, MAX_HINTS = 10 };
@@ -37,8 +40,16 @@ struct hint {
     int64_t save; /* ps, over all steps of the case */
 };
 
+/* Another analysis over the same trace and scope. */
+struct part {
+    struct result r;
+    bool have;
+};
+
 struct hints {
     struct hint_case c;
+    struct part leaks, memory, ranks;
+    struct compiles compiles;
     struct device_peak peak;
     struct hint v[MAX_HINTS];
     size_t n;
@@ -56,12 +67,13 @@ static void case_free(struct hint_case *c) {
 }
 
 static int step_init(struct hint_case *c, const struct host_side *h,
-                     uint32_t step, struct ops_err *e) {
+                     uint32_t step, int64_t stall, struct ops_err *e) {
     struct hint_step *s = &c->steps[c->nsteps];
     *s = (struct hint_step){0};
     TRY(deps_build(&s->d, h, step, e));
     c->nsteps++; /* freed with the case from here on */
     TRY(plan_init(&s->now, &s->d, c->t, c->per_event, e));
+    s->now.stall = stall;
     TRY(plan_copy(&s->trial, &s->now, e));
     return hint_tops(c->t, s, e);
 }
@@ -72,6 +84,17 @@ static enum framework framework_of(const struct trace *t, uint32_t source) {
     if (strcmp(format, "stepstats") == 0) return FW_TF;
     if (strcmp(format, "xspace") != 0) return FW_OTHER;
     return trace_meta_get(t, source, "hlo_module") ? FW_JAX : FW_TF;
+}
+
+/* Does the host itself carry out collectives in this source? */
+static bool has_exchange(const struct trace *t, uint32_t source) {
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->source != source || tr->kind != TRACK_THREAD) continue;
+        for (row_id r = tr->first; r < tr->end; r++)
+            if (t->name_class[t->spans.name[r]] & NAME_COMM_CPU) return true;
+    }
+    return false;
 }
 
 /* The device whose peaks count: the source's first that ran anything. */
@@ -89,7 +112,7 @@ static int64_t run_all(const struct hint_case *c, bool trial) {
     for (size_t i = 0; i < c->nsteps; i++) {
         int64_t d = replay(trial ? &c->steps[i].trial : &c->steps[i].now, NULL);
         if (d < 0) return -1;
-        sum += d;
+        sum_add(&sum, d);
     }
     return sum;
 }
@@ -121,7 +144,8 @@ static bool list_best(struct hints *h, bool in_place) {
         if (rules[i]->in_place != in_place || h->tried[i]) continue;
         if (!try_rule(&h->c, rules[i], &f)) continue;
         int64_t save = before - run_all(&h->c, true);
-        bool worth = save * 100 >= whole * HINT_SAVE_PERCENT;
+        int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
+        bool worth = save >= whole / 100 * least;
         if (!(worth || rules[i]->always) || save <= best.save) continue;
         best = (struct hint){rules[i], f, save};
         which = i;
@@ -180,24 +204,74 @@ static void put_hint(struct result *r, const struct hints *h,
     result_text(r, v->rule->see);
 }
 
-/* The source to study: the first in scope that has steps. */
-static uint32_t pick_source(const struct trace *t, const struct scope *in,
-                            size_t *others) {
-    uint32_t found = ROW_NONE;
-    *others = 0;
-    for (uint32_t i = 0; i < t->nsources; i++) {
-        bool has = false;
-        for (size_t k = 0; k < t->nsteps && !has; k++)
-            has = t->steps[k].source == i && t->steps[k].dur > 0 &&
-                  (in->all || (in->source_in[i] &&
-                               (!in->by_step || in->step_in[k])));
-        if (!has) continue;
-        if (found == ROW_NONE ||
-            t->sources[i].rank < t->sources[found].rank)
-            found = i;
-        ++*others;
+/* Runs another analysis with its own defaults and this one's scope. */
+static int run_part(const char *name, const struct trace *t,
+                    const struct opts *o, struct part *p, struct ops_err *e) {
+    static const char *const passed[] = {"steps", "host", "rank"};
+    const struct analysis *a = analysis_find(name);
+    struct opts own;
+    opts_init(&own, analysis_common_opts, a->opts, NULL);
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
+        if (opts_given(o, passed[i]))
+            TRY(opts_set(&own, passed[i], opts_text(o, passed[i]), e));
+    TRY(analysis_run(a, t, &own, 0, &p->r, e));
+    p->have = true;
+    return 0;
+}
+
+/* What the rules about compilation, memory and ranks read. */
+static int run_parts(struct hints *h, const struct opts *o,
+                     struct ops_err *e) {
+    const struct trace *t = h->c.t;
+    TRY(compiles_init(&h->compiles, t, e));
+    h->c.compiles = &h->compiles;
+    if (t->nsources > 1) {
+        TRY(run_part("ranks", t, o, &h->ranks, e));
+        h->c.ranks = &h->ranks.r;
     }
-    if (*others > 0) --*others;
+    if (t->mem.n == 0) return 0;
+    TRY(run_part("leaks", t, o, &h->leaks, e));
+    TRY(run_part("memory", t, o, &h->memory, e));
+    h->c.leaks = &h->leaks.r;
+    h->c.memory = &h->memory.r;
+    return 0;
+}
+
+/* How long a rank waits for others, or -1: not known. */
+static int64_t wait_of(const struct hint_case *c, int64_t rank) {
+    for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
+        const struct cell *r = hint_cell(c->ranks, i, "rank");
+        const struct cell *w = hint_cell(c->ranks, i, "wait_us");
+        if (r != NULL && w != NULL && r->i == rank) return w->i;
+    }
+    return -1;
+}
+
+static bool has_steps(const struct trace *t, const struct scope *in,
+                      uint32_t source) {
+    if (!in->all && !in->source_in[source]) return false;
+    for (size_t k = 0; k < t->nsteps; k++)
+        if (t->steps[k].source == source && t->steps[k].dur > 0 &&
+            (!in->by_step || in->step_in[k]))
+            return true;
+    return false;
+}
+
+/* The source to study: of those in scope that have steps the one that waits
+ * longest for others (it shows what the job could be), else the first rank. */
+static uint32_t pick_source(const struct hint_case *c, const struct scope *in) {
+    const struct trace *t = c->t;
+    uint32_t found = ROW_NONE;
+    int64_t most = -1;
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        if (!has_steps(t, in, i)) continue;
+        int64_t rank = t->sources[i].rank, wait = wait_of(c, rank);
+        bool first = found == ROW_NONE || rank < t->sources[found].rank;
+        if (found != ROW_NONE && wait < most) continue;
+        if (found != ROW_NONE && wait == most && !first) continue;
+        found = i;
+        most = wait;
+    }
     return found;
 }
 
@@ -214,14 +288,16 @@ static int study(struct hints *h, const struct trace *t,
     int64_t per = overhead_per_event(t, c->source);
     c->per_event = per > 0 ? per : 0;
     c->framework = framework_of(t, c->source);
+    c->host_exchange = has_exchange(t, c->source);
     struct ops_err ignored = {0};
     if (device_peak_of(t, device_of(t, c->source),
                        opts_text(o, "device-peak"), &h->peak, &ignored))
         c->peak = &h->peak;
     TRY(host_side_init(&side, t, c->source, e));
+    int64_t stall = hint_compile_stall(c, chosen, n);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = step_init(c, &side, chosen[i], e);
+        rc = step_init(c, &side, chosen[i], stall, e);
     host_side_free(&side);
     return rc;
 }
@@ -244,6 +320,10 @@ static void remark(struct result *r, const struct hints *h) {
     result_remark(r, "worked out on %zu step%s of %s each without the "
                   "profiler's own cost, each from an idle device to the end of "
                   "its work", h->c.nsteps, h->c.nsteps == 1 ? "" : "s", bare);
+    if (h->c.t->nsources > 1)
+        result_remark(r, "of %zu ranks rank %lld was studied, which waits "
+                      "longest for the others", h->c.t->nsources,
+                      (long long)h->c.t->sources[h->c.source].rank);
     if (h->n == 0)
         result_remark(r, "nothing was found that would make a step more than "
                       "%d %% faster", (int)HINT_SAVE_PERCENT);
@@ -253,11 +333,10 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
                struct ops_err *e) {
     struct scope in;
     struct hints h = {.c = {.t = t}};
-    size_t others;
     TRY(scope_init(&in, t, o, e));
-    h.c.source = pick_source(t, &in, &others);
-    int rc = 0;
-    if (h.c.source != ROW_NONE) {
+    int rc = run_parts(&h, o, e);
+    if (rc == 0) h.c.source = pick_source(&h.c, &in);
+    if (rc == 0 && h.c.source != ROW_NONE) {
         rc = study(&h, t, &in, o, e);
         if (rc == 0) rc = find(&h, e);
     }
@@ -271,6 +350,10 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
         rc = result_done(r, e);
     }
     case_free(&h.c);
+    compiles_free(&h.compiles);
+    if (h.leaks.have) result_free(&h.leaks.r);
+    if (h.memory.have) result_free(&h.memory.r);
+    if (h.ranks.have) result_free(&h.ranks.r);
     return rc;
 }
 

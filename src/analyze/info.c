@@ -41,6 +41,10 @@ static void put_source(struct result *r, const struct trace *t, size_t i) {
     if (s->pid >= 0) facts_count(r, "process", (uint64_t)s->pid);
     facts_bytes(r, "file size", (int64_t)s->bytes.n);
     facts_count(r, "events in file", s->events);
+    if (s->beside != ROW_NONE) { /* its times and steps are the other's */
+        facts_text(r, "belongs to", t->sources[s->beside].path);
+        return;
+    }
     facts_time(r, "time window", s->window_end - s->window_ts);
     facts_count(r, "steps", steps_of(t, i));
     facts_text(r, "steps found", rule_words(s->step_rule));

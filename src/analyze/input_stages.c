@@ -64,7 +64,7 @@ struct finder {
     struct intervals *claims; /* by view: input phase inside the steps */
 };
 
-struct frame {
+struct open_stage {
     uint32_t stage;
     int64_t end;
     bool counts; /* is it in the scope? */
@@ -75,7 +75,7 @@ struct sweep {
     struct finder *f;
     uint32_t track, source;
     bool on_step;
-    struct frame *v; /* open stages, the innermost last */
+    struct open_stage *v; /* open stages, the innermost last */
     size_t n, cap;
     int64_t at;      /* all before it is settled */
     uint32_t last;   /* iterator that nobody around it asked, or ROW_NONE */
@@ -139,7 +139,7 @@ static bool add_work(struct intervals *s, int64_t start, int64_t end) {
 
 /* The innermost stage owns the time from w->at on. False: out of memory. */
 static bool charge(struct sweep *w, int64_t to) {
-    const struct frame *top = &w->v[w->n - 1];
+    const struct open_stage *top = &w->v[w->n - 1];
     struct finder *f = w->f;
     struct extra *x = &f->x[top->stage];
     if (to > top->end) to = top->end;
@@ -181,7 +181,7 @@ static bool open_stage(struct sweep *w, row_id r, uint32_t stage) {
         if (f->x[stage].track != w->track) s->threads++;
         f->x[stage].track = w->track;
     }
-    w->v[w->n++] = (struct frame){stage, span_end(f->t, r), counts};
+    w->v[w->n++] = (struct open_stage){stage, span_end(f->t, r), counts};
     return true;
 }
 

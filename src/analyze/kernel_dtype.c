@@ -54,9 +54,9 @@ static const char *const helpers[] = {
     "fft1d_", "precompute_indices", "scalepackedtensor", "converttensor",
     "settensor", "computeoffsets", "computebofsets", "im2col", "col2im",
     "gemv", "gemmk1", "dot_kernel", "depthwise", "grouped_direct", "dwconv",
-    "conv2d_c1_k1", "elementwise", "reduce_kernel", "layer_norm", "softmax_",
-    "nccl", "rccl", "memcpy", "memset", "scal_kernel", "bn_fw", "bn_bw",
-    "kernel_conv_filter", "postgsu",
+    "_c1_k1", "reduce_wgrad", "elementwise", "reduce_kernel", "layer_norm",
+    "softmax_", "nccl", "rccl", "memcpy", "memset", "scal_kernel", "bn_fw",
+    "bn_bw", "kernel_conv_filter", "postgsu",
     NULL,
 };
 
@@ -208,6 +208,8 @@ struct kernel_kind kernel_kind_of(struct bytes name) {
     if (!k.matrix) {
         k.dtype = type_by_word(&t);
         if (k.dtype == DTYPE_TF32) k.dtype = DTYPE_FP32;
+        /* Optimizers take their scalars as double. */
+        if (k.dtype == DTYPE_FP64 && has(&t, "float")) k.dtype = DTYPE_FP32;
         return k;
     }
     bool plain = has(&t, "ffma") || has(&t, "simt");

@@ -3,12 +3,14 @@
  * several shapes shows the shape with most time, and how many there were;
  * --group shape gives each a row of its own. */
 #include "analyze/analyze.h"
+#include "analyze/hlo_cols.h"
 #include "analyze/host_tree.h"
 #include "analyze/kernel_args.h"
 #include "analyze/missing.h"
 #include "analyze/where.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/hlo.h"
 #include "model/launch.h"
 #include "model/opclass.h"
 #include <stdio.h>
@@ -29,6 +31,8 @@ struct kernel_group {
     int64_t calls, total, min, max;
     double occupancy_time; /* sum of occupancy x duration */
     int64_t occupancy_dur; /* duration of those that have one */
+    const struct hlo_instr *hlo; /* the instruction of that op, or NULL */
+    str_id program;        /* of XLA, in texts; 0: none */
     str_id op;             /* launched most of its time; 0: not known */
     int64_t op_time;
     uint32_t variants;
@@ -67,6 +71,7 @@ struct kernels {
     struct memo {
         struct kernel_args a;
         str_id op; /* in texts; STR_NONE: not looked up yet */
+        str_id program; /* the same, for a program of XLA; 0: none */
         bool have;
     } *memo; /* by category: read once for all launches of a variant */
     int64_t whole;
@@ -138,9 +143,10 @@ static uint32_t variant_group(struct kernels *k, uint32_t base, uint32_t var) {
     return *at;
 }
 
-static bool charge_op(struct kernels *k, uint32_t g, str_id op, int64_t dur) {
+static bool charge_op(struct kernels *k, uint32_t g, str_id op, row_id r,
+                      const struct memo *m) {
     if (op == 0) return true;
-    if (op == STR_NONE) return false;
+    if (op == STR_NONE || m->program == STR_NONE) return false;
     uint32_t *at = map_at(&k->by_op, (uint64_t)g << 32 | op);
     if (!at) return false;
     if (*at == MAP_NONE) {
@@ -149,10 +155,12 @@ static bool charge_op(struct kernels *k, uint32_t g, str_id op, int64_t dur) {
         *at = (uint32_t)k->nops++;
     }
     struct op_time *o = &k->ops[*at];
-    sum_add(&o->time, dur);
+    sum_add(&o->time, k->t->spans.dur[r]);
     if (o->time > k->v[g].op_time) {
         k->v[g].op_time = o->time;
         k->v[g].op = op;
+        k->v[g].hlo = hlo_of_span(k->t, r);
+        k->v[g].program = m->program;
     }
     return true;
 }
@@ -165,7 +173,9 @@ static struct memo *memo_of(struct kernels *k, row_id r, struct memo *own) {
     struct memo *m = &k->memo[cat];
     if (m->have) return m;
     if (!launch_of_cat(k->t, cat, &l)) m = own;
-    *m = (struct memo){kernel_args_of(k->t, r), STR_NONE, m != own};
+    *m = (struct memo){kernel_args_of(k->t, r), STR_NONE, 0, m != own};
+    if (m != own && l.module.n > 0)
+        m->program = strs_intern(&k->texts, l.module);
     return m;
 }
 
@@ -221,7 +231,7 @@ static bool count_kernel(struct kernels *k, row_id r, row_id launch) {
     }
     /* ops of a TPU nest: the whole is what the outermost took */
     if (t->spans.parent[r] == ROW_NONE) sum_add(&k->whole, dur);
-    return charge_op(k, g, op_of(k, r, launch, m), dur);
+    return charge_op(k, g, op_of(k, r, launch, m), r, m);
 }
 
 /* All kernels in row order, the links beside them. */
@@ -276,6 +286,7 @@ static void put_columns(struct result *r, bool by_variant) {
     };
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
+    hlo_cols(r, COL_DETAIL);
 }
 
 static void put_dim3(struct result *r, const int64_t d[3]) {
@@ -313,6 +324,8 @@ static void put_row(struct result *r, const struct kernels *k,
                     v->occupancy_time / (double)v->occupancy_dur);
     result_bool(r, (t->name_class[v->name] & NAME_TENSOR_CORE) != 0);
     result_int(r, v->variants);
+    hlo_cells(r, t, v->hlo,
+              v->program ? strs_text(&k->texts, v->program) : NULL);
 }
 
 static void kernels_free(struct kernels *k) {

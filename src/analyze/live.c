@@ -13,6 +13,7 @@
 void live_free(struct live *l) {
     free(l->level);
     free(l->mate);
+    free(l->before_end);
     *l = (struct live){0};
 }
 
@@ -56,7 +57,10 @@ static int64_t find_base(struct live *l) {
     if (l->n == 0) return 0;
     if (m->allocated[l->first] >= 0)
         return diff_of(m->allocated[l->first], m->bytes[l->first]);
-    int64_t freed = 0, sum = 0, low = 0;
+    int64_t freed = 0, sum = 0, low = 0, known = 0;
+    for (size_t i = 0; i < l->nbefore; i++)
+        sum_add(&known, l->t->before[l->before_first + i].bytes);
+    if (l->nbefore > 0) return known;
     for (size_t i = 0; i < l->n; i++) {
         int64_t b = m->bytes[l->first + i];
         if (b < 0 && l->mate[i] == LIVE_NONE && m->addr[l->first + i] != 0)
@@ -69,11 +73,19 @@ static int64_t find_base(struct live *l) {
     return freed > least ? freed : least;
 }
 
+/* A block whose address was given out again is gone, too: what the event that
+ * did so ended stands in its level for a moment. */
 static void find_levels(struct live *l) {
     const struct mem_events *m = &l->t->mem;
     int64_t level = l->base;
+    for (size_t i = 0; i < l->n; i++) l->level[i] = 0;
+    for (size_t i = 0; i < l->n; i++)
+        if (m->bytes[l->first + i] >= 0 && l->mate[i] != LIVE_NONE &&
+            m->bytes[l->first + l->mate[i]] >= 0)
+            l->level[l->mate[i]] = m->bytes[l->first + i];
     for (size_t i = 0; i < l->n; i++) {
         size_t k = l->first + i;
+        sum_sub(&level, l->level[i]);
         if (m->allocated[k] >= 0) {
             level = m->allocated[k];
             l->recorded = true;
@@ -84,13 +96,43 @@ static void find_levels(struct live *l) {
     }
 }
 
+/* The known blocks from before the window, and which event freed each: the
+ * first free of its address that no allocation in the window explains. */
+static bool find_before(struct live *l, uint16_t allocator) {
+    const struct trace *t = l->t;
+    size_t at = 0, end;
+    while (at < t->nbefore && t->before[at].allocator < allocator) at++;
+    for (end = at; end < t->nbefore; end++)
+        if (t->before[end].allocator != allocator) break;
+    if (at == end) return true;
+    l->before_first = at;
+    l->nbefore = end - at;
+    l->before_end = vec_alloc(l->nbefore, sizeof *l->before_end);
+    struct map by_addr = {0};
+    bool ok = l->before_end != NULL;
+    for (size_t i = 0; ok && i < l->nbefore; i++) {
+        l->before_end[i] = LIVE_NONE;
+        ok = map_set(&by_addr, t->before[at + i].addr, (uint32_t)i);
+    }
+    for (size_t i = 0; ok && i < l->n; i++) {
+        if (t->mem.bytes[l->first + i] >= 0 || l->mate[i] != LIVE_NONE)
+            continue;
+        uint32_t b = map_get(&by_addr, t->mem.addr[l->first + i]);
+        if (b != MAP_NONE && l->before_end[b] == LIVE_NONE)
+            l->before_end[b] = (uint32_t)i;
+    }
+    map_free(&by_addr);
+    return ok;
+}
+
 int live_init(struct live *l, const struct trace *t, uint16_t allocator,
               struct ops_err *e) {
     *l = (struct live){.t = t, .first = lower(t, allocator)};
     l->n = lower(t, allocator + 1u) - l->first;
     l->level = vec_alloc(l->n + 1, sizeof *l->level);
     l->mate = vec_alloc(l->n + 1, sizeof *l->mate);
-    if (!l->level || !l->mate || !pair(l)) {
+    if (!l->level || !l->mate || !pair(l) ||
+        !find_before(l, allocator)) {
         live_free(l);
         return fail_oom(e);
     }
@@ -121,4 +163,24 @@ uint32_t live_event_at(const struct live *l, int64_t ts) {
             hi = mid;
     }
     return lo == 0 ? LIVE_NONE : (uint32_t)(lo - 1);
+}
+
+struct live_rest live_rest(const struct live *l, uint32_t after) {
+    const struct mem_events *m = &l->t->mem;
+    struct live_rest r = {.before = l->base, .lost = live_level(l, after)};
+    for (size_t i = 0; i < l->n && after != LIVE_NONE && i <= after; i++) {
+        int64_t bytes = m->bytes[l->first + i];
+        if (live_has(l, i, after)) sum_sub(&r.lost, bytes);
+        if (bytes < 0 && l->mate[i] == LIVE_NONE) sum_add(&r.before, bytes);
+    }
+    for (size_t i = 0; i < l->nbefore; i++) {
+        int64_t bytes = l->t->before[l->before_first + i].bytes;
+        if (!live_has_before(l, i, after)) continue;
+        sum_sub(&r.lost, bytes);
+        sum_sub(&r.before, bytes);
+    }
+    /* frees of blocks without an address may be of blocks in the window */
+    if (r.before < 0) r.before = 0;
+    sum_sub(&r.lost, r.before);
+    return r;
 }

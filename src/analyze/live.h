@@ -17,6 +17,9 @@ struct live {
     int64_t base;   /* bytes in use before event 0: blocks from before the
                        window; a lower bound unless recorded */
     bool recorded;  /* the source told the level; else it is replayed */
+    size_t before_first, nbefore; /* rows of trace->before: blocks from before
+                                     the window that the source knows */
+    uint32_t *before_end; /* by those: the event that freed it, or LIVE_NONE */
 };
 
 #define LIVE_NONE UINT32_MAX
@@ -33,5 +36,36 @@ uint32_t live_peak(const struct live *l, bool (*in)(const void *ctx, int64_t),
 
 /* The last event at or before ts, or LIVE_NONE. */
 uint32_t live_event_at(const struct live *l, int64_t ts);
+
+/* Bytes in use after that event (LIVE_NONE: before the first). */
+static inline int64_t live_level(const struct live *l, uint32_t after) {
+    return after == LIVE_NONE ? l->base : l->level[after];
+}
+
+/* Is event i an allocation whose block is there after event `after`? */
+static inline bool live_has(const struct live *l, size_t i, uint32_t after) {
+    return after != LIVE_NONE && i <= after &&
+           l->t->mem.bytes[l->first + i] >= 0 &&
+           (l->mate[i] == LIVE_NONE || l->mate[i] > after);
+}
+
+/* The same of the i-th known block from before the window. */
+static inline bool live_has_before(const struct live *l, size_t i,
+                                   uint32_t after) {
+    return after == LIVE_NONE || l->before_end[i] == LIVE_NONE ||
+           l->before_end[i] > after;
+}
+
+/* What is in use after an event and in no known block. */
+struct live_rest {
+    int64_t before; /* blocks from before the window of which only the sum is
+                       known */
+    int64_t lost;   /* the rest of the level: events that were not recorded,
+                       or blocks without an address; negative where frees are
+                       missing */
+};
+
+/* known blocks + before + lost = the level. O(events). */
+struct live_rest live_rest(const struct live *l, uint32_t after);
 
 #endif

@@ -44,6 +44,9 @@ static const char *remedy(const struct source *s, enum missing_what w) {
     if (s->format && strcmp(s->format, "xspace") == 0) return table[w].xspace;
     if (s->format && strcmp(s->format, "stepstats") == 0)
         return table[w].stepstats;
+    if (s->format && strcmp(s->format, "snapshot") == 0)
+        return "a memory snapshot tells of memory only: give a torch.profiler "
+               "trace of the same run beside it";
     return "record it in the program that wrote this file";
 }
 

@@ -7,6 +7,8 @@
 #include "analyze/host_tree.h"
 #include "base/vec.h"
 #include "model/args.h"
+#include "model/hlo.h"
+#include "model/launch.h"
 #include <stdlib.h>
 
 static const struct {
@@ -45,14 +47,17 @@ int op_groups_init(struct op_groups *g, const struct trace *t,
         g->slot[i] = calloc(t->strs.n + 1, sizeof *g->slot[i]);
         if (!g->slot[i]) return fail_oom(e);
     }
-    if (!strs_init(&g->texts)) return fail_oom(e);
+    g->program = malloc((t->ncats + 1) * sizeof *g->program);
+    if (!g->program || !strs_init(&g->texts)) return fail_oom(e);
+    for (size_t i = 0; i <= t->ncats; i++) g->program[i] = STR_NONE;
     return g->by ? pystack_init(&g->stacks, t, e) : 0;
 }
 
 void op_groups_free(struct op_groups *g) {
     for (int i = 0; i < 4; i++) free(g->slot[i]);
     for (int i = 0; i < 3; i++) map_free(&g->finer[i]);
-    map_free(&g->device);
+    for (int i = 0; i < 2; i++) map_free(&g->in_program[i]);
+    free(g->program);
     strs_free(&g->texts);
     pystack_free(&g->stacks);
     free(g->v);
@@ -82,14 +87,46 @@ static uint32_t add_group(struct op_groups *g, str_id key, uint8_t kind) {
     return (uint32_t)g->n++;
 }
 
-uint32_t op_groups_device(struct op_groups *g, struct bytes name) {
-    str_id key = strs_intern(&g->texts, name);
-    if (key == STR_NONE) return ROW_NONE;
-    uint32_t *at = map_at(&g->device, key);
+/* The program of XLA that a row belongs to, or 0; STR_NONE: out of memory.
+ * Read once per category. */
+static str_id program_of(struct op_groups *g, row_id row) {
+    uint16_t cat = g->t->spans.cat[row];
+    if (cat == 0) return 0;
+    if (g->program[cat] != STR_NONE) return g->program[cat];
+    struct launch l;
+    str_id id = 0;
+    if (launch_of_cat(g->t, cat, &l) && l.module.n > 0)
+        id = strs_intern(&g->texts, l.module);
+    return g->program[cat] = id;
+}
+
+uint32_t op_groups_device(struct op_groups *g, struct bytes name, row_id row) {
+    str_id key = strs_intern(&g->texts, name), program = program_of(g, row);
+    if (key == STR_NONE || program == STR_NONE) return ROW_NONE;
+    uint32_t *at = map_at(&g->in_program[1], (uint64_t)program << 32 | key);
     if (!at) return ROW_NONE;
     if (*at == MAP_NONE) {
         uint32_t id = add_group(g, key, SPAN_KERNEL);
         if (id == ROW_NONE) return ROW_NONE;
+        g->v[id].hlo = hlo_of_span(g->t, row);
+        g->v[id].program = program;
+        *at = id;
+    }
+    return *at;
+}
+
+/* The number of the pair (program, name) on the host, made when new. */
+static uint32_t program_base(struct op_groups *g, const struct op_group *like) {
+    uint32_t *at = map_at(&g->in_program[0],
+                          (uint64_t)like->program << 32 | like->key);
+    if (!at) return ROW_NONE;
+    if (*at == MAP_NONE) {
+        uint32_t id = g->by ? g->nfiner++ : add_group(g, like->key, like->kind);
+        if (id == ROW_NONE) return ROW_NONE;
+        if (!g->by) {
+            g->v[id].hlo = like->hlo;
+            g->v[id].program = like->program;
+        }
         *at = id;
     }
     return *at;
@@ -136,6 +173,8 @@ static uint32_t refine(struct op_groups *g, int level, uint32_t from,
     g->v[id].shapes = like->shapes;
     g->v[id].stack = like->stack;
     g->v[id].module = like->module;
+    g->v[id].hlo = like->hlo;
+    g->v[id].program = like->program;
     return *at = id;
 }
 
@@ -163,6 +202,17 @@ uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
     const struct spans *sp = &g->t->spans;
     uint32_t *slots = g->slot[kind_index(sp->kind[row])];
     str_id name = sp->name[row];
+    if (sp->cat[row] != 0 && sp->kind[row] == SPAN_OP) {
+        struct op_group like = {.key = h->key[name], .kind = SPAN_OP,
+                                .program = program_of(g, row),
+                                .hlo = hlo_of_span(g->t, row)};
+        if (like.program == STR_NONE) return ROW_NONE;
+        if (like.program != 0) {
+            uint32_t base = program_base(g, &like);
+            if (base == ROW_NONE || !g->by) return base;
+            return finer_group(g, base, row, like);
+        }
+    }
     uint32_t have = slots[name];
     if (have && !g->by) return have - 1;
     str_id key = h->key[name];

@@ -9,6 +9,7 @@
 #include "model/trace.h"
 
 struct host_tree;
+struct hlo_instr;
 
 enum group_by { GROUP_SHAPES = 1, GROUP_STACK = 2, GROUP_MODULE = 4 };
 
@@ -20,6 +21,8 @@ struct op_group {
     str_id key;                    /* the name's group; in op_groups.texts for
                                       what runs on a device alone */
     str_id shapes, stack, module;  /* in op_groups.texts; 0: none */
+    const struct hlo_instr *hlo;   /* an instruction of XLA, or NULL */
+    str_id program;                /* of XLA, in op_groups.texts; 0: none */
     uint32_t order;                /* when it was made: breaks ties */
     uint8_t kind;                  /* enum span_kind; SPAN_KERNEL: an op that
                                       is known from its device work alone */
@@ -34,7 +37,10 @@ struct op_groups {
     uint32_t *slot[4];   /* by kind (op, annotation, api, region), then name:
                             group + 1; 0: none yet */
     struct strs texts;   /* names of device ops, shapes, stacks, modules */
-    struct map device;   /* name in texts -> group */
+    struct map in_program[2]; /* (program, name), on the host and on devices ->
+                                 group */
+    str_id *program;     /* by category: program in texts; STR_NONE: not read
+                            yet */
     unsigned by;         /* enum group_by */
     /* only with by: */
     struct map finer[3]; /* (group so far, text) -> number, one per criterion */
@@ -52,8 +58,9 @@ uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
                       row_id row);
 
 /* The group of an op that is known by what the source wrote on its device work
- * (XLA); ROW_NONE: out of memory. */
-uint32_t op_groups_device(struct op_groups *g, struct bytes name);
+ * (XLA), row; equal names in two programs are two ops. ROW_NONE: out of
+ * memory. */
+uint32_t op_groups_device(struct op_groups *g, struct bytes name, row_id row);
 
 /* A text of a group, or NULL for id 0. */
 const char *op_groups_text(const struct op_groups *g, str_id id);

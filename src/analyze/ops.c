@@ -9,6 +9,7 @@
  * up the tree in one backward pass. */
 #include "analyze/analyze.h"
 #include "analyze/flops.h"
+#include "analyze/hlo_cols.h"
 #include "analyze/host_tree.h"
 #include "analyze/kernel_args.h"
 #include "analyze/mem_sums.h"
@@ -16,6 +17,7 @@
 #include "analyze/op_groups.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/hlo.h"
 #include "model/opclass.h"
 #include "model/opname.h"
 #include <stdlib.h>
@@ -47,6 +49,14 @@ static struct op_group *group_at(const struct ops *o, row_id r) {
     return &o->groups.v[o->gid[r]];
 }
 
+/* The work of an instruction of XLA, known from its program. */
+static void add_hlo_flops(struct ops *o, struct op_group *v, row_id r) {
+    const struct hlo_instr *i = v->hlo ? hlo_of_span(o->t, r) : NULL;
+    if (i == NULL || i->flops < 0) return;
+    v->has_flops = true;
+    if (hlo_is_first(o->t, r, i)) sum_add(&v->flops, i->flops);
+}
+
 /* Calls, total and self time. */
 static int count_track(struct ops *o, const struct track *tr,
                        struct ops_err *e) {
@@ -60,6 +70,7 @@ static int count_track(struct ops *o, const struct track *tr,
         if (scope_has(&o->scope, r)) {
             struct op_group *v = &o->groups.v[g];
             v->calls++;
+            add_hlo_flops(o, v, r);
             sum_add(&v->host, sp->dur[r]);
             sum_add(&v->host_self, sp->dur[r]);
             v->has_device |= o->t->sources[tr->source].has_device;
@@ -99,17 +110,18 @@ static bool take_off_parent(struct ops *o, row_id d) {
     if (p == ROW_NONE || !scope_has(&o->scope, p)) return true;
     struct bytes name = device_op(o, p);
     if (name.n == 0) return true;
-    uint32_t g = op_groups_device(&o->groups, name);
+    uint32_t g = op_groups_device(&o->groups, name, p);
     if (g == ROW_NONE) return false;
     sum_sub(&o->groups.v[g].device_self, o->t->spans.dur[d]);
     return true;
 }
 
 static bool charge_device_op(struct ops *o, row_id d, struct bytes name) {
-    uint32_t g = op_groups_device(&o->groups, name);
+    uint32_t g = op_groups_device(&o->groups, name, d);
     if (g == ROW_NONE || !take_off_parent(o, d)) return false;
     struct op_group *v = &o->groups.v[g];
     v->calls++;
+    add_hlo_flops(o, v, d);
     sum_add(&v->device, o->t->spans.dur[d]);
     sum_add(&v->device_self, o->t->spans.dur[d]);
     v->has_device = true;
@@ -377,8 +389,8 @@ static void put_columns(struct result *r, const struct ops *o) {
          "the same less that of the operations called from it", COL_BYTES,
          COL_DETAIL},
         {"flops", NULL, NULL,
-         "floating-point operations, from the shapes of its inputs", COL_INT,
-         COL_DETAIL},
+         "floating-point operations, from the shapes of its inputs or from "
+         "XLA's program", COL_INT, COL_DETAIL},
         {"share_pct", "share", "%",
          "of the device time that ops launched; with no device, of the host "
          "self time of all rows", COL_PERCENT, COL_BAR},
@@ -390,6 +402,7 @@ static void put_columns(struct result *r, const struct ops *o) {
     };
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
+    hlo_cols(r, o->t->hlo != NULL ? 0 : COL_DETAIL);
 }
 
 static void put_group_columns(struct result *r, const struct op_groups *g) {
@@ -479,6 +492,7 @@ static void put_row(struct result *r, const struct ops *o,
         result_str(r, type);
     else
         result_null(r);
+    hlo_cells(r, o->t, v->hlo, op_groups_text(&o->groups, v->program));
     put_group_cells(r, &o->groups, v);
 }
 
@@ -536,7 +550,10 @@ static int ops_run(const struct trace *t, const struct opts *opts,
     result_from_trace(r, t);
     o.device = missing_say(r, t, MISSING_DEVICE);
     missing_say(r, t, MISSING_MEMORY);
-    o.shapes = missing_say(r, t, MISSING_SHAPES);
+    /* programs of XLA have the shapes of all that they run */
+    if (t->hlo == NULL) o.shapes = missing_say(r, t, MISSING_SHAPES);
+    for (size_t i = 0; i < t->nsources; i++)
+        o.shapes |= t->sources[i].has_shapes;
     int rc = gather(&o, opts, e);
     if (rc == 0) {
         put_columns(r, &o);

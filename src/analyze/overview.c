@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
- * overview: one screen. It reads the results of steps, ops, kernels and
- * memory, and says the few things of each that matter first. */
+ * overview: one screen. It reads the results of other analyses, and says the
+ * few things of each that matter first: how long is a step, where does it go,
+ * is it the input, who holds the memory, what to do about it. */
 #include "analyze/analyze.h"
 
 #include "analyze/facts.h"
 #include "base/number.h"
 #include "base/par.h"
+#include "base/sum.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOP_OPS = 5, TOP_KERNELS = 5, OUTLIER = 3 };
+enum { TOP_OPS = 3, TOP_HINTS = 3, TOP_HOLDERS = 3, OUTLIER = 3 };
+
+/* The results that it reads, each with an option or without. */
+enum { STEPS, OPS, KERNELS, MEMORY, HOLDERS, INPUT, HINTS, PARTS };
+static const struct {
+    const char *analysis, *opt, *value;
+} sources[PARTS] = {
+    [STEPS] = {"steps", NULL, NULL},
+    [OPS] = {"ops", NULL, NULL},
+    [KERNELS] = {"kernels", NULL, NULL},
+    [MEMORY] = {"memory", NULL, NULL},
+    [HOLDERS] = {"memory", "by", "category"},
+    [INPUT] = {"input", NULL, NULL},
+    [HINTS] = {"hints", NULL, NULL},
+};
 
 /* A fact with no share of anything. */
 static void put_fact(struct result *r, const char *metric, bool have,
@@ -34,12 +50,14 @@ struct part {
 
 /* Runs another analysis with its own defaults; common options (scope) are the
  * overview's. */
-static int run_part(const char *name, const struct trace *t,
-                    const struct opts *o, struct part *p, struct ops_err *e) {
-    const struct analysis *a = analysis_find(name);
+static int run_part(int which, const struct trace *t, const struct opts *o,
+                    struct part *p, struct ops_err *e) {
+    const struct analysis *a = analysis_find(sources[which].analysis);
     assert(a != NULL);
     struct opts own;
     opts_init(&own, analysis_common_opts, a->opts, NULL);
+    if (sources[which].opt != NULL)
+        TRY(opts_set(&own, sources[which].opt, sources[which].value, e));
     static const char *const passed[] = {"steps", "host", "rank"};
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
         if (opts_given(o, passed[i]))
@@ -67,10 +85,13 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Smallest, middle and largest value of a time column; false: no value, or no
- * memory, which into then knows. */
+/* What is said of many values. */
+enum { LEAST, MEDIAN, P95, MOST, SPREAD };
+
+/* The spread of a time column; false: no value, or no memory, which into then
+ * knows. p95 is the least value that 95 % do not exceed. */
 static bool spread(struct result *into, const struct result *r,
-                   const char *name, int64_t out[3]) {
+                   const char *name, int64_t out[SPREAD]) {
     int64_t *v = malloc((r->nrows + 1) * sizeof *v);
     size_t n = 0;
     if (v == NULL) into->oom = true;
@@ -80,34 +101,42 @@ static bool spread(struct result *into, const struct result *r,
     }
     if (n > 0) {
         qsort(v, n, sizeof *v, by_value);
-        out[0] = v[0];
+        out[LEAST] = v[0];
         size_t k = n / 2;
-        out[1] = n % 2 ? v[k] : v[k - 1] + (v[k] - v[k - 1]) / 2;
-        out[2] = v[n - 1];
+        out[MEDIAN] = n % 2 ? v[k] : v[k - 1] + (v[k] - v[k - 1]) / 2;
+        out[P95] = v[(n * 95 + 99) / 100 - 1];
+        out[MOST] = v[n - 1];
     }
     free(v);
     return n > 0;
 }
 
 static void put_steps(struct result *r, const struct result *steps) {
-    int64_t dur[3], bare[3];
-    char lo[48], mid[48], hi[48], text[256];
-    facts_count(r, "steps", steps->nrows);
-    result_null(r);
-    if (!spread(r, steps, "dur_us", dur)) return;
-    human_time(dur[0], lo, sizeof lo);
-    human_time(dur[1], mid, sizeof mid);
-    human_time(dur[2], hi, sizeof hi);
-    snprintf(text, sizeof text, "%s median (%s to %s)", mid, lo, hi);
-    put_fact(r, "step time", true, (double)dur[1] / PS_PER_US, "us", text);
-    /* below 5 % the profiler's own cost is lost in the noise */
-    if (!spread(r, steps, "bare_us", bare) || dur[1] - bare[1] <= dur[1] / 20)
+    int64_t dur[SPREAD], bare[SPREAD];
+    char lo[48], mid[48], p95[48], hi[48];
+    if (!spread(r, steps, "dur_us", dur)) {
+        facts_count(r, "steps", steps->nrows);
+        result_null(r);
         return;
-    human_time(bare[1], mid, sizeof mid);
-    snprintf(text, sizeof text,
-             "roughly %s: the rest is the profiler's own cost", mid);
-    put_fact(r, "without the profiler", true, (double)bare[1] / PS_PER_US, "us",
-             text);
+    }
+    human_time(dur[LEAST], lo, sizeof lo);
+    human_time(dur[MEDIAN], mid, sizeof mid);
+    human_time(dur[P95], p95, sizeof p95);
+    human_time(dur[MOST], hi, sizeof hi);
+    char *text = steps->nrows == 1
+        ? arena_fmt(&r->arena, "%s, one step", mid)
+        : arena_fmt(&r->arena, "%s median, %s p95 (%zu steps, %s to %s)", mid,
+                    p95, steps->nrows, lo, hi);
+    put_fact(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us", text);
+    /* below 5 % the profiler's own cost is lost in the noise */
+    if (!spread(r, steps, "bare_us", bare) ||
+        dur[MEDIAN] - bare[MEDIAN] <= dur[MEDIAN] / 20)
+        return;
+    human_time(bare[MEDIAN], mid, sizeof mid);
+    text = arena_fmt(&r->arena,
+                     "roughly %s: the rest is the profiler's own cost", mid);
+    put_fact(r, "without the profiler", true,
+             (double)bare[MEDIAN] / PS_PER_US, "us", text);
 }
 
 /* The row of the step whose length is the median one: what a typical step is,
@@ -136,15 +165,15 @@ static void put_phases(struct result *r, const struct result *steps) {
         {"launch_us", "launching"}, {"host_us", "host work"},
         {"other_us", "other (Python, idle)"},
     };
-    int64_t dur[3];
-    if (!spread(r, steps, "dur_us", dur) || dur[1] <= 0) return;
-    size_t row = median_row(steps, dur[1]);
+    int64_t dur[SPREAD];
+    if (!spread(r, steps, "dur_us", dur) || dur[MEDIAN] <= 0) return;
+    size_t row = median_row(steps, dur[MEDIAN]);
     const struct cell *all = cell_of(steps, row, "dur_us");
     const struct cell *busy = cell_of(steps, row, "device_busy_pct");
     char text[48];
     for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) {
         const struct cell *c = cell_of(steps, row, phases[k].col);
-        if (c == NULL || all == NULL || all->i <= 0) continue;
+        if (c == NULL || all == NULL || all->i <= 0 || c->i == 0) continue;
         human_time(c->i, text, sizeof text);
         put_share(r, phases[k].metric, (double)c->i / PS_PER_US, "us", text,
                   100.0 * (double)c->i / (double)all->i);
@@ -206,32 +235,113 @@ static void put_memory(struct result *r, const struct result *memory) {
 
 /* A step that is far from the median one deserves a word. */
 static void remark_outlier(struct result *r, const struct result *steps) {
-    int64_t dur[3];
-    if (!spread(r, steps, "dur_us", dur) || dur[1] <= 0 ||
-        dur[2] / OUTLIER < dur[1])
+    int64_t dur[SPREAD];
+    if (!spread(r, steps, "dur_us", dur) || dur[MEDIAN] <= 0 ||
+        dur[MOST] / OUTLIER < dur[MEDIAN])
         return;
     for (size_t i = 0; i < steps->nrows; i++) {
         const struct cell *d = cell_of(steps, i, "dur_us");
         const struct cell *n = cell_of(steps, i, "step");
-        if (d == NULL || n == NULL || d->i != dur[2]) continue;
+        if (d == NULL || n == NULL || d->i != dur[MOST]) continue;
         char text[48];
         human_time(d->i, text, sizeof text);
         result_remark(r, "Step %lld took %s, %.0f times the median: totals "
                       "include it; --steps A..B leaves it out.",
-                      (long long)n->i, text, (double)d->i / (double)dur[1]);
+                      (long long)n->i, text,
+                      (double)d->i / (double)dur[MEDIAN]);
         return;
     }
 }
 
-/* What the parts miss is missing here, too, and what they say of their totals
- * holds here. */
+/* What a hint of that kind would save, in percent of the step; 0: none. */
+static double hint_share(const struct result *hints, const char *id) {
+    for (size_t i = 0; i < hints->nrows; i++) {
+        const struct cell *c = cell_of(hints, i, "id");
+        const struct cell *share = cell_of(hints, i, "save_pct");
+        if (c != NULL && share != NULL && strcmp(c->s, id) == 0)
+            return share->f;
+    }
+    return 0;
+}
+
+/* Is it the input? How much of all steps waited for it; a hint knows waits on
+ * other threads and in code that nobody annotated, too. */
+static void put_input(struct result *r, const struct result *input,
+                      const struct result *steps, const struct result *hints) {
+    int64_t wait = 0, all = 0;
+    for (size_t i = 0; i < steps->nrows; i++) {
+        const struct cell *c = cell_of(steps, i, "input_us");
+        const struct cell *d = cell_of(steps, i, "dur_us");
+        if (c == NULL || d == NULL) continue;
+        sum_add(&wait, c->i);
+        sum_add(&all, d->i);
+    }
+    if (all <= 0) return;
+    double pct = 100.0 * (double)wait / (double)all;
+    double hint = hint_share(hints, "input-bound");
+    if (hint > pct) pct = hint;
+    bool none = input->nrows == 0 && pct < 5;
+    const char *text = none        ? "no input pipeline was recorded"
+                       : pct >= 20 ? "the step waits for its input"
+                       : pct >= 5  ? "the step waits for its input a little"
+                                   : "the step does not wait for its input";
+    put_share(r, "is it the input?", pct, "%", text, pct);
+}
+
+/* "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
+ * peak. */
+static void put_holders(struct result *r, const struct result *holders) {
+    const struct cell *first = cell_of(holders, 0, "device");
+    char *text = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < holders->nrows && n < TOP_HOLDERS; i++) {
+        const struct cell *device = cell_of(holders, i, "device");
+        const struct cell *what = cell_of(holders, i, "category");
+        const struct cell *bytes = cell_of(holders, i, "bytes");
+        if (!device || !first || !what || !bytes || bytes->i <= 0 ||
+            strcmp(device->s, first->s) != 0)
+            continue;
+        char size[48];
+        human_bytes(bytes->i, size, sizeof size);
+        text = arena_fmt(&r->arena, "%s%s%s %s", text ? text : "",
+                         text ? ", " : "", what->s, size);
+        n++;
+    }
+    if (text == NULL) return;
+    facts_words(r, "held by", "%s", text);
+    result_null(r);
+}
+
+static void put_hints(struct result *r, const struct result *hints) {
+    for (size_t i = 0; i < hints->nrows && i < TOP_HINTS; i++) {
+        const struct cell *id = cell_of(hints, i, "id");
+        const struct cell *title = cell_of(hints, i, "title");
+        const struct cell *save = cell_of(hints, i, "save_us");
+        const struct cell *share = cell_of(hints, i, "save_pct");
+        if (!id || !title || !save || !share) continue;
+        char time[48];
+        human_time(save->i, time, sizeof time);
+        char *text = arena_fmt(&r->arena, "%s, saves %s: %s", id->s, time,
+                               title->s);
+        put_share(r, i == 0 ? "do first" : "then", (double)save->i / PS_PER_US,
+                  "us", text, share->f);
+    }
+    if (hints->nrows > 0) return;
+    facts_words(r, "do first", "nothing that would give more than a few "
+                "percent was found");
+    result_null(r);
+}
+
+/* What the parts miss is missing here, too, but each thing only once. */
 static void take_missing(struct result *r, const struct result *from) {
-    bool ops = strcmp(from->analysis, "ops") == 0;
-    for (size_t i = 0; ops && i < from->nremarks; i++)
-        result_remark(r, "%s", from->remarks[i]);
-    for (size_t i = 0; i < from->nmissing; i++)
-        result_missing(r, from->missing[i].what, from->missing[i].why,
-                       from->missing[i].fix);
+    for (size_t i = 0; i < from->nmissing; i++) {
+        bool known = false;
+        for (size_t k = 0; !known && k < r->nmissing; k++)
+            known = strcmp(r->missing[k].what, from->missing[i].what) == 0;
+        if (!known)
+            result_missing(r, from->missing[i].what, from->missing[i].why,
+                           from->missing[i].fix);
+    }
 }
 
 static void put_profile(struct result *r, const struct trace *t) {
@@ -253,26 +363,26 @@ static void put_profile(struct result *r, const struct trace *t) {
 struct parts {
     const struct trace *t;
     const struct opts *o;
-    const char *names[2];
-    struct part *out[2];
+    struct part *all;
+    int first, end; /* which of them */
     int rc;
     struct ops_err e;
 };
 
 static bool run_parts(void *ctx) {
     struct parts *p = ctx;
-    for (int i = 0; i < 2 && p->rc == 0; i++)
-        p->rc = run_part(p->names[i], p->t, p->o, p->out[i], &p->e);
+    for (int i = p->first; i < p->end && p->rc == 0; i++)
+        p->rc = run_part(i, p->t, p->o, &p->all[i], &p->e);
     return p->rc == 0;
 }
 
-/* All four, in two threads for a large trace: it is const, and each result is
- * its own. */
+/* All of them, in two threads for a large trace: it is const, and each result
+ * is its own. */
 static int run_all(const struct trace *t, const struct opts *o,
-                   struct part p[4], struct ops_err *e) {
+                   struct part p[PARTS], struct ops_err *e) {
     enum { MANY_ROWS = 100000 };
-    struct parts a = {t, o, {"steps", "memory"}, {&p[0], &p[3]}, 0, {0}};
-    struct parts b = {t, o, {"ops", "kernels"}, {&p[1], &p[2]}, 0, {0}};
+    struct parts a = {t, o, p, STEPS, MEMORY, 0, {0}};
+    struct parts b = {t, o, p, MEMORY, PARTS, 0, {0}};
     if (par_both((struct work){run_parts, &a}, (struct work){run_parts, &b},
                  t->spans.n < MANY_ROWS ? 1 : t->threads))
         return 0;
@@ -281,38 +391,42 @@ static int run_all(const struct trace *t, const struct opts *o,
 }
 
 static int fill(const struct trace *t, const struct opts *o, struct result *r,
-                struct part p[4], struct ops_err *e) {
+                struct part p[PARTS], struct ops_err *e) {
     TRY(run_all(t, o, p, e));
     facts_columns(r);
     result_col(r, (struct column){"share_pct", "share", "%",
-        "Phases: share of the median step; ops and kernels: share of the time "
+        "Phases and hints: share of a step; ops and kernels: share of the time "
         "of all of them.", COL_PERCENT, COL_BAR});
     put_profile(r, t);
-    put_steps(r, &p[0].r);
-    put_phases(r, &p[0].r);
-    bool device = cell_of(&p[1].r, 0, "device_self_us") != NULL;
-    put_top(r, "top op", &p[1].r, device ? "device_self_us" : "host_self_us",
-            TOP_OPS);
-    put_top(r, "top kernel", &p[2].r, "total_us", TOP_KERNELS);
-    put_memory(r, &p[3].r);
-    remark_outlier(r, &p[0].r);
-    for (int i = 0; i < 4; i++) take_missing(r, &p[i].r);
+    put_steps(r, &p[STEPS].r);
+    put_phases(r, &p[STEPS].r);
+    put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
+    bool device = cell_of(&p[OPS].r, 0, "device_self_us") != NULL;
+    put_top(r, "top op", &p[OPS].r,
+            device ? "device_self_us" : "host_self_us", TOP_OPS);
+    /* where ops have the device's time, its kernels say little more */
+    if (!device) put_top(r, "top kernel", &p[KERNELS].r, "total_us", TOP_OPS);
+    put_memory(r, &p[MEMORY].r);
+    put_holders(r, &p[HOLDERS].r);
+    put_hints(r, &p[HINTS].r);
+    remark_outlier(r, &p[STEPS].r);
+    for (int i = 0; i < PARTS; i++) take_missing(r, &p[i].r);
     return result_done(r, e);
 }
 
 static int run(const struct trace *t, const struct opts *o, struct result *r,
                struct ops_err *e) {
-    struct part p[4] = {0};
+    struct part p[PARTS] = {0};
     result_init(r, "overview", "Overview");
     result_from_trace(r, t);
     int rc = fill(t, o, r, p, e);
-    for (int i = 0; i < 4; i++) free_part(&p[i]);
+    for (int i = 0; i < PARTS; i++) free_part(&p[i]);
     return rc;
 }
 
 const struct analysis analysis_overview = {
     .name = "overview",
-    .help = "one screen: step time, where it goes, top ops, memory peak",
+    .help = "one screen: step time, where it goes, memory, what to do first",
     .row = "one fact about the run",
     .all_rows = true,
     .run = run,

@@ -375,3 +375,14 @@ void phases_mean(int64_t sum[PHASES], int64_t n) {
         rest[most] = -1;
     }
 }
+
+struct phase_host phases_host(const struct phase_view *v, int64_t start,
+                              int64_t end) {
+    assert(v->device != ROW_NONE);
+    /* compute, comm and copy: here CPU collectives alone */
+    int64_t comm = intervals_overlap(&v->cum[2], start, end);
+    int64_t input = intervals_overlap(&v->cum[3], start, end) - comm;
+    assert(with_device[2] == PHASE_COPY && with_device[3] == PHASE_INPUT);
+    return (struct phase_host){
+        comm, input, intervals_overlap(&v->cum[PHASES - 2], start, end)};
+}

@@ -68,6 +68,18 @@ int64_t *phases_first_launches(const struct trace *t);
  * the step's input? first is of phases_first_launches. */
 bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first);
 
+/* What the host did in a time in which the device of the view is idle. */
+struct phase_host {
+    int64_t comm;  /* a CPU collective ran: PHASE_COMM of that time */
+    int64_t input; /* PHASE_INPUT */
+    int64_t known; /* anything at all: all but PHASE_OTHER */
+};
+
+/* The same as phases_split says, of fewer parts: for the many gaps of a
+ * device. The view has a device, and nothing runs on it in [start, end). */
+struct phase_host phases_host(const struct phase_view *v, int64_t start,
+                              int64_t end);
+
 /* Is this host thread part of the input pipeline (loader workers, tf.data)? */
 bool phases_input_thread(const struct trace *t, uint32_t track);
 

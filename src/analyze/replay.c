@@ -10,6 +10,7 @@
 #include "analyze/replay.h"
 
 #include "base/err.h"
+#include "base/sum.h"
 #include "model/trace.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -54,12 +55,15 @@ static int64_t bare(int64_t dur, int64_t cost, int64_t *debt) {
     return dur - off;
 }
 
-/* What the piece takes by itself. A launch that is far longer than others
- * waited for room in the device's queue, which a replay does by itself. */
+/* What the piece takes by itself. The profiler's own work is none of the
+ * program's, and a launch that waited for room in the device's queue ("Command
+ * Buffer Full", or far longer than others) does so in the replay, if at all. */
 static int64_t own_time(const struct deps *d, const struct trace *t,
                         size_t i) {
     if (d->stops[i].wait != DEP_NONE) return d->stops[i].tail;
     int64_t dur = d->line.v[i].dur;
+    uint32_t row = d->line.v[i].row;
+    if (row != ROW_NONE && t->spans.kind[row] == SPAN_OVERHEAD) return 0;
     bool held_up = dur / LONG_CALL > d->call && deps_launches(d, t, i);
     return held_up ? d->call : dur;
 }
@@ -97,6 +101,7 @@ void plan_assign(struct plan *to, const struct plan *from) {
     memcpy(to->go, from->go, d->line.n * sizeof *to->go);
     memcpy(to->work, from->work, d->nworks * sizeof *to->work);
     memcpy(to->ahead, from->ahead, d->nworks * sizeof *to->ahead);
+    to->stall = from->stall;
 }
 
 /* The state of a run. */
@@ -114,16 +119,16 @@ static void run_work(struct run *r, uint32_t i) {
     r->ends[i] = -1;
     if (dur == WORK_GONE) return;
     if (r->p->ahead[i]) {
-        r->ahead += dur;
+        sum_add(&r->ahead, dur);
         return;
     }
     const int64_t gap = GAP_NS * PS_PER_NS;
     int64_t start = r->now;
-    if (r->lanes[w->lane] > 0 && r->lanes[w->lane] + gap > start)
-        start = r->lanes[w->lane] + gap;
+    int64_t free = r->lanes[w->lane];
+    if (free > 0 && sum_of(free, gap) > start) start = sum_of(free, gap);
     if (w->after != DEP_NONE && r->ends[w->after] > start)
         start = r->ends[w->after];
-    r->ends[i] = start + dur;
+    r->ends[i] = sum_of(start, dur);
     r->lanes[w->lane] = r->ends[i];
     if (r->ends[i] > r->last) r->last = r->ends[i];
 }
@@ -145,18 +150,18 @@ int64_t replay(const struct plan *p, int64_t *ends) {
         const struct stop *s = &d->stops[i];
         bool own_work = s->wait != DEP_NONE && s->wait >= s->first &&
                         s->wait < s->end; /* a copy that waits for itself */
-        if (!own_work && s->wait == DEP_NONE) r.now += p->host[i];
+        if (!own_work && s->wait == DEP_NONE) sum_add(&r.now, p->host[i]);
         for (uint32_t w = s->first; w < s->end; w++) {
             wait_for_room(&r, w);
             run_work(&r, w);
         }
         if (s->wait == DEP_NONE) continue;
         if (!p->go[i] && r.ends[s->wait] > r.now) r.now = r.ends[s->wait];
-        r.now += p->host[i];
+        sum_add(&r.now, p->host[i]);
     }
     int64_t dur = r.now > r.last ? r.now : r.last;
     if (r.ahead > dur) dur = r.ahead;
     free(own);
     free(lanes);
-    return ok ? dur : -1;
+    return ok ? sum_of(dur, p->stall) : -1;
 }

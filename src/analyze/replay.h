@@ -14,6 +14,7 @@ struct plan {
     int64_t *work;  /* by work; WORK_GONE: is not run at all */
     bool *go;       /* by piece: a call that would wait does not */
     bool *ahead;    /* by work: done for the next step, beside this one */
+    int64_t stall;  /* ps that the step bears of what happens in others */
 };
 
 #define WORK_GONE INT64_C(-1)
@@ -29,8 +30,8 @@ void plan_free(struct plan *p);
 void plan_assign(struct plan *to, const struct plan *from);
 
 /* Runs it: ps from the step's begin to the end of its host side and of all its
- * device work. ends (may be NULL, else room for all works): when each ended,
- * from the step's begin; -1: not run. O(pieces + works). */
+ * device work, and its stall. ends (may be NULL, else room for all works): when
+ * each ended, from the step's begin; -1: not run. O(pieces + works). */
 int64_t replay(const struct plan *p, int64_t *ends);
 
 #endif

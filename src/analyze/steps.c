@@ -149,7 +149,7 @@ static void add_columns(struct result *r, const struct trace *t, enum by by) {
     };
     result_col(r, (struct column){"host", NULL, NULL,
         "The machine or, for several ranks, machine and rank.", COL_TEXT,
-        t->nsources > 1 ? COL_KEY : COL_KEY | COL_DETAIL});
+        trace_processes(t) > 1 ? COL_KEY : COL_KEY | COL_DETAIL});
     result_col(r, (struct column){"step", NULL, NULL,
         "The step's number as the program counts.", COL_INT,
         by == BY_EPOCH ? COL_DETAIL : 0});

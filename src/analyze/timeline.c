@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Each thread is swept once with the stack of its open spans, which gives its
- * own pieces; the threads are then laid over each other. An op or call beats a
- * region, and a region beats nothing: a main thread that sits in a region
- * "backward" has handed over to the thread that runs the ops. Waiting for the
- * input beats all: then the program does nothing else. */
+ * own pieces; the threads are then laid over each other. An op, a call or a
+ * collective that the host carries out beats a region, and a region beats
+ * nothing: a main thread that sits in a region "backward" has handed over to
+ * the thread that runs the ops. Waiting for the input beats all: then the
+ * program does nothing else. */
 #include "analyze/timeline.h"
 
 #include "base/err.h"
@@ -31,9 +32,21 @@ static row_id first_at(const struct trace *t, const struct track *tr,
 
 static bool has_work(const struct trace *t, const struct track *tr) {
     for (row_id r = tr->first; r < tr->end; r++)
-        if (t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API)
+        if (t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API ||
+            (t->name_class[t->spans.name[r]] & NAME_COMM_CPU))
             return true;
     return false;
+}
+
+/* Does the program run there, or wait for its batch in the step's place? What
+ * a pipeline does ahead of the program is no part of its line. */
+static bool is_line(const struct trace *t, uint32_t track) {
+    const struct track *tr = &t->tracks[track];
+    for (row_id r = tr->first; r < tr->end; r++) {
+        uint16_t class = t->name_class[t->spans.name[r]];
+        if ((class & NAME_INPUT) && !(class & NAME_ITERATOR)) return true;
+    }
+    return has_work(t, tr) && !phases_input_thread(t, track);
 }
 
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
@@ -52,8 +65,7 @@ int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
         if (tr->source != source) continue;
         if (tr->kind == TRACK_PYTHON) h->python[h->npython++] = i;
         if (tr->kind != TRACK_THREAD || i == h->own) continue;
-        if (has_work(t, tr) && !phases_input_thread(t, i))
-            h->threads[h->nthreads++] = i;
+        if (is_line(t, i)) h->threads[h->nthreads++] = i;
     }
     return 0;
 }
@@ -81,10 +93,11 @@ struct sweep {
     const int64_t *first; /* of the step's own thread: first launches */
 };
 
-/* Does the step's thread wait for, or make, its input in this span? */
+/* Does the program wait for, or make, its input in this span? A function that
+ * the step's thread runs may wait on an executor's thread (Keras). */
 static bool is_input(const struct sweep *s, row_id r) {
-    return s->first != NULL && (span_is_input(s->t, r) ||
-                                phases_is_loop(s->t, r, s->first));
+    return span_is_input(s->t, r) ||
+           (s->first != NULL && phases_is_loop(s->t, r, s->first));
 }
 
 /* Ends the piece of the innermost open span at ts. */
@@ -158,12 +171,14 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
     return ok;
 }
 
-/* How much a piece has to say about what the program did. */
-static int strength(const struct trace *t, const struct piece *p) {
-    if (p->input) return 3;
+/* How much a piece has to say about what the program did; own: on the step's
+ * thread, or laid over it before. */
+static int strength(const struct trace *t, const struct piece *p, bool own) {
+    if (p->input) return own ? 3 : 2;
     if (p->row == ROW_NONE) return 0;
+    if (t->name_class[t->spans.name[p->row]] & NAME_COMM_CPU) return 2;
     switch (t->spans.kind[p->row]) {
-    case SPAN_OP: case SPAN_API: return 2;
+    case SPAN_OP: case SPAN_API: case SPAN_OVERHEAD: return 2;
     default: return 1;
     }
 }
@@ -181,11 +196,22 @@ static bool append(struct timeline *l, struct piece p) {
     return true;
 }
 
-/* Lays b over a: both cover the same time; at each instant the stronger, a
- * where they are equal. */
-static bool lay_over(const struct trace *t, const struct timeline *a,
-                     const struct timeline *b, struct timeline *out) {
-    *out = (struct timeline){.ts = a->ts, .end = a->end};
+/* Which of two pieces leads: the stronger; of equals the one on the step's
+ * thread, else the one whose span began first. (Not the first by number:
+ * threads may be numbered in any way.) */
+static const struct piece *leader(const struct trace *t, const struct piece *p,
+                                  const struct piece *q, bool own) {
+    int a = strength(t, p, own), b = strength(t, q, false);
+    if (a != b) return a > b ? p : q;
+    if (own || a == 0) return p;
+    return t->spans.ts[q->row] < t->spans.ts[p->row] ? q : p;
+}
+
+/* Lays b over a, both of the same time, and frees them; own: a is the step's
+ * thread. */
+static bool lay_over(const struct trace *t, struct timeline *a,
+                     struct timeline *b, bool own) {
+    struct timeline out = {.ts = a->ts, .end = a->end};
     size_t i = 0, j = 0;
     int64_t now = a->ts;
     bool ok = true;
@@ -193,33 +219,46 @@ static bool lay_over(const struct trace *t, const struct timeline *a,
         const struct piece *p = &a->v[i], *q = &b->v[j];
         int64_t pe = p->ts + p->dur, qe = q->ts + q->dur;
         int64_t end = pe < qe ? pe : qe;
-        const struct piece *w = strength(t, q) > strength(t, p) ? q : p;
-        /* recording costs the thread that records, seen or hidden */
+        const struct piece *w = leader(t, p, q, own);
         uint32_t edges = w->ts == now ? w->edges : 0;
-        ok = append(out, (struct piece){now, end - now, w->row, edges,
-                                        w->input});
+        ok = append(&out, (struct piece){now, end - now, w->row, edges,
+                                         w->input});
         now = end;
         i += pe == end;
         j += qe == end;
     }
+    timeline_free(a);
+    timeline_free(b);
+    *a = out;
     return ok;
 }
 
-static bool add_thread(struct timeline *l, const struct trace *t,
-                       uint32_t track) {
-    struct timeline one, sum;
+static bool runs_within(const struct trace *t, uint32_t track, int64_t ts,
+                        int64_t end) {
     const struct track *tr = &t->tracks[track];
-    row_id r = first_at(t, tr, l->ts);
-    bool runs = (r < tr->end && t->spans.ts[r] < l->end) ||
-                span_at(t, track, l->ts) != ROW_NONE;
-    if (!runs) return true;
-    bool ok = sweep_thread(&one, t, track, l, NULL);
-    if (ok) ok = lay_over(t, l, &one, &sum);
-    timeline_free(&one);
-    if (!ok) return false;
-    timeline_free(l);
-    *l = sum;
-    return true;
+    row_id r = first_at(t, tr, ts);
+    return (r < tr->end && t->spans.ts[r] < end) ||
+           span_at(t, track, ts) != ROW_NONE;
+}
+
+/* The other threads of the line, laid over each other two by two, so that
+ * many threads cost no more than the log of their number. v has room for all;
+ * what is left is v[0], if there is any (*n). */
+static bool add_threads(const struct host_side *h, const struct timeline *l,
+                        struct timeline *v, size_t *n) {
+    bool ok = true;
+    *n = 0;
+    for (size_t i = 0; ok && i < h->nthreads; i++)
+        if (runs_within(h->t, h->threads[i], l->ts, l->end))
+            ok = sweep_thread(&v[(*n)++], h->t, h->threads[i], l, NULL);
+    for (; ok && *n > 1; *n = (*n + 1) / 2)
+        for (size_t i = 0; ok && i < *n; i += 2) {
+            if (i + 1 < *n) ok = lay_over(h->t, &v[i], &v[i + 1], false);
+            if (i == 0) continue;
+            v[i / 2] = v[i];
+            v[i] = (struct timeline){0};
+        }
+    return ok;
 }
 
 /* Python frames are recorded beside the line: what they cost is in it. */
@@ -240,13 +279,18 @@ int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
     const struct trace *t = h->t;
     *l = (struct timeline){.ts = ts, .end = end};
     const struct timeline like = *l;
-    bool ok = true;
-    if (h->own != ROW_NONE)
+    struct timeline *others = calloc(h->nthreads + 1, sizeof *others);
+    size_t n = 0;
+    bool ok = others != NULL;
+    if (ok && h->own != ROW_NONE)
         ok = sweep_thread(l, t, h->own, &like, h->first);
-    else
+    else if (ok)
         ok = append(l, (struct piece){ts, end - ts, ROW_NONE, 0, false});
-    for (size_t i = 0; ok && i < h->nthreads; i++)
-        ok = add_thread(l, t, h->threads[i]);
+    ok = ok && add_threads(h, &like, others, &n) &&
+         (n == 0 || lay_over(t, l, &others[0], true));
+    for (size_t i = 0; others != NULL && i < h->nthreads; i++)
+        timeline_free(&others[i]);
+    free(others);
     if (!ok) {
         timeline_free(l);
         return fail_oom(e);

@@ -21,7 +21,7 @@ void where_device(struct result *r, const struct trace *t, uint32_t source,
     const char *what = device < t->ndevices
                            ? strs_text(&t->strs, t->devices[device].label)
                            : "host";
-    const char *on = t->nsources > 1 ? source_words(r, t, source) : NULL;
+    const char *on = trace_processes(t) > 1 ? source_words(r, t, source) : NULL;
     if (on == NULL) result_text(r, what);
     else result_text(r, arena_fmt(&r->arena, "%s %s", on, what));
 }

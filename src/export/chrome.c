@@ -282,7 +282,7 @@ static void put_arrows(struct writer *w) {
 
 /* The number of a device in the file: the ranks of a job each have a GPU 0. */
 static int64_t device_number(const struct trace *t, uint32_t device) {
-    return t->nsources > 1 ? device : t->devices[device].ordinal;
+    return trace_processes(t) > 1 ? device : t->devices[device].ordinal;
 }
 
 /* PyTorch's numbers for kinds of device. */
@@ -330,6 +330,36 @@ static void put_memory_instant(struct writer *w, size_t i, int64_t pid) {
     sink_puts(w->out, "}}");
 }
 
+/* An allocation that failed. */
+static void put_oom(struct writer *w, const struct mem_oom *o) {
+    const struct allocator *a = &w->t->allocators[o->allocator];
+    begin(w, "i");
+    sink_puts(w->out, ",\"cat\":\"cpu_instant_event\","
+                      "\"name\":\"[OutOfMemory]\"");
+    bool thread = o->track != ROW_NONE;
+    if (thread) put_track(w, o->track, o->ts);
+    else put_when(w, places_pid_of(&w->places, a->source, a->device), o->ts);
+    sink_puts(w->out, thread ? ",\"s\":\"t\",\"args\":{"
+                             : ",\"s\":\"p\",\"args\":{");
+    put_field(w, "Device Type", device_type(w->t, a->device));
+    struct { const char *key; int64_t v; } f[] = {
+        {"Device Id",
+         a->device == ROW_NONE ? -1 : device_number(w->t, a->device)},
+        {"Bytes", o->bytes},
+        {"Total Allocated", o->allocated},
+        {"Total Reserved", o->reserved},
+        {"Device Free", o->device_free},
+    };
+    for (size_t i = 0; i < sizeof f / sizeof *f; i++) {
+        if (i >= 2 && f[i].v < 0) continue; /* not recorded */
+        sink_putc(w->out, ',');
+        put_field(w, f[i].key, f[i].v);
+    }
+    sink_puts(w->out, ",\"Allocator\":");
+    put_str(w, a->name);
+    sink_puts(w->out, "}}");
+}
+
 /* The curve of memory in use, for viewers; readers have the instants. */
 static void put_memory_curve(struct writer *w, size_t i, int64_t pid) {
     const struct mem_events *m = &w->t->mem;
@@ -357,6 +387,8 @@ static void put_memory(struct writer *w) {
         put_memory_instant(w, i, pid);
         put_memory_curve(w, i, pid);
     }
+    for (size_t i = 0; i < w->t->nooms && !w->out->broken; i++)
+        put_oom(w, &w->t->ooms[i]);
 }
 
 /* A sample. The reader names a counter "name: series". */
@@ -559,7 +591,7 @@ static void put_meta_key(struct writer *w, struct map *seen, str_id key) {
 static void put_meta(struct writer *w) {
     const struct trace *t = w->t;
     struct map seen = {0};
-    for (size_t i = 0; i < t->nmeta && t->nsources == 1; i++) {
+    for (size_t i = 0; i < t->nmeta && trace_processes(t) == 1; i++) {
         if (is_reserved(strs_bytes(&t->strs, t->meta[i].key))) continue;
         put_meta_key(w, &seen, t->meta[i].key);
         struct bytes v = strs_bytes(&t->strs, t->meta[i].value);
@@ -597,7 +629,7 @@ static void put_head(struct writer *w) {
     if (memory) sink_puts(w->out, ",\n\"profile_memory\": 1");
     if (shapes) sink_puts(w->out, ",\n\"record_shapes\": 1");
     if (stacks) sink_puts(w->out, ",\n\"with_stack\": 1");
-    if (t->nsources == 1) put_source(w, &t->sources[0]);
+    if (trace_processes(t) == 1) put_source(w, &t->sources[0]);
     put_devices(w);
     put_meta(w);
 }

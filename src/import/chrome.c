@@ -75,6 +75,11 @@ static bool chrome_instant(struct reader *r, const struct event *ev) {
         reader_memory(r, ev);
         return true;
     }
+    if (BYTES_IS(ev->name.raw, "[OutOfMemory]") &&
+        BYTES_IS(ev->cat.raw, "cpu_instant_event")) {
+        reader_oom(r, ev);
+        return true;
+    }
     if (!reader_kind(ev, &kind, &flags)) return false;
     kind_span(r, ev, kind, flags | SPAN_INSTANT);
     return true;
@@ -82,7 +87,7 @@ static bool chrome_instant(struct reader *r, const struct event *ev) {
 
 /* The arrows that opscope draws for launches stand in correlation_id, too. */
 static bool chrome_skip_flow(const struct event *ev) {
-    return ev != NULL && BYTES_IS(ev->cat.raw, "launch");
+    return BYTES_IS(ev->cat.raw, "launch");
 }
 
 /* The key that opscope's own files begin with: how exact times are. */

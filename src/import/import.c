@@ -23,6 +23,9 @@ const struct importer *const importers[] = {
 static const char *guess(struct bytes b) {
     if (b.n == 0) return "the file is empty (0 bytes): the program that wrote "
                          "it was stopped before it saved the profile";
+    if (b.n > 2 && b.p[0] == 0x80 && b.p[1] >= 2 && b.p[1] <= 5)
+        return "a Python pickle, but no memory snapshot: it has neither "
+               "\"segments\" nor \"device_traces\"";
     size_t text = 0, n = b.n < 512 ? b.n : 512;
     for (size_t i = 0; i < n; i++) text += b.p[i] >= ' ' || b.p[i] == '\n' ||
                                            b.p[i] == '\r' || b.p[i] == '\t';

@@ -9,7 +9,8 @@
  *     python_function  frame                     the thread's Python track
  *     kernel, gpu_memcpy, gpu_memset             args.device / args.stream
  *     gpu_user_annotation  made from the others: derived, never counted
- *     cpu_instant_event  [memory]: an allocation or free
+ *     cpu_instant_event  [memory]: an allocation or free; [OutOfMemory]: one
+ *                                  that failed
  *
  * Launches are joined to device work by args.correlation. The file's own flow
  * arrows are passed over: half of them lead nowhere. */
@@ -187,6 +188,10 @@ static bool kineto_instant(struct reader *r, const struct event *ev) {
         reader_memory(r, ev);
         return true;
     }
+    if (BYTES_IS(ev->name.raw, "[OutOfMemory]")) {
+        reader_oom(r, ev);
+        return true;
+    }
     /* Iteration Start, Record Window End (wrong by hours in old files): the
      * profiler's own marks, not part of the time window */
     if (ev->cat.raw.n == 0) {
@@ -198,9 +203,11 @@ static bool kineto_instant(struct reader *r, const struct event *ev) {
     return false;
 }
 
+/* Launches are joined by correlation ids; of the arrows only those from an op
+ * to its backward are needed: "fwdbwd", before 2022 "forward_backward". */
 static bool kineto_skip_flow(const struct event *ev) {
-    (void)ev;
-    return true;
+    return !BYTES_IS(ev->cat.raw, "fwdbwd") &&
+           !BYTES_IS(ev->cat.raw, "forward_backward");
 }
 
 /* How far rounding may let a child end after its parent: whole microseconds
@@ -363,6 +370,7 @@ static const struct policy kineto_policy = {
     .span = kineto_span,
     .instant = kineto_instant,
     .skip_flow = kineto_skip_flow,
+    .flow_word = "w", /* in both spellings; arrows of launches have none */
     .top = reader_top,
     .finish = kineto_finish,
 };

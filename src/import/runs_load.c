@@ -5,15 +5,8 @@
 
 #include "base/vec.h"
 #include "import/import.h"
+#include "import/runs_impl.h"
 #include <stdlib.h>
-
-/* A trace that is not sealed yet, and what decides where it belongs. */
-struct part {
-    struct trace *t;
-    const char *path;
-    int64_t lo, hi; /* window, ps from the trace's epoch */
-    bool taken;
-};
 
 void loaded_free(struct loaded *l) {
     for (size_t i = 0; i < l->n; i++) {
@@ -61,19 +54,19 @@ static void find_window(struct part *p) {
         if (t->spans.ts[i] < p->lo) p->lo = t->spans.ts[i];
         if (end > p->hi) p->hi = end;
     }
+    if (!part_is_snapshot(p)) return;
+    for (size_t i = 0; i < t->mem.n; i++) {
+        if (t->mem.ts[i] < p->lo) p->lo = t->mem.ts[i];
+        if (t->mem.ts[i] > p->hi) p->hi = t->mem.ts[i];
+    }
 }
 
-/* Two captures of one job, each of another host or rank, at the same time? */
-static bool belong(const struct part *a, const struct part *b) {
+bool parts_overlap(const struct part *a, const struct part *b) {
     const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
     if (!x->has_clock || !y->has_clock || a->lo > a->hi || b->lo > b->hi)
         return false;
-    const char *hx = strs_text(&a->t->strs, x->host);
-    const char *hy = strs_text(&b->t->strs, y->host);
-    bool differ = x->rank != y->rank || strcmp(hx, hy) != 0;
     int64_t ns, shift;
-    if (!differ ||
-        __builtin_sub_overflow(b->t->epoch_ns, a->t->epoch_ns, &ns) ||
+    if (__builtin_sub_overflow(b->t->epoch_ns, a->t->epoch_ns, &ns) ||
         __builtin_mul_overflow(ns, PS_PER_NS, &shift))
         return false;
     int64_t lo, hi;
@@ -81,6 +74,17 @@ static bool belong(const struct part *a, const struct part *b) {
         __builtin_add_overflow(b->hi, shift, &hi))
         return false;
     return lo < a->hi && a->lo < hi;
+}
+
+/* Two captures of one job, each of another host or rank, at the same time? A
+ * snapshot that found no trace is a profile of its own. */
+static bool belong(const struct part *a, const struct part *b) {
+    const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
+    const char *hx = strs_text(&a->t->strs, x->host);
+    const char *hy = strs_text(&b->t->strs, y->host);
+    bool differ = x->rank != y->rank || strcmp(hx, hy) != 0;
+    return differ && part_is_snapshot(a) == part_is_snapshot(b) &&
+           parts_overlap(a, b);
 }
 
 /* Does part k differ from all that were already joined to part i? */
@@ -142,6 +146,7 @@ int runs_load(char *const *files, size_t n, const struct import_opts *o,
         use_name(v[i].t, files[i]);
         if (n > 1) find_window(&v[i]);
     }
+    if (rc == 0) rc = parts_join_snapshots(v, n, e);
     for (size_t i = 0; i < n && rc == 0; i++)
         if (!v[i].taken) rc = finish_group(v, n, i, group, out, e);
     for (size_t i = 0; v && i < n; i++) trace_free(v[i].t);

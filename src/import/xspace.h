@@ -162,7 +162,7 @@ struct xpiece {
     struct xlaunch {
         uint64_t key; /* hash of what the stats hold; 0: free */
         uint16_t cat;
-    } launches[256];  /* categories made lately, by key */
+    } launches[512];  /* categories made lately, by key: pairs of slots */
     struct xfacts facts;
 };
 
@@ -205,6 +205,11 @@ bool xname_is_tf(struct bytes name);
  * ops, which are recorded where they run. */
 bool xname_is_function(struct bytes op);
 enum xline_kind xline_classify(const struct xplane *p, const struct xline *l);
+
+/* xspace_hlo.c: a compiled program (HloProto) goes into the trace's table;
+ * label is what spans call it. Damage loses what is damaged. */
+void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
+                struct bytes proto);
 
 /* xspace_clock.c: when is zero? Sets start, zero and shift of x, the base of
  * every line and the zero of devices' own clocks. */

@@ -7,6 +7,8 @@
 #include "base/vec.h"
 #include "model/launch.h"
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 static inline bool seen(const struct xpiece *w, enum xcode c) {
     return w->facts.seen & XBIT(c);
@@ -169,6 +171,46 @@ static void counter_event(struct xpiece *w, const struct xname *n,
     trace_note(w->t, NOTE_BAD_EVENT, 1);
 }
 
+/* A number that is the same for the same value of a stat. */
+static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
+    if (!seen(w, c)) return 0;
+    const struct xval *v = &w->facts.v[c];
+    return v->type == XT_STR ? hash_bytes(v->b.p, v->b.n) : v->u + 1;
+}
+
+/* The compiled program that an event belongs to, "jit_step(8623)", as the
+ * metadata of modules has it. */
+static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
+    struct bytes m = fact_text(w, XC_HLO_MODULE);
+    if (m.n == 0 || m.n > cap - 32 || !seen(w, XC_PROGRAM)) return m;
+    memcpy(out, m.p, m.n);
+    int n = snprintf(out + m.n, cap - m.n, "(%" PRIu64 ")",
+                     (uint64_t)fact_int(w, XC_PROGRAM, 0));
+    return (struct bytes){(uint8_t *)out, m.n + (size_t)n};
+}
+
+/* The category that a kernel's launch facts make: see launch.h. Kernels of
+ * one variant come again and again, so that the cache mostly has it. */
+static uint16_t launch_category(struct xpiece *w) {
+    /* a program has one module */
+    enum xcode module_code = seen(w, XC_PROGRAM) ? XC_PROGRAM : XC_HLO_MODULE;
+    uint64_t key = 0x9e3779b97f4a7c15u;
+    key = hash_step(key, fact_hash(w, XC_KERNEL_DETAILS));
+    key = hash_step(key, fact_hash(w, XC_HLO_OP));
+    key = hash_step(key, fact_hash(w, XC_TF_OP));
+    key = hash_step(key, fact_hash(w, module_code)) | 1;
+    struct xlaunch *at = &w->launches[key >> 32 & 510];
+    if (at[0].key == key) return at[0].cat;
+    if (at[1].key == key) return at[1].cat;
+    at[1] = at[0];
+    char module[256];
+    struct launch l = {fact_text(w, XC_HLO_OP), fact_text(w, XC_TF_OP),
+                       fact_text(w, XC_KERNEL_DETAILS),
+                       module_text(w, module, sizeof module)};
+    *at = (struct xlaunch){key, launch_cat(w->t, &l)};
+    return at->cat;
+}
+
 /* What the stats make of a host event. */
 static void host_span(struct xpiece *w, const struct xline *l,
                       const struct xname *n, struct span_in *s) {
@@ -180,6 +222,7 @@ static void host_span(struct xpiece *w, const struct xline *l,
         s->kind = SPAN_API;
     } else if (seen(w, XC_HLO_OP) && (hlo = fact_text(w, XC_HLO_OP)).n > 0) {
         s->kind = SPAN_OP;
+        s->cat = launch_category(w);
         if (hlo.n != n->name.n || memcmp(hlo.p, n->name.p, hlo.n) != 0)
             s->name = trace_str(w->t, hlo);
     } else if (n->role == XR_EAGER && seen(w, XC_EAGER_OP) &&
@@ -201,35 +244,16 @@ static void host_span(struct xpiece *w, const struct xline *l,
     if (seen(w, XC_ASYNC) && seen(w, XC_FLOW)) s->flags |= SPAN_ASYNC;
 }
 
-/* A number that is the same for the same value of a stat. */
-static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
-    if (!seen(w, c)) return 0;
-    const struct xval *v = &w->facts.v[c];
-    return v->type == XT_STR ? hash_bytes(v->b.p, v->b.n) : v->u + 1;
-}
-
-/* The category that a kernel's launch facts make: see launch.h. Kernels of
- * one variant come again and again, so that the cache mostly has it. */
-static uint16_t launch_category(struct xpiece *w) {
-    uint64_t key = hash_step(fact_hash(w, XC_KERNEL_DETAILS),
-                             hash_step(fact_hash(w, XC_HLO_OP),
-                                       fact_hash(w, XC_TF_OP))) | 1;
-    struct xlaunch *at = &w->launches[key >> 32 & 255];
-    if (at->key == key) return at->cat;
-    struct launch l = {fact_text(w, XC_HLO_OP), fact_text(w, XC_TF_OP),
-                       fact_text(w, XC_KERNEL_DETAILS)};
-    *at = (struct xlaunch){key, launch_cat(w->t, &l)};
-    return at->cat;
-}
-
 /* What the stats make of an event on a stream of a GPU. */
 static void stream_span(struct xpiece *w, struct span_in *s) {
     if (seen(w, XC_KERNEL_DETAILS)) {
         s->kind = SPAN_KERNEL;
         s->cat = launch_category(w);
     }
-    else if (seen(w, XC_MEMCPY_DETAILS)) s->kind = SPAN_COPY;
-    else if (seen(w, XC_MEMSET_DETAILS)) s->kind = SPAN_MEMSET;
+    else if (seen(w, XC_MEMCPY_DETAILS) || seen(w, XC_MEMSET_DETAILS)) {
+        s->kind = seen(w, XC_MEMCPY_DETAILS) ? SPAN_COPY : SPAN_MEMSET;
+        if (seen(w, XC_HLO_OP)) s->cat = launch_category(w);
+    }
     else if (seen(w, XC_MEMALLOC_DETAILS) || seen(w, XC_MEMFREE_DETAILS) ||
              seen(w, XC_RESIDENCY_DETAILS))
         s->kind = SPAN_OTHER;

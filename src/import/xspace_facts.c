@@ -6,6 +6,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* A figure that fits an integer; else 0: not recorded. */
+static double within(double v) {
+    return v > 0 && v < 9e18 ? v : 0;
+}
+
 static void device_fact(struct xspace *x, struct xplane *p, struct bytes name,
                         const struct xval *v) {
     struct device *d = &x->t->devices[p->device];
@@ -19,7 +24,9 @@ static void device_fact(struct xspace *x, struct xplane *p, struct bytes name,
     else if (BYTES_IS(name, "compute_cap_major")) d->cc_major = (int)(i % 1000);
     else if (BYTES_IS(name, "compute_cap_minor")) d->cc_minor = (int)(i % 1000);
     else if (BYTES_IS(name, "peak_hbm_bw_gigabytes_per_second"))
-        d->bandwidth_bytes_per_s = (int64_t)(xval_num(p, v) * 1e9);
+        d->bandwidth_bytes_per_s = (int64_t)within(xval_num(p, v) * 1e9);
+    else if (BYTES_IS(name, "peak_teraflops_per_second"))
+        d->peak_flops = (int64_t)within(xval_num(p, v) * 1e12);
     else if (BYTES_IS(name, "gpu_device_name") ||
              BYTES_IS(name, "device_type_string"))
         d->model = trace_str(x->t, xval_text(p, v));
@@ -53,19 +60,32 @@ static void process_fact(struct xspace *x, struct xplane *p, int64_t pid) {
     if (p->kind == XP_HOST && p->pid == 0) p->pid = pid;
 }
 
+/* The program's number in "jit_step(8623)"; 0: none. */
+static uint64_t label_number(struct bytes b) {
+    uint64_t v = 0;
+    size_t at = b.n;
+    while (at > 0 && b.p[at - 1] != '(') at--;
+    for (; at > 0 && at < b.n && b.p[at] >= '0' && b.p[at] <= '9'; at++)
+        v = v * 10 + (uint64_t)(b.p[at] - '0');
+    return v;
+}
+
 /* The compiled modules: name(program), and how large the stored HLO is. */
 static void module_facts(struct xspace *x, const struct xplane *p) {
     for (size_t i = 0; i < p->nnames; i++) {
         struct pb r = pb_reader(p->names[i].raw);
         struct pb_field f;
-        size_t hlo = 0;
+        struct bytes proto = {p->body.p, 0};
         while (pb_next(&r, &f)) {
             uint64_t id;
             struct xval v;
             if (f.num != 5 || f.wire != PB_BYTES) continue;
-            if (xstat_read(f.bytes, &id, &v) && v.type == XT_BYTES)
-                hlo = v.b.n;
+            if (xstat_read(f.bytes, &id, &v) && v.type == XT_BYTES) proto = v.b;
         }
+        size_t hlo = proto.n;
+        if (hlo > 0)
+            xspace_hlo(x, p->names[i].name, label_number(p->names[i].name),
+                       proto);
         char text[256];
         struct bytes n = p->names[i].name;
         snprintf(text, sizeof text, "%.*s %zu bytes",

@@ -10,6 +10,7 @@
 #include "import/xspace.h"
 
 #include "import/import.h"
+#include "model/launch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -181,12 +182,32 @@ static void emit_nameless(struct xpiece *w, const struct xline *l,
     xevent_emit(w, l, tr, &none, e);
 }
 
+/* The category of an op of an XLA device: its name, framework op, kind and
+ * program (see launch.h), by which its instruction is found. 0: its program
+ * was not recorded. */
+static uint16_t xla_op_cat(struct xpiece *w, const struct xname *n) {
+    char program[32];
+    struct launch l = {.hlo_op = n->name, .details = n->cat};
+    for (uint32_t k = n->stat; k < n->stat + n->nstat; k++) {
+        const struct xconst *c = &w->plane->consts[k];
+        if (c->code == XC_TF_OP) l.tf_op = xval_text(w->plane, &c->v);
+        if (c->code != XC_PROGRAM) continue;
+        snprintf(program, sizeof program, "(%" PRIu64 ")",
+                 (uint64_t)xval_int(w->plane, &c->v));
+        l.module = bytes_of(program);
+    }
+    return l.module.n > 0 ? launch_cat(w->t, &l) : 0;
+}
+
 /* Interns the name and category of an event name for this piece's trace. */
 __attribute__((noinline, cold))
 static void intern_name(struct xpiece *w, uint32_t i) {
     const struct xname *n = &w->plane->names[i];
     w->names[i].name = trace_str(w->t, n->name);
-    w->names[i].cat = n->cat.n > 0 ? trace_cat(w->t, n->cat) : 0;
+    bool op = w->plane->kind == XP_XLA && w->x->t->hlo != NULL;
+    uint16_t cat = op ? xla_op_cat(w, n) : 0;
+    if (cat == 0 && n->cat.n > 0) cat = trace_cat(w->t, n->cat);
+    w->names[i].cat = cat;
 }
 
 enum { PROGRESS_EVERY = 1 << 16 }; /* events */

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/par.h"
 #include "base/vec.h"
+#include "model/hlo.h"
 #include "model/trace.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -12,24 +13,34 @@
 /* Old number -> new number, for everything that rows refer to. */
 struct moves {
     uint32_t *source, *str, *cat, *device, *track, *allocator, *counter;
-    int64_t shift; /* ps to add to times */
+    uint32_t *frame, *stack;
+    int64_t shift;   /* ps to add to times */
+    uint32_t beside; /* whose everything becomes, or ROW_NONE: each its own */
 };
+
+/* Whose devices, tracks and allocators those of b's source become. */
+static uint32_t owner(const struct moves *m, uint32_t source) {
+    return m->beside != ROW_NONE ? m->beside : m->source[source];
+}
 
 static void free_moves(struct moves *m) {
     uint32_t *all[] = {m->source, m->str,       m->cat,    m->device,
-                       m->track,  m->allocator, m->counter};
+                       m->track,  m->allocator, m->counter, m->frame,
+                       m->stack};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
 static bool alloc_moves(struct moves *m, const struct trace *b) {
-    *m = (struct moves){0};
+    *m = (struct moves){.beside = ROW_NONE};
     return vec_resize(&m->source, b->nsources, 4) &&
            vec_resize(&m->str, b->strs.n, 4) &&
            vec_resize(&m->cat, b->ncats, 4) &&
            vec_resize(&m->device, b->ndevices, 4) &&
            vec_resize(&m->track, b->ntracks, 4) &&
            vec_resize(&m->allocator, b->nallocators, 4) &&
-           vec_resize(&m->counter, b->ncounters, 4);
+           vec_resize(&m->counter, b->ncounters, 4) &&
+           vec_resize(&m->frame, b->stacks.nframes, 4) &&
+           vec_resize(&m->stack, b->stacks.n, 4);
 }
 
 /* Facts that one piece knows and another does not. */
@@ -70,6 +81,9 @@ static bool move_sources(struct trace *a, struct trace *b, struct moves *m) {
         if (from->host) a->sources[k].host =
             trace_str(a, strs_bytes(&b->strs, from->host));
     }
+    for (size_t i = 0; i < b->nsources; i++)
+        if (b->sources[i].beside != ROW_NONE)
+            a->sources[m->source[i]].beside = m->source[b->sources[i].beside];
     return !a->oom;
 }
 
@@ -85,6 +99,7 @@ static void merge_device(struct device *to, const struct device *from,
     if (from->clock_hz) to->clock_hz = from->clock_hz;
     if (from->bandwidth_bytes_per_s)
         to->bandwidth_bytes_per_s = from->bandwidth_bytes_per_s;
+    if (from->peak_flops) to->peak_flops = from->peak_flops;
     if (from->threads_per_unit) to->threads_per_unit = from->threads_per_unit;
 }
 
@@ -92,7 +107,7 @@ static void move_devices(struct trace *a, const struct trace *b,
                          struct moves *m) {
     for (size_t i = 0; i < b->ndevices; i++) {
         const struct device *d = &b->devices[i];
-        uint32_t k = trace_device(a, m->source[d->source], d->kind, d->ordinal);
+        uint32_t k = trace_device(a, owner(m, d->source), d->kind, d->ordinal);
         m->device[i] = k;
         if (k == ROW_NONE) continue;
         merge_device(&a->devices[k], d, m->str[d->model]);
@@ -107,7 +122,7 @@ static void move_tracks(struct trace *a, const struct trace *b,
                         struct moves *m) {
     for (size_t i = 0; i < b->ntracks; i++) {
         const struct track *tr = &b->tracks[i];
-        uint32_t k = trace_track(a, m->source[tr->source], tr->kind, tr->pid,
+        uint32_t k = trace_track(a, owner(m, tr->source), tr->kind, tr->pid,
                                  tr->tid);
         m->track[i] = k;
         if (a->oom) return;
@@ -125,7 +140,7 @@ static void move_allocators(struct trace *a, const struct trace *b,
                             struct moves *m) {
     for (size_t i = 0; i < b->nallocators; i++) {
         const struct allocator *from = &b->allocators[i];
-        uint16_t k = trace_allocator(a, m->source[from->source],
+        uint16_t k = trace_allocator(a, owner(m, from->source),
                                      strs_bytes(&b->strs, from->name),
                                      moved(m->device, from->device));
         m->allocator[i] = k;
@@ -138,7 +153,7 @@ static void move_allocators(struct trace *a, const struct trace *b,
     for (size_t i = 0; i < b->ncounters; i++) {
         const struct counter *c = &b->counters[i];
         m->counter[i] = trace_counter_of(
-            a, m->source[c->source], c->pid, strs_bytes(&b->strs, c->name),
+            a, owner(m, c->source), c->pid, strs_bytes(&b->strs, c->name),
             strs_bytes(&b->strs, c->unit), moved(m->device, c->device));
         if (m->counter[i] != ROW_NONE && c->process != 0)
             a->counters[m->counter[i]].process =
@@ -252,17 +267,69 @@ static uint64_t moved_args(const struct trace *a, const struct trace *b,
     return args ? args + args_delta(a, b, m, source) : 0;
 }
 
+/* b's stacks among a's; their frames are listed once more. */
+static void move_stacks(struct trace *a, const struct trace *b,
+                        struct moves *m) {
+    const struct stacks *s = &b->stacks;
+    for (size_t i = 0; i < s->nframes; i++) {
+        const struct frame *f = &s->frames[i];
+        m->frame[i] = trace_frame(a, m->str[f->name], m->str[f->file],
+                                  f->line);
+    }
+    uint32_t *list = vec_alloc(s->nitems + 1, sizeof *list);
+    if (list == NULL) a->oom = true;
+    for (size_t i = 0; i < s->nitems && !a->oom; i++)
+        list[i] = m->frame[s->items[i]];
+    for (size_t i = 0; i < s->n && !a->oom; i++)
+        m->stack[i] = trace_stack(a, list + s->first[i],
+                                  s->first[i + 1] - s->first[i]);
+    free(list);
+}
+
+/* The allocators' state. Segments stand before their blocks. */
+static void move_mem_tables(struct trace *a, const struct trace *b,
+                            const struct moves *m) {
+    for (size_t i = 0; i < b->nsegments && !a->oom; i++) {
+        struct mem_segment s = b->segments[i];
+        s.allocator = (uint16_t)m->allocator[s.allocator];
+        s.stack = moved(m->stack, s.stack);
+        trace_segment(a, &s);
+        for (size_t k = b->segments[i].first; k < b->segments[i].end; k++) {
+            struct mem_block block = b->blocks[k];
+            block.stack = moved(m->stack, block.stack);
+            trace_block(a, &block);
+        }
+    }
+    for (size_t i = 0; i < b->nbefore && !a->oom; i++) {
+        struct mem_before old = b->before[i];
+        old.allocator = (uint16_t)m->allocator[old.allocator];
+        old.stack = moved(m->stack, old.stack);
+        if (old.ts != TS_NONE) old.ts += m->shift;
+        trace_before(a, &old);
+    }
+    for (size_t i = 0; i < b->nooms && !a->oom; i++) {
+        struct mem_oom o = b->ooms[i];
+        o.allocator = (uint16_t)m->allocator[o.allocator];
+        o.stack = moved(m->stack, o.stack);
+        o.track = moved(m->track, o.track);
+        o.ts += m->shift;
+        trace_oom(a, &o);
+    }
+}
+
 static void move_rest(struct trace *a, const struct trace *b,
                       const struct moves *m) {
     const struct mem_events *e = &b->mem;
-    for (size_t i = 0; i < e->n && !a->oom; i++)
-        trace_mem(a, &(struct mem_in){
+    for (size_t i = 0; i < e->n && !a->oom; i++) {
+        row_id k = trace_mem(a, &(struct mem_in){
             .ts = e->ts[i] + m->shift, .bytes = e->bytes[i],
             .allocated = e->allocated[i], .reserved = e->reserved[i],
             .addr = e->addr[i], .track = moved(m->track, e->track[i]),
             .allocator = (uint16_t)m->allocator[e->allocator[i]],
             .what = m->str[e->what[i]],
             .args = moved_args(a, b, m, i)});
+        if (e->stack) trace_mem_stack(a, k, moved(m->stack, e->stack[i]));
+    }
     for (size_t i = 0; i < b->samples.n && !a->oom; i++)
         trace_sample(a, m->counter[b->samples.counter[i]],
                      b->samples.ts[i] + m->shift, b->samples.value[i]);
@@ -299,6 +366,11 @@ static bool find_shift(struct trace *a, const struct trace *b,
         widen(b->spans.ts, b->spans.n, &lo, &hi);
         widen(b->mem.ts, b->mem.n, &lo, &hi);
         widen(b->samples.ts, b->samples.n, &lo, &hi);
+        for (size_t i = 0; i < b->nbefore; i++)
+            if (b->before[i].ts != TS_NONE)
+                widen(&b->before[i].ts, 1, &lo, &hi);
+        for (size_t i = 0; i < b->nooms; i++)
+            widen(&b->ooms[i].ts, 1, &lo, &hi);
         for (size_t i = 0; i < b->half_flows.n; i++)
             widen(&b->half_flows.v[i].ts, 1, &lo, &hi);
     }
@@ -314,6 +386,7 @@ static bool move_all(struct trace *a, struct trace *b, struct moves *m) {
     move_devices(a, b, m);
     move_tracks(a, b, m);
     if (!a->oom) move_allocators(a, b, m);
+    if (!a->oom) hlo_append(a, b, m->source, m->str);
     row_id offset = (row_id)a->spans.n;
     if (a->oom || !move_spans(a, b, m)) return false;
     move_halves(a, &a->host_halves, &b->host_halves, m, offset);
@@ -324,15 +397,22 @@ static bool move_all(struct trace *a, struct trace *b, struct moves *m) {
     for (size_t i = 0; i < b->group_hints.n; i++)
         trace_group_hint(a, b->group_hints.v[i].row + offset,
                          b->group_hints.v[i].number);
+    move_stacks(a, b, m);
+    if (a->oom) return false;
     move_rest(a, b, m);
+    move_mem_tables(a, b, m);
     return !a->oom;
 }
 
-int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
+/* beside: see struct moves. */
+static int append(struct trace *a, struct trace *b, uint32_t beside,
+                  struct ops_err *e) {
     assert(!a->sealed && !b->sealed && a != b);
     struct moves m;
     int rc = 0;
-    if (b->oom || !alloc_moves(&m, b)) rc = fail_oom(e);
+    bool ok = !b->oom && alloc_moves(&m, b);
+    if (ok) m.beside = beside;
+    if (!ok) rc = fail_oom(e);
     else if (!find_shift(a, b, &m))
         rc = fail(e, OPS_EUNSUP, "profiles lie too far apart in time to be "
                                  "shown on one time line");
@@ -341,4 +421,14 @@ int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
     if (rc != 0) a->oom |= rc == OPS_ELIMIT;
     trace_free(b);
     return rc;
+}
+
+int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
+    return append(a, b, ROW_NONE, e);
+}
+
+int trace_append_beside(struct trace *a, struct trace *b, uint32_t source,
+                        struct ops_err *e) {
+    assert(source < a->nsources);
+    return append(a, b, source, e);
 }

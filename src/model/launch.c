@@ -14,9 +14,9 @@ static uint8_t *put_line(uint8_t *p, struct bytes b) {
 
 uint16_t launch_cat(struct trace *t, const struct launch *l) {
     enum { LONGEST = 4096 };
-    size_t n = l->hlo_op.n + l->tf_op.n + l->details.n;
+    size_t n = l->hlo_op.n + l->tf_op.n + l->details.n + l->module.n;
     if (n == 0 || n > LONGEST) return 0;
-    uint8_t *text = malloc(n + 3), *p = text;
+    uint8_t *text = malloc(n + 4), *p = text;
     if (text == NULL) {
         t->oom = true;
         return 0;
@@ -24,6 +24,7 @@ uint16_t launch_cat(struct trace *t, const struct launch *l) {
     p = put_line(p, l->hlo_op);
     p = put_line(p, l->tf_op);
     p = put_line(p, l->details);
+    if (l->module.n > 0) p = put_line(p, l->module);
     uint16_t cat = trace_cat(t, (struct bytes){text, (size_t)(p - text) - 1});
     free(text);
     return cat;
@@ -45,6 +46,7 @@ bool launch_of_cat(const struct trace *t, uint16_t cat, struct launch *out) {
     if (memchr(text.p, '\n', text.n) == NULL) return false;
     out->hlo_op = take_line(&text);
     out->tf_op = take_line(&text);
-    out->details = text;
+    out->details = take_line(&text);
+    out->module = text;
     return true;
 }

@@ -2,14 +2,15 @@
  * What all launches of one kernel variant share, as a category: the op it was
  * compiled from and its launch shape. XSpace repeats them on every kernel;
  * kept as one interned text each, a table of millions of kernels reads them a
- * few times only. Three lines: HLO op, framework op, CUPTI's details. */
+ * few times only. Four lines: HLO op, framework op, CUPTI's details, and the
+ * compiled module, "jit_step(8623)". */
 #ifndef MODEL_LAUNCH_H
 #define MODEL_LAUNCH_H
 
 #include "model/trace.h"
 
 struct launch {
-    struct bytes hlo_op, tf_op, details; /* n is 0: not recorded */
+    struct bytes hlo_op, tf_op, details, module; /* n is 0: not recorded */
 };
 
 /* The category of these facts, made when new; 0 when there is nothing to say

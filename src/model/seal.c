@@ -3,6 +3,7 @@
  *
  *     sort     by track, start, longest first; nothing moves when importers
  *              already gave that order
+ *     hlo      spans to instructions of compiled programs, hlo.c
  *     nest     parent and depth, by one stack per track
  *     link     launch calls to device spans, by (source, correlation id)
  *     steps    steps.c
@@ -13,6 +14,7 @@
 #include "base/par.h"
 #include "base/sort.h"
 #include "base/vec.h"
+#include "model/hlo.h"
 #include "model/opclass.h"
 #include <assert.h>
 #include <stdio.h>
@@ -343,7 +345,8 @@ static bool sort_mem(struct trace *t) {
          gather_uint16_t(&m->allocator, perm, m->n) &&
          gather_uint32_t(&m->what, perm, m->n) &&
          gather_uint32_t(&m->args_lo, perm, m->n) &&
-         gather_uint8_t(&m->args_hi, perm, m->n);
+         gather_uint8_t(&m->args_hi, perm, m->n) &&
+         (!m->stack || gather_uint32_t(&m->stack, perm, m->n));
     m->cap = m->n;
     free(perm);
     return ok;
@@ -372,6 +375,7 @@ static bool sort_samples(struct trace *t) {
 /* What does not need the nesting. */
 static bool seal_others(void *ctx) {
     struct trace *t = ctx;
+    seal_mem_tables(t);
     return seal_links(t) && sort_mem(t) && sort_samples(t);
 }
 
@@ -424,7 +428,7 @@ static void name_tracks(struct trace *t) {
 int trace_seal(struct trace *t, struct ops_err *e) {
     assert(!t->sealed);
     name_tracks(t);
-    if (t->oom || !sort_spans(t) || !classify_names(t) ||
+    if (t->oom || !sort_spans(t) || !hlo_seal(t) || !classify_names(t) ||
         !par_both((struct work){nest, t}, (struct work){seal_others, t},
                   seal_threads(t)) ||
         !seal_flows(t))

@@ -16,6 +16,9 @@ bool seal_flows(struct trace *t);
 /* Finds the steps and fills spans.step. False: out of memory. */
 bool seal_steps(struct trace *t);
 
+/* Sorts segments, blocks from before the window and failed allocations. */
+void seal_mem_tables(struct trace *t);
+
 /* Frees what only filling and sealing need: halves, hints and lookup maps. */
 void trace_drop_halves(struct trace *t);
 

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/hlo.h"
 #include "model/seal.h"
 #include <assert.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static void free_columns(struct trace *t) {
     struct mem_events *m = &t->mem;
     void *mem[] = {m->ts,       m->bytes, m->addr,      m->allocated,
                    m->reserved, m->track, m->allocator, m->what,
-                   m->args_lo,  m->args_hi};
+                   m->args_lo,  m->args_hi, m->stack};
     for (size_t i = 0; i < sizeof mem / sizeof *mem; i++) free(mem[i]);
     free(t->samples.ts);
     free(t->samples.value);
@@ -58,6 +59,8 @@ void trace_drop_halves(struct trace *t) {
     map_free(&t->allocator_map);
     map_free(&t->counter_map);
     map_free(&t->demangled);
+    map_free(&t->stacks.frame_map);
+    map_free(&t->stacks.stack_map);
 }
 
 void trace_free(struct trace *t) {
@@ -70,8 +73,11 @@ void trace_free(struct trace *t) {
     }
     void *tables[] = {t->tracks, t->devices, t->allocators, t->counters,
                       t->steps,  t->sources, t->meta,       t->cats,
-                      t->name_class};
+                      t->name_class, t->segments, t->blocks, t->before,
+                      t->ooms, t->stacks.frames, t->stacks.items,
+                      t->stacks.first};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
+    hlo_free(t->hlo);
     strs_free(&t->strs);
     arena_free(&t->arena);
     free(t);
@@ -93,7 +99,8 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
     }
     t->sources[t->nsources] = (struct source){
         .path = copy, .format = format, .rank = -1, .world_size = -1,
-        .pid = -1, .decimals = 3, .args_base = base, .bytes = bytes,
+        .pid = -1, .beside = ROW_NONE,
+        .decimals = 3, .args_base = base, .bytes = bytes,
         .file = file, .window_end = 0,
     };
     return (uint32_t)t->nsources++;
@@ -420,23 +427,24 @@ static bool grow_mem(struct mem_events *m) {
         !vec_resize(&m->allocator, cap, sizeof *m->allocator) ||
         !vec_resize(&m->what, cap, sizeof *m->what) ||
         !vec_resize(&m->args_lo, cap, sizeof *m->args_lo) ||
-        !vec_resize(&m->args_hi, cap, sizeof *m->args_hi))
+        !vec_resize(&m->args_hi, cap, sizeof *m->args_hi) ||
+        (m->stack && !vec_resize(&m->stack, cap, sizeof *m->stack)))
         return false;
     m->cap = cap;
     return true;
 }
 
-void trace_mem(struct trace *t, const struct mem_in *in) {
+row_id trace_mem(struct trace *t, const struct mem_in *in) {
     assert(!t->sealed && (in->allocator < t->nallocators || t->oom));
     assert(in->track == ROW_NONE || in->track < t->ntracks || t->oom);
     struct mem_events *m = &t->mem;
     if (!ts_is_sane(in->ts)) {
         trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
-        return;
+        return ROW_NONE;
     }
-    if (m->n == m->cap && !grow_mem(m)) {
+    if (m->n == ROW_NONE || (m->n == m->cap && !grow_mem(m))) {
         t->oom = true;
-        return;
+        return ROW_NONE;
     }
     size_t i = m->n++;
     m->ts[i] = in->ts;
@@ -454,6 +462,8 @@ void trace_mem(struct trace *t, const struct mem_in *in) {
     }
     m->args_lo[i] = (uint32_t)args;
     m->args_hi[i] = (uint8_t)(args >> 32);
+    if (m->stack) m->stack[i] = ROW_NONE;
+    return (row_id)i;
 }
 
 struct counter_key {
@@ -562,7 +572,8 @@ const char *note_text(enum note_id id) {
 }
 
 bool note_is_detail(enum note_id id) {
-    return id == NOTE_DERIVED_LINES || id == NOTE_DUPLICATE_TRACK_NAME;
+    return id == NOTE_DERIVED_LINES || id == NOTE_DUPLICATE_TRACK_NAME ||
+           id == NOTE_GRAPH_KERNEL_PLACED;
 }
 
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
@@ -587,6 +598,13 @@ size_t trace_link_at(const struct trace *t, row_id device_row) {
         else hi = mid;
     }
     return lo;
+}
+
+size_t trace_processes(const struct trace *t) {
+    size_t n = 0;
+    for (size_t i = 0; i < t->nsources; i++)
+        n += t->sources[i].beside == ROW_NONE;
+    return n;
 }
 
 int64_t trace_origin(const struct trace *t) {

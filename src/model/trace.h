@@ -6,7 +6,9 @@
  *     tracks   where: a host thread, the Python frames of a thread, a stream
  *     devices  the GPUs, TPUs and CPUs that tracks belong to
  *     links    launch call -> device span
- *     mem      allocations and frees
+ *     mem      allocations and frees; segments, blocks, ooms, before: the
+ *              allocators' state around them, where a source tells it
+ *     stacks   call stacks that sources recorded with memory events
  *     samples  counters over time
  *     steps    the training steps, found by seal
  *     sources  the files it came from; notes, meta: what to know about them
@@ -126,6 +128,7 @@ struct device {
     int cc_major, cc_minor;
     int64_t clock_hz;
     int64_t bandwidth_bytes_per_s;
+    int64_t peak_flops; /* FLOP/s of its matrix units, as the device says */
     int64_t threads_per_unit;
 };
 
@@ -179,6 +182,26 @@ struct mem_events {
     str_id *what;          /* op or tensor named by the source, or 0 */
     uint32_t *args_lo;     /* its arguments, as for spans */
     uint8_t *args_hi;
+    uint32_t *stack;       /* where it was allocated: index in stacks, or
+                              ROW_NONE; of a free, too, where the allocation
+                              is not among the events. NULL where nobody
+                              recorded one */
+};
+
+/* A frame of a recorded call stack. */
+struct frame {
+    str_id name;  /* the function */
+    str_id file;  /* 0: not recorded */
+    int32_t line; /* 0: not recorded, as for C++ frames */
+};
+
+/* Call stacks, each distinct one once. Stack s is the frames
+ * items[first[s]] .. items[first[s + 1] - 1], innermost first, at least one. */
+struct stacks {
+    struct frame *frames;  size_t nframes, cap_frames;
+    uint32_t *items;       size_t nitems, cap_items;
+    size_t *first;         size_t n, cap; /* n + 1 of them, if n > 0 */
+    struct map frame_map, stack_map;      /* only between new and seal */
 };
 
 struct allocator {
@@ -188,6 +211,59 @@ struct allocator {
     int64_t capacity;  /* bytes, or -1 */
     int64_t peak_life; /* the allocator's own peak since it began, or -1 */
     double fragmentation; /* as reported at the peak, 0..1, or -1 */
+};
+
+/* What a caching allocator took from the driver in one piece, and how it is
+ * cut: the state at one moment, when the source was written. After seal sorted
+ * by allocator, then address. */
+struct mem_segment {
+    uint64_t addr;
+    int64_t bytes;         /* the whole piece */
+    int64_t allocated;     /* in blocks that the program holds */
+    int64_t active;        /* the same and blocks that wait to be freed */
+    int64_t requested;     /* what the program asked for, before rounding */
+    int64_t stream;        /* the stream that may use it; 0 is the default */
+    int64_t pool[2];       /* 0, 0: the default; else a private (graph) pool */
+    uint16_t allocator;
+    bool large;            /* of the pool for large blocks */
+    bool expandable;       /* can grow in place */
+    uint32_t stack;        /* who made the allocator take it, or ROW_NONE */
+    size_t first, end;     /* its blocks, by address: [first, end) in blocks */
+};
+
+enum block_state { BLOCK_FREE, BLOCK_ALLOCATED, BLOCK_PENDING_FREE };
+
+struct mem_block {
+    uint64_t addr;
+    int64_t bytes;
+    int64_t requested; /* -1: not recorded */
+    uint32_t stack;    /* who allocated it (last), or ROW_NONE */
+    uint8_t state;     /* enum block_state */
+};
+
+/* A block that was there before its allocator's first event, where a source
+ * knows it. After seal sorted by allocator, then address, each address once.
+ * Where an allocator has any, they are all that there were: a snapshot alone
+ * has their sum as its level; beside a trace, which writes its own level, sizes
+ * may be rounded a little differently (import/snapshot_events.c). */
+struct mem_before {
+    uint64_t addr;
+    int64_t bytes;
+    int64_t ts;         /* when it was allocated, or TS_NONE */
+    uint16_t allocator;
+    uint32_t stack;     /* or ROW_NONE */
+};
+#define TS_NONE INT64_MIN
+
+/* An allocation that failed. After seal sorted by time. */
+struct mem_oom {
+    int64_t ts;
+    int64_t bytes;       /* asked for */
+    int64_t device_free; /* free on the device then, or -1: not recorded */
+    int64_t allocated, reserved; /* the allocator's, or -1: not recorded */
+    uint32_t track;      /* thread, or ROW_NONE */
+    uint32_t stack;      /* or ROW_NONE */
+    uint16_t allocator;
 };
 
 /* Counter samples, in file order; sorted by counter and time by seal. */
@@ -227,6 +303,8 @@ struct source {
     int64_t rank;         /* -1: not recorded */
     int64_t world_size;   /* -1: not recorded */
     int64_t pid;          /* -1: not recorded */
+    uint32_t beside;      /* the source of whose process it tells more (a
+                             memory snapshot's trace), or ROW_NONE */
     int decimals;         /* of a microsecond that the source can tell */
     int64_t slack;        /* ps by which rounding at the source may make a
                              child end after its parent */
@@ -264,6 +342,11 @@ struct trace {
     struct flows flows;
     struct mem_events mem;
     struct samples samples;
+    struct stacks stacks;
+    struct mem_segment *segments; size_t nsegments, cap_segments;
+    struct mem_block *blocks;     size_t nblocks, cap_blocks;
+    struct mem_before *before;    size_t nbefore, cap_before;
+    struct mem_oom *ooms;         size_t nooms, cap_ooms;
     struct track *tracks;         size_t ntracks, cap_tracks;
     struct device *devices;       size_t ndevices, cap_devices;
     struct allocator *allocators; size_t nallocators, cap_allocators;
@@ -272,6 +355,7 @@ struct trace {
     struct source *sources;       size_t nsources, cap_sources;
     struct meta *meta;            size_t nmeta, cap_meta;
     str_id *cats;                 size_t ncats, cap_cats; /* 0 is "" */
+    struct hlo *hlo;              /* compiled programs; NULL: none; hlo.h */
     uint16_t *name_class;         /* by str_id: enum name_class, set by seal */
     int64_t epoch_ns;             /* Unix ns that ts 0 stands for */
     bool epoch_set;
@@ -378,7 +462,33 @@ struct mem_in {
     str_id what;
     uint64_t args; /* as in struct span_in */
 };
-void trace_mem(struct trace *t, const struct mem_in *m);
+/* Appends. Returns the event's number (before seal's sort: good only for
+ * trace_mem_stack), or ROW_NONE: its time is out of range, or no memory. */
+row_id trace_mem(struct trace *t, const struct mem_in *m);
+
+/* Says where event m (ROW_NONE: nothing happens) was allocated. */
+void trace_mem_stack(struct trace *t, row_id m, uint32_t stack);
+
+/* The frame, made when new; ROW_NONE when out of memory. */
+uint32_t trace_frame(struct trace *t, str_id name, str_id file, int32_t line);
+
+/* The stack of these frames, innermost first, made when new; ROW_NONE when n
+ * is 0 or memory ran out. O(n). */
+uint32_t trace_stack(struct trace *t, const uint32_t *frames, size_t n);
+
+/* "train.py:12 step < train.py:80 main": at most n frames, innermost first.
+ * Where some frames have a line (Python), those that have none (C++) are
+ * passed over; else those of the recorder and the allocator are. Returns the
+ * length, 0 when stack is ROW_NONE; always terminated, cut at cap. */
+size_t stack_text(const struct trace *t, uint32_t stack, int n, char *buf,
+                  size_t cap);
+
+/* Adds a segment with no blocks yet; then each of its blocks, by address. */
+void trace_segment(struct trace *t, const struct mem_segment *s);
+void trace_block(struct trace *t, const struct mem_block *b);
+void trace_before(struct trace *t, const struct mem_before *b);
+/* Times out of range are counted and the record left out. */
+void trace_oom(struct trace *t, const struct mem_oom *o);
 
 /* The counter of that name on that device (or ROW_NONE): made when new. */
 uint32_t trace_counter(struct trace *t, uint32_t source, struct bytes name,
@@ -413,6 +523,22 @@ bool note_is_detail(enum note_id id);
  * new ones. */
 int trace_append(struct trace *a, struct trace *b, struct ops_err *e);
 
+/* The same for a b that tells more of the process of a's source `source`: its
+ * devices, tracks and allocators are that source's. */
+int trace_append_beside(struct trace *a, struct trace *b, uint32_t source,
+                        struct ops_err *e);
+
+/* Puts a memory snapshot beside the trace that was taken of the same process
+ * (both unsealed) and frees it. Memory events that both have count once, as
+ * the trace tells them, and get the snapshot's call stacks: see mem_join.c. */
+int trace_join_memory(struct trace *t, uint32_t source, struct trace *snap,
+                      struct ops_err *e);
+
+/* How many allocations of snap stand in t, too: the same address at the same
+ * time. An error only when memory runs out. O(n log n). */
+int mem_common(const struct trace *t, const struct trace *snap, size_t *out,
+               struct ops_err *e);
+
 /* Sorts, nests, links, finds steps, trims. After it the trace is const. An
  * error only when memory runs out. O(n log n) at worst, O(n) for rows that
  * come in order by track. */
@@ -432,6 +558,9 @@ size_t trace_link_at(const struct trace *t, row_id device_row);
 /* The links of a launching call: numbers [*first, return) in links.by_host. */
 size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);
 
+/* Sources that are not beside another one: the processes. */
+size_t trace_processes(const struct trace *t);
+
 /* Where people count from: the epoch when the trace begins within an hour of
  * it (XSpace counts from the session's start), else the trace's first start
  * (Kineto counts from a three-month grid). Text output shows times so. */
@@ -448,6 +577,11 @@ static inline const char *span_name(const struct trace *t, row_id r) {
 /* What the allocator held after memory event i, or -1. */
 static inline int64_t mem_reserved(const struct trace *t, size_t i) {
     return t->mem.reserved ? t->mem.reserved[i] : -1;
+}
+
+/* Where memory event i was allocated, as a stack, or ROW_NONE. */
+static inline uint32_t mem_stack(const struct trace *t, size_t i) {
+    return t->mem.stack ? t->mem.stack[i] : ROW_NONE;
 }
 
 static inline int64_t span_end(const struct trace *t, row_id r) {

@@ -63,8 +63,12 @@ if [ $# -gt 0 ]; then
     exit
 fi
 bad=0
-for analysis in info steps ops kernels copies memory allocs; do
+for analysis in info steps ops kernels copies memory allocs roofline; do
     try $analysis "$(small '*.pt.trace.json.gz')" --format json || bad=1
+done
+for analysis in idle launch; do # a profile with a device
+    try $analysis tests/data/torch_graphs/torch_graphs.pt.trace.json.gz \
+        --format json || bad=1
 done
 for pattern in '*.xplane.pb*' 'run_metadata*.pb*' '*.trace.json.gz'; do
     file=$(small "$pattern")

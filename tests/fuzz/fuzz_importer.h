@@ -61,6 +61,7 @@ static void export_again(const struct trace *t) {
     assert(u->spans.n == t->spans.n);
     assert(u->links.n == t->links.n);
     assert(u->mem.n == t->mem.n);
+    assert(u->nooms == t->nooms);
     trace_free(u);
     sink_free(&out);
 }

@@ -147,6 +147,23 @@ static void unknown_names_are_worked_out(void **state) {
     trace_free(t);
 }
 
+static void a_tpu_core_says_what_it_can(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t d = trace_device(t, 0, DEVICE_TPU, 0);
+    struct device_peak p;
+    struct ops_err e;
+    t->devices[d].model = trace_str(t, bytes_of("TPU v3"));
+    assert_true(device_peak_of(t, d, NULL, &p, &e));
+    near(p.flops[DTYPE_BF16], 123e12, 1);
+    t->devices[d].peak_flops = 61500000000000;
+    t->devices[d].bandwidth_bytes_per_s = 450000000000;
+    assert_true(device_peak_of(t, d, NULL, &p, &e));
+    near(p.flops[DTYPE_BF16], 61.5e12, 1);
+    near(p.bytes_per_s, 450e9, 1);
+    trace_free(t);
+}
+
 static void override_has_the_last_word(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, false);
@@ -179,6 +196,7 @@ int main(void) {
         cmocka_unit_test(rows_are_plausible),
         cmocka_unit_test(slices_and_strangers),
         cmocka_unit_test(unknown_names_are_worked_out),
+        cmocka_unit_test(a_tpu_core_says_what_it_can),
         cmocka_unit_test(override_has_the_last_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

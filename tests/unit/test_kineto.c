@@ -111,6 +111,23 @@ static void memory_events_keep_what_was_recorded(void **state) {
     feed_free(&f);
 }
 
+static void a_failed_allocation_is_no_allocation(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        HEAD "{\"ph\":\"i\",\"name\":\"[OutOfMemory]\",\"pid\":9,\"tid\":1,"
+        "\"ts\":5,\"args\":{\"Device Type\":1,\"Device Id\":0,"
+        "\"Bytes\":1000,\"Total Allocated\":10,\"Total Reserved\":20}}]}");
+    assert_int_equal(f.t->mem.n, 0);
+    assert_int_equal(f.t->nooms, 1);
+    assert_int_equal(f.t->ooms[0].bytes, 1000);
+    assert_int_equal(f.t->ooms[0].allocated, 10);
+    assert_int_equal(f.t->ooms[0].reserved, 20);
+    assert_int_equal(f.t->ooms[0].device_free, -1);
+    assert_int_equal(f.t->ooms[0].stack, ROW_NONE);
+    assert_int_not_equal(f.t->ooms[0].track, ROW_NONE);
+    feed_free(&f);
+}
+
 static void a_call_with_other_ids_first_is_still_linked(void **state) {
     (void)state;
     struct feed f = feed_text(
@@ -249,12 +266,40 @@ static void a_cut_anywhere_keeps_what_came_before(void **state) {
     feed_cuts(text, ends, n, false);
 }
 
+#define FLOW(ph, cat, id, tid, ts)                                             \
+    "{\"ph\":\"" ph "\",\"id\":" id ",\"pid\":9,\"tid\":" tid ",\"ts\":" ts     \
+    ",\"cat\":\"" cat "\",\"name\":\"" cat "\",\"bp\":\"e\"}"
+
+static void arrows_to_the_backward_are_read(void **state) {
+    (void)state;
+    static const char *const text[] = {
+        HEAD OP("aten::mm", "1", "2") "," FLOW("s", "fwdbwd", "1", "1", "1")
+        "," FLOW("s", "ac2g", "5", "1", "2") ","
+        OP("MmBackward0", "10", "2") "," FLOW("f", "fwdbwd", "1", "1", "10")
+        "," FLOW("f", "ac2g", "5", "1", "10") "]}",
+        HEAD OP("aten::mm", "1", "2") ","
+        FLOW("s", "forward_backward", "1", "1", "1") ","
+        OP("MmBackward0", "10", "2") ","
+        FLOW("f", "forward_backward", "1", "1", "10") "]}",
+    };
+    for (int i = 0; i < 2; i++) {
+        struct feed f = feed_text(text[i]);
+        assert_int_equal(f.t->flows.n, 1);
+        assert_int_equal(f.t->flows.from[0], feed_row(&f, "aten::mm"));
+        assert_int_equal(f.t->flows.to[0], feed_row(&f, "MmBackward0"));
+        assert_int_equal(f.t->notes[NOTE_FLOW_DANGLING], 0);
+        feed_free(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrows_to_the_backward_are_read),
         cmocka_unit_test(categories_become_kinds_and_tracks),
         cmocka_unit_test(keys_behind_the_events_count_as_those_before),
         cmocka_unit_test(profile_memory_off_does_not_deny_the_events),
         cmocka_unit_test(memory_events_keep_what_was_recorded),
+        cmocka_unit_test(a_failed_allocation_is_no_allocation),
         cmocka_unit_test(a_call_with_other_ids_first_is_still_linked),
         cmocka_unit_test(times_since_1970_are_kept_to_the_nanosecond),
         cmocka_unit_test(one_broken_time_does_not_move_the_others),

@@ -2,6 +2,8 @@
  * memory: peaks told by the source, and peaks replayed. */
 #include "tiny.h"
 
+#include <stdio.h>
+
 static uint16_t gpu0(struct trace *t) {
     return trace_allocator(t, 0, bytes_of("GPU 0"),
                            trace_device(t, 0, DEVICE_GPU, 0));
@@ -101,12 +103,169 @@ static void steps_bound_the_peak(void **state) {
     trace_free(t);
 }
 
+/* 1000 bytes from before; mm makes 100 in a region, an event is missing (500
+ * more than the blocks explain), and the peak is at 30. */
+static struct trace *peaked(void) {
+    struct trace *t = tiny_new(true, true);
+    uint32_t th = tiny_thread(t, 1);
+    uint16_t g = gpu0(t);
+    tiny_span(t, th, SPAN_ANNOTATION, "train", 0, 100);
+    tiny_span(t, th, SPAN_ANNOTATION, "forward", 5, 40);
+    tiny_span(t, th, SPAN_OP, "aten::mm", 5, 10);
+    tiny_span(t, th, SPAN_OP, "aten::empty", 6, 5);
+    tiny_mem(t, g, th, 10, 0xa, 100, 1100);
+    tiny_mem(t, g, th, 20, 0xb, 300, 1400); /* in no op */
+    tiny_mem(t, g, th, 25, 0xd, -200, 1200); /* from before */
+    tiny_mem(t, g, th, 30, 0xc, 50, 1750);
+    tiny_mem(t, g, th, 40, 0xa, -100, 1650);
+    tiny_seal(t);
+    return t;
+}
+
+/* The bytes of the row with that key; NULL: of the row with none. */
+static int64_t held(const struct result *r, const char *col, const char *key) {
+    for (size_t i = 0; i < r->nrows; i++) {
+        const struct cell *c = tiny_cell(r, i, col);
+        if (c->null ? key == NULL : key && strcmp(c->s, key) == 0)
+            return tiny_cell(r, i, "bytes")->i;
+    }
+    return -1;
+}
+
+static void every_byte_of_the_peak_has_a_holder(void **state) {
+    (void)state;
+    struct trace *t = peaked();
+    static const char *const keys[] = {"op", "category", "scope", "module",
+                                       "stack"};
+    for (size_t k = 0; k < 5; k++) {
+        struct result r = tiny_run(t, "memory", "by", keys[k]);
+        int64_t sum = 0;
+        for (size_t i = 0; i < r.nrows; i++)
+            sum += tiny_cell(&r, i, "bytes")->i;
+        assert_int_equal(sum, 1750);
+        assert_int_equal(held(&r, keys[k], "before-window"), 800);
+        result_free(&r);
+    }
+    struct result r = tiny_run(t, "memory", "by", "op");
+    assert_int_equal(held(&r, "op", "aten::mm"), 100);
+    assert_int_equal(held(&r, "op", NULL), 350);
+    assert_int_equal(held(&r, "op", "unrecorded"), 500);
+    assert_int_equal(tiny_cell(&r, 0, "peak_at_us")->i, 30 * US);
+    result_free(&r);
+    r = tiny_run(t, "memory", "by", "scope");
+    assert_int_equal(held(&r, "scope", "train/forward"), 450);
+    result_free(&r);
+    r = tiny_run(t, "memory", "by", "category");
+    assert_int_equal(held(&r, "category", "activation"), 100);
+    assert_int_equal(held(&r, "category", "unknown"), 850);
+    result_free(&r);
+    trace_free(t);
+}
+
+static void few_points_keep_the_peak(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, true);
+    uint32_t th = tiny_thread(t, 1);
+    uint16_t g = gpu0(t);
+    for (int i = 0; i < 500; i++)
+        tiny_mem(t, g, th, i, (uint64_t)i + 1, 8, i == 77 ? 5000 : i % 10);
+    tiny_seal(t);
+    for (int64_t n = 2; n < 700; n += 13) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", (int)n);
+        struct result r = tiny_run(t, "memory", "points", text);
+        result_free(&r); /* --points alone changes nothing */
+        struct opts o;
+        struct ops_err e = {0};
+        memset(&o, 0, sizeof o);
+        const struct analysis *a = analysis_find("memory");
+        opts_init(&o, analysis_common_opts, a->opts, NULL);
+        assert_int_equal(opts_set(&o, "by", "time", &e), 0);
+        assert_int_equal(opts_set(&o, "points", text, &e), 0);
+        assert_int_equal(analysis_run(a, t, &o, 0, &r, &e), 0);
+        assert_true((int64_t)r.nrows <= n);
+        assert_true((int64_t)r.nrows == (n < 500 ? (int64_t)r.nrows : 500));
+        int64_t top = 0, before = -1;
+        for (size_t i = 0; i < r.nrows; i++) {
+            int64_t at = tiny_cell(&r, i, "at_us")->i;
+            int64_t level = tiny_cell(&r, i, "allocated_bytes")->i;
+            assert_true(at > before);
+            before = at;
+            if (level > top) top = level;
+        }
+        assert_int_equal(top, 5000);
+        assert_int_equal(before, 499 * US);
+        result_free(&r);
+    }
+    struct result r;
+    struct ops_err e = {0};
+    assert_int_equal(tiny_try(t, "memory", "points", "1", &r, &e),
+                     OPS_EUSAGE);
+    trace_free(t);
+}
+
+static void who_asked_when_it_ran_out(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, true);
+    uint32_t th = tiny_thread(t, 1);
+    uint16_t g = gpu0(t);
+    tiny_span(t, th, SPAN_OP, "aten::mm", 5, 10);
+    tiny_span(t, th, SPAN_OP, "aten::bmm", 30, 10);
+    tiny_mem(t, g, th, 10, 0xa, 4096, 4096);
+    for (int i = 0; i < 5; i++)
+        trace_oom(t, &(struct mem_oom){
+            .ts = (35 + i) * US, .bytes = (i + 1) << 20, .device_free = 2048,
+            .allocated = 4096, .reserved = -1, .track = th,
+            .stack = ROW_NONE, .allocator = g});
+    tiny_seal(t);
+    struct result r = tiny_run(t, "memory", NULL, NULL);
+    assert_int_equal(r.nremarks, 4);
+    assert_string_equal(
+        r.remarks[0],
+        "out of memory: aten::bmm asked for 1.00 MiB when 2.00 KiB were free "
+        "on the device; of 4.00 KiB in use aten::mm held the most, 4.00 KiB");
+    assert_string_equal(r.remarks[3], "and 2 more allocations failed");
+    result_free(&r);
+    trace_free(t);
+}
+
+static void segments_tell_what_is_stuck(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, true);
+    uint32_t th = tiny_thread(t, 1);
+    uint16_t g = gpu0(t);
+    tiny_mem(t, g, th, 10, 0x100, 64, 64);
+    struct mem_segment seg = {.addr = 0x100, .bytes = 256, .allocator = g,
+                              .stack = ROW_NONE};
+    trace_segment(t, &seg);
+    trace_block(t, &(struct mem_block){0x100, 64, 64, ROW_NONE,
+                                       BLOCK_ALLOCATED});
+    trace_block(t, &(struct mem_block){0x140, 192, -1, ROW_NONE, BLOCK_FREE});
+    seg.addr = 0x900;
+    seg.bytes = 512;
+    trace_segment(t, &seg);
+    trace_block(t, &(struct mem_block){0x900, 512, -1, ROW_NONE, BLOCK_FREE});
+    tiny_seal(t);
+    struct result r = tiny_run(t, "memory", NULL, NULL);
+    assert_int_equal(tiny_int(&r, "GPU 0", "segments"), 2);
+    assert_int_equal(tiny_int(&r, "GPU 0", "segment_free_bytes"), 704);
+    assert_int_equal(tiny_int(&r, "GPU 0", "segment_stuck_bytes"), 192);
+    assert_int_equal(r.nremarks, 1);
+    assert_non_null(strstr(r.remarks[0], "largest free piece is 512 B"));
+    result_free(&r);
+    trace_free(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(not_recorded),
         cmocka_unit_test(recorded_levels_are_the_truth),
         cmocka_unit_test(replayed_from_what_must_have_been_there),
         cmocka_unit_test(steps_bound_the_peak),
+        cmocka_unit_test(every_byte_of_the_peak_has_a_holder),
+        cmocka_unit_test(few_points_keep_the_peak),
+        cmocka_unit_test(who_asked_when_it_ran_out),
+        cmocka_unit_test(segments_tell_what_is_stuck),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

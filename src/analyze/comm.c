@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * comm: one row per collective or transfer between ranks: how much it moved,
+ * how long that took, how much of it nothing else hid and, with the files of
+ * the other ranks, how much of it was waiting for the last one to come.
+ *
+ * Times are unions per rank: two collectives of a row that run at once count
+ * once. So exposed + overlapped = wait + move = total, to the picosecond. */
+#include "analyze/analyze.h"
+
+#include "analyze/collective.h"
+#include "analyze/phases.h"
+#include "base/map.h"
+#include "base/number.h"
+#include "base/sort.h"
+#include "base/sum.h"
+#include "base/vec.h"
+#include <assert.h>
+#include <stdlib.h>
+
+struct line {
+    uint32_t first;   /* a collective of the row: its name, kind, group */
+    int64_t calls, ranks, bytes, total, exposed, wait, matched;
+    bool sized, mixed;    /* sizes known; more than one type */
+    struct bytes dtype;
+    double algo, bus;     /* bytes per ps x time: summed, then divided */
+    double algo_ps, bus_ps;
+};
+
+struct work {
+    const struct trace *t;
+    struct scope scope;
+    struct collectives c;
+    struct phases ph;
+    struct sort_key *order; /* those in scope, by row, member, time */
+    size_t n;
+    struct line *lines;
+    size_t nlines, cap_lines;
+    int64_t total;          /* of all rows, unions per rank */
+    size_t *view_first;     /* by source: its first view */
+};
+
+static bool same_bytes(struct bytes a, struct bytes b) {
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+/* The row of a collective, made when new, by name, kind and group. */
+static uint32_t row_of(struct work *w, struct map *rows, uint32_t i) {
+    const struct coll *x = &w->c.v[i];
+    uint64_t key = x->kind + 64 * (uint64_t)x->group;
+    struct bytes name = coll_name(&w->c, x);
+    for (size_t k = 0; k < name.n; k++)
+        key = (key ^ name.p[k]) * 0x100000001b3u;
+    uint32_t *at = map_at(rows, map_mix(key));
+    if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
+    if (!VEC_ROOM(w->lines, w->nlines, w->cap_lines)) return ROW_NONE;
+    w->lines[w->nlines] = (struct line){.first = i, .dtype = x->dtype};
+    return *at = (uint32_t)w->nlines++;
+}
+
+/* Those in scope, sorted by row and member; inside by time. */
+static bool sort_rows(struct work *w) {
+    struct map rows = {0};
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < w->c.n; i++) {
+        const struct coll *x = &w->c.v[i];
+        if (!scope_has(&w->scope, x->row)) continue;
+        uint32_t row = row_of(w, &rows, i);
+        ok = row != ROW_NONE;
+        w->order[w->n++] = (struct sort_key){
+            (uint64_t)row << 32 | x->member, sort_signed(x->ts), i};
+    }
+    map_free(&rows);
+    return ok && sort_keys(w->order, w->n);
+}
+
+/* The part of `all` (a union) that nothing else hid, by one device's view. A
+ * kernel is hidden by other kernels of its device; what the host carries out
+ * is exposed where the step counts it as communication. */
+static bool exposed_by(const struct work *w, const struct intervals *all,
+                       const struct coll *x, const struct phase_view *v,
+                       int64_t *out) {
+    struct intervals open = {0}, comm = {0};
+    bool device = v->device != ROW_NONE, ok = true;
+    bool calls = x->carrier == COLL_CALL && w->t->sources[v->source].has_device;
+    if (device && (x->carrier == COLL_KERNEL || calls)) {
+        ok = intervals_sub(all, &v->cum[0], &open);
+    } else if (device) {
+        ok = intervals_sub(&v->cum[1], &v->cum[0], &comm) &&
+             intervals_and(all, &comm, &open);
+    } else {
+        ok = intervals_and(all, &v->cum[0], &open);
+    }
+    if (ok) *out = intervals_length(&open);
+    intervals_free(&open);
+    intervals_free(&comm);
+    return ok;
+}
+
+/* Against its own device, or the mean of the source's. */
+static bool exposed_part(const struct work *w, const struct intervals *all,
+                         const struct coll *x, int64_t *out) {
+    const struct coll_member *m = &w->c.members[x->member];
+    uint32_t track = w->t->spans.track[x->row];
+    uint32_t device = x->carrier == COLL_KERNEL ? w->t->tracks[track].device
+                                                : ROW_NONE;
+    int64_t sum = 0, n = 0;
+    for (size_t i = w->view_first[m->source]; i < w->ph.nviews; i++) {
+        const struct phase_view *v = &w->ph.views[i];
+        if (v->source != m->source) break;
+        if (device != ROW_NONE && v->device != device) continue;
+        int64_t part = 0;
+        if (!exposed_by(w, all, x, v, &part)) return false;
+        sum_add(&sum, part);
+        n++;
+    }
+    *out = n > 0 ? sum / n : intervals_length(all);
+    return true;
+}
+
+/* One collective's counts and rates. With the other ranks' times the shortest
+ * duration is the moving alone; else its own, waiting and all. */
+static void count(const struct work *w, struct line *l, const struct coll *x) {
+    l->calls++;
+    if (!same_bytes(l->dtype, x->dtype)) l->mixed = true;
+    if (x->match != ROW_NONE) l->matched++;
+    if (x->bytes < 0) return;
+    l->sized = true;
+    sum_add(&l->bytes, x->bytes);
+    int64_t ps = x->match != ROW_NONE ? w->c.matches[x->match].least : x->dur;
+    double factor = coll_bus_factor((enum coll_kind)x->kind, x->ranks);
+    l->algo += (double)x->bytes;
+    l->algo_ps += (double)ps;
+    if (factor < 0) return;
+    l->bus += factor * (double)x->bytes;
+    l->bus_ps += (double)ps;
+}
+
+/* The collectives [from, to) of one row on one member. */
+static bool add_member(struct work *w, size_t from, size_t to) {
+    struct line *l = &w->lines[w->order[from].hi >> 32];
+    const struct coll *x = NULL;
+    struct intervals all = {0}, wait = {0};
+    bool ok = true, matched = false;
+    for (size_t i = from; ok && i < to; i++) {
+        x = &w->c.v[w->order[i].row];
+        count(w, l, x);
+        matched |= x->match != ROW_NONE;
+        ok = intervals_add(&all, x->ts, x->ts + x->dur) &&
+             (x->match == ROW_NONE ||
+              intervals_add(&wait, x->ts, coll_wait_end(&w->c, x)));
+    }
+    intervals_union(&all);
+    intervals_union(&wait);
+    int64_t exposed = 0;
+    ok = ok && exposed_part(w, &all, x, &exposed);
+    if (ok) {
+        int64_t total = intervals_length(&all);
+        assert(exposed <= total && intervals_length(&wait) <= total);
+        l->ranks++;
+        sum_add(&l->total, total);
+        sum_add(&l->exposed, exposed);
+        sum_add(&l->wait, intervals_length(&wait));
+    }
+    intervals_free(&all);
+    intervals_free(&wait);
+    return ok;
+}
+
+static bool add_rows(struct work *w) {
+    for (size_t i = 0; i < w->n;) {
+        size_t to = i;
+        while (to < w->n && w->order[to].hi == w->order[i].hi) to++;
+        if (!add_member(w, i, to)) return false;
+        i = to;
+    }
+    return true;
+}
+
+static void put_columns(struct result *r) {
+    static const struct column cols[] = {
+        {"name", NULL, NULL, "The kernel, region or op that carries it out",
+         COL_TEXT, COL_KEY | COL_SYMBOL},
+        {"kind", NULL, NULL, "all_reduce, all_gather, broadcast, send, ...",
+         COL_TEXT, 0},
+        {"calls", NULL, NULL, "How many, on all ranks together", COL_INT, 0},
+        {"bytes", NULL, "bytes",
+         "The messages, each counted on every rank: the whole output of an "
+         "all_gather, the input of all others",
+         COL_BYTES, COL_SIZE},
+        {"total_us", "total", "us",
+         "Time during which one was under way, summed over the ranks",
+         COL_TIME, COL_MAIN},
+        {"exposed_us", "exposed", "us",
+         "The part of it that no computation hid", COL_TIME, 0},
+        {"overlapped_us", "overlapped", "us",
+         "The part of it during which computation went on", COL_TIME,
+         COL_DETAIL},
+        {"bus_gb_per_s", "bus", "GB/s",
+         "Rate by which links are compared, whatever the number of ranks: an "
+         "all_reduce of n ranks moves its message 2(n-1)/n times",
+         COL_FLOAT, 0},
+        {"wait_us", "wait", "us",
+         "The part of the total before the last rank had come", COL_TIME, 0},
+        {"move_us", "move", "us",
+         "The rest: every rank was there and data moved", COL_TIME, 0},
+        {"process_group", "group", NULL, "The group of ranks that took part",
+         COL_TEXT, 0},
+        {"algo_gb_per_s", "algo", "GB/s",
+         "Bytes by the time that moving them took", COL_FLOAT, COL_DETAIL},
+        {"ranks", NULL, NULL, "Ranks in these files that ran it", COL_INT,
+         COL_DETAIL},
+        {"group_size", NULL, NULL, "Ranks in the process group", COL_INT,
+         COL_DETAIL},
+        {"dtype", NULL, NULL, "Type of the elements", COL_TEXT, COL_DETAIL},
+        {"matched", NULL, NULL,
+         "Calls whose counterparts on other ranks were found", COL_INT,
+         COL_DETAIL},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+}
+
+static void put_bytes(struct result *r, struct bytes b) {
+    if (b.n > 0) result_str(r, b);
+    else result_null(r);
+}
+
+static void put_row(struct result *r, const struct work *w,
+                    const struct line *l) {
+    const struct coll *x = &w->c.v[l->first];
+    const struct coll_group *g = &w->c.groups[x->group];
+    bool waits = l->matched > 0;
+    result_row(r);
+    result_str(r, coll_name(&w->c, x));
+    result_text(r, coll_kind_name((enum coll_kind)x->kind));
+    result_int(r, l->calls);
+    result_int_if(r, l->sized, l->bytes);
+    result_int(r, l->total);
+    result_int(r, l->exposed);
+    result_int(r, l->total - l->exposed);
+    /* bytes per ps x 1000 = GB/s */
+    result_float_if(r, l->bus_ps > 0, 1e3 * l->bus / l->bus_ps);
+    result_int_if(r, waits, l->wait);
+    result_int_if(r, waits, l->total - l->wait);
+    put_bytes(r, g->name);
+    result_float_if(r, l->algo_ps > 0, 1e3 * l->algo / l->algo_ps);
+    result_int(r, l->ranks);
+    result_int_if(r, x->ranks > 0, x->ranks);
+    if (l->mixed) result_text(r, "mixed");
+    else put_bytes(r, l->dtype);
+    result_int_if(r, w->c.nmembers > 1, l->matched);
+}
+
+/* How much of the steps all of it is, unions per rank. */
+static bool sum_all(struct work *w) {
+    for (size_t i = 0; i < w->n; i++) w->order[i].hi &= UINT32_MAX;
+    if (!sort_keys(w->order, w->n)) return false;
+    for (size_t i = 0; i < w->n;) {
+        size_t to = i;
+        struct intervals all = {0};
+        bool ok = true;
+        for (; ok && to < w->n && w->order[to].hi == w->order[i].hi; to++) {
+            const struct coll *x = &w->c.v[w->order[to].row];
+            ok = intervals_extend(&all, x->ts, x->ts + x->dur);
+        }
+        intervals_union(&all);
+        sum_add(&w->total, intervals_length(&all));
+        intervals_free(&all);
+        if (!ok) return false;
+        i = to;
+    }
+    return true;
+}
+
+static void say_whole(struct result *r, const struct work *w) {
+    int64_t steps = 0, time = 0;
+    char a[32], b[32];
+    for (size_t i = 0; i < w->t->nsteps; i++) {
+        if (!w->scope.all && !w->scope.step_in[i]) continue;
+        steps++;
+        sum_add(&time, w->t->steps[i].dur);
+    }
+    if (steps == 0 || time == 0) return;
+    result_remark(r, "A collective is under way for %s of a step of %s, on "
+                  "the mean of ranks and steps.",
+                  human_time(w->total / steps, a, sizeof a),
+                  human_time(time / steps, b, sizeof b));
+}
+
+/* Which files are there, and what is not known for want of others. */
+static void say_ranks(struct result *r, const struct work *w) {
+    const struct collectives *c = &w->c;
+    int64_t world = 0;
+    size_t calls = 0;
+    for (size_t i = 0; i < w->t->nsources; i++)
+        if (w->t->sources[i].world_size > world)
+            world = w->t->sources[i].world_size;
+    for (size_t i = 0; i < c->n; i++) calls += c->v[i].carrier == COLL_CALL &&
+        w->t->sources[c->members[c->v[i].member].source].has_device;
+    if (calls > 0)
+        result_remark(r, "No kernel of a collective was recorded: the times "
+                      "are those of the calls that start them.");
+    if (c->nmembers < 2)
+        result_missing(r, "waiting apart from moving",
+                       "only one rank's file was given",
+                       "give the files of all ranks at once, recorded at the "
+                       "same time");
+    else if ((int64_t)c->nmembers < world)
+        result_remark(r, "Files of %zu of %lld ranks: who came last may be "
+                      "one of the others, so the waiting is at least that "
+                      "much.", c->nmembers, (long long)world);
+    if (c->nmembers < 2) return;
+    if (c->unmatched > 0)
+        result_remark(r, "%zu of %zu calls have no counterpart on another "
+                      "rank (one-sided, or outside the other's window): their "
+                      "waiting is not known.", c->unmatched, c->n);
+    if (c->crossed > 0)
+        result_remark(r, "%zu calls, of %s among others, look like one "
+                      "collective but are not: a rank had left before another "
+                      "came. The profile does not tell their process groups "
+                      "apart.", c->crossed, span_name(w->t, c->crossed_row));
+}
+
+static int fill(struct work *w, struct result *r, struct ops_err *e) {
+    w->order = calloc(w->c.n + 1, sizeof *w->order);
+    w->view_first = calloc(w->t->nsources + 1, sizeof *w->view_first);
+    if (!w->order || !w->view_first) return fail_oom(e);
+    for (size_t i = w->ph.nviews; i-- > 0;)
+        w->view_first[w->ph.views[i].source] = i;
+    if (!sort_rows(w) || !add_rows(w)) return fail_oom(e);
+    for (size_t i = 0; i < w->nlines; i++) put_row(r, w, &w->lines[i]);
+    if (!sum_all(w)) return fail_oom(e);
+    if (w->n > 0) say_whole(r, w);
+    if (w->c.n > 0) say_ranks(r, w);
+    return 0;
+}
+
+static int run(const struct trace *t, const struct opts *o, struct result *r,
+               struct ops_err *e) {
+    struct work w = {.t = t};
+    result_init(r, "comm", "Communication between ranks");
+    result_from_trace(r, t);
+    put_columns(r);
+    TRY(scope_init(&w.scope, t, o, e));
+    int rc = collectives_init(&w.c, t, e);
+    if (rc == 0 && w.c.n > 0) rc = phases_init(&w.ph, t, e);
+    if (rc == 0) rc = fill(&w, r, e);
+    if (rc == 0 && w.c.n == 0)
+        result_remark(r, "No collective or transfer between ranks was "
+                      "recorded: one process alone, or a library that this "
+                      "profiler does not see.");
+    free(w.order);
+    free(w.view_first);
+    free(w.lines);
+    phases_free(&w.ph);
+    collectives_free(&w.c);
+    scope_free(&w.scope);
+    return rc;
+}
+
+const struct analysis analysis_comm = {
+    .name = "comm",
+    .help = "collectives between ranks: bytes, bandwidth, waiting, overlap",
+    .row = "one collective or transfer between ranks",
+    .run = run,
+};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sums over segments and their blocks. */
+#include "analyze/mem_segments.h"
+
+#include "base/sum.h"
+
+static void add_segment(struct mem_use *u, const struct trace *t,
+                        const struct mem_segment *s) {
+    int64_t free = 0, used = 0;
+    for (size_t k = s->first; k < s->end; k++) {
+        const struct mem_block *b = &t->blocks[k];
+        /* a block that waits for its stream is not free yet */
+        if (b->state != BLOCK_FREE) {
+            sum_add(&used, b->bytes);
+            continue;
+        }
+        sum_add(&free, b->bytes);
+        if (b->bytes > u->largest_free) u->largest_free = b->bytes;
+    }
+    u->segments++;
+    sum_add(&u->bytes, s->bytes);
+    sum_add(&u->free, free);
+    if (used > 0) sum_add(&u->stuck, free);
+}
+
+struct mem_use mem_use_of(const struct trace *t, uint16_t allocator) {
+    struct mem_use u = {0};
+    for (size_t i = 0; i < t->nsegments; i++)
+        if (t->segments[i].allocator == allocator)
+            add_segment(&u, t, &t->segments[i]);
+    return u;
+}

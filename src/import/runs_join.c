@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which trace a memory snapshot belongs to. A snapshot tells neither its host
+ * nor its rank nor its process: addresses and times that both have tell it,
+ * or, where the trace recorded no memory, the clock alone. */
+#include "import/runs_impl.h"
+
+#include <string.h>
+
+bool part_is_snapshot(const struct part *p) {
+    return p->t != NULL && strcmp(p->t->sources[0].format, "snapshot") == 0;
+}
+
+/* Do they lie in the same time, and not say that they are of two ranks? */
+static bool may_join(const struct part *trace, const struct part *snap) {
+    if (trace->t == NULL || part_is_snapshot(trace)) return false;
+    int64_t a = trace->t->sources[0].rank, b = snap->t->sources[0].rank;
+    return (a < 0 || b < 0 || a == b) && parts_overlap(trace, snap);
+}
+
+static bool has_device_events(const struct trace *t) {
+    for (size_t i = 0; i < t->mem.n; i++)
+        if (t->allocators[t->mem.allocator[i]].device != ROW_NONE) return true;
+    return false;
+}
+
+/* The part that a snapshot belongs to, or n. */
+static int partner(const struct part *v, size_t n, size_t snap, size_t *out,
+                   struct ops_err *e) {
+    size_t best = n, most = 0, without = n, nwithout = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!may_join(&v[i], &v[snap])) continue;
+        size_t common;
+        TRY(mem_common(v[i].t, v[snap].t, &common, e));
+        if (common > most) {
+            best = i;
+            most = common;
+        }
+        if (!has_device_events(v[i].t)) {
+            without = i;
+            nwithout++;
+        }
+    }
+    *out = most > 0 ? best : nwithout == 1 ? without : n;
+    return 0;
+}
+
+int parts_join_snapshots(struct part *v, size_t n, struct ops_err *e) {
+    for (size_t i = 0; i < n; i++) {
+        if (!part_is_snapshot(&v[i])) continue;
+        size_t k;
+        TRY(partner(v, n, i, &k, e));
+        if (k == n) continue;
+        struct trace *snap = v[i].t;
+        v[i].t = NULL;
+        v[i].taken = true;
+        TRY(trace_join_memory(v[k].t, 0, snap, e));
+    }
+    return 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Call stacks that a source recorded with its memory events. A training step
+ * allocates from the same few hundred places again and again: frames and whole
+ * stacks are interned, and an event carries a number. */
+#include "model/trace.h"
+
+#include "base/vec.h"
+#include <assert.h>
+#include <stdio.h>
+
+static bool same_frame(const struct frame *a, const struct frame *b) {
+    return a->name == b->name && a->file == b->file && a->line == b->line;
+}
+
+uint32_t trace_frame(struct trace *t, str_id name, str_id file, int32_t line) {
+    assert(!t->sealed && name < t->strs.n && file < t->strs.n);
+    struct stacks *s = &t->stacks;
+    struct frame f = {name, file, line};
+    uint64_t h = map_mix((uint64_t)name << 32 | file) ^ (uint32_t)line;
+    for (;; h = map_mix(h + 1)) {
+        uint32_t *at = map_at(&s->frame_map, h);
+        if (at != NULL && *at != MAP_NONE) {
+            if (same_frame(&s->frames[*at], &f)) return *at;
+            continue;
+        }
+        if (at == NULL || s->nframes >= ROW_NONE ||
+            !VEC_ROOM(s->frames, s->nframes, s->cap_frames))
+            break;
+        *at = (uint32_t)s->nframes;
+        s->frames[s->nframes++] = f;
+        return *at;
+    }
+    t->oom = true;
+    return ROW_NONE;
+}
+
+static bool same_stack(const struct stacks *s, uint32_t k,
+                       const uint32_t *frames, size_t n) {
+    size_t first = s->first[k];
+    return s->first[k + 1] - first == n &&
+           memcmp(s->items + first, frames, n * sizeof *frames) == 0;
+}
+
+/* Room for n more items and one more stack? */
+static bool room(struct stacks *s, size_t n) {
+    if (s->n >= ROW_NONE - 1) return false;
+    if (s->n + 2 > s->cap) {
+        size_t cap = vec_next_cap(s->cap, s->n + 2);
+        if (!vec_resize(&s->first, cap, sizeof *s->first)) return false;
+        s->cap = cap;
+        if (s->n == 0) s->first[0] = 0;
+    }
+    if (s->nitems + n > s->cap_items) {
+        size_t cap = vec_next_cap(s->cap_items, s->nitems + n);
+        if (!vec_resize(&s->items, cap, sizeof *s->items)) return false;
+        s->cap_items = cap;
+    }
+    return true;
+}
+
+uint32_t trace_stack(struct trace *t, const uint32_t *frames, size_t n) {
+    assert(!t->sealed);
+    struct stacks *s = &t->stacks;
+    if (n == 0 || t->oom) return ROW_NONE;
+    uint64_t h = n;
+    for (size_t i = 0; i < n; i++) {
+        assert(frames[i] < s->nframes);
+        h = map_mix(h + frames[i]);
+    }
+    for (;; h = map_mix(h + 1)) {
+        uint32_t *at = map_at(&s->stack_map, h);
+        if (at != NULL && *at != MAP_NONE) {
+            if (same_stack(s, *at, frames, n)) return *at;
+            continue;
+        }
+        if (at == NULL || !room(s, n)) break;
+        memcpy(s->items + s->nitems, frames, n * sizeof *frames);
+        s->nitems += n;
+        *at = (uint32_t)s->n++;
+        s->first[s->n] = s->nitems;
+        return *at;
+    }
+    t->oom = true;
+    return ROW_NONE;
+}
+
+void trace_mem_stack(struct trace *t, row_id m, uint32_t stack) {
+    struct mem_events *e = &t->mem;
+    if (m == ROW_NONE || stack == ROW_NONE) return;
+    assert(!t->sealed && m < e->n && stack < t->stacks.n);
+    if (e->stack == NULL) {
+        if (!vec_resize(&e->stack, e->cap, sizeof *e->stack)) {
+            t->oom = true;
+            return;
+        }
+        for (size_t i = 0; i < e->n; i++) e->stack[i] = ROW_NONE;
+    }
+    e->stack[m] = stack;
+}
+
+/* The part of a path that tells: what is behind site-packages/ and the like.
+ * What is before it is the same for all, and long. */
+static const char *telling(const char *path) {
+    static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
+    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+        const char *at = strstr(path, roots[i]);
+        if (at != NULL) return at + strlen(roots[i]);
+    }
+    return BYTES_STARTS(bytes_of(path), "site-packages/") ? path + 14 : path;
+}
+
+/* Frames of what recorded the stack, and of the allocator itself: the same in
+ * each, and the innermost. */
+static bool is_recorder(const struct trace *t, uint32_t frame) {
+    static const char *const starts[] = {
+        "torch::unwind::", "torch::CapturedTraceback::",
+        "torch::cuda::(anonymous namespace)::gather",
+        "c10::cuda::CUDACachingAllocator::",
+    };
+    const char *name = strs_text(&t->strs, t->stacks.frames[frame].name);
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
+}
+
+static size_t frame_text(const struct trace *t, const struct frame *f,
+                         char *buf, size_t cap) {
+    const char *name = strs_text(&t->strs, f->name);
+    const char *file = telling(strs_text(&t->strs, f->file));
+    int n;
+    if (f->line > 0)
+        n = snprintf(buf, cap, "%s:%d %s", file, (int)f->line, name);
+    else
+        n = snprintf(buf, cap, "%s", name);
+    return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
+}
+
+size_t stack_text(const struct trace *t, uint32_t stack, int n, char *buf,
+                  size_t cap) {
+    const struct stacks *s = &t->stacks;
+    size_t len = 0;
+    assert(cap > 0);
+    buf[0] = '\0';
+    if (stack == ROW_NONE) return 0;
+    assert(stack < s->n);
+    size_t first = s->first[stack], end = s->first[stack + 1];
+    bool lines = false;
+    for (size_t i = first; i < end && !lines; i++)
+        lines = s->frames[s->items[i]].line > 0;
+    while (!lines && first + 1 < end && is_recorder(t, s->items[first]))
+        first++;
+    for (size_t i = first; i < end && n > 0; i++) {
+        const struct frame *f = &s->frames[s->items[i]];
+        if (lines && f->line <= 0) continue;
+        if (len > 0 && len + 4 < cap) {
+            memcpy(buf + len, " < ", 4);
+            len += 3;
+        }
+        len += frame_text(t, f, buf + len, cap - len);
+        n--;
+    }
+    return len;
+}
