@@ -120,10 +120,14 @@ static void device_time_by_owner(void **state) {
     trace_link_host(t, 0, 77, tiny_span(t, a, SPAN_API, "cudaLaunchKernel", 50,
                                         1));
     trace_link_device(t, 0, 77, tiny_span(t, s, SPAN_KERNEL, "early", 46, 1));
+    trace_link_host(t, 0, 78, tiny_span(t, a, SPAN_API, "cudaGraphLaunch", 60,
+                                        1));
+    trace_link_device(t, 0, 78, tiny_span(t, s, SPAN_KERNEL, "node", 62, 7));
     tiny_seal(t);
     struct result r = tiny_run(t, "coverage", NULL, NULL);
     assert_true(have(&r, "device time that belongs to an op") == 5);
-    assert_true(expected(&r, "device time that belongs to an op") == 11);
+    assert_true(expected(&r, "device time that belongs to an op") == 18);
+    assert_true(have(&r, "device time, no op: in a CUDA graph") == 7);
     assert_true(
         have(&r, "device time, no op: launched outside ops") == 4);
     assert_true(
