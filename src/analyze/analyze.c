@@ -158,6 +158,11 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
     int64_t top = (int64_t)default_top;
     if (opts_given(o, "top")) top = opts_int(o, "top");
     if (top < 0) return fail(e, OPS_EUSAGE, "--top needs 0 or more rows");
+    int main = r->top_largest && !opts_given(o, "sort")
+                   ? flagged(r, COL_TIME, COL_MAIN)
+                   : -1;
+    if (top > 0 && main >= 0)
+        TRY(result_top_largest(r, main, (size_t)top, e));
     if (top > 0) result_top(r, (size_t)top);
     return result_done(r, e);
 }

@@ -12,7 +12,6 @@
 #include "model/opname.h"
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Marks of a row. */
 enum {
@@ -29,6 +28,8 @@ enum {
     IS_CUSTOM = 32, IS_HOST_CALL = 64, KNOWN = 128,
 };
 
+enum { MEMORY_BASE = OP_DEVICE_ANSWERS };
+
 struct cover {
     const struct trace *t;
     const struct host_tree *h;
@@ -36,8 +37,12 @@ struct cover {
     uint8_t *says;   /* by str_id */
     int64_t *last;   /* by source: end of its last device work */
     bool *device;    /* by source: has it any device work? */
-    struct map seen; /* answer and name -> number in counts */
-    uint32_t *counts;
+    struct map seen; /* answer and name -> names */
+    struct example {
+        unsigned answer; /* of the device; MEMORY_BASE and up: of memory */
+        str_id name;
+        int64_t count;
+    } *names;
     size_t n, cap;
 };
 
@@ -139,6 +144,15 @@ static void mark_up(struct cover *c, row_id r, uint8_t bit) {
         c->mark[r] |= bit;
 }
 
+static void note_unanswered(const struct trace *t, struct op_cover *out,
+                            str_id name) {
+    if (out->unanswered_name == 0 ||
+        (name != out->unanswered_name &&
+         strcmp(strs_text(&t->strs, name),
+                strs_text(&t->strs, out->unanswered_name)) < 0))
+        out->unanswered_name = name;
+}
+
 static void mark_launches(struct cover *c, struct op_cover *out,
                           const struct scope *in) {
     const struct trace *t = c->t;
@@ -157,7 +171,7 @@ static void mark_launches(struct cover *c, struct op_cover *out,
             if (scope_has(in, r)) {
                 out->launches++;
                 out->unanswered += lone;
-                if (lone) out->unanswered_name = t->spans.name[r];
+                if (lone) note_unanswered(t, out, t->spans.name[r]);
             }
             bool late = t->spans.ts[r] >= c->last[tr->source];
             if (lone) mark_up(c, r, late ? LATE : UNANSWERED);
@@ -214,33 +228,40 @@ static enum op_memory ask_memory(struct cover *c, row_id r, uint32_t source) {
     return n & IS_CUSTOM ? OP_CUSTOM : OP_MEM_NONE;
 }
 
-static bool name_before(const struct trace *t, str_id a, str_id b) {
-    return strcmp(strs_text(&t->strs, a), strs_text(&t->strs, b)) < 0;
-}
-
-/* Counts the name for its answer and keeps the most frequent; of two that are
- * equally frequent the first by the alphabet: not by the order of threads,
- * which a file may list in any. False: out of memory. */
-static bool example(struct cover *c, unsigned answer, str_id name,
-                    str_id *best, uint32_t *most) {
+/* Counts the name for its answer. False: out of memory. */
+static bool example(struct cover *c, unsigned answer, str_id name) {
     uint32_t *at = map_at(&c->seen, (uint64_t)answer << 32 | name);
-    if (at == NULL || !VEC_ROOM(c->counts, c->n, c->cap)) return false;
+    if (at == NULL || !VEC_ROOM(c->names, c->n, c->cap)) return false;
     if (*at == MAP_NONE) {
         *at = (uint32_t)c->n;
-        c->counts[c->n++] = 0;
+        c->names[c->n++] = (struct example){answer, name, 0};
     }
-    uint32_t k = ++c->counts[*at];
-    if (k < *most || (k == *most && !name_before(c->t, name, *best)))
-        return true;
-    *most = k;
-    *best = name;
+    c->names[*at].count++;
     return true;
+}
+
+/* The most frequent name of each answer; of equally frequent ones the first by
+ * the alphabet, so that the order of files and threads does not matter. */
+static void pick_examples(const struct cover *c, struct op_cover *out) {
+    int64_t most[MEMORY_BASE + OP_MEMORY_ANSWERS] = {0};
+    for (size_t i = 0; i < c->n; i++) {
+        const struct example *x = &c->names[i];
+        str_id *best = x->answer < MEMORY_BASE
+                           ? &out->device_name[x->answer]
+                           : &out->memory_name[x->answer - MEMORY_BASE];
+        if (x->count < most[x->answer] ||
+            (x->count == most[x->answer] &&
+             strcmp(strs_text(&c->t->strs, *best),
+                    strs_text(&c->t->strs, x->name)) < 0))
+            continue;
+        most[x->answer] = x->count;
+        *best = x->name;
+    }
 }
 
 static bool ask_ops(struct cover *c, struct op_cover *out,
                     const struct scope *in) {
     const struct trace *t = c->t;
-    uint32_t most_d[OP_DEVICE_ANSWERS] = {0}, most_m[OP_MEMORY_ANSWERS] = {0};
     for (size_t k = 0; k < t->ntracks; k++) {
         const struct track *tr = &t->tracks[k];
         if (!host_tree_has(c->h, (uint32_t)k)) continue;
@@ -258,8 +279,7 @@ static bool ask_ops(struct cover *c, struct op_cover *out,
             out->ops++;
             out->device[d]++;
             out->memory[m]++;
-            if (!example(c, d, name, &out->device_name[d], &most_d[d]) ||
-                !example(c, 64 + m, name, &out->memory_name[m], &most_m[m]))
+            if (!example(c, d, name) || !example(c, MEMORY_BASE + m, name))
                 return false;
         }
     }
@@ -281,12 +301,13 @@ int op_cover_init(struct op_cover *out, const struct host_tree *h,
         mark_launches(&c, out, in);
         mark_memory(&c);
         ok = ask_ops(&c, out, in);
+        if (ok) pick_examples(&c, out);
     }
     free(c.mark);
     free(c.says);
     free(c.last);
     free(c.device);
-    free(c.counts);
+    free(c.names);
     map_free(&c.seen);
     return ok ? 0 : fail_oom(e);
 }

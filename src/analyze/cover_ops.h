@@ -42,7 +42,7 @@ struct op_cover {
     str_id device_name[OP_DEVICE_ANSWERS]; /* most frequent example, or 0 */
     str_id memory_name[OP_MEMORY_ANSWERS];
     int64_t launches, unanswered; /* launching calls; without device work */
-    str_id unanswered_name;
+    str_id unanswered_name;       /* an example, or 0 */
 };
 
 struct host_tree;

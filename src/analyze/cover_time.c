@@ -45,14 +45,15 @@ static bool host_union(const struct trace *t, uint32_t source,
 }
 
 static void add(struct cover_part *p, int64_t have, int64_t whole,
-                uint32_t step) {
+                int64_t step) {
     sum_add(&p->have, have);
     sum_add(&p->whole, whole);
     if (whole <= 0) return;
-    if (p->worst != ROW_NONE &&
-        (double)have / (double)whole >=
-            (double)p->worst_have / (double)p->worst_whole)
-        return;
+    double now = (double)have / (double)whole;
+    double worst = p->worst_whole > 0
+                       ? (double)p->worst_have / (double)p->worst_whole
+                       : 2;
+    if (now > worst || (now == worst && step >= p->worst)) return;
     p->worst = step;
     p->worst_have = have;
     p->worst_whole = whole;
@@ -66,11 +67,12 @@ static void add_view(struct step_cover *c, const struct trace *t,
         int64_t parts[PHASES];
         if (st->source != v->source || (!in->all && !in->step_in[i])) continue;
         phases_split(v, st->ts, st->ts + st->dur, parts);
-        add(&c->any, st->dur - parts[PHASE_OTHER], st->dur, i);
+        add(&c->any, st->dur - parts[PHASE_OTHER], st->dur,
+            st->number);
         if (v->device != ROW_NONE)
             add(&c->device[v->device],
                 intervals_overlap(&v->busy, st->ts, st->ts + st->dur), st->dur,
-                i);
+                st->number);
     }
 }
 
@@ -84,7 +86,7 @@ static int add_host(struct step_cover *c, const struct trace *t,
         const struct step *st = &t->steps[i];
         if (st->source != source || (!in->all && !in->step_in[i])) continue;
         add(&c->host, intervals_overlap(&host, st->ts, st->ts + st->dur),
-            st->dur, i);
+            st->dur, st->number);
         c->steps++;
     }
     intervals_free(&host);
@@ -94,10 +96,9 @@ static int add_host(struct step_cover *c, const struct trace *t,
 int step_cover_init(struct step_cover *c, const struct trace *t,
                     const struct scope *in, struct ops_err *e) {
     struct phases p;
-    *c = (struct step_cover){.any.worst = ROW_NONE, .host.worst = ROW_NONE};
+    *c = (struct step_cover){0};
     c->device = calloc(t->ndevices + 1, sizeof *c->device);
     if (c->device == NULL) return fail_oom(e);
-    for (size_t d = 0; d < t->ndevices; d++) c->device[d].worst = ROW_NONE;
     int rc = phases_init(&p, t, e);
     if (rc == 0) {
         for (size_t i = 0; i < p.nviews; i++) {
@@ -133,7 +134,18 @@ static enum work_owner owner(const struct host_tree *h, row_id r, row_id call,
     if (op != ROW_NONE && h->t->spans.kind[op] != SPAN_ANNOTATION)
         return WORK_OP;
     if (names_op(h->t, r, source)) return WORK_OP;
-    return call == ROW_NONE ? WORK_NO_LAUNCH : WORK_FOREIGN;
+    if (call == ROW_NONE) return WORK_NO_LAUNCH;
+    return h->t->name_class[h->t->spans.name[call]] & NAME_GRAPH ? WORK_GRAPH
+                                                                 : WORK_FOREIGN;
+}
+
+/* Is it a better example: more, or as much and first by the alphabet? So the
+ * order of files and streams does not matter. */
+static bool is_better(const struct trace *t, int64_t v, str_id name,
+                      int64_t best, str_id best_name) {
+    if (v != best || name == best_name) return v > best;
+    return strcmp(strs_text(&t->strs, name),
+                  strs_text(&t->strs, best_name)) < 0;
 }
 
 static void note_early(struct work_cover *c, const struct trace *t, row_id r,
@@ -141,7 +153,8 @@ static void note_early(struct work_cover *c, const struct trace *t, row_id r,
     int64_t by = t->spans.ts[call] - t->spans.ts[r];
     if (by <= 0) return;
     c->early++;
-    if (by <= c->early_most) return;
+    if (!is_better(t, by, t->spans.name[r], c->early_most, c->early_name))
+        return;
     c->early_most = by;
     c->early_name = t->spans.name[r];
 }
@@ -149,7 +162,7 @@ static void note_early(struct work_cover *c, const struct trace *t, row_id r,
 void work_cover_init(struct work_cover *c, const struct host_tree *h,
                      const struct scope *in) {
     const struct trace *t = h->t;
-    int64_t longest[WORK_OWNERS] = {-1, -1, -1};
+    int64_t longest[WORK_OWNERS] = {-1, -1, -1, -1};
     size_t link = 0;
     *c = (struct work_cover){0};
     for (row_id r = 0; r < t->spans.n; r++) {
@@ -163,7 +176,8 @@ void work_cover_init(struct work_cover *c, const struct host_tree *h,
         enum work_owner o = owner(h, r, call, tr->source);
         c->count[o]++;
         sum_add(&c->time[o], t->spans.dur[r]);
-        if (t->spans.dur[r] > longest[o]) {
+        if (is_better(t, t->spans.dur[r], t->spans.name[r], longest[o],
+                      c->name[o])) {
             longest[o] = t->spans.dur[r];
             c->name[o] = t->spans.name[r];
         }

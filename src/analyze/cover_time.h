@@ -12,8 +12,8 @@ struct scope;
 /* Time explained of a whole, and the step that is explained worst. */
 struct cover_part {
     int64_t have, whole; /* ps */
-    int64_t worst_have, worst_whole;
-    uint32_t worst;      /* the step, or ROW_NONE */
+    int64_t worst_have, worst_whole; /* whole is 0: no step */
+    int64_t worst;       /* that step's number */
 };
 
 struct step_cover {
@@ -32,6 +32,7 @@ void step_cover_free(struct step_cover *c);
 enum work_owner {
     WORK_OP,        /* launched in an op, or the compiler wrote its op on it */
     WORK_FOREIGN,   /* launched outside every op */
+    WORK_GRAPH,     /* the same, as a part of a CUDA graph */
     WORK_NO_LAUNCH, /* its launch was not recorded */
     WORK_OWNERS,
 };

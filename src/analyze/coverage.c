@@ -11,6 +11,8 @@
 #include "analyze/host_tree.h"
 #include "analyze/missing.h"
 #include "base/number.h"
+#include "base/sort.h"
+#include "base/vec.h"
 #include "model/opclass.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,13 +111,48 @@ static void put_part(struct coverage *c, const char *what,
     if (p->whole <= 0) return;
     snprintf(where, sizeof where, "%s%sstep %" PRId64 " has least: %.1f %%",
              label ? label : "", label ? "; " : "",
-             c->t->steps[p->worst].number,
+             p->worst,
              100 * (double)p->worst_have / (double)p->worst_whole);
     bool all = p->have >= p->whole;
     put(c, &(struct gap){.what = what, .have = (double)p->have / 1e6,
                          .whole = (double)p->whole / 1e6, .known = true,
                          .of = true, .unit = "us", .where = where,
                          .why = all ? NULL : why, .fix = all ? NULL : fix});
+}
+
+/* "GPU 0", with the ranks of a job "rank 1 GPU 0". */
+static const char *device_label(const struct trace *t, uint32_t d, char *text,
+                                size_t cap) {
+    const struct source *s = &t->sources[t->devices[d].source];
+    const char *label = strs_text(&t->strs, t->devices[d].label);
+    if (t->nsources < 2) snprintf(text, cap, "%.60s", label);
+    else if (s->rank >= 0)
+        snprintf(text, cap, "rank %" PRId64 " %.60s", s->rank, label);
+    else
+        snprintf(text, cap, "%.60s %.60s", strs_text(&t->strs, s->host), label);
+    return text;
+}
+
+/* By rank and number, in whatever order the files came. */
+static int put_devices(struct coverage *c, const struct step_cover *s,
+                       struct ops_err *e) {
+    const struct trace *t = c->t;
+    struct sort_key *v = vec_alloc(t->ndevices + 1, sizeof *v);
+    if (v == NULL) return fail_oom(e);
+    for (uint32_t d = 0; d < t->ndevices; d++)
+        v[d] = (struct sort_key){
+            sort_signed(t->sources[t->devices[d].source].rank),
+            sort_signed(t->devices[d].ordinal), d};
+    bool ok = sort_keys(v, t->ndevices);
+    for (size_t i = 0; ok && i < t->ndevices; i++) {
+        char label[160];
+        put_part(c, "step time with device work", &s->device[v[i].row],
+                 device_label(t, v[i].row, label, sizeof label),
+                 "in the rest the device is idle, as far as it was recorded",
+                 "`idle` says for what it waits");
+    }
+    free(v);
+    return ok ? 0 : fail_oom(e);
 }
 
 static int put_steps(struct coverage *c, struct ops_err *e) {
@@ -132,13 +169,9 @@ static int put_steps(struct coverage *c, struct ops_err *e) {
              "in the rest the host runs nothing that records itself",
              stacks ? stacks : "name regions of the program (record_function, "
                                "TraceAnnotation); `python` shows its frames");
-    for (size_t d = 0; d < t->ndevices; d++)
-        put_part(c, "step time with device work", &s.device[d],
-                 strs_text(&t->strs, t->devices[d].label),
-                 "in the rest the device is idle, as far as it was recorded",
-                 "`idle` says for what it waits");
+    int rc = put_devices(c, &s, e);
     step_cover_free(&s);
-    return 0;
+    return rc;
 }
 
 /* ---- ops ---- */
@@ -148,7 +181,7 @@ static const struct {
 } device_words[OP_DEVICE_ANSWERS] = {
     [OP_ON_DEVICE] = {"ops with device time", NULL, NULL},
     [OP_NOT_RECORDED] =
-        {"ops without device time: device not recorded",
+        {"no device time: device not recorded",
          "they launch device work, but no device event was recorded at all: "
          "CUPTI (or roctracer) is absent, in use by another tool, or was "
          "refused",
@@ -156,43 +189,43 @@ static const struct {
          "stop other profilers, and look for CUPTI errors in the program's "
          "output"},
     [OP_OUTSIDE] =
-        {"ops without device time: kernel ran outside the window",
+        {"no device time: outside the window",
          "their launches come after the last device event: the recording "
          "stopped before the device got there",
          "wait for the device (torch.cuda.synchronize(), "
          "block_until_ready()) before the profiler stops"},
     [OP_DROPPED] =
-        {"ops without device time: record missing",
+        {"no device time: record missing",
          "their launches have no device event, though later ones have: the "
          "record was dropped, or the call put nothing on the device",
          "record fewer steps, or raise Kineto's "
          "ACTIVITIES_MAX_GPU_BUFFER_SIZE_MB"},
     [OP_NO_DEVICE] =
-        {"ops without device time: no device recorded",
+        {"no device time: no device recorded",
          "the profile has no device event and no launching call: all ran on "
          "the CPU, or device recording was off",
          NULL},
     [OP_VIEW] =
-        {"ops without device time: view",
+        {"no device time: view",
          "they give the same memory another shape: there is nothing to run",
          NULL},
     [OP_ALLOCATES] =
-        {"ops without device time: allocation",
+        {"no device time: allocation",
          "they only ask for memory, or about a tensor", NULL},
     [OP_LIBRARY] =
-        {"ops without device time: launched by a library",
+        {"no device time: launched by a library",
          "a collective is launched by its library, on a thread or stream of "
          "its own, which no op is on",
          "`comm` has the time of collectives"},
     [OP_FUSED] =
-        {"ops without device time: in a compiled region",
+        {"no device time: in a compiled region",
          "the compiler made them part of another op's kernel",
          "run once without torch.compile to see them one by one"},
     [OP_BOOKKEEPING] =
-        {"ops without device time: bookkeeping",
+        {"no device time: bookkeeping",
          "the framework's own work on the host: graph nodes, look-ups", NULL},
     [OP_CPU] =
-        {"ops without device time: ran on the CPU",
+        {"no device time: ran on the CPU",
          "they launch nothing: the CPU does their work",
          "if one should run on the device, move its inputs there"},
 };
@@ -217,23 +250,23 @@ static const struct {
     const char *what, *why, *fix;
 } memory_words[OP_MEMORY_ANSWERS] = {
     [OP_ALLOCATED] = {"ops with memory", NULL, NULL},
-    [OP_MEM_OFF] = {"ops without memory: not recorded",
+    [OP_MEM_OFF] = {"no memory: not recorded",
                     "no allocation was recorded in their profile", NULL},
-    [OP_MEM_VIEW] = {"ops without memory: view",
+    [OP_MEM_VIEW] = {"no memory: view",
                      "they look at memory that another op holds", NULL},
-    [OP_IN_PLACE] = {"ops without memory: in place",
+    [OP_IN_PLACE] = {"no memory: in place",
                      "they write into their input", NULL},
     [OP_MEM_EAGER] =
-        {"ops without memory: eager",
+        {"no memory: eager",
          "allocations of eager ops are recorded without the op's name",
          "wrap the step in tf.function"},
     [OP_CUSTOM] =
-        {"ops without memory: custom op",
+        {"no memory: custom op",
          "not one of the framework's ops: it may allocate by itself, past the "
          "framework's allocator",
          "allocate by torch::empty (or the framework's allocator) in it"},
     [OP_MEM_NONE] =
-        {"ops without memory: no allocation",
+        {"no memory: no allocation",
          "no allocation came while they ran: they return memory that they "
          "were given, or ops around them allocate for them",
          NULL},
@@ -262,13 +295,19 @@ static const struct {
 } work_words[WORK_OWNERS] = {
     [WORK_OP] = {"device time that belongs to an op", NULL, NULL},
     [WORK_FOREIGN] =
-        {"device time without an op: launched outside ops",
-         "the launching call stands in no op: custom kernels, CUDA graphs, "
+        {"device time, no op: launched outside ops",
+         "the launching call stands in no op: custom kernels, copies by hand, "
          "libraries on threads of their own",
-         "launch it inside record_function(...) or a registered op "
-         "(torch.library.custom_op); jax.named_scope for JAX"},
+         "launch it in a registered op (torch.library.custom_op, a "
+         "TensorFlow kernel, jax.ffi)"},
+    [WORK_GRAPH] =
+        {"device time, no op: in a CUDA graph",
+         "a graph is launched as one: its kernels do not say which op they "
+         "come from",
+         "JAX: XLA_FLAGS=--xla_gpu_enable_command_buffer= launches them one "
+         "by one; torch: leave the graph out once"},
     [WORK_NO_LAUNCH] =
-        {"device time without an op: launch not recorded",
+        {"device time, no op: launch not recorded",
          "no launching call with its correlation id is in the profile: it was "
          "launched before the window, by another process, or the record was "
          "dropped",

@@ -87,7 +87,7 @@ static bool chrome_instant(struct reader *r, const struct event *ev) {
 
 /* The arrows that opscope draws for launches stand in correlation_id, too. */
 static bool chrome_skip_flow(const struct event *ev) {
-    return ev != NULL && BYTES_IS(ev->cat.raw, "launch");
+    return BYTES_IS(ev->cat.raw, "launch");
 }
 
 /* The key that opscope's own files begin with: how exact times are. */

@@ -45,9 +45,11 @@ struct policy {
     row_id (*span)(struct reader *r, const struct event *ev);
     /* An instant; returns false to have it added as a plain one. */
     bool (*instant)(struct reader *r, const struct event *ev);
-    /* Flow events (s, t, f): true to pass over. NULL asks whether that holds
-     * for all of them, which then need not be read. */
+    /* Flow events (s, t, f): true to pass over. */
     bool (*skip_flow)(const struct event *ev);
+    /* Flow events are needed only if this text stands in them; others are
+     * passed over unread. NULL: any may be needed. */
+    const char *flow_word;
     /* A key beside traceEvents; reads its value or returns false to have it
      * kept as meta. */
     bool (*top)(struct reader *r, struct bytes key);

@@ -203,9 +203,11 @@ static bool kineto_instant(struct reader *r, const struct event *ev) {
     return false;
 }
 
+/* Launches are joined by correlation ids; of the arrows only those from an op
+ * to its backward are needed: "fwdbwd", before 2022 "forward_backward". */
 static bool kineto_skip_flow(const struct event *ev) {
-    (void)ev;
-    return true;
+    return !BYTES_IS(ev->cat.raw, "fwdbwd") &&
+           !BYTES_IS(ev->cat.raw, "forward_backward");
 }
 
 /* How far rounding may let a child end after its parent: whole microseconds
@@ -368,6 +370,7 @@ static const struct policy kineto_policy = {
     .span = kineto_span,
     .instant = kineto_instant,
     .skip_flow = kineto_skip_flow,
+    .flow_word = "w", /* in both spellings; arrows of launches have none */
     .top = reader_top,
     .finish = kineto_finish,
 };

@@ -45,9 +45,12 @@ static char *join(const char *dir, const char *name) {
     return asprintf(&p, "%s%s%s", dir, slash, name) < 0 ? NULL : p;
 }
 
-/* Which importer would read it, by its first bytes; NULL: none. */
-static const char *format_of(const char *path, uint8_t *head) {
+/* Which importer would read it, by its first bytes; NULL: none, and *oom when
+ * there was no memory to look. */
+static const char *format_of(const char *path, uint8_t *head, bool *oom) {
+    errno = 0;
     struct bytes b = {head, file_head(path, head, HEAD_BYTES)};
+    if (b.n == 0 && errno == ENOMEM) *oom = true;
     for (size_t i = 0; b.n > 0 && importers[i] != NULL; i++)
         if (importers[i]->sniff(b, path)) return importers[i]->name;
     return NULL;
@@ -162,13 +165,14 @@ static bool take_files(struct search *s, char **files, size_t n,
                        struct run *run) {
     const char **format = calloc(n + 1, sizeof *format);
     if (format == NULL) return false;
-    bool xspace = false, ok = true;
+    bool xspace = false, oom = false;
     run->plain = true;
     for (size_t i = 0; i < n; i++) {
-        format[i] = format_of(files[i], s->head);
+        format[i] = format_of(files[i], s->head, &oom);
         s->out->files++;
         xspace |= format[i] && strcmp(format[i], "xspace") == 0;
     }
+    bool ok = !oom;
     for (size_t i = 0; ok && i < n; i++) {
         if (format[i] == NULL) ok = skip_file(run, files[i]);
         if (format[i] == NULL) continue;

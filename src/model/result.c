@@ -3,6 +3,7 @@
  * arrays double; nothing is freed before the whole. */
 #include "model/result.h"
 
+#include "base/sort.h"
 #include "base/vec.h"
 #include "model/trace.h"
 #include <assert.h>
@@ -285,6 +286,33 @@ void result_top(struct result *r, size_t n) {
     if (n >= r->nrows) return;
     r->nrows = n;
     r->ncells = n * r->ncols;
+}
+
+/* Largest first; nulls last. */
+static struct sort_key top_key(const struct result *r, size_t row, int col) {
+    const struct cell *c = result_cell(r, row, (size_t)col);
+    uint64_t v = c->null ? 0 : sort_signed(c->i);
+    return (struct sort_key){c->null, ~v, (uint32_t)row};
+}
+
+int result_top_largest(struct result *r, int col, size_t n,
+                       struct ops_err *e) {
+    if (n >= r->nrows || r->nrows > UINT32_MAX) return 0;
+    assert(r->cols[col].type != COL_TEXT && r->cols[col].type != COL_FLOAT);
+    struct sort_key *v = malloc(r->nrows * sizeof *v);
+    if (v == NULL) return fail_oom(e);
+    for (size_t i = 0; i < r->nrows; i++) v[i] = top_key(r, i, col);
+    bool ok = sort_keys(v, r->nrows);
+    for (size_t i = 0; ok && i < n; i++)
+        v[i] = (struct sort_key){v[i].row, 0, v[i].row};
+    ok = ok && sort_keys(v, n);
+    for (size_t i = 0; ok && i < n; i++)
+        memmove(result_cell(r, i, 0), result_cell(r, v[i].row, 0),
+                r->ncols * sizeof *r->cells);
+    free(v);
+    if (!ok) return fail_oom(e);
+    result_top(r, n);
+    return 0;
 }
 
 /* Copies b's rows behind a's. */

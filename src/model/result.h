@@ -41,6 +41,7 @@ enum col_flag {
     COL_SYMBOL = 64,   /* text: a long C++ name: shorten in the middle */
     COL_ASKED = 256,   /* an option asked for it: text never leaves it out */
     COL_BELOW = 512,   /* text: on lines of its own under its row, wrapped */
+    COL_INDENT = 1024, /* text: indented by the row's column "depth" */
     COL_STAMP = 128,   /* COL_TIME since the epoch: text shows it from the
                           window's start (result.origin) */
 };
@@ -97,6 +98,8 @@ struct result {
     } *parts;              size_t nparts, cap_parts;
     bool in_order;        /* rows stand in an order of their own, such as time:
                              COL_MAIN does not sort them */
+    bool top_largest;     /* in_order, and --top keeps the rows that are largest
+                             by COL_MAIN: a tree's parents before its leaves */
     bool oom;
 };
 
@@ -150,6 +153,10 @@ void result_filter(struct result *r, bool (*keep)(const struct result *, size_t,
 
 /* Shows the first n rows only; total_rows still tells how many there were. */
 void result_top(struct result *r, size_t n);
+
+/* The n rows that are largest in that column, in the order they stand in; of
+ * equal ones the first. */
+int result_top_largest(struct result *r, int col, size_t n, struct ops_err *e);
 
 /* Adds b's rows, sources, remarks, missing and notes to a; the columns must
  * be the same. For profiles side by side. */

@@ -155,6 +155,17 @@ static void put_float(struct sink *out, double v, int decimals) {
     else sink_printf(out, "%.*f", decimals, v);
 }
 
+/* Blanks before a cell of a tree: two a level, as long as there is room. */
+static size_t indent_of(const struct result *r, size_t row, size_t col) {
+    enum { LEVEL = 2, MOST = 40 };
+    if (!(r->cols[col].flags & COL_INDENT)) return 0;
+    int depth = result_find_col(r, "depth");
+    if (depth < 0) return 0;
+    const struct cell *c = result_cell(r, row, (size_t)depth);
+    if (c->null || c->i <= 0) return 0;
+    return c->i > MOST / LEVEL ? MOST : (size_t)c->i * LEVEL;
+}
+
 /* Writes a cell's text into t->cell, names not yet shortened. */
 static void cell_text(struct table *t, size_t row, size_t col) {
     const struct cell *c = result_cell(t->r, row, col);
@@ -166,7 +177,10 @@ static void cell_text(struct table *t, size_t row, size_t col) {
         return;
     }
     switch (t->r->cols[col].type) {
-    case COL_TEXT: text_put(&t->cell, c->s); break;
+    case COL_TEXT:
+        sink_repeat(&t->cell, " ", indent_of(t->r, row, col));
+        text_put(&t->cell, c->s);
+        break;
     case COL_INT:
     case COL_TIME:
     case COL_BYTES:
@@ -393,6 +407,10 @@ static void shorten(struct table *t, size_t row, size_t col) {
         text_width(cell_string(t)) <= width)
         return;
     t->cell.n = 0;
+    size_t indent = indent_of(t->r, row, col);
+    if (indent > width / 2) indent = width / 2;
+    sink_repeat(&t->cell, " ", indent);
+    width -= indent;
     if (t->r->cols[col].flags & COL_SYMBOL)
         symbol_put_fit(&t->cell, c->s, width, dots(t->st));
     else

@@ -211,6 +211,29 @@ static void chrome_comes_back_with_kinds_and_flags(void **state) {
     free(s);
 }
 
+/* One has a thread, two have counters alone. */
+static void counters_of_two_processes_stay_two(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    tiny_span(t, tiny_thread(t, 1), SPAN_OP, "a", 0, 9); /* process 1 */
+    for (int pid = 1; pid <= 3; pid++)
+        for (int i = 0; i < pid; i++)
+            trace_sample(t, trace_counter_of(t, 0, pid, bytes_of("load"),
+                                             bytes_of(""), ROW_NONE),
+                         i * US, pid);
+    tiny_seal(t);
+    char *s = text_of(t), *copy = padded(s);
+    struct trace *u = trace_of(copy);
+    assert_int_equal(u->ncounters, 3);
+    assert_int_equal(u->samples.n, 6);
+    for (size_t i = 0; i < 6; i++) /* each has its own values alone */
+        assert_true(u->samples.value[i] == u->samples.counter[i] + 1);
+    trace_free(u);
+    trace_free(t);
+    free(copy);
+    free(s);
+}
+
 static void an_empty_trace_is_a_valid_file(void **state) {
     (void)state;
     struct trace *t = trace_new();
@@ -366,6 +389,7 @@ int main(void) {
         cmocka_unit_test(chrome_times_are_exact_to_the_picosecond),
         cmocka_unit_test(chrome_mends_hostile_names_and_arguments),
         cmocka_unit_test(chrome_comes_back_with_kinds_and_flags),
+        cmocka_unit_test(counters_of_two_processes_stay_two),
         cmocka_unit_test(an_empty_trace_is_a_valid_file),
         cmocka_unit_test(places_do_not_clash),
         cmocka_unit_test(json_is_strict_by_the_letter),

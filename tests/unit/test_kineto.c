@@ -266,8 +266,35 @@ static void a_cut_anywhere_keeps_what_came_before(void **state) {
     feed_cuts(text, ends, n, false);
 }
 
+#define FLOW(ph, cat, id, tid, ts)                                             \
+    "{\"ph\":\"" ph "\",\"id\":" id ",\"pid\":9,\"tid\":" tid ",\"ts\":" ts     \
+    ",\"cat\":\"" cat "\",\"name\":\"" cat "\",\"bp\":\"e\"}"
+
+static void arrows_to_the_backward_are_read(void **state) {
+    (void)state;
+    static const char *const text[] = {
+        HEAD OP("aten::mm", "1", "2") "," FLOW("s", "fwdbwd", "1", "1", "1")
+        "," FLOW("s", "ac2g", "5", "1", "2") ","
+        OP("MmBackward0", "10", "2") "," FLOW("f", "fwdbwd", "1", "1", "10")
+        "," FLOW("f", "ac2g", "5", "1", "10") "]}",
+        HEAD OP("aten::mm", "1", "2") ","
+        FLOW("s", "forward_backward", "1", "1", "1") ","
+        OP("MmBackward0", "10", "2") ","
+        FLOW("f", "forward_backward", "1", "1", "10") "]}",
+    };
+    for (int i = 0; i < 2; i++) {
+        struct feed f = feed_text(text[i]);
+        assert_int_equal(f.t->flows.n, 1);
+        assert_int_equal(f.t->flows.from[0], feed_row(&f, "aten::mm"));
+        assert_int_equal(f.t->flows.to[0], feed_row(&f, "MmBackward0"));
+        assert_int_equal(f.t->notes[NOTE_FLOW_DANGLING], 0);
+        feed_free(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrows_to_the_backward_are_read),
         cmocka_unit_test(categories_become_kinds_and_tracks),
         cmocka_unit_test(keys_behind_the_events_count_as_those_before),
         cmocka_unit_test(profile_memory_off_does_not_deny_the_events),
