@@ -92,6 +92,26 @@ static void hidden_work_is_not_on_it(void **state) {
     trace_free(t);
 }
 
+/* A thread launches while another is in a wait that leads the line, for work
+ * that comes later: the path goes on over what the program did before. (It
+ * went round in circles there, and all before was "nothing recorded".) */
+static void into_the_middle_of_a_wait(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 200), other = tiny_thread(t, 2);
+    uint32_t a = tiny_stream(t, 0, 7), b = tiny_stream(t, 0, 8);
+    tiny_span(t, th, SPAN_OP, "before", 0, 40);
+    tiny_span(t, th, SPAN_API, "cudaStreamSynchronize", 40, 120);
+    launch(t, other, b, "late", 100, 110, 40);
+    launch(t, other, a, "last", 60, 80, 119);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "critical", NULL, NULL);
+    assert_int_equal(sum(&r), 200 * US);
+    assert_int_equal(on_path(&r, "host", "before"), 40);
+    result_free(&r);
+    trace_free(t);
+}
+
 /* Work of no length and calls of no length end the walk all the same. */
 static void walk_ends(void **state) {
     (void)state;
@@ -142,6 +162,7 @@ int main(void) {
         cmocka_unit_test(device_bound),
         cmocka_unit_test(over_a_sync),
         cmocka_unit_test(hidden_work_is_not_on_it),
+        cmocka_unit_test(into_the_middle_of_a_wait),
         cmocka_unit_test(walk_ends),
         cmocka_unit_test(nothing_to_walk),
         cmocka_unit_test(device_only),
