@@ -49,6 +49,8 @@ MORE = [("steps", "--by", "device"), ("kernels", "--group", "shape"),
         ("ops", "--group", "shapes,stack,module"), ("launch", "--by", "call"),
         ("memory", "--by", "category"), ("memory", "--by", "op"),
         ("memory", "--by", "time"), ("allocs", "--peak"),
+        ("tree", "--by", "op"), ("tree", "--by", "module"),
+        ("tree", "--by", "code"), ("roofline", "--by", "kernel"),
         ("critical", "--steps", "0..31")]
 
 # Moments: they move with the clock. Others end in _at_us.

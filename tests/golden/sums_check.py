@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Parts that sum to wholes, to the last digit, on every profile in tests/data.
-Phases, idle causes, input stages, memory, collectives and trees have checks of
-their own (steps_, idle_, input_, mem_, comm_, tree_check.py); here is the rest:
+Phases, idle causes, input stages, memory, collectives, trees and coverage have
+checks of their own (steps_check.py and its neighbours); here is the rest:
 
 critical   the rows of each step sum to the step, every step
 steps      each begins where the one before it ends
 groups     a table split further sums to the table: ops, kernels, launch
-coverage   ops with device time and those without, by reason, are all ops; the
-           same for memory
 ranks      the means of a rank times its steps are the sums over its steps
 
 usage: sums_check.py      program: $OPSCOPE or build/opscope
@@ -111,20 +109,6 @@ def check_groups(paths):
     return wrong
 
 
-def check_coverage(paths):
-    wrong = []
-    table = rows("coverage", paths)
-    for what in ("device time", "memory"):
-        parts = [r for r in table if r["unit"] == "ops" and (
-            r["what"] == "ops with " + what
-            or r["what"].startswith("ops without " + what))]
-        wholes = {r["expected"] or 0 for r in parts}
-        if parts and (len(wholes) != 1 or total(parts, "have") not in wholes):
-            wrong.append("%s: %s ops of %s are explained" % (
-                what, total(parts, "have"), wholes))
-    return wrong
-
-
 def check_ranks(paths):
     """Means have six decimals: a rank's sum may be off by half a one per
     step."""
@@ -143,8 +127,7 @@ def check_ranks(paths):
 
 
 CHECKS = {"critical": check_critical, "steps": check_steps,
-          "groups": check_groups, "coverage": check_coverage,
-          "ranks": check_ranks}
+          "groups": check_groups, "ranks": check_ranks}
 
 
 def main():
