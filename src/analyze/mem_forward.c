@@ -46,8 +46,10 @@ int mem_forward_init(struct mem_forward *f, const struct trace *t,
     bool ok = f->of != NULL;
     for (size_t i = 0; ok && i < t->nsteps; i++) {
         const struct step *s = &t->steps[i];
-        if (s->thread != ROW_NONE && f->of[s->source].v == NULL)
-            ok = collect(&f->of[s->source], t, s->thread);
+        struct forward_ops *ops = &f->of[s->source];
+        if (s->thread == ROW_NONE || ops->taken) continue;
+        ops->taken = true;
+        ok = collect(ops, t, s->thread);
     }
     if (ok) return 0;
     mem_forward_free(f);

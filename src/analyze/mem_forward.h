@@ -5,6 +5,7 @@
 #define ANALYZE_MEM_FORWARD_H
 
 #include "base/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@ struct mem_forward {
         uint32_t *v; /* outermost ops of the step's thread that are in no
                         backward node, by time; their numbers never fall */
         size_t n;
+        bool taken;  /* the thread was looked at, be it without an op */
     } *of;           /* by source */
 };
 

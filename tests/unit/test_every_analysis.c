@@ -176,10 +176,11 @@ static void every(const char *what, struct trace *t) {
     assert_int_equal(wrong, 0);
 }
 
-/* A step of 10 us from `at` on: its marker (when marked), an op in it that
- * launches a kernel on the stream, and a collective. */
-static void put_step(struct trace *t, uint32_t thread, uint32_t stream,
-                     int64_t number, int64_t at, bool marked) {
+/* A step of 10 us from `at` on: its marker (when marked), a host span of that
+ * kind in it that launches a kernel on the stream, and a collective. */
+static void put_step_of(struct trace *t, uint32_t thread, uint32_t stream,
+                        int64_t number, int64_t at, bool marked,
+                        enum span_kind kind) {
     char name[48];
     snprintf(name, sizeof name, "ProfilerStep#%lld", (long long)number);
     row_id m = marked ? tiny_span(t, thread, SPAN_ANNOTATION, name, at, 9)
@@ -188,11 +189,16 @@ static void put_step(struct trace *t, uint32_t thread, uint32_t stream,
         t->spans.flags[m] |= SPAN_STEPMARK;
         trace_step_hint(t, m, number);
     }
-    tiny_span(t, thread, SPAN_OP, "aten::mm", at + 1, 4);
+    tiny_span(t, thread, kind, "aten::mm", at + 1, 4);
     if (stream == ROW_NONE) return;
     tiny_launch(t, thread, stream, "gemm", at + 2, 3);
     tiny_launch(t, thread, stream, "ncclDevKernel_AllReduce_Sum_f32", at + 6,
                 2);
+}
+
+static void put_step(struct trace *t, uint32_t thread, uint32_t stream,
+                     int64_t number, int64_t at, bool marked) {
+    put_step_of(t, thread, stream, number, at, marked, SPAN_OP);
 }
 
 /* Allocations and frees of one step on the device; 64 bytes stay. */
@@ -205,13 +211,13 @@ static void put_memory(struct trace *t, uint16_t allocator, uint32_t thread,
     tiny_mem(t, allocator, thread, at + 4, addr + 64, -128, live + 64);
 }
 
-static struct trace *steps_trace(int64_t n) {
+static struct trace *steps_trace(int64_t n, enum span_kind kind) {
     struct trace *t = tiny_new(true, true);
     uint32_t thread = tiny_thread(t, 1), stream = tiny_stream(t, 0, 7);
     uint16_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
     uint32_t c = trace_counter(t, 0, bytes_of("power"), bytes_of("W"), 0);
     for (int64_t i = 0; i < n; i++) {
-        put_step(t, thread, stream, i, 10 * i, true);
+        put_step_of(t, thread, stream, i, 10 * i, true, kind);
         put_memory(t, gpu, thread, i, 10 * i);
         trace_sample(t, c, 10 * i * US, (double)(i % 100));
     }
@@ -454,11 +460,11 @@ static double cost(const struct analysis *a, const struct trace *t) {
 
 /* 10 times the steps may take 10 times as long; caches and a busy machine make
  * it more, the square would make it 100. */
-static void time_grows_as_the_steps_do(void **state) {
-    (void)state;
+static void check_growth(enum span_kind kind) {
     enum { FEW = 10000, MANY = 100000, BOUND = 40, TRIES = 3 };
     const double noise = 0.002;
-    struct trace *few = steps_trace(FEW), *many = steps_trace(MANY);
+    struct trace *few = steps_trace(FEW, kind);
+    struct trace *many = steps_trace(MANY, kind);
     tiny_seal(few);
     tiny_seal(many);
     assert_int_equal(many->nsteps, MANY);
@@ -475,6 +481,18 @@ static void time_grows_as_the_steps_do(void **state) {
     }
     trace_free(few);
     trace_free(many);
+}
+
+static void time_grows_as_the_steps_do(void **state) {
+    (void)state;
+    check_growth(SPAN_OP);
+}
+
+/* JAX has no ops on the host: what looks for the first one in each step must
+ * not look through all the trace for it. */
+static void and_where_there_are_no_ops(void **state) {
+    (void)state;
+    check_growth(SPAN_RUNTIME);
 }
 
 int main(void) {
@@ -495,6 +513,7 @@ int main(void) {
         cmocka_unit_test(thousand_ranks),
         cmocka_unit_test(sums_saturate),
         cmocka_unit_test(time_grows_as_the_steps_do),
+        cmocka_unit_test(and_where_there_are_no_ops),
     };
     return cmocka_run_group_tests_name("every_analysis", tests, NULL, NULL);
 }
