@@ -181,10 +181,12 @@ static void mark_launches(struct cover *c, struct op_cover *out,
 
 static void mark_memory(struct cover *c) {
     const struct trace *t = c->t;
+    row_id near = 0; /* of another track it is outside, and does no harm */
     for (size_t i = 0; i < t->mem.n; i++) {
         uint32_t track = t->mem.track[i];
         if (track == ROW_NONE || !host_tree_has(c->h, track)) continue;
-        mark_up(c, span_at(t, track, t->mem.ts[i]), TOUCHED);
+        row_id r = span_at_near(t, track, t->mem.ts[i], &near);
+        mark_up(c, r, TOUCHED);
     }
 }
 

@@ -61,7 +61,8 @@ int mem_sites_init(struct mem_sites *s, const struct trace *t,
     TRY(pystack_init(&s->py, t, e));
     s->steps = calloc(t->nsources + 1, sizeof *s->steps);
     s->name_phase = calloc(t->strs.n + 1, READINGS);
-    bool ok = s->steps && s->name_phase && find_stack_phases(s) &&
+    s->near = calloc(t->ntracks + 1, sizeof *s->near);
+    bool ok = s->steps && s->name_phase && s->near && find_stack_phases(s) &&
               find_launches(s);
     int rc = ok ? 0 : fail_oom(e);
     for (size_t i = 0; rc == 0 && i < t->nsources; i++)
@@ -76,6 +77,7 @@ void mem_sites_free(struct mem_sites *s) {
     free(s->steps);
     free(s->stack_phase);
     free(s->name_phase);
+    free(s->near);
     free(s->first_launch);
     pystack_free(&s->py);
     mem_forward_free(&s->forward);
@@ -177,8 +179,10 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
     const struct trace *t = s->t;
     const struct mem_events *m = &t->mem;
     struct mem_site at = {.op = ROW_NONE, .user = ROW_NONE, .root = ROW_NONE,
-                          .region = ROW_NONE};
-    at.span = span_at(t, m->track[k], m->ts[k]);
+                          .region = ROW_NONE, .span = ROW_NONE};
+    if (m->track[k] < t->ntracks)
+        at.span = span_at_near(t, m->track[k], m->ts[k],
+                               &s->near[m->track[k]]);
     row_id r = at.span;
     for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
         climb(s, &at, r);
@@ -280,7 +284,9 @@ static row_id waiting_span(const struct mem_sites *s, size_t k) {
     const struct mem_steps *st = &s->steps[source];
     size_t i = mem_steps_at(st, m->ts[k]);
     if (i == st->n) return ROW_NONE;
-    return span_at(t, t->steps[st->v[i].step].thread, m->ts[k]);
+    uint32_t track = t->steps[st->v[i].step].thread;
+    if (track >= t->ntracks) return ROW_NONE;
+    return span_at_near(t, track, m->ts[k], &s->near[track]);
 }
 
 /* "outer/inner". */

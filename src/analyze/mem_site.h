@@ -32,6 +32,7 @@ struct mem_sites {
     uint8_t *name_phase;  /* by name, four ways to read it: enum mem_phase + 1,
                              0: not looked at yet. Every event climbs, and
                              the same few names come again and again */
+    uint32_t *near;       /* by track: see span_at_near */
     struct mem_steps *steps; /* by source: all its steps */
     struct mem_forward forward; /* only after mem_sites_modules */
     int64_t *first_launch;   /* by step: start of the first call in it that

@@ -141,7 +141,8 @@ static void put_steps(struct result *r, const struct result *steps) {
 
 /* The row of the step whose length is the median one: what a typical step is,
  * which a sum over all steps with a slow first one among them is not. Of two
- * that are equally near the shorter, whichever comes first. */
+ * that are equally near the longer: not the first, which the order of the ranks
+ * would decide. */
 static size_t median_row(const struct result *steps, int64_t median) {
     size_t best = 0;
     int64_t least = INT64_MAX, dur = 0;
@@ -149,7 +150,7 @@ static size_t median_row(const struct result *steps, int64_t median) {
         const struct cell *d = cell_of(steps, i, "dur_us");
         if (d == NULL) continue;
         int64_t off = d->i > median ? d->i - median : median - d->i;
-        if (off > least || (off == least && d->i >= dur)) continue;
+        if (off > least || (off == least && d->i <= dur)) continue;
         least = off;
         dur = d->i;
         best = i;

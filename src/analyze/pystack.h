@@ -27,6 +27,12 @@ enum { CLIMB_MAX = 10000 };
  * ROW_NONE. O(log n + depth). */
 uint32_t span_at(const struct trace *t, uint32_t track, int64_t ts);
 
+/* The same for many instants in about the order of time: *near is the row from
+ * which to look on (0 at first), and becomes one close to ts. O(log of the
+ * distance + depth); what lies before *near costs a search of all. */
+uint32_t span_at_near(const struct trace *t, uint32_t track, int64_t ts,
+                      uint32_t *near);
+
 /* The innermost Python frame of that thread at ts, or ROW_NONE. */
 uint32_t pystack_at(const struct pystack *p, uint32_t thread, int64_t ts);
 
