@@ -303,7 +303,7 @@ def analysis_row(b, kind, big, name, m, tenth, opened, part):
     if m["cpu"] > 0.02 * part:
         growth = m["cpu"] / max(tenth["cpu"], 1e-6) / 10
         yard += f", growth {growth:.2f} x size"
-        b.require(growth < 2.5, f"{name}, {kind}: time grows faster than the "
+        b.require(growth < 4, f"{name}, {kind}: time grows faster than the "
                   "file")
     b.row(f"`{name}` after import, {kind} {big}", f"{goal * 1e3:g} ms",
           f"{m['best'] * 1e3:.1f} ms, {m['cpu'] * 1e3:.1f} of CPU",
@@ -365,7 +365,8 @@ TAIL = """
 - **Analyses** are measured by the public calls: the profile is opened once
   (1.8 M spans), then every analysis runs with all defaults, which gives all
   rows: those of `allocs` are as many as the allocations. `./dev bench` fails
-  when one takes more than 2.5 times its share of a file ten times as large.
+  when one takes more than 40 times as long for a file ten times as large (page
+  faults and caches are part of growth; the square would be 100).
 """
 
 
