@@ -14,7 +14,7 @@ void facts_columns(struct result *r) {
         {"value", NULL, NULL, "The number, where there is one.", COL_FLOAT,
          COL_DETAIL},
         {"unit", NULL, NULL, "The unit of the number.", COL_TEXT, COL_DETAIL},
-        {"text", "", NULL, "The same in words.", COL_TEXT, COL_SYMBOL},
+        {"text", "", NULL, "The same in words.", COL_TEXT, COL_WRAP},
     };
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);

@@ -17,7 +17,8 @@ static const char *rule_words(enum step_rule rule) {
     switch (rule) {
     case STEPS_BY_MARKER: return "by the markers in the profile";
     case STEPS_BY_GROUP: return "by the group ids in the profile";
-    case STEPS_INFERRED: return "inferred from the longest repeating region";
+    case STEPS_INFERRED: return "inferred from what repeats: a region, or "
+                               "the optimizer's calls";
     case STEPS_WHOLE: break;
     }
     return "none marked: the whole window is one step";

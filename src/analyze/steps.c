@@ -208,16 +208,16 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Median of the steps' lengths, or of what they would be without the profiler;
- * 0 when there are none. */
+/* Median of the steps' lengths, or of what they would be without the profiler:
+ * of an even number the lower one, which is a step that exists; 0 when there
+ * are none. */
 static int64_t median(const struct work *w, bool bare, struct result *r) {
     int64_t *v = w->n ? arena_alloc(&r->arena, w->n * sizeof *v) : NULL;
     if (v == NULL) return 0;
     for (size_t i = 0; i < w->n; i++)
         v[i] = bare ? w->lines[i].bare : w->lines[i].dur;
     qsort(v, w->n, sizeof *v, by_value);
-    size_t k = w->n / 2;
-    return w->n % 2 ? v[k] : v[k - 1] + (v[k] - v[k - 1]) / 2;
+    return v[(w->n - 1) / 2];
 }
 
 /* The most devices that one of the shown sources has; views stand by source,
@@ -296,6 +296,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     result_init(r, "steps", "Steps: how long each took, and where it went");
     result_from_trace(r, t);
     r->in_order = true;
+    r->one_unit = true;
     r->chart = "stack compute_us comm_us copy_us input_us launch_us host_us "
                "other_us";
     struct work w = {.t = t};

@@ -40,6 +40,7 @@ enum col_flag {
     COL_SIZE = 32,     /* what --min-bytes looks at */
     COL_SYMBOL = 64,   /* text: a long C++ name: shorten in the middle */
     COL_ASKED = 256,   /* an option asked for it: text never leaves it out */
+    COL_WRAP = 2048,   /* text: goes on in further lines, never shortened */
     COL_BELOW = 512,   /* text: on lines of its own under its row, wrapped */
     COL_INDENT = 1024, /* text: indented by the row's column "depth" */
     COL_STAMP = 128,   /* COL_TIME since the epoch: text shows it from the
@@ -96,6 +97,8 @@ struct result {
         size_t first;     /* joined results: first row of each ... */
         int64_t origin;   /* ... and its own origin */
     } *parts;              size_t nparts, cap_parts;
+    bool one_unit;        /* text: all times but stamps in the same unit, so
+                             that parts can be added up by eye */
     bool in_order;        /* rows stand in an order of their own, such as time:
                              COL_MAIN does not sort them */
     bool top_largest;     /* in_order, and --top keeps the rows that are largest

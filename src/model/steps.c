@@ -221,6 +221,30 @@ static bool infer_markers(const struct trace *t, uint32_t source,
     return true;
 }
 
+/* Nor does a region fill the loop: the calls of the optimizer still come once a
+ * turn. zero_grad is taken before step, which ends a turn. */
+static bool optimizer_markers(const struct trace *t, uint32_t source,
+                              struct markers *m) {
+    for (int zero = 1; zero >= 0 && m->n < 2; zero--) {
+        m->n = 0;
+        for (size_t i = 0; i < t->ntracks && m->n < 2; i++) {
+            const struct track *tr = &t->tracks[i];
+            m->n = 0;
+            if (tr->source != source || tr->kind != TRACK_THREAD) continue;
+            for (row_id r = tr->first; r < tr->end; r++) {
+                struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
+                if (!(t->name_class[t->spans.name[r]] & NAME_OPTIMIZER) ||
+                    BYTES_STARTS(name, "Optimizer.zero_grad") != zero)
+                    continue;
+                if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
+                m->v[m->n++] = r;
+            }
+        }
+    }
+    if (m->n < 2) m->n = 0;
+    return true;
+}
+
 /* The number that the source gave this marker, or the one in its name, or its
  * ordinal. */
 static int64_t step_number(const struct trace *t, row_id marker, size_t i) {
@@ -419,6 +443,7 @@ static bool find_markers(struct trace *t, uint32_t source, struct markers *m) {
     if (m->n > 0) return true;
     src->step_rule = STEPS_INFERRED;
     if (!infer_markers(t, source, m)) return false;
+    if (m->n == 0 && !optimizer_markers(t, source, m)) return false;
     if (m->n > 0) trace_note(t, NOTE_STEPS_INFERRED, m->n);
     else src->step_rule = STEPS_WHOLE;
     return true;

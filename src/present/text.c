@@ -112,15 +112,30 @@ static int used_decimals(const struct result *r, size_t col, struct scale s) {
     return used;
 }
 
-/* The unit of an integer column, by its largest value. */
-static struct scale pick_scale(const struct result *r, size_t col,
-                               const struct text_style *st) {
-    const struct column *k = &r->cols[col];
+static uint64_t largest(const struct result *r, size_t col) {
     uint64_t most = 0;
     for (size_t i = 0; i < r->nrows; i++) {
         const struct cell *c = result_cell(r, i, col);
         if (c->null) continue;
         uint64_t v = magnitude(shown_int(r, col, c));
+        if (v > most) most = v;
+    }
+    return most;
+}
+
+/* A time that is part of a whole beside it, where all parts have one unit? */
+static bool is_part(const struct result *r, size_t col) {
+    return r->one_unit && r->cols[col].type == COL_TIME &&
+           !(r->cols[col].flags & COL_STAMP);
+}
+
+/* The unit of an integer column, by its largest value. */
+static struct scale pick_scale(const struct result *r, size_t col,
+                               const struct text_style *st) {
+    const struct column *k = &r->cols[col];
+    uint64_t most = largest(r, col);
+    for (size_t c = 0; is_part(r, col) && c < r->ncols; c++) {
+        uint64_t v = is_part(r, c) ? largest(r, c) : 0;
         if (v > most) most = v;
     }
     if (k->type == COL_TIME) {
@@ -257,6 +272,7 @@ static size_t least_width(const struct table *t, size_t col, size_t key_min) {
     size_t floor_w = t->lanes[col].natural;
     if (k->type == COL_TEXT) {
         size_t m = k->flags & (COL_KEY | COL_SYMBOL) ? key_min : TEXT_MIN;
+        if (k->flags & COL_WRAP) m = KEY_MIN;
         if (m == KEY_MIN && (k->flags & COL_SYMBOL)) m = SYMBOL_MIN;
         if (m < floor_w) floor_w = m;
     }
@@ -461,14 +477,68 @@ static void put_below(struct table *t, size_t row) {
     }
 }
 
+/* How many bytes of s go on a line of that width: whole words, at least one. */
+static size_t words_that_fit(const char *s, size_t width) {
+    size_t fit = 0;
+    char line[512];
+    for (size_t n = 0; s[n] != '\0';) {
+        n += strcspn(s + n, " ");
+        if (n >= sizeof line) break;
+        snprintf(line, sizeof line, "%.*s", (int)n, s);
+        if (fit > 0 && text_width(line) > width) break;
+        fit = n;
+        n += strspn(s + n, " ");
+    }
+    return fit > 0 ? fit : strlen(s);
+}
+
+/* A cell that is wrapped: its first line stays in the scratch cell, the rest
+ * is returned, or NULL: all of it fits. */
+static const char *wrap_cell(struct table *t, size_t row, size_t col) {
+    const struct cell *c = result_cell(t->r, row, col);
+    size_t width = t->lanes[col].width;
+    if (!(t->r->cols[col].flags & COL_WRAP) || c->null ||
+        text_width(cell_string(t)) <= width)
+        return NULL;
+    size_t n = words_that_fit(c->s, width);
+    char line[512];
+    snprintf(line, sizeof line, "%.*s", (int)n, c->s);
+    t->cell.n = 0;
+    text_put(&t->cell, line);
+    return c->s + n + strspn(c->s + n, " ");
+}
+
+/* The further lines of a wrapped cell, under its first one. */
+static void put_rest(struct table *t, const char *s, size_t col, size_t at) {
+    while (s != NULL && *s != '\0') {
+        size_t n = words_that_fit(s, t->lanes[col].width);
+        char line[512];
+        snprintf(line, sizeof line, "%.*s", (int)n, s);
+        sink_repeat(t->out, " ", at);
+        text_put(t->out, line);
+        sink_putc(t->out, '\n');
+        s += n + strspn(s + n, " ");
+    }
+}
+
 static void put_row(struct table *t, size_t row) {
+    const char *rest = NULL;
+    size_t rest_col = 0, rest_at = 0, at = 0;
     for (size_t c = 0, first = 1; c < t->r->ncols; c++) {
         const struct lane *l = &t->lanes[c];
         if (!l->shown) continue;
         if (!first) sink_repeat(t->out, " ", GAP);
+        at += first ? 0 : GAP;
         first = 0;
         cell_text(t, row, c);
-        shorten(t, row, c);
+        const char *more = wrap_cell(t, row, c);
+        if (more != NULL) {
+            rest = more;
+            rest_col = c;
+            rest_at = at;
+        }
+        at += l->width;
+        if (more == NULL) shorten(t, row, c);
         bool main = t->r->cols[c].flags & COL_MAIN;
         if (main) color_on(t, "1");
         put_padded(t, c, cell_string(t));
@@ -476,6 +546,7 @@ static void put_row(struct table *t, size_t row) {
         if (l->bar) put_bar(t, result_cell(t->r, row, c), is_last(t, c));
     }
     sink_putc(t->out, '\n');
+    put_rest(t, rest, rest_col, rest_at);
     put_below(t, row);
 }
 

@@ -320,6 +320,49 @@ static void an_empty_result_has_every_form(void **state) {
     result_free(&r);
 }
 
+/* Long texts go on under their first line, or stand below their row. */
+static void texts_wrap(void **state) {
+    (void)state;
+    struct result r;
+    result_init(&r, "facts", "Facts");
+    result_col(&r, (struct column){"id", NULL, NULL, NULL, COL_TEXT, COL_KEY});
+    result_col(&r, (struct column){"text", "", NULL, NULL, COL_TEXT, COL_WRAP});
+    result_col(&r,
+               (struct column){"why", NULL, NULL, NULL, COL_TEXT, COL_BELOW});
+    result_row(&r);
+    result_text(&r, "a");
+    result_text(&r, "one two three four five six seven eight nine ten");
+    result_text(&r, "because it is so and not otherwise, as all agree");
+    char *got = as_text(&r, (struct text_style){.width = 40});
+    assert_non_null(strstr(got, "a   one two three four five six seven\n"
+                                "    eight nine ten\n"
+                                "    why      because it is so and not\n"
+                                "             otherwise, as all agree\n"));
+    free(got);
+    char *json = as_json(&r);
+    assert_non_null(strstr(json, "seven eight nine ten"));
+    free(json);
+    result_free(&r);
+}
+
+/* Parts of a whole have its unit. */
+static void parts_in_one_unit(void **state) {
+    (void)state;
+    struct result r;
+    result_init(&r, "steps", "Steps");
+    r.one_unit = true;
+    result_col(&r, (struct column){"dur_us", NULL, "us", NULL, COL_TIME, 0});
+    result_col(&r, (struct column){"host_us", NULL, "us", NULL, COL_TIME, 0});
+    result_row(&r);
+    result_int(&r, INT64_C(20000000000));
+    result_int(&r, INT64_C(15000000));
+    char *got = as_text(&r, (struct text_style){.width = 0});
+    assert_non_null(strstr(got, "dur ms  host ms"));
+    assert_non_null(strstr(got, "0.015"));
+    free(got);
+    result_free(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(microseconds_are_printed_by_integers),
@@ -335,6 +378,8 @@ int main(void) {
         cmocka_unit_test(symbols_lose_what_tells_least_first),
         cmocka_unit_test(names_cannot_steer_the_terminal),
         cmocka_unit_test(an_empty_result_has_every_form),
+        cmocka_unit_test(texts_wrap),
+        cmocka_unit_test(parts_in_one_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

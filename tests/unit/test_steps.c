@@ -348,6 +348,29 @@ static void derived_regions_mark_nothing(void **state) {
     trace_free(g.t);
 }
 
+/* No marker and no region that fills the loop: the optimizer comes once a
+ * turn; zero_grad, if it is there, begins one. */
+static void the_optimizer_marks_turns(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1);
+    for (int i = 0; i < 3; i++) {
+        int64_t at = 1000 * i;
+        tiny_span(t, th, SPAN_ANNOTATION, "Optimizer.zero_grad#SGD.zero_grad",
+                  at, 10);
+        tiny_span(t, th, SPAN_OP, "aten::mm", at + 20, 800);
+        tiny_span(t, th, SPAN_ANNOTATION, "Optimizer.step#SGD.step", at + 900,
+                  50);
+    }
+    tiny_seal(t);
+    assert_int_equal(t->nsteps, 3);
+    assert_int_equal(t->sources[0].step_rule, STEPS_INFERRED);
+    assert_int_equal(t->steps[1].ts, 1000 * US);
+    assert_int_equal(t->steps[1].dur, 1000 * US);
+    assert_int_equal(t->notes[NOTE_STEPS_INFERRED], 3);
+    trace_free(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_device_a_step_ends_at_the_next_marker),
@@ -368,6 +391,7 @@ int main(void) {
         cmocka_unit_test(each_source_has_its_own_steps),
         cmocka_unit_test(a_device_that_marks_its_steps_has_a_host_thread),
         cmocka_unit_test(derived_regions_mark_nothing),
+        cmocka_unit_test(the_optimizer_marks_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
