@@ -79,6 +79,10 @@ static int64_t end_of(const struct work *w) {
     return w->ts + w->dur;
 }
 
+static int64_t launched_at(const struct trace *t, const struct work *w) {
+    return w->call == ROW_NONE ? w->ts : t->spans.ts[w->call];
+}
+
 /* The later of two works by its end; DEP_NONE counts as never. */
 static uint32_t later(const struct deps *d, uint32_t a, uint32_t b) {
     if (a == DEP_NONE) return b;
@@ -92,7 +96,7 @@ static uint32_t walk_work(struct path *p, uint32_t i) {
     const struct work *w = &p->d->works[i];
     back_to(p, w->ts, w->row, device_kind(p->t, w->row));
     uint32_t before = later(p->d, w->prev, w->after);
-    int64_t call = w->call == ROW_NONE ? w->ts : p->t->spans.ts[w->call];
+    int64_t call = launched_at(p->t, w);
     if (before != DEP_NONE && end_of(&p->d->works[before]) > call) {
         back_to(p, end_of(&p->d->works[before]), w->row, ON_GAP);
         return before;
@@ -115,9 +119,10 @@ static uint32_t walk_host(struct path *p) {
     if (p->now > q->ts + q->dur) /* past the program's end: nobody worked */
         back_to(p, q->ts + q->dur, ROW_NONE, ON_GAP);
     if (s->wait != DEP_NONE) {
-        int64_t end = end_of(&p->d->works[s->wait]);
-        if (end > q->ts) {
-            back_to(p, end, q->row, ON_SYNC);
+        const struct work *w = &p->d->works[s->wait];
+        /* launched later than now (by another thread): seen already */
+        if (end_of(w) > q->ts && launched_at(p->t, w) < p->now) {
+            back_to(p, end_of(w), q->row, ON_SYNC);
             return s->wait;
         }
     }
@@ -184,7 +189,7 @@ static const char *name_of(const struct path *p, const struct host_tree *h,
 static bool add_segment(struct rows *rows, const struct path *p,
                         const struct host_tree *h, const struct segment *s) {
     str_id name = strs_intern(&rows->names, bytes_of(name_of(p, h, s)));
-    if (name == 0) return false;
+    if (name == STR_NONE) return false;
     uint32_t *slot = map_at(&rows->find, (uint64_t)name * ON_KINDS + s->kind);
     if (slot == NULL) return false;
     if (*slot == MAP_NONE) {
