@@ -108,7 +108,7 @@ void plan_assign(struct plan *to, const struct plan *from) {
 struct run {
     const struct plan *p;
     int64_t *ends;  /* by work */
-    int64_t *lanes; /* when each lane is free */
+    int64_t *lanes; /* when each lane's work so far ends; 0: none came */
     int64_t now, last;
     int64_t ahead;  /* work that is done beside the step, in sum */
 };
@@ -123,9 +123,9 @@ static void run_work(struct run *r, uint32_t i) {
         return;
     }
     const int64_t gap = GAP_NS * PS_PER_NS;
-    int64_t start = r->now;
-    int64_t free = r->lanes[w->lane];
-    if (free > 0 && sum_of(free, gap) > start) start = sum_of(free, gap);
+    int64_t start = r->now, before = r->lanes[w->lane];
+    if (before > 0 && sum_of(before, gap) > start)
+        start = sum_of(before, gap);
     if (w->after != DEP_NONE && r->ends[w->after] > start)
         start = r->ends[w->after];
     r->ends[i] = sum_of(start, dur);
@@ -148,9 +148,7 @@ int64_t replay(const struct plan *p, int64_t *ends) {
     bool ok = r.ends != NULL && lanes != NULL;
     for (size_t i = 0; ok && i < d->line.n; i++) {
         const struct stop *s = &d->stops[i];
-        bool own_work = s->wait != DEP_NONE && s->wait >= s->first &&
-                        s->wait < s->end; /* a copy that waits for itself */
-        if (!own_work && s->wait == DEP_NONE) sum_add(&r.now, p->host[i]);
+        if (s->wait == DEP_NONE) sum_add(&r.now, p->host[i]);
         for (uint32_t w = s->first; w < s->end; w++) {
             wait_for_room(&r, w);
             run_work(&r, w);

@@ -128,6 +128,26 @@ static void waiting_calls(void **state) {
     done(&s);
 }
 
+/* Clocks differ: work launched right after a wait may seem to end with it. It
+ * is not what was waited for. */
+static void waits_for_what_was_launched(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 0, 200), gpu = tiny_stream(t, 0, 7);
+    tiny_launch(t, th, gpu, "k", 10, 60);
+    tiny_span(t, th, SPAN_API, "cudaStreamSynchronize", 20, 55);
+    trace_link_host(t, 0, 9, tiny_span(t, th, SPAN_API, "cudaLaunchKernel",
+                                       75, 5));
+    trace_link_device(t, 0, 9, tiny_span(t, gpu, SPAN_KERNEL, "late", 76, 1));
+    struct studied s;
+    study(&s, t, 0);
+    size_t wait = timeline_at(&s.d.line, 50 * US);
+    assert_int_equal(s.d.nworks, 2);
+    assert_int_equal(s.d.stops[wait].wait, 0);
+    assert_int_equal(s.d.stops[wait].tail, (75 - 71) * US);
+    done(&s);
+}
+
 /* Work of another stream that ended just before is what was waited for. */
 static void streams_wait_for_each_other(void **state) {
     (void)state;
@@ -204,6 +224,7 @@ int main(void) {
         cmocka_unit_test(other_threads_take_over),
         cmocka_unit_test(device_bound),
         cmocka_unit_test(waiting_calls),
+        cmocka_unit_test(waits_for_what_was_launched),
         cmocka_unit_test(streams_wait_for_each_other),
         cmocka_unit_test(recording_is_taken_off),
         cmocka_unit_test(input_is_told_apart),
