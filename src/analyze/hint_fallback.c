@@ -5,6 +5,7 @@
 #include "analyze/hint.h"
 
 #include "analyze/kernel_args.h"
+#include "base/sum.h"
 #include "model/trace.h"
 #include <stdio.h>
 
@@ -22,24 +23,31 @@ static bool copies(const struct hint_case *c, const struct hint_step *s,
     return false;
 }
 
-/* From a copy out at tops[i] to the copy back that ends it: its number, or 0:
- * kernels are launched before one comes, or none comes. */
-static size_t find_back(const struct hint_case *c, const struct hint_step *s,
-                        size_t i, int64_t *cpu, uint32_t *row) {
+/* What follows a copy out, up to the copy back. */
+struct detour {
+    size_t end;   /* the top that ends it ... */
+    bool back;    /* ... by a copy back; else kernels or the step's end do */
+    int64_t cpu;  /* ps of the host before that */
+    uint32_t row; /* the op that takes most of it, or ROW_NONE */
+};
+
+static struct detour find_back(const struct hint_case *c,
+                               const struct hint_step *s, size_t out) {
+    struct detour d = {.end = out + 1, .row = ROW_NONE};
     int64_t most = -1;
-    *cpu = 0;
-    for (size_t k = i + 1; k < s->ntops; k++) {
-        const struct top *p = &s->tops[k];
-        if (p->kernels > 0 || p->input) return 0;
-        if (copies(c, s, p, COPY_H2D)) return k;
+    for (; d.end < s->ntops; d.end++) {
+        const struct top *p = &s->tops[d.end];
+        if (p->kernels > 0 || p->input) return d;
+        d.back = copies(c, s, p, COPY_H2D);
+        if (d.back) return d;
         int64_t host = hint_host(s, p->first, p->end);
-        *cpu += host;
+        sum_add(&d.cpu, host);
         if (p->row != ROW_NONE && host > most) {
             most = host;
-            *row = p->row;
+            d.row = p->row;
         }
     }
-    return 0;
+    return d;
 }
 
 static void repair(const struct hint_case *c, struct hint_step *s,
@@ -52,13 +60,14 @@ static void repair(const struct hint_case *c, struct hint_step *s,
             c->t->spans.kind[out->row] != SPAN_OP ||
             !copies(c, s, out, COPY_D2H))
             continue;
-        int64_t cpu;
-        uint32_t row = out->row;
-        size_t back = find_back(c, s, i, &cpu, &row);
-        if (back == 0 || cpu < HINT_PAUSE_US * PS_PER_US) continue;
-        hint_remove(s, out->first, s->tops[back].end, true);
-        hint_saw(f, row, cpu);
-        i = back;
+        struct detour d = find_back(c, s, i);
+        if (d.back && d.cpu >= HINT_PAUSE_US * PS_PER_US) {
+            hint_remove(s, out->first, s->tops[d.end].end, true);
+            hint_saw(f, d.row != ROW_NONE ? d.row : out->row, d.cpu);
+            i = d.end;
+        } else {
+            i = d.end - 1; /* a later copy out would end there, too */
+        }
     }
 }
 
