@@ -24,7 +24,9 @@ static bool is_cpu_work(const struct hint_step *s, const struct top *p) {
 
 /* The stage or region that a span of the input pipeline is part of. */
 static uint32_t stage_of(const struct trace *t, uint32_t row) {
-    for (uint32_t r = row; r != ROW_NONE; r = t->spans.parent[r])
+    enum { CLIMB = 64 }; /* levels */
+    uint32_t r = row;
+    for (int i = 0; r != ROW_NONE && i < CLIMB; i++, r = t->spans.parent[r])
         if (!span_is_step_mark(t, r) &&
             (span_is_input(t, r) || t->spans.kind[r] == SPAN_ANNOTATION))
             return r;

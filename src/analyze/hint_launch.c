@@ -241,10 +241,14 @@ const struct hint_rule hint_python_overhead = {
     .say = say_python,
 };
 
+enum { CLIMB = 64 }; /* levels around a span of an op that are looked at */
+
 /* The op whose work is going on: it, or something inside it; ROW_NONE. */
 static uint32_t op_of(const struct hint_case *c, uint32_t row) {
-    for (; row != ROW_NONE; row = c->t->spans.parent[row])
+    for (int i = 0; row != ROW_NONE && i < CLIMB; i++) {
         if (c->t->spans.kind[row] == SPAN_OP) return row;
+        row = c->t->spans.parent[row];
+    }
     return ROW_NONE;
 }
 
@@ -252,6 +256,7 @@ static uint32_t op_of(const struct hint_case *c, uint32_t row) {
  * they are not most of what the ops of the step do. */
 static int64_t eager_ops(const struct hint_case *c, const struct hint_step *s) {
     int64_t ops = 0, alone = 0, all = 0;
+    if (c->framework == FW_TORCH) return 0; /* has no such mark */
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         const struct piece *p = &s->d.line.v[i];
         uint32_t op = op_of(c, p->row);
