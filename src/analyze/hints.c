@@ -53,7 +53,8 @@ struct hints {
     struct device_peak peak;
     struct hint v[MAX_HINTS];
     size_t n;
-    bool tried[RULES]; /* listed, or nothing to repair */
+    bool listed[RULES]; /* not tried again; others are: what was repaired may
+                           have laid bare what they look for */
 };
 
 static void case_free(struct hint_case *c) {
@@ -101,7 +102,9 @@ static bool has_exchange(const struct trace *t, uint32_t source) {
 static uint32_t device_of(const struct trace *t, uint32_t source) {
     for (size_t i = 0; i < t->ntracks; i++)
         if (t->tracks[i].kind == TRACK_STREAM &&
-            t->tracks[i].source == source && t->tracks[i].device != ROW_NONE)
+            t->tracks[i].source == source &&
+            t->tracks[i].device != ROW_NONE &&
+            t->tracks[i].first < t->tracks[i].end)
             return t->tracks[i].device;
     return ROW_NONE;
 }
@@ -133,29 +136,40 @@ static void keep_trial(const struct hint_case *c) {
         plan_assign(&c->steps[i].now, &c->steps[i].trial);
 }
 
-/* The best rule of the group on what is left, listed; false: none is worth a
- * word. */
-static bool list_best(struct hints *h, bool in_place) {
-    int64_t before = run_all(&h->c, false), whole = h->c.base;
+/* Lists the best rule of the group on what is left, if any is worth a word:
+ * *listed. */
+static int list_best(struct hints *h, bool in_place, bool *listed,
+                     struct ops_err *e) {
+    int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
+    int64_t before = run_all(&h->c, false);
     struct hint best = {NULL, {0}, -1};
     size_t which = 0;
+    *listed = false;
+    if (before < 0) return fail_oom(e);
     for (size_t i = 0; i < RULES; i++) {
         struct hint_found f;
-        if (rules[i]->in_place != in_place || h->tried[i]) continue;
+        if (rules[i]->in_place != in_place || h->listed[i]) continue;
         if (!try_rule(&h->c, rules[i], &f)) continue;
-        int64_t save = before - run_all(&h->c, true);
-        int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
-        bool worth = save >= whole / 100 * least;
+        int64_t after = run_all(&h->c, true), save = before - after;
+        if (after < 0) return fail_oom(e);
+        bool worth = save > 0 && save >= h->c.base / 100 * least;
         if (!(worth || rules[i]->always) || save <= best.save) continue;
         best = (struct hint){rules[i], f, save};
         which = i;
     }
-    if (best.rule == NULL) return false;
-    h->tried[which] = true;
+    if (best.rule == NULL) return 0;
+    *listed = h->listed[which] = true;
     h->v[h->n++] = best;
     try_rule(&h->c, best.rule, &best.found);
     keep_trial(&h->c);
-    return true;
+    return 0;
+}
+
+static int list_group(struct hints *h, bool in_place, struct ops_err *e) {
+    bool more = true;
+    while (more && h->n < MAX_HINTS)
+        TRY(list_best(h, in_place, &more, e));
+    return 0;
 }
 
 static void columns(struct result *r) {
@@ -289,10 +303,14 @@ static int study(struct hints *h, const struct trace *t,
     c->per_event = per > 0 ? per : 0;
     c->framework = framework_of(t, c->source);
     c->host_exchange = has_exchange(t, c->source);
-    struct ops_err ignored = {0};
+    struct ops_err bad;
     if (device_peak_of(t, device_of(t, c->source),
-                       opts_text(o, "device-peak"), &h->peak, &ignored))
+                       opts_text(o, "device-peak"), &h->peak, &bad)) {
         c->peak = &h->peak;
+    } else if (bad.code != 0) {
+        *e = bad;
+        return bad.code;
+    }
     TRY(host_side_init(&side, t, c->source, e));
     int64_t stall = hint_compile_stall(c, chosen, n);
     int rc = 0;
@@ -305,9 +323,8 @@ static int study(struct hints *h, const struct trace *t,
 static int find(struct hints *h, struct ops_err *e) {
     h->c.base = run_all(&h->c, false);
     if (h->c.base < 0) return fail_oom(e);
-    while (h->n < MAX_HINTS && list_best(h, true)) continue;
-    while (h->n < MAX_HINTS && list_best(h, false)) continue;
-    return 0;
+    TRY(list_group(h, true, e));
+    return list_group(h, false, e);
 }
 
 static void remark(struct result *r, const struct hints *h) {
