@@ -2,11 +2,11 @@
  * What the rules of hints share: removing from a plan, and words. */
 #include "analyze/hint.h"
 
-#include "analyze/kernel_args.h"
 #include "analyze/pystack.h"
 #include "base/number.h"
 #include "base/sum.h"
 #include "model/result.h"
+#include "model/trace.h"
 #include <stdio.h>
 
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
@@ -49,6 +49,13 @@ int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
 
 const char *hint_time(const struct hint_case *c, int64_t sum, char *buf) {
     human_time(c->nsteps > 0 ? sum / (int64_t)c->nsteps : 0, buf, 48);
+    return buf;
+}
+
+const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
+                       const char *many, char *buf) {
+    snprintf(buf, 48, "%lld %s in %zu step%s", (long long)n,
+             n == 1 ? one : many, c->nsteps, c->nsteps == 1 ? "" : "s");
     return buf;
 }
 

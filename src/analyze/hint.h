@@ -103,17 +103,22 @@ void hint_saw(struct hint_found *f, uint32_t row, int64_t time);
 /* Host time of pieces [first, end) in the trial, calls that wait left out. */
 int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end);
 
-/* The span of the longest of pieces [first, end), as traced. */
+/* The span of the longest of pieces [first, end), as traced; end > first. */
 uint32_t hint_longest(const struct hint_step *s, uint32_t first, uint32_t end);
 
-/* Takes pieces [first, end) out of the trial, with the work they launch (when
- * works) and the waiting that they do; calls that launch a copy to the device
- * stay unless works. Returns the host time taken. */
+/* Takes pieces [first, end) out of the trial, with the waiting that they do
+ * and, when works, the work that they launch; without, pieces that launch
+ * anything stay. Returns the host time taken. */
 int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
                     bool works);
 
 /* A mean per step in words: "1.2 ms". buf is 48 long. */
 const char *hint_time(const struct hint_case *c, int64_t sum, char *buf);
+
+/* A count in words: "1 copy in 12 steps", "3 copies in 1 step". buf is 48
+ * long. */
+const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
+                       const char *many, char *buf);
 
 /* A cell of another analysis's result; NULL: no such row or column, or not
  * recorded. */
@@ -123,8 +128,9 @@ const struct cell *hint_cell(const struct result *r, size_t row,
 /* The name of a row, or "" for ROW_NONE. */
 const char *hint_name(const struct hint_case *c, uint32_t row);
 
-/* Where in the Python code a row was called from, " (train.py:12 step)", or
- * "" where no stack was recorded. buf is HINT_TEXT long. */
+/* Where in the Python code a row was called from, ", called from
+ * train.py(12): step", or "" where no stack was recorded. buf is HINT_TEXT
+ * long. */
 const char *hint_where(const struct hint_case *c, uint32_t row, char *buf);
 
 #endif

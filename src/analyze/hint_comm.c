@@ -50,13 +50,13 @@ static const char *const repairs[FRAMEWORKS] = {
 
 static void say(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w) {
-    char a[48];
+    char a[48], n[48];
     snprintf(w->title, sizeof w->title,
              "the step waits while ranks exchange data");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld collectives in %zu steps, %s a step, the longest %.120s",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
-             hint_name(c, f->row));
+             "%s, %s a step, the longest %.120s",
+             hint_count(c, f->count, "collective", "collectives", n),
+             hint_time(c, f->time, a), hint_name(c, f->row));
     snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
 }
 

@@ -111,15 +111,16 @@ static void repair_blocking(const struct hint_case *c, struct hint_step *s,
 
 static void say_copies(const struct hint_case *c, const struct hint_found *f,
                        const char *what, struct hint_words *w) {
-    char a[48], b[48], size[48];
+    char a[48], b[48], n[48], size[48];
     double gbps = f->other > 0 ? (double)f->bytes / (double)f->other * 1000 : 0;
     human_bytes(f->bytes / (int64_t)c->nsteps, size, sizeof size);
     snprintf(w->title, sizeof w->title, "%s a step are copied %s", size, what);
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld copies in %zu steps (%.60s), %s a step in the copying "
-             "calls, %s on the device at %.1f GB/s",
-             (long long)f->count, c->nsteps, hint_name(c, f->row),
-             hint_time(c, f->time, a), hint_time(c, f->other, b), gbps);
+             "%s (%.60s), %s a step in the copying calls, %s on the device at "
+             "%.1f GB/s",
+             hint_count(c, f->count, "copy", "copies", n),
+             hint_name(c, f->row), hint_time(c, f->time, a),
+             hint_time(c, f->other, b), gbps);
 }
 
 static const char *const repairs[FRAMEWORKS] = {

@@ -73,14 +73,15 @@ static void repair(const struct hint_case *c, struct hint_step *s,
 
 static void say(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w) {
-    char a[48], where[HINT_TEXT];
+    char a[48], n[48], where[HINT_TEXT];
     snprintf(w->title, sizeof w->title,
              "data leaves the device, is worked on by the CPU and comes back");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld times in %zu steps, %s of CPU time a step between the copy "
-             "out and the copy back, most in %.100s%s",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
-             hint_name(c, f->row), hint_where(c, f->row, where));
+             "%s, %s of CPU time a step between the copy out and the copy "
+             "back, most in %.100s%s",
+             hint_count(c, f->count, "time", "times", n),
+             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_where(c, f->row, where));
     snprintf(w->repair, sizeof w->repair,
              "keep the tensor on the device and use the device's op for it "
              "(no .cpu() or .numpy() inside the step)");

@@ -55,7 +55,7 @@ static void join_optimizer(struct hint_step *s, int64_t device) {
             for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++) {
                 s->trial.work[w] = first ? device / HINT_FUSED_SHARE
                                          : WORK_GONE;
-                if (first) s->trial.host[k] = HINT_PAUSE_US * PS_PER_US;
+                if (first) s->trial.host[k] = HINT_JOINED_US * PS_PER_US;
                 first = false;
             }
         }
@@ -83,7 +83,7 @@ static void say_optimizer(const struct hint_case *c,
              "the optimizer updates one tensor at a time");
     snprintf(w->evidence, sizeof w->evidence,
              "%lld kernels and %s of host time a step inside the optimizer, "
-             "most in %.80s; none works on many tensors at once",
+             "most in %.80s; few or none work on many tensors at once",
              (long long)kernels, hint_time(c, f->time, a),
              hint_name(c, f->row));
     snprintf(w->repair, sizeof w->repair,
@@ -110,7 +110,7 @@ static bool graphable(const struct top *p) {
 
 /* What could be captured: is the host slower than the device, and are most
  * kernels shorter than a launch? */
-static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
+static bool host_is_late(const struct hint_step *s) {
     int64_t kernels = 0, small = 0, host = 0, device = 0;
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
@@ -125,14 +125,14 @@ static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
             small += dur < HINT_LAUNCH_US * PS_PER_US;
         }
     }
-    (void)c;
     return kernels >= HINT_GRAPH_KERNELS && host > device &&
            small * 2 > kernels;
 }
 
 static void repair_launch(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
-    if (!host_is_late(c, s)) return;
+    (void)c;
+    if (!host_is_late(s)) return;
     int64_t host = 0, kernels = 0;
     bool open = false; /* a graph is under way */
     for (size_t i = 0; i < s->ntops; i++) {
@@ -217,16 +217,17 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
 
 static void say_python(const struct hint_case *c, const struct hint_found *f,
                        struct hint_words *w) {
-    char a[48], where[HINT_TEXT];
+    char a[48], n[48], where[HINT_TEXT];
     const char *name = hint_name(c, f->row);
     snprintf(w->title, sizeof w->title,
              "%s a step go by in Python between the ops",
              hint_time(c, f->time, a));
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld pauses of more than 0.2 ms in %zu steps in which no op and "
-             "no call was recorded%s%.80s%s",
-             (long long)f->count, c->nsteps, *name ? ", the longest in " : "",
-             name, hint_where(c, f->row, where));
+             "%s of more than %d us each in which no op and no call was "
+             "recorded%s%.80s%s",
+             hint_count(c, f->count, "pause", "pauses", n), (int)HINT_PAUSE_US,
+             *name ? ", the longest in " : "", name,
+             hint_where(c, f->row, where));
     snprintf(w->repair, sizeof w->repair,
              "move that code out of the loop or into another thread; record "
              "with Python stacks (with_stack=True) to see which it is");

@@ -28,13 +28,14 @@ static void repair_pressure(const struct hint_case *c, struct hint_step *s,
 
 static void say_pressure(const struct hint_case *c,
                          const struct hint_found *f, struct hint_words *w) {
-    char a[48], where[HINT_TEXT];
+    char a[48], n[48], where[HINT_TEXT];
     snprintf(w->title, sizeof w->title,
              "the allocator asks the device for memory in every step");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld calls in %zu steps, %s a step, the longest %.60s%s",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
-             hint_name(c, f->row), hint_where(c, f->row, where));
+             "%s, %s a step, the longest %.60s%s",
+             hint_count(c, f->count, "call", "calls", n),
+             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_where(c, f->row, where));
     snprintf(w->repair, sizeof w->repair,
              "no torch.cuda.empty_cache() in the loop; memory nearly full: a "
              "smaller batch, activation checkpointing, or "

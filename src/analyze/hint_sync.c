@@ -69,16 +69,13 @@ static int64_t bytes_back(const struct hint_case *c, const struct hint_step *s,
 }
 
 /* Only the waiting goes: the kernels around it are wanted. */
-static int64_t let_go(struct hint_step *s, const struct top *p) {
-    int64_t sum = 0;
+static void let_go(struct hint_step *s, const struct top *p) {
     for (uint32_t i = p->first; i < p->end; i++) {
         const struct stop *stop = &s->d.stops[i];
         if (stop->wait == DEP_NONE || stop->first < stop->end) continue;
-        sum += s->d.line.v[i].dur;
         s->trial.go[i] = true;
         s->trial.host[i] = 0;
     }
-    return sum;
 }
 
 /* Removes what only feeds the asking op at tops[k]. */
@@ -135,16 +132,17 @@ static const char *const repairs[FRAMEWORKS] = {
 
 static void say(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w) {
-    char a[48], where[HINT_TEXT];
+    char a[48], n[48], where[HINT_TEXT];
     double per = (double)f->count / (double)c->nsteps;
     snprintf(w->title, sizeof w->title,
-             "the program waits for the device %.*f times a step",
-             per < 10 && per != (double)(int)per ? 1 : 0, per);
+             "the program waits for the device %.*f time%s a step",
+             per < 10 && per != (double)(int)per ? 1 : 0, per,
+             per == 1 ? "" : "s");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld waits in %zu steps, %s a step in the waiting calls, the "
-             "dearest in %.120s%s",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
-             hint_name(c, f->row), hint_where(c, f->row, where));
+             "%s, %s a step in the waiting calls, the dearest in %.120s%s",
+             hint_count(c, f->count, "wait", "waits", n),
+             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_where(c, f->row, where));
     snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
 }
 
