@@ -51,7 +51,8 @@ struct hint_found {
     int64_t bytes;
     int64_t other;     /* a second count or time, as the rule likes */
     uint32_t row;      /* the dearest example, or ROW_NONE */
-    int64_t row_time;
+    int64_t row_time;  /* what it takes */
+    int64_t row_at;    /* an instant in it, for who called it */
 };
 
 /* All that rules look at. */
@@ -100,10 +101,15 @@ int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
 /* Counts an example; the dearest is kept. */
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time);
 
+/* The same for piece i of the line: a pause in a long region is somewhere in
+ * it, not at its start. */
+void hint_saw_piece(struct hint_found *f, const struct hint_step *s, uint32_t i,
+                    uint32_t row, int64_t time);
+
 /* Host time of pieces [first, end) in the trial, calls that wait left out. */
 int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end);
 
-/* The span of the longest of pieces [first, end), as traced; end > first. */
+/* The longest of pieces [first, end), as traced; end > first. */
 uint32_t hint_longest(const struct hint_step *s, uint32_t first, uint32_t end);
 
 /* Takes pieces [first, end) out of the trial, with the waiting that they do
@@ -125,12 +131,14 @@ const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
 const struct cell *hint_cell(const struct result *r, size_t row,
                              const char *col);
 
-/* The name of a row, or "" for ROW_NONE. */
+/* The name of a row, or "" for ROW_NONE and for markers of steps, whose names
+ * say nothing. */
 const char *hint_name(const struct hint_case *c, uint32_t row);
 
-/* Where in the Python code a row was called from, ", called from
+/* Where in the Python code the dearest example is, ", called from
  * train.py(12): step", or "" where no stack was recorded. buf is HINT_TEXT
  * long. */
-const char *hint_where(const struct hint_case *c, uint32_t row, char *buf);
+const char *hint_where(const struct hint_case *c, const struct hint_found *f,
+                       char *buf);
 
 #endif

@@ -81,7 +81,7 @@ static void say(const struct hint_case *c, const struct hint_found *f,
              "back, most in %.100s%s",
              hint_count(c, f->count, "time", "times", n),
              hint_time(c, f->time, a), hint_name(c, f->row),
-             hint_where(c, f->row, where));
+             hint_where(c, f, where));
     snprintf(w->repair, sizeof w->repair,
              "keep the tensor on the device and use the device's op for it "
              "(no .cpu() or .numpy() inside the step)");

@@ -43,9 +43,10 @@ static void repair(const struct hint_case *c, struct hint_step *s,
         if (!p->input &&
             !(device && (is_long_pause(s, p) || is_cpu_work(s, p))))
             continue;
-        uint32_t row = stage_of(c->t, hint_longest(s, p->first, p->end));
+        uint32_t most = hint_longest(s, p->first, p->end);
+        uint32_t row = stage_of(c->t, s->d.line.v[most].row);
         int64_t cut = hint_remove(s, p->first, p->end, false);
-        if (cut > 0) hint_saw(f, row, cut);
+        if (cut > 0) hint_saw_piece(f, s, most, row, cut);
         if (!p->input) sum_add(&f->other, cut);
     }
 }
@@ -75,7 +76,7 @@ static void say(const struct hint_case *c, const struct hint_found *f,
              hint_time(c, f->time, a),
              c->steps[0].d.nworks > 0 ? " before its first kernel" : "",
              *name ? name : "code with no event",
-             hint_where(c, f->row, where), f->other ? "; of it " : "",
+             hint_where(c, f, where), f->other ? "; of it " : "",
              f->other ? hint_time(c, f->other, b) : "");
     if (f->other)
         strncat(w->evidence, " in code that recorded nothing as input",

@@ -209,9 +209,9 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;
         int64_t host = hint_host(s, p->first, p->end);
         if (host < HINT_PAUSE_US * PS_PER_US) continue;
-        uint32_t row = hint_longest(s, p->first, p->end);
+        uint32_t most = hint_longest(s, p->first, p->end);
         hint_remove(s, p->first, p->end, false);
-        hint_saw(f, row, host);
+        hint_saw_piece(f, s, most, s->d.line.v[most].row, host);
     }
 }
 
@@ -227,7 +227,7 @@ static void say_python(const struct hint_case *c, const struct hint_found *f,
              "recorded%s%.80s%s",
              hint_count(c, f->count, "pause", "pauses", n), (int)HINT_PAUSE_US,
              *name ? ", the longest in " : "", name,
-             hint_where(c, f->row, where));
+             hint_where(c, f, where));
     snprintf(w->repair, sizeof w->repair,
              "move that code out of the loop or into another thread; record "
              "with Python stacks (with_stack=True) to see which it is");

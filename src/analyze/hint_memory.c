@@ -35,7 +35,7 @@ static void say_pressure(const struct hint_case *c,
              "%s, %s a step, the longest %.60s%s",
              hint_count(c, f->count, "call", "calls", n),
              hint_time(c, f->time, a), hint_name(c, f->row),
-             hint_where(c, f->row, where));
+             hint_where(c, f, where));
     snprintf(w->repair, sizeof w->repair,
              "no torch.cuda.empty_cache() in the loop; memory nearly full: a "
              "smaller batch, activation checkpointing, or "

@@ -142,7 +142,7 @@ static void say(const struct hint_case *c, const struct hint_found *f,
              "%s, %s a step in the waiting calls, the dearest in %.120s%s",
              hint_count(c, f->count, "wait", "waits", n),
              hint_time(c, f->time, a), hint_name(c, f->row),
-             hint_where(c, f->row, where));
+             hint_where(c, f, where));
     snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
 }
 
