@@ -6,7 +6,6 @@
 #include "base/number.h"
 #include "base/sum.h"
 #include "model/opclass.h"
-#include "model/result.h"
 #include "model/trace.h"
 #include <stdio.h>
 
@@ -90,12 +89,4 @@ const char *hint_where(const struct hint_case *c, const struct hint_found *f,
         snprintf(buf, HINT_TEXT, ", called from %s", text);
     pystack_free(&p);
     return buf;
-}
-
-const struct cell *hint_cell(const struct result *r, size_t row,
-                             const char *col) {
-    int c = r == NULL ? -1 : result_find_col(r, col);
-    if (c < 0 || row >= r->nrows) return NULL;
-    const struct cell *v = result_cell(r, row, (size_t)c);
-    return v->null ? NULL : v;
 }

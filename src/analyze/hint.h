@@ -10,7 +10,6 @@
 
 struct trace;
 struct device_peak;
-struct cell;
 struct compiles;
 struct result;
 
@@ -58,7 +57,9 @@ struct hint_found {
 /* All that rules look at. */
 struct hint_case {
     const struct trace *t;
-    uint32_t source;
+    uint32_t source;   /* the one under study ... */
+    size_t nranks;     /* ... of so many that have steps */
+    bool waits;        /* it waits longest for the others */
     enum framework framework;
     const struct device_peak *peak; /* of the device, or NULL: not known */
     struct hint_step *steps;
@@ -125,11 +126,6 @@ const char *hint_time(const struct hint_case *c, int64_t sum, char *buf);
  * long. */
 const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
                        const char *many, char *buf);
-
-/* A cell of another analysis's result; NULL: no such row or column, or not
- * recorded. */
-const struct cell *hint_cell(const struct result *r, size_t row,
-                             const char *col);
 
 /* The name of a row, or "" for ROW_NONE and for markers of steps, whose names
  * say nothing. */
