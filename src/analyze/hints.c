@@ -108,7 +108,7 @@ static uint32_t device_of(const struct trace *t, uint32_t source) {
 static int64_t run_all(const struct hint_case *c, bool trial) {
     int64_t sum = 0;
     for (size_t i = 0; i < c->nsteps; i++) {
-        int64_t d = replay(trial ? &c->steps[i].trial : &c->steps[i].now, NULL);
+        int64_t d = replay(trial ? &c->steps[i].trial : &c->steps[i].now);
         if (d < 0) return -1;
         sum_add(&sum, d);
     }

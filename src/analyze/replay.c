@@ -116,7 +116,8 @@ struct run {
 static void run_work(struct run *r, uint32_t i) {
     const struct work *w = &r->p->d->works[i];
     int64_t dur = r->p->work[i];
-    r->ends[i] = -1;
+    /* who waits for work that is not run here waits for what is before it */
+    r->ends[i] = r->lanes[w->lane];
     if (dur == WORK_GONE) return;
     if (r->p->ahead[i]) {
         sum_add(&r->ahead, dur);
@@ -140,12 +141,12 @@ static void wait_for_room(struct run *r, uint32_t next) {
     if (end > r->now) r->now = end;
 }
 
-int64_t replay(const struct plan *p, int64_t *ends) {
+int64_t replay(const struct plan *p) {
     const struct deps *d = p->d;
-    int64_t *own = ends == NULL ? malloc((d->nworks + 1) * sizeof *own) : NULL;
-    int64_t *lanes = calloc(d->nlanes + 1, sizeof *lanes);
-    struct run r = {p, ends ? ends : own, lanes, 0, 0, 0};
-    bool ok = r.ends != NULL && lanes != NULL;
+    struct run r = {.p = p};
+    r.ends = malloc((d->nworks + 1) * sizeof *r.ends);
+    r.lanes = calloc(d->nlanes + 1, sizeof *r.lanes);
+    bool ok = r.ends != NULL && r.lanes != NULL;
     for (size_t i = 0; ok && i < d->line.n; i++) {
         const struct stop *s = &d->stops[i];
         if (s->wait == DEP_NONE) sum_add(&r.now, p->host[i]);
@@ -159,7 +160,7 @@ int64_t replay(const struct plan *p, int64_t *ends) {
     }
     int64_t dur = r.now > r.last ? r.now : r.last;
     if (r.ahead > dur) dur = r.ahead;
-    free(own);
-    free(lanes);
+    free(r.ends);
+    free(r.lanes);
     return ok ? sum_of(dur, p->stall) : -1;
 }
