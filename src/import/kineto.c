@@ -203,9 +203,10 @@ static bool kineto_instant(struct reader *r, const struct event *ev) {
     return false;
 }
 
+/* Of the arrows only those from forward to backward say something new: the
+ * others go from a call to its device work, as correlation ids do. */
 static bool kineto_skip_flow(const struct event *ev) {
-    (void)ev;
-    return true;
+    return ev != NULL && !BYTES_IS(ev->cat.raw, "fwdbwd");
 }
 
 /* How far rounding may let a child end after its parent: whole microseconds
