@@ -223,21 +223,27 @@ static int add_step(struct rows *rows, const struct host_side *side,
 
 /* The steps to walk: those asked for, else one of each source that stands for
  * all. */
-static size_t choose(const struct trace *t, const struct scope *in,
-                     uint32_t source, uint32_t *out) {
+static int choose(const struct trace *t, const struct scope *in,
+                  uint32_t source, uint32_t *out, size_t *n,
+                  struct ops_err *e) {
+    *n = 0;
     if (!in->all && !in->source_in[source]) return 0;
     if (in->by_step)
-        return deps_choose(t, source, in->step_in, true, out, MAX_STEPS);
-    size_t n = deps_choose(t, source, NULL, false, out, MAX_STEPS);
-    if (n > 1) out[0] = out[n / 2];
-    return n > 0;
+        return deps_choose(t, source, in->step_in, true, out, MAX_STEPS, n, e);
+    TRY(deps_choose(t, source, NULL, false, out, MAX_STEPS, n, e));
+    if (*n > 1) {
+        out[0] = out[*n / 2];
+        *n = 1;
+    }
+    return 0;
 }
 
 static int walk_source(struct rows *rows, const struct trace *t,
                        const struct scope *in, const struct host_tree *h,
                        uint32_t source, struct ops_err *e) {
     uint32_t chosen[MAX_STEPS];
-    size_t n = choose(t, in, source, chosen);
+    size_t n;
+    TRY(choose(t, in, source, chosen, &n, e));
     if (n == 0) return 0;
     struct host_side side;
     TRY(host_side_init(&side, t, source, e));
@@ -298,10 +304,16 @@ static void put_remarks(struct result *r, const struct trace *t,
                       "path to walk");
         return;
     }
-    if (!in->by_step && t->nsteps > t->nsources)
-        result_remark(r, "step %lld stands for all %zu; --steps A..B shows "
-                      "others", (long long)t->steps[rows->v[0].step].number,
-                      t->nsteps);
+    if (in->by_step) return;
+    const struct step *shown = &t->steps[rows->v[0].step];
+    size_t all = 0;
+    for (size_t i = 0; i < t->nsteps; i++)
+        all += t->steps[i].source == shown->source;
+    if (all > 1)
+        result_remark(r, "step %lld stands for all %zu%s; --steps A..B shows "
+                      "others", (long long)shown->number, all,
+                      t->nsources > 1 ? ", and one step of each other source "
+                                        "for its own" : "");
 }
 
 static int run(const struct trace *t, const struct opts *o, struct result *r,

@@ -349,20 +349,21 @@ static int by_step(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-size_t deps_choose(const struct trace *t, uint32_t source, const bool *in,
-                   bool all, uint32_t *out, size_t max) {
+int deps_choose(const struct trace *t, uint32_t source, const bool *in,
+                bool all, uint32_t *out, size_t max, size_t *n,
+                struct ops_err *e) {
     struct choice *v = malloc((t->nsteps + 1) * sizeof *v);
-    size_t n = 0;
-    if (v == NULL) return 0;
+    size_t have = 0;
+    *n = 0;
+    if (v == NULL) return fail_oom(e);
     for (uint32_t i = 0; i < t->nsteps; i++)
         if (t->steps[i].source == source && (in == NULL || in[i]))
-            v[n++] = (struct choice){.step = i, .dur = t->steps[i].dur};
-    qsort(v, n, sizeof *v, by_dur);
-    size_t from = all ? 0 : n / 4, end = all ? n : (n + 1) / 2;
+            v[have++] = (struct choice){.step = i, .dur = t->steps[i].dur};
+    qsort(v, have, sizeof *v, by_dur);
+    size_t from = all ? 0 : have / 4, end = all ? have : (have + 1) / 2;
     if (end - from > max) from = end - max;
-    n = end - from;
-    for (size_t i = 0; i < n; i++) out[i] = v[from + i].step;
-    qsort(out, n, sizeof *out, by_step);
+    for (size_t i = from; i < end; i++) out[(*n)++] = v[i].step;
+    qsort(out, *n, sizeof *out, by_step);
     free(v);
-    return n;
+    return 0;
 }

@@ -285,8 +285,9 @@ static int study(struct hints *h, const struct trace *t,
     struct hint_case *c = &h->c;
     uint32_t chosen[MAX_STEPS];
     struct host_side side;
-    size_t n = deps_choose(t, c->source, in->by_step ? in->step_in : NULL,
-                           false, chosen, MAX_STEPS);
+    size_t n;
+    TRY(deps_choose(t, c->source, in->by_step ? in->step_in : NULL, false,
+                    chosen, MAX_STEPS, &n, e));
     c->steps = calloc(MAX_STEPS, sizeof *c->steps);
     if (c->steps == NULL) return fail_oom(e);
     int64_t per = overhead_per_event(t, c->source);
