@@ -309,11 +309,11 @@ static void put_remarks(struct result *r, const struct trace *t,
     size_t all = 0;
     for (size_t i = 0; i < t->nsteps; i++)
         all += t->steps[i].source == shown->source;
+    bool others = t->steps[rows->v[rows->n - 1].step].source != shown->source;
     if (all > 1)
         result_remark(r, "step %lld stands for all %zu%s; --steps A..B shows "
                       "others", (long long)shown->number, all,
-                      t->nsources > 1 ? ", and one step of each other source "
-                                        "for its own" : "");
+                      others ? " of its rank, and so on for each rank" : "");
 }
 
 static int run(const struct trace *t, const struct opts *o, struct result *r,
