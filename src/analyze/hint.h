@@ -26,6 +26,7 @@ enum framework { FW_TORCH, FW_TF, FW_JAX, FW_OTHER, FRAMEWORKS };
 struct top {
     uint32_t row;          /* the op's row; ROW_NONE: no op */
     uint32_t first, end;   /* its pieces [first, end) of the line */
+    uint32_t work, work_end; /* the works that these launch */
     uint32_t kernels;      /* kernels launched in it */
     uint32_t copies;       /* copies launched in it */
     uint32_t waits;        /* calls in it that wait for the device */

@@ -87,8 +87,7 @@ static void repair_copies(const struct hint_case *c, struct hint_step *s,
         if (p->copies == 0) continue;
         /* what waits does so in the copying call or in one after it */
         uint32_t waiting = waits_until(s, p);
-        uint32_t w = s->d.stops[p->first].first;
-        for (; w < s->d.stops[p->end - 1].end; w++) {
+        for (uint32_t w = p->work; w < p->work_end; w++) {
             uint32_t piece = s->d.works[w].piece;
             bool waits = piece < waiting;
             if (!repair_copy(c, s, p, w, pageable, waits, f) || !waits)

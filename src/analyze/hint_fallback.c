@@ -13,13 +13,12 @@
 static bool copies(const struct hint_case *c, const struct hint_step *s,
                    const struct top *p, enum copy_kind kind) {
     if (p->copies == 0) return false;
-    for (uint32_t i = p->first; i < p->end; i++)
-        for (uint32_t w = s->d.stops[i].first; w < s->d.stops[i].end; w++) {
-            uint32_t row = s->d.works[w].row;
-            if (c->t->spans.kind[row] == SPAN_COPY &&
-                copy_args_of(c->t, row).kind == kind)
-                return true;
-        }
+    for (uint32_t w = p->work; w < p->work_end; w++) {
+        uint32_t row = s->d.works[w].row;
+        if (c->t->spans.kind[row] == SPAN_COPY &&
+            copy_args_of(c->t, row).kind == kind)
+            return true;
+    }
     return false;
 }
 

@@ -34,14 +34,13 @@ static void count_optimizer(const struct hint_case *c,
         o->row = p->row;
         o->row_time = host;
     }
-    for (uint32_t i = p->first; i < p->end; i++)
-        for (uint32_t w = s->d.stops[i].first; w < s->d.stops[i].end; w++) {
-            if (c->t->spans.kind[s->d.works[w].row] != SPAN_KERNEL) continue;
-            o->kernels++;
-            o->joined += is_joined(c->t, s->d.works[w].row);
-            if (s->trial.work[w] != WORK_GONE)
-                sum_add(&o->device, s->trial.work[w]);
-        }
+    for (uint32_t w = p->work; w < p->work_end; w++) {
+        if (c->t->spans.kind[s->d.works[w].row] != SPAN_KERNEL) continue;
+        o->kernels++;
+        o->joined += is_joined(c->t, s->d.works[w].row);
+        if (s->trial.work[w] != WORK_GONE)
+            sum_add(&o->device, s->trial.work[w]);
+    }
 }
 
 /* One joined kernel does the work of all; the host launches it once. */
@@ -116,8 +115,7 @@ static bool host_is_late(const struct hint_step *s) {
         const struct top *p = &s->tops[i];
         if (!graphable(p)) continue;
         host += hint_host(s, p->first, p->end);
-        uint32_t w = s->d.stops[p->first].first;
-        for (; w < s->d.stops[p->end - 1].end; w++) {
+        for (uint32_t w = p->work; w < p->work_end; w++) {
             int64_t dur = s->trial.work[w];
             if (dur == WORK_GONE) continue;
             sum_add(&device, dur);

@@ -57,14 +57,13 @@ static bool has_gradient(const struct trace *t, uint32_t row) {
 static int64_t bytes_back(const struct hint_case *c, const struct hint_step *s,
                           const struct top *p) {
     int64_t sum = -1;
-    for (uint32_t i = p->first; i < p->end; i++)
-        for (uint32_t w = s->d.stops[i].first; w < s->d.stops[i].end; w++) {
-            uint32_t row = s->d.works[w].row;
-            if (c->t->spans.kind[row] != SPAN_COPY) continue;
-            struct copy_args a = copy_args_of(c->t, row);
-            if (a.kind != COPY_D2H) return -1;
-            sum = sum_of(sum < 0 ? 0 : sum, a.bytes > 0 ? a.bytes : 0);
-        }
+    for (uint32_t w = p->work; w < p->work_end; w++) {
+        uint32_t row = s->d.works[w].row;
+        if (c->t->spans.kind[row] != SPAN_COPY) continue;
+        struct copy_args a = copy_args_of(c->t, row);
+        if (a.kind != COPY_D2H) return -1;
+        sum = sum_of(sum < 0 ? 0 : sum, a.bytes > 0 ? a.bytes : 0);
+    }
     return sum;
 }
 

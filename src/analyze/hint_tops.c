@@ -63,6 +63,7 @@ static void count_works(const struct trace *t, const struct hint_step *s,
     }
     top->waits += p->wait != DEP_NONE;
     top->end = piece + 1;
+    top->work_end = p->end;
 }
 
 /* The piece that launches the step's first kernel, or 0: no piece comes before
@@ -86,6 +87,7 @@ static bool fill(const struct trace *t, struct hint_step *s,
             if (!VEC_ROOM(s->tops, s->ntops, s->cap_tops)) return false;
             s->tops[s->ntops++] = (struct top){
                 .row = a.root, .first = i, .end = i,
+                .work = s->d.stops[i].first,
                 .optimizer = a.optimizer, .input = p->input};
         }
         count_works(t, s, i, &s->tops[s->ntops - 1]);
