@@ -79,6 +79,10 @@ static int64_t end_of(const struct work *w) {
     return w->ts + w->dur;
 }
 
+static int64_t launched_at(const struct trace *t, const struct work *w) {
+    return w->call == ROW_NONE ? w->ts : t->spans.ts[w->call];
+}
+
 /* The later of two works by its end; DEP_NONE counts as never. */
 static uint32_t later(const struct deps *d, uint32_t a, uint32_t b) {
     if (a == DEP_NONE) return b;
@@ -92,7 +96,7 @@ static uint32_t walk_work(struct path *p, uint32_t i) {
     const struct work *w = &p->d->works[i];
     back_to(p, w->ts, w->row, device_kind(p->t, w->row));
     uint32_t before = later(p->d, w->prev, w->after);
-    int64_t call = w->call == ROW_NONE ? w->ts : p->t->spans.ts[w->call];
+    int64_t call = launched_at(p->t, w);
     if (before != DEP_NONE && end_of(&p->d->works[before]) > call) {
         back_to(p, end_of(&p->d->works[before]), w->row, ON_GAP);
         return before;
@@ -114,12 +118,12 @@ static uint32_t walk_host(struct path *p) {
     const struct stop *s = &p->d->stops[i];
     if (p->now > q->ts + q->dur) /* past the program's end: nobody worked */
         back_to(p, q->ts + q->dur, ROW_NONE, ON_GAP);
-    /* The path may come into the middle of a wait, by a launch on another
-     * thread: work that began only after that held up nothing here. */
-    if (s->wait != DEP_NONE && p->d->works[s->wait].ts < p->now) {
-        int64_t end = end_of(&p->d->works[s->wait]);
-        if (end > q->ts) {
-            back_to(p, end, q->row, ON_SYNC);
+    if (s->wait != DEP_NONE) {
+        const struct work *w = &p->d->works[s->wait];
+        /* The path may come into the middle of a wait, by a launch on another
+         * thread: work that began only after that held up nothing here. */
+        if (end_of(w) > q->ts && w->ts < p->now) {
+            back_to(p, end_of(w), q->row, ON_SYNC);
             return s->wait;
         }
     }
@@ -186,7 +190,7 @@ static const char *name_of(const struct path *p, const struct host_tree *h,
 static bool add_segment(struct rows *rows, const struct path *p,
                         const struct host_tree *h, const struct segment *s) {
     str_id name = strs_intern(&rows->names, bytes_of(name_of(p, h, s)));
-    if (name == 0) return false;
+    if (name == STR_NONE) return false;
     uint32_t *slot = map_at(&rows->find, (uint64_t)name * ON_KINDS + s->kind);
     if (slot == NULL) return false;
     if (*slot == MAP_NONE) {
@@ -220,21 +224,27 @@ static int add_step(struct rows *rows, const struct host_side *side,
 
 /* The steps to walk: those asked for, else one of each source that stands for
  * all. */
-static size_t choose(const struct trace *t, const struct scope *in,
-                     uint32_t source, uint32_t *out) {
+static int choose(const struct trace *t, const struct scope *in,
+                  uint32_t source, uint32_t *out, size_t *n,
+                  struct ops_err *e) {
+    *n = 0;
     if (!in->all && !in->source_in[source]) return 0;
     if (in->by_step)
-        return deps_choose(t, source, in->step_in, true, out, MAX_STEPS);
-    size_t n = deps_choose(t, source, NULL, false, out, MAX_STEPS);
-    if (n > 1) out[0] = out[n / 2];
-    return n > 0;
+        return deps_choose(t, source, in->step_in, true, out, MAX_STEPS, n, e);
+    TRY(deps_choose(t, source, NULL, false, out, MAX_STEPS, n, e));
+    if (*n > 1) {
+        out[0] = out[*n / 2];
+        *n = 1;
+    }
+    return 0;
 }
 
 static int walk_source(struct rows *rows, const struct trace *t,
                        const struct scope *in, const struct host_tree *h,
                        uint32_t source, struct ops_err *e) {
     uint32_t chosen[MAX_STEPS];
-    size_t n = choose(t, in, source, chosen);
+    size_t n;
+    TRY(choose(t, in, source, chosen, &n, e));
     if (n == 0) return 0;
     struct host_side side;
     TRY(host_side_init(&side, t, source, e));
@@ -295,10 +305,16 @@ static void put_remarks(struct result *r, const struct trace *t,
                       "path to walk");
         return;
     }
-    if (!in->by_step && t->nsteps > t->nsources)
-        result_remark(r, "step %lld stands for all %zu; --steps A..B shows "
-                      "others", (long long)t->steps[rows->v[0].step].number,
-                      t->nsteps);
+    if (in->by_step) return;
+    const struct step *shown = &t->steps[rows->v[0].step];
+    size_t all = 0;
+    for (size_t i = 0; i < t->nsteps; i++)
+        all += t->steps[i].source == shown->source;
+    bool others = t->steps[rows->v[rows->n - 1].step].source != shown->source;
+    if (all > 1)
+        result_remark(r, "step %lld stands for all %zu%s; --steps A..B shows "
+                      "others", (long long)shown->number, all,
+                      others ? " of its rank, and so on for each rank" : "");
 }
 
 static int run(const struct trace *t, const struct opts *o, struct result *r,

@@ -22,6 +22,9 @@ enum {
     /* Clocks of host and device are fitted: a call may seem to end before the
      * work that it waited for. */
     CLOCK_NS = 2000,
+    /* Works looked at for the one that was waited for: in the few us that
+     * matter a handful ends; a made-up file must not cost n times n. */
+    LOOK_MAX = 256,
 };
 
 void deps_free(struct deps *d) {
@@ -197,7 +200,8 @@ static uint32_t waited_for(const struct trace *t, const struct ends *s,
     }
     const int64_t follow = FOLLOW_NS * PS_PER_NS;
     if (w->ts - ready <= follow) return DEP_NONE;
-    for (size_t k = ended_by(s, w->ts); k-- > 0;) {
+    size_t k = ended_by(s, w->ts);
+    for (int looked = 0; k-- > 0 && looked < LOOK_MAX; looked++) {
         const struct work *o = &s->d->works[s->v[k]];
         if (w->ts - work_end(o) > follow) break;
         if (o->lane != w->lane && s->v[k] < i) return s->v[k];
@@ -208,8 +212,7 @@ static uint32_t waited_for(const struct trace *t, const struct ends *s,
 /* Does the call return only when the device is done? A plain copy says so by
  * its length: most of the copy ran inside the call (pageable memory is passed
  * on piece by piece; the last piece may still be under way at the end). */
-bool call_waits(const struct trace *t, row_id call) {
-    if (call == ROW_NONE || t->spans.kind[call] != SPAN_API) return false;
+static bool call_waits(const struct trace *t, row_id call) {
     uint16_t class = t->name_class[t->spans.name[call]];
     if (class & NAME_SYNC) return true;
     if (!(class & NAME_COPY)) return false;
@@ -224,22 +227,31 @@ bool call_waits(const struct trace *t, row_id call) {
     return false;
 }
 
+/* The work launched by the end of the piece that ended last before ts, or
+ * DEP_NONE. What was launched later cannot have been waited for. */
+static uint32_t last_ended(const struct ends *s, const struct stop *stop,
+                           int64_t ts) {
+    size_t k = ended_by(s, ts);
+    for (int looked = 0; k-- > 0 && looked < LOOK_MAX; looked++)
+        if (s->v[k] < stop->end) return s->v[k];
+    return DEP_NONE;
+}
+
 /* Fills the stop of a piece whose call waits. */
 static void set_wait(struct stop *stop, const struct trace *t,
                      const struct ends *s, const struct piece *p) {
     stop->wait = DEP_NONE;
     stop->tail = 0;
-    if (!call_waits(t, p->row)) return;
+    if (p->row == ROW_NONE || t->spans.kind[p->row] != SPAN_API) return;
     int64_t end = span_end(t, p->row);
-    if (p->ts + p->dur < end) return; /* the call's last piece does it */
-    size_t k = ended_by(s, end + CLOCK_NS * PS_PER_NS);
+    /* only the call's last piece does it */
+    if (p->ts + p->dur < end || !call_waits(t, p->row)) return;
     /* a copy waits for itself, any other call for what ended last */
     if (stop->first < stop->end)
         stop->wait = stop->end - 1;
-    else if (k > 0)
-        stop->wait = s->v[k - 1];
     else
-        return;
+        stop->wait = last_ended(s, stop, end + CLOCK_NS * PS_PER_NS);
+    if (stop->wait == DEP_NONE) return;
     int64_t from = work_end(&s->d->works[stop->wait]);
     if (from < p->ts) from = p->ts;
     stop->tail = from < end ? end - from : 0;
@@ -337,20 +349,21 @@ static int by_step(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-size_t deps_choose(const struct trace *t, uint32_t source, const bool *in,
-                   bool all, uint32_t *out, size_t max) {
+int deps_choose(const struct trace *t, uint32_t source, const bool *in,
+                bool all, uint32_t *out, size_t max, size_t *n,
+                struct ops_err *e) {
     struct choice *v = malloc((t->nsteps + 1) * sizeof *v);
-    size_t n = 0;
-    if (v == NULL) return 0;
+    size_t have = 0;
+    *n = 0;
+    if (v == NULL) return fail_oom(e);
     for (uint32_t i = 0; i < t->nsteps; i++)
         if (t->steps[i].source == source && (in == NULL || in[i]))
-            v[n++] = (struct choice){.step = i, .dur = t->steps[i].dur};
-    qsort(v, n, sizeof *v, by_dur);
-    size_t from = all ? 0 : n / 4, end = all ? n : (n + 1) / 2;
+            v[have++] = (struct choice){.step = i, .dur = t->steps[i].dur};
+    qsort(v, have, sizeof *v, by_dur);
+    size_t from = all ? 0 : have / 4, end = all ? have : (have + 1) / 2;
     if (end - from > max) from = end - max;
-    n = end - from;
-    for (size_t i = 0; i < n; i++) out[i] = v[from + i].step;
-    qsort(out, n, sizeof *out, by_step);
+    for (size_t i = from; i < end; i++) out[(*n)++] = v[i].step;
+    qsort(out, *n, sizeof *out, by_step);
     free(v);
-    return n;
+    return 0;
 }

@@ -34,7 +34,8 @@ struct work {
 /* What stands beside a piece of the line. */
 struct stop {
     uint32_t first, end; /* works [first, end) are launched in it */
-    uint32_t wait;       /* the work that it waits for, or DEP_NONE */
+    uint32_t wait;       /* the work that it waits for, launched in it or
+                            before it, or DEP_NONE */
     int64_t tail;        /* ps: what the waiting call did after that */
 };
 
@@ -65,12 +66,10 @@ void deps_host_side(const struct trace *t, uint32_t step, int64_t *ts,
  * by their length those just below the median, the second quarter. What
  * disturbs a step makes it longer (a profiler's flush, another program), and
  * the shortest may be cut ones. With all, every step, the longest if there are
- * too many. in (may be NULL) says which count. Returns how many; out has room
- * for max. */
-size_t deps_choose(const struct trace *t, uint32_t source, const bool *in,
-                   bool all, uint32_t *out, size_t max);
-
-/* The other end of a call that waits for the device: is this span one? */
-bool call_waits(const struct trace *t, uint32_t call);
+ * too many. in (may be NULL) says which count. *n: how many; out has room for
+ * max. */
+int deps_choose(const struct trace *t, uint32_t source, const bool *in,
+                bool all, uint32_t *out, size_t max, size_t *n,
+                struct ops_err *e);
 
 #endif

@@ -2,12 +2,15 @@
  * What the rules of hints share: removing from a plan, and words. */
 #include "analyze/hint.h"
 
-#include "analyze/kernel_args.h"
 #include "analyze/pystack.h"
 #include "base/number.h"
 #include "base/sum.h"
-#include "model/result.h"
+#include "model/opclass.h"
+#include "model/trace.h"
 #include <stdio.h>
+
+/* row_at: the example's own start. */
+#define ROW_START INT64_MIN
 
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
     f->count++;
@@ -15,6 +18,14 @@ void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
     if (f->row != ROW_NONE && time <= f->row_time) return;
     f->row = row;
     f->row_time = time;
+    f->row_at = ROW_START;
+}
+
+void hint_saw_piece(struct hint_found *f, const struct hint_step *s, uint32_t i,
+                    uint32_t row, int64_t time) {
+    bool dearest = f->row == ROW_NONE || time > f->row_time;
+    hint_saw(f, row, time);
+    if (dearest) f->row_at = s->d.line.v[i].ts + s->d.line.v[i].dur / 2;
 }
 
 int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end) {
@@ -26,10 +37,10 @@ int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end) {
 
 uint32_t hint_longest(const struct hint_step *s, uint32_t first,
                       uint32_t end) {
-    const struct piece *best = &s->d.line.v[first];
+    uint32_t best = first;
     for (uint32_t i = first + 1; i < end; i++)
-        if (s->d.line.v[i].dur > best->dur) best = &s->d.line.v[i];
-    return best->row;
+        if (s->d.line.v[i].dur > s->d.line.v[best].dur) best = i;
+    return best;
 }
 
 int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
@@ -52,27 +63,30 @@ const char *hint_time(const struct hint_case *c, int64_t sum, char *buf) {
     return buf;
 }
 
-const char *hint_name(const struct hint_case *c, uint32_t row) {
-    return row == ROW_NONE ? "" : span_name(c->t, row);
-}
-
-const char *hint_where(const struct hint_case *c, uint32_t row, char *buf) {
-    struct pystack p;
-    struct ops_err e;
-    buf[0] = '\0';
-    if (row == ROW_NONE || pystack_init(&p, c->t, &e) != 0) return buf;
-    char text[HINT_TEXT / 2];
-    if (pystack_text(&p, c->t->spans.track[row], c->t->spans.ts[row], 3, text,
-                     sizeof text) > 0)
-        snprintf(buf, HINT_TEXT, ", called from %s", text);
-    pystack_free(&p);
+const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
+                       const char *many, char *buf) {
+    snprintf(buf, 48, "%lld %s in %zu step%s", (long long)n,
+             n == 1 ? one : many, c->nsteps, c->nsteps == 1 ? "" : "s");
     return buf;
 }
 
-const struct cell *hint_cell(const struct result *r, size_t row,
-                             const char *col) {
-    int c = r == NULL ? -1 : result_find_col(r, col);
-    if (c < 0 || row >= r->nrows) return NULL;
-    const struct cell *v = result_cell(r, row, (size_t)c);
-    return v->null ? NULL : v;
+const char *hint_name(const struct hint_case *c, uint32_t row) {
+    if (row == ROW_NONE || span_is_step_mark(c->t, row)) return "";
+    return span_name(c->t, row);
+}
+
+const char *hint_where(const struct hint_case *c, const struct hint_found *f,
+                       char *buf) {
+    enum { FRAMES = 3 };
+    const struct spans *s = &c->t->spans;
+    struct pystack p;
+    struct ops_err e; /* no stack is no error */
+    buf[0] = '\0';
+    if (f->row == ROW_NONE || pystack_init(&p, c->t, &e) != 0) return buf;
+    int64_t at = f->row_at == ROW_START ? s->ts[f->row] : f->row_at;
+    char text[HINT_TEXT / 2];
+    if (pystack_text(&p, s->track[f->row], at, FRAMES, text, sizeof text) > 0)
+        snprintf(buf, HINT_TEXT, ", called from %s", text);
+    pystack_free(&p);
+    return buf;
 }

@@ -10,7 +10,6 @@
 
 struct trace;
 struct device_peak;
-struct cell;
 struct compiles;
 struct result;
 
@@ -27,6 +26,7 @@ enum framework { FW_TORCH, FW_TF, FW_JAX, FW_OTHER, FRAMEWORKS };
 struct top {
     uint32_t row;          /* the op's row; ROW_NONE: no op */
     uint32_t first, end;   /* its pieces [first, end) of the line */
+    uint32_t work, work_end; /* the works that these launch */
     uint32_t kernels;      /* kernels launched in it */
     uint32_t copies;       /* copies launched in it */
     uint32_t waits;        /* calls in it that wait for the device */
@@ -51,13 +51,16 @@ struct hint_found {
     int64_t bytes;
     int64_t other;     /* a second count or time, as the rule likes */
     uint32_t row;      /* the dearest example, or ROW_NONE */
-    int64_t row_time;
+    int64_t row_time;  /* what it takes */
+    int64_t row_at;    /* an instant in it, for who called it */
 };
 
 /* All that rules look at. */
 struct hint_case {
     const struct trace *t;
-    uint32_t source;
+    uint32_t source;   /* the one under study ... */
+    size_t nranks;     /* ... of so many that have steps */
+    bool waits;        /* it waits longest for the others */
     enum framework framework;
     const struct device_peak *peak; /* of the device, or NULL: not known */
     struct hint_step *steps;
@@ -100,31 +103,39 @@ int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
 /* Counts an example; the dearest is kept. */
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time);
 
+/* The same for piece i of the line: a pause in a long region is somewhere in
+ * it, not at its start. */
+void hint_saw_piece(struct hint_found *f, const struct hint_step *s, uint32_t i,
+                    uint32_t row, int64_t time);
+
 /* Host time of pieces [first, end) in the trial, calls that wait left out. */
 int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end);
 
-/* The span of the longest of pieces [first, end), as traced. */
+/* The longest of pieces [first, end), as traced; end > first. */
 uint32_t hint_longest(const struct hint_step *s, uint32_t first, uint32_t end);
 
-/* Takes pieces [first, end) out of the trial, with the work they launch (when
- * works) and the waiting that they do; calls that launch a copy to the device
- * stay unless works. Returns the host time taken. */
+/* Takes pieces [first, end) out of the trial, with the waiting that they do
+ * and, when works, the work that they launch; without, pieces that launch
+ * anything stay. Returns the host time taken. */
 int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
                     bool works);
 
 /* A mean per step in words: "1.2 ms". buf is 48 long. */
 const char *hint_time(const struct hint_case *c, int64_t sum, char *buf);
 
-/* A cell of another analysis's result; NULL: no such row or column, or not
- * recorded. */
-const struct cell *hint_cell(const struct result *r, size_t row,
-                             const char *col);
+/* A count in words: "1 copy in 12 steps", "3 copies in 1 step". buf is 48
+ * long. */
+const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
+                       const char *many, char *buf);
 
-/* The name of a row, or "" for ROW_NONE. */
+/* The name of a row, or "" for ROW_NONE and for markers of steps, whose names
+ * say nothing. */
 const char *hint_name(const struct hint_case *c, uint32_t row);
 
-/* Where in the Python code a row was called from, " (train.py:12 step)", or
- * "" where no stack was recorded. buf is HINT_TEXT long. */
-const char *hint_where(const struct hint_case *c, uint32_t row, char *buf);
+/* Where in the Python code the dearest example is, ", called from
+ * train.py(12): step", or "" where no stack was recorded. buf is HINT_TEXT
+ * long. */
+const char *hint_where(const struct hint_case *c, const struct hint_found *f,
+                       char *buf);
 
 #endif

@@ -6,9 +6,9 @@
  * cannot get shorter than that. */
 #include "analyze/hint.h"
 
+#include "analyze/part.h"
 #include "base/number.h"
 #include "model/opclass.h"
-#include "model/result.h"
 #include "model/trace.h"
 #include <stdio.h>
 
@@ -50,13 +50,13 @@ static const char *const repairs[FRAMEWORKS] = {
 
 static void say(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w) {
-    char a[48];
+    char a[48], n[48];
     snprintf(w->title, sizeof w->title,
              "the step waits while ranks exchange data");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld collectives in %zu steps, %s a step, the longest %.120s",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
-             hint_name(c, f->row));
+             "%s, %s a step, the longest %.120s",
+             hint_count(c, f->count, "collective", "collectives", n),
+             hint_time(c, f->time, a), hint_name(c, f->row));
     snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
 }
 
@@ -73,7 +73,7 @@ const struct hint_rule hint_comm_exposed = {
 /* The row of `ranks` that all wait for, or SIZE_MAX. */
 static size_t straggler(const struct hint_case *c) {
     for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
-        const struct cell *is = hint_cell(c->ranks, i, "straggler");
+        const struct cell *is = part_cell(c->ranks, i, "straggler");
         if (is != NULL && is->i) return i;
     }
     return SIZE_MAX;
@@ -91,7 +91,7 @@ static void repair_straggler(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     size_t row = straggler(c);
     const struct cell *late =
-        row == SIZE_MAX ? NULL : hint_cell(c->ranks, row, "late_us");
+        row == SIZE_MAX ? NULL : part_cell(c->ranks, row, "late_us");
     if (late == NULL) return;
     int64_t left = late->i;
     for (uint32_t w = 0; w < s->d.nworks; w++)
@@ -110,8 +110,8 @@ static void say_straggler(const struct hint_case *c,
                           const struct hint_found *f, struct hint_words *w) {
     char a[48], time[48] = "?";
     size_t row = straggler(c);
-    const struct cell *rank = hint_cell(c->ranks, row, "rank");
-    const struct cell *late = hint_cell(c->ranks, row, "late_us");
+    const struct cell *rank = part_cell(c->ranks, row, "rank");
+    const struct cell *late = part_cell(c->ranks, row, "late_us");
     if (late) human_time(late->i, time, sizeof time);
     snprintf(w->title, sizeof w->title,
              "all ranks wait for rank %lld, %s in every step",

@@ -33,27 +33,34 @@ int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
     return mean > held ? mean - held : 0;
 }
 
+/* How many there are, and the last of them by time; NULL: none. */
+static const struct compile_span *count_again(const struct hint_case *c,
+                                              int64_t *n) {
+    const struct compile_span *last = NULL;
+    *n = 0;
+    for (size_t i = 0; c->compiles != NULL && i < c->compiles->nspans; i++) {
+        const struct compile_span *s = &c->compiles->spans[i];
+        if (!is_again(c, s) || s->more) continue;
+        (*n)++;
+        if (last == NULL || s->ts > last->ts) last = s;
+    }
+    return last;
+}
+
 static void repair(const struct hint_case *c, struct hint_step *s,
                    struct hint_found *f) {
-    if (c->compiles == NULL) return;
-    int64_t again = 0;
-    uint32_t row = ROW_NONE;
-    for (size_t i = 0; i < c->compiles->nspans; i++)
-        if (is_again(c, &c->compiles->spans[i]) &&
-            !c->compiles->spans[i].more) {
-            again++;
-            row = c->compiles->spans[i].row;
-        }
-    if (again == 0) return;
+    int64_t again;
+    const struct compile_span *last = count_again(c, &again);
+    if (last == NULL) return;
     int64_t cut = s->trial.stall;
     s->trial.stall = 0;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         uint32_t at = s->d.line.v[i].row;
         if (at != ROW_NONE && compiles_has(c->compiles, at))
-            cut += hint_remove(s, i, i + 1, true);
+            sum_add(&cut, hint_remove(s, i, i + 1, true));
     }
     f->other = again;
-    hint_saw(f, row, cut);
+    hint_saw(f, last->row, cut);
 }
 
 static const char *const repairs[FRAMEWORKS] = {

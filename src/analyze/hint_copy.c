@@ -34,12 +34,19 @@ static int64_t pinned_time(const struct hint_case *c, int64_t bytes,
     return ps < (double)now ? (int64_t)ps : now;
 }
 
-/* Does the op at p wait: in the copying call, or in one after it? */
-static bool op_waits(const struct hint_step *s, const struct top *p,
-                     uint32_t piece) {
-    for (uint32_t i = piece; i < p->end; i++)
-        if (s->d.stops[i].wait != DEP_NONE && !s->trial.go[i]) return true;
-    return false;
+/* One behind the last piece of the op at p that still waits, or 0. */
+static uint32_t waits_until(const struct hint_step *s, const struct top *p) {
+    for (uint32_t i = p->end; i > p->first; i--)
+        if (s->d.stops[i - 1].wait != DEP_NONE && !s->trial.go[i - 1])
+            return i;
+    return 0;
+}
+
+/* A call that takes longer than one that only asks for a copy no longer
+ * does. */
+static void shorten_call(struct hint_step *s, uint32_t piece) {
+    if (s->trial.host[piece] > HINT_CALL_US * PS_PER_US)
+        s->trial.host[piece] = HINT_CALL_US * PS_PER_US;
 }
 
 /* The calls of p from piece on no longer wait. */
@@ -48,31 +55,29 @@ static void set_free(struct hint_step *s, const struct top *p,
     for (uint32_t i = piece; i < p->end; i++) {
         if (s->d.stops[i].wait == DEP_NONE) continue;
         s->trial.go[i] = true;
-        if (s->trial.host[i] > HINT_CALL_US * PS_PER_US)
-            s->trial.host[i] = HINT_CALL_US * PS_PER_US;
+        shorten_call(s, i);
     }
 }
 
-static void repair_copy(const struct hint_case *c, struct hint_step *s,
+/* Repairs work w of p if it is such a copy; waits: the program waits for it.
+ * False: it is none, or nothing is wrong with it. */
+static bool repair_copy(const struct hint_case *c, struct hint_step *s,
                         const struct top *p, uint32_t w, bool pageable,
-                        struct hint_found *f) {
+                        bool waits, struct hint_found *f) {
     struct copy_args a;
     const struct work *k = &s->d.works[w];
-    if (s->trial.work[w] == WORK_GONE) return;
+    if (s->trial.work[w] == WORK_GONE || (!waits && !pageable)) return false;
     int64_t bytes = link_copy(c, s, w, &a);
-    if (bytes == 0 || (a.pageable == 1) != pageable) return;
+    if (bytes == 0 || (a.pageable == 1) != pageable) return false;
     /* the call itself is long when the host copies */
     int64_t call = k->call == ROW_NONE ? 0 : c->t->spans.dur[k->call];
-    bool waits = op_waits(s, p, k->piece);
-    if (!waits && !pageable) return;
-    set_free(s, p, k->piece);
-    if (s->trial.host[k->piece] > HINT_CALL_US * PS_PER_US)
-        s->trial.host[k->piece] = HINT_CALL_US * PS_PER_US;
+    shorten_call(s, k->piece);
     if (pageable) s->trial.work[w] = pinned_time(c, bytes, s->trial.work[w]);
     if (p->lead && a.kind == COPY_H2D) s->trial.ahead[w] = true;
     sum_add(&f->bytes, bytes);
     sum_add(&f->other, k->dur);
     hint_saw(f, k->row, call > k->dur ? call : k->dur);
+    return true;
 }
 
 static void repair_copies(const struct hint_case *c, struct hint_step *s,
@@ -80,9 +85,16 @@ static void repair_copies(const struct hint_case *c, struct hint_step *s,
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         if (p->copies == 0) continue;
-        for (uint32_t k = p->first; k < p->end; k++)
-            for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++)
-                repair_copy(c, s, p, w, pageable, f);
+        /* what waits does so in the copying call or in one after it */
+        uint32_t waiting = waits_until(s, p);
+        for (uint32_t w = p->work; w < p->work_end; w++) {
+            uint32_t piece = s->d.works[w].piece;
+            bool waits = piece < waiting;
+            if (!repair_copy(c, s, p, w, pageable, waits, f) || !waits)
+                continue;
+            set_free(s, p, piece);
+            waiting = 0; /* and nothing after it does */
+        }
     }
 }
 
@@ -98,15 +110,16 @@ static void repair_blocking(const struct hint_case *c, struct hint_step *s,
 
 static void say_copies(const struct hint_case *c, const struct hint_found *f,
                        const char *what, struct hint_words *w) {
-    char a[48], b[48], size[48];
+    char a[48], b[48], n[48], size[48];
     double gbps = f->other > 0 ? (double)f->bytes / (double)f->other * 1000 : 0;
     human_bytes(f->bytes / (int64_t)c->nsteps, size, sizeof size);
     snprintf(w->title, sizeof w->title, "%s a step are copied %s", size, what);
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld copies in %zu steps (%.60s), %s a step in the copying "
-             "calls, %s on the device at %.1f GB/s",
-             (long long)f->count, c->nsteps, hint_name(c, f->row),
-             hint_time(c, f->time, a), hint_time(c, f->other, b), gbps);
+             "%s (%.60s), %s a step in the copying calls, %s on the device at "
+             "%.1f GB/s",
+             hint_count(c, f->count, "copy", "copies", n),
+             hint_name(c, f->row), hint_time(c, f->time, a),
+             hint_time(c, f->other, b), gbps);
 }
 
 static const char *const repairs[FRAMEWORKS] = {

@@ -53,15 +53,15 @@ static void repair_batch(const struct hint_case *c, struct hint_step *s,
 
 static void say_batch(const struct hint_case *c, const struct hint_found *f,
                       struct hint_words *w) {
-    char a[48];
+    char a[48], n[48];
     snprintf(w->title, sizeof w->title,
              "kernels fill less than half of the device: a batch twice as "
              "large would take the same time");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld kernels in %zu steps, %s a step, have fewer blocks than "
-             "half of the device's units, the longest %.120s",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
-             hint_name(c, f->row));
+             "%s, %s a step, with fewer blocks than half of the device's "
+             "units, the longest %.120s",
+             hint_count(c, f->count, "kernel", "kernels", n),
+             hint_time(c, f->time, a), hint_name(c, f->row));
     snprintf(w->repair, sizeof w->repair,
              "double the batch size, or accumulate fewer gradients, until the "
              "step gets longer");
@@ -76,8 +76,8 @@ const struct hint_rule hint_small_batch = {
     .say = say_batch,
 };
 
-/* Long, no product of matrices (these live well with few warps), enough
- * blocks, and still few warps. */
+/* No product of matrices (these live well with few warps), enough blocks, and
+ * still few warps. */
 static bool is_thin(const struct trace *t, uint32_t row) {
     struct kernel_args a = kernel_args_of(t, row);
     if (a.occupancy_pct < 0 || a.occupancy_pct >= HINT_OCCUPANCY_PERCENT ||
@@ -97,8 +97,10 @@ static void repair_occupancy(const struct hint_case *c, struct hint_step *s,
             if (!runs_kernel(c, s, w)) continue;
             if (pass == 0) sum_add(&all, s->trial.work[w]);
             if (!is_thin(c->t, row)) continue;
-            sum_add(&thin, s->trial.work[w]);
-            if (pass == 0) continue;
+            if (pass == 0) {
+                sum_add(&thin, s->trial.work[w]);
+                continue;
+            }
             hint_saw(f, row, s->trial.work[w]);
             s->trial.work[w] /= 2;
         }
@@ -107,16 +109,21 @@ static void repair_occupancy(const struct hint_case *c, struct hint_step *s,
 
 static void say_occupancy(const struct hint_case *c,
                           const struct hint_found *f, struct hint_words *w) {
-    char a[48];
+    char a[48], n[48], registers[48] = "", shared[48] = "";
     struct kernel_args k = kernel_args_of(c->t, f->row);
+    if (k.registers >= 0)
+        snprintf(registers, sizeof registers, ", %lld registers a thread",
+                 (long long)k.registers);
+    if (k.shared_bytes >= 0)
+        snprintf(shared, sizeof shared, ", %lld bytes of shared memory",
+                 (long long)k.shared_bytes);
     snprintf(w->title, sizeof w->title,
              "kernels run with too few warps to hide the time of memory");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld kernels in %zu steps, %s a step; %.120s: occupancy %.0f %%, "
-             "%lld registers a thread, %lld bytes of shared memory",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
-             hint_name(c, f->row), k.occupancy_pct, (long long)k.registers,
-             (long long)k.shared_bytes);
+             "%s, %s a step; %.120s: occupancy %.0f %%%s%s",
+             hint_count(c, f->count, "kernel", "kernels", n),
+             hint_time(c, f->time, a), hint_name(c, f->row), k.occupancy_pct,
+             registers, shared);
     snprintf(w->repair, sizeof w->repair,
              "fewer registers or less shared memory a block: "
              "__launch_bounds__, smaller tiles (Triton: fewer num_warps or a "
@@ -152,13 +159,13 @@ static void repair_layout(const struct hint_case *c, struct hint_step *s,
 
 static void say_layout(const struct hint_case *c, const struct hint_found *f,
                        struct hint_words *w) {
-    char a[48];
+    char a[48], n[48];
     snprintf(w->title, sizeof w->title,
              "convolutions change the layout of their data back and forth");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld kernels in %zu steps, %s a step, only turn NCHW into NHWC "
-             "and back",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a));
+             "%s, %s a step, that only turn NCHW into NHWC and back",
+             hint_count(c, f->count, "kernel", "kernels", n),
+             hint_time(c, f->time, a));
     snprintf(w->repair, sizeof w->repair,
              "model = model.to(memory_format=torch.channels_last); "
              "x = x.to(memory_format=torch.channels_last)");

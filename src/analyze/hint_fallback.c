@@ -5,6 +5,7 @@
 #include "analyze/hint.h"
 
 #include "analyze/kernel_args.h"
+#include "base/sum.h"
 #include "model/trace.h"
 #include <stdio.h>
 
@@ -12,34 +13,40 @@
 static bool copies(const struct hint_case *c, const struct hint_step *s,
                    const struct top *p, enum copy_kind kind) {
     if (p->copies == 0) return false;
-    for (uint32_t i = p->first; i < p->end; i++)
-        for (uint32_t w = s->d.stops[i].first; w < s->d.stops[i].end; w++) {
-            uint32_t row = s->d.works[w].row;
-            if (c->t->spans.kind[row] == SPAN_COPY &&
-                copy_args_of(c->t, row).kind == kind)
-                return true;
-        }
+    for (uint32_t w = p->work; w < p->work_end; w++) {
+        uint32_t row = s->d.works[w].row;
+        if (c->t->spans.kind[row] == SPAN_COPY &&
+            copy_args_of(c->t, row).kind == kind)
+            return true;
+    }
     return false;
 }
 
-/* From a copy out at tops[i] to the copy back that ends it: its number, or 0:
- * kernels are launched before one comes, or none comes. */
-static size_t find_back(const struct hint_case *c, const struct hint_step *s,
-                        size_t i, int64_t *cpu, uint32_t *row) {
+/* What follows a copy out, up to the copy back. */
+struct detour {
+    size_t end;   /* the top that ends it ... */
+    bool back;    /* ... by a copy back; else kernels or the step's end do */
+    int64_t cpu;  /* ps of the host before that */
+    uint32_t row; /* the op that takes most of it, or ROW_NONE */
+};
+
+static struct detour find_back(const struct hint_case *c,
+                               const struct hint_step *s, size_t out) {
+    struct detour d = {.end = out + 1, .row = ROW_NONE};
     int64_t most = -1;
-    *cpu = 0;
-    for (size_t k = i + 1; k < s->ntops; k++) {
-        const struct top *p = &s->tops[k];
-        if (p->kernels > 0 || p->input) return 0;
-        if (copies(c, s, p, COPY_H2D)) return k;
+    for (; d.end < s->ntops; d.end++) {
+        const struct top *p = &s->tops[d.end];
+        if (p->kernels > 0 || p->input) return d;
+        d.back = copies(c, s, p, COPY_H2D);
+        if (d.back) return d;
         int64_t host = hint_host(s, p->first, p->end);
-        *cpu += host;
+        sum_add(&d.cpu, host);
         if (p->row != ROW_NONE && host > most) {
             most = host;
-            *row = p->row;
+            d.row = p->row;
         }
     }
-    return 0;
+    return d;
 }
 
 static void repair(const struct hint_case *c, struct hint_step *s,
@@ -52,26 +59,28 @@ static void repair(const struct hint_case *c, struct hint_step *s,
             c->t->spans.kind[out->row] != SPAN_OP ||
             !copies(c, s, out, COPY_D2H))
             continue;
-        int64_t cpu;
-        uint32_t row = out->row;
-        size_t back = find_back(c, s, i, &cpu, &row);
-        if (back == 0 || cpu < HINT_PAUSE_US * PS_PER_US) continue;
-        hint_remove(s, out->first, s->tops[back].end, true);
-        hint_saw(f, row, cpu);
-        i = back;
+        struct detour d = find_back(c, s, i);
+        if (d.back && d.cpu >= HINT_PAUSE_US * PS_PER_US) {
+            hint_remove(s, out->first, s->tops[d.end].end, true);
+            hint_saw(f, d.row != ROW_NONE ? d.row : out->row, d.cpu);
+            i = d.end;
+        } else {
+            i = d.end - 1; /* a later copy out would end there, too */
+        }
     }
 }
 
 static void say(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w) {
-    char a[48], where[HINT_TEXT];
+    char a[48], n[48], where[HINT_TEXT];
     snprintf(w->title, sizeof w->title,
              "data leaves the device, is worked on by the CPU and comes back");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld times in %zu steps, %s of CPU time a step between the copy "
-             "out and the copy back, most in %.100s%s",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
-             hint_name(c, f->row), hint_where(c, f->row, where));
+             "%s, %s of CPU time a step between the copy out and the copy "
+             "back, most in %.100s%s",
+             hint_count(c, f->count, "time", "times", n),
+             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_where(c, f, where));
     snprintf(w->repair, sizeof w->repair,
              "keep the tensor on the device and use the device's op for it "
              "(no .cpu() or .numpy() inside the step)");

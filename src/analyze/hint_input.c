@@ -24,7 +24,9 @@ static bool is_cpu_work(const struct hint_step *s, const struct top *p) {
 
 /* The stage or region that a span of the input pipeline is part of. */
 static uint32_t stage_of(const struct trace *t, uint32_t row) {
-    for (uint32_t r = row; r != ROW_NONE; r = t->spans.parent[r])
+    enum { CLIMB = 64 }; /* levels */
+    uint32_t r = row;
+    for (int i = 0; r != ROW_NONE && i < CLIMB; i++, r = t->spans.parent[r])
         if (!span_is_step_mark(t, r) &&
             (span_is_input(t, r) || t->spans.kind[r] == SPAN_ANNOTATION))
             return r;
@@ -43,9 +45,10 @@ static void repair(const struct hint_case *c, struct hint_step *s,
         if (!p->input &&
             !(device && (is_long_pause(s, p) || is_cpu_work(s, p))))
             continue;
-        uint32_t row = stage_of(c->t, hint_longest(s, p->first, p->end));
+        uint32_t most = hint_longest(s, p->first, p->end);
+        uint32_t row = stage_of(c->t, s->d.line.v[most].row);
         int64_t cut = hint_remove(s, p->first, p->end, false);
-        if (cut > 0) hint_saw(f, row, cut);
+        if (cut > 0) hint_saw_piece(f, s, most, row, cut);
         if (!p->input) sum_add(&f->other, cut);
     }
 }
@@ -75,7 +78,7 @@ static void say(const struct hint_case *c, const struct hint_found *f,
              hint_time(c, f->time, a),
              c->steps[0].d.nworks > 0 ? " before its first kernel" : "",
              *name ? name : "code with no event",
-             hint_where(c, f->row, where), f->other ? "; of it " : "",
+             hint_where(c, f, where), f->other ? "; of it " : "",
              f->other ? hint_time(c, f->other, b) : "");
     if (f->other)
         strncat(w->evidence, " in code that recorded nothing as input",

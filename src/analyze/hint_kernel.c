@@ -60,13 +60,13 @@ static const char *const precision_repairs[FRAMEWORKS] = {
 
 static void say_precision(const struct hint_case *c,
                           const struct hint_found *f, struct hint_words *w) {
-    char a[48];
+    char a[48], n[48];
     snprintf(w->title, sizeof w->title,
              "matrix products run in full fp32, not on the matrix units");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld kernels in %zu steps, %s a step, the longest %.160s",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
-             hint_name(c, f->row));
+             "%s, %s a step, the longest %.160s",
+             hint_count(c, f->count, "kernel", "kernels", n),
+             hint_time(c, f->time, a), hint_name(c, f->row));
     snprintf(w->repair, sizeof w->repair, "%s",
              precision_repairs[c->framework]);
 }
@@ -160,9 +160,9 @@ static void say_pointwise(const struct hint_case *c,
     snprintf(w->title, sizeof w->title,
              "chains of pointwise kernels pass over memory again and again");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld kernels a step stand in chains of 3 or more; joined they "
-             "would take %s a step less on the device",
-             (long long)(f->other / (int64_t)c->nsteps),
+             "%lld kernels a step stand in chains with %d or more pointwise "
+             "ones; joined they would take %s a step less on the device",
+             (long long)(f->other / (int64_t)c->nsteps), (int)HINT_CHAIN,
              hint_time(c, f->time, a));
     snprintf(w->repair, sizeof w->repair, "%s", fuse_repairs[c->framework]);
 }

@@ -34,14 +34,13 @@ static void count_optimizer(const struct hint_case *c,
         o->row = p->row;
         o->row_time = host;
     }
-    for (uint32_t i = p->first; i < p->end; i++)
-        for (uint32_t w = s->d.stops[i].first; w < s->d.stops[i].end; w++) {
-            if (c->t->spans.kind[s->d.works[w].row] != SPAN_KERNEL) continue;
-            o->kernels++;
-            o->joined += is_joined(c->t, s->d.works[w].row);
-            if (s->trial.work[w] != WORK_GONE)
-                sum_add(&o->device, s->trial.work[w]);
-        }
+    for (uint32_t w = p->work; w < p->work_end; w++) {
+        if (c->t->spans.kind[s->d.works[w].row] != SPAN_KERNEL) continue;
+        o->kernels++;
+        o->joined += is_joined(c->t, s->d.works[w].row);
+        if (s->trial.work[w] != WORK_GONE)
+            sum_add(&o->device, s->trial.work[w]);
+    }
 }
 
 /* One joined kernel does the work of all; the host launches it once. */
@@ -55,7 +54,7 @@ static void join_optimizer(struct hint_step *s, int64_t device) {
             for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++) {
                 s->trial.work[w] = first ? device / HINT_FUSED_SHARE
                                          : WORK_GONE;
-                if (first) s->trial.host[k] = HINT_PAUSE_US * PS_PER_US;
+                if (first) s->trial.host[k] = HINT_JOINED_US * PS_PER_US;
                 first = false;
             }
         }
@@ -83,7 +82,7 @@ static void say_optimizer(const struct hint_case *c,
              "the optimizer updates one tensor at a time");
     snprintf(w->evidence, sizeof w->evidence,
              "%lld kernels and %s of host time a step inside the optimizer, "
-             "most in %.80s; none works on many tensors at once",
+             "most in %.80s; few or none work on many tensors at once",
              (long long)kernels, hint_time(c, f->time, a),
              hint_name(c, f->row));
     snprintf(w->repair, sizeof w->repair,
@@ -110,14 +109,13 @@ static bool graphable(const struct top *p) {
 
 /* What could be captured: is the host slower than the device, and are most
  * kernels shorter than a launch? */
-static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
+static bool host_is_late(const struct hint_step *s) {
     int64_t kernels = 0, small = 0, host = 0, device = 0;
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         if (!graphable(p)) continue;
         host += hint_host(s, p->first, p->end);
-        uint32_t w = s->d.stops[p->first].first;
-        for (; w < s->d.stops[p->end - 1].end; w++) {
+        for (uint32_t w = p->work; w < p->work_end; w++) {
             int64_t dur = s->trial.work[w];
             if (dur == WORK_GONE) continue;
             sum_add(&device, dur);
@@ -125,14 +123,14 @@ static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
             small += dur < HINT_LAUNCH_US * PS_PER_US;
         }
     }
-    (void)c;
     return kernels >= HINT_GRAPH_KERNELS && host > device &&
            small * 2 > kernels;
 }
 
 static void repair_launch(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
-    if (!host_is_late(c, s)) return;
+    (void)c;
+    if (!host_is_late(s)) return;
     int64_t host = 0, kernels = 0;
     bool open = false; /* a graph is under way */
     for (size_t i = 0; i < s->ntops; i++) {
@@ -209,24 +207,25 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;
         int64_t host = hint_host(s, p->first, p->end);
         if (host < HINT_PAUSE_US * PS_PER_US) continue;
-        uint32_t row = hint_longest(s, p->first, p->end);
+        uint32_t most = hint_longest(s, p->first, p->end);
         hint_remove(s, p->first, p->end, false);
-        hint_saw(f, row, host);
+        hint_saw_piece(f, s, most, s->d.line.v[most].row, host);
     }
 }
 
 static void say_python(const struct hint_case *c, const struct hint_found *f,
                        struct hint_words *w) {
-    char a[48], where[HINT_TEXT];
+    char a[48], n[48], where[HINT_TEXT];
     const char *name = hint_name(c, f->row);
     snprintf(w->title, sizeof w->title,
              "%s a step go by in Python between the ops",
              hint_time(c, f->time, a));
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld pauses of more than 0.2 ms in %zu steps in which no op and "
-             "no call was recorded%s%.80s%s",
-             (long long)f->count, c->nsteps, *name ? ", the longest in " : "",
-             name, hint_where(c, f->row, where));
+             "%s of more than %d us each in which no op and no call was "
+             "recorded%s%.80s%s",
+             hint_count(c, f->count, "pause", "pauses", n), (int)HINT_PAUSE_US,
+             *name ? ", the longest in " : "", name,
+             hint_where(c, f, where));
     snprintf(w->repair, sizeof w->repair,
              "move that code out of the loop or into another thread; record "
              "with Python stacks (with_stack=True) to see which it is");
@@ -241,10 +240,14 @@ const struct hint_rule hint_python_overhead = {
     .say = say_python,
 };
 
+enum { CLIMB = 64 }; /* levels around a span of an op that are looked at */
+
 /* The op whose work is going on: it, or something inside it; ROW_NONE. */
 static uint32_t op_of(const struct hint_case *c, uint32_t row) {
-    for (; row != ROW_NONE; row = c->t->spans.parent[row])
+    for (int i = 0; row != ROW_NONE && i < CLIMB; i++) {
         if (c->t->spans.kind[row] == SPAN_OP) return row;
+        row = c->t->spans.parent[row];
+    }
     return ROW_NONE;
 }
 
@@ -252,6 +255,7 @@ static uint32_t op_of(const struct hint_case *c, uint32_t row) {
  * they are not most of what the ops of the step do. */
 static int64_t eager_ops(const struct hint_case *c, const struct hint_step *s) {
     int64_t ops = 0, alone = 0, all = 0;
+    if (c->framework == FW_TORCH) return 0; /* has no such mark */
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         const struct piece *p = &s->d.line.v[i];
         uint32_t op = op_of(c, p->row);

@@ -5,10 +5,10 @@
  * two cost time, too: the calls that ask for memory. */
 #include "analyze/hint.h"
 
+#include "analyze/part.h"
 #include "base/number.h"
 #include "base/sum.h"
 #include "model/opclass.h"
-#include "model/result.h"
 #include "model/trace.h"
 #include <stdio.h>
 
@@ -28,13 +28,14 @@ static void repair_pressure(const struct hint_case *c, struct hint_step *s,
 
 static void say_pressure(const struct hint_case *c,
                          const struct hint_found *f, struct hint_words *w) {
-    char a[48], where[HINT_TEXT];
+    char a[48], n[48], where[HINT_TEXT];
     snprintf(w->title, sizeof w->title,
              "the allocator asks the device for memory in every step");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld calls in %zu steps, %s a step, the longest %.60s%s",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
-             hint_name(c, f->row), hint_where(c, f->row, where));
+             "%s, %s a step, the longest %.60s%s",
+             hint_count(c, f->count, "call", "calls", n),
+             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_where(c, f, where));
     snprintf(w->repair, sizeof w->repair,
              "no torch.cuda.empty_cache() in the loop; memory nearly full: a "
              "smaller batch, activation checkpointing, or "
@@ -51,17 +52,26 @@ const struct hint_rule hint_memory_pressure = {
     .say = say_pressure,
 };
 
+/* Memory of the source's smallest device. */
+static int64_t device_room(const struct hint_case *c) {
+    int64_t room = INT64_MAX;
+    for (size_t i = 0; i < c->t->ndevices; i++) {
+        const struct device *d = &c->t->devices[i];
+        if (d->source == c->source && d->memory_bytes > 0 &&
+            d->memory_bytes < room)
+            room = d->memory_bytes;
+    }
+    return room < INT64_MAX ? room : (int64_t)HINT_MEMORY_GIB << 30;
+}
+
 /* Would what grows fill a device before a long training ends? */
 static bool leak_matters(const struct hint_case *c) {
-    int64_t room = (int64_t)HINT_MEMORY_GIB << 30, grows = 0;
-    for (size_t d = 0; d < c->t->ndevices; d++)
-        if (c->t->devices[d].memory_bytes > 0)
-            room = c->t->devices[d].memory_bytes;
+    int64_t grows = 0;
     for (size_t i = 0; c->leaks != NULL && i < c->leaks->nrows; i++) {
-        const struct cell *per = hint_cell(c->leaks, i, "bytes_per_step");
+        const struct cell *per = part_cell(c->leaks, i, "bytes_per_step");
         if (per != NULL) sum_add(&grows, per->i);
     }
-    return grows > room / HINT_LEAK_STEPS;
+    return grows > device_room(c) / HINT_LEAK_STEPS;
 }
 
 static void repair_leak(const struct hint_case *c, struct hint_step *s,
@@ -74,11 +84,11 @@ static void repair_leak(const struct hint_case *c, struct hint_step *s,
 static void say_leak(const struct hint_case *c, const struct hint_found *f,
                      struct hint_words *w) {
     char a[48], each[48] = "?", all[48] = "?";
-    const struct cell *op = hint_cell(c->leaks, 0, "op");
-    const struct cell *per = hint_cell(c->leaks, 0, "bytes_per_step");
-    const struct cell *sum = hint_cell(c->leaks, 0, "total_bytes");
-    const struct cell *stack = hint_cell(c->leaks, 0, "stack");
-    const struct cell *device = hint_cell(c->leaks, 0, "device");
+    const struct cell *op = part_cell(c->leaks, 0, "op");
+    const struct cell *per = part_cell(c->leaks, 0, "bytes_per_step");
+    const struct cell *sum = part_cell(c->leaks, 0, "total_bytes");
+    const struct cell *stack = part_cell(c->leaks, 0, "stack");
+    const struct cell *device = part_cell(c->leaks, 0, "device");
     if (per) human_bytes(per->i, each, sizeof each);
     if (sum) human_bytes(sum->i, all, sizeof all);
     snprintf(w->title, sizeof w->title, "memory grows by %s in every step",
@@ -113,9 +123,9 @@ const struct hint_rule hint_memory_leak = {
  * half full, or SIZE_MAX. */
 static size_t fragmented(const struct hint_case *c) {
     for (size_t i = 0; c->memory != NULL && i < c->memory->nrows; i++) {
-        const struct cell *pct = hint_cell(c->memory, i, "fragmentation_pct");
-        const struct cell *held = hint_cell(c->memory, i, "reserved_bytes");
-        const struct cell *name = hint_cell(c->memory, i, "device");
+        const struct cell *pct = part_cell(c->memory, i, "fragmentation_pct");
+        const struct cell *held = part_cell(c->memory, i, "reserved_bytes");
+        const struct cell *name = part_cell(c->memory, i, "device");
         if (!pct || !held || !name || pct->f < HINT_FRAGMENT_PERCENT) continue;
         for (size_t d = 0; d < c->t->ndevices; d++)
             if (strcmp(name->s, strs_text(&c->t->strs,
@@ -137,9 +147,9 @@ static void say_fragments(const struct hint_case *c,
                           const struct hint_found *f, struct hint_words *w) {
     char held[48] = "?", used[48] = "?";
     size_t row = fragmented(c);
-    const struct cell *h = hint_cell(c->memory, row, "reserved_bytes");
-    const struct cell *u = hint_cell(c->memory, row, "peak_bytes");
-    const struct cell *pct = hint_cell(c->memory, row, "fragmentation_pct");
+    const struct cell *h = part_cell(c->memory, row, "reserved_bytes");
+    const struct cell *u = part_cell(c->memory, row, "peak_bytes");
+    const struct cell *pct = part_cell(c->memory, row, "fragmentation_pct");
     if (h) human_bytes(h->i, held, sizeof held);
     if (u) human_bytes(u->i, used, sizeof used);
     (void)f;

@@ -57,28 +57,24 @@ static bool has_gradient(const struct trace *t, uint32_t row) {
 static int64_t bytes_back(const struct hint_case *c, const struct hint_step *s,
                           const struct top *p) {
     int64_t sum = -1;
-    for (uint32_t i = p->first; i < p->end; i++)
-        for (uint32_t w = s->d.stops[i].first; w < s->d.stops[i].end; w++) {
-            uint32_t row = s->d.works[w].row;
-            if (c->t->spans.kind[row] != SPAN_COPY) continue;
-            struct copy_args a = copy_args_of(c->t, row);
-            if (a.kind != COPY_D2H) return -1;
-            sum = sum_of(sum < 0 ? 0 : sum, a.bytes > 0 ? a.bytes : 0);
-        }
+    for (uint32_t w = p->work; w < p->work_end; w++) {
+        uint32_t row = s->d.works[w].row;
+        if (c->t->spans.kind[row] != SPAN_COPY) continue;
+        struct copy_args a = copy_args_of(c->t, row);
+        if (a.kind != COPY_D2H) return -1;
+        sum = sum_of(sum < 0 ? 0 : sum, a.bytes > 0 ? a.bytes : 0);
+    }
     return sum;
 }
 
 /* Only the waiting goes: the kernels around it are wanted. */
-static int64_t let_go(struct hint_step *s, const struct top *p) {
-    int64_t sum = 0;
+static void let_go(struct hint_step *s, const struct top *p) {
     for (uint32_t i = p->first; i < p->end; i++) {
         const struct stop *stop = &s->d.stops[i];
         if (stop->wait == DEP_NONE || stop->first < stop->end) continue;
-        sum += s->d.line.v[i].dur;
         s->trial.go[i] = true;
         s->trial.host[i] = 0;
     }
-    return sum;
 }
 
 /* Removes what only feeds the asking op at tops[k]. */
@@ -135,16 +131,17 @@ static const char *const repairs[FRAMEWORKS] = {
 
 static void say(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w) {
-    char a[48], where[HINT_TEXT];
+    char a[48], n[48], where[HINT_TEXT];
     double per = (double)f->count / (double)c->nsteps;
     snprintf(w->title, sizeof w->title,
-             "the program waits for the device %.*f times a step",
-             per < 10 && per != (double)(int)per ? 1 : 0, per);
+             "the program waits for the device %.*f time%s a step",
+             per < 10 && per != (double)(int)per ? 1 : 0, per,
+             per == 1 ? "" : "s");
     snprintf(w->evidence, sizeof w->evidence,
-             "%lld waits in %zu steps, %s a step in the waiting calls, the "
-             "dearest in %.120s%s",
-             (long long)f->count, c->nsteps, hint_time(c, f->time, a),
-             hint_name(c, f->row), hint_where(c, f->row, where));
+             "%s, %s a step in the waiting calls, the dearest in %.120s%s",
+             hint_count(c, f->count, "wait", "waits", n),
+             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_where(c, f, where));
     snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
 }
 

@@ -7,7 +7,8 @@ struct hint_step;
 struct ops_err;
 struct trace;
 
-/* s->tops, from s->d; they cover all pieces, in order. O(pieces x depth). */
+/* s->tops, from s->d; they cover all pieces, in order. O(pieces), but for
+ * pieces in turn on threads with many levels. */
 int hint_tops(const struct trace *t, struct hint_step *s, struct ops_err *e);
 
 #endif

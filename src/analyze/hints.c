@@ -14,6 +14,7 @@
 #include "analyze/hint.h"
 #include "analyze/hint_tops.h"
 #include "analyze/overhead.h"
+#include "analyze/part.h"
 #include "base/number.h"
 #include "base/sum.h"
 #include "model/opclass.h"
@@ -40,12 +41,6 @@ struct hint {
     int64_t save; /* ps, over all steps of the case */
 };
 
-/* Another analysis over the same trace and scope. */
-struct part {
-    struct result r;
-    bool have;
-};
-
 struct hints {
     struct hint_case c;
     struct part leaks, memory, ranks;
@@ -53,7 +48,8 @@ struct hints {
     struct device_peak peak;
     struct hint v[MAX_HINTS];
     size_t n;
-    bool tried[RULES]; /* listed, or nothing to repair */
+    bool listed[RULES]; /* not tried again; others are: what was repaired may
+                           have laid bare what they look for */
 };
 
 static void case_free(struct hint_case *c) {
@@ -101,7 +97,9 @@ static bool has_exchange(const struct trace *t, uint32_t source) {
 static uint32_t device_of(const struct trace *t, uint32_t source) {
     for (size_t i = 0; i < t->ntracks; i++)
         if (t->tracks[i].kind == TRACK_STREAM &&
-            t->tracks[i].source == source && t->tracks[i].device != ROW_NONE)
+            t->tracks[i].source == source &&
+            t->tracks[i].device != ROW_NONE &&
+            t->tracks[i].first < t->tracks[i].end)
             return t->tracks[i].device;
     return ROW_NONE;
 }
@@ -110,7 +108,7 @@ static uint32_t device_of(const struct trace *t, uint32_t source) {
 static int64_t run_all(const struct hint_case *c, bool trial) {
     int64_t sum = 0;
     for (size_t i = 0; i < c->nsteps; i++) {
-        int64_t d = replay(trial ? &c->steps[i].trial : &c->steps[i].now, NULL);
+        int64_t d = replay(trial ? &c->steps[i].trial : &c->steps[i].now);
         if (d < 0) return -1;
         sum_add(&sum, d);
     }
@@ -133,29 +131,40 @@ static void keep_trial(const struct hint_case *c) {
         plan_assign(&c->steps[i].now, &c->steps[i].trial);
 }
 
-/* The best rule of the group on what is left, listed; false: none is worth a
- * word. */
-static bool list_best(struct hints *h, bool in_place) {
-    int64_t before = run_all(&h->c, false), whole = h->c.base;
+/* Lists the best rule of the group on what is left, if any is worth a word:
+ * *listed. */
+static int list_best(struct hints *h, bool in_place, bool *listed,
+                     struct ops_err *e) {
+    int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
+    int64_t before = run_all(&h->c, false);
     struct hint best = {NULL, {0}, -1};
     size_t which = 0;
+    *listed = false;
+    if (before < 0) return fail_oom(e);
     for (size_t i = 0; i < RULES; i++) {
         struct hint_found f;
-        if (rules[i]->in_place != in_place || h->tried[i]) continue;
+        if (rules[i]->in_place != in_place || h->listed[i]) continue;
         if (!try_rule(&h->c, rules[i], &f)) continue;
-        int64_t save = before - run_all(&h->c, true);
-        int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
-        bool worth = save >= whole / 100 * least;
+        int64_t after = run_all(&h->c, true), save = before - after;
+        if (after < 0) return fail_oom(e);
+        bool worth = save > 0 && save >= h->c.base / 100 * least;
         if (!(worth || rules[i]->always) || save <= best.save) continue;
         best = (struct hint){rules[i], f, save};
         which = i;
     }
-    if (best.rule == NULL) return false;
-    h->tried[which] = true;
+    if (best.rule == NULL) return 0;
+    *listed = h->listed[which] = true;
     h->v[h->n++] = best;
     try_rule(&h->c, best.rule, &best.found);
     keep_trial(&h->c);
-    return true;
+    return 0;
+}
+
+static int list_group(struct hints *h, bool in_place, struct ops_err *e) {
+    bool more = true;
+    while (more && h->n < MAX_HINTS)
+        TRY(list_best(h, in_place, &more, e));
+    return 0;
 }
 
 static void columns(struct result *r) {
@@ -204,21 +213,6 @@ static void put_hint(struct result *r, const struct hints *h,
     result_text(r, v->rule->see);
 }
 
-/* Runs another analysis with its own defaults and this one's scope. */
-static int run_part(const char *name, const struct trace *t,
-                    const struct opts *o, struct part *p, struct ops_err *e) {
-    static const char *const passed[] = {"steps", "host", "rank"};
-    const struct analysis *a = analysis_find(name);
-    struct opts own;
-    opts_init(&own, analysis_common_opts, a->opts, NULL);
-    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
-        if (opts_given(o, passed[i]))
-            TRY(opts_set(&own, passed[i], opts_text(o, passed[i]), e));
-    TRY(analysis_run(a, t, &own, 0, &p->r, e));
-    p->have = true;
-    return 0;
-}
-
 /* What the rules about compilation, memory and ranks read. */
 static int run_parts(struct hints *h, const struct opts *o,
                      struct ops_err *e) {
@@ -226,12 +220,12 @@ static int run_parts(struct hints *h, const struct opts *o,
     TRY(compiles_init(&h->compiles, t, e));
     h->c.compiles = &h->compiles;
     if (t->nsources > 1) {
-        TRY(run_part("ranks", t, o, &h->ranks, e));
+        TRY(part_run(&h->ranks, "ranks", NULL, NULL, t, o, e));
         h->c.ranks = &h->ranks.r;
     }
     if (t->mem.n == 0) return 0;
-    TRY(run_part("leaks", t, o, &h->leaks, e));
-    TRY(run_part("memory", t, o, &h->memory, e));
+    TRY(part_run(&h->leaks, "leaks", NULL, NULL, t, o, e));
+    TRY(part_run(&h->memory, "memory", NULL, NULL, t, o, e));
     h->c.leaks = &h->leaks.r;
     h->c.memory = &h->memory.r;
     return 0;
@@ -240,39 +234,49 @@ static int run_parts(struct hints *h, const struct opts *o,
 /* How long a rank waits for others, or -1: not known. */
 static int64_t wait_of(const struct hint_case *c, int64_t rank) {
     for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
-        const struct cell *r = hint_cell(c->ranks, i, "rank");
-        const struct cell *w = hint_cell(c->ranks, i, "wait_us");
+        const struct cell *r = part_cell(c->ranks, i, "rank");
+        const struct cell *w = part_cell(c->ranks, i, "wait_us");
         if (r != NULL && w != NULL && r->i == rank) return w->i;
     }
     return -1;
 }
 
-static bool has_steps(const struct trace *t, const struct scope *in,
-                      uint32_t source) {
-    if (!in->all && !in->source_in[source]) return false;
-    for (size_t k = 0; k < t->nsteps; k++)
-        if (t->steps[k].source == source && t->steps[k].dur > 0 &&
+/* Marks the sources in scope that have steps to look at. */
+static void mark_sources(const struct trace *t, const struct scope *in,
+                         bool *has) {
+    for (size_t k = 0; k < t->nsteps; k++) {
+        uint32_t source = t->steps[k].source;
+        if (t->steps[k].dur > 0 && (in->all || in->source_in[source]) &&
             (!in->by_step || in->step_in[k]))
-            return true;
-    return false;
+            has[source] = true;
+    }
 }
 
 /* The source to study: of those in scope that have steps the one that waits
- * longest for others (it shows what the job could be), else the first rank. */
-static uint32_t pick_source(const struct hint_case *c, const struct scope *in) {
+ * longest for others (it shows what the job could be), else the first rank;
+ * ROW_NONE: no source has any. */
+static int pick_source(struct hint_case *c, const struct scope *in,
+                       struct ops_err *e) {
     const struct trace *t = c->t;
-    uint32_t found = ROW_NONE;
+    bool *has = calloc(t->nsources + 1, sizeof *has);
     int64_t most = -1;
+    c->source = ROW_NONE;
+    if (has == NULL) return fail_oom(e);
+    mark_sources(t, in, has);
     for (uint32_t i = 0; i < t->nsources; i++) {
-        if (!has_steps(t, in, i)) continue;
+        if (!has[i]) continue;
+        c->nranks++;
         int64_t rank = t->sources[i].rank, wait = wait_of(c, rank);
-        bool first = found == ROW_NONE || rank < t->sources[found].rank;
-        if (found != ROW_NONE && wait < most) continue;
-        if (found != ROW_NONE && wait == most && !first) continue;
-        found = i;
+        bool first = c->source == ROW_NONE ||
+                     rank < t->sources[c->source].rank;
+        if (c->source != ROW_NONE && wait < most) continue;
+        if (c->source != ROW_NONE && wait == most && !first) continue;
+        c->source = i;
         most = wait;
     }
-    return found;
+    c->waits = most > 0;
+    free(has);
+    return 0;
 }
 
 static int study(struct hints *h, const struct trace *t,
@@ -281,18 +285,23 @@ static int study(struct hints *h, const struct trace *t,
     struct hint_case *c = &h->c;
     uint32_t chosen[MAX_STEPS];
     struct host_side side;
-    size_t n = deps_choose(t, c->source, in->by_step ? in->step_in : NULL,
-                           false, chosen, MAX_STEPS);
+    size_t n;
+    TRY(deps_choose(t, c->source, in->by_step ? in->step_in : NULL, false,
+                    chosen, MAX_STEPS, &n, e));
     c->steps = calloc(MAX_STEPS, sizeof *c->steps);
     if (c->steps == NULL) return fail_oom(e);
     int64_t per = overhead_per_event(t, c->source);
     c->per_event = per > 0 ? per : 0;
     c->framework = framework_of(t, c->source);
     c->host_exchange = has_exchange(t, c->source);
-    struct ops_err ignored = {0};
+    struct ops_err bad;
     if (device_peak_of(t, device_of(t, c->source),
-                       opts_text(o, "device-peak"), &h->peak, &ignored))
+                       opts_text(o, "device-peak"), &h->peak, &bad)) {
         c->peak = &h->peak;
+    } else if (bad.code != 0) {
+        *e = bad;
+        return bad.code;
+    }
     TRY(host_side_init(&side, t, c->source, e));
     int64_t stall = hint_compile_stall(c, chosen, n);
     int rc = 0;
@@ -305,9 +314,8 @@ static int study(struct hints *h, const struct trace *t,
 static int find(struct hints *h, struct ops_err *e) {
     h->c.base = run_all(&h->c, false);
     if (h->c.base < 0) return fail_oom(e);
-    while (h->n < MAX_HINTS && list_best(h, true)) continue;
-    while (h->n < MAX_HINTS && list_best(h, false)) continue;
-    return 0;
+    TRY(list_group(h, true, e));
+    return list_group(h, false, e);
 }
 
 static void remark(struct result *r, const struct hints *h) {
@@ -320,10 +328,15 @@ static void remark(struct result *r, const struct hints *h) {
     result_remark(r, "worked out on %zu step%s of %s each without the "
                   "profiler's own cost, each from an idle device to the end of "
                   "its work", h->c.nsteps, h->c.nsteps == 1 ? "" : "s", bare);
-    if (h->c.t->nsources > 1)
-        result_remark(r, "of %zu ranks rank %lld was studied, which waits "
-                      "longest for the others", h->c.t->nsources,
-                      (long long)h->c.t->sources[h->c.source].rank);
+    const struct source *s = &h->c.t->sources[h->c.source];
+    if (h->c.nranks > 1 && s->rank >= 0)
+        result_remark(r, "of %zu ranks rank %lld was studied%s", h->c.nranks,
+                      (long long)s->rank,
+                      h->c.waits ? ", which waits longest for the others" : "");
+    else if (h->c.nranks > 1)
+        result_remark(r, "of %zu profiles %s was studied%s", h->c.nranks,
+                      s->path,
+                      h->c.waits ? ", which waits longest for the others" : "");
     if (h->n == 0)
         result_remark(r, "nothing was found that would make a step more than "
                       "%d %% faster", (int)HINT_SAVE_PERCENT);
@@ -335,7 +348,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     struct hints h = {.c = {.t = t}};
     TRY(scope_init(&in, t, o, e));
     int rc = run_parts(&h, o, e);
-    if (rc == 0) h.c.source = pick_source(&h.c, &in);
+    if (rc == 0) rc = pick_source(&h.c, &in, e);
     if (rc == 0 && h.c.source != ROW_NONE) {
         rc = study(&h, t, &in, o, e);
         if (rc == 0) rc = find(&h, e);
@@ -351,9 +364,9 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     }
     case_free(&h.c);
     compiles_free(&h.compiles);
-    if (h.leaks.have) result_free(&h.leaks.r);
-    if (h.memory.have) result_free(&h.memory.r);
-    if (h.ranks.have) result_free(&h.ranks.r);
+    part_free(&h.leaks);
+    part_free(&h.memory);
+    part_free(&h.ranks);
     return rc;
 }
 

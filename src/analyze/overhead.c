@@ -37,6 +37,7 @@ enum {
     WRAPPER_OPTION_NS = 300, /* ... and more for shapes and for memory */
     WRAPPERS_MIN = 10,       /* fewer tell nothing */
     WRAPPERS_MAX = 4096,     /* more tell nothing new */
+    WRAPPED_MAX = 64,        /* spans inside one; with more it is none */
 };
 
 /* The time that a call of one op by another takes in the outer one, or -1:
@@ -45,7 +46,7 @@ static int64_t wrapper_time(const struct trace *t, row_id r, row_id end) {
     if (r + 1 >= end || t->spans.parent[r + 1] != r) return -1;
     int64_t last = span_end(t, r + 1);
     for (row_id k = r + 2; k < end && t->spans.ts[k] < span_end(t, r); k++)
-        if (t->spans.ts[k] >= last) return -1;
+        if (t->spans.ts[k] >= last || k > r + WRAPPED_MAX) return -1;
     return t->spans.dur[r] - t->spans.dur[r + 1];
 }
 

@@ -5,6 +5,7 @@
 #include "analyze/analyze.h"
 
 #include "analyze/facts.h"
+#include "analyze/part.h"
 #include "base/number.h"
 #include "base/par.h"
 #include "base/sum.h"
@@ -12,7 +13,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOP_OPS = 3, TOP_HINTS = 3, TOP_HOLDERS = 3, OUTLIER = 3 };
+enum {
+    TOP_OPS = 3,
+    TOP_HINTS = 3,
+    TOP_HOLDERS = 3,
+    /* A step that takes so many times the median gets a remark. */
+    OUTLIER = 3,
+    /* Percent of a step below which a part of it is lost in the noise, and
+     * from which on it is what the step waits for. */
+    FELT = 5,
+    MUCH = 20,
+};
 
 /* The results that it reads, each with an option or without. */
 enum { STEPS, OPS, KERNELS, MEMORY, HOLDERS, INPUT, HINTS, PARTS };
@@ -42,44 +53,6 @@ static void put_share(struct result *r, const char *metric, double value,
     result_float(r, share);
 }
 
-/* A result of another analysis over the same trace and scope. */
-struct part {
-    struct result r;
-    bool have;
-};
-
-/* Runs another analysis with its own defaults; common options (scope) are the
- * overview's. */
-static int run_part(int which, const struct trace *t, const struct opts *o,
-                    struct part *p, struct ops_err *e) {
-    const struct analysis *a = analysis_find(sources[which].analysis);
-    assert(a != NULL);
-    struct opts own;
-    opts_init(&own, analysis_common_opts, a->opts, NULL);
-    if (sources[which].opt != NULL)
-        TRY(opts_set(&own, sources[which].opt, sources[which].value, e));
-    static const char *const passed[] = {"steps", "host", "rank"};
-    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
-        if (opts_given(o, passed[i]))
-            TRY(opts_set(&own, passed[i], opts_text(o, passed[i]), e));
-    int rc = analysis_run(a, t, &own, 0, &p->r, e);
-    p->have = rc == 0;
-    return rc;
-}
-
-static void free_part(struct part *p) {
-    if (p->have) result_free(&p->r);
-}
-
-/* The cell of a named column; NULL when it is not recorded or not there. */
-static const struct cell *cell_of(const struct result *r, size_t row,
-                                  const char *name) {
-    int col = result_find_col(r, name);
-    if (col < 0 || row >= r->nrows) return NULL;
-    const struct cell *c = result_cell(r, row, (size_t)col);
-    return c->null ? NULL : c;
-}
-
 static int by_value(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return x < y ? -1 : x > y;
@@ -96,7 +69,7 @@ static bool spread(struct result *into, const struct result *r,
     size_t n = 0;
     if (v == NULL) into->oom = true;
     for (size_t i = 0; v != NULL && i < r->nrows; i++) {
-        const struct cell *c = cell_of(r, i, name);
+        const struct cell *c = part_cell(r, i, name);
         if (c != NULL) v[n++] = c->i;
     }
     if (n > 0) {
@@ -128,9 +101,8 @@ static void put_steps(struct result *r, const struct result *steps) {
         : arena_fmt(&r->arena, "%s median, %s p95 (%zu steps, %s to %s)", mid,
                     p95, steps->nrows, lo, hi);
     put_fact(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us", text);
-    /* below 5 % the profiler's own cost is lost in the noise */
     if (!spread(r, steps, "bare_us", bare) ||
-        dur[MEDIAN] - bare[MEDIAN] <= dur[MEDIAN] / 20)
+        dur[MEDIAN] - bare[MEDIAN] <= dur[MEDIAN] / 100 * FELT)
         return;
     human_time(bare[MEDIAN], mid, sizeof mid);
     text = arena_fmt(&r->arena,
@@ -147,7 +119,7 @@ static size_t median_row(const struct result *steps, int64_t median) {
     size_t best = 0;
     int64_t least = INT64_MAX, dur = 0;
     for (size_t i = 0; i < steps->nrows; i++) {
-        const struct cell *d = cell_of(steps, i, "dur_us");
+        const struct cell *d = part_cell(steps, i, "dur_us");
         if (d == NULL) continue;
         int64_t off = d->i > median ? d->i - median : median - d->i;
         if (off > least || (off == least && d->i <= dur)) continue;
@@ -171,11 +143,11 @@ static void put_phases(struct result *r, const struct result *steps) {
     int64_t dur[SPREAD];
     if (!spread(r, steps, "dur_us", dur) || dur[MEDIAN] <= 0) return;
     size_t row = median_row(steps, dur[MEDIAN]);
-    const struct cell *all = cell_of(steps, row, "dur_us");
-    const struct cell *busy = cell_of(steps, row, "device_busy_pct");
+    const struct cell *all = part_cell(steps, row, "dur_us");
+    const struct cell *busy = part_cell(steps, row, "device_busy_pct");
     char text[48];
     for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) {
-        const struct cell *c = cell_of(steps, row, phases[k].col);
+        const struct cell *c = part_cell(steps, row, phases[k].col);
         if (c == NULL || all == NULL || all->i <= 0 || c->i == 0) continue;
         human_time(c->i, text, sizeof text);
         put_share(r, phases[k].metric, (double)c->i / PS_PER_US, "us", text,
@@ -190,7 +162,7 @@ static void put_phases(struct result *r, const struct result *steps) {
  * there are none. */
 static bool has_ops(const struct result *from) {
     for (size_t i = 0; i < from->nrows; i++) {
-        const struct cell *kind = cell_of(from, i, "kind");
+        const struct cell *kind = part_cell(from, i, "kind");
         if (kind != NULL && strcmp(kind->s, "op") == 0) return true;
     }
     return false;
@@ -202,27 +174,28 @@ static void put_top(struct result *r, const char *metric,
     bool only_ops = has_ops(from);
     size_t shown = 0;
     for (size_t i = 0; i < from->nrows && shown < top; i++) {
-        const struct cell *name = cell_of(from, i, "name");
-        const struct cell *share = cell_of(from, i, "share_pct");
-        const struct cell *us = cell_of(from, i, time);
-        const struct cell *calls = cell_of(from, i, "calls");
+        const struct cell *name = part_cell(from, i, "name");
+        const struct cell *share = part_cell(from, i, "share_pct");
+        const struct cell *us = part_cell(from, i, time);
+        const struct cell *calls = part_cell(from, i, "calls");
         if (!name || !share || !us || share->f <= 0) continue;
-        const struct cell *kind = cell_of(from, i, "kind");
+        const struct cell *kind = part_cell(from, i, "kind");
         if (kind != NULL && strcmp(kind->s, "op") != 0 && only_ops) continue;
         shown++;
         char total[48];
         human_time(us->i, total, sizeof total);
-        char *text = arena_fmt(&r->arena, "%s in %lld calls: %s", total,
-                               calls ? (long long)calls->i : 0LL, name->s);
+        long long n = calls ? (long long)calls->i : 0;
+        char *text = arena_fmt(&r->arena, "%s in %lld call%s: %s", total, n,
+                               n == 1 ? "" : "s", name->s);
         put_share(r, metric, (double)us->i / PS_PER_US, "us", text, share->f);
     }
 }
 
 static void put_memory(struct result *r, const struct result *memory) {
     for (size_t i = 0; i < memory->nrows; i++) {
-        const struct cell *device = cell_of(memory, i, "device");
-        const struct cell *peak = cell_of(memory, i, "peak_bytes");
-        const struct cell *held = cell_of(memory, i, "reserved_bytes");
+        const struct cell *device = part_cell(memory, i, "device");
+        const struct cell *peak = part_cell(memory, i, "peak_bytes");
+        const struct cell *held = part_cell(memory, i, "reserved_bytes");
         if (peak == NULL) continue;
         char a[48], b[48] = "";
         human_bytes(peak->i, a, sizeof a);
@@ -243,8 +216,8 @@ static void remark_outlier(struct result *r, const struct result *steps) {
         dur[MOST] / OUTLIER < dur[MEDIAN])
         return;
     for (size_t i = 0; i < steps->nrows; i++) {
-        const struct cell *d = cell_of(steps, i, "dur_us");
-        const struct cell *n = cell_of(steps, i, "step");
+        const struct cell *d = part_cell(steps, i, "dur_us");
+        const struct cell *n = part_cell(steps, i, "step");
         if (d == NULL || n == NULL || d->i != dur[MOST]) continue;
         char text[48];
         human_time(d->i, text, sizeof text);
@@ -259,8 +232,8 @@ static void remark_outlier(struct result *r, const struct result *steps) {
 /* What a hint of that kind would save, in percent of the step; 0: none. */
 static double hint_share(const struct result *hints, const char *id) {
     for (size_t i = 0; i < hints->nrows; i++) {
-        const struct cell *c = cell_of(hints, i, "id");
-        const struct cell *share = cell_of(hints, i, "save_pct");
+        const struct cell *c = part_cell(hints, i, "id");
+        const struct cell *share = part_cell(hints, i, "save_pct");
         if (c != NULL && share != NULL && strcmp(c->s, id) == 0)
             return share->f;
     }
@@ -273,8 +246,8 @@ static void put_input(struct result *r, const struct result *input,
                       const struct result *steps, const struct result *hints) {
     int64_t wait = 0, all = 0;
     for (size_t i = 0; i < steps->nrows; i++) {
-        const struct cell *c = cell_of(steps, i, "input_us");
-        const struct cell *d = cell_of(steps, i, "dur_us");
+        const struct cell *c = part_cell(steps, i, "input_us");
+        const struct cell *d = part_cell(steps, i, "dur_us");
         if (c == NULL || d == NULL) continue;
         sum_add(&wait, c->i);
         sum_add(&all, d->i);
@@ -283,24 +256,23 @@ static void put_input(struct result *r, const struct result *input,
     double pct = 100.0 * (double)wait / (double)all;
     double hint = hint_share(hints, "input-bound");
     if (hint > pct) pct = hint;
-    bool none = input->nrows == 0 && pct < 5;
-    const char *text = none        ? "no input pipeline was recorded"
-                       : pct >= 20 ? "the step waits for its input"
-                       : pct >= 5  ? "the step waits for its input a little"
-                                   : "the step does not wait for its input";
+    const char *text = "the step does not wait for its input";
+    if (pct >= MUCH) text = "the step waits for its input";
+    else if (pct >= FELT) text = "the step waits for its input a little";
+    else if (input->nrows == 0) text = "no input pipeline was recorded";
     put_share(r, "is it the input?", pct, "%", text, pct);
 }
 
 /* "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
  * peak. */
 static void put_holders(struct result *r, const struct result *holders) {
-    const struct cell *first = cell_of(holders, 0, "device");
+    const struct cell *first = part_cell(holders, 0, "device");
     char *text = NULL;
     size_t n = 0;
     for (size_t i = 0; i < holders->nrows && n < TOP_HOLDERS; i++) {
-        const struct cell *device = cell_of(holders, i, "device");
-        const struct cell *what = cell_of(holders, i, "category");
-        const struct cell *bytes = cell_of(holders, i, "bytes");
+        const struct cell *device = part_cell(holders, i, "device");
+        const struct cell *what = part_cell(holders, i, "category");
+        const struct cell *bytes = part_cell(holders, i, "bytes");
         if (!device || !first || !what || !bytes || bytes->i <= 0 ||
             strcmp(device->s, first->s) != 0)
             continue;
@@ -317,10 +289,10 @@ static void put_holders(struct result *r, const struct result *holders) {
 
 static void put_hints(struct result *r, const struct result *hints) {
     for (size_t i = 0; i < hints->nrows && i < TOP_HINTS; i++) {
-        const struct cell *id = cell_of(hints, i, "id");
-        const struct cell *title = cell_of(hints, i, "title");
-        const struct cell *save = cell_of(hints, i, "save_us");
-        const struct cell *share = cell_of(hints, i, "save_pct");
+        const struct cell *id = part_cell(hints, i, "id");
+        const struct cell *title = part_cell(hints, i, "title");
+        const struct cell *save = part_cell(hints, i, "save_us");
+        const struct cell *share = part_cell(hints, i, "save_pct");
         if (!id || !title || !save || !share) continue;
         char time[48];
         human_time(save->i, time, sizeof time);
@@ -375,7 +347,8 @@ struct parts {
 static bool run_parts(void *ctx) {
     struct parts *p = ctx;
     for (int i = p->first; i < p->end && p->rc == 0; i++)
-        p->rc = run_part(i, p->t, p->o, &p->all[i], &p->e);
+        p->rc = part_run(&p->all[i], sources[i].analysis, sources[i].opt,
+                         sources[i].value, p->t, p->o, &p->e);
     return p->rc == 0;
 }
 
@@ -404,7 +377,7 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
     put_steps(r, &p[STEPS].r);
     put_phases(r, &p[STEPS].r);
     put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
-    bool device = cell_of(&p[OPS].r, 0, "device_self_us") != NULL;
+    bool device = part_cell(&p[OPS].r, 0, "device_self_us") != NULL;
     put_top(r, "top op", &p[OPS].r,
             device ? "device_self_us" : "host_self_us", TOP_OPS);
     /* where ops have the device's time, its kernels say little more */
@@ -423,7 +396,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     result_init(r, "overview", "Overview");
     result_from_trace(r, t);
     int rc = fill(t, o, r, p, e);
-    for (int i = 0; i < PARTS; i++) free_part(&p[i]);
+    for (int i = 0; i < PARTS; i++) part_free(&p[i]);
     return rc;
 }
 

@@ -108,7 +108,7 @@ void plan_assign(struct plan *to, const struct plan *from) {
 struct run {
     const struct plan *p;
     int64_t *ends;  /* by work */
-    int64_t *lanes; /* when each lane is free */
+    int64_t *lanes; /* when each lane's work so far ends; 0: none came */
     int64_t now, last;
     int64_t ahead;  /* work that is done beside the step, in sum */
 };
@@ -116,16 +116,17 @@ struct run {
 static void run_work(struct run *r, uint32_t i) {
     const struct work *w = &r->p->d->works[i];
     int64_t dur = r->p->work[i];
-    r->ends[i] = -1;
+    /* who waits for work that is not run here waits for what is before it */
+    r->ends[i] = r->lanes[w->lane];
     if (dur == WORK_GONE) return;
     if (r->p->ahead[i]) {
         sum_add(&r->ahead, dur);
         return;
     }
     const int64_t gap = GAP_NS * PS_PER_NS;
-    int64_t start = r->now;
-    int64_t free = r->lanes[w->lane];
-    if (free > 0 && sum_of(free, gap) > start) start = sum_of(free, gap);
+    int64_t start = r->now, before = r->lanes[w->lane];
+    if (before > 0 && sum_of(before, gap) > start)
+        start = sum_of(before, gap);
     if (w->after != DEP_NONE && r->ends[w->after] > start)
         start = r->ends[w->after];
     r->ends[i] = sum_of(start, dur);
@@ -140,17 +141,15 @@ static void wait_for_room(struct run *r, uint32_t next) {
     if (end > r->now) r->now = end;
 }
 
-int64_t replay(const struct plan *p, int64_t *ends) {
+int64_t replay(const struct plan *p) {
     const struct deps *d = p->d;
-    int64_t *own = ends == NULL ? malloc((d->nworks + 1) * sizeof *own) : NULL;
-    int64_t *lanes = calloc(d->nlanes + 1, sizeof *lanes);
-    struct run r = {p, ends ? ends : own, lanes, 0, 0, 0};
-    bool ok = r.ends != NULL && lanes != NULL;
+    struct run r = {.p = p};
+    r.ends = malloc((d->nworks + 1) * sizeof *r.ends);
+    r.lanes = calloc(d->nlanes + 1, sizeof *r.lanes);
+    bool ok = r.ends != NULL && r.lanes != NULL;
     for (size_t i = 0; ok && i < d->line.n; i++) {
         const struct stop *s = &d->stops[i];
-        bool own_work = s->wait != DEP_NONE && s->wait >= s->first &&
-                        s->wait < s->end; /* a copy that waits for itself */
-        if (!own_work && s->wait == DEP_NONE) sum_add(&r.now, p->host[i]);
+        if (s->wait == DEP_NONE) sum_add(&r.now, p->host[i]);
         for (uint32_t w = s->first; w < s->end; w++) {
             wait_for_room(&r, w);
             run_work(&r, w);
@@ -161,7 +160,7 @@ int64_t replay(const struct plan *p, int64_t *ends) {
     }
     int64_t dur = r.now > r.last ? r.now : r.last;
     if (r.ahead > dur) dur = r.ahead;
-    free(own);
-    free(lanes);
+    free(r.ends);
+    free(r.lanes);
     return ok ? sum_of(dur, p->stall) : -1;
 }

@@ -30,8 +30,7 @@ void plan_free(struct plan *p);
 void plan_assign(struct plan *to, const struct plan *from);
 
 /* Runs it: ps from the step's begin to the end of its host side and of all its
- * device work, and its stall. ends (may be NULL, else room for all works): when
- * each ended, from the step's begin; -1: not run. O(pieces + works). */
-int64_t replay(const struct plan *p, int64_t *ends);
+ * device work, and its stall; -1: out of memory. O(pieces + works). */
+int64_t replay(const struct plan *p);
 
 #endif

@@ -204,7 +204,13 @@ static const struct piece *leader(const struct trace *t, const struct piece *p,
     int a = strength(t, p, own), b = strength(t, q, false);
     if (a != b) return a > b ? p : q;
     if (own || a == 0) return p;
-    return t->spans.ts[q->row] < t->spans.ts[p->row] ? q : p;
+    int64_t x = t->spans.ts[p->row], y = t->spans.ts[q->row];
+    if (x == y) { /* as siblings are sorted: the longer one; then by name */
+        x = t->spans.dur[q->row];
+        y = t->spans.dur[p->row];
+    }
+    if (x != y) return y < x ? q : p;
+    return strcmp(span_name(t, q->row), span_name(t, p->row)) < 0 ? q : p;
 }
 
 /* Lays b over a, both of the same time, and frees them; own: a is the step's

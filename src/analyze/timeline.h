@@ -45,7 +45,8 @@ int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
                    struct ops_err *e);
 void host_side_free(struct host_side *h);
 
-/* The line through [ts, end). O(spans inside x threads that run then). */
+/* The line through [ts, end). O(n log n) in the spans inside and the source's
+ * threads. */
 int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
                    int64_t end, struct ops_err *e);
 void timeline_free(struct timeline *l);

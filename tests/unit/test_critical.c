@@ -131,6 +131,41 @@ static void walk_ends(void **state) {
     trace_free(t);
 }
 
+/* An op that its source gave no name is on the path like any other. */
+static void op_without_a_name(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 100);
+    tiny_span(t, th, SPAN_OP, "", 10, 90);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "critical", NULL, NULL);
+    assert_int_equal(sum(&r), 100 * US);
+    assert_int_equal(on_path(&r, "host", ""), 90);
+    result_free(&r);
+    trace_free(t);
+}
+
+/* Another thread launches while the step's thread waits: the path goes over
+ * the work to its launch, and on from there. */
+static void launched_during_a_wait(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 100), gpu = tiny_stream(t, 0, 7);
+    tiny_span(t, th, SPAN_OP, "before", 0, 20);
+    tiny_span(t, th, SPAN_API, "cudaDeviceSynchronize", 20, 80);
+    launch(t, tiny_thread(t, 2), gpu, "k", 50, 60, 38);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "critical", NULL, NULL);
+    assert_int_equal(sum(&r), 100 * US);
+    assert_int_equal(on_path(&r, "compute", "k"), 38);
+    assert_int_equal(on_path(&r, "launch", "cudaLaunchKernel"), 10);
+    /* 2 us after the work, 30 before it was launched */
+    assert_int_equal(on_path(&r, "sync", "cudaDeviceSynchronize"), 32);
+    assert_int_equal(on_path(&r, "host", "before"), 20);
+    result_free(&r);
+    trace_free(t);
+}
+
 static void nothing_to_walk(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, false);
@@ -164,6 +199,8 @@ int main(void) {
         cmocka_unit_test(hidden_work_is_not_on_it),
         cmocka_unit_test(into_the_middle_of_a_wait),
         cmocka_unit_test(walk_ends),
+        cmocka_unit_test(op_without_a_name),
+        cmocka_unit_test(launched_during_a_wait),
         cmocka_unit_test(nothing_to_walk),
         cmocka_unit_test(device_only),
     };
