@@ -22,6 +22,10 @@ enum {
     /* Clocks of host and device are fitted: a call may seem to end before the
      * work that it waited for. */
     CLOCK_NS = 2000,
+    /* Quarters of the steps whose lengths differ by this factor are of two
+     * kinds, not one kind disturbed. */
+    MIXED = 2,
+    MIXED_STEPS = 8, /* fewer do not tell the two apart */
     /* Works looked at for the one that was waited for: in the few us that
      * matter a handful ends; a made-up file must not cost n times n. */
     LOOK_MAX = 256,
@@ -43,11 +47,12 @@ void deps_host_side(const struct trace *t, uint32_t step, int64_t *ts,
         *ts = s->ts;
         *end = s->ts + s->dur;
     }
-    if (step + 1 < t->nsteps) {
-        const struct step *next = &t->steps[step + 1];
-        bool follows = next->source == s->source && next->marker_ts >= *end;
-        if (follows) *end = next->marker_ts;
-    }
+    const struct step *next = step + 1 < t->nsteps ? s + 1 : NULL;
+    enum step_rule rule = t->sources[s->source].step_rule;
+    if (next && next->source == s->source && next->marker_ts >= *end)
+        *end = next->marker_ts;
+    else if (rule == STEPS_INFERRED || rule == STEPS_BY_GROUP)
+        *end = s->ts + s->dur; /* its region is a part of the loop's body */
     /* past the step's own end lies another one, or what nobody counts */
     if (*end > s->ts + s->dur) *end = s->ts + s->dur;
     if (*end < *ts) *end = *ts;
@@ -360,9 +365,12 @@ int deps_choose(const struct trace *t, uint32_t source, const bool *in,
         if (t->steps[i].source == source && (in == NULL || in[i]))
             v[have++] = (struct choice){.step = i, .dur = t->steps[i].dur};
     qsort(v, have, sizeof *v, by_dur);
-    size_t from = all ? 0 : have / 4, end = all ? have : (have + 1) / 2;
-    if (end - from > max) from = end - max;
-    for (size_t i = from; i < end; i++) out[(*n)++] = v[i].step;
+    bool mixed = have >= MIXED_STEPS &&
+                 v[have * 3 / 4].dur / MIXED > v[have / 4].dur;
+    size_t from = all || mixed ? 0 : have / 4;
+    size_t end = all || mixed ? have : (have + 1) / 2;
+    size_t some = end - from < max ? end - from : max;
+    for (; *n < some; ++*n) out[*n] = v[from + *n * (end - from) / some].step;
     qsort(out, *n, sizeof *out, by_step);
     free(v);
     return 0;

@@ -65,9 +65,9 @@ void deps_host_side(const struct trace *t, uint32_t step, int64_t *ts,
 /* At most max steps of the source that stand for all of them, in time order:
  * by their length those just below the median, the second quarter. What
  * disturbs a step makes it longer (a profiler's flush, another program), and
- * the shortest may be cut ones. With all, every step, the longest if there are
- * too many. in (may be NULL) says which count. *n: how many; out has room for
- * max. */
+ * the shortest may be cut ones. Where steps are of several kinds (every tenth
+ * evaluates), or with all, some of every length. in (may be NULL) says which
+ * count. Their number goes to *n; out has room for max. */
 int deps_choose(const struct trace *t, uint32_t source, const bool *in,
                 bool all, uint32_t *out, size_t max, size_t *n,
                 struct ops_err *e);

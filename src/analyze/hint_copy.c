@@ -124,9 +124,7 @@ static void say_copies(const struct hint_case *c, const struct hint_found *f,
 
 static const char *const repairs[FRAMEWORKS] = {
     [FW_TORCH] = "DataLoader(..., pin_memory=True) or tensor.pin_memory() "
-                 "once, then batch.to(device, non_blocking=True); results "
-                 "back: buffer.copy_(out, non_blocking=True) into pinned "
-                 "memory, read a step later",
+                 "once, then batch.to(device, non_blocking=True)",
     [FW_TF] = "dataset.prefetch(2) after "
               "dataset.apply(tf.data.experimental.copy_to_device('/gpu:0'))",
     [FW_JAX] = "jax.device_put of the next batch before this step's result "
@@ -135,16 +133,36 @@ static const char *const repairs[FRAMEWORKS] = {
                  "cudaMemcpyAsync on a second stream, one batch ahead",
 };
 
+/* The same for results that are copied back. */
+static const char *const back_repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "keep results on the device (no .cpu() in the step), or "
+                 "buffer.copy_(out, non_blocking=True) into a buffer of "
+                 "torch.empty(..., pin_memory=True), read a step later",
+    [FW_TF] = "do not call .numpy() on large tensors in the loop",
+    [FW_JAX] = "no np.asarray(x) in the loop: x.copy_to_host_async(), read a "
+               "step later",
+    [FW_OTHER] = "copy back with cudaMemcpyAsync into pinned memory, and read "
+                 "it a step later",
+};
+
+static void say_repair(const struct hint_case *c, const struct hint_found *f,
+                       struct hint_words *w) {
+    bool back = f->row != ROW_NONE &&
+                copy_args_of(c->t, f->row).kind == COPY_D2H;
+    snprintf(w->repair, sizeof w->repair, "%s",
+             (back ? back_repairs : repairs)[c->framework]);
+}
+
 static void say_pageable(const struct hint_case *c, const struct hint_found *f,
                          struct hint_words *w) {
-    say_copies(c, f, "out of memory that is not pinned", w);
-    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
+    say_copies(c, f, "from or to memory that is not pinned", w);
+    say_repair(c, f, w);
 }
 
 static void say_blocking(const struct hint_case *c, const struct hint_found *f,
                          struct hint_words *w) {
     say_copies(c, f, "while the program waits", w);
-    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
+    say_repair(c, f, w);
 }
 
 const struct hint_rule hint_copy_pageable = {

@@ -101,19 +101,24 @@ const struct hint_rule hint_slow_optimizer = {
     .say = say_optimizer,
 };
 
-/* Could this op be part of a graph that is launched at once? */
-static bool graphable(const struct top *p) {
-    return !p->lead && !p->input && !p->optimizer && p->waits == 0 &&
-           p->copies == 0;
+/* Could this op be part of a graph that is launched at once, and is it none
+ * already? */
+static bool graphable(const struct hint_case *c, const struct hint_step *s,
+                      const struct top *p) {
+    if (p->lead || p->input || p->optimizer || p->waits || p->copies)
+        return false;
+    uint32_t call = p->work < p->work_end ? s->d.works[p->work].call : ROW_NONE;
+    return call == ROW_NONE ||
+           !(c->t->name_class[c->t->spans.name[call]] & NAME_GRAPH);
 }
 
 /* What could be captured: is the host slower than the device, and are most
  * kernels shorter than a launch? */
-static bool host_is_late(const struct hint_step *s) {
+static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
     int64_t kernels = 0, small = 0, host = 0, device = 0;
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
-        if (!graphable(p)) continue;
+        if (!graphable(c, s, p)) continue;
         host += hint_host(s, p->first, p->end);
         for (uint32_t w = p->work; w < p->work_end; w++) {
             int64_t dur = s->trial.work[w];
@@ -129,13 +134,12 @@ static bool host_is_late(const struct hint_step *s) {
 
 static void repair_launch(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
-    (void)c;
-    if (!host_is_late(s)) return;
+    if (!host_is_late(c, s)) return;
     int64_t host = 0, kernels = 0;
     bool open = false; /* a graph is under way */
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
-        bool in = graphable(p);
+        bool in = graphable(c, s, p);
         /* a long pause is somebody else's */
         if (in && p->row == ROW_NONE &&
             hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US)

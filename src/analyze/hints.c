@@ -45,6 +45,8 @@ struct hints {
     struct hint_case c;
     struct part leaks, memory, ranks;
     struct compiles compiles;
+    int64_t lost; /* launches without a record of their work */
+    bool cut;     /* the file ends too early */
     struct device_peak peak;
     struct hint v[MAX_HINTS];
     size_t n;
@@ -179,6 +181,10 @@ static void columns(struct result *r) {
         {.name = "save_pct", .title = "of step", .type = COL_PERCENT,
          .unit = "%", .flags = COL_BAR,
          .help = "the same as a share of the step"},
+        {.name = "step_us", .title = "step", .type = COL_TIME, .unit = "us",
+         .flags = COL_DETAIL | COL_MEAN,
+         .help = "the step that it is a share of: without the profiler's own "
+                 "cost, from an idle device to the end of its work"},
         {.name = "confidence", .type = COL_TEXT, .flags = COL_DETAIL,
          .help = "measured in the trace, simulated on it, or assumed"},
         {.name = "evidence", .type = COL_TEXT, .flags = COL_BELOW,
@@ -193,6 +199,7 @@ static void columns(struct result *r) {
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
     r->in_order = true;
+    r->one_unit = true;
 }
 
 static void put_hint(struct result *r, const struct hints *h,
@@ -206,6 +213,7 @@ static void put_hint(struct result *r, const struct hints *h,
     result_int(r, v->save / n);
     result_float(r, h->c.base > 0 ? 100.0 * (double)v->save /
                                         (double)h->c.base : 0);
+    result_int(r, h->c.base / n);
     result_text(r, v->rule->confidence);
     result_text(r, w.evidence);
     result_text(r, w.repair);
@@ -311,9 +319,32 @@ static int study(struct hints *h, const struct trace *t,
     return rc;
 }
 
+/* Launching calls of the steps whose device work has no record; 0: no more
+ * than a few. Without these records a busy device looks idle. */
+static int64_t lost_records(const struct hint_case *c) {
+    int64_t calls = 0, lost = 0;
+    for (size_t i = 0; i < c->nsteps; i++) {
+        const struct deps *d = &c->steps[i].d;
+        for (size_t k = 0; k < d->line.n; k++) {
+            uint32_t row = d->line.v[k].row;
+            if (row == ROW_NONE || c->t->spans.kind[row] != SPAN_API ||
+                d->line.v[k].ts != c->t->spans.ts[row] ||
+                !(c->t->name_class[c->t->spans.name[row]] & NAME_LAUNCH))
+                continue;
+            calls++;
+            lost += d->stops[k].first == d->stops[k].end;
+        }
+    }
+    return lost * 100 > calls * HINT_LOST_PERCENT ? lost : 0;
+}
+
 static int find(struct hints *h, struct ops_err *e) {
     h->c.base = run_all(&h->c, false);
     if (h->c.base < 0) return fail_oom(e);
+    /* what stands at a file's end, device work above all, is not in it */
+    h->cut = h->c.t->notes[NOTE_FILE_CUT] > 0;
+    h->lost = lost_records(&h->c);
+    if (h->lost > 0 || h->cut) return 0;
     TRY(list_group(h, true, e));
     return list_group(h, false, e);
 }
@@ -337,7 +368,19 @@ static void remark(struct result *r, const struct hints *h) {
         result_remark(r, "of %zu profiles %s was studied%s", h->c.nranks,
                       s->path,
                       h->c.waits ? ", which waits longest for the others" : "");
-    if (h->n == 0)
+    if (h->n > 1)
+        result_remark(r, "each saving is of what the hints above it leave; "
+                      "what is repaired in place comes before what wants "
+                      "restructuring");
+    if (h->cut)
+        result_remark(r, "the file ends too early, and what is missing would "
+                      "look like idle time: no saving can be worked out");
+    else if (h->lost > 0)
+        result_remark(r, "%lld launches of these steps have no record of "
+                      "their device work (a cut file, or records that were "
+                      "dropped): no saving can be worked out",
+                      (long long)h->lost);
+    else if (h->n == 0)
         result_remark(r, "nothing was found that would make a step more than "
                       "%d %% faster", (int)HINT_SAVE_PERCENT);
 }

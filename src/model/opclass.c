@@ -177,6 +177,9 @@ uint16_t name_classify(struct bytes name) {
     /* xmma kernels exist for plain fp32 units, too. */
     if ((class & NAME_TENSOR_CORE) && find(head, "ffma", 4))
         class &= (uint16_t)~NAME_TENSOR_CORE;
+    /* A function of the host that waits its turn on a stream is no kernel. */
+    if ((class & NAME_LAUNCH) && find(head, "LaunchHostFunc", 14))
+        class &= (uint16_t)~NAME_LAUNCH;
     return class;
 }
 
