@@ -8,6 +8,7 @@
 
 #include "analyze/deps.h"
 #include "analyze/host_tree.h"
+#include "analyze/pystack.h"
 #include "analyze/where.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -36,6 +37,7 @@ struct segment {
 struct path {
     const struct trace *t;
     const struct deps *d;
+    const struct pystack *frames;
     struct segment *v; /* last first */
     size_t n, cap;
     int64_t now, start; /* walked back to; the step's start */
@@ -169,13 +171,24 @@ struct rows {
     size_t n, cap;
     struct map find;   /* (name, kind) of the step at hand -> row */
     struct strs names;
+    struct pystack frames;
 };
+
+/* The Python function that the step's thread was in, or NULL. */
+static const char *frame_of(const struct path *p, const struct segment *s) {
+    row_id f = pystack_at(p->frames, p->t->steps[p->d->step].thread,
+                          s->ts + s->dur / 2);
+    return f == ROW_NONE ? NULL : span_name(p->t, f);
+}
 
 static const char *name_of(const struct path *p, const struct host_tree *h,
                            const struct segment *s) {
-    if (s->row == ROW_NONE || span_is_step_mark(p->t, s->row))
+    if (s->row == ROW_NONE || span_is_step_mark(p->t, s->row)) {
+        const char *frame = s->kind == ON_PYTHON ? frame_of(p, s) : NULL;
+        if (frame != NULL) return frame;
         return s->kind == ON_PYTHON ? "(Python, nothing recorded)"
                                     : "(nothing recorded)";
+    }
     if (s->kind == ON_COMPUTE || s->kind == ON_COMM || s->kind == ON_COPY ||
         s->kind == ON_GAP) {
         row_id call = trace_launch_of(p->t, s->row);
@@ -211,7 +224,7 @@ static int add_step(struct rows *rows, const struct host_side *side,
                     struct ops_err *e) {
     struct deps d;
     TRY(deps_build(&d, side, step, e));
-    struct path p = {.t = side->t, .d = &d};
+    struct path p = {.t = side->t, .d = &d, .frames = &rows->frames};
     walk(&p, &side->t->steps[step]);
     bool ok = !p.oom;
     map_free(&rows->find); /* names are one row within a step, not across */
@@ -231,11 +244,8 @@ static int choose(const struct trace *t, const struct scope *in,
     if (!in->all && !in->source_in[source]) return 0;
     if (in->by_step)
         return deps_choose(t, source, in->step_in, true, out, MAX_STEPS, n, e);
-    TRY(deps_choose(t, source, NULL, false, out, MAX_STEPS, n, e));
-    if (*n > 1) {
-        out[0] = out[*n / 2];
-        *n = 1;
-    }
+    TRY(deps_typical(t, source, out, e));
+    *n = out[0] != ROW_NONE;
     return 0;
 }
 
@@ -329,6 +339,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
         return rc;
     }
     if (!strs_init(&rows.names)) rc = fail_oom(e);
+    if (rc == 0) rc = pystack_init(&rows.frames, t, e);
     for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
         rc = walk_source(&rows, t, &in, &h, i, e);
     if (rc == 0) {
@@ -342,6 +353,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     free(rows.v);
     map_free(&rows.find);
     strs_free(&rows.names);
+    pystack_free(&rows.frames);
     host_tree_free(&h);
     scope_free(&in);
     return rc;

@@ -354,17 +354,36 @@ static int by_step(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+/* All steps of the source that count, by length; the caller frees *v. */
+static int by_length(const struct trace *t, uint32_t source, const bool *in,
+                     struct choice **v, size_t *n, struct ops_err *e) {
+    *v = malloc((t->nsteps + 1) * sizeof **v);
+    *n = 0;
+    if (*v == NULL) return fail_oom(e);
+    for (uint32_t i = 0; i < t->nsteps; i++)
+        if (t->steps[i].source == source && (in == NULL || in[i]))
+            (*v)[(*n)++] = (struct choice){.step = i, .dur = t->steps[i].dur};
+    qsort(*v, *n, sizeof **v, by_dur);
+    return 0;
+}
+
+int deps_typical(const struct trace *t, uint32_t source, uint32_t *out,
+                 struct ops_err *e) {
+    struct choice *v;
+    size_t n;
+    TRY(by_length(t, source, NULL, &v, &n, e));
+    *out = n > 0 ? v[(n - 1) / 2].step : ROW_NONE;
+    free(v);
+    return 0;
+}
+
 int deps_choose(const struct trace *t, uint32_t source, const bool *in,
                 bool all, uint32_t *out, size_t max, size_t *n,
                 struct ops_err *e) {
-    struct choice *v = malloc((t->nsteps + 1) * sizeof *v);
-    size_t have = 0;
+    struct choice *v;
+    size_t have;
     *n = 0;
-    if (v == NULL) return fail_oom(e);
-    for (uint32_t i = 0; i < t->nsteps; i++)
-        if (t->steps[i].source == source && (in == NULL || in[i]))
-            v[have++] = (struct choice){.step = i, .dur = t->steps[i].dur};
-    qsort(v, have, sizeof *v, by_dur);
+    TRY(by_length(t, source, in, &v, &have, e));
     bool mixed = have >= MIXED_STEPS &&
                  v[have * 3 / 4].dur / MIXED > v[have / 4].dur;
     size_t from = all || mixed ? 0 : have / 4;

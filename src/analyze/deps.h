@@ -62,6 +62,10 @@ void deps_free(struct deps *d);
 void deps_host_side(const struct trace *t, uint32_t step, int64_t *ts,
                     int64_t *end);
 
+/* The step of the median length (of two the shorter), or ROW_NONE. */
+int deps_typical(const struct trace *t, uint32_t source, uint32_t *out,
+                 struct ops_err *e);
+
 /* At most max steps of the source that stand for all of them, in time order:
  * by their length those just below the median, the second quarter. What
  * disturbs a step makes it longer (a profiler's flush, another program), and

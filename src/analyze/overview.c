@@ -23,6 +23,9 @@ enum {
      * from which on it is what the step waits for. */
     FELT = 5,
     MUCH = 20,
+    /* A device that is busy for less of the step waits for the host. */
+    HALF = 50,
+    NAME_MAX_SHOWN = 90, /* characters of a kernel's name */
 };
 
 /* The results that it reads, each with an option or without. */
@@ -75,8 +78,7 @@ static bool spread(struct result *into, const struct result *r,
     if (n > 0) {
         qsort(v, n, sizeof *v, by_value);
         out[LEAST] = v[0];
-        size_t k = n / 2;
-        out[MEDIAN] = n % 2 ? v[k] : v[k - 1] + (v[k] - v[k - 1]) / 2;
+        out[MEDIAN] = v[(n - 1) / 2]; /* a step that exists */
         out[P95] = v[(n * 95 + 99) / 100 - 1];
         out[MOST] = v[n - 1];
     }
@@ -84,8 +86,19 @@ static bool spread(struct result *into, const struct result *r,
     return n > 0;
 }
 
-static void put_steps(struct result *r, const struct result *steps) {
-    int64_t dur[SPREAD], bare[SPREAD];
+/* The step without its profiler: as the hints have it, whose savings are
+ * shares of it, else the estimate of `steps`; -1: not known. */
+static int64_t bare_step(struct result *r, const struct result *steps,
+                         const struct result *hints) {
+    int64_t bare[SPREAD];
+    const struct cell *c = part_cell(hints, 0, "step_us");
+    if (c != NULL) return c->i;
+    return spread(r, steps, "bare_us", bare) ? bare[MEDIAN] : -1;
+}
+
+static void put_steps(struct result *r, const struct result *steps,
+                      const struct result *hints) {
+    int64_t dur[SPREAD];
     char lo[48], mid[48], p95[48], hi[48];
     if (!spread(r, steps, "dur_us", dur)) {
         facts_count(r, "steps", steps->nrows);
@@ -98,17 +111,19 @@ static void put_steps(struct result *r, const struct result *steps) {
     human_time(dur[MOST], hi, sizeof hi);
     char *text = steps->nrows == 1
         ? arena_fmt(&r->arena, "%s, one step", mid)
-        : arena_fmt(&r->arena, "%s median, %s p95 (%zu steps, %s to %s)", mid,
-                    p95, steps->nrows, lo, hi);
+        : arena_fmt(&r->arena, "%s median of %zu steps (%s to %s)", mid,
+                    steps->nrows, lo, hi);
     put_fact(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us", text);
-    if (!spread(r, steps, "bare_us", bare) ||
-        dur[MEDIAN] - bare[MEDIAN] <= dur[MEDIAN] / 100 * FELT)
-        return;
-    human_time(bare[MEDIAN], mid, sizeof mid);
+    if (steps->nrows > 1)
+        put_fact(r, "step time, p95", true, (double)dur[P95] / PS_PER_US, "us",
+                 p95);
+    int64_t bare = bare_step(r, steps, hints);
+    if (bare < 0 || dur[MEDIAN] - bare <= dur[MEDIAN] / 100 * FELT) return;
+    human_time(bare, mid, sizeof mid);
     text = arena_fmt(&r->arena,
                      "roughly %s: the rest is the profiler's own cost", mid);
-    put_fact(r, "without the profiler", true,
-             (double)bare[MEDIAN] / PS_PER_US, "us", text);
+    put_fact(r, "without the profiler", true, (double)bare / PS_PER_US, "us",
+             text);
 }
 
 /* The row of the step whose length is the median one: what a typical step is,
@@ -168,35 +183,90 @@ static bool has_ops(const struct result *from) {
     return false;
 }
 
-/* "aten::mm: 12.3 ms in 240 calls", and its share. */
+/* The row with the largest value of that column that is not taken and, where
+ * there are ops, is one; SIZE_MAX: none. */
+static size_t next_largest(const struct result *from, const char *col,
+                           const bool *taken) {
+    bool only_ops = has_ops(from);
+    size_t best = SIZE_MAX;
+    int64_t most = 0;
+    for (size_t i = 0; i < from->nrows; i++) {
+        const struct cell *v = part_cell(from, i, col);
+        const struct cell *kind = part_cell(from, i, "kind");
+        if (taken[i] || v == NULL || v->i <= most ||
+            (only_ops && kind != NULL && strcmp(kind->s, "op") != 0))
+            continue;
+        best = i;
+        most = v->i;
+    }
+    return best;
+}
+
+static int64_t sum_column(const struct result *from, const char *col) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < from->nrows; i++) {
+        const struct cell *v = part_cell(from, i, col);
+        if (v != NULL) sum_add(&sum, v->i);
+    }
+    return sum;
+}
+
+/* "12.3 ms in 240 calls: aten::mm", and its share of that time of all. */
 static void put_top(struct result *r, const char *metric,
                     const struct result *from, const char *time, size_t top) {
-    bool only_ops = has_ops(from);
-    size_t shown = 0;
-    for (size_t i = 0; i < from->nrows && shown < top; i++) {
+    bool *taken = calloc(from->nrows + 1, sizeof *taken);
+    int64_t all = sum_column(from, time);
+    if (taken == NULL) r->oom = true;
+    for (size_t k = 0; taken != NULL && k < top; k++) {
+        size_t i = next_largest(from, time, taken);
+        if (i == SIZE_MAX) break;
+        taken[i] = true;
         const struct cell *name = part_cell(from, i, "name");
-        const struct cell *share = part_cell(from, i, "share_pct");
         const struct cell *us = part_cell(from, i, time);
         const struct cell *calls = part_cell(from, i, "calls");
-        if (!name || !share || !us || share->f <= 0) continue;
-        const struct cell *kind = part_cell(from, i, "kind");
-        if (kind != NULL && strcmp(kind->s, "op") != 0 && only_ops) continue;
-        shown++;
         char total[48];
         human_time(us->i, total, sizeof total);
         long long n = calls ? (long long)calls->i : 0;
-        char *text = arena_fmt(&r->arena, "%s in %lld call%s: %s", total, n,
-                               n == 1 ? "" : "s", name->s);
-        put_share(r, metric, (double)us->i / PS_PER_US, "us", text, share->f);
+        const char *text = name ? name->s : "?";
+        put_share(r, metric, (double)us->i / PS_PER_US, "us",
+                  arena_fmt(&r->arena, "%s in %lld call%s: %.*s%s", total, n,
+                            n == 1 ? "" : "s", NAME_MAX_SHOWN, text,
+                            strlen(text) > NAME_MAX_SHOWN ? "..." : ""),
+                  all > 0 ? 100.0 * (double)us->i / (double)all : 0);
     }
+    free(taken);
+}
+
+/* What the device is busy with; what the host is, where the device mostly is
+ * not. */
+static void put_tops(struct result *r, const struct result *ops,
+                     const struct result *kernels,
+                     const struct result *steps) {
+    bool device = sum_column(ops, "device_self_us") > 0;
+    int64_t dur[SPREAD];
+    const struct cell *busy = NULL;
+    if (spread(r, steps, "dur_us", dur))
+        busy = part_cell(steps, median_row(steps, dur[MEDIAN]),
+                         "device_busy_pct");
+    if (!device || (busy != NULL && busy->f < HALF))
+        put_top(r, "top op, host", ops, "host_self_us", TOP_OPS);
+    if (device && (busy == NULL || busy->f >= HALF))
+        put_top(r, "top op, device", ops, "device_self_us", TOP_OPS);
+    /* where ops have the device's time, its kernels say little more */
+    if (!device) put_top(r, "top kernel", kernels, "total_us", TOP_OPS);
 }
 
 static void put_memory(struct result *r, const struct result *memory) {
+    int64_t most = 0; /* what holds next to nothing beside it is noise */
+    for (size_t i = 0; i < memory->nrows; i++) {
+        const struct cell *peak = part_cell(memory, i, "peak_bytes");
+        if (peak != NULL && peak->i > most) most = peak->i;
+    }
     for (size_t i = 0; i < memory->nrows; i++) {
         const struct cell *device = part_cell(memory, i, "device");
         const struct cell *peak = part_cell(memory, i, "peak_bytes");
         const struct cell *held = part_cell(memory, i, "reserved_bytes");
-        if (peak == NULL) continue;
+        if (peak == NULL || peak->i < most / 100) continue;
         char a[48], b[48] = "";
         human_bytes(peak->i, a, sizeof a);
         if (held != NULL) human_bytes(held->i, b, sizeof b);
@@ -259,8 +329,12 @@ static void put_input(struct result *r, const struct result *input,
     const char *text = "the step does not wait for its input";
     if (pct >= MUCH) text = "the step waits for its input";
     else if (pct >= FELT) text = "the step waits for its input a little";
-    else if (input->nrows == 0) text = "no input pipeline was recorded";
-    put_share(r, "is it the input?", pct, "%", text, pct);
+    else if (input->nrows == 0) text = NULL;
+    if (text == NULL)
+        put_fact(r, "is it the input?", false, 0, "%",
+                 "no input pipeline was recorded");
+    else
+        put_share(r, "is it the input?", pct, "%", text, pct);
 }
 
 /* "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
@@ -294,16 +368,29 @@ static void put_hints(struct result *r, const struct result *hints) {
         const struct cell *save = part_cell(hints, i, "save_us");
         const struct cell *share = part_cell(hints, i, "save_pct");
         if (!id || !title || !save || !share) continue;
-        char time[48];
+        const struct cell *step = part_cell(hints, i, "step_us");
+        char time[48], of[48] = "";
         human_time(save->i, time, sizeof time);
-        char *text = arena_fmt(&r->arena, "%s, saves %s: %s", id->s, time,
-                               title->s);
+        if (step) human_time(step->i, of, sizeof of);
+        char *text = arena_fmt(&r->arena, "%s: %s; saves %s of %s", id->s,
+                               title->s, time, of);
         put_share(r, i == 0 ? "do first" : "then", (double)save->i / PS_PER_US,
                   "us", text, share->f);
     }
-    if (hints->nrows > 0) return;
-    facts_words(r, "do first", "nothing that would give more than a few "
-                "percent was found");
+    if (hints->nrows > 0 || hints->nremarks == 0) return;
+    /* why there is none is what it remarks last */
+    facts_words(r, "do first", "%s", hints->remarks[hints->nremarks - 1]);
+    result_null(r);
+}
+
+/* What was not recorded, in a line; how to record it stands below. */
+static void put_missing(struct result *r) {
+    char *text = NULL;
+    for (size_t i = 0; i < r->nmissing; i++)
+        text = arena_fmt(&r->arena, "%s%s%s", text ? text : "",
+                         text ? "; " : "", r->missing[i].what);
+    facts_words(r, "cannot tell", "%s",
+                text ? text : "nothing of this: all of it was recorded");
     result_null(r);
 }
 
@@ -374,19 +461,16 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
         "Phases and hints: share of a step; ops and kernels: share of the time "
         "of all of them.", COL_PERCENT, COL_BAR});
     put_profile(r, t);
-    put_steps(r, &p[STEPS].r);
+    put_steps(r, &p[STEPS].r, &p[HINTS].r);
     put_phases(r, &p[STEPS].r);
     put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
-    bool device = part_cell(&p[OPS].r, 0, "device_self_us") != NULL;
-    put_top(r, "top op", &p[OPS].r,
-            device ? "device_self_us" : "host_self_us", TOP_OPS);
-    /* where ops have the device's time, its kernels say little more */
-    if (!device) put_top(r, "top kernel", &p[KERNELS].r, "total_us", TOP_OPS);
+    put_tops(r, &p[OPS].r, &p[KERNELS].r, &p[STEPS].r);
     put_memory(r, &p[MEMORY].r);
     put_holders(r, &p[HOLDERS].r);
     put_hints(r, &p[HINTS].r);
     remark_outlier(r, &p[STEPS].r);
     for (int i = 0; i < PARTS; i++) take_missing(r, &p[i].r);
+    put_missing(r);
     return result_done(r, e);
 }
 

@@ -477,7 +477,7 @@ static void put_below(struct table *t, size_t row) {
     }
 }
 
-/* How many bytes of s go on a line of that width: whole words, at least one. */
+/* How many bytes of s go on a line of that width: whole words if one fits. */
 static size_t words_that_fit(const char *s, size_t width) {
     size_t fit = 0;
     char line[512];
@@ -489,7 +489,13 @@ static size_t words_that_fit(const char *s, size_t width) {
         fit = n;
         n += strspn(s + n, " ");
     }
-    return fit > 0 ? fit : strlen(s);
+    if (fit == 0) fit = strlen(s);
+    /* a single word that is too long is cut, between two characters */
+    snprintf(line, sizeof line, "%.*s", (int)(fit < 511 ? fit : 511), s);
+    if (text_width(line) <= width && fit < 511) return fit;
+    fit = width > 0 ? width : 1;
+    while (s[fit] != '\0' && ((uint8_t)s[fit] & 0xc0) == 0x80) fit++;
+    return fit;
 }
 
 /* A cell that is wrapped: its first line stays in the scratch cell, the rest
