@@ -11,6 +11,7 @@
 struct trace;
 struct device_peak;
 struct compiles;
+struct copy_args;
 struct result;
 
 /* The limits of all rules, each with its reason. */
@@ -42,6 +43,8 @@ struct hint_step {
     struct plan trial; /* what a rule tries */
     struct top *tops;
     size_t ntops, cap_tops;
+    struct copy_args *copies; /* by work; COPY_KINDS as kind: it is none. Rules
+                                 come again and again: read once */
 };
 
 /* What a rule has seen, over all steps. */

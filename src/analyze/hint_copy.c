@@ -13,15 +13,10 @@
 #include "base/sum.h"
 #include <stdio.h>
 
-/* What the work w is to these rules: bytes, or 0: not a copy over the link
- * that matters. */
-static int64_t link_copy(const struct hint_case *c, const struct hint_step *s,
-                         uint32_t w, struct copy_args *a) {
-    uint32_t row = s->d.works[w].row;
-    if (c->t->spans.kind[row] != SPAN_COPY) return 0;
-    *a = copy_args_of(c->t, row);
-    if (a->kind != COPY_H2D && a->kind != COPY_D2H) return 0;
-    return a->bytes >= HINT_SMALL_COPY_BYTES ? a->bytes : 0;
+/* Does a copy over the link matter to these rules? */
+static bool is_link_copy(const struct copy_args *a) {
+    return (a->kind == COPY_H2D || a->kind == COPY_D2H) &&
+           a->bytes >= HINT_SMALL_COPY_BYTES;
 }
 
 /* How long the copy takes out of pinned memory; never longer than now. */
@@ -64,17 +59,17 @@ static void set_free(struct hint_step *s, const struct top *p,
 static bool repair_copy(const struct hint_case *c, struct hint_step *s,
                         const struct top *p, uint32_t w, bool pageable,
                         bool waits, struct hint_found *f) {
-    struct copy_args a;
+    const struct copy_args *a = &s->copies[w];
     const struct work *k = &s->d.works[w];
     if (s->trial.work[w] == WORK_GONE || (!waits && !pageable)) return false;
-    int64_t bytes = link_copy(c, s, w, &a);
-    if (bytes == 0 || (a.pageable == 1) != pageable) return false;
+    if (!is_link_copy(a) || (a->pageable == 1) != pageable) return false;
     /* the call itself is long when the host copies */
     int64_t call = k->call == ROW_NONE ? 0 : c->t->spans.dur[k->call];
     shorten_call(s, k->piece);
-    if (pageable) s->trial.work[w] = pinned_time(c, bytes, s->trial.work[w]);
-    if (p->lead && a.kind == COPY_H2D) s->trial.ahead[w] = true;
-    sum_add(&f->bytes, bytes);
+    if (pageable) s->trial.work[w] = pinned_time(c, a->bytes,
+                                                s->trial.work[w]);
+    if (p->lead && a->kind == COPY_H2D) s->trial.ahead[w] = true;
+    sum_add(&f->bytes, a->bytes);
     sum_add(&f->other, k->dur);
     hint_saw(f, k->row, call > k->dur ? call : k->dur);
     return true;

@@ -10,15 +10,11 @@
 #include <stdio.h>
 
 /* Does the op copy in that direction? */
-static bool copies(const struct hint_case *c, const struct hint_step *s,
-                   const struct top *p, enum copy_kind kind) {
+static bool copies(const struct hint_step *s, const struct top *p,
+                   enum copy_kind kind) {
     if (p->copies == 0) return false;
-    for (uint32_t w = p->work; w < p->work_end; w++) {
-        uint32_t row = s->d.works[w].row;
-        if (c->t->spans.kind[row] == SPAN_COPY &&
-            copy_args_of(c->t, row).kind == kind)
-            return true;
-    }
+    for (uint32_t w = p->work; w < p->work_end; w++)
+        if (s->copies[w].kind == kind) return true;
     return false;
 }
 
@@ -30,14 +26,13 @@ struct detour {
     uint32_t row; /* the op that takes most of it, or ROW_NONE */
 };
 
-static struct detour find_back(const struct hint_case *c,
-                               const struct hint_step *s, size_t out) {
+static struct detour find_back(const struct hint_step *s, size_t out) {
     struct detour d = {.end = out + 1, .row = ROW_NONE};
     int64_t most = -1;
     for (; d.end < s->ntops; d.end++) {
         const struct top *p = &s->tops[d.end];
         if (p->kernels > 0 || p->input) return d;
-        d.back = copies(c, s, p, COPY_H2D);
+        d.back = copies(s, p, COPY_H2D);
         if (d.back) return d;
         int64_t host = hint_host(s, p->first, p->end);
         sum_add(&d.cpu, host);
@@ -57,9 +52,9 @@ static void repair(const struct hint_case *c, struct hint_step *s,
         const struct top *out = &s->tops[i];
         if (out->lead || out->row == ROW_NONE ||
             c->t->spans.kind[out->row] != SPAN_OP ||
-            !copies(c, s, out, COPY_D2H))
+            !copies(s, out, COPY_D2H))
             continue;
-        struct detour d = find_back(c, s, i);
+        struct detour d = find_back(s, i);
         if (d.back && d.cpu >= HINT_PAUSE_US * PS_PER_US) {
             hint_remove(s, out->first, s->tops[d.end].end, true);
             hint_saw(f, d.row != ROW_NONE ? d.row : out->row, d.cpu);

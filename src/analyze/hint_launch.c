@@ -136,7 +136,7 @@ static void repair_launch(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
     if (!host_is_late(c, s)) return;
     int64_t host = 0, kernels = 0;
-    bool open = false; /* a graph is under way */
+    bool launched = false; /* the graph that is under way was paid for */
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         bool in = graphable(c, s, p);
@@ -148,10 +148,12 @@ static void repair_launch(const struct hint_case *c, struct hint_step *s,
             host += s->trial.host[k];
             s->trial.host[k] = 0;
         }
-        if (in && !open && p->kernels > 0)
+        if (in && !launched && p->kernels > 0) {
             s->trial.host[p->first] = HINT_CALL_US * PS_PER_US;
+            launched = true;
+        }
         if (in) kernels += p->kernels;
-        open = in;
+        else launched = false;
     }
     f->other += kernels;
     hint_saw(f, ROW_NONE, host);

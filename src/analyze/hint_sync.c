@@ -54,15 +54,13 @@ static bool has_gradient(const struct trace *t, uint32_t row) {
 }
 
 /* Bytes that the op brings back from the device; -1: it brings none. */
-static int64_t bytes_back(const struct hint_case *c, const struct hint_step *s,
-                          const struct top *p) {
+static int64_t bytes_back(const struct hint_step *s, const struct top *p) {
     int64_t sum = -1;
     for (uint32_t w = p->work; w < p->work_end; w++) {
-        uint32_t row = s->d.works[w].row;
-        if (c->t->spans.kind[row] != SPAN_COPY) continue;
-        struct copy_args a = copy_args_of(c->t, row);
-        if (a.kind != COPY_D2H) return -1;
-        sum = sum_of(sum < 0 ? 0 : sum, a.bytes > 0 ? a.bytes : 0);
+        const struct copy_args *a = &s->copies[w];
+        if (a->kind == COPY_KINDS) continue;
+        if (a->kind != COPY_D2H) return -1;
+        sum = sum_of(sum < 0 ? 0 : sum, a->bytes > 0 ? a->bytes : 0);
     }
     return sum;
 }
@@ -102,7 +100,7 @@ static void repair(const struct hint_case *c, struct hint_step *s,
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         if (p->waits == 0 || p->row == ROW_NONE) continue;
-        int64_t back = bytes_back(c, s, p), waited = 0;
+        int64_t back = bytes_back(s, p), waited = 0;
         for (uint32_t k = p->first; k < p->end; k++)
             if (s->d.stops[k].wait != DEP_NONE) waited += s->d.line.v[k].dur;
         if (back >= HINT_SMALL_COPY_BYTES || (back < 0 && p->copies > 0))

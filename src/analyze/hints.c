@@ -13,6 +13,7 @@
 #include "analyze/device_peak.h"
 #include "analyze/hint.h"
 #include "analyze/hint_tops.h"
+#include "analyze/kernel_args.h"
 #include "analyze/overhead.h"
 #include "analyze/part.h"
 #include "base/number.h"
@@ -60,8 +61,22 @@ static void case_free(struct hint_case *c) {
         plan_free(&c->steps[i].trial);
         deps_free(&c->steps[i].d);
         free(c->steps[i].tops);
+        free(c->steps[i].copies);
     }
     free(c->steps);
+}
+
+static int read_copies(const struct trace *t, struct hint_step *s,
+                       struct ops_err *e) {
+    s->copies = malloc((s->d.nworks + 1) * sizeof *s->copies);
+    if (s->copies == NULL) return fail_oom(e);
+    for (size_t w = 0; w < s->d.nworks; w++) {
+        uint32_t row = s->d.works[w].row;
+        s->copies[w] = t->spans.kind[row] == SPAN_COPY
+                           ? copy_args_of(t, row)
+                           : (struct copy_args){.kind = COPY_KINDS};
+    }
+    return 0;
 }
 
 static int step_init(struct hint_case *c, const struct host_side *h,
@@ -73,6 +88,7 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     TRY(plan_init(&s->now, &s->d, c->t, c->per_event, e));
     s->now.stall = stall;
     TRY(plan_copy(&s->trial, &s->now, e));
+    TRY(read_copies(c->t, s, e));
     return hint_tops(c->t, s, e);
 }
 
