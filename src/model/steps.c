@@ -242,6 +242,13 @@ static bool optimizer_markers(const struct trace *t, uint32_t source,
         }
     }
     if (m->n < 2) m->n = 0;
+    if (m->n == 0) return true;
+    /* a loop fills the window; a few updates at its end are none */
+    const struct source *src = &t->sources[source];
+    int64_t turns = (int64_t)m->n;
+    int64_t loop = t->spans.ts[m->v[m->n - 1]] - t->spans.ts[m->v[0]];
+    if (loop / (turns - 1) * turns < (src->window_end - src->window_ts) / 2)
+        m->n = 0;
     return true;
 }
 
