@@ -75,18 +75,25 @@ const char *hint_name(const struct hint_case *c, uint32_t row) {
     return span_name(c->t, row);
 }
 
+/* A function of C: whoever called it is what people look for. */
+static bool is_builtin(const struct trace *t, uint32_t frame) {
+    struct bytes b = strs_bytes(&t->strs, t->spans.name[frame]);
+    return BYTES_STARTS(b, "<built-in");
+}
+
 const char *hint_where(const struct hint_case *c, const struct hint_found *f,
                        char *buf) {
     enum { FRAMES = 3 };
     const struct spans *s = &c->t->spans;
-    struct pystack p;
-    struct ops_err e; /* no stack is no error */
     buf[0] = '\0';
-    if (f->row == ROW_NONE || pystack_init(&p, c->t, &e) != 0) return buf;
+    if (f->row == ROW_NONE) return buf;
     int64_t at = f->row_at == ROW_START ? s->ts[f->row] : f->row_at;
-    char text[HINT_TEXT / 2];
-    if (pystack_text(&p, s->track[f->row], at, FRAMES, text, sizeof text) > 0)
-        snprintf(buf, HINT_TEXT, ", called from %s", text);
-    pystack_free(&p);
+    uint32_t r = pystack_at(c->frames, s->track[f->row], at);
+    while (r != ROW_NONE && is_builtin(c->t, r)) r = s->parent[r];
+    size_t n = 0;
+    for (int i = 0; i < FRAMES && r != ROW_NONE; i++, r = s->parent[r])
+        n += (size_t)snprintf(buf + n, HINT_TEXT - n, "%s%.90s",
+                              i == 0 ? ", called from " : " < ",
+                              span_name(c->t, r));
     return buf;
 }

@@ -11,6 +11,7 @@
 struct trace;
 struct device_peak;
 struct compiles;
+struct pystack;
 struct copy_args;
 struct result;
 
@@ -72,6 +73,7 @@ struct hint_case {
     const struct result *leaks, *memory, *ranks;
     int64_t base;      /* ps, all steps without their profiler */
     const struct compiles *compiles; /* or NULL */
+    const struct pystack *frames;
     bool host_exchange; /* collectives are carried out by the host: gloo, MPI */
     int64_t per_event; /* ps, what recording an event cost; 0: not known */
 };

@@ -15,6 +15,7 @@
 #include "analyze/hint_tops.h"
 #include "analyze/kernel_args.h"
 #include "analyze/overhead.h"
+#include "analyze/pystack.h"
 #include "analyze/part.h"
 #include "base/number.h"
 #include "base/sum.h"
@@ -46,6 +47,7 @@ struct hints {
     struct hint_case c;
     struct part leaks, memory, ranks;
     struct compiles compiles;
+    struct pystack frames;
     int64_t lost; /* launches without a record of their work */
     bool cut;     /* the file ends too early */
     struct device_peak peak;
@@ -241,6 +243,8 @@ static void put_hint(struct result *r, const struct hints *h,
 static int run_parts(struct hints *h, const struct opts *o,
                      struct ops_err *e) {
     const struct trace *t = h->c.t;
+    TRY(pystack_init(&h->frames, t, e));
+    h->c.frames = &h->frames;
     TRY(compiles_init(&h->compiles, t, e));
     h->c.compiles = &h->compiles;
     if (t->nsources > 1) {
@@ -423,6 +427,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     }
     case_free(&h.c);
     compiles_free(&h.compiles);
+    pystack_free(&h.frames);
     part_free(&h.leaks);
     part_free(&h.memory);
     part_free(&h.ranks);

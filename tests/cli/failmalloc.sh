@@ -66,10 +66,16 @@ bad=0
 for analysis in info steps ops kernels copies memory allocs roofline; do
     try $analysis "$(small '*.pt.trace.json.gz')" --format json || bad=1
 done
-for analysis in idle launch; do # a profile with a device
+for analysis in idle launch hints critical; do # a profile with a device
     try $analysis tests/data/torch_graphs/torch_graphs.pt.trace.json.gz \
         --format json || bad=1
 done
+for analysis in overview tree stacks; do # compiled programs
+    try $analysis tests/data/jax_mlp/vm.xplane.pb --format json || bad=1
+done
+try ranks tests/data/torch_ddp --format json || bad=1
+try segments tests/data/torch_cnn/torch_cnn.snapshot.pickle.gz \
+    --format json || bad=1
 for pattern in '*.xplane.pb*' 'run_metadata*.pb*' '*.trace.json.gz'; do
     file=$(small "$pattern")
     [ -n "$file" ] || continue
