@@ -140,11 +140,10 @@ static bool add_member(struct work *w, size_t from, size_t to) {
     struct line *l = &w->lines[w->order[from].hi >> 32];
     const struct coll *x = NULL;
     struct intervals all = {0}, wait = {0};
-    bool ok = true, matched = false;
+    bool ok = true;
     for (size_t i = from; ok && i < to; i++) {
         x = &w->c.v[w->order[i].row];
         count(w, l, x);
-        matched |= x->match != ROW_NONE;
         ok = intervals_add(&all, x->ts, x->ts + x->dur) &&
              (x->match == ROW_NONE ||
               intervals_add(&wait, x->ts, coll_wait_end(&w->c, x)));
