@@ -63,8 +63,8 @@ static const char *const repairs[FRAMEWORKS] = {
     [FW_JAX] = "make the batches in other threads or processes, two ahead: "
                "grain.python.DataLoader(worker_count=8), or "
                "flax.jax_utils.prefetch_to_device(iterator, 2)",
-    [FW_OTHER] = "make the next batch in another thread while this one is "
-                 "trained on, and hand it over through a queue",
+    [FW_OTHER] = ("make the next batch in another thread while this one is "
+                  "trained on, and hand it over through a queue"),
 };
 
 static void say(const struct hint_case *c, const struct hint_found *f,

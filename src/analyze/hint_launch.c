@@ -164,8 +164,7 @@ static const char *const graph_repairs[FRAMEWORKS] = {
                  "graphs), or torch.cuda.make_graphed_callables(model, "
                  "sample_args); or a larger batch",
     [FW_TF] = "put the step under @tf.function(jit_compile=True)",
-    [FW_JAX] = "put the whole step under one jax.jit, loops into "
-               "jax.lax.scan",
+    [FW_JAX] = "one jax.jit around the whole step, jax.lax.scan for loops",
     [FW_OTHER] = "capture the step into a CUDA graph and launch it at once",
 };
 

@@ -153,6 +153,7 @@ uint32_t live_peak(const struct live *l, bool (*in)(const void *ctx, int64_t),
 }
 
 uint32_t live_event_at(const struct live *l, int64_t ts) {
+    if (l->n == 0) return LIVE_NONE;
     const int64_t *at = l->t->mem.ts + l->first;
     size_t lo = 0, hi = l->n;
     while (lo < hi) {

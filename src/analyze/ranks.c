@@ -216,8 +216,8 @@ static int say_meanwhile(struct result *r, const struct work *w,
         "it computed", "it was in another collective", "it copied",
         "it waited for input data", "it was in driver calls",
         "it ran host ops or regions",
-        "nothing that was recorded ran there: it slept, waited for something "
-        "outside, or ran code between ops"};
+        ("nothing that was recorded ran there: it slept, waited for something "
+         "outside, or ran code between ops")};
     uint32_t member = w->late.straggler;
     const struct coll_member *m = &w->c.members[member];
     const struct intervals *times = &w->late.v[member].late;

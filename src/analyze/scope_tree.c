@@ -51,7 +51,7 @@ struct scoping {
     row_id layer;       /* the last op whose weights were counted */
 };
 
-static const char module_word[] = "nn.Module: ";
+#define MODULE_WORD "nn.Module: "
 
 static bool is_pending(uint32_t token) {
     return token != LANE_NONE && (token & TOKEN_PENDING);
@@ -96,9 +96,9 @@ static struct bytes name_of(const struct scoping *s, row_id r) {
  * and steps and the like without their number. */
 static struct bytes part_text(const struct scoping *s, row_id r) {
     struct bytes b = name_of(s, r);
-    if (BYTES_STARTS(b, "nn.Module: ")) {
-        b.p += sizeof module_word - 1;
-        b.n -= sizeof module_word - 1;
+    if (BYTES_STARTS(b, MODULE_WORD)) {
+        b.p += sizeof MODULE_WORD - 1;
+        b.n -= sizeof MODULE_WORD - 1;
     } else if (s->t->spans.kind[r] == SPAN_PYTHON && b.n > 1 &&
                b.p[0] == '$') {
         b.p++; /* TensorFlow and JAX: "$file.py:12 func" */
@@ -539,7 +539,7 @@ bool scope_tree_has_modules(const struct trace *t) {
         if (tr->kind != TRACK_PYTHON) continue;
         for (row_id r = tr->first; r < tr->end; r++) {
             struct bytes b = strs_bytes(&t->strs, t->spans.name[r]);
-            if (BYTES_STARTS(b, "nn.Module: ")) return true;
+            if (BYTES_STARTS(b, MODULE_WORD)) return true;
         }
     }
     return false;

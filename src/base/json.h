@@ -39,7 +39,9 @@ struct json_num {
 };
 
 static inline struct json json_reader(struct bytes b) {
-    return (struct json){b.p, b.p + b.n, 0, false, false};
+    /* no bytes at all may be NULL, to which nothing may be added */
+    const uint8_t *p = b.n > 0 ? b.p : (const uint8_t *)"";
+    return (struct json){p, p + b.n, 0, false, false};
 }
 
 /* Blanks, tabs, line ends. */
