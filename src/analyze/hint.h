@@ -6,6 +6,7 @@
 #ifndef ANALYZE_HINT_H
 #define ANALYZE_HINT_H
 
+#include "analyze/framework.h"
 #include "analyze/replay.h"
 
 struct trace;
@@ -21,8 +22,6 @@ enum hint_limit {
 #include "analyze/hint_limits.def"
 #undef X
 };
-
-enum framework { FW_TORCH, FW_TF, FW_JAX, FW_OTHER, FRAMEWORKS };
 
 /* An outermost op of the line, or a pause between two of them. */
 struct top {

@@ -94,14 +94,6 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     return hint_tops(c->t, s, e);
 }
 
-static enum framework framework_of(const struct trace *t, uint32_t source) {
-    const char *format = t->sources[source].format;
-    if (strcmp(format, "kineto") == 0) return FW_TORCH;
-    if (strcmp(format, "stepstats") == 0) return FW_TF;
-    if (strcmp(format, "xspace") != 0) return FW_OTHER;
-    return trace_meta_get(t, source, "hlo_module") ? FW_JAX : FW_TF;
-}
-
 /* Does the host itself carry out collectives in this source? */
 static bool has_exchange(const struct trace *t, uint32_t source) {
     for (size_t i = 0; i < t->ntracks; i++) {

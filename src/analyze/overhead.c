@@ -3,6 +3,7 @@
  * its profiler. One table; each figure says where it is from. */
 #include "analyze/overhead.h"
 
+#include "analyze/framework.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +22,7 @@ enum {
     TORCH_STACK_NS = 220,
     TORCH_MEMORY_NS = 110,
     /* TensorFlow 2.21 eager: 24.6 against 17.2 us per op of ten events; JAX
-     * 0.10: 0.17 us per event, 0.195 per Python frame. Both write XSpace; JAX
-     * is told by its HLO modules. */
+     * 0.10: 0.17 us per event, 0.195 per Python frame. */
     TF_NS = 750,
     JAX_NS = 170,
 };
@@ -100,8 +100,7 @@ int64_t overhead_per_event(const struct trace *t, uint32_t source) {
         ns = torch_ns(s);
         if (s->has_device) ns = scaled(t, source, ns);
     } else if (strcmp(s->format, "xspace") == 0) {
-        bool jax = trace_meta_get(t, source, "hlo_module") != NULL;
-        ns = jax ? JAX_NS : TF_NS;
+        ns = framework_of(t, source) == FW_JAX ? JAX_NS : TF_NS;
     }
     return ns < 0 ? -1 : ns * PS_PER_NS;
 }

@@ -82,10 +82,20 @@ static enum col_type next_type(const struct result *r) {
     return r->ncols ? r->cols[r->ncells % r->ncols].type : COL_TEXT;
 }
 
+/* The text above, in the same column, when it is the same: devices, kinds and
+ * allocators repeat for thousands of rows. NULL: it is another. */
+static const char *same_as_above(const struct result *r, struct bytes b) {
+    if (r->ncells < r->ncols || b.n == 0) return NULL;
+    const struct cell *c = &r->cells[r->ncells - r->ncols];
+    bool same = !c->null && strlen(c->s) == b.n && memcmp(c->s, b.p, b.n) == 0;
+    return same ? c->s : NULL;
+}
+
 void result_str(struct result *r, struct bytes b) {
     if (r->oom) return;
     assert(next_type(r) == COL_TEXT);
-    char *s = arena_copy(&r->arena, b.p, b.n);
+    const char *s = same_as_above(r, b);
+    if (s == NULL) s = arena_copy(&r->arena, b.p, b.n);
     if (s == NULL) r->oom = true;
     put(r, (struct cell){.s = s});
 }
