@@ -252,20 +252,43 @@ static int row_order(const void *pa, const void *pb, void *ctx) {
     return d ? d : (a > b) - (a < b);
 }
 
+/* Largest first; nulls last. */
+static struct sort_key top_key(const struct result *r, size_t row, int col) {
+    const struct cell *c = result_cell(r, row, (size_t)col);
+    uint64_t v = c->null ? 0 : sort_signed(c->i);
+    return (struct sort_key){c->null, ~v, (uint32_t)row};
+}
+
+/* The rows in their order by the column. False: out of memory. */
+static bool order_rows(const struct result *r, int col, size_t *rows) {
+    enum col_type type = r->cols[col].type;
+    struct order o = {r, (size_t)col};
+    for (size_t i = 0; i < r->nrows; i++) rows[i] = i;
+    bool whole = type != COL_TEXT && type != COL_FLOAT && type != COL_PERCENT;
+    if (!whole || r->nrows > UINT32_MAX) {
+        qsort_r(rows, r->nrows, sizeof *rows, row_order, &o);
+        return true;
+    }
+    struct sort_key *v = malloc(r->nrows * sizeof *v);
+    if (v == NULL) return false;
+    for (size_t i = 0; i < r->nrows; i++) v[i] = top_key(r, i, col);
+    bool ok = sort_keys(v, r->nrows);
+    for (size_t i = 0; i < r->nrows; i++) rows[i] = v[i].row;
+    free(v);
+    return ok;
+}
+
 int result_sort(struct result *r, int col, struct ops_err *e) {
     assert(col >= 0 && (size_t)col < r->ncols);
     if (r->oom) return fail_oom(e);
     if (r->nrows < 2) return 0;
     size_t *rows = malloc(r->nrows * sizeof *rows);
-    struct cell *sorted = calloc(r->nrows * r->ncols, sizeof *sorted);
-    if (rows == NULL || sorted == NULL) {
+    struct cell *sorted = vec_alloc(r->nrows * r->ncols, sizeof *sorted);
+    if (rows == NULL || sorted == NULL || !order_rows(r, col, rows)) {
         free(rows);
         free(sorted);
         return fail_oom(e);
     }
-    for (size_t i = 0; i < r->nrows; i++) rows[i] = i;
-    struct order o = {r, (size_t)col};
-    qsort_r(rows, r->nrows, sizeof *rows, row_order, &o);
     for (size_t i = 0; i < r->nrows; i++)
         memcpy(&sorted[i * r->ncols], result_cell(r, rows[i], 0),
                r->ncols * sizeof *sorted);
@@ -296,13 +319,6 @@ void result_top(struct result *r, size_t n) {
     if (n >= r->nrows) return;
     r->nrows = n;
     r->ncells = n * r->ncols;
-}
-
-/* Largest first; nulls last. */
-static struct sort_key top_key(const struct result *r, size_t row, int col) {
-    const struct cell *c = result_cell(r, row, (size_t)col);
-    uint64_t v = c->null ? 0 : sort_signed(c->i);
-    return (struct sort_key){c->null, ~v, (uint32_t)row};
 }
 
 int result_top_largest(struct result *r, int col, size_t n,
