@@ -368,9 +368,13 @@ static void remark(struct result *r, const struct hints *h) {
         return;
     }
     human_time(h->c.base / (int64_t)h->c.nsteps, bare, sizeof bare);
-    result_remark(r, "worked out on %zu step%s of %s each without the "
-                  "profiler's own cost, each from an idle device to the end of "
-                  "its work", h->c.nsteps, h->c.nsteps == 1 ? "" : "s", bare);
+    static const char how[] = "without the profiler's own cost, from an idle "
+                              "device to the end of its work";
+    if (h->c.nsteps == 1)
+        result_remark(r, "worked out on one step of %s %s", bare, how);
+    else
+        result_remark(r, "worked out on %zu steps of %s each %s", h->c.nsteps,
+                      bare, how);
     const struct source *s = &h->c.t->sources[h->c.source];
     if (h->c.nranks > 1 && s->rank >= 0)
         result_remark(r, "of %zu ranks rank %lld was studied%s", h->c.nranks,
