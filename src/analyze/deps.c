@@ -6,6 +6,7 @@
 #include "analyze/deps.h"
 
 #include "base/err.h"
+#include "base/sort.h"
 #include "model/trace.h"
 #include "base/vec.h"
 #include "model/opclass.h"
@@ -75,29 +76,11 @@ static bool take_links(struct deps *d, const struct trace *t, row_id first,
     return true;
 }
 
-/* Rows of a track that start within [ts, end). */
-static void rows_within(const struct trace *t, const struct track *tr,
-                        int64_t ts, int64_t end, row_id out[2]) {
-    const int64_t at[2] = {ts, end};
-    for (int k = 0; k < 2; k++) {
-        row_id lo = tr->first, hi = tr->end;
-        while (lo < hi) {
-            row_id mid = lo + (hi - lo) / 2;
-            if (t->spans.ts[mid] < at[k])
-                lo = mid + 1;
-            else
-                hi = mid;
-        }
-        out[k] = lo;
-    }
-}
-
 /* A profile of the device alone: its work is launched when it starts. */
 static bool take_unlaunched(struct deps *d, const struct trace *t,
                             const struct track *tr, int64_t ts, int64_t end) {
-    row_id r[2];
-    rows_within(t, tr, ts, end, r);
-    for (row_id i = r[0]; i < r[1]; i++) {
+    row_id last = trace_row_at(t, tr, end);
+    for (row_id i = trace_row_at(t, tr, ts); i < last; i++) {
         if (!span_is_device_work(t, i)) continue;
         if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
         d->works[d->nworks++] = (struct work){
@@ -113,11 +96,11 @@ static bool take_works(struct deps *d, const struct host_side *h, int64_t ts,
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
         if (tr->source != h->source) continue;
-        row_id r[2];
         bool ok = true;
         if (tr->kind == TRACK_THREAD) {
-            rows_within(t, tr, ts, end, r);
-            if (r[0] < r[1]) ok = take_links(d, t, r[0], r[1]);
+            row_id first = trace_row_at(t, tr, ts);
+            row_id last = trace_row_at(t, tr, end);
+            if (first < last) ok = take_links(d, t, first, last);
         } else if (tr->kind == TRACK_STREAM && h->own == ROW_NONE) {
             ok = take_unlaunched(d, t, tr, ts, end);
         }
@@ -288,11 +271,6 @@ static bool join_waits(struct deps *d, const struct trace *t) {
     return true;
 }
 
-static int by_time(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* What a launching call takes when nothing holds it up: the median. */
 static bool set_call(struct deps *d, const struct trace *t) {
     int64_t *v = malloc((d->line.n + 1) * sizeof *v);
@@ -300,7 +278,7 @@ static bool set_call(struct deps *d, const struct trace *t) {
     if (v == NULL) return false;
     for (size_t i = 0; i < d->line.n; i++)
         if (deps_launches(d, t, i)) v[n++] = d->line.v[i].dur;
-    qsort(v, n, sizeof *v, by_time);
+    qsort(v, n, sizeof *v, sort_by_value);
     d->call = n > 0 ? v[n / 2] : 0;
     free(v);
     return true;

@@ -4,6 +4,7 @@
 #include "analyze/overhead.h"
 
 #include "analyze/framework.h"
+#include "base/sort.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,11 +51,6 @@ static int64_t wrapper_time(const struct trace *t, row_id r, row_id end) {
     return t->spans.dur[r] - t->spans.dur[r + 1];
 }
 
-static int by_time(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The median of such times in ps, or -1: too few. */
 static int64_t wrapper_median(const struct trace *t, uint32_t source) {
     str_id name[2] = {strs_find(&t->strs, bytes_of("aten::t")),
@@ -71,7 +67,7 @@ static int64_t wrapper_median(const struct trace *t, uint32_t source) {
             if (d > 0) v[n++] = d;
         }
     }
-    qsort(v, n, sizeof *v, by_time);
+    qsort(v, n, sizeof *v, sort_by_value);
     return n >= WRAPPERS_MIN ? v[n / 2] : -1;
 }
 

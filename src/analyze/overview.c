@@ -8,6 +8,7 @@
 #include "analyze/part.h"
 #include "base/number.h"
 #include "base/par.h"
+#include "base/sort.h"
 #include "base/sum.h"
 #include <assert.h>
 #include <stdio.h>
@@ -56,11 +57,6 @@ static void put_share(struct result *r, const char *metric, double value,
     result_float(r, share);
 }
 
-static int by_value(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* What is said of many values. */
 enum { LEAST, MEDIAN, P95, MOST, SPREAD };
 
@@ -76,7 +72,7 @@ static bool spread(struct result *into, const struct result *r,
         if (c != NULL) v[n++] = c->i;
     }
     if (n > 0) {
-        qsort(v, n, sizeof *v, by_value);
+        qsort(v, n, sizeof *v, sort_by_value);
         out[LEAST] = v[0];
         out[MEDIAN] = v[(n - 1) / 2]; /* a step that exists */
         out[P95] = v[(n * 95 + 99) / 100 - 1];

@@ -7,6 +7,7 @@
 #include "analyze/overhead.h"
 #include "analyze/phases.h"
 #include "analyze/where.h"
+#include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include <stdlib.h>
@@ -203,11 +204,6 @@ static void put_line(struct result *r, const struct trace *t,
     }
 }
 
-static int by_value(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Median of the steps' lengths, or of what they would be without the profiler:
  * of an even number the lower one, which is a step that exists; 0 when there
  * are none. */
@@ -216,7 +212,7 @@ static int64_t median(const struct work *w, bool bare, struct result *r) {
     if (v == NULL) return 0;
     for (size_t i = 0; i < w->n; i++)
         v[i] = bare ? w->lines[i].bare : w->lines[i].dur;
-    qsort(v, w->n, sizeof *v, by_value);
+    qsort(v, w->n, sizeof *v, sort_by_value);
     return v[(w->n - 1) / 2];
 }
 

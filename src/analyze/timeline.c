@@ -16,20 +16,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* First row of the track that starts at or after ts. */
-static row_id first_at(const struct trace *t, const struct track *tr,
-                       int64_t ts) {
-    row_id lo = tr->first, hi = tr->end;
-    while (lo < hi) {
-        row_id mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[mid] < ts)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 static bool has_work(const struct trace *t, const struct track *tr) {
     for (row_id r = tr->first; r < tr->end; r++)
         if (t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API ||
@@ -159,7 +145,7 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
                       .first = first};
     const struct track *tr = &t->tracks[track];
     bool ok = open_before(&s, track, ts);
-    for (row_id r = first_at(t, tr, ts); ok && r < tr->end &&
+    for (row_id r = trace_row_at(t, tr, ts); ok && r < tr->end &&
          t->spans.ts[r] < end; r++) {
         const uint8_t skip = SPAN_INSTANT | SPAN_ASYNC | SPAN_DERIVED;
         if (t->spans.dur[r] == 0 || (t->spans.flags[r] & skip)) continue;
@@ -242,7 +228,7 @@ static bool lay_over(const struct trace *t, struct timeline *a,
 static bool runs_within(const struct trace *t, uint32_t track, int64_t ts,
                         int64_t end) {
     const struct track *tr = &t->tracks[track];
-    row_id r = first_at(t, tr, ts);
+    row_id r = trace_row_at(t, tr, ts);
     return (r < tr->end && t->spans.ts[r] < end) ||
            span_at(t, track, ts) != ROW_NONE;
 }
@@ -271,7 +257,7 @@ static bool add_threads(const struct host_side *h, const struct timeline *l,
 static void add_python(struct timeline *l, const struct trace *t,
                        uint32_t track) {
     const struct track *tr = &t->tracks[track];
-    for (row_id r = first_at(t, tr, l->ts);
+    for (row_id r = trace_row_at(t, tr, l->ts);
          r < tr->end && t->spans.ts[r] < l->end; r++) {
         l->v[timeline_at(l, t->spans.ts[r])].edges++;
         if (span_end(t, r) < l->end)

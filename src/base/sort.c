@@ -82,3 +82,8 @@ bool name(type *v, size_t n) {                                                 \
 DEFINE_SORT(sort_keys, struct sort_key, key_less)
 DEFINE_SORT(sort_numbers, uint64_t, number_less)
 /* clang-format on */
+
+int sort_by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}

@@ -21,6 +21,9 @@ bool sort_keys(struct sort_key *v, size_t n);
 /* The same for plain numbers. */
 bool sort_numbers(uint64_t *v, size_t n);
 
+/* Rising order of int64_t, for qsort. */
+int sort_by_value(const void *a, const void *b);
+
 /* Signed order as unsigned order. */
 static inline uint64_t sort_signed(int64_t v) {
     return (uint64_t)v ^ (UINT64_C(1) << 63);

@@ -7,6 +7,7 @@
  * piece's reader goes on to the end and the later pieces are thrown away. So
  * the result never depends on the number of threads. */
 #include "import/events.h"
+#include "base/sort.h"
 #include "import/events_impl.h"
 #include "import/import.h"
 
@@ -229,11 +230,6 @@ static int64_t peek_ts(const uint8_t *p, const uint8_t *end) {
     return json_to_int(&n, &v) ? v : -1;
 }
 
-static int by_value(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Old files count from 1970: too far for picoseconds in 64 bits. If most of
  * the first times are such, the smallest that is near their median, cut to
  * seconds, becomes the origin: a few broken times move nothing. */
@@ -246,7 +242,7 @@ static int64_t find_origin(struct bytes all) {
         if (ts >= 0) v[n++] = ts;
     }
     if (n == 0) return 0;
-    qsort(v, n, sizeof *v, by_value);
+    qsort(v, n, sizeof *v, sort_by_value);
     int64_t middle = v[n / 2];
     if (middle <= absolute_us || middle > INT64_MAX / 4) return 0;
     while (v[i] < middle - absolute_us / 2) i++;

@@ -646,3 +646,14 @@ size_t trace_links_from(const struct trace *t, row_id host_row,
     while (lo < l->n && l->host[l->by_host[lo]] == host_row) lo++;
     return lo;
 }
+
+row_id trace_row_at(const struct trace *t, const struct track *tr,
+                    int64_t ts) {
+    row_id lo = tr->first, hi = tr->end;
+    while (lo < hi) {
+        row_id mid = lo + (hi - lo) / 2;
+        if (t->spans.ts[mid] < ts) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo;
+}

@@ -561,6 +561,10 @@ size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);
 /* Sources that are not beside another one: the processes. */
 size_t trace_processes(const struct trace *t);
 
+/* The first row of the track that starts at ts or later, or its end.
+ * O(log rows). */
+row_id trace_row_at(const struct trace *t, const struct track *tr, int64_t ts);
+
 /* Where people count from: the epoch when the trace begins within an hour of
  * it (XSpace counts from the session's start), else the trace's first start
  * (Kineto counts from a three-month grid). Text output shows times so. */
