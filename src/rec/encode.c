@@ -19,7 +19,7 @@ enum {
                 ENC_LANES * LANE_BYTES,
     EVENT_ROOM = 64,  /* an event without stats */
     RECORD_ROOM = 8192, /* with all arguments that a record can hold */
-    SLACK_PS = 1000000000, /* a line's base lies so far before its first event */
+    SLACK_PS = 1000000000, /* a line begins so far before its first event */
 };
 
 int encoder_init(struct encoder *e, const struct rec_view *v, struct enc_to to,
