@@ -104,8 +104,11 @@ static int put_run_metadata(struct trace *t, uint32_t source,
                  strs_text(&s->strs, b->tag)) < 0)
         return fail_oom(e);
     struct ops_err inner = {0};
+    size_t first = t->spans.n;
     int rc = import_bytes(body, path, t, o, &inner);
     free(path);
+    for (size_t i = first; rc == 0 && i < t->spans.n; i++)
+        trace_group_hint(t, (row_id)i, b->step); /* the event knows the step */
     if (rc == OPS_ELIMIT && e != NULL) *e = inner;
     if (rc == OPS_ELIMIT) return rc;
     if (rc != 0) trace_note(t, NOTE_RUN_METADATA_EMPTY, 1);
