@@ -5,6 +5,7 @@
 #include "analyze/analyze.h"
 
 #include "analyze/facts.h"
+#include "analyze/missing.h"
 #include "analyze/part.h"
 #include "base/number.h"
 #include "base/par.h"
@@ -142,7 +143,8 @@ static size_t median_row(const struct result *steps, int64_t median) {
 }
 
 /* Where the median step went. */
-static void put_phases(struct result *r, const struct result *steps) {
+static void put_phases(struct result *r, const struct trace *t,
+                       const struct result *steps) {
     static const struct {
         const char *col, *metric;
     } phases[] = {
@@ -161,7 +163,10 @@ static void put_phases(struct result *r, const struct result *steps) {
         const struct cell *c = part_cell(steps, row, phases[k].col);
         if (c == NULL || all == NULL || all->i <= 0 || c->i == 0) continue;
         human_time(c->i, text, sizeof text);
-        put_share(r, phases[k].metric, (double)c->i / PS_PER_US, "us", text,
+        const char *metric = phases[k].metric;
+        if (strcmp(phases[k].col, "other_us") == 0 && missing_own(t))
+            metric = "other (no scope open)";
+        put_share(r, metric, (double)c->i / PS_PER_US, "us", text,
                   100.0 * (double)c->i / (double)all->i);
     }
     if (busy == NULL) put_fact(r, "device busy", false, 0, "%", NULL);
@@ -458,7 +463,7 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
         "of all of them.", COL_PERCENT, COL_BAR});
     put_profile(r, t);
     put_steps(r, &p[STEPS].r, &p[HINTS].r);
-    put_phases(r, &p[STEPS].r);
+    put_phases(r, t, &p[STEPS].r);
     put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
     put_tops(r, &p[OPS].r, &p[KERNELS].r, &p[STEPS].r);
     put_memory(r, &p[MEMORY].r);

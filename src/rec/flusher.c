@@ -19,6 +19,7 @@
 #include "rec/flight.h"
 #include "rec/names.h"
 #include "rec/nvml.h"
+#include "rec/rescue.h"
 #include "rec/sample.h"
 
 enum {
@@ -26,6 +27,7 @@ enum {
     IDLE_NS = 20000000,
     SAMPLE_NS = 100000000,
     WATCH_NS = 50000000,    /* between looks for the capture file */
+    RESCUE_NS = 500000000,  /* after the start: not what start waits for */
     STACK = 512 << 10,
 };
 
@@ -292,6 +294,7 @@ static void *flusher(void *arg) {
         own.nvml_told = true;
     }
     device_start();
+    bool rescued = false;
     for (;;) {
         uint64_t ticket;
         bool want_dump;
@@ -303,6 +306,10 @@ static void *flusher(void *arg) {
                      : s->set.o.flight ? quiet_pass(s) : pass(s, false);
         answer(s, ticket, result);
         watch(s, now);
+        if (!rescued && now - s->view.head->start_mono_ns > RESCUE_NS) {
+            rescued = true;
+            rescue_folder(s->set.logdir);
+        }
     }
     return NULL;
 }
