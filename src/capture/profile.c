@@ -21,7 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PROCESS, THREAD, COUNTER };
 enum {
     COUNTED_PROCS = 32, /* processes with counters of their own */
     PS = 1000,          /* per ns */
@@ -106,7 +105,7 @@ static void put_process(struct profile *p, const struct seen_proc *q) {
     stat_known(p, "looks", q->looks);
     xplane_stat_int(&p->x, "exact", q->exact);
     put_ending(p, q);
-    xplane_event(&p->x, PROCESS, q->name, 0, (q->t1 - q->t0) * PS);
+    xplane_event(&p->x, q->name, 0, (q->t1 - q->t0) * PS);
 }
 
 static void put_thread(struct profile *p, const struct seen_proc *q,
@@ -123,8 +122,7 @@ static void put_thread(struct profile *p, const struct seen_proc *q,
     stat_known(p, "page_faults", t->minor_faults + t->major_faults);
     stat_known(p, "major_faults", t->major_faults);
     if (t->alive && q->alive) xplane_stat_int(&p->x, "unfinished", 1);
-    xplane_event(&p->x, THREAD, t->name, (t->t0 - line) * PS,
-                 (t->t1 - t->t0) * PS);
+    xplane_event(&p->x, t->name, (t->t0 - line) * PS, (t->t1 - t->t0) * PS);
 }
 
 /* "train/4711". */
@@ -155,7 +153,7 @@ static void put_sample(struct profile *p, const char *name, const char *of,
     char text[64 + PROC_NAME];
     snprintf(text, sizeof text, "%s%s", name, of);
     xplane_stat_num(&p->x, "counter_value", value);
-    xplane_event(&p->x, COUNTER, text, unix_of(p, at) * PS, 0);
+    xplane_event(&p->x, text, unix_of(p, at) * PS, 0);
 }
 
 /* A sample holds until the next: the rate up to the next stands here. */
@@ -249,7 +247,7 @@ static void put_facts(struct profile *p, const struct launch *l,
     struct xplane_out *x = &p->x;
     char *argv = words(l->argv);
     xplane_fact_text(x, "opscope_view", "processes");
-    xplane_fact_text(x, "opscope_version", OPS_VERSION);
+    xplane_fact_text(x, "opscope_record", OPS_VERSION);
     xplane_fact_text(x, "host_name", host);
     if (argv != NULL) xplane_fact_text(x, "argv", argv);
     free(argv);
@@ -284,8 +282,6 @@ static int put_times(struct profile *p, struct sink *s, struct ops_err *e) {
 static int encode(struct profile *p, const struct launch *l, const char *host,
                   struct sink *s, struct ops_err *e) {
     int rc = xplane_out_init(&p->x) ? 0 : fail_oom(e);
-    p->x.kinds[PROCESS] = "process";
-    p->x.kinds[THREAD] = "thread";
     if (rc == 0) {
         for (size_t i = 0; i < p->tree->nprocs; i++)
             put_lines(p, &p->tree->procs[i]);

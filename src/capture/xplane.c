@@ -12,9 +12,8 @@ bool xplane_out_init(struct xplane_out *p) {
     sink_memory(&p->facts);
     sink_memory(&p->line);
     sink_memory(&p->event);
-    bool ok = strs_init(&p->stats) & strs_init(&p->texts);
-    for (int i = 0; i < XPLANE_KINDS; i++) ok &= strs_init(&p->events[i]);
-    return ok;
+    return strs_init(&p->stats) & strs_init(&p->events) &
+           strs_init(&p->texts);
 }
 
 void xplane_out_free(struct xplane_out *p) {
@@ -24,7 +23,7 @@ void xplane_out_free(struct xplane_out *p) {
     sink_free(&p->event);
     strs_free(&p->stats);
     strs_free(&p->texts);
-    for (int i = 0; i < XPLANE_KINDS; i++) strs_free(&p->events[i]);
+    strs_free(&p->events);
 }
 
 /* A field of bytes. */
@@ -106,16 +105,11 @@ void xplane_stat_text(struct xplane_out *p, const char *key,
     put_stat_text(p, &p->event, 4, key, text);
 }
 
-/* Numbers of events: each kind has every XPLANE_KINDS-th. */
-static uint64_t event_id(uint64_t in_kind, int kind) {
-    return in_kind * XPLANE_KINDS + (uint64_t)kind + 1;
-}
-
-void xplane_event(struct xplane_out *p, int kind, const char *name,
-                  int64_t offset_ps, int64_t dur_ps) {
+void xplane_event(struct xplane_out *p, const char *name, int64_t offset_ps,
+                  int64_t dur_ps) {
     uint8_t b[3 * PBW_FIELD_ROOM], head[PBW_FIELD_ROOM], *at = b;
-    uint64_t id = number_of(&p->events[kind], name, &p->line);
-    at = pbw_uint(at, 1, event_id(id, kind));
+    uint64_t id = number_of(&p->events, *name ? name : "?", &p->line);
+    at = pbw_uint(at, 1, id);
     at = pbw_int(at, 2, offset_ps);
     if (dur_ps > 0) at = pbw_int(at, 3, dur_ps);
     size_t n = (size_t)(at - b);
@@ -147,37 +141,22 @@ void xplane_line(struct xplane_out *p, int64_t id, const char *name,
     sink_free(&s);
 }
 
-/* An entry of a map<int64, metadata>: {1: id, 2: {1: id, 2: name, more}}. */
-static void put_name(struct sink *s, uint32_t field, uint64_t id,
-                     struct bytes name, const struct sink *more) {
-    uint8_t head[6 * PBW_FIELD_ROOM], *at = head;
-    size_t body = pbw_uint_size(1, id) + pbw_bytes_size(2, name.n) + more->n;
-    at = pbw_len(at, field, pbw_uint_size(1, id) + pbw_bytes_size(2, body));
-    at = pbw_uint(at, 1, id);
-    at = pbw_len(at, 2, body);
-    at = pbw_uint(at, 1, id);
-    at = pbw_len(at, 2, name.n);
-    sink_write(s, head, (size_t)(at - head));
-    sink_write(s, name.p, name.n);
-    sink_write(s, more->buf, more->n);
-}
-
-static void put_names(struct xplane_out *p, struct sink *s) {
-    struct sink more;
-    sink_memory(&more);
-    for (int k = 0; k < XPLANE_KINDS; k++) {
-        more.n = 0;
-        if (p->kinds[k] != NULL)
-            put_stat_text(p, &more, 5, "opscope_kind", p->kinds[k]);
-        for (size_t i = 0; i < p->events[k].n; i++)
-            put_name(s, 4, event_id(i, k), strs_bytes(&p->events[k],
-                                                      (str_id)i), &more);
+/* The names of a table as entries of a map<int64, metadata>:
+ * {1: id, 2: {1: id, 2: name}}. 0 is nobody's. */
+static void put_names(struct sink *s, uint32_t field,
+                      const struct strs *names) {
+    for (size_t i = 1; i < names->n; i++) {
+        uint8_t head[6 * PBW_FIELD_ROOM], *at = head;
+        struct bytes name = strs_bytes(names, (str_id)i);
+        size_t body = pbw_uint_size(1, i) + pbw_bytes_size(2, name.n);
+        at = pbw_len(at, field, pbw_uint_size(1, i) + pbw_bytes_size(2, body));
+        at = pbw_uint(at, 1, i);
+        at = pbw_len(at, 2, body);
+        at = pbw_uint(at, 1, i);
+        at = pbw_len(at, 2, name.n);
+        sink_write(s, head, (size_t)(at - head));
+        sink_write(s, name.p, name.n);
     }
-    more.n = 0;
-    for (size_t i = 1; i < p->stats.n; i++)
-        put_name(s, 5, i, strs_bytes(&p->stats, (str_id)i), &more);
-    if (more.broken) s->broken = more.broken;
-    sink_free(&more);
 }
 
 int xplane_out_write(struct xplane_out *p, int64_t id, const char *name,
@@ -187,7 +166,8 @@ int xplane_out_write(struct xplane_out *p, int64_t id, const char *name,
     put_uint(&s, 1, (uint64_t)id);
     put_bytes(&s, 2, name, strlen(name));
     sink_write(&s, p->lines.buf, p->lines.n);
-    put_names(p, &s);
+    put_names(&s, 4, &p->events);
+    put_names(&s, 5, &p->stats);
     sink_write(&s, p->facts.buf, p->facts.n);
     put_bytes(to, 1, s.buf, s.n);
     bool broken = s.broken || p->lines.broken || p->facts.broken ||

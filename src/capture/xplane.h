@@ -11,16 +11,13 @@
 #include "base/sink.h"
 #include "model/strs.h"
 
-enum { XPLANE_KINDS = 4 };
-
 struct xplane_out {
     struct sink lines, facts;
-    struct strs stats;                /* names of stats */
-    struct strs texts;                /* what is to be valid UTF-8 */
-    struct strs events[XPLANE_KINDS]; /* names of events, by kind */
-    const char *kinds[XPLANE_KINDS];  /* opscope_kind of these, or NULL */
-    struct sink line;                 /* the one that is open */
-    struct sink event;                /* the stats of the next event */
+    struct strs stats;  /* names of stats */
+    struct strs events; /* names of events */
+    struct strs texts;  /* what is to be valid UTF-8 */
+    struct sink line;   /* the one that is open */
+    struct sink event;  /* the stats of the next event */
 };
 
 /* False: out of memory. xplane_out_free in any case. */
@@ -38,8 +35,8 @@ void xplane_stat_num(struct xplane_out *p, const char *key, double v);
 void xplane_stat_text(struct xplane_out *p, const char *key, const char *text);
 
 /* An event of the open line; times in ps from the line's begin. */
-void xplane_event(struct xplane_out *p, int kind, const char *name,
-                  int64_t offset_ps, int64_t dur_ps);
+void xplane_event(struct xplane_out *p, const char *name, int64_t offset_ps,
+                  int64_t dur_ps);
 
 /* Closes the open line. */
 void xplane_line(struct xplane_out *p, int64_t id, const char *name,

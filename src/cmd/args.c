@@ -97,5 +97,6 @@ int args_parse_program(struct opts *o, int argc, char **argv, int skip, int *n,
     *n = 0;
     for (; i < argc; i++)
         if (i != skip) argv[(*n)++] = argv[i];
+    argv[*n] = NULL; /* as exec wants it; argv[argc] is one, too */
     return 0;
 }

@@ -19,7 +19,7 @@ int args_parse(struct opts *o, int argc, char **argv, int skip, int *n,
                struct ops_err *e);
 
 /* The same for operands that are another program's command line: the first of
- * them ends the options. */
+ * them ends the options, and NULL stands behind the last. */
 int args_parse_program(struct opts *o, int argc, char **argv, int skip, int *n,
                        struct ops_err *e);
 

@@ -95,11 +95,6 @@ static void say_gathered(const struct opts *o, const struct gathered *g) {
     if (g->failed > 0)
         say(o, "%zu recording%s of processes that died could not be saved: %s",
             g->failed, plural(g->failed), g->why);
-    if (g->profiles > 0) return;
-    say(o, "nothing in the program records: this is what can be seen from "
-        "outside. #include <opscope/record.h>, ops_start() and OPS_SCOPE(), "
-        "linked");
-    say(o, "with -lopscope-record, add steps, ops, memory by tag and hints");
 }
 
 /* The overview of the run, on stderr. */

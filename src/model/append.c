@@ -55,6 +55,7 @@ static void merge_source(struct source *to, const struct source *from) {
     to->has_device |= from->has_device;
     to->has_shapes |= from->has_shapes;
     to->has_stacks |= from->has_stacks;
+    to->outside |= from->outside;
     to->events += from->events;
 }
 
