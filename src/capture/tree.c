@@ -15,6 +15,8 @@ enum {
     CREDIT_NS = 5 * NS_PER_MS, /* of CPU time, before the limit holds */
     SHARE = 200,               /* a look may take 1/200 of the time */
     SCAN_SHARE = 400,
+    YOUNG_NS = 50000, /* that a first look may cost; making a process took
+                         more than that */
 };
 
 int64_t mono_now(void) {
@@ -128,8 +130,8 @@ static void take_in(struct tree *tree, int32_t *fresh, size_t n, int64_t now) {
 }
 
 /* Looks through all processes of the machine for those that were not there at
- * the last scan. */
-static void scan(struct tree *tree, int64_t now) {
+ * the last scan. Returns how many these were. */
+static size_t scan(struct tree *tree, int64_t now) {
     struct listing l = {0};
     proc_list(0, list_pid, &l);
     if (l.n > 1) qsort(l.v, l.n, sizeof *l.v, by_number);
@@ -145,6 +147,7 @@ static void scan(struct tree *tree, int64_t now) {
     free(tree->listed);
     tree->listed = l.v;
     tree->nlisted = l.n;
+    return n;
 }
 
 /* How long to wait where looks are cheap: short programs get a close look. */
@@ -160,21 +163,23 @@ int64_t tree_look(struct tree *tree, int64_t now) {
     tree->look++;
     int32_t last = proc_last_pid();
     if ((last == 0 || last != tree->last_pid) && now >= tree->next_scan) {
-        scan(tree, now);
+        int64_t free_ns = (int64_t)scan(tree, now) * YOUNG_NS;
+        int64_t cost = cpu_now() - cpu - free_ns;
         tree->last_pid = last;
         tree->scanned = tree->next_scan = now;
-        if (tree->spent_ns > CREDIT_NS)
-            tree->next_scan += (cpu_now() - cpu) * SCAN_SHARE;
+        if (tree->spent_ns > CREDIT_NS && cost > 0)
+            tree->next_scan += cost * SCAN_SHARE;
     }
     int64_t scanned = cpu_now();
+    uint64_t young = tree->young;
     for (size_t i = 0; i < tree->nprocs; i++)
         if (tree->procs[i].alive) tree_sample_proc(tree, i, now);
     tree_sample_total(tree, now);
     tree->last = now;
     int64_t end = cpu_now(), wait = pace(now - tree->start);
+    int64_t cost = end - scanned - (int64_t)(tree->young - young) * YOUNG_NS;
     tree->spent_ns += end - cpu;
-    if (tree->spent_ns > CREDIT_NS && (end - scanned) * SHARE > wait)
-        wait = (end - scanned) * SHARE;
+    if (tree->spent_ns > CREDIT_NS && cost * SHARE > wait) wait = cost * SHARE;
     return now + wait;
 }
 

@@ -90,6 +90,7 @@ static void look_at_thread(void *ctx, int32_t tid) {
         t->wait_ns = wait;
         t->turns = turns;
     }
+    l->tree->young += t->looks < 2;
     t->looks++;
     t->look = l->tree->look;
     t->t1 = l->now;
@@ -134,9 +135,43 @@ static void take_memory(struct seen_proc *p, const struct proc_stat *st) {
     if (peak > p->peak_rss) p->peak_rss = peak;
 }
 
+/* One row of its history. */
+static void keep_sample(struct seen_proc *p, int64_t now, int32_t threads) {
+    struct tree_sample s = {
+        .at = now, .cpu_ns = p->cpu_ns, .rss = p->rss,
+        .faults = p->minor_faults + p->major_faults,
+        .read_bytes = p->read_bytes, .write_bytes = p->write_bytes,
+        .procs = 1, .threads = threads,
+    };
+    keep(&p->samples, &s);
+}
+
+/* A process that did not run since the last look has changed nothing: its CPU
+ * clock, one cheap call, tells it. Dying takes time, too. */
+static bool still_asleep(struct seen_proc *p, int64_t cpu, uint32_t look,
+                         int64_t now) {
+    int32_t threads = 0;
+    if (cpu < 0 || cpu != p->cpu_ns || p->looks <= 2 ||
+        p->looks % RARELY == 0)
+        return false;
+    for (size_t i = 0; i < p->nthreads; i++) {
+        if (!p->threads[i].alive) continue;
+        p->threads[i].t1 = now;
+        p->threads[i].look = look;
+        threads++;
+    }
+    p->t1 = now;
+    p->looks++;
+    p->look = look;
+    keep_sample(p, now, threads);
+    return true;
+}
+
 bool tree_sample_proc(struct tree *tree, size_t i, int64_t now) {
     struct seen_proc *p = &tree->procs[i];
     struct proc_stat st;
+    int64_t cpu = proc_cpu_ns(p->pid);
+    if (still_asleep(p, cpu, tree->look, now)) return true;
     if (!proc_stat_read(p->pid, 0, &st) ||
         st.start_ticks != p->start_ticks) {
         p->alive = false;
@@ -144,13 +179,13 @@ bool tree_sample_proc(struct tree *tree, size_t i, int64_t now) {
     }
     bool dead = st.state == 'Z' || st.state == 'X';
     take_stat(p, &st);
-    int64_t cpu = proc_cpu_ns(p->pid);
     if (cpu >= p->cpu_ns) p->cpu_ns = cpu;
     int64_t in, out;
     if (proc_io_read(p->pid, &in, &out)) {
         p->read_bytes = in;
         p->write_bytes = out;
     }
+    tree->young += p->looks < 2;
     p->t1 = now;
     p->looks++;
     p->look = tree->look;
@@ -164,13 +199,7 @@ bool tree_sample_proc(struct tree *tree, size_t i, int64_t now) {
     struct thread_look l = {tree, p, 0, now,
                             p->looks > 1 ? tree->last : p->t0, 0};
     if (proc_list(p->pid, look_at_thread, &l)) end_threads(p, tree->look);
-    struct tree_sample s = {
-        .at = now, .cpu_ns = p->cpu_ns, .rss = p->rss,
-        .faults = p->minor_faults + p->major_faults,
-        .read_bytes = p->read_bytes, .write_bytes = p->write_bytes,
-        .procs = 1, .threads = l.alive,
-    };
-    keep(&p->samples, &s);
+    keep_sample(p, now, l.alive);
     return true;
 }
 
