@@ -126,18 +126,23 @@ static int64_t mtime_of(const char *path) {
 }
 
 /* The time in a name whose last part looks like 2026_11_15_03_29_38, in ns, or
- * -1. Files may have been copied since, so it tells more than their own. */
+ * -1; with "_2" behind it, it is the second of that second. Files may have been
+ * copied since, so it tells more than their own. */
 static int64_t time_in_name(const char *name) {
     const char *last = strrchr(name, '/');
     struct tm tm = {0};
     last = last ? last + 1 : name;
-    if (strlen(last) != 19) return -1;
+    size_t n = strlen(last), more = n > 20 ? n - 20 : 0;
+    if (n < 19) return -1;
+    if (n != 19 && (last[19] != '_' || more == 0 || more > 5 ||
+                    strspn(last + 20, "0123456789") != more))
+        return -1;
     for (int i = 0; i < 19; i++) {
         bool sep = i == 4 || i == 7 || i == 10 || i == 13 || i == 16;
         if (sep ? last[i] != '_' : last[i] < '0' || last[i] > '9') return -1;
     }
     if (strptime(last, "%Y_%m_%d_%H_%M_%S", &tm) == NULL) return -1;
-    return to_ns(timegm(&tm));
+    return sum_of(to_ns(timegm(&tm)), more ? atol(last + 20) : 0);
 }
 
 /* Remembers a file that is named like a profile and cannot be one. */
