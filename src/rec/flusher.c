@@ -93,11 +93,12 @@ static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     c->scalar_bytes = s->events.size;
 }
 
-/* Machine counters belong to the time of a window. */
-static void sample(struct session *s, uint64_t now) {
-    bool on = (OPS_STATE_() & OPS_ON_BIT_) != 0;
+/* Machine counters belong to the time of a window; the last ones come when it
+ * is closed already. */
+static void sample(struct session *s, uint64_t now, bool final) {
+    bool on = final || (OPS_STATE_() & OPS_ON_BIT_) != 0;
     if (s->set.o.no_machine || s->set.o.flight ||
-        now - own.sampled < SAMPLE_NS)
+        (now - own.sampled < SAMPLE_NS && !final))
         return;
     own.sampled = now;
     sample_run(&own.sample, now, on ? give_counter : NULL, &s->drain.enc);
@@ -164,7 +165,8 @@ static int pass(struct session *s, bool final) {
     rec_clock_bend(h, s->view.segs);
     __atomic_store_n(&h->last_tick, end, __ATOMIC_RELAXED);
     drain_rings(&s->drain, final && !s->set.o.flight, end);
-    sample(s, now);
+    if (OPS_STATE_() & OPS_ON_BIT_) s->recorded = true;
+    sample(s, now, final && s->recorded);
     device_collect(&s->drain.enc);
     if (__atomic_exchange_n(&s->told_rank, 0, __ATOMIC_ACQUIRE))
         rank_facts(s, &s->drain.enc);

@@ -246,6 +246,7 @@ static int start(struct session *s) {
         return -1;
     }
     take_signal(s->set.o.signal);
+    s->recorded = !s->windowed;
     session_window(!s->windowed || window_wants_time(&s->window, 0));
     return 0;
 }
