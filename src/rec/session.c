@@ -237,6 +237,7 @@ static int start(struct session *s) {
     if (s->windowed && window_parse(&s->window, s->set.steps, why,
                                     sizeof why) != 0)
         return fail(why, 0);
+    s->recorded = !s->windowed;
     s->gen = ++s->last_gen;
     if (open_session(s) != 0) {
         files_discard(&s->drain.files);
@@ -246,7 +247,6 @@ static int start(struct session *s) {
         return -1;
     }
     take_signal(s->set.o.signal);
-    s->recorded = !s->windowed;
     session_window(!s->windowed || window_wants_time(&s->window, 0));
     return 0;
 }
