@@ -126,18 +126,23 @@ static int64_t mtime_of(const char *path) {
 }
 
 /* The time in a name whose last part looks like 2026_11_15_03_29_38, in ns, or
- * -1. Files may have been copied since, so it tells more than their own. */
+ * -1; with "_2" behind it, it is the second of that second. Files may have been
+ * copied since, so it tells more than their own. */
 static int64_t time_in_name(const char *name) {
     const char *last = strrchr(name, '/');
     struct tm tm = {0};
     last = last ? last + 1 : name;
-    if (strlen(last) != 19) return -1;
+    size_t n = strlen(last), more = n > 20 ? n - 20 : 0;
+    if (n < 19) return -1;
+    if (n != 19 && (last[19] != '_' || more == 0 || more > 5 ||
+                    strspn(last + 20, "0123456789") != more))
+        return -1;
     for (int i = 0; i < 19; i++) {
         bool sep = i == 4 || i == 7 || i == 10 || i == 13 || i == 16;
         if (sep ? last[i] != '_' : last[i] < '0' || last[i] > '9') return -1;
     }
     if (strptime(last, "%Y_%m_%d_%H_%M_%S", &tm) == NULL) return -1;
-    return to_ns(timegm(&tm));
+    return sum_of(to_ns(timegm(&tm)), more ? atol(last + 20) : 0);
 }
 
 /* Remembers a file that is named like a profile and cannot be one. */
@@ -182,6 +187,7 @@ static bool take_files(struct search *s, char **files, size_t n,
         profile |= format[i] && strcmp(format[i], "tfevents") != 0;
     }
     bool ok = !oom;
+    run->scalars = !profile;
     for (size_t i = 0; ok && i < n; i++) {
         if (format[i] == NULL) ok = skip_file(run, files[i]);
         if (!is_wanted(format[i], xspace, profile)) continue;
@@ -238,6 +244,17 @@ static int by_age(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
+/* The curves beside the profiles of a log folder are no run to choose from. */
+static void drop_scalars(struct run_list *l) {
+    size_t kept = 0, profiles = 0;
+    for (size_t i = 0; i < l->n; i++) profiles += !l->v[i].scalars;
+    for (size_t i = 0; i < l->n && profiles > 0; i++) {
+        if (l->v[i].scalars) free_run(&l->v[i]);
+        else l->v[kept++] = l->v[i];
+    }
+    if (profiles > 0) l->n = kept;
+}
+
 /* A run of the one file that was named. */
 static int one_file(const char *path, struct run_list *out,
                     struct ops_err *e) {
@@ -282,6 +299,7 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
         runs_free(out);
         return rc;
     }
+    drop_scalars(out);
     if (out->n > 1) qsort(out->v, out->n, sizeof *out->v, by_age);
     return 0;
 }
