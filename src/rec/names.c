@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "opscope/record.h"
+#include "rec/text.h"
 
 enum {
     TABLE = 1 << 19, /* at most half full */
@@ -127,7 +128,8 @@ static uint32_t add(const char *s, size_t n, uint32_t kind) {
 
 uint32_t names_intern(const char *name, uint32_t kind) {
     if (name == NULL) name = "(null)";
-    size_t n = strnlen(name, NAME_MAX_BYTES);
+    size_t n = strnlen(name, NAME_MAX_BYTES + 1);
+    n = text_cut(name, n, NAME_MAX_BYTES);
     uint32_t slot, id = find(name, n, kind, &slot);
     if (id != 0) return id;
     if (interning) return 0; /* a handler, and this thread holds the lock */
