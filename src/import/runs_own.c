@@ -71,21 +71,26 @@ bool own_is_included(const struct part *ring, const char *path) {
            x.form == OWN_PART && y.form == OWN_PART && x.part == y.part;
 }
 
-/* Could these two be parts of one recording? What has no event has no clock
- * either. */
+/* When it says that the recording began, or NULL. A device's file has no such
+ * fact, nor has what is empty. */
+static const char *start_of(const struct part *p) {
+    return trace_meta_get(p->t, 0, "start_unix_ns");
+}
+
+/* Could these two be parts of one recording? */
 static bool one_recording(const struct part *a, const struct part *b) {
     const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
     if (!x->own || !y->own || !own_same_stem(a->path, b->path)) return false;
-    if (!a->t->epoch_set || !b->t->epoch_set) return true;
-    return a->t->epoch_ns == b->t->epoch_ns;
+    const char *s = start_of(a), *t = start_of(b);
+    return s == NULL || t == NULL || strcmp(s, t) == 0;
 }
 
-/* Which of two stands for the profile: a file with events, then the earlier
- * part, then the host's. */
+/* Which of two stands for the profile: one that tells its start, then the
+ * earlier part, then the host's. */
 static bool stands_before(const struct part *a, const struct part *b) {
     struct own_file x, y;
-    bool some = a->t->sources[0].events > 0;
-    if (some != (b->t->sources[0].events > 0)) return some;
+    bool tells = start_of(a) != NULL;
+    if (tells != (start_of(b) != NULL)) return tells;
     if (!own_file_of(a->path, &x) || !own_file_of(b->path, &y)) return false;
     if ((x.form == OWN_RING) != (y.form == OWN_RING)) return y.form == OWN_RING;
     if (x.part != y.part) return x.part < y.part;
