@@ -119,6 +119,7 @@ struct xplane {
     bool eager_local;    /* eager ops are named by EagerLocalExecute */
     bool has_step_num;   /* some stat is called step_num */
     bool own;            /* opscope's recorder wrote it */
+    bool outside;        /* processes seen from outside: source.outside */
     bool own_clock;      /* device_offset_ps counts from dev_zero, a time in */
     int64_t dev_zero;    /* the trace; else from the line's base */
     struct xname *names;         size_t nnames, cap_names;

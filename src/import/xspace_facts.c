@@ -115,6 +115,8 @@ void xplane_facts(struct xspace *x, struct xplane *p) {
         else if (BYTES_IS(name, "dropped_traces") && xval_int(p, &v) > 0)
             trace_note(x->t, NOTE_DROPPED_AT_SOURCE,
                        (uint64_t)xval_int(p, &v));
+        else if (p->outside && BYTES_IS(name, "host_name"))
+            x->t->sources[x->source].host = trace_str(x->t, xval_text(p, &v));
         else if (p->device != ROW_NONE) device_fact(x, p, name, &v);
         else if (!scopes) xplane_meta(x, p, name, &v);
     }

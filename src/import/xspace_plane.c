@@ -111,6 +111,7 @@ static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
     if (s->code == XC_STEP_NUM) p->has_step_num = true;
     if (s->code == XC_OPSCOPE_KIND || BYTES_IS(s->name, "opscope_version"))
         p->own = true;
+    if (BYTES_IS(s->name, "opscope_view")) p->outside = true;
     ids_set(x, &p->stat_ids, entry_id(value, key), (uint32_t)p->nstats++);
 }
 
@@ -307,6 +308,7 @@ static bool is_side_plane(struct bytes n) {
 static enum xplane_kind kind_of(const struct xplane *p) {
     struct bytes n = p->name;
     if (p->own && BYTES_STARTS(n, "/device:")) return XP_GPU;
+    if (p->outside) return XP_OTHER; /* lifetimes are no work */
     if (BYTES_STARTS(n, "/device:TPU:")) return XP_XLA;
     if (BYTES_STARTS(n, "#Chip") || is_side_plane(n)) return XP_OTHER;
     if (BYTES_STARTS(n, "/device:CUSTOM:MOSAIC")) return XP_OTHER;
@@ -339,7 +341,8 @@ void xplane_classify(struct xspace *x, struct xplane *p) {
         p->pid = name_pid(p->name);
         return;
     }
-    if (is_side_plane(p->name)) return;
+    if (p->outside) x->t->sources[x->source].outside = true;
+    if (p->outside || is_side_plane(p->name)) return;
     if (x->t->ndevices >= DEVICES_MAX) {
         trace_note(x->t, NOTE_BAD_EVENT, 1);
         p->kind = XP_OTHER;

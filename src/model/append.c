@@ -56,6 +56,7 @@ static void merge_source(struct source *to, const struct source *from) {
     to->has_shapes |= from->has_shapes;
     to->has_stacks |= from->has_stacks;
     to->own |= from->own;
+    to->outside |= from->outside;
     to->events += from->events;
 }
 

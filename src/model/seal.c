@@ -280,7 +280,8 @@ static void find_windows(struct trace *t) {
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
         struct source *src = &t->sources[tr->source];
-        if (tr->first == tr->end || tr->kind == TRACK_OTHER) continue;
+        bool work = tr->kind != TRACK_OTHER || t->sources[tr->source].outside;
+        if (tr->first == tr->end || !work) continue;
         if (s->ts[tr->first] < src->window_ts)
             src->window_ts = s->ts[tr->first];
         for (row_id r = tr->first; r < tr->end; r++) {

@@ -323,6 +323,8 @@ struct source {
     bool has_device;      /* device recording was on */
     bool has_shapes, has_stacks;
     bool own;             /* opscope's recorder wrote it (record.h) */
+    bool outside;         /* processes as `opscope record` saw them: lifetimes
+                             and counters, no work (capture/profile.c) */
     enum step_rule step_rule; /* set by seal */
     int64_t window_ts, window_end; /* first start and last end, set by seal */
     uint64_t events;      /* events in the file, all kinds, before any skip */
