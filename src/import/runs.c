@@ -199,6 +199,7 @@ static bool take_files(struct search *s, char **files, size_t n,
         profile |= format[i] && strcmp(format[i], "tfevents") != 0;
     }
     bool ok = !oom;
+    run->scalars = !profile;
     for (size_t i = 0; ok && i < n; i++) {
         if (format[i] == NULL) ok = skip_file(run, files[i]);
         if (!is_wanted(format[i], xspace, profile)) continue;
@@ -276,6 +277,17 @@ static bool add_siblings(struct run *run, const char *path) {
     return ok && rc != OPS_ELIMIT;
 }
 
+/* The curves beside the profiles of a log folder are no run to choose from. */
+static void drop_scalars(struct run_list *l) {
+    size_t kept = 0, profiles = 0;
+    for (size_t i = 0; i < l->n; i++) profiles += !l->v[i].scalars;
+    for (size_t i = 0; i < l->n && profiles > 0; i++) {
+        if (l->v[i].scalars) free_run(&l->v[i]);
+        else l->v[kept++] = l->v[i];
+    }
+    if (profiles > 0) l->n = kept;
+}
+
 /* A run of the one file that was named. */
 static int one_file(const char *path, struct run_list *out,
                     struct ops_err *e) {
@@ -316,6 +328,7 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
         runs_free(out);
         return rc;
     }
+    drop_scalars(out);
     if (out->n > 1) qsort(out->v, out->n, sizeof *out->v, by_age);
     return 0;
 }
