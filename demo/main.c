@@ -19,7 +19,7 @@ struct options {
     int steps, batch, ranks;
     const char *logdir; /* NULL: nothing is recorded */
     char run[32];       /* the same for all ranks */
-    bool slow_input, leak, small_ops, straggler, own_blas, quiet;
+    int slow_input, leak, small_ops, straggler, own_blas, quiet; /* 0 or 1 */
 };
 
 static const char usage[] =
@@ -209,51 +209,45 @@ static int count_of(const char *text) {
     return *end == '\0' && n > 0 && n <= 1000000 ? (int)n : 0;
 }
 
-static const struct option long_options[] = {
-    {"steps", required_argument, NULL, 's'},
-    {"batch", required_argument, NULL, 'b'},
-    {"ranks", required_argument, NULL, 'r'},
-    {"logdir", required_argument, NULL, 'd'},
-    {"own-blas", no_argument, NULL, 'o'},
-    {"quiet", no_argument, NULL, 'q'},
-    {"slow-input", no_argument, NULL, 'i'},
-    {"leak", no_argument, NULL, 'l'},
-    {"small-ops", no_argument, NULL, 'm'},
-    {"straggler", no_argument, NULL, 'g'},
-    {"help", no_argument, NULL, 'h'},
-    {0},
-};
-
-static void take_option(struct options *o, int c) {
-    switch (c) {
-    case 's': o->steps = count_of(optarg); break;
-    case 'b': o->batch = count_of(optarg); break;
-    case 'r': o->ranks = count_of(optarg); break;
-    case 'd': o->logdir = optarg; break;
-    case 'o': o->own_blas = true; break;
-    case 'q': o->quiet = true; break;
-    case 'i': o->slow_input = true; break;
-    case 'l': o->leak = true; break;
-    case 'm': o->small_ops = true; break;
-    case 'g': o->straggler = true; break;
+/* 0: go on; else what to end with, and why was said. */
+static int read_options(struct options *o, int argc, char **argv) {
+    const struct option known[] = {
+        {"steps", required_argument, NULL, 's'},
+        {"batch", required_argument, NULL, 'b'},
+        {"ranks", required_argument, NULL, 'r'},
+        {"logdir", required_argument, NULL, 'd'},
+        {"own-blas", no_argument, &o->own_blas, 1},
+        {"quiet", no_argument, &o->quiet, 1},
+        {"slow-input", no_argument, &o->slow_input, 1},
+        {"leak", no_argument, &o->leak, 1},
+        {"small-ops", no_argument, &o->small_ops, 1},
+        {"straggler", no_argument, &o->straggler, 1},
+        {0},
+    };
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 's': o->steps = count_of(optarg); break;
+        case 'b': o->batch = count_of(optarg); break;
+        case 'r': o->ranks = count_of(optarg); break;
+        case 'd': o->logdir = optarg; break;
+        case '?': return wrong("what is wrong stands above");
+        }
     }
+    if (optind < argc) return wrong("takes options only");
+    if (o->steps == 0 || o->batch == 0 || o->ranks == 0)
+        return wrong("--steps, --batch and --ranks take a number from 1 on");
+    if (o->batch % o->ranks != 0)
+        return wrong("--batch has to be a multiple of --ranks");
+    if (o->straggler && o->ranks == 1)
+        return wrong("--straggler needs --ranks 2: alone nobody waits");
+    return 0;
 }
 
 int main(int argc, char **argv) {
     struct options o = {.steps = 100, .batch = 16, .ranks = 1};
-    for (int c; (c = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
-        if (c == 'h') return fputs(usage, stdout) < 0;
-        if (c == '?') return wrong("that is no option of it");
-        take_option(&o, c);
-    }
-    if (optind < argc) return wrong("takes options only");
-    if (o.steps == 0 || o.batch == 0 || o.ranks == 0)
-        return wrong("--steps, --batch and --ranks take a number from 1 on");
-    if (o.batch % o.ranks != 0)
-        return wrong("--batch has to be a multiple of --ranks");
-    if (o.straggler && o.ranks == 1)
-        return wrong("--straggler needs --ranks 2: alone nobody waits");
-
+    if (argc == 2 && strcmp(argv[1], "--help") == 0)
+        return fputs(usage, stdout) < 0;
+    if (read_options(&o, argc, argv) != 0) return 1;
     /* Activations come and go in every step: keep their memory, or the system
      * takes it away and hands it out again page by page. */
     mallopt(M_MMAP_THRESHOLD, 1 << 30);

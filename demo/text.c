@@ -1,28 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
- * "the old dog sees a red boat in the garden, and the old dog sings." Words
- * are learnt soon, which words go where later, and who sings last: for that
- * the model has to look back. */
+ * "the old dog sees the red boat at night, and the old dog sings." Words are
+ * learnt soon, which word goes where later, and who sings last: for that the
+ * model has to look back. */
 #include "text.h"
 
-#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
 static const char alphabet[] = " abcdefghijklmnopqrstuvwxyz,.";
 
-static const char *const kinds[] = {"old", "young", "quick", "quiet",
-                                    "red", "small", "brave", "hungry"};
-static const char *const nouns[] = {"dog",  "cat",   "horse", "sailor",
-                                    "king", "child", "bird",  "miller"};
-static const char *const verbs[] = {"sees", "finds", "loves", "paints",
-                                    "sells", "fears", "takes", "follows"};
-static const char *const things[] = {"boat", "apple", "house", "letter",
-                                     "stone", "river", "clock", "bridge"};
-static const char *const places[] = {"in the garden", "by the sea",
-                                     "at night", "under a tree"};
-static const char *const ends[] = {"sings", "sleeps", "laughs", "waits"};
+/* A digit stands for a word of that list, the same one each time. */
+static const char sentence[] = "the 0 1 2 the 3 4 5, and the 0 1 6. ";
 
-enum { ROOM = 128, MISSPELT = 100 };
+enum { LISTS = 7, WORDS = 8, MISSPELT = 100 /* one in so many */ };
+
+static const char *const words[LISTS][WORDS] = {
+    {"old", "young", "quick", "quiet", "wise", "small", "brave", "hungry"},
+    {"dog", "cat", "horse", "sailor", "king", "child", "bird", "miller"},
+    {"sees", "finds", "loves", "paints", "sells", "fears", "takes", "follows"},
+    {"red", "green", "heavy", "round", "cold", "broken", "golden", "lost"},
+    {"boat", "apple", "house", "letter", "stone", "river", "clock", "bridge"},
+    {"in the garden", "by the sea", "at night", "under a tree", "in spring",
+     "on a hill", "in the rain", "far away"},
+    {"sings", "sleeps", "laughs", "waits", "dances", "eats", "cries", "runs"},
+};
+
+/* Where in a text we are: a place of the sentence, or in one of its words. */
+struct reader {
+    uint64_t state;
+    unsigned chosen[LISTS];
+    const char *at, *word; /* word: NULL outside of one */
+};
 
 /* splitmix64 */
 static uint64_t random_next(uint64_t *state) {
@@ -32,55 +40,29 @@ static uint64_t random_next(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-static const char *pick(uint64_t *state, const char *const *words, int n) {
-    return words[random_next(state) % (uint64_t)n];
-}
-
-/* Appends words, each with a space behind it. */
-static int append(char *to, int at, const char *word) {
-    int n = (int)strlen(word);
-    assert(at + n + 1 < ROOM);
-    memcpy(to + at, word, (size_t)n);
-    to[at + n] = ' ';
-    return at + n + 1;
-}
-
-/* One sentence; returns its length. */
-static int sentence(uint64_t *state, char out[ROOM]) {
-    const char *kind = pick(state, kinds, 8), *who = pick(state, nouns, 8);
-    int n = append(out, 0, "the");
-    n = append(out, n, kind);
-    n = append(out, n, who);
-    n = append(out, n, pick(state, verbs, 8));
-    n = append(out, n, "the");
-    n = append(out, n, pick(state, kinds, 8));
-    n = append(out, n, pick(state, things, 8));
-    n = append(out, n, pick(state, places, 4));
-    out[n - 1] = ',';
-    out[n++] = ' ';
-    n = append(out, n, "and the");
-    n = append(out, n, kind);
-    n = append(out, n, who);
-    n = append(out, n, pick(state, ends, 4));
-    out[n - 1] = '.';
-    out[n++] = ' ';
-    return n;
+static char next_char(struct reader *r) {
+    if (r->word != NULL && *r->word != '\0') return *r->word++;
+    r->word = NULL;
+    if (*r->at == '\0') r->at = sentence;
+    if (r->at == sentence)
+        for (int i = 0; i < LISTS; i++)
+            r->chosen[i] = (unsigned)(random_next(&r->state) % WORDS);
+    char c = *r->at++;
+    if (c < '0' || c > '9') return c;
+    r->word = words[c - '0'][r->chosen[c - '0']];
+    return *r->word++;
 }
 
 int text_vocabulary(void) { return (int)sizeof alphabet - 1; }
 
 void text_tokens(uint64_t number, uint8_t *out, int n) {
-    uint64_t state = number * 0xd1342543de82ef95u + 1;
-    char text[ROOM];
-    int length = sentence(&state, text);
-    int at = (int)(random_next(&state) % (uint64_t)length);
-    for (int i = 0; i < n; i++, at++) {
-        if (at == length) {
-            length = sentence(&state, text);
-            at = 0;
-        }
-        bool wrong = random_next(&state) % MISSPELT == 0;
-        char c = wrong ? alphabet[1 + random_next(&state) % 26] : text[at];
+    struct reader r = {.state = number, .at = sentence};
+    for (uint64_t skip = random_next(&r.state) % 64; skip > 0; skip--)
+        next_char(&r);
+    for (int i = 0; i < n; i++) {
+        char c = next_char(&r);
+        bool wrong = random_next(&r.state) % MISSPELT == 0;
+        if (wrong) c = alphabet[1 + random_next(&r.state) % 26];
         out[i] = (uint8_t)(strchr(alphabet, c) - alphabet);
     }
 }
