@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Event files, written so that no reader ever sees half a record of ours:
+ * records gather in the buffer and go out at an offset that only moves over
+ * whole ones. When a write comes short (disk full), the file is cut back to
+ * the last whole record; should even that fail, the next write starts at the
+ * same offset and covers the torn one. */
+#include "rec/eventfile.h"
+
+#include "base/crc32c.h"
+#include "base/pbw.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    FRAME = 16,           /* length, its CRC, and the CRC behind the data */
+    RECORD_ROOM = 128,    /* a record without its tag, scratch included */
+    TRIES = 10000,        /* names to try before giving up */
+    EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3,
+    EVENT_SUMMARY = 5, EVENT_SOURCE = 10, SOURCE_WRITER = 1,
+    SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2,
+};
+
+_Static_assert(EVENTFILE_BUFFER >= 8 * (RECORD_ROOM + EVENTFILE_TAG_MAX),
+               "the largest record fits many times");
+
+/* Puts the frame around data[0..n), which lies at p + 12; returns its end. */
+static uint8_t *put_frame(uint8_t *p, size_t n) {
+    uint64_t length = n;
+    memcpy(p, &length, 8);
+    uint32_t crc = crc32c_mask(crc32c(p, 8));
+    memcpy(p + 8, &crc, 4);
+    crc = crc32c_mask(crc32c(p + 12, n));
+    memcpy(p + 12 + n, &crc, 4);
+    return p + FRAME + n;
+}
+
+/* Copies a host's name; what may not stand in a file's name becomes '_'. */
+static void copy_host(struct eventfile *f, const char *host) {
+    char own[sizeof f->host] = "";
+    if (host == NULL && gethostname(own, sizeof own - 1) == 0) host = own;
+    if (host == NULL || *host == '\0') host = "localhost";
+    size_t i = 0;
+    for (; host[i] != '\0' && i + 1 < sizeof f->host; i++) {
+        char c = host[i];
+        int fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                   (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+        f->host[i] = fine ? c : '_';
+    }
+    f->host[i] = '\0';
+}
+
+int eventfile_init(struct eventfile *f, const char *dir, const char *host) {
+    memset(f, 0, offsetof(struct eventfile, buf));
+    f->fd = -1;
+    copy_host(f, host);
+    size_t n = strlen(dir);
+    if (n >= sizeof f->dir) {
+        f->error = ENAMETOOLONG;
+        return -ENAMETOOLONG;
+    }
+    memcpy(f->dir, n > 0 ? dir : ".", n > 0 ? n + 1 : 2);
+    return 0;
+}
+
+/* Bytes of the UTF-8 character at s[0..n), 0 when it is none. */
+static size_t utf8_length(const uint8_t *s, size_t n) {
+    uint8_t a = s[0];
+    size_t k = a < 0x80 ? 1 : a < 0xc2 ? 0 : a < 0xe0 ? 2 : a < 0xf0 ? 3
+               : a < 0xf5 ? 4 : 0;
+    if (k == 0 || k > n) return 0;
+    for (size_t i = 1; i < k; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((a == 0xe0 && s[1] < 0xa0) || (a == 0xed && s[1] > 0x9f) ||
+        (a == 0xf0 && s[1] < 0x90) || (a == 0xf4 && s[1] > 0x8f))
+        return 0; /* longer than need be, a surrogate, beyond Unicode */
+    return k;
+}
+
+/* Writes '?' over what is not UTF-8; returns whether there was any. */
+static int mend_utf8(uint8_t *s, size_t n) {
+    int mended = 0;
+    for (size_t i = 0, k; i < n; i += k) {
+        k = utf8_length(s + i, n - i);
+        if (k != 0) continue;
+        s[i] = '?';
+        k = 1;
+        mended = 1;
+    }
+    return mended;
+}
+
+/* Of a tag that is too long, what fits without cutting a character. */
+static size_t cut_length(const char *tag, size_t n) {
+    if (n <= EVENTFILE_TAG_MAX) return n;
+    n = EVENTFILE_TAG_MAX;
+    while (n > 0 && ((uint8_t)tag[n] & 0xc0) == 0x80) n--;
+    return n > 0 ? n : EVENTFILE_TAG_MAX; /* all continuation: no text */
+}
+
+void eventfile_scalar(struct eventfile *f, const char *tag, size_t n,
+                      int64_t step, float value, double wall_time) {
+    size_t len = cut_length(tag, n);
+    if (f->n + RECORD_ROOM + len > sizeof f->buf) {
+        eventfile_flush(f);
+        if (f->n + RECORD_ROOM + len > sizeof f->buf) {
+            f->lost++;
+            return;
+        }
+    }
+    uint8_t *start = f->buf + f->n, *p = start + 12;
+    size_t value_size = pbw_bytes_size(VALUE_TAG, len) + 5;
+    p = pbw_double(p, EVENT_WALL_TIME, wall_time);
+    p = pbw_int(p, EVENT_STEP, step);
+    p = pbw_len(p, EVENT_SUMMARY, pbw_bytes_size(SUMMARY_VALUE, value_size));
+    p = pbw_len(p, SUMMARY_VALUE, value_size);
+    p = pbw_bytes(p, VALUE_TAG, tag, len);
+    f->cut_tags += (uint64_t)(mend_utf8(p - len, len) | (len < n));
+    p = pbw_float(p, VALUE_SIMPLE, value);
+    f->n = (size_t)(put_frame(start, (size_t)(p - start) - 12) - f->buf);
+    f->waiting++;
+}
+
+/* Writes at the end of the file's whole records. Returns how many bytes went
+ * out; *err says why not all of them. */
+static size_t write_out(struct eventfile *f, const uint8_t *p, size_t n,
+                        int *err) {
+    size_t got = 0;
+    *err = 0;
+    struct rlimit most;
+    /* Past this limit a write does not fail: it kills the program. */
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
+        f->size + n > most.rlim_cur) {
+        *err = EFBIG;
+        return 0;
+    }
+    while (got < n) {
+        ssize_t k = pwrite(f->fd, p + got, n - got, (off_t)(f->size + got));
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) {
+            *err = k < 0 ? errno : EIO;
+            return got;
+        }
+        got += (size_t)k;
+    }
+    return got;
+}
+
+/* The first record of every file. All of it or nothing: 0 or errno. */
+static int write_version(struct eventfile *f) {
+    static const char version[] = "brain.Event:2", writer[] = "opscope";
+    struct timespec now = {0};
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint8_t b[RECORD_ROOM], *p = b + 12;
+    int err;
+    p = pbw_double(p, EVENT_WALL_TIME,
+                   (double)now.tv_sec + (double)now.tv_nsec * 1e-9);
+    p = pbw_bytes(p, EVENT_FILE_VERSION, version, sizeof version - 1);
+    p = pbw_len(p, EVENT_SOURCE, pbw_bytes_size(SOURCE_WRITER,
+                                                sizeof writer - 1));
+    p = pbw_bytes(p, SOURCE_WRITER, writer, sizeof writer - 1);
+    size_t n = (size_t)(put_frame(b, (size_t)(p - b) - 12) - b);
+    size_t got = write_out(f, b, n, &err);
+    if (got == n) f->size = n;
+    else if (got > 0 && ftruncate(f->fd, 0) != 0) err = errno;
+    return err;
+}
+
+/* Makes the folder and those above it, as far as they are missing. Goes through
+ * f->path, which holds no file's name then. */
+static void make_folders(struct eventfile *f) {
+    size_t n = strlen(f->dir);
+    memcpy(f->path, f->dir, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (f->path[i] != '/' && f->path[i] != '\0') continue;
+        char c = f->path[i];
+        f->path[i] = '\0';
+        mkdir(f->path, 0777);
+        f->path[i] = c;
+    }
+    f->path[0] = '\0';
+}
+
+/* A new file under a name that nobody has. 0 or errno. */
+static int create(struct eventfile *f) {
+    int made = 0;
+    if (f->dir[0] == '\0') return ENAMETOOLONG;
+    for (unsigned tries = 0; tries < TRIES; tries++) {
+        snprintf(f->path, sizeof f->path, "%s/events.out.tfevents.%010lld.%s."
+                 "%ld.%u", f->dir, (long long)time(NULL), f->host,
+                 (long)getpid(), f->files);
+        f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (f->fd >= 0) {
+            f->files++;
+            f->size = f->in_file = 0;
+            return 0;
+        }
+        int err = errno;
+        f->path[0] = '\0';
+        if (err == EEXIST) f->files++;
+        else if (err == ENOENT && !made++) make_folders(f);
+        else if (err != EINTR) return err;
+    }
+    return EEXIST;
+}
+
+static void leave_file(struct eventfile *f) {
+    if (f->fd >= 0) close(f->fd);
+    f->fd = -1;
+    f->path[0] = '\0';
+    f->size = f->in_file = 0;
+}
+
+/* Was the file removed, or cut by somebody else? What was in it is gone. */
+static void check_file(struct eventfile *f) {
+    struct stat st;
+    if (f->fd < 0 || fstat(f->fd, &st) != 0) return;
+    if (st.st_nlink > 0 && (uint64_t)st.st_size >= f->size) return;
+    f->lost += f->in_file;
+    f->written -= f->in_file;
+    leave_file(f);
+}
+
+/* Takes the whole records among the first got bytes out of the buffer. */
+static void take_written(struct eventfile *f, size_t got) {
+    size_t whole = 0, records = 0;
+    while (whole < got) {
+        uint64_t length;
+        memcpy(&length, f->buf + whole, 8);
+        if (length + FRAME > got - whole) break;
+        whole += length + FRAME;
+        records++;
+    }
+    f->size += whole;
+    f->in_file += records;
+    f->written += records;
+    f->waiting -= records;
+    f->n -= whole;
+    memmove(f->buf, f->buf + whole, f->n);
+}
+
+int eventfile_flush(struct eventfile *f) {
+    int err = 0;
+    if (f->n == 0) return 0;
+    check_file(f);
+    if (f->fd < 0) err = create(f);
+    if (err == 0 && f->size == 0) err = write_version(f);
+    if (err == 0) {
+        size_t got = write_out(f, f->buf, f->n, &err);
+        take_written(f, got);
+        if (err != 0 && ftruncate(f->fd, (off_t)f->size) != 0) err = errno;
+    }
+    if (err != 0) f->error = err;
+    return -err;
+}
+
+int eventfile_close(struct eventfile *f) {
+    int rc = eventfile_flush(f);
+    f->lost += f->waiting;
+    f->n = f->waiting = 0;
+    leave_file(f);
+    return rc;
+}
+
+void eventfile_forked(struct eventfile *f) {
+    leave_file(f);
+    f->n = f->waiting = 0;
+    f->written = f->lost = f->cut_tags = 0;
+    f->files = 0;
+    f->error = 0;
+}

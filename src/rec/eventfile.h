@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Scalars into TensorBoard's event files, from inside a running program:
+ *
+ *     <dir>/events.out.tfevents.<unix seconds>.<host>.<pid>.<n>
+ *
+ *     record:  u64 length | u32 masked CRC of it | Event | u32 masked CRC of it
+ *     first:   Event { wall_time, file_version "brain.Event:2", writer }
+ *     others:  Event { wall_time, step, summary { value { tag, simple_value }}}
+ *
+ * simple_value, without a plugin's metadata, is what PyTorch writes and what
+ * every TensorBoard shows as a scalar.
+ *
+ * Made for a thread of a program that is not ours: nothing is allocated,
+ * printed or ended; no file is ever overwritten; what cannot be written waits
+ * in the buffer, and what the buffer cannot hold is counted. One thread at a
+ * time. */
+#ifndef REC_EVENTFILE_H
+#define REC_EVENTFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    EVENTFILE_BUFFER = 1 << 17, /* bytes that wait for the next flush */
+    EVENTFILE_TAG_MAX = 1000,   /* longer tags are cut */
+    EVENTFILE_DIR_MAX = 3900,
+    EVENTFILE_PATH_MAX = 4096,
+};
+
+struct eventfile {
+    int fd;                 /* -1: no file yet, or not now */
+    int error;              /* errno of the last thing that failed, or 0 */
+    uint64_t size;          /* bytes in the file, whole records only */
+    uint64_t written;       /* scalars on disk, over all files */
+    uint64_t lost;          /* scalars that no file has: no room, or the file
+                               was removed under us */
+    uint64_t cut_tags;      /* scalars whose tag was cut or mended */
+    uint64_t in_file;       /* scalars in the present file */
+    uint64_t waiting;       /* scalars in buf */
+    unsigned files;         /* made so far: the n of the next name */
+    char dir[EVENTFILE_DIR_MAX];
+    char host[65];          /* letters, digits, '.', '_' and '-' */
+    char path[EVENTFILE_PATH_MAX]; /* of the present file; "" when none */
+    size_t n;               /* bytes in buf */
+    uint8_t buf[EVENTFILE_BUFFER];
+};
+
+/* Gets ready; makes no file yet (a program that has no scalar leaves none).
+ * host NULL: the machine's name. 0, or -ENAMETOOLONG: dir is too long, and
+ * every scalar will be lost. */
+int eventfile_init(struct eventfile *f, const char *dir, const char *host);
+
+/* Adds a scalar. wall_time is Unix seconds. The tag is text of n bytes; what is
+ * not UTF-8 becomes '?', since TensorBoard would refuse the whole record. A
+ * full buffer is flushed first. About 30 ns, and a write for each 2,000 or so.
+ */
+void eventfile_scalar(struct eventfile *f, const char *tag, size_t n,
+                      int64_t step, float value, double wall_time);
+
+/* Writes what waits, into a new file where there is none or where it (or its
+ * folder, which is made again) was removed. 0, or -errno: what was not written
+ * still waits, and the file ends with a whole record. */
+int eventfile_flush(struct eventfile *f);
+
+/* Flushes and closes; what could not be written is lost, and counted. The
+ * struct can go on being used: the next flush makes a new file. */
+int eventfile_close(struct eventfile *f);
+
+/* In the child of a fork: leaves the file and what waits to the parent. The
+ * child's own scalars go into a file of its own. */
+void eventfile_forked(struct eventfile *f);
+
+#endif

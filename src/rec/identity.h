@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who this process is: host, rank, and the facts about program and machine that
+ * a profile keeps. All is read once, at the start, from the environment (named
+ * variables only: the rest may hold secrets) and from /proc and /sys. */
+#ifndef REC_IDENTITY_H
+#define REC_IDENTITY_H
+
+#include <stddef.h>
+
+struct identity {
+    char host[128];  /* fit for a file's name: letters, digits, '.', '-', '_' */
+    int rank, world; /* -1: not known */
+    int local_rank, local_size; /* on this host; -1: not known */
+    const char *launcher; /* who said so: "torchrun", "SLURM", "options", ...;
+                             NULL: nobody */
+};
+
+/* Host: OPSCOPE_HOST, else `host` (NULL or "": none), else gethostname. Rank:
+ * the arguments when world > 0 and 0 <= rank < world, else the first launcher
+ * whose variables are complete and make sense. Calls getenv: at the start
+ * only. */
+void identity_read(struct identity *id, const char *host, int rank, int world);
+
+/* A fact: both texts are only valid during the call. */
+typedef void identity_give(void *to, const char *key, const char *value);
+
+/* Gives everything known, each key once; what is not there is not given.
+ * Values are at most 4 KiB (argv is cut there, and then ends in " ..."), always
+ * printable UTF-8 or "?" in place of what is not.
+ *     rank_source local_rank local_world_size      from id
+ *     env.<NAME>                 each launcher's variable that was set
+ *     argv cwd executable pid nspid start_time_unix_ns
+ *     boot_id kernel hypervisor cpu_model cpu_count cpu_allowed memory_bytes
+ *     cgroup_memory_limit_bytes cgroup_cpu_limit    cores, "2.5"
+ *     libc page_bytes
+ * host_name, rank and world_size are the caller's to write. */
+void identity_facts(const struct identity *id, identity_give *give, void *to);
+
+#endif
