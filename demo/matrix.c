@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Matrix products. OpenBLAS is found at run time, so that the program builds
- * and runs without it. Our own product is the usual one: a block of a and a
- * panel of b are copied to where they lie close together, and a tile of
- * TILE_ROWS x TILE_COLS sums stays in registers while both stream past. */
+ * and runs without it. Our own product keeps a tile of TILE_ROWS x TILE_COLS
+ * sums in registers, while rows of a and a panel of x, laid out for it, stream
+ * past. */
 #include "matrix.h"
 
 #include <dlfcn.h>
@@ -12,8 +12,7 @@
 enum {
     TILE_ROWS = 6,  /* with 16 floats: 12 of the 16 registers of AVX2 */
     TILE_COLS = 16,
-    BLOCK_ROWS = 96, /* of a: with BLOCK_DEPTH floats 96 KiB, half of an L2 */
-    BLOCK_DEPTH = 256,
+    PANEL_DEPTH = 256, /* of TILE_COLS floats: half of an L1 cache */
 };
 
 /* One row of a tile, worked on as one value. */
@@ -52,18 +51,8 @@ const char *blas_name(const struct blas *b) {
 static int least(int a, int b) { return a < b ? a : b; }
 static int most(int a, int b) { return a > b ? a : b; }
 
-/* Rows of a, TILE_ROWS side by side, padded with zeros. */
-static void pack_rows(struct mat a, real *to) {
-    for (int i = 0; i < a.rows; i += TILE_ROWS)
-        for (int k = 0; k < a.cols; k++)
-            for (int r = 0; r < TILE_ROWS; r++)
-                *to++ = i + r < a.rows
-                            ? a.at[(long)(i + r) * a.down + (long)k * a.right]
-                            : 0;
-}
-
 /* At most TILE_COLS columns of x, row by row, padded with zeros. */
-static void pack_cols(struct mat x, lanes *to) {
+static void pack(struct mat x, lanes *to) {
     for (int k = 0; k < x.rows; k++, to++) {
         const real *row = x.at + (long)k * x.down;
         real line[TILE_COLS] = {0};
@@ -72,17 +61,19 @@ static void pack_cols(struct mat x, lanes *to) {
     }
 }
 
-/* The sums of one tile. */
-static void tile(const real *a, const lanes *x, int depth,
-                 lanes sum[TILE_ROWS]) {
+/* The sums of one tile. Rows that a does not have are its last once more. */
+static void tile(struct mat a, const lanes *x, lanes sum[TILE_ROWS]) {
+    const real *r[TILE_ROWS];
+    for (int i = 0; i < TILE_ROWS; i++)
+        r[i] = a.at + (long)least(i, a.rows - 1) * a.down;
     lanes s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0};
-    for (int k = 0; k < depth; k++, a += TILE_ROWS) {
-        s0 += a[0] * x[k];
-        s1 += a[1] * x[k];
-        s2 += a[2] * x[k];
-        s3 += a[3] * x[k];
-        s4 += a[4] * x[k];
-        s5 += a[5] * x[k];
+    for (long k = 0, at = 0; k < a.cols; k++, at += a.right) {
+        s0 += r[0][at] * x[k];
+        s1 += r[1][at] * x[k];
+        s2 += r[2][at] * x[k];
+        s3 += r[3][at] * x[k];
+        s4 += r[4][at] * x[k];
+        s5 += r[5][at] * x[k];
     }
     sum[0] = s0, sum[1] = s1, sum[2] = s2;
     sum[3] = s3, sum[4] = s4, sum[5] = s5;
@@ -94,20 +85,6 @@ static void store(const lanes *sum, real keep, struct mat c) {
         real *row = c.at + (long)i * c.down;
         for (int j = 0; j < c.cols; j++)
             row[j] = sum[i][j] + (keep != 0 ? row[j] : 0);
-    }
-}
-
-/* One packed block of a with a panel of x after the other. */
-static void block(const real *a, struct mat x, real keep, struct mat c) {
-    lanes panel[BLOCK_DEPTH], sum[TILE_ROWS];
-    for (int j = 0; j < c.cols; j += TILE_COLS) {
-        int cols = least(TILE_COLS, c.cols - j);
-        pack_cols(mat_cols(x, j, cols), panel);
-        for (int i = 0; i < c.rows; i += TILE_ROWS) {
-            int rows = least(TILE_ROWS, c.rows - i);
-            tile(a + (long)i * x.rows, panel, x.rows, sum);
-            store(sum, keep, mat_cols(mat_rows(c, i, rows), j, cols));
-        }
     }
 }
 
@@ -142,15 +119,20 @@ static void multiply_row(struct mat a, struct mat x, real keep, real *c) {
         c[j] += product(a.at, x.at + (long)j * x.right, x.rows);
 }
 
+/* c = a x + keep * c, a panel of x after the other. */
 static void multiply(struct mat a, struct mat x, real keep, struct mat c) {
-    real packed[BLOCK_ROWS * BLOCK_DEPTH];
-    for (int k = 0; k < a.cols; k += BLOCK_DEPTH) {
-        int depth = least(BLOCK_DEPTH, a.cols - k);
-        for (int i = 0; i < a.rows; i += BLOCK_ROWS) {
-            int rows = least(BLOCK_ROWS, a.rows - i);
-            pack_rows(mat_cols(mat_rows(a, i, rows), k, depth), packed);
-            block(packed, mat_rows(x, k, depth), k > 0 ? 1 : keep,
-                  mat_rows(c, i, rows));
+    lanes panel[PANEL_DEPTH], sum[TILE_ROWS];
+    for (int k = 0; k < a.cols; k += PANEL_DEPTH) {
+        int depth = least(PANEL_DEPTH, a.cols - k);
+        for (int j = 0; j < c.cols; j += TILE_COLS) {
+            int cols = least(TILE_COLS, c.cols - j);
+            pack(mat_cols(mat_rows(x, k, depth), j, cols), panel);
+            for (int i = 0; i < c.rows; i += TILE_ROWS) {
+                int rows = least(TILE_ROWS, c.rows - i);
+                tile(mat_cols(mat_rows(a, i, rows), k, depth), panel, sum);
+                store(sum, k > 0 ? 1 : keep,
+                      mat_cols(mat_rows(c, i, rows), j, cols));
+            }
         }
     }
 }

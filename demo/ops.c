@@ -73,29 +73,25 @@ static struct mat value(const struct param *p) {
     return mat(p->w, p->rows, p->cols);
 }
 
+/* y = x w + keep * y, a call for `each` rows. */
+static void product(const struct how *h, struct mat x, struct mat w, real keep,
+                    struct mat y, int each) {
+    for (int i = 0; i < x.rows; i += each) {
+        OPS_SCOPE("matmul");
+        note_product(1, each, x.cols, y.cols);
+        matmul(&h->blas, mat_rows(x, i, each), w, keep, mat_rows(y, i, each));
+    }
+}
+
 void linear(const struct how *h, struct mat x, const struct param *w,
             struct mat y) {
-    int each = h->one_by_one ? 1 : x.rows;
-    for (int i = 0; i < x.rows; i += each) {
-        OPS_SCOPE("linear");
-        note_product(1, each, x.cols, y.cols);
-        matmul(&h->blas, mat_rows(x, i, each), value(w), 0,
-               mat_rows(y, i, each));
-    }
+    product(h, x, value(w), 0, y, h->one_by_one ? 1 : x.rows);
 }
 
 void linear_back(const struct how *h, struct mat dy, struct mat x,
                  struct param *w, struct mat dx) {
-    int each = h->one_by_one ? 1 : dy.rows;
-    for (int i = 0; i < dy.rows; i += each) {
-        OPS_SCOPE("linear_back_input");
-        note_product(1, each, dy.cols, dx.cols);
-        matmul(&h->blas, mat_rows(dy, i, each), mat_turned(value(w)), 0,
-               mat_rows(dx, i, each));
-    }
-    OPS_SCOPE("linear_back_weight");
-    note_product(1, w->rows, dy.rows, w->cols);
-    matmul(&h->blas, mat_turned(x), dy, 1, mat(w->g, w->rows, w->cols));
+    product(h, dy, mat_turned(value(w)), 0, dx, h->one_by_one ? 1 : dy.rows);
+    product(h, mat_turned(x), dy, 1, mat(w->g, w->rows, w->cols), w->rows);
 }
 
 void add(struct mat x, struct mat y, const struct param *bias) {
