@@ -39,6 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -385,4 +386,5 @@ static inline void ops_async_end(struct ops_async *a) {
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

@@ -2,7 +2,7 @@
  * Reading, measuring and bending the clock. */
 #include "rec/clock.h"
 
-#include "rec/tsc.h"
+#include "rec/tsc_ok.h"
 
 bool rec_clock_tsc;
 
@@ -71,7 +71,8 @@ static uint64_t calibrate(struct rec_instant *start) {
 void rec_clock_start(struct rec_head *h, struct rec_seg *segs, bool use_tsc) {
     struct rec_instant start;
     uint64_t mult = 0;
-    rec_clock_tsc = use_tsc && rec_tsc_usable(NULL, 0);
+    char why[128];
+    rec_clock_tsc = use_tsc && tsc_usable(why, sizeof why);
     if (rec_clock_tsc) mult = calibrate(&start);
     if (mult == 0) {
         rec_clock_tsc = false;

@@ -25,10 +25,10 @@ void identity_read(struct identity *id, const char *host, int rank, int world);
 typedef void identity_give(void *to, const char *key, const char *value);
 
 /* Gives everything known, each key once; what is not there is not given.
- * Values are at most 4 KiB (argv is cut there, and then ends in " ..."), always
- * printable UTF-8 or "?" in place of what is not.
+ * Values are cut at 4 KiB (argv then ends in " ..."), and are printable UTF-8,
+ * with "?" in place of what is not.
  *     rank_source local_rank local_world_size      from id
- *     env.<NAME>                 each launcher's variable that was set
+ *     env.<NAME>                 each variable of identity_env.h that is set
  *     argv cwd executable pid nspid start_time_unix_ns
  *     boot_id kernel hypervisor cpu_model cpu_count cpu_allowed memory_bytes
  *     cgroup_memory_limit_bytes cgroup_cpu_limit    cores, "2.5"

@@ -2,15 +2,19 @@
  * What NVIDIA's management library says about the GPUs: memory, utilisation,
  * clocks, power, temperature, PCIe. Loaded at run time; no driver, no counters.
  *
- * A thread of its own asks: the first call may take seconds (GPUs wake up),
- * and one of PCIe throughput takes 20 ms. The caller fetches what came last.
+ * A thread of its own asks, 10 times a second or, when the driver is slow, as
+ * often as keeps it below a tenth of the time: the first call may take seconds
+ * (GPUs wake up), and one of PCIe throughput takes 20 ms (so that is asked once
+ * a second, of one GPU after the other). The caller fetches what came last; a
+ * value that did not change comes once a second.
  * When that thread hangs in the driver, nvml_close leaves it alone: it cleans
  * up behind itself when it comes back.
  *
  * GPUs are those of CUDA_VISIBLE_DEVICES, in its order, so that "GPU 0" is the
  * program's device 0; without it, all. Figures are of the whole GPU, also of
- * what other processes do there. A child of fork() should not open it again:
- * its parent sees the same GPUs. */
+ * what other processes do there. A child of fork() has no such thread: it sets
+ * work to NULL, calls nothing else, and need not open it again, since its
+ * parent sees the same GPUs. */
 #ifndef REC_NVML_H
 #define REC_NVML_H
 
@@ -33,9 +37,10 @@ void nvml_open(struct nvml *n, const char *library);
 void nvml_run(struct nvml *n, nvml_give *give, void *to);
 
 /* Gives the facts, once they are known, and returns true; false: not known yet,
- * ask again. "nvml" = "not found" or the driver's version or what went wrong;
- * "gpu.0" = name, UUID, place, memory; "gpu.0.missing" = what it does not tell.
- * May be called again at the end, when more may be missing. */
+ * ask again. "nvml" = "not found", "driver 580.65.06" or what went wrong;
+ * "gpu.0.name", ".uuid", ".pci", ".memory_bytes", ".nvml_index" (its number in
+ * nvidia-smi), ".missing" (what it does not tell, and why). May be called again
+ * at the end, when more may be missing. Never waits. */
 bool nvml_facts(struct nvml *n, nvml_fact *give, void *to);
 
 /* Ends the thread; waits at most 200 ms for it. */

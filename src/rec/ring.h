@@ -101,6 +101,18 @@ struct rec_frame {
     uint16_t flags;
 };
 
+/* What could not be recorded, and why. */
+enum rec_loss {
+    REC_LOST_FULL,      /* the ring was full */
+    REC_LOST_SIGNAL,    /* a handler called while a call was going on */
+    REC_LOST_DEEP,      /* a scope deeper than REC_FRAMES */
+    REC_LOST_ARGS,      /* an argument that did not fit */
+    REC_LOST_UNMATCHED, /* ops_end() without a begin */
+    REC_LOST_ABANDONED, /* not lost: a scope left by longjmp, which its parent
+                           closed */
+    REC_LOSSES
+};
+
 enum rec_ring_state { REC_RING_FREE, REC_RING_LIVE, REC_RING_ENDED };
 
 struct rec_ring {
@@ -113,16 +125,10 @@ struct rec_ring {
     uint32_t marks;   /* REC_IN_STEP, REC_IN_EPOCH */
     int64_t step, epoch;
     uint64_t step_time, epoch_time;
-    /* what could not be recorded, since the ring was given to this thread */
-    uint64_t drops;         /* the ring was full */
-    uint64_t drops_signal;  /* a handler called while a call was going on */
-    uint64_t drops_deep;    /* deeper than REC_FRAMES */
-    uint64_t drops_args;    /* arguments that did not fit */
-    uint64_t unmatched;     /* ops_end() without a begin */
-    uint64_t abandoned;     /* scopes left by longjmp, closed by their parent */
+    uint64_t lost[REC_LOSSES]; /* since the ring was given to this thread */
     /* the reader's line */
     uint64_t tail[2] __attribute__((aligned(64))); /* by rec_head.active */
-    uint64_t told[2]; /* of drops_*: how many the file tells of already */
+    uint64_t told[2][REC_LOSSES]; /* how many of lost the files tell of */
     /* who it belongs to */
     uint64_t floor __attribute__((aligned(64))); /* its first slot */
     uint64_t slots; /* a power of two */

@@ -4,7 +4,11 @@
  *
  * All of it is about this process (the cgroup's figures: about all of its
  * processes). Files are opened once and read with pread; rates are over the
- * time since the run before. A child of fork() has to open its own. */
+ * time since the run before. A child of fork() has to open its own.
+ *
+ * Cost: some 10 us a run; once a second 20 us more and 2 us for each thread
+ * (tests/unit/test_rec_sample.c prints it). Counters and where they come
+ * from: docs/recording-machine.md. */
 #ifndef REC_SAMPLE_H
 #define REC_SAMPLE_H
 
@@ -13,41 +17,41 @@
 
 enum {
     SAMPLE_COUNTERS = 16,
-    SAMPLE_THREADS = 64,   /* given in one second: the busiest */
-    SAMPLE_TASKS = 2048,   /* watched: a power of two */
+    SAMPLE_THREADS = 64, /* given in one second: the busiest */
+    SAMPLE_TASKS = 2048, /* places for threads that are watched: 2^n */
+    SAMPLE_WATCHED = SAMPLE_TASKS / 4 * 3,
 };
 
 /* A counter's value now. The name is only valid during the call. */
 typedef void sample_give(void *to, const char *counter, double value);
 
 struct sample_task {
-    int32_t tid;    /* 0: free */
-    uint32_t round; /* when it was seen last */
+    int32_t tid; /* 0: free */
+    bool shown;  /* it was busy when last given */
+    float percent; /* of one core, in the last second */
     uint64_t cpu_ns;
-    double percent; /* of one core, in the last second */
-    bool shown;     /* its last value was given and not 0 */
 };
 
 struct sample {
-    int statm, io, task, cg_memory, cg_cpu; /* -1: not there */
-    double cg_cpu_scale; /* throttled time to ns: 1 (v1), 1000 (v2) */
-    uint64_t page;
-    uint64_t now, tasks_at;    /* ns; 0: not yet */
-    uint64_t last[SAMPLE_COUNTERS]; /* raw totals of the run before */
+    int statm, status, io, task, cg_memory, cg_cpu; /* -1: not there */
+    uint64_t page;           /* bytes */
+    uint64_t now, second_at; /* ns, of the last run and of the last second's;
+                                0: not yet */
     struct {
-        double value;
-        uint64_t at; /* given last; 0: never */
-    } told[SAMPLE_COUNTERS];
-    uint32_t round;
-    uint32_t ntasks;
-    uint64_t tasks_left_out; /* threads beyond SAMPLE_TASKS, last round */
-    struct sample_task tasks[SAMPLE_TASKS];
+        uint64_t total; /* raw, at the run before */
+        bool known;     /* there is a total */
+        double value;   /* given last */
+        uint64_t at;    /* when; 0: never */
+    } counters[SAMPLE_COUNTERS];
+    uint64_t threads_left_out; /* beyond SAMPLE_WATCHED, in the last second */
+    uint32_t turn;             /* which table of tasks is the current one */
+    struct sample_task tasks[2][SAMPLE_TASKS];
 };
 
 /* Opens what there is; nothing is an error. */
 void sample_open(struct sample *s);
 
-/* Reads everything, and each second also the threads. now_ns: of
+/* Reads everything, and each second also peak and threads. now_ns: of
  * CLOCK_MONOTONIC. The first run gives levels only: rates need two. A value
  * that did not change is given once a second. give NULL: only notes where rates
  * begin; for the time outside of a window. */

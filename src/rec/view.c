@@ -71,7 +71,7 @@ static struct rec_ring *check_ring(const struct rec_view *v, uint32_t i) {
         return NULL;
     struct rec_ring *r = (struct rec_ring *)((char *)v->head + at);
     uint64_t slots = r->slots;
-    if (slots == 0 || (slots & (slots - 1)) != 0 ||
+    if (slots < 2 * REC_SLOT_MAX || (slots & (slots - 1)) != 0 ||
         slots > (bytes - REC_RING_HEAD) / sizeof(struct rec_slot))
         return NULL;
     return r;
@@ -85,7 +85,7 @@ int rec_view_open(struct rec_view *v, int fd, bool writable, const char **why) {
     *why = "cut short";
     if (st.st_size < (off_t)sizeof(struct rec_head)) return -1;
     size_t bytes = (size_t)st.st_size;
-    void *p = mmap(NULL, bytes, PROT_READ | (writable ? PROT_WRITE : 0),
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                    writable ? MAP_SHARED : MAP_PRIVATE, fd, 0);
     *why = "cannot be mapped";
     if (p == MAP_FAILED) return -1;

@@ -29,8 +29,13 @@ static inline struct rec_slot *rec_slots(const struct rec_ring *r) {
     return (struct rec_slot *)((char *)r + REC_RING_HEAD);
 }
 
-/* Maps the ring file fd (read-only, or shared and writable) and checks it:
- * 0, or -1 and why. Takes nothing: the caller closes fd. */
+/* A moment of CLOCK_MONOTONIC in ps since the start; 0 before it. */
+static inline uint64_t rec_ps_of_ns(const struct rec_head *h, uint64_t mono) {
+    return mono <= h->start_mono_ns ? 0 : (mono - h->start_mono_ns) * 1000;
+}
+
+/* Maps the ring file fd (private, or shared: what is written goes to the file)
+ * and checks it: 0, or -1 and why. Takes nothing: the caller closes fd. */
 int rec_view_open(struct rec_view *v, int fd, bool writable, const char **why);
 void rec_view_close(struct rec_view *v);
 
