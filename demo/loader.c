@@ -11,7 +11,7 @@
 #include <time.h>
 
 /* What a sequence takes to arrive from the slow disk of --slow-input. */
-enum { SLOW_MS = 6 };
+enum { SLOW_MS = 10 };
 
 static struct batch batch_new(const struct loader_options *o) {
     size_t n = (size_t)o->sequences * (size_t)o->context;
@@ -68,8 +68,8 @@ static void put(struct loader *l, struct batch b) {
         pthread_cond_wait(&l->changed, &l->lock);
     l->queue[l->made++ % LOADER_DEPTH] = b;
     ops_counter("queue depth", l->made - l->taken);
-    pthread_cond_signal(&l->changed);
     pthread_mutex_unlock(&l->lock);
+    pthread_cond_signal(&l->changed);
 }
 
 static void *run(void *arg) {
@@ -98,8 +98,8 @@ struct batch loader_next(struct loader *l) {
     while (l->made == l->taken) pthread_cond_wait(&l->changed, &l->lock);
     struct batch b = l->queue[l->taken++ % LOADER_DEPTH];
     ops_counter("queue depth", l->made - l->taken);
-    pthread_cond_signal(&l->changed);
     pthread_mutex_unlock(&l->lock);
+    pthread_cond_signal(&l->changed);
     ops_flow_in(b.flow);
     return b;
 }
