@@ -8,6 +8,7 @@
 
 #include "analyze/deps.h"
 #include "analyze/host_tree.h"
+#include "analyze/missing.h"
 #include "analyze/pystack.h"
 #include "analyze/where.h"
 #include "base/map.h"
@@ -68,7 +69,7 @@ static enum kind host_kind(const struct trace *t, const struct piece *p) {
     if (p->row == ROW_NONE) return ON_PYTHON;
     switch (t->spans.kind[p->row]) {
     case SPAN_API:
-        return t->name_class[t->spans.name[p->row]] & NAME_SYNC ? ON_SYNC
+        return span_class(t, p->row) & NAME_SYNC ? ON_SYNC
                                                                  : ON_LAUNCH;
     case SPAN_OVERHEAD: return ON_LAUNCH;
     case SPAN_ANNOTATION: case SPAN_PYTHON:
@@ -186,6 +187,7 @@ static const char *name_of(const struct path *p, const struct host_tree *h,
     if (s->row == ROW_NONE || span_is_step_mark(p->t, s->row)) {
         const char *frame = s->kind == ON_PYTHON ? frame_of(p, s) : NULL;
         if (frame != NULL) return frame;
+        if (missing_own(p->t)) return "(no scope open)";
         return s->kind == ON_PYTHON ? "(Python, nothing recorded)"
                                     : "(nothing recorded)";
     }

@@ -109,7 +109,7 @@ static bool graphable(const struct hint_case *c, const struct hint_step *s,
         return false;
     uint32_t call = p->work < p->work_end ? s->d.works[p->work].call : ROW_NONE;
     return call == ROW_NONE ||
-           !(c->t->name_class[c->t->spans.name[call]] & NAME_GRAPH);
+           !(span_class(c->t, call) & NAME_GRAPH);
 }
 
 /* What could be captured: is the host slower than the device, and are most
@@ -206,7 +206,8 @@ static bool has_ops(const struct hint_case *c, const struct hint_step *s) {
 static void repair_python(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
     bool device = s->d.nworks > 0;
-    if (!has_ops(c, s)) return;
+    /* a C program's code outside of its scopes is just not recorded */
+    if (!has_ops(c, s) || c->t->sources[c->source].own) return;
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;

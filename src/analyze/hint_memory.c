@@ -19,7 +19,7 @@ static void repair_pressure(const struct hint_case *c, struct hint_step *s,
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         uint32_t row = s->d.line.v[i].row;
         if (row == ROW_NONE || t->spans.kind[row] != SPAN_API ||
-            !(t->name_class[t->spans.name[row]] & NAME_ALLOC))
+            !(span_class(t, row) & NAME_ALLOC))
             continue;
         hint_saw(f, row, s->trial.host[i]);
         s->trial.host[i] = 0;

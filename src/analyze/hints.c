@@ -100,7 +100,7 @@ static bool has_exchange(const struct trace *t, uint32_t source) {
         const struct track *tr = &t->tracks[i];
         if (tr->source != source || tr->kind != TRACK_THREAD) continue;
         for (row_id r = tr->first; r < tr->end; r++)
-            if (t->name_class[t->spans.name[r]] & NAME_COMM_CPU) return true;
+            if (span_class(t, r) & NAME_COMM_CPU) return true;
     }
     return false;
 }
@@ -341,7 +341,7 @@ static int64_t lost_records(const struct hint_case *c) {
             uint32_t row = d->line.v[k].row;
             if (row == ROW_NONE || c->t->spans.kind[row] != SPAN_API ||
                 d->line.v[k].ts != c->t->spans.ts[row] ||
-                !(c->t->name_class[c->t->spans.name[row]] & NAME_LAUNCH))
+                !(span_class(c->t, row) & NAME_LAUNCH))
                 continue;
             calls++;
             lost += d->stops[k].first == d->stops[k].end;

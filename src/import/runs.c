@@ -126,18 +126,23 @@ static int64_t mtime_of(const char *path) {
 }
 
 /* The time in a name whose last part looks like 2026_11_15_03_29_38, in ns, or
- * -1. Files may have been copied since, so it tells more than their own. */
+ * -1; with "_2" behind it, it is the second of that second. Files may have been
+ * copied since, so it tells more than their own. */
 static int64_t time_in_name(const char *name) {
     const char *last = strrchr(name, '/');
     struct tm tm = {0};
     last = last ? last + 1 : name;
-    if (strlen(last) != 19) return -1;
+    size_t n = strlen(last), more = n > 20 ? n - 20 : 0;
+    if (n < 19) return -1;
+    if (n != 19 && (last[19] != '_' || more == 0 || more > 5 ||
+                    strspn(last + 20, "0123456789") != more))
+        return -1;
     for (int i = 0; i < 19; i++) {
         bool sep = i == 4 || i == 7 || i == 10 || i == 13 || i == 16;
         if (sep ? last[i] != '_' : last[i] < '0' || last[i] > '9') return -1;
     }
     if (strptime(last, "%Y_%m_%d_%H_%M_%S", &tm) == NULL) return -1;
-    return to_ns(timegm(&tm));
+    return sum_of(to_ns(timegm(&tm)), more ? atol(last + 20) : 0);
 }
 
 /* Remembers a file that is named like a profile and cannot be one. */
@@ -159,24 +164,32 @@ static bool skip_file(struct run *run, const char *path) {
     return true;
 }
 
-/* Keeps the profiles among a folder's files. Where there are XSpace files the
- * JSON beside them is the same capture once more. */
+/* Is that format of use in a folder that has others? Where there are XSpace
+ * files the JSON beside them is the same capture once more; event files are the
+ * profile only where there is nothing else. */
+static bool is_wanted(const char *format, bool xspace, bool profile) {
+    if (format == NULL) return false;
+    if (strcmp(format, "tfevents") == 0) return !profile;
+    return !xspace || strcmp(format, "xspace") == 0;
+}
+
+/* Keeps the profiles among a folder's files. */
 static bool take_files(struct search *s, char **files, size_t n,
                        struct run *run) {
     const char **format = calloc(n + 1, sizeof *format);
     if (format == NULL) return false;
-    bool xspace = false, oom = false;
+    bool xspace = false, profile = false, oom = false;
     run->plain = true;
     for (size_t i = 0; i < n; i++) {
         format[i] = format_of(files[i], s->head, &oom);
         s->out->files++;
         xspace |= format[i] && strcmp(format[i], "xspace") == 0;
+        profile |= format[i] && strcmp(format[i], "tfevents") != 0;
     }
     bool ok = !oom;
     for (size_t i = 0; ok && i < n; i++) {
         if (format[i] == NULL) ok = skip_file(run, files[i]);
-        if (format[i] == NULL) continue;
-        if (xspace && strcmp(format[i], "xspace") != 0) continue;
+        if (!is_wanted(format[i], xspace, profile)) continue;
         ok = VEC_ROOM(run->files, run->n, run->cap);
         char *copy = ok ? strdup(files[i]) : NULL;
         ok = copy != NULL;
@@ -184,7 +197,7 @@ static bool take_files(struct search *s, char **files, size_t n,
         run->files[run->n++] = copy;
         int64_t m = mtime_of(copy);
         if (m > run->time) run->time = m;
-        if (strcmp(format[i], "chrome") != 0) run->plain = false;
+        if (strcmp(format[i], "chrome") != 0 && profile) run->plain = false;
     }
     free(format);
     return ok;

@@ -22,4 +22,8 @@ bool part_is_snapshot(const struct part *p);
  * what they are. */
 int parts_join_snapshots(struct part *v, size_t n, struct ops_err *e);
 
+/* What `opscope record` saw of a program from outside stands beside what the
+ * program recorded itself, if it did. */
+int parts_join_outside(struct part *v, size_t n, struct ops_err *e);
+
 #endif

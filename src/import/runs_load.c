@@ -49,7 +49,9 @@ static void find_window(struct part *p) {
     p->lo = INT64_MAX;
     p->hi = INT64_MIN;
     for (size_t i = 0; i < t->spans.n; i++) {
-        if (t->tracks[t->spans.track[i]].kind == TRACK_OTHER) continue;
+        if (t->tracks[t->spans.track[i]].kind == TRACK_OTHER &&
+            !t->sources[0].outside)
+            continue;
         int64_t end = t->spans.ts[i] + t->spans.dur[i];
         if (t->spans.ts[i] < p->lo) p->lo = t->spans.ts[i];
         if (end > p->hi) p->hi = end;
@@ -147,6 +149,7 @@ int runs_load(char *const *files, size_t n, const struct import_opts *o,
         if (n > 1) find_window(&v[i]);
     }
     if (rc == 0) rc = parts_join_snapshots(v, n, e);
+    if (rc == 0) rc = parts_join_outside(v, n, e);
     for (size_t i = 0; i < n && rc == 0; i++)
         if (!v[i].taken) rc = finish_group(v, n, i, group, out, e);
     for (size_t i = 0; v && i < n; i++) trace_free(v[i].t);

@@ -112,7 +112,8 @@ static void read_space(struct xspace *x) {
         if (!whole && !r.bad) return;
         if (patched && *at == 0) return; /* room not written to yet */
         bool torn = patched && !belongs(&f, whole);
-        if (!whole || torn) trace_note(x->t, NOTE_FILE_CUT, 1);
+        if (torn) x->tail = true;
+        else if (!whole) trace_note(x->t, NOTE_FILE_CUT, 1);
         if (!whole && f.num == 1) space_field(x, &f, true);
         if (!whole || torn) return;
         space_field(x, &f, false);
@@ -294,6 +295,8 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     a->piece.events += b.piece.events;
     a->piece.memory |= b.piece.memory;
     a->piece.python |= b.piece.python;
+    a->piece.shapes |= b.piece.shapes;
+    a->piece.dropped += b.piece.dropped;
     settle_peaks(&a->piece, &b.piece);
     free(b.piece.names);
     free(b.piece.peaks);
@@ -316,6 +319,8 @@ static int read_events(struct xspace *x, const struct import_opts *o,
     src->events += s.piece.events;
     src->has_memory |= s.piece.memory;
     src->has_stacks |= s.piece.python;
+    src->has_shapes |= s.piece.shapes;
+    if (x->own) xspace_own_done(x, &s.piece);
     return rc;
 }
 
@@ -324,6 +329,7 @@ static int read_planes(struct xspace *x, const struct import_opts *o,
     for (size_t i = 0; i < x->nplanes; i++) xplane_open(x, &x->planes[i]);
     for (size_t i = 0; i < x->nplanes; i++) xplane_facts(x, &x->planes[i]);
     if (x->oom) return fail_oom(e);
+    x->t->sources[x->source].own = x->own;
     choose_markers(x);
     xspace_clock(x);
     return read_events(x, o, e);
@@ -336,6 +342,8 @@ static int read_file(struct trace *t, uint32_t source,
     t->sources[source].decimals = 6;
     read_space(&x);
     int rc = x.oom ? fail_oom(e) : read_planes(&x, o, e);
+    /* the recorder's own files are said to be open once, not cut as well */
+    if (x.tail && !x.own) trace_note(t, NOTE_FILE_CUT, 1);
     if (rc == 0 && (t->sources[source].index = xspace_index_new(x.all)) == NULL)
         rc = fail_oom(e);
     for (size_t i = 0; i < x.nplanes; i++) xplane_free(&x.planes[i]);

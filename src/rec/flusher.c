@@ -19,6 +19,7 @@
 #include "rec/flight.h"
 #include "rec/names.h"
 #include "rec/nvml.h"
+#include "rec/rescue.h"
 #include "rec/sample.h"
 
 enum {
@@ -26,6 +27,7 @@ enum {
     IDLE_NS = 20000000,
     SAMPLE_NS = 100000000,
     WATCH_NS = 50000000,    /* between looks for the capture file */
+    RESCUE_NS = 500000000,  /* after the start: not what start waits for */
     STACK = 512 << 10,
 };
 
@@ -91,11 +93,12 @@ static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     c->scalar_bytes = s->events.size;
 }
 
-/* Machine counters belong to the time of a window. */
-static void sample(struct session *s, uint64_t now) {
-    bool on = (OPS_STATE_() & OPS_ON_BIT_) != 0;
+/* Machine counters belong to the time of a window; the last ones come when it
+ * is closed already. */
+static void sample(struct session *s, uint64_t now, bool final) {
+    bool on = final || (OPS_STATE_() & OPS_ON_BIT_) != 0;
     if (s->set.o.no_machine || s->set.o.flight ||
-        now - own.sampled < SAMPLE_NS)
+        (now - own.sampled < SAMPLE_NS && !final))
         return;
     own.sampled = now;
     sample_run(&own.sample, now, on ? give_counter : NULL, &s->drain.enc);
@@ -162,7 +165,8 @@ static int pass(struct session *s, bool final) {
     rec_clock_bend(h, s->view.segs);
     __atomic_store_n(&h->last_tick, end, __ATOMIC_RELAXED);
     drain_rings(&s->drain, final && !s->set.o.flight, end);
-    sample(s, now);
+    if (OPS_STATE_() & OPS_ON_BIT_) s->recorded = true;
+    sample(s, now, final && s->recorded);
     device_collect(&s->drain.enc);
     if (__atomic_exchange_n(&s->told_rank, 0, __ATOMIC_ACQUIRE))
         rank_facts(s, &s->drain.enc);
@@ -292,6 +296,7 @@ static void *flusher(void *arg) {
         own.nvml_told = true;
     }
     device_start();
+    bool rescued = false;
     for (;;) {
         uint64_t ticket;
         bool want_dump;
@@ -303,6 +308,10 @@ static void *flusher(void *arg) {
                      : s->set.o.flight ? quiet_pass(s) : pass(s, false);
         answer(s, ticket, result);
         watch(s, now);
+        if (!rescued && now - s->view.head->start_mono_ns > RESCUE_NS) {
+            rescued = true;
+            rescue_folder(s->set.logdir);
+        }
     }
     return NULL;
 }

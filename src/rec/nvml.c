@@ -116,7 +116,7 @@ static void add_gpu(struct nvml_work *w, void *handle, int index) {
         g->uuid[0] = '\0';
     if (c->pci && c->pci(handle, &pci) == NVML_OK)
         snprintf(g->pci, sizeof g->pci, "%.31s", pci.bus_id);
-    if (c->memory && c->memory(handle, &m) == NVML_OK) g->memory = m.total;
+    if (nvml_ask_memory(c, handle, &m) == NVML_OK) g->memory = m.total;
     g->name[sizeof g->name - 1] = g->uuid[sizeof g->uuid - 1] = '\0';
 }
 
@@ -184,7 +184,7 @@ static int ask(const struct nvml_calls *c, void *h, enum metric m, double *v) {
     int code = NVML_FUNCTION_NOT_FOUND;
     switch (m) {
     case MEMORY:
-        if (c->memory) code = c->memory(h, &memory);
+        code = nvml_ask_memory(c, h, &memory);
         if (code == NVML_OK) *v = (double)memory.used;
         return code;
     case USE:

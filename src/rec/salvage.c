@@ -66,7 +66,7 @@ static int open_ring(const char *pointer, char path[PATH_MAX], char *why,
 /* The writer holds a lock on its ring file for as long as it lives. */
 static bool is_alive(int fd) {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    return fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+    return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
 static bool same_commit(int fd, const struct rec_head *h, unsigned active,
@@ -385,7 +385,7 @@ static int finish_ring(int fd, const char *pointer, struct rec_saved *out,
                        char *why, size_t cap) {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     const char *reason;
-    if (fcntl(fd, F_SETLK, &l) != 0)
+    if (fcntl(fd, F_OFD_SETLK, &l) != 0)
         return fail(why, cap, "the program is still running");
     struct finishing *f = calloc(1, sizeof *f);
     if (f == NULL) return fail(why, cap, "no memory");

@@ -143,6 +143,15 @@ static void give_signal_back(int sig) {
         sigaction(sig, &old_action, NULL);
 }
 
+static void set_rank(struct session *s, int rank, int world) {
+    s->set.o.rank = rank;
+    s->set.o.world = world;
+    if (s->gen == 0) return;
+    s->view.head->rank = rank;
+    s->view.head->world = world;
+    __atomic_store_n(&s->told_rank, 1, __ATOMIC_RELEASE);
+}
+
 /* --- start -------------------------------------------------------------- */
 
 static int fail(const char *what, int error) {
@@ -228,6 +237,7 @@ static int start(struct session *s) {
     if (s->windowed && window_parse(&s->window, s->set.steps, why,
                                     sizeof why) != 0)
         return fail(why, 0);
+    s->recorded = !s->windowed;
     s->gen = ++s->last_gen;
     if (open_session(s) != 0) {
         files_discard(&s->drain.files);
@@ -241,12 +251,40 @@ static int start(struct session *s) {
     return 0;
 }
 
+/* The program's own ops_start, when the environment started it at load: what
+ * only the program knows (its steps, its rank, its signal) still counts. */
+static int start_again(struct session *s, const struct ops_options *o,
+                       size_t size) {
+    struct settings own;
+    char why[160];
+    struct window w;
+    if (!s->set.automatic || o == NULL) return 0;
+    s->set.automatic = false;
+    settings_read(&own, s->set.logdir, o, size);
+    if (own.o.world > 0) set_rank(s, own.o.rank, own.o.world);
+    if (s->set.o.signal == 0 && own.o.signal > 0) {
+        s->set.o.signal = own.o.signal;
+        take_signal(own.o.signal);
+    }
+    if (s->set.steps[0] != 0 || own.steps[0] == 0) return 0;
+    memset(&w, 0, sizeof w);
+    if (window_parse(&w, own.steps, why, sizeof why) != 0) return fail(why, 0);
+    s->window = w;
+    __atomic_store_n(&s->windowed, true, __ATOMIC_RELEASE);
+    session_window(window_wants_time(
+        &w, rec_mono_ns() - s->view.head->start_mono_ns));
+    return 0;
+}
+
 int ops_start_(const char *logdir, const struct ops_options *o, size_t size) {
     struct session *s = &rec_session;
-    int result = 0;
+    int result;
+    if (settings_forbidden()) return fail("switched off by OPSCOPE=0", 0);
     pthread_mutex_lock(&s->lock);
     once_per_process();
-    if (s->gen == 0) {
+    if (s->gen != 0) {
+        result = start_again(s, o, size);
+    } else {
         s->problem[0] = 0;
         settings_read(&s->set, logdir, o, size);
         result = start(s);
@@ -315,12 +353,6 @@ void ops_set_rank(int rank, int world) {
     struct session *s = &rec_session;
     if (rank < 0 || world <= 0 || rank >= world) return;
     pthread_mutex_lock(&s->lock);
-    s->set.o.rank = rank;
-    s->set.o.world = world;
-    if (s->gen != 0) {
-        s->view.head->rank = rank;
-        s->view.head->world = world;
-        __atomic_store_n(&s->told_rank, 1, __ATOMIC_RELEASE);
-    }
+    set_rank(s, rank, world);
     pthread_mutex_unlock(&s->lock);
 }

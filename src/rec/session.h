@@ -57,6 +57,7 @@ struct session {
     uint64_t asked, answered; /* requests to flush or dump: tickets */
     bool ask_dump, ask_stop;
     int dump_result;
+    bool recorded;            /* a window was open at some time */
     uint32_t signalled;       /* set by the signal handler */
     uint32_t told_rank;       /* a new rank is not in the file yet */
     /* a capture on demand */

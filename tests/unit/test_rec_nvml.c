@@ -153,8 +153,8 @@ static void every_counter_has_its_unit(void **state) {
     fetch(&n, &b, "GPU 1: PCIe sent (bytes/s)"); /* its turn comes later */
     struct bag facts = facts_of(&n);
     nvml_close(&n);
-    assert_true(value_of(&b, "GPU 0: memory used (bytes)") == 7516192768.0);
-    assert_true(value_of(&b, "GPU 1: memory used (bytes)") == 7516192769.0);
+    assert_true(value_of(&b, "GPU 0: memory used (bytes)") == 6442450944.0);
+    assert_true(value_of(&b, "GPU 1: memory used (bytes)") == 6442450945.0);
     assert_true(value_of(&b, "GPU 1: utilisation (%)") == 61);
     assert_true(value_of(&b, "GPU 1: memory utilisation (%)") == 23);
     assert_true(value_of(&b, "GPU 0: SM clock (MHz)") == 1980);
@@ -243,7 +243,20 @@ static void an_old_driver_lacks_functions(void **state) {
                         "power (W): Function Not Found; PCIe received "
                         "(bytes/s): Function Not Found; PCIe sent (bytes/s): "
                         "Function Not Found");
+    assert_true(value_of(&b, "GPU 1: memory used (bytes)") == 7516192769.0);
     assert_int_equal(b.n, 12);
+}
+
+static void without_the_newer_memory_call_the_older_is_taken(void **state) {
+    (void)state;
+    struct fake_nvml *f = controls();
+    struct nvml n;
+    struct bag b = {0};
+    f->memory2_code = 25; /* argument version mismatch */
+    nvml_open(&n, library);
+    fetch(&n, &b, "GPU 0: memory used (bytes)");
+    nvml_close(&n);
+    assert_true(value_of(&b, "GPU 0: memory used (bytes)") == 7516192768.0);
 }
 
 static void a_passing_error_passes(void **state) {
@@ -348,6 +361,7 @@ int main(void) {
         cmocka_unit_test(a_library_that_fails_says_why),
         cmocka_unit_test(what_is_not_supported_is_named),
         cmocka_unit_test(an_old_driver_lacks_functions),
+        cmocka_unit_test(without_the_newer_memory_call_the_older_is_taken),
         cmocka_unit_test(a_passing_error_passes),
         cmocka_unit_test(cuda_visible_devices_chooses_and_orders),
         cmocka_unit_test(a_driver_that_hangs_holds_nobody_up),
