@@ -144,7 +144,6 @@ static void train(struct trainer *t) {
             printf("step %4d  loss %.4f  %7.2f ms\n", i, t->losses[i],
                    t->ms[i]);
     }
-    ops_step_end();
     ops_epoch_end();
     qsort(t->ms, (size_t)o->steps, sizeof *t->ms, by_value);
     if (talk)
