@@ -17,7 +17,8 @@ struct script {
     int64_t at; /* the step's start */
     int rank;
     /* names */
-    int64_t step, forward, matmul, rest, next_batch, all_reduce, alloc;
+    int64_t step, forward, matmul, rest, next_batch, make_batch;
+    int64_t all_reduce, alloc;
 };
 
 static void begin(struct script *s, int rank) {
@@ -30,6 +31,7 @@ static void begin(struct script *s, int rank) {
     s->matmul = own_name(&s->p, "matmul", "op");
     s->rest = own_name(&s->p, "rest", "op");
     s->next_batch = own_name(&s->p, "next_batch", "input");
+    s->make_batch = own_name(&s->p, "make_batch", "input");
     s->all_reduce = own_name(&s->p, "all_reduce", "comm");
     s->alloc = own_name(&s->p, "MemoryAllocation", NULL);
     own_line(&s->p, 7, "main/7", 0);
@@ -179,6 +181,21 @@ static void waits_for_input(void **state) {
     expect_only(r, "input-bound", 300);
 }
 
+/* The same, and a thread that takes all of a step for a batch. */
+static void fill_loader(struct script *s) {
+    own_line(&s->p, 8, "loader/8", 0);
+    scope(s, s->make_batch, 0, LENGTH);
+    own_line(&s->p, 7, "main/7", 0);
+    fill_input(s);
+}
+
+static void loader_is_too_slow(void **state) {
+    (void)state;
+    struct result r = study(1, fill_loader);
+    assert_non_null(strstr(tiny_cell(&r, 0, "do")->s, "loader/8 makes"));
+    expect_only(r, "input-bound", 300);
+}
+
 static void fill_leak(struct script *s) {
     matmul(s, 0, 990, 1000);
     own_mem(&s->p, s->alloc, (s->at + 995) * US, (uint64_t)s->at + 64, 1 << 20,
@@ -229,6 +246,7 @@ int main(void) {
         cmocka_unit_test(small_calls_need_a_measure),
         cmocka_unit_test(few_or_longer_calls),
         cmocka_unit_test(waits_for_input),
+        cmocka_unit_test(loader_is_too_slow),
         cmocka_unit_test(leaks_what_it_allocates),
         cmocka_unit_test(waiting_is_no_exchange),
     };
