@@ -315,12 +315,12 @@ static void answer(struct session *s, uint64_t ticket, int result) {
 static void *flusher(void *arg) {
     struct session *s = arg;
     memset(&own, 0, sizeof own);
-    if (!s->set.o.no_machine) {
-        sample_open(&own.sample);
-        nvml_open(&own.nvml, NULL);
-    } else {
+    if (!s->set.o.no_machine) sample_open(&own.sample);
+    if (!s->set.o.no_machine && !s->set.child) /* the parent watches GPUs */
+        nvml_open(&own.nvml, NULL,
+                  identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
+    else
         own.nvml_told = true;
-    }
     device_start();
     bool rescued = false;
     for (;;) {
@@ -394,6 +394,11 @@ static int ask(struct session *s, bool want_dump) {
     int result = s->dump_result;
     pthread_mutex_unlock(&s->flush_lock);
     return result;
+}
+
+void flusher_forked(void) {
+    sample_close(&own.sample);
+    memset(&own, 0, sizeof own); /* the thread that asks NVML is not here */
 }
 
 void flusher_flush(void) { ask(&rec_session, false); }

@@ -64,8 +64,9 @@ static void after_fork_child(void) {
     threads_forget();
     device_forget();
     if (!was) return;
+    flusher_forked();
     drain_close(&s->drain);
-    eventfile_forked(&s->events);
+    if (s->events_open) eventfile_forked(&s->events);
     close(s->fd);
     s->fd = -1;
     s->gen = 0;
