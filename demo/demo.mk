@@ -43,4 +43,4 @@ $(B)/obj/demo/%.double.o: demo/%.c demo/demo.mk
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(DEMO_CFLAGS) -DDEMO_REAL=double -MMD -MP -c -o $@ $<
 
--include $(wildcard $(B)/obj/demo/*.d)
+
