@@ -14,7 +14,7 @@ setup_file() {
     *address* | *thread* | *memory*) export SAN=${B##*build-} ;;
     *) export SAN= ;;
     esac
-    make -s -f demo/demo.mk B="$B" SAN="${SAN//-/,}" demo
+    make -s B="$B" SAN="${SAN//-/,}" demo
 }
 
 setup() {
