@@ -25,6 +25,7 @@ enum {
     ENC_STAT_FACTS = 1 << 20,    /* + the number of a fact */
 };
 
+#define ENC_POINT UINT64_MAX
 #define ENC_FLOW_MASK (((uint64_t)1 << 56) - 1)
 #define ENC_ASYNC_LINE ((int64_t)1 << 62)
 
