@@ -197,10 +197,8 @@ static void fill_head(struct session *s, const char *stem) {
 /* keep: the files are not whole, so that the rings are still needed. */
 static void undo(struct session *s, bool keep) {
     names_session(NULL, NULL);
-    if (s->view.head != NULL) {
-        threads_unmap();
+    if (s->view.head != NULL && threads_unmap())
         munmap(s->view.head, s->view.bytes);
-    }
     memset(&s->view, 0, sizeof s->view);
     place_remove(s, keep);
     if (s->tids != NULL) munmap(s->tids, TID_BYTES);
