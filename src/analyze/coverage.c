@@ -506,7 +506,8 @@ static bool is_loss(enum note_id id) {
     case NOTE_CROSSING_SPANS: case NOTE_CHILD_OUTLIVES_PARENT:
     case NOTE_NEGATIVE_DURATION: case NOTE_NUMBER_AS_STRING:
     case NOTE_JSON_MENDED: case NOTE_UTF8_MENDED: case NOTE_STEPS_INFERRED:
-    case NOTE_STEPS_NONE: case NOTE_RING_READ: return false;
+    case NOTE_STEPS_NONE: case NOTE_RING_READ:
+    case NOTE_RESCUED: return false;
     default: return !note_is_detail(id);
     }
 }

@@ -46,6 +46,11 @@ static int sniff_plane(struct bytes b) {
     return 0;
 }
 
+/* Was the length written wider than it needs to be, to be patched later? */
+static bool length_padded(const uint8_t *field, struct bytes body) {
+    return body.p - field > 2 && body.p[-1] == 0;
+}
+
 static bool sniff(struct bytes all, const char *path) {
     struct pb r = pb_reader(all);
     struct pb_field f;
@@ -55,15 +60,14 @@ static bool sniff(struct bytes all, const char *path) {
         if (!whole && (!r.bad || f.num == 0)) return false;
         if (f.num < 1 || f.num > 4 || f.wire != PB_BYTES) return false;
         int plane = f.num == 1 ? sniff_plane(f.bytes) : 0;
+        /* a recorder that has begun and not written yet */
+        if (i == 0 && whole && f.num == 1 && f.bytes.n == 0 &&
+            length_padded(all.p, f.bytes))
+            return true;
         if (plane != 0) return plane > 0;
         if (!whole) return false;
     }
     return false;
-}
-
-/* Was the length written wider than it needs to be, to be patched later? */
-static bool length_padded(const uint8_t *field, struct bytes body) {
-    return body.p - field > 2 && body.p[-1] == 0;
 }
 
 static void add_plane(struct xspace *x, struct bytes body, bool cut) {

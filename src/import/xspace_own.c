@@ -300,16 +300,18 @@ static int64_t fact_number(const struct xplane *p, const char *name) {
 
 /* Losses that no thread's line tells of; and whether it was closed. */
 void xspace_own_done(struct xspace *x, const struct xpiece *all) {
-    bool closed = false, host = false;
+    bool closed = false, host = false, rescued = false;
     for (size_t i = 0; i < x->nplanes; i++) {
         const struct xplane *p = &x->planes[i];
         if (BYTES_IS(p->name, "Task Environment")) closed = true;
         if (!p->own || p->kind != XP_HOST) continue;
         host = true;
+        rescued |= fact_number(p, "opscope_unclosed") > 0;
         int64_t lost = fact_number(p, "dropped_traces");
         if (all->dropped == 0 && lost > 0)
             trace_note(x->t, NOTE_RECORDER_DROPPED, (uint64_t)lost);
     }
     /* files of devices stand beside the host's, which tells it for them */
     if (host && !closed) trace_note(x->t, NOTE_PART_OPEN, 1);
+    if (host && closed && rescued) trace_note(x->t, NOTE_RESCUED, 1);
 }

@@ -44,6 +44,7 @@ void drain_begin(struct drain *d) {
     struct rec_head *h = d->v->head;
     *next_commit(d) = h->commit[h->active];
     d->enc.events = h->commit[h->active].events;
+    d->enc.nnames = __atomic_load_n(&h->nnames, __ATOMIC_ACQUIRE);
     d->enc.failed = false;
 }
 
@@ -111,6 +112,22 @@ static void drain_open_scopes(struct drain *d, uint64_t end) {
     encode_asyncs(&d->enc, end);
 }
 
+static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
+    const struct rec_head *h = d->v->head;
+    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
+    uint64_t from = ring_from(h, r, head);
+    const uint64_t *told = r->told[h->active];
+    bool news = from < head;
+    for (unsigned k = 0; k < REC_LOSSES; k++) {
+        r->told[next][k] = __atomic_load_n(&r->lost[k], __ATOMIC_RELAXED);
+        if (r->told[next][k] != told[k]) news = true;
+    }
+    if (news)
+        encode_ring(&d->enc, r, rec_slots(r), from, head, told,
+                    r->told[next]);
+    r->tail[next] = head;
+}
+
 void drain_rings(struct drain *d, bool final, uint64_t end) {
     struct rec_view *v = d->v;
     struct rec_head *h = v->head;
@@ -122,12 +139,7 @@ void drain_rings(struct drain *d, bool final, uint64_t end) {
         if (r == NULL ||
             __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE)
             continue;
-        uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
-        encode_ring(&d->enc, r, rec_slots(r), ring_from(h, r, head), head,
-                    r->told[h->active]);
-        r->tail[next] = head;
-        for (unsigned k = 0; k < REC_LOSSES; k++)
-            r->told[next][k] = __atomic_load_n(&r->lost[k], __ATOMIC_RELAXED);
+        drain_ring(d, r, next);
     }
     if (final) drain_open_scopes(d, end);
     encode_lines(&d->enc);

@@ -430,9 +430,8 @@ static uint64_t gather(const struct rec_slot *slots, uint64_t mask, uint64_t at,
 
 static void thread_line(struct encoder *e, const struct rec_ring *r) {
     struct enc_line *l = &e->host;
-    char name[sizeof r->name];
-    memcpy(name, r->name, sizeof name);
-    name[sizeof name - 1] = 0;
+    char name[REC_THREAD_NAME];
+    rec_name_get(r, name);
     enc_line_out(e, l);
     enc_line_out(e, &e->early);
     l->file = 0;
@@ -449,10 +448,10 @@ static const char *const loss_texts[REC_LOSSES] = {
 };
 
 /* One event for each reason, where the thread's line has got to. */
-static void losses(struct encoder *e, const struct rec_ring *r,
-                   const uint64_t *told) {
+static void losses(struct encoder *e, const uint64_t *told,
+                   const uint64_t *lost) {
     for (unsigned i = 0; i < REC_LOSSES; i++) {
-        uint64_t n = __atomic_load_n(&r->lost[i], __ATOMIC_RELAXED) - told[i];
+        uint64_t n = lost[i] - told[i];
         if (n == 0 || n > INT64_MAX || loss_texts[i] == NULL) continue;
         uint8_t stats[256], *p = stats;
         p = enc_stat_int(p, ENC_STAT_COUNT, (int64_t)n);
@@ -466,8 +465,9 @@ static void losses(struct encoder *e, const struct rec_ring *r,
 
 void encode_ring(struct encoder *e, const struct rec_ring *r,
                  const struct rec_slot *slots, uint64_t from, uint64_t to,
-                 const uint64_t *told) {
+                 const uint64_t *told, const uint64_t *lost) {
     uint64_t mask = r->slots - 1;
+    /* after the load of head: every name in the slots is known by now */
     e->nnames = __atomic_load_n(&e->v->head->nnames, __ATOMIC_ACQUIRE);
     if (e->nnames > REC_NAMES) e->nnames = REC_NAMES;
     thread_line(e, r);
@@ -490,7 +490,7 @@ void encode_ring(struct encoder *e, const struct rec_ring *r,
         from += gather(slots, mask, from, to, s, &rec);
         record(e, &rec);
     }
-    losses(e, r, told);
+    losses(e, told, lost);
 }
 
 /* Was this written to the ring already? Between the two stores of a scope's

@@ -27,6 +27,8 @@ enum {
     IDLE_NS = 20000000,
     SAMPLE_NS = 100000000,
     WATCH_NS = 50000000,    /* between looks for the capture file */
+    NAMES_NS = 1000000000,
+    NAMED_AT_MOST = 256,
     RESCUE_NS = 500000000,  /* after the start: not what start waits for */
     STACK = 512 << 10,
 };
@@ -36,7 +38,7 @@ static struct {
     struct sample sample;
     struct nvml nvml;
     bool nvml_told;
-    uint64_t sampled, watched; /* ns */
+    uint64_t sampled, watched, named; /* ns */
     uint64_t last_written;     /* ns of the last commit */
     uint64_t cpu_ns;
 } own;
@@ -152,10 +154,34 @@ static void wrote(struct session *s, int result) {
     s->drain.files.error = 0;
 }
 
-/* New names of threads, and a ring in reserve. */
-static void housekeeping(struct session *s) {
+/* Threads are often named after they have begun to work. */
+static void thread_names(struct session *s) {
+    for (uint32_t i = 0; i < s->view.nrings && i < NAMED_AT_MOST; i++) {
+        struct rec_ring *r = s->view.ring[i];
+        char path[64], name[REC_THREAD_NAME];
+        if (r == NULL || __atomic_load_n(&r->named, __ATOMIC_RELAXED) ||
+            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->tid);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) continue;
+        ssize_t n = read(fd, name, sizeof name - 1);
+        close(fd);
+        if (n > 0 && name[n - 1] == '\n') n--;
+        if (n <= 0) continue;
+        name[n] = 0;
+        rec_name_put(r, name);
+    }
+}
+
+/* A ring in reserve for the next thread; names. */
+static void housekeeping(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     thread_spare();
+    if (now - own.named >= NAMES_NS) {
+        own.named = now;
+        thread_names(s);
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -246,7 +272,7 @@ static void watch(struct session *s, uint64_t now) {
     if (now - own.watched >= WATCH_NS) {
         own.watched = now;
         asked = capture_file(s) || asked;
-        housekeeping(s);
+        housekeeping(s, now);
     }
     if (!asked) return;
     if (s->set.o.flight) dump(s);
@@ -289,12 +315,12 @@ static void answer(struct session *s, uint64_t ticket, int result) {
 static void *flusher(void *arg) {
     struct session *s = arg;
     memset(&own, 0, sizeof own);
-    if (!s->set.o.no_machine) {
-        sample_open(&own.sample);
-        nvml_open(&own.nvml, NULL);
-    } else {
+    if (!s->set.o.no_machine) sample_open(&own.sample);
+    if (!s->set.o.no_machine && !s->set.child) /* the parent watches GPUs */
+        nvml_open(&own.nvml, NULL,
+                  identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
+    else
         own.nvml_told = true;
-    }
     device_start();
     bool rescued = false;
     for (;;) {
@@ -368,6 +394,11 @@ static int ask(struct session *s, bool want_dump) {
     int result = s->dump_result;
     pthread_mutex_unlock(&s->flush_lock);
     return result;
+}
+
+void flusher_forked(void) {
+    sample_close(&own.sample);
+    memset(&own, 0, sizeof own); /* the thread that asks NVML is not here */
 }
 
 void flusher_flush(void) { ask(&rec_session, false); }

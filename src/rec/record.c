@@ -402,17 +402,23 @@ void ops_step_(int64_t number) {
     begin_mark(false, number, now);
 }
 
+/* Steps lie in epochs: the last one of the epoch before has nobody else to end
+ * it, and one that crossed the border would be a child of neither. */
 void ops_epoch_(int64_t number) {
     uint64_t now = rec_ticks();
+    end_mark(false, now);
     end_mark(true, now);
     begin_mark(true, number, now);
 }
 
 void ops_step_end_(void) { end_mark(false, rec_ticks()); }
-void ops_epoch_end_(void) { end_mark(true, rec_ticks()); }
+void ops_epoch_end_(void) {
+    uint64_t now = rec_ticks();
+    end_mark(false, now);
+    end_mark(true, now);
+}
 
 void record_close_steps(void) {
-    ops_step_end_();
     ops_epoch_end_();
 }
 

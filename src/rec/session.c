@@ -64,13 +64,16 @@ static void after_fork_child(void) {
     threads_forget();
     device_forget();
     if (!was) return;
+    flusher_forked();
     drain_close(&s->drain);
-    eventfile_forked(&s->events);
+    if (s->events_open) eventfile_forked(&s->events);
     close(s->fd);
     s->fd = -1;
     s->gen = 0;
     memset(&s->view, 0, sizeof s->view);
     names_session(NULL, NULL);
+    if (s->tids != NULL) munmap(s->tids, TID_BYTES);
+    s->tids = NULL;
     pthread_mutex_init(&s->flush_lock, NULL);
     if (!s->set.o.no_fork) set_state(OPS_PENDING_BIT_);
 }
@@ -119,6 +122,8 @@ void session_step(int64_t number) {
 /* --- signal ------------------------------------------------------------- */
 
 static struct sigaction old_action;
+static int taken; /* the signal that our handler is somewhere in the chain of:
+                     installing it twice would make it call itself */
 
 static void on_signal(int sig, siginfo_t *info, void *context) {
     __atomic_store_n(&rec_session.signalled, 1, __ATOMIC_RELAXED);
@@ -132,15 +137,17 @@ static void on_signal(int sig, siginfo_t *info, void *context) {
 static void take_signal(int sig) {
     struct sigaction a = {.sa_sigaction = on_signal,
                           .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    if (sig > 0) sigaction(sig, &a, &old_action);
+    if (sig > 0 && taken == 0 && sigaction(sig, &a, &old_action) == 0)
+        taken = sig;
 }
 
 /* Only if nobody has put another handler over ours meanwhile. */
 static void give_signal_back(int sig) {
     struct sigaction now;
-    if (sig > 0 && sigaction(sig, NULL, &now) == 0 &&
-        (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal)
-        sigaction(sig, &old_action, NULL);
+    if (sig > 0 && sig == taken && sigaction(sig, NULL, &now) == 0 &&
+        (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal &&
+        sigaction(sig, &old_action, NULL) == 0)
+        taken = 0;
 }
 
 static void set_rank(struct session *s, int rank, int world) {

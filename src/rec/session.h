@@ -105,6 +105,8 @@ void session_problem(const char *what, int error);
 /* Opens the files; then the thread starts. -1 and ops_problem(). */
 int flusher_prepare(void);
 int flusher_start(void);
+/* In a child of fork(), at once: closes what it has of its parent. */
+void flusher_forked(void);
 /* Asks the flusher and waits for its answer; stop also joins it. */
 void flusher_flush(void);
 int flusher_dump(void);

@@ -120,6 +120,10 @@ static void thread_end(void *arg) {
     pthread_mutex_lock(&s->lock);
     struct rec_ring *r = rec_self.ring;
     if (r != NULL && s->gen != 0 && rec_self.gen == s->gen) {
+        char name[REC_THREAD_NAME] = "";
+        if (!r->named &&
+            pthread_getname_np(pthread_self(), name, sizeof name) == 0)
+            rec_name_put(r, name);
         r->died = rec_ticks();
         s->owner[rec_self.index] = NULL;
         __atomic_store_n(&r->state, REC_RING_ENDED, __ATOMIC_RELEASE);
@@ -160,7 +164,10 @@ static void ring_take(struct rec_ring *r) {
     r->tid = (uint32_t)syscall(SYS_gettid);
     r->thread = thread_number(s, r->tid);
     r->born = rec_ticks();
-    pthread_getname_np(pthread_self(), r->name, sizeof r->name);
+    r->named = 0;
+    char name[REC_THREAD_NAME] = "";
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    rec_name_put(r, name);
     __atomic_store_n(&r->state, REC_RING_LIVE, __ATOMIC_RELEASE);
 }
 
@@ -221,8 +228,10 @@ void ops_thread_name(const char *name) {
     uint32_t gen = OPS_STATE_() >> OPS_GEN_SHIFT_;
     if (rec_self.gen != gen && !thread_attach(gen)) return;
     pthread_mutex_lock(&s->lock);
-    if (s->gen == rec_self.gen)
-        snprintf(rec_self.ring->name, sizeof rec_self.ring->name, "%s", name);
+    if (s->gen == rec_self.gen) {
+        __atomic_store_n(&rec_self.ring->named, 1, __ATOMIC_RELAXED);
+        rec_name_put(rec_self.ring, name);
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
