@@ -12,6 +12,7 @@
 #include "rec/drain.h"
 #include "rec/eventfile.h"
 #include "rec/identity.h"
+#include "rec/quiet.h"
 #include "rec/settings.h"
 #include "rec/view.h"
 #include "rec/window.h"
@@ -70,6 +71,7 @@ struct session {
     uint32_t demand_steps_left;
     uint64_t demand_until_ns;
     bool saw_step;
+    pthread_mutex_t problem_lock;
     char problem[256];
 };
 extern struct session rec_session __attribute__((visibility("hidden")));
@@ -93,6 +95,9 @@ bool ring_file_grow(uint64_t at, uint64_t bytes);
 
 /* --- session.c ---------------------------------------------------------- */
 
+/* The lock, taken in a thread of the program. The flusher only tries it. */
+void session_lock(struct quiet *q);
+void session_unlock(const struct quiet *q);
 void session_window(bool on);
 /* A step begins: opens or closes the window. */
 void session_step(int64_t number);

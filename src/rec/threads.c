@@ -23,7 +23,11 @@ enum {
 #define MADV_POPULATE_WRITE 23
 #endif
 
-__thread struct rec_thread rec_self;
+/* No state is ever NO_WORD: a thread without a ring compares unequal, also to
+ * the 0 of a session that ends just then. */
+#define NO_WORD UINT32_MAX
+#define NO_THREAD {.word = NO_WORD}
+__thread struct rec_thread rec_self = NO_THREAD;
 
 static pthread_key_t end_key;
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
@@ -116,8 +120,9 @@ bool thread_spare(void) {
 
 static void thread_end(void *arg) {
     struct session *s = &rec_session;
+    struct quiet q;
     (void)arg;
-    pthread_mutex_lock(&s->lock);
+    session_lock(&q);
     struct rec_ring *r = rec_self.ring;
     if (r != NULL && s->gen != 0 && rec_self.gen == s->gen) {
         char name[REC_THREAD_NAME] = "";
@@ -128,8 +133,8 @@ static void thread_end(void *arg) {
         s->owner[rec_self.index] = NULL;
         __atomic_store_n(&r->state, REC_RING_ENDED, __ATOMIC_RELEASE);
     }
-    memset(&rec_self, 0, sizeof rec_self);
-    pthread_mutex_unlock(&s->lock);
+    rec_self = (struct rec_thread)NO_THREAD;
+    session_unlock(&q);
 }
 
 static void make_key(void) {
@@ -205,16 +210,16 @@ static void count_lost(uint32_t gen) {
 }
 
 bool thread_attach(uint32_t gen) {
-    struct session *s = &rec_session;
+    struct quiet q;
     struct rec_thread *t = &rec_self;
     if (t->refused == gen && ++t->index % REFUSED_RETRY != 0) goto lost;
     /* busy: a handler, and what it interrupted uses the ring of before */
     if (t->attaching || t->busy != 0 || !end_key_made()) goto lost;
     t->attaching = true;
     __asm__ volatile("" ::: "memory");
-    pthread_mutex_lock(&s->lock);
+    session_lock(&q);
     bool ok = pthread_setspecific(end_key, t) == 0 && attach(gen);
-    pthread_mutex_unlock(&s->lock);
+    session_unlock(&q);
     t->attaching = false;
     if (ok) return true;
 lost:
@@ -224,15 +229,18 @@ lost:
 
 void ops_thread_name(const char *name) {
     struct session *s = &rec_session;
-    if (name == NULL || OPS_STATE_() == 0) return;
+    struct quiet q;
+    if (name == NULL) return;
+    if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
     uint32_t gen = OPS_STATE_() >> OPS_GEN_SHIFT_;
+    if (gen == 0) return;
     if (rec_self.gen != gen && !thread_attach(gen)) return;
-    pthread_mutex_lock(&s->lock);
-    if (s->gen == rec_self.gen) {
+    session_lock(&q);
+    if (s->gen != 0 && s->gen == rec_self.gen) {
         __atomic_store_n(&rec_self.ring->named, 1, __ATOMIC_RELAXED);
         rec_name_put(rec_self.ring, name);
     }
-    pthread_mutex_unlock(&s->lock);
+    session_unlock(&q);
 }
 
 /* --- the end ------------------------------------------------------------ */
@@ -278,7 +286,7 @@ bool threads_unmap(void) {
 }
 
 void threads_forget(void) {
-    memset(&rec_self, 0, sizeof rec_self);
+    rec_self = (struct rec_thread)NO_THREAD;
     memset(rec_session.owner, 0, sizeof rec_session.owner);
     rec_session.counting = 0;
 }
