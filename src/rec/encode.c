@@ -71,11 +71,11 @@ void enc_line_out(struct encoder *e, struct enc_line *l) {
     size_t n = strlen(l->name);
     int64_t unix_ns = e->v->head->start_unix_ns + (int64_t)(l->base_ps / 1000);
     p = pbw_int(p, 1, l->id);
-    p = pbw_bytes(p, 2, l->name, n);
+    p = text_field(p, 2, l->name, n);
     p = pbw_int(p, 3, l == &e->counters ? 0 : unix_ns);
     if (l->display != NULL) {
         size_t d = strnlen(l->display, 64);
-        p = pbw_bytes(p, 11, l->display, d);
+        p = text_field(p, 11, l->display, d);
     }
     uint8_t tag[PBW_FIELD_ROOM];
     uint8_t *q = pbw_len(tag, 3, (size_t)(p - head) + l->n);

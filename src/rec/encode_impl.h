@@ -5,6 +5,7 @@
 
 #include "base/pbw.h"
 #include "rec/encode.h"
+#include "rec/text.h"
 #include "rec/view.h"
 
 /* Ids of event metadata: names of the program have their own numbers, below
@@ -50,7 +51,7 @@ static inline uint8_t *enc_stat_ref(uint8_t *p, uint32_t id, uint32_t ref) {
 static inline uint8_t *enc_stat_text(uint8_t *p, uint32_t id, const char *s,
                                      size_t n) {
     p = pbw_len(p, 4, pbw_uint_size(1, id) + pbw_bytes_size(5, n));
-    return pbw_bytes(pbw_uint(p, 1, id), 5, s, n);
+    return text_field(pbw_uint(p, 1, id), 5, s, n);
 }
 
 const char *enc_device_kind(uint32_t kind);

@@ -9,7 +9,11 @@
 #include <sys/mman.h>
 
 #include "opscope/record.h"
+<<<<<<< HEAD
 #include "rec/quiet.h"
+=======
+#include "rec/text.h"
+>>>>>>> 5546e12526f2c346548d7fdfad20e68665b3021a
 
 enum {
     TABLE = 1 << 19, /* at most half full */
@@ -126,7 +130,8 @@ static uint32_t add(const char *s, size_t n, uint32_t kind) {
 
 uint32_t names_intern(const char *name, uint32_t kind) {
     if (name == NULL) name = "(null)";
-    size_t n = strnlen(name, NAME_MAX_BYTES);
+    size_t n = strnlen(name, NAME_MAX_BYTES + 1);
+    n = text_cut(name, n, NAME_MAX_BYTES);
     uint32_t slot, id = find(name, n, kind, &slot);
     if (id != 0) return id;
     struct quiet q;

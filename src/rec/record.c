@@ -11,6 +11,7 @@
 
 #include "rec/clock.h"
 #include "rec/names.h"
+#include "rec/text.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -234,7 +235,8 @@ void ops_arg_num_(uint32_t key, double v) { arg(key, REC_ARG_NUM, &v, 8); }
 
 void ops_arg_text_(uint32_t key, const char *text) {
     if (text == NULL) text = "(null)";
-    arg(key, REC_ARG_TEXT_, text, strnlen(text, REC_ARG_TEXT));
+    arg(key, REC_ARG_TEXT_, text,
+        text_cut(text, strnlen(text, REC_ARG_TEXT + 1), REC_ARG_TEXT));
 }
 
 /* A flow where no scope is open stands on an instant. */
