@@ -9,11 +9,8 @@
 #include <sys/mman.h>
 
 #include "opscope/record.h"
-<<<<<<< HEAD
 #include "rec/quiet.h"
-=======
 #include "rec/text.h"
->>>>>>> 5546e12526f2c346548d7fdfad20e68665b3021a
 
 enum {
     TABLE = 1 << 19, /* at most half full */
