@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # demo: a training program that records itself (docs/demo.md). Included by the
-# Makefile, or by itself: make -f demo/demo.mk B=build
+# Makefile, which finds its headers' dependencies: make demo
 #
 #   $(B)/demo/demo     the program
 #   $(B)/demo/check    are its gradients right? The same code in double.
@@ -42,5 +42,3 @@ $(B)/obj/demo/%.double.o: demo/%.c demo/demo.mk
 	@echo "compile $< (double)"
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(DEMO_CFLAGS) -DDEMO_REAL=double -MMD -MP -c -o $@ $<
-
-

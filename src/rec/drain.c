@@ -43,6 +43,14 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
 void drain_begin(struct drain *d) {
     struct rec_head *h = d->v->head;
     *next_commit(d) = h->commit[h->active];
+    /* Whoever commits without a pass over the rings (a new part) takes nothing
+     * out of them: their ends are those of the commit before. */
+    for (uint32_t i = 0; i < d->v->nrings; i++) {
+        struct rec_ring *r = d->v->ring[i];
+        if (r == NULL) continue;
+        r->tail[!h->active] = r->tail[h->active];
+        memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
+    }
     d->enc.events = h->commit[h->active].events;
     d->enc.nnames = __atomic_load_n(&h->nnames, __ATOMIC_ACQUIRE);
     d->enc.failed = false;
@@ -102,6 +110,7 @@ static void drain_open_scopes(struct drain *d, uint64_t end) {
             if (n == 0 || n > REC_FRAMES) continue;
             if (r->frames[n - 1].time > end) end = r->frames[n - 1].time;
         }
+        end++; /* what came last lies inside of what is open */
     }
     d->enc.last = end;
     for (uint32_t i = 0; i < d->v->nrings; i++) {

@@ -116,14 +116,15 @@ static struct enc_line *line_for(struct encoder *e, struct enc_line *l,
 
 /* --- events ------------------------------------------------------------- */
 
-/* An event whose stats, n bytes, are written already. */
+/* An event whose stats, n bytes, are written already. dur: 0 is a span of no
+ * length; ENC_POINT a point in time, which has none. */
 void enc_event(struct encoder *e, struct enc_line *l, uint32_t meta,
                uint64_t ps, uint64_t dur, const uint8_t *stats, size_t n) {
     l = line_for(e, l, ps, n + EVENT_ROOM);
     uint8_t body[EVENT_ROOM], *b = body, *p = l->buf + l->n;
     b = pbw_uint(b, 1, meta);
     b = pbw_uint(b, 2, ps - l->base_ps);
-    if (dur > 0) b = pbw_uint(b, 3, dur);
+    if (dur != ENC_POINT) b = pbw_uint(b, 3, dur);
     size_t len = (size_t)(b - body);
     p = pbw_len(p, 4, len + n);
     memcpy(p, body, len);
@@ -229,6 +230,16 @@ static void scope(struct encoder *e, uint32_t name, uint64_t t0, uint64_t t1,
               (size_t)(p - stats));
 }
 
+static void instant(struct encoder *e, const struct record *r) {
+    uint8_t stats[RECORD_ROOM], *p = stats;
+    if (!arg_stats(e, r->payload, r->bytes, &p)) {
+        e->bad++;
+        p = stats;
+    }
+    enc_event(e, &e->host, enc_meta(e, r->name), enc_ps(e, r->time), ENC_POINT,
+              stats, (size_t)(p - stats));
+}
+
 static void step(struct encoder *e, bool epoch, int64_t number, uint64_t t0,
                  uint64_t t1, bool unfinished) {
     uint8_t stats[128], *p = stats;
@@ -253,7 +264,7 @@ static void memory(struct encoder *e, const struct record *r) {
     if (alloc && r->name > 0 && r->name < e->nnames)
         p = enc_stat_ref(p, ENC_STAT_TF_OP, ENC_STAT_KEYS + r->name);
     enc_event(e, &e->host, alloc ? ENC_META_ALLOC : ENC_META_FREE,
-              enc_ps(e, r->time), 0, stats, (size_t)(p - stats));
+              enc_ps(e, r->time), ENC_POINT, stats, (size_t)(p - stats));
 }
 
 static void counter(struct encoder *e, uint32_t meta, double value,
@@ -261,7 +272,8 @@ static void counter(struct encoder *e, uint32_t meta, double value,
     uint8_t stats[64], *p = enc_stat_num(stats, ENC_STAT_COUNTER, value);
     struct enc_line *l = &e->counters;
     if (l->n + EVENT_ROOM + sizeof stats > l->cap) enc_line_out(e, l);
-    /* This line counts from the session's start: it has no base. */
+    /* This line counts from the recording's start, not from a base of its own:
+     * readers leave a line at 0 alone where they take the start off others. */
     memcpy(l->name, "_counters_", sizeof "_counters_");
     l->id = INT64_MAX;
     uint8_t body[EVENT_ROOM], *b = body, *q = l->buf + l->n;
@@ -369,7 +381,7 @@ static void record(struct encoder *e, const struct record *r) {
              false);
         break;
     case REC_INSTANT:
-        scope(e, r->name, r->time, r->time, p, r->bytes, false);
+        instant(e, r);
         break;
     case REC_COUNTER:
         counter(e, enc_meta(e, r->name), real(p), enc_ps(e, r->time));
@@ -450,8 +462,8 @@ static void losses(struct encoder *e, const uint64_t *told,
         p = enc_stat_int(p, ENC_STAT_COUNT, (int64_t)n);
         p = enc_stat_text(p, ENC_STAT_WHY, loss_texts[i],
                           strlen(loss_texts[i]));
-        enc_event(e, &e->host, ENC_META_DROPPED, enc_ps(e, e->last), 0, stats,
-                  (size_t)(p - stats));
+        enc_event(e, &e->host, ENC_META_DROPPED, enc_ps(e, e->last), ENC_POINT,
+                  stats, (size_t)(p - stats));
         e->events--; /* ours, not the program's */
     }
 }

@@ -26,6 +26,7 @@ enum {
     ENC_STAT_FACTS = 1 << 20,    /* + the number of a fact */
 };
 
+#define ENC_POINT UINT64_MAX
 #define ENC_FLOW_MASK (((uint64_t)1 << 56) - 1)
 /* Ids beside the tids, which end at 2^22; 32 bits, for XProf. */
 enum { ENC_THREAD_ROW = 1 << 23, ENC_ASYNC_LINE = 1 << 30 };

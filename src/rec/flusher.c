@@ -36,6 +36,7 @@ enum {
 /* The flusher's alone. */
 static struct {
     struct sample sample;
+    bool sampling; /* sample is open */
     struct nvml nvml;
     bool nvml_told;
     uint64_t sampled, watched, named; /* ns */
@@ -150,7 +151,7 @@ static void wrote(struct session *s, int result) {
     if (result != 0)
         session_problem(s->view.head->stem, s->drain.files.error);
     else if (s->drain.files.error == 0)
-        s->problem[0] = 0;
+        session_problem("", 0);
     s->drain.files.error = 0;
 }
 
@@ -315,7 +316,10 @@ static void answer(struct session *s, uint64_t ticket, int result) {
 static void *flusher(void *arg) {
     struct session *s = arg;
     memset(&own, 0, sizeof own);
-    if (!s->set.o.no_machine) sample_open(&own.sample);
+    if (!s->set.o.no_machine) {
+        sample_open(&own.sample);
+        __atomic_store_n(&own.sampling, true, __ATOMIC_RELEASE);
+    }
     if (!s->set.o.no_machine && !s->set.child) /* the parent watches GPUs */
         nvml_open(&own.nvml, NULL,
                   identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
@@ -397,7 +401,8 @@ static int ask(struct session *s, bool want_dump) {
 }
 
 void flusher_forked(void) {
-    sample_close(&own.sample);
+    if (__atomic_load_n(&own.sampling, __ATOMIC_ACQUIRE))
+        sample_close(&own.sample);
     memset(&own, 0, sizeof own); /* the thread that asks NVML is not here */
 }
 
