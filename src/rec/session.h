@@ -124,6 +124,7 @@ void record_close_steps(void);
 
 /* --- device.c ----------------------------------------------------------- */
 void device_start(void);
+bool device_any(void); /* is there a tracer? */
 /* In the child of a fork: an accelerator's tracer does not work there. */
 void device_forget(void);
 /* Takes what the tracers have, into the pass that is going on. */
