@@ -206,6 +206,8 @@ static int pass(struct session *s, bool final) {
         device_stop(&s->drain.enc);
         last_facts(s);
     }
+    /* behind the samples that were just taken */
+    __atomic_store_n(&h->last_tick, rec_ticks(), __ATOMIC_RELAXED);
     int result = drain_commit(&s->drain);
     wrote(s, result);
     if (result == 0 && s->drain.files.committed[0] >= FILES_LIMIT)
