@@ -21,6 +21,9 @@ struct drain {
     void (*at_commit)(struct drain *d, struct rec_commit *c, void *ctx);
     void *ctx;
     struct enc_to events; /* only .scalar and its .self are used */
+    /* Takes no more than an eighth of a ring: its writer has room again so
+     * much the sooner. Off: rings up to their heads. */
+    bool in_pieces;
 };
 
 /* For a reader: bytes go to `to` instead of files, and nothing is committed.

@@ -250,6 +250,7 @@ static int quiet_pass(struct session *s) {
 }
 
 static int dump(struct session *s) {
+    s->drain.in_pieces = false;
     if (s->set.o.flight) {
         quiet_pass(s);
         flight_pass(&s->drain);
@@ -368,7 +369,9 @@ static void *flusher(void *arg) {
         uint64_t now = rec_mono_ns();
         if (stop) break;
         windows(s, now);
-        bool due = ticket != s->answered || pass_is_due(s, now);
+        bool asked = ticket != s->answered;
+        bool due = asked || pass_is_due(s, now);
+        s->drain.in_pieces = !asked;
         int result = want_dump ? dump(s)
                      : due && !s->set.o.flight ? pass(s, false)
                                                : quiet_pass(s);
@@ -456,6 +459,7 @@ bool flusher_stop(void) {
     pthread_mutex_unlock(&s->flush_lock);
     pthread_join(s->flusher, NULL);
     if (s->set.o.flight) flight_pass(&s->drain), drain_commit(&s->drain);
+    s->drain.in_pieces = false;
     bool whole = pass(s, true) == 0 && drain_finish(&s->drain, path) == 0;
     if (!whole) wrote(s, -1);
     drain_close(&s->drain);

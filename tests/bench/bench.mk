@@ -5,7 +5,7 @@ BENCH := $(B)/bench/grow $(B)/bench/bench $(B)/bench/rec_bench \
 	$(B)/bench/enc_bench
 
 .PHONY: bench-programs
-bench-programs: $(B)/opscope $(BENCH)
+bench-programs: $(B)/opscope $(BENCH) demo
 
 $(B)/bench/grow: tests/bench/grow.c tests/bench/grow_kineto.c \
 	tests/bench/grow_xspace.c tests/bench/grow.h \
