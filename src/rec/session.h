@@ -25,6 +25,7 @@ struct rec_thread {
     struct rec_slot *slots;
     uint64_t mask;
     uint32_t word, gen;
+    uint32_t fast;      /* = word where ticks are the CPU's; else no state */
     uint32_t index;     /* of the ring */
     uint32_t refused;   /* session in which it got no ring */
     bool attaching;     /* inside thread_attach(): a handler must not enter */
