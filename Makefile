@@ -2,6 +2,7 @@
 # opscope: GNU make. All output goes to build/, or build-<variant>/.
 #
 #   make                        the program and the libraries, layers checked
+#   make demo                   the training program that records itself
 #   make test                   the quick tests: unit, golden, command line
 #   make golden                 rewrite the golden texts; read the diff
 #   make warnings               gcc and clang with -Werror
@@ -37,7 +38,12 @@ SRC     := $(sort $(wildcard src/*/*.c))
 HDR     := $(sort $(wildcard src/*/*.h include/opscope/*.h))
 OBJ     := $(patsubst src/%.c,$(B)/obj/%.o,$(SRC))
 MAIN    := $(B)/obj/cmd/main.o
-LIBOBJ  := $(filter-out $(B)/obj/cmd/%,$(OBJ))
+RECOBJ  := $(filter $(B)/obj/rec/%,$(OBJ))
+# What the reader needs of the recorder: its files, without its calls.
+SHARED  := view encode encode_meta drain files clock tsc_ok proc salvage \
+	window eventfile
+LIBOBJ  := $(filter-out $(B)/obj/cmd/% $(B)/obj/rec/%,$(OBJ)) \
+	$(SHARED:%=$(B)/obj/rec/%.o)
 UNIT    := $(patsubst tests/unit/%.c,$(B)/unit/%,\
 	$(sort $(wildcard tests/unit/test_*.c)))
 TESTLIB := $(B)/obj/test.a
@@ -47,11 +53,12 @@ TESTLIB := $(B)/obj/test.a
 	install clean
 # The sanitizers' run-time does not go into a shared library of ours.
 all: layers $(B)/opscope $(B)/libopscope.a $(B)/opscope.pc \
-	$(if $(SAN),,$(B)/libopscope.so)
+	$(B)/libopscope-record.a $(B)/opscope-record.pc \
+	$(if $(SAN),,$(B)/libopscope.so $(B)/libopscope-record.so)
 
 objects: $(OBJ)
 
-$(B)/opscope: $(OBJ)
+$(B)/opscope: $(filter $(B)/obj/cmd/%,$(OBJ)) $(LIBOBJ)
 	@echo "link    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -63,6 +70,27 @@ $(B)/libopscope.a: $(LIBOBJ)
 	$(Q)$(LD) -r -o $(B)/obj/opscope.o $^
 	$(Q)$(OBJCOPY) --localize-hidden $(B)/obj/opscope.o
 	$(Q)$(AR) rcs $@ $(B)/obj/opscope.o
+
+$(B)/libopscope-record.a: $(RECOBJ)
+	@echo "archive $@"
+	@rm -f $@
+	$(Q)$(LD) -r -o $(B)/obj/opscope-record.o $^
+	$(Q)$(OBJCOPY) --localize-hidden $(B)/obj/opscope-record.o
+	$(Q)$(AR) rcs $@ $(B)/obj/opscope-record.o
+
+# Never unloaded: threads end after dlclose(), and then their rings are told.
+$(B)/libopscope-record.so: $(RECOBJ)
+	@echo "link    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-z,nodelete,--no-undefined \
+	    -Wl,-soname,libopscope-record.so.$(SOMAJOR) -o $@ $^ -pthread
+
+$(B)/opscope-record.pc: VERSION Makefile
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' \
+	    'libdir=$${prefix}/lib' '' 'Name: opscope-record' \
+	    'Description: records what a program does' \
+	    'Version: $(VERSION)' 'Cflags: -I$${includedir}' \
+	    'Libs: -L$${libdir} -lopscope-record' 'Libs.private: -pthread' > $@
 
 $(B)/opscope.pc: VERSION Makefile
 	@mkdir -p $(@D)
@@ -135,11 +163,14 @@ install: all
 	    $(D)/share/zsh/site-functions $(D)/share/fish/vendor_completions.d
 	install -m 755 $(B)/opscope $(D)/bin/opscope
 	install -m 644 $(B)/libopscope.a $(D)/lib/libopscope.a
-	install -m 755 $(B)/libopscope.so $(D)/lib/libopscope.so.$(VERSION)
-	ln -sf libopscope.so.$(VERSION) $(D)/lib/libopscope.so.$(SOMAJOR)
-	ln -sf libopscope.so.$(SOMAJOR) $(D)/lib/libopscope.so
-	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(B)/opscope.pc \
-	    > $(D)/lib/pkgconfig/opscope.pc
+	install -m 644 $(B)/libopscope-record.a $(D)/lib/libopscope-record.a
+	for l in libopscope libopscope-record; do \
+	    install -m 755 $(B)/$$l.so $(D)/lib/$$l.so.$(VERSION) && \
+	    ln -sf $$l.so.$(VERSION) $(D)/lib/$$l.so.$(SOMAJOR) && \
+	    ln -sf $$l.so.$(SOMAJOR) $(D)/lib/$$l.so || exit 1; done
+	for p in opscope opscope-record; do \
+	    sed 's|^prefix=.*|prefix=$(PREFIX)|' $(B)/$$p.pc \
+	    > $(D)/lib/pkgconfig/$$p.pc || exit 1; done
 	$(if $(wildcard include/opscope/*.h),install -d $(D)/include/opscope && \
 	    install -m 644 include/opscope/*.h $(D)/include/opscope)
 	$(B)/opscope help --man > $(D)/share/man/man1/opscope.1
@@ -152,4 +183,5 @@ install: all
 clean:
 	rm -rf build build-*
 
+include demo/demo.mk
 -include $(wildcard $(B)/obj/*/*.d $(B)/unit/*.d)

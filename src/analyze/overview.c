@@ -5,6 +5,8 @@
 #include "analyze/analyze.h"
 
 #include "analyze/facts.h"
+#include "analyze/missing.h"
+#include "analyze/outside.h"
 #include "analyze/part.h"
 #include "base/number.h"
 #include "base/par.h"
@@ -30,7 +32,7 @@ enum {
 };
 
 /* The results that it reads, each with an option or without. */
-enum { STEPS, OPS, KERNELS, MEMORY, HOLDERS, INPUT, HINTS, PARTS };
+enum { STEPS, OPS, KERNELS, MEMORY, HOLDERS, INPUT, HINTS, PROCESSES, PARTS };
 static const struct {
     const char *analysis, *opt, *value;
 } sources[PARTS] = {
@@ -41,6 +43,7 @@ static const struct {
     [HOLDERS] = {"memory", "by", "category"},
     [INPUT] = {"input", NULL, NULL},
     [HINTS] = {"hints", NULL, NULL},
+    [PROCESSES] = {"processes", NULL, NULL},
 };
 
 /* A fact with no share of anything. */
@@ -142,7 +145,8 @@ static size_t median_row(const struct result *steps, int64_t median) {
 }
 
 /* Where the median step went. */
-static void put_phases(struct result *r, const struct result *steps) {
+static void put_phases(struct result *r, const struct trace *t,
+                       const struct result *steps) {
     static const struct {
         const char *col, *metric;
     } phases[] = {
@@ -161,7 +165,10 @@ static void put_phases(struct result *r, const struct result *steps) {
         const struct cell *c = part_cell(steps, row, phases[k].col);
         if (c == NULL || all == NULL || all->i <= 0 || c->i == 0) continue;
         human_time(c->i, text, sizeof text);
-        put_share(r, phases[k].metric, (double)c->i / PS_PER_US, "us", text,
+        const char *metric = phases[k].metric;
+        if (strcmp(phases[k].col, "other_us") == 0 && missing_own(t))
+            metric = "other (no scope open)";
+        put_share(r, metric, (double)c->i / PS_PER_US, "us", text,
                   100.0 * (double)c->i / (double)all->i);
     }
     if (busy == NULL) put_fact(r, "device busy", false, 0, "%", NULL);
@@ -417,6 +424,94 @@ static void put_profile(struct result *r, const struct trace *t) {
     }
 }
 
+/* What record saw of the program: how long, how much CPU, how much memory. */
+static void put_outside(struct result *r, const struct trace *t,
+                        uint32_t source) {
+    int64_t run = outside_fact(t, source, "run_ns");
+    int64_t cpu = outside_fact(t, source, "cpu_us");
+    int64_t cpus = outside_fact(t, source, "cpus");
+    const char *argv = outside_text(t, source, "argv");
+    double rss = outside_peak(t, source, "rss_bytes");
+    char time[48];
+    if (run > 0 && run < INT64_MAX / PS_PER_NS) {
+        human_time(run * PS_PER_NS, time, sizeof time);
+        put_fact(r, "program", true, (double)run / 1e3, "us",
+                 arena_fmt(&r->arena, "%s: %.*s%s", time, NAME_MAX_SHOWN,
+                           argv ? argv : "?",
+                           argv && strlen(argv) > NAME_MAX_SHOWN ? "..." : ""));
+    }
+    if (run > 0 && cpu >= 0 && cpu < INT64_MAX / PS_PER_US) {
+        human_time(cpu * PS_PER_US, time, sizeof time);
+        double busy = (double)cpu * 1e3 / (double)run;
+        char *text = arena_fmt(&r->arena, "%s: %.2f of %lld CPUs busy", time,
+                               busy, (long long)cpus);
+        if (cpus > 0)
+            put_share(r, "CPU time", (double)cpu, "us", text,
+                      100 * busy / (double)cpus);
+        else put_fact(r, "CPU time", true, (double)cpu, "us", text);
+    }
+    if (rss >= 0 && rss < 9e18) {
+        human_bytes((int64_t)rss, time, sizeof time);
+        put_fact(r, "memory, resident", true, rss, "bytes",
+                 arena_fmt(&r->arena, "%s at most, of all processes", time));
+    }
+}
+
+/* What the recorder's own sampler saw, where nobody looked on from outside. */
+static void put_resident(struct result *r, const struct trace *t) {
+    double most = 0;
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        if (t->sources[i].outside) return;
+        double rss = t->sources[i].own
+                         ? outside_peak(t, i, "memory: peak RSS (bytes)") : -1;
+        if (rss > 0 && rss < 1e15) most += rss;
+    }
+    char text[48];
+    if (most <= 0) return;
+    human_bytes((int64_t)most, text, sizeof text);
+    put_fact(r, "memory, resident", true, most, "bytes",
+             arena_fmt(&r->arena, "%s at most", text));
+}
+
+/* Who used the CPU, where nobody tells what for. */
+static void put_processes(struct result *r, const struct result *from) {
+    int64_t threads = sum_column(from, "threads");
+    facts_words(r, "processes", "%zu seen, with %lld threads", from->nrows,
+                (long long)threads);
+    result_null(r);
+    bool *taken = calloc(from->nrows + 1, sizeof *taken);
+    int64_t all = sum_column(from, "cpu_us");
+    if (taken == NULL) r->oom = true;
+    for (size_t k = 0; taken != NULL && k < TOP_OPS; k++) {
+        size_t i = next_largest(from, "cpu_us", taken);
+        if (i == SIZE_MAX) break;
+        taken[i] = true;
+        const struct cell *name = part_cell(from, i, "name");
+        const struct cell *pid = part_cell(from, i, "pid");
+        const struct cell *cpu = part_cell(from, i, "cpu_us");
+        const struct cell *end = part_cell(from, i, "end");
+        char time[48];
+        human_time(cpu->i, time, sizeof time);
+        put_share(r, "top process, CPU", (double)cpu->i / PS_PER_US, "us",
+                  arena_fmt(&r->arena, "%s: %s/%lld%s%s", time,
+                            name ? name->s : "?",
+                            pid ? (long long)pid->i : 0, end ? ", " : "",
+                            end ? end->s : ""),
+                  all > 0 ? 100.0 * (double)cpu->i / (double)all : 0);
+    }
+    free(taken);
+}
+
+/* Only record looked on: what the program did it cannot know. */
+static void put_bare(struct result *r, const struct result *processes) {
+    put_processes(r, processes);
+    result_missing(r, "steps, ops, memory by tag, hints",
+                   "no process of the program recorded anything itself",
+                   "#include <opscope/record.h>, call ops_start(\"logs\", "
+                   "NULL), mark OPS_SCOPE(\"name\") and ops_step(i), link "
+                   "with -lopscope-record");
+}
+
 /* Some of the parts, one after the other. */
 struct parts {
     const struct trace *t;
@@ -457,15 +552,23 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
         "Phases and hints: share of a step; ops and kernels: share of the time "
         "of all of them.", COL_PERCENT, COL_BAR});
     put_profile(r, t);
+    for (uint32_t i = 0; i < t->nsources; i++)
+        if (t->sources[i].outside) put_outside(r, t, i);
+    if (outside_only(t)) {
+        put_bare(r, &p[PROCESSES].r);
+        put_missing(r);
+        return result_done(r, e);
+    }
     put_steps(r, &p[STEPS].r, &p[HINTS].r);
-    put_phases(r, &p[STEPS].r);
+    put_phases(r, t, &p[STEPS].r);
     put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
     put_tops(r, &p[OPS].r, &p[KERNELS].r, &p[STEPS].r);
+    put_resident(r, t);
     put_memory(r, &p[MEMORY].r);
     put_holders(r, &p[HOLDERS].r);
     put_hints(r, &p[HINTS].r);
     remark_outlier(r, &p[STEPS].r);
-    for (int i = 0; i < PARTS; i++) take_missing(r, &p[i].r);
+    for (int i = 0; i < PROCESSES; i++) take_missing(r, &p[i].r);
     put_missing(r);
     return result_done(r, e);
 }

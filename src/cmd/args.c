@@ -81,3 +81,22 @@ int args_parse(struct opts *o, int argc, char **argv, int skip, int *n,
     *n = kept;
     return 0;
 }
+
+int args_parse_program(struct opts *o, int argc, char **argv, int skip, int *n,
+                       struct ops_err *e) {
+    int i = 0;
+    for (; i < argc; i++) {
+        if (i == skip) continue;
+        if (!is_option(argv[i])) break;
+        if (strcmp(argv[i], "--") == 0) {
+            i++;
+            break;
+        }
+        TRY(one_option(o, argc, argv, &i, e));
+    }
+    *n = 0;
+    for (; i < argc; i++)
+        if (i != skip) argv[(*n)++] = argv[i];
+    argv[*n] = NULL; /* as exec wants it; argv[argc] is one, too */
+    return 0;
+}

@@ -18,4 +18,9 @@ int args_command(const struct opts *o, int argc, char **argv, int *at,
 int args_parse(struct opts *o, int argc, char **argv, int skip, int *n,
                struct ops_err *e);
 
+/* The same for operands that are another program's command line: the first of
+ * them ends the options, and NULL stands behind the last. */
+int args_parse_program(struct opts *o, int argc, char **argv, int skip, int *n,
+                       struct ops_err *e);
+
 #endif

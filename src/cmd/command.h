@@ -18,6 +18,8 @@ struct command {
     const char *more;       /* a paragraph for help NAME and the man page */
     const struct opt *opts; /* its own options, or NULL */
     bool filters;           /* takes the options common to analyses too */
+    bool program;           /* operands are a program and its arguments, which
+                               are not ours to read: the first ends options */
     /* argv are the operands after options were taken out. Returns 0, an exit
      * code above 0 (EXIT_FOUND), or an error; prints results to stdout,
      * nothing else. */

@@ -59,7 +59,10 @@ static int run(int argc, char **argv, struct ops_err *e) {
     struct verb v;
     if (!verb_find(argv[at], &v)) return unknown_command(argv[at], e);
     verb_opts(&v, &o);
-    TRY(args_parse(&o, argc, argv, at, &n, e));
+    if (v.command != NULL && v.command->program)
+        TRY(args_parse_program(&o, argc, argv, at, &n, e));
+    else
+        TRY(args_parse(&o, argc, argv, at, &n, e));
     if (opts_flag(&o, "version")) return help_version(e);
     if (opts_flag(&o, "help")) return help_topic(v.name, &o, e);
     return verb_run(&v, &o, n, argv, e);
@@ -73,9 +76,21 @@ static void complain(struct ops_err *e) {
     fprintf(stderr, "opscope: %s\n", e->text);
 }
 
+static void on_sigpipe(int sig) { (void)sig; }
+
+/* A reader that leaves is no error (sink.h). Not by SIG_IGN, which a program
+ * that we start would inherit. */
+static void survive_sigpipe(void) {
+    struct sigaction sa = {.sa_handler = on_sigpipe, .sa_flags = SA_RESTART};
+    struct sigaction old;
+    sigemptyset(&sa.sa_mask);
+    if (sigaction(SIGPIPE, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+        sigaction(SIGPIPE, &sa, NULL);
+}
+
 int main(int argc, char **argv) {
     setlocale(LC_CTYPE, "");
-    signal(SIGPIPE, SIG_IGN); /* a reader that leaves is no error: see sink.h */
+    survive_sigpipe();
     file_guard();
     struct ops_err e = {0};
     int rc = argc > 0 ? run(argc - 1, argv + 1, &e) : 0;

@@ -15,31 +15,39 @@ size_t show_default_top(const struct opts *o) {
     return strcmp(opts_text(o, "format"), "text") == 0 ? TEXT_ROWS : 0;
 }
 
-int show_width(const struct opts *o) {
+/* The width of what fd is. */
+static int width_of(const struct opts *o, int fd) {
     if (opts_given(o, "width")) {
         int64_t w = opts_int(o, "width");
         return w < 0 || w > WIDTH_MAX ? 0 : (int)w;
     }
     struct winsize ws;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0)
+    if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0)
         return ws.ws_col;
     const char *env = getenv("COLUMNS");
     int w = env ? atoi(env) : 0;
     return w > 0 && w < WIDTH_MAX ? w : PIPE_WIDTH;
 }
 
-static bool want_color(const struct opts *o) {
+int show_width(const struct opts *o) { return width_of(o, STDOUT_FILENO); }
+
+static bool want_color(const struct opts *o, int fd) {
     const char *color = opts_text(o, "color");
     if (strcmp(color, "auto") != 0) return strcmp(color, "always") == 0;
     const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
-    return isatty(STDOUT_FILENO) && !(no && *no) &&
+    return isatty(fd) && !(no && *no) &&
            !(term && strcmp(term, "dumb") == 0);
 }
 
 int show_result(const struct result *r, const struct opts *o,
                 struct ops_err *e) {
+    return show_result_on(STDOUT_FILENO, r, o, e);
+}
+
+int show_result_on(int fd, const struct result *r, const struct opts *o,
+                   struct ops_err *e) {
     struct sink out;
-    sink_fd(&out, STDOUT_FILENO);
+    sink_fd(&out, fd);
     const char *format = opts_text(o, "format");
     if (strcmp(format, "json") == 0) {
         present_json(r, &out);
@@ -47,8 +55,8 @@ int show_result(const struct result *r, const struct opts *o,
         present_csv(r, &out);
     } else {
         struct text_style st = {
-            .width = show_width(o),
-            .color = want_color(o),
+            .width = width_of(o, fd),
+            .color = want_color(o, fd),
             .unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
             .detail = opts_flag(o, "verbose"),
             .quiet = opts_flag(o, "quiet"),

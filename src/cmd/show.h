@@ -11,6 +11,10 @@
 int show_result(const struct result *r, const struct opts *o,
                 struct ops_err *e);
 
+/* The same to another descriptor than stdout. */
+int show_result_on(int fd, const struct result *r, const struct opts *o,
+                   struct ops_err *e);
+
 /* Rows shown when --top is not given: 20 in text, all (0) elsewhere. */
 size_t show_default_top(const struct opts *o);
 

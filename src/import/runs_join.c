@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which trace a memory snapshot belongs to. A snapshot tells neither its host
  * nor its rank nor its process: addresses and times that both have tell it,
- * or, where the trace recorded no memory, the clock alone. */
+ * or, where the trace recorded no memory, the clock alone. And which one a view
+ * from outside belongs to: host and clock tell it. */
 #include "import/runs_impl.h"
 
 #include <string.h>
@@ -54,6 +55,42 @@ int parts_join_snapshots(struct part *v, size_t n, struct ops_err *e) {
         v[i].t = NULL;
         v[i].taken = true;
         TRY(trace_join_memory(v[k].t, 0, snap, e));
+    }
+    return 0;
+}
+
+static bool is_outside(const struct part *p) {
+    return p->t != NULL && p->t->sources[0].outside;
+}
+
+static const char *host_of(const struct part *p) {
+    return strs_text(&p->t->strs, p->t->sources[0].host);
+}
+
+/* The first recording of that time, of the same host if there is one; or n. */
+static size_t inside_of(const struct part *v, size_t n, size_t outside) {
+    size_t found = n;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].t == NULL || is_outside(&v[i]) || part_is_snapshot(&v[i]) ||
+            !parts_overlap(&v[i], &v[outside]))
+            continue;
+        if (strcmp(host_of(&v[i]), host_of(&v[outside])) == 0) return i;
+        if (found == n) found = i;
+    }
+    return found;
+}
+
+int parts_join_outside(struct part *v, size_t n, struct ops_err *e) {
+    for (size_t i = 0; i < n; i++) {
+        if (!is_outside(&v[i])) continue;
+        size_t k = inside_of(v, n, i);
+        if (k == n) continue;
+        struct trace *view = v[i].t;
+        uint32_t beside = (uint32_t)v[k].t->nsources;
+        v[i].t = NULL;
+        v[i].taken = true;
+        TRY(trace_append(v[k].t, view, e));
+        v[k].t->sources[beside].beside = 0;
     }
     return 0;
 }

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * opscope/record.h: record what a program does, from inside it.
+ *
+ *     #include <opscope/record.h>
+ *
+ *     ops_start("logs", NULL);                       (1)
+ *     for (int i = 0; i < n; i++) {
+ *         ops_step(i);                               (2)
+ *         { OPS_SCOPE("forward"); forward(net); }    (3)
+ *     }
+ *     ops_stop();                     at exit this happens by itself
+ *
+ * Link with -lopscope-record. Then: opscope overview logs
+ *
+ * What is promised
+ *   - No call fails, blocks, prints into or ends the program. What cannot be
+ *     recorded is dropped and counted, and the profile names it.
+ *   - Every call may come from any thread, before ops_start and after ops_stop.
+ *     A call from a signal handler that interrupted another one is dropped and
+ *     counted. A child of fork() records by itself from its first call on,
+ *     into a file of its own.
+ *   - What a call recorded is in shared memory when the call returns: it
+ *     survives kill -9, and the next `opscope` that looks at the folder reads
+ *     it. A power loss loses what was not flushed yet.
+ *   - Memory is bounded: 8 MiB for a thread, 512 MiB for all, by default.
+ *
+ * What it costs: a scope is two reads of the CPU's time stamp counter and 16
+ * bytes; off, one load and a branch. Strings are copied when they must be: no
+ * pointer is kept after the call. Names should be few (a name is interned
+ * once for ever, at most 262,144 of them): what varies goes into an argument.
+ *
+ * Names that are string literals are interned once per call site; others are
+ * looked up at every call (some 20 ns more). Needs GNU C (gcc or clang), C11 or
+ * C++11. */
+#ifndef OPSCOPE_RECORD_H
+#define OPSCOPE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(default)
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- start and stop ------------------------------------------------------ */
+
+/* Everything 0 means the default. The environment comes first: see
+ * docs/recording.md for OPSCOPE_LOGDIR and its neighbours. */
+struct ops_options {
+    /* Which steps (numbers given to ops_step) to record; NULL: everything.
+     *     "100..102"   "1,10,100"   "500.."   "every 50"   "every 50 for 3"
+     *     "10s..20s"   "every 60s for 2s"          by time since the start
+     *     "demand"     nothing until asked: by signal, or by creating the
+     *                  file opscope.capture in the log folder
+     * Outside of the window a scope costs what it costs when off. */
+    const char *steps;
+    /* Keep the last events of each thread instead of all: nothing is written
+     * until ops_dump(), the signal, or a crash. */
+    bool flight;
+    /* A signal that dumps (flight) or starts a capture (steps "demand"); 0:
+     * none. A handler that was there before is called too. */
+    int signal;
+    /* How much a capture on demand takes: steps, or milliseconds in a program
+     * without ops_step. 0: 3 steps, 2000 ms. */
+    int demand_steps, demand_ms;
+    size_t ring_bytes;   /* per thread, rounded to a power of two; 0: 8 MiB */
+    size_t memory_bytes; /* for all rings; 0: 512 MiB, or a quarter of what
+                            /dev/shm has free if that is less */
+    int rank, world;     /* taken when world > 0, else from RANK, WORLD_SIZE,
+                            SLURM_PROCID, OMPI_COMM_WORLD_RANK, ... */
+    const char *host;    /* part of the file's name; NULL: the host's name */
+    const char *run;     /* the run's folder; NULL: the time of the start */
+    bool no_machine;     /* do not sample RSS, page faults, CPU, GPU */
+    bool no_fork;        /* children of fork() do not record */
+    bool no_tsc;         /* clock_gettime() rather than the TSC */
+};
+
+/* Starts recording into logdir (made if need be; NULL: "."): 0, or -1 when
+ * nothing can be recorded, and ops_problem() says why. Started already: the
+ * first start stays, 0. */
+static inline int ops_start(const char *logdir, const struct ops_options *o);
+
+/* Closes the profile: <logdir>/plugins/profile/<run>/<host>_<rank or
+ * pid>.xplane.pb. Waits for the rest of the rings to be written, nothing
+ * else. Not started: does nothing. */
+void ops_stop(void);
+
+/* Writes what the rings hold (flight recorder), or closes the file so far and
+ * goes on in a new one. Returns 0, or -1 with ops_problem(). */
+int ops_dump(void);
+
+/* What was recorded until now is in the files when this returns. */
+void ops_flush(void);
+
+/* Is a window open? */
+static inline bool ops_recording(void);
+
+/* Why the last ops_start or ops_dump failed, or what stands in the way of
+ * writing (disk full, folder gone); "" when all is well. Valid for ever. */
+const char *ops_problem(void);
+
+/* --- steps, scopes, instants, counters ----------------------------------- */
+
+/* A step (an iteration of the training loop) begins; the one before on this
+ * thread ends. Outermost in the loop. */
+static inline void ops_step(int64_t number);
+/* Likewise for epochs, in which steps lie: the open step ends, too. */
+static inline void ops_epoch(int64_t number);
+/* Ends the open step (epoch) of this thread, so that what follows the loop is
+ * not part of it. */
+static inline void ops_step_end(void);
+static inline void ops_epoch_end(void);
+
+/* What a scope is, for analyses; it is part of the name. */
+enum ops_kind {
+    OPS_OP,    /* the program's own work: the default */
+    OPS_INPUT, /* waits for, reads or prepares training data */
+    OPS_COMM,  /* talks to other ranks: all-reduce, broadcast, barrier */
+    OPS_COPY,  /* moves data between memories */
+    OPS_WAIT,  /* waits for a device or another thread */
+    OPS_PHASE  /* a part of the step with ops in it: forward, backward */
+};
+
+/* From here to the end of the block. */
+#define OPS_SCOPE(name) OPS_SCOPE_AS(OPS_OP, name)
+#define OPS_SCOPE_AS(kind, name)                                              \
+    OPS_SITE_(OPS_CAT_(ops_site_, __LINE__), kind, name);                     \
+    __attribute__((cleanup(ops_scope_close_), unused)) struct ops_scope_      \
+        OPS_CAT_(ops_scope_at_, __LINE__) =                                   \
+            ops_scope_open_(&OPS_CAT_(ops_site_, __LINE__))
+/* The same with an argument, "layer" = 3, "file" = path. */
+#define OPS_SCOPE_INT(name, key, value)                                       \
+    OPS_SCOPE(name);                                                          \
+    ops_arg_int(key, value)
+#define OPS_SCOPE_NUM(name, key, value)                                       \
+    OPS_SCOPE(name);                                                          \
+    ops_arg_num(key, value)
+#define OPS_SCOPE_TEXT(name, key, text)                                       \
+    OPS_SCOPE(name);                                                          \
+    ops_arg_text(key, text)
+
+/* The same by hand: the innermost open scope of this thread ends. */
+#define ops_begin(name) ops_begin_as(OPS_OP, name)
+#define ops_begin_as(kind, name)                                              \
+    OPS_IF_ON_(ops_begin_(OPS_ID_(kind, name)))
+static inline void ops_end(void);
+
+/* Arguments of the innermost open scope: any number of them, 1 KiB in all.
+ * Two keys mean something to analyses: "flops" (floating-point operations,
+ * int) and "bytes" (bytes moved, int); "shape" is shown beside the name. */
+#define ops_arg_int(key, value)                                               \
+    OPS_IF_ON_(ops_arg_int_(OPS_ID_(OPS_KEY_, key), value))
+#define ops_arg_num(key, value)                                               \
+    OPS_IF_ON_(ops_arg_num_(OPS_ID_(OPS_KEY_, key), value))
+#define ops_arg_text(key, text)                                               \
+    OPS_IF_ON_(ops_arg_text_(OPS_ID_(OPS_KEY_, key), text))
+
+#define ops_instant(name) OPS_IF_ON_(ops_instant_(OPS_ID_(OPS_OP, name)))
+#define ops_counter(name, value)                                              \
+    OPS_IF_ON_(ops_counter_(OPS_ID_(OPS_COUNT_, name), value))
+
+/* An arrow from the innermost open scope of one thread to one of another:
+ * out where the work is handed over, in where it is taken up. The id is the
+ * program's; ops_flow_new() makes one that is new in this process. */
+uint64_t ops_flow_new(void);
+static inline void ops_flow_out(uint64_t id);
+static inline void ops_flow_in(uint64_t id);
+
+/* --- memory -------------------------------------------------------------- */
+
+/* p is an address in any memory, tag says what it is for ("activations",
+ * "weights", "gradients", "optimizer", "input": these are known to `memory
+ * --by category`; any other is shown as it is). A free of what was never
+ * alloc'ed is kept and named. */
+#define ops_alloc(p, bytes, tag)                                              \
+    OPS_IF_ON_(ops_alloc_((uint64_t)(uintptr_t)(p), bytes,                    \
+                          OPS_ID_(OPS_TAG_, tag)))
+static inline void ops_free(const void *p);
+
+/* --- work that is not a scope of a thread --------------------------------- */
+
+/* A span that begins here and ends anywhere: another function or thread. The
+ * handle is the caller's and may be copied; end it once. */
+struct ops_async {
+    uint64_t t0;
+    uint32_t name, gen, slot;
+};
+#define ops_async_begin(kind, name)                                           \
+    (OPS_ON_() ? ops_async_begin_(OPS_ID_(kind, name))                        \
+               : ops_async_none_())
+static inline void ops_async_end(struct ops_async *a);
+
+/* The clock of the profile: nanoseconds of CLOCK_MONOTONIC. */
+uint64_t ops_now(void);
+
+/* A queue (stream, engine) of a device that the program itself knows about;
+ * the same names give the same track. device: "npu 0". */
+uint32_t ops_device_track(const char *device, const char *queue);
+/* What ran there, from t0 to t1 (ops_now). corr joins it to the host's side: a
+ * number from ops_correlation(), or 0. */
+#define ops_device_span(track, name, t0, t1, corr)                            \
+    OPS_IF_ON_(ops_device_span_(track, OPS_ID_(OPS_OP, name), t0, t1, corr))
+/* A new number, noted at the innermost open scope of this thread: this scope
+ * launched it. 0 when off. */
+static inline uint64_t ops_correlation(void);
+
+/* An accelerator's own tracer. opscope calls it from one thread of its own,
+ * never from two at once; collect() also one last time after stop(). */
+struct ops_device_record {
+    const char *queue;  /* "stream 7" */
+    const char *name;
+    enum ops_device_class {
+        OPS_DEVICE_KERNEL, OPS_DEVICE_COPY, OPS_DEVICE_SET, OPS_DEVICE_SYNC,
+        OPS_DEVICE_COUNTER
+    } what;
+    uint64_t t0, t1;    /* in the tracer's own ticks */
+    uint64_t corr;      /* as in ops_device_span */
+    int64_t bytes;      /* copies and sets; -1: not known */
+    double value;       /* counters */
+};
+struct ops_device_tracer {
+    const char *device; /* "npu 0" */
+    void *self;         /* handed to every call below */
+    /* Begins and ends tracing; start returns 0, or not 0: it cannot. */
+    int (*start)(void *self);
+    void (*stop)(void *self);
+    /* Hands over what is finished by now, record by record. May be called
+     * often; a tracer that has its records only at the end gives none until
+     * stop() was called. Returns how many it lost since the last call. */
+    uint64_t (*collect)(void *self,
+                        void (*give)(void *to,
+                                     const struct ops_device_record *r),
+                        void *to);
+    /* The device's clock now, in ticks; read between two reads of the host's.
+     * NULL: its ticks are ops_now(). */
+    uint64_t (*clock)(void *self);
+    /* "model", "memory_bytes", ...: pairs, ended by NULL; or NULL. */
+    const char *const *facts;
+};
+/* The struct is kept, not copied: it lives until ops_device_tracer_remove().
+ * Before or after ops_start. 0, or -1: there are 16 already. */
+int ops_device_tracer_add(const struct ops_device_tracer *t);
+void ops_device_tracer_remove(const struct ops_device_tracer *t);
+
+/* --- scalars and identity ------------------------------------------------- */
+
+/* A point of a curve, for TensorBoard and `opscope scalars`: written to
+ * <logdir>/events.out.tfevents.*, whether or not a window is open. */
+#define ops_scalar(tag, step, value)                                          \
+    OPS_IF_STARTED_(ops_scalar_(OPS_ID_(OPS_TAG_, tag), step, value))
+
+/* The name of the calling thread in the profile; else the system's. */
+void ops_thread_name(const char *name);
+/* For programs that learn their rank after ops_start. */
+void ops_set_rank(int rank, int world);
+
+/* --- what the macros are made of; not for direct use ---------------------- */
+
+/* [0] is 0: not started. Else the number of the session * 8 + OPS_ON_BIT_ while
+ * a window is open. A page of its own, which fork() wipes: an array, so that a
+ * program's copy of it (copy relocation) is a whole page too. */
+extern uint32_t ops_state_[1024];
+/* Names of other things than scopes live apart from theirs. */
+enum { OPS_KEY_ = 16, OPS_TAG_, OPS_COUNT_ };
+enum { OPS_ON_BIT_ = 1, OPS_PENDING_BIT_ = 2, OPS_GEN_SHIFT_ = 3 };
+
+struct ops_site_ {
+    const char *name;
+    uint32_t id; /* 0: not interned yet; else the name's number */
+    uint32_t kind;
+};
+struct ops_scope_ {
+    uint32_t depth, gen; /* depth counts from 1; 0: not recorded */
+};
+
+int ops_start_(const char *logdir, const struct ops_options *o, size_t size);
+uint32_t ops_intern_(const char *name, uint32_t kind);
+uint32_t ops_intern_site_(struct ops_site_ *s);
+struct ops_scope_ ops_begin_(uint32_t name);
+void ops_scope_end_(struct ops_scope_ s);
+void ops_end_(void);
+void ops_step_(int64_t number);
+void ops_epoch_(int64_t number);
+void ops_step_end_(void);
+void ops_epoch_end_(void);
+void ops_arg_int_(uint32_t key, int64_t v);
+void ops_arg_num_(uint32_t key, double v);
+void ops_arg_text_(uint32_t key, const char *text);
+void ops_instant_(uint32_t name);
+void ops_counter_(uint32_t name, double v);
+void ops_flow_(uint64_t id, int out);
+void ops_alloc_(uint64_t addr, uint64_t bytes, uint32_t tag);
+void ops_free_(uint64_t addr);
+struct ops_async ops_async_begin_(uint32_t name);
+void ops_async_end_(struct ops_async *a);
+void ops_device_span_(uint32_t track, uint32_t name, uint64_t t0, uint64_t t1,
+                      uint64_t corr);
+uint64_t ops_correlation_(void);
+void ops_scalar_(uint32_t tag, int64_t step, double v);
+
+#define OPS_CAT2_(a, b) a##b
+#define OPS_CAT_(a, b) OPS_CAT2_(a, b)
+#define OPS_STATE_() __atomic_load_n(ops_state_, __ATOMIC_RELAXED)
+#define OPS_ON_()                                                             \
+    __builtin_expect((OPS_STATE_() & (OPS_ON_BIT_ | OPS_PENDING_BIT_)) != 0, 0)
+#define OPS_IF_ON_(call) (OPS_ON_() ? (void)(call) : (void)0)
+#define OPS_IF_STARTED_(call) (OPS_STATE_() != 0 ? (void)(call) : (void)0)
+
+#define OPS_SITE_(var, kind_, name_)                                          \
+    static struct ops_site_ var = {name_, 0, kind_}
+/* The number of a name: kept at the call site when it is a literal. */
+#define OPS_ID_(kind, name)                                                   \
+    __extension__({                                                           \
+        uint32_t ops_id_;                                                     \
+        if (__builtin_constant_p(name)) {                                     \
+            static struct ops_site_ ops_s_;                                   \
+            ops_id_ = __atomic_load_n(&ops_s_.id, __ATOMIC_RELAXED);          \
+            if (__builtin_expect(ops_id_ == 0, 0)) {                          \
+                ops_id_ = ops_intern_(name, kind);                            \
+                __atomic_store_n(&ops_s_.id, ops_id_, __ATOMIC_RELAXED);      \
+            }                                                                 \
+        } else {                                                              \
+            ops_id_ = ops_intern_(name, kind);                                \
+        }                                                                     \
+        ops_id_;                                                              \
+    })
+
+static inline int ops_start(const char *logdir, const struct ops_options *o) {
+    return ops_start_(logdir, o, sizeof *o);
+}
+
+static inline bool ops_recording(void) {
+    return (OPS_STATE_() & OPS_ON_BIT_) != 0;
+}
+
+static inline struct ops_scope_ ops_scope_open_(struct ops_site_ *s) {
+    struct ops_scope_ none = {0, 0};
+    if (!OPS_ON_()) return none;
+    uint32_t id = __atomic_load_n(&s->id, __ATOMIC_RELAXED);
+    if (__builtin_expect(id == 0, 0)) id = ops_intern_site_(s);
+    return ops_begin_(id);
+}
+
+static inline void ops_scope_close_(struct ops_scope_ *s) {
+    if (__builtin_expect(s->depth != 0, 0)) ops_scope_end_(*s);
+}
+
+static inline void ops_end(void) {
+    if (__builtin_expect(OPS_STATE_() != 0, 0)) ops_end_();
+}
+static inline void ops_step(int64_t number) {
+    if (OPS_STATE_() != 0) ops_step_(number);
+}
+static inline void ops_epoch(int64_t number) {
+    if (OPS_STATE_() != 0) ops_epoch_(number);
+}
+static inline void ops_step_end(void) {
+    if (OPS_STATE_() != 0) ops_step_end_();
+}
+static inline void ops_epoch_end(void) {
+    if (OPS_STATE_() != 0) ops_epoch_end_();
+}
+static inline void ops_flow_out(uint64_t id) {
+    if (OPS_ON_()) ops_flow_(id, 1);
+}
+static inline void ops_flow_in(uint64_t id) {
+    if (OPS_ON_()) ops_flow_(id, 0);
+}
+static inline void ops_free(const void *p) {
+    if (OPS_ON_()) ops_free_((uint64_t)(uintptr_t)p);
+}
+static inline uint64_t ops_correlation(void) {
+    return OPS_ON_() ? ops_correlation_() : 0;
+}
+static inline struct ops_async ops_async_none_(void) {
+    struct ops_async none = {0, 0, 0, 0};
+    return none;
+}
+static inline void ops_async_end(struct ops_async *a) {
+    if (a->gen != 0) ops_async_end_(a);
+    a->gen = 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#pragma GCC visibility pop
+#endif

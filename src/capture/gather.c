@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The run's folder after the program. A pointer file or a ring may be damaged
+ * or somebody else's: every byte is checked before it is believed. */
+#include "capture/gather.h"
+
+#include "capture/tree.h"
+#include "rec/ring.h"
+#include "rec/salvage.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool ends_with(const char *s, const char *end) {
+    size_t n = strlen(s), m = strlen(end);
+    return n > m && strcmp(s + n - m, end) == 0;
+}
+
+/* Our own file, "<host>_record.xplane.pb" or "<host>_record_2.xplane.pb". */
+static bool is_ours(const char *name) {
+    const char *p = strstr(name, "_record");
+    if (p == NULL) return false;
+    p += 7;
+    if (*p == '_') p += 1 + strspn(p + 1, "0123456789");
+    return strcmp(p, ".xplane.pb") == 0;
+}
+
+/* Calls each with the path of every file in the folder. */
+static void each_file(const char *dir, void (*each)(void *, const char *path,
+                                                    const char *name),
+                      void *ctx) {
+    DIR *d = opendir(dir);
+    if (d == NULL) return;
+    for (struct dirent *x; (x = readdir(d)) != NULL;) {
+        char *path;
+        if (x->d_name[0] == '.') continue;
+        if (asprintf(&path, "%s/%s", dir, x->d_name) < 0) continue;
+        each(ctx, path, x->d_name);
+        free(path);
+    }
+    closedir(d);
+}
+
+/* Who writes the ring that a pointer file leads to? 0: there is no such ring
+ * (on this host). *alive: it still does; it holds a lock for so long. */
+static int32_t ring_pid(const char *pointer, bool *alive) {
+    char path[PATH_MAX];
+    *alive = false;
+    int fd = open(pointer, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : read(fd, path, sizeof path - 1);
+    if (fd >= 0) close(fd);
+    if (n <= 1) return 0;
+    path[n] = '\0';
+    path[strcspn(path, "\n")] = '\0';
+    if (path[0] != '/') return 0;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return 0;
+    struct {
+        char magic[8];
+        uint32_t version, head_bytes, pid, gen;
+    } h;
+    _Static_assert(offsetof(struct rec_head, pid) == 16, "the same layout");
+    bool whole = pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
+                 memcmp(h.magic, REC_MAGIC, 8) == 0 &&
+                 h.version == REC_VERSION && h.pid <= INT32_MAX;
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    *alive = whole && fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+    close(fd);
+    /* the lock knows the writer by the number that we know it by */
+    if (*alive && l.l_pid > 0) return l.l_pid;
+    return whole ? (int32_t)h.pid : 0;
+}
+
+struct live {
+    const struct tree *tree;
+    size_t n;
+};
+
+static void count_live(void *ctx, const char *path, const char *name) {
+    struct live *l = ctx;
+    bool alive;
+    if (!ends_with(name, ".ring")) return;
+    int32_t pid = ring_pid(path, &alive);
+    l->n += alive && map_get(&l->tree->by_pid, (uint64_t)pid) != MAP_NONE;
+}
+
+size_t gather_live(const char *dir, const struct tree *tree) {
+    struct live l = {tree, 0};
+    each_file(dir, count_live, &l);
+    return l.n;
+}
+
+static void note_any(void *ctx, const char *path, const char *name) {
+    (void)path;
+    if (!is_ours(name)) *(bool *)ctx = true;
+}
+
+bool gather_any(const char *dir) {
+    bool any = false;
+    each_file(dir, note_any, &any);
+    return any;
+}
+
+struct finish {
+    const struct tree *tree;
+    bool alone, alive; /* some of the tree are */
+    struct gathered *g;
+};
+
+/* Finishes the recording behind one pointer file. */
+static void finish_one(void *ctx, const char *path, const char *name) {
+    struct finish *f = ctx;
+    struct gathered *g = f->g;
+    struct rec_saved saved;
+    char why[200] = "";
+    bool alive;
+    if (!ends_with(name, ".ring")) return;
+    int32_t pid = ring_pid(path, &alive);
+    bool ours = f->alone ||
+                (pid > 0 &&
+                 map_get(&f->tree->by_pid, (uint64_t)pid) != MAP_NONE);
+    if (alive || !ours) return;
+    if (pid == 0 && f->alive) return; /* it is just being made */
+    if (rec_salvage_finish(path, &saved, why, sizeof why) == 0) {
+        g->saved++;
+        g->events += saved.events;
+        g->rest += saved.rest_events;
+        g->drops += saved.dropped;
+    } else if (g->failed++ == 0) {
+        snprintf(g->why, sizeof g->why, "%.90s: %.200s", name, why);
+    }
+}
+
+static void count_profile(void *ctx, const char *path, const char *name) {
+    struct gathered *g = ctx;
+    (void)path;
+    if (ends_with(name, ".xplane.pb") && !is_ours(name)) g->profiles++;
+}
+
+void gather_finish(const char *dir, const struct tree *tree, bool alone,
+                   struct gathered *out) {
+    *out = (struct gathered){0};
+    struct finish f = {tree, alone, false, out};
+    for (size_t i = 0; i < tree->nprocs; i++) f.alive |= tree->procs[i].alive;
+    each_file(dir, finish_one, &f);
+    each_file(dir, count_profile, out);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The loop while the program runs: signals are not handled but waited for, one
+ * at a time, and between them it looks at the processes.
+ *
+ * Which signals go on to the program? One that the kernel sends because of the
+ * terminal (Ctrl-C, Ctrl-\, a lost connection) goes to the whole foreground
+ * process group: the program has it already. One that somebody sent with kill()
+ * to us was meant for it. Somebody who signals our whole group by kill()
+ * reaches the program twice: that cannot be told apart. */
+#include "capture/launch.h"
+
+#include "capture/gather.h"
+#include "capture/spawn.h"
+#include "rec/window.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1,
+                                SIGUSR2};
+enum { NFORWARDED = sizeof forwarded / sizeof *forwarded,
+       LINGER_LOOK_MS = 20,
+       GRACE_MS = 200 }; /* for children that are about to record */
+
+struct watch {
+    struct tree *tree;
+    struct launch_end *end;
+    pid_t child;
+    bool ended;       /* the program */
+    bool asked;       /* a signal came after its end: do not linger */
+    sigset_t signals; /* that we wait for */
+    struct spawn_signals old;
+    int64_t next;     /* look */
+};
+
+/* Blocks what the loop waits for. What we were told to ignore (nohup) stays
+ * so: it is not for the program either. */
+static void take_signals(struct watch *w) {
+    struct sigaction now, dfl = {.sa_handler = SIG_DFL};
+    sigemptyset(&w->signals);
+    sigaddset(&w->signals, SIGCHLD);
+    for (int i = 0; i < NFORWARDED; i++)
+        if (sigaction(forwarded[i], NULL, &now) == 0 &&
+            now.sa_handler != SIG_IGN)
+            sigaddset(&w->signals, forwarded[i]);
+    sigprocmask(SIG_BLOCK, &w->signals, &w->old.mask);
+    /* ignored, children would vanish without a status */
+    sigaction(SIGCHLD, &dfl, &w->old.child);
+}
+
+static void give_back_signals(struct watch *w) {
+    sigaction(SIGCHLD, &w->old.child, NULL);
+    sigprocmask(SIG_SETMASK, &w->old.mask, NULL);
+}
+
+/* All that died and is ours to bury: the program, and orphans that came back to
+ * us. Their last figures first, which go with them. */
+static void reap(struct watch *w) {
+    for (;;) {
+        siginfo_t info = {0};
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+            info.si_pid == 0)
+            return;
+        int status;
+        struct rusage usage;
+        int64_t now = mono_now();
+        tree_last_look(w->tree, info.si_pid, now);
+        if (wait4(info.si_pid, &status, WNOHANG, &usage) != info.si_pid)
+            return;
+        tree_reaped(w->tree, info.si_pid, status, &usage, now);
+        if (info.si_pid != w->child) continue;
+        w->ended = true;
+        w->end->status = status;
+        w->end->t1 = now;
+    }
+}
+
+/* Waits for a signal or until then, whatever comes first. */
+static void wait_until(struct watch *w, int64_t then) {
+    int64_t left = then - mono_now();
+    struct timespec ts = {0, 0};
+    if (left > 0) ts = (struct timespec){left / 1000000000, left % 1000000000};
+    siginfo_t info;
+    int sig = sigtimedwait(&w->signals, &info, &ts);
+    if (sig <= 0) return;
+    if (sig == SIGCHLD) {
+        reap(w);
+    } else if (w->ended) {
+        w->asked = true;
+    } else if (info.si_code <= 0 && info.si_pid != w->child) {
+        kill(w->child, sig); /* SI_USER, SI_QUEUE, SI_TKILL: by somebody */
+    }
+}
+
+static void look(struct watch *w) {
+    int64_t now = mono_now();
+    if (now >= w->next) w->next = tree_look(w->tree, now);
+}
+
+/* Descendants of which we know that they live. */
+static size_t count_alive(const struct tree *tree) {
+    size_t n = 0;
+    for (size_t i = 0; i < tree->nprocs; i++) n += tree->procs[i].alive;
+    return n;
+}
+
+/* The program is over; what still records may finish. A child that is just
+ * being born may begin to: where others did. */
+static void linger(struct watch *w, const char *dir, int64_t ms) {
+    int64_t began = mono_now(), until = began + ms * 1000000;
+    int64_t grace = began + (ms < GRACE_MS ? ms : GRACE_MS) * 1000000;
+    for (;;) {
+        reap(w);
+        tree_look(w->tree, mono_now());
+        w->end->left = count_alive(w->tree);
+        w->end->recording = w->end->left ? gather_live(dir, w->tree) : 0;
+        int64_t now = mono_now();
+        w->end->waited = now - began;
+        if (w->end->left == 0 || w->asked || now >= until) return;
+        if (w->end->recording == 0 && (now >= grace || !gather_any(dir)))
+            return;
+        int64_t then = now + LINGER_LOOK_MS * 1000000;
+        wait_until(w, then < until ? then : until);
+    }
+}
+
+/* NAME=value, or NULL and *oom. */
+static char *setting(const char *name, const char *value, bool *oom) {
+    char *s;
+    if (asprintf(&s, "%s=%s", name, value) >= 0) return s;
+    *oom = true;
+    return NULL;
+}
+
+/* The environment of the program: how the recorder in it is set up. */
+static int start(struct watch *w, const struct launch *l,
+                 const struct rundir *dir, struct ops_err *e) {
+    char *more[8] = {0};
+    size_t n = 0;
+    bool oom = false;
+    more[n++] = setting("OPSCOPE", "1", &oom);
+    more[n++] = setting("OPSCOPE_LOGDIR", dir->logdir, &oom);
+    more[n++] = setting("OPSCOPE_RUN", dir->name, &oom);
+    if (l->steps) more[n++] = setting("OPSCOPE_STEPS", l->steps, &oom);
+    if (l->flight) more[n++] = setting("OPSCOPE_FLIGHT", "1", &oom);
+    if (l->host) more[n++] = setting("OPSCOPE_HOST", l->host, &oom);
+    char **envp = oom ? NULL : spawn_environment(more);
+    if (envp != NULL) {
+        struct timespec ts;
+        clock_gettime(CLOCK_REALTIME, &ts);
+        w->end->t0 = w->end->t1 = mono_now();
+        w->end->unix_ns = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+        w->end->errnum = spawn_program(l->argv, envp, &w->old, &w->child);
+    }
+    for (size_t i = 0; i < n; i++) free(more[i]);
+    int rc = envp ? 0 : fail_oom(e);
+    free(envp);
+    return rc;
+}
+
+int launch_check_steps(const char *steps, struct ops_err *e) {
+    struct window w;
+    char why[200];
+    if (steps == NULL || window_parse(&w, steps, why, sizeof why) == 0)
+        return 0;
+    return fail(e, OPS_EUSAGE, "--steps '%s': %s", steps, why);
+}
+
+int launch_run(const struct launch *l, const struct rundir *dir,
+               struct tree *tree, struct launch_end *out, struct ops_err *e) {
+    *out = (struct launch_end){0};
+    struct watch w = {.tree = tree, .end = out};
+    take_signals(&w);
+    /* refused on old kernels: orphans are then lost from sight, no more */
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    int rc = start(&w, l, dir, e);
+    if (rc == 0 && out->errnum == 0) {
+        tree_begin(tree, getpid(), w.child, out->t0);
+        while (!w.ended) {
+            look(&w);
+            wait_until(&w, w.next);
+        }
+        linger(&w, dir->path, l->linger_ms);
+    }
+    give_back_signals(&w);
+    return rc;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs a program to its end, watching it and all its descendants. The program
+ * notices nothing: it has our terminal, our descriptors and our process group,
+ * and the signals' masks and dispositions that we were started with. */
+#ifndef CAPTURE_LAUNCH_H
+#define CAPTURE_LAUNCH_H
+
+#include "base/err.h"
+#include "capture/rundir.h"
+#include "capture/tree.h"
+#include <stdbool.h>
+
+struct launch {
+    char *const *argv;
+    const char *steps; /* which steps to record, or NULL */
+    const char *host;  /* the host's name in the profiles, or NULL: its own */
+    bool flight;
+    int64_t linger_ms; /* how long to wait for descendants that outlive the
+                          program and are still recording */
+};
+
+struct launch_end {
+    int errnum;      /* not 0: the program was not started, and why */
+    int status;      /* of the program, as wait() gives it */
+    int64_t t0, t1;  /* when it ran; CLOCK_MONOTONIC, ns */
+    int64_t unix_ns; /* CLOCK_REALTIME at t0 */
+    size_t left;     /* descendants that still run */
+    size_t recording;/* of these: still recording */
+    int64_t waited;  /* for them, ns */
+};
+
+/* Is that a text by which the recorder can tell which steps to record? NULL is
+ * one: all. OPS_EUSAGE names what is wrong with it. */
+int launch_check_steps(const char *steps, struct ops_err *e);
+
+/* Runs it; out and tree (zeroed) are set, the caller frees tree. An error only
+ * when memory runs out: a program that cannot be run is out->errnum. */
+int launch_run(const struct launch *l, const struct rundir *dir,
+               struct tree *tree, struct launch_end *out, struct ops_err *e);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Making the run's folder. mkdir() decides who is first: no look before it. */
+#include "capture/rundir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SAME_SECOND = 10000 }; /* runs that began in it: more is a loop gone
+                                 wild */
+
+void rundir_free(struct rundir *d) {
+    free(d->logdir);
+    free(d->path);
+    free(d->name);
+    *d = (struct rundir){0};
+}
+
+/* Makes path and what is missing above it; adds to *made how many. */
+static int make_path(const char *path, int *made, struct ops_err *e) {
+    char *copy = strdup(path);
+    if (copy == NULL) return fail_oom(e);
+    int rc = 0;
+    for (char *p = copy + 1; rc == 0; p++) {
+        if (*p != '/' && *p != '\0') continue;
+        char was = *p;
+        *p = '\0';
+        if (mkdir(copy, 0777) == 0) ++*made;
+        else if (errno != EEXIST)
+            rc = fail(e, OPS_EIO, "%s: cannot make the folder: %s", copy,
+                      strerror(errno));
+        *p = was;
+        if (was == '\0') break;
+    }
+    struct stat st;
+    if (rc == 0 && (stat(copy, &st) != 0 || !S_ISDIR(st.st_mode)))
+        rc = fail(e, OPS_EIO, "%s: is not a folder", copy);
+    free(copy);
+    return rc;
+}
+
+/* A run's name is one part of a path, and no hidden one. */
+static int check_name(const char *name, struct ops_err *e) {
+    if (*name == '\0' || *name == '.' || strchr(name, '/') != NULL ||
+        strlen(name) > 200)
+        return fail(e, OPS_EUSAGE, "--run '%s': a run's name is the name of a "
+                    "folder, without '/' and with no '.' at its beginning",
+                    name);
+    return 0;
+}
+
+/* The folder of a run that is new: the first name that nobody has. */
+static int make_new(struct rundir *d, const char *above, struct ops_err *e) {
+    char when[32];
+    time_t now = time(NULL);
+    struct tm tm;
+    if (localtime_r(&now, &tm) == NULL ||
+        strftime(when, sizeof when, "%Y_%m_%d_%H_%M_%S", &tm) == 0)
+        return fail(e, OPS_EIO, "the system has no time");
+    for (int i = 1; i < SAME_SECOND; i++) {
+        char number[16] = "";
+        if (i > 1) snprintf(number, sizeof number, "_%d", i);
+        free(d->name);
+        free(d->path);
+        d->path = NULL;
+        if (asprintf(&d->name, "%s%s", when, number) < 0) {
+            d->name = NULL;
+            return fail_oom(e);
+        }
+        if (asprintf(&d->path, "%s/%s", above, d->name) < 0) {
+            d->path = NULL;
+            return fail_oom(e);
+        }
+        if (mkdir(d->path, 0777) == 0) {
+            d->made++;
+            return 0;
+        }
+        if (errno != EEXIST)
+            return fail(e, OPS_EIO, "%s: cannot make the folder: %s", d->path,
+                        strerror(errno));
+    }
+    return fail(e, OPS_ELIMIT, "%s: %d runs began in this second", above,
+                SAME_SECOND);
+}
+
+static int make_all(const char *logdir, const char *name, struct rundir *d,
+                    struct ops_err *e) {
+    char *above;
+    TRY(make_path(logdir, &d->made, e));
+    d->logdir = realpath(logdir, NULL);
+    if (d->logdir == NULL)
+        return fail(e, OPS_EIO, "%s: cannot be found: %s", logdir,
+                    strerror(errno));
+    if (asprintf(&above, "%s/plugins/profile", d->logdir) < 0)
+        return fail_oom(e);
+    int rc = make_path(above, &d->made, e);
+    if (rc == 0 && name == NULL) {
+        rc = make_new(d, above, e);
+    } else if (rc == 0) {
+        d->name = strdup(name);
+        if (d->name == NULL || asprintf(&d->path, "%s/%s", above, name) < 0) {
+            d->path = NULL;
+            rc = fail_oom(e);
+        }
+        if (rc == 0) rc = make_path(d->path, &d->made, e);
+    }
+    free(above);
+    return rc;
+}
+
+int rundir_make(const char *logdir, const char *name, struct rundir *out,
+                struct ops_err *e) {
+    *out = (struct rundir){0};
+    if (*logdir == '\0')
+        return fail(e, OPS_EUSAGE, "-o needs the name of a folder");
+    if (name != NULL) TRY(check_name(name, e));
+    int rc = make_all(logdir, name, out, e);
+    if (rc != 0) rundir_free(out);
+    return rc;
+}
+
+void rundir_unmake(const struct rundir *d) {
+    char *path = strdup(d->path);
+    for (int i = 0; path != NULL && i < d->made && rmdir(path) == 0; i++) {
+        char *slash = strrchr(path, '/');
+        if (slash == NULL || slash == path) break;
+        *slash = '\0';
+    }
+    free(path);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A program and all its descendants, seen from outside: which processes and
+ * threads there were, from when to when, and what they used.
+ *
+ * It is sampled from /proc: what lives between two looks is not seen. What is
+ * exact in spite of that: the figures of a process whose death is seen (dead,
+ * not reaped yet: the kernel still has them), and the sums over all that were
+ * waited for, which the kernel keeps for the parent.
+ *
+ * Memory is bounded: so many processes and threads, the rest is counted; so
+ * many samples of each, then every second one goes. */
+#ifndef CAPTURE_TREE_H
+#define CAPTURE_TREE_H
+
+#include "base/map.h"
+#include "capture/procfs.h"
+#include <sys/resource.h>
+
+enum {
+    TREE_PROCS_MAX = 16384,
+    TREE_THREADS_MAX = 65536,
+    TREE_SAMPLES_MAX = 4096,
+    TREE_COMMAND_MAX = 400, /* bytes of a command line that are kept */
+};
+
+/* Times are CLOCK_MONOTONIC, ns. Any figure may be UNKNOWN. */
+struct seen_thread {
+    int32_t tid;
+    bool alive, main;
+    uint32_t looks;      /* how often it was seen */
+    uint32_t look;       /* number of the last look that saw it */
+    char name[PROC_NAME];
+    int64_t t0, t1;      /* began; was seen last, or ended */
+    int64_t start_ticks; /* with the tid: which thread it is */
+    int64_t user_ticks, sys_ticks, minor_faults, major_faults;
+    int64_t run_ns, wait_ns, turns; /* on a CPU, waiting for one, times on */
+};
+
+/* One look at a process, or at all of them. */
+struct tree_sample {
+    int64_t at, cpu_ns, rss;
+    int64_t faults, read_bytes, write_bytes; /* so far */
+    int32_t procs, threads;
+};
+
+struct tree_samples {
+    struct tree_sample *v;
+    size_t n, cap;
+    int64_t gap; /* ns between those that are kept, once some were dropped */
+};
+
+struct seen_proc {
+    int32_t pid, ppid;
+    bool alive;          /* as far as we know */
+    bool exact;          /* the figures are those at its end */
+    bool reaped;         /* by us: status and usage are set */
+    int status;          /* as wait() gives it */
+    struct rusage usage; /* its own and its waited-for children's */
+    char name[PROC_NAME];
+    char *command;       /* or NULL */
+    int64_t t0, t1, start_ticks;
+    int64_t cpu_ns, user_ticks, sys_ticks;
+    int64_t child_ticks; /* CPU of children it waited for */
+    int64_t minor_faults, major_faults, child_faults;
+    int64_t rss, peak_rss, read_bytes, write_bytes;
+    int32_t most_threads;
+    uint32_t looks, look;
+    struct seen_thread *threads;
+    size_t nthreads, cap_threads;
+    struct tree_samples samples;
+};
+
+struct tree {
+    int32_t self;          /* our own pid: orphans come back to it */
+    struct seen_proc *procs;
+    size_t nprocs, cap_procs, threads;
+    struct map by_pid;     /* pid -> the latest process that had it */
+    int32_t *listed;       /* the pids at the last scan, sorted */
+    size_t nlisted, cap_listed;
+    int32_t last_pid;      /* given out before the last scan */
+    int64_t scanned;       /* when the last scan was */
+    int64_t next_scan;     /* not before: a scan costs what the machine runs */
+    uint32_t look;
+    struct tree_samples total;
+    int64_t start, last;   /* first and last look */
+    int64_t spent_ns;      /* our CPU time in looks */
+    uint64_t young;        /* first looks at processes and threads: these cost
+                              more, once for each */
+    uint64_t untold_procs, untold_threads; /* over the limits, or no memory */
+};
+
+/* Watches the descendants of self; child is the first of them, started at
+ * t0. tree is zeroed. */
+void tree_begin(struct tree *tree, int32_t self, int32_t child, int64_t t0);
+void tree_free(struct tree *tree);
+
+/* One look at everything. Returns when the next should come: the looks take
+ * at most 0.75 % of a CPU, 5 ms to begin with, and 0.1 ms for each process or
+ * thread that is new. */
+int64_t tree_look(struct tree *tree, int64_t now);
+
+/* The process is dead and not reaped: takes its last figures. */
+void tree_last_look(struct tree *tree, int32_t pid, int64_t now);
+/* We reaped it. */
+void tree_reaped(struct tree *tree, int32_t pid, int status,
+                 const struct rusage *usage, int64_t now);
+
+/* The latest process with that pid, or NULL. Valid until the next look. */
+struct seen_proc *tree_find(struct tree *tree, int32_t pid);
+
+/* Makes it known that pid is one of them; NULL: over the limit. */
+struct seen_proc *tree_add(struct tree *tree, int32_t pid,
+                           const struct proc_stat *st, int64_t now);
+
+/* Figures of one process (and its threads) now: see tree_sample.c. False: it
+ * is gone, or was dead already. */
+bool tree_sample_proc(struct tree *tree, size_t i, int64_t now);
+void tree_sample_total(struct tree *tree, int64_t now);
+
+/* When something started, by the kernel's ticks since boot, which are coarse:
+ * not before `after` and not after now. */
+int64_t tree_start_time(int64_t ticks, int64_t after, int64_t now);
+
+int64_t mono_now(void);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `opscope record [options] -- PROGRAM ARGS`: runs a program, records it and
+ * shows the overview. The program's output stays what it is: all that is ours
+ * goes to stderr, as with time(1). The exit status is the program's. */
+#include "analyze/analyze.h"
+#include "capture/gather.h"
+#include "capture/launch.h"
+#include "capture/profile.h"
+#include "cmd/command.h"
+#include "cmd/load.h"
+#include "cmd/show.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DEFAULT_DIR "opscope-logs"
+
+/* As shells have them. */
+enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127, EXIT_BY_SIGNAL = 128 };
+
+/* A line of ours; not with -q. */
+static void say(const struct opts *o, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void say(const struct opts *o, const char *fmt, ...) {
+    if (opts_flag(o, "quiet")) return;
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("opscope: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+}
+
+/* A descriptor 0, 1 or 2 that is closed would be given to a file of ours, and
+ * what is printed would go into it. The program still finds it closed. */
+static void fill_standard(void) {
+    int fd;
+    while ((fd = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 &&
+           fd <= STDERR_FILENO)
+        continue;
+    if (fd >= 0) close(fd);
+}
+
+/* The program could not be started: says why, and gives the shell's code. */
+static int not_started(const struct rundir *dir, const char *program, int why,
+                       struct ops_err *e) {
+    rundir_unmake(dir);
+    bool there = strchr(program, '/') != NULL && access(program, F_OK) == 0;
+    const char *word = strerror(why);
+    if (why == ENOENT && there) word = "its interpreter is missing";
+    else if (why == ENOENT && strchr(program, '/') == NULL)
+        word = "command not found";
+    fail(e, OPS_EUSAGE, "%s: cannot be run: %s", program, word);
+    fprintf(stderr, "opscope: %s\n", e->text);
+    return (why == ENOENT || why == ENOTDIR) && !there ? EXIT_NOT_FOUND
+                                                       : EXIT_CANNOT_RUN;
+}
+
+static int exit_status(const struct opts *o, const char *program, int status) {
+    if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+    int sig = WTERMSIG(status);
+    say(o, "%s was killed by signal %d (%s)%s", program, sig, strsignal(sig),
+        WCOREDUMP(status) ? ", core dumped" : "");
+    return EXIT_BY_SIGNAL + sig;
+}
+
+static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
+
+/* What outlived the program. */
+static void say_left(const struct opts *o, const struct launch_end *end) {
+    if (end->recording > 0)
+        say(o, "%zu process%s of the program still record%s, after %.1f s of "
+            "waiting (--wait): look at the folder again when it is done",
+            end->recording, end->recording == 1 ? "" : "es",
+            end->recording == 1 ? "s" : "", (double)end->waited / 1e9);
+    else if (end->left > 0)
+        say(o, "%zu process%s of the program still run%s; what is not over is "
+            "seen up to here", end->left, end->left == 1 ? "" : "es",
+            end->left == 1 ? "s" : "");
+}
+
+static void say_gathered(const struct opts *o, const struct gathered *g) {
+    if (g->saved > 0)
+        say(o, "%zu process%s ended without closing %s recording: saved, %"
+            PRIu64 " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
+            " dropped", g->saved, g->saved == 1 ? "" : "es",
+            g->saved == 1 ? "its" : "their", g->events, plural(g->events),
+            g->rest, g->drops);
+    if (g->failed > 0)
+        say(o, "%zu recording%s of processes that died could not be finished: "
+            "%s", g->failed, plural(g->failed), g->why);
+}
+
+/* The overview of the run, on stderr. */
+static int overview(const struct opts *o, char *path, struct ops_err *e) {
+    static const char *const handed[] = {"format", "color", "width", "threads",
+                                         "verbose"};
+    const struct analysis *a = analysis_find("overview");
+    struct opts own;
+    struct profiles p;
+    struct result r;
+    opts_init(&own, program_opts, analysis_common_opts, a->opts);
+    for (size_t i = 0; i < sizeof handed / sizeof *handed; i++)
+        if (opts_given(o, handed[i]))
+            TRY(opts_set(&own, handed[i],
+                         opts_find(o, handed[i])->type == OPT_FLAG
+                             ? NULL : opts_text(o, handed[i]), e));
+    TRY(profiles_load(&own, 1, &path, &p, e));
+    int rc = profiles_run(&p, a, &own, show_default_top(&own), &r, e);
+    if (rc == 0) {
+        rc = show_result_on(STDERR_FILENO, &r, &own, e);
+        result_free(&r);
+    }
+    profiles_free(&p);
+    return rc;
+}
+
+/* After the program: nothing that goes wrong here changes its status. */
+static void finish(const struct opts *o, const struct launch *l,
+                   const struct tree *tree, const struct launch_end *end,
+                   const struct rundir *dir) {
+    struct ops_err e = {0};
+    struct gathered got;
+    char *path;
+    say_left(o, end);
+    gather_finish(dir->path, tree, !opts_given(o, "run"), &got);
+    bool seen = profile_write(tree, l, end, dir, &path, &e) == 0;
+    if (!seen) fprintf(stderr, "opscope: %s\n", e.text);
+    free(path);
+    if (!seen && got.profiles == 0) {
+        rundir_unmake(dir);
+        return;
+    }
+    say(o, "recorded in %s", dir->path);
+    bool show = !opts_flag(o, "quiet") && !opts_flag(o, "no-overview");
+    if (show && overview(o, dir->path, &e) != 0 && e.text[0] != '\0')
+        fprintf(stderr, "opscope: %s\n", e.text);
+    say_gathered(o, &got);
+}
+
+/* Where to: -o, else what the environment says already. */
+static const char *log_folder(const struct opts *o) {
+    const char *given = opts_text(o, "output"), *env = getenv("OPSCOPE_LOGDIR");
+    if (given != NULL) return given;
+    return env != NULL && *env != '\0' ? env : DEFAULT_DIR;
+}
+
+static int run(const struct opts *o, int argc, char **argv,
+               struct ops_err *e) {
+    if (argc == 0)
+        return fail(e, OPS_EUSAGE, "record takes a program: opscope record -- "
+                    "PROGRAM ARGS");
+    int64_t wait = opts_int(o, "wait");
+    if (wait < 0 || wait > INT32_MAX)
+        return fail(e, OPS_EUSAGE, "--wait takes seconds, 0 or more");
+    struct launch l = {
+        .argv = argv, .steps = opts_text(o, "steps"),
+        .host = opts_text(o, "host"), .flight = opts_flag(o, "flight"),
+        .linger_ms = wait * 1000,
+    };
+    struct rundir dir;
+    struct tree tree = {0};
+    struct launch_end end;
+    TRY(launch_check_steps(l.steps, e));
+    fill_standard();
+    TRY(rundir_make(log_folder(o), opts_text(o, "run"), &dir, e));
+    int rc = launch_run(&l, &dir, &tree, &end, e);
+    if (rc == 0 && end.errnum != 0) {
+        rc = not_started(&dir, argv[0], end.errnum, e);
+    } else if (rc == 0) {
+        rc = exit_status(o, argv[0], end.status);
+        finish(o, &l, &tree, &end, &dir);
+    }
+    tree_free(&tree);
+    rundir_free(&dir);
+    return rc;
+}
+
+static const struct opt record_opts[] = {
+    {"output", 'o', OPT_TEXT, "DIR", NULL,
+     "the log folder (else OPSCOPE_LOGDIR, or ./" DEFAULT_DIR ")"},
+    {"steps", 0, OPT_TEXT, "WHICH", NULL,
+     "which steps to record: 100..102, 1,10,100, every 50, 10s..20s"},
+    {"flight", 0, OPT_FLAG, NULL, NULL,
+     "keep only the last events, write them at a crash or on demand"},
+    {"host", 0, OPT_TEXT, "NAME", NULL, "the host's name in the profiles"},
+    {"wait", 0, OPT_INT, "SECONDS", "10",
+     "how long to wait for children that still record after the program"},
+    {"no-overview", 0, OPT_FLAG, NULL, NULL, "do not show the overview"},
+    {.name = NULL},
+};
+
+extern const struct command command_record;
+const struct command command_record = {
+    .name = "record",
+    .args = "[options] -- PROGRAM ARGS",
+    .help = "run a program, record it and show the overview",
+    .more = "Works on any program: one that calls opscope (record.h) is set up "
+            "by its environment and records steps, ops and memory; of any "
+            "other, processes, threads, CPU and memory are seen from outside. "
+            "The program's output and exit status stay its own (128 + n when "
+            "signal n killed it, 126 and 127 when it cannot be run); what "
+            "record prints goes to stderr.",
+    .opts = record_opts,
+    .program = true,
+    .run = run,
+};

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Devices that the program or an accelerator's tracer reports on: their names
+ * and queues, and the tracers' records, whose ticks become host time by two
+ * readings of both clocks: one when tracing begins, one at each collection. */
+#include "rec/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rec/clock.h"
+#include "rec/names.h"
+
+enum { TRACERS = REC_DEVICES };
+
+struct tracer {
+    const struct ops_device_tracer *t;
+    bool running;
+    uint64_t dev0, host0; /* ticks and ns at the start */
+    double ns_per_tick;   /* 0: its ticks are ns of ops_now() */
+    uint64_t lost;
+    uint32_t gen;         /* of the session that it runs in */
+};
+
+/* `tables` guards the session's lists of devices and queues: the flusher adds
+ * to them too, and may not wait for the session's own lock, whose holder may be
+ * waiting for the flusher. */
+static struct {
+    pthread_mutex_t lock, tables;
+    struct tracer v[TRACERS];
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER,
+         .tables = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- names of devices and queues ---------------------------------------- */
+
+/* 0: there are too many. With `tables`. */
+static uint32_t device_number(struct rec_head *h, const char *name) {
+    for (uint32_t i = 0; i < h->ndevices; i++)
+        if (strncmp(h->devices[i].name, name,
+                    sizeof h->devices[i].name - 1) == 0)
+            return i + 1;
+    if (h->ndevices == REC_DEVICES) return 0;
+    snprintf(h->devices[h->ndevices].name, sizeof h->devices[0].name, "%s",
+             name);
+    __atomic_store_n(&h->ndevices, h->ndevices + 1, __ATOMIC_RELEASE);
+    return h->ndevices;
+}
+
+static uint32_t track_find(struct rec_head *h, const char *device,
+                           const char *queue) {
+    uint32_t dev = device_number(h, device);
+    if (dev == 0) return 0;
+    for (uint32_t i = 0; i < h->ntracks; i++)
+        if (h->tracks[i].device == dev &&
+            strncmp(h->tracks[i].queue, queue,
+                    sizeof h->tracks[i].queue - 1) == 0)
+            return i + 1;
+    if (h->ntracks == REC_TRACKS) return 0;
+    struct rec_track *t = &h->tracks[h->ntracks];
+    t->device = dev;
+    snprintf(t->queue, sizeof t->queue, "%s", queue);
+    __atomic_store_n(&h->ntracks, h->ntracks + 1, __ATOMIC_RELEASE);
+    return h->ntracks;
+}
+
+static uint32_t track_number(struct rec_head *h, const char *device,
+                             const char *queue) {
+    pthread_mutex_lock(&all.tables);
+    uint32_t n = track_find(h, device, queue);
+    pthread_mutex_unlock(&all.tables);
+    return n;
+}
+
+uint32_t ops_device_track(const char *device, const char *queue) {
+    struct session *s = &rec_session;
+    struct quiet q;
+    if (device == NULL || queue == NULL) return 0;
+    if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
+    if (OPS_STATE_() == 0) return 0;
+    session_lock(&q);
+    uint32_t n = s->gen == 0 ? 0
+                             : track_number(s->view.head, device, queue);
+    session_unlock(&q);
+    return n;
+}
+
+/* --- tracers ------------------------------------------------------------ */
+
+int ops_device_tracer_add(const struct ops_device_tracer *t) {
+    int result = -1;
+    pthread_mutex_lock(&all.lock);
+    for (int i = 0; i < TRACERS && result != 0; i++) {
+        if (all.v[i].t != NULL) continue;
+        memset(&all.v[i], 0, sizeof all.v[i]);
+        all.v[i].t = t;
+        result = 0;
+    }
+    pthread_mutex_unlock(&all.lock);
+    return result;
+}
+
+/* After this returns no call into the tracer is going on or will come. */
+void ops_device_tracer_remove(const struct ops_device_tracer *t) {
+    if (OPS_STATE_() >> OPS_GEN_SHIFT_ != 0) ops_flush();
+    pthread_mutex_lock(&all.lock);
+    for (int i = 0; i < TRACERS; i++) {
+        if (all.v[i].t != t) continue;
+        if (all.v[i].running) t->stop(t->self);
+        all.v[i].t = NULL;
+    }
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* Both clocks at one moment: the device's between two reads of ours. */
+static void both_clocks(const struct ops_device_tracer *t, uint64_t *dev,
+                        uint64_t *host) {
+    uint64_t width = UINT64_MAX;
+    for (int i = 0; i < 5; i++) {
+        uint64_t a = rec_mono_ns(), d = t->clock(t->self), b = rec_mono_ns();
+        if (b - a >= width) continue;
+        width = b - a;
+        *dev = d;
+        *host = a + (b - a) / 2;
+    }
+}
+
+static void begin(struct tracer *x) {
+    x->gen = rec_session.gen;
+    x->running = x->t->start(x->t->self) == 0;
+    x->ns_per_tick = 0;
+    if (x->running && x->t->clock != NULL)
+        both_clocks(x->t, &x->dev0, &x->host0);
+}
+
+void device_forget(void) {
+    pthread_mutex_init(&all.lock, NULL);
+    pthread_mutex_init(&all.tables, NULL);
+    memset(all.v, 0, sizeof all.v);
+}
+
+void device_start(void) {
+    pthread_mutex_lock(&all.lock);
+    for (int i = 0; i < TRACERS; i++)
+        if (all.v[i].t != NULL) begin(&all.v[i]);
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* The rate over the whole time since the start: the longer, the better. */
+static void measure(struct tracer *x) {
+    uint64_t dev = x->dev0, host = x->host0;
+    if (x->t->clock == NULL) return;
+    both_clocks(x->t, &dev, &host);
+    if (dev > x->dev0 && host > x->host0)
+        x->ns_per_tick = (double)(host - x->host0) / (double)(dev - x->dev0);
+}
+
+static uint64_t to_ps(const struct tracer *x, uint64_t tick) {
+    const struct rec_head *h = rec_session.view.head;
+    if (x->t->clock == NULL) return rec_ps_of_ns(h, tick);
+    double ns = x->ns_per_tick *
+                (tick >= x->dev0 ? (double)(tick - x->dev0)
+                                 : -(double)(x->dev0 - tick));
+    double ps = ((double)(int64_t)(x->host0 - h->start_mono_ns) + ns) * 1000;
+    return ps > 0 ? (uint64_t)ps : 0;
+}
+
+struct taking {
+    struct tracer *x;
+    struct encoder *e;
+};
+
+static void take(void *to, const struct ops_device_record *r) {
+    struct taking *g = to;
+    struct rec_head *h = rec_session.view.head;
+    uint64_t a = to_ps(g->x, r->t0), b = to_ps(g->x, r->t1);
+    if (r->what == OPS_DEVICE_COUNTER) {
+        encode_counter(g->e, names_intern(r->name, OPS_COUNT_), r->value, a);
+        return;
+    }
+    struct enc_device d = {.kind = r->what, .start_ps = a,
+                           .dur_ps = b > a ? b - a : 0, .corr = r->corr,
+                           .bytes = r->bytes};
+    d.name = names_intern(r->name, OPS_OP);
+    d.track = track_number(h, g->x->t->device,
+                           r->queue != NULL ? r->queue : "queue");
+    if (d.track == 0) g->x->lost++;
+    else encode_device(g->e, &d);
+}
+
+static void collect(struct tracer *x, struct encoder *e) {
+    struct taking g = {x, e};
+    measure(x);
+    x->lost += x->t->collect(x->t->self, take, &g);
+}
+
+static void collect_all(struct encoder *e, bool last) {
+    pthread_mutex_lock(&all.lock);
+    for (int i = 0; i < TRACERS; i++) {
+        struct tracer *x = &all.v[i];
+        if (x->t == NULL) continue;
+        if (x->gen != rec_session.gen) begin(x);
+        if (!x->running) continue;
+        if (last) x->t->stop(x->t->self);
+        collect(x, e);
+        if (last) x->running = false;
+    }
+    pthread_mutex_unlock(&all.lock);
+}
+
+void device_collect(struct encoder *e) {
+    e->nnames = REC_NAMES; /* names are interned while we go */
+    collect_all(e, false);
+}
+
+static void tracer_facts(struct tracer *x, struct encoder *e) {
+    struct rec_head *h = rec_session.view.head;
+    pthread_mutex_lock(&all.tables);
+    uint32_t file = device_number(h, x->t->device);
+    pthread_mutex_unlock(&all.tables);
+    if (file == 0) return;
+    for (const char *const *f = x->t->facts; f != NULL && f[0] != NULL; f += 2)
+        encode_fact(e, file, f[0], f[1] != NULL ? f[1] : "");
+    if (x->lost > 0)
+        encode_fact_int(e, file, "dropped_traces", (int64_t)x->lost);
+}
+
+void device_stop(struct encoder *e) {
+    e->nnames = REC_NAMES;
+    collect_all(e, true);
+    pthread_mutex_lock(&all.lock);
+    for (int i = 0; i < TRACERS; i++) {
+        if (all.v[i].t != NULL && all.v[i].gen == rec_session.gen)
+            tracer_facts(&all.v[i], e);
+        all.v[i].gen = 0;
+    }
+    pthread_mutex_unlock(&all.lock);
+}

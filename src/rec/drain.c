@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The order of stores is the whole point: bytes to the files, the other commit,
+ * then `active`. Whoever looks after a kill sees the old state or the new. */
+#include "rec/drain.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "opscope/record.h"
+#include "rec/clock.h"
+#include "rec/view.h"
+
+static struct rec_commit *next_commit(struct drain *d) {
+    return &d->v->head->commit[!d->v->head->active];
+}
+
+/* A plane's file is made when the first bytes for it come. */
+static int open_plane(struct drain *d, unsigned file) {
+    if (files_create(&d->files, file) != 0) return -1;
+    struct rec_commit *c = next_commit(d);
+    c->names[file] = 0;
+    encode_plane(&d->enc, file);
+    if (file == 0) {
+        encode_head_facts(&d->enc);
+        if (d->at_open != NULL) d->at_open(d, d->ctx);
+    }
+    return d->enc.failed ? -1 : 0;
+}
+
+static int write_plane(void *self, unsigned file, const void *p, size_t n) {
+    struct drain *d = self;
+    if (d->files.f[file].fd < 0 && open_plane(d, file) != 0) return -1;
+    return files_write(&d->files, file, p, n);
+}
+
+static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
+                        double value, double unix_s) {
+    struct drain *d = self;
+    if (d->events.scalar != NULL)
+        d->events.scalar(d->events.self, tag, n, step, value, unix_s);
+}
+
+void drain_begin(struct drain *d) {
+    struct rec_head *h = d->v->head;
+    *next_commit(d) = h->commit[h->active];
+    /* Whoever commits without a pass over the rings (a new part) takes nothing
+     * out of them: their ends are those of the commit before. */
+    for (uint32_t i = 0; i < d->v->nrings; i++) {
+        struct rec_ring *r = d->v->ring[i];
+        if (r == NULL) continue;
+        r->tail[!h->active] = r->tail[h->active];
+        memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
+    }
+    d->enc.events = h->commit[h->active].events;
+    d->enc.nnames = __atomic_load_n(&h->nnames, __ATOMIC_ACQUIRE);
+    d->enc.failed = false;
+}
+
+static int resume(struct drain *d) {
+    const struct rec_head *h = d->v->head;
+    const struct rec_commit *c = &h->commit[h->active];
+    for (unsigned i = 0; i < REC_FILES; i++)
+        if (c->bytes[i] > 0 && files_resume(&d->files, i, c->bytes[i]) != 0)
+            return -1;
+    return 0;
+}
+
+int drain_open_memory(struct drain *d, struct rec_view *v, struct enc_to to) {
+    memset(d, 0, sizeof *d);
+    d->v = v;
+    files_init(&d->files, "", 0);
+    if (encoder_init(&d->enc, v, to, 1 << 16) != 0) return -1;
+    drain_begin(d);
+    return 0;
+}
+
+int drain_open(struct drain *d, struct rec_view *v, bool live) {
+    struct rec_head *h = v->head;
+    struct enc_to to = {.self = d, .write = write_plane, .scalar = give_scalar};
+    d->v = v;
+    files_init(&d->files, h->stem, h->commit[h->active].part);
+    /* facts of a rescue have numbers of their own */
+    if (encoder_init(&d->enc, v, to, live ? 0 : 1 << 16) != 0) {
+        d->files.error = ENOMEM;
+        return -1;
+    }
+    drain_begin(d);
+    return live ? open_plane(d, 0) : resume(d);
+}
+
+static uint64_t ring_from(const struct rec_head *h, const struct rec_ring *r,
+                          uint64_t head) {
+    uint64_t from = r->tail[h->active];
+    if (from < r->floor) from = r->floor;
+    if (from > head) from = head;
+    /* A flight recorder: its writer may be at work on the oldest slots. */
+    uint64_t most = r->slots - REC_SLOT_MAX;
+    return head - from > most ? head - most : from;
+}
+
+/* Scopes that are open, at the last known time unless told. */
+static void drain_open_scopes(struct drain *d, uint64_t end) {
+    struct rec_head *h = d->v->head;
+    if (end == 0) {
+        end = d->enc.last;
+        if (h->last_tick > end) end = h->last_tick;
+        for (uint32_t i = 0; i < d->v->nrings; i++) {
+            const struct rec_ring *r = d->v->ring[i];
+            uint32_t n = r == NULL || r->state == REC_RING_FREE ? 0 : r->depth;
+            if (n == 0 || n > REC_FRAMES) continue;
+            if (r->frames[n - 1].time > end) end = r->frames[n - 1].time;
+        }
+        end++; /* what came last lies inside of what is open */
+    }
+    d->enc.last = end;
+    for (uint32_t i = 0; i < d->v->nrings; i++) {
+        const struct rec_ring *r = d->v->ring[i];
+        if (r != NULL && r->state == REC_RING_LIVE)
+            encode_open(&d->enc, r, rec_slots(r), end);
+    }
+    encode_asyncs(&d->enc, end);
+}
+
+static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
+    const struct rec_head *h = d->v->head;
+    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
+    uint64_t from = ring_from(h, r, head);
+    const uint64_t *told = r->told[h->active];
+    bool news = from < head;
+    for (unsigned k = 0; k < REC_LOSSES; k++) {
+        r->told[next][k] = __atomic_load_n(&r->lost[k], __ATOMIC_RELAXED);
+        if (r->told[next][k] != told[k]) news = true;
+    }
+    if (news)
+        encode_ring(&d->enc, r, rec_slots(r), from, head, told,
+                    r->told[next]);
+    r->tail[next] = head;
+}
+
+void drain_rings(struct drain *d, bool final, uint64_t end) {
+    struct rec_view *v = d->v;
+    struct rec_head *h = v->head;
+    unsigned next = !h->active;
+    drain_begin(d);
+    v->nrings = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < v->nrings; i++) {
+        struct rec_ring *r = v->ring[i];
+        if (r == NULL ||
+            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE)
+            continue;
+        drain_ring(d, r, next);
+    }
+    if (final) drain_open_scopes(d, end);
+    encode_lines(&d->enc);
+}
+
+/* A device's plane has a list of its own. */
+void drain_names(struct drain *d, unsigned file) {
+    struct rec_commit *c = next_commit(d);
+    uint64_t n = __atomic_load_n(&d->v->head->nnames, __ATOMIC_ACQUIRE);
+    encode_names(&d->enc, file, c->names[file], n);
+    c->names[file] = n;
+}
+
+/* Room for the writers, now that it is safe. */
+static void release_rings(struct drain *d) {
+    const struct rec_head *h = d->v->head;
+    for (uint32_t i = 0; i < d->v->nrings && !h->flight; i++) {
+        struct rec_ring *r = d->v->ring[i];
+        if (r == NULL || r->state == REC_RING_FREE) continue;
+        uint64_t tail = r->tail[h->active];
+        __atomic_store_n(&r->limit, tail + r->slots - REC_SLOT_MAX,
+                         __ATOMIC_RELEASE);
+        if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_ENDED &&
+            __atomic_load_n(&r->head, __ATOMIC_RELAXED) == tail)
+            __atomic_store_n(&r->state, REC_RING_FREE, __ATOMIC_RELEASE);
+    }
+}
+
+int drain_commit(struct drain *d) {
+    struct rec_head *h = d->v->head;
+    encode_lines(&d->enc);
+    for (unsigned i = 0; i < REC_FILES; i++)
+        if (d->files.f[i].fd >= 0) drain_names(d, i);
+    if (d->enc.failed) {
+        files_rollback(&d->files);
+        d->enc.failed = false;
+        return -1;
+    }
+    struct rec_commit *c = next_commit(d);
+    for (unsigned i = 0; i < REC_FILES; i++)
+        c->bytes[i] = d->files.f[i].fd < 0 ? 0 : d->files.f[i].end;
+    c->part = d->files.part;
+    c->events = d->enc.events;
+    if (d->at_commit != NULL) d->at_commit(d, c, d->ctx);
+    __atomic_store_n(&h->active, !h->active, __ATOMIC_RELEASE);
+    files_commit(&d->files);
+    release_rings(d);
+    return 0;
+}
+
+static int join(struct drain *d) {
+    uint8_t tail[256];
+    const struct rec_head *h = d->v->head;
+    uint32_t at = 0;
+    uint64_t last = d->enc.last > h->last_tick ? d->enc.last : h->last_tick;
+    uint64_t ps = rec_clock_ps(d->v->segs, h->nsegs, &at, last);
+    return files_join(&d->files, tail, encode_environment(h, ps, tail));
+}
+
+int drain_rotate(struct drain *d) {
+    char path[PATH_MAX];
+    if (join(d) != 0) return -1;
+    struct files old = d->files;
+    files_init(&d->files, d->v->head->stem, old.part + 1);
+    drain_begin(d);
+    struct rec_commit *c = next_commit(d);
+    memset(c->names, 0, sizeof c->names);
+    if (open_plane(d, 0) != 0 || drain_commit(d) != 0) {
+        files_close(&d->files);
+        d->files = old;
+        return -1;
+    }
+    return files_finish(&old, path);
+}
+
+int drain_finish(struct drain *d, char path[PATH_MAX]) {
+    if (join(d) != 0) return -1;
+    __atomic_store_n(&d->v->head->done, 1, __ATOMIC_RELEASE);
+    return files_finish(&d->files, path);
+}
+
+void drain_close(struct drain *d) {
+    files_close(&d->files);
+    encoder_free(&d->enc);
+}

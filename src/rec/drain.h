@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From rings to files: one pass takes what the rings hold, writes it and
+ * commits both sides at once. The flusher of a live program and the rescue of a
+ * dead one are this same code. */
+#ifndef REC_DRAIN_H
+#define REC_DRAIN_H
+
+#include "rec/encode.h"
+#include "rec/files.h"
+
+struct rec_view;
+
+struct drain {
+    struct rec_view *v;
+    struct files files;
+    struct encoder enc;
+    /* More for a new part (facts), or for the pass that is going on
+     * (counters, devices): called by the drain; may be NULL. */
+    void (*at_open)(struct drain *d, void *ctx);
+    /* Before a commit holds. */
+    void (*at_commit)(struct drain *d, struct rec_commit *c, void *ctx);
+    void *ctx;
+    struct enc_to events; /* only .scalar and its .self are used */
+};
+
+/* For a reader: bytes go to `to` instead of files, and nothing is committed.
+ * The view must be private. -1: no memory. */
+int drain_open_memory(struct drain *d, struct rec_view *v, struct enc_to to);
+/* Names that the file of a plane does not have yet. */
+void drain_names(struct drain *d, unsigned file);
+
+/* live: a new session, its first file is made. Else it goes on with the files
+ * that the head names. -1: files.error, or no memory (ENOMEM). */
+int drain_open(struct drain *d, struct rec_view *v, bool live);
+
+/* A pass begins; drain_rings does this itself. */
+void drain_begin(struct drain *d);
+/* Encodes the rings up to their heads; the caller may encode more before
+ * drain_commit. final: what is still open too, as ending at `end`, or, when end
+ * is 0, at the last known time. */
+void drain_rings(struct drain *d, bool final, uint64_t end);
+/* 0: it is in the files, and the rings have room again. -1: it is not
+ * (files.error), and nothing has changed. */
+int drain_commit(struct drain *d);
+
+/* A new part: the old one is closed under its final name. */
+int drain_rotate(struct drain *d);
+/* The end: the last part is closed. path: its name. */
+int drain_finish(struct drain *d, char path[PATH_MAX]);
+void drain_close(struct drain *d);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The files of a session while it is written: one for each plane, each a whole
+ * XSpace of one plane at every moment, because its length field (a padded
+ * varint) is patched after what it counts. Closing a part joins them: the
+ * devices' files behind the host's, one rename. */
+#ifndef REC_FILES_H
+#define REC_FILES_H
+
+#include <limits.h>
+#include <stddef.h>
+
+#include "rec/ring.h"
+
+enum {
+    FILES_HEAD = 6,             /* tag and padded length */
+    FILES_LIMIT = 1 << 30,      /* then a new part begins */
+};
+
+struct files {
+    const char *stem; /* the session's */
+    uint64_t part;
+    struct {
+        int fd;         /* -1: not opened */
+        uint64_t end;   /* written, committed or not */
+    } f[REC_FILES];
+    uint64_t committed[REC_FILES];
+    int error;          /* errno of what failed last; 0 */
+};
+
+void files_init(struct files *f, const char *stem, uint64_t part);
+
+/* A new file for a plane; it must not exist. -1 and f->error. */
+int files_create(struct files *f, unsigned file);
+/* Goes on with one that a dead process left, from `bytes` on. */
+int files_resume(struct files *f, unsigned file, uint64_t bytes);
+
+/* Appends; -1: nothing more can be written until files_rollback. */
+int files_write(struct files *f, unsigned file, const void *p, size_t n);
+/* Forgets what was written since the last commit. */
+void files_rollback(struct files *f);
+/* What was written counts: patches the lengths. */
+void files_commit(struct files *f);
+
+/* The devices' files and `tail` (n bytes: further planes) behind the host's
+ * plane: the file is whole. -1 and f->error: nothing has changed but bytes that
+ * nobody reads. */
+int files_join(struct files *f, const void *tail, size_t n);
+/* Gives the joined file its name, which goes to path, and removes the devices'.
+ * Never replaces a file: takes another name (-2, -3, ...) if there is one. */
+int files_finish(struct files *f, char path[PATH_MAX]);
+/* Removes what files_create made: a start that failed. */
+void files_discard(struct files *f);
+/* Closes the descriptors and leaves the files. */
+void files_close(struct files *f);
+
+#endif

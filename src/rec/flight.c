@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copy first, then ask how far the writer has come: what lies more than a
+ * ring's length behind it by then was overwritten under the copy. */
+#include "rec/flight.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "rec/clock.h"
+#include "rec/view.h"
+
+#define LOAD(p) __atomic_load_n(p, __ATOMIC_RELAXED)
+
+/* The head of a ring whose thread runs: each field as it is at some moment.
+ * Arguments of open scopes are not taken: they may change in the middle. */
+static void copy_head(struct rec_ring *to, const struct rec_ring *r) {
+    memset(to, 0, sizeof *to);
+    to->slots = r->slots;
+    to->floor = r->floor;
+    to->state = LOAD(&r->state);
+    to->tid = r->tid;
+    to->thread = r->thread;
+    char name[REC_THREAD_NAME];
+    rec_name_get(r, name);
+    rec_name_put(to, name);
+    for (unsigned i = 0; i < REC_LOSSES; i++) to->lost[i] = LOAD(&r->lost[i]);
+    to->depth = __atomic_load_n(&r->depth, __ATOMIC_ACQUIRE);
+    if (to->depth > REC_FRAMES) to->depth = REC_FRAMES;
+    for (uint32_t i = 0; i < to->depth; i++) {
+        to->frames[i].time = LOAD(&r->frames[i].time);
+        to->frames[i].name = LOAD(&r->frames[i].name);
+    }
+    to->marks = __atomic_load_n(&r->marks, __ATOMIC_ACQUIRE);
+    to->step = LOAD(&r->step);
+    to->step_time = LOAD(&r->step_time);
+    to->epoch = LOAD(&r->epoch);
+    to->epoch_time = LOAD(&r->epoch_time);
+}
+
+/* Open scopes as they were both times: the others began or ended while we
+ * looked. */
+static void keep_common(struct rec_ring *a, const struct rec_ring *b) {
+    uint32_t n = a->depth < b->depth ? a->depth : b->depth;
+    for (uint32_t i = 0; i < n; i++)
+        if (a->frames[i].time != b->frames[i].time) n = i;
+    a->depth = n;
+    a->marks &= b->marks;
+    if (a->step_time != b->step_time) a->marks &= ~(uint32_t)REC_IN_STEP;
+    if (a->epoch_time != b->epoch_time) a->marks &= ~(uint32_t)REC_IN_EPOCH;
+}
+
+static void copy_slots(struct rec_slot *to, const struct rec_slot *from,
+                       uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        to[i].time = LOAD(&from[i].time);
+        to[i].rest = LOAD(&from[i].rest);
+    }
+}
+
+static void dump_ring(struct drain *d, struct rec_ring *r) {
+    struct rec_head *h = d->v->head;
+    unsigned next = !h->active;
+    size_t bytes = r->slots * sizeof(struct rec_slot);
+    struct rec_slot *slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (slots == MAP_FAILED) return;
+    struct rec_ring a, b;
+    copy_head(&a, r);
+    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
+    copy_slots(slots, rec_slots(r), r->slots);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    uint64_t later = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
+    copy_head(&b, r);
+    keep_common(&a, &b);
+    a.head = head;
+    uint64_t from = r->tail[h->active], most = r->slots - REC_SLOT_MAX;
+    if (from < r->floor) from = r->floor;
+    if (later - from > most) from = later - most;
+    if (from > head) from = head;
+    encode_ring(&d->enc, &a, slots, from, head, r->told[h->active], a.lost);
+    if (a.state == REC_RING_LIVE)
+        encode_open(&d->enc, &a, slots, rec_ticks());
+    r->tail[next] = head;
+    memcpy(r->told[next], a.lost, sizeof a.lost);
+    munmap(slots, bytes);
+}
+
+void flight_pass(struct drain *d) {
+    struct rec_head *h = d->v->head;
+    drain_begin(d);
+    d->v->nrings = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < d->v->nrings; i++) {
+        struct rec_ring *r = d->v->ring[i];
+        if (r != NULL &&
+            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_FREE)
+            dump_ring(d, r);
+    }
+    encode_lines(&d->enc);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The recorder's own thread: every few milliseconds it takes what the rings
+ * hold into the files, so that a ring of 8 MiB outlasts any burst (a thread
+ * that does nothing but scopes fills it in 15 ms), and beside that it keeps the
+ * clock straight, samples the machine and watches for requests. */
+#include "rec/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rec/clock.h"
+#include "rec/flight.h"
+#include "rec/names.h"
+#include "rec/nvml.h"
+#include "rec/rescue.h"
+#include "rec/sample.h"
+
+enum {
+    BUSY_NS = 4000000,      /* between passes while a window is open */
+    IDLE_NS = 20000000,
+    SAMPLE_NS = 100000000,
+    WATCH_NS = 50000000,    /* between looks for the capture file */
+    NAMES_NS = 1000000000,
+    NAMED_AT_MOST = 256,
+    RESCUE_NS = 500000000,  /* after the start: not what start waits for */
+    STACK = 512 << 10,
+};
+
+/* The flusher's alone. */
+static struct {
+    struct sample sample;
+    bool sampling; /* sample is open */
+    struct nvml nvml;
+    bool nvml_told;
+    uint64_t sampled, watched, named; /* ns */
+    uint64_t last_written;     /* ns of the last commit */
+    uint64_t cpu_ns;
+} own;
+
+/* --- what goes into the files beside the rings -------------------------- */
+
+static void give_counter(void *to, const char *name, double value) {
+    struct encoder *e = to;
+    uint32_t at = 0, id = names_intern(name, OPS_COUNT_);
+    const struct rec_view *v = e->v;
+    encode_counter(e, id, value,
+                   rec_clock_ps(v->segs, v->head->nsegs, &at, rec_ticks()));
+}
+
+static void give_fact(void *to, const char *key, const char *value) {
+    encode_fact(to, 0, key, value);
+}
+
+static void rank_facts(struct session *s, struct encoder *e) {
+    if (s->view.head->world <= 0) return;
+    encode_fact_int(e, 0, "rank", s->view.head->rank);
+    encode_fact_int(e, 0, "world_size", s->view.head->world);
+}
+
+/* At the head of each part. */
+static void part_facts(struct drain *d, void *ctx) {
+    struct session *s = ctx;
+    encode_fact_int(&d->enc, 0, "scope_cost_ps",
+                    (int64_t)s->view.head->cost_ps);
+    if (s->set.steps[0] != 0)
+        encode_fact(&d->enc, 0, "opscope_steps", s->set.steps);
+    rank_facts(s, &d->enc);
+    identity_facts(&s->id, give_fact, &d->enc);
+}
+
+static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
+                        double value, double unix_s) {
+    struct session *s = self;
+    if (!s->events_open)
+        s->events_open =
+            eventfile_init(&s->events, s->set.logdir, s->id.host) == 0;
+    eventfile_scalar(&s->events, tag, n, step, (float)value, unix_s);
+}
+
+/* Scalars are on disk before the commit that says so. A rescue cuts off what
+ * a kill in between left there twice. */
+static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
+    struct session *s = ctx;
+    (void)d;
+    if (!s->events_open) return;
+    eventfile_flush(&s->events);
+    snprintf(s->view.head->events, sizeof s->view.head->events, "%.1023s",
+             s->events.path);
+    c->scalar_bytes = s->events.size;
+}
+
+/* Machine counters belong to the time of a window; the last ones come when it
+ * is closed already. */
+static void sample(struct session *s, uint64_t now, bool final) {
+    bool on = final || (OPS_STATE_() & OPS_ON_BIT_) != 0;
+    if (s->set.o.no_machine || s->set.o.flight ||
+        (now - own.sampled < SAMPLE_NS && !final))
+        return;
+    own.sampled = now;
+    sample_run(&own.sample, now, on ? give_counter : NULL, &s->drain.enc);
+    if (on) nvml_run(&own.nvml, give_counter, &s->drain.enc);
+    if (!own.nvml_told)
+        own.nvml_told = nvml_facts(&own.nvml, give_fact, &s->drain.enc);
+}
+
+static uint64_t sum_losses(struct session *s) {
+    uint64_t n = s->view.head->drops_no_ring + s->view.head->drops_names;
+    return n;
+}
+
+static void loss_fact(struct encoder *e, uint64_t n, const char *what) {
+    char text[160];
+    if (n == 0) return;
+    snprintf(text, sizeof text, "%llu %s", (unsigned long long)n, what);
+    encode_fact(e, 0, "opscope_loss", text);
+}
+
+static uint64_t thread_cpu_ns(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* What is only known at the end. */
+static void last_facts(struct session *s) {
+    struct encoder *e = &s->drain.enc;
+    const struct rec_head *h = s->view.head;
+    struct rec_instant now = rec_clock_read();
+    int64_t stepped = (now.unix_ns - h->start_unix_ns) -
+                      (int64_t)(now.mono_ns - h->start_mono_ns);
+    encode_fact_int(e, 0, "events_recorded", (int64_t)e->events);
+    encode_fact_int(e, 0, "flusher_cpu_ns", (int64_t)thread_cpu_ns());
+    encode_fact_int(e, 0, "wall_clock_moved_ns", stepped);
+    if (sum_losses(s) > 0)
+        encode_fact_int(e, 0, "dropped_traces", (int64_t)sum_losses(s));
+    loss_fact(e, h->drops_no_ring, "calls of threads that got no ring");
+    loss_fact(e, h->drops_names, "uses of names beyond the limit");
+    loss_fact(e, s->events.lost, "scalars that could not be written");
+}
+
+/* --- a pass ------------------------------------------------------------- */
+
+static void wrote(struct session *s, int result) {
+    if (result != 0)
+        session_problem(s->view.head->stem, s->drain.files.error);
+    else if (s->drain.files.error == 0)
+        session_problem("", 0);
+    s->drain.files.error = 0;
+}
+
+/* Threads are often named after they have begun to work. */
+static void thread_names(struct session *s) {
+    for (uint32_t i = 0; i < s->view.nrings && i < NAMED_AT_MOST; i++) {
+        struct rec_ring *r = s->view.ring[i];
+        char path[64], name[REC_THREAD_NAME];
+        if (r == NULL || __atomic_load_n(&r->named, __ATOMIC_RELAXED) ||
+            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->tid);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) continue;
+        ssize_t n = read(fd, name, sizeof name - 1);
+        close(fd);
+        if (n > 0 && name[n - 1] == '\n') n--;
+        if (n <= 0) continue;
+        name[n] = 0;
+        rec_name_put(r, name);
+    }
+}
+
+/* A ring in reserve for the next thread; names. */
+static void housekeeping(struct session *s, uint64_t now) {
+    if (pthread_mutex_trylock(&s->lock) != 0) return;
+    thread_spare();
+    if (now - own.named >= NAMES_NS) {
+        own.named = now;
+        thread_names(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static int pass(struct session *s, bool final) {
+    struct rec_head *h = s->view.head;
+    uint64_t now = rec_mono_ns(), end = rec_ticks();
+    rec_clock_bend(h, s->view.segs);
+    __atomic_store_n(&h->last_tick, end, __ATOMIC_RELAXED);
+    drain_rings(&s->drain, final && !s->set.o.flight, end);
+    if (OPS_STATE_() & OPS_ON_BIT_) s->recorded = true;
+    sample(s, now, final && s->recorded);
+    device_collect(&s->drain.enc);
+    if (__atomic_exchange_n(&s->told_rank, 0, __ATOMIC_ACQUIRE))
+        rank_facts(s, &s->drain.enc);
+    if (final) {
+        device_stop(&s->drain.enc);
+        last_facts(s);
+    }
+    int result = drain_commit(&s->drain);
+    wrote(s, result);
+    if (result == 0 && s->drain.files.committed[0] >= FILES_LIMIT)
+        wrote(s, drain_rotate(&s->drain));
+    return result;
+}
+
+/* Flight recorder: rings are left alone, only the clock is kept. */
+static int quiet_pass(struct session *s) {
+    rec_clock_bend(s->view.head, s->view.segs);
+    __atomic_store_n(&s->view.head->last_tick, rec_ticks(), __ATOMIC_RELAXED);
+    return 0;
+}
+
+static int dump(struct session *s) {
+    if (s->set.o.flight) {
+        quiet_pass(s);
+        flight_pass(&s->drain);
+        device_collect(&s->drain.enc);
+        int result = drain_commit(&s->drain);
+        wrote(s, result);
+        if (result != 0) return result;
+    } else if (pass(s, false) != 0) {
+        return -1;
+    }
+    int result = drain_rotate(&s->drain);
+    wrote(s, result);
+    return result;
+}
+
+/* --- windows and requests ----------------------------------------------- */
+
+/* Somebody made the file opscope.capture: that is a request; it is removed. */
+static bool capture_file(struct session *s) {
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/opscope.capture", s->set.logdir);
+    return unlink(path) == 0;
+}
+
+/* Whoever holds the lock may be waiting for this thread: then later. */
+static void demand(struct session *s, uint64_t now) {
+    if (pthread_mutex_trylock(&s->lock) != 0) {
+        __atomic_store_n(&s->signalled, 1, __ATOMIC_RELEASE);
+        return;
+    }
+    if (__atomic_load_n(&s->saw_step, __ATOMIC_RELAXED))
+        s->demand_steps_left = (uint32_t)s->set.o.demand_steps;
+    else
+        s->demand_until_ns = now + (uint64_t)s->set.o.demand_ms * 1000000u;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The windows that time opens and closes; those of steps ops_step sees to. */
+static void windows(struct session *s, uint64_t now) {
+    bool by_time = window_uses_time(&s->window) || s->demand_until_ns > 0;
+    if (!s->windowed || !by_time) return;
+    if (pthread_mutex_trylock(&s->lock) != 0) return;
+    uint64_t since = now - s->view.head->start_mono_ns;
+    bool on = window_wants_time(&s->window, since) || now < s->demand_until_ns;
+    /* between ops_step calls a window of steps is left as it is */
+    if (on || !window_uses_steps(&s->window) || !s->saw_step)
+        session_window(on);
+    if (s->demand_until_ns > 0 && now >= s->demand_until_ns)
+        s->demand_until_ns = 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void watch(struct session *s, uint64_t now) {
+    bool asked = __atomic_exchange_n(&s->signalled, 0, __ATOMIC_ACQUIRE) != 0;
+    if (now - own.watched >= WATCH_NS) {
+        own.watched = now;
+        asked = capture_file(s) || asked;
+        housekeeping(s, now);
+    }
+    if (!asked) return;
+    if (s->set.o.flight) dump(s);
+    else if (s->windowed) demand(s, now);
+    else dump(s);
+}
+
+/* --- the thread --------------------------------------------------------- */
+
+/* Sleeps until the next pass is due or somebody asks; true: stop. Answers what
+ * was asked before. */
+static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
+    struct timespec ts;
+    bool on = (OPS_STATE_() & OPS_ON_BIT_) != 0;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    ts.tv_nsec += on ? BUSY_NS : IDLE_NS;
+    if (ts.tv_nsec >= 1000000000) {
+        ts.tv_nsec -= 1000000000;
+        ts.tv_sec++;
+    }
+    pthread_mutex_lock(&s->flush_lock);
+    if (!s->ask_stop && s->asked == s->answered)
+        pthread_cond_timedwait(&s->wake, &s->flush_lock, &ts);
+    *ticket = s->asked;
+    *want_dump = s->ask_dump;
+    s->ask_dump = false;
+    bool stop = s->ask_stop;
+    pthread_mutex_unlock(&s->flush_lock);
+    return stop;
+}
+
+static void answer(struct session *s, uint64_t ticket, int result) {
+    pthread_mutex_lock(&s->flush_lock);
+    s->answered = ticket;
+    s->dump_result = result;
+    pthread_cond_broadcast(&s->done);
+    pthread_mutex_unlock(&s->flush_lock);
+}
+
+static void *flusher(void *arg) {
+    struct session *s = arg;
+    memset(&own, 0, sizeof own);
+    if (!s->set.o.no_machine) {
+        sample_open(&own.sample);
+        __atomic_store_n(&own.sampling, true, __ATOMIC_RELEASE);
+    }
+    if (!s->set.o.no_machine && !s->set.child) /* the parent watches GPUs */
+        nvml_open(&own.nvml, NULL,
+                  identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
+    else
+        own.nvml_told = true;
+    device_start();
+    bool rescued = false;
+    for (;;) {
+        uint64_t ticket;
+        bool want_dump;
+        bool stop = wait_turn(s, &ticket, &want_dump);
+        uint64_t now = rec_mono_ns();
+        if (stop) break;
+        windows(s, now);
+        int result = want_dump ? dump(s)
+                     : s->set.o.flight ? quiet_pass(s) : pass(s, false);
+        answer(s, ticket, result);
+        watch(s, now);
+        if (!rescued && now - s->view.head->start_mono_ns > RESCUE_NS) {
+            rescued = true;
+            rescue_folder(s->set.logdir);
+        }
+    }
+    return NULL;
+}
+
+int flusher_prepare(void) {
+    struct session *s = &rec_session;
+    s->drain.at_open = part_facts;
+    s->drain.at_commit = flush_scalars;
+    s->drain.ctx = s;
+    s->drain.events = (struct enc_to){.self = s, .scalar = give_scalar};
+    if (drain_open(&s->drain, &s->view, true) == 0) return 0;
+    session_problem(s->view.head->stem, s->drain.files.error);
+    return -1;
+}
+
+int flusher_start(void) {
+    struct session *s = &rec_session;
+    sigset_t all, old;
+    pthread_attr_t a;
+    pthread_condattr_t ca;
+    s->asked = s->answered = 0;
+    s->ask_dump = s->ask_stop = false;
+    if (drain_commit(&s->drain) != 0) {
+        session_problem(s->view.head->stem, s->drain.files.error);
+        return -1;
+    }
+    pthread_condattr_init(&ca);
+    pthread_condattr_setclock(&ca, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &ca);
+    pthread_cond_init(&s->done, NULL);
+    pthread_attr_init(&a);
+    pthread_attr_setstacksize(&a, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int error = pthread_create(&s->flusher, &a, flusher, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&a);
+    pthread_condattr_destroy(&ca);
+    if (error != 0) {
+        session_problem("no thread for the recorder", error);
+        return -1;
+    }
+    pthread_setname_np(s->flusher, "opscope");
+    return 0;
+}
+
+static int ask(struct session *s, bool want_dump) {
+    pthread_mutex_lock(&s->flush_lock);
+    uint64_t ticket = ++s->asked;
+    if (want_dump) s->ask_dump = true;
+    pthread_cond_signal(&s->wake);
+    while (s->answered < ticket)
+        pthread_cond_wait(&s->done, &s->flush_lock);
+    int result = s->dump_result;
+    pthread_mutex_unlock(&s->flush_lock);
+    return result;
+}
+
+void flusher_forked(void) {
+    if (__atomic_load_n(&own.sampling, __ATOMIC_ACQUIRE))
+        sample_close(&own.sample);
+    memset(&own, 0, sizeof own); /* the thread that asks NVML is not here */
+}
+
+void flusher_flush(void) { ask(&rec_session, false); }
+int flusher_dump(void) { return ask(&rec_session, true); }
+
+/* The rest is written here, in the thread that stops: no other runs any
+ * more. */
+bool flusher_stop(void) {
+    struct session *s = &rec_session;
+    char path[PATH_MAX];
+    pthread_mutex_lock(&s->flush_lock);
+    s->ask_stop = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->flush_lock);
+    pthread_join(s->flusher, NULL);
+    if (s->set.o.flight) flight_pass(&s->drain), drain_commit(&s->drain);
+    bool whole = pass(s, true) == 0 && drain_finish(&s->drain, path) == 0;
+    if (!whole) wrote(s, -1);
+    drain_close(&s->drain);
+    if (s->events_open) eventfile_close(&s->events);
+    if (!s->set.o.no_machine) {
+        sample_close(&own.sample);
+        nvml_close(&own.nvml);
+    }
+    return whole;
+}

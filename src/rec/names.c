@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An open-addressed table that only grows. A writer (one at a time) fills the
+ * entry, then publishes its number in the table (release): a reader that finds
+ * a number finds the entry whole. */
+#include "rec/names.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "opscope/record.h"
+#include "rec/quiet.h"
+#include "rec/text.h"
+
+enum {
+    TABLE = 1 << 19, /* at most half full */
+    NAME_MAX_BYTES = 1024,
+    FIRST = 2,
+    GROW = 64 << 10,
+};
+
+static struct {
+    pthread_mutex_t lock;
+    uint32_t *table;      /* TABLE numbers; 0: free */
+    struct rec_name *v;   /* REC_NAMES */
+    char *text;           /* REC_TEXT */
+    uint32_t n, ntext;
+    struct rec_view *session;
+    bool (*grow)(uint64_t at, uint64_t bytes);
+    uint64_t names_to, text_to; /* what the session's file has memory for */
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint32_t hash(const char *s, size_t n, uint32_t kind) {
+    uint64_t h = 0xcbf29ce484222325u ^ kind;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)s[i]) * 0x100000001b3u;
+    return (uint32_t)(h ^ h >> 29);
+}
+
+/* The number, or 0; *slot is where it stands or belongs. */
+static uint32_t find(const char *s, size_t n, uint32_t kind, uint32_t *slot) {
+    uint32_t *table = __atomic_load_n(&all.table, __ATOMIC_ACQUIRE);
+    *slot = 0;
+    if (table == NULL) return 0;
+    for (uint32_t i = hash(s, n, kind) % TABLE;; i = (i + 1) % TABLE) {
+        uint32_t id = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+        const struct rec_name *e = &all.v[id];
+        *slot = i;
+        if (id == 0) return 0;
+        if (e->bytes == n && e->kind == kind &&
+            memcmp(all.text + e->at, s, n) == 0)
+            return id;
+    }
+}
+
+static void *reserve(size_t bytes) {
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static bool make_tables(void) {
+    if (all.table != NULL) return true;
+    if (all.v == NULL) all.v = reserve(REC_NAMES * sizeof *all.v);
+    if (all.text == NULL) all.text = reserve(REC_TEXT);
+    uint32_t *t = all.v != NULL && all.text != NULL
+                      ? reserve(TABLE * sizeof *t) : NULL;
+    if (t == NULL) return false;
+    static const char other[] = "(names beyond the limit)";
+    memcpy(all.text, other, sizeof other - 1);
+    all.v[0] = all.v[1] = (struct rec_name){0, sizeof other - 1, OPS_OP};
+    all.n = FIRST;
+    all.ntext = sizeof other - 1;
+    __atomic_store_n(&all.table, t, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* Makes sure that [0, to) of a table of the session's file has memory. */
+static bool backed(uint64_t at, uint64_t *have, uint64_t to) {
+    while (*have < to) {
+        if (!all.grow(at + *have, GROW)) return false;
+        *have += GROW;
+    }
+    return true;
+}
+
+/* The session's copy of names [from, all.n). */
+static bool copy_out(uint32_t from) {
+    struct rec_view *v = all.session;
+    if (v == NULL) return true;
+    struct rec_head *h = v->head;
+    if (!backed(h->names_at, &all.names_to, all.n * sizeof *all.v) ||
+        !backed(h->text_at, &all.text_to, all.ntext))
+        return false;
+    uint32_t at = from > 0 ? all.v[from].at : 0;
+    memcpy(v->names + from, all.v + from, (all.n - from) * sizeof *all.v);
+    memcpy(v->text + at, all.text + at, all.ntext - at);
+    h->ntext = all.ntext;
+    __atomic_store_n(&h->nnames, all.n, __ATOMIC_RELEASE);
+    return true;
+}
+
+static uint32_t too_many(void) {
+    if (all.session != NULL)
+        __atomic_fetch_add(&all.session->head->drops_names, 1,
+                           __ATOMIC_RELAXED);
+    return 1;
+}
+
+static uint32_t add(const char *s, size_t n, uint32_t kind) {
+    uint32_t slot, id;
+    if (!make_tables()) return 0;
+    if ((id = find(s, n, kind, &slot)) != 0) return id;
+    if (all.n == REC_NAMES || all.ntext + n > REC_TEXT) return too_many();
+    memcpy(all.text + all.ntext, s, n);
+    all.v[all.n] = (struct rec_name){all.ntext, (uint16_t)n, (uint16_t)kind};
+    all.n++;
+    all.ntext += (uint32_t)n;
+    if (!copy_out(all.n - 1)) {
+        all.n--;
+        all.ntext -= (uint32_t)n;
+        return too_many();
+    }
+    __atomic_store_n(&all.table[slot], all.n - 1, __ATOMIC_RELEASE);
+    return all.n - 1;
+}
+
+uint32_t names_intern(const char *name, uint32_t kind) {
+    if (name == NULL) name = "(null)";
+    size_t n = strnlen(name, NAME_MAX_BYTES + 1);
+    n = text_cut(name, n, NAME_MAX_BYTES);
+    uint32_t slot, id = find(name, n, kind, &slot);
+    if (id != 0) return id;
+    struct quiet q;
+    quiet_begin(&q);
+    pthread_mutex_lock(&all.lock);
+    id = add(name, n, kind);
+    pthread_mutex_unlock(&all.lock);
+    quiet_end(&q);
+    return id;
+}
+
+void names_session(struct rec_view *v, bool (*grow)(uint64_t at,
+                                                    uint64_t bytes)) {
+    pthread_mutex_lock(&all.lock);
+    all.session = v;
+    all.grow = grow;
+    all.names_to = all.text_to = 0;
+    if (v != NULL && (!make_tables() || !copy_out(0))) all.session = NULL;
+    pthread_mutex_unlock(&all.lock);
+}
+
+void names_fork_lock(void) { pthread_mutex_lock(&all.lock); }
+void names_fork_unlock(void) { pthread_mutex_unlock(&all.lock); }
+
+uint32_t ops_intern_(const char *name, uint32_t kind) {
+    return names_intern(name, kind);
+}
+
+uint32_t ops_intern_site_(struct ops_site_ *s) {
+    uint32_t id = names_intern(s->name, s->kind);
+    __atomic_store_n(&s->id, id, __ATOMIC_RELAXED);
+    return id;
+}

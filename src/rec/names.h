@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Names have numbers, for the life of the process: call sites keep them. The
+ * table is private memory; each session has a copy of it in its ring file, so
+ * that a reader understands the slots. Lookups take no lock. */
+#ifndef REC_NAMES_H
+#define REC_NAMES_H
+
+#include "rec/view.h"
+
+/* The number of a name, from 2 on; 1 when there are too many (counted in the
+ * session), 0 when there is no memory. The text is copied; it is cut at
+ * 1 KiB. */
+uint32_t names_intern(const char *name, uint32_t kind);
+
+/* From now on names go into this session's tables as well; all that there are
+ * are copied first. NULL: no session. grow(at, bytes): makes sure that the file
+ * has memory behind this range; false: it cannot. */
+void names_session(struct rec_view *v, bool (*grow)(uint64_t at,
+                                                    uint64_t bytes));
+
+/* Around fork(): nobody interns meanwhile. */
+void names_fork_lock(void);
+void names_fork_unlock(void);
+
+#endif

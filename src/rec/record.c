@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The calls: what runs in other people's loops. No lock, no system call, no
+ * allocation; a handful of stores into memory that only this thread writes.
+ *
+ * The order of stores is a promise to whoever reads after a kill: a record's
+ * slots before head, head before depth. A scope that has just ended may for a
+ * moment stand in the ring and among the open ones, and readers know that. */
+#include "rec/session.h"
+
+#include <string.h>
+
+#include "rec/clock.h"
+#include "rec/names.h"
+#include "rec/text.h"
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define PUT(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define PUBLISH(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+
+/* --- in and out --------------------------------------------------------- */
+
+static inline uint32_t state_now(void) { return OPS_STATE_(); }
+
+static inline void leave(void) { PUBLISH(&rec_self.busy, 0); }
+
+/* The thread is inside of its ring from here to leave(). `busy` and then a
+ * second look at the state: ops_stop() stores the state and then looks at
+ * `busy`, with a barrier for both (threads_quiesce). Before that look the ring
+ * may not be touched: it may be gone. When busy is set already, whoever set it
+ * keeps the ring there. */
+static inline struct rec_ring *enter_ring(uint32_t gen) {
+    if (UNLIKELY(rec_self.busy != 0)) {
+        struct rec_ring *r = rec_self.ring;
+        PUT(&r->lost[REC_LOST_SIGNAL], r->lost[REC_LOST_SIGNAL] + 1);
+        return NULL;
+    }
+    PUT(&rec_self.busy, 1);
+    __asm__ volatile("" ::: "memory");
+    if (UNLIKELY(state_now() >> OPS_GEN_SHIFT_ != gen)) {
+        leave();
+        return NULL;
+    }
+    return rec_self.ring;
+}
+
+/* The first call of a thread in a session, or of a child after a fork. Also
+ * when no window is open: `any` wants the ring all the same. */
+static __attribute__((noinline)) struct rec_ring *enter_slow(bool any) {
+    uint32_t st = state_now();
+    if (st & OPS_PENDING_BIT_) {
+        session_child();
+        st = state_now();
+    }
+    uint32_t gen = st >> OPS_GEN_SHIFT_;
+    if (gen == 0 || (!any && !(st & OPS_ON_BIT_))) return NULL;
+    if (rec_self.gen != gen && !thread_attach(gen)) return NULL;
+    return enter_ring(gen);
+}
+
+/* While a window is open; else NULL. */
+static inline struct rec_ring *enter(void) {
+    uint32_t st = state_now();
+    if (UNLIKELY(st != rec_self.word)) return enter_slow(false);
+    return enter_ring(st >> OPS_GEN_SHIFT_);
+}
+
+/* --- slots -------------------------------------------------------------- */
+
+static inline bool has_room(struct rec_ring *r) {
+    if (LIKELY(r->head < __atomic_load_n(&r->limit, __ATOMIC_ACQUIRE)))
+        return true;
+    PUT(&r->lost[REC_LOST_FULL], r->lost[REC_LOST_FULL] + 1);
+    return false;
+}
+
+static inline void slot(struct rec_slot *s, uint64_t time, uint64_t rest) {
+    PUT(&s->time, time);
+    PUT(&s->rest, rest);
+}
+
+/* A record with n bytes of payload. */
+static inline void put(struct rec_ring *r, struct rec_slot *slots,
+                       uint64_t mask, enum rec_kind kind, uint32_t name,
+                       uint64_t time, const void *payload, uint32_t n) {
+    const uint8_t *p = payload;
+    uint64_t at = r->head;
+    slot(&slots[at++ & mask], time, rec_rest(kind, name, n));
+    for (; n > 0; at++) {
+        uint8_t piece[REC_CONT_BYTES] = {0};
+        uint32_t take = n < REC_CONT_BYTES ? n : REC_CONT_BYTES, rest;
+        uint64_t first;
+        memcpy(piece, p, take);
+        memcpy(&first, piece, 8);
+        memcpy(&rest, piece + 8, 4);
+        slot(&slots[at & mask], first, rec_rest(REC_CONT, 0, rest));
+        p += take;
+        n -= take;
+    }
+    PUBLISH(&r->head, at);
+}
+
+static inline void emit(struct rec_ring *r, enum rec_kind kind, uint32_t name,
+                        uint64_t time, const void *payload, uint32_t n) {
+    if (has_room(r))
+        put(r, rec_self.slots, rec_self.mask, kind, name, time, payload, n);
+}
+
+/* --- scopes ------------------------------------------------------------- */
+
+static inline uint32_t open_frame(struct rec_ring *r, uint32_t name) {
+    uint32_t d = r->depth;
+    if (LIKELY(d < REC_FRAMES)) {
+        struct rec_frame *f = &r->frames[d];
+        PUT(&f->name, name);
+        PUT(&f->args, (uint16_t)r->args_top);
+        PUT(&f->time, rec_ticks());
+    } else {
+        PUT(&r->lost[REC_LOST_DEEP], r->lost[REC_LOST_DEEP] + 1);
+    }
+    PUBLISH(&r->depth, d + 1);
+    return d + 1;
+}
+
+static __attribute__((noinline)) void
+close_long(struct rec_ring *r, struct rec_slot *slots, uint64_t mask,
+           const struct rec_frame *f, uint64_t now) {
+    uint8_t payload[8 + REC_ARGS];
+    uint64_t dur = now > f->time ? now - f->time : 0;
+    uint32_t n = r->args_top - f->args;
+    memcpy(payload, &dur, 8);
+    memcpy(payload + 8, r->args + f->args, n);
+    put(r, slots, mask, REC_SCOPE_X, f->name, f->time, payload, 8 + n);
+}
+
+/* The innermost scope ends. */
+static inline void close_frame(struct rec_ring *r, struct rec_slot *slots,
+                               uint64_t mask, uint64_t now) {
+    uint32_t d = r->depth - 1;
+    if (LIKELY(d < REC_FRAMES)) {
+        struct rec_frame *f = &r->frames[d];
+        uint64_t dur = now - f->time;
+        if (UNLIKELY(!has_room(r))) {
+            /* counted */
+        } else if (LIKELY(dur <= UINT32_MAX && f->args == r->args_top)) {
+            slot(&slots[r->head & mask], f->time,
+                 rec_rest(REC_SCOPE, f->name, (uint32_t)dur));
+            PUBLISH(&r->head, r->head + 1);
+        } else {
+            close_long(r, slots, mask, f, now);
+        }
+        if (UNLIKELY(r->args_top != f->args)) PUT(&r->args_top, f->args);
+    }
+    PUBLISH(&r->depth, d);
+}
+
+struct ops_scope_ ops_begin_(uint32_t name) {
+    struct rec_ring *r = enter();
+    if (UNLIKELY(r == NULL)) return (struct ops_scope_){0, 0};
+    uint32_t depth = open_frame(r, name);
+    leave();
+    return (struct ops_scope_){depth, rec_self.gen};
+}
+
+/* Scopes inside of it that were left by longjmp() end with it. */
+static __attribute__((noinline)) void close_to(struct rec_ring *r,
+                                               uint32_t depth, uint64_t now) {
+    if (r->depth < depth) {
+        PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
+        return;
+    }
+    while (r->depth > depth) {
+        PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
+        close_frame(r, rec_self.slots, rec_self.mask, now);
+    }
+    close_frame(r, rec_self.slots, rec_self.mask, now);
+}
+
+/* A scope that began inside of a window is recorded when it ends outside. */
+void ops_scope_end_(struct ops_scope_ s) {
+    uint64_t now = rec_ticks();
+    if (UNLIKELY(rec_self.gen != s.gen ||
+                 state_now() >> OPS_GEN_SHIFT_ != s.gen))
+        return;
+    struct rec_ring *r = enter_ring(s.gen);
+    if (UNLIKELY(r == NULL)) return;
+    if (LIKELY(r->depth == s.depth))
+        close_frame(r, rec_self.slots, rec_self.mask, now);
+    else
+        close_to(r, s.depth, now);
+    leave();
+}
+
+/* The ring if this thread has one in this session, window or not. */
+static struct rec_ring *enter_mine(void) {
+    uint32_t gen = state_now() >> OPS_GEN_SHIFT_;
+    if (gen == 0 || rec_self.gen != gen) return NULL;
+    return enter_ring(gen);
+}
+
+void ops_end_(void) {
+    uint64_t now = rec_ticks();
+    struct rec_ring *r = enter_mine();
+    if (r == NULL) return;
+    if (r->depth == 0)
+        PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
+    else
+        close_frame(r, rec_self.slots, rec_self.mask, now);
+    leave();
+}
+
+/* --- arguments ---------------------------------------------------------- */
+
+static void arg(uint32_t key, enum rec_arg_type type, const void *value,
+                size_t n) {
+    struct rec_ring *r = enter();
+    if (r == NULL) return;
+    uint32_t at = r->args_top;
+    if (r->depth == 0 || r->depth > REC_FRAMES ||
+        at + REC_ARG_HEAD + n > REC_ARGS) {
+        PUT(&r->lost[REC_LOST_ARGS], r->lost[REC_LOST_ARGS] + 1);
+    } else {
+        uint8_t *p = r->args + at;
+        memcpy(p, &key, 4);
+        p[4] = (uint8_t)type;
+        p[5] = (uint8_t)n;
+        memcpy(p + REC_ARG_HEAD, value, n);
+        PUBLISH(&r->args_top, at + REC_ARG_HEAD + (uint32_t)n);
+    }
+    leave();
+}
+
+void ops_arg_int_(uint32_t key, int64_t v) { arg(key, REC_ARG_INT, &v, 8); }
+void ops_arg_num_(uint32_t key, double v) { arg(key, REC_ARG_NUM, &v, 8); }
+
+void ops_arg_text_(uint32_t key, const char *text) {
+    if (text == NULL) text = "(null)";
+    arg(key, REC_ARG_TEXT_, text,
+        text_cut(text, strnlen(text, REC_ARG_TEXT + 1), REC_ARG_TEXT));
+}
+
+/* A flow where no scope is open stands on an instant. */
+void ops_flow_(uint64_t id, int out) {
+    enum rec_arg_type type = out ? REC_ARG_FLOW_OUT : REC_ARG_FLOW_IN;
+    uint32_t name = names_intern("flow", OPS_OP);
+    struct rec_ring *r = enter();
+    if (r == NULL) return;
+    uint32_t depth = r->depth;
+    if (depth == 0) {
+        uint8_t p[REC_ARG_HEAD + 8] = {0, 0, 0, 0, (uint8_t)type, 8};
+        memcpy(p + REC_ARG_HEAD, &id, 8);
+        emit(r, REC_INSTANT, name, rec_ticks(), p, sizeof p);
+    }
+    leave();
+    if (depth > 0) arg(0, type, &id, 8);
+}
+
+uint64_t ops_flow_new(void) {
+    static uint64_t next = 1;
+    return __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t ops_correlation_(void) {
+    static uint64_t next = 1;
+    uint64_t id = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+    arg(0, REC_ARG_CORR, &id, 8);
+    return id;
+}
+
+/* --- the rest ----------------------------------------------------------- */
+
+void ops_instant_(uint32_t name) {
+    struct rec_ring *r = enter();
+    if (r == NULL) return;
+    emit(r, REC_INSTANT, name, rec_ticks(), NULL, 0);
+    leave();
+}
+
+void ops_counter_(uint32_t name, double v) {
+    struct rec_ring *r = enter();
+    if (r == NULL) return;
+    emit(r, REC_COUNTER, name, rec_ticks(), &v, sizeof v);
+    leave();
+}
+
+void ops_alloc_(uint64_t addr, uint64_t bytes, uint32_t tag) {
+    struct rec_ring *r = addr == 0 ? NULL : enter();
+    if (r == NULL) return;
+    uint64_t p[2] = {addr, bytes};
+    emit(r, REC_ALLOC, tag, rec_ticks(), p, sizeof p);
+    leave();
+}
+
+void ops_free_(uint64_t addr) {
+    struct rec_ring *r = addr == 0 ? NULL : enter();
+    if (r == NULL) return;
+    emit(r, REC_FREE, 0, rec_ticks(), &addr, sizeof addr);
+    leave();
+}
+
+void ops_scalar_(uint32_t tag, int64_t step, double v) {
+    struct {
+        int64_t step;
+        double v;
+    } p = {step, v};
+    struct rec_ring *r = enter_slow(true);
+    if (r == NULL) return;
+    emit(r, REC_SCALAR, tag, rec_ticks(), &p, sizeof p);
+    leave();
+}
+
+void ops_device_span_(uint32_t track, uint32_t name, uint64_t t0, uint64_t t1,
+                      uint64_t corr) {
+    struct rec_ring *r = track == 0 ? NULL : enter();
+    if (r == NULL) return;
+    uint8_t p[20];
+    uint64_t dur = t1 > t0 ? t1 - t0 : 0;
+    memcpy(p, &dur, 8);
+    memcpy(p + 8, &corr, 8);
+    memcpy(p + 16, &track, 4);
+    emit(r, REC_DEVICE, name, t0, p, sizeof p);
+    leave();
+}
+
+uint64_t ops_now(void) { return rec_mono_ns(); }
+
+/* Open asyncs stand in a table, so that a kill does not lose them: a place
+ * there is taken by whoever finds it free. */
+struct ops_async ops_async_begin_(uint32_t name) {
+    struct ops_async a = {0, name, 0, REC_ASYNCS};
+    struct rec_ring *r = enter();
+    if (r == NULL) return a;
+    a.gen = rec_self.gen;
+    a.t0 = rec_ticks();
+    struct rec_async *table = rec_self.asyncs;
+    for (uint32_t i = 0; i < 8; i++) {
+        uint32_t at = (uint32_t)((a.t0 / 16 + i * 131) % REC_ASYNCS);
+        uint64_t empty = 0;
+        if (!__atomic_compare_exchange_n(&table[at].time, &empty, UINT64_MAX,
+                                         false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_RELAXED))
+            continue;
+        PUT(&table[at].name, name);
+        PUBLISH(&table[at].time, a.t0);
+        a.slot = at;
+        break;
+    }
+    leave();
+    return a;
+}
+
+void ops_async_end_(struct ops_async *a) {
+    uint64_t now = rec_ticks();
+    if (a->gen != state_now() >> OPS_GEN_SHIFT_) return;
+    struct rec_ring *r = enter_slow(true);
+    if (r == NULL) return;
+    uint64_t dur = now > a->t0 ? now - a->t0 : 0;
+    emit(r, REC_ASYNC, a->name, a->t0, &dur, sizeof dur);
+    if (a->slot < REC_ASYNCS)
+        PUBLISH(&rec_self.asyncs[a->slot].time, 0);
+    leave();
+}
+
+/* --- steps -------------------------------------------------------------- */
+
+static void close_mark(struct rec_ring *r, bool epoch, uint64_t now) {
+    uint32_t bit = epoch ? REC_IN_EPOCH : REC_IN_STEP;
+    if (!(r->marks & bit)) return;
+    uint64_t t0 = epoch ? r->epoch_time : r->step_time;
+    struct {
+        uint64_t dur;
+        int64_t number;
+    } p = {now > t0 ? now - t0 : 0, epoch ? r->epoch : r->step};
+    emit(r, epoch ? REC_EPOCH : REC_STEP, 0, t0, &p, sizeof p);
+    PUBLISH(&r->marks, r->marks & ~bit);
+}
+
+static void end_mark(bool epoch, uint64_t now) {
+    struct rec_ring *r = enter_mine();
+    if (r == NULL) return;
+    close_mark(r, epoch, now);
+    leave();
+}
+
+static void begin_mark(bool epoch, int64_t number, uint64_t now) {
+    struct rec_ring *r = enter();
+    if (r == NULL) return;
+    if (epoch) {
+        PUT(&r->epoch, number);
+        PUT(&r->epoch_time, now);
+    } else {
+        PUT(&r->step, number);
+        PUT(&r->step_time, now);
+    }
+    PUBLISH(&r->marks, r->marks | (epoch ? REC_IN_EPOCH : REC_IN_STEP));
+    leave();
+}
+
+void ops_step_(int64_t number) {
+    uint64_t now = rec_ticks();
+    end_mark(false, now);
+    if (state_now() & OPS_PENDING_BIT_) session_child();
+    session_step(number);
+    begin_mark(false, number, now);
+}
+
+/* Steps lie in epochs: the last one of the epoch before has nobody else to end
+ * it, and one that crossed the border would be a child of neither. */
+void ops_epoch_(int64_t number) {
+    uint64_t now = rec_ticks();
+    end_mark(false, now);
+    end_mark(true, now);
+    begin_mark(true, number, now);
+}
+
+void ops_step_end_(void) { end_mark(false, rec_ticks()); }
+void ops_epoch_end_(void) {
+    uint64_t now = rec_ticks();
+    end_mark(false, now);
+    end_mark(true, now);
+}
+
+void record_close_steps(void) {
+    ops_epoch_end_();
+}
+
+/* --- what it costs ------------------------------------------------------ */
+
+uint64_t record_cost_ps(const struct rec_view *v) {
+    enum { ROUNDS = 16, SCOPES = 256 };
+    static struct {
+        struct rec_ring ring;
+        struct rec_slot slots[SCOPES];
+        uint32_t busy;
+    } trial;
+    struct rec_ring *r = &trial.ring;
+    uint64_t best = UINT64_MAX;
+    uint32_t at = 0;
+    r->slots = SCOPES;
+    r->limit = UINT64_MAX;
+    for (int k = 0; k < ROUNDS; k++) {
+        uint64_t t0 = rec_ticks();
+        for (int i = 0; i < SCOPES; i++) {
+            PUT(&trial.busy, 1);
+            open_frame(r, 1);
+            PUBLISH(&trial.busy, 0);
+            uint64_t now = rec_ticks();
+            PUT(&trial.busy, 1);
+            close_frame(r, trial.slots, SCOPES - 1, now);
+            PUBLISH(&trial.busy, 0);
+        }
+        uint64_t t = rec_ticks() - t0;
+        if (t < best) best = t;
+    }
+    uint64_t a = v->head->start_tick;
+    return rec_clock_ps(v->segs, v->head->nsegs, &at, a + best) / SCOPES;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading and finishing what a killed program left. */
+#include "rec/salvage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rec/drain.h"
+#include "rec/eventfile.h"
+#include "rec/view.h"
+
+enum { TRIES = 8, ZEROS = 64, PAGE = 4096 };
+
+__attribute__((format(printf, 3, 4))) static int
+fail(char *why, size_t cap, const char *format, ...) {
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(why, cap, format, ap);
+    va_end(ap);
+    return -1;
+}
+
+/* --- the ring file ------------------------------------------------------ */
+
+/* The path that the pointer holds: one line. */
+static int read_pointer(int fd, char path[PATH_MAX]) {
+    ssize_t n = pread(fd, path, PATH_MAX - 1, 0);
+    if (n <= 1) return -1;
+    path[n] = 0;
+    char *end = strchr(path, '\n');
+    if (end == NULL || path[0] != '/') return -1;
+    *end = 0;
+    return 0;
+}
+
+/* Opens the ring file that the pointer names. It must belong to whoever the
+ * pointer belongs to: else a log folder could make us read any file. */
+static int open_ring(const char *pointer, char path[PATH_MAX], char *why,
+                     size_t cap) {
+    struct stat a, b;
+    int at = open(pointer, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (at < 0) return fail(why, cap, "%s", strerror(errno));
+    bool ok = fstat(at, &a) == 0 && S_ISREG(a.st_mode) &&
+              read_pointer(at, path) == 0;
+    close(at);
+    if (!ok) return fail(why, cap, "not a pointer to a ring file");
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        return fail(why, cap, "its ring file %s is gone (a restart of the "
+                    "machine?): what was not yet written is lost", path);
+    if (fd < 0) return fail(why, cap, "%s: %s", path, strerror(errno));
+    if (fstat(fd, &b) == 0 && S_ISREG(b.st_mode) && b.st_uid == a.st_uid)
+        return fd;
+    close(fd);
+    return fail(why, cap, "%s is not a file of the same user", path);
+}
+
+/* The writer holds a lock on its ring file for as long as it lives. */
+static bool is_alive(int fd) {
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
+static bool same_commit(int fd, const struct rec_head *h, unsigned active,
+                        const struct rec_commit *c) {
+    struct rec_head now;
+    ssize_t n = pread(fd, &now, sizeof now, 0);
+    (void)h;
+    return n == (ssize_t)sizeof now && now.active == active &&
+           now.nrings <= REC_RINGS &&
+           memcmp(&now.commit[active], c, sizeof *c) == 0;
+}
+
+/* --- the rest, in memory ------------------------------------------------ */
+
+struct rest {
+    struct drain d;
+    struct buffer {
+        uint8_t *p;
+        size_t n, cap;
+    } file[REC_FILES];
+    const struct rec_commit *commit;
+};
+
+static int append(struct buffer *b, const void *p, size_t n) {
+    if (n > b->cap - b->n) {
+        size_t cap = b->cap * 2 + n + (64 << 10);
+        uint8_t *q = realloc(b->p, cap);
+        if (q == NULL) return -1;
+        b->p = q;
+        b->cap = cap;
+    }
+    memcpy(b->p + b->n, p, n);
+    b->n += n;
+    return 0;
+}
+
+/* A plane that has no file yet begins here. */
+static int rest_write(void *self, unsigned file, const void *p, size_t n) {
+    struct rest *r = self;
+    struct buffer *b = &r->file[file];
+    if (b->n == 0 && r->commit->bytes[file] == 0) {
+        uint8_t head[FILES_HEAD] = {0};
+        if (append(b, head, sizeof head) != 0) return -1;
+        encode_plane(&r->d.enc, file);
+    }
+    return append(b, p, n);
+}
+
+static void rest_free(struct rest *r) {
+    drain_close(&r->d);
+    for (unsigned i = 0; i < REC_FILES; i++) free(r->file[i].p);
+    free(r);
+}
+
+static struct rest *rest_encode(struct rec_view *v) {
+    struct rest *r = calloc(1, sizeof *r);
+    if (r == NULL) return NULL;
+    struct enc_to to = {.self = r, .write = rest_write};
+    r->commit = &v->head->commit[v->head->active];
+    if (drain_open_memory(&r->d, v, to) != 0) {
+        rest_free(r);
+        return NULL;
+    }
+    if (r->commit->bytes[0] == 0) encode_head_facts(&r->d.enc);
+    drain_rings(&r->d, true, 0);
+    encode_fact_int(&r->d.enc, 0, "opscope_unclosed", 1);
+    for (unsigned i = 0; i < REC_FILES; i++)
+        if (r->file[i].n > 0) drain_names(&r->d, i);
+    if (!r->d.enc.failed) return r;
+    rest_free(r);
+    return NULL;
+}
+
+/* --- file and rest as one ----------------------------------------------- */
+
+struct joined {
+    uint8_t *p;
+    size_t n, cap;
+};
+
+static void patch(uint8_t *plane, size_t n) {
+    plane[0] = 1 << 3 | 2;
+    n -= FILES_HEAD;
+    for (int i = 1; i < FILES_HEAD; i++, n >>= 7)
+        plane[i] = (uint8_t)((n & 0x7f) | (i + 1 < FILES_HEAD ? 0x80 : 0));
+}
+
+/* `bytes` of a file at the end of what is joined: the host's, which comes first
+ * and may be large, is mapped; others are read. */
+static bool join_file(struct joined *j, int fd, size_t bytes) {
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
+        (uint64_t)st.st_size < bytes)
+        return false;
+    if (j->n == 0 && bytes > 0) {
+        void *p = mmap(j->p, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_FIXED, fd, 0);
+        if (p == MAP_FAILED) return false;
+        j->n = bytes;
+        /* what the file has behind it, up to the end of the page */
+        size_t tail = (PAGE - bytes % PAGE) % PAGE;
+        memset(j->p + bytes, 0, tail);
+        return true;
+    }
+    for (size_t done = 0; done < bytes;) {
+        ssize_t r = pread(fd, j->p + j->n, bytes - done, (off_t)done);
+        if (r < 0 && errno == EINTR) continue;
+        if (r <= 0) return false;
+        done += (size_t)r;
+        j->n += (size_t)r;
+    }
+    return true;
+}
+
+/* A plane: what its file holds by the commit, and the rest. */
+static bool join_plane(struct joined *j, const char *stem,
+                       const struct rec_commit *c, unsigned i,
+                       const struct buffer *rest, char path[PATH_MAX]) {
+    size_t at = j->n, bytes = (size_t)c->bytes[i];
+    if (bytes > 0) {
+        if (!rec_part_path(path, PATH_MAX, stem, c->part, i, false))
+            return false;
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        bool ok = fd >= 0 && join_file(j, fd, bytes);
+        if (fd >= 0) close(fd);
+        if (!ok) return false;
+    }
+    if (rest->n > 0) memcpy(j->p + j->n, rest->p, rest->n);
+    j->n += rest->n;
+    if (j->n - at >= FILES_HEAD) patch(j->p + at, j->n - at);
+    return true;
+}
+
+static int join(struct rest *r, const char *stem, struct rec_rest *out,
+                char *why, size_t cap) {
+    struct joined j = {NULL, 0, ZEROS + 2 * PAGE};
+    const struct rec_commit *c = r->commit;
+    char path[PATH_MAX];
+    for (unsigned i = 0; i < REC_FILES; i++) {
+        /* a part is at most FILES_LIMIT and what one pass adds */
+        if (c->bytes[i] > (uint64_t)FILES_LIMIT * 8)
+            return fail(why, cap, "damaged: a length is out of range");
+        j.cap += (size_t)c->bytes[i] + r->file[i].n;
+    }
+    j.p = mmap(NULL, j.cap, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (j.p == MAP_FAILED) return fail(why, cap, "no memory");
+    for (unsigned i = 0; i < REC_FILES; i++) {
+        if (c->bytes[i] == 0 && r->file[i].n == 0) continue;
+        if (!join_plane(&j, stem, c, i, &r->file[i], path)) {
+            munmap(j.p, j.cap);
+            return fail(why, cap, "%s is missing or shorter than it was", path);
+        }
+        if (i == 0 && c->bytes[0] > 0) memcpy(out->file, path, sizeof path);
+    }
+    out->p = j.p;
+    out->n = j.n;
+    out->mapped = j.cap;
+    return 0;
+}
+
+/* One try; 1: it went on while we looked. stem: the files', as the pointer
+ * stands to them: the folder may have been moved since. */
+static int read_once(int fd, const char *stem, struct rec_rest *out, char *why,
+                     size_t cap) {
+    struct rec_view *v = calloc(1, sizeof *v);
+    const char *reason = "no memory";
+    if (v == NULL || rec_view_open(v, fd, false, &reason) != 0) {
+        free(v);
+        return fail(why, cap, "its ring file is %s", reason);
+    }
+    int result = 0;
+    struct rec_head *h = v->head;
+    unsigned active = h->active;
+    struct rec_commit commit = h->commit[active];
+    out->pid = h->pid;
+    if (h->done) {
+        out->state = REC_CLOSED;
+    } else {
+        struct rest *r = rest_encode(v);
+        if (r == NULL) result = fail(why, cap, "no memory");
+        else result = join(r, stem, out, why, cap);
+        if (r != NULL) out->rest_events = r->d.enc.events - commit.events;
+        if (r != NULL) rest_free(r);
+        if (result == 0 && out->state == REC_ALIVE &&
+            !same_commit(fd, h, active, &commit)) {
+            rec_rest_free(out);
+            result = 1;
+        }
+    }
+    rec_view_close(v);
+    free(v);
+    return result;
+}
+
+/* "<stem>.ring" -> the stem. */
+static bool pointer_stem(const char *pointer, char stem[PATH_MAX]) {
+    size_t n = strlen(pointer);
+    if (n < 6 || n >= PATH_MAX || strcmp(pointer + n - 5, ".ring") != 0)
+        return false;
+    memcpy(stem, pointer, n - 5);
+    stem[n - 5] = 0;
+    return true;
+}
+
+int rec_rest_read(const char *pointer, struct rec_rest *out, char *why,
+                  size_t cap) {
+    char path[PATH_MAX], stem[PATH_MAX];
+    memset(out, 0, sizeof *out);
+    if (!pointer_stem(pointer, stem))
+        return fail(why, cap, "its name does not end in .ring");
+    int fd = open_ring(pointer, path, why, cap);
+    if (fd < 0) return -1;
+    int result = 1;
+    for (int i = 0; i < TRIES && result == 1; i++) {
+        out->state = is_alive(fd) ? REC_ALIVE : REC_DEAD;
+        result = read_once(fd, stem, out, why, cap);
+    }
+    close(fd);
+    if (result == 1)
+        return fail(why, cap, "it is written too quickly to be read now");
+    return result;
+}
+
+void rec_rest_free(struct rec_rest *r) {
+    if (r->p != NULL) munmap(r->p, r->mapped);
+    r->p = NULL;
+    r->n = 0;
+}
+
+/* --- finishing ---------------------------------------------------------- */
+
+struct finishing {
+    struct drain d;
+    struct rec_view v;
+    struct eventfile events;
+    bool scalars;
+};
+
+/* Back to what the last commit says, so that no scalar stands there twice. */
+static void cut_events(const struct rec_head *h) {
+    uint64_t bytes = h->commit[h->active].scalar_bytes;
+    struct stat st;
+    if (h->events[0] == 0 || bytes == 0) return;
+    int fd = open(h->events, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        (uint64_t)st.st_size > bytes && ftruncate(fd, (off_t)bytes) != 0)
+        errno = 0; /* then a point stands there twice */
+    close(fd);
+}
+
+/* <logdir>/plugins/profile/<run>/<stem>: the log folder. */
+static bool log_folder(const char *stem, char out[EVENTFILE_DIR_MAX]) {
+    snprintf(out, EVENTFILE_DIR_MAX, "%.3800s", stem);
+    for (int i = 0; i < 4; i++) {
+        char *slash = strrchr(out, '/');
+        if (slash == NULL) return false;
+        *slash = 0;
+    }
+    return out[0] != 0;
+}
+
+static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
+                        double value, double unix_s) {
+    struct finishing *f = self;
+    char dir[EVENTFILE_DIR_MAX];
+    if (!f->scalars) {
+        if (!log_folder(f->v.head->stem, dir) ||
+            eventfile_init(&f->events, dir, f->v.head->host) != 0)
+            return;
+        f->scalars = true;
+    }
+    eventfile_scalar(&f->events, tag, n, step, (float)value, unix_s);
+}
+
+static uint64_t dropped(const struct rec_view *v) {
+    uint64_t n = v->head->drops_no_ring + v->head->drops_names;
+    for (uint32_t i = 0; i < v->nrings; i++)
+        for (int k = 0; v->ring[i] != NULL && k < REC_LOST_UNMATCHED; k++)
+            n += v->ring[i]->lost[k];
+    return n;
+}
+
+/* Killed between the rename and the removal of the pointer: nothing is left to
+ * do. */
+static bool closed_already(const struct rec_head *h, char path[PATH_MAX]) {
+    uint64_t part = h->commit[h->active].part;
+    return rec_part_path(path, PATH_MAX, h->stem, part, 0, false) &&
+           access(path, F_OK) != 0 &&
+           rec_part_path(path, PATH_MAX, h->stem, part, 0, true);
+}
+
+static int finish(struct finishing *f, struct rec_saved *out, char *why,
+                  size_t cap) {
+    struct rec_head *h = f->v.head;
+    uint64_t before = h->commit[h->active].events;
+    f->d.events = (struct enc_to){.self = f, .scalar = give_scalar};
+    if (h->done && closed_already(h, out->path)) return 0;
+    if (drain_open(&f->d, &f->v, false) != 0)
+        return fail(why, cap, "its files: %s", strerror(f->d.files.error));
+    if (!h->done) {
+        cut_events(h);
+        drain_rings(&f->d, true, 0);
+        encode_fact_int(&f->d.enc, 0, "opscope_unclosed", 1);
+        if (dropped(&f->v) > 0)
+            encode_fact_int(&f->d.enc, 0, "dropped_traces",
+                            (int64_t)dropped(&f->v));
+        if (drain_commit(&f->d) != 0)
+            return fail(why, cap, "%s", strerror(f->d.files.error));
+        if (f->scalars) eventfile_close(&f->events);
+    }
+    out->events = h->commit[h->active].events;
+    out->rest_events = out->events - before;
+    out->dropped = dropped(&f->v);
+    if (drain_finish(&f->d, out->path) != 0)
+        return fail(why, cap, "%s", strerror(f->d.files.error));
+    return 0;
+}
+
+/* The stem in the ring file must be the pointer's own: it says which files are
+ * written and removed. */
+static bool same_place(const struct rec_head *h, const char *pointer) {
+    char path[PATH_MAX], real[PATH_MAX];
+    snprintf(path, sizeof path, "%s.ring", h->stem);
+    return realpath(pointer, real) != NULL && strcmp(path, real) == 0;
+}
+
+static int finish_ring(int fd, const char *pointer, struct rec_saved *out,
+                       char *why, size_t cap) {
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const char *reason;
+    if (fcntl(fd, F_OFD_SETLK, &l) != 0)
+        return fail(why, cap, "the program is still running");
+    struct finishing *f = calloc(1, sizeof *f);
+    if (f == NULL) return fail(why, cap, "no memory");
+    int result = -1;
+    if (rec_view_open(&f->v, fd, true, &reason) != 0) {
+        fail(why, cap, "its ring file is %s", reason);
+    } else if (!same_place(f->v.head, pointer)) {
+        fail(why, cap, "its ring file belongs to another profile");
+    } else {
+        out->pid = f->v.head->pid;
+        result = finish(f, out, why, cap);
+        drain_close(&f->d);
+    }
+    rec_view_close(&f->v);
+    free(f);
+    return result;
+}
+
+int rec_salvage_finish(const char *pointer, struct rec_saved *out, char *why,
+                       size_t cap) {
+    char path[PATH_MAX];
+    memset(out, 0, sizeof *out);
+    int fd = open_ring(pointer, path, why, cap);
+    if (fd < 0) return -1;
+    int result = finish_ring(fd, pointer, out, why, cap);
+    close(fd);
+    if (result != 0) return -1;
+    unlink(path);
+    unlink(pointer);
+    return 0;
+}

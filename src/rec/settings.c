@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading options and environment. getenv is called at the start only. */
+#include "rec/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RING_DEFAULT = 8 << 20,
+    RING_LEAST = 64 << 10,
+    MEMORY_DEFAULT = 512 << 20,
+};
+
+static const char *env(const char *name) {
+    const char *v = getenv(name);
+    return v != NULL && v[0] != 0 ? v : NULL;
+}
+
+/* Copies into the settings and returns the copy; NULL stays NULL. */
+static const char *keep(char *to, size_t cap, const char *from) {
+    snprintf(to, cap, "%s", from != NULL ? from : "");
+    return from != NULL ? to : NULL;
+}
+
+static void env_size(const char *name, size_t *v) {
+    const char *t = env(name);
+    char *end;
+    if (t == NULL) return;
+    unsigned long long n = strtoull(t, &end, 10);
+    if (*end == 0 && n > 0 && n <= SIZE_MAX / 2) *v = (size_t)n;
+}
+
+static bool env_is(const char *name, const char *value) {
+    const char *t = env(name);
+    return t != NULL && strcmp(t, value) == 0;
+}
+
+static size_t power_of_two(size_t n) {
+    size_t p = RING_LEAST;
+    while (p < n && p < (size_t)1 << 30) p *= 2;
+    return p;
+}
+
+static void environment(struct settings *set, const char **logdir) {
+    struct ops_options *o = &set->o;
+    if (env("OPSCOPE_LOGDIR") != NULL) *logdir = env("OPSCOPE_LOGDIR");
+    if (env("OPSCOPE_RUN") != NULL) o->run = env("OPSCOPE_RUN");
+    if (env("OPSCOPE_STEPS") != NULL) o->steps = env("OPSCOPE_STEPS");
+    if (env_is("OPSCOPE_FLIGHT", "1")) o->flight = true;
+    if (env_is("OPSCOPE_MACHINE", "0")) o->no_machine = true;
+    if (env_is("OPSCOPE_TSC", "0")) o->no_tsc = true;
+    if (env_is("OPSCOPE_FORK", "0")) o->no_fork = true;
+    if (env("OPSCOPE_SIGNAL") != NULL) o->signal = atoi(env("OPSCOPE_SIGNAL"));
+    env_size("OPSCOPE_RING_BYTES", &o->ring_bytes);
+    env_size("OPSCOPE_MEMORY_BYTES", &o->memory_bytes);
+}
+
+void settings_read(struct settings *set, const char *logdir,
+                   const struct ops_options *o, size_t size) {
+    memset(set, 0, sizeof *set);
+    if (o != NULL)
+        memcpy(&set->o, o, size < sizeof *o ? size : sizeof *o);
+    environment(set, &logdir);
+    struct ops_options *m = &set->o;
+    snprintf(set->logdir, sizeof set->logdir, "%s",
+             logdir != NULL && logdir[0] != 0 ? logdir : ".");
+    m->steps = keep(set->steps, sizeof set->steps, m->steps);
+    m->host = keep(set->host, sizeof set->host, m->host);
+    m->run = keep(set->run, sizeof set->run, m->run);
+    if (m->ring_bytes == 0) m->ring_bytes = RING_DEFAULT;
+    m->ring_bytes = power_of_two(m->ring_bytes);
+    if (m->memory_bytes == 0) m->memory_bytes = MEMORY_DEFAULT;
+    if (m->demand_steps <= 0) m->demand_steps = 3;
+    if (m->demand_ms <= 0) m->demand_ms = 2000;
+    set->automatic = settings_automatic();
+}
+
+void settings_child(struct settings *set) {
+    set->o.rank = set->o.world = 0;
+    set->child = true;
+}
+
+bool settings_automatic(void) { return env_is("OPSCOPE", "1"); }
+bool settings_forbidden(void) { return env_is("OPSCOPE", "0"); }

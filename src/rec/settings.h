@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What was asked for: ops_options with the defaults filled in, and before both
+ * the environment, so that `opscope record` has the last word.
+ *
+ *     OPSCOPE=1           start when the program is loaded; OPSCOPE=0: never
+ *     OPSCOPE_LOGDIR      the log folder
+ *     OPSCOPE_RUN         the run's folder in it
+ *     OPSCOPE_STEPS       which steps
+ *     OPSCOPE_FLIGHT=1    flight recorder
+ *     OPSCOPE_SIGNAL      a number: dumps, or captures on demand
+ *     OPSCOPE_RING_BYTES, OPSCOPE_MEMORY_BYTES
+ *     OPSCOPE_MACHINE=0, OPSCOPE_TSC=0, OPSCOPE_FORK=0     switch off */
+#ifndef REC_SETTINGS_H
+#define REC_SETTINGS_H
+
+#include <limits.h>
+
+#include "opscope/record.h"
+
+/* Options with their strings copied, and the environment's word. */
+struct settings {
+    struct ops_options o;
+    char logdir[PATH_MAX]; /* absolute once started */
+    char steps[1024], host[256], run[256];
+    bool automatic;        /* started by the environment at load */
+    bool child;            /* of a fork: named by its pid */
+};
+
+/* size: of the caller's struct ops_options, which may be older or newer. */
+void settings_read(struct settings *set, const char *logdir,
+                   const struct ops_options *o, size_t size);
+/* For the child of a fork: same folder and run, no rank of its own. */
+void settings_child(struct settings *set);
+/* Does the environment ask for a start at load? */
+bool settings_automatic(void);
+/* Does it forbid recording? */
+bool settings_forbidden(void);
+
+#endif

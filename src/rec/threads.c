@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who has which ring. A thread gets one at its first call and keeps it until
+ * it ends; then the flusher empties it, and the next thread may have it. */
+#include "rec/session.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rec/clock.h"
+
+enum {
+    TID_BITS = 1 << 22,        /* the kernel's limit on pids */
+    RING_LEAST = 64 << 10,
+    REFUSED_RETRY = 4096,      /* calls of a thread without a ring */
+};
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* No state is ever NO_WORD: a thread without a ring compares unequal, also to
+ * the 0 of a session that ends just then. */
+#define NO_WORD UINT32_MAX
+#define NO_THREAD {.word = NO_WORD}
+__thread struct rec_thread rec_self = NO_THREAD;
+
+static pthread_key_t end_key;
+static pthread_once_t end_once = PTHREAD_ONCE_INIT;
+static bool end_key_ok;
+
+/* --- rings -------------------------------------------------------------- */
+
+bool ring_file_grow(uint64_t at, uint64_t bytes) {
+    struct session *s = &rec_session;
+    struct rec_head *h = s->view.head;
+    if (at + bytes > h->file_bytes) {
+        if (ftruncate(s->fd, (off_t)(at + bytes)) != 0) return false;
+        h->file_bytes = at + bytes;
+    }
+    /* Without memory behind it a store would be a SIGBUS. */
+    return posix_fallocate(s->fd, (off_t)at, (off_t)bytes) == 0;
+}
+
+/* Full rings for half of the memory; then smaller ones, so that a program with
+ * thousands of threads is seen in all of them. */
+static uint64_t ring_bytes(const struct session *s) {
+    uint64_t bytes = s->set.o.ring_bytes, left = s->memory_cap - s->memory_used;
+    if (left < s->memory_cap / 2) bytes /= 8;
+    if (left < s->memory_cap / 4) bytes /= 8;
+    return bytes < RING_LEAST ? RING_LEAST : bytes;
+}
+
+/* A new ring at the end of the file, mapped and in memory. With the lock. */
+static struct rec_ring *ring_new(void) {
+    struct session *s = &rec_session;
+    struct rec_head *h = s->view.head;
+    uint64_t slots = ring_bytes(s), at = h->file_bytes;
+    uint64_t bytes = REC_RING_HEAD + slots;
+    if (h->nrings == REC_RINGS || s->memory_used + bytes > s->memory_cap ||
+        !ring_file_grow(at, bytes))
+        return NULL;
+    struct rec_ring *r = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                              s->fd, (off_t)at);
+    if (r == MAP_FAILED) return NULL;
+    madvise(r, bytes, MADV_DONTFORK);
+    madvise(r, bytes, MADV_POPULATE_WRITE);
+    s->memory_used += bytes;
+    r->slots = slots / sizeof(struct rec_slot);
+    h->rings[h->nrings].at = at;
+    h->rings[h->nrings].bytes = bytes;
+    s->view.ring[h->nrings] = r;
+    __atomic_store_n(&h->nrings, h->nrings + 1, __ATOMIC_RELEASE);
+    return r;
+}
+
+static struct rec_ring *ring_free(uint32_t *index) {
+    struct session *s = &rec_session;
+    uint32_t n = s->view.head->nrings;
+    for (uint32_t i = 0; i < n; i++) {
+        struct rec_ring *r = s->view.ring[i];
+        if (r != NULL &&
+            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE) {
+            *index = i;
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* A flight recorder keeps what ended threads did until the memory is needed:
+ * the one that ended first goes. */
+static struct rec_ring *ring_ended(uint32_t *index) {
+    struct session *s = &rec_session;
+    struct rec_ring *oldest = NULL;
+    for (uint32_t i = 0; i < s->view.head->nrings; i++) {
+        struct rec_ring *r = s->view.ring[i];
+        if (r == NULL ||
+            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_ENDED ||
+            (oldest != NULL && r->died >= oldest->died))
+            continue;
+        oldest = r;
+        *index = i;
+    }
+    if (oldest != NULL)
+        __atomic_store_n(&oldest->state, REC_RING_FREE, __ATOMIC_RELEASE);
+    return oldest;
+}
+
+bool thread_spare(void) {
+    uint32_t i;
+    return ring_free(&i) != NULL || ring_new() != NULL;
+}
+
+/* --- threads ------------------------------------------------------------ */
+
+static void thread_end(void *arg) {
+    struct session *s = &rec_session;
+    struct quiet q;
+    (void)arg;
+    session_lock(&q);
+    struct rec_ring *r = rec_self.ring;
+    if (r != NULL && s->gen != 0 && rec_self.gen == s->gen) {
+        char name[REC_THREAD_NAME] = "";
+        if (!r->named &&
+            pthread_getname_np(pthread_self(), name, sizeof name) == 0)
+            rec_name_put(r, name);
+        r->died = rec_ticks();
+        s->owner[rec_self.index] = NULL;
+        __atomic_store_n(&r->state, REC_RING_ENDED, __ATOMIC_RELEASE);
+    }
+    rec_self = (struct rec_thread)NO_THREAD;
+    session_unlock(&q);
+}
+
+static void make_key(void) {
+    end_key_ok = pthread_key_create(&end_key, thread_end) == 0;
+}
+
+/* Without it nobody would tell that a thread has gone. */
+static bool end_key_made(void) {
+    pthread_once(&end_once, make_key);
+    return end_key_ok;
+}
+
+/* The same tid twice is two threads: how many threads came before, or 0 for
+ * the first with this tid. */
+static uint64_t thread_number(struct session *s, uint32_t tid) {
+    uint64_t bit = (uint64_t)1 << tid % 64, n = ++s->threads;
+    if (s->tids == NULL || tid >= TID_BITS) return n;
+    uint64_t *w = &s->tids[tid / 64];
+    bool again = (*w & bit) != 0;
+    *w |= bit;
+    return again ? n : 0;
+}
+
+static void ring_take(struct rec_ring *r) {
+    struct session *s = &rec_session;
+    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
+    r->floor = r->tail[0] = r->tail[1] = head;
+    r->limit = s->set.o.flight ? UINT64_MAX : head + r->slots - REC_SLOT_MAX;
+    r->depth = r->args_top = r->marks = 0;
+    r->step_time = r->epoch_time = 0;
+    memset(r->lost, 0, sizeof r->lost);
+    memset(r->told, 0, sizeof r->told);
+    r->tid = (uint32_t)syscall(SYS_gettid);
+    r->thread = thread_number(s, r->tid);
+    r->born = rec_ticks();
+    r->named = 0;
+    char name[REC_THREAD_NAME] = "";
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    rec_name_put(r, name);
+    __atomic_store_n(&r->state, REC_RING_LIVE, __ATOMIC_RELEASE);
+}
+
+static bool attach(uint32_t gen) {
+    struct session *s = &rec_session;
+    struct rec_thread *t = &rec_self;
+    uint32_t i = 0;
+    if (s->gen != gen) return false;
+    struct rec_ring *r = ring_free(&i);
+    if (r == NULL && (r = ring_new()) != NULL) i = s->view.head->nrings - 1;
+    if (r == NULL && s->set.o.flight) r = ring_ended(&i);
+    if (r == NULL) {
+        t->refused = gen;
+        return false;
+    }
+    ring_take(r);
+    t->ring = r;
+    t->slots = rec_slots(r);
+    t->mask = r->slots - 1;
+    t->index = i;
+    t->asyncs = s->view.asyncs;
+    s->owner[i] = t;
+    t->gen = gen;
+    t->word = gen << OPS_GEN_SHIFT_ | OPS_ON_BIT_;
+    return true;
+}
+
+/* A call of a thread without a ring. ops_stop() waits until nobody is here. */
+static void count_lost(uint32_t gen) {
+    struct session *s = &rec_session;
+    __atomic_fetch_add(&s->counting, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(ops_state_, __ATOMIC_SEQ_CST) >> OPS_GEN_SHIFT_ == gen)
+        __atomic_fetch_add(&s->view.head->drops_no_ring, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&s->counting, 1, __ATOMIC_SEQ_CST);
+}
+
+bool thread_attach(uint32_t gen) {
+    struct quiet q;
+    struct rec_thread *t = &rec_self;
+    if (t->refused == gen && ++t->index % REFUSED_RETRY != 0) goto lost;
+    /* busy: a handler, and what it interrupted uses the ring of before */
+    if (t->attaching || t->busy != 0 || !end_key_made()) goto lost;
+    t->attaching = true;
+    __asm__ volatile("" ::: "memory");
+    session_lock(&q);
+    bool ok = pthread_setspecific(end_key, t) == 0 && attach(gen);
+    session_unlock(&q);
+    t->attaching = false;
+    if (ok) return true;
+lost:
+    count_lost(gen);
+    return false;
+}
+
+void ops_thread_name(const char *name) {
+    struct session *s = &rec_session;
+    struct quiet q;
+    if (name == NULL) return;
+    if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
+    uint32_t gen = OPS_STATE_() >> OPS_GEN_SHIFT_;
+    if (gen == 0) return;
+    if (rec_self.gen != gen && !thread_attach(gen)) return;
+    session_lock(&q);
+    if (s->gen != 0 && s->gen == rec_self.gen) {
+        __atomic_store_n(&rec_self.ring->named, 1, __ATOMIC_RELAXED);
+        rec_name_put(rec_self.ring, name);
+    }
+    session_unlock(&q);
+}
+
+/* --- the end ------------------------------------------------------------ */
+
+/* With the lock: the thread cannot end meanwhile. */
+static bool owner_busy(uint32_t i) {
+    const struct rec_thread *t = rec_session.owner[i];
+    return t != NULL && __atomic_load_n(&t->busy, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* After ops_state_ is 0: no thread enters any more, and one that is inside
+ * leaves within nanoseconds, unless it is not running just now. The barrier
+ * makes the store of ops_state_ and the loads of `busy` ordered with the
+ * stores and loads of all other threads, which then need none. */
+void threads_quiesce(void) {
+    struct session *s = &rec_session;
+    const struct timespec pause = {0, 50000};
+    if (syscall(SYS_membarrier, 1 << 3 /* PRIVATE_EXPEDITED */, 0, 0) != 0) {
+        struct timespec longer = {0, 10000000};
+        nanosleep(&longer, NULL);
+    }
+    for (int tries = 0; tries < 400; tries++) {
+        bool busy = __atomic_load_n(&s->counting, __ATOMIC_ACQUIRE) != 0;
+        for (uint32_t i = 0; i < s->view.head->nrings && !busy; i++)
+            busy = owner_busy(i);
+        if (!busy) return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+bool threads_unmap(void) {
+    struct session *s = &rec_session;
+    struct rec_head *h = s->view.head;
+    bool all = __atomic_load_n(&s->counting, __ATOMIC_ACQUIRE) == 0;
+    for (uint32_t i = 0; i < h->nrings; i++) {
+        struct rec_ring *r = s->view.ring[i];
+        if (owner_busy(i)) all = false;
+        else if (r != NULL) munmap(r, h->rings[i].bytes);
+        s->view.ring[i] = NULL;
+        s->owner[i] = NULL;
+    }
+    return all;
+}
+
+void threads_forget(void) {
+    rec_self = (struct rec_thread)NO_THREAD;
+    memset(rec_session.owner, 0, sizeof rec_session.owner);
+    rec_session.counting = 0;
+}
