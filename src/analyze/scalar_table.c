@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { ODD_SAID = 10 }; /* tags with a sentence of their own */
+
 /* What one curve comes to. */
 struct figures {
     size_t n, odd;        /* points; of them NaN or infinite */
@@ -165,7 +167,6 @@ static const char *odd_name(double v) {
 
 static void remark_odd(struct result *r, const struct curve *c,
                        const struct figures *f) {
-    if (f->odd == 0) return;
     if (f->odd_now)
         result_remark(r, "%.100s in %.100s is %s since step %" PRId64
                       " (%zu of %zu points are no numbers)", c->tag, c->run,
@@ -212,13 +213,17 @@ int scalar_table(const struct scalars *s, const struct scalar_view *v,
     TRY(scalars_curves(s, &c, e));
     result_init(r, "scalars", "Scalars");
     put_columns(r, v);
+    size_t odd = 0;
     for (size_t i = 0; i < c.n && !r->oom; i++) {
         if (!scalar_view_has(v, &c.v[i])) continue;
         struct figures f = figures_of(v, &c.v[i]);
         if (f.n == 0) continue;
         put_row(r, v, &c.v[i], &f);
-        remark_odd(r, &c.v[i], &f);
+        if (f.odd > 0 && odd++ < ODD_SAID) remark_odd(r, &c.v[i], &f);
     }
+    if (odd > ODD_SAID)
+        result_remark(r, "%zu more tags have NaN or infinite values: see the "
+                      "column odd", odd - ODD_SAID);
     remark_restarts(r, c.v, c.n);
     if (c.n > 0 && r->nrows == 0)
         result_remark(r, "no run, tag or step is as asked for; there are %zu "
