@@ -18,10 +18,12 @@
 
 #include <cmocka.h>
 
-/* A child that says a byte when it is set up and ends when we close. */
+/* A child that says a byte when it is set up, and ends when it and its children
+ * are told one each. (A closed pipe would not do: a child that is made later
+ * holds it open.) */
 struct child {
     pid_t pid;
-    int go;
+    int go, family;
 };
 
 static void spin(int ms) {
@@ -55,7 +57,7 @@ static struct child start(int spin_ms, int grandchildren, int status) {
     close(ready[1]);
     assert_int_equal(read(ready[0], &c, 1), 1);
     close(ready[0]);
-    return (struct child){pid, go[1]};
+    return (struct child){pid, go[1], 1 + grandchildren};
 }
 
 /* Ends it, with its last figures, as launch.c does. */
@@ -63,10 +65,12 @@ static void finish(struct tree *t, struct child *c) {
     siginfo_t info;
     struct rusage usage;
     int status;
-    close(c->go);
+    for (int i = 0; i < c->family; i++)
+        assert_int_equal(write(c->go, "x", 1), 1);
     while (waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOWAIT) != 0)
         assert_int_equal(errno, EINTR);
     tree_last_look(t, c->pid, mono_now());
+    close(c->go);
     assert_int_equal(wait4(c->pid, &status, 0, &usage), c->pid);
     tree_reaped(t, c->pid, status, &usage, mono_now());
 }
