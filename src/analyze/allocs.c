@@ -119,7 +119,7 @@ static void put_block(struct result *r, const struct allocs *c,
     where_device(r, t, a->source, a->device);
     result_int(r, m->ts[k]);
     result_int_if(r, freed, freed ? m->ts[l->first + l->mate[i]] : 0);
-    result_text(r, mem_category_name(mem_block_category(b, i, &at)));
+    result_str(r, mem_block_label(b, i, &at));
     put_shape(r, t, at.op, m->bytes[k]);
     put_stack(r, c, &at, k);
     put_span_name(r, t, at.user != at.op ? at.user : ROW_NONE);

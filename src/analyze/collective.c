@@ -35,7 +35,7 @@ static bool counts(const struct trace *t, row_id r) {
 }
 
 static bool is_cpu(const struct trace *t, row_id r) {
-    return t->name_class[t->spans.name[r]] & NAME_COMM_CPU;
+    return span_class(t, r) & NAME_COMM_CPU;
 }
 
 static void look_stream(const struct trace *t, const struct track *tr,
@@ -276,7 +276,7 @@ static bool close_hlo(struct find *f, struct open_hlo *open, row_id done) {
 static bool take_kernel(struct find *f, struct open_hlo *open, row_id r) {
     const struct trace *t = f->c->t;
     struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
-    bool hlo = t->name_class[t->spans.name[r]] & NAME_COMM_HLO;
+    bool hlo = span_class(t, r) & NAME_COMM_HLO;
     if (hlo && hlo_mark(name, "-done")) return close_hlo(f, open, r);
     if (!hlo || !hlo_mark(name, "-start"))
         return add(f, r, COLL_KERNEL, span_end(t, r));
@@ -309,7 +309,7 @@ static bool take_thread(struct find *f, const struct track *tr) {
     int64_t until = INT64_MIN;
     if (h->kernels && !h->cpu) return true;
     for (row_id r = tr->first; r < tr->end; r++) {
-        if (!(t->name_class[t->spans.name[r]] & (NAME_COMM | NAME_COMM_HLO)))
+        if (!(span_class(t, r) & (NAME_COMM | NAME_COMM_HLO)))
             continue;
         if (!counts(t, r) || t->spans.kind[r] == SPAN_API) continue;
         if (h->cpu != is_cpu(t, r) || span_end(t, r) <= until) continue;
@@ -319,10 +319,12 @@ static bool take_thread(struct find *f, const struct track *tr) {
     return true;
 }
 
-/* Most traces have none, which their names tell at once. */
+/* Most traces have none, which their names and categories tell at once. */
 static bool any_name(const struct trace *t) {
     for (size_t i = 0; i < t->strs.n; i++)
         if (t->name_class[i] & (NAME_COMM | NAME_COMM_HLO)) return true;
+    for (size_t i = 0; i < t->ncats; i++)
+        if (t->cat_class[i] & NAME_COMM) return true;
     return false;
 }
 

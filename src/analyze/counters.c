@@ -5,6 +5,7 @@
  * mean, unless it is the only one. */
 #include "analyze/analyze.h"
 #include "analyze/mem_scope.h"
+#include "analyze/missing.h"
 #include "analyze/where.h"
 #include <math.h>
 #include <stdio.h>
@@ -142,9 +143,12 @@ static int counters_run(const struct trace *t, const struct opts *o,
     if (rc == 0) put_rows(r, t, v);
     if (rc == 0 && t->samples.n == 0)
         result_missing(r, "counters", "the profile has no sampled counter",
-                       "counters come from programs that write them: Chrome "
-                       "'C' events, CUPTI's hardware counters, XSpace's "
-                       "_counters_ lines");
+                       missing_own(t)
+                           ? "call ops_counter(\"name\", value) where it "
+                             "changes"
+                           : "counters come from programs that write them: "
+                             "Chrome 'C' events, CUPTI's hardware counters, "
+                             "XSpace's _counters_ lines");
     else if (rc == 0 && r->nrows == 0)
         result_remark(r, "no sample lies in what was asked for");
     if (rc == 0) rc = result_done(r, e);

@@ -162,7 +162,7 @@ static void mark_launches(struct cover *c, struct op_cover *out,
         const struct track *tr = &t->tracks[k];
         if (!host_tree_has(c->h, (uint32_t)k)) continue;
         for (row_id r = tr->first; r < tr->end; r++) {
-            uint16_t cl = t->name_class[t->spans.name[r]];
+            uint16_t cl = span_class(t, r);
             if (t->spans.kind[r] != SPAN_API ||
                 !(cl & (NAME_LAUNCH | NAME_COPY)) ||
                 (says(c, t->spans.name[r]) & IS_HOST_CALL))

@@ -135,7 +135,7 @@ static enum work_owner owner(const struct host_tree *h, row_id r, row_id call,
         return WORK_OP;
     if (names_op(h->t, r, source)) return WORK_OP;
     if (call == ROW_NONE) return WORK_NO_LAUNCH;
-    return h->t->name_class[h->t->spans.name[call]] & NAME_GRAPH ? WORK_GRAPH
+    return span_class(h->t, call) & NAME_GRAPH ? WORK_GRAPH
                                                                  : WORK_FOREIGN;
 }
 

@@ -159,16 +159,19 @@ static int put_steps(struct coverage *c, struct ops_err *e) {
     const struct trace *t = c->t;
     struct step_cover s;
     TRY(step_cover_init(&s, t, &c->in, e));
-    const char *stacks = fix_of(c, MISSING_STACKS);
+    const char *fix = fix_of(c, MISSING_STACKS);
+    bool own = missing_own(t);
+    if (own) fix = "put OPS_SCOPE(\"name\") around what runs there";
+    else if (!fix)
+        fix = "name regions of the program (record_function, "
+              "TraceAnnotation); `python` shows its frames";
     put_part(c, "step time with any event", &s.any, NULL,
-             "in the rest no op, call, region or device work is recorded: "
-             "Python between ops, other programs, or waiting",
-             stacks ? stacks : "name regions of the program (record_function, "
-                               "TraceAnnotation); `python` shows its frames");
+             own ? "in the rest no scope was open and no device ran"
+                 : "in the rest no op, call, region or device work is "
+                   "recorded: Python between ops, other programs, or waiting",
+             fix);
     put_part(c, "step time with a host event", &s.host, NULL,
-             "in the rest the host runs nothing that records itself",
-             stacks ? stacks : "name regions of the program (record_function, "
-                               "TraceAnnotation); `python` shows its frames");
+             "in the rest the host runs nothing that records itself", fix);
     int rc = put_devices(c, &s, e);
     step_cover_free(&s);
     return rc;
@@ -437,7 +440,9 @@ static void put_step_rule(struct coverage *c) {
                .whole = (double)all, .known = true, .of = all > 0,
                .unit = all == 1 ? "step" : "steps",
                .why = all ? words[worst].why : "the profile is empty",
-               .fix = words[worst].fix});
+               .fix = worst > STEPS_BY_GROUP && missing_own(t)
+                          ? "call ops_step(i) first thing in the loop"
+                          : words[worst].fix});
 }
 
 /* Ranks of the job that no file was given of. */
@@ -501,7 +506,8 @@ static bool is_loss(enum note_id id) {
     case NOTE_CROSSING_SPANS: case NOTE_CHILD_OUTLIVES_PARENT:
     case NOTE_NEGATIVE_DURATION: case NOTE_NUMBER_AS_STRING:
     case NOTE_JSON_MENDED: case NOTE_UTF8_MENDED: case NOTE_STEPS_INFERRED:
-    case NOTE_STEPS_NONE: return false;
+    case NOTE_STEPS_NONE: case NOTE_RING_READ:
+    case NOTE_RESCUED: return false;
     default: return !note_is_detail(id);
     }
 }
@@ -521,6 +527,16 @@ static const char *loss_fix(enum note_id id) {
     case NOTE_KERNEL_WITHOUT_LAUNCH:
         return "begin the recording when the device is idle";
     case NOTE_SOURCE_WARNING: return "`info` has the texts";
+    case NOTE_RECORDER_DROPPED:
+        return "raise ops_options.ring_bytes or memory_bytes, or record fewer "
+               "steps (.steps)";
+    case NOTE_UNFINISHED: case NOTE_PART_OPEN:
+        return "call ops_stop(), or return from main(), and read it then";
+    case NOTE_FREE_WITHOUT_ALLOC:
+        return "call ops_alloc() wherever the program allocates what it frees "
+               "by ops_free()";
+    case NOTE_FREE_NOT_RECORDED:
+        return "call ops_free(p) before the memory is given back";
     case NOTE_CLOCK_UNKNOWN: return "record by a version that writes its clock";
     default: return NULL;
     }
@@ -558,8 +574,8 @@ static int put_all(struct coverage *c, const struct host_tree *h,
     put_recorded(c, "device recording", MISSING_DEVICE);
     put_recorded(c, "memory recording", MISSING_MEMORY);
     put_recorded(c, "input shapes", MISSING_SHAPES);
-    put_recorded(c, "Python frames", MISSING_STACKS);
-    put_hlo(c);
+    if (!missing_own(c->t)) put_recorded(c, "Python frames", MISSING_STACKS);
+    if (!missing_own(c->t)) put_hlo(c);
     put_step_rule(c);
     TRY(put_ranks(c, e));
     put_workers(c);

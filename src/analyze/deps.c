@@ -201,7 +201,7 @@ static uint32_t waited_for(const struct trace *t, const struct ends *s,
  * its length: most of the copy ran inside the call (pageable memory is passed
  * on piece by piece; the last piece may still be under way at the end). */
 static bool call_waits(const struct trace *t, row_id call) {
-    uint16_t class = t->name_class[t->spans.name[call]];
+    uint16_t class = span_class(t, call);
     if (class & NAME_SYNC) return true;
     if (!(class & NAME_COPY)) return false;
     size_t i, end = trace_links_from(t, call, &i);

@@ -10,6 +10,7 @@ enum framework framework_of(const struct trace *t, uint32_t source) {
     static const char *const tf[] = {"ExecutorState::Process", "EagerExecute",
                                      "FunctionRun"};
     const char *format = t->sources[source].format;
+    if (t->sources[source].own) return FW_OTHER;
     if (strcmp(format, "kineto") == 0 || strcmp(format, "snapshot") == 0)
         return FW_TORCH;
     if (strcmp(format, "stepstats") == 0) return FW_TF;

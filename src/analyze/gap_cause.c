@@ -51,7 +51,7 @@ const char *idle_cause_name(enum idle_cause c) {
 
 static bool take_call(const struct trace *t, row_id r, struct gap_thread *th) {
     int64_t a = t->spans.ts[r], b = span_end(t, r);
-    uint16_t class = t->name_class[t->spans.name[r]];
+    uint16_t class = span_class(t, r);
     if (!intervals_extend(&th->api, a, b)) return false;
     if ((class & NAME_SYNC) && !intervals_extend(&th->sync, a, b)) return false;
     if (!(class & (NAME_SYNC | NAME_COPY))) return true;
@@ -64,7 +64,7 @@ static bool take_call(const struct trace *t, row_id r, struct gap_thread *th) {
 static bool is_call(const struct trace *t, row_id r) {
     return t->spans.kind[r] == SPAN_API ||
            (t->spans.kind[r] == SPAN_RUNTIME &&
-            (t->name_class[t->spans.name[r]] & NAME_SYNC));
+            (span_class(t, r) & NAME_SYNC));
 }
 
 static bool take_thread(const struct trace *t, const struct track *tr,
@@ -229,7 +229,7 @@ static enum idle_cause wait_kind(const struct weigh *w, row_id call) {
     const struct trace *t = w->h->t;
     row_id before = w->g->before;
     bool copy = before != ROW_NONE && t->spans.kind[before] == SPAN_COPY;
-    bool waits = t->name_class[t->spans.name[call]] & NAME_SYNC;
+    bool waits = span_class(t, call) & NAME_SYNC;
     if (!waits && !(copy && trace_launch_of(t, before) == call))
         return IDLE_UNKNOWN;
     if (!copy) return IDLE_SYNC;

@@ -109,7 +109,7 @@ static bool graphable(const struct hint_case *c, const struct hint_step *s,
         return false;
     uint32_t call = p->work < p->work_end ? s->d.works[p->work].call : ROW_NONE;
     return call == ROW_NONE ||
-           !(c->t->name_class[c->t->spans.name[call]] & NAME_GRAPH);
+           !(span_class(c->t, call) & NAME_GRAPH);
 }
 
 /* What could be captured: is the host slower than the device, and are most
@@ -206,7 +206,8 @@ static bool has_ops(const struct hint_case *c, const struct hint_step *s) {
 static void repair_python(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
     bool device = s->d.nworks > 0;
-    if (!has_ops(c, s)) return;
+    /* a C program's code outside of its scopes is just not recorded */
+    if (!has_ops(c, s) || c->t->sources[c->source].own) return;
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *p = &s->tops[i];
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;
@@ -218,13 +219,18 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
     }
 }
 
+/* Not every program that records itself is written in Python. */
+static bool is_python(const struct hint_case *c) {
+    return c->framework != FW_OTHER;
+}
+
 static void say_python(const struct hint_case *c, const struct hint_found *f,
                        struct hint_words *w) {
     char a[48], n[48], where[HINT_TEXT];
     const char *name = hint_name(c, f->row);
     snprintf(w->title, sizeof w->title,
-             "%s a step go by in Python between the ops",
-             hint_time(c, f->time, a));
+             "%s a step go by %sbetween the ops", hint_time(c, f->time, a),
+             is_python(c) ? "in Python " : "");
     snprintf(w->evidence, sizeof w->evidence,
              "%s of more than %d us each in which no op and no call was "
              "recorded%s%.80s%s",
@@ -232,8 +238,10 @@ static void say_python(const struct hint_case *c, const struct hint_found *f,
              *name ? ", the longest in " : "", name,
              hint_where(c, f, where));
     snprintf(w->repair, sizeof w->repair,
-             "move that code out of the loop or into another thread; record "
-             "with Python stacks (with_stack=True) to see which it is");
+             "move that code out of the loop or into another thread; %s to "
+             "see which it is",
+             is_python(c) ? "record with Python stacks (with_stack=True)"
+                          : "record scopes around its parts");
 }
 
 const struct hint_rule hint_python_overhead = {

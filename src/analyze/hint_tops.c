@@ -22,7 +22,7 @@ enum { SEEN = 4096, CLIMB = 10000 };
 
 static bool in_optimizer(const struct trace *t, uint32_t row) {
     struct bytes name = strs_bytes(&t->strs, t->spans.name[row]);
-    return (t->name_class[t->spans.name[row]] & NAME_OPTIMIZER) &&
+    return (span_class(t, row) & NAME_OPTIMIZER) &&
            !BYTES_STARTS(name, "Optimizer.zero_grad");
 }
 

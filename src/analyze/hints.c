@@ -64,6 +64,7 @@ static void case_free(struct hint_case *c) {
         deps_free(&c->steps[i].d);
         free(c->steps[i].tops);
         free(c->steps[i].copies);
+        free(c->steps[i].joined);
     }
     free(c->steps);
 }
@@ -91,6 +92,7 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     s->now.stall = stall;
     TRY(plan_copy(&s->trial, &s->now, e));
     TRY(read_copies(c->t, s, e));
+    TRY(hint_small_read(c->t, s, e));
     return hint_tops(c->t, s, e);
 }
 
@@ -100,7 +102,7 @@ static bool has_exchange(const struct trace *t, uint32_t source) {
         const struct track *tr = &t->tracks[i];
         if (tr->source != source || tr->kind != TRACK_THREAD) continue;
         for (row_id r = tr->first; r < tr->end; r++)
-            if (t->name_class[t->spans.name[r]] & NAME_COMM_CPU) return true;
+            if (span_class(t, r) & NAME_COMM_CPU) return true;
     }
     return false;
 }
@@ -341,7 +343,7 @@ static int64_t lost_records(const struct hint_case *c) {
             uint32_t row = d->line.v[k].row;
             if (row == ROW_NONE || c->t->spans.kind[row] != SPAN_API ||
                 d->line.v[k].ts != c->t->spans.ts[row] ||
-                !(c->t->name_class[c->t->spans.name[row]] & NAME_LAUNCH))
+                !(span_class(c->t, row) & NAME_LAUNCH))
                 continue;
             calls++;
             lost += d->stops[k].first == d->stops[k].end;

@@ -207,19 +207,25 @@ static void say_copies(struct result *r, const struct input_stages *s) {
 }
 
 /* Plain Python before the first op leaves no trace but the gap. */
-static void say_unseen(struct result *r, const struct input_stages *s) {
+static void say_unseen(struct result *r, const struct input_stages *s,
+                       bool own) {
     if (pct(s->unseen, s->step_time) < BOUND_PCT) return;
     result_remark(r, "In %.3f ms at the start of each step nothing at all was "
                   "recorded on its thread. If the program prepares its batches "
-                  "there, put a region around it (record_function, "
-                  "TraceAnnotation) and it will be listed here.",
-                  ms_per_step(s, s->unseen));
+                  "there, put a region around it (%s) and it will be listed "
+                  "here.", ms_per_step(s, s->unseen),
+                  own ? "OPS_SCOPE_AS(OPS_INPUT, \"name\")"
+                      : "record_function, TraceAnnotation");
 }
 
-static void say_all(struct result *r, const struct input_stages *s) {
+/* own: opscope's recorder wrote it, and the program says what is input. */
+static void say_all(struct result *r, const struct input_stages *s, bool own) {
     bool any = false;
     for (size_t i = 0; i < s->n; i++) any |= is_pipeline(&s->v[i]);
-    if (!any)
+    if (!any && own)
+        result_remark(r, "No input pipeline was recorded: no scope of kind "
+                      "OPS_INPUT (OPS_SCOPE_AS(OPS_INPUT, \"load\")).");
+    else if (!any)
         result_remark(r, "No input pipeline was recorded: no tf.data iterator, "
                       "no DataLoader, and no region before the first kernel "
                       "launch of a step.");
@@ -229,7 +235,7 @@ static void say_all(struct result *r, const struct input_stages *s) {
     }
     if (s->steps > 0) {
         say_copies(r, s);
-        say_unseen(r, s);
+        say_unseen(r, s, own);
     }
     if (input_stages_named(s, "_MultiProcessing"))
         result_missing(r, "the loader's workers", "the DataLoader's worker "
@@ -256,7 +262,7 @@ static int input_run(const struct trace *t, const struct opts *o,
         int64_t selfs = 0;
         for (size_t i = 0; i < s.n; i++) sum_add(&selfs, s.v[i].self);
         for (size_t i = 0; i < s.n; i++) put_stage(r, &s, &s.v[i], selfs);
-        say_all(r, &s);
+        say_all(r, &s, missing_own(t));
         missing_say(r, t, MISSING_DEVICE);
         input_stages_free(&s);
         rc = result_done(r, e);

@@ -197,8 +197,11 @@ static bool top_is(const struct sweep *w, enum stage_kind kind) {
  * one: IteratorGetNext runs IteratorGetNextOp::DoCompute. */
 static bool take_named(struct sweep *w, row_id r, bool iterator) {
     struct finder *f = w->f;
-    str_id name = map_get(&f->fold, f->t->spans.name[r]);
-    assert(name != MAP_NONE);
+    str_id id = f->t->spans.name[r], name = map_get(&f->fold, id);
+    if (name == MAP_NONE) { /* the program said so, not the name */
+        name = strs_intern(&f->s->names, strs_bytes(&f->t->strs, id));
+        if (name == STR_NONE || !map_set(&f->fold, id, name)) return false;
+    }
     if (iterator) {
         uint32_t i = stage_at(f, KEY_ITERATOR, name, STAGE_KINDS);
         if (i == ROW_NONE) return false;
@@ -210,10 +213,14 @@ static bool take_named(struct sweep *w, row_id r, bool iterator) {
         return open_stage(w, r, i);
     }
     if (top_is(w, STAGE_WAIT)) return true;
-    if (!w->on_step && w->n == 0 && scope_has(f->scope, r) &&
+    /* A program that records itself waits where its step does; what another
+     * thread calls input it makes. */
+    bool makes = !w->on_step && f->t->sources[w->source].own;
+    if (!w->on_step && !makes && w->n == 0 && scope_has(f->scope, r) &&
         !intervals_add(&w->waits, f->t->spans.ts[r], span_end(f->t, r)))
         return false;
-    uint32_t i = stage_at(f, KEY_WAIT, name, STAGE_WAIT);
+    uint32_t i = stage_at(f, KEY_WAIT, name,
+                          makes ? STAGE_REGION : STAGE_WAIT);
     if (i != ROW_NONE) set_parent(f, i, top_stage(w));
     return open_stage(w, r, i);
 }
@@ -253,7 +260,7 @@ static bool take_run(struct sweep *w, row_id r) {
 /* One span of a host thread. */
 static bool take_span(struct sweep *w, row_id r) {
     const struct trace *t = w->f->t;
-    uint16_t class = t->name_class[t->spans.name[r]];
+    uint16_t class = span_class(t, r);
     uint8_t kind = t->spans.kind[r];
     if (span_is_input(t, r)) return take_named(w, r, class & NAME_ITERATOR);
     struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
@@ -302,7 +309,7 @@ static bool is_pin_thread(const struct trace *t, uint32_t track) {
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
             known |= strstr(name, calls[i]) != NULL;
         if (!known && t->spans.kind[r] != SPAN_API) return false;
-        if (t->name_class[t->spans.name[r]] & NAME_LAUNCH) return false;
+        if (span_class(t, r) & NAME_LAUNCH) return false;
         pins |= known;
     }
     return pins;

@@ -198,7 +198,7 @@ static str_id op_of(struct kernels *k, row_id r, row_id launch,
         if (id != 0) return id;
     }
     if (op == ROW_NONE || (t->spans.flags[op] & SPAN_STEPMARK) ||
-        (t->name_class[t->spans.name[op]] & NAME_STEP))
+        (span_class(t, op) & NAME_STEP))
         return 0; /* a step launches nothing by itself */
     return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
 }

@@ -86,7 +86,7 @@ static struct call call_of(const struct trace *t, row_id host, size_t first,
         c.shorter += t->spans.dur[r] < t->spans.dur[host] / pieces;
     }
     /* no other call starts several, however the runtime spells it */
-    if ((t->name_class[t->spans.name[host]] & NAME_GRAPH) || c.kernels > 1)
+    if ((span_class(t, host) & NAME_GRAPH) || c.kernels > 1)
         c.graph_kernels = c.kernels;
     return c;
 }
@@ -296,8 +296,12 @@ static void add_remarks(struct result *r, const struct launches *l,
     if (all->launches == 0) {
         if (l->n == 0 && l->t->ndevices > 0)
             result_missing(r, "launches", "no device work is linked to the "
-                           "call that launched it", "record driver calls and "
-                           "device activity together");
+                           "call that launched it",
+                           missing_own(l->t)
+                               ? "give ops_device_span() the number that "
+                                 "ops_correlation() gave in the launching scope"
+                               : "record driver calls and device activity "
+                                 "together");
         return;
     }
     result_remark(r, "%lld launches started %lld kernels; %lld launches "

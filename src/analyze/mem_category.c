@@ -146,7 +146,7 @@ static bool ended_in_phase(const struct mem_blocks *b, size_t i, size_t j,
         /* autograd runs one node after the other: the pass goes on until the
          * thread that frees has begun something else. TensorFlow's executor
          * mixes passes; there, what a gradient's op leaves is a gradient. */
-        return (l->t->name_class[l->t->spans.name[at->region]] &
+        return (span_class(l->t, at->region) &
                 NAME_BACKWARD) &&
                mem_phase_before(b->sites, m->track[l->first + j],
                                 m->ts[l->first + j]) == MEM_BACKWARD;
@@ -188,8 +188,33 @@ static enum fate fate_of(const struct mem_blocks *b, size_t i,
     return steps_between(b, i, j) <= 1 ? SOON : LATE;
 }
 
+/* What the program itself said the block is for (ops_alloc's tag), or
+ * MEM_CATEGORIES: nothing that is known here. */
+static enum mem_category tagged(const struct trace *t, size_t event) {
+    static const struct {
+        const char *tag;
+        enum mem_category category;
+    } tags[] = {
+        {"activations", MEM_ACTIVATION}, {"activation", MEM_ACTIVATION},
+        {"weights", MEM_PARAMETER},      {"parameters", MEM_PARAMETER},
+        {"gradients", MEM_GRADIENT},     {"gradient", MEM_GRADIENT},
+        {"optimizer", MEM_OPTIMIZER_STATE}, {"input", MEM_INPUT_DATA},
+        {"temporary", MEM_TEMPORARY},
+    };
+    const char *tag = strs_text(&t->strs, t->mem.what[event]);
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
+        if (strcmp(tag, tags[i].tag) == 0) return tags[i].category;
+    return MEM_CATEGORIES;
+}
+
 enum mem_category mem_block_category(const struct mem_blocks *b, size_t i,
                                      const struct mem_site *at) {
+    const struct trace *t = b->l->t;
+    uint16_t a = t->mem.allocator[b->l->first + i];
+    if (t->sources[t->allocators[a].source].own) {
+        enum mem_category said = tagged(t, b->l->first + i);
+        return said != MEM_CATEGORIES ? said : MEM_UNKNOWN;
+    }
     struct mem_site site = *at;
     enum fate fate = fate_of(b, i, at);
     /* What stays for good is worth a look at the Python frames: modules and
@@ -203,6 +228,17 @@ enum mem_category mem_block_category(const struct mem_blocks *b, size_t i,
             return rules[k].category;
     assert(fate == UNSEEN);
     return MEM_UNKNOWN;
+}
+
+struct bytes mem_block_label(const struct mem_blocks *b, size_t i,
+                             const struct mem_site *at) {
+    const struct trace *t = b->l->t;
+    size_t k = b->l->first + i;
+    enum mem_category c = mem_block_category(b, i, at);
+    if (c == MEM_UNKNOWN && t->mem.what[k] != 0 &&
+        t->sources[t->allocators[t->mem.allocator[k]].source].own)
+        return strs_bytes(&t->strs, t->mem.what[k]);
+    return bytes_of(mem_category_name(c));
 }
 
 enum mem_category mem_before_category(const struct mem_sites *s,

@@ -5,6 +5,7 @@
 #ifndef ANALYZE_MEM_CATEGORY_H
 #define ANALYZE_MEM_CATEGORY_H
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,6 +49,11 @@ void mem_blocks_free(struct mem_blocks *b);
 /* Of the block that event i of the allocator allocated; at is its site. */
 enum mem_category mem_block_category(const struct mem_blocks *b, size_t i,
                                      const struct mem_site *at);
+
+/* The same in words; a tag that the program gave and that is none of these is
+ * shown as it is. Borrowed from the trace. */
+struct bytes mem_block_label(const struct mem_blocks *b, size_t i,
+                             const struct mem_site *at);
 
 /* Of a block from before the window: what its stack tells (a parameter, an
  * optimizer's state, input), else MEM_BEFORE_WINDOW. stack may be ROW_NONE. */

@@ -19,7 +19,7 @@ void mem_forward_free(struct mem_forward *f) {
 
 static bool is_op(const struct trace *t, row_id r) {
     return t->spans.kind[r] == SPAN_OP &&
-           !(t->name_class[t->spans.name[r]] & NAME_BACKWARD);
+           !(span_class(t, r) & NAME_BACKWARD);
 }
 
 /* Rows stand parent before child: what starts before the last outermost op

@@ -55,7 +55,7 @@ static bool add_block(struct mem_holders *h, const struct mem_blocks *b,
     struct mem_site at = mem_site_of(b->sites, k);
     struct bytes key = {(const uint8_t *)buf, 0};
     if (by == MEM_BY_CATEGORY)
-        key = bytes_of(mem_category_name(mem_block_category(b, i, &at)));
+        key = mem_block_label(b, i, &at);
     else
         key.n = mem_site_text(b->sites, &at, k, by, buf, sizeof buf);
     return add(h, key, b->l->t->mem.bytes[k], 1);

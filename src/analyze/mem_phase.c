@@ -84,7 +84,7 @@ enum mem_phase mem_phase_of_name(struct bytes name) {
 
 enum mem_phase mem_phase_of_span(const struct trace *t, uint32_t r) {
     struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
-    uint16_t class = t->name_class[t->spans.name[r]];
+    uint16_t class = span_class(t, r);
     if (class & NAME_BACKWARD) return MEM_BACKWARD;
     if (class & NAME_OPTIMIZER)
         return BYTES_STARTS(name, "Optimizer.zero_grad") ? MEM_ZERO_GRAD

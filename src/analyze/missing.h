@@ -14,6 +14,10 @@ enum missing_what {
     MISSING_STACKS, /* no Python stacks were recorded */
 };
 
+/* Did opscope's own recorder write it, all of it? Then advice names the calls
+ * of record.h. */
+bool missing_own(const struct trace *t);
+
 /* Was it recorded in that source? */
 bool missing_has(const struct trace *t, uint32_t source,
                  enum missing_what what);

@@ -135,6 +135,8 @@ static uint32_t program_base(struct op_groups *g, const struct op_group *like) {
 static str_id shapes_of(struct op_groups *g, row_id row) {
     struct arg a = args_get(g->t, row, "Input Dims");
     if (a.type == ARG_NONE) a = args_get(g->t, row, "Input dims");
+    if (a.type == ARG_NONE && (g->t->spans.flags[row] & SPAN_COSTED))
+        a = args_get(g->t, row, "shape");
     if (a.type != ARG_JSON && a.type != ARG_TEXT) return 0;
     return strs_intern(&g->texts, a.text);
 }

@@ -17,6 +17,7 @@
 #include "analyze/op_groups.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/args.h"
 #include "model/hlo.h"
 #include "model/opclass.h"
 #include "model/opname.h"
@@ -305,7 +306,8 @@ static int charge_source_memory(struct ops *o, uint32_t source,
     return 0;
 }
 
-/* FLOPs: only names with a formula have their arguments read. */
+/* FLOPs: only names with a formula, and spans that tell theirs, have their
+ * arguments read. */
 static void count_flops(struct ops *o) {
     const struct trace *t = o->t;
     for (size_t i = 0; i < t->ntracks; i++) {
@@ -316,8 +318,11 @@ static void count_flops(struct ops *o) {
         for (row_id r = tr->first; r < tr->end; r++) {
             if (o->tree.rep[r] != r) continue;
             struct op_group *g = group_at(o, r);
-            if (g->rule == FLOPS_NONE || !scope_has(&o->scope, r)) continue;
-            int64_t n = flops_of(t, r, (enum flops_rule)g->rule);
+            bool told = t->spans.flags[r] & SPAN_COSTED;
+            if ((g->rule == FLOPS_NONE && !told) || !scope_has(&o->scope, r))
+                continue;
+            int64_t n = told ? args_int(t, r, "flops", -1)
+                             : flops_of(t, r, (enum flops_rule)g->rule);
             if (n < 0 || __builtin_add_overflow(g->flops, n, &g->flops))
                 continue;
             g->has_flops = true;

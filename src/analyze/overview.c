@@ -5,6 +5,7 @@
 #include "analyze/analyze.h"
 
 #include "analyze/facts.h"
+#include "analyze/missing.h"
 #include "analyze/outside.h"
 #include "analyze/part.h"
 #include "base/number.h"
@@ -144,7 +145,8 @@ static size_t median_row(const struct result *steps, int64_t median) {
 }
 
 /* Where the median step went. */
-static void put_phases(struct result *r, const struct result *steps) {
+static void put_phases(struct result *r, const struct trace *t,
+                       const struct result *steps) {
     static const struct {
         const char *col, *metric;
     } phases[] = {
@@ -163,7 +165,10 @@ static void put_phases(struct result *r, const struct result *steps) {
         const struct cell *c = part_cell(steps, row, phases[k].col);
         if (c == NULL || all == NULL || all->i <= 0 || c->i == 0) continue;
         human_time(c->i, text, sizeof text);
-        put_share(r, phases[k].metric, (double)c->i / PS_PER_US, "us", text,
+        const char *metric = phases[k].metric;
+        if (strcmp(phases[k].col, "other_us") == 0 && missing_own(t))
+            metric = "other (no scope open)";
+        put_share(r, metric, (double)c->i / PS_PER_US, "us", text,
                   100.0 * (double)c->i / (double)all->i);
     }
     if (busy == NULL) put_fact(r, "device busy", false, 0, "%", NULL);
@@ -452,6 +457,22 @@ static void put_outside(struct result *r, const struct trace *t,
     }
 }
 
+/* What the recorder's own sampler saw, where nobody looked on from outside. */
+static void put_resident(struct result *r, const struct trace *t) {
+    double most = 0;
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        if (t->sources[i].outside) return;
+        double rss = t->sources[i].own
+                         ? outside_peak(t, i, "memory: peak RSS (bytes)") : -1;
+        if (rss > 0 && rss < 1e15) most += rss;
+    }
+    char text[48];
+    if (most <= 0) return;
+    human_bytes((int64_t)most, text, sizeof text);
+    put_fact(r, "memory, resident", true, most, "bytes",
+             arena_fmt(&r->arena, "%s at most", text));
+}
+
 /* Who used the CPU, where nobody tells what for. */
 static void put_processes(struct result *r, const struct result *from) {
     int64_t threads = sum_column(from, "threads");
@@ -539,9 +560,10 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
         return result_done(r, e);
     }
     put_steps(r, &p[STEPS].r, &p[HINTS].r);
-    put_phases(r, &p[STEPS].r);
+    put_phases(r, t, &p[STEPS].r);
     put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
     put_tops(r, &p[OPS].r, &p[KERNELS].r, &p[STEPS].r);
+    put_resident(r, t);
     put_memory(r, &p[MEMORY].r);
     put_holders(r, &p[HOLDERS].r);
     put_hints(r, &p[HINTS].r);

@@ -24,6 +24,7 @@ static const enum phase without_device[PHASES - 1] = {
 /* What goes on, by phase; parts of a source that its devices share. */
 struct raw {
     struct intervals comm, input, api, ops, regions;
+    struct intervals copy;     /* copies that the host carries out itself */
     struct intervals step_ops; /* ops on the step's own thread, no collectives:
                                   while one runs a CPU collective is hidden */
 };
@@ -31,6 +32,7 @@ struct raw {
 static void free_raw(struct raw *w) {
     intervals_free(&w->comm);
     intervals_free(&w->input);
+    intervals_free(&w->copy);
     intervals_free(&w->api);
     intervals_free(&w->ops);
     intervals_free(&w->regions);
@@ -62,12 +64,25 @@ uint32_t phases_step_thread(const struct trace *t, uint32_t source) {
     return ROW_NONE;
 }
 
-/* Markers are never host work: those of other threads, nested ones, and the
- * regions that steps were inferred from. */
+/* Markers are never host work: those of other threads, nested ones, epochs, and
+ * the regions that steps were inferred from. */
 static bool is_marker(const struct trace *t, row_id r) {
-    if (span_is_step_mark(t, r)) return true;
+    if (span_is_step_mark(t, r) || (span_class(t, r) & NAME_EPOCH))
+        return true;
     uint32_t st = t->spans.step[r];
     return st != ROW_NONE && t->steps[st].marker == r;
+}
+
+static const struct source *source_of(const struct trace *t, row_id r) {
+    return &t->sources[t->tracks[t->spans.track[r]].source];
+}
+
+static bool has_device(const struct trace *t, row_id r) {
+    return source_of(t, r)->has_device;
+}
+
+static bool is_own(const struct trace *t, row_id r) {
+    return source_of(t, r)->own;
 }
 
 /* Sorts one host span into the lists of its thread. Rows come by rising
@@ -80,12 +95,17 @@ static bool take_span(const struct trace *t, row_id r, bool on_step,
     bool comm = kind != SPAN_API && span_is_comm(t, r);
     /* Where a device does the work, the host's part of a collective is a call
      * that starts it; gloo and MPI do it on the host all the same. */
-    bool on_host = !t->sources[t->tracks[s->track[r]].source].has_device ||
-                   (t->name_class[s->name[r]] & NAME_COMM_CPU);
+    bool on_host = !has_device(t, r) || (span_class(t, r) & NAME_COMM_CPU);
     if (comm && on_host && !intervals_extend(&w->comm, a, b)) return false;
     switch (kind) {
-    case SPAN_API: return intervals_extend(&w->api, a, b);
+    case SPAN_API:
+        /* a wait of a program that has no device: nothing is launched */
+        if (!has_device(t, r) && is_own(t, r)) return true;
+        return intervals_extend(&w->api, a, b);
     case SPAN_OP:
+        if ((span_class(t, r) & NAME_COPY) && is_own(t, r) &&
+            !intervals_extend(&w->copy, a, b))
+            return false;
         if (on_step && !comm && !intervals_extend(&w->step_ops, a, b))
             return false;
         return intervals_extend(&w->ops, a, b);
@@ -93,6 +113,18 @@ static bool take_span(const struct trace *t, row_id r, bool on_step,
         return intervals_extend(&w->regions, a, b);
     default: return true;
     }
+}
+
+/* A program that records itself says which scope is communication: what stands
+ * around such a scope, or in it, on the step's own thread hides none of it. */
+static bool own_ops(struct raw *w) {
+    struct intervals left = {0};
+    intervals_union(&w->step_ops);
+    intervals_union(&w->comm);
+    bool ok = intervals_sub(&w->step_ops, &w->comm, &left);
+    intervals_free(&w->step_ops);
+    w->step_ops = left;
+    return ok;
 }
 
 /* One host thread's spans. Pipeline stages count on the step's thread only,
@@ -114,14 +146,15 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
         }
         if (!take_span(t, r, on_step, w)) return false;
     }
-    return true;
+    return !on_step || !t->sources[tr->source].own || own_ops(w);
 }
 
 /* The lists of a raw, for what is done to each. */
-enum { RAW_LISTS = 6 };
+enum { RAW_LISTS = 7 };
 static void raw_lists(struct raw *w, struct intervals *out[RAW_LISTS]) {
     struct intervals *all[RAW_LISTS] = {&w->comm, &w->input, &w->api,
-                                        &w->ops,  &w->regions, &w->step_ops};
+                                        &w->ops,  &w->regions, &w->step_ops,
+                                        &w->copy};
     memcpy(out, all, sizeof all);
 }
 
@@ -163,7 +196,7 @@ bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first) {
     if (s->kind[r] != SPAN_ANNOTATION || st == ROW_NONE || is_marker(t, r) ||
         first[st] == INT64_MAX || span_end(t, r) > first[st])
         return false;
-    return !(t->name_class[s->name[r]] & NAME_OPTIMIZER) && !span_is_comm(t, r);
+    return !(span_class(t, r) & NAME_OPTIMIZER) && !span_is_comm(t, r);
 }
 
 static bool take_loops(const struct trace *t, uint32_t track,
@@ -238,7 +271,9 @@ static bool take_phase(const struct trace *t, const struct phase_view *v,
         return device ? take_device(t, v, phase, out)
                       : intervals_or(&w->ops, &none, out);
     case PHASE_COMM: return take_comm(t, v, w, out);
-    case PHASE_COPY: return !device || take_device(t, v, phase, out);
+    case PHASE_COPY:
+        return device ? take_device(t, v, phase, out)
+                      : intervals_or(&w->copy, &none, out);
     case PHASE_INPUT: return intervals_or(&w->input, &none, out);
     case PHASE_LAUNCH: return intervals_or(&w->api, &none, out);
     case PHASE_HOST: return intervals_or(&w->ops, &w->regions, out);

@@ -276,6 +276,16 @@ static bool charge_alone(struct roofline *x, row_id row, row_id launch) {
     return charge(x, row_of(x, t->spans.name[row]), row, &w);
 }
 
+/* What the program itself says that the scope did; false: nothing. */
+static bool told_cost(const struct trace *t, row_id row, struct roof_work *w) {
+    if (!(t->spans.flags[row] & SPAN_COSTED)) return false;
+    w->flops = args_int(t, row, "flops", -1);
+    w->bytes = args_int(t, row, "bytes", -1);
+    if (w->flops < 0) w->flops = -1;
+    if (w->bytes < 0) w->bytes = -1;
+    return w->flops >= 0 || w->bytes >= 0;
+}
+
 /* What a call of an op costs, and the type that its products run in. */
 static void cost_of(struct roofline *x, row_id op, row_id kernel,
                     struct roof_work *w, int *parts) {
@@ -287,6 +297,7 @@ static void cost_of(struct roofline *x, row_id op, row_id kernel,
     *w = (struct roof_work){.flops = -1, .bytes = -1, .type = k.dtype,
                             .matrix = k.matrix};
     *parts = 1;
+    if (told_cost(t, op, w)) return;
     uint32_t source = t->tracks[t->spans.track[op]].source;
     if (!rule || !t->sources[source].has_shapes) return;
     if (!op_cost_of(t, op, rule, k.dtype, &c)) return;
@@ -395,7 +406,9 @@ static void look_inside(struct roofline *x, const struct track *tr,
         const struct cost_rule *rule =
             sp->kind[r] == SPAN_OP ? rule_of(x, sp->name[r]) : NULL;
         inside[up] |= inside[r] & (INSIDE_RULED | INSIDE_MATRIX);
-        if (rule || hlo_of_span(x->t, r)) inside[up] |= INSIDE_RULED;
+        struct roof_work w;
+        if (rule || hlo_of_span(x->t, r) || told_cost(x->t, r, &w))
+            inside[up] |= INSIDE_RULED;
         if (rule && op_cost_is_matrix(rule)) inside[up] |= INSIDE_MATRIX;
     }
 }
@@ -419,7 +432,9 @@ static bool host_counts(struct roofline *x, row_id r, uint8_t inside) {
     if (hlo_of_span(x->t, r)) return !(inside & INSIDE_RULED);
     if (x->t->spans.kind[r] == SPAN_OP)
         rule = rule_of(x, x->t->spans.name[r]);
-    if (!rule) return false;
+    struct roof_work w;
+    if (!rule)
+        return !(inside & INSIDE_RULED) && told_cost(x->t, r, &w);
     return op_cost_is_matrix(rule) ? !(inside & INSIDE_MATRIX)
                                    : !(inside & INSIDE_RULED);
 }
@@ -636,9 +651,10 @@ static void say_unknown(struct result *r, const struct roofline *x,
                         const struct coverage *c) {
     char what[200], name[80];
     if (c->unknown == 0) return;
-    bool torch = false, shapes = true;
+    bool torch = false, shapes = true, own = false;
     for (size_t i = 0; i < x->t->nsources; i++) {
         const struct source *s = &x->t->sources[i];
+        own |= s->own;
         bool kineto = s->format && strcmp(s->format, "kineto") == 0;
         torch |= kineto;
         if (kineto && !s->has_shapes) shapes = false;
@@ -648,7 +664,11 @@ static void say_unknown(struct result *r, const struct roofline *x,
              (const char *)c->worst->name.p, n < c->worst->name.n ? "..." : "");
     snprintf(what, sizeof what, "FLOPs of %zu %s (most time: %s)", c->unknown,
              x->by_kernel ? "kernels" : "operations", name);
-    if (torch && !shapes)
+    if (own)
+        result_missing(r, what, "the program's scopes do not tell them",
+                       "ops_arg_int(\"flops\", n) and ops_arg_int(\"bytes\", "
+                       "n) inside of the scope");
+    else if (torch && !shapes)
         missing_say(r, x->t, MISSING_SHAPES);
     else if (torch)
         result_missing(r, what,

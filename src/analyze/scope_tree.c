@@ -16,6 +16,7 @@
 #include "analyze/weights.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/args.h"
 #include "model/hlo.h"
 #include "model/opclass.h"
 #include "model/opname.h"
@@ -176,7 +177,7 @@ static void add_weights(struct scoping *s, uint32_t token, row_id r) {
 /* ---- the backward pass ---- */
 
 static bool is_backward(const struct trace *t, row_id r) {
-    return t->name_class[t->spans.name[r]] & NAME_BACKWARD;
+    return span_class(t, r) & NAME_BACKWARD;
 }
 
 /* Arrows lead to the inner op of a backward step; the whole step is its. */
@@ -439,8 +440,8 @@ static void charge_pending(struct scoping *s) {
         charge(s, TOKEN_PENDING | (uint32_t)i, PATH_HOST, s->pending[i].host);
 }
 
-/* FLOPs by torch's formulas; an op inside of one that is counted is not
- * counted again. */
+/* FLOPs by torch's formulas, or as the program told them; an op inside of one
+ * that is counted is not counted again. */
 static void charge_flops_track(struct scoping *s, const struct track *tr,
                                uint8_t *rules) {
     const struct trace *t = s->t;
@@ -451,9 +452,10 @@ static void charge_flops_track(struct scoping *s, const struct track *tr,
         if (rules[name] == 0)
             rules[name] = 1 + (uint8_t)flops_rule_of(name_of(s, r));
         enum flops_rule rule = (enum flops_rule)(rules[name] - 1);
-        if (rule == FLOPS_NONE || !scope_has(s->scope, r)) continue;
+        bool told = t->spans.flags[r] & SPAN_COSTED;
+        if ((rule == FLOPS_NONE && !told) || !scope_has(s->scope, r)) continue;
         if (is_inside(t, r, inside)) continue;
-        int64_t n = flops_of(t, r, rule);
+        int64_t n = told ? args_int(t, r, "flops", -1) : flops_of(t, r, rule);
         if (n < 0) continue;
         charge(s, s->lanes.token[r], PATH_FLOPS, n);
         inside = r;

@@ -278,8 +278,10 @@ static int fill(struct work *w, enum by by, struct result *r,
     for (size_t i = 0; i < w->n; i++) epochs |= w->lines[i].epoch != NULL;
     if (by == BY_EPOCH && !epochs)
         result_missing(r, "epochs", "no region named \"epoch ...\" lies around "
-                       "the steps", "put record_function(\"epoch 3\") or the "
-                       "like around each epoch");
+                       "the steps", missing_own(t)
+                       ? "call ops_epoch(n) before the first step of each"
+                       : "put record_function(\"epoch 3\") or the like around "
+                         "each epoch");
     return 0;
 }
 

@@ -19,17 +19,20 @@
 static bool has_work(const struct trace *t, const struct track *tr) {
     for (row_id r = tr->first; r < tr->end; r++)
         if (t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API ||
-            (t->name_class[t->spans.name[r]] & NAME_COMM_CPU))
+            (span_class(t, r) & NAME_COMM_CPU))
             return true;
     return false;
 }
 
 /* Does the program run there, or wait for its batch in the step's place? What
- * a pipeline does ahead of the program is no part of its line. */
+ * a pipeline does ahead of the program is no part of its line, nor is what a
+ * program that records itself calls input on another thread: it is made
+ * there. */
 static bool is_line(const struct trace *t, uint32_t track) {
     const struct track *tr = &t->tracks[track];
-    for (row_id r = tr->first; r < tr->end; r++) {
-        uint16_t class = t->name_class[t->spans.name[r]];
+    bool waits = !t->sources[tr->source].own;
+    for (row_id r = tr->first; waits && r < tr->end; r++) {
+        uint16_t class = span_class(t, r);
         if ((class & NAME_INPUT) && !(class & NAME_ITERATOR)) return true;
     }
     return has_work(t, tr) && !phases_input_thread(t, track);
@@ -162,7 +165,7 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
 static int strength(const struct trace *t, const struct piece *p, bool own) {
     if (p->input) return own ? 3 : 2;
     if (p->row == ROW_NONE) return 0;
-    if (t->name_class[t->spans.name[p->row]] & NAME_COMM_CPU) return 2;
+    if (span_class(t, p->row) & NAME_COMM_CPU) return 2;
     switch (t->spans.kind[p->row]) {
     case SPAN_OP: case SPAN_API: case SPAN_OVERHEAD: return 2;
     default: return 1;

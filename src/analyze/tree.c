@@ -185,6 +185,7 @@ static void say_parameters(struct result *r, const struct tree *x) {
     if (x->s.paths.v[NO_SCOPE].has & (1u << PATH_PARAMS)) return;
     for (size_t i = 0; i < x->s.paths.n; i++)
         if (x->s.paths.v[i].has & (1u << PATH_PARAMS)) return;
+    if (missing_own(x->s.t)) return; /* a C program has no modules */
     if (x->s.by != BY_MODULE)
         result_missing(r, "parameters",
                        "weights are known of modules only, from the inputs of "

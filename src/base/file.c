@@ -212,6 +212,19 @@ int file_from_bytes(struct bytes b, struct file **out, struct ops_err *e) {
     return 0;
 }
 
+int file_from_mapping(struct bytes b, size_t mapped, struct file **out,
+                      struct ops_err *e) {
+    assert(b.n + 64 <= mapped);
+    if (file_from_bytes(b, out, e) != 0) {
+        munmap((void *)b.p, mapped);
+        return OPS_ELIMIT;
+    }
+    struct own *o = (struct own *)*out;
+    o->map = (struct bytes){b.p, mapped};
+    o->f.slot = guard_add(b.p, mapped);
+    return 0;
+}
+
 void file_close(struct file *f) {
     if (f == NULL) return;
     struct own *o = (struct own *)f;

@@ -33,6 +33,11 @@ int file_open(const char *path, struct file **out, struct ops_err *e);
  * must have 64 zero bytes behind them. For tests and fuzzers. */
 int file_from_bytes(struct bytes b, struct file **out, struct ops_err *e);
 
+/* The same for bytes at the start of a mapping, which it takes: file_close()
+ * unmaps it, and so does a failure. */
+int file_from_mapping(struct bytes b, size_t mapped, struct file **out,
+                      struct ops_err *e);
+
 void file_close(struct file *f);
 
 /* Has the file on disk become shorter than what was mapped? Reading past its

@@ -59,11 +59,29 @@ static int read_file(const char *path, struct file *f, struct trace *t,
     if (source == ROW_NONE) return fail_oom(e);
     int rc = imp->read(t, source, o, e);
     if (rc != 0) return rc;
+    f = t->sources[source].file; /* it may have become another */
     if (f->damaged) trace_note(t, NOTE_GZIP_DAMAGED, 1);
-    if (t->sources[source].events == 0) trace_note(t, NOTE_EMPTY_FILE, 1);
+    /* a pointer (ring.c) has none by itself, and says why it led to none */
+    if (t->sources[source].events == 0 &&
+        strcmp(t->sources[source].format, "ring") != 0)
+        trace_note(t, NOTE_EMPTY_FILE, 1);
     if (file_shrank(f)) trace_note(t, NOTE_FILE_SHRANK, 1);
     if (t->oom) return fail_oom(e);
     return 0;
+}
+
+int import_instead(struct trace *t, uint32_t source, struct file *f,
+                   const struct import_opts *o, struct ops_err *e) {
+    struct source *s = &t->sources[source];
+    const struct importer *imp = find_importer(f->bytes, s->path);
+    assert(t->nsources == 1 && s->index == NULL);
+    if (s->file != NULL) file_close(s->file);
+    s->file = f;
+    s->bytes = f->bytes;
+    if (imp == NULL)
+        return fail(e, OPS_EFORMAT, "what it leads to is no profile");
+    s->format = imp->name;
+    return imp->read(t, source, o, e);
 }
 
 /* The first file goes straight into t; a later one into a trace of its own,

@@ -41,4 +41,10 @@ int import_file(const char *path, struct trace *t, const struct import_opts *o,
 int import_bytes(struct bytes b, const char *path, struct trace *t,
                  const struct import_opts *o, struct ops_err *e);
 
+/* For an importer whose bytes only say where the profile is: the source's
+ * file becomes f (taken), and whoever knows its bytes reads them. The source
+ * must be the trace's only one. */
+int import_instead(struct trace *t, uint32_t source, struct file *f,
+                   const struct import_opts *o, struct ops_err *e);
+
 #endif

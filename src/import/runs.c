@@ -7,6 +7,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "import/import.h"
+#include "import/runs_impl.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -164,32 +165,49 @@ static bool skip_file(struct run *run, const char *path) {
     return true;
 }
 
-/* Keeps the profiles among a folder's files. Where there are XSpace files the
- * JSON beside them is the same capture once more. */
+static bool add_file(struct run *run, const char *path) {
+    char *copy = strdup(path);
+    if (copy == NULL || !VEC_ROOM(run->files, run->n, run->cap)) {
+        free(copy);
+        return false;
+    }
+    run->files[run->n++] = copy;
+    return true;
+}
+
+/* Is that format of use in a folder that has others? Where there are XSpace
+ * files the JSON beside them is the same capture once more; event files are the
+ * profile only where there is nothing else. */
+static bool is_wanted(const char *format, bool xspace, bool profile) {
+    if (format == NULL) return false;
+    if (strcmp(format, "tfevents") == 0) return !profile;
+    return !xspace || strcmp(format, "xspace") == 0 ||
+           strcmp(format, "ring") == 0;
+}
+
+/* Keeps the profiles among a folder's files. */
 static bool take_files(struct search *s, char **files, size_t n,
                        struct run *run) {
     const char **format = calloc(n + 1, sizeof *format);
     if (format == NULL) return false;
-    bool xspace = false, oom = false;
+    bool xspace = false, profile = false, oom = false;
     run->plain = true;
     for (size_t i = 0; i < n; i++) {
         format[i] = format_of(files[i], s->head, &oom);
         s->out->files++;
         xspace |= format[i] && strcmp(format[i], "xspace") == 0;
+        profile |= format[i] && strcmp(format[i], "tfevents") != 0;
     }
     bool ok = !oom;
+    run->scalars = !profile;
     for (size_t i = 0; ok && i < n; i++) {
         if (format[i] == NULL) ok = skip_file(run, files[i]);
-        if (format[i] == NULL) continue;
-        if (xspace && strcmp(format[i], "xspace") != 0) continue;
-        ok = VEC_ROOM(run->files, run->n, run->cap);
-        char *copy = ok ? strdup(files[i]) : NULL;
-        ok = copy != NULL;
+        if (!is_wanted(format[i], xspace, profile)) continue;
+        ok = add_file(run, files[i]);
         if (!ok) break;
-        run->files[run->n++] = copy;
-        int64_t m = mtime_of(copy);
+        int64_t m = mtime_of(files[i]);
         if (m > run->time) run->time = m;
-        if (strcmp(format[i], "chrome") != 0) run->plain = false;
+        if (strcmp(format[i], "chrome") != 0 && profile) run->plain = false;
     }
     free(format);
     return ok;
@@ -235,20 +253,51 @@ static int by_age(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
+/* A recording that is not closed lies in several files: one of them named means
+ * all. */
+static bool add_siblings(struct run *run, const char *path) {
+    struct own_file f;
+    char **names;
+    size_t n;
+    struct ops_err e;
+    if (!own_file_of(path, &f) || f.form == OWN_WHOLE) return true;
+    const char *slash = strrchr(path, '/');
+    char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("");
+    if (dir == NULL) return false;
+    int rc = list_folder(*dir ? dir : ".", false, &names, &n, &e);
+    bool ok = true;
+    for (size_t i = 0; rc == 0 && ok && i < n; i++) {
+        const char *name = names[i];
+        if (*dir == '\0') name += 2; /* "./" */
+        if (strcmp(name, path) != 0 && own_same_stem(name, path))
+            ok = add_file(run, name);
+    }
+    if (rc == 0) free_names(names, n);
+    free(dir);
+    return ok && rc != OPS_ELIMIT;
+}
+
+/* The curves beside the profiles of a log folder are no run to choose from. */
+static void drop_scalars(struct run_list *l) {
+    size_t kept = 0, profiles = 0;
+    for (size_t i = 0; i < l->n; i++) profiles += !l->v[i].scalars;
+    for (size_t i = 0; i < l->n && profiles > 0; i++) {
+        if (l->v[i].scalars) free_run(&l->v[i]);
+        else l->v[kept++] = l->v[i];
+    }
+    if (profiles > 0) l->n = kept;
+}
+
 /* A run of the one file that was named. */
 static int one_file(const char *path, struct run_list *out,
                     struct ops_err *e) {
     struct run run = {.name = strdup(path)};
-    char *copy = strdup(path);
-    bool ok = run.name && copy && VEC_ROOM(run.files, run.n, run.cap);
+    bool ok = run.name && add_file(&run, path) && add_siblings(&run, path) &&
+              VEC_ROOM(out->v, out->n, out->cap);
     if (ok) {
-        run.files[run.n++] = copy;
-        copy = NULL;
-        ok = VEC_ROOM(out->v, out->n, out->cap);
-        if (ok) out->v[out->n++] = run;
+        out->v[out->n++] = run;
+        return 0;
     }
-    if (ok) return 0;
-    free(copy);
     free_run(&run);
     return fail_oom(e);
 }
@@ -279,6 +328,7 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
         runs_free(out);
         return rc;
     }
+    drop_scalars(out);
     if (out->n > 1) qsort(out->v, out->n, sizeof *out->v, by_age);
     return 0;
 }

@@ -26,7 +26,9 @@ struct run {
         const char *why;
     } *skips;      /* named like a profile, but nothing to be made of */
     size_t nskips, cap_skips;
-    bool plain;    /* only Chrome JSON, which may be any tool's output */
+    bool scalars;  /* only event files, mostly curves */
+    bool plain;    /* only Chrome JSON, which may be any tool's output, or
+                      event files, which seldom hold a profile */
 };
 
 struct run_list {

@@ -13,6 +13,23 @@ struct part {
     bool taken;
 };
 
+/* What the name of a file of opscope's recorder tells: runs_own.c. */
+enum own_form { OWN_WHOLE, OWN_PART, OWN_RING };
+struct own_file {
+    size_t stem;           /* bytes of the path that are the stem */
+    uint64_t part, device; /* 0: the first; the host's */
+    enum own_form form;
+};
+/* False: it is not named like one. */
+bool own_file_of(const char *path, struct own_file *out);
+bool own_same_stem(const char *a, const char *b);
+
+/* Did this .ring (imported) bring that file's contents with it? */
+bool own_is_included(const struct part *ring, const char *path);
+
+/* Files of one recording become one trace, that of the first. */
+int parts_join_own(struct part *v, size_t n, struct ops_err *e);
+
 /* Do both have a clock, and do their windows overlap? */
 bool parts_overlap(const struct part *a, const struct part *b);
 

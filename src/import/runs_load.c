@@ -132,22 +132,47 @@ static int finish_group(struct part *v, size_t n, size_t i, size_t *group,
     return rc;
 }
 
+static int load_part(struct part *p, const struct import_opts *o,
+                     struct ops_err *e) {
+    p->t = trace_new();
+    int rc = p->t ? import_file(p->path, p->t, o, e) : fail_oom(e);
+    if (rc != 0 && e != NULL && e->text[0] != '\0')
+        rc = fail_in(e, "%s", p->path);
+    if (rc == 0) use_name(p->t, p->path);
+    return rc;
+}
+
+static bool is_ring(const char *path) {
+    struct own_file f;
+    return own_file_of(path, &f) && f.form == OWN_RING;
+}
+
+/* A program's shared memory comes first: what it brings of the files beside it
+ * is not read again. */
+static int load_parts(struct part *v, size_t n, const struct import_opts *o,
+                      struct ops_err *e) {
+    for (size_t i = 0; i < n; i++)
+        if (is_ring(v[i].path)) TRY(load_part(&v[i], o, e));
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < n && !v[i].taken; k++)
+            v[i].taken = k != i && is_ring(v[k].path) &&
+                         own_is_included(&v[k], v[i].path);
+        if (v[i].t == NULL && !v[i].taken) TRY(load_part(&v[i], o, e));
+    }
+    TRY(parts_join_own(v, n, e));
+    for (size_t i = 0; i < n && n > 1; i++)
+        if (!v[i].taken) find_window(&v[i]);
+    return 0;
+}
+
 int runs_load(char *const *files, size_t n, const struct import_opts *o,
               struct loaded *out, struct ops_err *e) {
     *out = (struct loaded){0};
     struct part *v = calloc(n + 1, sizeof *v);
     size_t *group = calloc(n + 1, sizeof *group);
     int rc = v && group ? 0 : fail_oom(e);
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        v[i].path = files[i];
-        v[i].t = trace_new();
-        rc = v[i].t ? import_file(files[i], v[i].t, o, e) : fail_oom(e);
-        if (rc != 0 && e != NULL && e->text[0] != '\0')
-            rc = fail_in(e, "%s", files[i]);
-        if (rc != 0) break;
-        use_name(v[i].t, files[i]);
-        if (n > 1) find_window(&v[i]);
-    }
+    for (size_t i = 0; i < n && rc == 0; i++) v[i].path = files[i];
+    if (rc == 0) rc = load_parts(v, n, o, e);
     if (rc == 0) rc = parts_join_snapshots(v, n, e);
     if (rc == 0) rc = parts_join_outside(v, n, e);
     for (size_t i = 0; i < n && rc == 0; i++)

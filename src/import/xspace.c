@@ -46,6 +46,11 @@ static int sniff_plane(struct bytes b) {
     return 0;
 }
 
+/* Was the length written wider than it needs to be, to be patched later? */
+static bool length_padded(const uint8_t *field, struct bytes body) {
+    return body.p - field > 2 && body.p[-1] == 0;
+}
+
 static bool sniff(struct bytes all, const char *path) {
     struct pb r = pb_reader(all);
     struct pb_field f;
@@ -55,15 +60,14 @@ static bool sniff(struct bytes all, const char *path) {
         if (!whole && (!r.bad || f.num == 0)) return false;
         if (f.num < 1 || f.num > 4 || f.wire != PB_BYTES) return false;
         int plane = f.num == 1 ? sniff_plane(f.bytes) : 0;
+        /* a recorder that has begun and not written yet */
+        if (i == 0 && whole && f.num == 1 && f.bytes.n == 0 &&
+            length_padded(all.p, f.bytes))
+            return true;
         if (plane != 0) return plane > 0;
         if (!whole) return false;
     }
     return false;
-}
-
-/* Was the length written wider than it needs to be, to be patched later? */
-static bool length_padded(const uint8_t *field, struct bytes body) {
-    return body.p - field > 2 && body.p[-1] == 0;
 }
 
 static void add_plane(struct xspace *x, struct bytes body, bool cut) {
@@ -112,7 +116,8 @@ static void read_space(struct xspace *x) {
         if (!whole && !r.bad) return;
         if (patched && *at == 0) return; /* room not written to yet */
         bool torn = patched && !belongs(&f, whole);
-        if (!whole || torn) trace_note(x->t, NOTE_FILE_CUT, 1);
+        if (torn) x->tail = true;
+        else if (!whole) trace_note(x->t, NOTE_FILE_CUT, 1);
         if (!whole && f.num == 1) space_field(x, &f, true);
         if (!whole || torn) return;
         space_field(x, &f, false);
@@ -294,6 +299,8 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     a->piece.events += b.piece.events;
     a->piece.memory |= b.piece.memory;
     a->piece.python |= b.piece.python;
+    a->piece.shapes |= b.piece.shapes;
+    a->piece.dropped += b.piece.dropped;
     settle_peaks(&a->piece, &b.piece);
     free(b.piece.names);
     free(b.piece.peaks);
@@ -316,6 +323,8 @@ static int read_events(struct xspace *x, const struct import_opts *o,
     src->events += s.piece.events;
     src->has_memory |= s.piece.memory;
     src->has_stacks |= s.piece.python;
+    src->has_shapes |= s.piece.shapes;
+    if (x->own) xspace_own_done(x, &s.piece);
     return rc;
 }
 
@@ -324,6 +333,7 @@ static int read_planes(struct xspace *x, const struct import_opts *o,
     for (size_t i = 0; i < x->nplanes; i++) xplane_open(x, &x->planes[i]);
     for (size_t i = 0; i < x->nplanes; i++) xplane_facts(x, &x->planes[i]);
     if (x->oom) return fail_oom(e);
+    x->t->sources[x->source].own = x->own;
     choose_markers(x);
     xspace_clock(x);
     return read_events(x, o, e);
@@ -336,6 +346,8 @@ static int read_file(struct trace *t, uint32_t source,
     t->sources[source].decimals = 6;
     read_space(&x);
     int rc = x.oom ? fail_oom(e) : read_planes(&x, o, e);
+    /* the recorder's own files are said to be open once, not cut as well */
+    if (x.tail && !x.own) trace_note(t, NOTE_FILE_CUT, 1);
     if (rc == 0 && (t->sources[source].index = xspace_index_new(x.all)) == NULL)
         rc = fail_oom(e);
     for (size_t i = 0; i < x.nplanes; i++) xplane_free(&x.planes[i]);

@@ -59,6 +59,7 @@ enum xrole {
     XR_FREE,       /* MemoryDeallocation */
     XR_EAGER,      /* EagerExecute: an op if nothing nested names it better */
     XR_RUNTIME_SURE, /* machinery by its name, whatever its stats say */
+    XR_STEP, XR_EPOCH, XR_DROPPED, /* of opscope's recorder: xspace_own.c */
 };
 
 /* An event name (XEventMetadata), understood. */
@@ -88,7 +89,7 @@ enum xplane_kind { XP_HOST, XP_GPU, XP_XLA, XP_OTHER, XP_FACTS };
 
 /* What a line of a plane becomes. */
 enum xline_kind { XL_HOST, XL_STREAM, XL_DERIVED, XL_ASYNC, XL_OVERHEAD,
-                  XL_COUNTERS, XL_OTHER };
+                  XL_COUNTERS, XL_OTHER, XL_HOST_ASYNC };
 
 struct xline {
     struct bytes body;
@@ -117,6 +118,7 @@ struct xplane {
     bool tf;             /* TensorFlow's executor ran in it */
     bool eager_local;    /* eager ops are named by EagerLocalExecute */
     bool has_step_num;   /* some stat is called step_num */
+    bool own;            /* opscope's recorder wrote it */
     bool outside;        /* processes seen from outside: source.outside */
     bool own_clock;      /* device_offset_ps counts from dev_zero, a time in */
     int64_t dev_zero;    /* the trace; else from the line's base */
@@ -138,8 +140,13 @@ struct xspace {
     int64_t zero_ns;     /* line times count from here */
     int64_t shift;       /* ps to add: the trace's epoch */
     bool host_steps;     /* step_num events mark steps */
+    bool own;            /* opscope's recorder wrote it */
+    bool tail;           /* bytes stand behind a plane that is being written */
     bool oom;
 };
+
+/* A scope's arguments have room for 73 flows. */
+enum { XMORE_MAX = 128 };
 
 /* One thread's share: fills its own trace. */
 struct xpiece {
@@ -160,11 +167,19 @@ struct xpiece {
     const uint8_t *from, *to;
     bool memory;     /* saw a memory event */
     bool python;     /* saw a Python frame */
+    bool shapes;     /* saw an event that tells its shape, FLOPs or bytes */
+    uint64_t dropped; /* as events of the recorder tell */
+    size_t told;      /* of them, how many were told in words */
     struct xlaunch {
         uint64_t key; /* hash of what the stats hold; 0: free */
         uint16_t cat;
     } launches[512];  /* categories made lately, by key: pairs of slots */
     struct xfacts facts;
+    struct {
+        uint8_t code;
+        uint64_t v;
+    } more[XMORE_MAX]; /* flows and correlations of an event but the first */
+    size_t nmore;
 };
 
 /* The next field of a message whose end is the file's if cut is set: what is
@@ -179,6 +194,9 @@ void xplane_free(struct xplane *p);
 void xplane_classify(struct xspace *x, struct xplane *p);
 /* Plane stats to device figures and meta. */
 void xplane_facts(struct xspace *x, struct xplane *p);
+/* A plane stat as text, under its own name. */
+void xplane_meta(struct xspace *x, const struct xplane *p, struct bytes name,
+                 const struct xval *v);
 /* Is this a piece that the end of a cut file made incomplete? */
 bool xplane_torn(const struct xspace *x, const struct xplane *p,
                  struct bytes b);
@@ -207,6 +225,17 @@ bool xname_is_tf(struct bytes name);
 bool xname_is_function(struct bytes op);
 enum xline_kind xline_classify(const struct xplane *p, const struct xline *l);
 
+/* xspace_own.c: the same for what opscope's recorder wrote. */
+void xname_own(const struct xplane *p, struct xname *n);
+enum xline_kind xline_own(const struct xplane *p, const struct xline *l);
+/* The number that tells a device of the recorder from others, and its name. */
+int64_t xplane_own_ordinal(const struct xplane *p);
+struct bytes xplane_own_label(const struct xplane *p);
+/* Its facts: who it was, what it could not record. */
+void xplane_own_facts(struct xspace *x, struct xplane *p);
+/* What is left to say of such a file when all of it was read. */
+void xspace_own_done(struct xspace *x, const struct xpiece *all);
+
 /* xspace_hlo.c: a compiled program (HloProto) goes into the trace's table;
  * label is what spans call it. Damage loses what is damaged. */
 void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
@@ -223,6 +252,7 @@ void xline_read(struct xpiece *w, const struct xline *l);
 struct xevent {
     int64_t ts, dur;
     bool count; /* it stands for several: a sum, with no start */
+    bool timed; /* a duration is given, be it 0 */
     str_id name;
     uint16_t cat;
     uint64_t args;
@@ -236,5 +266,15 @@ struct xtracks {
 void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr);
 void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
                  const struct xname *n, const struct xevent *e);
+/* The parts of it that all kinds of files have. */
+void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
+                   const struct xevent *e);
+void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
+                const struct xname *n, const struct xevent *e);
+static inline bool fact_has(const struct xpiece *w, enum xcode c) {
+    return w->facts.seen & XBIT(c);
+}
+int64_t fact_int(const struct xpiece *w, enum xcode c, int64_t dflt);
+struct bytes fact_text(const struct xpiece *w, enum xcode c);
 
 #endif

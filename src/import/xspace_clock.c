@@ -37,7 +37,9 @@ static int64_t first_line(const struct xspace *x) {
  * trace_span() refuses. */
 static int64_t line_base(const struct xspace *x, int64_t ts_ns) {
     int64_t ns = ts_ns, ps;
-    if (x->zero_ns > 0 && ts_ns >= x->zero_ns) ns = ts_ns - x->zero_ns;
+    if (x->zero_ns > 0 &&
+        (ts_ns >= x->zero_ns || (x->own && ts_ns >= UNIX_NS_LEAST)))
+        ns = ts_ns - x->zero_ns;
     if (__builtin_mul_overflow(ns, PS_PER_NS, &ps) ||
         __builtin_add_overflow(ps, x->shift, &ps))
         return INT64_MAX / 2;
@@ -93,6 +95,12 @@ void xspace_clock(struct xspace *x) {
         const struct xplane *p = &x->planes[i];
         if (!BYTES_IS(p->name, "Task Environment")) continue;
         int64_t start = plane_stat(p, "profile_start_time");
+        if (start > 0 && start < INT64_MAX / 2) x->zero_ns = start;
+    }
+    /* the recorder says it in every file, closed or not */
+    for (size_t i = 0; i < x->nplanes && x->zero_ns == 0; i++) {
+        int64_t start = x->planes[i].own
+                            ? plane_stat(&x->planes[i], "start_unix_ns") : 0;
         if (start > 0 && start < INT64_MAX / 2) x->zero_ns = start;
     }
     if (x->zero_ns == 0) x->zero_ns = first_line(x);

@@ -10,16 +10,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static inline bool seen(const struct xpiece *w, enum xcode c) {
-    return w->facts.seen & XBIT(c);
+int64_t fact_int(const struct xpiece *w, enum xcode c, int64_t dflt) {
+    return fact_has(w, c) ? xval_int(w->plane, &w->facts.v[c]) : dflt;
 }
 
-static int64_t fact_int(const struct xpiece *w, enum xcode c, int64_t dflt) {
-    return seen(w, c) ? xval_int(w->plane, &w->facts.v[c]) : dflt;
-}
-
-static struct bytes fact_text(const struct xpiece *w, enum xcode c) {
-    if (!seen(w, c)) return bytes_of("");
+struct bytes fact_text(const struct xpiece *w, enum xcode c) {
+    if (!fact_has(w, c)) return bytes_of("");
     return xval_text(w->plane, &w->facts.v[c]);
 }
 
@@ -28,7 +24,7 @@ void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
         [XL_HOST] = TRACK_THREAD,   [XL_STREAM] = TRACK_STREAM,
         [XL_DERIVED] = TRACK_DERIVED, [XL_ASYNC] = TRACK_ASYNC,
         [XL_OVERHEAD] = TRACK_OTHER, [XL_OTHER] = TRACK_OTHER,
-        [XL_COUNTERS] = TRACK_OTHER,
+        [XL_COUNTERS] = TRACK_OTHER, [XL_HOST_ASYNC] = TRACK_ASYNC,
     };
     *tr = (struct xtracks){ROW_NONE, ROW_NONE, ROW_NONE, 0};
     if (l->kind == XL_COUNTERS) return;
@@ -106,7 +102,7 @@ static void allocator_facts(struct xpiece *w, uint16_t allocator,
         !__builtin_add_overflow(sum, reserved > 0 ? reserved : 0, &sum))
         a->capacity = sum;
     if (peak > a->peak_life) a->peak_life = peak;
-    if (!new_peak(w, allocator, allocated) || !seen(w, XC_FRAGMENTATION))
+    if (!new_peak(w, allocator, allocated) || !fact_has(w, XC_FRAGMENTATION))
         return;
     double f = xval_num(w->plane, &w->facts.v[XC_FRAGMENTATION]);
     if (f >= 0 && f <= 1) a->fragmentation = f;
@@ -115,21 +111,24 @@ static void allocator_facts(struct xpiece *w, uint16_t allocator,
 /* A handful in practice; more than this is damage or an attack. */
 enum { ALLOCATORS_MAX = 4096 };
 
-static void memory_event(struct xpiece *w, const struct xtracks *tr, bool alloc,
-                         const struct xevent *e) {
+void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
+                   const struct xevent *e) {
     struct bytes name = fact_text(w, XC_ALLOCATOR);
     struct mem_in m = {.ts = e->ts, .track = tr->main};
     int64_t bytes = fact_int(w, XC_ALLOCATION, fact_int(w, XC_REQUESTED, 0));
     int64_t reserved = fact_int(w, XC_BYTES_RESERVED, 0);
     w->memory = true;
     m.bytes = alloc ? bytes : -(bytes == INT64_MIN ? 0 : bytes);
+    /* a program's own free() knows no size */
+    if (!alloc && w->plane->own && !fact_has(w, XC_ALLOCATION))
+        m.bytes = MEM_UNSIZED;
     m.allocated = fact_int(w, XC_BYTES_ALLOCATED, -1);
     /* bytes_reserved is memory set aside beside the allocated (stacks on a
      * TPU), 0 on GPUs, where the whole pool is the capacity. */
     m.reserved = -1;
     if (reserved > 0 && m.allocated >= 0 && m.allocated < INT64_MAX - reserved)
         m.reserved = m.allocated + reserved;
-    m.addr = seen(w, XC_ADDR) ? (uint64_t)fact_int(w, XC_ADDR, 0) : 0;
+    m.addr = fact_has(w, XC_ADDR) ? (uint64_t)fact_int(w, XC_ADDR, 0) : 0;
     if (w->t->nallocators >= ALLOCATORS_MAX) {
         trace_note(w->t, NOTE_BAD_EVENT, 1);
         return;
@@ -173,7 +172,7 @@ static void counter_event(struct xpiece *w, const struct xname *n,
 
 /* A number that is the same for the same value of a stat. */
 static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
-    if (!seen(w, c)) return 0;
+    if (!fact_has(w, c)) return 0;
     const struct xval *v = &w->facts.v[c];
     return v->type == XT_STR ? hash_bytes(v->b.p, v->b.n) : v->u + 1;
 }
@@ -182,7 +181,7 @@ static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
  * metadata of modules has it. */
 static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
     struct bytes m = fact_text(w, XC_HLO_MODULE);
-    if (m.n == 0 || m.n > cap - 32 || !seen(w, XC_PROGRAM)) return m;
+    if (m.n == 0 || m.n > cap - 32 || !fact_has(w, XC_PROGRAM)) return m;
     memcpy(out, m.p, m.n);
     int n = snprintf(out + m.n, cap - m.n, "(%" PRIu64 ")",
                      (uint64_t)fact_int(w, XC_PROGRAM, 0));
@@ -193,7 +192,8 @@ static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
  * one variant come again and again, so that the cache mostly has it. */
 static uint16_t launch_category(struct xpiece *w) {
     /* a program has one module */
-    enum xcode module_code = seen(w, XC_PROGRAM) ? XC_PROGRAM : XC_HLO_MODULE;
+    enum xcode module_code =
+        fact_has(w, XC_PROGRAM) ? XC_PROGRAM : XC_HLO_MODULE;
     uint64_t key = 0x9e3779b97f4a7c15u;
     key = hash_step(key, fact_hash(w, XC_KERNEL_DETAILS));
     key = hash_step(key, fact_hash(w, XC_HLO_OP));
@@ -215,51 +215,54 @@ static uint16_t launch_category(struct xpiece *w) {
 static void host_span(struct xpiece *w, const struct xline *l,
                       const struct xname *n, struct span_in *s) {
     struct bytes hlo;
-    if (seen(w, XC_STEP_NUM) && n->kind != SPAN_PYTHON) {
+    if (fact_has(w, XC_STEP_NUM) && n->kind != SPAN_PYTHON) {
         s->kind = SPAN_ANNOTATION;
         if (w->x->host_steps) s->flags |= SPAN_STEPMARK;
-    } else if (seen(w, XC_CORRELATION)) {
+    } else if (fact_has(w, XC_CORRELATION)) {
         s->kind = SPAN_API;
-    } else if (seen(w, XC_HLO_OP) && (hlo = fact_text(w, XC_HLO_OP)).n > 0) {
+    } else if (fact_has(w, XC_HLO_OP) &&
+               (hlo = fact_text(w, XC_HLO_OP)).n > 0) {
         s->kind = SPAN_OP;
         s->cat = launch_category(w);
         if (hlo.n != n->name.n || memcmp(hlo.p, n->name.p, hlo.n) != 0)
             s->name = trace_str(w->t, hlo);
-    } else if (n->role == XR_EAGER && seen(w, XC_EAGER_OP) &&
+    } else if (n->role == XR_EAGER && fact_has(w, XC_EAGER_OP) &&
                !xname_is_function(fact_text(w, XC_EAGER_OP))) {
         s->kind = SPAN_OP;
         s->flags |= SPAN_EAGER;
         s->name = trace_str(w->t, fact_text(w, XC_EAGER_OP));
-    } else if (s->kind == SPAN_ANNOTATION && seen(w, XC_SRC)) {
+    } else if (s->kind == SPAN_ANNOTATION && fact_has(w, XC_SRC)) {
         /* the C++ tracer says where in its source it stands; user code in
          * Python cannot */
         s->kind = SPAN_RUNTIME;
     } else if (s->kind == SPAN_ANNOTATION &&
-               BYTES_STARTS(l->name, "Host Threads/") && !seen(w, XC_NVTX) &&
+               BYTES_STARTS(l->name, "Host Threads/") &&
+               !fact_has(w, XC_NVTX) &&
                !BYTES_STARTS(n->name, "NVTX:")) {
         s->kind = SPAN_API; /* the GPU tracer's own lines hold calls */
     }
-    if (seen(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
+    if (fact_has(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
         s->flags |= SPAN_EAGER;
-    if (seen(w, XC_ASYNC) && seen(w, XC_FLOW)) s->flags |= SPAN_ASYNC;
+    if (fact_has(w, XC_ASYNC) && fact_has(w, XC_FLOW)) s->flags |= SPAN_ASYNC;
 }
 
 /* What the stats make of an event on a stream of a GPU. */
 static void stream_span(struct xpiece *w, struct span_in *s) {
-    if (seen(w, XC_KERNEL_DETAILS)) {
+    if (fact_has(w, XC_KERNEL_DETAILS)) {
         s->kind = SPAN_KERNEL;
         s->cat = launch_category(w);
     }
-    else if (seen(w, XC_MEMCPY_DETAILS) || seen(w, XC_MEMSET_DETAILS)) {
-        s->kind = seen(w, XC_MEMCPY_DETAILS) ? SPAN_COPY : SPAN_MEMSET;
-        if (seen(w, XC_HLO_OP)) s->cat = launch_category(w);
+    else if (fact_has(w, XC_MEMCPY_DETAILS) || fact_has(w, XC_MEMSET_DETAILS)) {
+        s->kind = fact_has(w, XC_MEMCPY_DETAILS) ? SPAN_COPY : SPAN_MEMSET;
+        if (fact_has(w, XC_HLO_OP)) s->cat = launch_category(w);
     }
-    else if (seen(w, XC_MEMALLOC_DETAILS) || seen(w, XC_MEMFREE_DETAILS) ||
-             seen(w, XC_RESIDENCY_DETAILS))
+    else if (fact_has(w, XC_MEMALLOC_DETAILS) ||
+             fact_has(w, XC_MEMFREE_DETAILS) ||
+             fact_has(w, XC_RESIDENCY_DETAILS))
         s->kind = SPAN_OTHER;
-    else if (s->kind == SPAN_OTHER && seen(w, XC_CORRELATION))
+    else if (s->kind == SPAN_OTHER && fact_has(w, XC_CORRELATION))
         s->kind = SPAN_KERNEL;
-    if (seen(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
+    if (fact_has(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
         s->flags |= SPAN_EAGER;
 }
 
@@ -284,8 +287,8 @@ static void device_span(struct xpiece *w, const struct xline *l,
  * its name, else its place on the line. */
 static int64_t step_number(struct xpiece *w, const struct xname *n,
                            const struct xtracks *tr) {
-    if (seen(w, XC_STEP_NUM)) return fact_int(w, XC_STEP_NUM, 0);
-    if (seen(w, XC_GROUP)) return fact_int(w, XC_GROUP, 0);
+    if (fact_has(w, XC_STEP_NUM)) return fact_int(w, XC_STEP_NUM, 0);
+    if (fact_has(w, XC_GROUP)) return fact_int(w, XC_GROUP, 0);
     int64_t v = 0;
     for (size_t i = 0; i < n->name.n; i++) {
         if (!isdigit(n->name.p[i]) || i > 17) return tr->marks - 1;
@@ -313,17 +316,21 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
         counter_event(w, n, e);
         return;
     }
+    if (w->plane->own) {
+        xevent_own(w, l, tr, n, e);
+        return;
+    }
     if (l->kind == XL_HOST) {
         if (w->facts.seen != 0 || n->kind == SPAN_ANNOTATION)
             host_span(w, l, n, &s);
         if (s.kind == SPAN_PYTHON) s.track = python_track(w, l, tr);
         if (n->role == XR_ALLOC || n->role == XR_FREE) {
-            memory_event(w, tr, n->role == XR_ALLOC, e);
+            xevent_memory(w, tr, n->role == XR_ALLOC, e);
             return; /* an instant that stands in the table of its own */
         }
     } else {
         device_span(w, l, tr, &s);
-        if (seen(w, XC_DEVICE_OFFSET) && seen(w, XC_DEVICE_DURATION))
+        if (fact_has(w, XC_DEVICE_OFFSET) && fact_has(w, XC_DEVICE_DURATION))
             device_times(w, l, &s);
     }
     if (e->count) {
@@ -334,7 +341,7 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
     }
     row_id row = trace_span(w->t, &s);
     if (row == ROW_NONE) return;
-    if (seen(w, XC_CORRELATION)) {
+    if (fact_has(w, XC_CORRELATION)) {
         uint64_t id = (uint64_t)fact_int(w, XC_CORRELATION, 0);
         if (l->kind == XL_HOST) trace_link_host(w->t, w->source, id, row);
         else if (l->kind == XL_STREAM)
@@ -342,6 +349,6 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
     }
     if (s.flags & SPAN_STEPMARK)
         trace_step_hint(w->t, row, step_number(w, n, tr));
-    else if (seen(w, XC_GROUP) && l->kind == XL_HOST)
+    else if (fact_has(w, XC_GROUP) && l->kind == XL_HOST)
         trace_group_hint(w->t, row, fact_int(w, XC_GROUP, 0));
 }

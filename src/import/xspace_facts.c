@@ -32,9 +32,8 @@ static void device_fact(struct xspace *x, struct xplane *p, struct bytes name,
         d->model = trace_str(x->t, xval_text(p, v));
 }
 
-/* A plane stat as text, under its own name. */
-static void meta_fact(struct xspace *x, const struct xplane *p,
-                      struct bytes name, const struct xval *v) {
+void xplane_meta(struct xspace *x, const struct xplane *p, struct bytes name,
+                 const struct xval *v) {
     char key[64], value[40];
     if (name.n == 0 || name.n >= sizeof key || v->type == XT_BYTES) return;
     memcpy(key, name.p, name.n);
@@ -96,6 +95,10 @@ static void module_facts(struct xspace *x, const struct xplane *p) {
 
 void xplane_facts(struct xspace *x, struct xplane *p) {
     bool scopes = BYTES_STARTS(p->name, "/host:__ScopeRangeCallStack__");
+    if (p->own) {
+        xplane_own_facts(x, p);
+        return;
+    }
     for (size_t i = 0; i < p->nfacts; i++) {
         uint64_t id;
         struct xval v;
@@ -115,7 +118,7 @@ void xplane_facts(struct xspace *x, struct xplane *p) {
         else if (p->outside && BYTES_IS(name, "host_name"))
             x->t->sources[x->source].host = trace_str(x->t, xval_text(p, &v));
         else if (p->device != ROW_NONE) device_fact(x, p, name, &v);
-        else if (!scopes) meta_fact(x, p, name, &v);
+        else if (!scopes) xplane_meta(x, p, name, &v);
     }
     if (BYTES_IS(p->name, "/host:metadata")) module_facts(x, p);
 }

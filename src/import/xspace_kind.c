@@ -146,6 +146,10 @@ bool xname_is_tf(struct bytes b) {
 }
 
 void xname_classify(const struct xplane *p, struct xname *n) {
+    if (p->own) {
+        xname_own(p, n);
+        return;
+    }
     switch (p->kind) {
     case XP_HOST: case XP_FACTS:
         host_name(p, n);
@@ -179,6 +183,7 @@ enum xline_kind xline_classify(const struct xplane *p, const struct xline *l) {
         "Sparse Core Steps", "Sparse Core Modules", "Sparse Core Syncs",
         "Async XLA Ops",
     };
+    if (p->own) return xline_own(p, l);
     if (p->kind == XP_HOST || p->kind == XP_FACTS) return XL_HOST;
     if (is(l->name, "_counters_") || starts(l->name, "counters_"))
         return XL_COUNTERS;

@@ -41,7 +41,24 @@ static inline const uint8_t *varint(const uint8_t *p, uint64_t *out) {
     return p + n;
 }
 
+/* A scope may have launched several things, and taken several arrows. */
+__attribute__((noinline, cold))
+static void put_more(struct xpiece *w, uint8_t code, struct xval v) {
+    bool ids = code == XC_FLOW || code == XC_CORRELATION;
+    if (!w->plane->own || !ids || w->facts.v[code].type != XT_UINT) {
+        w->facts.v[code] = v;
+        return;
+    }
+    if (w->nmore == XMORE_MAX || v.type != XT_UINT) return;
+    w->more[w->nmore].code = code;
+    w->more[w->nmore++].v = v.u;
+}
+
 static inline void put_fact(struct xpiece *w, uint8_t code, struct xval v) {
+    if (__builtin_expect((w->facts.seen & XBIT(code)) != 0, 0)) {
+        put_more(w, code, v);
+        return;
+    }
     w->facts.seen |= XBIT(code);
     w->facts.v[code] = v;
 }
@@ -115,7 +132,7 @@ static const uint8_t *field_slow(struct xpiece *w, const uint8_t *p,
 struct raw_event {
     uint64_t name;
     int64_t offset, dur;
-    bool count;
+    bool count, timed; /* timed: it has a duration, be it 0 */
 };
 
 /* Fields and stats of one event; false: damaged, what was read stands. */
@@ -134,7 +151,9 @@ static inline bool event_fields(struct xpiece *w, const uint8_t *p,
             ev->count = false;
             break;
         case TAG_DURATION:
-            if ((p = varint(p, &v)) != NULL) ev->dur = (int64_t)v;
+            if ((p = varint(p, &v)) == NULL) break;
+            ev->dur = (int64_t)v;
+            ev->timed = true;
             break;
         case TAG_COUNT:
             if ((p = varint(p, &v)) != NULL) ev->count = true;
@@ -226,11 +245,13 @@ static inline void event(struct xpiece *w, const struct xline *l,
     struct raw_event ev = {0};
     struct xevent e = {.args = args};
     w->facts.seen = 0;
+    w->nmore = 0;
     if (++w->events % PROGRESS_EVERY == 0 && w->watch) show_progress(w, p);
     event_fields(w, p, end, &ev);
     if (__builtin_add_overflow(l->base, ev.offset, &e.ts)) e.ts = INT64_MAX;
     e.dur = ev.dur;
     e.count = ev.count;
+    e.timed = ev.timed;
     uint32_t i = xids_get(&w->plane->name_ids, ev.name);
     if (i == MAP_NONE) {
         emit_nameless(w, l, tr, ev.name, &e);
@@ -283,6 +304,9 @@ void xline_read(struct xpiece *w, const struct xline *l) {
         }
     }
     struct bytes name = display.n > 0 ? display : l->name;
+    /* a thread may be given another name: the last one holds */
+    if (w->plane->own && tr.main < w->t->ntracks)
+        w->t->tracks[tr.main].named = false;
     if (l->stop == NULL && name.n > 0 && tr.main != ROW_NONE)
         trace_track_name(w->t, tr.main, name);
 }

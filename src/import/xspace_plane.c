@@ -109,6 +109,8 @@ static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
     }
     s->code = stat_code(s->name);
     if (s->code == XC_STEP_NUM) p->has_step_num = true;
+    if (s->code == XC_OPSCOPE_KIND || BYTES_IS(s->name, "opscope_version"))
+        p->own = true;
     if (BYTES_IS(s->name, "opscope_view")) p->outside = true;
     ids_set(x, &p->stat_ids, entry_id(value, key), (uint32_t)p->nstats++);
 }
@@ -237,6 +239,7 @@ void xplane_open(struct xspace *x, struct xplane *p) {
     struct pb_field f;
     while (xspace_next(x->t, &r, &f, p->cut)) plane_field(x, p, &f);
     xplane_classify(x, p);
+    x->own |= p->own;
     for (size_t i = 0; i < p->nnames; i++) {
         read_consts(x, p, &p->names[i]);
         xname_classify(p, &p->names[i]);
@@ -304,6 +307,7 @@ static bool is_side_plane(struct bytes n) {
 
 static enum xplane_kind kind_of(const struct xplane *p) {
     struct bytes n = p->name;
+    if (p->own && BYTES_STARTS(n, "/device:")) return XP_GPU;
     if (p->outside) return XP_OTHER; /* lifetimes are no work */
     if (BYTES_STARTS(n, "/device:TPU:")) return XP_XLA;
     if (BYTES_STARTS(n, "#Chip") || is_side_plane(n)) return XP_OTHER;
@@ -321,6 +325,14 @@ static enum xplane_kind kind_of(const struct xplane *p) {
 /* No host has more; a file with a million of them is an attack on the linear
  * searches among devices. */
 enum { DEVICES_MAX = 1024 };
+
+/* Devices of the recorder have the name that the program gave them. */
+static void label_device(struct xspace *x, const struct xplane *p) {
+    struct bytes label = xplane_own_label(p);
+    if (!p->own || p->device == ROW_NONE || label.n == 0) return;
+    x->t->devices[p->device].label = trace_str(x->t, label);
+    x->t->devices[p->device].labelled = true;
+}
 
 void xplane_classify(struct xspace *x, struct xplane *p) {
     p->kind = kind_of(p);
@@ -340,8 +352,9 @@ void xplane_classify(struct xspace *x, struct xplane *p) {
     if (BYTES_STARTS(p->name, "/device:GPU:")) kind = DEVICE_GPU;
     if (BYTES_STARTS(p->name, "/device:TPU:")) kind = DEVICE_TPU;
     p->dev_kind = kind;
-    p->ordinal = name_ordinal(p->name);
+    p->ordinal = p->own ? xplane_own_ordinal(p) : name_ordinal(p->name);
     p->device = trace_device(x->t, x->source, kind, p->ordinal);
+    label_device(x, p);
     /* A core's tracks must not meet those of another with the same line ids:
      * a SparseCore's, or another kind of device's. */
     p->pid = kind == DEVICE_GPU ? p->ordinal

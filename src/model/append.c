@@ -55,6 +55,7 @@ static void merge_source(struct source *to, const struct source *from) {
     to->has_device |= from->has_device;
     to->has_shapes |= from->has_shapes;
     to->has_stacks |= from->has_stacks;
+    to->own |= from->own;
     to->outside |= from->outside;
     to->events += from->events;
 }
@@ -112,6 +113,9 @@ static void move_devices(struct trace *a, const struct trace *b,
         m->device[i] = k;
         if (k == ROW_NONE) continue;
         merge_device(&a->devices[k], d, m->str[d->model]);
+        if (!d->labelled) continue;
+        a->devices[k].label = m->str[d->label];
+        a->devices[k].labelled = true;
     }
 }
 
@@ -202,10 +206,11 @@ static bool copy_rows(void *ctx) {
     bool many = c->b->nsources > 1;
     for (size_t i = c->from, k = c->at + c->from; i < c->to; i++, k++) {
         uint64_t delta = c->delta, args;
+        args = (uint64_t)from->args_hi[i] << 32 | from->args_lo[i];
         if (many)
             delta = args_delta(c->a, c->b, m,
-                               c->b->tracks[from->track[i]].source);
-        args = (uint64_t)from->args_hi[i] << 32 | from->args_lo[i];
+                               args_source(c->b, c->b->tracks[from->track[i]]
+                                                     .source, args));
         if (args) args += delta;
         if (__builtin_expect(args >> 40 != 0, 0)) {
             c->lost++;
@@ -256,7 +261,7 @@ static void move_halves(struct trace *a, struct half_links *to,
     to->cap = to->n + from->n;
     for (size_t i = 0; i < from->n; i++)
         to->v[to->n++] = (struct half_link){
-            from->v[i].key, m->source[from->v[i].source],
+            from->v[i].key, owner(m, from->v[i].source),
             from->v[i].row + offset};
 }
 
@@ -264,7 +269,8 @@ static void move_halves(struct trace *a, struct half_links *to,
 static uint64_t moved_args(const struct trace *a, const struct trace *b,
                            const struct moves *m, size_t i) {
     uint64_t args = (uint64_t)b->mem.args_hi[i] << 32 | b->mem.args_lo[i];
-    uint32_t source = b->allocators[b->mem.allocator[i]].source;
+    uint32_t source = args_source(
+        b, b->allocators[b->mem.allocator[i]].source, args);
     return args ? args + args_delta(a, b, m, source) : 0;
 }
 
@@ -319,7 +325,7 @@ static void move_mem_tables(struct trace *a, const struct trace *b,
 }
 
 static void move_rest(struct trace *a, const struct trace *b,
-                      const struct moves *m) {
+                      const struct moves *m, row_id offset) {
     const struct mem_events *e = &b->mem;
     for (size_t i = 0; i < e->n && !a->oom; i++) {
         row_id k = trace_mem(a, &(struct mem_in){
@@ -336,7 +342,12 @@ static void move_rest(struct trace *a, const struct trace *b,
                      b->samples.ts[i] + m->shift, b->samples.value[i]);
     for (size_t i = 0; i < b->half_flows.n && !a->oom; i++) {
         const struct half_flow *h = &b->half_flows.v[i];
-        trace_flow(a, h->id, m->track[h->track], h->ts + m->shift, h->phase);
+        if (h->row == ROW_NONE)
+            trace_flow(a, h->id, m->track[h->track], h->ts + m->shift,
+                       h->phase);
+        else
+            trace_flow_row(a, h->id, h->row + offset, h->ts + m->shift,
+                           h->phase);
     }
     for (size_t i = 0; i < NOTE_COUNT; i++) a->notes[i] += b->notes[i];
 }
@@ -400,7 +411,7 @@ static bool move_all(struct trace *a, struct trace *b, struct moves *m) {
                          b->group_hints.v[i].number);
     move_stacks(a, b, m);
     if (a->oom) return false;
-    move_rest(a, b, m);
+    move_rest(a, b, m, offset);
     move_mem_tables(a, b, m);
     return !a->oom;
 }
@@ -426,6 +437,50 @@ static int append(struct trace *a, struct trace *b, uint32_t beside,
 
 int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
     return append(a, b, ROW_NONE, e);
+}
+
+/* What a later file of the same process says of it stands for an earlier
+ * word: facts are told again as they grow. Texts of losses are each their
+ * own. */
+static void fold_meta(struct trace *t, uint32_t source, size_t from) {
+    str_id loss = trace_str(t, bytes_of("opscope_loss"));
+    size_t n = from;
+    for (size_t i = from; i < t->nmeta; i++) {
+        struct meta m = t->meta[i];
+        size_t k = 0;
+        m.source = source;
+        while (k < n && (t->meta[k].source != source ||
+                         t->meta[k].key != m.key || m.key == loss))
+            k++;
+        t->meta[k] = m;
+        if (k == n) n++;
+    }
+    t->nmeta = n;
+}
+
+int trace_append_part(struct trace *a, struct trace *b, uint32_t source,
+                      struct ops_err *e) {
+    assert(source < a->nsources && a->sources[source].beside == ROW_NONE);
+    size_t first = a->nsources, meta = a->nmeta;
+    TRY(append(a, b, source, e));
+    struct source *s = &a->sources[source];
+    for (size_t i = first; i < a->nsources; i++) {
+        uint64_t events = s->events;
+        merge_source(s, &a->sources[i]);
+        s->events = events; /* each file has its own */
+        if (s->host == 0) s->host = a->sources[i].host;
+    }
+    for (size_t i = first; i < a->nsources; i++) {
+        struct source *p = &a->sources[i];
+        uint64_t events = p->events;
+        p->beside = source;
+        p->rank = p->world_size = p->pid = -1;
+        merge_source(p, s);
+        p->events = events;
+        p->host = s->host;
+    }
+    fold_meta(a, source, meta);
+    return a->oom ? fail_oom(e) : 0;
 }
 
 int trace_append_beside(struct trace *a, struct trace *b, uint32_t source,

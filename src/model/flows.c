@@ -19,10 +19,11 @@ static void bind_track(const struct trace *t, const struct sort_key *v,
     row_id next = tr->first, at = ROW_NONE;
     for (size_t i = 0; i < n; i++) {
         int64_t ts = t->half_flows.v[v[i].row].ts;
+        row_id known = t->half_flows.v[v[i].row].row;
         for (; next < tr->end && t->spans.ts[next] <= ts; next++) at = next;
         while (at != ROW_NONE && span_end(t, at) < ts)
             at = t->spans.parent[at];
-        bound[v[i].row] = at;
+        bound[v[i].row] = known != ROW_NONE ? known : at;
     }
 }
 
@@ -66,7 +67,7 @@ static bool join(struct trace *t, const struct sort_key *v, size_t n,
             if (!add_flow(&t->flows, before, here)) return false;
             arrows++;
         }
-        before = h->phase == 'f' ? ROW_NONE : here;
+        if (h->phase != 'i') before = h->phase == 'f' ? ROW_NONE : here;
     }
     if (arrows == 0) trace_note(t, NOTE_FLOW_DANGLING, 1);
     return true;

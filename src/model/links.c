@@ -28,7 +28,7 @@ static bool add_link(struct links *l, row_id host, row_id device) {
 
 /* Counts a launch or copy call that has no device work. */
 static void note_unused(struct trace *t, uint32_t source, row_id row) {
-    uint16_t c = t->name_class[t->spans.name[row]];
+    uint16_t c = span_class(t, row);
     if ((c & (NAME_LAUNCH | NAME_COPY)) && t->sources[source].has_device)
         trace_note(t, NOTE_LAUNCH_WITHOUT_KERNEL, 1);
 }

@@ -183,6 +183,23 @@ uint16_t name_classify(struct bytes name) {
     return class;
 }
 
+uint16_t cat_classify(struct bytes cat) {
+    static const struct {
+        const char *cat;
+        uint16_t class;
+    } cats[] = {
+        {"ops_input", NAME_INPUT},
+        {"ops_comm", NAME_COMM | NAME_COMM_CPU},
+        {"ops_copy", NAME_COPY},
+        {"ops_wait", NAME_SYNC},
+        {"ops_epoch", NAME_EPOCH},
+    };
+    for (size_t i = 0; i < sizeof cats / sizeof *cats; i++)
+        if (bytes_eq(cat, cats[i].cat, strlen(cats[i].cat)))
+            return cats[i].class;
+    return 0;
+}
+
 int64_t name_step_number(struct bytes name) {
     size_t i = name.n;
     while (i > 0 && name.p[i - 1] >= '0' && name.p[i - 1] <= '9') i--;

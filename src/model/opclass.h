@@ -27,11 +27,18 @@ enum name_class {
                              such names, too */
     NAME_COMM_CPU = 16384, /* a collective that the host itself carries out
                               (gloo, MPI), not the call that starts one */
+    NAME_EPOCH = 32768,   /* an epoch around steps: a mark, no work */
 };
+
+/* What a span is for: its name says it or, where the program that recorded it
+ * said so itself, its category (see cat_classify). */
+static inline uint16_t span_class(const struct trace *t, row_id r) {
+    return t->name_class[t->spans.name[r]] | t->cat_class[t->spans.cat[r]];
+}
 
 /* Is this span a collective or a transfer between ranks? */
 static inline bool span_is_comm(const struct trace *t, row_id r) {
-    uint16_t c = t->name_class[t->spans.name[r]];
+    uint16_t c = span_class(t, r);
     uint8_t k = t->spans.kind[r];
     return (c & NAME_COMM) ||
            ((c & NAME_COMM_HLO) && (k == SPAN_OP || k == SPAN_KERNEL));
@@ -41,7 +48,7 @@ static inline bool span_is_comm(const struct trace *t, row_id r) {
  * an eager op is its dispatch: the wait, IteratorGetNextOp::DoCompute, stands
  * inside it, and XProf counts that. */
 static inline bool span_is_input(const struct trace *t, row_id r) {
-    return (t->name_class[t->spans.name[r]] & NAME_INPUT) &&
+    return (span_class(t, r) & NAME_INPUT) &&
            !(t->spans.flags[r] & SPAN_EAGER);
 }
 
@@ -51,11 +58,16 @@ static inline bool span_is_step_mark(const struct trace *t, row_id r) {
     const struct spans *s = &t->spans;
     if (s->flags[r] & SPAN_STEPMARK) return true;
     return s->kind[r] == SPAN_ANNOTATION && !(s->flags[r] & SPAN_DERIVED) &&
-           (t->name_class[s->name[r]] & NAME_STEP);
+           (span_class(t, r) & NAME_STEP);
 }
 
 /* The class bits of a name. O(length); no state. */
 uint16_t name_classify(struct bytes name);
+
+/* The categories of what opscope's own recorder wrote (enum ops_kind of
+ * record.h): "ops_input", "ops_comm", "ops_copy", "ops_wait", "ops_phase",
+ * "ops_epoch". They survive a conversion to Chrome JSON and back. */
+uint16_t cat_classify(struct bytes cat);
 
 /* ProfilerStep#12 -> 12; any text with a number after its last '#' or blank;
  * -1: none. */

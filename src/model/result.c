@@ -184,7 +184,14 @@ static void add_note(struct result *r, const char *id, const char *text,
     if (!r->oom) r->notes[r->nnotes++] = n;
 }
 
-static void add_source(struct result *r, struct result_source s) {
+void result_note(struct result *r, int note, uint64_t count) {
+    assert(note >= 0 && note < NOTE_COUNT);
+    if (count > 0)
+        add_note(r, note_name(note), note_text(note), count,
+                 note_is_detail(note));
+}
+
+void result_source(struct result *r, struct result_source s) {
     if (!VEC_ROOM(r->sources, r->nsources, r->cap_sources)) {
         r->oom = true;
         return;
@@ -199,7 +206,7 @@ void result_from_trace(struct result *r, const struct trace *t) {
     r->origin = trace_origin(t);
     for (size_t i = 0; i < t->nsources; i++) {
         const struct source *s = &t->sources[i];
-        add_source(r, (struct result_source){
+        result_source(r, (struct result_source){
                           .path = s->path,
                           .format = s->format,
                           .host = s->host ? strs_text(&t->strs, s->host) : NULL,
@@ -209,10 +216,7 @@ void result_from_trace(struct result *r, const struct trace *t) {
                       });
         if (i == 0 || s->decimals > r->decimals) r->decimals = s->decimals;
     }
-    for (int i = 0; i < NOTE_COUNT; i++)
-        if (t->notes[i] > 0)
-            add_note(r, note_name(i), note_text(i), t->notes[i],
-                     note_is_detail(i));
+    for (int i = 0; i < NOTE_COUNT; i++) result_note(r, i, t->notes[i]);
 }
 
 int result_done(struct result *r, struct ops_err *e) {
@@ -379,7 +383,7 @@ int result_join(struct result *a, const struct result *b, struct ops_err *e) {
     join_rows(a, b);
     if (!VEC_ROOM(a->parts, a->nparts, a->cap_parts)) return fail_oom(e);
     a->parts[a->nparts++] = (struct result_part){first, b->origin};
-    for (size_t i = 0; i < b->nsources; i++) add_source(a, b->sources[i]);
+    for (size_t i = 0; i < b->nsources; i++) result_source(a, b->sources[i]);
     for (size_t i = 0; i < b->nremarks; i++) add_remark(a, b->remarks[i]);
     for (size_t i = 0; i < b->nmissing; i++)
         result_missing(a, b->missing[i].what, b->missing[i].why,

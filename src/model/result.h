@@ -43,6 +43,8 @@ enum col_flag {
     COL_WRAP = 2048,   /* text: goes on in further lines, never shortened */
     COL_BELOW = 512,   /* text: on lines of its own under its row, wrapped */
     COL_INDENT = 1024, /* text: indented by the row's column "depth" */
+    COL_DIGITS = 4096, /* text: a COL_FLOAT whose rows have nothing to do with
+                          each other: four digits that count, in each row */
     COL_STAMP = 128,   /* COL_TIME since the epoch: text shows it from the
                           window's start (result.origin) */
 };
@@ -130,6 +132,13 @@ void result_remark(struct result *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void result_missing(struct result *r, const char *what, const char *why,
                     const char *fix);
+
+/* Adds to a note (enum note_id of trace.h), made when new; a count of 0 is no
+ * note. For results that come from no trace, as is the next one. */
+void result_note(struct result *r, int note, uint64_t count);
+
+/* Adds a source; copies its texts. */
+void result_source(struct result *r, struct result_source s);
 
 /* Copies sources, decimals, origin and the trace's notes with a count. */
 void result_from_trace(struct result *r, const struct trace *t);

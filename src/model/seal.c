@@ -106,7 +106,7 @@ GATHER(col, double)
 static bool renumber(struct trace *t, const row_id *perm) {
     size_t n = t->spans.n;
     if (t->host_halves.n + t->device_halves.n + t->step_hints.n +
-            t->group_hints.n == 0)
+            t->group_hints.n + t->half_flows.n == 0)
         return true;
     row_id *to = vec_alloc(n, sizeof *to);
     if (to == NULL) return false;
@@ -119,6 +119,10 @@ static bool renumber(struct trace *t, const row_id *perm) {
     for (size_t k = 0; k < 2; k++)
         for (size_t i = 0; i < hints[k]->n; i++)
             hints[k]->v[i].row = to[hints[k]->v[i].row];
+    for (size_t i = 0; i < t->half_flows.n; i++) {
+        row_id *row = &t->half_flows.v[i].row;
+        if (*row != ROW_NONE) *row = to[*row];
+    }
     free(to);
     return true;
 }
@@ -257,9 +261,12 @@ static bool nest(void *ctx) {
 
 static bool classify_names(struct trace *t) {
     t->name_class = calloc(t->strs.n, sizeof *t->name_class);
-    if (t->name_class == NULL) return false;
+    t->cat_class = calloc(t->ncats + 1, sizeof *t->cat_class);
+    if (t->name_class == NULL || t->cat_class == NULL) return false;
     for (size_t i = 0; i < t->strs.n; i++)
         t->name_class[i] = name_classify(strs_bytes(&t->strs, (str_id)i));
+    for (size_t i = 0; i < t->ncats; i++)
+        t->cat_class[i] = cat_classify(strs_bytes(&t->strs, t->cats[i]));
     return true;
 }
 
@@ -377,7 +384,8 @@ static bool sort_samples(struct trace *t) {
 static bool seal_others(void *ctx) {
     struct trace *t = ctx;
     seal_mem_tables(t);
-    return seal_links(t) && sort_mem(t) && sort_samples(t);
+    return seal_links(t) && sort_mem(t) && seal_mem_sizes(t) &&
+           sort_samples(t);
 }
 
 /* Gives back what growing and filling left over. Shrinking cannot fail in a

@@ -19,6 +19,10 @@ bool seal_steps(struct trace *t);
 /* Sorts segments, blocks from before the window and failed allocations. */
 void seal_mem_tables(struct trace *t);
 
+/* Gives frees of unknown size that of their allocation; events are sorted.
+ * False: out of memory. */
+bool seal_mem_sizes(struct trace *t);
+
 /* Frees what only filling and sealing need: halves, hints and lookup maps. */
 void trace_drop_halves(struct trace *t);
 

@@ -233,7 +233,7 @@ static bool optimizer_markers(const struct trace *t, uint32_t source,
             if (tr->source != source || tr->kind != TRACK_THREAD) continue;
             for (row_id r = tr->first; r < tr->end; r++) {
                 struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
-                if (!(t->name_class[t->spans.name[r]] & NAME_OPTIMIZER) ||
+                if (!(span_class(t, r) & NAME_OPTIMIZER) ||
                     BYTES_STARTS(name, "Optimizer.zero_grad") != zero)
                     continue;
                 if (!VEC_ROOM(m->v, m->n, m->cap)) return false;

@@ -73,7 +73,8 @@ void trace_free(struct trace *t) {
     }
     void *tables[] = {t->tracks, t->devices, t->allocators, t->counters,
                       t->steps,  t->sources, t->meta,       t->cats,
-                      t->name_class, t->segments, t->blocks, t->before,
+                      t->name_class, t->cat_class, t->segments, t->blocks,
+                      t->before,
                       t->ooms, t->stacks.frames, t->stacks.items,
                       t->stacks.first};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
@@ -349,16 +350,24 @@ void trace_link_device(struct trace *t, uint32_t source, uint64_t id,
     add_half(t, &t->device_halves, source, id, r);
 }
 
+static void add_flow(struct trace *t, const struct half_flow *f) {
+    struct half_flows *h = &t->half_flows;
+    assert(f->phase == 's' || f->phase == 't' || f->phase == 'f' ||
+           f->phase == 'i');
+    if (!VEC_ROOM(h->v, h->n, h->cap)) t->oom = true;
+    else h->v[h->n++] = *f;
+}
+
 void trace_flow(struct trace *t, uint64_t id, uint32_t track, int64_t ts,
                 uint8_t phase) {
     assert(!t->sealed && (track < t->ntracks || t->oom));
-    assert(phase == 's' || phase == 't' || phase == 'f');
-    struct half_flows *h = &t->half_flows;
-    if (!VEC_ROOM(h->v, h->n, h->cap)) {
-        t->oom = true;
-        return;
-    }
-    h->v[h->n++] = (struct half_flow){id, ts, track, phase};
+    add_flow(t, &(struct half_flow){id, ts, track, ROW_NONE, phase});
+}
+
+void trace_flow_row(struct trace *t, uint64_t id, row_id row, int64_t ts,
+                    uint8_t phase) {
+    assert(!t->sealed && row < t->spans.n);
+    add_flow(t, &(struct half_flow){id, ts, t->spans.track[row], row, phase});
 }
 
 static void add_hint(struct trace *t, struct step_hints *h, row_id row,
@@ -576,11 +585,23 @@ bool note_is_detail(enum note_id id) {
            id == NOTE_GRAPH_KERNEL_PLACED;
 }
 
+uint32_t args_source(const struct trace *t, uint32_t likely, uint64_t at) {
+    const struct source *s = &t->sources[likely];
+    if (at == 0 || (at > s->args_base && at - s->args_base <= s->bytes.n))
+        return likely;
+    for (size_t i = 0; i < t->nsources; i++) {
+        s = &t->sources[i];
+        if (at > s->args_base && at - s->args_base <= s->bytes.n)
+            return (uint32_t)i;
+    }
+    return likely;
+}
+
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
     assert(row < t->spans.n);
     const struct spans *s = &t->spans;
     uint64_t at = (uint64_t)s->args_hi[row] << 32 | s->args_lo[row];
-    uint32_t src = t->tracks[s->track[row]].source;
+    uint32_t src = args_source(t, t->tracks[s->track[row]].source, at);
     const struct source *from = &t->sources[src];
     *source = src;
     if (at == 0 || at - 1 < from->args_base) return (struct bytes){NULL, 0};

@@ -74,6 +74,8 @@ enum span_flag {
     SPAN_STEPMARK = 8, /* marks a step (ProfilerStep#N, step_num, Steps line) */
     SPAN_OPEN = 16,    /* still open at the end of the recording */
     SPAN_EAGER = 32,   /* op ran eagerly (TensorFlow) */
+    SPAN_COSTED = 64,  /* its arguments tell what it did: "flops", "bytes" or
+                          "shape", as the program gave them */
 };
 
 /* The columns. 43 bytes a row. */
@@ -122,6 +124,7 @@ struct device {
     int64_t ordinal;   /* the N of GPU N */
     uint32_t source;
     str_id label;      /* "GPU 0" */
+    bool labelled;     /* the source gave the label */
     str_id model;      /* "NVIDIA H200" */
     int64_t memory_bytes;
     int64_t units;     /* SMs, CUs, cores */
@@ -164,9 +167,16 @@ struct half_flows {
         uint64_t id;    /* the source's id, its category mixed in */
         int64_t ts;
         uint32_t track;
-        uint8_t phase;  /* 's', 't' or 'f' */
+        row_id row;     /* the span that it means, or ROW_NONE: the innermost
+                           one at ts on that track */
+        uint8_t phase;  /* 's', 't', 'f' or 'i': an end after which the start
+                           stays good for others */
     } *v;
 };
+
+/* Bytes of a free whose size the source does not tell: seal takes that of the
+ * allocation at the same address, or leaves the event out and notes it. */
+#define MEM_UNSIZED INT64_MIN
 
 /* Memory events; after seal sorted by allocator, then time, then file order. */
 struct mem_events {
@@ -312,6 +322,7 @@ struct source {
     bool has_memory;      /* memory recording was on (even if no event came) */
     bool has_device;      /* device recording was on */
     bool has_shapes, has_stacks;
+    bool own;             /* opscope's recorder wrote it (record.h) */
     bool outside;         /* processes as `opscope record` saw them: lifetimes
                              and counters, no work (capture/profile.c) */
     enum step_rule step_rule; /* set by seal */
@@ -359,6 +370,7 @@ struct trace {
     str_id *cats;                 size_t ncats, cap_cats; /* 0 is "" */
     struct hlo *hlo;              /* compiled programs; NULL: none; hlo.h */
     uint16_t *name_class;         /* by str_id: enum name_class, set by seal */
+    uint16_t *cat_class;          /* the same by category: opclass.h */
     int64_t epoch_ns;             /* Unix ns that ts 0 stands for */
     bool epoch_set;
     uint64_t notes[NOTE_COUNT];
@@ -445,6 +457,10 @@ void trace_link_device(struct trace *t, uint32_t source, uint64_t id, row_id r);
 void trace_flow(struct trace *t, uint64_t id, uint32_t track, int64_t ts,
                 uint8_t phase);
 
+/* The same for a span that is known: ts only tells the order of the ends. */
+void trace_flow_row(struct trace *t, uint64_t id, row_id row, int64_t ts,
+                    uint8_t phase);
+
 /* Says that this row marks step `number` (also set SPAN_STEPMARK on it). */
 void trace_step_hint(struct trace *t, row_id row, int64_t number);
 
@@ -530,6 +546,11 @@ int trace_append(struct trace *a, struct trace *b, struct ops_err *e);
 int trace_append_beside(struct trace *a, struct trace *b, uint32_t source,
                         struct ops_err *e);
 
+/* The same for a later file of one recording: both are parts of one profile,
+ * and its facts are those of `source`. */
+int trace_append_part(struct trace *a, struct trace *b, uint32_t source,
+                      struct ops_err *e);
+
 /* Puts a memory snapshot beside the trace that was taken of the same process
  * (both unsealed) and frees it. Memory events that both have count once, as
  * the trace tells them, and get the snapshot's call stacks: see mem_join.c. */
@@ -550,6 +571,10 @@ int trace_seal(struct trace *t, struct ops_err *e);
  * bytes from the arguments' first byte to the end of the source. n is 0 when
  * there are none. The format is the source's: see args.h for readers. */
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source);
+
+/* Whose arguments stand at that address (as in struct span_in)? A track may
+ * hold rows of several files of one process; likely: the track's source. */
+uint32_t args_source(const struct trace *t, uint32_t likely, uint64_t at);
 
 /* The device span's launching call, or ROW_NONE. O(log links). */
 row_id trace_launch_of(const struct trace *t, row_id device_row);

@@ -170,6 +170,13 @@ static void put_float(struct sink *out, double v, int decimals) {
     else sink_printf(out, "%.*f", decimals, v);
 }
 
+/* A float with four digits that count. */
+static void put_digits(struct sink *out, double v) {
+    double size = fabs(v);
+    if (v == floor(v) && size < 1e6) sink_printf(out, "%.0f", v);
+    else sink_printf(out, size >= 1000 && size < 1e6 ? "%.0f" : "%.4g", v);
+}
+
 /* Blanks before a cell of a tree: two a level, as long as there is room. */
 static size_t indent_of(const struct result *r, size_t row, size_t col) {
     enum { LEVEL = 2, MOST = 40 };
@@ -203,7 +210,10 @@ static void cell_text(struct table *t, size_t row, size_t col) {
                   number_scaled(shown_int(t->r, col, c), l->scale, num));
         break;
     case COL_FLOAT:
-    case COL_PERCENT: put_float(&t->cell, c->f, l->decimals); break;
+    case COL_PERCENT:
+        if (t->r->cols[col].flags & COL_DIGITS) put_digits(&t->cell, c->f);
+        else put_float(&t->cell, c->f, l->decimals);
+        break;
     case COL_BOOL: sink_puts(&t->cell, c->i ? "yes" : "no"); break;
     }
 }

@@ -43,7 +43,16 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
 void drain_begin(struct drain *d) {
     struct rec_head *h = d->v->head;
     *next_commit(d) = h->commit[h->active];
+    /* Whoever commits without a pass over the rings (a new part) takes nothing
+     * out of them: their ends are those of the commit before. */
+    for (uint32_t i = 0; i < d->v->nrings; i++) {
+        struct rec_ring *r = d->v->ring[i];
+        if (r == NULL) continue;
+        r->tail[!h->active] = r->tail[h->active];
+        memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
+    }
     d->enc.events = h->commit[h->active].events;
+    d->enc.nnames = __atomic_load_n(&h->nnames, __ATOMIC_ACQUIRE);
     d->enc.failed = false;
 }
 
@@ -101,6 +110,7 @@ static void drain_open_scopes(struct drain *d, uint64_t end) {
             if (n == 0 || n > REC_FRAMES) continue;
             if (r->frames[n - 1].time > end) end = r->frames[n - 1].time;
         }
+        end++; /* what came last lies inside of what is open */
     }
     d->enc.last = end;
     for (uint32_t i = 0; i < d->v->nrings; i++) {
@@ -109,6 +119,22 @@ static void drain_open_scopes(struct drain *d, uint64_t end) {
             encode_open(&d->enc, r, rec_slots(r), end);
     }
     encode_asyncs(&d->enc, end);
+}
+
+static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
+    const struct rec_head *h = d->v->head;
+    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
+    uint64_t from = ring_from(h, r, head);
+    const uint64_t *told = r->told[h->active];
+    bool news = from < head;
+    for (unsigned k = 0; k < REC_LOSSES; k++) {
+        r->told[next][k] = __atomic_load_n(&r->lost[k], __ATOMIC_RELAXED);
+        if (r->told[next][k] != told[k]) news = true;
+    }
+    if (news)
+        encode_ring(&d->enc, r, rec_slots(r), from, head, told,
+                    r->told[next]);
+    r->tail[next] = head;
 }
 
 void drain_rings(struct drain *d, bool final, uint64_t end) {
@@ -122,12 +148,7 @@ void drain_rings(struct drain *d, bool final, uint64_t end) {
         if (r == NULL ||
             __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE)
             continue;
-        uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
-        encode_ring(&d->enc, r, rec_slots(r), ring_from(h, r, head), head,
-                    r->told[h->active]);
-        r->tail[next] = head;
-        for (unsigned k = 0; k < REC_LOSSES; k++)
-            r->told[next][k] = __atomic_load_n(&r->lost[k], __ATOMIC_RELAXED);
+        drain_ring(d, r, next);
     }
     if (final) drain_open_scopes(d, end);
     encode_lines(&d->enc);

@@ -25,7 +25,7 @@ struct enc_line {
     unsigned file;
     int64_t id;
     char name[ENC_NAME];     /* "" until the first event */
-    const char *display;     /* NULL: as the name */
+    int64_t display_id;      /* the row that others show it in; 0: id */
     uint64_t base_ps;        /* offsets count from here; whole nanoseconds */
     uint8_t *buf;
     size_t n, cap;
@@ -76,10 +76,10 @@ void encode_head_facts(struct encoder *e);
 void encode_names(struct encoder *e, unsigned file, uint64_t from, uint64_t to);
 
 /* Records [from, to) of a ring, whose slots are at `slots` (its own, or a copy
- * of all of them); then its losses beyond told[]. */
+ * of all of them); then its losses, those in lost[] beyond told[]. */
 void encode_ring(struct encoder *e, const struct rec_ring *r,
                  const struct rec_slot *slots, uint64_t from, uint64_t to,
-                 const uint64_t *told);
+                 const uint64_t *told, const uint64_t *lost);
 /* The scopes, step and epoch that are still open, as ending at tick `end`, and
  * marked. last: the slot before head, to tell a scope that has just ended. */
 void encode_open(struct encoder *e, const struct rec_ring *r,

@@ -20,7 +20,9 @@ static void copy_head(struct rec_ring *to, const struct rec_ring *r) {
     to->state = LOAD(&r->state);
     to->tid = r->tid;
     to->thread = r->thread;
-    memcpy(to->name, r->name, sizeof to->name);
+    char name[REC_THREAD_NAME];
+    rec_name_get(r, name);
+    rec_name_put(to, name);
     for (unsigned i = 0; i < REC_LOSSES; i++) to->lost[i] = LOAD(&r->lost[i]);
     to->depth = __atomic_load_n(&r->depth, __ATOMIC_ACQUIRE);
     if (to->depth > REC_FRAMES) to->depth = REC_FRAMES;
@@ -75,7 +77,7 @@ static void dump_ring(struct drain *d, struct rec_ring *r) {
     if (from < r->floor) from = r->floor;
     if (later - from > most) from = later - most;
     if (from > head) from = head;
-    encode_ring(&d->enc, &a, slots, from, head, r->told[h->active]);
+    encode_ring(&d->enc, &a, slots, from, head, r->told[h->active], a.lost);
     if (a.state == REC_RING_LIVE)
         encode_open(&d->enc, &a, slots, rec_ticks());
     r->tail[next] = head;

@@ -19,6 +19,7 @@
 #include "rec/flight.h"
 #include "rec/names.h"
 #include "rec/nvml.h"
+#include "rec/rescue.h"
 #include "rec/sample.h"
 
 enum {
@@ -26,15 +27,19 @@ enum {
     IDLE_NS = 20000000,
     SAMPLE_NS = 100000000,
     WATCH_NS = 50000000,    /* between looks for the capture file */
+    NAMES_NS = 1000000000,
+    NAMED_AT_MOST = 256,
+    RESCUE_NS = 500000000,  /* after the start: not what start waits for */
     STACK = 512 << 10,
 };
 
 /* The flusher's alone. */
 static struct {
     struct sample sample;
+    bool sampling; /* sample is open */
     struct nvml nvml;
     bool nvml_told;
-    uint64_t sampled, watched; /* ns */
+    uint64_t sampled, watched, named; /* ns */
     uint64_t last_written;     /* ns of the last commit */
     uint64_t cpu_ns;
 } own;
@@ -91,11 +96,12 @@ static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     c->scalar_bytes = s->events.size;
 }
 
-/* Machine counters belong to the time of a window. */
-static void sample(struct session *s, uint64_t now) {
-    bool on = (OPS_STATE_() & OPS_ON_BIT_) != 0;
+/* Machine counters belong to the time of a window; the last ones come when it
+ * is closed already. */
+static void sample(struct session *s, uint64_t now, bool final) {
+    bool on = final || (OPS_STATE_() & OPS_ON_BIT_) != 0;
     if (s->set.o.no_machine || s->set.o.flight ||
-        now - own.sampled < SAMPLE_NS)
+        (now - own.sampled < SAMPLE_NS && !final))
         return;
     own.sampled = now;
     sample_run(&own.sample, now, on ? give_counter : NULL, &s->drain.enc);
@@ -145,14 +151,38 @@ static void wrote(struct session *s, int result) {
     if (result != 0)
         session_problem(s->view.head->stem, s->drain.files.error);
     else if (s->drain.files.error == 0)
-        s->problem[0] = 0;
+        session_problem("", 0);
     s->drain.files.error = 0;
 }
 
-/* New names of threads, and a ring in reserve. */
-static void housekeeping(struct session *s) {
+/* Threads are often named after they have begun to work. */
+static void thread_names(struct session *s) {
+    for (uint32_t i = 0; i < s->view.nrings && i < NAMED_AT_MOST; i++) {
+        struct rec_ring *r = s->view.ring[i];
+        char path[64], name[REC_THREAD_NAME];
+        if (r == NULL || __atomic_load_n(&r->named, __ATOMIC_RELAXED) ||
+            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->tid);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) continue;
+        ssize_t n = read(fd, name, sizeof name - 1);
+        close(fd);
+        if (n > 0 && name[n - 1] == '\n') n--;
+        if (n <= 0) continue;
+        name[n] = 0;
+        rec_name_put(r, name);
+    }
+}
+
+/* A ring in reserve for the next thread; names. */
+static void housekeeping(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     thread_spare();
+    if (now - own.named >= NAMES_NS) {
+        own.named = now;
+        thread_names(s);
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -162,7 +192,8 @@ static int pass(struct session *s, bool final) {
     rec_clock_bend(h, s->view.segs);
     __atomic_store_n(&h->last_tick, end, __ATOMIC_RELAXED);
     drain_rings(&s->drain, final && !s->set.o.flight, end);
-    sample(s, now);
+    if (OPS_STATE_() & OPS_ON_BIT_) s->recorded = true;
+    sample(s, now, final && s->recorded);
     device_collect(&s->drain.enc);
     if (__atomic_exchange_n(&s->told_rank, 0, __ATOMIC_ACQUIRE))
         rank_facts(s, &s->drain.enc);
@@ -242,7 +273,7 @@ static void watch(struct session *s, uint64_t now) {
     if (now - own.watched >= WATCH_NS) {
         own.watched = now;
         asked = capture_file(s) || asked;
-        housekeeping(s);
+        housekeeping(s, now);
     }
     if (!asked) return;
     if (s->set.o.flight) dump(s);
@@ -287,11 +318,15 @@ static void *flusher(void *arg) {
     memset(&own, 0, sizeof own);
     if (!s->set.o.no_machine) {
         sample_open(&own.sample);
-        nvml_open(&own.nvml, NULL);
-    } else {
-        own.nvml_told = true;
+        __atomic_store_n(&own.sampling, true, __ATOMIC_RELEASE);
     }
+    if (!s->set.o.no_machine && !s->set.child) /* the parent watches GPUs */
+        nvml_open(&own.nvml, NULL,
+                  identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
+    else
+        own.nvml_told = true;
     device_start();
+    bool rescued = false;
     for (;;) {
         uint64_t ticket;
         bool want_dump;
@@ -303,6 +338,10 @@ static void *flusher(void *arg) {
                      : s->set.o.flight ? quiet_pass(s) : pass(s, false);
         answer(s, ticket, result);
         watch(s, now);
+        if (!rescued && now - s->view.head->start_mono_ns > RESCUE_NS) {
+            rescued = true;
+            rescue_folder(s->set.logdir);
+        }
     }
     return NULL;
 }
@@ -359,6 +398,12 @@ static int ask(struct session *s, bool want_dump) {
     int result = s->dump_result;
     pthread_mutex_unlock(&s->flush_lock);
     return result;
+}
+
+void flusher_forked(void) {
+    if (__atomic_load_n(&own.sampling, __ATOMIC_ACQUIRE))
+        sample_close(&own.sample);
+    memset(&own, 0, sizeof own); /* the thread that asks NVML is not here */
 }
 
 void flusher_flush(void) { ask(&rec_session, false); }

@@ -23,6 +23,7 @@ static const struct {
     {"nvmlDeviceGetUUID", CALL(uuid), false},
     {"nvmlDeviceGetPciInfo_v3", CALL(pci), false},
     {"nvmlDeviceGetMemoryInfo", CALL(memory), false},
+    {"nvmlDeviceGetMemoryInfo_v2", CALL(memory2), false},
     {"nvmlDeviceGetUtilizationRates", CALL(use), false},
     {"nvmlDeviceGetClockInfo", CALL(clock), false},
     {"nvmlDeviceGetPowerUsage", CALL(power), false},
@@ -41,6 +42,20 @@ bool nvml_load(struct nvml_calls *c, const char *library) {
         memcpy((char *)c + table[i].at, &f, sizeof f);
     }
     return true;
+}
+
+int nvml_ask_memory(const struct nvml_calls *c, void *gpu,
+                    struct nvml_memory *out) {
+    if (c->memory2) {
+        struct nvml_memory2 m = {.version = NVML_MEMORY2};
+        int code = c->memory2(gpu, &m);
+        if (code == NVML_OK)
+            *out = (struct nvml_memory){m.total, m.free, m.used};
+        if (code != NVML_NOT_SUPPORTED && code != NVML_FUNCTION_NOT_FOUND &&
+            code != NVML_OTHER_VERSION)
+            return code;
+    }
+    return c->memory ? c->memory(gpu, out) : NVML_FUNCTION_NOT_FOUND;
 }
 
 const char *nvml_error(const struct nvml_calls *c, int code) {

@@ -126,9 +126,10 @@ static int try_ring(struct session *s, const char *folder, const char *name) {
     s->fd = open(s->ring_path,
                  O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (s->fd < 0) return -1;
-    /* A reader tells by this lock that we live. Never inherited. */
+    /* A reader tells by this lock that we live: it goes with the last copy
+     * of the descriptor, and no child keeps one. */
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    fcntl(s->fd, F_SETLK, &l);
+    fcntl(s->fd, F_OFD_SETLK, &l);
     return 0;
 }
 

@@ -25,6 +25,7 @@
 #ifndef REC_RING_H
 #define REC_RING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define REC_MAGIC "OPSRING1"
@@ -44,6 +45,7 @@ enum {
     REC_FILES = 1 + REC_DEVICES, /* planes with a file: the host, devices */
     REC_SLOT_MAX = 128,    /* slots of the longest record */
     REC_CONT_BYTES = 12,
+    REC_THREAD_NAME = 32,
     REC_RING_HEAD = 8192,  /* bytes of a struct rec_ring, padded */
 };
 
@@ -119,7 +121,6 @@ struct rec_ring {
     /* the writer's line */
     uint64_t head;    /* slots ever written */
     uint64_t limit;   /* head must stay below: tail + slots - REC_SLOT_MAX */
-    uint32_t busy;    /* inside a call */
     uint32_t depth;   /* open scopes; more than REC_FRAMES are only counted */
     uint32_t args_top;
     uint32_t marks;   /* REC_IN_STEP, REC_IN_EPOCH */
@@ -135,10 +136,27 @@ struct rec_ring {
     uint32_t state, tid;
     uint64_t thread; /* number in this process: tids are used again */
     uint64_t born, died; /* ticks */
-    char name[32];
+    char name[REC_THREAD_NAME];
+    uint32_t named; /* by the program: not asked from the system again */
     struct rec_frame frames[REC_FRAMES];
     uint8_t args[REC_ARGS];
 };
+/* A thread's name is set by the thread and read by the flusher: byte by byte,
+ * so that at worst a line is called by half of each. */
+static inline void rec_name_put(struct rec_ring *r, const char *name) {
+    bool end = false;
+    for (unsigned i = 0; i < REC_THREAD_NAME; i++) {
+        end = end || i + 1 == REC_THREAD_NAME || name[i] == 0;
+        __atomic_store_n(&r->name[i], end ? 0 : name[i], __ATOMIC_RELAXED);
+    }
+}
+static inline void rec_name_get(const struct rec_ring *r,
+                                char out[REC_THREAD_NAME]) {
+    for (unsigned i = 0; i < REC_THREAD_NAME; i++)
+        out[i] = __atomic_load_n(&r->name[i], __ATOMIC_RELAXED);
+    out[REC_THREAD_NAME - 1] = 0;
+}
+
 enum { REC_IN_STEP = 1, REC_IN_EPOCH = 2 };
 
 /* From this tick on, ps = this + (ticks - tick) * mult / 2^32. */

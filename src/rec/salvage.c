@@ -66,7 +66,7 @@ static int open_ring(const char *pointer, char path[PATH_MAX], char *why,
 /* The writer holds a lock on its ring file for as long as it lives. */
 static bool is_alive(int fd) {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    return fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+    return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
 static bool same_commit(int fd, const struct rec_head *h, unsigned active,
@@ -182,12 +182,12 @@ static bool join_file(struct joined *j, int fd, size_t bytes) {
 }
 
 /* A plane: what its file holds by the commit, and the rest. */
-static bool join_plane(struct joined *j, const struct rec_head *h,
+static bool join_plane(struct joined *j, const char *stem,
                        const struct rec_commit *c, unsigned i,
                        const struct buffer *rest, char path[PATH_MAX]) {
     size_t at = j->n, bytes = (size_t)c->bytes[i];
     if (bytes > 0) {
-        if (!rec_part_path(path, PATH_MAX, h->stem, c->part, i, false))
+        if (!rec_part_path(path, PATH_MAX, stem, c->part, i, false))
             return false;
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         bool ok = fd >= 0 && join_file(j, fd, bytes);
@@ -200,8 +200,8 @@ static bool join_plane(struct joined *j, const struct rec_head *h,
     return true;
 }
 
-static int join(struct rest *r, const struct rec_head *h,
-                struct rec_rest *out, char *why, size_t cap) {
+static int join(struct rest *r, const char *stem, struct rec_rest *out,
+                char *why, size_t cap) {
     struct joined j = {NULL, 0, ZEROS + 2 * PAGE};
     const struct rec_commit *c = r->commit;
     char path[PATH_MAX];
@@ -216,7 +216,7 @@ static int join(struct rest *r, const struct rec_head *h,
     if (j.p == MAP_FAILED) return fail(why, cap, "no memory");
     for (unsigned i = 0; i < REC_FILES; i++) {
         if (c->bytes[i] == 0 && r->file[i].n == 0) continue;
-        if (!join_plane(&j, h, c, i, &r->file[i], path)) {
+        if (!join_plane(&j, stem, c, i, &r->file[i], path)) {
             munmap(j.p, j.cap);
             return fail(why, cap, "%s is missing or shorter than it was", path);
         }
@@ -228,8 +228,10 @@ static int join(struct rest *r, const struct rec_head *h,
     return 0;
 }
 
-/* One try; 1: it went on while we looked. */
-static int read_once(int fd, struct rec_rest *out, char *why, size_t cap) {
+/* One try; 1: it went on while we looked. stem: the files', as the pointer
+ * stands to them: the folder may have been moved since. */
+static int read_once(int fd, const char *stem, struct rec_rest *out, char *why,
+                     size_t cap) {
     struct rec_view *v = calloc(1, sizeof *v);
     const char *reason = "no memory";
     if (v == NULL || rec_view_open(v, fd, false, &reason) != 0) {
@@ -246,7 +248,7 @@ static int read_once(int fd, struct rec_rest *out, char *why, size_t cap) {
     } else {
         struct rest *r = rest_encode(v);
         if (r == NULL) result = fail(why, cap, "no memory");
-        else result = join(r, h, out, why, cap);
+        else result = join(r, stem, out, why, cap);
         if (r != NULL) out->rest_events = r->d.enc.events - commit.events;
         if (r != NULL) rest_free(r);
         if (result == 0 && out->state == REC_ALIVE &&
@@ -260,16 +262,28 @@ static int read_once(int fd, struct rec_rest *out, char *why, size_t cap) {
     return result;
 }
 
+/* "<stem>.ring" -> the stem. */
+static bool pointer_stem(const char *pointer, char stem[PATH_MAX]) {
+    size_t n = strlen(pointer);
+    if (n < 6 || n >= PATH_MAX || strcmp(pointer + n - 5, ".ring") != 0)
+        return false;
+    memcpy(stem, pointer, n - 5);
+    stem[n - 5] = 0;
+    return true;
+}
+
 int rec_rest_read(const char *pointer, struct rec_rest *out, char *why,
                   size_t cap) {
-    char path[PATH_MAX];
+    char path[PATH_MAX], stem[PATH_MAX];
     memset(out, 0, sizeof *out);
+    if (!pointer_stem(pointer, stem))
+        return fail(why, cap, "its name does not end in .ring");
     int fd = open_ring(pointer, path, why, cap);
     if (fd < 0) return -1;
     int result = 1;
     for (int i = 0; i < TRIES && result == 1; i++) {
         out->state = is_alive(fd) ? REC_ALIVE : REC_DEAD;
-        result = read_once(fd, out, why, cap);
+        result = read_once(fd, stem, out, why, cap);
     }
     close(fd);
     if (result == 1)
@@ -385,7 +399,7 @@ static int finish_ring(int fd, const char *pointer, struct rec_saved *out,
                        char *why, size_t cap) {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     const char *reason;
-    if (fcntl(fd, F_SETLK, &l) != 0)
+    if (fcntl(fd, F_OFD_SETLK, &l) != 0)
         return fail(why, cap, "the program is still running");
     struct finishing *f = calloc(1, sizeof *f);
     if (f == NULL) return fail(why, cap, "no memory");

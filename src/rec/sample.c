@@ -23,7 +23,7 @@
 enum counter {
     RSS, PEAK, MINOR, MAJOR, VOLUNTARY, INVOLUNTARY, CPU, CPU_SYSTEM, THREADS,
     READ_CALLS, READ_STORAGE, WRITE_CALLS, WRITE_STORAGE, GROUP_MEMORY,
-    GROUP_THROTTLED, COUNTERS
+    GROUP_THROTTLED, NOT_SHOWN, COUNTERS
 };
 _Static_assert((int)COUNTERS <= (int)SAMPLE_COUNTERS, "a place for each");
 
@@ -43,6 +43,7 @@ static const char *const names[COUNTERS] = {
     [WRITE_STORAGE] = "I/O: written to storage (bytes/s)",
     [GROUP_MEMORY] = "cgroup: memory (bytes)",
     [GROUP_THROTTLED] = "cgroup: CPU throttled (% of one core)",
+    [NOT_SHOWN] = "CPU: threads without a counter (count)",
 };
 
 #define SECOND 1000000000.0
@@ -75,6 +76,7 @@ void sample_open(struct sample *s) {
 }
 
 void sample_close(struct sample *s) {
+    if (s->page == 0) return; /* never opened: its zeros are no descriptors */
     const int fds[] = {s->statm, s->status, s->io, s->task, s->cg_memory,
                        s->cg_cpu};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
@@ -244,18 +246,20 @@ static void meet_tasks(const struct run *r, double seconds) {
     }
 }
 
-/* The busiest, in order; those that fell idle since they were given too. */
+/* The busiest, in order; those that fell idle since they were given too. How
+ * many there are; only SAMPLE_THREADS of them are in top. */
 static uint32_t choose(struct sample_task *table, struct sample_task **top) {
-    uint32_t n = 0;
+    uint32_t n = 0, all = 0;
     for (uint32_t i = 0; i < SAMPLE_TASKS; i++) {
         struct sample_task *t = &table[i];
         if (t->tid == 0 || (t->percent < BUSY && !t->shown)) continue;
+        all++;
         uint32_t k = n < SAMPLE_THREADS ? n++ : SAMPLE_THREADS;
         for (; k > 0 && top[k - 1]->percent < t->percent; k--)
             if (k < SAMPLE_THREADS) top[k] = top[k - 1];
         if (k < SAMPLE_THREADS) top[k] = t;
     }
-    return n;
+    return all;
 }
 
 /* "CPU: thread main/4711 (% of one core)". */
@@ -281,7 +285,12 @@ static void run_tasks(const struct run *r, double seconds) {
     meet_tasks(r, seconds);
     if (!r->give || seconds <= 0) return;
     uint32_t n = choose(s->tasks[s->turn & 1], top);
-    for (uint32_t i = 0; i < n; i++) give_task(r, top[i]);
+    uint64_t without = s->threads_left_out;
+    if (n > SAMPLE_THREADS) without += n - SAMPLE_THREADS;
+    for (uint32_t i = 0; i < n && i < SAMPLE_THREADS; i++) give_task(r, top[i]);
+    /* silent in programs where all have one */
+    if (without > 0 || s->counters[NOT_SHOWN].at != 0)
+        level(r, NOT_SHOWN, (double)without);
 }
 
 void sample_run(struct sample *s, uint64_t now_ns, sample_give *give,

@@ -6,9 +6,9 @@
  * processes). Files are opened once and read with pread; rates are over the
  * time since the run before. A child of fork() has to open its own.
  *
- * Cost: some 10 us a run; once a second 20 us more and 2 us for each thread
- * (tests/unit/test_rec_sample.c prints it). Counters and where they come
- * from: docs/recording-machine.md. */
+ * Cost: some 5 us a run; once a second 12 us more, and 1 us for each thread
+ * (tests/unit/test_rec_sample.c prints the first two). Counters and where they
+ * come from: docs/recording-machine.md. */
 #ifndef REC_SAMPLE_H
 #define REC_SAMPLE_H
 
@@ -57,6 +57,8 @@ void sample_open(struct sample *s);
  * begin; for the time outside of a window. */
 void sample_run(struct sample *s, uint64_t now_ns, sample_give *give, void *to);
 
+/* Also in a child of fork(), which has its parent's descriptors. A struct of
+ * zeros, never opened, is fine. */
 void sample_close(struct sample *s);
 
 #endif

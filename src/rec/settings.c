@@ -82,3 +82,4 @@ void settings_child(struct settings *set) {
 }
 
 bool settings_automatic(void) { return env_is("OPSCOPE", "1"); }
+bool settings_forbidden(void) { return env_is("OPSCOPE", "0"); }

@@ -33,5 +33,7 @@ void settings_read(struct settings *set, const char *logdir,
 void settings_child(struct settings *set);
 /* Does the environment ask for a start at load? */
 bool settings_automatic(void);
+/* Does it forbid recording? */
+bool settings_forbidden(void);
 
 #endif

@@ -18,6 +18,10 @@ typedef struct {
     unsigned long long total, free, used;
 } nvmlMemory_t;
 typedef struct {
+    unsigned int version;
+    unsigned long long total, reserved, free, used;
+} nvmlMemory_v2_t;
+typedef struct {
     unsigned int gpu, memory;
 } nvmlUtilization_t;
 typedef struct {
@@ -117,6 +121,21 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *m) {
     m->free = m->total - m->used;
     return 0;
 }
+
+#ifndef OLD
+/* The call above counts as used what the driver reserves; this one does not. */
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t d, nvmlMemory_v2_t *m) {
+    nvmlMemory_t all;
+    if (fake_nvml.memory2_code) return fake_nvml.memory2_code;
+    if (m->version != 0x02000028) return 25; /* argument version mismatch */
+    nvmlReturn_t code = nvmlDeviceGetMemoryInfo(d, &all);
+    m->total = all.total;
+    m->reserved = 1ull << 30;
+    m->free = all.free;
+    m->used = all.used - m->reserved;
+    return code;
+}
+#endif
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d,
                                            nvmlUtilization_t *u) {

@@ -13,6 +13,7 @@ struct fake_nvml {
     int power_code[FAKE_GPUS];
     int lost[FAKE_GPUS]; /* not 0: every call about it fails so */
     int clock_fails;     /* so many calls fail with 999, then no more */
+    int memory2_code;    /* the newer memory call fails so */
     int hang;            /* the memory call waits while this is not 0 */
     /* set by the library */
     int inits, shutdowns, hanging;

@@ -62,6 +62,8 @@ def snapshots(data):
 
 def target(path, data):
     """Which importers a file is a seed for."""
+    if "tfevents" in os.path.basename(path):
+        return ["tfevents"]
     if path.endswith(".pb") and "xplane" not in path:
         return ["stepstats"]
     if "xplane" in path or "xspace" in path:
@@ -91,6 +93,23 @@ def programs(data):
         at += size
 
 
+def events(data):
+    """An event file as fuzz_tfevents takes it: as it is, and as the bodies of
+    its records, for which the target makes the checksums; with the importer and
+    without. Large records (graphs) are left out."""
+    yield b"\0" + data[:SMALL]
+    yield b"\2" + data[:SMALL]
+    bodies, at = [], 0
+    while at + 16 <= len(data):
+        size = int.from_bytes(data[at:at + 8], "little")
+        body = data[at + 12:at + 12 + size]
+        if size < 4096:
+            bodies.append(len(body).to_bytes(2, "little") + body)
+        at += size + 16
+    yield b"\1" + b"".join(bodies)[:SMALL]
+    yield b"\3" + b"".join(bodies)[:SMALL]
+
+
 def put(out, name, key, data):
     folder = os.path.join(out, "fuzz_" + name)
     os.makedirs(folder, exist_ok=True)
@@ -114,6 +133,9 @@ def main(root, out):
             for t in target(path, data):
                 if t in ("kineto", "chrome"):
                     put(out, t, key, thin(data))
+                elif t == "tfevents":
+                    for i, small in enumerate(events(data)):
+                        put(out, t, "%s.%d" % (key, i), small)
                 else:
                     put(out, t, key, data[:SMALL])
                 if t == "xspace":
@@ -127,7 +149,8 @@ def main(root, out):
     put(out, "file", "nested", gzip.compress(packed))
     put(out, "file", "skippable", b"\x50\x2a\x4d\x18\x02\0\0\0ab"
         b"\x28\xb5\x2f\xfd\x04\x00\x19\x00\x00abc\x20\x48\xfd\x3e")
-    for t in ("kineto", "chrome", "xspace", "stepstats", "snapshot"):
+    for t in ("kineto", "chrome", "xspace", "stepstats", "snapshot",
+              "tfevents"):
         put(out, t, "empty", b"")
 
 

@@ -276,6 +276,7 @@ static void a_thread_has_its_own_counter(void **state) {
     assert_int_equal(count_of(&idle, name), 1);
     assert_true(value_of(&idle, name) < 1);
     assert_true(value_of(&busy, "CPU: threads (count)") >= 2);
+    assert_int_equal(count_of(&busy, "CPU: threads without a counter"), 0);
 }
 
 static void the_busiest_threads_are_given(void **state) {
@@ -283,6 +284,9 @@ static void the_busiest_threads_are_given(void **state) {
     struct bag *busy = calloc(2, sizeof *busy);
     run_crew(100, 3, &busy[0], &busy[1]);
     assert_int_equal(count_of(&busy[0], "CPU: thread "), SAMPLE_THREADS);
+    double without = value_of(&busy[0], "CPU: threads without a counter");
+    assert_true(without == 100 - SAMPLE_THREADS ||
+                without == 101 - SAMPLE_THREADS); /* the test's own may be busy */
     assert_int_equal(value_of(&busy[0], "CPU: threads (count)"), 101);
     for (int i = 1; i < busy[0].n; i++)
         if (strncmp(busy[0].got[i - 1].name, "CPU: thread ", 12) == 0 &&
@@ -383,6 +387,9 @@ static void files_are_closed_and_missing_ones_do_no_harm(void **state) {
     assert_true(value_of(&b, "memory: RSS (bytes)") == -1);
     assert_true(value_of(&b, "page faults: minor (per s)") >= 0);
     sample_close(s);
+    memset(s, 0, sizeof *s);
+    sample_close(s); /* never opened: standard input is not its to close */
+    assert_int_equal(open_files(), before);
     free(s);
 }
 

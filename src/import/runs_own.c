@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The files of one recording. opscope's recorder writes
+ *
+ *     <stem>.xplane.pb   <stem>.1.xplane.pb ...   parts that are closed
+ *     <stem>[.N].xplane.pb.part                   the part being written
+ *     <stem>[.N].deviceK.xplane.pb.part           a device's plane of it
+ *     <stem>.ring                                 what is not written yet
+ *
+ * and all of one stem are one process on one time line: a scope that began in
+ * one part ends in another. */
+#include "import/runs_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Cuts ".<word><digits>" off the end of a name of n bytes; the number goes to
+ * *out. Returns the length left, n when there is none. */
+static size_t cut_number(const char *name, size_t n, const char *word,
+                         uint64_t *out) {
+    size_t at = n, w = strlen(word);
+    uint64_t v = 0;
+    while (at > 0 && n - at < 18 && name[at - 1] >= '0' && name[at - 1] <= '9')
+        at--;
+    if (at == n || at < w + 2) return n;
+    if (memcmp(name + at - w, word, w) != 0 || name[at - w - 1] != '.')
+        return n;
+    for (size_t i = at; i < n; i++) v = v * 10 + (uint64_t)(name[i] - '0');
+    *out = v;
+    return at - w - 1;
+}
+
+bool own_file_of(const char *path, struct own_file *out) {
+    static const struct {
+        const char *suffix;
+        enum own_form form;
+    } forms[] = {
+        {".xplane.pb.part", OWN_PART},
+        {".xplane.pb", OWN_WHOLE},
+        {".ring", OWN_RING},
+    };
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash ? (size_t)(slash + 1 - path) : 0;
+    const char *name = path + folder;
+    size_t n = strlen(name);
+    *out = (struct own_file){0};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t s = strlen(forms[i].suffix);
+        if (n <= s || strcmp(name + n - s, forms[i].suffix) != 0) continue;
+        n -= s;
+        out->form = forms[i].form;
+        if (out->form == OWN_PART) n = cut_number(name, n, "device",
+                                                  &out->device);
+        if (out->form != OWN_RING) n = cut_number(name, n, "", &out->part);
+        out->stem = folder + n;
+        return true;
+    }
+    return false;
+}
+
+bool own_same_stem(const char *a, const char *b) {
+    struct own_file x, y;
+    return own_file_of(a, &x) && own_file_of(b, &y) && x.stem == y.stem &&
+           memcmp(a, b, x.stem) == 0;
+}
+
+bool own_is_included(const struct part *ring, const char *path) {
+    struct own_file x, y;
+    if (ring->t == NULL || !own_same_stem(ring->path, path)) return false;
+    const char *with = trace_meta_get(ring->t, 0, "includes");
+    return with != NULL && own_file_of(with, &x) && own_file_of(path, &y) &&
+           x.form == OWN_PART && y.form == OWN_PART && x.part == y.part;
+}
+
+/* When it says that the recording began, or NULL. A device's file has no such
+ * fact, nor has what is empty. */
+static const char *start_of(const struct part *p) {
+    return trace_meta_get(p->t, 0, "start_unix_ns");
+}
+
+/* Could these two be parts of one recording? */
+static bool one_recording(const struct part *a, const struct part *b) {
+    const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
+    if (!x->own || !y->own || !own_same_stem(a->path, b->path)) return false;
+    const char *s = start_of(a), *t = start_of(b);
+    return s == NULL || t == NULL || strcmp(s, t) == 0;
+}
+
+/* Which of two stands for the profile: one that tells its start, then the
+ * earlier part, then the host's. */
+static bool stands_before(const struct part *a, const struct part *b) {
+    struct own_file x, y;
+    bool tells = start_of(a) != NULL;
+    if (tells != (start_of(b) != NULL)) return tells;
+    if (!own_file_of(a->path, &x) || !own_file_of(b->path, &y)) return false;
+    if ((x.form == OWN_RING) != (y.form == OWN_RING)) return y.form == OWN_RING;
+    if (x.part != y.part) return x.part < y.part;
+    return x.device < y.device;
+}
+
+int parts_join_own(struct part *v, size_t n, struct ops_err *e) {
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].t == NULL || !v[i].t->sources[0].own) continue;
+        size_t first = i;
+        for (size_t k = i + 1; k < n; k++)
+            if (v[k].t != NULL && one_recording(&v[i], &v[k]) &&
+                stands_before(&v[k], &v[first]))
+                first = k;
+        for (size_t k = i; k < n; k++) {
+            if (k == first || v[k].t == NULL ||
+                !one_recording(&v[first], &v[k]))
+                continue;
+            struct trace *more = v[k].t;
+            v[k].t = NULL;
+            v[k].taken = true;
+            TRY(trace_append_part(v[first].t, more, 0, e));
+        }
+    }
+    return 0;
+}
