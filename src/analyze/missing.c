@@ -48,6 +48,9 @@ static bool source_has(const struct source *s, enum missing_what w) {
 
 static const char *remedy(const struct source *s, enum missing_what w) {
     if (s->own) return table[w].own;
+    if (s->outside)
+        return "opscope record looks on from outside: call opscope/record.h in "
+               "the program, link with -lopscope-record";
     if (s->format && strcmp(s->format, "kineto") == 0) return table[w].kineto;
     if (s->format && strcmp(s->format, "xspace") == 0) return table[w].xspace;
     if (s->format && strcmp(s->format, "stepstats") == 0)

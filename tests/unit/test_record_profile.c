@@ -273,6 +273,9 @@ static void it_joins_what_the_program_recorded(void **state) {
     r = run_on(l.v[0], "steps", NULL);
     assert_int_equal(r.nrows, 3);
     result_free(&r);
+    r = run_on(l.v[0], "ranks", NULL);
+    assert_int_equal(r.nrows, 1);
+    result_free(&r);
     loaded_free(&l);
     free(path);
 }
