@@ -365,6 +365,9 @@ OPSCOPE_STEPS=every 50" ] || [ "$(grep -vc '^OPSCOPE=/' <<< "$output")" -eq 6 ]
     run "$OPSCOPE" record -o /proc/no -- touch made
     [ "$status" -eq 2 ]
     [ ! -e made ]
+}
+
+@test "record: a read-only folder stops it before the program" {
     [ "$(id -u)" -ne 0 ] || skip "root may write into a read-only folder"
     mkdir -m 555 locked
     run "$OPSCOPE" record -o locked -- touch made
@@ -585,10 +588,13 @@ for l in lines:
         seen.setdefault(name, []).append((dict(fields(e)), facts(e, 4, stats),
                                           one(l, 3)))
 (ev, st, base), = seen["sh"]
-assert base == f["start_unix_ns"] and st["exit_status"] == 0 and st["exact"] == 1
+assert base == 0 and st["exit_status"] == 0 and st["exact"] == 1
 assert ev[3] == f["run_ns"] * 1000 >= 200_000_000_000
 (ev, st, base), = seen["sleep"]
 assert st["ppid"] == f["process_id"] and ev[3] >= 100_000_000_000
+assert 0 < base < f["run_ns"]
+assert all(e[2] <= f["run_ns"] * 1000 + 10**12
+           for e, _, _ in seen["rss_bytes"])
 assert len(seen["rss_bytes"]) >= 2
 t = facts(planes[1], 6, names(planes[1], 5))
 assert t["profile_start_time"] == f["start_unix_ns"]
