@@ -15,8 +15,6 @@ enum {
     CREDIT_NS = 5 * NS_PER_MS, /* of CPU time, before the limit holds */
     SHARE = 200,               /* a look may take 1/200 of the time */
     SCAN_SHARE = 400,
-    YOUNG_NS = 50000, /* that a first look may cost; making a process took
-                         more than that */
 };
 
 int64_t mono_now(void) {
@@ -25,7 +23,7 @@ int64_t mono_now(void) {
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-static int64_t cpu_now(void) {
+int64_t cpu_now(void) {
     struct timespec ts;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
@@ -113,6 +111,8 @@ static bool belongs(struct tree *tree, const struct proc_stat *st) {
  * before its parent in the list (pids wrap around): it is asked again until
  * nothing is found any more. */
 static void take_in(struct tree *tree, int32_t *fresh, size_t n, int64_t now) {
+    int64_t cpu = cpu_now(), all = (int64_t)n + 1;
+    int64_t before = (int64_t)tree->nprocs;
     for (bool found = true; found && n > 0;) {
         size_t left = 0;
         found = false;
@@ -127,11 +127,14 @@ static void take_in(struct tree *tree, int32_t *fresh, size_t n, int64_t now) {
         }
         n = left;
     }
+    /* strangers that are new are not ours to pay for */
+    int64_t ours = (int64_t)tree->nprocs - before;
+    tree->young_ns += (cpu_now() - cpu) * ours / all;
 }
 
 /* Looks through all processes of the machine for those that were not there at
- * the last scan. Returns how many these were. */
-static size_t scan(struct tree *tree, int64_t now) {
+ * the last scan. */
+static void scan(struct tree *tree, int64_t now) {
     struct listing l = {0};
     proc_list(0, list_pid, &l);
     if (l.n > 1) qsort(l.v, l.n, sizeof *l.v, by_number);
@@ -147,7 +150,6 @@ static size_t scan(struct tree *tree, int64_t now) {
     free(tree->listed);
     tree->listed = l.v;
     tree->nlisted = l.n;
-    return n;
 }
 
 /* How long to wait where looks are cheap: short programs get a close look. */
@@ -159,25 +161,25 @@ static int64_t pace(int64_t age) {
 }
 
 int64_t tree_look(struct tree *tree, int64_t now) {
-    int64_t cpu = cpu_now();
+    int64_t cpu = cpu_now(), young = tree->young_ns;
     tree->look++;
     int32_t last = proc_last_pid();
     if ((last == 0 || last != tree->last_pid) && now >= tree->next_scan) {
-        int64_t free_ns = (int64_t)scan(tree, now) * YOUNG_NS;
-        int64_t cost = cpu_now() - cpu - free_ns;
+        scan(tree, now);
+        int64_t cost = cpu_now() - cpu - (tree->young_ns - young);
         tree->last_pid = last;
         tree->scanned = tree->next_scan = now;
         if (tree->spent_ns > CREDIT_NS && cost > 0)
             tree->next_scan += cost * SCAN_SHARE;
     }
     int64_t scanned = cpu_now();
-    uint64_t young = tree->young;
+    young = tree->young_ns;
     for (size_t i = 0; i < tree->nprocs; i++)
         if (tree->procs[i].alive) tree_sample_proc(tree, i, now);
     tree_sample_total(tree, now);
     tree->last = now;
     int64_t end = cpu_now(), wait = pace(now - tree->start);
-    int64_t cost = end - scanned - (int64_t)(tree->young - young) * YOUNG_NS;
+    int64_t cost = end - scanned - (tree->young_ns - young);
     tree->spent_ns += end - cpu;
     if (tree->spent_ns > CREDIT_NS && cost * SHARE > wait) wait = cost * SHARE;
     return now + wait;

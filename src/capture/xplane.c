@@ -12,7 +12,7 @@ bool xplane_out_init(struct xplane_out *p) {
     sink_memory(&p->facts);
     sink_memory(&p->line);
     sink_memory(&p->event);
-    return strs_init(&p->stats) & strs_init(&p->events) &
+    return strs_init(&p->stats) && strs_init(&p->events) &&
            strs_init(&p->texts);
 }
 
