@@ -47,7 +47,7 @@ static struct seen_thread *add_thread(struct thread_look *l, int32_t tid) {
     struct seen_proc *p = l->p;
     if (l->tree->threads >= TREE_THREADS_MAX ||
         !VEC_ROOM(p->threads, p->nthreads, p->cap_threads)) {
-        l->tree->untold_threads++;
+        l->tree->untold_now++;
         return NULL;
     }
     l->tree->threads++;

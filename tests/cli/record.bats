@@ -745,3 +745,35 @@ count_spans() {
     [[ $output != *"could not be"* ]]
     [ -f logs/plugins/profile/job/n9_1.ring ]
 }
+
+@test "record: children that we had before are not the program's" {
+    bash -c 'sleep 0.2 & exec "$0" record -q -o logs -- sh -c "sleep 0.5; exit 3"' \
+        "$OPSCOPE" || [ $? -eq 3 ]
+    "$OPSCOPE" processes logs --format csv > rows
+    [ "$(grep -c '^sleep' rows)" -eq 1 ]
+    [ "$(figure sh end)" = "exit 3" ]
+}
+
+@test "record: a shell with job control takes the terminal and gives it back" {
+    run $py - "$OPSCOPE" <<'PY'
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], [sys.argv[1], "record", "--no-overview", "-o", "logs",
+                           "--", "bash", "--norc", "--noprofile", "-i"])
+def until(word):
+    out = b""
+    while word not in out: out += os.read(fd, 4096)
+os.write(fd, b"sleep 30\n")
+until(b"sleep 30\r\n")
+import time; time.sleep(0.3)
+os.write(fd, b"\x03")               # ends sleep, neither bash nor us
+os.write(fd, b"echo still $((40 + 2)); exit 6\n")
+until(b"still 42")
+until(b"recorded in")
+_, status = os.waitpid(pid, 0)
+assert os.waitstatus_to_exitcode(status) == 6, status
+PY
+    echo "$output"
+    [ "$status" -eq 0 ]
+}

@@ -78,9 +78,10 @@ static void finish(struct tree *t, struct child *c) {
 static void a_process_and_its_children_are_found(void **state) {
     (void)state;
     struct tree t = {0};
+    tree_prepare(&t, getpid());
     int64_t t0 = mono_now();
     struct child c = start(0, 5, 7);
-    tree_begin(&t, getpid(), c.pid, t0);
+    tree_begin(&t, c.pid, t0);
     tree_look(&t, mono_now());
     assert_int_equal(t.nprocs, 6);
     for (size_t i = 1; i < t.nprocs; i++) {
@@ -105,8 +106,9 @@ static void a_process_and_its_children_are_found(void **state) {
 static void cpu_time_at_the_end_is_the_kernels(void **state) {
     (void)state;
     struct tree t = {0};
+    tree_prepare(&t, getpid());
     struct child c = start(120, 0, 0);
-    tree_begin(&t, getpid(), c.pid, mono_now());
+    tree_begin(&t, c.pid, mono_now());
     tree_look(&t, mono_now());
     assert_true(t.procs[0].cpu_ns >= 120 * INT64_C(1000000));
     assert_int_equal(t.procs[0].nthreads, 1);
@@ -126,8 +128,10 @@ static void cpu_time_at_the_end_is_the_kernels(void **state) {
 static void one_that_was_never_looked_at_is_taken_at_its_end(void **state) {
     (void)state;
     struct tree t = {0};
+    tree_prepare(&t, getpid());
+    int64_t t0 = mono_now();
     struct child first = start(0, 0, 0), late = start(0, 0, 9);
-    tree_begin(&t, getpid(), first.pid, mono_now());
+    tree_begin(&t, first.pid, t0);
     finish(&t, &late);
     const struct seen_proc *p = tree_find(&t, late.pid);
     assert_non_null(p);
@@ -141,16 +145,28 @@ static void one_that_was_never_looked_at_is_taken_at_its_end(void **state) {
 static void strangers_are_not_taken_in(void **state) {
     (void)state;
     struct tree t = {0};
-    struct child mine = start(0, 0, 0), other = start(0, 2, 0);
-    /* watched for a parent that nobody has: `other` is not of this tree */
-    tree_begin(&t, INT32_MAX, mine.pid, mono_now());
+    struct child before = start(0, 2, 0); /* ours, but older */
+    usleep(50000); /* some of the kernel's ticks */
+    tree_prepare(&t, getpid());
+    struct child mine = start(0, 0, 0);
+    tree_begin(&t, mine.pid, mono_now());
     tree_look(&t, mono_now());
-    assert_null(tree_find(&t, other.pid));
+    assert_int_equal(t.nprocs, 1);
+    finish(&t, &before);
+    assert_null(tree_find(&t, before.pid));
     assert_non_null(tree_find(&t, mine.pid));
     finish(&t, &mine);
-    struct tree none = {0};
-    finish(&none, &other); /* reaps it */
-    tree_free(&none);
+    tree_free(&t);
+    /* watched for a parent that nobody has: a child of ours is none of its */
+    tree_prepare(&t, INT32_MAX);
+    int64_t t0 = mono_now();
+    mine = start(0, 0, 0);
+    struct child other = start(0, 2, 0);
+    tree_begin(&t, mine.pid, t0);
+    tree_look(&t, mono_now());
+    assert_int_equal(t.nprocs, 1);
+    finish(&t, &mine);
+    finish(&t, &other);
     tree_free(&t);
 }
 
@@ -174,9 +190,10 @@ static void samples_are_thinned_not_lost(void **state) {
 static void looks_slow_down_with_time_and_cost(void **state) {
     (void)state;
     struct tree t = {0};
-    struct child c = start(0, 0, 0);
+    tree_prepare(&t, getpid());
     int64_t t0 = mono_now();
-    tree_begin(&t, getpid(), c.pid, t0);
+    struct child c = start(0, 0, 0);
+    tree_begin(&t, c.pid, t0);
     assert_int_equal(tree_look(&t, t0), t0 + 2000000);
     int64_t later = t0 + INT64_C(60000000000);
     assert_true(tree_look(&t, later) >= later + 100000000);
