@@ -52,6 +52,9 @@ static bool is_event_file(const struct source *s) {
 
 static const char *remedy(const struct source *s, enum missing_what w) {
     if (s->own) return table[w].own;
+    if (s->outside)
+        return "opscope record looks on from outside: call opscope/record.h in "
+               "the program, link with -lopscope-record";
     if (s->format && strcmp(s->format, "kineto") == 0) return table[w].kineto;
     if (s->format && strcmp(s->format, "xspace") == 0) return table[w].xspace;
     if (s->format && strcmp(s->format, "stepstats") == 0)
