@@ -2,6 +2,7 @@
 # opscope: GNU make. All output goes to build/, or build-<variant>/.
 #
 #   make                        the program and the libraries, layers checked
+#   make demo                   the training program that records itself
 #   make test                   the quick tests: unit, golden, command line
 #   make golden                 rewrite the golden texts; read the diff
 #   make warnings               gcc and clang with -Werror
@@ -182,4 +183,5 @@ install: all
 clean:
 	rm -rf build build-*
 
+include demo/demo.mk
 -include $(wildcard $(B)/obj/*/*.d $(B)/unit/*.d)

@@ -106,7 +106,7 @@ const char *ops_problem(void);
 /* A step (an iteration of the training loop) begins; the one before on this
  * thread ends. Outermost in the loop. */
 static inline void ops_step(int64_t number);
-/* Likewise for epochs. */
+/* Likewise for epochs, in which steps lie: the open step ends, too. */
 static inline void ops_epoch(int64_t number);
 /* Ends the open step (epoch) of this thread, so that what follows the loop is
  * not part of it. */

@@ -65,15 +65,16 @@ static enum kind device_kind(const struct trace *t, uint32_t row) {
 }
 
 static enum kind host_kind(const struct trace *t, const struct piece *p) {
+    /* what records itself need not be Python between its ops */
+    enum kind between = missing_own(t) ? ON_HOST : ON_PYTHON;
     if (p->input) return ON_INPUT;
-    if (p->row == ROW_NONE) return ON_PYTHON;
+    if (p->row == ROW_NONE) return between;
     switch (t->spans.kind[p->row]) {
     case SPAN_API:
-        return span_class(t, p->row) & NAME_SYNC ? ON_SYNC
-                                                                 : ON_LAUNCH;
+        return span_class(t, p->row) & NAME_SYNC ? ON_SYNC : ON_LAUNCH;
     case SPAN_OVERHEAD: return ON_LAUNCH;
     case SPAN_ANNOTATION: case SPAN_PYTHON:
-        return span_is_comm(t, p->row) ? ON_COMM : ON_PYTHON;
+        return span_is_comm(t, p->row) ? ON_COMM : between;
     default: return span_is_comm(t, p->row) ? ON_COMM : ON_HOST;
     }
 }

@@ -45,6 +45,9 @@ struct hint_step {
     size_t ntops, cap_tops;
     struct copy_args *copies; /* by work; COPY_KINDS as kind: it is none. Rules
                                  come again and again: read once */
+    int64_t *joined; /* by piece, ps: what a small op of the CPU would take as
+                        part of a larger one; -1: it is none. NULL where a
+                        device works */
 };
 
 /* What a rule has seen, over all steps. */
@@ -103,6 +106,10 @@ struct hint_rule {
  * n chosen steps hold of it themselves. */
 int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
                            size_t n);
+
+/* Fills s->joined (hint_small.c). O(pieces). */
+int hint_small_read(const struct trace *t, struct hint_step *s,
+                    struct ops_err *e);
 
 /* Counts an example; the dearest is kept. */
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time);

@@ -12,6 +12,39 @@
 #include "model/trace.h"
 #include <stdio.h>
 
+/* The row of `ranks` that all wait for, or SIZE_MAX. */
+static size_t straggler(const struct hint_case *c) {
+    for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
+        const struct cell *is = part_cell(c->ranks, i, "straggler");
+        if (is != NULL && is->i) return i;
+    }
+    return SIZE_MAX;
+}
+
+/* Takes up to *left off one duration. */
+static int64_t shorten(int64_t *dur, int64_t *left) {
+    int64_t off = *dur < *left ? *dur : *left;
+    *dur -= off;
+    *left -= off;
+    return off;
+}
+
+/* How much of the waiting for a straggler is still in the exchanges that the
+ * host of the trial carries out; 0: there is none. */
+static int64_t still_late(const struct hint_case *c,
+                          const struct hint_step *s) {
+    size_t row = straggler(c);
+    const struct cell *late =
+        row == SIZE_MAX ? NULL : part_cell(c->ranks, row, "late_us");
+    int64_t left = late == NULL ? 0 : late->i;
+    for (uint32_t i = 0; i < s->d.line.n && left > 0; i++) {
+        uint32_t at = s->d.line.v[i].row;
+        if (at != ROW_NONE && span_is_comm(c->t, at))
+            left -= s->d.line.v[i].dur - s->trial.host[i];
+    }
+    return left > 0 ? left : 0;
+}
+
 static void repair(const struct hint_case *c, struct hint_step *s,
                    struct hint_found *f) {
     const struct trace *t = c->t;
@@ -23,14 +56,19 @@ static void repair(const struct hint_case *c, struct hint_step *s,
         hint_saw(f, row, s->trial.work[w]);
         s->trial.ahead[w] = true;
     }
-    /* gloo and MPI: the program itself sits in the exchange */
+    /* gloo and MPI: the program itself sits in the exchange. What it waits
+     * there for a straggler it waits wherever the exchange stands. */
+    int64_t late = still_late(c, s);
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         uint32_t row = s->d.line.v[i].row;
         if (row == ROW_NONE || !span_is_comm(t, row) ||
             s->d.stops[i].first < s->d.stops[i].end || !s->trial.host[i])
             continue;
-        hint_saw(f, row, s->trial.host[i]);
-        s->trial.host[i] = 0;
+        int64_t moves = s->trial.host[i];
+        int64_t waits = shorten(&moves, &late);
+        if (moves == 0) continue;
+        hint_saw(f, row, moves);
+        s->trial.host[i] = waits;
     }
 }
 
@@ -69,23 +107,6 @@ const struct hint_rule hint_comm_exposed = {
     .repair = repair,
     .say = say,
 };
-
-/* The row of `ranks` that all wait for, or SIZE_MAX. */
-static size_t straggler(const struct hint_case *c) {
-    for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
-        const struct cell *is = part_cell(c->ranks, i, "straggler");
-        if (is != NULL && is->i) return i;
-    }
-    return SIZE_MAX;
-}
-
-/* Takes up to *left off one duration. */
-static int64_t shorten(int64_t *dur, int64_t *left) {
-    int64_t off = *dur < *left ? *dur : *left;
-    *dur -= off;
-    *left -= off;
-    return off;
-}
 
 static void repair_straggler(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {

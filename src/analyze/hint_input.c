@@ -4,6 +4,7 @@
  * but for the copies, which have rules of their own. */
 #include "analyze/hint.h"
 
+#include "analyze/phases.h"
 #include "base/sum.h"
 #include "model/opclass.h"
 #include "model/trace.h"
@@ -67,6 +68,30 @@ static const char *const repairs[FRAMEWORKS] = {
                   "trained on, and hand it over through a queue"),
 };
 
+/* A thread that makes batches beside the training already, or NULL. */
+static const struct track *loader_of(const struct hint_case *c) {
+    const struct trace *t = c->t;
+    uint32_t own = phases_step_thread(t, c->source);
+    for (uint32_t i = 0; i < t->ntracks; i++)
+        if (t->tracks[i].source == c->source && i != own &&
+            t->tracks[i].kind == TRACK_THREAD && phases_input_thread(t, i))
+            return &t->tracks[i];
+    return NULL;
+}
+
+static void say_repair(const struct hint_case *c, struct hint_words *w) {
+    const struct track *loader =
+        c->framework == FW_OTHER ? loader_of(c) : NULL;
+    if (loader == NULL)
+        snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
+    else
+        snprintf(w->repair, sizeof w->repair,
+                 "%.80s makes the batches, but not as fast as they are trained "
+                 "on: several such threads, larger reads, less to do for a "
+                 "batch (once for all epochs what is the same in each)",
+                 strs_text(&c->t->strs, loader->name));
+}
+
 static void say(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w) {
     char a[48], b[48], where[HINT_TEXT];
@@ -83,7 +108,7 @@ static void say(const struct hint_case *c, const struct hint_found *f,
     if (f->other)
         strncat(w->evidence, " in code that recorded nothing as input",
                 sizeof w->evidence - strlen(w->evidence) - 1);
-    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
+    say_repair(c, w);
 }
 
 const struct hint_rule hint_input_bound = {

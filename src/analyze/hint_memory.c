@@ -81,6 +81,20 @@ static void repair_leak(const struct hint_case *c, struct hint_step *s,
     hint_saw(f, ROW_NONE, 0);
 }
 
+static const char *const leak_repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "do not keep tensors across steps: loss.detach() or "
+                 "loss.item() in place of loss, del what is done with, bound "
+                 "the list or cache that it goes into",
+    [FW_TF] = "do not keep tensors across steps: float(loss) in place of "
+              "loss, del what is done with, bound the list or cache that it "
+              "goes into",
+    [FW_JAX] = "do not keep arrays across steps: float(loss) in place of "
+               "loss, del what is done with, bound the list or cache that it "
+               "goes into",
+    [FW_OTHER] = "free in a step what the step allocates, or bound the list "
+                 "or cache that it goes into",
+};
+
 static void say_leak(const struct hint_case *c, const struct hint_found *f,
                      struct hint_words *w) {
     char a[48], each[48] = "?", all[48] = "?";
@@ -101,10 +115,7 @@ static void say_leak(const struct hint_case *c, const struct hint_found *f,
              op ? op->s : "an unknown op", all,
              stack ? ", allocated at " : "", stack ? stack->s : "",
              hint_time(c, f->time, a));
-    snprintf(w->repair, sizeof w->repair,
-             "do not keep tensors across steps: loss.detach() or loss.item() "
-             "in place of loss, del what is done with, bound the list or "
-             "cache that it goes into");
+    snprintf(w->repair, sizeof w->repair, "%s", leak_repairs[c->framework]);
 }
 
 const struct hint_rule hint_memory_leak = {

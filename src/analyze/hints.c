@@ -64,6 +64,7 @@ static void case_free(struct hint_case *c) {
         deps_free(&c->steps[i].d);
         free(c->steps[i].tops);
         free(c->steps[i].copies);
+        free(c->steps[i].joined);
     }
     free(c->steps);
 }
@@ -91,6 +92,7 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     s->now.stall = stall;
     TRY(plan_copy(&s->trial, &s->now, e));
     TRY(read_copies(c->t, s, e));
+    TRY(hint_small_read(c->t, s, e));
     return hint_tops(c->t, s, e);
 }
 

@@ -213,10 +213,14 @@ static bool take_named(struct sweep *w, row_id r, bool iterator) {
         return open_stage(w, r, i);
     }
     if (top_is(w, STAGE_WAIT)) return true;
-    if (!w->on_step && w->n == 0 && scope_has(f->scope, r) &&
+    /* A program that records itself waits where its step does; what another
+     * thread calls input it makes. */
+    bool makes = !w->on_step && f->t->sources[w->source].own;
+    if (!w->on_step && !makes && w->n == 0 && scope_has(f->scope, r) &&
         !intervals_add(&w->waits, f->t->spans.ts[r], span_end(f->t, r)))
         return false;
-    uint32_t i = stage_at(f, KEY_WAIT, name, STAGE_WAIT);
+    uint32_t i = stage_at(f, KEY_WAIT, name,
+                          makes ? STAGE_REGION : STAGE_WAIT);
     if (i != ROW_NONE) set_parent(f, i, top_stage(w));
     return open_stage(w, r, i);
 }

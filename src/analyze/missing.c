@@ -59,9 +59,13 @@ static const char *remedy(const struct source *s, enum missing_what w) {
 }
 
 bool missing_own(const struct trace *t) {
-    for (size_t i = 0; i < t->nsources; i++)
+    bool own = false;
+    for (size_t i = 0; i < t->nsources; i++) {
+        if (t->sources[i].outside) continue; /* beside it, by opscope record */
         if (!t->sources[i].own) return false;
-    return t->nsources > 0;
+        own = true;
+    }
+    return own;
 }
 
 bool missing_has(const struct trace *t, uint32_t source,
@@ -83,7 +87,7 @@ bool missing_say(struct result *r, const struct trace *t,
     for (size_t i = 0; i < t->nsources; i++) {
         if (source_has(&t->sources[i], what))
             some = true;
-        else if (!lacks)
+        else if (!lacks && (!t->sources[i].outside || t->nsources == 1))
             lacks = &t->sources[i];
     }
     if (lacks)

@@ -457,6 +457,22 @@ static void put_outside(struct result *r, const struct trace *t,
     }
 }
 
+/* What the recorder's own sampler saw, where nobody looked on from outside. */
+static void put_resident(struct result *r, const struct trace *t) {
+    double most = 0;
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        if (t->sources[i].outside) return;
+        double rss = t->sources[i].own
+                         ? outside_peak(t, i, "memory: peak RSS (bytes)") : -1;
+        if (rss > 0 && rss < 1e15) most += rss;
+    }
+    char text[48];
+    if (most <= 0) return;
+    human_bytes((int64_t)most, text, sizeof text);
+    put_fact(r, "memory, resident", true, most, "bytes",
+             arena_fmt(&r->arena, "%s at most", text));
+}
+
 /* Who used the CPU, where nobody tells what for. */
 static void put_processes(struct result *r, const struct result *from) {
     int64_t threads = sum_column(from, "threads");
@@ -547,6 +563,7 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
     put_phases(r, t, &p[STEPS].r);
     put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
     put_tops(r, &p[OPS].r, &p[KERNELS].r, &p[STEPS].r);
+    put_resident(r, t);
     put_memory(r, &p[MEMORY].r);
     put_holders(r, &p[HOLDERS].r);
     put_hints(r, &p[HINTS].r);

@@ -25,10 +25,13 @@ static bool has_work(const struct trace *t, const struct track *tr) {
 }
 
 /* Does the program run there, or wait for its batch in the step's place? What
- * a pipeline does ahead of the program is no part of its line. */
+ * a pipeline does ahead of the program is no part of its line, nor is what a
+ * program that records itself calls input on another thread: it is made
+ * there. */
 static bool is_line(const struct trace *t, uint32_t track) {
     const struct track *tr = &t->tracks[track];
-    for (row_id r = tr->first; r < tr->end; r++) {
+    bool waits = !t->sources[tr->source].own;
+    for (row_id r = tr->first; waits && r < tr->end; r++) {
         uint16_t class = span_class(t, r);
         if ((class & NAME_INPUT) && !(class & NAME_ITERATOR)) return true;
     }

@@ -5,10 +5,10 @@
 
 #include "capture/tree.h"
 #include "rec/ring.h"
+#include "rec/salvage.h"
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,11 +45,12 @@ static void each_file(const char *dir, void (*each)(void *, const char *path,
     closedir(d);
 }
 
-/* The head of the ring that a pointer file leads to: who writes it, and is it
- * done? 0: there is no such ring (on this host). */
-static int32_t ring_pid(const char *pointer, bool *done) {
-    char path[4096];
-    int fd = open(pointer, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+/* Who writes the ring that a pointer file leads to? 0: there is no such ring
+ * (on this host). *alive: it still does; it holds a lock for so long. */
+static int32_t ring_pid(const char *pointer, bool *alive) {
+    char path[PATH_MAX];
+    *alive = false;
+    int fd = open(pointer, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : read(fd, path, sizeof path - 1);
     if (fd >= 0) close(fd);
     if (n <= 1) return 0;
@@ -63,17 +64,15 @@ static int32_t ring_pid(const char *pointer, bool *done) {
         uint32_t version, head_bytes, pid, gen;
     } h;
     _Static_assert(offsetof(struct rec_head, pid) == 16, "the same layout");
-    bool whole = pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h;
-    uint32_t is_done = 0;
-    whole = whole && pread(fd, &is_done, sizeof is_done,
-                           offsetof(struct rec_head, done)) ==
-                         (ssize_t)sizeof is_done;
+    bool whole = pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
+                 memcmp(h.magic, REC_MAGIC, 8) == 0 &&
+                 h.version == REC_VERSION && h.pid <= INT32_MAX;
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    *alive = whole && fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
     close(fd);
-    if (!whole || memcmp(h.magic, REC_MAGIC, 8) != 0 ||
-        h.version != REC_VERSION || h.pid == 0 || h.pid > INT32_MAX)
-        return 0;
-    *done = is_done != 0;
-    return (int32_t)h.pid;
+    /* the lock knows the writer by the number that we know it by */
+    if (*alive && l.l_pid > 0) return l.l_pid;
+    return whole ? (int32_t)h.pid : 0;
 }
 
 struct live {
@@ -83,12 +82,10 @@ struct live {
 
 static void count_live(void *ctx, const char *path, const char *name) {
     struct live *l = ctx;
-    bool done = false;
+    bool alive;
     if (!ends_with(name, ".ring")) return;
-    int32_t pid = ring_pid(path, &done);
-    if (pid == 0 || done) return;
-    uint32_t i = map_get(&l->tree->by_pid, (uint64_t)pid);
-    l->n += i != MAP_NONE && l->tree->procs[i].alive;
+    int32_t pid = ring_pid(path, &alive);
+    l->n += alive && map_get(&l->tree->by_pid, (uint64_t)pid) != MAP_NONE;
 }
 
 size_t gather_live(const char *dir, const struct tree *tree) {
@@ -97,13 +94,58 @@ size_t gather_live(const char *dir, const struct tree *tree) {
     return l.n;
 }
 
+static void note_any(void *ctx, const char *path, const char *name) {
+    (void)path;
+    if (!is_ours(name)) *(bool *)ctx = true;
+}
+
+bool gather_any(const char *dir) {
+    bool any = false;
+    each_file(dir, note_any, &any);
+    return any;
+}
+
+struct finish {
+    const struct tree *tree;
+    bool alone, alive; /* some of the tree are */
+    struct gathered *g;
+};
+
+/* Finishes the recording behind one pointer file. */
+static void finish_one(void *ctx, const char *path, const char *name) {
+    struct finish *f = ctx;
+    struct gathered *g = f->g;
+    struct rec_saved saved;
+    char why[200] = "";
+    bool alive;
+    if (!ends_with(name, ".ring")) return;
+    int32_t pid = ring_pid(path, &alive);
+    bool ours = f->alone ||
+                (pid > 0 &&
+                 map_get(&f->tree->by_pid, (uint64_t)pid) != MAP_NONE);
+    if (alive || !ours) return;
+    if (pid == 0 && f->alive) return; /* it is just being made */
+    if (rec_salvage_finish(path, &saved, why, sizeof why) == 0) {
+        g->saved++;
+        g->events += saved.events;
+        g->rest += saved.rest_events;
+        g->drops += saved.dropped;
+    } else if (g->failed++ == 0) {
+        snprintf(g->why, sizeof g->why, "%.90s: %.200s", name, why);
+    }
+}
+
 static void count_profile(void *ctx, const char *path, const char *name) {
     struct gathered *g = ctx;
     (void)path;
     if (ends_with(name, ".xplane.pb") && !is_ours(name)) g->profiles++;
 }
 
-void gather_finish(const char *dir, struct gathered *out) {
+void gather_finish(const char *dir, const struct tree *tree, bool alone,
+                   struct gathered *out) {
     *out = (struct gathered){0};
+    struct finish f = {tree, alone, false, out};
+    for (size_t i = 0; i < tree->nprocs; i++) f.alive |= tree->procs[i].alive;
+    each_file(dir, finish_one, &f);
     each_file(dir, count_profile, out);
 }

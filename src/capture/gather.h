@@ -5,6 +5,7 @@
 #ifndef CAPTURE_GATHER_H
 #define CAPTURE_GATHER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,17 +14,23 @@ struct tree;
 /* Processes of the tree that are alive and record into this folder. */
 size_t gather_live(const char *dir, const struct tree *tree);
 
+/* Did any process begin to record into this folder? */
+bool gather_any(const char *dir);
+
 struct gathered {
     size_t profiles;  /* files that processes wrote, the saved ones included */
     size_t saved;     /* recordings that were finished for a dead process */
     size_t failed;    /* those that could not be; the first one: */
-    char why[256];
-    uint64_t events;  /* taken over from their rings */
+    char why[300];
+    uint64_t events;  /* in the saved ones */
+    uint64_t rest;    /* of these: taken from memory, not yet in a file */
     uint64_t drops;   /* that the dead processes had counted */
 };
 
-/* Finishes what dead processes of this host left in the folder, and counts what
- * there is. Rings of living ones and of other hosts are left alone. */
-void gather_finish(const char *dir, struct gathered *out);
+/* Finishes what dead processes left in the folder, and counts what there is.
+ * Rings of living ones are left alone, and, unless the folder is `alone` for
+ * this tree, those of others. */
+void gather_finish(const char *dir, const struct tree *tree, bool alone,
+                   struct gathered *out);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "capture/gather.h"
 #include "capture/spawn.h"
+#include "rec/window.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1,
                                 SIGUSR2};
 enum { NFORWARDED = sizeof forwarded / sizeof *forwarded,
-       LINGER_LOOK_MS = 50 };
+       LINGER_LOOK_MS = 20,
+       GRACE_MS = 200 }; /* for children that are about to record */
 
 struct watch {
     struct tree *tree;
@@ -107,17 +109,21 @@ static size_t count_alive(const struct tree *tree) {
     return n;
 }
 
-/* The program is over; what still records may finish. */
+/* The program is over; what still records may finish. A child that is just
+ * being born may begin to: where others did. */
 static void linger(struct watch *w, const char *dir, int64_t ms) {
-    int64_t until = mono_now() + ms * 1000000;
+    int64_t began = mono_now(), until = began + ms * 1000000;
+    int64_t grace = began + (ms < GRACE_MS ? ms : GRACE_MS) * 1000000;
     for (;;) {
         reap(w);
         tree_look(w->tree, mono_now());
         w->end->left = count_alive(w->tree);
         w->end->recording = w->end->left ? gather_live(dir, w->tree) : 0;
         int64_t now = mono_now();
-        if (w->end->recording == 0 || w->asked || now >= until) return;
-        w->end->lingered = true;
+        w->end->waited = now - began;
+        if (w->end->left == 0 || w->asked || now >= until) return;
+        if (w->end->recording == 0 && (now >= grace || !gather_any(dir)))
+            return;
         int64_t then = now + LINGER_LOOK_MS * 1000000;
         wait_until(w, then < until ? then : until);
     }
@@ -155,6 +161,14 @@ static int start(struct watch *w, const struct launch *l,
     int rc = envp ? 0 : fail_oom(e);
     free(envp);
     return rc;
+}
+
+int launch_check_steps(const char *steps, struct ops_err *e) {
+    struct window w;
+    char why[200];
+    if (steps == NULL || window_parse(&w, steps, why, sizeof why) == 0)
+        return 0;
+    return fail(e, OPS_EUSAGE, "--steps '%s': %s", steps, why);
 }
 
 int launch_run(const struct launch *l, const struct rundir *dir,

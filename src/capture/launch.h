@@ -26,8 +26,12 @@ struct launch_end {
     int64_t unix_ns; /* CLOCK_REALTIME at t0 */
     size_t left;     /* descendants that still run */
     size_t recording;/* of these: still recording */
-    bool lingered;   /* some were waited for */
+    int64_t waited;  /* for them, ns */
 };
+
+/* Is that a text by which the recorder can tell which steps to record? NULL is
+ * one: all. OPS_EUSAGE names what is wrong with it. */
+int launch_check_steps(const char *steps, struct ops_err *e);
 
 /* Runs it; out and tree (zeroed) are set, the caller frees tree. An error only
  * when memory runs out: a program that cannot be run is out->errnum. */

@@ -75,11 +75,10 @@ static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
 /* What outlived the program. */
 static void say_left(const struct opts *o, const struct launch_end *end) {
     if (end->recording > 0)
-        say(o, "%zu process%s of the program still record%s after %" PRId64
-            " s of waiting; `opscope overview` on the run's folder shows what "
-            "they write later", end->recording,
-            end->recording == 1 ? "" : "es", end->recording == 1 ? "s" : "",
-            opts_int(o, "wait"));
+        say(o, "%zu process%s of the program still record%s, after %.1f s of "
+            "waiting (--wait): look at the folder again when it is done",
+            end->recording, end->recording == 1 ? "" : "es",
+            end->recording == 1 ? "s" : "", (double)end->waited / 1e9);
     else if (end->left > 0)
         say(o, "%zu process%s of the program still run%s; what is not over is "
             "seen up to here", end->left, end->left == 1 ? "" : "es",
@@ -88,13 +87,14 @@ static void say_left(const struct opts *o, const struct launch_end *end) {
 
 static void say_gathered(const struct opts *o, const struct gathered *g) {
     if (g->saved > 0)
-        say(o, "%zu recording%s of processes that died saved from shared "
-            "memory: %" PRIu64 " event%s, %" PRIu64 " dropped by them",
-            g->saved, plural(g->saved), g->events, plural(g->events),
-            g->drops);
+        say(o, "%zu process%s ended without closing %s recording: saved, %"
+            PRIu64 " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
+            " dropped", g->saved, g->saved == 1 ? "" : "es",
+            g->saved == 1 ? "its" : "their", g->events, plural(g->events),
+            g->rest, g->drops);
     if (g->failed > 0)
-        say(o, "%zu recording%s of processes that died could not be saved: %s",
-            g->failed, plural(g->failed), g->why);
+        say(o, "%zu recording%s of processes that died could not be finished: "
+            "%s", g->failed, plural(g->failed), g->why);
 }
 
 /* The overview of the run, on stderr. */
@@ -129,7 +129,7 @@ static void finish(const struct opts *o, const struct launch *l,
     struct gathered got;
     char *path;
     say_left(o, end);
-    gather_finish(dir->path, &got);
+    gather_finish(dir->path, tree, !opts_given(o, "run"), &got);
     bool seen = profile_write(tree, l, end, dir, &path, &e) == 0;
     if (!seen) fprintf(stderr, "opscope: %s\n", e.text);
     free(path);
@@ -167,6 +167,7 @@ static int run(const struct opts *o, int argc, char **argv,
     struct rundir dir;
     struct tree tree = {0};
     struct launch_end end;
+    TRY(launch_check_steps(l.steps, e));
     fill_standard();
     TRY(rundir_make(log_folder(o), opts_text(o, "run"), &dir, e));
     int rc = launch_run(&l, &dir, &tree, &end, e);

@@ -395,7 +395,8 @@ static void put_memory(struct writer *w) {
 static void put_sample(struct writer *w, size_t i, int64_t pid) {
     const struct samples *s = &w->t->samples;
     const struct counter *c = &w->t->counters[s->counter[i]];
-    struct bytes name = strs_bytes(&w->t->strs, c->name), series = {0};
+    struct bytes name = strs_bytes(&w->t->strs, c->name);
+    struct bytes series = {name.p, 0};
     for (size_t k = name.n; k-- > 1;) {
         if (name.p[k] != ' ' || name.p[k - 1] != ':') continue;
         series = (struct bytes){name.p + k + 1, name.n - k - 1};

@@ -68,18 +68,22 @@ static uint64_t calibrate(struct rec_instant *start) {
     return rate(&a, start);
 }
 
+static void set_tsc(bool on) {
+    __atomic_store_n(&rec_clock_tsc, on, __ATOMIC_RELAXED);
+}
+
 void rec_clock_start(struct rec_head *h, struct rec_seg *segs, bool use_tsc) {
     struct rec_instant start;
     uint64_t mult = 0;
     char why[128];
-    rec_clock_tsc = use_tsc && tsc_usable(why, sizeof why);
-    if (rec_clock_tsc) mult = calibrate(&start);
+    set_tsc(use_tsc && tsc_usable(why, sizeof why));
+    if (rec_clock_is_tsc()) mult = calibrate(&start);
     if (mult == 0) {
-        rec_clock_tsc = false;
+        set_tsc(false);
         start = rec_clock_read();
         mult = (uint64_t)NS_PS << 32;
     }
-    h->tsc = rec_clock_tsc;
+    h->tsc = rec_clock_is_tsc();
     h->start_tick = start.tick;
     h->start_mono_ns = start.mono_ns;
     h->start_unix_ns = start.unix_ns;
@@ -100,7 +104,7 @@ static uint64_t bend_every_ns(uint32_t n) {
 
 void rec_clock_bend(struct rec_head *h, struct rec_seg *segs) {
     uint32_t n = h->nsegs, at = n - 1;
-    if (!rec_clock_tsc || n >= REC_SEGS) return;
+    if (!rec_clock_is_tsc() || n >= REC_SEGS) return;
     uint64_t ps = rec_clock_ps(segs, n, &at, rec_ticks());
     uint64_t every = bend_every_ns(n);
     if (ps - segs[n - 1].ps < every * NS_PS) return;

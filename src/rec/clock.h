@@ -16,6 +16,10 @@
 /* Set once, before the first session: whether ticks are the CPU's. */
 extern bool rec_clock_tsc __attribute__((visibility("hidden")));
 
+static inline bool rec_clock_is_tsc(void) {
+    return __atomic_load_n(&rec_clock_tsc, __ATOMIC_RELAXED);
+}
+
 static inline uint64_t rec_mono_ns(void) {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -24,9 +28,9 @@ static inline uint64_t rec_mono_ns(void) {
 
 static inline uint64_t rec_ticks(void) {
 #if defined(__x86_64__) || defined(__i386__)
-    if (__builtin_expect(rec_clock_tsc, 1)) return __builtin_ia32_rdtsc();
+    if (__builtin_expect(rec_clock_is_tsc(), 1)) return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
-    if (__builtin_expect(rec_clock_tsc, 1)) {
+    if (__builtin_expect(rec_clock_is_tsc(), 1)) {
         uint64_t v;
         __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
         return v;

@@ -72,13 +72,14 @@ static uint32_t track_number(struct rec_head *h, const char *device,
 
 uint32_t ops_device_track(const char *device, const char *queue) {
     struct session *s = &rec_session;
+    struct quiet q;
     if (device == NULL || queue == NULL) return 0;
     if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
     if (OPS_STATE_() == 0) return 0;
-    pthread_mutex_lock(&s->lock);
+    session_lock(&q);
     uint32_t n = s->gen == 0 ? 0
                              : track_number(s->view.head, device, queue);
-    pthread_mutex_unlock(&s->lock);
+    session_unlock(&q);
     return n;
 }
 

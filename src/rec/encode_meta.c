@@ -38,13 +38,13 @@ const char *enc_device_kind(uint32_t kind) {
 static void entry(struct encoder *e, unsigned file, uint32_t field, uint64_t id,
                   const char *name, size_t n, const uint8_t *more, size_t m) {
     uint8_t buf[META_ROOM], *p = buf;
-    if (n > TEXT_MAX) n = TEXT_MAX;
+    n = text_cut(name, n, TEXT_MAX);
     size_t body = pbw_uint_size(1, id) + pbw_bytes_size(2, n) + m;
     p = pbw_len(p, field, pbw_uint_size(1, id) + pbw_bytes_size(2, body));
     p = pbw_uint(p, 1, id);
     p = pbw_len(p, 2, body);
     p = pbw_uint(p, 1, id);
-    p = pbw_bytes(p, 2, name, n);
+    p = text_field(p, 2, name, n);
     if (m > 0) memcpy(p, more, m);
     enc_write(e, file, buf, (size_t)(p + m - buf));
 }
@@ -93,7 +93,7 @@ void encode_plane(struct encoder *e, unsigned file) {
         snprintf(name, sizeof name, "/device:CUSTOM:%.63s",
                  e->v->head->devices[file - 1].name);
     p = pbw_int(p, 1, file);
-    p = pbw_bytes(p, 2, name, strlen(name));
+    p = text_field(p, 2, name, strlen(name));
     enc_write(e, file, buf, (size_t)(p - buf));
     own_names(e, file);
 }
@@ -113,7 +113,8 @@ static void fact(struct encoder *e, unsigned file, const char *key,
 void encode_fact(struct encoder *e, unsigned file, const char *key,
                  const char *value) {
     uint8_t buf[META_ROOM];
-    uint8_t *p = pbw_bytes(buf, 5, value, strnlen(value, TEXT_MAX));
+    size_t n = text_cut(value, strnlen(value, TEXT_MAX + 1), TEXT_MAX);
+    uint8_t *p = text_field(buf, 5, value, n);
     fact(e, file, key, buf, (size_t)(p - buf));
 }
 

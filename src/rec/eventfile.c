@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/pbw.h"
+#include "rec/text.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -67,44 +68,9 @@ int eventfile_init(struct eventfile *f, const char *dir, const char *host) {
     return 0;
 }
 
-/* Bytes of the UTF-8 character at s[0..n), 0 when it is none. */
-static size_t utf8_length(const uint8_t *s, size_t n) {
-    uint8_t a = s[0];
-    size_t k = a < 0x80 ? 1 : a < 0xc2 ? 0 : a < 0xe0 ? 2 : a < 0xf0 ? 3
-               : a < 0xf5 ? 4 : 0;
-    if (k == 0 || k > n) return 0;
-    for (size_t i = 1; i < k; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((a == 0xe0 && s[1] < 0xa0) || (a == 0xed && s[1] > 0x9f) ||
-        (a == 0xf0 && s[1] < 0x90) || (a == 0xf4 && s[1] > 0x8f))
-        return 0; /* longer than need be, a surrogate, beyond Unicode */
-    return k;
-}
-
-/* Writes '?' over what is not UTF-8; returns whether there was any. */
-static int mend_utf8(uint8_t *s, size_t n) {
-    int mended = 0;
-    for (size_t i = 0, k; i < n; i += k) {
-        k = utf8_length(s + i, n - i);
-        if (k != 0) continue;
-        s[i] = '?';
-        k = 1;
-        mended = 1;
-    }
-    return mended;
-}
-
-/* Of a tag that is too long, what fits without cutting a character. */
-static size_t cut_length(const char *tag, size_t n) {
-    if (n <= EVENTFILE_TAG_MAX) return n;
-    n = EVENTFILE_TAG_MAX;
-    while (n > 0 && ((uint8_t)tag[n] & 0xc0) == 0x80) n--;
-    return n > 0 ? n : EVENTFILE_TAG_MAX; /* all continuation: no text */
-}
-
 void eventfile_scalar(struct eventfile *f, const char *tag, size_t n,
                       int64_t step, float value, double wall_time) {
-    size_t len = cut_length(tag, n);
+    size_t len = text_cut(tag, n, EVENTFILE_TAG_MAX);
     if (f->n + RECORD_ROOM + len > sizeof f->buf) {
         eventfile_flush(f);
         if (f->n + RECORD_ROOM + len > sizeof f->buf) {
@@ -119,7 +85,7 @@ void eventfile_scalar(struct eventfile *f, const char *tag, size_t n,
     p = pbw_len(p, EVENT_SUMMARY, pbw_bytes_size(SUMMARY_VALUE, value_size));
     p = pbw_len(p, SUMMARY_VALUE, value_size);
     p = pbw_bytes(p, VALUE_TAG, tag, len);
-    f->cut_tags += (uint64_t)(mend_utf8(p - len, len) | (len < n));
+    f->cut_tags += (uint64_t)(text_mend(p - len, len) | (len < n));
     p = pbw_float(p, VALUE_SIMPLE, value);
     f->n = (size_t)(put_frame(start, (size_t)(p - start) - 12) - f->buf);
     f->waiting++;

@@ -36,6 +36,7 @@ enum {
 /* The flusher's alone. */
 static struct {
     struct sample sample;
+    bool sampling; /* sample is open */
     struct nvml nvml;
     bool nvml_told;
     uint64_t sampled, watched, named; /* ns */
@@ -150,7 +151,7 @@ static void wrote(struct session *s, int result) {
     if (result != 0)
         session_problem(s->view.head->stem, s->drain.files.error);
     else if (s->drain.files.error == 0)
-        s->problem[0] = 0;
+        session_problem("", 0);
     s->drain.files.error = 0;
 }
 
@@ -317,10 +318,13 @@ static void *flusher(void *arg) {
     memset(&own, 0, sizeof own);
     if (!s->set.o.no_machine) {
         sample_open(&own.sample);
-        nvml_open(&own.nvml, NULL);
-    } else {
-        own.nvml_told = true;
+        __atomic_store_n(&own.sampling, true, __ATOMIC_RELEASE);
     }
+    if (!s->set.o.no_machine && !s->set.child) /* the parent watches GPUs */
+        nvml_open(&own.nvml, NULL,
+                  identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
+    else
+        own.nvml_told = true;
     device_start();
     bool rescued = false;
     for (;;) {
@@ -394,6 +398,12 @@ static int ask(struct session *s, bool want_dump) {
     int result = s->dump_result;
     pthread_mutex_unlock(&s->flush_lock);
     return result;
+}
+
+void flusher_forked(void) {
+    if (__atomic_load_n(&own.sampling, __ATOMIC_ACQUIRE))
+        sample_close(&own.sample);
+    memset(&own, 0, sizeof own); /* the thread that asks NVML is not here */
 }
 
 void flusher_flush(void) { ask(&rec_session, false); }

@@ -19,6 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { VALUE = 4096 }; /* bytes kept of a variable */
+
 /* Names of variables; several, separated by '|': the first that is set. */
 static const struct launcher {
     const char *name, *rank, *world, *local_rank, *local_size;
@@ -92,8 +94,11 @@ static bool ask_launcher(const struct launcher *l, struct identity *id) {
     int size = small(env_first(l->local_size));
     if (size < 1 || size > world) size = -1;
     if (local >= (size > 0 ? size : world)) local = -1;
-    *id = (struct identity){.rank = rank, .world = world, .local_rank = local,
-                            .local_size = size, .launcher = l->name};
+    id->rank = rank;
+    id->world = world;
+    id->local_rank = local;
+    id->local_size = size;
+    id->launcher = l->name;
     return true;
 }
 
@@ -107,8 +112,8 @@ static bool ask_tpu(int *rank, int *world) {
 }
 
 static void read_rank(struct identity *id, int rank, int world) {
-    *id = (struct identity){.rank = -1, .world = -1, .local_rank = -1,
-                            .local_size = -1};
+    id->rank = id->world = id->local_rank = id->local_size = -1;
+    id->launcher = NULL;
     bool found = false;
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers && !found; i++)
         found = ask_launcher(&launchers[i], id);
@@ -149,10 +154,38 @@ static void read_host(struct identity *id, const char *host) {
     }
 }
 
+static void read_env(struct identity *id) {
+    size_t n = 0;
+    id->env_left_out = 0;
+    for (size_t i = 0; identity_env[i]; i++) {
+        const char *v = getenv(identity_env[i]);
+        if (!v) continue;
+        size_t name = strlen(identity_env[i]), value = strnlen(v, VALUE);
+        if (n + name + value + 3 > sizeof id->env) {
+            id->env_left_out++;
+            continue;
+        }
+        memcpy(id->env + n, identity_env[i], name);
+        id->env[n + name] = '=';
+        memcpy(id->env + n + name + 1, v, value);
+        n += name + 1 + value;
+        id->env[n++] = '\0';
+    }
+    id->env[n] = '\0';
+}
+
+const char *identity_var(const struct identity *id, const char *name) {
+    size_t n = strlen(name);
+    for (const char *p = id->env; *p; p += strlen(p) + 1)
+        if (strncmp(p, name, n) == 0 && p[n] == '=') return p + n + 1;
+    return NULL;
+}
+
 void identity_read(struct identity *id, const char *host, int rank,
                    int world) {
     read_rank(id, rank, world);
     read_host(id, host);
+    read_env(id);
 }
 
 const char *const identity_env[] = {

@@ -4,7 +4,6 @@
 #include "rec/identity.h"
 
 #include "rec/cgroup.h"
-#include "rec/identity_env.h"
 #include "rec/proc.h"
 
 #include <sched.h>
@@ -67,14 +66,15 @@ static void give(struct out *o, const char *key, const char *fmt, ...) {
     give_value(o, key);
 }
 
-static void give_environment(struct out *o) {
+static void give_environment(struct out *o, const struct identity *id) {
     char key[80];
-    for (size_t i = 0; identity_env[i]; i++) {
-        const char *v = getenv(identity_env[i]);
-        if (!v || !*v) continue;
-        snprintf(key, sizeof key, "env.%s", identity_env[i]);
-        give(o, key, "%s", v);
+    for (const char *p = id->env; *p; p += strlen(p) + 1) {
+        const char *value = strchr(p, '=');
+        if (!value) continue;
+        snprintf(key, sizeof key, "env.%.*s", (int)(value - p), p);
+        give(o, key, "%s", value + 1);
     }
+    if (id->env_left_out > 0) give(o, "env_left_out", "%d", id->env_left_out);
 }
 
 /* Appends an argument as a shell would take it; false: no room. */
@@ -227,7 +227,7 @@ void identity_facts(const struct identity *id, identity_give *fn, void *to) {
     if (id->launcher) give(&o, "rank_source", "%s", id->launcher);
     if (id->local_rank >= 0) give(&o, "local_rank", "%d", id->local_rank);
     if (id->local_size > 0) give(&o, "local_world_size", "%d", id->local_size);
-    give_environment(&o);
+    give_environment(&o, id);
     give_process(&o);
     give_machine(&o);
 }

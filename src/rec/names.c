@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 
 #include "opscope/record.h"
+#include "rec/quiet.h"
+#include "rec/text.h"
 
 enum {
     TABLE = 1 << 19, /* at most half full */
@@ -27,8 +29,6 @@ static struct {
     bool (*grow)(uint64_t at, uint64_t bytes);
     uint64_t names_to, text_to; /* what the session's file has memory for */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static __thread bool interning __attribute__((tls_model("initial-exec")));
 
 static uint32_t hash(const char *s, size_t n, uint32_t kind) {
     uint64_t h = 0xcbf29ce484222325u ^ kind;
@@ -127,17 +127,16 @@ static uint32_t add(const char *s, size_t n, uint32_t kind) {
 
 uint32_t names_intern(const char *name, uint32_t kind) {
     if (name == NULL) name = "(null)";
-    size_t n = strnlen(name, NAME_MAX_BYTES);
+    size_t n = strnlen(name, NAME_MAX_BYTES + 1);
+    n = text_cut(name, n, NAME_MAX_BYTES);
     uint32_t slot, id = find(name, n, kind, &slot);
     if (id != 0) return id;
-    if (interning) return 0; /* a handler, and this thread holds the lock */
-    interning = true;
-    __asm__ volatile("" ::: "memory");
+    struct quiet q;
+    quiet_begin(&q);
     pthread_mutex_lock(&all.lock);
     id = add(name, n, kind);
     pthread_mutex_unlock(&all.lock);
-    __asm__ volatile("" ::: "memory");
-    interning = false;
+    quiet_end(&q);
     return id;
 }
 

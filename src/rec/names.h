@@ -8,8 +8,8 @@
 #include "rec/view.h"
 
 /* The number of a name, from 2 on; 1 when there are too many (counted in the
- * session), 0 when called from a signal handler that interrupted this. The
- * text is copied; it is cut at 1 KiB. */
+ * session), 0 when there is no memory. The text is copied; it is cut at
+ * 1 KiB. */
 uint32_t names_intern(const char *name, uint32_t kind);
 
 /* From now on names go into this session's tables as well; all that there are

@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -59,6 +58,8 @@ struct nvml_work {
     int owners; /* atomic: who still uses this */
     bool stop;  /* atomic */
     bool done;  /* the thread is about to end */
+    bool idle;        /* nobody fetches: it asks seldom */
+    uint64_t fetched; /* ns: when somebody last did */
     enum state state;
     char say[160]; /* the fact "nvml" */
     char library[512], visible[1024];
@@ -250,10 +251,14 @@ static void ask_gpu(struct nvml_work *w, struct gpu *g, enum metric from,
     }
 }
 
-static void wait_until(struct nvml_work *w, uint64_t when) {
-    struct timespec t = at_ns(when);
+/* Sleeps until the next round: `pause` after the begin of this one, and longer
+ * while nobody fetches, but then the first that does ends it. */
+static void rest(struct nvml_work *w, uint64_t begin, uint64_t pause) {
     pthread_mutex_lock(&w->lock);
-    while (!stopping(w) && now_ns() < when)
+    bool idle = w->idle = now_ns() - w->fetched > 1000000000;
+    if (idle && pause < 1000000000) pause = 1000000000;
+    struct timespec t = at_ns(begin + pause);
+    while (!stopping(w) && now_ns() < begin + pause && w->idle == idle)
         pthread_cond_timedwait(&w->wake, &w->lock, &t);
     pthread_mutex_unlock(&w->lock);
 }
@@ -271,7 +276,7 @@ static void watch(struct nvml_work *w) {
             pcie_at = begin + 1000000000;
         }
         uint64_t pause = took * 10 > 100000000 ? took * 10 : 100000000;
-        wait_until(w, begin + pause);
+        rest(w, begin, pause);
     }
 }
 
@@ -346,8 +351,7 @@ static int init_waits(struct nvml_work *w) {
     return failed ? -1 : 0;
 }
 
-void nvml_open(struct nvml *n, const char *library) {
-    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+void nvml_open(struct nvml *n, const char *library, const char *visible) {
     n->work = NULL;
     struct nvml_work *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -356,6 +360,7 @@ void nvml_open(struct nvml *n, const char *library) {
              library ? library : "libnvidia-ml.so.1");
     snprintf(w->visible, sizeof w->visible, "%s", visible ? visible : "");
     w->choose = visible != NULL;
+    w->fetched = now_ns();
     w->owners = 2;
     if (init_waits(w) != 0 || start_thread(w) != 0) {
         munmap(w, sizeof *w);
@@ -368,6 +373,11 @@ void nvml_run(struct nvml *n, nvml_give *give, void *to) {
     struct nvml_work *w = n->work;
     char name[64];
     if (!w || pthread_mutex_trylock(&w->lock) != 0) return;
+    w->fetched = now_ns();
+    if (w->idle) {
+        w->idle = false;
+        pthread_cond_signal(&w->wake);
+    }
     for (int i = 0; w->state == ON && i < w->ngpus; i++) {
         for (int m = 0; m < METRICS; m++) {
             if (!w->gpus[i].m[m].fresh) continue;

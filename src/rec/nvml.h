@@ -29,11 +29,13 @@ struct nvml {
 typedef void nvml_give(void *to, const char *counter, double value);
 typedef void nvml_fact(void *to, const char *key, const char *value);
 
-/* Starts the thread. library: NULL is "libnvidia-ml.so.1". Calls getenv. When
- * no thread can be made there are no counters, and nvml_facts says so. */
-void nvml_open(struct nvml *n, const char *library);
+/* Starts the thread. library: NULL is "libnvidia-ml.so.1". visible: what
+ * CUDA_VISIBLE_DEVICES is, NULL when it is not set (identity_var). When no
+ * thread can be made there are no counters, and nvml_facts says so. */
+void nvml_open(struct nvml *n, const char *library, const char *visible);
 
-/* Gives the values that came since the call before. Never waits. */
+/* Gives the values that came since the call before. Never waits. When nobody
+ * calls it for 1 s (no window is open), the thread asks once a second only. */
 void nvml_run(struct nvml *n, nvml_give *give, void *to);
 
 /* Gives the facts, once they are known, and returns true; false: not known yet,

@@ -11,6 +11,7 @@
 
 #include "rec/clock.h"
 #include "rec/names.h"
+#include "rec/text.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -21,24 +22,26 @@
 
 static inline uint32_t state_now(void) { return OPS_STATE_(); }
 
-static inline void leave(struct rec_ring *r) { PUBLISH(&r->busy, 0); }
+static inline void leave(void) { PUBLISH(&rec_self.busy, 0); }
 
 /* The thread is inside of its ring from here to leave(). `busy` and then a
  * second look at the state: ops_stop() stores the state and then looks at
- * `busy`, with a barrier for both (threads_quiesce). */
+ * `busy`, with a barrier for both (threads_quiesce). Before that look the ring
+ * may not be touched: it may be gone. When busy is set already, whoever set it
+ * keeps the ring there. */
 static inline struct rec_ring *enter_ring(uint32_t gen) {
-    struct rec_ring *r = rec_self.ring;
-    if (UNLIKELY(r->busy != 0)) {
+    if (UNLIKELY(rec_self.busy != 0)) {
+        struct rec_ring *r = rec_self.ring;
         PUT(&r->lost[REC_LOST_SIGNAL], r->lost[REC_LOST_SIGNAL] + 1);
         return NULL;
     }
-    PUT(&r->busy, 1);
+    PUT(&rec_self.busy, 1);
     __asm__ volatile("" ::: "memory");
     if (UNLIKELY(state_now() >> OPS_GEN_SHIFT_ != gen)) {
-        leave(r);
+        leave();
         return NULL;
     }
-    return r;
+    return rec_self.ring;
 }
 
 /* The first call of a thread in a session, or of a child after a fork. Also
@@ -155,7 +158,7 @@ struct ops_scope_ ops_begin_(uint32_t name) {
     struct rec_ring *r = enter();
     if (UNLIKELY(r == NULL)) return (struct ops_scope_){0, 0};
     uint32_t depth = open_frame(r, name);
-    leave(r);
+    leave();
     return (struct ops_scope_){depth, rec_self.gen};
 }
 
@@ -185,7 +188,7 @@ void ops_scope_end_(struct ops_scope_ s) {
         close_frame(r, rec_self.slots, rec_self.mask, now);
     else
         close_to(r, s.depth, now);
-    leave(r);
+    leave();
 }
 
 /* The ring if this thread has one in this session, window or not. */
@@ -203,7 +206,7 @@ void ops_end_(void) {
         PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
     else
         close_frame(r, rec_self.slots, rec_self.mask, now);
-    leave(r);
+    leave();
 }
 
 /* --- arguments ---------------------------------------------------------- */
@@ -224,7 +227,7 @@ static void arg(uint32_t key, enum rec_arg_type type, const void *value,
         memcpy(p + REC_ARG_HEAD, value, n);
         PUBLISH(&r->args_top, at + REC_ARG_HEAD + (uint32_t)n);
     }
-    leave(r);
+    leave();
 }
 
 void ops_arg_int_(uint32_t key, int64_t v) { arg(key, REC_ARG_INT, &v, 8); }
@@ -232,7 +235,8 @@ void ops_arg_num_(uint32_t key, double v) { arg(key, REC_ARG_NUM, &v, 8); }
 
 void ops_arg_text_(uint32_t key, const char *text) {
     if (text == NULL) text = "(null)";
-    arg(key, REC_ARG_TEXT_, text, strnlen(text, REC_ARG_TEXT));
+    arg(key, REC_ARG_TEXT_, text,
+        text_cut(text, strnlen(text, REC_ARG_TEXT + 1), REC_ARG_TEXT));
 }
 
 /* A flow where no scope is open stands on an instant. */
@@ -247,7 +251,7 @@ void ops_flow_(uint64_t id, int out) {
         memcpy(p + REC_ARG_HEAD, &id, 8);
         emit(r, REC_INSTANT, name, rec_ticks(), p, sizeof p);
     }
-    leave(r);
+    leave();
     if (depth > 0) arg(0, type, &id, 8);
 }
 
@@ -269,14 +273,14 @@ void ops_instant_(uint32_t name) {
     struct rec_ring *r = enter();
     if (r == NULL) return;
     emit(r, REC_INSTANT, name, rec_ticks(), NULL, 0);
-    leave(r);
+    leave();
 }
 
 void ops_counter_(uint32_t name, double v) {
     struct rec_ring *r = enter();
     if (r == NULL) return;
     emit(r, REC_COUNTER, name, rec_ticks(), &v, sizeof v);
-    leave(r);
+    leave();
 }
 
 void ops_alloc_(uint64_t addr, uint64_t bytes, uint32_t tag) {
@@ -284,14 +288,14 @@ void ops_alloc_(uint64_t addr, uint64_t bytes, uint32_t tag) {
     if (r == NULL) return;
     uint64_t p[2] = {addr, bytes};
     emit(r, REC_ALLOC, tag, rec_ticks(), p, sizeof p);
-    leave(r);
+    leave();
 }
 
 void ops_free_(uint64_t addr) {
     struct rec_ring *r = addr == 0 ? NULL : enter();
     if (r == NULL) return;
     emit(r, REC_FREE, 0, rec_ticks(), &addr, sizeof addr);
-    leave(r);
+    leave();
 }
 
 void ops_scalar_(uint32_t tag, int64_t step, double v) {
@@ -302,7 +306,7 @@ void ops_scalar_(uint32_t tag, int64_t step, double v) {
     struct rec_ring *r = enter_slow(true);
     if (r == NULL) return;
     emit(r, REC_SCALAR, tag, rec_ticks(), &p, sizeof p);
-    leave(r);
+    leave();
 }
 
 void ops_device_span_(uint32_t track, uint32_t name, uint64_t t0, uint64_t t1,
@@ -315,7 +319,7 @@ void ops_device_span_(uint32_t track, uint32_t name, uint64_t t0, uint64_t t1,
     memcpy(p + 8, &corr, 8);
     memcpy(p + 16, &track, 4);
     emit(r, REC_DEVICE, name, t0, p, sizeof p);
-    leave(r);
+    leave();
 }
 
 uint64_t ops_now(void) { return rec_mono_ns(); }
@@ -328,7 +332,7 @@ struct ops_async ops_async_begin_(uint32_t name) {
     if (r == NULL) return a;
     a.gen = rec_self.gen;
     a.t0 = rec_ticks();
-    struct rec_async *table = rec_session.view.asyncs;
+    struct rec_async *table = rec_self.asyncs;
     for (uint32_t i = 0; i < 8; i++) {
         uint32_t at = (uint32_t)((a.t0 / 16 + i * 131) % REC_ASYNCS);
         uint64_t empty = 0;
@@ -341,7 +345,7 @@ struct ops_async ops_async_begin_(uint32_t name) {
         a.slot = at;
         break;
     }
-    leave(r);
+    leave();
     return a;
 }
 
@@ -353,8 +357,8 @@ void ops_async_end_(struct ops_async *a) {
     uint64_t dur = now > a->t0 ? now - a->t0 : 0;
     emit(r, REC_ASYNC, a->name, a->t0, &dur, sizeof dur);
     if (a->slot < REC_ASYNCS)
-        PUBLISH(&rec_session.view.asyncs[a->slot].time, 0);
-    leave(r);
+        PUBLISH(&rec_self.asyncs[a->slot].time, 0);
+    leave();
 }
 
 /* --- steps -------------------------------------------------------------- */
@@ -375,7 +379,7 @@ static void end_mark(bool epoch, uint64_t now) {
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
     close_mark(r, epoch, now);
-    leave(r);
+    leave();
 }
 
 static void begin_mark(bool epoch, int64_t number, uint64_t now) {
@@ -389,7 +393,7 @@ static void begin_mark(bool epoch, int64_t number, uint64_t now) {
         PUT(&r->step_time, now);
     }
     PUBLISH(&r->marks, r->marks | (epoch ? REC_IN_EPOCH : REC_IN_STEP));
-    leave(r);
+    leave();
 }
 
 void ops_step_(int64_t number) {
@@ -400,17 +404,23 @@ void ops_step_(int64_t number) {
     begin_mark(false, number, now);
 }
 
+/* Steps lie in epochs: the last one of the epoch before has nobody else to end
+ * it, and one that crossed the border would be a child of neither. */
 void ops_epoch_(int64_t number) {
     uint64_t now = rec_ticks();
+    end_mark(false, now);
     end_mark(true, now);
     begin_mark(true, number, now);
 }
 
 void ops_step_end_(void) { end_mark(false, rec_ticks()); }
-void ops_epoch_end_(void) { end_mark(true, rec_ticks()); }
+void ops_epoch_end_(void) {
+    uint64_t now = rec_ticks();
+    end_mark(false, now);
+    end_mark(true, now);
+}
 
 void record_close_steps(void) {
-    ops_step_end_();
     ops_epoch_end_();
 }
 
@@ -421,6 +431,7 @@ uint64_t record_cost_ps(const struct rec_view *v) {
     static struct {
         struct rec_ring ring;
         struct rec_slot slots[SCOPES];
+        uint32_t busy;
     } trial;
     struct rec_ring *r = &trial.ring;
     uint64_t best = UINT64_MAX;
@@ -430,13 +441,13 @@ uint64_t record_cost_ps(const struct rec_view *v) {
     for (int k = 0; k < ROUNDS; k++) {
         uint64_t t0 = rec_ticks();
         for (int i = 0; i < SCOPES; i++) {
-            PUT(&r->busy, 1);
+            PUT(&trial.busy, 1);
             open_frame(r, 1);
-            leave(r);
+            PUBLISH(&trial.busy, 0);
             uint64_t now = rec_ticks();
-            PUT(&r->busy, 1);
+            PUT(&trial.busy, 1);
             close_frame(r, trial.slots, SCOPES - 1, now);
-            leave(r);
+            PUBLISH(&trial.busy, 0);
         }
         uint64_t t = rec_ticks() - t0;
         if (t < best) best = t;

@@ -121,7 +121,6 @@ struct rec_ring {
     /* the writer's line */
     uint64_t head;    /* slots ever written */
     uint64_t limit;   /* head must stay below: tail + slots - REC_SLOT_MAX */
-    uint32_t busy;    /* inside a call */
     uint32_t depth;   /* open scopes; more than REC_FRAMES are only counted */
     uint32_t args_top;
     uint32_t marks;   /* REC_IN_STEP, REC_IN_EPOCH */

@@ -76,6 +76,7 @@ void sample_open(struct sample *s) {
 }
 
 void sample_close(struct sample *s) {
+    if (s->page == 0) return; /* never opened: its zeros are no descriptors */
     const int fds[] = {s->statm, s->status, s->io, s->task, s->cg_memory,
                        s->cg_cpu};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)

@@ -57,6 +57,8 @@ void sample_open(struct sample *s);
  * begin; for the time outside of a window. */
 void sample_run(struct sample *s, uint64_t now_ns, sample_give *give, void *to);
 
+/* Also in a child of fork(), which has its parent's descriptors. A struct of
+ * zeros, never opened, is fine. */
 void sample_close(struct sample *s);
 
 #endif

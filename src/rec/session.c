@@ -24,6 +24,7 @@ uint32_t ops_state_[1024] __attribute__((aligned(4096)));
 struct session rec_session = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .flush_lock = PTHREAD_MUTEX_INITIALIZER,
+    .problem_lock = PTHREAD_MUTEX_INITIALIZER,
     .fd = -1,
 };
 
@@ -31,41 +32,53 @@ static void set_state(uint32_t v) {
     __atomic_store_n(ops_state_, v, __ATOMIC_SEQ_CST);
 }
 
+void session_lock(struct quiet *q) {
+    quiet_begin(q);
+    pthread_mutex_lock(&rec_session.lock);
+}
+
+void session_unlock(const struct quiet *q) {
+    pthread_mutex_unlock(&rec_session.lock);
+    quiet_end(q);
+}
+
+/* The flusher writes it, and whoever starts; nobody while another does. */
 void session_problem(const char *what, int error) {
     struct session *s = &rec_session;
     const char *why = error != 0 ? strerrordesc_np(error) : NULL;
+    pthread_mutex_lock(&s->problem_lock);
     snprintf(s->problem, sizeof s->problem, "%s%s%s", what,
              why != NULL ? ": " : "", why != NULL ? why : "");
+    pthread_mutex_unlock(&s->problem_lock);
 }
 
 const char *ops_problem(void) { return rec_session.problem; }
 
 /* --- fork --------------------------------------------------------------- */
 
+static struct quiet around_fork; /* with the lock */
+
 /* Nothing of ours changes while the child is made. */
 static void before_fork(void) {
-    pthread_mutex_lock(&rec_session.lock);
+    struct quiet q;
+    session_lock(&q);
+    around_fork = q;
     names_fork_lock();
 }
 
 static void after_fork_parent(void) {
+    struct quiet q = around_fork;
     names_fork_unlock();
-    pthread_mutex_unlock(&rec_session.lock);
+    session_unlock(&q);
 }
 
 /* The child has the parent's descriptors and none of its rings (they are not
  * inherited). It records for itself from its first call on. */
-static void after_fork_child(void) {
+static void forget_session(void) {
     struct session *s = &rec_session;
-    bool was = s->gen != 0;
-    names_fork_unlock();
-    pthread_mutex_unlock(&s->lock);
-    set_state(0);
-    threads_forget();
-    device_forget();
-    if (!was) return;
+    flusher_forked();
     drain_close(&s->drain);
-    eventfile_forked(&s->events);
+    if (s->events_open) eventfile_forked(&s->events);
     close(s->fd);
     s->fd = -1;
     s->gen = 0;
@@ -74,7 +87,18 @@ static void after_fork_child(void) {
     if (s->tids != NULL) munmap(s->tids, TID_BYTES);
     s->tids = NULL;
     pthread_mutex_init(&s->flush_lock, NULL);
+    pthread_mutex_init(&s->problem_lock, NULL);
     if (!s->set.o.no_fork) set_state(OPS_PENDING_BIT_);
+}
+
+static void after_fork_child(void) {
+    struct quiet q = around_fork;
+    names_fork_unlock();
+    set_state(0);
+    threads_forget();
+    device_forget();
+    if (rec_session.gen != 0) forget_session();
+    session_unlock(&q);
 }
 
 /* The word that says on is wiped in a child even if no handler runs there
@@ -107,15 +131,16 @@ static bool demand_step(struct session *s) {
 
 void session_step(int64_t number) {
     struct session *s = &rec_session;
+    struct quiet q;
     __atomic_store_n(&s->saw_step, true, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
-    pthread_mutex_lock(&s->lock);
+    session_lock(&q);
     if (s->gen != 0 && s->windowed) {
         uint64_t ns = rec_mono_ns() - s->view.head->start_mono_ns;
         session_window(window_wants_step(&s->window, number) ||
                        window_wants_time(&s->window, ns) || demand_step(s));
     }
-    pthread_mutex_unlock(&s->lock);
+    session_unlock(&q);
 }
 
 /* --- signal ------------------------------------------------------------- */
@@ -203,10 +228,8 @@ static void fill_head(struct session *s, const char *stem) {
 /* keep: the files are not whole, so that the rings are still needed. */
 static void undo(struct session *s, bool keep) {
     names_session(NULL, NULL);
-    if (s->view.head != NULL) {
-        threads_unmap();
+    if (s->view.head != NULL && threads_unmap())
         munmap(s->view.head, s->view.bytes);
-    }
     memset(&s->view, 0, sizeof s->view);
     place_remove(s, keep);
     if (s->tids != NULL) munmap(s->tids, TID_BYTES);
@@ -221,7 +244,7 @@ static int open_session(struct session *s) {
     s->signalled = s->told_rank = 0;
     s->demand_steps_left = 0;
     s->demand_until_ns = 0;
-    s->saw_step = false;
+    __atomic_store_n(&s->saw_step, false, __ATOMIC_RELAXED);
     s->events_open = false;
     s->tids = mmap(NULL, TID_BYTES, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -239,7 +262,7 @@ static int start(struct session *s) {
     char why[160];
     identity_read(&s->id, s->set.host, s->set.o.rank, s->set.o.world);
     memset(&s->window, 0, sizeof s->window);
-    s->windowed = s->set.steps[0] != 0;
+    __atomic_store_n(&s->windowed, s->set.steps[0] != 0, __ATOMIC_RELEASE);
     if (s->windowed && window_parse(&s->window, s->set.steps, why,
                                     sizeof why) != 0)
         return fail(why, 0);
@@ -284,18 +307,19 @@ static int start_again(struct session *s, const struct ops_options *o,
 
 int ops_start_(const char *logdir, const struct ops_options *o, size_t size) {
     struct session *s = &rec_session;
+    struct quiet q;
     int result;
     if (settings_forbidden()) return fail("switched off by OPSCOPE=0", 0);
-    pthread_mutex_lock(&s->lock);
+    session_lock(&q);
     once_per_process();
     if (s->gen != 0) {
         result = start_again(s, o, size);
     } else {
-        s->problem[0] = 0;
+        session_problem("", 0);
         settings_read(&s->set, logdir, o, size);
         result = start(s);
     }
-    pthread_mutex_unlock(&s->lock);
+    session_unlock(&q);
     return result;
 }
 
@@ -308,22 +332,24 @@ static __attribute__((constructor)) void start_by_environment(void) {
 
 void session_child(void) {
     struct session *s = &rec_session;
-    pthread_mutex_lock(&s->lock);
+    struct quiet q;
+    session_lock(&q);
     if (OPS_STATE_() & OPS_PENDING_BIT_) {
         set_state(0);
         settings_child(&s->set);
         start(s);
     }
-    pthread_mutex_unlock(&s->lock);
+    session_unlock(&q);
 }
 
 /* --- stop --------------------------------------------------------------- */
 
 void ops_stop(void) {
     struct session *s = &rec_session;
+    struct quiet q;
     if (OPS_STATE_() == 0) return;
     record_close_steps();
-    pthread_mutex_lock(&s->lock);
+    session_lock(&q);
     set_state(0);
     if (s->gen != 0 && s->pid == getpid()) {
         threads_quiesce();
@@ -332,7 +358,7 @@ void ops_stop(void) {
         undo(s, !whole);
         s->gen = 0;
     }
-    pthread_mutex_unlock(&s->lock);
+    session_unlock(&q);
 }
 
 /* Also when the program only returns from main(). */
@@ -340,25 +366,29 @@ static __attribute__((destructor)) void stop_at_exit(void) { ops_stop(); }
 
 int ops_dump(void) {
     struct session *s = &rec_session;
+    struct quiet q;
     if (OPS_STATE_() >> OPS_GEN_SHIFT_ == 0) return fail("not started", 0);
-    pthread_mutex_lock(&s->lock);
+    session_lock(&q);
     int result = s->gen != 0 ? flusher_dump() : fail("not started", 0);
-    pthread_mutex_unlock(&s->lock);
+    session_unlock(&q);
     return result;
 }
 
 void ops_flush(void) {
     struct session *s = &rec_session;
+    struct quiet q;
     if (OPS_STATE_() >> OPS_GEN_SHIFT_ == 0) return;
-    pthread_mutex_lock(&s->lock);
+    session_lock(&q);
     if (s->gen != 0) flusher_flush();
-    pthread_mutex_unlock(&s->lock);
+    session_unlock(&q);
 }
 
 void ops_set_rank(int rank, int world) {
     struct session *s = &rec_session;
+    struct quiet q;
     if (rank < 0 || world <= 0 || rank >= world) return;
-    pthread_mutex_lock(&s->lock);
+    if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
+    session_lock(&q);
     set_rank(s, rank, world);
-    pthread_mutex_unlock(&s->lock);
+    session_unlock(&q);
 }

@@ -12,6 +12,7 @@
 #include "rec/drain.h"
 #include "rec/eventfile.h"
 #include "rec/identity.h"
+#include "rec/quiet.h"
 #include "rec/settings.h"
 #include "rec/view.h"
 #include "rec/window.h"
@@ -27,6 +28,10 @@ struct rec_thread {
     uint32_t index;     /* of the ring */
     uint32_t refused;   /* session in which it got no ring */
     bool attaching;     /* inside thread_attach(): a handler must not enter */
+    uint32_t busy;      /* inside a call: here and not in the ring, which may
+                           be unmapped while a thread that has looked at the
+                           state sleeps before it says so */
+    struct rec_async *asyncs; /* the session's */
 };
 extern __thread struct rec_thread rec_self
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -45,6 +50,8 @@ struct session {
     char ring_path[PATH_MAX], pointer_path[PATH_MAX];
     uint64_t memory_used, memory_cap;
     uint64_t threads;      /* that ever recorded in this session */
+    struct rec_thread *owner[REC_RINGS]; /* of each ring, while it lives */
+    uint32_t counting;     /* threads without a ring at drops_no_ring */
     uint64_t *tids;        /* a bit for each tid that did */
 
     /* the flusher's own */
@@ -64,6 +71,7 @@ struct session {
     uint32_t demand_steps_left;
     uint64_t demand_until_ns;
     bool saw_step;
+    pthread_mutex_t problem_lock;
     char problem[256];
 };
 extern struct session rec_session __attribute__((visibility("hidden")));
@@ -76,9 +84,10 @@ bool thread_attach(uint32_t gen);
  * lock. */
 bool thread_spare(void);
 /* Nobody writes any more: waits until no thread is inside a call, then unmaps
- * the rings. Rings of threads that hang in a call are left mapped. */
+ * the rings. Rings of threads that hang in a call are left mapped, and then
+ * the head must be too: false. */
 void threads_quiesce(void);
-void threads_unmap(void);
+bool threads_unmap(void);
 /* In the child of a fork: the parent's rings are not ours. */
 void threads_forget(void);
 /* Memory behind [at, at + bytes) of the ring file. */
@@ -86,6 +95,9 @@ bool ring_file_grow(uint64_t at, uint64_t bytes);
 
 /* --- session.c ---------------------------------------------------------- */
 
+/* The lock, taken in a thread of the program. The flusher only tries it. */
+void session_lock(struct quiet *q);
+void session_unlock(const struct quiet *q);
 void session_window(bool on);
 /* A step begins: opens or closes the window. */
 void session_step(int64_t number);
@@ -98,6 +110,8 @@ void session_problem(const char *what, int error);
 /* Opens the files; then the thread starts. -1 and ops_problem(). */
 int flusher_prepare(void);
 int flusher_start(void);
+/* In a child of fork(), at once: closes what it has of its parent. */
+void flusher_forked(void);
 /* Asks the flusher and waits for its answer; stop also joins it. */
 void flusher_flush(void);
 int flusher_dump(void);

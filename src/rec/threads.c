@@ -23,7 +23,11 @@ enum {
 #define MADV_POPULATE_WRITE 23
 #endif
 
-__thread struct rec_thread rec_self;
+/* No state is ever NO_WORD: a thread without a ring compares unequal, also to
+ * the 0 of a session that ends just then. */
+#define NO_WORD UINT32_MAX
+#define NO_THREAD {.word = NO_WORD}
+__thread struct rec_thread rec_self = NO_THREAD;
 
 static pthread_key_t end_key;
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
@@ -116,8 +120,9 @@ bool thread_spare(void) {
 
 static void thread_end(void *arg) {
     struct session *s = &rec_session;
+    struct quiet q;
     (void)arg;
-    pthread_mutex_lock(&s->lock);
+    session_lock(&q);
     struct rec_ring *r = rec_self.ring;
     if (r != NULL && s->gen != 0 && rec_self.gen == s->gen) {
         char name[REC_THREAD_NAME] = "";
@@ -125,14 +130,21 @@ static void thread_end(void *arg) {
             pthread_getname_np(pthread_self(), name, sizeof name) == 0)
             rec_name_put(r, name);
         r->died = rec_ticks();
+        s->owner[rec_self.index] = NULL;
         __atomic_store_n(&r->state, REC_RING_ENDED, __ATOMIC_RELEASE);
     }
-    memset(&rec_self, 0, sizeof rec_self);
-    pthread_mutex_unlock(&s->lock);
+    rec_self = (struct rec_thread)NO_THREAD;
+    session_unlock(&q);
 }
 
 static void make_key(void) {
     end_key_ok = pthread_key_create(&end_key, thread_end) == 0;
+}
+
+/* Without it nobody would tell that a thread has gone. */
+static bool end_key_made(void) {
+    pthread_once(&end_once, make_key);
+    return end_key_ok;
 }
 
 /* The same tid twice is two threads: how many threads came before, or 0 for
@@ -152,7 +164,7 @@ static void ring_take(struct rec_ring *r) {
     r->floor = r->tail[0] = r->tail[1] = head;
     r->limit = s->set.o.flight ? UINT64_MAX : head + r->slots - REC_SLOT_MAX;
     r->depth = r->args_top = r->marks = 0;
-    r->busy = 0;
+    r->step_time = r->epoch_time = 0;
     memset(r->lost, 0, sizeof r->lost);
     memset(r->told, 0, sizeof r->told);
     r->tid = (uint32_t)syscall(SYS_gettid);
@@ -182,45 +194,63 @@ static bool attach(uint32_t gen) {
     t->slots = rec_slots(r);
     t->mask = r->slots - 1;
     t->index = i;
+    t->asyncs = s->view.asyncs;
+    s->owner[i] = t;
     t->gen = gen;
     t->word = gen << OPS_GEN_SHIFT_ | OPS_ON_BIT_;
     return true;
 }
 
-bool thread_attach(uint32_t gen) {
+/* A call of a thread without a ring. ops_stop() waits until nobody is here. */
+static void count_lost(uint32_t gen) {
     struct session *s = &rec_session;
+    __atomic_fetch_add(&s->counting, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(ops_state_, __ATOMIC_SEQ_CST) >> OPS_GEN_SHIFT_ == gen)
+        __atomic_fetch_add(&s->view.head->drops_no_ring, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&s->counting, 1, __ATOMIC_SEQ_CST);
+}
+
+bool thread_attach(uint32_t gen) {
+    struct quiet q;
     struct rec_thread *t = &rec_self;
     if (t->refused == gen && ++t->index % REFUSED_RETRY != 0) goto lost;
-    if (t->attaching) goto lost;
+    /* busy: a handler, and what it interrupted uses the ring of before */
+    if (t->attaching || t->busy != 0 || !end_key_made()) goto lost;
     t->attaching = true;
     __asm__ volatile("" ::: "memory");
-    pthread_once(&end_once, make_key);
-    pthread_mutex_lock(&s->lock);
-    bool ok = attach(gen);
-    pthread_mutex_unlock(&s->lock);
-    if (ok && end_key_ok) pthread_setspecific(end_key, t);
+    session_lock(&q);
+    bool ok = pthread_setspecific(end_key, t) == 0 && attach(gen);
+    session_unlock(&q);
     t->attaching = false;
     if (ok) return true;
 lost:
-    if (s->view.head != NULL && s->gen == gen)
-        __atomic_fetch_add(&s->view.head->drops_no_ring, 1, __ATOMIC_RELAXED);
+    count_lost(gen);
     return false;
 }
 
 void ops_thread_name(const char *name) {
     struct session *s = &rec_session;
-    if (name == NULL || OPS_STATE_() == 0) return;
+    struct quiet q;
+    if (name == NULL) return;
+    if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
     uint32_t gen = OPS_STATE_() >> OPS_GEN_SHIFT_;
+    if (gen == 0) return;
     if (rec_self.gen != gen && !thread_attach(gen)) return;
-    pthread_mutex_lock(&s->lock);
-    if (s->gen == rec_self.gen) {
+    session_lock(&q);
+    if (s->gen != 0 && s->gen == rec_self.gen) {
         __atomic_store_n(&rec_self.ring->named, 1, __ATOMIC_RELAXED);
         rec_name_put(rec_self.ring, name);
     }
-    pthread_mutex_unlock(&s->lock);
+    session_unlock(&q);
 }
 
 /* --- the end ------------------------------------------------------------ */
+
+/* With the lock: the thread cannot end meanwhile. */
+static bool owner_busy(uint32_t i) {
+    const struct rec_thread *t = rec_session.owner[i];
+    return t != NULL && __atomic_load_n(&t->busy, __ATOMIC_ACQUIRE) != 0;
+}
 
 /* After ops_state_ is 0: no thread enters any more, and one that is inside
  * leaves within nanoseconds, unless it is not running just now. The barrier
@@ -234,26 +264,30 @@ void threads_quiesce(void) {
         nanosleep(&longer, NULL);
     }
     for (int tries = 0; tries < 400; tries++) {
-        bool busy = false;
-        for (uint32_t i = 0; i < s->view.head->nrings; i++) {
-            struct rec_ring *r = s->view.ring[i];
-            if (r != NULL && __atomic_load_n(&r->busy, __ATOMIC_ACQUIRE) != 0)
-                busy = true;
-        }
+        bool busy = __atomic_load_n(&s->counting, __ATOMIC_ACQUIRE) != 0;
+        for (uint32_t i = 0; i < s->view.head->nrings && !busy; i++)
+            busy = owner_busy(i);
         if (!busy) return;
         nanosleep(&pause, NULL);
     }
 }
 
-void threads_unmap(void) {
+bool threads_unmap(void) {
     struct session *s = &rec_session;
     struct rec_head *h = s->view.head;
+    bool all = __atomic_load_n(&s->counting, __ATOMIC_ACQUIRE) == 0;
     for (uint32_t i = 0; i < h->nrings; i++) {
         struct rec_ring *r = s->view.ring[i];
-        if (r != NULL && __atomic_load_n(&r->busy, __ATOMIC_ACQUIRE) == 0)
-            munmap(r, h->rings[i].bytes);
+        if (owner_busy(i)) all = false;
+        else if (r != NULL) munmap(r, h->rings[i].bytes);
         s->view.ring[i] = NULL;
+        s->owner[i] = NULL;
     }
+    return all;
 }
 
-void threads_forget(void) { memset(&rec_self, 0, sizeof rec_self); }
+void threads_forget(void) {
+    rec_self = (struct rec_thread)NO_THREAD;
+    memset(rec_session.owner, 0, sizeof rec_session.owner);
+    rec_session.counting = 0;
+}

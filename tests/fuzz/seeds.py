@@ -95,9 +95,10 @@ def programs(data):
 
 def events(data):
     """An event file as fuzz_tfevents takes it: as it is, and as the bodies of
-    its records, for which the target makes the checksums. Large ones (graphs)
-    are left out."""
+    its records, for which the target makes the checksums; with the importer and
+    without. Large records (graphs) are left out."""
     yield b"\0" + data[:SMALL]
+    yield b"\2" + data[:SMALL]
     bodies, at = [], 0
     while at + 16 <= len(data):
         size = int.from_bytes(data[at:at + 8], "little")
@@ -106,6 +107,7 @@ def events(data):
             bodies.append(len(body).to_bytes(2, "little") + body)
         at += size + 16
     yield b"\1" + b"".join(bodies)[:SMALL]
+    yield b"\3" + b"".join(bodies)[:SMALL]
 
 
 def put(out, name, key, data):

@@ -305,6 +305,37 @@ static void facts_are_what_the_system_says(void **state) {
     free(b);
 }
 
+static void the_environment_is_kept_from_the_start(void **state) {
+    (void)state;
+    struct identity id;
+    struct bag *b = calloc(1, sizeof *b);
+    char big[5000];
+    set_env("RANK=1 CUDA_VISIBLE_DEVICES= HOME=/x");
+    identity_read(&id, NULL, 0, 0);
+    set_env("RANK=7 WORLD_SIZE=9");
+    identity_facts(&id, keep, b);
+    assert_string_equal(fact(b, "env.RANK"), "1");
+    assert_string_equal(fact(b, "env.WORLD_SIZE"), "(none)");
+    assert_string_equal(identity_var(&id, "RANK"), "1");
+    assert_string_equal(identity_var(&id, "CUDA_VISIBLE_DEVICES"), "");
+    assert_null(identity_var(&id, "WORLD_SIZE"));
+    assert_null(identity_var(&id, "HOME"));
+    assert_null(identity_var(&id, "RAN"));
+    memset(big, 'v', sizeof big);
+    big[4999] = '\0';
+    static const char *const names[] = {"RANK", "TF_CONFIG", "POD_NAME",
+                                        "NODE_NAME", "HOSTNAME", "LSB_JOBID"};
+    for (int i = 0; i < 6; i++) setenv(names[i], big, 1);
+    identity_read(&id, NULL, 0, 0);
+    assert_int_equal(id.env_left_out, 3); /* three of 4 KiB, and WORLD_SIZE */
+    assert_int_equal(strlen(identity_var(&id, "RANK")), 4096);
+    assert_string_equal(identity_var(&id, "WORLD_SIZE"), "9");
+    b->n = 0;
+    identity_facts(&id, keep, b);
+    assert_string_equal(fact(b, "env_left_out"), "3");
+    free(b);
+}
+
 /* A child that waits a moment before it looks was started a moment ago. */
 static void the_start_is_the_process_own(void **state) {
     (void)state;
@@ -404,6 +435,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(tf_config_is_counted_chief_first),
         cmocka_unit_test(hostile_tf_config_is_survived),
         cmocka_unit_test(facts_are_what_the_system_says),
+        cmocka_unit_test(the_environment_is_kept_from_the_start),
         cmocka_unit_test(the_start_is_the_process_own),
         cmocka_unit_test(odd_values_become_printable),
         cmocka_unit_test(argv_reads_as_a_command_line),

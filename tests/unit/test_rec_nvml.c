@@ -63,7 +63,6 @@ static struct fake_nvml *controls(void) {
     assert_non_null(f);
     memset(f, 0, sizeof *f);
     f->ngpus = 2;
-    unsetenv("CUDA_VISIBLE_DEVICES");
     return f;
 }
 
@@ -130,7 +129,7 @@ static void no_library_is_one_fact(void **state) {
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         struct nvml n;
         struct bag b = {0};
-        nvml_open(&n, none[i]);
+        nvml_open(&n, none[i], NULL);
         struct bag f = facts_of(&n);
         assert_string_equal(fact(&f, "nvml"), "not found");
         assert_int_equal(f.n, 1);
@@ -148,7 +147,7 @@ static void every_counter_has_its_unit(void **state) {
     struct fake_nvml *f = controls();
     struct nvml n;
     struct bag b = {0};
-    nvml_open(&n, library);
+    nvml_open(&n, library, NULL);
     fetch(&n, &b, "GPU 0: PCIe sent (bytes/s)");
     fetch(&n, &b, "GPU 1: PCIe sent (bytes/s)"); /* its turn comes later */
     struct bag facts = facts_of(&n);
@@ -183,21 +182,21 @@ static void a_library_that_fails_says_why(void **state) {
     struct fake_nvml *f = controls();
     struct nvml n;
     f->init_code = 9;
-    nvml_open(&n, library);
+    nvml_open(&n, library, NULL);
     struct bag b = facts_of(&n);
     nvml_close(&n);
     assert_string_equal(fact(&b, "nvml"), "did not start: Driver Not Loaded");
     assert_int_equal(f->shutdowns, 0);
     f = controls();
     f->count_code = 999;
-    nvml_open(&n, library);
+    nvml_open(&n, library, NULL);
     b = facts_of(&n);
     nvml_close(&n);
     assert_string_equal(fact(&b, "nvml"), "no list of GPUs: Unknown Error");
     assert_int_equal(f->shutdowns, 1);
     f = controls();
     f->ngpus = 0;
-    nvml_open(&n, library);
+    nvml_open(&n, library, NULL);
     b = facts_of(&n);
     nvml_close(&n);
     assert_string_equal(fact(&b, "nvml"),
@@ -212,7 +211,7 @@ static void what_is_not_supported_is_named(void **state) {
     struct bag b = {0};
     f->power_code[1] = 3;
     f->lost[0] = 15;
-    nvml_open(&n, library);
+    nvml_open(&n, library, NULL);
     fetch(&n, &b, "GPU 1: PCIe sent (bytes/s)");
     struct bag facts = facts_of(&n);
     nvml_close(&n);
@@ -229,8 +228,7 @@ static void an_old_driver_lacks_functions(void **state) {
     (void)state;
     struct nvml n;
     struct bag b = {0};
-    unsetenv("CUDA_VISIBLE_DEVICES");
-    nvml_open(&n, old_library);
+    nvml_open(&n, old_library, NULL);
     fetch(&n, &b, "GPU 1: temperature (C)");
     struct bag facts = facts_of(&n);
     for (int i = 0; i < 5000; i++) {
@@ -253,7 +251,7 @@ static void without_the_newer_memory_call_the_older_is_taken(void **state) {
     struct nvml n;
     struct bag b = {0};
     f->memory2_code = 25; /* argument version mismatch */
-    nvml_open(&n, library);
+    nvml_open(&n, library, NULL);
     fetch(&n, &b, "GPU 0: memory used (bytes)");
     nvml_close(&n);
     assert_true(value_of(&b, "GPU 0: memory used (bytes)") == 7516192768.0);
@@ -266,7 +264,7 @@ static void a_passing_error_passes(void **state) {
     struct bag b = {0};
     f->ngpus = 1;
     f->clock_fails = 5; /* two clocks: fewer than ten in a row each */
-    nvml_open(&n, library);
+    nvml_open(&n, library, NULL);
     fetch(&n, &b, "GPU 0: SM clock (MHz)");
     nvml_close(&n);
     assert_int_equal(f->clock_fails, 0);
@@ -274,7 +272,7 @@ static void a_passing_error_passes(void **state) {
     f->ngpus = 1;
     f->clock_fails = 1000;
     memset(&b, 0, sizeof b);
-    nvml_open(&n, library);
+    nvml_open(&n, library, NULL);
     struct bag facts = facts_of(&n);
     for (int i = 0; i < 5000; i++) {
         if (strstr(fact(&facts, "gpu.0.missing"), "memory clock")) break;
@@ -305,8 +303,7 @@ static void cuda_visible_devices_chooses_and_orders(void **state) {
         struct nvml n;
         char got[8] = "", key[32];
         controls();
-        setenv("CUDA_VISIBLE_DEVICES", cases[i].visible, 1);
-        nvml_open(&n, library);
+        nvml_open(&n, library, cases[i].visible);
         struct bag b = facts_of(&n);
         nvml_close(&n);
         for (int k = 0; k < 3; k++) {
@@ -327,7 +324,7 @@ static void a_driver_that_hangs_holds_nobody_up(void **state) {
     struct nvml n;
     struct bag b = {0};
     f->hang = 1;
-    nvml_open(&n, library);
+    nvml_open(&n, library, NULL);
     while (__atomic_load_n(&f->hanging, __ATOMIC_ACQUIRE) == 0) nap();
     assert_false(nvml_facts(&n, keep_fact, &b));
     nvml_run(&n, keep, &b);
@@ -343,12 +340,37 @@ static void a_driver_that_hangs_holds_nobody_up(void **state) {
     nap();
 }
 
+/* Unfetched, the rounds become seldom; a fetch brings them back at once. */
+static void nobody_fetches_nobody_asks(void **state) {
+    (void)state;
+    struct fake_nvml *f = controls();
+    struct nvml n;
+    struct bag b = {0};
+    f->ngpus = 1;
+    nvml_open(&n, library, NULL);
+    struct bag facts = facts_of(&n);
+    assert_string_equal(fact(&facts, "gpu.0.name"), "Fake A");
+    for (int i = 0; i < 600; i++) nap(); /* at least 1.2 s */
+    int before = __atomic_load_n(&f->calls, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < 250; i++) nap();
+    int idle = __atomic_load_n(&f->calls, __ATOMIC_ACQUIRE) - before;
+    fetch(&n, &b, "GPU 0: temperature (C)");
+    before = __atomic_load_n(&f->calls, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < 250; i++) {
+        nvml_run(&n, keep, &b);
+        nap();
+    }
+    int busy = __atomic_load_n(&f->calls, __ATOMIC_ACQUIRE) - before;
+    nvml_close(&n);
+    assert_true(busy > idle);
+}
+
 static void open_and_close_at_once(void **state) {
     (void)state;
     struct fake_nvml *f = controls();
     for (int i = 0; i < 50; i++) {
         struct nvml n;
-        nvml_open(&n, library);
+        nvml_open(&n, library, NULL);
         nvml_close(&n);
     }
     assert_int_equal(f->shutdowns, f->inits);
@@ -365,6 +387,7 @@ int main(void) {
         cmocka_unit_test(a_passing_error_passes),
         cmocka_unit_test(cuda_visible_devices_chooses_and_orders),
         cmocka_unit_test(a_driver_that_hangs_holds_nobody_up),
+        cmocka_unit_test(nobody_fetches_nobody_asks),
         cmocka_unit_test(open_and_close_at_once),
     };
     return cmocka_run_group_tests(tests, build_fakes, remove_fakes);

@@ -387,6 +387,9 @@ static void files_are_closed_and_missing_ones_do_no_harm(void **state) {
     assert_true(value_of(&b, "memory: RSS (bytes)") == -1);
     assert_true(value_of(&b, "page faults: minor (per s)") >= 0);
     sample_close(s);
+    memset(s, 0, sizeof *s);
+    sample_close(s); /* never opened: standard input is not its to close */
+    assert_int_equal(open_files(), before);
     free(s);
 }
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Signals, cancellation and errno, put away and taken out again. */
+#include "rec/quiet.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+static bool xfsz_pending(void) {
+    sigset_t s;
+    return sigpending(&s) == 0 && sigismember(&s, SIGXFSZ) == 1;
+}
+
+void quiet_begin(struct quiet *q) {
+    sigset_t all;
+    q->error = errno;
+    sigfillset(&all);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &q->cancel);
+    pthread_sigmask(SIG_SETMASK, &all, &q->mask);
+    q->xfsz = xfsz_pending();
+}
+
+/* A file over the limit of the process: that one is ours. */
+static void eat_xfsz(void) {
+    sigset_t s;
+    struct timespec none = {0, 0};
+    sigemptyset(&s);
+    sigaddset(&s, SIGXFSZ);
+    sigtimedwait(&s, NULL, &none);
+}
+
+void quiet_end(const struct quiet *q) {
+    if (!q->xfsz && xfsz_pending()) eat_xfsz();
+    pthread_sigmask(SIG_SETMASK, &q->mask, NULL);
+    pthread_setcancelstate(q->cancel, NULL);
+    errno = q->error;
+}

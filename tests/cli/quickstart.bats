@@ -1,0 +1,86 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# README's quick start, word for word: its program, its commands, in an empty
+# folder, against an installed tree, with nothing in the environment but where
+# that tree is.
+
+# The indented block of README's section that holds this text.
+block() {
+    awk -v want="$1" '
+        /^## Record your own program/ { on = 1; next }
+        /^## / { on = 0 }
+        on && /^    / { text = text substr($0, 5) "\n"; next }
+        on && /^$/ && text != "" { text = text "\n"; next }
+        on { if (index(text, want)) printf "%s", text; text = "" }
+    ' README.md
+}
+
+setup() {
+    [ -x build/libopscope-record.so ] || skip "no shared library in this build"
+    dest=$BATS_TEST_TMPDIR/tree
+    here=$BATS_TEST_TMPDIR/empty
+    rm -rf "$dest" "$here"
+    mkdir -p "$here"
+    run make install PREFIX="$dest"
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+}
+
+clean() {
+    env -i PATH="$dest/bin:/usr/bin:/bin" C_INCLUDE_PATH="$dest/include" \
+        LIBRARY_PATH="$dest/lib" LD_LIBRARY_PATH="$dest/lib" "$@"
+}
+
+@test "quick start: the README's program, compiled and run as it says" {
+    block 'ops_start("logs"' >"$here/train.c"
+    block './train' | head -n 3 >"$here/commands"
+    [ "$(grep -c . "$here/commands")" -eq 3 ]
+    # one include and three lines of it are ours
+    [ "$(grep -c 'opscope/record.h' "$here/train.c")" -eq 1 ]
+    [ "$(grep -c 'ops_\|OPS_' "$here/train.c")" -eq 3 ]
+    cd "$here"
+    run clean sh -eu ./commands
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"median of 100 steps"* ]]
+    [[ "$output" == *"100 calls: update"* ]]
+    [[ "$output" == *"memory, resident"* ]]
+    [[ "$output" == *"do first"* ]]
+    [ "$(find logs -name '*.xplane.pb' | wc -l)" -eq 1 ]
+    [ -z "$(find logs -name '*.part' -o -name '*.ring')" ]
+}
+
+@test "quick start: the figures are the program's" {
+    block 'ops_start("logs"' >"$here/train.c"
+    cd "$here"
+    clean cc -O2 train.c -o train -lopscope-record -lm
+    before=$(date +%s%N)
+    clean ./train
+    wall_us=$((($(date +%s%N) - before) / 1000))
+    clean opscope steps logs --format json >steps.json
+    python3 - "$wall_us" <<'EOF'
+import json, sys
+d = json.load(open("steps.json"))
+names = [c["name"] for c in d["columns"]]
+rows = [dict(zip(names, r)) for r in d["rows"]]
+assert [r["step"] for r in rows] == list(range(100)), rows[:3]
+total = sum(r["dur_us"] for r in rows)
+assert 0 < total <= float(sys.argv[1]), (total, sys.argv[1])
+# a step begins where the one before ends
+for a, b in zip(rows, rows[1:]):
+    assert abs(a["start_us"] + a["dur_us"] - b["start_us"]) < 0.001, (a, b)
+EOF
+}
+
+@test "quick start: pkg-config knows the recorder" {
+    command -v pkg-config >/dev/null || skip "no pkg-config"
+    run env PKG_CONFIG_PATH="$dest/lib/pkgconfig" pkg-config --cflags --libs \
+        opscope-record
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"-lopscope-record"* ]]
+    # the static library is enough by itself
+    block 'ops_start("logs"' >"$here/train.c"
+    cd "$here"
+    clean cc -O2 train.c -o train "$dest/lib/libopscope-record.a" -lm
+    clean ./train
+    [ "$(find logs -name '*.xplane.pb' | wc -l)" -eq 1 ]
+}
