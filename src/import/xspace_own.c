@@ -128,7 +128,7 @@ static void own_fact(struct xspace *x, struct xplane *p, struct bytes name,
     } else if (p->device != ROW_NONE && BYTES_IS(name, "memory_bytes")) {
         int64_t bytes = xval_int(p, v);
         x->t->devices[p->device].memory_bytes = bytes > 0 ? bytes : 0;
-    } else {
+    } else if (p->device == ROW_NONE || !BYTES_IS(name, "start_unix_ns")) {
         if (BYTES_IS(name, "opscope_loss"))
             trace_note(x->t, NOTE_SOURCE_WARNING, 1);
         xplane_meta(x, p, name, v);

@@ -141,6 +141,7 @@ static void put_recording(void) {
     put_out("box_1.1.xplane.pb.part", &f);
 
     own_plane(&p, 1, "/device:CUSTOM:npu 0");
+    own_fact_int(&p, "start_unix_ns", OWN_START);
     own_line(&p, 1, "q", 31);
     arg_uint(&p, &s, "correlation_id", 9);
     own_event(&p, own_name(&p, "kernel", "kernel"), US, 2 * US, &s);
@@ -160,6 +161,7 @@ static void check_recording(const struct trace *t) {
     assert_int_equal(t->notes[NOTE_PART_OPEN], 1);
     assert_int_equal(t->notes[NOTE_FREE_WITHOUT_ALLOC], 0);
     assert_int_equal(t->notes[NOTE_FILE_CUT], 0);
+    assert_int_equal(t->notes[NOTE_CLOCK_UNKNOWN], 0);
     row_id get = ROW_NONE, outer = ROW_NONE, put_row = ROW_NONE;
     for (row_id r = 0; r < t->spans.n; r++) {
         if (strcmp(span_name(t, r), "get") == 0) get = r;
