@@ -40,14 +40,19 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
         d->events.scalar(d->events.self, tag, n, step, value, unix_s);
 }
 
+static bool is_free(const struct rec_ring *r) {
+    return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE;
+}
+
 void drain_begin(struct drain *d) {
     struct rec_head *h = d->v->head;
     *next_commit(d) = h->commit[h->active];
     /* Whoever commits without a pass over the rings (a new part) takes nothing
-     * out of them: their ends are those of the commit before. */
+     * out of them: their ends are those of the commit before. A free one is
+     * the next thread's, who may be taking it just now. */
     for (uint32_t i = 0; i < d->v->nrings; i++) {
         struct rec_ring *r = d->v->ring[i];
-        if (r == NULL) continue;
+        if (r == NULL || is_free(r)) continue;
         r->tail[!h->active] = r->tail[h->active];
         memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
     }
@@ -159,9 +164,7 @@ void drain_rings(struct drain *d, bool final, uint64_t end) {
     v->nrings = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < v->nrings; i++) {
         struct rec_ring *r = v->ring[i];
-        if (r == NULL ||
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE)
-            continue;
+        if (r == NULL || is_free(r)) continue;
         drain_ring(d, r, next);
     }
     if (final) drain_open_scopes(d, end);
@@ -181,13 +184,17 @@ static void release_rings(struct drain *d) {
     const struct rec_head *h = d->v->head;
     for (uint32_t i = 0; i < d->v->nrings && !h->flight; i++) {
         struct rec_ring *r = d->v->ring[i];
-        if (r == NULL || r->state == REC_RING_FREE) continue;
+        if (r == NULL || is_free(r)) continue;
         uint64_t tail = r->tail[h->active];
         __atomic_store_n(&r->limit, tail + r->slots - REC_SLOT_MAX,
                          __ATOMIC_RELEASE);
-        if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_ENDED &&
-            __atomic_load_n(&r->head, __ATOMIC_RELAXED) == tail)
-            __atomic_store_n(&r->state, REC_RING_FREE, __ATOMIC_RELEASE);
+        if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_ENDED ||
+            __atomic_load_n(&r->head, __ATOMIC_RELAXED) != tail)
+            continue;
+        /* from here on drain_begin leaves it alone: both ends are the last */
+        r->tail[!h->active] = tail;
+        memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
+        __atomic_store_n(&r->state, REC_RING_FREE, __ATOMIC_RELEASE);
     }
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds and runs live.c, reads what it recorded with the protobuf package, and
-holds it against the program's own diary. For rec_check.py (the file alone) and
+holds it against the program's own diary. For rec_diary.py (the file alone) and
 tests/live/test_xprof.py (the same file, as XProf shows it)."""
 
 import collections
