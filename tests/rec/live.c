@@ -63,7 +63,7 @@ static struct soft_device *device;
         (d)->v[at_].t[1] = diary_now();                                       \
     } while (0)
 
-static volatile double sink;
+static _Thread_local volatile double sink;
 
 static void work(void *arg) {
     const uint64_t *rounds = arg;
