@@ -50,6 +50,14 @@ struct eventfile {
  * every scalar will be lost. */
 int eventfile_init(struct eventfile *f, const char *dir, const char *host);
 
+/* Makes the file now, so that its name is known before anything is in it. 0, or
+ * -errno. */
+int eventfile_begin(struct eventfile *f);
+
+/* Goes on with the file of another process, from `size` on: what it has behind
+ * that is cut off. 0, or -errno: a new file will be made. */
+int eventfile_resume(struct eventfile *f, const char *path, uint64_t size);
+
 /* Adds a scalar. wall_time is Unix seconds. The tag is text of n bytes; what is
  * not UTF-8 becomes '?', since TensorBoard would refuse the whole record. A
  * full buffer is flushed first. About 30 ns, and a write for each 2,000 or so.
@@ -61,6 +69,18 @@ void eventfile_scalar(struct eventfile *f, const char *tag, size_t n,
  * folder, which is made again) was removed. 0, or -errno: what was not written
  * still waits, and the file ends with a whole record. */
 int eventfile_flush(struct eventfile *f);
+
+/* Where a file stands, to come back to: the scalars since then are given
+ * again. */
+struct eventfile_mark {
+    uint64_t size, written, lost, cut_tags, in_file, waiting;
+    unsigned files;
+    size_t n;
+};
+void eventfile_mark(const struct eventfile *f, struct eventfile_mark *m);
+/* What was written meanwhile is cut off again; where the file was removed, or
+ * another was begun, what is in it stays. */
+void eventfile_rollback(struct eventfile *f, const struct eventfile_mark *m);
 
 /* Flushes and closes; what could not be written is lost, and counted. The
  * struct can go on being used: the next flush makes a new file. */

@@ -64,6 +64,14 @@ int files_create(struct files *f, unsigned file) {
     return 0;
 }
 
+void files_remove(struct files *f, unsigned file) {
+    char path[PATH_MAX];
+    if (f->f[file].fd >= 0) close(f->f[file].fd);
+    f->f[file].fd = -1;
+    if (rec_part_path(path, sizeof path, f->stem, f->part, file, false))
+        unlink(path);
+}
+
 int files_resume(struct files *f, unsigned file, uint64_t bytes) {
     char path[PATH_MAX];
     struct stat st;
@@ -93,6 +101,10 @@ int files_write(struct files *f, unsigned file, const void *p, size_t n) {
 void files_rollback(struct files *f) {
     for (unsigned i = 0; i < REC_FILES; i++) {
         if (f->f[i].fd < 0) continue;
+        if (i > 0 && f->committed[i] == FILES_HEAD) {
+            files_remove(f, i);
+            continue;
+        }
         f->f[i].end = f->committed[i];
         if (ftruncate(f->f[i].fd, (off_t)f->committed[i]) != 0)
             f->error = errno;
@@ -177,12 +189,8 @@ int files_finish(struct files *f, char path[PATH_MAX]) {
 }
 
 void files_discard(struct files *f) {
-    char path[PATH_MAX];
     for (unsigned i = 0; i < REC_FILES; i++)
-        if (f->f[i].fd >= 0 &&
-            rec_part_path(path, sizeof path, f->stem, f->part, i, false))
-            unlink(path);
-    files_close(f);
+        if (f->f[i].fd >= 0) files_remove(f, i);
 }
 
 void files_close(struct files *f) {

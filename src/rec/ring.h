@@ -190,6 +190,7 @@ struct rec_commit {
     uint64_t names[REC_FILES];    /* how many names stand in it */
     uint64_t events;              /* in all files, since the start */
     uint64_t scalar_bytes;        /* of the event file */
+    uint64_t closed;              /* what was open at the end is written too */
 };
 
 struct rec_head {
