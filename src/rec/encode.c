@@ -64,19 +64,18 @@ void enc_write(struct encoder *e, unsigned file, const void *p, size_t n) {
 
 /* --- lines -------------------------------------------------------------- */
 
-/* The line's head and what was gathered for it; the line is empty again. */
+/* The line's head and what was gathered for it; the line is empty again. Times
+ * count from the start of the session, which a fact and the plane "Task
+ * Environment" tell: XProf works in picoseconds, and Unix times in them do not
+ * fit into 64 bits. */
 void enc_line_out(struct encoder *e, struct enc_line *l) {
     if (l->n == 0) return;
     uint8_t head[3 * ENC_NAME], *p = head;
     size_t n = strlen(l->name);
-    int64_t unix_ns = e->v->head->start_unix_ns + (int64_t)(l->base_ps / 1000);
     p = pbw_int(p, 1, l->id);
     p = text_field(p, 2, l->name, n);
-    p = pbw_int(p, 3, l == &e->counters ? 0 : unix_ns);
-    if (l->display != NULL) {
-        size_t d = strnlen(l->display, 64);
-        p = text_field(p, 11, l->display, d);
-    }
+    p = pbw_uint(p, 3, l->base_ps / 1000);
+    if (l->display_id != 0) p = pbw_int(p, 10, l->display_id);
     uint8_t tag[PBW_FIELD_ROOM];
     uint8_t *q = pbw_len(tag, 3, (size_t)(p - head) + l->n);
     enc_write(e, l->file, tag, (size_t)(q - tag));
@@ -101,7 +100,7 @@ static struct enc_line *line_for(struct encoder *e, struct enc_line *l,
         if (l == &e->host) {
             e->early.file = l->file;
             e->early.id = l->id;
-            e->early.display = l->display;
+            e->early.display_id = l->display_id;
             memcpy(e->early.name, l->name, sizeof l->name);
             return line_for(e, &e->early, ps, room);
         }
@@ -135,34 +134,25 @@ void enc_event(struct encoder *e, struct enc_line *l, uint32_t meta,
     e->events++;
 }
 
-/* The same without stats, on a thread's line: the loop's body. Sizes are
- * known before a byte is written, so that it goes straight into the line. */
-static inline void plain_event(struct encoder *e, uint32_t meta, uint64_t ps,
-                               uint64_t dur) {
-    struct enc_line *l = &e->host;
-    if (__builtin_expect(l->n == 0 || ps < l->base_ps ||
-                         l->n + EVENT_ROOM > l->cap, 0)) {
-        enc_event(e, l, meta, ps, dur, NULL, 0);
-        return;
-    }
-    uint64_t offset = ps - l->base_ps;
-    size_t len = 3 + pbw_varint_size(meta) + pbw_varint_size(offset) +
-                 pbw_varint_size(dur);
-    uint8_t *p = l->buf + l->n;
-    *p++ = 4 << 3 | PBW_BYTES;
-    *p++ = (uint8_t)len; /* below 128: three numbers */
-    *p++ = 1 << 3;
-    p = pbw_varint(p, meta);
+/* The same without stats, at p: the loop's body. The length is known to be
+ * below 128 (three numbers) and is filled in behind. */
+static inline uint8_t *plain_event(uint8_t *p, uint32_t meta, uint64_t offset,
+                                   uint64_t dur) {
+    uint8_t *start = p;
+    p[0] = 4 << 3 | PBW_BYTES;
+    p[2] = 1 << 3;
+    p = pbw_varint(p + 3, meta);
     *p++ = 2 << 3;
     p = pbw_varint(p, offset);
     *p++ = 3 << 3;
     p = pbw_varint(p, dur);
-    l->n = (size_t)(p - l->buf);
-    e->events++;
+    start[1] = (uint8_t)(p - start - 2);
+    return p;
 }
 
-uint32_t enc_meta(const struct encoder *e, uint32_t name) {
-    return name == 0 || name >= e->nnames ? ENC_META_NO_NAME : name;
+/* As rec_clock_ps does it. */
+static inline uint64_t scale(uint64_t ticks, uint64_t mult) {
+    return (uint64_t)((unsigned __int128)ticks * mult >> 32);
 }
 
 uint64_t enc_ps(struct encoder *e, uint64_t tick) {
@@ -310,7 +300,8 @@ static void async(struct encoder *e, uint32_t name, uint64_t t0, uint64_t t1,
     if (i == 0) memcpy(l->name, "async", sizeof "async");
     else snprintf(l->name, sizeof l->name, "async %zu", i + 1);
     p = enc_stat_int(p, ENC_STAT_ASYNC, 1);
-    p = enc_stat_uint(p, ENC_STAT_FLOW, (t0 & ENC_FLOW_MASK) << 2 | 3);
+    uint64_t id = (t0 - e->v->head->start_tick) & ENC_FLOW_MASK;
+    p = enc_stat_uint(p, ENC_STAT_FLOW, id << 2 | 3);
     if (unfinished) p = enc_stat_int(p, ENC_STAT_UNFINISHED, 1);
     enc_event(e, l, enc_meta(e, name), a, b > a ? b - a : 0, stats,
               (size_t)(p - stats));
@@ -407,7 +398,7 @@ static void record(struct encoder *e, const struct record *r) {
     seen(e, end);
 }
 
-static struct rec_slot load(const struct rec_slot *s) {
+static inline struct rec_slot load(const struct rec_slot *s) {
     return (struct rec_slot){__atomic_load_n(&s->time, __ATOMIC_RELAXED),
                              __atomic_load_n(&s->rest, __ATOMIC_RELAXED)};
 }
@@ -449,7 +440,9 @@ static void thread_line(struct encoder *e, const struct rec_ring *r) {
     l->file = 0;
     /* tids are used again; numbers of threads are not */
     l->id = (int64_t)(r->tid | (r->thread & 0x3fffffff) << 32);
-    l->display = NULL;
+    /* XProf makes rows by the low 32 bits of an id: no tid is so high */
+    l->display_id = r->thread == 0 ? 0
+                    : ENC_THREAD_ROW + (int64_t)(r->thread & 0x3fffffff);
     snprintf(l->name, sizeof l->name, "%s/%u", name, r->tid);
 }
 
@@ -475,11 +468,90 @@ static void losses(struct encoder *e, const uint64_t *told,
     }
 }
 
+/* Scopes without arguments, from `from` on, until something else comes or the
+ * clock's segment or the line is at its end. Most of a profile passes through
+ * here: what the loop needs is in registers, and an event is written once,
+ * straight into the line. */
+static uint64_t plain_scopes(struct encoder *e, const struct rec_slot *slots,
+                             uint64_t mask, uint64_t from, uint64_t to) {
+    struct enc_line *l = &e->host;
+    uint32_t n = e->v->head->nsegs;
+    if (l->n == 0 || e->seg >= n) return from;
+    const struct rec_seg seg = e->v->segs[e->seg];
+    const uint64_t ticks = (e->seg + 1 < n ? e->v->segs[e->seg + 1].tick
+                                           : UINT64_MAX) - seg.tick;
+    /* seg.ps minus the base, modulo 2^64: before the base is out of reach */
+    const uint64_t zero = seg.ps - l->base_ps, begin = from;
+    uint8_t *p = l->buf + l->n, *end = l->buf + l->cap - EVENT_ROOM;
+    uint64_t last = e->last;
+    for (; from < to && p <= end; from++) {
+        struct rec_slot s = load(&slots[from & mask]);
+        if (rec_slot_kind(s.rest) != REC_SCOPE) break;
+        uint64_t t0 = s.time - seg.tick, t1 = t0 + rec_slot_aux(s.rest);
+        if (t0 >= ticks || t1 >= ticks) break;
+        uint64_t a = zero + scale(t0, seg.mult), b = zero + scale(t1, seg.mult);
+        if (a > INT64_MAX) break;
+        p = plain_event(p, enc_meta(e, rec_slot_name(s.rest)), a, b - a);
+        if (t1 + seg.tick > last) last = t1 + seg.tick;
+    }
+    l->n = (size_t)(p - l->buf);
+    e->last = last;
+    e->events += from - begin;
+    return from;
+}
+
+static void encode_range(struct encoder *e, const struct rec_slot *slots,
+                         uint64_t mask, uint64_t from, uint64_t to) {
+    while (from < to) {
+        struct record rec;
+        from = plain_scopes(e, slots, mask, from, to);
+        if (from == to) break;
+        struct rec_slot s = load(&slots[from & mask]);
+        if (rec_slot_kind(s.rest) == REC_SCOPE) {
+            uint64_t end = s.time + rec_slot_aux(s.rest);
+            scope(e, rec_slot_name(s.rest), s.time, end, NULL, 0, false);
+            seen(e, end);
+            from++;
+            continue;
+        }
+        from += gather(slots, mask, from, to, s, &rec);
+        record(e, &rec);
+    }
+}
+
+/* Where the next record of a step stands, or `to`. */
+static uint64_t next_step(const struct rec_slot *slots, uint64_t mask,
+                          uint64_t from, uint64_t to) {
+    while (from < to &&
+           rec_slot_kind(__atomic_load_n(&slots[from & mask].rest,
+                                         __ATOMIC_RELAXED)) != REC_STEP)
+        from++;
+    return from;
+}
+
+/* The records of a thread that has steps. Events stand in the order of their
+ * ends, but for steps: each begins a line and stands before what lies in it,
+ * since XProf gives an event to a step that comes before it in its line. */
+static void encode_steps(struct encoder *e, const struct rec_slot *slots,
+                         uint64_t mask, uint64_t from, uint64_t to) {
+    while (from < to) {
+        uint64_t at = next_step(slots, mask, from, to), behind = at;
+        if (at < to) {
+            struct record rec;
+            struct rec_slot s = load(&slots[at & mask]);
+            behind += gather(slots, mask, at, to, s, &rec);
+            enc_line_out(e, &e->host);
+            record(e, &rec);
+        }
+        encode_range(e, slots, mask, from, at);
+        from = behind;
+    }
+}
+
 void encode_ring(struct encoder *e, const struct rec_ring *r,
                  const struct rec_slot *slots, uint64_t from, uint64_t to,
                  const uint64_t *told, const uint64_t *lost) {
     uint64_t mask = r->slots - 1;
-    /* after the load of head: every name in the slots is known by now */
     e->nnames = __atomic_load_n(&e->v->head->nnames, __ATOMIC_ACQUIRE);
     if (e->nnames > REC_NAMES) e->nnames = REC_NAMES;
     thread_line(e, r);
@@ -487,21 +559,10 @@ void encode_ring(struct encoder *e, const struct rec_ring *r,
     while (from < to &&
            rec_slot_kind(load(&slots[from & mask]).rest) == REC_CONT)
         from++;
-    while (from < to) {
-        struct rec_slot s = load(&slots[from & mask]);
-        if (__builtin_expect(rec_slot_kind(s.rest) == REC_SCOPE, 1)) {
-            uint64_t end = s.time + rec_slot_aux(s.rest);
-            uint64_t a = enc_ps(e, s.time), b = enc_ps(e, end);
-            plain_event(e, enc_meta(e, rec_slot_name(s.rest)), a,
-                        b > a ? b - a : 0);
-            if (end > e->last) e->last = end;
-            from++;
-            continue;
-        }
-        struct record rec;
-        from += gather(slots, mask, from, to, s, &rec);
-        record(e, &rec);
-    }
+    if (__atomic_load_n(&r->step_time, __ATOMIC_RELAXED) != 0)
+        encode_steps(e, slots, mask, from, to);
+    else
+        encode_range(e, slots, mask, from, to);
     losses(e, told, lost);
 }
 

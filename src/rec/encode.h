@@ -25,7 +25,7 @@ struct enc_line {
     unsigned file;
     int64_t id;
     char name[ENC_NAME];     /* "" until the first event */
-    const char *display;     /* NULL: as the name */
+    int64_t display_id;      /* the row that others show it in; 0: id */
     uint64_t base_ps;        /* offsets count from here; whole nanoseconds */
     uint8_t *buf;
     size_t n, cap;

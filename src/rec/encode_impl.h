@@ -28,7 +28,8 @@ enum {
 
 #define ENC_POINT UINT64_MAX
 #define ENC_FLOW_MASK (((uint64_t)1 << 56) - 1)
-#define ENC_ASYNC_LINE ((int64_t)1 << 62)
+/* Ids beside the tids, which end at 2^22; 32 bits, for XProf. */
+enum { ENC_THREAD_ROW = 1 << 23, ENC_ASYNC_LINE = 1 << 30 };
 
 /* A stat of an event: field 4, {1: id, then the value}. Room: 64. */
 static inline uint8_t *enc_stat_uint(uint8_t *p, uint32_t id, uint64_t v) {
@@ -60,7 +61,9 @@ void enc_write(struct encoder *e, unsigned file, const void *p, size_t n);
 void enc_line_out(struct encoder *e, struct enc_line *l);
 void enc_event(struct encoder *e, struct enc_line *l, uint32_t meta,
                uint64_t ps, uint64_t dur, const uint8_t *stats, size_t n);
-uint32_t enc_meta(const struct encoder *e, uint32_t name);
+static inline uint32_t enc_meta(const struct encoder *e, uint32_t name) {
+    return name == 0 || name >= e->nnames ? ENC_META_NO_NAME : name;
+}
 uint64_t enc_ps(struct encoder *e, uint64_t tick);
 
 #endif

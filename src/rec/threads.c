@@ -164,6 +164,7 @@ static void ring_take(struct rec_ring *r) {
     r->floor = r->tail[0] = r->tail[1] = head;
     r->limit = s->set.o.flight ? UINT64_MAX : head + r->slots - REC_SLOT_MAX;
     r->depth = r->args_top = r->marks = 0;
+    r->step_time = r->epoch_time = 0;
     memset(r->lost, 0, sizeof r->lost);
     memset(r->told, 0, sizeof r->told);
     r->tid = (uint32_t)syscall(SYS_gettid);
