@@ -54,6 +54,7 @@ void drain_begin(struct drain *d) {
     d->enc.events = h->commit[h->active].events;
     d->enc.nnames = __atomic_load_n(&h->nnames, __ATOMIC_ACQUIRE);
     d->enc.failed = false;
+    files_check(&d->files);
 }
 
 static int resume(struct drain *d) {

@@ -159,10 +159,12 @@ static int create(struct eventfile *f) {
         snprintf(f->path, sizeof f->path, "%s/events.out.tfevents.%010lld.%s."
                  "%ld.%u", f->dir, (long long)time(NULL), f->host,
                  (long)getpid(), f->files);
-        f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        f->fd = proc_high_fd(open(f->path, O_WRONLY | O_CREAT | O_EXCL |
+                                               O_CLOEXEC, 0666));
         if (f->fd >= 0) {
             f->files++;
             f->size = f->in_file = 0;
+            proc_which_file(f->fd, &f->which);
             return 0;
         }
         int err = errno;
@@ -175,15 +177,17 @@ static int create(struct eventfile *f) {
 }
 
 static void leave_file(struct eventfile *f) {
-    if (f->fd >= 0) close(f->fd);
+    if (proc_same_file(f->fd, &f->which)) close(f->fd);
     f->fd = -1;
     f->path[0] = '\0';
     f->size = f->in_file = 0;
 }
 
-/* Was the file removed, or cut by somebody else? What was in it is gone. */
+/* Was the file removed, or cut by somebody else? What was in it is gone. Has
+ * the program closed our descriptor? Then a new file is begun. */
 static void check_file(struct eventfile *f) {
     struct stat st;
+    if (f->fd >= 0 && !proc_same_file(f->fd, &f->which)) leave_file(f);
     if (f->fd < 0 || fstat(f->fd, &st) != 0) return;
     if (st.st_nlink > 0 && (uint64_t)st.st_size >= f->size) return;
     f->lost += f->in_file;
@@ -228,6 +232,7 @@ int eventfile_resume(struct eventfile *f, const char *path, uint64_t size) {
     }
     f->fd = fd;
     f->size = size;
+    proc_which_file(fd, &f->which);
     memcpy(f->path, path, strlen(path) + 1);
     return 0;
 }

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rec/proc.h"
+
 enum {
     EVENTFILE_BUFFER = 1 << 17, /* bytes that wait for the next flush */
     EVENTFILE_TAG_MAX = 1000,   /* longer tags are cut */
@@ -40,6 +42,7 @@ struct eventfile {
     unsigned files;         /* made so far: the n of the next name */
     char dir[EVENTFILE_DIR_MAX];
     char host[65];          /* letters, digits, '.', '_' and '-' */
+    struct proc_file which; /* file fd is */
     char path[EVENTFILE_PATH_MAX]; /* of the present file; "" when none */
     size_t n;               /* bytes in buf */
     uint8_t buf[EVENTFILE_BUFFER];

@@ -19,6 +19,7 @@
 #include "rec/flight.h"
 #include "rec/names.h"
 #include "rec/nvml.h"
+#include "rec/place.h"
 #include "rec/rescue.h"
 #include "rec/sample.h"
 
@@ -193,6 +194,7 @@ static void thread_names(struct session *s) {
 /* A ring in reserve for the next thread; names. */
 static void housekeeping(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
+    place_check(s);
     thread_spare();
     if (now - own.named >= NAMES_NS) {
         own.named = now;

@@ -138,6 +138,9 @@ struct rec_ring {
     uint64_t born, died; /* ticks */
     char name[REC_THREAD_NAME];
     uint32_t named; /* by the program: not asked from the system again */
+    /* by depth: scopes begun by hand there while no window was open; their
+     * ends must not end others. The writer's own. */
+    uint16_t skipped[REC_FRAMES + 1];
     struct rec_frame frames[REC_FRAMES];
     uint8_t args[REC_ARGS];
 };

@@ -309,19 +309,6 @@ struct finishing {
     bool scalars;
 };
 
-/* Back to what the last commit says, so that no scalar stands there twice. */
-static void cut_events(const struct rec_head *h) {
-    uint64_t bytes = h->commit[h->active].scalar_bytes;
-    struct stat st;
-    if (h->events[0] == 0) return;
-    int fd = open(h->events, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        (uint64_t)st.st_size > bytes && ftruncate(fd, (off_t)bytes) != 0)
-        errno = 0; /* then a point stands there twice */
-    close(fd);
-}
-
 /* <logdir>/plugins/profile/<run>/<stem>: the log folder. */
 static bool log_folder(const char *stem, char out[EVENTFILE_DIR_MAX]) {
     snprintf(out, EVENTFILE_DIR_MAX, "%.3800s", stem);
@@ -333,12 +320,37 @@ static bool log_folder(const char *stem, char out[EVENTFILE_DIR_MAX]) {
     return out[0] != 0;
 }
 
+/* The event file that the head names, if it is one and lies in the log folder:
+ * it is going to be cut. */
+static bool has_events(const struct rec_head *h) {
+    static const char name[] = "/events.out.tfevents.";
+    char dir[EVENTFILE_DIR_MAX];
+    if (h->events[0] == 0 || !log_folder(h->stem, dir)) return false;
+    size_t n = strlen(dir);
+    return strncmp(h->events, dir, n) == 0 &&
+           strncmp(h->events + n, name, sizeof name - 1) == 0 &&
+           strchr(h->events + n + 1, '/') == NULL;
+}
+
+/* Back to what the last commit says, so that no scalar stands there twice. */
+static void cut_events(const struct rec_head *h) {
+    uint64_t bytes = h->commit[h->active].scalar_bytes;
+    struct stat st;
+    if (!has_events(h)) return;
+    int fd = open(h->events, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        (uint64_t)st.st_size > bytes && ftruncate(fd, (off_t)bytes) != 0)
+        errno = 0; /* then a point stands there twice */
+    close(fd);
+}
+
 /* In the program's file where it had one, else in one whose name is noted
  * first: when this rescue is killed too, the next one cuts it back. */
 static void resume_events(struct finishing *f) {
     struct rec_head *h = f->v.head;
     uint64_t bytes = h->commit[h->active].scalar_bytes;
-    if (h->events[0] != 0 &&
+    if (has_events(h) &&
         eventfile_resume(&f->events, h->events, bytes) == 0)
         return;
     if (eventfile_begin(&f->events) == 0 &&
