@@ -47,7 +47,10 @@ void drain_begin(struct drain *d) {
      * out of them: their ends are those of the commit before. */
     for (uint32_t i = 0; i < d->v->nrings; i++) {
         struct rec_ring *r = d->v->ring[i];
-        if (r == NULL) continue;
+        /* one that is free may be given to a thread just now */
+        if (r == NULL ||
+            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE)
+            continue;
         r->tail[!h->active] = r->tail[h->active];
         memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
     }
