@@ -99,8 +99,9 @@ static uint64_t ring_from(const struct rec_head *h, const struct rec_ring *r,
     uint64_t from = r->tail[h->active];
     if (from < r->floor) from = r->floor;
     if (from > head) from = head;
-    /* A flight recorder: its writer may be at work on the oldest slots. */
-    uint64_t most = r->slots - REC_SLOT_MAX;
+    /* A flight recorder: its writer may be at work on the oldest slots. Others
+     * never are, and the last record may lie beyond the limit. */
+    uint64_t most = r->slots - (h->flight ? REC_SLOT_MAX : 0);
     return head - from > most ? head - most : from;
 }
 
