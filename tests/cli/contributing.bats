@@ -19,7 +19,7 @@ setup() {
     rm -rf "$tree"
     mkdir -p "$tree/build"
     # With its objects and their times: only what changes is compiled.
-    cp -a Makefile VERSION src include tools "$tree/"
+    cp -a Makefile VERSION src include tools demo "$tree/"
     cp -a build/obj "$tree/build/"
 }
 

@@ -25,7 +25,7 @@ PHASES = ["compute_us", "comm_us", "copy_us", "input_us", "launch_us",
           "host_us", "other_us"]
 # The device is the bottleneck: the step as recorded is the step.
 DEVICE_BOUND = {"fp32", "tuned", "copies"}
-NOT_PROFILES = re.compile(r"key_averages|/faults/[a-z0-9]+\.json$|\.txt$|"
+NOT_PROFILES = re.compile(r"tfevents|key_averages|/faults/[a-z0-9]+\.json$|\.txt$|"
                           r"README|\.md$|/xprof/|/tfprof/")
 PROFILE = re.compile(r"\.xplane\.pb|trace\.json|run_?metadata", re.I)
 
