@@ -162,6 +162,11 @@ struct ops_scope_ ops_begin_(uint32_t name) {
     return (struct ops_scope_){depth, rec_self.gen};
 }
 
+/* Begins by hand at this depth that no window saw. */
+static uint16_t *skipped(struct rec_ring *r) {
+    return &r->skipped[r->depth < REC_FRAMES ? r->depth : REC_FRAMES];
+}
+
 /* Scopes inside of it that were left by longjmp() end with it. */
 static __attribute__((noinline)) void close_to(struct rec_ring *r,
                                                uint32_t depth, uint64_t now) {
@@ -171,6 +176,7 @@ static __attribute__((noinline)) void close_to(struct rec_ring *r,
     }
     while (r->depth > depth) {
         PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
+        *skipped(r) = 0;
         close_frame(r, rec_self.slots, rec_self.mask, now);
     }
     close_frame(r, rec_self.slots, rec_self.mask, now);
@@ -198,11 +204,22 @@ static struct rec_ring *enter_mine(void) {
     return enter_ring(gen);
 }
 
+void ops_begin_off_(void) {
+    struct rec_ring *r = enter_mine();
+    if (r == NULL) return;
+    if (*skipped(r) < UINT16_MAX) ++*skipped(r);
+    leave();
+}
+
 void ops_end_(void) {
     uint64_t now = rec_ticks();
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
-    if (r->depth == 0)
+    if (UNLIKELY(*skipped(r) > 0))
+        --*skipped(r);
+    else if (r->depth == 0 && rec_session.windowed)
+        ; /* begun before the window, when this thread had no ring yet */
+    else if (r->depth == 0)
         PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
     else
         close_frame(r, rec_self.slots, rec_self.mask, now);
@@ -413,7 +430,10 @@ void ops_epoch_(int64_t number) {
     begin_mark(true, number, now);
 }
 
-void ops_step_end_(void) { end_mark(false, rec_ticks()); }
+void ops_step_end_(void) {
+    end_mark(false, rec_ticks());
+    session_step_end();
+}
 void ops_epoch_end_(void) {
     uint64_t now = rec_ticks();
     end_mark(false, now);
@@ -422,6 +442,19 @@ void ops_epoch_end_(void) {
 
 void record_close_steps(void) {
     ops_epoch_end_();
+}
+
+void record_close_all(void) {
+    uint64_t now = rec_ticks();
+    struct rec_ring *r = enter_mine();
+    if (r == NULL) return;
+    while (r->depth > 0) {
+        PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
+        close_frame(r, rec_self.slots, rec_self.mask, now);
+    }
+    close_mark(r, false, now);
+    close_mark(r, true, now);
+    leave();
 }
 
 /* --- what it costs ------------------------------------------------------ */
