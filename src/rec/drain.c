@@ -139,10 +139,24 @@ static void drain_open_scopes(struct drain *d, uint64_t end) {
     encode_asyncs(&d->enc, end);
 }
 
+/* An eighth of the ring from there on, and no record is cut. */
+static uint64_t piece_end(const struct rec_ring *r, uint64_t from,
+                          uint64_t head) {
+    const struct rec_slot *slots = rec_slots(r);
+    if (head - from <= r->slots / 8) return head;
+    uint64_t to = from + r->slots / 8;
+    while (to < head &&
+           rec_slot_kind(__atomic_load_n(&slots[to & (r->slots - 1)].rest,
+                                         __ATOMIC_RELAXED)) == REC_CONT)
+        to++;
+    return to;
+}
+
 static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
     const struct rec_head *h = d->v->head;
     uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
     uint64_t from = ring_from(h, r, head);
+    if (d->in_pieces) head = piece_end(r, from, head);
     const uint64_t *told = r->told[h->active];
     bool news = from < head;
     for (unsigned k = 0; k < REC_LOSSES; k++) {

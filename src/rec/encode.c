@@ -13,7 +13,7 @@
 #include "rec/encode_impl.h"
 
 enum {
-    HOST_BYTES = 640 << 10, EARLY_BYTES = 32 << 10, COUNTER_BYTES = 64 << 10,
+    HOST_BYTES = 256 << 10, EARLY_BYTES = 32 << 10, COUNTER_BYTES = 64 << 10,
     DEVICE_BYTES = 64 << 10, LANE_BYTES = 8 << 10,
     ALL_BYTES = HOST_BYTES + EARLY_BYTES + COUNTER_BYTES + DEVICE_BYTES +
                 ENC_LANES * LANE_BYTES,
