@@ -40,7 +40,7 @@ static inline uint64_t rec_counter(void) {
 }
 
 static inline uint64_t rec_ticks(void) {
-    if (__builtin_expect(rec_clock_tsc, 1)) return rec_counter();
+    if (__builtin_expect(rec_clock_is_tsc(), 1)) return rec_counter();
     return rec_mono_ns();
 }
 

@@ -19,6 +19,7 @@
 #include "rec/flight.h"
 #include "rec/names.h"
 #include "rec/nvml.h"
+#include "rec/place.h"
 #include "rec/rescue.h"
 #include "rec/sample.h"
 
@@ -39,6 +40,7 @@ enum {
 static struct {
     struct sample sample;
     bool sampling; /* sample is open */
+    struct eventfile_mark scalars; /* as of the last commit */
     struct nvml nvml;
     bool nvml_told;
     bool rush;                 /* a ring was filling at the last look */
@@ -88,16 +90,30 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
     eventfile_scalar(&s->events, tag, n, step, (float)value, unix_s);
 }
 
+static void put_events_path(struct session *s) {
+    snprintf(s->view.head->events, sizeof s->view.head->events, "%.1023s",
+             s->events.path);
+}
+
 /* Scalars are on disk before the commit that says so. A rescue cuts off what
  * a kill in between left there twice. */
 static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     struct session *s = ctx;
     (void)d;
     if (!s->events_open) return;
+    if (s->events.n > 0) eventfile_begin(&s->events);
+    put_events_path(s);
     eventfile_flush(&s->events);
-    snprintf(s->view.head->events, sizeof s->view.head->events, "%.1023s",
-             s->events.path);
+    put_events_path(s);
     c->scalar_bytes = s->events.size;
+    eventfile_mark(&s->events, &own.scalars);
+}
+
+/* The rings still have them: the next pass gives them again. */
+static void forget_scalars(struct drain *d, void *ctx) {
+    struct session *s = ctx;
+    (void)d;
+    if (s->events_open) eventfile_rollback(&s->events, &own.scalars);
 }
 
 /* Machine counters belong to the time of a window; the last ones come when it
@@ -182,6 +198,7 @@ static void thread_names(struct session *s) {
 /* A ring in reserve for the next thread; names. */
 static void housekeeping(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
+    place_check(s);
     thread_spare();
     if (now - own.named >= NAMES_NS) {
         own.named = now;
@@ -389,6 +406,7 @@ int flusher_prepare(void) {
     struct session *s = &rec_session;
     s->drain.at_open = part_facts;
     s->drain.at_commit = flush_scalars;
+    s->drain.at_failure = forget_scalars;
     s->drain.ctx = s;
     s->drain.events = (struct enc_to){.self = s, .scalar = give_scalar};
     if (drain_open(&s->drain, &s->view, true) == 0) return 0;
@@ -458,7 +476,11 @@ bool flusher_stop(void) {
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->flush_lock);
     pthread_join(s->flusher, NULL);
-    if (s->set.o.flight) flight_pass(&s->drain), drain_commit(&s->drain);
+    if (s->set.o.flight) {
+        flight_pass(&s->drain);
+        drain_closed(&s->drain);
+        drain_commit(&s->drain);
+    }
     s->drain.in_pieces = false;
     bool whole = pass(s, true) == 0 && drain_finish(&s->drain, path) == 0;
     if (!whole) wrote(s, -1);

@@ -173,6 +173,11 @@ static __attribute__((noinline)) struct ops_scope_ begin_slow(uint32_t name) {
     return (struct ops_scope_){depth, rec_self.gen};
 }
 
+/* Begins by hand at this depth that no window saw. */
+static uint16_t *skipped(struct rec_ring *r) {
+    return &r->skipped[r->depth < REC_FRAMES ? r->depth : REC_FRAMES];
+}
+
 /* As enter(), where all is as it mostly is: nothing is called, so that the
  * callers need not save a register. False: the long way must be gone. */
 static inline bool enter_fast(uint32_t gen) {
@@ -201,6 +206,7 @@ static void close_to(struct rec_ring *r, uint32_t depth, uint64_t now) {
     }
     while (r->depth > depth) {
         PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
+        *skipped(r) = 0;
         close_frame(r, rec_self.slots, rec_self.mask, now);
     }
     close_frame(r, rec_self.slots, rec_self.mask, now);
@@ -216,7 +222,7 @@ static __attribute__((noinline)) void end_slow(struct ops_scope_ s,
 
 /* A scope that began inside of a window is recorded when it ends outside. */
 void ops_scope_end_(struct ops_scope_ s) {
-    if (UNLIKELY(!rec_clock_tsc)) {
+    if (UNLIKELY(!rec_clock_is_tsc())) {
         end_slow(s, rec_ticks(), false);
         return;
     }
@@ -241,11 +247,22 @@ static struct rec_ring *enter_mine(void) {
     return enter_ring(gen);
 }
 
+void ops_begin_off_(void) {
+    struct rec_ring *r = enter_mine();
+    if (r == NULL) return;
+    if (*skipped(r) < UINT16_MAX) ++*skipped(r);
+    leave();
+}
+
 void ops_end_(void) {
     uint64_t now = rec_ticks();
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
-    if (r->depth == 0)
+    if (UNLIKELY(*skipped(r) > 0))
+        --*skipped(r);
+    else if (r->depth == 0 && rec_session.windowed)
+        ; /* begun before the window, when this thread had no ring yet */
+    else if (r->depth == 0)
         PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
     else
         close_frame(r, rec_self.slots, rec_self.mask, now);
@@ -456,7 +473,10 @@ void ops_epoch_(int64_t number) {
     begin_mark(true, number, now);
 }
 
-void ops_step_end_(void) { end_mark(false, rec_ticks()); }
+void ops_step_end_(void) {
+    end_mark(false, rec_ticks());
+    session_step_end();
+}
 void ops_epoch_end_(void) {
     uint64_t now = rec_ticks();
     end_mark(false, now);
@@ -465,6 +485,19 @@ void ops_epoch_end_(void) {
 
 void record_close_steps(void) {
     ops_epoch_end_();
+}
+
+void record_close_all(void) {
+    uint64_t now = rec_ticks();
+    struct rec_ring *r = enter_mine();
+    if (r == NULL) return;
+    while (r->depth > 0) {
+        PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
+        close_frame(r, rec_self.slots, rec_self.mask, now);
+    }
+    close_mark(r, false, now);
+    close_mark(r, true, now);
+    leave();
 }
 
 /* --- what it costs ------------------------------------------------------ */
