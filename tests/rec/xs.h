@@ -212,8 +212,10 @@ static inline void xs_add_plane(struct xs *x, struct xs_bytes body) {
         if (f.number == 5) xs_add_name(&p->stats, f.b);
     }
     if (p->name == NULL) xs_die("a plane without a name");
-    qsort(p->events.v, p->events.n, sizeof *p->events.v, xs_by_id);
-    qsort(p->stats.v, p->stats.n, sizeof *p->stats.v, xs_by_id);
+    if (p->events.n > 0)
+        qsort(p->events.v, p->events.n, sizeof *p->events.v, xs_by_id);
+    if (p->stats.n > 0)
+        qsort(p->stats.v, p->stats.n, sizeof *p->stats.v, xs_by_id);
     while (xs_next(&body, &f))
         if (f.number == 3) xs_line(x, f.b, i);
 }

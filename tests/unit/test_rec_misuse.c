@@ -80,7 +80,7 @@ static int by_line(const void *a, const void *b) {
 
 static void test_short_threads(void **state) {
     (void)state;
-    short_threads = rig_slow() ? 500 : RIG_ASAN ? 4000 : 20000;
+    short_threads = rig_slow() ? 500 : RIG_ASAN ? 2000 : 20000;
     struct xs x = profile_of(run_threads, (void *)two_scopes);
     assert_int_equal(xs_count(&x, "outer"), short_threads);
     assert_int_equal(xs_count(&x, "inner"), short_threads);
@@ -305,7 +305,7 @@ static void run_start_stop(void *arg) {
 }
 
 static void test_start_stop(void **state) {
-    int times = rig_slow() || RIG_ASAN ? 40 : 1000;
+    int times = rig_full() && !RIG_ASAN ? 1000 : 40;
     (void)state;
     struct xs x = profile_of(run_start_stop, &times);
     assert_int_equal(rig_count(".xplane.pb"), times);
