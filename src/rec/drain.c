@@ -40,17 +40,19 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
         d->events.scalar(d->events.self, tag, n, step, value, unix_s);
 }
 
+static bool is_free(const struct rec_ring *r) {
+    return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE;
+}
+
 void drain_begin(struct drain *d) {
     struct rec_head *h = d->v->head;
     *next_commit(d) = h->commit[h->active];
     /* Whoever commits without a pass over the rings (a new part) takes nothing
-     * out of them: their ends are those of the commit before. */
+     * out of them: their ends are those of the commit before. A free one is
+     * the next thread's, who may be taking it just now. */
     for (uint32_t i = 0; i < d->v->nrings; i++) {
         struct rec_ring *r = d->v->ring[i];
-        /* one that is free may be given to a thread just now */
-        if (r == NULL ||
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE)
-            continue;
+        if (r == NULL || is_free(r)) continue;
         r->tail[!h->active] = r->tail[h->active];
         memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
     }
@@ -137,10 +139,24 @@ static void drain_open_scopes(struct drain *d, uint64_t end) {
     encode_asyncs(&d->enc, end);
 }
 
+/* An eighth of the ring from there on, and no record is cut. */
+static uint64_t piece_end(const struct rec_ring *r, uint64_t from,
+                          uint64_t head) {
+    const struct rec_slot *slots = rec_slots(r);
+    if (head - from <= r->slots / 8) return head;
+    uint64_t to = from + r->slots / 8;
+    while (to < head &&
+           rec_slot_kind(__atomic_load_n(&slots[to & (r->slots - 1)].rest,
+                                         __ATOMIC_RELAXED)) == REC_CONT)
+        to++;
+    return to;
+}
+
 static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
     const struct rec_head *h = d->v->head;
     uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
     uint64_t from = ring_from(h, r, head);
+    if (d->in_pieces) head = piece_end(r, from, head);
     const uint64_t *told = r->told[h->active];
     bool news = from < head;
     for (unsigned k = 0; k < REC_LOSSES; k++) {
@@ -163,9 +179,7 @@ void drain_rings(struct drain *d, bool final, uint64_t end) {
     v->nrings = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < v->nrings; i++) {
         struct rec_ring *r = v->ring[i];
-        if (r == NULL ||
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE)
-            continue;
+        if (r == NULL || is_free(r)) continue;
         drain_ring(d, r, next);
     }
     if (final && !h->commit[h->active].closed) {
@@ -197,15 +211,17 @@ static void release_rings(struct drain *d) {
     const struct rec_head *h = d->v->head;
     for (uint32_t i = 0; i < d->v->nrings && !h->flight; i++) {
         struct rec_ring *r = d->v->ring[i];
-        if (r == NULL ||
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE)
-            continue;
+        if (r == NULL || is_free(r)) continue;
         uint64_t tail = r->tail[h->active];
         __atomic_store_n(&r->limit, tail + r->slots - REC_SLOT_MAX,
                          __ATOMIC_RELEASE);
-        if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_ENDED &&
-            emptied(r, h->active))
-            __atomic_store_n(&r->state, REC_RING_FREE, __ATOMIC_RELEASE);
+        if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_ENDED ||
+            !emptied(r, h->active))
+            continue;
+        /* from here on drain_begin leaves it alone: both ends are the last */
+        r->tail[!h->active] = tail;
+        memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
+        __atomic_store_n(&r->state, REC_RING_FREE, __ATOMIC_RELEASE);
     }
 }
 

@@ -23,6 +23,9 @@ struct drain {
     void (*at_failure)(struct drain *d, void *ctx);
     void *ctx;
     struct enc_to events; /* only .scalar and its .self are used */
+    /* Takes no more than an eighth of a ring: its writer has room again so
+     * much the sooner. Off: rings up to their heads. */
+    bool in_pieces;
 };
 
 /* For a reader: bytes go to `to` instead of files, and nothing is committed.

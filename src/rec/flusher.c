@@ -24,8 +24,10 @@
 #include "rec/sample.h"
 
 enum {
-    BUSY_NS = 4000000,      /* between passes while a window is open */
+    BUSY_NS = 4000000,      /* between looks while a window is open */
+    RUSH_NS = 200000,       /* while rings fill quickly */
     IDLE_NS = 20000000,
+    FLUSH_NS = 100000000,   /* between passes when there is no need for one */
     SAMPLE_NS = 100000000,
     WATCH_NS = 50000000,    /* between looks for the capture file */
     NAMES_NS = 1000000000,
@@ -41,6 +43,8 @@ static struct {
     struct eventfile_mark scalars; /* as of the last commit */
     struct nvml nvml;
     bool nvml_told;
+    bool rush;                 /* a ring was filling at the last look */
+    uint64_t flushed;          /* ns of the last pass */
     uint64_t sampled, watched, named; /* ns */
     uint64_t last_written;     /* ns of the last commit */
     uint64_t cpu_ns;
@@ -206,6 +210,7 @@ static void housekeeping(struct session *s, uint64_t now) {
 static int pass(struct session *s, bool final) {
     struct rec_head *h = s->view.head;
     uint64_t now = rec_mono_ns(), end = rec_ticks();
+    own.flushed = now;
     rec_clock_bend(h, s->view.segs);
     __atomic_store_n(&h->last_tick, end, __ATOMIC_RELAXED);
     drain_rings(&s->drain, final && !s->set.o.flight, end);
@@ -218,6 +223,8 @@ static int pass(struct session *s, bool final) {
         device_stop(&s->drain.enc);
         last_facts(s);
     }
+    /* behind the samples that were just taken */
+    __atomic_store_n(&h->last_tick, rec_ticks(), __ATOMIC_RELAXED);
     int result = drain_commit(&s->drain);
     wrote(s, result);
     if (result == 0 && s->drain.files.committed[0] >= FILES_LIMIT)
@@ -225,7 +232,34 @@ static int pass(struct session *s, bool final) {
     return result;
 }
 
-/* Flight recorder: rings are left alone, only the clock is kept. */
+/* Is a ring an eighth full, or waiting to be used again? A thread that does
+ * nothing but scopes fills a ring of 8 MiB in 10 ms, and room is given back
+ * only behind a pass, during which it writes on: then the next look is soon. */
+static bool rings_fill(const struct session *s) {
+    const struct rec_head *h = s->view.head;
+    uint32_t n = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rec_ring *r = s->view.ring[i];
+        if (r == NULL) continue;
+        uint32_t state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+        uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
+        if (state == REC_RING_ENDED ||
+            (state == REC_RING_LIVE &&
+             head - r->tail[h->active] >= r->slots / 8))
+            return true;
+    }
+    return false;
+}
+
+/* Few passes are better: each costs writes, and what a pass takes of a thread
+ * is a line of its own, in which XProf looks for the events of a step. What is
+ * in the rings is as safe there as in the file. */
+static bool pass_is_due(const struct session *s, uint64_t now) {
+    own.rush = rings_fill(s);
+    return own.rush || now - own.flushed >= FLUSH_NS || device_any();
+}
+
+/* Rings are left alone, only the clock is kept. */
 static int quiet_pass(struct session *s) {
     rec_clock_bend(s->view.head, s->view.segs);
     __atomic_store_n(&s->view.head->last_tick, rec_ticks(), __ATOMIC_RELAXED);
@@ -233,6 +267,7 @@ static int quiet_pass(struct session *s) {
 }
 
 static int dump(struct session *s) {
+    s->drain.in_pieces = false;
     if (s->set.o.flight) {
         quiet_pass(s);
         flight_pass(&s->drain);
@@ -306,7 +341,7 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     struct timespec ts;
     bool on = (OPS_STATE_() & OPS_ON_BIT_) != 0;
     clock_gettime(CLOCK_MONOTONIC, &ts);
-    ts.tv_nsec += on ? BUSY_NS : IDLE_NS;
+    ts.tv_nsec += own.rush ? RUSH_NS : on ? BUSY_NS : IDLE_NS;
     if (ts.tv_nsec >= 1000000000) {
         ts.tv_nsec -= 1000000000;
         ts.tv_sec++;
@@ -351,8 +386,12 @@ static void *flusher(void *arg) {
         uint64_t now = rec_mono_ns();
         if (stop) break;
         windows(s, now);
+        bool asked = ticket != s->answered;
+        bool due = asked || pass_is_due(s, now);
+        s->drain.in_pieces = !asked;
         int result = want_dump ? dump(s)
-                     : s->set.o.flight ? quiet_pass(s) : pass(s, false);
+                     : due && !s->set.o.flight ? pass(s, false)
+                                               : quiet_pass(s);
         answer(s, ticket, result);
         watch(s, now);
         if (!rescued && now - s->view.head->start_mono_ns > RESCUE_NS) {
@@ -442,6 +481,7 @@ bool flusher_stop(void) {
         drain_closed(&s->drain);
         drain_commit(&s->drain);
     }
+    s->drain.in_pieces = false;
     bool whole = pass(s, true) == 0 && drain_finish(&s->drain, path) == 0;
     if (!whole) wrote(s, -1);
     drain_close(&s->drain);

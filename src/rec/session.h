@@ -26,6 +26,7 @@ struct rec_thread {
     struct rec_slot *slots;
     uint64_t mask;
     uint32_t word, gen;
+    uint32_t fast;      /* = word where ticks are the CPU's; else no state */
     uint32_t index;     /* of the ring */
     uint32_t refused;   /* session in which it got no ring */
     bool attaching;     /* inside thread_attach(): a handler must not enter */
@@ -130,6 +131,7 @@ void record_close_all(void);
 
 /* --- device.c ----------------------------------------------------------- */
 void device_start(void);
+bool device_any(void); /* is there a tracer? */
 /* In the child of a fork: an accelerator's tracer does not work there. */
 void device_forget(void);
 /* Takes what the tracers have, into the pass that is going on. */

@@ -27,7 +27,7 @@ enum {
 /* No state is ever NO_WORD: a thread without a ring compares unequal, also to
  * the 0 of a session that ends just then. */
 #define NO_WORD UINT32_MAX
-#define NO_THREAD {.word = NO_WORD}
+#define NO_THREAD {.word = NO_WORD, .fast = NO_WORD}
 __thread struct rec_thread rec_self = NO_THREAD;
 
 static pthread_key_t end_key;
@@ -207,6 +207,7 @@ static bool attach(uint32_t gen) {
     s->owner[i] = t;
     t->gen = gen;
     t->word = gen << OPS_GEN_SHIFT_ | OPS_ON_BIT_;
+    t->fast = rec_clock_tsc ? t->word : NO_WORD;
     return true;
 }
 
