@@ -104,7 +104,7 @@ static bool make_members(struct find *f) {
     if (v == NULL) return false;
     size_t n = 0;
     for (uint32_t i = 0; i < t->nsources; i++)
-        if (!f->has[i].devices)
+        if (!f->has[i].devices && t->sources[i].beside == ROW_NONE)
             v[n++] = (struct member_key){t, {i, ROW_NONE}};
     for (uint32_t d = 0; d < t->ndevices; d++)
         if (f->has[t->devices[d].source].devices)

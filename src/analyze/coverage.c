@@ -373,6 +373,8 @@ static void put_recorded(struct coverage *c, const char *name,
     int64_t have = 0, all = 0;
     for (uint32_t i = 0; i < c->t->nsources; i++) {
         if (!c->in.all && !c->in.source_in[i]) continue;
+        if (c->t->sources[i].beside != ROW_NONE && c->t->sources[i].outside)
+            continue; /* it could not have recorded any of it */
         all++;
         have += missing_has(c->t, i, what);
     }

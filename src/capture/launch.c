@@ -178,9 +178,10 @@ int launch_run(const struct launch *l, const struct rundir *dir,
     take_signals(&w);
     /* refused on old kernels: orphans are then lost from sight, no more */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    tree_prepare(tree, getpid());
     int rc = start(&w, l, dir, e);
     if (rc == 0 && out->errnum == 0) {
-        tree_begin(tree, getpid(), w.child, out->t0);
+        tree_begin(tree, w.child, out->t0);
         while (!w.ended) {
             look(&w);
             wait_until(&w, w.next);

@@ -39,8 +39,10 @@ static void stat_known(struct profile *p, const char *key, int64_t v) {
     if (v >= 0) xplane_stat_int(&p->x, key, v);
 }
 
-static int64_t unix_of(const struct profile *p, int64_t mono) {
-    return p->end->unix_ns + (mono - p->end->t0);
+/* Times in the file count from the program's start: Unix times in picoseconds,
+ * in which XProf works, do not fit into 64 bits. */
+static int64_t since_start(const struct profile *p, int64_t mono) {
+    return mono > p->end->t0 ? mono - p->end->t0 : 0;
 }
 
 /* Times on CPUs of the threads that were seen; UNKNOWN: none told. */
@@ -130,7 +132,7 @@ static void put_line(struct profile *p, const char *name, int32_t id,
                      int64_t t0) {
     char text[PROC_NAME + 16];
     snprintf(text, sizeof text, "%s/%d", name, id);
-    xplane_line(&p->x, id, text, text, unix_of(p, t0));
+    xplane_line(&p->x, id, text, since_start(p, t0));
 }
 
 static void put_lines(struct profile *p, const struct seen_proc *q) {
@@ -146,14 +148,13 @@ static void put_lines(struct profile *p, const struct seen_proc *q) {
     }
 }
 
-/* One sample of a counter; the line begins at 1970, as the others' of that
- * name do. */
+/* One sample of a counter. */
 static void put_sample(struct profile *p, const char *name, const char *of,
                        int64_t at, double value) {
     char text[64 + PROC_NAME];
     snprintf(text, sizeof text, "%s%s", name, of);
     xplane_stat_num(&p->x, "counter_value", value);
-    xplane_event(&p->x, text, unix_of(p, at) * PS, 0);
+    xplane_event(&p->x, text, since_start(p, at) * PS, 0);
 }
 
 /* A sample holds until the next: the rate up to the next stands here. */
@@ -199,7 +200,7 @@ static bool put_all_counters(struct profile *p) {
         xplane_fact_int(&p->x, "counters_left_out",
                         (int64_t)(t->nprocs - COUNTED_PROCS));
     free(v);
-    xplane_line(&p->x, INT64_MAX, "_counters_", NULL, 0);
+    xplane_line(&p->x, INT64_MAX, "_counters_", 0);
     return true;
 }
 
@@ -272,7 +273,8 @@ static int put_times(struct profile *p, struct sink *s, struct ops_err *e) {
     if (rc == 0) {
         xplane_fact_uint(&x, "profile_start_time", (uint64_t)p->end->unix_ns);
         int64_t last = p->tree->last > p->end->t1 ? p->tree->last : p->end->t1;
-        xplane_fact_uint(&x, "profile_stop_time", (uint64_t)unix_of(p, last));
+        xplane_fact_uint(&x, "profile_stop_time",
+                         (uint64_t)(p->end->unix_ns + since_start(p, last)));
         rc = xplane_out_write(&x, 2, "Task Environment", s, e);
     }
     xplane_out_free(&x);

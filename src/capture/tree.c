@@ -15,8 +15,6 @@ enum {
     CREDIT_NS = 5 * NS_PER_MS, /* of CPU time, before the limit holds */
     SHARE = 200,               /* a look may take 1/200 of the time */
     SCAN_SHARE = 400,
-    YOUNG_NS = 50000, /* that a first look may cost; making a process took
-                         more than that */
 };
 
 int64_t mono_now(void) {
@@ -25,7 +23,7 @@ int64_t mono_now(void) {
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-static int64_t cpu_now(void) {
+int64_t cpu_now(void) {
     struct timespec ts;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
@@ -64,16 +62,6 @@ struct seen_proc *tree_add(struct tree *tree, int32_t pid,
     return p;
 }
 
-void tree_begin(struct tree *tree, int32_t self, int32_t child, int64_t t0) {
-    struct proc_stat st;
-    tree->self = self;
-    tree->start = tree->last = tree->scanned = t0;
-    if (proc_stat_read(child, 0, &st)) {
-        struct seen_proc *p = tree_add(tree, child, &st, mono_now());
-        if (p != NULL) p->t0 = t0;
-    }
-}
-
 void tree_free(struct tree *tree) {
     for (size_t i = 0; i < tree->nprocs; i++) {
         free(tree->procs[i].command);
@@ -102,6 +90,32 @@ static void list_pid(void *ctx, int32_t pid) {
     if (VEC_ROOM(l->v, l->n, l->cap)) l->v[l->n++] = pid;
 }
 
+/* All pids of the machine, sorted; returns those of the time before, which are
+ * the caller's. */
+static struct listing list_all(struct tree *tree) {
+    struct listing l = {0}, old = {tree->listed, tree->nlisted, 0};
+    proc_list(0, list_pid, &l);
+    if (l.n > 1) qsort(l.v, l.n, sizeof *l.v, by_number);
+    tree->listed = l.v;
+    tree->nlisted = l.n;
+    return old;
+}
+
+void tree_prepare(struct tree *tree, int32_t self) {
+    tree->self = self;
+    struct listing none = list_all(tree);
+    free(none.v);
+}
+
+void tree_begin(struct tree *tree, int32_t child, int64_t t0) {
+    struct proc_stat st;
+    tree->start = tree->last = tree->scanned = t0;
+    if (proc_stat_read(child, 0, &st)) {
+        struct seen_proc *p = tree_add(tree, child, &st, mono_now());
+        if (p != NULL) p->t0 = t0;
+    }
+}
+
 /* Is it one of ours? A pid that was used again is another process. */
 static bool belongs(struct tree *tree, const struct proc_stat *st) {
     if (st->ppid == tree->self) return true;
@@ -113,6 +127,8 @@ static bool belongs(struct tree *tree, const struct proc_stat *st) {
  * before its parent in the list (pids wrap around): it is asked again until
  * nothing is found any more. */
 static void take_in(struct tree *tree, int32_t *fresh, size_t n, int64_t now) {
+    int64_t cpu = cpu_now(), all = (int64_t)n + 1;
+    int64_t before = (int64_t)tree->nprocs;
     for (bool found = true; found && n > 0;) {
         size_t left = 0;
         found = false;
@@ -127,27 +143,26 @@ static void take_in(struct tree *tree, int32_t *fresh, size_t n, int64_t now) {
         }
         n = left;
     }
+    /* strangers that are new are not ours to pay for */
+    int64_t ours = (int64_t)tree->nprocs - before;
+    tree->young_ns += (cpu_now() - cpu) * ours / all;
 }
 
 /* Looks through all processes of the machine for those that were not there at
- * the last scan. Returns how many these were. */
-static size_t scan(struct tree *tree, int64_t now) {
-    struct listing l = {0};
-    proc_list(0, list_pid, &l);
-    if (l.n > 1) qsort(l.v, l.n, sizeof *l.v, by_number);
+ * the last scan. */
+static void scan(struct tree *tree, int64_t now) {
+    struct listing old = list_all(tree);
     size_t n = 0, k = 0;
-    int32_t *fresh = malloc((l.n + 1) * sizeof *fresh);
-    for (size_t i = 0; fresh != NULL && i < l.n; i++) {
-        while (k < tree->nlisted && tree->listed[k] < l.v[i]) k++;
-        bool old = k < tree->nlisted && tree->listed[k] == l.v[i];
-        if (!old && l.v[i] != tree->self) fresh[n++] = l.v[i];
+    int32_t *fresh = malloc((tree->nlisted + 1) * sizeof *fresh);
+    for (size_t i = 0; fresh != NULL && i < tree->nlisted; i++) {
+        int32_t pid = tree->listed[i];
+        while (k < old.n && old.v[k] < pid) k++;
+        bool known = k < old.n && old.v[k] == pid;
+        if (!known && pid != tree->self) fresh[n++] = pid;
     }
     take_in(tree, fresh, n, now);
     free(fresh);
-    free(tree->listed);
-    tree->listed = l.v;
-    tree->nlisted = l.n;
-    return n;
+    free(old.v);
 }
 
 /* How long to wait where looks are cheap: short programs get a close look. */
@@ -159,36 +174,49 @@ static int64_t pace(int64_t age) {
 }
 
 int64_t tree_look(struct tree *tree, int64_t now) {
-    int64_t cpu = cpu_now();
+    int64_t cpu = cpu_now(), young = tree->young_ns;
     tree->look++;
     int32_t last = proc_last_pid();
     if ((last == 0 || last != tree->last_pid) && now >= tree->next_scan) {
-        int64_t free_ns = (int64_t)scan(tree, now) * YOUNG_NS;
-        int64_t cost = cpu_now() - cpu - free_ns;
+        scan(tree, now);
+        int64_t cost = cpu_now() - cpu - (tree->young_ns - young);
         tree->last_pid = last;
         tree->scanned = tree->next_scan = now;
         if (tree->spent_ns > CREDIT_NS && cost > 0)
             tree->next_scan += cost * SCAN_SHARE;
     }
     int64_t scanned = cpu_now();
-    uint64_t young = tree->young;
+    young = tree->young_ns;
+    tree->untold_now = 0;
     for (size_t i = 0; i < tree->nprocs; i++)
         if (tree->procs[i].alive) tree_sample_proc(tree, i, now);
+    if (tree->untold_now > tree->untold_threads)
+        tree->untold_threads = tree->untold_now;
     tree_sample_total(tree, now);
     tree->last = now;
     int64_t end = cpu_now(), wait = pace(now - tree->start);
-    int64_t cost = end - scanned - (int64_t)(tree->young - young) * YOUNG_NS;
+    int64_t cost = end - scanned - (tree->young_ns - young);
     tree->spent_ns += end - cpu;
     if (tree->spent_ns > CREDIT_NS && cost * SHARE > wait) wait = cost * SHARE;
     return now + wait;
+}
+
+/* Was it there before the program? */
+static bool is_older(const struct tree *tree, const struct proc_stat *st,
+                     int64_t now) {
+    int64_t tick = 1000000000 / sysconf(_SC_CLK_TCK);
+    return tree_start_time(st->start_ticks, INT64_MIN, now) + tick <
+           tree->start;
 }
 
 void tree_last_look(struct tree *tree, int32_t pid, int64_t now) {
     struct proc_stat st;
     struct seen_proc *p = tree_find(tree, pid);
     if (!proc_stat_read(pid, 0, &st)) return;
-    if (p == NULL || p->start_ticks != st.start_ticks)
+    if (p == NULL || p->start_ticks != st.start_ticks) {
+        if (is_older(tree, &st, now)) return;
         p = tree_add(tree, pid, &st, now);
+    }
     if (p == NULL) return;
     p->alive = true;
     tree_sample_proc(tree, (size_t)(p - tree->procs), now);

@@ -84,19 +84,24 @@ struct tree {
     struct tree_samples total;
     int64_t start, last;   /* first and last look */
     int64_t spent_ns;      /* our CPU time in looks */
-    uint64_t young;        /* first looks at processes and threads: these cost
-                              more, once for each */
-    uint64_t untold_procs, untold_threads; /* over the limits, or no memory */
+    uint64_t young;        /* first looks at processes and threads */
+    int64_t young_ns;      /* of spent_ns: what these took, once for each */
+    uint64_t untold_procs;   /* over the limit, or no memory */
+    uint64_t untold_threads; /* the same, at least: so many at one look */
+    uint64_t untold_now;     /* threads, at this look */
 };
 
+/* Before the program starts: what is there already is not its, not even our
+ * own children (a shell that became us may have had some). tree is zeroed. */
+void tree_prepare(struct tree *tree, int32_t self);
 /* Watches the descendants of self; child is the first of them, started at
- * t0. tree is zeroed. */
-void tree_begin(struct tree *tree, int32_t self, int32_t child, int64_t t0);
+ * t0. */
+void tree_begin(struct tree *tree, int32_t child, int64_t t0);
 void tree_free(struct tree *tree);
 
 /* One look at everything. Returns when the next should come: the looks take
- * at most 0.75 % of a CPU, 5 ms to begin with, and 0.1 ms for each process or
- * thread that is new. */
+ * at most 0.75 % of a CPU, 5 ms to begin with, and what the first looks at a
+ * new process or thread take: some 0.1 ms, less than making it took. */
 int64_t tree_look(struct tree *tree, int64_t now);
 
 /* The process is dead and not reaped: takes its last figures. */
@@ -122,5 +127,6 @@ void tree_sample_total(struct tree *tree, int64_t now);
 int64_t tree_start_time(int64_t ticks, int64_t after, int64_t now);
 
 int64_t mono_now(void);
+int64_t cpu_now(void); /* CPU time of this thread, ns */
 
 #endif

@@ -47,7 +47,7 @@ static struct seen_thread *add_thread(struct thread_look *l, int32_t tid) {
     struct seen_proc *p = l->p;
     if (l->tree->threads >= TREE_THREADS_MAX ||
         !VEC_ROOM(p->threads, p->nthreads, p->cap_threads)) {
-        l->tree->untold_threads++;
+        l->tree->untold_now++;
         return NULL;
     }
     l->tree->threads++;
@@ -167,11 +167,10 @@ static bool still_asleep(struct seen_proc *p, int64_t cpu, uint32_t look,
     return true;
 }
 
-bool tree_sample_proc(struct tree *tree, size_t i, int64_t now) {
-    struct seen_proc *p = &tree->procs[i];
+/* All of its figures now; false: it is gone, or was dead already. */
+static bool look_at(struct tree *tree, struct seen_proc *p, int64_t cpu,
+                    int64_t now) {
     struct proc_stat st;
-    int64_t cpu = proc_cpu_ns(p->pid);
-    if (still_asleep(p, cpu, tree->look, now)) return true;
     if (!proc_stat_read(p->pid, 0, &st) ||
         st.start_ticks != p->start_ticks) {
         p->alive = false;
@@ -201,6 +200,19 @@ bool tree_sample_proc(struct tree *tree, size_t i, int64_t now) {
     if (proc_list(p->pid, look_at_thread, &l)) end_threads(p, tree->look);
     keep_sample(p, now, l.alive);
     return true;
+}
+
+bool tree_sample_proc(struct tree *tree, size_t i, int64_t now) {
+    struct seen_proc *p = &tree->procs[i];
+    int64_t cpu = proc_cpu_ns(p->pid), began = cpu_now();
+    if (still_asleep(p, cpu, tree->look, now)) return true;
+    uint64_t young = tree->young;
+    bool more = look_at(tree, p, cpu, now);
+    young = tree->young - young;
+    if (young > 0)
+        tree->young_ns += (cpu_now() - began) * (int64_t)young /
+                          (int64_t)(1 + p->nthreads);
+    return more;
 }
 
 /* Adds what is known. */

@@ -12,7 +12,7 @@ bool xplane_out_init(struct xplane_out *p) {
     sink_memory(&p->facts);
     sink_memory(&p->line);
     sink_memory(&p->event);
-    return strs_init(&p->stats) & strs_init(&p->events) &
+    return strs_init(&p->stats) && strs_init(&p->events) &&
            strs_init(&p->texts);
 }
 
@@ -122,17 +122,13 @@ void xplane_event(struct xplane_out *p, const char *name, int64_t offset_ps,
 }
 
 void xplane_line(struct xplane_out *p, int64_t id, const char *name,
-                 const char *display, int64_t unix_ns) {
+                 int64_t ns) {
     struct sink s;
     sink_memory(&s);
     put_uint(&s, 1, (uint64_t)id);
     struct bytes b = valid(p, name);
     put_bytes(&s, 2, b.p, b.n);
-    put_uint(&s, 3, (uint64_t)unix_ns);
-    if (display != NULL) {
-        b = valid(p, display);
-        put_bytes(&s, 11, b.p, b.n);
-    }
+    put_uint(&s, 3, (uint64_t)ns);
     sink_write(&s, p->line.buf, p->line.n);
     put_bytes(&p->lines, 3, s.buf, s.n);
     if (s.broken) p->lines.broken = s.broken;

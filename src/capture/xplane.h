@@ -2,9 +2,9 @@
  * One plane of an XSpace, put together in memory.
  *
  *     XSpace { 1 planes }   XPlane { 1 id, 2 name, 3 lines, 4 event names,
- *     5 stat names, 6 stats }   XLine { 1 id, 2 name, 3 timestamp_ns, 4 events,
- *     11 display_name }   XEvent { 1 name, 2 offset_ps, 3 duration_ps,
- *     4 stats }   XStat { 1 name, 2 double | 3 uint64 | 4 int64 | 5 text } */
+ *     5 stat names, 6 stats }   XLine { 1 id, 2 name, 3 begin in ns, 4 events }
+ *     XEvent { 1 name, 2 offset_ps, 3 duration_ps, 4 stats }
+ *     XStat { 1 name, 2 double | 3 uint64 | 4 int64 | 5 text } */
 #ifndef CAPTURE_XPLANE_H
 #define CAPTURE_XPLANE_H
 
@@ -38,9 +38,9 @@ void xplane_stat_text(struct xplane_out *p, const char *key, const char *text);
 void xplane_event(struct xplane_out *p, const char *name, int64_t offset_ps,
                   int64_t dur_ps);
 
-/* Closes the open line. */
+/* Closes the open line, which began at ns (from the profile's start). */
 void xplane_line(struct xplane_out *p, int64_t id, const char *name,
-                 const char *display, int64_t unix_ns);
+                 int64_t ns);
 
 /* The plane as a field of an XSpace. An error only when memory ran out. */
 int xplane_out_write(struct xplane_out *p, int64_t id, const char *name,

@@ -163,8 +163,11 @@ static void put_columns(struct sink *out, const struct analysis *a) {
 
 /* The page of a command or an analysis. */
 static void put_verb(struct sink *out, const struct verb *v) {
-    sink_printf(out, "opscope %s %s%s\n\n", v->name, v->args,
-                v->filters || v->opts ? " [options]" : "");
+    bool any = v->filters || v->opts;
+    bool before = v->command != NULL && v->command->program;
+    sink_printf(out, "opscope %s%s %s%s\n\n", v->name,
+                any && before ? " [options]" : "", v->args,
+                any && !before ? " [options]" : "");
     put_text(out, v->help, 0);
     if (v->analysis != NULL) {
         sink_printf(out, "A row is %s.\n", v->analysis->row);

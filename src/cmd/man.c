@@ -95,9 +95,10 @@ static void put_head(struct sink *out) {
     for (size_t i = 0; verb_at(i, &v); i++) {
         sink_puts(out, i ? ".br\n\\fBopscope " : "\\fBopscope ");
         put(out, v.name);
-        sink_puts(out, "\\fR ");
+        bool before = v.command != NULL && v.command->program;
+        sink_puts(out, before ? "\\fR [\\fIoptions\\fR] " : "\\fR ");
         put(out, v.args);
-        sink_puts(out, " [\\fIoptions\\fR]\n");
+        sink_puts(out, before ? "\n" : " [\\fIoptions\\fR]\n");
     }
     sink_puts(out,
               ".SH DESCRIPTION\nopscope reads profiles of any known format and "

@@ -199,7 +199,7 @@ static const struct opt record_opts[] = {
 extern const struct command command_record;
 const struct command command_record = {
     .name = "record",
-    .args = "[options] -- PROGRAM ARGS",
+    .args = "-- PROGRAM ARGS",
     .help = "run a program, record it and show the overview",
     .more = "Works on any program: one that calls opscope (record.h) is set up "
             "by its environment and records steps, ops and memory; of any "

@@ -26,16 +26,21 @@ static inline uint64_t rec_mono_ns(void) {
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static inline uint64_t rec_ticks(void) {
+/* Ticks where rec_clock_tsc is set. */
+static inline uint64_t rec_counter(void) {
 #if defined(__x86_64__) || defined(__i386__)
-    if (__builtin_expect(rec_clock_is_tsc(), 1)) return __builtin_ia32_rdtsc();
+    return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
-    if (__builtin_expect(rec_clock_is_tsc(), 1)) {
-        uint64_t v;
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
-        return v;
-    }
+    uint64_t v;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
+    return v;
+#else
+    return 0; /* never set */
 #endif
+}
+
+static inline uint64_t rec_ticks(void) {
+    if (__builtin_expect(rec_clock_tsc, 1)) return rec_counter();
     return rec_mono_ns();
 }
 

@@ -137,6 +137,14 @@ void device_forget(void) {
     memset(all.v, 0, sizeof all.v);
 }
 
+bool device_any(void) {
+    bool any = false;
+    pthread_mutex_lock(&all.lock);
+    for (int i = 0; i < TRACERS; i++) any |= all.v[i].t != NULL;
+    pthread_mutex_unlock(&all.lock);
+    return any;
+}
+
 void device_start(void) {
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS; i++)

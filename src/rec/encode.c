@@ -13,7 +13,7 @@
 #include "rec/encode_impl.h"
 
 enum {
-    HOST_BYTES = 640 << 10, EARLY_BYTES = 32 << 10, COUNTER_BYTES = 64 << 10,
+    HOST_BYTES = 256 << 10, EARLY_BYTES = 32 << 10, COUNTER_BYTES = 64 << 10,
     DEVICE_BYTES = 64 << 10, LANE_BYTES = 8 << 10,
     ALL_BYTES = HOST_BYTES + EARLY_BYTES + COUNTER_BYTES + DEVICE_BYTES +
                 ENC_LANES * LANE_BYTES,
@@ -576,7 +576,7 @@ static bool ended_already(const struct rec_ring *r,
         if (k == REC_CONT) continue;
         if (k == REC_SCOPE_X) k = REC_SCOPE;
         return k == (uint32_t)kind && s.time == time &&
-               (kind != REC_SCOPE || rec_slot_name(s.rest) == name);
+               rec_slot_name(s.rest) == name;
     }
     return false;
 }
@@ -605,10 +605,22 @@ void encode_open(struct encoder *e, const struct rec_ring *r,
     }
 }
 
+/* The same for an async: any thread may have ended it. */
+static bool async_ended(const struct rec_view *v, const struct rec_async *a) {
+    for (uint32_t i = 0; i < v->nrings; i++) {
+        const struct rec_ring *r = v->ring[i];
+        if (r != NULL && r->state != REC_RING_FREE &&
+            ended_already(r, rec_slots(r), REC_ASYNC, a->time, a->name))
+            return true;
+    }
+    return false;
+}
+
 void encode_asyncs(struct encoder *e, uint64_t end) {
     for (size_t i = 0; i < REC_ASYNCS; i++) {
         struct rec_async a = e->v->asyncs[i];
-        if (a.time != 0 && a.time != UINT64_MAX && a.time <= end)
+        if (a.time != 0 && a.time != UINT64_MAX && a.time <= end &&
+            !async_ended(e->v, &a))
             async(e, a.name, a.time, end, true);
     }
 }

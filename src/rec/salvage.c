@@ -16,7 +16,10 @@
 #include "rec/eventfile.h"
 #include "rec/view.h"
 
-enum { TRIES = 8, ZEROS = 64, PAGE = 4096 };
+enum {
+    TRIES = 8, ZEROS = 64, PAGE = 4096,
+    OLD_PARTS = 16, /* before the last one, that are looked for */
+};
 
 __attribute__((format(printf, 3, 4))) static int
 fail(char *why, size_t cap, const char *format, ...) {
@@ -312,19 +315,6 @@ struct finishing {
     bool scalars;
 };
 
-/* Back to what the last commit says, so that no scalar stands there twice. */
-static void cut_events(const struct rec_head *h) {
-    uint64_t bytes = h->commit[h->active].scalar_bytes;
-    struct stat st;
-    if (h->events[0] == 0 || bytes == 0) return;
-    int fd = open(h->events, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        (uint64_t)st.st_size > bytes && ftruncate(fd, (off_t)bytes) != 0)
-        errno = 0; /* then a point stands there twice */
-    close(fd);
-}
-
 /* <logdir>/plugins/profile/<run>/<stem>: the log folder. */
 static bool log_folder(const char *stem, char out[EVENTFILE_DIR_MAX]) {
     snprintf(out, EVENTFILE_DIR_MAX, "%.3800s", stem);
@@ -336,6 +326,52 @@ static bool log_folder(const char *stem, char out[EVENTFILE_DIR_MAX]) {
     return out[0] != 0;
 }
 
+/* The event file that the head names, if it is one and lies in the log folder:
+ * it is going to be cut. */
+static bool has_events(const struct rec_head *h) {
+    static const char name[] = "/events.out.tfevents.";
+    char dir[EVENTFILE_DIR_MAX];
+    if (h->events[0] == 0 || !log_folder(h->stem, dir)) return false;
+    size_t n = strlen(dir);
+    return strncmp(h->events, dir, n) == 0 &&
+           strncmp(h->events + n, name, sizeof name - 1) == 0 &&
+           strchr(h->events + n + 1, '/') == NULL;
+}
+
+/* Back to what the last commit says, so that no scalar stands there twice. */
+static void cut_events(const struct rec_head *h) {
+    uint64_t bytes = h->commit[h->active].scalar_bytes;
+    struct stat st;
+    if (!has_events(h)) return;
+    int fd = open(h->events, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        (uint64_t)st.st_size > bytes && ftruncate(fd, (off_t)bytes) != 0)
+        errno = 0; /* then a point stands there twice */
+    close(fd);
+}
+
+/* In the program's file where it had one, else in one whose name is noted
+ * first: when this rescue is killed too, the next one cuts it back. */
+static void resume_events(struct finishing *f) {
+    struct rec_head *h = f->v.head;
+    uint64_t bytes = h->commit[h->active].scalar_bytes;
+    if (has_events(h) &&
+        eventfile_resume(&f->events, h->events, bytes) == 0)
+        return;
+    if (eventfile_begin(&f->events) == 0 &&
+        strlen(f->events.path) < sizeof h->events)
+        memcpy(h->events, f->events.path, strlen(f->events.path) + 1);
+}
+
+static void flush_events(struct drain *d, struct rec_commit *c, void *ctx) {
+    struct finishing *f = ctx;
+    (void)d;
+    if (!f->scalars) return;
+    eventfile_flush(&f->events);
+    c->scalar_bytes = f->events.size;
+}
+
 static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
                         double value, double unix_s) {
     struct finishing *f = self;
@@ -345,6 +381,7 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
             eventfile_init(&f->events, dir, f->v.head->host) != 0)
             return;
         f->scalars = true;
+        resume_events(f);
     }
     eventfile_scalar(&f->events, tag, n, step, (float)value, unix_s);
 }
@@ -357,13 +394,32 @@ static uint64_t dropped(const struct rec_view *v) {
     return n;
 }
 
+/* A part that was joined. Killed before its rename: that is made up for; or
+ * after it: the devices' files, which are in it, may still be there. */
+static bool finish_part(const struct rec_head *h, uint64_t part,
+                        char path[PATH_MAX]) {
+    struct files f;
+    files_init(&f, h->stem, part);
+    if (!rec_part_path(path, PATH_MAX, h->stem, part, 0, false)) return false;
+    if (access(path, F_OK) == 0) return files_finish(&f, path) == 0;
+    for (unsigned i = 1; i < REC_FILES; i++) files_remove(&f, i);
+    return rec_part_path(path, PATH_MAX, h->stem, part, 0, true);
+}
+
+/* Parts before the last one are joined when it begins, then renamed. */
+static void finish_before(const struct rec_head *h) {
+    uint64_t part = h->commit[h->active].part;
+    char path[PATH_MAX];
+    for (uint64_t i = part > OLD_PARTS ? part - OLD_PARTS : 0; i < part; i++)
+        finish_part(h, i, path);
+}
+
 /* Killed between the rename and the removal of the pointer: nothing is left to
  * do. */
 static bool closed_already(const struct rec_head *h, char path[PATH_MAX]) {
     uint64_t part = h->commit[h->active].part;
     return rec_part_path(path, PATH_MAX, h->stem, part, 0, false) &&
-           access(path, F_OK) != 0 &&
-           rec_part_path(path, PATH_MAX, h->stem, part, 0, true);
+           access(path, F_OK) != 0 && finish_part(h, part, path);
 }
 
 static int finish(struct finishing *f, struct rec_saved *out, char *why,
@@ -371,6 +427,9 @@ static int finish(struct finishing *f, struct rec_saved *out, char *why,
     struct rec_head *h = f->v.head;
     uint64_t before = h->commit[h->active].events;
     f->d.events = (struct enc_to){.self = f, .scalar = give_scalar};
+    f->d.at_commit = flush_events;
+    f->d.ctx = f;
+    finish_before(h);
     if (h->done && closed_already(h, out->path)) return 0;
     if (drain_open(&f->d, &f->v, false) != 0)
         return fail(why, cap, "its files: %s", strerror(f->d.files.error));

@@ -79,7 +79,7 @@ static void forget_session(void) {
     flusher_forked();
     drain_close(&s->drain);
     if (s->events_open) eventfile_forked(&s->events);
-    close(s->fd);
+    if (proc_same_file(s->fd, &s->ring_file)) close(s->fd);
     s->fd = -1;
     s->gen = 0;
     memset(&s->view, 0, sizeof s->view);
@@ -139,6 +139,20 @@ void session_step(int64_t number) {
         uint64_t ns = rec_mono_ns() - s->view.head->start_mono_ns;
         session_window(window_wants_step(&s->window, number) ||
                        window_wants_time(&s->window, ns) || demand_step(s));
+    }
+    session_unlock(&q);
+}
+
+void session_step_end(void) {
+    struct session *s = &rec_session;
+    struct quiet q;
+    if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
+    session_lock(&q);
+    if (s->gen != 0 && s->windowed) {
+        uint64_t now = rec_mono_ns();
+        session_window(
+            window_wants_time(&s->window, now - s->view.head->start_mono_ns) ||
+            now < s->demand_until_ns);
     }
     session_unlock(&q);
 }

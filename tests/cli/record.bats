@@ -365,6 +365,9 @@ OPSCOPE_STEPS=every 50" ] || [ "$(grep -vc '^OPSCOPE=/' <<< "$output")" -eq 6 ]
     run "$OPSCOPE" record -o /proc/no -- touch made
     [ "$status" -eq 2 ]
     [ ! -e made ]
+}
+
+@test "record: a read-only folder stops it before the program" {
     [ "$(id -u)" -ne 0 ] || skip "root may write into a read-only folder"
     mkdir -m 555 locked
     run "$OPSCOPE" record -o locked -- touch made
@@ -466,6 +469,7 @@ assert loader + idler <= all, all' "$loader" "$idler" "$all"
     cat > many.py <<'PY'
 import os, resource, sys, threading, time
 gate = threading.Event()
+wait, go = os.pipe()
 v = [threading.Thread(target=gate.wait) for _ in range(60)]
 for t in v: t.start()
 pids = []
@@ -474,9 +478,11 @@ for i in range(200):
     if pid == 0:
         t = time.process_time()
         while time.process_time() - t < 0.002: pass
-        time.sleep(0.3)
+        os.read(wait, 1)
         os._exit(i % 7)
     pids.append(pid)
+time.sleep(1)
+os.write(go, b"x" * 200)
 for i, p in enumerate(pids):
     assert os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]) == i % 7
 gate.set()
@@ -497,7 +503,7 @@ assert own <= cpu + 0.001 < own + 0.3, (own, cpu)
 r = json.load(open("got.json"))
 c = [x["name"] for x in r["columns"]]
 rows = [dict(zip(c, row)) for row in r["rows"]]
-assert len(rows) == 201, len(rows)     # all of them lived for 0.3 s
+assert len(rows) == 201, len(rows)     # all of them lived for a second
 first = min(rows, key=lambda x: x["start_us"])
 assert first["threads"] == 61, first
 assert {x["parent"] for x in rows if x is not first} == {first["pid"]}
@@ -585,10 +591,13 @@ for l in lines:
         seen.setdefault(name, []).append((dict(fields(e)), facts(e, 4, stats),
                                           one(l, 3)))
 (ev, st, base), = seen["sh"]
-assert base == f["start_unix_ns"] and st["exit_status"] == 0 and st["exact"] == 1
+assert base == 0 and st["exit_status"] == 0 and st["exact"] == 1
 assert ev[3] == f["run_ns"] * 1000 >= 200_000_000_000
 (ev, st, base), = seen["sleep"]
 assert st["ppid"] == f["process_id"] and ev[3] >= 100_000_000_000
+assert 0 < base < f["run_ns"]
+assert all(e[2] <= f["run_ns"] * 1000 + 10**12
+           for e, _, _ in seen["rss_bytes"])
 assert len(seen["rss_bytes"]) >= 2
 t = facts(planes[1], 6, names(planes[1], 5))
 assert t["profile_start_time"] == f["start_unix_ns"]
@@ -735,4 +744,36 @@ count_spans() {
     [[ $output == *"1 process ended"* ]]
     [[ $output != *"could not be"* ]]
     [ -f logs/plugins/profile/job/n9_1.ring ]
+}
+
+@test "record: children that we had before are not the program's" {
+    bash -c 'sleep 0.2 & exec "$0" record -q -o logs -- sh -c "sleep 0.5; exit 3"' \
+        "$OPSCOPE" || [ $? -eq 3 ]
+    "$OPSCOPE" processes logs --format csv > rows
+    [ "$(grep -c '^sleep' rows)" -eq 1 ]
+    [ "$(figure sh end)" = "exit 3" ]
+}
+
+@test "record: a shell with job control takes the terminal and gives it back" {
+    run $py - "$OPSCOPE" <<'PY'
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], [sys.argv[1], "record", "--no-overview", "-o", "logs",
+                           "--", "bash", "--norc", "--noprofile", "-i"])
+def until(word):
+    out = b""
+    while word not in out: out += os.read(fd, 4096)
+os.write(fd, b"sleep 30\n")
+until(b"sleep 30\r\n")
+import time; time.sleep(0.3)
+os.write(fd, b"\x03")               # ends sleep, neither bash nor us
+os.write(fd, b"echo still $((40 + 2)); exit 6\n")
+until(b"still 42")
+until(b"recorded in")
+_, status = os.waitpid(pid, 0)
+assert os.waitstatus_to_exitcode(status) == 6, status
+PY
+    echo "$output"
+    [ "$status" -eq 0 ]
 }
