@@ -47,7 +47,8 @@ static struct {
     uint64_t flushed;          /* ns of the last pass */
     uint64_t sampled, watched, named; /* ns */
     uint64_t last_written;     /* ns of the last commit */
-    uint64_t cpu_ns;
+    uint64_t cpu_ns;           /* that its thread took, known at its end */
+    uint64_t stop_cpu_ns;      /* of the thread that stops, until then */
 } own;
 
 /* --- what goes into the files beside the rings -------------------------- */
@@ -156,7 +157,8 @@ static void last_facts(struct session *s) {
     int64_t stepped = (now.unix_ns - h->start_unix_ns) -
                       (int64_t)(now.mono_ns - h->start_mono_ns);
     encode_fact_int(e, 0, "events_recorded", (int64_t)e->events);
-    encode_fact_int(e, 0, "flusher_cpu_ns", (int64_t)thread_cpu_ns());
+    encode_fact_int(e, 0, "flusher_cpu_ns",
+                    (int64_t)(own.cpu_ns + thread_cpu_ns() - own.stop_cpu_ns));
     encode_fact_int(e, 0, "wall_clock_moved_ns", stepped);
     if (sum_losses(s) > 0)
         encode_fact_int(e, 0, "dropped_traces", (int64_t)sum_losses(s));
@@ -399,6 +401,7 @@ static void *flusher(void *arg) {
             rescue_folder(s->set.logdir);
         }
     }
+    own.cpu_ns = thread_cpu_ns();
     return NULL;
 }
 
@@ -476,6 +479,7 @@ bool flusher_stop(void) {
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->flush_lock);
     pthread_join(s->flusher, NULL);
+    own.stop_cpu_ns = thread_cpu_ns();
     if (s->set.o.flight) {
         flight_pass(&s->drain);
         drain_closed(&s->drain);
