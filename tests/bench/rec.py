@@ -79,7 +79,8 @@ def flood(r, b, scope):
     b.row("the same, on disk", "16 B/scope", f"{each:.1f} B/scope",
           each <= 16, "", "TraceMe 14.9 to 76, Kineto JSON 251 to 429 B")
     b.row("the same, `ops_stop`", "200 ms", f"{m['stop_ms']:.1f} ms",
-          m["stop_ms"] <= 200, "", "1 M events: TF 660, JAX 1900, torch 3240 ms")
+          m["stop_ms"] <= 200, "",
+          "1 M events: TF 660, JAX 1900, torch 3240 ms")
     told = int(have["scope_cost_ps"]) / 1000
     b.row("the same, what the profile says a scope costs", "",
           f"{told:.1f} ns", True, f"{told / scope['best']:.2f} x measured here")
@@ -110,8 +111,8 @@ def scalars(r, b):
     folder = os.path.join(r.tmp, "events")
     os.mkdir(folder)
     m = r.ask("enc_bench", "scalars", folder, 5)
-    b.row("event file alone, 1 M scalars", "1 M/s", f"{1e3 / m['best']:.1f} M/s",
-          m["best"] <= 1e3, "")
+    b.row("event file alone, 1 M scalars", "1 M/s",
+          f"{1e3 / m['best']:.1f} M/s", m["best"] <= 1e3, "")
     m = b.command("scalars", folder)
     b.row("`opscope scalars`, 1 M, whole process", "200 ms",
           f"{m['best'] * 1e3:.0f} ms (med {m['median'] * 1e3:.0f})",
