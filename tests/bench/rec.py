@@ -91,8 +91,8 @@ def flood(r, b, scope):
     lost, stop, took = of("lost"), of("stop_ms"), of("best")
     b.row("10 M scopes as fast as they go, dropped", "0",
           f"{lost[0]} (med {lost[1]})", lost[0] == 0,
-          f"{took[0]:.1f} ns a scope (med {took[1]:.1f}); the recorder's thread "
-          f"{of('own_cpu')[0]:.1f} ns of CPU each")
+          f"{took[0]:.1f} ns a scope (med {took[1]:.1f}); the recorder's own "
+          f"thread {of('own_cpu')[0]:.1f} ns of CPU each")
     b.row("the same, on disk", "16 B/scope", f"{of('bytes')[0]:.1f} B/scope",
           of("bytes")[0] <= 16, "",
           "TraceMe 14.9 to 76, Kineto JSON 251 to 429 B")

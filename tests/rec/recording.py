@@ -18,8 +18,8 @@ sys.path.insert(0, GOLDEN)
 import xspace_count  # noqa: E402  (its descriptors of XSpace)
 
 # The recorder reads two clocks within 50 to 100 ns of each other, twice, 2 ms
-# apart, to know the counter's rate, and looks again only 16 ms later: until then
-# it may be off by eight times that. A busy machine gets some more.
+# apart, to know the counter's rate, and looks again only 16 ms later: until
+# then it may be off by eight times that. A busy machine gets some more.
 CLOCK_PS = 5 * 10**6
 
 
