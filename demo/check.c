@@ -2,7 +2,8 @@
  * Are the gradients right? Every weight of a tiny model is moved a little up
  * and down; what the loss does then is compared with what model_backward said.
  * In double, where the two agree to many digits if and only if they are the
- * same thing; with the one-by-one ops, too. */
+ * same thing; with the one-by-one ops, too. Before that our own matrix product,
+ * in sizes that a tiny model does not have. */
 #include "model.h"
 #include "text.h"
 
@@ -74,8 +75,40 @@ static int check(bool one_by_one) {
     return bad;
 }
 
+/* Every way to lay out a and x; sizes beyond one tile and one panel. */
+static int check_product(int rows, int depth, int cols) {
+    size_t n = (size_t)rows * depth + (size_t)depth * cols +
+               (size_t)rows * cols;
+    real *all = tensor_new(n, "check"), *x_at = all + (size_t)rows * depth;
+    real *c = x_at + (size_t)depth * cols;
+    double worst = 0;
+    for (size_t i = 0; i < n; i++) all[i] = (real)sin((double)i);
+    for (int how = 0; how < 4; how++) {
+        struct mat a = how & 1 ? mat_turned(mat(all, depth, rows))
+                               : mat(all, rows, depth);
+        struct mat x = how & 2 ? mat_turned(mat(x_at, cols, depth))
+                               : mat(x_at, depth, cols);
+        matmul(&(struct blas){0}, a, x, 0, mat(c, rows, cols));
+        matmul(&(struct blas){0}, a, x, 1, mat(c, rows, cols)); /* twice */
+        for (int i = 0; i < rows * cols; i++) {
+            double sum = 0;
+            for (int k = 0; k < depth; k++)
+                sum += 2 * a.at[i / cols * a.down + k * a.right] *
+                       x.at[k * x.down + i % cols * x.right];
+            worst = fmax(worst, fabs(sum - c[i]));
+        }
+    }
+    tensor_free(all);
+    printf("product %d x %d x %d, worst error %.1e\n", rows, depth, cols,
+           worst);
+    return !(worst < tolerance);
+}
+
 int main(void) {
-    int bad = check(false) + check(true);
-    printf("%s\n", bad ? "gradients are wrong" : "gradients are right");
+    int bad = check_product(1, 300, 50) + check_product(13, 300, 50) +
+              check_product(6, 256, 16) + check_product(7, 1, 17);
+    if (bad) printf("products are wrong\n");
+    bad += check(false) + check(true);
+    printf("%s\n", bad ? "something is wrong" : "gradients are right");
     return bad != 0;
 }

@@ -92,14 +92,22 @@ void loader_close(struct loader *l) {
     pthread_mutex_destroy(&l->lock);
 }
 
-struct batch loader_next(struct loader *l) {
+/* The next one in the queue, once there is one. */
+static struct batch take(struct loader *l) {
     OPS_SCOPE_AS(OPS_INPUT, "next_batch");
     pthread_mutex_lock(&l->lock);
     while (l->made == l->taken) pthread_cond_wait(&l->changed, &l->lock);
     struct batch b = l->queue[l->taken++ % LOADER_DEPTH];
     ops_counter("queue depth", l->made - l->taken);
     pthread_mutex_unlock(&l->lock);
-    pthread_cond_signal(&l->changed);
     ops_flow_in(b.flow);
+    return b;
+}
+
+struct batch loader_next(struct loader *l) {
+    struct batch b = take(l);
+    /* after the scope: on a busy machine who wakes another may have to give
+     * way to it, and that is not waiting for a batch */
+    pthread_cond_signal(&l->changed);
     return b;
 }

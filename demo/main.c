@@ -157,8 +157,7 @@ static int rank_main(struct ranks *r, void *arg) {
     const struct options *o = arg;
     struct trainer *t = calloc(1, sizeof *t);
     if (t == NULL) return 1;
-    struct ops_options record = {
-        .rank = r->rank, .world = r->world > 1 ? r->world : 0, .run = o->run};
+    struct ops_options record = {.run = o->run};
     if (o->logdir != NULL && ops_start(o->logdir, &record) != 0)
         fprintf(stderr, "demo: %s\n", ops_problem());
     t->o = o;

@@ -9,6 +9,7 @@
 #include <opscope/record.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -64,6 +65,16 @@ static int wait_for(pid_t *child, int n) {
     return failed;
 }
 
+/* As launchers of training jobs do. opscope reads it there, even when it was
+ * started from outside (opscope record -- demo --ranks 2). */
+static void tell_environment(const struct ranks *r) {
+    char rank[16], world[16];
+    snprintf(rank, sizeof rank, "%d", r->rank);
+    snprintf(world, sizeof world, "%d", r->world);
+    setenv("RANK", rank, 1);
+    setenv("WORLD_SIZE", world, 1);
+}
+
 int ranks_run(struct ranks *r, int (*work)(struct ranks *r, void *arg),
               void *arg) {
     if (r->world == 1) return work(r, arg);
@@ -74,6 +85,7 @@ int ranks_run(struct ranks *r, int (*work)(struct ranks *r, void *arg),
         if (child[n] < 0) break;
         if (child[n] > 0) continue;
         r->rank = n;
+        tell_environment(r);
         exit(work(r, arg));
     }
     for (int i = 0; n < r->world && i < n; i++) kill(child[i], SIGTERM);

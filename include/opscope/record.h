@@ -144,7 +144,7 @@ enum ops_kind {
 /* The same by hand: the innermost open scope of this thread ends. */
 #define ops_begin(name) ops_begin_as(OPS_OP, name)
 #define ops_begin_as(kind, name)                                              \
-    OPS_IF_ON_(ops_begin_(OPS_ID_(kind, name)))
+    (OPS_ON_() ? (void)ops_begin_(OPS_ID_(kind, name)) : ops_begin_skip_())
 static inline void ops_end(void);
 
 /* Arguments of the innermost open scope: any number of them, 1 KiB in all.
@@ -279,6 +279,7 @@ int ops_start_(const char *logdir, const struct ops_options *o, size_t size);
 uint32_t ops_intern_(const char *name, uint32_t kind);
 uint32_t ops_intern_site_(struct ops_site_ *s);
 struct ops_scope_ ops_begin_(uint32_t name);
+void ops_begin_off_(void);
 void ops_scope_end_(struct ops_scope_ s);
 void ops_end_(void);
 void ops_step_(int64_t number);
@@ -347,6 +348,10 @@ static inline void ops_scope_close_(struct ops_scope_ *s) {
     if (__builtin_expect(s->depth != 0, 0)) ops_scope_end_(*s);
 }
 
+/* A begin that is not recorded is remembered, for its end. */
+static inline void ops_begin_skip_(void) {
+    if (__builtin_expect(OPS_STATE_() != 0, 0)) ops_begin_off_();
+}
 static inline void ops_end(void) {
     if (__builtin_expect(OPS_STATE_() != 0, 0)) ops_end_();
 }

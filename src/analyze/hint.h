@@ -107,9 +107,8 @@ struct hint_rule {
 int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
                            size_t n);
 
-/* Fills s->joined (hint_small.c). O(pieces). */
-int hint_small_read(const struct trace *t, struct hint_step *s,
-                    struct ops_err *e);
+/* Fills joined of all steps (hint_small.c). O(pieces log pieces). */
+int hint_small_read(struct hint_case *c, struct ops_err *e);
 
 /* Counts an example; the dearest is kept. */
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time);

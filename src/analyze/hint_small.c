@@ -3,28 +3,32 @@
  * takes longer than the work (a call for every sample or token in place of one
  * for all). A trace does not tell what a call costs by itself; but where the
  * program tells the FLOPs of its ops, larger calls of the same op in the same
- * step show what it could do. Repaired, small calls run at that rate, one
- * right after the other. Without larger ones to compare with nothing is
- * said. */
+ * steps show what it could do. Repaired, small calls run at that rate, one
+ * right after the other. Without larger ones to compare with nothing is said.
+ *
+ * Which calls are small and which large is told by the median of all calls of
+ * the same name and FLOPs. Their times are then taken as they are: where other
+ * programs want the processors, too, both kinds are held up alike. */
 #include "analyze/hint.h"
 
 #include "base/err.h"
 #include "base/number.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/trace.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A larger call; then, for each name, the pace that stands for all of them. */
-struct pace {
+/* An op that tells its FLOPs. */
+struct call {
     str_id name;
-    double each;  /* ps for a FLOP */
-    double flops;
+    uint32_t step, piece; /* of the case, of the step's line */
+    int64_t flops, takes; /* ps */
 };
 
-struct paces {
-    struct pace *v;
+struct calls {
+    struct call *v;
     size_t n, cap;
 };
 
@@ -41,76 +45,86 @@ static int64_t told(const struct trace *t, const struct hint_step *s,
     return args_int(t, p->row, "flops", -1);
 }
 
-static int by_name(const void *a, const void *b) {
-    const struct pace *x = a, *y = b;
-    return (x->name > y->name) - (x->name < y->name);
+static int by_kind(const void *a, const void *b) {
+    const struct call *x = a, *y = b;
+    if (x->name != y->name) return x->name < y->name ? -1 : 1;
+    if (x->flops != y->flops) return x->flops < y->flops ? -1 : 1;
+    return (x->takes > y->takes) - (x->takes < y->takes);
 }
 
-static int by_pace(const void *a, const void *b) {
-    const struct pace *x = a, *y = b;
-    int names = by_name(a, b);
-    return names ? names : (x->each > y->each) - (x->each < y->each);
-}
-
-/* One pace for each name: half of its FLOPs are done at that or a better one.
- * On a machine with more to do than processors a mean would tell of the
- * waiting for one, which long calls meet and short ones do not. */
-static void take_medians(struct paces *p) {
-    size_t n = 0;
-    if (p->n > 0) qsort(p->v, p->n, sizeof *p->v, by_pace);
-    for (size_t i = 0, end; i < p->n; i = end) {
-        double all = 0, sum = 0;
-        for (end = i; end < p->n && p->v[end].name == p->v[i].name; end++)
-            all += p->v[end].flops;
-        size_t k = i;
-        while (k + 1 < end && (sum += p->v[k].flops) * 2 < all) k++;
-        p->v[n++] = p->v[k];
-    }
-    p->n = n;
-}
-
-/* Fills s->joined with FLOPs and p with the larger calls. */
+/* All calls of the steps, like ones together; no piece is joined yet. */
 static bool read_calls(const struct trace *t, struct hint_step *s,
-                       struct paces *p) {
+                       uint32_t step, struct calls *c) {
     for (size_t i = 0; i < s->d.line.n; i++) {
-        int64_t flops = s->joined[i] = told(t, s, i);
-        if (flops <= 0 || s->now.host[i] < HINT_LARGE_OP_US * PS_PER_US)
-            continue;
-        if (!VEC_ROOM(p->v, p->n, p->cap)) return false;
-        p->v[p->n++] = (struct pace){
-            .name = t->spans.name[s->d.line.v[i].row],
-            .each = (double)s->now.host[i] / (double)flops,
-            .flops = (double)flops};
+        int64_t flops = told(t, s, i);
+        s->joined[i] = -1;
+        if (flops <= 0) continue;
+        if (!VEC_ROOM(c->v, c->n, c->cap)) return false;
+        c->v[c->n++] = (struct call){
+            .name = t->spans.name[s->d.line.v[i].row], .step = step,
+            .piece = (uint32_t)i, .flops = flops, .takes = s->now.host[i]};
     }
     return true;
 }
 
-/* ps that a small op of so many FLOPs would take as part of a larger one, or
- * -1: it is not small, or has no larger ones. */
-static int64_t time_in_larger(const struct paces *p, str_id name,
-                              int64_t flops, int64_t takes) {
-    if (flops <= 0 || takes >= HINT_SMALL_OP_US * PS_PER_US || p->n == 0)
-        return -1;
-    const struct pace *at = bsearch(&(struct pace){.name = name}, p->v, p->n,
-                                    sizeof *p->v, by_name);
-    if (at == NULL) return -1;
-    double time = (double)flops * at->each;
-    return time < (double)takes ? (int64_t)time : takes;
+/* The end of the calls like i, and what half of them do not exceed. */
+static size_t like_end(const struct calls *c, size_t i, int64_t *median) {
+    size_t end = i + 1;
+    while (end < c->n && c->v[end].name == c->v[i].name &&
+           c->v[end].flops == c->v[i].flops)
+        end++;
+    *median = c->v[i + (end - i - 1) / 2].takes;
+    return end;
 }
 
-int hint_small_read(const struct trace *t, struct hint_step *s,
-                    struct ops_err *e) {
-    struct paces p = {0};
-    if (s->d.nworks > 0) return 0;
-    s->joined = malloc((s->d.line.n + 1) * sizeof *s->joined);
-    bool ok = s->joined != NULL && read_calls(t, s, &p);
-    if (ok) take_medians(&p);
-    for (size_t i = 0; ok && i < s->d.line.n; i++)
-        if (s->joined[i] >= 0)
-            s->joined[i] = time_in_larger(
-                &p, t->spans.name[s->d.line.v[i].row], s->joined[i],
-                s->now.host[i]);
-    free(p.v);
+/* ps for a FLOP in the large ones of calls [i, end), which have one name; 0:
+ * there are none. */
+static double pace_of(const struct calls *c, size_t i, size_t end) {
+    double flops = 0, time = 0;
+    while (i < end) {
+        int64_t median;
+        size_t next = like_end(c, i, &median);
+        for (; i < next; i++) {
+            if (median < HINT_LARGE_OP_US * PS_PER_US) continue;
+            flops += (double)c->v[i].flops;
+            time += (double)c->v[i].takes;
+        }
+    }
+    return flops > 0 ? time / flops : 0;
+}
+
+/* Says of the small ones of calls [i, end) what they would take. */
+static void join_small(const struct hint_case *k, const struct calls *c,
+                       size_t i, size_t end, double pace) {
+    while (i < end) {
+        int64_t median;
+        size_t next = like_end(c, i, &median);
+        for (; i < next; i++) {
+            const struct call *x = &c->v[i];
+            double time = (double)x->flops * pace;
+            if (median >= HINT_SMALL_OP_US * PS_PER_US) continue;
+            k->steps[x->step].joined[x->piece] =
+                time < (double)x->takes ? (int64_t)time : x->takes;
+        }
+    }
+}
+
+int hint_small_read(struct hint_case *k, struct ops_err *e) {
+    struct calls c = {0};
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < k->nsteps; i++) {
+        struct hint_step *s = &k->steps[i];
+        if (s->d.nworks > 0) continue;
+        s->joined = malloc((s->d.line.n + 1) * sizeof *s->joined);
+        ok = s->joined != NULL && read_calls(k->t, s, i, &c);
+    }
+    if (ok && c.n > 0) qsort(c.v, c.n, sizeof *c.v, by_kind);
+    for (size_t i = 0, end; ok && i < c.n; i = end) {
+        for (end = i; end < c.n && c.v[end].name == c.v[i].name;) end++;
+        double pace = pace_of(&c, i, end);
+        if (pace > 0) join_small(k, &c, i, end, pace);
+    }
+    free(c.v);
     return ok ? 0 : fail_oom(e);
 }
 
@@ -136,7 +150,7 @@ static void repair(const struct hint_case *c, struct hint_step *s,
     for (size_t i = 0; i < s->d.line.n; i++) {
         if (s->joined[i] < 0 || s->trial.host[i] <= s->joined[i]) continue;
         hint_saw(f, s->d.line.v[i].row, s->trial.host[i]);
-        f->other += s->joined[i];
+        sum_add(&f->other, s->joined[i]);
         s->trial.host[i] = s->joined[i];
         if (leads_on(c, s, i)) s->trial.host[i + 1] = 0;
     }

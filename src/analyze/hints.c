@@ -92,7 +92,6 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     s->now.stall = stall;
     TRY(plan_copy(&s->trial, &s->now, e));
     TRY(read_copies(c->t, s, e));
-    TRY(hint_small_read(c->t, s, e));
     return hint_tops(c->t, s, e);
 }
 
@@ -330,7 +329,7 @@ static int study(struct hints *h, const struct trace *t,
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = step_init(c, &side, chosen[i], stall, e);
     host_side_free(&side);
-    return rc;
+    return rc != 0 ? rc : hint_small_read(c, e);
 }
 
 /* Launching calls of the steps whose device work has no record; 0: no more

@@ -46,6 +46,10 @@ static bool source_has(const struct source *s, enum missing_what w) {
     }
 }
 
+static bool is_event_file(const struct source *s) {
+    return s->format && strcmp(s->format, "tfevents") == 0;
+}
+
 static const char *remedy(const struct source *s, enum missing_what w) {
     if (s->own) return table[w].own;
     if (s->outside)
@@ -58,6 +62,9 @@ static const char *remedy(const struct source *s, enum missing_what w) {
     if (s->format && strcmp(s->format, "snapshot") == 0)
         return "a memory snapshot tells of memory only: give a torch.profiler "
                "trace of the same run beside it";
+    if (is_event_file(s))
+        return "an event file tells of scalars only: give the profile of the "
+               "same run, <logdir>/plugins/profile/<run>";
     return "record it in the program that wrote this file";
 }
 
@@ -88,6 +95,8 @@ bool missing_say(struct result *r, const struct trace *t,
     bool some = false;
     const struct source *lacks = NULL;
     for (size_t i = 0; i < t->nsources; i++) {
+        /* what was found inside it is a source of its own, which counts */
+        if (is_event_file(&t->sources[i]) && t->nsources > 1) continue;
         if (source_has(&t->sources[i], what))
             some = true;
         else if (!lacks && (!t->sources[i].outside || t->nsources == 1))

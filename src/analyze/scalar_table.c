@@ -11,14 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { ODD_SAID = 10 }; /* tags with a sentence of their own */
+
 /* What one curve comes to. */
 struct figures {
     size_t n, odd;        /* points; of them NaN or infinite */
     int64_t first, last;  /* steps, in order of time */
     double min, max, mean, rate;
     double value;         /* the last one */
-    int64_t odd_from;     /* step at which the last stretch of odd ones began,
-                             or the first odd one when numbers followed */
+    int64_t odd_from;     /* step at which the last stretch of odd ones began */
     bool odd_now;         /* that stretch reaches the end */
 };
 
@@ -26,7 +27,7 @@ static bool step_in(const struct scalar_view *v, int64_t step) {
     return !v->by_step || (step >= v->from && step <= v->to);
 }
 
-static bool curve_in(const struct scalar_view *v, const struct curve *c) {
+bool scalar_view_has(const struct scalar_view *v, const struct curve *c) {
     return (v->run == NULL || glob_match(v->run, c->run)) &&
            (v->tag == NULL || glob_match(v->tag, c->tag));
 }
@@ -63,8 +64,7 @@ static struct figures figures_of(const struct scalar_view *v,
             f.max = fmax(f.max, x);
             continue;
         }
-        /* the stretch that matters is the one that lasts */
-        if (!f.odd_now && (f.odd == 0 || f.n > 1)) f.odd_from = c->step[i];
+        if (!f.odd_now) f.odd_from = c->step[i];
         f.odd_now = true;
         f.odd++;
     }
@@ -167,7 +167,6 @@ static const char *odd_name(double v) {
 
 static void remark_odd(struct result *r, const struct curve *c,
                        const struct figures *f) {
-    if (f->odd == 0) return;
     if (f->odd_now)
         result_remark(r, "%.100s in %.100s is %s since step %" PRId64
                       " (%zu of %zu points are no numbers)", c->tag, c->run,
@@ -214,13 +213,17 @@ int scalar_table(const struct scalars *s, const struct scalar_view *v,
     TRY(scalars_curves(s, &c, e));
     result_init(r, "scalars", "Scalars");
     put_columns(r, v);
+    size_t odd = 0;
     for (size_t i = 0; i < c.n && !r->oom; i++) {
-        if (!curve_in(v, &c.v[i])) continue;
+        if (!scalar_view_has(v, &c.v[i])) continue;
         struct figures f = figures_of(v, &c.v[i]);
         if (f.n == 0) continue;
         put_row(r, v, &c.v[i], &f);
-        remark_odd(r, &c.v[i], &f);
+        if (f.odd > 0 && odd++ < ODD_SAID) remark_odd(r, &c.v[i], &f);
     }
+    if (odd > ODD_SAID)
+        result_remark(r, "%zu more tags have NaN or infinite values: see the "
+                      "column odd", odd - ODD_SAID);
     remark_restarts(r, c.v, c.n);
     if (c.n > 0 && r->nrows == 0)
         result_remark(r, "no run, tag or step is as asked for; there are %zu "
@@ -269,7 +272,8 @@ int scalar_points(const struct scalars *s, const struct scalar_view *v,
     TRY(scalars_curves(s, &c, e));
     points_columns(r);
     for (size_t k = 0; k < c.n && !r->oom; k++) {
-        if (c.v[k].kind != SERIES_SCALAR || !curve_in(v, &c.v[k])) continue;
+        if (c.v[k].kind != SERIES_SCALAR || !scalar_view_has(v, &c.v[k]))
+            continue;
         for (size_t i = 0; i < c.v[k].n && !r->oom; i++)
             if (step_in(v, c.v[k].step[i])) put_point(r, &c.v[k], i);
     }
@@ -300,7 +304,7 @@ int scalar_new_points(const struct scalars *s, const struct scalar_view *v,
         };
         size_t i = seen->seen[k] <= x->n ? seen->seen[k] : 0;
         seen->seen[k] = x->n;
-        if (x->kind != SERIES_SCALAR || !curve_in(v, &c)) continue;
+        if (x->kind != SERIES_SCALAR || !scalar_view_has(v, &c)) continue;
         for (; i < x->n && !r->oom; i++)
             if (step_in(v, x->step[i])) put_point(r, &c, i);
     }

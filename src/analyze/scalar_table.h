@@ -18,6 +18,9 @@ struct scalar_view {
     bool ascii;            /* it has no blocks */
 };
 
+/* Is that run and tag to be shown? */
+bool scalar_view_has(const struct scalar_view *v, const struct curve *c);
+
 /* One row per run and tag: points, first and last step, last value, smallest,
  * largest, mean of the last ones, points per second. NaN and infinities, steps
  * that a restart did again, and files written at the same time are remarks.

@@ -2,12 +2,14 @@
  * The table of `opscope watch`. */
 #include "analyze/watch_table.h"
 
-#include "base/glob.h"
+#include "analyze/scalar_table.h"
 #include "base/spark.h"
 #include "model/result.h"
 #include "model/scalars.h"
 #include "model/trace.h"
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { RECENT = 20, TREND = 16 };
 
@@ -17,12 +19,20 @@ void watch_line_add(struct watch_line *l, double v) {
     l->v[l->n++] = v;
 }
 
-/* The mean of the last RECENT numbers. */
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of the last RECENT numbers: a pause (a checkpoint, a restart) is
+ * not what a step takes. */
 static double recent(const struct watch_line *l) {
     size_t n = l->n < RECENT ? l->n : RECENT;
-    double sum = 0;
-    for (size_t i = l->n - n; i < l->n; i++) sum += l->v[i];
-    return n > 0 ? sum / (double)n : NAN;
+    double v[RECENT];
+    if (n == 0) return NAN;
+    memcpy(v, l->v + l->n - n, n * sizeof *v);
+    qsort(v, n, sizeof *v, by_size);
+    return (v[(n - 1) / 2] + v[n / 2]) / 2;
 }
 
 struct watch_steps watch_profile_steps(const struct trace *t) {
@@ -132,9 +142,10 @@ static void put_columns(struct result *r) {
 }
 
 int watch_table(const struct watch_facts *f, const struct scalars *s,
-                const char *tag, bool ascii, struct result *r,
+                const struct scalar_view *v, struct result *r,
                 struct ops_err *e) {
     struct curves c;
+    bool ascii = v->ascii;
     TRY(scalars_curves(s, &c, e));
     struct watch_steps steps = watch_scalar_steps(&c);
     /* a profile may be of some steps only: who is further knows better */
@@ -145,8 +156,7 @@ int watch_table(const struct watch_facts *f, const struct scalars *s,
     put_steps(r, &steps, ascii);
     put_process(r, f, ascii);
     for (size_t i = 0; i < c.n && !r->oom; i++)
-        if (c.v[i].kind == SERIES_SCALAR &&
-            (tag == NULL || glob_match(tag, c.v[i].tag)))
+        if (c.v[i].kind == SERIES_SCALAR && scalar_view_has(v, &c.v[i]))
             put_scalar(r, &c.v[i], ascii);
     if (steps.have)
         result_remark(r, "step time is from the %s", steps.from);

@@ -11,6 +11,7 @@
 struct curves;
 struct ops_err;
 struct result;
+struct scalar_view;
 struct scalars;
 struct trace;
 
@@ -28,7 +29,7 @@ void watch_line_add(struct watch_line *l, double v);
 struct watch_steps {
     bool have;
     int64_t step;      /* the last one */
-    double step_s;     /* mean of the last ones */
+    double step_s;     /* median of the last 20 */
     struct watch_line line; /* step times in s */
     const char *from;  /* "profile" or "scalars" */
 };
@@ -38,7 +39,7 @@ struct watch_steps {
 struct watch_steps watch_profile_steps(const struct trace *t);
 
 /* From the times at which the scalars were written: the tag with the most
- * points, its last 20. False in have: no tag has two steps. */
+ * points. False in have: no tag has two steps. */
 struct watch_steps watch_scalar_steps(const struct curves *c);
 
 struct watch_facts {
@@ -50,10 +51,10 @@ struct watch_facts {
 };
 
 /* Columns: metric, run, step, value, unit, trend (16 characters). Rows without
- * a value: not known. `tag`: only scalars that match, NULL: all. r must not be
- * initialised; on success it is the caller's. */
+ * a value: not known. Of v, the globs run and tag and ascii are used. r must
+ * not be initialised; on success it is the caller's. */
 int watch_table(const struct watch_facts *f, const struct scalars *s,
-                const char *tag, bool ascii, struct result *r,
+                const struct scalar_view *v, struct result *r,
                 struct ops_err *e);
 
 #endif

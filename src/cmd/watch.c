@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `opscope watch`: a running program, look by look, until it or the user
  * ends. */
+#include "analyze/scalar_table.h"
 #include "analyze/watch_table.h"
 #include "cmd/command.h"
 #include "cmd/live.h"
@@ -82,7 +83,8 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     watch_target_look(&w->target);
     if (w->has_logs) rc = logdir_refresh(&w->logs, &gone);
     else if (w->target.logdir != NULL)
-        w->has_logs = logdir_open(&w->logs, w->target.logdir, &gone) == 0;
+        rc = logdir_open(&w->logs, w->target.logdir, &gone);
+    if (rc == 0 && w->target.logdir != NULL) w->has_logs = true;
     if (rc == OPS_ELIMIT) {
         *e = gone;
         return rc;
@@ -90,9 +92,13 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     if (w->target.logdir != NULL)
         watch_profile_look(&w->profile, w->target.logdir);
     struct watch_facts f = facts_of(w);
-    bool ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-    TRY(watch_table(&f, w->has_logs ? &w->logs.scalars : &w->nothing,
-                    opts_text(o, "tag"), ascii, &r, e));
+    struct scalar_view v = {
+        .run = opts_text(o, "run"), .tag = opts_text(o, "tag"),
+        .ascii = strcmp(opts_text(o, "format"), "text") == 0 &&
+                 strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
+    };
+    TRY(watch_table(&f, w->has_logs ? &w->logs.scalars : &w->nothing, &v, &r,
+                    e));
     if (w->has_logs) logdir_describe(&w->logs, true, &r);
     title_of(w, title, sizeof title);
     rc = watch_draw(&w->draw, title, &r, o, e);
@@ -118,7 +124,8 @@ static int run(const struct opts *o, int argc, char **argv,
 }
 
 static const struct opt watch_opts[] = {
-    {"tag", 0, OPT_TEXT, "GLOB", NULL, "only scalars whose tag matches"},
+    {"tag", 0, OPT_TEXT, "GLOB", NULL,
+     "only scalars whose tag matches; --run likewise"},
     {"interval", 0, OPT_FLOAT, "S", "1", "look every S seconds"},
     {"count", 0, OPT_INT, "N", NULL, "stop after N looks"},
     {.name = NULL},

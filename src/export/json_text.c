@@ -56,7 +56,7 @@ static void put_string(struct sink *out, struct bytes b, bool raw) {
             i += n;
         }
     }
-    sink_write(out, b.p + from, i - from);
+    if (i > from) sink_write(out, b.p + from, i - from); /* p may be NULL */
     sink_putc(out, '"');
 }
 

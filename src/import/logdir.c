@@ -58,7 +58,9 @@ static void read_on(struct logdir *l, uint32_t i, const struct stat *st) {
     if (f->size > 0 && other) scalars_reset_file(&l->scalars, i);
     *f = (struct logdir_file){.size = size, .inode = st->st_ino};
     if (size == 0) return; /* made, not written yet */
-    if (file_open(l->scalars.files[i].path, &open, &e) != 0) {
+    int rc = file_open(l->scalars.files[i].path, &open, &e);
+    if (rc == OPS_ELIMIT) l->fatal = e;
+    if (rc != 0) {
         f->unreadable = true;
         snprintf(f->reason, sizeof f->reason, "%.60s", e.text);
         return;
@@ -103,10 +105,12 @@ static void search(struct logdir *l, const char *dir, const char *run,
     }
     l->folders++;
     int n = scandir(dir, &v, NULL, by_name);
+    if (n < 0 && errno == ENOMEM) l->scalars.oom = true;
     for (int i = 0; i < n; i++) {
         const char *name = v[i]->d_name;
         char *path = name[0] == '.' ? NULL : join(dir, name);
         struct stat st;
+        if (path == NULL && name[0] != '.') l->scalars.oom = true;
         if (path != NULL && lstat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
             char *below = *run ? join(run, name) : strdup(name);
             if (below != NULL) search(l, path, below, depth + 1);
@@ -130,7 +134,9 @@ int logdir_refresh(struct logdir *l, struct ops_err *e) {
     l->folders = 0;
     if (S_ISDIR(st.st_mode)) search(l, l->root, "", 0);
     else take_file(l, l->root, ".", &st);
-    return l->scalars.oom ? fail_oom(e) : 0;
+    if (l->scalars.oom) return fail_oom(e);
+    if (l->fatal.code != 0 && e != NULL) *e = l->fatal;
+    return l->fatal.code;
 }
 
 int logdir_open(struct logdir *l, const char *path, struct ops_err *e) {

@@ -21,6 +21,7 @@ struct logdir {
     size_t nfiles, cap_files;
     struct map by_path;      /* hash of a path -> file */
     size_t folders;          /* looked at in the last reading */
+    struct ops_err fatal;    /* a limit was hit: code is not 0 */
     bool limited;            /* there were more folders than are looked at */
 };
 

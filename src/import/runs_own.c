@@ -71,26 +71,25 @@ bool own_is_included(const struct part *ring, const char *path) {
            x.form == OWN_PART && y.form == OWN_PART && x.part == y.part;
 }
 
-/* When it says that the recording began, or NULL. A device's file has no such
- * fact, nor has what is empty. */
-static const char *start_of(const struct part *p) {
-    return trace_meta_get(p->t, 0, "start_unix_ns");
+/* When the recording began, in Unix ns; 0: what is empty does not say. */
+static int64_t start_of(const struct part *p) {
+    return p->t->epoch_set && p->t->sources[0].has_clock ? p->t->epoch_ns : 0;
 }
 
 /* Could these two be parts of one recording? */
 static bool one_recording(const struct part *a, const struct part *b) {
     const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
     if (!x->own || !y->own || !own_same_stem(a->path, b->path)) return false;
-    const char *s = start_of(a), *t = start_of(b);
-    return s == NULL || t == NULL || strcmp(s, t) == 0;
+    int64_t s = start_of(a), t = start_of(b);
+    return s == 0 || t == 0 || s == t;
 }
 
 /* Which of two stands for the profile: one that tells its start, then the
  * earlier part, then the host's. */
 static bool stands_before(const struct part *a, const struct part *b) {
     struct own_file x, y;
-    bool tells = start_of(a) != NULL;
-    if (tells != (start_of(b) != NULL)) return tells;
+    bool tells = start_of(a) != 0;
+    if (tells != (start_of(b) != 0)) return tells;
     if (!own_file_of(a->path, &x) || !own_file_of(b->path, &y)) return false;
     if ((x.form == OWN_RING) != (y.form == OWN_RING)) return y.form == OWN_RING;
     if (x.part != y.part) return x.part < y.part;

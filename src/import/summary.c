@@ -15,6 +15,7 @@
 #include "import/summary.h"
 
 #include "base/pb.h"
+#include "base/utf8.h"
 #include "import/tensor.h"
 #include "import/tfrecord.h"
 #include <math.h>
@@ -63,20 +64,23 @@ static void put_histogram(struct reader *r, struct bytes tag,
                                                         : NAN);
 }
 
+/* Keeps the text, cut where it is long, as UTF-8. */
 static void put_text(struct reader *r, struct bytes tag, struct bytes text) {
     struct series *v = scalars_series(r->s, r->file, tag, SERIES_TEXT);
+    size_t mended = 0;
     if (v == NULL) return;
-    size_t n = text.n < TEXT_KEPT ? text.n : TEXT_KEPT;
-    char *copy = malloc(n + 1);
+    if (text.n > TEXT_KEPT)
+        for (text.n = TEXT_KEPT; text.n > TEXT_KEPT - 4 &&
+                                 (text.p[text.n] & 0xc0) == 0x80;)
+            text.n--; /* not through a character */
+    uint8_t *copy = malloc(3 * text.n + 1);
     if (copy == NULL) {
         r->s->oom = true;
         return;
     }
-    for (size_t i = 0; i < n; i++)
-        copy[i] = text.p[i] == '\0' ? ' ' : (char)text.p[i];
-    copy[n] = '\0';
+    copy[utf8_mend(text, copy, &mended)] = '\0';
     free(v->text);
-    v->text = copy;
+    v->text = (char *)copy;
     scalars_point(r->s, v, r->step, r->wall, NAN);
 }
 

@@ -128,7 +128,7 @@ static void own_fact(struct xspace *x, struct xplane *p, struct bytes name,
     } else if (p->device != ROW_NONE && BYTES_IS(name, "memory_bytes")) {
         int64_t bytes = xval_int(p, v);
         x->t->devices[p->device].memory_bytes = bytes > 0 ? bytes : 0;
-    } else {
+    } else if (p->device == ROW_NONE || !BYTES_IS(name, "start_unix_ns")) {
         if (BYTES_IS(name, "opscope_loss"))
             trace_note(x->t, NOTE_SOURCE_WARNING, 1);
         xplane_meta(x, p, name, v);
@@ -304,11 +304,13 @@ void xspace_own_done(struct xspace *x, const struct xpiece *all) {
     for (size_t i = 0; i < x->nplanes; i++) {
         const struct xplane *p = &x->planes[i];
         if (BYTES_IS(p->name, "Task Environment")) closed = true;
-        if (!p->own || p->kind != XP_HOST) continue;
-        host = true;
-        rescued |= fact_number(p, "opscope_unclosed") > 0;
+        if (!p->own) continue;
+        bool is_host = p->kind == XP_HOST;
+        host |= is_host;
+        rescued |= is_host && fact_number(p, "opscope_unclosed") > 0;
         int64_t lost = fact_number(p, "dropped_traces");
-        if (all->dropped == 0 && lost > 0)
+        /* lines of threads tell theirs where it happened; devices do not */
+        if (lost > 0 && (!is_host || all->dropped == 0))
             trace_note(x->t, NOTE_RECORDER_DROPPED, (uint64_t)lost);
     }
     /* files of devices stand beside the host's, which tells it for them */

@@ -54,7 +54,7 @@ struct series {
     size_t nrestarts, cap_restarts;
 };
 
-enum { TEXT_KEPT = 4096, SERIES_MAX = 1 << 20, RESTARTS_MAX = 1000 };
+enum { TEXT_KEPT = 4096, SERIES_MAX = 1 << 18, RESTARTS_MAX = 1000 };
 
 struct scalar_file {
     char *path;

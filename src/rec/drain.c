@@ -40,27 +40,35 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
         d->events.scalar(d->events.self, tag, n, step, value, unix_s);
 }
 
+static bool is_free(const struct rec_ring *r) {
+    return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE;
+}
+
 void drain_begin(struct drain *d) {
     struct rec_head *h = d->v->head;
     *next_commit(d) = h->commit[h->active];
     /* Whoever commits without a pass over the rings (a new part) takes nothing
-     * out of them: their ends are those of the commit before. */
+     * out of them: their ends are those of the commit before. A free one is
+     * the next thread's, who may be taking it just now. */
     for (uint32_t i = 0; i < d->v->nrings; i++) {
         struct rec_ring *r = d->v->ring[i];
-        if (r == NULL) continue;
+        if (r == NULL || is_free(r)) continue;
         r->tail[!h->active] = r->tail[h->active];
         memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
     }
     d->enc.events = h->commit[h->active].events;
     d->enc.nnames = __atomic_load_n(&h->nnames, __ATOMIC_ACQUIRE);
     d->enc.failed = false;
+    files_check(&d->files);
 }
 
 static int resume(struct drain *d) {
     const struct rec_head *h = d->v->head;
     const struct rec_commit *c = &h->commit[h->active];
     for (unsigned i = 0; i < REC_FILES; i++)
-        if (c->bytes[i] > 0 && files_resume(&d->files, i, c->bytes[i]) != 0)
+        if (c->bytes[i] == 0)
+            files_remove(&d->files, i); /* made just before the end */
+        else if (files_resume(&d->files, i, c->bytes[i]) != 0)
             return -1;
     return 0;
 }
@@ -93,25 +101,35 @@ static uint64_t ring_from(const struct rec_head *h, const struct rec_ring *r,
     uint64_t from = r->tail[h->active];
     if (from < r->floor) from = r->floor;
     if (from > head) from = head;
-    /* A flight recorder: its writer may be at work on the oldest slots. */
-    uint64_t most = r->slots - REC_SLOT_MAX;
+    /* A flight recorder: its writer may be at work on the oldest slots. Others
+     * never are, and the last record may lie beyond the limit. */
+    uint64_t most = r->slots - (h->flight ? REC_SLOT_MAX : 0);
     return head - from > most ? head - most : from;
+}
+
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* When the last of what is open began. */
+static uint64_t last_begin(const struct rec_view *v) {
+    uint64_t t = 0;
+    for (uint32_t i = 0; i < v->nrings; i++) {
+        const struct rec_ring *r = v->ring[i];
+        if (r == NULL || r->state != REC_RING_LIVE) continue;
+        uint32_t n = r->depth < REC_FRAMES ? r->depth : REC_FRAMES;
+        if (n > 0) t = later(t, r->frames[n - 1].time);
+        if (r->marks & REC_IN_STEP) t = later(t, r->step_time);
+        if (r->marks & REC_IN_EPOCH) t = later(t, r->epoch_time);
+    }
+    for (uint32_t i = 0; i < REC_ASYNCS; i++)
+        if (v->asyncs[i].time != UINT64_MAX) t = later(t, v->asyncs[i].time);
+    return t;
 }
 
 /* Scopes that are open, at the last known time unless told. */
 static void drain_open_scopes(struct drain *d, uint64_t end) {
     struct rec_head *h = d->v->head;
-    if (end == 0) {
-        end = d->enc.last;
-        if (h->last_tick > end) end = h->last_tick;
-        for (uint32_t i = 0; i < d->v->nrings; i++) {
-            const struct rec_ring *r = d->v->ring[i];
-            uint32_t n = r == NULL || r->state == REC_RING_FREE ? 0 : r->depth;
-            if (n == 0 || n > REC_FRAMES) continue;
-            if (r->frames[n - 1].time > end) end = r->frames[n - 1].time;
-        }
-        end++; /* what came last lies inside of what is open */
-    }
+    if (end == 0) /* + 1: what came last lies inside of what is open */
+        end = later(later(d->enc.last, h->last_tick), last_begin(d->v)) + 1;
     d->enc.last = end;
     for (uint32_t i = 0; i < d->v->nrings; i++) {
         const struct rec_ring *r = d->v->ring[i];
@@ -121,10 +139,24 @@ static void drain_open_scopes(struct drain *d, uint64_t end) {
     encode_asyncs(&d->enc, end);
 }
 
+/* An eighth of the ring from there on, and no record is cut. */
+static uint64_t piece_end(const struct rec_ring *r, uint64_t from,
+                          uint64_t head) {
+    const struct rec_slot *slots = rec_slots(r);
+    if (head - from <= r->slots / 8) return head;
+    uint64_t to = from + r->slots / 8;
+    while (to < head &&
+           rec_slot_kind(__atomic_load_n(&slots[to & (r->slots - 1)].rest,
+                                         __ATOMIC_RELAXED)) == REC_CONT)
+        to++;
+    return to;
+}
+
 static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
     const struct rec_head *h = d->v->head;
     uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
     uint64_t from = ring_from(h, r, head);
+    if (d->in_pieces) head = piece_end(r, from, head);
     const uint64_t *told = r->told[h->active];
     bool news = from < head;
     for (unsigned k = 0; k < REC_LOSSES; k++) {
@@ -137,6 +169,8 @@ static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
     r->tail[next] = head;
 }
 
+void drain_closed(struct drain *d) { next_commit(d)->closed = 1; }
+
 void drain_rings(struct drain *d, bool final, uint64_t end) {
     struct rec_view *v = d->v;
     struct rec_head *h = v->head;
@@ -145,12 +179,13 @@ void drain_rings(struct drain *d, bool final, uint64_t end) {
     v->nrings = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < v->nrings; i++) {
         struct rec_ring *r = v->ring[i];
-        if (r == NULL ||
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE)
-            continue;
+        if (r == NULL || is_free(r)) continue;
         drain_ring(d, r, next);
     }
-    if (final) drain_open_scopes(d, end);
+    if (final && !h->commit[h->active].closed) {
+        drain_open_scopes(d, end);
+        drain_closed(d);
+    }
     encode_lines(&d->enc);
 }
 
@@ -162,18 +197,31 @@ void drain_names(struct drain *d, unsigned file) {
     c->names[file] = n;
 }
 
+/* Is all that the thread did in the files, its losses too? */
+static bool emptied(const struct rec_ring *r, unsigned active) {
+    for (unsigned k = 0; k < REC_LOSSES; k++)
+        if (__atomic_load_n(&r->lost[k], __ATOMIC_RELAXED) !=
+            r->told[active][k])
+            return false;
+    return __atomic_load_n(&r->head, __ATOMIC_RELAXED) == r->tail[active];
+}
+
 /* Room for the writers, now that it is safe. */
 static void release_rings(struct drain *d) {
     const struct rec_head *h = d->v->head;
     for (uint32_t i = 0; i < d->v->nrings && !h->flight; i++) {
         struct rec_ring *r = d->v->ring[i];
-        if (r == NULL || r->state == REC_RING_FREE) continue;
+        if (r == NULL || is_free(r)) continue;
         uint64_t tail = r->tail[h->active];
         __atomic_store_n(&r->limit, tail + r->slots - REC_SLOT_MAX,
                          __ATOMIC_RELEASE);
-        if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_ENDED &&
-            __atomic_load_n(&r->head, __ATOMIC_RELAXED) == tail)
-            __atomic_store_n(&r->state, REC_RING_FREE, __ATOMIC_RELEASE);
+        if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_ENDED ||
+            !emptied(r, h->active))
+            continue;
+        /* from here on drain_begin leaves it alone: both ends are the last */
+        r->tail[!h->active] = tail;
+        memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
+        __atomic_store_n(&r->state, REC_RING_FREE, __ATOMIC_RELEASE);
     }
 }
 
@@ -184,6 +232,7 @@ int drain_commit(struct drain *d) {
         if (d->files.f[i].fd >= 0) drain_names(d, i);
     if (d->enc.failed) {
         files_rollback(&d->files);
+        if (d->at_failure != NULL) d->at_failure(d, d->ctx);
         d->enc.failed = false;
         return -1;
     }
@@ -217,11 +266,16 @@ int drain_rotate(struct drain *d) {
     struct rec_commit *c = next_commit(d);
     memset(c->names, 0, sizeof c->names);
     if (open_plane(d, 0) != 0 || drain_commit(d) != 0) {
-        files_close(&d->files);
+        int error = d->files.error;
+        files_discard(&d->files);
         d->files = old;
+        d->files.error = error;
         return -1;
     }
-    return files_finish(&old, path);
+    int result = files_finish(&old, path);
+    if (result != 0) d->files.error = old.error;
+    files_close(&old);
+    return result;
 }
 
 int drain_finish(struct drain *d, char path[PATH_MAX]) {

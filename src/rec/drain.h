@@ -19,8 +19,13 @@ struct drain {
     void (*at_open)(struct drain *d, void *ctx);
     /* Before a commit holds. */
     void (*at_commit)(struct drain *d, struct rec_commit *c, void *ctx);
+    /* What was encoded since the last commit was not written. */
+    void (*at_failure)(struct drain *d, void *ctx);
     void *ctx;
     struct enc_to events; /* only .scalar and its .self are used */
+    /* Takes no more than an eighth of a ring: its writer has room again so
+     * much the sooner. Off: rings up to their heads. */
+    bool in_pieces;
 };
 
 /* For a reader: bytes go to `to` instead of files, and nothing is committed.
@@ -37,8 +42,10 @@ int drain_open(struct drain *d, struct rec_view *v, bool live);
 void drain_begin(struct drain *d);
 /* Encodes the rings up to their heads; the caller may encode more before
  * drain_commit. final: what is still open too, as ending at `end`, or, when end
- * is 0, at the last known time. */
+ * is 0, at the last known time; but only once, whoever does it. */
 void drain_rings(struct drain *d, bool final, uint64_t end);
+/* The pass that is going on has what is still open. */
+void drain_closed(struct drain *d);
 /* 0: it is in the files, and the rings have room again. -1: it is not
  * (files.error), and nothing has changed. */
 int drain_commit(struct drain *d);

@@ -13,7 +13,7 @@
 #include "rec/encode_impl.h"
 
 enum {
-    HOST_BYTES = 640 << 10, EARLY_BYTES = 32 << 10, COUNTER_BYTES = 64 << 10,
+    HOST_BYTES = 256 << 10, EARLY_BYTES = 32 << 10, COUNTER_BYTES = 64 << 10,
     DEVICE_BYTES = 64 << 10, LANE_BYTES = 8 << 10,
     ALL_BYTES = HOST_BYTES + EARLY_BYTES + COUNTER_BYTES + DEVICE_BYTES +
                 ENC_LANES * LANE_BYTES,
@@ -276,14 +276,12 @@ static void counter(struct encoder *e, uint32_t meta, double value,
      * readers leave a line at 0 alone where they take the start off others. */
     memcpy(l->name, "_counters_", sizeof "_counters_");
     l->id = INT64_MAX;
-    uint8_t body[EVENT_ROOM], *b = body, *q = l->buf + l->n;
-    b = pbw_uint(b, 1, meta);
-    b = pbw_uint(b, 2, ps);
-    size_t len = (size_t)(b - body), n = (size_t)(p - stats);
-    q = pbw_len(q, 4, len + n);
-    memcpy(q, body, len);
-    memcpy(q + len, stats, n);
-    l->n = (size_t)(q + len + n - l->buf);
+    size_t n = (size_t)(p - stats);
+    uint8_t *q = l->buf + l->n;
+    q = pbw_len(q, 4, pbw_uint_size(1, meta) + pbw_uint_size(2, ps) + n);
+    q = pbw_uint(pbw_uint(q, 1, meta), 2, ps);
+    memcpy(q, stats, n);
+    l->n = (size_t)(q + n - l->buf);
     e->events++;
 }
 
@@ -578,7 +576,7 @@ static bool ended_already(const struct rec_ring *r,
         if (k == REC_CONT) continue;
         if (k == REC_SCOPE_X) k = REC_SCOPE;
         return k == (uint32_t)kind && s.time == time &&
-               (kind != REC_SCOPE || rec_slot_name(s.rest) == name);
+               rec_slot_name(s.rest) == name;
     }
     return false;
 }
@@ -607,10 +605,22 @@ void encode_open(struct encoder *e, const struct rec_ring *r,
     }
 }
 
+/* The same for an async: any thread may have ended it. */
+static bool async_ended(const struct rec_view *v, const struct rec_async *a) {
+    for (uint32_t i = 0; i < v->nrings; i++) {
+        const struct rec_ring *r = v->ring[i];
+        if (r != NULL && r->state != REC_RING_FREE &&
+            ended_already(r, rec_slots(r), REC_ASYNC, a->time, a->name))
+            return true;
+    }
+    return false;
+}
+
 void encode_asyncs(struct encoder *e, uint64_t end) {
     for (size_t i = 0; i < REC_ASYNCS; i++) {
         struct rec_async a = e->v->asyncs[i];
-        if (a.time != 0 && a.time != UINT64_MAX && a.time <= end)
+        if (a.time != 0 && a.time != UINT64_MAX && a.time <= end &&
+            !async_ended(e->v, &a))
             async(e, a.name, a.time, end, true);
     }
 }

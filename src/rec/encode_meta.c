@@ -96,6 +96,10 @@ void encode_plane(struct encoder *e, unsigned file) {
     p = text_field(p, 2, name, strlen(name));
     enc_write(e, file, buf, (size_t)(p - buf));
     own_names(e, file);
+    /* A device's plane is a file of its own while it is written; the host's
+     * has this among its other facts. */
+    if (file > 0)
+        encode_fact_int(e, file, "start_unix_ns", e->v->head->start_unix_ns);
 }
 
 /* The stat of a plane (field 6) under a name of its own. */

@@ -159,10 +159,12 @@ static int create(struct eventfile *f) {
         snprintf(f->path, sizeof f->path, "%s/events.out.tfevents.%010lld.%s."
                  "%ld.%u", f->dir, (long long)time(NULL), f->host,
                  (long)getpid(), f->files);
-        f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        f->fd = proc_high_fd(open(f->path, O_WRONLY | O_CREAT | O_EXCL |
+                                               O_CLOEXEC, 0666));
         if (f->fd >= 0) {
             f->files++;
             f->size = f->in_file = 0;
+            proc_which_file(f->fd, &f->which);
             return 0;
         }
         int err = errno;
@@ -175,15 +177,17 @@ static int create(struct eventfile *f) {
 }
 
 static void leave_file(struct eventfile *f) {
-    if (f->fd >= 0) close(f->fd);
+    if (proc_same_file(f->fd, &f->which)) close(f->fd);
     f->fd = -1;
     f->path[0] = '\0';
     f->size = f->in_file = 0;
 }
 
-/* Was the file removed, or cut by somebody else? What was in it is gone. */
+/* Was the file removed, or cut by somebody else? What was in it is gone. Has
+ * the program closed our descriptor? Then a new file is begun. */
 static void check_file(struct eventfile *f) {
     struct stat st;
+    if (f->fd >= 0 && !proc_same_file(f->fd, &f->which)) leave_file(f);
     if (f->fd < 0 || fstat(f->fd, &st) != 0) return;
     if (st.st_nlink > 0 && (uint64_t)st.st_size >= f->size) return;
     f->lost += f->in_file;
@@ -209,6 +213,30 @@ static void take_written(struct eventfile *f, size_t got) {
     memmove(f->buf, f->buf + whole, f->n);
 }
 
+int eventfile_begin(struct eventfile *f) {
+    int err = f->fd < 0 ? create(f) : 0;
+    if (err != 0) f->error = err;
+    return -err;
+}
+
+int eventfile_resume(struct eventfile *f, const char *path, uint64_t size) {
+    struct stat st;
+    leave_file(f);
+    if (strlen(path) >= sizeof f->path) return -ENAMETOOLONG;
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return -errno;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
+        (uint64_t)st.st_size < size || ftruncate(fd, (off_t)size) != 0) {
+        close(fd);
+        return -EINVAL;
+    }
+    f->fd = fd;
+    f->size = size;
+    proc_which_file(fd, &f->which);
+    memcpy(f->path, path, strlen(path) + 1);
+    return 0;
+}
+
 int eventfile_flush(struct eventfile *f) {
     int err = 0;
     if (f->n == 0) return 0;
@@ -222,6 +250,32 @@ int eventfile_flush(struct eventfile *f) {
     }
     if (err != 0) f->error = err;
     return -err;
+}
+
+void eventfile_mark(const struct eventfile *f, struct eventfile_mark *m) {
+    *m = (struct eventfile_mark){
+        .size = f->size, .written = f->written, .lost = f->lost,
+        .cut_tags = f->cut_tags, .in_file = f->in_file, .waiting = f->waiting,
+        .files = f->files, .n = f->n,
+    };
+}
+
+void eventfile_rollback(struct eventfile *f, const struct eventfile_mark *m) {
+    bool same = f->files == m->files, wrote = f->written != m->written;
+    f->lost = m->lost;
+    f->cut_tags = m->cut_tags;
+    if (!wrote) { /* the common case: all of it is in the buffer */
+        f->n = m->n;
+        f->waiting = m->waiting;
+        return;
+    }
+    f->n = f->waiting = 0;
+    if (!same) return;
+    /* what waited then went out first */
+    f->size = m->size + m->n;
+    f->in_file = m->in_file + m->waiting;
+    f->written = m->written + m->waiting;
+    if (ftruncate(f->fd, (off_t)f->size) != 0) f->error = errno;
 }
 
 int eventfile_close(struct eventfile *f) {

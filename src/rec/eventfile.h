@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rec/proc.h"
+
 enum {
     EVENTFILE_BUFFER = 1 << 17, /* bytes that wait for the next flush */
     EVENTFILE_TAG_MAX = 1000,   /* longer tags are cut */
@@ -40,6 +42,7 @@ struct eventfile {
     unsigned files;         /* made so far: the n of the next name */
     char dir[EVENTFILE_DIR_MAX];
     char host[65];          /* letters, digits, '.', '_' and '-' */
+    struct proc_file which; /* file fd is */
     char path[EVENTFILE_PATH_MAX]; /* of the present file; "" when none */
     size_t n;               /* bytes in buf */
     uint8_t buf[EVENTFILE_BUFFER];
@@ -49,6 +52,14 @@ struct eventfile {
  * host NULL: the machine's name. 0, or -ENAMETOOLONG: dir is too long, and
  * every scalar will be lost. */
 int eventfile_init(struct eventfile *f, const char *dir, const char *host);
+
+/* Makes the file now, so that its name is known before anything is in it. 0, or
+ * -errno. */
+int eventfile_begin(struct eventfile *f);
+
+/* Goes on with the file of another process, from `size` on: what it has behind
+ * that is cut off. 0, or -errno: a new file will be made. */
+int eventfile_resume(struct eventfile *f, const char *path, uint64_t size);
 
 /* Adds a scalar. wall_time is Unix seconds. The tag is text of n bytes; what is
  * not UTF-8 becomes '?', since TensorBoard would refuse the whole record. A
@@ -61,6 +72,18 @@ void eventfile_scalar(struct eventfile *f, const char *tag, size_t n,
  * folder, which is made again) was removed. 0, or -errno: what was not written
  * still waits, and the file ends with a whole record. */
 int eventfile_flush(struct eventfile *f);
+
+/* Where a file stands, to come back to: the scalars since then are given
+ * again. */
+struct eventfile_mark {
+    uint64_t size, written, lost, cut_tags, in_file, waiting;
+    unsigned files;
+    size_t n;
+};
+void eventfile_mark(const struct eventfile *f, struct eventfile_mark *m);
+/* What was written meanwhile is cut off again; where the file was removed, or
+ * another was begun, what is in it stays. */
+void eventfile_rollback(struct eventfile *f, const struct eventfile_mark *m);
 
 /* Flushes and closes; what could not be written is lost, and counted. The
  * struct can go on being used: the next flush makes a new file. */

@@ -50,8 +50,8 @@ int files_create(struct files *f, unsigned file) {
     char path[PATH_MAX];
     if (!rec_part_path(path, sizeof path, f->stem, f->part, file, false))
         return failed(f, ENAMETOOLONG);
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                  0666);
+    int fd = proc_high_fd(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC |
+                                         O_NOFOLLOW, 0666));
     if (fd < 0) return failed(f, errno);
     int error = patch(fd, FILES_HEAD);
     if (error != 0) {
@@ -61,7 +61,35 @@ int files_create(struct files *f, unsigned file) {
     }
     f->f[file].fd = fd;
     f->f[file].end = f->committed[file] = FILES_HEAD;
+    proc_which_file(fd, &f->f[file].which);
     return 0;
+}
+
+static void reopen(struct files *f, unsigned file) {
+    char path[PATH_MAX];
+    f->f[file].fd = -1; /* not ours to close */
+    if (!rec_part_path(path, sizeof path, f->stem, f->part, file, false))
+        return;
+    int fd = proc_high_fd(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (fd >= 0 && !proc_same_file(fd, &f->f[file].which)) {
+        close(fd);
+        fd = -1;
+    }
+    f->f[file].fd = fd;
+}
+
+void files_check(struct files *f) {
+    for (unsigned i = 0; i < REC_FILES; i++)
+        if (f->f[i].fd >= 0 && !proc_same_file(f->f[i].fd, &f->f[i].which))
+            reopen(f, i);
+}
+
+void files_remove(struct files *f, unsigned file) {
+    char path[PATH_MAX];
+    if (f->f[file].fd >= 0) close(f->f[file].fd);
+    f->f[file].fd = -1;
+    if (rec_part_path(path, sizeof path, f->stem, f->part, file, false))
+        unlink(path);
 }
 
 int files_resume(struct files *f, unsigned file, uint64_t bytes) {
@@ -78,6 +106,7 @@ int files_resume(struct files *f, unsigned file, uint64_t bytes) {
     }
     f->f[file].fd = fd;
     f->f[file].end = f->committed[file] = bytes;
+    proc_which_file(fd, &f->f[file].which);
     return 0;
 }
 
@@ -93,6 +122,10 @@ int files_write(struct files *f, unsigned file, const void *p, size_t n) {
 void files_rollback(struct files *f) {
     for (unsigned i = 0; i < REC_FILES; i++) {
         if (f->f[i].fd < 0) continue;
+        if (i > 0 && f->committed[i] == FILES_HEAD) {
+            files_remove(f, i);
+            continue;
+        }
         f->f[i].end = f->committed[i];
         if (ftruncate(f->f[i].fd, (off_t)f->committed[i]) != 0)
             f->error = errno;
@@ -177,17 +210,13 @@ int files_finish(struct files *f, char path[PATH_MAX]) {
 }
 
 void files_discard(struct files *f) {
-    char path[PATH_MAX];
     for (unsigned i = 0; i < REC_FILES; i++)
-        if (f->f[i].fd >= 0 &&
-            rec_part_path(path, sizeof path, f->stem, f->part, i, false))
-            unlink(path);
-    files_close(f);
+        if (f->f[i].fd >= 0) files_remove(f, i);
 }
 
 void files_close(struct files *f) {
     for (unsigned i = 0; i < REC_FILES; i++) {
-        if (f->f[i].fd >= 0) close(f->f[i].fd);
+        if (proc_same_file(f->f[i].fd, &f->f[i].which)) close(f->f[i].fd);
         f->f[i].fd = -1;
     }
 }

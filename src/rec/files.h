@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stddef.h>
 
+#include "rec/proc.h"
 #include "rec/ring.h"
 
 enum {
@@ -22,6 +23,7 @@ struct files {
     struct {
         int fd;         /* -1: not opened */
         uint64_t end;   /* written, committed or not */
+        struct proc_file which;
     } f[REC_FILES];
     uint64_t committed[REC_FILES];
     int error;          /* errno of what failed last; 0 */
@@ -31,12 +33,19 @@ void files_init(struct files *f, const char *stem, uint64_t part);
 
 /* A new file for a plane; it must not exist. -1 and f->error. */
 int files_create(struct files *f, unsigned file);
+/* Removes one that was made and of which nothing was ever committed. */
+void files_remove(struct files *f, unsigned file);
 /* Goes on with one that a dead process left, from `bytes` on. */
 int files_resume(struct files *f, unsigned file, uint64_t bytes);
 
+/* Before a pass: a descriptor that the program has closed is opened again, or
+ * given up. */
+void files_check(struct files *f);
+
 /* Appends; -1: nothing more can be written until files_rollback. */
 int files_write(struct files *f, unsigned file, const void *p, size_t n);
-/* Forgets what was written since the last commit. */
+/* Forgets what was written since the last commit; a device's file that had
+ * none is removed, so that its plane begins anew. */
 void files_rollback(struct files *f);
 /* What was written counts: patches the lengths. */
 void files_commit(struct files *f);

@@ -19,12 +19,15 @@
 #include "rec/flight.h"
 #include "rec/names.h"
 #include "rec/nvml.h"
+#include "rec/place.h"
 #include "rec/rescue.h"
 #include "rec/sample.h"
 
 enum {
-    BUSY_NS = 4000000,      /* between passes while a window is open */
+    BUSY_NS = 4000000,      /* between looks while a window is open */
+    RUSH_NS = 200000,       /* while rings fill quickly */
     IDLE_NS = 20000000,
+    FLUSH_NS = 100000000,   /* between passes when there is no need for one */
     SAMPLE_NS = 100000000,
     WATCH_NS = 50000000,    /* between looks for the capture file */
     NAMES_NS = 1000000000,
@@ -37,8 +40,11 @@ enum {
 static struct {
     struct sample sample;
     bool sampling; /* sample is open */
+    struct eventfile_mark scalars; /* as of the last commit */
     struct nvml nvml;
     bool nvml_told;
+    bool rush;                 /* a ring was filling at the last look */
+    uint64_t flushed;          /* ns of the last pass */
     uint64_t sampled, watched, named; /* ns */
     uint64_t last_written;     /* ns of the last commit */
     uint64_t cpu_ns;
@@ -84,16 +90,30 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
     eventfile_scalar(&s->events, tag, n, step, (float)value, unix_s);
 }
 
+static void put_events_path(struct session *s) {
+    snprintf(s->view.head->events, sizeof s->view.head->events, "%.1023s",
+             s->events.path);
+}
+
 /* Scalars are on disk before the commit that says so. A rescue cuts off what
  * a kill in between left there twice. */
 static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     struct session *s = ctx;
     (void)d;
     if (!s->events_open) return;
+    if (s->events.n > 0) eventfile_begin(&s->events);
+    put_events_path(s);
     eventfile_flush(&s->events);
-    snprintf(s->view.head->events, sizeof s->view.head->events, "%.1023s",
-             s->events.path);
+    put_events_path(s);
     c->scalar_bytes = s->events.size;
+    eventfile_mark(&s->events, &own.scalars);
+}
+
+/* The rings still have them: the next pass gives them again. */
+static void forget_scalars(struct drain *d, void *ctx) {
+    struct session *s = ctx;
+    (void)d;
+    if (s->events_open) eventfile_rollback(&s->events, &own.scalars);
 }
 
 /* Machine counters belong to the time of a window; the last ones come when it
@@ -178,6 +198,7 @@ static void thread_names(struct session *s) {
 /* A ring in reserve for the next thread; names. */
 static void housekeeping(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
+    place_check(s);
     thread_spare();
     if (now - own.named >= NAMES_NS) {
         own.named = now;
@@ -189,6 +210,7 @@ static void housekeeping(struct session *s, uint64_t now) {
 static int pass(struct session *s, bool final) {
     struct rec_head *h = s->view.head;
     uint64_t now = rec_mono_ns(), end = rec_ticks();
+    own.flushed = now;
     rec_clock_bend(h, s->view.segs);
     __atomic_store_n(&h->last_tick, end, __ATOMIC_RELAXED);
     drain_rings(&s->drain, final && !s->set.o.flight, end);
@@ -201,6 +223,8 @@ static int pass(struct session *s, bool final) {
         device_stop(&s->drain.enc);
         last_facts(s);
     }
+    /* behind the samples that were just taken */
+    __atomic_store_n(&h->last_tick, rec_ticks(), __ATOMIC_RELAXED);
     int result = drain_commit(&s->drain);
     wrote(s, result);
     if (result == 0 && s->drain.files.committed[0] >= FILES_LIMIT)
@@ -208,7 +232,34 @@ static int pass(struct session *s, bool final) {
     return result;
 }
 
-/* Flight recorder: rings are left alone, only the clock is kept. */
+/* Is a ring an eighth full, or waiting to be used again? A thread that does
+ * nothing but scopes fills a ring of 8 MiB in 10 ms, and room is given back
+ * only behind a pass, during which it writes on: then the next look is soon. */
+static bool rings_fill(const struct session *s) {
+    const struct rec_head *h = s->view.head;
+    uint32_t n = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rec_ring *r = s->view.ring[i];
+        if (r == NULL) continue;
+        uint32_t state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+        uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
+        if (state == REC_RING_ENDED ||
+            (state == REC_RING_LIVE &&
+             head - r->tail[h->active] >= r->slots / 8))
+            return true;
+    }
+    return false;
+}
+
+/* Few passes are better: each costs writes, and what a pass takes of a thread
+ * is a line of its own, in which XProf looks for the events of a step. What is
+ * in the rings is as safe there as in the file. */
+static bool pass_is_due(const struct session *s, uint64_t now) {
+    own.rush = rings_fill(s);
+    return own.rush || now - own.flushed >= FLUSH_NS || device_any();
+}
+
+/* Rings are left alone, only the clock is kept. */
 static int quiet_pass(struct session *s) {
     rec_clock_bend(s->view.head, s->view.segs);
     __atomic_store_n(&s->view.head->last_tick, rec_ticks(), __ATOMIC_RELAXED);
@@ -216,6 +267,7 @@ static int quiet_pass(struct session *s) {
 }
 
 static int dump(struct session *s) {
+    s->drain.in_pieces = false;
     if (s->set.o.flight) {
         quiet_pass(s);
         flight_pass(&s->drain);
@@ -289,7 +341,7 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     struct timespec ts;
     bool on = (OPS_STATE_() & OPS_ON_BIT_) != 0;
     clock_gettime(CLOCK_MONOTONIC, &ts);
-    ts.tv_nsec += on ? BUSY_NS : IDLE_NS;
+    ts.tv_nsec += own.rush ? RUSH_NS : on ? BUSY_NS : IDLE_NS;
     if (ts.tv_nsec >= 1000000000) {
         ts.tv_nsec -= 1000000000;
         ts.tv_sec++;
@@ -334,8 +386,12 @@ static void *flusher(void *arg) {
         uint64_t now = rec_mono_ns();
         if (stop) break;
         windows(s, now);
+        bool asked = ticket != s->answered;
+        bool due = asked || pass_is_due(s, now);
+        s->drain.in_pieces = !asked;
         int result = want_dump ? dump(s)
-                     : s->set.o.flight ? quiet_pass(s) : pass(s, false);
+                     : due && !s->set.o.flight ? pass(s, false)
+                                               : quiet_pass(s);
         answer(s, ticket, result);
         watch(s, now);
         if (!rescued && now - s->view.head->start_mono_ns > RESCUE_NS) {
@@ -350,6 +406,7 @@ int flusher_prepare(void) {
     struct session *s = &rec_session;
     s->drain.at_open = part_facts;
     s->drain.at_commit = flush_scalars;
+    s->drain.at_failure = forget_scalars;
     s->drain.ctx = s;
     s->drain.events = (struct enc_to){.self = s, .scalar = give_scalar};
     if (drain_open(&s->drain, &s->view, true) == 0) return 0;
@@ -419,8 +476,18 @@ bool flusher_stop(void) {
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->flush_lock);
     pthread_join(s->flusher, NULL);
-    if (s->set.o.flight) flight_pass(&s->drain), drain_commit(&s->drain);
-    bool whole = pass(s, true) == 0 && drain_finish(&s->drain, path) == 0;
+    if (s->set.o.flight) {
+        flight_pass(&s->drain);
+        drain_closed(&s->drain);
+        drain_commit(&s->drain);
+    }
+    s->drain.in_pieces = false;
+    /* Under `opscope record` every process of a job is started; one that has
+     * nothing to say (a launcher) leaves nothing. */
+    bool empty = s->set.automatic && s->threads == 0;
+    if (empty) files_discard(&s->drain.files);
+    bool whole = empty || (pass(s, true) == 0 &&
+                           drain_finish(&s->drain, path) == 0);
     if (!whole) wrote(s, -1);
     drain_close(&s->drain);
     if (s->events_open) eventfile_close(&s->events);

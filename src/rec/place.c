@@ -15,6 +15,8 @@
 #include "rec/clock.h"
 #include "rec/session.h"
 
+enum { MEMORY_LEAST = 256 << 10 }; /* a few of the smallest rings */
+
 static int fail(const char *what, int error) {
     session_problem(what, error);
     return -1;
@@ -109,28 +111,40 @@ static int take_stem(struct session *s, const char *folder, char *stem) {
  * asked for. */
 static bool enough(struct session *s, const char *folder) {
     struct statvfs v;
-    uint64_t need = s->set.o.ring_bytes + (1 << 20);
     s->memory_cap = s->set.o.memory_bytes;
     if (statvfs(folder, &v) != 0) return false;
     uint64_t quarter = (uint64_t)v.f_bavail * v.f_frsize / 4;
     if (quarter < s->memory_cap) s->memory_cap = quarter;
-    if (s->memory_cap >= need) return true;
-    s->memory_cap = need;
-    return (uint64_t)v.f_bavail * v.f_frsize > 2 * need;
+    return s->memory_cap >= MEMORY_LEAST;
+}
+
+/* A reader tells by this lock that we live: it goes with the last copy of the
+ * descriptor, and no child keeps one. */
+static void take_lock(int fd) {
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    fcntl(fd, F_OFD_SETLK, &l);
 }
 
 static int try_ring(struct session *s, const char *folder, const char *name) {
     if (!enough(s, folder)) return -1;
     int n = snprintf(s->ring_path, sizeof s->ring_path, "%s/%s", folder, name);
     if (n < 0 || (size_t)n >= sizeof s->ring_path) return -1;
-    s->fd = open(s->ring_path,
-                 O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    s->fd = proc_high_fd(open(s->ring_path, O_RDWR | O_CREAT | O_EXCL |
+                                                O_CLOEXEC | O_NOFOLLOW, 0600));
     if (s->fd < 0) return -1;
-    /* A reader tells by this lock that we live: it goes with the last copy
-     * of the descriptor, and no child keeps one. */
-    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    fcntl(s->fd, F_OFD_SETLK, &l);
+    proc_which_file(s->fd, &s->ring_file);
+    take_lock(s->fd);
     return 0;
+}
+
+void place_check(struct session *s) {
+    if (proc_same_file(s->fd, &s->ring_file)) return;
+    s->fd = proc_high_fd(open(s->ring_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (s->fd >= 0 && !proc_same_file(s->fd, &s->ring_file)) {
+        close(s->fd);
+        s->fd = -1;
+    }
+    if (s->fd >= 0) take_lock(s->fd);
 }
 
 /* In memory, where a store never waits for a disk; else beside the profile. */
@@ -179,7 +193,7 @@ void place_remove(struct session *s, bool keep) {
     /* without the pointer nobody would ever find it */
     if (s->pointer_path[0] == 0 || lstat(s->pointer_path, &st) != 0)
         keep = false;
-    if (s->fd >= 0) close(s->fd);
+    if (proc_same_file(s->fd, &s->ring_file)) close(s->fd);
     if (!keep && s->ring_path[0] != 0) unlink(s->ring_path);
     if (!keep && s->pointer_path[0] != 0) unlink(s->pointer_path);
     s->fd = -1;

@@ -108,13 +108,14 @@ static inline void emit(struct rec_ring *r, enum rec_kind kind, uint32_t name,
 
 /* --- scopes ------------------------------------------------------------- */
 
-static inline uint32_t open_frame(struct rec_ring *r, uint32_t name) {
+static inline uint32_t open_frame(struct rec_ring *r, uint32_t name,
+                                  uint64_t now) {
     uint32_t d = r->depth;
     if (LIKELY(d < REC_FRAMES)) {
         struct rec_frame *f = &r->frames[d];
         PUT(&f->name, name);
         PUT(&f->args, (uint16_t)r->args_top);
-        PUT(&f->time, rec_ticks());
+        PUT(&f->time, now);
     } else {
         PUT(&r->lost[REC_LOST_DEEP], r->lost[REC_LOST_DEEP] + 1);
     }
@@ -133,61 +134,109 @@ close_long(struct rec_ring *r, struct rec_slot *slots, uint64_t mask,
     put(r, slots, mask, REC_SCOPE_X, f->name, f->time, payload, 8 + n);
 }
 
+/* The innermost scope ends, if it is at this depth, short, without arguments
+ * and has room: one slot. Else false, and nothing was done. */
+static inline bool close_plain(struct rec_ring *r, struct rec_slot *slots,
+                               uint64_t mask, uint32_t depth, uint64_t now) {
+    uint32_t d = depth - 1;
+    if (UNLIKELY(r->depth != depth || d >= REC_FRAMES)) return false;
+    const struct rec_frame *f = &r->frames[d];
+    uint64_t dur = now - f->time, head = r->head;
+    if (UNLIKELY(dur > UINT32_MAX || f->args != r->args_top ||
+                 head >= __atomic_load_n(&r->limit, __ATOMIC_ACQUIRE)))
+        return false;
+    slot(&slots[head & mask], f->time,
+         rec_rest(REC_SCOPE, f->name, (uint32_t)dur));
+    PUBLISH(&r->head, head + 1);
+    PUBLISH(&r->depth, d);
+    return true;
+}
+
 /* The innermost scope ends. */
-static inline void close_frame(struct rec_ring *r, struct rec_slot *slots,
-                               uint64_t mask, uint64_t now) {
+static void close_frame(struct rec_ring *r, struct rec_slot *slots,
+                        uint64_t mask, uint64_t now) {
     uint32_t d = r->depth - 1;
-    if (LIKELY(d < REC_FRAMES)) {
-        struct rec_frame *f = &r->frames[d];
-        uint64_t dur = now - f->time;
-        if (UNLIKELY(!has_room(r))) {
-            /* counted */
-        } else if (LIKELY(dur <= UINT32_MAX && f->args == r->args_top)) {
-            slot(&slots[r->head & mask], f->time,
-                 rec_rest(REC_SCOPE, f->name, (uint32_t)dur));
-            PUBLISH(&r->head, r->head + 1);
-        } else {
-            close_long(r, slots, mask, f, now);
-        }
-        if (UNLIKELY(r->args_top != f->args)) PUT(&r->args_top, f->args);
+    if (close_plain(r, slots, mask, d + 1, now)) return;
+    if (d < REC_FRAMES) {
+        const struct rec_frame *f = &r->frames[d];
+        if (has_room(r)) close_long(r, slots, mask, f, now);
+        if (r->args_top != f->args) PUT(&r->args_top, f->args);
     }
     PUBLISH(&r->depth, d);
 }
 
-struct ops_scope_ ops_begin_(uint32_t name) {
+static __attribute__((noinline)) struct ops_scope_ begin_slow(uint32_t name) {
     struct rec_ring *r = enter();
-    if (UNLIKELY(r == NULL)) return (struct ops_scope_){0, 0};
-    uint32_t depth = open_frame(r, name);
+    if (r == NULL) return (struct ops_scope_){0, 0};
+    uint32_t depth = open_frame(r, name, rec_ticks());
     leave();
     return (struct ops_scope_){depth, rec_self.gen};
 }
 
+/* Begins by hand at this depth that no window saw. */
+static uint16_t *skipped(struct rec_ring *r) {
+    return &r->skipped[r->depth < REC_FRAMES ? r->depth : REC_FRAMES];
+}
+
+/* As enter(), where all is as it mostly is: nothing is called, so that the
+ * callers need not save a register. False: the long way must be gone. */
+static inline bool enter_fast(uint32_t gen) {
+    if (UNLIKELY(rec_self.busy != 0)) return false;
+    PUT(&rec_self.busy, 1);
+    __asm__ volatile("" ::: "memory");
+    if (LIKELY(state_now() >> OPS_GEN_SHIFT_ == gen)) return true;
+    leave();
+    return false;
+}
+
+struct ops_scope_ ops_begin_(uint32_t name) {
+    uint32_t st = state_now(), gen = st >> OPS_GEN_SHIFT_;
+    if (UNLIKELY(st != rec_self.fast || !enter_fast(gen)))
+        return begin_slow(name);
+    uint32_t depth = open_frame(rec_self.ring, name, rec_counter());
+    leave();
+    return (struct ops_scope_){depth, gen};
+}
+
 /* Scopes inside of it that were left by longjmp() end with it. */
-static __attribute__((noinline)) void close_to(struct rec_ring *r,
-                                               uint32_t depth, uint64_t now) {
+static void close_to(struct rec_ring *r, uint32_t depth, uint64_t now) {
     if (r->depth < depth) {
         PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
         return;
     }
     while (r->depth > depth) {
         PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
+        *skipped(r) = 0;
         close_frame(r, rec_self.slots, rec_self.mask, now);
     }
     close_frame(r, rec_self.slots, rec_self.mask, now);
 }
 
+/* inside: the ring was entered already. */
+static __attribute__((noinline)) void end_slow(struct ops_scope_ s,
+                                               uint64_t now, bool inside) {
+    if (!inside && (rec_self.gen != s.gen || enter_ring(s.gen) == NULL)) return;
+    close_to(rec_self.ring, s.depth, now);
+    leave();
+}
+
 /* A scope that began inside of a window is recorded when it ends outside. */
 void ops_scope_end_(struct ops_scope_ s) {
-    uint64_t now = rec_ticks();
-    if (UNLIKELY(rec_self.gen != s.gen ||
-                 state_now() >> OPS_GEN_SHIFT_ != s.gen))
+    if (UNLIKELY(!rec_clock_is_tsc())) {
+        end_slow(s, rec_ticks(), false);
         return;
-    struct rec_ring *r = enter_ring(s.gen);
-    if (UNLIKELY(r == NULL)) return;
-    if (LIKELY(r->depth == s.depth))
-        close_frame(r, rec_self.slots, rec_self.mask, now);
-    else
-        close_to(r, s.depth, now);
+    }
+    uint64_t now = rec_counter();
+    if (UNLIKELY(rec_self.gen != s.gen)) return;
+    if (UNLIKELY(!enter_fast(s.gen))) {
+        end_slow(s, now, false);
+        return;
+    }
+    if (UNLIKELY(!close_plain(rec_self.ring, rec_self.slots, rec_self.mask,
+                              s.depth, now))) {
+        end_slow(s, now, true);
+        return;
+    }
     leave();
 }
 
@@ -198,11 +247,22 @@ static struct rec_ring *enter_mine(void) {
     return enter_ring(gen);
 }
 
+void ops_begin_off_(void) {
+    struct rec_ring *r = enter_mine();
+    if (r == NULL) return;
+    if (*skipped(r) < UINT16_MAX) ++*skipped(r);
+    leave();
+}
+
 void ops_end_(void) {
     uint64_t now = rec_ticks();
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
-    if (r->depth == 0)
+    if (UNLIKELY(*skipped(r) > 0))
+        --*skipped(r);
+    else if (r->depth == 0 && rec_session.windowed)
+        ; /* begun before the window, when this thread had no ring yet */
+    else if (r->depth == 0)
         PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
     else
         close_frame(r, rec_self.slots, rec_self.mask, now);
@@ -413,7 +473,10 @@ void ops_epoch_(int64_t number) {
     begin_mark(true, number, now);
 }
 
-void ops_step_end_(void) { end_mark(false, rec_ticks()); }
+void ops_step_end_(void) {
+    end_mark(false, rec_ticks());
+    session_step_end();
+}
 void ops_epoch_end_(void) {
     uint64_t now = rec_ticks();
     end_mark(false, now);
@@ -422,6 +485,19 @@ void ops_epoch_end_(void) {
 
 void record_close_steps(void) {
     ops_epoch_end_();
+}
+
+void record_close_all(void) {
+    uint64_t now = rec_ticks();
+    struct rec_ring *r = enter_mine();
+    if (r == NULL) return;
+    while (r->depth > 0) {
+        PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
+        close_frame(r, rec_self.slots, rec_self.mask, now);
+    }
+    close_mark(r, false, now);
+    close_mark(r, true, now);
+    leave();
 }
 
 /* --- what it costs ------------------------------------------------------ */
@@ -442,11 +518,11 @@ uint64_t record_cost_ps(const struct rec_view *v) {
         uint64_t t0 = rec_ticks();
         for (int i = 0; i < SCOPES; i++) {
             PUT(&trial.busy, 1);
-            open_frame(r, 1);
+            uint32_t depth = open_frame(r, 1, rec_ticks());
             PUBLISH(&trial.busy, 0);
             uint64_t now = rec_ticks();
             PUT(&trial.busy, 1);
-            close_frame(r, trial.slots, SCOPES - 1, now);
+            close_plain(r, trial.slots, SCOPES - 1, depth, now);
             PUBLISH(&trial.busy, 0);
         }
         uint64_t t = rec_ticks() - t0;

@@ -138,6 +138,9 @@ struct rec_ring {
     uint64_t born, died; /* ticks */
     char name[REC_THREAD_NAME];
     uint32_t named; /* by the program: not asked from the system again */
+    /* by depth: scopes begun by hand there while no window was open; their
+     * ends must not end others. The writer's own. */
+    uint16_t skipped[REC_FRAMES + 1];
     struct rec_frame frames[REC_FRAMES];
     uint8_t args[REC_ARGS];
 };
@@ -190,6 +193,7 @@ struct rec_commit {
     uint64_t names[REC_FILES];    /* how many names stand in it */
     uint64_t events;              /* in all files, since the start */
     uint64_t scalar_bytes;        /* of the event file */
+    uint64_t closed;              /* what was open at the end is written too */
 };
 
 struct rec_head {

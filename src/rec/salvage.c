@@ -2,6 +2,7 @@
  * Reading and finishing what a killed program left. */
 #include "rec/salvage.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -16,7 +17,10 @@
 #include "rec/eventfile.h"
 #include "rec/view.h"
 
-enum { TRIES = 8, ZEROS = 64, PAGE = 4096 };
+enum {
+    TRIES = 8, ZEROS = 64, PAGE = 4096,
+    OLD_PARTS = 16, /* before the last one, that are looked for */
+};
 
 __attribute__((format(printf, 3, 4))) static int
 fail(char *why, size_t cap, const char *format, ...) {
@@ -25,6 +29,11 @@ fail(char *why, size_t cap, const char *format, ...) {
     vsnprintf(why, cap, format, ap);
     va_end(ap);
     return -1;
+}
+
+static int no_memory(char *why, size_t cap) {
+    fail(why, cap, "no memory");
+    return REC_REST_NO_MEMORY;
 }
 
 /* --- the ring file ------------------------------------------------------ */
@@ -213,7 +222,7 @@ static int join(struct rest *r, const char *stem, struct rec_rest *out,
     }
     j.p = mmap(NULL, j.cap, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (j.p == MAP_FAILED) return fail(why, cap, "no memory");
+    if (j.p == MAP_FAILED) return no_memory(why, cap);
     for (unsigned i = 0; i < REC_FILES; i++) {
         if (c->bytes[i] == 0 && r->file[i].n == 0) continue;
         if (!join_plane(&j, stem, c, i, &r->file[i], path)) {
@@ -233,8 +242,9 @@ static int join(struct rest *r, const char *stem, struct rec_rest *out,
 static int read_once(int fd, const char *stem, struct rec_rest *out, char *why,
                      size_t cap) {
     struct rec_view *v = calloc(1, sizeof *v);
-    const char *reason = "no memory";
-    if (v == NULL || rec_view_open(v, fd, false, &reason) != 0) {
+    const char *reason;
+    if (v == NULL) return no_memory(why, cap);
+    if (rec_view_open(v, fd, false, &reason) != 0) {
         free(v);
         return fail(why, cap, "its ring file is %s", reason);
     }
@@ -247,7 +257,7 @@ static int read_once(int fd, const char *stem, struct rec_rest *out, char *why,
         out->state = REC_CLOSED;
     } else {
         struct rest *r = rest_encode(v);
-        if (r == NULL) result = fail(why, cap, "no memory");
+        if (r == NULL) result = no_memory(why, cap);
         else result = join(r, stem, out, why, cap);
         if (r != NULL) out->rest_events = r->d.enc.events - commit.events;
         if (r != NULL) rest_free(r);
@@ -306,19 +316,6 @@ struct finishing {
     bool scalars;
 };
 
-/* Back to what the last commit says, so that no scalar stands there twice. */
-static void cut_events(const struct rec_head *h) {
-    uint64_t bytes = h->commit[h->active].scalar_bytes;
-    struct stat st;
-    if (h->events[0] == 0 || bytes == 0) return;
-    int fd = open(h->events, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        (uint64_t)st.st_size > bytes && ftruncate(fd, (off_t)bytes) != 0)
-        errno = 0; /* then a point stands there twice */
-    close(fd);
-}
-
 /* <logdir>/plugins/profile/<run>/<stem>: the log folder. */
 static bool log_folder(const char *stem, char out[EVENTFILE_DIR_MAX]) {
     snprintf(out, EVENTFILE_DIR_MAX, "%.3800s", stem);
@@ -330,6 +327,52 @@ static bool log_folder(const char *stem, char out[EVENTFILE_DIR_MAX]) {
     return out[0] != 0;
 }
 
+/* The event file that the head names, if it is one and lies in the log folder:
+ * it is going to be cut. */
+static bool has_events(const struct rec_head *h) {
+    static const char name[] = "/events.out.tfevents.";
+    char dir[EVENTFILE_DIR_MAX];
+    if (h->events[0] == 0 || !log_folder(h->stem, dir)) return false;
+    size_t n = strlen(dir);
+    return strncmp(h->events, dir, n) == 0 &&
+           strncmp(h->events + n, name, sizeof name - 1) == 0 &&
+           strchr(h->events + n + 1, '/') == NULL;
+}
+
+/* Back to what the last commit says, so that no scalar stands there twice. */
+static void cut_events(const struct rec_head *h) {
+    uint64_t bytes = h->commit[h->active].scalar_bytes;
+    struct stat st;
+    if (!has_events(h)) return;
+    int fd = open(h->events, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        (uint64_t)st.st_size > bytes && ftruncate(fd, (off_t)bytes) != 0)
+        errno = 0; /* then a point stands there twice */
+    close(fd);
+}
+
+/* In the program's file where it had one, else in one whose name is noted
+ * first: when this rescue is killed too, the next one cuts it back. */
+static void resume_events(struct finishing *f) {
+    struct rec_head *h = f->v.head;
+    uint64_t bytes = h->commit[h->active].scalar_bytes;
+    if (has_events(h) &&
+        eventfile_resume(&f->events, h->events, bytes) == 0)
+        return;
+    if (eventfile_begin(&f->events) == 0 &&
+        strlen(f->events.path) < sizeof h->events)
+        memcpy(h->events, f->events.path, strlen(f->events.path) + 1);
+}
+
+static void flush_events(struct drain *d, struct rec_commit *c, void *ctx) {
+    struct finishing *f = ctx;
+    (void)d;
+    if (!f->scalars) return;
+    eventfile_flush(&f->events);
+    c->scalar_bytes = f->events.size;
+}
+
 static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
                         double value, double unix_s) {
     struct finishing *f = self;
@@ -339,6 +382,7 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
             eventfile_init(&f->events, dir, f->v.head->host) != 0)
             return;
         f->scalars = true;
+        resume_events(f);
     }
     eventfile_scalar(&f->events, tag, n, step, (float)value, unix_s);
 }
@@ -351,13 +395,32 @@ static uint64_t dropped(const struct rec_view *v) {
     return n;
 }
 
+/* A part that was joined. Killed before its rename: that is made up for; or
+ * after it: the devices' files, which are in it, may still be there. */
+static bool finish_part(const struct rec_head *h, uint64_t part,
+                        char path[PATH_MAX]) {
+    struct files f;
+    files_init(&f, h->stem, part);
+    if (!rec_part_path(path, PATH_MAX, h->stem, part, 0, false)) return false;
+    if (access(path, F_OK) == 0) return files_finish(&f, path) == 0;
+    for (unsigned i = 1; i < REC_FILES; i++) files_remove(&f, i);
+    return rec_part_path(path, PATH_MAX, h->stem, part, 0, true);
+}
+
+/* Parts before the last one are joined when it begins, then renamed. */
+static void finish_before(const struct rec_head *h) {
+    uint64_t part = h->commit[h->active].part;
+    char path[PATH_MAX];
+    for (uint64_t i = part > OLD_PARTS ? part - OLD_PARTS : 0; i < part; i++)
+        finish_part(h, i, path);
+}
+
 /* Killed between the rename and the removal of the pointer: nothing is left to
  * do. */
 static bool closed_already(const struct rec_head *h, char path[PATH_MAX]) {
     uint64_t part = h->commit[h->active].part;
     return rec_part_path(path, PATH_MAX, h->stem, part, 0, false) &&
-           access(path, F_OK) != 0 &&
-           rec_part_path(path, PATH_MAX, h->stem, part, 0, true);
+           access(path, F_OK) != 0 && finish_part(h, part, path);
 }
 
 static int finish(struct finishing *f, struct rec_saved *out, char *why,
@@ -365,6 +428,9 @@ static int finish(struct finishing *f, struct rec_saved *out, char *why,
     struct rec_head *h = f->v.head;
     uint64_t before = h->commit[h->active].events;
     f->d.events = (struct enc_to){.self = f, .scalar = give_scalar};
+    f->d.at_commit = flush_events;
+    f->d.ctx = f;
+    finish_before(h);
     if (h->done && closed_already(h, out->path)) return 0;
     if (drain_open(&f->d, &f->v, false) != 0)
         return fail(why, cap, "its files: %s", strerror(f->d.files.error));
@@ -418,12 +484,45 @@ static int finish_ring(int fd, const char *pointer, struct rec_saved *out,
     return result;
 }
 
+/* Is any file of the stem still being written? */
+static bool has_parts(const char *stem) {
+    char folder[PATH_MAX];
+    const char *base = strrchr(stem, '/');
+    snprintf(folder, sizeof folder, "%.*s",
+             base == NULL ? 0 : (int)(base - stem), stem);
+    DIR *d = opendir(base == NULL ? "." : folder);
+    if (d == NULL) return true; /* who knows */
+    base = base == NULL ? stem : base + 1;
+    bool found = false;
+    for (struct dirent *e; !found && (e = readdir(d)) != NULL;) {
+        size_t n = strlen(e->d_name);
+        found = strncmp(e->d_name, base, strlen(base)) == 0 && n > 5 &&
+                strcmp(e->d_name + n - 5, ".part") == 0;
+    }
+    closedir(d);
+    return found;
+}
+
+/* Killed between the removal of the ring file and that of the pointer. */
+static bool only_pointer(const char *pointer, const char *ring) {
+    char stem[PATH_MAX];
+    size_t n = strlen(pointer);
+    if (ring[0] != '/' || access(ring, F_OK) == 0 || errno != ENOENT ||
+        n < 5 || n >= sizeof stem || strcmp(pointer + n - 5, ".ring") != 0)
+        return false;
+    memcpy(stem, pointer, n - 5);
+    stem[n - 5] = 0;
+    if (has_parts(stem)) return false;
+    unlink(pointer);
+    return true;
+}
+
 int rec_salvage_finish(const char *pointer, struct rec_saved *out, char *why,
                        size_t cap) {
-    char path[PATH_MAX];
+    char path[PATH_MAX] = "";
     memset(out, 0, sizeof *out);
     int fd = open_ring(pointer, path, why, cap);
-    if (fd < 0) return -1;
+    if (fd < 0) return only_pointer(pointer, path) ? 0 : -1;
     int result = finish_ring(fd, pointer, out, why, cap);
     close(fd);
     if (result != 0) return -1;

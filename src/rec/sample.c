@@ -58,7 +58,7 @@ struct run {
 };
 
 static int open_read(const char *path) {
-    return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return proc_high_fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
 }
 
 void sample_open(struct sample *s) {
@@ -68,7 +68,8 @@ void sample_open(struct sample *s) {
     s->statm = open_read("/proc/self/statm");
     s->status = open_read("/proc/self/status");
     s->io = open_read("/proc/self/io");
-    s->task = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->task = proc_high_fd(open("/proc/self/task",
+                                O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     s->cg_memory = cgroup_open_memory(&g);
     s->cg_cpu = cgroup_open_cpu(&g);
     long page = sysconf(_SC_PAGESIZE);

@@ -79,7 +79,7 @@ static void forget_session(void) {
     flusher_forked();
     drain_close(&s->drain);
     if (s->events_open) eventfile_forked(&s->events);
-    close(s->fd);
+    if (proc_same_file(s->fd, &s->ring_file)) close(s->fd);
     s->fd = -1;
     s->gen = 0;
     memset(&s->view, 0, sizeof s->view);
@@ -139,6 +139,20 @@ void session_step(int64_t number) {
         uint64_t ns = rec_mono_ns() - s->view.head->start_mono_ns;
         session_window(window_wants_step(&s->window, number) ||
                        window_wants_time(&s->window, ns) || demand_step(s));
+    }
+    session_unlock(&q);
+}
+
+void session_step_end(void) {
+    struct session *s = &rec_session;
+    struct quiet q;
+    if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
+    session_lock(&q);
+    if (s->gen != 0 && s->windowed) {
+        uint64_t now = rec_mono_ns();
+        session_window(
+            window_wants_time(&s->window, now - s->view.head->start_mono_ns) ||
+            now < s->demand_until_ns);
     }
     session_unlock(&q);
 }
@@ -210,7 +224,8 @@ static int map_head(struct session *s) {
 }
 
 /* The stem fits: place_make saw to that. */
-static void fill_head(struct session *s, const char *stem) {
+static void fill_head(struct session *s, const char *stem,
+                      const struct rec_instant *first) {
     struct rec_head *h = s->view.head;
     h->pid = (uint32_t)s->pid;
     h->gen = s->gen;
@@ -219,7 +234,7 @@ static void fill_head(struct session *s, const char *stem) {
     h->rank = s->id.rank;
     h->world = s->id.world;
     h->flight = s->set.o.flight;
-    rec_clock_start(h, s->view.segs, !s->set.o.no_tsc);
+    rec_clock_start(h, s->view.segs, first);
     h->last_tick = h->start_tick;
     h->cost_ps = record_cost_ps(&s->view);
     memcpy(h->magic, REC_MAGIC, sizeof h->magic);
@@ -251,9 +266,10 @@ static int open_session(struct session *s) {
     if (s->tids == MAP_FAILED) s->tids = NULL;
     files_init(&s->drain.files, "", 0);
     if (place_make(s, stem) != 0 || map_head(s) != 0) return -1;
-    fill_head(s, stem);
+    struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
     names_session(&s->view, ring_file_grow);
     if (!thread_spare()) return fail("no memory for the rings", ENOSPC);
+    fill_head(s, stem, &first);
     if (flusher_prepare() != 0 || place_pointer(s) != 0) return -1;
     return flusher_start();
 }

@@ -12,6 +12,7 @@
 #include "rec/drain.h"
 #include "rec/eventfile.h"
 #include "rec/identity.h"
+#include "rec/proc.h"
 #include "rec/quiet.h"
 #include "rec/settings.h"
 #include "rec/view.h"
@@ -25,6 +26,7 @@ struct rec_thread {
     struct rec_slot *slots;
     uint64_t mask;
     uint32_t word, gen;
+    uint32_t fast;      /* = word where ticks are the CPU's; else no state */
     uint32_t index;     /* of the ring */
     uint32_t refused;   /* session in which it got no ring */
     bool attaching;     /* inside thread_attach(): a handler must not enter */
@@ -47,6 +49,7 @@ struct session {
     bool windowed;         /* not everything is wanted */
     struct rec_view view;
     int fd;                /* the ring file */
+    struct proc_file ring_file;
     char ring_path[PATH_MAX], pointer_path[PATH_MAX];
     uint64_t memory_used, memory_cap;
     uint64_t threads;      /* that ever recorded in this session */
@@ -101,6 +104,8 @@ void session_unlock(const struct quiet *q);
 void session_window(bool on);
 /* A step begins: opens or closes the window. */
 void session_step(int64_t number);
+/* It ends, and none follows: nor is what follows part of a window of steps. */
+void session_step_end(void);
 /* The child's first call after a fork. */
 void session_child(void);
 void session_problem(const char *what, int error);
@@ -121,9 +126,12 @@ bool flusher_stop(void); /* false: not all of it is in the files */
 uint64_t record_cost_ps(const struct rec_view *v);
 /* Closes the step and epoch of the calling thread. */
 void record_close_steps(void);
+/* The thread ends: so do its scopes, step and epoch. */
+void record_close_all(void);
 
 /* --- device.c ----------------------------------------------------------- */
 void device_start(void);
+bool device_any(void); /* is there a tracer? */
 /* In the child of a fork: an accelerator's tracer does not work there. */
 void device_forget(void);
 /* Takes what the tracers have, into the pass that is going on. */

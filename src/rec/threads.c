@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "rec/clock.h"
+#include "rec/proc.h"
 
 enum {
     TID_BITS = 1 << 22,        /* the kernel's limit on pids */
@@ -26,7 +27,7 @@ enum {
 /* No state is ever NO_WORD: a thread without a ring compares unequal, also to
  * the 0 of a session that ends just then. */
 #define NO_WORD UINT32_MAX
-#define NO_THREAD {.word = NO_WORD}
+#define NO_THREAD {.word = NO_WORD, .fast = NO_WORD}
 __thread struct rec_thread rec_self = NO_THREAD;
 
 static pthread_key_t end_key;
@@ -38,18 +39,24 @@ static bool end_key_ok;
 bool ring_file_grow(uint64_t at, uint64_t bytes) {
     struct session *s = &rec_session;
     struct rec_head *h = s->view.head;
-    if (at + bytes > h->file_bytes) {
+    uint64_t before = h->file_bytes;
+    if (!proc_same_file(s->fd, &s->ring_file)) return false;
+    if (at + bytes > before) {
         if (ftruncate(s->fd, (off_t)(at + bytes)) != 0) return false;
         h->file_bytes = at + bytes;
     }
     /* Without memory behind it a store would be a SIGBUS. */
-    return posix_fallocate(s->fd, (off_t)at, (off_t)bytes) == 0;
+    if (posix_fallocate(s->fd, (off_t)at, (off_t)bytes) == 0) return true;
+    if (h->file_bytes > before && ftruncate(s->fd, (off_t)before) == 0)
+        h->file_bytes = before;
+    return false;
 }
 
 /* Full rings for half of the memory; then smaller ones, so that a program with
  * thousands of threads is seen in all of them. */
 static uint64_t ring_bytes(const struct session *s) {
     uint64_t bytes = s->set.o.ring_bytes, left = s->memory_cap - s->memory_used;
+    while (bytes > RING_LEAST && bytes > s->memory_cap / 4) bytes /= 2;
     if (left < s->memory_cap / 2) bytes /= 8;
     if (left < s->memory_cap / 4) bytes /= 8;
     return bytes < RING_LEAST ? RING_LEAST : bytes;
@@ -122,6 +129,7 @@ static void thread_end(void *arg) {
     struct session *s = &rec_session;
     struct quiet q;
     (void)arg;
+    record_close_all();
     session_lock(&q);
     struct rec_ring *r = rec_self.ring;
     if (r != NULL && s->gen != 0 && rec_self.gen == s->gen) {
@@ -167,6 +175,7 @@ static void ring_take(struct rec_ring *r) {
     r->step_time = r->epoch_time = 0;
     memset(r->lost, 0, sizeof r->lost);
     memset(r->told, 0, sizeof r->told);
+    memset(r->skipped, 0, sizeof r->skipped);
     r->tid = (uint32_t)syscall(SYS_gettid);
     r->thread = thread_number(s, r->tid);
     r->born = rec_ticks();
@@ -198,6 +207,7 @@ static bool attach(uint32_t gen) {
     s->owner[i] = t;
     t->gen = gen;
     t->word = gen << OPS_GEN_SHIFT_ | OPS_ON_BIT_;
+    t->fast = rec_clock_is_tsc() ? t->word : NO_WORD;
     return true;
 }
 

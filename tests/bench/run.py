@@ -16,6 +16,8 @@ import subprocess
 import sys
 import time
 
+import rec
+
 MB = 1e6
 
 
@@ -325,7 +327,8 @@ def do_machine(b):
 WORKS = {"machine": do_machine, "kineto": do_kineto, "gz": do_gz,
          "xspace": do_xspace, "ops": do_ops, "analyses": do_analyses,
          "overview": do_overview,
-         "torch": do_torch, "small": do_small, "growth": do_growth}
+         "torch": do_torch, "small": do_small, "growth": do_growth,
+         "recorder": rec.do_recorder}
 
 HEAD = """# Performance
 

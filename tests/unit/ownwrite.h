@@ -109,7 +109,7 @@ static inline void own_line(struct own_plane *p, int64_t id, const char *name,
     own_line_end(p);
     out_int(&p->line, 1, id);
     out_text(&p->line, 2, name);
-    out_int(&p->line, 3, OWN_START + base_ns);
+    out_int(&p->line, 3, base_ns);
 }
 
 static inline void own_counters(struct own_plane *p) {

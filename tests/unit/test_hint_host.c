@@ -144,6 +144,20 @@ static void small_calls_need_a_measure(void **state) {
     expect_none(study(1, fill_fast));
 }
 
+/* One of the small calls was held up for 50 us. */
+static void fill_disturbed(struct script *s) {
+    matmul(s, 10, 200, 200000);
+    for (int i = 0; i < CALLS; i++)
+        matmul(s, 250 + i * 5 + (i > 50 ? 50 : 0), i == 50 ? 54 : 4, 1000);
+    scope(s, s->rest, 800, 200);
+    scope(s, s->forward, 0, LENGTH);
+}
+
+static void held_up_calls_are_small_too(void **state) {
+    (void)state;
+    expect_only(study(1, fill_disturbed), "launch-bound", 3 * CALLS + 50 + 99);
+}
+
 /* Ops of 20 us are not small, however slow. */
 static void fill_medium(struct script *s) {
     matmul(s, 10, 200, 200000);
@@ -244,6 +258,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_calls),
         cmocka_unit_test(small_calls_need_a_measure),
+        cmocka_unit_test(held_up_calls_are_small_too),
         cmocka_unit_test(few_or_longer_calls),
         cmocka_unit_test(waits_for_input),
         cmocka_unit_test(loader_is_too_slow),

@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# Recordings that are not closed, as people meet them: a log folder of a program
+# that was killed, that still runs, that was moved, whose memory is gone.
+
+setup() {
+    cd "$BATS_TEST_DIRNAME/../.." || return 1
+    : "${OPSCOPE:=build/opscope}"
+    case $OPSCOPE in /*) ;; *) OPSCOPE=$PWD/$OPSCOPE ;; esac
+    export OPSCOPE
+    lib=$(dirname "$OPSCOPE")/libopscope-record.a
+    cd "$BATS_TEST_TMPDIR" || return 1
+    cat > prog.c <<'C'
+#include <opscope/record.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    int n = atoi(argv[1]);
+    (void)argc;
+    ops_start("logs", &(struct ops_options){.no_machine = true, .run = "r"});
+    for (int i = 0; i < n; i++) {
+        ops_step(i);
+        OPS_SCOPE("work");
+        ops_counter("i", i);
+    }
+    if (argv[2][0] == 'k') {
+        ops_step(n);
+        ops_begin("last words");
+        kill(getpid(), SIGKILL);
+    }
+    if (argv[2][0] == 'w') {
+        ops_flush();
+        if (write(1, "x\n", 2) != 2) return 1;
+        pause();
+    }
+    return 0;
+}
+C
+    san=
+    case $OPSCOPE in *build-*) san=$(dirname "$OPSCOPE" | sed 's/.*build-//;s/-/,/g') ;; esac
+    cc ${san:+-fsanitize=$san} -I"$OLDPWD/include" prog.c -o prog "$lib" -pthread
+    # what a kill leaves must not stay behind the test
+    OPSCOPE_SHM=$BATS_TEST_TMPDIR
+    export OPSCOPE_SHM
+}
+
+steps() { # PATH: how many steps, by CSV
+    "$OPSCOPE" steps "$1" --format csv | tail -n +2 | wc -l
+}
+
+@test "a program that returns from main closes its profile" {
+    ./prog 100 x
+    [ "$(ls logs/plugins/profile/r)" = "$(basename logs/plugins/profile/r/*.xplane.pb)" ]
+    [ "$(steps logs)" -eq 100 ]
+    "$OPSCOPE" info logs > out
+    ! grep -q not-closed out
+}
+
+@test "after kill -9 every step is there, and the open scope is marked" {
+    run ./prog 1000 kill
+    [ "$status" -eq 137 ]
+    ls logs/plugins/profile/r/*.ring
+    [ "$(steps logs)" -eq 1001 ]
+    "$OPSCOPE" trace logs --name 'last words' --format csv | grep -q 'last words'
+    "$OPSCOPE" info logs | tr '\n' ' ' | grep -q '2 scopes were still open'
+    # reading changes nothing
+    [ "$(steps logs)" -eq 1001 ]
+}
+
+@test "any file of it stands for all of it, and it may be moved" {
+    run ./prog 1000 kill
+    mv logs moved
+    [ "$(steps moved)" -eq 1001 ]
+    [ "$(steps moved/plugins/profile/r/*.part)" -eq 1001 ]
+    [ "$(steps moved/plugins/profile/r/*.ring)" -eq 1001 ]
+    cd moved/plugins/profile/r
+    [ "$(steps ./*.ring)" -eq 1001 ]
+    [ "$(steps "$(ls ./*.part | sed 's|./||')")" -eq 1001 ]
+}
+
+@test "memory that is gone is a note, and what was flushed is read" {
+    ./prog 500 wait > ready &
+    pid=$!
+    for _ in $(seq 100); do [ -s ready ] && break; sleep 0.05; done
+    kill -9 $pid
+    wait $pid || true
+    rm -f opscope-*
+    "$OPSCOPE" info logs > out
+    tr '\n' ' ' < out | grep -q 'their shared memory is *gone'
+    # the last step was open and stood in the memory alone
+    [ "$(steps logs)" -eq 499 ]
+}
+
+@test "a program that still runs can be looked at" {
+    ./prog 500 wait > ready &
+    pid=$!
+    for _ in $(seq 100); do [ -s ready ] && break; sleep 0.05; done
+    [ "$(steps logs)" -eq 500 ]
+    [ "$("$OPSCOPE" counters logs --format csv | tail -n +2 | wc -l)" -eq 1 ]
+    kill -9 $pid
+    wait $pid || true
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the recorder's tests share: a folder of their own, a child to do the
+ * dangerous part in, and the files that are left behind. */
+#ifndef TESTS_REC_RIG_H
+#define TESTS_REC_RIG_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rec/salvage.h"
+#include "rec/xs.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define RIG_TSAN 1
+#else
+#define RIG_TSAN 0
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define RIG_ASAN 1
+#else
+#define RIG_ASAN 0
+#endif
+
+#if RIG_ASAN
+/* Children end in the middle of things: what they had is no leak, and looking
+ * for leaks stops their threads and prints. */
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void) { return 1; }
+#endif
+
+/* Slower by an order of magnitude: fewer rounds are enough. */
+static inline bool rig_slow(void) {
+    const char *p = getenv("LD_PRELOAD");
+    return RIG_TSAN || (p != NULL && strstr(p, "vgpreload") != NULL);
+}
+
+/* The long form: REC_FULL=1, as `./dev test --full` has it. */
+static inline bool rig_full(void) {
+    const char *t = getenv("REC_FULL");
+    return t != NULL && strcmp(t, "1") == 0 && !rig_slow();
+}
+
+static inline uint64_t rig_now_ns(clockid_t clock) {
+    struct timespec ts;
+    clock_gettime(clock, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static inline void rig_sleep_us(long us) {
+    struct timespec ts = {us / 1000000, us % 1000000 * 1000};
+    while (nanosleep(&ts, &ts) != 0 && errno == EINTR) {}
+}
+
+/* --- folders ------------------------------------------------------------ */
+
+static char rig_dir[PATH_MAX];
+
+/* Takes the recorder's variables out of the environment, too. */
+static inline void rig_make_dir(void) {
+    static const char *const vars[] = {
+        "OPSCOPE_LOGDIR", "OPSCOPE_RUN", "OPSCOPE_STEPS", "OPSCOPE_FLIGHT",
+        "OPSCOPE_SIGNAL", "OPSCOPE_RING_BYTES", "OPSCOPE_MEMORY_BYTES",
+        "OPSCOPE_MACHINE", "OPSCOPE_TSC", "OPSCOPE_FORK", "OPSCOPE_SHM",
+        "OPSCOPE_HOST", "RANK", "WORLD_SIZE", "OPSCOPE",
+    };
+    const char *t = getenv("TMPDIR");
+    for (size_t i = 0; i < sizeof vars / sizeof *vars; i++) unsetenv(vars[i]);
+    snprintf(rig_dir, sizeof rig_dir, "%s/opscope-rec-XXXXXX",
+             t != NULL && t[0] != 0 ? t : "/tmp");
+    if (mkdtemp(rig_dir) == NULL) abort();
+}
+
+static inline int rig_remove_one(const char *path, const struct stat *st,
+                                 int type, struct FTW *f) {
+    (void)st;
+    (void)type;
+    (void)f;
+    return remove(path) == 0 || errno == ENOENT ? 0 : -1;
+}
+
+static inline void rig_remove_dir(void) {
+    nftw(rig_dir, rig_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Files under every run's folder whose names end like this. */
+static inline size_t rig_files(const char *end, glob_t *g) {
+    char pattern[PATH_MAX + 64];
+    snprintf(pattern, sizeof pattern, "%s/plugins/profile/*/*%s", rig_dir, end);
+    int rc = glob(pattern, 0, NULL, g);
+    if (rc == GLOB_NOMATCH) memset(g, 0, sizeof *g);
+    return rc == 0 ? g->gl_pathc : 0;
+}
+
+static inline size_t rig_count(const char *end) {
+    glob_t g;
+    size_t n = rig_files(end, &g);
+    if (n > 0) globfree(&g);
+    return n;
+}
+
+/* All profiles that are closed. */
+static inline size_t rig_load(struct xs *x) {
+    glob_t g;
+    size_t n = rig_files(".xplane.pb", &g);
+    for (size_t i = 0; i < n; i++) xs_load(x, g.gl_pathv[i]);
+    if (n > 0) globfree(&g);
+    return n;
+}
+
+/* Does for the dead what ops_stop would have done; how many there were. A
+ * problem ends the test. */
+static inline size_t rig_rescue(void) {
+    glob_t g;
+    char why[512];
+    size_t n = rig_files(".ring", &g);
+    for (size_t i = 0; i < n; i++) {
+        struct rec_saved saved;
+        if (rec_salvage_finish(g.gl_pathv[i], &saved, why, sizeof why) == 0)
+            continue;
+        printf("rescue of %s: %s\n", g.gl_pathv[i], why);
+        fflush(stdout);
+        abort();
+    }
+    if (n > 0) globfree(&g);
+    return n;
+}
+
+/* Ring files of a process that are still in the memory file system. */
+static inline size_t rig_rings(pid_t pid) {
+    char pattern[128];
+    glob_t g;
+    snprintf(pattern, sizeof pattern, "/dev/shm/opscope-*-%d-*", (int)pid);
+    int rc = glob(pattern, 0, NULL, &g);
+    size_t n = rc == 0 ? g.gl_pathc : 0;
+    if (rc == 0) globfree(&g);
+    return n;
+}
+
+/* --- children ----------------------------------------------------------- */
+
+/* What a program did, as seen from outside. */
+struct rig_end {
+    pid_t pid;
+    int status;
+    char out[8192]; /* its stdout and stderr */
+};
+
+static inline pid_t rig_fork(void (*run)(void *), void *arg, int out) {
+    fflush(stdout);
+    fflush(stderr);
+    pid_t pid = fork();
+    if (pid != 0) return pid;
+    if (out >= 0) {
+        dup2(out, 1);
+        dup2(out, 2);
+    }
+    run(arg);
+    exit(0);
+}
+
+static inline struct rig_end rig_run(void (*run)(void *), void *arg) {
+    struct rig_end e = {0};
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/output", rig_dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    e.pid = rig_fork(run, arg, fd);
+    while (waitpid(e.pid, &e.status, 0) < 0 && errno == EINTR) {}
+    ssize_t n = pread(fd, e.out, sizeof e.out - 1, 0);
+    e.out[n > 0 ? n : 0] = 0;
+    close(fd);
+    unlink(path);
+    return e;
+}
+
+#endif
