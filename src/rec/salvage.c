@@ -2,6 +2,7 @@
  * Reading and finishing what a killed program left. */
 #include "rec/salvage.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -483,12 +484,45 @@ static int finish_ring(int fd, const char *pointer, struct rec_saved *out,
     return result;
 }
 
+/* Is any file of the stem still being written? */
+static bool has_parts(const char *stem) {
+    char folder[PATH_MAX];
+    const char *base = strrchr(stem, '/');
+    snprintf(folder, sizeof folder, "%.*s",
+             base == NULL ? 0 : (int)(base - stem), stem);
+    DIR *d = opendir(base == NULL ? "." : folder);
+    if (d == NULL) return true; /* who knows */
+    base = base == NULL ? stem : base + 1;
+    bool found = false;
+    for (struct dirent *e; !found && (e = readdir(d)) != NULL;) {
+        size_t n = strlen(e->d_name);
+        found = strncmp(e->d_name, base, strlen(base)) == 0 && n > 5 &&
+                strcmp(e->d_name + n - 5, ".part") == 0;
+    }
+    closedir(d);
+    return found;
+}
+
+/* Killed between the removal of the ring file and that of the pointer. */
+static bool only_pointer(const char *pointer, const char *ring) {
+    char stem[PATH_MAX];
+    size_t n = strlen(pointer);
+    if (ring[0] != '/' || access(ring, F_OK) == 0 || errno != ENOENT ||
+        n < 5 || n >= sizeof stem || strcmp(pointer + n - 5, ".ring") != 0)
+        return false;
+    memcpy(stem, pointer, n - 5);
+    stem[n - 5] = 0;
+    if (has_parts(stem)) return false;
+    unlink(pointer);
+    return true;
+}
+
 int rec_salvage_finish(const char *pointer, struct rec_saved *out, char *why,
                        size_t cap) {
-    char path[PATH_MAX];
+    char path[PATH_MAX] = "";
     memset(out, 0, sizeof *out);
     int fd = open_ring(pointer, path, why, cap);
-    if (fd < 0) return -1;
+    if (fd < 0) return only_pointer(pointer, path) ? 0 : -1;
     int result = finish_ring(fd, pointer, out, why, cap);
     close(fd);
     if (result != 0) return -1;

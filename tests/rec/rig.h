@@ -31,10 +31,23 @@
 #define RIG_ASAN 0
 #endif
 
+#if RIG_ASAN
+/* Children end in the middle of things: what they had is no leak, and looking
+ * for leaks stops their threads and prints. */
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void) { return 1; }
+#endif
+
 /* Slower by an order of magnitude: fewer rounds are enough. */
 static inline bool rig_slow(void) {
     const char *p = getenv("LD_PRELOAD");
     return RIG_TSAN || (p != NULL && strstr(p, "vgpreload") != NULL);
+}
+
+/* The long form: REC_FULL=1, as `./dev test --full` has it. */
+static inline bool rig_full(void) {
+    const char *t = getenv("REC_FULL");
+    return t != NULL && strcmp(t, "1") == 0 && !rig_slow();
 }
 
 static inline uint64_t rig_now_ns(clockid_t clock) {

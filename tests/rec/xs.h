@@ -49,8 +49,8 @@ struct xs_event {
 struct xs {
     struct xs_event *v;
     size_t n, cap;
-    struct xs_plane plane[64];
-    uint32_t planes, files;
+    struct xs_plane *plane;
+    uint32_t planes, planes_cap, files;
     void **kept;          /* what to free */
     size_t nkept, kept_cap;
 };
@@ -199,7 +199,10 @@ static inline void xs_add_plane(struct xs *x, struct xs_bytes body) {
     struct xs_field f;
     struct xs_bytes b = body;
     uint32_t i = x->planes;
-    if (i == sizeof x->plane / sizeof *x->plane) xs_die("too many planes");
+    if (i == x->planes_cap) {
+        x->planes_cap = i * 2 + 16;
+        x->plane = realloc(x->plane, x->planes_cap * sizeof *x->plane);
+    }
     struct xs_plane *p = &x->plane[x->planes++];
     memset(p, 0, sizeof *p);
     p->body = body;
@@ -209,8 +212,10 @@ static inline void xs_add_plane(struct xs *x, struct xs_bytes body) {
         if (f.number == 5) xs_add_name(&p->stats, f.b);
     }
     if (p->name == NULL) xs_die("a plane without a name");
-    qsort(p->events.v, p->events.n, sizeof *p->events.v, xs_by_id);
-    qsort(p->stats.v, p->stats.n, sizeof *p->stats.v, xs_by_id);
+    if (p->events.n > 0)
+        qsort(p->events.v, p->events.n, sizeof *p->events.v, xs_by_id);
+    if (p->stats.n > 0)
+        qsort(p->stats.v, p->stats.n, sizeof *p->stats.v, xs_by_id);
     while (xs_next(&body, &f))
         if (f.number == 3) xs_line(x, f.b, i);
 }
@@ -248,6 +253,7 @@ static inline void xs_free(struct xs *x) {
         }
     }
     for (size_t i = 0; i < x->nkept; i++) free(x->kept[i]);
+    free(x->plane);
     free(x->kept);
     free(x->v);
     memset(x, 0, sizeof *x);

@@ -4,7 +4,8 @@
  *
  * The victim keeps a diary of its own in a shared mapping: a number for each
  * kind of record, written after the call has returned. The number also stands
- * in the record. 30 kills; OPSCOPE_KILLS says how many. */
+ * in the record. 30 kills of each form, and 200 in full. REC_SEED repeats a
+ * run. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,7 +18,7 @@
 #include "opscope/record.h"
 #include "rec/rig.h"
 
-enum { THREADS = 4, LEAST = 30 };
+enum { THREADS = 4, LEAST = 30, MOST = 200 };
 
 /* What a thread has done: numbers count from 1 in each kind. */
 enum kind { INNER, OUTER, COUNTER, FLOW, STEP, DEVICE, SCALAR, KINDS };
@@ -403,9 +404,7 @@ static void one_round(long us, unsigned kills) {
 }
 
 static int rounds(void) {
-    const char *t = getenv("OPSCOPE_KILLS");
-    int n = t != NULL ? atoi(t) : LEAST;
-    return rig_slow() ? 6 : n > 3 ? n : 3;
+    return rig_slow() ? 6 : rig_full() ? MOST : LEAST;
 }
 
 static void test_moderate(void **state) {
@@ -443,9 +442,9 @@ static void test_rotation(void **state) {
 static int set_up(void **state) {
     (void)state;
     unsigned seed = (unsigned)(rig_now_ns(CLOCK_REALTIME) ^ (uint64_t)getpid());
-    if (getenv("OPSCOPE_SEED") != NULL)
-        seed = (unsigned)atoll(getenv("OPSCOPE_SEED"));
-    print_message("# OPSCOPE_SEED=%u\n", seed);
+    if (getenv("REC_SEED") != NULL)
+        seed = (unsigned)atoll(getenv("REC_SEED"));
+    print_message("# REC_SEED=%u\n", seed);
     srand(seed);
     diary = mmap(NULL, sizeof *diary, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Threads by the thousand, storms of signals, and everything that a program
+ * may do wrong with the calls. The program must not notice; the profile has
+ * what can be had, and counts the rest. */
+#include <dirent.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include <cmocka.h>
+
+#include "opscope/record.h"
+#include "rec/rig.h"
+
+static struct ops_options options;
+
+static void begin(void) {
+    if (ops_start(rig_dir, &options) != 0) {
+        printf("start: %s\n", ops_problem());
+        exit(99);
+    }
+}
+
+/* Runs it in a child, which must end well and say nothing; then reads. */
+static struct xs profile_of(void (*run)(void *), void *arg) {
+    struct xs x = {0};
+    struct rig_end e = rig_run(run, arg);
+    if (e.status != 0 || e.out[0] != 0)
+        fail_msg("status %x: %s", e.status, e.out);
+    assert_int_equal(rig_count(".ring"), 0);
+    assert_int_equal(rig_count(".part"), 0);
+    assert_int_equal(rig_rings(e.pid), 0);
+    rig_load(&x);
+    return x;
+}
+
+/* --- threads ------------------------------------------------------------ */
+
+enum { AT_ONCE = 64 };
+static int short_threads, short_count;
+
+static void *short_thread(void *arg) {
+    (void)arg;
+    for (;;) {
+        int k = __atomic_fetch_add(&short_count, 1, __ATOMIC_RELAXED);
+        if (k >= short_threads) return NULL;
+        pthread_t t;
+        int rc = pthread_create(&t, NULL, (void *(*)(void *))arg,
+                                (void *)(uintptr_t)k);
+        if (rc != 0) exit(90);
+        pthread_join(t, NULL);
+    }
+}
+
+static void *two_scopes(void *arg) {
+    OPS_SCOPE_INT("outer", "thread", (int64_t)(uintptr_t)arg);
+    OPS_SCOPE_INT("inner", "thread", (int64_t)(uintptr_t)arg);
+    ops_instant("mark");
+    return NULL;
+}
+
+static void run_threads(void *arg) {
+    pthread_t t[AT_ONCE];
+    begin();
+    for (int i = 0; i < AT_ONCE; i++)
+        pthread_create(&t[i], NULL, short_thread, arg);
+    for (int i = 0; i < AT_ONCE; i++) pthread_join(t[i], NULL);
+    ops_stop();
+    exit(0);
+}
+
+static int by_line(const void *a, const void *b) {
+    const struct xs_event *x = a, *y = b;
+    return x->line < y->line ? -1 : x->line > y->line;
+}
+
+static void test_short_threads(void **state) {
+    (void)state;
+    short_threads = rig_slow() ? 500 : RIG_ASAN ? 2000 : 20000;
+    struct xs x = profile_of(run_threads, (void *)two_scopes);
+    assert_int_equal(xs_count(&x, "outer"), short_threads);
+    assert_int_equal(xs_count(&x, "inner"), short_threads);
+    assert_int_equal(xs_count(&x, "mark"), short_threads);
+    assert_int_equal(xs_dropped(&x), 0);
+    /* a line is one thread, all of it and nobody else */
+    qsort(x.v, x.n, sizeof *x.v, by_line);
+    for (size_t i = 0; i < x.n; i += 3) {
+        int64_t who = -1;
+        assert_true(i + 3 <= x.n);
+        for (size_t k = i; k < i + 3; k++) {
+            int64_t t = xs_int(&x, &x.v[k], "thread", -1);
+            assert_int_equal(x.v[k].line, x.v[i].line);
+            if (t >= 0 && who >= 0) assert_int_equal(t, who);
+            if (t >= 0) who = t;
+        }
+        if (i > 0) assert_int_not_equal(x.v[i].line, x.v[i - 1].line);
+    }
+    xs_free(&x);
+}
+
+/* A thread that ends with scopes and a step open: they end with it. */
+static void *leave_open(void *arg) {
+    ops_step((int64_t)(uintptr_t)arg);
+    ops_begin("left open");
+    ops_begin("left too");
+    pthread_exit(NULL);
+}
+
+static void test_ends_open(void **state) {
+    (void)state;
+    short_threads = 100;
+    struct xs x = profile_of(run_threads, (void *)leave_open);
+    assert_int_equal(xs_count(&x, "left open"), short_threads);
+    assert_int_equal(xs_count(&x, "left too"), short_threads);
+    assert_int_equal(xs_count(&x, "step"), short_threads);
+    xs_free(&x);
+}
+
+static pthread_barrier_t all_here;
+enum { CROWD = 100, CROWD_SCOPES = 50 };
+
+static void *crowd_thread(void *arg) {
+    pthread_barrier_wait(&all_here);
+    for (int i = 0; i < CROWD_SCOPES; i++) {
+        OPS_SCOPE("crowd");
+    }
+    pthread_barrier_wait(&all_here);
+    return arg;
+}
+
+static void run_crowd(void *arg) {
+    pthread_t t[CROWD];
+    (void)arg;
+    begin();
+    pthread_barrier_init(&all_here, NULL, CROWD);
+    for (int i = 0; i < CROWD; i++)
+        pthread_create(&t[i], NULL, crowd_thread, NULL);
+    for (int i = 0; i < CROWD; i++) pthread_join(t[i], NULL);
+    exit(0);
+}
+
+/* More threads at once than there is memory for: all of it is accounted for.
+ * A scope without a ring is one call: its end is not made. */
+static void test_crowd(void **state) {
+    (void)state;
+    options.memory_bytes = 1 << 20;
+    struct xs x = profile_of(run_crowd, NULL);
+    uint64_t there = xs_count(&x, "crowd");
+    uint64_t lost = (uint64_t)xs_fact(&x, "dropped_traces", 0);
+    assert_true(there > 0 && lost > 0);
+    assert_int_equal(there + lost, CROWD * CROWD_SCOPES);
+    xs_free(&x);
+}
+
+/* --- signals ------------------------------------------------------------ */
+
+static volatile uint64_t handled;
+
+static void handler(int sig) {
+    (void)sig;
+    int e = errno;
+    handled++;
+    OPS_SCOPE("in handler");
+    ops_counter("handled", 1);
+    ops_thread_name("interrupted");
+    errno = e;
+}
+
+static void *storm_thread(void *arg) {
+    char name[32];
+    uint64_t until = rig_now_ns(CLOCK_MONOTONIC) + 300000000;
+    for (int i = 0; rig_now_ns(CLOCK_MONOTONIC) < until; i++) {
+        snprintf(name, sizeof name, "storm %d", i % 3000);
+        OPS_SCOPE("scope");
+        ops_begin(name);
+        ops_arg_text("name", name);
+        ops_end();
+        if (i % 500 == 0) ops_flush();
+    }
+    return arg;
+}
+
+static void run_storm(void *arg) {
+    struct itimerval every = {{0, 100}, {0, 100}}, none = {{0, 0}, {0, 0}};
+    struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    (void)arg;
+    sigaction(SIGALRM, &a, NULL);
+    setitimer(ITIMER_REAL, &every, NULL); /* the start is in it as well */
+    begin();
+    /* each new thread is interrupted while it gets its ring */
+    for (int i = 0; i < 4; i++) {
+        pthread_t t[2];
+        for (int k = 0; k < 2; k++)
+            pthread_create(&t[k], NULL, storm_thread, NULL);
+        for (int k = 0; k < 2; k++) pthread_join(t[k], NULL);
+        ops_dump();
+    }
+    ops_stop();
+    setitimer(ITIMER_REAL, &none, NULL);
+    if (handled < 10) exit(89);
+    exit(0);
+}
+
+static void test_storm(void **state) {
+    (void)state;
+    options.ring_bytes = 8 << 20;
+    struct xs x = profile_of(run_storm, NULL);
+    size_t scopes = 0;
+    for (size_t i = 0; i < x.n; i++) {
+        if (xs_own(&x.v[i]))
+            assert_false(xs_is(&x, &x.v[i], "why", "ops_end() without a begin"));
+        scopes += strcmp(x.v[i].name, "scope") == 0;
+    }
+    assert_true(scopes > 0);
+    assert_int_equal(xs_fact(&x, "dropped_traces", 0), 0);
+    xs_free(&x);
+}
+
+static void *cancelled(void *arg) {
+    for (;;) {
+        OPS_SCOPE("c");
+        ops_flush();
+        pthread_testcancel();
+    }
+    return arg;
+}
+
+/* A thread that is cancelled in a call leaves no lock behind. */
+static void run_cancel(void *arg) {
+    (void)arg;
+    begin();
+    for (int i = 0; i < 30; i++) {
+        pthread_t t;
+        pthread_create(&t, NULL, cancelled, NULL);
+        rig_sleep_us(1000 + i * 37);
+        pthread_cancel(t);
+        pthread_join(t, NULL);
+    }
+    ops_flush();
+    exit(0);
+}
+
+static void test_cancel(void **state) {
+    (void)state;
+    struct xs x = profile_of(run_cancel, NULL);
+    assert_true(xs_count(&x, "c") > 0);
+    xs_free(&x);
+}
+
+/* --- misuse ------------------------------------------------------------- */
+
+static size_t open_fds(void) {
+    size_t n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d) != NULL) n++;
+    closedir(d);
+    return n;
+}
+
+static size_t mapped_kb(void) {
+    char line[256] = "";
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f == NULL || fgets(line, sizeof line, f) == NULL) return 0;
+    fclose(f);
+    return strtoul(line, NULL, 10) * 4;
+}
+
+static void *stop_it(void *arg) {
+    ops_stop();
+    return arg;
+}
+
+static void run_start_stop(void *arg) {
+    int times = *(int *)arg;
+    pthread_t t;
+    size_t fds = 0, kb = 0;
+    ops_stop();
+    ops_flush();
+    if (ops_dump() != -1) exit(88);
+    options.run = "one";
+    for (int i = 0; i < times; i++) {
+        begin();
+        begin(); /* twice: the first stays */
+        ops_step(i);
+        OPS_SCOPE("across"); /* ends after the stop: nothing happens */
+        {
+            OPS_SCOPE("scope");
+        }
+        if (i % 10 == 0) {
+            pthread_create(&t, NULL, stop_it, NULL);
+            pthread_join(t, NULL);
+        } else {
+            ops_stop();
+        }
+        ops_stop();
+        if (i == times / 2) fds = open_fds(), kb = mapped_kb();
+    }
+    if (open_fds() != fds) exit(87);
+    if (!RIG_ASAN && mapped_kb() > kb + 1024) exit(86);
+    exit(0);
+}
+
+static void test_start_stop(void **state) {
+    int times = rig_full() && !RIG_ASAN ? 1000 : 40;
+    (void)state;
+    struct xs x = profile_of(run_start_stop, &times);
+    assert_int_equal(rig_count(".xplane.pb"), times);
+    assert_int_equal(xs_count(&x, "scope"), times);
+    xs_free(&x);
+}
+
+static void run_garbage(void *arg) {
+    struct ops_options o;
+    (void)arg;
+    memset(&o, 0, sizeof o);
+    o.signal = 12345;
+    o.ring_bytes = SIZE_MAX;
+    o.memory_bytes = SIZE_MAX;
+    o.rank = -7;
+    o.world = -1;
+    o.demand_ms = -5;
+    o.host = "../../x/y\n\xff";
+    ops_start(rig_dir, &o);
+    { OPS_SCOPE("scope"); }
+    ops_stop();
+    o.steps = "these are no steps";
+    if (ops_start(rig_dir, &o) != -1 || ops_problem()[0] == 0) exit(85);
+    o.steps = NULL;
+    o.run = "../elsewhere";
+    if (ops_start(rig_dir, &o) != -1 || ops_problem()[0] == 0) exit(84);
+    exit(0);
+}
+
+static void test_garbage(void **state) {
+    (void)state;
+    struct xs x = profile_of(run_garbage, NULL);
+    assert_int_equal(xs_count(&x, "scope"), 1);
+    xs_free(&x);
+}
+
+static void run_names(void *arg) {
+    static char longest[10001];
+    char name[32];
+    const char *null = NULL;
+    int n = *(int *)arg;
+    memset(longest, 'x', sizeof longest - 1);
+    begin();
+    ops_begin(null);
+    ops_arg_text(null, null);
+    ops_arg_text(longest, longest);
+    ops_end();
+    ops_instant(longest);
+    ops_counter(null, 1);
+    ops_alloc(&name, 1, null);
+    ops_thread_name(null);
+    ops_thread_name(longest);
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "name %d", i);
+        ops_begin(name);
+        ops_arg_int("i", i);
+        ops_end();
+    }
+    exit(0);
+}
+
+static void test_names(void **state) {
+    enum { MOST = 262144 };
+    int n = rig_slow() ? 3000 : 300000;
+    (void)state;
+    struct xs x = profile_of(run_names, &n);
+    size_t named = 0, beyond = 0, wrong = 0;
+    char name[32];
+    for (size_t i = 0; i < x.n; i++) {
+        int64_t k = xs_int(&x, &x.v[i], "i", -1);
+        if (k < 0) continue;
+        snprintf(name, sizeof name, "name %lld", (long long)k);
+        if (strcmp(x.v[i].name, name) == 0) named++;
+        else if (strcmp(x.v[i].name, "(names beyond the limit)") == 0) beyond++;
+        else wrong++;
+    }
+    assert_int_equal(wrong, 0);
+    assert_int_equal(named + beyond + xs_dropped(&x), n);
+    if (n > MOST) assert_true(named <= MOST && named > MOST - 100);
+    else assert_int_equal(named, n);
+    assert_int_equal(xs_count(&x, "(null)"), 2);
+    xs_free(&x);
+}
+
+static void deep(int n) {
+    OPS_SCOPE("deep");
+    ops_arg_int("n", n);
+    if (n > 1) deep(n - 1);
+}
+
+static sigjmp_buf out;
+
+static void jump_out(int n) {
+    OPS_SCOPE("jumped");
+    if (n == 0) siglongjmp(out, 1);
+    jump_out(n - 1);
+}
+
+static void run_unbalanced(void *arg) {
+    (void)arg;
+    begin();
+    deep(1000);
+    { OPS_SCOPE("after deep"); }
+    for (int i = 0; i < 10; i++) ops_end();
+    { OPS_SCOPE("after ends"); }
+    {
+        OPS_SCOPE("around");
+        if (sigsetjmp(out, 0) == 0) jump_out(5);
+    }
+    { OPS_SCOPE("after jump"); }
+    {
+        OPS_SCOPE("robbed");
+        ops_end(); /* ends it too early */
+    }
+    { OPS_SCOPE("after robbed"); }
+    for (int i = 0; i < 300; i++) {
+        ops_begin("never ended");
+        ops_arg_text("text", "some text of some length, more and more of it");
+    }
+    exit(0);
+}
+
+static uint64_t lost_for(const struct xs *x, const char *why) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < x->n; i++)
+        if (xs_own(&x->v[i]) && xs_is(x, &x->v[i], "why", why))
+            n += (uint64_t)xs_int(x, &x->v[i], "count", 0);
+    return n;
+}
+
+static void test_unbalanced(void **state) {
+    (void)state;
+    struct xs x = profile_of(run_unbalanced, NULL);
+    assert_int_equal(xs_count(&x, "deep"), 256);
+    assert_int_equal(lost_for(&x, "scopes nested too deep"), 744 + 44);
+    assert_int_equal(xs_count(&x, "after deep"), 1);
+    assert_int_equal(xs_count(&x, "after ends"), 1);
+    assert_int_equal(xs_count(&x, "around"), 1);
+    assert_int_equal(xs_count(&x, "jumped"), 6);
+    assert_int_equal(xs_count(&x, "after jump"), 1);
+    assert_int_equal(xs_count(&x, "robbed"), 1);
+    assert_int_equal(xs_count(&x, "after robbed"), 1);
+    assert_int_equal(lost_for(&x, "ops_end() without a begin"), 11);
+    assert_true(lost_for(&x, "arguments that did not fit") > 0);
+    size_t open = 0;
+    for (size_t i = 0; i < x.n; i++)
+        open += strcmp(x.v[i].name, "never ended") == 0;
+    assert_int_equal(open, 256);
+    xs_free(&x);
+}
+
+/* --- descriptors -------------------------------------------------------- */
+
+static void run_no_standard(void *arg) {
+    (void)arg;
+    for (int i = 0; i < 3; i++) close(i);
+    begin();
+    { OPS_SCOPE("scope"); }
+    ops_scalar("loss", 1, 1);
+    rig_sleep_us(20000);
+    for (int i = 0; i < 3; i++)
+        if (fcntl(i, F_GETFD) >= 0) _exit(83); /* one of ours is there */
+    printf("into nothing\n");
+    fflush(stdout);
+    exit(0);
+}
+
+static void test_no_standard(void **state) {
+    (void)state;
+    options.no_machine = false;
+    struct xs x = profile_of(run_no_standard, NULL);
+    assert_int_equal(xs_count(&x, "scope"), 1);
+    xs_free(&x);
+}
+
+/* A daemon closes all that it does not know, and opens files of its own. */
+static void run_close_all(void *arg) {
+    char path[PATH_MAX + 16], back[16] = "";
+    int fds[1100], n = 0;
+    (void)arg;
+    begin();
+    { OPS_SCOPE("scope"); }
+    ops_flush();
+    for (int i = 3; i < 1100; i++) close(i);
+    snprintf(path, sizeof path, "%s/own", rig_dir);
+    while (n < 1100) {
+        int fd = open(path, O_RDWR | O_CREAT, 0666);
+        if (fd < 0) break;
+        fds[n++] = fd;
+    }
+    if (pwrite(fds[0], "own data", 8, 0) != 8) _exit(82);
+    for (int i = 0; i < 20; i++) {
+        { OPS_SCOPE("scope"); }
+        ops_flush();
+        rig_sleep_us(2000);
+    }
+    for (int i = 0; i < n; i++) close(fds[i]);
+    rig_sleep_us(100000);
+    { OPS_SCOPE("scope"); }
+    ops_stop();
+    int fd = open(path, O_RDONLY);
+    if (read(fd, back, sizeof back) != 8 || memcmp(back, "own data", 8) != 0)
+        _exit(81);
+    _exit(0);
+}
+
+static void test_close_all(void **state) {
+    (void)state;
+    if (RIG_ASAN || rig_slow()) skip();
+    struct xs x = profile_of(run_close_all, NULL);
+    assert_int_equal(xs_count(&x, "scope"), 22);
+    xs_free(&x);
+}
+
+static void run_errno(void *arg) {
+    pthread_t t;
+    (void)arg;
+    errno = 77;
+    begin();
+    OPS_SCOPE("scope");
+    ops_instant("another name");
+    ops_flush();
+    ops_dump();
+    ops_thread_name("name");
+    ops_stop();
+    if (errno != 77) exit(80);
+    pthread_create(&t, NULL, stop_it, NULL);
+    pthread_join(t, NULL);
+    exit(0);
+}
+
+static void test_errno(void **state) {
+    (void)state;
+    struct xs x = profile_of(run_errno, NULL);
+    xs_free(&x);
+}
+
+/* --- the harness -------------------------------------------------------- */
+
+static int set_up(void **state) {
+    (void)state;
+    options = (struct ops_options){.no_machine = true};
+    rig_make_dir();
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    rig_remove_dir();
+    return 0;
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CASE(test_short_threads), CASE(test_ends_open), CASE(test_crowd),
+        CASE(test_storm), CASE(test_cancel), CASE(test_start_stop),
+        CASE(test_garbage), CASE(test_names), CASE(test_unbalanced),
+        CASE(test_no_standard), CASE(test_close_all), CASE(test_errno),
+    };
+    return cmocka_run_group_tests_name("rec_misuse", tests, NULL, NULL);
+}
