@@ -450,10 +450,12 @@ static void put_process(struct writer *w, const struct process *p) {
     if (s->host != 0)
         sink_printf(&name, "%s ", strs_text(&t->strs, s->host));
     if (s->rank >= 0) sink_printf(&name, "rank %" PRId64 " ", s->rank);
-    if (p->device != ROW_NONE)
-        sink_printf(&name, "/device:%s:%" PRId64,
-                    kinds[t->devices[p->device].kind],
-                    device_number(t, p->device));
+    const struct device *d = p->device != ROW_NONE ? &t->devices[p->device]
+                                                   : NULL;
+    if (d != NULL)
+        sink_printf(&name, "/device:%s:%" PRId64 "%s%s", kinds[d->kind],
+                    device_number(t, p->device), d->labelled ? ":" : "",
+                    d->labelled ? strs_text(&t->strs, d->label) : "");
     else if (p->pid < 0) /* had a name for a number: the profiler's own */
         sink_puts(&name, "profiler");
     else

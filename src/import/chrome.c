@@ -135,6 +135,18 @@ static bool parse_device(struct bytes name, enum device_kind *kind,
     return true;
 }
 
+/* "... /device:OTHER:1:npu 0" -> "npu 0", a name that the program gave; else
+ * empty. */
+static struct bytes given_label(struct bytes name) {
+    const uint8_t *end = name.p + name.n;
+    const uint8_t *p = memmem(name.p, name.n, "/device:OTHER:", 14);
+    if (p == NULL) return (struct bytes){name.p, 0};
+    for (p += 14; p < end && *p >= '0' && *p <= '9';) p++;
+    if (p == end || *p != ':' || memchr(p, '\\', (size_t)(end - p)))
+        return (struct bytes){name.p, 0};
+    return (struct bytes){p + 1, (size_t)(end - p - 1)};
+}
+
 /* Lines that a viewer made from others. On a TPU "XLA Ops" are the kernels
  * themselves. */
 static bool is_derived(struct bytes line, enum device_kind kind) {
@@ -271,7 +283,12 @@ static void chrome_finish(struct reader *r) {
         if (!l->process || !parse_device(l->name.raw, &kind, &ordinal) ||
             map_get(&by_pid, (uint64_t)l->pid) != MAP_NONE)
             continue;
-        trace_device(r->t, r->source, kind, ordinal);
+        uint32_t d = trace_device(r->t, r->source, kind, ordinal);
+        struct bytes label = given_label(l->name.raw);
+        if (d != ROW_NONE && label.n > 0) {
+            r->t->devices[d].label = trace_str(r->t, label);
+            r->t->devices[d].labelled = true;
+        }
         src->has_device = true;
         if (!map_set(&by_pid, (uint64_t)l->pid, (uint32_t)i)) r->t->oom = true;
     }

@@ -60,7 +60,10 @@ static int read_ring(struct trace *t, uint32_t source,
     if (rest == NULL) return fail_oom(e);
     int rc = 0;
     struct file *f;
-    if (rec_rest_read(t->sources[source].path, rest, why, sizeof why) != 0) {
+    int got = rec_rest_read(t->sources[source].path, rest, why, sizeof why);
+    if (got == REC_REST_NO_MEMORY) {
+        rc = fail_oom(e);
+    } else if (got != 0) {
         rc = lost(t, source, NOTE_RING_DAMAGED, why);
     } else if (rest->p != NULL) { /* else the files are whole */
         rc = file_from_mapping((struct bytes){rest->p, rest->n}, rest->mapped,

@@ -59,25 +59,30 @@ static void wait_ns(uint64_t since, uint64_t ns) {
     nanosleep(&ts, NULL);
 }
 
-/* Two instants on the CPU's counter, far enough apart; 0 when the counter
- * does not run. */
-static uint64_t calibrate(struct rec_instant *start) {
-    struct rec_instant a = rec_clock_read();
-    wait_ns(a.mono_ns, CALIBRATE_NS);
-    *start = rec_clock_read();
-    return rate(&a, start);
-}
-
 static void set_tsc(bool on) {
     __atomic_store_n(&rec_clock_tsc, on, __ATOMIC_RELAXED);
 }
 
-void rec_clock_start(struct rec_head *h, struct rec_seg *segs, bool use_tsc) {
-    struct rec_instant start;
-    uint64_t mult = 0;
+struct rec_instant rec_clock_begin(bool use_tsc) {
     char why[128];
     set_tsc(use_tsc && tsc_usable(why, sizeof why));
-    if (rec_clock_is_tsc()) mult = calibrate(&start);
+    return rec_clock_read();
+}
+
+/* Two instants on the CPU's counter, far enough apart; 0 when the counter
+ * does not run. */
+static uint64_t calibrate(const struct rec_instant *first,
+                          struct rec_instant *start) {
+    wait_ns(first->mono_ns, CALIBRATE_NS);
+    *start = rec_clock_read();
+    return rate(first, start);
+}
+
+void rec_clock_start(struct rec_head *h, struct rec_seg *segs,
+                     const struct rec_instant *first) {
+    struct rec_instant start;
+    uint64_t mult = 0;
+    if (rec_clock_is_tsc()) mult = calibrate(first, &start);
     if (mult == 0) {
         set_tsc(false);
         start = rec_clock_read();

@@ -40,7 +40,7 @@ static inline uint64_t rec_counter(void) {
 }
 
 static inline uint64_t rec_ticks(void) {
-    if (__builtin_expect(rec_clock_tsc, 1)) return rec_counter();
+    if (__builtin_expect(rec_clock_is_tsc(), 1)) return rec_counter();
     return rec_mono_ns();
 }
 
@@ -51,10 +51,13 @@ struct rec_instant {
 };
 struct rec_instant rec_clock_read(void);
 
-/* At the first start: takes the TSC unless it may not be trusted or use_tsc is
- * false, and measures it (some 2 ms). Fills the head's clock fields and its
- * first segment. */
-void rec_clock_start(struct rec_head *h, struct rec_seg *segs, bool use_tsc);
+/* Takes the TSC unless it may not be trusted or use_tsc is false. The counter
+ * is measured from here to rec_clock_start, which waits until that is 2 ms:
+ * there are things to do meanwhile. */
+struct rec_instant rec_clock_begin(bool use_tsc);
+/* Fills the head's clock fields and its first segment: time 0 is now. */
+void rec_clock_start(struct rec_head *h, struct rec_seg *segs,
+                     const struct rec_instant *first);
 
 /* From the flusher: bends the line when it is time to. */
 void rec_clock_bend(struct rec_head *h, struct rec_seg *segs);

@@ -16,7 +16,9 @@ struct tracer {
     const struct ops_device_tracer *t;
     bool running;
     uint64_t dev0, host0; /* ticks and ns at the start */
+    uint64_t width0;      /* ns that both readings took then */
     double ns_per_tick;   /* 0: its ticks are ns of ops_now() */
+    double error;         /* at most, of ns_per_tick */
     uint64_t lost;
     uint32_t gen;         /* of the session that it runs in */
 };
@@ -110,9 +112,10 @@ void ops_device_tracer_remove(const struct ops_device_tracer *t) {
     pthread_mutex_unlock(&all.lock);
 }
 
-/* Both clocks at one moment: the device's between two reads of ours. */
-static void both_clocks(const struct ops_device_tracer *t, uint64_t *dev,
-                        uint64_t *host) {
+/* Both clocks at one moment: the device's between two reads of ours. Returns
+ * how far apart those were. */
+static uint64_t both_clocks(const struct ops_device_tracer *t, uint64_t *dev,
+                            uint64_t *host) {
     uint64_t width = UINT64_MAX;
     for (int i = 0; i < 5; i++) {
         uint64_t a = rec_mono_ns(), d = t->clock(t->self), b = rec_mono_ns();
@@ -121,6 +124,7 @@ static void both_clocks(const struct ops_device_tracer *t, uint64_t *dev,
         *dev = d;
         *host = a + (b - a) / 2;
     }
+    return width;
 }
 
 static void begin(struct tracer *x) {
@@ -128,7 +132,7 @@ static void begin(struct tracer *x) {
     x->running = x->t->start(x->t->self) == 0;
     x->ns_per_tick = 0;
     if (x->running && x->t->clock != NULL)
-        both_clocks(x->t, &x->dev0, &x->host0);
+        x->width0 = both_clocks(x->t, &x->dev0, &x->host0);
 }
 
 void device_forget(void) {
@@ -152,13 +156,19 @@ void device_start(void) {
     pthread_mutex_unlock(&all.lock);
 }
 
-/* The rate over the whole time since the start: the longer, the better. */
+/* The rate over the whole time since the start: the longer, the better. A
+ * reading that was interrupted tells less than the one before, and would move
+ * the work of one collection against that of the next. */
 static void measure(struct tracer *x) {
     uint64_t dev = x->dev0, host = x->host0;
     if (x->t->clock == NULL) return;
-    both_clocks(x->t, &dev, &host);
-    if (dev > x->dev0 && host > x->host0)
-        x->ns_per_tick = (double)(host - x->host0) / (double)(dev - x->dev0);
+    uint64_t width = both_clocks(x->t, &dev, &host);
+    if (dev <= x->dev0 || host <= x->host0) return;
+    double ticks = (double)(dev - x->dev0);
+    double error = (double)(width + x->width0) / 2 / ticks;
+    if (x->ns_per_tick != 0 && error > x->error) return;
+    x->ns_per_tick = (double)(host - x->host0) / ticks;
+    x->error = error;
 }
 
 static uint64_t to_ps(const struct tracer *x, uint64_t tick) {

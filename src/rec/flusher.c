@@ -482,7 +482,12 @@ bool flusher_stop(void) {
         drain_commit(&s->drain);
     }
     s->drain.in_pieces = false;
-    bool whole = pass(s, true) == 0 && drain_finish(&s->drain, path) == 0;
+    /* Under `opscope record` every process of a job is started; one that has
+     * nothing to say (a launcher) leaves nothing. */
+    bool empty = s->set.automatic && s->threads == 0;
+    if (empty) files_discard(&s->drain.files);
+    bool whole = empty || (pass(s, true) == 0 &&
+                           drain_finish(&s->drain, path) == 0);
     if (!whole) wrote(s, -1);
     drain_close(&s->drain);
     if (s->events_open) eventfile_close(&s->events);

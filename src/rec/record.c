@@ -222,7 +222,7 @@ static __attribute__((noinline)) void end_slow(struct ops_scope_ s,
 
 /* A scope that began inside of a window is recorded when it ends outside. */
 void ops_scope_end_(struct ops_scope_ s) {
-    if (UNLIKELY(!rec_clock_tsc)) {
+    if (UNLIKELY(!rec_clock_is_tsc())) {
         end_slow(s, rec_ticks(), false);
         return;
     }

@@ -31,6 +31,11 @@ fail(char *why, size_t cap, const char *format, ...) {
     return -1;
 }
 
+static int no_memory(char *why, size_t cap) {
+    fail(why, cap, "no memory");
+    return REC_REST_NO_MEMORY;
+}
+
 /* --- the ring file ------------------------------------------------------ */
 
 /* The path that the pointer holds: one line. */
@@ -217,7 +222,7 @@ static int join(struct rest *r, const char *stem, struct rec_rest *out,
     }
     j.p = mmap(NULL, j.cap, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (j.p == MAP_FAILED) return fail(why, cap, "no memory");
+    if (j.p == MAP_FAILED) return no_memory(why, cap);
     for (unsigned i = 0; i < REC_FILES; i++) {
         if (c->bytes[i] == 0 && r->file[i].n == 0) continue;
         if (!join_plane(&j, stem, c, i, &r->file[i], path)) {
@@ -237,8 +242,9 @@ static int join(struct rest *r, const char *stem, struct rec_rest *out,
 static int read_once(int fd, const char *stem, struct rec_rest *out, char *why,
                      size_t cap) {
     struct rec_view *v = calloc(1, sizeof *v);
-    const char *reason = "no memory";
-    if (v == NULL || rec_view_open(v, fd, false, &reason) != 0) {
+    const char *reason;
+    if (v == NULL) return no_memory(why, cap);
+    if (rec_view_open(v, fd, false, &reason) != 0) {
         free(v);
         return fail(why, cap, "its ring file is %s", reason);
     }
@@ -251,7 +257,7 @@ static int read_once(int fd, const char *stem, struct rec_rest *out, char *why,
         out->state = REC_CLOSED;
     } else {
         struct rest *r = rest_encode(v);
-        if (r == NULL) result = fail(why, cap, "no memory");
+        if (r == NULL) result = no_memory(why, cap);
         else result = join(r, stem, out, why, cap);
         if (r != NULL) out->rest_events = r->d.enc.events - commit.events;
         if (r != NULL) rest_free(r);

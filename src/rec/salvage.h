@@ -30,7 +30,9 @@ struct rec_rest {
     uint64_t rest_events; /* that only the rings had */
 };
 
-/* 0; or -1 and a sentence in why. REC_CLOSED has no bytes. */
+/* 0; or -1, or REC_REST_NO_MEMORY, and a sentence in why. REC_CLOSED has no
+ * bytes. */
+enum { REC_REST_NO_MEMORY = -2 };
 int rec_rest_read(const char *pointer, struct rec_rest *out, char *why,
                   size_t cap);
 void rec_rest_free(struct rec_rest *r);

@@ -224,7 +224,8 @@ static int map_head(struct session *s) {
 }
 
 /* The stem fits: place_make saw to that. */
-static void fill_head(struct session *s, const char *stem) {
+static void fill_head(struct session *s, const char *stem,
+                      const struct rec_instant *first) {
     struct rec_head *h = s->view.head;
     h->pid = (uint32_t)s->pid;
     h->gen = s->gen;
@@ -233,7 +234,7 @@ static void fill_head(struct session *s, const char *stem) {
     h->rank = s->id.rank;
     h->world = s->id.world;
     h->flight = s->set.o.flight;
-    rec_clock_start(h, s->view.segs, !s->set.o.no_tsc);
+    rec_clock_start(h, s->view.segs, first);
     h->last_tick = h->start_tick;
     h->cost_ps = record_cost_ps(&s->view);
     memcpy(h->magic, REC_MAGIC, sizeof h->magic);
@@ -265,9 +266,10 @@ static int open_session(struct session *s) {
     if (s->tids == MAP_FAILED) s->tids = NULL;
     files_init(&s->drain.files, "", 0);
     if (place_make(s, stem) != 0 || map_head(s) != 0) return -1;
-    fill_head(s, stem);
+    struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
     names_session(&s->view, ring_file_grow);
     if (!thread_spare()) return fail("no memory for the rings", ENOSPC);
+    fill_head(s, stem, &first);
     if (flusher_prepare() != 0 || place_pointer(s) != 0) return -1;
     return flusher_start();
 }

@@ -207,7 +207,7 @@ static bool attach(uint32_t gen) {
     s->owner[i] = t;
     t->gen = gen;
     t->word = gen << OPS_GEN_SHIFT_ | OPS_ON_BIT_;
-    t->fast = rec_clock_tsc ? t->word : NO_WORD;
+    t->fast = rec_clock_is_tsc() ? t->word : NO_WORD;
     return true;
 }
 

@@ -98,7 +98,8 @@ def check_sums(path, name):
                          % (key, dict(got), dict(peak)))
         if key == "category":
             odd = {r["category"] for r in rows} - CATEGORIES
-            if odd:
+            # a program that records itself names its own (ops_alloc's tag)
+            if odd and "/record/" not in path:
                 wrong.append("no such category: %s" % odd)
     _, rows = run("allocs", path, "--peak")
     if add_up(rows) != peak:

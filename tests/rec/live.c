@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * live LOGDIR DIARY [hold]: a program that records everything that can be
  * recorded, from several threads and two devices, and writes down by itself
- * what it did (diary.h). rec_check.py and test_xprof.py compare.
+ * what it did (diary.h). rec_diary.py and test_xprof.py compare.
  *
  * hold: before it stops it flushes, prints "flushed" and waits for a line. */
 #include <pthread.h>
@@ -63,7 +63,7 @@ static struct soft_device *device;
         (d)->v[at_].t[1] = diary_now();                                       \
     } while (0)
 
-static volatile double sink;
+static _Thread_local volatile double sink;
 
 static void work(void *arg) {
     const uint64_t *rounds = arg;
