@@ -383,14 +383,10 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     struct timespec ts;
     long pause = pause_ns();
     clock_gettime(CLOCK_MONOTONIC, &ts);
-<<<<<<< HEAD
     uint64_t now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-    uint64_t ns = own.rush ? RUSH_NS : on ? BUSY_NS : IDLE_NS;
-    if (own.border > now && own.border - now < ns) ns = own.border - now;
-    ts.tv_nsec += (long)ns;
-=======
+    if (own.border > now && own.border - now < (uint64_t)pause)
+        pause = (long)(own.border - now);
     ts.tv_nsec += pause;
->>>>>>> 06be858bd3bae1bc3c47b0223addb359751832b5
     if (ts.tv_nsec >= 1000000000) {
         ts.tv_nsec -= 1000000000;
         ts.tv_sec++;
