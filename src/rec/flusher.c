@@ -40,6 +40,7 @@ enum {
 static struct {
     struct sample sample;
     bool sampling; /* sample is open */
+    uint64_t border; /* ns: when a window of times opens or closes; 0 */
     struct eventfile_mark scalars; /* as of the last commit */
     struct nvml nvml;
     bool nvml_told;
@@ -311,18 +312,44 @@ static void demand(struct session *s, uint64_t now) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The windows that time opens and closes; those of steps ops_step sees to. */
-static void windows(struct session *s, uint64_t now) {
-    bool by_time = window_uses_time(&s->window) || s->demand_until_ns > 0;
-    if (!s->windowed || !by_time) return;
-    if (pthread_mutex_trylock(&s->lock) != 0) return;
+/* When the window may next open or close by itself; 0: nobody knows. */
+static uint64_t next_border(const struct session *s, uint64_t since) {
+    uint64_t start = s->view.head->start_mono_ns;
+    uint64_t next = window_next_ns(&s->window, since);
+    next = next > UINT64_MAX - start ? 0 : next + start;
+    if (s->demand_until_ns > 0 && (next == 0 || s->demand_until_ns < next))
+        next = s->demand_until_ns;
+    return next;
+}
+
+static void window_by_time(struct session *s, uint64_t now) {
     uint64_t since = now - s->view.head->start_mono_ns;
     bool on = window_wants_time(&s->window, since) || now < s->demand_until_ns;
     /* between ops_step calls a window of steps is left as it is */
-    if (on || !window_uses_steps(&s->window) || !s->saw_step)
+    if (on || !window_uses_steps(&s->window) ||
+        !__atomic_load_n(&s->saw_step, __ATOMIC_RELAXED))
         session_window(on);
     if (s->demand_until_ns > 0 && now >= s->demand_until_ns)
         s->demand_until_ns = 0;
+    own.border = next_border(s, since);
+}
+
+/* The windows that time opens and closes; those of steps ops_step sees to. */
+static void windows(struct session *s, uint64_t now) {
+    if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
+    if (pthread_mutex_trylock(&s->lock) != 0) return;
+    if (window_uses_time(&s->window) || s->demand_until_ns > 0)
+        window_by_time(s, now);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* With the lock: a flight recorder's ring must not change hands meanwhile. */
+static void dump_asked(struct session *s) {
+    if (pthread_mutex_trylock(&s->lock) != 0) {
+        __atomic_store_n(&s->signalled, 1, __ATOMIC_RELEASE);
+        return;
+    }
+    dump(s);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -334,9 +361,8 @@ static void watch(struct session *s, uint64_t now) {
         housekeeping(s, now);
     }
     if (!asked) return;
-    if (s->set.o.flight) dump(s);
-    else if (s->windowed) demand(s, now);
-    else dump(s);
+    if (s->windowed && !s->set.o.flight) demand(s, now);
+    else dump_asked(s);
 }
 
 /* --- the thread --------------------------------------------------------- */
@@ -356,6 +382,9 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     struct timespec ts;
     long pause = pause_ns();
     clock_gettime(CLOCK_MONOTONIC, &ts);
+    uint64_t now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    if (own.border > now && own.border - now < (uint64_t)pause)
+        pause = (long)(own.border - now);
     ts.tv_nsec += pause;
     if (ts.tv_nsec >= 1000000000) {
         ts.tv_nsec -= 1000000000;
