@@ -48,7 +48,7 @@ static struct {
     uint64_t flushed;          /* ns of the last pass */
     uint64_t sampled, watched, named; /* ns */
     uint64_t last_written;     /* ns of the last commit */
-    uint64_t cpu_ns;
+    uint64_t cpu_ns; /* of the thread, when it has ended */
 } own;
 
 /* --- what goes into the files beside the rings -------------------------- */
@@ -157,7 +157,7 @@ static void last_facts(struct session *s) {
     int64_t stepped = (now.unix_ns - h->start_unix_ns) -
                       (int64_t)(now.mono_ns - h->start_mono_ns);
     encode_fact_int(e, 0, "events_recorded", (int64_t)e->events);
-    encode_fact_int(e, 0, "flusher_cpu_ns", (int64_t)thread_cpu_ns());
+    encode_fact_int(e, 0, "flusher_cpu_ns", (int64_t)own.cpu_ns);
     encode_fact_int(e, 0, "wall_clock_moved_ns", stepped);
     if (sum_losses(s) > 0)
         encode_fact_int(e, 0, "dropped_traces", (int64_t)sum_losses(s));
@@ -428,6 +428,7 @@ static void *flusher(void *arg) {
             rescue_folder(s->set.logdir);
         }
     }
+    own.cpu_ns = thread_cpu_ns();
     return NULL;
 }
 
@@ -521,6 +522,7 @@ bool flusher_stop(void) {
     drain_close(&s->drain);
     if (s->events_open) eventfile_close(&s->events);
     if (!s->set.o.no_machine) {
+        own.sampling = false;
         sample_close(&own.sample);
         nvml_close(&own.nvml);
     }
