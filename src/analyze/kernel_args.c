@@ -181,6 +181,8 @@ static const struct {
     {"DtoD", COPY_D2D},   {"D2D", COPY_D2D},     {"DToD", COPY_D2D},
     {"DeviceToDevice", COPY_D2D},
     {"HtoH", COPY_H2H},   {"H2H", COPY_H2H},     {"HToH", COPY_H2H},
+    {"h2d", COPY_H2D},    {"d2h", COPY_D2H},     {"d2d", COPY_D2D},
+    {"p2p", COPY_P2P},
     {"Memset", COPY_MEMSET}, {"memset", COPY_MEMSET},
 };
 
@@ -196,8 +198,8 @@ struct copy_args copy_args_from(struct bytes name, struct bytes details) {
                      c.kind == COPY_H2H;
     if (has(name, "Pageable"))
         c.pageable = 1;
-    else if (has(name, "Pinned") || !host_side)
-        c.pageable = 0;
+    else if (has(name, "Pinned") || (!host_side && c.kind != COPY_OTHER))
+        c.pageable = 0; /* of a copy that nobody knows, not that either */
     struct bytes key, v;
     while (details.n > 0 && next_pair(&details, &key, &v)) {
         bool side = BYTES_IS(key, "kind_src") || BYTES_IS(key, "kind_dst");

@@ -70,6 +70,7 @@ void tree_free(struct tree *tree) {
     }
     free(tree->procs);
     free(tree->listed);
+    free(tree->older);
     free(tree->total.v);
     map_free(&tree->by_pid);
     *tree = (struct tree){0};
@@ -103,8 +104,13 @@ static struct listing list_all(struct tree *tree) {
 
 void tree_prepare(struct tree *tree, int32_t self) {
     tree->self = self;
-    struct listing none = list_all(tree);
-    free(none.v);
+    list_all(tree);
+    tree->nolder = tree->nlisted;
+    tree->older = malloc((tree->nolder + 1) * sizeof *tree->older);
+    if (tree->older == NULL) tree->nolder = 0;
+    else if (tree->nolder > 0)
+        memcpy(tree->older, tree->listed,
+               tree->nolder * sizeof *tree->older);
 }
 
 void tree_begin(struct tree *tree, int32_t child, int64_t t0) {
@@ -202,11 +208,9 @@ int64_t tree_look(struct tree *tree, int64_t now) {
 }
 
 /* Was it there before the program? */
-static bool is_older(const struct tree *tree, const struct proc_stat *st,
-                     int64_t now) {
-    int64_t tick = 1000000000 / sysconf(_SC_CLK_TCK);
-    return tree_start_time(st->start_ticks, INT64_MIN, now) + tick <
-           tree->start;
+static bool is_older(const struct tree *tree, int32_t pid) {
+    return tree->nolder > 0 && bsearch(&pid, tree->older, tree->nolder,
+                                       sizeof pid, by_number) != NULL;
 }
 
 void tree_last_look(struct tree *tree, int32_t pid, int64_t now) {
@@ -214,7 +218,7 @@ void tree_last_look(struct tree *tree, int32_t pid, int64_t now) {
     struct seen_proc *p = tree_find(tree, pid);
     if (!proc_stat_read(pid, 0, &st)) return;
     if (p == NULL || p->start_ticks != st.start_ticks) {
-        if (is_older(tree, &st, now)) return;
+        if (is_older(tree, pid)) return;
         p = tree_add(tree, pid, &st, now);
     }
     if (p == NULL) return;

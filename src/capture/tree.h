@@ -76,7 +76,9 @@ struct tree {
     size_t nprocs, cap_procs, threads;
     struct map by_pid;     /* pid -> the latest process that had it */
     int32_t *listed;       /* the pids at the last scan, sorted */
-    size_t nlisted, cap_listed;
+    size_t nlisted;
+    int32_t *older;        /* the pids before the program began, sorted */
+    size_t nolder;
     int32_t last_pid;      /* given out before the last scan */
     int64_t scanned;       /* when the last scan was */
     int64_t next_scan;     /* not before: a scan costs what the machine runs */

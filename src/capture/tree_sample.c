@@ -171,7 +171,8 @@ static bool still_asleep(struct seen_proc *p, int64_t cpu, uint32_t look,
 static bool look_at(struct tree *tree, struct seen_proc *p, int64_t cpu,
                     int64_t now) {
     struct proc_stat st;
-    if (!proc_stat_read(p->pid, 0, &st) ||
+    /* no thread: it is just being reaped, and its figures read as 0 */
+    if (!proc_stat_read(p->pid, 0, &st) || st.threads == 0 ||
         st.start_ticks != p->start_ticks) {
         p->alive = false;
         return false;

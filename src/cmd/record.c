@@ -47,14 +47,34 @@ static void fill_standard(void) {
     if (fd >= 0) close(fd);
 }
 
+/* Is there a file of that name in a folder of PATH? Where a folder may not be
+ * looked into, exec says that it is the program that may not be run. */
+static bool in_path(const char *program) {
+    const char *p = getenv("PATH");
+    while (p != NULL && *p != '\0') {
+        size_t n = strcspn(p, ":");
+        char *file;
+        if (asprintf(&file, "%.*s%s%s", (int)n, p, n > 0 ? "/" : "", program) <
+            0)
+            return true;
+        bool there = access(file, F_OK) == 0;
+        free(file);
+        if (there) return true;
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
 /* The program could not be started: says why, and gives the shell's code. */
 static int not_started(const struct rundir *dir, const char *program, int why,
                        struct ops_err *e) {
     rundir_unmake(dir);
-    bool there = strchr(program, '/') != NULL && access(program, F_OK) == 0;
+    bool plain = strchr(program, '/') == NULL;
+    bool there = !plain && access(program, F_OK) == 0;
+    if (plain && why == EACCES && !in_path(program)) why = ENOENT;
     const char *word = strerror(why);
     if (why == ENOENT && there) word = "its interpreter is missing";
-    else if (why == ENOENT && strchr(program, '/') == NULL)
+    else if (why == ENOENT && plain)
         word = "command not found";
     fail(e, OPS_EUSAGE, "%s: cannot be run: %s", program, word);
     fprintf(stderr, "opscope: %s\n", e->text);

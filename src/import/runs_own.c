@@ -96,7 +96,29 @@ static bool stands_before(const struct part *a, const struct part *b) {
     return x.device < y.device;
 }
 
+/* Whoever closes a profile removes its memory before the pointer to it: one
+ * that leads nowhere, beside files that are all closed, is just old. */
+static bool is_stale(const struct part *v, size_t n, size_t ring) {
+    bool closed = false;
+    if (v[ring].t->notes[NOTE_RING_GONE] == 0) return false;
+    for (size_t i = 0; i < n; i++) {
+        struct own_file f;
+        if (i == ring || !own_same_stem(v[i].path, v[ring].path) ||
+            !own_file_of(v[i].path, &f))
+            continue;
+        if (f.form == OWN_PART) return false;
+        closed = true;
+    }
+    return closed;
+}
+
 int parts_join_own(struct part *v, size_t n, struct ops_err *e) {
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].t == NULL || !is_stale(v, n, i)) continue;
+        trace_free(v[i].t);
+        v[i].t = NULL;
+        v[i].taken = true;
+    }
     for (size_t i = 0; i < n; i++) {
         if (v[i].t == NULL || !v[i].t->sources[0].own) continue;
         size_t first = i;

@@ -486,7 +486,7 @@ static uint64_t plain_scopes(struct encoder *e, const struct rec_slot *slots,
         struct rec_slot s = load(&slots[from & mask]);
         if (rec_slot_kind(s.rest) != REC_SCOPE) break;
         uint64_t t0 = s.time - seg.tick, t1 = t0 + rec_slot_aux(s.rest);
-        if (t0 >= ticks || t1 >= ticks) break;
+        if (t0 >= ticks || t1 >= ticks || t1 < t0) break;
         uint64_t a = zero + scale(t0, seg.mult), b = zero + scale(t1, seg.mult);
         if (a > INT64_MAX) break;
         p = plain_event(p, enc_meta(e, rec_slot_name(s.rest)), a, b - a);

@@ -25,7 +25,7 @@
 
 enum {
     BUSY_NS = 4000000,      /* between looks while a window is open */
-    RUSH_NS = 200000,       /* while rings fill quickly */
+    RUSH_NS = 1000000,      /* shortly after rings were filling */
     IDLE_NS = 20000000,
     FLUSH_NS = 100000000,   /* between passes when there is no need for one */
     SAMPLE_NS = 100000000,
@@ -44,11 +44,13 @@ static struct {
     struct eventfile_mark scalars; /* as of the last commit */
     struct nvml nvml;
     bool nvml_told;
-    bool rush;                 /* a ring was filling at the last look */
+    bool again;                /* rings are still filling behind a pass */
+    uint64_t rushed;           /* ns of the last look at which they were */
     uint64_t flushed;          /* ns of the last pass */
     uint64_t sampled, watched, named; /* ns */
     uint64_t last_written;     /* ns of the last commit */
-    uint64_t cpu_ns; /* of the thread, when it has ended */
+    uint64_t cpu_ns;           /* that its thread took, known at its end */
+    uint64_t stop_cpu_ns;      /* of the thread that stops, until then */
 } own;
 
 /* --- what goes into the files beside the rings -------------------------- */
@@ -157,7 +159,8 @@ static void last_facts(struct session *s) {
     int64_t stepped = (now.unix_ns - h->start_unix_ns) -
                       (int64_t)(now.mono_ns - h->start_mono_ns);
     encode_fact_int(e, 0, "events_recorded", (int64_t)e->events);
-    encode_fact_int(e, 0, "flusher_cpu_ns", (int64_t)own.cpu_ns);
+    encode_fact_int(e, 0, "flusher_cpu_ns",
+                    (int64_t)(own.cpu_ns + thread_cpu_ns() - own.stop_cpu_ns));
     encode_fact_int(e, 0, "wall_clock_moved_ns", stepped);
     if (sum_losses(s) > 0)
         encode_fact_int(e, 0, "dropped_traces", (int64_t)sum_losses(s));
@@ -256,8 +259,12 @@ static bool rings_fill(const struct session *s) {
  * is a line of its own, in which XProf looks for the events of a step. What is
  * in the rings is as safe there as in the file. */
 static bool pass_is_due(const struct session *s, uint64_t now) {
-    own.rush = rings_fill(s);
-    return own.rush || now - own.flushed >= FLUSH_NS || device_any();
+    if (s->set.o.flight) return false;
+    if (rings_fill(s)) {
+        own.rushed = now;
+        return true;
+    }
+    return now - own.flushed >= FLUSH_NS || device_any();
 }
 
 /* Rings are left alone, only the clock is kept. */
@@ -361,22 +368,31 @@ static void watch(struct session *s, uint64_t now) {
 
 /* --- the thread --------------------------------------------------------- */
 
+/* How long to sleep. While there is much to do not at all: on a busy machine
+ * whoever sleeps waits for others' time slices before it runs again. */
+static long pause_ns(void) {
+    if (own.again) return 0;
+    if (own.rushed != 0 && rec_mono_ns() - own.rushed < FLUSH_NS)
+        return RUSH_NS;
+    return OPS_STATE_() & OPS_ON_BIT_ ? BUSY_NS : IDLE_NS;
+}
+
 /* Sleeps until the next pass is due or somebody asks; true: stop. Answers what
  * was asked before. */
 static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     struct timespec ts;
-    bool on = (OPS_STATE_() & OPS_ON_BIT_) != 0;
+    long pause = pause_ns();
     clock_gettime(CLOCK_MONOTONIC, &ts);
     uint64_t now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-    uint64_t ns = own.rush ? RUSH_NS : on ? BUSY_NS : IDLE_NS;
-    if (own.border > now && own.border - now < ns) ns = own.border - now;
-    ts.tv_nsec += (long)ns;
+    if (own.border > now && own.border - now < (uint64_t)pause)
+        pause = (long)(own.border - now);
+    ts.tv_nsec += pause;
     if (ts.tv_nsec >= 1000000000) {
         ts.tv_nsec -= 1000000000;
         ts.tv_sec++;
     }
     pthread_mutex_lock(&s->flush_lock);
-    if (!s->ask_stop && s->asked == s->answered)
+    if (pause > 0 && !s->ask_stop && s->asked == s->answered)
         pthread_cond_timedwait(&s->wake, &s->flush_lock, &ts);
     *ticket = s->asked;
     *want_dump = s->ask_dump;
@@ -422,6 +438,8 @@ static void *flusher(void *arg) {
                      : due && !s->set.o.flight ? pass(s, false)
                                                : quiet_pass(s);
         answer(s, ticket, result);
+        /* where nothing could be written there is no use in trying at once */
+        own.again = due && result == 0 && !s->set.o.flight && rings_fill(s);
         watch(s, now);
         if (!rescued && now - s->view.head->start_mono_ns > RESCUE_NS) {
             rescued = true;
@@ -506,6 +524,7 @@ bool flusher_stop(void) {
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->flush_lock);
     pthread_join(s->flusher, NULL);
+    own.stop_cpu_ns = thread_cpu_ns();
     if (s->set.o.flight) {
         flight_pass(&s->drain);
         drain_closed(&s->drain);

@@ -290,6 +290,17 @@ static void *write_items(void *arg) {
     return ends;
 }
 
+static uint64_t cpu_ns(clockid_t of) {
+    struct timespec t;
+    clock_gettime(of, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* CPU time that is not the recorder's, whoever might take it for that. */
+static void burn(void) {
+    while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < 100000000) busy(10000);
+}
+
 /* --- the whole -----------------------------------------------------------*/
 
 static void print_fates(FILE *f) {
@@ -319,6 +330,7 @@ int main(int argc, char **argv) {
     struct ops_options o = {.run = "live", .host = "testhost"};
     if (argc < 3) return 64;
     FILE *f = fopen(argv[2], "w");
+    burn();
     device = soft_open("soft 0");
     if (f == NULL || device == NULL) return 66;
     ops_device_tracer_add(soft_tracer(device));
@@ -342,7 +354,10 @@ int main(int argc, char **argv) {
         fflush(stdout);
         if (getchar() == EOF) return 2;
     }
+    uint64_t mine = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
     ops_stop();
+    fprintf(f, "{\"what\": \"cpu\", \"name\": \"\", \"most\": %llu}\n",
+            (unsigned long long)(cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - mine));
     ops_device_tracer_remove(soft_tracer(device));
     diary_print(&trainer, f);
     diary_print(&loader, f);

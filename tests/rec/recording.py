@@ -303,6 +303,10 @@ def check_facts(c, whole):
             "profile_stop_time"] * 1000 < host["start_unix_ns"] * 1000 + max(
                 e.end for e in c.r.events):
         c.bad("profile times", times)
+    most = next(n["most"] for n in c.diary if n["what"] == "cpu")
+    if not 0 < host["flusher_cpu_ns"] < most:
+        c.bad("the flusher took", host["flusher_cpu_ns"], "ns of CPU, all but "
+              "the main thread", most)
     if host.get("events_recorded") != len(c.r.events):
         c.bad(len(c.r.events), "events in the file, and it says",
               host.get("events_recorded"))

@@ -65,7 +65,8 @@ static void every_writers_spelling(void **state) {
     spelled("MemcpyH2D", "", COPY_H2D, -1, -1);
     spelled("CopyDeviceToHost", "", COPY_D2H, -1, -1);
     spelled("Memset", "kind:device num_bytes:64", COPY_MEMSET, 0, 64);
-    spelled("", "size:x size:99999999999999999999", COPY_OTHER, 0, -1);
+    spelled("upload h2d", "", COPY_H2D, -1, -1);
+    spelled("", "size:x size:99999999999999999999", COPY_OTHER, -1, -1);
 }
 
 int main(void) {

@@ -493,6 +493,7 @@ static void devices_are_accelerators_with_queues(void **state) {
     result_free(&r);
     run(t, "copies", NULL, NULL, &r);
     assert_int_equal(cell(&r, 0, "bytes")->i, 8192);
+    assert_null(cell(&r, 0, "pageable")); /* nobody said */
     result_free(&r);
     run(t, "idle", NULL, NULL, &r);
     assert_int_not_equal(r.nrows, 0);

@@ -255,6 +255,20 @@ static void a_ring_that_is_gone_is_a_note(void **state) {
     expect_note(NOTE_RING_GONE);
 }
 
+static void an_old_pointer_beside_closed_files_is_nothing(void **state) {
+    (void)state;
+    struct loaded l;
+    put_recording();
+    pointer_to(at("opscope-gone"));
+    assert_int_equal(unlink(at("box_1.1.xplane.pb.part")), 0);
+    assert_int_equal(unlink(at("box_1.1.device1.xplane.pb.part")), 0);
+    load(root, &l);
+    assert_int_equal(l.n, 1);
+    assert_int_equal(l.v[0]->nsources, 1);
+    assert_int_equal(l.v[0]->notes[NOTE_RING_GONE], 0);
+    loaded_free(&l);
+}
+
 static void pointers_lead_to_ring_files_only(void **state) {
     (void)state;
     static const char secret[] = "secret secret secret";
@@ -400,6 +414,7 @@ int main(void) {
         TEST(parts_and_devices_of_one_stem_are_one),
         TEST(ranks_in_parts_are_one_job),
         TEST(a_ring_that_is_gone_is_a_note),
+        TEST(an_old_pointer_beside_closed_files_is_nothing),
         TEST(pointers_lead_to_ring_files_only),
         TEST(other_texts_are_no_pointers),
         TEST(damaged_rings_do_no_harm),

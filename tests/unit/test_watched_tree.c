@@ -146,7 +146,6 @@ static void strangers_are_not_taken_in(void **state) {
     (void)state;
     struct tree t = {0};
     struct child before = start(0, 2, 0); /* ours, but older */
-    usleep(50000); /* some of the kernel's ticks */
     tree_prepare(&t, getpid());
     struct child mine = start(0, 0, 0);
     tree_begin(&t, mine.pid, mono_now());
