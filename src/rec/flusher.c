@@ -540,6 +540,7 @@ bool flusher_stop(void) {
     drain_close(&s->drain);
     if (s->events_open) eventfile_close(&s->events);
     if (!s->set.o.no_machine) {
+        own.sampling = false;
         sample_close(&own.sample);
         nvml_close(&own.nvml);
     }

@@ -407,10 +407,14 @@ static bool finish_part(const struct rec_head *h, uint64_t part,
     return rec_part_path(path, PATH_MAX, h->stem, part, 0, true);
 }
 
-/* Parts before the last one are joined when it begins, then renamed. */
-static void finish_before(const struct rec_head *h) {
+/* Parts before the last one are joined when it begins, then renamed. One
+ * behind it was made and never used. */
+static void finish_others(const struct rec_head *h) {
     uint64_t part = h->commit[h->active].part;
     char path[PATH_MAX];
+    struct files f;
+    files_init(&f, h->stem, part + 1);
+    for (unsigned i = 0; i < REC_FILES; i++) files_remove(&f, i);
     for (uint64_t i = part > OLD_PARTS ? part - OLD_PARTS : 0; i < part; i++)
         finish_part(h, i, path);
 }
@@ -430,7 +434,7 @@ static int finish(struct finishing *f, struct rec_saved *out, char *why,
     f->d.events = (struct enc_to){.self = f, .scalar = give_scalar};
     f->d.at_commit = flush_events;
     f->d.ctx = f;
-    finish_before(h);
+    finish_others(h);
     if (h->done && closed_already(h, out->path)) return 0;
     if (drain_open(&f->d, &f->v, false) != 0)
         return fail(why, cap, "its files: %s", strerror(f->d.files.error));
