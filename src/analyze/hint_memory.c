@@ -82,17 +82,17 @@ static void repair_leak(const struct hint_case *c, struct hint_step *s,
 }
 
 static const char *const leak_repairs[FRAMEWORKS] = {
-    [FW_TORCH] = "do not keep tensors across steps: loss.detach() or "
-                 "loss.item() in place of loss, del what is done with, bound "
-                 "the list or cache that it goes into",
-    [FW_TF] = "do not keep tensors across steps: float(loss) in place of "
-              "loss, del what is done with, bound the list or cache that it "
-              "goes into",
-    [FW_JAX] = "do not keep arrays across steps: float(loss) in place of "
+    [FW_TORCH] = ("do not keep tensors across steps: loss.detach() or "
+                  "loss.item() in place of loss, del what is done with, bound "
+                  "the list or cache that it goes into"),
+    [FW_TF] = ("do not keep tensors across steps: float(loss) in place of "
                "loss, del what is done with, bound the list or cache that it "
-               "goes into",
-    [FW_OTHER] = "free in a step what the step allocates, or bound the list "
-                 "or cache that it goes into",
+               "goes into"),
+    [FW_JAX] = ("do not keep arrays across steps: float(loss) in place of "
+                "loss, del what is done with, bound the list or cache that it "
+                "goes into"),
+    [FW_OTHER] = ("free in a step what the step allocates, or bound the list "
+                  "or cache that it goes into"),
 };
 
 static void say_leak(const struct hint_case *c, const struct hint_found *f,
