@@ -455,11 +455,21 @@ static void check_device(const struct got *g, int thread) {
     assert_int_equal(r, tr->end);
 }
 
-static int64_t apart(const struct got *g, int64_t ps, int64_t ns) {
-    return llabs(g->start_mono + ps / PS_PER_NS - ns);
+/* How far a time lies outside of what the program read, in ns. */
+static int64_t outside(const struct got *g, int64_t ps,
+                       const int64_t between[2]) {
+    int64_t ns = g->start_mono + ps / PS_PER_NS;
+    if (ns < between[0]) return between[0] - ns;
+    return ns > between[1] ? ns - between[1] : 0;
 }
 
-/* Asynchronous spans: each is found once, the nearest in time of its name. */
+static int64_t misfit(const struct got *g, row_id r, const struct done *d) {
+    int64_t ns = outside(g, g->t->spans.ts[r], d->t0);
+    return d->open ? ns : ns + outside(g, span_end(g->t, r), d->t1);
+}
+
+/* Asynchronous spans: each is found once, the one of its name that fits best:
+ * their lines do not tell who began them. */
 static size_t check_async(const struct got *g, int thread, bool *used) {
     const struct trace *t = g->t;
     const struct account *a = &all[thread];
@@ -471,14 +481,12 @@ static size_t check_async(const struct got *g, int thread, bool *used) {
         for (row_id r = 0; r < t->spans.n; r++)
             if (!used[r] && (t->spans.flags[r] & SPAN_ASYNC) &&
                 strcmp(span_name(t, r), name_of(d->name)) == 0 &&
-                (best == ROW_NONE || apart(g, t->spans.ts[r], d->t0[0]) <
-                                         apart(g, t->spans.ts[best],
-                                               d->t0[0])))
+                !!(t->spans.flags[r] & SPAN_OPEN) == d->open &&
+                (best == ROW_NONE || misfit(g, r, d) < misfit(g, best, d)))
                 best = r;
         assert_int_not_equal(best, ROW_NONE);
         near(g, t->spans.ts[best], d->t0);
         if (!d->open) near(g, span_end(t, best), d->t1);
-        assert_int_equal(!!(t->spans.flags[best] & SPAN_OPEN), d->open);
         used[best] = true;
         n++;
     }
