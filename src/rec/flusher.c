@@ -48,7 +48,6 @@ static struct {
     uint64_t rushed;           /* ns of the last look at which they were */
     uint64_t flushed;          /* ns of the last pass */
     uint64_t sampled, watched, named; /* ns */
-    uint64_t last_written;     /* ns of the last commit */
     uint64_t cpu_ns;           /* that its thread took, known at its end */
     uint64_t stop_cpu_ns;      /* of the thread that stops, until then */
 } own;

@@ -13,12 +13,13 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "golden"))
+GOLDEN = os.path.join(ROOT, "tests", "golden")
+sys.path.insert(0, GOLDEN)
 import xspace_count  # noqa: E402  (its descriptors of XSpace)
 
-# The recorder reads two clocks within 50 to 100 ns of each other, 2 ms apart, to
-# know the counter's rate, and looks again only 16 ms later: until then it may
-# be off by eight times that. A busy machine gets some more.
+# The recorder reads two clocks within 50 to 100 ns of each other, twice, 2 ms
+# apart, to know the counter's rate, and looks again only 16 ms later: until
+# then it may be off by eight times that. A busy machine gets some more.
 CLOCK_PS = 5 * 10**6
 
 

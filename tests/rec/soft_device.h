@@ -47,7 +47,8 @@ struct soft_fate {
     bool traced; /* tracing was on */
     bool lost;   /* its record found no room */
 };
-unsigned soft_fates(struct soft_device *d, struct soft_fate *out, unsigned room);
+unsigned soft_fates(struct soft_device *d, struct soft_fate *out,
+                    unsigned room);
 const char *soft_queue_name(unsigned queue);
 
 #endif
