@@ -32,9 +32,7 @@ storm() {
     echo 'int main(void) { return 0; }' > "$dir/try.c"
     gcc -fsanitize="$1" -o "$dir/try" "$dir/try.c" 2> /dev/null &&
         "$dir/try" || skip "no -fsanitize=$1 here"
-    # A fence is the one thing it does not know; it orders a copy of a ring
-    # whose words are atomic.
-    gcc $cc_flags -O1 -Wno-tsan -fsanitize="$1" -fno-sanitize-recover=all \
+    gcc $cc_flags -O1 -Werror -fsanitize="$1" -fno-sanitize-recover=all \
         -Isrc -Iinclude -DOPS_VERSION='"0"' -o "$dir/storm" \
         tests/rec/storm.c src/rec/*.c -ldl
 }
