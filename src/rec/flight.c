@@ -49,11 +49,12 @@ static void keep_common(struct rec_ring *a, const struct rec_ring *b) {
     if (a->epoch_time != b->epoch_time) a->marks &= ~(uint32_t)REC_IN_EPOCH;
 }
 
+/* Acquire: the look at head that follows is not done before. */
 static void copy_slots(struct rec_slot *to, const struct rec_slot *from,
                        uint64_t n) {
     for (uint64_t i = 0; i < n; i++) {
-        to[i].time = LOAD(&from[i].time);
-        to[i].rest = LOAD(&from[i].rest);
+        to[i].time = __atomic_load_n(&from[i].time, __ATOMIC_ACQUIRE);
+        to[i].rest = __atomic_load_n(&from[i].rest, __ATOMIC_ACQUIRE);
     }
 }
 
@@ -68,12 +69,13 @@ static void dump_ring(struct drain *d, struct rec_ring *r) {
     copy_head(&a, r);
     uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
     copy_slots(slots, rec_slots(r), r->slots);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     uint64_t later = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
     copy_head(&b, r);
     keep_common(&a, &b);
     a.head = head;
-    uint64_t from = r->tail[h->active], most = r->slots - REC_SLOT_MAX;
+    /* The record that is being written, and as much again: a CPU may show the
+     * slots of the next before the head of the last. */
+    uint64_t from = r->tail[h->active], most = r->slots - 2 * REC_SLOT_MAX;
     if (from < r->floor) from = r->floor;
     if (later - from > most) from = later - most;
     if (from > head) from = head;

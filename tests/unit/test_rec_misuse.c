@@ -158,12 +158,12 @@ static void test_crowd(void **state) {
 
 /* --- signals ------------------------------------------------------------ */
 
-static volatile uint64_t handled;
+static uint64_t handled;
 
 static void handler(int sig) {
     (void)sig;
     int e = errno;
-    handled++;
+    __atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
     OPS_SCOPE("in handler");
     ops_counter("handled", 1);
     ops_thread_name("interrupted");

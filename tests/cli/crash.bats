@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The recorder in programs of their own: under sanitizers, loaded and unloaded,
+# in C++, with a clock that is set. tests/unit/test_rec_*.c have the rest.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$BATS_TEST_DIRNAME/../.." || return 1
+    root=$PWD
+    build=${BUILD:-$root/build}
+    dir=$BATS_TEST_TMPDIR/crash
+    rm -rf "$dir"
+    mkdir -p "$dir"
+    logs=$dir/logs
+    for v in $(env | sed -n 's/^\(OPSCOPE_[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
+    export LC_ALL=C
+}
+
+# A sanitizer's build has programs of that build only.
+plain() {
+    case ${build##*/} in
+    *-address* | *-thread* | *-undefined*) skip "the plain build does this" ;;
+    esac
+}
+
+cc_flags="-std=gnu11 -g -D_GNU_SOURCE -pthread"
+
+# storm SANITIZER: the recorder's own sources, compiled with it.
+storm() {
+    plain
+    echo 'int main(void) { return 0; }' > "$dir/try.c"
+    gcc -fsanitize="$1" -o "$dir/try" "$dir/try.c" 2> /dev/null &&
+        "$dir/try" || skip "no -fsanitize=$1 here"
+    gcc $cc_flags -O1 -Werror -fsanitize="$1" -fno-sanitize-recover=all \
+        -Isrc -Iinclude -DOPS_VERSION='"0"' -o "$dir/storm" \
+        tests/rec/storm.c src/rec/*.c -ldl
+}
+
+@test "crash: eight threads write while others start, stop and dump (tsan)" {
+    storm thread
+    for how in "" flight small; do
+        run "$dir/storm" "$logs" 3 $how
+        [ "$status" -eq 0 ] || { echo "$output"; false; }
+        [[ $output == *" sessions" ]]
+    done
+}
+
+@test "crash: the same under the address and undefined sanitizers" {
+    storm address,undefined
+    for how in "" flight small; do
+        run "$dir/storm" "$logs" 2 $how
+        [ "$status" -eq 0 ] || { echo "$output"; false; }
+    done
+}
+
+# The profile that is there: one, closed.
+profile() {
+    local all=("$logs"/plugins/profile/*/*.xplane.pb)
+    [ "${#all[@]}" -eq 1 ] && [ -f "${all[0]}" ]
+    [ -z "$(find "$logs" -name '*.part' -o -name '*.ring')" ]
+    gcc $cc_flags -o "$dir/count" tests/rec/count.c
+    echo "${all[0]}"
+}
+
+count() { "$dir/count" "$@"; }
+
+@test "crash: instrumented code is loaded and unloaded fifty times" {
+    plain
+    [ -f "$build/libopscope-record.so" ] || skip "no shared library"
+    gcc $cc_flags -shared -fPIC -Iinclude -o "$dir/plugin.so" tests/rec/plugin.c \
+        "$build/libopscope-record.so"
+    gcc $cc_flags -DSELF -Iinclude -o "$dir/loader" tests/rec/loader.c \
+        "$build/libopscope-record.so" -ldl
+    so=libopscope-record.so.$(cut -d. -f1 VERSION)
+    ln -s "$build/libopscope-record.so" "$dir/$so"
+    LD_LIBRARY_PATH=$dir run "$dir/loader" "$dir/plugin.so" "$logs" 50
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+    [ "$output" = "loaded 50 times" ]
+    p=$(profile)
+    run count "$p" plugin "in a table of the plugin" "plugin counter" dropped
+    [ "$output" = "plugin 100
+in a table of the plugin 100
+plugin counter 100
+dropped 0" ]
+}
+
+@test "crash: the recorder itself is loaded by dlopen" {
+    plain
+    [ -f "$build/libopscope-record.so" ] || skip "no shared library"
+    gcc $cc_flags -shared -fPIC -Iinclude -o "$dir/plugin.so" tests/rec/plugin.c \
+        "$build/libopscope-record.so"
+    gcc $cc_flags -o "$dir/loader" tests/rec/loader.c -ldl
+    ln -s "$build/libopscope-record.so" \
+        "$dir/libopscope-record.so.$(cut -d. -f1 VERSION)"
+    LD_LIBRARY_PATH=$dir run "$dir/loader" "$dir/plugin.so" "$logs" 20
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+    p=$(profile)
+    run count "$p" plugin dropped
+    [ "$output" = "plugin 40
+dropped 0" ]
+}
+
+@test "crash: exceptions of C++ close what they leave" {
+    plain
+    command -v g++ > /dev/null || skip "no g++"
+    g++ -std=c++11 -Wall -Wextra -Werror -g -pthread -Iinclude \
+        -o "$dir/throws" tests/rec/throws.cc "$build/libopscope-record.a" -ldl
+    run "$dir/throws" "$logs"
+    [ "$status" -eq 0 ]
+    [ "$output" = "caught all" ]
+    p=$(profile)
+    run count "$p" try deeper destructor caught dropped
+    [ "$output" = "try 200
+deeper 1000
+destructor 1000
+caught 200
+dropped 0" ]
+}
+
+# steady [VARIABLE=VALUE...]: a second, recorded.
+steady() {
+    plain
+    gcc $cc_flags -Iinclude -o "$dir/steady" tests/rec/steady.c \
+        "$build/libopscope-record.a" -ldl
+    env "$@" "$dir/steady" "$logs"
+    p=$(profile)
+    us=$(count "$p" span)
+    us=${us#span }
+    [ "$us" -ge 1000000 ] # a hundred times 10 ms at least
+    [ "$us" -lt 60000000 ]
+}
+
+@test "crash: a wall clock that is set again and again moves nothing" {
+    gcc $cc_flags -shared -fPIC -o "$dir/stepping.so" tests/rec/stepping.c
+    steady LD_PRELOAD="$dir/stepping.so"
+    [ "$(count "$p" steady)" = "steady 100" ]
+}
+
+@test "crash: without the CPU's counter the clock is the system's" {
+    steady OPSCOPE_TSC=0
+    [ "$(count "$p" steady)" = "steady 100" ]
+    grep -aq monotonic "$p"
+}
