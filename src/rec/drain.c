@@ -213,7 +213,7 @@ static void release_rings(struct drain *d) {
         struct rec_ring *r = d->v->ring[i];
         if (r == NULL || is_free(r)) continue;
         uint64_t tail = r->tail[h->active];
-        __atomic_store_n(&r->limit, tail + r->slots - REC_SLOT_MAX,
+        __atomic_store_n(&r->room, tail + r->slots - REC_SLOT_MAX,
                          __ATOMIC_RELEASE);
         if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_ENDED ||
             !emptied(r, h->active))

@@ -68,7 +68,9 @@ static void dump_ring(struct drain *d, struct rec_ring *r) {
     struct rec_ring a, b;
     copy_head(&a, r);
     uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
-    copy_slots(slots, rec_slots(r), r->slots);
+    /* behind that there is no memory, and nothing */
+    copy_slots(slots, rec_slots(r),
+               __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE));
     uint64_t later = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
     copy_head(&b, r);
     keep_common(&a, &b);

@@ -431,6 +431,7 @@ static void *flusher(void *arg) {
         if (stop) break;
         windows(s, now);
         bool asked = ticket != s->answered;
+        threads_look_ahead();
         bool due = asked || pass_is_due(s, now);
         s->drain.in_pieces = !asked;
         int result = want_dump ? dump(s)

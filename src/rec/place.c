@@ -139,12 +139,13 @@ static int try_ring(struct session *s, const char *folder, const char *name) {
 
 void place_check(struct session *s) {
     if (proc_same_file(s->fd, &s->ring_file)) return;
-    s->fd = proc_high_fd(open(s->ring_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (s->fd >= 0 && !proc_same_file(s->fd, &s->ring_file)) {
-        close(s->fd);
-        s->fd = -1;
+    int fd = proc_high_fd(open(s->ring_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (fd >= 0 && !proc_same_file(fd, &s->ring_file)) {
+        close(fd);
+        fd = -1;
     }
-    if (s->fd >= 0) take_lock(s->fd);
+    if (fd >= 0) take_lock(fd);
+    __atomic_store_n(&s->fd, fd, __ATOMIC_RELEASE);
 }
 
 /* In memory, where a store never waits for a disk; else beside the profile. */

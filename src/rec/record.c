@@ -67,11 +67,18 @@ static inline struct rec_ring *enter(void) {
 
 /* --- slots -------------------------------------------------------------- */
 
-static inline bool has_room(struct rec_ring *r) {
-    if (LIKELY(r->head < __atomic_load_n(&r->limit, __ATOMIC_ACQUIRE)))
-        return true;
+/* The limit is this thread's own copy of what the flusher has given back and
+ * of what has memory behind it: looked at again when it is reached. */
+static __attribute__((noinline)) bool more_room(struct rec_ring *r) {
+    uint64_t limit = thread_room(r, rec_self.index);
+    PUT(&r->limit, limit);
+    if (r->head < limit) return true;
     PUT(&r->lost[REC_LOST_FULL], r->lost[REC_LOST_FULL] + 1);
     return false;
+}
+
+static inline bool has_room(struct rec_ring *r) {
+    return LIKELY(r->head < r->limit) || more_room(r);
 }
 
 static inline void slot(struct rec_slot *s, uint64_t time, uint64_t rest) {
@@ -143,7 +150,7 @@ static inline bool close_plain(struct rec_ring *r, struct rec_slot *slots,
     const struct rec_frame *f = &r->frames[d];
     uint64_t dur = now - f->time, head = r->head;
     if (UNLIKELY(dur > UINT32_MAX || f->args != r->args_top ||
-                 head >= __atomic_load_n(&r->limit, __ATOMIC_ACQUIRE)))
+                 head >= r->limit))
         return false;
     slot(&slots[head & mask], f->time,
          rec_rest(REC_SCOPE, f->name, (uint32_t)dur));

@@ -120,7 +120,7 @@ enum rec_ring_state { REC_RING_FREE, REC_RING_LIVE, REC_RING_ENDED };
 struct rec_ring {
     /* the writer's line */
     uint64_t head;    /* slots ever written */
-    uint64_t limit;   /* head must stay below: tail + slots - REC_SLOT_MAX */
+    uint64_t limit;   /* head must stay below: what is known of room, backed */
     uint32_t depth;   /* open scopes; more than REC_FRAMES are only counted */
     uint32_t args_top;
     uint32_t marks;   /* REC_IN_STEP, REC_IN_EPOCH */
@@ -129,10 +129,14 @@ struct rec_ring {
     uint64_t lost[REC_LOSSES]; /* since the ring was given to this thread */
     /* the reader's line */
     uint64_t tail[2] __attribute__((aligned(64))); /* by rec_head.active */
+    uint64_t room;    /* slots below this may be written over: the tail's */
     uint64_t told[2][REC_LOSSES]; /* how many of lost the files tell of */
     /* who it belongs to */
     uint64_t floor __attribute__((aligned(64))); /* its first slot */
     uint64_t slots; /* a power of two */
+    uint64_t backed; /* slots that have memory behind them: powers of two, up
+                        to all of them. A thread with little to say takes
+                        little */
     uint32_t state, tid;
     uint64_t thread; /* number in this process: tids are used again */
     uint64_t born, died; /* ticks */

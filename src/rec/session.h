@@ -83,6 +83,11 @@ extern struct session rec_session __attribute__((visibility("hidden")));
 
 /* A ring for the calling thread; false: there is none to be had (counted). */
 bool thread_attach(uint32_t gen);
+/* How far a ring may be written; gives it more memory where that is what is
+ * missing. From its own thread, inside of a call. */
+uint64_t thread_room(struct rec_ring *r, uint32_t index);
+/* Memory for rings whose threads will need it soon: the flusher's. */
+void threads_look_ahead(void);
 /* A ring that nobody has yet, ready in memory, for the next thread. With the
  * lock. */
 bool thread_spare(void);

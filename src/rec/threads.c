@@ -17,6 +17,8 @@
 enum {
     TID_BITS = 1 << 22,        /* the kernel's limit on pids */
     RING_LEAST = 64 << 10,
+    RING_FIRST = 256 << 10,    /* bytes of slots that a ring begins with */
+    BACK_RETRY = 4096,         /* losses between two tries for more memory */
     REFUSED_RETRY = 4096,      /* calls of a thread without a ring */
 };
 
@@ -62,27 +64,77 @@ static uint64_t ring_bytes(const struct session *s) {
     return bytes < RING_LEAST ? RING_LEAST : bytes;
 }
 
-/* A new ring at the end of the file, mapped and in memory. With the lock. */
+/* A new ring at the end of the file, mapped, the beginning of it in memory: all
+ * of it would take a thread's first call milliseconds. With the lock. */
 static struct rec_ring *ring_new(void) {
     struct session *s = &rec_session;
     struct rec_head *h = s->view.head;
     uint64_t slots = ring_bytes(s), at = h->file_bytes;
     uint64_t bytes = REC_RING_HEAD + slots;
+    uint64_t first = slots < RING_FIRST ? slots : RING_FIRST;
     if (h->nrings == REC_RINGS || s->memory_used + bytes > s->memory_cap ||
-        !ring_file_grow(at, bytes))
+        !ring_file_grow(at, REC_RING_HEAD + first))
         return NULL;
+    if (ftruncate(s->fd, (off_t)(at + bytes)) != 0) return NULL;
+    h->file_bytes = at + bytes;
     struct rec_ring *r = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                               s->fd, (off_t)at);
     if (r == MAP_FAILED) return NULL;
     madvise(r, bytes, MADV_DONTFORK);
-    madvise(r, bytes, MADV_POPULATE_WRITE);
+    madvise(r, REC_RING_HEAD + first, MADV_POPULATE_WRITE);
     s->memory_used += bytes;
     r->slots = slots / sizeof(struct rec_slot);
+    r->backed = first / sizeof(struct rec_slot);
     h->rings[h->nrings].at = at;
     h->rings[h->nrings].bytes = bytes;
     s->view.ring[h->nrings] = r;
     __atomic_store_n(&h->nrings, h->nrings + 1, __ATOMIC_RELEASE);
     return r;
+}
+
+/* Twice the memory that it has. Its thread and the flusher may both be here:
+ * the same range twice does no harm. */
+static void ring_back(struct rec_ring *r, uint32_t index) {
+    struct session *s = &rec_session;
+    uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
+    int fd = __atomic_load_n(&s->fd, __ATOMIC_ACQUIRE);
+    if (have >= r->slots || !proc_same_file(fd, &s->ring_file)) return;
+    uint64_t at = s->view.head->rings[index].at + REC_RING_HEAD;
+    uint64_t bytes = have * sizeof(struct rec_slot);
+    if (posix_fallocate(fd, (off_t)(at + bytes), (off_t)bytes) != 0) return;
+    __atomic_compare_exchange_n(&r->backed, &have, 2 * have, false,
+                                __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* Slots behind which there is no memory are only met on the first round. */
+static uint64_t ring_limit(const struct rec_ring *r) {
+    uint64_t room = __atomic_load_n(&r->room, __ATOMIC_ACQUIRE);
+    uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
+    if (have >= r->slots || have - REC_SLOT_MAX > room) return room;
+    return have - REC_SLOT_MAX;
+}
+
+uint64_t thread_room(struct rec_ring *r, uint32_t index) {
+    uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
+    if (have < r->slots && r->head >= have - REC_SLOT_MAX &&
+        r->lost[REC_LOST_FULL] % BACK_RETRY == 0)
+        ring_back(r, index);
+    return ring_limit(r);
+}
+
+void threads_look_ahead(void) {
+    struct session *s = &rec_session;
+    uint32_t n = __atomic_load_n(&s->view.head->nrings, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct rec_ring *r = s->view.ring[i];
+        if (r == NULL ||
+            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
+            continue;
+        uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
+        if (have < r->slots &&
+            __atomic_load_n(&r->head, __ATOMIC_RELAXED) > have / 2)
+            ring_back(r, i);
+    }
 }
 
 static struct rec_ring *ring_free(uint32_t *index) {
@@ -170,7 +222,8 @@ static void ring_take(struct rec_ring *r) {
     struct session *s = &rec_session;
     uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
     r->floor = r->tail[0] = r->tail[1] = head;
-    r->limit = s->set.o.flight ? UINT64_MAX : head + r->slots - REC_SLOT_MAX;
+    r->room = s->set.o.flight ? UINT64_MAX : head + r->slots - REC_SLOT_MAX;
+    r->limit = ring_limit(r);
     r->depth = r->args_top = r->marks = 0;
     r->step_time = r->epoch_time = 0;
     memset(r->lost, 0, sizeof r->lost);
