@@ -37,18 +37,6 @@ static void copy_head(struct rec_ring *to, const struct rec_ring *r) {
     to->epoch_time = LOAD(&r->epoch_time);
 }
 
-/* Open scopes as they were both times: the others began or ended while we
- * looked. */
-static void keep_common(struct rec_ring *a, const struct rec_ring *b) {
-    uint32_t n = a->depth < b->depth ? a->depth : b->depth;
-    for (uint32_t i = 0; i < n; i++)
-        if (a->frames[i].time != b->frames[i].time) n = i;
-    a->depth = n;
-    a->marks &= b->marks;
-    if (a->step_time != b->step_time) a->marks &= ~(uint32_t)REC_IN_STEP;
-    if (a->epoch_time != b->epoch_time) a->marks &= ~(uint32_t)REC_IN_EPOCH;
-}
-
 /* Acquire: the look at head that follows is not done before. */
 static void copy_slots(struct rec_slot *to, const struct rec_slot *from,
                        uint64_t n) {
@@ -73,7 +61,7 @@ static void dump_ring(struct drain *d, struct rec_ring *r) {
                __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE));
     uint64_t later = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
     copy_head(&b, r);
-    keep_common(&a, &b);
+    rec_ring_keep_common(&a, &b);
     a.head = head;
     /* The record that is being written, and as much again: a CPU may show the
      * slots of the next before the head of the last. */

@@ -31,7 +31,8 @@
 #define REC_MAGIC "OPSRING1"
 
 enum {
-    REC_VERSION = 1,
+    REC_VERSION = 2,
+    REC_PAGE = 64 << 10,   /* ARM has pages of 4, 16 and 64 KiB */
     REC_RINGS = 4096,
     REC_SEGS = 2048,
     REC_ASYNCS = 1024,

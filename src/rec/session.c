@@ -267,7 +267,7 @@ static int open_session(struct session *s) {
     files_init(&s->drain.files, "", 0);
     if (place_make(s, stem) != 0 || map_head(s) != 0) return -1;
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
-    names_session(&s->view, ring_file_grow);
+    names_session(&s->view, ring_file_back);
     if (!thread_spare()) return fail("no memory for the rings", ENOSPC);
     fill_head(s, stem, &first);
     if (flusher_prepare() != 0 || place_pointer(s) != 0) return -1;

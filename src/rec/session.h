@@ -98,8 +98,9 @@ void threads_quiesce(void);
 bool threads_unmap(void);
 /* In the child of a fork: the parent's rings are not ours. */
 void threads_forget(void);
-/* Memory behind [at, at + bytes) of the ring file. */
-bool ring_file_grow(uint64_t at, uint64_t bytes);
+/* Memory behind [at, at + bytes) of the ring file: without it a store would be
+ * a SIGBUS. False: there is none. */
+bool ring_file_back(uint64_t at, uint64_t bytes);
 
 /* --- session.c ---------------------------------------------------------- */
 

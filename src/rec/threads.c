@@ -38,20 +38,11 @@ static bool end_key_ok;
 
 /* --- rings -------------------------------------------------------------- */
 
-bool ring_file_grow(uint64_t at, uint64_t bytes) {
+bool ring_file_back(uint64_t at, uint64_t bytes) {
     struct session *s = &rec_session;
-    struct rec_head *h = s->view.head;
-    uint64_t before = h->file_bytes;
-    if (!proc_same_file(s->fd, &s->ring_file)) return false;
-    if (at + bytes > before) {
-        if (ftruncate(s->fd, (off_t)(at + bytes)) != 0) return false;
-        h->file_bytes = at + bytes;
-    }
-    /* Without memory behind it a store would be a SIGBUS. */
-    if (posix_fallocate(s->fd, (off_t)at, (off_t)bytes) == 0) return true;
-    if (h->file_bytes > before && ftruncate(s->fd, (off_t)before) == 0)
-        h->file_bytes = before;
-    return false;
+    int fd = __atomic_load_n(&s->fd, __ATOMIC_ACQUIRE);
+    return proc_same_file(fd, &s->ring_file) &&
+           posix_fallocate(fd, (off_t)at, (off_t)bytes) == 0;
 }
 
 /* Full rings for half of the memory; then smaller ones, so that a program with
@@ -69,19 +60,20 @@ static uint64_t ring_bytes(const struct session *s) {
 static struct rec_ring *ring_new(void) {
     struct session *s = &rec_session;
     struct rec_head *h = s->view.head;
-    uint64_t slots = ring_bytes(s), at = h->file_bytes;
+    uint64_t slots = ring_bytes(s), at = rec_paged(h->file_bytes);
     uint64_t bytes = REC_RING_HEAD + slots;
     uint64_t first = slots < RING_FIRST ? slots : RING_FIRST;
     if (h->nrings == REC_RINGS || s->memory_used + bytes > s->memory_cap ||
-        !ring_file_grow(at, REC_RING_HEAD + first))
+        !proc_same_file(s->fd, &s->ring_file) ||
+        ftruncate(s->fd, (off_t)(at + bytes)) != 0 ||
+        !ring_file_back(at, REC_RING_HEAD + first))
         return NULL;
-    if (ftruncate(s->fd, (off_t)(at + bytes)) != 0) return NULL;
-    h->file_bytes = at + bytes;
     struct rec_ring *r = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                               s->fd, (off_t)at);
     if (r == MAP_FAILED) return NULL;
     madvise(r, bytes, MADV_DONTFORK);
     madvise(r, REC_RING_HEAD + first, MADV_POPULATE_WRITE);
+    h->file_bytes = at + bytes;
     s->memory_used += bytes;
     r->slots = slots / sizeof(struct rec_slot);
     r->backed = first / sizeof(struct rec_slot);
@@ -97,11 +89,9 @@ static struct rec_ring *ring_new(void) {
 static void ring_back(struct rec_ring *r, uint32_t index) {
     struct session *s = &rec_session;
     uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
-    int fd = __atomic_load_n(&s->fd, __ATOMIC_ACQUIRE);
-    if (have >= r->slots || !proc_same_file(fd, &s->ring_file)) return;
     uint64_t at = s->view.head->rings[index].at + REC_RING_HEAD;
     uint64_t bytes = have * sizeof(struct rec_slot);
-    if (posix_fallocate(fd, (off_t)(at + bytes), (off_t)bytes) != 0) return;
+    if (have >= r->slots || !ring_file_back(at + bytes, bytes)) return;
     __atomic_compare_exchange_n(&r->backed, &have, 2 * have, false,
                                 __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
@@ -117,8 +107,12 @@ static uint64_t ring_limit(const struct rec_ring *r) {
 uint64_t thread_room(struct rec_ring *r, uint32_t index) {
     uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
     if (have < r->slots && r->head >= have - REC_SLOT_MAX &&
-        r->lost[REC_LOST_FULL] % BACK_RETRY == 0)
+        r->lost[REC_LOST_FULL] % BACK_RETRY == 0) {
+        struct quiet q; /* fallocate gives up when a signal comes */
+        quiet_begin(&q);
         ring_back(r, index);
+        quiet_end(&q);
+    }
     return ring_limit(r);
 }
 

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Mapping and checking a ring file. A reader takes it for hostile: every
- * offset and count that is used later is checked here, once. */
+ * offset and count that is used later is checked here, once.
+ *
+ * Whoever only reads gets a copy and no mapping: what was checked cannot be
+ * changed afterwards by a writer that is alive, and a file that is cut is no
+ * SIGBUS. Of the rings only what is not in the files yet is copied. */
 #include "rec/view.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-
-enum { PAGE = 4096 };
-
-static uint64_t paged(uint64_t n) {
-    return (n + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-}
+#include <unistd.h>
 
 size_t rec_layout(struct rec_head *h) {
-    h->segs_at = paged(sizeof *h);
-    h->asyncs_at = h->segs_at + paged(REC_SEGS * sizeof(struct rec_seg));
-    h->names_at = h->asyncs_at + paged(REC_ASYNCS * sizeof(struct rec_async));
-    h->text_at = h->names_at + paged(REC_NAMES * sizeof(struct rec_name));
+    h->segs_at = rec_paged(sizeof *h);
+    h->asyncs_at = h->segs_at + rec_paged(REC_SEGS * sizeof(struct rec_seg));
+    h->names_at =
+        h->asyncs_at + rec_paged(REC_ASYNCS * sizeof(struct rec_async));
+    h->text_at = h->names_at + rec_paged(REC_NAMES * sizeof(struct rec_name));
     return h->text_at + REC_TEXT;
 }
 
@@ -63,32 +64,130 @@ static const char *check_head(const struct rec_head *h, size_t bytes) {
     return NULL;
 }
 
-/* A ring that lies inside of the file and is sound in itself, else NULL. */
-static struct rec_ring *check_ring(const struct rec_view *v, uint32_t i) {
+/* --- a copy, for a reader ------------------------------------------------ */
+
+/* Bytes [at, at + n) of the file, to where they lie in the view. What the file
+ * does not have stays 0. */
+static void copy_in(void *base, int fd, uint64_t at, uint64_t n) {
+    while (n > 0) {
+        ssize_t r = pread(fd, (char *)base + at, n, (off_t)at);
+        if (r < 0 && errno == EINTR) continue;
+        if (r <= 0) return;
+        at += (uint64_t)r;
+        n -= (uint64_t)r;
+    }
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* The slots that a reader looks at: those behind the tail, and the record
+ * before the head (encode_open). */
+static void copy_slots(const struct rec_view *v, int fd, uint64_t at,
+                       const struct rec_ring *r) {
+    uint64_t tail = r->tail[v->head->active], size = sizeof(struct rec_slot);
+    uint64_t n = tail < r->head ? r->head - tail : 0;
+    n = least(n > REC_SLOT_MAX ? n : REC_SLOT_MAX, r->slots);
+    uint64_t first = (r->head - n) & (r->slots - 1);
+    uint64_t run = least(n, r->slots - first);
+    copy_in(v->head, fd, at + REC_RING_HEAD + first * size, run * size);
+    copy_in(v->head, fd, at + REC_RING_HEAD, (n - run) * size);
+}
+
+/* What the writer, if it lives, did while we copied. A flight recorder has
+ * written over the oldest slots: they are left out, and one record more, as
+ * flight.c does. Of the open scopes those stay that were there before and
+ * after. */
+static void look_again(const struct rec_view *v, int fd, uint64_t at,
+                       struct rec_ring *r) {
+    struct rec_ring now;
+    if (pread(fd, &now, sizeof now, (off_t)at) != (ssize_t)sizeof now) return;
+    uint64_t most = r->slots - 2 * REC_SLOT_MAX;
+    if (v->head->flight && now.head > r->head && now.head - r->floor > most)
+        r->floor = now.head - most;
+    rec_ring_keep_common(r, &now);
+}
+
+void rec_ring_keep_common(struct rec_ring *a, const struct rec_ring *b) {
+    uint32_t n = a->depth < b->depth ? a->depth : b->depth;
+    if (n > REC_FRAMES) n = REC_FRAMES;
+    for (uint32_t i = 0; i < n; i++)
+        if (a->frames[i].time != b->frames[i].time ||
+            a->frames[i].name != b->frames[i].name)
+            n = i;
+    if (n < a->depth && n < REC_FRAMES) a->args_top = a->frames[n].args;
+    a->depth = n;
+    a->marks &= b->marks;
+    if (a->step_time != b->step_time) a->marks &= ~(uint32_t)REC_IN_STEP;
+    if (a->epoch_time != b->epoch_time) a->marks &= ~(uint32_t)REC_IN_EPOCH;
+}
+
+/* --- rings ---------------------------------------------------------------- */
+
+/* Does ring i lie inside of the file, behind the tables and the ring before?
+ * *end: where the last one ended. */
+static bool ring_fits(const struct rec_view *v, uint32_t i, uint64_t *end) {
     uint64_t at = v->head->rings[i].at, bytes = v->head->rings[i].bytes;
-    if (at % PAGE != 0 || at > v->bytes || bytes > v->bytes - at ||
-        bytes < REC_RING_HEAD)
-        return NULL;
-    struct rec_ring *r = (struct rec_ring *)((char *)v->head + at);
+    if (at % REC_PAGE != 0 || at < *end || at > v->bytes ||
+        bytes > v->bytes - at || bytes < REC_RING_HEAD)
+        return false;
+    *end = at + bytes;
+    return true;
+}
+
+static bool ring_sound(const struct rec_ring *r, uint64_t bytes) {
     uint64_t slots = r->slots;
-    if (slots < 2 * REC_SLOT_MAX || (slots & (slots - 1)) != 0 ||
-        slots > (bytes - REC_RING_HEAD) / sizeof(struct rec_slot))
-        return NULL;
-    return r;
+    return slots >= 2 * REC_SLOT_MAX && (slots & (slots - 1)) == 0 &&
+           slots <= (bytes - REC_RING_HEAD) / sizeof(struct rec_slot);
+}
+
+/* Fills v->ring: NULL where one is not sound. copy: from fd. */
+static void find_rings(struct rec_view *v, int fd, bool copy) {
+    uint64_t end = v->head->text_at + REC_TEXT;
+    for (uint32_t i = 0; i < v->nrings; i++) {
+        if (!ring_fits(v, i, &end)) continue;
+        uint64_t at = v->head->rings[i].at;
+        struct rec_ring *r = (struct rec_ring *)((char *)v->head + at);
+        if (copy) copy_in(v->head, fd, at, REC_RING_HEAD);
+        if (!ring_sound(r, v->head->rings[i].bytes)) continue;
+        if (copy && r->state != REC_RING_FREE) {
+            copy_slots(v, fd, at, r);
+            if (r->state == REC_RING_LIVE) look_again(v, fd, at, r);
+        }
+        v->ring[i] = r;
+    }
+}
+
+/* Names, last: those of all records that were copied are among them. */
+static void copy_names(struct rec_view *v, int fd) {
+    struct rec_head *h = v->head;
+    uint32_t nnames = 0, ntext = 0;
+    size_t four = sizeof nnames;
+    if (pread(fd, &nnames, four, offsetof(struct rec_head, nnames)) ==
+            (ssize_t)four && nnames <= REC_NAMES)
+        h->nnames = nnames;
+    copy_in(h, fd, h->names_at, h->nnames * sizeof(struct rec_name));
+    if (pread(fd, &ntext, four, offsetof(struct rec_head, ntext)) ==
+            (ssize_t)four && ntext <= REC_TEXT)
+        h->ntext = ntext;
+    copy_in(h, fd, h->text_at, h->ntext);
 }
 
 int rec_view_open(struct rec_view *v, int fd, bool writable, const char **why) {
+    struct rec_head want;
     struct stat st;
     memset(v, 0, sizeof *v);
     *why = "cannot be read";
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return -1;
     *why = "cut short";
-    if (st.st_size < (off_t)sizeof(struct rec_head)) return -1;
+    if (st.st_size < (off_t)rec_layout(&want)) return -1;
     size_t bytes = (size_t)st.st_size;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                   writable ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+    int flags = writable ? MAP_SHARED
+                         : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags,
+                   writable ? fd : -1, 0);
     *why = "cannot be mapped";
     if (p == MAP_FAILED) return -1;
+    if (!writable) copy_in(p, fd, 0, want.names_at);
     *why = check_head(p, bytes);
     if (*why != NULL) {
         munmap(p, bytes);
@@ -96,7 +195,8 @@ int rec_view_open(struct rec_view *v, int fd, bool writable, const char **why) {
     }
     rec_view_tables(v, p, bytes);
     v->nrings = v->head->nrings;
-    for (uint32_t i = 0; i < v->nrings; i++) v->ring[i] = check_ring(v, i);
+    find_rings(v, fd, !writable);
+    if (!writable) copy_names(v, fd);
     return 0;
 }
 

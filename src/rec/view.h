@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "rec/ring.h"
 
@@ -16,9 +17,18 @@ struct rec_view {
     struct rec_name *names;
     char *text;
     struct rec_ring *ring[REC_RINGS]; /* NULL: not mapped */
-    size_t bytes;     /* mapped from the head on; of a reader: the whole file */
+    size_t bytes;     /* mapped from the head on; of a reader: as the file */
     uint32_t nrings;  /* what was seen of the counts that only grow */
 };
+
+/* Of two looks at a ring whose thread runs: leaves in `a` the open scopes, step
+ * and epoch that both saw. The others began or ended in between. */
+void rec_ring_keep_common(struct rec_ring *a, const struct rec_ring *b);
+
+/* Tables and rings begin on borders of the largest pages there are. */
+static inline uint64_t rec_paged(uint64_t n) {
+    return (n + REC_PAGE - 1) & ~(uint64_t)(REC_PAGE - 1);
+}
 
 /* Bytes before the first ring. */
 size_t rec_layout(struct rec_head *h);
@@ -34,8 +44,11 @@ static inline uint64_t rec_ps_of_ns(const struct rec_head *h, uint64_t mono) {
     return mono <= h->start_mono_ns ? 0 : (mono - h->start_mono_ns) * 1000;
 }
 
-/* Maps the ring file fd (private, or shared: what is written goes to the file)
- * and checks it: 0, or -1 and why. Takes nothing: the caller closes fd. */
+/* Opens the ring file fd and checks it: 0, or -1 and why. writable: mapped,
+ * what is written goes to the file; only for files of our own. Else a copy, in
+ * which names and open scopes fit to the records even if the program goes on;
+ * that its commit has not changed meanwhile is for the caller to see. Takes
+ * nothing: the caller closes fd. */
 int rec_view_open(struct rec_view *v, int fd, bool writable, const char **why);
 void rec_view_close(struct rec_view *v);
 

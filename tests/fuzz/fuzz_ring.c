@@ -146,7 +146,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     snprintf(f.ring, sizeof f.ring, "%s/opscope-ring", f.folder);
     snprintf(f.pointer, sizeof f.pointer, "%s/box_1.ring", f.folder);
     atexit(tidy);
-    f.at = (rec_layout(&h) + 4095) / 4096 * 4096;
+    f.at = rec_paged(rec_layout(&h));
     f.n = f.at + REC_RING_HEAD + SLOTS * sizeof(struct rec_slot);
     int fd = open(f.ring, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (fd < 0 || ftruncate(fd, (off_t)f.n) != 0) abort();

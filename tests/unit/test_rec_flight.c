@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include <cmocka.h>
 
@@ -236,6 +237,47 @@ static void test_ended(void **state) {
     xs_free(&x);
 }
 
+/* --- somebody reads while they write ------------------------------------ */
+
+enum { READS = 40 };
+
+static void run_forever(void *arg) {
+    (void)arg;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* where the test fails */
+    start_writers();
+    for (;;) pause();
+}
+
+/* What stands in the rings of a live program: whole records without a gap,
+ * whatever the threads write over while we copy. */
+static void test_read_alive(void **state) {
+    char why[256] = "";
+    glob_t g;
+    unsigned seen = 0;
+    (void)state;
+    pid_t pid = rig_fork(run_forever, NULL, -1);
+    while (__atomic_load_n(&shared->done[0], __ATOMIC_ACQUIRE) < 20000)
+        rig_sleep_us(1000);
+    assert_int_equal(rig_files(".ring", &g), 1);
+    for (int i = 0; i < READS; i++) {
+        struct rec_rest rest;
+        struct xs x = {0};
+        struct run r[THREADS];
+        if (rec_rest_read(g.gl_pathv[0], &rest, why, sizeof why) != 0)
+            fail_msg("%s", why);
+        assert_int_equal(rest.state, REC_ALIVE);
+        xs_read(&x, rest.p, rest.n);
+        seen += runs_of(&x, 0, r);
+        xs_free(&x);
+        rec_rest_free(&rest);
+    }
+    globfree(&g);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_true(seen > 0);
+    rig_rescue();
+}
+
 /* --- the harness -------------------------------------------------------- */
 
 static int set_up(void **state) {
@@ -260,7 +302,7 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_dumps), CASE(test_signal), CASE(test_crash),
-        CASE(test_ended),
+        CASE(test_ended), CASE(test_read_alive),
     };
     return cmocka_run_group_tests_name("rec_flight", tests, NULL, NULL);
 }
