@@ -67,7 +67,7 @@ int files_create(struct files *f, unsigned file) {
 
 static void reopen(struct files *f, unsigned file) {
     char path[PATH_MAX];
-    f->f[file].fd = -1; /* not ours to close */
+    f->f[file].fd = -1; /* if it is one, it is not ours to close */
     if (!rec_part_path(path, sizeof path, f->stem, f->part, file, false))
         return;
     int fd = proc_high_fd(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
@@ -80,7 +80,7 @@ static void reopen(struct files *f, unsigned file) {
 
 void files_check(struct files *f) {
     for (unsigned i = 0; i < REC_FILES; i++)
-        if (f->f[i].fd >= 0 && !proc_same_file(f->f[i].fd, &f->f[i].which))
+        if (f->f[i].end > 0 && !proc_same_file(f->f[i].fd, &f->f[i].which))
             reopen(f, i);
 }
 
@@ -88,6 +88,7 @@ void files_remove(struct files *f, unsigned file) {
     char path[PATH_MAX];
     if (f->f[file].fd >= 0) close(f->f[file].fd);
     f->f[file].fd = -1;
+    f->f[file].end = 0;
     if (rec_part_path(path, sizeof path, f->stem, f->part, file, false))
         unlink(path);
 }

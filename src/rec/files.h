@@ -22,7 +22,7 @@ struct files {
     uint64_t part;
     struct {
         int fd;         /* -1: not opened */
-        uint64_t end;   /* written, committed or not */
+        uint64_t end;   /* written, committed or not; 0: no such file */
         struct proc_file which;
     } f[REC_FILES];
     uint64_t committed[REC_FILES];
@@ -38,8 +38,8 @@ void files_remove(struct files *f, unsigned file);
 /* Goes on with one that a dead process left, from `bytes` on. */
 int files_resume(struct files *f, unsigned file, uint64_t bytes);
 
-/* Before a pass: a descriptor that the program has closed is opened again, or
- * given up. */
+/* Before a pass: a descriptor that the program has closed is opened again; if
+ * that cannot be now, the next pass tries it. */
 void files_check(struct files *f);
 
 /* Appends; -1: nothing more can be written until files_rollback. */
