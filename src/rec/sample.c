@@ -61,7 +61,24 @@ static int open_read(const char *path) {
     return proc_high_fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
 }
 
+/* The descriptors, to do the same with each. */
+static void list_files(struct sample *s, int *fds[SAMPLE_FILES]) {
+    int *all[] = {&s->statm, &s->status, &s->io, &s->task, &s->cg_memory,
+                  &s->cg_cpu};
+    _Static_assert(sizeof all == SAMPLE_FILES * sizeof *fds, "each of them");
+    memcpy(fds, all, sizeof all);
+}
+
+/* Those that the program has closed are not ours any more. */
+static void forget_closed(struct sample *s) {
+    int *fds[SAMPLE_FILES];
+    list_files(s, fds);
+    for (size_t i = 0; i < SAMPLE_FILES; i++)
+        if (!proc_same_file(*fds[i], &s->which[i])) *fds[i] = -1;
+}
+
 void sample_open(struct sample *s) {
+    int *fds[SAMPLE_FILES];
     struct cgroup g;
     memset(s, 0, sizeof *s);
     cgroup_self(&g);
@@ -72,17 +89,22 @@ void sample_open(struct sample *s) {
                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     s->cg_memory = cgroup_open_memory(&g);
     s->cg_cpu = cgroup_open_cpu(&g);
+    list_files(s, fds);
+    for (size_t i = 0; i < SAMPLE_FILES; i++)
+        proc_which_file(*fds[i], &s->which[i]);
     long page = sysconf(_SC_PAGESIZE);
     s->page = page > 0 ? (uint64_t)page : 4096;
 }
 
 void sample_close(struct sample *s) {
     if (s->page == 0) return; /* never opened: its zeros are no descriptors */
-    const int fds[] = {s->statm, s->status, s->io, s->task, s->cg_memory,
-                       s->cg_cpu};
-    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
-        if (fds[i] >= 0) close(fds[i]);
-    s->statm = s->status = s->io = s->task = s->cg_memory = s->cg_cpu = -1;
+    int *fds[SAMPLE_FILES];
+    forget_closed(s);
+    list_files(s, fds);
+    for (size_t i = 0; i < SAMPLE_FILES; i++) {
+        if (*fds[i] >= 0) close(*fds[i]);
+        *fds[i] = -1;
+    }
 }
 
 /* A flat line costs one value a second. */
@@ -300,6 +322,7 @@ void sample_run(struct sample *s, uint64_t now_ns, sample_give *give,
     if (s->now != 0 && now_ns <= s->now) return;
     if (s->now != 0) r.seconds = (double)(now_ns - s->now) / SECOND;
     s->now = now_ns;
+    forget_closed(s);
     run_rss(&r);
     run_usage(&r);
     run_io(&r);

@@ -15,7 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rec/proc.h"
+
 enum {
+    SAMPLE_FILES = 6,
     SAMPLE_COUNTERS = 16,
     SAMPLE_THREADS = 64, /* given in one second: the busiest */
     SAMPLE_TASKS = 2048, /* places for threads that are watched: 2^n */
@@ -34,6 +37,7 @@ struct sample_task {
 
 struct sample {
     int statm, status, io, task, cg_memory, cg_cpu; /* -1: not there */
+    struct proc_file which[SAMPLE_FILES]; /* they are */
     uint64_t page;           /* bytes */
     uint64_t now, second_at; /* ns, of the last run and of the last second's;
                                 0: not yet */
