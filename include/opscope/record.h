@@ -123,7 +123,8 @@ enum ops_kind {
     OPS_PHASE  /* a part of the step with ops in it: forward, backward */
 };
 
-/* From here to the end of the block. */
+/* From here to the end of the block. The name is a literal; for others there is
+ * ops_begin(). */
 #define OPS_SCOPE(name) OPS_SCOPE_AS(OPS_OP, name)
 #define OPS_SCOPE_AS(kind, name)                                              \
     OPS_SITE_(OPS_CAT_(ops_site_, __LINE__), kind, name);                     \
@@ -206,8 +207,9 @@ uint32_t ops_device_track(const char *device, const char *queue);
  * launched it. 0 when off. */
 static inline uint64_t ops_correlation(void);
 
-/* An accelerator's own tracer. opscope calls it from one thread of its own,
- * never from two at once; collect() also one last time after stop(). */
+/* An accelerator's own tracer. opscope calls it from a thread of its own, at the
+ * end from the one that stops or removes it, never from two at once; collect()
+ * also one last time after stop(). It must not call ops_* itself. */
 struct ops_device_record {
     const char *queue;  /* "stream 7" */
     const char *name;
@@ -309,8 +311,15 @@ void ops_scalar_(uint32_t tag, int64_t step, double v);
 #define OPS_IF_ON_(call) (OPS_ON_() ? (void)(call) : (void)0)
 #define OPS_IF_STARTED_(call) (OPS_STATE_() != 0 ? (void)(call) : (void)0)
 
+/* A call site has one name: C wants a constant here, C++ must be told so. */
+#ifdef __cplusplus
+#define OPS_SITE_(var, kind_, name_)                                          \
+    static constexpr const char *OPS_CAT_(var, _name) = name_;                \
+    static struct ops_site_ var = {OPS_CAT_(var, _name), 0, kind_}
+#else
 #define OPS_SITE_(var, kind_, name_)                                          \
     static struct ops_site_ var = {name_, 0, kind_}
+#endif
 /* The number of a name: kept at the call site when it is a literal. */
 #define OPS_ID_(kind, name)                                                   \
     __extension__({                                                           \
