@@ -83,18 +83,26 @@ static void part_facts(struct drain *d, void *ctx) {
     identity_facts(&s->id, give_fact, &d->enc);
 }
 
-static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
-                        double value, double unix_s) {
-    struct session *s = self;
-    if (!s->events_open)
-        s->events_open =
-            eventfile_init(&s->events, s->set.logdir, s->id.host) == 0;
-    eventfile_scalar(&s->events, tag, n, step, (float)value, unix_s);
-}
-
 static void put_events_path(struct session *s) {
     snprintf(s->view.head->events, sizeof s->view.head->events, "%.1023s",
              s->events.path);
+}
+
+/* The file's name is noted before anything goes into it, which a full buffer
+ * may do at any scalar: a rescue must be able to cut it. */
+static void open_events(struct session *s) {
+    eventfile_init(&s->events, s->set.logdir, s->id.host);
+    eventfile_begin(&s->events);
+    put_events_path(s);
+    eventfile_mark(&s->events, &own.scalars);
+    s->events_open = true;
+}
+
+static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
+                        double value, double unix_s) {
+    struct session *s = self;
+    if (!s->events_open) open_events(s);
+    eventfile_scalar(&s->events, tag, n, step, (float)value, unix_s);
 }
 
 /* Scalars are on disk before the commit that says so. A rescue cuts off what
@@ -132,11 +140,6 @@ static void sample(struct session *s, uint64_t now, bool final) {
         own.nvml_told = nvml_facts(&own.nvml, give_fact, &s->drain.enc);
 }
 
-static uint64_t sum_losses(struct session *s) {
-    uint64_t n = s->view.head->drops_no_ring + s->view.head->drops_names;
-    return n;
-}
-
 static void loss_fact(struct encoder *e, uint64_t n, const char *what) {
     char text[160];
     if (n == 0) return;
@@ -161,8 +164,10 @@ static void last_facts(struct session *s) {
     encode_fact_int(e, 0, "flusher_cpu_ns",
                     (int64_t)(own.cpu_ns + thread_cpu_ns() - own.stop_cpu_ns));
     encode_fact_int(e, 0, "wall_clock_moved_ns", stepped);
-    if (sum_losses(s) > 0)
-        encode_fact_int(e, 0, "dropped_traces", (int64_t)sum_losses(s));
+    uint64_t lost = h->drops_no_ring + h->drops_names + h->drops_write;
+    if (lost > 0) encode_fact_int(e, 0, "dropped_traces", (int64_t)lost);
+    loss_fact(e, h->drops_write,
+              "samples and device events that could not be written");
     loss_fact(e, h->drops_no_ring, "calls of threads that got no ring");
     loss_fact(e, h->drops_names, "uses of names beyond the limit");
     loss_fact(e, s->events.lost, "scalars that could not be written");
@@ -217,11 +222,15 @@ static int pass(struct session *s, bool final) {
     rec_clock_bend(h, s->view.segs);
     __atomic_store_n(&h->last_tick, end, __ATOMIC_RELAXED);
     drain_rings(&s->drain, final && !s->set.o.flight, end);
+    uint64_t of_rings = s->drain.enc.events;
+    bool nvml_told = own.nvml_told, rank = false;
     if (OPS_STATE_() & OPS_ON_BIT_) s->recorded = true;
     sample(s, now, final && s->recorded);
     device_collect(&s->drain.enc);
-    if (__atomic_exchange_n(&s->told_rank, 0, __ATOMIC_ACQUIRE))
+    if (__atomic_exchange_n(&s->told_rank, 0, __ATOMIC_ACQUIRE)) {
+        rank = true;
         rank_facts(s, &s->drain.enc);
+    }
     if (final) {
         device_stop(&s->drain.enc);
         last_facts(s);
@@ -230,6 +239,11 @@ static int pass(struct session *s, bool final) {
     __atomic_store_n(&h->last_tick, rec_ticks(), __ATOMIC_RELAXED);
     int result = drain_commit(&s->drain);
     wrote(s, result);
+    if (result != 0) { /* rings give theirs again; the others are to be told */
+        h->drops_write += s->drain.enc.events - of_rings;
+        own.nvml_told = nvml_told;
+        if (rank) __atomic_store_n(&s->told_rank, 1, __ATOMIC_RELEASE);
+    }
     if (result == 0 && s->drain.files.committed[0] >= FILES_LIMIT)
         wrote(s, drain_rotate(&s->drain));
     return result;
@@ -343,8 +357,12 @@ static void windows(struct session *s, uint64_t now) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* With the lock: a flight recorder's ring must not change hands meanwhile. */
+/* A flight recorder's with the lock: a ring must not change hands meanwhile. */
 static void dump_asked(struct session *s) {
+    if (!s->set.o.flight) {
+        dump(s);
+        return;
+    }
     if (pthread_mutex_trylock(&s->lock) != 0) {
         __atomic_store_n(&s->signalled, 1, __ATOMIC_RELEASE);
         return;

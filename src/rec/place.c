@@ -167,16 +167,8 @@ static int open_ring(struct session *s, const char *stem) {
     return fail("no memory for the rings", errno != 0 ? errno : ENOSPC);
 }
 
-int place_make(struct session *s, char stem[PATH_MAX]) {
-    char folder[PATH_MAX];
-    s->ring_path[0] = s->pointer_path[0] = 0;
-    s->fd = -1;
-    if (run_folder(s, folder) != 0 || take_stem(s, folder, stem) != 0)
-        return -1;
-    return open_ring(s, stem);
-}
-
-int place_pointer(struct session *s) {
+/* Writes the pointer file, so that the ring file is found after a kill. */
+static int point(struct session *s) {
     size_t n = strlen(s->ring_path);
     char line[PATH_MAX + 1];
     memcpy(line, s->ring_path, n);
@@ -187,6 +179,16 @@ int place_pointer(struct session *s) {
     int error = w < 0 ? errno : ENOSPC;
     close(fd);
     return w == (ssize_t)(n + 1) ? 0 : fail(s->pointer_path, error);
+}
+
+int place_make(struct session *s, char stem[PATH_MAX]) {
+    char folder[PATH_MAX];
+    s->ring_path[0] = s->pointer_path[0] = 0;
+    s->fd = -1;
+    if (run_folder(s, folder) != 0 || take_stem(s, folder, stem) != 0 ||
+        open_ring(s, stem) != 0)
+        return -1;
+    return point(s);
 }
 
 void place_remove(struct session *s, bool keep) {

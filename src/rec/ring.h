@@ -101,7 +101,6 @@ struct rec_frame {
     uint64_t time;
     uint32_t name;
     uint16_t args; /* where its arguments begin */
-    uint16_t flags;
 };
 
 /* What could not be recorded, and why. */
@@ -140,7 +139,7 @@ struct rec_ring {
                         little */
     uint32_t state, tid;
     uint64_t thread; /* number in this process: tids are used again */
-    uint64_t born, died; /* ticks */
+    uint64_t died; /* ticks */
     char name[REC_THREAD_NAME];
     uint32_t named; /* by the program: not asked from the system again */
     /* by depth: scopes begun by hand there while no window was open; their
@@ -174,7 +173,7 @@ struct rec_seg {
 
 struct rec_async {
     uint64_t time; /* 0: not in use */
-    uint32_t name, thread;
+    uint32_t name;
 };
 
 struct rec_name {
@@ -226,7 +225,8 @@ struct rec_head {
     uint32_t done;           /* stopped in order: the files are whole */
     uint64_t drops_no_ring;  /* calls of threads that got no ring */
     uint64_t drops_names;    /* names beyond REC_NAMES */
-    uint64_t drops_write;    /* events that could not be written (disk full) */
+    uint64_t drops_write;    /* samples and device events that could not be
+                                written; what is in rings waits there */
     struct rec_commit commit[2];
     struct rec_device devices[REC_DEVICES];
     struct rec_track tracks[REC_TRACKS];

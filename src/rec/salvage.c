@@ -18,7 +18,7 @@
 #include "rec/view.h"
 
 enum {
-    TRIES = 8, ZEROS = 64, PAGE = 4096,
+    TRIES = 8, ZEROS = 64,
     OLD_PARTS = 16, /* before the last one, that are looked for */
 };
 
@@ -78,13 +78,19 @@ static bool is_alive(int fd) {
     return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
-static bool same_commit(int fd, const struct rec_head *h, unsigned active,
-                        const struct rec_commit *c) {
+/* Killed, or looked at, while it was started: a file without its magic. */
+static bool never_begun(int fd) {
+    static const char none[sizeof REC_MAGIC - 1];
+    char magic[sizeof none];
+    ssize_t n = pread(fd, magic, sizeof magic, 0);
+    return n == 0 || (n == (ssize_t)sizeof magic &&
+                      memcmp(magic, none, sizeof magic) == 0);
+}
+
+static bool same_commit(int fd, unsigned active, const struct rec_commit *c) {
     struct rec_head now;
-    ssize_t n = pread(fd, &now, sizeof now, 0);
-    (void)h;
-    return n == (ssize_t)sizeof now && now.active == active &&
-           now.nrings <= REC_RINGS &&
+    return pread(fd, &now, sizeof now, 0) == (ssize_t)sizeof now &&
+           now.active == active &&
            memcmp(&now.commit[active], c, sizeof *c) == 0;
 }
 
@@ -176,7 +182,7 @@ static bool join_file(struct joined *j, int fd, size_t bytes) {
         if (p == MAP_FAILED) return false;
         j->n = bytes;
         /* what the file has behind it, up to the end of the page */
-        size_t tail = (PAGE - bytes % PAGE) % PAGE;
+        size_t tail = rec_paged(bytes) - bytes; /* there is room for it */
         memset(j->p + bytes, 0, tail);
         return true;
     }
@@ -211,7 +217,7 @@ static bool join_plane(struct joined *j, const char *stem,
 
 static int join(struct rest *r, const char *stem, struct rec_rest *out,
                 char *why, size_t cap) {
-    struct joined j = {NULL, 0, ZEROS + 2 * PAGE};
+    struct joined j = {NULL, 0, ZEROS + 2 * REC_PAGE};
     const struct rec_commit *c = r->commit;
     char path[PATH_MAX];
     for (unsigned i = 0; i < REC_FILES; i++) {
@@ -244,6 +250,11 @@ static int read_once(int fd, const char *stem, struct rec_rest *out, char *why,
     struct rec_view *v = calloc(1, sizeof *v);
     const char *reason;
     if (v == NULL) return no_memory(why, cap);
+    if (never_begun(fd)) {
+        free(v);
+        out->state = REC_CLOSED;
+        return 0;
+    }
     if (rec_view_open(v, fd, false, &reason) != 0) {
         free(v);
         return fail(why, cap, "its ring file is %s", reason);
@@ -262,7 +273,7 @@ static int read_once(int fd, const char *stem, struct rec_rest *out, char *why,
         if (r != NULL) out->rest_events = r->d.enc.events - commit.events;
         if (r != NULL) rest_free(r);
         if (result == 0 && out->state == REC_ALIVE &&
-            !same_commit(fd, h, active, &commit)) {
+            !same_commit(fd, active, &commit)) {
             rec_rest_free(out);
             result = 1;
         }
@@ -468,9 +479,15 @@ static bool same_place(const struct rec_head *h, const char *pointer) {
 static int finish_ring(int fd, const char *pointer, struct rec_saved *out,
                        char *why, size_t cap) {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat st;
     const char *reason;
+    /* its writer could change it under our hands */
+    if (fstat(fd, &st) != 0 || st.st_uid != geteuid())
+        return fail(why, cap, "it is another user's: it can be read, and "
+                    "closed by its owner");
     if (fcntl(fd, F_OFD_SETLK, &l) != 0)
         return fail(why, cap, "the program is still running");
+    if (never_begun(fd)) return 0;
     struct finishing *f = calloc(1, sizeof *f);
     if (f == NULL) return fail(why, cap, "no memory");
     int result = -1;

@@ -16,7 +16,8 @@
 enum rec_salvage_state {
     REC_DEAD,   /* the program has gone: this is all there will be */
     REC_ALIVE,  /* it still records: a snapshot */
-    REC_CLOSED, /* it stopped in order: the files are whole by themselves */
+    REC_CLOSED, /* it stopped in order, or never began: the files are whole by
+                   themselves */
 };
 
 struct rec_rest {
@@ -44,7 +45,7 @@ struct rec_saved {
 };
 
 /* Writes the rest into the files, closes them and removes ring file and
- * pointer. Not for a program that is still alive (EBUSY in the sentence). */
+ * pointer. Not for a program that is still alive, nor for another user's. */
 int rec_salvage_finish(const char *pointer, struct rec_saved *out, char *why,
                        size_t cap);
 

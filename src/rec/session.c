@@ -86,19 +86,32 @@ static void forget_session(void) {
     names_session(NULL, NULL);
     if (s->tids != NULL) munmap(s->tids, TID_BYTES);
     s->tids = NULL;
-    pthread_mutex_init(&s->flush_lock, NULL);
-    pthread_mutex_init(&s->problem_lock, NULL);
     if (!s->set.o.no_fork) set_state(OPS_PENDING_BIT_);
+}
+
+static void leave_parent(void) {
+    set_state(0);
+    pthread_mutex_init(&rec_session.flush_lock, NULL);
+    pthread_mutex_init(&rec_session.problem_lock, NULL);
+    threads_forget();
+    device_forget();
+    if (rec_session.gen != 0) forget_session();
 }
 
 static void after_fork_child(void) {
     struct quiet q = around_fork;
     names_fork_unlock();
-    set_state(0);
-    threads_forget();
-    device_forget();
-    if (rec_session.gen != 0) forget_session();
+    leave_parent();
     session_unlock(&q);
+}
+
+/* A child that was made without our handlers (clone(), _Fork()) is off, and has
+ * nothing of its parent's rings: it must not look for them. With the lock. */
+static void look_whose(void) {
+    struct session *s = &rec_session;
+    if (s->gen == 0 || s->pid == getpid()) return;
+    leave_parent();
+    set_state(0);
 }
 
 /* The word that says on is wiped in a child even if no handler runs there
@@ -270,8 +283,7 @@ static int open_session(struct session *s) {
     names_session(&s->view, ring_file_back);
     if (!thread_spare()) return fail("no memory for the rings", ENOSPC);
     fill_head(s, stem, &first);
-    if (flusher_prepare() != 0 || place_pointer(s) != 0) return -1;
-    return flusher_start();
+    return flusher_prepare() == 0 ? flusher_start() : -1;
 }
 
 static int start(struct session *s) {
@@ -328,6 +340,7 @@ int ops_start_(const char *logdir, const struct ops_options *o, size_t size) {
     if (settings_forbidden()) return fail("switched off by OPSCOPE=0", 0);
     session_lock(&q);
     once_per_process();
+    look_whose();
     if (s->gen != 0) {
         result = start_again(s, o, size);
     } else {
@@ -405,6 +418,7 @@ void ops_set_rank(int rank, int world) {
     if (rank < 0 || world <= 0 || rank >= world) return;
     if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
     session_lock(&q);
+    look_whose();
     set_rank(s, rank, world);
     session_unlock(&q);
 }

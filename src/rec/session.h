@@ -30,6 +30,8 @@ struct rec_thread {
     uint32_t index;     /* of the ring */
     uint32_t refused;   /* session in which it got no ring */
     bool attaching;     /* inside thread_attach(): a handler must not enter */
+    bool ended;         /* thread_end() was here: nobody would tell of the end
+                           of another ring */
     uint32_t busy;      /* inside a call: here and not in the ring, which may
                            be unmapped while a thread that has looked at the
                            state sleeps before it says so */

@@ -188,6 +188,7 @@ static void thread_end(void *arg) {
         __atomic_store_n(&r->state, REC_RING_ENDED, __ATOMIC_RELEASE);
     }
     rec_self = (struct rec_thread)NO_THREAD;
+    rec_self.ended = true;
     session_unlock(&q);
 }
 
@@ -225,7 +226,6 @@ static void ring_take(struct rec_ring *r) {
     memset(r->skipped, 0, sizeof r->skipped);
     r->tid = (uint32_t)syscall(SYS_gettid);
     r->thread = thread_number(s, r->tid);
-    r->born = rec_ticks();
     r->named = 0;
     char name[REC_THREAD_NAME] = "";
     pthread_getname_np(pthread_self(), name, sizeof name);
@@ -272,7 +272,7 @@ bool thread_attach(uint32_t gen) {
     struct rec_thread *t = &rec_self;
     if (t->refused == gen && ++t->index % REFUSED_RETRY != 0) goto lost;
     /* busy: a handler, and what it interrupted uses the ring of before */
-    if (t->attaching || t->busy != 0 || !end_key_made()) goto lost;
+    if (t->attaching || t->ended || t->busy != 0 || !end_key_made()) goto lost;
     t->attaching = true;
     __asm__ volatile("" ::: "memory");
     session_lock(&q);

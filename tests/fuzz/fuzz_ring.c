@@ -90,7 +90,7 @@ static void put_records(struct rec_view *v, struct rec_ring *r) {
     r->step_time = 4500;
     r->epoch_time = 4400;
     r->lost[0] = 3;
-    v->asyncs[5] = (struct rec_async){4600, 2, 1};
+    v->asyncs[5] = (struct rec_async){4600, 2};
 }
 
 static void fill(void) {

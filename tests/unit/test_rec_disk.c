@@ -352,6 +352,37 @@ static void test_read_only(void **state) {
     assert_int_equal(rig_rings(e.pid), 0);
 }
 
+/* Killed while it was started: a pointer, and a ring file without its magic.
+ * There is nothing to save, and nothing stays. */
+static void test_never_begun(void **state) {
+    char run[PATH_MAX + 32], ring[PATH_MAX + 64], pointer[PATH_MAX + 64];
+    char why[256] = "";
+    struct rec_rest rest;
+    (void)state;
+    for (int bytes = 0; bytes <= 1 << 20; bytes += 1 << 20) {
+        snprintf(run, sizeof run, "%s/plugins", rig_dir);
+        mkdir(run, 0777);
+        snprintf(run, sizeof run, "%s/plugins/profile", rig_dir);
+        mkdir(run, 0777);
+        snprintf(run, sizeof run, "%s/plugins/profile/run", rig_dir);
+        mkdir(run, 0777);
+        snprintf(ring, sizeof ring, "%s/box_1.rings", run);
+        snprintf(pointer, sizeof pointer, "%s/box_1.ring", run);
+        int fd = open(ring, O_RDWR | O_CREAT, 0600);
+        assert_int_equal(ftruncate(fd, bytes), 0);
+        close(fd);
+        FILE *f = fopen(pointer, "w");
+        fprintf(f, "%s\n", ring);
+        fclose(f);
+        assert_int_equal(rec_rest_read(pointer, &rest, why, sizeof why), 0);
+        assert_int_equal(rest.state, REC_CLOSED);
+        assert_null(rest.p);
+        assert_int_equal(rig_rescue(), 1);
+        assert_int_equal(access(ring, F_OK), -1);
+        assert_int_equal(access(pointer, F_OK), -1);
+    }
+}
+
 /* --- the harness -------------------------------------------------------- */
 
 static int set_up(void **state) {
@@ -374,6 +405,7 @@ int main(void) {
         CASE(test_full), CASE(test_full_to_the_end), CASE(test_no_room),
         CASE(test_removed), CASE(test_not_a_folder), CASE(test_no_shm),
         CASE(test_small_shm), CASE(test_small_disk), CASE(test_read_only),
+        CASE(test_never_begun),
     };
     return cmocka_run_group_tests_name("rec_disk", tests, NULL, NULL);
 }
