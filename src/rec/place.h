@@ -10,15 +10,14 @@
 
 struct session;
 
-/* Makes the folders, picks a stem that is free (absolute, into stem), opens the
- * ring file (s->fd) and works out how much memory rings may have. -1 and
+/* Makes the folders, picks a stem that is free (absolute, into stem), writes
+ * the pointer, by which the rings are found after a kill, opens the ring file
+ * (s->fd) and works out how much memory rings may have. -1 and
  * ops_problem(). */
 int place_make(struct session *s, char stem[PATH_MAX]);
 /* Has the program closed the ring file's descriptor? Then it is opened again:
  * without its lock we would be taken for dead. */
 void place_check(struct session *s);
-/* Writes the pointer file, so that the rings are found after a kill. */
-int place_pointer(struct session *s);
 /* Closes and removes ring file and pointer; keep: only closes, for a rescue. */
 void place_remove(struct session *s, bool keep);
 

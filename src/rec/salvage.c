@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rec/drain.h"
@@ -20,6 +21,7 @@
 enum {
     TRIES = 8, ZEROS = 64, PAGE = 4096,
     OLD_PARTS = 16, /* before the last one, that are looked for */
+    OLD_POINTER_S = 60,
 };
 
 __attribute__((format(printf, 3, 4))) static int
@@ -507,17 +509,48 @@ static bool has_parts(const char *stem) {
     return found;
 }
 
-/* Killed between the removal of the ring file and that of the pointer. */
-static bool only_pointer(const char *pointer, const char *ring) {
-    char stem[PATH_MAX];
+/* "<stem>.ring" without its end; false: it is none. */
+static bool stem_of(const char *pointer, char stem[PATH_MAX]) {
     size_t n = strlen(pointer);
-    if (ring[0] != '/' || access(ring, F_OK) == 0 || errno != ENOENT ||
-        n < 5 || n >= sizeof stem || strcmp(pointer + n - 5, ".ring") != 0)
+    if (n < 5 || n >= PATH_MAX || strcmp(pointer + n - 5, ".ring") != 0)
         return false;
     memcpy(stem, pointer, n - 5);
     stem[n - 5] = 0;
-    if (has_parts(stem)) return false;
+    return true;
+}
+
+/* A pointer and nothing else: killed when the profile was closed and the ring
+ * file gone, or before there was one. That one must be old: its program may be
+ * about to make it. */
+static bool only_pointer(const char *pointer, const char *ring) {
+    char stem[PATH_MAX], path[PATH_MAX];
+    struct stat st;
+    if (!stem_of(pointer, stem) || has_parts(stem) ||
+        (ring[0] != 0 && access(ring, F_OK) == 0))
+        return false;
+    bool closed = rec_part_path(path, sizeof path, stem, 0, 0, true) &&
+                  access(path, F_OK) == 0;
+    if (!closed && (lstat(pointer, &st) != 0 || !S_ISREG(st.st_mode) ||
+                    time(NULL) - st.st_mtime < OLD_POINTER_S))
+        return false;
     unlink(pointer);
+    return true;
+}
+
+/* Killed while it started: a ring file without a head, and nobody holds it. */
+static bool never_began(int fd, const char *pointer, const char *ring) {
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char magic[8] = {0}, stem[PATH_MAX];
+    static const char none[sizeof magic];
+    const char *base = strrchr(ring, '/') + 1;
+    struct files f;
+    if (!stem_of(pointer, stem) || fcntl(fd, F_OFD_SETLK, &l) != 0 ||
+        pread(fd, magic, sizeof magic, 0) < 0 ||
+        memcmp(magic, none, sizeof magic) != 0 ||
+        (strncmp(base, "opscope-", 8) != 0 && strstr(base, ".rings") == NULL))
+        return false;
+    files_init(&f, stem, 0);
+    files_remove(&f, 0);
     return true;
 }
 
@@ -527,7 +560,9 @@ int rec_salvage_finish(const char *pointer, struct rec_saved *out, char *why,
     memset(out, 0, sizeof *out);
     int fd = open_ring(pointer, path, why, cap);
     if (fd < 0) return only_pointer(pointer, path) ? 0 : -1;
-    int result = finish_ring(fd, pointer, out, why, cap);
+    int result = 0;
+    if (!never_began(fd, pointer, path))
+        result = finish_ring(fd, pointer, out, why, cap);
     close(fd);
     if (result != 0) return -1;
     unlink(path);

@@ -270,7 +270,7 @@ static int open_session(struct session *s) {
     names_session(&s->view, ring_file_grow);
     if (!thread_spare()) return fail("no memory for the rings", ENOSPC);
     fill_head(s, stem, &first);
-    if (flusher_prepare() != 0 || place_pointer(s) != 0) return -1;
+    if (flusher_prepare() != 0) return -1;
     return flusher_start();
 }
 
