@@ -47,7 +47,7 @@ static struct {
     uint64_t flushed;          /* ns of the last pass */
     uint64_t sampled, watched, named; /* ns */
     uint64_t last_written;     /* ns of the last commit */
-    uint64_t cpu_ns;
+    uint64_t cpu_ns;           /* of the thread, when it has ended */
 } own;
 
 /* --- what goes into the files beside the rings -------------------------- */
@@ -156,7 +156,7 @@ static void last_facts(struct session *s) {
     int64_t stepped = (now.unix_ns - h->start_unix_ns) -
                       (int64_t)(now.mono_ns - h->start_mono_ns);
     encode_fact_int(e, 0, "events_recorded", (int64_t)e->events);
-    encode_fact_int(e, 0, "flusher_cpu_ns", (int64_t)thread_cpu_ns());
+    encode_fact_int(e, 0, "flusher_cpu_ns", (int64_t)own.cpu_ns);
     encode_fact_int(e, 0, "wall_clock_moved_ns", stepped);
     if (sum_losses(s) > 0)
         encode_fact_int(e, 0, "dropped_traces", (int64_t)sum_losses(s));
@@ -197,6 +197,7 @@ static void thread_names(struct session *s) {
 
 /* A ring in reserve for the next thread; names. */
 static void housekeeping(struct session *s, uint64_t now) {
+    thread_spare_ahead();
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     place_check(s);
     thread_spare();
@@ -399,6 +400,7 @@ static void *flusher(void *arg) {
             rescue_folder(s->set.logdir);
         }
     }
+    own.cpu_ns = thread_cpu_ns();
     return NULL;
 }
 

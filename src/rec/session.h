@@ -86,6 +86,9 @@ bool thread_attach(uint32_t gen);
 /* A ring that nobody has yet, ready in memory, for the next thread. With the
  * lock. */
 bool thread_spare(void);
+/* Makes the memory for it, without the lock: that takes milliseconds, and
+ * ops_step() of a program with windows would wait for them. The flusher's. */
+void thread_spare_ahead(void);
 /* Nobody writes any more: waits until no thread is inside a call, then unmaps
  * the rings. Rings of threads that hang in a call are left mapped, and then
  * the head must be too: false. */

@@ -36,6 +36,17 @@ static bool end_key_ok;
 
 /* --- rings -------------------------------------------------------------- */
 
+/* The next ring's memory, made ahead; p is NULL: none. With the lock. */
+static struct {
+    void *p;
+    uint64_t at, bytes;
+} ahead;
+
+static void ahead_drop(void) {
+    if (ahead.p != NULL) munmap(ahead.p, ahead.bytes);
+    ahead.p = NULL;
+}
+
 bool ring_file_grow(uint64_t at, uint64_t bytes) {
     struct session *s = &rec_session;
     struct rec_head *h = s->view.head;
@@ -47,8 +58,9 @@ bool ring_file_grow(uint64_t at, uint64_t bytes) {
     }
     /* Without memory behind it a store would be a SIGBUS. */
     if (posix_fallocate(s->fd, (off_t)at, (off_t)bytes) == 0) return true;
-    if (h->file_bytes > before && ftruncate(s->fd, (off_t)before) == 0)
-        h->file_bytes = before;
+    if (h->file_bytes == before) return false;
+    ahead_drop(); /* it lies behind the end that was */
+    if (ftruncate(s->fd, (off_t)before) == 0) h->file_bytes = before;
     return false;
 }
 
@@ -62,20 +74,39 @@ static uint64_t ring_bytes(const struct session *s) {
     return bytes < RING_LEAST ? RING_LEAST : bytes;
 }
 
+/* [at, at + bytes) of the ring file, every page of it there; NULL: cannot. */
+static void *map_whole(int fd, uint64_t at, uint64_t bytes) {
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                   (off_t)at);
+    if (p == MAP_FAILED) return NULL;
+    madvise(p, bytes, MADV_DONTFORK);
+    madvise(p, bytes, MADV_POPULATE_WRITE);
+    return p;
+}
+
+/* The same, and the file grows by it. */
+static struct rec_ring *map_ring(uint64_t at, uint64_t bytes) {
+    void *p = ahead.p;
+    if (p == NULL || ahead.at != at || ahead.bytes != bytes) {
+        ahead_drop();
+        return ring_file_grow(at, bytes)
+                   ? map_whole(rec_session.fd, at, bytes) : NULL;
+    }
+    ahead.p = NULL;
+    rec_session.view.head->file_bytes = at + bytes;
+    return p;
+}
+
 /* A new ring at the end of the file, mapped and in memory. With the lock. */
 static struct rec_ring *ring_new(void) {
     struct session *s = &rec_session;
     struct rec_head *h = s->view.head;
     uint64_t slots = ring_bytes(s), at = h->file_bytes;
     uint64_t bytes = REC_RING_HEAD + slots;
-    if (h->nrings == REC_RINGS || s->memory_used + bytes > s->memory_cap ||
-        !ring_file_grow(at, bytes))
+    if (h->nrings == REC_RINGS || s->memory_used + bytes > s->memory_cap)
         return NULL;
-    struct rec_ring *r = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                              s->fd, (off_t)at);
-    if (r == MAP_FAILED) return NULL;
-    madvise(r, bytes, MADV_DONTFORK);
-    madvise(r, bytes, MADV_POPULATE_WRITE);
+    struct rec_ring *r = map_ring(at, bytes);
+    if (r == NULL) return NULL;
     s->memory_used += bytes;
     r->slots = slots / sizeof(struct rec_slot);
     h->rings[h->nrings].at = at;
@@ -121,6 +152,30 @@ static struct rec_ring *ring_ended(uint32_t *index) {
 bool thread_spare(void) {
     uint32_t i;
     return ring_free(&i) != NULL || ring_new() != NULL;
+}
+
+void thread_spare_ahead(void) {
+    struct session *s = &rec_session;
+    const struct rec_head *h = s->view.head;
+    uint32_t i;
+    if (pthread_mutex_trylock(&s->lock) != 0) return;
+    int fd = proc_same_file(s->fd, &s->ring_file) ? s->fd : -1;
+    uint64_t at = h->file_bytes, bytes = REC_RING_HEAD + ring_bytes(s);
+    bool wanted = fd >= 0 && ahead.p == NULL && ring_free(&i) == NULL &&
+                  h->nrings < REC_RINGS &&
+                  s->memory_used + bytes <= s->memory_cap;
+    pthread_mutex_unlock(&s->lock);
+    if (!wanted || posix_fallocate(fd, (off_t)at, (off_t)bytes) != 0) return;
+    void *p = map_whole(fd, at, bytes);
+    if (p == NULL) return;
+    if (pthread_mutex_trylock(&s->lock) != 0) {
+        munmap(p, bytes);
+        return;
+    }
+    ahead.p = p;
+    ahead.at = at;
+    ahead.bytes = bytes;
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* --- threads ------------------------------------------------------------ */
@@ -293,6 +348,7 @@ bool threads_unmap(void) {
         s->view.ring[i] = NULL;
         s->owner[i] = NULL;
     }
+    ahead_drop();
     return all;
 }
 
@@ -300,4 +356,5 @@ void threads_forget(void) {
     rec_self = (struct rec_thread)NO_THREAD;
     memset(rec_session.owner, 0, sizeof rec_session.owner);
     rec_session.counting = 0;
+    ahead.p = NULL; /* not inherited */
 }
