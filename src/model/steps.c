@@ -6,7 +6,11 @@
  * runs from the end of the step before it to the later of the next marker's
  * start and the end of the last device work that was launched in it. The first
  * begins at its marker or, if later, where device work launched before it
- * ends; the last ends at its marker's end or its last device work. */
+ * ends; the last ends at its marker's end or its last device work.
+ *
+ * opscope's own recorder says where a step ends: at the next one, at
+ * ops_step_end(), or where a window of recording closes. What lies between two
+ * such markers (a validation, steps that were not recorded) is in no step. */
 #include "model/seal.h"
 
 #include "base/sum.h"
@@ -402,14 +406,17 @@ static void assign_linked(struct trace *t, struct device_ends *ends) {
 static void place_steps(struct trace *t, uint32_t source,
                         const struct device_ends *ends) {
     size_t first = ends->first[source], end = ends->first[source + 1];
+    bool apart = t->sources[source].own &&
+                 t->sources[source].step_rule == STEPS_BY_MARKER;
     assert(first <= end && end <= t->nsteps);
     if (first == end) return;
     int64_t from = t->steps[first].marker_ts;
     if (ends->before[source] > from) from = ends->before[source];
     for (size_t i = first; i < end; i++) {
         struct step *st = &t->steps[i];
-        int64_t stop = i + 1 < end ? t->steps[i + 1].marker_ts
-                                   : host_end(t, i, end);
+        if (apart && st->marker_ts > from) from = st->marker_ts;
+        int64_t stop = i + 1 < end && !apart ? t->steps[i + 1].marker_ts
+                                             : host_end(t, i, end);
         if (ends->of[i] > stop) stop = ends->of[i];
         if (stop < from) stop = from;
         st->ts = from;

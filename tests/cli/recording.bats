@@ -100,3 +100,31 @@ steps() { # PATH: how many steps, by CSV
     kill -9 $pid
     wait $pid || true
 }
+
+@test "a step ends with its window, not where the next window begins" {
+    cat > windows.c <<'C'
+#include <opscope/record.h>
+#include <unistd.h>
+int main(void) {
+    ops_start("logs", &(struct ops_options){.steps = "1,20,21"});
+    for (int i = 0; i < 30; i++) {
+        ops_step(i);
+        OPS_SCOPE("work");
+        usleep(2000);
+    }
+    return 0;
+}
+C
+    cc ${san:+-fsanitize=$san} -I"$OLDPWD/include" windows.c -o windows \
+        "$lib" -pthread
+    ./windows
+    "$OPSCOPE" steps logs --format csv > out.csv
+    # the step is its marker: 18 steps that were not recorded are in none
+    python3 - out.csv <<'PY'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert [int(r["step"]) for r in rows] == [1, 20, 21], rows
+for r in rows:
+    assert r["dur_us"] == r["marker_us"], r
+PY
+}
