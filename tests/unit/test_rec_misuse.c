@@ -404,6 +404,10 @@ static void jump_out(int n) {
     jump_out(n - 1);
 }
 
+static void jump(void) {
+    if (sigsetjmp(out, 0) == 0) jump_out(5);
+}
+
 static void run_unbalanced(void *arg) {
     (void)arg;
     begin();
@@ -413,7 +417,7 @@ static void run_unbalanced(void *arg) {
     { OPS_SCOPE("after ends"); }
     {
         OPS_SCOPE("around");
-        if (sigsetjmp(out, 0) == 0) jump_out(5);
+        jump();
     }
     { OPS_SCOPE("after jump"); }
     {
