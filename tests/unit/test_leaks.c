@@ -103,7 +103,7 @@ static void what_grows_now_and_then_is_told(void **state) {
     (void)state;
     struct prog p = begin(60);
     for (int i = 0; i < 60; i++)
-        if (i % 3 == 0) get(&p, i * STEP + 30, 1000);
+        if (i % 3 == 0) get(&p, i * STEP + 30, 1 << 24);
     struct result r = finish(&p, NULL, NULL);
     assert_int_equal(r.nrows, 0);
     assert_true(says(&r, "It grew all the same"));
