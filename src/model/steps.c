@@ -463,11 +463,27 @@ static bool find_markers(struct trace *t, uint32_t source, struct markers *m) {
     return true;
 }
 
+/* A process that works for another one of the same program, which has the
+ * steps: a forked loader. Its whole life is no step. */
+static bool is_worker(const struct trace *t, uint32_t source,
+                      const bool *marked) {
+    const struct source *x = &t->sources[source];
+    if (!x->own || marked[source]) return false;
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        const struct source *y = &t->sources[i];
+        if (marked[i] && y->own && y->host == x->host && y->rank == x->rank)
+            return true;
+    }
+    return false;
+}
+
 /* The steps of one source, their markers set; and the steps of its host
  * rows. */
-static bool source_steps(struct trace *t, uint32_t source) {
+static bool source_steps(struct trace *t, uint32_t source,
+                         const bool *marked) {
     struct markers m = {0};
     size_t first = t->nsteps;
+    if (is_worker(t, source, marked)) return true;
     bool ok = find_markers(t, source, &m) && add_steps(t, source, &m);
     free(m.v);
     if (ok && t->nsteps == first) {
@@ -511,13 +527,17 @@ bool seal_steps(struct trace *t) {
     if (t->spans.n > 0) /* all ROW_NONE */
         memset(t->spans.step, 0xff, t->spans.n * sizeof *t->spans.step);
     size_t *first = malloc((t->nsources + 1) * sizeof *first);
-    bool ok = first != NULL;
+    bool *marked = malloc(t->nsources + 1);
+    bool ok = first != NULL && marked != NULL;
+    for (uint32_t i = 0; ok && i < t->nsources; i++)
+        marked[i] = t->sources[i].own && marker_track(t, i) != ROW_NONE;
     for (uint32_t i = 0; ok && i < t->nsources; i++) {
         first[i] = t->nsteps;
-        ok = source_steps(t, i);
+        ok = source_steps(t, i, marked);
     }
     if (ok) first[t->nsources] = t->nsteps;
     ok = ok && finish_steps(t, first);
     free(first);
+    free(marked);
     return ok;
 }
