@@ -168,3 +168,9 @@ C
     grep '^make batch,10,' input.csv | grep -q background
     grep -q '^next batch,10,' input.csv
 }
+
+@test "what a killed program was in the middle of is said" {
+    run ./prog 10 kill
+    "$OPSCOPE" overview logs > out
+    grep -q '^open at the end  *prog/[0-9]*: step > last words' out
+}
