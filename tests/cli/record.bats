@@ -774,7 +774,7 @@ def until(word):
     global out
     while word not in out: out += os.read(fd, 4096)
 os.write(fd, b"sh -c 'echo g''o; exec sleep 60'\n")
-until(b"\rgo\r")
+until(b"go\r\n")
 os.write(fd, b"\x03")               # ends sleep, neither bash nor us
 os.write(fd, b"echo still $((40 + 2)); exit 6\n")
 until(b"still 42")

@@ -384,8 +384,11 @@ static void test_names(void **state) {
     }
     assert_int_equal(wrong, 0);
     assert_int_equal(named + beyond + xs_dropped(&x), n);
-    if (n > MOST) assert_true(named <= MOST && named > MOST - 100);
-    else assert_int_equal(named, n);
+    if (n > MOST) assert_true(named <= MOST);
+    else assert_true(named <= (size_t)n);
+    /* on a busy machine the flusher may not have kept up, and said so */
+    if (xs_dropped(&x) == 0 && n > MOST) assert_true(named > MOST - 100);
+    if (xs_dropped(&x) == 0 && n <= MOST) assert_int_equal(named, n);
     assert_int_equal(xs_count(&x, "(null)"), 2);
     xs_free(&x);
 }
