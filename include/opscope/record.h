@@ -123,14 +123,12 @@ enum ops_kind {
     OPS_PHASE  /* a part of the step with ops in it: forward, backward */
 };
 
-/* From here to the end of the block. The name is a literal; for others there is
- * ops_begin(). */
+/* From here to the end of the block. */
 #define OPS_SCOPE(name) OPS_SCOPE_AS(OPS_OP, name)
 #define OPS_SCOPE_AS(kind, name)                                              \
-    OPS_SITE_(OPS_CAT_(ops_site_, __LINE__), kind, name);                     \
     __attribute__((cleanup(ops_scope_close_), unused)) struct ops_scope_      \
-        OPS_CAT_(ops_scope_at_, __LINE__) =                                   \
-            ops_scope_open_(&OPS_CAT_(ops_site_, __LINE__))
+        OPS_CAT_(ops_scope_at_, __COUNTER__) =                                \
+            OPS_ON_() ? ops_begin_(OPS_ID_(kind, name)) : ops_scope_none_()
 /* The same with an argument, "layer" = 3, "file" = path. */
 #define OPS_SCOPE_INT(name, key, value)                                       \
     OPS_SCOPE(name);                                                          \
@@ -210,13 +208,14 @@ static inline uint64_t ops_correlation(void);
 /* An accelerator's own tracer. opscope calls it from a thread of its own, at the
  * end from the one that stops or removes it, never from two at once; collect()
  * also one last time after stop(). It must not call ops_* itself. */
+enum ops_device_class {
+    OPS_DEVICE_KERNEL, OPS_DEVICE_COPY, OPS_DEVICE_SET, OPS_DEVICE_SYNC,
+    OPS_DEVICE_COUNTER
+};
 struct ops_device_record {
     const char *queue;  /* "stream 7" */
     const char *name;
-    enum ops_device_class {
-        OPS_DEVICE_KERNEL, OPS_DEVICE_COPY, OPS_DEVICE_SET, OPS_DEVICE_SYNC,
-        OPS_DEVICE_COUNTER
-    } what;
+    enum ops_device_class what;
     uint64_t t0, t1;    /* in the tracer's own ticks */
     uint64_t corr;      /* as in ops_device_span */
     int64_t bytes;      /* copies and sets; -1: not known */
@@ -268,18 +267,12 @@ extern uint32_t ops_state_[1024];
 enum { OPS_KEY_ = 16, OPS_TAG_, OPS_COUNT_ };
 enum { OPS_ON_BIT_ = 1, OPS_PENDING_BIT_ = 2, OPS_GEN_SHIFT_ = 3 };
 
-struct ops_site_ {
-    const char *name;
-    uint32_t id; /* 0: not interned yet; else the name's number */
-    uint32_t kind;
-};
 struct ops_scope_ {
     uint32_t depth, gen; /* depth counts from 1; 0: not recorded */
 };
 
 int ops_start_(const char *logdir, const struct ops_options *o, size_t size);
 uint32_t ops_intern_(const char *name, uint32_t kind);
-uint32_t ops_intern_site_(struct ops_site_ *s);
 struct ops_scope_ ops_begin_(uint32_t name);
 void ops_begin_off_(void);
 void ops_scope_end_(struct ops_scope_ s);
@@ -311,25 +304,16 @@ void ops_scalar_(uint32_t tag, int64_t step, double v);
 #define OPS_IF_ON_(call) (OPS_ON_() ? (void)(call) : (void)0)
 #define OPS_IF_STARTED_(call) (OPS_STATE_() != 0 ? (void)(call) : (void)0)
 
-/* A call site has one name: C wants a constant here, C++ must be told so. */
-#ifdef __cplusplus
-#define OPS_SITE_(var, kind_, name_)                                          \
-    static constexpr const char *OPS_CAT_(var, _name) = name_;                \
-    static struct ops_site_ var = {OPS_CAT_(var, _name), 0, kind_}
-#else
-#define OPS_SITE_(var, kind_, name_)                                          \
-    static struct ops_site_ var = {name_, 0, kind_}
-#endif
 /* The number of a name: kept at the call site when it is a literal. */
 #define OPS_ID_(kind, name)                                                   \
     __extension__({                                                           \
         uint32_t ops_id_;                                                     \
         if (__builtin_constant_p(name)) {                                     \
-            static struct ops_site_ ops_s_;                                   \
-            ops_id_ = __atomic_load_n(&ops_s_.id, __ATOMIC_RELAXED);          \
+            static uint32_t ops_kept_; /* 0: not interned yet */              \
+            ops_id_ = __atomic_load_n(&ops_kept_, __ATOMIC_RELAXED);          \
             if (__builtin_expect(ops_id_ == 0, 0)) {                          \
                 ops_id_ = ops_intern_(name, kind);                            \
-                __atomic_store_n(&ops_s_.id, ops_id_, __ATOMIC_RELAXED);      \
+                __atomic_store_n(&ops_kept_, ops_id_, __ATOMIC_RELAXED);      \
             }                                                                 \
         } else {                                                              \
             ops_id_ = ops_intern_(name, kind);                                \
@@ -345,12 +329,9 @@ static inline bool ops_recording(void) {
     return (OPS_STATE_() & OPS_ON_BIT_) != 0;
 }
 
-static inline struct ops_scope_ ops_scope_open_(struct ops_site_ *s) {
+static inline struct ops_scope_ ops_scope_none_(void) {
     struct ops_scope_ none = {0, 0};
-    if (!OPS_ON_()) return none;
-    uint32_t id = __atomic_load_n(&s->id, __ATOMIC_RELAXED);
-    if (__builtin_expect(id == 0, 0)) id = ops_intern_site_(s);
-    return ops_begin_(id);
+    return none;
 }
 
 static inline void ops_scope_close_(struct ops_scope_ *s) {

@@ -24,12 +24,12 @@ static void put_columns(struct result *r) {
          COL_KEY},
         {"device", NULL, NULL, "the device that it belongs to", COL_TEXT, 0},
         {"process", NULL, NULL, "the process that recorded it", COL_TEXT, 0},
-        {"min", NULL, NULL, "smallest sample", COL_FLOAT, 0},
+        {"min", NULL, NULL, "smallest sample", COL_FLOAT, COL_DIGITS},
         {"mean", NULL, NULL,
          "mean over time: each sample counts until the next one", COL_FLOAT,
-         0},
-        {"max", NULL, NULL, "largest sample", COL_FLOAT, 0},
-        {"last", NULL, NULL, "the last sample", COL_FLOAT, 0},
+         COL_DIGITS},
+        {"max", NULL, NULL, "largest sample", COL_FLOAT, COL_DIGITS},
+        {"last", NULL, NULL, "the last sample", COL_FLOAT, COL_DIGITS},
         {"unit", NULL, NULL, "as recorded, or as the name says it", COL_TEXT,
          0},
         {"samples", NULL, NULL, "how many", COL_INT, COL_MAIN},
@@ -47,6 +47,8 @@ static const char *unit_of(const struct trace *t, const struct counter *c) {
     const char *name = strs_text(&t->strs, c->name);
     if (c->unit != 0) return strs_text(&t->strs, c->unit);
     if (has(name, "percent") || has(name, "pct") || has(name, "%")) return "%";
+    if (has(name, "bytes/s")) return "bytes/s";
+    if (has(name, "(per s)")) return "/s";
     if (has(name, "bytes") || has(name, "Bytes")) return "bytes";
     return NULL;
 }

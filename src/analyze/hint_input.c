@@ -34,8 +34,18 @@ static uint32_t stage_of(const struct trace *t, uint32_t row) {
     return row;
 }
 
+/* A process with no steps that does nothing but input: a loader's worker, for
+ * which nobody waits here. */
+static bool is_worker(const struct hint_case *c, const struct hint_step *s) {
+    if (c->t->sources[c->source].step_rule != STEPS_WHOLE) return false;
+    for (size_t i = 0; i < s->ntops; i++)
+        if (s->tops[i].row != ROW_NONE && !s->tops[i].input) return false;
+    return true;
+}
+
 static void repair(const struct hint_case *c, struct hint_step *s,
                    struct hint_found *f) {
+    if (is_worker(c, s)) return;
     /* with no device every op is the CPU's, and a window that is no step
      * begins with anything: only a pipeline is known then */
     bool device = s->d.nworks > 0 &&

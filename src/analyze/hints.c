@@ -369,8 +369,11 @@ static void remark(struct result *r, const struct hints *h) {
         return;
     }
     human_time(h->c.base / (int64_t)h->c.nsteps, bare, sizeof bare);
-    static const char how[] = "without the profiler's own cost, from an idle "
-                              "device to the end of its work";
+    const char *how =
+        device_of(h->c.t, h->c.source) == ROW_NONE
+            ? "without the profiler's own cost"
+            : "without the profiler's own cost, from an idle device to the "
+              "end of its work";
     if (h->c.nsteps == 1)
         result_remark(r, "worked out on one step of %s %s", bare, how);
     else

@@ -5,8 +5,9 @@
  * state, caches that fill once). A leak has them all along. So a site leaks if
  *
  *   - its survivors come from at least half of the steps in each third of the
- *     run, the last step apart: a cache that stops growing misses the last
- *     third, buffers of any depth the first;
+ *     run (rounded down: every other step is enough), the last step apart: a
+ *     cache that stops growing misses the last third, buffers of any depth the
+ *     first;
  *   - nothing of the same size from before the window was freed in as many
  *     steps: a ring deeper than the window takes one and gives one back;
  *   - the level at the end of the steps grows by a good part of it.
@@ -160,9 +161,12 @@ static bool in_every_third(const struct search *s, const struct tally *y) {
     /* thirds differ by one step at the most: count, do not guess */
     for (unsigned k = 0; k < 3; k++)
         steps[k] = (uint32_t)((n * (k + 1) + 2) / 3 - (n * k + 2) / 3);
-    for (unsigned k = 0; k < 3; k++)
-        if (y->third[k] * 2 < steps[k] || y->third[k] == 0) return false;
-    return true;
+    uint64_t all = 0;
+    for (unsigned k = 0; k < 3; k++) {
+        if (y->third[k] < steps[k] / 2 || y->third[k] == 0) return false;
+        all += y->third[k];
+    }
+    return all >= n / 2;
 }
 
 static bool leaks(const struct search *s, const struct tally *y) {

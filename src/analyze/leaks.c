@@ -84,11 +84,14 @@ static void say_level(struct result *r, const struct trace *t,
                       (long long)l->last_step, last);
     else
         result_remark(r, "%s: nothing grows %s; in use at the end of step "
-                         "%lld: %s, of step %lld: %s",
+                         "%lld: %s, of step %lld: %s%s",
                       name, l->last > l->first ? "in every step"
                                                : "from step to step",
                       (long long)l->first_step, first,
-                      (long long)l->last_step, last);
+                      (long long)l->last_step, last,
+                      l->last / 2 > l->first
+                          ? ". It grew all the same: `allocs` has what was "
+                            "not freed" : "");
 }
 
 static int leaks_fill(const struct mem_sites *s, const struct scope *scope,

@@ -78,6 +78,14 @@ bool missing_own(const struct trace *t) {
     return own;
 }
 
+const char *missing_step_fix(const struct trace *t) {
+    bool ours = missing_own(t);
+    for (size_t i = 0; i < t->nsources; i++) ours |= t->sources[i].outside;
+    return ours ? "call ops_step(i) at the top of the training loop "
+                  "(opscope/record.h), link with -lopscope-record"
+                : "record while the program trains, and mark each step";
+}
+
 bool missing_has(const struct trace *t, uint32_t source,
                  enum missing_what what) {
     return source_has(&t->sources[source], what);

@@ -27,6 +27,9 @@ const char *missing_why(enum missing_what what);
 const char *missing_fix(const struct trace *t, uint32_t source,
                         enum missing_what what);
 
+/* How to have steps next time, where a profile has none at all. */
+const char *missing_step_fix(const struct trace *t);
+
 /* Says so once, unless every source has it. True: some source has it. */
 bool missing_say(struct result *r, const struct trace *t,
                  enum missing_what what);

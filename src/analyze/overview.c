@@ -473,6 +473,32 @@ static void put_resident(struct result *r, const struct trace *t) {
              arena_fmt(&r->arena, "%s at most", text));
 }
 
+/* What a thread was in the middle of when its program ended without closing
+ * the recording: where to look after a crash. */
+static void put_open_scopes(struct result *r, const struct trace *t) {
+    enum { THREADS = 4, SCOPES = 6 };
+    int threads = 0;
+    if (t->notes[NOTE_UNFINISHED] == 0) return;
+    for (size_t i = 0; i < t->ntracks && threads < THREADS; i++) {
+        const struct track *tr = &t->tracks[i];
+        char path[256];
+        size_t n = 0;
+        int scopes = 0;
+        for (row_id k = tr->first; k < tr->end && scopes < SCOPES; k++) {
+            if (!(t->spans.flags[k] & SPAN_OPEN) || n >= sizeof path) continue;
+            int len = snprintf(path + n, sizeof path - n, "%s%.60s",
+                               scopes++ > 0 ? " > " : "",
+                               strs_text(&t->strs, t->spans.name[k]));
+            n += len > 0 ? (size_t)len : 0;
+        }
+        if (scopes == 0) continue;
+        threads++;
+        facts_words(r, "open at the end", "%s: %s",
+                    strs_text(&t->strs, tr->name), path);
+        result_null(r);
+    }
+}
+
 /* Who used the CPU, where nobody tells what for. */
 static void put_processes(struct result *r, const struct result *from) {
     int64_t threads = sum_column(from, "threads");
@@ -564,6 +590,7 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
     put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
     put_tops(r, &p[OPS].r, &p[KERNELS].r, &p[STEPS].r);
     put_resident(r, t);
+    put_open_scopes(r, t);
     put_memory(r, &p[MEMORY].r);
     put_holders(r, &p[HOLDERS].r);
     put_hints(r, &p[HINTS].r);

@@ -618,7 +618,7 @@ static void say_peaks(struct result *r, const struct roofline *x) {
         else
             result_missing(r, "the device's peak",
                            d == t->ndevices
-                               ? "the profile does not tell the CPU's model"
+                               ? "no table has the peaks of this host's CPU"
                                : "no table has this device, and the profile "
                                  "does not tell its units and clock",
                            fix);

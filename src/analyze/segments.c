@@ -4,6 +4,7 @@
  * for what comes next is lost until all of its segment is free: that is
  * fragmentation, and here is where it lies. */
 #include "analyze/analyze.h"
+#include "analyze/missing.h"
 #include "analyze/where.h"
 #include "base/number.h"
 #include "base/sum.h"
@@ -123,9 +124,12 @@ static void say(struct result *r, const struct trace *t,
         result_missing(r, "segments",
                        "only memory snapshots tell how an allocator's memory "
                        "is cut",
-                       "call torch.cuda.memory._record_memory_history() early "
-                       "and torch.cuda.memory._dump_snapshot(FILE) later, and "
-                       "give FILE, alone or beside the trace");
+                       missing_own(t)
+                       ? "`memory` and `allocs` have what the program itself "
+                         "said by ops_alloc()"
+                       : "call torch.cuda.memory._record_memory_history() "
+                         "early and torch.cuda.memory._dump_snapshot(FILE) "
+                         "later, and give FILE, alone or beside the trace");
     else if (all->segments == 0)
         result_remark(r, "the snapshot has no segment: nothing was held when "
                          "it was written, or it was cut");

@@ -273,7 +273,11 @@ static int fill(struct work *w, enum by by, struct result *r,
     add_columns(r, t, by);
     for (size_t i = 0; i < w->n; i++) put_line(r, t, &w->lines[i], by);
     add_remarks(r, w, by);
-    missing_say(r, t, MISSING_DEVICE);
+    if (t->nsteps == 0)
+        result_missing(r, "steps", "nothing in it can be cut into steps",
+                       missing_step_fix(t));
+    else
+        missing_say(r, t, MISSING_DEVICE);
     bool epochs = false;
     for (size_t i = 0; i < w->n; i++) epochs |= w->lines[i].epoch != NULL;
     if (by == BY_EPOCH && !epochs)

@@ -70,8 +70,6 @@ static int32_t ring_pid(const char *pointer, bool *alive) {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     *alive = whole && fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
     close(fd);
-    /* the lock knows the writer by the number that we know it by */
-    if (*alive && l.l_pid > 0) return l.l_pid;
     return whole ? (int32_t)h.pid : 0;
 }
 

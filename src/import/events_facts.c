@@ -215,6 +215,8 @@ bool reader_top(struct reader *r, struct bytes key) {
     } else if (BYTES_IS(key, "with_stack")) {
         src->has_stacks = read_int(&r->j, 0) != 0;
     } else {
+        /* a recording of ours, converted; the version is kept as a fact */
+        src->own |= BYTES_IS(key, "opscope_version");
         return false;
     }
     return true;

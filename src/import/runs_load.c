@@ -78,13 +78,24 @@ bool parts_overlap(const struct part *a, const struct part *b) {
     return lo < a->hi && a->lo < hi;
 }
 
-/* Two captures of one job, each of another host or rank, at the same time? A
- * snapshot that found no trace is a profile of its own. */
+/* Two processes of one program that recorded themselves into one run: a worker
+ * and who forked it. */
+static bool one_program(const struct part *a, const struct part *b) {
+    const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
+    const char *sx = strrchr(a->path, '/'), *sy = strrchr(b->path, '/');
+    return x->own && y->own && x->pid != y->pid && sx != NULL && sy != NULL &&
+           sx - a->path == sy - b->path &&
+           memcmp(a->path, b->path, (size_t)(sx - a->path)) == 0;
+}
+
+/* Two captures of one job, each of another host, rank or process, at the same
+ * time? A snapshot that found no trace is a profile of its own. */
 static bool belong(const struct part *a, const struct part *b) {
     const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
     const char *hx = strs_text(&a->t->strs, x->host);
     const char *hy = strs_text(&b->t->strs, y->host);
-    bool differ = x->rank != y->rank || strcmp(hx, hy) != 0;
+    bool differ = x->rank != y->rank || strcmp(hx, hy) != 0 ||
+                  one_program(a, b);
     return differ && part_is_snapshot(a) == part_is_snapshot(b) &&
            parts_overlap(a, b);
 }

@@ -6,7 +6,11 @@
  * runs from the end of the step before it to the later of the next marker's
  * start and the end of the last device work that was launched in it. The first
  * begins at its marker or, if later, where device work launched before it
- * ends; the last ends at its marker's end or its last device work. */
+ * ends; the last ends at its marker's end or its last device work.
+ *
+ * opscope's own recorder says where a step ends: at the next one, at
+ * ops_step_end(), or where a window of recording closes. What lies between two
+ * such markers (a validation, steps that were not recorded) is in no step. */
 #include "model/seal.h"
 
 #include "base/sum.h"
@@ -402,14 +406,17 @@ static void assign_linked(struct trace *t, struct device_ends *ends) {
 static void place_steps(struct trace *t, uint32_t source,
                         const struct device_ends *ends) {
     size_t first = ends->first[source], end = ends->first[source + 1];
+    bool apart = t->sources[source].own &&
+                 t->sources[source].step_rule == STEPS_BY_MARKER;
     assert(first <= end && end <= t->nsteps);
     if (first == end) return;
     int64_t from = t->steps[first].marker_ts;
     if (ends->before[source] > from) from = ends->before[source];
     for (size_t i = first; i < end; i++) {
         struct step *st = &t->steps[i];
-        int64_t stop = i + 1 < end ? t->steps[i + 1].marker_ts
-                                   : host_end(t, i, end);
+        if (apart && st->marker_ts > from) from = st->marker_ts;
+        int64_t stop = i + 1 < end && !apart ? t->steps[i + 1].marker_ts
+                                             : host_end(t, i, end);
         if (ends->of[i] > stop) stop = ends->of[i];
         if (stop < from) stop = from;
         st->ts = from;
@@ -456,11 +463,27 @@ static bool find_markers(struct trace *t, uint32_t source, struct markers *m) {
     return true;
 }
 
+/* A process that works for another one of the same program, which has the
+ * steps: a forked loader. Its whole life is no step. */
+static bool is_worker(const struct trace *t, uint32_t source,
+                      const bool *marked) {
+    const struct source *x = &t->sources[source];
+    if (!x->own || marked[source]) return false;
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        const struct source *y = &t->sources[i];
+        if (marked[i] && y->own && y->host == x->host && y->rank == x->rank)
+            return true;
+    }
+    return false;
+}
+
 /* The steps of one source, their markers set; and the steps of its host
  * rows. */
-static bool source_steps(struct trace *t, uint32_t source) {
+static bool source_steps(struct trace *t, uint32_t source,
+                         const bool *marked) {
     struct markers m = {0};
     size_t first = t->nsteps;
+    if (is_worker(t, source, marked)) return true;
     bool ok = find_markers(t, source, &m) && add_steps(t, source, &m);
     free(m.v);
     if (ok && t->nsteps == first) {
@@ -504,13 +527,17 @@ bool seal_steps(struct trace *t) {
     if (t->spans.n > 0) /* all ROW_NONE */
         memset(t->spans.step, 0xff, t->spans.n * sizeof *t->spans.step);
     size_t *first = malloc((t->nsources + 1) * sizeof *first);
-    bool ok = first != NULL;
+    bool *marked = malloc(t->nsources + 1);
+    bool ok = first != NULL && marked != NULL;
+    for (uint32_t i = 0; ok && i < t->nsources; i++)
+        marked[i] = t->sources[i].own && marker_track(t, i) != ROW_NONE;
     for (uint32_t i = 0; ok && i < t->nsources; i++) {
         first[i] = t->nsteps;
-        ok = source_steps(t, i);
+        ok = source_steps(t, i, marked);
     }
     if (ok) first[t->nsources] = t->nsteps;
     ok = ok && finish_steps(t, first);
     free(first);
+    free(marked);
     return ok;
 }

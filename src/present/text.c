@@ -170,11 +170,13 @@ static void put_float(struct sink *out, double v, int decimals) {
     else sink_printf(out, "%.*f", decimals, v);
 }
 
-/* A float with four digits that count. */
+/* A float with four digits that count, and all of those before the point:
+ * bytes are read as such. */
 static void put_digits(struct sink *out, double v) {
+    const double long_whole = 1e12;
     double size = fabs(v);
-    if (v == floor(v) && size < 1e6) sink_printf(out, "%.0f", v);
-    else sink_printf(out, size >= 1000 && size < 1e6 ? "%.0f" : "%.4g", v);
+    bool whole = v == floor(v) || size >= 1000;
+    sink_printf(out, whole && size < long_whole ? "%.0f" : "%.4g", v);
 }
 
 /* Blanks before a cell of a tree: two a level, as long as there is room. */

@@ -105,6 +105,12 @@ int files_resume(struct files *f, unsigned file, uint64_t bytes) {
         close(fd);
         return failed(f, EINVAL);
     }
+    /* killed between the commit and the length that tells of it */
+    int error = patch(fd, bytes);
+    if (error != 0) {
+        close(fd);
+        return failed(f, error);
+    }
     f->f[file].fd = fd;
     f->f[file].end = f->committed[file] = bytes;
     proc_which_file(fd, &f->f[file].which);

@@ -176,9 +176,10 @@ static void last_facts(struct session *s) {
 /* --- a pass ------------------------------------------------------------- */
 
 static void wrote(struct session *s, int result) {
-    if (result != 0)
+    /* no error of its own: the one before still stands in the way */
+    if (result != 0 && (s->drain.files.error != 0 || s->problem[0] == 0))
         session_problem(s->view.head->stem, s->drain.files.error);
-    else if (s->drain.files.error == 0)
+    else if (result == 0 && s->drain.files.error == 0)
         session_problem("", 0);
     s->drain.files.error = 0;
 }

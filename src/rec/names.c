@@ -156,9 +156,3 @@ void names_fork_unlock(void) { pthread_mutex_unlock(&all.lock); }
 uint32_t ops_intern_(const char *name, uint32_t kind) {
     return names_intern(name, kind);
 }
-
-uint32_t ops_intern_site_(struct ops_site_ *s) {
-    uint32_t id = names_intern(s->name, s->kind);
-    __atomic_store_n(&s->id, id, __ATOMIC_RELAXED);
-    return id;
-}

@@ -125,10 +125,25 @@ static void take_lock(int fd) {
     fcntl(fd, F_OFD_SETLK, &l);
 }
 
+/* Before there is a ring file: whoever finds the pointer after a kill knows
+ * where it would be. */
+static int write_pointer(struct session *s) {
+    size_t n = strlen(s->ring_path);
+    char line[PATH_MAX + 1];
+    memcpy(line, s->ring_path, n);
+    line[n] = '\n';
+    int fd = open(s->pointer_path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return -1;
+    ssize_t w = write(fd, line, n + 1);
+    close(fd);
+    return w == (ssize_t)(n + 1) ? 0 : -1;
+}
+
 static int try_ring(struct session *s, const char *folder, const char *name) {
     if (!enough(s, folder)) return -1;
     int n = snprintf(s->ring_path, sizeof s->ring_path, "%s/%s", folder, name);
-    if (n < 0 || (size_t)n >= sizeof s->ring_path) return -1;
+    if (n < 0 || (size_t)n >= sizeof s->ring_path || write_pointer(s) != 0)
+        return -1;
     s->fd = proc_high_fd(open(s->ring_path, O_RDWR | O_CREAT | O_EXCL |
                                                 O_CLOEXEC | O_NOFOLLOW, 0600));
     if (s->fd < 0) return -1;
@@ -167,28 +182,13 @@ static int open_ring(struct session *s, const char *stem) {
     return fail("no memory for the rings", errno != 0 ? errno : ENOSPC);
 }
 
-/* Writes the pointer file, so that the ring file is found after a kill. */
-static int point(struct session *s) {
-    size_t n = strlen(s->ring_path);
-    char line[PATH_MAX + 1];
-    memcpy(line, s->ring_path, n);
-    line[n] = '\n';
-    int fd = open(s->pointer_path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return fail(s->pointer_path, errno);
-    ssize_t w = write(fd, line, n + 1);
-    int error = w < 0 ? errno : ENOSPC;
-    close(fd);
-    return w == (ssize_t)(n + 1) ? 0 : fail(s->pointer_path, error);
-}
-
 int place_make(struct session *s, char stem[PATH_MAX]) {
     char folder[PATH_MAX];
     s->ring_path[0] = s->pointer_path[0] = 0;
     s->fd = -1;
-    if (run_folder(s, folder) != 0 || take_stem(s, folder, stem) != 0 ||
-        open_ring(s, stem) != 0)
+    if (run_folder(s, folder) != 0 || take_stem(s, folder, stem) != 0)
         return -1;
-    return point(s);
+    return open_ring(s, stem);
 }
 
 void place_remove(struct session *s, bool keep) {

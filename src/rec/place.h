@@ -10,10 +10,10 @@
 
 struct session;
 
-/* Makes the folders, picks a stem that is free (absolute, into stem), opens the
- * ring file (s->fd), locks it, points to it and works out how much memory rings
- * may have. -1 and ops_problem(). Whoever is killed from here on leaves nothing
- * that is not found; a ring file without its magic was never begun. */
+/* Makes the folders, picks a stem that is free (absolute, into stem), writes
+ * the pointer, by which the rings are found after a kill, opens the ring file
+ * (s->fd) and works out how much memory rings may have. -1 and
+ * ops_problem(). */
 int place_make(struct session *s, char stem[PATH_MAX]);
 /* Has the program closed the ring file's descriptor? Then it is opened again:
  * without its lock we would be taken for dead. */

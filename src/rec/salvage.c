@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rec/drain.h"
@@ -20,6 +21,7 @@
 enum {
     TRIES = 8, ZEROS = 64,
     OLD_PARTS = 16, /* before the last one, that are looked for */
+    OLD_POINTER_S = 60,
 };
 
 __attribute__((format(printf, 3, 4))) static int
@@ -479,15 +481,9 @@ static bool same_place(const struct rec_head *h, const char *pointer) {
 static int finish_ring(int fd, const char *pointer, struct rec_saved *out,
                        char *why, size_t cap) {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    struct stat st;
     const char *reason;
-    /* its writer could change it under our hands */
-    if (fstat(fd, &st) != 0 || st.st_uid != geteuid())
-        return fail(why, cap, "it is another user's: it can be read, and "
-                    "closed by its owner");
     if (fcntl(fd, F_OFD_SETLK, &l) != 0)
         return fail(why, cap, "the program is still running");
-    if (never_begun(fd)) return 0;
     struct finishing *f = calloc(1, sizeof *f);
     if (f == NULL) return fail(why, cap, "no memory");
     int result = -1;
@@ -524,17 +520,37 @@ static bool has_parts(const char *stem) {
     return found;
 }
 
-/* Killed between the removal of the ring file and that of the pointer. */
+/* A pointer and nothing else: killed when the profile was closed and the ring
+ * file gone, or before there was one. That one must be old: its program may be
+ * about to make it. */
 static bool only_pointer(const char *pointer, const char *ring) {
-    char stem[PATH_MAX];
-    size_t n = strlen(pointer);
-    if (ring[0] != '/' || access(ring, F_OK) == 0 || errno != ENOENT ||
-        n < 5 || n >= sizeof stem || strcmp(pointer + n - 5, ".ring") != 0)
+    char stem[PATH_MAX], path[PATH_MAX];
+    struct stat st;
+    if (!pointer_stem(pointer, stem) || has_parts(stem) ||
+        (ring[0] != 0 && access(ring, F_OK) == 0))
         return false;
-    memcpy(stem, pointer, n - 5);
-    stem[n - 5] = 0;
-    if (has_parts(stem)) return false;
+    bool closed = rec_part_path(path, sizeof path, stem, 0, 0, true) &&
+                  access(path, F_OK) == 0;
+    if (!closed && (lstat(pointer, &st) != 0 || !S_ISREG(st.st_mode) ||
+                    time(NULL) - st.st_mtime < OLD_POINTER_S))
+        return false;
     unlink(pointer);
+    return true;
+}
+
+/* Killed while it started: nobody holds the ring file. Removes what there is
+ * beside it. */
+static bool clear_never_begun(int fd, const char *pointer, const char *ring) {
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char stem[PATH_MAX];
+    const char *base = strrchr(ring, '/') + 1;
+    struct files f;
+    if (!pointer_stem(pointer, stem) || fcntl(fd, F_OFD_SETLK, &l) != 0 ||
+        !never_begun(fd) ||
+        (strncmp(base, "opscope-", 8) != 0 && strstr(base, ".rings") == NULL))
+        return false;
+    files_init(&f, stem, 0);
+    files_remove(&f, 0);
     return true;
 }
 
@@ -544,7 +560,13 @@ int rec_salvage_finish(const char *pointer, struct rec_saved *out, char *why,
     memset(out, 0, sizeof *out);
     int fd = open_ring(pointer, path, why, cap);
     if (fd < 0) return only_pointer(pointer, path) ? 0 : -1;
-    int result = finish_ring(fd, pointer, out, why, cap);
+    struct stat st;
+    int result = 0;
+    if (fstat(fd, &st) != 0 || st.st_uid != geteuid()) /* could change it yet */
+        result = fail(why, cap, "it is another user's: it can be read, and "
+                      "closed by its owner");
+    else if (!clear_never_begun(fd, pointer, path))
+        result = finish_ring(fd, pointer, out, why, cap);
     close(fd);
     if (result != 0) return -1;
     unlink(path);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -217,13 +218,22 @@ static int fail(const char *what, int error) {
     return -1;
 }
 
+/* Rings are a file in memory, to which the limit on files applies too. */
+static int no_rings(void) {
+    struct rlimit l;
+    if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
+        return fail("the limit on the size of files (ulimit -f) leaves no "
+                    "room for the rings", 0);
+    return fail("no memory for the rings", ENOSPC);
+}
+
 /* The ring file's head, in memory and mapped. */
 static int map_head(struct session *s) {
     struct rec_head layout;
     size_t bytes = rec_layout(&layout), first = layout.names_at;
     if (ftruncate(s->fd, (off_t)bytes) != 0 ||
         posix_fallocate(s->fd, 0, (off_t)first) != 0)
-        return fail("no memory for the rings", ENOSPC);
+        return no_rings();
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
     if (p == MAP_FAILED) return fail("the rings cannot be mapped", errno);
     madvise(p, bytes, MADV_DONTFORK);
@@ -281,9 +291,10 @@ static int open_session(struct session *s) {
     if (place_make(s, stem) != 0 || map_head(s) != 0) return -1;
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
     names_session(&s->view, ring_file_back);
-    if (!thread_spare()) return fail("no memory for the rings", ENOSPC);
+    if (!thread_spare()) return no_rings();
     fill_head(s, stem, &first);
-    return flusher_prepare() == 0 ? flusher_start() : -1;
+    if (flusher_prepare() != 0) return -1;
+    return flusher_start();
 }
 
 static int start(struct session *s) {

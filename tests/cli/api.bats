@@ -61,6 +61,35 @@ C
     [ -z "$output" ]
 }
 
+@test "api: scopes of any name, several on a line, in C and in C++" {
+    [ -f build/libopscope-record.a ] || skip "no recorder"
+    [ -f build/libopscope.so ] || skip "sanitizers"
+    cat > "$dir/scopes.c" <<'C'
+#include <opscope/record.h>
+static void layer(const char *name) { OPS_SCOPE(name); }
+int main(int argc, char **argv) {
+    struct ops_device_record r = {"q", "k", OPS_DEVICE_KERNEL, 0, 0, 0, 0, 0};
+    (void)r, (void)argc;
+    ops_start(argv[1], 0);
+    { OPS_SCOPE_AS(OPS_PHASE, "outer"); OPS_SCOPE_INT("inner", "i", 1); }
+    layer("one"); layer("two"); layer("two");
+    return 0;
+}
+C
+    cp "$dir/scopes.c" "$dir/scopes.cc"
+    for f in c cc; do
+        if [ $f = cc ]; then cxx=c++; else cxx=cc; fi
+        command -v $cxx > /dev/null || continue
+        $cxx -Wall -Wextra -Werror -Iinclude -o "$dir/scopes" "$dir/scopes.$f" \
+            build/libopscope-record.a -pthread
+        rm -rf "$dir/logs"
+        "$dir/scopes" "$dir/logs"
+        build/opscope ops "$dir/logs" --format csv | cut -d, -f1,2 |
+            tail -n +2 | LC_ALL=C sort > "$dir/got"
+        printf '%s\n' inner,1 one,1 outer,1 two,2 | diff - "$dir/got"
+    done
+}
+
 @test "api: an installed opscope.pc gives flags that work" {
     command -v pkg-config > /dev/null || skip "no pkg-config"
     [ -f build/libopscope.so ] || skip "sanitizers"

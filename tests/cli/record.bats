@@ -105,11 +105,11 @@ print(*[row[sys.argv[2]] for row in rows if row["name"] == sys.argv[1]])
     cat > trap.py <<'PY'
 import os, signal, sys, time
 def on(sig, frame):
-    print(signal.Signals(sig).name, flush=True)
+    os.write(1, signal.Signals(sig).name.encode() + b"\n")
     if sig == signal.SIGTERM: sys.exit(33)
 for s in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTERM"):
     signal.signal(getattr(signal, s), on)
-print("ready", flush=True)
+os.write(1, b"ready\n")
 while True: time.sleep(0.05)
 PY
     # a group of its own for record and the program, signals to record's pid
@@ -774,7 +774,7 @@ def until(word):
     global out
     while word not in out: out += os.read(fd, 4096)
 os.write(fd, b"sh -c 'echo g''o; exec sleep 60'\n")
-until(b"\rgo\r")
+until(b"go\r\n")
 os.write(fd, b"\x03")               # ends sleep, neither bash nor us
 os.write(fd, b"echo still $((40 + 2)); exit 6\n")
 until(b"still 42")

@@ -100,3 +100,77 @@ steps() { # PATH: how many steps, by CSV
     kill -9 $pid
     wait $pid || true
 }
+
+@test "a step ends with its window, not where the next window begins" {
+    cat > windows.c <<'C'
+#include <opscope/record.h>
+#include <unistd.h>
+int main(void) {
+    ops_start("logs", &(struct ops_options){.steps = "1,20,21"});
+    for (int i = 0; i < 30; i++) {
+        ops_step(i);
+        OPS_SCOPE("work");
+        usleep(2000);
+    }
+    return 0;
+}
+C
+    cc ${san:+-fsanitize=$san} -I"$OLDPWD/include" windows.c -o windows \
+        "$lib" -pthread
+    ./windows
+    "$OPSCOPE" steps logs --format csv > out.csv
+    # the step is its marker: 18 steps that were not recorded are in none
+    python3 - out.csv <<'PY'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert [int(r["step"]) for r in rows] == [1, 20, 21], rows
+for r in rows:
+    assert r["dur_us"] == r["marker_us"], r
+PY
+}
+
+@test "a program and the workers that it forks are one profile" {
+    cat > pool.c <<'C'
+#include <opscope/record.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    int p[2];
+    char b = 1;
+    if (pipe(p) != 0) return 1;
+    ops_start("logs", &(struct ops_options){.no_machine = true, .run = "r"});
+    for (int c = 0; c < 2; c++) {
+        if (fork() != 0) continue;
+        for (int i = 0; i < 5; i++) {
+            OPS_SCOPE_AS(OPS_INPUT, "make batch");
+            usleep(2000);
+            if (write(p[1], &b, 1) != 1) exit(1);
+        }
+        exit(0);
+    }
+    for (int i = 0; i < 10; i++) {
+        ops_step(i);
+        OPS_SCOPE_AS(OPS_INPUT, "next batch");
+        if (read(p[0], &b, 1) != 1) return 1;
+    }
+    ops_step_end();
+    while (wait(NULL) > 0) {}
+    return 0;
+}
+C
+    cc ${san:+-fsanitize=$san} -I"$OLDPWD/include" pool.c -o pool "$lib" -pthread
+    ./pool
+    [ "$(ls logs/plugins/profile/r/*.xplane.pb | wc -l)" -eq 3 ]
+    # the program's steps only, and the workers' work as work behind it
+    [ "$(steps logs)" -eq 10 ]
+    "$OPSCOPE" input logs --format csv > input.csv
+    grep '^make batch,10,' input.csv | grep -q background
+    grep -q '^next batch,10,' input.csv
+}
+
+@test "what a killed program was in the middle of is said" {
+    run ./prog 10 kill
+    "$OPSCOPE" overview logs > out
+    grep -q '^open at the end  *prog/[0-9]*: step > last words' out
+}

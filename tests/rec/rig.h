@@ -38,11 +38,13 @@ __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) { return 1; }
 #endif
 
-/* Slower by an order of magnitude: fewer rounds are enough. */
-static inline bool rig_slow(void) {
+static inline bool rig_valgrind(void) {
     const char *p = getenv("LD_PRELOAD");
-    return RIG_TSAN || (p != NULL && strstr(p, "vgpreload") != NULL);
+    return p != NULL && strstr(p, "vgpreload") != NULL;
 }
+
+/* Slower by an order of magnitude: fewer rounds are enough. */
+static inline bool rig_slow(void) { return RIG_TSAN || rig_valgrind(); }
 
 /* The long form: REC_FULL=1, as `./dev test --full` has it. */
 static inline bool rig_full(void) {

@@ -82,6 +82,34 @@ static void one_block_kept_in_each_step(void **state) {
     }
 }
 
+/* Whatever the number of steps: thirds of odd length have one less than half. */
+static void one_block_kept_in_every_other_step(void **state) {
+    (void)state;
+    for (int n = 12; n < 40; n++) {
+        struct prog p = begin(n);
+        for (int i = 0; i < n; i++) {
+            uint64_t a = get(&p, i * STEP + 30, 1000);
+            if (i % 2 == 0) put(&p, i * STEP + 50, a, 1000);
+        }
+        struct result r = finish(&p, NULL, NULL);
+        assert_int_equal(r.nrows, 1);
+        assert_int_equal(tiny_int(&r, "aten::mm", "steps_seen"), n / 2);
+        result_free(&r);
+    }
+}
+
+/* Every third step is no leak by this rule, but it is not kept quiet. */
+static void what_grows_now_and_then_is_told(void **state) {
+    (void)state;
+    struct prog p = begin(60);
+    for (int i = 0; i < 60; i++)
+        if (i % 3 == 0) get(&p, i * STEP + 30, 1 << 24);
+    struct result r = finish(&p, NULL, NULL);
+    assert_int_equal(r.nrows, 0);
+    assert_true(says(&r, "It grew all the same"));
+    result_free(&r);
+}
+
 static void host_memory_leaks_as_well(void **state) {
     (void)state;
     struct prog p = begin(5);
@@ -228,6 +256,8 @@ static void nothing_recorded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_block_kept_in_each_step),
+        cmocka_unit_test(one_block_kept_in_every_other_step),
+        cmocka_unit_test(what_grows_now_and_then_is_told),
         cmocka_unit_test(host_memory_leaks_as_well),
         cmocka_unit_test(sizes_may_differ),
         cmocka_unit_test(sizes_of_one_op_are_one_row),

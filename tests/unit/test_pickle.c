@@ -23,7 +23,8 @@ static struct pickle good(const char *p, size_t n) {
 }
 #define GOOD(lit) good(lit, sizeof(lit) - 1)
 
-/* Must be refused with these words, in no time. */
+/* Must be refused with these words, without a loop that grows with what the
+ * file claims. */
 static void refused(const char *p, size_t n, const char *words) {
     struct pickle k;
     struct ops_err e = {0};
@@ -32,7 +33,8 @@ static void refused(const char *p, size_t n, const char *words) {
     assert_int_equal(rc, OPS_EFORMAT);
     if (!strstr(e.text, words)) fail_msg("'%s' not in '%s'", words, e.text);
     if (!strstr(e.text, "offset")) fail_msg("no offset in '%s'", e.text);
-    assert_true(clock() - start < CLOCKS_PER_SEC / 5);
+    /* a second of the processor's time is a thousand times what it takes */
+    assert_true(clock() - start < CLOCKS_PER_SEC);
     assert_null(k.root);
 }
 #define REFUSED(lit, words) refused(lit, sizeof(lit) - 1, words)

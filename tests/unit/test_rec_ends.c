@@ -314,6 +314,7 @@ static int image(const char *what, const char *dir) {
 static void test_exec(void **state) {
     struct xs x = {0};
     (void)state;
+    if (rig_valgrind()) skip(); /* /proc/self/exe is valgrind's */
     struct rig_end e = run_both(by_exec);
     assert_int_equal(WEXITSTATUS(e.status), 8);
     assert_string_equal(e.out, "new image\n");

@@ -460,8 +460,11 @@ static void test_names(void **state) {
     }
     assert_int_equal(wrong, 0);
     assert_int_equal(named + beyond + xs_dropped(&x), n);
-    if (n > MOST) assert_true(named <= MOST && named > MOST - 100);
-    else assert_int_equal(named, n);
+    if (n > MOST) assert_true(named <= MOST);
+    else assert_true(named <= (size_t)n);
+    /* on a busy machine the flusher may not have kept up, and said so */
+    if (xs_dropped(&x) == 0 && n > MOST) assert_true(named > MOST - 100);
+    if (xs_dropped(&x) == 0 && n <= MOST) assert_int_equal(named, n);
     assert_int_equal(xs_count(&x, "(null)"), 2);
     xs_free(&x);
 }
@@ -480,6 +483,10 @@ static void jump_out(int n) {
     jump_out(n - 1);
 }
 
+static void jump(void) {
+    if (sigsetjmp(out, 0) == 0) jump_out(5);
+}
+
 static void run_unbalanced(void *arg) {
     (void)arg;
     begin();
@@ -489,7 +496,7 @@ static void run_unbalanced(void *arg) {
     { OPS_SCOPE("after ends"); }
     {
         OPS_SCOPE("around");
-        if (sigsetjmp(out, 0) == 0) jump_out(5);
+        jump();
     }
     { OPS_SCOPE("after jump"); }
     {

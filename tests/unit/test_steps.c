@@ -59,6 +59,40 @@ static void without_a_device_a_step_ends_at_the_next_marker(void **state) {
     trace_free(g.t);
 }
 
+/* opscope's recorder knows where a step ends; what lies between the markers was
+ * not recorded, or is no step: steps 10 and 100 of .steps = "10,100". */
+static void between_our_own_markers_is_no_step(void **state) {
+    (void)state;
+    struct rig g = rig_new();
+    g.t->sources[0].own = true;
+    marker(&g, 10, 10, 8);
+    marker(&g, 11, 18, 8);
+    marker(&g, 100, 500, 8);
+    tiny_seal(g.t);
+    assert_int_equal(g.t->nsteps, 3);
+    check_step(g.t, 0, 10, 10, 18);
+    check_step(g.t, 1, 11, 18, 26);
+    check_step(g.t, 2, 100, 500, 508);
+    trace_free(g.t);
+}
+
+/* Device work still counts, and is in one step only. */
+static void our_own_steps_wait_for_the_device(void **state) {
+    (void)state;
+    struct rig g = rig_new();
+    g.t->sources[0].own = true;
+    marker(&g, 0, 0, 10);
+    marker(&g, 1, 20, 10);
+    marker(&g, 2, 200, 10);
+    launch(&g, 5, 6, 100);
+    launch(&g, 25, 100, 180);
+    tiny_seal(g.t);
+    check_step(g.t, 0, 0, 0, 100);
+    check_step(g.t, 1, 1, 100, 180);
+    check_step(g.t, 2, 2, 200, 210);
+    trace_free(g.t);
+}
+
 static void a_step_lasts_until_its_device_work_ends(void **state) {
     (void)state;
     struct rig g = rig_new();
@@ -374,6 +408,8 @@ static void the_optimizer_marks_turns(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_device_a_step_ends_at_the_next_marker),
+        cmocka_unit_test(between_our_own_markers_is_no_step),
+        cmocka_unit_test(our_own_steps_wait_for_the_device),
         cmocka_unit_test(a_step_lasts_until_its_device_work_ends),
         cmocka_unit_test(the_first_step_waits_for_work_launched_before_it),
         cmocka_unit_test(earlier_work_that_ended_in_time_moves_nothing),
