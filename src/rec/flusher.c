@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -34,6 +35,7 @@ enum {
     NAMED_AT_MOST = 256,
     RESCUE_NS = 500000000,  /* after the start: not what start waits for */
     STACK = 512 << 10,
+    DUMP_LATER = 1,         /* beside 0 and -1 */
 };
 
 /* The flusher's alone. */
@@ -358,18 +360,22 @@ static void windows(struct session *s, uint64_t now) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* A flight recorder's with the lock: a ring must not change hands meanwhile. */
-static void dump_asked(struct session *s) {
-    if (!s->set.o.flight) {
-        dump(s);
-        return;
-    }
-    if (pthread_mutex_trylock(&s->lock) != 0) {
-        __atomic_store_n(&s->signalled, 1, __ATOMIC_RELEASE);
-        return;
-    }
-    dump(s);
+/* A flight recorder's with the lock: a ring must not change hands meanwhile.
+ * Whoever holds it may be stopping and wait for this thread: later, then. */
+static int dump_locked(struct session *s) {
+    if (!s->set.o.flight) return dump(s);
+    if (pthread_mutex_trylock(&s->lock) != 0) return DUMP_LATER;
+    int result = dump(s);
     pthread_mutex_unlock(&s->lock);
+    return result;
+}
+
+static void ask_again(struct session *s) {
+    const struct timespec pause = {0, RUSH_NS};
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&s->flush_lock);
+    s->ask_dump = true;
+    pthread_mutex_unlock(&s->flush_lock);
 }
 
 static void watch(struct session *s, uint64_t now) {
@@ -381,7 +387,8 @@ static void watch(struct session *s, uint64_t now) {
     }
     if (!asked) return;
     if (s->windowed && !s->set.o.flight) demand(s, now);
-    else dump_asked(s);
+    else if (dump_locked(s) == DUMP_LATER)
+        __atomic_store_n(&s->signalled, 1, __ATOMIC_RELEASE);
 }
 
 /* --- the thread --------------------------------------------------------- */
@@ -428,6 +435,29 @@ static void answer(struct session *s, uint64_t ticket, int result) {
     pthread_mutex_unlock(&s->flush_lock);
 }
 
+/* What a dead run left may be half a gigabyte: passes do not wait for it. The
+ * thread ends by itself, or with the program, and then the next one goes on. */
+static void *rescue(void *logdir) {
+    rescue_folder(logdir);
+    free(logdir);
+    return NULL;
+}
+
+static void start_rescue(const char *logdir) {
+    pthread_t t;
+    pthread_attr_t a;
+    char *copy = strdup(logdir);
+    if (copy == NULL || pthread_attr_init(&a) != 0) {
+        free(copy);
+        return;
+    }
+    pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&a, STACK);
+    if (pthread_create(&t, &a, rescue, copy) != 0) free(copy);
+    else pthread_setname_np(t, "opscope-rescue");
+    pthread_attr_destroy(&a);
+}
+
 static void *flusher(void *arg) {
     struct session *s = arg;
     memset(&own, 0, sizeof own);
@@ -453,16 +483,17 @@ static void *flusher(void *arg) {
         threads_look_ahead();
         bool due = asked || pass_is_due(s, now);
         s->drain.in_pieces = !asked;
-        int result = want_dump ? dump(s)
+        int result = want_dump ? dump_locked(s)
                      : due && !s->set.o.flight ? pass(s, false)
                                                : quiet_pass(s);
-        answer(s, ticket, result);
+        if (result == DUMP_LATER) ask_again(s);
+        else answer(s, ticket, result);
         /* where nothing could be written there is no use in trying at once */
         own.again = due && result == 0 && !s->set.o.flight && rings_fill(s);
         watch(s, now);
         if (!rescued && now - s->view.head->start_mono_ns > RESCUE_NS) {
             rescued = true;
-            rescue_folder(s->set.logdir);
+            start_rescue(s->set.logdir);
         }
     }
     own.cpu_ns = thread_cpu_ns();
@@ -481,21 +512,27 @@ int flusher_prepare(void) {
     return -1;
 }
 
+void flusher_init(void) {
+    struct session *s = &rec_session;
+    pthread_condattr_t ca;
+    pthread_mutex_init(&s->flush_lock, NULL);
+    pthread_condattr_init(&ca);
+    pthread_condattr_setclock(&ca, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &ca);
+    pthread_cond_init(&s->done, NULL);
+    pthread_condattr_destroy(&ca);
+    s->answered = s->asked; /* tickets of the parent's threads */
+}
+
 int flusher_start(void) {
     struct session *s = &rec_session;
     sigset_t all, old;
     pthread_attr_t a;
-    pthread_condattr_t ca;
-    s->asked = s->answered = 0;
     s->ask_dump = s->ask_stop = false;
     if (drain_commit(&s->drain) != 0) {
         session_problem(s->view.head->stem, s->drain.files.error);
         return -1;
     }
-    pthread_condattr_init(&ca);
-    pthread_condattr_setclock(&ca, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &ca);
-    pthread_cond_init(&s->done, NULL);
     pthread_attr_init(&a);
     pthread_attr_setstacksize(&a, STACK);
     sigfillset(&all);
@@ -503,7 +540,6 @@ int flusher_start(void) {
     int error = pthread_create(&s->flusher, &a, flusher, s);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&a);
-    pthread_condattr_destroy(&ca);
     if (error != 0) {
         session_problem("no thread for the recorder", error);
         return -1;
@@ -512,11 +548,19 @@ int flusher_start(void) {
     return 0;
 }
 
-static int ask(struct session *s, bool want_dump) {
+uint64_t flusher_ask(bool want_dump) {
+    struct session *s = &rec_session;
     pthread_mutex_lock(&s->flush_lock);
     uint64_t ticket = ++s->asked;
     if (want_dump) s->ask_dump = true;
     pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->flush_lock);
+    return ticket;
+}
+
+int flusher_wait(uint64_t ticket) {
+    struct session *s = &rec_session;
+    pthread_mutex_lock(&s->flush_lock);
     while (s->answered < ticket)
         pthread_cond_wait(&s->done, &s->flush_lock);
     int result = s->dump_result;
@@ -529,9 +573,6 @@ void flusher_forked(void) {
         sample_close(&own.sample);
     memset(&own, 0, sizeof own); /* the thread that asks NVML is not here */
 }
-
-void flusher_flush(void) { ask(&rec_session, false); }
-int flusher_dump(void) { return ask(&rec_session, true); }
 
 /* The rest is written here, in the thread that stops: no other runs any
  * more. */
@@ -564,5 +605,10 @@ bool flusher_stop(void) {
         sample_close(&own.sample);
         nvml_close(&own.nvml);
     }
+    pthread_mutex_lock(&s->flush_lock);
+    s->answered = s->asked; /* those who asked while it was stopping */
+    s->dump_result = whole ? 0 : -1;
+    pthread_cond_broadcast(&s->done);
+    pthread_mutex_unlock(&s->flush_lock);
     return whole;
 }

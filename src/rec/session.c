@@ -24,7 +24,6 @@ uint32_t ops_state_[1024] __attribute__((aligned(4096)));
 
 struct session rec_session = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
-    .flush_lock = PTHREAD_MUTEX_INITIALIZER,
     .problem_lock = PTHREAD_MUTEX_INITIALIZER,
     .fd = -1,
 };
@@ -92,7 +91,7 @@ static void forget_session(void) {
 
 static void leave_parent(void) {
     set_state(0);
-    pthread_mutex_init(&rec_session.flush_lock, NULL);
+    flusher_init();
     pthread_mutex_init(&rec_session.problem_lock, NULL);
     threads_forget();
     device_forget();
@@ -121,6 +120,7 @@ static void once_per_process(void) {
     static bool done;
     if (done) return;
     done = true;
+    flusher_init();
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
     if (sysconf(_SC_PAGESIZE) == (long)sizeof ops_state_ &&
         (uintptr_t)ops_state_ % sizeof ops_state_ == 0)
@@ -404,23 +404,32 @@ void ops_stop(void) {
 /* Also when the program only returns from main(). */
 static __attribute__((destructor)) void stop_at_exit(void) { ops_stop(); }
 
-int ops_dump(void) {
+/* Nobody else waits for the disk: the lock is held to ask, not for the answer.
+ * Whoever stops meanwhile answers too. */
+static int ask_flusher(bool dump, struct quiet *q) {
     struct session *s = &rec_session;
-    struct quiet q;
-    if (OPS_STATE_() >> OPS_GEN_SHIFT_ == 0) return fail("not started", 0);
-    session_lock(&q);
-    int result = s->gen != 0 ? flusher_dump() : fail("not started", 0);
-    session_unlock(&q);
+    session_lock(q);
+    if (s->gen == 0) {
+        session_unlock(q);
+        return fail("not started", 0);
+    }
+    uint64_t ticket = flusher_ask(dump);
+    pthread_mutex_unlock(&s->lock);
+    int result = flusher_wait(ticket);
+    quiet_end(q);
     return result;
 }
 
+int ops_dump(void) {
+    struct quiet q;
+    if (OPS_STATE_() >> OPS_GEN_SHIFT_ == 0) return fail("not started", 0);
+    return ask_flusher(true, &q);
+}
+
 void ops_flush(void) {
-    struct session *s = &rec_session;
     struct quiet q;
     if (OPS_STATE_() >> OPS_GEN_SHIFT_ == 0) return;
-    session_lock(&q);
-    if (s->gen != 0) flusher_flush();
-    session_unlock(&q);
+    ask_flusher(false, &q);
 }
 
 void ops_set_rank(int rank, int world) {

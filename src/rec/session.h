@@ -126,8 +126,10 @@ int flusher_start(void);
 /* In a child of fork(), at once: closes what it has of its parent. */
 void flusher_forked(void);
 /* Asks the flusher and waits for its answer; stop also joins it. */
-void flusher_flush(void);
-int flusher_dump(void);
+uint64_t flusher_ask(bool dump);
+int flusher_wait(uint64_t ticket);
+/* Once in a process, and in each child of a fork. */
+void flusher_init(void);
 bool flusher_stop(void); /* false: not all of it is in the files */
 
 /* --- record.c: what a scope costs, in ps; measured on a ring of its own --- */

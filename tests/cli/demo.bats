@@ -14,7 +14,8 @@ setup_file() {
     *address* | *thread* | *memory*) export SAN=${B##*build-} ;;
     *) export SAN= ;;
     esac
-    make -s B="$B" SAN="${SAN//-/,}" demo
+    # a path below the tree, as the files of dependencies have it
+    make -s B="${B#"$PWD"/}" SAN="${SAN//-/,}" demo
 }
 
 setup() {
