@@ -4,8 +4,8 @@
  *
  * The victim keeps a diary of its own in a shared mapping: a number for each
  * kind of record, written after the call has returned. The number also stands
- * in the record. 200 kills of each form; 30 where a sanitizer slows it. REC_SEED repeats a
- * run. */
+ * in the record. 200 kills of each form; 30 where a sanitizer slows it.
+ * REC_SEED repeats a run. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
