@@ -4,10 +4,8 @@
 #include "capture/gather.h"
 
 #include "capture/tree.h"
-#include "rec/ring.h"
 #include "rec/salvage.h"
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -45,34 +43,6 @@ static void each_file(const char *dir, void (*each)(void *, const char *path,
     closedir(d);
 }
 
-/* Who writes the ring that a pointer file leads to? 0: there is no such ring
- * (on this host). *alive: it still does; it holds a lock for so long. */
-static int32_t ring_pid(const char *pointer, bool *alive) {
-    char path[PATH_MAX];
-    *alive = false;
-    int fd = open(pointer, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : read(fd, path, sizeof path - 1);
-    if (fd >= 0) close(fd);
-    if (n <= 1) return 0;
-    path[n] = '\0';
-    path[strcspn(path, "\n")] = '\0';
-    if (path[0] != '/') return 0;
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return 0;
-    struct {
-        char magic[8];
-        uint32_t version, head_bytes, pid, gen;
-    } h;
-    _Static_assert(offsetof(struct rec_head, pid) == 16, "the same layout");
-    bool whole = pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
-                 memcmp(h.magic, REC_MAGIC, 8) == 0 &&
-                 h.version == REC_VERSION && h.pid <= INT32_MAX;
-    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    *alive = whole && fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
-    close(fd);
-    return whole ? (int32_t)h.pid : 0;
-}
-
 struct live {
     const struct tree *tree;
     size_t n;
@@ -82,7 +52,7 @@ static void count_live(void *ctx, const char *path, const char *name) {
     struct live *l = ctx;
     bool alive;
     if (!ends_with(name, ".ring")) return;
-    int32_t pid = ring_pid(path, &alive);
+    int32_t pid = rec_ring_pid(path, &alive);
     l->n += alive && map_get(&l->tree->by_pid, (uint64_t)pid) != MAP_NONE;
 }
 
@@ -117,7 +87,7 @@ static void finish_one(void *ctx, const char *path, const char *name) {
     char why[200] = "";
     bool alive;
     if (!ends_with(name, ".ring")) return;
-    int32_t pid = ring_pid(path, &alive);
+    int32_t pid = rec_ring_pid(path, &alive);
     bool ours = f->alone ||
                 (pid > 0 &&
                  map_get(&f->tree->by_pid, (uint64_t)pid) != MAP_NONE);

@@ -38,11 +38,14 @@ static int write_at(int fd, const void *data, size_t n, uint64_t at) {
     return 0;
 }
 
-/* The plane's tag and the length of what follows. */
-static int patch(int fd, uint64_t bytes) {
-    uint8_t head[FILES_HEAD];
+void files_head(uint8_t *head, uint64_t bytes) {
     head[0] = 1 << 3 | PBW_BYTES;
     pbw_padded(head + 1, bytes - FILES_HEAD, FILES_HEAD - 1);
+}
+
+static int patch(int fd, uint64_t bytes) {
+    uint8_t head[FILES_HEAD];
+    files_head(head, bytes);
     return write_at(fd, head, sizeof head, 0);
 }
 

@@ -31,6 +31,10 @@ struct files {
 
 void files_init(struct files *f, const char *stem, uint64_t part);
 
+/* The first FILES_HEAD bytes of a plane of so many in all: its tag and the
+ * length of what follows. */
+void files_head(uint8_t *head, uint64_t bytes);
+
 /* A new file for a plane; it must not exist. -1 and f->error. */
 int files_create(struct files *f, unsigned file);
 /* Removes one that was made and of which nothing was ever committed. */

@@ -80,6 +80,20 @@ static bool is_alive(int fd) {
     return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
+int32_t rec_ring_pid(const char *pointer, bool *alive) {
+    char path[PATH_MAX], why[256];
+    struct rec_head h;
+    *alive = false;
+    int fd = open_ring(pointer, path, why, sizeof why);
+    if (fd < 0) return 0;
+    bool whole = pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
+                 memcmp(h.magic, REC_MAGIC, sizeof h.magic) == 0 &&
+                 h.version == REC_VERSION && h.pid <= INT32_MAX;
+    *alive = whole && is_alive(fd);
+    close(fd);
+    return whole ? (int32_t)h.pid : 0;
+}
+
 /* Killed, or looked at, while it was started: a file without its magic. */
 static bool never_begun(int fd) {
     static const char none[sizeof REC_MAGIC - 1];
@@ -164,13 +178,6 @@ struct joined {
     size_t n, cap;
 };
 
-static void patch(uint8_t *plane, size_t n) {
-    plane[0] = 1 << 3 | 2;
-    n -= FILES_HEAD;
-    for (int i = 1; i < FILES_HEAD; i++, n >>= 7)
-        plane[i] = (uint8_t)((n & 0x7f) | (i + 1 < FILES_HEAD ? 0x80 : 0));
-}
-
 /* `bytes` of a file at the end of what is joined: the host's, which comes first
  * and may be large, is mapped; others are read. */
 static bool join_file(struct joined *j, int fd, size_t bytes) {
@@ -213,7 +220,7 @@ static bool join_plane(struct joined *j, const char *stem,
     }
     if (rest->n > 0) memcpy(j->p + j->n, rest->p, rest->n);
     j->n += rest->n;
-    if (j->n - at >= FILES_HEAD) patch(j->p + at, j->n - at);
+    if (j->n - at >= FILES_HEAD) files_head(j->p + at, j->n - at);
     return true;
 }
 

@@ -38,6 +38,10 @@ int rec_rest_read(const char *pointer, struct rec_rest *out, char *why,
                   size_t cap);
 void rec_rest_free(struct rec_rest *r);
 
+/* Who writes the ring that a pointer leads to? 0: there is none on this host.
+ * *alive: it still does. */
+int32_t rec_ring_pid(const char *pointer, bool *alive);
+
 struct rec_saved {
     char path[PATH_MAX]; /* the profile, closed */
     uint32_t pid;
