@@ -40,7 +40,7 @@ OBJ     := $(patsubst src/%.c,$(B)/obj/%.o,$(SRC))
 MAIN    := $(B)/obj/cmd/main.o
 RECOBJ  := $(filter $(B)/obj/rec/%,$(OBJ))
 # What the reader needs of the recorder: its files, without its calls.
-SHARED  := view encode encode_meta drain files clock tsc_ok proc salvage \
+SHARED  := view encode encode_meta drain files open clock tsc_ok proc salvage \
 	window eventfile
 LIBOBJ  := $(filter-out $(B)/obj/cmd/% $(B)/obj/rec/%,$(OBJ)) \
 	$(SHARED:%=$(B)/obj/rec/%.o)

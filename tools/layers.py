@@ -52,8 +52,9 @@ FAMILY = {
 READS_OTHERS = {"overview", "hints", "diff"}
 # What must be known to a signal handler has no other place.
 GLOBALS = {"src/base/file.c", "src/base/guard.c"}
-# main(), and the child that could not become the program.
-LEAVES = {"cmd/main.c", "capture/spawn.c"}
+# main(), the child that could not become the program, and the thread that ends
+# a program in the place of its last one.
+LEAVES = {"cmd/main.c", "capture/spawn.c", "rec/keeper.c"}
 FREE_FOLDERS = {"rec", "gpu", "serve"}  # their globals: listed by review
 
 MAX_FILE, MAX_FUNC, MAX_COLS, MAX_DEPTH = 1200, 120, 80, 4

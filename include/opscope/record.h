@@ -143,7 +143,7 @@ enum ops_kind {
 /* The same by hand: the innermost open scope of this thread ends. */
 #define ops_begin(name) ops_begin_as(OPS_OP, name)
 #define ops_begin_as(kind, name)                                              \
-    (OPS_ON_() ? (void)ops_begin_(OPS_ID_(kind, name)) : ops_begin_skip_())
+    (OPS_ON_() ? ops_begin_by_hand_(OPS_ID_(kind, name)) : ops_begin_skip_())
 static inline void ops_end(void);
 
 /* Arguments of the innermost open scope: any number of them, 1 KiB in all.
@@ -274,6 +274,7 @@ struct ops_scope_ {
 int ops_start_(const char *logdir, const struct ops_options *o, size_t size);
 uint32_t ops_intern_(const char *name, uint32_t kind);
 struct ops_scope_ ops_begin_(uint32_t name);
+void ops_begin_by_hand_(uint32_t name);
 void ops_begin_off_(void);
 void ops_scope_end_(struct ops_scope_ s);
 void ops_end_(void);

@@ -164,7 +164,7 @@ static int open_in(const char *dir, const char *file) {
     char path[CGROUP_PATH + 64];
     if (!dir[0]) return -1;
     snprintf(path, sizeof path, "%s/%s", dir, file);
-    return proc_high_fd(open(path, O_RDONLY | O_CLOEXEC));
+    return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 int cgroup_open_memory(const struct cgroup *g) {

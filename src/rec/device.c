@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Devices that the program or an accelerator's tracer reports on: their names
  * and queues, and the tracers' records, whose ticks become host time by two
- * readings of both clocks: one when tracing begins, one at each collection. */
+ * readings of both clocks: one when tracing begins, one at each collection.
+ *
+ * Tracers are called in the keeper, which has the program's descriptors: they
+ * may open some. The files are the flusher's. Between the two stands a batch of
+ * records, filled by the one while the other waits, and the other way round. */
 #include "rec/session.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "rec/clock.h"
+#include "rec/memory.h"
 #include "rec/names.h"
 
-enum { TRACERS = REC_DEVICES };
+enum { TRACERS = REC_DEVICES, BATCH = 4096 };
+
+/* What a tracer gave: work of a device, or a sample of a counter. */
+struct given {
+    bool counter;
+    double value;
+    struct enc_device d; /* of a counter: name and start */
+};
 
 struct tracer {
     const struct ops_device_tracer *t;
@@ -29,6 +41,9 @@ struct tracer {
 static struct {
     pthread_mutex_t lock, tables;
     struct tracer v[TRACERS];
+    struct given batch[BATCH];
+    uint32_t n;        /* in the batch */
+    void (*full)(void);
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER,
          .tables = PTHREAD_MUTEX_INITIALIZER};
 
@@ -50,7 +65,9 @@ static uint32_t device_number(struct rec_head *h, const char *name) {
 static uint32_t track_find(struct rec_head *h, const char *device,
                            const char *queue) {
     uint32_t dev = device_number(h, device);
-    if (dev == 0) return 0;
+    if (dev == 0 ||
+        (h->ntracks == 0 && !memory_back(h->tracks, sizeof h->tracks)))
+        return 0;
     for (uint32_t i = 0; i < h->ntracks; i++)
         if (h->tracks[i].device == dev &&
             strncmp(h->tracks[i].queue, queue,
@@ -75,7 +92,8 @@ static uint32_t track_number(struct rec_head *h, const char *device,
 uint32_t ops_device_track(const char *device, const char *queue) {
     struct session *s = &rec_session;
     struct quiet q;
-    if (device == NULL || queue == NULL) return 0;
+    if (device == NULL) device = "(null)";
+    if (queue == NULL) queue = "(null)";
     if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
     if (OPS_STATE_() == 0) return 0;
     session_lock(&q);
@@ -87,8 +105,17 @@ uint32_t ops_device_track(const char *device, const char *queue) {
 
 /* --- tracers ------------------------------------------------------------ */
 
+static const char *device_name(const struct ops_device_tracer *t) {
+    return t->device != NULL ? t->device : "(null)";
+}
+
+/* Without the calls that it must have it is no tracer. */
 int ops_device_tracer_add(const struct ops_device_tracer *t) {
+    struct quiet q;
     int result = -1;
+    if (t == NULL || t->start == NULL || t->stop == NULL || t->collect == NULL)
+        return -1;
+    quiet_begin(&q);
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS && result != 0; i++) {
         if (all.v[i].t != NULL) continue;
@@ -97,12 +124,16 @@ int ops_device_tracer_add(const struct ops_device_tracer *t) {
         result = 0;
     }
     pthread_mutex_unlock(&all.lock);
+    quiet_end(&q);
     return result;
 }
 
 /* After this returns no call into the tracer is going on or will come. */
 void ops_device_tracer_remove(const struct ops_device_tracer *t) {
+    struct quiet q;
+    if (t == NULL) return;
     if (OPS_STATE_() >> OPS_GEN_SHIFT_ != 0) ops_flush();
+    quiet_begin(&q);
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS; i++) {
         if (all.v[i].t != t) continue;
@@ -110,6 +141,7 @@ void ops_device_tracer_remove(const struct ops_device_tracer *t) {
         all.v[i].t = NULL;
     }
     pthread_mutex_unlock(&all.lock);
+    quiet_end(&q);
 }
 
 /* Both clocks at one moment: the device's between two reads of ours. Returns
@@ -181,58 +213,57 @@ static uint64_t to_ps(const struct tracer *x, uint64_t tick) {
     return ps > 0 ? (uint64_t)ps : 0;
 }
 
-struct taking {
-    struct tracer *x;
-    struct encoder *e;
-};
-
 static void take(void *to, const struct ops_device_record *r) {
-    struct taking *g = to;
+    struct tracer *x = to;
     struct rec_head *h = rec_session.view.head;
-    uint64_t a = to_ps(g->x, r->t0), b = to_ps(g->x, r->t1);
-    if (r->what == OPS_DEVICE_COUNTER) {
-        encode_counter(g->e, names_intern(r->name, OPS_COUNT_), r->value, a);
+    uint64_t a = to_ps(x, r->t0), b = to_ps(x, r->t1);
+    struct given g = {.counter = r->what == OPS_DEVICE_COUNTER,
+                      .value = r->value};
+    g.d = (struct enc_device){.kind = r->what, .start_ps = a,
+                              .dur_ps = b > a ? b - a : 0, .corr = r->corr,
+                              .bytes = r->bytes};
+    g.d.name = names_intern(r->name, g.counter ? OPS_COUNT_ : OPS_OP);
+    if (!g.counter)
+        g.d.track = track_number(h, device_name(x->t),
+                                 r->queue != NULL ? r->queue : "queue");
+    if (!g.counter && g.d.track == 0) {
+        x->lost++;
         return;
     }
-    struct enc_device d = {.kind = r->what, .start_ps = a,
-                           .dur_ps = b > a ? b - a : 0, .corr = r->corr,
-                           .bytes = r->bytes};
-    d.name = names_intern(r->name, OPS_OP);
-    d.track = track_number(h, g->x->t->device,
-                           r->queue != NULL ? r->queue : "queue");
-    if (d.track == 0) g->x->lost++;
-    else encode_device(g->e, &d);
+    if (all.n == BATCH) all.full();
+    all.batch[all.n++] = g;
 }
 
-static void collect(struct tracer *x, struct encoder *e) {
-    struct taking g = {x, e};
-    measure(x);
-    x->lost += x->t->collect(x->t->self, take, &g);
-}
-
-static void collect_all(struct encoder *e, bool last) {
+void device_take(bool last, void (*full)(void)) {
     pthread_mutex_lock(&all.lock);
+    all.full = full;
     for (int i = 0; i < TRACERS; i++) {
         struct tracer *x = &all.v[i];
         if (x->t == NULL) continue;
         if (x->gen != rec_session.gen) begin(x);
         if (!x->running) continue;
         if (last) x->t->stop(x->t->self);
-        collect(x, e);
+        measure(x);
+        x->lost += x->t->collect(x->t->self, take, x);
         if (last) x->running = false;
     }
     pthread_mutex_unlock(&all.lock);
 }
 
-void device_collect(struct encoder *e) {
-    e->nnames = REC_NAMES; /* names are interned while we go */
-    collect_all(e, false);
+void device_encode(struct encoder *e) {
+    e->nnames = REC_NAMES; /* names were interned meanwhile */
+    for (uint32_t i = 0; i < all.n; i++) {
+        const struct given *g = &all.batch[i];
+        if (g->counter) encode_counter(e, g->d.name, g->value, g->d.start_ps);
+        else encode_device(e, &g->d);
+    }
+    all.n = 0;
 }
 
 static void tracer_facts(struct tracer *x, struct encoder *e) {
     struct rec_head *h = rec_session.view.head;
     pthread_mutex_lock(&all.tables);
-    uint32_t file = device_number(h, x->t->device);
+    uint32_t file = device_number(h, device_name(x->t));
     pthread_mutex_unlock(&all.tables);
     if (file == 0) return;
     for (const char *const *f = x->t->facts; f != NULL && f[0] != NULL; f += 2)
@@ -241,9 +272,8 @@ static void tracer_facts(struct tracer *x, struct encoder *e) {
         encode_fact_int(e, file, "dropped_traces", (int64_t)x->lost);
 }
 
-void device_stop(struct encoder *e) {
+void device_facts(struct encoder *e) {
     e->nnames = REC_NAMES;
-    collect_all(e, true);
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS; i++) {
         if (all.v[i].t != NULL && all.v[i].gen == rec_session.gen)

@@ -5,10 +5,33 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "opscope/record.h"
 #include "rec/clock.h"
 #include "rec/view.h"
+
+/* Of a copy: what was changed in it goes to the ring file. */
+static int keep(struct drain *d, const void *p, size_t n) {
+    const char *from = p;
+    off_t at = from - (const char *)d->v->head;
+    while (d->ring >= 0 && n > 0) {
+        ssize_t w = pwrite(d->ring, from, n, at);
+        if (w < 0 && errno == EINTR) continue;
+        if (w <= 0) {
+            d->files.error = w < 0 ? errno : EIO;
+            return -1;
+        }
+        from += w;
+        at += w;
+        n -= (size_t)w;
+    }
+    return 0;
+}
+
+int drain_keep_events(struct drain *d) {
+    return keep(d, d->v->head->events, sizeof d->v->head->events);
+}
 
 static struct rec_commit *next_commit(struct drain *d) {
     return &d->v->head->commit[!d->v->head->active];
@@ -59,7 +82,6 @@ void drain_begin(struct drain *d) {
     d->enc.events = h->commit[h->active].events;
     d->enc.nnames = __atomic_load_n(&h->nnames, __ATOMIC_ACQUIRE);
     d->enc.failed = false;
-    files_check(&d->files);
 }
 
 static int resume(struct drain *d) {
@@ -76,24 +98,27 @@ static int resume(struct drain *d) {
 int drain_open_memory(struct drain *d, struct rec_view *v, struct enc_to to) {
     memset(d, 0, sizeof *d);
     d->v = v;
-    files_init(&d->files, "", 0);
+    d->ring = -1;
+    files_init(&d->files, -1, "", 0);
     if (encoder_init(&d->enc, v, to, 1 << 16) != 0) return -1;
     drain_begin(d);
     return 0;
 }
 
-int drain_open(struct drain *d, struct rec_view *v, bool live) {
-    struct rec_head *h = v->head;
+int drain_open(struct drain *d, struct rec_view *v, int dir, const char *stem,
+               int ring) {
+    const struct rec_head *h = v->head;
     struct enc_to to = {.self = d, .write = write_plane, .scalar = give_scalar};
     d->v = v;
-    files_init(&d->files, h->stem, h->commit[h->active].part);
+    d->ring = ring;
+    files_init(&d->files, dir, stem, h->commit[h->active].part);
     /* facts of a rescue have numbers of their own */
-    if (encoder_init(&d->enc, v, to, live ? 0 : 1 << 16) != 0) {
+    if (encoder_init(&d->enc, v, to, ring < 0 ? 0 : 1 << 16) != 0) {
         d->files.error = ENOMEM;
         return -1;
     }
     drain_begin(d);
-    return live ? open_plane(d, 0) : resume(d);
+    return ring < 0 ? open_plane(d, 0) : resume(d);
 }
 
 static uint64_t ring_from(const struct rec_head *h, const struct rec_ring *r,
@@ -120,7 +145,7 @@ static uint64_t last_begin(const struct rec_view *v) {
         if (r->marks & REC_IN_STEP) t = later(t, r->step_time);
         if (r->marks & REC_IN_EPOCH) t = later(t, r->epoch_time);
     }
-    for (uint32_t i = 0; i < REC_ASYNCS; i++)
+    for (uint32_t i = 0; v->head->asyncs_used && i < REC_ASYNCS; i++)
         if (v->asyncs[i].time != UINT64_MAX) t = later(t, v->asyncs[i].time);
     return t;
 }
@@ -225,24 +250,42 @@ static void release_rings(struct drain *d) {
     }
 }
 
-int drain_commit(struct drain *d) {
+static int failed(struct drain *d) {
+    files_rollback(&d->files);
+    if (d->at_failure != NULL) d->at_failure(d, d->ctx);
+    d->enc.failed = false;
+    return -1;
+}
+
+/* The commit that was filled holds from here on: one store, or one write. */
+static int flip(struct drain *d) {
     struct rec_head *h = d->v->head;
+    unsigned next = !h->active;
+    for (uint32_t i = 0; d->ring >= 0 && i < d->v->nrings; i++) {
+        const struct rec_ring *r = d->v->ring[i];
+        if (r != NULL && (keep(d, &r->tail[next], sizeof r->tail[0]) != 0 ||
+                          keep(d, r->told[next], sizeof r->told[0]) != 0))
+            return -1;
+    }
+    if (keep(d, &h->commit[next], sizeof h->commit[0]) != 0) return -1;
+    __atomic_store_n(&h->active, next, __ATOMIC_RELEASE);
+    if (keep(d, &h->active, sizeof h->active) == 0) return 0;
+    h->active = !next;
+    return -1;
+}
+
+int drain_commit(struct drain *d) {
     encode_lines(&d->enc);
     for (unsigned i = 0; i < REC_FILES; i++)
         if (d->files.f[i].fd >= 0) drain_names(d, i);
-    if (d->enc.failed) {
-        files_rollback(&d->files);
-        if (d->at_failure != NULL) d->at_failure(d, d->ctx);
-        d->enc.failed = false;
-        return -1;
-    }
+    if (d->enc.failed) return failed(d);
     struct rec_commit *c = next_commit(d);
     for (unsigned i = 0; i < REC_FILES; i++)
         c->bytes[i] = d->files.f[i].fd < 0 ? 0 : d->files.f[i].end;
     c->part = d->files.part;
     c->events = d->enc.events;
     if (d->at_commit != NULL) d->at_commit(d, c, d->ctx);
-    __atomic_store_n(&h->active, !h->active, __ATOMIC_RELEASE);
+    if (flip(d) != 0) return failed(d);
     files_commit(&d->files);
     release_rings(d);
     return 0;
@@ -258,10 +301,10 @@ static int join(struct drain *d) {
 }
 
 int drain_rotate(struct drain *d) {
-    char path[PATH_MAX];
+    char name[NAME_MAX + 1];
     if (join(d) != 0) return -1;
     struct files old = d->files;
-    files_init(&d->files, d->v->head->stem, old.part + 1);
+    files_init(&d->files, old.dir, old.stem, old.part + 1);
     drain_begin(d);
     struct rec_commit *c = next_commit(d);
     memset(c->names, 0, sizeof c->names);
@@ -272,16 +315,18 @@ int drain_rotate(struct drain *d) {
         d->files.error = error;
         return -1;
     }
-    int result = files_finish(&old, path);
+    int result = files_finish(&old, name);
     if (result != 0) d->files.error = old.error;
     files_close(&old);
     return result;
 }
 
-int drain_finish(struct drain *d, char path[PATH_MAX]) {
+int drain_finish(struct drain *d, char name[NAME_MAX + 1]) {
+    struct rec_head *h = d->v->head;
     if (join(d) != 0) return -1;
-    __atomic_store_n(&d->v->head->done, 1, __ATOMIC_RELEASE);
-    return files_finish(&d->files, path);
+    __atomic_store_n(&h->done, 1, __ATOMIC_RELEASE);
+    if (keep(d, &h->done, sizeof h->done) != 0) return -1;
+    return files_finish(&d->files, name);
 }
 
 void drain_close(struct drain *d) {

@@ -12,6 +12,7 @@ struct rec_view;
 
 struct drain {
     struct rec_view *v;
+    int ring; /* the file of which v is a copy; -1: v is mapped */
     struct files files;
     struct encoder enc;
     /* More for a new part (facts), or for the pass that is going on
@@ -34,9 +35,14 @@ int drain_open_memory(struct drain *d, struct rec_view *v, struct enc_to to);
 /* Names that the file of a plane does not have yet. */
 void drain_names(struct drain *d, unsigned file);
 
-/* live: a new session, its first file is made. Else it goes on with the files
- * that the head names. -1: files.error, or no memory (ENOMEM). */
-int drain_open(struct drain *d, struct rec_view *v, bool live);
+/* Files in the folder dir, whose names begin with stem. ring -1: v is mapped, a
+ * new session, whose first file is made. Else v is a copy of that ring file,
+ * and the files go on that a dead process left. -1: files.error, or no memory
+ * (ENOMEM). */
+int drain_open(struct drain *d, struct rec_view *v, int dir, const char *stem,
+               int ring);
+/* Of a copy: the name of the event file in its head goes to the ring file. */
+int drain_keep_events(struct drain *d);
 
 /* A pass begins; drain_rings does this itself. */
 void drain_begin(struct drain *d);
@@ -52,8 +58,8 @@ int drain_commit(struct drain *d);
 
 /* A new part: the old one is closed under its final name. */
 int drain_rotate(struct drain *d);
-/* The end: the last part is closed. path: its name. */
-int drain_finish(struct drain *d, char path[PATH_MAX]);
+/* The end: the last part is closed. name: what it is called now. */
+int drain_finish(struct drain *d, char name[NAME_MAX + 1]);
 void drain_close(struct drain *d);
 
 #endif

@@ -564,40 +564,23 @@ void encode_ring(struct encoder *e, const struct rec_ring *r,
     losses(e, told, lost);
 }
 
-/* Was this written to the ring already? Between the two stores of a scope's
- * end (head, then depth) it stands in both places. */
-static bool ended_already(const struct rec_ring *r,
-                          const struct rec_slot *slots, enum rec_kind kind,
-                          uint64_t time, uint32_t name) {
-    uint64_t mask = r->slots - 1, at = r->head;
-    for (int i = 0; i < REC_SLOT_MAX && at > r->floor; i++) {
-        struct rec_slot s = load(&slots[--at & mask]);
-        uint32_t k = rec_slot_kind(s.rest);
-        if (k == REC_CONT) continue;
-        if (k == REC_SCOPE_X) k = REC_SCOPE;
-        return k == (uint32_t)kind && s.time == time &&
-               rec_slot_name(s.rest) == name;
-    }
-    return false;
-}
-
 void encode_open(struct encoder *e, const struct rec_ring *r,
                  const struct rec_slot *slots, uint64_t end) {
     uint32_t depth = __atomic_load_n(&r->depth, __ATOMIC_ACQUIRE);
     if (depth > REC_FRAMES) depth = REC_FRAMES;
     thread_line(e, r);
     if ((r->marks & REC_IN_EPOCH) && r->epoch_time <= end &&
-        !ended_already(r, slots, REC_EPOCH, r->epoch_time, 0))
+        !rec_ring_ended(r, slots, REC_EPOCH, r->epoch_time, 0))
         step(e, true, r->epoch, r->epoch_time, end, true);
     if ((r->marks & REC_IN_STEP) && r->step_time <= end &&
-        !ended_already(r, slots, REC_STEP, r->step_time, 0))
+        !rec_ring_ended(r, slots, REC_STEP, r->step_time, 0))
         step(e, false, r->step, r->step_time, end, true);
     for (uint32_t i = 0; i < depth; i++) {
         const struct rec_frame *f = &r->frames[i];
         uint32_t to = i + 1 < depth ? r->frames[i + 1].args : r->args_top;
         if (f->time > end || f->time < e->v->head->start_tick) continue;
         if (i + 1 == depth &&
-            ended_already(r, slots, REC_SCOPE, f->time, f->name))
+            rec_ring_ended(r, slots, REC_SCOPE, f->time, f->name))
             continue;
         if (to > REC_ARGS || f->args > to) to = f->args;
         scope(e, f->name, f->time, end, r->args + f->args % REC_ARGS,
@@ -610,14 +593,14 @@ static bool async_ended(const struct rec_view *v, const struct rec_async *a) {
     for (uint32_t i = 0; i < v->nrings; i++) {
         const struct rec_ring *r = v->ring[i];
         if (r != NULL && r->state != REC_RING_FREE &&
-            ended_already(r, rec_slots(r), REC_ASYNC, a->time, a->name))
+            rec_ring_ended(r, rec_slots(r), REC_ASYNC, a->time, a->name))
             return true;
     }
     return false;
 }
 
 void encode_asyncs(struct encoder *e, uint64_t end) {
-    for (size_t i = 0; i < REC_ASYNCS; i++) {
+    for (size_t i = 0; e->v->head->asyncs_used && i < REC_ASYNCS; i++) {
         struct rec_async a = e->v->asyncs[i];
         if (a.time != 0 && a.time != UINT64_MAX && a.time <= end &&
             !async_ended(e->v, &a))

@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/pbw.h"
+#include "rec/open.h"
 #include "rec/text.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -19,14 +20,13 @@
 
 enum {
     FRAME = 16,           /* length, its CRC, and the CRC behind the data */
-    RECORD_ROOM = 128,    /* a record without its tag, scratch included */
     TRIES = 10000,        /* names to try before giving up */
     EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3,
     EVENT_SUMMARY = 5, EVENT_SOURCE = 10, SOURCE_WRITER = 1,
     SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2,
 };
 
-_Static_assert(EVENTFILE_BUFFER >= 8 * (RECORD_ROOM + EVENTFILE_TAG_MAX),
+_Static_assert(EVENTFILE_BUFFER >= 8 * EVENTFILE_RECORD_MAX,
                "the largest record fits many times");
 
 /* Puts the frame around data[0..n), which lies at p + 12; returns its end. */
@@ -55,39 +55,49 @@ static void copy_host(struct eventfile *f, const char *host) {
     f->host[i] = '\0';
 }
 
-int eventfile_init(struct eventfile *f, const char *dir, const char *host) {
+int eventfile_init(struct eventfile *f, int dir, const char *folder,
+                   const char *host) {
     memset(f, 0, offsetof(struct eventfile, buf));
     f->fd = -1;
+    f->dir = dir;
     copy_host(f, host);
-    size_t n = strlen(dir);
-    if (n >= sizeof f->dir) {
+    size_t n = strlen(folder);
+    if (n >= sizeof f->folder) {
         f->error = ENAMETOOLONG;
         return -ENAMETOOLONG;
     }
-    memcpy(f->dir, n > 0 ? dir : ".", n > 0 ? n + 1 : 2);
+    memcpy(f->folder, n > 0 ? folder : ".", n > 0 ? n + 1 : 2);
     return 0;
 }
 
-void eventfile_scalar(struct eventfile *f, const char *tag, size_t n,
-                      int64_t step, float value, double wall_time) {
+size_t eventfile_record(uint8_t *out, const char *tag, size_t n, int64_t step,
+                        float value, double wall_time, bool *cut) {
     size_t len = text_cut(tag, n, EVENTFILE_TAG_MAX);
-    if (f->n + RECORD_ROOM + len > sizeof f->buf) {
-        eventfile_flush(f);
-        if (f->n + RECORD_ROOM + len > sizeof f->buf) {
-            f->lost++;
-            return;
-        }
-    }
-    uint8_t *start = f->buf + f->n, *p = start + 12;
+    uint8_t *p = out + 12;
     size_t value_size = pbw_bytes_size(VALUE_TAG, len) + 5;
     p = pbw_double(p, EVENT_WALL_TIME, wall_time);
     p = pbw_int(p, EVENT_STEP, step);
     p = pbw_len(p, EVENT_SUMMARY, pbw_bytes_size(SUMMARY_VALUE, value_size));
     p = pbw_len(p, SUMMARY_VALUE, value_size);
     p = pbw_bytes(p, VALUE_TAG, tag, len);
-    f->cut_tags += (uint64_t)(text_mend(p - len, len) | (len < n));
+    *cut = (text_mend(p - len, len) | (len < n)) != 0;
     p = pbw_float(p, VALUE_SIMPLE, value);
-    f->n = (size_t)(put_frame(start, (size_t)(p - start) - 12) - f->buf);
+    return (size_t)(put_frame(out, (size_t)(p - out) - 12) - out);
+}
+
+void eventfile_scalar(struct eventfile *f, const char *tag, size_t n,
+                      int64_t step, float value, double wall_time) {
+    bool cut;
+    if (f->n + EVENTFILE_RECORD_MAX > sizeof f->buf) {
+        eventfile_flush(f);
+        if (f->n + EVENTFILE_RECORD_MAX > sizeof f->buf) {
+            f->lost++;
+            return;
+        }
+    }
+    f->n += eventfile_record(f->buf + f->n, tag, n, step, value, wall_time,
+                             &cut);
+    f->cut_tags += cut;
     f->waiting++;
 }
 
@@ -121,7 +131,7 @@ static int write_version(struct eventfile *f) {
     static const char version[] = "brain.Event:2", writer[] = "opscope";
     struct timespec now = {0};
     clock_gettime(CLOCK_REALTIME, &now);
-    uint8_t b[RECORD_ROOM], *p = b + 12;
+    uint8_t b[128], *p = b + 12;
     int err;
     p = pbw_double(p, EVENT_WALL_TIME,
                    (double)now.tv_sec + (double)now.tv_nsec * 1e-9);
@@ -136,58 +146,36 @@ static int write_version(struct eventfile *f) {
     return err;
 }
 
-/* Makes the folder and those above it, as far as they are missing. Goes through
- * f->path, which holds no file's name then. */
-static void make_folders(struct eventfile *f) {
-    size_t n = strlen(f->dir);
-    memcpy(f->path, f->dir, n + 1);
-    for (size_t i = 1; i <= n; i++) {
-        if (f->path[i] != '/' && f->path[i] != '\0') continue;
-        char c = f->path[i];
-        f->path[i] = '\0';
-        mkdir(f->path, 0777);
-        f->path[i] = c;
-    }
-    f->path[0] = '\0';
-}
-
 /* A new file under a name that nobody has. 0 or errno. */
 static int create(struct eventfile *f) {
-    int made = 0;
-    if (f->dir[0] == '\0') return ENAMETOOLONG;
+    char name[EVENTFILE_NAME_MAX];
+    if (f->folder[0] == '\0') return ENAMETOOLONG;
     for (unsigned tries = 0; tries < TRIES; tries++) {
-        snprintf(f->path, sizeof f->path, "%s/events.out.tfevents.%010lld.%s."
-                 "%ld.%u", f->dir, (long long)time(NULL), f->host,
-                 (long)getpid(), f->files);
-        f->fd = proc_high_fd(open(f->path, O_WRONLY | O_CREAT | O_EXCL |
-                                               O_CLOEXEC, 0666));
+        snprintf(name, sizeof name, "events.out.tfevents.%010lld.%s.%ld.%u",
+                 (long long)time(NULL), f->host, (long)getpid(), f->files);
+        f->fd = rec_create(f->dir, name, O_WRONLY, REC_FILE_MODE);
         if (f->fd >= 0) {
             f->files++;
             f->size = f->in_file = 0;
-            proc_which_file(f->fd, &f->which);
+            snprintf(f->path, sizeof f->path, "%s/%s", f->folder, name);
             return 0;
         }
-        int err = errno;
-        f->path[0] = '\0';
-        if (err == EEXIST) f->files++;
-        else if (err == ENOENT && !made++) make_folders(f);
-        else if (err != EINTR) return err;
+        if (errno == EEXIST) f->files++;
+        else if (errno != EINTR) return errno;
     }
     return EEXIST;
 }
 
 static void leave_file(struct eventfile *f) {
-    if (proc_same_file(f->fd, &f->which)) close(f->fd);
+    if (f->fd >= 0) close(f->fd);
     f->fd = -1;
     f->path[0] = '\0';
     f->size = f->in_file = 0;
 }
 
-/* Was the file removed, or cut by somebody else? What was in it is gone. Has
- * the program closed our descriptor? Then a new file is begun. */
+/* Was the file removed, or cut by somebody else? What was in it is gone. */
 static void check_file(struct eventfile *f) {
     struct stat st;
-    if (f->fd >= 0 && !proc_same_file(f->fd, &f->which)) leave_file(f);
     if (f->fd < 0 || fstat(f->fd, &st) != 0) return;
     if (st.st_nlink > 0 && (uint64_t)st.st_size >= f->size) return;
     f->lost += f->in_file;
@@ -219,21 +207,19 @@ int eventfile_begin(struct eventfile *f) {
     return -err;
 }
 
-int eventfile_resume(struct eventfile *f, const char *path, uint64_t size) {
+int eventfile_resume(struct eventfile *f, const char *name, uint64_t size) {
     struct stat st;
     leave_file(f);
-    if (strlen(path) >= sizeof f->path) return -ENAMETOOLONG;
-    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = rec_open(f->dir, name, O_WRONLY);
     if (fd < 0) return -errno;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
-        (uint64_t)st.st_size < size || ftruncate(fd, (off_t)size) != 0) {
+    if (fstat(fd, &st) != 0 || (uint64_t)st.st_size < size ||
+        ftruncate(fd, (off_t)size) != 0) {
         close(fd);
         return -EINVAL;
     }
     f->fd = fd;
     f->size = size;
-    proc_which_file(fd, &f->which);
-    memcpy(f->path, path, strlen(path) + 1);
+    snprintf(f->path, sizeof f->path, "%s/%s", f->folder, name);
     return 0;
 }
 
@@ -284,12 +270,4 @@ int eventfile_close(struct eventfile *f) {
     f->n = f->waiting = 0;
     leave_file(f);
     return rc;
-}
-
-void eventfile_forked(struct eventfile *f) {
-    leave_file(f);
-    f->n = f->waiting = 0;
-    f->written = f->lost = f->cut_tags = 0;
-    f->files = 0;
-    f->error = 0;
 }

@@ -17,14 +17,15 @@
 #ifndef REC_EVENTFILE_H
 #define REC_EVENTFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "rec/proc.h"
 
 enum {
     EVENTFILE_BUFFER = 1 << 17, /* bytes that wait for the next flush */
     EVENTFILE_TAG_MAX = 1000,   /* longer tags are cut */
+    EVENTFILE_RECORD_MAX = 128 + EVENTFILE_TAG_MAX,
+    EVENTFILE_NAME_MAX = 160,
     EVENTFILE_DIR_MAX = 3900,
     EVENTFILE_PATH_MAX = 4096,
 };
@@ -40,26 +41,28 @@ struct eventfile {
     uint64_t in_file;       /* scalars in the present file */
     uint64_t waiting;       /* scalars in buf */
     unsigned files;         /* made so far: the n of the next name */
-    char dir[EVENTFILE_DIR_MAX];
+    int dir;                /* the folder: the caller's */
+    char folder[EVENTFILE_DIR_MAX]; /* its path */
     char host[65];          /* letters, digits, '.', '_' and '-' */
-    struct proc_file which; /* file fd is */
     char path[EVENTFILE_PATH_MAX]; /* of the present file; "" when none */
     size_t n;               /* bytes in buf */
     uint8_t buf[EVENTFILE_BUFFER];
 };
 
 /* Gets ready; makes no file yet (a program that has no scalar leaves none).
- * host NULL: the machine's name. 0, or -ENAMETOOLONG: dir is too long, and
+ * dir: the folder, which stays open as long as this is used; folder: its path.
+ * host NULL: the machine's name. 0, or -ENAMETOOLONG: the path is too long, and
  * every scalar will be lost. */
-int eventfile_init(struct eventfile *f, const char *dir, const char *host);
+int eventfile_init(struct eventfile *f, int dir, const char *folder,
+                   const char *host);
 
 /* Makes the file now, so that its name is known before anything is in it. 0, or
  * -errno. */
 int eventfile_begin(struct eventfile *f);
 
-/* Goes on with the file of another process, from `size` on: what it has behind
- * that is cut off. 0, or -errno: a new file will be made. */
-int eventfile_resume(struct eventfile *f, const char *path, uint64_t size);
+/* Goes on with a file of another process in the folder, from `size` on: what
+ * it has behind that is cut off. 0, or -errno: a new file will be made. */
+int eventfile_resume(struct eventfile *f, const char *name, uint64_t size);
 
 /* Adds a scalar. wall_time is Unix seconds. The tag is text of n bytes; what is
  * not UTF-8 becomes '?', since TensorBoard would refuse the whole record. A
@@ -68,9 +71,14 @@ int eventfile_resume(struct eventfile *f, const char *path, uint64_t size);
 void eventfile_scalar(struct eventfile *f, const char *tag, size_t n,
                       int64_t step, float value, double wall_time);
 
-/* Writes what waits, into a new file where there is none or where it (or its
- * folder, which is made again) was removed. 0, or -errno: what was not written
- * still waits, and the file ends with a whole record. */
+/* The record of a scalar, as it stands in a file: bytes written to out, which
+ * has room for EVENTFILE_RECORD_MAX. *cut: the tag was cut or mended. */
+size_t eventfile_record(uint8_t *out, const char *tag, size_t n, int64_t step,
+                        float value, double wall_time, bool *cut);
+
+/* Writes what waits, into a new file where there is none or where it was
+ * removed. A folder that was removed is not made again. 0, or -errno: what was
+ * not written still waits, and the file ends with a whole record. */
 int eventfile_flush(struct eventfile *f);
 
 /* Where a file stands, to come back to: the scalars since then are given
@@ -88,9 +96,5 @@ void eventfile_rollback(struct eventfile *f, const struct eventfile_mark *m);
 /* Flushes and closes; what could not be written is lost, and counted. The
  * struct can go on being used: the next flush makes a new file. */
 int eventfile_close(struct eventfile *f);
-
-/* In the child of a fork: leaves the file and what waits to the parent. The
- * child's own scalars go into a file of its own. */
-void eventfile_forked(struct eventfile *f);
 
 #endif

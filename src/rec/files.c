@@ -10,13 +10,21 @@
 #include <unistd.h>
 
 #include "base/pbw.h"
+#include "rec/open.h"
 #include "rec/view.h"
 
-void files_init(struct files *f, const char *stem, uint64_t part) {
+void files_init(struct files *f, int dir, const char *stem, uint64_t part) {
     memset(f, 0, sizeof *f);
+    f->dir = dir;
     f->stem = stem;
     f->part = part;
     for (unsigned i = 0; i < REC_FILES; i++) f->f[i].fd = -1;
+}
+
+/* The name of a plane's file in the folder, while it is written. */
+static bool part_name(const struct files *f, unsigned file,
+                      char name[NAME_MAX + 1]) {
+    return rec_part_name(name, NAME_MAX + 1, f->stem, f->part, file, false);
 }
 
 static int failed(struct files *f, int error) {
@@ -50,60 +58,36 @@ static int patch(int fd, uint64_t bytes) {
 }
 
 int files_create(struct files *f, unsigned file) {
-    char path[PATH_MAX];
-    if (!rec_part_path(path, sizeof path, f->stem, f->part, file, false))
-        return failed(f, ENAMETOOLONG);
-    int fd = proc_high_fd(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC |
-                                         O_NOFOLLOW, 0666));
+    char name[NAME_MAX + 1];
+    if (!part_name(f, file, name)) return failed(f, ENAMETOOLONG);
+    int fd = rec_create(f->dir, name, O_RDWR, REC_FILE_MODE);
     if (fd < 0) return failed(f, errno);
     int error = patch(fd, FILES_HEAD);
     if (error != 0) {
         close(fd);
-        unlink(path);
+        unlinkat(f->dir, name, 0);
         return failed(f, error);
     }
     f->f[file].fd = fd;
     f->f[file].end = f->committed[file] = FILES_HEAD;
-    proc_which_file(fd, &f->f[file].which);
     return 0;
 }
 
-static void reopen(struct files *f, unsigned file) {
-    char path[PATH_MAX];
-    f->f[file].fd = -1; /* if it is one, it is not ours to close */
-    if (!rec_part_path(path, sizeof path, f->stem, f->part, file, false))
-        return;
-    int fd = proc_high_fd(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (fd >= 0 && !proc_same_file(fd, &f->f[file].which)) {
-        close(fd);
-        fd = -1;
-    }
-    f->f[file].fd = fd;
-}
-
-void files_check(struct files *f) {
-    for (unsigned i = 0; i < REC_FILES; i++)
-        if (f->f[i].end > 0 && !proc_same_file(f->f[i].fd, &f->f[i].which))
-            reopen(f, i);
-}
-
 void files_remove(struct files *f, unsigned file) {
-    char path[PATH_MAX];
+    char name[NAME_MAX + 1];
     if (f->f[file].fd >= 0) close(f->f[file].fd);
     f->f[file].fd = -1;
     f->f[file].end = 0;
-    if (rec_part_path(path, sizeof path, f->stem, f->part, file, false))
-        unlink(path);
+    if (part_name(f, file, name)) unlinkat(f->dir, name, 0);
 }
 
 int files_resume(struct files *f, unsigned file, uint64_t bytes) {
-    char path[PATH_MAX];
+    char name[NAME_MAX + 1];
     struct stat st;
-    if (!rec_part_path(path, sizeof path, f->stem, f->part, file, false))
-        return failed(f, ENAMETOOLONG);
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (!part_name(f, file, name)) return failed(f, ENAMETOOLONG);
+    int fd = rec_open(f->dir, name, O_RDWR);
     if (fd < 0) return failed(f, errno);
-    if (bytes < FILES_HEAD || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
+    if (bytes < FILES_HEAD || fstat(fd, &st) != 0 ||
         (uint64_t)st.st_size < bytes) {
         close(fd);
         return failed(f, EINVAL);
@@ -116,8 +100,12 @@ int files_resume(struct files *f, unsigned file, uint64_t bytes) {
     }
     f->f[file].fd = fd;
     f->f[file].end = f->committed[file] = bytes;
-    proc_which_file(fd, &f->f[file].which);
     return 0;
+}
+
+bool files_gone(const struct files *f) {
+    struct stat st;
+    return f->f[0].fd >= 0 && fstat(f->f[0].fd, &st) == 0 && st.st_nlink == 0;
 }
 
 int files_write(struct files *f, unsigned file, const void *p, size_t n) {
@@ -170,26 +158,26 @@ static int append_file(struct files *f, int from, uint64_t bytes, uint64_t *at,
     return 0;
 }
 
-/* Gives the file at `from` the name `to` unless that exists, in one step. File
+/* Gives the file `from` the name `to` unless that exists, in one step. File
  * systems that cannot promise that (some network and FUSE ones) get a rename
  * after a look. */
-static int take_name(const char *from, const char *to) {
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
-        return 0;
+static int take_name(int dir, const char *from, const char *to) {
+    if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0) return 0;
     if (errno != EINVAL && errno != ENOSYS) return errno;
-    if (access(to, F_OK) == 0) return EEXIST;
-    return rename(from, to) == 0 ? 0 : errno;
+    if (faccessat(dir, to, F_OK, 0) == 0) return EEXIST;
+    return renameat(dir, from, dir, to) == 0 ? 0 : errno;
 }
 
-static int name_it(struct files *f, const char *part, char path[PATH_MAX]) {
-    char stem[PATH_MAX];
+static int name_it(struct files *f, const char *part,
+                   char name[NAME_MAX + 1]) {
+    char stem[NAME_MAX + 16];
     int error = EEXIST;
     for (int i = 1; i < 1000 && error == EEXIST; i++) {
         if (i == 1) snprintf(stem, sizeof stem, "%s", f->stem);
-        else snprintf(stem, sizeof stem, "%.3900s-%d", f->stem, i);
-        if (!rec_part_path(path, PATH_MAX, stem, f->part, 0, true))
+        else snprintf(stem, sizeof stem, "%.*s-%d", NAME_MAX, f->stem, i);
+        if (!rec_part_name(name, NAME_MAX + 1, stem, f->part, 0, true))
             return failed(f, ENAMETOOLONG);
-        error = take_name(part, path);
+        error = take_name(f->dir, part, name);
     }
     return error == 0 ? 0 : failed(f, error);
 }
@@ -207,14 +195,12 @@ int files_join(struct files *f, const void *tail, size_t n) {
     return error == 0 ? 0 : failed(f, error);
 }
 
-int files_finish(struct files *f, char path[PATH_MAX]) {
-    char part[PATH_MAX];
-    if (!rec_part_path(part, sizeof part, f->stem, f->part, 0, false))
-        return failed(f, ENAMETOOLONG);
-    if (name_it(f, part, path) != 0) return -1;
+int files_finish(struct files *f, char name[NAME_MAX + 1]) {
+    char part[NAME_MAX + 1];
+    if (!part_name(f, 0, part)) return failed(f, ENAMETOOLONG);
+    if (name_it(f, part, name) != 0) return -1;
     for (unsigned i = 1; i < REC_FILES; i++)
-        if (rec_part_path(part, sizeof part, f->stem, f->part, i, false))
-            unlink(part);
+        if (part_name(f, i, part)) unlinkat(f->dir, part, 0);
     files_close(f);
     return 0;
 }
@@ -226,7 +212,7 @@ void files_discard(struct files *f) {
 
 void files_close(struct files *f) {
     for (unsigned i = 0; i < REC_FILES; i++) {
-        if (proc_same_file(f->f[i].fd, &f->f[i].which)) close(f->f[i].fd);
+        if (f->f[i].fd >= 0) close(f->f[i].fd);
         f->f[i].fd = -1;
     }
 }

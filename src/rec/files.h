@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <stddef.h>
 
-#include "rec/proc.h"
 #include "rec/ring.h"
 
 enum {
@@ -18,18 +17,18 @@ enum {
 };
 
 struct files {
-    const char *stem; /* the session's */
+    int dir;          /* the run's folder, which the caller keeps open */
+    const char *stem; /* what the names in it begin with */
     uint64_t part;
     struct {
         int fd;         /* -1: not opened */
         uint64_t end;   /* written, committed or not; 0: no such file */
-        struct proc_file which;
     } f[REC_FILES];
     uint64_t committed[REC_FILES];
     int error;          /* errno of what failed last; 0 */
 };
 
-void files_init(struct files *f, const char *stem, uint64_t part);
+void files_init(struct files *f, int dir, const char *stem, uint64_t part);
 
 /* The first FILES_HEAD bytes of a plane of so many in all: its tag and the
  * length of what follows. */
@@ -42,9 +41,8 @@ void files_remove(struct files *f, unsigned file);
 /* Goes on with one that a dead process left, from `bytes` on. */
 int files_resume(struct files *f, unsigned file, uint64_t bytes);
 
-/* Before a pass: a descriptor that the program has closed is opened again; if
- * that cannot be now, the next pass tries it. */
-void files_check(struct files *f);
+/* Has somebody removed the file under us? */
+bool files_gone(const struct files *f);
 
 /* Appends; -1: nothing more can be written until files_rollback. */
 int files_write(struct files *f, unsigned file, const void *p, size_t n);
@@ -58,9 +56,9 @@ void files_commit(struct files *f);
  * plane: the file is whole. -1 and f->error: nothing has changed but bytes that
  * nobody reads. */
 int files_join(struct files *f, const void *tail, size_t n);
-/* Gives the joined file its name, which goes to path, and removes the devices'.
+/* Gives the joined file its name, which is told, and removes the devices'.
  * Never replaces a file: takes another name (-2, -3, ...) if there is one. */
-int files_finish(struct files *f, char path[PATH_MAX]);
+int files_finish(struct files *f, char name[NAME_MAX + 1]);
 /* Removes what files_create made: a start that failed. */
 void files_discard(struct files *f);
 /* Closes the descriptors and leaves the files. */

@@ -2,7 +2,11 @@
  * The recorder's own thread: every few milliseconds it takes what the rings
  * hold into the files, so that a ring of 8 MiB outlasts any burst (a thread
  * that does nothing but scopes fills it in 15 ms), and beside that it keeps the
- * clock straight, samples the machine and watches for requests. */
+ * clock straight, samples the machine and watches for requests.
+ *
+ * All that the recorder opens is opened here, from the first folder to the last
+ * rename, in a table of descriptors that the program does not have: whatever it
+ * closes, duplicates or opens, none of it is ours, and none of ours is its. */
 #include "rec/session.h"
 
 #include <errno.h>
@@ -11,16 +15,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "rec/alone.h"
 #include "rec/clock.h"
 #include "rec/flight.h"
+#include "rec/memory.h"
 #include "rec/names.h"
-#include "rec/nvml.h"
+#include "rec/open.h"
 #include "rec/place.h"
+#include "rec/proc.h"
 #include "rec/rescue.h"
 #include "rec/sample.h"
 
@@ -33,7 +41,7 @@ enum {
     WATCH_NS = 50000000,    /* between looks for the capture file */
     NAMES_NS = 1000000000,
     NAMED_AT_MOST = 256,
-    RESCUE_NS = 500000000,  /* after the start: not what start waits for */
+    CROWD_NS = 1000000000,  /* between looks at all rings of this user */
     STACK = 512 << 10,
     DUMP_LATER = 1,         /* beside 0 and -1 */
 };
@@ -41,17 +49,15 @@ enum {
 /* The flusher's alone. */
 static struct {
     struct sample sample;
-    bool sampling; /* sample is open */
+    int alone;     /* what alone_now() asks */
+    bool ended;    /* the program has no thread any more */
     uint64_t border; /* ns: when a window of times opens or closes; 0 */
     struct eventfile_mark scalars; /* as of the last commit */
-    struct nvml nvml;
-    bool nvml_told;
+    bool gpus_told;            /* their facts are in the file */
     bool again;                /* rings are still filling behind a pass */
     uint64_t rushed;           /* ns of the last look at which they were */
     uint64_t flushed;          /* ns of the last pass */
-    uint64_t sampled, watched, named; /* ns */
-    uint64_t cpu_ns;           /* that its thread took, known at its end */
-    uint64_t stop_cpu_ns;      /* of the thread that stops, until then */
+    uint64_t sampled, watched, named, crowd_at; /* ns */
 } own;
 
 /* --- what goes into the files beside the rings -------------------------- */
@@ -93,7 +99,7 @@ static void put_events_path(struct session *s) {
 /* The file's name is noted before anything goes into it, which a full buffer
  * may do at any scalar: a rescue must be able to cut it. */
 static void open_events(struct session *s) {
-    eventfile_init(&s->events, s->set.logdir, s->id.host);
+    eventfile_init(&s->events, s->place.logdir, s->set.logdir, s->id.host);
     eventfile_begin(&s->events);
     put_events_path(s);
     eventfile_mark(&s->events, &own.scalars);
@@ -137,9 +143,9 @@ static void sample(struct session *s, uint64_t now, bool final) {
         return;
     own.sampled = now;
     sample_run(&own.sample, now, on ? give_counter : NULL, &s->drain.enc);
-    if (on) nvml_run(&own.nvml, give_counter, &s->drain.enc);
-    if (!own.nvml_told)
-        own.nvml_told = nvml_facts(&own.nvml, give_fact, &s->drain.enc);
+    if (on) keeper_sample(give_counter, &s->drain.enc);
+    if (!own.gpus_told)
+        own.gpus_told = keeper_facts(give_fact, &s->drain.enc);
 }
 
 static void loss_fact(struct encoder *e, uint64_t n, const char *what) {
@@ -164,7 +170,7 @@ static void last_facts(struct session *s) {
                       (int64_t)(now.mono_ns - h->start_mono_ns);
     encode_fact_int(e, 0, "events_recorded", (int64_t)e->events);
     encode_fact_int(e, 0, "flusher_cpu_ns",
-                    (int64_t)(own.cpu_ns + thread_cpu_ns() - own.stop_cpu_ns));
+                    (int64_t)thread_cpu_ns());
     encode_fact_int(e, 0, "wall_clock_moved_ns", stepped);
     uint64_t lost = h->drops_no_ring + h->drops_names + h->drops_write;
     if (lost > 0) encode_fact_int(e, 0, "dropped_traces", (int64_t)lost);
@@ -173,6 +179,9 @@ static void last_facts(struct session *s) {
     loss_fact(e, h->drops_no_ring, "calls of threads that got no ring");
     loss_fact(e, h->drops_names, "uses of names beyond the limit");
     loss_fact(e, s->events.lost, "scalars that could not be written");
+    if (!s->set.child)
+        loss_fact(e, memory_refused(), "times that a process of the program "
+                  "got no memory for rings");
 }
 
 /* --- a pass ------------------------------------------------------------- */
@@ -209,7 +218,6 @@ static void thread_names(struct session *s) {
 /* A ring in reserve for the next thread; names. */
 static void housekeeping(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
-    place_check(s);
     thread_spare();
     if (now - own.named >= NAMES_NS) {
         own.named = now;
@@ -218,24 +226,37 @@ static void housekeeping(struct session *s, uint64_t now) {
     pthread_mutex_unlock(&s->lock);
 }
 
+/* A new segment may need a page of its own; without it the line stays
+ * straight. */
+static void keep_clock(struct session *s) {
+    struct rec_head *h = s->view.head;
+    enum { PAGE = 4096, A_PAGE = PAGE / sizeof(struct rec_seg) };
+    if (h->nsegs % A_PAGE == 0 && h->nsegs > 0 && h->nsegs < REC_SEGS &&
+        !memory_back(&s->view.segs[h->nsegs], PAGE))
+        return;
+    rec_clock_bend(h, s->view.segs);
+}
+
 static int pass(struct session *s, bool final) {
     struct rec_head *h = s->view.head;
     uint64_t now = rec_mono_ns(), end = rec_ticks();
     own.flushed = now;
-    rec_clock_bend(h, s->view.segs);
+    keep_clock(s);
+    h->drops_no_ring = __atomic_load_n(&s->no_ring, __ATOMIC_RELAXED);
+    h->drops_names = names_beyond();
     __atomic_store_n(&h->last_tick, end, __ATOMIC_RELAXED);
     drain_rings(&s->drain, final && !s->set.o.flight, end);
     uint64_t of_rings = s->drain.enc.events;
-    bool nvml_told = own.nvml_told, rank = false;
+    bool gpus_told = own.gpus_told, rank = false;
     if (OPS_STATE_() & OPS_ON_BIT_) s->recorded = true;
     sample(s, now, final && s->recorded);
-    device_collect(&s->drain.enc);
+    keeper_collect(&s->drain.enc, final);
     if (__atomic_exchange_n(&s->told_rank, 0, __ATOMIC_ACQUIRE)) {
         rank = true;
         rank_facts(s, &s->drain.enc);
     }
     if (final) {
-        device_stop(&s->drain.enc);
+        device_facts(&s->drain.enc);
         last_facts(s);
     }
     /* behind the samples that were just taken */
@@ -244,7 +265,7 @@ static int pass(struct session *s, bool final) {
     wrote(s, result);
     if (result != 0) { /* rings give theirs again; the others are to be told */
         h->drops_write += s->drain.enc.events - of_rings;
-        own.nvml_told = nvml_told;
+        own.gpus_told = gpus_told;
         if (rank) __atomic_store_n(&s->told_rank, 1, __ATOMIC_RELEASE);
     }
     if (result == 0 && s->drain.files.committed[0] >= FILES_LIMIT)
@@ -285,7 +306,7 @@ static bool pass_is_due(const struct session *s, uint64_t now) {
 
 /* Rings are left alone, only the clock is kept. */
 static int quiet_pass(struct session *s) {
-    rec_clock_bend(s->view.head, s->view.segs);
+    keep_clock(s);
     __atomic_store_n(&s->view.head->last_tick, rec_ticks(), __ATOMIC_RELAXED);
     return 0;
 }
@@ -295,7 +316,7 @@ static int dump(struct session *s) {
     if (s->set.o.flight) {
         quiet_pass(s);
         flight_pass(&s->drain);
-        device_collect(&s->drain.enc);
+        keeper_collect(&s->drain.enc, false);
         int result = drain_commit(&s->drain);
         wrote(s, result);
         if (result != 0) return result;
@@ -311,9 +332,7 @@ static int dump(struct session *s) {
 
 /* Somebody made the file opscope.capture: that is a request; it is removed. */
 static bool capture_file(struct session *s) {
-    char path[PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/opscope.capture", s->set.logdir);
-    return unlink(path) == 0;
+    return unlinkat(s->place.logdir, "opscope.capture", 0) == 0;
 }
 
 /* Whoever holds the lock may be waiting for this thread: then later. */
@@ -378,12 +397,35 @@ static void ask_again(struct session *s) {
     pthread_mutex_unlock(&s->flush_lock);
 }
 
+/* Rings of many programs at once: nobody's grow any more when they hold too
+ * much together. A look costs as much as there are files. */
+static void look_around(struct session *s, uint64_t now) {
+    if (now < own.crowd_at) return;
+    memory_crowded(place_rings(&s->place) > s->place.uid_cap);
+    uint64_t took = rec_mono_ns() - now;
+    own.crowd_at = now + CROWD_NS + 100 * took;
+}
+
+/* Nobody but us is left: the program is over. */
+static void end_when_alone(void) {
+    if (own.ended || keeper_tid() == 0 || !alone_now(own.alone, keeper_tid()))
+        return;
+    own.ended = true;
+    keeper_end_program();
+}
+
 static void watch(struct session *s, uint64_t now) {
     bool asked = __atomic_exchange_n(&s->signalled, 0, __ATOMIC_ACQUIRE) != 0;
     if (now - own.watched >= WATCH_NS) {
         own.watched = now;
         asked = capture_file(s) || asked;
         housekeeping(s, now);
+        look_around(s, now);
+        rescue_look(&s->place, now);
+        if (place_gone(&s->place) || files_gone(&s->drain.files))
+            session_problem("the log folder was removed: nothing of this "
+                            "session will be left", 0);
+        end_when_alone();
     }
     if (!asked) return;
     if (s->windowed && !s->set.o.flight) demand(s, now);
@@ -435,49 +477,149 @@ static void answer(struct session *s, uint64_t ticket, int result) {
     pthread_mutex_unlock(&s->flush_lock);
 }
 
-/* What a dead run left may be half a gigabyte: passes do not wait for it. The
- * thread ends by itself, or with the program, and then the next one goes on. */
-static void *rescue(void *logdir) {
-    rescue_folder(logdir);
-    free(logdir);
-    return NULL;
+/* --- begin and end ------------------------------------------------------ */
+
+static int fail(const char *what, int error) {
+    session_problem(what, error);
+    return -1;
 }
 
-static void start_rescue(const char *logdir) {
-    pthread_t t;
-    pthread_attr_t a;
-    char *copy = strdup(logdir);
-    if (copy == NULL || pthread_attr_init(&a) != 0) {
-        free(copy);
-        return;
-    }
-    pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&a, STACK);
-    if (pthread_create(&t, &a, rescue, copy) != 0) free(copy);
-    else pthread_setname_np(t, "opscope-rescue");
-    pthread_attr_destroy(&a);
+/* Rings are a file in memory, to which the limit on files applies too. */
+static int no_rings(void) {
+    struct rlimit l;
+    if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
+        return fail("the limit on the size of files (ulimit -f) leaves no "
+                    "room for the rings", 0);
+    return fail("no memory for the rings", ENOSPC);
 }
 
-static void *flusher(void *arg) {
-    struct session *s = arg;
-    memset(&own, 0, sizeof own);
-    if (!s->set.o.no_machine) {
-        sample_open(&own.sample);
-        __atomic_store_n(&own.sampling, true, __ATOMIC_RELEASE);
+/* Addresses that the program may still use, where they are limited. */
+static uint64_t addresses_left(void) {
+    struct rlimit l;
+    char text[128];
+    if (getrlimit(RLIMIT_AS, &l) != 0 || l.rlim_cur == RLIM_INFINITY ||
+        proc_read("/proc/self/statm", text, sizeof text) <= 0)
+        return UINT64_MAX;
+    uint64_t used = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return used < l.rlim_cur ? l.rlim_cur - used : 0;
+}
+
+/* The ring file, as long as it may get, and mapped; the first pages of its
+ * tables get memory. Of addresses the program keeps most: rings lie a page
+ * apart, so that they may take twice their bytes. */
+static int map_rings(struct session *s) {
+    struct rec_head layout;
+    size_t tables = rec_layout(&layout);
+    uint64_t rings = 2 * s->memory_cap, quarter = addresses_left() / 4;
+    if (rings > quarter) rings = quarter;
+    rings = rec_paged(rings);
+    if (ftruncate(s->place.ring, (off_t)(tables + rings)) != 0)
+        return no_rings();
+    void *p = memory_map(s->place.ring, tables + rings);
+    if (p == NULL) return no_rings();
+    s->view.head = p;
+    s->view.bytes = tables + rings;
+    memory_allow(s->memory_cap + tables);
+    if (!memory_back(p, offsetof(struct rec_head, rings)) ||
+        !memory_back((char *)p + layout.segs_at, sizeof(struct rec_seg)))
+        return no_rings();
+    struct rec_head *h = p;
+    rec_layout(h);
+    h->version = REC_VERSION;
+    h->head_bytes = sizeof *h;
+    h->file_bytes = tables;
+    rec_view_tables(&s->view, p, tables + rings);
+    return 0;
+}
+
+/* The stem fits: place_make saw to that. */
+static void fill_head(struct session *s, const struct rec_instant *first) {
+    struct rec_head *h = s->view.head;
+    h->pid = (uint32_t)s->pid;
+    h->gen = s->gen;
+    snprintf(h->stem, sizeof h->stem, "%.1023s", s->place.stem);
+    snprintf(h->host, sizeof h->host, "%s", s->id.host);
+    h->rank = s->id.rank;
+    h->world = s->id.world;
+    h->flight = s->set.o.flight;
+    rec_clock_start(h, s->view.segs, first);
+    h->last_tick = h->start_tick;
+    h->cost_ps = record_cost_ps(&s->view);
+    memcpy(h->magic, REC_MAGIC, sizeof h->magic);
+}
+
+static int open_files(struct session *s) {
+    s->drain.at_open = part_facts;
+    s->drain.at_commit = flush_scalars;
+    s->drain.at_failure = forget_scalars;
+    s->drain.ctx = s;
+    s->drain.events = (struct enc_to){.self = s, .scalar = give_scalar};
+    if (drain_open(&s->drain, &s->view, s->place.run, s->place.base, -1) == 0 &&
+        drain_commit(&s->drain) == 0)
+        return 0;
+    return fail(s->place.stem, s->drain.files.error);
+}
+
+/* Everything that a session needs. The thread that starts it has the lock and
+ * waits. */
+static int begin(struct session *s) {
+    int error = rec_own_table();
+    if (error != 0)
+        return fail("the system allows no thread descriptors of its own "
+                    "(close_range or unshare)", error);
+    struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
+    if (place_make(s) != 0 || map_rings(s) != 0) return -1;
+    if (!names_session(&s->view) || !thread_spare()) return no_rings();
+    fill_head(s, &first);
+    if (open_files(s) != 0) return -1;
+    if (!s->set.o.no_machine) sample_open(&own.sample);
+    own.gpus_told = s->set.o.no_machine || s->set.child;
+    own.alone = alone_open();
+    return 0;
+}
+
+/* The rest is written, and all is closed. */
+static void finish(struct session *s) {
+    char name[NAME_MAX + 1];
+    if (s->set.o.flight) {
+        flight_pass(&s->drain);
+        drain_closed(&s->drain);
+        drain_commit(&s->drain);
     }
-    if (!s->set.o.no_machine && !s->set.child) /* the parent watches GPUs */
-        nvml_open(&own.nvml, NULL,
-                  identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
-    else
-        own.nvml_told = true;
-    device_start();
-    bool rescued = false;
+    s->drain.in_pieces = false;
+    /* Under `opscope record` every process of a job is started; one that has
+     * nothing to say (a launcher) leaves nothing. */
+    bool empty = s->set.automatic && s->threads == 0;
+    if (empty) files_discard(&s->drain.files);
+    s->whole = empty || (pass(s, true) == 0 &&
+                         drain_finish(&s->drain, name) == 0);
+    if (!s->whole) wrote(s, -1);
+    if (s->events_open) eventfile_close(&s->events);
+    rescue_end(&s->place);
+}
+
+/* What begin() opened; after a start that failed, as far as it came. */
+static void close_all(struct session *s, bool keep) {
+    drain_close(&s->drain);
+    place_remove(&s->place, keep);
+    sample_close(&own.sample);
+    if (own.alone >= 0) close(own.alone);
+}
+
+static void tell_begun(struct session *s, int result) {
+    pthread_mutex_lock(&s->flush_lock);
+    s->begun = result == 0 ? 1 : -1;
+    pthread_cond_broadcast(&s->done);
+    pthread_mutex_unlock(&s->flush_lock);
+}
+
+static void loop(struct session *s) {
     for (;;) {
         uint64_t ticket;
         bool want_dump;
         bool stop = wait_turn(s, &ticket, &want_dump);
         uint64_t now = rec_mono_ns();
-        if (stop) break;
+        if (stop) return;
         windows(s, now);
         bool asked = ticket != s->answered;
         threads_look_ahead();
@@ -491,25 +633,29 @@ static void *flusher(void *arg) {
         /* where nothing could be written there is no use in trying at once */
         own.again = due && result == 0 && !s->set.o.flight && rings_fill(s);
         watch(s, now);
-        if (!rescued && now - s->view.head->start_mono_ns > RESCUE_NS) {
-            rescued = true;
-            start_rescue(s->set.logdir);
-        }
     }
-    own.cpu_ns = thread_cpu_ns();
-    return NULL;
 }
 
-int flusher_prepare(void) {
-    struct session *s = &rec_session;
-    s->drain.at_open = part_facts;
-    s->drain.at_commit = flush_scalars;
-    s->drain.at_failure = forget_scalars;
-    s->drain.ctx = s;
-    s->drain.events = (struct enc_to){.self = s, .scalar = give_scalar};
-    if (drain_open(&s->drain, &s->view, true) == 0) return 0;
-    session_problem(s->view.head->stem, s->drain.files.error);
-    return -1;
+static void *flusher(void *arg) {
+    struct session *s = arg;
+    prctl(PR_SET_NAME, "opscope");
+    rec_self.ours = true;
+    memset(&own, 0, sizeof own);
+    own.alone = -1;
+    int result = begin(s);
+    if (result == 0) {
+        tell_begun(s, 0);
+        rescue_begin(rec_mono_ns());
+        loop(s);
+        finish(s);
+        keeper_leave();
+        close_all(s, !s->whole);
+    } else {
+        files_discard(&s->drain.files);
+        close_all(s, false);
+        tell_begun(s, -1);
+    }
+    return NULL;
 }
 
 void flusher_init(void) {
@@ -524,28 +670,26 @@ void flusher_init(void) {
     s->answered = s->asked; /* tickets of the parent's threads */
 }
 
+/* The caller's signals are all blocked (quiet), and so are the thread's. */
 int flusher_start(void) {
     struct session *s = &rec_session;
-    sigset_t all, old;
     pthread_attr_t a;
     s->ask_dump = s->ask_stop = false;
-    if (drain_commit(&s->drain) != 0) {
-        session_problem(s->view.head->stem, s->drain.files.error);
-        return -1;
-    }
+    s->begun = 0;
+    s->whole = true;
+    memset(&s->drain, 0, sizeof s->drain);
+    files_init(&s->drain.files, -1, "", 0);
     pthread_attr_init(&a);
     pthread_attr_setstacksize(&a, STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     int error = pthread_create(&s->flusher, &a, flusher, s);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&a);
-    if (error != 0) {
-        session_problem("no thread for the recorder", error);
-        return -1;
-    }
-    pthread_setname_np(s->flusher, "opscope");
-    return 0;
+    if (error != 0) return fail("no thread for the recorder", error);
+    pthread_mutex_lock(&s->flush_lock);
+    while (s->begun == 0) pthread_cond_wait(&s->done, &s->flush_lock);
+    pthread_mutex_unlock(&s->flush_lock);
+    if (s->begun > 0) return 0;
+    pthread_join(s->flusher, NULL);
+    return -1;
 }
 
 uint64_t flusher_ask(bool want_dump) {
@@ -568,47 +712,25 @@ int flusher_wait(uint64_t ticket) {
     return result;
 }
 
+/* The thread is not here, nor are its descriptors. */
 void flusher_forked(void) {
-    if (__atomic_load_n(&own.sampling, __ATOMIC_ACQUIRE))
-        sample_close(&own.sample);
-    memset(&own, 0, sizeof own); /* the thread that asks NVML is not here */
+    encoder_free(&rec_session.drain.enc);
+    memset(&own, 0, sizeof own);
+    rescue_forked();
 }
 
-/* The rest is written here, in the thread that stops: no other runs any
- * more. */
-bool flusher_stop(void) {
+void flusher_stop(void) {
     struct session *s = &rec_session;
-    char path[PATH_MAX];
     pthread_mutex_lock(&s->flush_lock);
     s->ask_stop = true;
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->flush_lock);
+    if (keeper_is_me()) keeper_serve();
     pthread_join(s->flusher, NULL);
-    own.stop_cpu_ns = thread_cpu_ns();
-    if (s->set.o.flight) {
-        flight_pass(&s->drain);
-        drain_closed(&s->drain);
-        drain_commit(&s->drain);
-    }
-    s->drain.in_pieces = false;
-    /* Under `opscope record` every process of a job is started; one that has
-     * nothing to say (a launcher) leaves nothing. */
-    bool empty = s->set.automatic && s->threads == 0;
-    if (empty) files_discard(&s->drain.files);
-    bool whole = empty || (pass(s, true) == 0 &&
-                           drain_finish(&s->drain, path) == 0);
-    if (!whole) wrote(s, -1);
-    drain_close(&s->drain);
-    if (s->events_open) eventfile_close(&s->events);
-    if (!s->set.o.no_machine) {
-        own.sampling = false;
-        sample_close(&own.sample);
-        nvml_close(&own.nvml);
-    }
+    keeper_join();
     pthread_mutex_lock(&s->flush_lock);
     s->answered = s->asked; /* those who asked while it was stopping */
-    s->dump_result = whole ? 0 : -1;
+    s->dump_result = s->whole ? 0 : -1;
     pthread_cond_broadcast(&s->done);
     pthread_mutex_unlock(&s->flush_lock);
-    return whole;
 }

@@ -53,7 +53,7 @@ static const char *env_first(const char *list) {
         if (n < sizeof name) {
             memcpy(name, list, n);
             name[n] = '\0';
-            const char *v = getenv(name);
+            const char *v = secure_getenv(name);
             if (v && *v) return v;
         }
         list += n;
@@ -139,7 +139,7 @@ static void read_rank(struct identity *id, int rank, int world) {
 
 static void read_host(struct identity *id, const char *host) {
     char own[sizeof id->host] = "";
-    const char *env = getenv("OPSCOPE_HOST");
+    const char *env = secure_getenv("OPSCOPE_HOST");
     if (env && *env) host = env;
     if (!host || !*host) {
         if (gethostname(own, sizeof own) != 0) own[0] = '\0';
@@ -158,7 +158,7 @@ static void read_env(struct identity *id) {
     size_t n = 0;
     id->env_left_out = 0;
     for (size_t i = 0; identity_env[i]; i++) {
-        const char *v = getenv(identity_env[i]);
+        const char *v = secure_getenv(identity_env[i]);
         if (!v) continue;
         size_t name = strlen(identity_env[i]), value = strnlen(v, VALUE);
         if (n + name + value + 3 > sizeof id->env) {

@@ -9,14 +9,16 @@
 #include <sys/mman.h>
 
 #include "opscope/record.h"
+#include "rec/memory.h"
 #include "rec/quiet.h"
 #include "rec/text.h"
 
 enum {
     TABLE = 1 << 19, /* at most half full */
     NAME_MAX_BYTES = 1024,
+    DENIED_RETRY = 4096,
     FIRST = 2,
-    GROW = 64 << 10,
+    GROW = 4 << 10,
 };
 
 static struct {
@@ -25,8 +27,10 @@ static struct {
     struct rec_name *v;   /* REC_NAMES */
     char *text;           /* REC_TEXT */
     uint32_t n, ntext;
+    bool full;            /* no name will ever be added */
+    uint32_t denied;      /* there was no memory for one, so many uses ago */
+    uint64_t beyond;      /* uses of names that are not here */
     struct rec_view *session;
-    bool (*grow)(uint64_t at, uint64_t bytes);
     uint64_t names_to, text_to; /* what the session's file has memory for */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -75,12 +79,16 @@ static bool make_tables(void) {
     return true;
 }
 
-/* Makes sure that [0, to) of a table of the session's file has memory. */
-static bool backed(uint64_t at, uint64_t *have, uint64_t to) {
-    while (*have < to) {
-        if (!all.grow(at + *have, GROW)) return false;
-        *have += GROW;
-    }
+/* Makes sure that [0, to) of a table of the session's file has memory; an
+ * eighth more than it had, so that many names ask seldom. */
+static bool backed(void *table, uint64_t most, uint64_t *have, uint64_t to) {
+    if (*have >= to) return true;
+    uint64_t want = *have + *have / 8 + GROW;
+    if (want < to) want = to;
+    want = (want + GROW - 1) / GROW * GROW;
+    if (want > most) want = most;
+    if (!memory_back((char *)table + *have, want - *have)) return false;
+    *have = want;
     return true;
 }
 
@@ -89,8 +97,9 @@ static bool copy_out(uint32_t from) {
     struct rec_view *v = all.session;
     if (v == NULL) return true;
     struct rec_head *h = v->head;
-    if (!backed(h->names_at, &all.names_to, all.n * sizeof *all.v) ||
-        !backed(h->text_at, &all.text_to, all.ntext))
+    if (!backed(v->names, REC_NAMES * sizeof *all.v, &all.names_to,
+                all.n * sizeof *all.v) ||
+        !backed(v->text, REC_TEXT, &all.text_to, all.ntext))
         return false;
     uint32_t at = from > 0 ? all.v[from].at : 0;
     memcpy(v->names + from, all.v + from, (all.n - from) * sizeof *all.v);
@@ -101,17 +110,22 @@ static bool copy_out(uint32_t from) {
 }
 
 static uint32_t too_many(void) {
-    if (all.session != NULL)
-        __atomic_fetch_add(&all.session->head->drops_names, 1,
-                           __ATOMIC_RELAXED);
+    __atomic_fetch_add(&all.beyond, 1, __ATOMIC_RELAXED);
     return 1;
+}
+
+uint64_t names_beyond(void) {
+    return __atomic_load_n(&all.beyond, __ATOMIC_RELAXED);
 }
 
 static uint32_t add(const char *s, size_t n, uint32_t kind) {
     uint32_t slot, id;
     if (!make_tables()) return 0;
     if ((id = find(s, n, kind, &slot)) != 0) return id;
-    if (all.n == REC_NAMES || all.ntext + n > REC_TEXT) return too_many();
+    if (all.n == REC_NAMES || all.ntext + NAME_MAX_BYTES > REC_TEXT) {
+        __atomic_store_n(&all.full, true, __ATOMIC_RELAXED);
+        return too_many();
+    }
     memcpy(all.text + all.ntext, s, n);
     all.v[all.n] = (struct rec_name){all.ntext, (uint16_t)n, (uint16_t)kind};
     all.n++;
@@ -119,10 +133,20 @@ static uint32_t add(const char *s, size_t n, uint32_t kind) {
     if (!copy_out(all.n - 1)) {
         all.n--;
         all.ntext -= (uint32_t)n;
+        __atomic_store_n(&all.denied, 1, __ATOMIC_RELAXED);
         return too_many();
     }
+    __atomic_store_n(&all.denied, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&all.table[slot], all.n - 1, __ATOMIC_RELEASE);
     return all.n - 1;
+}
+
+/* Would the long way only say no again? */
+static bool hopeless(void) {
+    if (__atomic_load_n(&all.full, __ATOMIC_RELAXED)) return true;
+    return __atomic_load_n(&all.denied, __ATOMIC_RELAXED) != 0 &&
+           __atomic_add_fetch(&all.denied, 1, __ATOMIC_RELAXED) %
+                   DENIED_RETRY != 0;
 }
 
 uint32_t names_intern(const char *name, uint32_t kind) {
@@ -131,6 +155,7 @@ uint32_t names_intern(const char *name, uint32_t kind) {
     n = text_cut(name, n, NAME_MAX_BYTES);
     uint32_t slot, id = find(name, n, kind, &slot);
     if (id != 0) return id;
+    if (hopeless()) return too_many();
     struct quiet q;
     quiet_begin(&q);
     pthread_mutex_lock(&all.lock);
@@ -140,14 +165,16 @@ uint32_t names_intern(const char *name, uint32_t kind) {
     return id;
 }
 
-void names_session(struct rec_view *v, bool (*grow)(uint64_t at,
-                                                    uint64_t bytes)) {
+bool names_session(struct rec_view *v) {
     pthread_mutex_lock(&all.lock);
     all.session = v;
-    all.grow = grow;
     all.names_to = all.text_to = 0;
-    if (v != NULL && (!make_tables() || !copy_out(0))) all.session = NULL;
+    __atomic_store_n(&all.beyond, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&all.denied, 0, __ATOMIC_RELAXED);
+    bool ok = v == NULL || (make_tables() && copy_out(0));
+    if (!ok) all.session = NULL;
     pthread_mutex_unlock(&all.lock);
+    return ok;
 }
 
 void names_fork_lock(void) { pthread_mutex_lock(&all.lock); }

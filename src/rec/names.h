@@ -7,16 +7,16 @@
 
 #include "rec/view.h"
 
-/* The number of a name, from 2 on; 1 when there are too many (counted in the
- * session), 0 when there is no memory. The text is copied; it is cut at
- * 1 KiB. */
+/* The number of a name, from 2 on; 1 when there are too many (counted), 0 when
+ * there is no memory. The text is copied; it is cut at 1 KiB. */
 uint32_t names_intern(const char *name, uint32_t kind);
 
 /* From now on names go into this session's tables as well; all that there are
- * are copied first. NULL: no session. grow(at, bytes): makes sure that the file
- * has memory behind this range; false: it cannot. */
-void names_session(struct rec_view *v, bool (*grow)(uint64_t at,
-                                                    uint64_t bytes));
+ * are copied first. NULL: no session. False: there is no memory for them. */
+bool names_session(struct rec_view *v);
+
+/* Uses of names beyond the limit in this session. */
+uint64_t names_beyond(void);
 
 /* Around fork(): nobody interns meanwhile. */
 void names_fork_lock(void);

@@ -2,203 +2,324 @@
  * Folders and names. */
 #include "rec/place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "rec/cgroup.h"
 #include "rec/clock.h"
+#include "rec/memory.h"
+#include "rec/open.h"
+#include "rec/rescue.h"
 #include "rec/session.h"
 
-enum { MEMORY_LEAST = 256 << 10 }; /* a few of the smallest rings */
+enum {
+    MEMORY_LEAST = 256 << 10, /* a few of the smallest rings */
+    FOLDER = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+};
 
 static int fail(const char *what, int error) {
     session_problem(what, error);
     return -1;
 }
 
+/* --- folders ------------------------------------------------------------- */
+
 /* mkdir -p. */
 static int make_folders(char *path) {
     for (char *p = path + 1; *p != 0; p++) {
         if (*p != '/') continue;
         *p = 0;
-        int bad = mkdir(path, 0777) != 0 && errno != EEXIST ? errno : 0;
+        int bad = rec_mkdir(AT_FDCWD, path);
         *p = '/';
-        if (bad != 0 && bad != EROFS && bad != EACCES) return bad;
+        if (bad != 0 && bad != EEXIST && bad != EROFS && bad != EACCES)
+            return bad;
     }
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return 0;
-    return errno;
+    int bad = rec_mkdir(AT_FDCWD, path);
+    return bad == EEXIST ? 0 : bad;
 }
 
-static int make_absolute(char path[PATH_MAX]) {
+/* A folder that may be written but not listed is no less good. */
+static int open_folder(int at, const char *path) {
+    int fd = openat(at, path, FOLDER);
+    if (fd < 0 && errno == EACCES)
+        fd = openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd;
+}
+
+static int log_folder(struct session *s) {
+    struct settings *set = &s->set;
     char real[PATH_MAX];
-    if (realpath(path, real) == NULL) return errno;
-    memcpy(path, real, sizeof real);
-    return 0;
+    int error = make_folders(set->logdir);
+    if (error == 0 && realpath(set->logdir, real) == NULL) error = errno;
+    if (error != 0) return fail(set->logdir, error);
+    memcpy(set->logdir, real, sizeof real);
+    s->place.logdir = open_folder(AT_FDCWD, real);
+    return s->place.logdir >= 0 ? 0 : fail(set->logdir, errno);
+}
+
+/* A folder for this run alone, named by the time. Ranks of one job that start
+ * in the same second share it: they are one run. */
+static int take_run(struct session *s, int profiles) {
+    struct settings *set = &s->set;
+    time_t now = time(NULL);
+    struct tm tm;
+    char when[64];
+    localtime_r(&now, &tm);
+    strftime(when, sizeof when, "%Y_%m_%d_%H_%M_%S", &tm);
+    int error = EEXIST;
+    for (int i = 1; i < 10000 && error == EEXIST; i++) {
+        char again[16] = "";
+        if (i > 1) snprintf(again, sizeof again, "_%d", i);
+        snprintf(set->run, sizeof set->run, "%.64s%s", when, again);
+        error = rec_mkdir(profiles, set->run);
+        if (error == EEXIST && s->id.rank >= 0) error = 0;
+    }
+    set->o.run = set->run; /* children of a fork go there too */
+    return error;
 }
 
 /* <logdir>/plugins/profile/<run>, as TensorBoard wants it. */
-static int run_folder(struct session *s, char out[PATH_MAX]) {
-    char run[64];
+static int run_folder(struct session *s) {
     struct settings *set = &s->set;
-    int error = make_folders(set->logdir);
-    if (error == 0) error = make_absolute(set->logdir);
-    if (error != 0) return fail(set->logdir, error);
-    if (set->o.run == NULL) {
-        time_t now = time(NULL);
-        struct tm tm;
-        localtime_r(&now, &tm);
-        strftime(run, sizeof run, "%Y_%m_%d_%H_%M_%S", &tm);
-        snprintf(set->run, sizeof set->run, "%s", run);
-        set->o.run = set->run; /* children of a fork go there too */
-    }
-    if (strchr(set->run, '/') != NULL || set->run[0] == '.')
+    int logdir = s->place.logdir;
+    if (set->o.run != NULL &&
+        (strchr(set->run, '/') != NULL || set->run[0] == '.' ||
+         set->run[0] == 0))
         return fail("the run's name is not the name of a folder", 0);
-    int n = snprintf(out, PATH_MAX, "%s/plugins/profile/%s", set->logdir,
-                     set->run);
+    int error = rec_mkdir(logdir, "plugins");
+    if (error == 0 || error == EEXIST)
+        error = rec_mkdir(logdir, "plugins/profile");
+    int profiles = openat(logdir, "plugins/profile",
+                          O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (profiles < 0) return fail(set->logdir, error ? error : errno);
+    if (set->o.run == NULL) error = take_run(s, profiles);
+    else error = rec_mkdir(profiles, set->run);
+    s->place.run = open_folder(profiles, set->run);
+    if (s->place.run < 0 && (error == 0 || error == EEXIST)) error = errno;
+    close(profiles);
+    int n = snprintf(s->place.stem, sizeof s->place.stem,
+                     "%s/plugins/profile/%s", set->logdir, set->run);
     if (n < 0 || n >= (int)sizeof s->view.head->stem - 300)
         return fail(set->logdir, ENAMETOOLONG);
-    error = make_folders(out);
-    return error == 0 ? 0 : fail(out, error);
+    return s->place.run >= 0 ? 0 : fail(s->place.stem, error);
 }
+
+/* --- the stem ------------------------------------------------------------ */
 
 /* Is the stem free? The part file is what takes it, later, with O_EXCL; here
  * only those are skipped that are in use. */
-static bool stem_free(const char *stem) {
-    char path[PATH_MAX];
+static bool stem_free(const struct place *p, const char *base) {
+    char name[NAME_MAX + 1];
     struct stat st;
     for (int i = 0; i < 2; i++)
-        if (!rec_part_path(path, sizeof path, stem, 0, 0, i != 0) ||
-            lstat(path, &st) == 0)
+        if (!rec_part_name(name, sizeof name, base, 0, 0, i != 0) ||
+            fstatat(p->run, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
             return false;
-    snprintf(path, sizeof path, "%.4000s.ring", stem);
-    return lstat(path, &st) != 0;
+    return true;
 }
 
 /* Takes the pointer's name: whoever has it has the stem. */
-static int take_stem(struct session *s, const char *folder, char *stem) {
+static int take_stem(struct session *s) {
+    struct place *p = &s->place;
     long long who = s->set.child || s->id.rank < 0 ? (long long)s->pid
                                                    : s->id.rank;
+    size_t folder = strlen(p->stem);
+    char *base = p->stem + folder + 1;
+    p->base = base;
     for (int i = 1; i < 10000; i++) {
         char again[16] = "";
         if (i > 1) snprintf(again, sizeof again, "-%d", i);
-        snprintf(stem, PATH_MAX, "%.3000s/%.200s_%lld%s", folder, s->id.host,
-                 who, again);
-        if (!stem_free(stem)) continue;
-        snprintf(s->pointer_path, sizeof s->pointer_path, "%.4000s.ring", stem);
-        int fd = open(s->pointer_path,
-                      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                      0666);
-        if (fd >= 0) {
-            close(fd);
-            return 0;
-        }
+        snprintf(p->stem + folder, sizeof p->stem - folder, "/%.150s_%lld%s",
+                 s->id.host, who, again);
+        if (!stem_free(p, base)) continue;
+        snprintf(p->pointer_name, sizeof p->pointer_name, "%.240s.ring", base);
+        p->pointer = rec_create(p->run, p->pointer_name, O_RDWR, REC_FILE_MODE);
+        if (p->pointer >= 0) return 0;
         if (errno == EEXIST) continue;
         int error = errno;
-        s->pointer_path[0] = 0;
-        return fail(folder, error);
+        p->stem[folder] = 0;
+        return fail(p->stem, error);
     }
-    s->pointer_path[0] = 0;
     return fail("no name is free for the profile", EEXIST);
 }
 
-/* Rings take a quarter of what the file system has free, at most what was
- * asked for. */
-static bool enough(struct session *s, const char *folder) {
+/* --- the ring file ------------------------------------------------------- */
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* What a container still allows: memory of files counts for it, too. */
+static uint64_t container_left(void) {
+    struct cgroup g;
+    char text[64];
+    int64_t used = 0;
+    cgroup_self(&g);
+    if (g.memory_limit == 0) return UINT64_MAX;
+    int fd = cgroup_open_memory(&g);
+    if (fd < 0) return g.memory_limit;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    text[strcspn(text, "\n")] = 0;
+    used = strtoll(text, NULL, 10);
+    return used < 0 || (uint64_t)used >= g.memory_limit
+               ? 0 : g.memory_limit - (uint64_t)used;
+}
+
+/* Rings take at most what was asked for, and a quarter of what the file system
+ * and the container have left; those of all programs of this user as much, or
+ * an eighth of the file system if that is more. */
+static bool enough(struct session *s) {
     struct statvfs v;
-    s->memory_cap = s->set.o.memory_bytes;
-    if (statvfs(folder, &v) != 0) return false;
-    uint64_t quarter = (uint64_t)v.f_bavail * v.f_frsize / 4;
-    if (quarter < s->memory_cap) s->memory_cap = quarter;
+    struct rlimit l;
+    if (fstatvfs(s->place.memory, &v) != 0) return false;
+    uint64_t left = least((uint64_t)v.f_bavail * v.f_frsize, container_left());
+    s->memory_cap = least(s->set.o.memory_bytes, left / 4);
+    if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur / 4 < s->memory_cap)
+        s->memory_cap = l.rlim_cur / 4;
+    uint64_t eighth = least((uint64_t)v.f_blocks * v.f_frsize, left) / 8;
+    s->place.uid_cap = eighth > s->memory_cap ? eighth : s->memory_cap;
     return s->memory_cap >= MEMORY_LEAST;
 }
 
-/* A reader tells by this lock that we live: it goes with the last copy of the
- * descriptor, and no child keeps one. */
+static void ring_prefix(char out[64]) {
+    snprintf(out, 64, "opscope-%u-", (unsigned)getuid());
+}
+
+uint64_t place_rings(const struct place *p) {
+    char prefix[64];
+    uint64_t bytes = 0;
+    int fd = openat(p->memory, ".", FOLDER);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (d == NULL && fd >= 0) close(fd);
+    ring_prefix(prefix);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        struct stat st;
+        if (strncmp(e->d_name, prefix, strlen(prefix)) == 0 &&
+            fstatat(p->memory, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode) && st.st_uid == getuid())
+            bytes += (uint64_t)st.st_blocks * 512;
+    }
+    if (d != NULL) closedir(d);
+    return bytes;
+}
+
+/* A reader tells by this lock that we live: it goes with the descriptor, of
+ * which there is one. */
 static void take_lock(int fd) {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     fcntl(fd, F_OFD_SETLK, &l);
 }
 
+/* Locked before it has a name, where the system can do that: whoever finds it
+ * unlocked knows that its program is gone. */
+static int make_ring(int dir, const char *name) {
+    char self[48];
+    int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, REC_RING_MODE);
+    if (fd >= 0) {
+        fchmod(fd, REC_RING_MODE);
+        take_lock(fd);
+        snprintf(self, sizeof self, "/proc/thread-self/fd/%d", fd);
+        if (linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) == 0)
+            return fd;
+        close(fd);
+    }
+    fd = rec_create(dir, name, O_RDWR, REC_RING_MODE);
+    if (fd >= 0) take_lock(fd);
+    return fd;
+}
+
 /* Before there is a ring file: whoever finds the pointer after a kill knows
  * where it would be. */
-static int write_pointer(struct session *s) {
-    size_t n = strlen(s->ring_path);
-    char line[PATH_MAX + 1];
-    memcpy(line, s->ring_path, n);
-    line[n] = '\n';
-    int fd = open(s->pointer_path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return -1;
-    ssize_t w = write(fd, line, n + 1);
-    close(fd);
-    return w == (ssize_t)(n + 1) ? 0 : -1;
+static int write_pointer(struct place *p, const char *folder) {
+    char line[PATH_MAX + 8];
+    int n = snprintf(line, sizeof line, "%s/%s\n", folder, p->ring_name);
+    if (n < 0 || n >= PATH_MAX) return ENAMETOOLONG;
+    if (ftruncate(p->pointer, 0) != 0) return errno;
+    ssize_t w = pwrite(p->pointer, line, (size_t)n, 0);
+    return w == n ? 0 : w < 0 ? errno : ENOSPC;
 }
 
+/* 0, or errno. folder: absolute. */
 static int try_ring(struct session *s, const char *folder, const char *name) {
-    if (!enough(s, folder)) return -1;
-    int n = snprintf(s->ring_path, sizeof s->ring_path, "%s/%s", folder, name);
-    if (n < 0 || (size_t)n >= sizeof s->ring_path || write_pointer(s) != 0)
-        return -1;
-    s->fd = proc_high_fd(open(s->ring_path, O_RDWR | O_CREAT | O_EXCL |
-                                                O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (s->fd < 0) return -1;
-    proc_which_file(s->fd, &s->ring_file);
-    take_lock(s->fd);
-    return 0;
-}
-
-void place_check(struct session *s) {
-    if (proc_same_file(s->fd, &s->ring_file)) return;
-    int fd = proc_high_fd(open(s->ring_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (fd >= 0 && !proc_same_file(fd, &s->ring_file)) {
-        close(fd);
-        fd = -1;
-    }
-    if (fd >= 0) take_lock(fd);
-    __atomic_store_n(&s->fd, fd, __ATOMIC_RELEASE);
+    struct place *p = &s->place;
+    if (p->memory >= 0) close(p->memory);
+    snprintf(p->ring_name, sizeof p->ring_name, "%.250s", name);
+    p->memory = open_folder(AT_FDCWD, folder);
+    if (p->memory < 0) return errno;
+    if (!enough(s)) return ENOSPC;
+    int error = write_pointer(p, folder);
+    if (error != 0) return error;
+    p->ring = make_ring(p->memory, p->ring_name);
+    return p->ring >= 0 ? 0 : errno;
 }
 
 /* In memory, where a store never waits for a disk; else beside the profile. */
-static int open_ring(struct session *s, const char *stem) {
-    char name[160];
-    const char *base = strrchr(stem, '/') + 1;
-    snprintf(name, sizeof name, "opscope-%u-%d-%u-%llx", (unsigned)getuid(),
-             (int)s->pid, s->gen, (unsigned long long)rec_mono_ns());
-    if (getenv("OPSCOPE_SHM") != NULL) {
-        if (try_ring(s, getenv("OPSCOPE_SHM"), name) == 0) return 0;
-    } else if (try_ring(s, "/dev/shm", name) == 0) {
-        return 0;
-    }
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%.*s", (int)(base - stem - 1), stem);
-    snprintf(name, sizeof name, "%.140s.rings", base);
+static int open_ring(struct session *s) {
+    struct place *p = &s->place;
+    char prefix[64], name[NAME_MAX + 1], folder[PATH_MAX];
+    const char *memory = s->set.memory[0] != 0 ? s->set.memory : "/dev/shm";
+    ring_prefix(prefix);
+    snprintf(name, sizeof name, "%s%d-%u-%llx", prefix, (int)s->pid, s->gen,
+             (unsigned long long)rec_mono_ns());
+    if (s->set.o.memory_bytes < MEMORY_LEAST)
+        return fail("memory_bytes is too small: 262144 are the least", 0);
+    int error = realpath(memory, folder) == NULL ? errno
+                                                 : try_ring(s, folder, name);
+    if (error == 0) return 0;
+    snprintf(folder, sizeof folder, "%.*s", (int)(p->base - p->stem - 1),
+             p->stem);
+    snprintf(name, sizeof name, "%.240s.rings", p->base);
     if (try_ring(s, folder, name) == 0) return 0;
-    s->ring_path[0] = 0;
-    return fail("no memory for the rings", errno != 0 ? errno : ENOSPC);
+    p->ring_name[0] = 0;
+    return fail("no memory for the rings", error);
 }
 
-int place_make(struct session *s, char stem[PATH_MAX]) {
-    char folder[PATH_MAX];
-    s->ring_path[0] = s->pointer_path[0] = 0;
-    s->fd = -1;
-    if (run_folder(s, folder) != 0 || take_stem(s, folder, stem) != 0)
+/* Programs that die quickly, one after the other, leave a ring each, and none
+ * lives long enough to see to those before it: then it is done here. */
+static int not_crowded(struct session *s) {
+    enum { PATIENCE_NS = 50000000 };
+    struct place *p = &s->place;
+    if (place_rings(p) <= p->uid_cap / 2) return 0;
+    rescue_folder(p->logdir, rec_mono_ns() + PATIENCE_NS, NULL);
+    if (place_rings(p) <= p->uid_cap) return 0;
+    return fail("the rings of other programs of this user hold all the memory "
+                "that there is for rings", 0);
+}
+
+int place_make(struct session *s) {
+    struct place *p = &s->place;
+    *p = (struct place){.logdir = -1, .run = -1, .memory = -1, .ring = -1,
+                        .pointer = -1};
+    if (log_folder(s) != 0 || run_folder(s) != 0 || take_stem(s) != 0 ||
+        open_ring(s) != 0)
         return -1;
-    return open_ring(s, stem);
+    return not_crowded(s);
 }
 
-void place_remove(struct session *s, bool keep) {
+bool place_gone(const struct place *p) {
     struct stat st;
+    return p->run >= 0 && fstat(p->run, &st) == 0 && st.st_nlink == 0;
+}
+
+void place_remove(struct place *p, bool keep) {
+    struct stat st;
+    int *fds[] = {&p->ring, &p->pointer, &p->memory, &p->run, &p->logdir};
     /* without the pointer nobody would ever find it */
-    if (s->pointer_path[0] == 0 || lstat(s->pointer_path, &st) != 0)
+    if (p->pointer < 0 || fstat(p->pointer, &st) != 0 || st.st_nlink == 0)
         keep = false;
-    if (proc_same_file(s->fd, &s->ring_file)) close(s->fd);
-    if (!keep && s->ring_path[0] != 0) unlink(s->ring_path);
-    if (!keep && s->pointer_path[0] != 0) unlink(s->pointer_path);
-    s->fd = -1;
-    s->ring_path[0] = s->pointer_path[0] = 0;
+    if (!keep && p->ring >= 0) unlinkat(p->memory, p->ring_name, 0);
+    if (!keep && p->pointer >= 0) unlinkat(p->run, p->pointer_name, 0);
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+        if (*fds[i] >= 0) close(*fds[i]);
+        *fds[i] = -1;
+    }
 }

@@ -1,24 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where a session lives on disk: the run's folder, the stem of its files, the
  * ring file and the pointer to it. Nothing that exists is ever opened for
- * writing: every name is taken with O_EXCL or not at all. */
+ * writing: every name is taken with O_EXCL or not at all.
+ *
+ * Folders are opened once, and names are looked up in them: a program that
+ * changes its root or its folder, or renames the log folder, changes nothing
+ * for us. All of it is the flusher's, in whose table the descriptors are. */
 #ifndef REC_PLACE_H
 #define REC_PLACE_H
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct session;
 
-/* Makes the folders, picks a stem that is free (absolute, into stem), writes
- * the pointer, by which the rings are found after a kill, opens the ring file
- * (s->fd) and works out how much memory rings may have. -1 and
- * ops_problem(). */
-int place_make(struct session *s, char stem[PATH_MAX]);
-/* Has the program closed the ring file's descriptor? Then it is opened again:
- * without its lock we would be taken for dead. */
-void place_check(struct session *s);
-/* Closes and removes ring file and pointer; keep: only closes, for a rescue. */
-void place_remove(struct session *s, bool keep);
+struct place {
+    int logdir, run;             /* the folders */
+    int memory;                  /* that of the ring file */
+    int ring, pointer;           /* the files */
+    char stem[PATH_MAX];         /* absolute; files' names begin with base */
+    const char *base;            /* in stem */
+    char pointer_name[NAME_MAX + 1];
+    char ring_name[NAME_MAX + 1];
+    uint64_t uid_cap;            /* for all rings of this user */
+};
+
+/* Makes the folders, picks a stem that is free, writes the pointer, by which
+ * the rings are found after a kill, makes the ring file and works out how much
+ * memory rings may have. -1 and ops_problem(). */
+int place_make(struct session *s);
+/* Removes ring file and pointer and closes all; keep: only closes, for a
+ * rescue. */
+void place_remove(struct place *p, bool keep);
+
+/* Bytes that ring files of this user hold there. */
+uint64_t place_rings(const struct place *p);
+/* Has the run's folder been removed? */
+bool place_gone(const struct place *p);
 
 #endif

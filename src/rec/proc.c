@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 long proc_reread(int fd, char *buf, size_t cap) {
@@ -75,31 +73,4 @@ bool proc_u64(const char *text, const char *key, uint64_t *out) {
 
 bool proc_whole(const char *text, int64_t *out) {
     return digits(&text, out) && *text == '\0';
-}
-
-int proc_high_fd(int fd) {
-    enum { HIGH = 960, LOW = 3 };
-    struct rlimit most;
-    int from = HIGH, error = errno;
-    if (fd < 0) return fd;
-    if (getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < 2 * HIGH)
-        from = (int)(most.rlim_cur / 2);
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, from);
-    if (high < 0 && fd < LOW) high = fcntl(fd, F_DUPFD_CLOEXEC, LOW);
-    if (high >= 0) close(fd);
-    errno = error;
-    return high >= 0 ? high : fd;
-}
-
-bool proc_which_file(int fd, struct proc_file *out) {
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0) return false;
-    *out = (struct proc_file){st.st_dev, st.st_ino};
-    return true;
-}
-
-bool proc_same_file(int fd, const struct proc_file *was) {
-    struct proc_file now;
-    return proc_which_file(fd, &now) && now.dev == was->dev &&
-           now.ino == was->ino;
 }

@@ -20,18 +20,6 @@ const char *proc_line(const char *text, const char *key, size_t *len);
 /* The same, a number (its unit is not looked at). */
 bool proc_u64(const char *text, const char *key, uint64_t *out);
 
-/* A descriptor of ours, out of the program's way: it may count on the number of
- * the next one, or have closed 0, 1 and 2. */
-int proc_high_fd(int fd);
-
-/* Which file a descriptor was. A program may close all that it does not know,
- * and open others under their numbers: never write there. */
-struct proc_file {
-    uint64_t dev, ino;
-};
-bool proc_which_file(int fd, struct proc_file *out);
-bool proc_same_file(int fd, const struct proc_file *was);
-
 /* Digits only, all of the text, at most INT64_MAX. */
 bool proc_whole(const char *text, int64_t *out);
 

@@ -7,9 +7,11 @@
  * moment stand in the ring and among the open ones, and readers know that. */
 #include "rec/session.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "rec/clock.h"
+#include "rec/memory.h"
 #include "rec/names.h"
 #include "rec/text.h"
 
@@ -24,24 +26,68 @@ static inline uint32_t state_now(void) { return OPS_STATE_(); }
 
 static inline void leave(void) { PUBLISH(&rec_self.busy, 0); }
 
+/* Where the caller has its frame on the stack. */
+#define FRAME() ((uintptr_t)__builtin_frame_address(0))
+
+/* A call that was left in the middle by a jump out of a handler may have done
+ * half of its work: what stands in the ring already is not open any more. */
+static void mend(struct rec_ring *r, const struct rec_slot *slots) {
+    uint32_t d = r->depth;
+    if (d > 0 && d <= REC_FRAMES) {
+        const struct rec_frame *f = &r->frames[d - 1];
+        if (rec_ring_ended(r, slots, REC_SCOPE, f->time, f->name)) {
+            PUT(&r->args_top, f->args);
+            PUBLISH(&r->depth, d - 1);
+        }
+    }
+    if ((r->marks & REC_IN_STEP) &&
+        rec_ring_ended(r, slots, REC_STEP, r->step_time, 0))
+        PUBLISH(&r->marks, r->marks & ~(uint32_t)REC_IN_STEP);
+    if ((r->marks & REC_IN_EPOCH) &&
+        rec_ring_ended(r, slots, REC_EPOCH, r->epoch_time, 0))
+        PUBLISH(&r->marks, r->marks & ~(uint32_t)REC_IN_EPOCH);
+}
+
+/* `busy` is set: is the call that set it still going on? A handler that
+ * interrupted it runs further down the stack, by more than the kernel's frame
+ * of a signal (over 512 bytes everywhere), or on a stack of its own. Whoever
+ * comes from as far up, or further, has left that call by a jump. */
+static bool outlived(uintptr_t here) {
+    enum { SIGNAL_FRAME = 512 };
+    stack_t on;
+    if (here + SIGNAL_FRAME <= rec_self.busy) return false;
+    if (sigaltstack(NULL, &on) != 0 || (on.ss_flags & SS_ONSTACK)) return false;
+    if (rec_self.gen == state_now() >> OPS_GEN_SHIFT_)
+        mend(rec_self.ring, rec_self.slots);
+    return true;
+}
+
 /* The thread is inside of its ring from here to leave(). `busy` and then a
  * second look at the state: ops_stop() stores the state and then looks at
  * `busy`, with a barrier for both (threads_quiesce). Before that look the ring
  * may not be touched: it may be gone. When busy is set already, whoever set it
  * keeps the ring there. */
-static inline struct rec_ring *enter_ring(uint32_t gen) {
-    if (UNLIKELY(rec_self.busy != 0)) {
-        struct rec_ring *r = rec_self.ring;
-        PUT(&r->lost[REC_LOST_SIGNAL], r->lost[REC_LOST_SIGNAL] + 1);
-        return NULL;
-    }
-    PUT(&rec_self.busy, 1);
+static inline struct rec_ring *enter_at(uint32_t gen, uintptr_t frame) {
+    PUT(&rec_self.busy, frame);
     __asm__ volatile("" ::: "memory");
     if (UNLIKELY(state_now() >> OPS_GEN_SHIFT_ != gen)) {
         leave();
         return NULL;
     }
     return rec_self.ring;
+}
+
+static __attribute__((noinline, cold)) struct rec_ring *
+enter_busy(uint32_t gen, uintptr_t frame) {
+    if (outlived(frame)) return enter_at(gen, frame);
+    struct rec_ring *r = rec_self.ring;
+    PUT(&r->lost[REC_LOST_SIGNAL], r->lost[REC_LOST_SIGNAL] + 1);
+    return NULL;
+}
+
+static inline struct rec_ring *enter_ring(uint32_t gen) {
+    if (UNLIKELY(rec_self.busy != 0)) return enter_busy(gen, FRAME());
+    return enter_at(gen, FRAME());
 }
 
 /* The first call of a thread in a session, or of a child after a fork. Also
@@ -70,7 +116,7 @@ static inline struct rec_ring *enter(void) {
 /* The limit is this thread's own copy of what the flusher has given back and
  * of what has memory behind it: looked at again when it is reached. */
 static __attribute__((noinline)) bool more_room(struct rec_ring *r) {
-    uint64_t limit = thread_room(r, rec_self.index);
+    uint64_t limit = thread_room(r);
     PUT(&r->limit, limit);
     if (r->head < limit) return true;
     PUT(&r->lost[REC_LOST_FULL], r->lost[REC_LOST_FULL] + 1);
@@ -115,19 +161,28 @@ static inline void emit(struct rec_ring *r, enum rec_kind kind, uint32_t name,
 
 /* --- scopes ------------------------------------------------------------- */
 
-static inline uint32_t open_frame(struct rec_ring *r, uint32_t name,
-                                  uint64_t now) {
-    uint32_t d = r->depth;
-    if (LIKELY(d < REC_FRAMES)) {
-        struct rec_frame *f = &r->frames[d];
-        PUT(&f->name, name);
-        PUT(&f->args, (uint16_t)r->args_top);
-        PUT(&f->time, now);
-    } else {
-        PUT(&r->lost[REC_LOST_DEEP], r->lost[REC_LOST_DEEP] + 1);
-    }
+/* Which scope of which call of a function this is: the place in the program
+ * and the place in the stack. */
+#define WHERE()                                                               \
+    (FRAME() + (uintptr_t)__builtin_return_address(0) * 0x9e3779b97f4a7c15u)
+
+/* A new scope at depth d, which is below REC_FRAMES. */
+static inline void push(struct rec_ring *r, uint32_t d, uint32_t name,
+                        uint64_t where, uint64_t now) {
+    struct rec_frame *f = &r->frames[d];
+    PUT(&f->name, name);
+    PUT(&f->args, (uint16_t)r->args_top);
+    PUT(&f->where, where);
+    PUT(&f->time, now);
     PUBLISH(&r->depth, d + 1);
-    return d + 1;
+}
+
+/* May the scope at depth d just be pushed? Not if the innermost one is this
+ * very scope, begun before: that one was left by a jump. */
+static inline bool plain_begin(const struct rec_ring *r, uint32_t d,
+                               uint64_t where) {
+    return LIKELY(d < r->look_at) &&
+           LIKELY(d == 0 || r->frames[d - 1].where != where);
 }
 
 static __attribute__((noinline)) void
@@ -172,14 +227,6 @@ static void close_frame(struct rec_ring *r, struct rec_slot *slots,
     PUBLISH(&r->depth, d);
 }
 
-static __attribute__((noinline)) struct ops_scope_ begin_slow(uint32_t name) {
-    struct rec_ring *r = enter();
-    if (r == NULL) return (struct ops_scope_){0, 0};
-    uint32_t depth = open_frame(r, name, rec_ticks());
-    leave();
-    return (struct ops_scope_){depth, rec_self.gen};
-}
-
 /* Begins by hand at this depth that no window saw. */
 static uint16_t *skipped(struct rec_ring *r) {
     return &r->skipped[r->depth < REC_FRAMES ? r->depth : REC_FRAMES];
@@ -189,20 +236,17 @@ static uint16_t *skipped(struct rec_ring *r) {
  * callers need not save a register. False: the long way must be gone. */
 static inline bool enter_fast(uint32_t gen) {
     if (UNLIKELY(rec_self.busy != 0)) return false;
-    PUT(&rec_self.busy, 1);
+    PUT(&rec_self.busy, FRAME());
     __asm__ volatile("" ::: "memory");
     if (LIKELY(state_now() >> OPS_GEN_SHIFT_ == gen)) return true;
     leave();
     return false;
 }
 
-struct ops_scope_ ops_begin_(uint32_t name) {
-    uint32_t st = state_now(), gen = st >> OPS_GEN_SHIFT_;
-    if (UNLIKELY(st != rec_self.fast || !enter_fast(gen)))
-        return begin_slow(name);
-    uint32_t depth = open_frame(rec_self.ring, name, rec_counter());
-    leave();
-    return (struct ops_scope_){depth, gen};
+static void abandon(struct rec_ring *r, uint64_t now) {
+    PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
+    *skipped(r) = 0;
+    close_frame(r, rec_self.slots, rec_self.mask, now);
 }
 
 /* Scopes inside of it that were left by longjmp() end with it. */
@@ -211,13 +255,75 @@ static void close_to(struct rec_ring *r, uint32_t depth, uint64_t now) {
         PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
         return;
     }
-    while (r->depth > depth) {
-        PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
-        *skipped(r) = 0;
-        close_frame(r, rec_self.slots, rec_self.mask, now);
-    }
+    while (r->depth > depth) abandon(r, now);
     close_frame(r, rec_self.slots, rec_self.mask, now);
 }
+
+/* A scope of a block begins that is open already, in the same call of the same
+ * function: that one, and what is inside of it, was left by a jump, once or
+ * many times. Each ended when the next was begun, at the latest. */
+static void close_abandoned(struct rec_ring *r, uint64_t where, uint64_t now) {
+    uint32_t n = r->depth < REC_FRAMES ? r->depth : REC_FRAMES, first = 0;
+    if (where == 0) return;
+    while (first < n && r->frames[first].where != where) first++;
+    while (first < n && r->depth > first) {
+        const struct rec_frame *f = &r->frames[r->depth - 1];
+        bool next = r->depth <= REC_FRAMES && f->where == where;
+        uint64_t began = next ? f->time : now;
+        abandon(r, now);
+        now = began;
+    }
+}
+
+/* Every place in the program looks when it finds itself open, and all of them
+ * when there are many open: then seldom, as deep as programs go by right. */
+static __attribute__((noinline)) uint32_t
+begin_deep(struct rec_ring *r, uint32_t name, uint64_t where, uint64_t now) {
+    enum { SELDOM = 16 };
+    if (r->depth < REC_FRAMES || r->lost[REC_LOST_DEEP] % SELDOM == 0)
+        close_abandoned(r, where, now);
+    uint32_t d = r->depth;
+    if (d >= r->look_at)
+        PUT(&r->look_at, d < REC_FRAMES / 2 ? 2 * d : REC_FRAMES);
+    if (d < REC_FRAMES) {
+        push(r, d, name, where, now);
+    } else {
+        PUT(&r->lost[REC_LOST_DEEP], r->lost[REC_LOST_DEEP] + 1);
+        PUBLISH(&r->depth, d + 1);
+    }
+    return d + 1;
+}
+
+static __attribute__((noinline)) struct ops_scope_
+begin_slow(uint32_t name, uint64_t where) {
+    struct rec_ring *r = enter();
+    if (r == NULL) return (struct ops_scope_){0, 0};
+    uint32_t depth = begin_deep(r, name, where, rec_ticks());
+    leave();
+    return (struct ops_scope_){depth, rec_self.gen};
+}
+
+static inline __attribute__((always_inline)) struct ops_scope_
+begin(uint32_t name, uint64_t where, bool block) {
+    uint32_t st = state_now(), gen = st >> OPS_GEN_SHIFT_;
+    if (UNLIKELY(st != rec_self.fast || !enter_fast(gen)))
+        return begin_slow(name, where);
+    struct rec_ring *r = rec_self.ring;
+    uint32_t d = r->depth;
+    if (UNLIKELY(block ? !plain_begin(r, d, where) : d >= r->look_at)) {
+        leave();
+        return begin_slow(name, where);
+    }
+    push(r, d, name, where, rec_counter());
+    leave();
+    return (struct ops_scope_){d + 1, gen};
+}
+
+/* The scope of a block, and one that is ended by ops_end(), wherever. */
+struct ops_scope_ ops_begin_(uint32_t name) {
+    return begin(name, WHERE(), true);
+}
+void ops_begin_by_hand_(uint32_t name) { begin(name, 0, false); }
 
 /* inside: the ring was entered already. */
 static __attribute__((noinline)) void end_slow(struct ops_scope_ s,
@@ -391,6 +497,19 @@ void ops_device_span_(uint32_t track, uint32_t name, uint64_t t0, uint64_t t1,
 
 uint64_t ops_now(void) { return rec_mono_ns(); }
 
+/* The table gets its memory with the first of them. */
+static bool asyncs_ready(void) {
+    struct rec_head *h = rec_session.view.head;
+    if (LIKELY(__atomic_load_n(&h->asyncs_used, __ATOMIC_ACQUIRE))) return true;
+    struct quiet q;
+    quiet_begin(&q);
+    bool ok = memory_back(rec_self.asyncs,
+                          REC_ASYNCS * sizeof *rec_self.asyncs);
+    if (ok) PUBLISH(&h->asyncs_used, 1);
+    quiet_end(&q);
+    return ok;
+}
+
 /* Open asyncs stand in a table, so that a kill does not lose them: a place
  * there is taken by whoever finds it free. */
 struct ops_async ops_async_begin_(uint32_t name) {
@@ -400,7 +519,7 @@ struct ops_async ops_async_begin_(uint32_t name) {
     a.gen = rec_self.gen;
     a.t0 = rec_ticks();
     struct rec_async *table = rec_self.asyncs;
-    for (uint32_t i = 0; i < 8; i++) {
+    for (uint32_t i = 0; i < 8 && asyncs_ready(); i++) {
         uint32_t at = (uint32_t)((a.t0 / 16 + i * 131) % REC_ASYNCS);
         uint64_t empty = 0;
         if (!__atomic_compare_exchange_n(&table[at].time, &empty, UINT64_MAX,
@@ -496,6 +615,8 @@ void record_close_steps(void) {
 
 void record_close_all(void) {
     uint64_t now = rec_ticks();
+    if (rec_self.busy != 0) outlived(UINTPTR_MAX - 512);
+    leave(); /* a thread that ends is in no call any more */
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
     while (r->depth > 0) {
@@ -514,22 +635,23 @@ uint64_t record_cost_ps(const struct rec_view *v) {
     static struct {
         struct rec_ring ring;
         struct rec_slot slots[SCOPES];
-        uint32_t busy;
+        uintptr_t busy;
     } trial;
     struct rec_ring *r = &trial.ring;
     uint64_t best = UINT64_MAX;
     uint32_t at = 0;
     r->slots = SCOPES;
     r->limit = UINT64_MAX;
+    r->look_at = REC_FRAMES;
     for (int k = 0; k < ROUNDS; k++) {
         uint64_t t0 = rec_ticks();
         for (int i = 0; i < SCOPES; i++) {
-            PUT(&trial.busy, 1);
-            uint32_t depth = open_frame(r, 1, rec_ticks());
+            PUT(&trial.busy, FRAME());
+            if (plain_begin(r, 0, WHERE())) push(r, 0, 1, WHERE(), rec_ticks());
             PUBLISH(&trial.busy, 0);
             uint64_t now = rec_ticks();
-            PUT(&trial.busy, 1);
-            close_plain(r, trial.slots, SCOPES - 1, depth, now);
+            PUT(&trial.busy, FRAME());
+            close_plain(r, trial.slots, SCOPES - 1, 1, now);
             PUBLISH(&trial.busy, 0);
         }
         uint64_t t = rec_ticks() - t0;

@@ -1,60 +1,247 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finding pointers of dead runs. */
+ * Finding pointers of the dead, and when to look for them. */
 #include "rec/rescue.h"
 
 #include <dirent.h>
-#include <stdbool.h>
-#include <stdio.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rec/clock.h"
+#include "rec/memory.h"
+#include "rec/place.h"
 #include "rec/salvage.h"
+#include "rec/session.h"
 
-enum { RUNS = 256, POINTERS = 1024 };
+#define MS UINT64_C(1000000)
+enum {
+    RUNS = 256,
+    STACK = 512 << 10,
+    EVERY_MS = 100,      /* between looks at the others */
+    AT_MOST_MS = 5000,   /* also when there are very many */
+    SHARE = 20,          /* at most one part in so many of a core */
+    PATIENCE_MS = 20,    /* at the end, before it is told to stop */
+    LAST_LOOK_MS = 1000,
+};
+
+/* What a look at a run's folder found. */
+struct seen {
+    unsigned alive;  /* others that record */
+    uint64_t bytes;  /* of memory in all its rings */
+};
+
+/* One thread's work. Its descriptors are its own. */
+struct work {
+    int logdir, run; /* -1: not this one */
+    bool stop;       /* atomic */
+    bool done;       /* atomic */
+    struct seen seen;
+    uint64_t took_ns;
+};
+
+static struct {
+    pthread_t thread;
+    struct work *work;      /* NULL: no thread */
+    bool mine;              /* the lock on the run's folder */
+    struct timespec changed; /* the folder, at the last look */
+    uint64_t next_ns;       /* not before that */
+    bool others;            /* there were some at the last look */
+    bool looked;            /* at all runs of the log folder */
+} own;
+
+/* --- looking ------------------------------------------------------------- */
 
 static bool ends_with(const char *s, const char *end) {
     size_t n = strlen(s), m = strlen(end);
     return n > m && strcmp(s + n - m, end) == 0;
 }
 
-/* A pointer of ours, not of a file system that others write to. */
-static bool is_mine(const char *path) {
-    struct stat st;
-    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-           st.st_uid == getuid();
+static bool enough(uint64_t until_ns, const bool *stop) {
+    return rec_mono_ns() >= until_ns ||
+           (stop != NULL && __atomic_load_n(stop, __ATOMIC_RELAXED));
 }
 
-static unsigned rescue_run(const char *folder) {
-    unsigned done = 0, looked = 0;
-    DIR *d = opendir(folder);
-    if (d == NULL) return 0;
-    for (struct dirent *e; (e = readdir(d)) != NULL && looked < POINTERS;) {
-        char path[PATH_MAX], why[256];
-        struct rec_saved saved;
-        if (!ends_with(e->d_name, ".ring")) continue;
-        looked++;
-        int n = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (n > 0 && (size_t)n < sizeof path && is_mine(path) &&
-            rec_salvage_finish(path, &saved, why, sizeof why) == 0)
-            done++;
+static DIR *list(int dir) {
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (d == NULL && fd >= 0) close(fd);
+    return d;
+}
+
+static void look_at(int dir, const char *name, struct seen *seen) {
+    char why[256];
+    struct rec_saved saved;
+    struct rec_look l;
+    bool there = rec_ring_look(dir, name, &l);
+    if (there && l.alive) {
+        seen->alive += l.pid != getpid();
+        seen->bytes += l.bytes;
+    } else if (there && !l.mine) {
+        return;
+    } else if (rec_salvage_at(dir, name, &saved, why, sizeof why) != 0) {
+        seen->bytes += l.bytes;
     }
-    closedir(d);
-    return done;
 }
 
-unsigned rescue_folder(const char *logdir) {
-    char folder[PATH_MAX], run[PATH_MAX];
-    unsigned done = 0, looked = 0;
-    int n = snprintf(folder, sizeof folder, "%s/plugins/profile", logdir);
-    DIR *d = n > 0 && (size_t)n < sizeof folder ? opendir(folder) : NULL;
-    if (d == NULL) return 0;
-    for (struct dirent *e; (e = readdir(d)) != NULL && looked < RUNS;) {
+/* Finishes what it can in the folder of a run. */
+static void rescue_run(int dir, uint64_t until_ns, const bool *stop,
+                       struct seen *seen) {
+    DIR *d = list(dir);
+    *seen = (struct seen){0};
+    if (d == NULL) return;
+    for (struct dirent *e; (e = readdir(d)) != NULL && !enough(until_ns, stop);)
+        if (ends_with(e->d_name, ".ring")) look_at(dir, e->d_name, seen);
+    closedir(d);
+}
+
+void rescue_folder(int logdir, uint64_t until_ns, const bool *stop) {
+    unsigned looked = 0;
+    struct seen seen;
+    int profiles = openat(logdir, "plugins/profile",
+                          O_PATH | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = profiles < 0 ? NULL : list(profiles);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL &&
+                           looked < RUNS && !enough(until_ns, stop);) {
         if (e->d_name[0] == '.') continue;
+        int run = openat(profiles, e->d_name,
+                         O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (run < 0) continue;
         looked++;
-        n = snprintf(run, sizeof run, "%s/%s", folder, e->d_name);
-        if (n > 0 && (size_t)n < sizeof run) done += rescue_run(run);
+        rescue_run(run, until_ns, stop, &seen);
+        close(run);
     }
-    closedir(d);
-    return done;
+    if (d != NULL) closedir(d);
+    if (profiles >= 0) close(profiles);
+}
+
+/* --- in a thread of its own ---------------------------------------------- */
+
+/* What a dead run left may be half a gigabyte: passes do not wait for it. */
+static void *work(void *arg) {
+    struct work *w = arg;
+    uint64_t began = rec_mono_ns();
+    prctl(PR_SET_NAME, "opscope-rescue");
+    rec_self.ours = true;
+    if (w->logdir >= 0) rescue_folder(w->logdir, UINT64_MAX, &w->stop);
+    if (w->run >= 0) rescue_run(w->run, UINT64_MAX, &w->stop, &w->seen);
+    if (w->logdir >= 0) close(w->logdir);
+    if (w->run >= 0) close(w->run);
+    w->took_ns = rec_mono_ns() - began;
+    /* whoever sees it takes the struct; left alone, it is lost: 100 bytes */
+    __atomic_store_n(&w->done, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static int again(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
+
+static void start(const struct place *p, bool all_runs) {
+    pthread_attr_t a;
+    struct work *w = calloc(1, sizeof *w);
+    if (w == NULL || pthread_attr_init(&a) != 0) {
+        free(w);
+        return;
+    }
+    w->logdir = all_runs ? again(p->logdir) : -1;
+    w->run = again(p->run);
+    pthread_attr_setstacksize(&a, STACK);
+    if (pthread_create(&own.thread, &a, work, w) == 0) {
+        own.work = w;
+    } else {
+        if (w->logdir >= 0) close(w->logdir);
+        if (w->run >= 0) close(w->run);
+        free(w);
+    }
+    pthread_attr_destroy(&a);
+}
+
+static void take_result(uint64_t now) {
+    struct work *w = own.work;
+    uint64_t pause = w->took_ns * SHARE;
+    if (pause < EVERY_MS * MS) pause = EVERY_MS * MS;
+    if (pause > AT_MOST_MS * MS) pause = AT_MOST_MS * MS;
+    pthread_join(own.thread, NULL);
+    own.next_ns = now + pause;
+    own.others = w->seen.alive > 0;
+    if (own.mine) memory_count(w->seen.bytes);
+    free(w);
+    own.work = NULL;
+}
+
+/* --- when ---------------------------------------------------------------- */
+
+void rescue_forked(void) { memset(&own, 0, sizeof own); }
+
+void rescue_begin(uint64_t now_ns) {
+    memset(&own, 0, sizeof own);
+    own.next_ns = now_ns + EVERY_MS * MS; /* not what a short program is for */
+}
+
+/* One of all that record into the folder looks after it. Where a folder cannot
+ * be locked, each of them does. */
+static bool is_mine(const struct place *p) {
+    if (!own.mine)
+        own.mine = flock(p->run, LOCK_EX | LOCK_NB) == 0 ||
+                   errno != EWOULDBLOCK;
+    return own.mine;
+}
+
+/* Has a file come or gone since the last look? */
+static bool folder_changed(const struct place *p) {
+    struct stat st;
+    if (fstat(p->run, &st) != 0 ||
+        (st.st_mtim.tv_sec == own.changed.tv_sec &&
+         st.st_mtim.tv_nsec == own.changed.tv_nsec))
+        return false;
+    own.changed = st.st_mtim;
+    return true;
+}
+
+void rescue_look(const struct place *p, uint64_t now_ns) {
+    if (own.work != NULL) {
+        if (!__atomic_load_n(&own.work->done, __ATOMIC_ACQUIRE)) return;
+        take_result(now_ns);
+    }
+    if (now_ns < own.next_ns) return;
+    own.next_ns = now_ns + EVERY_MS * MS;
+    if (!own.looked) start(p, true);
+    else if (is_mine(p) && (folder_changed(p) || own.others)) start(p, false);
+    own.looked = true;
+}
+
+/* Waits for the thread, that long; false: it is still at work. */
+static bool wait_for_thread(uint64_t ms) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += (time_t)(ms / 1000);
+    t.tv_nsec += (long)(ms % 1000 * MS);
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_nsec -= 1000000000;
+        t.tv_sec++;
+    }
+    return pthread_timedjoin_np(own.thread, NULL, &t) == 0;
+}
+
+static void end_thread(void) {
+    bool ended = wait_for_thread(PATIENCE_MS);
+    __atomic_store_n(&own.work->stop, true, __ATOMIC_RELAXED);
+    if (ended || wait_for_thread(LAST_LOOK_MS)) {
+        own.others |= own.work->seen.alive > 0;
+        free(own.work);
+    } else {
+        pthread_detach(own.thread); /* it ends when it is done */
+    }
+    own.work = NULL;
+}
+
+void rescue_end(const struct place *p) {
+    struct seen seen;
+    if (own.work != NULL) end_thread();
+    if (is_mine(p) && (folder_changed(p) || own.others))
+        rescue_run(p->run, rec_mono_ns() + LAST_LOOK_MS * MS, NULL, &seen);
 }

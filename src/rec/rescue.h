@@ -1,13 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs that were killed earlier: the next program that records into the same
- * log folder closes their profiles, so that no ring stays in /dev/shm for
- * ever. */
+ * Recordings whose programs are gone: somebody who lives closes their profiles,
+ * so that no ring stays in memory for ever.
+ *
+ * A program that has started looks at all runs of its log folder. From then on
+ * one program of each run, whoever gets the lock on its folder, looks after the
+ * others: children of fork() that leave by _exit(), exec() or a signal are
+ * gathered while their parent lives. All of it is done in the flusher's table
+ * of descriptors, most of it in a thread of its own. */
 #ifndef REC_RESCUE_H
 #define REC_RESCUE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+struct place;
+
 /* Looks at the runs in a log folder, at most 256 of them, and finishes each
- * pointer whose writer is dead. Returns how many. What cannot be finished is
- * left as it is. */
-unsigned rescue_folder(const char *logdir);
+ * recording whose writer is dead; until that moment (ns of CLOCK_MONOTONIC) or
+ * until *stop. What cannot be finished is left as it is. */
+void rescue_folder(int logdir, uint64_t until_ns, const bool *stop);
+
+/* At the start of a session; every now and then; and at its end, which waits
+ * for what is being finished just then, but not long. */
+void rescue_begin(uint64_t now_ns);
+void rescue_look(const struct place *p, uint64_t now_ns);
+void rescue_end(const struct place *p);
+/* In a child of fork(). */
+void rescue_forked(void);
 
 #endif

@@ -10,6 +10,11 @@
  *     text_at    the names' bytes                sparse, grows
  *     rings[i].at  struct rec_ring, then its slots
  *
+ * The file is as long as it may ever get, and sparse: a page gets memory just
+ * before its first use, so that a program with little to say takes little.
+ * Whoever looks at a page that has none must not do it through a mapping: on a
+ * full file system that is a SIGBUS.
+ *
  * A ring has one writer (its thread) and one reader. A record is one slot, or a
  * slot and `aux` bytes of payload in the slots behind it, 12 in each. The
  * writer fills slots, then stores head (release). A scope is written when it
@@ -19,6 +24,8 @@
  * with them the tails of the rings. The flusher writes files behind their
  * committed lengths, fills the other commit and flips `active`: there is no
  * moment at which an event is in neither place or in both.
+ *
+ * The writer holds an open-file lock on the file for as long as it lives.
  *
  * Numbers are the machine's own (a ring is read on the machine that wrote it).
  * A reader trusts nothing: it checks magic, sizes, offsets and indices. */
@@ -31,7 +38,7 @@
 #define REC_MAGIC "OPSRING1"
 
 enum {
-    REC_VERSION = 2,
+    REC_VERSION = 3,
     REC_PAGE = 64 << 10,   /* ARM has pages of 4, 16 and 64 KiB */
     REC_RINGS = 4096,
     REC_SEGS = 2048,
@@ -99,6 +106,8 @@ enum { REC_ARG_HEAD = 6 };
 /* A scope that is open. */
 struct rec_frame {
     uint64_t time;
+    uint64_t where; /* in the program it was begun, and how deep in its stack;
+                       0: by hand */
     uint32_t name;
     uint16_t args; /* where its arguments begin */
 };
@@ -122,6 +131,8 @@ struct rec_ring {
     uint64_t head;    /* slots ever written */
     uint64_t limit;   /* head must stay below: what is known of room, backed */
     uint32_t depth;   /* open scopes; more than REC_FRAMES are only counted */
+    uint32_t look_at; /* the depth at which the writer looks for abandoned
+                         ones */
     uint32_t args_top;
     uint32_t marks;   /* REC_IN_STEP, REC_IN_EPOCH */
     int64_t step, epoch;
@@ -221,6 +232,7 @@ struct rec_head {
     uint64_t cost_ps;        /* of a scope, measured at the start */
     uint64_t last_tick;      /* the flusher was alive then */
     uint32_t nsegs, nnames, ntext, nrings, ntracks, ndevices;
+    uint32_t asyncs_used;    /* their table has memory */
     uint32_t active;         /* which commit holds */
     uint32_t done;           /* stopped in order: the files are whole */
     uint64_t drops_no_ring;  /* calls of threads that got no ring */
@@ -229,10 +241,11 @@ struct rec_head {
                                 written; what is in rings waits there */
     struct rec_commit commit[2];
     struct rec_device devices[REC_DEVICES];
-    struct rec_track tracks[REC_TRACKS];
+    /* pages of these two get memory when they are needed */
     struct {
         uint64_t at, bytes;
     } rings[REC_RINGS];
+    struct rec_track tracks[REC_TRACKS];
 };
 
 _Static_assert(sizeof(struct rec_slot) == 16, "a slot is 16 bytes");

@@ -58,50 +58,28 @@ struct run {
 };
 
 static int open_read(const char *path) {
-    return proc_high_fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
-}
-
-/* The descriptors, to do the same with each. */
-static void list_files(struct sample *s, int *fds[SAMPLE_FILES]) {
-    int *all[] = {&s->statm, &s->status, &s->io, &s->task, &s->cg_memory,
-                  &s->cg_cpu};
-    _Static_assert(sizeof all == SAMPLE_FILES * sizeof *fds, "each of them");
-    memcpy(fds, all, sizeof all);
-}
-
-/* Those that the program has closed are not ours any more. */
-static void forget_closed(struct sample *s) {
-    int *fds[SAMPLE_FILES];
-    list_files(s, fds);
-    for (size_t i = 0; i < SAMPLE_FILES; i++)
-        if (!proc_same_file(*fds[i], &s->which[i])) *fds[i] = -1;
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 }
 
 void sample_open(struct sample *s) {
-    int *fds[SAMPLE_FILES];
     struct cgroup g;
     memset(s, 0, sizeof *s);
     cgroup_self(&g);
     s->statm = open_read("/proc/self/statm");
     s->status = open_read("/proc/self/status");
     s->io = open_read("/proc/self/io");
-    s->task = proc_high_fd(open("/proc/self/task",
-                                O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    s->task = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     s->cg_memory = cgroup_open_memory(&g);
     s->cg_cpu = cgroup_open_cpu(&g);
-    list_files(s, fds);
-    for (size_t i = 0; i < SAMPLE_FILES; i++)
-        proc_which_file(*fds[i], &s->which[i]);
     long page = sysconf(_SC_PAGESIZE);
     s->page = page > 0 ? (uint64_t)page : 4096;
 }
 
 void sample_close(struct sample *s) {
+    int *fds[] = {&s->statm, &s->status, &s->io, &s->task, &s->cg_memory,
+                  &s->cg_cpu};
     if (s->page == 0) return; /* never opened: its zeros are no descriptors */
-    int *fds[SAMPLE_FILES];
-    forget_closed(s);
-    list_files(s, fds);
-    for (size_t i = 0; i < SAMPLE_FILES; i++) {
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
         if (*fds[i] >= 0) close(*fds[i]);
         *fds[i] = -1;
     }
@@ -322,7 +300,6 @@ void sample_run(struct sample *s, uint64_t now_ns, sample_give *give,
     if (s->now != 0 && now_ns <= s->now) return;
     if (s->now != 0) r.seconds = (double)(now_ns - s->now) / SECOND;
     s->now = now_ns;
-    forget_closed(s);
     run_rss(&r);
     run_usage(&r);
     run_io(&r);

@@ -15,10 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rec/proc.h"
-
 enum {
-    SAMPLE_FILES = 6,
     SAMPLE_COUNTERS = 16,
     SAMPLE_THREADS = 64, /* given in one second: the busiest */
     SAMPLE_TASKS = 2048, /* places for threads that are watched: 2^n */
@@ -37,7 +34,6 @@ struct sample_task {
 
 struct sample {
     int statm, status, io, task, cg_memory, cg_cpu; /* -1: not there */
-    struct proc_file which[SAMPLE_FILES]; /* they are */
     uint64_t page;           /* bytes */
     uint64_t now, second_at; /* ns, of the last run and of the last second's;
                                 0: not yet */
@@ -61,8 +57,7 @@ void sample_open(struct sample *s);
  * begin; for the time outside of a window. */
 void sample_run(struct sample *s, uint64_t now_ns, sample_give *give, void *to);
 
-/* Also in a child of fork(), which has its parent's descriptors. A struct of
- * zeros, never opened, is fine. */
+/* A struct of zeros, never opened, is fine. */
 void sample_close(struct sample *s);
 
 #endif

@@ -3,19 +3,18 @@
  * goes on without being recorded, and ops_problem() says why. */
 #include "rec/session.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <dlfcn.h>
+#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "rec/clock.h"
+#include "rec/memory.h"
 #include "rec/names.h"
-#include "rec/place.h"
 #include "rec/settings.h"
 
 enum { TID_BYTES = (1 << 22) / 8 };
@@ -25,7 +24,6 @@ uint32_t ops_state_[1024] __attribute__((aligned(4096)));
 struct session rec_session = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .problem_lock = PTHREAD_MUTEX_INITIALIZER,
-    .fd = -1,
 };
 
 static void set_state(uint32_t v) {
@@ -72,18 +70,16 @@ static void after_fork_parent(void) {
     session_unlock(&q);
 }
 
-/* The child has the parent's descriptors and none of its rings (they are not
- * inherited). It records for itself from its first call on. */
+/* The child has none of the parent's rings and descriptors: neither is
+ * inherited. It records for itself from its first call on. */
 static void forget_session(void) {
     struct session *s = &rec_session;
     flusher_forked();
-    drain_close(&s->drain);
-    if (s->events_open) eventfile_forked(&s->events);
-    if (proc_same_file(s->fd, &s->ring_file)) close(s->fd);
-    s->fd = -1;
+    memory_forked();
+    s->events_open = false;
     s->gen = 0;
     memset(&s->view, 0, sizeof s->view);
-    names_session(NULL, NULL);
+    names_session(NULL);
     if (s->tids != NULL) munmap(s->tids, TID_BYTES);
     s->tids = NULL;
     if (!s->set.o.no_fork) set_state(OPS_PENDING_BIT_);
@@ -92,6 +88,7 @@ static void forget_session(void) {
 static void leave_parent(void) {
     set_state(0);
     flusher_init();
+    keeper_init();
     pthread_mutex_init(&rec_session.problem_lock, NULL);
     threads_forget();
     device_forget();
@@ -121,6 +118,8 @@ static void once_per_process(void) {
     if (done) return;
     done = true;
     flusher_init();
+    keeper_init();
+    memory_init();
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
     if (sysconf(_SC_PAGESIZE) == (long)sizeof ops_state_ &&
         (uintptr_t)ops_state_ % sizeof ops_state_ == 0)
@@ -218,67 +217,21 @@ static int fail(const char *what, int error) {
     return -1;
 }
 
-/* Rings are a file in memory, to which the limit on files applies too. */
-static int no_rings(void) {
-    struct rlimit l;
-    if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
-        return fail("the limit on the size of files (ulimit -f) leaves no "
-                    "room for the rings", 0);
-    return fail("no memory for the rings", ENOSPC);
-}
-
-/* The ring file's head, in memory and mapped. */
-static int map_head(struct session *s) {
-    struct rec_head layout;
-    size_t bytes = rec_layout(&layout), first = layout.names_at;
-    if (ftruncate(s->fd, (off_t)bytes) != 0 ||
-        posix_fallocate(s->fd, 0, (off_t)first) != 0)
-        return no_rings();
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
-    if (p == MAP_FAILED) return fail("the rings cannot be mapped", errno);
-    madvise(p, bytes, MADV_DONTFORK);
-    struct rec_head *h = p;
-    rec_layout(h);
-    h->version = REC_VERSION;
-    h->head_bytes = sizeof *h;
-    h->file_bytes = bytes;
-    rec_view_tables(&s->view, p, bytes);
-    return 0;
-}
-
-/* The stem fits: place_make saw to that. */
-static void fill_head(struct session *s, const char *stem,
-                      const struct rec_instant *first) {
-    struct rec_head *h = s->view.head;
-    h->pid = (uint32_t)s->pid;
-    h->gen = s->gen;
-    snprintf(h->stem, sizeof h->stem, "%.1023s", stem);
-    snprintf(h->host, sizeof h->host, "%s", s->id.host);
-    h->rank = s->id.rank;
-    h->world = s->id.world;
-    h->flight = s->set.o.flight;
-    rec_clock_start(h, s->view.segs, first);
-    h->last_tick = h->start_tick;
-    h->cost_ps = record_cost_ps(&s->view);
-    memcpy(h->magic, REC_MAGIC, sizeof h->magic);
-}
-
-/* keep: the files are not whole, so that the rings are still needed. */
-static void undo(struct session *s, bool keep) {
-    names_session(NULL, NULL);
+static void undo(struct session *s) {
+    names_session(NULL);
     if (s->view.head != NULL && threads_unmap())
-        munmap(s->view.head, s->view.bytes);
+        memory_unmap(s->view.head, s->view.bytes);
+    memory_give_back();
     memset(&s->view, 0, sizeof s->view);
-    place_remove(s, keep);
     if (s->tids != NULL) munmap(s->tids, TID_BYTES);
     s->tids = NULL;
 }
 
-static int open_session(struct session *s) {
-    char stem[PATH_MAX];
+static int open_session(struct session *s, const struct quiet *q) {
     s->pid = getpid();
     s->memory_used = 0;
     s->threads = 0;
+    __atomic_store_n(&s->no_ring, 0, __ATOMIC_RELAXED);
     s->signalled = s->told_rank = 0;
     s->demand_steps_left = 0;
     s->demand_until_ns = 0;
@@ -287,17 +240,13 @@ static int open_session(struct session *s) {
     s->tids = mmap(NULL, TID_BYTES, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->tids == MAP_FAILED) s->tids = NULL;
-    files_init(&s->drain.files, "", 0);
-    if (place_make(s, stem) != 0 || map_head(s) != 0) return -1;
-    struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
-    names_session(&s->view, ring_file_back);
-    if (!thread_spare()) return no_rings();
-    fill_head(s, stem, &first);
-    if (flusher_prepare() != 0) return -1;
-    return flusher_start();
+    if (flusher_start() != 0) return -1;
+    if (keeper_start(&q->mask) == 0) return 0;
+    flusher_stop();
+    return -1;
 }
 
-static int start(struct session *s) {
+static int start(struct session *s, const struct quiet *q) {
     char why[160];
     identity_read(&s->id, s->set.host, s->set.o.rank, s->set.o.world);
     memset(&s->window, 0, sizeof s->window);
@@ -307,10 +256,8 @@ static int start(struct session *s) {
         return fail(why, 0);
     s->recorded = !s->windowed;
     s->gen = ++s->last_gen;
-    if (open_session(s) != 0) {
-        files_discard(&s->drain.files);
-        drain_close(&s->drain);
-        undo(s, false);
+    if (open_session(s, q) != 0) {
+        undo(s);
         s->gen = 0;
         return -1;
     }
@@ -344,11 +291,27 @@ static int start_again(struct session *s, const struct ops_options *o,
     return 0;
 }
 
+/* Threads of ours outlive the call, and thread_end() comes at the end of any
+ * thread: the object that this code is in may never be unloaded. The shared
+ * library is linked so; a plugin that holds the static one is not. Not with our
+ * lock: whoever loads a library waits for it in a constructor, maybe. */
+static void pin(void) {
+    static bool done;
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (__atomic_load_n(&done, __ATOMIC_ACQUIRE)) return;
+    if (dladdr1((void *)&rec_session, &info, (void **)&map, RTLD_DL_LINKMAP) &&
+        map != NULL && map->l_name != NULL && map->l_name[0] != 0)
+        dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+}
+
 int ops_start_(const char *logdir, const struct ops_options *o, size_t size) {
     struct session *s = &rec_session;
     struct quiet q;
     int result;
     if (settings_forbidden()) return fail("switched off by OPSCOPE=0", 0);
+    pin();
     session_lock(&q);
     once_per_process();
     look_whose();
@@ -357,7 +320,7 @@ int ops_start_(const char *logdir, const struct ops_options *o, size_t size) {
     } else {
         session_problem("", 0);
         settings_read(&s->set, logdir, o, size);
-        result = start(s);
+        result = start(s, &q);
     }
     session_unlock(&q);
     return result;
@@ -377,7 +340,7 @@ void session_child(void) {
     if (OPS_STATE_() & OPS_PENDING_BIT_) {
         set_state(0);
         settings_child(&s->set);
-        start(s);
+        start(s, &q);
     }
     session_unlock(&q);
 }
@@ -393,9 +356,9 @@ void ops_stop(void) {
     set_state(0);
     if (s->gen != 0 && s->pid == getpid()) {
         threads_quiesce();
-        bool whole = flusher_stop();
+        flusher_stop();
         give_signal_back(s->set.o.signal);
-        undo(s, !whole);
+        undo(s);
         s->gen = 0;
     }
     session_unlock(&q);

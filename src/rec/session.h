@@ -12,7 +12,7 @@
 #include "rec/drain.h"
 #include "rec/eventfile.h"
 #include "rec/identity.h"
-#include "rec/proc.h"
+#include "rec/place.h"
 #include "rec/quiet.h"
 #include "rec/settings.h"
 #include "rec/view.h"
@@ -29,12 +29,13 @@ struct rec_thread {
     uint32_t fast;      /* = word where ticks are the CPU's; else no state */
     uint32_t index;     /* of the ring */
     uint32_t refused;   /* session in which it got no ring */
-    bool attaching;     /* inside thread_attach(): a handler must not enter */
     bool ended;         /* thread_end() was here: nobody would tell of the end
                            of another ring */
-    uint32_t busy;      /* inside a call: here and not in the ring, which may
-                           be unmapped while a thread that has looked at the
-                           state sleeps before it says so */
+    bool ours;          /* a thread of the recorder: it does not record */
+    uintptr_t busy;     /* inside a call: where that has its frame on the stack,
+                           or 0. Here and not in the ring, which may be
+                           unmapped while a thread that has looked at the state
+                           sleeps before it says so */
     struct rec_async *asyncs; /* the session's */
 };
 extern __thread struct rec_thread rec_self
@@ -50,16 +51,14 @@ struct session {
     struct window window;
     bool windowed;         /* not everything is wanted */
     struct rec_view view;
-    int fd;                /* the ring file */
-    struct proc_file ring_file;
-    char ring_path[PATH_MAX], pointer_path[PATH_MAX];
-    uint64_t memory_used, memory_cap;
+    uint64_t memory_used, memory_cap; /* address space of rings, bytes */
     uint64_t threads;      /* that ever recorded in this session */
     struct rec_thread *owner[REC_RINGS]; /* of each ring, while it lives */
-    uint32_t counting;     /* threads without a ring at drops_no_ring */
+    uint64_t no_ring;      /* calls of threads that got none */
     uint64_t *tids;        /* a bit for each tid that did */
 
     /* the flusher's own */
+    struct place place;
     struct drain drain;
     struct eventfile events;
     bool events_open;
@@ -69,6 +68,8 @@ struct session {
     uint64_t asked, answered; /* requests to flush or dump: tickets */
     bool ask_dump, ask_stop;
     int dump_result;
+    int begun;                /* 1: it runs; -1: it could not; 0: not yet */
+    bool whole;               /* at its end: all of it is in the files */
     bool recorded;            /* a window was open at some time */
     uint32_t signalled;       /* set by the signal handler */
     uint32_t told_rank;       /* a new rank is not in the file yet */
@@ -87,22 +88,19 @@ extern struct session rec_session __attribute__((visibility("hidden")));
 bool thread_attach(uint32_t gen);
 /* How far a ring may be written; gives it more memory where that is what is
  * missing. From its own thread, inside of a call. */
-uint64_t thread_room(struct rec_ring *r, uint32_t index);
+uint64_t thread_room(struct rec_ring *r);
 /* Memory for rings whose threads will need it soon: the flusher's. */
 void threads_look_ahead(void);
 /* A ring that nobody has yet, ready in memory, for the next thread. With the
  * lock. */
 bool thread_spare(void);
-/* Nobody writes any more: waits until no thread is inside a call, then unmaps
- * the rings. Rings of threads that hang in a call are left mapped, and then
- * the head must be too: false. */
+/* Nobody writes any more: waits until no thread is inside a call. */
 void threads_quiesce(void);
+/* Nobody has a ring any more. False: threads hang in a call. Their rings, and
+ * the tables before, must stay mapped; the other rings are not any more. */
 bool threads_unmap(void);
 /* In the child of a fork: the parent's rings are not ours. */
 void threads_forget(void);
-/* Memory behind [at, at + bytes) of the ring file: without it a store would be
- * a SIGBUS. False: there is none. */
-bool ring_file_back(uint64_t at, uint64_t bytes);
 
 /* --- session.c ---------------------------------------------------------- */
 
@@ -120,17 +118,45 @@ void session_problem(const char *what, int error);
 
 /* --- flusher.c ---------------------------------------------------------- */
 
-/* Opens the files; then the thread starts. -1 and ops_problem(). */
-int flusher_prepare(void);
+/* Starts the thread and waits until it has made the session's files and rings:
+ * 0, or -1 and ops_problem(). */
 int flusher_start(void);
-/* In a child of fork(), at once: closes what it has of its parent. */
+/* In a child of fork(), at once: forgets what it has of its parent. */
 void flusher_forked(void);
 /* Asks the flusher and waits for its answer; stop also joins it. */
 uint64_t flusher_ask(bool dump);
 int flusher_wait(uint64_t ticket);
 /* Once in a process, and in each child of a fork. */
 void flusher_init(void);
-bool flusher_stop(void); /* false: not all of it is in the files */
+/* The rest is written, the files are closed, the ring file is gone unless not
+ * all of it is in the files. */
+void flusher_stop(void);
+
+/* --- keeper.c: the thread that stays with the program --------------------- */
+
+/* It shares the program's descriptors, keeps them open when the program's last
+ * thread has ended, and does what must be done with them. All signals of the
+ * caller are blocked by now; `signals` are those that it blocks itself. -1 and
+ * ops_problem(). */
+int keeper_start(const sigset_t *signals);
+/* From the flusher, at its end: the keeper ends too. Then it is joined. */
+void keeper_leave(void);
+void keeper_join(void);
+/* Once in a process, and in each child of a fork. */
+void keeper_init(void);
+/* When the program was ended by the keeper, ops_stop() runs in it: then it
+ * serves the flusher until that is done. */
+bool keeper_is_me(void);
+void keeper_serve(void);
+/* From the flusher. Lets the devices' tracers hand over what they have, for the
+ * last time where told. */
+void keeper_collect(struct encoder *e, bool last);
+/* The program has no thread any more: ends it, as its last one would have. */
+void keeper_end_program(void);
+int keeper_tid(void); /* 0: it does not run yet */
+/* Counters of GPUs, when there are any. */
+void keeper_sample(void (*give)(void *, const char *, double), void *to);
+bool keeper_facts(void (*give)(void *, const char *, const char *), void *to);
 
 /* --- record.c: what a scope costs, in ps; measured on a ring of its own --- */
 uint64_t record_cost_ps(const struct rec_view *v);
@@ -140,12 +166,16 @@ void record_close_steps(void);
 void record_close_all(void);
 
 /* --- device.c ----------------------------------------------------------- */
-void device_start(void);
 bool device_any(void); /* is there a tracer? */
 /* In the child of a fork: an accelerator's tracer does not work there. */
 void device_forget(void);
-/* Takes what the tracers have, into the pass that is going on. */
-void device_collect(struct encoder *e);
-void device_stop(struct encoder *e);
+/* In the keeper: begins those that have not, takes what they have. full() is
+ * called, and waited for, whenever the batch is full. */
+void device_start(void);
+void device_take(bool last, void (*full)(void));
+/* In the flusher, while the keeper waits: the batch goes into the files. */
+void device_encode(struct encoder *e);
+/* What is known of the devices at the end. */
+void device_facts(struct encoder *e);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading options and environment. getenv is called at the start only. */
+ * Reading options and environment, at the start only. In a program that runs
+ * with more rights than whoever started it (set-uid and the like) the
+ * environment is that user's, and none of it is read: secure_getenv. */
 #include "rec/settings.h"
 
 #include <stdio.h>
@@ -13,7 +15,7 @@ enum {
 };
 
 static const char *env(const char *name) {
-    const char *v = getenv(name);
+    const char *v = secure_getenv(name);
     return v != NULL && v[0] != 0 ? v : NULL;
 }
 
@@ -52,6 +54,8 @@ static void environment(struct settings *set, const char **logdir) {
     if (env_is("OPSCOPE_TSC", "0")) o->no_tsc = true;
     if (env_is("OPSCOPE_FORK", "0")) o->no_fork = true;
     if (env("OPSCOPE_SIGNAL") != NULL) o->signal = atoi(env("OPSCOPE_SIGNAL"));
+    if (env("OPSCOPE_SHM") != NULL)
+        snprintf(set->memory, sizeof set->memory, "%s", env("OPSCOPE_SHM"));
     env_size("OPSCOPE_RING_BYTES", &o->ring_bytes);
     env_size("OPSCOPE_MEMORY_BYTES", &o->memory_bytes);
 }

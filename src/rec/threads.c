@@ -3,28 +3,25 @@
  * it ends; then the flusher empties it, and the next thread may have it. */
 #include "rec/session.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "rec/clock.h"
-#include "rec/proc.h"
+#include "rec/memory.h"
 
 enum {
     TID_BITS = 1 << 22,        /* the kernel's limit on pids */
     RING_LEAST = 64 << 10,
-    RING_FIRST = 256 << 10,    /* bytes of slots that a ring begins with */
+    RING_FIRST = 16 << 10,     /* bytes of slots that a ring begins with */
+    RINGS_A_PAGE = 256,        /* places for rings in the head that get memory
+                                  at once */
+    RING_LOOK_AT = 32,         /* so many open scopes are many */
     BACK_RETRY = 4096,         /* losses between two tries for more memory */
     REFUSED_RETRY = 4096,      /* calls of a thread without a ring */
 };
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /* No state is ever NO_WORD: a thread without a ring compares unequal, also to
  * the 0 of a session that ends just then. */
@@ -38,13 +35,6 @@ static bool end_key_ok;
 
 /* --- rings -------------------------------------------------------------- */
 
-bool ring_file_back(uint64_t at, uint64_t bytes) {
-    struct session *s = &rec_session;
-    int fd = __atomic_load_n(&s->fd, __ATOMIC_ACQUIRE);
-    return proc_same_file(fd, &s->ring_file) &&
-           posix_fallocate(fd, (off_t)at, (off_t)bytes) == 0;
-}
-
 /* Full rings for half of the memory; then smaller ones, so that a program with
  * thousands of threads is seen in all of them. */
 static uint64_t ring_bytes(const struct session *s) {
@@ -55,8 +45,8 @@ static uint64_t ring_bytes(const struct session *s) {
     return bytes < RING_LEAST ? RING_LEAST : bytes;
 }
 
-/* A new ring at the end of the file, mapped, the beginning of it in memory: all
- * of it would take a thread's first call milliseconds. With the lock. */
+/* A new ring at the end of the file, the beginning of it in memory: all of it
+ * would take a thread's first call milliseconds. With the lock. */
 static struct rec_ring *ring_new(void) {
     struct session *s = &rec_session;
     struct rec_head *h = s->view.head;
@@ -64,15 +54,14 @@ static struct rec_ring *ring_new(void) {
     uint64_t bytes = REC_RING_HEAD + slots;
     uint64_t first = slots < RING_FIRST ? slots : RING_FIRST;
     if (h->nrings == REC_RINGS || s->memory_used + bytes > s->memory_cap ||
-        !proc_same_file(s->fd, &s->ring_file) ||
-        ftruncate(s->fd, (off_t)(at + bytes)) != 0 ||
-        !ring_file_back(at, REC_RING_HEAD + first))
+        at + bytes > s->view.bytes)
         return NULL;
-    struct rec_ring *r = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                              s->fd, (off_t)at);
-    if (r == MAP_FAILED) return NULL;
-    madvise(r, bytes, MADV_DONTFORK);
-    madvise(r, REC_RING_HEAD + first, MADV_POPULATE_WRITE);
+    struct rec_ring *r = (struct rec_ring *)((char *)h + at);
+    if ((h->nrings % RINGS_A_PAGE == 0 &&
+         !memory_back(&h->rings[h->nrings],
+                      RINGS_A_PAGE * sizeof h->rings[0])) ||
+        !memory_back(r, REC_RING_HEAD + first))
+        return NULL;
     h->file_bytes = at + bytes;
     s->memory_used += bytes;
     r->slots = slots / sizeof(struct rec_slot);
@@ -85,13 +74,12 @@ static struct rec_ring *ring_new(void) {
 }
 
 /* Twice the memory that it has. Its thread and the flusher may both be here:
- * the same range twice does no harm. */
-static void ring_back(struct rec_ring *r, uint32_t index) {
-    struct session *s = &rec_session;
+ * the same range twice does no harm, and is counted twice. */
+static void ring_back(struct rec_ring *r) {
     uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
-    uint64_t at = s->view.head->rings[index].at + REC_RING_HEAD;
-    uint64_t bytes = have * sizeof(struct rec_slot);
-    if (have >= r->slots || !ring_file_back(at + bytes, bytes)) return;
+    if (have >= r->slots ||
+        !memory_back(rec_slots(r) + have, have * sizeof(struct rec_slot)))
+        return;
     __atomic_compare_exchange_n(&r->backed, &have, 2 * have, false,
                                 __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
@@ -104,13 +92,13 @@ static uint64_t ring_limit(const struct rec_ring *r) {
     return have - REC_SLOT_MAX;
 }
 
-uint64_t thread_room(struct rec_ring *r, uint32_t index) {
+uint64_t thread_room(struct rec_ring *r) {
     uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
     if (have < r->slots && r->head >= have - REC_SLOT_MAX &&
         r->lost[REC_LOST_FULL] % BACK_RETRY == 0) {
-        struct quiet q; /* fallocate gives up when a signal comes */
+        struct quiet q; /* a handler that jumps out of here is not for us */
         quiet_begin(&q);
-        ring_back(r, index);
+        ring_back(r);
         quiet_end(&q);
     }
     return ring_limit(r);
@@ -127,7 +115,7 @@ void threads_look_ahead(void) {
         uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
         if (have < r->slots &&
             __atomic_load_n(&r->head, __ATOMIC_RELAXED) > have / 2)
-            ring_back(r, i);
+            ring_back(r);
     }
 }
 
@@ -220,6 +208,7 @@ static void ring_take(struct rec_ring *r) {
     r->room = s->set.o.flight ? UINT64_MAX : head + r->slots - REC_SLOT_MAX;
     r->limit = ring_limit(r);
     r->depth = r->args_top = r->marks = 0;
+    r->look_at = RING_LOOK_AT;
     r->step_time = r->epoch_time = 0;
     memset(r->lost, 0, sizeof r->lost);
     memset(r->told, 0, sizeof r->told);
@@ -258,31 +247,29 @@ static bool attach(uint32_t gen) {
     return true;
 }
 
-/* A call of a thread without a ring. ops_stop() waits until nobody is here. */
-static void count_lost(uint32_t gen) {
-    struct session *s = &rec_session;
-    __atomic_fetch_add(&s->counting, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(ops_state_, __ATOMIC_SEQ_CST) >> OPS_GEN_SHIFT_ == gen)
-        __atomic_fetch_add(&s->view.head->drops_no_ring, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_sub(&s->counting, 1, __ATOMIC_SEQ_CST);
+/* A call of a thread without a ring. Counted here and not in the session's
+ * memory, which may be gone by now; the flusher carries it over. */
+static void count_lost(void) {
+    __atomic_fetch_add(&rec_session.no_ring, 1, __ATOMIC_RELAXED);
 }
 
+/* Signals are blocked first: a handler must not come in here once more, nor
+ * leave it by a jump. */
 bool thread_attach(uint32_t gen) {
     struct quiet q;
     struct rec_thread *t = &rec_self;
-    if (t->refused == gen && ++t->index % REFUSED_RETRY != 0) goto lost;
-    /* busy: a handler, and what it interrupted uses the ring of before */
-    if (t->attaching || t->ended || t->busy != 0 || !end_key_made()) goto lost;
-    t->attaching = true;
-    __asm__ volatile("" ::: "memory");
+    if (t->ours) return false;
+    if (t->refused == gen && ++t->index % REFUSED_RETRY != 0) {
+        count_lost();
+        return false;
+    }
     session_lock(&q);
-    bool ok = pthread_setspecific(end_key, t) == 0 && attach(gen);
+    /* busy: a handler, and what it interrupted uses the ring of before */
+    bool ok = !t->ended && t->busy == 0 && end_key_made() &&
+              pthread_setspecific(end_key, t) == 0 && attach(gen);
     session_unlock(&q);
-    t->attaching = false;
-    if (ok) return true;
-lost:
-    count_lost(gen);
-    return false;
+    if (!ok) count_lost();
+    return ok;
 }
 
 void ops_thread_name(const char *name) {
@@ -321,7 +308,7 @@ void threads_quiesce(void) {
         nanosleep(&longer, NULL);
     }
     for (int tries = 0; tries < 400; tries++) {
-        bool busy = __atomic_load_n(&s->counting, __ATOMIC_ACQUIRE) != 0;
+        bool busy = false;
         for (uint32_t i = 0; i < s->view.head->nrings && !busy; i++)
             busy = owner_busy(i);
         if (!busy) return;
@@ -332,19 +319,20 @@ void threads_quiesce(void) {
 bool threads_unmap(void) {
     struct session *s = &rec_session;
     struct rec_head *h = s->view.head;
-    bool all = __atomic_load_n(&s->counting, __ATOMIC_ACQUIRE) == 0;
-    for (uint32_t i = 0; i < h->nrings; i++) {
-        struct rec_ring *r = s->view.ring[i];
-        if (owner_busy(i)) all = false;
-        else if (r != NULL) munmap(r, h->rings[i].bytes);
-        s->view.ring[i] = NULL;
-        s->owner[i] = NULL;
-    }
+    bool all = true;
+    for (uint32_t i = 0; i < h->nrings; i++) all = all && !owner_busy(i);
+    for (uint32_t i = 0; i < h->nrings && !all; i++)
+        if (!owner_busy(i) && s->view.ring[i] != NULL)
+            memory_unmap(s->view.ring[i], h->rings[i].bytes);
+    if (!all)
+        memory_unmap((char *)h + rec_paged(h->file_bytes),
+                     s->view.bytes - rec_paged(h->file_bytes));
+    memset(s->view.ring, 0, sizeof s->view.ring);
+    memset(s->owner, 0, sizeof s->owner);
     return all;
 }
 
 void threads_forget(void) {
     rec_self = (struct rec_thread)NO_THREAD;
     memset(rec_session.owner, 0, sizeof rec_session.owner);
-    rec_session.counting = 0;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Mapping and checking a ring file. A reader takes it for hostile: every
- * offset and count that is used later is checked here, once.
+ * Copying and checking a ring file. It is taken for hostile: every offset and
+ * count that is used later is checked here, once.
  *
- * Whoever only reads gets a copy and no mapping: what was checked cannot be
- * changed afterwards by a writer that is alive, and a file that is cut is no
- * SIGBUS. Of the rings only what is not in the files yet is copied. */
+ * A copy and no mapping: what was checked cannot be changed afterwards by a
+ * writer that is alive, and a file that is cut, or sparse on a full disk, is no
+ * SIGBUS. Of the rings only what is not in the files yet is copied, and only
+ * where the file has data: a writer never has slots in a hole, so that a few
+ * bytes on disk cannot ask for gigabytes here. */
 #include "rec/view.h"
 
 #include <errno.h>
@@ -80,17 +82,29 @@ static void copy_in(void *base, int fd, uint64_t at, uint64_t n) {
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+/* Are these bytes in the file, and not a hole of it? */
+static bool has_data(int fd, uint64_t at, uint64_t n) {
+    off_t hole = lseek(fd, (off_t)at, SEEK_HOLE);
+    return n == 0 || (hole > 0 && (uint64_t)hole >= at + n);
+}
+
 /* The slots that a reader looks at: those behind the tail, and the record
- * before the head (encode_open). */
-static void copy_slots(const struct rec_view *v, int fd, uint64_t at,
+ * before the head (encode_open). False: the file has no such slots. */
+static bool copy_slots(const struct rec_view *v, int fd, uint64_t at,
                        const struct rec_ring *r) {
     uint64_t tail = r->tail[v->head->active], size = sizeof(struct rec_slot);
     uint64_t n = tail < r->head ? r->head - tail : 0;
     n = least(n > REC_SLOT_MAX ? n : REC_SLOT_MAX, r->slots);
-    uint64_t first = (r->head - n) & (r->slots - 1);
-    uint64_t run = least(n, r->slots - first);
-    copy_in(v->head, fd, at + REC_RING_HEAD + first * size, run * size);
-    copy_in(v->head, fd, at + REC_RING_HEAD, (n - run) * size);
+    uint64_t ever = least(n, r->head); /* the first round has no slots before */
+    uint64_t first = (r->head - ever) & (r->slots - 1);
+    uint64_t run = least(ever, r->slots - first), rest = ever - run;
+    at += REC_RING_HEAD;
+    if (!has_data(fd, at + first * size, run * size) ||
+        !has_data(fd, at, rest * size))
+        return false;
+    copy_in(v->head, fd, at + first * size, run * size);
+    copy_in(v->head, fd, at, rest * size);
+    return true;
 }
 
 /* What the writer, if it lives, did while we copied. A flight recorder has
@@ -121,6 +135,21 @@ void rec_ring_keep_common(struct rec_ring *a, const struct rec_ring *b) {
     if (a->epoch_time != b->epoch_time) a->marks &= ~(uint32_t)REC_IN_EPOCH;
 }
 
+bool rec_ring_ended(const struct rec_ring *r, const struct rec_slot *slots,
+                    enum rec_kind kind, uint64_t time, uint32_t name) {
+    uint64_t mask = r->slots - 1, at = r->head;
+    for (int i = 0; i < REC_SLOT_MAX && at > r->floor; i++) {
+        const struct rec_slot *s = &slots[--at & mask];
+        uint64_t rest = __atomic_load_n(&s->rest, __ATOMIC_RELAXED);
+        uint32_t k = rec_slot_kind(rest);
+        if (k == REC_CONT) continue;
+        if (k == REC_SCOPE_X) k = REC_SCOPE;
+        return k == (uint32_t)kind && rec_slot_name(rest) == name &&
+               __atomic_load_n(&s->time, __ATOMIC_RELAXED) == time;
+    }
+    return false;
+}
+
 /* --- rings ---------------------------------------------------------------- */
 
 /* Does ring i lie inside of the file, behind the tables and the ring before?
@@ -140,20 +169,23 @@ static bool ring_sound(const struct rec_ring *r, uint64_t bytes) {
            slots <= (bytes - REC_RING_HEAD) / sizeof(struct rec_slot);
 }
 
-/* Fills v->ring: NULL where one is not sound. copy: from fd. */
-static void find_rings(struct rec_view *v, int fd, bool copy) {
+/* Fills v->ring: NULL, and counted, where one is not sound. */
+static void copy_rings(struct rec_view *v, int fd) {
     uint64_t end = v->head->text_at + REC_TEXT;
     for (uint32_t i = 0; i < v->nrings; i++) {
-        if (!ring_fits(v, i, &end)) continue;
         uint64_t at = v->head->rings[i].at;
+        v->damaged++;
+        if (!ring_fits(v, i, &end) || !has_data(fd, at, sizeof **v->ring))
+            continue;
         struct rec_ring *r = (struct rec_ring *)((char *)v->head + at);
-        if (copy) copy_in(v->head, fd, at, REC_RING_HEAD);
+        copy_in(v->head, fd, at, sizeof *r);
         if (!ring_sound(r, v->head->rings[i].bytes)) continue;
-        if (copy && r->state != REC_RING_FREE) {
-            copy_slots(v, fd, at, r);
+        if (r->state != REC_RING_FREE) {
+            if (!copy_slots(v, fd, at, r)) continue;
             if (r->state == REC_RING_LIVE) look_again(v, fd, at, r);
         }
         v->ring[i] = r;
+        v->damaged--;
     }
 }
 
@@ -172,7 +204,7 @@ static void copy_names(struct rec_view *v, int fd) {
     copy_in(h, fd, h->text_at, h->ntext);
 }
 
-int rec_view_open(struct rec_view *v, int fd, bool writable, const char **why) {
+int rec_view_open(struct rec_view *v, int fd, const char **why) {
     struct rec_head want;
     struct stat st;
     memset(v, 0, sizeof *v);
@@ -181,13 +213,11 @@ int rec_view_open(struct rec_view *v, int fd, bool writable, const char **why) {
     *why = "cut short";
     if (st.st_size < (off_t)rec_layout(&want)) return -1;
     size_t bytes = (size_t)st.st_size;
-    int flags = writable ? MAP_SHARED
-                         : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags,
-                   writable ? fd : -1, 0);
-    *why = "cannot be mapped";
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *why = "too large";
     if (p == MAP_FAILED) return -1;
-    if (!writable) copy_in(p, fd, 0, want.names_at);
+    copy_in(p, fd, 0, want.names_at);
     *why = check_head(p, bytes);
     if (*why != NULL) {
         munmap(p, bytes);
@@ -195,8 +225,8 @@ int rec_view_open(struct rec_view *v, int fd, bool writable, const char **why) {
     }
     rec_view_tables(v, p, bytes);
     v->nrings = v->head->nrings;
-    find_rings(v, fd, !writable);
-    if (!writable) copy_names(v, fd);
+    copy_rings(v, fd);
+    copy_names(v, fd);
     return 0;
 }
 
@@ -205,7 +235,7 @@ void rec_view_close(struct rec_view *v) {
     memset(v, 0, sizeof *v);
 }
 
-bool rec_part_path(char *out, size_t cap, const char *stem, uint64_t part,
+bool rec_part_name(char *out, size_t cap, const char *stem, uint64_t part,
                    unsigned file, bool final) {
     char number[24] = "", device[24] = "";
     if (part > 0)

@@ -6,6 +6,7 @@
  * decimal would round. */
 #include "rec/eventfile.h"
 
+#include <fcntl.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -22,7 +23,8 @@ static void put(const char *tag, int64_t step, float v, double wall) {
 int main(int argc, char **argv) {
     static const float odd[] = {NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX,
                                 FLT_MIN, 1e-45f, 0.0f, -0.0f};
-    if (argc != 2 || eventfile_init(&f, argv[1], NULL) != 0) return 1;
+    int dir = argc == 2 ? open(argv[1], O_PATH | O_DIRECTORY) : -1;
+    if (dir < 0 || eventfile_init(&f, dir, argv[1], NULL) != 0) return 1;
     double wall = 1790857026.123456;
     for (int i = 0; i < 5000; i++) {
         put("loss", i, 2.5f * expf(-0.001f * (float)i), wall += 0.001);

@@ -39,6 +39,7 @@ ssize_t pwrite(int fd, const void *p, size_t n, off_t at) {
 
 struct fixture {
     char dir[64];
+    int fd; /* of it */
     struct eventfile f;
 };
 
@@ -49,7 +50,9 @@ static int set_up(void **state) {
     snprintf(x->dir, sizeof x->dir, "%.40s/eventsXXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(x->dir));
     disk_left = disk_piece = -1;
-    assert_int_equal(eventfile_init(&x->f, x->dir, "a host/1"), 0);
+    x->fd = open(x->dir, O_PATH | O_DIRECTORY);
+    assert_true(x->fd >= 0);
+    assert_int_equal(eventfile_init(&x->f, x->fd, x->dir, "a host/1"), 0);
     *state = x;
     return 0;
 }
@@ -75,6 +78,7 @@ static int tear_down(void **state) {
     eventfile_close(&x->f);
     count_files(x->dir, NULL, true);
     rmdir(x->dir);
+    close(x->fd);
     free(x);
     return 0;
 }
@@ -198,7 +202,7 @@ static void no_file_is_ever_overwritten(void **state) {
     struct fixture *x = *state;
     static struct eventfile other[20];
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(eventfile_init(&other[i], x->dir, "h"), 0);
+        assert_int_equal(eventfile_init(&other[i], x->fd, x->dir, "h"), 0);
         put(&other[i], "a", i, (float)i);
         assert_int_equal(eventfile_flush(&other[i]), 0);
     }
@@ -257,19 +261,51 @@ static void what_the_buffer_cannot_hold_is_counted(void **state) {
     assert_int_equal(x->f.lost, lost + 1);
 }
 
-static void a_removed_folder_is_made_again(void **state) {
+static void a_removed_file_is_made_again(void **state) {
     struct fixture *x = *state;
     struct got g;
     put(&x->f, "a", 1, 1);
     assert_int_equal(eventfile_flush(&x->f), 0);
     count_files(x->dir, NULL, true);
-    assert_int_equal(rmdir(x->dir), 0);
     put(&x->f, "a", 2, 2);
     assert_int_equal(eventfile_flush(&x->f), 0);
     assert_int_equal(x->f.lost, 1);
     assert_int_equal(x->f.written, 1);
     assert_int_equal(read_all(x->f.path, &g, 1), 1);
     assert_int_equal(g.step, 2);
+}
+
+static void a_removed_folder_stays_removed(void **state) {
+    struct fixture *x = *state;
+    put(&x->f, "a", 1, 1);
+    assert_int_equal(eventfile_flush(&x->f), 0);
+    count_files(x->dir, NULL, true);
+    assert_int_equal(rmdir(x->dir), 0);
+    put(&x->f, "a", 2, 2);
+    assert_int_equal(eventfile_flush(&x->f), -ENOENT);
+    assert_int_not_equal(access(x->dir, F_OK), 0);
+    assert_int_equal(x->f.lost, 1);
+    assert_int_equal(x->f.waiting, 1);
+    assert_int_equal(eventfile_close(&x->f), -ENOENT);
+    assert_int_equal(x->f.lost, 2);
+    assert_int_equal(mkdir(x->dir, 0700), 0); /* for tear_down */
+}
+
+static void nobody_else_may_write_to_it(void **state) {
+    struct fixture *x = *state;
+    struct stat st;
+    mode_t before = umask(0);
+    put(&x->f, "a", 1, 1);
+    assert_int_equal(eventfile_flush(&x->f), 0);
+    assert_int_equal(stat(x->f.path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0644);
+    eventfile_close(&x->f);
+    umask(0777);
+    put(&x->f, "a", 1, 1);
+    assert_int_equal(eventfile_flush(&x->f), 0);
+    umask(before);
+    assert_int_equal(stat(x->f.path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
 }
 
 static void a_file_that_somebody_cut_is_left_alone(void **state) {
@@ -303,28 +339,6 @@ static void a_size_limit_fails_and_does_not_kill(void **state) {
     assert_int_equal(WEXITSTATUS(status), 7);
 }
 
-static void a_forked_child_has_a_file_of_its_own(void **state) {
-    struct fixture *x = *state;
-    struct got g[4];
-    put(&x->f, "a", 1, 1);
-    assert_int_equal(eventfile_flush(&x->f), 0);
-    put(&x->f, "a", 2, 2);
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        eventfile_forked(&x->f);
-        put(&x->f, "a", 3, 3);
-        _exit(eventfile_flush(&x->f) == 0 && x->f.written == 1 ? 7 : 1);
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(WEXITSTATUS(status), 7);
-    assert_int_equal(eventfile_flush(&x->f), 0);
-    assert_int_equal(read_all(x->f.path, g, 4), 2);
-    assert_int_equal(g[1].step, 2);
-    assert_int_equal(count_files(x->dir, NULL, false), 2);
-}
-
 static void tags_are_cut_and_mended_never_refused(void **state) {
     struct fixture *x = *state;
     struct got g[4];
@@ -348,7 +362,7 @@ static void a_path_that_is_too_long_loses_and_counts(void **state) {
     struct fixture *x = *state;
     static char dir[5000];
     memset(dir, 'd', sizeof dir - 1);
-    assert_int_equal(eventfile_init(&x->f, dir, NULL), -ENAMETOOLONG);
+    assert_int_equal(eventfile_init(&x->f, x->fd, dir, NULL), -ENAMETOOLONG);
     put(&x->f, "a", 1, 1);
     assert_int_equal(eventfile_close(&x->f), -ENAMETOOLONG);
     assert_int_equal(x->f.lost, 1);
@@ -363,10 +377,11 @@ int main(void) {
         CASE(no_file_is_ever_overwritten),
         CASE(a_full_disk_tears_no_record),
         CASE(what_the_buffer_cannot_hold_is_counted),
-        CASE(a_removed_folder_is_made_again),
+        CASE(a_removed_file_is_made_again),
+        CASE(a_removed_folder_stays_removed),
+        CASE(nobody_else_may_write_to_it),
         CASE(a_file_that_somebody_cut_is_left_alone),
         CASE(a_size_limit_fails_and_does_not_kill),
-        CASE(a_forked_child_has_a_file_of_its_own),
         CASE(tags_are_cut_and_mended_never_refused),
         CASE(a_path_that_is_too_long_loses_and_counts),
     };

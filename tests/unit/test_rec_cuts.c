@@ -53,6 +53,21 @@ int unlink(const char *path) {
     return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
+int unlinkat(int dir, const char *path, int flags) {
+    if (is_time()) die();
+    return (int)syscall(SYS_unlinkat, dir, path, flags);
+}
+
+int linkat(int a, const char *from, int b, const char *to, int flags) {
+    if (is_time()) die();
+    return (int)syscall(SYS_linkat, a, from, b, to, flags);
+}
+
+int mkdirat(int dir, const char *path, mode_t mode) {
+    if (is_time()) die();
+    return (int)syscall(SYS_mkdirat, dir, path, mode);
+}
+
 int renameat2(int a, const char *from, int b, const char *to,
               unsigned flags) {
     if (is_time()) die();
@@ -66,6 +81,15 @@ int open(const char *path, int flags, ...) {
     va_end(ap);
     if (is_time()) die();
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int openat(int dir, const char *path, int flags, ...) {
+    va_list ap;
+    va_start(ap, flags);
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(ap, mode_t) : 0;
+    va_end(ap);
+    if (is_time()) die();
+    return (int)syscall(SYS_openat, dir, path, flags, mode);
 }
 
 /* --- the program -------------------------------------------------------- */

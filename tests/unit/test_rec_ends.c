@@ -318,7 +318,7 @@ static void test_exec(void **state) {
     struct rig_end e = run_both(by_exec);
     assert_int_equal(WEXITSTATUS(e.status), 8);
     assert_string_equal(e.out, "new image\n");
-    assert_int_equal(rig_rescue(), 1); /* the old image's */
+    rig_rescue(); /* the old image's, if the new one has not done it yet */
     assert_int_equal(rig_load(&x), 2);
     expect(&x, "work", N);
     expect(&x, "after", N);

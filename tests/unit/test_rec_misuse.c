@@ -84,10 +84,12 @@ static void test_short_threads(void **state) {
     (void)state;
     short_threads = rig_slow() ? 500 : RIG_ASAN ? 2000 : 20000;
     struct xs x = profile_of(run_threads, (void *)two_scopes);
-    assert_int_equal(xs_count(&x, "outer"), short_threads);
-    assert_int_equal(xs_count(&x, "inner"), short_threads);
-    assert_int_equal(xs_count(&x, "mark"), short_threads);
-    assert_int_equal(xs_dropped(&x), 0);
+    /* on a busy machine there may be threads for which no ring is free: each
+     * of their five calls is counted */
+    size_t seen = xs_count(&x, "outer");
+    assert_int_equal(xs_count(&x, "inner"), seen);
+    assert_int_equal(xs_count(&x, "mark"), seen);
+    assert_int_equal(5 * seen + xs_dropped(&x), 5 * short_threads);
     /* a line is one thread, all of it and nobody else */
     qsort(x.v, x.n, sizeof *x.v, by_line);
     for (size_t i = 0; i < x.n; i += 3) {

@@ -415,30 +415,8 @@ static void what_a_run_costs_is_printed(void **state) {
     closed(s);
 }
 
-/* A program that closes all descriptors and opens its own under their numbers:
- * they are neither moved nor closed. */
-static void leaves_the_programs_descriptors_alone(void **state) {
-    static struct sample s;
-    (void)state;
-    sample_open(&s);
-    int task = s.task, statm = s.statm;
-    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0 && task >= 0 && statm >= 0);
-    assert_int_equal(dup2(fd, task), task);
-    assert_int_equal(dup2(fd, statm), statm);
-    assert_int_equal(lseek(task, 7, SEEK_SET), 7);
-    sample_run(&s, 1000000000, NULL, NULL);
-    sample_run(&s, 3000000000, NULL, NULL);
-    assert_int_equal(lseek(task, 0, SEEK_CUR), 7);
-    sample_close(&s);
-    assert_int_equal(close(task), 0);
-    assert_int_equal(close(statm), 0);
-    close(fd);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(leaves_the_programs_descriptors_alone),
         cmocka_unit_test(rss_and_peak_follow_what_is_touched),
         cmocka_unit_test(page_faults_are_counted),
         cmocka_unit_test(context_switches_are_counted),

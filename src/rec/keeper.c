@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The thread that stays with the program. The flusher has descriptors of its
+ * own and sees none of the program's; what needs those is done here: calls into
+ * tracers and drivers, which may open some, and the end of a program whose main
+ * thread has left by pthread_exit(). Such a program ends when its last thread
+ * does, and ours must not keep it: when only they are left, exit() is called
+ * here, as its last thread would have, while its descriptors are still open.
+ *
+ * It sleeps until it is asked. */
+#include "rec/session.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "rec/nvml.h"
+
+enum { STACK = 512 << 10 };
+enum job { NONE, COLLECT, COLLECT_LAST, END_PROGRAM, STOP };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool runs;         /* atomic */
+    int tid;           /* atomic */
+    enum job job;      /* asked for; NONE when it is done */
+    bool full;         /* a batch waits for the flusher */
+    sigset_t signals;  /* that the thread which started blocks */
+    struct nvml nvml;
+    bool nvml_ready;   /* there is a struct to ask */
+} keeper;
+
+void keeper_init(void) {
+    memset(&keeper, 0, sizeof keeper);
+    pthread_mutex_init(&keeper.lock, NULL);
+    pthread_cond_init(&keeper.changed, NULL);
+}
+
+/* --- the keeper's side --------------------------------------------------- */
+
+static void open_nvml(const struct session *s) {
+    if (s->set.o.no_machine || s->set.child) return; /* the parent watches */
+    nvml_open(&keeper.nvml, NULL,
+              identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
+    __atomic_store_n(&keeper.nvml_ready, true, __ATOMIC_RELEASE);
+}
+
+static void close_nvml(void) {
+    if (!keeper.nvml_ready) return;
+    keeper.nvml_ready = false;
+    nvml_close(&keeper.nvml);
+}
+
+/* The batch is full: the flusher takes it. */
+static void hand_over(void) {
+    pthread_mutex_lock(&keeper.lock);
+    keeper.full = true;
+    pthread_cond_broadcast(&keeper.changed);
+    while (keeper.full) pthread_cond_wait(&keeper.changed, &keeper.lock);
+    pthread_mutex_unlock(&keeper.lock);
+}
+
+static void done(void) {
+    pthread_mutex_lock(&keeper.lock);
+    keeper.job = NONE;
+    pthread_cond_broadcast(&keeper.changed);
+    pthread_mutex_unlock(&keeper.lock);
+}
+
+static enum job next_job(void) {
+    pthread_mutex_lock(&keeper.lock);
+    while (keeper.job == NONE)
+        pthread_cond_wait(&keeper.changed, &keeper.lock);
+    enum job job = keeper.job;
+    pthread_mutex_unlock(&keeper.lock);
+    return job;
+}
+
+/* ops_stop() comes from a destructor then, in this thread (keeper_serve). */
+static void end_program(void) {
+    done();
+    pthread_sigmask(SIG_SETMASK, &keeper.signals, NULL);
+    rec_self.ours = false; /* what its handlers record is the program's */
+    exit(0);
+}
+
+void keeper_serve(void) {
+    for (;;) {
+        enum job job = next_job();
+        if (job == STOP) return;
+        if (job == END_PROGRAM) end_program();
+        device_take(job == COLLECT_LAST, hand_over);
+        done();
+    }
+}
+
+static void *run(void *arg) {
+    prctl(PR_SET_NAME, "opscope-keep");
+    rec_self.ours = true;
+    __atomic_store_n(&keeper.tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    device_start();
+    open_nvml(arg);
+    keeper_serve();
+    close_nvml();
+    return NULL;
+}
+
+/* --- the others' --------------------------------------------------------- */
+
+int keeper_start(const sigset_t *signals) {
+    pthread_attr_t a;
+    keeper.job = NONE;
+    keeper.full = false;
+    keeper.signals = *signals;
+    pthread_attr_init(&a);
+    pthread_attr_setstacksize(&a, STACK);
+    int error = pthread_create(&keeper.thread, &a, run, &rec_session);
+    pthread_attr_destroy(&a);
+    __atomic_store_n(&keeper.runs, error == 0, __ATOMIC_RELEASE);
+    if (error != 0) session_problem("no thread for the recorder", error);
+    return error == 0 ? 0 : -1;
+}
+
+static void ask(enum job job) {
+    pthread_mutex_lock(&keeper.lock);
+    keeper.job = job;
+    pthread_cond_broadcast(&keeper.changed);
+    pthread_mutex_unlock(&keeper.lock);
+}
+
+bool keeper_is_me(void) {
+    return keeper.runs && pthread_equal(keeper.thread, pthread_self());
+}
+
+void keeper_leave(void) { ask(STOP); }
+
+void keeper_join(void) {
+    if (!keeper.runs) return;
+    if (keeper_is_me()) close_nvml(); /* inside of exit() */
+    else pthread_join(keeper.thread, NULL);
+    keeper.runs = false;
+}
+
+void keeper_collect(struct encoder *e, bool last) {
+    if (!__atomic_load_n(&keeper.runs, __ATOMIC_ACQUIRE) || !device_any())
+        return;
+    ask(last ? COLLECT_LAST : COLLECT);
+    pthread_mutex_lock(&keeper.lock);
+    while (keeper.job != NONE) {
+        if (keeper.full) {
+            device_encode(e);
+            keeper.full = false;
+            pthread_cond_broadcast(&keeper.changed);
+        }
+        pthread_cond_wait(&keeper.changed, &keeper.lock);
+    }
+    pthread_mutex_unlock(&keeper.lock);
+    device_encode(e);
+}
+
+void keeper_end_program(void) { ask(END_PROGRAM); }
+
+int keeper_tid(void) { return __atomic_load_n(&keeper.tid, __ATOMIC_ACQUIRE); }
+
+void keeper_sample(void (*give)(void *, const char *, double), void *to) {
+    if (__atomic_load_n(&keeper.nvml_ready, __ATOMIC_ACQUIRE))
+        nvml_run(&keeper.nvml, give, to);
+}
+
+bool keeper_facts(void (*give)(void *, const char *, const char *), void *to) {
+    if (rec_session.set.o.no_machine || rec_session.set.child) return true;
+    return __atomic_load_n(&keeper.nvml_ready, __ATOMIC_ACQUIRE) &&
+           nvml_facts(&keeper.nvml, give, to);
+}

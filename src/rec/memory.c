@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pages of the ring file, and who may have how many.
+ *
+ * A page of a file in memory that nobody has touched has no memory behind it,
+ * and when there is none left, touching it is a SIGBUS. So pages are asked for:
+ * madvise() says no where a store would kill. Kernels before 5.14 do not know
+ * that question; there, a futex on which nobody waits is woken in the page, for
+ * which the kernel needs it as much as we do. */
+#include "rec/memory.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Shared by all that came from one process. */
+struct family {
+    uint64_t bytes;   /* that all of them hold */
+    uint64_t cap;     /* 0: nobody has said */
+    uint64_t refused;
+};
+
+static struct family own; /* where no page can be shared */
+static struct {
+    struct family *all;
+    uint64_t taken; /* by this process */
+    bool crowded;
+} mem = {.all = &own};
+
+void memory_init(void) {
+    void *p = mmap(NULL, sizeof *mem.all, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p != MAP_FAILED) mem.all = p;
+}
+
+void memory_allow(uint64_t bytes) {
+    uint64_t cap = __atomic_load_n(&mem.all->cap, __ATOMIC_RELAXED);
+    while (bytes > cap &&
+           !__atomic_compare_exchange_n(&mem.all->cap, &cap, bytes, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+
+void *memory_map(int fd, size_t bytes) {
+    /* no access yet: a program that locks all that it maps (mlockall) would
+     * have all of it in memory at once */
+    void *p = mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (p == MAP_FAILED) return NULL;
+    madvise(p, bytes, MADV_DONTFORK);
+    madvise(p, bytes, MADV_DONTDUMP);
+    return p;
+}
+
+void memory_unmap(void *p, size_t bytes) { munmap(p, bytes); }
+
+/* Gives the page memory; what is in it stays, should somebody be writing. */
+static bool touch(char *page) {
+    return syscall(SYS_futex, page, FUTEX_WAKE, 1, NULL, NULL, 0) >= 0;
+}
+
+static bool populate(char *p, size_t n, size_t page) {
+    while (madvise(p, n, MADV_POPULATE_WRITE) != 0) {
+        if (errno == EINTR || errno == EAGAIN) continue;
+        if (errno != EINVAL && errno != ENOSYS) return false;
+        for (size_t i = 0; i < n; i += page)
+            if (!touch(p + i)) return false;
+        return true;
+    }
+    return true;
+}
+
+/* Counts before it takes: at no moment is there more than the limit. */
+static bool take(uint64_t n) {
+    struct family *a = mem.all;
+    uint64_t cap = __atomic_load_n(&a->cap, __ATOMIC_RELAXED);
+    uint64_t now = __atomic_add_fetch(&a->bytes, n, __ATOMIC_RELAXED);
+    if (now <= cap && !__atomic_load_n(&mem.crowded, __ATOMIC_RELAXED)) {
+        __atomic_fetch_add(&mem.taken, n, __ATOMIC_RELAXED);
+        return true;
+    }
+    __atomic_fetch_sub(&a->bytes, n, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&a->refused, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+static void untake(uint64_t n) {
+    struct family *a = mem.all;
+    uint64_t now = __atomic_load_n(&a->bytes, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&mem.taken, n, __ATOMIC_RELAXED);
+    /* memory_count() may have set it lower meanwhile */
+    while (!__atomic_compare_exchange_n(&a->bytes, &now,
+                                        now > n ? now - n : 0, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+
+bool memory_back(void *p, size_t n) {
+    long size = sysconf(_SC_PAGESIZE);
+    uintptr_t page = size > 0 ? (uintptr_t)size : 4096;
+    uintptr_t from = (uintptr_t)p & ~(page - 1);
+    uintptr_t to = ((uintptr_t)p + n + page - 1) & ~(page - 1);
+    char *first = (char *)p - ((uintptr_t)p - from);
+    if (!take(to - from)) return false;
+    if (mprotect(first, to - from, PROT_READ | PROT_WRITE) == 0 &&
+        populate(first, to - from, page))
+        return true;
+    untake(to - from);
+    return false;
+}
+
+void memory_give_back(void) {
+    untake(__atomic_load_n(&mem.taken, __ATOMIC_RELAXED));
+    mem.crowded = false;
+}
+
+void memory_count(uint64_t bytes) {
+    __atomic_store_n(&mem.all->bytes, bytes, __ATOMIC_RELAXED);
+}
+
+void memory_forked(void) {
+    mem.taken = 0;
+    mem.crowded = false;
+}
+
+uint64_t memory_taken(void) {
+    return __atomic_load_n(&mem.taken, __ATOMIC_RELAXED);
+}
+
+uint64_t memory_refused(void) {
+    return __atomic_load_n(&mem.all->refused, __ATOMIC_RELAXED);
+}
+
+void memory_crowded(bool yes) {
+    __atomic_store_n(&mem.crowded, yes, __ATOMIC_RELAXED);
+}
