@@ -97,10 +97,10 @@ char *proc_cwd(int64_t pid) {
 }
 
 /* fdinfo has a line "flags:<tab>0100001", octal, as open() took them. */
-static bool is_written(int64_t pid, const char *fd) {
-    char path[96];
+static bool is_written(const char *task, const char *fd) {
+    char path[128];
     size_t n;
-    snprintf(path, sizeof path, "/proc/%lld/fdinfo/%.20s", (long long)pid, fd);
+    snprintf(path, sizeof path, "%.80s/fdinfo/%.20s", task, fd);
     char *text = read_all(path, &n);
     char *flags = text ? strstr(text, "flags:") : NULL;
     bool written = flags != NULL &&
@@ -109,23 +109,51 @@ static bool is_written(int64_t pid, const char *fd) {
     return written;
 }
 
-void proc_each_written(int64_t pid, bool (*fn)(void *ctx, const char *path),
-                       void *ctx) {
-    char path[96];
-    path_of(path, sizeof path, pid, "fd");
+/* The files of one thread's table; task: its folder. True: go on. */
+static bool each_written(const char *task, bool (*fn)(void *, const char *),
+                         void *ctx) {
+    char path[128];
+    snprintf(path, sizeof path, "%.80s/fd", task);
     DIR *d = opendir(path);
-    if (d == NULL) return;
     bool more = true;
-    for (struct dirent *e; more && (e = readdir(d)) != NULL;) {
+    for (struct dirent *e; more && d != NULL && (e = readdir(d)) != NULL;) {
         if (e->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "/proc/%lld/fd/%.20s", (long long)pid,
-                 e->d_name);
+        snprintf(path, sizeof path, "%.80s/fd/%.20s", task, e->d_name);
         char *to = link_of(path);
-        if (to != NULL && to[0] == '/' && is_written(pid, e->d_name))
+        if (to != NULL && to[0] == '/' && is_written(task, e->d_name))
             more = fn(ctx, to);
         free(to);
     }
-    closedir(d);
+    if (d != NULL) closedir(d);
+    return more;
+}
+
+/* Has the thread a table of its own? That of a recorder has, and threads of
+ * this name are recorders'. */
+static bool is_recorder(const char *task) {
+    char path[128];
+    size_t n;
+    snprintf(path, sizeof path, "%.80s/comm", task);
+    char *name = read_all(path, &n);
+    bool yes = name != NULL && strcmp(name, "opscope\n") == 0;
+    free(name);
+    return yes;
+}
+
+void proc_each_written(int64_t pid, bool (*fn)(void *ctx, const char *path),
+                       void *ctx) {
+    char path[64], task[96];
+    path_of(task, sizeof task, pid, "");
+    if (!each_written(task, fn, ctx)) return;
+    path_of(path, sizeof path, pid, "task");
+    DIR *d = opendir(path);
+    bool more = true;
+    for (struct dirent *e; more && d != NULL && (e = readdir(d)) != NULL;) {
+        if (e->d_name[0] == '.') continue;
+        snprintf(task, sizeof task, "%.60s/%.20s", path, e->d_name);
+        if (is_recorder(task)) more = each_written(task, fn, ctx);
+    }
+    if (d != NULL) closedir(d);
 }
 
 void proc_each(bool (*fn)(void *ctx, int64_t pid), void *ctx) {

@@ -109,11 +109,16 @@ static void count_profile(void *ctx, const char *path, const char *name) {
     if (ends_with(name, ".xplane.pb") && !is_ours(name)) g->profiles++;
 }
 
-void gather_finish(const char *dir, const struct tree *tree, bool alone,
-                   struct gathered *out) {
-    *out = (struct gathered){0};
+void gather_dead(const char *dir, const struct tree *tree, bool alone,
+                 struct gathered *out) {
     struct finish f = {tree, alone, false, out};
+    out->failed = 0; /* what failed before is tried again */
     for (size_t i = 0; i < tree->nprocs; i++) f.alive |= tree->procs[i].alive;
     each_file(dir, finish_one, &f);
+}
+
+void gather_finish(const char *dir, const struct tree *tree, bool alone,
+                   struct gathered *out) {
+    gather_dead(dir, tree, alone, out);
     each_file(dir, count_profile, out);
 }

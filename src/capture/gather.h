@@ -27,9 +27,13 @@ struct gathered {
     uint64_t drops;   /* that the dead processes had counted */
 };
 
-/* Finishes what dead processes left in the folder, and counts what there is.
- * Rings of living ones are left alone, and, unless the folder is `alone` for
- * this tree, those of others. */
+/* Finishes what dead processes left in the folder, and adds it to out. Rings of
+ * living ones are left alone, and, unless the folder is `alone` for this tree,
+ * those of others. While the program runs this gives back the memory of
+ * processes that have ended. */
+void gather_dead(const char *dir, const struct tree *tree, bool alone,
+                 struct gathered *out);
+/* The same for the last time, and counts what there is. */
 void gather_finish(const char *dir, const struct tree *tree, bool alone,
                    struct gathered *out);
 

@@ -9,7 +9,6 @@
  * reaches the program twice: that cannot be told apart. */
 #include "capture/launch.h"
 
-#include "capture/gather.h"
 #include "capture/spawn.h"
 #include "rec/window.h"
 #include <errno.h>
@@ -25,6 +24,7 @@ static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1,
                                 SIGUSR2};
 enum { NFORWARDED = sizeof forwarded / sizeof *forwarded,
        LINGER_LOOK_MS = 20,
+       GATHER_MS = 200, /* between looks for what the dead left */
        GRACE_MS = 200 }; /* for children that are about to record */
 
 struct watch {
@@ -36,6 +36,8 @@ struct watch {
     sigset_t signals; /* that we wait for */
     struct spawn_signals old;
     int64_t next;     /* look */
+    size_t dead;      /* processes, when their rings were last gathered */
+    int64_t gathered; /* when that was */
 };
 
 /* Blocks what the loop waits for. What we were told to ignore (nohup) stays
@@ -107,6 +109,17 @@ static size_t count_alive(const struct tree *tree) {
     size_t n = 0;
     for (size_t i = 0; i < tree->nprocs; i++) n += tree->procs[i].alive;
     return n;
+}
+
+/* Processes that ended without closing their recordings: it is done for them,
+ * so that their memory is free while the others go on. */
+static void gather(struct watch *w, const char *dir, bool alone) {
+    int64_t now = mono_now();
+    size_t dead = w->tree->nprocs - count_alive(w->tree);
+    if (dead == w->dead || now - w->gathered < GATHER_MS * 1000000) return;
+    w->dead = dead;
+    gather_dead(dir, w->tree, alone, &w->end->got);
+    w->gathered = mono_now();
 }
 
 /* The program is over; what still records may finish. A child that is just
@@ -184,6 +197,7 @@ int launch_run(const struct launch *l, const struct rundir *dir,
         tree_begin(tree, w.child, out->t0);
         while (!w.ended) {
             look(&w);
+            gather(&w, dir->path, l->alone);
             wait_until(&w, w.next);
         }
         linger(&w, dir->path, l->linger_ms);

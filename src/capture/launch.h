@@ -6,6 +6,7 @@
 #define CAPTURE_LAUNCH_H
 
 #include "base/err.h"
+#include "capture/gather.h"
 #include "capture/rundir.h"
 #include "capture/tree.h"
 #include <stdbool.h>
@@ -15,6 +16,7 @@ struct launch {
     const char *steps; /* which steps to record, or NULL */
     const char *host;  /* the host's name in the profiles, or NULL: its own */
     bool flight;
+    bool alone;        /* the run's folder is for this program only */
     int64_t linger_ms; /* how long to wait for descendants that outlive the
                           program and are still recording */
 };
@@ -27,6 +29,7 @@ struct launch_end {
     size_t left;     /* descendants that still run */
     size_t recording;/* of these: still recording */
     int64_t waited;  /* for them, ns */
+    struct gathered got; /* of processes that ended meanwhile */
 };
 
 /* Is that a text by which the recorder can tell which steps to record? NULL is

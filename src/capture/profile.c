@@ -338,7 +338,7 @@ static int write_file(struct sink *s, const char *dir, const char *host,
     }
     mode_t mask = umask(0);
     umask(mask);
-    fchmod(fd, 0666 & ~mask);
+    fchmod(fd, 0644 & ~mask);
     struct sink out;
     sink_fd(&out, fd);
     sink_write(&out, s->buf, s->n);

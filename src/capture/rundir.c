@@ -10,8 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SAME_SECOND = 10000 }; /* runs that began in it: more is a loop gone
-                                 wild */
+enum {
+    SAME_SECOND = 10000, /* runs that began in it: more is a loop gone wild */
+    FOLDER_MODE = 0755,  /* nobody else writes there, whatever the umask */
+};
 
 void rundir_free(struct rundir *d) {
     free(d->logdir);
@@ -29,7 +31,7 @@ static int make_path(const char *path, int *made, struct ops_err *e) {
         if (*p != '/' && *p != '\0') continue;
         char was = *p;
         *p = '\0';
-        if (mkdir(copy, 0777) == 0) ++*made;
+        if (mkdir(copy, FOLDER_MODE) == 0) ++*made;
         else if (errno != EEXIST)
             rc = fail(e, OPS_EIO, "%s: cannot make the folder: %s", copy,
                       strerror(errno));
@@ -75,7 +77,7 @@ static int make_new(struct rundir *d, const char *above, struct ops_err *e) {
             d->path = NULL;
             return fail_oom(e);
         }
-        if (mkdir(d->path, 0777) == 0) {
+        if (mkdir(d->path, FOLDER_MODE) == 0) {
             d->made++;
             return 0;
         }

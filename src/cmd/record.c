@@ -146,10 +146,10 @@ static void finish(const struct opts *o, const struct launch *l,
                    const struct tree *tree, const struct launch_end *end,
                    const struct rundir *dir) {
     struct ops_err e = {0};
-    struct gathered got;
+    struct gathered got = end->got;
     char *path;
     say_left(o, end);
-    gather_finish(dir->path, tree, !opts_given(o, "run"), &got);
+    gather_finish(dir->path, tree, l->alone, &got);
     bool seen = profile_write(tree, l, end, dir, &path, &e) == 0;
     if (!seen) fprintf(stderr, "opscope: %s\n", e.text);
     free(path);
@@ -182,7 +182,7 @@ static int run(const struct opts *o, int argc, char **argv,
     struct launch l = {
         .argv = argv, .steps = opts_text(o, "steps"),
         .host = opts_text(o, "host"), .flight = opts_flag(o, "flight"),
-        .linger_ms = wait * 1000,
+        .alone = !opts_given(o, "run"), .linger_ms = wait * 1000,
     };
     struct rundir dir;
     struct tree tree = {0};

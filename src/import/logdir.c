@@ -8,9 +8,12 @@
 #include "base/vec.h"
 #include "import/summary.h"
 #include "model/trace.h"
+#include "rec/salvage.h"
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +34,15 @@ static char *join(const char *dir, const char *name) {
     size_t n = strlen(dir);
     const char *slash = n > 0 && dir[n - 1] == '/' ? "" : "/";
     return asprintf(&p, "%s%s%s", dir, slash, name) < 0 ? NULL : p;
+}
+
+static bool is_event_name(const char *name) {
+    return strstr(name, "tfevents") != NULL;
+}
+
+static bool is_pointer(const char *name) {
+    size_t n = strlen(name);
+    return n > 5 && strcmp(name + n - 5, ".ring") == 0;
 }
 
 /* The file of that path in the store, or UINT32_MAX; *at is where to remember
@@ -54,6 +66,10 @@ static void read_on(struct logdir *l, uint32_t i, const struct stat *st) {
     struct file *open;
     uint64_t size = (uint64_t)st->st_size;
     if (f->inode == st->st_ino && f->size == size && !f->unreadable) return;
+    if (f->rest > 0) { /* what was taken from memory may be in it now */
+        scalars_reset_file(&l->scalars, i);
+        f->size = 0;
+    }
     bool other = f->inode != st->st_ino || size < f->size;
     if (f->size > 0 && other) scalars_reset_file(&l->scalars, i);
     *f = (struct logdir_file){.size = size, .inode = st->st_ino};
@@ -69,30 +85,141 @@ static void read_on(struct logdir *l, uint32_t i, const struct stat *st) {
     file_close(open);
 }
 
-/* A new file of the store, or a known one. */
-static void take_file(struct logdir *l, const char *path, const char *run,
-                      const struct stat *st) {
+/* A new file of the store, or a known one; UINT32_MAX: out of memory. */
+static uint32_t file_of(struct logdir *l, const char *path, const char *run) {
     uint32_t *at, i = find_file(l, path, &at);
-    if (i == UINT32_MAX) {
-        if (at == NULL || !VEC_ROOM(l->files, l->nfiles, l->cap_files)) {
-            l->scalars.oom = true;
-            return;
-        }
-        i = scalars_file(&l->scalars, path, run);
-        if (i == UINT32_MAX) return;
-        assert(i == l->nfiles);
-        if (*at == MAP_NONE) *at = i;
-        l->files[l->nfiles++] = (struct logdir_file){0};
+    if (i != UINT32_MAX) return i;
+    if (at == NULL || !VEC_ROOM(l->files, l->nfiles, l->cap_files)) {
+        l->scalars.oom = true;
+        return UINT32_MAX;
     }
-    read_on(l, i, st);
+    i = scalars_file(&l->scalars, path, run);
+    if (i == UINT32_MAX) return i;
+    assert(i == l->nfiles);
+    if (*at == MAP_NONE) *at = i;
+    l->files[l->nfiles++] = (struct logdir_file){0};
+    return i;
 }
 
-static bool is_event_name(const char *name) {
-    return strstr(name, "tfevents") != NULL;
+static void take_file(struct logdir *l, const char *path, const char *run,
+                      const struct stat *st) {
+    uint32_t i = file_of(l, path, run);
+    if (i != UINT32_MAX) read_on(l, i, st);
+}
+
+/* --- points that are in no file yet -------------------------------------- */
+
+/* Reads a file anew: so much of it, and behind that what is in memory. */
+static void read_with_rest(struct logdir *l, uint32_t i, const char *path,
+                           const struct rec_scalars *s) {
+    struct file *open = NULL;
+    struct ops_err e = {0};
+    struct stat st;
+    size_t n = 0;
+    if (s->file[0] != '\0' && stat(path, &st) == 0 &&
+        file_open(path, &open, &e) == 0)
+        n = s->bytes < open->bytes.n ? (size_t)s->bytes : open->bytes.n;
+    uint8_t *all = malloc(n + s->n);
+    if (all == NULL) {
+        l->scalars.oom = true;
+    } else {
+        if (n > 0) memcpy(all, open->bytes.p, n);
+        memcpy(all + n, s->p, s->n);
+        scalars_reset_file(&l->scalars, i);
+        summary_read(&l->scalars, i, (struct bytes){all, n + s->n});
+        l->files[i].rest = s->n;
+        l->files[i].rest_points = s->points;
+        l->files[i].unreadable = false;
+    }
+    free(all);
+    if (open != NULL) file_close(open);
+}
+
+/* <logdir>/plugins/profile/<run>/<stem>.ring: the path of the event file. A
+ * program that had none yet has its points under the pointer's own name. */
+static char *events_path(const char *pointer, const struct rec_scalars *s) {
+    const char *end = pointer + strlen(pointer);
+    char *path;
+    if (s->file[0] == '\0') return strdup(pointer);
+    for (int i = 0; i < 4; i++)
+        while (end > pointer && *--end != '/') continue;
+    int n = asprintf(&path, "%.*s%s%s", (int)(end - pointer), pointer,
+                     end > pointer ? "/" : "", s->file);
+    return n < 0 ? NULL : path;
+}
+
+/* A pointer to the memory of a program: of a dead one the rest is taken, one
+ * that lives writes it itself. run: where its event file would be. only: the
+ * one file that is asked for; NULL: all are. */
+static void take_ring(struct logdir *l, const char *pointer, const char *run,
+                      const char *only) {
+    struct rec_scalars s;
+    int rc = rec_scalars_read(pointer, &s);
+    if (rc == REC_REST_NO_MEMORY) l->scalars.oom = true;
+    if (rc != 0) return;
+    const char *slash = only == NULL ? NULL : strrchr(only, '/');
+    const char *base = slash == NULL ? only : slash + 1;
+    bool wanted = s.n > 0 && (only == NULL || strcmp(s.file, base) == 0);
+    char *path = !wanted ? NULL
+                 : only != NULL ? strdup(only) : events_path(pointer, &s);
+    if (wanted && path == NULL) l->scalars.oom = true;
+    uint32_t i = path == NULL ? UINT32_MAX : file_of(l, path, run);
+    if (i != UINT32_MAX) {
+        if (l->files[i].rest != s.n) read_with_rest(l, i, path, &s);
+        l->files[i].rest_seen = true;
+    }
+    free(path);
+    rec_scalars_free(&s);
+}
+
+/* The user named one event file: the memory of its program is found through
+ * the profiles beside it. */
+static void take_ring_of(struct logdir *l, const char *file) {
+    const char *slash = strrchr(file, '/');
+    char *pattern;
+    glob_t g;
+    int n = slash == NULL ? 0 : (int)(slash - file + 1);
+    if (strcspn(file, "*?[\\") < (size_t)n) return; /* glob would take it */
+    if (asprintf(&pattern, "%.*splugins/profile/*/*.ring", n, file) < 0) {
+        l->scalars.oom = true;
+        return;
+    }
+    if (glob(pattern, GLOB_NOSORT, NULL, &g) == 0) {
+        for (size_t i = 0; i < g.gl_pathc; i++)
+            take_ring(l, g.gl_pathv[i], ".", file);
+        globfree(&g);
+    }
+    free(pattern);
+}
+
+/* The memory is gone: somebody has written what was in it into the file. */
+static void forget_rests(struct logdir *l) {
+    for (size_t i = 0; i < l->nfiles; i++) {
+        struct logdir_file *f = &l->files[i];
+        struct stat st;
+        if (f->rest > 0 && !f->rest_seen) {
+            scalars_reset_file(&l->scalars, (uint32_t)i);
+            *f = (struct logdir_file){0};
+            if (stat(l->scalars.files[i].path, &st) == 0 &&
+                S_ISREG(st.st_mode) &&
+                is_event_name(l->scalars.files[i].path))
+                read_on(l, (uint32_t)i, &st);
+        }
+        f->rest_seen = false;
+    }
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* "a/plugins/profile/x" -> "a": the run of the event files of a program whose
+ * profile lies there. */
+static char *run_above(const char *run) {
+    const char *end = strstr(run, "plugins/profile");
+    if (end == NULL) return strdup(*run ? run : ".");
+    if (end == run) return strdup(".");
+    return strndup(run, (size_t)(end - run - 1));
 }
 
 /* One folder and all below it; run is its name below the root, or "". */
@@ -119,6 +246,11 @@ static void search(struct logdir *l, const char *dir, const char *run,
         } else if (path != NULL && is_event_name(name) &&
                    stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
             take_file(l, path, *run ? run : ".", &st);
+        } else if (path != NULL && is_pointer(name)) {
+            char *above = run_above(run);
+            if (above != NULL) take_ring(l, path, above, NULL);
+            else l->scalars.oom = true;
+            free(above);
         }
         free(path);
         free(v[i]);
@@ -132,8 +264,13 @@ int logdir_refresh(struct logdir *l, struct ops_err *e) {
         return fail(e, OPS_EIO, "%s: cannot open: %s", l->root,
                     strerror(errno));
     l->folders = 0;
-    if (S_ISDIR(st.st_mode)) search(l, l->root, "", 0);
-    else take_file(l, l->root, ".", &st);
+    if (S_ISDIR(st.st_mode)) {
+        search(l, l->root, "", 0);
+    } else {
+        take_file(l, l->root, ".", &st);
+        take_ring_of(l, l->root);
+    }
+    forget_rests(l);
     if (l->scalars.oom) return fail_oom(e);
     if (l->fatal.code != 0 && e != NULL) *e = l->fatal;
     return l->fatal.code;
@@ -195,6 +332,11 @@ void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
     if (other > 0)
         result_remark(r, "%zu files are named like event files but hold no "
                       "whole record", other);
+    uint64_t rest = 0;
+    for (size_t i = 0; i < l->nfiles; i++) rest += l->files[i].rest_points;
+    if (rest > 0)
+        result_remark(r, "%" PRIu64 " points were taken from the memory of a "
+                      "program that ended without writing them", rest);
     if (l->limited)
         result_remark(r, "the folder is too deep or too large: not all of it "
                       "was searched");

@@ -2,7 +2,8 @@
  * A log folder as TensorBoard sees it: every file below it with "tfevents" in
  * its name is an event file, and the folder that it lies in is its run ("." is
  * the log folder itself). The folder may be in use: reading it again finds new
- * files and what the old ones have grown by. */
+ * files and what the old ones have grown by. Points that a killed program had
+ * recorded and not written yet (ops_scalar) are taken from its memory. */
 #ifndef IMPORT_LOGDIR_H
 #define IMPORT_LOGDIR_H
 
@@ -17,6 +18,10 @@ struct logdir {
         uint64_t inode;
         bool unreadable;     /* and why: errno's text in reason */
         char reason[64];
+        uint64_t rest;       /* bytes behind it that a dead program left in its
+                                memory; 0: none */
+        uint64_t rest_points;
+        bool rest_seen;      /* in the last reading */
     } *files;                /* by file of the store */
     size_t nfiles, cap_files;
     struct map by_path;      /* hash of a path -> file */

@@ -519,7 +519,8 @@ static int map_rings(struct session *s) {
     if (p == NULL) return no_rings();
     s->view.head = p;
     s->view.bytes = tables + rings;
-    memory_allow(s->memory_cap + tables);
+    /* rings, and tables of which most processes need little */
+    memory_allow(s->memory_cap + s->memory_cap / 4 + (1 << 20));
     if (!memory_back(p, offsetof(struct rec_head, rings)) ||
         !memory_back((char *)p + layout.segs_at, sizeof(struct rec_seg)))
         return no_rings();
