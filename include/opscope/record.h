@@ -268,7 +268,7 @@ enum { OPS_KEY_ = 16, OPS_TAG_, OPS_COUNT_ };
 enum { OPS_ON_BIT_ = 1, OPS_PENDING_BIT_ = 2, OPS_GEN_SHIFT_ = 3 };
 
 struct ops_scope_ {
-    uint32_t depth, gen; /* depth counts from 1; 0: not recorded */
+    uint32_t which, gen; /* which: 0: not recorded */
 };
 
 int ops_start_(const char *logdir, const struct ops_options *o, size_t size);
@@ -336,7 +336,7 @@ static inline struct ops_scope_ ops_scope_none_(void) {
 }
 
 static inline void ops_scope_close_(struct ops_scope_ *s) {
-    if (__builtin_expect(s->depth != 0, 0)) ops_scope_end_(*s);
+    if (__builtin_expect(s->which != 0, 0)) ops_scope_end_(*s);
 }
 
 /* A begin that is not recorded is remembered, for its end. */

@@ -31,7 +31,8 @@ static void eat_xfsz(void) {
 
 void quiet_end(const struct quiet *q) {
     if (!q->xfsz && xfsz_pending()) eat_xfsz();
-    pthread_sigmask(SIG_SETMASK, &q->mask, NULL);
     pthread_setcancelstate(q->cancel, NULL);
     errno = q->error;
+    /* last: a handler that waited may leave from here by a jump */
+    pthread_sigmask(SIG_SETMASK, &q->mask, NULL);
 }

@@ -166,6 +166,9 @@ static inline void emit(struct rec_ring *r, enum rec_kind kind, uint32_t name,
 #define WHERE()                                                               \
     (FRAME() + (uintptr_t)__builtin_return_address(0) * 0x9e3779b97f4a7c15u)
 
+/* How the program knows a scope: by when it began. Never 0. */
+static inline uint32_t which(uint64_t t) { return (uint32_t)t | 1u << 31; }
+
 /* A new scope at depth d, which is below REC_FRAMES. */
 static inline void push(struct rec_ring *r, uint32_t d, uint32_t name,
                         uint64_t where, uint64_t now) {
@@ -187,22 +190,23 @@ static inline bool plain_begin(const struct rec_ring *r, uint32_t d,
 
 static __attribute__((noinline)) void
 close_long(struct rec_ring *r, struct rec_slot *slots, uint64_t mask,
-           const struct rec_frame *f, uint64_t now) {
+           const struct rec_frame *f, uint32_t args_end, uint64_t now) {
     uint8_t payload[8 + REC_ARGS];
     uint64_t dur = now > f->time ? now - f->time : 0;
-    uint32_t n = r->args_top - f->args;
+    uint32_t n = args_end - f->args;
     memcpy(payload, &dur, 8);
     memcpy(payload + 8, r->args + f->args, n);
     put(r, slots, mask, REC_SCOPE_X, f->name, f->time, payload, 8 + n);
 }
 
-/* The innermost scope ends, if it is at this depth, short, without arguments
- * and has room: one slot. Else false, and nothing was done. */
+/* The innermost scope ends, if it is this one, short, without arguments and has
+ * room: one slot. Else false, and nothing was done. */
 static inline bool close_plain(struct rec_ring *r, struct rec_slot *slots,
-                               uint64_t mask, uint32_t depth, uint64_t now) {
-    uint32_t d = depth - 1;
-    if (UNLIKELY(r->depth != depth || d >= REC_FRAMES)) return false;
+                               uint64_t mask, uint32_t one, uint64_t now) {
+    uint32_t d = r->depth - 1;
+    if (UNLIKELY(d >= REC_FRAMES)) return false;
     const struct rec_frame *f = &r->frames[d];
+    if (UNLIKELY(which(f->time) != one)) return false;
     uint64_t dur = now - f->time, head = r->head;
     if (UNLIKELY(dur > UINT32_MAX || f->args != r->args_top ||
                  head >= r->limit))
@@ -218,10 +222,10 @@ static inline bool close_plain(struct rec_ring *r, struct rec_slot *slots,
 static void close_frame(struct rec_ring *r, struct rec_slot *slots,
                         uint64_t mask, uint64_t now) {
     uint32_t d = r->depth - 1;
-    if (close_plain(r, slots, mask, d + 1, now)) return;
     if (d < REC_FRAMES) {
         const struct rec_frame *f = &r->frames[d];
-        if (has_room(r)) close_long(r, slots, mask, f, now);
+        if (close_plain(r, slots, mask, which(f->time), now)) return;
+        if (has_room(r)) close_long(r, slots, mask, f, r->args_top, now);
         if (r->args_top != f->args) PUT(&r->args_top, f->args);
     }
     PUBLISH(&r->depth, d);
@@ -243,46 +247,95 @@ static inline bool enter_fast(uint32_t gen) {
     return false;
 }
 
-static void abandon(struct rec_ring *r, uint64_t now) {
+static void count_abandoned(struct rec_ring *r) {
     PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
+}
+
+/* The innermost one was left by a jump. */
+static void abandon(struct rec_ring *r, uint64_t now) {
+    count_abandoned(r);
     *skipped(r) = 0;
     close_frame(r, rec_self.slots, rec_self.mask, now);
 }
 
-/* Scopes inside of it that were left by longjmp() end with it. */
-static void close_to(struct rec_ring *r, uint32_t depth, uint64_t now) {
-    if (r->depth < depth) {
+/* Is this the innermost scope? */
+static bool is_top(const struct rec_ring *r, uint32_t one) {
+    uint32_t d = r->depth - 1;
+    return d < REC_FRAMES && which(r->frames[d].time) == one;
+}
+
+/* Scopes inside of it that were left by longjmp() end with it. One that is not
+ * there: too deep to be kept, or ended twice. */
+static __attribute__((noinline)) void
+close_other(struct rec_ring *r, uint32_t one, uint64_t now) {
+    uint32_t n = r->depth < REC_FRAMES ? r->depth : REC_FRAMES;
+    uint32_t at = n;
+    while (at > 0 && which(r->frames[at - 1].time) != one) at--;
+    if (at > 0) {
+        while (r->depth > at) abandon(r, now);
+        close_frame(r, rec_self.slots, rec_self.mask, now);
+    } else if (r->depth > REC_FRAMES) {
+        PUBLISH(&r->depth, r->depth - 1);
+    } else {
         PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
-        return;
-    }
-    while (r->depth > depth) abandon(r, now);
-    close_frame(r, rec_self.slots, rec_self.mask, now);
-}
-
-/* A scope of a block begins that is open already, in the same call of the same
- * function: that one, and what is inside of it, was left by a jump, once or
- * many times. Each ended when the next was begun, at the latest. */
-static void close_abandoned(struct rec_ring *r, uint64_t where, uint64_t now) {
-    uint32_t n = r->depth < REC_FRAMES ? r->depth : REC_FRAMES, first = 0;
-    if (where == 0) return;
-    while (first < n && r->frames[first].where != where) first++;
-    while (first < n && r->depth > first) {
-        const struct rec_frame *f = &r->frames[r->depth - 1];
-        bool next = r->depth <= REC_FRAMES && f->where == where;
-        uint64_t began = next ? f->time : now;
-        abandon(r, now);
-        now = began;
     }
 }
 
-/* Every place in the program looks when it finds itself open, and all of them
- * when there are many open: then seldom, as deep as programs go by right. */
-static __attribute__((noinline)) uint32_t
+/* Takes scope i out from under the others. */
+static void close_below(struct rec_ring *r, uint32_t i, uint64_t end) {
+    struct rec_frame *f = &r->frames[i];
+    uint32_t from = f->args, to = f[1].args;
+    count_abandoned(r);
+    if (has_room(r))
+        close_long(r, rec_self.slots, rec_self.mask, f, to, end);
+    memmove(r->args + from, r->args + to, r->args_top - to);
+    for (uint32_t k = i; k + 1 < r->depth; k++) {
+        r->frames[k] = r->frames[k + 1];
+        r->frames[k].args = (uint16_t)(r->frames[k].args - (to - from));
+    }
+    PUT(&r->args_top, r->args_top - (to - from));
+    PUBLISH(&r->depth, r->depth - 1);
+}
+
+/* A scope of a block that is open twice, in the same call of the same function:
+ * the first, and what is between them, was left by a jump, and had ended when
+ * the second was begun. */
+static void close_abandoned(struct rec_ring *r) {
+    for (uint32_t i = 0; i + 1 < r->depth; i++) {
+        uint32_t last = i;
+        for (uint32_t k = i + 1; k < r->depth && r->frames[i].where != 0; k++)
+            if (r->frames[k].where == r->frames[i].where) last = k;
+        uint64_t end = r->frames[last].time;
+        for (uint32_t k = i; k < last; k++) close_below(r, i, end);
+    }
+}
+
+/* The same where more are open than are kept: what was begun since the jump is
+ * not kept, so that all is void from the first one on. */
+static void close_abandoned_deep(struct rec_ring *r, uint64_t where,
+                                 uint64_t now) {
+    uint32_t i = 0;
+    while (i < REC_FRAMES && r->frames[i].where != where) i++;
+    if (i == REC_FRAMES) return;
+    PUBLISH(&r->depth, REC_FRAMES);
+    while (r->depth > i) abandon(r, now);
+}
+
+/* Every scope of a block looks whether it is itself the innermost one; when
+ * there are many open, all are looked at: then seldom, as deep as programs go
+ * by right. */
+static __attribute__((noinline)) void
 begin_deep(struct rec_ring *r, uint32_t name, uint64_t where, uint64_t now) {
-    enum { SELDOM = 16 };
-    if (r->depth < REC_FRAMES || r->lost[REC_LOST_DEEP] % SELDOM == 0)
-        close_abandoned(r, where, now);
+    enum { SELDOM = 64 };
     uint32_t d = r->depth;
+    bool look = d >= r->look_at &&
+                (d < REC_FRAMES || r->lost[REC_LOST_DEEP] % SELDOM == 0);
+    if (where != 0 && d > REC_FRAMES)
+        close_abandoned_deep(r, where, now);
+    else if (where != 0 && d > 0 && r->frames[d - 1].where == where)
+        abandon(r, now);
+    if (look && r->depth <= REC_FRAMES) close_abandoned(r);
+    d = r->depth;
     if (d >= r->look_at)
         PUT(&r->look_at, d < REC_FRAMES / 2 ? 2 * d : REC_FRAMES);
     if (d < REC_FRAMES) {
@@ -291,16 +344,16 @@ begin_deep(struct rec_ring *r, uint32_t name, uint64_t where, uint64_t now) {
         PUT(&r->lost[REC_LOST_DEEP], r->lost[REC_LOST_DEEP] + 1);
         PUBLISH(&r->depth, d + 1);
     }
-    return d + 1;
 }
 
 static __attribute__((noinline)) struct ops_scope_
 begin_slow(uint32_t name, uint64_t where) {
     struct rec_ring *r = enter();
     if (r == NULL) return (struct ops_scope_){0, 0};
-    uint32_t depth = begin_deep(r, name, where, rec_ticks());
+    uint64_t now = rec_ticks();
+    begin_deep(r, name, where, now);
     leave();
-    return (struct ops_scope_){depth, rec_self.gen};
+    return (struct ops_scope_){which(now), rec_self.gen};
 }
 
 static inline __attribute__((always_inline)) struct ops_scope_
@@ -314,9 +367,10 @@ begin(uint32_t name, uint64_t where, bool block) {
         leave();
         return begin_slow(name, where);
     }
-    push(r, d, name, where, rec_counter());
+    uint64_t now = rec_counter();
+    push(r, d, name, where, now);
     leave();
-    return (struct ops_scope_){d + 1, gen};
+    return (struct ops_scope_){which(now), gen};
 }
 
 /* The scope of a block, and one that is ended by ops_end(), wherever. */
@@ -329,7 +383,11 @@ void ops_begin_by_hand_(uint32_t name) { begin(name, 0, false); }
 static __attribute__((noinline)) void end_slow(struct ops_scope_ s,
                                                uint64_t now, bool inside) {
     if (!inside && (rec_self.gen != s.gen || enter_ring(s.gen) == NULL)) return;
-    close_to(rec_self.ring, s.depth, now);
+    struct rec_ring *r = rec_self.ring;
+    if (LIKELY(is_top(r, s.which)))
+        close_frame(r, rec_self.slots, rec_self.mask, now);
+    else
+        close_other(r, s.which, now);
     leave();
 }
 
@@ -346,7 +404,7 @@ void ops_scope_end_(struct ops_scope_ s) {
         return;
     }
     if (UNLIKELY(!close_plain(rec_self.ring, rec_self.slots, rec_self.mask,
-                              s.depth, now))) {
+                              s.which, now))) {
         end_slow(s, now, true);
         return;
     }
@@ -611,6 +669,10 @@ void ops_epoch_end_(void) {
 
 void record_close_steps(void) {
     ops_epoch_end_();
+    struct rec_ring *r = enter_mine();
+    if (r == NULL) return;
+    if (r->depth <= REC_FRAMES) close_abandoned(r);
+    leave();
 }
 
 void record_close_all(void) {
@@ -619,10 +681,8 @@ void record_close_all(void) {
     leave(); /* a thread that ends is in no call any more */
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
-    while (r->depth > 0) {
-        PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
-        close_frame(r, rec_self.slots, rec_self.mask, now);
-    }
+    if (r->depth <= REC_FRAMES) close_abandoned(r);
+    while (r->depth > 0) abandon(r, now);
     close_mark(r, false, now);
     close_mark(r, true, now);
     leave();
@@ -651,7 +711,8 @@ uint64_t record_cost_ps(const struct rec_view *v) {
             PUBLISH(&trial.busy, 0);
             uint64_t now = rec_ticks();
             PUT(&trial.busy, FRAME());
-            close_plain(r, trial.slots, SCOPES - 1, 1, now);
+            close_plain(r, trial.slots, SCOPES - 1,
+                        which(r->frames[0].time), now);
             PUBLISH(&trial.busy, 0);
         }
         uint64_t t = rec_ticks() - t0;

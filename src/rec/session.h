@@ -160,7 +160,8 @@ bool keeper_facts(void (*give)(void *, const char *, const char *), void *to);
 
 /* --- record.c: what a scope costs, in ps; measured on a ring of its own --- */
 uint64_t record_cost_ps(const struct rec_view *v);
-/* Closes the step and epoch of the calling thread. */
+/* Closes the step and epoch of the calling thread, and scopes of which it is
+ * known that they were left. */
 void record_close_steps(void);
 /* The thread ends: so do its scopes, step and epoch. */
 void record_close_all(void);

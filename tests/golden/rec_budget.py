@@ -32,14 +32,16 @@ FLAGS = ["-O2", "-g", "-std=gnu11", "-fPIC", "-fvisibility=hidden",
          "-I" + os.path.join(ROOT, "src"), "-I" + os.path.join(ROOT, "include")]
 # Off is the load of the word, its test and the branch, in a function that has
 # its own to do about the scope's place on the stack. A scope is two calls:
-# twice the state (before and after `busy`), its frame, one slot. A counter is
+# twice the state (before and after `busy`), its frame, where it was begun (a
+# look whether that one is open already: 8 of them, which the clock hides), one
+# slot. A counter is
 # one call and two slots; an instant one slot. An allocation has three slots,
 # copied by a loop that gcc does not unroll.
 BOUNDS = {
-    "gcc": {"off": 3, "scope": 122, "counter": 72, "instant": 58,
+    "gcc": {"off": 3, "scope": 130, "counter": 72, "instant": 58,
             "alloc": 156, "arg": 446},
-    "clang": {"off": 6, "scope": 116, "counter": 69, "instant": 61,
-              "alloc": 84, "arg": 424},
+    "clang": {"off": 6, "scope": 123, "counter": 69, "instant": 61,
+              "alloc": 84, "arg": 445},
 }
 SLACK = 0.05
 good = True

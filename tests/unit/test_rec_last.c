@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A program ends when its last thread does, as it would without the recorder:
+ * with the same status, after its handlers ran and its output was written, and
+ * signals reach it until then. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "opscope/record.h"
+#include "rec/rig.h"
+
+static struct ops_options options;
+static bool on;
+
+static void begin(void) {
+    if (on && ops_start(rig_dir, &options) != 0) {
+        printf("start: %s\n", ops_problem());
+        exit(99);
+    }
+}
+
+/* Without the recorder and with it: the same from outside. */
+static struct rig_end run_both(void (*run)(void *)) {
+    on = false;
+    struct rig_end off = rig_run(run, NULL);
+    on = true;
+    struct rig_end e = rig_run(run, NULL);
+    if (e.status != off.status || strcmp(e.out, off.out) != 0)
+        fail_msg("status %x and %x\nwithout: %s\nwith: %s", off.status,
+                 e.status, off.out, e.out);
+    return e;
+}
+
+static void *work(void *arg) {
+    for (int i = 0; i < 10; i++) {
+        OPS_SCOPE("work");
+        rig_sleep_us(2000);
+    }
+    printf("worker done, and this stands in a buffer\n");
+    return arg;
+}
+
+static void at_exit(void) {
+    OPS_SCOPE("in a handler");
+    printf("handler\n");
+}
+
+static void main_leaves(void *arg) {
+    pthread_t t;
+    (void)arg;
+    atexit(at_exit);
+    begin();
+    pthread_create(&t, NULL, work, NULL);
+    pthread_detach(t);
+    OPS_SCOPE("main");
+    printf("main\n");
+    pthread_exit(NULL);
+}
+
+static void test_main_leaves(void **state) {
+    struct xs x = {0};
+    (void)state;
+    struct rig_end e = run_both(main_leaves);
+    assert_int_equal(e.status, 0);
+    assert_string_equal(e.out, "main\nworker done, and this stands in a "
+                        "buffer\nhandler\n");
+    assert_int_equal(rig_count(".ring") + rig_count(".part"), 0);
+    assert_int_equal(rig_load(&x), 1);
+    assert_int_equal(xs_count(&x, "work"), 10);
+    assert_int_equal(xs_count(&x, "in a handler"), 1);
+    assert_int_equal(xs_count(&x, "main"), 1);
+    xs_free(&x);
+}
+
+/* Nothing but main and what the recorder has. */
+static void main_alone_leaves(void *arg) {
+    (void)arg;
+    begin();
+    {
+        OPS_SCOPE("main");
+    }
+    printf("main\n");
+    pthread_exit(NULL);
+}
+
+static void test_main_alone_leaves(void **state) {
+    (void)state;
+    struct rig_end e = run_both(main_alone_leaves);
+    assert_string_equal(e.out, "main\n");
+    assert_int_equal(rig_count(".xplane.pb"), 1);
+}
+
+/* A thread other than main starts the recorder, and main has left by then. */
+static void *start_and_work(void *arg) {
+    rig_sleep_us(20000);
+    begin();
+    work(NULL);
+    return arg;
+}
+
+static void others_start(void *arg) {
+    pthread_t t;
+    (void)arg;
+    pthread_create(&t, NULL, start_and_work, NULL);
+    pthread_exit(NULL);
+}
+
+static void test_another_thread_starts_it(void **state) {
+    (void)state;
+    run_both(others_start);
+    assert_int_equal(rig_count(".xplane.pb"), 1);
+}
+
+/* A child of fork() whose only thread leaves. */
+static void child_leaves(void *arg) {
+    int status = 0;
+    (void)arg;
+    begin();
+    {
+        OPS_SCOPE("parent");
+    }
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        {
+            OPS_SCOPE("child");
+        }
+        printf("child\n");
+        pthread_exit(NULL);
+    }
+    waitpid(child, &status, 0);
+    printf("status %x\n", status);
+    exit(3);
+}
+
+static void test_a_child_leaves(void **state) {
+    struct xs x = {0};
+    (void)state;
+    if (RIG_ASAN) skip(); /* forks of a threaded program */
+    struct rig_end e = run_both(child_leaves);
+    assert_string_equal(e.out, "child\nstatus 0\n");
+    assert_int_equal(rig_load(&x), 2);
+    assert_int_equal(xs_count(&x, "child"), 1);
+    xs_free(&x);
+}
+
+/* Main has left, a worker waits: a signal ends the program, as always. */
+static void *wait_for_ever(void *arg) {
+    OPS_SCOPE("waits");
+    for (;;) pause();
+    return arg;
+}
+
+static void killed_later(void *arg) {
+    pthread_t t;
+    (void)arg;
+    begin();
+    if (fork() == 0) {
+        rig_sleep_us(150000);
+        kill(getppid(), SIGTERM);
+        _exit(0);
+    }
+    pthread_create(&t, NULL, wait_for_ever, NULL);
+    pthread_exit(NULL);
+}
+
+static void test_signals_still_end_it(void **state) {
+    (void)state;
+    struct rig_end e = run_both(killed_later);
+    assert_true(WIFSIGNALED(e.status));
+    assert_int_equal(WTERMSIG(e.status), SIGTERM);
+    assert_int_equal(rig_rescue(), 1);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    options = (struct ops_options){.no_machine = false};
+    rig_make_dir();
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    rig_remove_dir();
+    return 0;
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CASE(test_main_leaves), CASE(test_main_alone_leaves),
+        CASE(test_another_thread_starts_it), CASE(test_a_child_leaves),
+        CASE(test_signals_still_end_it),
+    };
+    return cmocka_run_group_tests_name("rec_last", tests, NULL, NULL);
+}
