@@ -72,6 +72,9 @@ static int read_ring(struct trace *t, uint32_t source,
         if (rest->file[0] != '\0')
             trace_meta(t, source, "includes", bytes_of(rest->file));
         trace_note(t, NOTE_RING_READ, rest->rest_events);
+        if (rc == 0 && rest->damaged > 0)
+            rc = lost(t, source, NOTE_RING_DAMAGED,
+                      "rings of some threads are damaged: they are left out");
     }
     free(rest);
     return rc;

@@ -176,7 +176,8 @@ static uint64_t container_left(void) {
 
 /* Rings take at most what was asked for, and a quarter of what the file system
  * and the container have left; those of all programs of this user as much, or
- * an eighth of the file system if that is more. */
+ * an eighth of the file system if that is more (some may be in containers of
+ * their own, so that theirs do not count). */
 static bool enough(struct session *s) {
     struct statvfs v;
     struct rlimit l;
@@ -185,7 +186,7 @@ static bool enough(struct session *s) {
     s->memory_cap = least(s->set.o.memory_bytes, left / 4);
     if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur / 4 < s->memory_cap)
         s->memory_cap = l.rlim_cur / 4;
-    uint64_t eighth = least((uint64_t)v.f_blocks * v.f_frsize, left) / 8;
+    uint64_t eighth = (uint64_t)v.f_blocks * v.f_frsize / 8;
     s->place.uid_cap = eighth > s->memory_cap ? eighth : s->memory_cap;
     return s->memory_cap >= MEMORY_LEAST;
 }

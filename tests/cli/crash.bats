@@ -142,3 +142,85 @@ steady() {
     [ "$(count "$p" steady)" = "steady 100" ]
     grep -aq monotonic "$p"
 }
+
+@test "crash: a plugin that holds the recorder itself is unloaded" {
+    plain
+    gcc $cc_flags -shared -fPIC -Iinclude -o "$dir/alone.so" \
+        tests/rec/plugin_alone.c "$build/libopscope-record.a"
+    gcc $cc_flags -o "$dir/unloaded" tests/rec/unloaded.c -ldl
+    for i in 1 2 3; do
+        rm -rf "$logs"
+        run "$dir/unloaded" "$dir/alone.so" "$logs"
+        [ "$status" -eq 9 ] || { echo "$status: $output"; false; }
+        [ "$output" = closed ]
+        p=$(profile)
+        run count "$p" "in the plugin" dropped
+        [ "$output" = "in the plugin 4000
+dropped 0" ]
+    done
+}
+
+# A program with more rights than whoever starts it obeys nobody's variables.
+@test "crash: nothing is read from the environment of a set-uid program" {
+    plain
+    [ "$(id -u)" -eq 0 ] || skip "only root can make one"
+    command -v setpriv > /dev/null || skip "no setpriv"
+    place=$(mktemp -d)
+    chmod 755 "$place"
+    cat > "$dir/plain.c" << 'END'
+#include <opscope/record.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+    OPS_SCOPE("work");
+    printf("%d\n", geteuid() != getuid());
+    return 0;
+}
+END
+    gcc $cc_flags -Iinclude -o "$place/plain" "$dir/plain.c" \
+        "$build/libopscope-record.a"
+    chmod 4755 "$place/plain"
+    run setpriv --reuid=65534 --clear-groups env OPSCOPE=1 \
+        OPSCOPE_LOGDIR="$place/logs" OPSCOPE_RUN=r "$place/plain"
+    found=$(ls "$place")
+    mine=$(OPSCOPE=1 OPSCOPE_LOGDIR="$place/logs" "$place/plain" &&
+        find "$place/logs" -name '*.pb' | wc -l)
+    rm -rf "$place"
+    [ "$output" = 1 ] || skip "set-uid programs do not run here: $output"
+    [ "$found" = plain ]
+    [ "$mine" = "0
+1" ] # the same program, started by its owner, does record
+}
+
+# A folder of a memory controller that may be limited; else skipped.
+memory_group() {
+    group=
+    for at in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+        [ -w "$at" ] || continue
+        group=$at/opscope-test-$$-$RANDOM
+        mkdir "$group" 2> /dev/null || { group=; continue; }
+        for file in memory.limit_in_bytes memory.max; do
+            echo "$1" 2> /dev/null > "$group/$file" && return 0
+        done
+        rmdir "$group"
+        group=
+    done
+    skip "no memory controller to use"
+}
+
+@test "crash: workers that leave by _exit do not fill a container's memory" {
+    plain
+    gcc $cc_flags -O2 -Iinclude -o "$dir/children" tests/rec/children.c \
+        "$build/libopscope-record.a"
+    memory_group 100000000
+    run bash -c "echo \$\$ > '$group/cgroup.procs' &&
+        exec '$dir/children' '$logs' 400 100"
+    for i in 1 2 3 4 5; do
+        rmdir "$group" 2> /dev/null && break
+        sleep 0.2
+    done
+    [ "$status" -eq 7 ] || { echo "$status: $output"; false; }
+    [ "$output" = done ]
+    [ -z "$(find "$logs" -name '*.part' -o -name '*.ring')" ]
+    [ "$(find "$logs" -name '*.xplane.pb' | wc -l)" -eq 401 ]
+}

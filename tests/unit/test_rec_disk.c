@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 
@@ -200,6 +201,40 @@ static void test_removed(void **state) {
     assert_int_equal(rig_rings(e.pid), 0);
 }
 
+/* It is told while the program runs, and the folder does not come back: whoever
+ * removed it meant it. */
+static void run_told(void *arg) {
+    (void)arg;
+    begin();
+    record(0, FIRST);
+    ops_scalar("loss", 1, 1);
+    ops_flush();
+    rig_remove_dir();
+    for (int i = 0; i < 500 && ops_problem()[0] == 0; i++) rig_sleep_us(10000);
+    printf("%s\n", ops_problem());
+    ops_scalar("loss", 2, 1);
+    ops_flush();
+    ops_stop();
+    exit(access(rig_dir, F_OK) == 0 ? 96 : 0);
+}
+
+static void test_removed_is_told(void **state) {
+    (void)state;
+    char dir[PATH_MAX];
+    memcpy(dir, rig_dir, sizeof dir);
+    options.no_machine = true;
+    int fd = memfd_create("output", 0); /* the other one would be removed */
+    pid_t pid = rig_fork(run_told, NULL, fd);
+    int status = -1;
+    char out[256] = "";
+    waitpid(pid, &status, 0);
+    assert_true(pread(fd, out, sizeof out - 1, 0) > 0);
+    close(fd);
+    assert_int_equal(status, 0);
+    assert_non_null(strstr(out, "the log folder was removed"));
+    assert_int_equal(rig_rings(pid), 0);
+}
+
 static void run_not_a_folder(void *arg) {
     char path[PATH_MAX + 16];
     (void)arg;
@@ -228,6 +263,45 @@ static void run_and_die(void *arg) {
     begin();
     record(0, FIRST);
     kill(getpid(), SIGKILL);
+}
+
+/* The pointer must lead there from anywhere. */
+static void test_relative_shm(void **state) {
+    char folder[PATH_MAX + 16], here[PATH_MAX];
+    struct xs x = {0};
+    (void)state;
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir(rig_dir), 0);
+    assert_int_equal(mkdir("rings", 0700), 0);
+    setenv("OPSCOPE_SHM", "rings", 1);
+    struct rig_end e = rig_run(run_and_die, NULL);
+    unsetenv("OPSCOPE_SHM");
+    assert_int_equal(chdir(here), 0);
+    assert_true(WIFSIGNALED(e.status));
+    assert_int_equal(rig_rescue(), 1);
+    assert_int_equal(rig_count(".ring"), 0);
+    rig_load(&x);
+    assert_int_equal(check_once(&x, FIRST), FIRST);
+    xs_free(&x);
+    snprintf(folder, sizeof folder, "%s/rings", rig_dir);
+    assert_int_equal(rmdir(folder), 0); /* it is empty */
+}
+
+static void run_little_memory(void *arg) {
+    struct ops_options o = {.memory_bytes = 4096};
+    (void)arg;
+    if (ops_start(rig_dir, &o) != -1) exit(95);
+    printf("%s\n", ops_problem());
+    exit(0);
+}
+
+static void test_little_memory_is_told(void **state) {
+    (void)state;
+    struct rig_end e = rig_run(run_little_memory, NULL);
+    assert_int_equal(e.status, 0);
+    assert_string_equal(e.out, "memory_bytes is too small: 262144 are the "
+                        "least\n");
+    assert_int_equal(rig_count(""), 0);
 }
 
 static void test_no_shm(void **state) {
@@ -405,7 +479,8 @@ int main(void) {
         CASE(test_full), CASE(test_full_to_the_end), CASE(test_no_room),
         CASE(test_removed), CASE(test_not_a_folder), CASE(test_no_shm),
         CASE(test_small_shm), CASE(test_small_disk), CASE(test_read_only),
-        CASE(test_never_begun),
+        CASE(test_never_begun), CASE(test_removed_is_told),
+        CASE(test_relative_shm), CASE(test_little_memory_is_told),
     };
     return cmocka_run_group_tests_name("rec_disk", tests, NULL, NULL);
 }

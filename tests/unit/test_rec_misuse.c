@@ -420,6 +420,50 @@ static void test_garbage(void **state) {
     xs_free(&x);
 }
 
+static int never_starts(void *self) {
+    (void)self;
+    return 1;
+}
+
+static void does_nothing(void *self) { (void)self; }
+
+static uint64_t gives_nothing(void *self,
+                              void (*give)(void *to,
+                                           const struct ops_device_record *r),
+                              void *to) {
+    (void)self;
+    (void)give;
+    (void)to;
+    return 0;
+}
+
+/* Devices without a name, tracers that are none. */
+static void run_no_device(void *arg) {
+    struct ops_device_tracer nameless = {.start = never_starts,
+                                         .stop = does_nothing,
+                                         .collect = gives_nothing};
+    struct ops_device_tracer empty = {.device = "npu 0"};
+    (void)arg;
+    if (ops_device_tracer_add(NULL) == 0 || ops_device_tracer_add(&empty) == 0)
+        exit(83);
+    if (ops_device_tracer_add(&nameless) != 0) exit(82);
+    begin();
+    uint32_t track = ops_device_track(NULL, NULL);
+    if (track == 0 || track != ops_device_track("(null)", "(null)")) exit(81);
+    ops_device_span(track, "span", ops_now(), ops_now() + 1, 0);
+    ops_flush();
+    ops_device_tracer_remove(&nameless);
+    ops_device_tracer_remove(NULL);
+    exit(0);
+}
+
+static void test_no_device(void **state) {
+    (void)state;
+    struct xs x = profile_of(run_no_device, NULL);
+    assert_int_equal(xs_count(&x, "span"), 1);
+    xs_free(&x);
+}
+
 static void run_names(void *arg) {
     static char longest[10001];
     char name[32];
@@ -653,7 +697,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_short_threads), CASE(test_ends_open), CASE(test_crowd),
         CASE(test_storm), CASE(test_cancel), CASE(test_start_stop),
-        CASE(test_garbage), CASE(test_names), CASE(test_unbalanced),
+        CASE(test_garbage), CASE(test_names), CASE(test_no_device), CASE(test_unbalanced),
         CASE(test_no_standard), CASE(test_close_all), CASE(test_errno),
         CASE(test_late), CASE(test_bare_fork),
     };

@@ -134,13 +134,49 @@ static void test_same_pid(void **state) {
     expect_each_once(6);
 }
 
-/* Two runs in the same second and no name given: still nothing is lost. */
+/* How many runs there are. */
+static size_t count_runs(void) {
+    char pattern[PATH_MAX + 32];
+    glob_t g;
+    snprintf(pattern, sizeof pattern, "%s/plugins/profile/*", rig_dir);
+    if (glob(pattern, 0, NULL, &g) != 0) return 0;
+    size_t n = g.gl_pathc;
+    globfree(&g);
+    return n;
+}
+
+/* Programs that start in the same second and say no name are runs of their own:
+ * somebody wants to compare them. */
 static void test_same_second(void **state) {
     (void)state;
     for (uintptr_t i = 0; i < 4; i++) {
         rig_fork(record_one, (void *)i, -1);
         wait_all(1);
     }
+    expect_each_once(4);
+    assert_int_equal(count_runs(), 4);
+}
+
+/* Ranks of one job are one run. */
+static void test_ranks_share_a_run(void **state) {
+    (void)state;
+    setenv("WORLD_SIZE", "4", 1);
+    for (int tries = 0; tries < 5; tries++) { /* a second may end meanwhile */
+        for (uintptr_t i = 0; i < 4; i++) {
+            char rank[8];
+            snprintf(rank, sizeof rank, "%d", (int)i);
+            setenv("RANK", rank, 1);
+            rig_fork(record_one, (void *)i, -1);
+        }
+        wait_all(4);
+        if (count_runs() == 1) break;
+        rig_remove_dir();
+        rig_make_dir();
+        setenv("WORLD_SIZE", "4", 1);
+    }
+    unsetenv("RANK");
+    unsetenv("WORLD_SIZE");
+    assert_int_equal(count_runs(), 1);
     expect_each_once(4);
 }
 
@@ -275,6 +311,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_parallel), CASE(test_same_rank), CASE(test_hosts),
         CASE(test_same_pid), CASE(test_same_second), CASE(test_in_the_way),
+        CASE(test_ranks_share_a_run),
         CASE(test_ranks), CASE(test_set_rank),
     };
     return cmocka_run_group_tests_name("rec_runs", tests, NULL, NULL);
