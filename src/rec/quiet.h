@@ -11,7 +11,7 @@
 
 struct quiet {
     sigset_t mask;
-    int cancel, error;
+    int cancel, type, error; /* state and type of cancellation, errno */
     bool xfsz; /* SIGXFSZ was pending before */
 };
 
