@@ -17,12 +17,21 @@
  *     recorded is dropped and counted, and the profile names it.
  *   - Every call may come from any thread, before ops_start and after ops_stop.
  *     A call from a signal handler that interrupted another one is dropped and
- *     counted. A child of fork() records by itself from its first call on,
- *     into a file of its own.
+ *     counted; a handler may leave by siglongjmp(). A child of fork() records
+ *     by itself from its first call on, into a file of its own. A thread must
+ *     not be cancelled asynchronously inside of a call.
+ *   - The program's descriptors are its own: the recorder has a table apart
+ *     from them, takes no number and holds no copy.
+ *   - The program ends when it would without the recorder, with the same
+ *     status; signals come to the same threads.
  *   - What a call recorded is in shared memory when the call returns: it
  *     survives kill -9, and the next `opscope` that looks at the folder reads
  *     it. A power loss loses what was not flushed yet.
- *   - Memory is bounded: 8 MiB for a thread, 512 MiB for all, by default.
+ *   - Memory is bounded: at most 8 MiB for a thread and 512 MiB for a program
+ *     and its children of fork() together, by default; one that records little
+ *     takes some 50 KiB. What dead children held is given back.
+ *   - In a set-uid program no variable of the environment is read. Nothing is
+ *     made that other users may write to.
  *
  * What it costs: a scope is two reads of the CPU's time stamp counter and 16
  * bytes; off, one load and a branch. Strings are copied when they must be: no
@@ -31,7 +40,8 @@
  *
  * Names that are string literals are interned once per call site; others are
  * looked up at every call (some 20 ns more). Needs GNU C (gcc or clang), C11 or
- * C++11. */
+ * C++11; Linux 3.17 or later and glibc. docs/recording-cost.md says what it
+ * touches in the program and on the machine. */
 #ifndef OPSCOPE_RECORD_H
 #define OPSCOPE_RECORD_H
 
@@ -66,12 +76,14 @@ struct ops_options {
      * without ops_step. 0: 3 steps, 2000 ms. */
     int demand_steps, demand_ms;
     size_t ring_bytes;   /* per thread, rounded to a power of two; 0: 8 MiB */
-    size_t memory_bytes; /* for all rings; 0: 512 MiB, or a quarter of what
-                            /dev/shm has free if that is less */
+    size_t memory_bytes; /* for all rings, those of children included; 0: 512
+                            MiB, or a quarter of what /dev/shm has free or the
+                            container still allows, if that is less */
     int rank, world;     /* taken when world > 0, else from RANK, WORLD_SIZE,
                             SLURM_PROCID, OMPI_COMM_WORLD_RANK, ... */
     const char *host;    /* part of the file's name; NULL: the host's name */
-    const char *run;     /* the run's folder; NULL: the time of the start */
+    const char *run;     /* the run's folder; NULL: one of its own, named by
+                            the time, which the ranks of a job share */
     bool no_machine;     /* do not sample RSS, page faults, CPU, GPU */
     bool no_fork;        /* children of fork() do not record */
     bool no_tsc;         /* clock_gettime() rather than the TSC */
@@ -140,7 +152,8 @@ enum ops_kind {
     OPS_SCOPE(name);                                                          \
     ops_arg_text(key, text)
 
-/* The same by hand: the innermost open scope of this thread ends. */
+/* The same by hand: the innermost open scope of this thread ends. One that is
+ * left by longjmp() ends with the scope of a block around it, at the latest. */
 #define ops_begin(name) ops_begin_as(OPS_OP, name)
 #define ops_begin_as(kind, name)                                              \
     (OPS_ON_() ? ops_begin_by_hand_(OPS_ID_(kind, name)) : ops_begin_skip_())
@@ -205,9 +218,10 @@ uint32_t ops_device_track(const char *device, const char *queue);
  * launched it. 0 when off. */
 static inline uint64_t ops_correlation(void);
 
-/* An accelerator's own tracer. opscope calls it from a thread of its own, at the
- * end from the one that stops or removes it, never from two at once; collect()
- * also one last time after stop(). It must not call ops_* itself. */
+/* An accelerator's own tracer. opscope calls it from a thread of its own, which
+ * shares the program's descriptors, at the end from the one that removes it,
+ * never from two at once; collect() also one last time after stop(). It must
+ * not call ops_* itself, nor leave a call by a jump. */
 enum ops_device_class {
     OPS_DEVICE_KERNEL, OPS_DEVICE_COPY, OPS_DEVICE_SET, OPS_DEVICE_SYNC,
     OPS_DEVICE_COUNTER
@@ -241,7 +255,8 @@ struct ops_device_tracer {
     const char *const *facts;
 };
 /* The struct is kept, not copied: it lives until ops_device_tracer_remove().
- * Before or after ops_start. 0, or -1: there are 16 already. */
+ * Before or after ops_start. 0, or -1: there are 16 already, or start, stop or
+ * collect is missing. */
 int ops_device_tracer_add(const struct ops_device_tracer *t);
 void ops_device_tracer_remove(const struct ops_device_tracer *t);
 
