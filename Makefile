@@ -40,8 +40,8 @@ OBJ     := $(patsubst src/%.c,$(B)/obj/%.o,$(SRC))
 MAIN    := $(B)/obj/cmd/main.o
 RECOBJ  := $(filter $(B)/obj/rec/%,$(OBJ))
 # What the reader needs of the recorder: its files, without its calls.
-SHARED  := view encode encode_meta drain files open clock tsc_ok proc salvage \
-	window eventfile
+SHARED  := view encode encode_meta drain files open sys clock tsc_ok proc \
+	salvage window eventfile
 LIBOBJ  := $(filter-out $(B)/obj/cmd/% $(B)/obj/rec/%,$(OBJ)) \
 	$(SHARED:%=$(B)/obj/rec/%.o)
 UNIT    := $(patsubst tests/unit/%.c,$(B)/unit/%,\

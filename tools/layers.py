@@ -4,7 +4,8 @@
 
 Fails (status 1, one line each) on: a folder that includes what it may not;
 importers, analyses or exporters that include each other; include chains that
-are too deep; printing or exiting below src/cmd; globals that can change;
+are too deep; printing or exiting below src/cmd; files opened by the recorder
+otherwise than by its own calls; globals that can change;
 marks of unfinished work; files, functions and lines over their limits.
 `--report` prints the sizes beside their budgets. Standard library only."""
 
@@ -68,6 +69,11 @@ DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.M)
 PRINTS = re.compile(
     r"\b(printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|perror)\s*\(")
 EXITS = re.compile(r"\b(exit|_exit|_Exit|quick_exit|abort)\s*\(")
+# Inside of other people's programs: descriptors through rec/sys.h, variables by
+# secure_getenv().
+UNSAFE_IN_REC = re.compile(
+    r"(?<![\w.>])(open|openat|creat|close|fstat|read|write|pread|pwrite|dup|dup2|"
+    r"fopen|opendir|fdopendir|getenv|mkstemp|system|popen)\s*\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|HACK)\b|not implemented|for now\b", re.I)
 LOCAL_STATIC = re.compile(r"^[ \t]+static\b(?![^;={]*\bconst\b)", re.M)
 # The last word before a list of parameters, which may hold parentheses.
@@ -241,6 +247,10 @@ def check_code(f, out):
     if m and f.name not in LEAVES:
         out.append(f"{f.path}:{f.line_of(m.start())}: {m.group(1)}() "
                    "outside main()")
+    m = UNSAFE_IN_REC.search(f.plain)
+    if m and f.folder in ("rec", "gpu") and f.name != "rec/sys.h":
+        out.append(f"{f.path}:{f.line_of(m.start())}: {m.group(1)}() in a "
+                   "program that is not ours: see rec/sys.h")
 
 
 def measure(f, out, stats):

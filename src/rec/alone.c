@@ -4,16 +4,15 @@
  * with its threads: so that they are told by their names. */
 #include "rec/alone.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "rec/proc.h"
+#include "rec/sys.h"
 
-int alone_open(void) { return open("/proc/self/stat", O_RDONLY | O_CLOEXEC); }
+int alone_open(void) { return sys_open("/proc/self/stat", O_RDONLY); }
 
 /* "pid (name) state ...": names may hold anything. */
 static bool main_has_left(int fd) {
@@ -37,17 +36,26 @@ static enum whose whose_thread(int tid) {
     return PROGRAMS;
 }
 
+struct looking {
+    int keeper;
+    bool alone;
+};
+
+static bool look_at_thread(void *ctx, const char *name) {
+    struct looking *l = ctx;
+    int tid = atoi(name);
+    if (tid == getpid()) return true;
+    enum whose w = whose_thread(tid);
+    l->alone = w == OURS || (w == KEEPER && tid >= l->keeper);
+    return l->alone;
+}
+
 bool alone_now(int fd, int keeper) {
+    struct looking l = {keeper, true};
     if (!main_has_left(fd)) return false;
-    DIR *d = opendir("/proc/self/task");
-    if (d == NULL) return false;
-    bool alone = true;
-    for (struct dirent *e; alone && (e = readdir(d)) != NULL;) {
-        int tid = atoi(e->d_name);
-        if (e->d_name[0] == '.' || tid == getpid()) continue;
-        enum whose w = whose_thread(tid);
-        alone = w == OURS || (w == KEEPER && tid >= keeper);
-    }
-    closedir(d);
-    return alone;
+    int tasks = sys_open("/proc/self/task", O_PATH | O_DIRECTORY);
+    if (tasks < 0) return false;
+    bool listed = sys_list(tasks, look_at_thread, &l);
+    sys_close(tasks);
+    return listed && l.alone;
 }

@@ -4,6 +4,7 @@
 #include "rec/cgroup.h"
 
 #include "rec/proc.h"
+#include "rec/sys.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -164,7 +165,7 @@ static int open_in(const char *dir, const char *file) {
     char path[CGROUP_PATH + 64];
     if (!dir[0]) return -1;
     snprintf(path, sizeof path, "%s/%s", dir, file);
-    return open(path, O_RDONLY | O_CLOEXEC);
+    return sys_open(path, O_RDONLY);
 }
 
 int cgroup_open_memory(const struct cgroup *g) {

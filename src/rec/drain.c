@@ -9,6 +9,7 @@
 
 #include "opscope/record.h"
 #include "rec/clock.h"
+#include "rec/sys.h"
 #include "rec/view.h"
 
 /* Of a copy: what was changed in it goes to the ring file. */
@@ -16,7 +17,7 @@ static int keep(struct drain *d, const void *p, size_t n) {
     const char *from = p;
     off_t at = from - (const char *)d->v->head;
     while (d->ring >= 0 && n > 0) {
-        ssize_t w = pwrite(d->ring, from, n, at);
+        ssize_t w = sys_pwrite(d->ring, from, n, at);
         if (w < 0 && errno == EINTR) continue;
         if (w <= 0) {
             d->files.error = w < 0 ? errno : EIO;

@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "base/pbw.h"
 #include "rec/open.h"
+#include "rec/sys.h"
 #include "rec/text.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -115,7 +116,7 @@ static size_t write_out(struct eventfile *f, const uint8_t *p, size_t n,
         return 0;
     }
     while (got < n) {
-        ssize_t k = pwrite(f->fd, p + got, n - got, (off_t)(f->size + got));
+        ssize_t k = sys_pwrite(f->fd, p + got, n - got, (off_t)(f->size + got));
         if (k < 0 && errno == EINTR) continue;
         if (k <= 0) {
             *err = k < 0 ? errno : EIO;
@@ -167,7 +168,7 @@ static int create(struct eventfile *f) {
 }
 
 static void leave_file(struct eventfile *f) {
-    if (f->fd >= 0) close(f->fd);
+    if (f->fd >= 0) sys_close(f->fd);
     f->fd = -1;
     f->path[0] = '\0';
     f->size = f->in_file = 0;
@@ -176,7 +177,7 @@ static void leave_file(struct eventfile *f) {
 /* Was the file removed, or cut by somebody else? What was in it is gone. */
 static void check_file(struct eventfile *f) {
     struct stat st;
-    if (f->fd < 0 || fstat(f->fd, &st) != 0) return;
+    if (f->fd < 0 || sys_fstat(f->fd, &st) != 0) return;
     if (st.st_nlink > 0 && (uint64_t)st.st_size >= f->size) return;
     f->lost += f->in_file;
     f->written -= f->in_file;
@@ -212,9 +213,9 @@ int eventfile_resume(struct eventfile *f, const char *name, uint64_t size) {
     leave_file(f);
     int fd = rec_open(f->dir, name, O_WRONLY);
     if (fd < 0) return -errno;
-    if (fstat(fd, &st) != 0 || (uint64_t)st.st_size < size ||
+    if (sys_fstat(fd, &st) != 0 || (uint64_t)st.st_size < size ||
         ftruncate(fd, (off_t)size) != 0) {
-        close(fd);
+        sys_close(fd);
         return -EINVAL;
     }
     f->fd = fd;

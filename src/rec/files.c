@@ -11,6 +11,7 @@
 
 #include "base/pbw.h"
 #include "rec/open.h"
+#include "rec/sys.h"
 #include "rec/view.h"
 
 void files_init(struct files *f, int dir, const char *stem, uint64_t part) {
@@ -36,7 +37,7 @@ static int failed(struct files *f, int error) {
 static int write_at(int fd, const void *data, size_t n, uint64_t at) {
     const char *p = data;
     while (n > 0) {
-        ssize_t w = pwrite(fd, p, n, (off_t)at);
+        ssize_t w = sys_pwrite(fd, p, n, (off_t)at);
         if (w < 0 && errno == EINTR) continue;
         if (w <= 0) return w < 0 ? errno : ENOSPC;
         p += w;
@@ -64,7 +65,7 @@ int files_create(struct files *f, unsigned file) {
     if (fd < 0) return failed(f, errno);
     int error = patch(fd, FILES_HEAD);
     if (error != 0) {
-        close(fd);
+        sys_close(fd);
         unlinkat(f->dir, name, 0);
         return failed(f, error);
     }
@@ -75,7 +76,7 @@ int files_create(struct files *f, unsigned file) {
 
 void files_remove(struct files *f, unsigned file) {
     char name[NAME_MAX + 1];
-    if (f->f[file].fd >= 0) close(f->f[file].fd);
+    if (f->f[file].fd >= 0) sys_close(f->f[file].fd);
     f->f[file].fd = -1;
     f->f[file].end = 0;
     if (part_name(f, file, name)) unlinkat(f->dir, name, 0);
@@ -87,15 +88,15 @@ int files_resume(struct files *f, unsigned file, uint64_t bytes) {
     if (!part_name(f, file, name)) return failed(f, ENAMETOOLONG);
     int fd = rec_open(f->dir, name, O_RDWR);
     if (fd < 0) return failed(f, errno);
-    if (bytes < FILES_HEAD || fstat(fd, &st) != 0 ||
+    if (bytes < FILES_HEAD || sys_fstat(fd, &st) != 0 ||
         (uint64_t)st.st_size < bytes) {
-        close(fd);
+        sys_close(fd);
         return failed(f, EINVAL);
     }
     /* killed between the commit and the length that tells of it */
     int error = patch(fd, bytes);
     if (error != 0) {
-        close(fd);
+        sys_close(fd);
         return failed(f, error);
     }
     f->f[file].fd = fd;
@@ -105,7 +106,8 @@ int files_resume(struct files *f, unsigned file, uint64_t bytes) {
 
 bool files_gone(const struct files *f) {
     struct stat st;
-    return f->f[0].fd >= 0 && fstat(f->f[0].fd, &st) == 0 && st.st_nlink == 0;
+    return f->f[0].fd >= 0 && sys_fstat(f->f[0].fd, &st) == 0 &&
+           st.st_nlink == 0;
 }
 
 int files_write(struct files *f, unsigned file, const void *p, size_t n) {
@@ -147,7 +149,7 @@ static int append_file(struct files *f, int from, uint64_t bytes, uint64_t *at,
     while (done < bytes) {
         size_t want = bytes - done < sizeof buf ? (size_t)(bytes - done)
                                                 : sizeof buf;
-        ssize_t r = pread(from, buf, want, (off_t)done);
+        ssize_t r = sys_pread(from, buf, want, (off_t)done);
         if (r < 0 && errno == EINTR) continue;
         if (r <= 0) return failed(f, r < 0 ? errno : EIO);
         int error = write_at(to, buf, (size_t)r, *at);
@@ -212,7 +214,7 @@ void files_discard(struct files *f) {
 
 void files_close(struct files *f) {
     for (unsigned i = 0; i < REC_FILES; i++) {
-        if (f->f[i].fd >= 0) close(f->f[i].fd);
+        if (f->f[i].fd >= 0) sys_close(f->f[i].fd);
         f->f[i].fd = -1;
     }
 }

@@ -31,6 +31,7 @@
 #include "rec/proc.h"
 #include "rec/rescue.h"
 #include "rec/sample.h"
+#include "rec/sys.h"
 
 enum {
     BUSY_NS = 4000000,      /* between looks while a window is open */
@@ -51,6 +52,7 @@ static struct {
     struct sample sample;
     int alone;     /* what alone_now() asks */
     bool ended;    /* the program has no thread any more */
+    bool gone;     /* the log folder was removed */
     uint64_t border; /* ns: when a window of times opens or closes; 0 */
     struct eventfile_mark scalars; /* as of the last commit */
     bool gpus_told;            /* their facts are in the file */
@@ -190,7 +192,7 @@ static void wrote(struct session *s, int result) {
     /* no error of its own: the one before still stands in the way */
     if (result != 0 && (s->drain.files.error != 0 || s->problem[0] == 0))
         session_problem(s->view.head->stem, s->drain.files.error);
-    else if (result == 0 && s->drain.files.error == 0)
+    else if (result == 0 && s->drain.files.error == 0 && !own.gone)
         session_problem("", 0);
     s->drain.files.error = 0;
 }
@@ -204,10 +206,10 @@ static void thread_names(struct session *s) {
             __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
             continue;
         snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->tid);
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        int fd = sys_open(path, O_RDONLY);
         if (fd < 0) continue;
-        ssize_t n = read(fd, name, sizeof name - 1);
-        close(fd);
+        ssize_t n = sys_read(fd, name, sizeof name - 1);
+        sys_close(fd);
         if (n > 0 && name[n - 1] == '\n') n--;
         if (n <= 0) continue;
         name[n] = 0;
@@ -406,6 +408,17 @@ static void look_around(struct session *s, uint64_t now) {
     own.crowd_at = now + CROWD_NS + 100 * took;
 }
 
+/* Files without a name take all that is written to them, and are gone with us:
+ * that is no error to anybody but the user. */
+static void tell_if_gone(struct session *s) {
+    if (own.gone ||
+        (!place_gone(&s->place) && !files_gone(&s->drain.files)))
+        return;
+    own.gone = true;
+    session_problem("the log folder was removed: nothing of this session will "
+                    "be left", 0);
+}
+
 /* Nobody but us is left: the program is over. */
 static void end_when_alone(void) {
     if (own.ended || keeper_tid() == 0 || !alone_now(own.alone, keeper_tid()))
@@ -422,9 +435,7 @@ static void watch(struct session *s, uint64_t now) {
         housekeeping(s, now);
         look_around(s, now);
         rescue_look(&s->place, now);
-        if (place_gone(&s->place) || files_gone(&s->drain.files))
-            session_problem("the log folder was removed: nothing of this "
-                            "session will be left", 0);
+        tell_if_gone(s);
         end_when_alone();
     }
     if (!asked) return;
@@ -604,7 +615,7 @@ static void close_all(struct session *s, bool keep) {
     drain_close(&s->drain);
     place_remove(&s->place, keep);
     sample_close(&own.sample);
-    if (own.alone >= 0) close(own.alone);
+    if (own.alone >= 0) sys_close(own.alone);
 }
 
 static void tell_begun(struct session *s, int result) {

@@ -3,7 +3,6 @@
  * also its fd/; a thread with a table of its own is /proc/thread-self. */
 #include "rec/open.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -14,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "rec/sys.h"
+
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
@@ -23,12 +24,12 @@ enum { CLOSE_UNSHARED = 1 << 1 }; /* CLOSE_RANGE_UNSHARE */
 static int open_seen(int dir, const char *name, int flags,
                      const struct stat *seen) {
     struct stat st;
-    int fd = openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = sys_openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0) return -1;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+    if (sys_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
         st.st_dev == seen->st_dev && st.st_ino == seen->st_ino)
         return fd;
-    close(fd);
+    sys_close(fd);
     errno = EINVAL;
     return -1;
 }
@@ -36,27 +37,26 @@ static int open_seen(int dir, const char *name, int flags,
 int rec_open(int dir, const char *name, int flags) {
     char self[48];
     struct stat st;
-    int at = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int at = sys_openat(dir, name, O_PATH | O_NOFOLLOW, 0);
     if (at < 0) return -1;
-    if (fstat(at, &st) != 0 || !S_ISREG(st.st_mode)) {
-        close(at);
+    if (sys_fstat(at, &st) != 0 || !S_ISREG(st.st_mode)) {
+        sys_close(at);
         errno = EINVAL;
         return -1;
     }
     snprintf(self, sizeof self, "/proc/thread-self/fd/%d", at);
-    int fd = open(self, flags | O_CLOEXEC);
+    int fd = sys_open(self, flags);
     if (fd < 0 && errno == ENOENT) fd = open_seen(dir, name, flags, &st);
     int error = errno;
-    close(at);
+    sys_close(at);
     errno = error;
     return fd;
 }
 
 int rec_create(int dir, const char *name, int flags, int mode) {
     struct stat st;
-    int fd = openat(dir, name,
-                    flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 0600) != 0600)
+    int fd = sys_openat(dir, name, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    if (fd >= 0 && sys_fstat(fd, &st) == 0 && (st.st_mode & 0600) != 0600)
         fchmod(fd, (st.st_mode | 0600) & 07777);
     return fd;
 }
@@ -70,22 +70,22 @@ int rec_mkdir(int dir, const char *name) {
     return 0;
 }
 
+static bool close_copy(void *ctx, const char *name) {
+    (void)ctx;
+    sys_close(atoi(name)); /* the list's own is the last: then it ends */
+    return true;
+}
+
 /* Where the kernel cannot leave them out: the copies are closed. A pipe whose
  * other end waits for its end must not be held here. */
 static void close_copies(void) {
     struct rlimit most;
     rlim_t n = 1 << 20;
-    DIR *d = opendir("/proc/thread-self/fd");
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
-        if (e->d_name[0] != '.' && atoi(e->d_name) != dirfd(d))
-            close(atoi(e->d_name));
-    if (d != NULL) {
-        closedir(d);
-        return;
-    }
     if (getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_max < n)
         n = most.rlim_max;
-    for (rlim_t fd = 0; fd < n; fd++) close((int)fd);
+    int dir = sys_open("/proc/thread-self/fd", O_PATH | O_DIRECTORY);
+    if (dir >= 0 && sys_list(dir, close_copy, NULL)) return;
+    for (rlim_t fd = 0; fd < n; fd++) sys_close((int)fd);
 }
 
 int rec_own_table(void) {
@@ -95,6 +95,6 @@ int rec_own_table(void) {
     }
     /* 0, 1 and 2: whoever prints in this thread prints nowhere */
     for (int fd = 0; fd >= 0 && fd < 2;)
-        fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        fd = sys_open("/", O_PATH | O_DIRECTORY);
     return 0;
 }

@@ -2,7 +2,6 @@
  * Folders and names. */
 #include "rec/place.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,10 +19,11 @@
 #include "rec/open.h"
 #include "rec/rescue.h"
 #include "rec/session.h"
+#include "rec/sys.h"
 
 enum {
     MEMORY_LEAST = 256 << 10, /* a few of the smallest rings */
-    FOLDER = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+    FOLDER = O_RDONLY | O_DIRECTORY,
 };
 
 static int fail(const char *what, int error) {
@@ -49,9 +49,9 @@ static int make_folders(char *path) {
 
 /* A folder that may be written but not listed is no less good. */
 static int open_folder(int at, const char *path) {
-    int fd = openat(at, path, FOLDER);
+    int fd = sys_openat(at, path, FOLDER, 0);
     if (fd < 0 && errno == EACCES)
-        fd = openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        fd = sys_openat(at, path, O_PATH | O_DIRECTORY, 0);
     return fd;
 }
 
@@ -98,14 +98,14 @@ static int run_folder(struct session *s) {
     int error = rec_mkdir(logdir, "plugins");
     if (error == 0 || error == EEXIST)
         error = rec_mkdir(logdir, "plugins/profile");
-    int profiles = openat(logdir, "plugins/profile",
-                          O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int profiles = sys_openat(logdir, "plugins/profile", O_PATH | O_DIRECTORY,
+                              0);
     if (profiles < 0) return fail(set->logdir, error ? error : errno);
     if (set->o.run == NULL) error = take_run(s, profiles);
     else error = rec_mkdir(profiles, set->run);
     s->place.run = open_folder(profiles, set->run);
     if (s->place.run < 0 && (error == 0 || error == EEXIST)) error = errno;
-    close(profiles);
+    sys_close(profiles);
     int n = snprintf(s->place.stem, sizeof s->place.stem,
                      "%s/plugins/profile/%s", set->logdir, set->run);
     if (n < 0 || n >= (int)sizeof s->view.head->stem - 300)
@@ -165,8 +165,8 @@ static uint64_t container_left(void) {
     if (g.memory_limit == 0) return UINT64_MAX;
     int fd = cgroup_open_memory(&g);
     if (fd < 0) return g.memory_limit;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
+    ssize_t n = sys_read(fd, text, sizeof text - 1);
+    sys_close(fd);
     text[n > 0 ? n : 0] = 0;
     text[strcspn(text, "\n")] = 0;
     used = strtoll(text, NULL, 10);
@@ -195,22 +195,28 @@ static void ring_prefix(char out[64]) {
     snprintf(out, 64, "opscope-%u-", (unsigned)getuid());
 }
 
-uint64_t place_rings(const struct place *p) {
+/* Adds up what this user's ring files hold. */
+struct counting {
+    int dir;
     char prefix[64];
-    uint64_t bytes = 0;
-    int fd = openat(p->memory, ".", FOLDER);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (d == NULL && fd >= 0) close(fd);
-    ring_prefix(prefix);
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-        struct stat st;
-        if (strncmp(e->d_name, prefix, strlen(prefix)) == 0 &&
-            fstatat(p->memory, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(st.st_mode) && st.st_uid == getuid())
-            bytes += (uint64_t)st.st_blocks * 512;
-    }
-    if (d != NULL) closedir(d);
-    return bytes;
+    uint64_t bytes;
+};
+
+static bool count_ring(void *ctx, const char *name) {
+    struct counting *c = ctx;
+    struct stat st;
+    if (strncmp(name, c->prefix, strlen(c->prefix)) == 0 &&
+        fstatat(c->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(st.st_mode) && st.st_uid == getuid())
+        c->bytes += (uint64_t)st.st_blocks * 512;
+    return true;
+}
+
+uint64_t place_rings(const struct place *p) {
+    struct counting c = {.dir = p->memory};
+    ring_prefix(c.prefix);
+    sys_list(p->memory, count_ring, &c);
+    return c.bytes;
 }
 
 /* A reader tells by this lock that we live: it goes with the descriptor, of
@@ -224,14 +230,14 @@ static void take_lock(int fd) {
  * unlocked knows that its program is gone. */
 static int make_ring(int dir, const char *name) {
     char self[48];
-    int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, REC_RING_MODE);
+    int fd = sys_openat(dir, ".", O_TMPFILE | O_RDWR, REC_RING_MODE);
     if (fd >= 0) {
         fchmod(fd, REC_RING_MODE);
         take_lock(fd);
         snprintf(self, sizeof self, "/proc/thread-self/fd/%d", fd);
         if (linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) == 0)
             return fd;
-        close(fd);
+        sys_close(fd);
     }
     fd = rec_create(dir, name, O_RDWR, REC_RING_MODE);
     if (fd >= 0) take_lock(fd);
@@ -245,14 +251,14 @@ static int write_pointer(struct place *p, const char *folder) {
     int n = snprintf(line, sizeof line, "%s/%s\n", folder, p->ring_name);
     if (n < 0 || n >= PATH_MAX) return ENAMETOOLONG;
     if (ftruncate(p->pointer, 0) != 0) return errno;
-    ssize_t w = pwrite(p->pointer, line, (size_t)n, 0);
+    ssize_t w = sys_pwrite(p->pointer, line, (size_t)n, 0);
     return w == n ? 0 : w < 0 ? errno : ENOSPC;
 }
 
 /* 0, or errno. folder: absolute. */
 static int try_ring(struct session *s, const char *folder, const char *name) {
     struct place *p = &s->place;
-    if (p->memory >= 0) close(p->memory);
+    if (p->memory >= 0) sys_close(p->memory);
     snprintf(p->ring_name, sizeof p->ring_name, "%.250s", name);
     p->memory = open_folder(AT_FDCWD, folder);
     if (p->memory < 0) return errno;
@@ -308,19 +314,19 @@ int place_make(struct session *s) {
 
 bool place_gone(const struct place *p) {
     struct stat st;
-    return p->run >= 0 && fstat(p->run, &st) == 0 && st.st_nlink == 0;
+    return p->run >= 0 && sys_fstat(p->run, &st) == 0 && st.st_nlink == 0;
 }
 
 void place_remove(struct place *p, bool keep) {
     struct stat st;
     int *fds[] = {&p->ring, &p->pointer, &p->memory, &p->run, &p->logdir};
     /* without the pointer nobody would ever find it */
-    if (p->pointer < 0 || fstat(p->pointer, &st) != 0 || st.st_nlink == 0)
+    if (p->pointer < 0 || sys_fstat(p->pointer, &st) != 0 || st.st_nlink == 0)
         keep = false;
     if (!keep && p->ring >= 0) unlinkat(p->memory, p->ring_name, 0);
     if (!keep && p->pointer >= 0) unlinkat(p->run, p->pointer_name, 0);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
-        if (*fds[i] >= 0) close(*fds[i]);
+        if (*fds[i] >= 0) sys_close(*fds[i]);
         *fds[i] = -1;
     }
 }

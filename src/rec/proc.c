@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See proc.h. */
 #include "rec/proc.h"
+#include "rec/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,7 @@ long proc_reread(int fd, char *buf, size_t cap) {
     size_t n = 0;
     if (fd < 0 || cap == 0) return -1;
     while (n < cap - 1) {
-        ssize_t got = pread(fd, buf + n, cap - 1 - n, (off_t)n);
+        ssize_t got = sys_pread(fd, buf + n, cap - 1 - n, (off_t)n);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && n == 0) return -1;
         if (got <= 0) break;
@@ -24,10 +25,10 @@ long proc_reread(int fd, char *buf, size_t cap) {
 }
 
 long proc_read_at(int dir, const char *path, char *buf, size_t cap) {
-    int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = sys_openat(dir, path, O_RDONLY | O_NOCTTY, 0);
     if (fd < 0) return -1;
     long n = proc_reread(fd, buf, cap);
-    close(fd);
+    sys_close(fd);
     return n;
 }
 

@@ -2,7 +2,6 @@
  * Finding pointers of the dead, and when to look for them. */
 #include "rec/rescue.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,6 +17,7 @@
 #include "rec/place.h"
 #include "rec/salvage.h"
 #include "rec/session.h"
+#include "rec/sys.h"
 
 #define MS UINT64_C(1000000)
 enum {
@@ -67,13 +67,6 @@ static bool enough(uint64_t until_ns, const bool *stop) {
            (stop != NULL && __atomic_load_n(stop, __ATOMIC_RELAXED));
 }
 
-static DIR *list(int dir) {
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (d == NULL && fd >= 0) close(fd);
-    return d;
-}
-
 static void look_at(int dir, const char *name, struct seen *seen) {
     char why[256];
     struct rec_saved saved;
@@ -89,35 +82,47 @@ static void look_at(int dir, const char *name, struct seen *seen) {
     }
 }
 
+/* A folder that is looked at, entry by entry. */
+struct looking {
+    int dir;
+    uint64_t until_ns;
+    const bool *stop;
+    unsigned runs;
+    struct seen seen;
+};
+
+static bool look_at_file(void *ctx, const char *name) {
+    struct looking *l = ctx;
+    if (enough(l->until_ns, l->stop)) return false;
+    if (ends_with(name, ".ring")) look_at(l->dir, name, &l->seen);
+    return true;
+}
+
 /* Finishes what it can in the folder of a run. */
-static void rescue_run(int dir, uint64_t until_ns, const bool *stop,
-                       struct seen *seen) {
-    DIR *d = list(dir);
-    *seen = (struct seen){0};
-    if (d == NULL) return;
-    for (struct dirent *e; (e = readdir(d)) != NULL && !enough(until_ns, stop);)
-        if (ends_with(e->d_name, ".ring")) look_at(dir, e->d_name, seen);
-    closedir(d);
+static struct seen rescue_run(int dir, uint64_t until_ns, const bool *stop) {
+    struct looking l = {.dir = dir, .until_ns = until_ns, .stop = stop};
+    sys_list(dir, look_at_file, &l);
+    return l.seen;
+}
+
+static bool look_at_run(void *ctx, const char *name) {
+    struct looking *l = ctx;
+    if (enough(l->until_ns, l->stop) || l->runs == RUNS) return false;
+    if (name[0] == '.') return true;
+    int run = sys_openat(l->dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (run < 0) return true;
+    l->runs++;
+    rescue_run(run, l->until_ns, l->stop);
+    sys_close(run);
+    return true;
 }
 
 void rescue_folder(int logdir, uint64_t until_ns, const bool *stop) {
-    unsigned looked = 0;
-    struct seen seen;
-    int profiles = openat(logdir, "plugins/profile",
-                          O_PATH | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = profiles < 0 ? NULL : list(profiles);
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL &&
-                           looked < RUNS && !enough(until_ns, stop);) {
-        if (e->d_name[0] == '.') continue;
-        int run = openat(profiles, e->d_name,
-                         O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (run < 0) continue;
-        looked++;
-        rescue_run(run, until_ns, stop, &seen);
-        close(run);
-    }
-    if (d != NULL) closedir(d);
-    if (profiles >= 0) close(profiles);
+    struct looking l = {.until_ns = until_ns, .stop = stop};
+    l.dir = sys_openat(logdir, "plugins/profile", O_PATH | O_DIRECTORY, 0);
+    if (l.dir < 0) return;
+    sys_list(l.dir, look_at_run, &l);
+    sys_close(l.dir);
 }
 
 /* --- in a thread of its own ---------------------------------------------- */
@@ -129,9 +134,9 @@ static void *work(void *arg) {
     prctl(PR_SET_NAME, "opscope-rescue");
     rec_self.ours = true;
     if (w->logdir >= 0) rescue_folder(w->logdir, UINT64_MAX, &w->stop);
-    if (w->run >= 0) rescue_run(w->run, UINT64_MAX, &w->stop, &w->seen);
-    if (w->logdir >= 0) close(w->logdir);
-    if (w->run >= 0) close(w->run);
+    if (w->run >= 0) w->seen = rescue_run(w->run, UINT64_MAX, &w->stop);
+    if (w->logdir >= 0) sys_close(w->logdir);
+    if (w->run >= 0) sys_close(w->run);
     w->took_ns = rec_mono_ns() - began;
     /* whoever sees it takes the struct; left alone, it is lost: 100 bytes */
     __atomic_store_n(&w->done, true, __ATOMIC_RELEASE);
@@ -153,8 +158,8 @@ static void start(const struct place *p, bool all_runs) {
     if (pthread_create(&own.thread, &a, work, w) == 0) {
         own.work = w;
     } else {
-        if (w->logdir >= 0) close(w->logdir);
-        if (w->run >= 0) close(w->run);
+        if (w->logdir >= 0) sys_close(w->logdir);
+        if (w->run >= 0) sys_close(w->run);
         free(w);
     }
     pthread_attr_destroy(&a);
@@ -194,7 +199,7 @@ static bool is_mine(const struct place *p) {
 /* Has a file come or gone since the last look? */
 static bool folder_changed(const struct place *p) {
     struct stat st;
-    if (fstat(p->run, &st) != 0 ||
+    if (sys_fstat(p->run, &st) != 0 ||
         (st.st_mtim.tv_sec == own.changed.tv_sec &&
          st.st_mtim.tv_nsec == own.changed.tv_nsec))
         return false;
@@ -240,8 +245,7 @@ static void end_thread(void) {
 }
 
 void rescue_end(const struct place *p) {
-    struct seen seen;
     if (own.work != NULL) end_thread();
     if (is_mine(p) && (folder_changed(p) || own.others))
-        rescue_run(p->run, rec_mono_ns() + LAST_LOOK_MS * MS, NULL, &seen);
+        rescue_run(p->run, rec_mono_ns() + LAST_LOOK_MS * MS, NULL);
 }

@@ -2,7 +2,6 @@
  * Reading and finishing what a killed program left. */
 #include "rec/salvage.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -17,6 +16,7 @@
 #include "rec/drain.h"
 #include "rec/eventfile.h"
 #include "rec/open.h"
+#include "rec/sys.h"
 #include "rec/view.h"
 
 enum {
@@ -74,8 +74,8 @@ static int open_folder_of(const char *path, const char **name) {
     }
     memcpy(folder, path, n);
     folder[n] = 0;
-    return open(slash == NULL ? "." : n == 0 ? "/" : folder,
-                O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return sys_open(slash == NULL ? "." : n == 0 ? "/" : folder,
+                    O_PATH | O_DIRECTORY);
 }
 
 /* Recorders call ring files "opscope-..." in shared memory, "<stem>.rings"
@@ -91,7 +91,7 @@ static bool ring_named(const char *path, const char *stem) {
 
 /* The path that the pointer holds: one line. */
 static bool read_pointer(int fd, struct at *a) {
-    ssize_t n = pread(fd, a->ring, sizeof a->ring - 1, 0);
+    ssize_t n = sys_pread(fd, a->ring, sizeof a->ring - 1, 0);
     a->ring[n > 0 ? n : 0] = 0;
     char *end = strchr(a->ring, '\n');
     if (end != NULL) *end = 0;
@@ -107,9 +107,9 @@ static int open_ring(struct at *a, int flags, char *why, size_t cap) {
     struct stat st;
     int at = rec_open(a->dir, a->name, O_RDONLY);
     if (at < 0) return fail(why, cap, "%s", strerror(errno));
-    bool ok = fstat(at, &st) == 0 && read_pointer(at, a);
+    bool ok = sys_fstat(at, &st) == 0 && read_pointer(at, a);
     a->owner = st.st_uid;
-    close(at);
+    sys_close(at);
     if (!ok) return fail(why, cap, "not a pointer to a ring file");
     int fd = rec_open(AT_FDCWD, a->ring, flags);
     if (fd < 0 && errno == ENOENT)
@@ -118,8 +118,8 @@ static int open_ring(struct at *a, int flags, char *why, size_t cap) {
     if (fd < 0 && errno == EINVAL)
         return fail(why, cap, "%s is not a file", a->ring);
     if (fd < 0) return fail(why, cap, "%s: %s", a->ring, strerror(errno));
-    if (fstat(fd, &st) == 0 && st.st_uid == a->owner) return fd;
-    close(fd);
+    if (sys_fstat(fd, &st) == 0 && st.st_uid == a->owner) return fd;
+    sys_close(fd);
     return fail(why, cap, "%s is not a file of the same user", a->ring);
 }
 
@@ -140,13 +140,13 @@ bool rec_ring_look(int dir, const char *name, struct rec_look *out) {
     if (fd < 0) return false;
     out->mine = a.owner == geteuid();
     out->alive = is_alive(fd);
-    out->bytes = fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+    out->bytes = sys_fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
     size_t n = offsetof(struct rec_head, file_bytes);
-    if (pread(fd, &h, n, 0) == (ssize_t)n &&
+    if (sys_pread(fd, &h, n, 0) == (ssize_t)n &&
         memcmp(h.magic, REC_MAGIC, sizeof h.magic) == 0 &&
         h.version == REC_VERSION && h.pid <= INT32_MAX)
         out->pid = (int32_t)h.pid;
-    close(fd);
+    sys_close(fd);
     return true;
 }
 
@@ -155,7 +155,7 @@ int32_t rec_ring_pid(const char *pointer, bool *alive) {
     const char *name;
     int dir = open_folder_of(pointer, &name);
     bool there = dir >= 0 && rec_ring_look(dir, name, &l);
-    if (dir >= 0) close(dir);
+    if (dir >= 0) sys_close(dir);
     *alive = there && l.pid > 0 && l.alive;
     return there ? l.pid : 0;
 }
@@ -164,7 +164,7 @@ int32_t rec_ring_pid(const char *pointer, bool *alive) {
 static bool never_begun(int fd) {
     static const char none[sizeof REC_MAGIC - 1];
     char magic[sizeof none];
-    ssize_t n = pread(fd, magic, sizeof magic, 0);
+    ssize_t n = sys_pread(fd, magic, sizeof magic, 0);
     return n == 0 || (n == (ssize_t)sizeof magic &&
                       memcmp(magic, none, sizeof magic) == 0);
 }
@@ -172,7 +172,7 @@ static bool never_begun(int fd) {
 static bool same_commit(int fd, unsigned active, const struct rec_commit *c) {
     struct rec_head now;
     size_t n = offsetof(struct rec_head, devices);
-    return pread(fd, &now, n, 0) == (ssize_t)n &&
+    return sys_pread(fd, &now, n, 0) == (ssize_t)n &&
            now.active == active &&
            memcmp(&now.commit[active], c, sizeof *c) == 0;
 }
@@ -249,7 +249,7 @@ struct joined {
  * and may be large, is mapped; others are read. */
 static bool join_file(struct joined *j, int fd, size_t bytes) {
     struct stat st;
-    if (fstat(fd, &st) != 0 || (uint64_t)st.st_size < bytes) return false;
+    if (sys_fstat(fd, &st) != 0 || (uint64_t)st.st_size < bytes) return false;
     if (j->n == 0 && bytes > 0) {
         void *p = mmap(j->p, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_FIXED, fd, 0);
@@ -261,7 +261,7 @@ static bool join_file(struct joined *j, int fd, size_t bytes) {
         return true;
     }
     for (size_t done = 0; done < bytes;) {
-        ssize_t r = pread(fd, j->p + j->n, bytes - done, (off_t)done);
+        ssize_t r = sys_pread(fd, j->p + j->n, bytes - done, (off_t)done);
         if (r < 0 && errno == EINTR) continue;
         if (r <= 0) return false;
         done += (size_t)r;
@@ -280,7 +280,7 @@ static bool join_plane(struct joined *j, const struct at *a,
             return false;
         int fd = rec_open(a->dir, name, O_RDONLY);
         bool ok = fd >= 0 && join_file(j, fd, bytes);
-        if (fd >= 0) close(fd);
+        if (fd >= 0) sys_close(fd);
         if (!ok) return false;
     }
     if (rest->n > 0) memcpy(j->p + j->n, rest->p, rest->n);
@@ -368,7 +368,7 @@ static int read_at(int dir, const char *name, struct rec_rest *out, char *why,
         out->state = is_alive(fd) ? REC_ALIVE : REC_DEAD;
         result = read_once(fd, &a, out, why, cap);
     }
-    close(fd);
+    sys_close(fd);
     if (result == 1)
         return fail(why, cap, "it is written too quickly to be read now");
     return result;
@@ -381,7 +381,7 @@ int rec_rest_read(const char *pointer, struct rec_rest *out, char *why,
     int dir = open_folder_of(pointer, &name);
     if (dir < 0) return fail(why, cap, "%s", strerror(errno));
     int result = read_at(dir, name, out, why, cap);
-    close(dir);
+    sys_close(dir);
     return result;
 }
 
@@ -460,10 +460,10 @@ int rec_scalars_read(const char *pointer, struct rec_scalars *out) {
                                                           : REC_REST_NO_MEMORY;
         }
         rec_view_close(v);
-        if (fd >= 0) close(fd);
+        if (fd >= 0) sys_close(fd);
     }
     free(v);
-    if (dir >= 0) close(dir);
+    if (dir >= 0) sys_close(dir);
     if (result != 0) rec_scalars_free(out);
     return result;
 }
@@ -488,7 +488,7 @@ struct finishing {
 /* Is the folder of the pointer the one that the head names? */
 static bool same_folder(const struct at *a, const char *folder) {
     struct stat x, y;
-    return fstat(a->dir, &x) == 0 && stat(folder, &y) == 0 &&
+    return sys_fstat(a->dir, &x) == 0 && stat(folder, &y) == 0 &&
            x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
@@ -524,10 +524,9 @@ static void open_logdir(struct finishing *f) {
         else *slash = 0;
     }
     if (known && f->folder[0] != 0) {
-        f->logdir = open(f->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        f->logdir = sys_open(f->folder, O_PATH | O_DIRECTORY);
     } else {
-        f->logdir = openat(f->at->dir, "../../..",
-                           O_PATH | O_DIRECTORY | O_CLOEXEC);
+        f->logdir = sys_openat(f->at->dir, "../../..", O_PATH | O_DIRECTORY, 0);
         snprintf(f->folder, sizeof f->folder, "/");
     }
 }
@@ -549,10 +548,10 @@ static void cut_events(const struct finishing *f) {
     struct stat st;
     int fd = name == NULL ? -1 : rec_open(f->logdir, name, O_WRONLY);
     if (fd < 0) return;
-    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size > bytes &&
+    if (sys_fstat(fd, &st) == 0 && (uint64_t)st.st_size > bytes &&
         ftruncate(fd, (off_t)bytes) != 0)
         errno = 0; /* then a point stands there twice */
-    close(fd);
+    sys_close(fd);
 }
 
 /* In the program's file where it had one, else in one whose name is noted
@@ -688,27 +687,31 @@ static int finish_ring(int fd, struct at *a, struct rec_saved *out, char *why,
         open_logdir(f);
         result = finish(f, fd, out, why, cap);
         drain_close(&f->d);
-        if (f->logdir >= 0) close(f->logdir);
+        if (f->logdir >= 0) sys_close(f->logdir);
     }
     rec_view_close(&f->v);
     free(f);
     return result;
 }
 
-/* Is any file of the stem still being written? */
+struct finding {
+    const char *stem;
+    bool found;
+};
+
+static bool find_part(void *ctx, const char *name) {
+    struct finding *f = ctx;
+    size_t n = strlen(name);
+    f->found = strncmp(name, f->stem, strlen(f->stem)) == 0 && n > 5 &&
+               strcmp(name + n - 5, ".part") == 0;
+    return !f->found;
+}
+
+/* Is any file of the stem still being written? Who knows, where the folder
+ * cannot be listed. */
 static bool has_parts(const struct at *a) {
-    int fd = openat(a->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (d == NULL && fd >= 0) close(fd);
-    if (d == NULL) return true; /* who knows */
-    bool found = false;
-    for (struct dirent *e; !found && (e = readdir(d)) != NULL;) {
-        size_t n = strlen(e->d_name);
-        found = strncmp(e->d_name, a->stem, strlen(a->stem)) == 0 && n > 5 &&
-                strcmp(e->d_name + n - 5, ".part") == 0;
-    }
-    closedir(d);
-    return found;
+    struct finding f = {a->stem, false};
+    return !sys_list(a->dir, find_part, &f) || f.found;
 }
 
 /* A pointer and nothing else: killed when the profile was closed and the ring
@@ -759,7 +762,7 @@ int rec_salvage_at(int dir, const char *name, struct rec_saved *out, char *why,
         unlink(a.ring);
         unlinkat(dir, name, 0);
     }
-    close(fd);
+    sys_close(fd);
     return result;
 }
 
@@ -770,6 +773,6 @@ int rec_salvage_finish(const char *pointer, struct rec_saved *out, char *why,
     int dir = open_folder_of(pointer, &name);
     if (dir < 0) return fail(why, cap, "%s", strerror(errno));
     int result = rec_salvage_at(dir, name, out, why, cap);
-    close(dir);
+    sys_close(dir);
     return result;
 }

@@ -10,6 +10,7 @@
 
 #include "rec/cgroup.h"
 #include "rec/proc.h"
+#include "rec/sys.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ struct run {
 };
 
 static int open_read(const char *path) {
-    return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return sys_open(path, O_RDONLY | O_NOCTTY);
 }
 
 void sample_open(struct sample *s) {
@@ -68,7 +69,7 @@ void sample_open(struct sample *s) {
     s->statm = open_read("/proc/self/statm");
     s->status = open_read("/proc/self/status");
     s->io = open_read("/proc/self/io");
-    s->task = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->task = sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY);
     s->cg_memory = cgroup_open_memory(&g);
     s->cg_cpu = cgroup_open_cpu(&g);
     long page = sysconf(_SC_PAGESIZE);
@@ -80,7 +81,7 @@ void sample_close(struct sample *s) {
                   &s->cg_cpu};
     if (s->page == 0) return; /* never opened: its zeros are no descriptors */
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
-        if (*fds[i] >= 0) close(*fds[i]);
+        if (*fds[i] >= 0) sys_close(*fds[i]);
         *fds[i] = -1;
     }
 }

@@ -24,6 +24,7 @@ uint32_t ops_state_[1024] __attribute__((aligned(4096)));
 struct session rec_session = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .problem_lock = PTHREAD_MUTEX_INITIALIZER,
+    .problem = "",
 };
 
 static void set_state(uint32_t v) {
@@ -40,17 +41,35 @@ void session_unlock(const struct quiet *q) {
     quiet_end(q);
 }
 
-/* The flusher writes it, and whoever starts; nobody while another does. */
+/* A text that was told is never changed: somebody may be reading it. There are
+ * few different ones. */
+static const char *keep_text(const char *text) {
+    enum { TEXTS = 64 };
+    static char kept[TEXTS][256];
+    static int n;
+    for (int i = 0; i < n; i++)
+        if (strcmp(kept[i], text) == 0) return kept[i];
+    if (n == TEXTS) return "there were too many different problems";
+    snprintf(kept[n], sizeof kept[n], "%s", text);
+    return kept[n++];
+}
+
+/* The flusher tells it, and whoever starts. */
 void session_problem(const char *what, int error) {
     struct session *s = &rec_session;
     const char *why = error != 0 ? strerrordesc_np(error) : NULL;
+    char text[256];
+    snprintf(text, sizeof text, "%s%s%s", what, why != NULL ? ": " : "",
+             why != NULL ? why : "");
     pthread_mutex_lock(&s->problem_lock);
-    snprintf(s->problem, sizeof s->problem, "%s%s%s", what,
-             why != NULL ? ": " : "", why != NULL ? why : "");
+    const char *kept = text[0] == 0 ? "" : keep_text(text);
+    __atomic_store_n(&s->problem, kept, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&s->problem_lock);
 }
 
-const char *ops_problem(void) { return rec_session.problem; }
+const char *ops_problem(void) {
+    return __atomic_load_n(&rec_session.problem, __ATOMIC_ACQUIRE);
+}
 
 /* --- fork --------------------------------------------------------------- */
 

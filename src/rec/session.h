@@ -78,7 +78,7 @@ struct session {
     uint64_t demand_until_ns;
     bool saw_step;
     pthread_mutex_t problem_lock;
-    char problem[256];
+    const char *problem; /* atomic; what it points to stays */
 };
 extern struct session rec_session __attribute__((visibility("hidden")));
 

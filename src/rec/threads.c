@@ -259,13 +259,13 @@ bool thread_attach(uint32_t gen) {
     struct quiet q;
     struct rec_thread *t = &rec_self;
     if (t->ours) return false;
-    if (t->refused == gen && ++t->index % REFUSED_RETRY != 0) {
+    if (t->ended || (t->refused == gen && ++t->index % REFUSED_RETRY != 0)) {
         count_lost();
         return false;
     }
     session_lock(&q);
     /* busy: a handler, and what it interrupted uses the ring of before */
-    bool ok = !t->ended && t->busy == 0 && end_key_made() &&
+    bool ok = t->busy == 0 && end_key_made() &&
               pthread_setspecific(end_key, t) == 0 && attach(gen);
     session_unlock(&q);
     if (!ok) count_lost();

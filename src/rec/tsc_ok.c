@@ -6,6 +6,7 @@
  * kvm-clock or Hyper-V's page the guest may be moved to a machine with another
  * rate, so there the answer is no too. */
 #include "rec/tsc_ok.h"
+#include "rec/sys.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,11 +50,11 @@ static bool is_allowed(void) {
 
 static void clock_source(char *out, size_t cap) {
     out[0] = '\0';
-    int fd = open("/sys/devices/system/clocksource/clocksource0/"
-                  "current_clocksource", O_RDONLY | O_CLOEXEC);
+    int fd = sys_open("/sys/devices/system/clocksource/clocksource0/"
+                      "current_clocksource", O_RDONLY);
     if (fd < 0) return;
-    ssize_t n = read(fd, out, cap - 1);
-    close(fd);
+    ssize_t n = sys_read(fd, out, cap - 1);
+    sys_close(fd);
     out[n > 0 ? n : 0] = '\0';
     out[strcspn(out, "\n")] = '\0';
 }

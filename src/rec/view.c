@@ -8,6 +8,7 @@
  * where the file has data: a writer never has slots in a hole, so that a few
  * bytes on disk cannot ask for gigabytes here. */
 #include "rec/view.h"
+#include "rec/sys.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -72,7 +73,7 @@ static const char *check_head(const struct rec_head *h, size_t bytes) {
  * does not have stays 0. */
 static void copy_in(void *base, int fd, uint64_t at, uint64_t n) {
     while (n > 0) {
-        ssize_t r = pread(fd, (char *)base + at, n, (off_t)at);
+        ssize_t r = sys_pread(fd, (char *)base + at, n, (off_t)at);
         if (r < 0 && errno == EINTR) continue;
         if (r <= 0) return;
         at += (uint64_t)r;
@@ -114,7 +115,8 @@ static bool copy_slots(const struct rec_view *v, int fd, uint64_t at,
 static void look_again(const struct rec_view *v, int fd, uint64_t at,
                        struct rec_ring *r) {
     struct rec_ring now;
-    if (pread(fd, &now, sizeof now, (off_t)at) != (ssize_t)sizeof now) return;
+    if (sys_pread(fd, &now, sizeof now, (off_t)at) != (ssize_t)sizeof now)
+        return;
     uint64_t most = r->slots - 2 * REC_SLOT_MAX;
     if (v->head->flight && now.head > r->head && now.head - r->floor > most)
         r->floor = now.head - most;
@@ -194,11 +196,11 @@ static void copy_names(struct rec_view *v, int fd) {
     struct rec_head *h = v->head;
     uint32_t nnames = 0, ntext = 0;
     size_t four = sizeof nnames;
-    if (pread(fd, &nnames, four, offsetof(struct rec_head, nnames)) ==
+    if (sys_pread(fd, &nnames, four, offsetof(struct rec_head, nnames)) ==
             (ssize_t)four && nnames <= REC_NAMES)
         h->nnames = nnames;
     copy_in(h, fd, h->names_at, h->nnames * sizeof(struct rec_name));
-    if (pread(fd, &ntext, four, offsetof(struct rec_head, ntext)) ==
+    if (sys_pread(fd, &ntext, four, offsetof(struct rec_head, ntext)) ==
             (ssize_t)four && ntext <= REC_TEXT)
         h->ntext = ntext;
     copy_in(h, fd, h->text_at, h->ntext);
@@ -209,7 +211,7 @@ int rec_view_open(struct rec_view *v, int fd, const char **why) {
     struct stat st;
     memset(v, 0, sizeof *v);
     *why = "cannot be read";
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return -1;
+    if (sys_fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return -1;
     *why = "cut short";
     if (st.st_size < (off_t)rec_layout(&want)) return -1;
     size_t bytes = (size_t)st.st_size;

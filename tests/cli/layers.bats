@@ -123,3 +123,11 @@ refused() {
     file base/a.c "$(printf '/* x */\n%.0s' {1..1199})"
     refused "1201 lines"
 }
+
+@test "layers: the recorder opens nothing past its own calls" {
+    mkdir -p "$tree/src/rec"
+    file rec/bad.c 'int x(void);' 'int x(void) { return open("/x", 0); }'
+    refused "src/rec/bad.c:4: open() in a program that is not ours"
+    file rec/bad.c 'char *y(void);' 'char *y(void) { return getenv("X"); }'
+    refused "getenv() in a program that is not ours"
+}

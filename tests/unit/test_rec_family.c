@@ -121,7 +121,7 @@ static void many_children(void *arg) {
 static void test_children_are_gathered(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_ASAN) skip(); /* forks of a threaded program */
+    if (RIG_ASAN || RIG_TSAN) skip(); /* forks of a threaded program */
     struct rig_end e = rig_run(many_children, NULL);
     assert_int_equal(e.status, 0);
     assert_string_equal(e.out, "1");
@@ -160,7 +160,7 @@ static void orphans(void *arg) {
 static void test_an_elder_child_gathers(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_ASAN) skip();
+    if (RIG_ASAN || RIG_TSAN) skip();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     struct rig_end e = rig_run(orphans, NULL);
     while (wait(NULL) > 0) {}

@@ -64,6 +64,7 @@ static void main_leaves(void *arg) {
 static void test_main_leaves(void **state) {
     struct xs x = {0};
     (void)state;
+    if (RIG_TSAN) skip(); /* its own thread keeps the process */
     struct rig_end e = run_both(main_leaves);
     assert_int_equal(e.status, 0);
     assert_string_equal(e.out, "main\nworker done, and this stands in a "
@@ -89,6 +90,7 @@ static void main_alone_leaves(void *arg) {
 
 static void test_main_alone_leaves(void **state) {
     (void)state;
+    if (RIG_TSAN) skip(); /* its own thread keeps the process */
     struct rig_end e = run_both(main_alone_leaves);
     assert_string_equal(e.out, "main\n");
     assert_int_equal(rig_count(".xplane.pb"), 1);
@@ -111,6 +113,7 @@ static void others_start(void *arg) {
 
 static void test_another_thread_starts_it(void **state) {
     (void)state;
+    if (RIG_TSAN) skip(); /* its own thread keeps the process */
     run_both(others_start);
     assert_int_equal(rig_count(".xplane.pb"), 1);
 }
@@ -140,6 +143,7 @@ static void child_leaves(void *arg) {
 static void test_a_child_leaves(void **state) {
     struct xs x = {0};
     (void)state;
+    if (RIG_TSAN) skip(); /* its own thread keeps the process */
     if (RIG_ASAN) skip(); /* forks of a threaded program */
     struct rig_end e = run_both(child_leaves);
     assert_string_equal(e.out, "child\nstatus 0\n");
@@ -170,6 +174,7 @@ static void killed_later(void *arg) {
 
 static void test_signals_still_end_it(void **state) {
     (void)state;
+    if (RIG_TSAN) skip(); /* its own thread keeps the process */
     struct rig_end e = run_both(killed_later);
     assert_true(WIFSIGNALED(e.status));
     assert_int_equal(WTERMSIG(e.status), SIGTERM);

@@ -223,7 +223,7 @@ static void *work(void *arg) {
     prctl(PR_SET_NAME, "bad\x01name");
     pthread_barrier_wait(&c->go);
     burn(&ms, c->much);
-    c->used = ms;
+    __atomic_store(&c->used, &ms, __ATOMIC_RELAXED); /* anybody's will do */
     pthread_barrier_wait(&c->burnt);
     pthread_barrier_wait(&c->end);
     return NULL;
