@@ -59,3 +59,29 @@ bool alone_now(int fd, int keeper) {
     sys_close(tasks);
     return listed && l.alone;
 }
+
+/* Do both have one table? Where the system does not tell: yes. */
+static bool same_table(int a, int b) {
+    enum { FILES = 2 }; /* KCMP_FILES */
+    return syscall(SYS_kcmp, a, b, FILES, 0, 0) <= 0;
+}
+
+static bool look_at_table(void *ctx, const char *name) {
+    struct looking *l = ctx;
+    int tid = atoi(name);
+    if (whose_thread(tid) == PROGRAMS) l->alone = !same_table(tid, l->keeper);
+    return l->alone;
+}
+
+/* A main thread that has left has no table, and the keeper is there to have the
+ * one that it had. */
+bool alone_in_table(int fd, int keeper) {
+    struct looking l = {keeper, true};
+    if (keeper == 0 || same_table(getpid(), keeper) || main_has_left(fd))
+        return false;
+    int tasks = sys_open("/proc/self/task", O_PATH | O_DIRECTORY);
+    if (tasks < 0) return false;
+    bool listed = sys_list(tasks, look_at_table, &l);
+    sys_close(tasks);
+    return listed && l.alone;
+}

@@ -15,4 +15,8 @@ int alone_open(void);
  * recorders in a process: the one whose keeper has the lowest number. */
 bool alone_now(int fd, int keeper);
 
+/* Have all threads of the program left the table of descriptors that the keeper
+ * shares (unshare)? Then it would keep open what nobody can close. */
+bool alone_in_table(int fd, int keeper);
+
 #endif

@@ -224,6 +224,7 @@ static void housekeeping(struct session *s, uint64_t now) {
     if (now - own.named >= NAMES_NS) {
         own.named = now;
         thread_names(s);
+        if (alone_in_table(own.alone, keeper_tid())) keeper_drop_table();
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -515,6 +516,18 @@ static uint64_t addresses_left(void) {
     return used < l.rlim_cur ? l.rlim_cur - used : 0;
 }
 
+/* As much as there may be: a program that locks its memory (mlockall) may map
+ * little. */
+static void *map_some(int fd, size_t tables, uint64_t *rings) {
+    for (; *rings >= REC_PAGE; *rings /= 2) {
+        *rings = rec_paged(*rings);
+        if (ftruncate(fd, (off_t)(tables + *rings)) != 0) continue;
+        void *p = memory_map(fd, tables + *rings);
+        if (p != NULL) return p;
+    }
+    return NULL;
+}
+
 /* The ring file, as long as it may get, and mapped; the first pages of its
  * tables get memory. Of addresses the program keeps most: rings lie a page
  * apart, so that they may take twice their bytes. */
@@ -523,10 +536,7 @@ static int map_rings(struct session *s) {
     size_t tables = rec_layout(&layout);
     uint64_t rings = 2 * s->memory_cap, quarter = addresses_left() / 4;
     if (rings > quarter) rings = quarter;
-    rings = rec_paged(rings);
-    if (ftruncate(s->place.ring, (off_t)(tables + rings)) != 0)
-        return no_rings();
-    void *p = memory_map(s->place.ring, tables + rings);
+    void *p = map_some(s->place.ring, tables, &rings);
     if (p == NULL) return no_rings();
     s->view.head = p;
     s->view.bytes = tables + rings;

@@ -17,9 +17,10 @@
 #include <unistd.h>
 
 #include "rec/nvml.h"
+#include "rec/open.h"
 
 enum { STACK = 512 << 10 };
-enum job { NONE, COLLECT, COLLECT_LAST, END_PROGRAM, STOP };
+enum job { NONE, COLLECT, COLLECT_LAST, DROP_TABLE, END_PROGRAM, STOP };
 
 static struct {
     pthread_mutex_t lock;
@@ -93,7 +94,8 @@ void keeper_serve(void) {
         enum job job = next_job();
         if (job == STOP) return;
         if (job == END_PROGRAM) end_program();
-        device_take(job == COLLECT_LAST, hand_over);
+        else if (job == DROP_TABLE) rec_own_table();
+        else device_take(job == COLLECT_LAST, hand_over);
         done();
     }
 }
@@ -163,6 +165,7 @@ void keeper_collect(struct encoder *e, bool last) {
 }
 
 void keeper_end_program(void) { ask(END_PROGRAM); }
+void keeper_drop_table(void) { ask(DROP_TABLE); }
 
 int keeper_tid(void) { return __atomic_load_n(&keeper.tid, __ATOMIC_ACQUIRE); }
 

@@ -154,6 +154,8 @@ void keeper_collect(struct encoder *e, bool last);
 /* The program has no thread any more: ends it, as its last one would have. */
 void keeper_end_program(void);
 int keeper_tid(void); /* 0: it does not run yet */
+/* Nobody else has the keeper's table any more: it holds nothing open. */
+void keeper_drop_table(void);
 /* Counters of GPUs, when there are any. */
 void keeper_sample(void (*give)(void *, const char *, double), void *to);
 bool keeper_facts(void (*give)(void *, const char *, const char *), void *to);

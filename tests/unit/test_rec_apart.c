@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -145,6 +146,27 @@ static void end_a_pipe(void *arg) {
 static void test_a_pipe_ends(void **state) {
     (void)state;
     expect_exit(end_a_pipe, 7);
+}
+
+/* A program that leaves its table for one of its own: the old one, with all that
+ * was open in it, must not live on in a thread of ours. */
+static void leave_the_table(void *arg) {
+    int p[2];
+    (void)arg;
+    if (pipe(p) != 0) exit(1);
+    begin();
+    if (unshare(CLONE_FILES) != 0) exit(7); /* not allowed here */
+    close(p[1]);
+    struct pollfd f = {.fd = p[0], .events = POLLIN};
+    char c;
+    exit(poll(&f, 1, 10000) == 1 && read(p[0], &c, 1) == 0 ? 7 : 2);
+}
+
+static void test_a_table_that_is_left(void **state) {
+    (void)state;
+    if (syscall(SYS_kcmp, getpid(), getpid(), 2, 0, 0) != 0) skip();
+    if (RIG_TSAN) skip(); /* a thread of its own has the table */
+    expect_exit(leave_the_table, 7);
 }
 
 static bool locked_by(int fd, pid_t pid) {
@@ -334,7 +356,8 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_no_number_is_taken), CASE(test_files_are_its_own),
-        CASE(test_a_pipe_ends), CASE(test_a_lock_holds),
+        CASE(test_a_pipe_ends), CASE(test_a_table_that_is_left),
+        CASE(test_a_lock_holds),
         CASE(test_a_child_keeps_nothing_alive),
         CASE(test_exec_inherits_nothing), CASE(test_modes),
         CASE(test_a_renamed_folder),
