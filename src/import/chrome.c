@@ -302,6 +302,8 @@ static void chrome_finish(struct reader *r) {
     if (!r->kinds) {
         src->decimals = 6;
         src->slack = r->origin_us ? PS_PER_US : PS_PER_NS;
+    } else if (src->decimals < r->decimals) {
+        src->decimals = r->decimals; /* edited since opscope wrote it */
     }
     /* the cap of XProf's and JAX's JSON writer (one million events) */
     if (r->events >= 1000000 && r->events < 1000000 + 2 * r->nlabels + 16 &&

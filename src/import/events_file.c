@@ -154,6 +154,7 @@ static int take_piece(struct reader *r, struct piece *p, struct ops_err *e) {
     r->j.bad = p->r.j.bad;
     r->closed = p->r.closed;
     if (p->r.last_end > r->last_end) r->last_end = p->r.last_end;
+    if (p->r.decimals > r->decimals) r->decimals = p->r.decimals;
     struct trace *t = p->r.t;
     p->r.t = NULL;
     return trace_append(r->t, t, e);
