@@ -383,20 +383,23 @@ static void add(struct grown *g, const char *text) {
     g->n += n;
 }
 
-enum grow { PLAIN, BEGIN_END, DAMAGED, LOOKALIKE, BAD_CAT, SHORT_LIST };
+enum grow { PLAIN, WHOLE_US, BEGIN_END, DAMAGED, LOOKALIKE, BAD_CAT,
+            SHORT_LIST };
 
 /* A list of a bit more than `bytes`, with trouble of that kind in it. */
 static struct grown grow(enum grow kind, size_t bytes) {
     struct grown g = {0};
     char ev[512];
-    add(&g, "{\"traceEvents\":[\n");
+    add(&g, kind == WHOLE_US ? "{\"opscope\":{\"decimals\":0},"
+                               "\"traceEvents\":[\n"
+                             : "{\"traceEvents\":[\n");
     for (int i = 0; g.n < bytes; i++) {
         const char *cat = kind == BAD_CAT ? "c\xff" : "c";
         snprintf(ev, sizeof ev,
                  "%s{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"op %d\",\"pid\":%d,"
                  "\"tid\":%d,\"ts\":%d.%03d,\"dur\":%d,\"args\":{\"n\":%d}}",
-                 i ? ",\n" : "", cat, i % 1000, i % 3, i % 7, i, i % 1000,
-                 i % 50, i);
+                 i ? ",\n" : "", cat, i % 1000, i % 3, i % 7, i,
+                 kind == WHOLE_US ? 0 : i % 1000, i % 50, i);
         add(&g, ev);
         if (kind == BEGIN_END && i % 1000 == 0)
             add(&g, i % 2000 ? "," E("999999999", "1") : "," B("b", "5", "1"));
@@ -424,6 +427,7 @@ static void assert_same(const struct trace *a, const struct trace *b) {
     assert_int_equal(a->ntracks, b->ntracks);
     assert_int_equal(a->nmeta, b->nmeta);
     assert_int_equal(a->sources[0].events, b->sources[0].events);
+    assert_int_equal(a->sources[0].decimals, b->sources[0].decimals);
     assert_memory_equal(a->notes, b->notes, sizeof a->notes);
     assert_memory_equal(s->ts, o->ts, s->n * sizeof *s->ts);
     assert_memory_equal(s->dur, o->dur, s->n * sizeof *s->dur);
