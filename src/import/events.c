@@ -413,9 +413,18 @@ static void timed_event(struct reader *r, struct event *ev) {
     }
 }
 
+/* A text as it is meant: what it is compared with has no escapes. */
+static void undo_escapes(struct reader *r, struct json_str *s) {
+    if (!s->escaped) return;
+    s->raw = strs_bytes(&r->t->strs, reader_str(r, *s));
+    s->escaped = false;
+}
+
 /* Hands a complete event on. */
 static void use_event(struct reader *r, struct event *ev) {
     r->events++;
+    undo_escapes(r, &ev->name);
+    undo_escapes(r, &ev->cat);
     switch (ev->ph) {
     case 'M':
         meta_event(r, ev);

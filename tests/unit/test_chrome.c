@@ -258,6 +258,27 @@ static void names_of_any_bytes_are_kept(void **state) {
     feed_free(&f);
 }
 
+/* Some writers escape what need not be: every slash, or all that is not a
+ * letter. */
+static void escapes_do_not_change_what_a_name_means(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        "[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":2,"
+        "\"args\":{\"name\":\"\\/device:GPU:0\"}},"
+        "{\"ph\":\"X\",\"name\":\"Memcpy\\u0044toH\",\"ts\":1,\"dur\":1,"
+        "\"pid\":2,\"tid\":1},"
+        "{\"ph\":\"X\",\"cat\":\"\\u004fp\",\"name\":\"add\",\"ts\":1,"
+        "\"dur\":1,\"pid\":1,\"tid\":1},"
+        "{\"ph\":\"i\",\"cat\":\"cpu_instant_\\u0065vent\",\"name\":"
+        "\"\\u005bmemory]\",\"ts\":1,\"pid\":1,\"tid\":1,\"s\":\"t\","
+        "\"args\":{\"Bytes\":64,\"Addr\":1,\"Device Type\":0}}]");
+    assert_int_equal(f.t->ndevices, 1);
+    assert_int_equal(f.t->spans.kind[feed_row(&f, "MemcpyDtoH")], SPAN_COPY);
+    assert_int_equal(f.t->spans.kind[feed_row(&f, "add")], SPAN_OP);
+    assert_int_equal(f.t->mem.n, 1);
+    feed_free(&f);
+}
+
 static void missing_commas_are_counted(void **state) {
     (void)state;
     struct feed f = feed_text(
@@ -536,6 +557,7 @@ int main(void) {
         cmocka_unit_test(ids_may_be_text),
         cmocka_unit_test(threads_get_the_more_telling_name),
         cmocka_unit_test(names_of_any_bytes_are_kept),
+        cmocka_unit_test(escapes_do_not_change_what_a_name_means),
         cmocka_unit_test(missing_commas_are_counted),
         cmocka_unit_test(of_duplicate_keys_the_last_wins),
         cmocka_unit_test(nesting_ten_thousand_deep_is_passed),
