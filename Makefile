@@ -183,5 +183,5 @@ install: all
 clean:
 	rm -rf build build-*
 
-include demo/demo.mk
+include demo/demo.mk $(wildcard tests/fuzz/mutate.mk)
 -include $(wildcard $(B)/obj/*/*.d $(B)/unit/*.d)

@@ -163,6 +163,11 @@ static bool is_derived(struct bytes line, enum device_kind kind) {
     return false;
 }
 
+/* What a label says, its escapes undone: "\/device:GPU:0" is a device, too. */
+static struct bytes label_text(struct reader *r, const struct track_label *l) {
+    return strs_bytes(&r->t->strs, reader_str(r, l->name));
+}
+
 /* Makes the threads of devices' processes what they are: streams or derived
  * lines. by_pid tells which label names a process as a device. */
 static void mark_tracks(struct reader *r, const struct map *by_pid) {
@@ -176,7 +181,7 @@ static void mark_tracks(struct reader *r, const struct map *by_pid) {
             continue;
         uint32_t k = map_get(by_pid, (uint64_t)tr->pid);
         if (k == MAP_NONE ||
-            !parse_device(r->labels[k].name.raw, &kind, &ordinal))
+            !parse_device(label_text(r, &r->labels[k]), &kind, &ordinal))
             continue;
         tr->device = trace_device(t, r->source, kind, ordinal);
         if (r->kinds) continue; /* see label_tracks */
@@ -280,11 +285,12 @@ static void chrome_finish(struct reader *r) {
         const struct track_label *l = &r->labels[i];
         enum device_kind kind;
         int64_t ordinal;
-        if (!l->process || !parse_device(l->name.raw, &kind, &ordinal) ||
+        if (!l->process ||
+            !parse_device(label_text(r, l), &kind, &ordinal) ||
             map_get(&by_pid, (uint64_t)l->pid) != MAP_NONE)
             continue;
         uint32_t d = trace_device(r->t, r->source, kind, ordinal);
-        struct bytes label = given_label(l->name.raw);
+        struct bytes label = given_label(label_text(r, l));
         if (d != ROW_NONE && label.n > 0) {
             r->t->devices[d].label = trace_str(r->t, label);
             r->t->devices[d].labelled = true;
@@ -302,6 +308,8 @@ static void chrome_finish(struct reader *r) {
     if (!r->kinds) {
         src->decimals = 6;
         src->slack = r->origin_us ? PS_PER_US : PS_PER_NS;
+    } else if (src->decimals < r->decimals) {
+        src->decimals = r->decimals; /* edited since opscope wrote it */
     }
     /* the cap of XProf's and JAX's JSON writer (one million events) */
     if (r->events >= 1000000 && r->events < 1000000 + 2 * r->nlabels + 16 &&

@@ -145,11 +145,18 @@ static struct event_id read_id(struct reader *r) {
     return id;
 }
 
-/* ts or dur; text instead of a number and nonsense are counted. */
+/* ts or dur; text instead of a number and nonsense are counted. What is finer
+ * than its format's times usually are is shown as fine: else parts that were
+ * rounded would not sum. */
 static bool read_time(struct reader *r, int64_t origin_us, int64_t *out) {
     struct json_num n = json_number(&r->j);
     if (n.quoted) trace_note(r->t, NOTE_NUMBER_AS_STRING, 1);
-    return to_ps(&n, origin_us, out);
+    if (!to_ps(&n, origin_us, out)) return false;
+    if (n.kind != JSON_EXACT || n.scale > r->decimals) {
+        if (*out % PS_PER_NS != 0) r->decimals = 6;
+        else if (*out % PS_PER_US != 0 && r->decimals < 3) r->decimals = 3;
+    }
+    return true;
 }
 
 /* Any value as it stands: names are numbers now and then. */
@@ -406,9 +413,18 @@ static void timed_event(struct reader *r, struct event *ev) {
     }
 }
 
+/* A text as it is meant: what it is compared with has no escapes. */
+static void undo_escapes(struct reader *r, struct json_str *s) {
+    if (!s->escaped) return;
+    s->raw = strs_bytes(&r->t->strs, reader_str(r, *s));
+    s->escaped = false;
+}
+
 /* Hands a complete event on. */
 static void use_event(struct reader *r, struct event *ev) {
     r->events++;
+    undo_escapes(r, &ev->name);
+    undo_escapes(r, &ev->cat);
     switch (ev->ph) {
     case 'M':
         meta_event(r, ev);

@@ -104,6 +104,7 @@ struct reader {
         uint32_t track;
         bool set;
     } track_cache[8];
+    int decimals;            /* of a us: as many as the times read need */
     int64_t base_ns;         /* baseTimeNanoseconds */
     bool has_base;
     bool kinds;              /* opscope wrote it: every event has its kind */

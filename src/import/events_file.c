@@ -134,6 +134,7 @@ static void start_piece(struct piece *p, const struct reader *like,
     p->r.source = trace_source(t, src->path, src->format, NULL, src->bytes);
     if (p->r.source == ROW_NONE) return;
     t->sources[p->r.source].args_base = like->args_base;
+    t->sources[p->r.source].decimals = 0; /* the whole file's reader knows */
     p->started = pthread_create(&p->thread, NULL, read_piece, p) == 0;
 }
 
@@ -154,6 +155,7 @@ static int take_piece(struct reader *r, struct piece *p, struct ops_err *e) {
     r->j.bad = p->r.j.bad;
     r->closed = p->r.closed;
     if (p->r.last_end > r->last_end) r->last_end = p->r.last_end;
+    if (p->r.decimals > r->decimals) r->decimals = p->r.decimals;
     struct trace *t = p->r.t;
     p->r.t = NULL;
     return trace_append(r->t, t, e);

@@ -312,7 +312,7 @@ static void remark_unreadable(const struct logdir *l, struct result *r) {
 
 void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
     const struct scalars *s = &l->scalars;
-    size_t other = 0;
+    size_t other = 0, said = r->nremarks;
     for (size_t i = 0; i < s->nfiles; i++) {
         const struct scalar_file *f = &s->files[i];
         result_source(r, (struct result_source){
@@ -340,6 +340,9 @@ void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
     if (l->limited)
         result_remark(r, "the folder is too deep or too large: not all of it "
                       "was searched");
+    if (s->nfiles > 0 && s->nseries == 0 && r->nremarks == said && !follow)
+        result_remark(r, "the event files hold no scalar: they are empty, or "
+                      "have graphs and the like alone");
     if (s->nfiles == 0)
         result_missing(r, "scalars", "no file below this folder has "
                        "\"tfevents\" in its name",

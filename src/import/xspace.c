@@ -183,6 +183,15 @@ struct share {
 /* Real files have 14 to 90 bytes an event; large ones 50 and more. */
 enum { BYTES_PER_EVENT = 48 };
 
+/* How many events of a line stand before a place. */
+static int64_t events_before(const struct xline *l, const uint8_t *at) {
+    struct pb r = {l->events, l->body.p + l->body.n, false};
+    struct pb_field f;
+    int64_t n = 0;
+    while (r.p < at && pb_next(&r, &f)) n += f.num == 4 && f.wire == PB_BYTES;
+    return n;
+}
+
 /* The lines of a share, cut lines in part. */
 static void *share_read(void *arg) {
     struct share *s = arg;
@@ -197,6 +206,7 @@ static void *share_read(void *arg) {
             const uint8_t *end = l.body.p + l.body.n;
             if (l.body.p >= s->to || end <= s->from) continue;
             if (!piece_plane(&s->piece, p)) return NULL;
+            if (l.marks) l.before = events_before(&l, s->from);
             if (l.events < s->from) l.events = s->from;
             if (end > s->to) l.stop = s->to;
             xline_read(&s->piece, &l);
@@ -302,6 +312,7 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     a->piece.shapes |= b.piece.shapes;
     a->piece.dropped += b.piece.dropped;
     settle_peaks(&a->piece, &b.piece);
+    xspace_own_settle(&a->piece, &b.piece);
     free(b.piece.names);
     free(b.piece.peaks);
     return trace_append(x->t, t, e);

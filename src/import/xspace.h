@@ -98,6 +98,7 @@ struct xline {
     struct bytes name, display;
     enum xline_kind kind;
     bool marks;          /* its events mark steps */
+    int64_t before;      /* of such, those that another piece reads */
     const uint8_t *events; /* the first field of body that is an event */
     const uint8_t *stop;   /* read up to here only; NULL: to the end */
 };
@@ -233,6 +234,8 @@ int64_t xplane_own_ordinal(const struct xplane *p);
 struct bytes xplane_own_label(const struct xplane *p);
 /* Its facts: who it was, what it could not record. */
 void xplane_own_facts(struct xspace *x, struct xplane *p);
+/* Of two pieces: together they say as much in words as one would. */
+void xspace_own_settle(const struct xpiece *a, const struct xpiece *b);
 /* What is left to say of such a file when all of it was read. */
 void xspace_own_done(struct xspace *x, const struct xpiece *all);
 

@@ -26,7 +26,7 @@ void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
         [XL_OVERHEAD] = TRACK_OTHER, [XL_OTHER] = TRACK_OTHER,
         [XL_COUNTERS] = TRACK_OTHER, [XL_HOST_ASYNC] = TRACK_ASYNC,
     };
-    *tr = (struct xtracks){ROW_NONE, ROW_NONE, ROW_NONE, 0};
+    *tr = (struct xtracks){ROW_NONE, ROW_NONE, ROW_NONE, l->before};
     if (l->kind == XL_COUNTERS) return;
     tr->main = trace_track(w->t, w->source, kinds[l->kind], w->plane->pid,
                            l->id);
@@ -170,11 +170,13 @@ static void counter_event(struct xpiece *w, const struct xname *n,
     trace_note(w->t, NOTE_BAD_EVENT, 1);
 }
 
-/* A number that is the same for the same value of a stat. */
+/* A number that is the same for the same value of a stat, and of that type. */
 static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
     if (!fact_has(w, c)) return 0;
     const struct xval *v = &w->facts.v[c];
-    return v->type == XT_STR ? hash_bytes(v->b.p, v->b.n) : v->u + 1;
+    if (v->type == XT_STR || v->type == XT_BYTES)
+        return hash_bytes(v->b.p, v->b.n);
+    return hash_step(v->u, (uint64_t)v->type);
 }
 
 /* The compiled program that an event belongs to, "jit_step(8623)", as the
@@ -191,14 +193,12 @@ static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
 /* The category that a kernel's launch facts make: see launch.h. Kernels of
  * one variant come again and again, so that the cache mostly has it. */
 static uint16_t launch_category(struct xpiece *w) {
-    /* a program has one module */
-    enum xcode module_code =
-        fact_has(w, XC_PROGRAM) ? XC_PROGRAM : XC_HLO_MODULE;
     uint64_t key = 0x9e3779b97f4a7c15u;
     key = hash_step(key, fact_hash(w, XC_KERNEL_DETAILS));
     key = hash_step(key, fact_hash(w, XC_HLO_OP));
     key = hash_step(key, fact_hash(w, XC_TF_OP));
-    key = hash_step(key, fact_hash(w, module_code)) | 1;
+    key = hash_step(key, fact_hash(w, XC_PROGRAM));
+    key = hash_step(key, fact_hash(w, XC_HLO_MODULE)) | 1;
     struct xlaunch *at = &w->launches[key >> 32 & 510];
     if (at[0].key == key) return at[0].cat;
     if (at[1].key == key) return at[1].cat;

@@ -189,6 +189,12 @@ static void own_dropped(struct xpiece *w, const struct xline *l) {
     trace_meta(w->t, w->source, "dropped", bytes_of(text));
 }
 
+void xspace_own_settle(const struct xpiece *a, const struct xpiece *b) {
+    size_t room = a->told < DROPS_TOLD ? DROPS_TOLD - a->told : 0;
+    /* a piece's trace has no other meta */
+    if (b->t->nmeta > room) b->t->nmeta = room;
+}
+
 /* The arrows and launches that one stat of this scope tells. */
 static void own_join(struct xpiece *w, uint8_t code, uint64_t v, row_id row,
                      bool host) {

@@ -231,6 +231,18 @@ static bool order_by_device(struct links *l) {
     return ok;
 }
 
+/* A device span has one launch: of one that names several ids, or one id more
+ * than once, the first call counts. Else its time would count for each. */
+static void keep_one_each(struct links *l) {
+    size_t k = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        if (k > 0 && l->device[i] == l->device[k - 1]) continue;
+        l->device[k] = l->device[i];
+        l->host[k++] = l->host[i];
+    }
+    l->n = k;
+}
+
 /* The second order: link numbers by host row, then device row. */
 static bool order_by_host(struct links *l) {
     l->by_host = vec_alloc(l->n + 1, sizeof *l->by_host);
@@ -273,7 +285,9 @@ bool seal_links(struct trace *t) {
     if (ok && dense) ok = fill_table(t, &tb, &once);
     if (ok) ok = dense && once ? join_table(t, &tb) : join_by_sorting(t);
     free_table(&tb);
-    ok = ok && order_by_device(&t->links) && order_by_host(&t->links);
+    ok = ok && order_by_device(&t->links);
+    if (ok) keep_one_each(&t->links);
+    ok = ok && order_by_host(&t->links);
     assert(!ok || t->links.n <= t->device_halves.n);
     if (ok) note_orphans(t);
     return ok;

@@ -194,7 +194,11 @@ static int name_worth(struct bytes n) {
 
 void trace_track_name(struct trace *t, uint32_t track, struct bytes name) {
     if (track >= t->ntracks) return;
-    while (name.n > 0 && name.p[name.n - 1] == ' ') name.n--;
+    /* what is mended to a space (utf8.h) goes as well: the name is the same
+     * when it comes a second time */
+    while (name.n > 0 && (name.p[name.n - 1] == ' ' ||
+                          name.p[name.n - 1] == '\0'))
+        name.n--;
     str_id id = trace_str(t, name);
     struct track *tr = &t->tracks[track];
     if (tr->named && tr->name != id) {

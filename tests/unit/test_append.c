@@ -223,8 +223,29 @@ static void arrows_of_two_files_are_not_joined(void **state) {
     trace_free(a);
 }
 
+/* Zero bytes are mended to spaces, and spaces at a name's end are cut: once
+ * or twice must be the same, since pieces of a file are appended. */
+static void a_name_that_ends_in_zero_bytes_is_the_same_after_appending(
+    void **state) {
+    (void)state;
+    static const uint8_t name[] = {'a', 0, ' ', 0};
+    struct trace *t[2];
+    for (int i = 0; i < 2; i++) {
+        t[i] = sample("f", 1);
+        uint32_t th = tiny_thread(t[i], 5);
+        trace_track_name(t[i], th, (struct bytes){name, sizeof name});
+        assert_string_equal(strs_text(&t[i]->strs, t[i]->tracks[th].name),
+                            "a");
+    }
+    append(t[0], t[1]);
+    assert_int_equal(t[0]->notes[NOTE_DUPLICATE_TRACK_NAME], 0);
+    trace_free(t[0]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            a_name_that_ends_in_zero_bytes_is_the_same_after_appending),
         cmocka_unit_test(other_files_become_other_sources),
         cmocka_unit_test(pieces_of_one_file_stay_one_source),
         cmocka_unit_test(devices_keep_their_facts_with_or_without_a_model),

@@ -258,6 +258,27 @@ static void names_of_any_bytes_are_kept(void **state) {
     feed_free(&f);
 }
 
+/* Some writers escape what need not be: every slash, or all that is not a
+ * letter. */
+static void escapes_do_not_change_what_a_name_means(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        "[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":2,"
+        "\"args\":{\"name\":\"\\/device:GPU:0\"}},"
+        "{\"ph\":\"X\",\"name\":\"Memcpy\\u0044toH\",\"ts\":1,\"dur\":1,"
+        "\"pid\":2,\"tid\":1},"
+        "{\"ph\":\"X\",\"cat\":\"\\u004fp\",\"name\":\"add\",\"ts\":1,"
+        "\"dur\":1,\"pid\":1,\"tid\":1},"
+        "{\"ph\":\"i\",\"cat\":\"cpu_instant_\\u0065vent\",\"name\":"
+        "\"\\u005bmemory]\",\"ts\":1,\"pid\":1,\"tid\":1,\"s\":\"t\","
+        "\"args\":{\"Bytes\":64,\"Addr\":1,\"Device Type\":0}}]");
+    assert_int_equal(f.t->ndevices, 1);
+    assert_int_equal(f.t->spans.kind[feed_row(&f, "MemcpyDtoH")], SPAN_COPY);
+    assert_int_equal(f.t->spans.kind[feed_row(&f, "add")], SPAN_OP);
+    assert_int_equal(f.t->mem.n, 1);
+    feed_free(&f);
+}
+
 static void missing_commas_are_counted(void **state) {
     (void)state;
     struct feed f = feed_text(
@@ -383,20 +404,23 @@ static void add(struct grown *g, const char *text) {
     g->n += n;
 }
 
-enum grow { PLAIN, BEGIN_END, DAMAGED, LOOKALIKE, BAD_CAT, SHORT_LIST };
+enum grow { PLAIN, WHOLE_US, BEGIN_END, DAMAGED, LOOKALIKE, BAD_CAT,
+            SHORT_LIST };
 
 /* A list of a bit more than `bytes`, with trouble of that kind in it. */
 static struct grown grow(enum grow kind, size_t bytes) {
     struct grown g = {0};
     char ev[512];
-    add(&g, "{\"traceEvents\":[\n");
+    add(&g, kind == WHOLE_US ? "{\"opscope\":{\"decimals\":0},"
+                               "\"traceEvents\":[\n"
+                             : "{\"traceEvents\":[\n");
     for (int i = 0; g.n < bytes; i++) {
         const char *cat = kind == BAD_CAT ? "c\xff" : "c";
         snprintf(ev, sizeof ev,
                  "%s{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"op %d\",\"pid\":%d,"
                  "\"tid\":%d,\"ts\":%d.%03d,\"dur\":%d,\"args\":{\"n\":%d}}",
-                 i ? ",\n" : "", cat, i % 1000, i % 3, i % 7, i, i % 1000,
-                 i % 50, i);
+                 i ? ",\n" : "", cat, i % 1000, i % 3, i % 7, i,
+                 kind == WHOLE_US ? 0 : i % 1000, i % 50, i);
         add(&g, ev);
         if (kind == BEGIN_END && i % 1000 == 0)
             add(&g, i % 2000 ? "," E("999999999", "1") : "," B("b", "5", "1"));
@@ -424,6 +448,7 @@ static void assert_same(const struct trace *a, const struct trace *b) {
     assert_int_equal(a->ntracks, b->ntracks);
     assert_int_equal(a->nmeta, b->nmeta);
     assert_int_equal(a->sources[0].events, b->sources[0].events);
+    assert_int_equal(a->sources[0].decimals, b->sources[0].decimals);
     assert_memory_equal(a->notes, b->notes, sizeof a->notes);
     assert_memory_equal(s->ts, o->ts, s->n * sizeof *s->ts);
     assert_memory_equal(s->dur, o->dur, s->n * sizeof *s->dur);
@@ -532,6 +557,7 @@ int main(void) {
         cmocka_unit_test(ids_may_be_text),
         cmocka_unit_test(threads_get_the_more_telling_name),
         cmocka_unit_test(names_of_any_bytes_are_kept),
+        cmocka_unit_test(escapes_do_not_change_what_a_name_means),
         cmocka_unit_test(missing_commas_are_counted),
         cmocka_unit_test(of_duplicate_keys_the_last_wins),
         cmocka_unit_test(nesting_ten_thousand_deep_is_passed),

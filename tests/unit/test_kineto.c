@@ -47,6 +47,32 @@ static void categories_become_kinds_and_tracks(void **state) {
     feed_free(&f);
 }
 
+static void times_are_shown_as_fine_as_the_file_gives_them(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int decimals;
+    } files[] = {
+        {HEAD OP("a", "1", "2") "]}", 3},
+        {HEAD OP("a", "1.5", "2.125") "]}", 3},
+        {HEAD OP("a", "1.5000", "2") "]}", 3}, /* zeros tell nothing */
+        {HEAD OP("a", "1.5", "2.1234") "]}", 6},
+        {HEAD OP("a", "1.0000001", "2") "]}", 3}, /* below a picosecond */
+        {HEAD OP("a", "1", "5e-5") "]}", 6},
+        {"{\"opscope\": {\"decimals\": 0}, \"traceEvents\": ["
+         "{\"ph\": \"X\", \"kind\": \"op\", \"name\": \"a\", \"ts\": 1.5, "
+         "\"dur\": 1, \"pid\": 1, \"tid\": 1}]}", 3},
+        {"{\"opscope\": {\"decimals\": 0}, \"traceEvents\": ["
+         "{\"ph\": \"X\", \"kind\": \"op\", \"name\": \"a\", \"ts\": 7, "
+         "\"dur\": 1, \"pid\": 1, \"tid\": 1}]}", 0},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct feed f = feed_text(files[i].text);
+        assert_int_equal(f.t->sources[0].decimals, files[i].decimals);
+        feed_free(&f);
+    }
+}
+
 static void keys_behind_the_events_count_as_those_before(void **state) {
     (void)state;
     static const char keys[] =
@@ -296,6 +322,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrows_to_the_backward_are_read),
         cmocka_unit_test(categories_become_kinds_and_tracks),
+        cmocka_unit_test(times_are_shown_as_fine_as_the_file_gives_them),
         cmocka_unit_test(keys_behind_the_events_count_as_those_before),
         cmocka_unit_test(profile_memory_off_does_not_deny_the_events),
         cmocka_unit_test(memory_events_keep_what_was_recorded),

@@ -123,6 +123,24 @@ static void a_hundred_thousand_of_one_id_take_no_time(void **state) {
     trace_free(g.t);
 }
 
+static void a_device_span_counts_for_one_call_however_often_it_names_it(
+    void **state) {
+    (void)state;
+    struct rig g = rig_new();
+    call(&g, 5, "cudaLaunchKernel", 10, 2);
+    call(&g, 6, "cudaLaunchKernel", 13, 2);
+    row_id k = tiny_span(g.t, g.stream, SPAN_KERNEL, "k", 20, 1);
+    trace_link_device(g.t, 0, 5, k);
+    trace_link_device(g.t, 0, 5, k);
+    trace_link_device(g.t, 0, 6, k);
+    kernel(&g, 6, 30);
+    tiny_seal(g.t);
+    assert_int_equal(g.t->links.n, 2);
+    assert_int_equal(launched_at(&g, 0), 10);
+    assert_int_equal(launched_at(&g, 1), 13);
+    trace_free(g.t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_call_may_launch_many),
@@ -131,6 +149,8 @@ int main(void) {
         cmocka_unit_test(of_nested_calls_with_one_start_the_outer_one_counts),
         cmocka_unit_test(the_same_id_in_two_files_is_two_ids),
         cmocka_unit_test(a_hundred_thousand_of_one_id_take_no_time),
+        cmocka_unit_test(
+            a_device_span_counts_for_one_call_however_often_it_names_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,22 @@ static void what_is_wrong_is_told(void **state) {
     result_free(&r);
 }
 
+static void files_without_a_scalar_are_told(void **state) {
+    struct fixture *x = *state;
+    struct result r;
+    save(x, "a.tfevents", 0);
+    look(x);
+    result_init(&r, "t", "t");
+    logdir_describe(&x->l, false, &r);
+    assert_int_equal(r.nremarks, 1);
+    assert_non_null(strstr(r.remarks[0], "hold no scalar"));
+    result_free(&r);
+    result_init(&r, "t", "t");
+    logdir_describe(&x->l, true, &r);
+    assert_int_equal(r.nremarks, 0); /* they may still come */
+    result_free(&r);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
@@ -160,6 +176,7 @@ int main(void) {
         CASE(a_file_that_vanished_keeps_what_it_gave),
         CASE(a_folder_that_vanished_is_an_error),
         CASE(what_is_wrong_is_told),
+        CASE(files_without_a_scalar_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -562,6 +562,35 @@ static void losses_are_counted_and_are_no_ops(void **state) {
     drop(t, &file);
 }
 
+/* Of many losses the first are told in words: as many with two threads. */
+static void as_many_losses_are_told_by_two_threads(void **state) {
+    (void)state;
+    enum { LOSSES = 300 };
+    struct own_plane p;
+    struct out file;
+    size_t told[2];
+    own_host(&p);
+    own_line(&p, 7, "main/7", 0);
+    int64_t name = own_name(&p, "opscope: dropped", NULL);
+    for (int i = 0; i < LOSSES; i++) {
+        struct out s = {0};
+        arg_int(&p, &s, "count", 1 + i);
+        own_event(&p, name, i * US, -1, &s);
+    }
+    struct trace *t = load(&p, &file), *u = read_as(&file, 2);
+    const struct trace *both[] = {t, u};
+    for (int k = 0; k < 2; k++) {
+        told[k] = 0;
+        for (size_t i = 0; i < both[k]->nmeta; i++)
+            told[k] += strcmp(strs_text(&both[k]->strs, both[k]->meta[i].key),
+                              "dropped") == 0;
+    }
+    assert_in_range(told[0], 1, LOSSES - 1);
+    assert_int_equal(told[0], told[1]);
+    trace_free(u);
+    drop(t, &file);
+}
+
 static void advice_names_the_calls_of_record_h(void **state) {
     (void)state;
     struct own_plane p;
@@ -667,6 +696,7 @@ int main(void) {
         cmocka_unit_test(devices_are_accelerators_with_queues),
         cmocka_unit_test(facts_are_the_sources),
         cmocka_unit_test(losses_are_counted_and_are_no_ops),
+        cmocka_unit_test(as_many_losses_are_told_by_two_threads),
         cmocka_unit_test(advice_names_the_calls_of_record_h),
         cmocka_unit_test(what_lies_behind_the_length_is_not_read),
         cmocka_unit_test(two_threads_read_the_same),

@@ -4,6 +4,7 @@
 #include "import/import.h"
 #include "model/args.h"
 #include "model/args_impl.h"
+#include "model/launch.h"
 #include "unit/pbwrite.h"
 
 #include <setjmp.h>
@@ -890,6 +891,56 @@ static void two_threads_give_the_same(void **state) {
     out_free(&x);
 }
 
+/* Markers without a number are numbered by their place on the line, which
+ * another thread may have begun to read. */
+static void steps_by_place_count_on_in_the_second_half(void **state) {
+    (void)state;
+    struct out p = new_plane("/device:TPU:0"), x = {0};
+    tpu_line(&p, 2, "XLA Modules", 40, 900);
+    name_entry(&p, 4, 1, "jit_f");
+    out_msg(&x, 1, &p);
+    environment(&x);
+    for (int threads = 1; threads <= 2; threads++) {
+        struct trace *t = load(out_all(&x), threads);
+        assert_int_equal(t->nsteps, 40);
+        for (int i = 0; i < 40; i++)
+            assert_int_equal(t->steps[i].number, i);
+        trace_free(t);
+    }
+    out_free(&x);
+}
+
+/* What a kernel's module is its own stats say, not those of a kernel before it
+ * that has the same program. */
+static void the_module_is_each_event_s_own(void **state) {
+    (void)state;
+    enum { OP = 1, MODULE, PROGRAM };
+    struct out p = new_plane("/host:CPU"), l = new_line(7, "t", 0), x = {0};
+    static const char *const modules[] = {"a", "b", "a"};
+    for (int i = 0; i < 3; i++) {
+        struct out e = new_event(1, i * 100, 50);
+        stat_text(&e, OP, "dot");
+        stat_text(&e, MODULE, modules[i]);
+        stat_int(&e, PROGRAM, 5);
+        out_msg(&l, 4, &e);
+    }
+    out_msg(&p, 3, &l);
+    name_entry(&p, 4, 1, "dot");
+    name_entry(&p, 5, OP, "hlo_op");
+    name_entry(&p, 5, MODULE, "hlo_module");
+    name_entry(&p, 5, PROGRAM, "program_id");
+    out_msg(&x, 1, &p);
+    environment(&x);
+    struct trace *t = load(out_all(&x), 1);
+    for (int i = 0; i < 3; i++) {
+        struct launch launch;
+        assert_true(launch_of_cat(t, t->spans.cat[i], &launch));
+        assert_int_equal(launch.module.p[0], modules[i][0]);
+    }
+    trace_free(t);
+    out_free(&x);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_follow_names_and_stats),
@@ -918,6 +969,8 @@ int main(void) {
         cmocka_unit_test(unfinished_recording),
         cmocka_unit_test(others_are_not_claimed),
         cmocka_unit_test(two_threads_give_the_same),
+        cmocka_unit_test(steps_by_place_count_on_in_the_second_half),
+        cmocka_unit_test(the_module_is_each_event_s_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
