@@ -248,6 +248,8 @@ static void add_remarks(struct result *r, const struct work *w, enum by by) {
                       (double)w->per[w->lines[0].source] / PS_PER_US,
                       (double)bare / PS_PER_MS);
     size_t devices = most_devices(w);
+    /* a mean is finer than the source's times: rounded parts do not sum */
+    if (devices > 1) r->decimals = 6;
     if (devices > 1 && by == BY_STEP)
         result_remark(r, "%zu devices: the phases are their mean; --by device "
                       "shows each.", devices);

@@ -155,8 +155,10 @@ int watch_table(const struct watch_facts *f, const struct scalars *s,
     put_columns(r);
     put_steps(r, &steps, ascii);
     put_process(r, f, ascii);
+    /* a restart may have replaced all points of a curve */
     for (size_t i = 0; i < c.n && !r->oom; i++)
-        if (c.v[i].kind == SERIES_SCALAR && scalar_view_has(v, &c.v[i]))
+        if (c.v[i].kind == SERIES_SCALAR && c.v[i].n > 0 &&
+            scalar_view_has(v, &c.v[i]))
             put_scalar(r, &c.v[i], ascii);
     if (steps.have)
         result_remark(r, "step time is from the %s", steps.from);

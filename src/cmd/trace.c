@@ -8,6 +8,7 @@
 #include "cmd/command.h"
 #include "cmd/load.h"
 #include "cmd/show.h"
+#include "export/json_text.h"
 #include "model/args.h"
 #include "model/kind.h"
 #include <inttypes.h>
@@ -95,30 +96,32 @@ static void put_columns(struct result *r) {
     r->in_order = true;
 }
 
-/* Text as a JSON string. Text from a JSON file may have its escapes still. */
-static void put_json_text(struct sink *s, struct bytes b, bool escaped) {
-    sink_putc(s, '"');
-    for (size_t i = 0; i < b.n; i++) {
-        uint8_t c = b.p[i];
-        if (!escaped && (c == '"' || c == '\\')) sink_putc(s, '\\');
-        if (c < 0x20) sink_printf(s, "\\u%04x", c);
-        else sink_putc(s, (char)c);
-    }
-    sink_putc(s, '"');
-}
+/* The arguments of a span on their way out. */
+struct arg_writer {
+    struct sink *out;
+    bool json; /* the source is JSON: texts are escaped already */
+};
 
 static bool put_arg(void *ctx, struct bytes key, const struct arg *a) {
-    struct sink *s = ctx;
+    const struct arg_writer *w = ctx;
+    struct sink *s = w->out;
     char num[NUMBER_MAX];
     sink_puts(s, s->n > 1 ? ", " : "");
-    put_json_text(s, key, false);
+    if (w->json) json_put_raw(s, key);
+    else json_put(s, key);
     sink_puts(s, ": ");
     switch (a->type) {
     case ARG_INT: sink_printf(s, "%" PRId64, a->i); break;
     case ARG_UINT: sink_printf(s, "%" PRIu64, a->u); break;
     case ARG_BOOL: sink_puts(s, a->i ? "true" : "false"); break;
-    case ARG_TEXT: put_json_text(s, a->text, a->escaped); break;
-    case ARG_JSON: sink_write(s, a->text.p, a->text.n); break;
+    case ARG_TEXT:
+        if (w->json) json_put_raw(s, a->text);
+        else json_put(s, a->text);
+        break;
+    case ARG_JSON: /* what is none by the letter is shown as text */
+        if (json_is_strict(a->text)) sink_write(s, a->text.p, a->text.n);
+        else json_put(s, a->text);
+        break;
     case ARG_FLOAT:
         sink_puts(s, isfinite(a->f) ? number_float(a->f, num) : "null");
         break;
@@ -130,9 +133,13 @@ static bool put_arg(void *ctx, struct bytes key, const struct arg *a) {
 /* The arguments as one JSON object, null when there are none. */
 static void put_args(struct result *r, const struct trace *t, row_id row,
                      struct sink *s) {
+    uint32_t source = t->tracks[t->spans.track[row]].source;
+    const char *format = t->sources[source].format;
+    struct arg_writer w = {s, strcmp(format, "chrome") == 0 ||
+                                  strcmp(format, "kineto") == 0};
     s->n = 0;
     sink_putc(s, '{');
-    args_each(t, row, put_arg, s);
+    args_each(t, row, put_arg, &w);
     sink_putc(s, '}');
     if (s->broken) r->oom = true;
     else if (s->n == 2) result_null(r);

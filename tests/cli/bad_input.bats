@@ -295,3 +295,41 @@ P
         done
     done
 }
+
+@test "bad input: arguments that are no JSON are shown as text" {
+    printf '{"traceEvents":[%s]}' \
+        "$(event a 1 1 ',"args":{"list":[NaN,00012,tru],"text":"x"}')" \
+        > "$T/args.json"
+    run "$OPSCOPE" trace "$T/args.json" --format json
+    [ "$status" -eq 0 ]
+    echo "$output" | "$PYTHON" -c '
+import json, sys
+def no(x): raise ValueError(x)
+doc = json.load(sys.stdin, parse_constant=no)
+at = [c["name"] for c in doc["columns"]].index("args")
+args = json.loads(doc["rows"][0][at], parse_constant=no)
+assert args == {"list": "[NaN,00012,tru]", "text": "x"}, args'
+}
+
+@test "bad input: a mean over devices is as fine as its parts" {
+    cat > "$T/two.json" << 'END'
+{"schemaVersion": 1, "traceEvents": [
+{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 9,
+ "tid": 9, "ts": 0, "dur": 10},
+{"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 1,
+ "dur": 1.001, "args": {"device": 0, "stream": 7}},
+{"ph": "X", "cat": "kernel", "name": "b", "pid": 1, "tid": 7, "ts": 1,
+ "dur": 1.002, "args": {"device": 1, "stream": 7}},
+{"ph": "X", "cat": "cpu_op", "name": "op", "pid": 9, "tid": 9, "ts": 0,
+ "dur": 9}]}
+END
+    run "$OPSCOPE" steps "$T/two.json" --format csv
+    [ "$status" -eq 0 ]
+    echo "$output" | "$PYTHON" -c '
+import csv, sys
+from decimal import Decimal as D
+row = next(csv.DictReader(sys.stdin))
+parts = "compute comm copy input launch host other".split()
+total = sum(D(row[p + "_us"]) for p in parts)
+assert total == D(row["dur_us"]), (total, row)'
+}

@@ -101,6 +101,27 @@ static void what_is_not_known_is_null(void **state) {
     scalars_free(&s);
 }
 
+/* A tag that was logged late, and a restart from before it: the curve is
+ * there and has no point. */
+static void a_curve_without_a_point_is_no_row(void **state) {
+    (void)state;
+    struct scalars s;
+    struct result r;
+    struct ops_err e = {0};
+    struct scalar_view v = {0};
+    struct watch_facts f = {.cpu_pct = NAN};
+    fill(&s, 4, 1);
+    struct series *late = scalars_series(&s, 0, bytes_of("late"),
+                                         SERIES_SCALAR);
+    scalars_point(&s, late, 50, 9, 0.5);
+    scalars_restart(&s, 0, 2);
+    assert_int_equal(watch_table(&f, &s, &v, &r, &e), 0);
+    for (size_t i = 0; i < r.nrows; i++)
+        assert_string_not_equal(result_cell(&r, i, 0)->s, "late");
+    result_free(&r);
+    scalars_free(&s);
+}
+
 static void a_line_keeps_the_newest(void **state) {
     (void)state;
     struct watch_line l = {0};
@@ -211,6 +232,7 @@ int main(void) {
         cmocka_unit_test(step_time_comes_from_the_scalars),
         cmocka_unit_test(a_pause_is_not_what_a_step_takes),
         cmocka_unit_test(what_is_not_known_is_null),
+        cmocka_unit_test(a_curve_without_a_point_is_no_row),
         cmocka_unit_test(a_line_keeps_the_newest),
         cmocka_unit_test(a_process_is_seen_as_it_is),
         cmocka_unit_test(a_zombie_has_ended),
