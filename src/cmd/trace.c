@@ -100,15 +100,15 @@ static void put_columns(struct result *r) {
 struct arg_writer {
     struct sink *out;
     bool json; /* the source is JSON: texts are escaped already */
+    struct json_keys keys;
 };
 
 static bool put_arg(void *ctx, struct bytes key, const struct arg *a) {
-    const struct arg_writer *w = ctx;
+    struct arg_writer *w = ctx;
     struct sink *s = w->out;
     char num[NUMBER_MAX];
     sink_puts(s, s->n > 1 ? ", " : "");
-    if (w->json) json_put_raw(s, key);
-    else json_put(s, key);
+    json_put_key(s, &w->keys, key, w->json);
     sink_puts(s, ": ");
     switch (a->type) {
     case ARG_INT: sink_printf(s, "%" PRId64, a->i); break;
@@ -135,8 +135,9 @@ static void put_args(struct result *r, const struct trace *t, row_id row,
                      struct sink *s) {
     uint32_t source = t->tracks[t->spans.track[row]].source;
     const char *format = t->sources[source].format;
-    struct arg_writer w = {s, strcmp(format, "chrome") == 0 ||
-                                  strcmp(format, "kineto") == 0};
+    struct arg_writer w = {.out = s,
+                           .json = strcmp(format, "chrome") == 0 ||
+                                   strcmp(format, "kineto") == 0};
     s->n = 0;
     sink_putc(s, '{');
     args_each(t, row, put_arg, &w);

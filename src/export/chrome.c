@@ -92,6 +92,7 @@ struct arg_writer {
     bool any;
     bool step;   /* step_num is written by us, or means nothing here */
     bool chrome; /* correlation_id was such a number as ours */
+    struct json_keys keys;
 };
 
 static void next_arg(struct arg_writer *a) {
@@ -131,9 +132,8 @@ static bool put_arg(void *ctx, struct bytes key, const struct arg *v) {
     bool correlation = BYTES_IS(key, "correlation_id");
     if (correlation && a->chrome) return true;
     next_arg(a);
-    if (correlation) sink_puts(a->w->out, "\"correlation\"");
-    else if (a->json) json_put_raw(a->w->out, key);
-    else json_put(a->w->out, key);
+    json_put_key(a->w->out, &a->keys,
+                 correlation ? bytes_of("correlation") : key, a->json);
     sink_putc(a->w->out, ':');
     put_value(a, v);
     return !a->w->out->broken;

@@ -174,3 +174,25 @@ bool json_is_strict(struct bytes b) {
         if ((objects & 1) && !key(&s)) return false;
     }
 }
+
+static unsigned times_seen(struct json_keys *k, struct bytes key) {
+    unsigned n = 0;
+    for (unsigned i = 0; i < k->n; i++)
+        n += k->seen[i].n == key.n && memcmp(k->seen[i].p, key.p, key.n) == 0;
+    if (k->n < sizeof k->seen / sizeof *k->seen) k->seen[k->n++] = key;
+    return n;
+}
+
+void json_put_key(struct sink *s, struct json_keys *k, struct bytes key,
+                  bool raw) {
+    char again[256];
+    unsigned n = times_seen(k, key);
+    if (n > 0) {
+        int len = key.n < 200 ? (int)key.n : 200;
+        snprintf(again, sizeof again, "%.*s (%u)", len, (const char *)key.p,
+                 n + 1);
+        key = bytes_of(again);
+    }
+    if (raw) json_put_raw(s, key);
+    else json_put(s, key);
+}

@@ -18,4 +18,14 @@ void json_put_raw(struct sink *out, struct bytes raw);
  * of profiles take more than that; viewers do not. */
 bool json_is_strict(struct bytes b);
 
+/* The keys of an object so far. A source may give one twice, as JAX does,
+ * which strict readers of JSON refuse: the second "_src" is "_src (2)". */
+struct json_keys {
+    struct bytes seen[64];
+    unsigned n;
+};
+/* raw: the key is from a JSON file, with its escapes. */
+void json_put_key(struct sink *s, struct json_keys *k, struct bytes key,
+                  bool raw);
+
 #endif

@@ -34,7 +34,13 @@ def nan(word):
 
 opened = gzip.open if copy.endswith(".gz") else open
 with opened(copy, "rt", encoding="utf-8") as f:
-    events = json.load(f, parse_constant=nan)["traceEvents"]
+    def once(pairs):
+        keys = [k for k, _ in pairs]
+        if len(keys) != len(set(keys)):
+            sys.exit(f"{copy}: a key comes twice: {keys}")
+        return dict(pairs)
+    events = json.load(f, parse_constant=nan,
+                       object_pairs_hook=once)["traceEvents"]
 
 cols, a = run("trace", source)
 _, b = run("trace", copy)
