@@ -3,6 +3,7 @@
  * rows that will be shown are made: row numbers of the others are enough. */
 #include "analyze/analyze.h"
 #include "base/glob.h"
+#include "base/json_text.h"
 #include "base/number.h"
 #include "base/vec.h"
 #include "cmd/command.h"
@@ -95,30 +96,30 @@ static void put_columns(struct result *r) {
     r->in_order = true;
 }
 
-/* Text as a JSON string. Text from a JSON file may have its escapes still. */
-static void put_json_text(struct sink *s, struct bytes b, bool escaped) {
-    sink_putc(s, '"');
-    for (size_t i = 0; i < b.n; i++) {
-        uint8_t c = b.p[i];
-        if (!escaped && (c == '"' || c == '\\')) sink_putc(s, '\\');
-        if (c < 0x20) sink_printf(s, "\\u%04x", c);
-        else sink_putc(s, (char)c);
-    }
-    sink_putc(s, '"');
+/* The arguments of a span on their way into a cell. */
+struct arg_text {
+    struct sink *out;
+    bool json; /* the source is JSON: texts have their escapes still */
+};
+
+static void put_json_text(const struct arg_text *x, struct bytes b) {
+    if (x->json) json_put_raw(x->out, b);
+    else json_put(x->out, b);
 }
 
 static bool put_arg(void *ctx, struct bytes key, const struct arg *a) {
-    struct sink *s = ctx;
+    const struct arg_text *x = ctx;
+    struct sink *s = x->out;
     char num[NUMBER_MAX];
     sink_puts(s, s->n > 1 ? ", " : "");
-    put_json_text(s, key, false);
+    put_json_text(x, key);
     sink_puts(s, ": ");
     switch (a->type) {
     case ARG_INT: sink_printf(s, "%" PRId64, a->i); break;
     case ARG_UINT: sink_printf(s, "%" PRIu64, a->u); break;
     case ARG_BOOL: sink_puts(s, a->i ? "true" : "false"); break;
-    case ARG_TEXT: put_json_text(s, a->text, a->escaped); break;
-    case ARG_JSON: sink_write(s, a->text.p, a->text.n); break;
+    case ARG_TEXT: put_json_text(x, a->text); break;
+    case ARG_JSON: json_put_value(s, a->text); break;
     case ARG_FLOAT:
         sink_puts(s, isfinite(a->f) ? number_float(a->f, num) : "null");
         break;
@@ -130,9 +131,13 @@ static bool put_arg(void *ctx, struct bytes key, const struct arg *a) {
 /* The arguments as one JSON object, null when there are none. */
 static void put_args(struct result *r, const struct trace *t, row_id row,
                      struct sink *s) {
+    const char *format =
+        t->sources[t->tracks[t->spans.track[row]].source].format;
+    struct arg_text x = {.out = s, .json = strcmp(format, "kineto") == 0 ||
+                                           strcmp(format, "chrome") == 0};
     s->n = 0;
     sink_putc(s, '{');
-    args_each(t, row, put_arg, s);
+    args_each(t, row, put_arg, &x);
     sink_putc(s, '}');
     if (s->broken) r->oom = true;
     else if (s->n == 2) result_null(r);
