@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sums that hostile numbers cannot overflow: they stop at the largest value.
- * A handful of spans of the longest duration that is let in is too much for
- * 64 bits of picoseconds. */
+ * Sums that hostile numbers cannot overflow: they stop at the largest value,
+ * and a result that holds it says so (model/result.c). A handful of spans of
+ * the longest duration that is let in is too much for 64 bits of
+ * picoseconds. */
 #ifndef BASE_SUM_H
 #define BASE_SUM_H
 
@@ -17,6 +18,15 @@ static inline int64_t diff_of(int64_t a, int64_t b) {
     int64_t s;
     if (!__builtin_sub_overflow(a, b, &s)) return s;
     return b < 0 ? INT64_MAX : INT64_MIN;
+}
+
+/* Sums of sums, such as what shares are shares of, and means over many: wide
+ * enough that none stops early. */
+__extension__ typedef __int128 wide;
+
+/* The largest value at most, the smallest at least. */
+static inline int64_t wide_narrow(wide v) {
+    return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
 }
 
 /* *to += v, *to -= v */

@@ -619,6 +619,15 @@ static inline int64_t span_end(const struct trace *t, row_id r) {
     return t->spans.ts[r] + t->spans.dur[r];
 }
 
+/* Do spans of this track contain each other? Streams of a GPU are queues, not
+ * stacks: kernels there may overlap a little (programmatic launch) without one
+ * being part of the other. */
+static inline bool track_nests(const struct trace *t, const struct track *tr) {
+    if (tr->kind == TRACK_ASYNC) return false;
+    return tr->kind != TRACK_STREAM || tr->device == ROW_NONE ||
+           t->devices[tr->device].kind != DEVICE_GPU;
+}
+
 /* On a device, and work (kernel, copy or fill), not a wait or derived? */
 static inline bool span_is_device_work(const struct trace *t, row_id r) {
     uint8_t k = t->spans.kind[r];
