@@ -366,8 +366,8 @@ static void count_flops(struct ops *o) {
                 continue;
             int64_t n = told ? args_int(t, r, "flops", -1)
                              : flops_of(t, r, (enum flops_rule)g->rule);
-            if (n < 0 || __builtin_add_overflow(g->flops, n, &g->flops))
-                continue;
+            if (n < 0) continue;
+            sum_add(&g->flops, n);
             g->has_flops = true;
         }
     }

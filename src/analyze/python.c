@@ -37,9 +37,9 @@ struct python {
     size_t *first;   /* by source: its first step; [source + 1]: its end */
     struct intervals *others; /* by source: ops run on threads that are not
                                  the steps' (autograd, executors) */
-    int64_t steps;   /* ps, sum of the steps that count */
+    wide steps;      /* ps, sum of the steps that count */
     int64_t nsteps;
-    int64_t inside;  /* ps of Python itself in them */
+    wide inside;     /* ps of Python itself in them */
     bool oom;
 };
 
@@ -140,7 +140,7 @@ static void on_spend(void *ctx, row_id r, uint32_t f, int64_t from,
     if (f == LANE_NONE) return;
     int64_t part = step_part(p, r, p->v[f].native, from, to);
     sum_add(&p->v[f].in_step, part);
-    sum_add(&p->inside, part);
+    p->inside += part;
     if (scope_has(&p->scope, r)) sum_add(&p->v[f].self, to - from);
 }
 
@@ -167,7 +167,7 @@ static void look_at_steps(struct python *p) {
         for (; i < t->nsteps && t->steps[i].source == s; i++) {
             if (!t->sources[s].has_stacks || !p->scope.step_in[i]) continue;
             p->nsteps++;
-            sum_add(&p->steps, t->steps[i].dur);
+            p->steps += t->steps[i].dur;
         }
     }
     p->first[t->nsources] = i;

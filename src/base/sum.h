@@ -6,6 +6,7 @@
 #ifndef BASE_SUM_H
 #define BASE_SUM_H
 
+#include <math.h>
 #include <stdint.h>
 
 static inline int64_t sum_of(int64_t a, int64_t b) {
@@ -27,6 +28,13 @@ __extension__ typedef __int128 wide;
 /* The largest value at most, the smallest at least. */
 static inline int64_t wide_narrow(wide v) {
     return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
+}
+
+/* The mean of n finite numbers, of which x is the last and mean that of the
+ * others: finite, though a sum of them may not be. */
+static inline double mean_step(double mean, double x, double n) {
+    double by = x - mean;
+    return isfinite(by) ? mean + by / n : mean - mean / n + x / n;
 }
 
 /* *to += v, *to -= v */

@@ -145,11 +145,22 @@ static struct event_id read_id(struct reader *r) {
     return id;
 }
 
+/* Has the source finer times than was known? Parts that sum to a whole must
+ * also do so as they are printed. */
+static void see_decimals(struct source *src, int64_t ps) {
+    static const int64_t unit[] = {1000000, 100000, 10000, 1000, 100, 10, 1};
+    while (ps % unit[src->decimals] != 0) src->decimals++;
+}
+
 /* ts or dur; text instead of a number and nonsense are counted. */
 static bool read_time(struct reader *r, int64_t origin_us, int64_t *out) {
     struct json_num n = json_number(&r->j);
+    struct source *src = &r->t->sources[r->source];
     if (n.quoted) trace_note(r->t, NOTE_NUMBER_AS_STRING, 1);
-    return to_ps(&n, origin_us, out);
+    if (!to_ps(&n, origin_us, out)) return false;
+    if (n.kind == JSON_FLOAT || n.scale > src->decimals)
+        see_decimals(src, *out);
+    return true;
 }
 
 /* Any value as it stands: names are numbers now and then. */

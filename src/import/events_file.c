@@ -134,6 +134,7 @@ static void start_piece(struct piece *p, const struct reader *like,
     p->r.source = trace_source(t, src->path, src->format, NULL, src->bytes);
     if (p->r.source == ROW_NONE) return;
     t->sources[p->r.source].args_base = like->args_base;
+    t->sources[p->r.source].decimals = src->decimals;
     p->started = pthread_create(&p->thread, NULL, read_piece, p) == 0;
 }
 

@@ -357,7 +357,6 @@ static void kineto_finish(struct reader *r) {
     place_overheads(r);
     struct source *src = &r->t->sources[r->source];
     src->slack = rounding(r);
-    src->decimals = 3;
     /* the process: of the host threads, whose pid is no device */
     for (size_t i = 0; i < r->t->ntracks && src->pid < 0; i++)
         if (r->t->tracks[i].kind == TRACK_THREAD &&

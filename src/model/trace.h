@@ -50,6 +50,16 @@ static inline bool ts_is_sane(int64_t ts) {
     return ts >= -DUR_LIMIT && ts <= TS_LIMIT;
 }
 
+/* Sizes over this are damage: no machine has a block of a pebibyte. All that a
+ * trace's memory events move together is bounded, too, so that any sum of
+ * theirs is exact. */
+#define SIZE_LIMIT (INT64_C(1) << 50)
+#define SIZES_LIMIT (INT64_C(1) << 62)
+
+static inline bool size_is_sane(int64_t bytes) {
+    return bytes >= 0 && bytes <= SIZE_LIMIT;
+}
+
 /* What a span is, by where and how it was recorded. What it is *for* (input,
  * collective, launch, ...) is a property of its name: see opclass.h. */
 enum span_kind {

@@ -153,6 +153,26 @@ static void times_since_1970_are_kept_to_the_nanosecond(void **state) {
     feed_free(&f);
 }
 
+/* Three decimals are what it writes; times that have more show them, or parts
+ * would not sum to their whole as they are printed. */
+static void times_have_the_decimals_that_the_file_has(void **state) {
+    (void)state;
+    static const struct {
+        const char *ts;
+        int decimals;
+    } v[] = {{"10", 3}, {"10.125", 3}, {"10.1250000", 3}, {"10.1251", 4},
+             {"10.142857142857143", 6}, {"1.0142857e1", 6}};
+    for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "%s%s%s]}", HEAD OP("a", "1", "1") ","
+                 "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"b\",\"pid\":1,"
+                 "\"tid\":1,\"dur\":1,\"ts\":", v[i].ts, "}");
+        struct feed f = feed_text(text);
+        assert_int_equal(f.t->sources[0].decimals, v[i].decimals);
+        feed_free(&f);
+    }
+}
+
 static void one_broken_time_does_not_move_the_others(void **state) {
     (void)state;
     struct feed f = feed_text(
@@ -302,6 +322,7 @@ int main(void) {
         cmocka_unit_test(a_failed_allocation_is_no_allocation),
         cmocka_unit_test(a_call_with_other_ids_first_is_still_linked),
         cmocka_unit_test(times_since_1970_are_kept_to_the_nanosecond),
+        cmocka_unit_test(times_have_the_decimals_that_the_file_has),
         cmocka_unit_test(one_broken_time_does_not_move_the_others),
         cmocka_unit_test(spellings_of_2021_are_understood),
         cmocka_unit_test(mangled_kernels_are_shown_in_words),
