@@ -78,9 +78,9 @@ size_t plain_clean(char *s, size_t n, enum plain_kind kind) {
         if (k == 0) {
             uint32_t c;
             k = plain_take(s + i, n - i, &c);
-            bool good = plain_char(c) ||
-                        (kind == PLAIN_PAGE &&
-                         ends_line(c, s + i + k, n - i - k));
+            bool good = plain_char(c) && (c < 0x80 || kind != PLAIN_ASCII);
+            if (kind != PLAIN_LINE)
+                good |= ends_line(c, s + i + k, n - i - k);
             if (!good) {
                 s[to++] = '?';
                 i += k;

@@ -5,6 +5,7 @@
 #include "base/plain.h"
 #include "base/vec.h"
 #include <errno.h>
+#include <langinfo.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +17,9 @@ void sink_memory(struct sink *s) { *s = (struct sink){.fd = -1}; }
 void sink_fd(struct sink *s, int fd) { *s = (struct sink){.fd = fd}; }
 
 void sink_screen(struct sink *s, int fd) {
-    *s = (struct sink){.fd = fd, .screen = true};
+    bool utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    *s = (struct sink){.fd = fd, .screen = true,
+                       .ascii = !utf8 && fd >= 0 && isatty(fd)};
 }
 
 void sink_over(struct sink *s, int (*put)(void *ctx, const void *p, size_t n),
@@ -32,7 +35,8 @@ static void settle(struct sink *s, bool end) {
     if (!s->screen || s->n == s->settled) return;
     char *from = s->buf + s->settled;
     size_t n = s->n - s->settled, whole = end ? n : plain_whole(from, n);
-    size_t kept = plain_clean(from, whole, PLAIN_PAGE);
+    size_t kept = plain_clean(from, whole,
+                              s->ascii ? PLAIN_ASCII : PLAIN_PAGE);
     memmove(from + kept, from + whole, n - whole);
     s->settled += kept;
     s->n = s->settled + n - whole;

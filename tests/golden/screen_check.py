@@ -103,11 +103,11 @@ def run(*args, **env):
                           env={**os.environ, **env}, timeout=60)
 
 
-def run_on_terminal(*args):
+def run_on_terminal(*args, locale="C.UTF-8"):
     """All that reaches the terminal, be it by stdout or stderr."""
     pid, fd = pty.fork()
     if pid == 0:
-        os.environ["TERM"] = "xterm"
+        os.environ["TERM"], os.environ["LC_ALL"] = "xterm", locale
         os.execv(OPSCOPE, [OPSCOPE, *args])
     out = b""
     while True:
@@ -328,6 +328,18 @@ def check_convert(trace):
     return wrong
 
 
+def check_old_terminal(trace):
+    """Where the locale is not of UTF-8 a terminal gets ASCII: bytes of longer
+    characters are controls there."""
+    wrong = []
+    for words in (["ops", trace], ["ops", trace, "--format", "csv"],
+                  ["trace", trace, "--format", "json"], ["info", "\xdb\u65e5"]):
+        shown = OWN_SEQUENCES.sub(b"", run_on_terminal(*words, locale="C"))
+        if any(b >= 0x7f or b < 0x20 and b not in b"\n\t" for b in shown):
+            wrong.append("%s: more than ASCII" % words)
+    return wrong
+
+
 def check_long(folder):
     """A name of a megabyte among short ones, with no limit on the width."""
     path = os.path.join(folder, "long.json")
@@ -363,6 +375,7 @@ def main():
         say("messages", check_messages(folder))
         say("record", check_record(folder))
         say("convert", check_convert(trace))
+        say("terminals without UTF-8", check_old_terminal(trace))
         say("long names", check_long(folder))
     return 1 if failures else 0
 

@@ -67,6 +67,7 @@ static void one_mark_for_each_character(void **state) {
     check_clean("é日本😀", PLAIN_LINE, "é日本😀");
     check_clean("a\nb\tc\r\nd\re\r", PLAIN_LINE, "a?b?c??d?e?");
     check_clean("a\nb\tc\r\nd\re\r", PLAIN_PAGE, "a\nb\tc\r\nd?e?");
+    check_clean("a\né\tÛ\xc2\x9b\r\n", PLAIN_ASCII, "a\n?\t??\r\n");
     check_clean("", PLAIN_LINE, "");
 }
 
