@@ -58,8 +58,7 @@ static bool eight_plain(const char *s) {
     return ((v | (v + ones) | (v - 0x20 * ones)) & tops) == 0;
 }
 
-/* How many bytes from s on need no look of their own. */
-static size_t plain_run(const char *s, size_t n) {
+size_t plain_run(const char *s, size_t n) {
     size_t i = 0;
     while (n - i >= 8 && eight_plain(s + i)) i += 8;
     while (i < n && s[i] >= 0x20 && s[i] < 0x7f) i++;

@@ -23,6 +23,10 @@ size_t plain_take(const char *s, size_t n, uint32_t *code);
  * separators of lines and paragraphs, what is no character, PLAIN_BAD. */
 bool plain_char(uint32_t code);
 
+/* How many of the n bytes at s are printable ASCII, up to the first that is
+ * not: most of all text needs no other look. */
+size_t plain_run(const char *s, size_t n);
+
 enum plain_kind {
     PLAIN_LINE, /* nothing else may stand in it */
     PLAIN_PAGE, /* line feeds and tabs, too, and CR before LF */

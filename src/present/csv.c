@@ -41,7 +41,9 @@ static bool is_escape(const char *s) {
 /* How many bytes at s are what they are, wherever they stand. */
 static size_t easy(const char *s) {
     size_t n = 0;
-    while (s[n] >= ' ' && s[n] < 0x7f && strchr("\"\\;", s[n]) == NULL) n++;
+    while (s[n] >= ' ' && s[n] < 0x7f && s[n] != '"' && s[n] != '\\' &&
+           s[n] != ';')
+        n++;
     return n;
 }
 

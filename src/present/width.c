@@ -48,8 +48,14 @@ static size_t take(const char *s, size_t n, size_t *columns) {
 
 size_t text_width_n(const char *s, size_t n) {
     size_t w = 0, columns;
-    for (const char *end = s + n; s < end; w += columns)
+    for (const char *end = s + n; s < end;) {
+        size_t k = plain_run(s, (size_t)(end - s));
+        s += k;
+        w += k;
+        if (s == end) break;
         s += take(s, (size_t)(end - s), &columns);
+        w += columns;
+    }
     return w;
 }
 
@@ -58,6 +64,10 @@ size_t text_width(const char *s) { return text_width_n(s, strlen(s)); }
 void text_put_n(struct sink *out, const char *s, size_t n) {
     for (size_t i = 0, k; i < n; i += k) {
         uint32_t c;
+        k = plain_run(s + i, n - i);
+        sink_write(out, s + i, k);
+        i += k;
+        if (i == n) break;
         k = plain_take(s + i, n - i, &c);
         if (plain_char(c)) sink_write(out, s + i, k);
         else sink_putc(out, '?');
