@@ -83,7 +83,7 @@ static int exit_status(const struct opts *o, const char *program, int status) {
     if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
     int sig = WTERMSIG(status);
     tell(o, "%s was killed by signal %d (%s)%s", program, sig, strsignal(sig),
-        WCOREDUMP(status) ? ", core dumped" : "");
+         WCOREDUMP(status) ? ", core dumped" : "");
     return EXIT_BY_SIGNAL + sig;
 }
 
@@ -94,24 +94,24 @@ static void say_left(const struct opts *o, const struct launch_end *end) {
     if (end->recording > 0)
         tell(o, "%zu process%s of the program still record%s, after %.1f s of "
              "waiting (--wait): look at the folder again when it is done",
-            end->recording, end->recording == 1 ? "" : "es",
-            end->recording == 1 ? "s" : "", (double)end->waited / 1e9);
+             end->recording, end->recording == 1 ? "" : "es",
+             end->recording == 1 ? "s" : "", (double)end->waited / 1e9);
     else if (end->left > 0)
         tell(o, "%zu process%s of the program still run%s; what is not over is "
-            "seen up to here", end->left, end->left == 1 ? "" : "es",
-            end->left == 1 ? "s" : "");
+             "seen up to here", end->left, end->left == 1 ? "" : "es",
+             end->left == 1 ? "s" : "");
 }
 
 static void say_gathered(const struct opts *o, const struct gathered *g) {
     if (g->saved > 0)
         tell(o, "%zu process%s ended without closing %s recording: saved, %"
-            PRIu64 " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
-            " dropped", g->saved, g->saved == 1 ? "" : "es",
-            g->saved == 1 ? "its" : "their", g->events, plural(g->events),
-            g->rest, g->drops);
+             PRIu64 " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
+             " dropped", g->saved, g->saved == 1 ? "" : "es",
+             g->saved == 1 ? "its" : "their", g->events, plural(g->events),
+             g->rest, g->drops);
     if (g->failed > 0)
         tell(o, "%zu recording%s of processes that died could not be finished: "
-            "%s", g->failed, plural(g->failed), g->why);
+             "%s", g->failed, plural(g->failed), g->why);
 }
 
 /* The overview of the run, on stderr. */

@@ -100,6 +100,29 @@ def table(doc):
              for c, v in zip(columns, row)} for row in doc["rows"]]
 
 
+def parsed(text):
+    """A result as opscope prints it, with every digit; ValueError where a
+    strict parser would refuse it."""
+    def refuse(word):
+        raise ValueError(word)
+    if isinstance(text, bytes):
+        text = text.decode("utf-8")
+    doc = json.loads(text, parse_float=Decimal, parse_constant=refuse)
+    json.dumps(doc, ensure_ascii=False, default=str).encode("utf-8")
+    return doc
+
+
+def fuzz(doc):
+    """How far two sums may differ, as a share: not at all, unless the document
+    was read by a parser that keeps 53 bits."""
+    floats = any(isinstance(v, float) for row in doc["rows"] for v in row)
+    return Decimal("1e-12") if floats else Decimal(0)
+
+
+def differ(a, b, by):
+    return abs(a - b) > max(abs(a), abs(b)) * by
+
+
 def check_cell(column, v):
     kind = column["type"]
     if v is None:
@@ -174,7 +197,7 @@ def unit_of(doc, name):
 
 
 def check_rows(analysis, doc, rows):
-    wrong = []
+    wrong, by = [], fuzz(doc)
     for who, part, whole in WITHIN:
         if who != analysis or not rows or part not in rows[0] or \
                 whole not in rows[0]:
@@ -194,7 +217,7 @@ def check_rows(analysis, doc, rows):
         for r in rows:
             if r[whole] is None or any(r[p] is None for p in parts):
                 continue
-            if sum(r[p] for p in parts) != r[whole]:
+            if differ(sum(r[p] for p in parts), r[whole], by):
                 wrong.append("%s sum to %s, %s is %s" % (
                     " + ".join(parts), sum(r[p] for p in parts), whole,
                     r[whole]))
@@ -206,7 +229,7 @@ def check_tree(doc, rows):
     """Own and children make the total; rows stand in the order of the tree."""
     if doc["total_rows"] != len(rows):
         return []
-    wrong = []
+    wrong, by = [], fuzz(doc)
     for total, own in (("host_us", "host_self_us"),
                        ("device_us", "device_self_us")):
         open_rows = []
@@ -220,29 +243,31 @@ def check_tree(doc, rows):
         wrong += ["%s of %s is %s, its parts are %s" % (
             total, r["path"][:80], r[total], sums[i])
             for i, r in enumerate(rows)
-            if r[total] is not None and sums[i] != r[total]][:2]
+            if r[total] is not None and differ(sums[i], r[total], by)][:2]
     return wrong
 
 
-def check_steps(rows):
+def check_steps(doc, rows):
     """One behind the other, on each host and device."""
-    wrong, end = [], {}
+    wrong, end, by = [], {}, fuzz(doc)
     for r in rows:
         key = r["host"], r.get("device")
-        if "epoch" not in r and key in end and r["start_us"] < end[key]:
+        if "epoch" not in r and key in end and r["start_us"] < end[key] and \
+                differ(r["start_us"], end[key], by):
             wrong.append("step %s begins before the one before it ends"
                          % r["step"])
         end[key] = r["start_us"] + r["dur_us"]
     return wrong
 
 
-def check_input(rows):
+def check_input(doc, rows):
     """Own time is exposed or hidden. With --steps a wait may have begun in the
     step before, and more is exposed than own."""
+    by = fuzz(doc)
     return ["%s: %s of %s is exposed, %s hidden" % (
         r["stage"], r["exposed_us"], r["self_us"], r["hidden_us"])
         for r in rows
-        if r["hidden_us"] != max(r["self_us"] - r["exposed_us"], 0)]
+        if differ(r["hidden_us"], max(r["self_us"] - r["exposed_us"], 0), by)]
 
 
 def check_means(rows):
@@ -254,7 +279,13 @@ def check_means(rows):
 
 def problems_of(analysis, doc):
     """What is wrong with a result: a list of sentences, empty where all is
-    well. `doc` is the parsed JSON; parse_float=Decimal keeps every digit."""
+    well. `doc` is the JSON, as text or parsed; parse_float=Decimal, as
+    parsed() does it, keeps every digit."""
+    if isinstance(doc, (str, bytes)):
+        try:
+            doc = parsed(doc)
+        except ValueError as e:
+            return ["no JSON: %s" % e]
     wrong = check_shape(doc)
     if wrong:
         return wrong[:4]
@@ -269,9 +300,9 @@ def problems_of(analysis, doc):
     if analysis == "tree":
         wrong += check_tree(doc, rows)
     if analysis == "steps":
-        wrong += check_steps(rows)
+        wrong += check_steps(doc, rows)
     if analysis == "input":
-        wrong += check_input(rows)
+        wrong += check_input(doc, rows)
     if analysis == "counters" or analysis == "scalars" and rows and \
             "mean" in rows[0]:
         wrong += check_means(rows)
@@ -439,7 +470,12 @@ def main():
                      ("nothing in a good tree", not problems_of("tree", tree)),
                      ("a tree that does not sum", problems_of("tree", broken)),
                      ("no fault in JSON's own floats", not problems_of(
-                         "ops", json.loads(json.dumps(fine))))):
+                         "ops", json.loads(json.dumps(fine)))),
+                     ("no fault in text", not problems_of(
+                         "ops", json.dumps(fine))),
+                     ("half a surrogate", problems_of(
+                         "ops", json.dumps(fine).replace("a", "\\ud800", 1))),
+                     ("what is no JSON", problems_of("ops", "{,}"))):
         print("%s invariants finds %s" % ("ok" if ok else "not ok", what))
         good &= bool(ok)
     return 0 if good else 1
