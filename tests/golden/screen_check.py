@@ -286,7 +286,8 @@ def check_messages(folder):
                  ["info", trace, "--run", n], ["info", trace, "--" + n],
                  ["info", trace, "--sort", n], ["convert", trace, n],
                  ["memory", trace, "--by", n], ["completion", n],
-                 ["scalars", n], ["watch", n, "--count", "1"], ["ops", trace, "--group", n]]
+                 ["scalars", n], ["watch", n, "--count", "1"],
+                 ["ops", trace, "--group", n]]
         for words in lines:
             if words[0] == "convert" and "/" not in n:
                 words[-1] = os.path.join(folder, "none", n)
