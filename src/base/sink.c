@@ -42,20 +42,24 @@ static void settle(struct sink *s, bool end) {
     s->n = s->settled + n - whole;
 }
 
+/* 0, or errno. */
+static int write_all(int fd, const char *p, size_t n) {
+    for (size_t done = 0; done < n;) {
+        ssize_t k = write(fd, p + done, n - done);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) return errno;
+        done += (size_t)k;
+    }
+    return 0;
+}
+
 /* Writes the buffer to where it goes; of a screen's, what is settled. */
 static void drain(struct sink *s, bool end) {
     settle(s, end);
-    size_t done = 0, n = s->screen ? s->settled : s->n;
-    if (s->put != NULL && n > 0) {
-        s->broken = s->put(s->ctx, s->buf, n);
-        done = n;
-    }
-    while (done < n && !s->broken) {
-        ssize_t k = write(s->fd, s->buf + done, n - done);
-        if (k < 0 && errno == EINTR) continue;
-        if (k < 0) s->broken = errno;
-        else done += (size_t)k;
-    }
+    size_t n = s->screen ? s->settled : s->n;
+    if (n > 0)
+        s->broken = s->put ? s->put(s->ctx, s->buf, n)
+                           : write_all(s->fd, s->buf, n);
     s->n -= n;
     if (s->n > 0) memmove(s->buf, s->buf + n, s->n);
     s->settled = 0;
@@ -119,6 +123,15 @@ int sink_flush(struct sink *s, struct ops_err *e) {
     if (s->broken == ENOMEM) return fail_oom(e);
     if (s->broken == EPIPE) return fail(e, OPS_EIO, "%s", "");
     return fail(e, OPS_EIO, "cannot write: %s", strerror(s->broken));
+}
+
+void sink_line(int fd, char *line, size_t n) {
+    struct sink how;
+    sink_screen(&how, fd);
+    n = plain_clean(line, n, PLAIN_LINE);
+    if (how.ascii) n = plain_clean(line, n, PLAIN_ASCII);
+    line[n++] = '\n';
+    write_all(fd, line, n);
 }
 
 void sink_free(struct sink *s) {

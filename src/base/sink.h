@@ -59,6 +59,11 @@ void sink_control(struct sink *s, const char *sequence);
  * went away (EPIPE) is not an error worth words: e->text is then empty. */
 int sink_flush(struct sink *s, struct ops_err *e);
 
+/* One line to a descriptor that people read, with no memory but its own: what
+ * may not stand in a line becomes '?', in place, and a line feed is put behind
+ * it, for which line has room. */
+void sink_line(int fd, char *line, size_t n);
+
 /* Frees the buffer; does not flush, does not close. */
 void sink_free(struct sink *s);
 

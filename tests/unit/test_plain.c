@@ -127,6 +127,16 @@ static void a_screen_over_a_descriptor(void **state) {
     fclose(f);
 }
 
+static void a_line_is_one_line(void **state) {
+    (void)state;
+    FILE *f = tmpfile();
+    char line[32] = "a\033[2J\nb\xc2\x9b" "é", have[33] = "";
+    sink_line(fileno(f), line, strlen(line));
+    assert_true(pread(fileno(f), have, 32, 0) > 0);
+    assert_string_equal(have, "a?[2J?b?é\n");
+    fclose(f);
+}
+
 static void errors_quote_nothing_raw(void **state) {
     (void)state;
     struct ops_err e;
@@ -152,6 +162,7 @@ int main(void) {
         cmocka_unit_test(a_screen_sees_through_pieces),
         cmocka_unit_test(only_control_gets_through),
         cmocka_unit_test(a_screen_over_a_descriptor),
+        cmocka_unit_test(a_line_is_one_line),
         cmocka_unit_test(errors_quote_nothing_raw),
     };
     return cmocka_run_group_tests_name("plain", tests, NULL, NULL);
