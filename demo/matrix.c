@@ -10,13 +10,19 @@
 #include <string.h>
 
 enum {
-    TILE_ROWS = 6,  /* with 16 floats: 12 of the 16 registers of AVX2 */
-    TILE_COLS = 16,
-    PANEL_DEPTH = 256, /* of TILE_COLS floats: half of an L1 cache */
+    LANES = 32 / sizeof(real), /* in a register of AVX2: compilers keep longer
+                                  values than that in memory */
+    TILE_ROWS = 6,             /* of two registers: 12 of the 16 that there are */
+    TILE_COLS = 2 * LANES,
+    PANEL_DEPTH = 256,         /* of TILE_COLS floats: half of an L1 cache */
 };
 
-/* One row of a tile, worked on as one value. */
-typedef real lanes __attribute__((vector_size(TILE_COLS * sizeof(real))));
+typedef real lanes __attribute__((vector_size(LANES * sizeof(real))));
+
+/* One row of a tile. */
+struct line {
+    lanes left, right;
+};
 
 /* cblas_sgemm or cblas_dgemm, as cblas.h has them. */
 typedef void gemm_call(int order, int turn_a, int turn_b, int m, int n, int k,
@@ -52,7 +58,7 @@ static int least(int a, int b) { return a < b ? a : b; }
 static int most(int a, int b) { return a > b ? a : b; }
 
 /* At most TILE_COLS columns of x, row by row, padded with zeros. */
-static void pack(struct mat x, lanes *to) {
+static void pack(struct mat x, struct line *to) {
     for (int k = 0; k < x.rows; k++, to++) {
         const real *row = x.at + (long)k * x.down;
         real line[TILE_COLS] = {0};
@@ -61,30 +67,38 @@ static void pack(struct mat x, lanes *to) {
     }
 }
 
+/* Adds a factor times x to a row of sums. */
+static inline void add(struct line *sum, real factor, struct line x) {
+    sum->left += factor * x.left;
+    sum->right += factor * x.right;
+}
+
 /* The sums of one tile. Rows that a does not have are its last once more. */
-static void tile(struct mat a, const lanes *x, lanes sum[TILE_ROWS]) {
+static void tile(struct mat a, const struct line *x,
+                 struct line sum[TILE_ROWS]) {
     const real *r[TILE_ROWS];
     for (int i = 0; i < TILE_ROWS; i++)
         r[i] = a.at + (long)least(i, a.rows - 1) * a.down;
-    lanes s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0};
+    struct line s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0};
     for (long k = 0, at = 0; k < a.cols; k++, at += a.right) {
-        s0 += r[0][at] * x[k];
-        s1 += r[1][at] * x[k];
-        s2 += r[2][at] * x[k];
-        s3 += r[3][at] * x[k];
-        s4 += r[4][at] * x[k];
-        s5 += r[5][at] * x[k];
+        add(&s0, r[0][at], x[k]);
+        add(&s1, r[1][at], x[k]);
+        add(&s2, r[2][at], x[k]);
+        add(&s3, r[3][at], x[k]);
+        add(&s4, r[4][at], x[k]);
+        add(&s5, r[5][at], x[k]);
     }
     sum[0] = s0, sum[1] = s1, sum[2] = s2;
     sum[3] = s3, sum[4] = s4, sum[5] = s5;
 }
 
 /* Into c, of which at most TILE_ROWS x TILE_COLS are there. */
-static void store(const lanes *sum, real keep, struct mat c) {
+static void store(const struct line *sum, real keep, struct mat c) {
     for (int i = 0; i < c.rows; i++) {
-        real *row = c.at + (long)i * c.down;
+        real *row = c.at + (long)i * c.down, line[TILE_COLS];
+        memcpy(line, &sum[i], sizeof line);
         for (int j = 0; j < c.cols; j++)
-            row[j] = sum[i][j] + (keep != 0 ? row[j] : 0);
+            row[j] = line[j] + (keep != 0 ? row[j] : 0);
     }
 }
 
@@ -92,13 +106,13 @@ static void store(const lanes *sum, real keep, struct mat c) {
 static real product(const real *a, const real *b, int n) {
     lanes sums = {0}, u, v;
     int k = 0;
-    for (; k + TILE_COLS <= n; k += TILE_COLS) {
+    for (; k + LANES <= n; k += LANES) {
         memcpy(&u, a + k, sizeof u);
         memcpy(&v, b + k, sizeof v);
         sums += u * v;
     }
     real sum = 0;
-    for (int i = 0; i < TILE_COLS; i++) sum += sums[i];
+    for (int i = 0; i < LANES; i++) sum += sums[i];
     for (; k < n; k++) sum += a[k] * b[k];
     return sum;
 }
@@ -121,7 +135,7 @@ static void multiply_row(struct mat a, struct mat x, real keep, real *c) {
 
 /* c = a x + keep * c, a panel of x after the other. */
 static void multiply(struct mat a, struct mat x, real keep, struct mat c) {
-    lanes panel[PANEL_DEPTH], sum[TILE_ROWS];
+    struct line panel[PANEL_DEPTH], sum[TILE_ROWS];
     for (int k = 0; k < a.cols; k += PANEL_DEPTH) {
         int depth = least(PANEL_DEPTH, a.cols - k);
         for (int j = 0; j < c.cols; j += TILE_COLS) {

@@ -179,11 +179,12 @@ static void put_live(struct result *r, const struct allocs *c,
                      const struct mem_blocks *b, const struct allocator *a,
                      uint32_t after) {
     const struct live *l = b->l;
-    for (size_t i = 0; after != LIVE_NONE && i <= after; i++)
-        if (live_has(l, i, after)) put_block(r, c, b, i);
-    for (size_t i = 0; i < l->nbefore; i++)
-        if (live_has_before(l, i, after)) put_before(r, c, l, a, i);
     struct live_rest rest = live_rest(l, after);
+    for (size_t i = 0; after != LIVE_NONE && i <= after; i++)
+        if (live_holds(l, i, after, &rest)) put_block(r, c, b, i);
+    for (size_t i = 0; i < l->nbefore; i++)
+        if (live_holds_before(l, i, after, &rest)) put_before(r, c, l, a, i);
+    if (rest.gone + rest.gone_before > 0) live_say_gone(r);
     if (rest.before != 0) put_rest(r, c, a, rest.before, 0, 0);
     if (rest.lost != 0) put_rest(r, c, a, rest.lost, -1, 0);
 }

@@ -7,6 +7,7 @@
 #include "analyze/mem_scope.h"
 #include "analyze/missing.h"
 #include "analyze/where.h"
+#include "base/sum.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,12 +69,13 @@ static struct sums add_up(const struct trace *t, const struct mem_scope *in,
         if (v.n == 0 || x < v.min) v.min = x;
         if (v.n == 0 || x > v.max) v.max = x;
         v.last = x;
-        /* scaled as they come: 1e308 twice is too much for a sum */
-        v.plain += (x - v.plain) / (double)++v.n;
+        v.plain = mean_step(v.plain, x, (double)++v.n);
         double held = i + 1 < end ? (double)(s->ts[i + 1] - s->ts[i]) : 0;
         if (held <= 0) continue;
         v.time += held;
-        v.weighted += (x - v.weighted) * (held / v.time);
+        double by = x - v.weighted, share = held / v.time;
+        v.weighted = isfinite(by) ? v.weighted + by * share
+                                  : v.weighted * (1 - share) + x * share;
     }
     return v;
 }

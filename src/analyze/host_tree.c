@@ -112,11 +112,12 @@ static void nest_track(struct host_tree *h, const struct track *tr,
 static void merge_track(struct host_tree *h, const struct track *tr,
                         const uint32_t *nchild) {
     const str_id *name = h->t->spans.name;
+    bool torch = is_torchs(&h->t->sources[tr->source]);
     for (row_id r = tr->first; r < tr->end; r++) {
         row_id p = h->up[r];
         if (p == ROW_NONE) continue;
         assert(p < r);
-        bool same = h->rep[r] != ROW_NONE && nchild[p] == 1 &&
+        bool same = torch && h->rep[r] != ROW_NONE && nchild[p] == 1 &&
                     h->key[name[p]] == h->key[name[r]];
         h->up[r] = h->rep[p];
         if (same) h->rep[r] = h->rep[p];
@@ -187,6 +188,5 @@ row_id host_tree_launcher(const struct host_tree *h, row_id call) {
     row_id r = host_tree_launcher_name(h, call);
     if (r == ROW_NONE || is_op(h->t->spans.kind[r])) return r;
     const struct track *tr = &h->t->tracks[h->t->spans.track[call]];
-    const char *format = h->t->sources[tr->source].format;
-    return format && strcmp(format, "kineto") == 0 ? ROW_NONE : r;
+    return is_torchs(&h->t->sources[tr->source]) ? ROW_NONE : r;
 }

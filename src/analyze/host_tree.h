@@ -6,8 +6,9 @@
  *            unknown meaning where a source has nothing better
  *   dropped  machinery in between (RUNTIME spans), the frameworks' bookkeeping
  *            names; their children go to the nearest kept span around them
- *   merged   an only child that has its parent's name is the same call seen
- *            twice (torch does the same): it is its parent
+ *   merged   in torch's files, as torch does: an only child that has its
+ *            parent's name is the same call seen twice, and is its parent. All
+ *            other sources record what was called: f() inside of f() is a call
  *
  * Names are known here by a group number, so that ProfilerStep#3 and #4 are
  * one name. */
@@ -37,6 +38,11 @@ struct host_tree {
 int host_tree_init(struct host_tree *h, const struct trace *t,
                    struct ops_err *e);
 void host_tree_free(struct host_tree *h);
+
+/* Are these torch's files, whose rows are those of torch's own tables? */
+static inline bool is_torchs(const struct source *s) {
+    return s->format != NULL && strcmp(s->format, "kineto") == 0;
+}
 
 /* Does rep/up hold for the rows of this track? */
 static inline bool host_tree_has(const struct host_tree *h, uint32_t track) {

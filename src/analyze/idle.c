@@ -27,7 +27,8 @@ struct idle {
     struct phases ph;
     struct gap_host host;
     struct host_tree tree;
-    int64_t shown, idle, whole; /* devices; their time idle and in steps */
+    int64_t shown;    /* devices ... */
+    wide idle, whole; /* ... and their time idle and in steps */
     /* unknown: for want of a launch record, and though the work was ready */
     int64_t no_launch, ready;
 };
@@ -157,8 +158,8 @@ static int add_device(struct idle *d, const struct phase_view *v,
     assert(idle == diff_of(whole, busy) || whole == INT64_MAX);
     put_device(r, d, v, by, idle);
     d->shown++;
-    sum_add(&d->idle, idle);
-    sum_add(&d->whole, whole);
+    d->idle += idle;
+    d->whole += whole;
     return 0;
 }
 

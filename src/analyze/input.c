@@ -5,6 +5,7 @@
 #include "analyze/analyze.h"
 #include "analyze/input_stages.h"
 #include "analyze/missing.h"
+#include "analyze/phases.h"
 #include "base/sum.h"
 #include <stdlib.h>
 
@@ -71,7 +72,7 @@ static const struct column cols[] = {
     {"advice", NULL, NULL, "What to look at first.", COL_TEXT, 0},
 };
 
-static double pct(int64_t part, int64_t whole) {
+static double pct(int64_t part, wide whole) {
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
@@ -118,7 +119,7 @@ static const char *thread_of(const struct input_stage *s) {
 }
 
 static void put_stage(struct result *r, const struct input_stages *all,
-                      const struct input_stage *s, int64_t selfs) {
+                      const struct input_stage *s, wide selfs) {
     int64_t hidden = diff_of(s->self, s->exposed);
     int64_t total = input_stage_total(s);
     result_row(r);
@@ -259,8 +260,9 @@ static int input_run(const struct trace *t, const struct opts *o,
     TRY(scope_init(&in, t, o, e));
     int rc = input_stages_init(&s, t, &in, e);
     if (rc == 0) {
-        int64_t selfs = 0;
-        for (size_t i = 0; i < s.n; i++) sum_add(&selfs, s.v[i].self);
+        wide selfs = 0;
+        if (s.mean) r->decimals = MEAN_DECIMALS;
+        for (size_t i = 0; i < s.n; i++) selfs += s.v[i].self;
         for (size_t i = 0; i < s.n; i++) put_stage(r, &s, &s.v[i], selfs);
         say_all(r, &s, missing_own(t));
         missing_say(r, t, MISSING_DEVICE);

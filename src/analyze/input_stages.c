@@ -26,7 +26,7 @@
 /* What is known of a stage only while the stages are being found. */
 struct extra {
     str_id id;               /* its name, in names */
-    int64_t raw;             /* exposed on all devices of the source at hand */
+    wide raw;                /* exposed on all devices of the source at hand */
     uint32_t track, fn_track; /* the last that was counted in threads */
     int64_t fn_threads;
     struct intervals own, fn; /* when it ran itself, and its function */
@@ -150,7 +150,7 @@ static bool charge(struct sweep *w, int64_t to) {
     }
     for (size_t i = 0; w->on_step && i < f->ph.nviews; i++)
         if (f->ph.views[i].source == w->source)
-            sum_add(&x->raw, intervals_overlap(&f->claims[i], w->at, to));
+            x->raw += intervals_overlap(&f->claims[i], w->at, to);
     w->at = to;
     return true;
 }
@@ -420,16 +420,17 @@ static int64_t add_steps(struct finder *f, uint32_t source) {
     for (size_t i = 0; i < t->nsteps; i++) {
         const struct step *st = &t->steps[i];
         if (st->source != source || !f->scope->step_in[i]) continue;
-        int64_t sum[PHASES] = {0}, views = 0;
+        wide sum[PHASES] = {0};
+        int64_t mean[PHASES] = {0}, views = 0;
         for (size_t k = 0; k < f->ph.nviews; k++) {
             int64_t parts[PHASES];
             if (f->ph.views[k].source != source) continue;
             phases_split(&f->ph.views[k], st->ts, st->ts + st->dur, parts);
-            for (int p = 0; p < PHASES; p++) sum_add(&sum[p], parts[p]);
+            for (int p = 0; p < PHASES; p++) sum[p] += parts[p];
             views++;
         }
-        if (views > 0) phases_mean(sum, views);
-        sum_add(&input, sum[PHASE_INPUT]);
+        if (views > 0) phases_mean(sum, views, mean);
+        sum_add(&input, mean[PHASE_INPUT]);
         f->s->steps++;
         sum_add(&f->s->step_time, st->dur);
         add_unseen(f, st);
@@ -438,21 +439,32 @@ static int64_t add_steps(struct finder *f, uint32_t source) {
     return input;
 }
 
-/* Exposed times are the mean of the devices'. What rounding leaves, less than
- * a picosecond a step and stage, goes to the largest. */
+/* What rounding left or took too much, less than a picosecond a step and stage,
+ * to those that were exposed: within their own time, and not below 0. */
+static void settle_rest(struct finder *f, int64_t rest) {
+    for (size_t i = 0; rest != 0 && i < f->s->n; i++) {
+        struct input_stage *s = &f->s->v[i];
+        int64_t room = rest > 0 ? diff_of(s->self, s->exposed) : s->exposed;
+        if (f->x[i].raw == 0 || room <= 0) continue;
+        int64_t by = rest > room ? room : rest < -room ? -room : rest;
+        s->exposed += by;
+        rest -= by;
+    }
+}
+
+/* Exposed times are the mean of the devices'. */
 static void share_exposed(struct finder *f, uint32_t source, int64_t input) {
     int64_t views = 0, rest = input;
     for (size_t i = 0; i < f->ph.nviews; i++)
         views += f->ph.views[i].source == source;
-    size_t most = 0;
     for (size_t i = 0; i < f->s->n; i++) {
-        if (f->x[i].raw > f->x[most].raw) most = i;
         if (f->x[i].raw == 0) continue;
-        sum_add(&f->s->v[i].exposed, f->x[i].raw / views);
-        sum_sub(&rest, f->x[i].raw / views);
+        int64_t mean = (int64_t)(f->x[i].raw / views);
+        sum_add(&f->s->v[i].exposed, mean);
+        sum_sub(&rest, mean);
     }
-    if (views > 1 && f->s->n > 0 && f->x[most].raw > 0)
-        sum_add(&f->s->v[most].exposed, rest);
+    if (views > 1) settle_rest(f, rest);
+    f->s->mean |= views > 1;
     for (size_t i = 0; i < f->s->n; i++) f->x[i].raw = 0;
 }
 
@@ -462,20 +474,21 @@ static bool add_waited(struct finder *f, uint32_t source,
                        struct intervals *waits,
                        const struct intervals *steps) {
     struct intervals inside = {0};
-    int64_t sum = 0, views = 0;
+    wide sum = 0;
+    int64_t views = 0;
     intervals_union(waits);
     bool ok = intervals_and(waits, steps, &inside);
     for (size_t i = 0; ok && i < f->ph.nviews; i++) {
         struct intervals idle = {0};
         if (f->ph.views[i].source != source) continue;
         ok = intervals_sub(&inside, phases_occupied(&f->ph.views[i]), &idle);
-        sum_add(&sum, intervals_length(&idle));
+        sum += intervals_length(&idle);
         intervals_free(&idle);
         f->s->has_device |= f->ph.views[i].device != ROW_NONE;
         views++;
     }
     intervals_free(&inside);
-    if (views > 0) sum_add(&f->s->waited, sum / views);
+    if (views > 0) sum_add(&f->s->waited, (int64_t)(sum / views));
     return ok;
 }
 

@@ -49,6 +49,7 @@ struct input_stages {
                               thread between a marker's start and its first
                               event: could be input in plain Python */
     bool has_device;
+    bool mean;             /* exposed times are means of several devices' */
     struct strs names;
 };
 

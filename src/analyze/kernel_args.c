@@ -2,6 +2,7 @@
  * Kineto writes one argument per fact; XSpace packs them in one text of
  * key:value pairs, separated by blanks or newlines. */
 #include "analyze/kernel_args.h"
+#include "base/sum.h"
 #include "model/args.h"
 #include "model/launch.h"
 #include <stdlib.h>
@@ -69,7 +70,8 @@ void kernel_args_details(struct kernel_args *a, struct bytes text) {
         } else if (BYTES_IS(key, "static_shared") ||
                    BYTES_IS(key, "dynamic_shared")) {
             int64_t n = to_int(v, 0);
-            a->shared_bytes = a->shared_bytes < 0 ? n : a->shared_bytes + n;
+            a->shared_bytes = sum_of(a->shared_bytes < 0 ? 0 : a->shared_bytes,
+                                     n);
         } else if (BYTES_IS(key, "grid")) {
             to_dim3(v, a->grid);
         } else if (BYTES_IS(key, "block")) {
@@ -118,12 +120,11 @@ static bool pick_kernel(void *ctx, struct bytes key, const struct arg *v) {
 struct kernel_args kernel_args_of(const struct trace *t, row_id row) {
     struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1};
     struct launch l;
-    if (launch_of_cat(t, t->spans.cat[row], &l)) {
-        kernel_args_details(&a, l.details);
-        /* older writers have the occupancy in a stat of its own */
-        if (a.occupancy_pct >= 0) return a;
-    }
-    args_each(t, row, pick_kernel, &a);
+    bool details = launch_of_cat(t, t->spans.cat[row], &l);
+    if (details) kernel_args_details(&a, l.details);
+    /* older writers have the occupancy in a stat of its own */
+    if (!details || a.occupancy_pct < 0) args_each(t, row, pick_kernel, &a);
+    if (!(a.occupancy_pct <= 100)) a.occupancy_pct = -1;
     return a;
 }
 

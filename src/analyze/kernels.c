@@ -7,6 +7,7 @@
 #include "analyze/host_tree.h"
 #include "analyze/kernel_args.h"
 #include "analyze/missing.h"
+#include "analyze/own.h"
 #include "analyze/where.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -28,7 +29,7 @@ static const struct opt kernels_opts[] = {
 struct kernel_group {
     str_id name;
     uint32_t device;
-    int64_t calls, total, min, max;
+    int64_t calls, total, self, min, max;
     double occupancy_time; /* sum of occupancy x duration */
     int64_t occupancy_dur; /* duration of those that have one */
     const struct hlo_instr *hlo; /* the instruction of that op, or NULL */
@@ -74,7 +75,7 @@ struct kernels {
         str_id program; /* the same, for a program of XLA; 0: none */
         bool have;
     } *memo; /* by category: read once for all launches of a variant */
-    int64_t whole;
+    wide whole; /* ps, of all rows' own time */
 };
 
 static bool same_shape(const struct kernel_args *a,
@@ -203,13 +204,14 @@ static str_id op_of(struct kernels *k, row_id r, row_id launch,
     return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
 }
 
-static bool count_kernel(struct kernels *k, row_id r, row_id launch) {
+static bool count_kernel(struct kernels *k, row_id r, row_id launch,
+                         int64_t own) {
     const struct trace *t = k->t;
     int64_t dur = t->spans.dur[r];
     uint32_t device = t->tracks[t->spans.track[r]].device;
     uint32_t g = group_of(k, t->spans.name[r], device);
     if (g == ROW_NONE) return false;
-    struct memo own, *m = memo_of(k, r, &own);
+    struct memo alone, *m = memo_of(k, r, &alone);
     uint32_t var = variant_of(k, g, &m->a);
     if (var == ROW_NONE) return false;
     if (k->by_variant) g = variant_group(k, g, var);
@@ -223,14 +225,14 @@ static bool count_kernel(struct kernels *k, row_id r, row_id launch) {
         v->best = var;
     v->calls++;
     sum_add(&v->total, dur);
+    sum_add(&v->self, own);
     if (dur < v->min) v->min = dur;
     if (dur > v->max) v->max = dur;
     if (m->a.occupancy_pct >= 0) {
         v->occupancy_time += m->a.occupancy_pct * (double)dur;
         sum_add(&v->occupancy_dur, dur);
     }
-    /* ops of a TPU nest: the whole is what the outermost took */
-    if (t->spans.parent[r] == ROW_NONE) sum_add(&k->whole, dur);
+    k->whole += own;
     return charge_op(k, g, op_of(k, r, launch, m), r, m);
 }
 
@@ -238,19 +240,24 @@ static bool count_kernel(struct kernels *k, row_id r, row_id launch) {
 static bool count_all(struct kernels *k) {
     const struct trace *t = k->t;
     size_t l = 0;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        if (t->tracks[i].kind != TRACK_STREAM) continue;
-        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
+    bool ok = true;
+    for (size_t i = 0; ok && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        struct own_times own;
+        if (tr->kind != TRACK_STREAM) continue;
+        ok = own_times_init(&own, t, tr);
+        for (row_id r = tr->first; ok && r < tr->end; r++) {
             if (!span_is_device_work(t, r) || !scope_has(&k->scope, r))
                 continue;
             if (t->spans.kind[r] != SPAN_KERNEL) continue;
             while (l < t->links.n && t->links.device[l] < r) l++;
             bool linked = l < t->links.n && t->links.device[l] == r;
-            if (!count_kernel(k, r, linked ? t->links.host[l] : ROW_NONE))
-                return false;
+            ok = count_kernel(k, r, linked ? t->links.host[l] : ROW_NONE,
+                              own_time(&own, r));
         }
+        own_times_free(&own);
     }
-    return true;
+    return ok;
 }
 
 static void put_columns(struct result *r, bool by_variant) {
@@ -267,8 +274,8 @@ static void put_columns(struct result *r, bool by_variant) {
         {"mean_us", "mean", "us", "duration of one", COL_TIME, COL_MEAN},
         {"min_us", "min", "us", "the shortest", COL_TIME, COL_DETAIL},
         {"max_us", "max", "us", "the longest", COL_TIME, COL_DETAIL},
-        {"share_pct", "share", "%", "of the time of all kernels", COL_PERCENT,
-         COL_BAR},
+        {"share_pct", "share", "%", "its own time, of that of all kernels",
+         COL_PERCENT, COL_BAR},
         {"grid", NULL, NULL, "blocks in the launch", COL_TEXT, shape},
         {"block", NULL, NULL, "threads in a block", COL_TEXT, shape},
         {"registers", "regs", NULL, "registers per thread", COL_INT,
@@ -287,6 +294,9 @@ static void put_columns(struct result *r, bool by_variant) {
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
     hlo_cols(r, COL_DETAIL);
+    result_col(r, (struct column){"self_us", "self", "us",
+        "sum of its durations less what ran inside of it, as the body of a "
+        "loop does on a TPU", COL_TIME, COL_DETAIL});
 }
 
 static void put_dim3(struct result *r, const int64_t d[3]) {
@@ -315,7 +325,7 @@ static void put_row(struct result *r, const struct kernels *k,
     result_int(r, v->min);
     result_int(r, v->max);
     result_float_if(r, k->whole > 0,
-                    100.0 * (double)v->total / (double)k->whole);
+                    100.0 * (double)v->self / (double)k->whole);
     put_dim3(r, a->grid);
     put_dim3(r, a->block);
     result_int_if(r, a->registers >= 0, a->registers);
@@ -326,6 +336,7 @@ static void put_row(struct result *r, const struct kernels *k,
     result_int(r, v->variants);
     hlo_cells(r, t, v->hlo,
               v->program ? strs_text(&k->texts, v->program) : NULL);
+    result_int(r, v->self);
 }
 
 static void kernels_free(struct kernels *k) {

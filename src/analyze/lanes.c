@@ -1,61 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Two cursors, one on the thread's rows and one on its Python frames, merged
- * by start; a stack of what is open; a clock that only moves forward. */
+ * by start; what is open and who has the time is own.h's. */
 #include "analyze/lanes.h"
 
+#include "analyze/own.h"
 #include "base/vec.h"
 #include <assert.h>
 #include <stdlib.h>
 
-struct open_span {
-    int64_t end;
-    row_id row;
-    uint32_t token;
-};
-
 struct walk {
     struct lanes *l;
-    struct open_span *v;
-    size_t n, cap;
-    int64_t now;   /* up to here all time is handed out */
-    int64_t slack; /* of the source: rounding, not crossing */
+    struct own own;
 };
 
-static void spend_until(struct walk *w, int64_t to) {
-    const struct open_span *top = &w->v[w->n - 1];
-    if (to > w->now)
-        w->l->spend(w->l->ctx, top->row, top->token, w->now, to);
-    if (to > w->now) w->now = to;
-}
-
-/* Ends what is over at ts, and hands out the time up to there. */
-static void move_to(struct walk *w, int64_t ts) {
-    while (w->n > 0 && w->v[w->n - 1].end <= ts) {
-        spend_until(w, w->v[w->n - 1].end);
-        w->n--;
-    }
-    if (w->n > 0) spend_until(w, ts);
-    if (ts > w->now) w->now = ts;
+static void spend(void *ctx, row_id row, int64_t from, int64_t to) {
+    const struct lanes *l = ((struct walk *)ctx)->l;
+    l->spend(l->ctx, row, l->token[row], from, to);
 }
 
 static uint32_t top_token(const struct walk *w) {
-    return w->n > 0 ? w->v[w->n - 1].token : LANE_NONE;
+    row_id top = own_top(&w->own);
+    return top == ROW_NONE ? LANE_NONE : w->l->token[top];
 }
 
 static bool visit(struct walk *w, row_id r) {
     const struct spans *sp = &w->l->t->spans;
-    move_to(w, sp->ts[r]);
+    own_until(&w->own, sp->ts[r], spend, w);
     w->l->token[r] = top_token(w);
     if (sp->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) return true;
     if (!w->l->wants(w->l->ctx, r)) return true;
     int64_t end = span_end(w->l->t, r);
-    while (w->n > 0 && w->v[w->n - 1].end < end - w->slack) w->n--;
-    if (w->n > 0 && w->v[w->n - 1].end < end) end = w->v[w->n - 1].end;
-    if (!VEC_ROOM(w->v, w->n, w->cap)) return false;
-    uint32_t token = w->l->enter(w->l->ctx, r, top_token(w));
-    w->l->token[r] = token;
-    w->v[w->n++] = (struct open_span){end, r, token};
-    return true;
+    own_cross(&w->own, end);
+    w->l->token[r] = w->l->enter(w->l->ctx, r, top_token(w));
+    return own_open(&w->own, r, end);
 }
 
 /* Does a stand before b: earlier, or around it? */
@@ -72,15 +49,13 @@ static bool walk_pair(struct walk *w, const struct track *python,
     if (python == NULL) python = &none;
     if (thread == NULL) thread = &none;
     row_id i = python->first, j = thread->first;
-    w->n = 0;
-    w->now = INT64_MIN;
     while (i < python->end || j < thread->end) {
         bool frame = j >= thread->end ||
                      (i < python->end && is_before(sp, i, j));
         if (!visit(w, frame ? i++ : j++)) return false;
     }
-    move_to(w, INT64_MAX);
-    assert(w->n == 0);
+    own_until(&w->own, INT64_MAX, spend, w);
+    assert(w->own.n == 0);
     return true;
 }
 
@@ -112,13 +87,13 @@ int lanes_walk(struct lanes *l, struct ops_err *e) {
     for (size_t i = 0; ok && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
         if (!is_lane(l, tr)) continue;
-        w.slack = t->sources[tr->source].slack;
+        own_begin(&w.own, t->sources[tr->source].slack);
         bool thread = tr->kind == TRACK_THREAD;
         uint32_t p = thread && l->python ? python[i] : ROW_NONE;
         const struct track *frames = p == ROW_NONE ? NULL : &t->tracks[p];
         ok = thread ? walk_pair(&w, frames, tr) : walk_pair(&w, tr, NULL);
     }
-    free(w.v);
+    free(w.own.v);
     free(python);
     return ok ? 0 : fail_oom(e);
 }

@@ -245,7 +245,8 @@ static void put_columns(struct result *r, bool by_call) {
          COL_PERCENT, COL_DETAIL},
         {"delay_p50_us", "delay", "us",
          "From the start of the call to the start of its work on the device; "
-         "half of the launches had at most this.",
+         "half of the launches had at most this. Less than 0 where the clocks "
+         "of host and device differ.",
          COL_TIME, 0},
         {"delay_p95_us", "p95", "us",
          "The same for 95 of 100 launches.", COL_TIME, 0},
@@ -274,7 +275,7 @@ static void put_columns(struct result *r, bool by_call) {
 }
 
 static void put_row(struct result *r, const struct launches *l,
-                    const struct group *g, int64_t whole) {
+                    const struct group *g, wide whole) {
     result_row(r);
     result_text(r, strs_text(&l->texts, g->name));
     result_int(r, g->launches);
@@ -322,17 +323,18 @@ static void add_remarks(struct result *r, const struct launches *l,
 
 static void put_rows(struct result *r, const struct launches *l) {
     struct group all = {0};
+    wide time = 0;
     for (size_t i = 0; i < l->ngroups; i++) {
         const struct group *g = &l->groups[i];
         all.launches += g->launches;
-        sum_add(&all.time, g->time);
+        time += g->time;
         all.kernels += g->kernels;
         all.shorter += g->shorter;
         all.starved += g->starved;
     }
     for (size_t i = 0; i < l->ngroups; i++)
         if (l->groups[i].launches > 0)
-            put_row(r, l, &l->groups[i], all.time);
+            put_row(r, l, &l->groups[i], time);
     add_remarks(r, l, &all);
 }
 

@@ -55,8 +55,10 @@ static bool pair(struct live *l) {
 static int64_t find_base(struct live *l) {
     const struct mem_events *m = &l->t->mem;
     if (l->n == 0) return 0;
-    if (m->allocated[l->first] >= 0)
-        return diff_of(m->allocated[l->first], m->bytes[l->first]);
+    if (m->allocated[l->first] >= 0) {
+        int64_t base = m->allocated[l->first] - m->bytes[l->first];
+        return base > 0 ? base : 0; /* less is a total that is wrong */
+    }
     int64_t freed = 0, sum = 0, low = 0, known = 0;
     for (size_t i = 0; i < l->nbefore; i++)
         sum_add(&known, l->t->before[l->before_first + i].bytes);
@@ -92,6 +94,7 @@ static void find_levels(struct live *l) {
         } else {
             sum_add(&level, m->bytes[k]);
         }
+        if (level < 0) level = 0; /* after a recorded one that is wrong */
         l->level[i] = level;
     }
 }
@@ -166,22 +169,47 @@ uint32_t live_event_at(const struct live *l, int64_t ts) {
     return lo == 0 ? LIVE_NONE : (uint32_t)(lo - 1);
 }
 
+/* Takes the oldest blocks as freed until `over` bytes are gone: *r says which.
+ * Returns what is still over; less than 0: so much is in no block now. */
+static int64_t take_oldest(const struct live *l, uint32_t after, int64_t over,
+                           struct live_rest *r) {
+    for (size_t i = 0; over > 0 && i < l->nbefore; i++) {
+        r->gone_before = i + 1;
+        if (live_has_before(l, i, after))
+            over -= l->t->before[l->before_first + i].bytes;
+    }
+    for (size_t i = 0; over > 0 && i < l->n; i++) {
+        r->gone = i + 1;
+        if (live_has(l, i, after)) over -= l->t->mem.bytes[l->first + i];
+    }
+    return over;
+}
+
 struct live_rest live_rest(const struct live *l, uint32_t after) {
     const struct mem_events *m = &l->t->mem;
-    struct live_rest r = {.before = l->base, .lost = live_level(l, after)};
+    struct live_rest r = {.before = l->base};
+    int64_t known = 0;
     for (size_t i = 0; i < l->n && after != LIVE_NONE && i <= after; i++) {
         int64_t bytes = m->bytes[l->first + i];
-        if (live_has(l, i, after)) sum_sub(&r.lost, bytes);
+        if (live_has(l, i, after)) sum_add(&known, bytes);
         if (bytes < 0 && l->mate[i] == LIVE_NONE) sum_add(&r.before, bytes);
     }
     for (size_t i = 0; i < l->nbefore; i++) {
         int64_t bytes = l->t->before[l->before_first + i].bytes;
         if (!live_has_before(l, i, after)) continue;
-        sum_sub(&r.lost, bytes);
+        sum_add(&known, bytes);
         sum_sub(&r.before, bytes);
     }
     /* frees of blocks without an address may be of blocks in the window */
     if (r.before < 0) r.before = 0;
-    sum_sub(&r.lost, r.before);
+    int64_t over = sum_of(known, r.before) - live_level(l, after);
+    int64_t cut = over < 0 ? 0 : over < r.before ? over : r.before;
+    r.before -= cut;
+    r.lost = -take_oldest(l, after, over - cut, &r);
     return r;
+}
+
+void live_say_gone(struct result *r) {
+    result_remark(r, "More was allocated and not freed than was in use: frees "
+                  "were not recorded. The oldest blocks are taken as freed.");
 }

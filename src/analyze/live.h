@@ -5,6 +5,7 @@
 #define ANALYZE_LIVE_H
 
 #include "base/err.h"
+#include "model/result.h"
 #include "model/trace.h"
 
 /* Event i of the allocator is row first + i of trace->mem. */
@@ -56,16 +57,33 @@ static inline bool live_has_before(const struct live *l, size_t i,
            l->before_end[i] > after;
 }
 
-/* What is in use after an event and in no known block. */
+/* What is in use after an event and in no known block; neither is negative. */
 struct live_rest {
     int64_t before; /* blocks from before the window of which only the sum is
                        known */
     int64_t lost;   /* the rest of the level: events that were not recorded,
-                       or blocks without an address; negative where frees are
-                       missing */
+                       or blocks without an address */
+    /* Where more was allocated and not freed than is in use, frees are missing.
+     * The oldest blocks are taken as freed: the first so many of those that
+     * are known from before, and allocations that are events before this. */
+    size_t gone_before, gone;
 };
 
-/* known blocks + before + lost = the level. O(events). */
+/* Known blocks that are not gone + before + lost = the level. O(events). */
 struct live_rest live_rest(const struct live *l, uint32_t after);
+
+/* The remark on it. */
+void live_say_gone(struct result *r);
+
+/* live_has and live_has_before, less what is gone. */
+static inline bool live_holds(const struct live *l, size_t i, uint32_t after,
+                              const struct live_rest *r) {
+    return i >= r->gone && live_has(l, i, after);
+}
+static inline bool live_holds_before(const struct live *l, size_t i,
+                                     uint32_t after,
+                                     const struct live_rest *r) {
+    return i >= r->gone_before && live_has_before(l, i, after);
+}
 
 #endif

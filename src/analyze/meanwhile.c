@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Self time by name within a set of times: a span adds what it has of them to
- * its own name and takes it from that of the span around it. */
+ * Own time (own.h) by name within a set of times. */
 #include "analyze/meanwhile.h"
 
+#include "analyze/own.h"
 #include "analyze/phases.h"
 #include "base/sum.h"
 #include "model/opclass.h"
@@ -14,34 +14,58 @@ static bool is_wanted(const struct trace *t, row_id r, bool device) {
     return !span_is_step_mark(t, r);
 }
 
-static void add_track(const struct trace *t, const struct track *tr,
-                      bool device, const struct intervals *times,
-                      int64_t *self) {
+/* The times, and the sums by name. */
+struct within {
+    const struct trace *t;
+    const struct intervals *times;
+    int64_t *self;
+};
+
+static void spend(void *ctx, row_id r, int64_t from, int64_t to) {
+    const struct within *x = ctx;
+    sum_add(&x->self[x->t->spans.name[r]],
+            intervals_overlap(x->times, from, to));
+}
+
+static bool add_track(const struct within *x, const struct track *tr) {
+    const struct trace *t = x->t;
+    const struct intervals *times = x->times;
     const struct spans *s = &t->spans;
     int64_t from = times->v[0].start, to = times->v[times->n - 1].end;
-    for (row_id r = tr->first; r < tr->end && s->ts[r] < to; r++) {
-        if (span_end(t, r) <= from || !is_wanted(t, r, device)) continue;
-        int64_t part = intervals_overlap(times, s->ts[r], span_end(t, r));
-        row_id p = s->parent[r];
-        while (p != ROW_NONE && !is_wanted(t, p, device)) p = s->parent[p];
-        sum_add(&self[s->name[r]], part);
-        if (p != ROW_NONE) sum_sub(&self[s->name[p]], part);
+    bool device = tr->kind == TRACK_STREAM, nests = track_nests(t, tr);
+    bool ok = true;
+    struct own w = {0};
+    own_begin(&w, t->sources[tr->source].slack);
+    for (row_id r = tr->first; ok && r < tr->end && s->ts[r] < to; r++) {
+        int64_t end = span_end(t, r);
+        if (end <= from || !is_wanted(t, r, device)) continue;
+        if (!nests) {
+            spend((void *)x, r, s->ts[r], end);
+            continue;
+        }
+        own_until(&w, s->ts[r], spend, (void *)x);
+        own_cross(&w, end);
+        ok = own_open(&w, r, end);
     }
+    if (ok) own_until(&w, INT64_MAX, spend, (void *)x);
+    free(w.v);
+    return ok;
 }
 
 /* Adds the tracks that can tell, by what the time mostly was; frames of
  * Python tell more than the ops that they call, so each is asked alone. */
-static void add_tracks(const struct trace *t, const struct phase_view *v,
-                       enum track_kind kind, uint32_t thread,
-                       const struct intervals *times, int64_t *self) {
+static bool add_tracks(const struct within *x, const struct phase_view *v,
+                       enum track_kind kind, uint32_t thread) {
+    const struct trace *t = x->t;
     for (uint32_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
         if (tr->source != v->source || tr->kind != kind) continue;
         if (kind == TRACK_STREAM && tr->device != v->device) continue;
         if (kind == TRACK_THREAD && i != thread) continue;
         if (kind == TRACK_PYTHON && tr->thread != thread) continue;
-        add_track(t, tr, kind == TRACK_STREAM, times, self);
+        if (!add_track(x, tr)) return false;
     }
+    return true;
 }
 
 static uint32_t step_thread(const struct trace *t, uint32_t source) {
@@ -79,16 +103,17 @@ bool meanwhile_find(struct meanwhile *m, const struct trace *t,
     find_phase(m, v, times);
     int64_t *self = calloc(t->strs.n + 1, sizeof *self);
     if (self == NULL) return false;
+    struct within x = {t, times, self};
     uint32_t thread = step_thread(t, v->source);
-    bool device = m->phase == PHASE_COMPUTE && v->device != ROW_NONE;
+    bool device = m->phase == PHASE_COMPUTE && v->device != ROW_NONE, ok = true;
     if (device) {
-        add_tracks(t, v, TRACK_STREAM, ROW_NONE, times, self);
+        ok = add_tracks(&x, v, TRACK_STREAM, ROW_NONE);
         pick(m, t, self);
     } else if (thread != ROW_NONE) {
-        add_tracks(t, v, TRACK_PYTHON, thread, times, self);
+        ok = add_tracks(&x, v, TRACK_PYTHON, thread);
         pick(m, t, self);
         struct meanwhile spans = {0};
-        add_tracks(t, v, TRACK_THREAD, thread, times, self);
+        ok = ok && add_tracks(&x, v, TRACK_THREAD, thread);
         pick(&spans, t, self);
         if (spans.name_ps > m->name_ps) {
             m->name = spans.name;
@@ -96,5 +121,5 @@ bool meanwhile_find(struct meanwhile *m, const struct trace *t,
         }
     }
     free(self);
-    return true;
+    return ok;
 }

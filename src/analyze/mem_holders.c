@@ -86,12 +86,15 @@ static int larger_first(const void *pa, const void *pb) {
 static bool add_all(struct mem_holders *h, const struct mem_blocks *b,
                     uint32_t after, enum mem_key by) {
     const struct live *l = b->l;
-    for (size_t i = 0; after != LIVE_NONE && i <= after; i++)
-        if (live_has(l, i, after) && !add_block(h, b, i, by)) return false;
-    for (size_t i = 0; i < l->nbefore; i++)
-        if (live_has_before(l, i, after) && !add_before(h, b, i, by))
-            return false;
     struct live_rest rest = live_rest(l, after);
+    h->gone = rest.gone + rest.gone_before > 0;
+    for (size_t i = 0; after != LIVE_NONE && i <= after; i++)
+        if (live_holds(l, i, after, &rest) && !add_block(h, b, i, by))
+            return false;
+    for (size_t i = 0; i < l->nbefore; i++)
+        if (live_holds_before(l, i, after, &rest) &&
+            !add_before(h, b, i, by))
+            return false;
     if (rest.before != 0 &&
         !add(h, bytes_of("before-window"), rest.before, 0))
         return false;

@@ -12,7 +12,7 @@ struct mem_blocks;
 
 struct mem_holder {
     str_id key;     /* in mem_holders.texts; 0: not known */
-    int64_t bytes;  /* may be negative in the row "unrecorded" alone */
+    int64_t bytes;
     int64_t blocks; /* 0: nobody knows how many */
 };
 
@@ -24,6 +24,7 @@ struct mem_holders {
     uint32_t *of;         /* by key: its row + 1; 0: none */
     size_t cap_of;
     int64_t total;        /* = the level, to the byte */
+    bool gone;            /* blocks were taken as freed: see live_rest */
 };
 
 /* What is in use after that event of the allocator (LIVE_NONE: before the

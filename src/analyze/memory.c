@@ -159,7 +159,7 @@ static void put_row(struct result *r, const struct live *l,
     result_int(r, c.allocs);
     result_int(r, c.frees);
     result_int(r, l->level[l->n - 1]);
-    result_float_if(r, held > 0,
+    result_float_if(r, held > 0 && held >= used,
                     100.0 * (1.0 - (double)used / (double)held));
     result_str(r, strs_bytes(&t->strs, a->name));
     result_int(r, l->base);
@@ -250,6 +250,7 @@ static int put_holders(struct result *r, const struct memory *m,
         result_int(r, t->mem.ts[l->first + peak]);
         result_str(r, strs_bytes(&t->strs, a->name));
     }
+    if (h.gone) live_say_gone(r);
     mem_holders_free(&h);
     return 0;
 }

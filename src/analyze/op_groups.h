@@ -4,6 +4,7 @@
 #ifndef ANALYZE_OP_GROUPS_H
 #define ANALYZE_OP_GROUPS_H
 
+#include "analyze/once.h"
 #include "analyze/pystack.h"
 #include "base/map.h"
 #include "model/trace.h"
@@ -24,6 +25,8 @@ struct op_group {
     const struct hlo_instr *hlo;   /* an instruction of XLA, or NULL */
     str_id program;                /* of XLA, in op_groups.texts; 0: none */
     uint32_t order;                /* when it was made: breaks ties */
+    uint32_t open;                 /* calls of it that are open now */
+    struct once once;              /* what its total time has already */
     uint8_t kind;                  /* enum span_kind; SPAN_KERNEL: an op that
                                       is known from its device work alone */
     uint8_t rule;                  /* enum flops_rule */

@@ -3,10 +3,10 @@
  * torch's rules (key_averages), for every format.
  *
  * One pass over the host spans fills groups by direct arrays, no hashing per
- * event: a name's group is found by its string id. A span's self time is its
- * own less that of its direct kept children, so each child is simply taken
- * off its parent's group. Device time is put on the launching op and carried
- * up the tree in one backward pass. */
+ * event: a name's group is found by its string id. Self time is own.h's. Device
+ * time is put on the launching op and carried up the tree in one backward pass.
+ * A group's totals count a call inside of another one of the same group once,
+ * as part of that one; but torch's own tables do not, and are followed. */
 #include "analyze/analyze.h"
 #include "analyze/flops.h"
 #include "analyze/hlo_cols.h"
@@ -15,6 +15,7 @@
 #include "analyze/mem_sums.h"
 #include "analyze/missing.h"
 #include "analyze/op_groups.h"
+#include "analyze/own.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/args.h"
@@ -36,18 +37,28 @@ struct ops {
     struct scope scope;
     struct host_tree tree;
     struct op_groups groups;
-    uint32_t *gid;          /* by row: its group; kept rows only */
+    uint32_t *gid;          /* by row: its group; kept rows only. INNER: a call
+                               of the same group is around it */
+    struct own own;
+    row_id *open;           /* the kept spans around a row, outermost first */
+    size_t nopen, cap_open;
     int64_t unattributed;   /* ps of device work with no op */
     uint64_t nunattributed; /* spans */
     int64_t outside_host, outside_device; /* bytes outside every span */
     uint64_t noutside;
     bool device, shapes; /* recorded in some source */
     bool by_device;      /* shares are of device time: there is some */
-    int64_t whole;       /* what they are shares of, ps */
+    wide whole;          /* what they are shares of, ps */
 };
 
+#define INNER (1u << 31)
+
 static struct op_group *group_at(const struct ops *o, row_id r) {
-    return &o->groups.v[o->gid[r]];
+    return &o->groups.v[o->gid[r] & ~INNER];
+}
+
+static bool is_inner(const struct ops *o, row_id r) {
+    return o->gid[r] & INNER;
 }
 
 /* The work of an instruction of XLA, known from its program. */
@@ -58,36 +69,63 @@ static void add_hlo_flops(struct ops *o, struct op_group *v, row_id r) {
     if (hlo_is_first(o->t, r, i)) sum_add(&v->flops, i->flops);
 }
 
+static void spend(void *ctx, row_id r, int64_t from, int64_t to) {
+    struct ops *o = ctx;
+    if (scope_has(&o->scope, r))
+        sum_add(&group_at(o, r)->host_self, to - from);
+}
+
+/* Closes the open spans down to `to`. */
+static void close_down(struct ops *o, row_id to) {
+    while (o->nopen > 0 && o->open[o->nopen - 1] != to)
+        group_at(o, o->open[--o->nopen])->open--;
+}
+
+/* One call: its group, and whether that group is open around it. torch counts
+ * such calls in the totals again. */
+static bool open_call(struct ops *o, row_id r, bool torch) {
+    uint32_t g = op_groups_of(&o->groups, &o->tree, r);
+    if (g == ROW_NONE || g >= INNER) return false;
+    close_down(o, o->tree.up[r]);
+    if (!VEC_ROOM(o->open, o->nopen, o->cap_open)) return false;
+    o->open[o->nopen++] = r;
+    o->gid[r] = g | (o->groups.v[g].open++ > 0 && !torch ? INNER : 0);
+    return true;
+}
+
 /* Calls, total and self time. */
-static int count_track(struct ops *o, const struct track *tr,
-                       struct ops_err *e) {
-    const struct spans *sp = &o->t->spans;
-    const struct host_tree *h = &o->tree;
+static bool count_track(struct ops *o, uint32_t track) {
+    const struct track *tr = &o->t->tracks[track];
+    const struct source *src = &o->t->sources[tr->source];
+    const int64_t *ts = o->t->spans.ts;
+    bool torch = is_torchs(src);
+    own_begin(&o->own, src->slack);
     for (row_id r = tr->first; r < tr->end; r++) {
-        if (h->rep[r] != r) continue;
-        uint32_t g = op_groups_of(&o->groups, h, r);
-        if (g == ROW_NONE) return fail_oom(e);
-        o->gid[r] = g;
-        if (scope_has(&o->scope, r)) {
-            struct op_group *v = &o->groups.v[g];
-            v->calls++;
-            add_hlo_flops(o, v, r);
-            sum_add(&v->host, sp->dur[r]);
-            sum_add(&v->host_self, sp->dur[r]);
-            v->has_device |= o->t->sources[tr->source].has_device;
-            v->has_memory |= o->t->sources[tr->source].has_memory;
-        }
-        row_id p = h->up[r];
-        if (p != ROW_NONE && scope_has(&o->scope, p))
-            sum_sub(&group_at(o, p)->host_self, sp->dur[r]);
+        if (o->tree.rep[r] != r) continue;
+        int64_t end = span_end(o->t, r);
+        own_until(&o->own, ts[r], spend, o);
+        own_cross(&o->own, end);
+        if (!own_open(&o->own, r, end) || !open_call(o, r, torch))
+            return false;
+        if (!scope_has(&o->scope, r)) continue;
+        struct op_group *v = group_at(o, r);
+        v->calls++;
+        add_hlo_flops(o, v, r);
+        sum_add(&v->host, torch ? end - ts[r]
+                                : once_add(&v->once, track, ts[r], end));
+        v->has_device |= src->has_device;
+        v->has_memory |= src->has_memory;
     }
-    return 0;
+    own_until(&o->own, INT64_MAX, spend, o);
+    close_down(o, ROW_NONE);
+    return true;
 }
 
 static int count_all(struct ops *o, struct ops_err *e) {
     for (size_t i = 0; i < o->t->ntracks; i++)
-        if (host_tree_has(&o->tree, (uint32_t)i))
-            TRY(count_track(o, &o->t->tracks[i], e));
+        if (host_tree_has(&o->tree, (uint32_t)i) &&
+            !count_track(o, (uint32_t)i))
+            return fail_oom(e);
     return 0;
 }
 
@@ -104,48 +142,45 @@ static struct bytes device_op(const struct ops *o, row_id d) {
     return name;
 }
 
-/* Ops of a TPU nest (a loop and its body): the inner one's time is not the
- * outer one's own. */
-static bool take_off_parent(struct ops *o, row_id d) {
-    row_id p = o->t->spans.parent[d];
-    if (p == ROW_NONE || !scope_has(&o->scope, p)) return true;
-    struct bytes name = device_op(o, p);
-    if (name.n == 0) return true;
-    uint32_t g = op_groups_device(&o->groups, name, p);
-    if (g == ROW_NONE) return false;
-    sum_sub(&o->groups.v[g].device_self, o->t->spans.dur[d]);
-    return true;
-}
-
-static bool charge_device_op(struct ops *o, row_id d, struct bytes name) {
+/* Ops of a TPU nest (a loop and its body): own is what is not the inner ones',
+ * and a loop inside of a loop of its name is part of that. */
+static bool charge_device_op(struct ops *o, row_id d, struct bytes name,
+                             int64_t own) {
+    const struct spans *sp = &o->t->spans;
+    uint32_t track = sp->track[d];
     uint32_t g = op_groups_device(&o->groups, name, d);
-    if (g == ROW_NONE || !take_off_parent(o, d)) return false;
+    if (g == ROW_NONE) return false;
     struct op_group *v = &o->groups.v[g];
     v->calls++;
     add_hlo_flops(o, v, d);
-    sum_add(&v->device, o->t->spans.dur[d]);
-    sum_add(&v->device_self, o->t->spans.dur[d]);
+    bool nests = track_nests(o->t, &o->t->tracks[track]);
+    sum_add(&v->device, nests ? once_add(&v->once, track, sp->ts[d],
+                                         span_end(o->t, d))
+                              : sp->dur[d]);
+    sum_add(&v->device_self, own);
     v->has_device = true;
     return true;
 }
 
 /* Puts a device span's time where it belongs: on the op that launched it; else
  * on the op that it names itself; else nowhere, which is counted. */
-static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t *dev) {
+static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t own,
+                        int64_t *dev) {
     const struct spans *sp = &o->t->spans;
     row_id op = ROW_NONE;
     if (launch != ROW_NONE) op = host_tree_launcher(&o->tree, launch);
     struct bytes name = {0};
     if (op == ROW_NONE || sp->kind[op] == SPAN_ANNOTATION)
         name = device_op(o, d);
-    if (name.n > 0 && scope_has(&o->scope, d) && !charge_device_op(o, d, name))
+    if (name.n > 0 && scope_has(&o->scope, d) && !charge_device_op(o, d, name,
+                                                              own))
         return false;
     if (op != ROW_NONE) {
-        sum_add(&dev[op], sp->dur[d]);
+        sum_add(&dev[op], own);
         if (name.n == 0 && scope_has(&o->scope, op))
-            sum_add(&group_at(o, op)->device_self, sp->dur[d]);
+            sum_add(&group_at(o, op)->device_self, own);
     } else if (name.n == 0 && scope_has(&o->scope, d)) {
-        sum_add(&o->unattributed, sp->dur[d]);
+        sum_add(&o->unattributed, own);
         o->nunattributed++;
     }
     return true;
@@ -156,17 +191,22 @@ static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t *dev) {
 static bool charge_spans(struct ops *o, int64_t *dev) {
     const struct trace *t = o->t;
     size_t l = 0;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        if (t->tracks[i].kind != TRACK_STREAM) continue;
-        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
+    bool ok = true;
+    for (size_t i = 0; ok && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        struct own_times own;
+        if (tr->kind != TRACK_STREAM) continue;
+        ok = own_times_init(&own, t, tr);
+        for (row_id r = tr->first; ok && r < tr->end; r++) {
             if (!span_is_device_work(t, r)) continue;
             while (l < t->links.n && t->links.device[l] < r) l++;
             bool linked = l < t->links.n && t->links.device[l] == r;
-            if (!charge_span(o, r, linked ? t->links.host[l] : ROW_NONE, dev))
-                return false;
+            ok = charge_span(o, r, linked ? t->links.host[l] : ROW_NONE,
+                             own_time(&own, r), dev);
         }
+        own_times_free(&own);
     }
-    return true;
+    return ok;
 }
 
 /* Sums from the leaves up: children stand after their parents. */
@@ -174,7 +214,8 @@ static void carry_up(struct ops *o, const struct track *tr, int64_t *dev) {
     const struct host_tree *h = &o->tree;
     for (row_id r = tr->end; r-- > tr->first;) {
         if (dev[r] == 0 || h->rep[r] != r) continue;
-        if (scope_has(&o->scope, r)) sum_add(&group_at(o, r)->device, dev[r]);
+        if (scope_has(&o->scope, r) && !is_inner(o, r))
+            sum_add(&group_at(o, r)->device, dev[r]);
         if (h->up[r] != ROW_NONE) sum_add(&dev[h->up[r]], dev[r]);
     }
 }
@@ -209,9 +250,11 @@ static void charge_memory(struct ops *o, const struct track *tr,
         int64_t device = diff_of(m->device[j], m->device[i]);
         if (scope_has(&o->scope, r)) {
             struct op_group *g = group_at(o, r);
-            sum_add(&g->host_bytes, host);
+            if (!is_inner(o, r)) {
+                sum_add(&g->host_bytes, host);
+                sum_add(&g->device_bytes, device);
+            }
             sum_add(&g->host_self_bytes, host);
-            sum_add(&g->device_bytes, device);
             sum_add(&g->device_self_bytes, device);
         }
         row_id p = h->up[r];
@@ -323,8 +366,8 @@ static void count_flops(struct ops *o) {
                 continue;
             int64_t n = told ? args_int(t, r, "flops", -1)
                              : flops_of(t, r, (enum flops_rule)g->rule);
-            if (n < 0 || __builtin_add_overflow(g->flops, n, &g->flops))
-                continue;
+            if (n < 0) continue;
+            sum_add(&g->flops, n);
             g->has_flops = true;
         }
     }
@@ -332,10 +375,10 @@ static void count_flops(struct ops *o) {
 
 /* Shares are of device time where any was launched, else of host time. */
 static void find_whole(struct ops *o) {
-    int64_t device = 0, host = 0;
+    wide device = 0, host = 0;
     for (size_t i = 0; i < o->groups.n; i++) {
-        sum_add(&device, o->groups.v[i].device_self);
-        sum_add(&host, o->groups.v[i].host_self);
+        device += o->groups.v[i].device_self;
+        host += o->groups.v[i].host_self;
     }
     o->by_device = device > 0;
     o->whole = o->by_device ? device : host;
@@ -546,6 +589,8 @@ static void ops_free(struct ops *o) {
     host_tree_free(&o->tree);
     op_groups_free(&o->groups);
     free(o->gid);
+    free(o->own.v);
+    free(o->open);
 }
 
 static int ops_run(const struct trace *t, const struct opts *opts,

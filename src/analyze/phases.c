@@ -381,19 +381,20 @@ const struct intervals *phases_occupied(const struct phase_view *v) {
     return &v->cum[3];
 }
 
-void phases_mean(int64_t sum[PHASES], int64_t n) {
+void phases_mean(const wide sum[PHASES], int64_t n, int64_t parts[PHASES]) {
     assert(n > 0);
-    int64_t rest[PHASES], missing = 0;
+    int64_t rest[PHASES];
+    wide missing = 0;
     for (int i = 0; i < PHASES; i++) {
-        rest[i] = sum[i] % n;
-        sum[i] /= n;
-        sum_add(&missing, rest[i]);
+        rest[i] = (int64_t)(sum[i] % n);
+        parts[i] = (int64_t)(sum[i] / n);
+        missing += rest[i];
     }
     for (missing /= n; missing > 0; missing--) {
         int most = 0;
         for (int i = 1; i < PHASES; i++)
             if (rest[i] > rest[most]) most = i;
-        sum[most]++;
+        parts[most]++;
         rest[most] = -1;
     }
 }

@@ -7,6 +7,7 @@
 
 #include "analyze/intervals.h"
 #include "base/err.h"
+#include "base/sum.h"
 #include "model/trace.h"
 
 enum phase {
@@ -54,8 +55,10 @@ bool phases_claim(const struct phase_view *v, enum phase phase,
 const struct intervals *phases_occupied(const struct phase_view *v);
 
 /* The mean of n devices' parts, of which sum holds the sums, by largest
- * remainder: the parts still sum to the whole. */
-void phases_mean(int64_t sum[PHASES], int64_t n);
+ * remainder: the parts still sum to the whole, to the picosecond. A result that
+ * shows them prints picoseconds (MEAN_DECIMALS). */
+void phases_mean(const wide sum[PHASES], int64_t n, int64_t parts[PHASES]);
+enum { MEAN_DECIMALS = 6 };
 
 /* The thread whose markers are the source's steps, or ROW_NONE. */
 uint32_t phases_step_thread(const struct trace *t, uint32_t source);

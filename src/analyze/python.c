@@ -11,6 +11,7 @@
 #include "analyze/intervals.h"
 #include "analyze/lanes.h"
 #include "analyze/missing.h"
+#include "analyze/once.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include <stdlib.h>
@@ -19,7 +20,7 @@ struct function {
     str_id name; /* in python.names: the stable name */
     int64_t calls, total, self;
     int64_t in_step; /* of self: on the step's thread, inside of a step */
-    uint32_t open;   /* frames of it that are open now */
+    struct once once; /* what total has already */
     bool native;     /* a function of C */
 };
 
@@ -36,9 +37,9 @@ struct python {
     size_t *first;   /* by source: its first step; [source + 1]: its end */
     struct intervals *others; /* by source: ops run on threads that are not
                                  the steps' (autograd, executors) */
-    int64_t steps;   /* ps, sum of the steps that count */
+    wide steps;      /* ps, sum of the steps that count */
     int64_t nsteps;
-    int64_t inside;  /* ps of Python itself in them */
+    wide inside;     /* ps of Python itself in them */
     bool oom;
 };
 
@@ -139,29 +140,22 @@ static void on_spend(void *ctx, row_id r, uint32_t f, int64_t from,
     if (f == LANE_NONE) return;
     int64_t part = step_part(p, r, p->v[f].native, from, to);
     sum_add(&p->v[f].in_step, part);
-    sum_add(&p->inside, part);
+    p->inside += part;
     if (scope_has(&p->scope, r)) sum_add(&p->v[f].self, to - from);
 }
 
-/* Total times: a frame counts when no frame of the same function is around it.
- * Rows stand parent before child, so a stack of rows knows who is open. */
-static bool add_totals(struct python *p, const struct track *tr,
-                       row_id **stack, size_t *cap) {
-    const struct spans *sp = &p->t->spans;
-    size_t n = 0;
-    for (row_id r = tr->first; r < tr->end; r++) {
-        if (!on_wants(p, r) || (sp->flags[r] & SPAN_ASYNC)) continue;
-        while (n > 0 && (*stack)[n - 1] != sp->parent[r])
-            p->v[p->lanes.token[(*stack)[--n]]].open--;
+/* Total times: frames of a function inside of each other count once. */
+static void add_totals(struct python *p, uint32_t track) {
+    const struct trace *t = p->t;
+    for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
         uint32_t f = p->lanes.token[r];
-        if (f == LANE_NONE) continue;
-        if (p->v[f].open++ == 0 && scope_has(&p->scope, r))
-            sum_add(&p->v[f].total, sp->dur[r]);
-        if (!VEC_ROOM(*stack, n, *cap)) return false;
-        (*stack)[n++] = r;
+        if (f == LANE_NONE || t->spans.kind[r] != SPAN_PYTHON ||
+            !on_wants(p, r) || (t->spans.flags[r] & SPAN_ASYNC) ||
+            !scope_has(&p->scope, r))
+            continue;
+        sum_add(&p->v[f].total, once_add(&p->v[f].once, track, t->spans.ts[r],
+                                         span_end(t, r)));
     }
-    while (n > 0) p->v[p->lanes.token[(*stack)[--n]]].open--;
-    return true;
 }
 
 /* Steps of a source stand together, by time; counts those in scope. */
@@ -173,7 +167,7 @@ static void look_at_steps(struct python *p) {
         for (; i < t->nsteps && t->steps[i].source == s; i++) {
             if (!t->sources[s].has_stacks || !p->scope.step_in[i]) continue;
             p->nsteps++;
-            sum_add(&p->steps, t->steps[i].dur);
+            p->steps += t->steps[i].dur;
         }
     }
     p->first[t->nsources] = i;
@@ -207,8 +201,6 @@ static bool find_others(struct python *p) {
 
 static int gather(struct python *p, const struct opts *o, struct ops_err *e) {
     const struct trace *t = p->t;
-    row_id *stack = NULL;
-    size_t cap = 0;
     TRY(scope_init(&p->scope, t, o, e));
     p->of = calloc(t->strs.n + 1, sizeof *p->of);
     p->near = calloc(t->nsources + 2, sizeof *p->near);
@@ -223,12 +215,10 @@ static int gather(struct python *p, const struct opts *o, struct ops_err *e) {
                               .enter = on_enter, .spend = on_spend,
                               .python = true};
     TRY(lanes_walk(&p->lanes, e));
-    bool ok = !p->oom;
-    for (size_t i = 0; ok && i < t->ntracks; i++)
-        if (t->tracks[i].kind == TRACK_PYTHON)
-            ok = add_totals(p, &t->tracks[i], &stack, &cap);
-    free(stack);
-    return ok ? 0 : fail_oom(e);
+    if (p->oom) return fail_oom(e);
+    for (uint32_t i = 0; i < t->ntracks; i++)
+        if (t->tracks[i].kind == TRACK_PYTHON) add_totals(p, i);
+    return 0;
 }
 
 static void put_columns(struct result *r) {

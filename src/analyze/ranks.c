@@ -79,6 +79,7 @@ static bool measure(const struct work *w, uint32_t member, struct line *l) {
     const struct coll_member *m = &w->c.members[member];
     size_t from = w->step_first[m->source], to = w->step_end[m->source];
     int64_t n = (int64_t)(to - from), views = 0;
+    wide compute = 0, comm = 0, busy = 0;
     *l = (struct line){0};
     if (n == 0) return true;
     for (size_t k = w->view_first[m->source]; k < w->ph.nviews; k++) {
@@ -92,15 +93,15 @@ static bool measure(const struct work *w, uint32_t member, struct line *l) {
             const struct step *st = &w->t->steps[w->step_order[i]];
             int64_t parts[PHASES], end = st->ts + st->dur;
             phases_split(v, st->ts, end, parts);
-            sum_add(&l->compute, parts[PHASE_COMPUTE]);
-            sum_add(&l->comm, parts[PHASE_COMM]);
-            sum_add(&l->busy, intervals_overlap(&v->busy, st->ts, end));
+            compute += parts[PHASE_COMPUTE];
+            comm += parts[PHASE_COMM];
+            busy += intervals_overlap(&v->busy, st->ts, end);
         }
     }
     if (views == 0) views = 1;
-    l->compute /= n * views;
-    l->comm /= n * views;
-    l->busy /= n * views;
+    l->compute = (int64_t)(compute / (n * views));
+    l->comm = (int64_t)(comm / (n * views));
+    l->busy = (int64_t)(busy / (n * views));
     l->mean = w->late.v[member].step_time / n;
     l->p95 = p95(w, m->source);
     return l->p95 >= 0;

@@ -5,6 +5,7 @@
 
 #include "base/glob.h"
 #include "base/spark.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include <inttypes.h>
 #include <math.h>
@@ -38,7 +39,7 @@ static double mean_of_last(const struct scalar_view *v, const struct curve *c) {
     size_t have = 0;
     for (size_t i = c->n; i-- > 0 && (v->window == 0 || have < v->window);)
         if (step_in(v, c->step[i]) && isfinite(c->value[i]))
-            mean += (c->value[i] - mean) / (double)++have;
+            mean = mean_step(mean, c->value[i], (double)++have);
     return have > 0 ? mean : NAN;
 }
 

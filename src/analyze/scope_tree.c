@@ -12,6 +12,7 @@
 #include "analyze/lanes.h"
 #include "analyze/mem_forward.h"
 #include "analyze/mem_scope.h"
+#include "analyze/own.h"
 #include "analyze/scope_path.h"
 #include "analyze/weights.h"
 #include "base/sum.h"
@@ -407,22 +408,17 @@ static void charge_device_span(struct scoping *s, row_id d, row_id launch,
 static bool charge_stream(struct scoping *s, const struct track *tr,
                           size_t *link) {
     const struct trace *t = s->t;
-    int64_t *inner = calloc(tr->end - tr->first + 1, sizeof *inner);
-    if (inner == NULL) return false;
-    for (row_id d = tr->first; d < tr->end; d++) {
-        row_id p = t->spans.parent[d];
-        if (p != ROW_NONE && span_is_device_work(t, d))
-            sum_add(&inner[p - tr->first], t->spans.dur[d]);
-    }
+    struct own_times own;
+    if (!own_times_init(&own, t, tr)) return false;
     for (row_id d = tr->first; d < tr->end; d++) {
         if (!span_is_device_work(t, d)) continue;
         while (*link < t->links.n && t->links.device[*link] < d) ++*link;
         bool linked = *link < t->links.n && t->links.device[*link] == d;
         charge_device_span(s, d, linked ? t->links.host[*link] : ROW_NONE,
-                           diff_of(t->spans.dur[d], inner[d - tr->first]));
+                           own_time(&own, d));
         s->device = true;
     }
-    free(inner);
+    own_times_free(&own);
     return true;
 }
 

@@ -100,7 +100,7 @@ static void put_segment(struct result *r, const struct trace *t,
     result_int(r, largest);
     result_int(r, blocks);
     result_int(r, empty);
-    result_float_if(r, s->bytes > 0,
+    result_float_if(r, s->bytes > 0 && s->active <= s->bytes,
                     100.0 * (1.0 - (double)s->active / (double)s->bytes));
     put_hex(r, (uint64_t)s->stream);
     put_pool(r, s);

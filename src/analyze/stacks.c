@@ -12,6 +12,7 @@
 #include "analyze/kernel_args.h"
 #include "analyze/lanes.h"
 #include "analyze/missing.h"
+#include "analyze/own.h"
 #include "analyze/paths.h"
 #include "base/sort.h"
 #include "base/sum.h"
@@ -47,7 +48,7 @@ struct call_paths {
     size_t nusers;
     bool device;     /* --by */
     enum path_value value;
-    int64_t whole;   /* ps, of all rows */
+    wide whole;      /* ps, of all rows */
 };
 
 /* A name as a frame: what would end a frame or a line is replaced. */
@@ -130,9 +131,10 @@ static uint32_t device_node(struct call_paths *s, row_id d, row_id launch,
 static bool count_stream(struct call_paths *s, const struct track *tr,
                          size_t *link) {
     const struct trace *t = s->t;
+    struct own_times own;
+    if (!own_times_init(&own, t, tr)) return false;
     uint32_t *node = vec_alloc(tr->end - tr->first + 1, sizeof *node);
-    if (node == NULL) return false;
-    for (row_id d = tr->first; d < tr->end; d++) {
+    for (row_id d = tr->first; node && d < tr->end; d++) {
         node[d - tr->first] = PATH_NONE;
         if (!span_is_device_work(t, d)) continue;
         while (*link < t->links.n && t->links.device[*link] < d) ++*link;
@@ -144,12 +146,11 @@ static bool count_stream(struct call_paths *s, const struct track *tr,
         node[d - tr->first] = at;
         if (!scope_has(&s->scope, d)) continue;
         paths_add(&s->paths, at, PATH_CALLS, 1);
-        paths_add(&s->paths, at, PATH_DEVICE, t->spans.dur[d]);
-        if (around != PATH_NONE && scope_has(&s->scope, p))
-            paths_add(&s->paths, around, PATH_DEVICE, -t->spans.dur[d]);
+        paths_add(&s->paths, at, PATH_DEVICE, own_time(&own, d));
     }
+    own_times_free(&own);
     free(node);
-    return true;
+    return node != NULL;
 }
 
 static bool has_device_work(const struct trace *t) {
@@ -181,8 +182,7 @@ static int gather(struct call_paths *s, const struct opts *o,
     if (s->paths.oom) return fail_oom(e);
     paths_total(&s->paths);
     for (size_t i = 0; i < s->paths.n; i++)
-        if (s->paths.v[i].parent == PATH_NONE)
-            sum_add(&s->whole, s->paths.v[i].total[s->value]);
+        s->whole += s->paths.v[i].self[s->value];
     s->nusers = s->paths.names.n;
     s->users = calloc(s->nusers + 1, sizeof *s->users);
     return s->users ? 0 : fail_oom(e);

@@ -68,6 +68,7 @@ static void set_bare(const struct work *w, struct line *l) {
 static bool add_step(struct work *w, size_t i, enum by by) {
     const struct step *st = &w->t->steps[i];
     struct line mean = step_line(w, i);
+    wide sum[PHASES] = {0}, busy = 0;
     int64_t views = 0;
     for (size_t k = 0; k < w->ph.nviews; k++) {
         const struct phase_view *v = &w->ph.views[k];
@@ -80,14 +81,14 @@ static bool add_step(struct work *w, size_t i, enum by by) {
         l.busy = intervals_overlap(&v->busy, st->ts, end);
         set_bare(w, &l);
         if (by == BY_DEVICE && !push(w, &l)) return false;
-        for (int p = 0; p < PHASES; p++) sum_add(&mean.parts[p], l.parts[p]);
-        sum_add(&mean.busy, l.busy);
+        for (int p = 0; p < PHASES; p++) sum[p] += l.parts[p];
+        busy += l.busy;
         mean.has_device |= l.has_device;
         views++;
     }
     if (by == BY_DEVICE || views == 0) return true;
-    phases_mean(mean.parts, views);
-    mean.busy /= views;
+    phases_mean(sum, views, mean.parts);
+    mean.busy = (int64_t)(busy / views);
     set_bare(w, &mean);
     return push(w, &mean);
 }
@@ -248,8 +249,6 @@ static void add_remarks(struct result *r, const struct work *w, enum by by) {
                       (double)w->per[w->lines[0].source] / PS_PER_US,
                       (double)bare / PS_PER_MS);
     size_t devices = most_devices(w);
-    /* a mean is finer than the source's times: rounded parts do not sum */
-    if (devices > 1) r->decimals = 6;
     if (devices > 1 && by == BY_STEP)
         result_remark(r, "%zu devices: the phases are their mean; --by device "
                       "shows each.", devices);
@@ -273,6 +272,7 @@ static int fill(struct work *w, enum by by, struct result *r,
     }
     if (!ok) return fail_oom(e);
     add_columns(r, t, by);
+    if (by != BY_DEVICE && most_devices(w) > 1) r->decimals = MEAN_DECIMALS;
     for (size_t i = 0; i < w->n; i++) put_line(r, t, &w->lines[i], by);
     add_remarks(r, w, by);
     if (t->nsteps == 0)

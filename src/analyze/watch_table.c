@@ -32,7 +32,7 @@ static double recent(const struct watch_line *l) {
     if (n == 0) return NAN;
     memcpy(v, l->v + l->n - n, n * sizeof *v);
     qsort(v, n, sizeof *v, by_size);
-    return (v[(n - 1) / 2] + v[n / 2]) / 2;
+    return v[(n - 1) / 2] / 2 + v[n / 2] / 2;
 }
 
 struct watch_steps watch_profile_steps(const struct trace *t) {

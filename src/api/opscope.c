@@ -205,6 +205,7 @@ const char *ops_result_note_text(const struct ops_result *r, size_t i) {
 
 /* Hands the sink's memory over, terminated; NULL: out of memory. */
 static char *take_text(struct sink *s, size_t *len) {
+    sink_flush(s, NULL);
     size_t n = s->n;
     sink_putc(s, '\0');
     if (s->broken) {
@@ -217,14 +218,14 @@ static char *take_text(struct sink *s, size_t *len) {
 
 char *ops_result_json(const struct ops_result *r, size_t *len) {
     struct sink s;
-    sink_memory(&s);
+    sink_screen(&s, -1);
     present_json(&r->r, &s);
     return take_text(&s, len);
 }
 
 char *ops_result_csv(const struct ops_result *r, size_t *len) {
     struct sink s;
-    sink_memory(&s);
+    sink_screen(&s, -1);
     present_csv(&r->r, &s);
     return take_text(&s, len);
 }
@@ -232,7 +233,7 @@ char *ops_result_csv(const struct ops_result *r, size_t *len) {
 char *ops_result_text(const struct ops_result *r, size_t *len) {
     static const struct text_style style = {.width = 120, .unicode = true};
     struct sink s;
-    sink_memory(&s);
+    sink_screen(&s, -1);
     present_text(&r->r, &style, &s);
     return take_text(&s, len);
 }

@@ -2,6 +2,7 @@
  * Errors: see err.h for the convention. */
 #include "base/err.h"
 
+#include "base/plain.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@ int fail(struct ops_err *e, int code, const char *fmt, ...) {
     va_start(ap, fmt);
     vsnprintf(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
+    plain_string(e->text);
     return code;
 }
 
@@ -24,12 +26,15 @@ int fail_in(struct ops_err *e, const char *fmt, ...) {
     va_start(ap, fmt);
     int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
+    plain_string(e->text); /* which may make it shorter */
     if (n < 0 || (size_t)n >= sizeof e->text - 3) return e->code;
+    n = (int)strlen(e->text);
     size_t room = sizeof e->text - (size_t)n - 2, m = strnlen(old, sizeof old);
     if (m >= room) m = room - 1;
     memcpy(e->text + n, ": ", 2);
     memcpy(e->text + n + 2, old, m);
     e->text[(size_t)n + 2 + m] = '\0';
+    plain_string(e->text); /* a character may be cut at the end */
     return e->code;
 }
 

@@ -9,7 +9,8 @@
 #include "opscope/err.h"
 #include <stdbool.h>
 
-/* Fills e (may be NULL) and returns code. */
+/* Fills e (may be NULL) and returns code. The sentence may quote anything: what
+ * may not stand on a screen becomes '?' (plain.h). */
 int fail(struct ops_err *e, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), cold));
 

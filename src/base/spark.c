@@ -2,19 +2,19 @@
  * Sparklines. */
 #include "base/spark.h"
 
+#include "base/sum.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 enum { HEIGHTS = 8, FLAT = 3 };
 
-/* The mean of the finite ones, scaled as they come: 1e308 twice is too much
- * for a sum. NAN when there are none. */
+/* The mean of the finite ones. NAN when there are none. */
 static double mean_of(const double *v, size_t n) {
     double mean = 0;
     size_t have = 0;
     for (size_t i = 0; i < n; i++)
-        if (isfinite(v[i])) mean += (v[i] - mean) / (double)++have;
+        if (isfinite(v[i])) mean = mean_step(mean, v[i], (double)++have);
     return have > 0 ? mean : NAN;
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sums that hostile numbers cannot overflow: they stop at the largest value.
- * A handful of spans of the longest duration that is let in is too much for
- * 64 bits of picoseconds. */
+ * Sums that hostile numbers cannot overflow: they stop at the largest value,
+ * and a result that holds it says so (model/result.c). A handful of spans of
+ * the longest duration that is let in is too much for 64 bits of
+ * picoseconds. */
 #ifndef BASE_SUM_H
 #define BASE_SUM_H
 
+#include <math.h>
 #include <stdint.h>
 
 static inline int64_t sum_of(int64_t a, int64_t b) {
@@ -17,6 +19,22 @@ static inline int64_t diff_of(int64_t a, int64_t b) {
     int64_t s;
     if (!__builtin_sub_overflow(a, b, &s)) return s;
     return b < 0 ? INT64_MAX : INT64_MIN;
+}
+
+/* Sums of sums, such as what shares are shares of, and means over many: wide
+ * enough that none stops early. */
+__extension__ typedef __int128 wide;
+
+/* The largest value at most, the smallest at least. */
+static inline int64_t wide_narrow(wide v) {
+    return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
+}
+
+/* The mean of n finite numbers, of which x is the last and mean that of the
+ * others: finite, though a sum of them may not be. */
+static inline double mean_step(double mean, double x, double n) {
+    double by = x - mean;
+    return isfinite(by) ? mean + by / n : mean - mean / n + x / n;
 }
 
 /* *to += v, *to -= v */

@@ -205,7 +205,7 @@ static int run(const struct opts *o, int argc, char **argv,
     for (size_t i = 0; argc == 1 && i < 3; i++) {
         if (strcmp(argv[0], shells[i].shell) != 0) continue;
         struct sink out;
-        sink_fd(&out, STDOUT_FILENO);
+        sink_screen(&out, STDOUT_FILENO);
         shells[i].put(&out);
         int rc = sink_flush(&out, e);
         sink_free(&out);

@@ -202,14 +202,14 @@ static int finish(struct sink *out, struct ops_err *e) {
 
 int help_version(struct ops_err *e) {
     struct sink out;
-    sink_fd(&out, STDOUT_FILENO);
+    sink_screen(&out, STDOUT_FILENO);
     sink_puts(&out, "opscope " OPS_VERSION "\n");
     return finish(&out, e);
 }
 
 int help_short(struct ops_err *e) {
     struct sink out;
-    sink_fd(&out, STDOUT_FILENO);
+    sink_screen(&out, STDOUT_FILENO);
     sink_puts(&out, "opscope: where the time and the memory of a deep-learning "
                     "program go\n\n"
                     "  opscope ANALYSIS PATH... [options]\n\nAnalyses:\n");
@@ -228,7 +228,7 @@ int help_short(struct ops_err *e) {
 int help_all(const struct opts *o, struct ops_err *e) {
     (void)o;
     struct sink out;
-    sink_fd(&out, STDOUT_FILENO);
+    sink_screen(&out, STDOUT_FILENO);
     sink_puts(&out, "opscope " OPS_VERSION ": where the time and the memory of "
                     "a deep-learning program go\n\n"
                     "  opscope ANALYSIS PATH... [options]\n"
@@ -265,7 +265,7 @@ int help_topic(const char *topic, const struct opts *o, struct ops_err *e) {
     while (p->name != NULL && strcmp(p->name, topic) != 0) p++;
     if (p->name == NULL && !verb_find(topic, &v))
         return unknown_topic(topic, e);
-    sink_fd(&out, STDOUT_FILENO);
+    sink_screen(&out, STDOUT_FILENO);
     if (p->name != NULL) p->put(&out);
     else put_verb(&out, &v);
     return finish(&out, e);
@@ -275,7 +275,7 @@ static int run(const struct opts *o, int argc, char **argv,
                struct ops_err *e) {
     if (opts_flag(o, "man")) {
         struct sink out;
-        sink_fd(&out, STDOUT_FILENO);
+        sink_screen(&out, STDOUT_FILENO);
         man_put(&out);
         return finish(&out, e);
     }

@@ -7,9 +7,9 @@
 #include "cmd/args.h"
 #include "cmd/command.h"
 #include "cmd/help.h"
+#include "cmd/say.h"
 #include <locale.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,14 +68,6 @@ static int run(int argc, char **argv, struct ops_err *e) {
     return verb_run(&v, &o, n, argv, e);
 }
 
-/* One line on stderr: a path in it may hold anything, so control characters
- * are shown as '?'. */
-static void complain(struct ops_err *e) {
-    for (char *p = e->text; *p != '\0'; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f) *p = '?';
-    fprintf(stderr, "opscope: %s\n", e->text);
-}
-
 static void on_sigpipe(int sig) { (void)sig; }
 
 /* A reader that leaves is no error (sink.h). Not by SIG_IGN, which a program
@@ -95,6 +87,6 @@ int main(int argc, char **argv) {
     struct ops_err e = {0};
     int rc = argc > 0 ? run(argc - 1, argv + 1, &e) : 0;
     if (rc < 0 && e.text[0] == '\0') return EXIT_DONE;
-    if (rc < 0) complain(&e);
+    if (rc < 0) say("%s", e.text);
     return exit_code(rc);
 }

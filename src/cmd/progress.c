@@ -2,6 +2,7 @@
  * The progress bar. */
 #include "cmd/progress.h"
 
+#include "base/sink.h"
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +14,15 @@ static int64_t now_ms(void) {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Draws over the line where the cursor is; none of it is from outside. */
+static void draw(const char *line) {
+    struct sink out;
+    sink_screen(&out, STDERR_FILENO);
+    sink_control(&out, line);
+    sink_flush(&out, NULL);
+    sink_free(&out);
 }
 
 void progress_start(struct progress *p) {
@@ -31,12 +41,15 @@ void progress_show(void *ctx, uint64_t done, uint64_t all) {
     memset(bar, '.', WIDTH);
     memset(bar, '#', (size_t)n);
     bar[WIDTH] = '\0';
-    fprintf(stderr, "\rreading [%s] %3d%% ", bar, (int)(share * 100));
-    fflush(stderr);
+    char line[WIDTH + 32];
+    snprintf(line, sizeof line, "\rreading [%s] %3d%% ", bar,
+             (int)(share * 100));
+    draw(line);
 }
 
 void progress_end(struct progress *p) {
     if (p->drawn_ms == 0) return;
-    fprintf(stderr, "\r%*s\r", WIDTH + 20, "");
-    fflush(stderr);
+    char line[WIDTH + 32];
+    snprintf(line, sizeof line, "\r%*s\r", WIDTH + 20, "");
+    draw(line);
 }

@@ -8,11 +8,11 @@
 #include "capture/profile.h"
 #include "cmd/command.h"
 #include "cmd/load.h"
+#include "cmd/say.h"
 #include "cmd/show.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,16 +24,14 @@
 /* As shells have them. */
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127, EXIT_BY_SIGNAL = 128 };
 
-/* A line of ours; not with -q. */
-static void say(const struct opts *o, const char *fmt, ...)
+/* A line that -q leaves out. */
+static void tell(const struct opts *o, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-static void say(const struct opts *o, const char *fmt, ...) {
-    if (opts_flag(o, "quiet")) return;
+static void tell(const struct opts *o, const char *fmt, ...) {
     va_list ap;
+    if (opts_flag(o, "quiet")) return;
     va_start(ap, fmt);
-    fputs("opscope: ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    vsay(fmt, ap);
     va_end(ap);
 }
 
@@ -66,8 +64,8 @@ static bool in_path(const char *program) {
 }
 
 /* The program could not be started: says why, and gives the shell's code. */
-static int not_started(const struct rundir *dir, const char *program, int why,
-                       struct ops_err *e) {
+static int not_started(const struct rundir *dir, const char *program,
+                       int why) {
     rundir_unmake(dir);
     bool plain = strchr(program, '/') == NULL;
     bool there = !plain && access(program, F_OK) == 0;
@@ -76,8 +74,7 @@ static int not_started(const struct rundir *dir, const char *program, int why,
     if (why == ENOENT && there) word = "its interpreter is missing";
     else if (why == ENOENT && plain)
         word = "command not found";
-    fail(e, OPS_EUSAGE, "%s: cannot be run: %s", program, word);
-    fprintf(stderr, "opscope: %s\n", e->text);
+    say("%s: cannot be run: %s", program, word);
     return (why == ENOENT || why == ENOTDIR) && !there ? EXIT_NOT_FOUND
                                                        : EXIT_CANNOT_RUN;
 }
@@ -85,8 +82,8 @@ static int not_started(const struct rundir *dir, const char *program, int why,
 static int exit_status(const struct opts *o, const char *program, int status) {
     if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
     int sig = WTERMSIG(status);
-    say(o, "%s was killed by signal %d (%s)%s", program, sig, strsignal(sig),
-        WCOREDUMP(status) ? ", core dumped" : "");
+    tell(o, "%s was killed by signal %d (%s)%s", program, sig, strsignal(sig),
+         WCOREDUMP(status) ? ", core dumped" : "");
     return EXIT_BY_SIGNAL + sig;
 }
 
@@ -95,26 +92,26 @@ static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
 /* What outlived the program. */
 static void say_left(const struct opts *o, const struct launch_end *end) {
     if (end->recording > 0)
-        say(o, "%zu process%s of the program still record%s, after %.1f s of "
-            "waiting (--wait): look at the folder again when it is done",
-            end->recording, end->recording == 1 ? "" : "es",
-            end->recording == 1 ? "s" : "", (double)end->waited / 1e9);
+        tell(o, "%zu process%s of the program still record%s, after %.1f s of "
+             "waiting (--wait): look at the folder again when it is done",
+             end->recording, end->recording == 1 ? "" : "es",
+             end->recording == 1 ? "s" : "", (double)end->waited / 1e9);
     else if (end->left > 0)
-        say(o, "%zu process%s of the program still run%s; what is not over is "
-            "seen up to here", end->left, end->left == 1 ? "" : "es",
-            end->left == 1 ? "s" : "");
+        tell(o, "%zu process%s of the program still run%s; what is not over is "
+             "seen up to here", end->left, end->left == 1 ? "" : "es",
+             end->left == 1 ? "s" : "");
 }
 
 static void say_gathered(const struct opts *o, const struct gathered *g) {
     if (g->saved > 0)
-        say(o, "%zu process%s ended without closing %s recording: saved, %"
-            PRIu64 " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
-            " dropped", g->saved, g->saved == 1 ? "" : "es",
-            g->saved == 1 ? "its" : "their", g->events, plural(g->events),
-            g->rest, g->drops);
+        tell(o, "%zu process%s ended without closing %s recording: saved, %"
+             PRIu64 " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
+             " dropped", g->saved, g->saved == 1 ? "" : "es",
+             g->saved == 1 ? "its" : "their", g->events, plural(g->events),
+             g->rest, g->drops);
     if (g->failed > 0)
-        say(o, "%zu recording%s of processes that died could not be finished: "
-            "%s", g->failed, plural(g->failed), g->why);
+        tell(o, "%zu recording%s of processes that died could not be finished: "
+             "%s", g->failed, plural(g->failed), g->why);
 }
 
 /* The overview of the run, on stderr. */
@@ -151,16 +148,16 @@ static void finish(const struct opts *o, const struct launch *l,
     say_left(o, end);
     gather_finish(dir->path, tree, l->alone, &got);
     bool seen = profile_write(tree, l, end, dir, &path, &e) == 0;
-    if (!seen) fprintf(stderr, "opscope: %s\n", e.text);
+    if (!seen) say("%s", e.text);
     free(path);
     if (!seen && got.profiles == 0) {
         rundir_unmake(dir);
         return;
     }
-    say(o, "recorded in %s", dir->path);
+    tell(o, "recorded in %s", dir->path);
     bool show = !opts_flag(o, "quiet") && !opts_flag(o, "no-overview");
     if (show && overview(o, dir->path, &e) != 0 && e.text[0] != '\0')
-        fprintf(stderr, "opscope: %s\n", e.text);
+        say("%s", e.text);
     say_gathered(o, &got);
 }
 
@@ -192,7 +189,7 @@ static int run(const struct opts *o, int argc, char **argv,
     TRY(rundir_make(log_folder(o), opts_text(o, "run"), &dir, e));
     int rc = launch_run(&l, &dir, &tree, &end, e);
     if (rc == 0 && end.errnum != 0) {
-        rc = not_started(&dir, argv[0], end.errnum, e);
+        rc = not_started(&dir, argv[0], end.errnum);
     } else if (rc == 0) {
         rc = exit_status(o, argv[0], end.status);
         finish(o, &l, &tree, &end, &dir);

@@ -91,7 +91,7 @@ static int show_new(const struct logdir *l, const struct scalar_view *v,
     struct result r;
     struct sink out;
     TRY(scalar_new_points(&l->scalars, v, seen, &r, e));
-    sink_fd(&out, STDOUT_FILENO);
+    sink_screen(&out, STDOUT_FILENO);
     if (r.nrows > 0) {
         if (is_format(o, "json")) present_json(&r, &out);
         else if (is_format(o, "csv")) put_csv_rows(&r, &out);

@@ -47,7 +47,7 @@ int show_result(const struct result *r, const struct opts *o,
 int show_result_on(int fd, const struct result *r, const struct opts *o,
                    struct ops_err *e) {
     struct sink out;
-    sink_fd(&out, fd);
+    sink_screen(&out, fd);
     const char *format = opts_text(o, "format");
     if (strcmp(format, "json") == 0) {
         present_json(r, &out);

@@ -3,12 +3,12 @@
  * rows that will be shown are made: row numbers of the others are enough. */
 #include "analyze/analyze.h"
 #include "base/glob.h"
+#include "base/json_text.h"
 #include "base/number.h"
 #include "base/vec.h"
 #include "cmd/command.h"
 #include "cmd/load.h"
 #include "cmd/show.h"
-#include "export/json_text.h"
 #include "model/args.h"
 #include "model/kind.h"
 #include <inttypes.h>
@@ -118,10 +118,7 @@ static bool put_arg(void *ctx, struct bytes key, const struct arg *a) {
         if (w->json) json_put_raw(s, a->text);
         else json_put(s, a->text);
         break;
-    case ARG_JSON: /* what is none by the letter is shown as text */
-        if (json_is_strict(a->text)) sink_write(s, a->text.p, a->text.n);
-        else json_put(s, a->text);
-        break;
+    case ARG_JSON: json_put_value(s, a->text); break;
     case ARG_FLOAT:
         sink_puts(s, isfinite(a->f) ? number_float(a->f, num) : "null");
         break;

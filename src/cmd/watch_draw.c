@@ -88,8 +88,10 @@ static void put_row(const struct result *r, size_t row, size_t width,
 static void draw(struct watch_draw *d, const char *title,
                  const struct result *r, size_t width, struct sink *out) {
     size_t most = terminal_rows() - 1, rows = r->nrows, said = r->nremarks;
-    if (d->lines > 0) sink_printf(out, "\033[%zuA", d->lines);
-    sink_puts(out, "\r\033[J");
+    char up[32] = "";
+    if (d->lines > 0) snprintf(up, sizeof up, "\033[%zuA", d->lines);
+    sink_control(out, up);
+    sink_control(out, "\r\033[J");
     text_put_fit(out, title, width, "...");
     sink_puts(out, "\n\n");
     d->lines = 2;
@@ -150,7 +152,7 @@ int watch_draw(struct watch_draw *d, const char *title, const struct result *r,
     if (strcmp(opts_text(o, "format"), "text") != 0)
         return show_result(r, o, e);
     struct sink out;
-    sink_fd(&out, STDOUT_FILENO);
+    sink_screen(&out, STDOUT_FILENO);
     int width = show_width(o);
     if (d->in_place)
         draw(d, title, r, width > 0 ? (size_t)width : 200, &out);

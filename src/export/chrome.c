@@ -15,8 +15,8 @@
  * correlation_id in args, which here is one number per launching call. */
 #include "export/export.h"
 
+#include "base/json_text.h"
 #include "base/number.h"
-#include "export/json_text.h"
 #include "export/places.h"
 #include "model/args.h"
 #include "model/kind.h"
@@ -119,8 +119,7 @@ static void put_value(struct arg_writer *a, const struct arg *v) {
             sink_puts(out, isfinite(v->f) ? number_float(v->f, num) : "null");
         break;
     case ARG_JSON:
-        if (json_is_strict(v->text)) sink_write(out, v->text.p, v->text.n);
-        else json_put(out, v->text);
+        json_put_value(out, v->text);
         break;
     case ARG_NONE: sink_puts(out, "null"); break;
     }
@@ -598,8 +597,7 @@ static void put_meta(struct writer *w) {
         if (is_reserved(strs_bytes(&t->strs, t->meta[i].key))) continue;
         put_meta_key(w, &seen, t->meta[i].key);
         struct bytes v = strs_bytes(&t->strs, t->meta[i].value);
-        if (v.n > 0 && json_is_strict(v)) sink_write(w->out, v.p, v.n);
-        else json_put(w->out, v);
+        json_put_value(w->out, v);
     }
     map_free(&seen);
 }

@@ -6,6 +6,7 @@
 #include "base/suggest.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define X(name) extern const struct exporter exporter_##name;
 #include "export/exporters.def"
@@ -74,8 +75,12 @@ int export_form(const char *path, const char *name, struct export_form *out,
 int export_write(const struct trace *t, struct export_form form, int fd,
                  struct ops_err *e) {
     struct sink file, text;
-    sink_fd(&file, fd);
+    bool terminal = isatty(fd);
     int rc;
+    if (terminal && form.gzip)
+        return fail(e, OPS_EUSAGE, "compressed bytes are not for a terminal");
+    if (terminal) sink_screen(&file, fd);
+    else sink_fd(&file, fd);
     if (form.gzip) {
         struct gzip *g = gzip_begin(&file, &text);
         if (g == NULL) return fail_oom(e);

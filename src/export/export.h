@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A sealed trace becomes a file of another format. One exporter per format,
  * listed in exporters.def. Exporters never include each other; what writers
- * of JSON share is json_text.h. */
+ * of JSON share is base/json_text.h. */
 #ifndef EXPORT_EXPORT_H
 #define EXPORT_EXPORT_H
 
@@ -32,7 +32,8 @@ struct export_form {
 int export_form(const char *path, const char *name, struct export_form *out,
                 struct ops_err *e);
 
-/* Writes t to an open descriptor, which stays the caller's. */
+/* Writes t to an open descriptor, which stays the caller's. A terminal gets
+ * nothing that could steer it, and no compressed bytes: OPS_EUSAGE. */
 int export_write(const struct trace *t, struct export_form form, int fd,
                  struct ops_err *e);
 

@@ -2,7 +2,10 @@
  * Frees whose size the source does not tell (a C program's free() knows an
  * address and nothing else): events of one allocator stand in time order here,
  * over all threads, so that the last allocation at the address is the block.
- * Frees that fit none are left out: of how much nobody knows. */
+ * Frees that fit none are left out: of how much nobody knows.
+ *
+ * And sizes that cannot be: after this every sum of sizes of one trace fits
+ * int64, in whatever analysis. */
 #include "model/seal.h"
 
 #include "base/map.h"
@@ -73,15 +76,53 @@ static void drop_unsized(struct trace *t, size_t empty) {
     m->n = kept;
 }
 
+/* Does a size fit, with what *sum has already? Then it is added. */
+static bool fits(int64_t bytes, int64_t *sum) {
+    if (bytes < -SIZE_LIMIT || bytes > SIZE_LIMIT) return false;
+    int64_t size = bytes < 0 ? -bytes : bytes;
+    if (size > SIZES_LIMIT - *sum) return false;
+    *sum += size;
+    return true;
+}
+
+/* A total that no machine has was not recorded. */
+static void mend_total(struct trace *t, int64_t *total) {
+    if (*total <= SIZE_LIMIT) return;
+    trace_note(t, NOTE_SIZE_OUT_OF_RANGE, 1);
+    *total = -1;
+}
+
+static void drop_absurd(struct trace *t) {
+    struct mem_events *m = &t->mem;
+    size_t kept = 0;
+    int64_t sum = 0;
+    for (size_t i = 0; i < t->nbefore; i++)
+        if (t->before[i].bytes >= 0 && fits(t->before[i].bytes, &sum))
+            t->before[kept++] = t->before[i];
+    trace_note(t, NOTE_SIZE_OUT_OF_RANGE, t->nbefore - kept);
+    t->nbefore = kept;
+    kept = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        if (!fits(m->bytes[i], &sum)) continue;
+        mend_total(t, &m->allocated[i]);
+        if (m->reserved) mend_total(t, &m->reserved[i]);
+        if (kept != i) move_event(m, i, kept);
+        kept++;
+    }
+    trace_note(t, NOTE_SIZE_OUT_OF_RANGE, m->n - kept);
+    m->n = kept;
+}
+
 bool seal_mem_sizes(struct trace *t) {
     const struct mem_events *m = &t->mem;
     size_t empty = 0;
-    if (!any_unsized(m)) return true;
-    for (size_t i = 0, end; i < m->n; i = end) {
+    bool unsized = any_unsized(m);
+    for (size_t i = 0, end; unsized && i < m->n; i = end) {
         for (end = i + 1; end < m->n && m->allocator[end] == m->allocator[i];)
             end++;
         if (!size_frees(t, i, end, &empty)) return false;
     }
-    drop_unsized(t, empty);
+    if (unsized) drop_unsized(t, empty);
+    drop_absurd(t);
     return true;
 }

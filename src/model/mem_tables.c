@@ -12,6 +12,13 @@ static bool stack_ok(const struct trace *t, uint32_t stack) {
     return stack == ROW_NONE || stack < t->stacks.n;
 }
 
+/* A size that cannot be becomes instead, and is counted. */
+static void mend_size(struct trace *t, int64_t *size, int64_t instead) {
+    if (size_is_sane(*size) || *size == instead) return;
+    trace_note(t, NOTE_SIZE_OUT_OF_RANGE, 1);
+    *size = instead;
+}
+
 void trace_segment(struct trace *t, const struct mem_segment *s) {
     assert(!t->sealed && s->allocator < t->nallocators);
     assert(stack_ok(t, s->stack));
@@ -22,6 +29,10 @@ void trace_segment(struct trace *t, const struct mem_segment *s) {
     struct mem_segment *to = &t->segments[t->nsegments++];
     *to = *s;
     to->first = to->end = t->nblocks;
+    mend_size(t, &to->bytes, 0);
+    mend_size(t, &to->allocated, 0);
+    mend_size(t, &to->active, 0);
+    mend_size(t, &to->requested, -1);
 }
 
 void trace_block(struct trace *t, const struct mem_block *b) {
@@ -31,7 +42,10 @@ void trace_block(struct trace *t, const struct mem_block *b) {
         t->oom = true;
         return;
     }
-    t->blocks[t->nblocks++] = *b;
+    struct mem_block *to = &t->blocks[t->nblocks++];
+    *to = *b;
+    mend_size(t, &to->bytes, 0);
+    mend_size(t, &to->requested, -1);
     t->segments[t->nsegments - 1].end = t->nblocks;
 }
 

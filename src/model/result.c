@@ -108,6 +108,8 @@ void result_text(struct result *r, const char *s) {
 void result_int(struct result *r, int64_t v) {
     assert(r->oom || next_type(r) == COL_INT || next_type(r) == COL_TIME ||
            next_type(r) == COL_BYTES);
+    /* where a sum stopped (base/sum.h) */
+    r->full |= v == INT64_MAX || v == INT64_MIN;
     put(r, (struct cell){.i = v});
 }
 
@@ -220,6 +222,9 @@ void result_from_trace(struct result *r, const struct trace *t) {
 }
 
 int result_done(struct result *r, struct ops_err *e) {
+    if (r->full)
+        add_remark(r, "A value is the largest that can be counted: a sum "
+                      "stops there, and its parts need not sum to it.");
     if (r->oom) return fail_oom(e);
     assert(r->ncells == r->nrows * r->ncols);
     return 0;

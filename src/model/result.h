@@ -105,6 +105,8 @@ struct result {
                              COL_MAIN does not sort them */
     bool top_largest;     /* in_order, and --top keeps the rows that are largest
                              by COL_MAIN: a tree's parents before its leaves */
+    bool full;            /* an integer is at the end of its range: a remark
+                             says so */
     bool oom;
 };
 

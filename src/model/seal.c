@@ -226,14 +226,6 @@ static bool nest_track(struct trace *t, const struct track *tr,
     return true;
 }
 
-/* Streams of a GPU are queues, not stacks: kernels there may overlap a little
- * (programmatic launch) without one being part of the other. */
-static bool has_nesting(const struct trace *t, const struct track *tr) {
-    if (tr->kind == TRACK_ASYNC) return false;
-    return tr->kind != TRACK_STREAM || tr->device == ROW_NONE ||
-           t->devices[tr->device].kind != DEVICE_GPU;
-}
-
 static bool nest(void *ctx) {
     struct trace *t = ctx;
     struct spans *s = &t->spans;
@@ -246,7 +238,7 @@ static bool nest(void *ctx) {
     bool ok = true;
     for (size_t i = 0; ok && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
-        if (has_nesting(t, tr)) {
+        if (track_nests(t, tr)) {
             ok = nest_track(t, tr, &open);
             continue;
         }

@@ -19,8 +19,8 @@ bool seal_steps(struct trace *t);
 /* Sorts segments, blocks from before the window and failed allocations. */
 void seal_mem_tables(struct trace *t);
 
-/* Gives frees of unknown size that of their allocation; events are sorted.
- * False: out of memory. */
+/* Gives frees of unknown size that of their allocation, and leaves out what
+ * has a size that cannot be; events are sorted. False: out of memory. */
 bool seal_mem_sizes(struct trace *t);
 
 /* Frees what only filling and sealing need: halves, hints and lookup maps. */

@@ -50,6 +50,16 @@ static inline bool ts_is_sane(int64_t ts) {
     return ts >= -DUR_LIMIT && ts <= TS_LIMIT;
 }
 
+/* Sizes over this are damage: no machine has a block of a pebibyte. All that a
+ * trace's memory events move together is bounded, too, so that any sum of
+ * theirs is exact. */
+#define SIZE_LIMIT (INT64_C(1) << 50)
+#define SIZES_LIMIT (INT64_C(1) << 62)
+
+static inline bool size_is_sane(int64_t bytes) {
+    return bytes >= 0 && bytes <= SIZE_LIMIT;
+}
+
 /* What a span is, by where and how it was recorded. What it is *for* (input,
  * collective, launch, ...) is a property of its name: see opclass.h. */
 enum span_kind {
@@ -617,6 +627,15 @@ static inline uint32_t mem_stack(const struct trace *t, size_t i) {
 
 static inline int64_t span_end(const struct trace *t, row_id r) {
     return t->spans.ts[r] + t->spans.dur[r];
+}
+
+/* Do spans of this track contain each other? Streams of a GPU are queues, not
+ * stacks: kernels there may overlap a little (programmatic launch) without one
+ * being part of the other. */
+static inline bool track_nests(const struct trace *t, const struct track *tr) {
+    if (tr->kind == TRACK_ASYNC) return false;
+    return tr->kind != TRACK_STREAM || tr->device == ROW_NONE ||
+           t->devices[tr->device].kind != DEVICE_GPU;
 }
 
 /* On a device, and work (kernel, copy or fill), not a wait or derived? */

@@ -1,22 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A result as CSV by RFC 4180: the column names, then the rows, lines end in
- * CR LF. What was not recorded is empty; an empty text is "". */
+ * CR LF. What was not recorded is empty; an empty text is "".
+ *
+ * The same bytes go to a terminal, a pipe and a file, for a person, a script or
+ * a spreadsheet. So a text is written such that it steers no terminal and is
+ * no formula, and such that a script can have it back:
+ *
+ *   \u001b   what may not stand on a screen (base/plain.h), as in JSON; line
+ *            feeds and tabs stay, but for a cell's first character
+ *   \u005c   a backslash that would look like the above
+ *   '=1+1    an apostrophe before what a spreadsheet would compute: = + - @
+ *            (and their wide forms) at the beginning of a cell or behind a
+ *            semicolon, at which spreadsheets of some countries split; blanks
+ *            and apostrophes may stand between
+ *
+ * docs/output.md has the way back. */
 #include "present/present.h"
 
+#include "base/json_text.h"
 #include "base/number.h"
+#include "base/plain.h"
 #include <string.h>
 
+/* Would a spreadsheet compute a cell that begins like this, with or without
+ * the apostrophes? */
+static bool is_formula(const char *s) {
+    static const char *const signs[] = {"=",  "+",  "-",  "@",
+                                        "＝", "＋", "－", "＠"};
+    s += strspn(s, "' ");
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (strncmp(s, signs[i], strlen(signs[i])) == 0) return true;
+    return false;
+}
+
+/* Does the backslash at s look like the beginning of an escape of ours? */
+static bool is_escape(const char *s) {
+    return s[1] == 'u' && strspn(s + 2, "0123456789abcdef") >= 4;
+}
+
+/* How many bytes at s are what they are, wherever they stand. */
+static size_t easy(const char *s) {
+    size_t n = 0;
+    while (s[n] >= ' ' && s[n] < 0x7f && s[n] != '"' && s[n] != '\\' &&
+           s[n] != ';')
+        n++;
+    return n;
+}
+
+/* One character at s that may need more than itself; its length. */
+static size_t put_odd(struct sink *out, const char *s, size_t n, bool first) {
+    uint32_t c;
+    size_t k = plain_take(s, n, &c);
+    bool stays = plain_char(c) || (!first && (c == '\n' || c == '\t'));
+    if (c == '\\' && is_escape(s)) stays = false;
+    if (c == PLAIN_BAD) sink_puts(out, "\xef\xbf\xbd");
+    else if (stays) sink_write(out, s, k);
+    else json_put_escape(out, c);
+    if (c == '"') sink_putc(out, '"');
+    return k;
+}
+
+/* The characters of a text, without the quotes around it. */
+static void put_chars(struct sink *out, const char *s) {
+    const char *first = s, *end = s + strlen(s);
+    while (s < end) {
+        if ((s == first || s[-1] == ';') && is_formula(s)) sink_putc(out, '\'');
+        size_t n = easy(s);
+        sink_write(out, s, n);
+        s += n;
+        if (s < end) s += put_odd(out, s, (size_t)(end - s), s == first);
+    }
+}
+
 static void put_text(struct sink *out, const char *s) {
-    if (*s != '\0' && strpbrk(s, "\",\r\n") == NULL) {
-        sink_puts(out, s);
-        return;
-    }
-    sink_putc(out, '"');
-    for (; *s != '\0'; s++) {
-        if (*s == '"') sink_putc(out, '"');
-        sink_putc(out, *s);
-    }
-    sink_putc(out, '"');
+    bool quoted = *s == '\0' || strpbrk(s, "\",\n\t") != NULL;
+    if (quoted) sink_putc(out, '"');
+    put_chars(out, s);
+    if (quoted) sink_putc(out, '"');
 }
 
 static void put_cell(struct sink *out, const struct result *r, size_t col,

@@ -3,42 +3,16 @@
  * the same order, always all of them; a row on a line of its own. */
 #include "present/present.h"
 
+#include "base/json_text.h"
 #include "base/number.h"
-#include "present/width.h"
-#include <stdio.h>
-#include <string.h>
 
 /* Integers past 2^53 are strings: a double cannot hold them. */
 #define JSON_INT_LIMIT (INT64_C(1) << 53)
 
-/* A JSON string; bytes that are not UTF-8 (paths may hold any) become U+FFFD.
- * NULL is null. */
+/* A JSON string; NULL is null. */
 static void put_string(struct sink *out, const char *s) {
-    if (s == NULL) {
-        sink_puts(out, "null");
-        return;
-    }
-    sink_putc(out, '"');
-    const char *from = s; /* start of what needs no escape */
-    while (*s != '\0') {
-        uint32_t c;
-        size_t n = char_take(s, &c);
-        bool bad = c == 0xfffd && n == 1;
-        if (!bad && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
-            s += n;
-            continue;
-        }
-        sink_write(out, from, (size_t)(s - from));
-        if (bad) sink_puts(out, "\\ufffd");
-        else if (c == '"' || c == '\\') sink_printf(out, "\\%c", (int)c);
-        else if (c == '\n') sink_puts(out, "\\n");
-        else if (c == '\t') sink_puts(out, "\\t");
-        else sink_printf(out, "\\u%04x", (unsigned)c);
-        s += n;
-        from = s;
-    }
-    sink_write(out, from, (size_t)(s - from));
-    sink_putc(out, '"');
+    if (s == NULL) sink_puts(out, "null");
+    else json_put(out, bytes_of(s));
 }
 
 static void put_int(struct sink *out, int64_t v) {

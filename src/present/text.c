@@ -24,6 +24,8 @@ enum {
     SYMBOL_MIN = 40, /* the same for C++ names */
     TEXT_MIN = 12,   /* the same for other texts */
     NOTES_MAX = 4,   /* notes shown without -v */
+    WIDE_MAX = 1000, /* with no limit on the width: a longer cell stands out,
+                        or one name of a megabyte would pad every row to it */
 };
 
 /* How a column is shown. */
@@ -50,13 +52,18 @@ static const char *dots(const struct text_style *st) {
     return st->unicode ? "…" : "...";
 }
 
-/* Starts a colour: bold, dim, ...; end with color_off. */
+#define BOLD "\033[1m"
+#define DIM "\033[2m"
+#define YELLOW "\033[33m"
+#define CYAN "\033[36m"
+
+/* Starts a colour; end with color_off. */
 static void color_on(struct table *t, const char *code) {
-    if (t->st->color) sink_printf(t->out, "\033[%sm", code);
+    if (t->st->color) sink_control(t->out, code);
 }
 
 static void color_off(struct table *t) {
-    if (t->st->color) sink_puts(t->out, "\033[0m");
+    if (t->st->color) sink_control(t->out, "\033[0m");
 }
 
 /* "host_self_us" -> "host self": the unit is said apart. */
@@ -370,6 +377,8 @@ static void take_back(struct table *t) {
 
 /* Makes the table fit the screen as well as it can. */
 static void fit(struct table *t) {
+    for (size_t c = 0; t->st->width <= 0 && c < t->r->ncols; c++)
+        if (t->lanes[c].width > WIDE_MAX) t->lanes[c].width = WIDE_MAX;
     if (t->st->width <= 0) return;
     bool fits, dropped = false;
     while (!(fits = shrink(t, KEY_MIN)) && drop_one(t)) dropped = true;
@@ -387,7 +396,7 @@ static void put_bar(struct table *t, const struct cell *c, bool last) {
     int part = t->st->unicode ? n % 8 : 0;
     if (last && whole + part == 0) return;
     sink_putc(t->out, ' ');
-    color_on(t, "36");
+    color_on(t, CYAN);
     sink_repeat(t->out, t->st->unicode ? "█" : "#", (size_t)whole);
     sink_puts(t->out, eighths[part]);
     color_off(t);
@@ -413,7 +422,7 @@ static void put_padded(struct table *t, size_t col, const char *s) {
 }
 
 static void put_heading(struct table *t) {
-    color_on(t, "2");
+    color_on(t, DIM);
     for (size_t c = 0, first = 1; c < t->r->ncols; c++) {
         const struct lane *l = &t->lanes[c];
         if (!l->shown || (l->heading[0] == '\0' && is_last(t, c))) continue;
@@ -431,7 +440,7 @@ static void put_heading(struct table *t) {
 static void shorten(struct table *t, size_t row, size_t col) {
     const struct cell *c = result_cell(t->r, row, col);
     size_t width = t->lanes[col].width;
-    if (t->r->cols[col].type != COL_TEXT || c->null ||
+    if (t->r->cols[col].type != COL_TEXT || c->null || t->st->width <= 0 ||
         text_width(cell_string(t)) <= width)
         return;
     t->cell.n = 0;
@@ -452,10 +461,7 @@ static void put_indented(struct table *t, const char *s, size_t col,
     size_t limit = t->st->width > 20 ? (size_t)t->st->width : SIZE_MAX;
     bool first = true;
     while (*s != '\0') {
-        size_t n = strcspn(s, " ");
-        char word[256];
-        snprintf(word, sizeof word, "%.*s", (int)(n < 255 ? n : 255), s);
-        size_t w = text_width(word);
+        size_t n = strcspn(s, " "), w = text_width_n(s, n);
         if (!first && col + 1 + w > limit) {
             sink_putc(t->out, '\n');
             sink_repeat(t->out, " ", indent);
@@ -464,11 +470,10 @@ static void put_indented(struct table *t, const char *s, size_t col,
             sink_putc(t->out, ' ');
             col++;
         }
-        text_put(t->out, word);
+        text_put_n(t->out, s, n);
         col += w;
         first = false;
-        s += n < 255 ? n : 255;
-        if (n < 255) s += strspn(s, " ");
+        s += n + strspn(s + n, " ");
     }
     sink_putc(t->out, '\n');
 }
@@ -482,7 +487,7 @@ static void put_below(struct table *t, size_t row) {
     for (size_t c = 0; c < t->r->ncols; c++) {
         const struct cell *v = result_cell(t->r, row, c);
         if (!t->lanes[c].below || v->null) continue;
-        color_on(t, "2");
+        color_on(t, DIM);
         sink_printf(t->out, "    %-9s", t->r->cols[c].name);
         color_off(t);
         put_indented(t, v->s, 13, 13);
@@ -492,19 +497,15 @@ static void put_below(struct table *t, size_t row) {
 /* How many bytes of s go on a line of that width: whole words if one fits. */
 static size_t words_that_fit(const char *s, size_t width) {
     size_t fit = 0;
-    char line[512];
-    for (size_t n = 0; s[n] != '\0';) {
-        n += strcspn(s + n, " ");
-        if (n >= sizeof line) break;
-        snprintf(line, sizeof line, "%.*s", (int)n, s);
-        if (fit > 0 && text_width(line) > width) break;
-        fit = n;
-        n += strspn(s + n, " ");
+    for (size_t n = 0, w = 0; s[n] != '\0' && w <= width;) {
+        size_t k = n + strcspn(s + n, " ");
+        w += text_width_n(s + n, k - n);
+        if (fit == 0 || w <= width) fit = k;
+        n = k + strspn(s + k, " ");
+        w += n - k;
     }
-    if (fit == 0) fit = strlen(s);
+    if (text_width_n(s, fit) <= width) return fit;
     /* a single word that is too long is cut, between two characters */
-    snprintf(line, sizeof line, "%.*s", (int)(fit < 511 ? fit : 511), s);
-    if (text_width(line) <= width && fit < 511) return fit;
     fit = width > 0 ? width : 1;
     while (s[fit] != '\0' && ((uint8_t)s[fit] & 0xc0) == 0x80) fit++;
     return fit;
@@ -516,13 +517,11 @@ static const char *wrap_cell(struct table *t, size_t row, size_t col) {
     const struct cell *c = result_cell(t->r, row, col);
     size_t width = t->lanes[col].width;
     if (!(t->r->cols[col].flags & COL_WRAP) || c->null ||
-        text_width(cell_string(t)) <= width)
+        t->st->width <= 0 || text_width(cell_string(t)) <= width)
         return NULL;
     size_t n = words_that_fit(c->s, width);
-    char line[512];
-    snprintf(line, sizeof line, "%.*s", (int)n, c->s);
     t->cell.n = 0;
-    text_put(&t->cell, line);
+    text_put_n(&t->cell, c->s, n);
     return c->s + n + strspn(c->s + n, " ");
 }
 
@@ -530,10 +529,8 @@ static const char *wrap_cell(struct table *t, size_t row, size_t col) {
 static void put_rest(struct table *t, const char *s, size_t col, size_t at) {
     while (s != NULL && *s != '\0') {
         size_t n = words_that_fit(s, t->lanes[col].width);
-        char line[512];
-        snprintf(line, sizeof line, "%.*s", (int)n, s);
         sink_repeat(t->out, " ", at);
-        text_put(t->out, line);
+        text_put_n(t->out, s, n);
         sink_putc(t->out, '\n');
         s += n + strspn(s + n, " ");
     }
@@ -558,7 +555,7 @@ static void put_row(struct table *t, size_t row) {
         at += l->width;
         if (more == NULL) shorten(t, row, c);
         bool main = t->r->cols[c].flags & COL_MAIN;
-        if (main) color_on(t, "1");
+        if (main) color_on(t, BOLD);
         put_padded(t, c, cell_string(t));
         if (main) color_off(t);
         if (l->bar) put_bar(t, result_cell(t->r, row, c), is_last(t, c));
@@ -601,7 +598,7 @@ static void put_notes(struct table *t) {
             t->out->broken = ENOMEM; /* a table without its notes misleads */
             return;
         }
-        color_on(t, "2");
+        color_on(t, DIM);
         put_wrapped(t, s);
         color_off(t);
         free(s);
@@ -627,7 +624,7 @@ static void put_footer(struct table *t) {
             t->out->broken = ENOMEM;
             return;
         }
-        color_on(t, "33");
+        color_on(t, YELLOW);
         put_wrapped(t, s);
         color_off(t);
         free(s);
@@ -647,7 +644,7 @@ void present_text(const struct result *r, const struct text_style *st,
     for (size_t c = 0; c < r->ncols; c++) measure(&t, c);
     fit(&t);
     if (!st->quiet && r->title != NULL) {
-        color_on(&t, "1");
+        color_on(&t, BOLD);
         text_put(out, r->title);
         color_off(&t);
         sink_puts(out, "\n\n");

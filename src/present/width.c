@@ -2,30 +2,9 @@
  * Widths of characters, and shortening. */
 #include "present/width.h"
 
+#include "base/plain.h"
 #include <stdbool.h>
 #include <string.h>
-
-size_t char_take(const char *s, uint32_t *code) {
-    const unsigned char *p = (const unsigned char *)s;
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    if (p[0] < 0x80) {
-        *code = p[0];
-        return 1;
-    }
-    size_t n = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3
-             : p[0] < 0xf5 ? 4 : 0;
-    uint32_t c = n ? p[0] & (0x7fu >> n) : 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80) n = 0; /* NUL too: never reads past it */
-        else c = c << 6 | (p[i] & 0x3f);
-    }
-    if (n == 0 || c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) {
-        *code = 0xfffd;
-        return 1;
-    }
-    *code = c;
-    return n;
-}
 
 struct span32 {
     uint32_t lo, hi;
@@ -37,12 +16,12 @@ static bool within(const struct span32 *v, size_t n, uint32_t c) {
     return false;
 }
 
-/* Blocks of Unicode 15 that matter in names: combining marks and joiners; East
- * Asian wide, full-width forms, and pictographs. */
+/* Blocks of Unicode 15 that matter in names: combining marks (all else that
+ * takes no room is not plain); East Asian wide, full-width forms, and
+ * pictographs. */
 static const struct span32 zero_wide[] = {
-    {0x300, 0x36f},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200f},
-    {0x20d0, 0x20ff}, {0x2060, 0x2064}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f},
-    {0xfeff, 0xfeff},
+    {0x300, 0x36f},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x20d0, 0x20ff},
+    {0xfe20, 0xfe2f},
 };
 static const struct span32 two_wide[] = {
     {0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0x33ff},
@@ -58,46 +37,54 @@ int char_width(uint32_t c) {
     return within(two_wide, sizeof two_wide / sizeof *two_wide, c) ? 2 : 1;
 }
 
-/* Would this steer a terminal: C0, DEL, C1, or a change of direction? */
-static bool is_control(uint32_t c) {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) ||
-           (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+/* Takes one character of the n bytes at s, and the columns that it takes as
+ * text_put writes it. */
+static size_t take(const char *s, size_t n, size_t *columns) {
+    uint32_t c;
+    size_t k = plain_take(s, n, &c);
+    *columns = plain_char(c) ? (size_t)char_width(c) : 1;
+    return k;
 }
 
-size_t text_width(const char *s) {
-    size_t w = 0;
-    while (*s != '\0') {
-        uint32_t c;
-        s += char_take(s, &c);
-        w += is_control(c) ? 1 : (size_t)char_width(c);
+size_t text_width_n(const char *s, size_t n) {
+    size_t w = 0, columns;
+    for (const char *end = s + n; s < end;) {
+        size_t k = plain_run(s, (size_t)(end - s));
+        s += k;
+        w += k;
+        if (s == end) break;
+        s += take(s, (size_t)(end - s), &columns);
+        w += columns;
     }
     return w;
 }
 
-/* Writes bytes [s, end). */
-static void put_range(struct sink *out, const char *s, const char *end) {
-    while (s < end) {
+size_t text_width(const char *s) { return text_width_n(s, strlen(s)); }
+
+void text_put_n(struct sink *out, const char *s, size_t n) {
+    for (size_t i = 0, k; i < n; i += k) {
         uint32_t c;
-        size_t n = char_take(s, &c);
-        if (is_control(c) || (c == 0xfffd && n == 1)) sink_putc(out, '?');
-        else sink_write(out, s, n);
-        s += n;
+        k = plain_run(s + i, n - i);
+        sink_write(out, s + i, k);
+        i += k;
+        if (i == n) break;
+        k = plain_take(s + i, n - i, &c);
+        if (plain_char(c)) sink_write(out, s + i, k);
+        else sink_putc(out, '?');
     }
 }
 
 void text_put(struct sink *out, const char *s) {
-    put_range(out, s, s + strlen(s));
+    text_put_n(out, s, strlen(s));
 }
 
 /* As many characters from the front as fit into width. */
 static const char *head_end(const char *s, size_t width) {
-    size_t w = 0;
-    while (*s != '\0') {
-        uint32_t c;
-        size_t n = char_take(s, &c);
-        w += is_control(c) ? 1 : (size_t)char_width(c);
+    const char *end = s + strlen(s);
+    for (size_t w = 0, columns, k; s < end; s += k) {
+        k = take(s, (size_t)(end - s), &columns);
+        w += columns;
         if (w > width) break;
-        s += n;
     }
     return s;
 }
@@ -110,21 +97,18 @@ void text_put_fit(struct sink *out, const char *s, size_t width,
         return;
     }
     if (width < ndots + 2) {
-        put_range(out, s, head_end(s, width));
+        text_put_n(out, s, (size_t)(head_end(s, width) - s));
         return;
     }
     size_t room = width - ndots, head = room - room * 2 / 5;
-    const char *tail = s, *end = head_end(s, head);
-    for (size_t left = all; left > room - head;) {
-        uint32_t c;
-        tail += char_take(tail, &c);
-        left -= is_control(c) ? 1 : (size_t)char_width(c);
-    }
+    const char *tail = s, *end = head_end(s, head), *last = s + strlen(s);
+    for (size_t left = all, columns; left > room - head; left -= columns)
+        tail += take(tail, (size_t)(last - tail), &columns);
     /* Next to dots that are there already no more are needed. */
     size_t n = strlen(cut);
     if ((size_t)(end - s) >= n && memcmp(end - n, cut, n) == 0) end -= n;
     if (strncmp(tail, cut, n) == 0) tail += n;
-    put_range(out, s, end);
+    text_put_n(out, s, (size_t)(end - s));
     sink_puts(out, cut);
     text_put(out, tail);
 }

@@ -9,19 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Takes one character at s (not at its end): its length in bytes; *code is
- * U+FFFD, and the length 1, for a byte that is not UTF-8. */
-size_t char_take(const char *s, uint32_t *code);
-
-/* Columns of a character: 0, 1 or 2. */
+/* Columns of a plain character (base/plain.h): 0, 1 or 2. */
 int char_width(uint32_t code);
 
-/* Columns of a text as text_put writes it. */
+/* Columns of a text, or of its first n bytes, as text_put writes it. */
 size_t text_width(const char *s);
+size_t text_width_n(const char *s, size_t n);
 
-/* Writes a text that may come from a hostile file: control characters and bad
- * bytes become '?', so that no name can steer the terminal. */
+/* Writes a text that may come from a hostile file, in one line: what is not
+ * plain becomes '?', and the width is known. */
 void text_put(struct sink *out, const char *s);
+void text_put_n(struct sink *out, const char *s, size_t n);
 
 /* The same, at most `width` columns: `cut` ("…") takes the place
  * of the middle. */

@@ -36,13 +36,16 @@ static bool end_key_ok;
 /* --- rings -------------------------------------------------------------- */
 
 /* Full rings for half of the memory; then smaller ones, so that a program with
- * thousands of threads is seen in all of them. */
+ * thousands of threads is seen in all of them. Rings begin with little of what
+ * they may get: beyond the memory there are small ones, for threads that come
+ * faster than the flusher can empty the rings of those that went. */
 static uint64_t ring_bytes(const struct session *s) {
-    uint64_t bytes = s->set.o.ring_bytes, left = s->memory_cap - s->memory_used;
-    while (bytes > RING_LEAST && bytes > s->memory_cap / 4) bytes /= 2;
-    if (left < s->memory_cap / 2) bytes /= 8;
-    if (left < s->memory_cap / 4) bytes /= 8;
-    return bytes < RING_LEAST ? RING_LEAST : bytes;
+    uint64_t bytes = s->set.o.ring_bytes, cap = s->memory_cap;
+    while (bytes > RING_LEAST && bytes > cap / 4) bytes /= 2;
+    if (s->memory_used > cap / 2) bytes /= 8;
+    if (s->memory_used > cap - cap / 4) bytes /= 8;
+    if (s->memory_used + bytes > cap || bytes < RING_LEAST) return RING_LEAST;
+    return bytes;
 }
 
 /* A new ring at the end of the file, the beginning of it in memory: all of it
@@ -53,9 +56,7 @@ static struct rec_ring *ring_new(void) {
     uint64_t slots = ring_bytes(s), at = rec_paged(h->file_bytes);
     uint64_t bytes = REC_RING_HEAD + slots;
     uint64_t first = slots < RING_FIRST ? slots : RING_FIRST;
-    if (h->nrings == REC_RINGS || s->memory_used + bytes > s->memory_cap ||
-        at + bytes > s->view.bytes)
-        return NULL;
+    if (h->nrings == REC_RINGS || at + bytes > s->view.bytes) return NULL;
     struct rec_ring *r = (struct rec_ring *)((char *)h + at);
     if ((h->nrings % RINGS_A_PAGE == 0 &&
          !memory_back(&h->rings[h->nrings],

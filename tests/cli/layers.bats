@@ -80,9 +80,21 @@ refused() {
     refused "src/base/x.c: includes 7 deep"
 }
 
-@test "layers: printing below cmd, and exit outside main" {
+@test "layers: output goes by a screen, in cmd too, and exit is main's" {
     file analyze/two.c 'void f(void) {' '    printf("x");' '}'
-    refused "two.c:4: printf() outside src/cmd"
+    refused "two.c:4: printf() prints what it is given"
+    file analyze/two.c 'int two(void);'
+    for call in 'fprintf(stderr, "x")' 'fputs("x", f)' 'perror("x")' \
+        'fputc(1, f)' 'dprintf(1, "x")' 'putc_unlocked(1, f)' \
+        'vfprintf(f, s, ap)' 'fwrite(p, 1, 2, f)' 'psignal(1, "x")'; do
+        file cmd/two.c 'void f(void) {' "    $call;" '}'
+        refused "two.c:4: ${call%%(*}() prints what it is given"
+    done
+    for call in 'write(1, p, n)' 'sink_fd(&s, 1)' 'sink_control(&s, p)'; do
+        file cmd/two.c 'void f(void) {' "    $call;" '}'
+        refused "two.c:4: ${call%%(*}() goes around the screen"
+    done
+    rm "$tree/src/cmd/two.c"
     file cmd/info.c 'void f(void) {' '    exit(1);' '}'
     refused "info.c:4: exit() outside main()"
 }

@@ -47,6 +47,22 @@ static void mean_is_over_time(void **state) {
     trace_free(t);
 }
 
+/* Values at the ends of a double have a mean. */
+static void extreme_samples_have_a_mean(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t c = trace_counter(t, 0, bytes_of("q"), bytes_of(""), ROW_NONE);
+    static const double v[] = {1e308, -1e308, 1.7e308, -1.7e308, 0};
+    for (int i = 0; i < 5; i++) trace_sample(t, c, i * US, v[i]);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "counters", NULL, NULL);
+    struct cell *mean = tiny_cell(&r, 0, "mean");
+    assert_false(mean->null);
+    assert_true(fabs(mean->f) < 1e293);
+    result_free(&r);
+    trace_free(t);
+}
+
 #define C(pid, ts, v)                                                          \
     "{\"ph\":\"C\",\"name\":\"load\",\"pid\":" pid ",\"ts\":" #ts              \
     ",\"args\":{\"cpu\":" #v "}}"
@@ -90,6 +106,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_trace),
         cmocka_unit_test(mean_is_over_time),
+        cmocka_unit_test(extreme_samples_have_a_mean),
         cmocka_unit_test(two_processes_do_not_mix),
         cmocka_unit_test(hardware_counters_get_their_device),
     };

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/gzip.h"
-#include "export/json_text.h"
+#include "base/json_text.h"
 #include "export/places.h"
 #include "import/import.h"
 #include "model/args.h"
@@ -276,6 +276,34 @@ static void places_do_not_clash(void **state) {
     trace_free(t);
 }
 
+static char *valued(const char *raw) {
+    struct sink s;
+    sink_memory(&s);
+    json_put_value(&s, bytes_of(raw));
+    assert_true(json_is_strict((struct bytes){(uint8_t *)s.buf, s.n}));
+    sink_putc(&s, '\0');
+    return s.buf;
+}
+
+/* Values of other files go on as they are, but for what a terminal or a strict
+ * reader must not see. */
+static void foreign_values_are_made_harmless(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"[1.50, {\"a\\n\": null}]", "[1.50, {\"a\\n\": null}]"},
+        {"[\"\xc2\x9b\xe2\x80\xae\x7f\"]", "[\"\\u009b\\u202e\\u007f\"]"},
+        {"[\r\n\t1]", "[ \n 1]"},
+        {"\"\\ud83d\\ude00 \\ud800 \\udc00\"",
+         "\"\\ud83d\\ude00 \\ufffd \\ufffd\""},
+        {"[1,", "\"[1,\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *s = valued(cases[i][0]);
+        assert_string_equal(s, cases[i][1]);
+        free(s);
+    }
+}
+
 static void json_is_strict_by_the_letter(void **state) {
     (void)state;
     static const char *const good[] = {
@@ -393,6 +421,7 @@ int main(void) {
         cmocka_unit_test(an_empty_trace_is_a_valid_file),
         cmocka_unit_test(places_do_not_clash),
         cmocka_unit_test(json_is_strict_by_the_letter),
+        cmocka_unit_test(foreign_values_are_made_harmless),
         cmocka_unit_test(kinds_are_words),
         cmocka_unit_test(the_longest_suffix_picks),
         cmocka_unit_test(gzip_holds_what_was_written),

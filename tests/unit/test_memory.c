@@ -162,6 +162,99 @@ static void every_byte_of_the_peak_has_a_holder(void **state) {
     trace_free(t);
 }
 
+static const char *const divisions[] = {"op", "category", "scope", "module",
+                                        "stack"};
+
+/* The rows of each division are amounts and sum to the peak. */
+static void check_divisions(const struct trace *t) {
+    struct result r = tiny_run(t, "memory", NULL, NULL);
+    int64_t peak = tiny_cell(&r, 0, "peak_bytes")->i;
+    assert_true(peak >= 0);
+    assert_true(tiny_cell(&r, 0, "live_at_end_bytes")->i >= 0);
+    assert_true(tiny_cell(&r, 0, "before_window_bytes")->i >= 0);
+    result_free(&r);
+    for (size_t k = 0; k < 5; k++) {
+        int64_t sum = 0;
+        r = tiny_run(t, "memory", "by", divisions[k]);
+        for (size_t i = 0; i < r.nrows; i++) {
+            assert_true(tiny_cell(&r, i, "bytes")->i >= 0);
+            struct cell *share = tiny_cell(&r, i, "share_pct");
+            assert_true(share->null || share->f <= 100.0001);
+            sum += tiny_cell(&r, i, "bytes")->i;
+        }
+        assert_int_equal(sum, peak);
+        result_free(&r);
+    }
+    r = tiny_run(t, "allocs", "peak", "1");
+    int64_t sum = 0;
+    for (size_t i = 0; i < r.nrows; i++) sum += tiny_cell(&r, i, "bytes")->i;
+    assert_int_equal(sum, peak);
+    result_free(&r);
+}
+
+/* Blocks that no machine has are left out and counted, before they make sums
+ * stop; and so are those that are too many together. */
+static void sizes_that_cannot_be_are_counted(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, true);
+    uint32_t th = tiny_thread(t, 1);
+    uint16_t g = gpu0(t);
+    tiny_mem(t, g, th, 1, 0xa, INT64_MAX, -1);
+    tiny_mem(t, g, th, 2, 0xb, INT64_C(1) << 62, -1);
+    tiny_mem(t, g, th, 3, 0xc, SIZE_LIMIT, -1);
+    tiny_mem(t, g, th, 4, 0xd, 100, INT64_MAX / 2); /* totals that cannot be */
+    tiny_mem(t, g, th, 5, 0xb, -(INT64_C(1) << 62), -1);
+    tiny_mem(t, g, th, 6, 0xe, 50, -1);
+    tiny_seal(t);
+    assert_int_equal(t->mem.n, 3);
+    assert_int_equal(t->notes[NOTE_SIZE_OUT_OF_RANGE], 3 + 2);
+    struct result r = tiny_run(t, "memory", NULL, NULL);
+    assert_int_equal(tiny_cell(&r, 0, "peak_bytes")->i, SIZE_LIMIT + 150);
+    result_free(&r);
+    check_divisions(t);
+    trace_free(t);
+    t = tiny_new(true, true);
+    g = gpu0(t);
+    for (int i = 0; i < 5000; i++)
+        tiny_mem(t, g, ROW_NONE, i, 512 * (uint64_t)(i + 1), SIZE_LIMIT, -1);
+    tiny_seal(t);
+    assert_int_equal(t->mem.n, SIZES_LIMIT / SIZE_LIMIT);
+    assert_int_equal(t->notes[NOTE_SIZE_OUT_OF_RANGE], 5000 - t->mem.n);
+    check_divisions(t);
+    trace_free(t);
+}
+
+/* The level is the truth: of blocks that it has no room for the oldest must
+ * have been freed, and a remark says so. */
+static void blocks_without_their_frees_are_taken_as_freed(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, true);
+    uint32_t th = tiny_thread(t, 1);
+    uint16_t g = gpu0(t);
+    tiny_span(t, th, SPAN_OP, "old", 0, 15);
+    tiny_span(t, th, SPAN_OP, "new", 20, 100);
+    tiny_mem(t, g, th, 10, 0xa, 1000, 1000);
+    tiny_mem(t, g, th, 30, 0xb, 400, 450); /* 0xa is gone, all but 50 */
+    tiny_mem(t, g, th, 40, 0xc, 800, 1250);
+    tiny_seal(t);
+    check_divisions(t);
+    struct result r = tiny_run(t, "memory", "by", "op");
+    assert_int_equal(held(&r, "op", "old"), -1);
+    assert_int_equal(held(&r, "op", "new"), 1200);
+    assert_int_equal(held(&r, "op", "unrecorded"), 50);
+    assert_non_null(strstr(r.remarks[r.nremarks - 1], "frees were not"));
+    result_free(&r);
+    trace_free(t);
+    t = tiny_new(true, true); /* less in use than was allocated at once */
+    g = gpu0(t);
+    tiny_mem(t, g, ROW_NONE, 10, 0xa, 1000, 400);
+    tiny_mem(t, g, ROW_NONE, 20, 0xa, -1000, -1);
+    tiny_mem(t, g, ROW_NONE, 30, 0xb, -5000, -1);
+    tiny_seal(t);
+    check_divisions(t);
+    trace_free(t);
+}
+
 static void few_points_keep_the_peak(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, true);
@@ -263,6 +356,8 @@ int main(void) {
         cmocka_unit_test(replayed_from_what_must_have_been_there),
         cmocka_unit_test(steps_bound_the_peak),
         cmocka_unit_test(every_byte_of_the_peak_has_a_holder),
+        cmocka_unit_test(sizes_that_cannot_be_are_counted),
+        cmocka_unit_test(blocks_without_their_frees_are_taken_as_freed),
         cmocka_unit_test(few_points_keep_the_peak),
         cmocka_unit_test(who_asked_when_it_ran_out),
         cmocka_unit_test(segments_tell_what_is_stuck),

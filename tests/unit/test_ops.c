@@ -118,8 +118,9 @@ static void step_markers_are_one_row(void **state) {
     trace_free(t);
 }
 
-/* p(0..10) and q(5..15) cross: neither is a child of the other. */
-static void crossing_spans_keep_their_time(void **state) {
+/* p(0..10) and q(5..15) cross: neither is a child of the other, and of the time
+ * that both have the later one has it. */
+static void crossing_spans_count_no_instant_twice(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, false);
     uint32_t th = tiny_thread(t, 1);
@@ -127,8 +128,96 @@ static void crossing_spans_keep_their_time(void **state) {
     tiny_span(t, th, SPAN_OP, "q", 5, 10);
     tiny_seal(t);
     struct result r = tiny_run(t, "ops", NULL, NULL);
-    assert_int_equal(tiny_us(&r, "p", "host_self_us"), 10);
+    assert_int_equal(tiny_us(&r, "p", "host_us"), 10);
+    assert_int_equal(tiny_us(&r, "p", "host_self_us"), 5);
     assert_int_equal(tiny_us(&r, "q", "host_self_us"), 10);
+    result_free(&r);
+    trace_free(t);
+}
+
+/* Two children of p overlap: p has nothing left, not less than nothing; and
+ * what a name has in `ops` it has in `stacks` and in `tree`. */
+static void children_that_overlap_are_taken_off_once(void **state) {
+    (void)state;
+    static const struct {
+        const char *analysis, *key, *value, *column;
+    } asks[] = {
+        {"ops", NULL, NULL, "host_self_us"},
+        {"stacks", "by", "host", "self_us"},
+        {"tree", "by", "op", "host_self_us"},
+    };
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1);
+    tiny_span(t, th, SPAN_OP, "p", 0, 100);
+    tiny_span(t, th, SPAN_OP, "a", 0, 80);
+    tiny_span(t, th, SPAN_OP, "b", 20, 80);
+    tiny_seal(t);
+    for (size_t i = 0; i < 3; i++) {
+        struct result r =
+            tiny_run(t, asks[i].analysis, asks[i].key, asks[i].value);
+        const char *a = i == 1 ? "p;a" : i == 2 ? "p/a" : "a";
+        const char *b = i == 1 ? "p;b" : i == 2 ? "p/b" : "b";
+        if (i != 1) assert_int_equal(tiny_us(&r, "p", asks[i].column), 0);
+        assert_int_equal(tiny_us(&r, a, asks[i].column), 20);
+        assert_int_equal(tiny_us(&r, b, asks[i].column), 80);
+        result_free(&r);
+    }
+    trace_free(t);
+}
+
+/* f() calls itself 50 times: 51 calls, as long as the outermost took, and each
+ * has its own time. Only torch's files have one call twice. */
+static void recursion_is_as_many_calls(void **state) {
+    (void)state;
+    static const char *const formats[] = {"xspace", "chrome", "kineto"};
+    for (size_t k = 0; k < 3; k++) {
+        struct trace *t = tiny_new(true, true);
+        uint32_t th = tiny_thread(t, 1), st = tiny_stream(t, 0, 7);
+        uint16_t cpu = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+        t->sources[0].format = formats[k];
+        for (int i = 0; i <= 50; i++)
+            tiny_span(t, th, SPAN_OP, "f", i, 1000 - 2 * i);
+        tiny_launch(t, th, st, "kernel", 60, 9);
+        tiny_mem(t, cpu, th, 65, 512, 4096, -1);
+        tiny_span(t, th, SPAN_OP, "f", 2000, 10); /* and once more, alone */
+        tiny_seal(t);
+        struct result r = tiny_run(t, "ops", NULL, NULL);
+        bool torch = k == 2;
+        assert_int_equal(tiny_int(&r, "f", "calls"), torch ? 2 : 52);
+        assert_int_equal(tiny_us(&r, "f", "host_us"), 1010);
+        assert_int_equal(tiny_us(&r, "f", "host_self_us"), 1009);
+        assert_int_equal(tiny_us(&r, "f", "device_us"), 9);
+        assert_int_equal(tiny_us(&r, "f", "device_self_us"), 9);
+        assert_int_equal(tiny_int(&r, "f", "host_bytes"), 4096);
+        assert_int_equal(tiny_int(&r, "f", "host_self_bytes"), 4096);
+        result_free(&r);
+        r = tiny_run(t, "tree", "by", "op");
+        assert_int_equal(r.nrows, torch ? 1 : 51);
+        assert_int_equal(tiny_int(&r, "f", "calls"), 2);
+        assert_int_equal(tiny_us(&r, "f", "host_us"), 1010);
+        result_free(&r);
+        trace_free(t);
+    }
+}
+
+/* f { g { f } f }: a call inside of another one, but not right under it. */
+static void calls_of_one_name_inside_each_other_count_once(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1), other = tiny_thread(t, 2);
+    t->sources[0].format = "chrome";
+    tiny_span(t, th, SPAN_OTHER, "f", 0, 100);
+    tiny_span(t, th, SPAN_OTHER, "g", 10, 50);
+    tiny_span(t, th, SPAN_OTHER, "f", 20, 30);
+    tiny_span(t, th, SPAN_OTHER, "f", 70, 20);
+    tiny_span(t, other, SPAN_OTHER, "f", 50, 100); /* threads add up */
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(tiny_int(&r, "f", "calls"), 4);
+    assert_int_equal(tiny_us(&r, "f", "host_us"), 200);
+    assert_int_equal(tiny_us(&r, "f", "host_self_us"), 180);
+    assert_int_equal(tiny_us(&r, "g", "host_us"), 50);
+    assert_int_equal(tiny_us(&r, "g", "host_self_us"), 20);
     result_free(&r);
     trace_free(t);
 }
@@ -273,7 +362,50 @@ static void ops_of_a_tpu_nest(void **state) {
     r = tiny_run(t, "kernels", NULL, NULL);
     double share = tiny_cell(&r, tiny_row(&r, "fusion"), "share_pct")->f;
     assert_true(share > 59.99 && share < 60.01);
+    assert_int_equal(tiny_us(&r, "while", "total_us"), 100);
+    assert_int_equal(tiny_us(&r, "while", "self_us"), 40);
+    share = tiny_cell(&r, tiny_row(&r, "while"), "share_pct")->f;
+    assert_true(share > 39.99 && share < 40.01);
     result_free(&r);
+    trace_free(t);
+}
+
+/* Kernels of one stream contain and cross each other: on a device that nests
+ * each instant counts once in own times, shares sum to 100, and kernels, ops
+ * and stacks say the same. */
+static void kernels_that_overlap_share_one_stream(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t d = trace_device(t, 0, DEVICE_TPU, 0);
+    uint32_t st = trace_track(t, 0, TRACK_STREAM, 0, 1);
+    t->tracks[st].device = d;
+    tiny_span(t, st, SPAN_KERNEL, "loop", 0, 100);
+    tiny_span(t, st, SPAN_KERNEL, "loop", 10, 80); /* inside of itself */
+    tiny_span(t, st, SPAN_KERNEL, "a", 20, 40);
+    tiny_span(t, st, SPAN_KERNEL, "b", 40, 40);
+    tiny_seal(t);
+    struct result k = tiny_run(t, "kernels", NULL, NULL);
+    struct result o = tiny_run(t, "ops", NULL, NULL);
+    struct result s = tiny_run(t, "stacks", "by", "device");
+    int64_t sum = 0;
+    double shares = 0;
+    for (size_t i = 0; i < k.nrows; i++) {
+        const char *name = tiny_cell(&k, i, "name")->s;
+        sum += tiny_us(&k, name, "self_us");
+        shares += tiny_cell(&k, i, "share_pct")->f;
+        assert_int_equal(tiny_us(&o, name, "device_self_us"),
+                         tiny_us(&k, name, "self_us"));
+    }
+    assert_int_equal(sum, 100);
+    assert_true(shares > 99.999 && shares < 100.001);
+    assert_int_equal(tiny_us(&k, "loop", "total_us"), 180);
+    assert_int_equal(tiny_us(&o, "loop", "device_us"), 100);
+    for (size_t i = 0; i < s.nrows; i++)
+        sum -= tiny_cell(&s, i, "self_us")->i / US;
+    assert_int_equal(sum, 0);
+    result_free(&k);
+    result_free(&o);
+    result_free(&s);
     trace_free(t);
 }
 
@@ -400,13 +532,17 @@ int main(void) {
         cmocka_unit_test(only_child_of_same_name_merges),
         cmocka_unit_test(bookkeeping_names_are_no_rows),
         cmocka_unit_test(step_markers_are_one_row),
-        cmocka_unit_test(crossing_spans_keep_their_time),
+        cmocka_unit_test(crossing_spans_count_no_instant_twice),
+        cmocka_unit_test(children_that_overlap_are_taken_off_once),
+        cmocka_unit_test(recursion_is_as_many_calls),
+        cmocka_unit_test(calls_of_one_name_inside_each_other_count_once),
         cmocka_unit_test(device_time_belongs_to_the_launcher),
         cmocka_unit_test(memory_follows_torchs_rule),
         cmocka_unit_test(instants_and_async_spans_are_no_calls),
         cmocka_unit_test(regions_are_rows_where_nothing_better_is),
         cmocka_unit_test(sources_differ_in_what_they_have),
         cmocka_unit_test(ops_of_a_tpu_nest),
+        cmocka_unit_test(kernels_that_overlap_share_one_stream),
         cmocka_unit_test(absurd_times_do_not_overflow),
         cmocka_unit_test(groups_by_stack_and_module),
         cmocka_unit_test(flops_by_torchs_formulas),

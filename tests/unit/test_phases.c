@@ -244,6 +244,44 @@ static void the_mean_of_odd_parts_still_sums(void **state) {
     trace_free(g.t);
 }
 
+/* A step of months on many devices: each device's part fits, their sum does
+ * not. And what is printed has all digits of a mean. */
+static void the_mean_of_long_steps_still_sums(void **state) {
+    (void)state;
+    enum { DEVICES = 40 };
+    struct trace *t = tiny_new(true, false);
+    struct span_in s = {.kind = SPAN_KERNEL, .dur = DUR_LIMIT,
+                        .name = trace_str(t, bytes_of("gemm"))};
+    for (int i = 0; i < DEVICES; i++) {
+        s.track = tiny_stream(t, i, 7);
+        s.ts = i * 1001;
+        trace_span(t, &s);
+        s.ts = TS_LIMIT - i * 1001;
+        trace_span(t, &s);
+    }
+    tiny_seal(t);
+    struct result r = tiny_run(t, "steps", NULL, NULL);
+    static const char *const names[] = {"compute_us", "comm_us", "copy_us",
+                                        "input_us", "launch_us", "host_us",
+                                        "other_us"};
+    int64_t sum = 0, dur = 0;
+    for (size_t i = 0; i < r.nrows; i++) {
+        for (int p = 0; p < PHASES; p++) {
+            assert_true(tiny_cell(&r, i, names[p])->i >= 0);
+            sum += tiny_cell(&r, i, names[p])->i;
+        }
+        dur += tiny_cell(&r, i, "dur_us")->i;
+    }
+    assert_true(dur > INT64_MAX / DEVICES * 2);
+    assert_int_equal(sum, dur);
+    assert_int_equal(r.decimals, 6);
+    result_free(&r);
+    r = tiny_run(t, "steps", "by", "device");
+    assert_int_equal(r.decimals, 3); /* no means: as the source has them */
+    result_free(&r);
+    trace_free(t);
+}
+
 /* --- random traces, instant by instant --- */
 
 enum { SPACE = 200, MOST = 40 };
@@ -384,6 +422,7 @@ int main(void) {
         cmocka_unit_test(each_device_has_a_view_and_steps_show_the_mean),
         cmocka_unit_test(the_remark_on_devices_is_about_any_source),
         cmocka_unit_test(the_mean_of_odd_parts_still_sums),
+        cmocka_unit_test(the_mean_of_long_steps_still_sums),
         cmocka_unit_test(random_traces_split_as_counted_by_instant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,6 +169,86 @@ static void csv_follows_the_rfc(void **state) {
     result_free(&r);
 }
 
+/* One cell of a text as CSV, without the line's end. */
+static char *csv_cell(const char *text) {
+    struct result r;
+    result_init(&r, "x", "X");
+    result_col(&r, (struct column){"name", NULL, NULL, NULL, COL_TEXT, 0});
+    result_row(&r);
+    result_text(&r, text);
+    char *s = as_csv(&r);
+    size_t n = strlen(s);
+    assert_memory_equal(s + n - 2, "\r\n", 2);
+    s[n - 2] = '\0';
+    memmove(s, s + 6, n - 7); /* name CR LF */
+    result_free(&r);
+    return s;
+}
+
+static void csv_is_no_formula_and_steers_nothing(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"aten::mm", "aten::mm"},
+        {"=1+1", "'=1+1"},
+        {"-[NSString x]", "'-[NSString x]"},
+        {"@x", "'@x"},
+        {"+1", "'+1"},
+        {"＝1", "'＝1"},
+        {"'=1", "''=1"},
+        {"'quoted'", "'quoted'"},
+        {" =1", "' =1"},
+        {"a=1", "a=1"},
+        {"main;=1+1;-f", "main;'=1+1;'-f"},
+        {"\tx", "\"\\u0009x\""},
+        {"a\tb\nc", "\"a\tb\nc\""},
+        {"\r=1", "\\u000d=1"},
+        {"\033[31m\a", "\\u001b[31m\\u0007"},
+        {"\xc2\x9b" "2J", "\\u009b2J"},
+        {"\xe2\x80\xae", "\\u202e"},
+        {"\xf3\xa0\x81\x81", "\\udb40\\udc41"},
+        {"\xff" "é", "\xef\xbf\xbd" "é"},
+        {"C:\\users", "C:\\users"},
+        {"C:\\u001b", "C:\\u005cu001b"},
+        {"a,\"=1", "\"a,\"\"=1\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *s = csv_cell(cases[i][0]);
+        assert_string_equal(s, cases[i][1]);
+        free(s);
+    }
+}
+
+static void json_escapes_what_deceives(void **state) {
+    (void)state;
+    struct result r;
+    cols(&r);
+    row(&r, "\xc2\x9b\xe2\x80\xae\xf3\xa0\x81\x81\xef\xbf\xbe\x7f", 0, 0, -1,
+        0);
+    char *s = as_json(&r);
+    assert_non_null(strstr(
+        s, "\"\\u009b\\u202e\\udb40\\udc41\\ufffe\\u007f\""));
+    free(s);
+    result_free(&r);
+}
+
+/* One long name pads no other row, and none is cut. */
+static void a_wide_cell_stands_out(void **state) {
+    (void)state;
+    struct result r;
+    char *name = malloc(300001);
+    memset(name, 'x', 300000);
+    name[300000] = '\0';
+    cols(&r);
+    row(&r, name, 1, 1000000, 1, 1);
+    for (int i = 0; i < 50; i++) row(&r, "short", 1, 1000000, 1, 1);
+    char *s = as_text(&r, (struct text_style){.width = 0});
+    assert_non_null(strstr(s, name));
+    assert_true(strlen(s) < 400000);
+    free(s);
+    free(name);
+    result_free(&r);
+}
+
 static void text_aligns_and_names_its_units(void **state) {
     (void)state;
     struct result r;
@@ -372,6 +452,9 @@ int main(void) {
         cmocka_unit_test(json_has_the_shape_of_the_interface),
         cmocka_unit_test(json_escapes_hostile_names),
         cmocka_unit_test(csv_follows_the_rfc),
+        cmocka_unit_test(csv_is_no_formula_and_steers_nothing),
+        cmocka_unit_test(json_escapes_what_deceives),
+        cmocka_unit_test(a_wide_cell_stands_out),
         cmocka_unit_test(text_aligns_and_names_its_units),
         cmocka_unit_test(text_says_what_was_cut_and_what_is_missing),
         cmocka_unit_test(text_fits_any_width),

@@ -65,6 +65,22 @@ static void not_recorded_is_null(void **state) {
     result_free(&r);
 }
 
+static void a_sum_that_stopped_is_said(void **state) {
+    (void)state;
+    static const int64_t v[] = {INT64_MAX - 1, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < 3; i++) {
+        struct result r;
+        struct ops_err e;
+        result_init(&r, "x", "X");
+        result_col(&r, (struct column){.name = "bytes", .type = COL_BYTES});
+        result_row(&r);
+        result_int(&r, v[i]);
+        assert_int_equal(result_done(&r, &e), 0);
+        assert_int_equal(r.nremarks, i > 0);
+        result_free(&r);
+    }
+}
+
 static void numbers_sort_largest_first_and_stay_stable(void **state) {
     (void)state;
     struct result r;
@@ -179,6 +195,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_what_it_is_given),
         cmocka_unit_test(not_recorded_is_null),
+        cmocka_unit_test(a_sum_that_stopped_is_said),
         cmocka_unit_test(numbers_sort_largest_first_and_stay_stable),
         cmocka_unit_test(filters_lower_the_total_and_the_cut_does_not),
         cmocka_unit_test(profiles_stand_side_by_side),

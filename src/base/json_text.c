@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Strings and the check of foreign JSON before it is passed on. */
-#include "export/json_text.h"
+ * Strings and values of JSON, and the check of foreign JSON before it is passed
+ * on. */
+#include "base/json_text.h"
 
+#include "base/plain.h"
 #include "base/utf8.h"
-#include <stdio.h>
+#include <string.h>
 
 static bool is_hex(uint8_t c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
@@ -21,49 +23,89 @@ static size_t escape_len(const uint8_t *p, size_t n) {
     return 6;
 }
 
-/* What stands for the byte c that cannot stand for itself. */
-static void put_byte(struct sink *out, uint8_t c) {
-    char buf[8];
-    const char *s = c == '"'    ? "\\\""
-                    : c == '\\' ? "\\\\"
-                    : c == '\n' ? "\\n"
-                    : c == '\t' ? "\\t"
-                    : c == '\r' ? "\\r"
-                                : NULL;
-    if (c >= 0x80) s = "\\ufffd";
-    if (s == NULL) {
-        snprintf(buf, sizeof buf, "\\u%04x", c);
-        s = buf;
-    }
-    sink_puts(out, s);
+/* Which half of a pair is the escape at p, of n bytes: 'h'igh, 'l'ow, or 0. */
+static char half_of(const uint8_t *p, size_t n) {
+    if (n < 6 || p[0] != '\\' || escape_len(p, n) != 6) return 0;
+    if ((p[2] | 0x20) != 'd' || p[3] < '8') return 0;
+    uint8_t c = p[3] | 0x20; /* '8', '9' stay; 'a'..'f' in lower case */
+    return c == '8' || c == '9' || c == 'a' || c == 'b' ? 'h' : 'l';
 }
 
-/* Runs of good bytes are written in one go. */
-static void put_string(struct sink *out, struct bytes b, bool raw) {
-    size_t from = 0, i = 0;
-    sink_putc(out, '"');
-    while (i < b.n) {
-        uint8_t c = b.p[i];
-        size_t n = 1;
-        if (c == '\\') n = raw ? escape_len(b.p + i, b.n - i) : 0;
-        else if (c >= 0x80) n = utf8_len(b.p + i, b.n - i);
-        else if (c < 0x20 || c == '"' || c == 0x7f) n = 0;
-        if (n == 0) {
-            sink_write(out, b.p + from, i - from);
-            put_byte(out, c);
-            from = ++i;
-        } else {
-            i += n;
-        }
-    }
-    if (i > from) sink_write(out, b.p + from, i - from); /* p may be NULL */
-    sink_putc(out, '"');
+void json_put_escape(struct sink *out, uint32_t c) {
+    if (c == PLAIN_BAD) c = 0xfffd;
+    if (c < 0x10000) sink_printf(out, "\\u%04x", (unsigned)c);
+    else
+        sink_printf(out, "\\u%04x\\u%04x",
+                    (unsigned)(0xd7c0 + (c >> 10)),
+                    (unsigned)(0xdc00 | (c & 0x3ff)));
 }
 
-void json_put(struct sink *out, struct bytes b) { put_string(out, b, false); }
+/* What the bytes are: text; text as it stood between quotes in JSON; a whole
+ * value, in which quotes and blanks are what they are. */
+enum form { TEXT, QUOTED, VALUE };
+
+/* The escape at p, of n bytes, as it is written: kept, or what it should have
+ * been. Returns the bytes that were read. */
+static size_t put_escaped(struct sink *out, const uint8_t *p, size_t n) {
+    size_t k = escape_len(p, n);
+    char half = half_of(p, n);
+    if (k == 0) {
+        sink_puts(out, "\\\\");
+        return 1;
+    }
+    if (half == 'h' && half_of(p + 6, n - 6) == 'l') k = 12;
+    else if (half != 0) {
+        sink_puts(out, "\\ufffd");
+        return 6;
+    }
+    sink_write(out, p, k);
+    return k;
+}
+
+/* One character that cannot stand as it is, or not always; the same. */
+static size_t put_odd(struct sink *out, const uint8_t *p, size_t n,
+                      enum form form) {
+    uint32_t c;
+    size_t k = plain_take((const char *)p, n, &c);
+    if (c == '\\' && form != TEXT) return put_escaped(out, p, n);
+    if (c == '"' && form == VALUE) sink_putc(out, '"');
+    else if (c == '"' || c == '\\')
+        sink_printf(out, "\\%c", (int)c);
+    else if (form == VALUE && c < 0x20) sink_putc(out, c == '\n' ? '\n' : ' ');
+    else if (plain_char(c)) sink_write(out, p, k);
+    else if (c == '\n') sink_puts(out, "\\n");
+    else if (c == '\t') sink_puts(out, "\\t");
+    else json_put_escape(out, c);
+    return k;
+}
+
+/* Runs of plain bytes are written in one go. */
+static void put_body(struct sink *out, struct bytes b, enum form form) {
+    for (size_t i = 0; i < b.n;) {
+        size_t from = i;
+        while (i < b.n && b.p[i] >= 0x20 && b.p[i] < 0x7f && b.p[i] != '"' &&
+               b.p[i] != '\\')
+            i++;
+        if (i > from) sink_write(out, b.p + from, i - from);
+        if (i < b.n) i += put_odd(out, b.p + i, b.n - i, form);
+    }
+}
+
+void json_put(struct sink *out, struct bytes b) {
+    sink_putc(out, '"');
+    put_body(out, b, TEXT);
+    sink_putc(out, '"');
+}
 
 void json_put_raw(struct sink *out, struct bytes raw) {
-    put_string(out, raw, true);
+    sink_putc(out, '"');
+    put_body(out, raw, QUOTED);
+    sink_putc(out, '"');
+}
+
+void json_put_value(struct sink *out, struct bytes raw) {
+    if (json_is_strict(raw)) put_body(out, raw, VALUE);
+    else json_put(out, raw);
 }
 
 /* The strict reader: p moves on, or false. */
