@@ -9,6 +9,7 @@
 
 #include "analyze/collective.h"
 #include "analyze/phases.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/number.h"
 #include "base/sort.h"
@@ -46,11 +47,10 @@ static bool same_bytes(struct bytes a, struct bytes b) {
 /* The row of a collective, made when new, by name, kind and group. */
 static uint32_t row_of(struct work *w, struct map *rows, uint32_t i) {
     const struct coll *x = &w->c.v[i];
-    uint64_t key = x->kind + 64 * (uint64_t)x->group;
     struct bytes name = coll_name(&w->c, x);
-    for (size_t k = 0; k < name.n; k++)
-        key = (key ^ name.p[k]) * 0x100000001b3u;
-    uint32_t *at = map_at(rows, map_mix(key));
+    uint64_t key = hash_pair(hash_bytes(name.p, name.n),
+                             x->kind + 64 * (uint64_t)x->group);
+    uint32_t *at = map_at(rows, key);
     if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
     if (!VEC_ROOM(w->lines, w->nlines, w->cap_lines)) return ROW_NONE;
     w->lines[w->nlines] = (struct line){.first = i, .dtype = x->dtype};

@@ -14,6 +14,7 @@
 #include "analyze/analyze.h"
 #include "analyze/kernel_args.h"
 #include "analyze/phases.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -226,7 +227,7 @@ static bool take_named(struct sweep *w, row_id r, bool iterator) {
 }
 
 static uint64_t run_key(uint32_t source, int64_t id) {
-    return map_mix((uint64_t)id) + source;
+    return hash_pair((uint64_t)id, source);
 }
 
 /* The user's function is started here, and not waited for. */

@@ -20,6 +20,7 @@
 #include "analyze/analyze.h"
 #include "analyze/live.h"
 #include "analyze/mem_site.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -81,18 +82,18 @@ static uint64_t place_key(const struct search *s, size_t k, bool *stack) {
     struct mem_site at = mem_site_of(s->sites, k);
     uint64_t h = t->mem.what[k];
     if (at.user != ROW_NONE) h = t->spans.name[at.user];
-    h = map_mix(h * MEM_PHASES + (uint64_t)at.phase);
-    if (at.root != ROW_NONE) h = map_mix(h + t->spans.name[at.root]);
+    h = hash_pair(h, (uint64_t)at.phase);
+    if (at.root != ROW_NONE) h = hash_pair(h, t->spans.name[at.root]);
     uint64_t frames = s->coarse ? 0 : mem_site_stack(s->sites, k);
     *stack = frames != 0;
-    return *stack ? map_mix(h ^ frames) : h;
+    return *stack ? hash_pair(h, frames) : h;
 }
 
 static struct tally *tally_of(struct search *s, size_t k) {
     bool stack;
     uint64_t place = place_key(s, k, &stack), key = place;
     if (!stack && !s->coarse)
-        key = map_mix(place + (uint64_t)s->t->mem.bytes[k]);
+        key = hash_pair(place, (uint64_t)s->t->mem.bytes[k]);
     uint32_t *at = map_at(&s->by_site, key);
     if (!at) return NULL;
     if (*at == MAP_NONE) {

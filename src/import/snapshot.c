@@ -20,6 +20,7 @@
  * back from that state (snapshot_events.c). */
 #include "import/snapshot.h"
 
+#include "base/hash.h"
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -321,8 +322,7 @@ static void read_annotation(struct snap *s, struct notes *o,
     if (s->t->oom) return;
     if (!s->t->tracks[in.track].named)
         trace_track_name(s->t, in.track, bytes_of("annotations"));
-    uint32_t *at = map_at(&o->by_name, (uint64_t)in.name << 32 ^
-                                           map_mix((uint64_t)device));
+    uint32_t *at = map_at(&o->by_name, hash_pair(in.name, (uint64_t)device));
     if (at == NULL) s->t->oom = true;
     else if (starts) begin(s, o, at, &in);
     else end(s, o, at, in.ts);

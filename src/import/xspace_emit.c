@@ -194,11 +194,10 @@ static uint16_t launch_category(struct xpiece *w) {
     /* a program has one module */
     enum xcode module_code =
         fact_has(w, XC_PROGRAM) ? XC_PROGRAM : XC_HLO_MODULE;
-    uint64_t key = 0x9e3779b97f4a7c15u;
-    key = hash_step(key, fact_hash(w, XC_KERNEL_DETAILS));
-    key = hash_step(key, fact_hash(w, XC_HLO_OP));
-    key = hash_step(key, fact_hash(w, XC_TF_OP));
-    key = hash_step(key, fact_hash(w, module_code)) | 1;
+    uint64_t key = fact_hash(w, XC_KERNEL_DETAILS);
+    key = hash_pair(key, fact_hash(w, XC_HLO_OP));
+    key = hash_pair(key, fact_hash(w, XC_TF_OP));
+    key = hash_pair(key, fact_hash(w, module_code)) | 1;
     struct xlaunch *at = &w->launches[key >> 32 & 510];
     if (at[0].key == key) return at[0].cat;
     if (at[1].key == key) return at[1].cat;

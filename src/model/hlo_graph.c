@@ -263,7 +263,7 @@ static void read_launch(struct graphs *g, const struct reading *r) {
 static const struct reading *reading_of(struct graphs *g, uint32_t program,
                                         size_t n) {
     size_t first = g->nseq - n;
-    uint64_t hash = hash_step(hash_bytes(g->seq + first, n * sizeof *g->seq),
+    uint64_t hash = hash_pair(hash_bytes(g->seq + first, n * sizeof *g->seq),
                               program);
     uint32_t at = map_get(&g->by_hash, hash);
     if (at != MAP_NONE) {

@@ -4,6 +4,7 @@
 #include "model/trace.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/hlo.h"
@@ -129,7 +130,7 @@ int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
 static uint32_t probe(struct map *m, uint64_t key, uint32_t **at,
                       bool (*same)(const void *ctx, uint32_t i),
                       const void *ctx) {
-    for (uint64_t k = key;; k = map_mix(k + 1)) {
+    for (uint64_t k = key;; k = hash_u64(k)) {
         *at = map_at(m, k);
         if (*at == NULL || **at == MAP_NONE) return MAP_NONE;
         if (same(ctx, **at)) return **at;
@@ -151,14 +152,14 @@ static bool same_track(const void *ctx, uint32_t i) {
 }
 
 static uint64_t track_hash(const struct track_key *k) {
-    uint64_t h = map_mix((uint64_t)k->tid ^ map_mix((uint64_t)k->pid));
-    return h ^ ((uint64_t)k->source << 8 | k->kind);
+    return hash_pair(hash_pair((uint64_t)k->pid, (uint64_t)k->tid),
+                     (uint64_t)k->source << 8 | k->kind);
 }
 
 uint32_t trace_track_find(const struct trace *t, uint32_t source,
                           enum track_kind kind, int64_t pid, int64_t tid) {
     struct track_key k = {t, source, kind, pid, tid};
-    for (uint64_t h = track_hash(&k);; h = map_mix(h + 1)) {
+    for (uint64_t h = track_hash(&k);; h = hash_u64(h)) {
         uint32_t i = map_get(&t->track_map, h);
         if (i == MAP_NONE) return ROW_NONE;
         if (same_track(&k, i)) return i;
@@ -224,7 +225,7 @@ uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
                       int64_t ordinal) {
     assert(!t->sealed && source < t->nsources);
     struct device_key k = {t, source, kind, ordinal};
-    uint64_t h = map_mix((uint64_t)ordinal) ^ ((uint64_t)source << 8 | kind);
+    uint64_t h = hash_pair((uint64_t)ordinal, (uint64_t)source << 8 | kind);
     uint32_t *at, i = probe(&t->device_map, h, &at, same_device, &k);
     if (i != MAP_NONE) return i;
     if (at == NULL || !VEC_ROOM(t->devices, t->ndevices, t->cap_devices)) {
@@ -408,7 +409,7 @@ uint16_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
     assert(!t->sealed && source < t->nsources);
     assert(device == ROW_NONE || device < t->ndevices);
     struct name_key k = {t, trace_str(t, name), source, device};
-    uint64_t h = map_mix((uint64_t)k.name << 32 | source) ^ device;
+    uint64_t h = hash_pair((uint64_t)k.name << 32 | source, device);
     uint32_t *at,
         i = probe(&t->allocator_map, h, &at, same_allocator, &k);
     if (i != MAP_NONE) return (uint16_t)i;
@@ -493,8 +494,8 @@ uint32_t trace_counter_of(struct trace *t, uint32_t source, int64_t pid,
     assert(!t->sealed && source < t->nsources);
     assert(device == ROW_NONE || device < t->ndevices);
     struct counter_key k = {{t, trace_str(t, name), source, device}, pid};
-    uint64_t h = map_mix((uint64_t)k.k.name << 32 | source) ^ device;
-    h ^= map_mix((uint64_t)pid);
+    uint64_t h = hash_pair((uint64_t)k.k.name << 32 | source, device);
+    h = hash_pair(h, (uint64_t)pid);
     uint32_t *at, i = probe(&t->counter_map, h, &at, same_counter, &k);
     if (i != MAP_NONE) return i;
     if (at == NULL || !VEC_ROOM(t->counters, t->ncounters, t->cap_counters)) {
