@@ -2,6 +2,7 @@
  * Kineto writes one argument per fact; XSpace packs them in one text of
  * key:value pairs, separated by blanks or newlines. */
 #include "analyze/kernel_args.h"
+#include "base/sum.h"
 #include "model/args.h"
 #include "model/launch.h"
 #include <stdlib.h>
@@ -69,7 +70,8 @@ void kernel_args_details(struct kernel_args *a, struct bytes text) {
         } else if (BYTES_IS(key, "static_shared") ||
                    BYTES_IS(key, "dynamic_shared")) {
             int64_t n = to_int(v, 0);
-            a->shared_bytes = a->shared_bytes < 0 ? n : a->shared_bytes + n;
+            a->shared_bytes = sum_of(a->shared_bytes < 0 ? 0 : a->shared_bytes,
+                                     n);
         } else if (BYTES_IS(key, "grid")) {
             to_dim3(v, a->grid);
         } else if (BYTES_IS(key, "block")) {

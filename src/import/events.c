@@ -76,6 +76,7 @@ row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
         .cat = ev->cat.raw.n ? reader_cat(r, ev->cat) : 0,
         .args = ev->args ? r->args_base + (uint64_t)(ev->args - r->base) + 1
                          : 0,
+        .args_n = ev->args ? (size_t)(ev->args_end - ev->args) : 0,
     };
     row_id row = trace_span(r->t, &in);
     if (ev->tid.text.n > 0 && !r->t->oom && !r->t->tracks[track].named)

@@ -364,45 +364,43 @@ bool snap_time(struct snap *s, const struct pickle_value *entry, size_t i,
     return false;
 }
 
-/* Puts the times of a list into v, from n on; returns how many there are. v
- * may be NULL: only counts. */
-static size_t times_of(const struct pickle_value *list, uint64_t *v,
-                       size_t n) {
-    for (size_t i = 0; i < pickle_count(list); i++) {
+/* Times of entries, as numbers that sort as they do. */
+struct times {
+    uint64_t *v;
+    size_t n, cap;
+};
+
+static void times_of(struct snap *s, const struct pickle_value *list,
+                     struct times *t) {
+    for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
         const struct pickle_value *ts =
             pickle_get(pickle_item(list, i), "time_us");
         if (ts == NULL || ts->type != PICKLE_INT) continue;
-        if (v != NULL) v[n] = sort_signed(ts->i);
-        n++;
+        if (!VEC_ROOM(t->v, t->n, t->cap)) s->t->oom = true;
+        else t->v[t->n++] = sort_signed(ts->i);
     }
-    return n;
 }
 
-/* All times, of every list that is not listed a second time. */
-static size_t all_times(const struct snap *s, uint64_t *v) {
+/* All times, of every list that is not listed a second time. The lists are
+ * marked as visited meanwhile. */
+static void all_times(struct snap *s, struct times *t) {
     const struct pickle_value *traces = pickle_get(s->root, "device_traces");
-    size_t n = 0;
-    for (size_t i = 0; i < pickle_count(traces); i++) {
-        const struct pickle_value *list = pickle_item(traces, i);
-        if (pickle_count(list) == 0) continue;
-        if (list->box->mark != (v ? MARK_VISITED : PICKLE_NO_MARK)) continue;
-        list->box->mark = v ? PICKLE_NO_MARK : MARK_VISITED;
-        n = times_of(list, v, n);
-    }
-    return times_of(pickle_get(s->root, "external_annotations"), v, n);
+    for (size_t i = 0; i < pickle_count(traces); i++)
+        if (snap_first_visit(pickle_item(traces, i)))
+            times_of(s, pickle_item(traces, i), t);
+    times_of(s, pickle_get(s->root, "external_annotations"), t);
+    for (size_t i = 0; i < pickle_count(traces); i++)
+        if (pickle_count(pickle_item(traces, i)) > 0)
+            pickle_item(traces, i)->box->mark = PICKLE_NO_MARK;
 }
 
 /* The epoch is the first time that can be true: no further than six days from
  * the one in the middle. One broken time does not move the others. */
 static void find_epoch(struct snap *s) {
-    size_t n = all_times(s, NULL);
-    uint64_t *v = vec_alloc(n + 1, sizeof *v);
-    if (v == NULL) {
-        s->t->oom = true;
-        return;
-    }
-    size_t again = all_times(s, v);
-    assert(again == n);
+    struct times times = {0};
+    all_times(s, &times);
+    size_t n = times.n;
+    uint64_t *v = times.v;
     s->clocked = n > 0;
     if (!s->clocked) trace_note(s->t, NOTE_CLOCK_UNKNOWN, 1);
     if (n > 0 && !sort_numbers(v, n)) s->t->oom = true;

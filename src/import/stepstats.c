@@ -413,6 +413,7 @@ static void emit_node(struct stats *s, const struct node *n) {
         .track = node_track(s, n), .name = node_name(s, n),
         .kind = node_kind(d, n), .flags = d->derived ? SPAN_DERIVED : 0,
         .args = s->t->sources[s->source].args_base + n->at + 1,
+        .args_n = (size_t)(n->raw.p - s->all.p) + n->raw.n - (size_t)n->at,
     };
     in.ts = to_ps(s, n->start);
     if (__builtin_sub_overflow(to_ps(s, n->end), in.ts, &in.dur)) in.dur = -1;

@@ -137,7 +137,6 @@ void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
                                   allocator_device(w, name));
     struct bytes what = fact_text(w, XC_TF_OP);
     m.what = what.n > 0 ? trace_str(w->t, what) : 0;
-    m.args = e->args;
     if (m.allocator < w->t->nallocators)
         allocator_facts(w, m.allocator, m.allocated, reserved);
     trace_mem(w->t, &m);
@@ -310,7 +309,8 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
                  const struct xname *n, const struct xevent *e) {
     struct span_in s = {.ts = e->ts, .dur = e->dur, .track = tr->main,
                         .name = e->name, .cat = e->cat, .kind = n->kind,
-                        .flags = n->flags, .args = e->args};
+                        .flags = n->flags, .args = e->args,
+                        .args_n = e->args_n};
     if (l->kind == XL_COUNTERS) {
         counter_event(w, n, e);
         return;

@@ -223,6 +223,7 @@ static bool copy_rows(void *ctx) {
         to->cat[k] = (uint16_t)m->cat[from->cat[i]];
         to->args_lo[k] = (uint32_t)args;
         to->args_hi[k] = (uint8_t)(args >> 32);
+        to->args_room[k] = from->args_room[i];
         to->kind[k] = from->kind[i];
         to->flags[k] = from->flags[i];
     }
@@ -263,15 +264,6 @@ static void move_halves(struct trace *a, struct half_links *to,
         to->v[to->n++] = (struct half_link){
             from->v[i].key, owner(m, from->v[i].source),
             from->v[i].row + offset};
-}
-
-/* Where the arguments of memory event i stand in a. */
-static uint64_t moved_args(const struct trace *a, const struct trace *b,
-                           const struct moves *m, size_t i) {
-    uint64_t args = (uint64_t)b->mem.args_hi[i] << 32 | b->mem.args_lo[i];
-    uint32_t source = args_source(
-        b, b->allocators[b->mem.allocator[i]].source, args);
-    return args ? args + args_delta(a, b, m, source) : 0;
 }
 
 /* b's stacks among a's; their frames are listed once more. */
@@ -333,8 +325,7 @@ static void move_rest(struct trace *a, const struct trace *b,
             .allocated = e->allocated[i], .reserved = e->reserved[i],
             .addr = e->addr[i], .track = moved(m->track, e->track[i]),
             .allocator = (uint16_t)m->allocator[e->allocator[i]],
-            .what = m->str[e->what[i]],
-            .args = moved_args(a, b, m, i)});
+            .what = m->str[e->what[i]]});
         if (e->stack) trace_mem_stack(a, k, moved(m->stack, e->stack[i]));
     }
     for (size_t i = 0; i < b->samples.n && !a->oom; i++)

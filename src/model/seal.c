@@ -148,6 +148,7 @@ static bool gather_rest(void *ctx) {
            gather_uint16_t(&s->cat, g->perm, s->n) &&
            gather_uint32_t(&s->args_lo, g->perm, s->n) &&
            gather_uint8_t(&s->args_hi, g->perm, s->n) &&
+           gather_uint8_t(&s->args_room, g->perm, s->n) &&
            gather_uint8_t(&s->kind, g->perm, s->n) &&
            gather_uint8_t(&s->flags, g->perm, s->n) &&
            renumber(g->t, g->perm);
@@ -352,8 +353,6 @@ static bool sort_mem(struct trace *t) {
          gather_uint32_t(&m->track, perm, m->n) &&
          gather_uint16_t(&m->allocator, perm, m->n) &&
          gather_uint32_t(&m->what, perm, m->n) &&
-         gather_uint32_t(&m->args_lo, perm, m->n) &&
-         gather_uint8_t(&m->args_hi, perm, m->n) &&
          (!m->stack || gather_uint32_t(&m->stack, perm, m->n));
     m->cap = m->n;
     free(perm);
@@ -399,6 +398,7 @@ static void trim(struct trace *t) {
     vec_resize(&s->cat, s->n, sizeof *s->cat);
     vec_resize(&s->args_lo, s->n, sizeof *s->args_lo);
     vec_resize(&s->args_hi, s->n, sizeof *s->args_hi);
+    vec_resize(&s->args_room, s->n, sizeof *s->args_room);
     vec_resize(&s->kind, s->n, sizeof *s->kind);
     vec_resize(&s->flags, s->n, sizeof *s->flags);
     s->cap = s->n;

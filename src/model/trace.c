@@ -27,13 +27,12 @@ struct trace *trace_new(void) {
 static void free_columns(struct trace *t) {
     struct spans *s = &t->spans;
     void *spans[] = {s->ts,      s->dur,     s->track, s->name,  s->cat,
-                     s->args_lo, s->args_hi, s->kind,  s->flags, s->parent,
-                     s->depth,   s->step};
+                     s->args_lo, s->args_hi, s->args_room, s->kind, s->flags,
+                     s->parent,  s->depth,   s->step};
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) free(spans[i]);
     struct mem_events *m = &t->mem;
     void *mem[] = {m->ts,       m->bytes, m->addr,      m->allocated,
-                   m->reserved, m->track, m->allocator, m->what,
-                   m->args_lo,  m->args_hi, m->stack};
+                   m->reserved, m->track, m->allocator, m->what, m->stack};
     for (size_t i = 0; i < sizeof mem / sizeof *mem; i++) free(mem[i]);
     free(t->samples.ts);
     free(t->samples.value);
@@ -279,6 +278,7 @@ static bool resize_spans(struct spans *s, size_t cap) {
         !vec_resize(&s->cat, cap, sizeof *s->cat) ||
         !vec_resize(&s->args_lo, cap, sizeof *s->args_lo) ||
         !vec_resize(&s->args_hi, cap, sizeof *s->args_hi) ||
+        !vec_resize(&s->args_room, cap, sizeof *s->args_room) ||
         !vec_resize(&s->kind, cap, sizeof *s->kind) ||
         !vec_resize(&s->flags, cap, sizeof *s->flags))
         return false;
@@ -326,6 +326,7 @@ row_id trace_span(struct trace *t, const struct span_in *in) {
     s->cat[r] = in->cat;
     s->args_lo[r] = (uint32_t)args;
     s->args_hi[r] = (uint8_t)(args >> 32);
+    s->args_room[r] = room_for(in->args_n);
     s->kind[r] = in->kind;
     s->flags[r] = in->flags;
     return r;
@@ -436,8 +437,6 @@ static bool grow_mem(struct mem_events *m) {
         !vec_resize(&m->track, cap, sizeof *m->track) ||
         !vec_resize(&m->allocator, cap, sizeof *m->allocator) ||
         !vec_resize(&m->what, cap, sizeof *m->what) ||
-        !vec_resize(&m->args_lo, cap, sizeof *m->args_lo) ||
-        !vec_resize(&m->args_hi, cap, sizeof *m->args_hi) ||
         (m->stack && !vec_resize(&m->stack, cap, sizeof *m->stack)))
         return false;
     m->cap = cap;
@@ -465,13 +464,6 @@ row_id trace_mem(struct trace *t, const struct mem_in *in) {
     m->track[i] = in->track;
     m->allocator[i] = in->allocator;
     m->what[i] = in->what;
-    uint64_t args = in->args;
-    if (args >> 40 != 0) {
-        trace_note(t, NOTE_ARGS_TRUNCATED, 1);
-        args = 0;
-    }
-    m->args_lo[i] = (uint32_t)args;
-    m->args_hi[i] = (uint8_t)(args >> 32);
     if (m->stack) m->stack[i] = ROW_NONE;
     return (row_id)i;
 }
@@ -590,12 +582,31 @@ uint32_t args_source(const struct trace *t, uint32_t likely, uint64_t at) {
     const struct source *s = &t->sources[likely];
     if (at == 0 || (at > s->args_base && at - s->args_base <= s->bytes.n))
         return likely;
-    for (size_t i = 0; i < t->nsources; i++) {
-        s = &t->sources[i];
-        if (at > s->args_base && at - s->args_base <= s->bytes.n)
-            return (uint32_t)i;
+    /* sources lie one behind the other; an empty one holds nothing */
+    size_t lo = 0, hi = t->nsources;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (t->sources[mid].args_base + t->sources[mid].bytes.n < at)
+            lo = mid + 1;
+        else hi = mid;
     }
-    return likely;
+    return lo < t->nsources && t->sources[lo].args_base < at ? (uint32_t)lo
+                                                             : likely;
+}
+
+uint8_t room_for(size_t n) {
+    if (n < 16) return (uint8_t)n;
+    int shift = 60 - __builtin_clzll(n); /* that leaves four bits */
+    size_t steps = ((n - 1) >> shift) + 1;
+    size_t code = 8 * (size_t)shift + steps;
+    return code < UINT8_MAX ? (uint8_t)code : UINT8_MAX;
+}
+
+size_t room_of(uint8_t room) {
+    if (room < 16) return room;
+    if (room == UINT8_MAX) return SIZE_MAX;
+    unsigned shift = room / 8u - 1;
+    return (size_t)(room % 8u + 8) << shift;
 }
 
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
@@ -608,7 +619,9 @@ struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
     if (at == 0 || at - 1 < from->args_base) return (struct bytes){NULL, 0};
     uint64_t off = at - 1 - from->args_base;
     if (off >= from->bytes.n) return (struct bytes){NULL, 0};
-    return (struct bytes){from->bytes.p + off, from->bytes.n - (size_t)off};
+    size_t left = from->bytes.n - (size_t)off;
+    size_t room = room_of(s->args_room[row]);
+    return (struct bytes){from->bytes.p + off, left < room ? left : room};
 }
 
 size_t trace_link_at(const struct trace *t, row_id device_row) {

@@ -78,7 +78,7 @@ enum span_flag {
                           "shape", as the program gave them */
 };
 
-/* The columns. 43 bytes a row. */
+/* The columns. 44 bytes a row. */
 struct spans {
     size_t n, cap;
     int64_t *ts;       /* ps from the trace's epoch */
@@ -88,6 +88,7 @@ struct spans {
     uint16_t *cat;     /* the source's category; index in trace->cats */
     uint32_t *args_lo; /* where the arguments stand in the trace's address */
     uint8_t *args_hi;  /* space of mapped files (40 bits); see trace_args() */
+    uint8_t *args_room; /* and how long they are: see room_of() */
     uint8_t *kind;     /* enum span_kind */
     uint8_t *flags;    /* enum span_flag */
     /* filled by seal: */
@@ -190,8 +191,6 @@ struct mem_events {
     uint32_t *track;       /* thread, or ROW_NONE */
     uint16_t *allocator;   /* index in allocators */
     str_id *what;          /* op or tensor named by the source, or 0 */
-    uint32_t *args_lo;     /* its arguments, as for spans */
-    uint8_t *args_hi;
     uint32_t *stack;       /* where it was allocated: index in stacks, or
                               ROW_NONE; of a free, too, where the allocation
                               is not among the events. NULL where nobody
@@ -435,6 +434,7 @@ struct span_in {
     uint16_t cat;
     uint8_t kind, flags;
     uint64_t args; /* source->args_base + the arguments' offset + 1; 0: none */
+    size_t args_n; /* how many bytes they are */
 };
 
 /* Appends. Times out of range are counted (NOTE_TIME_OUT_OF_RANGE) and the
@@ -478,7 +478,6 @@ struct mem_in {
     uint32_t track;
     uint16_t allocator;
     str_id what;
-    uint64_t args; /* as in struct span_in */
 };
 /* Appends. Returns the event's number (before seal's sort: good only for
  * trace_mem_stack), or ROW_NONE: its time is out of range, or no memory. */
@@ -567,9 +566,19 @@ int mem_common(const struct trace *t, const struct trace *snap, size_t *out,
  * come in order by track. */
 int trace_seal(struct trace *t, struct ops_err *e);
 
+/* A number of bytes in 8 bits, rounded up by an eighth at the most; and back,
+ * SIZE_MAX from 14 GiB on. */
+uint8_t room_for(size_t n);
+size_t room_of(uint8_t room);
+
 /* The raw arguments of a row as they stand in the file: the source, and the
- * bytes from the arguments' first byte to the end of the source. n is 0 when
- * there are none. The format is the source's: see args.h for readers. */
+ * bytes from the arguments' first byte on, as many as they had when the file
+ * was read, or up to an eighth more. n is 0 when there are none. The format is
+ * the source's: see args.h for readers.
+ *
+ * The file may have changed since then, into anything: readers may rely on
+ * nothing but n, not even on reading the same byte twice. All arguments of a
+ * trace together are no longer than its files and an eighth. */
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source);
 
 /* Whose arguments stand at that address (as in struct span_in)? A track may
