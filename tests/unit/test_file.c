@@ -383,7 +383,7 @@ static void full_disk_names_tmpdir(void **state) {
         if (child == 0) {
             /* A limit on the size of files stands for the full disk. */
             struct rlimit most = {100000, 100000};
-            signal(SIGXFSZ, SIG_IGN);
+            signal(SIGXFSZ, SIG_DFL); /* which is not sent */
             if (i == 0) setrlimit(RLIMIT_FSIZE, &most);
             if (i == 1) setenv("TMPDIR", "/proc", 1);
             _exit(refused_naming(path, "set TMPDIR",
