@@ -34,20 +34,16 @@ static void add_track(const struct trace *t, const struct track *tr,
 static void add_tracks(const struct trace *t, const struct phase_view *v,
                        enum track_kind kind, uint32_t thread,
                        const struct intervals *times, int64_t *self) {
-    for (uint32_t i = 0; i < t->ntracks; i++) {
+    const struct lists *l = &t->of_source;
+    for (size_t k = l->first[v->source]; k < l->first[v->source + 1]; k++) {
+        uint32_t i = l->v[k];
         const struct track *tr = &t->tracks[i];
-        if (tr->source != v->source || tr->kind != kind) continue;
+        if (tr->kind != kind) continue;
         if (kind == TRACK_STREAM && tr->device != v->device) continue;
         if (kind == TRACK_THREAD && i != thread) continue;
         if (kind == TRACK_PYTHON && tr->thread != thread) continue;
         add_track(t, tr, kind == TRACK_STREAM, times, self);
     }
-}
-
-static uint32_t step_thread(const struct trace *t, uint32_t source) {
-    for (size_t i = 0; i < t->nsteps; i++)
-        if (t->steps[i].source == source) return t->steps[i].thread;
-    return ROW_NONE;
 }
 
 static void pick(struct meanwhile *m, const struct trace *t, int64_t *self) {
@@ -79,7 +75,7 @@ bool meanwhile_find(struct meanwhile *m, const struct trace *t,
     find_phase(m, v, times);
     int64_t *self = calloc(t->strs.n + 1, sizeof *self);
     if (self == NULL) return false;
-    uint32_t thread = step_thread(t, v->source);
+    uint32_t thread = phases_step_thread(t, v->source);
     bool device = m->phase == PHASE_COMPUTE && v->device != ROW_NONE;
     if (device) {
         add_tracks(t, v, TRACK_STREAM, ROW_NONE, times, self);

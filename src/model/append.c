@@ -64,11 +64,8 @@ static void merge_source(struct source *to, const struct source *from) {
 static bool move_sources(struct trace *a, struct trace *b, struct moves *m) {
     for (size_t i = 0; i < b->nsources; i++) {
         struct source *from = &b->sources[i];
-        size_t k = 0;
-        while (k < a->nsources && (from->bytes.p == NULL ||
-                                   a->sources[k].bytes.p != from->bytes.p))
-            k++;
-        if (k == a->nsources) {
+        uint32_t k = trace_source_find(a, from->bytes);
+        if (k == ROW_NONE) {
             k = trace_source(a, from->path, from->format, from->file,
                              from->bytes);
             from->file = NULL;
@@ -78,7 +75,7 @@ static bool move_sources(struct trace *a, struct trace *b, struct moves *m) {
         } else if (from->file == a->sources[k].file) {
             from->file = NULL;
         }
-        m->source[i] = (uint32_t)k;
+        m->source[i] = k;
         merge_source(&a->sources[k], from);
         if (from->host) a->sources[k].host =
             trace_str(a, strs_bytes(&b->strs, from->host));
@@ -436,17 +433,25 @@ int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
 static void fold_meta(struct trace *t, uint32_t source, size_t from) {
     str_id loss = trace_str(t, bytes_of("opscope_loss"));
     size_t n = from;
+    struct map known = {0}; /* key -> where the source tells it first */
+    for (size_t i = 0; i < from; i++) {
+        if (t->meta[i].source != source || t->meta[i].key == loss) continue;
+        uint32_t *at = map_at(&known, t->meta[i].key);
+        if (at == NULL) t->oom = true;
+        else if (*at == MAP_NONE) *at = (uint32_t)i;
+    }
     for (size_t i = from; i < t->nmeta; i++) {
         struct meta m = t->meta[i];
-        size_t k = 0;
         m.source = source;
-        while (k < n && (t->meta[k].source != source ||
-                         t->meta[k].key != m.key || m.key == loss))
-            k++;
+        uint32_t *at = m.key == loss ? NULL : map_at(&known, m.key);
+        if (m.key != loss && at == NULL) t->oom = true;
+        uint32_t k = at == NULL || *at == MAP_NONE ? (uint32_t)n : *at;
+        if (at != NULL) *at = k;
         t->meta[k] = m;
-        if (k == n) n++;
+        n += k == n;
     }
     t->nmeta = n;
+    map_free(&known);
 }
 
 int trace_append_part(struct trace *a, struct trace *b, uint32_t source,

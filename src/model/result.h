@@ -12,6 +12,7 @@
 #define MODEL_RESULT_H
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/sink.h"
@@ -84,6 +85,7 @@ struct result {
     size_t total_rows;    /* rows before --top cut them */
     struct result_source *sources; size_t nsources, cap_sources;
     char **remarks;        size_t nremarks, cap_remarks;
+    struct map said;      /* their hashes: each is said once */
     struct result_missing {
         char *what, *why, *fix;
     } *missing;            size_t nmissing, cap_missing;

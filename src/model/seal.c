@@ -384,7 +384,7 @@ static bool seal_others(void *ctx) {
     struct trace *t = ctx;
     seal_mem_tables(t);
     return seal_links(t) && sort_mem(t) && seal_mem_sizes(t) &&
-           sort_samples(t);
+           seal_mem_lists(t) && sort_samples(t);
 }
 
 /* Gives back what growing and filling left over. Shrinking cannot fail in a
@@ -437,7 +437,8 @@ static void name_tracks(struct trace *t) {
 int trace_seal(struct trace *t, struct ops_err *e) {
     assert(!t->sealed);
     name_tracks(t);
-    if (t->oom || !sort_spans(t) || !hlo_seal(t) || !classify_names(t) ||
+    if (t->oom || !seal_lists(t) || !sort_spans(t) || !hlo_seal(t) ||
+        !classify_names(t) ||
         !par_both((struct work){nest, t}, (struct work){seal_others, t},
                   seal_threads(t)) ||
         !seal_flows(t))

@@ -58,6 +58,7 @@ void trace_drop_halves(struct trace *t) {
     map_free(&t->cat_map);
     map_free(&t->allocator_map);
     map_free(&t->counter_map);
+    map_free(&t->source_map);
     map_free(&t->demangled);
     map_free(&t->stacks.frame_map);
     map_free(&t->stacks.stack_map);
@@ -79,6 +80,7 @@ void trace_free(struct trace *t) {
                       t->stacks.first};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     hlo_free(t->hlo);
+    free_lists(t);
     strs_free(&t->strs);
     arena_free(&t->arena);
     free(t);
@@ -93,6 +95,11 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
         if (file) file_close(file);
         return ROW_NONE;
     }
+    if (bytes.p != NULL) {
+        uint32_t *at = map_at(&t->source_map, (uintptr_t)bytes.p);
+        if (at == NULL) t->oom = true;
+        else if (*at == MAP_NONE) *at = (uint32_t)t->nsources;
+    }
     uint64_t base = 0;
     if (t->nsources > 0) {
         const struct source *last = &t->sources[t->nsources - 1];
@@ -105,6 +112,13 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
         .file = file, .window_end = 0,
     };
     return (uint32_t)t->nsources++;
+}
+
+uint32_t trace_source_find(const struct trace *t, struct bytes bytes) {
+    uint32_t at = bytes.p == NULL ? MAP_NONE
+                                  : map_get(&t->source_map,
+                                            (uintptr_t)bytes.p);
+    return at == MAP_NONE ? ROW_NONE : at;
 }
 
 int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
@@ -287,8 +301,7 @@ static bool resize_spans(struct spans *s, size_t cap) {
 }
 
 static bool grow_spans(struct spans *s) {
-    return resize_spans(s, vec_next_cap(s->cap < 1024 ? 1024 : s->cap,
-                                        s->n + 1));
+    return resize_spans(s, vec_next_cap(s->cap < 64 ? 64 : s->cap, s->n + 1));
 }
 
 void trace_reserve(struct trace *t, size_t rows) {
@@ -544,10 +557,15 @@ void trace_meta(struct trace *t, uint32_t source, const char *key,
 const char *trace_meta_get(const struct trace *t, uint32_t source,
                            const char *key) {
     str_id k = strs_find(&t->strs, bytes_of(key));
-    for (size_t i = 0; k != STR_NONE && i < t->nmeta; i++)
-        if (t->meta[i].key == k &&
-            (source == ROW_NONE || t->meta[i].source == source))
-            return strs_text(&t->strs, t->meta[i].value);
+    const struct lists *l = &t->meta_of;
+    bool listed = l->first != NULL && source != ROW_NONE;
+    size_t from = listed ? l->first[source] : 0;
+    size_t to = listed ? l->first[source + 1] : t->nmeta;
+    for (size_t i = from; k != STR_NONE && i < to; i++) {
+        const struct meta *m = &t->meta[listed ? l->v[i] : i];
+        if (m->key == k && (source == ROW_NONE || m->source == source))
+            return strs_text(&t->strs, m->value);
+    }
     return NULL;
 }
 

@@ -325,6 +325,7 @@ struct source {
     bool outside;         /* processes as `opscope record` saw them: lifetimes
                              and counters, no work (capture/profile.c) */
     enum step_rule step_rule; /* set by seal */
+    size_t step_first, step_end; /* its steps, [first, end); set by seal */
     int64_t window_ts, window_end; /* first start and last end, set by seal */
     uint64_t events;      /* events in the file, all kinds, before any skip */
     uint64_t args_base;   /* where its bytes begin in the args address space */
@@ -337,6 +338,15 @@ struct source {
 struct meta {
     str_id key, value;
     uint32_t source;
+};
+
+/* Numbers by what they belong to: those of x are v[first[x]] up to
+ * v[first[x + 1] - 1], in rising order. There may be as many sources and
+ * devices as a file likes: what is asked for one of them must not cost a look
+ * at all tracks. */
+struct lists {
+    uint32_t *v;
+    size_t *first;
 };
 
 enum note_id {
@@ -368,6 +378,13 @@ struct trace {
     struct meta *meta;            size_t nmeta, cap_meta;
     str_id *cats;                 size_t ncats, cap_cats; /* 0 is "" */
     struct hlo *hlo;              /* compiled programs; NULL: none; hlo.h */
+    /* tracks of each source and of each device, meta of each source; set by
+     * seal */
+    struct lists of_source, of_device, meta_of;
+    /* allocators of each source, and by allocator the first of its events, one
+     * more behind the last; set by seal */
+    struct lists allocators_of;
+    size_t *mem_first;
     uint16_t *name_class;         /* by str_id: enum name_class, set by seal */
     uint16_t *cat_class;          /* the same by category: opclass.h */
     int64_t epoch_ns;             /* Unix ns that ts 0 stands for */
@@ -379,6 +396,7 @@ struct trace {
     struct half_links host_halves, device_halves;
     struct half_flows half_flows;
     struct map track_map, device_map, cat_map, allocator_map, counter_map;
+    struct map source_map;        /* where its bytes begin -> source */
     struct map demangled;
     struct step_hints {           /* step numbers that the source gave */
         size_t n, cap;
@@ -403,6 +421,9 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
  * passes has_clock false and gets 0. */
 int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
                     bool has_clock);
+
+/* The source whose bytes begin there, or ROW_NONE. */
+uint32_t trace_source_find(const struct trace *t, struct bytes bytes);
 
 /* The track for (source, kind, pid, tid): made when new. */
 uint32_t trace_track(struct trace *t, uint32_t source, enum track_kind kind,
@@ -519,7 +540,8 @@ void trace_sample(struct trace *t, uint32_t counter, int64_t ts, double value);
 void trace_meta(struct trace *t, uint32_t source, const char *key,
                 struct bytes value);
 
-/* Value of a meta key of that source (ROW_NONE: any), or NULL. */
+/* Value of a meta key of that source (ROW_NONE: any), or NULL. O(what the
+ * source has) after seal. */
 const char *trace_meta_get(const struct trace *t, uint32_t source,
                            const char *key);
 
