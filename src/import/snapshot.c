@@ -74,19 +74,39 @@ uint64_t snap_addr(const struct pickle_value *v) {
     return (uint64_t)v->i;
 }
 
-static str_id text_of(struct snap *s, const struct pickle_value *v) {
-    return trace_str(s->t, pickle_text(v));
+bool snap_first_entry(struct snap *s, const struct pickle_value *v) {
+    bool entry = v->type == PICKLE_DICT && v->box->n > 0;
+    if (!entry) trace_note(s->t, NOTE_BAD_EVENT, 1);
+    else if (v->box->mark != PICKLE_NO_MARK)
+        trace_note(s->t, NOTE_ENTRY_REPEATED, 1);
+    if (!entry || v->box->mark != PICKLE_NO_MARK) return false;
+    v->box->mark = MARK_VISITED;
+    return true;
+}
+
+str_id snap_text(struct snap *s, const struct pickle_value *v) {
+    enum { LONG = 256 };
+    struct bytes b = pickle_text(v);
+    if (b.n < LONG) return trace_str(s->t, b);
+    uint32_t *at = map_at(&s->texts, (uintptr_t)b.p);
+    if (at == NULL) {
+        s->t->oom = true;
+        return 0;
+    }
+    if (*at == MAP_NONE) *at = trace_str(s->t, b);
+    return *at;
 }
 
 /* The number of a frame, kept in its dict. ROW_NONE: it is none. */
 static uint32_t frame_of(struct snap *s, const struct pickle_value *v) {
     if (v->type != PICKLE_DICT) return ROW_NONE;
-    if (v->box->mark != PICKLE_NO_MARK) return v->box->mark;
+    if (v->box->mark != PICKLE_NO_MARK)
+        return v->box->mark < s->t->stacks.nframes ? v->box->mark : ROW_NONE;
     int64_t line = pickle_int(pickle_get(v, "line"), 0);
-    struct bytes file = pickle_text(pickle_get(v, "filename"));
-    if (BYTES_IS(file, "??")) file.n = 0;
-    v->box->mark = trace_frame(s->t, text_of(s, pickle_get(v, "name")),
-                               trace_str(s->t, file),
+    const struct pickle_value *file = pickle_get(v, "filename");
+    if (BYTES_IS(pickle_text(file), "??")) file = NULL;
+    v->box->mark = trace_frame(s->t, snap_text(s, pickle_get(v, "name")),
+                               snap_text(s, file),
                                line > 0 && line < INT32_MAX ? (int32_t)line
                                                             : 0);
     return v->box->mark;
@@ -148,6 +168,7 @@ static void read_blocks(struct snap *s, const struct pickle_value *list,
     if (!snap_first_visit(list)) return;
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
         const struct pickle_value *v = pickle_item(list, i);
+        if (!snap_first_entry(s, v)) continue;
         int64_t asked = size_of(newest(v), "real_size", -1);
         struct mem_block b = {
             .addr = snap_addr(pickle_get(v, "address")),
@@ -156,10 +177,6 @@ static void read_blocks(struct snap *s, const struct pickle_value *list,
             .stack = snap_stack(s, v),
             .state = state_of(v),
         };
-        if (v->type != PICKLE_DICT) {
-            trace_note(s->t, NOTE_BAD_EVENT, 1);
-            continue;
-        }
         if (b.addr == 0) b.addr = addr;
         addr = b.addr + (uint64_t)b.bytes;
         trace_block(s->t, &b);
@@ -206,8 +223,7 @@ static void read_segments(struct snap *s, const struct pickle_value *list) {
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
         const struct pickle_value *v = pickle_item(list, i);
         s->events++;
-        if (v->type == PICKLE_DICT) read_segment(s, v);
-        else trace_note(s->t, NOTE_BAD_EVENT, 1);
+        if (snap_first_entry(s, v)) read_segment(s, v);
     }
 }
 
@@ -317,7 +333,7 @@ static void read_annotation(struct snap *s, struct notes *o,
     }
     if (!snap_time(s, v, i, &in.ts)) return;
     if (in.ts > o->last) o->last = in.ts;
-    in.name = text_of(s, pickle_get(v, "name"));
+    in.name = snap_text(s, pickle_get(v, "name"));
     in.track = trace_track(s->t, s->source, TRACK_THREAD, 0, device);
     if (s->t->oom) return;
     if (!s->t->tracks[in.track].named)
@@ -335,7 +351,8 @@ static void read_annotations(struct snap *s) {
     if (!s->clocked || !snap_first_visit(list)) return;
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
         s->events++;
-        read_annotation(s, &o, pickle_item(list, i), i);
+        if (snap_first_entry(s, pickle_item(list, i)))
+            read_annotation(s, &o, pickle_item(list, i), i);
     }
     for (size_t i = 0; i < o.n; i++) {
         if (o.v[i].row == ROW_NONE) continue;
@@ -461,6 +478,7 @@ static int read_all(struct trace *t, uint32_t source,
     free(s.devices);
     free(s.chain);
     free(s.frames);
+    map_free(&s.texts);
     pickle_free(&p);
     return t->oom ? fail_oom(e) : 0;
 }

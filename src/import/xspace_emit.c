@@ -67,13 +67,7 @@ static uint32_t allocator_device(const struct xpiece *w, struct bytes name) {
     int64_t ordinal = 0;
     for (size_t i = 4; i < name.n && i < 12 && isdigit(name.p[i]); i++)
         ordinal = ordinal * 10 + (name.p[i] - '0');
-    for (size_t i = 0; i < w->t->ndevices; i++) {
-        const struct device *d = &w->t->devices[i];
-        if (d->kind == DEVICE_GPU && d->ordinal == ordinal &&
-            d->source == w->source)
-            return (uint32_t)i;
-    }
-    return ROW_NONE;
+    return trace_device_find(w->t, w->source, DEVICE_GPU, ordinal);
 }
 
 /* Is this the most that the allocator had in use in this piece? */

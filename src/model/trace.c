@@ -234,12 +234,27 @@ static bool same_device(const void *ctx, uint32_t i) {
            d->ordinal == k->ordinal;
 }
 
+static uint64_t device_hash(const struct device_key *k) {
+    return hash_pair((uint64_t)k->ordinal,
+                     (uint64_t)k->source << 8 | k->kind);
+}
+
+uint32_t trace_device_find(const struct trace *t, uint32_t source,
+                           enum device_kind kind, int64_t ordinal) {
+    struct device_key k = {t, source, kind, ordinal};
+    for (uint64_t h = device_hash(&k);; h = hash_u64(h)) {
+        uint32_t i = map_get(&t->device_map, h);
+        if (i == MAP_NONE) return ROW_NONE;
+        if (same_device(&k, i)) return i;
+    }
+}
+
 uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
                       int64_t ordinal) {
     assert(!t->sealed && source < t->nsources);
     struct device_key k = {t, source, kind, ordinal};
-    uint64_t h = hash_pair((uint64_t)ordinal, (uint64_t)source << 8 | kind);
-    uint32_t *at, i = probe(&t->device_map, h, &at, same_device, &k);
+    uint32_t *at,
+        i = probe(&t->device_map, device_hash(&k), &at, same_device, &k);
     if (i != MAP_NONE) return i;
     if (at == NULL || !VEC_ROOM(t->devices, t->ndevices, t->cap_devices)) {
         t->oom = true;

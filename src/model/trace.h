@@ -441,6 +441,10 @@ void trace_track_name(struct trace *t, uint32_t track, struct bytes name);
 uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
                       int64_t ordinal);
 
+/* The same, but ROW_NONE when there is none. Before seal. */
+uint32_t trace_device_find(const struct trace *t, uint32_t source,
+                           enum device_kind kind, int64_t ordinal);
+
 /* The number of a category, made when new; past 65,535 kinds it is 0. */
 uint16_t trace_cat(struct trace *t, struct bytes cat);
 
