@@ -107,6 +107,11 @@ struct result {
                              COL_MAIN does not sort them */
     bool top_largest;     /* in_order, and --top keeps the rows that are largest
                              by COL_MAIN: a tree's parents before its leaves */
+    /* More rows behind these, too many to be held at once: next(next_ctx) is a
+     * result with the same columns and the next of them, which lives until the
+     * next call; NULL: that was all. Only what prints results asks for it. */
+    const struct result *(*next)(void *ctx);
+    void *next_ctx;
     bool oom;
 };
 
@@ -151,6 +156,11 @@ int result_done(struct result *r, struct ops_err *e);
 static inline struct cell *result_cell(const struct result *r, size_t row,
                                        size_t col) {
     return &r->cells[row * r->ncols + col];
+}
+
+/* The rows behind these, or NULL. */
+static inline const struct result *result_next(const struct result *r) {
+    return r->next != NULL ? r->next(r->next_ctx) : NULL;
 }
 
 /* Index of the column, or -1. */
