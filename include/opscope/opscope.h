@@ -22,7 +22,8 @@
  *
  * Threads: no global state. Different profiles and results may be used by
  * different threads at the same time, and one profile by several: a profile is
- * never changed once it is open. The library prints nothing and ends nothing.
+ * never changed once it is open. The library prints nothing and ends nothing,
+ * and leaves signals alone unless ops_map_files() asks it not to.
  */
 #ifndef OPSCOPE_OPSCOPE_H
 #define OPSCOPE_OPSCOPE_H
@@ -56,6 +57,13 @@ OPS_API const char *ops_version(void);
 
 /* Name of the i-th analysis, NULL past the last. */
 OPS_API const char *ops_analyses(size_t i);
+
+/* From now on large files are mapped, not copied to $TMPDIR before they are
+ * read: quicker, and no disk space. A mapped file that another program cuts
+ * short raises SIGBUS; this sets a handler that makes such reads zeros, and
+ * hands every other fault to the handler that was there before. For programs
+ * that have none, or had set theirs earlier. */
+OPS_API void ops_map_files(void);
 
 /* Opens a profile file of any known format, a run folder or a log folder
  * (whose newest run is taken). Ranks of one job become one profile; files that

@@ -4,6 +4,7 @@
  * An analysis itself knows nothing of --top, --sort or --name. */
 #include "analyze/analyze.h"
 
+#include "base/file.h"
 #include "base/glob.h"
 #include "base/suggest.h"
 #include <assert.h>
@@ -182,12 +183,21 @@ static void say_why_empty(struct result *r, const struct analysis *a,
         result_remark(r, "this profile has none: a row is %s", a->row);
 }
 
+/* Files that became shorter only while this was worked out. */
+static void note_shrunk(const struct trace *t, struct result *r) {
+    uint64_t n = 0, known = t->notes[NOTE_FILE_SHRANK];
+    for (size_t i = 0; i < t->nsources; i++)
+        n += t->sources[i].file != NULL && file_tripped(t->sources[i].file);
+    if (n > known) result_note(r, NOTE_FILE_SHRANK, n - known);
+}
+
 int analysis_run(const struct analysis *a, const struct trace *t,
                  const struct opts *o, size_t default_top, struct result *r,
                  struct ops_err *e) {
     assert(t->sealed);
     *r = (struct result){0};
     int rc = a->run(t, o, r, e);
+    if (rc == 0) note_shrunk(t, r);
     if (rc == 0) say_why_empty(r, a, t, o);
     if (rc == 0) rc = result_refine(r, o, a->all_rows ? 0 : default_top, e);
     if (rc != 0) result_free(r);

@@ -123,7 +123,7 @@ static bool number_block(struct work *w, struct block ref, struct block b,
         struct coll *x = at(w, i);
         same = i > b.from && at(w, i - 1)->seq == x->seq ? same + 1 : 0;
         w->ordinal[w->order[i].row] = x->seq;
-        x->stream = map_mix(x->stream + same);
+        x->stream += same;
     }
     if (by_seq) return true;
     size_t n = vote_steps(w, ref, b);

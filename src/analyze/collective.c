@@ -3,6 +3,7 @@
  * and what the others tell about it. */
 #include "analyze/collective.h"
 
+#include "base/hash.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
@@ -27,6 +28,7 @@ struct find {
     uint32_t *member_of;       /* by source: its member, or ROW_NONE ... */
     uint32_t *member_of_device; /* ... and by device, where devices is set */
     struct map groups;         /* hash of a group -> its index */
+    struct map streams;        /* hash of a stream -> its number */
 };
 
 static bool counts(const struct trace *t, row_id r) {
@@ -130,42 +132,48 @@ static uint32_t member_at(const struct find *f, uint32_t track) {
     return m != ROW_NONE ? m : f->member_of[tr->source];
 }
 
-static uint64_t hash_bytes(uint64_t h, struct bytes b) {
-    for (size_t i = 0; i < b.n; i++) h = (h ^ b.p[i]) * 0x100000001b3u;
-    return map_mix(h + b.n);
-}
-
 /* The group of these facts, made when new. ROW_NONE: out of memory. */
 static uint32_t group_of(struct find *find, const struct coll_facts *f) {
     struct collectives *c = find->c;
-    uint64_t h = hash_bytes(hash_bytes(1, f->group), f->group_ranks);
+    uint64_t h = hash_pair(hash_bytes(f->group.p, f->group.n),
+                           hash_bytes(f->group_ranks.p, f->group_ranks.n));
     uint32_t *at = map_at(&find->groups, h);
     if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
     if (!VEC_ROOM(c->groups, c->ngroups, c->cap_groups)) return ROW_NONE;
     c->groups[c->ngroups] =
-        (struct coll_group){.name = f->group, .desc = f->group_desc, .hash = h};
+        (struct coll_group){.name = f->group, .desc = f->group_desc};
     return *at = (uint32_t)c->ngroups++;
 }
 
 /* What must be equal on two ranks for it to be the same collective. Kernels
  * of one collective may have different names on different ranks (algorithm
  * and protocol), so their kind stands for the name where a size is known. */
-static uint64_t stream_of(const struct collectives *c, const struct coll *x,
-                          const struct coll_facts *f) {
+static uint64_t stream_key(const struct collectives *c, const struct coll *x,
+                           const struct coll_facts *f) {
     int64_t elems = coll_elems(f);
     bool by_kind = x->carrier == COLL_KERNEL && elems >= 0 &&
                    x->kind != COLL_OTHER;
-    uint64_t h = c->groups[x->group].hash ^ (uint64_t)elems;
+    uint64_t h = hash_pair(x->group, (uint64_t)elems);
     if (coll_is_p2p(x->kind)) {
-        h = map_mix(h + 7919 * (uint64_t)f->src) + (uint64_t)f->dst;
+        h = hash_pair(hash_pair(h, (uint64_t)f->src), (uint64_t)f->dst);
         /* whose other end is not recorded has no counterpart */
-        if (f->src < 0 || f->dst < 0) h += map_mix(x->member) ^ x->kind;
-        return map_mix(h);
+        if (f->src < 0 || f->dst < 0)
+            h = hash_pair(h, (uint64_t)x->member << 8 | x->kind);
+        return h;
     }
-    h = map_mix(h) + x->kind;
-    const struct trace *t = c->t;
-    return by_kind ? map_mix(h)
-                   : hash_bytes(h, strs_bytes(&t->strs, t->spans.name[x->row]));
+    return hash_pair(hash_pair(h, x->kind),
+                     by_kind ? 0 : (uint64_t)c->t->spans.name[x->row] + 1);
+}
+
+/* Streams are numbered in the order in which they are met: what is sorted by
+ * them must not hang on a hash. False: out of memory. */
+static bool find_stream(struct find *f, struct coll *x,
+                        const struct coll_facts *facts) {
+    uint32_t *at = map_at(&f->streams, stream_key(f->c, x, facts));
+    if (at == NULL) return false;
+    if (*at == MAP_NONE) *at = (uint32_t)f->streams.n;
+    x->stream = (uint64_t)*at << 32;
+    return true;
 }
 
 /* All that the spans around a carrier say. The call that launched a kernel
@@ -228,7 +236,7 @@ static bool add(struct find *f, row_id row, enum coll_carrier carrier,
     x->dtype = facts.dtype;
     x->group = group_of(f, &facts);
     if (x->group == ROW_NONE) return false;
-    x->stream = stream_of(c, x, &facts);
+    if (!find_stream(f, x, &facts)) return false;
     c->n++;
     return true;
 }
@@ -357,6 +365,7 @@ int collectives_init(struct collectives *c, const struct trace *t,
              collectives_match(c);
     }
     map_free(&f.groups);
+    map_free(&f.streams);
     free(f.has);
     free(f.member_of);
     free(f.member_of_device);

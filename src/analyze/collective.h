@@ -45,15 +45,15 @@ struct coll {
     int64_t bytes;          /* the whole message, or -1 */
     int64_t ranks;          /* in its process group, or -1 */
     int64_t seq;            /* number within the group, or -1 */
-    uint64_t stream;        /* hash: equal on the ranks for what may be the
-                               same collective */
+    uint64_t stream;        /* equal on the ranks for what may be the same
+                               collective; the low half tells apart those of
+                               one recorded number */
     struct bytes dtype;     /* borrowed from the file */
 };
 
 /* A process group as far as it was recorded. */
 struct coll_group {
     struct bytes name, desc; /* empty: not recorded */
-    uint64_t hash;           /* of name and ranks */
 };
 
 /* The same collective on two or more members. */

@@ -9,6 +9,7 @@
 
 #include "analyze/collective.h"
 #include "analyze/phases.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/number.h"
 #include "base/sort.h"
@@ -36,7 +37,7 @@ struct work {
     struct line *lines;
     size_t nlines, cap_lines;
     int64_t total;          /* of all rows, unions per rank */
-    size_t *view_first;     /* by source: its first view */
+    struct phase_sums *sums; /* by source: n is 0: not made yet */
 };
 
 static bool same_bytes(struct bytes a, struct bytes b) {
@@ -46,11 +47,10 @@ static bool same_bytes(struct bytes a, struct bytes b) {
 /* The row of a collective, made when new, by name, kind and group. */
 static uint32_t row_of(struct work *w, struct map *rows, uint32_t i) {
     const struct coll *x = &w->c.v[i];
-    uint64_t key = x->kind + 64 * (uint64_t)x->group;
     struct bytes name = coll_name(&w->c, x);
-    for (size_t k = 0; k < name.n; k++)
-        key = (key ^ name.p[k]) * 0x100000001b3u;
-    uint32_t *at = map_at(rows, map_mix(key));
+    uint64_t key = hash_pair(hash_bytes(name.p, name.n),
+                             x->kind + 64 * (uint64_t)x->group);
+    uint32_t *at = map_at(rows, key);
     if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
     if (!VEC_ROOM(w->lines, w->nlines, w->cap_lines)) return ROW_NONE;
     w->lines[w->nlines] = (struct line){.first = i, .dtype = x->dtype};
@@ -73,47 +73,43 @@ static bool sort_rows(struct work *w) {
     return ok && sort_keys(w->order, w->n);
 }
 
-/* The part of `all` (a union) that nothing else hid, by one device's view. A
- * kernel is hidden by other kernels of its device; what the host carries out
- * is exposed where the step counts it as communication. */
-static bool exposed_by(const struct work *w, const struct intervals *all,
-                       const struct coll *x, const struct phase_view *v,
-                       int64_t *out) {
-    struct intervals open = {0}, comm = {0};
-    bool device = v->device != ROW_NONE, ok = true;
-    bool calls = x->carrier == COLL_CALL && w->t->sources[v->source].has_device;
-    if (device && (x->carrier == COLL_KERNEL || calls)) {
-        ok = intervals_sub(all, &v->cum[0], &open);
-    } else if (device) {
-        ok = intervals_sub(&v->cum[1], &v->cum[0], &comm) &&
-             intervals_and(all, &comm, &open);
-    } else {
-        ok = intervals_and(all, &v->cum[0], &open);
-    }
-    if (ok) *out = intervals_length(&open);
-    intervals_free(&open);
-    intervals_free(&comm);
-    return ok;
+/* The views of a source together, made when first asked for. */
+static struct phase_sums *sums_of(struct work *w, uint32_t source) {
+    struct phase_sums *s = &w->sums[source];
+    struct ops_err e;
+    if (s->n == 0 && phase_sums_init(s, &w->ph, source, &e) != 0) return NULL;
+    return s;
 }
 
-/* Against its own device, or the mean of the source's. */
-static bool exposed_part(const struct work *w, const struct intervals *all,
+/* The part of `all` (a union) that nothing else hid, against its own device or
+ * as the mean of the source's. A kernel is hidden by other kernels of its
+ * device; what the host carries out is exposed where the step counts it as
+ * communication. */
+static bool exposed_part(struct work *w, const struct intervals *all,
                          const struct coll *x, int64_t *out) {
-    const struct coll_member *m = &w->c.members[x->member];
-    uint32_t track = w->t->spans.track[x->row];
-    uint32_t device = x->carrier == COLL_KERNEL ? w->t->tracks[track].device
-                                                : ROW_NONE;
-    int64_t sum = 0, n = 0;
-    for (size_t i = w->view_first[m->source]; i < w->ph.nviews; i++) {
-        const struct phase_view *v = &w->ph.views[i];
-        if (v->source != m->source) break;
-        if (device != ROW_NONE && v->device != device) continue;
-        int64_t part = 0;
-        if (!exposed_by(w, all, x, v, &part)) return false;
-        sum_add(&sum, part);
-        n++;
+    uint32_t source = w->c.members[x->member].source;
+    uint32_t device = w->t->tracks[w->t->spans.track[x->row]].device;
+    bool own = x->carrier == COLL_KERNEL && device != ROW_NONE;
+    bool calls = x->carrier == COLL_CALL && w->t->sources[source].has_device;
+    const struct phase_view *v = &w->ph.views[w->ph.view_first[source]];
+    struct phase_sums one = {.views = v, .n = 1}, *sums = &one;
+    if (own) one.views = phases_of_device(&w->ph, source, device);
+    else sums = sums_of(w, source);
+    if (sums == NULL) return false;
+    *out = intervals_length(all);
+    if (sums->views == NULL) return true; /* the device has no view */
+    bool by_kernels = v->device != ROW_NONE &&
+                      (x->carrier == COLL_KERNEL || calls);
+    __int128 sum = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        __int128 parts[PHASES], busy;
+        int64_t start = all->v[i].start, end = all->v[i].end;
+        phase_sums_split(sums, start, end, parts, &busy);
+        sum += by_kernels ? (__int128)sums->n * (end - start) -
+                                parts[PHASE_COMPUTE]
+                          : parts[PHASE_COMM];
     }
-    *out = n > 0 ? sum / n : intervals_length(all);
+    *out = (int64_t)(sum / (__int128)sums->n);
     return true;
 }
 
@@ -322,10 +318,8 @@ static void say_ranks(struct result *r, const struct work *w) {
 
 static int fill(struct work *w, struct result *r, struct ops_err *e) {
     w->order = calloc(w->c.n + 1, sizeof *w->order);
-    w->view_first = calloc(w->t->nsources + 1, sizeof *w->view_first);
-    if (!w->order || !w->view_first) return fail_oom(e);
-    for (size_t i = w->ph.nviews; i-- > 0;)
-        w->view_first[w->ph.views[i].source] = i;
+    w->sums = calloc(w->t->nsources + 1, sizeof *w->sums);
+    if (!w->order || !w->sums) return fail_oom(e);
     if (!sort_rows(w) || !add_rows(w)) return fail_oom(e);
     for (size_t i = 0; i < w->nlines; i++) put_row(r, w, &w->lines[i]);
     if (!sum_all(w)) return fail_oom(e);
@@ -349,7 +343,9 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
                       "recorded: one process alone, or a library that this "
                       "profiler does not see.");
     free(w.order);
-    free(w.view_first);
+    for (size_t i = 0; w.sums && i < t->nsources; i++)
+        phase_sums_free(&w.sums[i]);
+    free(w.sums);
     free(w.lines);
     phases_free(&w.ph);
     collectives_free(&w.c);

@@ -484,8 +484,8 @@ static void name_units(struct finder *f) {
 static uint32_t group_of(struct finder *f, const struct unit *u) {
     struct compiles *c = f->c;
     uint64_t h = hash_bytes(u->name, strlen(u->name));
-    h = hash_step(h, (uint64_t)u->source << 8 | u->kind);
-    h = hash_step(h, hash_bytes(u->framework, strlen(u->framework)));
+    h = hash_pair(h, (uint64_t)u->source << 8 | u->kind);
+    h = hash_pair(h, hash_bytes(u->framework, strlen(u->framework)));
     uint32_t *at = map_at(&f->group_of, h);
     if (at == NULL || !VEC_ROOM(c->groups, c->ngroups, c->cap_groups)) {
         f->oom = true;

@@ -12,6 +12,9 @@
 #include "model/opclass.h"
 #include <stdlib.h>
 
+/* Pairs of a device and a step that are looked at. */
+enum { ANY_PAIRS = 1 << 18, PAIRS_PER_SPAN = 8 };
+
 static bool explains(const struct trace *t, row_id r) {
     const struct spans *s = &t->spans;
     if (s->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) return false;
@@ -26,22 +29,23 @@ static bool explains(const struct trace *t, row_id r) {
 static bool host_union(const struct trace *t, uint32_t source,
                        struct intervals *out) {
     uint32_t own = phases_step_thread(t, source);
+    const struct lists *l = &t->of_source;
+    struct intervals_many all = {0};
     bool ok = true;
-    for (uint32_t i = 0; ok && i < t->ntracks; i++) {
+    for (size_t k = l->first[source]; ok && k < l->first[source + 1]; k++) {
+        uint32_t i = l->v[k];
         const struct track *tr = &t->tracks[i];
-        if (tr->source != source || tr->kind != TRACK_THREAD) continue;
+        if (tr->kind != TRACK_THREAD) continue;
         if (i != own && phases_input_thread(t, i)) continue;
-        struct intervals one = {0}, sum = {0};
+        struct intervals one = {0};
         for (row_id r = tr->first; ok && r < tr->end; r++)
             if (explains(t, r))
                 ok = intervals_extend(&one, t->spans.ts[r], span_end(t, r));
         intervals_union(&one);
-        ok = ok && intervals_or(out, &one, &sum);
+        ok = ok && intervals_many_add(&all, &one);
         intervals_free(&one);
-        intervals_free(out);
-        *out = sum;
     }
-    return ok;
+    return intervals_many_take(&all, out) && ok;
 }
 
 static void add(struct cover_part *p, int64_t have, int64_t whole,
@@ -62,10 +66,11 @@ static void add(struct cover_part *p, int64_t have, int64_t whole,
 /* One device's view of its source's steps. */
 static void add_view(struct step_cover *c, const struct trace *t,
                      const struct scope *in, const struct phase_view *v) {
-    for (uint32_t i = 0; i < t->nsteps; i++) {
+    const struct source *s = &t->sources[v->source];
+    for (size_t i = s->step_first; i < s->step_end; i++) {
         const struct step *st = &t->steps[i];
         int64_t parts[PHASES];
-        if (st->source != v->source || (!in->all && !in->step_in[i])) continue;
+        if (!in->all && !in->step_in[i]) continue;
         phases_split(v, st->ts, st->ts + st->dur, parts);
         add(&c->any, st->dur - parts[PHASE_OTHER], st->dur,
             st->number);
@@ -76,15 +81,58 @@ static void add_view(struct step_cover *c, const struct trace *t,
     }
 }
 
+/* The same of all steps at once: which one is explained worst is not looked
+ * for. */
+static void add_whole(struct step_cover *c, const struct phase_view *v,
+                      const struct phase_window *w) {
+    int64_t parts[PHASES], busy, all = intervals_length(&w->times);
+    phases_split_window(v, w, parts, &busy);
+    sum_add(&c->any.have, all - parts[PHASE_OTHER]);
+    sum_add(&c->any.whole, all);
+    if (v->device == ROW_NONE) return;
+    sum_add(&c->device[v->device].have, busy);
+    sum_add(&c->device[v->device].whole, all);
+}
+
+/* The views of a source. Steps are looked at one by one for as many devices as
+ * *left allows: a file may have any number of both. */
+static bool add_views(struct step_cover *c, const struct phases *p,
+                      const struct scope *in, uint32_t source, size_t *left) {
+    const struct trace *t = p->t;
+    const struct source *s = &t->sources[source];
+    size_t steps = s->step_end - s->step_first;
+    struct intervals times = {0};
+    struct phase_window w;
+    bool ok = true;
+    for (size_t i = s->step_first; ok && i < s->step_end; i++)
+        if (in->all || in->step_in[i])
+            ok = intervals_add(&times, t->steps[i].ts,
+                               t->steps[i].ts + t->steps[i].dur);
+    intervals_union(&times);
+    ok = phase_window_init(&w, p, source, &times) && ok;
+    size_t k = p->view_first[source];
+    for (; ok && k < p->view_first[source + 1]; k++) {
+        if (steps > *left) {
+            add_whole(c, &p->views[k], &w);
+            continue;
+        }
+        *left -= steps;
+        add_view(c, t, in, &p->views[k]);
+    }
+    phase_window_free(&w);
+    return ok;
+}
+
 static int add_host(struct step_cover *c, const struct trace *t,
                     const struct scope *in, uint32_t source,
                     struct ops_err *e) {
     struct intervals host = {0};
     if (!in->all && !in->source_in[source]) return 0;
     bool ok = host_union(t, source, &host);
-    for (uint32_t i = 0; ok && i < t->nsteps; i++) {
+    const struct source *s = &t->sources[source];
+    for (size_t i = s->step_first; ok && i < s->step_end; i++) {
         const struct step *st = &t->steps[i];
-        if (st->source != source || (!in->all && !in->step_in[i])) continue;
+        if (!in->all && !in->step_in[i]) continue;
         add(&c->host, intervals_overlap(&host, st->ts, st->ts + st->dur),
             st->dur, st->number);
         c->steps++;
@@ -100,13 +148,11 @@ int step_cover_init(struct step_cover *c, const struct trace *t,
     c->device = calloc(t->ndevices + 1, sizeof *c->device);
     if (c->device == NULL) return fail_oom(e);
     int rc = phases_init(&p, t, e);
-    if (rc == 0) {
-        for (size_t i = 0; i < p.nviews; i++) {
-            uint32_t s = p.views[i].source;
-            if (in->all || in->source_in[s]) add_view(c, t, in, &p.views[i]);
-        }
-        phases_free(&p);
-    }
+    size_t left = ANY_PAIRS + PAIRS_PER_SPAN * t->spans.n;
+    for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
+        if ((in->all || in->source_in[i]) && !add_views(c, &p, in, i, &left))
+            rc = fail_oom(e);
+    phases_free(&p);
     for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
         rc = add_host(c, t, in, i, e);
     if (rc != 0) step_cover_free(c);

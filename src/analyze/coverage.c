@@ -109,10 +109,12 @@ static void put_part(struct coverage *c, const char *what,
                      const char *why, const char *fix) {
     char where[200];
     if (p->whole <= 0) return;
-    snprintf(where, sizeof where, "%s%sstep %" PRId64 " has least: %.1f %%",
-             label ? label : "", label ? "; " : "",
-             p->worst,
-             100 * (double)p->worst_have / (double)p->worst_whole);
+    int n = snprintf(where, sizeof where, "%s", label ? label : "");
+    if (p->worst_whole > 0)
+        snprintf(where + n, sizeof where - (size_t)n,
+                 "%sstep %" PRId64 " has least: %.1f %%", label ? "; " : "",
+                 p->worst,
+                 100 * (double)p->worst_have / (double)p->worst_whole);
     bool all = p->have >= p->whole;
     put(c, &(struct gap){.what = what, .have = (double)p->have / 1e6,
                          .whole = (double)p->whole / 1e6, .known = true,

@@ -9,6 +9,7 @@
 #include "analyze/deps.h"
 #include "analyze/host_tree.h"
 #include "analyze/missing.h"
+#include "analyze/phases.h"
 #include "analyze/pystack.h"
 #include "analyze/where.h"
 #include "base/map.h"
@@ -254,13 +255,14 @@ static int choose(const struct trace *t, const struct scope *in,
 
 static int walk_source(struct rows *rows, const struct trace *t,
                        const struct scope *in, const struct host_tree *h,
-                       uint32_t source, struct ops_err *e) {
+                       const int64_t *first, uint32_t source,
+                       struct ops_err *e) {
     uint32_t chosen[MAX_STEPS];
     size_t n;
     TRY(choose(t, in, source, chosen, &n, e));
     if (n == 0) return 0;
     struct host_side side;
-    TRY(host_side_init(&side, t, source, e));
+    TRY(host_side_init(&side, t, source, first, e));
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
         if (t->steps[chosen[i]].dur > 0)
@@ -320,9 +322,8 @@ static void put_remarks(struct result *r, const struct trace *t,
     }
     if (in->by_step) return;
     const struct step *shown = &t->steps[rows->v[0].step];
-    size_t all = 0;
-    for (size_t i = 0; i < t->nsteps; i++)
-        all += t->steps[i].source == shown->source;
+    const struct source *s = &t->sources[shown->source];
+    size_t all = s->step_end - s->step_first;
     bool others = t->steps[rows->v[rows->n - 1].step].source != shown->source;
     if (all > 1)
         result_remark(r, "step %lld stands for all %zu%s; --steps A..B shows "
@@ -343,8 +344,11 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     }
     if (!strs_init(&rows.names)) rc = fail_oom(e);
     if (rc == 0) rc = pystack_init(&rows.frames, t, e);
+    int64_t *first = phases_first_launches(t);
+    if (rc == 0 && first == NULL) rc = fail_oom(e);
     for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
-        rc = walk_source(&rows, t, &in, &h, i, e);
+        rc = walk_source(&rows, t, &in, &h, first, i, e);
+    free(first);
     if (rc == 0) {
         result_init(r, "critical", "Critical path");
         result_from_trace(r, t);

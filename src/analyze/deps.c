@@ -6,8 +6,8 @@
 #include "analyze/deps.h"
 
 #include "base/err.h"
+#include "base/map.h"
 #include "base/sort.h"
-#include "model/trace.h"
 #include "base/vec.h"
 #include "model/opclass.h"
 #include <assert.h>
@@ -93,9 +93,9 @@ static bool take_unlaunched(struct deps *d, const struct trace *t,
 static bool take_works(struct deps *d, const struct host_side *h, int64_t ts,
                        int64_t end) {
     const struct trace *t = h->t;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        if (tr->source != h->source) continue;
+    const struct lists *l = &t->of_source;
+    for (size_t k = l->first[h->source]; k < l->first[h->source + 1]; k++) {
+        const struct track *tr = &t->tracks[l->v[k]];
         bool ok = true;
         if (tr->kind == TRACK_THREAD) {
             row_id first = trace_row_at(t, tr, ts);
@@ -124,14 +124,15 @@ static int by_launch(const void *a, const void *b, void *ctx) {
 
 /* Lanes and the work before each on its lane. */
 static bool join_lanes(struct deps *d, const struct trace *t) {
-    uint32_t *lane = malloc((t->ntracks + 1) * sizeof *lane);
-    uint32_t *last = malloc((t->ntracks + 1) * sizeof *last);
-    bool ok = lane != NULL && last != NULL;
-    for (size_t i = 0; ok && i < t->ntracks; i++) lane[i] = DEP_NONE;
+    struct map lane = {0}; /* track -> lane */
+    uint32_t *last = malloc((d->nworks + 1) * sizeof *last);
+    bool ok = last != NULL;
     for (size_t i = 0; ok && i < d->nworks; i++) {
         struct work *w = &d->works[i];
-        uint32_t *l = &lane[t->spans.track[w->row]];
-        if (*l == DEP_NONE) {
+        uint32_t *l = map_at(&lane, t->spans.track[w->row]);
+        ok = l != NULL;
+        if (!ok) break;
+        if (*l == MAP_NONE) {
             *l = d->nlanes++;
             last[*l] = DEP_NONE;
         }
@@ -139,7 +140,7 @@ static bool join_lanes(struct deps *d, const struct trace *t) {
         w->prev = last[*l];
         last[*l] = (uint32_t)i;
     }
-    free(lane);
+    map_free(&lane);
     free(last);
     return ok;
 }
@@ -335,12 +336,14 @@ static int by_step(const void *a, const void *b) {
 /* All steps of the source that count, by length; the caller frees *v. */
 static int by_length(const struct trace *t, uint32_t source, const bool *in,
                      struct choice **v, size_t *n, struct ops_err *e) {
-    *v = malloc((t->nsteps + 1) * sizeof **v);
+    const struct source *s = &t->sources[source];
+    *v = malloc((s->step_end - s->step_first + 1) * sizeof **v);
     *n = 0;
     if (*v == NULL) return fail_oom(e);
-    for (uint32_t i = 0; i < t->nsteps; i++)
-        if (t->steps[i].source == source && (in == NULL || in[i]))
-            (*v)[(*n)++] = (struct choice){.step = i, .dur = t->steps[i].dur};
+    for (size_t i = s->step_first; i < s->step_end; i++)
+        if (in == NULL || in[i])
+            (*v)[(*n)++] = (struct choice){.step = (uint32_t)i,
+                                           .dur = t->steps[i].dur};
     qsort(*v, *n, sizeof **v, by_dur);
     return 0;
 }

@@ -30,9 +30,10 @@ void gaps_free(struct gaps *g) {
  * ends no gap. */
 static bool take_work(struct pieces *p, uint32_t device) {
     const struct trace *t = p->t;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        if (tr->kind != TRACK_STREAM || tr->device != device) continue;
+    const struct lists *of = &t->of_device;
+    for (size_t k = of->first[device]; k < of->first[device + 1]; k++) {
+        const struct track *tr = &t->tracks[of->v[k]];
+        if (tr->kind != TRACK_STREAM) continue;
         size_t l = trace_link_at(t, tr->first);
         for (row_id r = tr->first; r < tr->end; r++) {
             if (!span_is_device_work(t, r) || t->spans.dur[r] == 0) continue;
@@ -132,9 +133,9 @@ int gaps_find(struct gaps *g, const struct trace *t,
     struct pieces p = {.t = t};
     struct gaps all = {0};
     bool ok = take_work(&p, v->device) && sweep(&p, &all);
-    for (uint32_t i = 0; ok && i < t->nsteps; i++)
-        if (t->steps[i].source == v->source && (!step_in || step_in[i]))
-            ok = cut(t, &all, i, g);
+    const struct source *s = &t->sources[v->source];
+    for (size_t i = s->step_first; ok && i < s->step_end; i++)
+        if (!step_in || step_in[i]) ok = cut(t, &all, (uint32_t)i, g);
     free(p.v);
     gaps_free(&all);
     if (ok) return 0;

@@ -73,6 +73,7 @@ struct hint_case {
     size_t nsteps;
     /* what other analyses found in the same scope; NULL: not run */
     const struct result *leaks, *memory, *ranks;
+    size_t fragmented; /* hint_memory_read's row of memory, or SIZE_MAX */
     int64_t base;      /* ps, all steps without their profiler */
     const struct compiles *compiles; /* or NULL */
     const struct pystack *frames;
@@ -106,6 +107,10 @@ struct hint_rule {
  * n chosen steps hold of it themselves. */
 int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
                            size_t n);
+
+/* Sets fragmented, memory being there: the row that is badly fragmented on a
+ * device that is at least half full (hint_memory.c). */
+int hint_memory_read(struct hint_case *c, struct ops_err *e);
 
 /* Fills joined of all steps (hint_small.c). O(pieces log pieces). */
 int hint_small_read(struct hint_case *c, struct ops_err *e);

@@ -130,34 +130,52 @@ const struct hint_rule hint_memory_leak = {
     .say = say_leak,
 };
 
-/* The row of `memory` that is badly fragmented on a device that is at least
- * half full, or SIZE_MAX. */
-static size_t fragmented(const struct hint_case *c) {
-    for (size_t i = 0; c->memory != NULL && i < c->memory->nrows; i++) {
-        const struct cell *pct = part_cell(c->memory, i, "fragmentation_pct");
-        const struct cell *held = part_cell(c->memory, i, "reserved_bytes");
-        const struct cell *name = part_cell(c->memory, i, "device");
-        if (!pct || !held || !name || pct->f < HINT_FRAGMENT_PERCENT) continue;
-        for (size_t d = 0; d < c->t->ndevices; d++)
-            if (strcmp(name->s, strs_text(&c->t->strs,
-                                          c->t->devices[d].label)) == 0 &&
-                c->t->devices[d].memory_bytes > 0 &&
-                held->i > c->t->devices[d].memory_bytes / 2)
-                return i;
+/* By label: the smallest device of that name whose memory is known. */
+static bool find_smallest(const struct trace *t, struct map *devices) {
+    for (size_t d = 0; d < t->ndevices; d++) {
+        if (t->devices[d].memory_bytes <= 0) continue;
+        uint32_t *at = map_at(devices, t->devices[d].label);
+        if (at == NULL) return false;
+        if (*at == MAP_NONE ||
+            t->devices[d].memory_bytes < t->devices[*at].memory_bytes)
+            *at = (uint32_t)d;
     }
-    return SIZE_MAX;
+    return true;
+}
+
+static bool is_fragmented(const struct hint_case *c, const struct map *devices,
+                          size_t row) {
+    const struct trace *t = c->t;
+    const struct cell *pct = part_cell(c->memory, row, "fragmentation_pct");
+    const struct cell *held = part_cell(c->memory, row, "reserved_bytes");
+    const struct cell *name = part_cell(c->memory, row, "device");
+    if (!pct || !held || !name || pct->f < HINT_FRAGMENT_PERCENT) return false;
+    str_id label = strs_find(&t->strs, bytes_of(name->s));
+    uint32_t d = label == STR_NONE ? MAP_NONE : map_get(devices, label);
+    return d != MAP_NONE && held->i > t->devices[d].memory_bytes / 2;
+}
+
+int hint_memory_read(struct hint_case *c, struct ops_err *e) {
+    struct map devices = {0};
+    c->fragmented = SIZE_MAX;
+    bool ok = c->memory == NULL || find_smallest(c->t, &devices);
+    for (size_t i = 0; ok && c->memory != NULL && i < c->memory->nrows &&
+                       c->fragmented == SIZE_MAX; i++)
+        if (is_fragmented(c, &devices, i)) c->fragmented = i;
+    map_free(&devices);
+    return ok ? 0 : fail_oom(e);
 }
 
 static void repair_fragments(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     (void)s;
-    if (fragmented(c) != SIZE_MAX) hint_saw(f, ROW_NONE, 0);
+    if (c->fragmented != SIZE_MAX) hint_saw(f, ROW_NONE, 0);
 }
 
 static void say_fragments(const struct hint_case *c,
                           const struct hint_found *f, struct hint_words *w) {
     char held[48] = "?", used[48] = "?";
-    size_t row = fragmented(c);
+    size_t row = c->fragmented;
     const struct cell *h = part_cell(c->memory, row, "reserved_bytes");
     const struct cell *u = part_cell(c->memory, row, "peak_bytes");
     const struct cell *pct = part_cell(c->memory, row, "fragmentation_pct");

@@ -97,9 +97,10 @@ static int step_init(struct hint_case *c, const struct host_side *h,
 
 /* Does the host itself carry out collectives in this source? */
 static bool has_exchange(const struct trace *t, uint32_t source) {
-    for (size_t i = 0; i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        if (tr->source != source || tr->kind != TRACK_THREAD) continue;
+    const struct lists *l = &t->of_source;
+    for (size_t k = l->first[source]; k < l->first[source + 1]; k++) {
+        const struct track *tr = &t->tracks[l->v[k]];
+        if (tr->kind != TRACK_THREAD) continue;
         for (row_id r = tr->first; r < tr->end; r++)
             if (span_class(t, r) & NAME_COMM_CPU) return true;
     }
@@ -244,22 +245,26 @@ static int run_parts(struct hints *h, const struct opts *o,
         TRY(part_run(&h->ranks, "ranks", NULL, NULL, t, o, e));
         h->c.ranks = &h->ranks.r;
     }
+    h->c.fragmented = SIZE_MAX;
     if (t->mem.n == 0) return 0;
     TRY(part_run(&h->leaks, "leaks", NULL, NULL, t, o, e));
     TRY(part_run(&h->memory, "memory", NULL, NULL, t, o, e));
     h->c.leaks = &h->leaks.r;
     h->c.memory = &h->memory.r;
-    return 0;
+    return hint_memory_read(&h->c, e);
 }
 
-/* How long a rank waits for others, or -1: not known. */
-static int64_t wait_of(const struct hint_case *c, int64_t rank) {
+/* Which row of `ranks` tells how long a rank waits for others, of two the
+ * first. False: out of memory. */
+static bool find_waits(const struct hint_case *c, struct map *rows) {
     for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
         const struct cell *r = part_cell(c->ranks, i, "rank");
-        const struct cell *w = part_cell(c->ranks, i, "wait_us");
-        if (r != NULL && w != NULL && r->i == rank) return w->i;
+        if (r == NULL || part_cell(c->ranks, i, "wait_us") == NULL) continue;
+        uint32_t *at = map_at(rows, (uint64_t)r->i);
+        if (at == NULL) return false;
+        if (*at == MAP_NONE) *at = (uint32_t)i;
     }
-    return -1;
+    return true;
 }
 
 /* Marks the sources in scope that have steps to look at. */
@@ -280,14 +285,21 @@ static int pick_source(struct hint_case *c, const struct scope *in,
                        struct ops_err *e) {
     const struct trace *t = c->t;
     bool *has = calloc(t->nsources + 1, sizeof *has);
+    struct map rows = {0};
     int64_t most = -1;
     c->source = ROW_NONE;
-    if (has == NULL) return fail_oom(e);
+    if (has == NULL || !find_waits(c, &rows)) {
+        free(has);
+        map_free(&rows);
+        return fail_oom(e);
+    }
     mark_sources(t, in, has);
     for (uint32_t i = 0; i < t->nsources; i++) {
         if (!has[i]) continue;
         c->nranks++;
-        int64_t rank = t->sources[i].rank, wait = wait_of(c, rank);
+        int64_t rank = t->sources[i].rank, wait = -1;
+        uint32_t at = map_get(&rows, (uint64_t)rank);
+        if (at != MAP_NONE) wait = part_cell(c->ranks, at, "wait_us")->i;
         bool first = c->source == ROW_NONE ||
                      rank < t->sources[c->source].rank;
         if (c->source != ROW_NONE && wait < most) continue;
@@ -297,6 +309,7 @@ static int pick_source(struct hint_case *c, const struct scope *in,
     }
     c->waits = most > 0;
     free(has);
+    map_free(&rows);
     return 0;
 }
 
@@ -323,7 +336,7 @@ static int study(struct hints *h, const struct trace *t,
         *e = bad;
         return bad.code;
     }
-    TRY(host_side_init(&side, t, c->source, e));
+    TRY(host_side_init(&side, t, c->source, NULL, e));
     int64_t stall = hint_compile_stall(c, chosen, n);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)

@@ -31,7 +31,12 @@ struct idle {
     wide idle, whole; /* ... and their time idle and in steps */
     /* unknown: for want of a launch record, and though the work was ready */
     int64_t no_launch, ready;
+    size_t left;   /* pairs of a device and a step that are still looked at */
+    size_t passed; /* devices that were not, for there were too many */
 };
+
+/* A device is looked at step by step; a file may have any number of both. */
+enum { ANY_PAIRS = 1 << 18, PAIRS_PER_SPAN = 8 };
 
 static int64_t length(const struct gap *g) { return g->end - g->start; }
 
@@ -45,10 +50,10 @@ static void add_gap(struct sum *s, const struct gap *g) {
 static void measure(const struct idle *d, const struct phase_view *v,
                     int64_t *whole, int64_t *busy) {
     const struct trace *t = d->t;
+    const struct source *s = &t->sources[v->source];
     *whole = *busy = 0;
-    for (size_t i = 0; i < t->nsteps; i++) {
+    for (size_t i = s->step_first; i < s->step_end; i++) {
         const struct step *st = &t->steps[i];
-        if (st->source != v->source) continue;
         if (!d->scope.all && !d->scope.step_in[i]) continue;
         sum_add(whole, st->dur);
         sum_add(busy,
@@ -172,6 +177,9 @@ static void add_remarks(struct result *r, const struct idle *d) {
                       100.0 - 100.0 * (double)d->idle / (double)d->whole,
                       (double)d->whole / PS_PER_MS,
                       (double)d->idle / PS_PER_MS);
+    if (d->passed > 0)
+        result_remark(r, "%zu more devices were not looked at: there are more "
+                      "devices and steps than a machine has.", d->passed);
     if (d->no_launch > 0)
         result_remark(r, "%.3f ms are unknown because the launch of the work "
                       "that ended the gap was not recorded.",
@@ -191,6 +199,13 @@ static int fill(struct idle *d, struct result *r, struct ops_err *e) {
         const struct phase_view *v = &d->ph.views[i];
         if (v->device == ROW_NONE) continue;
         if (!d->scope.all && !d->scope.source_in[v->source]) continue;
+        const struct source *s = &d->t->sources[v->source];
+        size_t steps = s->step_end - s->step_first;
+        if (steps > d->left) {
+            d->passed++;
+            continue;
+        }
+        d->left -= steps;
         TRY(add_device(d, v, r, e));
     }
     add_remarks(r, d);
@@ -199,7 +214,8 @@ static int fill(struct idle *d, struct result *r, struct ops_err *e) {
 
 static int idle_run(const struct trace *t, const struct opts *o,
                     struct result *r, struct ops_err *e) {
-    struct idle d = {.t = t};
+    struct idle d = {.t = t,
+                     .left = ANY_PAIRS + PAIRS_PER_SPAN * t->spans.n};
     result_init(r, "idle", "Idle devices: why they had nothing to do");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);

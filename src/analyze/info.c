@@ -25,10 +25,7 @@ static const char *rule_words(enum step_rule rule) {
 }
 
 static size_t steps_of(const struct trace *t, size_t source) {
-    size_t n = 0;
-    for (size_t i = 0; i < t->nsteps; i++)
-        if (t->steps[i].source == source) n++;
-    return n;
+    return t->sources[source].step_end - t->sources[source].step_first;
 }
 
 static void put_source(struct result *r, const struct trace *t, size_t i) {

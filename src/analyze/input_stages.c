@@ -14,6 +14,7 @@
 #include "analyze/analyze.h"
 #include "analyze/kernel_args.h"
 #include "analyze/phases.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -61,7 +62,11 @@ struct finder {
     struct known known;
     struct phases ph;
     int64_t *first; /* by step: first launch */
-    struct intervals *claims; /* by view: input phase inside the steps */
+    struct phase_input input; /* of the source at hand, inside its steps */
+    uint32_t *touched; /* stages that have a raw time of the source at hand */
+    size_t ntouched, cap_touched;
+    size_t looked;     /* stages that were looked at for a DataLoader */
+    bool loader;       /* ... and one of them was */
 };
 
 struct open_stage {
@@ -148,9 +153,12 @@ static bool charge(struct sweep *w, int64_t to) {
         sum_add(&f->s->v[top->stage].self, to - w->at);
         if (!add_work(&x->own, w->at, to)) return false;
     }
-    for (size_t i = 0; w->on_step && i < f->ph.nviews; i++)
-        if (f->ph.views[i].source == w->source)
-            x->raw += intervals_overlap(&f->claims[i], w->at, to);
+    wide raw = w->on_step ? phase_input_sum(&f->input, w->at, to) : 0;
+    if (raw > 0 && x->raw == 0) {
+        if (!VEC_ROOM(f->touched, f->ntouched, f->cap_touched)) return false;
+        f->touched[f->ntouched++] = top->stage;
+    }
+    x->raw += raw;
     w->at = to;
     return true;
 }
@@ -226,7 +234,7 @@ static bool take_named(struct sweep *w, row_id r, bool iterator) {
 }
 
 static uint64_t run_key(uint32_t source, int64_t id) {
-    return map_mix((uint64_t)id) + source;
+    return hash_pair((uint64_t)id, source);
 }
 
 /* The user's function is started here, and not waited for. */
@@ -378,27 +386,14 @@ static bool take_stream(struct finder *f, uint32_t track) {
 static bool step_times(const struct finder *f, uint32_t source,
                        struct intervals *out) {
     const struct trace *t = f->t;
-    for (size_t i = 0; i < t->nsteps; i++)
-        if (t->steps[i].source == source && f->scope->step_in[i] &&
+    const struct source *s = &t->sources[source];
+    for (size_t i = s->step_first; i < s->step_end; i++)
+        if (f->scope->step_in[i] &&
             !intervals_add(out, t->steps[i].ts,
                            t->steps[i].ts + t->steps[i].dur))
             return false;
     intervals_union(out);
     return true;
-}
-
-/* The input phase of each view, inside the steps. */
-static bool make_claims(struct finder *f, uint32_t source,
-                        const struct intervals *steps) {
-    bool ok = true;
-    for (size_t i = 0; ok && i < f->ph.nviews; i++) {
-        struct intervals all = {0};
-        if (f->ph.views[i].source != source) continue;
-        ok = phases_claim(&f->ph.views[i], PHASE_INPUT, &all) &&
-             intervals_and(&all, steps, &f->claims[i]);
-        intervals_free(&all);
-    }
-    return ok;
 }
 
 /* What is between a marker's start and the first event after it. */
@@ -413,39 +408,36 @@ static void add_unseen(struct finder *f, const struct step *st) {
     sum_add(&f->s->unseen, next - t->spans.ts[m]);
 }
 
-/* The steps' sums; returns their input phase as `steps` shows it. */
-static int64_t add_steps(struct finder *f, uint32_t source) {
+/* The steps' sums, and their input phase as `steps` shows it. */
+static bool add_steps(struct finder *f, uint32_t source, int64_t *input) {
     const struct trace *t = f->t;
-    int64_t input = 0;
-    for (size_t i = 0; i < t->nsteps; i++) {
+    const struct source *s = &t->sources[source];
+    struct phase_sums sums;
+    struct ops_err e;
+    *input = 0;
+    if (phase_sums_init(&sums, &f->ph, source, &e) != 0) return false;
+    for (size_t i = s->step_first; i < s->step_end; i++) {
         const struct step *st = &t->steps[i];
-        if (st->source != source || !f->scope->step_in[i]) continue;
-        wide sum[PHASES] = {0};
-        int64_t mean[PHASES] = {0}, views = 0;
-        for (size_t k = 0; k < f->ph.nviews; k++) {
-            int64_t parts[PHASES];
-            if (f->ph.views[k].source != source) continue;
-            phases_split(&f->ph.views[k], st->ts, st->ts + st->dur, parts);
-            for (int p = 0; p < PHASES; p++) sum[p] += parts[p];
-            views++;
-        }
-        if (views > 0) phases_mean(sum, views, mean);
-        sum_add(&input, mean[PHASE_INPUT]);
+        int64_t parts[PHASES], busy;
+        if (!f->scope->step_in[i]) continue;
+        phase_sums_mean(&sums, st->ts, st->ts + st->dur, parts, &busy);
+        sum_add(input, parts[PHASE_INPUT]);
         f->s->steps++;
         sum_add(&f->s->step_time, st->dur);
         add_unseen(f, st);
     }
-    sum_add(&f->s->exposed, input);
-    return input;
+    phase_sums_free(&sums);
+    sum_add(&f->s->exposed, *input);
+    return true;
 }
 
 /* What rounding left or took too much, less than a picosecond a step and stage,
  * to those that were exposed: within their own time, and not below 0. */
 static void settle_rest(struct finder *f, int64_t rest) {
-    for (size_t i = 0; rest != 0 && i < f->s->n; i++) {
-        struct input_stage *s = &f->s->v[i];
+    for (size_t k = 0; rest != 0 && k < f->ntouched; k++) {
+        struct input_stage *s = &f->s->v[f->touched[k]];
         int64_t room = rest > 0 ? diff_of(s->self, s->exposed) : s->exposed;
-        if (f->x[i].raw == 0 || room <= 0) continue;
+        if (room <= 0) continue;
         int64_t by = rest > room ? room : rest < -room ? -room : rest;
         s->exposed += by;
         rest -= by;
@@ -453,19 +445,18 @@ static void settle_rest(struct finder *f, int64_t rest) {
 }
 
 /* Exposed times are the mean of the devices'. */
-static void share_exposed(struct finder *f, uint32_t source, int64_t input) {
-    int64_t views = 0, rest = input;
-    for (size_t i = 0; i < f->ph.nviews; i++)
-        views += f->ph.views[i].source == source;
-    for (size_t i = 0; i < f->s->n; i++) {
-        if (f->x[i].raw == 0) continue;
+static void share_exposed(struct finder *f, int64_t input) {
+    int64_t views = (int64_t)f->input.n, rest = input;
+    for (size_t k = 0; k < f->ntouched; k++) {
+        uint32_t i = f->touched[k];
         int64_t mean = (int64_t)(f->x[i].raw / views);
         sum_add(&f->s->v[i].exposed, mean);
         sum_sub(&rest, mean);
+        f->x[i].raw = 0;
     }
     if (views > 1) settle_rest(f, rest);
     f->s->mean |= views > 1;
-    for (size_t i = 0; i < f->s->n; i++) f->x[i].raw = 0;
+    f->ntouched = 0;
 }
 
 /* Waits of others than the step's thread (model.fit: the executor's) while
@@ -474,21 +465,14 @@ static bool add_waited(struct finder *f, uint32_t source,
                        struct intervals *waits,
                        const struct intervals *steps) {
     struct intervals inside = {0};
-    wide sum = 0;
-    int64_t views = 0;
+    int64_t mean = 0;
     intervals_union(waits);
-    bool ok = intervals_and(waits, steps, &inside);
-    for (size_t i = 0; ok && i < f->ph.nviews; i++) {
-        struct intervals idle = {0};
-        if (f->ph.views[i].source != source) continue;
-        ok = intervals_sub(&inside, phases_occupied(&f->ph.views[i]), &idle);
-        sum += intervals_length(&idle);
-        intervals_free(&idle);
-        f->s->has_device |= f->ph.views[i].device != ROW_NONE;
-        views++;
-    }
+    bool ok = intervals_and(waits, steps, &inside) &&
+              phases_unoccupied(&f->ph, source, &inside, &mean);
     intervals_free(&inside);
-    if (views > 0) sum_add(&f->s->waited, (int64_t)(sum / views));
+    const struct phase_view *v = &f->ph.views[f->ph.view_first[source]];
+    f->s->has_device |= v->device != ROW_NONE;
+    sum_add(&f->s->waited, mean);
     return ok;
 }
 
@@ -496,25 +480,30 @@ static bool take_source(struct finder *f, uint32_t source) {
     const struct trace *t = f->t;
     struct intervals steps = {0}, waits = {0};
     uint32_t own = phases_step_thread(t, source);
-    bool ok = step_times(f, source, &steps) && make_claims(f, source, &steps);
-    bool loader = false;
-    for (uint32_t i = 0; ok && i < t->ntracks; i++) {
-        if (t->tracks[i].source != source) continue;
+    const struct lists *l = &t->of_source;
+    size_t first = l->first[source], end = l->first[source + 1];
+    int64_t input;
+    bool ok = step_times(f, source, &steps) &&
+              phase_input_init(&f->input, &f->ph, source, &steps);
+    for (size_t k = first; ok && k < end; k++) {
+        uint32_t i = l->v[k];
         if (t->tracks[i].kind == TRACK_STREAM) ok = take_stream(f, i);
         if (t->tracks[i].kind == TRACK_THREAD)
             ok = sweep_track(f, i, i == own, &waits);
     }
-    for (size_t i = 0; i < f->s->n; i++)
-        loader |= strstr(stage_text(f, (uint32_t)i), "DataLoader") != NULL;
-    for (uint32_t i = 0; ok && loader && i < t->ntracks; i++)
-        if (t->tracks[i].source == source && i != own &&
-            t->tracks[i].kind == TRACK_THREAD)
-            ok = take_pins(f, i);
+    for (; f->looked < f->s->n; f->looked++)
+        f->loader |= strstr(stage_text(f, (uint32_t)f->looked),
+                            "DataLoader") != NULL;
+    for (size_t k = first; ok && f->loader && k < end; k++)
+        if (l->v[k] != own && t->tracks[l->v[k]].kind == TRACK_THREAD)
+            ok = take_pins(f, l->v[k]);
+    ok = ok && add_steps(f, source, &input);
     if (ok) {
-        share_exposed(f, source, add_steps(f, source));
+        share_exposed(f, input);
         ok = add_waited(f, source, &waits, &steps);
         f->s->sources++;
     }
+    phase_input_free(&f->input);
     intervals_free(&steps);
     intervals_free(&waits);
     return ok;
@@ -741,9 +730,7 @@ static void find_known(struct finder *f) {
 
 static bool find(struct finder *f) {
     f->first = phases_first_launches(f->t);
-    f->claims = calloc(f->ph.nviews + 1, sizeof *f->claims);
-    bool ok = f->first && f->claims &&
-              stage_names_fold(f->t, &f->s->names, &f->fold);
+    bool ok = f->first && stage_names_fold(f->t, &f->s->names, &f->fold);
     find_known(f);
     for (uint32_t i = 0; ok && i < f->t->nsources; i++)
         if (f->scope->source_in[i]) ok = take_source(f, i);
@@ -764,10 +751,8 @@ int input_stages_init(struct input_stages *s, const struct trace *t,
     if (!strs_init(&s->names)) return fail_oom(e);
     int rc = phases_init(&f.ph, t, e);
     bool ok = rc == 0 && find(&f);
-    for (size_t i = 0; f.claims && i < f.ph.nviews; i++)
-        intervals_free(&f.claims[i]);
     phases_free(&f.ph);
-    free(f.claims);
+    free(f.touched);
     free(f.first);
     for (size_t i = 0; i < f.found; i++) {
         intervals_free(&f.x[i].own);

@@ -184,3 +184,95 @@ bool intervals_sub(const struct intervals *a, const struct intervals *b,
     intervals_union(out);
     return true;
 }
+
+void intervals_trim(struct intervals *s) {
+    if (s->cap > s->n && vec_resize(&s->v, s->n, sizeof *s->v)) s->cap = s->n;
+}
+
+/* What v has of b, from b's number *at on: nothing before it matters any
+ * more. */
+static int64_t part_of(const struct interval *v, const struct intervals *b,
+                       size_t *at) {
+    if (*at >= b->n || b->v[*at].start >= v->end) return 0;
+    size_t lo = b->v[*at].start <= v->start ? upper_from(b, *at, v->start)
+                                            : *at;
+    size_t hi = upper_from(b, lo > *at ? lo - 1 : *at, v->end);
+    *at = hi - 1;
+    return diff_of(length_until(b, hi, v->end), length_until(b, lo, v->start));
+}
+
+void intervals_common(const struct intervals *a, const struct intervals *b,
+                      int64_t *before) {
+    size_t at = 0;
+    before[0] = 0;
+    for (size_t i = 0; i < a->n; i++)
+        before[i + 1] = sum_of(before[i], part_of(&a->v[i], b, &at));
+}
+
+int64_t intervals_common_length(const struct intervals *a,
+                                const struct intervals *b) {
+    size_t at = 0;
+    int64_t sum = 0;
+    if (a->n > b->n) return intervals_common_length(b, a);
+    for (size_t i = 0; i < a->n; i++) sum_add(&sum, part_of(&a->v[i], b, &at));
+    return sum;
+}
+
+/* What both have before ts. */
+static int64_t common_until(const struct intervals *a,
+                            const struct intervals *b, const int64_t *before,
+                            int64_t ts) {
+    size_t i = upper(a, ts);
+    if (i == 0) return 0;
+    const struct interval *v = &a->v[i - 1];
+    if (ts >= v->end) return before[i];
+    return sum_of(before[i - 1], intervals_overlap(b, v->start, ts));
+}
+
+int64_t intervals_common_in(const struct intervals *a,
+                            const struct intervals *b, const int64_t *before,
+                            int64_t start, int64_t end) {
+    if (end <= start || a->n == 0 || b->n == 0) return 0;
+    return diff_of(common_until(a, b, before, end),
+                   common_until(a, b, before, start));
+}
+
+void intervals_many_free(struct intervals_many *m) {
+    for (size_t i = 0; i < sizeof m->v / sizeof *m->v; i++)
+        intervals_free(&m->v[i]);
+    *m = (struct intervals_many){0};
+}
+
+/* s = s or with, which is freed. */
+static bool absorb(struct intervals *s, struct intervals *with) {
+    struct intervals both = {0};
+    bool ok = intervals_or(s, with, &both);
+    intervals_free(s);
+    intervals_free(with);
+    *s = both;
+    return ok;
+}
+
+bool intervals_many_add(struct intervals_many *m, struct intervals *s) {
+    size_t k = 0;
+    bool ok = true;
+    struct intervals sum = *s;
+    *s = (struct intervals){0};
+    for (; ok && m->full[k]; k++) {
+        ok = absorb(&sum, &m->v[k]);
+        m->full[k] = false;
+    }
+    assert(k < sizeof m->v / sizeof *m->v && m->v[k].n == 0);
+    m->v[k] = sum;
+    m->full[k] = true;
+    return ok;
+}
+
+bool intervals_many_take(struct intervals_many *m, struct intervals *out) {
+    bool ok = true;
+    assert(out->n == 0);
+    for (size_t i = 0; ok && i < sizeof m->v / sizeof *m->v; i++)
+        if (m->full[i]) ok = absorb(out, &m->v[i]);
+    intervals_many_free(m);
+    return ok;
+}

@@ -53,4 +53,37 @@ bool intervals_and(const struct intervals *a, const struct intervals *b,
 bool intervals_sub(const struct intervals *a, const struct intervals *b,
                    struct intervals *out);
 
+/* The union of many unions, given one after the other. Zeroed is empty. */
+struct intervals_many {
+    struct intervals v[40]; /* of 1, 2, 4, ... of them each, or empty */
+    bool full[40];
+};
+
+/* Adds a union, which it takes. O(n log count) for all of them. */
+bool intervals_many_add(struct intervals_many *m, struct intervals *s);
+
+/* The union of all into out, an empty set; m is empty afterwards. False: out of
+ * memory. */
+bool intervals_many_take(struct intervals_many *m, struct intervals *out);
+void intervals_many_free(struct intervals_many *m);
+
+/* before[i], i up to a->n: the length of what a's first i intervals have in
+ * common with b; both are unions. O(n log m), O(n + m) where they lie close. */
+void intervals_common(const struct intervals *a, const struct intervals *b,
+                      int64_t *before);
+
+/* The length of what a and b have in common within [start, end); before is of
+ * intervals_common. O(log n + log m). */
+int64_t intervals_common_in(const struct intervals *a,
+                            const struct intervals *b, const int64_t *before,
+                            int64_t start, int64_t end);
+
+/* The length of what two unions have in common. O(n log m), n of the smaller;
+ * O(n + m) where they lie close. */
+int64_t intervals_common_length(const struct intervals *a,
+                                const struct intervals *b);
+
+/* Gives back what growing left over. */
+void intervals_trim(struct intervals *s);
+
 #endif

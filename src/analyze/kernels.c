@@ -9,6 +9,7 @@
 #include "analyze/missing.h"
 #include "analyze/own.h"
 #include "analyze/where.h"
+#include "base/hash.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/hlo.h"
@@ -88,11 +89,11 @@ static bool same_shape(const struct kernel_args *a,
 static uint64_t shape_hash(const struct kernel_args *a, uint64_t seed) {
     uint64_t h = seed;
     for (int i = 0; i < 3; i++) {
-        h = map_mix(h ^ (uint64_t)a->grid[i]);
-        h = map_mix(h ^ (uint64_t)a->block[i]);
+        h = hash_pair(h, (uint64_t)a->grid[i]);
+        h = hash_pair(h, (uint64_t)a->block[i]);
     }
-    h = map_mix(h ^ (uint64_t)a->registers);
-    return map_mix(h ^ (uint64_t)a->shared_bytes);
+    h = hash_pair(h, (uint64_t)a->registers);
+    return hash_pair(h, (uint64_t)a->shared_bytes);
 }
 
 /* The variant of a group with that shape, made when new; ROW_NONE: out of

@@ -20,6 +20,7 @@
 #include "analyze/analyze.h"
 #include "analyze/live.h"
 #include "analyze/mem_site.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -42,7 +43,7 @@ struct search {
     const struct mem_sites *sites;
     const struct trace *t;
     struct live l;
-    struct mem_steps steps;
+    struct mem_steps steps; /* borrowed: allocators of a source share them */
     struct map by_site; /* key -> tally */
     struct tally *v;    size_t n, cap;
     struct map freed;   /* size of blocks from before the window that were
@@ -81,18 +82,18 @@ static uint64_t place_key(const struct search *s, size_t k, bool *stack) {
     struct mem_site at = mem_site_of(s->sites, k);
     uint64_t h = t->mem.what[k];
     if (at.user != ROW_NONE) h = t->spans.name[at.user];
-    h = map_mix(h * MEM_PHASES + (uint64_t)at.phase);
-    if (at.root != ROW_NONE) h = map_mix(h + t->spans.name[at.root]);
+    h = hash_pair(h, (uint64_t)at.phase);
+    if (at.root != ROW_NONE) h = hash_pair(h, t->spans.name[at.root]);
     uint64_t frames = s->coarse ? 0 : mem_site_stack(s->sites, k);
     *stack = frames != 0;
-    return *stack ? map_mix(h ^ frames) : h;
+    return *stack ? hash_pair(h, frames) : h;
 }
 
 static struct tally *tally_of(struct search *s, size_t k) {
     bool stack;
     uint64_t place = place_key(s, k, &stack), key = place;
     if (!stack && !s->coarse)
-        key = map_mix(place + (uint64_t)s->t->mem.bytes[k]);
+        key = hash_pair(place, (uint64_t)s->t->mem.bytes[k]);
     uint32_t *at = map_at(&s->by_site, key);
     if (!at) return NULL;
     if (*at == MAP_NONE) {
@@ -240,14 +241,12 @@ static bool search_sites(struct search *s, struct leaks *out,
 }
 
 static int search_allocator(struct leaks *out, const struct mem_sites *sites,
-                            const struct scope *scope, uint16_t allocator,
+                            const struct mem_steps *steps, uint16_t allocator,
                             struct ops_err *e) {
     const struct trace *t = sites->t;
-    struct search s = {.sites = sites, .t = t};
-    uint32_t source = t->allocators[allocator].source;
+    struct search s = {.sites = sites, .t = t, .steps = *steps};
     int rc = live_init(&s.l, t, allocator, e);
     if (rc == 0 && s.l.n > 0) {
-        rc = mem_steps_init(&s.steps, t, scope, source, e);
         struct leak_level *level = &out->levels[out->nlevels++];
         *level = (struct leak_level){.allocator = allocator,
                                      .steps = s.steps.n};
@@ -256,7 +255,6 @@ static int search_allocator(struct leaks *out, const struct mem_sites *sites,
             rc = fail_oom(e);
     }
     live_free(&s.l);
-    mem_steps_free(&s.steps);
     map_free(&s.by_site);
     map_free(&s.freed);
     free(s.v);
@@ -268,10 +266,21 @@ int leaks_find(struct leaks *out, const struct mem_sites *sites,
     const struct trace *t = sites->t;
     *out = (struct leaks){0};
     out->levels = vec_alloc(t->nallocators + 1, sizeof *out->levels);
+    struct mem_steps steps = {0}; /* of the source at hand */
+    uint32_t source = ROW_NONE;
     int rc = out->levels ? 0 : fail_oom(e);
-    for (size_t i = 0; rc == 0 && i < t->nallocators; i++)
-        if (scope->all || scope->source_in[t->allocators[i].source])
-            rc = search_allocator(out, sites, scope, (uint16_t)i, e);
+    for (size_t i = 0; rc == 0 && i < t->nallocators; i++) {
+        uint32_t now = t->allocators[i].source;
+        if (!scope->all && !scope->source_in[now]) continue;
+        if (now != source) {
+            mem_steps_free(&steps);
+            source = now;
+            rc = mem_steps_init(&steps, t, scope, source, e);
+        }
+        if (rc == 0)
+            rc = search_allocator(out, sites, &steps, (uint16_t)i, e);
+    }
+    mem_steps_free(&steps);
     if (rc != 0) leaks_free(out);
     return rc;
 }

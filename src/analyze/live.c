@@ -17,18 +17,6 @@ void live_free(struct live *l) {
     *l = (struct live){0};
 }
 
-static size_t lower(const struct trace *t, unsigned allocator) {
-    size_t lo = 0, hi = t->mem.n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (t->mem.allocator[mid] < allocator)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 /* Pairs by address. An allocation at an address that is still taken ends the
  * one before it: its free was not recorded. */
 static bool pair(struct live *l) {
@@ -103,8 +91,12 @@ static void find_levels(struct live *l) {
  * first free of its address that no allocation in the window explains. */
 static bool find_before(struct live *l, uint16_t allocator) {
     const struct trace *t = l->t;
-    size_t at = 0, end;
-    while (at < t->nbefore && t->before[at].allocator < allocator) at++;
+    size_t at = 0, end = t->nbefore;
+    while (at < end) {
+        size_t mid = at + (end - at) / 2;
+        if (t->before[mid].allocator < allocator) at = mid + 1;
+        else end = mid;
+    }
     for (end = at; end < t->nbefore; end++)
         if (t->before[end].allocator != allocator) break;
     if (at == end) return true;
@@ -130,8 +122,8 @@ static bool find_before(struct live *l, uint16_t allocator) {
 
 int live_init(struct live *l, const struct trace *t, uint16_t allocator,
               struct ops_err *e) {
-    *l = (struct live){.t = t, .first = lower(t, allocator)};
-    l->n = lower(t, allocator + 1u) - l->first;
+    *l = (struct live){.t = t, .first = t->mem_first[allocator]};
+    l->n = t->mem_first[allocator + 1u] - l->first;
     l->level = vec_alloc(l->n + 1, sizeof *l->level);
     l->mate = vec_alloc(l->n + 1, sizeof *l->mate);
     if (!l->level || !l->mate || !pair(l) ||

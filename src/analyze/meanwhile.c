@@ -57,21 +57,17 @@ static bool add_track(const struct within *x, const struct track *tr) {
 static bool add_tracks(const struct within *x, const struct phase_view *v,
                        enum track_kind kind, uint32_t thread) {
     const struct trace *t = x->t;
-    for (uint32_t i = 0; i < t->ntracks; i++) {
+    const struct lists *l = &t->of_source;
+    for (size_t k = l->first[v->source]; k < l->first[v->source + 1]; k++) {
+        uint32_t i = l->v[k];
         const struct track *tr = &t->tracks[i];
-        if (tr->source != v->source || tr->kind != kind) continue;
+        if (tr->kind != kind) continue;
         if (kind == TRACK_STREAM && tr->device != v->device) continue;
         if (kind == TRACK_THREAD && i != thread) continue;
         if (kind == TRACK_PYTHON && tr->thread != thread) continue;
         if (!add_track(x, tr)) return false;
     }
     return true;
-}
-
-static uint32_t step_thread(const struct trace *t, uint32_t source) {
-    for (size_t i = 0; i < t->nsteps; i++)
-        if (t->steps[i].source == source) return t->steps[i].thread;
-    return ROW_NONE;
 }
 
 static void pick(struct meanwhile *m, const struct trace *t, int64_t *self) {
@@ -104,7 +100,7 @@ bool meanwhile_find(struct meanwhile *m, const struct trace *t,
     int64_t *self = calloc(t->strs.n + 1, sizeof *self);
     if (self == NULL) return false;
     struct within x = {t, times, self};
-    uint32_t thread = step_thread(t, v->source);
+    uint32_t thread = phases_step_thread(t, v->source);
     bool device = m->phase == PHASE_COMPUTE && v->device != ROW_NONE, ok = true;
     if (device) {
         ok = add_tracks(&x, v, TRACK_STREAM, ROW_NONE);

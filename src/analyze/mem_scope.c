@@ -8,9 +8,10 @@ int mem_scope_init(struct mem_scope *m, const struct scope *s, uint32_t source,
     *m = (struct mem_scope){.all = s->all || !s->by_step};
     *in = s->all || s->source_in[source];
     if (m->all || !*in) return 0;
-    for (size_t i = 0; i < s->t->nsteps; i++) {
+    const struct source *src = &s->t->sources[source];
+    for (size_t i = src->step_first; i < src->step_end; i++) {
         const struct step *st = &s->t->steps[i];
-        if (st->source != source || !s->step_in[i]) continue;
+        if (!s->step_in[i]) continue;
         if (!intervals_add(&m->times, st->ts, st->ts + st->dur)) {
             mem_scope_free(m);
             return fail_oom(e);

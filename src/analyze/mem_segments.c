@@ -25,8 +25,13 @@ static void add_segment(struct mem_use *u, const struct trace *t,
 
 struct mem_use mem_use_of(const struct trace *t, uint16_t allocator) {
     struct mem_use u = {0};
-    for (size_t i = 0; i < t->nsegments; i++)
-        if (t->segments[i].allocator == allocator)
-            add_segment(&u, t, &t->segments[i]);
+    size_t lo = 0, hi = t->nsegments; /* they stand by allocator */
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (t->segments[mid].allocator < allocator) lo = mid + 1;
+        else hi = mid;
+    }
+    for (; lo < t->nsegments && t->segments[lo].allocator == allocator; lo++)
+        add_segment(&u, t, &t->segments[lo]);
     return u;
 }

@@ -4,6 +4,7 @@
  * snapshot) those speak when no span does. */
 #include "analyze/mem_site.h"
 
+#include "base/hash.h"
 #include "base/map.h"
 #include "model/opclass.h"
 #include "model/trace.h"
@@ -385,11 +386,11 @@ size_t mem_site_text(const struct mem_sites *s, const struct mem_site *at,
 uint64_t mem_site_stack(const struct mem_sites *s, size_t k) {
     const struct trace *t = s->t;
     uint32_t stack = mem_stack(t, k);
-    if (stack != ROW_NONE) return map_mix(stack + 1u) | 1;
+    if (stack != ROW_NONE) return hash_u64(stack) | 1;
     row_id r = pystack_at(&s->py, t->mem.track[k], t->mem.ts[k]);
     uint64_t h = 0;
     for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
-        h = map_mix(h + t->spans.name[r] + 1);
+        h = hash_pair(h, t->spans.name[r]);
         r = t->spans.parent[r];
     }
     return h == 0 ? 0 : h | 1;

@@ -17,9 +17,9 @@ void mem_steps_free(struct mem_steps *m) {
 static size_t sorted(const struct trace *t, uint32_t source,
                      struct sort_key *keys) {
     size_t n = 0;
-    for (size_t i = 0; i < t->nsteps; i++) {
+    const struct source *src = &t->sources[source];
+    for (size_t i = src->step_first; i < src->step_end; i++) {
         const struct step *s = &t->steps[i];
-        if (s->source != source) continue;
         keys[n++] = (struct sort_key){sort_signed(s->marker_ts),
                                       sort_signed(s->marker_dur),
                                       (uint32_t)i};
@@ -45,8 +45,10 @@ int mem_steps_init(struct mem_steps *m, const struct trace *t,
                    const struct scope *scope, uint32_t source,
                    struct ops_err *e) {
     *m = (struct mem_steps){0};
-    struct sort_key *keys = vec_alloc(t->nsteps + 1, sizeof *keys);
-    m->v = vec_alloc(t->nsteps + 1, sizeof *m->v);
+    const struct source *src = &t->sources[source];
+    size_t most = src->step_end - src->step_first;
+    struct sort_key *keys = vec_alloc(most + 1, sizeof *keys);
+    m->v = vec_alloc(most + 1, sizeof *m->v);
     size_t n = keys && m->v ? sorted(t, source, keys) : SIZE_MAX;
     if (n != SIZE_MAX) fill(m, t, scope, keys, n);
     free(keys);

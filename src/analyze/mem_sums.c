@@ -44,14 +44,15 @@ static struct mem_item *merge_runs(struct mem_item *v, struct mem_item *tmp,
 static size_t collect(const struct trace *t, uint32_t source,
                       struct mem_item *v, size_t *at) {
     const struct mem_events *m = &t->mem;
+    const struct lists *l = &t->allocators_of;
     size_t n = 0, runs = 0;
-    for (size_t i = 0; i < m->n; i++) {
-        const struct allocator *a = &t->allocators[m->allocator[i]];
-        if (a->source != source) continue;
-        if (i == 0 || n == 0 || m->allocator[i] != m->allocator[i - 1])
-            at[runs++] = n;
-        v[n++] = (struct mem_item){m->ts[i], m->bytes[i],
-                                   a->device == ROW_NONE};
+    for (size_t k = l->first[source]; k < l->first[source + 1]; k++) {
+        uint32_t a = l->v[k];
+        bool host = t->allocators[a].device == ROW_NONE;
+        if (t->mem_first[a] == t->mem_first[a + 1]) continue;
+        at[runs++] = n;
+        for (size_t i = t->mem_first[a]; i < t->mem_first[a + 1]; i++)
+            v[n++] = (struct mem_item){m->ts[i], m->bytes[i], host};
     }
     at[runs] = n;
     return runs;
@@ -68,8 +69,9 @@ static void sum_up(struct mem_sums *m, const struct mem_item *v) {
 
 static size_t count_source(const struct trace *t, uint32_t source) {
     size_t n = 0;
-    for (size_t i = 0; i < t->mem.n; i++)
-        n += t->allocators[t->mem.allocator[i]].source == source;
+    const struct lists *l = &t->allocators_of;
+    for (size_t k = l->first[source]; k < l->first[source + 1]; k++)
+        n += t->mem_first[l->v[k] + 1] - t->mem_first[l->v[k]];
     return n;
 }
 
@@ -78,7 +80,9 @@ int mem_sums_init(struct mem_sums *m, const struct trace *t, uint32_t source,
     *m = (struct mem_sums){.n = count_source(t, source)};
     if (m->n == 0) return 0;
     struct mem_item *v = vec_alloc(2 * m->n, sizeof *v);
-    size_t *at = malloc((t->nallocators + 3) * sizeof *at);
+    const struct lists *l = &t->allocators_of;
+    size_t runs = l->first[source + 1] - l->first[source];
+    size_t *at = malloc((runs + 3) * sizeof *at);
     m->ts = vec_alloc(m->n, sizeof *m->ts);
     m->host = vec_alloc(m->n + 1, sizeof *m->host);
     m->device = vec_alloc(m->n + 1, sizeof *m->device);

@@ -104,12 +104,14 @@ static void allocator_columns(struct result *r) {
 /* The step of that source that was running at ts, or NULL. */
 static const struct step *step_at(const struct trace *t, uint32_t source,
                                   int64_t ts) {
-    for (size_t i = 0; i < t->nsteps; i++) {
-        const struct step *s = &t->steps[i];
-        if (s->source == source && s->ts <= ts && ts < s->ts + s->dur)
-            return s;
+    const struct source *src = &t->sources[source];
+    size_t lo = src->step_first, hi = src->step_end;
+    while (lo < hi) { /* the first that ends later; they do not overlap */
+        size_t mid = lo + (hi - lo) / 2;
+        if (t->steps[mid].ts + t->steps[mid].dur <= ts) lo = mid + 1;
+        else hi = mid;
     }
-    return NULL;
+    return lo < src->step_end && t->steps[lo].ts <= ts ? &t->steps[lo] : NULL;
 }
 
 struct counts {

@@ -309,25 +309,30 @@ static bool names_allocations(const struct source *s) {
  * the node is charged with what it allocated, temporaries once. Frees come
  * when other nodes run and are no one's. Nodes with no allocation of their own
  * (they reuse an input's buffer) have nothing recorded. */
-static int charge_named_memory(struct ops *o, uint32_t source,
-                               struct ops_err *e) {
-    const struct mem_events *m = &o->t->mem;
-    struct named_bytes b = {calloc(o->t->strs.n, sizeof *b.host),
-                            calloc(o->t->strs.n, sizeof *b.device)};
-    bool ok = b.host && b.device;
-    for (size_t i = 0; ok && i < m->n; i++) {
-        const struct allocator *a = &o->t->allocators[m->allocator[i]];
-        if (a->source != source || m->bytes[i] <= 0) continue;
-        sum_add(a->device == ROW_NONE ? &b.host[m->what[i]]
-                                      : &b.device[m->what[i]], m->bytes[i]);
+static void charge_named_memory(struct ops *o, uint32_t source,
+                                struct named_bytes *b) {
+    const struct trace *t = o->t;
+    const struct mem_events *m = &t->mem;
+    const struct lists *l = &t->allocators_of;
+    size_t k = l->first[source], end = l->first[source + 1];
+    /* what no op of the source is named for must not stay for the next */
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t x = k; x < end; x++) {
+            uint32_t a = l->v[x];
+            int64_t *bytes = t->allocators[a].device == ROW_NONE ? b->host
+                                                                 : b->device;
+            for (size_t i = t->mem_first[a]; i < t->mem_first[a + 1]; i++) {
+                if (pass == 1) bytes[m->what[i]] = 0;
+                else if (m->bytes[i] > 0)
+                    sum_add(&bytes[m->what[i]], m->bytes[i]);
+            }
+        }
+        const struct lists *of = &t->of_source;
+        for (size_t x = of->first[source];
+             pass == 0 && x < of->first[source + 1]; x++)
+            if (host_tree_has(&o->tree, of->v[x]))
+                charge_named(o, &t->tracks[of->v[x]], b);
     }
-    for (size_t i = 0; ok && i < o->t->ntracks; i++)
-        if (host_tree_has(&o->tree, (uint32_t)i) &&
-            o->t->tracks[i].source == source)
-            charge_named(o, &o->t->tracks[i], &b);
-    free(b.host);
-    free(b.device);
-    return ok ? 0 : fail_oom(e);
 }
 
 static int charge_source_memory(struct ops *o, uint32_t source,
@@ -339,14 +344,36 @@ static int charge_source_memory(struct ops *o, uint32_t source,
         mem_sums_free(&m);
         return fail_oom(e);
     }
-    for (size_t i = 0; m.n > 0 && i < o->t->ntracks; i++)
-        if (host_tree_has(&o->tree, (uint32_t)i) &&
-            o->t->tracks[i].source == source)
-            charge_memory(o, &o->t->tracks[i], &m, cover);
+    const struct lists *l = &o->t->of_source;
+    for (size_t k = l->first[source]; m.n > 0 && k < l->first[source + 1];
+         k++)
+        if (host_tree_has(&o->tree, l->v[k]))
+            charge_memory(o, &o->t->tracks[l->v[k]], &m, cover);
     if (o->scope.all) count_outside(o, &m, cover);
     free(cover);
     mem_sums_free(&m);
     return 0;
+}
+
+static int charge_all_memory(struct ops *o, struct ops_err *e) {
+    const struct trace *t = o->t;
+    struct named_bytes b = {0}; /* made for the first that needs it */
+    int rc = 0;
+    for (uint32_t s = 0; rc == 0 && s < t->nsources; s++) {
+        if (!t->sources[s].has_memory) continue;
+        if (!names_allocations(&t->sources[s])) {
+            rc = charge_source_memory(o, s, e);
+            continue;
+        }
+        if (b.host == NULL) b.host = calloc(t->strs.n + 1, sizeof *b.host);
+        if (b.device == NULL)
+            b.device = calloc(t->strs.n + 1, sizeof *b.device);
+        if (b.host == NULL || b.device == NULL) rc = fail_oom(e);
+        else charge_named_memory(o, s, &b);
+    }
+    free(b.host);
+    free(b.device);
+    return rc;
 }
 
 /* FLOPs: only names with a formula, and spans that tell theirs, have their
@@ -393,11 +420,7 @@ static int gather(struct ops *o, const struct opts *opts, struct ops_err *e) {
     if (!o->gid) return fail_oom(e);
     TRY(count_all(o, e));
     TRY(charge_device(o, e));
-    for (uint32_t s = 0; s < t->nsources; s++)
-        if (t->sources[s].has_memory)
-            TRY(names_allocations(&t->sources[s])
-                    ? charge_named_memory(o, s, e)
-                    : charge_source_memory(o, s, e));
+    TRY(charge_all_memory(o, e));
     if (o->shapes) count_flops(o);
     find_whole(o);
     return 0;

@@ -13,11 +13,7 @@ bool outside_only(const struct trace *t) {
 
 const char *outside_text(const struct trace *t, uint32_t source,
                          const char *key) {
-    for (size_t i = 0; i < t->nmeta; i++)
-        if (t->meta[i].source == source &&
-            strcmp(strs_text(&t->strs, t->meta[i].key), key) == 0)
-            return strs_text(&t->strs, t->meta[i].value);
-    return NULL;
+    return trace_meta_get(t, source, key);
 }
 
 int64_t outside_fact(const struct trace *t, uint32_t source, const char *key) {
@@ -25,14 +21,15 @@ int64_t outside_fact(const struct trace *t, uint32_t source, const char *key) {
     return text != NULL ? strtoll(text, NULL, 10) : -1;
 }
 
-double outside_peak(const struct trace *t, uint32_t source,
-                    const char *counter) {
-    double most = -1;
-    for (size_t i = 0; i < t->samples.n; i++) {
+double *outside_peaks(const struct trace *t, const char *counter) {
+    str_id name = strs_find(&t->strs, bytes_of(counter));
+    double *most = malloc((t->nsources + 1) * sizeof *most);
+    for (size_t i = 0; most != NULL && i < t->nsources; i++) most[i] = -1;
+    for (size_t i = 0;
+         most != NULL && name != STR_NONE && i < t->samples.n; i++) {
         const struct counter *c = &t->counters[t->samples.counter[i]];
-        if (c->source != source || t->samples.value[i] <= most) continue;
-        if (strcmp(strs_text(&t->strs, c->name), counter) == 0)
-            most = t->samples.value[i];
+        if (c->name == name && t->samples.value[i] > most[c->source])
+            most[c->source] = t->samples.value[i];
     }
     return most;
 }

@@ -16,8 +16,8 @@ int64_t outside_fact(const struct trace *t, uint32_t source, const char *key);
 const char *outside_text(const struct trace *t, uint32_t source,
                          const char *key);
 
-/* The largest sample of a counter of the view, or -1. */
-double outside_peak(const struct trace *t, uint32_t source,
-                    const char *counter);
+/* By source: the largest sample of a counter of that name, or -1. Yours to
+ * free; NULL: out of memory. */
+double *outside_peaks(const struct trace *t, const char *counter);
 
 #endif

@@ -57,9 +57,12 @@ static int64_t wrapper_median(const struct trace *t, uint32_t source) {
                       strs_find(&t->strs, bytes_of("aten::transpose"))};
     int64_t v[WRAPPERS_MAX];
     size_t n = 0;
-    for (size_t i = 0; i < t->ntracks && n < WRAPPERS_MAX; i++) {
-        const struct track *tr = &t->tracks[i];
-        if (tr->source != source || tr->kind != TRACK_THREAD) continue;
+    const struct lists *l = &t->of_source;
+    size_t k = l->first[source], end = l->first[source + 1];
+    if (name[0] == STR_NONE && name[1] == STR_NONE) return -1;
+    for (; k < end && n < WRAPPERS_MAX; k++) {
+        const struct track *tr = &t->tracks[l->v[k]];
+        if (tr->kind != TRACK_THREAD) continue;
         for (row_id r = tr->first; r < tr->end && n < WRAPPERS_MAX; r++) {
             str_id id = t->spans.name[r];
             if (id == 0 || (id != name[0] && id != name[1])) continue;

@@ -426,12 +426,11 @@ static void put_profile(struct result *r, const struct trace *t) {
 
 /* What record saw of the program: how long, how much CPU, how much memory. */
 static void put_outside(struct result *r, const struct trace *t,
-                        uint32_t source) {
+                        uint32_t source, double rss) {
     int64_t run = outside_fact(t, source, "run_ns");
     int64_t cpu = outside_fact(t, source, "cpu_us");
     int64_t cpus = outside_fact(t, source, "cpus");
     const char *argv = outside_text(t, source, "argv");
-    double rss = outside_peak(t, source, "rss_bytes");
     char time[48];
     if (run > 0 && run < INT64_MAX / PS_PER_NS) {
         human_time(run * PS_PER_NS, time, sizeof time);
@@ -460,12 +459,17 @@ static void put_outside(struct result *r, const struct trace *t,
 /* What the recorder's own sampler saw, where nobody looked on from outside. */
 static void put_resident(struct result *r, const struct trace *t) {
     double most = 0;
-    for (uint32_t i = 0; i < t->nsources; i++) {
-        if (t->sources[i].outside) return;
-        double rss = t->sources[i].own
-                         ? outside_peak(t, i, "memory: peak RSS (bytes)") : -1;
+    double *peak = outside_peaks(t, "memory: peak RSS (bytes)");
+    if (peak == NULL) r->oom = true;
+    for (uint32_t i = 0; peak != NULL && i < t->nsources; i++) {
+        if (t->sources[i].outside) {
+            free(peak);
+            return;
+        }
+        double rss = t->sources[i].own ? peak[i] : -1;
         if (rss > 0 && rss < 1e15) most += rss;
     }
+    free(peak);
     char text[48];
     if (most <= 0) return;
     human_bytes((int64_t)most, text, sizeof text);
@@ -578,8 +582,11 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
         "Phases and hints: share of a step; ops and kernels: share of the time "
         "of all of them.", COL_PERCENT, COL_BAR});
     put_profile(r, t);
+    double *rss = outside_peaks(t, "rss_bytes");
+    if (rss == NULL) return fail_oom(e);
     for (uint32_t i = 0; i < t->nsources; i++)
-        if (t->sources[i].outside) put_outside(r, t, i);
+        if (t->sources[i].outside) put_outside(r, t, i, rss[i]);
+    free(rss);
     if (outside_only(t)) {
         put_bare(r, &p[PROCESSES].r);
         put_missing(r);

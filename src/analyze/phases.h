@@ -6,6 +6,7 @@
 #define ANALYZE_PHASES_H
 
 #include "analyze/intervals.h"
+#include "analyze/levels.h"
 #include "base/err.h"
 #include "base/sum.h"
 #include "model/trace.h"
@@ -21,20 +22,34 @@ enum phase {
     PHASES,
 };
 
+/* What the host of a source did: sets that all its devices share, however many
+ * there are. Each holds the one before it. */
+struct phase_side {
+    /* with a device: CPU collectives, input, driver calls, ops and regions */
+    struct intervals host[4];
+    /* without: what is claimed after each phase in the order of claiming */
+    struct intervals alone[PHASES - 1];
+};
+
 /* One device's view of a source (or the one view of a source without). */
 struct phase_view {
     uint32_t source;
     uint32_t device; /* index in devices, or ROW_NONE */
-    /* What is claimed after each phase in the order of claiming; cum[i] holds
-     * cum[i - 1]. */
-    struct intervals cum[PHASES - 1];
-    struct intervals busy; /* any work on the device */
+    const struct phase_side *side;
+    struct intervals own[2]; /* kernels; and collectives of the device */
+    struct intervals busy;   /* any work on the device */
+    /* what own[1] has in common with host[0], and busy with each of host: see
+     * intervals_common */
+    int64_t *own_common, *common[4];
 };
 
 struct phases {
     const struct trace *t;
-    struct phase_view *views;
+    struct phase_side *sides; /* by source */
+    struct phase_view *views; /* by source, then device */
     size_t nviews, cap_views;
+    size_t *view_first; /* by source: its views are [view_first[i],
+                           view_first[i + 1]) */
 };
 
 /* Works out the views of all sources. O(spans log spans) at worst. */
@@ -45,20 +60,67 @@ void phases_free(struct phases *p);
 void phases_split(const struct phase_view *v, int64_t start, int64_t end,
                   int64_t parts[PHASES]);
 
-/* The time that the phase claims by that view, as a set: out must be empty.
- * False: out of memory, or PHASE_OTHER, which is no set. */
-bool phases_claim(const struct phase_view *v, enum phase phase,
-                  struct intervals *out);
+/* A set of times, such as all steps of a source, with what each set of its host
+ * has of it: what many devices are then asked of. */
+struct phase_window {
+    struct intervals times;
+    struct intervals host[4]; /* of sources that have devices */
+};
 
-/* When a kernel, collective or copy ran or the step's thread waited for input
- * (with no device: or an op ran): a union. */
-const struct intervals *phases_occupied(const struct phase_view *v);
+/* Takes times, a union. False: out of memory; free it all the same. */
+bool phase_window_init(struct phase_window *w, const struct phases *p,
+                       uint32_t source, struct intervals *times);
+void phase_window_free(struct phase_window *w);
 
-/* The mean of n devices' parts, of which sum holds the sums, by largest
- * remainder: the parts still sum to the whole, to the picosecond. A result that
- * shows them prints picoseconds (MEAN_DECIMALS). */
-void phases_mean(const wide sum[PHASES], int64_t n, int64_t parts[PHASES]);
+/* How the window splits by a view of the source; and the view's busy time.
+ * O(work of the device), not of the host. */
+void phases_split_window(const struct phase_view *v,
+                         const struct phase_window *w, int64_t parts[PHASES],
+                         int64_t *busy);
+
+/* All views of a source together. With a few devices each is asked; with many
+ * (a file may say any number) their levels are. */
+struct phase_sums {
+    const struct phase_view *views;
+    size_t n;
+    bool by_levels;
+    struct levels own[2], own_host, busy, busy_host[4];
+};
+
+/* O(device spans log devices). */
+int phase_sums_init(struct phase_sums *s, const struct phases *p,
+                    uint32_t source, struct ops_err *e);
+void phase_sums_free(struct phase_sums *s);
+
+/* How [start, end) splits, added up over the views; and their busy time. */
+void phase_sums_split(const struct phase_sums *s, int64_t start, int64_t end,
+                      wide parts[PHASES], wide *busy);
+
+/* The mean of the views' parts of [start, end), by largest remainder: they
+ * still sum to the whole, to the picosecond; and of their busy time. There must
+ * be a view. A result that shows them prints picoseconds (MEAN_DECIMALS). */
 enum { MEAN_DECIMALS = 6 };
+void phase_sums_mean(const struct phase_sums *s, int64_t start, int64_t end,
+                     int64_t parts[PHASES], int64_t *busy);
+
+/* The input phase of all views of a source, inside of a set of times. */
+struct phase_input {
+    struct intervals host; /* when the host waits for input; of it ... */
+    struct levels busy;    /* ... each device claims what it is not busy in */
+    size_t n;              /* views */
+};
+bool phase_input_init(struct phase_input *x, const struct phases *p,
+                      uint32_t source, const struct intervals *within);
+void phase_input_free(struct phase_input *x);
+
+/* What it has within [start, end), added up over the views. */
+wide phase_input_sum(const struct phase_input *x, int64_t start, int64_t end);
+
+/* The part of a set of times in which no kernel, collective or copy ran and the
+ * step's thread did not wait for input (with no device: nor an op ran), as the
+ * mean of the views. False: out of memory. */
+bool phases_unoccupied(const struct phases *p, uint32_t source,
+                       const struct intervals *times, int64_t *mean);
 
 /* The thread whose markers are the source's steps, or ROW_NONE. */
 uint32_t phases_step_thread(const struct trace *t, uint32_t source);
@@ -70,6 +132,10 @@ int64_t *phases_first_launches(const struct trace *t);
 /* Hand-written loops: is this span of the step's thread a region that prepares
  * the step's input? first is of phases_first_launches. */
 bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first);
+
+/* The view of a device, or NULL. O(log devices). */
+const struct phase_view *phases_of_device(const struct phases *p,
+                                          uint32_t source, uint32_t device);
 
 /* What the host did in a time in which the device of the view is idle. */
 struct phase_host {

@@ -22,7 +22,8 @@ struct work {
     struct phases ph;
     size_t *step_first, *step_end; /* by source: its steps, in step_order */
     uint32_t *step_order;
-    size_t *view_first; /* by source */
+    struct phase_window *windows; /* by source: its steps in scope */
+    int64_t *p95;                 /* by source: -1: not known yet */
 };
 
 /* One row before it is put. */
@@ -51,16 +52,40 @@ static bool sort_steps(struct work *w) {
     return ok;
 }
 
-/* The views that a member is: its device's, or all of its source. */
-static bool is_view_of(const struct phase_view *v, const struct coll_member *m,
-                       bool *past) {
-    *past = v->source != m->source;
-    return !*past && (m->device == ROW_NONE || m->device == v->device);
+/* The views that a member is, [*first, return) of the phases': its device's, or
+ * all of its source. */
+static size_t views_of(const struct work *w, const struct coll_member *m,
+                       size_t *first) {
+    const struct phases *p = &w->ph;
+    *first = p->view_first[m->source];
+    if (m->device == ROW_NONE) return p->view_first[m->source + 1];
+    const struct phase_view *v = phases_of_device(p, m->source, m->device);
+    if (v != NULL) *first = (size_t)(v - p->views);
+    return *first + (v != NULL);
 }
 
-/* The step that 95 in a hundred do not exceed. */
+/* The source's steps in scope as a set of times, made when first asked for.
+ * NULL: out of memory. */
+static const struct phase_window *window_of(const struct work *w,
+                                            uint32_t source) {
+    struct phase_window *x = &w->windows[source];
+    struct intervals times = {0};
+    bool ok = x->times.n > 0;
+    if (ok) return x;
+    ok = true;
+    for (size_t i = w->step_first[source]; ok && i < w->step_end[source];
+         i++) {
+        const struct step *st = &w->t->steps[w->step_order[i]];
+        ok = intervals_add(&times, st->ts, st->ts + st->dur);
+    }
+    intervals_union(&times);
+    return phase_window_init(x, &w->ph, source, &times) && ok ? x : NULL;
+}
+
+/* The step that 95 in a hundred do not exceed; -1: out of memory. */
 static int64_t p95(const struct work *w, uint32_t source) {
     size_t from = w->step_first[source], n = w->step_end[source] - from;
+    if (w->p95[source] >= 0) return w->p95[source];
     uint64_t *v = calloc(n + 1, sizeof *v);
     if (v == NULL || n == 0) {
         free(v);
@@ -71,7 +96,7 @@ static int64_t p95(const struct work *w, uint32_t source) {
     bool ok = sort_numbers(v, n);
     int64_t out = ok ? (int64_t)v[(n * 95 + 99) / 100 - 1] : -1;
     free(v);
-    return out;
+    return w->p95[source] = out;
 }
 
 /* Means over steps, and over the devices of the rank. */
@@ -82,21 +107,18 @@ static bool measure(const struct work *w, uint32_t member, struct line *l) {
     wide compute = 0, comm = 0, busy = 0;
     *l = (struct line){0};
     if (n == 0) return true;
-    for (size_t k = w->view_first[m->source]; k < w->ph.nviews; k++) {
+    const struct phase_window *window = window_of(w, m->source);
+    if (window == NULL) return false;
+    size_t k, end = views_of(w, m, &k);
+    for (; k < end; k++) {
         const struct phase_view *v = &w->ph.views[k];
-        bool past;
-        if (!is_view_of(v, m, &past) && past) break;
-        if (!is_view_of(v, m, &past)) continue;
+        int64_t parts[PHASES], device_busy;
         views++;
         l->has_device |= v->device != ROW_NONE;
-        for (size_t i = from; i < to; i++) {
-            const struct step *st = &w->t->steps[w->step_order[i]];
-            int64_t parts[PHASES], end = st->ts + st->dur;
-            phases_split(v, st->ts, end, parts);
-            compute += parts[PHASE_COMPUTE];
-            comm += parts[PHASE_COMM];
-            busy += intervals_overlap(&v->busy, st->ts, end);
-        }
+        phases_split_window(v, window, parts, &device_busy);
+        compute += parts[PHASE_COMPUTE];
+        comm += parts[PHASE_COMM];
+        busy += device_busy;
     }
     if (views == 0) views = 1;
     l->compute = (int64_t)(compute / (n * views));
@@ -222,10 +244,9 @@ static int say_meanwhile(struct result *r, const struct work *w,
     uint32_t member = w->late.straggler;
     const struct coll_member *m = &w->c.members[member];
     const struct intervals *times = &w->late.v[member].late;
-    const struct phase_view *v = &w->ph.views[w->view_first[m->source]];
-    bool past;
-    while (v < w->ph.views + w->ph.nviews && !is_view_of(v, m, &past)) v++;
-    if (v == w->ph.views + w->ph.nviews) return 0;
+    size_t first, end = views_of(w, m, &first);
+    if (first == end) return 0;
+    const struct phase_view *v = &w->ph.views[first];
     struct meanwhile d;
     if (!meanwhile_find(&d, w->t, v, times)) return fail_oom(e);
     double all = (double)intervals_length(times);
@@ -306,12 +327,13 @@ static bool prepare(struct work *w) {
     const struct trace *t = w->t;
     w->step_first = calloc(t->nsources + 1, sizeof *w->step_first);
     w->step_end = calloc(t->nsources + 1, sizeof *w->step_end);
-    w->view_first = calloc(t->nsources + 1, sizeof *w->view_first);
+    w->windows = calloc(t->nsources + 1, sizeof *w->windows);
+    w->p95 = malloc((t->nsources + 1) * sizeof *w->p95);
     w->step_order = calloc(t->nsteps + 1, sizeof *w->step_order);
-    if (!w->step_first || !w->step_end || !w->view_first || !w->step_order)
+    if (!w->step_first || !w->step_end || !w->windows || !w->p95 ||
+        !w->step_order)
         return false;
-    for (size_t i = w->ph.nviews; i-- > 0;)
-        w->view_first[w->ph.views[i].source] = i;
+    for (size_t i = 0; i < t->nsources; i++) w->p95[i] = -1;
     return sort_steps(w);
 }
 
@@ -343,7 +365,10 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     if (rc == 0) rc = fill(&w, r, e);
     free(w.step_first);
     free(w.step_end);
-    free(w.view_first);
+    for (size_t i = 0; w.windows && i < t->nsources; i++)
+        phase_window_free(&w.windows[i]);
+    free(w.windows);
+    free(w.p95);
     free(w.step_order);
     phases_free(&w.ph);
     if (w.late.v) lateness_free(&w.late);

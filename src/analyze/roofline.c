@@ -17,6 +17,7 @@
 #include "analyze/missing.h"
 #include "analyze/op_cost.h"
 #include "analyze/roof_sums.h"
+#include "base/map.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/args.h"
@@ -599,13 +600,12 @@ static void say_peaks(struct result *r, const struct roofline *x) {
     const struct trace *t = x->t;
     const char *fix = "give it: --device-peak bf16=989e12,fp32=67e12,bw=4.8e12"
                       " (FLOP/s and bytes/s)";
-    for (size_t d = 0; d <= t->ndevices; d++) {
+    struct map told = {0}; /* models of devices */
+    for (size_t d = 0; d <= t->ndevices && !r->oom; d++) {
         const struct device_peak *p = &x->peaks[d];
         str_id model = d < t->ndevices ? t->devices[d].model : 0;
-        bool told = false;
-        for (size_t k = 0; k < d; k++)
-            told |= x->used[k] && t->devices[k].model == model;
-        if (!x->used[d] || told) continue;
+        if (!x->used[d] || map_get(&told, model) != MAP_NONE) continue;
+        if (!map_set(&told, model, 1)) r->oom = true;
         const char *name = d == t->ndevices ? "the host's CPU"
                            : model ? strs_text(&t->strs, model)
                                    : strs_text(&t->strs, t->devices[d].label);
@@ -623,6 +623,7 @@ static void say_peaks(struct result *r, const struct roofline *x) {
                                  "does not tell its units and clock",
                            fix);
     }
+    map_free(&told);
 }
 
 struct coverage {
@@ -687,21 +688,27 @@ static void say_unknown(struct result *r, const struct roofline *x,
                        "jit_compile=True): its HLO comes with the profile");
 }
 
+/* The steps' time, once for each device of their source that was used; -1: out
+ * of memory. */
 static int64_t step_time(const struct roofline *x, bool *whole) {
     const struct trace *t = x->t;
-    int64_t sum = 0;
+    int64_t sum = 0, part;
+    int64_t *devices = calloc(t->nsources + 1, sizeof *devices);
     *whole = false;
+    if (devices == NULL) return -1;
+    for (size_t d = 0; d < t->ndevices; d++)
+        devices[t->devices[d].source] += x->used[d];
     for (size_t i = 0; i < t->nsteps; i++) {
         uint32_t source = t->steps[i].source;
         if (!x->scope.all && (!x->scope.source_in[source] ||
                               (x->scope.by_step && !x->scope.step_in[i])))
             continue;
-        int64_t devices = 0;
-        for (size_t d = 0; d < t->ndevices; d++)
-            devices += x->used[d] && t->devices[d].source == source;
-        for (int64_t k = 0; k < devices; k++) sum_add(&sum, t->steps[i].dur);
+        if (__builtin_mul_overflow(devices[source], t->steps[i].dur, &part))
+            part = INT64_MAX;
+        sum_add(&sum, part);
         *whole |= t->sources[source].step_rule == STEPS_WHOLE;
     }
+    free(devices);
     return sum;
 }
 

@@ -35,6 +35,8 @@ struct work {
     const struct trace *t;
     struct scope scope;
     struct phases ph;
+    struct phase_sums sums; /* of the source at hand */
+    uint32_t source;        /* which that is, or ROW_NONE */
     int64_t *events; /* by step: recorded host events in it */
     int64_t *per;    /* by source: ps that recording an event takes, or -1 */
     struct line *lines;
@@ -64,15 +66,12 @@ static void set_bare(const struct work *w, struct line *l) {
         l->bare = overhead_bare(l->dur, l->busy, l->events, per);
 }
 
-/* The rows of one step: one, or one per device. */
-static bool add_step(struct work *w, size_t i, enum by by) {
+/* A row per device. */
+static bool add_devices(struct work *w, size_t i) {
     const struct step *st = &w->t->steps[i];
-    struct line mean = step_line(w, i);
-    wide sum[PHASES] = {0}, busy = 0;
-    int64_t views = 0;
-    for (size_t k = 0; k < w->ph.nviews; k++) {
+    size_t k = w->ph.view_first[st->source];
+    for (; k < w->ph.view_first[st->source + 1]; k++) {
         const struct phase_view *v = &w->ph.views[k];
-        if (v->source != st->source) continue;
         struct line l = step_line(w, i);
         int64_t end = st->ts + st->dur;
         phases_split(v, st->ts, end, l.parts);
@@ -80,17 +79,28 @@ static bool add_step(struct work *w, size_t i, enum by by) {
         l.has_device = v->device != ROW_NONE;
         l.busy = intervals_overlap(&v->busy, st->ts, end);
         set_bare(w, &l);
-        if (by == BY_DEVICE && !push(w, &l)) return false;
-        for (int p = 0; p < PHASES; p++) sum[p] += l.parts[p];
-        busy += l.busy;
-        mean.has_device |= l.has_device;
-        views++;
+        if (!push(w, &l)) return false;
     }
-    if (by == BY_DEVICE || views == 0) return true;
-    phases_mean(sum, views, mean.parts);
-    mean.busy = (int64_t)(busy / views);
-    set_bare(w, &mean);
-    return push(w, &mean);
+    return true;
+}
+
+/* The rows of one step: one, or one per device. Steps come source by
+ * source. */
+static bool add_step(struct work *w, size_t i, enum by by) {
+    const struct step *st = &w->t->steps[i];
+    struct line l = step_line(w, i);
+    struct ops_err e;
+    if (by == BY_DEVICE) return add_devices(w, i);
+    if (st->source != w->source) {
+        phase_sums_free(&w->sums);
+        w->source = st->source;
+        if (phase_sums_init(&w->sums, &w->ph, st->source, &e) != 0)
+            return false;
+    }
+    phase_sums_mean(&w->sums, st->ts, st->ts + st->dur, l.parts, &l.busy);
+    l.has_device = w->sums.views[0].device != ROW_NONE;
+    set_bare(w, &l);
+    return push(w, &l);
 }
 
 /* The region called "epoch ..." around a step's marker, or ROW_NONE. */
@@ -303,11 +313,12 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     r->one_unit = true;
     r->chart = "stack compute_us comm_us copy_us input_us launch_us host_us "
                "other_us";
-    struct work w = {.t = t};
+    struct work w = {.t = t, .source = ROW_NONE};
     int rc = scope_init(&w.scope, t, o, e);
     if (rc == 0) {
         rc = phases_init(&w.ph, t, e);
         if (rc == 0) rc = fill(&w, by, r, e);
+        phase_sums_free(&w.sums);
         phases_free(&w.ph);
         scope_free(&w.scope);
     }

@@ -39,19 +39,22 @@ static bool is_line(const struct trace *t, uint32_t track) {
 }
 
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
-                   struct ops_err *e) {
+                   const int64_t *first, struct ops_err *e) {
     *h = (struct host_side){
         .t = t, .source = source, .own = phases_step_thread(t, source)};
-    h->threads = malloc((t->ntracks + 1) * sizeof *h->threads);
-    h->python = malloc((t->ntracks + 1) * sizeof *h->python);
-    h->first = phases_first_launches(t);
+    const struct lists *l = &t->of_source;
+    size_t from = l->first[source], end = l->first[source + 1];
+    h->threads = malloc((end - from + 1) * sizeof *h->threads);
+    h->python = malloc((end - from + 1) * sizeof *h->python);
+    if (first == NULL) first = h->made = phases_first_launches(t);
+    h->first = first;
     if (h->threads == NULL || h->python == NULL || h->first == NULL) {
         host_side_free(h);
         return fail_oom(e);
     }
-    for (uint32_t i = 0; i < t->ntracks; i++) {
+    for (size_t k = from; k < end; k++) {
+        uint32_t i = l->v[k];
         const struct track *tr = &t->tracks[i];
-        if (tr->source != source) continue;
         if (tr->kind == TRACK_PYTHON) h->python[h->npython++] = i;
         if (tr->kind != TRACK_THREAD || i == h->own) continue;
         if (is_line(t, i)) h->threads[h->nthreads++] = i;
@@ -62,7 +65,7 @@ int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
 void host_side_free(struct host_side *h) {
     free(h->threads);
     free(h->python);
-    free(h->first);
+    free(h->made);
     *h = (struct host_side){0};
 }
 

@@ -38,11 +38,14 @@ struct host_side {
     size_t nthreads;
     uint32_t *python;  /* tracks of Python frames of all of these */
     size_t npython;
-    int64_t *first;    /* by step: its first kernel launch (phases.h) */
+    const int64_t *first; /* by step: its first kernel launch (phases.h) */
+    int64_t *made;     /* the same where it is our own */
 };
 
+/* first, of phases_first_launches, is borrowed: it is the same for all sources.
+ * NULL: made here. */
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
-                   struct ops_err *e);
+                   const int64_t *first, struct ops_err *e);
 void host_side_free(struct host_side *h);
 
 /* The line through [ts, end). O(n log n) in the spans inside and the source's

@@ -40,10 +40,9 @@ struct watch_steps watch_profile_steps(const struct trace *t) {
     size_t best = 0;
     uint32_t source = ROW_NONE;
     for (uint32_t i = 0; i < t->nsources; i++) {
-        size_t n = 0;
+        size_t n = t->sources[i].step_end - t->sources[i].step_first;
         enum step_rule rule = t->sources[i].step_rule;
         if (rule != STEPS_BY_MARKER && rule != STEPS_BY_GROUP) continue;
-        for (size_t k = 0; k < t->nsteps; k++) n += t->steps[k].source == i;
         if (n <= best) continue;
         best = n;
         source = i;

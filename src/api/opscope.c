@@ -33,6 +33,8 @@ const char *ops_analyses(size_t i) {
     return i < n ? analyses[i]->name : NULL;
 }
 
+void ops_map_files(void) { file_guard(); }
+
 int ops_open(struct ops_profile **out, const char *path, struct ops_err *err) {
     struct import_opts io = {0};
     char *paths[1];

@@ -139,15 +139,19 @@ static void name_remarks(struct result *r, const char *name) {
     }
 }
 
-int profiles_join(const struct profiles *p, size_t i, struct result *all,
-                  struct result *r, struct ops_err *e) {
+int profiles_prefix(const struct profiles *p, size_t i, struct result *r,
+                    struct ops_err *e) {
     static const struct column column = {
         .name = "profile",
         .help = "The profile that the row is from.",
         .type = COL_TEXT,
     };
-    int rc = 0;
-    if (p->n > 1) rc = result_prefix(r, column, p->v[i].name, e);
+    return p->n > 1 ? result_prefix(r, column, p->v[i].name, e) : 0;
+}
+
+int profiles_join(const struct profiles *p, size_t i, struct result *all,
+                  struct result *r, struct ops_err *e) {
+    int rc = profiles_prefix(p, i, r, e);
     if (p->n > 1) name_remarks(r, p->v[i].name);
     if (i == 0 && p->remark) result_remark(r, "%s", p->remark);
     for (size_t k = 0; i == 0 && k < p->nlost; k++)

@@ -34,6 +34,10 @@ int profiles_open(char *const *paths, size_t n, const char *run,
                   struct ops_err *e);
 void profiles_free(struct profiles *p);
 
+/* Puts the column "profile" before the others, where there are several. */
+int profiles_prefix(const struct profiles *p, size_t i, struct result *r,
+                    struct ops_err *e);
+
 /* Adds the result of profile i to all (empty, for the first), with the column
  * "profile" when there are several. Takes r. */
 int profiles_join(const struct profiles *p, size_t i, struct result *all,

@@ -2,7 +2,11 @@
  * Paths to bytes. The whole pages of a regular file are mapped; its last,
  * partial page is copied behind them into anonymous memory. So zeros follow
  * the contents whatever the size, and stay zeros when a running program
- * appends to the file. */
+ * appends to the file. Small files are copied whole: a mapping costs the system
+ * more than they are long, and it has only so many of them (a job may have ten
+ * thousands of ranks). So are large ones, into a temporary file, where nobody
+ * catches the SIGBUS of a mapped file that shrinks: a library must not end its
+ * program. */
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/inflate.h"
@@ -18,7 +22,7 @@
 
 #define FIFO_LIMIT  ((size_t)16 << 30)
 #define RATIO_SLACK ((size_t)64 << 20)
-enum { FIFO_PIECE = 4 << 20, FIFO_PATIENCE_MS = 10000 };
+enum { FIFO_PIECE = 4 << 20, FIFO_PATIENCE_MS = 10000, SMALL_FILE = 1 << 16 };
 
 /* What file_open hands out: the public part first. */
 struct own {
@@ -27,6 +31,7 @@ struct own {
     dev_t dev;  /* which file it was that was mapped */
     ino_t ino;
     struct bytes map;       /* a regular file's mapping, or empty */
+    uint8_t *copy;          /* or this is the file, NULL: it is not */
     struct scratch scratch; /* or this holds the contents */
 };
 
@@ -56,24 +61,56 @@ static int cannot_read(struct ops_err *e, int err) {
     return fail(e, OPS_EIO, "cannot be read: %s", strerror(err));
 }
 
-/* Maps size bytes of fd: whole pages from the file, the rest copied. */
-static int map(struct own *o, int fd, size_t size, struct ops_err *e) {
+/* Reads size bytes of fd into memory. */
+static int copy_file(struct own *o, int fd, size_t size, struct ops_err *e) {
+    if (size > SIZE_MAX - BYTES_BEHIND) return fail_oom(e);
+    o->copy = calloc(1, size + BYTES_BEHIND);
+    if (o->copy == NULL) return fail_oom(e);
+    o->f.bytes = (struct bytes){o->copy, size};
+    ssize_t got = read_at(fd, o->copy, size, 0);
+    if (got < 0) return cannot_read(e, errno);
+    if ((size_t)got < size) return 0; /* it shrank, and the path tells */
+    free(o->path);
+    o->path = NULL;
+    return 0;
+}
+
+/* The same into a temporary file. False: no room for it. */
+static bool copy_to_scratch(struct own *o, int fd, size_t size) {
+    struct scratch s;
+    struct ops_err e;
+    ssize_t got = -1;
+    if (scratch_open(&s, &e) != 0) return false;
+    if (scratch_room(&s, size + BYTES_BEHIND, 0, &e) == 0)
+        got = read_at(fd, s.p, size, 0);
+    if (got < 0 || scratch_seal(&s, size, &e) != 0) {
+        scratch_close(&s);
+        return false;
+    }
+    o->scratch = s;
+    o->f.bytes = (struct bytes){s.p, size};
+    if ((size_t)got < size) return true;
+    free(o->path);
+    o->path = NULL;
+    return true;
+}
+
+/* Maps size bytes of fd: whole pages from the file, the rest copied. False: the
+ * system has no room for it. */
+static bool map(struct own *o, int fd, size_t size) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t whole = size / page * page, rest = size - whole;
     size_t total = whole + (rest + BYTES_BEHIND + page - 1) / page * page;
     uint8_t *p = mmap(NULL, total, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) return cannot_read(e, errno);
+    if (p == MAP_FAILED) return false;
     o->map = (struct bytes){p, total};
     o->f.bytes = (struct bytes){p, size};
-    if (whole != 0 &&
-        mmap(p, whole, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
-        return cannot_read(e, errno);
-    if (read_at(fd, p + whole, rest, whole) < 0) return cannot_read(e, errno);
-    if (mprotect(p + whole, total - whole, PROT_READ) != 0)
-        return cannot_read(e, errno);
-    o->f.slot = guard_add(p, whole);
-    return 0;
+    return (whole == 0 || mmap(p, whole, PROT_READ, MAP_PRIVATE | MAP_FIXED,
+                               fd, 0) != MAP_FAILED) &&
+           read_at(fd, p + whole, rest, whole) >= 0 &&
+           mprotect(p + whole, total - whole, PROT_READ) == 0 &&
+           guard_add(p, whole, &o->f.slot);
 }
 
 static void unmap(struct own *o) {
@@ -81,6 +118,8 @@ static void unmap(struct own *o) {
     o->f.slot = -1;
     if (o->map.p != NULL) munmap((void *)o->map.p, o->map.n);
     o->map = (struct bytes){NULL, 0};
+    free(o->copy);
+    o->copy = NULL;
 }
 
 /* Waits until there is something to read from the pipe, or its writer is gone;
@@ -174,7 +213,13 @@ static int load(struct own *o, int fd, const char *path, struct ops_err *e) {
     o->dev = st.st_dev;
     o->ino = st.st_ino;
     o->f.disk_bytes = (size_t)st.st_size;
-    return map(o, fd, o->f.disk_bytes, e);
+    size_t size = o->f.disk_bytes;
+    if (size > SMALL_FILE &&
+        ((!guard_installed() && copy_to_scratch(o, fd, size)) ||
+         map(o, fd, size)))
+        return 0;
+    unmap(o);
+    return copy_file(o, fd, size, e);
 }
 
 static int cannot_open(struct ops_err *e, int err) {
@@ -221,8 +266,9 @@ int file_from_mapping(struct bytes b, size_t mapped, struct file **out,
     }
     struct own *o = (struct own *)*out;
     o->map = (struct bytes){b.p, mapped};
-    o->f.slot = guard_add(b.p, mapped);
-    return 0;
+    if (guard_add(b.p, mapped, &o->f.slot)) return 0;
+    file_close(*out);
+    return fail_oom(e);
 }
 
 void file_close(struct file *f) {
@@ -234,9 +280,11 @@ void file_close(struct file *f) {
     free(o);
 }
 
+bool file_tripped(const struct file *f) { return guard_tripped(f->slot); }
+
 bool file_shrank(const struct file *f) {
     const struct own *o = (const struct own *)f;
-    if (guard_tripped(f->slot)) return true;
+    if (file_tripped(f)) return true;
     struct stat st;
     return o->path != NULL && stat(o->path, &st) == 0 && st.st_dev == o->dev &&
            st.st_ino == o->ino && (size_t)st.st_size < f->bytes.n;

@@ -41,10 +41,15 @@ int file_from_mapping(struct bytes b, size_t mapped, struct file **out,
 void file_close(struct file *f);
 
 /* Has the file on disk become shorter than what was mapped? Reading past its
- * new end gives zeros once file_guard() was called, and a crash otherwise. */
+ * new end gives zeros. */
 bool file_shrank(const struct file *f);
 
-/* Installs the SIGBUS guard for mapped files that shrink. Once, by main(). */
+/* Was such an end met by a read? Costs nothing: no look at the disk. */
+bool file_tripped(const struct file *f);
+
+/* Installs the SIGBUS guard for mapped files that shrink: see guard.h. Without
+ * it files are copied before they are read. By main(), or by a program that
+ * asked for it. */
 void file_guard(void);
 
 #endif

@@ -44,9 +44,10 @@ static inline struct json json_reader(struct bytes b) {
     return (struct json){p, p + b.n, 0, false, false};
 }
 
-/* Blanks, tabs, line ends. */
+/* Blanks, tabs, line ends, and other control characters but NUL: that is what a
+ * file becomes that is cut while it is read, and never a blank. */
 static inline void json_space(struct json *j) {
-    while (*j->p <= ' ' && j->p < j->end) j->p++;
+    while ((uint8_t)(*j->p - 1) < ' ' && j->p < j->end) j->p++;
 }
 
 /* The next byte that is not blank, or 0 at the end. */

@@ -2,6 +2,7 @@
  * Hash map u64 -> u32; at most 5/8 full. */
 #include "base/map.h"
 
+#include "base/hash.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -14,7 +15,7 @@ struct map_slot {
 /* The slot of key, or the free one where it would go. */
 static struct map_slot *find(const struct map *m, uint64_t key) {
     assert(m->n < m->cap); /* a free slot ends every search */
-    size_t mask = m->cap - 1, i = map_mix(key) & mask;
+    size_t mask = m->cap - 1, i = hash_u64(key) & mask;
     while (m->slots[i].used && m->slots[i].key != key) i = (i + 1) & mask;
     return &m->slots[i];
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Hash map from 64-bit keys to 32-bit values: open addressing, linear probing,
- * no deletion. Zeroed is empty. */
+ * no deletion. Zeroed is empty. Which keys share a slot nobody can foresee
+ * (hash.h), so that keys may come from files as they are. */
 #ifndef BASE_MAP_H
 #define BASE_MAP_H
 
@@ -14,15 +15,6 @@ struct map {
     struct map_slot *slots; /* cap of them; NULL when empty */
     size_t n, cap;          /* cap is 0 or a power of two */
 };
-
-/* A good mix of 64 bits; also used to combine keys. */
-static inline uint64_t map_mix(uint64_t x) {
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    return x ^ (x >> 32);
-}
 
 /* The value of key, or MAP_NONE. */
 uint32_t map_get(const struct map *m, uint64_t key);

@@ -24,6 +24,8 @@ enum {
     MAX_NUMBER = 64,    /* digits of a number written as text */
     MAX_DEPTH = 200,    /* boxes in boxes; a snapshot has 6 */
     MAX_KEYS = 64,      /* keys that pickle_get looks at */
+    MAX_GROWTH = 40,    /* bytes of memory for one of the file ... */
+    ANY_GROWTH = 1 << 20, /* ... and so many for any file */
 };
 
 /* The instructions that are followed, named as in Python's pickletools. */
@@ -67,6 +69,7 @@ struct machine {
     size_t *marks;              size_t nmarks, cap_marks;
     struct pickle_value *memo;  size_t nmemo, cap_memo;
     size_t memoized;            /* MEMOIZEs and PUTs so far */
+    size_t most;                /* memory that it may take */
     struct ops_err *e;
 };
 
@@ -492,6 +495,17 @@ static int fold(struct machine *m) {
     return 0;
 }
 
+/* A byte can make a list, or name one again: what that takes is held against
+ * what the file weighs. */
+static int check_memory(struct machine *m) {
+    size_t used = m->p->arena.used + (m->cap + m->cap_memo) * sizeof *m->stack +
+                  m->cap_marks * sizeof *m->marks;
+    if (used <= m->most) return 0;
+    return fail(m->e, OPS_ELIMIT, "a pickle of %zu bytes that takes more than "
+                "%zu bytes of memory at offset %zu: no snapshot does",
+                (size_t)(m->end - m->begin), m->most, m->at);
+}
+
 static int run(struct machine *m) {
     while (m->cur < m->end) {
         uint8_t op = *m->cur;
@@ -504,6 +518,7 @@ static int run(struct machine *m) {
         }
         TRY(step(m, op));
         if (m->p->cut) break;
+        TRY(check_memory(m));
     }
     m->p->cut = true;
     m->at = (size_t)(m->end - m->begin);
@@ -516,6 +531,9 @@ int pickle_read(struct pickle *p, struct bytes b, struct ops_err *e) {
     if (b.n == 0) b.p = (const uint8_t *)"";
     struct machine m = {.p = p, .begin = b.p, .cur = b.p, .end = b.p + b.n,
                         .e = e};
+    m.most = b.n < SIZE_MAX / MAX_GROWTH - ANY_GROWTH
+                 ? MAX_GROWTH * b.n + ANY_GROWTH
+                 : SIZE_MAX;
     int rc = run(&m);
     struct pickle_value *root = NULL;
     if (rc == 0) {

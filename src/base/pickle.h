@@ -13,8 +13,9 @@
  * What the pickle shares stays shared: a list that is referred to a thousand
  * times is one box. Whoever walks the data must count on that (a few bytes can
  * stand for any number of visits) and may use the boxes' mark to remember what
- * was made of one. Memory is at most some 60 bytes for a byte of the file, and
- * about 3 in real ones. There are no loops: see pickle.c. */
+ * was made of one. Memory is at most 40 bytes for a byte of the file (a pickle
+ * that wants more is refused), and about 3 in real ones. There are no loops:
+ * see pickle.c. */
 #ifndef BASE_PICKLE_H
 #define BASE_PICKLE_H
 

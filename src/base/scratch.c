@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static const char *folder(void) {
@@ -15,6 +16,11 @@ static const char *folder(void) {
 }
 
 static int refuse(const char *what, int err, struct ops_err *e) {
+    if (err == EFBIG)
+        return fail(e, OPS_EIO,
+                    "%s the temporary file in %s: %s; raise the limit "
+                    "(ulimit -f), or set TMPDIR to another folder",
+                    what, folder(), strerror(err));
     return fail(e, OPS_EIO,
                 "%s the temporary file in %s: %s; set TMPDIR to a folder "
                 "that has room",
@@ -41,9 +47,15 @@ int scratch_open(struct scratch *s, struct ops_err *e) {
     return s->fd < 0 ? refuse("cannot create", errno, e) : 0;
 }
 
-/* Reserves bytes [s->cap, to) on disk. Returns 0 or an errno. */
+/* Reserves bytes [s->cap, to) on disk. Returns 0 or an errno. Where files may
+ * not become so large (ulimit -f) the system would send SIGXFSZ, which ends a
+ * program; it is not asked. */
 static int reserve(struct scratch *s, size_t to) {
+    struct rlimit most;
     int rc;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 &&
+        most.rlim_cur != RLIM_INFINITY && to > most.rlim_cur)
+        return EFBIG;
     do rc = posix_fallocate(s->fd, (off_t)s->cap, (off_t)(to - s->cap));
     while (rc == EINTR);
     return rc;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `opscope convert IN OUT`: a profile in another format. OUT appears whole or
- * not at all: it is written under another name beside it, then renamed. */
+ * not at all: it is written into a file beside it that has no name yet, or
+ * another one where the file system knows none without, and gets its name when
+ * it is whole. */
 #include "cmd/command.h"
 #include "cmd/load.h"
 #include "export/export.h"
@@ -12,37 +14,90 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* OUT while it is written. */
+struct draft {
+    const char *out;
+    char *tmp; /* "OUT.XXXXXX", the name that it has if named */
+    bool named;
+    int fd;
+};
+
+static int draft_open(struct draft *d, const char *out, struct ops_err *e) {
+    const char *slash = strrchr(out, '/');
+    char *dir = slash == NULL   ? strdup(".")
+                : slash == out  ? strdup("/")
+                                : strndup(out, (size_t)(slash - out));
+    *d = (struct draft){.out = out, .fd = -1};
+    if (dir == NULL || asprintf(&d->tmp, "%s.XXXXXX", out) < 0) {
+        free(dir);
+        return fail_oom(e);
+    }
+    d->fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    free(dir);
+    if (d->fd >= 0) return 0;
+    d->fd = mkostemp(d->tmp, O_CLOEXEC);
+    d->named = d->fd >= 0;
+    if (d->named) {
+        mode_t mask = umask(0); /* mkostemp makes it the owner's alone */
+        umask(mask);
+        fchmod(d->fd, 0666 & ~mask);
+        return 0;
+    }
+    int rc = fail(e, OPS_EIO, "cannot be made: %s", strerror(errno));
+    free(d->tmp);
+    return rc;
+}
+
+/* Gives a file without a name one; 0 or -1, as link() does. */
+static int draft_link(const struct draft *d, const char *name) {
+    char fd[64];
+    snprintf(fd, sizeof fd, "/proc/self/fd/%d", d->fd);
+    return linkat(AT_FDCWD, fd, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+}
+
+/* Any name beside out that nobody has, for rename(), which alone replaces. */
+static bool draft_name(struct draft *d) {
+    for (int i = 0; i < 100 && !d->named; i++) {
+        size_t n = strlen(d->tmp);
+        unsigned number = ((unsigned)getpid() + (unsigned)i) % 1000000;
+        snprintf(d->tmp + n - 6, 7, "%06u", number);
+        d->named = draft_link(d, d->tmp) == 0;
+        if (!d->named && errno != EEXIST) break;
+    }
+    return d->named;
+}
+
+/* Makes it OUT. link() leaves a file alone that came in the meantime; where it
+ * is not to be had (some network file systems), rename() must do. */
+static int draft_publish(struct draft *d, bool force, struct ops_err *e) {
+    if (!force &&
+        (d->named ? link(d->tmp, d->out) : draft_link(d, d->out)) == 0) {
+        if (d->named) unlink(d->tmp);
+        return 0;
+    }
+    if (!force && errno == EEXIST)
+        return fail(e, OPS_EUSAGE, "exists already; --force replaces it");
+    if (!draft_name(d) || rename(d->tmp, d->out) != 0)
+        return fail(e, OPS_EIO, "cannot be renamed: %s", strerror(errno));
+    return 0;
+}
+
 /* Writes t to a new file beside out and gives it out's name. */
 static int write_file(const struct trace *t, struct export_form form,
                       const char *out, bool force, struct ops_err *e) {
-    char *tmp;
-    if (asprintf(&tmp, "%s.XXXXXX", out) < 0) return fail_oom(e);
-    int fd = mkostemp(tmp, O_CLOEXEC);
-    if (fd < 0) {
-        int rc = fail(e, OPS_EIO, "%s: cannot be made: %s", out,
-                      strerror(errno));
-        free(tmp);
-        return rc;
-    }
-    mode_t mask = umask(0); /* mkostemp makes it the owner's alone */
-    umask(mask);
-    fchmod(fd, 0666 & ~mask);
-    int rc = export_write(t, form, fd, e);
-    if (close(fd) != 0 && rc == 0)
+    struct draft d;
+    if (draft_open(&d, out, e) != 0) return fail_in(e, "%s", out);
+    int rc = export_write(t, form, d.fd, e);
+    /* close() tells what a network could not write; but without a descriptor a
+     * file without a name is gone */
+    int again = rc == 0 ? dup(d.fd) : -1;
+    if (again >= 0 && close(again) != 0)
         rc = fail(e, OPS_EIO, "cannot write: %s", strerror(errno));
-    /* link() leaves a file alone that came in the meantime; where it is not
-     * to be had (some network file systems), rename() must do */
-    if (rc == 0 && !force && link(tmp, out) == 0) unlink(tmp);
-    else if (rc == 0 && !force && errno == EEXIST)
-        rc = fail(e, OPS_EUSAGE, "exists already; --force replaces it");
-    else if (rc == 0 && rename(tmp, out) != 0)
-        rc = fail(e, OPS_EIO, "cannot be renamed: %s", strerror(errno));
-    if (rc != 0) {
-        unlink(tmp);
-        rc = fail_in(e, "%s", out);
-    }
-    free(tmp);
-    return rc;
+    if (rc == 0) rc = draft_publish(&d, force, e);
+    if (rc != 0 && d.named) unlink(d.tmp);
+    close(d.fd);
+    free(d.tmp);
+    return rc == 0 ? 0 : fail_in(e, "%s", out);
 }
 
 /* May OUT be written? A device or a folder is never replaced. */

@@ -68,21 +68,23 @@ static int run(int argc, char **argv, struct ops_err *e) {
     return verb_run(&v, &o, n, argv, e);
 }
 
-static void on_sigpipe(int sig) { (void)sig; }
+static void on_signal(int sig) { (void)sig; }
 
-/* A reader that leaves is no error (sink.h). Not by SIG_IGN, which a program
- * that we start would inherit. */
-static void survive_sigpipe(void) {
-    struct sigaction sa = {.sa_handler = on_sigpipe, .sa_flags = SA_RESTART};
+/* A reader that leaves (SIGPIPE) and a file that may not become so large
+ * (SIGXFSZ, ulimit -f) are errors of write() (sink.h), nothing to die of. Not
+ * by SIG_IGN, which a program that we start would inherit. */
+static void survive(int sig) {
+    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     struct sigaction old;
     sigemptyset(&sa.sa_mask);
-    if (sigaction(SIGPIPE, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-        sigaction(SIGPIPE, &sa, NULL);
+    if (sigaction(sig, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+        sigaction(sig, &sa, NULL);
 }
 
 int main(int argc, char **argv) {
     setlocale(LC_CTYPE, "");
-    survive_sigpipe();
+    survive(SIGPIPE);
+    survive(SIGXFSZ);
     file_guard();
     struct ops_err e = {0};
     int rc = argc > 0 ? run(argc - 1, argv + 1, &e) : 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `opscope trace`: the spans as they were recorded, in order of time. Only the
- * rows that will be shown are made: row numbers of the others are enough. */
+ * rows that will be shown are made: row numbers of the others are enough. Where
+ * these are very many, a part of them is made at a time, as they are printed:
+ * a row takes a hundred times what the smallest event does in a file. */
 #include "analyze/analyze.h"
 #include "base/glob.h"
 #include "base/json_text.h"
@@ -145,7 +147,7 @@ static void put_args(struct result *r, const struct trace *t, row_id row,
 }
 
 static void put_span(struct result *r, const struct trace *t, row_id row,
-                     struct sink *scratch) {
+                     bool args, struct sink *scratch) {
     const struct spans *s = &t->spans;
     const struct track *k = &t->tracks[s->track[row]];
     uint32_t step = s->step[row];
@@ -159,7 +161,14 @@ static void put_span(struct result *r, const struct trace *t, row_id row,
     result_int(r, s->depth[row]);
     result_int_if(r, step != ROW_NONE,
                   step != ROW_NONE ? t->steps[step].number : 0);
-    put_args(r, t, row, scratch);
+    if (args) put_args(r, t, row, scratch);
+    else result_null(r);
+}
+
+/* Text shows arguments with -v alone; they are not read for nothing. */
+static bool wants_args(const struct opts *o) {
+    return strcmp(opts_text(o, "format"), "text") != 0 ||
+           opts_flag(o, "verbose");
 }
 
 /* How many rows need be made: all when something else may reorder or drop
@@ -174,27 +183,78 @@ static size_t rows_needed(const struct opts *o, size_t n) {
     return top > 0 && top < n ? top : n;
 }
 
-static int fill(const struct want *w, const struct opts *o, struct result *r,
-                struct ops_err *e) {
-    struct rows rows = {0};
-    int rc = find_rows(w, &rows, e);
-    if (rc == 0) {
-        size_t n = rows_needed(o, rows.n);
-        struct sink scratch;
-        sink_memory(&scratch);
-        for (size_t i = 0; i < n && !r->oom; i++)
-            put_span(r, w->t, rows.v[i], &scratch);
-        sink_free(&scratch);
-        rc = result_refine(r, o, show_default_top(o), e);
-        if (rc == 0 && n < rows.n) r->total_rows = rows.n;
-    }
-    free(rows.v);
-    return rc;
+/* Rows made at a time, and bytes of text in them. */
+enum { PART_ROWS = 1 << 14, PART_BYTES = 8 << 20 };
+
+/* The rows of a profile that are still to be made. */
+struct rest {
+    const struct trace *t;
+    struct rows rows;
+    size_t at, end;
+    bool args; /* with their arguments */
+};
+
+/* What is printed part by part. */
+struct stream {
+    const struct profiles *p;
+    struct rest *rest; /* by profile */
+    size_t i;          /* the profile at hand */
+    struct result part;
+    const struct result *all;
+    struct sink scratch;
+    bool oom;
+};
+
+/* Puts rows from x->at on into r, as many as one part has. */
+static void put_part(struct result *r, struct rest *x, struct sink *scratch) {
+    size_t end = x->end - x->at < PART_ROWS ? x->end : x->at + PART_ROWS;
+    size_t most = r->arena.used + PART_BYTES;
+    for (; x->at < end && !r->oom && r->arena.used < most; x->at++)
+        put_span(r, x->t, x->rows.v[x->at], x->args, scratch);
+}
+
+static const struct result *next_part(void *ctx) {
+    struct stream *s = ctx;
+    struct ops_err e;
+    result_free(&s->part);
+    while (s->i < s->p->n && s->rest[s->i].at == s->rest[s->i].end) s->i++;
+    if (s->i == s->p->n || s->oom) return NULL;
+    struct rest *x = &s->rest[s->i];
+    result_init(&s->part, "trace", NULL);
+    put_columns(&s->part);
+    s->part.decimals = s->all->decimals;
+    s->part.origin = trace_origin(x->t);
+    put_part(&s->part, x, &s->scratch);
+    s->oom = s->part.oom || profiles_prefix(s->p, s->i, &s->part, &e) != 0;
+    return s->oom ? NULL : &s->part;
+}
+
+/* The rows that are wanted, the first of them in r; x has what is to follow.
+ * wait: all of them are, since those of a profile before it are. */
+static int fill(const struct want *w, const struct opts *o, bool wait,
+                struct result *r, struct rest *x, struct ops_err *e) {
+    struct sink scratch;
+    TRY(find_rows(w, &x->rows, e));
+    size_t all = x->rows.n, n = rows_needed(o, all);
+    bool whole = opts_given(o, "sort") || opts_given(o, "min-us") ||
+                 opts_given(o, "min-bytes");
+    *x = (struct rest){.t = w->t, .rows = x->rows, .end = n,
+                       .args = wants_args(o)};
+    sink_memory(&scratch);
+    if (!whole && !wait) put_part(r, x, &scratch);
+    for (; whole && x->at < x->end && !r->oom; x->at++)
+        put_span(r, w->t, x->rows.v[x->at], x->args, &scratch);
+    sink_free(&scratch);
+    if (r->oom) return fail_oom(e);
+    if (x->at == x->end) TRY(result_refine(r, o, show_default_top(o), e));
+    if (n < all || x->at < x->end) r->total_rows = all;
+    return 0;
 }
 
 /* The spans of one trace as a result. */
 static int trace_result(const struct trace *t, const struct opts *o,
-                        struct result *r, struct ops_err *e) {
+                        bool wait, struct result *r, struct rest *x,
+                        struct ops_err *e) {
     struct want w = {.t = t, .from = INT64_MIN, .to = INT64_MAX,
                      .name = opts_text(o, "name")};
     if (opts_given(o, "from"))
@@ -206,7 +266,7 @@ static int trace_result(const struct trace *t, const struct opts *o,
     result_from_trace(r, t);
     put_columns(r);
     int rc = want_tracks(&w, opts_text(o, "track"), e);
-    if (rc == 0) rc = fill(&w, o, r, e);
+    if (rc == 0) rc = fill(&w, o, wait, r, x, e);
     scope_free(&w.scope);
     free(w.track_in);
     if (rc != 0) result_free(r);
@@ -218,14 +278,26 @@ static int run(const struct opts *o, int argc, char **argv,
     struct profiles p;
     TRY(profiles_load(o, argc, argv, &p, e));
     struct result all = {0};
-    int rc = 0;
+    struct stream s = {.p = &p, .all = &all};
+    s.rest = calloc(p.n + 1, sizeof *s.rest);
+    int rc = s.rest != NULL ? 0 : fail_oom(e);
+    bool more = false;
     for (size_t i = 0; i < p.n && rc == 0; i++) {
         struct result r;
-        rc = trace_result(p.v[i].trace, o, &r, e);
+        rc = trace_result(p.v[i].trace, o, more, &r, &s.rest[i], e);
         if (rc == 0) rc = profiles_join(&p, i, &all, &r, e);
+        more |= s.rest[i].at < s.rest[i].end;
     }
+    sink_memory(&s.scratch);
+    all.next = more ? next_part : NULL;
+    all.next_ctx = &s;
     if (rc == 0) rc = show_result(&all, o, e);
+    if (rc == 0 && s.oom) rc = fail_oom(e);
+    sink_free(&s.scratch);
+    result_free(&s.part);
     result_free(&all);
+    for (size_t i = 0; s.rest != NULL && i < p.n; i++) free(s.rest[i].rows.v);
+    free(s.rest);
     profiles_free(&p);
     return rc;
 }

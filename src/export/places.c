@@ -12,7 +12,7 @@
 static int64_t take_number(struct map *used, uint64_t within, int64_t want,
                            uint64_t *next, bool *ok) {
     for (uint64_t v = (uint64_t)want;; v = (*next)++) {
-        uint32_t *at = map_at(used, hash_step(within, map_mix(v)));
+        uint32_t *at = map_at(used, hash_pair(within, v));
         if (at == NULL) {
             *ok = false;
             return want;
@@ -31,7 +31,7 @@ static void raise(uint64_t *next, int64_t number) {
 /* The process of a track, made when new. */
 static uint32_t process_of(struct places *p, const struct track *tr, bool *ok) {
     uint64_t owner = (uint64_t)tr->source << 32 | tr->device;
-    uint64_t key = map_mix(map_mix(owner) + (uint64_t)tr->pid);
+    uint64_t key = hash_pair(owner, (uint64_t)tr->pid);
     uint32_t *at = map_at(&p->known, key);
     if (at == NULL || !VEC_ROOM(p->processes, p->n, p->cap)) {
         *ok = false;

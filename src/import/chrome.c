@@ -193,15 +193,13 @@ static void mark_tracks(struct reader *r, const struct map *by_pid) {
 
 /* The integer behind "key": in raw args text; -1: not there. */
 static int64_t arg_int(struct reader *r, row_id row, const char *key) {
-    struct spans *s = &r->t->spans;
-    uint64_t at = (uint64_t)s->args_hi[row] << 32 | s->args_lo[row];
-    if (at == 0) return -1;
-    const uint8_t *p = r->base + (at - 1 - r->args_base);
-    const uint8_t *end = r->base + r->t->sources[r->source].bytes.n;
-    struct json j = {p, end, 0, false, false};
+    uint32_t source;
+    struct bytes b = trace_args(r->t, row, &source);
+    if (b.n == 0) return -1;
+    struct json j = json_reader(b);
     struct json_str k;
     json_skip(&j);
-    j = (struct json){p, j.p, 0, false, true}; /* no further than its own end */
+    j = json_reader((struct bytes){b.p, (size_t)(j.p - b.p)});
     if (!json_enter(&j, '{')) return -1;
     while (json_key(&j, &k)) {
         if (!bytes_eq(k.raw, key, strlen(key))) {

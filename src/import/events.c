@@ -76,6 +76,7 @@ row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
         .cat = ev->cat.raw.n ? reader_cat(r, ev->cat) : 0,
         .args = ev->args ? r->args_base + (uint64_t)(ev->args - r->base) + 1
                          : 0,
+        .args_n = ev->args ? (size_t)(ev->args_end - ev->args) : 0,
     };
     row_id row = trace_span(r->t, &in);
     if (ev->tid.text.n > 0 && !r->t->oom && !r->t->tracks[track].named)
@@ -141,7 +142,7 @@ static struct event_id read_id(struct reader *r) {
         return id;
     id.text = s.raw;
     /* far from any real id, the same for the same text */
-    id.v = -(int64_t)(hash_bytes(s.raw.p, s.raw.n) >> 16) - (1 << 30);
+    id.v = -(int64_t)(fixed_bytes(s.raw.p, s.raw.n) >> 16) - (1 << 30);
     return id;
 }
 
@@ -224,7 +225,7 @@ static void open_push(struct reader *r, uint32_t track, uint64_t id,
                       row_id row) {
     uint32_t *at = row == ROW_NONE
                        ? NULL
-                       : map_at(&r->open_map, hash_step(id, track));
+                       : map_at(&r->open_map, hash_pair(id, track));
     if (row == ROW_NONE) return;
     if (at == NULL || r->nopen >= NO_OPEN ||
         !VEC_ROOM(r->open, r->nopen, r->cap_open)) {
@@ -238,7 +239,7 @@ static void open_push(struct reader *r, uint32_t track, uint64_t id,
 
 /* The innermost open span of that track and id, or NO_OPEN. */
 static uint32_t open_top(const struct reader *r, uint32_t track, uint64_t id) {
-    uint32_t i = map_get(&r->open_map, hash_step(id, track));
+    uint32_t i = map_get(&r->open_map, hash_pair(id, track));
     return i == MAP_NONE ? NO_OPEN : i;
 }
 
@@ -262,7 +263,7 @@ static bool open_close(struct reader *r, uint32_t track, uint64_t id,
     r->t->spans.dur[o->row] = dur;
     if (ts > r->last_end) r->last_end = ts;
     o->row = ROW_NONE;
-    map_set(&r->open_map, hash_step(id, track), o->prev);
+    map_set(&r->open_map, hash_pair(id, track), o->prev);
     return true;
 }
 
@@ -306,8 +307,8 @@ static void begin_end(struct reader *r, struct event *ev) {
 /* b, n, e: spans known by category and id, which may overlap. One track holds
  * those of a process and category. */
 static void async_event(struct reader *r, struct event *ev) {
-    uint64_t cat = hash_bytes(ev->cat.raw.p, ev->cat.raw.n);
-    uint64_t id = hash_step(cat, hash_bytes(ev->id.raw.p, ev->id.raw.n)) | 1;
+    uint64_t cat = fixed_bytes(ev->cat.raw.p, ev->cat.raw.n);
+    uint64_t id = hash_pair(cat, hash_bytes(ev->id.raw.p, ev->id.raw.n)) | 1;
     uint32_t track = reader_track(r, TRACK_ASYNC, ev->pid.v,
                                   (int64_t)(cat >> 8));
     if (ev->ph == 'e' || ev->ph == 'F') {
@@ -495,7 +496,7 @@ void events_flow(struct reader *r, const struct event *ev) {
         trace_note(r->t, NOTE_TIME_MISSING, 1);
         return;
     }
-    uint64_t id = hash_step(hash_bytes(ev->cat.raw.p, ev->cat.raw.n),
+    uint64_t id = hash_pair(hash_bytes(ev->cat.raw.p, ev->cat.raw.n),
                             hash_bytes(ev->id.raw.p, ev->id.raw.n));
     trace_flow(r->t, id,
                reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v), ev->ts,

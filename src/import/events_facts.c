@@ -87,7 +87,6 @@ void reader_memory(struct reader *r, const struct event *ev) {
         .track = memory_thread(r, ev),
         .allocator = memory_allocator(r, &m),
         .what = m.what.raw.n > 0 ? reader_str(r, m.what) : 0,
-        .args = r->args_base + (uint64_t)(ev->args - r->base) + 1,
     });
     r->t->sources[r->source].has_memory = true;
 }

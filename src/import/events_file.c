@@ -283,7 +283,6 @@ static void apply_labels(struct reader *r) {
 /* The device that "GPU 0 Counters" or "/device:GPU:0" names, if the file has
  * it; else ROW_NONE. */
 static uint32_t counters_device(const struct reader *r, struct bytes name) {
-    const struct trace *t = r->t;
     const uint8_t *p = memmem(name.p, name.n, "GPU", 3);
     int64_t ordinal = 0;
     if (p == NULL) return ROW_NONE;
@@ -293,12 +292,7 @@ static uint32_t counters_device(const struct reader *r, struct bytes name) {
     if (++p == end || *p < '0' || *p > '9') return ROW_NONE;
     for (; p < end && *p >= '0' && *p <= '9' && ordinal < 1000000; p++)
         ordinal = ordinal * 10 + (*p - '0');
-    for (uint32_t d = 0; d < t->ndevices; d++)
-        if (t->devices[d].source == r->source &&
-            t->devices[d].kind == DEVICE_GPU &&
-            t->devices[d].ordinal == ordinal)
-            return d;
-    return ROW_NONE;
+    return trace_device_find(r->t, r->source, DEVICE_GPU, ordinal);
 }
 
 /* Counters get the names of their processes, and devices by them. */

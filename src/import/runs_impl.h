@@ -3,6 +3,7 @@
 #ifndef IMPORT_RUNS_IMPL_H
 #define IMPORT_RUNS_IMPL_H
 
+#include "base/map.h"
 #include "model/trace.h"
 
 /* A trace that is not sealed yet, and what decides where it belongs. */
@@ -24,11 +25,30 @@ struct own_file {
 bool own_file_of(const char *path, struct own_file *out);
 bool own_same_stem(const char *a, const char *b);
 
+/* Files by their stem: a folder may hold any number of recordings, and each
+ * file is held against those of its own stem alone. */
+struct stems {
+    struct map first; /* hash of a stem -> its first part */
+    uint32_t *next;   /* by part: the next of the same hash, or ROW_NONE */
+};
+bool stems_init(struct stems *s, const struct part *v, size_t n);
+void stems_free(struct stems *s);
+
+/* The first part with the stem of this path, or ROW_NONE; s->next has more. */
+uint32_t stems_of(const struct stems *s, const char *path);
+
 /* Did this .ring (imported) bring that file's contents with it? */
 bool own_is_included(const struct part *ring, const char *path);
 
 /* Files of one recording become one trace, that of the first. */
-int parts_join_own(struct part *v, size_t n, struct ops_err *e);
+int parts_join_own(struct part *v, size_t n, const struct stems *s,
+                   struct ops_err *e);
+
+/* How many pairs of n files are held against each other before the rest is
+ * left as it is: real jobs need one for each file, or a few. */
+static inline size_t pairs_allowed(size_t n) {
+    return ((size_t)1 << 20) + 64 * n;
+}
 
 /* Do both have a clock, and do their windows overlap? */
 bool parts_overlap(const struct part *a, const struct part *b);

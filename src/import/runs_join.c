@@ -24,12 +24,26 @@ static bool has_device_events(const struct trace *t) {
     return false;
 }
 
+/* What is still held against each other: a folder may have any number of
+ * traces and of snapshots, at the same time. */
+struct left {
+    size_t pairs;
+    uint64_t events; /* of memory, in those pairs */
+};
+
 /* The part that a snapshot belongs to, or n. */
-static int partner(const struct part *v, size_t n, size_t snap, size_t *out,
-                   struct ops_err *e) {
+static int partner(const struct part *v, size_t n, size_t snap,
+                   struct left *left, size_t *out, struct ops_err *e) {
     size_t best = n, most = 0, without = n, nwithout = 0;
+    *out = n;
     for (size_t i = 0; i < n; i++) {
+        if (v[i].t == NULL || part_is_snapshot(&v[i])) continue;
+        if (left->pairs == 0) return 0;
+        left->pairs--;
         if (!may_join(&v[i], &v[snap])) continue;
+        uint64_t cost = v[i].t->mem.n + v[snap].t->mem.n;
+        if (cost > left->events) return 0;
+        left->events -= cost;
         size_t common;
         TRY(mem_common(v[i].t, v[snap].t, &common, e));
         if (common > most) {
@@ -46,10 +60,18 @@ static int partner(const struct part *v, size_t n, size_t snap, size_t *out,
 }
 
 int parts_join_snapshots(struct part *v, size_t n, struct ops_err *e) {
+    enum { ANY_EVENTS = 1 << 24, TIMES = 256 };
+    struct left left = {pairs_allowed(n), ANY_EVENTS};
+    size_t traces = 0;
     for (size_t i = 0; i < n; i++) {
+        if (v[i].t == NULL) continue;
+        left.events += TIMES * (uint64_t)v[i].t->mem.n;
+        traces += !part_is_snapshot(&v[i]);
+    }
+    for (size_t i = 0; i < n && traces > 0; i++) {
         if (!part_is_snapshot(&v[i])) continue;
         size_t k;
-        TRY(partner(v, n, i, &k, e));
+        TRY(partner(v, n, i, &left, &k, e));
         if (k == n) continue;
         struct trace *snap = v[i].t;
         v[i].t = NULL;
@@ -68,9 +90,11 @@ static const char *host_of(const struct part *p) {
 }
 
 /* The first recording of that time, of the same host if there is one; or n. */
-static size_t inside_of(const struct part *v, size_t n, size_t outside) {
+static size_t inside_of(const struct part *v, size_t n, size_t outside,
+                        size_t *left) {
     size_t found = n;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && *left > 0; i++) {
+        --*left;
         if (v[i].t == NULL || is_outside(&v[i]) || part_is_snapshot(&v[i]) ||
             !parts_overlap(&v[i], &v[outside]))
             continue;
@@ -81,9 +105,10 @@ static size_t inside_of(const struct part *v, size_t n, size_t outside) {
 }
 
 int parts_join_outside(struct part *v, size_t n, struct ops_err *e) {
+    size_t left = pairs_allowed(n);
     for (size_t i = 0; i < n; i++) {
         if (!is_outside(&v[i])) continue;
-        size_t k = inside_of(v, n, i);
+        size_t k = inside_of(v, n, i, &left);
         if (k == n) continue;
         struct trace *view = v[i].t;
         uint32_t beside = (uint32_t)v[k].t->nsources;

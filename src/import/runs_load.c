@@ -3,6 +3,7 @@
  * profiles that have nothing to do with each other stay apart. */
 #include "import/runs.h"
 
+#include "base/hash.h"
 #include "base/vec.h"
 #include "import/import.h"
 #include "import/runs_impl.h"
@@ -88,24 +89,90 @@ static bool one_program(const struct part *a, const struct part *b) {
            memcmp(a->path, b->path, (size_t)(sx - a->path)) == 0;
 }
 
-/* Two captures of one job, each of another host, rank or process, at the same
- * time? A snapshot that found no trace is a profile of its own. */
-static bool belong(const struct part *a, const struct part *b) {
-    const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
-    const char *hx = strs_text(&a->t->strs, x->host);
-    const char *hy = strs_text(&b->t->strs, y->host);
-    bool differ = x->rank != y->rank || strcmp(hx, hy) != 0 ||
-                  one_program(a, b);
-    return differ && part_is_snapshot(a) == part_is_snapshot(b) &&
-           parts_overlap(a, b);
+/* Captures of one job, each of another host, rank or process, all at the same
+ * time. A snapshot that found no trace is a profile of its own. */
+struct group {
+    size_t leader;   /* its first part */
+    __int128 lo, hi; /* the time that all of them share, Unix ps */
+};
+
+/* What is held against a group is not held against each of its members: a job
+ * may have ten thousands of ranks. */
+struct groups {
+    struct part *v;
+    struct group *g; size_t n, cap;
+    struct map ranks; /* (group, rank, host) -> the first part of these */
+    struct map pids;  /* (group, rank, host, process) -> anything */
+    uint32_t *of;     /* by part: its group */
+    size_t left;      /* pairs of a part and a group still held */
+    bool oom;
+};
+
+static uint64_t rank_key(const struct part *p, size_t group) {
+    const struct source *s = &p->t->sources[0];
+    struct bytes host = strs_bytes(&p->t->strs, s->host);
+    uint64_t h = hash_pair((uint64_t)s->rank, hash_bytes(host.p, host.n));
+    return hash_pair(h, group);
 }
 
-/* Does part k differ from all that were already joined to part i? */
-static bool fits(const struct part *v, const size_t *group, size_t n,
-                 size_t k) {
-    for (size_t i = 0; i < n; i++)
-        if (!belong(&v[group[i]], &v[k])) return false;
-    return true;
+static uint64_t pid_key(const struct part *p, size_t group) {
+    return hash_pair(rank_key(p, group), (uint64_t)p->t->sources[0].pid);
+}
+
+/* When a part begins and ends; false: it does not say. */
+static bool window_of(const struct part *p, __int128 *lo, __int128 *hi) {
+    __int128 zero = (__int128)p->t->epoch_ns * PS_PER_NS;
+    *lo = zero + p->lo;
+    *hi = zero + p->hi;
+    return p->t->sources[0].has_clock && p->lo <= p->hi;
+}
+
+/* Does part k differ from all of the group, and share their time? */
+static bool fits(const struct groups *s, size_t group, size_t k) {
+    const struct group *g = &s->g[group];
+    const struct part *p = &s->v[k], *first = &s->v[g->leader];
+    __int128 lo, hi;
+    if (!window_of(p, &lo, &hi) || lo >= g->hi || g->lo >= hi) return false;
+    if (part_is_snapshot(p) != part_is_snapshot(first)) return false;
+    uint32_t same = map_get(&s->ranks, rank_key(p, group));
+    if (same == MAP_NONE) return true;
+    return one_program(&s->v[same], p) &&
+           map_get(&s->pids, pid_key(p, group)) == MAP_NONE;
+}
+
+static void join_group(struct groups *s, size_t group, size_t k) {
+    struct group *g = &s->g[group];
+    __int128 lo, hi;
+    window_of(&s->v[k], &lo, &hi);
+    if (lo > g->lo) g->lo = lo;
+    if (hi < g->hi) g->hi = hi;
+    s->of[k] = (uint32_t)group;
+    uint32_t *at = map_at(&s->ranks, rank_key(&s->v[k], group));
+    if (at == NULL || !map_set(&s->pids, pid_key(&s->v[k], group), 1))
+        s->oom = true;
+    else if (*at == MAP_NONE) *at = (uint32_t)k;
+}
+
+/* The first group that part k belongs to, or a new one. */
+static void find_group(struct groups *s, size_t k) {
+    __int128 lo, hi;
+    bool timed = window_of(&s->v[k], &lo, &hi);
+    for (size_t i = 0; timed && i < s->n && s->left > 0; i++) {
+        s->left--;
+        if (!fits(s, i, k)) continue;
+        join_group(s, i, k);
+        return;
+    }
+    if (!VEC_ROOM(s->g, s->n, s->cap)) {
+        s->oom = true;
+        return;
+    }
+    /* nothing fits one that does not tell its time */
+    s->g[s->n] = (struct group){.leader = k, .lo = timed ? lo : 1,
+                                .hi = timed ? hi : 0};
+    s->n++;
+    if (timed) join_group(s, s->n - 1, k);
+    else s->of[k] = (uint32_t)(s->n - 1);
 }
 
 static bool add_loaded(struct loaded *l, struct trace *t, const char *path) {
@@ -121,25 +188,41 @@ static bool add_loaded(struct loaded *l, struct trace *t, const char *path) {
     return true;
 }
 
-/* Seals part i with all later parts that belong to it. */
-static int finish_group(struct part *v, size_t n, size_t i, size_t *group,
-                        struct loaded *out, struct ops_err *e) {
-    size_t size = 0;
-    group[size++] = i;
-    for (size_t k = i + 1; k < n; k++)
-        if (!v[k].taken && fits(v, group, size, k)) group[size++] = k;
-    struct trace *t = v[i].t;
-    v[i].t = NULL;
-    int rc = 0;
-    for (size_t k = 1; k < size && rc == 0; k++) {
-        v[group[k]].taken = true;
-        struct trace *more = v[group[k]].t;
-        v[group[k]].t = NULL;
-        rc = trace_append(t, more, e);
+/* Moves the traces of a group's other members behind that of its leader, in
+ * their order, and seals each leader's. */
+static int finish_groups(struct groups *s, size_t n, struct loaded *out,
+                         struct ops_err *e) {
+    struct part *v = s->v;
+    for (size_t k = 0; k < n; k++) {
+        if (v[k].taken) continue;
+        size_t leader = s->g[s->of[k]].leader;
+        if (leader == k) continue;
+        struct trace *more = v[k].t;
+        v[k].t = NULL;
+        TRY(trace_append(v[leader].t, more, e));
     }
-    if (rc == 0) rc = trace_seal(t, e);
-    if (rc == 0 && !add_loaded(out, t, v[i].path)) rc = fail_oom(e);
-    if (rc != 0) trace_free(t);
+    for (size_t i = 0; i < s->n; i++) {
+        struct part *p = &v[s->g[i].leader];
+        TRY(trace_seal(p->t, e));
+        if (!add_loaded(out, p->t, p->path)) return fail_oom(e);
+        p->t = NULL;
+    }
+    return 0;
+}
+
+/* Few traces of many parts. */
+static int join_groups(struct part *v, size_t n, struct loaded *out,
+                       struct ops_err *e) {
+    struct groups s = {.v = v, .left = pairs_allowed(n)};
+    s.of = malloc((n + 1) * sizeof *s.of);
+    if (s.of == NULL) s.oom = true;
+    for (size_t k = 0; k < n && !s.oom; k++)
+        if (!v[k].taken) find_group(&s, k);
+    int rc = s.oom ? fail_oom(e) : finish_groups(&s, n, out, e);
+    free(s.g);
+    free(s.of);
+    map_free(&s.ranks);
+    map_free(&s.pids);
     return rc;
 }
 
@@ -160,17 +243,18 @@ static bool is_ring(const char *path) {
 
 /* A program's shared memory comes first: what it brings of the files beside it
  * is not read again. */
-static int load_parts(struct part *v, size_t n, const struct import_opts *o,
-                      struct ops_err *e) {
+static int load_parts(struct part *v, size_t n, const struct stems *s,
+                      const struct import_opts *o, struct ops_err *e) {
     for (size_t i = 0; i < n; i++)
         if (is_ring(v[i].path)) TRY(load_part(&v[i], o, e));
     for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < n && !v[i].taken; k++)
+        for (uint32_t k = stems_of(s, v[i].path);
+             k != ROW_NONE && !v[i].taken; k = s->next[k])
             v[i].taken = k != i && is_ring(v[k].path) &&
                          own_is_included(&v[k], v[i].path);
         if (v[i].t == NULL && !v[i].taken) TRY(load_part(&v[i], o, e));
     }
-    TRY(parts_join_own(v, n, e));
+    TRY(parts_join_own(v, n, s, e));
     for (size_t i = 0; i < n && n > 1; i++)
         if (!v[i].taken) find_window(&v[i]);
     return 0;
@@ -180,17 +264,17 @@ int runs_load(char *const *files, size_t n, const struct import_opts *o,
               struct loaded *out, struct ops_err *e) {
     *out = (struct loaded){0};
     struct part *v = calloc(n + 1, sizeof *v);
-    size_t *group = calloc(n + 1, sizeof *group);
-    int rc = v && group ? 0 : fail_oom(e);
+    struct stems stems = {0};
+    int rc = v ? 0 : fail_oom(e);
     for (size_t i = 0; i < n && rc == 0; i++) v[i].path = files[i];
-    if (rc == 0) rc = load_parts(v, n, o, e);
+    if (rc == 0 && !stems_init(&stems, v, n)) rc = fail_oom(e);
+    if (rc == 0) rc = load_parts(v, n, &stems, o, e);
+    stems_free(&stems);
     if (rc == 0) rc = parts_join_snapshots(v, n, e);
     if (rc == 0) rc = parts_join_outside(v, n, e);
-    for (size_t i = 0; i < n && rc == 0; i++)
-        if (!v[i].taken) rc = finish_group(v, n, i, group, out, e);
+    if (rc == 0) rc = join_groups(v, n, out, e);
     for (size_t i = 0; v && i < n; i++) trace_free(v[i].t);
     free(v);
-    free(group);
     if (rc != 0) loaded_free(out);
     return rc;
 }

@@ -10,6 +10,7 @@
  * one part ends in another. */
 #include "import/runs_impl.h"
 
+#include "base/hash.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,12 +97,45 @@ static bool stands_before(const struct part *a, const struct part *b) {
     return x.device < y.device;
 }
 
+static uint64_t stem_hash(const char *path, size_t n) {
+    return hash_bytes(path, n);
+}
+
+bool stems_init(struct stems *s, const struct part *v, size_t n) {
+    *s = (struct stems){.next = malloc((n + 1) * sizeof *s->next)};
+    if (s->next == NULL) return false;
+    for (size_t i = n; i-- > 0;) { /* so that each list rises */
+        struct own_file f;
+        s->next[i] = ROW_NONE;
+        if (!own_file_of(v[i].path, &f)) continue;
+        uint32_t *at = map_at(&s->first, stem_hash(v[i].path, f.stem));
+        if (at == NULL) return false;
+        if (*at != MAP_NONE) s->next[i] = *at;
+        *at = (uint32_t)i;
+    }
+    return true;
+}
+
+void stems_free(struct stems *s) {
+    map_free(&s->first);
+    free(s->next);
+}
+
+uint32_t stems_of(const struct stems *s, const char *path) {
+    struct own_file f;
+    if (!own_file_of(path, &f)) return ROW_NONE;
+    uint32_t at = map_get(&s->first, stem_hash(path, f.stem));
+    return at == MAP_NONE ? ROW_NONE : at;
+}
+
 /* Whoever closes a profile removes its memory before the pointer to it: one
  * that leads nowhere, beside files that are all closed, is just old. */
-static bool is_stale(const struct part *v, size_t n, size_t ring) {
+static bool is_stale(const struct part *v, const struct stems *s,
+                     uint32_t ring) {
     bool closed = false;
     if (v[ring].t->notes[NOTE_RING_GONE] == 0) return false;
-    for (size_t i = 0; i < n; i++) {
+    for (uint32_t i = stems_of(s, v[ring].path); i != ROW_NONE;
+         i = s->next[i]) {
         struct own_file f;
         if (i == ring || !own_same_stem(v[i].path, v[ring].path) ||
             !own_file_of(v[i].path, &f))
@@ -112,29 +146,39 @@ static bool is_stale(const struct part *v, size_t n, size_t ring) {
     return closed;
 }
 
-int parts_join_own(struct part *v, size_t n, struct ops_err *e) {
+/* The parts of part i's recording become one: that of the first of them. */
+static int join_recording(struct part *v, const struct stems *s, uint32_t i,
+                          size_t *left, struct ops_err *e) {
+    uint32_t first = i;
+    for (uint32_t k = s->next[i]; k != ROW_NONE && *left > 0; k = s->next[k]) {
+        --*left;
+        if (v[k].t != NULL && one_recording(&v[i], &v[k]) &&
+            stands_before(&v[k], &v[first]))
+            first = k;
+    }
+    for (uint32_t k = i; k != ROW_NONE && *left > 0; k = s->next[k]) {
+        --*left;
+        if (k == first || v[k].t == NULL || !one_recording(&v[first], &v[k]))
+            continue;
+        struct trace *more = v[k].t;
+        v[k].t = NULL;
+        v[k].taken = true;
+        TRY(trace_append_part(v[first].t, more, 0, e));
+    }
+    return 0;
+}
+
+int parts_join_own(struct part *v, size_t n, const struct stems *s,
+                   struct ops_err *e) {
+    size_t left = pairs_allowed(n);
     for (size_t i = 0; i < n; i++) {
-        if (v[i].t == NULL || !is_stale(v, n, i)) continue;
+        if (v[i].t == NULL || !is_stale(v, s, (uint32_t)i)) continue;
         trace_free(v[i].t);
         v[i].t = NULL;
         v[i].taken = true;
     }
-    for (size_t i = 0; i < n; i++) {
-        if (v[i].t == NULL || !v[i].t->sources[0].own) continue;
-        size_t first = i;
-        for (size_t k = i + 1; k < n; k++)
-            if (v[k].t != NULL && one_recording(&v[i], &v[k]) &&
-                stands_before(&v[k], &v[first]))
-                first = k;
-        for (size_t k = i; k < n; k++) {
-            if (k == first || v[k].t == NULL ||
-                !one_recording(&v[first], &v[k]))
-                continue;
-            struct trace *more = v[k].t;
-            v[k].t = NULL;
-            v[k].taken = true;
-            TRY(trace_append_part(v[first].t, more, 0, e));
-        }
-    }
+    for (size_t i = 0; i < n; i++)
+        if (v[i].t != NULL && v[i].t->sources[0].own)
+            TRY(join_recording(v, s, (uint32_t)i, &left, e));
     return 0;
 }

@@ -20,6 +20,7 @@
  * back from that state (snapshot_events.c). */
 #include "import/snapshot.h"
 
+#include "base/hash.h"
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -73,19 +74,39 @@ uint64_t snap_addr(const struct pickle_value *v) {
     return (uint64_t)v->i;
 }
 
-static str_id text_of(struct snap *s, const struct pickle_value *v) {
-    return trace_str(s->t, pickle_text(v));
+bool snap_first_entry(struct snap *s, const struct pickle_value *v) {
+    bool entry = v->type == PICKLE_DICT && v->box->n > 0;
+    if (!entry) trace_note(s->t, NOTE_BAD_EVENT, 1);
+    else if (v->box->mark != PICKLE_NO_MARK)
+        trace_note(s->t, NOTE_ENTRY_REPEATED, 1);
+    if (!entry || v->box->mark != PICKLE_NO_MARK) return false;
+    v->box->mark = MARK_VISITED;
+    return true;
+}
+
+str_id snap_text(struct snap *s, const struct pickle_value *v) {
+    enum { LONG = 256 };
+    struct bytes b = pickle_text(v);
+    if (b.n < LONG) return trace_str(s->t, b);
+    uint32_t *at = map_at(&s->texts, (uintptr_t)b.p);
+    if (at == NULL) {
+        s->t->oom = true;
+        return 0;
+    }
+    if (*at == MAP_NONE) *at = trace_str(s->t, b);
+    return *at;
 }
 
 /* The number of a frame, kept in its dict. ROW_NONE: it is none. */
 static uint32_t frame_of(struct snap *s, const struct pickle_value *v) {
     if (v->type != PICKLE_DICT) return ROW_NONE;
-    if (v->box->mark != PICKLE_NO_MARK) return v->box->mark;
+    if (v->box->mark != PICKLE_NO_MARK)
+        return v->box->mark < s->t->stacks.nframes ? v->box->mark : ROW_NONE;
     int64_t line = pickle_int(pickle_get(v, "line"), 0);
-    struct bytes file = pickle_text(pickle_get(v, "filename"));
-    if (BYTES_IS(file, "??")) file.n = 0;
-    v->box->mark = trace_frame(s->t, text_of(s, pickle_get(v, "name")),
-                               trace_str(s->t, file),
+    const struct pickle_value *file = pickle_get(v, "filename");
+    if (BYTES_IS(pickle_text(file), "??")) file = NULL;
+    v->box->mark = trace_frame(s->t, snap_text(s, pickle_get(v, "name")),
+                               snap_text(s, file),
                                line > 0 && line < INT32_MAX ? (int32_t)line
                                                             : 0);
     return v->box->mark;
@@ -147,6 +168,7 @@ static void read_blocks(struct snap *s, const struct pickle_value *list,
     if (!snap_first_visit(list)) return;
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
         const struct pickle_value *v = pickle_item(list, i);
+        if (!snap_first_entry(s, v)) continue;
         int64_t asked = size_of(newest(v), "real_size", -1);
         struct mem_block b = {
             .addr = snap_addr(pickle_get(v, "address")),
@@ -155,10 +177,6 @@ static void read_blocks(struct snap *s, const struct pickle_value *list,
             .stack = snap_stack(s, v),
             .state = state_of(v),
         };
-        if (v->type != PICKLE_DICT) {
-            trace_note(s->t, NOTE_BAD_EVENT, 1);
-            continue;
-        }
         if (b.addr == 0) b.addr = addr;
         addr = b.addr + (uint64_t)b.bytes;
         trace_block(s->t, &b);
@@ -205,8 +223,7 @@ static void read_segments(struct snap *s, const struct pickle_value *list) {
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
         const struct pickle_value *v = pickle_item(list, i);
         s->events++;
-        if (v->type == PICKLE_DICT) read_segment(s, v);
-        else trace_note(s->t, NOTE_BAD_EVENT, 1);
+        if (snap_first_entry(s, v)) read_segment(s, v);
     }
 }
 
@@ -316,13 +333,12 @@ static void read_annotation(struct snap *s, struct notes *o,
     }
     if (!snap_time(s, v, i, &in.ts)) return;
     if (in.ts > o->last) o->last = in.ts;
-    in.name = text_of(s, pickle_get(v, "name"));
+    in.name = snap_text(s, pickle_get(v, "name"));
     in.track = trace_track(s->t, s->source, TRACK_THREAD, 0, device);
     if (s->t->oom) return;
     if (!s->t->tracks[in.track].named)
         trace_track_name(s->t, in.track, bytes_of("annotations"));
-    uint32_t *at = map_at(&o->by_name, (uint64_t)in.name << 32 ^
-                                           map_mix((uint64_t)device));
+    uint32_t *at = map_at(&o->by_name, hash_pair(in.name, (uint64_t)device));
     if (at == NULL) s->t->oom = true;
     else if (starts) begin(s, o, at, &in);
     else end(s, o, at, in.ts);
@@ -335,7 +351,8 @@ static void read_annotations(struct snap *s) {
     if (!s->clocked || !snap_first_visit(list)) return;
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
         s->events++;
-        read_annotation(s, &o, pickle_item(list, i), i);
+        if (snap_first_entry(s, pickle_item(list, i)))
+            read_annotation(s, &o, pickle_item(list, i), i);
     }
     for (size_t i = 0; i < o.n; i++) {
         if (o.v[i].row == ROW_NONE) continue;
@@ -364,45 +381,43 @@ bool snap_time(struct snap *s, const struct pickle_value *entry, size_t i,
     return false;
 }
 
-/* Puts the times of a list into v, from n on; returns how many there are. v
- * may be NULL: only counts. */
-static size_t times_of(const struct pickle_value *list, uint64_t *v,
-                       size_t n) {
-    for (size_t i = 0; i < pickle_count(list); i++) {
+/* Times of entries, as numbers that sort as they do. */
+struct times {
+    uint64_t *v;
+    size_t n, cap;
+};
+
+static void times_of(struct snap *s, const struct pickle_value *list,
+                     struct times *t) {
+    for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
         const struct pickle_value *ts =
             pickle_get(pickle_item(list, i), "time_us");
         if (ts == NULL || ts->type != PICKLE_INT) continue;
-        if (v != NULL) v[n] = sort_signed(ts->i);
-        n++;
+        if (!VEC_ROOM(t->v, t->n, t->cap)) s->t->oom = true;
+        else t->v[t->n++] = sort_signed(ts->i);
     }
-    return n;
 }
 
-/* All times, of every list that is not listed a second time. */
-static size_t all_times(const struct snap *s, uint64_t *v) {
+/* All times, of every list that is not listed a second time. The lists are
+ * marked as visited meanwhile. */
+static void all_times(struct snap *s, struct times *t) {
     const struct pickle_value *traces = pickle_get(s->root, "device_traces");
-    size_t n = 0;
-    for (size_t i = 0; i < pickle_count(traces); i++) {
-        const struct pickle_value *list = pickle_item(traces, i);
-        if (pickle_count(list) == 0) continue;
-        if (list->box->mark != (v ? MARK_VISITED : PICKLE_NO_MARK)) continue;
-        list->box->mark = v ? PICKLE_NO_MARK : MARK_VISITED;
-        n = times_of(list, v, n);
-    }
-    return times_of(pickle_get(s->root, "external_annotations"), v, n);
+    for (size_t i = 0; i < pickle_count(traces); i++)
+        if (snap_first_visit(pickle_item(traces, i)))
+            times_of(s, pickle_item(traces, i), t);
+    times_of(s, pickle_get(s->root, "external_annotations"), t);
+    for (size_t i = 0; i < pickle_count(traces); i++)
+        if (pickle_count(pickle_item(traces, i)) > 0)
+            pickle_item(traces, i)->box->mark = PICKLE_NO_MARK;
 }
 
 /* The epoch is the first time that can be true: no further than six days from
  * the one in the middle. One broken time does not move the others. */
 static void find_epoch(struct snap *s) {
-    size_t n = all_times(s, NULL);
-    uint64_t *v = vec_alloc(n + 1, sizeof *v);
-    if (v == NULL) {
-        s->t->oom = true;
-        return;
-    }
-    size_t again = all_times(s, v);
-    assert(again == n);
+    struct times times = {0};
+    all_times(s, &times);
+    size_t n = times.n;
+    uint64_t *v = times.v;
     s->clocked = n > 0;
     if (!s->clocked) trace_note(s->t, NOTE_CLOCK_UNKNOWN, 1);
     if (n > 0 && !sort_numbers(v, n)) s->t->oom = true;
@@ -463,6 +478,7 @@ static int read_all(struct trace *t, uint32_t source,
     free(s.devices);
     free(s.chain);
     free(s.frames);
+    map_free(&s.texts);
     pickle_free(&p);
     return t->oom ? fail_oom(e) : 0;
 }

@@ -33,6 +33,7 @@ struct snap {
     int64_t max_split;     /* blocks from this size on are never split */
     int64_t divisions[16]; /* roundup_power2_divisions, from 1 MiB on */
     uint32_t *frames;      size_t cap_frames; /* scratch */
+    struct map texts;      /* long texts: where they stand -> string */
     uint64_t events;
 };
 
@@ -46,6 +47,14 @@ uint32_t snap_stack(struct snap *s, const struct pickle_value *of);
 /* True the first time that a list is asked about. A list may stand in many
  * places of a pickle; what is counted is counted once. */
 bool snap_first_visit(const struct pickle_value *list);
+
+/* The same of an entry, a segment or a block: a dict that is not empty. One
+ * that comes again is a note. */
+bool snap_first_entry(struct snap *s, const struct pickle_value *v);
+
+/* A text, interned. The same one may stand in any number of places, however
+ * long it is. */
+str_id snap_text(struct snap *s, const struct pickle_value *v);
 
 /* The time of an entry in ps from the epoch; i: its number, where entries have
  * no time. False: it has none, and a note. */

@@ -127,7 +127,7 @@ static void read_entry(struct snap *s, struct snap_entries *es,
     case ALLOC:
         e.bytes = snap_round(s, size);
         e.stack = snap_stack(s, v);
-        e.what = trace_str(s->t, pickle_text(pickle_get(v, "user_metadata")));
+        e.what = snap_text(s, pickle_get(v, "user_metadata"));
         on_alloc(s, es, e);
         break;
     case FREE:
@@ -189,7 +189,8 @@ static void read_device(struct snap *s, const struct pickle_value *list,
     struct snap_device *d = snap_device(s, ordinal);
     if (d == NULL) return;
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++)
-        read_entry(s, &es, d, pickle_item(list, i), i);
+        if (snap_first_entry(s, pickle_item(list, i)))
+            read_entry(s, &es, d, pickle_item(list, i), i);
     s->events += pickle_count(list);
     if (s->whole) settle(s, &es, d);
     if (s->whole && !s->t->oom) snap_sizes(s, &es, d);

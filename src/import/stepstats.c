@@ -31,7 +31,8 @@ struct node {
 };
 
 struct dev {
-    struct bytes name;
+    struct bytes name; /* however long: looked at once, not for each node */
+    uint32_t gpu, track; /* of it, or ROW_NONE: not made yet */
     bool stream, derived;
     int64_t stream_id;
     bool threads; /* some node has a thread */
@@ -87,7 +88,8 @@ static bool sniff(struct bytes all, const char *path) {
 
 /* The N of ".../stream:N"; "stream:all" repeats what the others say. */
 static void add_device(struct stats *s, struct bytes name) {
-    struct dev d = {.name = name, .stream_id = -1};
+    struct dev d = {.name = name, .gpu = ROW_NONE, .track = ROW_NONE,
+                    .stream_id = -1};
     const uint8_t *p = memmem(name.p, name.n, "stream:", 7);
     if (p != NULL) {
         d.stream = true;
@@ -150,7 +152,7 @@ static void read_device(struct stats *s, struct bytes b) {
         if (f.wire != PB_BYTES || f.num > 3)
             trace_note(s->t, f.num > 3 ? NOTE_UNKNOWN_FIELD : NOTE_BAD_FIELD,
                        1);
-        else if (f.num == 2) add_node(s, &f, at + 1);
+        else if (f.num == 2 && f.bytes.n > 0) add_node(s, &f, at + 1);
         else if (f.num == 3) {
             if (!VEC_ROOM(s->names, s->nnames, s->cap_names)) s->oom = true;
             else s->names[s->nnames++] = f.bytes;
@@ -198,28 +200,49 @@ static int by_start(const void *a, const void *b) {
 /* Lanes for the nodes of devices that recorded no threads: the first lane
  * that is free again. No machine runs a thousand nodes at a time; a file that
  * says so has them share the last lane. */
+enum { LANES = 1024 };
+
+/* When each lane is free, and above them for each pair the earlier of the two:
+ * lane k is least[LANES + k], and least[i] that of least[2 * i] and the one
+ * behind it. */
+struct lanes {
+    int64_t least[2 * LANES];
+};
+
+/* The first lane that is free at ts, or the last. */
+static size_t free_lane(const struct lanes *l, int64_t ts) {
+    size_t i = 1;
+    if (l->least[1] > ts) return LANES - 1;
+    while (i < LANES) i = 2 * i + (l->least[2 * i] > ts);
+    return i - LANES;
+}
+
+static void take_lane(struct lanes *l, size_t lane, int64_t end) {
+    size_t i = LANES + lane;
+    l->least[i] = end;
+    for (i /= 2; i > 0; i /= 2)
+        l->least[i] = l->least[2 * i] < l->least[2 * i + 1]
+                          ? l->least[2 * i]
+                          : l->least[2 * i + 1];
+}
+
 static bool lay_out(struct stats *s) {
-    enum { LANES_MAX = 1024 };
-    int64_t *busy = NULL; /* end of the last node, by lane */
-    size_t n = 0, cap = 0;
+    struct lanes *l = malloc(sizeof *l);
+    if (l == NULL) return false;
+    size_t taken = 0; /* lanes that were ever taken are before it */
+    for (size_t k = 0; k < 2 * LANES; k++) l->least[k] = INT64_MIN;
     for (size_t i = 0; i < s->nnodes; i++) {
         struct node *x = &s->nodes[i];
         const struct dev *d = &s->devs[x->device];
-        if (i == 0 || s->nodes[i - 1].device != x->device) n = 0;
+        bool first = i == 0 || s->nodes[i - 1].device != x->device;
         if (d->threads || d->stream) continue;
-        size_t k = 0;
-        while (k < n && busy[k] > x->start && k < LANES_MAX - 1) k++;
-        if (k == n) {
-            if (!VEC_ROOM(busy, n, cap)) {
-                free(busy);
-                return false;
-            }
-            n++;
-        }
-        busy[k] = x->end;
+        while (first && taken > 0) take_lane(l, --taken, INT64_MIN);
+        size_t k = free_lane(l, x->start);
+        take_lane(l, k, x->end);
+        if (k >= taken) taken = k + 1;
         x->lane = (uint32_t)k;
     }
-    free(busy);
+    free(l);
     return true;
 }
 
@@ -250,8 +273,10 @@ static str_id node_name(struct stats *s, const struct node *n) {
 }
 
 /* The GPU of ".../device:GPU:0/stream:7" or ".../gpu:0/stream:7". */
-static uint32_t gpu_of(struct stats *s, struct bytes name) {
+static uint32_t gpu_of(struct stats *s, struct dev *d) {
     int64_t ordinal = 0;
+    struct bytes name = d->name;
+    if (d->gpu != ROW_NONE) return d->gpu;
     for (size_t i = 0; i + 4 < name.n; i++) {
         if (strncasecmp((const char *)name.p + i, "gpu:", 4) != 0) continue;
         for (size_t k = i + 4; k < name.n && k < i + 9 && name.p[k] >= '0' &&
@@ -259,20 +284,25 @@ static uint32_t gpu_of(struct stats *s, struct bytes name) {
             ordinal = ordinal * 10 + (name.p[k] - '0');
         break;
     }
-    return trace_device(s->t, s->source, DEVICE_GPU, ordinal);
+    return d->gpu = trace_device(s->t, s->source, DEVICE_GPU, ordinal);
+}
+
+/* The track of a device's stream. */
+static uint32_t stream_track(struct stats *s, struct dev *d, int64_t pid) {
+    if (d->track != ROW_NONE) return d->track;
+    d->track = trace_track(s->t, s->source,
+                           d->derived ? TRACK_DERIVED : TRACK_STREAM, pid,
+                           d->stream_id);
+    uint32_t gpu = gpu_of(s, d);
+    if (!s->t->oom) s->t->tracks[d->track].device = gpu;
+    trace_track_name(s->t, d->track, d->name);
+    return d->track;
 }
 
 static uint32_t node_track(struct stats *s, const struct node *n) {
-    const struct dev *d = &s->devs[n->device];
+    struct dev *d = &s->devs[n->device];
     int64_t pid = n->device;
-    if (d->stream) {
-        uint32_t tr = trace_track(
-            s->t, s->source, d->derived ? TRACK_DERIVED : TRACK_STREAM, pid,
-            d->stream_id);
-        if (!s->t->oom) s->t->tracks[tr].device = gpu_of(s, d->name);
-        trace_track_name(s->t, tr, d->name);
-        return tr;
-    }
+    if (d->stream) return stream_track(s, d, pid);
     int64_t tid = d->threads ? (int64_t)n->thread : (int64_t)n->lane;
     uint32_t tr = trace_track(s->t, s->source, TRACK_THREAD, pid, tid);
     char text[320];
@@ -385,7 +415,7 @@ static void node_memory(struct stats *s, struct bytes b, const struct node *n,
     read_usage(s, b, &u);
     uint32_t device = ROW_NONE;
     if (has_word(u.allocator, "gpu") && !has_word(u.allocator, "host"))
-        device = gpu_of(s, s->devs[n->device].name);
+        device = gpu_of(s, &s->devs[n->device]);
     struct mem_in m = {.allocated = -1, .reserved = -1, .track = track,
                        .what = what};
     m.allocator = trace_allocator(s->t, s->source, u.allocator, device);
@@ -413,6 +443,7 @@ static void emit_node(struct stats *s, const struct node *n) {
         .track = node_track(s, n), .name = node_name(s, n),
         .kind = node_kind(d, n), .flags = d->derived ? SPAN_DERIVED : 0,
         .args = s->t->sources[s->source].args_base + n->at + 1,
+        .args_n = (size_t)(n->raw.p - s->all.p) + n->raw.n - (size_t)n->at,
     };
     in.ts = to_ps(s, n->start);
     if (__builtin_sub_overflow(to_ps(s, n->end), in.ts, &in.dur)) in.dur = -1;

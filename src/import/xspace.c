@@ -11,6 +11,7 @@
  * whole yet, and left alone. */
 #include "import/xspace.h"
 
+#include "base/hash.h"
 #include "base/vec.h"
 #include "import/import.h"
 #include "model/args_impl.h"
@@ -70,7 +71,14 @@ static bool sniff(struct bytes all, const char *path) {
     return false;
 }
 
+/* A plane has a name, and something in it: what is too short for both would
+ * cost a hundred times what it weighs. */
 static void add_plane(struct xspace *x, struct bytes body, bool cut) {
+    enum { LEAST_BYTES = 12 };
+    if (body.n < LEAST_BYTES && !cut) {
+        if (body.n > 0) trace_note(x->t, NOTE_BAD_EVENT, 1);
+        return;
+    }
     if (!VEC_ROOM(x->planes, x->nplanes, x->cap_planes)) x->oom = true;
     else x->planes[x->nplanes++] = (struct xplane){.body = body, .cut = cut,
                                                    .name = {body.p, 0}};
@@ -274,24 +282,29 @@ static struct trace *second_trace(const struct xspace *x) {
     return t;
 }
 
-static bool same_allocator(const struct trace *a, size_t i,
-                           const struct trace *b, size_t k) {
-    const struct allocator *x = &a->allocators[i], *y = &b->allocators[k];
-    if ((x->device == ROW_NONE) != (y->device == ROW_NONE)) return false;
-    if (x->device != ROW_NONE &&
-        a->devices[x->device].ordinal != b->devices[y->device].ordinal)
-        return false;
-    return strcmp(strs_text(&a->strs, x->name), strs_text(&b->strs, y->name)) ==
-           0;
+/* The same for an allocator of both pieces: its name and its device. */
+static uint64_t allocator_key(const struct trace *t, size_t i) {
+    const struct allocator *a = &t->allocators[i];
+    struct bytes name = strs_bytes(&t->strs, a->name);
+    int64_t device = a->device == ROW_NONE ? -1
+                                           : t->devices[a->device].ordinal;
+    return hash_pair(hash_bytes(name.p, name.n), (uint64_t)device);
 }
 
 /* An allocator that had its peak in the first piece keeps what was said of it
- * there. */
-static void settle_peaks(struct xpiece *a, struct xpiece *b) {
-    for (size_t k = 0; k < b->npeaks; k++)
-        for (size_t i = 0; i < a->npeaks; i++)
-            if (same_allocator(a->t, i, b->t, k) && a->peaks[i] >= b->peaks[k])
-                b->t->allocators[k].fragmentation = -1;
+ * there. False: out of memory. */
+static bool settle_peaks(struct xpiece *a, struct xpiece *b) {
+    struct map first = {0};
+    bool ok = true;
+    for (size_t i = 0; ok && b->npeaks > 0 && i < a->npeaks; i++)
+        ok = map_set(&first, allocator_key(a->t, i), (uint32_t)i);
+    for (size_t k = 0; ok && k < b->npeaks; k++) {
+        uint32_t i = map_get(&first, allocator_key(b->t, k));
+        if (i != MAP_NONE && a->peaks[i] >= b->peaks[k])
+            b->t->allocators[k].fragmentation = -1;
+    }
+    map_free(&first);
+    return ok;
 }
 
 static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
@@ -311,7 +324,7 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     a->piece.python |= b.piece.python;
     a->piece.shapes |= b.piece.shapes;
     a->piece.dropped += b.piece.dropped;
-    settle_peaks(&a->piece, &b.piece);
+    if (!settle_peaks(&a->piece, &b.piece)) x->t->oom = true;
     xspace_own_settle(&a->piece, &b.piece);
     free(b.piece.names);
     free(b.piece.peaks);

@@ -259,6 +259,7 @@ struct xevent {
     str_id name;
     uint16_t cat;
     uint64_t args;
+    size_t args_n;
 };
 
 /* Where the events of a line go; made when the first one comes. */

@@ -67,13 +67,7 @@ static uint32_t allocator_device(const struct xpiece *w, struct bytes name) {
     int64_t ordinal = 0;
     for (size_t i = 4; i < name.n && i < 12 && isdigit(name.p[i]); i++)
         ordinal = ordinal * 10 + (name.p[i] - '0');
-    for (size_t i = 0; i < w->t->ndevices; i++) {
-        const struct device *d = &w->t->devices[i];
-        if (d->kind == DEVICE_GPU && d->ordinal == ordinal &&
-            d->source == w->source)
-            return (uint32_t)i;
-    }
-    return ROW_NONE;
+    return trace_device_find(w->t, w->source, DEVICE_GPU, ordinal);
 }
 
 /* Is this the most that the allocator had in use in this piece? */
@@ -137,7 +131,6 @@ void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
                                   allocator_device(w, name));
     struct bytes what = fact_text(w, XC_TF_OP);
     m.what = what.n > 0 ? trace_str(w->t, what) : 0;
-    m.args = e->args;
     if (m.allocator < w->t->nallocators)
         allocator_facts(w, m.allocator, m.allocated, reserved);
     trace_mem(w->t, &m);
@@ -176,7 +169,7 @@ static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
     const struct xval *v = &w->facts.v[c];
     if (v->type == XT_STR || v->type == XT_BYTES)
         return hash_bytes(v->b.p, v->b.n);
-    return hash_step(v->u, (uint64_t)v->type);
+    return hash_pair(v->u, (uint64_t)v->type);
 }
 
 /* The compiled program that an event belongs to, "jit_step(8623)", as the
@@ -193,12 +186,11 @@ static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
 /* The category that a kernel's launch facts make: see launch.h. Kernels of
  * one variant come again and again, so that the cache mostly has it. */
 static uint16_t launch_category(struct xpiece *w) {
-    uint64_t key = 0x9e3779b97f4a7c15u;
-    key = hash_step(key, fact_hash(w, XC_KERNEL_DETAILS));
-    key = hash_step(key, fact_hash(w, XC_HLO_OP));
-    key = hash_step(key, fact_hash(w, XC_TF_OP));
-    key = hash_step(key, fact_hash(w, XC_PROGRAM));
-    key = hash_step(key, fact_hash(w, XC_HLO_MODULE)) | 1;
+    uint64_t key = fact_hash(w, XC_KERNEL_DETAILS);
+    key = hash_pair(key, fact_hash(w, XC_HLO_OP));
+    key = hash_pair(key, fact_hash(w, XC_TF_OP));
+    key = hash_pair(key, fact_hash(w, XC_PROGRAM));
+    key = hash_pair(key, fact_hash(w, XC_HLO_MODULE)) | 1;
     struct xlaunch *at = &w->launches[key >> 32 & 510];
     if (at[0].key == key) return at[0].cat;
     if (at[1].key == key) return at[1].cat;
@@ -311,7 +303,8 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
                  const struct xname *n, const struct xevent *e) {
     struct span_in s = {.ts = e->ts, .dur = e->dur, .track = tr->main,
                         .name = e->name, .cat = e->cat, .kind = n->kind,
-                        .flags = n->flags, .args = e->args};
+                        .flags = n->flags, .args = e->args,
+                        .args_n = e->args_n};
     if (l->kind == XL_COUNTERS) {
         counter_event(w, n, e);
         return;

@@ -23,9 +23,10 @@
 
 #include <stdlib.h>
 
-/* Far more than any real module; a file of empty messages must not cost a
- * hundred times its size. */
-enum { INSTRS_MAX = 1 << 21, IDS_MAX = 1 << 23 };
+/* What is kept of an instruction while a module is read takes some hundred
+ * bytes, and one can be written in eight. Real ones have a name, an opcode, a
+ * shape and a number at the least: this is less than any has. */
+enum { LEAST_BYTES = 24, ANY_MODULE = 4096 };
 
 /* Adds the numbers of a repeated field to ids. */
 static void add_ids(struct hlo_reader *r, const struct pb_field *f,
@@ -36,7 +37,7 @@ static void add_ids(struct hlo_reader *r, const struct pb_field *f,
     if (!one && f->wire != PB_BYTES) return;
     while (one || (p != NULL && p < end)) {
         if (!one && (p = pb_varint(p, end, &v)) == NULL) return;
-        if (r->nids >= IDS_MAX) return;
+        if (r->nids >= UINT32_MAX) return;
         if (!VEC_ROOM(r->ids, r->nids, r->cap_ids)) {
             r->oom = true;
             return;
@@ -78,7 +79,10 @@ static void add_instr(struct hlo_reader *r, struct bytes b) {
     struct hlo_raw i = {.comp = (uint32_t)r->nbodies};
     struct pb in = pb_reader(b);
     struct pb_field f;
-    if (r->nraw >= INSTRS_MAX) return;
+    if (r->nraw >= r->most) {
+        trace_note(r->t, NOTE_INSTR_SKIPPED, 1);
+        return;
+    }
     struct bytes *texts[] = {&i.name, &i.opcode, &i.shape,  &i.meta,
                              &i.target, &i.config, &i.fusion, &i.dot,
                              &i.window, &i.conv, &i.precision};
@@ -119,6 +123,7 @@ static void add_body(struct hlo_reader *r, struct bytes b) {
         if (f.num == 7) c.folded = f.value != 0;
     }
     c.end = (uint32_t)r->nraw;
+    if (c.first == c.end) return;
     uint32_t root = map_get(&r->by_id, c.root_id);
     if (root != MAP_NONE && root >= c.first) c.root = root;
     if (!VEC_ROOM(r->bodies, r->nbodies, r->cap_bodies) ||
@@ -187,6 +192,7 @@ static void find_costs(struct hlo_reader *r) {
             sum.full_f32 = in->cost.full_f32;
         }
         c->cost = sum;
+        hlo_body_bytes(r, c);
     }
 }
 
@@ -209,7 +215,11 @@ static void find_folded(struct hlo_reader *r) {
 /* Stack frames: { 1 files, 3 locations { 1 file, 3 line },
  * 4 frames { 1 location } }; all numbers count from 1. */
 struct frames {
-    struct bytes *files; size_t nfiles, cap_files;
+    struct frame_file {
+        struct bytes name;
+        bool own; /* not of an installed package */
+        str_id id; /* STR_NONE: not in the trace yet */
+    } *files; size_t nfiles, cap_files;
     struct place { uint64_t a, b; } *places, *frames;
     size_t nplaces, cap_places, nframes, cap_frames;
 };
@@ -227,6 +237,10 @@ static struct place read_place(struct bytes b, uint32_t first,
     return v;
 }
 
+static bool has(struct bytes text, const char *word) {
+    return text.n > 0 && memmem(text.p, text.n, word, strlen(word)) != NULL;
+}
+
 static bool read_frames(struct frames *s, struct bytes b) {
     struct pb r = pb_reader(b);
     struct pb_field f;
@@ -234,7 +248,9 @@ static bool read_frames(struct frames *s, struct bytes b) {
         if (f.wire != PB_BYTES) continue;
         if (f.num == 1) {
             if (!VEC_ROOM(s->files, s->nfiles, s->cap_files)) return false;
-            s->files[s->nfiles++] = f.bytes;
+            s->files[s->nfiles++] = (struct frame_file){
+                f.bytes, !has(f.bytes, "/site-packages/") &&
+                             !has(f.bytes, "/dist-packages/"), STR_NONE};
         } else if (f.num == 3) {
             if (!VEC_ROOM(s->places, s->nplaces, s->cap_places)) return false;
             s->places[s->nplaces++] = read_place(f.bytes, 1, 3);
@@ -252,10 +268,6 @@ struct origin {
     uint64_t line;
 };
 
-static bool has(struct bytes text, const char *word) {
-    return text.n > 0 && memmem(text.p, text.n, word, strlen(word)) != NULL;
-}
-
 /* The innermost frame that is not a package's own, or the innermost: people
  * know their own lines, not TensorFlow's. */
 static void frame_place(const struct frames *s, uint64_t frame,
@@ -266,14 +278,11 @@ static void frame_place(const struct frames *s, uint64_t frame,
         if (place == 0 || place > s->nplaces) return;
         uint64_t file = s->places[place - 1].a;
         if (file == 0 || file > s->nfiles) return;
-        struct bytes name = s->files[file - 1];
-        bool own = !has(name, "/site-packages/") &&
-                   !has(name, "/dist-packages/");
-        if (i == 0 || own) {
-            o->file = name;
+        if (i == 0 || s->files[file - 1].own) {
+            o->file = s->files[file - 1].name;
             o->line = s->places[place - 1].b;
         }
-        if (own) return;
+        if (s->files[file - 1].own) return;
         frame = s->frames[frame - 1].b;
     }
 }
@@ -293,25 +302,39 @@ static struct origin read_origin(const struct frames *s, struct bytes meta) {
     return o;
 }
 
+/* Sets what a body ends with: the last op and the last line that its
+ * instructions name. Once per body. */
+static void ask_body(const struct hlo_reader *r, const struct frames *s,
+                     struct hlo_body *b) {
+    b->asked = true;
+    for (uint32_t k = b->end; k-- > b->first;) {
+        const struct hlo_raw *i = &r->raw[k];
+        if (i->meta.n == 0 || BYTES_IS(i->opcode, "parameter")) continue;
+        struct origin in = read_origin(s, i->meta);
+        if (b->op.n == 0) b->op = in.op;
+        if (b->file.n == 0 && in.file.n > 0) {
+            b->file = in.file;
+            b->line = in.line;
+        }
+        if (b->op.n > 0 && b->file.n > 0) return;
+    }
+}
+
 /* Where an instruction comes from; a fusion that does not say comes from what
  * it ends with. */
-static struct origin origin_of(const struct hlo_reader *r,
-                               const struct frames *s,
+static struct origin origin_of(struct hlo_reader *r, const struct frames *s,
                                const struct hlo_raw *i) {
-    struct origin o = read_origin(s, i->meta), in;
-    const struct hlo_body *b = hlo_callee(r, i, 0);
-    if (i->class != HC_FUSION || b == NULL || (o.op.n > 0 && o.file.n > 0))
+    struct origin o = read_origin(s, i->meta);
+    const struct hlo_body *callee = hlo_callee(r, i, 0);
+    if (i->class != HC_FUSION || callee == NULL ||
+        (o.op.n > 0 && o.file.n > 0))
         return o;
-    for (uint32_t k = b->end; k-- > b->first;) {
-        if (r->raw[k].meta.n == 0) continue;
-        in = read_origin(s, r->raw[k].meta);
-        if (BYTES_IS(r->raw[k].opcode, "parameter")) continue;
-        if (o.op.n == 0) o.op = in.op;
-        if (o.file.n == 0 && in.file.n > 0) {
-            o.file = in.file;
-            o.line = in.line;
-        }
-        if (o.op.n > 0 && o.file.n > 0) break;
+    struct hlo_body *b = &r->bodies[callee - r->bodies];
+    if (!b->asked) ask_body(r, s, b);
+    if (o.op.n == 0) o.op = b->op;
+    if (o.file.n == 0) {
+        o.file = b->file;
+        o.line = b->line;
     }
     return o;
 }
@@ -371,6 +394,7 @@ struct keeping {
     struct hlo_reader *r;
     struct hlo *h;
     struct frames frames;
+    struct map files;  /* where a name of frames.files stands -> its index */
     struct map order;  /* computation id -> index of its sequence */
     struct bytes *seqs; size_t nseqs, cap_seqs;
     uint32_t *to;      /* instruction -> index in the table, or ROW_NONE */
@@ -379,6 +403,26 @@ struct keeping {
 
 static str_id keep_text(struct keeping *k, struct bytes b) {
     return b.n > 0 ? trace_str(k->r->t, b) : 0;
+}
+
+/* The same for the file of an origin: names of files are shared, and however
+ * long one is, it is looked up once. */
+static str_id keep_file(struct keeping *k, struct bytes file) {
+    uint32_t at = file.n == 0 ? MAP_NONE
+                              : map_get(&k->files, (uintptr_t)file.p);
+    if (at == MAP_NONE) return keep_text(k, file);
+    struct frame_file *f = &k->frames.files[at];
+    if (f->id == STR_NONE) f->id = keep_text(k, file);
+    return f->id;
+}
+
+static bool index_files(struct keeping *k) {
+    for (size_t i = 0; i < k->frames.nfiles; i++)
+        if (k->frames.files[i].name.n > 0 &&
+            !map_set(&k->files, (uintptr_t)k->frames.files[i].name.p,
+                     (uint32_t)i))
+            return false;
+    return true;
 }
 
 static void keep_instr(struct keeping *k, uint32_t at) {
@@ -397,7 +441,7 @@ static void keep_instr(struct keeping *k, uint32_t at) {
         .name = keep_text(k, i->name), .opcode = keep_text(k, i->opcode),
         .category = keep_text(k, category_of(i)),
         .target = keep_text(k, i->target), .op_name = keep_text(k, o.op),
-        .file = keep_text(k, o.file),
+        .file = keep_file(k, o.file),
         .shape = keep_text(k, (struct bytes){(uint8_t *)shape, n}),
         .line = o.line < UINT32_MAX ? (uint32_t)o.line : 0,
         .module = k->module, .comp = (uint32_t)h->ncomps,
@@ -430,6 +474,7 @@ static void keep_body(struct keeping *k, struct hlo_body *c) {
             if (at != MAP_NONE && at >= c->first && at < c->end)
                 keep_instr(k, at);
         }
+        k->seqs[seq].n = 0; /* another of the same number has none */
     }
     for (uint32_t i = c->first; i < c->end && !k->r->oom; i++)
         keep_instr(k, i);
@@ -502,7 +547,7 @@ static void keep_module(struct hlo_reader *r, const struct module *m,
     k.to = malloc((r->nraw + 1) * sizeof *k.to);
     if (k.h == NULL || k.to == NULL ||
         !VEC_ROOM(k.h->modules, k.h->nmodules, k.h->cap_modules) ||
-        !read_frames(&k.frames, m->frames)) {
+        !read_frames(&k.frames, m->frames) || !index_files(&k)) {
         r->oom = true;
     } else {
         for (size_t i = 0; i < r->nraw; i++) k.to[i] = ROW_NONE;
@@ -519,6 +564,7 @@ static void keep_module(struct hlo_reader *r, const struct module *m,
                                                      : r->bodies[entry].kept};
     }
     map_free(&k.order);
+    map_free(&k.files);
     free(k.seqs);
     free(k.to);
     free(k.frames.files);
@@ -545,7 +591,12 @@ static void read_module(struct hlo_reader *r, struct module *m) {
 
 void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
                 struct bytes proto) {
-    struct hlo_reader r = {.t = x->t};
+    /* Windows cost what they say, not what they weigh; in a real module they
+     * say a few thousand. */
+    struct hlo_reader r = {.t = x->t,
+                           .steps = (1 << 22) + 64 * (uint64_t)proto.n,
+                           .most = ANY_MODULE + proto.n / LEAST_BYTES};
+    if (r.most > UINT32_MAX / 2) r.most = UINT32_MAX / 2;
     struct module m = {.label = label, .program = program,
                        .name = {proto.p, 0}, .body = {proto.p, 0},
                        .schedule = {proto.p, 0}, .frames = {proto.p, 0}};

@@ -77,7 +77,13 @@ struct hlo_body {
     uint64_t root_id;
     bool folded;      /* the body of a fusion or a reduction */
     uint32_t kept;    /* index in the trace's table, or MAP_NONE */
-    struct hlo_cost cost; /* of running it once */
+    struct hlo_cost cost; /* of running it once; read and written: of a fusion
+                             that has it as its body */
+    /* what it ends with, as far as its instructions say: worked out when the
+     * first fusion asks for it */
+    struct bytes op, file;
+    uint64_t line;
+    bool asked;
 };
 
 struct hlo_reader {
@@ -87,6 +93,8 @@ struct hlo_reader {
     uint64_t *ids;           size_t nids, cap_ids;
     struct map by_id, body_by_id;
     uint32_t *users, *first_user; /* by instruction: who has it as operand */
+    uint64_t steps; /* left for counting what windows meet */
+    size_t most;    /* instructions that a module of this size can have */
     bool oom;
 };
 
@@ -100,7 +108,10 @@ uint8_t hlo_type_of(uint8_t xla, uint8_t *bits);
 /* xspace_hlo_cost.c: the class of an opcode, and what an instruction costs. The
  * computations that it calls must have their costs already. */
 enum hlo_class hlo_class_of(struct bytes opcode);
-void hlo_cost_of(const struct hlo_reader *r, struct hlo_raw *i);
+void hlo_cost_of(struct hlo_reader *r, struct hlo_raw *i);
+/* What a fusion of this body reads and writes. Once per body: any number of
+ * fusions may have the same one. */
+void hlo_body_bytes(const struct hlo_reader *r, struct hlo_body *b);
 /* A custom call of a library for matrix work? */
 bool hlo_is_gemm(struct bytes target);
 bool hlo_is_conv(struct bytes target);

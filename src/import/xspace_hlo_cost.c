@@ -239,23 +239,52 @@ static bool window_sane(const struct window_dim *d, int64_t in, int64_t out) {
            in <= FAR && out > 0 && out <= FAR;
 }
 
+/* The least x for which a * x + b is a multiple of m, or -1; *every is how far
+ * the next such x is. All are small (window_sane), a and m > 0. */
+static int64_t first_multiple(int64_t a, int64_t b, int64_t m,
+                              int64_t *every) {
+    int64_t gcd = a, rest = m;
+    while (rest != 0) {
+        int64_t next = gcd % rest;
+        gcd = rest;
+        rest = next;
+    }
+    *every = m / gcd;
+    for (int64_t x = 0; x < *every; x++)
+        if ((a * x + b) % m == 0) return x;
+    return -1;
+}
+
+static int64_t floor_div(int64_t a, int64_t b) {
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
 /* How many pairs of an output place and a place in the window meet a number of
- * the input, and not the padding or a hole between its numbers. */
+ * the input, and not the padding or a hole between its numbers: place o and
+ * place k meet o * stride + k * window_dilation - low, which must lie in the
+ * input and be a multiple of base_dilation. For each k these are every few
+ * places of one range. */
 static int64_t valid_pairs(const struct window_dim *d, int64_t in,
                            int64_t out) {
-    int64_t n = 0, span = (in - 1) * d->base_dilation + 1;
-    if (d->size * out > 1 << 24) return hlo_mul(d->size, out);
-    for (int64_t k = 0; k < d->size; k++)
-        for (int64_t o = 0; o < out; o++) {
-            int64_t at = o * d->stride + k * d->window_dilation - d->low;
-            n += at >= 0 && at < span && at % d->base_dilation == 0;
-        }
+    int64_t n = 0, last = (in - 1) * d->base_dilation;
+    for (int64_t k = 0; k < d->size; k++) {
+        int64_t b = k * d->window_dilation - d->low, every;
+        int64_t lo = -floor_div(b, d->stride); /* the first that is not < 0 */
+        int64_t hi = floor_div(last - b, d->stride);
+        if (lo < 0) lo = 0;
+        if (hi > out - 1) hi = out - 1;
+        if (lo > hi) continue;
+        int64_t x = first_multiple(d->stride, lo * d->stride + b,
+                                   d->base_dilation, &every);
+        if (x >= 0 && lo + x <= hi) n += (hi - lo - x) / every + 1;
+    }
     return n;
 }
 
 /* ConvolutionDimensionNumbers: 7 8 11 batch, feature and spatial dimensions of
  * the input, 3 4 6 of the kernel, 9 10 12 of the output. */
-static int64_t conv_flops(const struct hlo_raw *i, const struct hlo_size *in,
+static int64_t conv_flops(struct hlo_reader *r, const struct hlo_raw *i,
+                          const struct hlo_size *in,
                           const struct hlo_size *kernel,
                           const struct hlo_size *out) {
     int64_t n = 2, spatial = out->ndims >= 2 ? (int64_t)out->ndims - 2 : 0;
@@ -268,13 +297,20 @@ static int64_t conv_flops(const struct hlo_raw *i, const struct hlo_size *in,
         int64_t size = dim_at(in, read_dim(i->conv, 11, k, -1));
         int64_t places = dim_at(out, read_dim(i->conv, 12, k, -1));
         if (!window_sane(&d, size, places)) return -1;
+        /* the places of the window, each with its walk over the holes */
+        uint64_t steps = (uint64_t)(d.size * d.base_dilation);
+        if (steps > r->steps) {
+            trace_note(r->t, NOTE_WINDOW_SKIPPED, 1);
+            return -1;
+        }
+        r->steps -= steps;
         n = hlo_mul(n, valid_pairs(&d, size, places));
     }
     if (i->batch_groups > 1) n /= i->batch_groups;
     return n;
 }
 
-static void conv_cost(const struct hlo_reader *r, struct hlo_raw *i) {
+static void conv_cost(struct hlo_reader *r, struct hlo_raw *i) {
     const struct hlo_raw *a = hlo_operand(r, i, 0), *b = hlo_operand(r, i, 1);
     if (a == NULL || b == NULL) return;
     const struct hlo_size *in = &a->size, *kernel = &b->size, *out = &i->size;
@@ -286,7 +322,7 @@ static void conv_cost(const struct hlo_reader *r, struct hlo_raw *i) {
         kernel = &i->size;
         out = &b->size;
     }
-    matrix_cost(i, conv_flops(i, in, kernel, out), &a->size);
+    matrix_cost(i, conv_flops(r, i, in, kernel, out), &a->size);
 }
 
 /* What one use of the function of a reduction costs; most are one operation. */
@@ -342,7 +378,7 @@ static void set_flops(struct hlo_raw *i, int64_t flops, int64_t trans) {
     i->cost.trans = trans;
 }
 
-static void count_flops(const struct hlo_reader *r, struct hlo_raw *i) {
+static void count_flops(struct hlo_reader *r, struct hlo_raw *i) {
     const struct hlo_body *b = hlo_callee(r, i, 0);
     const struct hlo_raw *last;
     int64_t n = i->size.first_elements;
@@ -435,15 +471,13 @@ static int64_t root_bytes(const struct hlo_reader *r, const struct hlo_raw *i) {
     return i->size.bytes;
 }
 
-static void fusion_bytes(const struct hlo_reader *r, struct hlo_raw *i) {
-    const struct hlo_body *b = hlo_callee(r, i, 0);
-    if (b == NULL) return;
+void hlo_body_bytes(const struct hlo_reader *r, struct hlo_body *b) {
     int64_t read = 0, written = 0;
     for (uint32_t k = b->first; k < b->end; k++)
         if (BYTES_IS(r->raw[k].opcode, "parameter"))
             sum_add(&read, parameter_bytes(r, k));
     if (b->root == MAP_NONE) {
-        written = i->size.bytes;
+        written = -1; /* only the fusion knows */
     } else if (BYTES_IS(r->raw[b->root].opcode, "tuple")) {
         const struct hlo_raw *root = &r->raw[b->root];
         for (uint32_t k = 0; k < root->noperand; k++) {
@@ -453,8 +487,15 @@ static void fusion_bytes(const struct hlo_reader *r, struct hlo_raw *i) {
     } else {
         written = root_bytes(r, &r->raw[b->root]);
     }
-    i->cost.read = read;
-    i->cost.written = written;
+    b->cost.read = read;
+    b->cost.written = written;
+}
+
+static void fusion_bytes(const struct hlo_reader *r, struct hlo_raw *i) {
+    const struct hlo_body *b = hlo_callee(r, i, 0);
+    if (b == NULL) return;
+    i->cost.read = b->cost.read;
+    i->cost.written = b->cost.written >= 0 ? b->cost.written : i->size.bytes;
 }
 
 static void count_bytes(const struct hlo_reader *r, struct hlo_raw *i) {
@@ -480,7 +521,7 @@ static void count_bytes(const struct hlo_reader *r, struct hlo_raw *i) {
     }
 }
 
-void hlo_cost_of(const struct hlo_reader *r, struct hlo_raw *i) {
+void hlo_cost_of(struct hlo_reader *r, struct hlo_raw *i) {
     i->cost = (struct hlo_cost){-1, -1, -1, -1, 0, false, 0};
     count_flops(r, i);
     count_bytes(r, i);

@@ -241,9 +241,10 @@ static void show_progress(const struct xpiece *w, const uint8_t *p) {
 
 static inline void event(struct xpiece *w, const struct xline *l,
                          struct xtracks *tr, const uint8_t *p,
-                         const uint8_t *end, uint64_t args) {
+                         const uint8_t *end, uint64_t args,
+                         size_t args_n) {
     struct raw_event ev = {0};
-    struct xevent e = {.args = args};
+    struct xevent e = {.args = args, .args_n = args_n};
     w->facts.seen = 0;
     w->nmore = 0;
     if (++w->events % PROGRESS_EVERY == 0 && w->watch) show_progress(w, p);
@@ -297,7 +298,8 @@ void xline_read(struct xpiece *w, const struct xline *l) {
         if (*p == TAG_EVENT && (body = varint(p + 1, &n)) != NULL &&
             body <= end && n <= (size_t)(end - body)) {
             event(w, l, &tr, body, body + n,
-                  args + (uint64_t)(p + 1 - x->all.p));
+                  args + (uint64_t)(p + 1 - x->all.p),
+                  (size_t)(body + n - p) - 1);
             p = body + n;
         } else {
             p = line_slow(w, l, p, &display);

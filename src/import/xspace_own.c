@@ -256,7 +256,8 @@ void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
     bool host = l->kind == XL_HOST || l->kind == XL_HOST_ASYNC;
     struct span_in s = {.ts = e->ts, .dur = e->dur, .track = tr->main,
                         .name = e->name, .cat = e->cat, .kind = n->kind,
-                        .flags = n->flags, .args = e->args};
+                        .flags = n->flags, .args = e->args,
+                        .args_n = e->args_n};
     if (n->role == XR_ALLOC || n->role == XR_FREE) {
         xevent_memory(w, tr, n->role == XR_ALLOC, e);
         return;

@@ -90,6 +90,18 @@ static void ids_set(struct xspace *x, struct xids *m, uint64_t id,
     else if (!map_set(&m->sparse, id, index)) x->oom = true;
 }
 
+/* A name stands in the file once and is used by any number of events, each of
+ * which may have to compare or show it: no longer than this. Demangled kernels
+ * of templates have some thousand letters. */
+static struct bytes cut_name(struct xspace *x, struct bytes b) {
+    enum { LONGEST = 1 << 14 };
+    if (b.n <= LONGEST) return b;
+    trace_note(x->t, NOTE_NAME_CUT, 1);
+    b.n = LONGEST;
+    while (b.n > LONGEST - 4 && (b.p[b.n] & 0xc0) == 0x80) b.n--;
+    return b;
+}
+
 static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
     uint64_t key;
     struct bytes value;
@@ -107,6 +119,7 @@ static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
         if (f.num == 2 && is_bytes(&f)) s->name = f.bytes;
         else if (f.num == 1 ? !is_varint(&f) : f.num != 3) odd_field(x, &f, 3);
     }
+    s->name = cut_name(x, s->name);
     s->code = stat_code(s->name);
     if (s->code == XC_STEP_NUM) p->has_step_num = true;
     if (s->code == XC_OPSCOPE_KIND || BYTES_IS(s->name, "opscope_version"))
@@ -216,6 +229,7 @@ static void read_consts(struct xspace *x, struct xplane *p, struct xname *n) {
         uint32_t s = xids_get(&p->stat_ids, id);
         if (s == MAP_NONE || p->stats[s].code == XC_NONE) continue;
         c.code = p->stats[s].code;
+        if (c.v.type == XT_STR) c.v.b = cut_name(x, c.v.b);
         if (c.code == XC_HLO_CATEGORY) n->cat = xval_text(p, &c.v);
         else if (!VEC_ROOM(p->consts, p->nconsts, p->cap_consts)) x->oom = true;
         else p->consts[p->nconsts++] = c;
@@ -227,11 +241,28 @@ static void plane_field(struct xspace *x, struct xplane *p,
                         const struct pb_field *f) {
     if (f->num == 1 && is_varint(f)) p->id = (int64_t)f->value;
     else if (f->num == 2 && is_bytes(f)) p->name = f->bytes;
+    else if (is_bytes(f) && f->bytes.n == 0 && f->num >= 3 && f->num <= 6)
+        return; /* says nothing */
     else if (f->num == 3 && is_bytes(f)) add_line(x, p, f->bytes);
     else if (f->num == 4 && is_bytes(f)) add_event_name(x, p, f->bytes);
     else if (f->num == 5 && is_bytes(f)) add_stat_name(x, p, f->bytes);
     else if (f->num == 6 && is_bytes(f)) add_fact(x, p, f->bytes);
     else odd_field(x, f, 6);
+}
+
+/* Gives back what growing left over: all planes are open at once, and most of
+ * what a small one would hold is room for more. */
+static void trim(struct xplane *p) {
+    if (p->nnames) vec_resize(&p->names, p->nnames, sizeof *p->names);
+    if (p->nstats) vec_resize(&p->stats, p->nstats, sizeof *p->stats);
+    if (p->nconsts) vec_resize(&p->consts, p->nconsts, sizeof *p->consts);
+    if (p->nlines) vec_resize(&p->lines, p->nlines, sizeof *p->lines);
+    if (p->nfacts) vec_resize(&p->facts, p->nfacts, sizeof *p->facts);
+    p->cap_names = p->nnames;
+    p->cap_stats = p->nstats;
+    p->cap_consts = p->nconsts;
+    p->cap_lines = p->nlines;
+    p->cap_facts = p->nfacts;
 }
 
 void xplane_open(struct xspace *x, struct xplane *p) {
@@ -243,9 +274,11 @@ void xplane_open(struct xspace *x, struct xplane *p) {
     for (size_t i = 0; i < p->nnames; i++) {
         read_consts(x, p, &p->names[i]);
         xname_classify(p, &p->names[i]);
+        p->names[i].name = cut_name(x, p->names[i].name);
     }
     for (size_t i = 0; i < p->nlines; i++)
         p->lines[i].kind = xline_classify(p, &p->lines[i]);
+    trim(p);
 }
 
 static void ids_free(struct xids *m) {

@@ -64,11 +64,8 @@ static void merge_source(struct source *to, const struct source *from) {
 static bool move_sources(struct trace *a, struct trace *b, struct moves *m) {
     for (size_t i = 0; i < b->nsources; i++) {
         struct source *from = &b->sources[i];
-        size_t k = 0;
-        while (k < a->nsources && (from->bytes.p == NULL ||
-                                   a->sources[k].bytes.p != from->bytes.p))
-            k++;
-        if (k == a->nsources) {
+        uint32_t k = trace_source_find(a, from->bytes);
+        if (k == ROW_NONE) {
             k = trace_source(a, from->path, from->format, from->file,
                              from->bytes);
             from->file = NULL;
@@ -78,7 +75,7 @@ static bool move_sources(struct trace *a, struct trace *b, struct moves *m) {
         } else if (from->file == a->sources[k].file) {
             from->file = NULL;
         }
-        m->source[i] = (uint32_t)k;
+        m->source[i] = k;
         merge_source(&a->sources[k], from);
         if (from->host) a->sources[k].host =
             trace_str(a, strs_bytes(&b->strs, from->host));
@@ -223,6 +220,7 @@ static bool copy_rows(void *ctx) {
         to->cat[k] = (uint16_t)m->cat[from->cat[i]];
         to->args_lo[k] = (uint32_t)args;
         to->args_hi[k] = (uint8_t)(args >> 32);
+        to->args_room[k] = from->args_room[i];
         to->kind[k] = from->kind[i];
         to->flags[k] = from->flags[i];
     }
@@ -263,15 +261,6 @@ static void move_halves(struct trace *a, struct half_links *to,
         to->v[to->n++] = (struct half_link){
             from->v[i].key, owner(m, from->v[i].source),
             from->v[i].row + offset};
-}
-
-/* Where the arguments of memory event i stand in a. */
-static uint64_t moved_args(const struct trace *a, const struct trace *b,
-                           const struct moves *m, size_t i) {
-    uint64_t args = (uint64_t)b->mem.args_hi[i] << 32 | b->mem.args_lo[i];
-    uint32_t source = args_source(
-        b, b->allocators[b->mem.allocator[i]].source, args);
-    return args ? args + args_delta(a, b, m, source) : 0;
 }
 
 /* b's stacks among a's; their frames are listed once more. */
@@ -333,8 +322,7 @@ static void move_rest(struct trace *a, const struct trace *b,
             .allocated = e->allocated[i], .reserved = e->reserved[i],
             .addr = e->addr[i], .track = moved(m->track, e->track[i]),
             .allocator = (uint16_t)m->allocator[e->allocator[i]],
-            .what = m->str[e->what[i]],
-            .args = moved_args(a, b, m, i)});
+            .what = m->str[e->what[i]]});
         if (e->stack) trace_mem_stack(a, k, moved(m->stack, e->stack[i]));
     }
     for (size_t i = 0; i < b->samples.n && !a->oom; i++)
@@ -445,17 +433,25 @@ int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
 static void fold_meta(struct trace *t, uint32_t source, size_t from) {
     str_id loss = trace_str(t, bytes_of("opscope_loss"));
     size_t n = from;
+    struct map known = {0}; /* key -> where the source tells it first */
+    for (size_t i = 0; i < from; i++) {
+        if (t->meta[i].source != source || t->meta[i].key == loss) continue;
+        uint32_t *at = map_at(&known, t->meta[i].key);
+        if (at == NULL) t->oom = true;
+        else if (*at == MAP_NONE) *at = (uint32_t)i;
+    }
     for (size_t i = from; i < t->nmeta; i++) {
         struct meta m = t->meta[i];
-        size_t k = 0;
         m.source = source;
-        while (k < n && (t->meta[k].source != source ||
-                         t->meta[k].key != m.key || m.key == loss))
-            k++;
+        uint32_t *at = m.key == loss ? NULL : map_at(&known, m.key);
+        if (m.key != loss && at == NULL) t->oom = true;
+        uint32_t k = at == NULL || *at == MAP_NONE ? (uint32_t)n : *at;
+        if (at != NULL) *at = k;
         t->meta[k] = m;
-        if (k == n) n++;
+        n += k == n;
     }
     t->nmeta = n;
+    map_free(&known);
 }
 
 int trace_append_part(struct trace *a, struct trace *b, uint32_t source,

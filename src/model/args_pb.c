@@ -2,7 +2,11 @@
  * Arguments of spans that came from protobuf: XSpace events and StepStats
  * nodes, read from the mapped file when asked for. An XSpace event says only
  * numbers for its stats; their names stand elsewhere in the plane, and the
- * index says where. */
+ * index says where.
+ *
+ * What stands with a name is an argument of every event of that name: a few
+ * bytes an event, and any number behind them. So of what is shared an event
+ * gets only as much as real ones have. */
 #include "model/args_impl.h"
 
 #include "base/pb.h"
@@ -11,6 +15,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* Stats of a name, and bytes of a text that events share: compilers write some
+ * twenty, and instructions of some kilobytes. */
+enum { SHARED_STATS = 256, SHARED_TEXT = 1 << 16 };
 
 struct index_plane {
     uint64_t begin, end;             /* its bytes in the file */
@@ -72,7 +80,7 @@ static uint32_t add_map(struct build *x, struct bytes plane, uint32_t num) {
     struct pb r = pb_reader(plane);
     struct pb_field f;
     while (!x->oom && pb_next_cut(&r, &f))
-        if (f.num == num && f.wire == PB_BYTES)
+        if (f.num == num && f.wire == PB_BYTES && f.bytes.n > 0)
             add_entry(x, f.bytes, num == 5);
     if (x->nentries > first)
         qsort(x->entries + first, x->nentries - first, sizeof *x->entries,
@@ -139,15 +147,21 @@ struct view {
     void *ctx;
 };
 
+/* No more of a text than may be shared. */
+static struct bytes at_most(struct bytes b) {
+    if (b.n > SHARED_TEXT) b.n = SHARED_TEXT;
+    return b;
+}
+
 static struct bytes stat_name(const struct view *v, uint64_t id) {
     const struct index_entry *e =
         find(v->ix->entries + v->plane->stats, v->plane->nstats, id);
     if (e == NULL) return (struct bytes){v->all.p, 0};
-    return (struct bytes){v->all.p + e->at, e->n};
+    return at_most((struct bytes){v->all.p + e->at, e->n});
 }
 
 /* One XStat; see import/xspace_stat.c for its fields. */
-static bool give_stat(const struct view *v, struct bytes b) {
+static bool give_stat(const struct view *v, struct bytes b, bool shared) {
     struct pb r = pb_reader(b);
     struct pb_field f;
     struct arg a = {.type = ARG_NONE};
@@ -164,7 +178,8 @@ static bool give_stat(const struct view *v, struct bytes b) {
         } else if (f.wire == PB_FIXED64 && f.num == 2) {
             a = (struct arg){.type = ARG_FLOAT, .f = pb_double(f.value)};
         } else if (f.wire == PB_BYTES && f.num == 5) {
-            a = (struct arg){.type = ARG_TEXT, .text = f.bytes};
+            a = (struct arg){.type = ARG_TEXT,
+                             .text = shared ? at_most(f.bytes) : f.bytes};
         }
     }
     if (a.type == ARG_NONE) return true; /* empty, or bytes: no text */
@@ -177,28 +192,31 @@ static bool give_stat(const struct view *v, struct bytes b) {
     return v->each(v->ctx, key, &a);
 }
 
-/* The stats of an event (field 4) or of an event name (field 5). */
-static bool give_stats(const struct view *v, struct bytes b, uint32_t num) {
-    struct pb r = pb_reader(b);
+/* The stats of an event. */
+static bool give_stats(const struct view *v, struct bytes event) {
+    struct pb r = pb_reader(event);
     struct pb_field f;
     while (pb_next(&r, &f))
-        if (f.num == num && f.wire == PB_BYTES && !give_stat(v, f.bytes))
+        if (f.num == 4 && f.wire == PB_BYTES && !give_stat(v, f.bytes, false))
             return false;
     return true;
 }
 
-/* The full name where the span has a shorter one. */
-static bool give_long_name(const struct view *v, struct bytes meta) {
+/* The stats of an event name; and the full name where the span has a shorter
+ * one. */
+static void give_name(const struct view *v, struct bytes meta) {
     struct pb r = pb_reader(meta);
     struct pb_field f;
     struct bytes name = {meta.p, 0}, display = name;
-    while (pb_next(&r, &f)) {
-        if (f.wire == PB_BYTES && f.num == 2) name = f.bytes;
-        if (f.wire == PB_BYTES && f.num == 4) display = f.bytes;
+    for (int fields = 0; fields < SHARED_STATS && pb_next(&r, &f); fields++) {
+        if (f.wire != PB_BYTES) continue;
+        if (f.num == 5 && !give_stat(v, f.bytes, true)) return;
+        if (f.num == 2) name = f.bytes;
+        if (f.num == 4) display = f.bytes;
     }
-    if (display.n == 0 || name.n == 0) return true;
-    struct arg a = {.type = ARG_TEXT, .text = name};
-    return v->each(v->ctx, bytes_of("long_name"), &a);
+    if (display.n == 0 || name.n == 0) return;
+    struct arg a = {.type = ARG_TEXT, .text = at_most(name)};
+    v->each(v->ctx, bytes_of("long_name"), &a);
 }
 
 static void give_event(const struct view *v, struct bytes event) {
@@ -211,12 +229,10 @@ static void give_event(const struct view *v, struct bytes event) {
         struct arg a = {.type = ARG_INT, .i = (int64_t)f.value};
         if (!v->each(v->ctx, bytes_of("num_occurrences"), &a)) return;
     }
-    if (!give_stats(v, event, 4)) return;
+    if (!give_stats(v, event)) return;
     const struct index_entry *e =
         find(v->ix->entries + v->plane->names, v->plane->nnames, name);
-    if (e == NULL) return;
-    struct bytes meta = {v->all.p + e->at, e->n};
-    if (give_stats(v, meta, 5)) give_long_name(v, meta);
+    if (e != NULL) give_name(v, (struct bytes){v->all.p + e->at, e->n});
 }
 
 /* The message whose length stands at the row's args; false: none. */
@@ -231,23 +247,29 @@ static bool row_message(const struct trace *t, row_id row, uint32_t *source,
     return true;
 }
 
+/* The plane that holds that place, or NULL. They stand in file order. */
+static const struct index_plane *plane_at(const struct xspace_index *ix,
+                                          uint64_t at) {
+    uint32_t lo = 0, hi = ix->nplanes;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (ix->planes[mid].begin <= at) lo = mid + 1;
+        else hi = mid;
+    }
+    if (lo == 0 || at > ix->planes[lo - 1].end) return NULL;
+    return &ix->planes[lo - 1];
+}
+
 void args_xspace_each(const struct trace *t, row_id row, args_each_fn *each,
                       void *ctx) {
     uint32_t source;
     struct bytes event;
     if (!row_message(t, row, &source, &event)) return;
     const struct source *s = &t->sources[source];
-    struct xspace_index *own = NULL;
     struct view v = {s->bytes, s->index, NULL, each, ctx};
-    if (v.ix == NULL) v.ix = own = xspace_index_new(s->bytes);
     if (v.ix == NULL) return;
-    uint64_t at = (uint64_t)(event.p - v.all.p);
-    for (uint32_t i = 0; i < v.ix->nplanes; i++) {
-        const struct index_plane *p = &v.ix->planes[i];
-        if (at >= p->begin && at <= p->end) v.plane = p;
-    }
+    v.plane = plane_at(v.ix, (uint64_t)(event.p - v.all.p));
     if (v.plane != NULL) give_event(&v, event);
-    free(own);
 }
 
 /* Fields of NodeExecStats and of the messages in it, by number. */

@@ -3,6 +3,7 @@
  * time; the span that it means is the innermost one there. */
 #include "model/seal.h"
 
+#include "base/hash.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include <assert.h>
@@ -96,7 +97,7 @@ bool seal_flows(struct trace *t) {
     for (size_t i = 0; ok && i < n; i++) {
         /* ids are unique within a source only */
         uint64_t source = t->tracks[h->v[i].track].source;
-        v[i] = (struct sort_key){h->v[i].id ^ map_mix(source),
+        v[i] = (struct sort_key){hash_pair(h->v[i].id, source),
                                  sort_signed(h->v[i].ts), (row_id)i};
     }
     ok = ok && sort_keys(v, n);

@@ -30,7 +30,7 @@ void hlo_free(struct hlo *h) {
     free(h->called);
     map_free(&h->by_name);
     map_free(&h->by_label);
-    free(h->by_cat);
+    map_free(&h->by_cat);
     free(h);
 }
 
@@ -166,21 +166,45 @@ static uint32_t instr_of(const struct trace *t, uint32_t source,
     return hlo_find(t->hlo, m, name);
 }
 
-/* The instruction of every category, for every source. */
+static uint64_t cat_key(uint32_t source, uint16_t cat) {
+    return (uint64_t)source << 16 | cat;
+}
+
+static bool index_cat(struct trace *t, uint32_t source, uint16_t cat) {
+    struct launch l;
+    if (!launch_of_cat(t, cat, &l)) return true;
+    uint32_t at = instr_of(t, source, &l);
+    return at == MAP_NONE ||
+           map_set(&t->hlo->by_cat, cat_key(source, cat), at);
+}
+
+bool *hlo_sources(const struct trace *t) {
+    bool *has = calloc(t->nsources + 1, sizeof *has);
+    for (size_t i = 0; has != NULL && i < t->hlo->nmodules; i++)
+        has[t->hlo->modules[i].source] = true;
+    return has;
+}
+
+/* The instruction of every category, for every source that has spans of it:
+ * sources and categories may both be many, so that not all pairs are looked
+ * at. */
 static bool index_cats(struct trace *t) {
-    struct hlo *h = t->hlo;
-    h->by_cat = calloc(t->ncats * t->nsources, sizeof *h->by_cat);
-    if (h->by_cat == NULL) return false;
-    h->ncats = t->ncats;
-    h->nsources = t->nsources;
-    for (uint32_t s = 0; s < t->nsources; s++)
-        for (size_t i = 0; i < t->ncats; i++) {
-            struct launch l;
-            if (!launch_of_cat(t, (uint16_t)i, &l)) continue;
-            uint32_t at = instr_of(t, s, &l);
-            if (at != MAP_NONE) h->by_cat[s * h->ncats + i] = at + 1;
+    uint32_t *seen = calloc(t->ncats, sizeof *seen); /* in source - 1 */
+    bool *has = hlo_sources(t);
+    bool ok = seen != NULL && has != NULL;
+    for (size_t i = 0; ok && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (!has[tr->source]) continue;
+        for (row_id r = tr->first; ok && r < tr->end; r++) {
+            uint16_t cat = t->spans.cat[r];
+            if (seen[cat] == tr->source + 1) continue;
+            seen[cat] = tr->source + 1;
+            ok = index_cat(t, tr->source, cat);
         }
-    return true;
+    }
+    free(seen);
+    free(has);
+    return ok;
 }
 
 bool hlo_seal(struct trace *t) {
@@ -193,9 +217,9 @@ bool hlo_seal(struct trace *t) {
 const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,
                                    uint16_t cat) {
     const struct hlo *h = t->hlo;
-    if (h == NULL || cat >= h->ncats || source >= h->nsources) return NULL;
-    uint32_t at = h->by_cat[source * h->ncats + cat];
-    return at == 0 ? NULL : &h->instrs[at - 1];
+    if (h == NULL) return NULL;
+    uint32_t at = map_get(&h->by_cat, cat_key(source, cat));
+    return at == MAP_NONE ? NULL : &h->instrs[at];
 }
 
 const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row) {

@@ -12,6 +12,7 @@
 #ifndef MODEL_HLO_H
 #define MODEL_HLO_H
 
+#include "base/sum.h"
 #include "model/trace.h"
 
 /* How wide a number is and what arithmetic works on it. */
@@ -86,8 +87,8 @@ struct hlo {
     struct map by_name;  /* (module, name) -> instruction */
     struct map by_label; /* (source, label), (source, name) or, as a label, the
                             program's number: "(8623)" -> module */
-    uint32_t *by_cat;    /* [source][category]: instruction + 1, or 0 */
-    size_t ncats, nsources;
+    struct map by_cat;   /* (source, category) -> instruction, where spans of
+                            that source have the category */
 };
 
 /* The table of a trace, made when new; NULL: out of memory, which sets
@@ -132,7 +133,7 @@ bool hlo_is_first(const struct trace *t, row_id row, const struct hlo_instr *i);
 /* Bytes read and written, or -1. */
 static inline int64_t hlo_bytes(const struct hlo_instr *i) {
     if (i->read_bytes < 0 || i->written_bytes < 0) return -1;
-    return i->read_bytes + i->written_bytes;
+    return sum_of(i->read_bytes, i->written_bytes);
 }
 
 const char *hlo_dtype_name(enum hlo_dtype d);

@@ -169,14 +169,23 @@ static bool place(struct table *t, uint32_t *out) {
     return true;
 }
 
+/* Columns of the band. */
+static size_t width_of(size_t n, size_t m) {
+    return (n > m ? n - m : m - n) + 2 * SLACK + 1;
+}
+
+size_t hlo_align_cost(size_t n, size_t m) {
+    size_t width = width_of(n, m);
+    return n + 1 > CELLS_MAX / width ? m : m + (n + 1) * width;
+}
+
 bool hlo_align(const struct align_kernel *k, size_t n,
                const struct align_instr *s, size_t m, uint32_t *out) {
     for (size_t i = 0; i < n; i++) out[i] = ALIGN_NONE;
     if (n == 0 || m == 0) return true;
-    size_t more = n > m ? n - m : 0, fewer = m > n ? m - n : 0;
     struct table t = {.k = k, .s = s, .n = n, .m = m,
-                      .low = -(ptrdiff_t)(more + SLACK),
-                      .width = more + fewer + 2 * SLACK + 1};
+                      .low = -(ptrdiff_t)((n > m ? n - m : 0) + SLACK),
+                      .width = width_of(n, m)};
     if (n + 1 > CELLS_MAX / t.width) return true;
     t.at = vec_alloc((n + 1) * t.width, sizeof *t.at);
     t.in = vec_alloc((n + 1) * t.width, sizeof *t.in);

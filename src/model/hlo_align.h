@@ -28,8 +28,12 @@ struct align_instr {
  * be the launches of an unbroken part of the schedule, in order; where their
  * names contradict that, none is placed, and where two readings are equally
  * good, those kernels in which they differ are not. False: out of memory.
- * O(n * (m - n + c)), and nothing is placed if that is too much. */
+ * O(hlo_align_cost), and nothing is placed if that is too much. */
 bool hlo_align(const struct align_kernel *k, size_t n,
                const struct align_instr *s, size_t m, uint32_t *out);
+
+/* The steps that it takes for n kernels and m instructions: n * (|m - n| + c),
+ * or m where that is too much. */
+size_t hlo_align_cost(size_t n, size_t m);
 
 #endif

@@ -8,7 +8,11 @@
  * same again, as far as the compiler made them (hlo_align.c). So each launch
  * (all kernels of one correlation id) is read against the schedule of its
  * module. Launches of the same kernels are read once. What does not fit stays
- * as it is, and is counted. */
+ * as it is, and is counted.
+ *
+ * A few bytes can describe calls of calls without end, and launches that each
+ * take long to read. So all walks together have a budget, in proportion to
+ * what the trace holds; what is left when it is spent is counted, too. */
 #include "model/hlo.h"
 
 #include "base/hash.h"
@@ -44,10 +48,21 @@ struct placed {
     uint16_t from, to;
 };
 
+/* A kernel's name as the alignment wants it, worked out once per name. */
+struct kernel_name {
+    uint32_t name, base;
+    bool helper;
+};
+
 struct graphs {
     struct trace *t;
-    uint32_t *pending; /* [source][category]: computation + 1, or 0 */
+    struct pending {
+        uint32_t source; /* plus 1: whose; another's is out of date */
+        uint32_t comp;   /* computation + 1, or 0 */
+    } *pending;          /* by category */
     size_t ncats;      /* categories when it began: later ones are ours */
+    uint64_t calls;    /* steps left for following calls */
+    uint64_t steps;    /* and for reading launches */
     size_t *from, *to; /* by source: its part of the halves of links */
     struct strs names; /* as the compiler writes them */
     struct program *programs; size_t nprograms, cap_programs;
@@ -58,8 +73,17 @@ struct graphs {
     struct placed *found; size_t cap_found; /* the same for each */
     struct sort_key *rows; size_t nrows, cap_rows; /* (launch, start), row */
     struct map new_cats; /* (category, instruction) -> category */
+    struct map by_text;  /* name of a kernel -> kernels */
+    struct kernel_name *kernels; size_t nkernels, cap_kernels;
     bool oom;
 };
+
+/* Takes n off a budget; false: there is not so much left. */
+static bool spend(uint64_t *left, uint64_t n) {
+    if (n > *left) return false;
+    *left -= n;
+    return true;
+}
 
 /* A name as the compiler writes it in the names of kernels. */
 static size_t kernel_text(struct bytes b, char *out, size_t cap) {
@@ -112,16 +136,23 @@ static void program_add(struct graphs *g, struct program *p, uint32_t at) {
     p->n++;
 }
 
-/* All that launches, in schedule order, bodies where they are called. */
+/* All that launches, in schedule order, bodies where they are called. Of a
+ * program that cannot be followed to its end nothing is kept: kernels must not
+ * be held against a part of it. */
 static void program_fill(struct graphs *g, struct program *p) {
-    enum { DEEPEST = 32, LONGEST = 1 << 20 };
+    enum { DEEPEST = 32 };
     const struct hlo *h = g->t->hlo;
     struct { uint32_t at, end, callee; } stack[DEEPEST];
     size_t depth = 1;
     stack[0].at = h->comps[p->comp].first;
     stack[0].end = h->comps[p->comp].end;
     stack[0].callee = 0;
-    while (depth > 0 && p->n < LONGEST && !g->oom) {
+    while (depth > 0 && !g->oom) {
+        if (!spend(&g->calls, 1)) {
+            trace_note(g->t, NOTE_PROGRAM_CUT, 1);
+            p->n = 0;
+            return;
+        }
         uint32_t at = stack[depth - 1].at;
         if (at == stack[depth - 1].end) {
             depth--;
@@ -170,13 +201,28 @@ static bool is_helper(struct bytes name) {
     return false;
 }
 
+static struct kernel_name kernel_name(struct graphs *g, str_id name) {
+    struct bytes b = strs_bytes(&g->t->strs, name);
+    struct kernel_name k = {0};
+    uint32_t *at = map_at(&g->by_text, name);
+    if (at != NULL && *at != MAP_NONE) return g->kernels[*at];
+    if (at == NULL || !VEC_ROOM(g->kernels, g->nkernels, g->cap_kernels)) {
+        g->oom = true;
+        return k;
+    }
+    k.helper = is_helper(b);
+    name_ids(g, b, &k.name, &k.base);
+    *at = (uint32_t)g->nkernels;
+    g->kernels[g->nkernels++] = k;
+    return k;
+}
+
 static struct align_kernel kernel_of(struct graphs *g, const struct program *p,
                                      str_id name) {
-    struct bytes b = strs_bytes(&g->t->strs, name);
-    struct align_kernel k = {.helper = is_helper(b)};
-    name_ids(g, b, &k.name, &k.base);
-    k.generated = map_get(&p->bases, k.base) != MAP_NONE;
-    return k;
+    struct kernel_name k = kernel_name(g, name);
+    return (struct align_kernel){
+        .name = k.name, .base = k.base, .helper = k.helper,
+        .generated = map_get(&p->bases, k.base) != MAP_NONE};
 }
 
 /* How many kernels of a launch have a name, a base, and how many different
@@ -227,6 +273,7 @@ static void place_by_names(struct graphs *g, const struct program *p,
     enum { COMPARISONS = 1 << 24 };
     struct counts c = {0};
     if (p->n > 0 && n > COMPARISONS / p->n) return;
+    if (!spend(&g->steps, n * p->n)) return;
     if (!count_names(&c, k, n)) g->oom = true;
     for (size_t i = 0; i < n && !g->oom; i++)
         place_by_name(p, &c, &k[i], &out[i]);
@@ -249,7 +296,10 @@ static void read_launch(struct graphs *g, const struct reading *r) {
     }
     for (size_t i = 0; i < r->n; i++)
         k[i] = kernel_of(g, p, g->seq[r->first + i]);
-    if (!hlo_align(k, r->n, p->s, p->n, out)) g->oom = true;
+    for (size_t i = 0; i < r->n; i++) out[i] = ALIGN_NONE;
+    if (spend(&g->steps, hlo_align_cost(r->n, p->n)) &&
+        !hlo_align(k, r->n, p->s, p->n, out))
+        g->oom = true;
     for (size_t i = 0; i < r->n; i++) placed += out[i] != ALIGN_NONE;
     if (placed == 0 && !g->oom) place_by_names(g, p, k, r->n, out);
     for (size_t i = 0; i < r->n; i++)
@@ -263,7 +313,7 @@ static void read_launch(struct graphs *g, const struct reading *r) {
 static const struct reading *reading_of(struct graphs *g, uint32_t program,
                                         size_t n) {
     size_t first = g->nseq - n;
-    uint64_t hash = hash_step(hash_bytes(g->seq + first, n * sizeof *g->seq),
+    uint64_t hash = hash_pair(hash_bytes(g->seq + first, n * sizeof *g->seq),
                               program);
     uint32_t at = map_get(&g->by_hash, hash);
     if (at != MAP_NONE) {
@@ -343,7 +393,8 @@ static void place_copies(struct graphs *g, const struct reading *r,
         }
         uint32_t at = ALIGN_NONE;
         if (k > 0 && k < r->n && found[k - 1].instr != ALIGN_NONE &&
-            found[k].instr != ALIGN_NONE)
+            found[k].instr != ALIGN_NONE &&
+            spend(&g->steps, g->programs[r->program].n))
             at = between(g, &g->programs[r->program], found[k - 1].instr,
                          found[k].instr);
         uint16_t *cat = &t->spans.cat[v[i].row];
@@ -386,10 +437,32 @@ static void one_launch(struct graphs *g, uint32_t comp, struct sort_key *v,
     trace_note(t, NOTE_GRAPH_KERNEL_UNPLACED, lost);
 }
 
+/* Where the kernels of a category are to be looked for: in the whole module
+ * when no instruction has the name, in the body of one that only calls. 0: they
+ * have their instruction, or there is no module. */
+static uint32_t pending_comp(const struct trace *t, uint32_t source,
+                             uint16_t cat) {
+    const struct hlo *h = t->hlo;
+    struct launch l;
+    if (!launch_of_cat(t, cat, &l) || l.hlo_op.n == 0) return 0;
+    uint32_t m = hlo_module_of(t, source, l.module);
+    if (m == ROW_NONE || h->modules[m].entry == ROW_NONE) return 0;
+    str_id name = strs_find(&t->strs, l.hlo_op);
+    uint32_t at = name == STR_NONE ? MAP_NONE : hlo_find(h, m, name);
+    if (at == MAP_NONE) return h->modules[m].entry + 1;
+    const struct hlo_instr *i = &h->instrs[at];
+    if (i->launch != HLO_LAUNCHES_BODY || i->ncalled != 1) return 0;
+    return h->called[i->called] + 1;
+}
+
 static uint32_t pending_of(const struct graphs *g, uint32_t source,
                            row_id row) {
     uint16_t cat = g->t->spans.cat[row];
-    return cat < g->ncats ? g->pending[source * g->ncats + cat] : 0;
+    if (cat >= g->ncats) return 0;
+    struct pending *p = &g->pending[cat];
+    if (p->source != source + 1)
+        *p = (struct pending){source + 1, pending_comp(g->t, source, cat)};
+    return p->comp;
 }
 
 /* Launches as they stand in v[0, n): equal ids stand together. */
@@ -454,24 +527,6 @@ static void source_launches(struct graphs *g, uint32_t source) {
     }
 }
 
-/* Where the kernels of a category are to be looked for: in the whole module
- * when no instruction has the name, in the body of one that only calls. 0: they
- * have their instruction, or there is no module. */
-static uint32_t pending_comp(const struct trace *t, uint32_t source,
-                             uint16_t cat) {
-    const struct hlo *h = t->hlo;
-    struct launch l;
-    if (!launch_of_cat(t, cat, &l) || l.hlo_op.n == 0) return 0;
-    uint32_t m = hlo_module_of(t, source, l.module);
-    if (m == ROW_NONE || h->modules[m].entry == ROW_NONE) return 0;
-    str_id name = strs_find(&t->strs, l.hlo_op);
-    uint32_t at = name == STR_NONE ? MAP_NONE : hlo_find(h, m, name);
-    if (at == MAP_NONE) return h->modules[m].entry + 1;
-    const struct hlo_instr *i = &h->instrs[at];
-    if (i->launch != HLO_LAUNCHES_BODY || i->ncalled != 1) return 0;
-    return h->called[i->called] + 1;
-}
-
 /* Sources lie one behind the other: each is walked in its own part. */
 static bool find_parts(struct graphs *g) {
     const struct half_links *d = &g->t->device_halves;
@@ -483,21 +538,6 @@ static bool find_parts(struct graphs *g) {
         if (g->to[s] == 0) g->from[s] = i;
         g->to[s] = i + 1;
     }
-    return true;
-}
-
-static bool find_pending(struct graphs *g, bool *any) {
-    struct trace *t = g->t;
-    g->ncats = t->ncats;
-    g->pending = calloc(t->ncats * t->nsources, sizeof *g->pending);
-    if (g->pending == NULL) return false;
-    *any = false;
-    for (uint32_t s = 0; s < t->nsources; s++)
-        for (size_t c = 0; c < g->ncats; c++) {
-            uint32_t comp = pending_comp(t, s, (uint16_t)c);
-            g->pending[s * g->ncats + c] = comp;
-            *any |= comp != 0;
-        }
     return true;
 }
 
@@ -518,18 +558,33 @@ static void graphs_free(struct graphs *g) {
     map_free(&g->by_comp);
     map_free(&g->by_hash);
     map_free(&g->new_cats);
+    map_free(&g->by_text);
+    free(g->kernels);
     strs_free(&g->names);
 }
 
+/* Real programs run each of their parts once or a few times, and real launches
+ * are a few different ones. */
+static void set_budget(struct graphs *g) {
+    enum { CALLS = 16, LEAST_CALLS = 1 << 16, STEPS = 1 << 10,
+           LEAST_STEPS = 1 << 24 };
+    uint64_t instrs = g->t->hlo->ninstrs, rows = g->t->device_halves.n;
+    g->calls = LEAST_CALLS + CALLS * instrs;
+    g->steps = LEAST_STEPS + STEPS * (instrs + rows);
+}
+
 bool hlo_place_graphs(struct trace *t) {
-    struct graphs g = {.t = t};
-    bool any = false;
-    bool ok = strs_init(&g.names) && find_pending(&g, &any);
-    if (ok && any) ok = find_parts(&g);
-    for (uint32_t s = 0; ok && any && s < t->nsources; s++) {
+    struct graphs g = {.t = t, .ncats = t->ncats};
+    bool *has = hlo_sources(t);
+    set_budget(&g);
+    g.pending = calloc(t->ncats, sizeof *g.pending);
+    bool ok = has && g.pending && strs_init(&g.names) && find_parts(&g);
+    for (uint32_t s = 0; ok && s < t->nsources; s++) {
+        if (!has[s]) continue;
         source_launches(&g, s);
         ok = !g.oom && !t->oom;
     }
     graphs_free(&g);
+    free(has);
     return ok;
 }

@@ -17,6 +17,10 @@ uint32_t hlo_module_of(const struct trace *t, uint32_t source,
 /* The instruction of that name, or MAP_NONE. */
 uint32_t hlo_find(const struct hlo *h, uint32_t module, uint32_t name);
 
+/* By source: does it carry compiled programs? Yours to free; NULL: out of
+ * memory. */
+bool *hlo_sources(const struct trace *t);
+
 /* Gives kernels of CUDA graphs the category of their own instruction. False:
  * out of memory. */
 bool hlo_place_graphs(struct trace *t);

@@ -245,8 +245,6 @@ static void move_event(struct mem_events *m, size_t to, size_t from) {
     m->track[to] = m->track[from];
     m->allocator[to] = m->allocator[from];
     m->what[to] = m->what[from];
-    m->args_lo[to] = m->args_lo[from];
-    m->args_hi[to] = m->args_hi[from];
     if (m->stack) m->stack[to] = m->stack[from];
 }
 

@@ -3,6 +3,7 @@
  * arrays double; nothing is freed before the whole. */
 #include "model/result.h"
 
+#include "base/hash.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/trace.h"
@@ -28,6 +29,7 @@ void result_free(struct result *r) {
     free(r->cells);
     free(r->sources);
     free(r->remarks);
+    map_free(&r->said);
     free(r->missing);
     free(r->notes);
     free(r->parts);
@@ -137,14 +139,16 @@ void result_float_if(struct result *r, bool have, double v) {
 
 /* Adds a sentence unless it is there already. */
 static void add_remark(struct result *r, const char *s) {
-    for (size_t i = 0; i < r->nremarks; i++)
-        if (strcmp(r->remarks[i], s) == 0) return;
-    if (!VEC_ROOM(r->remarks, r->nremarks, r->cap_remarks)) {
+    uint32_t *at = map_at(&r->said, hash_bytes(s, strlen(s)));
+    if (at == NULL || !VEC_ROOM(r->remarks, r->nremarks, r->cap_remarks)) {
         r->oom = true;
         return;
     }
+    if (*at != MAP_NONE && strcmp(r->remarks[*at], s) == 0) return;
     char *copy = keep(r, s);
-    if (copy != NULL) r->remarks[r->nremarks++] = copy;
+    if (copy == NULL) return;
+    *at = (uint32_t)r->nremarks;
+    r->remarks[r->nremarks++] = copy;
 }
 
 void result_remark(struct result *r, const char *fmt, ...) {

@@ -12,6 +12,7 @@
 #define MODEL_RESULT_H
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/sink.h"
@@ -84,6 +85,7 @@ struct result {
     size_t total_rows;    /* rows before --top cut them */
     struct result_source *sources; size_t nsources, cap_sources;
     char **remarks;        size_t nremarks, cap_remarks;
+    struct map said;      /* their hashes: each is said once */
     struct result_missing {
         char *what, *why, *fix;
     } *missing;            size_t nmissing, cap_missing;
@@ -107,6 +109,11 @@ struct result {
                              by COL_MAIN: a tree's parents before its leaves */
     bool full;            /* an integer is at the end of its range: a remark
                              says so */
+    /* More rows behind these, too many to be held at once: next(next_ctx) is a
+     * result with the same columns and the next of them, which lives until the
+     * next call; NULL: that was all. Only what prints results asks for it. */
+    const struct result *(*next)(void *ctx);
+    void *next_ctx;
     bool oom;
 };
 
@@ -151,6 +158,11 @@ int result_done(struct result *r, struct ops_err *e);
 static inline struct cell *result_cell(const struct result *r, size_t row,
                                        size_t col) {
     return &r->cells[row * r->ncols + col];
+}
+
+/* The rows behind these, or NULL. */
+static inline const struct result *result_next(const struct result *r) {
+    return r->next != NULL ? r->next(r->next_ctx) : NULL;
 }
 
 /* Index of the column, or -1. */

@@ -148,6 +148,7 @@ static bool gather_rest(void *ctx) {
            gather_uint16_t(&s->cat, g->perm, s->n) &&
            gather_uint32_t(&s->args_lo, g->perm, s->n) &&
            gather_uint8_t(&s->args_hi, g->perm, s->n) &&
+           gather_uint8_t(&s->args_room, g->perm, s->n) &&
            gather_uint8_t(&s->kind, g->perm, s->n) &&
            gather_uint8_t(&s->flags, g->perm, s->n) &&
            renumber(g->t, g->perm);
@@ -344,8 +345,6 @@ static bool sort_mem(struct trace *t) {
          gather_uint32_t(&m->track, perm, m->n) &&
          gather_uint16_t(&m->allocator, perm, m->n) &&
          gather_uint32_t(&m->what, perm, m->n) &&
-         gather_uint32_t(&m->args_lo, perm, m->n) &&
-         gather_uint8_t(&m->args_hi, perm, m->n) &&
          (!m->stack || gather_uint32_t(&m->stack, perm, m->n));
     m->cap = m->n;
     free(perm);
@@ -377,7 +376,7 @@ static bool seal_others(void *ctx) {
     struct trace *t = ctx;
     seal_mem_tables(t);
     return seal_links(t) && sort_mem(t) && seal_mem_sizes(t) &&
-           sort_samples(t);
+           seal_mem_lists(t) && sort_samples(t);
 }
 
 /* Gives back what growing and filling left over. Shrinking cannot fail in a
@@ -391,6 +390,7 @@ static void trim(struct trace *t) {
     vec_resize(&s->cat, s->n, sizeof *s->cat);
     vec_resize(&s->args_lo, s->n, sizeof *s->args_lo);
     vec_resize(&s->args_hi, s->n, sizeof *s->args_hi);
+    vec_resize(&s->args_room, s->n, sizeof *s->args_room);
     vec_resize(&s->kind, s->n, sizeof *s->kind);
     vec_resize(&s->flags, s->n, sizeof *s->flags);
     s->cap = s->n;
@@ -429,7 +429,8 @@ static void name_tracks(struct trace *t) {
 int trace_seal(struct trace *t, struct ops_err *e) {
     assert(!t->sealed);
     name_tracks(t);
-    if (t->oom || !sort_spans(t) || !hlo_seal(t) || !classify_names(t) ||
+    if (t->oom || !seal_lists(t) || !sort_spans(t) || !hlo_seal(t) ||
+        !classify_names(t) ||
         !par_both((struct work){nest, t}, (struct work){seal_others, t},
                   seal_threads(t)) ||
         !seal_flows(t))

@@ -26,4 +26,11 @@ bool seal_mem_sizes(struct trace *t);
 /* Frees what only filling and sealing need: halves, hints and lookup maps. */
 void trace_drop_halves(struct trace *t);
 
+/* lists.c: who belongs to whom. The tables of sources, devices, tracks and meta
+ * are complete. False: out of memory. */
+bool seal_lists(struct trace *t);
+/* The same for memory events, which are sorted and have their sizes. */
+bool seal_mem_lists(struct trace *t);
+void free_lists(struct trace *t);
+
 #endif

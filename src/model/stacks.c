@@ -4,6 +4,7 @@
  * stacks are interned, and an event carries a number. */
 #include "model/trace.h"
 
+#include "base/hash.h"
 #include "base/vec.h"
 #include <assert.h>
 #include <stdio.h>
@@ -16,8 +17,8 @@ uint32_t trace_frame(struct trace *t, str_id name, str_id file, int32_t line) {
     assert(!t->sealed && name < t->strs.n && file < t->strs.n);
     struct stacks *s = &t->stacks;
     struct frame f = {name, file, line};
-    uint64_t h = map_mix((uint64_t)name << 32 | file) ^ (uint32_t)line;
-    for (;; h = map_mix(h + 1)) {
+    uint64_t h = hash_pair((uint64_t)name << 32 | file, (uint32_t)line);
+    for (;; h = hash_u64(h)) {
         uint32_t *at = map_at(&s->frame_map, h);
         if (at != NULL && *at != MAP_NONE) {
             if (same_frame(&s->frames[*at], &f)) return *at;
@@ -65,9 +66,9 @@ uint32_t trace_stack(struct trace *t, const uint32_t *frames, size_t n) {
     uint64_t h = n;
     for (size_t i = 0; i < n; i++) {
         assert(frames[i] < s->nframes);
-        h = map_mix(h + frames[i]);
+        h = hash_pair(h, frames[i]);
     }
-    for (;; h = map_mix(h + 1)) {
+    for (;; h = hash_u64(h)) {
         uint32_t *at = map_at(&s->stack_map, h);
         if (at != NULL && *at != MAP_NONE) {
             if (same_stack(s, *at, frames, n)) return *at;

@@ -13,6 +13,8 @@
  * such markers (a validation, steps that were not recorded) is in no step. */
 #include "model/seal.h"
 
+#include "base/hash.h"
+#include "base/map.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/opclass.h"
@@ -24,6 +26,12 @@ struct markers {
     row_id *v;
     size_t n, cap;
 };
+
+/* The tracks of a source: numbers [*k, return) of t->of_source.v. */
+static size_t tracks_of(const struct trace *t, uint32_t source, size_t *k) {
+    *k = t->of_source.first[source];
+    return t->of_source.first[source + 1];
+}
 
 static int64_t slack_of(const struct trace *t, row_id r) {
     return t->sources[t->tracks[t->spans.track[r]].source].slack;
@@ -61,9 +69,10 @@ static uint32_t marker_track(const struct trace *t, uint32_t source) {
     uint32_t best = ROW_NONE;
     int64_t best_time = -1;
     bool best_device = false;
-    for (size_t i = 0; i < t->ntracks; i++) {
+    size_t k, end = tracks_of(t, source, &k);
+    for (; k < end; k++) {
+        uint32_t i = t->of_source.v[k];
         const struct track *tr = &t->tracks[i];
-        if (tr->source != source) continue;
         int64_t time = marker_time(t, tr);
         if (time < 0) continue;
         bool device = tr->device != ROW_NONE;
@@ -72,7 +81,7 @@ static uint32_t marker_track(const struct trace *t, uint32_t source) {
         if (best != ROW_NONE && best_device == device &&
             (device || time <= best_time))
             continue;
-        best = (uint32_t)i;
+        best = i;
         best_time = time;
         best_device = device;
     }
@@ -93,15 +102,21 @@ static bool take_markers(const struct trace *t, uint32_t track,
     return true;
 }
 
-/* The number that hints give a row, or dflt. Hints are sorted by row. */
-static int64_t hint_of(const struct step_hints *h, row_id row, int64_t dflt) {
+/* The first hint of that row or a later one. Hints are sorted by row. */
+static size_t hint_at(const struct step_hints *h, row_id row) {
     size_t lo = 0, hi = h->n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         if (h->v[mid].row < row) lo = mid + 1;
         else hi = mid;
     }
-    return lo < h->n && h->v[lo].row == row ? h->v[lo].number : dflt;
+    return lo;
+}
+
+/* The number that hints give a row, or dflt. */
+static int64_t hint_of(const struct step_hints *h, row_id row, int64_t dflt) {
+    size_t at = hint_at(h, row);
+    return at < h->n && h->v[at].row == row ? h->v[at].number : dflt;
 }
 
 /* Is this row the outermost of its group on its track? */
@@ -117,27 +132,28 @@ static bool leads_group(const struct trace *t, row_id r, int64_t number) {
 static bool group_markers(const struct trace *t, uint32_t source,
                           struct markers *m) {
     const struct step_hints *h = &t->group_hints;
-    uint32_t best = ROW_NONE;
-    int64_t most = 0, time = 0;
-    for (size_t i = 0; i < h->n; i++) {
-        uint32_t track = t->spans.track[h->v[i].row];
-        bool first = i == 0 || track != t->spans.track[h->v[i - 1].row];
-        if (first) time = 0;
-        if (t->tracks[track].source != source ||
-            t->tracks[track].kind != TRACK_THREAD)
-            continue;
-        if (leads_group(t, h->v[i].row, h->v[i].number))
-            sum_add(&time, t->spans.dur[h->v[i].row]);
-        if (time > most) {
-            most = time;
-            best = track;
-        }
+    const struct track *best = NULL;
+    int64_t most = 0;
+    size_t k, stop = tracks_of(t, source, &k);
+    for (; h->n > 0 && k < stop; k++) {
+        const struct track *tr = &t->tracks[t->of_source.v[k]];
+        int64_t time = 0;
+        if (tr->kind != TRACK_THREAD) continue;
+        for (size_t i = hint_at(h, tr->first);
+             i < h->n && h->v[i].row < tr->end; i++)
+            if (leads_group(t, h->v[i].row, h->v[i].number))
+                sum_add(&time, t->spans.dur[h->v[i].row]);
+        if (time <= most) continue;
+        most = time;
+        best = tr;
     }
+    if (best == NULL) return true;
     int64_t last = -1, end = INT64_MIN;
-    for (size_t i = 0; best != ROW_NONE && i < h->n; i++) {
+    for (size_t i = hint_at(h, best->first);
+         i < h->n && h->v[i].row < best->end; i++) {
         row_id r = h->v[i].row;
-        if (t->spans.track[r] != best || h->v[i].number == last ||
-            overlaps(t, r, end) || !leads_group(t, r, h->v[i].number))
+        if (h->v[i].number == last || overlaps(t, r, end) ||
+            !leads_group(t, r, h->v[i].number))
             continue;
         if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
         m->v[m->n++] = r;
@@ -191,28 +207,25 @@ enum { LOOP_PERCENT = 20 };
  * compared by total time, so the outermost loop body wins over what it calls.
  * Python frames count less than what the program named itself. */
 static bool infer_markers(const struct trace *t, uint32_t source,
-                          struct markers *m) {
-    struct region *sums = calloc(t->strs.n, sizeof *sums);
-    if (sums == NULL) return false;
+                          struct region *sums, struct markers *m) {
     uint32_t track = ROW_NONE;
     str_id name = STR_NONE;
     const struct source *src = &t->sources[source];
     int64_t best = (src->window_end - src->window_ts) / 100 * LOOP_PERCENT;
     for (int python = 0; python < 2 && track == ROW_NONE; python++) {
-        for (size_t i = 0; i < t->ntracks; i++) {
+        size_t k, stop = tracks_of(t, source, &k);
+        for (; k < stop; k++) {
+            uint32_t i = t->of_source.v[k];
             const struct track *tr = &t->tracks[i];
             int64_t time = 0;
-            if (tr->source != source ||
-                tr->kind != (python ? TRACK_PYTHON : TRACK_THREAD))
-                continue;
+            if (tr->kind != (python ? TRACK_PYTHON : TRACK_THREAD)) continue;
             str_id id = best_region(t, tr, sums, &time);
             if (id == STR_NONE || time <= best) continue;
             best = time;
-            track = (uint32_t)i;
+            track = i;
             name = id;
         }
     }
-    free(sums);
     if (track == ROW_NONE) return true;
     int64_t end = INT64_MIN;
     for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
@@ -230,11 +243,12 @@ static bool infer_markers(const struct trace *t, uint32_t source,
 static bool optimizer_markers(const struct trace *t, uint32_t source,
                               struct markers *m) {
     for (int zero = 1; zero >= 0 && m->n < 2; zero--) {
+        size_t k, stop = tracks_of(t, source, &k);
         m->n = 0;
-        for (size_t i = 0; i < t->ntracks && m->n < 2; i++) {
-            const struct track *tr = &t->tracks[i];
+        for (; k < stop && m->n < 2; k++) {
+            const struct track *tr = &t->tracks[t->of_source.v[k]];
             m->n = 0;
-            if (tr->source != source || tr->kind != TRACK_THREAD) continue;
+            if (tr->kind != TRACK_THREAD) continue;
             for (row_id r = tr->first; r < tr->end; r++) {
                 struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
                 if (!(span_class(t, r) & NAME_OPTIMIZER) ||
@@ -270,16 +284,17 @@ static int64_t step_number(const struct trace *t, row_id marker, size_t i) {
 static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
     uint32_t best = ROW_NONE;
     int64_t most = -1;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        if (tr->source != source || tr->kind != TRACK_THREAD) continue;
+    size_t k, stop = tracks_of(t, source, &k);
+    for (; k < stop; k++) {
+        const struct track *tr = &t->tracks[t->of_source.v[k]];
+        if (tr->kind != TRACK_THREAD) continue;
         int64_t sum = 0;
         for (row_id r = tr->first; r < tr->end; r++)
             if (t->spans.parent[r] == ROW_NONE)
                 sum_add(&sum, t->spans.dur[r]);
         if (sum > most) {
             most = sum;
-            best = (uint32_t)i;
+            best = t->of_source.v[k];
         }
     }
     return best;
@@ -320,10 +335,11 @@ static bool add_steps(struct trace *t, uint32_t source,
 static bool add_whole(struct trace *t, uint32_t source) {
     const struct source *src = &t->sources[source];
     bool empty = true;
-    for (size_t i = 0; empty && i < t->ntracks; i++)
-        empty = t->tracks[i].source != source ||
-                t->tracks[i].kind == TRACK_OTHER ||
-                t->tracks[i].first == t->tracks[i].end;
+    size_t k, stop = tracks_of(t, source, &k);
+    for (; empty && k < stop; k++) {
+        const struct track *tr = &t->tracks[t->of_source.v[k]];
+        empty = tr->kind == TRACK_OTHER || tr->first == tr->end;
+    }
     if (empty) return true;
     if (!VEC_ROOM(t->steps, t->nsteps, t->cap_steps)) return false;
     t->steps[t->nsteps++] = (struct step){
@@ -347,30 +363,58 @@ static int64_t host_end(const struct trace *t, size_t i, size_t end) {
     return st->marker_ts + st->marker_dur;
 }
 
+/* From step `at` on, the first of [at, end) that starts later than ts: near
+ * ones are found in a few steps. by_marker: by their markers' starts. */
+static size_t step_after(const struct trace *t, size_t at, size_t end,
+                         int64_t ts, bool by_marker) {
+    size_t lo = at, hi = end;
+    for (size_t step = 1; lo + step < end; step *= 2) {
+        const struct step *s = &t->steps[lo + step - 1];
+        if ((by_marker ? s->marker_ts : s->ts) > ts) {
+            hi = lo + step;
+            break;
+        }
+        lo += step;
+    }
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        const struct step *s = &t->steps[mid];
+        if ((by_marker ? s->marker_ts : s->ts) <= ts) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo;
+}
+
 /* Steps of one host track's rows, which stand in time order: the marker around
- * their start. */
+ * their start. A track may have few rows and the source many steps: the step
+ * of each row is searched for. */
 static void assign_track(struct trace *t, const struct track *tr, size_t first,
                          size_t end) {
-    const int64_t *ts = t->spans.ts;
-    row_id r = tr->first;
-    for (size_t i = first; i < end && r < tr->end; i++) {
-        int64_t from = t->steps[i].marker_ts, stop = host_end(t, i, end);
-        if (i + 1 < end && t->steps[i + 1].marker_ts < stop)
-            stop = t->steps[i + 1].marker_ts;
-        while (r < tr->end && ts[r] < from) r++;
-        /* a marker of no length still holds what starts with it */
-        while (r < tr->end && (ts[r] < stop || ts[r] == from))
-            t->spans.step[r++] = (uint32_t)i;
+    const struct step *s = t->steps;
+    size_t after = first; /* steps before it begin at the row or earlier */
+    for (row_id r = tr->first; r < tr->end; r++) {
+        int64_t ts = t->spans.ts[r];
+        after = step_after(t, after, end, ts, true);
+        if (after == first) continue;
+        size_t i = after - 1;
+        /* a marker of no length still holds what starts with it; of several
+         * the first does */
+        if (s[i].marker_ts == ts && i > first && s[i - 1].marker_ts == ts)
+            i = step_after(t, first, end, ts - 1, true);
+        int64_t stop = host_end(t, i, end);
+        if (i + 1 < end && s[i + 1].marker_ts < stop)
+            stop = s[i + 1].marker_ts;
+        if (ts < stop || ts == s[i].marker_ts) t->spans.step[r] = (uint32_t)i;
     }
 }
 
 /* Steps of all host rows of a source. */
 static void assign_host(struct trace *t, uint32_t source, size_t first,
                         size_t end) {
-    for (size_t k = 0; k < t->ntracks; k++) {
-        const struct track *tr = &t->tracks[k];
-        if (tr->source == source && tr->kind != TRACK_STREAM)
-            assign_track(t, tr, first, end);
+    size_t k, stop = tracks_of(t, source, &k);
+    for (; k < stop; k++) {
+        const struct track *tr = &t->tracks[t->of_source.v[k]];
+        if (tr->kind != TRACK_STREAM) assign_track(t, tr, first, end);
     }
 }
 
@@ -429,16 +473,18 @@ static void place_steps(struct trace *t, uint32_t source,
 /* Device rows that no call launched: the step whose interval they start in. */
 static void assign_by_time(struct trace *t, uint32_t source, size_t first,
                            size_t end) {
-    for (size_t k = 0; k < t->ntracks; k++) {
-        const struct track *tr = &t->tracks[k];
-        if (tr->source != source || tr->kind != TRACK_STREAM) continue;
-        size_t at = first, l = trace_link_at(t, tr->first);
+    size_t k, stop = tracks_of(t, source, &k);
+    for (; k < stop; k++) {
+        const struct track *tr = &t->tracks[t->of_source.v[k]];
+        if (tr->kind != TRACK_STREAM) continue;
+        size_t after = first, l = trace_link_at(t, tr->first);
         for (row_id r = tr->first; r < tr->end; r++) {
             while (l < t->links.n && t->links.device[l] < r) l++;
             if (l < t->links.n && t->links.device[l] == r) continue;
             int64_t ts = t->spans.ts[r];
-            while (at + 1 < end && t->steps[at + 1].ts <= ts) at++;
+            after = step_after(t, after, end, ts, false);
             if (first == end) continue;
+            size_t at = after > first ? after - 1 : first;
             const struct step *st = &t->steps[at];
             bool in = ts >= st->ts && ts < st->ts + st->dur;
             t->spans.step[r] = in ? (uint32_t)at : ROW_NONE;
@@ -447,7 +493,8 @@ static void assign_by_time(struct trace *t, uint32_t source, size_t first,
 }
 
 /* Finds the markers and how; notes what had to be guessed. */
-static bool find_markers(struct trace *t, uint32_t source, struct markers *m) {
+static bool find_markers(struct trace *t, uint32_t source,
+                         struct region *sums, struct markers *m) {
     struct source *src = &t->sources[source];
     uint32_t track = marker_track(t, source);
     src->step_rule = STEPS_BY_MARKER;
@@ -456,35 +503,53 @@ static bool find_markers(struct trace *t, uint32_t source, struct markers *m) {
     if (!group_markers(t, source, m)) return false;
     if (m->n > 0) return true;
     src->step_rule = STEPS_INFERRED;
-    if (!infer_markers(t, source, m)) return false;
+    if (!infer_markers(t, source, sums, m)) return false;
     if (m->n == 0 && !optimizer_markers(t, source, m)) return false;
     if (m->n > 0) trace_note(t, NOTE_STEPS_INFERRED, m->n);
     else src->step_rule = STEPS_WHOLE;
     return true;
 }
 
+/* The same for all processes of one program. */
+static uint64_t program_key(const struct source *s) {
+    return hash_pair(s->host, (uint64_t)s->rank);
+}
+
 /* A process that works for another one of the same program, which has the
  * steps: a forked loader. Its whole life is no step. */
 static bool is_worker(const struct trace *t, uint32_t source,
-                      const bool *marked) {
-    const struct source *x = &t->sources[source];
-    if (!x->own || marked[source]) return false;
-    for (uint32_t i = 0; i < t->nsources; i++) {
-        const struct source *y = &t->sources[i];
-        if (marked[i] && y->own && y->host == x->host && y->rank == x->rank)
-            return true;
+                      const bool *marked, const struct map *programs) {
+    return t->sources[source].own && !marked[source] &&
+           map_get(programs, program_key(&t->sources[source])) != MAP_NONE;
+}
+
+/* What finding the steps of all sources shares. */
+struct finding {
+    bool *marked;        /* by source: of the recorder, and has markers */
+    struct map programs; /* program_key of those */
+    struct region *sums; /* by name: room for best_region */
+};
+
+static bool begin_finding(const struct trace *t, struct finding *f) {
+    f->marked = malloc(t->nsources + 1);
+    f->sums = calloc(t->strs.n + 1, sizeof *f->sums);
+    bool ok = f->marked != NULL && f->sums != NULL;
+    for (uint32_t i = 0; ok && i < t->nsources; i++) {
+        f->marked[i] = t->sources[i].own && marker_track(t, i) != ROW_NONE;
+        if (f->marked[i])
+            ok = map_set(&f->programs, program_key(&t->sources[i]), i);
     }
-    return false;
+    return ok;
 }
 
 /* The steps of one source, their markers set; and the steps of its host
  * rows. */
 static bool source_steps(struct trace *t, uint32_t source,
-                         const bool *marked) {
+                         const struct finding *f) {
     struct markers m = {0};
     size_t first = t->nsteps;
-    if (is_worker(t, source, marked)) return true;
-    bool ok = find_markers(t, source, &m) && add_steps(t, source, &m);
+    if (is_worker(t, source, f->marked, &f->programs)) return true;
+    bool ok = find_markers(t, source, f->sums, &m) && add_steps(t, source, &m);
     free(m.v);
     if (ok && t->nsteps == first) {
         ok = add_whole(t, source);
@@ -527,17 +592,18 @@ bool seal_steps(struct trace *t) {
     if (t->spans.n > 0) /* all ROW_NONE */
         memset(t->spans.step, 0xff, t->spans.n * sizeof *t->spans.step);
     size_t *first = malloc((t->nsources + 1) * sizeof *first);
-    bool *marked = malloc(t->nsources + 1);
-    bool ok = first != NULL && marked != NULL;
-    for (uint32_t i = 0; ok && i < t->nsources; i++)
-        marked[i] = t->sources[i].own && marker_track(t, i) != ROW_NONE;
+    struct finding f = {0};
+    bool ok = first != NULL && begin_finding(t, &f);
     for (uint32_t i = 0; ok && i < t->nsources; i++) {
-        first[i] = t->nsteps;
-        ok = source_steps(t, i, marked);
+        first[i] = t->sources[i].step_first = t->nsteps;
+        ok = source_steps(t, i, &f);
+        t->sources[i].step_end = t->nsteps;
     }
     if (ok) first[t->nsources] = t->nsteps;
     ok = ok && finish_steps(t, first);
     free(first);
-    free(marked);
+    free(f.marked);
+    free(f.sums);
+    map_free(&f.programs);
     return ok;
 }

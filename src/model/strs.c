@@ -48,14 +48,12 @@ static bool make_room(struct strs *s) {
     return true;
 }
 
-/* Stores text that is not there yet and is clean. */
+/* Stores text of the arena that is not there yet and is clean. */
 static str_id add(struct strs *s, struct bytes b, uint64_t hash) {
     if (s->n >= STR_NONE - 1 || b.n > UINT32_MAX - 1 || !make_room(s))
         return STR_NONE;
-    char *copy = arena_copy(&s->arena, b.p, b.n);
-    if (copy == NULL) return STR_NONE;
     str_id id = (str_id)s->n;
-    s->text[id] = copy;
+    s->text[id] = (const char *)b.p;
     s->len[id] = (uint32_t)b.n;
     s->hash[id] = hash;
     s->slots[find_slot(s, b, hash)] = id + 1;
@@ -86,25 +84,33 @@ str_id strs_find(const struct strs *s, struct bytes b) {
     return id ? id - 1 : STR_NONE;
 }
 
-/* Mends a copy of b, then interns that. */
+/* The id of clean text, stored if new. */
+static str_id intern_clean(struct strs *s, struct bytes b) {
+    uint64_t hash = hash_bytes(b.p, b.n);
+    uint32_t id = s->slots[find_slot(s, b, hash)];
+    if (id) return id - 1;
+    b.p = (const uint8_t *)arena_copy(&s->arena, b.p, b.n);
+    return b.p == NULL ? STR_NONE : add(s, b, hash);
+}
+
 static str_id intern_mended(struct strs *s, struct bytes b) {
     if (b.n > (SIZE_MAX - 1) / 3) return STR_NONE;
     uint8_t *clean = malloc(b.n * 3 + 1);
     if (clean == NULL) return STR_NONE;
     size_t n = utf8_mend(b, clean, &s->mended);
-    struct bytes c = {clean, n};
-    uint64_t hash = hash_bytes(clean, n);
-    uint32_t id = s->slots[find_slot(s, c, hash)];
-    str_id out = id ? id - 1 : add(s, c, hash);
+    str_id id = intern_clean(s, (struct bytes){clean, n});
     free(clean);
-    return out;
+    return id;
 }
 
+/* Text in a mapped file may change at any time: what is looked at is the copy
+ * that is kept. */
 str_id strs_intern(struct strs *s, struct bytes b) {
     if (b.n == 0) return 0; /* b.p may be NULL */
-    uint64_t hash = hash_bytes(b.p, b.n);
-    uint32_t id = s->slots[find_slot(s, b, hash)];
+    uint32_t id = s->slots[find_slot(s, b, hash_bytes(b.p, b.n))];
     if (id) return id - 1;
+    b.p = (const uint8_t *)arena_copy(&s->arena, b.p, b.n);
+    if (b.p == NULL) return STR_NONE;
     if (!utf8_clean(b)) return intern_mended(s, b);
-    return add(s, b, hash);
+    return add(s, b, hash_bytes(b.p, b.n));
 }

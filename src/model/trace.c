@@ -4,6 +4,7 @@
 #include "model/trace.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/hlo.h"
@@ -26,13 +27,12 @@ struct trace *trace_new(void) {
 static void free_columns(struct trace *t) {
     struct spans *s = &t->spans;
     void *spans[] = {s->ts,      s->dur,     s->track, s->name,  s->cat,
-                     s->args_lo, s->args_hi, s->kind,  s->flags, s->parent,
-                     s->depth,   s->step};
+                     s->args_lo, s->args_hi, s->args_room, s->kind, s->flags,
+                     s->parent,  s->depth,   s->step};
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) free(spans[i]);
     struct mem_events *m = &t->mem;
     void *mem[] = {m->ts,       m->bytes, m->addr,      m->allocated,
-                   m->reserved, m->track, m->allocator, m->what,
-                   m->args_lo,  m->args_hi, m->stack};
+                   m->reserved, m->track, m->allocator, m->what, m->stack};
     for (size_t i = 0; i < sizeof mem / sizeof *mem; i++) free(mem[i]);
     free(t->samples.ts);
     free(t->samples.value);
@@ -58,6 +58,7 @@ void trace_drop_halves(struct trace *t) {
     map_free(&t->cat_map);
     map_free(&t->allocator_map);
     map_free(&t->counter_map);
+    map_free(&t->source_map);
     map_free(&t->demangled);
     map_free(&t->stacks.frame_map);
     map_free(&t->stacks.stack_map);
@@ -79,6 +80,7 @@ void trace_free(struct trace *t) {
                       t->stacks.first};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     hlo_free(t->hlo);
+    free_lists(t);
     strs_free(&t->strs);
     arena_free(&t->arena);
     free(t);
@@ -93,6 +95,11 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
         if (file) file_close(file);
         return ROW_NONE;
     }
+    if (bytes.p != NULL) {
+        uint32_t *at = map_at(&t->source_map, (uintptr_t)bytes.p);
+        if (at == NULL) t->oom = true;
+        else if (*at == MAP_NONE) *at = (uint32_t)t->nsources;
+    }
     uint64_t base = 0;
     if (t->nsources > 0) {
         const struct source *last = &t->sources[t->nsources - 1];
@@ -105,6 +112,13 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
         .file = file, .window_end = 0,
     };
     return (uint32_t)t->nsources++;
+}
+
+uint32_t trace_source_find(const struct trace *t, struct bytes bytes) {
+    uint32_t at = bytes.p == NULL ? MAP_NONE
+                                  : map_get(&t->source_map,
+                                            (uintptr_t)bytes.p);
+    return at == MAP_NONE ? ROW_NONE : at;
 }
 
 int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
@@ -129,7 +143,7 @@ int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
 static uint32_t probe(struct map *m, uint64_t key, uint32_t **at,
                       bool (*same)(const void *ctx, uint32_t i),
                       const void *ctx) {
-    for (uint64_t k = key;; k = map_mix(k + 1)) {
+    for (uint64_t k = key;; k = hash_u64(k)) {
         *at = map_at(m, k);
         if (*at == NULL || **at == MAP_NONE) return MAP_NONE;
         if (same(ctx, **at)) return **at;
@@ -151,14 +165,14 @@ static bool same_track(const void *ctx, uint32_t i) {
 }
 
 static uint64_t track_hash(const struct track_key *k) {
-    uint64_t h = map_mix((uint64_t)k->tid ^ map_mix((uint64_t)k->pid));
-    return h ^ ((uint64_t)k->source << 8 | k->kind);
+    return hash_pair(hash_pair((uint64_t)k->pid, (uint64_t)k->tid),
+                     (uint64_t)k->source << 8 | k->kind);
 }
 
 uint32_t trace_track_find(const struct trace *t, uint32_t source,
                           enum track_kind kind, int64_t pid, int64_t tid) {
     struct track_key k = {t, source, kind, pid, tid};
-    for (uint64_t h = track_hash(&k);; h = map_mix(h + 1)) {
+    for (uint64_t h = track_hash(&k);; h = hash_u64(h)) {
         uint32_t i = map_get(&t->track_map, h);
         if (i == MAP_NONE) return ROW_NONE;
         if (same_track(&k, i)) return i;
@@ -224,12 +238,27 @@ static bool same_device(const void *ctx, uint32_t i) {
            d->ordinal == k->ordinal;
 }
 
+static uint64_t device_hash(const struct device_key *k) {
+    return hash_pair((uint64_t)k->ordinal,
+                     (uint64_t)k->source << 8 | k->kind);
+}
+
+uint32_t trace_device_find(const struct trace *t, uint32_t source,
+                           enum device_kind kind, int64_t ordinal) {
+    struct device_key k = {t, source, kind, ordinal};
+    for (uint64_t h = device_hash(&k);; h = hash_u64(h)) {
+        uint32_t i = map_get(&t->device_map, h);
+        if (i == MAP_NONE) return ROW_NONE;
+        if (same_device(&k, i)) return i;
+    }
+}
+
 uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
                       int64_t ordinal) {
     assert(!t->sealed && source < t->nsources);
     struct device_key k = {t, source, kind, ordinal};
-    uint64_t h = map_mix((uint64_t)ordinal) ^ ((uint64_t)source << 8 | kind);
-    uint32_t *at, i = probe(&t->device_map, h, &at, same_device, &k);
+    uint32_t *at,
+        i = probe(&t->device_map, device_hash(&k), &at, same_device, &k);
     if (i != MAP_NONE) return i;
     if (at == NULL || !VEC_ROOM(t->devices, t->ndevices, t->cap_devices)) {
         t->oom = true;
@@ -282,6 +311,7 @@ static bool resize_spans(struct spans *s, size_t cap) {
         !vec_resize(&s->cat, cap, sizeof *s->cat) ||
         !vec_resize(&s->args_lo, cap, sizeof *s->args_lo) ||
         !vec_resize(&s->args_hi, cap, sizeof *s->args_hi) ||
+        !vec_resize(&s->args_room, cap, sizeof *s->args_room) ||
         !vec_resize(&s->kind, cap, sizeof *s->kind) ||
         !vec_resize(&s->flags, cap, sizeof *s->flags))
         return false;
@@ -290,8 +320,7 @@ static bool resize_spans(struct spans *s, size_t cap) {
 }
 
 static bool grow_spans(struct spans *s) {
-    return resize_spans(s, vec_next_cap(s->cap < 1024 ? 1024 : s->cap,
-                                        s->n + 1));
+    return resize_spans(s, vec_next_cap(s->cap < 64 ? 64 : s->cap, s->n + 1));
 }
 
 void trace_reserve(struct trace *t, size_t rows) {
@@ -329,6 +358,7 @@ row_id trace_span(struct trace *t, const struct span_in *in) {
     s->cat[r] = in->cat;
     s->args_lo[r] = (uint32_t)args;
     s->args_hi[r] = (uint8_t)(args >> 32);
+    s->args_room[r] = room_for(in->args_n);
     s->kind[r] = in->kind;
     s->flags[r] = in->flags;
     return r;
@@ -412,7 +442,7 @@ uint16_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
     assert(!t->sealed && source < t->nsources);
     assert(device == ROW_NONE || device < t->ndevices);
     struct name_key k = {t, trace_str(t, name), source, device};
-    uint64_t h = map_mix((uint64_t)k.name << 32 | source) ^ device;
+    uint64_t h = hash_pair((uint64_t)k.name << 32 | source, device);
     uint32_t *at,
         i = probe(&t->allocator_map, h, &at, same_allocator, &k);
     if (i != MAP_NONE) return (uint16_t)i;
@@ -439,8 +469,6 @@ static bool grow_mem(struct mem_events *m) {
         !vec_resize(&m->track, cap, sizeof *m->track) ||
         !vec_resize(&m->allocator, cap, sizeof *m->allocator) ||
         !vec_resize(&m->what, cap, sizeof *m->what) ||
-        !vec_resize(&m->args_lo, cap, sizeof *m->args_lo) ||
-        !vec_resize(&m->args_hi, cap, sizeof *m->args_hi) ||
         (m->stack && !vec_resize(&m->stack, cap, sizeof *m->stack)))
         return false;
     m->cap = cap;
@@ -468,13 +496,6 @@ row_id trace_mem(struct trace *t, const struct mem_in *in) {
     m->track[i] = in->track;
     m->allocator[i] = in->allocator;
     m->what[i] = in->what;
-    uint64_t args = in->args;
-    if (args >> 40 != 0) {
-        trace_note(t, NOTE_ARGS_TRUNCATED, 1);
-        args = 0;
-    }
-    m->args_lo[i] = (uint32_t)args;
-    m->args_hi[i] = (uint8_t)(args >> 32);
     if (m->stack) m->stack[i] = ROW_NONE;
     return (row_id)i;
 }
@@ -497,8 +518,8 @@ uint32_t trace_counter_of(struct trace *t, uint32_t source, int64_t pid,
     assert(!t->sealed && source < t->nsources);
     assert(device == ROW_NONE || device < t->ndevices);
     struct counter_key k = {{t, trace_str(t, name), source, device}, pid};
-    uint64_t h = map_mix((uint64_t)k.k.name << 32 | source) ^ device;
-    h ^= map_mix((uint64_t)pid);
+    uint64_t h = hash_pair((uint64_t)k.k.name << 32 | source, device);
+    h = hash_pair(h, (uint64_t)pid);
     uint32_t *at, i = probe(&t->counter_map, h, &at, same_counter, &k);
     if (i != MAP_NONE) return i;
     if (at == NULL || !VEC_ROOM(t->counters, t->ncounters, t->cap_counters)) {
@@ -555,10 +576,15 @@ void trace_meta(struct trace *t, uint32_t source, const char *key,
 const char *trace_meta_get(const struct trace *t, uint32_t source,
                            const char *key) {
     str_id k = strs_find(&t->strs, bytes_of(key));
-    for (size_t i = 0; k != STR_NONE && i < t->nmeta; i++)
-        if (t->meta[i].key == k &&
-            (source == ROW_NONE || t->meta[i].source == source))
-            return strs_text(&t->strs, t->meta[i].value);
+    const struct lists *l = &t->meta_of;
+    bool listed = l->first != NULL && source != ROW_NONE;
+    size_t from = listed ? l->first[source] : 0;
+    size_t to = listed ? l->first[source + 1] : t->nmeta;
+    for (size_t i = from; k != STR_NONE && i < to; i++) {
+        const struct meta *m = &t->meta[listed ? l->v[i] : i];
+        if (m->key == k && (source == ROW_NONE || m->source == source))
+            return strs_text(&t->strs, m->value);
+    }
     return NULL;
 }
 
@@ -593,12 +619,31 @@ uint32_t args_source(const struct trace *t, uint32_t likely, uint64_t at) {
     const struct source *s = &t->sources[likely];
     if (at == 0 || (at > s->args_base && at - s->args_base <= s->bytes.n))
         return likely;
-    for (size_t i = 0; i < t->nsources; i++) {
-        s = &t->sources[i];
-        if (at > s->args_base && at - s->args_base <= s->bytes.n)
-            return (uint32_t)i;
+    /* sources lie one behind the other; an empty one holds nothing */
+    size_t lo = 0, hi = t->nsources;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (t->sources[mid].args_base + t->sources[mid].bytes.n < at)
+            lo = mid + 1;
+        else hi = mid;
     }
-    return likely;
+    return lo < t->nsources && t->sources[lo].args_base < at ? (uint32_t)lo
+                                                             : likely;
+}
+
+uint8_t room_for(size_t n) {
+    if (n < 16) return (uint8_t)n;
+    int shift = 60 - __builtin_clzll(n); /* that leaves four bits */
+    size_t steps = ((n - 1) >> shift) + 1;
+    size_t code = 8 * (size_t)shift + steps;
+    return code < UINT8_MAX ? (uint8_t)code : UINT8_MAX;
+}
+
+size_t room_of(uint8_t room) {
+    if (room < 16) return room;
+    if (room == UINT8_MAX) return SIZE_MAX;
+    unsigned shift = room / 8u - 1;
+    return (size_t)(room % 8u + 8) << shift;
 }
 
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
@@ -611,7 +656,9 @@ struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
     if (at == 0 || at - 1 < from->args_base) return (struct bytes){NULL, 0};
     uint64_t off = at - 1 - from->args_base;
     if (off >= from->bytes.n) return (struct bytes){NULL, 0};
-    return (struct bytes){from->bytes.p + off, from->bytes.n - (size_t)off};
+    size_t left = from->bytes.n - (size_t)off;
+    size_t room = room_of(s->args_room[row]);
+    return (struct bytes){from->bytes.p + off, left < room ? left : room};
 }
 
 size_t trace_link_at(const struct trace *t, row_id device_row) {

@@ -88,7 +88,7 @@ enum span_flag {
                           "shape", as the program gave them */
 };
 
-/* The columns. 43 bytes a row. */
+/* The columns. 44 bytes a row. */
 struct spans {
     size_t n, cap;
     int64_t *ts;       /* ps from the trace's epoch */
@@ -98,6 +98,7 @@ struct spans {
     uint16_t *cat;     /* the source's category; index in trace->cats */
     uint32_t *args_lo; /* where the arguments stand in the trace's address */
     uint8_t *args_hi;  /* space of mapped files (40 bits); see trace_args() */
+    uint8_t *args_room; /* and how long they are: see room_of() */
     uint8_t *kind;     /* enum span_kind */
     uint8_t *flags;    /* enum span_flag */
     /* filled by seal: */
@@ -200,8 +201,6 @@ struct mem_events {
     uint32_t *track;       /* thread, or ROW_NONE */
     uint16_t *allocator;   /* index in allocators */
     str_id *what;          /* op or tensor named by the source, or 0 */
-    uint32_t *args_lo;     /* its arguments, as for spans */
-    uint8_t *args_hi;
     uint32_t *stack;       /* where it was allocated: index in stacks, or
                               ROW_NONE; of a free, too, where the allocation
                               is not among the events. NULL where nobody
@@ -336,6 +335,7 @@ struct source {
     bool outside;         /* processes as `opscope record` saw them: lifetimes
                              and counters, no work (capture/profile.c) */
     enum step_rule step_rule; /* set by seal */
+    size_t step_first, step_end; /* its steps, [first, end); set by seal */
     int64_t window_ts, window_end; /* first start and last end, set by seal */
     uint64_t events;      /* events in the file, all kinds, before any skip */
     uint64_t args_base;   /* where its bytes begin in the args address space */
@@ -348,6 +348,15 @@ struct source {
 struct meta {
     str_id key, value;
     uint32_t source;
+};
+
+/* Numbers by what they belong to: those of x are v[first[x]] up to
+ * v[first[x + 1] - 1], in rising order. There may be as many sources and
+ * devices as a file likes: what is asked for one of them must not cost a look
+ * at all tracks. */
+struct lists {
+    uint32_t *v;
+    size_t *first;
 };
 
 enum note_id {
@@ -379,6 +388,13 @@ struct trace {
     struct meta *meta;            size_t nmeta, cap_meta;
     str_id *cats;                 size_t ncats, cap_cats; /* 0 is "" */
     struct hlo *hlo;              /* compiled programs; NULL: none; hlo.h */
+    /* tracks of each source and of each device, meta of each source; set by
+     * seal */
+    struct lists of_source, of_device, meta_of;
+    /* allocators of each source, and by allocator the first of its events, one
+     * more behind the last; set by seal */
+    struct lists allocators_of;
+    size_t *mem_first;
     uint16_t *name_class;         /* by str_id: enum name_class, set by seal */
     uint16_t *cat_class;          /* the same by category: opclass.h */
     int64_t epoch_ns;             /* Unix ns that ts 0 stands for */
@@ -390,6 +406,7 @@ struct trace {
     struct half_links host_halves, device_halves;
     struct half_flows half_flows;
     struct map track_map, device_map, cat_map, allocator_map, counter_map;
+    struct map source_map;        /* where its bytes begin -> source */
     struct map demangled;
     struct step_hints {           /* step numbers that the source gave */
         size_t n, cap;
@@ -415,6 +432,9 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
 int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
                     bool has_clock);
 
+/* The source whose bytes begin there, or ROW_NONE. */
+uint32_t trace_source_find(const struct trace *t, struct bytes bytes);
+
 /* The track for (source, kind, pid, tid): made when new. */
 uint32_t trace_track(struct trace *t, uint32_t source, enum track_kind kind,
                      int64_t pid, int64_t tid);
@@ -431,6 +451,10 @@ void trace_track_name(struct trace *t, uint32_t track, struct bytes name);
 uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
                       int64_t ordinal);
 
+/* The same, but ROW_NONE when there is none. Before seal. */
+uint32_t trace_device_find(const struct trace *t, uint32_t source,
+                           enum device_kind kind, int64_t ordinal);
+
 /* The number of a category, made when new; past 65,535 kinds it is 0. */
 uint16_t trace_cat(struct trace *t, struct bytes cat);
 
@@ -445,6 +469,7 @@ struct span_in {
     uint16_t cat;
     uint8_t kind, flags;
     uint64_t args; /* source->args_base + the arguments' offset + 1; 0: none */
+    size_t args_n; /* how many bytes they are */
 };
 
 /* Appends. Times out of range are counted (NOTE_TIME_OUT_OF_RANGE) and the
@@ -488,7 +513,6 @@ struct mem_in {
     uint32_t track;
     uint16_t allocator;
     str_id what;
-    uint64_t args; /* as in struct span_in */
 };
 /* Appends. Returns the event's number (before seal's sort: good only for
  * trace_mem_stack), or ROW_NONE: its time is out of range, or no memory. */
@@ -530,7 +554,8 @@ void trace_sample(struct trace *t, uint32_t counter, int64_t ts, double value);
 void trace_meta(struct trace *t, uint32_t source, const char *key,
                 struct bytes value);
 
-/* Value of a meta key of that source (ROW_NONE: any), or NULL. */
+/* Value of a meta key of that source (ROW_NONE: any), or NULL. O(what the
+ * source has) after seal. */
 const char *trace_meta_get(const struct trace *t, uint32_t source,
                            const char *key);
 
@@ -577,9 +602,19 @@ int mem_common(const struct trace *t, const struct trace *snap, size_t *out,
  * come in order by track. */
 int trace_seal(struct trace *t, struct ops_err *e);
 
+/* A number of bytes in 8 bits, rounded up by an eighth at the most; and back,
+ * SIZE_MAX from 14 GiB on. */
+uint8_t room_for(size_t n);
+size_t room_of(uint8_t room);
+
 /* The raw arguments of a row as they stand in the file: the source, and the
- * bytes from the arguments' first byte to the end of the source. n is 0 when
- * there are none. The format is the source's: see args.h for readers. */
+ * bytes from the arguments' first byte on, as many as they had when the file
+ * was read, or up to an eighth more. n is 0 when there are none. The format is
+ * the source's: see args.h for readers.
+ *
+ * The file may have changed since then, into anything: readers may rely on
+ * nothing but n, not even on reading the same byte twice. All arguments of a
+ * trace together are no longer than its files and an eighth. */
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source);
 
 /* Whose arguments stand at that address (as in struct span_in)? A track may

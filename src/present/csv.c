@@ -104,11 +104,12 @@ void present_csv(const struct result *r, struct sink *out) {
         put_text(out, r->cols[c].name);
     }
     sink_puts(out, "\r\n");
-    for (size_t i = 0; i < r->nrows; i++) {
-        for (size_t c = 0; c < r->ncols; c++) {
-            if (c > 0) sink_putc(out, ',');
-            put_cell(out, r, c, result_cell(r, i, c));
+    for (const struct result *p = r; p != NULL; p = result_next(r))
+        for (size_t i = 0; i < p->nrows; i++) {
+            for (size_t c = 0; c < p->ncols; c++) {
+                if (c > 0) sink_putc(out, ',');
+                put_cell(out, p, c, result_cell(p, i, c));
+            }
+            sink_puts(out, "\r\n");
         }
-        sink_puts(out, "\r\n");
-    }
 }

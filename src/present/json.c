@@ -95,15 +95,17 @@ static void put_columns(struct sink *out, const struct result *r) {
 }
 
 static void put_rows(struct sink *out, const struct result *r) {
+    size_t n = 0;
     sink_puts(out, " \"rows\": [");
-    for (size_t i = 0; i < r->nrows; i++) {
-        put_comma(out, i, "  [");
-        for (size_t c = 0; c < r->ncols; c++) {
-            if (c > 0) sink_puts(out, ", ");
-            put_cell(out, r, c, result_cell(r, i, c));
+    for (const struct result *p = r; p != NULL; p = result_next(r))
+        for (size_t i = 0; i < p->nrows; i++) {
+            put_comma(out, n++, "  [");
+            for (size_t c = 0; c < p->ncols; c++) {
+                if (c > 0) sink_puts(out, ", ");
+                put_cell(out, p, c, result_cell(p, i, c));
+            }
+            sink_putc(out, ']');
         }
-        sink_putc(out, ']');
-    }
     sink_printf(out, "], \"total_rows\": %zu,\n", r->total_rows);
 }
 

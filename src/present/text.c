@@ -46,6 +46,7 @@ struct table {
     struct sink *out;
     struct sink cell; /* scratch: the text of one cell */
     struct lane *lanes;
+    size_t shown; /* rows */
 };
 
 static const char *dots(const struct text_style *st) {
@@ -610,8 +611,8 @@ static void put_notes(struct table *t) {
 /* What stands below the table. */
 static void put_footer(struct table *t) {
     const struct result *r = t->r;
-    if (r->nrows < r->total_rows)
-        sink_printf(t->out, "%zu of %zu rows; --top 0 shows all\n", r->nrows,
+    if (t->shown < r->total_rows)
+        sink_printf(t->out, "%zu of %zu rows; --top 0 shows all\n", t->shown,
                     r->total_rows);
     put_hidden(t);
     if (r->nremarks + r->nmissing + r->nnotes > 0) sink_putc(t->out, '\n');
@@ -653,7 +654,12 @@ void present_text(const struct result *r, const struct text_style *st,
         if (!st->quiet) sink_puts(out, "(no rows)\n");
     } else {
         put_heading(&t);
-        for (size_t i = 0; i < r->nrows; i++) put_row(&t, i);
+        /* what comes later is laid out as the first are */
+        for (; t.r != NULL; t.r = result_next(r)) {
+            for (size_t i = 0; i < t.r->nrows; i++) put_row(&t, i);
+            t.shown += t.r->nrows;
+        }
+        t.r = r;
     }
     if (!st->quiet) put_footer(&t);
     if (t.cell.broken && !out->broken) out->broken = t.cell.broken;

@@ -333,3 +333,19 @@ parts = "compute comm copy input launch host other".split()
 total = sum(D(row[p + "_us"]) for p in parts)
 assert total == D(row["dur_us"]), (total, row)'
 }
+
+@test "a limit on the size of files is an error like any other" {
+    gz=tests/data/torch_cpu/torch_cpu.pt.trace.json.gz
+    run bash -c "ulimit -f 100; exec \"$OPSCOPE\" info $gz"
+    [ "$status" -eq 2 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == "opscope: $gz: "*"ulimit -f"* ]]
+    plain=tests/data/jax_mlp/vm.xplane.pb
+    run bash -c "ulimit -f 8; exec \"$OPSCOPE\" trace $plain --format json --top 0 \
+        > $T/out"
+    [ "$status" -eq 2 ]
+    [[ $output == *"cannot write: File too large"* ]]
+    # what it starts does not inherit how it takes the signal
+    run "$OPSCOPE" record -q -o "$T/logs" -- grep SigIgn /proc/self/status
+    [[ $output == *"SigIgn:	0000000000000000"* ]]
+}

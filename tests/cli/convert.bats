@@ -193,6 +193,15 @@ PY
     [ "$status" -eq 2 ]
     (ulimit -f 8; trap '' XFSZ; "$OPSCOPE" convert "$profile" "$out.d/a.json") || true
     [ -z "$(ls -A "$out.d")" ]
+    # the signal that a limit on the size of files sends is nothing to die of
+    for name in a.json a.json.gz; do
+        status=0
+        (ulimit -f 8; "$OPSCOPE" convert "$profile" "$out.d/$name") \
+            2> "$out.err" || status=$?
+        [ "$status" -eq 2 ]
+        [[ $(cat "$out.err") == *"File too large"* ]]
+        [ -z "$(ls -A "$out.d")" ]
+    done
     run "$OPSCOPE" convert "$profile"
     [ "$status" -eq 1 ]
 }

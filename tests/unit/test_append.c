@@ -110,10 +110,9 @@ static void a_source_with_no_span_does_not_move_the_origin(void **state) {
 static void arguments_too_far_on_are_counted(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, true);
-    uint16_t cpu = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
-    trace_mem(t, &(struct mem_in){.bytes = 1, .allocator = cpu,
-                                  .track = ROW_NONE,
-                                  .args = UINT64_C(1) << 40});
+    struct span_in s = {.kind = SPAN_OP, .args = UINT64_C(1) << 40};
+    s.track = tiny_thread(t, 1);
+    trace_span(t, &s);
     assert_int_equal(t->notes[NOTE_ARGS_TRUNCATED], 1);
     trace_free(t);
 }
@@ -124,7 +123,7 @@ static void arguments_stay_with_their_file(void **state) {
     struct trace *a = trace_new(), *b = trace_new();
     trace_source(a, "a", "kineto", NULL, (struct bytes){first, 50});
     trace_source(b, "b", "kineto", NULL, (struct bytes){second, 60});
-    struct span_in s = {.kind = SPAN_OP, .args = 21};
+    struct span_in s = {.kind = SPAN_OP, .args = 21, .args_n = 100};
     s.track = tiny_thread(a, 1);
     trace_span(a, &s);
     s.track = tiny_thread(b, 1);

@@ -17,7 +17,7 @@ static void study(struct studied *s, struct trace *t, int64_t per_event) {
     struct ops_err e;
     s->t = t;
     tiny_seal(t);
-    assert_int_equal(host_side_init(&s->h, t, 0, &e), 0);
+    assert_int_equal(host_side_init(&s->h, t, 0, NULL, &e), 0);
     assert_int_equal(deps_build(&s->d, &s->h, 0, &e), 0);
     assert_int_equal(plan_init(&s->p, &s->d, t, per_event, &e), 0);
 }

@@ -6,6 +6,7 @@
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <setjmp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -382,7 +383,7 @@ static void full_disk_names_tmpdir(void **state) {
         if (child == 0) {
             /* A limit on the size of files stands for the full disk. */
             struct rlimit most = {100000, 100000};
-            signal(SIGXFSZ, SIG_IGN);
+            signal(SIGXFSZ, SIG_DFL); /* which is not sent */
             if (i == 0) setrlimit(RLIMIT_FSIZE, &most);
             if (i == 1) setenv("TMPDIR", "/proc", 1);
             _exit(refused_naming(path, "set TMPDIR",
@@ -403,8 +404,8 @@ static void shrunk_file_reads_zeros(void **state) {
     const char *path = put(b);
     struct file *f;
     struct ops_err e;
-    assert_int_equal(file_open(path, &f, &e), 0);
     file_guard(); /* here: the test runner sets handlers of its own */
+    assert_int_equal(file_open(path, &f, &e), 0);
     assert_int_equal(truncate(path, 10000), 0);
     assert_true(file_shrank(f)); /* before any fault */
     size_t last_page = 100000 / 4096 * 4096;
@@ -525,6 +526,134 @@ static void bytes_become_a_file(void **state) {
     file_close(NULL);
 }
 
+/* More mapped files at a time than any table of a fixed size would hold, all of
+ * them cut while they are open. */
+static void any_number_of_files_may_shrink(void **state) {
+    (void)state;
+    enum { FILES = 3000, SIZE = 80000 };
+    struct buf b = text(SIZE);
+    static struct file *f[FILES];
+    struct ops_err e;
+    file_guard();
+    const char *path = put(b);
+    for (int i = 0; i < FILES; i++)
+        if (file_open(path, &f[i], &e) != 0) fail_msg("%s", e.text);
+    assert_int_equal(truncate(path, 0), 0);
+    size_t zeros = 0;
+    for (int i = 0; i < FILES; i++)
+        for (size_t at = 0; at < SIZE / 4096 * 4096; at += 4096)
+            zeros += f[i]->bytes.p[at] == 0;
+    assert_int_equal(zeros, FILES * (SIZE / 4096));
+    for (int i = 0; i < FILES; i += 2) file_close(f[i]);
+    assert_true(file_tripped(f[FILES - 1]));
+    struct file *again;
+    assert_int_equal(truncate(path, SIZE), 0);
+    assert_int_equal(file_open(path, &again, &e), 0);
+    assert_false(file_tripped(again)); /* its place is one that was used */
+    file_close(again);
+    for (int i = 1; i < FILES; i += 2) file_close(f[i]);
+    unlink(path);
+    free(b.p);
+}
+
+static void *open_and_cut(void *arg) {
+    char name[64];
+    struct buf b = text(200000);
+    snprintf(name, sizeof name, "cut%d", *(int *)arg);
+    const char *path = strdup(path_of(name));
+    for (int i = 0; i < 50; i++) {
+        struct file *f;
+        struct ops_err e;
+        FILE *out = fopen(path, "w");
+        if (out == NULL || fwrite(b.p, 1, b.n, out) != b.n ||
+            fclose(out) != 0 || file_open(path, &f, &e) != 0 ||
+            truncate(path, 0) != 0)
+            abort();
+        for (size_t at = 0; at < b.n / 4096 * 4096; at += 4096)
+            if (f->bytes.p[at] != 0) abort();
+        file_close(f);
+    }
+    unlink(path);
+    free((char *)path);
+    free(b.p);
+    return NULL;
+}
+
+static void threads_may_do_so_at_once(void **state) {
+    (void)state;
+    pthread_t threads[4];
+    int number[4];
+    file_guard();
+    for (int i = 0; i < 4; i++) {
+        number[i] = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, open_and_cut,
+                                        &number[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+}
+
+static sigjmp_buf out_of_fault;
+
+static void own_handler(int sig) {
+    (void)sig;
+    siglongjmp(out_of_fault, 1);
+}
+
+/* A program that has a handler of its own keeps it for its own faults, and our
+ * files are guarded all the same. */
+static void the_programs_own_handler_is_called(void **state) {
+    (void)state;
+    struct buf b = text(100000);
+    const char *path = put(b);
+    pid_t child = fork();
+    if (child == 0) {
+        struct file *f;
+        struct ops_err e;
+        int fd = open(path, O_RDWR);
+        volatile uint8_t *p = mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0);
+        alarm(20);
+        signal(SIGBUS, own_handler);
+        file_guard();
+        if (file_open(path, &f, &e) != 0 || ftruncate(fd, 0) != 0) _exit(2);
+        for (int i = 0; i < 3; i++) {
+            if (sigsetjmp(out_of_fault, 1) == 0) _exit(p[4096] == 0 ? 3 : 4);
+            if (f->bytes.p[4096 * i] != 0) _exit(5);
+        }
+        _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    unlink(path);
+    free(b.p);
+}
+
+/* Where nobody asked for the guard, a file that shrinks ends nothing, and the
+ * program's signals are as they were. */
+static void without_the_guard_files_are_copied(void **state) {
+    (void)state;
+    struct buf b = text(300000);
+    const char *path = put(b);
+    pid_t child = fork();
+    if (child == 0) {
+        struct file *f;
+        struct ops_err e;
+        struct sigaction now;
+        signal(SIGBUS, SIG_DFL);
+        if (file_open(path, &f, &e) != 0 || truncate(path, 0) != 0) _exit(2);
+        if (memcmp(f->bytes.p, b.p, b.n) != 0 || file_shrank(f)) _exit(3);
+        if (sigaction(SIGBUS, NULL, &now) != 0 || now.sa_handler != SIG_DFL)
+            _exit(4);
+        file_close(f);
+        _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    unlink(path);
+    free(b.p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zeros_follow_any_size),
@@ -547,6 +676,10 @@ int main(void) {
         cmocka_unit_test(missing_and_odd_paths_say_why),
         cmocka_unit_test(unreadable_says_so),
         cmocka_unit_test(bytes_become_a_file),
+        cmocka_unit_test(any_number_of_files_may_shrink),
+        cmocka_unit_test(threads_may_do_so_at_once),
+        cmocka_unit_test(the_programs_own_handler_is_called),
+        cmocka_unit_test(without_the_guard_files_are_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -542,6 +544,169 @@ static void programs_of_two_files_stay_apart(void **state) {
     free(x[1].p);
 }
 
+/* ---- programs that cost more than they weigh ---- */
+
+/* 32 computations, each a loop that runs the one before it eight times: 8 to
+ * the 31st ways through them, and none that launches anything. */
+static struct out endless_program(void) {
+    enum { LEVELS = 32, CALLS = 8 };
+    struct out m = {0}, c = {0};
+    out_text(&m, 1, "jit_f");
+    out_int(&m, 5, 5);
+    out_int(&m, 6, LEVELS);
+    for (int64_t i = 1; i <= LEVELS; i++) {
+        struct in w = {"w", i == 1 ? "parameter" : "while", i, {0}, {0},
+                       0, 4, 4};
+        struct out o = instr(&w);
+        for (int k = 0; i > 1 && k < CALLS; k++) out_int(&o, 38, i - 1);
+        out_msg(&c, 2, &o);
+        end_comp(&m, &c, "c", i, i);
+    }
+    return m;
+}
+
+static void calls_of_calls_have_an_end(void **state) {
+    (void)state;
+    struct out x = {0}, m = endless_program();
+    static const char *const ks[] = {"k1", "k2", NULL};
+    gpu(&x, "command_buffer", ks, 3);
+    metadata(&x, "jit_f(5)", &m);
+    alarm(300); /* it would take years */
+    struct trace *t = load((struct bytes){x.p, x.n}, 1);
+    alarm(0);
+    assert_int_equal(t->notes[NOTE_PROGRAM_CUT], 1);
+    assert_int_equal(t->notes[NOTE_GRAPH_KERNEL_UNPLACED], 6);
+    trace_free(t);
+    free(x.p);
+}
+
+static void the_largest_sizes_stay_in_range(void **state) {
+    (void)state;
+    struct out x = {0}, m = {0}, c = {0};
+    out_text(&m, 1, "big");
+    out_int(&m, 6, 1);
+    add(&c, (struct in){"p", "parameter", 1, {0}, {0}, 0, INT64_MAX, 9});
+    add(&c, (struct in){"e", "exponential", 2, {1, 1}, {0}, 0, INT64_MAX, 9});
+    end_comp(&m, &c, "main", 1, 2);
+    metadata(&x, "big(1)", &m);
+    struct trace *t = load((struct bytes){x.p, x.n}, 1);
+    const struct hlo_instr *e = find(t, "e");
+    assert_int_equal(e->read_bytes, INT64_MAX);
+    assert_int_equal(e->written_bytes, INT64_MAX);
+    assert_int_equal(hlo_bytes(e), INT64_MAX);
+    trace_free(t);
+    free(x.p);
+}
+
+/* n fusions of one body that has n parameters, all used; and n computations of
+ * one number, whose order has n entries. */
+static struct out shared_program(int64_t n) {
+    struct out m = {0}, c = {0};
+    out_text(&m, 1, "shared");
+    out_int(&m, 6, 2);
+    int64_t *ids = calloc((size_t)n + 1, sizeof *ids);
+    assert_non_null(ids);
+    for (int64_t i = 1; i <= n; i++) {
+        ids[i - 1] = i;
+        add(&c, (struct in){"p", "parameter", i, {0}, {0}, 0, 4, 4});
+        add(&c, (struct in){"e", "slice", n + i, {i}, {0}, 0, 2, 2});
+    }
+    end_comp(&m, &c, "fused", 1, 2 * n);
+    for (int64_t i = 1; i <= n; i++)
+        add(&c, (struct in){"f", "fusion", 2 * n + i, {0}, {1}, 0, 4, 4});
+    end_comp(&m, &c, "main", 2, 2 * n + 1);
+    for (int64_t i = 1; i <= n; i++) end_comp(&m, &c, "again", 3, 0);
+    order(&m, 3, ids);
+    free(ids);
+    return m;
+}
+
+static double cpu_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double shared_cost(int64_t n) {
+    struct out x = {0}, m = shared_program(n);
+    metadata(&x, "shared(1)", &m);
+    double start = cpu_now();
+    struct trace *t = load((struct bytes){x.p, x.n}, 1);
+    double took = cpu_now() - start;
+    /* each slice is what a fusion reads of a parameter */
+    assert_int_equal(find(t, "f")->read_bytes, n * 2 * 2 * 4);
+    trace_free(t);
+    free(x.p);
+    return took;
+}
+
+/* 8 times the program may take 8 times as long, or somewhat more; the square
+ * would be 64. */
+static void what_is_shared_is_worked_out_once(void **state) {
+    (void)state;
+    enum { FEW = 1000, MANY = 8 * FEW, BOUND = 24, TRIES = 4 };
+    double best = 1e9;
+    for (int i = 0; i < TRIES && best > BOUND; i++) {
+        double few = shared_cost(FEW) + 0.0005, many = shared_cost(MANY);
+        if (many / few < best) best = many / few;
+    }
+    if (best > BOUND) fail_msg("8 times the size: %.0f times as long", best);
+}
+
+/* A convolution over one dimension with the largest window there is. */
+static void add_conv(struct out *c, int64_t id) {
+    struct in i = {"conv", "convolution", id, {1, 2}, {0}, 0, 0, 0};
+    struct out o = instr(&i), w = {0}, d = {0}, n = {0}, s = {0};
+    out_int(&d, 1, 4096);
+    out_int(&d, 2, 1);
+    out_int(&d, 5, 1);
+    out_int(&d, 6, 4096);
+    out_msg(&w, 1, &d);
+    out_msg(&o, 15, &w);
+    out_int(&n, 11, 0);
+    out_int(&n, 12, 0);
+    out_msg(&o, 16, &n);
+    out_int(&s, 2, F32);
+    for (int k = 0; k < 3; k++) out_int(&s, 3, 4096);
+    out_msg(&o, 3, &s);
+    out_msg(c, 2, &o);
+}
+
+static void windows_have_a_budget(void **state) {
+    (void)state;
+    struct out x = {0}, m = {0}, c = {0};
+    out_text(&m, 1, "convs");
+    out_int(&m, 6, 1);
+    add(&c, (struct in){"a", "parameter", 1, {0}, {0}, 0, 4096, 4096});
+    add(&c, (struct in){"b", "parameter", 2, {0}, {0}, 0, 4096, 4096});
+    for (int64_t i = 0; i < 1000; i++) add_conv(&c, 3 + i);
+    end_comp(&m, &c, "main", 1, 3);
+    metadata(&x, "convs(1)", &m);
+    struct trace *t = load((struct bytes){x.p, x.n}, 1);
+    assert_in_range(t->notes[NOTE_WINDOW_SKIPPED], 900, 1000);
+    trace_free(t);
+    free(x.p);
+}
+
+/* An instruction of eight bytes takes a hundred times as much while it is
+ * read: of such only so many as real ones would have room for. */
+static void instructions_too_small_to_be_real(void **state) {
+    (void)state;
+    enum { MANY = 30000 };
+    static const char tiny[] = "\012\001a\022\001b";
+    struct out x = {0}, m = {0}, c = {0};
+    out_text(&m, 1, "tiny");
+    for (int i = 0; i < MANY; i++) out_bytes(&c, 2, tiny, sizeof tiny - 1);
+    end_comp(&m, &c, "main", 1, 1);
+    size_t size = m.n;
+    metadata(&x, "tiny(1)", &m);
+    struct trace *t = load((struct bytes){x.p, x.n}, 1);
+    assert_in_range(t->hlo->ninstrs, size / 24, size / 24 + 5000);
+    assert_int_equal(t->notes[NOTE_INSTR_SKIPPED], MANY - t->hlo->ninstrs);
+    trace_free(t);
+    free(x.p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(instructions_cost_what_they_do),
@@ -558,6 +723,11 @@ int main(void) {
         cmocka_unit_test(any_byte_may_be_wrong),
         cmocka_unit_test(scopes_of_a_name),
         cmocka_unit_test(programs_of_two_files_stay_apart),
+        cmocka_unit_test(calls_of_calls_have_an_end),
+        cmocka_unit_test(the_largest_sizes_stay_in_range),
+        cmocka_unit_test(what_is_shared_is_worked_out_once),
+        cmocka_unit_test(windows_have_a_budget),
+        cmocka_unit_test(instructions_too_small_to_be_real),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

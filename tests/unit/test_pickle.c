@@ -277,6 +277,26 @@ static void a_cut_keeps_what_came_before(void **state) {
     free(o.p);
 }
 
+/* A byte that makes a list takes fifty of memory: a file of nothing else is no
+ * snapshot. */
+static void what_weighs_too_much_is_refused(void **state) {
+    (void)state;
+    enum { MANY = 1000000 };
+    char *p = malloc(MANY + 4);
+    struct pickle k;
+    struct ops_err e = {0};
+    for (int i = 0; i < 2; i++) {
+        memset(p, i ? '}' : ']', MANY);
+        memcpy(p, "](", 2);
+        memcpy(p + MANY, "e.", 2);
+        int rc = pickle_read(&k, (struct bytes){(uint8_t *)p, MANY + 2}, &e);
+        assert_int_equal(rc, OPS_ELIMIT);
+        assert_non_null(strstr(e.text, "bytes of memory"));
+        assert_null(k.root);
+    }
+    free(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_values_of_every_protocol),
@@ -289,6 +309,7 @@ int main(void) {
         cmocka_unit_test(the_stack_cannot_be_taken_below_its_marks),
         cmocka_unit_test(the_work_is_linear),
         cmocka_unit_test(a_cut_keeps_what_came_before),
+        cmocka_unit_test(what_weighs_too_much_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -456,6 +456,39 @@ static void a_cut_anywhere_keeps_what_came_before(void **state) {
     free(o.p);
 }
 
+/* An entry that is named again, by two bytes each time, is still one; and so
+ * are a frame that stands for an entry, and an entry that stands for a
+ * frame. */
+static void an_entry_that_is_repeated_counts_once(void **state) {
+    (void)state;
+    enum { TIMES = 10000 };
+    struct pk o = {0};
+    pk_bytes(&o, "\x80\x04}(", 4);
+    pk_text(&o, "device_traces");
+    pk_list(&o);
+    pk_list(&o);
+    put_entry(&o, "alloc", 0x1000, 512, 0, 3);
+    pk_bytes(&o, "q\x05", 2);
+    for (int i = 0; i < TIMES; i++) pk_bytes(&o, "h\x05", 2);
+    pk_dict(&o);
+    pk_key_text(&o, "action", "alloc");
+    pk_key_int(&o, "addr", 0x2000);
+    pk_key_int(&o, "size", 512);
+    pk_key_int(&o, "time_us", ZERO + 1);
+    pk_text(&o, "frames");
+    pk_list(&o);
+    pk_bytes(&o, "h\x05", 2);
+    pk_end_list(&o);
+    pk_end_dict(&o);
+    pk_end_list(&o);
+    pk_end_list(&o);
+    pk_bytes(&o, "u.", 2);
+    struct feed f = feed_pk(&o);
+    assert_int_equal(f.t->mem.n, 2);
+    assert_int_equal(f.t->notes[NOTE_ENTRY_REPEATED], TIMES);
+    feed_free(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_are_counted_back_from_the_segments),
@@ -470,6 +503,7 @@ int main(void) {
         cmocka_unit_test(old_snapshots_keep_their_order),
         cmocka_unit_test(other_pickles_are_refused),
         cmocka_unit_test(a_cut_anywhere_keeps_what_came_before),
+        cmocka_unit_test(an_entry_that_is_repeated_counts_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

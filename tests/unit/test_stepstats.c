@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -307,6 +308,51 @@ static void op_names_split(void **state) {
     assert_int_equal(name_op_type(bytes_of("plain")).n, 0);
 }
 
+static double cpu_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* n nodes of a stream whose name is n times as long as theirs, and n on a
+ * device without threads that all overlap. */
+static double nodes_cost(int n) {
+    struct out d = {0}, all = {0};
+    char *name = calloc(1, 60 * (size_t)n + 64);
+    assert_non_null(name);
+    strcpy(name, "/job:w/replica:0/task:0/device:GPU:0/stream:");
+    memset(name + strlen(name), 'x', 60 * (size_t)n);
+    for (int device = 0; device < 2; device++) {
+        out_text(&d, 1, device ? "/job:w/device:CPU:0" : name);
+        for (int i = 0; i < n; i++) {
+            struct out node = new_node("op", NULL, i, 10 * n);
+            out_msg(&d, 2, &node);
+        }
+        out_msg(&all, 1, &d);
+    }
+    double start = cpu_now();
+    struct trace *t = load(out_all(&all));
+    double took = cpu_now() - start;
+    assert_int_equal(t->spans.n, 2 * n);
+    trace_free(t);
+    out_free(&all);
+    free(name);
+    return took;
+}
+
+/* 8 times the file may take 8 times as long, and somewhat more; the square
+ * would be 64. */
+static void time_grows_as_the_file_does(void **state) {
+    (void)state;
+    enum { FEW = 1000, MANY = 8 * FEW, BOUND = 24, TRIES = 4 };
+    double best = 1e9;
+    for (int i = 0; i < TRIES && best > BOUND; i++) {
+        double few = nodes_cost(FEW) + 0.001, many = nodes_cost(MANY);
+        if (many / few < best) best = many / few;
+    }
+    if (best > BOUND) fail_msg("8 times the file: %.0f times as long", best);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_become_ops),
@@ -319,6 +365,7 @@ int main(void) {
         cmocka_unit_test(odd_fields),
         cmocka_unit_test(others_are_not_claimed),
         cmocka_unit_test(op_names_split),
+        cmocka_unit_test(time_grows_as_the_file_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

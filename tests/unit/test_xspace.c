@@ -601,9 +601,6 @@ static void arguments_are_read_back(void **state) {
     s.text[0] = 0;
     args_xspace_each(t, row_of(t, "load_batch"), note_arg, &s);
     assert_string_equal(s.text, "");
-    /* the same with no index at hand */
-    free(t->sources[0].index);
-    t->sources[0].index = NULL;
     args_xspace_each(t, row_of(t, "train"), note_arg, &s);
     assert_string_equal(s.text, "step_num=42;");
     trace_free(t);
@@ -639,7 +636,63 @@ static void bad_utf8_and_long_names(void **state) {
     big[1 << 20] = 0;
     x = one_event(big);
     t = load(out_all(&x), 1);
-    assert_int_equal(strlen(span_name(t, 0)), 1 << 20);
+    assert_int_equal(strlen(span_name(t, 0)), 1 << 14);
+    assert_int_equal(t->notes[NOTE_NAME_CUT], 1);
+    trace_free(t);
+    out_free(&x);
+    /* not through a letter */
+    memset(big, 'a', 1 << 15);
+    memcpy(big + (1 << 14) - 1, "\xc3\xa9", 2);
+    x = one_event(big);
+    t = load(out_all(&x), 1);
+    assert_int_equal(strlen(span_name(t, 0)), (1 << 14) - 1);
+    assert_int_equal(t->notes[NOTE_UTF8_MENDED], 0);
+    trace_free(t);
+    out_free(&x);
+    free(big);
+}
+
+static bool count_args(void *ctx, struct bytes key, const struct arg *a) {
+    size_t *sizes = ctx;
+    sizes[0]++;
+    if (key.n + a->text.n > sizes[1]) sizes[1] = key.n + a->text.n;
+    return true;
+}
+
+/* What stands with a name, or with a stat's name, is an argument of every event
+ * of it: an event of a few bytes must not bring a megabyte. */
+static void what_events_share_is_bounded(void **state) {
+    (void)state;
+    struct out x = {0}, p = new_plane("/host:CPU"), l = new_line(7, "t", 0);
+    struct out e = new_event(1, 5, 10), s = {0}, m = {0}, entry = {0};
+    char *big = malloc((1 << 20) + 1);
+    memset(big, 'a', 1 << 20);
+    big[1 << 20] = 0;
+    out_int(&s, 1, 100);
+    out_int(&s, 7, 101); /* by reference */
+    out_msg(&e, 4, &s);
+    out_msg(&l, 4, &e);
+    out_msg(&p, 3, &l);
+    out_int(&m, 1, 1);
+    out_text(&m, 2, big);
+    out_text(&m, 4, "short");
+    for (int i = 0; i < 5000; i++) {
+        out_int(&s, 1, 100);
+        if (i == 0) out_text(&s, 5, big);
+        else out_int(&s, 4, i);
+        out_msg(&m, 5, &s);
+    }
+    out_int(&entry, 1, 1);
+    out_msg(&entry, 2, &m);
+    out_msg(&p, 4, &entry);
+    name_entry(&p, 5, 100, "what");
+    name_entry(&p, 5, 101, big);
+    out_msg(&x, 1, &p);
+    struct trace *t = load(out_all(&x), 1);
+    size_t sizes[2] = {0, 0};
+    args_each(t, 0, count_args, sizes);
+    assert_in_range(sizes[0], 20, 300);
+    assert_in_range(sizes[1], 1 << 10, (1 << 16) + 16);
     trace_free(t);
     out_free(&x);
     free(big);
@@ -961,6 +1014,7 @@ int main(void) {
         cmocka_unit_test(arguments_are_read_back),
         cmocka_unit_test(names_that_are_not_there),
         cmocka_unit_test(bad_utf8_and_long_names),
+        cmocka_unit_test(what_events_share_is_bounded),
         cmocka_unit_test(odd_fields_in_events),
         cmocka_unit_test(lengths_past_the_plane),
         cmocka_unit_test(odd_fields_elsewhere),
