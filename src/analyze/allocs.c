@@ -228,7 +228,7 @@ static int put_allocator(struct allocs *c, const struct live *l,
     return 0;
 }
 
-static int allocator_run(struct allocs *c, uint16_t i, struct result *r,
+static int allocator_run(struct allocs *c, uint32_t i, struct result *r,
                          struct ops_err *e) {
     struct mem_scope in;
     bool wanted;
@@ -252,7 +252,7 @@ static int gather(struct allocs *c, const struct opts *o, struct result *r,
     TRY(scope_init(&c->scope, c->t, o, e));
     TRY(mem_sites_init(&c->sites, c->t, e));
     for (size_t i = 0; i < c->t->nallocators; i++)
-        TRY(allocator_run(c, (uint16_t)i, r, e));
+        TRY(allocator_run(c, (uint32_t)i, r, e));
     return 0;
 }
 

@@ -241,7 +241,7 @@ static bool search_sites(struct search *s, struct leaks *out,
 }
 
 static int search_allocator(struct leaks *out, const struct mem_sites *sites,
-                            const struct mem_steps *steps, uint16_t allocator,
+                            const struct mem_steps *steps, uint32_t allocator,
                             struct ops_err *e) {
     const struct trace *t = sites->t;
     struct search s = {.sites = sites, .t = t, .steps = *steps};
@@ -278,7 +278,7 @@ int leaks_find(struct leaks *out, const struct mem_sites *sites,
             rc = mem_steps_init(&steps, t, scope, source, e);
         }
         if (rc == 0)
-            rc = search_allocator(out, sites, &steps, (uint16_t)i, e);
+            rc = search_allocator(out, sites, &steps, (uint32_t)i, e);
     }
     mem_steps_free(&steps);
     if (rc != 0) leaks_free(out);

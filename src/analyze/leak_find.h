@@ -23,7 +23,7 @@ struct leak_site {
 
 /* The level of one allocator, whether it leaks or not. */
 struct leak_level {
-    uint16_t allocator;
+    uint32_t allocator;
     size_t steps;            /* that were looked at; fewer than LEAK_STEPS: too
                                 few to tell, and no level */
     int64_t first, last;     /* bytes in use at the end of the first and of the

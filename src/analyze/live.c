@@ -89,7 +89,7 @@ static void find_levels(struct live *l) {
 
 /* The known blocks from before the window, and which event freed each: the
  * first free of its address that no allocation in the window explains. */
-static bool find_before(struct live *l, uint16_t allocator) {
+static bool find_before(struct live *l, uint32_t allocator) {
     const struct trace *t = l->t;
     size_t at = 0, end = t->nbefore;
     while (at < end) {
@@ -120,7 +120,7 @@ static bool find_before(struct live *l, uint16_t allocator) {
     return ok;
 }
 
-int live_init(struct live *l, const struct trace *t, uint16_t allocator,
+int live_init(struct live *l, const struct trace *t, uint32_t allocator,
               struct ops_err *e) {
     *l = (struct live){.t = t, .first = t->mem_first[allocator]};
     l->n = t->mem_first[allocator + 1u] - l->first;

@@ -26,7 +26,7 @@ struct live {
 #define LIVE_NONE UINT32_MAX
 
 /* Levels and pairs of an allocator. O(events). */
-int live_init(struct live *l, const struct trace *t, uint16_t allocator,
+int live_init(struct live *l, const struct trace *t, uint32_t allocator,
               struct ops_err *e);
 void live_free(struct live *l);
 

@@ -120,7 +120,7 @@ int mem_blocks_init(struct mem_blocks *b, const struct mem_sites *sites,
                     const struct live *l, struct ops_err *e) {
     *b = (struct mem_blocks){.sites = sites, .l = l};
     if (l->n > 0) {
-        uint16_t a = l->t->mem.allocator[l->first];
+        uint32_t a = l->t->mem.allocator[l->first];
         uint32_t source = l->t->allocators[a].source;
         b->whole = l->t->sources[source].step_rule == STEPS_WHOLE;
     }
@@ -210,7 +210,7 @@ static enum mem_category tagged(const struct trace *t, size_t event) {
 enum mem_category mem_block_category(const struct mem_blocks *b, size_t i,
                                      const struct mem_site *at) {
     const struct trace *t = b->l->t;
-    uint16_t a = t->mem.allocator[b->l->first + i];
+    uint32_t a = t->mem.allocator[b->l->first + i];
     if (t->sources[t->allocators[a].source].own) {
         enum mem_category said = tagged(t, b->l->first + i);
         return said != MEM_CATEGORIES ? said : MEM_UNKNOWN;

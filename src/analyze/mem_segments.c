@@ -23,7 +23,7 @@ static void add_segment(struct mem_use *u, const struct trace *t,
     if (used > 0) sum_add(&u->stuck, free);
 }
 
-struct mem_use mem_use_of(const struct trace *t, uint16_t allocator) {
+struct mem_use mem_use_of(const struct trace *t, uint32_t allocator) {
     struct mem_use u = {0};
     size_t lo = 0, hi = t->nsegments; /* they stand by allocator */
     while (lo < hi) {

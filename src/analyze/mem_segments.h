@@ -17,6 +17,6 @@ struct mem_use {
 };
 
 /* Of one allocator. O(blocks). */
-struct mem_use mem_use_of(const struct trace *t, uint16_t allocator);
+struct mem_use mem_use_of(const struct trace *t, uint32_t allocator);
 
 #endif

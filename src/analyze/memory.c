@@ -269,7 +269,7 @@ static int allocator_rows(struct memory *m, struct result *r,
     return 0;
 }
 
-static int allocator_run(struct memory *m, uint16_t i, struct result *r,
+static int allocator_run(struct memory *m, uint32_t i, struct result *r,
                          struct ops_err *e) {
     const struct allocator *a = &m->t->allocators[i];
     struct mem_scope in;
@@ -370,7 +370,7 @@ static int say_ooms(const struct memory *m, struct result *r,
 static void say_segments(const struct memory *m, struct result *r) {
     const struct trace *t = m->t;
     for (size_t i = 0; t->nsegments > 0 && i < t->nallocators; i++) {
-        struct mem_use u = mem_use_of(t, (uint16_t)i);
+        struct mem_use u = mem_use_of(t, (uint32_t)i);
         uint32_t source = t->allocators[i].source;
         if (u.segments == 0 || (!m->scope.all && !m->scope.source_in[source]))
             continue;
@@ -422,7 +422,7 @@ static int memory_fill(struct memory *m, const struct opts *o,
     if (m->view->key == MEM_BY_MODULE)
         TRY(mem_sites_modules(&m->sites, e));
     for (size_t i = 0; i < m->t->nallocators; i++)
-        TRY(allocator_run(m, (uint16_t)i, r, e));
+        TRY(allocator_run(m, (uint32_t)i, r, e));
     if (m->replayed)
         result_remark(r, "the profile does not tell how much was in use: it "
                          "is counted from its allocations and frees, and "

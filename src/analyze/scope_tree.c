@@ -489,7 +489,7 @@ static uint32_t mem_token(struct scoping *s, struct lane_at *at, size_t i) {
 static void charge_allocator(struct scoping *s, struct lane_at *at,
                              const struct mem_scope *in, size_t *next) {
     const struct mem_events *m = &s->t->mem;
-    uint16_t allocator = m->allocator[*next];
+    uint32_t allocator = m->allocator[*next];
     bool device = s->t->allocators[allocator].device != ROW_NONE;
     for (; *next < m->n && m->allocator[*next] == allocator; ++*next) {
         if (m->bytes[*next] <= 0 || device != s->device_memory) continue;
@@ -515,7 +515,7 @@ static int charge_memory(struct scoping *s, struct ops_err *e) {
     for (size_t i = 0; rc == 0 && i < m->n;) {
         struct mem_scope in;
         bool any;
-        uint16_t allocator = m->allocator[i];
+        uint32_t allocator = m->allocator[i];
         rc = mem_scope_init(&in, s->scope, s->t->allocators[allocator].source,
                             &any, e);
         if (rc != 0) break;

@@ -62,7 +62,7 @@ static bool read_memory(struct reader *r, const struct event *ev,
     return true;
 }
 
-static uint16_t memory_allocator(struct reader *r, const struct memory *m) {
+static uint32_t memory_allocator(struct reader *r, const struct memory *m) {
     uint32_t device = memory_device(r, m->device_type, m->device);
     struct bytes name = device == ROW_NONE
                             ? bytes_of("CPU")

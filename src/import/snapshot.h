@@ -11,7 +11,7 @@
 /* One device's allocator. */
 struct snap_device {
     bool made;          /* there is anything of it */
-    uint16_t allocator;
+    uint32_t allocator;
     int64_t reserved;   /* bytes in segments at the dump */
     uint32_t segments;  /* the last of its segments, or ROW_NONE */
     struct map active;  /* address -> block in use at the dump, in t->blocks */

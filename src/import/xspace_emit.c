@@ -71,7 +71,7 @@ static uint32_t allocator_device(const struct xpiece *w, struct bytes name) {
 }
 
 /* Is this the most that the allocator had in use in this piece? */
-static bool new_peak(struct xpiece *w, uint16_t allocator, int64_t allocated) {
+static bool new_peak(struct xpiece *w, uint32_t allocator, int64_t allocated) {
     while (w->npeaks <= allocator) {
         if (!VEC_ROOM(w->peaks, w->npeaks, w->cap_peaks)) {
             w->t->oom = true;
@@ -86,7 +86,7 @@ static bool new_peak(struct xpiece *w, uint16_t allocator, int64_t allocated) {
 
 /* What the allocator says of itself. Fragmentation matters where it hurts: at
  * the peak of the window. */
-static void allocator_facts(struct xpiece *w, uint16_t allocator,
+static void allocator_facts(struct xpiece *w, uint32_t allocator,
                             int64_t allocated, int64_t reserved) {
     struct allocator *a = &w->t->allocators[allocator];
     int64_t available = fact_int(w, XC_BYTES_AVAILABLE, -1), sum;
@@ -101,9 +101,6 @@ static void allocator_facts(struct xpiece *w, uint16_t allocator,
     double f = xval_num(w->plane, &w->facts.v[XC_FRAGMENTATION]);
     if (f >= 0 && f <= 1) a->fragmentation = f;
 }
-
-/* A handful in practice; more than this is damage or an attack. */
-enum { ALLOCATORS_MAX = 4096 };
 
 void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
                    const struct xevent *e) {
@@ -123,10 +120,6 @@ void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
     if (reserved > 0 && m.allocated >= 0 && m.allocated < INT64_MAX - reserved)
         m.reserved = m.allocated + reserved;
     m.addr = fact_has(w, XC_ADDR) ? (uint64_t)fact_int(w, XC_ADDR, 0) : 0;
-    if (w->t->nallocators >= ALLOCATORS_MAX) {
-        trace_note(w->t, NOTE_BAD_EVENT, 1);
-        return;
-    }
     m.allocator = trace_allocator(w->t, w->source, name,
                                   allocator_device(w, name));
     struct bytes what = fact_text(w, XC_TF_OP);

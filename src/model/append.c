@@ -142,7 +142,7 @@ static void move_allocators(struct trace *a, const struct trace *b,
                             struct moves *m) {
     for (size_t i = 0; i < b->nallocators; i++) {
         const struct allocator *from = &b->allocators[i];
-        uint16_t k = trace_allocator(a, owner(m, from->source),
+        uint32_t k = trace_allocator(a, owner(m, from->source),
                                      strs_bytes(&b->strs, from->name),
                                      moved(m->device, from->device));
         m->allocator[i] = k;
@@ -287,7 +287,7 @@ static void move_mem_tables(struct trace *a, const struct trace *b,
                             const struct moves *m) {
     for (size_t i = 0; i < b->nsegments && !a->oom; i++) {
         struct mem_segment s = b->segments[i];
-        s.allocator = (uint16_t)m->allocator[s.allocator];
+        s.allocator = m->allocator[s.allocator];
         s.stack = moved(m->stack, s.stack);
         trace_segment(a, &s);
         for (size_t k = b->segments[i].first; k < b->segments[i].end; k++) {
@@ -298,14 +298,14 @@ static void move_mem_tables(struct trace *a, const struct trace *b,
     }
     for (size_t i = 0; i < b->nbefore && !a->oom; i++) {
         struct mem_before old = b->before[i];
-        old.allocator = (uint16_t)m->allocator[old.allocator];
+        old.allocator = m->allocator[old.allocator];
         old.stack = moved(m->stack, old.stack);
         if (old.ts != TS_NONE) old.ts += m->shift;
         trace_before(a, &old);
     }
     for (size_t i = 0; i < b->nooms && !a->oom; i++) {
         struct mem_oom o = b->ooms[i];
-        o.allocator = (uint16_t)m->allocator[o.allocator];
+        o.allocator = m->allocator[o.allocator];
         o.stack = moved(m->stack, o.stack);
         o.track = moved(m->track, o.track);
         o.ts += m->shift;
@@ -321,7 +321,7 @@ static void move_rest(struct trace *a, const struct trace *b,
             .ts = e->ts[i] + m->shift, .bytes = e->bytes[i],
             .allocated = e->allocated[i], .reserved = e->reserved[i],
             .addr = e->addr[i], .track = moved(m->track, e->track[i]),
-            .allocator = (uint16_t)m->allocator[e->allocator[i]],
+            .allocator = m->allocator[e->allocator[i]],
             .what = m->str[e->what[i]]});
         if (e->stack) trace_mem_stack(a, k, moved(m->stack, e->stack[i]));
     }

@@ -18,6 +18,7 @@
  * gap. */
 #include "model/trace.h"
 
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/sort.h"
 #include "base/sum.h"
@@ -42,10 +43,10 @@ struct join {
     struct map by_addr;     /* place -> its last in old */
 };
 
-/* An address of an allocator. Real addresses have 47 bits; where made-up ones
- * clash, the rows are compared. */
-static uint64_t place(uint64_t addr, uint16_t allocator) {
-    return addr ^ (uint64_t)allocator << 48;
+/* An address of an allocator, as a number; where two clash, the rows are
+ * compared. */
+static uint64_t place(uint64_t addr, uint32_t allocator) {
+    return fixed_pair(fixed_pair(addr, 0), allocator);
 }
 
 static uint64_t place_of(const struct trace *t, size_t i) {
@@ -76,7 +77,7 @@ static bool find_both(struct join *j) {
         j->to[i] = INT64_MIN;
     }
     for (size_t i = 0; i < j->mem0; i++) {
-        uint16_t a = m->allocator[i];
+        uint32_t a = m->allocator[i];
         if (m->ts[i] < j->from[a]) j->from[a] = m->ts[i];
         if (m->ts[i] > j->to[a]) j->to[a] = m->ts[i];
     }
@@ -186,7 +187,7 @@ static bool replay(struct join *j) {
     for (size_t i = j->before0; ok && i < t->nbefore; i++)
         if (j->both[t->before[i].allocator]) ok = add_old(j, t->before[i]);
     for (size_t i = j->mem0; ok && i < m->n; i++) {
-        uint16_t a = m->allocator[i];
+        uint32_t a = m->allocator[i];
         if (!j->both[a] || m->ts[i] >= j->from[a] || j->known[i - j->mem0])
             continue;
         if (m->bytes[i] > 0) {
@@ -253,7 +254,7 @@ static void drop_events(struct join *j) {
     struct mem_events *m = &j->t->mem;
     size_t n = j->mem0;
     for (size_t i = j->mem0; i < m->n; i++) {
-        uint16_t a = m->allocator[i];
+        uint32_t a = m->allocator[i];
         if (!j->both[a]) {
             move_event(m, n++, i);
             continue;

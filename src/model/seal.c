@@ -343,7 +343,7 @@ static bool sort_mem(struct trace *t) {
          gather_int64_t(&m->allocated, perm, m->n) &&
          (!m->reserved || gather_int64_t(&m->reserved, perm, m->n)) &&
          gather_uint32_t(&m->track, perm, m->n) &&
-         gather_uint16_t(&m->allocator, perm, m->n) &&
+         gather_uint32_t(&m->allocator, perm, m->n) &&
          gather_uint32_t(&m->what, perm, m->n) &&
          (!m->stack || gather_uint32_t(&m->stack, perm, m->n));
     m->cap = m->n;

@@ -437,7 +437,7 @@ static bool same_allocator(const void *ctx, uint32_t i) {
            a->device == k->device;
 }
 
-uint16_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
+uint32_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
                          uint32_t device) {
     assert(!t->sealed && source < t->nsources);
     assert(device == ROW_NONE || device < t->ndevices);
@@ -445,8 +445,8 @@ uint16_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
     uint64_t h = hash_pair((uint64_t)k.name << 32 | source, device);
     uint32_t *at,
         i = probe(&t->allocator_map, h, &at, same_allocator, &k);
-    if (i != MAP_NONE) return (uint16_t)i;
-    if (at == NULL || t->nallocators >= UINT16_MAX ||
+    if (i != MAP_NONE) return i;
+    if (at == NULL || t->nallocators >= ROW_NONE ||
         !VEC_ROOM(t->allocators, t->nallocators, t->cap_allocators)) {
         t->oom = true;
         return 0;
@@ -456,7 +456,7 @@ uint16_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
         .peak_life = -1, .fragmentation = -1,
     };
     *at = (uint32_t)t->nallocators;
-    return (uint16_t)t->nallocators++;
+    return (uint32_t)t->nallocators++;
 }
 
 static bool grow_mem(struct mem_events *m) {

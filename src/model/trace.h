@@ -199,7 +199,7 @@ struct mem_events {
     int64_t *reserved;     /* total held by the allocator, or -1; the column is
                               NULL after seal where nobody recorded it */
     uint32_t *track;       /* thread, or ROW_NONE */
-    uint16_t *allocator;   /* index in allocators */
+    uint32_t *allocator;   /* index in allocators */
     str_id *what;          /* op or tensor named by the source, or 0 */
     uint32_t *stack;       /* where it was allocated: index in stacks, or
                               ROW_NONE; of a free, too, where the allocation
@@ -243,7 +243,7 @@ struct mem_segment {
     int64_t requested;     /* what the program asked for, before rounding */
     int64_t stream;        /* the stream that may use it; 0 is the default */
     int64_t pool[2];       /* 0, 0: the default; else a private (graph) pool */
-    uint16_t allocator;
+    uint32_t allocator;
     bool large;            /* of the pool for large blocks */
     bool expandable;       /* can grow in place */
     uint32_t stack;        /* who made the allocator take it, or ROW_NONE */
@@ -269,7 +269,7 @@ struct mem_before {
     uint64_t addr;
     int64_t bytes;
     int64_t ts;         /* when it was allocated, or TS_NONE */
-    uint16_t allocator;
+    uint32_t allocator;
     uint32_t stack;     /* or ROW_NONE */
 };
 #define TS_NONE INT64_MIN
@@ -282,7 +282,7 @@ struct mem_oom {
     int64_t allocated, reserved; /* the allocator's, or -1: not recorded */
     uint32_t track;      /* thread, or ROW_NONE */
     uint32_t stack;      /* or ROW_NONE */
-    uint16_t allocator;
+    uint32_t allocator;
 };
 
 /* Counter samples, in file order; sorted by counter and time by seal. */
@@ -504,14 +504,14 @@ void trace_step_hint(struct trace *t, row_id row, int64_t number);
 void trace_group_hint(struct trace *t, row_id row, int64_t number);
 
 /* The allocator of that name on that device (ROW_NONE: host memory). */
-uint16_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
+uint32_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
                          uint32_t device);
 
 struct mem_in {
     int64_t ts, bytes, allocated, reserved;
     uint64_t addr;
     uint32_t track;
-    uint16_t allocator;
+    uint32_t allocator;
     str_id what;
 };
 /* Appends. Returns the event's number (before seal's sort: good only for

@@ -254,7 +254,7 @@ def check_steps(doc, rows):
     """One behind the other, on each host and device."""
     wrong, end, by = [], {}, fuzz(doc)
     for r in rows:
-        key = r["host"], r.get("device")
+        key = r.get("host"), r.get("device")
         if "epoch" not in r and key in end and r["start_us"] < end[key] and \
                 differ(r["start_us"], end[key], by):
             wrong.append("step %s begins before the one before it ends"

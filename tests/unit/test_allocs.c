@@ -8,7 +8,7 @@
 static struct trace *sample(void) {
     struct trace *t = tiny_new(true, true);
     uint32_t th = tiny_thread(t, 1);
-    uint16_t g = trace_allocator(t, 0, bytes_of("GPU 0"),
+    uint32_t g = trace_allocator(t, 0, bytes_of("GPU 0"),
                                  trace_device(t, 0, DEVICE_GPU, 0));
     tiny_span(t, th, SPAN_OP, "aten::mm", 0, 20);
     tiny_span(t, th, SPAN_OP, "aten::empty", 5, 5);
@@ -87,7 +87,7 @@ static void live_blocks_sum_to_the_level(void **state) {
 static void reused_address_ends_a_block(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, true);
-    uint16_t h = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    uint32_t h = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
     tiny_mem(t, h, ROW_NONE, 1, 0xa, 8, -1);
     tiny_mem(t, h, ROW_NONE, 2, 0xa, 16, -1);
     tiny_mem(t, h, ROW_NONE, 3, 0xa, -16, -1);

@@ -21,7 +21,7 @@ static struct trace *sample(const char *path, int n) {
     trace_track_name(t, th, bytes_of("main"));
     tiny_span(t, th, SPAN_OP, name, n, 5);
     tiny_launch(t, th, st, "kernel", n + 10, 3);
-    uint16_t al = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    uint32_t al = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
     tiny_mem(t, al, th, n, 1, 64 + n, -1);
     uint32_t c = trace_counter(t, 0, bytes_of("load"), bytes_of("%"),
                                ROW_NONE);

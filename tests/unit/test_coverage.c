@@ -50,7 +50,7 @@ static struct trace *mixed(void) {
     tiny_span(t, a, SPAN_OP, "Torch-Compiled Region: 0/0", 30, 5);
     tiny_span(t, a, SPAN_OP, "aten::mul", 70, 4);
     tiny_span(t, a, SPAN_API, "cudaLaunchKernel", 71, 1); /* after the end */
-    uint16_t m = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
+    uint32_t m = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
     tiny_mem(t, m, a, 11, 16, 512, 512);
     return t;
 }

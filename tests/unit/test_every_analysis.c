@@ -214,7 +214,7 @@ static void put_memory(struct trace *t, uint16_t allocator, uint32_t thread,
 static struct trace *steps_trace(int64_t n, enum span_kind kind) {
     struct trace *t = tiny_new(true, true);
     uint32_t thread = tiny_thread(t, 1), stream = tiny_stream(t, 0, 7);
-    uint16_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
+    uint32_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
     uint32_t c = trace_counter(t, 0, bytes_of("power"), bytes_of("W"), 0);
     for (int64_t i = 0; i < n; i++) {
         put_step_of(t, thread, stream, i, 10 * i, true, kind);
@@ -258,7 +258,7 @@ static void no_device(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, true);
     uint32_t thread = tiny_thread(t, 1);
-    uint16_t host = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    uint32_t host = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
     for (int i = 0; i < 5; i++) {
         put_step(t, thread, ROW_NONE, i, 10 * i, true);
         put_memory(t, host, thread, i, 10 * i);
@@ -284,8 +284,8 @@ static void two_devices(void **state) {
     struct trace *t = tiny_new(true, true);
     uint32_t thread = tiny_thread(t, 1), other = tiny_thread(t, 2);
     uint32_t a = tiny_stream(t, 0, 7), b = tiny_stream(t, 1, 7);
-    uint16_t one = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
-    uint16_t two = trace_allocator(t, 0, bytes_of("GPU 1"), 1);
+    uint32_t one = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
+    uint32_t two = trace_allocator(t, 0, bytes_of("GPU 1"), 1);
     for (int i = 0; i < 5; i++) {
         put_step(t, thread, a, i, 10 * i, true);
         put_step(t, other, b, i, 10 * i, false);
@@ -318,7 +318,7 @@ static void step_cut_at_the_edge(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, true);
     uint32_t thread = tiny_thread(t, 1), stream = tiny_stream(t, 0, 7);
-    uint16_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
+    uint32_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
     tiny_span(t, stream, SPAN_KERNEL, "gemm", -5, 8);
     tiny_mem(t, gpu, thread, -4, 0x99, -4096, 4096);
     for (int i = 3; i < 6; i++)
@@ -338,8 +338,8 @@ static void only_memory(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, true);
     uint32_t gpu = trace_device(t, 0, DEVICE_GPU, 0);
-    uint16_t a = trace_allocator(t, 0, bytes_of("GPU 0"), gpu);
-    uint16_t b = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    uint32_t a = trace_allocator(t, 0, bytes_of("GPU 0"), gpu);
+    uint32_t b = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
     for (int i = 0; i < 50; i++) {
         put_memory(t, a, ROW_NONE, i, 10 * i);
         tiny_mem(t, b, ROW_NONE, 10 * i, 0, i % 2 ? -8 : 8, -1);

@@ -169,7 +169,7 @@ static void chrome_comes_back_with_kinds_and_flags(void **state) {
     in = (struct span_in){.ts = 5, .track = other, .flags = SPAN_INSTANT};
     trace_span(t, &in);
     uint32_t gpu = trace_device(t, 0, DEVICE_GPU, 3);
-    uint16_t a = trace_allocator(t, 0, bytes_of("bfc \"3\""), gpu);
+    uint32_t a = trace_allocator(t, 0, bytes_of("bfc \"3\""), gpu);
     tiny_mem(t, a, th, 1, UINT64_C(0xfedcba9876543210), 512, 4096);
     tiny_mem(t, a, ROW_NONE, 2, 0, -512, -1);
     uint32_t c = trace_counter(t, 0, bytes_of("load: cpu"), bytes_of(""),

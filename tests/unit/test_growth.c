@@ -90,7 +90,7 @@ static struct trace *many_allocators(int64_t n) {
         uint32_t d = trace_device(t, 0, DEVICE_GPU, i);
         t->devices[d].memory_bytes = 1 << 20;
         snprintf(name, sizeof name, "GPU %lld", (long long)i);
-        uint16_t a = trace_allocator(t, 0, bytes_of(name), d);
+        uint32_t a = trace_allocator(t, 0, bytes_of(name), d);
         for (int64_t k = 0; k < 5; k++)
             tiny_mem(t, a, thread, 2 * n * k + i, (uint64_t)(5 * i + k + 1),
                      512, 512 * (k + 1));

@@ -370,7 +370,7 @@ static struct result leak(int64_t bytes, int64_t level) {
     struct trace *t = tiny_new(true, true);
     uint32_t th = tiny_thread(t, 1);
     uint32_t gpu = trace_device(t, 0, DEVICE_GPU, 0);
-    uint16_t a = trace_allocator(t, 0, bytes_of("GPU 0"), gpu);
+    uint32_t a = trace_allocator(t, 0, bytes_of("GPU 0"), gpu);
     t->devices[gpu].memory_bytes = 4096 * INT64_C(100000);
     for (int i = 0; i < 10; i++) {
         char name[32];

@@ -132,7 +132,7 @@ static void an_allocation_too_far_away_is_another(void **state) {
 static void a_trace_without_memory_gets_the_snapshots(void **state) {
     (void)state;
     struct side a = new_side("kineto", 10000), b = new_side("snapshot", 0);
-    uint16_t cpu = trace_allocator(a.t, 0, bytes_of("CPU"), ROW_NONE);
+    uint32_t cpu = trace_allocator(a.t, 0, bytes_of("CPU"), ROW_NONE);
     tiny_mem(a.t, cpu, ROW_NONE, 1, 1, 64, -1);
     before(&b, 3, 4096, 30);
     event(&b, 10, 2, 1536, 20);

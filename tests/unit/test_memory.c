@@ -76,7 +76,7 @@ static void steps_bound_the_peak(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, true);
     uint32_t th = tiny_thread(t, 1);
-    uint16_t h = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    uint32_t h = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
     for (int i = 0; i < 3; i++) {
         char name[] = "ProfilerStep#0";
         name[13] = (char)('0' + i);

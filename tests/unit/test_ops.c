@@ -173,7 +173,7 @@ static void recursion_is_as_many_calls(void **state) {
     for (size_t k = 0; k < 3; k++) {
         struct trace *t = tiny_new(true, true);
         uint32_t th = tiny_thread(t, 1), st = tiny_stream(t, 0, 7);
-        uint16_t cpu = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+        uint32_t cpu = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
         t->sources[0].format = formats[k];
         for (int i = 0; i <= 50; i++)
             tiny_span(t, th, SPAN_OP, "f", i, 1000 - 2 * i);
@@ -258,8 +258,8 @@ static void memory_follows_torchs_rule(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, true);
     uint32_t a = tiny_thread(t, 1), b = tiny_thread(t, 2);
-    uint16_t host = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
-    uint16_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"),
+    uint32_t host = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    uint32_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"),
                                    trace_device(t, 0, DEVICE_GPU, 0));
     tiny_span(t, a, SPAN_OP, "outer", 10, 40);
     tiny_span(t, a, SPAN_OP, "inner", 20, 10);
@@ -325,7 +325,7 @@ static void sources_differ_in_what_they_have(void **state) {
     uint32_t s = trace_source(t, "other", "kineto", NULL, (struct bytes){0});
     uint32_t a = tiny_thread(t, 1);
     uint32_t b = trace_track(t, s, TRACK_THREAD, 1, 1);
-    uint16_t host = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    uint32_t host = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
     tiny_span(t, a, SPAN_OP, "both", 0, 10);
     tiny_span(t, b, SPAN_OP, "both", 0, 30);
     tiny_span(t, b, SPAN_OP, "second", 50, 10);
@@ -414,7 +414,7 @@ static void absurd_times_do_not_overflow(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, true);
     uint32_t th = tiny_thread(t, 1), st = tiny_stream(t, 0, 7);
-    uint16_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"),
+    uint32_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"),
                                    trace_device(t, 0, DEVICE_GPU, 0));
     struct span_in s = {.dur = DUR_LIMIT, .name = trace_str(t, bytes_of("x"))};
     for (int i = 0; i < 40; i++) {

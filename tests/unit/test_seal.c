@@ -204,8 +204,8 @@ static void a_tower_of_spans_takes_linear_time(void **state) {
 static void memory_and_samples_are_sorted_stably(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, true);
-    uint16_t cpu = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
-    uint16_t gpu = trace_allocator(t, 0, bytes_of("GPU"),
+    uint32_t cpu = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    uint32_t gpu = trace_allocator(t, 0, bytes_of("GPU"),
                                    trace_device(t, 0, DEVICE_GPU, 0));
     uint32_t th = tiny_thread(t, 1);
     tiny_mem(t, gpu, th, 5, 1, 100, -1);

@@ -34,7 +34,7 @@ static void a_row_tells_how_it_is_cut(void **state) {
     (void)state;
     struct trace *t = new_trace("snapshot");
     uint32_t d = trace_device(t, 0, DEVICE_GPU, 3);
-    uint16_t al = trace_allocator(t, 0, bytes_of("GPU 3"), d);
+    uint32_t al = trace_allocator(t, 0, bytes_of("GPU 3"), d);
     uint32_t f = trace_frame(t, trace_str(t, bytes_of("main")),
                              trace_str(t, bytes_of("a.py")), 4);
     trace_segment(t, &(struct mem_segment){

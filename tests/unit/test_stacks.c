@@ -58,7 +58,7 @@ static struct trace *sample(const char *path, int n) {
     struct trace *t = trace_new();
     trace_source(t, path, "kineto", NULL, (struct bytes){0});
     uint32_t d = trace_device(t, 0, DEVICE_GPU, 0);
-    uint16_t al = trace_allocator(t, 0, bytes_of("GPU 0"), d);
+    uint32_t al = trace_allocator(t, 0, bytes_of("GPU 0"), d);
     uint32_t f = frame(t, "f", "a.py", n);
     uint32_t s = trace_stack(t, &f, 1);
     struct mem_in m = {.ts = 2 * US, .bytes = n, .allocated = -1,
@@ -134,7 +134,7 @@ static void append_moves_all_of_it(void **state) {
 static void nobody_recorded_a_stack(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, true);
-    uint16_t al = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    uint32_t al = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
     tiny_mem(t, al, ROW_NONE, 1, 1, 64, -1);
     tiny_seal(t);
     assert_null(t->mem.stack);

@@ -126,7 +126,7 @@ static void regions_are_scopes_where_names_spell_none(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, true);
     uint32_t th = tiny_thread(t, 1), s = tiny_stream(t, 0, 7);
-    uint16_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
+    uint32_t gpu = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
     tiny_span(t, th, SPAN_ANNOTATION, "forward", 0, 100);
     tiny_span(t, th, SPAN_ANNOTATION, "attention", 10, 50);
     tiny_span(t, th, SPAN_OP, "aten::mm", 20, 10);

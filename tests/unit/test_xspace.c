@@ -944,6 +944,42 @@ static void two_threads_give_the_same(void **state) {
     out_free(&x);
 }
 
+/* Each rank of a large job brings allocators of its own, and a file may say any
+ * number. */
+static void any_number_of_allocators(void **state) {
+    (void)state;
+    enum { MANY = 70000 };
+    struct out p = new_plane("/host:CPU"), l = new_line(7, "t", 0), x = {0};
+    for (int i = 0; i < MANY; i++) {
+        struct out e = new_event(1, i, 0);
+        char name[16];
+        snprintf(name, sizeof name, "pool %d", i);
+        stat_text(&e, 1, name);
+        stat_int(&e, 2, i + 1);
+        out_msg(&l, 4, &e);
+    }
+    out_msg(&p, 3, &l);
+    name_entry(&p, 4, 1, "MemoryAllocation");
+    name_entry(&p, 5, 1, "allocator_name");
+    name_entry(&p, 5, 2, "allocation_bytes");
+    out_msg(&x, 1, &p);
+    environment(&x);
+    for (int threads = 1; threads <= 2; threads++) {
+        struct trace *t = load(out_all(&x), threads);
+        assert_int_equal(t->nallocators, MANY);
+        assert_int_equal(t->mem.n, MANY);
+        for (size_t i = 0; i < MANY; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "pool %lld",
+                     (long long)t->mem.bytes[i] - 1);
+            const struct allocator *a = &t->allocators[t->mem.allocator[i]];
+            assert_string_equal(strs_text(&t->strs, a->name), name);
+        }
+        trace_free(t);
+    }
+    out_free(&x);
+}
+
 /* Markers without a number are numbered by their place on the line, which
  * another thread may have begun to read. */
 static void steps_by_place_count_on_in_the_second_half(void **state) {
@@ -1023,6 +1059,7 @@ int main(void) {
         cmocka_unit_test(unfinished_recording),
         cmocka_unit_test(others_are_not_claimed),
         cmocka_unit_test(two_threads_give_the_same),
+        cmocka_unit_test(any_number_of_allocators),
         cmocka_unit_test(steps_by_place_count_on_in_the_second_half),
         cmocka_unit_test(the_module_is_each_event_s_own),
     };
