@@ -162,12 +162,14 @@ static void close_unknown(void) {
 
 static enum flow do_closeall(const struct act *a) {
     descriptors_lock();
+    closing_begins();
     if (arg_is(a, "what", "unknown")) {
         close_unknown();
     } else {
         syscall(SYS_close_range, 3, ~0u, 0);
         nowned = 0;
     }
+    closing_ends();
     descriptors_unlock();
     return GO_ON;
 }
@@ -183,6 +185,7 @@ static enum flow do_dupover(const struct act *a) {
         return GO_ON;
     }
     own(first);
+    closing_begins();
     for (int64_t i = 0, n = arg_num(a, "n", 4); i < n; i++) {
         x = x * 1664525u + 1013904223u;
         int from = i % 2 == 0 ? 3 : most / 2 < 960 ? most / 2 : 960;
@@ -192,6 +195,7 @@ static enum flow do_dupover(const struct act *a) {
         if (find(o.fd) != NULL) continue;
         if (dup3(first.fd, o.fd, O_CLOEXEC) == o.fd) own(o);
     }
+    closing_ends();
     descriptors_unlock();
     return GO_ON;
 }
@@ -366,13 +370,14 @@ static enum flow lock_posix(const struct act *a) {
     return GO_ON;
 }
 
-/* Goes with the last copy of the descriptor: nobody else may have one. */
+/* Goes with the last copy of the descriptor: nobody else may have one, but for
+ * a child that has just been made. */
 static enum flow lock_flock(const struct act *a) {
     char path[320];
     struct owned o;
     descriptors_lock();
     int fd = make_file(a, 'f', 0, 50, &o);
-    if (fd >= 0) own(o);
+    if (fd >= 0) descriptor_own(fd, true);
     descriptors_unlock();
     if (fd < 0) return GO_ON;
     int rc = flock(fd, LOCK_EX | LOCK_NB);
@@ -384,6 +389,10 @@ static enum flow lock_flock(const struct act *a) {
     close(fd);
     fd = open(path, O_RDWR | O_CLOEXEC);
     int again = flock(fd, LOCK_EX | LOCK_NB);
+    for (int i = 0; i < 300 && again != 0; i++) {
+        sleep_us(10000);
+        again = flock(fd, LOCK_EX | LOCK_NB);
+    }
     close(fd);
     descriptors_unlock();
     say(a, "locked %d, and again %d", rc, again);

@@ -206,13 +206,14 @@ static void say_descriptors(void) {
     say(&a, "body has descriptors%s", list);
 }
 
-/* Also which signals it blocks and ignores. */
+/* Also which signals it blocks and ignores. Those of real time are our own
+ * acts', which other threads begin and end meanwhile. */
 static void say_signals(void) {
     sigset_t now;
     struct act a = {.id = first_body};
     unsigned long long blocked = 0, ignored = 0;
     sigprocmask(SIG_SETMASK, NULL, &now);
-    for (int i = 1; i < 64; i++) {
+    for (int i = 1; i < 32; i++) {
         struct sigaction sa;
         if (sigismember(&now, i) == 1) blocked |= 1ull << i;
         if (sigaction(i, NULL, &sa) == 0 && sa.sa_handler == SIG_IGN)

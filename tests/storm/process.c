@@ -198,8 +198,10 @@ __attribute__((noinline)) static void segv(void) {
 
 static void leave_by_signal(const char *how) {
     if (strcmp(how, "abort") == 0) abort();
-    if (strcmp(how, "segv") == 0) segv();
-    kill(getpid(), strcmp(how, "term") == 0 ? SIGTERM : SIGKILL);
+    bool is_segv = strcmp(how, "segv") == 0;
+    if (is_segv && !SANITIZED) segv();
+    kill(getpid(), is_segv ? SIGSEGV
+                   : strcmp(how, "term") == 0 ? SIGTERM : SIGKILL);
     for (;;) pause();
 }
 
@@ -253,10 +255,14 @@ static void run_at_exit(void) {
 }
 
 static enum flow do_atexit(const struct act *a) {
-    if (at_exits == AT_EXITS) return GO_ON;
-    at_exit[at_exits].body = (uint32_t)arg_num(a, "body", 0);
-    at_exit[at_exits++].pid = getpid();
-    atexit(run_at_exit);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (at_exits < AT_EXITS) {
+        at_exit[at_exits].body = (uint32_t)arg_num(a, "body", 0);
+        at_exit[at_exits++].pid = getpid();
+        atexit(run_at_exit);
+    }
+    pthread_mutex_unlock(&lock);
     return GO_ON;
 }
 

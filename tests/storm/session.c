@@ -15,7 +15,7 @@ enum window { WINDOW_NONE, WINDOW_STEPS, WINDOW_UNSURE };
 enum started { NO, YES, UNKNOWN };
 
 static struct {
-    unsigned changing, changes;
+    unsigned changing, changes, closing;
     bool pending;     /* a child that records from its first call on */
     bool no_fork;
     enum window window;
@@ -79,6 +79,14 @@ void model_threads(void) { SET(&model.pending, false); }
 
 void hostile(void) { SET(&diary->hostile, 1); }
 bool is_hostile(void) { return GET(&diary->hostile) != 0; }
+
+void closing_begins(void) {
+    __atomic_fetch_add(&model.closing, 1, __ATOMIC_SEQ_CST);
+}
+
+void closing_ends(void) {
+    __atomic_fetch_add(&model.closing, 1, __ATOMIC_SEQ_CST);
+}
 
 /* --- start and stop ------------------------------------------------------------ */
 
@@ -165,7 +173,7 @@ void session_start(const struct act *a) {
     uint32_t id = a != NULL ? a->id : 0;
     bool relative = a != NULL && arg_num(a, "relative", 0) && at_home();
     change_begins();
-    unsigned changes = GET(&model.changes);
+    unsigned changes = GET(&model.changes), closing = GET(&model.closing);
     struct manners m = manners_before();
     int rc = ops_start(relative ? "logs" : logdir, &o);
     manners_after(id, &m);
@@ -181,7 +189,8 @@ void session_start(const struct act *a) {
             fault(id, FAULT_START_OFF, 0, 0);
     } else {
         SET(&model.started, NO);
-        if (!forbidden && !is_hostile())
+        bool calm = closing % 2 == 0 && GET(&model.closing) == closing;
+        if (!forbidden && !is_hostile() && calm)
             fault(id, FAULT_START_FAILED, 0, 0);
     }
     change_ends();

@@ -194,6 +194,10 @@ void session_restart(void);
  * may fail. */
 void hostile(void);
 bool is_hostile(void);
+/* Descriptors that are not the program's are being closed: a start beside that
+ * may fail. */
+void closing_begins(void);
+void closing_ends(void);
 bool is_windowed(void);
 
 void fault(uint32_t act, enum fault what, uint64_t a, uint64_t b);

@@ -234,9 +234,10 @@ class Storm:
         kinds = [f"{k}: {t}" for k, t in line["found"]]
         first, _, rest = kinds[0].partition("\n")
         print(f"not ok {name}: {first}")
-        for text in rest.split("\n")[:60] + kinds[1:4]:
-            if text:
-                print("#   " + text.replace("\n", "\n#   "))
+        for text in rest.split("\n")[:40] + kinds[1:4]:
+            for part in text.split("\n")[:40]:
+                if part:
+                    print("#   " + part[:160])
         if "script" in line:
             print("# " + ("it is enough to:" if line["again"] else
                           "it did not happen again; all of it:"))

@@ -235,7 +235,8 @@ class Trial:
         if self.variant in ("thread", "address"):
             log = SAN_OPTIONS.format(os.path.join(work, "san", "log"))
             env["TSAN_OPTIONS"] = log + ":die_after_fork=0:" \
-                "report_signal_unsafe=0"
+                "report_signal_unsafe=0:report_thread_leaks=0:" \
+                "atexit_sleep_ms=10"
             env["ASAN_OPTIONS"] = log
             env["UBSAN_OPTIONS"] = log + ":print_stacktrace=1"
         for key, value in self.s.settings.items():
