@@ -6,6 +6,7 @@
 
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -117,19 +118,20 @@ void descriptors_verify(void) {
 }
 
 /* With the lock. -1: no descriptor is free. */
-static int make_file(const struct act *a, char letter, uint32_t index,
+static int make_file(const struct act *a, bool in_memory, uint32_t index,
                      uint32_t bytes, struct owned *out) {
     char path[320];
     struct stat st;
-    snprintf(path, sizeof path, "%s/%c%u.%u", workdir, letter, a->id, index);
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    snprintf(path, sizeof path, "%s/f%u.%u", workdir, a->id, index);
+    int fd = in_memory
+                 ? memfd_create("storm", MFD_CLOEXEC)
+                 : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) return -1;
     fstat(fd, &st);
     *out = (struct owned){.fd = fd, .file = true, .dev = st.st_dev,
                           .ino = st.st_ino, .act = a->id, .index = index,
                           .bytes = bytes};
     put_contents(fd, out);
-    if (letter == 'g') unlink(path);
     return fd;
 }
 
@@ -139,7 +141,8 @@ static enum flow do_files(const struct act *a) {
     descriptors_lock();
     for (int64_t i = 0; i < n && i < FILES_MOST; i++) {
         struct owned o;
-        if (make_file(a, 'f', (uint32_t)i, (uint32_t)(bytes + i * 13), &o) < 0)
+        if (make_file(a, false, (uint32_t)i, (uint32_t)(bytes + i * 13),
+                      &o) < 0)
             break;
         own(o);
     }
@@ -147,17 +150,21 @@ static enum flow do_files(const struct act *a) {
     return GO_ON;
 }
 
+enum { NUMBERS = 2048 };
+
+static bool filled[NUMBERS]; /* by do_fill() */
+
 static int most_numbers(void) {
     struct rlimit l;
     getrlimit(RLIMIT_NOFILE, &l);
-    return l.rlim_cur > 2048 ? 2048 : (int)l.rlim_cur;
+    return l.rlim_cur > NUMBERS ? NUMBERS : (int)l.rlim_cur;
 }
 
 /* All that the program did not open itself. */
 static void close_unknown(void) {
     int most = most_numbers();
     for (int fd = 3; fd < most; fd++)
-        if (find(fd) == NULL) close(fd);
+        if (find(fd) == NULL && !filled[fd]) close(fd);
 }
 
 static enum flow do_closeall(const struct act *a) {
@@ -180,7 +187,7 @@ static enum flow do_dupover(const struct act *a) {
     uint32_t x = a->id * 7919u;
     descriptors_lock();
     int most = most_numbers();
-    if (make_file(a, 'f', 0, 500, &first) < 0) {
+    if (make_file(a, false, 0, 500, &first) < 0) {
         descriptors_unlock();
         return GO_ON;
     }
@@ -200,23 +207,66 @@ static enum flow do_dupover(const struct act *a) {
     return GO_ON;
 }
 
-/* Closes what it does not know, then opens files until every number is in use,
- * and looks at them a little later. */
-static enum flow do_fill(const struct act *a) {
+static int64_t open_more(const struct act *a, struct owned *v, int64_t n,
+                         int64_t most) {
+    for (; n < most; n++) {
+        int fd = make_file(a, true, (uint32_t)n, 40, &v[n]);
+        if (fd < 0) break;
+        if (fd < NUMBERS) filled[fd] = true;
+    }
+    return n;
+}
+
+/* Opens files until every number is in use, closes what it does not know, takes
+ * those numbers too, and looks at all of them a little later. With the lock. */
+static void fill_once(const struct act *a) {
     static struct owned v[FILL_MOST];
-    int64_t most = arg_num(a, "most", 100), n = 0, wrong = 0;
+    int64_t most = arg_num(a, "most", 100), wrong = 0;
     if (most > FILL_MOST) most = FILL_MOST;
-    hostile(); /* a start that needs a descriptor has none */
-    descriptors_lock();
+    int64_t n = open_more(a, v, 0, most);
     if (arg_num(a, "clean", 1)) close_unknown();
-    while (n < most && make_file(a, 'g', (uint32_t)n, 40, &v[n]) >= 0) n++;
+    n = open_more(a, v, n, FILL_MOST);
     sleep_us(arg_num(a, "us", 3000));
     for (int64_t i = 0; i < n; i++) {
         const char *what = look_at(&v[i]);
         if (what != NULL && wrong++ < 3) say_wrong(&v[i], what);
     }
     for (int64_t i = 0; i < n; i++) close(v[i].fd);
-    descriptors_unlock();
+    memset(filled, 0, sizeof filled);
+}
+
+struct filling {
+    const struct act *act;
+    int over;
+};
+
+/* Much at a time, so that the recorder is in the middle of writing. */
+static void *keep_busy(void *arg) {
+    struct filling *f = arg;
+    struct name name = name_of(f->act->id, 0);
+    while (!__atomic_load_n(&f->over, __ATOMIC_RELAXED)) {
+        for (int i = 0; i < 20000; i++)
+            CALL(f->act->id, 0, ops_instant(name.text));
+        ops_flush();
+        sleep_us(8000);
+    }
+    return NULL;
+}
+
+static enum flow do_fill(const struct act *a) {
+    struct filling f = {a, 0};
+    pthread_t t;
+    bool busy = arg_num(a, "busy", 0) != 0 &&
+                thread_start(&t, 0, keep_busy, &f) == 0;
+    hostile(); /* a start that needs a descriptor has none */
+    for (int64_t i = 0, n = arg_num(a, "rounds", 1); i < n; i++) {
+        descriptors_lock();
+        fill_once(a);
+        descriptors_unlock();
+        if (busy) sleep_us(5000);
+    }
+    __atomic_store_n(&f.over, 1, __ATOMIC_RELAXED);
+    if (busy) pthread_join(t, NULL);
     return GO_ON;
 }
 
@@ -357,7 +407,7 @@ static enum flow lock_posix(const struct act *a) {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct owned o;
     descriptors_lock();
-    int fd = make_file(a, 'f', 0, 50, &o);
+    int fd = make_file(a, false, 0, 50, &o);
     if (fd >= 0) own(o);
     descriptors_unlock();
     if (fd < 0) return GO_ON;
@@ -376,7 +426,7 @@ static enum flow lock_flock(const struct act *a) {
     char path[320];
     struct owned o;
     descriptors_lock();
-    int fd = make_file(a, 'f', 0, 50, &o);
+    int fd = make_file(a, false, 0, 50, &o);
     if (fd >= 0) descriptor_own(fd, true);
     descriptors_unlock();
     if (fd < 0) return GO_ON;

@@ -215,9 +215,9 @@ class Place:
 
 
 class Maker:
-    def __init__(self, seed, without=()):
+    def __init__(self, seed, without=(), more=()):
         self.r = random.Random(seed)
-        self.off = set(without)
+        self.off, self.more = set(without), set(more)
         self.s = Script()
         self.acts = self.processes = self.threads = 0
         self.next = 1
@@ -229,6 +229,8 @@ class Maker:
         return not self.off.intersection(features)
 
     def chance(self, p, *features):
+        if self.more.intersection(features):
+            p = min(4 * p, 0.8)
         return self.r.random() < p and self.on(*features)
 
     def few(self, most=300):
@@ -308,8 +310,8 @@ class Maker:
         want = self.r.randint(1, most)
         while len(self.s.bodies[n]) < want and self.acts < self.budget:
             c = [x for x in self.choices(at) if self.on(x[1])]
-            weight, feature, make = self.r.choices(
-                c, [w for w, _, _ in c])[0]
+            weights = [w * (10 if f in self.more else 1) for w, f, _ in c]
+            _, feature, make = self.r.choices(c, weights)[0]
             make(n, at, feature)
 
     # --- records --------------------------------------------------------------
@@ -592,9 +594,13 @@ class Maker:
             self.act(to, "dupover", n=n - 1)
 
     def fill(self, to, at, feature):
+        busy = self.chance(0.4)
         self.act(to, "fill", most=self.r.choice([30, 100, 1100]),
                  clean=0 if self.chance(0.2) else None,
-                 us=self.r.choice([500, 3000, 30000, 130000]))
+                 us=self.r.choice([500, 3000] if busy else
+                                  [500, 3000, 30000, 130000]),
+                 busy=1 if busy else None,
+                 rounds=self.r.randint(2, 8) if busy else None)
 
     def again(self):
         """What may move the recorder's own descriptors meanwhile."""
@@ -738,5 +744,6 @@ class Maker:
         return self.s
 
 
-def make(seed, without=()):
-    return Maker(seed, without).make()
+def make(seed, without=(), more=()):
+    """more: what is to be drawn more often."""
+    return Maker(seed, without, more).make()

@@ -45,7 +45,8 @@ COUNTS = {"raise": {1}, "timer": {1}, "pending": {1}, "jump": {3},
           "badend": {0}}
 HANDLERS = {"raise", "timer", "pending"}
 # Acts whose records may come from other threads than their own.
-MANY_THREADS = {"crowd", "cancel", "plugin", "gather", "pipe"} | HANDLERS
+MANY_THREADS = {"crowd", "cancel", "plugin", "gather", "pipe", "fill"} | \
+    HANDLERS
 MANY_PROCESSES = {"gather", "pipe"}
 # What `ops` shows in another way: scopes in scopes of the same name are one,
 # work of devices is shown where nothing on the host launched it.
@@ -140,55 +141,92 @@ class Account:
             self.numbers[key][number] += 1
 
 
-def thread_of(e):
-    if e.plane != "/host:CPU" or e.line == "_counters_" or \
-            e.line.startswith("async"):
-        return None
-    return e.line_id & 0xffffffff
+class Line:
+    """Where an event stands."""
+
+    def __init__(self, account, pid, plane, line):
+        self.a, self.pid = account, pid
+        self.name = line.name.decode(errors="replace")
+        self.host = plane == "/host:CPU"
+        self.counters = self.name == "_counters_"
+        thread = self.host and not self.counters and \
+            not self.name.startswith("async")
+        self.tid = line.id & 0xffffffff if thread else None
+
+    def add(self, key, number, cut):
+        self.a.add(key, self.pid, self.tid, number, cut)
 
 
-def read_event(a, pid, e):
-    s, cut = e.stats, "unfinished" in e.stats
-    m = NAME.match(e.name)
-    tid = thread_of(e)
-    if m:
-        key, number = (int(m[1]), int(m[2])), s.get("seq")
-        if e.line == "_counters_":
-            number = s.get("counter_value")
-        elif e.plane != "/host:CPU":
-            number = s.get("correlation_id")
-        elif tid is not None:  # `ops` leaves out what has no thread
-            a.named[e.name] += 1
-        a.add(key, pid, tid, number, cut)
-    elif e.name == "literal":
-        a.add((s.get("act", 0), 0), pid, tid, s.get("seq"), cut)
-    elif e.name in ("step", "epoch"):
-        number = s.get(e.name + "_num", 0)
-        a.add((number // NUMBERS, 0), pid, tid, number % NUMBERS, cut)
-    elif e.name in ("MemoryAllocation", "MemoryDeallocation"):
-        addr = s.get("addr", 0)
-        a.add((addr >> 24, int(e.name == "MemoryDeallocation")), pid, tid,
-              addr >> 4 & 0xfffff, cut)
-    elif e.name == "opscope: dropped":
-        a.lost[pid].add(s.get("why", "?"), s.get("count", 0))
-    elif e.name not in OTHERS and not (e.line == "_counters_" and
-                                       ": " in e.name):
-        a.strange.append(f"{e.name} on {e.line} of {pid}")
+def read_special(at, name, stats, cut):
+    """What has no name of its own, but numbers that tell whose it is."""
+    a = at.a
+    if name == "literal":
+        at.add((stats.get("act", 0), 0), stats.get("seq"), cut)
+    elif name in ("step", "epoch"):
+        number = stats.get(name + "_num", 0)
+        at.add((number // NUMBERS, 0), number % NUMBERS, cut)
+    elif name in ("MemoryAllocation", "MemoryDeallocation"):
+        addr = stats.get("addr", 0)
+        at.add((addr >> 24, int(name == "MemoryDeallocation")),
+               addr >> 4 & 0xfffff, cut)
+    elif name == "opscope: dropped":
+        a.lost[at.pid].add(stats.get("why", "?"), stats.get("count", 0))
+    elif name not in OTHERS and not (at.counters and ": " in name):
+        a.strange.append(f"{name} on {at.name} of {at.pid}")
+
+
+def read_line(at, plane, line, keys):
+    """keys: by number of a name, the act and kind that it stands for. Scopes
+    without arguments are counted and no more: there are many."""
+    plain = collections.Counter()
+    for e in line.events:
+        key = keys.get(e.metadata_id)
+        if key is not None and not e.stats:
+            plain[e.metadata_id] += 1
+            continue
+        stats = {plane.stat.get(x.metadata_id): plane.value(x)
+                 for x in e.stats}
+        cut = "unfinished" in stats
+        if key is None:
+            meta = plane.names.get(e.metadata_id)
+            read_special(at, meta.name.decode(errors="replace")
+                         if meta else "", stats, cut)
+            continue
+        number = stats.get("counter_value" if at.counters else
+                           "seq" if at.host else "correlation_id")
+        at.add(key, number, cut)
+        if at.tid is not None:  # `ops` leaves out what has no thread
+            at.a.named[f"s{key[0]}.{key[1]}"] += 1
+    for number, n in plain.items():
+        key = keys[number]
+        at.add(key, None, False)
+        at.a.whole[key] += n - 1
+        if at.tid is not None:
+            at.a.named[f"s{key[0]}.{key[1]}"] += n
 
 
 def read_profile(a, path):
-    with open(path, "rb") as f:
-        r = recording.Recording(f.read())
-    host = r.facts.get("/host:CPU")
-    if host is None or "opscope_version" not in host:
+    space = recording.xspace_count.load("Space", path)
+    planes = [recording.xspace_count.Plane(p) for p in space.planes]
+    host = next((p for p in planes if p.name == "/host:CPU"), None)
+    facts = {} if host is None else {
+        host.stat.get(x.metadata_id): host.value(x) for x in host.p.stats}
+    if "opscope_version" not in facts:
         return  # what `opscope record` saw
-    pid = host["process_id"]
-    for e in r.events:
-        read_event(a, pid, e)
-    if "opscope_unclosed" in host:
-        a.lost[pid].rescued += host.get("dropped_traces", 0)
+    pid = facts["process_id"]
+    for p in planes:
+        keys = {}
+        for number, meta in p.names.items():
+            m = NAME.match(meta.name.decode(errors="replace"))
+            if m:
+                keys[number] = (int(m[1]), int(m[2]))
+        for line in p.p.lines:
+            read_line(Line(a, pid, p.name, line), p, line, keys)
+    lost = facts.get("dropped_traces", 0)
+    if "opscope_unclosed" in facts:
+        a.lost[pid].rescued += lost
     else:
-        a.lost[pid].closed += host.get("dropped_traces", 0)
+        a.lost[pid].closed += lost
     a.files += 1
 
 

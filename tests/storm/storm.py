@@ -10,6 +10,7 @@ lost (trial.py, judge.py). A script that fails is made smaller and printed.
 
   tests/storm/storm.py [--seconds S | --count N] [--seed N] [--jobs N]
                        [--san none|thread|address|all] [--without A,B]
+                       [--more A,B] [--keep FOLDER]
   tests/storm/storm.py --script FILE [--count N]
   tests/storm/storm.py --show SEED        the script of a seed
   tests/storm/storm.py --features         what can be switched off"""
@@ -39,6 +40,7 @@ FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Wshadow",
          "-D_GNU_SOURCE", "-pthread", "-I" + os.path.join(ROOT, "include")]
 SANITIZERS = {"thread": "thread", "address": "address,undefined"}
 SMALLER_S = 60  # at most, for a failing script
+HANG_S = 7      # when a program that hung is tried again
 
 
 # --- building -----------------------------------------------------------------
@@ -102,14 +104,14 @@ class Worker:
         self.o, self.programs, self.tmp = options, programs, tmp
         self.n = 0
 
-    def attempt(self, script, variant, keep=None):
+    def attempt(self, script, variant, keep=None, limit=None):
         self.n += 1
         folder = os.path.join(self.tmp, f"w{os.getpid()}-{self.n}")
         os.mkdir(folder)
         try:
             t = trial.Trial(script, folder, self.programs,
                             os.path.join(self.o.build, "opscope"), variant,
-                            self.o.without)
+                            self.o.without, limit)
             found = t.go()
             if found and keep:
                 shutil.rmtree(keep, ignore_errors=True)
@@ -122,18 +124,20 @@ class Worker:
             shutil.rmtree(folder, ignore_errors=True)
 
     def fails(self, script, variant, kind, tries):
+        limit = HANG_S if kind == "hang" else None
         for _ in range(tries):
-            found, _ = self.attempt(script, variant)
+            found, _ = self.attempt(script, variant, None, limit)
             if any(f.kind == kind for f in found):
                 return True
         return False
 
     def smaller(self, script, variant, kind, until):
         """The script without what it does not need to fail in this way."""
-        hits = sum(self.fails(script, variant, kind, 1) for _ in range(3))
+        hits = 3 if kind == "hang" else sum(
+            self.fails(script, variant, kind, 1) for _ in range(3))
         if hits == 0 and not self.fails(script, variant, kind, 12):
             return None
-        tries = {3: 2, 2: 4, 1: 8, 0: 16}[hits]
+        tries = 1 if kind == "hang" else {3: 2, 2: 4, 1: 8, 0: 16}[hits]
 
         def good(candidate):
             return time.monotonic() < until and \
@@ -163,7 +167,7 @@ class Worker:
 
 def make(seed, options, variant):
     off = options.without | grammar.NOT_SANITIZED.get(variant, set())
-    return grammar.make(seed, off)
+    return grammar.make(seed, off, options.more)
 
 
 def work(options, programs, tmp, variant, seeds, until, to):
@@ -352,6 +356,7 @@ def main():
         "BUILD", os.path.join(ROOT, "build")))
     ap.add_argument("--keep", help="a folder for what failing programs left")
     ap.add_argument("--without", type=words, default=set())
+    ap.add_argument("--more", type=words, default=set())
     ap.add_argument("--san", default="none",
                     choices=["none", "thread", "address", "all"])
     ap.add_argument("--most", type=int, default=5,

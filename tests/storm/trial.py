@@ -209,9 +209,11 @@ class Trial:
     """folder: empty, the trial's own, removed by whoever made it."""
 
     def __init__(self, script, folder, programs, opscope, variant="static",
-                 off=()):
+                 off=(), limit=None):
         self.s, self.folder, self.programs = script, folder, programs
         self.opscope, self.variant, self.off = opscope, variant, set(off)
+        slow = variant in ("thread", "address")
+        self.limit = limit or (90 if slow else 25)  # seconds
         self.found = []
         self.counts = {"processes": 0, "threads": 0, "records": 0}
 
@@ -269,8 +271,7 @@ class Trial:
         elif self.s.settings.get("under") == "record":
             argv = [self.opscope, "record", "-q", "-o",
                     os.path.join(work, "logs"), "--run", "storm", "--", *argv]
-        slow = self.variant in ("thread", "address")
-        r = Run(work, argv, env, 90 if slow else 25)
+        r = Run(work, argv, env, self.limit)
         if recorded:
             self.outside(r)
         else:
