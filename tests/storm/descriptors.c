@@ -270,18 +270,23 @@ static enum flow do_fill(const struct act *a) {
     return GO_ON;
 }
 
-/* The lowest free number is the program's. */
+/* The lowest free number is the program's; zero: as those rely on who open
+ * what is to be their input. */
 static enum flow do_lowest(const struct act *a) {
+    bool zero = arg_num(a, "zero", 0) != 0;
     int64_t n = arg_num(a, "n", 20), moved = 0;
     descriptors_lock();
-    int first = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    close(first);
-    for (int64_t i = 0; i < n; i++) {
-        int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        if (fd != first) moved++;
-        close(fd);
+    int first = zero ? 0 : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    for (int64_t i = 0; i < n && first >= 0; i++) {
+        close(first);
+        int fd = open("/dev/null", O_RDONLY | (zero ? 0 : O_CLOEXEC));
+        if (fd != first && moved++ == 0 && fd >= 0) {
+            dup2(fd, first);
+            close(fd);
+        }
         sched_yield();
     }
+    if (!zero && first >= 0) close(first);
     descriptors_unlock();
     say(a, "%s", moved > 0 ? "another took my number" : "the numbers are mine");
     return GO_ON;

@@ -29,6 +29,8 @@ FEATURES = {
     "flush": "flushes", "flight": "the flight recorder",
     "windows": "windows of steps", "time_windows": "windows of time",
     "small_rings": "rings that overflow", "automatic": "OPSCOPE=1",
+    "usr1": "the signal that a recorder may take",
+    "capture": "a capture on demand", "rank": "ranks",
     "setenv": "variables that a program sets for itself",
     "tsc": "the system's clock", "machine": "no machine counters",
     "no_fork": "children that do not record",
@@ -262,7 +264,8 @@ class Maker:
              (3, "flow", self.counted), (3, "device", self.counted),
              (1, "name", self.plain), (1, "nulls", self.plain),
              (1, "badend", self.counted), (3, "flush", self.plain),
-             (2, "dump", self.plain)]
+             (2, "dump", self.plain), (1, "rank", self.plain),
+             (1, "problem", self.plain)]
         if not at.tiny:
             c += [(1, "deep", self.deep), (2, "tracer", self.tracer),
                   (1, "tracer_null", self.tracer)]
@@ -290,7 +293,8 @@ class Maker:
     def loud_choices(self, at):
         c = [(4, "files", self.files), (4, "closeall", self.closeall),
              (3, "dupover", self.dupover), (3, "fill", self.fill),
-             (2, "lowest", self.plain), (5, "pipe", self.pipe),
+             (2, "lowest", self.lowest), (5, "pipe", self.pipe),
+             (2, "usr1", self.usr1), (1, "capture", self.plain),
              (4, "lock", self.lock), (4, "raise", self.raise_),
              (3, "pending", self.pending), (3, "sigwait", self.sigwait),
              (3, "cancel", self.cancel), (3, "vfork", self.vfork),
@@ -381,7 +385,7 @@ class Maker:
             o["tsc"] = 0
         if self.chance(0.05, "no_fork"):
             o["fork"] = 0
-        if self.chance(0.05):
+        if self.chance(0.08, "usr1"):
             o["signal"] = 10
         return o
 
@@ -602,6 +606,10 @@ class Maker:
                  busy=1 if busy else None,
                  rounds=self.r.randint(2, 8) if busy else None)
 
+    def lowest(self, to, at, feature):
+        self.act(to, "lowest", n=self.few(300),
+                 zero=1 if self.chance(0.4) else None)
+
     def again(self):
         """What may move the recorder's own descriptors meanwhile."""
         return {"again": 1 if self.chance(0.4, "stop", "start") else None,
@@ -660,6 +668,9 @@ class Maker:
     def longjmp(self, to, at, feature):
         self.act(to, "longjmp", n=self.few(50), depth=self.r.randint(1, 5))
 
+    def usr1(self, to, at, feature):
+        self.act(to, "usr1", n=self.few(8))
+
     def timer(self, to, at, feature):
         n = self.body()
         self.fill_body(n, Place(at.p, thread=at.thread, top=False), 4)
@@ -712,6 +723,8 @@ class Maker:
             s["env.OPSCOPE_STEPS"] = "every 2"
         if self.chance(0.03, "no_fork"):
             s["env.OPSCOPE_FORK"] = "0"
+        if self.chance(0.04, "rank"):
+            s["env.RANK"], s["env.WORLD_SIZE"] = "1", "4"
         if self.chance(0.04, "shm_folder"):
             s["env.OPSCOPE_SHM"] = "WORK/shm"
         elif self.chance(0.04, "shm_relative") and not self.chdir:

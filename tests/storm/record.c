@@ -324,7 +324,9 @@ static enum flow do_tracer(const struct act *a) {
               .start = tracer_start, .stop = tracer_stop,
               .collect = tracer_collect},
         .name = name_of(a->id, 0), .n = (uint64_t)count_of(a)};
+    struct name name = name_of(a->id, 1);
     x.t.self = &x;
+    CALL(a->id, 1, ops_instant(name.text)); /* a child starts by a record */
     struct sure s = sure_before();
     note_tried(a->id, 0, x.n);
     bool on = ops_device_tracer_add(&x.t) == 0;

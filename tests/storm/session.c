@@ -323,6 +323,25 @@ static enum flow do_umask(const struct act *a) {
     return GO_ON;
 }
 
+/* Asks for a capture, in the way of people at a shell. */
+static enum flow do_capture(const struct act *a) {
+    char path[400];
+    (void)a;
+    snprintf(path, sizeof path, "%s/opscope.capture", logdir);
+    descriptors_lock();
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd >= 0) close(fd);
+    descriptors_unlock();
+    return GO_ON;
+}
+
+static enum flow do_rank(const struct act *a) {
+    struct manners m = manners_before();
+    ops_set_rank((int)(a->id % 4), 4);
+    manners_after(a->id, &m);
+    return GO_ON;
+}
+
 static enum flow do_problem(const struct act *a) {
     (void)a;
     (void)strlen(ops_problem());
@@ -333,5 +352,6 @@ const struct verb session_verbs[] = {
     {"start", do_start},   {"stop", do_stop},       {"dump", do_dump},
     {"flush", do_flush},   {"setenv", do_setenv},   {"rmlogs", do_rmlogs},
     {"limit", do_limit},   {"chdir", do_chdir},     {"umask", do_umask},
-    {"problem", do_problem}, {NULL, NULL},
+    {"problem", do_problem}, {"capture", do_capture}, {"rank", do_rank},
+    {NULL, NULL},
 };

@@ -210,6 +210,27 @@ static enum flow do_sigwait(const struct act *a) {
     return GO_ON;
 }
 
+/* The program has a handler of its own for the signal that a recorder may be
+ * told to take: it is called all the same. */
+static void usr1_handler(int sig) {
+    (void)sig;
+    if (self != NULL) __atomic_fetch_add(&self->usr1, 1, __ATOMIC_SEQ_CST);
+}
+
+void signals_begin(void) {
+    struct sigaction sa = {.sa_handler = usr1_handler, .sa_flags = SA_RESTART};
+    sigemptyset(&sa.sa_mask);
+    sigaction(SIGUSR1, &sa, NULL);
+}
+
+static enum flow do_usr1(const struct act *a) {
+    unsigned before = GET(&self->usr1);
+    int64_t n = arg_num(a, "n", 1);
+    for (int64_t i = 0; i < n; i++) pthread_kill(pthread_self(), SIGUSR1);
+    say(a, "usr1 came %u times", GET(&self->usr1) - before);
+    return GO_ON;
+}
+
 /* --- jumps ------------------------------------------------------------------------------ */
 
 static void jump_handler(int sig) {
@@ -298,5 +319,5 @@ static enum flow do_longjmp(const struct act *a) {
 const struct verb signal_verbs[] = {
     {"raise", do_raise},     {"timer", do_timer},     {"pending", do_pending},
     {"sigwait", do_sigwait}, {"jump", do_jump},       {"longjmp", do_longjmp},
-    {NULL, NULL},
+    {"usr1", do_usr1},       {NULL, NULL},
 };

@@ -136,6 +136,7 @@ struct self {
     unsigned nchild;
     sigjmp_buf jump;      /* where a handler that jumps goes */
     volatile sig_atomic_t may_jump;
+    unsigned usr1;        /* how often that signal came */
 };
 extern __thread struct self *self;
 
@@ -150,8 +151,9 @@ pid_t clone_here(void);
 /* Waits, whatever signals come; says how it ended. */
 int wait_for(pid_t pid);
 void say_status(const struct act *a, const char *what, int status);
-/* What a new process, or the new image of one, does first. */
+/* What a new thread does first; `first`: that of a new program. */
 void self_begin(struct self *s, bool first);
+void signals_begin(void);
 char **self_argv(uint32_t body);
 extern uint32_t first_body;
 /* What main() is to return when a body said RETURN. */

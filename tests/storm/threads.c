@@ -20,7 +20,9 @@ static void block_waited(void) {
 void self_begin(struct self *s, bool first) {
     self = s;
     s->first = first;
-    if (first) block_waited();
+    if (!first) return;
+    block_waited();
+    signals_begin();
 }
 
 /* The smallest that the system allows has room for a signal's frame above it:
