@@ -69,7 +69,7 @@ void descriptors_forked(void) {
     pthread_mutex_init(&lock, NULL);
 }
 
-/* --- files ----------------------------------------------------------------------- */
+/* --- files --------------------------------------------------------------- */
 
 static uint8_t byte_of(uint32_t act, uint32_t index, uint32_t at) {
     uint32_t x = act * 2654435761u ^ index * 40503u ^ at * 2246822519u;
@@ -292,7 +292,7 @@ static enum flow do_lowest(const struct act *a) {
     return GO_ON;
 }
 
-/* --- pipes ---------------------------------------------------------------------------- */
+/* --- pipes --------------------------------------------------------------- */
 
 /* What comes until the end; -1: there is no end. */
 static int read_to_end(int fd) {
@@ -390,7 +390,7 @@ static enum flow do_pipe(const struct act *a) {
     return arg_is(a, "to", "child") ? pipe_child(a) : pipe_self(a);
 }
 
-/* --- locks ------------------------------------------------------------------------------ */
+/* --- locks --------------------------------------------------------------- */
 
 /* Who else has the file locked? Asked by a child, since a process does not see
  * its own locks. */

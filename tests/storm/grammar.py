@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts for the storm's program (storm.h): made at random from a seed, as text
-and back. What a program does that can be seen from outside (its status, what
-it prints, its files) follows from the script alone; only what is not compared
-may depend on time. That is why acts which show something stand only where
-nothing can take it away: a process ends when the threads that show something
-have ended, and what changes the whole process (its limits, its folder, all of
-its descriptors) happens where one thread runs."""
+"""Scripts for the storm's program (storm.h): made at random from a seed, as
+text and back. What a program does that can be seen from outside (its status,
+what it prints, its files) follows from the script alone; only what is not
+compared may depend on time. That is why acts which show something stand only
+where nothing can take it away: a process ends when the threads that show
+something have ended, and what changes the whole process (its limits, its
+folder, all of its descriptors) happens where one thread runs."""
 
 import random
 
@@ -252,7 +252,7 @@ class Maker:
         self.s.bodies[n] = []
         return n
 
-    # --- what there is to choose from ------------------------------------
+    # --- what there is to choose from -------------------------------------
 
     def choices(self, at):
         """(weight, feature, method) of what may stand here."""
@@ -318,7 +318,7 @@ class Maker:
             _, feature, make = self.r.choices(c, weights)[0]
             make(n, at, feature)
 
-    # --- records --------------------------------------------------------------
+    # --- records ----------------------------------------------------------
 
     def plain(self, to, at, feature):
         self.act(to, feature)
@@ -363,7 +363,7 @@ class Maker:
         self.act(to, "sleep", us=self.r.choice([10, 100, 1000, 5000, 20000,
                                                 120000]))
 
-    # --- the session --------------------------------------------------------------
+    # --- the session ------------------------------------------------------
 
     def options(self):
         o = {}
@@ -414,7 +414,7 @@ class Maker:
             self.act(to, "rmlogs",
                      ask=1 if self.chance(0.5, "rmlogs_ask") else None)
 
-    # --- threads --------------------------------------------------------------------
+    # --- threads ----------------------------------------------------------
 
     def thread(self, to, at, feature):
         self.threads += 1
@@ -460,7 +460,7 @@ class Maker:
                      flush=1 if self.chance(0.4) else None,
                      dump=1 if self.chance(0.2) else None)
 
-    # --- processes -------------------------------------------------------------------
+    # --- processes --------------------------------------------------------
 
     def leave(self, n, at, ways):
         """How the process whose first body this is ends, if it says so."""
@@ -572,7 +572,7 @@ class Maker:
                  thread=1 if self.chance(0.5) else None,
                  close=0 if self.chance(0.2) else None)
 
-    # --- descriptors -------------------------------------------------------------------
+    # --- descriptors ------------------------------------------------------
 
     def hold(self, at, n):
         """Descriptors that stay open: few, so that there are always enough."""
@@ -627,7 +627,7 @@ class Maker:
         self.act(to, "lock", how=self.r.choice(["posix", "flock"]),
                  **self.again())
 
-    # --- signals ------------------------------------------------------------------------
+    # --- signals ----------------------------------------------------------
 
     def signal(self, at):
         return at.p.signals.pop(0) if at.p.signals else None
@@ -685,7 +685,7 @@ class Maker:
                                 quiet=at.quiet), 4)
         self.act(to, "within", body=n, hand=1 if self.chance(0.3) else None)
 
-    # --- the process -----------------------------------------------------------------------
+    # --- the process ------------------------------------------------------
 
     def chdir_(self, to, at, feature):
         self.chdir = True
@@ -705,7 +705,7 @@ class Maker:
                  "stack": self.r.choice([256 << 10, 1 << 20])}[what]
         self.act(to, "limit", what=what, value=value)
 
-    # --- all of it ----------------------------------------------------------------------------
+    # --- all of it --------------------------------------------------------
 
     def environment(self):
         s, r = self.s.settings, self.r

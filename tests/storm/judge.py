@@ -314,7 +314,7 @@ class Judge:
     def bad(self, kind, *words):
         self.found.append(Finding(kind, " ".join(map(str, words))))
 
-    # --- what the program saw itself -----------------------------------------
+    # --- what the program saw itself --------------------------------------
 
     def faults(self):
         for act, what, a, b in self.d.faults:
@@ -325,7 +325,7 @@ class Judge:
                      f"({a}, {b}) in act {act}",
                      where.verb if where else "")
 
-    # --- one act -----------------------------------------------------------------
+    # --- one act ----------------------------------------------------------
 
     def records(self):
         """(act, kind) -> tried, done, of everything that makes records."""
@@ -359,7 +359,7 @@ class Judge:
             self.bad("wrong thread", what, f"of thread {tid} is on lines of "
                      f"{a.tids[key]}")
 
-    # --- a process ------------------------------------------------------------------
+    # --- a process --------------------------------------------------------
 
     def pid_of(self, a, key):
         verb = self.verb[key[0]].verb
@@ -399,6 +399,8 @@ class Judge:
         if lost["handler"] > handled:
             self.bad("lost", f"{lost['handler']} calls counted as from "
                      f"handlers, which made {handled}")
+        # a handler that came while its thread was getting a ring
+        lost["rest"] -= min(lost["rest"], handled)
         if lost["full"] and not self.tight:
             self.bad("lost", lost["full"], "records: a ring was full")
         if lost["rest"] and not self.tight and "keyed" not in verbs and \
@@ -426,7 +428,7 @@ class Judge:
         self.sums(a)
         self.reasons(a)
 
-    # --- opscope's own view ------------------------------------------------------------
+    # --- opscope's own view -----------------------------------------------
 
     def same_losses(self, a, notes):
         """What `opscope` says was lost is what the profiles say."""

@@ -30,7 +30,7 @@ static struct {
     unsigned first, n;
 } bodies[BODIES];
 
-/* --- the script ------------------------------------------------------------ */
+/* --- the script ---------------------------------------------------------- */
 
 static void broken(const char *what, const char *where) {
     dprintf(2, "storm: %s: %s\n", what, where);
@@ -117,7 +117,7 @@ enum flow run_body(uint32_t body) {
     return flow;
 }
 
-/* --- the diary -------------------------------------------------------------- */
+/* --- the diary ----------------------------------------------------------- */
 
 static void map_diary(const char *path) {
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -170,7 +170,7 @@ void say(const struct act *a, const char *format, ...) {
     while (write(1, line, (size_t)n) < 0 && errno == EINTR) {}
 }
 
-/* --- this process ------------------------------------------------------------ */
+/* --- this process -------------------------------------------------------- */
 
 void sleep_us(int64_t us) {
     struct timespec ts = {us / 1000000, us % 1000000 * 1000};
@@ -222,7 +222,7 @@ static void say_signals(void) {
     say(&a, "body blocks %llx and ignores %llx", blocked, ignored);
 }
 
-/* --- rescue ------------------------------------------------------------------- */
+/* --- rescue -------------------------------------------------------------- */
 
 /* Who was killed between the two has a pointer and no ring: it stays for a
  * minute, since it may be somebody who starts just now. */

@@ -15,7 +15,7 @@ static FILE *buffered; /* text that waits in it is written at the end */
 
 int first_return;
 
-/* --- children ---------------------------------------------------------------- */
+/* --- children ------------------------------------------------------------ */
 
 int wait_for(pid_t pid) {
     int status = -1;
@@ -144,7 +144,7 @@ static enum flow do_spawn(const struct act *a) {
     return GO_ON;
 }
 
-/* --- many short children -------------------------------------------------------- */
+/* --- many short children ------------------------------------------------- */
 
 enum { GATHER = 32, LEFT_AT_MOST = 4, GATHER_MS = 4000 };
 
@@ -189,7 +189,7 @@ static enum flow do_gather(const struct act *a) {
     return GO_ON;
 }
 
-/* --- leaving --------------------------------------------------------------------- */
+/* --- leaving ------------------------------------------------------------- */
 
 __attribute__((noinline)) static void segv(void) {
     volatile int *volatile nowhere = NULL;
@@ -293,7 +293,7 @@ __attribute__((destructor(101))) static void very_last(void) {
     ops_stop();
 }
 
-/* --- plugins ---------------------------------------------------------------------- */
+/* --- plugins ------------------------------------------------------------- */
 
 typedef void plugin_fn(uint32_t act, int64_t n, const char *dir,
                        void (*tried)(uint32_t, unsigned, uint64_t),

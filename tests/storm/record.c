@@ -12,7 +12,7 @@ static enum ops_kind kind_of(const struct act *a) {
     return (enum ops_kind)arg_num(a, "kind", OPS_OP);
 }
 
-/* --- scopes ---------------------------------------------------------------- */
+/* --- scopes -------------------------------------------------------------- */
 
 static void put_args(const char *which, int64_t i) {
     if (strcmp(which, "none") == 0) return;
@@ -123,7 +123,7 @@ static enum flow do_deep(const struct act *a) {
     return GO_ON;
 }
 
-/* --- points ------------------------------------------------------------------ */
+/* --- points -------------------------------------------------------------- */
 
 static enum flow do_instant(const struct act *a) {
     struct name name = name_of(a->id, 0);
@@ -158,7 +158,7 @@ static enum flow do_scalar(const struct act *a) {
     return GO_ON;
 }
 
-/* --- steps -------------------------------------------------------------------- */
+/* --- steps --------------------------------------------------------------- */
 
 /* A step moves a window of steps. */
 static void move(void (*call)(int64_t), int64_t number) {
@@ -205,7 +205,7 @@ static enum flow do_epoch(const struct act *a) {
     return steps(a, ops_epoch, epoch_end);
 }
 
-/* --- work that is not a scope of a thread -------------------------------------- */
+/* --- work that is not a scope of a thread -------------------------------- */
 
 enum { ASYNCS = 64 };
 
@@ -355,7 +355,7 @@ static enum flow do_nulls(const struct act *a) {
     return GO_ON;
 }
 
-/* --- time ----------------------------------------------------------------------- */
+/* --- time ---------------------------------------------------------------- */
 
 static enum flow do_sleep(const struct act *a) {
     sleep_us(arg_num(a, "us", 100));

@@ -26,7 +26,7 @@ static struct {
 #define GET(p) __atomic_load_n(p, __ATOMIC_SEQ_CST)
 #define SET(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)
 
-/* --- certainty ---------------------------------------------------------------- */
+/* --- certainty ----------------------------------------------------------- */
 
 struct sure sure_before(void) {
     struct sure s = {GET(&model.changes), false};
@@ -88,7 +88,7 @@ void closing_ends(void) {
     __atomic_fetch_add(&model.closing, 1, __ATOMIC_SEQ_CST);
 }
 
-/* --- start and stop ------------------------------------------------------------ */
+/* --- start and stop ------------------------------------------------------ */
 
 static const char *env_or(const char *name, const char *other) {
     const char *v = getenv(name);
@@ -231,7 +231,7 @@ __attribute__((constructor(65535))) static void look_at_load(void) {
     model.no_fork = strcmp(env_or("OPSCOPE_FORK", ""), "0") == 0;
 }
 
-/* --- acts ------------------------------------------------------------------------ */
+/* --- acts ---------------------------------------------------------------- */
 
 static enum flow do_start(const struct act *a) {
     session_start(a);

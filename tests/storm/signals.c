@@ -22,7 +22,7 @@ static int signal_of(const struct act *a) {
 
 static pid_t tid_now(void) { return (pid_t)syscall(SYS_gettid); }
 
-/* --- the handlers -------------------------------------------------------------- */
+/* --- the handlers -------------------------------------------------------- */
 
 /* Kind 0: scopes of the handler; kind 1: calls that it made. */
 static void record_in_handler(uint32_t act) {
@@ -78,7 +78,7 @@ static void await(int sig, unsigned n) {
     for (int i = 0; i < 5000 && seen(sig) < n; i++) sleep_us(1000);
 }
 
-/* --- the smallest stack for handlers ---------------------------------------------- */
+/* --- the smallest stack for handlers ------------------------------------- */
 
 enum { ALT_ROOM = 8192 }; /* beside the frame: what a handler may use */
 
@@ -106,7 +106,7 @@ static void alt_gone(void *p) {
     if (p != NULL) munmap(p, alt_size() + 4096);
 }
 
-/* --- acts ---------------------------------------------------------------------------- */
+/* --- acts ---------------------------------------------------------------- */
 
 static enum flow do_raise(const struct act *a) {
     int sig = signal_of(a);
@@ -231,7 +231,7 @@ static enum flow do_usr1(const struct act *a) {
     return GO_ON;
 }
 
-/* --- jumps ------------------------------------------------------------------------------ */
+/* --- jumps --------------------------------------------------------------- */
 
 static void jump_handler(int sig) {
     (void)sig;

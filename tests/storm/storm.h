@@ -44,7 +44,7 @@
 #define SANITIZED 0
 #endif
 
-/* --- the diary ------------------------------------------------------------ */
+/* --- the diary ----------------------------------------------------------- */
 
 enum { ACTS = 4096, BODIES = 1024, FAULTS = 256, KINDS = 4 };
 
@@ -86,7 +86,7 @@ struct diary {
 extern struct diary *diary;
 extern const char *logdir, *workdir, *plugin_dir;
 
-/* --- the script ------------------------------------------------------------ */
+/* --- the script ---------------------------------------------------------- */
 
 enum { ARGS = 8 };
 
@@ -122,7 +122,7 @@ enum flow run_body(uint32_t body);
 __attribute__((format(printf, 2, 3))) void say(const struct act *a,
                                                const char *format, ...);
 
-/* --- threads and processes ------------------------------------------------ */
+/* --- threads and processes ----------------------------------------------- */
 
 enum { LATER = 16 };
 
@@ -165,7 +165,7 @@ uint64_t now_ms(void);
 size_t stack_size(int64_t wanted);
 int thread_start(pthread_t *t, int64_t stack, void *(*run)(void *), void *arg);
 
-/* --- what the program knows of the recorder -------------------------------- */
+/* --- what the program knows of the recorder ------------------------------ */
 
 /* Is a call certain to be recorded? It is when a window was open before and
  * after, and nobody started or stopped in between. */
@@ -204,7 +204,7 @@ bool is_windowed(void);
 
 void fault(uint32_t act, enum fault what, uint64_t a, uint64_t b);
 
-/* --- calls, noted ----------------------------------------------------------- */
+/* --- calls, noted -------------------------------------------------------- */
 
 void note_tried(uint32_t act, unsigned kind, uint64_t n);
 void note_done(uint32_t act, unsigned kind, uint64_t n);
@@ -228,7 +228,7 @@ enum { ERRNO_PROBE = 117 };
         if (sure_after(call_sure_)) note_done(act, kind, 1);                  \
     } while (0)
 
-/* --- descriptors -------------------------------------------------------------- */
+/* --- descriptors --------------------------------------------------------- */
 
 /* Whoever opens, closes or counts descriptors holds it; nobody is forked
  * meanwhile. */

@@ -99,7 +99,7 @@ static enum flow do_thread(const struct act *a) {
     return GO_ON;
 }
 
-/* --- many at once --------------------------------------------------------------- */
+/* --- many at once -------------------------------------------------------- */
 
 static void *short_thread(void *arg) {
     const struct act *a = arg;
@@ -124,7 +124,7 @@ static enum flow do_crowd(const struct act *a) {
     return GO_ON;
 }
 
-/* --- the last word of a thread --------------------------------------------------- */
+/* --- the last word of a thread ------------------------------------------- */
 
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -144,7 +144,7 @@ static enum flow do_keyed(const struct act *a) {
     return GO_ON;
 }
 
-/* --- cancellation ------------------------------------------------------------------ */
+/* --- cancellation -------------------------------------------------------- */
 
 struct victim {
     const struct act *act;
@@ -159,7 +159,8 @@ static void clean_up(void *arg) {
     CALL(v->act->id, 1, ops_instant(name.text));
 }
 
-__attribute__((noinline)) static void victim_work(const struct act *a, const char *name, unsigned i) {
+__attribute__((noinline)) static void
+victim_work(const struct act *a, const char *name, unsigned i) {
     OPS_SCOPE(name);
     if (arg_num(a, "flush", 0) && i % 4 == 0) ops_flush();
     if (arg_num(a, "dump", 0) && i % 16 == 0) ops_dump();

@@ -77,6 +77,27 @@ def rings_of(work):
     return found
 
 
+def remove_rings(folder):
+    """What is left in memory of programs that recorded below a folder. One
+    that was killed early has a ring which does not name it yet: its pointer
+    does."""
+    paths = set(rings_of(folder))
+    for pointer in glob.glob(os.path.join(
+            folder, "**", "plugins", "profile", "*", "*.ring"),
+            recursive=True):
+        try:
+            with open(pointer) as f:
+                paths.add(f.read().strip())
+        except (OSError, ValueError):
+            pass
+    for path in paths:
+        if path.startswith(os.path.join(SHM, "opscope-")):
+            try:
+                os.unlink(path)
+            except OSError:
+                pass
+
+
 def where_it_hangs(pids):
     """What the threads of a few processes are doing."""
     lines = []
@@ -209,9 +230,10 @@ class Trial:
     """folder: empty, the trial's own, removed by whoever made it."""
 
     def __init__(self, script, folder, programs, opscope, variant="static",
-                 off=(), limit=None):
+                 off=(), limit=None, control=False):
         self.s, self.folder, self.programs = script, folder, programs
         self.opscope, self.variant, self.off = opscope, variant, set(off)
+        self.control = control
         slow = variant in ("thread", "address")
         self.limit = limit or (90 if slow else 25)  # seconds
         self.found = []
@@ -220,7 +242,7 @@ class Trial:
     def bad(self, kind, text):
         self.found.append(Finding(kind, text))
 
-    # --- running ---------------------------------------------------------------
+    # --- running ----------------------------------------------------------
 
     def program(self):
         if self.variant == "static" and \
@@ -358,7 +380,7 @@ class Trial:
             self.bad("looks alive", f"process {r.root} is dead, a child of "
                      "its lives, and nobody closes its profile")
 
-    # --- reading -----------------------------------------------------------------
+    # --- reading ----------------------------------------------------------
 
     def ask(self, work, what, *more, strict=True):
         logs = os.path.join(work, "logs")
@@ -393,7 +415,7 @@ class Trial:
                 self.ask(work, "scalars", "--top", "0")[0])
         return ops, points, notes
 
-    # --- judging -----------------------------------------------------------------
+    # --- judging ----------------------------------------------------------
 
     def compare(self, off, on):
         if on.hang is not None:
@@ -401,8 +423,8 @@ class Trial:
             return
         status = on.status.get(on.root)
         want = off.status.get(off.root)
-        if self.s.settings.get("under") == "record" and \
-                want is not None and os.WIFSIGNALED(want):
+        if self.s.settings.get("under") == "record" and want is not None \
+                and os.WIFSIGNALED(want) and not self.control:
             want = (128 + os.WTERMSIG(want)) << 8
         if status != want:
             self.bad("status", f"{status_text(status)}, without the recorder "
@@ -455,7 +477,8 @@ class Trial:
         # it does not wait for those who do not record yet
         orphans = any(x.args.get("then") == "never" for x in self.s.acts())
         if self.s.settings.get("under") == "record" and not orphans and \
-                "record_gathers" not in self.off and "kill_ms" not in self.s.settings and on.hang is None:
+                "record_gathers" not in self.off and on.hang is None and \
+                "kill_ms" not in self.s.settings:
             left = self.profiles(logs, ".ring")
             if left:
                 self.bad("not gathered", f"`opscope record` left {left}")
@@ -497,9 +520,17 @@ class Trial:
             if names:
                 self.bad("left", f"{sub}: {names[:3]}")
 
+    def no_difference(self):
+        """Twice without the recorder: is the program itself the same?"""
+        a, b = self.run("off", False), self.run("on", False)
+        self.compare(a, b)
+        return self.found
+
     def go(self):
-        """Returns findings, the gravest first."""
+        """Returns what was found."""
         try:
+            if self.control:
+                return self.no_difference()
             killed = "kill_ms" in self.s.settings
             off = None if killed else self.run("off", False)
             if off is not None and off.hang is not None:
@@ -517,6 +548,5 @@ class Trial:
                 self.accounts(on)
         finally:
             kill_all()
-            for path in rings_of(self.folder):
-                os.unlink(path)
+            remove_rings(self.folder)
         return self.found
