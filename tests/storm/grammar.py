@@ -424,7 +424,7 @@ class Maker:
         tiny = self.chance(0.25, "tiny")
         quiet = at.quiet or how == "detach"
         leaves = (how == "join" and at.top and not at.quiet and
-                  at.p.loud == 0 and not tiny and
+                  at.p.loud == 0 and not tiny and not at.thread and
                   self.chance(0.08, "exit_in_thread"))
         n = self.body()
         place = Place(at.p, thread=True, quiet=quiet, tiny=tiny)

@@ -147,12 +147,13 @@ static bool alone(unsigned changes) {
     return GET(&model.changing) == 1 && GET(&model.changes) == changes;
 }
 
-/* The options count only where nothing was started, or where the environment
- * did it when the program was loaded. */
+/* The options count where nothing was started. Where the environment starts
+ * programs, those of a later start may count as well. */
 static void learn(const struct act *a, const struct ops_options *o) {
-    bool loaded = a != NULL && GET(&model.started) == YES &&
-                  model.last == NULL && o->steps != NULL;
-    if (GET(&model.started) == YES && !loaded) return;
+    bool loaded = strcmp(env_or("OPSCOPE", ""), "1") == 0;
+    if (GET(&model.started) == YES && loaded && o->steps != NULL)
+        SET(&model.window, WINDOW_UNSURE);
+    if (GET(&model.started) == YES) return;
     SET(&model.window, GET(&model.started) == UNKNOWN
                            ? WINDOW_UNSURE
                            : window_of(env_or("OPSCOPE_STEPS", o->steps)));
