@@ -63,7 +63,10 @@ void settle(void) {
     self->nchild = 0;
 }
 
-void last_words(void) { descriptors_verify(); }
+void last_words(void) {
+    descriptors_verify();
+    model_leaving();
+}
 
 /* The child's part of fork and clone. A body that ends without a word ends its
  * process. */
@@ -218,7 +221,7 @@ static enum flow do_leave(const struct act *a) {
     const char *how = arg_text(a, "how", "exit");
     int code = (int)(a->id % 100) + 1;
     if (strcmp(how, "pthread_exit") == 0) {
-        last_words();
+        descriptors_verify();
         pthread_exit(NULL);
     }
     settle();

@@ -17,7 +17,7 @@ enum started { NO, YES, UNKNOWN };
 static struct {
     unsigned changing, changes, closing;
     bool pending;     /* a child that records from its first call on */
-    bool no_fork;
+    bool no_fork, leaving;
     enum window window;
     enum started started;
     const struct act *last; /* the start whose options hold */
@@ -70,6 +70,7 @@ void model_forked(enum born how, bool on) {
     bool off = how == BORN_BY_CLONE || GET(&model.no_fork) ||
                (GET(&model.changing) == 0 && GET(&model.started) == NO);
     SET(&model.changing, 0);
+    SET(&model.leaving, false);
     SET(&model.pending, on);
     SET(&model.started, on || off ? NO : UNKNOWN);
     if (off) SET(&model.window, WINDOW_NONE);
@@ -142,10 +143,14 @@ static void manners_after(uint32_t act, const struct manners *m) {
     if (cancel != m->cancel) fault(act, FAULT_CANCEL, (uint64_t)cancel, 0);
 }
 
-/* Was nobody else at it? Then what holds now is known. */
+/* Was nobody else at it? Then what holds now is known. At the end of a process
+ * the recorder stops by itself, at a moment that nobody tells. */
 static bool alone(unsigned changes) {
-    return GET(&model.changing) == 1 && GET(&model.changes) == changes;
+    return GET(&model.changing) == 1 && GET(&model.changes) == changes &&
+           !GET(&model.leaving);
 }
+
+void model_leaving(void) { SET(&model.leaving, true); }
 
 /* The options count where nothing was started. Where the environment starts
  * programs, those of a later start may count as well. */

@@ -183,6 +183,8 @@ void change_ends(void);
 /* In a child, at once. `on`: its parent recorded, that is certain. */
 enum born { BORN_BY_FORK, BORN_BY_CLONE };
 void model_forked(enum born how, bool on);
+/* The process is about to end. */
+void model_leaving(void);
 /* Before a second thread is made: which call is a child's first is then no
  * longer known. */
 void model_threads(void);

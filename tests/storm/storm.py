@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -234,8 +235,11 @@ class Storm:
                 work(self.o, self.programs, self.tmp, variant, seeds, until,
                      os.fdopen(w, "w"))
                 rc = 0
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, SystemExit):
                 pass
+            except BaseException:
+                traceback.print_exc(file=sys.stdout)
+                sys.stdout.flush()
             finally:
                 os._exit(rc)
         os.close(w)
