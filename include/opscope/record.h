@@ -277,7 +277,8 @@ void ops_set_rank(int rank, int world);
 /* [0] is 0: not started. Else the number of the session * 8 + OPS_ON_BIT_ while
  * a window is open. A page of its own, which fork() wipes: an array, so that a
  * program's copy of it (copy relocation) is a whole page too. */
-extern uint32_t ops_state_[1024];
+enum { OPS_STATE_WORDS_ = 16384 };
+extern uint32_t ops_state_[OPS_STATE_WORDS_];
 /* Names of other things than scopes live apart from theirs. */
 enum { OPS_KEY_ = 16, OPS_TAG_, OPS_COUNT_ };
 enum { OPS_ON_BIT_ = 1, OPS_PENDING_BIT_ = 2, OPS_GEN_SHIFT_ = 3 };

@@ -43,6 +43,13 @@ static void each_file(const char *dir, void (*each)(void *, const char *path,
     closedir(d);
 }
 
+/* Some live too short to be seen in the tree. */
+static bool is_of(const struct tree *tree, const struct rec_look *at) {
+    return (tree->launch != 0 && at->launch == tree->launch) ||
+           (at->pid > 0 &&
+            map_get(&tree->by_pid, (uint64_t)at->pid) != MAP_NONE);
+}
+
 struct live {
     const struct tree *tree;
     size_t n;
@@ -50,10 +57,9 @@ struct live {
 
 static void count_live(void *ctx, const char *path, const char *name) {
     struct live *l = ctx;
-    bool alive;
-    if (!ends_with(name, ".ring")) return;
-    int32_t pid = rec_ring_pid(path, &alive);
-    l->n += alive && map_get(&l->tree->by_pid, (uint64_t)pid) != MAP_NONE;
+    struct rec_look at;
+    if (!ends_with(name, ".ring") || !rec_ring_look_path(path, &at)) return;
+    l->n += at.pid > 0 && at.alive && is_of(l->tree, &at);
 }
 
 size_t gather_live(const char *dir, const struct tree *tree) {
@@ -84,15 +90,12 @@ static void finish_one(void *ctx, const char *path, const char *name) {
     struct finish *f = ctx;
     struct gathered *g = f->g;
     struct rec_saved saved;
+    struct rec_look at;
     char why[200] = "";
-    bool alive;
     if (!ends_with(name, ".ring")) return;
-    int32_t pid = rec_ring_pid(path, &alive);
-    bool ours = f->alone ||
-                (pid > 0 &&
-                 map_get(&f->tree->by_pid, (uint64_t)pid) != MAP_NONE);
-    if (alive || !ours) return;
-    if (pid == 0 && f->alive) return; /* it is just being made */
+    rec_ring_look_path(path, &at);
+    if (at.alive || !(f->alone || is_of(f->tree, &at))) return;
+    if (at.pid == 0 && f->alive) return; /* it is just being made */
     if (rec_salvage_finish(path, &saved, why, sizeof why) == 0) {
         g->saved++;
         g->events += saved.events;

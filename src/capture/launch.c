@@ -12,10 +12,12 @@
 #include "capture/spawn.h"
 #include "rec/window.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -153,12 +155,16 @@ static char *setting(const char *name, const char *value, bool *oom) {
 /* The environment of the program: how the recorder in it is set up. */
 static int start(struct watch *w, const struct launch *l,
                  const struct rundir *dir, struct ops_err *e) {
-    char *more[8] = {0};
+    char *more[8] = {0}, id[20];
     size_t n = 0;
+    if (getrandom(&w->tree->launch, sizeof w->tree->launch, 0) < 0)
+        w->tree->launch = 0;
+    snprintf(id, sizeof id, "%" PRIx64, w->tree->launch);
     bool oom = false;
     more[n++] = setting("OPSCOPE", "1", &oom);
     more[n++] = setting("OPSCOPE_LOGDIR", dir->logdir, &oom);
     more[n++] = setting("OPSCOPE_RUN", dir->name, &oom);
+    more[n++] = setting("OPSCOPE_LAUNCH", id, &oom);
     if (l->steps) more[n++] = setting("OPSCOPE_STEPS", l->steps, &oom);
     if (l->flight) more[n++] = setting("OPSCOPE_FLIGHT", "1", &oom);
     if (l->host) more[n++] = setting("OPSCOPE_HOST", l->host, &oom);

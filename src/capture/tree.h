@@ -72,6 +72,8 @@ struct seen_proc {
 
 struct tree {
     int32_t self;          /* our own pid: orphans come back to it */
+    uint64_t launch;       /* a number that stands in the rings of the program's
+                              processes; 0: none does */
     struct seen_proc *procs;
     size_t nprocs, cap_procs, threads;
     struct map by_pid;     /* pid -> the latest process that had it */

@@ -323,7 +323,6 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     a->piece.memory |= b.piece.memory;
     a->piece.python |= b.piece.python;
     a->piece.shapes |= b.piece.shapes;
-    a->piece.dropped += b.piece.dropped;
     if (!settle_peaks(&a->piece, &b.piece)) x->t->oom = true;
     xspace_own_settle(&a->piece, &b.piece);
     free(b.piece.names);
@@ -348,7 +347,7 @@ static int read_events(struct xspace *x, const struct import_opts *o,
     src->has_memory |= s.piece.memory;
     src->has_stacks |= s.piece.python;
     src->has_shapes |= s.piece.shapes;
-    if (x->own) xspace_own_done(x, &s.piece);
+    if (x->own) xspace_own_done(x);
     return rc;
 }
 

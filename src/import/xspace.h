@@ -169,7 +169,6 @@ struct xpiece {
     bool memory;     /* saw a memory event */
     bool python;     /* saw a Python frame */
     bool shapes;     /* saw an event that tells its shape, FLOPs or bytes */
-    uint64_t dropped; /* as events of the recorder tell */
     size_t told;      /* of them, how many were told in words */
     struct xlaunch {
         uint64_t key; /* hash of what the stats hold; 0: free */
@@ -237,7 +236,7 @@ void xplane_own_facts(struct xspace *x, struct xplane *p);
 /* Of two pieces: together they say as much in words as one would. */
 void xspace_own_settle(const struct xpiece *a, const struct xpiece *b);
 /* What is left to say of such a file when all of it was read. */
-void xspace_own_done(struct xspace *x, const struct xpiece *all);
+void xspace_own_done(struct xspace *x);
 
 /* xspace_hlo.c: a compiled program (HloProto) goes into the trace's table;
  * label is what spans call it. Damage loses what is damaged. */

@@ -181,7 +181,6 @@ static void own_dropped(struct xpiece *w, const struct xline *l) {
     char text[256];
     if (n <= 0) return;
     trace_note(w->t, NOTE_RECORDER_DROPPED, (uint64_t)n);
-    w->dropped += (uint64_t)n;
     if (w->told++ >= DROPS_TOLD) return;
     snprintf(text, sizeof text, "%" PRId64 " on thread %.*s: %.*s", n,
              (int)(thread.n < 64 ? thread.n : 64), (const char *)thread.p,
@@ -306,7 +305,7 @@ static int64_t fact_number(const struct xplane *p, const char *name) {
 }
 
 /* Losses that no thread's line tells of; and whether it was closed. */
-void xspace_own_done(struct xspace *x, const struct xpiece *all) {
+void xspace_own_done(struct xspace *x) {
     bool closed = false, host = false, rescued = false;
     for (size_t i = 0; i < x->nplanes; i++) {
         const struct xplane *p = &x->planes[i];
@@ -316,9 +315,8 @@ void xspace_own_done(struct xspace *x, const struct xpiece *all) {
         host |= is_host;
         rescued |= is_host && fact_number(p, "opscope_unclosed") > 0;
         int64_t lost = fact_number(p, "dropped_traces");
-        /* lines of threads tell theirs where it happened; devices do not */
-        if (lost > 0 && (!is_host || all->dropped == 0))
-            trace_note(x->t, NOTE_RECORDER_DROPPED, (uint64_t)lost);
+        /* beside those of which lines of threads tell, where it happened */
+        if (lost > 0) trace_note(x->t, NOTE_RECORDER_DROPPED, (uint64_t)lost);
     }
     /* files of devices stand beside the host's, which tells it for them */
     if (host && !closed) trace_note(x->t, NOTE_PART_OPEN, 1);

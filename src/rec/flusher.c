@@ -174,12 +174,14 @@ static void last_facts(struct session *s) {
     encode_fact_int(e, 0, "flusher_cpu_ns",
                     (int64_t)thread_cpu_ns());
     encode_fact_int(e, 0, "wall_clock_moved_ns", stepped);
-    uint64_t lost = h->drops_no_ring + h->drops_names + h->drops_write;
+    uint64_t no_ring = __atomic_load_n(&h->lost.no_ring, __ATOMIC_RELAXED);
+    uint64_t names = __atomic_load_n(&h->lost.names, __ATOMIC_RELAXED);
+    uint64_t lost = no_ring + names + h->drops_write;
     if (lost > 0) encode_fact_int(e, 0, "dropped_traces", (int64_t)lost);
     loss_fact(e, h->drops_write,
               "samples and device events that could not be written");
-    loss_fact(e, h->drops_no_ring, "calls of threads that got no ring");
-    loss_fact(e, h->drops_names, "uses of names beyond the limit");
+    loss_fact(e, no_ring, "calls of threads that got no ring");
+    loss_fact(e, names, "uses of names beyond the limit");
     loss_fact(e, s->events.lost, "scalars that could not be written");
     if (!s->set.child)
         loss_fact(e, memory_refused(), "times that a process of the program "
@@ -224,6 +226,7 @@ static void housekeeping(struct session *s, uint64_t now) {
     if (now - own.named >= NAMES_NS) {
         own.named = now;
         thread_names(s);
+        threads_look_for_gone();
         if (alone_in_table(own.alone, keeper_tid())) keeper_drop_table();
     }
     pthread_mutex_unlock(&s->lock);
@@ -245,8 +248,6 @@ static int pass(struct session *s, bool final) {
     uint64_t now = rec_mono_ns(), end = rec_ticks();
     own.flushed = now;
     keep_clock(s);
-    h->drops_no_ring = __atomic_load_n(&s->no_ring, __ATOMIC_RELAXED);
-    h->drops_names = names_beyond();
     __atomic_store_n(&h->last_tick, end, __ATOMIC_RELAXED);
     drain_rings(&s->drain, final && !s->set.o.flight, end);
     uint64_t of_rings = s->drain.enc.events;
@@ -543,6 +544,7 @@ static int map_rings(struct session *s) {
     /* rings, and tables of which most processes need little */
     memory_allow(s->memory_cap + s->memory_cap / 4 + (1 << 20));
     if (!memory_back(p, offsetof(struct rec_head, rings)) ||
+        !memory_count_losses(s->place.ring) ||
         !memory_back((char *)p + layout.segs_at, sizeof(struct rec_seg)))
         return no_rings();
     struct rec_head *h = p;
@@ -559,6 +561,7 @@ static void fill_head(struct session *s, const struct rec_instant *first) {
     struct rec_head *h = s->view.head;
     h->pid = (uint32_t)s->pid;
     h->gen = s->gen;
+    h->launch = s->set.launch;
     snprintf(h->stem, sizeof h->stem, "%.1023s", s->place.stem);
     snprintf(h->host, sizeof h->host, "%s", s->id.host);
     h->rank = s->id.rank;
@@ -743,6 +746,7 @@ void flusher_forked(void) {
 
 void flusher_stop(void) {
     struct session *s = &rec_session;
+    if (keeper_is_me()) keeper_come_back();
     pthread_mutex_lock(&s->flush_lock);
     s->ask_stop = true;
     pthread_cond_signal(&s->wake);

@@ -30,6 +30,7 @@ static struct {
     int tid;           /* atomic */
     enum job job;      /* asked for; NONE when it is done */
     bool full;         /* a batch waits for the flusher */
+    bool away;         /* in the program's exit handlers: it does no job */
     sigset_t signals;  /* that the thread which started blocks */
     struct nvml nvml;
     bool nvml_ready;   /* there is a struct to ask */
@@ -83,6 +84,9 @@ static enum job next_job(void) {
 
 /* ops_stop() comes from a destructor then, in this thread (keeper_serve). */
 static void end_program(void) {
+    pthread_mutex_lock(&keeper.lock);
+    keeper.away = true;
+    pthread_mutex_unlock(&keeper.lock);
     done();
     pthread_sigmask(SIG_SETMASK, &keeper.signals, NULL);
     rec_self.ours = false; /* what its handlers record is the program's */
@@ -116,7 +120,7 @@ static void *run(void *arg) {
 int keeper_start(const sigset_t *signals) {
     pthread_attr_t a;
     keeper.job = NONE;
-    keeper.full = false;
+    keeper.full = keeper.away = false;
     keeper.signals = *signals;
     pthread_attr_init(&a);
     pthread_attr_setstacksize(&a, STACK);
@@ -127,15 +131,26 @@ int keeper_start(const sigset_t *signals) {
     return error == 0 ? 0 : -1;
 }
 
-static void ask(enum job job) {
+/* After the job before. False: it is away, and will not do it. */
+static bool ask(enum job job) {
     pthread_mutex_lock(&keeper.lock);
-    keeper.job = job;
+    while (keeper.job != NONE && !keeper.away)
+        pthread_cond_wait(&keeper.changed, &keeper.lock);
+    bool here = !keeper.away;
+    if (here) keeper.job = job;
     pthread_cond_broadcast(&keeper.changed);
     pthread_mutex_unlock(&keeper.lock);
+    return here;
 }
 
 bool keeper_is_me(void) {
     return keeper.runs && pthread_equal(keeper.thread, pthread_self());
+}
+
+void keeper_come_back(void) {
+    pthread_mutex_lock(&keeper.lock);
+    keeper.away = false;
+    pthread_mutex_unlock(&keeper.lock);
 }
 
 void keeper_leave(void) { ask(STOP); }
@@ -148,9 +163,9 @@ void keeper_join(void) {
 }
 
 void keeper_collect(struct encoder *e, bool last) {
-    if (!__atomic_load_n(&keeper.runs, __ATOMIC_ACQUIRE) || !device_any())
+    if (!__atomic_load_n(&keeper.runs, __ATOMIC_ACQUIRE) || !device_any() ||
+        !ask(last ? COLLECT_LAST : COLLECT))
         return;
-    ask(last ? COLLECT_LAST : COLLECT);
     pthread_mutex_lock(&keeper.lock);
     while (keeper.job != NONE) {
         if (keeper.full) {

@@ -26,11 +26,19 @@ struct family {
 };
 
 static struct family own; /* where no page can be shared */
+static struct rec_losses nowhere; /* before the first session */
 static struct {
     struct family *all;
     uint64_t taken; /* by this process */
     bool crowded;
-} mem = {.all = &own};
+    char *losses_page; /* NULL: not yet */
+    struct rec_losses *losses;
+} mem = {.all = &own, .losses = &nowhere};
+
+static size_t page_size(void) {
+    long size = sysconf(_SC_PAGESIZE);
+    return size > 0 ? (size_t)size : 4096;
+}
 
 void memory_init(void) {
     void *p = mmap(NULL, sizeof *mem.all, PROT_READ | PROT_WRITE,
@@ -98,8 +106,7 @@ static void untake(uint64_t n) {
 }
 
 bool memory_back(void *p, size_t n) {
-    long size = sysconf(_SC_PAGESIZE);
-    uintptr_t page = size > 0 ? (uintptr_t)size : 4096;
+    uintptr_t page = page_size();
     uintptr_t from = (uintptr_t)p & ~(page - 1);
     uintptr_t to = ((uintptr_t)p + n + page - 1) & ~(page - 1);
     char *first = (char *)p - ((uintptr_t)p - from);
@@ -123,6 +130,34 @@ void memory_count(uint64_t bytes) {
 void memory_forked(void) {
     mem.taken = 0;
     mem.crowded = false;
+    memory_count_losses(-1);
+}
+
+/* One page where the losses were, or for the first time. */
+static char *losses_page(int fd, off_t at, size_t page) {
+    char *old = mem.losses_page;
+    int flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) |
+                (old != NULL ? MAP_FIXED : 0);
+    char *p = mmap(old, page, PROT_READ | PROT_WRITE, flags, fd, at);
+    if (p == MAP_FAILED) return NULL;
+    /* a child that holds it would hold the whole file */
+    if (fd >= 0) madvise(p, page, MADV_DONTFORK);
+    return p;
+}
+
+bool memory_count_losses(int fd) {
+    size_t page = page_size(), at = offsetof(struct rec_head, lost);
+    if (fd < 0 && mem.losses_page == NULL) return true;
+    char *p = losses_page(fd, fd < 0 ? 0 : (off_t)(at & ~(page - 1)), page);
+    if (p == NULL) return false;
+    mem.losses_page = p;
+    struct rec_losses *l = (struct rec_losses *)(p + (at & (page - 1)));
+    __atomic_store_n(&mem.losses, l, __ATOMIC_RELEASE);
+    return true;
+}
+
+struct rec_losses *memory_losses(void) {
+    return __atomic_load_n(&mem.losses, __ATOMIC_ACQUIRE);
 }
 
 uint64_t memory_taken(void) {

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rec/ring.h"
+
 /* Once in a process, before its first session; children of fork() have it from
  * their parent. Without memory for the page every process counts for itself. */
 void memory_init(void);
@@ -35,6 +37,14 @@ void memory_give_back(void);
 void memory_count(uint64_t bytes);
 /* In the child of a fork: what the parent took is the parent's. */
 void memory_forked(void);
+
+/* Where losses are counted that belong to no ring: in the head of the ring file
+ * (fd; false: that cannot be), where a kill leaves them, or nowhere (-1). The
+ * page has one address for good, so that any thread may add to it at any time,
+ * also one that sleeps while the session ends. In a child that no handler has
+ * run for (clone) it is not there, but ops_state_ is 0. */
+bool memory_count_losses(int fd);
+struct rec_losses *memory_losses(void);
 
 /* Bytes that this process has taken. Times that any process was refused. */
 uint64_t memory_taken(void);

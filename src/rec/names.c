@@ -29,7 +29,6 @@ static struct {
     uint32_t n, ntext;
     bool full;            /* no name will ever be added */
     uint32_t denied;      /* there was no memory for one, so many uses ago */
-    uint64_t beyond;      /* uses of names that are not here */
     struct rec_view *session;
     uint64_t names_to, text_to; /* what the session's file has memory for */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -110,12 +109,9 @@ static bool copy_out(uint32_t from) {
 }
 
 static uint32_t too_many(void) {
-    __atomic_fetch_add(&all.beyond, 1, __ATOMIC_RELAXED);
+    if (OPS_STATE_() != 0)
+        __atomic_fetch_add(&memory_losses()->names, 1, __ATOMIC_RELAXED);
     return 1;
-}
-
-uint64_t names_beyond(void) {
-    return __atomic_load_n(&all.beyond, __ATOMIC_RELAXED);
 }
 
 static uint32_t add(const char *s, size_t n, uint32_t kind) {
@@ -169,7 +165,6 @@ bool names_session(struct rec_view *v) {
     pthread_mutex_lock(&all.lock);
     all.session = v;
     all.names_to = all.text_to = 0;
-    __atomic_store_n(&all.beyond, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&all.denied, 0, __ATOMIC_RELAXED);
     bool ok = v == NULL || (make_tables() && copy_out(0));
     if (!ok) all.session = NULL;

@@ -15,8 +15,6 @@ uint32_t names_intern(const char *name, uint32_t kind);
  * are copied first. NULL: no session. False: there is no memory for them. */
 bool names_session(struct rec_view *v);
 
-/* Uses of names beyond the limit in this session. */
-uint64_t names_beyond(void);
 
 /* Around fork(): nobody interns meanwhile. */
 void names_fork_lock(void);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { GPUS = 16, TRIES = 10, STACK = 1 << 20 };
 
@@ -56,6 +57,7 @@ struct nvml_work {
     pthread_cond_t wake, left;
     pthread_t thread;
     int owners; /* atomic: who still uses this */
+    bool alone; /* there is no driver, and no thread */
     bool stop;  /* atomic */
     bool done;  /* the thread is about to end */
     bool idle;        /* nobody fetches: it asks seldom */
@@ -351,6 +353,14 @@ static int init_waits(struct nvml_work *w) {
     return failed ? -1 : 0;
 }
 
+/* Loading a library opens files with the program's numbers, for an instant:
+ * not where there is no driver that it could talk to. */
+static bool no_driver(void) {
+    return access("/proc/driver/nvidia", F_OK) != 0 &&
+           access("/dev/nvidiactl", F_OK) != 0 &&
+           access("/dev/dxg", F_OK) != 0;
+}
+
 void nvml_open(struct nvml *n, const char *library, const char *visible) {
     n->work = NULL;
     struct nvml_work *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE,
@@ -361,11 +371,13 @@ void nvml_open(struct nvml *n, const char *library, const char *visible) {
     snprintf(w->visible, sizeof w->visible, "%s", visible ? visible : "");
     w->choose = visible != NULL;
     w->fetched = now_ns();
-    w->owners = 2;
-    if (init_waits(w) != 0 || start_thread(w) != 0) {
+    w->alone = library == NULL && no_driver();
+    w->owners = w->alone ? 1 : 2;
+    if (init_waits(w) != 0 || (!w->alone && start_thread(w) != 0)) {
         munmap(w, sizeof *w);
         return;
     }
+    if (w->alone) set_state(w, OFF, "not found");
     n->work = w;
 }
 
@@ -443,6 +455,10 @@ void nvml_close(struct nvml *n) {
     struct nvml_work *w = n->work;
     if (!w) return;
     n->work = NULL;
+    if (w->alone) {
+        leave(w);
+        return;
+    }
     struct timespec until = at_ns(now_ns() + 200000000);
     int late = 0;
     pthread_mutex_lock(&w->lock);

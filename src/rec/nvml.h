@@ -29,7 +29,8 @@ struct nvml {
 typedef void nvml_give(void *to, const char *counter, double value);
 typedef void nvml_fact(void *to, const char *key, const char *value);
 
-/* Starts the thread. library: NULL is "libnvidia-ml.so.1". visible: what
+/* Starts the thread, where there is a driver. library: NULL is
+ * "libnvidia-ml.so.1". visible: what
  * CUDA_VISIBLE_DEVICES is, NULL when it is not set (identity_var). When no
  * thread can be made there are no counters, and nvml_facts says so. */
 void nvml_open(struct nvml *n, const char *library, const char *visible);

@@ -33,6 +33,7 @@
 #define REC_RING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define REC_MAGIC "OPSRING1"
@@ -211,10 +212,18 @@ struct rec_commit {
     uint64_t closed;              /* what was open at the end is written too */
 };
 
+/* What belongs to no ring. Any thread may add to it at any time: see
+ * memory_losses(). */
+struct rec_losses {
+    uint64_t no_ring; /* calls of threads that got none */
+    uint64_t names;   /* uses of names beyond the limit */
+};
+
 struct rec_head {
     char magic[8];
     uint32_t version, head_bytes;
     uint32_t pid, gen;
+    uint64_t launch; /* which `opscope record` it is under (settings.h), or 0 */
     uint64_t file_bytes;
     uint64_t segs_at, asyncs_at, names_at, text_at;
     /* where the profile is being written: absolute; the file of plane f and
@@ -235,8 +244,7 @@ struct rec_head {
     uint32_t asyncs_used;    /* their table has memory */
     uint32_t active;         /* which commit holds */
     uint32_t done;           /* stopped in order: the files are whole */
-    uint64_t drops_no_ring;  /* calls of threads that got no ring */
-    uint64_t drops_names;    /* names beyond REC_NAMES */
+    struct rec_losses lost;
     uint64_t drops_write;    /* samples and device events that could not be
                                 written; what is in rings waits there */
     struct rec_commit commit[2];
@@ -250,5 +258,9 @@ struct rec_head {
 
 _Static_assert(sizeof(struct rec_slot) == 16, "a slot is 16 bytes");
 _Static_assert(sizeof(struct rec_ring) <= REC_RING_HEAD, "a ring's head fits");
+_Static_assert(offsetof(struct rec_head, lost) / 4096 ==
+                   (offsetof(struct rec_head, lost) +
+                    sizeof(struct rec_losses) - 1) / 4096,
+               "losses lie in one page");
 
 #endif

@@ -144,20 +144,21 @@ bool rec_ring_look(int dir, const char *name, struct rec_look *out) {
     size_t n = offsetof(struct rec_head, file_bytes);
     if (sys_pread(fd, &h, n, 0) == (ssize_t)n &&
         memcmp(h.magic, REC_MAGIC, sizeof h.magic) == 0 &&
-        h.version == REC_VERSION && h.pid <= INT32_MAX)
+        h.version == REC_VERSION && h.pid <= INT32_MAX) {
         out->pid = (int32_t)h.pid;
+        out->launch = h.launch;
+    }
     sys_close(fd);
     return true;
 }
 
-int32_t rec_ring_pid(const char *pointer, bool *alive) {
-    struct rec_look l = {0};
+bool rec_ring_look_path(const char *pointer, struct rec_look *out) {
     const char *name;
     int dir = open_folder_of(pointer, &name);
-    bool there = dir >= 0 && rec_ring_look(dir, name, &l);
+    *out = (struct rec_look){0};
+    bool there = dir >= 0 && rec_ring_look(dir, name, out);
     if (dir >= 0) sys_close(dir);
-    *alive = there && l.pid > 0 && l.alive;
-    return there ? l.pid : 0;
+    return there;
 }
 
 /* Killed, or looked at, while it was started: a file without its magic. */
@@ -590,8 +591,13 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
     eventfile_scalar(&f->events, tag, n, step, (float)value, unix_s);
 }
 
+/* What no ring's line tells of. */
+static uint64_t dropped_beside(const struct rec_head *h) {
+    return h->lost.no_ring + h->lost.names + h->drops_write;
+}
+
 static uint64_t dropped(const struct rec_view *v) {
-    uint64_t n = v->head->drops_no_ring + v->head->drops_names;
+    uint64_t n = dropped_beside(v->head);
     for (uint32_t i = 0; i < v->nrings; i++)
         for (int k = 0; v->ring[i] != NULL && k < REC_LOST_UNMATCHED; k++)
             n += v->ring[i]->lost[k];
@@ -651,9 +657,9 @@ static int finish(struct finishing *f, int ring, struct rec_saved *out,
         cut_events(f);
         drain_rings(&f->d, true, 0);
         encode_fact_int(&f->d.enc, 0, "opscope_unclosed", 1);
-        if (dropped(&f->v) > 0)
+        if (dropped_beside(h) > 0)
             encode_fact_int(&f->d.enc, 0, "dropped_traces",
-                            (int64_t)dropped(&f->v));
+                            (int64_t)dropped_beside(h));
         if (drain_commit(&f->d) != 0)
             return fail(why, cap, "%s", strerror(f->d.files.error));
         if (f->scalars) eventfile_close(&f->events);

@@ -58,14 +58,15 @@ void rec_scalars_free(struct rec_scalars *s);
 /* A look at the ring file that a pointer leads to. False: there is none on this
  * host. */
 struct rec_look {
-    int32_t pid;    /* who writes or wrote it; 0: it never began */
-    bool alive;     /* it still does */
-    bool mine;      /* the pointer is this user's */
-    uint64_t bytes; /* of memory that the ring file has */
+    int32_t pid;     /* who writes or wrote it; 0: it never began */
+    bool alive;      /* it still does */
+    bool mine;       /* the pointer is this user's */
+    uint64_t bytes;  /* of memory that the ring file has */
+    uint64_t launch; /* which `opscope record` started it, or 0 */
 };
 bool rec_ring_look(int dir, const char *name, struct rec_look *out);
-/* The same of a path: who writes it, or 0. */
-int32_t rec_ring_pid(const char *pointer, bool *alive);
+/* The same of a path. */
+bool rec_ring_look_path(const char *pointer, struct rec_look *out);
 
 struct rec_saved {
     uint32_t pid;

@@ -19,7 +19,9 @@
 
 enum { TID_BYTES = (1 << 22) / 8 };
 
-uint32_t ops_state_[1024] __attribute__((aligned(4096)));
+/* A page of its own, also where pages are 64 KiB. */
+uint32_t ops_state_[OPS_STATE_WORDS_]
+    __attribute__((aligned(OPS_STATE_WORDS_ * sizeof(uint32_t))));
 
 struct session rec_session = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -74,12 +76,14 @@ const char *ops_problem(void) {
 /* --- fork --------------------------------------------------------------- */
 
 static struct quiet around_fork; /* with the lock */
+static bool forked_pending;      /* whoever forked had not made a call yet */
 
 /* Nothing of ours changes while the child is made. */
 static void before_fork(void) {
     struct quiet q;
     session_lock(&q);
     around_fork = q;
+    forked_pending = (OPS_STATE_() & OPS_PENDING_BIT_) != 0;
     names_fork_lock();
 }
 
@@ -114,10 +118,13 @@ static void leave_parent(void) {
     if (rec_session.gen != 0) forget_session();
 }
 
+/* A child of a child that made no call is in its place. */
+
 static void after_fork_child(void) {
     struct quiet q = around_fork;
     names_fork_unlock();
     leave_parent();
+    if (forked_pending) set_state(OPS_PENDING_BIT_);
     session_unlock(&q);
 }
 
@@ -140,8 +147,8 @@ static void once_per_process(void) {
     keeper_init();
     memory_init();
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
-    if (sysconf(_SC_PAGESIZE) == (long)sizeof ops_state_ &&
-        (uintptr_t)ops_state_ % sizeof ops_state_ == 0)
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (sizeof ops_state_ % page == 0 && (uintptr_t)ops_state_ % page == 0)
         madvise(ops_state_, sizeof ops_state_, MADV_WIPEONFORK);
     syscall(SYS_membarrier, 1 << 4 /* REGISTER_PRIVATE_EXPEDITED */, 0, 0);
 }
@@ -238,6 +245,7 @@ static int fail(const char *what, int error) {
 
 static void undo(struct session *s) {
     names_session(NULL);
+    memory_count_losses(-1);
     if (s->view.head != NULL && threads_unmap())
         memory_unmap(s->view.head, s->view.bytes);
     memory_give_back();
@@ -250,7 +258,6 @@ static int open_session(struct session *s, const struct quiet *q) {
     s->pid = getpid();
     s->memory_used = 0;
     s->threads = 0;
-    __atomic_store_n(&s->no_ring, 0, __ATOMIC_RELAXED);
     s->signalled = s->told_rank = 0;
     s->demand_steps_left = 0;
     s->demand_until_ns = 0;

@@ -29,6 +29,7 @@ struct rec_thread {
     uint32_t fast;      /* = word where ticks are the CPU's; else no state */
     uint32_t index;     /* of the ring */
     uint32_t refused;   /* session in which it got no ring */
+    uint8_t rounds;     /* of destructors, since the thread began to end */
     bool ended;         /* thread_end() was here: nobody would tell of the end
                            of another ring */
     bool ours;          /* a thread of the recorder: it does not record */
@@ -54,7 +55,6 @@ struct session {
     uint64_t memory_used, memory_cap; /* address space of rings, bytes */
     uint64_t threads;      /* that ever recorded in this session */
     struct rec_thread *owner[REC_RINGS]; /* of each ring, while it lives */
-    uint64_t no_ring;      /* calls of threads that got none */
     uint64_t *tids;        /* a bit for each tid that did */
 
     /* the flusher's own */
@@ -94,6 +94,8 @@ void threads_look_ahead(void);
 /* A ring that nobody has yet, ready in memory, for the next thread. With the
  * lock. */
 bool thread_spare(void);
+/* Rings of threads that left without a word: the flusher's, with the lock. */
+void threads_look_for_gone(void);
 /* Nobody writes any more: waits until no thread is inside a call. */
 void threads_quiesce(void);
 /* Nobody has a ring any more. False: threads hang in a call. Their rings, and
@@ -147,6 +149,7 @@ void keeper_init(void);
 /* When the program was ended by the keeper, ops_stop() runs in it: then it
  * serves the flusher until that is done. */
 bool keeper_is_me(void);
+void keeper_come_back(void);
 void keeper_serve(void);
 /* From the flusher. Lets the devices' tracers hand over what they have, for the
  * last time where told. */

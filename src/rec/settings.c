@@ -56,6 +56,8 @@ static void environment(struct settings *set, const char **logdir) {
     if (env("OPSCOPE_SIGNAL") != NULL) o->signal = atoi(env("OPSCOPE_SIGNAL"));
     if (env("OPSCOPE_SHM") != NULL)
         snprintf(set->memory, sizeof set->memory, "%s", env("OPSCOPE_SHM"));
+    if (env("OPSCOPE_LAUNCH") != NULL)
+        set->launch = strtoull(env("OPSCOPE_LAUNCH"), NULL, 16);
     env_size("OPSCOPE_RING_BYTES", &o->ring_bytes);
     env_size("OPSCOPE_MEMORY_BYTES", &o->memory_bytes);
 }

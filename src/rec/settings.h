@@ -10,6 +10,7 @@
  *     OPSCOPE_SIGNAL      a number: dumps, or captures on demand
  *     OPSCOPE_RING_BYTES, OPSCOPE_MEMORY_BYTES
  *     OPSCOPE_SHM         the folder for rings, in memory
+ *     OPSCOPE_LAUNCH      a number: which `opscope record` this is under
  *     OPSCOPE_MACHINE=0, OPSCOPE_TSC=0, OPSCOPE_FORK=0     switch off */
 #ifndef REC_SETTINGS_H
 #define REC_SETTINGS_H
@@ -24,6 +25,7 @@ struct settings {
     char logdir[PATH_MAX]; /* absolute once started */
     char steps[1024], host[256], run[256];
     char memory[PATH_MAX]; /* the folder for ring files; "": /dev/shm */
+    uint64_t launch;       /* which `opscope record` we are under, or 0 */
     bool automatic;        /* started by the environment at load */
     bool child;            /* of a fork: named by its pid */
 };

@@ -3,6 +3,7 @@
  * it ends; then the flusher empties it, and the next thread may have it. */
 #include "rec/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -29,7 +30,6 @@ enum {
 #define NO_THREAD {.word = NO_WORD, .fast = NO_WORD}
 __thread struct rec_thread rec_self = NO_THREAD;
 
-static pthread_key_t end_key;
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
 static bool end_key_ok;
 
@@ -160,10 +160,20 @@ bool thread_spare(void) {
 
 /* --- threads ------------------------------------------------------------ */
 
+static pthread_key_t end_key;
+
+/* Destructors of a thread are called in rounds, while any of them has set a key
+ * again. Ours waits for the second: what those of the program do in the first
+ * is recorded. Not for the last: a thread whose first call comes from one of
+ * them would be gone before. */
+static bool end_later(struct rec_thread *t) {
+    return ++t->rounds == 1 && pthread_setspecific(end_key, t) == 0;
+}
+
 static void thread_end(void *arg) {
     struct session *s = &rec_session;
     struct quiet q;
-    (void)arg;
+    if (end_later(arg)) return;
     record_close_all();
     session_lock(&q);
     struct rec_ring *r = rec_self.ring;
@@ -248,10 +258,10 @@ static bool attach(uint32_t gen) {
     return true;
 }
 
-/* A call of a thread without a ring. Counted here and not in the session's
- * memory, which may be gone by now; the flusher carries it over. */
+/* A call of a thread without a ring. */
 static void count_lost(void) {
-    __atomic_fetch_add(&rec_session.no_ring, 1, __ATOMIC_RELAXED);
+    if (OPS_STATE_() != 0)
+        __atomic_fetch_add(&memory_losses()->no_ring, 1, __ATOMIC_RELAXED);
 }
 
 /* Signals are blocked first: a handler must not come in here once more, nor
@@ -291,8 +301,30 @@ void ops_thread_name(const char *name) {
 
 /* --- the end ------------------------------------------------------------ */
 
-/* With the lock: the thread cannot end meanwhile. */
+/* A thread that left without a word (by the system call, or it made its first
+ * call in the last round of its destructors): what it knew of itself is
+ * gone. */
+static void forget_gone(uint32_t i) {
+    struct session *s = &rec_session;
+    struct rec_ring *r = s->view.ring[i];
+    if (s->owner[i] == NULL || r == NULL ||
+        syscall(SYS_tgkill, s->pid, r->tid, 0) == 0 || errno != ESRCH)
+        return;
+    s->owner[i] = NULL;
+    /* what is open ends with the session */
+    if (r->depth > 0 || r->marks != 0) return;
+    r->died = rec_ticks();
+    __atomic_store_n(&r->state, REC_RING_ENDED, __ATOMIC_RELEASE);
+}
+
+void threads_look_for_gone(void) {
+    for (uint32_t i = 0; i < rec_session.view.head->nrings; i++)
+        forget_gone(i);
+}
+
+/* With the lock: a thread that tells of its end cannot end meanwhile. */
 static bool owner_busy(uint32_t i) {
+    forget_gone(i);
     const struct rec_thread *t = rec_session.owner[i];
     return t != NULL && __atomic_load_n(&t->busy, __ATOMIC_ACQUIRE) != 0;
 }

@@ -753,6 +753,29 @@ count_spans() {
     [ -f logs/plugins/profile/job/n9_1.ring ]
 }
 
+@test "record: in a shared run children too short to be seen are gathered" {
+    build_own
+    cat > short.c <<'C'
+#include <opscope/record.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    ops_instant("parent");
+    for (int i = 0; i < 30; i++) {
+        if (fork() == 0) { ops_instant("child"); _exit(0); }
+        wait(0);
+    }
+    execl("/bin/true", "true", (char *)0); /* it gathers none of them itself */
+}
+C
+    cc -I"$BATS_TEST_DIRNAME/../../include" -o short short.c "$lib" -pthread \
+        -ldl -lm
+    mkdir -p logs/plugins/profile/job
+    rec -q --run job -- ./short
+    [ "$(count_spans child)" -eq 30 ]
+    [ -z "$(find logs -name '*.ring')" ]
+}
+
 @test "record: children that we had before are not the program's" {
     bash -c 'sleep 0.2 & exec "$0" record -q -o logs -- sh -c "sleep 0.5; exit 3"' \
         "$OPSCOPE" || [ $? -eq 3 ]

@@ -59,8 +59,8 @@ static void layout_head(void) {
     FIELD("head", rec_head, ndevices);
     FIELD("head", rec_head, active);
     FIELD("head", rec_head, done);
-    FIELD("head", rec_head, drops_no_ring);
-    FIELD("head", rec_head, drops_names);
+    FIELD("head", rec_head, lost.no_ring);
+    FIELD("head", rec_head, lost.names);
     FIELD("head", rec_head, drops_write);
     FIELD("head", rec_head, commit[0].part);
     TABLE("head", rec_head, commit[0].bytes);

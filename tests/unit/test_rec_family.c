@@ -229,6 +229,39 @@ static void test_all_of_them_have_one_limit(void **state) {
     munmap(most_bytes, sizeof *most_bytes);
 }
 
+/* How daemons are made: the child in between makes no call. */
+static void daemon_like(void *arg) {
+    (void)arg;
+    begin();
+    scopes(10, "parent");
+    pid_t child = fork();
+    if (child == 0) {
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            scopes(10, "grandchild");
+            if (!ops_recording()) printf("it does not record");
+            exit(0);
+        }
+        waitpid(grandchild, NULL, 0);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    exit(0);
+}
+
+static void test_grandchildren_record(void **state) {
+    struct xs x = {0};
+    (void)state;
+    if (RIG_ASAN || RIG_TSAN) skip(); /* forks of a threaded program */
+    struct rig_end e = rig_run(daemon_like, NULL);
+    assert_int_equal(e.status, 0);
+    assert_string_equal(e.out, "");
+    assert_int_equal(rig_load(&x), 2);
+    assert_int_equal(xs_count(&x, "grandchild"), 10);
+    assert_int_equal(xs_count(&x, "parent"), 10);
+    xs_free(&x);
+}
+
 static int set_up(void **state) {
     (void)state;
     options = (struct ops_options){.no_machine = true};
@@ -247,7 +280,7 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_one_scope_takes_little), CASE(test_children_are_gathered),
-        CASE(test_an_elder_child_gathers),
+        CASE(test_an_elder_child_gathers), CASE(test_grandchildren_record),
         CASE(test_all_of_them_have_one_limit),
     };
     return cmocka_run_group_tests_name("rec_family", tests, NULL, NULL);

@@ -70,9 +70,10 @@ static void expect_untouched(const char *path) {
     struct rec_scalars scalars;
     struct rec_saved saved;
     char why[256];
-    bool alive;
+    struct rec_look at;
     point_to(path);
-    assert_int_equal(rec_ring_pid(pointer, &alive), 0);
+    rec_ring_look_path(pointer, &at);
+    assert_int_equal(at.pid, 0);
     assert_int_not_equal(rec_rest_read(pointer, &rest, why, sizeof why), 0);
     assert_int_not_equal(rec_scalars_read(pointer, &scalars), 0);
     assert_int_not_equal(rec_salvage_finish(pointer, &saved, why, sizeof why),
@@ -114,13 +115,14 @@ static void test_only_files_are_opened(void **state) {
 static void test_a_pointer_that_is_none(void **state) {
     struct rec_rest rest;
     char why[256];
-    bool alive;
+    struct rec_look at;
     (void)state;
     point_to("/dev/shm/opscope-none");
     unlink(pointer);
     assert_int_equal(mkfifo(pointer, 0600), 0);
     opened[0] = 0;
-    assert_int_equal(rec_ring_pid(pointer, &alive), 0);
+    rec_ring_look_path(pointer, &at);
+    assert_int_equal(at.pid, 0);
     assert_int_not_equal(rec_rest_read(pointer, &rest, why, sizeof why), 0);
     assert_string_equal(opened, "");
 }

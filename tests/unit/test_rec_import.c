@@ -554,7 +554,7 @@ static void losses_are_counted_and_are_no_ops(void **state) {
     arg_int(&p, &s, "unfinished", 1);
     own_event(&p, own_name(&p, "f", "op"), US, US, &s);
     struct trace *t = load(&p, &file);
-    assert_int_equal(t->notes[NOTE_RECORDER_DROPPED], 12);
+    assert_int_equal(t->notes[NOTE_RECORDER_DROPPED], 17 + 12);
     assert_int_equal(t->notes[NOTE_UNFINISHED], 1);
     assert_int_equal(t->spans.n, 1);
     assert_true(t->spans.flags[0] & SPAN_OPEN);

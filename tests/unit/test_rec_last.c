@@ -77,6 +77,58 @@ static void test_main_leaves(void **state) {
     xs_free(&x);
 }
 
+/* The handlers run in a thread of ours then, which has to hand over what
+ * tracers of devices have: not while it waits in one of them. */
+static int starts(void *self) {
+    (void)self;
+    return 0;
+}
+
+static void stops(void *self) { (void)self; }
+
+static uint64_t gives(void *self,
+                      void (*give)(void *to,
+                                   const struct ops_device_record *r),
+                      void *to) {
+    uint64_t now = ops_now();
+    (void)self;
+    give(to, &(struct ops_device_record){.t0 = now - 1000, .t1 = now,
+                                         .name = "kernel", .queue = "q"});
+    return 0;
+}
+
+static void flushes(void) {
+    ops_instant("before the flush");
+    ops_flush();
+    ops_dump();
+    printf("handler\n");
+}
+
+static void handler_flushes(void *arg) {
+    static struct ops_device_tracer tracer = {
+        .device = "npu 0", .start = starts, .stop = stops, .collect = gives};
+    (void)arg;
+    atexit(flushes);
+    if (on) ops_device_tracer_add(&tracer);
+    begin();
+    ops_instant("main");
+    pthread_exit(NULL);
+}
+
+static void test_a_handler_flushes(void **state) {
+    struct xs x = {0};
+    (void)state;
+    if (RIG_TSAN) skip(); /* its own thread keeps the process */
+    struct rig_end e = run_both(handler_flushes);
+    assert_int_equal(e.status, 0);
+    assert_string_equal(e.out, "handler\n");
+    assert_int_equal(rig_count(".ring") + rig_count(".part"), 0);
+    assert_true(rig_load(&x) >= 1);
+    assert_int_equal(xs_count(&x, "before the flush"), 1);
+    assert_true(xs_count(&x, "kernel") > 0);
+    xs_free(&x);
+}
+
 /* Nothing but main and what the recorder has. */
 static void main_alone_leaves(void *arg) {
     (void)arg;
@@ -199,6 +251,7 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_main_leaves), CASE(test_main_alone_leaves),
+        CASE(test_a_handler_flushes),
         CASE(test_another_thread_starts_it), CASE(test_a_child_leaves),
         CASE(test_signals_still_end_it),
     };
