@@ -5,6 +5,7 @@
 
 #include "base/plain.h"
 #include "base/utf8.h"
+#include <stdio.h>
 #include <string.h>
 
 static bool is_hex(uint8_t c) {

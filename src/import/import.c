@@ -74,10 +74,7 @@ int import_instead(struct trace *t, uint32_t source, struct file *f,
                    const struct import_opts *o, struct ops_err *e) {
     struct source *s = &t->sources[source];
     const struct importer *imp = find_importer(f->bytes, s->path);
-    assert(t->nsources == 1 && s->index == NULL);
-    if (s->file != NULL) file_close(s->file);
-    s->file = f;
-    s->bytes = f->bytes;
+    trace_source_file(t, source, f);
     if (imp == NULL)
         return fail(e, OPS_EFORMAT, "what it leads to is no profile");
     s->format = imp->name;

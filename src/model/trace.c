@@ -86,6 +86,14 @@ void trace_free(struct trace *t) {
     free(t);
 }
 
+/* The first source that has these bytes is found by them. */
+static void note_bytes(struct trace *t, uint32_t source, struct bytes bytes) {
+    if (bytes.p == NULL) return;
+    uint32_t *at = map_at(&t->source_map, (uintptr_t)bytes.p);
+    if (at == NULL) t->oom = true;
+    else if (*at == MAP_NONE) *at = source;
+}
+
 uint32_t trace_source(struct trace *t, const char *path, const char *format,
                       struct file *file, struct bytes bytes) {
     assert(!t->sealed && path != NULL && format != NULL);
@@ -95,11 +103,7 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
         if (file) file_close(file);
         return ROW_NONE;
     }
-    if (bytes.p != NULL) {
-        uint32_t *at = map_at(&t->source_map, (uintptr_t)bytes.p);
-        if (at == NULL) t->oom = true;
-        else if (*at == MAP_NONE) *at = (uint32_t)t->nsources;
-    }
+    note_bytes(t, (uint32_t)t->nsources, bytes);
     uint64_t base = 0;
     if (t->nsources > 0) {
         const struct source *last = &t->sources[t->nsources - 1];
@@ -112,6 +116,16 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
         .file = file, .window_end = 0,
     };
     return (uint32_t)t->nsources++;
+}
+
+void trace_source_file(struct trace *t, uint32_t source, struct file *file) {
+    struct source *s = &t->sources[source];
+    assert(t->nsources == 1 && s->index == NULL);
+    if (s->file != NULL) file_close(s->file);
+    s->file = file;
+    s->bytes = file->bytes;
+    map_free(&t->source_map);
+    note_bytes(t, source, s->bytes);
 }
 
 uint32_t trace_source_find(const struct trace *t, struct bytes bytes) {

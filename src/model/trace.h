@@ -432,6 +432,9 @@ uint32_t trace_source(struct trace *t, const char *path, const char *format,
 int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
                     bool has_clock);
 
+/* Another file takes the place of the only source's: that was a pointer. */
+void trace_source_file(struct trace *t, uint32_t source, struct file *file);
+
 /* The source whose bytes begin there, or ROW_NONE. */
 uint32_t trace_source_find(const struct trace *t, struct bytes bytes);
 

@@ -669,8 +669,8 @@ static void *flusher(void *arg) {
     own.alone = -1;
     int result = begin(s);
     if (result == 0) {
+        rescue_begin(&s->place, rec_mono_ns());
         tell_begun(s, 0);
-        rescue_begin(rec_mono_ns());
         loop(s);
         finish(s);
         keeper_leave();

@@ -95,14 +95,18 @@ static bool take(uint64_t n) {
     return false;
 }
 
-static void untake(uint64_t n) {
+/* memory_count() may have set it lower meanwhile. */
+void memory_freed(uint64_t n) {
     struct family *a = mem.all;
     uint64_t now = __atomic_load_n(&a->bytes, __ATOMIC_RELAXED);
-    __atomic_fetch_sub(&mem.taken, n, __ATOMIC_RELAXED);
-    /* memory_count() may have set it lower meanwhile */
     while (!__atomic_compare_exchange_n(&a->bytes, &now,
                                         now > n ? now - n : 0, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+
+static void untake(uint64_t n) {
+    __atomic_fetch_sub(&mem.taken, n, __ATOMIC_RELAXED);
+    memory_freed(n);
 }
 
 bool memory_back(void *p, size_t n) {
@@ -162,6 +166,12 @@ struct rec_losses *memory_losses(void) {
 
 uint64_t memory_taken(void) {
     return __atomic_load_n(&mem.taken, __ATOMIC_RELAXED);
+}
+
+bool memory_is_much(void) {
+    const struct family *a = mem.all;
+    return __atomic_load_n(&a->bytes, __ATOMIC_RELAXED) >
+           __atomic_load_n(&a->cap, __ATOMIC_RELAXED) / 8;
 }
 
 uint64_t memory_refused(void) {

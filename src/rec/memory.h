@@ -35,6 +35,8 @@ bool memory_back(void *p, size_t n);
  * looked at every ring file says what it really is. */
 void memory_give_back(void);
 void memory_count(uint64_t bytes);
+/* Somebody finished recordings of the dead, which held so much. */
+void memory_freed(uint64_t bytes);
 /* In the child of a fork: what the parent took is the parent's. */
 void memory_forked(void);
 
@@ -48,6 +50,8 @@ struct rec_losses *memory_losses(void);
 
 /* Bytes that this process has taken. Times that any process was refused. */
 uint64_t memory_taken(void);
+/* Do all of them together hold an eighth of what they may? */
+bool memory_is_much(void);
 uint64_t memory_refused(void);
 
 /* When others of this user hold too much, nobody gets more: told by the

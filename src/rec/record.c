@@ -425,6 +425,19 @@ void ops_begin_off_(void) {
     leave();
 }
 
+/* The innermost scope that was begun by hand ends. Scopes of blocks inside of
+ * it end by themselves: those that are still there were left by a jump. */
+static void close_by_hand(struct rec_ring *r, uint64_t now) {
+    uint32_t at = r->depth;
+    while (at > 0 && at <= REC_FRAMES && r->frames[at - 1].where != 0) at--;
+    if (at == 0) {
+        PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
+        return;
+    }
+    while (r->depth > at) abandon(r, now);
+    close_frame(r, rec_self.slots, rec_self.mask, now);
+}
+
 void ops_end_(void) {
     uint64_t now = rec_ticks();
     struct rec_ring *r = enter_mine();
@@ -433,10 +446,8 @@ void ops_end_(void) {
         --*skipped(r);
     else if (r->depth == 0 && rec_session.windowed)
         ; /* begun before the window, when this thread had no ring yet */
-    else if (r->depth == 0)
-        PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
     else
-        close_frame(r, rec_self.slots, rec_self.mask, now);
+        close_by_hand(r, now);
     leave();
 }
 

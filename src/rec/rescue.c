@@ -27,13 +27,15 @@ enum {
     AT_MOST_MS = 5000,   /* also when there are very many */
     SHARE = 20,          /* at most one part in so many of a core */
     PATIENCE_MS = 20,    /* at the end, before it is told to stop */
+    FIRST_LOOK_MS = 5,
     LAST_LOOK_MS = 1000,
 };
 
 /* What a look at a run's folder found. */
 struct seen {
     unsigned alive;  /* others that record */
-    uint64_t bytes;  /* of memory in all its rings */
+    uint64_t bytes;  /* of memory in all its rings ... */
+    uint64_t freed;  /* ... but those that were finished */
 };
 
 /* One thread's work. Its descriptors are its own. */
@@ -79,6 +81,8 @@ static void look_at(int dir, const char *name, struct seen *seen) {
         return;
     } else if (rec_salvage_at(dir, name, &saved, why, sizeof why) != 0) {
         seen->bytes += l.bytes;
+    } else {
+        seen->freed += l.bytes;
     }
 }
 
@@ -182,11 +186,6 @@ static void take_result(uint64_t now) {
 
 void rescue_forked(void) { memset(&own, 0, sizeof own); }
 
-void rescue_begin(uint64_t now_ns) {
-    memset(&own, 0, sizeof own);
-    own.next_ns = now_ns + EVERY_MS * MS; /* not what a short program is for */
-}
-
 /* One of all that record into the folder looks after it. Where a folder cannot
  * be locked, each of them does. */
 static bool is_mine(const struct place *p) {
@@ -194,6 +193,17 @@ static bool is_mine(const struct place *p) {
         own.mine = flock(p->run, LOCK_EX | LOCK_NB) == 0 ||
                    errno != EWOULDBLOCK;
     return own.mine;
+}
+
+/* Looking is not what a short program is for, unless the dead hold much: then
+ * nobody who lives looks after them (children, which leave by _exit, of a
+ * process that does not record), and each that comes does a little. */
+void rescue_begin(const struct place *p, uint64_t now_ns) {
+    memset(&own, 0, sizeof own);
+    own.next_ns = now_ns + EVERY_MS * MS;
+    if (memory_is_much() && is_mine(p))
+        memory_freed(rescue_run(p->run, now_ns + FIRST_LOOK_MS * MS,
+                                NULL).freed);
 }
 
 /* Has a file come or gone since the last look? */

@@ -22,7 +22,7 @@ void rescue_folder(int logdir, uint64_t until_ns, const bool *stop);
 
 /* At the start of a session; every now and then; and at its end, which waits
  * for what is being finished just then, but not long. */
-void rescue_begin(uint64_t now_ns);
+void rescue_begin(const struct place *p, uint64_t now_ns);
 void rescue_look(const struct place *p, uint64_t now_ns);
 void rescue_end(const struct place *p);
 /* In a child of fork(). */

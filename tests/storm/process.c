@@ -174,6 +174,7 @@ static enum flow do_gather(const struct act *a) {
     struct name name = name_of(a->id, 0);
     unsigned n = (unsigned)arg_num(a, "n", 8), left = 0;
     if (n > GATHER) n = GATHER;
+    CALL(a->id, 0, ops_instant(name.text)); /* who records gathers */
     for (unsigned i = 0; i < n; i++) {
         pid[i] = fork_here();
         if (pid[i] == 0) {

@@ -164,6 +164,41 @@ static void test_longjmp_out_of_scopes(void **state) {
     xs_free(&x);
 }
 
+/* A scope begun by hand ends by hand, whatever blocks were left inside of it. */
+static __attribute__((noinline)) void leave_block(jmp_buf back) {
+    OPS_SCOPE("a block that was left");
+    longjmp(back, 1);
+}
+
+static void hand_around_jumps(void *arg) {
+    jmp_buf back;
+    (void)arg;
+    begin();
+    for (volatile int i = 0; i < 100; i++) {
+        ops_begin("around");
+        if (setjmp(back) == 0) leave_block(back);
+        ops_end();
+        ops_instant("after");
+    }
+    {
+        OPS_SCOPE("block");
+        ops_end(); /* one too many: the block is not its */
+        ops_instant("in the block");
+    }
+    exit(0);
+}
+
+static void test_ends_by_hand(void **state) {
+    (void)state;
+    struct xs x = profile_of(hand_around_jumps);
+    assert_int_equal(xs_count(&x, "around"), 100);
+    assert_int_equal(xs_count(&x, "a block that was left"), 100);
+    assert_int_equal(xs_count(&x, "after"), 100);
+    assert_int_equal(xs_count(&x, "block"), 1);
+    assert_int_equal(xs_dropped(&x), 1);
+    xs_free(&x);
+}
+
 /* The same scope in the same function, twice at once, is no jump: it is a call
  * of itself, which the compiler may unroll. */
 static __attribute__((noinline)) int itself(int n) {
@@ -304,7 +339,7 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_a_handler_jumps), CASE(test_longjmp_out_of_scopes),
-        CASE(test_recursion_is_no_jump), CASE(test_handlers_on_another_stack),
+        CASE(test_ends_by_hand), CASE(test_recursion_is_no_jump), CASE(test_handlers_on_another_stack),
         CASE(test_cancelled_threads),
     };
     return cmocka_run_group_tests_name("rec_jump", tests, NULL, NULL);
