@@ -165,18 +165,18 @@ static void test_longjmp_out_of_scopes(void **state) {
 }
 
 /* A scope begun by hand ends by hand, whatever blocks were left inside of it. */
-static __attribute__((noinline)) void leave_block(jmp_buf back) {
+static __attribute__((noinline)) void leave_block(jmp_buf to) {
     OPS_SCOPE("a block that was left");
-    longjmp(back, 1);
+    longjmp(to, 1);
 }
 
 static void hand_around_jumps(void *arg) {
-    jmp_buf back;
+    jmp_buf mine;
     (void)arg;
     begin();
     for (volatile int i = 0; i < 100; i++) {
         ops_begin("around");
-        if (setjmp(back) == 0) leave_block(back);
+        if (setjmp(mine) == 0) leave_block(mine);
         ops_end();
         ops_instant("after");
     }
@@ -339,8 +339,8 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_a_handler_jumps), CASE(test_longjmp_out_of_scopes),
-        CASE(test_ends_by_hand), CASE(test_recursion_is_no_jump), CASE(test_handlers_on_another_stack),
-        CASE(test_cancelled_threads),
+        CASE(test_ends_by_hand), CASE(test_recursion_is_no_jump),
+        CASE(test_handlers_on_another_stack), CASE(test_cancelled_threads),
     };
     return cmocka_run_group_tests_name("rec_jump", tests, NULL, NULL);
 }
