@@ -11,6 +11,7 @@
 #include "storm.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -270,6 +271,9 @@ int main(int argc, char **argv) {
     static char logs[PATH_MAX];
     snprintf(logs, sizeof logs, "%s/logs", workdir);
     logdir = logs;
+    /* pthread_cancel() loads it, and ends a program that has no descriptor left
+     * for that */
+    dlopen("libgcc_s.so.1", RTLD_NOW);
     read_script(argv[1]);
     map_diary(argv[3]);
     if (argc > 5) first_body = (uint32_t)atoi(argv[5]);
