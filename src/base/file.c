@@ -22,6 +22,10 @@
 
 #define FIFO_LIMIT  ((size_t)16 << 30)
 #define RATIO_SLACK ((size_t)64 << 20)
+
+/* How much of it the files that are open have. */
+static size_t slack_used; /* atomic */
+
 enum { FIFO_PIECE = 4 << 20, FIFO_PATIENCE_MS = 10000, SMALL_FILE = 1 << 16 };
 
 /* What file_open hands out: the public part first. */
@@ -33,6 +37,7 @@ struct own {
     struct bytes map;       /* a regular file's mapping, or empty */
     uint8_t *copy;          /* or this is the file, NULL: it is not */
     struct scratch scratch; /* or this holds the contents */
+    size_t slack;           /* bytes inflated beyond FILE_MAX_RATIO */
 };
 
 static struct own *own_new(void) {
@@ -166,10 +171,38 @@ static int drain(struct own *o, int fd, struct ops_err *e) {
     return 0;
 }
 
-static size_t inflated_limit(size_t disk) {
-    size_t most = SIZE_MAX / 2;
-    if (disk > (most - RATIO_SLACK) / FILE_MAX_RATIO) return most;
-    return disk * FILE_MAX_RATIO + RATIO_SLACK;
+static size_t by_ratio(size_t disk) {
+    size_t most = SIZE_MAX / 4;
+    return disk > most / FILE_MAX_RATIO ? most : disk * FILE_MAX_RATIO;
+}
+
+/* Files that are inflated at the same time may both get the rest. */
+static size_t slack_left(void) {
+    size_t used = __atomic_load_n(&slack_used, __ATOMIC_RELAXED);
+    return used < RATIO_SLACK ? RATIO_SLACK - used : 0;
+}
+
+static void take_slack(struct own *o, size_t n) {
+    size_t fair = by_ratio(o->f.disk_bytes);
+    size_t more = n > fair ? n - fair : 0;
+    if (more <= o->slack) return;
+    __atomic_fetch_add(&slack_used, more - o->slack, __ATOMIC_RELAXED);
+    o->slack = more;
+}
+
+/* At most what the ratio allows, and seven eighths of the room that is left:
+ * others need the folder, too. */
+static int inflate_checked(struct own *o, enum packing packing,
+                           struct scratch *s, size_t *n, bool *damaged,
+                           struct ops_err *e) {
+    size_t limit = by_ratio(o->f.disk_bytes) + slack_left();
+    size_t room = scratch_left(s), most = room - room / 8;
+    int rc = inflate_into(o->f.bytes, packing, limit < most ? limit : most, s,
+                          n, damaged, e);
+    if (rc == OPS_ELIMIT && most < limit)
+        return fail(e, OPS_EIO, "inflates to more than the folder for "
+                    "temporary files has room for; set TMPDIR to another");
+    return rc;
 }
 
 /* If the contents are compressed, puts what is inside in their place. */
@@ -180,8 +213,8 @@ static int unpack(struct own *o, struct ops_err *e) {
     TRY(scratch_open(&s, e));
     size_t n;
     bool damaged;
-    int rc = inflate_into(o->f.bytes, packing, inflated_limit(o->f.disk_bytes),
-                          &s, &n, &damaged, e);
+    int rc = inflate_checked(o, packing, &s, &n, &damaged, e);
+    if (rc == 0) take_slack(o, n);
     if (rc == 0) rc = scratch_seal(&s, n, e);
     if (rc != 0) {
         scratch_close(&s);
@@ -276,6 +309,7 @@ void file_close(struct file *f) {
     struct own *o = (struct own *)f;
     unmap(o);
     scratch_close(&o->scratch);
+    __atomic_fetch_sub(&slack_used, o->slack, __ATOMIC_RELAXED);
     free(o->path);
     free(o);
 }

@@ -18,9 +18,10 @@ struct file {
 };
 
 enum {
-    /* A compressed file may grow to 1000 times its size and 64 MiB more: past
-     * that it is taken for a bomb. Real traces inflate 12 to 30 times. */
-    FILE_MAX_RATIO = 1000,
+    /* A compressed file may grow to 200 times its size, and all that are open
+     * together to 64 MiB more: past that it is taken for a bomb. Real traces
+     * inflate 12 to 30 times. */
+    FILE_MAX_RATIO = 200,
 };
 
 /* Opens and maps. Refuses what is not a regular file (a FIFO is read to its

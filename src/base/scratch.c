@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static const char *folder(void) {
@@ -82,6 +83,12 @@ int scratch_room(struct scratch *s, size_t need, size_t want,
     s->p = p;
     s->cap = to;
     return 0;
+}
+
+size_t scratch_left(const struct scratch *s) {
+    struct statvfs v;
+    if (fstatvfs(s->fd, &v) != 0 || v.f_blocks == 0) return SIZE_MAX;
+    return (size_t)v.f_bavail * v.f_frsize;
 }
 
 int scratch_seal(struct scratch *s, size_t n, struct ops_err *e) {

@@ -25,6 +25,9 @@ int scratch_open(struct scratch *s, struct ops_err *e);
 int scratch_room(struct scratch *s, size_t need, size_t want,
                  struct ops_err *e);
 
+/* Bytes that its folder has left; SIZE_MAX where that is not known. */
+size_t scratch_left(const struct scratch *s);
+
 /* Cuts it to n bytes with BYTES_BEHIND zeros behind them, read-only. */
 int scratch_seal(struct scratch *s, size_t n, struct ops_err *e);
 

@@ -366,6 +366,23 @@ static void bombs_hit_the_limit(void **state) {
     free(zeros.p);
 }
 
+/* What is beyond the ratio is for all files together. */
+static void many_small_bombs_are_one_large(void **state) {
+    (void)state;
+    struct buf zeros = {calloc(1, 48 << 20), 48 << 20, 0}, z = zstd(zeros);
+    struct file *f, *g;
+    struct ops_err e;
+    assert_true(z.n < 10000); /* nearly all of it is beyond */
+    assert_int_equal(open_buf(z, &f, &e), 0);
+    assert_int_equal(f->bytes.n, 48 << 20);
+    assert_int_equal(open_buf(z, &g, &e), OPS_ELIMIT);
+    file_close(f);
+    assert_int_equal(open_buf(z, &g, &e), 0);
+    file_close(g);
+    free(z.p);
+    free(zeros.p);
+}
+
 /* In a child: opening fails with OPS_EIO and a sentence with both words. */
 static int refused_naming(const char *path, const char *a, const char *b) {
     struct file *f;
@@ -669,6 +686,7 @@ int main(void) {
         cmocka_unit_test(one_wrong_byte_never_lies),
         cmocka_unit_test(nothing_inflated_is_an_error),
         cmocka_unit_test(bombs_hit_the_limit),
+        cmocka_unit_test(many_small_bombs_are_one_large),
         cmocka_unit_test(full_disk_names_tmpdir),
         cmocka_unit_test(shrunk_file_reads_zeros),
         cmocka_unit_test(foreign_bus_error_still_kills),
