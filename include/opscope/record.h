@@ -152,8 +152,9 @@ enum ops_kind {
     OPS_SCOPE(name);                                                          \
     ops_arg_text(key, text)
 
-/* The same by hand: the innermost open scope of this thread ends. One that is
- * left by longjmp() ends with the scope of a block around it, at the latest. */
+/* The same by hand: ops_end() ends the innermost scope of this thread that was
+ * begun so. One that is left by longjmp() ends with the scope of a block around
+ * it, at the latest. */
 #define ops_begin(name) ops_begin_as(OPS_OP, name)
 #define ops_begin_as(kind, name)                                              \
     (OPS_ON_() ? ops_begin_by_hand_(OPS_ID_(kind, name)) : ops_begin_skip_())
