@@ -296,9 +296,9 @@ static int start(struct session *s, const struct quiet *q) {
  * only the program knows (its steps, its rank, its signal) still counts. */
 static int start_again(struct session *s, const struct ops_options *o,
                        size_t size) {
-    struct settings own;
+    static struct settings own; /* with the lock: too large for small stacks */
+    static struct window w;
     char why[160];
-    struct window w;
     if (!s->set.automatic || o == NULL) return 0;
     s->set.automatic = false;
     settings_read(&own, s->set.logdir, o, size);

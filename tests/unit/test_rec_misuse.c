@@ -254,6 +254,54 @@ static void test_destructors(void **state) {
     xs_free(&x);
 }
 
+/* Every call, on the smallest stack that a thread may have. */
+static void *on_a_small_stack(void *arg) {
+    options.steps = "1..5"; /* there is more to be done then */
+    if (ops_start(rig_dir, &options) != 0) exit(90); /* as if at load */
+    if (ops_start(rig_dir, &options) != 0) exit(91);
+    ops_step(1);
+    {
+        OPS_SCOPE_TEXT("small", "text", "of an argument");
+        ops_counter("counter", 1);
+        ops_scalar("scalar", 1, 1);
+    }
+    ops_thread_name("a name");
+    ops_set_rank(0, 2);
+    ops_flush();
+    if (ops_dump() != 0) exit(92);
+    if (fork() == 0) {
+        ops_step(2);
+        {
+            OPS_SCOPE("small");
+        }
+        ops_stop();
+        _exit(0);
+    }
+    wait(NULL);
+    ops_stop();
+    return arg;
+}
+
+static void run_small_stack(void *arg) {
+    pthread_attr_t a;
+    pthread_t t;
+    (void)arg;
+    setenv("OPSCOPE", "1", 1);
+    pthread_attr_init(&a);
+    pthread_attr_setstacksize(&a, (size_t)sysconf(_SC_THREAD_STACK_MIN));
+    if (pthread_create(&t, &a, on_a_small_stack, NULL) != 0) exit(93);
+    pthread_join(t, NULL);
+    exit(0);
+}
+
+static void test_small_stack(void **state) {
+    (void)state;
+    if (RIG_ASAN || RIG_TSAN) skip(); /* they need more themselves */
+    struct xs x = profile_of(run_small_stack, NULL);
+    assert_int_equal(xs_count(&x, "small"), 2);
+    xs_free(&x);
+}
+
 /* --- signals ------------------------------------------------------------ */
 
 static uint64_t *handled; /* shared with the child */
@@ -792,6 +840,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_short_threads), CASE(test_ends_open), CASE(test_crowd),
         CASE(test_crowd_killed), CASE(test_destructors),
+        CASE(test_small_stack),
         CASE(test_storm), CASE(test_cancel), CASE(test_start_stop),
         CASE(test_garbage), CASE(test_names), CASE(test_no_device), CASE(test_unbalanced),
         CASE(test_no_standard), CASE(test_close_all), CASE(test_errno),
