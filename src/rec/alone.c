@@ -1,63 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The main thread is in state Z after it has left, and all others are ours. A
  * process may hold two recorders (a plugin that was linked with its own), each
- * with its threads: so that they are told by their names. */
+ * with its threads: these are told by their names, which threads of a program
+ * may have as well, and by the signals that they block: all.
+ *
+ * What is asked while the program runs is held open from the start: later it
+ * may have no descriptor left, or another root. */
 #include "rec/alone.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "rec/proc.h"
 #include "rec/sys.h"
 
-int alone_open(void) { return sys_open("/proc/self/stat", O_RDONLY); }
+/* The main thread, the flusher and the keeper: as few as there may be. */
+enum { FEWEST = 3 };
 
-/* "pid (name) state ...": names may hold anything. */
-static bool main_has_left(int fd) {
-    char text[512];
-    if (proc_reread(fd, text, sizeof text) <= 0) return false;
+/* Copies the line behind "SigBlk:"; false: there is none. */
+static bool blocked_signals(int tasks, const char *tid, char out[32]) {
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "%s/status", tid);
+    int fd = sys_openat(tasks, path, O_RDONLY, 0);
+    if (fd < 0) return false;
+    ssize_t n = sys_read(fd, text, sizeof text - 1);
+    sys_close(fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *p = strstr(text, "\nSigBlk:");
+    return p != NULL && sscanf(p + 8, "%31s", out) == 1;
+}
+
+/* Not gettid(): /proc may be of another namespace than ours. */
+int alone_self(void) {
+    char link[64];
+    ssize_t n = readlink("/proc/thread-self", link, sizeof link - 1);
+    link[n > 0 ? n : 0] = 0;
+    const char *p = strrchr(link, '/');
+    return p != NULL ? atoi(p + 1) : (int)syscall(SYS_gettid);
+}
+
+bool alone_open(struct alone *a) {
+    char tid[16];
+    snprintf(tid, sizeof tid, "%d", alone_self());
+    a->stat = sys_open("/proc/self/stat", O_RDONLY);
+    a->tasks = sys_open("/proc/self/task", O_PATH | O_DIRECTORY);
+    if (a->stat >= 0 && a->tasks >= 0 &&
+        blocked_signals(a->tasks, tid, a->blocked))
+        return true;
+    alone_close(a);
+    return false;
+}
+
+void alone_close(struct alone *a) {
+    if (a->stat >= 0) sys_close(a->stat);
+    if (a->tasks >= 0) sys_close(a->tasks);
+    a->stat = a->tasks = -1;
+}
+
+/* "pid (name) state ...": names may hold anything. The 52nd field is how it
+ * ended, as wait() gives it. */
+static bool main_has_left(const struct alone *a, int *tid, int *status) {
+    char text[1024];
+    if (proc_reread(a->stat, text, sizeof text) <= 0) return false;
+    *tid = atoi(text);
     const char *p = strrchr(text, ')');
-    return p != NULL && (p[2] == 'Z' || p[2] == 'X');
+    if (p == NULL || (p[2] != 'Z' && p[2] != 'X')) return false;
+    for (int field = 3; p != NULL && field <= 52; field++)
+        p = strchr(p + 1, ' ');
+    *status = p != NULL ? atoi(p) : 0;
+    return true;
+}
+
+/* 0: it cannot be told. */
+static size_t threads(const struct alone *a) {
+    struct stat st;
+    return sys_fstat(a->tasks, &st) == 0 && st.st_nlink > 2
+               ? (size_t)st.st_nlink - 2 : 0;
 }
 
 enum whose { PROGRAMS, OURS, KEEPER };
 
-static enum whose whose_thread(int tid) {
+static enum whose whose_thread(const struct alone *a, const char *tid) {
     static const char *const ours[] = {"opscope\n", "opscope-nvml\n",
-                                       "opscope-rescue\n"};
-    char path[64], name[32];
-    snprintf(path, sizeof path, "/proc/self/task/%d/comm", tid);
-    if (proc_read(path, name, sizeof name) <= 0) return OURS; /* it has ended */
-    if (strcmp(name, "opscope-keep\n") == 0) return KEEPER;
+                                       "opscope-rescue\n", "opscope-keep\n"};
+    char path[64], name[32], blocked[32];
+    snprintf(path, sizeof path, "%s/comm", tid);
+    int fd = sys_openat(a->tasks, path, O_RDONLY, 0);
+    if (fd < 0) return PROGRAMS; /* one that has just ended may have others */
+    ssize_t n = sys_read(fd, name, sizeof name - 1);
+    sys_close(fd);
+    name[n > 0 ? n : 0] = 0;
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (strcmp(name, ours[i]) == 0) return OURS;
+        if (strcmp(name, ours[i]) == 0)
+            return !blocked_signals(a->tasks, tid, blocked) ||
+                           strcmp(blocked, a->blocked) != 0 ? PROGRAMS
+                   : i == 3 ? KEEPER : OURS;
     return PROGRAMS;
 }
 
 struct looking {
-    int keeper;
+    const struct alone *a;
+    int keeper, leader;
+    size_t n;
     bool alone;
 };
 
 static bool look_at_thread(void *ctx, const char *name) {
     struct looking *l = ctx;
     int tid = atoi(name);
-    if (tid == getpid()) return true;
-    enum whose w = whose_thread(tid);
+    l->n++;
+    if (tid == l->leader) return true;
+    enum whose w = whose_thread(l->a, name);
     l->alone = w == OURS || (w == KEEPER && tid >= l->keeper);
     return l->alone;
 }
 
-bool alone_now(int fd, int keeper) {
-    struct looking l = {keeper, true};
-    if (!main_has_left(fd)) return false;
-    int tasks = sys_open("/proc/self/task", O_PATH | O_DIRECTORY);
-    if (tasks < 0) return false;
-    bool listed = sys_list(tasks, look_at_thread, &l);
-    sys_close(tasks);
-    return listed && l.alone;
+/* While threads come and go a list may miss one: it counts only when it has as
+ * many as there are. */
+bool alone_now(const struct alone *a, int keeper, int *status) {
+    struct looking l = {a, keeper, 0, 0, true};
+    if (!main_has_left(a, &l.leader, status)) return false;
+    size_t n = threads(a);
+    if (n <= FEWEST) return n == FEWEST;
+    return sys_list(a->tasks, look_at_thread, &l) && l.alone && l.n == n &&
+           threads(a) == n;
 }
 
 /* Do both have one table? Where the system does not tell: yes. */
@@ -68,20 +137,18 @@ static bool same_table(int a, int b) {
 
 static bool look_at_table(void *ctx, const char *name) {
     struct looking *l = ctx;
-    int tid = atoi(name);
-    if (whose_thread(tid) == PROGRAMS) l->alone = !same_table(tid, l->keeper);
+    if (whose_thread(l->a, name) == PROGRAMS)
+        l->alone = !same_table(atoi(name), l->keeper);
     return l->alone;
 }
 
 /* A main thread that has left has no table, and the keeper is there to have the
  * one that it had. */
-bool alone_in_table(int fd, int keeper) {
-    struct looking l = {keeper, true};
-    if (keeper == 0 || same_table(getpid(), keeper) || main_has_left(fd))
+bool alone_in_table(const struct alone *a, int keeper) {
+    struct looking l = {a, keeper, 0, 0, true};
+    int leader, status;
+    if (keeper == 0 || same_table(getpid(), keeper) ||
+        main_has_left(a, &leader, &status))
         return false;
-    int tasks = sys_open("/proc/self/task", O_PATH | O_DIRECTORY);
-    if (tasks < 0) return false;
-    bool listed = sys_list(tasks, look_at_table, &l);
-    sys_close(tasks);
-    return listed && l.alone;
+    return sys_list(a->tasks, look_at_table, &l) && l.alone;
 }

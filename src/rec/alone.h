@@ -7,16 +7,27 @@
 
 #include <stdbool.h>
 
-/* Opens what alone_now() asks: a descriptor, or -1 (there is no /proc, and the
- * answer will be no). */
-int alone_open(void);
+/* Descriptors, or -1. */
+struct alone {
+    int stat, tasks;
+    char blocked[32]; /* the signals that threads of ours block */
+};
+
+/* From the flusher. False: there is no /proc, and nobody could tell when the
+ * program has ended. */
+bool alone_open(struct alone *a);
+void alone_close(struct alone *a);
+
+/* The number of the calling thread, as /proc has it. */
+int alone_self(void);
 
 /* Costs some 2 us while the main thread lives. True only for one of several
- * recorders in a process: the one whose keeper has the lowest number. */
-bool alone_now(int fd, int keeper);
+ * recorders in a process: the one whose keeper has the lowest number (as /proc
+ * has it). status: how the main thread left, as wait() gives it. */
+bool alone_now(const struct alone *a, int keeper, int *status);
 
 /* Have all threads of the program left the table of descriptors that the keeper
  * shares (unshare)? Then it would keep open what nobody can close. */
-bool alone_in_table(int fd, int keeper);
+bool alone_in_table(const struct alone *a, int keeper);
 
 #endif

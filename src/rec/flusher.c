@@ -43,14 +43,13 @@ enum {
     NAMES_NS = 1000000000,
     NAMED_AT_MOST = 256,
     CROWD_NS = 1000000000,  /* between looks at all rings of this user */
-    STACK = 512 << 10,
     DUMP_LATER = 1,         /* beside 0 and -1 */
 };
 
 /* The flusher's alone. */
 static struct {
     struct sample sample;
-    int alone;     /* what alone_now() asks */
+    struct alone alone;
     bool ended;    /* the program has no thread any more */
     bool gone;     /* the log folder was removed */
     uint64_t border; /* ns: when a window of times opens or closes; 0 */
@@ -227,7 +226,6 @@ static void housekeeping(struct session *s, uint64_t now) {
         own.named = now;
         thread_names(s);
         threads_look_for_gone();
-        if (alone_in_table(own.alone, keeper_tid())) keeper_drop_table();
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -421,12 +419,17 @@ static void tell_if_gone(struct session *s) {
                     "be left", 0);
 }
 
-/* Nobody but us is left: the program is over. */
+/* Nobody but us is left: the program is over. Or it has left its table of
+ * descriptors. */
 static void end_when_alone(void) {
-    if (own.ended || keeper_tid() == 0 || !alone_now(own.alone, keeper_tid()))
-        return;
-    own.ended = true;
-    keeper_end_program();
+    int status;
+    if (own.ended || keeper_tid() == 0) return;
+    if (alone_now(&own.alone, keeper_listed(), &status)) {
+        own.ended = true;
+        keeper_end_program(status);
+    } else if (alone_in_table(&own.alone, keeper_tid())) {
+        keeper_drop_table();
+    }
 }
 
 static void watch(struct session *s, uint64_t now) {
@@ -533,7 +536,7 @@ static void *map_some(int fd, size_t tables, uint64_t *rings) {
  * tables get memory. Of addresses the program keeps most: rings lie a page
  * apart, so that they may take twice their bytes. */
 static int map_rings(struct session *s) {
-    struct rec_head layout;
+    static struct rec_head layout; /* too large for a stack */
     size_t tables = rec_layout(&layout);
     uint64_t rings = 2 * s->memory_cap, quarter = addresses_left() / 4;
     if (rings > quarter) rings = quarter;
@@ -592,6 +595,8 @@ static int begin(struct session *s) {
     if (error != 0)
         return fail("the system allows no thread descriptors of its own "
                     "(close_range or unshare)", error);
+    if (!alone_open(&own.alone))
+        return fail("/proc is not there, or there are too few descriptors", 0);
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
     if (place_make(s) != 0 || map_rings(s) != 0) return -1;
     if (!names_session(&s->view) || !thread_spare()) return no_rings();
@@ -599,7 +604,6 @@ static int begin(struct session *s) {
     if (open_files(s) != 0) return -1;
     if (!s->set.o.no_machine) sample_open(&own.sample);
     own.gpus_told = s->set.o.no_machine || s->set.child;
-    own.alone = alone_open();
     return 0;
 }
 
@@ -628,7 +632,7 @@ static void close_all(struct session *s, bool keep) {
     drain_close(&s->drain);
     place_remove(&s->place, keep);
     sample_close(&own.sample);
-    if (own.alone >= 0) sys_close(own.alone);
+    alone_close(&own.alone);
 }
 
 static void tell_begun(struct session *s, int result) {
@@ -666,7 +670,7 @@ static void *flusher(void *arg) {
     prctl(PR_SET_NAME, "opscope");
     rec_self.ours = true;
     memset(&own, 0, sizeof own);
-    own.alone = -1;
+    own.alone = (struct alone){.stat = -1, .tasks = -1};
     int result = begin(s);
     if (result == 0) {
         rescue_begin(&s->place, rec_mono_ns());
@@ -704,8 +708,7 @@ int flusher_start(void) {
     s->whole = true;
     memset(&s->drain, 0, sizeof s->drain);
     files_init(&s->drain.files, -1, "", 0);
-    pthread_attr_init(&a);
-    pthread_attr_setstacksize(&a, STACK);
+    rec_thread_attr(&a);
     int error = pthread_create(&s->flusher, &a, flusher, s);
     pthread_attr_destroy(&a);
     if (error != 0) return fail("no thread for the recorder", error);

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "rec/nvml.h"
+#include "rec/alone.h"
 #include "rec/open.h"
 
-enum { STACK = 512 << 10 };
 enum job { NONE, COLLECT, COLLECT_LAST, DROP_TABLE, END_PROGRAM, STOP };
 
 static struct {
@@ -28,10 +28,12 @@ static struct {
     pthread_t thread;
     bool runs;         /* atomic */
     int tid;           /* atomic */
+    int listed;        /* the same as /proc has it; atomic */
     enum job job;      /* asked for; NONE when it is done */
     bool full;         /* a batch waits for the flusher */
     bool away;         /* in the program's exit handlers: it does no job */
     sigset_t signals;  /* that the thread which started blocks */
+    int status;        /* how the program's main thread left */
     struct nvml nvml;
     bool nvml_ready;   /* there is a struct to ask */
 } keeper;
@@ -90,7 +92,9 @@ static void end_program(void) {
     done();
     pthread_sigmask(SIG_SETMASK, &keeper.signals, NULL);
     rec_self.ours = false; /* what its handlers record is the program's */
-    exit(0);
+    if (keeper.status == 0) exit(0);
+    ops_stop(); /* it left by the system call: no handler runs */
+    _exit(keeper.status >> 8 & 0xff);
 }
 
 void keeper_serve(void) {
@@ -107,6 +111,7 @@ void keeper_serve(void) {
 static void *run(void *arg) {
     prctl(PR_SET_NAME, "opscope-keep");
     rec_self.ours = true;
+    __atomic_store_n(&keeper.listed, alone_self(), __ATOMIC_RELEASE);
     __atomic_store_n(&keeper.tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
     device_start();
     open_nvml(arg);
@@ -122,8 +127,7 @@ int keeper_start(const sigset_t *signals) {
     keeper.job = NONE;
     keeper.full = keeper.away = false;
     keeper.signals = *signals;
-    pthread_attr_init(&a);
-    pthread_attr_setstacksize(&a, STACK);
+    rec_thread_attr(&a);
     int error = pthread_create(&keeper.thread, &a, run, &rec_session);
     pthread_attr_destroy(&a);
     __atomic_store_n(&keeper.runs, error == 0, __ATOMIC_RELEASE);
@@ -179,9 +183,15 @@ void keeper_collect(struct encoder *e, bool last) {
     device_encode(e);
 }
 
-void keeper_end_program(void) { ask(END_PROGRAM); }
+void keeper_end_program(int status) {
+    keeper.status = status;
+    ask(END_PROGRAM);
+}
 void keeper_drop_table(void) { ask(DROP_TABLE); }
 
+int keeper_listed(void) {
+    return __atomic_load_n(&keeper.listed, __ATOMIC_ACQUIRE);
+}
 int keeper_tid(void) { return __atomic_load_n(&keeper.tid, __ATOMIC_ACQUIRE); }
 
 void keeper_sample(void (*give)(void *, const char *, double), void *to) {

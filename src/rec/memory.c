@@ -134,7 +134,9 @@ void memory_count(uint64_t bytes) {
 void memory_forked(void) {
     mem.taken = 0;
     mem.crowded = false;
-    memory_count_losses(-1);
+    /* where the page was there is a hole, which may be the program's by now */
+    mem.losses_page = NULL;
+    mem.losses = &nowhere;
 }
 
 /* One page where the losses were, or for the first time. */

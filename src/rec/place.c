@@ -49,16 +49,27 @@ static int make_folders(char *path) {
 
 /* A folder that may be written but not listed is no less good. */
 static int open_folder(int at, const char *path) {
-    int fd = sys_openat(at, path, FOLDER, 0);
+    int fd = sys_openat(at, path, FOLDER | O_NOFOLLOW, 0);
     if (fd < 0 && errno == EACCES)
-        fd = sys_openat(at, path, O_PATH | O_DIRECTORY, 0);
+        fd = sys_openat(at, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+    return fd;
+}
+
+/* The folder of that name, made where it is missing. A link is none: whoever
+ * can write to the folder around it could send us anywhere. */
+static int enter_folder(int at, const char *name, int *error) {
+    *error = rec_mkdir(at, name);
+    int fd = sys_openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (fd >= 0) *error = 0;
+    else if (*error == 0 || *error == EEXIST) *error = errno;
     return fd;
 }
 
 static int log_folder(struct session *s) {
     struct settings *set = &s->set;
     char real[PATH_MAX];
-    int error = make_folders(set->logdir);
+    /* a child's was there: one that is gone stays so */
+    int error = set->child ? 0 : make_folders(set->logdir);
     if (error == 0 && realpath(set->logdir, real) == NULL) error = errno;
     if (error != 0) return fail(set->logdir, error);
     memcpy(set->logdir, real, sizeof real);
@@ -95,12 +106,10 @@ static int run_folder(struct session *s) {
         (strchr(set->run, '/') != NULL || set->run[0] == '.' ||
          set->run[0] == 0))
         return fail("the run's name is not the name of a folder", 0);
-    int error = rec_mkdir(logdir, "plugins");
-    if (error == 0 || error == EEXIST)
-        error = rec_mkdir(logdir, "plugins/profile");
-    int profiles = sys_openat(logdir, "plugins/profile", O_PATH | O_DIRECTORY,
-                              0);
-    if (profiles < 0) return fail(set->logdir, error ? error : errno);
+    int error, plugins = enter_folder(logdir, "plugins", &error);
+    int profiles = plugins < 0 ? -1 : enter_folder(plugins, "profile", &error);
+    if (plugins >= 0) sys_close(plugins);
+    if (profiles < 0) return fail(set->logdir, error);
     if (set->o.run == NULL) error = take_run(s, profiles);
     else error = rec_mkdir(profiles, set->run);
     s->place.run = open_folder(profiles, set->run);

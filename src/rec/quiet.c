@@ -4,12 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <time.h>
-
-static bool xfsz_pending(void) {
-    sigset_t s;
-    return sigpending(&s) == 0 && sigismember(&s, SIGXFSZ) == 1;
-}
 
 void quiet_begin(struct quiet *q) {
     sigset_t all;
@@ -19,20 +13,9 @@ void quiet_begin(struct quiet *q) {
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &q->type);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &q->cancel);
     pthread_sigmask(SIG_SETMASK, &all, &q->mask);
-    q->xfsz = xfsz_pending();
-}
-
-/* A file over the limit of the process: that one is ours. */
-static void eat_xfsz(void) {
-    sigset_t s;
-    struct timespec none = {0, 0};
-    sigemptyset(&s);
-    sigaddset(&s, SIGXFSZ);
-    sigtimedwait(&s, NULL, &none);
 }
 
 void quiet_end(const struct quiet *q) {
-    if (!q->xfsz && xfsz_pending()) eat_xfsz();
     pthread_setcancelstate(q->cancel, NULL);
     pthread_setcanceltype(q->type, NULL);
     errno = q->error;

@@ -22,7 +22,6 @@
 #define MS UINT64_C(1000000)
 enum {
     RUNS = 256,
-    STACK = 512 << 10,
     EVERY_MS = 100,      /* between looks at the others */
     AT_MOST_MS = 5000,   /* also when there are very many */
     SHARE = 20,          /* at most one part in so many of a core */
@@ -152,13 +151,10 @@ static int again(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
 static void start(const struct place *p, bool all_runs) {
     pthread_attr_t a;
     struct work *w = calloc(1, sizeof *w);
-    if (w == NULL || pthread_attr_init(&a) != 0) {
-        free(w);
-        return;
-    }
+    if (w == NULL) return;
+    rec_thread_attr(&a);
     w->logdir = all_runs ? again(p->logdir) : -1;
     w->run = again(p->run);
-    pthread_attr_setstacksize(&a, STACK);
     if (pthread_create(&own.thread, &a, work, w) == 0) {
         own.work = w;
     } else {

@@ -69,6 +69,13 @@ void session_problem(const char *what, int error) {
     pthread_mutex_unlock(&s->problem_lock);
 }
 
+/* The same for a text that stands in the program: without a lock, which a
+ * handler or a child might find taken. */
+static int fail_with(const char *literal) {
+    __atomic_store_n(&rec_session.problem, literal, __ATOMIC_RELEASE);
+    return -1;
+}
+
 const char *ops_problem(void) {
     return __atomic_load_n(&rec_session.problem, __ATOMIC_ACQUIRE);
 }
@@ -204,10 +211,11 @@ static int taken; /* the signal that our handler is somewhere in the chain of:
 
 static void on_signal(int sig, siginfo_t *info, void *context) {
     __atomic_store_n(&rec_session.signalled, 1, __ATOMIC_RELAXED);
+    if (old_action.sa_handler == SIG_DFL || old_action.sa_handler == SIG_IGN)
+        return; /* whatever the flags say */
     if (old_action.sa_flags & SA_SIGINFO)
         old_action.sa_sigaction(sig, info, context);
-    else if (old_action.sa_handler != SIG_DFL &&
-             old_action.sa_handler != SIG_IGN)
+    else
         old_action.sa_handler(sig);
 }
 
@@ -336,7 +344,7 @@ int ops_start_(const char *logdir, const struct ops_options *o, size_t size) {
     struct session *s = &rec_session;
     struct quiet q;
     int result;
-    if (settings_forbidden()) return fail("switched off by OPSCOPE=0", 0);
+    if (settings_forbidden()) return fail_with("switched off by OPSCOPE=0");
     pin();
     session_lock(&q);
     once_per_process();
@@ -400,7 +408,7 @@ static int ask_flusher(bool dump, struct quiet *q) {
     session_lock(q);
     if (s->gen == 0) {
         session_unlock(q);
-        return fail("not started", 0);
+        return fail_with("not started");
     }
     uint64_t ticket = flusher_ask(dump);
     pthread_mutex_unlock(&s->lock);
@@ -411,7 +419,7 @@ static int ask_flusher(bool dump, struct quiet *q) {
 
 int ops_dump(void) {
     struct quiet q;
-    if (OPS_STATE_() >> OPS_GEN_SHIFT_ == 0) return fail("not started", 0);
+    if (OPS_STATE_() >> OPS_GEN_SHIFT_ == 0) return fail_with("not started");
     return ask_flusher(true, &q);
 }
 

@@ -134,6 +134,11 @@ void flusher_init(void);
  * all of it is in the files. */
 void flusher_stop(void);
 
+/* Attributes of every thread of ours: an ordinary one, whatever the thread is
+ * that starts it, with a stack that is large enough beside the program's
+ * thread-local variables. */
+void rec_thread_attr(pthread_attr_t *a);
+
 /* --- keeper.c: the thread that stays with the program --------------------- */
 
 /* It shares the program's descriptors, keeps them open when the program's last
@@ -154,9 +159,11 @@ void keeper_serve(void);
 /* From the flusher. Lets the devices' tracers hand over what they have, for the
  * last time where told. */
 void keeper_collect(struct encoder *e, bool last);
-/* The program has no thread any more: ends it, as its last one would have. */
-void keeper_end_program(void);
+/* The program has no thread any more: ends it, as its last one would have
+ * (status: of the main thread). */
+void keeper_end_program(int status);
 int keeper_tid(void); /* 0: it does not run yet */
+int keeper_listed(void); /* the same as /proc has it */
 /* Nobody else has the keeper's table any more: it holds nothing open. */
 void keeper_drop_table(void);
 /* Counters of GPUs, when there are any. */

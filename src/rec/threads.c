@@ -3,6 +3,7 @@
  * it ends; then the flusher empties it, and the next thread may have it. */
 #include "rec/session.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -174,6 +175,7 @@ static void thread_end(void *arg) {
     struct session *s = &rec_session;
     struct quiet q;
     if (end_later(arg)) return;
+    if (s->pid != getpid()) return; /* a child that no handler has run for */
     record_close_all();
     session_lock(&q);
     struct rec_ring *r = rec_self.ring;
@@ -193,6 +195,22 @@ static void thread_end(void *arg) {
 
 static void make_key(void) {
     end_key_ok = pthread_key_create(&end_key, thread_end) == 0;
+}
+
+/* What glibc takes of every stack for thread-local variables, and a little. */
+static size_t least_stack(const pthread_attr_t *a) {
+    size_t (*ask)(const pthread_attr_t *) = NULL;
+    void *f = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
+    memcpy(&ask, &f, sizeof ask);
+    return ask != NULL ? ask(a) : 0;
+}
+
+void rec_thread_attr(pthread_attr_t *a) {
+    enum { STACK = 512 << 10, PAGE = 4096 };
+    pthread_attr_init(a);
+    pthread_attr_setinheritsched(a, PTHREAD_EXPLICIT_SCHED);
+    pthread_attr_setstacksize(a, (STACK + least_stack(a) + PAGE - 1) / PAGE *
+                                     PAGE);
 }
 
 /* Without it nobody would tell that a thread has gone. */
