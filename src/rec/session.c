@@ -263,7 +263,7 @@ static void undo(struct session *s) {
 }
 
 static int open_session(struct session *s, const struct quiet *q) {
-    s->pid = getpid();
+    __atomic_store_n(&s->pid, getpid(), __ATOMIC_RELAXED);
     s->memory_used = 0;
     s->threads = 0;
     s->signalled = s->told_rank = 0;

@@ -55,6 +55,9 @@ static struct rec_ring *ring_new(void) {
     struct session *s = &rec_session;
     struct rec_head *h = s->view.head;
     uint64_t slots = ring_bytes(s), at = rec_paged(h->file_bytes);
+    /* where addresses are limited (ulimit -v) little may be mapped */
+    while (slots > RING_LEAST && at + REC_RING_HEAD + slots > s->view.bytes)
+        slots /= 2;
     uint64_t bytes = REC_RING_HEAD + slots;
     uint64_t first = slots < RING_FIRST ? slots : RING_FIRST;
     if (h->nrings == REC_RINGS || at + bytes > s->view.bytes) return NULL;
@@ -175,7 +178,8 @@ static void thread_end(void *arg) {
     struct session *s = &rec_session;
     struct quiet q;
     if (end_later(arg)) return;
-    if (s->pid != getpid()) return; /* a child that no handler has run for */
+    if (__atomic_load_n(&s->pid, __ATOMIC_RELAXED) != getpid())
+        return; /* a child that no handler has run for */
     record_close_all();
     session_lock(&q);
     struct rec_ring *r = rec_self.ring;
