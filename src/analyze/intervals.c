@@ -255,17 +255,18 @@ static bool absorb(struct intervals *s, struct intervals *with) {
 
 bool intervals_many_add(struct intervals_many *m, struct intervals *s) {
     size_t k = 0;
-    bool ok = true;
     struct intervals sum = *s;
     *s = (struct intervals){0};
-    for (; ok && m->full[k]; k++) {
-        ok = absorb(&sum, &m->v[k]);
+    for (; m->full[k]; k++) {
         m->full[k] = false;
+        if (absorb(&sum, &m->v[k])) continue;
+        intervals_free(&sum);
+        return false;
     }
     assert(k < sizeof m->v / sizeof *m->v && m->v[k].n == 0);
     m->v[k] = sum;
     m->full[k] = true;
-    return ok;
+    return true;
 }
 
 bool intervals_many_take(struct intervals_many *m, struct intervals *out) {
