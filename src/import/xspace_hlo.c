@@ -28,6 +28,11 @@
  * shape and a number at the least: this is less than any has. */
 enum { LEAST_BYTES = 24, ANY_MODULE = 4096 };
 
+/* Windows cost what they say, not what they weigh; in a real module they say a
+ * few thousand. This many steps any file has, and so many more for each byte
+ * of its modules; one that spends less leaves the rest to those behind it. */
+enum { ANY_STEPS = 1 << 22, STEPS_PER_BYTE = 64 };
+
 /* Adds the numbers of a repeated field to ids. */
 static void add_ids(struct hlo_reader *r, const struct pb_field *f,
                     uint32_t *n) {
@@ -591,10 +596,9 @@ static void read_module(struct hlo_reader *r, struct module *m) {
 
 void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
                 struct bytes proto) {
-    /* Windows cost what they say, not what they weigh; in a real module they
-     * say a few thousand. */
-    struct hlo_reader r = {.t = x->t,
-                           .steps = (1 << 22) + 64 * (uint64_t)proto.n,
+    x->hlo_bytes += proto.n;
+    uint64_t steps = ANY_STEPS + STEPS_PER_BYTE * x->hlo_bytes - x->hlo_steps;
+    struct hlo_reader r = {.t = x->t, .steps = steps,
                            .most = ANY_MODULE + proto.n / LEAST_BYTES};
     if (r.most > UINT32_MAX / 2) r.most = UINT32_MAX / 2;
     struct module m = {.label = label, .program = program,
@@ -606,6 +610,7 @@ void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
         if (f.num == 1 && f.wire == PB_BYTES) m.body = f.bytes;
     read_module(&r, &m);
     if (!r.oom && r.nraw > 0) keep_module(&r, &m, x->source);
+    x->hlo_steps += steps - r.steps;
     if (r.oom) x->oom = true;
     free(r.raw);
     free(r.bodies);

@@ -688,6 +688,29 @@ static void windows_have_a_budget(void **state) {
     free(x.p);
 }
 
+/* One budget for all modules: as many as there are do not multiply it. */
+static void windows_of_many_modules_share_a_budget(void **state) {
+    (void)state;
+    enum { MODULES = 200, EACH = 2 };
+    struct out x = {0};
+    for (int64_t k = 0; k < MODULES; k++) {
+        struct out m = {0}, c = {0};
+        out_text(&m, 1, "convs");
+        out_int(&m, 6, 1);
+        add(&c, (struct in){"a", "parameter", 1, {0}, {0}, 0, 4096, 4096});
+        add(&c, (struct in){"b", "parameter", 2, {0}, {0}, 0, 4096, 4096});
+        for (int64_t i = 0; i < EACH; i++) add_conv(&c, 3 + i);
+        end_comp(&m, &c, "main", 1, 3);
+        metadata(&x, "convs(1)", &m);
+    }
+    struct trace *t = load((struct bytes){x.p, x.n}, 1);
+    assert_int_equal(t->hlo->nmodules, MODULES);
+    assert_in_range(t->notes[NOTE_WINDOW_SKIPPED], MODULES * EACH - 16,
+                    MODULES * EACH);
+    trace_free(t);
+    free(x.p);
+}
+
 /* An instruction of eight bytes takes a hundred times as much while it is
  * read: of such only so many as real ones would have room for. */
 static void instructions_too_small_to_be_real(void **state) {
@@ -727,6 +750,7 @@ int main(void) {
         cmocka_unit_test(the_largest_sizes_stay_in_range),
         cmocka_unit_test(what_is_shared_is_worked_out_once),
         cmocka_unit_test(windows_have_a_budget),
+        cmocka_unit_test(windows_of_many_modules_share_a_budget),
         cmocka_unit_test(instructions_too_small_to_be_real),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
