@@ -223,7 +223,6 @@ struct frames {
     struct frame_file {
         struct bytes name;
         bool own; /* not of an installed package */
-        str_id id; /* STR_NONE: not in the trace yet */
     } *files; size_t nfiles, cap_files;
     struct place { uint64_t a, b; } *places, *frames;
     size_t nplaces, cap_places, nframes, cap_frames;
@@ -255,7 +254,7 @@ static bool read_frames(struct frames *s, struct bytes b) {
             if (!VEC_ROOM(s->files, s->nfiles, s->cap_files)) return false;
             s->files[s->nfiles++] = (struct frame_file){
                 f.bytes, !has(f.bytes, "/site-packages/") &&
-                             !has(f.bytes, "/dist-packages/"), STR_NONE};
+                             !has(f.bytes, "/dist-packages/")};
         } else if (f.num == 3) {
             if (!VEC_ROOM(s->places, s->nplaces, s->cap_places)) return false;
             s->places[s->nplaces++] = read_place(f.bytes, 1, 3);
@@ -399,7 +398,7 @@ struct keeping {
     struct hlo_reader *r;
     struct hlo *h;
     struct frames frames;
-    struct map files;  /* where a name of frames.files stands -> its index */
+    struct map texts;  /* where a shared text stands -> its str_id */
     struct map order;  /* computation id -> index of its sequence */
     struct bytes *seqs; size_t nseqs, cap_seqs;
     uint32_t *to;      /* instruction -> index in the table, or ROW_NONE */
@@ -410,24 +409,18 @@ static str_id keep_text(struct keeping *k, struct bytes b) {
     return b.n > 0 ? trace_str(k->r->t, b) : 0;
 }
 
-/* The same for the file of an origin: names of files are shared, and however
- * long one is, it is looked up once. */
-static str_id keep_file(struct keeping *k, struct bytes file) {
-    uint32_t at = file.n == 0 ? MAP_NONE
-                              : map_get(&k->files, (uintptr_t)file.p);
-    if (at == MAP_NONE) return keep_text(k, file);
-    struct frame_file *f = &k->frames.files[at];
-    if (f->id == STR_NONE) f->id = keep_text(k, file);
-    return f->id;
-}
-
-static bool index_files(struct keeping *k) {
-    for (size_t i = 0; i < k->frames.nfiles; i++)
-        if (k->frames.files[i].name.n > 0 &&
-            !map_set(&k->files, (uintptr_t)k->frames.files[i].name.p,
-                     (uint32_t)i))
-            return false;
-    return true;
+/* The same for the op and the file of an origin: any number of instructions may
+ * have theirs from one place, and however long it is, it is looked up once. No
+ * two texts begin at one byte. */
+static str_id keep_shared(struct keeping *k, struct bytes b) {
+    if (b.n == 0) return 0;
+    uint32_t *id = map_at(&k->texts, (uintptr_t)b.p);
+    if (id == NULL) {
+        k->r->oom = true;
+        return 0;
+    }
+    if (*id == MAP_NONE) *id = keep_text(k, b);
+    return *id;
 }
 
 static void keep_instr(struct keeping *k, uint32_t at) {
@@ -445,8 +438,8 @@ static void keep_instr(struct keeping *k, uint32_t at) {
     *to = (struct hlo_instr){
         .name = keep_text(k, i->name), .opcode = keep_text(k, i->opcode),
         .category = keep_text(k, category_of(i)),
-        .target = keep_text(k, i->target), .op_name = keep_text(k, o.op),
-        .file = keep_file(k, o.file),
+        .target = keep_text(k, i->target), .op_name = keep_shared(k, o.op),
+        .file = keep_shared(k, o.file),
         .shape = keep_text(k, (struct bytes){(uint8_t *)shape, n}),
         .line = o.line < UINT32_MAX ? (uint32_t)o.line : 0,
         .module = k->module, .comp = (uint32_t)h->ncomps,
@@ -552,7 +545,7 @@ static void keep_module(struct hlo_reader *r, const struct module *m,
     k.to = malloc((r->nraw + 1) * sizeof *k.to);
     if (k.h == NULL || k.to == NULL ||
         !VEC_ROOM(k.h->modules, k.h->nmodules, k.h->cap_modules) ||
-        !read_frames(&k.frames, m->frames) || !index_files(&k)) {
+        !read_frames(&k.frames, m->frames)) {
         r->oom = true;
     } else {
         for (size_t i = 0; i < r->nraw; i++) k.to[i] = ROW_NONE;
@@ -569,7 +562,7 @@ static void keep_module(struct hlo_reader *r, const struct module *m,
                                                      : r->bodies[entry].kept};
     }
     map_free(&k.order);
-    map_free(&k.files);
+    map_free(&k.texts);
     free(k.seqs);
     free(k.to);
     free(k.frames.files);
