@@ -349,3 +349,22 @@ assert total == D(row["dur_us"]), (total, row)'
     run "$OPSCOPE" record -q -o "$T/logs" -- grep SigIgn /proc/self/status
     [[ $output == *"SigIgn:	0000000000000000"* ]]
 }
+
+@test "bad input: frames of a snapshot that share one long name" {
+    "$PYTHON" - "$T/long.pickle" << 'END'
+import pickle, sys
+n, name = 10000, "x" * 800000
+trace = [{"action": "alloc", "addr": i * 512, "size": 512, "stream": 0,
+          "time_us": i, "frames": [{"name": name, "filename": name, "line": i}]}
+         for i in range(n)]
+with open(sys.argv[1], "wb") as f:
+    pickle.dump({"segments": [], "device_traces": [trace],
+                 "allocator_settings": {}}, f)
+END
+    run timeout 20 "$OPSCOPE" allocs "$T/long.pickle" -q
+    [ "$status" -eq 0 ]
+    run timeout 20 "$OPSCOPE" memory "$T/long.pickle" --by stack -q
+    [ "$status" -eq 0 ]
+    run timeout 20 "$OPSCOPE" overview "$T/long.pickle" -q
+    [ "$status" -eq 0 ]
+}
