@@ -7,6 +7,18 @@
 #include "model/launch.h"
 #include <stdlib.h>
 
+/* Any number of spans may share one text. A real one of those that are read
+ * here has two hundred bytes or so: of a longer one the beginning is read, up
+ * to its last blank. */
+enum { MOST = 1024 };
+
+static struct bytes beginning(struct bytes b) {
+    if (b.n <= MOST) return b;
+    b.n = MOST;
+    while (b.n > 0 && b.p[b.n - 1] != ' ' && b.p[b.n - 1] != '\n') b.n--;
+    return b;
+}
+
 /* A number with sign and fraction at most 31 characters long, or dflt. */
 static double to_double(struct bytes b, double dflt) {
     char buf[32], *end;
@@ -32,6 +44,7 @@ static int64_t to_int(struct bytes b, int64_t dflt) {
 static void to_dim3(struct bytes b, int64_t out[3]) {
     int64_t v[3];
     size_t i = 0;
+    b = beginning(b);
     for (int k = 0; k < 3; k++) {
         while (i < b.n && (b.p[i] < '0' || b.p[i] > '9')) i++;
         size_t from = i;
@@ -63,8 +76,8 @@ static bool next_pair(struct bytes *text, struct bytes *key,
 
 void kernel_args_details(struct kernel_args *a, struct bytes text) {
     struct bytes key, v;
-    if (text.n == 0) return;
-    while (next_pair(&text, &key, &v)) {
+    text = beginning(text);
+    while (text.n > 0 && next_pair(&text, &key, &v)) {
         if (BYTES_IS(key, "regs")) {
             a->registers = to_int(v, a->registers);
         } else if (BYTES_IS(key, "static_shared") ||
@@ -163,10 +176,7 @@ struct bytes kernel_framework_op(const struct trace *t, row_id row) {
 }
 
 static bool has(struct bytes b, const char *word) {
-    size_t n = strlen(word);
-    for (size_t i = 0; i + n <= b.n; i++)
-        if (memcmp(b.p + i, word, n) == 0) return true;
-    return false;
+    return b.n > 0 && memmem(b.p, b.n, word, strlen(word)) != NULL;
 }
 
 static const struct {
@@ -194,6 +204,7 @@ static enum copy_kind kind_of_name(struct bytes name) {
 }
 
 struct copy_args copy_args_from(struct bytes name, struct bytes details) {
+    if (name.n > MOST) name.n = MOST;
     struct copy_args c = {kind_of_name(name), -1, -1};
     bool host_side = c.kind == COPY_H2D || c.kind == COPY_D2H ||
                      c.kind == COPY_H2H;
@@ -202,6 +213,7 @@ struct copy_args copy_args_from(struct bytes name, struct bytes details) {
     else if (has(name, "Pinned") || (!host_side && c.kind != COPY_OTHER))
         c.pageable = 0; /* of a copy that nobody knows, not that either */
     struct bytes key, v;
+    details = beginning(details);
     while (details.n > 0 && next_pair(&details, &key, &v)) {
         bool side = BYTES_IS(key, "kind_src") || BYTES_IS(key, "kind_dst");
         if (side && BYTES_IS(v, "pageable")) c.pageable = 1;

@@ -6,6 +6,7 @@
 #include "analyze/mem_phase.h"
 
 #include "model/opclass.h"
+#include <assert.h>
 
 struct row {
     const char *text;
@@ -98,11 +99,21 @@ enum mem_phase mem_phase_of_span(const struct trace *t, uint32_t r) {
     return MEM_NOWHERE;
 }
 
-enum mem_phase mem_phase_of_frame(struct bytes file, struct bytes function) {
+static_assert(COUNT(frame_rows) <= 32, "marks are bits of 32");
+
+uint32_t mem_phase_marks(struct bytes text) {
+    uint32_t marks = 0;
+    for (size_t i = 0; i < COUNT(frame_rows); i++)
+        if (has(text, frame_rows[i].file)) marks |= UINT32_C(1) << i;
+    return marks;
+}
+
+enum mem_phase mem_phase_of_frame(uint32_t file, uint32_t marks,
+                                  struct bytes function) {
     for (size_t i = 0; i < COUNT(frame_rows); i++) {
         const struct frame_row *f = &frame_rows[i];
-        if (!has(file, f->file) && (f->function || !has(function, f->file)))
-            continue;
+        uint32_t here = f->function ? file : file | marks;
+        if (!(here & UINT32_C(1) << i)) continue;
         if (f->function && !bytes_eq(function, f->function,
                                      strlen(f->function)))
             continue;
@@ -118,7 +129,8 @@ enum mem_phase mem_phase_of_text(struct bytes frame) {
         function = (struct bytes){frame.p + i, frame.n - i};
         break;
     }
-    return mem_phase_of_frame(frame, function);
+    /* the function is a part of the text */
+    return mem_phase_of_frame(mem_phase_marks(frame), 0, function);
 }
 
 bool mem_makes_room(struct bytes op) {

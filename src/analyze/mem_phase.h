@@ -31,8 +31,14 @@ enum mem_phase mem_phase_of_span(const struct trace *t, uint32_t row);
 /* Of an op named by a source with no span around it (TensorFlow). */
 enum mem_phase mem_phase_of_name(struct bytes name);
 
-/* Of a frame: its file, or all that is known in one text, and its function. */
-enum mem_phase mem_phase_of_frame(struct bytes file, struct bytes function);
+/* What of the framework a text names: one bit for each thing that is known.
+ * Many frames share a text; this part needs to read it all. */
+uint32_t mem_phase_marks(struct bytes text);
+
+/* Of a frame: the marks of its file (or of all that is known in one text), and
+ * its function with its marks. */
+enum mem_phase mem_phase_of_frame(uint32_t file, uint32_t marks,
+                                  struct bytes function);
 
 /* The same of a frame in one text: "torch/optim/sgd.py(80): step",
  * "nn.Module: Linear_0", "$api.py:12 jit". */

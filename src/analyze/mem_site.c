@@ -19,24 +19,36 @@ enum {
     READINGS = 4,   /* of a name, see enum reading */
 };
 
+/* The marks of a text, each once: bit 32 says that they are known. */
+static uint32_t marks_of(const struct strs *strs, uint64_t *known, str_id id) {
+    const uint64_t read = UINT64_C(1) << 32;
+    if (!(known[id] & read))
+        known[id] = mem_phase_marks(strs_bytes(strs, id)) | read;
+    return (uint32_t)known[id];
+}
+
 /* Each frame is looked at once, then the innermost that tells decides. */
 static bool find_stack_phases(struct mem_sites *s) {
     const struct stacks *st = &s->t->stacks;
     const struct strs *strs = &s->t->strs;
     if (st->n == 0) return true;
     uint8_t *frame = malloc(st->nframes + 1);
+    uint64_t *marks = calloc(strs->n + 1, sizeof *marks);
     s->stack_phase = malloc(st->n);
-    bool ok = frame && s->stack_phase;
-    for (size_t i = 0; ok && i < st->nframes; i++)
+    bool ok = frame && marks && s->stack_phase;
+    for (size_t i = 0; ok && i < st->nframes; i++) {
+        const struct frame *f = &st->frames[i];
         frame[i] = (uint8_t)mem_phase_of_frame(
-            strs_bytes(strs, st->frames[i].file),
-            strs_bytes(strs, st->frames[i].name));
+            marks_of(strs, marks, f->file), marks_of(strs, marks, f->name),
+            strs_bytes(strs, f->name));
+    }
     for (size_t k = 0; ok && k < st->n; k++) {
         size_t i = st->first[k], end = st->first[k + 1];
         while (i + 1 < end && frame[st->items[i]] == MEM_NOWHERE) i++;
         s->stack_phase[k] = frame[st->items[i]];
     }
     free(frame);
+    free(marks);
     return ok;
 }
 

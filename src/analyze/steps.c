@@ -41,7 +41,17 @@ struct work {
     int64_t *per;    /* by source: ps that recording an event takes, or -1 */
     struct line *lines;
     size_t n, cap;
+    /* by device: rows and pairs of a step and a device that are still made and
+     * looked at; whether there are too many to show those that did nothing;
+     * and what was left out */
+    size_t rows_left, pairs_left;
+    bool sparse;
+    size_t idle_out, other_out;
 };
+
+/* A file may have any number of steps and of devices; real ones have more
+ * spans than pairs of a step and a device. */
+enum { ANY_ROWS = 1 << 18, ROWS_PER_SPAN = 8, ANY_PAIRS = 1 << 23 };
 
 static bool push(struct work *w, const struct line *l) {
     if (!VEC_ROOM(w->lines, w->n, w->cap)) return false;
@@ -66,20 +76,45 @@ static void set_bare(const struct work *w, struct line *l) {
         l->bare = overhead_bare(l->dur, l->busy, l->events, per);
 }
 
-/* A row per device. */
+/* Sets how many rows by device there may be. */
+static void limit_devices(struct work *w) {
+    const struct trace *t = w->t;
+    size_t pairs = 0;
+    w->rows_left = ANY_ROWS + ROWS_PER_SPAN * t->spans.n;
+    w->pairs_left = ANY_PAIRS + w->rows_left;
+    for (size_t i = 0; i < t->nsteps && pairs <= w->rows_left; i++) {
+        uint32_t source = t->steps[i].source;
+        if (w->scope.all || w->scope.step_in[i])
+            pairs += w->ph.view_first[source + 1] - w->ph.view_first[source];
+    }
+    w->sparse = pairs > w->rows_left;
+}
+
+/* A row per device; where there are too many, per device that did anything. */
 static bool add_devices(struct work *w, size_t i) {
     const struct step *st = &w->t->steps[i];
     size_t k = w->ph.view_first[st->source];
-    for (; k < w->ph.view_first[st->source + 1]; k++) {
+    size_t last = w->ph.view_first[st->source + 1];
+    for (; k < last; k++) {
         const struct phase_view *v = &w->ph.views[k];
         struct line l = step_line(w, i);
         int64_t end = st->ts + st->dur;
+        if (w->rows_left == 0 || w->pairs_left == 0) {
+            w->other_out += last - k;
+            return true;
+        }
+        w->pairs_left--;
+        l.busy = intervals_overlap(&v->busy, st->ts, end);
+        if (w->sparse && v->device != ROW_NONE && l.busy == 0) {
+            w->idle_out++;
+            continue;
+        }
         phases_split(v, st->ts, end, l.parts);
         l.device = v->device;
         l.has_device = v->device != ROW_NONE;
-        l.busy = intervals_overlap(&v->busy, st->ts, end);
         set_bare(w, &l);
         if (!push(w, &l)) return false;
+        w->rows_left--;
     }
     return true;
 }
@@ -264,6 +299,16 @@ static void add_remarks(struct result *r, const struct work *w, enum by by) {
                       "shows each.", devices);
 }
 
+static void add_left_out(struct result *r, const struct work *w) {
+    if (w->idle_out > 0)
+        result_remark(r, "%zu rows of devices that did nothing in a step are "
+                      "left out: there are more devices and steps than a "
+                      "machine has.", w->idle_out);
+    if (w->other_out > 0)
+        result_remark(r, "The last %zu rows were not looked at: there are more "
+                      "devices and steps than a machine has.", w->other_out);
+}
+
 static int fill(struct work *w, enum by by, struct result *r,
                 struct ops_err *e) {
     const struct trace *t = w->t;
@@ -277,6 +322,7 @@ static int fill(struct work *w, enum by by, struct result *r,
             w->events[t->spans.step[i]]++;
     bool ok = true;
     if (by == BY_EPOCH) ok = add_epochs(w);
+    if (by == BY_DEVICE) limit_devices(w);
     for (size_t i = 0; ok && by != BY_EPOCH && i < t->nsteps; i++) {
         if (w->scope.all || w->scope.step_in[i]) ok = add_step(w, i, by);
     }
@@ -285,6 +331,7 @@ static int fill(struct work *w, enum by by, struct result *r,
     if (by != BY_DEVICE && most_devices(w) > 1) r->decimals = MEAN_DECIMALS;
     for (size_t i = 0; i < w->n; i++) put_line(r, t, &w->lines[i], by);
     add_remarks(r, w, by);
+    add_left_out(r, w);
     if (t->nsteps == 0)
         result_missing(r, "steps", "nothing in it can be cut into steps",
                        missing_step_fix(t));

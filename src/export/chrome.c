@@ -30,6 +30,7 @@ struct writer {
     struct sink *out;
     struct places places;
     bool any; /* an event stands before this one */
+    uint64_t long_left; /* bytes that long texts may still have */
 };
 
 static void put_int(struct writer *w, int64_t v) {
@@ -52,8 +53,37 @@ static void put_us(struct writer *w, int64_t ps) {
     sink_write(w->out, buf, n);
 }
 
+/* Sources may share a text among any number of events; here each has its own.
+ * A long one is written whole as long as all of them together stay in
+ * proportion to what was read; then its beginning is, and an ellipsis. */
+enum { SHORT_TEXT = 1024, ANY_LONG = 1 << 26, LONG_PER_BYTE = 16 };
+
+/* As much of a text as is to be written. */
+static struct bytes fitting(struct writer *w, struct bytes b) {
+    size_t n = SHORT_TEXT;
+    if (b.n <= SHORT_TEXT) return b;
+    if (b.n <= w->long_left) {
+        w->long_left -= b.n;
+        return b;
+    }
+    /* no character is cut in two */
+    while (n > SHORT_TEXT - 4 && (b.p[n] & 0xc0) == 0x80) n--;
+    return (struct bytes){b.p, n};
+}
+
+static void put_text(struct writer *w, struct bytes b) {
+    char cut[SHORT_TEXT + 4];
+    struct bytes part = fitting(w, b);
+    if (part.n < b.n) {
+        memcpy(cut, part.p, part.n);
+        memcpy(cut + part.n, "\xe2\x80\xa6", 3);
+        part = (struct bytes){(uint8_t *)cut, part.n + 3};
+    }
+    json_put(w->out, part);
+}
+
 static void put_str(struct writer *w, str_id id) {
-    json_put(w->out, strs_bytes(&w->t->strs, id));
+    put_text(w, strs_bytes(&w->t->strs, id));
 }
 
 /* `"key":` and a whole number. */
@@ -109,7 +139,7 @@ static void put_value(struct arg_writer *a, const struct arg *v) {
     case ARG_BOOL: sink_puts(out, v->i ? "true" : "false"); break;
     case ARG_TEXT:
         if (a->json) json_put_raw(out, v->text);
-        else json_put(out, v->text);
+        else put_text(a->w, v->text);
         break;
     case ARG_FLOAT:
         /* digits that a double does not hold stay */
@@ -130,6 +160,8 @@ static bool put_arg(void *ctx, struct bytes key, const struct arg *v) {
     if (a->step && BYTES_IS(key, "step_num")) return true;
     bool correlation = BYTES_IS(key, "correlation_id");
     if (correlation && a->chrome) return true;
+    /* JSON shares nothing: what it has stands in the file each time */
+    if (!a->json) key = fitting(a->w, key);
     next_arg(a);
     json_put_key(a->w->out, &a->keys,
                  correlation ? bytes_of("correlation") : key, a->json);
@@ -405,10 +437,10 @@ static void put_sample(struct writer *w, size_t i, int64_t pid) {
     char num[NUMBER_MAX];
     begin(w, "C");
     sink_puts(w->out, ",\"name\":");
-    json_put(w->out, name);
+    put_text(w, name);
     put_when(w, pid, s->ts[i]);
     sink_puts(w->out, ",\"args\":{");
-    json_put(w->out, series);
+    put_text(w, series);
     sink_putc(w->out, ':');
     sink_puts(w->out, number_float(s->value[i], num));
     sink_puts(w->out, "}}");
@@ -463,7 +495,7 @@ static void put_process(struct writer *w, const struct process *p) {
     sink_puts(w->out, ",\"name\":\"process_name\",");
     put_field(w, "pid", p->pid);
     sink_puts(w->out, ",\"args\":{\"name\":");
-    json_put(w->out, (struct bytes){(uint8_t *)name.buf, name.n});
+    put_text(w, (struct bytes){(uint8_t *)name.buf, name.n});
     sink_puts(w->out, "}}");
     if (name.broken) w->out->broken = name.broken;
     sink_free(&name);
@@ -637,7 +669,9 @@ static void put_head(struct writer *w) {
 
 static int write_all(const struct trace *t, struct sink *out,
                      struct ops_err *e) {
-    struct writer w = {.t = t, .out = out};
+    struct writer w = {.t = t, .out = out, .long_left = ANY_LONG};
+    for (size_t i = 0; i < t->nsources; i++)
+        w.long_left += LONG_PER_BYTE * (uint64_t)t->sources[i].bytes.n;
     if (!places_init(&w.places, t)) {
         places_free(&w.places);
         return fail_oom(e);

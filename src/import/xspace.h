@@ -142,6 +142,8 @@ struct xspace {
     int64_t shift;       /* ps to add: the trace's epoch */
     bool host_steps;     /* step_num events mark steps */
     bool own;            /* opscope's recorder wrote it */
+    uint64_t hlo_steps;  /* spent on what windows meet, in all modules */
+    uint64_t hlo_bytes;  /* of the modules so far */
     bool tail;           /* bytes stand behind a plane that is being written */
     bool oom;
 };

@@ -28,6 +28,11 @@
  * shape and a number at the least: this is less than any has. */
 enum { LEAST_BYTES = 24, ANY_MODULE = 4096 };
 
+/* Windows cost what they say, not what they weigh; in a real module they say a
+ * few thousand. This many steps any file has, and so many more for each byte
+ * of its modules; one that spends less leaves the rest to those behind it. */
+enum { ANY_STEPS = 1 << 22, STEPS_PER_BYTE = 64 };
+
 /* Adds the numbers of a repeated field to ids. */
 static void add_ids(struct hlo_reader *r, const struct pb_field *f,
                     uint32_t *n) {
@@ -218,7 +223,6 @@ struct frames {
     struct frame_file {
         struct bytes name;
         bool own; /* not of an installed package */
-        str_id id; /* STR_NONE: not in the trace yet */
     } *files; size_t nfiles, cap_files;
     struct place { uint64_t a, b; } *places, *frames;
     size_t nplaces, cap_places, nframes, cap_frames;
@@ -250,7 +254,7 @@ static bool read_frames(struct frames *s, struct bytes b) {
             if (!VEC_ROOM(s->files, s->nfiles, s->cap_files)) return false;
             s->files[s->nfiles++] = (struct frame_file){
                 f.bytes, !has(f.bytes, "/site-packages/") &&
-                             !has(f.bytes, "/dist-packages/"), STR_NONE};
+                             !has(f.bytes, "/dist-packages/")};
         } else if (f.num == 3) {
             if (!VEC_ROOM(s->places, s->nplaces, s->cap_places)) return false;
             s->places[s->nplaces++] = read_place(f.bytes, 1, 3);
@@ -394,7 +398,7 @@ struct keeping {
     struct hlo_reader *r;
     struct hlo *h;
     struct frames frames;
-    struct map files;  /* where a name of frames.files stands -> its index */
+    struct map texts;  /* where a shared text stands -> its str_id */
     struct map order;  /* computation id -> index of its sequence */
     struct bytes *seqs; size_t nseqs, cap_seqs;
     uint32_t *to;      /* instruction -> index in the table, or ROW_NONE */
@@ -405,24 +409,18 @@ static str_id keep_text(struct keeping *k, struct bytes b) {
     return b.n > 0 ? trace_str(k->r->t, b) : 0;
 }
 
-/* The same for the file of an origin: names of files are shared, and however
- * long one is, it is looked up once. */
-static str_id keep_file(struct keeping *k, struct bytes file) {
-    uint32_t at = file.n == 0 ? MAP_NONE
-                              : map_get(&k->files, (uintptr_t)file.p);
-    if (at == MAP_NONE) return keep_text(k, file);
-    struct frame_file *f = &k->frames.files[at];
-    if (f->id == STR_NONE) f->id = keep_text(k, file);
-    return f->id;
-}
-
-static bool index_files(struct keeping *k) {
-    for (size_t i = 0; i < k->frames.nfiles; i++)
-        if (k->frames.files[i].name.n > 0 &&
-            !map_set(&k->files, (uintptr_t)k->frames.files[i].name.p,
-                     (uint32_t)i))
-            return false;
-    return true;
+/* The same for the op and the file of an origin: any number of instructions may
+ * have theirs from one place, and however long it is, it is looked up once. No
+ * two texts begin at one byte. */
+static str_id keep_shared(struct keeping *k, struct bytes b) {
+    if (b.n == 0) return 0;
+    uint32_t *id = map_at(&k->texts, (uintptr_t)b.p);
+    if (id == NULL) {
+        k->r->oom = true;
+        return 0;
+    }
+    if (*id == MAP_NONE) *id = keep_text(k, b);
+    return *id;
 }
 
 static void keep_instr(struct keeping *k, uint32_t at) {
@@ -440,8 +438,8 @@ static void keep_instr(struct keeping *k, uint32_t at) {
     *to = (struct hlo_instr){
         .name = keep_text(k, i->name), .opcode = keep_text(k, i->opcode),
         .category = keep_text(k, category_of(i)),
-        .target = keep_text(k, i->target), .op_name = keep_text(k, o.op),
-        .file = keep_file(k, o.file),
+        .target = keep_text(k, i->target), .op_name = keep_shared(k, o.op),
+        .file = keep_shared(k, o.file),
         .shape = keep_text(k, (struct bytes){(uint8_t *)shape, n}),
         .line = o.line < UINT32_MAX ? (uint32_t)o.line : 0,
         .module = k->module, .comp = (uint32_t)h->ncomps,
@@ -547,7 +545,7 @@ static void keep_module(struct hlo_reader *r, const struct module *m,
     k.to = malloc((r->nraw + 1) * sizeof *k.to);
     if (k.h == NULL || k.to == NULL ||
         !VEC_ROOM(k.h->modules, k.h->nmodules, k.h->cap_modules) ||
-        !read_frames(&k.frames, m->frames) || !index_files(&k)) {
+        !read_frames(&k.frames, m->frames)) {
         r->oom = true;
     } else {
         for (size_t i = 0; i < r->nraw; i++) k.to[i] = ROW_NONE;
@@ -564,7 +562,7 @@ static void keep_module(struct hlo_reader *r, const struct module *m,
                                                      : r->bodies[entry].kept};
     }
     map_free(&k.order);
-    map_free(&k.files);
+    map_free(&k.texts);
     free(k.seqs);
     free(k.to);
     free(k.frames.files);
@@ -591,10 +589,9 @@ static void read_module(struct hlo_reader *r, struct module *m) {
 
 void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
                 struct bytes proto) {
-    /* Windows cost what they say, not what they weigh; in a real module they
-     * say a few thousand. */
-    struct hlo_reader r = {.t = x->t,
-                           .steps = (1 << 22) + 64 * (uint64_t)proto.n,
+    x->hlo_bytes += proto.n;
+    uint64_t steps = ANY_STEPS + STEPS_PER_BYTE * x->hlo_bytes - x->hlo_steps;
+    struct hlo_reader r = {.t = x->t, .steps = steps,
                            .most = ANY_MODULE + proto.n / LEAST_BYTES};
     if (r.most > UINT32_MAX / 2) r.most = UINT32_MAX / 2;
     struct module m = {.label = label, .program = program,
@@ -606,6 +603,7 @@ void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
         if (f.num == 1 && f.wire == PB_BYTES) m.body = f.bytes;
     read_module(&r, &m);
     if (!r.oom && r.nraw > 0) keep_module(&r, &m, x->source);
+    x->hlo_steps += steps - r.steps;
     if (r.oom) x->oom = true;
     free(r.raw);
     free(r.bodies);

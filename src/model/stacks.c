@@ -100,14 +100,21 @@ void trace_mem_stack(struct trace *t, row_id m, uint32_t stack) {
 }
 
 /* The part of a path that tells: what is behind site-packages/ and the like.
- * What is before it is the same for all, and long. */
-static const char *telling(const char *path) {
+ * What is before it is the same for all, and long. No path is longer than the
+ * system's limit: any number of frames may share a text that is, and its end
+ * is not searched for each. */
+static struct bytes telling(struct bytes path) {
+    enum { LONGEST = 4096 };
     static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
-    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
-        const char *at = strstr(path, roots[i]);
-        if (at != NULL) return at + strlen(roots[i]);
+    size_t search = path.n < LONGEST ? path.n : LONGEST, skip = 0;
+    for (size_t i = 0; i < sizeof roots / sizeof *roots && skip == 0; i++) {
+        size_t n = strlen(roots[i]);
+        const uint8_t *at = search < n ? NULL
+                                       : memmem(path.p, search, roots[i], n);
+        if (at != NULL) skip = (size_t)(at - path.p) + n;
     }
-    return BYTES_STARTS(bytes_of(path), "site-packages/") ? path + 14 : path;
+    if (skip == 0 && BYTES_STARTS(path, "site-packages/")) skip = 14;
+    return (struct bytes){path.p + skip, path.n - skip};
 }
 
 /* Frames of what recorded the stack, and of the allocator itself: the same in
@@ -124,16 +131,25 @@ static bool is_recorder(const struct trace *t, uint32_t frame) {
     return false;
 }
 
+/* Behind len bytes, as many more as fit. */
+static size_t put(char *buf, size_t cap, size_t len, struct bytes b) {
+    size_t n = b.n < cap - 1 - len ? b.n : cap - 1 - len;
+    if (n > 0) memcpy(buf + len, b.p, n);
+    buf[len + n] = '\0';
+    return len + n;
+}
+
 static size_t frame_text(const struct trace *t, const struct frame *f,
                          char *buf, size_t cap) {
-    const char *name = strs_text(&t->strs, f->name);
-    const char *file = telling(strs_text(&t->strs, f->file));
-    int n;
-    if (f->line > 0)
-        n = snprintf(buf, cap, "%s:%d %s", file, (int)f->line, name);
-    else
-        n = snprintf(buf, cap, "%s", name);
-    return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
+    struct bytes name = strs_bytes(&t->strs, f->name);
+    char line[24];
+    size_t n = 0;
+    if (f->line > 0) {
+        snprintf(line, sizeof line, ":%d ", (int)f->line);
+        n = put(buf, cap, n, telling(strs_bytes(&t->strs, f->file)));
+        n = put(buf, cap, n, bytes_of(line));
+    }
+    return put(buf, cap, n, name);
 }
 
 size_t stack_text(const struct trace *t, uint32_t stack, int n, char *buf,

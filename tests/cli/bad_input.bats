@@ -349,3 +349,50 @@ assert total == D(row["dur_us"]), (total, row)'
     run "$OPSCOPE" record -q -o "$T/logs" -- grep SigIgn /proc/self/status
     [[ $output == *"SigIgn:	0000000000000000"* ]]
 }
+
+@test "bad input: frames of a snapshot that share one long name" {
+    "$PYTHON" - "$T/long.pickle" << 'END'
+import pickle, sys
+n, name = 10000, "x" * 800000
+trace = [{"action": "alloc", "addr": i * 512, "size": 512, "stream": 0,
+          "time_us": i, "frames": [{"name": name, "filename": name, "line": i}]}
+         for i in range(n)]
+with open(sys.argv[1], "wb") as f:
+    pickle.dump({"segments": [], "device_traces": [trace],
+                 "allocator_settings": {}}, f)
+END
+    run timeout 20 "$OPSCOPE" allocs "$T/long.pickle" -q
+    [ "$status" -eq 0 ]
+    run timeout 20 "$OPSCOPE" memory "$T/long.pickle" --by stack -q
+    [ "$status" -eq 0 ]
+    run timeout 20 "$OPSCOPE" overview "$T/long.pickle" -q
+    [ "$status" -eq 0 ]
+}
+
+@test "bad input: one long text of many kernels, read and written" {
+    "$PYTHON" - "$T/shared.xplane.pb" << 'END'
+import sys
+def vi(v):
+    out = b""
+    while v > 127:
+        out, v = out + bytes([v & 127 | 128]), v >> 7
+    return out + bytes([v])
+def num(n, v): return vi(n << 3) + vi(v)
+def sub(n, b): return vi(n << 3 | 2) + vi(len(b)) + b
+def name(field, i, text):
+    return sub(field, num(1, i) + sub(2, num(1, i) + sub(2, text)))
+stat = sub(4, num(1, 3) + num(7, 2))  # a reference to the text
+events = b"".join(sub(4, num(1, 1) + num(2, i) + num(3, 1) + stat)
+                  for i in range(60000))
+plane = (num(1, 1) + sub(2, b"/device:GPU:0") + name(5, 3, b"kernel_details") +
+         name(5, 2, b"a:1 " * 16000) + name(4, 1, b"k") +
+         sub(3, num(1, 1) + sub(2, b"Stream #1") + events))
+with open(sys.argv[1], "wb") as f:
+    f.write(sub(1, plane))
+END
+    run timeout 20 "$OPSCOPE" overview "$T/shared.xplane.pb" -q
+    [ "$status" -eq 0 ]
+    size=$("$OPSCOPE" convert "$T/shared.xplane.pb" - --to chrome | wc -c)
+    [ "$size" -gt 67108864 ]
+    [ "$size" -lt 300000000 ]
+}

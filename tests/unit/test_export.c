@@ -147,6 +147,35 @@ static void chrome_mends_hostile_names_and_arguments(void **state) {
     free(in);
 }
 
+/* One name of 2 MiB for 40 spans: 31 of them fill the 64 MiB that long texts
+ * have (the thread's is one, too), the others have its beginning. */
+static void chrome_cuts_long_texts_that_many_share(void **state) {
+    (void)state;
+    enum { LONG = 1 << 21, SPANS = 40, SHORT = 1024 };
+    char *name = malloc(LONG + 1), want[SHORT + 16];
+    assert_non_null(name);
+    name[0] = 'a'; /* so that the limit is inside a character */
+    for (size_t i = 1; i + 1 < LONG; i += 2) memcpy(name + i, "\u00fc", 2);
+    name[LONG - 1] = 'z';
+    name[LONG] = '\0';
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1);
+    trace_track_name(t, th, bytes_of(name));
+    for (int i = 0; i < SPANS; i++)
+        tiny_span(t, th, SPAN_OP, name, 10 * i, 5);
+    tiny_seal(t);
+    char *s = text_of(t);
+    size_t whole = 0, cut = 0;
+    for (const char *p = s; (p = strstr(p, "z\"")) != NULL; p++) whole++;
+    snprintf(want, sizeof want, "\"%.*s\u2026\"", SHORT - 1, name);
+    for (const char *p = s; (p = strstr(p, want)) != NULL; p++) cut++;
+    assert_int_equal(whole, 32);
+    assert_int_equal(cut, SPANS + 1 - 32);
+    free(s);
+    trace_free(t);
+    free(name);
+}
+
 static void chrome_comes_back_with_kinds_and_flags(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, true);
@@ -416,6 +445,7 @@ int main(void) {
         cmocka_unit_test(chrome_writes_the_whole_of_a_small_trace),
         cmocka_unit_test(chrome_times_are_exact_to_the_picosecond),
         cmocka_unit_test(chrome_mends_hostile_names_and_arguments),
+        cmocka_unit_test(chrome_cuts_long_texts_that_many_share),
         cmocka_unit_test(chrome_comes_back_with_kinds_and_flags),
         cmocka_unit_test(counters_of_two_processes_stay_two),
         cmocka_unit_test(an_empty_trace_is_a_valid_file),

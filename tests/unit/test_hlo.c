@@ -653,6 +653,46 @@ static void what_is_shared_is_worked_out_once(void **state) {
     if (best > BOUND) fail_msg("8 times the size: %.0f times as long", best);
 }
 
+/* n fusions of one body, whose op and file have names of n bytes and more. */
+static void long_names_that_many_share_are_read_once(void **state) {
+    (void)state;
+    enum { MANY = 60000, LONG = 20 * MANY };
+    struct out x = {0}, m = {0}, c = {0};
+    char *op = malloc(LONG + 1), *file = malloc(LONG + 1);
+    assert_non_null(op);
+    assert_non_null(file);
+    memset(op, 'o', LONG);
+    memset(file, 'f', LONG);
+    op[LONG] = file[LONG] = '\0';
+    struct in e = {"e", "add", 1, {0}, {0}, 0, 4, 4};
+    struct out o = instr(&e);
+    out_text(&m, 1, "names");
+    out_int(&m, 6, 2);
+    meta(&o, op, file, 7);
+    out_msg(&c, 2, &o);
+    end_comp(&m, &c, "fused", 1, 1);
+    for (int64_t i = 0; i < MANY; i++)
+        add(&c, (struct in){"f", "fusion", 2 + i, {0}, {1}, 0, 4, 4});
+    end_comp(&m, &c, "main", 2, 2);
+    metadata(&x, "names(1)", &m);
+    alarm(300);
+    struct trace *t = load((struct bytes){x.p, x.n}, 1);
+    alarm(0);
+    assert_int_equal(t->hlo->ninstrs, MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        const struct hlo_instr *f = &t->hlo->instrs[i];
+        assert_int_equal(f->op_name, t->hlo->instrs[0].op_name);
+        assert_int_equal(f->file, t->hlo->instrs[0].file);
+        assert_int_equal(f->line, 7);
+    }
+    assert_string_equal(strs_text(&t->strs, t->hlo->instrs[0].op_name), op);
+    assert_string_equal(strs_text(&t->strs, t->hlo->instrs[0].file), file);
+    trace_free(t);
+    free(x.p);
+    free(op);
+    free(file);
+}
+
 /* A convolution over one dimension with the largest window there is. */
 static void add_conv(struct out *c, int64_t id) {
     struct in i = {"conv", "convolution", id, {1, 2}, {0}, 0, 0, 0};
@@ -684,6 +724,29 @@ static void windows_have_a_budget(void **state) {
     metadata(&x, "convs(1)", &m);
     struct trace *t = load((struct bytes){x.p, x.n}, 1);
     assert_in_range(t->notes[NOTE_WINDOW_SKIPPED], 900, 1000);
+    trace_free(t);
+    free(x.p);
+}
+
+/* One budget for all modules: as many as there are do not multiply it. */
+static void windows_of_many_modules_share_a_budget(void **state) {
+    (void)state;
+    enum { MODULES = 200, EACH = 2 };
+    struct out x = {0};
+    for (int64_t k = 0; k < MODULES; k++) {
+        struct out m = {0}, c = {0};
+        out_text(&m, 1, "convs");
+        out_int(&m, 6, 1);
+        add(&c, (struct in){"a", "parameter", 1, {0}, {0}, 0, 4096, 4096});
+        add(&c, (struct in){"b", "parameter", 2, {0}, {0}, 0, 4096, 4096});
+        for (int64_t i = 0; i < EACH; i++) add_conv(&c, 3 + i);
+        end_comp(&m, &c, "main", 1, 3);
+        metadata(&x, "convs(1)", &m);
+    }
+    struct trace *t = load((struct bytes){x.p, x.n}, 1);
+    assert_int_equal(t->hlo->nmodules, MODULES);
+    assert_in_range(t->notes[NOTE_WINDOW_SKIPPED], MODULES * EACH - 16,
+                    MODULES * EACH);
     trace_free(t);
     free(x.p);
 }
@@ -726,7 +789,9 @@ int main(void) {
         cmocka_unit_test(calls_of_calls_have_an_end),
         cmocka_unit_test(the_largest_sizes_stay_in_range),
         cmocka_unit_test(what_is_shared_is_worked_out_once),
+        cmocka_unit_test(long_names_that_many_share_are_read_once),
         cmocka_unit_test(windows_have_a_budget),
+        cmocka_unit_test(windows_of_many_modules_share_a_budget),
         cmocka_unit_test(instructions_too_small_to_be_real),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "tiny.h"
 
 #include "analyze/kernel_args.h"
+#include <stdlib.h>
 
 static void empty_trace(void **state) {
     (void)state;
@@ -75,6 +76,34 @@ static void details_text_is_read(void **state) {
     assert_true(a.occupancy_pct == 18.75);
 }
 
+/* Any number of kernels may share a text: what stands far behind in it is not
+ * read, and no number is cut in two. */
+static void of_long_details_the_beginning_is_read(void **state) {
+    (void)state;
+    enum { LONG = 1 << 20 };
+    char *text = malloc(LONG + 1);
+    assert_non_null(text);
+    for (size_t pad = 0; pad < 12; pad++) {
+        for (size_t i = 0; i < LONG; i++) text[i] = "regs:123456 "[i % 12];
+        memcpy(text, "block:1,2,3 ", 12);
+        memset(text + 12, ' ', pad);
+        memcpy(text + LONG - 12, " grid:1,2,3 ", 12);
+        text[LONG] = '\0';
+        struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1};
+        kernel_args_details(&a, bytes_of(text));
+        assert_int_equal(a.registers, 123456);
+        assert_int_equal(a.block[2], 3);
+        assert_int_equal(a.grid[0], -1);
+    }
+    memset(text, 'x', LONG);
+    memcpy(text, "Memcpy HtoD", 11);
+    memcpy(text + LONG - 8, "Pageable", 8);
+    struct copy_args c = copy_args_from(bytes_of(text), bytes_of(text));
+    assert_int_equal(c.kind, COPY_H2D);
+    assert_int_equal(c.pageable, -1);
+    free(text);
+}
+
 static void broken_details_leave_nulls(void **state) {
     (void)state;
     struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1};
@@ -92,6 +121,7 @@ int main(void) {
         cmocka_unit_test(sums_per_name_and_device),
         cmocka_unit_test(without_launch_there_is_no_op),
         cmocka_unit_test(details_text_is_read),
+        cmocka_unit_test(of_long_details_the_beginning_is_read),
         cmocka_unit_test(broken_details_leave_nulls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "tiny.h"
 
 #include "analyze/phases.h"
+#include <stdio.h>
 
 struct rig {
     struct trace *t;
@@ -405,6 +406,61 @@ static void random_traces_split_as_counted_by_instant(void **state) {
     for (int i = 0; i < 1500; i++) check_random(&seed, i % 3 != 0);
 }
 
+/* Steps of 10 us, and as many devices; each works in its own step, or all of
+ * them all the time. */
+static struct trace *many_of_both(int64_t n, bool always) {
+    struct trace *t = tiny_new(true, false);
+    uint32_t thread = tiny_thread(t, 1);
+    for (int64_t i = 0; i < n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "ProfilerStep#%d", (int)i);
+        tiny_span(t, thread, SPAN_ANNOTATION, name, 10 * i, 10);
+        tiny_span(t, tiny_stream(t, i, 7), SPAN_KERNEL, "k",
+                  always ? 0 : 10 * i + 1, always ? 10 * n : 3);
+    }
+    tiny_seal(t);
+    return t;
+}
+
+static bool remarks_say(const struct result *r, const char *text) {
+    for (size_t i = 0; i < r->nremarks; i++)
+        if (strstr(r->remarks[i], text)) return true;
+    return false;
+}
+
+/* More pairs of a step and a device than a file of this size may have rows:
+ * those that did something are shown, and what is not is counted. */
+static void steps_and_devices_without_number(void **state) {
+    (void)state;
+    enum { FEW = 20, MANY = 700 };
+    struct trace *t = many_of_both(FEW, false);
+    struct result r = tiny_run(t, "steps", "by", "device");
+    assert_int_equal(r.nrows, FEW * FEW);
+    result_free(&r);
+    trace_free(t);
+    t = many_of_both(MANY, false);
+    r = tiny_run(t, "steps", "by", "device");
+    assert_int_equal(r.nrows, MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_int_equal(tiny_cell(&r, i, "step")->i, i);
+        assert_int_equal(tiny_cell(&r, i, "dur_us")->i, 10 * US);
+        assert_int_equal(tiny_cell(&r, i, "compute_us")->i, 3 * US);
+        assert_int_equal(tiny_cell(&r, i, "other_us")->i, 7 * US);
+    }
+    assert_string_equal(tiny_cell(&r, 9, "device")->s, "GPU 9");
+    assert_true(remarks_say(&r, "489300 rows of devices that did nothing"));
+    result_free(&r);
+    trace_free(t);
+    t = many_of_both(MANY, true);
+    r = tiny_run(t, "steps", "by", "device");
+    assert_int_equal(r.nrows, (1 << 18) + 8 * 2 * MANY);
+    assert_int_equal(tiny_cell(&r, MANY, "step")->i, 1);
+    assert_int_equal(tiny_cell(&r, MANY, "compute_us")->i, 10 * US);
+    assert_true(remarks_say(&r, "The last 216656 rows"));
+    result_free(&r);
+    trace_free(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_instant_goes_to_the_first_that_runs),
@@ -423,6 +479,7 @@ int main(void) {
         cmocka_unit_test(the_remark_on_devices_is_about_any_source),
         cmocka_unit_test(the_mean_of_odd_parts_still_sums),
         cmocka_unit_test(the_mean_of_long_steps_still_sums),
+        cmocka_unit_test(steps_and_devices_without_number),
         cmocka_unit_test(random_traces_split_as_counted_by_instant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

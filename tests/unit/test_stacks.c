@@ -3,6 +3,8 @@
  * their events: interned, moved by append, sorted by seal. */
 #include "tiny.h"
 
+#include <stdlib.h>
+
 static uint32_t frame(struct trace *t, const char *name, const char *file,
                       int32_t line) {
     return trace_frame(t, trace_str(t, bytes_of(name)),
@@ -49,6 +51,31 @@ static void python_frames_hide_the_ones_of_c(void **state) {
     uint32_t s = trace_stack(t, c, 2);
     for (size_t cap = 1; cap <= sizeof small; cap++)
         assert_int_equal(stack_text(t, s, 9, small, cap), cap - 1);
+    trace_free(t);
+}
+
+/* Any number of frames may share a text of any length: of a path that is none
+ * only the beginning is read, and of both what fits. */
+static void long_texts_are_cut(void **state) {
+    (void)state;
+    enum { LONG = 1 << 20, MANY = 50000 };
+    char *name = malloc(LONG + 1), want[256];
+    assert_non_null(name);
+    memset(name, 'x', LONG);
+    name[LONG] = '\0';
+    struct trace *t = tiny_new(true, true);
+    uint32_t f = frame(t, name, name, 3), g = frame(t, "f", name + 1, 3);
+    uint32_t a = trace_stack(t, &f, 1), b = trace_stack(t, &g, 1);
+    memset(want, 'x', sizeof want - 1);
+    want[sizeof want - 1] = '\0';
+    for (int i = 0; i < MANY; i++) {
+        assert_string_equal(text(t, a, 9), want);
+        assert_string_equal(text(t, b, 9), want);
+    }
+    memcpy(name + 9, "/site-packages/torch/nn.py", 27);
+    f = frame(t, "f", name, 7);
+    assert_string_equal(text(t, trace_stack(t, &f, 1), 9), "torch/nn.py:7 f");
+    free(name);
     trace_free(t);
 }
 
@@ -146,6 +173,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_stacks_are_one),
         cmocka_unit_test(python_frames_hide_the_ones_of_c),
+        cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(seal_sorts_the_tables),
         cmocka_unit_test(append_moves_all_of_it),
         cmocka_unit_test(nobody_recorded_a_stack),
