@@ -231,7 +231,8 @@ static void out_of_memory(void *arg) {
     if (f == NULL || fgets(line, sizeof line, f) == NULL) exit(98);
     fclose(f);
     pages = strtoul(line, NULL, 10);
-    most.rlim_cur = most.rlim_max = (pages << 12) + (96u << 20);
+    /* malloc() may take 128 MiB of addresses for a thread's heap */
+    most.rlim_cur = most.rlim_max = (pages << 12) + (300u << 20);
     setrlimit(RLIMIT_AS, &most);
     begin();
     record(N, "work");
