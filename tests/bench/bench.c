@@ -15,6 +15,7 @@
  *     copy              yardstick: memcpy of the contents */
 #include "analyze/analyze.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "import/import.h"
 #include "model/result.h"
 #include "model/trace.h"
@@ -84,11 +85,11 @@ static struct trace *load(const char *path, int threads) {
 static uint64_t fingerprint(const struct trace *t) {
     uint64_t h = t->spans.n;
     for (size_t i = 0; i < t->spans.n; i++) {
-        h = map_mix(h ^ (uint64_t)t->spans.ts[i]);
+        h = hash_u64(h ^ (uint64_t)t->spans.ts[i]);
         h += (uint64_t)t->spans.dur[i] * 31 + t->spans.parent[i];
         h ^= (uint64_t)t->spans.name[i] << 32 | t->spans.track[i];
     }
-    return map_mix(h ^ t->links.n);
+    return hash_u64(h ^ t->links.n);
 }
 
 static void import(struct measure *m, int threads) {

@@ -3,6 +3,7 @@
  * read twice, the second time moved about a little, and joined with the
  * first, which plays the trace. No event may count twice. */
 #include "analyze/analyze.h"
+#include "base/hash.h"
 #include "import/import.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static struct trace *load(const uint8_t *data, size_t size) {
 /* Makes some events differ in time, address or size. */
 static void disturb(struct trace *t) {
     for (size_t i = 0; i < t->mem.n; i++) {
-        uint64_t h = map_mix(i + t->mem.n);
+        uint64_t h = hash_u64(i + t->mem.n);
         if (h % 4 == 0 && ts_is_sane(t->mem.ts[i] + 2 * PS_PER_MS))
             t->mem.ts[i] += (int64_t)(h >> 8) % (2 * PS_PER_MS);
         if (h % 16 == 1) t->mem.addr[i] ^= 512;

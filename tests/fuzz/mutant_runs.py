@@ -14,6 +14,7 @@ import mutant_values as values
 from mutant_kinds import BIG, ENV
 
 LIMIT_S, LIMIT_TIMES, FLOOR, SMALL = 10, 50, 64 << 20, 5_000_000
+OWN = 16 << 20  # bytes that the program takes for itself
 
 
 def some_value(rng, kind, arg):
@@ -292,7 +293,8 @@ class Examiner:
         if us > self.limit * 10**6:
             out.append(Finding(where, "takes %.1f s for %d bytes" % (
                 us / 1e6, size)))
-        if peak > max(self.floor, self.times * size) and not mutant.wild:
+        most = max(self.floor, self.times * size + OWN)
+        if peak > most and not mutant.wild:
             out.append(Finding(where, "takes %d MB for %d bytes" % (
                 peak >> 20, size)))
         return out

@@ -19,8 +19,8 @@ options, through trace, scalars, watch and convert, and back from the export;
 some through the command line as well. It must hold that
 - nothing crashes, and no sanitizer has anything to say;
 - a command takes less than 10 s of processor time for files under 5 MB;
-- it takes less than 50 times the files' (unpacked) bytes of memory, or less
-  than 64 MB where that is more. Under a sanitizer four times as long, and
+- it takes less than 50 times the files' (unpacked) bytes of memory and 16 MB
+  for itself, or less than 64 MB where that is more. Under a sanitizer four times as long, and
   twice as much of what malloc() gave out;
 - JSON, CSV and text are what they claim to be; sums sum; exit codes are the
   documented ones, with one sentence on stderr;

@@ -40,7 +40,8 @@ SIGNED = {
 NUMBERS = {"step", "rank", "pid", "tid", "parent", "peak_step", "in_step",
            "line", "stream", "first_step", "last_step", "wall_time"}
 # Percentages that are no share of a whole: they may be more than all of it.
-UNBOUNDED = {("roofline", "of_peak_pct")}
+# (a rank may come later than its steps are long)
+UNBOUNDED = {("roofline", "of_peak_pct"), ("ranks", "late_pct")}
 # Share columns whose rows divide one whole; by these columns, several.
 DIVIDED = {
     "ops": ("share_pct", ()),
@@ -71,7 +72,7 @@ WITHIN = [
     ("launch", "short_kernels", "kernels"),
     ("launch", "graph_kernels", "kernels"),
     ("counters", "min", "mean"), ("counters", "mean", "max"),
-    ("scalars", "min", "max"), ("ranks", "late_us", "step_mean_us"),
+    ("scalars", "min", "max"),
     ("compile", "recompiles", "count"),
 ]
 # Parts that sum to a whole in each row: (analysis, whole, parts)

@@ -98,8 +98,9 @@ NOT_ADDRESS = {"clone", "clone_start", "clone_hold", "tiny", "tiny_fork",
                "under_record", "fork", "orphan", "double_fork", "gather"}
 NOT_SANITIZED = {
     "address": NOT_ADDRESS,
+    # the sanitizer's own thread keeps a process whose threads have all left
     "thread": NOT_ADDRESS | {"vfork", "jump", "closeall", "dupover", "fill",
-                             "cancel", "async_cancel"},
+                             "cancel", "async_cancel", "pthread_exit"},
 }
 
 BODY_VERBS = {"thread", "fork", "clone", "vfork", "spawn", "within", "timer",
