@@ -87,7 +87,7 @@ EXITS = re.compile(r"\b(exit|_exit|_Exit|quick_exit|abort)\s*\(")
 # secure_getenv().
 UNSAFE_IN_REC = re.compile(
     r"(?<![\w.>])(open|openat|creat|close|fstat|read|write|pread|pwrite|dup|dup2|"
-    r"fopen|opendir|fdopendir|getenv|mkstemp|system|popen)\s*\(")
+    r"fopen|opendir|fdopendir|fstatvfs|getenv|mkstemp|system|popen)\s*\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|HACK)\b|not implemented|for now\b", re.I)
 LOCAL_STATIC = re.compile(r"^[ \t]+static\b(?![^;={]*\bconst\b)", re.M)
 # The last word before a list of parameters, which may hold parentheses.

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -188,14 +187,14 @@ static uint64_t container_left(void) {
  * an eighth of the file system if that is more (some may be in containers of
  * their own, so that theirs do not count). */
 static bool enough(struct session *s) {
-    struct statvfs v;
+    struct statfs v;
     struct rlimit l;
-    if (fstatvfs(s->place.memory, &v) != 0) return false;
-    uint64_t left = least((uint64_t)v.f_bavail * v.f_frsize, container_left());
+    if (sys_fstatfs(s->place.memory, &v) != 0) return false;
+    uint64_t left = least((uint64_t)v.f_bavail * (uint64_t)v.f_frsize, container_left());
     s->memory_cap = least(s->set.o.memory_bytes, left / 4);
     if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur / 4 < s->memory_cap)
         s->memory_cap = l.rlim_cur / 4;
-    uint64_t eighth = (uint64_t)v.f_blocks * v.f_frsize / 8;
+    uint64_t eighth = (uint64_t)v.f_blocks * (uint64_t)v.f_frsize / 8;
     s->place.uid_cap = eighth > s->memory_cap ? eighth : s->memory_cap;
     return s->memory_cap >= MEMORY_LEAST;
 }

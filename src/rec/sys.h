@@ -14,12 +14,16 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Where the kernel's structures and registers are the C library's. */
 #if __SIZEOF_LONG__ == 8 && defined(SYS_fstat)
 static inline int sys_fstat(int fd, struct stat *st) {
     return (int)syscall(SYS_fstat, fd, st);
+}
+static inline int sys_fstatfs(int fd, struct statfs *st) {
+    return (int)syscall(SYS_fstatfs, fd, st);
 }
 static inline ssize_t sys_pread(int fd, void *p, size_t n, int64_t at) {
     return syscall(SYS_pread64, fd, p, n, at);
@@ -29,6 +33,9 @@ static inline ssize_t sys_pwrite(int fd, const void *p, size_t n, int64_t at) {
 }
 #else
 static inline int sys_fstat(int fd, struct stat *st) { return fstat(fd, st); }
+static inline int sys_fstatfs(int fd, struct statfs *st) {
+    return fstatfs(fd, st);
+}
 static inline ssize_t sys_pread(int fd, void *p, size_t n, int64_t at) {
     return pread(fd, p, n, (off_t)at);
 }
