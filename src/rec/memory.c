@@ -8,6 +8,8 @@
  * which the kernel needs it as much as we do. */
 #include "rec/memory.h"
 
+#include "rec/sys.h"
+
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -56,7 +58,8 @@ void memory_allow(uint64_t bytes) {
 void *memory_map(int fd, size_t bytes) {
     /* no access yet: a program that locks all that it maps (mlockall) would
      * have all of it in memory at once */
-    void *p = mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *p = sys_mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd,
+                       0);
     if (p == MAP_FAILED) return NULL;
     madvise(p, bytes, MADV_DONTFORK);
     madvise(p, bytes, MADV_DONTDUMP);
@@ -144,7 +147,7 @@ static char *losses_page(int fd, off_t at, size_t page) {
     char *old = mem.losses_page;
     int flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) |
                 (old != NULL ? MAP_FIXED : 0);
-    char *p = mmap(old, page, PROT_READ | PROT_WRITE, flags, fd, at);
+    char *p = sys_mmap(old, page, PROT_READ | PROT_WRITE, flags, fd, at);
     if (p == MAP_FAILED) return NULL;
     /* a child that holds it would hold the whole file */
     if (fd >= 0) madvise(p, page, MADV_DONTFORK);

@@ -190,11 +190,12 @@ static bool enough(struct session *s) {
     struct statfs v;
     struct rlimit l;
     if (sys_fstatfs(s->place.memory, &v) != 0) return false;
-    uint64_t left = least((uint64_t)v.f_bavail * (uint64_t)v.f_frsize, container_left());
+    uint64_t unit = (uint64_t)v.f_frsize;
+    uint64_t left = least((uint64_t)v.f_bavail * unit, container_left());
     s->memory_cap = least(s->set.o.memory_bytes, left / 4);
     if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur / 4 < s->memory_cap)
         s->memory_cap = l.rlim_cur / 4;
-    uint64_t eighth = (uint64_t)v.f_blocks * (uint64_t)v.f_frsize / 8;
+    uint64_t eighth = (uint64_t)v.f_blocks * unit / 8;
     s->place.uid_cap = eighth > s->memory_cap ? eighth : s->memory_cap;
     return s->memory_cap >= MEMORY_LEAST;
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -25,6 +26,10 @@ static inline int sys_fstat(int fd, struct stat *st) {
 static inline int sys_fstatfs(int fd, struct statfs *st) {
     return (int)syscall(SYS_fstatfs, fd, st);
 }
+static inline void *sys_mmap(void *p, size_t n, int prot, int flags, int fd,
+                             int64_t at) {
+    return (void *)syscall(SYS_mmap, p, n, prot, flags, fd, at);
+}
 static inline ssize_t sys_pread(int fd, void *p, size_t n, int64_t at) {
     return syscall(SYS_pread64, fd, p, n, at);
 }
@@ -35,6 +40,10 @@ static inline ssize_t sys_pwrite(int fd, const void *p, size_t n, int64_t at) {
 static inline int sys_fstat(int fd, struct stat *st) { return fstat(fd, st); }
 static inline int sys_fstatfs(int fd, struct statfs *st) {
     return fstatfs(fd, st);
+}
+static inline void *sys_mmap(void *p, size_t n, int prot, int flags, int fd,
+                             int64_t at) {
+    return mmap(p, n, prot, flags, fd, (off_t)at);
 }
 static inline ssize_t sys_pread(int fd, void *p, size_t n, int64_t at) {
     return pread(fd, p, n, (off_t)at);
