@@ -201,8 +201,18 @@ static bool top_is(const struct sweep *w, enum stage_kind kind) {
     return w->n > 0 && w->f->s->v[top_stage(w)].kind == kind;
 }
 
-/* A span that the pipeline's names tell of. A wait inside a wait is the same
- * one: IteratorGetNext runs IteratorGetNextOp::DoCompute. */
+/* A wait inside a wait is the same one: IteratorGetNext runs
+ * IteratorGetNextOp::DoCompute. Where the inner one ends later, which broken
+ * times can say, the wait lasts until then. */
+static void go_on_waiting(struct sweep *w, row_id r) {
+    struct open_stage *top = &w->v[w->n - 1];
+    int64_t end = span_end(w->f->t, r);
+    if (end <= top->end) return;
+    if (top->counts) sum_add(&w->f->s->v[top->stage].call, end - top->end);
+    top->end = end;
+}
+
+/* A span that the pipeline's names tell of. */
 static bool take_named(struct sweep *w, row_id r, bool iterator) {
     struct finder *f = w->f;
     str_id id = f->t->spans.name[r], name = map_get(&f->fold, id);
@@ -220,7 +230,10 @@ static bool take_named(struct sweep *w, row_id r, bool iterator) {
         set_parent(f, i, top_stage(w));
         return open_stage(w, r, i);
     }
-    if (top_is(w, STAGE_WAIT)) return true;
+    if (top_is(w, STAGE_WAIT)) {
+        go_on_waiting(w, r);
+        return true;
+    }
     /* A program that records itself waits where its step does; what another
      * thread calls input it makes. */
     bool makes = !w->on_step && f->t->sources[w->source].own;

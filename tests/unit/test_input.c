@@ -315,6 +315,26 @@ static void damaged_nesting_still_sums(void **state) {
 }
 
 /* FlatMap makes an iterator for each element: many are one stage. */
+/* Two waits of which the second begins inside the first and outlives it. */
+static void a_wait_that_outlives_its_wait_goes_on(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1);
+    mark(t, th, "train", 0, 100);
+    tiny_span(t, th, SPAN_RUNTIME, "IteratorGetNextOp::DoCompute", 10, 20);
+    tiny_span(t, th, SPAN_RUNTIME, "IteratorGetNextOp::DoCompute", 20, 40);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "input", NULL, NULL);
+    assert_int_equal(r.nrows, 1);
+    assert_int_equal(
+        tiny_us(&r, "IteratorGetNextOp::DoCompute", "total_us"), 50);
+    assert_int_equal(
+        tiny_us(&r, "IteratorGetNextOp::DoCompute", "exposed_us"), 50);
+    result_free(&r);
+    check_sum(t, NULL, NULL);
+    trace_free(t);
+}
+
 static void many_indices_are_one_stage(void **state) {
     (void)state;
     for (int n = 16; n <= 17; n++) {
@@ -389,6 +409,7 @@ int main(void) {
         cmocka_unit_test(two_and_three_devices_are_their_mean),
         cmocka_unit_test(loops_and_steps),
         cmocka_unit_test(damaged_nesting_still_sums),
+        cmocka_unit_test(a_wait_that_outlives_its_wait_goes_on),
         cmocka_unit_test(many_indices_are_one_stage),
         cmocka_unit_test(names_say_kind_and_parent),
         cmocka_unit_test(unseen_time_is_told),

@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -168,9 +169,12 @@ static pid_t start_child(const char *event, const char *env) {
     if (child == 0) {
         char fd[16];
         snprintf(fd, sizeof fd, "%d", fds[1]);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (event) open(event, O_WRONLY | O_CREAT, 0600);
-        char *const argv[] = {"sh", "-c", "eval \"echo >&$0\"; exec sleep 60", fd,
-                              NULL};
+        /* it stays the program that it is: while exec() is at work, /proc shows
+         * no environment */
+        char *const argv[] = {"sh", "-c", "eval \"echo >&$0\"; kill -STOP $$",
+                              fd, NULL};
         char *const envp[] = {(char *)env, NULL};
         execve("/bin/sh", argv, envp);
         _exit(1);
