@@ -291,25 +291,34 @@ static bool order_rows(const struct result *r, int col, size_t *rows) {
     return ok;
 }
 
+/* Puts row rows[i] at place i, for all i, along the cycles of the permutation:
+ * the cells are not copied as a whole. rows is used up. */
+static void move_rows(struct result *r, size_t *rows, struct cell *spare) {
+    size_t bytes = r->ncols * sizeof *spare;
+    for (size_t start = 0; start < r->nrows; start++) {
+        if (rows[start] == start) continue;
+        memcpy(spare, result_cell(r, start, 0), bytes);
+        size_t to = start;
+        for (size_t from; (from = rows[to]) != start; to = from) {
+            memcpy(result_cell(r, to, 0), result_cell(r, from, 0), bytes);
+            rows[to] = to;
+        }
+        memcpy(result_cell(r, to, 0), spare, bytes);
+        rows[to] = to;
+    }
+}
+
 int result_sort(struct result *r, int col, struct ops_err *e) {
     assert(col >= 0 && (size_t)col < r->ncols);
     if (r->oom) return fail_oom(e);
     if (r->nrows < 2) return 0;
     size_t *rows = malloc(r->nrows * sizeof *rows);
-    struct cell *sorted = vec_alloc(r->nrows * r->ncols, sizeof *sorted);
-    if (rows == NULL || sorted == NULL || !order_rows(r, col, rows)) {
-        free(rows);
-        free(sorted);
-        return fail_oom(e);
-    }
-    for (size_t i = 0; i < r->nrows; i++)
-        memcpy(&sorted[i * r->ncols], result_cell(r, rows[i], 0),
-               r->ncols * sizeof *sorted);
+    struct cell *spare = malloc(r->ncols * sizeof *spare);
+    bool ok = rows != NULL && spare != NULL && order_rows(r, col, rows);
+    if (ok) move_rows(r, rows, spare);
     free(rows);
-    free(r->cells);
-    r->cells = sorted;
-    r->cap_cells = r->ncells = r->nrows * r->ncols;
-    return 0;
+    free(spare);
+    return ok ? 0 : fail_oom(e);
 }
 
 void result_filter(struct result *r, bool (*want)(const struct result *, size_t,
