@@ -58,16 +58,16 @@ static bool name_matches(const struct result *r, size_t row, const void *ctx) {
     const struct want *w = ctx;
     for (size_t c = 0; c < r->ncols; c++) {
         if (!(r->cols[c].flags & COL_KEY)) continue;
-        const struct cell *cell = result_cell(r, row, c);
-        if (!cell->null && glob_match(w->name, cell->s)) return true;
+        struct cell cell = result_cell(r, row, c);
+        if (!cell.null && glob_match(w->name, cell.s)) return true;
     }
     return false;
 }
 
 static bool is_enough(const struct result *r, size_t row, const void *ctx) {
     const struct want *w = ctx;
-    const struct cell *cell = result_cell(r, row, w->col);
-    return !cell->null && cell->i >= w->least;
+    struct cell cell = result_cell(r, row, w->col);
+    return !cell.null && cell.i >= w->least;
 }
 
 /* The first column of that type with one of the flags set, or -1. */

@@ -15,8 +15,8 @@
 /* The row of `ranks` that all wait for, or SIZE_MAX. */
 static size_t straggler(const struct hint_case *c) {
     for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
-        const struct cell *is = part_cell(c->ranks, i, "straggler");
-        if (is != NULL && is->i) return i;
+        struct cell is = part_cell(c->ranks, i, "straggler");
+        if (!is.null && is.i) return i;
     }
     return SIZE_MAX;
 }
@@ -34,9 +34,8 @@ static int64_t shorten(int64_t *dur, int64_t *left) {
 static int64_t still_late(const struct hint_case *c,
                           const struct hint_step *s) {
     size_t row = straggler(c);
-    const struct cell *late =
-        row == SIZE_MAX ? NULL : part_cell(c->ranks, row, "late_us");
-    int64_t left = late == NULL ? 0 : late->i;
+    struct cell late = part_cell(c->ranks, row, "late_us");
+    int64_t left = late.null ? 0 : late.i;
     for (uint32_t i = 0; i < s->d.line.n && left > 0; i++) {
         uint32_t at = s->d.line.v[i].row;
         if (at != ROW_NONE && span_is_comm(c->t, at))
@@ -111,10 +110,9 @@ const struct hint_rule hint_comm_exposed = {
 static void repair_straggler(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     size_t row = straggler(c);
-    const struct cell *late =
-        row == SIZE_MAX ? NULL : part_cell(c->ranks, row, "late_us");
-    if (late == NULL) return;
-    int64_t left = late->i;
+    struct cell late = part_cell(c->ranks, row, "late_us");
+    if (late.null) return;
+    int64_t left = late.i;
     for (uint32_t w = 0; w < s->d.nworks; w++)
         if (s->trial.work[w] != WORK_GONE &&
             span_is_comm(c->t, s->d.works[w].row))
@@ -124,19 +122,19 @@ static void repair_straggler(const struct hint_case *c, struct hint_step *s,
         if (at != ROW_NONE && span_is_comm(c->t, at))
             shorten(&s->trial.host[i], &left);
     }
-    hint_saw(f, ROW_NONE, late->i - left);
+    hint_saw(f, ROW_NONE, late.i - left);
 }
 
 static void say_straggler(const struct hint_case *c,
                           const struct hint_found *f, struct hint_words *w) {
     char a[48], time[48] = "?";
     size_t row = straggler(c);
-    const struct cell *rank = part_cell(c->ranks, row, "rank");
-    const struct cell *late = part_cell(c->ranks, row, "late_us");
-    if (late) human_time(late->i, time, sizeof time);
+    struct cell rank = part_cell(c->ranks, row, "rank");
+    struct cell late = part_cell(c->ranks, row, "late_us");
+    if (!late.null) human_time(late.i, time, sizeof time);
     snprintf(w->title, sizeof w->title,
              "all ranks wait for rank %lld, %s in every step",
-             rank ? (long long)rank->i : -1LL, time);
+             !rank.null ? (long long)rank.i : -1LL, time);
     snprintf(w->evidence, sizeof w->evidence,
              "it comes last to the collectives; %s a step of the studied "
              "rank's collectives is waiting for it. %.400s",

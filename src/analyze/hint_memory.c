@@ -68,8 +68,8 @@ static int64_t device_room(const struct hint_case *c) {
 static bool leak_matters(const struct hint_case *c) {
     int64_t grows = 0;
     for (size_t i = 0; c->leaks != NULL && i < c->leaks->nrows; i++) {
-        const struct cell *per = part_cell(c->leaks, i, "bytes_per_step");
-        if (per != NULL) sum_add(&grows, per->i);
+        struct cell per = part_cell(c->leaks, i, "bytes_per_step");
+        if (!per.null) sum_add(&grows, per.i);
     }
     return grows > device_room(c) / HINT_LEAK_STEPS;
 }
@@ -98,22 +98,22 @@ static const char *const leak_repairs[FRAMEWORKS] = {
 static void say_leak(const struct hint_case *c, const struct hint_found *f,
                      struct hint_words *w) {
     char a[48], each[48] = "?", all[48] = "?";
-    const struct cell *op = part_cell(c->leaks, 0, "op");
-    const struct cell *per = part_cell(c->leaks, 0, "bytes_per_step");
-    const struct cell *sum = part_cell(c->leaks, 0, "total_bytes");
-    const struct cell *stack = part_cell(c->leaks, 0, "stack");
-    const struct cell *device = part_cell(c->leaks, 0, "device");
-    if (per) human_bytes(per->i, each, sizeof each);
-    if (sum) human_bytes(sum->i, all, sizeof all);
+    struct cell op = part_cell(c->leaks, 0, "op");
+    struct cell per = part_cell(c->leaks, 0, "bytes_per_step");
+    struct cell sum = part_cell(c->leaks, 0, "total_bytes");
+    struct cell stack = part_cell(c->leaks, 0, "stack");
+    struct cell device = part_cell(c->leaks, 0, "device");
+    if (!per.null) human_bytes(per.i, each, sizeof each);
+    if (!sum.null) human_bytes(sum.i, all, sizeof all);
     snprintf(w->title, sizeof w->title, "memory grows by %s in every step",
              each);
     snprintf(w->evidence, sizeof w->evidence,
              "%zu site%s; the largest keeps %s a step%s%s from %.80s, %s by "
              "the end%s%.300s; %s a step in calls for memory",
              c->leaks->nrows, c->leaks->nrows == 1 ? "" : "s", each,
-             device ? " on " : "", device ? device->s : "",
-             op ? op->s : "an unknown op", all,
-             stack ? ", allocated at " : "", stack ? stack->s : "",
+             !device.null ? " on " : "", !device.null ? device.s : "",
+             !op.null ? op.s : "an unknown op", all,
+             !stack.null ? ", allocated at " : "", !stack.null ? stack.s : "",
              hint_time(c, f->time, a));
     snprintf(w->repair, sizeof w->repair, "%s", leak_repairs[c->framework]);
 }
@@ -146,13 +146,15 @@ static bool find_smallest(const struct trace *t, struct map *devices) {
 static bool is_fragmented(const struct hint_case *c, const struct map *devices,
                           size_t row) {
     const struct trace *t = c->t;
-    const struct cell *pct = part_cell(c->memory, row, "fragmentation_pct");
-    const struct cell *held = part_cell(c->memory, row, "reserved_bytes");
-    const struct cell *name = part_cell(c->memory, row, "device");
-    if (!pct || !held || !name || pct->f < HINT_FRAGMENT_PERCENT) return false;
-    str_id label = strs_find(&t->strs, bytes_of(name->s));
+    struct cell pct = part_cell(c->memory, row, "fragmentation_pct");
+    struct cell held = part_cell(c->memory, row, "reserved_bytes");
+    struct cell name = part_cell(c->memory, row, "device");
+    if (pct.null || held.null || name.null ||
+        pct.f < HINT_FRAGMENT_PERCENT)
+        return false;
+    str_id label = strs_find(&t->strs, bytes_of(name.s));
     uint32_t d = label == STR_NONE ? MAP_NONE : map_get(devices, label);
-    return d != MAP_NONE && held->i > t->devices[d].memory_bytes / 2;
+    return d != MAP_NONE && held.i > t->devices[d].memory_bytes / 2;
 }
 
 int hint_memory_read(struct hint_case *c, struct ops_err *e) {
@@ -176,17 +178,17 @@ static void say_fragments(const struct hint_case *c,
                           const struct hint_found *f, struct hint_words *w) {
     char held[48] = "?", used[48] = "?";
     size_t row = c->fragmented;
-    const struct cell *h = part_cell(c->memory, row, "reserved_bytes");
-    const struct cell *u = part_cell(c->memory, row, "peak_bytes");
-    const struct cell *pct = part_cell(c->memory, row, "fragmentation_pct");
-    if (h) human_bytes(h->i, held, sizeof held);
-    if (u) human_bytes(u->i, used, sizeof used);
+    struct cell h = part_cell(c->memory, row, "reserved_bytes");
+    struct cell u = part_cell(c->memory, row, "peak_bytes");
+    struct cell pct = part_cell(c->memory, row, "fragmentation_pct");
+    if (!h.null) human_bytes(h.i, held, sizeof held);
+    if (!u.null) human_bytes(u.i, used, sizeof used);
     (void)f;
     snprintf(w->title, sizeof w->title,
              "the allocator holds much memory that it cannot use");
     snprintf(w->evidence, sizeof w->evidence,
              "%s held, %s in use at the peak: %.0f %% is in pieces", held,
-             used, pct ? pct->f : 0);
+             used, !pct.null ? pct.f : 0);
     snprintf(w->repair, sizeof w->repair,
              "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; batches of "
              "one shape (pad), or largest first");

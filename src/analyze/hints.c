@@ -258,9 +258,9 @@ static int run_parts(struct hints *h, const struct opts *o,
  * first. False: out of memory. */
 static bool find_waits(const struct hint_case *c, struct map *rows) {
     for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
-        const struct cell *r = part_cell(c->ranks, i, "rank");
-        if (r == NULL || part_cell(c->ranks, i, "wait_us") == NULL) continue;
-        uint32_t *at = map_at(rows, (uint64_t)r->i);
+        struct cell r = part_cell(c->ranks, i, "rank");
+        if (r.null || part_cell(c->ranks, i, "wait_us").null) continue;
+        uint32_t *at = map_at(rows, (uint64_t)r.i);
         if (at == NULL) return false;
         if (*at == MAP_NONE) *at = (uint32_t)i;
     }
@@ -299,7 +299,7 @@ static int pick_source(struct hint_case *c, const struct scope *in,
         c->nranks++;
         int64_t rank = t->sources[i].rank, wait = -1;
         uint32_t at = map_get(&rows, (uint64_t)rank);
-        if (at != MAP_NONE) wait = part_cell(c->ranks, at, "wait_us")->i;
+        if (at != MAP_NONE) wait = part_cell(c->ranks, at, "wait_us").i;
         bool first = c->source == ROW_NONE ||
                      rank < t->sources[c->source].rank;
         if (c->source != ROW_NONE && wait < most) continue;

@@ -71,8 +71,8 @@ static bool spread(struct result *into, const struct result *r,
     size_t n = 0;
     if (v == NULL) into->oom = true;
     for (size_t i = 0; v != NULL && i < r->nrows; i++) {
-        const struct cell *c = part_cell(r, i, name);
-        if (c != NULL) v[n++] = c->i;
+        struct cell c = part_cell(r, i, name);
+        if (!c.null) v[n++] = c.i;
     }
     if (n > 0) {
         qsort(v, n, sizeof *v, sort_by_value);
@@ -90,8 +90,8 @@ static bool spread(struct result *into, const struct result *r,
 static int64_t bare_step(struct result *r, const struct result *steps,
                          const struct result *hints) {
     int64_t bare[SPREAD];
-    const struct cell *c = part_cell(hints, 0, "step_us");
-    if (c != NULL) return c->i;
+    struct cell c = part_cell(hints, 0, "step_us");
+    if (!c.null) return c.i;
     return spread(r, steps, "bare_us", bare) ? bare[MEDIAN] : -1;
 }
 
@@ -133,12 +133,12 @@ static size_t median_row(const struct result *steps, int64_t median) {
     size_t best = 0;
     int64_t least = INT64_MAX, dur = 0;
     for (size_t i = 0; i < steps->nrows; i++) {
-        const struct cell *d = part_cell(steps, i, "dur_us");
-        if (d == NULL) continue;
-        int64_t off = d->i > median ? d->i - median : median - d->i;
-        if (off > least || (off == least && d->i <= dur)) continue;
+        struct cell d = part_cell(steps, i, "dur_us");
+        if (d.null) continue;
+        int64_t off = d.i > median ? d.i - median : median - d.i;
+        if (off > least || (off == least && d.i <= dur)) continue;
         least = off;
-        dur = d->i;
+        dur = d.i;
         best = i;
     }
     return best;
@@ -158,30 +158,30 @@ static void put_phases(struct result *r, const struct trace *t,
     int64_t dur[SPREAD];
     if (!spread(r, steps, "dur_us", dur) || dur[MEDIAN] <= 0) return;
     size_t row = median_row(steps, dur[MEDIAN]);
-    const struct cell *all = part_cell(steps, row, "dur_us");
-    const struct cell *busy = part_cell(steps, row, "device_busy_pct");
+    struct cell all = part_cell(steps, row, "dur_us");
+    struct cell busy = part_cell(steps, row, "device_busy_pct");
     char text[48];
     for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) {
-        const struct cell *c = part_cell(steps, row, phases[k].col);
-        if (c == NULL || all == NULL || all->i <= 0 || c->i == 0) continue;
-        human_time(c->i, text, sizeof text);
+        struct cell c = part_cell(steps, row, phases[k].col);
+        if (c.null || all.null || all.i <= 0 || c.i == 0) continue;
+        human_time(c.i, text, sizeof text);
         const char *metric = phases[k].metric;
         if (strcmp(phases[k].col, "other_us") == 0 && missing_own(t))
             metric = "other (no scope open)";
-        put_share(r, metric, (double)c->i / PS_PER_US, "us", text,
-                  100.0 * (double)c->i / (double)all->i);
+        put_share(r, metric, (double)c.i / PS_PER_US, "us", text,
+                  100.0 * (double)c.i / (double)all.i);
     }
-    if (busy == NULL) put_fact(r, "device busy", false, 0, "%", NULL);
-    else put_share(r, "device busy", busy->f, "%", "of the median step",
-                   busy->f);
+    if (busy.null) put_fact(r, "device busy", false, 0, "%", NULL);
+    else put_share(r, "device busy", busy.f, "%", "of the median step",
+                   busy.f);
 }
 
 /* Are there rows of ops proper? Regions and driver calls count only where
  * there are none. */
 static bool has_ops(const struct result *from) {
     for (size_t i = 0; i < from->nrows; i++) {
-        const struct cell *kind = part_cell(from, i, "kind");
-        if (kind != NULL && strcmp(kind->s, "op") == 0) return true;
+        struct cell kind = part_cell(from, i, "kind");
+        if (!kind.null && strcmp(kind.s, "op") == 0) return true;
     }
     return false;
 }
@@ -194,13 +194,13 @@ static size_t next_largest(const struct result *from, const char *col,
     size_t best = SIZE_MAX;
     int64_t most = 0;
     for (size_t i = 0; i < from->nrows; i++) {
-        const struct cell *v = part_cell(from, i, col);
-        const struct cell *kind = part_cell(from, i, "kind");
-        if (taken[i] || v == NULL || v->i <= most ||
-            (only_ops && kind != NULL && strcmp(kind->s, "op") != 0))
+        struct cell v = part_cell(from, i, col);
+        struct cell kind = part_cell(from, i, "kind");
+        if (taken[i] || v.null || v.i <= most ||
+            (only_ops && !kind.null && strcmp(kind.s, "op") != 0))
             continue;
         best = i;
-        most = v->i;
+        most = v.i;
     }
     return best;
 }
@@ -208,8 +208,8 @@ static size_t next_largest(const struct result *from, const char *col,
 static int64_t sum_column(const struct result *from, const char *col) {
     int64_t sum = 0;
     for (size_t i = 0; i < from->nrows; i++) {
-        const struct cell *v = part_cell(from, i, col);
-        if (v != NULL) sum_add(&sum, v->i);
+        struct cell v = part_cell(from, i, col);
+        if (!v.null) sum_add(&sum, v.i);
     }
     return sum;
 }
@@ -224,18 +224,18 @@ static void put_top(struct result *r, const char *metric,
         size_t i = next_largest(from, time, taken);
         if (i == SIZE_MAX) break;
         taken[i] = true;
-        const struct cell *name = part_cell(from, i, "name");
-        const struct cell *us = part_cell(from, i, time);
-        const struct cell *calls = part_cell(from, i, "calls");
+        struct cell name = part_cell(from, i, "name");
+        struct cell us = part_cell(from, i, time);
+        struct cell calls = part_cell(from, i, "calls");
         char total[48];
-        human_time(us->i, total, sizeof total);
-        long long n = calls ? (long long)calls->i : 0;
-        const char *text = name ? name->s : "?";
-        put_share(r, metric, (double)us->i / PS_PER_US, "us",
+        human_time(us.i, total, sizeof total);
+        long long n = !calls.null ? (long long)calls.i : 0;
+        const char *text = !name.null ? name.s : "?";
+        put_share(r, metric, (double)us.i / PS_PER_US, "us",
                   arena_fmt(&r->arena, "%s in %lld call%s: %.*s%s", total, n,
                             n == 1 ? "" : "s", NAME_MAX_SHOWN, text,
                             strlen(text) > NAME_MAX_SHOWN ? "..." : ""),
-                  all > 0 ? 100.0 * (double)us->i / (double)all : 0);
+                  all > 0 ? 100.0 * (double)us.i / (double)all : 0);
     }
     free(taken);
 }
@@ -247,13 +247,13 @@ static void put_tops(struct result *r, const struct result *ops,
                      const struct result *steps) {
     bool device = sum_column(ops, "device_self_us") > 0;
     int64_t dur[SPREAD];
-    const struct cell *busy = NULL;
+    struct cell busy = {.null = true};
     if (spread(r, steps, "dur_us", dur))
         busy = part_cell(steps, median_row(steps, dur[MEDIAN]),
                          "device_busy_pct");
-    if (!device || (busy != NULL && busy->f < HALF))
+    if (!device || (!busy.null && busy.f < HALF))
         put_top(r, "top op, host", ops, "host_self_us", TOP_OPS);
-    if (device && (busy == NULL || busy->f >= HALF))
+    if (device && (busy.null || busy.f >= HALF))
         put_top(r, "top op, device", ops, "device_self_us", TOP_OPS);
     /* where ops have the device's time, its kernels say little more */
     if (!device) put_top(r, "top kernel", kernels, "total_us", TOP_OPS);
@@ -262,21 +262,21 @@ static void put_tops(struct result *r, const struct result *ops,
 static void put_memory(struct result *r, const struct result *memory) {
     int64_t most = 0; /* what holds next to nothing beside it is noise */
     for (size_t i = 0; i < memory->nrows; i++) {
-        const struct cell *peak = part_cell(memory, i, "peak_bytes");
-        if (peak != NULL && peak->i > most) most = peak->i;
+        struct cell peak = part_cell(memory, i, "peak_bytes");
+        if (!peak.null && peak.i > most) most = peak.i;
     }
     for (size_t i = 0; i < memory->nrows; i++) {
-        const struct cell *device = part_cell(memory, i, "device");
-        const struct cell *peak = part_cell(memory, i, "peak_bytes");
-        const struct cell *held = part_cell(memory, i, "reserved_bytes");
-        if (peak == NULL || peak->i < most / 100) continue;
+        struct cell device = part_cell(memory, i, "device");
+        struct cell peak = part_cell(memory, i, "peak_bytes");
+        struct cell held = part_cell(memory, i, "reserved_bytes");
+        if (peak.null || peak.i < most / 100) continue;
         char a[48], b[48] = "";
-        human_bytes(peak->i, a, sizeof a);
-        if (held != NULL) human_bytes(held->i, b, sizeof b);
+        human_bytes(peak.i, a, sizeof a);
+        if (!held.null) human_bytes(held.i, b, sizeof b);
         char *text = arena_fmt(&r->arena, "%s on %s%s%s", a,
-                               device ? device->s : "?",
-                               held ? ", reserved " : "", b);
-        put_fact(r, "memory peak", true, (double)peak->i, "bytes", text);
+                               !device.null ? device.s : "?",
+                               !held.null ? ", reserved " : "", b);
+        put_fact(r, "memory peak", true, (double)peak.i, "bytes", text);
     }
     if (memory->nrows == 0)
         put_fact(r, "memory peak", false, 0, "bytes", NULL);
@@ -289,15 +289,15 @@ static void remark_outlier(struct result *r, const struct result *steps) {
         dur[MOST] / OUTLIER < dur[MEDIAN])
         return;
     for (size_t i = 0; i < steps->nrows; i++) {
-        const struct cell *d = part_cell(steps, i, "dur_us");
-        const struct cell *n = part_cell(steps, i, "step");
-        if (d == NULL || n == NULL || d->i != dur[MOST]) continue;
+        struct cell d = part_cell(steps, i, "dur_us");
+        struct cell n = part_cell(steps, i, "step");
+        if (d.null || n.null || d.i != dur[MOST]) continue;
         char text[48];
-        human_time(d->i, text, sizeof text);
+        human_time(d.i, text, sizeof text);
         result_remark(r, "Step %lld took %s, %.0f times the median: totals "
                       "include it; --steps A..B leaves it out.",
-                      (long long)n->i, text,
-                      (double)d->i / (double)dur[MEDIAN]);
+                      (long long)n.i, text,
+                      (double)d.i / (double)dur[MEDIAN]);
         return;
     }
 }
@@ -305,10 +305,10 @@ static void remark_outlier(struct result *r, const struct result *steps) {
 /* What a hint of that kind would save, in percent of the step; 0: none. */
 static double hint_share(const struct result *hints, const char *id) {
     for (size_t i = 0; i < hints->nrows; i++) {
-        const struct cell *c = part_cell(hints, i, "id");
-        const struct cell *share = part_cell(hints, i, "save_pct");
-        if (c != NULL && share != NULL && strcmp(c->s, id) == 0)
-            return share->f;
+        struct cell c = part_cell(hints, i, "id");
+        struct cell share = part_cell(hints, i, "save_pct");
+        if (!c.null && !share.null && strcmp(c.s, id) == 0)
+            return share.f;
     }
     return 0;
 }
@@ -319,11 +319,11 @@ static void put_input(struct result *r, const struct result *input,
                       const struct result *steps, const struct result *hints) {
     int64_t wait = 0, all = 0;
     for (size_t i = 0; i < steps->nrows; i++) {
-        const struct cell *c = part_cell(steps, i, "input_us");
-        const struct cell *d = part_cell(steps, i, "dur_us");
-        if (c == NULL || d == NULL) continue;
-        sum_add(&wait, c->i);
-        sum_add(&all, d->i);
+        struct cell c = part_cell(steps, i, "input_us");
+        struct cell d = part_cell(steps, i, "dur_us");
+        if (c.null || d.null) continue;
+        sum_add(&wait, c.i);
+        sum_add(&all, d.i);
     }
     if (all <= 0) return;
     double pct = 100.0 * (double)wait / (double)all;
@@ -343,20 +343,20 @@ static void put_input(struct result *r, const struct result *input,
 /* "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
  * peak. */
 static void put_holders(struct result *r, const struct result *holders) {
-    const struct cell *first = part_cell(holders, 0, "device");
+    struct cell first = part_cell(holders, 0, "device");
     char *text = NULL;
     size_t n = 0;
     for (size_t i = 0; i < holders->nrows && n < TOP_HOLDERS; i++) {
-        const struct cell *device = part_cell(holders, i, "device");
-        const struct cell *what = part_cell(holders, i, "category");
-        const struct cell *bytes = part_cell(holders, i, "bytes");
-        if (!device || !first || !what || !bytes || bytes->i <= 0 ||
-            strcmp(device->s, first->s) != 0)
+        struct cell device = part_cell(holders, i, "device");
+        struct cell what = part_cell(holders, i, "category");
+        struct cell bytes = part_cell(holders, i, "bytes");
+        if (device.null || first.null || what.null || bytes.null ||
+            bytes.i <= 0 || strcmp(device.s, first.s) != 0)
             continue;
         char size[48];
-        human_bytes(bytes->i, size, sizeof size);
+        human_bytes(bytes.i, size, sizeof size);
         text = arena_fmt(&r->arena, "%s%s%s %s", text ? text : "",
-                         text ? ", " : "", what->s, size);
+                         text ? ", " : "", what.s, size);
         n++;
     }
     if (text == NULL) return;
@@ -366,19 +366,19 @@ static void put_holders(struct result *r, const struct result *holders) {
 
 static void put_hints(struct result *r, const struct result *hints) {
     for (size_t i = 0; i < hints->nrows && i < TOP_HINTS; i++) {
-        const struct cell *id = part_cell(hints, i, "id");
-        const struct cell *title = part_cell(hints, i, "title");
-        const struct cell *save = part_cell(hints, i, "save_us");
-        const struct cell *share = part_cell(hints, i, "save_pct");
-        if (!id || !title || !save || !share) continue;
-        const struct cell *step = part_cell(hints, i, "step_us");
+        struct cell id = part_cell(hints, i, "id");
+        struct cell title = part_cell(hints, i, "title");
+        struct cell save = part_cell(hints, i, "save_us");
+        struct cell share = part_cell(hints, i, "save_pct");
+        if (id.null || title.null || save.null || share.null) continue;
+        struct cell step = part_cell(hints, i, "step_us");
         char time[48], of[48] = "";
-        human_time(save->i, time, sizeof time);
-        if (step) human_time(step->i, of, sizeof of);
-        char *text = arena_fmt(&r->arena, "%s: %s; saves %s of %s", id->s,
-                               title->s, time, of);
-        put_share(r, i == 0 ? "do first" : "then", (double)save->i / PS_PER_US,
-                  "us", text, share->f);
+        human_time(save.i, time, sizeof time);
+        if (!step.null) human_time(step.i, of, sizeof of);
+        char *text = arena_fmt(&r->arena, "%s: %s; saves %s of %s", id.s,
+                               title.s, time, of);
+        put_share(r, i == 0 ? "do first" : "then", (double)save.i / PS_PER_US,
+                  "us", text, share.f);
     }
     if (hints->nrows > 0 || hints->nremarks == 0) return;
     /* why there is none is what it remarks last */
@@ -516,18 +516,18 @@ static void put_processes(struct result *r, const struct result *from) {
         size_t i = next_largest(from, "cpu_us", taken);
         if (i == SIZE_MAX) break;
         taken[i] = true;
-        const struct cell *name = part_cell(from, i, "name");
-        const struct cell *pid = part_cell(from, i, "pid");
-        const struct cell *cpu = part_cell(from, i, "cpu_us");
-        const struct cell *end = part_cell(from, i, "end");
+        struct cell name = part_cell(from, i, "name");
+        struct cell pid = part_cell(from, i, "pid");
+        struct cell cpu = part_cell(from, i, "cpu_us");
+        struct cell end = part_cell(from, i, "end");
         char time[48];
-        human_time(cpu->i, time, sizeof time);
-        put_share(r, "top process, CPU", (double)cpu->i / PS_PER_US, "us",
+        human_time(cpu.i, time, sizeof time);
+        put_share(r, "top process, CPU", (double)cpu.i / PS_PER_US, "us",
                   arena_fmt(&r->arena, "%s: %s/%lld%s%s", time,
-                            name ? name->s : "?",
-                            pid ? (long long)pid->i : 0, end ? ", " : "",
-                            end ? end->s : ""),
-                  all > 0 ? 100.0 * (double)cpu->i / (double)all : 0);
+                            !name.null ? name.s : "?",
+                            !pid.null ? (long long)pid.i : 0,
+                            !end.null ? ", " : "", !end.null ? end.s : ""),
+                  all > 0 ? 100.0 * (double)cpu.i / (double)all : 0);
     }
     free(taken);
 }

@@ -28,10 +28,8 @@ void part_free(struct part *p) {
     p->have = false;
 }
 
-const struct cell *part_cell(const struct result *r, size_t row,
-                             const char *col) {
+struct cell part_cell(const struct result *r, size_t row, const char *col) {
     int c = r == NULL ? -1 : result_find_col(r, col);
-    if (c < 0 || row >= r->nrows) return NULL;
-    const struct cell *v = result_cell(r, row, (size_t)c);
-    return v->null ? NULL : v;
+    if (c < 0 || row >= r->nrows) return (struct cell){.null = true};
+    return result_cell(r, row, (size_t)c);
 }

@@ -15,6 +15,10 @@ bool paths_init(struct paths *p) {
 }
 
 void paths_free(struct paths *p) {
+    for (int k = 0; k < PATH_VALUES; k++) {
+        free(p->self[k].v);
+        free(p->total[k].v);
+    }
     free(p->v);
     strs_free(&p->names);
     map_free(&p->child);
@@ -47,22 +51,41 @@ uint32_t paths_child(struct paths *p, uint32_t parent, struct bytes name) {
     return paths_child_id(p, parent, id);
 }
 
-void paths_add(struct paths *p, uint32_t node, enum path_value v, int64_t by) {
-    if (node >= p->n) return; /* memory ran out: nothing is shown anyway */
-    p->v[node].has |= 1u << v;
-    sum_add(&p->v[node].self[v], by);
+/* Makes room for the nodes there are; the new ones have 0. */
+static bool grow_column(struct path_column *c, size_t cap) {
+    if (!vec_resize(&c->v, cap, sizeof *c->v)) return false;
+    memset(c->v + c->cap, 0, (cap - c->cap) * sizeof *c->v);
+    c->cap = cap;
+    return true;
 }
 
-void paths_total(struct paths *p) {
-    for (size_t i = 0; i < p->n; i++)
-        memcpy(p->v[i].total, p->v[i].self, sizeof p->v[i].total);
-    for (size_t i = p->n; i-- > 0;) {
-        const struct path_node *c = &p->v[i];
-        if (c->parent == PATH_NONE) continue;
-        assert(c->parent < i);
-        p->v[c->parent].has |= c->has;
-        for (int k = 0; k < PATH_VALUES; k++)
-            sum_add(&p->v[c->parent].total[k], c->total[k]);
+void paths_add(struct paths *p, uint32_t node, enum path_value v, int64_t by) {
+    struct path_column *c = &p->self[v];
+    if (node >= p->n) return; /* memory ran out: nothing is shown anyway */
+    p->v[node].has |= 1u << v;
+    if (by == 0) return;
+    if (node >= c->cap && !grow_column(c, p->cap)) p->oom = true;
+    else sum_add(&c->v[node], by);
+}
+
+void paths_sum_up(struct paths *p) {
+    for (size_t i = p->n; i-- > 0;)
+        if (p->v[i].parent != PATH_NONE)
+            p->v[p->v[i].parent].has |= p->v[i].has;
+    for (int k = 0; k < PATH_VALUES; k++) {
+        struct path_column *total = &p->total[k];
+        if (p->self[k].cap == 0) continue;
+        if (!grow_column(total, p->n)) {
+            p->oom = true;
+            return;
+        }
+        for (size_t i = p->n; i-- > 0;) {
+            sum_add(&total->v[i], paths_self(p, i, k));
+            uint32_t parent = p->v[i].parent;
+            if (parent == PATH_NONE) continue;
+            assert(parent < i);
+            sum_add(&total->v[parent], total->v[i]);
+        }
     }
 }
 
@@ -74,11 +97,11 @@ struct order {
 /* Siblings together, the largest first. */
 static int compare(const void *x, const void *y, void *ctx) {
     const struct order *o = ctx;
-    const struct path_node *a = &o->p->v[*(const uint32_t *)x];
-    const struct path_node *b = &o->p->v[*(const uint32_t *)y];
+    uint32_t i = *(const uint32_t *)x, j = *(const uint32_t *)y;
+    const struct path_node *a = &o->p->v[i], *b = &o->p->v[j];
     if (a->parent != b->parent) return a->parent < b->parent ? -1 : 1;
-    if (a->total[o->by] != b->total[o->by])
-        return a->total[o->by] > b->total[o->by] ? -1 : 1;
+    int64_t ta = paths_total(o->p, i, o->by), tb = paths_total(o->p, j, o->by);
+    if (ta != tb) return ta > tb ? -1 : 1;
     return strcmp(strs_text(&o->p->names, a->name),
                   strs_text(&o->p->names, b->name));
 }

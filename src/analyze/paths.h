@@ -34,12 +34,18 @@ struct path_node {
     str_id name;     /* in paths.names */
     uint32_t depth;
     unsigned has;    /* bit per value: known in it or below */
-    int64_t self[PATH_VALUES], total[PATH_VALUES];
+};
+
+/* One value of all nodes; most trees have only a few of the values. */
+struct path_column {
+    int64_t *v; /* of the first cap nodes; the others have 0 */
+    size_t cap;
 };
 
 struct paths {
     struct path_node *v; /* parents before their children */
     size_t n, cap;
+    struct path_column self[PATH_VALUES], total[PATH_VALUES];
     struct strs names;
     struct map child; /* (parent, name) -> node */
     bool oom;
@@ -58,7 +64,21 @@ uint32_t paths_child_id(struct paths *p, uint32_t parent, str_id name);
 void paths_add(struct paths *p, uint32_t node, enum path_value v, int64_t by);
 
 /* Works out the totals and has, once all is added. O(n). */
-void paths_total(struct paths *p);
+void paths_sum_up(struct paths *p);
+
+static inline int64_t path_value_of(const struct path_column *c, size_t node) {
+    return node < c->cap ? c->v[node] : 0;
+}
+
+static inline int64_t paths_self(const struct paths *p, size_t node,
+                                 enum path_value v) {
+    return path_value_of(&p->self[v], node);
+}
+
+static inline int64_t paths_total(const struct paths *p, size_t node,
+                                  enum path_value v) {
+    return path_value_of(&p->total[v], node);
+}
 
 /* Node numbers so that a tree can be printed: roots and siblings by that
  * total, largest first, equal ones by name; children behind their parents.

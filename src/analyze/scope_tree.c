@@ -597,9 +597,8 @@ static int gather(struct scoping *s, struct ops_err *e) {
     charge_pending(s);
     if (!charge_device(s) || !charge_flops(s)) return fail_oom(e);
     TRY(charge_memory(s, e));
-    if (s->paths.oom) return fail_oom(e);
-    paths_total(&s->paths);
-    return 0;
+    paths_sum_up(&s->paths);
+    return s->paths.oom ? fail_oom(e) : 0;
 }
 
 int scope_tree_init(struct scope_tree *out, const struct trace *t,

@@ -179,10 +179,10 @@ static int gather(struct call_paths *s, const struct opts *o,
         if (t->tracks[i].kind == TRACK_STREAM &&
             !count_stream(s, &t->tracks[i], &link))
             return fail_oom(e);
+    paths_sum_up(&s->paths);
     if (s->paths.oom) return fail_oom(e);
-    paths_total(&s->paths);
     for (size_t i = 0; i < s->paths.n; i++)
-        s->whole += s->paths.v[i].self[s->value];
+        s->whole += paths_self(&s->paths, i, s->value);
     s->nusers = s->paths.names.n;
     s->users = calloc(s->nusers + 1, sizeof *s->users);
     return s->users ? 0 : fail_oom(e);
@@ -228,7 +228,8 @@ static const char *caller_of(struct call_paths *s, uint32_t node) {
 
 static void put_row(struct result *r, struct call_paths *s, uint32_t node,
                     struct sink *text) {
-    const struct path_node *v = &s->paths.v[node];
+    uint32_t parent = s->paths.v[node].parent;
+    int64_t self = paths_self(&s->paths, node, s->value);
     text->n = 0;
     paths_text(&s->paths, node, ";", STACK_MOST, text);
     sink_putc(text, '\0');
@@ -236,13 +237,12 @@ static void put_row(struct result *r, struct call_paths *s, uint32_t node,
     if (text->broken) r->oom = true; /* a path without text misleads */
     result_text(r, text->broken ? "" : text->buf);
     result_text(r, paths_name(&s->paths, node));
-    result_int(r, v->self[s->value]);
-    result_int(r, v->total[s->value]);
-    result_int(r, v->self[PATH_CALLS]);
-    result_float_if(r, s->whole > 0, 100.0 * (double)v->self[s->value] /
-                                         (double)s->whole);
-    result_text(r, v->parent == PATH_NONE ? NULL
-                                          : paths_name(&s->paths, v->parent));
+    result_int(r, self);
+    result_int(r, paths_total(&s->paths, node, s->value));
+    result_int(r, paths_self(&s->paths, node, PATH_CALLS));
+    result_float_if(r, s->whole > 0, 100.0 * (double)self / (double)s->whole);
+    result_text(r, parent == PATH_NONE ? NULL
+                                       : paths_name(&s->paths, parent));
     result_text(r, caller_of(s, node));
 }
 
@@ -267,7 +267,7 @@ static struct sort_key *sort_nodes(const struct call_paths *s, size_t *n) {
     bool ok = order && v;
     *n = 0;
     for (size_t i = 0; ok && i < s->paths.n; i++) {
-        int64_t self = s->paths.v[order[i]].self[s->value];
+        int64_t self = paths_self(&s->paths, order[i], s->value);
         if (self == 0) continue;
         v[(*n)++] = (struct sort_key){~sort_signed(self), i, order[i]};
     }
@@ -290,8 +290,8 @@ static int put_rows(struct result *r, struct call_paths *s, struct ops_err *e) {
     }
     int64_t self = 0, count = 0;
     for (size_t k = i; k < n; k++) {
-        sum_add(&self, s->paths.v[v[k].row].self[s->value]);
-        sum_add(&count, s->paths.v[v[k].row].self[PATH_CALLS]);
+        sum_add(&self, paths_self(&s->paths, v[k].row, s->value));
+        sum_add(&count, paths_self(&s->paths, v[k].row, PATH_CALLS));
     }
     if (i < n) put_rest(r, s, self, count);
     sink_free(&text);

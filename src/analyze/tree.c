@@ -99,8 +99,13 @@ static const char *path_text(struct tree *x, uint32_t node) {
 
 static void put_row(struct result *r, struct tree *x, uint32_t node,
                     const char *path) {
-    const struct path_node *v = &x->s.paths.v[node];
-    const int64_t *self = v->self, *total = v->total;
+    const struct paths *p = &x->s.paths;
+    const struct path_node *v = &p->v[node];
+    int64_t self[PATH_VALUES], total[PATH_VALUES];
+    for (int i = 0; i < PATH_VALUES; i++) {
+        self[i] = paths_self(p, node, i);
+        total[i] = paths_total(p, node, i);
+    }
     /* what is known from device work alone has no figures of the host */
     bool dev = x->s.device, host = v->has & (1u << PATH_HOST);
     bool bytes = x->s.memory && (host || (v->has & (1u << PATH_BYTES)));
@@ -122,9 +127,9 @@ static void put_row(struct result *r, struct tree *x, uint32_t node,
 }
 
 /* Nothing ran in it in the chosen steps, or nothing is outside of scopes. */
-static bool is_empty(const struct path_node *v) {
+static bool is_empty(const struct paths *p, uint32_t node) {
     for (int i = 0; i < PATH_VALUES; i++)
-        if (v->total[i] != 0) return false;
+        if (paths_total(p, node, i) != 0) return false;
     return true;
 }
 
@@ -143,7 +148,8 @@ static int put_rows(struct result *r, struct tree *x, struct ops_err *e) {
         x->in[order[i]] = x->glob == NULL ||
                           (v->parent != PATH_NONE && x->in[v->parent]) ||
                           glob_match(x->glob, path);
-        if (x->in[order[i]] && !is_empty(v)) put_row(r, x, order[i], path);
+        if (x->in[order[i]] && !is_empty(p, order[i]))
+            put_row(r, x, order[i], path);
         if (x->path.broken) r->oom = true; /* a path without text misleads */
     }
     free(order);
@@ -165,11 +171,10 @@ static const char *const whys[] = {
 };
 
 static void say_by(struct result *r, const struct tree *x, bool asked) {
-    const struct path_node *rest = &x->s.paths.v[NO_SCOPE];
     bool folded = false;
     for (size_t i = 0; i < x->s.paths.n; i++)
-        folded |= x->s.paths.v[i].self[PATH_HOST_BACK] != 0 ||
-                  x->s.paths.v[i].self[PATH_DEVICE_BACK] != 0;
+        folded |= paths_self(&x->s.paths, i, PATH_HOST_BACK) != 0 ||
+                  paths_self(&x->s.paths, i, PATH_DEVICE_BACK) != 0;
     if (!asked)
         result_remark(r, "Scopes here are %s: %s; --by shows others.",
                       kinds[x->s.by], whys[x->s.by]);
@@ -177,7 +182,7 @@ static void say_by(struct result *r, const struct tree *x, bool asked) {
         result_remark(r, "The backward pass counts in the scope of its "
                       "forward operation (columns backward_*_us say how "
                       "much).");
-    if (x->s.paths.n > 1 && !is_empty(rest) && x->glob == NULL)
+    if (x->s.paths.n > 1 && !is_empty(&x->s.paths, NO_SCOPE) && x->glob == NULL)
         result_remark(r, "(no scope) is all work in none of them.");
 }
 
@@ -211,7 +216,7 @@ static void say_empty(struct result *r, const struct tree *x) {
     if (x->s.by == BY_MODULE || x->s.by == BY_CODE)
         missing_say(r, x->s.t, MISSING_STACKS);
     result_remark(r, "There are no %s in this profile%s.", kinds[x->s.by],
-                  is_empty(&x->s.paths.v[NO_SCOPE])
+                  is_empty(&x->s.paths, NO_SCOPE)
                       ? " (nor any other work)" : "");
 }
 

@@ -129,23 +129,22 @@ int ops_result_find_col(const struct ops_result *r, const char *name) {
     return result_find_col(&r->r, name);
 }
 
-/* The cell, or NULL where it is null or not there. */
-static const struct cell *cell(const struct ops_result *r, size_t row,
-                               size_t col) {
-    if (row >= r->r.nrows || col >= r->r.ncols) return NULL;
-    const struct cell *c = result_cell(&r->r, row, col);
-    return c->null ? NULL : c;
+/* The cell; null where there is none. */
+static struct cell cell(const struct ops_result *r, size_t row, size_t col) {
+    if (row >= r->r.nrows || col >= r->r.ncols)
+        return (struct cell){.null = true};
+    return result_cell(&r->r, row, col);
 }
 
 int ops_result_cell_is_null(const struct ops_result *r, size_t row,
                             size_t col) {
-    return cell(r, row, col) == NULL;
+    return cell(r, row, col).null;
 }
 
 const char *ops_result_cell_text(const struct ops_result *r, size_t row,
                                  size_t col) {
-    const struct cell *c = cell(r, row, col);
-    return c && r->r.cols[col].type == COL_TEXT ? c->s : NULL;
+    struct cell c = cell(r, row, col);
+    return !c.null && r->r.cols[col].type == COL_TEXT ? c.s : NULL;
 }
 
 static bool is_float(enum col_type type) {
@@ -154,21 +153,21 @@ static bool is_float(enum col_type type) {
 
 int64_t ops_result_cell_int(const struct ops_result *r, size_t row,
                             size_t col) {
-    const struct cell *c = cell(r, row, col);
-    if (c == NULL || r->r.cols[col].type == COL_TEXT) return 0;
-    if (!is_float(r->r.cols[col].type)) return c->i;
+    struct cell c = cell(r, row, col);
+    if (c.null || r->r.cols[col].type == COL_TEXT) return 0;
+    if (!is_float(r->r.cols[col].type)) return c.i;
     /* a double outside int64 has no such value */
-    if (c->f >= 9223372036854775808.0) return INT64_MAX;
-    return c->f < -9223372036854775808.0 ? INT64_MIN : (int64_t)c->f;
+    if (c.f >= 9223372036854775808.0) return INT64_MAX;
+    return c.f < -9223372036854775808.0 ? INT64_MIN : (int64_t)c.f;
 }
 
 double ops_result_cell_double(const struct ops_result *r, size_t row,
                               size_t col) {
-    const struct cell *c = cell(r, row, col);
-    if (c == NULL || r->r.cols[col].type == COL_TEXT) return 0;
-    if (is_float(r->r.cols[col].type)) return c->f;
-    return r->r.cols[col].type == COL_TIME ? (double)c->i / PS_PER_US
-                                           : (double)c->i;
+    struct cell c = cell(r, row, col);
+    if (c.null || r->r.cols[col].type == COL_TEXT) return 0;
+    if (is_float(r->r.cols[col].type)) return c.f;
+    return r->r.cols[col].type == COL_TIME ? (double)c.i / PS_PER_US
+                                           : (double)c.i;
 }
 
 size_t ops_result_remarks(const struct ops_result *r) { return r->r.nremarks; }

@@ -61,14 +61,14 @@ static void put_lines(const struct result *r, bool runs, struct sink *out) {
         step = result_find_col(r, "step"), value = result_find_col(r, "value"),
         odd = result_find_col(r, "odd");
     for (size_t i = 0; i < r->nrows; i++) {
-        const struct cell *x = result_cell(r, i, (size_t)value);
-        if (runs) text_put(out, result_cell(r, i, (size_t)run)->s);
+        struct cell x = result_cell(r, i, (size_t)value);
+        if (runs) text_put(out, result_cell(r, i, (size_t)run).s);
         sink_puts(out, runs ? "  " : "");
-        text_put(out, result_cell(r, i, (size_t)tag)->s);
+        text_put(out, result_cell(r, i, (size_t)tag).s);
         sink_printf(out, "  step %lld  ",
-                    (long long)result_cell(r, i, (size_t)step)->i);
-        if (x->null) sink_puts(out, result_cell(r, i, (size_t)odd)->s);
-        else sink_printf(out, "%.6g", x->f);
+                    (long long)result_cell(r, i, (size_t)step).i);
+        if (x.null) sink_puts(out, result_cell(r, i, (size_t)odd).s);
+        else sink_printf(out, "%.6g", x.f);
         sink_putc(out, '\n');
     }
 }

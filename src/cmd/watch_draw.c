@@ -41,20 +41,20 @@ static size_t terminal_rows(void) {
 }
 
 static const char *text_at(const struct result *r, size_t row, int col) {
-    const struct cell *c = result_cell(r, row, (size_t)col);
-    return c->null ? NULL : c->s;
+    struct cell c = result_cell(r, row, (size_t)col);
+    return c.null ? NULL : c.s;
 }
 
 /* 12.34 ms, or "-". */
 static void put_amount(const struct result *r, size_t row, char *buf,
                        size_t cap) {
-    const struct cell *c = result_cell(r, row, AMOUNT);
+    struct cell c = result_cell(r, row, AMOUNT);
     const char *unit = text_at(r, row, UNIT);
-    double size = fabs(c->null ? 0 : c->f);
-    if (c->null) snprintf(buf, cap, "-");
+    double size = fabs(c.null ? 0 : c.f);
+    if (c.null) snprintf(buf, cap, "-");
     else snprintf(buf, cap, size >= 1000 && size < 1e9 ? "%.0f%s%s"
                                                        : "%.4g%s%s",
-                  c->f, unit ? " " : "", unit ? unit : "");
+                  c.f, unit ? " " : "", unit ? unit : "");
 }
 
 /* name, value, course, run and step: fitted into width columns. */
@@ -62,14 +62,14 @@ static void put_row(const struct result *r, size_t row, size_t width,
                     struct sink *out) {
     char amount[64], where[300] = "";
     const char *run = text_at(r, row, RUN), *trend = text_at(r, row, TREND);
-    const struct cell *step = result_cell(r, row, STEP);
+    struct cell step = result_cell(r, row, STEP);
     struct sink line;
     sink_memory(&line);
     put_amount(r, row, amount, sizeof amount);
     if (run != NULL)
         snprintf(where, sizeof where, "%s%.200s%sstep %lld",
                  strcmp(run, ".") ? "" : "", strcmp(run, ".") ? run : "",
-                 strcmp(run, ".") ? "  " : "", (long long)step->i);
+                 strcmp(run, ".") ? "  " : "", (long long)step.i);
     const char *name = text_at(r, row, METRIC);
     text_put_fit(&line, name, NAME, "...");
     size_t wide = text_width(name);
@@ -114,7 +114,7 @@ static void put_line(const struct result *r, struct sink *out) {
     for (size_t i = 0; i < r->nrows; i++) {
         char amount[64];
         const char *run = text_at(r, i, RUN);
-        if (result_cell(r, i, AMOUNT)->null && run == NULL) continue;
+        if (result_cell(r, i, AMOUNT).null && run == NULL) continue;
         put_amount(r, i, amount, sizeof amount);
         sink_puts(out, out->n > 0 ? "  " : "");
         if (run != NULL && strcmp(run, ".") != 0) {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Results: a row-major array of cells, texts in an arena of their own. The
- * arrays double; nothing is freed before the whole. */
+ * Results: rows are packed one behind the other, texts stand in an arena of
+ * their own. A table may have a row for every few bytes of a file, and most of
+ * its cells are empty, 0 or small. So a row is two bits for each cell, then the
+ * cells that are neither empty nor 0: whole numbers as varints, the others as
+ * their eight bytes. Sorting and filtering move the places of rows alone. */
 #include "model/result.h"
 
 #include "base/hash.h"
@@ -26,7 +29,9 @@ void result_init(struct result *r, const char *analysis, const char *title) {
 void result_free(struct result *r) {
     arena_free(&r->arena);
     free(r->cols);
-    free(r->cells);
+    free(r->packed);
+    free(r->row_at);
+    free(r->open);
     free(r->sources);
     free(r->remarks);
     map_free(&r->said);
@@ -53,7 +58,7 @@ static struct column keep_col(struct result *r, struct column c) {
 }
 
 void result_col(struct result *r, struct column c) {
-    assert(r->nrows == 0 && c.name != NULL);
+    assert(r->nrows == 0 && c.name != NULL && r->ncols < RESULT_COLS);
     if (r->oom || !VEC_ROOM(r->cols, r->ncols, r->cap_cols)) {
         r->oom = true;
         return;
@@ -61,34 +66,139 @@ void result_col(struct result *r, struct column c) {
     r->cols[r->ncols++] = keep_col(r, c);
 }
 
+/* ---- packed rows ---- */
+
+enum cell_form { CELL_NULL, CELL_ZERO, CELL_VALUE };
+enum { FORMS_PER_BYTE = 4, CELL_MOST = 10 }; /* bytes of the longest varint */
+
+static size_t forms_bytes(size_t ncols) {
+    return (ncols + FORMS_PER_BYTE - 1) / FORMS_PER_BYTE;
+}
+
+static bool is_whole(enum col_type type) {
+    return type != COL_TEXT && type != COL_FLOAT && type != COL_PERCENT;
+}
+
+/* Small numbers of either sign become small. */
+static uint64_t fold_sign(int64_t v) {
+    return (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0);
+}
+
+static int64_t unfold_sign(uint64_t u) {
+    return (int64_t)(u >> 1 ^ (u & 1 ? UINT64_MAX : 0));
+}
+
+static uint8_t *put_varint(uint8_t *p, uint64_t v) {
+    for (; v >= 0x80; v >>= 7) *p++ = (uint8_t)(v | 0x80);
+    *p++ = (uint8_t)v;
+    return p;
+}
+
+static const uint8_t *take_varint(const uint8_t *p, uint64_t *v) {
+    *v = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        *v |= (uint64_t)(*p & 0x7f) << shift;
+        if (!(*p++ & 0x80)) return p;
+    }
+}
+
+/* Adds the row of cells; false: out of memory. */
+static bool pack_row(struct result *r, const struct cell *cells) {
+    size_t forms = forms_bytes(r->ncols);
+    size_t most = r->npacked + forms + r->ncols * CELL_MOST;
+    if (most > r->cap_packed &&
+        !vec_grow_(&r->packed, &r->cap_packed, most, sizeof *r->packed))
+        return false;
+    uint8_t *form = r->packed + r->npacked, *p = form + forms;
+    memset(form, 0, forms);
+    for (size_t c = 0; c < r->ncols; c++) {
+        if (cells[c].null) continue;
+        bool zero = cells[c].i == 0; /* of a float: the bits of +0 */
+        form[c / FORMS_PER_BYTE] |= (uint8_t)(
+            (zero ? CELL_ZERO : CELL_VALUE) << c % FORMS_PER_BYTE * 2);
+        if (zero) continue;
+        if (is_whole(r->cols[c].type)) {
+            p = put_varint(p, fold_sign(cells[c].i));
+        } else {
+            memcpy(p, &cells[c].i, sizeof cells[c].i);
+            p += sizeof cells[c].i;
+        }
+    }
+    r->npacked = (size_t)(p - r->packed);
+    return true;
+}
+
+/* The first ncells cells of a row, into cells if that is not NULL; returns the
+ * last one. */
+static struct cell take_cells(const struct result *r, size_t row, size_t ncells,
+                              struct cell *cells) {
+    const uint8_t *form = r->packed + r->row_at[row];
+    const uint8_t *p = form + forms_bytes(r->ncols);
+    struct cell cell = {.null = true};
+    for (size_t c = 0; c < ncells; c++) {
+        unsigned is = form[c / FORMS_PER_BYTE] >> c % FORMS_PER_BYTE * 2 & 3;
+        uint64_t v = 0;
+        if (is == CELL_VALUE && is_whole(r->cols[c].type)) {
+            p = take_varint(p, &v);
+            v = (uint64_t)unfold_sign(v);
+        } else if (is == CELL_VALUE) {
+            memcpy(&v, p, sizeof v);
+            p += sizeof v;
+        }
+        cell = (struct cell){.i = (int64_t)v, .null = is == CELL_NULL};
+        if (cells != NULL) cells[c] = cell;
+    }
+    return cell;
+}
+
+struct cell result_cell(const struct result *r, size_t row, size_t col) {
+    assert(row < r->nrows && col < r->ncols);
+    return take_cells(r, row, col + 1, NULL);
+}
+
+void result_cells(const struct result *r, size_t row, struct cell *cells) {
+    assert(row < r->nrows);
+    take_cells(r, row, r->ncols, cells);
+}
+
+/* ---- filling ---- */
+
+/* Are all cells of the last row there? */
+static bool row_is_whole(const struct result *r) {
+    return r->nrows == 0 || r->nopen == r->ncols;
+}
+
 void result_row(struct result *r) {
     if (r->oom) return;
-    assert(r->ncols > 0 && r->ncells == r->nrows * r->ncols);
-    r->nrows++;
+    assert(r->ncols > 0 && row_is_whole(r));
+    if (r->open == NULL) r->open = calloc(RESULT_COLS, sizeof *r->open);
+    if (r->open == NULL || !VEC_ROOM(r->row_at, r->nrows, r->cap_rows)) {
+        r->oom = true;
+        return;
+    }
+    r->row_at[r->nrows++] = r->npacked;
     r->total_rows = r->nrows;
+    r->nopen = 0;
 }
 
 /* Appends a cell to the row that was started. */
 static void put(struct result *r, struct cell c) {
     if (r->oom) return;
-    assert(r->ncells < r->nrows * r->ncols);
-    if (!VEC_ROOM(r->cells, r->ncells, r->cap_cells)) {
-        r->oom = true;
-        return;
-    }
-    r->cells[r->ncells++] = c;
+    assert(r->nopen < r->ncols);
+    r->open[r->nopen++] = c;
+    if (r->nopen == r->ncols && !pack_row(r, r->open)) r->oom = true;
 }
 
 /* The type of the column that the next cell goes to. */
 static enum col_type next_type(const struct result *r) {
-    return r->ncols ? r->cols[r->ncells % r->ncols].type : COL_TEXT;
+    return r->ncols ? r->cols[r->nopen % r->ncols].type : COL_TEXT;
 }
 
 /* The text above, in the same column, when it is the same: devices, kinds and
  * allocators repeat for thousands of rows. NULL: it is another. */
 static const char *same_as_above(const struct result *r, struct bytes b) {
-    if (r->ncells < r->ncols || b.n == 0) return NULL;
-    const struct cell *c = &r->cells[r->ncells - r->ncols];
+    if (r->nrows < 2 || b.n == 0) return NULL;
+    const struct cell *c = &r->open[r->nopen];
     bool same = !c->null && strlen(c->s) == b.n && memcmp(c->s, b.p, b.n) == 0;
     return same ? c->s : NULL;
 }
@@ -230,7 +340,7 @@ int result_done(struct result *r, struct ops_err *e) {
         add_remark(r, "A value is the largest that can be counted: a sum "
                       "stops there, and its parts need not sum to it.");
     if (r->oom) return fail_oom(e);
-    assert(r->ncells == r->nrows * r->ncols);
+    assert(row_is_whole(r));
     return 0;
 }
 
@@ -260,16 +370,17 @@ static int cell_order(enum col_type type, const struct cell *a,
 static int row_order(const void *pa, const void *pb, void *ctx) {
     const struct order *o = ctx;
     size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
-    int d = cell_order(o->r->cols[o->col].type, result_cell(o->r, a, o->col),
-                       result_cell(o->r, b, o->col));
+    struct cell ca = result_cell(o->r, a, o->col);
+    struct cell cb = result_cell(o->r, b, o->col);
+    int d = cell_order(o->r->cols[o->col].type, &ca, &cb);
     return d ? d : (a > b) - (a < b);
 }
 
 /* Largest first; nulls last. */
 static struct sort_key top_key(const struct result *r, size_t row, int col) {
-    const struct cell *c = result_cell(r, row, (size_t)col);
-    uint64_t v = c->null ? 0 : sort_signed(c->i);
-    return (struct sort_key){c->null, ~v, (uint32_t)row};
+    struct cell c = result_cell(r, row, (size_t)col);
+    uint64_t v = c.null ? 0 : sort_signed(c.i);
+    return (struct sort_key){c.null, ~v, (uint32_t)row};
 }
 
 /* The rows in their order by the column. False: out of memory. */
@@ -277,8 +388,7 @@ static bool order_rows(const struct result *r, int col, size_t *rows) {
     enum col_type type = r->cols[col].type;
     struct order o = {r, (size_t)col};
     for (size_t i = 0; i < r->nrows; i++) rows[i] = i;
-    bool whole = type != COL_TEXT && type != COL_FLOAT && type != COL_PERCENT;
-    if (!whole || r->nrows > UINT32_MAX) {
+    if (!is_whole(type) || r->nrows > UINT32_MAX) {
         qsort_r(rows, r->nrows, sizeof *rows, row_order, &o);
         return true;
     }
@@ -291,34 +401,21 @@ static bool order_rows(const struct result *r, int col, size_t *rows) {
     return ok;
 }
 
-/* Puts row rows[i] at place i, for all i, along the cycles of the permutation:
- * the cells are not copied as a whole. rows is used up. */
-static void move_rows(struct result *r, size_t *rows, struct cell *spare) {
-    size_t bytes = r->ncols * sizeof *spare;
-    for (size_t start = 0; start < r->nrows; start++) {
-        if (rows[start] == start) continue;
-        memcpy(spare, result_cell(r, start, 0), bytes);
-        size_t to = start;
-        for (size_t from; (from = rows[to]) != start; to = from) {
-            memcpy(result_cell(r, to, 0), result_cell(r, from, 0), bytes);
-            rows[to] = to;
-        }
-        memcpy(result_cell(r, to, 0), spare, bytes);
-        rows[to] = to;
-    }
-}
-
 int result_sort(struct result *r, int col, struct ops_err *e) {
     assert(col >= 0 && (size_t)col < r->ncols);
     if (r->oom) return fail_oom(e);
     if (r->nrows < 2) return 0;
     size_t *rows = malloc(r->nrows * sizeof *rows);
-    struct cell *spare = malloc(r->ncols * sizeof *spare);
-    bool ok = rows != NULL && spare != NULL && order_rows(r, col, rows);
-    if (ok) move_rows(r, rows, spare);
-    free(rows);
-    free(spare);
-    return ok ? 0 : fail_oom(e);
+    bool ok = rows != NULL && order_rows(r, col, rows);
+    for (size_t i = 0; ok && i < r->nrows; i++) rows[i] = r->row_at[rows[i]];
+    if (!ok) {
+        free(rows);
+        return fail_oom(e);
+    }
+    free(r->row_at);
+    r->row_at = rows;
+    r->cap_rows = r->nrows;
+    return 0;
 }
 
 void result_filter(struct result *r, bool (*want)(const struct result *, size_t,
@@ -326,21 +423,14 @@ void result_filter(struct result *r, bool (*want)(const struct result *, size_t,
                    const void *ctx) {
     if (r->oom) return;
     size_t n = 0;
-    for (size_t i = 0; i < r->nrows; i++) {
-        if (!want(r, i, ctx)) continue;
-        if (n != i)
-            memcpy(result_cell(r, n, 0), result_cell(r, i, 0),
-                   r->ncols * sizeof(struct cell));
-        n++;
-    }
+    for (size_t i = 0; i < r->nrows; i++)
+        if (want(r, i, ctx)) r->row_at[n++] = r->row_at[i];
     r->nrows = r->total_rows = n;
-    r->ncells = n * r->ncols;
 }
 
 void result_top(struct result *r, size_t n) {
     if (n >= r->nrows) return;
     r->nrows = n;
-    r->ncells = n * r->ncols;
 }
 
 int result_top_largest(struct result *r, int col, size_t n,
@@ -354,9 +444,7 @@ int result_top_largest(struct result *r, int col, size_t n,
     for (size_t i = 0; ok && i < n; i++)
         v[i] = (struct sort_key){v[i].row, 0, v[i].row};
     ok = ok && sort_keys(v, n);
-    for (size_t i = 0; ok && i < n; i++)
-        memmove(result_cell(r, i, 0), result_cell(r, v[i].row, 0),
-                r->ncols * sizeof *r->cells);
+    for (size_t i = 0; ok && i < n; i++) r->row_at[i] = r->row_at[v[i].row];
     free(v);
     if (!ok) return fail_oom(e);
     result_top(r, n);
@@ -367,12 +455,13 @@ int result_top_largest(struct result *r, int col, size_t n,
 static void join_rows(struct result *a, const struct result *b) {
     size_t total = a->total_rows + b->total_rows;
     for (size_t i = 0; i < b->nrows; i++) {
+        struct cell cells[RESULT_COLS];
+        result_cells(b, i, cells);
         result_row(a);
         for (size_t c = 0; c < b->ncols; c++) {
-            struct cell cell = *result_cell(b, i, c);
-            if (b->cols[c].type == COL_TEXT && !cell.null)
-                cell.s = keep(a, cell.s);
-            put(a, cell);
+            if (b->cols[c].type == COL_TEXT && !cells[c].null)
+                cells[c].s = keep(a, cells[c].s);
+            put(a, cells[c]);
         }
     }
     a->total_rows = total;
@@ -415,24 +504,29 @@ int result_join(struct result *a, const struct result *b, struct ops_err *e) {
 
 int result_prefix(struct result *r, struct column c, const char *value,
                   struct ops_err *e) {
-    assert(c.type == COL_TEXT);
-    size_t n = r->ncols + 1;
-    struct cell *cells = calloc(r->nrows ? r->nrows * n : 1, sizeof *cells);
-    char *text = keep(r, value);
-    if (cells == NULL || r->oom || !VEC_ROOM(r->cols, r->ncols, r->cap_cols)) {
-        free(cells);
+    assert(c.type == COL_TEXT && r->ncols < RESULT_COLS);
+    struct cell cells[RESULT_COLS] = {{.s = keep(r, value)}};
+    struct column *cols = malloc((r->ncols + 1) * sizeof *cols);
+    if (cols != NULL) cols[0] = keep_col(r, c);
+    if (cols == NULL || r->oom) {
+        free(cols);
         return fail_oom(e);
     }
-    for (size_t i = 0; i < r->nrows; i++) {
-        cells[i * n] = (struct cell){.s = text, .null = text == NULL};
-        memcpy(&cells[i * n + 1], result_cell(r, i, 0),
-               r->ncols * sizeof *cells);
+    memcpy(cols + 1, r->cols, r->ncols * sizeof *cols);
+    cells[0].null = cells[0].s == NULL;
+    struct result narrow = *r;
+    r->cols = cols;
+    r->cap_cols = ++r->ncols;
+    r->packed = NULL;
+    r->npacked = r->cap_packed = 0;
+    for (size_t i = 0; i < r->nrows && !r->oom; i++) {
+        result_cells(&narrow, i, cells + 1);
+        r->row_at[i] = r->npacked;
+        r->oom = !pack_row(r, cells);
     }
-    memmove(r->cols + 1, r->cols, r->ncols * sizeof *r->cols);
-    r->cols[0] = keep_col(r, c);
-    r->ncols = n;
-    free(r->cells);
-    r->cells = cells;
-    r->cap_cells = r->ncells = r->nrows * n;
+    if (r->open != NULL) memcpy(r->open, cells, sizeof cells);
+    r->nopen = r->ncols;
+    free(narrow.cols);
+    free(narrow.packed);
     return result_done(r, e);
 }

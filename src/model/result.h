@@ -68,6 +68,8 @@ struct cell {
     bool null; /* not recorded: JSON null, text "-", CSV empty */
 };
 
+enum { RESULT_COLS = 64 }; /* no result has more columns */
+
 struct result_source {
     const char *path, *format, *host; /* host may be NULL */
     int64_t rank;                     /* -1: not recorded */
@@ -80,7 +82,11 @@ struct result {
     const char *analysis; /* "ops" */
     const char *title;    /* heading of the text form */
     struct column *cols;   size_t ncols, cap_cols;
-    struct cell *cells;    size_t ncells, cap_cells; /* row-major */
+    uint8_t *packed;       size_t npacked, cap_packed; /* rows: result.c */
+    size_t *row_at;        size_t cap_rows; /* where each row begins there */
+    struct cell *open;    /* RESULT_COLS cells of the row being filled; until
+                             each is put, that of the row before */
+    size_t nopen;         /* how many of them are put */
     size_t nrows;         /* rows here */
     size_t total_rows;    /* rows before --top cut them */
     struct result_source *sources; size_t nsources, cap_sources;
@@ -155,10 +161,10 @@ void result_from_trace(struct result *r, const struct trace *t);
 /* OPS_ELIMIT if memory ran out while filling, else 0. */
 int result_done(struct result *r, struct ops_err *e);
 
-static inline struct cell *result_cell(const struct result *r, size_t row,
-                                       size_t col) {
-    return &r->cells[row * r->ncols + col];
-}
+struct cell result_cell(const struct result *r, size_t row, size_t col);
+
+/* All cells of a row; cells has room for RESULT_COLS. */
+void result_cells(const struct result *r, size_t row, struct cell *cells);
 
 /* The rows behind these, or NULL. */
 static inline const struct result *result_next(const struct result *r) {

@@ -106,9 +106,11 @@ void present_csv(const struct result *r, struct sink *out) {
     sink_puts(out, "\r\n");
     for (const struct result *p = r; p != NULL; p = result_next(r))
         for (size_t i = 0; i < p->nrows; i++) {
+            struct cell cells[RESULT_COLS];
+            result_cells(p, i, cells);
             for (size_t c = 0; c < p->ncols; c++) {
                 if (c > 0) sink_putc(out, ',');
-                put_cell(out, p, c, result_cell(p, i, c));
+                put_cell(out, p, c, &cells[c]);
             }
             sink_puts(out, "\r\n");
         }

@@ -99,10 +99,12 @@ static void put_rows(struct sink *out, const struct result *r) {
     sink_puts(out, " \"rows\": [");
     for (const struct result *p = r; p != NULL; p = result_next(r))
         for (size_t i = 0; i < p->nrows; i++) {
+            struct cell cells[RESULT_COLS];
+            result_cells(p, i, cells);
             put_comma(out, n++, "  [");
             for (size_t c = 0; c < p->ncols; c++) {
                 if (c > 0) sink_puts(out, ", ");
-                put_cell(out, p, c, result_cell(p, i, c));
+                put_cell(out, p, c, &cells[c]);
             }
             sink_putc(out, ']');
         }

@@ -88,12 +88,12 @@ static void heading_of(const struct column *c, const char *unit, char *buf,
 }
 
 /* The value of a time cell as shown: stamps count from the window's start. */
-static int64_t shown_int(const struct result *r, size_t col,
-                         const struct cell *c) {
+static int64_t shown_int(const struct result *r, size_t row, size_t col,
+                         struct cell c) {
     if (r->cols[col].type != COL_TIME || !(r->cols[col].flags & COL_STAMP))
-        return c->i;
-    int64_t from = result_origin(r, (size_t)(c - r->cells) / r->ncols);
-    return (int64_t)((uint64_t)c->i - (uint64_t)from);
+        return c.i;
+    int64_t from = result_origin(r, row);
+    return (int64_t)((uint64_t)c.i - (uint64_t)from);
 }
 
 static uint64_t magnitude(int64_t v) {
@@ -105,9 +105,9 @@ static uint64_t magnitude(int64_t v) {
 static int used_decimals(const struct result *r, size_t col, struct scale s) {
     int used = 0;
     for (size_t i = 0; i < r->nrows && used < s.decimals; i++) {
-        const struct cell *c = result_cell(r, i, col);
-        if (c->null) continue;
-        uint64_t part = magnitude(shown_int(r, col, c)) % (uint64_t)s.unit;
+        struct cell c = result_cell(r, i, col);
+        if (c.null) continue;
+        uint64_t part = magnitude(shown_int(r, i, col, c)) % (uint64_t)s.unit;
         uint64_t step = (uint64_t)s.unit;
         int need = 0;
         while (part > 0 && need < s.decimals) {
@@ -123,9 +123,9 @@ static int used_decimals(const struct result *r, size_t col, struct scale s) {
 static uint64_t largest(const struct result *r, size_t col) {
     uint64_t most = 0;
     for (size_t i = 0; i < r->nrows; i++) {
-        const struct cell *c = result_cell(r, i, col);
-        if (c->null) continue;
-        uint64_t v = magnitude(shown_int(r, col, c));
+        struct cell c = result_cell(r, i, col);
+        if (c.null) continue;
+        uint64_t v = magnitude(shown_int(r, i, col, c));
         if (v > most) most = v;
     }
     return most;
@@ -162,10 +162,10 @@ static int pick_decimals(const struct result *r, size_t col) {
     double most = 0;
     bool whole = true;
     for (size_t i = 0; i < r->nrows; i++) {
-        const struct cell *c = result_cell(r, i, col);
-        if (c->null) continue;
-        if (fabs(c->f) > most) most = fabs(c->f);
-        if (c->f != floor(c->f)) whole = false;
+        struct cell c = result_cell(r, i, col);
+        if (c.null) continue;
+        if (fabs(c.f) > most) most = fabs(c.f);
+        if (c.f != floor(c.f)) whole = false;
     }
     if (whole || most >= 1000) return 0;
     return most >= 100 ? 1 : most >= 10 ? 2 : 3;
@@ -193,38 +193,38 @@ static size_t indent_of(const struct result *r, size_t row, size_t col) {
     if (!(r->cols[col].flags & COL_INDENT)) return 0;
     int depth = result_find_col(r, "depth");
     if (depth < 0) return 0;
-    const struct cell *c = result_cell(r, row, (size_t)depth);
-    if (c->null || c->i <= 0) return 0;
-    return c->i > MOST / LEVEL ? MOST : (size_t)c->i * LEVEL;
+    struct cell c = result_cell(r, row, (size_t)depth);
+    if (c.null || c.i <= 0) return 0;
+    return c.i > MOST / LEVEL ? MOST : (size_t)c.i * LEVEL;
 }
 
 /* Writes a cell's text into t->cell, names not yet shortened. */
 static void cell_text(struct table *t, size_t row, size_t col) {
-    const struct cell *c = result_cell(t->r, row, col);
+    struct cell c = result_cell(t->r, row, col);
     const struct lane *l = &t->lanes[col];
     char num[NUMBER_MAX];
     t->cell.n = 0;
-    if (c->null) {
+    if (c.null) {
         sink_putc(&t->cell, '-');
         return;
     }
     switch (t->r->cols[col].type) {
     case COL_TEXT:
         sink_repeat(&t->cell, " ", indent_of(t->r, row, col));
-        text_put(&t->cell, c->s);
+        text_put(&t->cell, c.s);
         break;
     case COL_INT:
     case COL_TIME:
     case COL_BYTES:
         sink_puts(&t->cell,
-                  number_scaled(shown_int(t->r, col, c), l->scale, num));
+                  number_scaled(shown_int(t->r, row, col, c), l->scale, num));
         break;
     case COL_FLOAT:
     case COL_PERCENT:
-        if (t->r->cols[col].flags & COL_DIGITS) put_digits(&t->cell, c->f);
-        else put_float(&t->cell, c->f, l->decimals);
+        if (t->r->cols[col].flags & COL_DIGITS) put_digits(&t->cell, c.f);
+        else put_float(&t->cell, c.f, l->decimals);
         break;
-    case COL_BOOL: sink_puts(&t->cell, c->i ? "yes" : "no"); break;
+    case COL_BOOL: sink_puts(&t->cell, c.i ? "yes" : "no"); break;
     }
 }
 
@@ -258,9 +258,9 @@ static void measure(struct table *t, size_t col) {
     l->empty = true;
     l->zero = k->type == COL_TIME;
     for (size_t i = 0; i < t->r->nrows; i++) {
-        const struct cell *c = result_cell(t->r, i, col);
-        if (!c->null) l->empty = false;
-        if (!c->null && c->i != 0) l->zero = false;
+        struct cell c = result_cell(t->r, i, col);
+        if (!c.null) l->empty = false;
+        if (!c.null && c.i != 0) l->zero = false;
         cell_text(t, i, col);
         size_t w = text_width(cell_string(t));
         if (w > l->natural) l->natural = w;
@@ -388,10 +388,10 @@ static void fit(struct table *t) {
 }
 
 /* A bar of pct percent, BAR_WIDTH columns wide, in eighths where possible. */
-static void put_bar(struct table *t, const struct cell *c, bool last) {
+static void put_bar(struct table *t, struct cell c, bool last) {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌",
                                           "▋", "▊", "▉"};
-    double pct = c->null || !(c->f > 0) ? 0 : c->f > 100 ? 100 : c->f;
+    double pct = c.null || !(c.f > 0) ? 0 : c.f > 100 ? 100 : c.f;
     int n = (int)(pct / 100 * BAR_WIDTH * 8 + 0.5);
     int whole = t->st->unicode ? n / 8 : (n + 4) / 8;
     int part = t->st->unicode ? n % 8 : 0;
@@ -439,9 +439,9 @@ static void put_heading(struct table *t) {
 
 /* Shortens the scratch cell to its column. */
 static void shorten(struct table *t, size_t row, size_t col) {
-    const struct cell *c = result_cell(t->r, row, col);
+    struct cell c = result_cell(t->r, row, col);
     size_t width = t->lanes[col].width;
-    if (t->r->cols[col].type != COL_TEXT || c->null || t->st->width <= 0 ||
+    if (t->r->cols[col].type != COL_TEXT || c.null || t->st->width <= 0 ||
         text_width(cell_string(t)) <= width)
         return;
     t->cell.n = 0;
@@ -450,9 +450,9 @@ static void shorten(struct table *t, size_t row, size_t col) {
     sink_repeat(&t->cell, " ", indent);
     width -= indent;
     if (t->r->cols[col].flags & COL_SYMBOL)
-        symbol_put_fit(&t->cell, c->s, width, dots(t->st));
+        symbol_put_fit(&t->cell, c.s, width, dots(t->st));
     else
-        text_put_fit(&t->cell, c->s, width, dots(t->st));
+        text_put_fit(&t->cell, c.s, width, dots(t->st));
 }
 
 /* A paragraph, wrapped at the screen's width; the first line goes on at
@@ -486,12 +486,12 @@ static void put_wrapped(struct table *t, const char *s) {
 /* The cells that stand under their row, each with its name before it. */
 static void put_below(struct table *t, size_t row) {
     for (size_t c = 0; c < t->r->ncols; c++) {
-        const struct cell *v = result_cell(t->r, row, c);
-        if (!t->lanes[c].below || v->null) continue;
+        struct cell v = result_cell(t->r, row, c);
+        if (!t->lanes[c].below || v.null) continue;
         color_on(t, DIM);
         sink_printf(t->out, "    %-9s", t->r->cols[c].name);
         color_off(t);
-        put_indented(t, v->s, 13, 13);
+        put_indented(t, v.s, 13, 13);
     }
 }
 
@@ -515,15 +515,15 @@ static size_t words_that_fit(const char *s, size_t width) {
 /* A cell that is wrapped: its first line stays in the scratch cell, the rest
  * is returned, or NULL: all of it fits. */
 static const char *wrap_cell(struct table *t, size_t row, size_t col) {
-    const struct cell *c = result_cell(t->r, row, col);
+    struct cell c = result_cell(t->r, row, col);
     size_t width = t->lanes[col].width;
-    if (!(t->r->cols[col].flags & COL_WRAP) || c->null ||
+    if (!(t->r->cols[col].flags & COL_WRAP) || c.null ||
         t->st->width <= 0 || text_width(cell_string(t)) <= width)
         return NULL;
-    size_t n = words_that_fit(c->s, width);
+    size_t n = words_that_fit(c.s, width);
     t->cell.n = 0;
-    text_put_n(&t->cell, c->s, n);
-    return c->s + n + strspn(c->s + n, " ");
+    text_put_n(&t->cell, c.s, n);
+    return c.s + n + strspn(c.s + n, " ");
 }
 
 /* The further lines of a wrapped cell, under its first one. */

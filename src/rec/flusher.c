@@ -76,9 +76,11 @@ static void give_fact(void *to, const char *key, const char *value) {
 }
 
 static void rank_facts(struct session *s, struct encoder *e) {
-    if (s->view.head->world <= 0) return;
-    encode_fact_int(e, 0, "rank", s->view.head->rank);
-    encode_fact_int(e, 0, "world_size", s->view.head->world);
+    uint64_t both = __atomic_load_n(&s->view.head->world_rank,
+                                    __ATOMIC_RELAXED);
+    if ((int32_t)(both >> 32) <= 0) return;
+    encode_fact_int(e, 0, "rank", (int32_t)both);
+    encode_fact_int(e, 0, "world_size", (int32_t)(both >> 32));
 }
 
 /* At the head of each part. */
@@ -567,8 +569,7 @@ static void fill_head(struct session *s, const struct rec_instant *first) {
     h->launch = s->set.launch;
     snprintf(h->stem, sizeof h->stem, "%.1023s", s->place.stem);
     snprintf(h->host, sizeof h->host, "%s", s->id.host);
-    h->rank = s->id.rank;
-    h->world = s->id.world;
+    h->world_rank = rec_world_rank(s->id.world, s->id.rank);
     h->flight = s->set.o.flight;
     rec_clock_start(h, s->view.segs, first);
     h->last_tick = h->start_tick;

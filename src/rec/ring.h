@@ -231,7 +231,7 @@ struct rec_head {
     char stem[1024];
     char host[256];
     char events[1024]; /* the event file of scalars, "" when there is none */
-    int32_t rank, world;
+    uint64_t world_rank; /* rec_world_rank(): changes at once, at any time */
     uint32_t flight;
     uint32_t tsc;            /* ticks are the CPU's, else nanoseconds */
     uint64_t start_tick;
@@ -255,6 +255,11 @@ struct rec_head {
     } rings[REC_RINGS];
     struct rec_track tracks[REC_TRACKS];
 };
+
+/* A rank and how many there are, in one word; a world of 0: not known. */
+static inline uint64_t rec_world_rank(int32_t world, int32_t rank) {
+    return (uint64_t)(uint32_t)world << 32 | (uint32_t)rank;
+}
 
 _Static_assert(sizeof(struct rec_slot) == 16, "a slot is 16 bytes");
 _Static_assert(sizeof(struct rec_ring) <= REC_RING_HEAD, "a ring's head fits");

@@ -239,8 +239,8 @@ static void set_rank(struct session *s, int rank, int world) {
     s->set.o.rank = rank;
     s->set.o.world = world;
     if (s->gen == 0) return;
-    s->view.head->rank = rank;
-    s->view.head->world = world;
+    __atomic_store_n(&s->view.head->world_rank, rec_world_rank(world, rank),
+                     __ATOMIC_RELAXED);
     __atomic_store_n(&s->told_rank, 1, __ATOMIC_RELEASE);
 }
 

@@ -165,7 +165,7 @@ static void learn(const struct act *a, const struct ops_options *o) {
     SET(&model.no_fork, o->no_fork ||
                             strcmp(env_or("OPSCOPE_FORK", ""), "0") == 0);
     SET(&model.started, YES);
-    model.last = a;
+    SET(&model.last, a);
 }
 
 static bool at_home(void) {
@@ -223,7 +223,7 @@ void session_stop(void) {
 
 /* As it was, if it is known how that was. */
 void session_restart(void) {
-    const struct act *a = model.last;
+    const struct act *a = GET(&model.last);
     if (GET(&model.started) != YES && !GET(&model.pending)) return;
     session_stop();
     session_start(a);

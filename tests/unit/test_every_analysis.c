@@ -70,14 +70,14 @@ static bool is_signed(const char *analysis, const char *column) {
 static void check_cell(struct visit *v, const struct result *r, size_t row,
                        size_t col) {
     const struct column *c = &r->cols[col];
-    const struct cell *cell = result_cell(r, row, col);
-    if (cell->null) return;
-    if (c->type == COL_TEXT && cell->s == NULL)
+    struct cell cell = result_cell(r, row, col);
+    if (cell.null) return;
+    if (c->type == COL_TEXT && cell.s == NULL)
         complain(v, "a text that is none in", c->name, (int64_t)row);
     bool amount = c->type == COL_BYTES || c->type == COL_TIME;
-    if (amount && !(c->flags & COL_STAMP) && cell->i < 0 &&
+    if (amount && !(c->flags & COL_STAMP) && cell.i < 0 &&
         !is_signed(v->a->name, c->name))
-        complain(v, "less than nothing:", c->name, cell->i);
+        complain(v, "less than nothing:", c->name, cell.i);
 }
 
 /* Text, JSON and CSV, each to its end. */

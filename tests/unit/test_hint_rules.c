@@ -127,7 +127,7 @@ static void expect(struct result r, const char *id, double us) {
     expect_row(&r, 0, id, us);
     assert_int_equal(r.nrows, 1);
     for (size_t c = 0; c < r.ncols; c++)
-        assert_false(result_cell(&r, 0, c)->null);
+        assert_false(result_cell(&r, 0, c).null);
     result_free(&r);
 }
 

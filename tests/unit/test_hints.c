@@ -103,7 +103,7 @@ static void check_rows(const struct result *r) {
     for (size_t i = 0; i < r->nrows; i++) {
         sum += percent(r, i);
         for (size_t c = 0; c < r->ncols; c++)
-            assert_false(result_cell(r, i, c)->null);
+            assert_false(result_cell(r, i, c).null);
         assert_true(strlen(tiny_cell(r, i, "evidence")->s) > 20);
         assert_true(strlen(tiny_cell(r, i, "do")->s) > 10);
     }

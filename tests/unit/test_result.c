@@ -30,7 +30,7 @@ static void fill(struct result *r) {
 static const char *order_of(const struct result *r, char buf[16]) {
     size_t n = 0;
     for (size_t i = 0; i < r->nrows; i++)
-        buf[n++] = result_cell(r, i, 0)->s[0];
+        buf[n++] = result_cell(r, i, 0).s[0];
     buf[n] = '\0';
     return buf;
 }
@@ -44,7 +44,7 @@ static void copies_what_it_is_given(void **state) {
     result_row(&r);
     result_text(&r, name);
     memcpy(name, "after!", 6);
-    assert_string_equal(result_cell(&r, 0, 0)->s, "before");
+    assert_string_equal(result_cell(&r, 0, 0).s, "before");
     result_free(&r);
 }
 
@@ -58,8 +58,8 @@ static void not_recorded_is_null(void **state) {
         result_row(&r);
         result_float(&r, i ? NAN : INFINITY);
         result_text(&r, NULL);
-        assert_true(result_cell(&r, (size_t)i, 0)->null);
-        assert_true(result_cell(&r, (size_t)i, 1)->null);
+        assert_true(result_cell(&r, (size_t)i, 0).null);
+        assert_true(result_cell(&r, (size_t)i, 1).null);
     }
     assert_int_equal(result_done(&r, NULL), 0);
     result_free(&r);
@@ -95,7 +95,7 @@ static void numbers_sort_largest_first_and_stay_stable(void **state) {
 
 static bool not_b(const struct result *r, size_t row, const void *ctx) {
     (void)ctx;
-    return result_cell(r, row, 0)->s[0] != 'b';
+    return result_cell(r, row, 0).s[0] != 'b';
 }
 
 static void filters_lower_the_total_and_the_cut_does_not(void **state) {
@@ -136,10 +136,10 @@ static void profiles_stand_side_by_side(void **state) {
     assert_int_equal(a.decimals, 6);
     assert_int_equal(a.nremarks, 1);
     assert_int_equal(a.nmissing, 1);
-    assert_string_equal(result_cell(&a, 3, 0)->s, "one");
-    assert_string_equal(result_cell(&a, 4, 0)->s, "two");
-    assert_string_equal(result_cell(&a, 4, 1)->s, "b");
-    assert_int_equal(result_cell(&a, 4, 2)->i, 2);
+    assert_string_equal(result_cell(&a, 3, 0).s, "one");
+    assert_string_equal(result_cell(&a, 4, 0).s, "two");
+    assert_string_equal(result_cell(&a, 4, 1).s, "b");
+    assert_int_equal(result_cell(&a, 4, 2).i, 2);
     result_free(&a);
 }
 

@@ -387,8 +387,8 @@ static void damaged_rings_do_no_harm(void **state) {
             }
             memcpy(p + places[k] + i, &was, 8);
         }
-    for (size_t i = offsetof(struct rec_head, rank); i < 512 +
-         offsetof(struct rec_head, rank); i += 4) {
+    for (size_t i = offsetof(struct rec_head, world_rank); i < 512 +
+         offsetof(struct rec_head, world_rank); i += 4) {
         uint32_t was, bad = UINT32_MAX;
         memcpy(&was, p + i, 4);
         memcpy(p + i, &bad, 4);

@@ -14,7 +14,7 @@ static void run(const struct trace *t, struct result *r) {
 static struct cell *cell(const struct result *r, size_t row, const char *col) {
     int c = result_find_col(r, col);
     assert_true(c >= 0);
-    return result_cell(r, row, (size_t)c);
+    return tiny_keep(result_cell(r, row, (size_t)c));
 }
 
 static struct trace *new_trace(const char *format) {

@@ -36,9 +36,9 @@ static void fill(struct scalars *s, size_t n, double pace) {
 
 static double value_of(const struct result *r, const char *metric, bool *null) {
     for (size_t i = 0; i < r->nrows; i++) {
-        if (strcmp(result_cell(r, i, 0)->s, metric) != 0) continue;
-        *null = result_cell(r, i, 3)->null;
-        return result_cell(r, i, 3)->f;
+        if (strcmp(result_cell(r, i, 0).s, metric) != 0) continue;
+        *null = result_cell(r, i, 3).null;
+        return result_cell(r, i, 3).f;
     }
     fail_msg("no row %s", metric);
     return 0;
@@ -118,7 +118,7 @@ static void a_curve_without_a_point_is_no_row(void **state) {
     scalars_restart(&s, 0, 2);
     assert_int_equal(watch_table(&f, &s, &v, &r, &e), 0);
     for (size_t i = 0; i < r.nrows; i++)
-        assert_string_not_equal(result_cell(&r, i, 0)->s, "late");
+        assert_string_not_equal(result_cell(&r, i, 0).s, "late");
     result_free(&r);
     scalars_free(&s);
 }

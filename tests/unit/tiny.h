@@ -103,19 +103,27 @@ static inline struct result tiny_run(const struct trace *t,
     return r;
 }
 
+/* A cell that lives for the next few calls, so that it can be pointed at. */
+static inline struct cell *tiny_keep(struct cell c) {
+    static struct cell kept[64];
+    static unsigned n;
+    kept[++n % 64] = c;
+    return &kept[n % 64];
+}
+
 static inline struct cell *tiny_cell(const struct result *r, size_t row,
                                      const char *col) {
     int c = result_find_col(r, col);
     if (c < 0) fail_msg("no column %s", col);
     assert_true(row < r->nrows);
-    return result_cell(r, row, (size_t)c);
+    return tiny_keep(result_cell(r, row, (size_t)c));
 }
 
 /* The row whose first column is name. */
 static inline size_t tiny_row(const struct result *r, const char *name) {
     for (size_t i = 0; i < r->nrows; i++) {
-        struct cell *c = result_cell(r, i, 0);
-        if (!c->null && strcmp(c->s, name) == 0) return i;
+        struct cell c = result_cell(r, i, 0);
+        if (!c.null && strcmp(c.s, name) == 0) return i;
     }
     fail_msg("no row %s", name);
     return 0;
@@ -123,8 +131,8 @@ static inline size_t tiny_row(const struct result *r, const char *name) {
 
 static inline bool tiny_has_row(const struct result *r, const char *name) {
     for (size_t i = 0; i < r->nrows; i++) {
-        struct cell *c = result_cell(r, i, 0);
-        if (!c->null && strcmp(c->s, name) == 0) return true;
+        struct cell c = result_cell(r, i, 0);
+        if (!c.null && strcmp(c.s, name) == 0) return true;
     }
     return false;
 }
