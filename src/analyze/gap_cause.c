@@ -80,10 +80,12 @@ static bool take_thread(const struct trace *t, const struct track *tr,
              !intervals_extend(&th->ops, s->ts[r], span_end(t, r))))
             return false;
     }
-    intervals_union(&th->sync);
-    intervals_union(&th->api);
-    intervals_union(&th->ops);
-    intervals_union(&th->present);
+    struct intervals *const sets[] = {&th->sync, &th->api, &th->ops,
+                                      &th->present};
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        intervals_union(sets[i]);
+        intervals_trim(sets[i]); /* there may be as many threads as events */
+    }
     return true;
 }
 
