@@ -41,8 +41,7 @@ static void layout_head(void) {
     FIELD("head", rec_head, stem);
     FIELD("head", rec_head, host);
     FIELD("head", rec_head, events);
-    FIELD("head", rec_head, rank);
-    FIELD("head", rec_head, world);
+    FIELD("head", rec_head, world_rank);
     FIELD("head", rec_head, flight);
     FIELD("head", rec_head, tsc);
     FIELD("head", rec_head, start_tick);
