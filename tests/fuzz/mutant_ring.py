@@ -112,7 +112,7 @@ def good(layout, parts):
     for field, v in (("magic", n("REC_MAGIC").encode()),
                      ("version", n("REC_VERSION")),
                      ("head_bytes", n("sizeof(struct rec_head)")),
-                     ("pid", 4711), ("host", b"box"), ("rank", -1),
+                     ("pid", 4711), ("host", b"box"), ("world_rank", 0xffffffff),
                      ("start_unix_ns", 1790000000 * 10**9),
                      ("start_tick", 100), ("last_tick", 9000), ("nsegs", 1),
                      ("nnames", 2), ("ndevices", 1), ("ntracks", 1)):
@@ -212,7 +212,7 @@ def as_part(b):
 # --- mutations --------------------------------------------------------------
 
 HEAD = ["version", "head_bytes", "pid", "gen", "file_bytes", "segs_at",
-        "asyncs_at", "names_at", "text_at", "rank", "world", "flight", "tsc",
+        "asyncs_at", "names_at", "text_at", "world_rank", "flight", "tsc",
         "start_tick", "start_mono_ns", "start_unix_ns", "clock_resolution_ps",
         "cost_ps", "last_tick", "nsegs", "nnames", "ntext", "nrings",
         "ntracks", "ndevices", "active", "done", "lost.no_ring",
