@@ -442,9 +442,13 @@ static void put_outside(struct result *r, const struct trace *t,
     if (run > 0 && cpu >= 0 && cpu < INT64_MAX / PS_PER_US) {
         human_time(cpu * PS_PER_US, time, sizeof time);
         double busy = (double)cpu * 1e3 / (double)run;
-        char *text = arena_fmt(&r->arena, "%s: %.2f of %lld CPUs busy", time,
-                               busy, (long long)cpus);
-        if (cpus > 0)
+        bool can_be = cpus > 0 && busy <= (double)cpus;
+        char *text = cpus > 0 && !can_be
+            ? arena_fmt(&r->arena, "%s, more than %lld CPUs give in that time",
+                        time, (long long)cpus)
+            : arena_fmt(&r->arena, "%s: %.2f of %lld CPUs busy", time, busy,
+                        (long long)cpus);
+        if (can_be)
             put_share(r, "CPU time", (double)cpu, "us", text,
                       100 * busy / (double)cpus);
         else put_fact(r, "CPU time", true, (double)cpu, "us", text);
