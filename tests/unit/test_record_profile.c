@@ -282,8 +282,33 @@ static void it_joins_what_the_program_recorded(void **state) {
     free(path);
 }
 
+/* 125 ms of CPU time (what was waited for and what is alive) in a run of 5 ns:
+ * that is no share of anything. */
+static void more_than_the_cpus_can_give_is_no_share(void **state) {
+    (void)state;
+    struct made m;
+    make(&m);
+    m.end.t1 = m.end.t0 + 5;
+    char *path = write_made(&m);
+    struct trace *t = load(path);
+    struct result r = run_on(t, "overview", NULL);
+    int share = result_find_col(&r, "share_pct");
+    bool seen = false;
+    for (size_t i = 0; i < r.nrows; i++) {
+        struct cell c = result_cell(&r, i, (size_t)share);
+        seen |= strcmp(result_cell(&r, i, 0).s, "CPU time") == 0 && c.null;
+        assert_true(c.null || c.f <= 100);
+    }
+    assert_true(seen);
+    result_free(&r);
+    trace_free(t);
+    free(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(more_than_the_cpus_can_give_is_no_share,
+                                        make_root, drop_root),
         cmocka_unit_test_setup_teardown(figures_come_back_and_unknown_is_null,
                                         make_root, drop_root),
         cmocka_unit_test_setup_teardown(threads_have_rows_of_their_own,
