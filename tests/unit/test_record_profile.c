@@ -282,7 +282,7 @@ static void it_joins_what_the_program_recorded(void **state) {
     free(path);
 }
 
-/* 125 ms of CPU time (what was waited for and what is alive) in a run of 5 ns:
+/* Milliseconds of CPU time in a run that is said to have taken 5 ns:
  * that is no share of anything. */
 static void more_than_the_cpus_can_give_is_no_share(void **state) {
     (void)state;
