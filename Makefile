@@ -12,7 +12,8 @@
 #   make V=1                    show the commands
 #   make install PREFIX=/usr/local [DESTDIR=]
 #
-# A new .c file under src/<folder>/ or tests/unit/ needs no edit here.
+# A new .c file under src/, in a folder or one below it, or under tests/unit/
+# needs no edit here.
 
 comma   := ,
 CC      ?= cc
@@ -34,16 +35,13 @@ ALL_CFLAGS := -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes \
 ALL_LDFLAGS := $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 LIBS    := -lisal -lzstd -liberty -lm -pthread
 
-SRC     := $(sort $(wildcard src/*/*.c))
-HDR     := $(sort $(wildcard src/*/*.h include/opscope/*.h))
+SRC     := $(sort $(wildcard src/*/*.c src/*/*/*.c))
+HDR     := $(sort $(wildcard src/*/*.h src/*/*/*.h include/opscope/*.h))
 OBJ     := $(patsubst src/%.c,$(B)/obj/%.o,$(SRC))
 MAIN    := $(B)/obj/cmd/main.o
-RECOBJ  := $(filter $(B)/obj/rec/%,$(OBJ))
-# What the reader needs of the recorder: its files, without its calls.
-SHARED  := view encode encode_meta drain files open sys clock tsc_ok proc \
-	salvage window eventfile
-LIBOBJ  := $(filter-out $(B)/obj/cmd/% $(B)/obj/rec/%,$(OBJ)) \
-	$(SHARED:%=$(B)/obj/rec/%.o)
+# The recording's format, ring/, is known on both sides.
+RECOBJ  := $(filter $(B)/obj/rec/% $(B)/obj/ring/%,$(OBJ))
+LIBOBJ  := $(filter-out $(B)/obj/cmd/% $(B)/obj/rec/%,$(OBJ))
 UNIT    := $(patsubst tests/unit/%.c,$(B)/unit/%,\
 	$(sort $(wildcard tests/unit/test_*.c)))
 TESTLIB := $(B)/obj/test.a
@@ -184,4 +182,4 @@ clean:
 	rm -rf build build-*
 
 include demo/demo.mk $(wildcard tests/fuzz/mutate.mk)
--include $(wildcard $(B)/obj/*/*.d $(B)/unit/*.d)
+-include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d $(B)/unit/*.d)

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the source keeps to its own rules; run by every build.
 
-Fails (status 1, one line each) on: a folder that includes what it may not;
-importers, analyses or exporters that include each other; include chains that
-are too deep; output that goes around the screen (src/base/sink.h), which
-keeps what comes from outside from steering a terminal; exiting below src/cmd;
+Fails (status 1, one line each) on: a folder that includes what it may not; a
+room (a folder below one) that opens what is private to another; importers,
+analyses or exporters that include each other; rooms of too many files; include
+chains that are too deep; output that goes around the screen
+(src/base/io/sink.h), which keeps what comes from outside from steering a
+terminal; exiting below src/cmd;
 files opened by the recorder otherwise than by its own calls; globals that can
 change; marks of unfinished work; files, functions and lines over their limits.
 `--report` prints the sizes beside their budgets. Standard library only."""
@@ -18,16 +20,19 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Who may include whom: folder -> folders. Its own folder is always allowed.
-READ = "base model"
-OUTER = READ + " import analyze export present"
+READ = "base names model"
+OUTER = READ + " import load scalars analyze export present"
 MAY = {
     "base": "",
-    "model": "base",
-    "import": READ,
+    "names": "base",
+    "model": "base names",
+    "import": READ + " scalars",
+    "load": READ + " import",
+    "scalars": "base model",
     "analyze": READ,
     "export": READ,
     "present": READ,
-    "doctor": READ + " import export present",
+    "doctor": READ + " import load export present",
     "capture": READ + " import export present",
     "multi": READ + " analyze mpi",
     "mpi": READ,
@@ -35,16 +40,33 @@ MAY = {
     "serve": OUTER + " sql multi capture doctor",
     "cmd": OUTER + " sql multi capture doctor serve api",
     "api": OUTER + " sql multi capture doctor",
-    "rec": "",
-    "gpu": "rec",
+    "ring": "",
+    "rec": "ring",
+    "gpu": "ring rec",
 }
 # Single headers that a folder may use although the folder is closed to it.
 MAY_FILE = {
-    "import": {"rec/ring.h", "rec/salvage.h"},
-    "capture": {"rec/salvage.h", "rec/window.h"},
-    "rec": {"base/pbw.h", "base/crc32c.h"},
+    "import": {"ring/ring.h", "ring/salvage.h"},
+    "scalars": {"ring/salvage.h"},
+    "capture": {"ring/salvage.h", "ring/window.h"},
+    "ring": {"base/pbw.h", "base/crc32c.h"},
     "gpu": {"base/pbw.h", "base/crc32c.h"},
 }
+# Rooms: folders below these are closed to each other, but for what the folder
+# itself and its room of shared things have, and for the headers named here.
+SHARED = "shared"
+ROOMS = {
+    "analyze": {
+        "analyze/steps/deps.h",       # what waited for what: hints replay it
+        "analyze/steps/overhead.h",   # what the profiler costs a step
+        "analyze/ops/compiling.h",    # what was compiled, and when
+        "analyze/cost/device_peak.h", # what a device can do
+        "analyze/cost/flops.h",       # what a call computes
+        "analyze/memory/mem_forward.h", # who made what backward frees
+    },
+    "import": set(),
+}
+MAX_ROOM = 35
 # Families: entries in the table never include each other.
 FAMILY = {
     "import": "importers.def",
@@ -54,11 +76,11 @@ FAMILY = {
 READS_OTHERS = {"overview", "hints", "diff"}
 # What a signal handler must know has no other place; what makes hashes
 # unforeseeable is drawn once; what files inflate to is bounded for all of them.
-GLOBALS = {"src/base/guard.c", "src/base/hash.c", "src/base/file.c"}
+GLOBALS = {"src/base/io/guard.c", "src/base/hash.c", "src/base/io/file.c"}
 # main(), the child that could not become the program, and the thread that ends
 # a program in the place of its last one.
 LEAVES = {"cmd/main.c", "capture/spawn.c", "rec/keeper.c"}
-FREE_FOLDERS = {"rec", "gpu", "serve"}  # their globals: listed by review
+FREE_FOLDERS = {"ring", "rec", "gpu", "serve"}  # their globals: listed by review
 
 MAX_FILE, MAX_FUNC, MAX_COLS, MAX_DEPTH = 1200, 120, 80, 4
 
@@ -75,15 +97,15 @@ PRINTS = re.compile(
 # The same where they have a use, and who has it.
 WAYS_OUT = {
     r"(?<![>.\w])(write|writev|pwrite|send|sendmsg)\s*\(":
-        {"base/sink.c", "capture/spawn.c"},
-    r"\b(sink_fd)\s*\(": {"base/sink.c", "base/sink.h", "export/export.c",
+        {"base/io/sink.c", "capture/spawn.c"},
+    r"\b(sink_fd)\s*\(": {"base/io/sink.c", "base/io/sink.h", "export/export.c",
                            "capture/profile.c"},
-    r"\b(sink_control)\s*\(": {"base/sink.c", "base/sink.h",
+    r"\b(sink_control)\s*\(": {"base/io/sink.c", "base/io/sink.h",
                                 "present/text.c", "cmd/watch_draw.c",
                                 "cmd/progress.c"},
 }
 EXITS = re.compile(r"\b(exit|_exit|_Exit|quick_exit|abort)\s*\(")
-# Inside of other people's programs: descriptors through rec/sys.h, variables by
+# Inside of other people's programs: descriptors through ring/sys.h, variables by
 # secure_getenv().
 UNSAFE_IN_REC = re.compile(
     r"(?<![\w.>])(open|openat|creat|close|fstat|read|write|pread|pwrite|dup|dup2|"
@@ -107,7 +129,8 @@ class File:
     def __init__(self, path):
         self.path = os.path.relpath(path, ROOT)
         self.name = os.path.relpath(path, os.path.join(ROOT, "src"))
-        self.folder, self.base = os.path.split(self.name)
+        self.room, self.base = os.path.split(self.name)
+        self.folder = self.room.split("/")[0]
         self.stem = self.base.rsplit(".", 1)[0]
         with open(path, encoding="utf-8", errors="replace") as f:
             self.text = f.read()
@@ -124,14 +147,10 @@ class File:
 
 def load():
     files = {}
-    src = os.path.join(ROOT, "src")
-    for folder in sorted(os.listdir(src)):
-        d = os.path.join(src, folder)
-        if not os.path.isdir(d):
-            continue
-        for name in sorted(os.listdir(d)):
+    for room, _, names in sorted(os.walk(os.path.join(ROOT, "src"))):
+        for name in sorted(names):
             if name.endswith((".c", ".h", ".def")):
-                f = File(os.path.join(d, name))
+                f = File(os.path.join(room, name))
                 files[f.name] = f
     return files
 
@@ -204,21 +223,65 @@ def check_includes(f, files, families, out):
             out.append(f"{f.path}: {own} may not include {inc}")
         elif folder == own and own in families:
             check_family(f, files[inc], families[own], out)
+        if inc in files and folder == own and own in ROOMS:
+            check_room(f, files[inc], out)
     if f.folder != "mpi" and "mpi.h" in SYSTEM.findall(f.text):
         out.append(f"{f.path}: only src/mpi may include <mpi.h>")
 
 
+def check_room(f, inc, out):
+    """What a room has is its own, but for what is named in ROOMS."""
+    common = (f.room, f.folder, f"{f.folder}/{SHARED}")
+    if inc.room not in common and inc.name not in ROOMS[f.folder]:
+        out.append(f"{f.path}: may not include {inc.name}, which is private to "
+                   f"{inc.room}/; what several rooms use stands in "
+                   f"{f.folder}/{SHARED}/")
+
+
+def has_own_user(f, files):
+    """Does another file of its room include it? (Its .c file does not count.)"""
+    return any(f.name in g.includes and g.stem != f.stem
+               for g in files.values() if g.room == f.room)
+
+
+def check_rooms(files, out):
+    """No room of too many files; nothing shared that one room alone uses, and
+    nothing named as open that nobody else opens."""
+    size, users = {}, {}
+    for f in files.values():
+        size[f.room] = size.get(f.room, 0) + 1
+        for inc in f.includes:
+            users.setdefault(inc, set()).add(f.room)
+    for room, n in size.items():
+        if n > MAX_ROOM:
+            out.append(f"src/{room}: {n} files (limit {MAX_ROOM})")
+    for f in files.values():
+        rooms = users.get(f.name, set())
+        if f.base.endswith(".h") and f.room.endswith("/" + SHARED) and \
+                len(rooms - {f.room}) == 1 and not has_own_user(f, files):
+            out.append(f"{f.path}: only {min(rooms)}/ uses it: it belongs "
+                       "there")
+    for folder, headers in ROOMS.items():
+        for name in headers:
+            f = files.get(name)
+            if f and users.get(name, set()) <= {f.room}:
+                out.append(f"{f.path}: no other room uses it: take it out of "
+                           "ROOMS in tools/layers.py")
+
+
 def check_family(f, inc, entries, out):
-    a, b = owner(f.stem, entries), owner(inc.stem, entries)
+    a, b = owner(f, entries), owner(inc, entries)
     if b and a != b and a not in READS_OTHERS:
         out.append(f"{f.path}: may not include {inc.name}, which belongs to "
                    f"{b}; share it under a name of its own")
 
 
-def owner(stem, entries):
-    """The table entry a file belongs to: its name, or name_more."""
+def owner(f, entries):
+    """The table entry a file belongs to: its name, or name_more. What a room
+    is named after belongs to all of the room."""
     for e in entries:
-        if stem == e or stem.startswith(e + "_"):
+        if (f.stem == e or f.stem.startswith(e + "_")) and \
+                (f.folder != "import" or f.stem != os.path.basename(f.room)):
             return e
     return None
 
@@ -252,12 +315,12 @@ def check_code(f, out):
     m = PRINTS.search(f.plain)
     if m:
         out.append(f"{f.path}:{f.line_of(m.start())}: {m.group(1)}() prints "
-                   "what it is given: use a screen (base/sink.h)")
+                   "what it is given: use a screen (base/io/sink.h)")
     for pattern, users in WAYS_OUT.items():
         m = re.search(pattern, f.plain)
         if m and f.name not in users and f.folder not in FREE_FOLDERS:
             out.append(f"{f.path}:{f.line_of(m.start())}: {m.group(1)}() goes "
-                       "around the screen (base/sink.h)")
+                       "around the screen (base/io/sink.h)")
     m = LOCAL_STATIC.search(f.plain)
     if m and f.folder not in FREE_FOLDERS:
         out.append(f"{f.path}:{f.line_of(m.start())}: static inside a function")
@@ -266,9 +329,9 @@ def check_code(f, out):
         out.append(f"{f.path}:{f.line_of(m.start())}: {m.group(1)}() "
                    "outside main()")
     m = UNSAFE_IN_REC.search(f.plain)
-    if m and f.folder in ("rec", "gpu") and f.name != "rec/sys.h":
+    if m and f.folder in ("ring", "rec", "gpu") and f.name != "ring/sys.h":
         out.append(f"{f.path}:{f.line_of(m.start())}: {m.group(1)}() in a "
-                   "program that is not ours: see rec/sys.h")
+                   "program that is not ours: see ring/sys.h")
 
 
 def measure(f, out, stats):
@@ -385,6 +448,7 @@ def main():
             stats["depth"] = max(stats["depth"], d)
             if d > MAX_DEPTH:
                 out.append(f"{f.path}: includes {d} deep (limit {MAX_DEPTH})")
+    check_rooms(files, out)
     if "--report" in sys.argv[1:]:
         report(files, stats)
     for line in out:

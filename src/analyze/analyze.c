@@ -4,9 +4,9 @@
  * An analysis itself knows nothing of --top, --sort or --name. */
 #include "analyze/analyze.h"
 
-#include "base/file.h"
-#include "base/glob.h"
-#include "base/suggest.h"
+#include "base/io/file.h"
+#include "base/text/glob.h"
+#include "base/text/suggest.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,9 +3,10 @@
 #include "opscope/opscope.h"
 
 #include "analyze/analyze.h"
-#include "api/profiles.h"
-#include "base/query.h"
+#include "api/run.h"
+#include "api/query.h"
 #include "import/import.h"
+#include "load/profiles.h"
 #include "present/present.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Errors: see err.h for the convention. */
 #include "base/err.h"
 
-#include "base/plain.h"
+#include "base/text/plain.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

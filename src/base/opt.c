@@ -4,7 +4,7 @@
  * twice costs less than a second representation would. */
 #include "base/opt.h"
 
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>

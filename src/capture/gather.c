@@ -4,7 +4,7 @@
 #include "capture/gather.h"
 
 #include "capture/tree.h"
-#include "rec/salvage.h"
+#include "ring/salvage.h"
 #include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>

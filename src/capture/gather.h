@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the processes of a program recorded themselves, in the run's folder:
- * profiles that they closed, and rings of those that died (see rec/ring.h),
+ * profiles that they closed, and rings of those that died (see ring/ring.h),
  * which a pointer file "<stem>.ring" beside the profile leads to. */
 #ifndef CAPTURE_GATHER_H
 #define CAPTURE_GATHER_H

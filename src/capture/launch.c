@@ -10,7 +10,7 @@
 #include "capture/launch.h"
 
 #include "capture/spawn.h"
-#include "rec/window.h"
+#include "ring/window.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

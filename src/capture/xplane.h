@@ -8,7 +8,7 @@
 #ifndef CAPTURE_XPLANE_H
 #define CAPTURE_XPLANE_H
 
-#include "base/sink.h"
+#include "base/io/sink.h"
 #include "model/strs.h"
 
 struct xplane_out {

@@ -4,6 +4,7 @@
 #include "cmd/command.h"
 
 #include "analyze/analyze.h"
+#include "api/run.h"
 #include "cmd/load.h"
 #include "cmd/show.h"
 #include <string.h>

@@ -2,7 +2,7 @@
  * `opscope completion SHELL`: a script for bash, zsh or fish, written from the
  * tables. */
 #include "analyze/analyze.h"
-#include "base/sink.h"
+#include "base/io/sink.h"
 #include "cmd/command.h"
 #include "cmd/help.h"
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "cmd/help.h"
 
 #include "analyze/analyze.h"
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include "cmd/command.h"
 #include "cmd/show.h"
 #include "export/export.h"

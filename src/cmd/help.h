@@ -3,8 +3,8 @@
 #ifndef CMD_HELP_H
 #define CMD_HELP_H
 
+#include "base/io/sink.h"
 #include "base/opt.h"
-#include "base/sink.h"
 #include "model/result.h"
 
 int help_version(struct ops_err *e);

@@ -3,7 +3,9 @@
 #ifndef CMD_LOAD_H
 #define CMD_LOAD_H
 
-#include "api/profiles.h"
+#include "load/profiles.h"
+
+struct opts;
 
 /* Loads every path; shows a progress bar on a terminal. OPS_EUSAGE when no
  * path was given. On success the caller frees with profiles_free. */

@@ -2,8 +2,8 @@
  * opscope, the command: finds the verb, parses its options, runs it, and turns
  * an error into one line on stderr and an exit code. The only exit there is. */
 #include "analyze/analyze.h"
-#include "base/file.h"
-#include "base/suggest.h"
+#include "base/io/file.h"
+#include "base/text/suggest.h"
 #include "cmd/args.h"
 #include "cmd/command.h"
 #include "cmd/help.h"

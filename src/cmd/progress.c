@@ -2,7 +2,7 @@
  * The progress bar. */
 #include "cmd/progress.h"
 
-#include "base/sink.h"
+#include "base/io/sink.h"
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -3,6 +3,7 @@
  * shows the overview. The program's output stays what it is: all that is ours
  * goes to stderr, as with time(1). The exit status is the program's. */
 #include "analyze/analyze.h"
+#include "api/run.h"
 #include "capture/gather.h"
 #include "capture/launch.h"
 #include "capture/profile.h"

@@ -3,7 +3,7 @@
  * is asked for: there may be none, which is then what is said. */
 #include "cmd/say.h"
 
-#include "base/sink.h"
+#include "base/io/sink.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 
 #include <stdarg.h>
 
-/* One line, "opscope: ...". It may quote anything: see base/plain.h. */
+/* One line, "opscope: ...". It may quote anything: see base/text/plain.h. */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void vsay(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 

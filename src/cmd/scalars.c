@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `opscope scalars`: what the programs of a log folder logged. */
 #include "analyze/analyze.h"
-#include "analyze/scalar_table.h"
 #include "cmd/command.h"
 #include "cmd/live.h"
 #include "cmd/show.h"
-#include "import/logdir.h"
 #include "present/present.h"
 #include "present/width.h"
+#include "scalars/logdir.h"
+#include "scalars/scalar_table.h"
 #include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #ifndef CMD_SHOW_H
 #define CMD_SHOW_H
 
+#include "base/io/sink.h"
 #include "base/opt.h"
-#include "base/sink.h"
 #include "model/result.h"
 
 /* Prints a result as --format says. */

@@ -4,9 +4,9 @@
  * these are very many, a part of them is made at a time, as they are printed:
  * a row takes a hundred times what the smallest event does in a file. */
 #include "analyze/analyze.h"
-#include "base/glob.h"
-#include "base/json_text.h"
-#include "base/number.h"
+#include "base/text/glob.h"
+#include "base/text/json_text.h"
+#include "base/text/number.h"
 #include "base/vec.h"
 #include "cmd/command.h"
 #include "cmd/load.h"

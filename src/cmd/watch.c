@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `opscope watch`: a running program, look by look, until it or the user
  * ends. */
-#include "analyze/scalar_table.h"
-#include "analyze/watch_table.h"
 #include "cmd/command.h"
 #include "cmd/live.h"
 #include "cmd/watch_draw.h"
 #include "cmd/watch_profile.h"
 #include "cmd/watch_target.h"
-#include "import/logdir.h"
+#include "scalars/logdir.h"
+#include "scalars/scalar_table.h"
+#include "scalars/watch_table.h"
 #include <langinfo.h>
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * terminal has rows; what does not fit is counted. */
 #include "cmd/watch_draw.h"
 
-#include "base/sink.h"
+#include "base/io/sink.h"
 #include "cmd/show.h"
 #include "present/present.h"
 #include "present/width.h"

@@ -3,7 +3,7 @@
 #include "cmd/watch_profile.h"
 
 #include "import/import.h"
-#include "import/runs.h"
+#include "load/runs.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

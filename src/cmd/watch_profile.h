@@ -4,7 +4,7 @@
 #ifndef CMD_WATCH_PROFILE_H
 #define CMD_WATCH_PROFILE_H
 
-#include "analyze/watch_table.h"
+#include "scalars/watch_table.h"
 
 struct watch_profile {
     struct watch_steps steps; /* as last read */

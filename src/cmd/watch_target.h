@@ -5,7 +5,7 @@
 #define CMD_WATCH_TARGET_H
 
 #include "base/err.h"
-#include "base/proc.h"
+#include "cmd/proc.h"
 
 enum { WATCH_PROCESSES = 64 };
 

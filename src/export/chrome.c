@@ -15,8 +15,8 @@
  * correlation_id in args, which here is one number per launching call. */
 #include "export/export.h"
 
-#include "base/json_text.h"
-#include "base/number.h"
+#include "base/text/json_text.h"
+#include "base/text/number.h"
 #include "export/places.h"
 #include "model/args.h"
 #include "model/kind.h"

@@ -2,8 +2,8 @@
  * The table of exporters, the choice of one, and the gzip layer before it. */
 #include "export/export.h"
 
-#include "base/gzip.h"
-#include "base/suggest.h"
+#include "base/io/gzip.h"
+#include "base/text/suggest.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A sealed trace becomes a file of another format. One exporter per format,
  * listed in exporters.def. Exporters never include each other; what writers
- * of JSON share is base/json_text.h. */
+ * of JSON share is base/text/json_text.h. */
 #ifndef EXPORT_EXPORT_H
 #define EXPORT_EXPORT_H
 
 #include "base/err.h"
-#include "base/sink.h"
+#include "base/io/sink.h"
 #include "model/trace.h"
 
 struct exporter {

@@ -2,8 +2,8 @@
  * Finding the importer for some bytes, and running it. */
 #include "import/import.h"
 
-#include "base/head.h"
-#include "base/inflate.h"
+#include "base/io/head.h"
+#include "base/io/inflate.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>

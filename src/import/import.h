@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "model/trace.h"
 
 struct import_opts {

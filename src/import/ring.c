@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * "<stem>.ring": one line of text, the path of the shared memory that a
- * recording program writes into (rec/ring.h). What its files do not hold yet
- * stands there, after a kill as well: rec/salvage.h joins the two, event for
+ * recording program writes into (ring/ring.h). What its files do not hold yet
+ * stands there, after a kill as well: ring/salvage.h joins the two, event for
  * event, and the result is read as the XSpace that it is.
  *
  * No error comes from here but want of memory: what the pointer leads to may
@@ -9,7 +9,7 @@
  * the same. It is noted. */
 #include "import/import.h"
 
-#include "rec/salvage.h"
+#include "ring/salvage.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * scalars` shows all of it, through the same reader (summary.h). */
 #include "import/import.h"
 
-#include "import/summary.h"
+#include "scalars/summary.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
  * Joining two unsealed traces: the pieces that parallel importers fill, or the
  * ranks of one job. Small tables are merged entry by entry, with a table from
  * old to new numbers; the columns are copied whole and then renumbered. */
-#include "base/file.h"
+#include "base/io/file.h"
 #include "base/par.h"
 #include "base/vec.h"
-#include "model/hlo.h"
+#include "model/hlo/hlo.h"
 #include "model/trace.h"
 #include <assert.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * Arguments on demand: the source's format says how its bytes are read. */
 #include "model/args.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "model/args_impl.h"
 
 /* Digits alone that fit 64 bits, of which a double would keep 53? */

@@ -9,7 +9,7 @@
 
 #include "base/sort.h"
 #include "base/vec.h"
-#include "model/opclass.h"
+#include "model/span_class.h"
 #include <assert.h>
 #include <stdlib.h>
 

@@ -12,10 +12,10 @@
 #define MODEL_RESULT_H
 
 #include "base/arena.h"
-#include "base/map.h"
 #include "base/bytes.h"
 #include "base/err.h"
-#include "base/sink.h"
+#include "base/io/sink.h"
+#include "base/map.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -14,8 +14,8 @@
 #include "base/par.h"
 #include "base/sort.h"
 #include "base/vec.h"
-#include "model/hlo.h"
-#include "model/opclass.h"
+#include "model/hlo/hlo.h"
+#include "names/opclass.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,7 +17,7 @@
 #include "base/map.h"
 #include "base/sum.h"
 #include "base/vec.h"
-#include "model/opclass.h"
+#include "model/span_class.h"
 #include <assert.h>
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #include "model/strs.h"
 
 #include "base/hash.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "base/vec.h"
 #include <assert.h>
 #include <stdlib.h>

@@ -3,11 +3,11 @@
  * around them. Sealing is seal.c, joining two traces append.c. */
 #include "model/trace.h"
 
-#include "base/file.h"
 #include "base/hash.h"
+#include "base/io/file.h"
 #include "base/sum.h"
 #include "base/vec.h"
-#include "model/hlo.h"
+#include "model/hlo/hlo.h"
 #include "model/seal.h"
 #include <assert.h>
 #include <stdio.h>

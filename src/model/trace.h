@@ -264,7 +264,7 @@ struct mem_block {
  * knows it. After seal sorted by allocator, then address, each address once.
  * Where an allocator has any, they are all that there were: a snapshot alone
  * has their sum as its level; beside a trace, which writes its own level, sizes
- * may be rounded a little differently (import/snapshot_events.c). */
+ * may be rounded a little differently (import/snapshot/events.c). */
 struct mem_before {
     uint64_t addr;
     int64_t bytes;

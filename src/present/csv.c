@@ -6,8 +6,8 @@
  * a spreadsheet. So a text is written such that it steers no terminal and is
  * no formula, and such that a script can have it back:
  *
- *   \u001b   what may not stand on a screen (base/plain.h), as in JSON; line
- *            feeds and tabs stay, but for a cell's first character
+ *   \u001b   what may not stand on a screen (base/text/plain.h), as in
+ *            JSON; line feeds and tabs stay, but for a cell's first character
  *   \u005c   a backslash that would look like the above
  *   '=1+1    an apostrophe before what a spreadsheet would compute: = + - @
  *            (and their wide forms) at the beginning of a cell or behind a
@@ -17,9 +17,9 @@
  * docs/output.md has the way back. */
 #include "present/present.h"
 
-#include "base/json_text.h"
-#include "base/number.h"
-#include "base/plain.h"
+#include "base/text/json_text.h"
+#include "base/text/number.h"
+#include "base/text/plain.h"
 #include <string.h>
 
 /* Would a spreadsheet compute a cell that begins like this, with or without

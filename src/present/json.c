@@ -3,8 +3,8 @@
  * the same order, always all of them; a row on a line of its own. */
 #include "present/present.h"
 
-#include "base/json_text.h"
-#include "base/number.h"
+#include "base/text/json_text.h"
+#include "base/text/number.h"
 
 /* Integers past 2^53 are strings: a double cannot hold them. */
 #define JSON_INT_LIMIT (INT64_C(1) << 53)

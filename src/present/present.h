@@ -3,7 +3,7 @@
 #ifndef PRESENT_PRESENT_H
 #define PRESENT_PRESENT_H
 
-#include "base/sink.h"
+#include "base/io/sink.h"
 #include "model/result.h"
 
 struct text_style {

@@ -9,7 +9,7 @@
  * so that its digits can be compared by eye. */
 #include "present/present.h"
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "present/width.h"
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  * Widths of characters, and shortening. */
 #include "present/width.h"
 
-#include "base/plain.h"
+#include "base/text/plain.h"
 #include <stdbool.h>
 #include <string.h>
 

@@ -5,11 +5,11 @@
 #ifndef PRESENT_WIDTH_H
 #define PRESENT_WIDTH_H
 
-#include "base/sink.h"
+#include "base/io/sink.h"
 #include <stddef.h>
 #include <stdint.h>
 
-/* Columns of a plain character (base/plain.h): 0, 1 or 2. */
+/* Columns of a plain character (base/text/plain.h): 0, 1 or 2. */
 int char_width(uint32_t code);
 
 /* Columns of a text, or of its first n bytes, as text_put writes it. */

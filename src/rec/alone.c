@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rec/proc.h"
-#include "rec/sys.h"
+#include "ring/proc.h"
+#include "ring/sys.h"
 
 /* The main thread, the flusher and the keeper: as few as there may be. */
 enum { FEWEST = 3 };

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rec/clock.h"
 #include "rec/memory.h"
 #include "rec/names.h"
+#include "ring/clock.h"
 
 enum { TRACERS = REC_DEVICES, BATCH = 4096 };
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "rec/clock.h"
-#include "rec/view.h"
+#include "ring/clock.h"
+#include "ring/view.h"
 
 #define LOAD(p) __atomic_load_n(p, __ATOMIC_RELAXED)
 

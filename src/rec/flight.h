@@ -4,7 +4,7 @@
 #ifndef REC_FLIGHT_H
 #define REC_FLIGHT_H
 
-#include "rec/drain.h"
+#include "ring/drain.h"
 
 /* Encodes what the rings hold since the last dump, and what is open, into the
  * pass; the caller commits. A ring is copied, and what may have been

@@ -22,16 +22,16 @@
 #include <unistd.h>
 
 #include "rec/alone.h"
-#include "rec/clock.h"
 #include "rec/flight.h"
+#include "rec/machine/sample.h"
 #include "rec/memory.h"
 #include "rec/names.h"
-#include "rec/open.h"
 #include "rec/place.h"
-#include "rec/proc.h"
 #include "rec/rescue.h"
-#include "rec/sample.h"
-#include "rec/sys.h"
+#include "ring/clock.h"
+#include "ring/open.h"
+#include "ring/proc.h"
+#include "ring/sys.h"
 
 enum {
     BUSY_NS = 4000000,      /* between looks while a window is open */

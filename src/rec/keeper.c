@@ -16,9 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "rec/nvml.h"
 #include "rec/alone.h"
-#include "rec/open.h"
+#include "rec/machine/nvml.h"
+#include "ring/open.h"
 
 enum job { NONE, COLLECT, COLLECT_LAST, DROP_TABLE, END_PROGRAM, STOP };
 

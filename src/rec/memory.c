@@ -8,7 +8,7 @@
  * which the kernel needs it as much as we do. */
 #include "rec/memory.h"
 
-#include "rec/sys.h"
+#include "ring/sys.h"
 
 #include <errno.h>
 #include <linux/futex.h>

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rec/ring.h"
+#include "ring/ring.h"
 
 /* Once in a process, before its first session; children of fork() have it from
  * their parent. Without memory for the page every process counts for itself. */

@@ -11,7 +11,7 @@
 #include "opscope/record.h"
 #include "rec/memory.h"
 #include "rec/quiet.h"
-#include "rec/text.h"
+#include "ring/text.h"
 
 enum {
     TABLE = 1 << 19, /* at most half full */

@@ -5,7 +5,7 @@
 #ifndef REC_NAMES_H
 #define REC_NAMES_H
 
-#include "rec/view.h"
+#include "ring/view.h"
 
 /* The number of a name, from 2 on; 1 when there are too many (counted), 0 when
  * there is no memory. The text is copied; it is cut at 1 KiB. */

@@ -12,13 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rec/cgroup.h"
-#include "rec/clock.h"
+#include "rec/machine/cgroup.h"
 #include "rec/memory.h"
-#include "rec/open.h"
 #include "rec/rescue.h"
 #include "rec/session.h"
-#include "rec/sys.h"
+#include "ring/clock.h"
+#include "ring/open.h"
+#include "ring/sys.h"
 
 enum {
     MEMORY_LEAST = 256 << 10, /* a few of the smallest rings */

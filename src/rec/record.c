@@ -10,10 +10,10 @@
 #include <signal.h>
 #include <string.h>
 
-#include "rec/clock.h"
 #include "rec/memory.h"
 #include "rec/names.h"
-#include "rec/text.h"
+#include "ring/clock.h"
+#include "ring/text.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)

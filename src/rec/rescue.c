@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rec/clock.h"
 #include "rec/memory.h"
 #include "rec/place.h"
-#include "rec/salvage.h"
 #include "rec/session.h"
-#include "rec/sys.h"
+#include "ring/clock.h"
+#include "ring/salvage.h"
+#include "ring/sys.h"
 
 #define MS UINT64_C(1000000)
 enum {

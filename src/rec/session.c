@@ -12,10 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "rec/clock.h"
 #include "rec/memory.h"
 #include "rec/names.h"
 #include "rec/settings.h"
+#include "ring/clock.h"
 
 enum { TID_BYTES = (1 << 22) / 8 };
 

@@ -9,14 +9,14 @@
 #include <sys/types.h>
 
 #include "opscope/record.h"
-#include "rec/drain.h"
-#include "rec/eventfile.h"
-#include "rec/identity.h"
+#include "rec/machine/identity.h"
 #include "rec/place.h"
 #include "rec/quiet.h"
 #include "rec/settings.h"
-#include "rec/view.h"
-#include "rec/window.h"
+#include "ring/drain.h"
+#include "ring/eventfile.h"
+#include "ring/view.h"
+#include "ring/window.h"
 
 /* What a thread knows of itself. `word` is ops_state_ while its ring may be
  * written: one comparison tells that the session is the same and a window is

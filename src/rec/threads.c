@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rec/clock.h"
 #include "rec/memory.h"
+#include "ring/clock.h"
 
 enum {
     TID_BITS = 1 << 22,        /* the kernel's limit on pids */

@@ -14,7 +14,7 @@
  *     touch             yardstick: a byte of every cache line
  *     copy              yardstick: memcpy of the contents */
 #include "analyze/analyze.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "base/hash.h"
 #include "import/import.h"
 #include "model/result.h"

@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rec/encode.h"
-#include "rec/eventfile.h"
-#include "rec/view.h"
+#include "ring/encode.h"
+#include "ring/eventfile.h"
+#include "ring/view.h"
 
 enum { SLOTS = 1 << 19, TIMES_MAX = 1001, SCALARS = 1000000,
        STEP_SCOPES = 100 };

@@ -2,7 +2,7 @@
  * grow kineto|xspace IN OUT SIZE: a profile of about SIZE (e.g. 1G, 172M) with
  * the event mix of IN. */
 #include "grow.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

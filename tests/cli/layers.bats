@@ -53,7 +53,7 @@ refused() {
 }
 
 @test "layers: analyses may not include each other, overview may" {
-    file analyze/overview.c '#include "analyze/one.h"'
+    file analyze/report/overview.c '#include "analyze/one.h"'
     layers
     [ "$status" -eq 0 ]
     file analyze/two.c '#include "analyze/one.h"'

@@ -33,9 +33,10 @@
  * 0 or the error, whose sentence is then the output. PASS "back": the export
  * was read again; "again": the second reading gave something else. */
 #include "analyze/analyze.h"
-#include "api/profiles.h"
-#include "base/file.h"
-#include "base/query.h"
+#include "api/run.h"
+#include "load/profiles.h"
+#include "base/io/file.h"
+#include "api/query.h"
 #include "cmd/command.h"
 #include "cmd/show.h"
 #include "export/export.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Fuzzes opening: sniffing and inflating of any bytes. What comes out must be
  * readable to its end, with zeros behind it. */
-#include "base/file.h"
+#include "base/io/file.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

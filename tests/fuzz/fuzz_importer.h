@@ -4,7 +4,7 @@
  * result printed, the trace exported and read back. Included once by each
  * fuzz_<importer>.c. */
 #include "analyze/analyze.h"
-#include "base/sink.h"
+#include "base/io/sink.h"
 #include "export/export.h"
 #include "import/import.h"
 #include "model/result.h"

@@ -7,8 +7,8 @@
 #include "import/import.h"
 #include "model/trace.h"
 #include "opscope/record.h"
-#include "rec/salvage.h"
-#include "rec/view.h"
+#include "ring/salvage.h"
+#include "ring/view.h"
 #include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -11,9 +11,9 @@
 #include "fuzz_importer.h"
 #undef LLVMFuzzerTestOneInput
 
-#include "analyze/scalar_table.h"
+#include "scalars/scalar_table.h"
 #include "base/crc32c.h"
-#include "import/summary.h"
+#include "scalars/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

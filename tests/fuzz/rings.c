@@ -7,7 +7,7 @@
  *     rings record DIR   records into DIR, with its rings beside it, and is
  *                        killed in the middle of it */
 #include "opscope/record.h"
-#include "rec/view.h"
+#include "ring/view.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
  * steps, tags beyond ASCII, several flushes, two files. Prints what it wrote,
  * one line each: TAG <tab> STEP <tab> WALL <tab> VALUE, in hexadecimal where a
  * decimal would round. */
-#include "rec/eventfile.h"
+#include "ring/eventfile.h"
 
 #include <fcntl.h>
 #include <float.h>

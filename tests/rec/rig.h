@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rec/salvage.h"
+#include "ring/salvage.h"
 #include "rec/xs.h"
 
 #if defined(__SANITIZE_THREAD__)

@@ -2,7 +2,7 @@
  * stacks and python: threads and their Python frames as one stack. */
 #include "unit/tiny.h"
 
-#include "analyze/frame_name.h"
+#include "names/frame_name.h"
 #include <stdio.h>
 
 struct program {

@@ -3,8 +3,8 @@
  * what is a recompilation, and why, where that is recorded. */
 #include "tiny.h"
 
-#include "analyze/compiling.h"
-#include "analyze/compiler_names.h"
+#include "analyze/ops/compiling.h"
+#include "names/compiler_names.h"
 #include "feed.h"
 
 static void empty_trace(void **state) {

@@ -2,7 +2,7 @@
  * copies: kinds by their spellings, and what of them is exposed. */
 #include "tiny.h"
 
-#include "analyze/kernel_args.h"
+#include "analyze/shared/kernel_args.h"
 
 static void empty_trace(void **state) {
     (void)state;

@@ -3,7 +3,7 @@
  * shown. */
 #include "tiny.h"
 
-#include "analyze/cover_ops.h"
+#include "analyze/report/cover_ops.h"
 #include "feed.h"
 
 static double have(const struct result *r, const char *what) {

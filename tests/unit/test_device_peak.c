@@ -3,7 +3,7 @@
  * no row knows is worked out; --device-peak has the last word. */
 #include "tiny.h"
 
-#include "analyze/device_peak.h"
+#include "analyze/cost/device_peak.h"
 #include <math.h>
 
 static void near(double got, double want, double by) {
@@ -81,7 +81,7 @@ static void rows_are_plausible(void **state) {
     } rows[] = {
 #define X(words, units, a, b, c, d, e, f, g, h, i, j, bw, link, source)        \
     {words, units, {a, b, c, d, e, f, g, h, i, j}, bw, link, source},
-#include "analyze/device_peaks.def"
+#include "analyze/cost/device_peaks.def"
 #undef X
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {

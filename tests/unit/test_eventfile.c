@@ -2,7 +2,7 @@
  * The writer of event files, read back here by hand: frame by frame, every
  * checksum by division. The disk's misfortunes are played by a pwrite of our
  * own. tests/live reads the same files with TensorBoard. */
-#include "rec/eventfile.h"
+#include "ring/eventfile.h"
 
 #include "base/pb.h"
 #include <dirent.h>

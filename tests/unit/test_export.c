@@ -3,9 +3,9 @@
  * nobody should write, numbers for tracks, the choice of an exporter, gzip. */
 #include "export/export.h"
 
-#include "base/file.h"
-#include "base/gzip.h"
-#include "base/json_text.h"
+#include "base/io/file.h"
+#include "base/io/gzip.h"
+#include "base/text/json_text.h"
 #include "export/places.h"
 #include "import/import.h"
 #include "model/args.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Files as they come: of every awkward size, compressed, cut, damaged, huge
  * when inflated, shrinking, unreadable, and pipes. */
-#include "base/file.h"
+#include "base/io/file.h"
 #include <fcntl.h>
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>

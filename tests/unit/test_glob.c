@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Glob patterns, held against fnmatch(3) where both mean the same. */
-#include "base/glob.h"
+#include "base/text/glob.h"
 
 #include <fnmatch.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
  * Steps alone are in test_every_analysis.c. */
 #include "tiny.h"
 
-#include "analyze/phases.h"
+#include "analyze/shared/phases.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -3,7 +3,7 @@
  * of graphs that get their instruction back. Real ones are checked in
  * tests/golden/hlo_check.py. */
 #include "import/import.h"
-#include "model/hlo.h"
+#include "model/hlo/hlo.h"
 #include "model/launch.h"
 #include "unit/pbwrite.h"
 

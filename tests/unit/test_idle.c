@@ -3,8 +3,8 @@
  * streams, steps and devices are. Times in microseconds. */
 #include "tiny.h"
 
-#include "analyze/gaps.h"
-#include "analyze/phases.h"
+#include "analyze/steps/gaps.h"
+#include "analyze/shared/phases.h"
 #include <stdio.h>
 #include <time.h>
 

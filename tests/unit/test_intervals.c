@@ -2,7 +2,7 @@
  * Interval sets against a bit per unit of time. */
 #include "tiny.h"
 
-#include "analyze/intervals.h"
+#include "analyze/shared/intervals.h"
 
 enum { SPACE = 64 };
 

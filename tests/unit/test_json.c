@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The JSON pull reader: what it reads exactly, what it mends, where it stops.
  * Text always has 64 zero bytes behind it, as files have. */
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * kernels on small traces, and the spellings of launch shapes. */
 #include "tiny.h"
 
-#include "analyze/kernel_args.h"
+#include "analyze/shared/kernel_args.h"
 #include <stdlib.h>
 
 static void empty_trace(void **state) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A log folder that changes while it is read: files grow, appear, are replaced,
  * vanish, cannot be read. */
-#include "import/logdir.h"
+#include "scalars/logdir.h"
 
 #include "event_build.h"
 #include <setjmp.h>

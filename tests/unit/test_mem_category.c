@@ -3,8 +3,8 @@
  * what stacks, names and shapes tell. Sizes are the blocks' names. */
 #include "tiny.h"
 
-#include "analyze/mem_phase.h"
-#include "analyze/mem_shape.h"
+#include "analyze/memory/mem_phase.h"
+#include "analyze/memory/mem_shape.h"
 #include <stdio.h>
 
 enum { STEP = 1000 };

@@ -3,10 +3,10 @@
  * hand, and with the real pair of tests/data. */
 #include "tiny.h"
 
-#include "base/sink.h"
+#include "base/io/sink.h"
 #include "export/export.h"
 #include "import/import.h"
-#include "import/runs.h"
+#include "load/runs.h"
 #include <stdlib.h>
 
 #define GPU_ADDR UINT64_C(0x7f0000000000)

@@ -2,8 +2,8 @@
  * op_cost: counts by hand, inputs as torch writes them, and nonsense. */
 #include "tiny.h"
 
-#include "analyze/op_cost.h"
-#include "analyze/op_inputs.h"
+#include "analyze/cost/op_cost.h"
+#include "analyze/cost/op_inputs.h"
 #include <stdio.h>
 
 static struct op_cost cost(const char *op, const char *dims, const char *types,

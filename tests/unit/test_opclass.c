@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What names say: one real spelling at least for each class, and names that
  * look like one but are not. */
-#include "model/opclass.h"
+#include "names/opclass.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

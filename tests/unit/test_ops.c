@@ -2,7 +2,7 @@
  * ops on traces small enough to add up by hand. */
 #include "tiny.h"
 
-#include "analyze/flops.h"
+#include "analyze/cost/flops.h"
 
 static void empty_trace(void **state) {
     (void)state;

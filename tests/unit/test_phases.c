@@ -3,7 +3,7 @@
  * against a count instant by instant that knows nothing of intervals. */
 #include "tiny.h"
 
-#include "analyze/phases.h"
+#include "analyze/shared/phases.h"
 #include <stdio.h>
 
 struct rig {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Pickles: plain data of every protocol is read, everything else refused, each
  * with its sentence, and quickly. */
-#include "base/pickle.h"
+#include "import/snapshot/pickle.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

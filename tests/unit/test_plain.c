@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which characters may be shown as they are, and screens, through which no
  * other gets. */
-#include "base/plain.h"
+#include "base/text/plain.h"
 
 #include "base/err.h"
-#include "base/sink.h"
-#include "base/utf8.h"
+#include "base/io/sink.h"
+#include "base/text/utf8.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One result in every form: numbers to the digit, hostile names, widths. */
-#include "base/number.h"
+#include "base/text/number.h"
 #include "present/present.h"
 #include "present/width.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Query strings: names, values, escapes. */
-#include "base/query.h"
+#include "api/query.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

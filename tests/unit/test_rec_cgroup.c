@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Control groups: trees of version 1 and 2 as containers have them, made in a
  * folder of the test. */
-#include "rec/cgroup.h"
-#include "rec/proc.h"
+#include "rec/machine/cgroup.h"
+#include "ring/proc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

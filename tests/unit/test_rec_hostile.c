@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "opscope/record.h"
-#include "rec/ring.h"
+#include "ring/ring.h"
 #include "rec/rig.h"
 #include "rec/syscalls.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Rank and host from environments as launchers make them; facts against what
  * the system says by other ways. Each environment is set from scratch. */
-#include "rec/identity.h"
-#include "rec/tf_config.h"
+#include "rec/machine/identity.h"
+#include "rec/machine/tf_config.h"
 
 #include <gnu/libc-version.h>
 #include <sched.h>

@@ -4,7 +4,7 @@
 #include "analyze/analyze.h"
 #include "import/import.h"
 #include "model/args.h"
-#include "model/opclass.h"
+#include "model/span_class.h"
 #include "model/result.h"
 #include "unit/ownwrite.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * GPU counters, with a stand-in for the driver's library (tests/fake/nvml.c)
  * that this test builds with the C compiler. */
-#include "rec/nvml.h"
+#include "rec/machine/nvml.h"
 
 #include "fake/nvml.h"
 

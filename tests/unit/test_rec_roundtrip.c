@@ -4,9 +4,9 @@
  * memory that it shares with its parent; it stops in order, or is killed, or
  * closes parts on the way. The parent imports what it finds and compares. */
 #include "import/import.h"
-#include "import/runs.h"
+#include "load/runs.h"
 #include "model/args.h"
-#include "model/opclass.h"
+#include "model/span_class.h"
 #include "opscope/record.h"
 
 #include <ftw.h>

@@ -5,7 +5,7 @@
  *
  * The sampler is told the time: two runs one second apart, whatever the clock
  * says, make a rate equal to the count. */
-#include "rec/sample.h"
+#include "rec/machine/sample.h"
 
 #include <dirent.h>
 #include <fcntl.h>

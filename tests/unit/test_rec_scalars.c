@@ -2,7 +2,7 @@
  * Curves of a program that was killed: every point whose call had returned is
  * read, once, whether it is in the event file, in the program's memory or half
  * in both; and also when the folder is looked at again after a rescue. */
-#include "import/logdir.h"
+#include "scalars/logdir.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The language of windows: what each form asks for is written out as the list
  * of steps, and found again by asking for every step. */
-#include "rec/window.h"
+#include "ring/window.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * Folders become runs, files become traces: by content, host, rank and time. */
 #include "feed.h"
 
-#include "import/runs.h"
+#include "load/runs.h"
 #include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>

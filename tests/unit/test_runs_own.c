@@ -2,11 +2,11 @@
  * Recordings that lie in several files: parts, devices' files, pointers to
  * shared memory that is there, gone, damaged, or somebody's trap. */
 #include "import/import.h"
-#include "import/runs.h"
-#include "import/runs_impl.h"
+#include "load/runs.h"
+#include "load/runs_impl.h"
 #include "model/args.h"
 #include "opscope/record.h"
-#include "rec/ring.h"
+#include "ring/ring.h"
 #include "unit/ownwrite.h"
 
 #include <fcntl.h>

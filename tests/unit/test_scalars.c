@@ -2,9 +2,9 @@
  * Event files into the store, and the store into curves: every form of a
  * scalar, damage, cuts, growth, restarts. tests/golden/scalars_check.py holds
  * the same to TensorBoard's answers about real files. */
-#include "import/summary.h"
-#include "import/tensor.h"
-#include "model/scalars.h"
+#include "scalars/summary.h"
+#include "scalars/tensor.h"
+#include "scalars/scalars.h"
 
 #include "event_build.h"
 #include <math.h>

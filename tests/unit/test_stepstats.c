@@ -4,7 +4,7 @@
 #include "import/import.h"
 #include "model/args.h"
 #include "model/args_impl.h"
-#include "model/opname.h"
+#include "names/opname.h"
 #include "unit/pbwrite.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Nearest words. */
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 
 #include <limits.h>
 #include <setjmp.h>

@@ -3,8 +3,8 @@
  * forward; own + children = total; what is in no scope. */
 #include "unit/tiny.h"
 
-#include "analyze/scope_path.h"
-#include "analyze/weights.h"
+#include "analyze/code/scope_path.h"
+#include "analyze/code/weights.h"
 #include <stdio.h>
 
 static uint32_t python(struct trace *t, uint32_t thread) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * UTF-8 against the rule itself: every code point, every short byte string. */
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What `opscope watch` shows, and what it learns of processes: of this one and
  * of children made for the purpose, against what the kernel says elsewhere. */
-#include "analyze/scalar_table.h"
-#include "analyze/watch_table.h"
-#include "base/proc.h"
+#include "scalars/scalar_table.h"
+#include "scalars/watch_table.h"
+#include "cmd/proc.h"
 #include "cmd/watch_target.h"
 #include "model/result.h"
 #include <string.h>

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A walk over a host thread together with its Python frames, as one stack: who
+ * runs inside whom, and at every instant which of them is innermost.
+ *
+ *     python   |-- main ------------------------------|
+ *     thread      |-- aten::linear -----|   |- relu -|
+ *                    |- aten::addmm -|
+ *     walk     enter main, linear, addmm, relu; each instant spent on the
+ *              innermost of them
+ *
+ * A caller says which spans it wants and what each stands for (a token): a
+ * module, a call path, a function. Time spent is handed out piece by piece, so
+ * that sums are exact by construction: the pieces of a thread are the union
+ * of its wanted spans, each instant once.
+ *
+ * Spans of the two tracks may cross: a region is opened inside of the short
+ * call that opens it and outlives it. Of two that cross, the later one wins,
+ * the earlier one ends where it begins. */
+#ifndef ANALYZE_CODE_LANES_H
+#define ANALYZE_CODE_LANES_H
+
+#include "base/err.h"
+#include "model/trace.h"
+
+#define LANE_NONE UINT32_MAX /* the token of nothing at all */
+
+struct lanes {
+    const struct trace *t;
+    void *ctx;
+    /* Is this span part of the stack? Others are looked through. */
+    bool (*wants)(void *ctx, row_id row);
+    /* The span begins, inside of what outer stands for; returns its token. */
+    uint32_t (*enter)(void *ctx, row_id row, uint32_t outer);
+    /* From..to was spent in row itself, in nothing inside of it. */
+    void (*spend)(void *ctx, row_id row, uint32_t token, int64_t from,
+                  int64_t to);
+    bool python; /* Python frames, too? */
+    uint32_t *token; /* set by the walk, by row: the span's token; of one that
+                        is not wanted, that of what is around it */
+};
+
+/* Walks all threads, in the order of their tracks, rows by time. The caller
+ * frees token. O(n). */
+int lanes_walk(struct lanes *l, struct ops_err *e);
+
+/* The token of what was innermost on a thread at an instant. Calls for one
+ * thread should come in order of time: then each costs O(1) amortised. */
+struct lane_at {
+    const struct lanes *l;
+    uint32_t *python; /* by track: its Python track, or ROW_NONE */
+    row_id *near;     /* by track: where the last answer was */
+};
+int lane_at_init(struct lane_at *a, const struct lanes *l, struct ops_err *e);
+void lane_at_free(struct lane_at *a);
+uint32_t lane_at(struct lane_at *a, uint32_t track, int64_t ts);
+
+#endif

@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A token is a node's number, with two bits on top: whether it is met on the
+ * backward pass, and whether the number is one of a pending backward op, whose
+ * node is that of its forward op. That op may stand on a thread that is walked
+ * later, so pending ones are resolved when all threads are done. */
+#include "analyze/code/scope_tree.h"
+
+#include "analyze/analyze.h"
+#include "analyze/code/scope_path.h"
+#include "analyze/cost/flops.h"
+#include "analyze/code/weights.h"
+#include "analyze/memory/mem_forward.h"
+#include "analyze/shared/mem_scope.h"
+#include "analyze/shared/host_tree.h"
+#include "analyze/shared/kernel_args.h"
+#include "analyze/code/lanes.h"
+#include "analyze/shared/own.h"
+#include "base/sum.h"
+#include "base/vec.h"
+#include "model/args.h"
+#include "model/hlo/hlo.h"
+#include "model/span_class.h"
+#include "names/opname.h"
+#include <assert.h>
+#include <stdlib.h>
+
+#define TOKEN_PENDING (1u << 31)
+#define TOKEN_BACK (1u << 30)
+#define TOKEN_NUMBER (TOKEN_BACK - 1)
+
+struct scoping {
+    const struct trace *t;
+    const struct scope *scope;
+    enum scope_by by;
+    struct paths paths;
+    struct host_tree host;
+    struct lanes lanes;
+    bool device, device_memory, memory;
+    uint32_t *part;     /* by str_id: the name as a path's part, + 1; 0: not
+                           yet known */
+    uint32_t *whole;    /* by str_id: the token of a name scope, + 1, or 0 */
+    struct map forward; /* backward op -> the row of its forward op */
+    struct pending {    /* a backward op: its scope is known at the end */
+        row_id from;
+        uint32_t track; /* where it ran */
+        int64_t host;   /* ps spent in it */
+    } *pending;
+    size_t npending, cap_pending;
+    struct call {       /* by node: its first call, and the one now open */
+        row_id first, last;
+    } *calls;
+    size_t cap_calls;
+    row_id layer;       /* the last op whose weights were counted */
+};
+
+#define MODULE_WORD "nn.Module: "
+
+static bool is_pending(uint32_t token) {
+    return token != LANE_NONE && (token & TOKEN_PENDING);
+}
+
+/* ---- which node a token means ---- */
+
+/* The node, and whether on the way back. A backward op of a backward op leads
+ * on to that one's forward op; a made-up circle ends at NO_SCOPE. */
+static uint32_t resolve(const struct scoping *s, uint32_t token,
+                        bool *back) {
+    enum { HOPS = 8 };
+    *back = false;
+    for (int i = 0; i < HOPS; i++) {
+        if (token == LANE_NONE) return NO_SCOPE;
+        *back |= (token & TOKEN_BACK) != 0;
+        if (!(token & TOKEN_PENDING)) return token & TOKEN_NUMBER;
+        *back = true;
+        row_id from = s->pending[token & TOKEN_NUMBER].from;
+        token = s->lanes.token[from];
+    }
+    return NO_SCOPE;
+}
+
+static void charge(struct scoping *s, uint32_t token, enum path_value v,
+                   int64_t by) {
+    bool back;
+    uint32_t node = resolve(s, token, &back);
+    paths_add(&s->paths, node, v, by);
+    if (!back) return;
+    if (v == PATH_HOST) paths_add(&s->paths, node, PATH_HOST_BACK, by);
+    if (v == PATH_DEVICE) paths_add(&s->paths, node, PATH_DEVICE_BACK, by);
+}
+
+/* ---- nodes of spans ---- */
+
+static struct bytes name_of(const struct scoping *s, row_id r) {
+    return strs_bytes(&s->t->strs, s->t->spans.name[r]);
+}
+
+/* How a span's name reads in a path: less what all of its kind begin with,
+ * and steps and the like without their number. */
+static struct bytes part_text(const struct scoping *s, row_id r) {
+    struct bytes b = name_of(s, r);
+    if (BYTES_STARTS(b, MODULE_WORD)) {
+        b.p += sizeof MODULE_WORD - 1;
+        b.n -= sizeof MODULE_WORD - 1;
+    } else if (s->t->spans.kind[r] == SPAN_PYTHON && b.n > 1 &&
+               b.p[0] == '$') {
+        b.p++; /* TensorFlow and JAX: "$file.py:12 func" */
+        b.n--;
+    }
+    return b;
+}
+
+static uint32_t child_of(struct scoping *s, uint32_t outer, row_id r) {
+    uint32_t *known = &s->part[s->t->spans.name[r]];
+    bool back = false;
+    if (*known == 0) {
+        str_id id = strs_intern(&s->paths.names, part_text(s, r));
+        if (id == STR_NONE) s->paths.oom = true;
+        *known = id == STR_NONE ? 1 : id + 1;
+    }
+    uint32_t parent = PATH_NONE;
+    if (outer != LANE_NONE && !is_pending(outer)) {
+        parent = outer & TOKEN_NUMBER;
+        back = outer & TOKEN_BACK;
+    }
+    uint32_t node = paths_child_id(&s->paths, parent, *known - 1);
+    return node == PATH_NONE ? LANE_NONE : node | (back ? TOKEN_BACK : 0);
+}
+
+static void count_call(struct scoping *s, uint32_t token, row_id r) {
+    if (scope_has(s->scope, r)) charge(s, token, PATH_CALLS, 1);
+}
+
+static bool is_module(const struct scoping *s, row_id r) {
+    return s->t->spans.kind[r] == SPAN_PYTHON &&
+           BYTES_STARTS(name_of(s, r), "nn.Module: ");
+}
+
+/* Remembers which call of a module is open: weights are those of its first. */
+static void open_call(struct scoping *s, uint32_t token, row_id r) {
+    uint32_t node = token & TOKEN_NUMBER;
+    if (token == LANE_NONE) return; /* memory ran out */
+    if (node >= s->cap_calls) {
+        size_t cap = vec_next_cap(s->cap_calls, node + 1);
+        if (!vec_resize(&s->calls, cap, sizeof *s->calls)) {
+            s->paths.oom = true;
+            return;
+        }
+        for (size_t i = s->cap_calls; i < cap; i++)
+            s->calls[i] = (struct call){ROW_NONE, ROW_NONE};
+        s->cap_calls = cap;
+    }
+    if (s->calls[node].first == ROW_NONE) s->calls[node].first = r;
+    s->calls[node].last = r;
+}
+
+/* Is r inside of an op that was met before? */
+static bool is_inside(const struct trace *t, row_id r, row_id outer) {
+    return outer != ROW_NONE && t->spans.track[r] == t->spans.track[outer] &&
+           span_end(t, r) <= span_end(t, outer);
+}
+
+/* A layer's op: the weights it was called with are its module's. Autocast
+ * calls the same op inside of it again. */
+static void add_weights(struct scoping *s, uint32_t token, row_id r) {
+    if (token == LANE_NONE || is_pending(token)) return;
+    if (is_inside(s->t, r, s->layer)) return;
+    const struct track *tr = &s->t->tracks[s->t->spans.track[r]];
+    uint32_t node = token & TOKEN_NUMBER;
+    if (!s->t->sources[tr->source].has_shapes || node >= s->cap_calls) return;
+    if (s->calls[node].first != s->calls[node].last) return;
+    unsigned inputs = weights_inputs(name_of(s, r));
+    int64_t n = inputs ? weights_of(s->t, r, inputs) : -1;
+    if (n < 0) return;
+    paths_add(&s->paths, node, PATH_PARAMS, n);
+    s->layer = r;
+}
+
+/* ---- the backward pass ---- */
+
+static bool is_backward(const struct trace *t, row_id r) {
+    return span_class(t, r) & NAME_BACKWARD;
+}
+
+/* Arrows lead to the inner op of a backward step; the whole step is its. */
+static bool map_forward(struct scoping *s) {
+    enum { CLIMB = 8 };
+    const struct trace *t = s->t;
+    for (size_t i = 0; i < t->flows.n; i++) {
+        row_id from = t->flows.from[i], to = t->flows.to[i];
+        if (t->spans.kind[from] != SPAN_OP || t->spans.kind[to] != SPAN_OP)
+            continue;
+        if (!map_set(&s->forward, to, from)) return false;
+        row_id up = t->spans.parent[to];
+        for (int k = 0; k < CLIMB && up != ROW_NONE; k++) {
+            if (!is_backward(t, up)) break;
+            if (!map_set(&s->forward, up, from)) return false;
+            up = t->spans.parent[up];
+        }
+    }
+    return true;
+}
+
+/* Files whose arrows were left out (old writers, filters) still have the
+ * numbers of autograd's nodes, on either side. Slower: arguments are read. */
+static int map_by_number(struct scoping *s, struct ops_err *e) {
+    const struct trace *t = s->t;
+    struct mem_forward f;
+    bool ok = true;
+    TRY(mem_forward_init(&f, t, e));
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind != TRACK_THREAD) continue;
+        for (row_id r = tr->first; ok && r < tr->end; r++) {
+            row_id up = t->spans.parent[r];
+            if (t->spans.kind[r] != SPAN_OP || !is_backward(t, r) ||
+                (up != ROW_NONE && is_backward(t, up)))
+                continue;
+            row_id from = mem_forward_op(&f, r);
+            ok = from == ROW_NONE || map_set(&s->forward, r, from);
+        }
+    }
+    mem_forward_free(&f);
+    return ok ? 0 : fail_oom(e);
+}
+
+/* Gradients are put into .grad right after the op that made them: such steps
+ * have no forward op of their own. */
+static bool is_accumulate(struct bytes b) {
+    return memmem(b.p, b.n, "AccumulateGrad", 14) != NULL;
+}
+
+/* The forward op of the backward op before it on that track. */
+static row_id forward_before(const struct scoping *s, uint32_t track) {
+    if (s->npending == 0) return MAP_NONE;
+    const struct pending *p = &s->pending[s->npending - 1];
+    return p->track == track ? p->from : MAP_NONE;
+}
+
+/* The token of a backward op, or outer when it is none. */
+static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
+    const struct spans *sp = &s->t->spans;
+    if (sp->kind[r] != SPAN_OP || s->forward.n == 0) return outer;
+    bool back = is_backward(s->t, r);
+    row_id from = map_get(&s->forward, r);
+    if (from == MAP_NONE && back && !is_pending(outer) &&
+        is_accumulate(name_of(s, r)))
+        from = forward_before(s, sp->track[r]);
+    if (from == MAP_NONE || from == r) return outer;
+    if (is_pending(outer) && s->pending[outer & TOKEN_NUMBER].from == from)
+        return outer;
+    if (!VEC_ROOM(s->pending, s->npending, s->cap_pending) ||
+        s->npending >= TOKEN_NUMBER) {
+        s->paths.oom = true;
+        return outer;
+    }
+    s->pending[s->npending] = (struct pending){from, sp->track[r], 0};
+    return TOKEN_PENDING | (uint32_t)s->npending++;
+}
+
+/* ---- one way of asking per --by ---- */
+
+/* Calls that belong to what is around them. */
+static bool is_plain(const struct scoping *s, row_id r) {
+    uint8_t kind = s->t->spans.kind[r];
+    return s->host.rep[r] != r || kind == SPAN_API || kind == SPAN_OVERHEAD;
+}
+
+/* Tokens of names that are whole paths, worked out once per name. */
+static uint32_t named_scope(struct scoping *s, str_id name, bool xla) {
+    uint32_t *known = &s->whole[name];
+    if (*known != 0) return *known - 1;
+    bool back;
+    struct bytes b = strs_bytes(&s->t->strs, name);
+    uint32_t node = xla ? scope_path_xla(&s->paths, b, &back)
+                        : scope_path_tf(&s->paths, b, &back);
+    uint32_t token = node == PATH_NONE ? NO_SCOPE
+                                       : node | (back ? TOKEN_BACK : 0);
+    *known = token + 1;
+    return token;
+}
+
+static const char *format_of(const struct scoping *s, row_id r) {
+    const struct track *tr = &s->t->tracks[s->t->spans.track[r]];
+    const char *f = s->t->sources[tr->source].format;
+    return f ? f : "";
+}
+
+/* Do the names of its ops spell scopes? */
+static bool names_scopes(const char *format) {
+    return strcmp(format, "xspace") == 0 || strcmp(format, "stepstats") == 0;
+}
+
+static uint32_t enter_scope(struct scoping *s, row_id r, uint32_t outer) {
+    const struct spans *sp = &s->t->spans;
+    if (is_plain(s, r)) return outer;
+    uint32_t token = outer;
+    if (sp->kind[r] != SPAN_OP) {
+        token = child_of(s, outer, r);
+    } else if (names_scopes(format_of(s, r))) {
+        const struct hlo_instr *i = hlo_of_span(s->t, r);
+        if (i == NULL) token = named_scope(s, sp->name[r], false);
+        if (i != NULL && i->op_name)
+            token = named_scope(s, i->op_name, true);
+    } else {
+        return backward_of(s, r, outer);
+    }
+    count_call(s, token, r);
+    return token;
+}
+
+static uint32_t enter_op(struct scoping *s, row_id r, uint32_t outer) {
+    if (is_plain(s, r)) return outer;
+    uint32_t token = child_of(s, outer, r);
+    count_call(s, token, r);
+    return token;
+}
+
+/* Modules and code: Python frames are the nodes, ops belong to them. */
+static uint32_t enter_frame(struct scoping *s, row_id r, uint32_t outer) {
+    if (s->t->spans.kind[r] != SPAN_PYTHON) {
+        uint32_t token = backward_of(s, r, outer);
+        if (s->by == BY_MODULE && token == outer && s->host.rep[r] == r)
+            add_weights(s, token, r);
+        return token;
+    }
+    uint32_t token = child_of(s, outer, r);
+    if (s->by == BY_MODULE) open_call(s, token, r);
+    count_call(s, token, r);
+    return token;
+}
+
+static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
+    struct scoping *s = ctx;
+    switch (s->by) {
+    case BY_SCOPE: return enter_scope(s, r, outer);
+    case BY_OP: return enter_op(s, r, outer);
+    default: return enter_frame(s, r, outer);
+    }
+}
+
+static bool on_wants(void *ctx, row_id r) {
+    const struct scoping *s = ctx;
+    const struct trace *t = s->t;
+    uint8_t kind = t->spans.kind[r];
+    if (t->spans.flags[r] & SPAN_INSTANT) return false;
+    if (t->tracks[t->spans.track[r]].kind == TRACK_PYTHON)
+        return s->by == BY_CODE || is_module(s, r);
+    if (s->host.rep[r] == ROW_NONE || span_is_step_mark(t, r)) return false;
+    if (s->by == BY_SCOPE || s->by == BY_OP) return true;
+    return kind == SPAN_OP || kind == SPAN_API;
+}
+
+static void on_spend(void *ctx, row_id r, uint32_t token, int64_t from,
+                     int64_t to) {
+    struct scoping *s = ctx;
+    if (!scope_has(s->scope, r)) return;
+    if (is_pending(token))
+        sum_add(&s->pending[token & TOKEN_NUMBER].host, to - from);
+    else
+        charge(s, token, PATH_HOST, to - from);
+}
+
+/* ---- what is added when the walk is done ---- */
+
+/* The node that a device span names itself: XLA writes the op, and where it
+ * comes from, on what it runs. LANE_NONE: nothing is said. */
+static uint32_t device_token(struct scoping *s, row_id d) {
+    char text[1024];
+    const struct hlo_instr *i = hlo_of_span(s->t, d);
+    if (i != NULL && s->by == BY_CODE) {
+        size_t n = hlo_source_text(s->t, i, text, sizeof text);
+        if (n == 0) return LANE_NONE;
+        return paths_child(&s->paths, PATH_NONE,
+                           (struct bytes){(const uint8_t *)text, n});
+    }
+    if (s->by != BY_SCOPE) return LANE_NONE;
+    if (i != NULL)
+        return i->op_name ? named_scope(s, i->op_name, true) : LANE_NONE;
+    if (s->t->spans.kind[d] != SPAN_KERNEL || !names_scopes(format_of(s, d)))
+        return LANE_NONE;
+    struct bytes op = kernel_framework_op(s->t, d), node, type;
+    bool back;
+    if (op.n == 0) return LANE_NONE;
+    uint32_t at = name_split_tf(op, &node, &type)
+                      ? scope_path_tf(&s->paths, op, &back)
+                      : scope_path_xla(&s->paths, op, &back);
+    return at == PATH_NONE ? LANE_NONE : at | (back ? TOKEN_BACK : 0);
+}
+
+static void charge_hlo(struct scoping *s, uint32_t token, row_id r) {
+    const struct hlo_instr *i = hlo_of_span(s->t, r);
+    if (i == NULL || i->flops < 0 || !hlo_is_first(s->t, r, i)) return;
+    charge(s, token, PATH_FLOPS, i->flops);
+}
+
+static void charge_device_span(struct scoping *s, row_id d, row_id launch,
+                               int64_t own) {
+    uint32_t token = device_token(s, d);
+    bool named = token != LANE_NONE;
+    if (!named && launch != ROW_NONE) token = s->lanes.token[launch];
+    if (!scope_has(s->scope, d)) return;
+    charge(s, token, PATH_DEVICE, own);
+    charge_hlo(s, token, d);
+    if (named) charge(s, token, PATH_CALLS, 1);
+}
+
+/* Ops of a TPU nest; what runs inside is not the outer one's own. */
+static bool charge_stream(struct scoping *s, const struct track *tr,
+                          size_t *link) {
+    const struct trace *t = s->t;
+    struct own_times own;
+    if (!own_times_init(&own, t, tr)) return false;
+    for (row_id d = tr->first; d < tr->end; d++) {
+        if (!span_is_device_work(t, d)) continue;
+        while (*link < t->links.n && t->links.device[*link] < d) ++*link;
+        bool linked = *link < t->links.n && t->links.device[*link] == d;
+        charge_device_span(s, d, linked ? t->links.host[*link] : ROW_NONE,
+                           own_time(&own, d));
+        s->device = true;
+    }
+    own_times_free(&own);
+    return true;
+}
+
+static bool charge_device(struct scoping *s) {
+    size_t link = 0;
+    for (size_t i = 0; i < s->t->ntracks; i++)
+        if (s->t->tracks[i].kind == TRACK_STREAM &&
+            !charge_stream(s, &s->t->tracks[i], &link))
+            return false;
+    return true;
+}
+
+static void charge_pending(struct scoping *s) {
+    for (size_t i = 0; i < s->npending; i++)
+        charge(s, TOKEN_PENDING | (uint32_t)i, PATH_HOST, s->pending[i].host);
+}
+
+/* FLOPs by torch's formulas, or as the program told them; an op inside of one
+ * that is counted is not counted again. */
+static void charge_flops_track(struct scoping *s, const struct track *tr,
+                               uint8_t *rules) {
+    const struct trace *t = s->t;
+    row_id inside = ROW_NONE; /* the last op that was counted */
+    for (row_id r = tr->first; r < tr->end; r++) {
+        str_id name = t->spans.name[r];
+        if (s->host.rep[r] != r || t->spans.kind[r] != SPAN_OP) continue;
+        if (rules[name] == 0)
+            rules[name] = 1 + (uint8_t)flops_rule_of(name_of(s, r));
+        enum flops_rule rule = (enum flops_rule)(rules[name] - 1);
+        bool told = t->spans.flags[r] & SPAN_COSTED;
+        if ((rule == FLOPS_NONE && !told) || !scope_has(s->scope, r)) continue;
+        if (is_inside(t, r, inside)) continue;
+        int64_t n = told ? args_int(t, r, "flops", -1) : flops_of(t, r, rule);
+        if (n < 0) continue;
+        charge(s, s->lanes.token[r], PATH_FLOPS, n);
+        inside = r;
+    }
+}
+
+static bool charge_flops(struct scoping *s) {
+    const struct trace *t = s->t;
+    uint8_t *rules = calloc(t->strs.n + 1, 1);
+    for (size_t i = 0; rules && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind != TRACK_THREAD) continue;
+        if (t->sources[tr->source].has_shapes)
+            charge_flops_track(s, tr, rules);
+        for (row_id r = tr->first; t->hlo && r < tr->end; r++)
+            if (t->spans.kind[r] == SPAN_OP && scope_has(s->scope, r))
+                charge_hlo(s, s->lanes.token[r], r);
+    }
+    free(rules);
+    return rules != NULL;
+}
+
+/* Where an allocation's bytes go: to the node that the source names, or to
+ * what ran on its thread. */
+static uint32_t mem_token(struct scoping *s, struct lane_at *at, size_t i) {
+    const struct mem_events *m = &s->t->mem;
+    const struct source *src =
+        &s->t->sources[s->t->allocators[m->allocator[i]].source];
+    bool named = src->format && strcmp(src->format, "stepstats") == 0;
+    if (named && s->by == BY_SCOPE && m->what[i] != 0)
+        return named_scope(s, m->what[i], false);
+    return lane_at(at, m->track[i], m->ts[i]);
+}
+
+static void charge_allocator(struct scoping *s, struct lane_at *at,
+                             const struct mem_scope *in, size_t *next) {
+    const struct mem_events *m = &s->t->mem;
+    uint32_t allocator = m->allocator[*next];
+    bool device = s->t->allocators[allocator].device != ROW_NONE;
+    for (; *next < m->n && m->allocator[*next] == allocator; ++*next) {
+        if (m->bytes[*next] <= 0 || device != s->device_memory) continue;
+        if (!mem_scope_has(in, m->ts[*next])) continue;
+        charge(s, mem_token(s, at, *next), PATH_BYTES, m->bytes[*next]);
+    }
+}
+
+static void look_at_memory(struct scoping *s) {
+    const struct trace *t = s->t;
+    for (size_t i = 0; i < t->nsources; i++)
+        s->memory |= t->sources[i].has_memory;
+    for (size_t i = 0; i < t->nallocators; i++)
+        s->device_memory |= t->allocators[i].device != ROW_NONE;
+}
+
+static int charge_memory(struct scoping *s, struct ops_err *e) {
+    const struct mem_events *m = &s->t->mem;
+    struct lane_at at;
+    look_at_memory(s);
+    TRY(lane_at_init(&at, &s->lanes, e));
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < m->n;) {
+        struct mem_scope in;
+        bool any;
+        uint32_t allocator = m->allocator[i];
+        rc = mem_scope_init(&in, s->scope, s->t->allocators[allocator].source,
+                            &any, e);
+        if (rc != 0) break;
+        if (any)
+            charge_allocator(s, &at, &in, &i);
+        else
+            while (i < m->n && m->allocator[i] == allocator) i++;
+        mem_scope_free(&in);
+    }
+    lane_at_free(&at);
+    return rc;
+}
+
+/* ---- setting up ---- */
+
+bool scope_tree_has_modules(const struct trace *t) {
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind != TRACK_PYTHON) continue;
+        for (row_id r = tr->first; r < tr->end; r++) {
+            struct bytes b = strs_bytes(&t->strs, t->spans.name[r]);
+            if (BYTES_STARTS(b, MODULE_WORD)) return true;
+        }
+    }
+    return false;
+}
+
+static bool has_named_scopes(const struct trace *t) {
+    for (size_t i = 0; t->hlo && i < t->hlo->ninstrs; i++)
+        if (t->hlo->instrs[i].op_name) return true;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        const char *format = t->sources[tr->source].format;
+        if (tr->kind != TRACK_THREAD || !format || !names_scopes(format))
+            continue;
+        for (row_id r = tr->first; r < tr->end; r++) {
+            struct bytes b = strs_bytes(&t->strs, t->spans.name[r]);
+            if (t->spans.kind[r] == SPAN_OP && memchr(b.p, '/', b.n))
+                return true;
+        }
+    }
+    return false;
+}
+
+enum scope_by scope_tree_best(const struct trace *t) {
+    if (scope_tree_has_modules(t)) return BY_MODULE;
+    return has_named_scopes(t) ? BY_SCOPE : BY_OP;
+}
+
+/* All but the paths, which the caller keeps. */
+static void scoping_free(struct scoping *s) {
+    host_tree_free(&s->host);
+    map_free(&s->forward);
+    free(s->lanes.token);
+    free(s->part);
+    free(s->whole);
+    free(s->pending);
+    free(s->calls);
+}
+
+static int gather(struct scoping *s, struct ops_err *e) {
+    TRY(host_tree_init(&s->host, s->t, e));
+    s->part = calloc(s->t->strs.n + 1, sizeof *s->part);
+    s->whole = calloc(s->t->strs.n + 1, sizeof *s->whole);
+    if (!s->part || !s->whole || !paths_init(&s->paths)) return fail_oom(e);
+    uint32_t none = paths_child(&s->paths, PATH_NONE, bytes_of("(no scope)"));
+    if (s->paths.oom) return fail_oom(e);
+    assert(none == NO_SCOPE);
+    (void)none;
+    if (s->by != BY_OP && !map_forward(s)) return fail_oom(e);
+    if (s->by != BY_OP && s->t->flows.n == 0) TRY(map_by_number(s, e));
+    s->lanes = (struct lanes){.t = s->t,
+                              .ctx = s,
+                              .wants = on_wants,
+                              .enter = on_enter,
+                              .spend = on_spend,
+                              .python = s->by == BY_MODULE || s->by == BY_CODE};
+    TRY(lanes_walk(&s->lanes, e));
+    charge_pending(s);
+    if (!charge_device(s) || !charge_flops(s)) return fail_oom(e);
+    TRY(charge_memory(s, e));
+    paths_sum_up(&s->paths);
+    return s->paths.oom ? fail_oom(e) : 0;
+}
+
+int scope_tree_init(struct scope_tree *out, const struct trace *t,
+                    const struct scope *scope, enum scope_by by,
+                    struct ops_err *e) {
+    struct scoping s = {
+        .t = t, .scope = scope, .by = by, .layer = ROW_NONE};
+    int rc = gather(&s, e);
+    scoping_free(&s);
+    *out = (struct scope_tree){.t = t,
+                               .by = by,
+                               .paths = s.paths,
+                               .device = s.device,
+                               .device_memory = s.device_memory,
+                               .memory = s.memory};
+    if (rc != 0) scope_tree_free(out);
+    return rc;
+}
+
+void scope_tree_free(struct scope_tree *s) {
+    paths_free(&s->paths);
+    *s = (struct scope_tree){0};
+}

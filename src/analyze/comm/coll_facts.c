@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kinds by the letters of a name alone, so that all_reduce, AllReduce and
+ * all-reduce are one spelling; messages from Kineto's collective arguments, or
+ * from the shapes of the tensors handed over. */
+#include "analyze/comm/coll_facts.h"
+
+#include "base/sum.h"
+#include "base/text/json.h"
+#include "model/args.h"
+#include <assert.h>
+#include <stddef.h>
+
+static const char *const kind_names[COLL_KINDS] = {
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier",
+    "broadcast",  "reduce",     "gather",         "scatter",    "permute",
+    "send",       "recv",       "send_recv",      "other",
+};
+
+const char *coll_kind_name(enum coll_kind k) {
+    assert(k < COLL_KINDS);
+    return kind_names[k];
+}
+
+/* clang-format off */
+/* The first word found decides, so the longer ones come first. TensorFlow's
+ * CollectiveReduce and CollectiveGather give the result to all. */
+static const struct {
+    const char *word;
+    enum coll_kind kind;
+} words[] = {
+    {"reducescatter",     COLL_REDUCE_SCATTER},
+    {"psumscatter",       COLL_REDUCE_SCATTER},
+    {"allreduce",         COLL_ALL_REDUCE},
+    {"psum",              COLL_ALL_REDUCE},
+    {"collectivereduce",  COLL_ALL_REDUCE},
+    {"crossdevicereduce", COLL_ALL_REDUCE},
+    {"allgather",         COLL_ALL_GATHER},
+    {"collectivegather",  COLL_ALL_GATHER},
+    {"alltoall",          COLL_ALL_TO_ALL},
+    {"barrier",           COLL_BARRIER},
+    {"broadcast",         COLL_BROADCAST},
+    {"bcast",             COLL_BROADCAST},
+    {"permute",           COLL_PERMUTE},
+    {"sendrecv",          COLL_SEND_RECV},
+    {"scatter",           COLL_SCATTER},
+    {"gather",            COLL_GATHER},
+    {"reduce",            COLL_REDUCE},
+    {"recv",              COLL_RECV},
+    {"send",              COLL_SEND},
+};
+
+static const struct {
+    const char *name;
+    int bytes;
+} types[] = {
+    {"float", 4},   {"double", 8},  {"half", 2},     {"bfloat16", 2},
+    {"int", 4},     {"long", 8},    {"longint", 8},  {"short", 2},
+    {"shortint", 2}, {"char", 1},   {"signedchar", 1}, {"unsignedchar", 1},
+    {"byte", 1},    {"bool", 1},    {"longlong", 8}, {"unsignedint", 4},
+    {"unsignedlong", 8}, {"unsignedshort", 2},
+    {"float16", 2}, {"float32", 4}, {"float64", 8},  {"int8", 1},
+    {"int16", 2},   {"int32", 4},   {"int64", 8},    {"uint8", 1},
+    {"uint16", 2},  {"uint32", 4},  {"uint64", 8},
+    {"f16", 2},     {"bf16", 2},    {"f32", 4},      {"f64", 8},
+    {"s8", 1},      {"s16", 2},     {"s32", 4},      {"s64", 8},
+    {"u8", 1},      {"u16", 2},     {"u32", 4},      {"u64", 8},
+    {"pred", 1},    {"complex<float>", 8}, {"complex<double>", 16},
+    {"complexfloat", 8}, {"complexdouble", 16},
+};
+/* clang-format on */
+
+enum { LETTERS = 96 }; /* what names a collective stands at its start */
+
+/* The letters of a name, small, up to its first parenthesis. */
+static size_t letters(struct bytes name, char out[LETTERS]) {
+    size_t n = 0;
+    for (size_t i = 0; i < name.n && n < LETTERS && name.p[i] != '('; i++) {
+        uint8_t c = name.p[i];
+        if (c >= 'A' && c <= 'Z') c = (uint8_t)(c - 'A' + 'a');
+        if (c >= 'a' && c <= 'z') out[n++] = (char)c;
+    }
+    return n;
+}
+
+enum coll_kind coll_kind_of(struct bytes name) {
+    char text[LETTERS];
+    size_t n = letters(name, text);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (memmem(text, n, words[i].word, strlen(words[i].word)))
+            return words[i].kind;
+    return COLL_OTHER;
+}
+
+int64_t coll_dtype_bytes(struct bytes dtype) {
+    char text[24];
+    size_t n = 0;
+    if (BYTES_STARTS(dtype, "c10::"))
+        dtype = (struct bytes){dtype.p + 5, dtype.n - 5};
+    else if (BYTES_STARTS(dtype, "DT_"))
+        dtype = (struct bytes){dtype.p + 3, dtype.n - 3};
+    for (size_t i = 0; i < dtype.n; i++) {
+        uint8_t c = dtype.p[i];
+        if (c == ' ') continue;
+        if (n == sizeof text) return -1;
+        text[n++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    }
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strlen(types[i].name) == n && memcmp(types[i].name, text, n) == 0)
+            return types[i].bytes;
+    /* Float8_e4m3fn, float8_e5m2, f8e4m3 */
+    if (n >= 6 && memcmp(text, "float8", 6) == 0) return 1;
+    return n >= 3 && memcmp(text, "f8e", 3) == 0 ? 1 : -1;
+}
+
+struct coll_facts coll_facts_none(void) {
+    return (struct coll_facts){
+        .kind = COLL_OTHER, .in_elems = -1, .out_elems = -1, .dims_elems = -1,
+        .dims_bytes = -1, .group_size = -1, .seq = -1, .src = -1, .dst = -1};
+}
+
+/* a x b, at most INT64_MAX; neither is negative. */
+static int64_t times(int64_t a, int64_t b) {
+    int64_t v;
+    return __builtin_mul_overflow(a, b, &v) ? INT64_MAX : v;
+}
+
+/* Elements of [2, 3] or, a list of tensors, [[2, 3], [4]]; -1: no shape. The
+ * depth is three at most, so a helper per level needs no recursion. */
+static int64_t read_shape(struct json *j) {
+    int64_t n = 1;
+    if (!json_enter(j, '[')) {
+        json_skip(j);
+        return -1;
+    }
+    while (json_item(j)) {
+        struct json_num v = json_number(j);
+        int64_t i;
+        if (!json_to_int(&v, &i) || i < 0) i = 0;
+        n = times(n, i);
+    }
+    return n;
+}
+
+static int64_t read_entry(struct json *j) {
+    struct json look = *j;
+    if (!json_enter(&look, '[') || json_peek(&look) != '[')
+        return read_shape(j);
+    int64_t sum = 0;
+    json_enter(j, '[');
+    while (json_item(j)) {
+        int64_t n = read_shape(j);
+        if (n > 0) sum_add(&sum, n);
+    }
+    return sum;
+}
+
+/* What the arguments gave, before they are put together. */
+struct pick {
+    struct coll_facts *f;
+    struct bytes name, dims, types; /* lists as JSON text */
+    struct bytes dtype, group, group_desc, group_ranks;
+};
+
+static int64_t whole(const struct arg *a) {
+    int64_t v = 0;
+    switch (a->type) {
+    case ARG_INT: return a->i;
+    case ARG_UINT: return a->u > INT64_MAX ? -1 : (int64_t)a->u;
+    case ARG_TEXT:
+        if (a->text.n == 0 || a->text.n > 18) return -1;
+        for (size_t i = 0; i < a->text.n; i++) {
+            if (a->text.p[i] < '0' || a->text.p[i] > '9') return -1;
+            v = v * 10 + (a->text.p[i] - '0');
+        }
+        return v;
+    default: return -1;
+    }
+}
+
+#define NUMBER(key, field)                                                     \
+    {key, sizeof key - 1, offsetof(struct coll_facts, field)}
+#define TEXT(key, field) {key, sizeof key - 1, offsetof(struct pick, field)}
+
+/* Arguments by key, and where they go. */
+struct slot {
+    const char *key;
+    size_t n, to;
+};
+
+static const struct slot numbers[] = {
+    NUMBER("In msg nelems", in_elems), NUMBER("Out msg nelems", out_elems),
+    NUMBER("Group size", group_size),  NUMBER("Seq", seq),
+    NUMBER("Src Rank", src),           NUMBER("Dst Rank", dst),
+};
+
+static const struct slot texts[] = {
+    TEXT("Collective name", name),
+    TEXT("Input Dims", dims),
+    TEXT("Input type", types),
+    TEXT("dtype", dtype),
+    TEXT("Process Group Name", group),
+    TEXT("Process Group Description", group_desc),
+    TEXT("Process Group Ranks", group_ranks),
+};
+
+static bool pick_arg(void *ctx, struct bytes key, const struct arg *v) {
+    struct pick *p = ctx;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (!bytes_eq(key, numbers[i].key, numbers[i].n)) continue;
+        int64_t *to = (int64_t *)((char *)p->f + numbers[i].to);
+        if (*to < 0) *to = whole(v);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (!bytes_eq(key, texts[i].key, texts[i].n)) continue;
+        struct bytes *to = (struct bytes *)((char *)p + texts[i].to);
+        if (to->n == 0) *to = v->text;
+        return true;
+    }
+    return true;
+}
+
+/* Elements and bytes of the tensors whose shapes and types were recorded. A
+ * list of tensors has shapes but no type: then the bytes are not known. */
+static void add_dims(struct pick *p) {
+    struct coll_facts *f = p->f;
+    struct json d = json_reader(p->dims), y = json_reader(p->types);
+    if (p->dims.n == 0 || f->dims_elems >= 0 || !json_enter(&d, '[')) return;
+    bool typed = p->types.n > 0 && json_enter(&y, '['), any = false;
+    int64_t elems = 0, bytes = 0;
+    while (json_item(&d) && !d.bad) {
+        struct json_str name = {{0}, false};
+        bool list = false;
+        if (typed && json_item(&y) && !json_string(&y, &name)) json_skip(&y);
+        int64_t size = coll_dtype_bytes(name.raw);
+        int64_t n = read_entry(&d);
+        list = BYTES_IS(name.raw, "TensorList");
+        if (n < 0 || (size < 0 && !list)) continue; /* a Scalar, no tensor */
+        any = true;
+        sum_add(&elems, n);
+        if (size < 0) bytes = -1;
+        else if (bytes >= 0) sum_add(&bytes, times(n, size));
+        if (f->dtype.n == 0 && size > 0) f->dtype = name.raw;
+    }
+    if (!any) return;
+    f->dims_elems = elems;
+    f->dims_bytes = bytes;
+}
+
+void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row) {
+    struct pick p = {.f = f, .dtype = f->dtype, .group = f->group,
+                     .group_desc = f->group_desc,
+                     .group_ranks = f->group_ranks};
+    args_each(t, row, pick_arg, &p);
+    f->dtype = p.dtype;
+    f->group = p.group;
+    f->group_desc = p.group_desc;
+    f->group_ranks = p.group_ranks;
+    add_dims(&p);
+    /* Sends, receives and all-to-all run in kernels of one name: what the
+     * program asked for tells more. */
+    enum coll_kind asked = coll_kind_of(p.name);
+    if (asked == COLL_OTHER)
+        asked = coll_kind_of(strs_bytes(&t->strs, t->spans.name[row]));
+    bool vague = f->kind == COLL_OTHER || f->kind == COLL_SEND_RECV;
+    if (vague && asked != COLL_OTHER) f->kind = asked;
+}
+
+int64_t coll_elems(const struct coll_facts *f) {
+    if (f->in_elems >= 0) return f->in_elems;
+    return f->dims_elems >= 0 ? f->dims_elems : f->out_elems;
+}
+
+int64_t coll_bytes(const struct coll_facts *f) {
+    int64_t size = coll_dtype_bytes(f->dtype);
+    int64_t in = f->in_elems < 0 || size < 0 ? f->dims_bytes
+                                             : times(f->in_elems, size);
+    int64_t out = f->out_elems < 0 || size < 0 ? -1
+                                               : times(f->out_elems, size);
+    bool grows = f->kind == COLL_ALL_GATHER || f->kind == COLL_GATHER;
+    bool shrinks = f->kind == COLL_REDUCE_SCATTER || f->kind == COLL_SCATTER;
+    if (f->kind == COLL_BARRIER) return -1;
+    if (grows && out < 0 && in >= 0)
+        return f->group_size > 0 ? times(in, f->group_size) : -1;
+    if (grows) return out;
+    if (shrinks && in < 0 && out >= 0)
+        return f->group_size > 0 ? times(out, f->group_size) : -1;
+    return in >= 0 ? in : out;
+}
+
+double coll_bus_factor(enum coll_kind k, int64_t n) {
+    switch (k) {
+    case COLL_ALL_REDUCE:
+        return n > 0 ? 2 * (double)(n - 1) / (double)n : -1;
+    case COLL_ALL_GATHER:
+    case COLL_REDUCE_SCATTER:
+    case COLL_ALL_TO_ALL:
+    case COLL_GATHER:
+    case COLL_SCATTER: return n > 0 ? (double)(n - 1) / (double)n : -1;
+    case COLL_BARRIER:
+    case COLL_OTHER: return -1;
+    default: return 1;
+    }
+}

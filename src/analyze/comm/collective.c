@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Finding the collectives: which of the many spans of one carries its time,
+ * and what the others tell about it. */
+#include "analyze/comm/collective.h"
+
+#include "base/hash.h"
+#include "base/sum.h"
+#include "base/vec.h"
+#include "model/span_class.h"
+#include "names/opname.h"
+#include <assert.h>
+#include <stdlib.h>
+
+enum { OPEN_MAX = 64 }; /* XLA collectives under way at once on one line */
+
+/* What a source has decides which spans carry. */
+struct source_has {
+    bool kernels, cpu;
+    uint32_t device; /* of the first collective kernel, or ROW_NONE */
+    bool devices;    /* kernels on several devices */
+    const char *group; /* the only process group, or NULL ... */
+    bool groups;       /* ... or there are several */
+};
+
+struct find {
+    struct collectives *c;
+    struct source_has *has;    /* by source */
+    uint32_t *member_of;       /* by source: its member, or ROW_NONE ... */
+    uint32_t *member_of_device; /* ... and by device, where devices is set */
+    struct map groups;         /* hash of a group -> its index */
+    struct map streams;        /* hash of a stream -> its number */
+};
+
+static bool counts(const struct trace *t, row_id r) {
+    return span_is_comm(t, r) &&
+           !(t->spans.flags[r] & (SPAN_DERIVED | SPAN_ASYNC | SPAN_INSTANT));
+}
+
+static bool is_cpu(const struct trace *t, row_id r) {
+    return span_class(t, r) & NAME_COMM_CPU;
+}
+
+static void look_stream(const struct trace *t, const struct track *tr,
+                        struct source_has *h) {
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (t->spans.kind[r] != SPAN_KERNEL || !counts(t, r)) continue;
+        h->devices |= h->kernels && h->device != tr->device;
+        if (!h->kernels) h->device = tr->device;
+        h->kernels = true;
+        return;
+    }
+}
+
+static void look_thread(const struct trace *t, const struct track *tr,
+                        struct source_has *h) {
+    for (row_id r = tr->first; !h->cpu && r < tr->end; r++)
+        h->cpu = is_cpu(t, r) && t->spans.kind[r] != SPAN_API && counts(t, r);
+}
+
+static void look(struct find *f) {
+    const struct trace *t = f->c->t;
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        f->has[i].device = ROW_NONE;
+        f->has[i].group = trace_meta_get(t, i, "process_group");
+        f->has[i].groups = trace_meta_get(t, i, "process_groups") != NULL;
+    }
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind == TRACK_STREAM) look_stream(t, tr, &f->has[tr->source]);
+        if (tr->kind == TRACK_THREAD) look_thread(t, tr, &f->has[tr->source]);
+    }
+}
+
+/* By rank, host, path: never by the order in which files were given. */
+static int source_order(const struct trace *t, uint32_t a, uint32_t b) {
+    const struct source *x = &t->sources[a], *y = &t->sources[b];
+    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+    int d = strcmp(strs_text(&t->strs, x->host), strs_text(&t->strs, y->host));
+    if (d == 0 && x->path && y->path) d = strcmp(x->path, y->path);
+    return d;
+}
+
+struct member_key {
+    const struct trace *t;
+    struct coll_member m;
+};
+
+static int by_member(const void *a, const void *b) {
+    const struct member_key *x = a, *y = b;
+    int d = source_order(x->t, x->m.source, y->m.source);
+    if (d != 0) return d;
+    if (x->m.source != y->m.source) return x->m.source < y->m.source ? -1 : 1;
+    int64_t i = x->m.device == ROW_NONE ? -1
+                                        : x->t->devices[x->m.device].ordinal;
+    int64_t k = y->m.device == ROW_NONE ? -1
+                                        : y->t->devices[y->m.device].ordinal;
+    if (i != k) return i < k ? -1 : 1;
+    return x->m.device < y->m.device ? -1 : x->m.device > y->m.device;
+}
+
+/* A member per source, or per device where several of one communicate. */
+static bool make_members(struct find *f) {
+    struct collectives *c = f->c;
+    const struct trace *t = c->t;
+    struct member_key *v = calloc(t->nsources + t->ndevices + 1, sizeof *v);
+    if (v == NULL) return false;
+    size_t n = 0;
+    for (uint32_t i = 0; i < t->nsources; i++)
+        if (!f->has[i].devices && t->sources[i].beside == ROW_NONE)
+            v[n++] = (struct member_key){t, {i, ROW_NONE}};
+    for (uint32_t d = 0; d < t->ndevices; d++)
+        if (f->has[t->devices[d].source].devices)
+            v[n++] = (struct member_key){t, {t->devices[d].source, d}};
+    qsort(v, n, sizeof *v, by_member);
+    bool ok = vec_resize(&c->members, n + 1, sizeof *c->members);
+    for (size_t i = 0; ok && i < n; i++) {
+        c->members[i] = v[i].m;
+        if (v[i].m.device != ROW_NONE)
+            f->member_of_device[v[i].m.device] = (uint32_t)i;
+        if (f->member_of[v[i].m.source] == ROW_NONE)
+            f->member_of[v[i].m.source] = (uint32_t)i;
+    }
+    c->nmembers = ok ? n : 0;
+    free(v);
+    return ok;
+}
+
+static uint32_t member_at(const struct find *f, uint32_t track) {
+    const struct track *tr = &f->c->t->tracks[track];
+    bool apart = f->has[tr->source].devices && tr->device != ROW_NONE;
+    uint32_t m = apart ? f->member_of_device[tr->device] : ROW_NONE;
+    return m != ROW_NONE ? m : f->member_of[tr->source];
+}
+
+/* The group of these facts, made when new. ROW_NONE: out of memory. */
+static uint32_t group_of(struct find *find, const struct coll_facts *f) {
+    struct collectives *c = find->c;
+    uint64_t h = hash_pair(hash_bytes(f->group.p, f->group.n),
+                           hash_bytes(f->group_ranks.p, f->group_ranks.n));
+    uint32_t *at = map_at(&find->groups, h);
+    if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
+    if (!VEC_ROOM(c->groups, c->ngroups, c->cap_groups)) return ROW_NONE;
+    c->groups[c->ngroups] =
+        (struct coll_group){.name = f->group, .desc = f->group_desc};
+    return *at = (uint32_t)c->ngroups++;
+}
+
+/* What must be equal on two ranks for it to be the same collective. Kernels
+ * of one collective may have different names on different ranks (algorithm
+ * and protocol), so their kind stands for the name where a size is known. */
+static uint64_t stream_key(const struct collectives *c, const struct coll *x,
+                           const struct coll_facts *f) {
+    int64_t elems = coll_elems(f);
+    bool by_kind = x->carrier == COLL_KERNEL && elems >= 0 &&
+                   x->kind != COLL_OTHER;
+    uint64_t h = hash_pair(x->group, (uint64_t)elems);
+    if (coll_is_p2p(x->kind)) {
+        h = hash_pair(hash_pair(h, (uint64_t)f->src), (uint64_t)f->dst);
+        /* whose other end is not recorded has no counterpart */
+        if (f->src < 0 || f->dst < 0)
+            h = hash_pair(h, (uint64_t)x->member << 8 | x->kind);
+        return h;
+    }
+    return hash_pair(hash_pair(h, x->kind),
+                     by_kind ? 0 : (uint64_t)c->t->spans.name[x->row] + 1);
+}
+
+/* Streams are numbered in the order in which they are met: what is sorted by
+ * them must not hang on a hash. False: out of memory. */
+static bool find_stream(struct find *f, struct coll *x,
+                        const struct coll_facts *facts) {
+    uint32_t *at = map_at(&f->streams, stream_key(f->c, x, facts));
+    if (at == NULL) return false;
+    if (*at == MAP_NONE) *at = (uint32_t)f->streams.n;
+    x->stream = (uint64_t)*at << 32;
+    return true;
+}
+
+/* All that the spans around a carrier say. The call that launched a kernel
+ * stands inside the ops and regions of the framework. */
+static struct coll_facts facts_of(const struct collectives *c,
+                                  const struct coll *x) {
+    const struct trace *t = c->t;
+    const struct spans *s = &t->spans;
+    struct coll_facts f = coll_facts_none();
+    coll_facts_add(&f, t, x->row);
+    row_id r = x->carrier == COLL_KERNEL ? trace_launch_of(t, x->row) : x->row;
+    bool enough = f.in_elems >= 0 && f.group.n > 0;
+    for (; !enough && r != ROW_NONE; r = s->parent[r])
+        if (r != x->row && counts(t, r)) coll_facts_add(&f, t, r);
+    if (x->carrier == COLL_CALL)
+        for (r = x->row + 1; r < s->n && s->track[r] == s->track[x->row] &&
+                             s->ts[r] < x->ts + x->dur; r++)
+            if (counts(t, r)) coll_facts_add(&f, t, r);
+    return f;
+}
+
+/* Where the source has one process group alone, it is all ranks. */
+static void use_world(const struct find *f, uint32_t source,
+                      struct coll_facts *facts) {
+    const struct source_has *h = &f->has[source];
+    const struct source *s = &f->c->t->sources[source];
+    if (facts->group.n > 0 || h->groups) return;
+    if (h->group) facts->group = bytes_of(h->group);
+    if (facts->group_size < 0 && s->world_size > 0)
+        facts->group_size = s->world_size;
+}
+
+/* torch names the other end of a transfer only. */
+static void use_rank(const struct source *s, struct coll_facts *facts) {
+    if (facts->kind == COLL_SEND && facts->src < 0) facts->src = s->rank;
+    if (facts->kind == COLL_RECV && facts->dst < 0) facts->dst = s->rank;
+}
+
+/* One more collective. */
+static bool add(struct find *f, row_id row, enum coll_carrier carrier,
+                int64_t end) {
+    struct collectives *c = f->c;
+    const struct trace *t = c->t;
+    uint32_t track = t->spans.track[row];
+    if (!VEC_ROOM(c->v, c->n, c->cap)) return false;
+    struct coll *x = &c->v[c->n];
+    *x = (struct coll){.row = row, .member = member_at(f, track),
+                       .match = ROW_NONE, .carrier = (uint8_t)carrier,
+                       .ts = t->spans.ts[row],
+                       .dur = end - t->spans.ts[row]};
+    assert(x->dur >= 0 && x->member < c->nmembers);
+    struct coll_facts facts = facts_of(c, x);
+    use_world(f, t->tracks[track].source, &facts);
+    use_rank(&t->sources[t->tracks[track].source], &facts);
+    x->kind = (uint8_t)facts.kind;
+    x->bytes = coll_bytes(&facts);
+    x->ranks = coll_is_p2p(facts.kind) ? 2 : facts.group_size;
+    /* sends are numbered by each rank for itself */
+    x->seq = coll_is_p2p(facts.kind) ? -1 : facts.seq;
+    x->dtype = facts.dtype;
+    x->group = group_of(f, &facts);
+    if (x->group == ROW_NONE) return false;
+    if (!find_stream(f, x, &facts)) return false;
+    c->n++;
+    return true;
+}
+
+/* XLA splits a collective: "all-reduce-start.3" begins it and "-done.3" waits
+ * for its end. Where in name does mark stand, or NULL. */
+static const uint8_t *hlo_mark(struct bytes name, const char *mark) {
+    size_t n = strlen(mark);
+    const uint8_t *p = memmem(name.p, name.n, mark, n);
+    if (p == NULL) return NULL;
+    size_t rest = name.n - (size_t)(p - name.p) - n;
+    return rest == 0 || p[n] == '.' ? p : NULL;
+}
+
+struct open_hlo {
+    row_id row[OPEN_MAX];
+    size_t n;
+};
+
+static bool same_hlo(struct bytes start, struct bytes done) {
+    const uint8_t *a = hlo_mark(start, "-start"), *b = hlo_mark(done, "-done");
+    assert(a && b);
+    size_t n = (size_t)(a - start.p), m = (size_t)(b - done.p);
+    struct bytes x = {a + 6, start.n - n - 6}, y = {b + 5, done.n - m - 5};
+    return n == m && memcmp(start.p, done.p, n) == 0 && x.n == y.n &&
+           memcmp(x.p, y.p, x.n) == 0;
+}
+
+/* Ends the start that this done belongs to; with none it stands alone. */
+static bool close_hlo(struct find *f, struct open_hlo *open, row_id done) {
+    const struct trace *t = f->c->t;
+    struct bytes name = strs_bytes(&t->strs, t->spans.name[done]);
+    for (size_t i = 0; i < open->n; i++) {
+        row_id r = open->row[i];
+        if (!same_hlo(strs_bytes(&t->strs, t->spans.name[r]), name)) continue;
+        int64_t end = span_end(t, done);
+        memmove(&open->row[i], &open->row[i + 1],
+                (--open->n - i) * sizeof *open->row);
+        return add(f, r, COLL_KERNEL, end > span_end(t, r) ? end
+                                                           : span_end(t, r));
+    }
+    return add(f, done, COLL_KERNEL, span_end(t, done));
+}
+
+static bool take_kernel(struct find *f, struct open_hlo *open, row_id r) {
+    const struct trace *t = f->c->t;
+    struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
+    bool hlo = span_class(t, r) & NAME_COMM_HLO;
+    if (hlo && hlo_mark(name, "-done")) return close_hlo(f, open, r);
+    if (!hlo || !hlo_mark(name, "-start"))
+        return add(f, r, COLL_KERNEL, span_end(t, r));
+    bool ok = true;
+    if (open->n == OPEN_MAX) { /* the oldest never ended: by itself */
+        ok = add(f, open->row[0], COLL_KERNEL, span_end(t, open->row[0]));
+        memmove(open->row, open->row + 1, --open->n * sizeof *open->row);
+    }
+    open->row[open->n++] = r;
+    return ok;
+}
+
+static bool take_stream(struct find *f, const struct track *tr) {
+    const struct trace *t = f->c->t;
+    struct open_hlo open = {.n = 0};
+    bool ok = true;
+    for (row_id r = tr->first; ok && r < tr->end; r++)
+        if (t->spans.kind[r] == SPAN_KERNEL && counts(t, r))
+            ok = take_kernel(f, &open, r);
+    for (size_t i = 0; ok && i < open.n; i++)
+        ok = add(f, open.row[i], COLL_KERNEL, span_end(t, open.row[i]));
+    return ok;
+}
+
+/* The outermost ones of a thread: those that carry a collective out or, where
+ * the source has nothing better, the calls. */
+static bool take_thread(struct find *f, const struct track *tr) {
+    const struct trace *t = f->c->t;
+    const struct source_has *h = &f->has[tr->source];
+    int64_t until = INT64_MIN;
+    if (h->kernels && !h->cpu) return true;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (!(span_class(t, r) & (NAME_COMM | NAME_COMM_HLO)))
+            continue;
+        if (!counts(t, r) || t->spans.kind[r] == SPAN_API) continue;
+        if (h->cpu != is_cpu(t, r) || span_end(t, r) <= until) continue;
+        until = span_end(t, r);
+        if (!add(f, r, h->cpu ? COLL_CPU : COLL_CALL, until)) return false;
+    }
+    return true;
+}
+
+/* Most traces have none, which their names and categories tell at once. */
+static bool any_name(const struct trace *t) {
+    for (size_t i = 0; i < t->strs.n; i++)
+        if (t->name_class[i] & (NAME_COMM | NAME_COMM_HLO)) return true;
+    for (size_t i = 0; i < t->ncats; i++)
+        if (t->cat_class[i] & NAME_COMM) return true;
+    return false;
+}
+
+/* What opscope record saw are processes: one that is called all_reduce_perf is
+ * no collective. What belongs to another source is no member. */
+static bool has_no_collectives(const struct trace *t, uint32_t source) {
+    const struct source *s = &t->sources[source];
+    return s->outside || s->beside != ROW_NONE;
+}
+
+static bool find_all(struct find *f) {
+    const struct trace *t = f->c->t;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (has_no_collectives(t, tr->source)) continue;
+        if (tr->kind == TRACK_STREAM && !take_stream(f, tr)) return false;
+        if (tr->kind == TRACK_THREAD && !take_thread(f, tr)) return false;
+    }
+    return true;
+}
+
+int collectives_init(struct collectives *c, const struct trace *t,
+                     struct ops_err *e) {
+    *c = (struct collectives){.t = t, .crossed_row = ROW_NONE};
+    struct find f = {.c = c};
+    f.has = calloc(t->nsources + 1, sizeof *f.has);
+    f.member_of = malloc((t->nsources + 1) * sizeof *f.member_of);
+    f.member_of_device = malloc((t->ndevices + 1) * sizeof *f.member_of);
+    c->clocks = calloc(t->nsources + 1, sizeof *c->clocks);
+    bool ok = f.has && f.member_of && f.member_of_device && c->clocks;
+    if (ok) {
+        memset(f.member_of, 0xff, (t->nsources + 1) * sizeof *f.member_of);
+        memset(f.member_of_device, 0xff,
+               (t->ndevices + 1) * sizeof *f.member_of);
+        bool any = any_name(t);
+        if (any) look(&f);
+        ok = make_members(&f) && (!any || find_all(&f)) &&
+             collectives_match(c);
+    }
+    map_free(&f.groups);
+    map_free(&f.streams);
+    free(f.has);
+    free(f.member_of);
+    free(f.member_of_device);
+    if (ok) return 0;
+    collectives_free(c);
+    return fail_oom(e);
+}
+
+void collectives_free(struct collectives *c) {
+    free(c->v);
+    free(c->members);
+    free(c->groups);
+    free(c->matches);
+    free(c->by_match);
+    free(c->clocks);
+    *c = (struct collectives){0};
+}
+
+int64_t coll_arrival(const struct collectives *c, const struct coll *x) {
+    return sum_of(x->ts, c->clocks[c->members[x->member].source].offset);
+}
+
+int64_t coll_wait_end(const struct collectives *c, const struct coll *x) {
+    assert(x->match != ROW_NONE);
+    int64_t end = x->ts + x->dur;
+    int64_t last = diff_of(c->matches[x->match].latest,
+                           c->clocks[c->members[x->member].source].offset);
+    if (last < x->ts) return x->ts;
+    return last < end ? last : end;
+}
+
+struct bytes coll_name(const struct collectives *c, const struct coll *x) {
+    const struct trace *t = c->t;
+    str_id id = t->spans.name[x->row];
+    struct bytes name = strs_bytes(&t->strs, id);
+    const uint8_t *p = NULL;
+    struct bytes node, type;
+    if (x->carrier == COLL_KERNEL && (t->name_class[id] & NAME_COMM_HLO))
+        p = hlo_mark(name, "-start");
+    else if (x->carrier == COLL_CALL && name_split_tf(name, &node, &type))
+        return node;
+    /* "all-reduce-start.3": the part before the mark is the instruction */
+    return p ? (struct bytes){name.p, (size_t)(p - name.p)} : name;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The collectives and transfers between ranks that a trace holds, each once,
+ * and the same collective of all ranks put together. What `comm`, `ranks` and
+ * the hints on communication stand on.
+ *
+ * One collective leaves many spans: c10d::allreduce_, record_param_comms,
+ * nccl:all_reduce and the kernel. One of them carries its time: the kernel
+ * where there is one; for gloo, MPI and the like the span of the thread that
+ * carries it out; else the outermost call. */
+#ifndef ANALYZE_COMM_COLLECTIVE_H
+#define ANALYZE_COMM_COLLECTIVE_H
+
+#include "analyze/comm/coll_facts.h"
+#include "base/err.h"
+#include "model/trace.h"
+
+/* Who takes part: a rank or, where one process drives several devices that
+ * communicate, one of its devices. Sorted by rank, then host, then device, so
+ * that the order of the files does not matter. */
+struct coll_member {
+    uint32_t source;
+    uint32_t device; /* index in devices, or ROW_NONE: the whole source */
+};
+
+/* How a source's clock stands to that of the others. */
+struct coll_clock {
+    int64_t offset; /* ps to add to its times for the common clock; 0 unless
+                       it is larger than its error */
+    int64_t error;  /* ps by which it may be wrong */
+    bool known;     /* enough collectives were matched to say */
+};
+
+/* What carries the time. */
+enum coll_carrier { COLL_KERNEL, COLL_CPU, COLL_CALL };
+
+/* One collective on one member. */
+struct coll {
+    row_id row;             /* the span that carries the time */
+    uint32_t member;
+    uint32_t group;         /* index in groups */
+    uint32_t match;         /* index in matches, or ROW_NONE */
+    uint8_t kind, carrier;  /* enum coll_kind, enum coll_carrier */
+    int64_t ts, dur;        /* on its own clock; with XLA's start and done,
+                               from the one to the other */
+    int64_t bytes;          /* the whole message, or -1 */
+    int64_t ranks;          /* in its process group, or -1 */
+    int64_t seq;            /* number within the group, or -1 */
+    uint64_t stream;        /* equal on the ranks for what may be the same
+                               collective; the low half tells apart those of
+                               one recorded number */
+    struct bytes dtype;     /* borrowed from the file */
+};
+
+/* A process group as far as it was recorded. */
+struct coll_group {
+    struct bytes name, desc; /* empty: not recorded */
+};
+
+/* The same collective on two or more members. */
+struct coll_match {
+    uint32_t first, n; /* in by_match */
+    uint32_t last;     /* the collective of the member that came last */
+    int64_t latest;    /* when it came, on the common clock */
+    int64_t second;    /* when the last but one came */
+    int64_t least;     /* the shortest duration: nobody waits in that one */
+};
+
+struct collectives {
+    const struct trace *t;
+    struct coll *v;              size_t n, cap;
+    struct coll_member *members; size_t nmembers, cap_members;
+    struct coll_group *groups;   size_t ngroups, cap_groups;
+    struct coll_match *matches;  size_t nmatches, cap_matches;
+    uint32_t *by_match;          /* indices in v, match by match */
+    struct coll_clock *clocks;   /* by source */
+    size_t unmatched;  /* of groups of which others' files are here */
+    size_t crossed;    /* looked equal but cannot be: one member had left
+                          before another came */
+    row_id crossed_row; /* one of them */
+};
+
+/* Finds and matches them all. O(spans + collectives log collectives); with a
+ * thousand ranks, too. */
+int collectives_init(struct collectives *c, const struct trace *t,
+                     struct ops_err *e);
+void collectives_free(struct collectives *c);
+
+/* Parts of collectives_init: coll_match.c, and within it coll_clock.c, which
+ * sets the clocks from matches that are not judged yet. False: out of
+ * memory. */
+bool collectives_match(struct collectives *c);
+bool collectives_clocks(struct collectives *c);
+
+/* On the common clock. */
+int64_t coll_arrival(const struct collectives *c, const struct coll *x);
+
+/* Until when it waited for the last one, on its own clock: between its start
+ * and its end. Only for those with a match. */
+int64_t coll_wait_end(const struct collectives *c, const struct coll *x);
+
+/* Its name on screen: XLA's start and done are one instruction, TensorFlow's
+ * node:Type is the node. */
+struct bytes coll_name(const struct collectives *c, const struct coll *x);
+
+#endif

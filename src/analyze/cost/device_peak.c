@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Peaks: a name is cut into words (letters and digits: "A100-SXM4-80GB" is
+ * A100, SXM4, 80GB) and the first row of the table fits whose words are all
+ * there, so that A10 never takes A100 for itself. A device that the table does
+ * not know is worked out from its compute capability: units x clock x
+ * operations per unit and cycle, as NVIDIA's programming guide lists them.
+ *
+ * Two things surprise. A slice of a GPU (MIG, an AMD partition) carries the
+ * whole one's name: it has fewer units, and its share of the peak. And a
+ * laptop's GPU carries the name of the desktop's, which it is not. */
+#include "analyze/cost/device_peak.h"
+
+#include "base/text/suggest.h"
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TERA 1e12
+#define GIGA 1e9
+
+struct peak_row {
+    const char *words;
+    int units;
+    double fp64, fp64m, fp32, fp32m, tf32, fp16, bf16, fp8, fp4, int8;
+    double gb_per_s, link;
+    const char *source;
+};
+
+static const struct peak_row rows[] = {
+#define X(...) {__VA_ARGS__},
+#include "analyze/cost/device_peaks.def"
+#undef X
+};
+
+/* The next word of letters and digits; false at the end. */
+static bool next_word(struct bytes *rest, struct bytes *word) {
+    while (rest->n > 0 && !isalnum(*rest->p)) {
+        rest->p++;
+        rest->n--;
+    }
+    *word = (struct bytes){rest->p, 0};
+    while (rest->n > 0 && isalnum(*rest->p)) {
+        rest->p++;
+        rest->n--;
+        word->n++;
+    }
+    return word->n > 0;
+}
+
+static bool same_word(struct bytes a, struct bytes b) {
+    if (a.n != b.n) return false;
+    for (size_t i = 0; i < a.n; i++)
+        if (tolower(a.p[i]) != tolower(b.p[i])) return false;
+    return true;
+}
+
+static bool has_word(struct bytes model, struct bytes word) {
+    struct bytes w;
+    while (next_word(&model, &w))
+        if (same_word(w, word)) return true;
+    return false;
+}
+
+static bool has_words(struct bytes model, const char *words) {
+    struct bytes rest = bytes_of(words), w;
+    while (next_word(&rest, &w))
+        if (!has_word(model, w)) return false;
+    return true;
+}
+
+static void put_row(const struct peak_row *r, double part,
+                    struct device_peak *out) {
+    *out = (struct device_peak){
+        .matrix_fp64 = part * r->fp64m * TERA,
+        .matrix_fp32 = part * r->fp32m * TERA,
+        .bytes_per_s = part * r->gb_per_s * GIGA,
+        .link_bytes_per_s = r->link * GIGA,
+        .source = r->source,
+    };
+    out->flops[DTYPE_FP64] = part * r->fp64 * TERA;
+    out->flops[DTYPE_FP32] = part * r->fp32 * TERA;
+    out->flops[DTYPE_TF32] = part * r->tf32 * TERA;
+    out->flops[DTYPE_FP16] = part * r->fp16 * TERA;
+    out->flops[DTYPE_BF16] = part * r->bf16 * TERA;
+    out->flops[DTYPE_FP8] = part * r->fp8 * TERA;
+    out->flops[DTYPE_FP4] = part * r->fp4 * TERA;
+    out->flops[DTYPE_INT8] = part * r->int8 * TERA;
+}
+
+bool device_peak_by_name(struct bytes model, int64_t units,
+                         struct device_peak *out) {
+    *out = (struct device_peak){0};
+    if (has_word(model, bytes_of("Laptop"))) return false;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct peak_row *r = &rows[i];
+        if (!has_words(model, r->words)) continue;
+        /* Salvaged parts of one name differ by a few units: only what is
+         * plainly a slice is scaled. */
+        bool slice = units > 0 && units < r->units &&
+                     units * 10 < r->units * 9;
+        put_row(r, slice ? (double)units / r->units : 1, out);
+        if (slice) {
+            snprintf(out->text, sizeof out->text, "%s, %d of %d units",
+                     r->source, (int)units, r->units);
+            out->source = out->text;
+        }
+        return true;
+    }
+    return false;
+}
+
+/* Operations per unit and cycle by compute capability, a multiply and an add
+ * being two; a capability that is not listed is as the one before it. Matrix
+ * rates of 8.6, 8.9 and 12.0 are the professional cards', which only GeForce
+ * cards (all in the table) halve. */
+static const struct per_cycle {
+    int cc; /* 10 x major + minor */
+    int fp64, fp64m, fp32, tf32, fp16, bf16, fp8, fp4, int8;
+} per_cycle[] = {
+    {50, 4, 0, 256, 0, 0, 0, 0, 0, 0},
+    {60, 64, 0, 128, 0, 256, 0, 0, 0, 0},
+    {61, 8, 0, 256, 0, 0, 0, 0, 0, 1024},
+    {70, 64, 0, 128, 0, 1024, 0, 0, 0, 0},
+    {75, 4, 0, 128, 0, 1024, 0, 0, 0, 2048},
+    {80, 64, 128, 128, 1024, 2048, 2048, 0, 0, 4096},
+    {86, 4, 0, 256, 512, 1024, 1024, 0, 0, 2048},
+    {89, 4, 0, 256, 512, 1024, 1024, 2048, 0, 2048},
+    {90, 128, 256, 256, 2048, 4096, 4096, 8192, 0, 8192},
+    {100, 128, 128, 256, 4096, 8192, 8192, 16384, 32768, 16384},
+    {103, 4, 4, 256, 4096, 8192, 8192, 16384, 49152, 512},
+    {120, 4, 0, 256, 512, 1024, 1024, 2048, 4096, 2048},
+};
+
+static bool peak_by_clock(const struct device *d, struct device_peak *out) {
+    const struct per_cycle *k = NULL;
+    int cc = d->cc_major * 10 + d->cc_minor;
+    for (size_t i = 0; i < sizeof per_cycle / sizeof *per_cycle; i++)
+        if (per_cycle[i].cc <= cc) k = &per_cycle[i];
+    if (!k || d->cc_minor > 9 || d->units <= 0 || d->clock_hz <= 0)
+        return false;
+    double cycles = (double)d->units * (double)d->clock_hz;
+    *out = (struct device_peak){.matrix_fp64 = cycles * k->fp64m};
+    out->flops[DTYPE_FP64] = cycles * k->fp64;
+    out->flops[DTYPE_FP32] = cycles * k->fp32;
+    out->flops[DTYPE_TF32] = cycles * k->tf32;
+    out->flops[DTYPE_FP16] = cycles * k->fp16;
+    out->flops[DTYPE_BF16] = cycles * k->bf16;
+    out->flops[DTYPE_FP8] = cycles * k->fp8;
+    out->flops[DTYPE_FP4] = cycles * k->fp4;
+    out->flops[DTYPE_INT8] = cycles * k->int8;
+    snprintf(out->text, sizeof out->text,
+             "%d units x %.2f GHz, compute capability %d.%d", (int)d->units,
+             (double)d->clock_hz / GIGA, d->cc_major, d->cc_minor);
+    out->source = out->text;
+    return true;
+}
+
+/* Compute capabilities are NVIDIA's: AMD's numbers mean something else. */
+static bool is_nvidia(struct bytes model) {
+    return !has_word(model, bytes_of("AMD")) &&
+           !has_word(model, bytes_of("Radeon")) &&
+           !has_word(model, bytes_of("Instinct")) &&
+           !BYTES_STARTS(model, "gfx");
+}
+
+static bool peak_recorded(const struct trace *t, uint32_t device,
+                          struct device_peak *out) {
+    if (device == ROW_NONE) return false;
+    assert(device < t->ndevices);
+    const struct device *d = &t->devices[device];
+    struct bytes model = strs_bytes(&t->strs, d->model);
+    bool known = device_peak_by_name(model, d->units, out);
+    if (!known && d->kind == DEVICE_GPU && is_nvidia(model))
+        known = peak_by_clock(d, out);
+    /* A TPU's plane is one core of a chip, and says what that can do. */
+    if (d->kind == DEVICE_TPU && d->peak_flops > 0) {
+        double part = known && out->flops[DTYPE_BF16] > 0
+                          ? (double)d->peak_flops / out->flops[DTYPE_BF16]
+                          : 1;
+        out->flops[DTYPE_BF16] = (double)d->peak_flops;
+        out->flops[DTYPE_INT8] *= part;
+        out->flops[DTYPE_FP8] *= part;
+        if (!known) out->source = "the profile's own figure";
+        known = true;
+    }
+    /* The memory's own clock and width say it best: one name has come with
+     * several memories. */
+    if (d->bandwidth_bytes_per_s > 0) {
+        out->bytes_per_s = (double)d->bandwidth_bytes_per_s;
+        if (!known) out->source = "the profile's own figure";
+        known = true;
+    }
+    return known;
+}
+
+/* The place in *p of a key of --device-peak, or NULL. */
+static double *place_of(struct device_peak *p, struct bytes key) {
+    if (BYTES_IS(key, "bw")) return &p->bytes_per_s;
+    if (BYTES_IS(key, "link")) return &p->link_bytes_per_s;
+    enum dtype d = dtype_by_name(key);
+    if (d == DTYPE_UNKNOWN || d > DTYPE_INT8) return NULL;
+    return &p->flops[d];
+}
+
+/* "989e12", "989T", "4.8e12": > 0, or -1. Ends at a comma or at the end. */
+static double value_at(const char *text, const char **end) {
+    static const char units[] = "KMGTP";
+    char *stop;
+    errno = 0;
+    double v = strtod(text, &stop);
+    if (stop == text || errno == ERANGE || !isfinite(v) || v <= 0) return -1;
+    const char *unit = *stop ? strchr(units, toupper((unsigned char)*stop))
+                             : NULL;
+    if (unit) {
+        for (const char *u = units; u <= unit; u++) v *= 1e3;
+        stop++;
+    }
+    while (*stop == ' ') stop++;
+    if ((*stop && *stop != ',') || !isfinite(v)) return -1;
+    *end = stop;
+    return v;
+}
+
+static int override_peaks(const char *text, struct device_peak *p,
+                          struct ops_err *e) {
+    const char *s = text;
+    while (*s) {
+        while (*s == ' ' || *s == ',') s++;
+        size_t n = strcspn(s, "=,");
+        struct bytes key = {(const uint8_t *)s, n};
+        if (n == 0) break;
+        double *to = place_of(p, key);
+        if (!to)
+            return fail(e, OPS_EUSAGE,
+                        "--device-peak: '%.*s' is none of fp64, fp32, tf32, "
+                        "fp16, bf16, fp8, fp4, int8, bw, link",
+                        n < 40 ? (int)n : 40, s);
+        *to = s[n] == '=' ? value_at(s + n + 1, &s) : -1;
+        if (*to < 0)
+            return fail(e, OPS_EUSAGE,
+                        "--device-peak: '%.*s' needs a value in FLOP/s or "
+                        "bytes/s, such as bf16=989e12 or bw=4.8e12",
+                        n < 40 ? (int)n : 40, (const char *)key.p);
+        if (to == &p->flops[DTYPE_FP64]) p->matrix_fp64 = 0;
+        if (to == &p->flops[DTYPE_FP32]) p->matrix_fp32 = 0;
+        p->source = "--device-peak";
+    }
+    return 0;
+}
+
+bool device_peak_of(const struct trace *t, uint32_t device,
+                    const char *override_text, struct device_peak *out,
+                    struct ops_err *e) {
+    *out = (struct device_peak){0};
+    *e = (struct ops_err){0};
+    bool known = peak_recorded(t, device, out);
+    if (!override_text) return known;
+    if (override_peaks(override_text, out, e) != 0) return false;
+    return out->source != NULL;
+}
+
+double device_peak_flops(const struct device_peak *p, enum dtype d,
+                         bool matrix) {
+    assert(d < DTYPE_N);
+    if (d == DTYPE_FP64)
+        return matrix && p->matrix_fp64 > 0 ? p->matrix_fp64 : p->flops[d];
+    if (!matrix) return p->flops[DTYPE_FP32];
+    if (d == DTYPE_FP32 && p->matrix_fp32 > 0) return p->matrix_fp32;
+    return p->flops[d];
+}

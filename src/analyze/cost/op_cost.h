@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What one call of an op costs, from the shapes of its inputs: floating-point
+ * operations (a multiply and an add are two) and the bytes that it must at
+ * least move, each tensor once. Broader than torch's own formulas (flops.h),
+ * which stay as they are because tables are compared with torch's: convolution
+ * of any rank and its gradients, attention, recurrent nets, normalisation,
+ * pointwise ops, reductions, optimizers.
+ *
+ * Counts of matrix work are exact. Those of pointwise work are by convention
+ * (one for an addition, a few for an exponential), which matters little: such
+ * ops wait for memory. */
+#ifndef ANALYZE_COST_OP_COST_H
+#define ANALYZE_COST_OP_COST_H
+
+#include "model/trace.h"
+#include "names/dtype.h"
+
+struct op_cost {
+    int64_t flops, bytes; /* -1: not known */
+    enum dtype type;      /* of the tensors that it works on; as recorded: TF32
+                             is fp32 here */
+    bool matrix;          /* the FLOPs are products of matrices */
+    int parts;            /* products that may run as one kernel each: 2 for
+                             the gradients of a convolution */
+};
+
+struct cost_rule;
+struct op_inputs;
+
+/* The rule for an op's name, or NULL. O(rules): remember it per name. */
+const struct cost_rule *op_cost_rule(struct bytes name);
+
+/* Is it a rule for products of matrices? */
+bool op_cost_is_matrix(const struct cost_rule *rule);
+
+/* The cost of this span by that rule. list: the type of tensors in lists,
+ * which torch does not record (DTYPE_UNKNOWN: not known). False: shapes were
+ * not recorded. Reads the span's arguments: microseconds. */
+bool op_cost_of(const struct trace *t, row_id row,
+                const struct cost_rule *rule, enum dtype list,
+                struct op_cost *out);
+
+/* The same from inputs. */
+void op_cost_from(const struct op_inputs *in, const struct cost_rule *rule,
+                  enum dtype list, struct op_cost *out);
+
+#endif

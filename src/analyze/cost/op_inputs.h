@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The inputs of a torch op as its arguments give them: shapes, types and the
+ * values of what is no tensor. torch writes them as JSON lists: "Input Dims"
+ * has one list of sizes per input, empty for what is no tensor (and for a
+ * tensor of no dimension: the type tells them apart), a list of lists for a
+ * list of tensors; "Concrete Inputs" is a list of strings, "[1, 1]" for a list
+ * of numbers. */
+#ifndef ANALYZE_COST_OP_INPUTS_H
+#define ANALYZE_COST_OP_INPUTS_H
+
+#include "model/trace.h"
+#include "names/dtype.h"
+
+enum { OP_INPUTS_MAX = 24, OP_DIMS_MAX = 8 };
+
+struct op_input {
+    int n;               /* dimensions; -1: a list of tensors, or not plain */
+    int64_t d[OP_DIMS_MAX];
+    int64_t numel;       /* elements, of all tensors of a list; 0: no tensor;
+                            -1: too many for 63 bits, or not readable */
+    int64_t matrices;    /* of a list: elements of those with two dimensions or
+                            more; else 0 */
+    enum dtype type;     /* DTYPE_UNKNOWN: no tensor, or a list */
+};
+
+struct op_inputs {
+    int n;
+    struct op_input v[OP_INPUTS_MAX];
+    struct bytes concrete; /* JSON list of strings; may be empty */
+};
+
+/* Reads a span's arguments; false: no shapes were recorded. Microseconds. */
+bool op_inputs_of(const struct trace *t, row_id row, struct op_inputs *out);
+
+/* From the three texts; types and concrete may be empty. */
+void op_inputs_from(struct bytes dims, struct bytes types,
+                    struct bytes concrete, struct op_inputs *out);
+
+/* The text of value i, quotes taken off; empty when there is none. */
+struct bytes op_inputs_text(const struct op_inputs *in, int i);
+
+/* The numbers of value i, "[2, 2]" or "3", at most max; how many there are,
+ * 0 when it is no list of numbers. */
+int op_inputs_ints(const struct op_inputs *in, int i, int64_t *v, int max);
+
+/* Is value i True? */
+bool op_inputs_true(const struct op_inputs *in, int i);
+
+/* a * b, -1 when either is negative or it does not fit. */
+int64_t count_times(int64_t a, int64_t b);
+/* a + b by the same rules. */
+int64_t count_plus(int64_t a, int64_t b);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the rules of hints share: removing from a plan, and words. */
+#include "analyze/hints/hint.h"
+
+#include "analyze/shared/pystack.h"
+#include "base/sum.h"
+#include "base/text/number.h"
+#include "model/span_class.h"
+#include "model/trace.h"
+#include <stdio.h>
+
+/* row_at: the example's own start. */
+#define ROW_START INT64_MIN
+
+void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
+    f->count++;
+    sum_add(&f->time, time);
+    if (f->row != ROW_NONE && time <= f->row_time) return;
+    f->row = row;
+    f->row_time = time;
+    f->row_at = ROW_START;
+}
+
+void hint_saw_piece(struct hint_found *f, const struct hint_step *s, uint32_t i,
+                    uint32_t row, int64_t time) {
+    bool dearest = f->row == ROW_NONE || time > f->row_time;
+    hint_saw(f, row, time);
+    if (dearest) f->row_at = s->d.line.v[i].ts + s->d.line.v[i].dur / 2;
+}
+
+int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end) {
+    int64_t sum = 0;
+    for (uint32_t i = first; i < end; i++)
+        if (s->d.stops[i].wait == DEP_NONE) sum += s->trial.host[i];
+    return sum;
+}
+
+uint32_t hint_longest(const struct hint_step *s, uint32_t first,
+                      uint32_t end) {
+    uint32_t best = first;
+    for (uint32_t i = first + 1; i < end; i++)
+        if (s->d.line.v[i].dur > s->d.line.v[best].dur) best = i;
+    return best;
+}
+
+int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
+                    bool works) {
+    int64_t sum = 0;
+    for (uint32_t i = first; i < end; i++) {
+        const struct stop *p = &s->d.stops[i];
+        if (!works && p->first < p->end) continue;
+        sum += s->trial.host[i];
+        s->trial.host[i] = 0;
+        s->trial.go[i] = true;
+        for (uint32_t w = p->first; works && w < p->end; w++)
+            s->trial.work[w] = WORK_GONE;
+    }
+    return sum;
+}
+
+const char *hint_time(const struct hint_case *c, int64_t sum, char *buf) {
+    human_time(c->nsteps > 0 ? sum / (int64_t)c->nsteps : 0, buf, 48);
+    return buf;
+}
+
+const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
+                       const char *many, char *buf) {
+    snprintf(buf, 48, "%lld %s in %zu step%s", (long long)n,
+             n == 1 ? one : many, c->nsteps, c->nsteps == 1 ? "" : "s");
+    return buf;
+}
+
+const char *hint_name(const struct hint_case *c, uint32_t row) {
+    if (row == ROW_NONE || span_is_step_mark(c->t, row)) return "";
+    return span_name(c->t, row);
+}
+
+/* A function of C: whoever called it is what people look for. */
+static bool is_builtin(const struct trace *t, uint32_t frame) {
+    struct bytes b = strs_bytes(&t->strs, t->spans.name[frame]);
+    return BYTES_STARTS(b, "<built-in");
+}
+
+const char *hint_where(const struct hint_case *c, const struct hint_found *f,
+                       char *buf) {
+    enum { FRAMES = 3 };
+    const struct spans *s = &c->t->spans;
+    buf[0] = '\0';
+    if (f->row == ROW_NONE) return buf;
+    int64_t at = f->row_at == ROW_START ? s->ts[f->row] : f->row_at;
+    uint32_t r = pystack_at(c->frames, s->track[f->row], at);
+    while (r != ROW_NONE && is_builtin(c->t, r)) r = s->parent[r];
+    size_t n = 0;
+    for (int i = 0; i < FRAMES && r != ROW_NONE; i++, r = s->parent[r])
+        n += (size_t)snprintf(buf + n, HINT_TEXT - n, "%s%.90s",
+                              i == 0 ? ", called from " : " < ",
+                              span_name(c->t, r));
+    return buf;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Ranks: straggler (the others wait for one of them in every collective) and
+ * comm-exposed (the device waits while ranks exchange data). Without its
+ * straggler a rank's collectives are shorter by the wait. An exchange that is
+ * repaired runs beside the computation; it still takes its time, and a step
+ * cannot get shorter than that. */
+#include "analyze/hints/hint.h"
+
+#include "analyze/shared/part.h"
+#include "base/text/number.h"
+#include "model/span_class.h"
+#include "model/trace.h"
+#include <stdio.h>
+
+/* The row of `ranks` that all wait for, or SIZE_MAX. */
+static size_t straggler(const struct hint_case *c) {
+    for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
+        struct cell is = part_cell(c->ranks, i, "straggler");
+        if (!is.null && is.i) return i;
+    }
+    return SIZE_MAX;
+}
+
+/* Takes up to *left off one duration. */
+static int64_t shorten(int64_t *dur, int64_t *left) {
+    int64_t off = *dur < *left ? *dur : *left;
+    *dur -= off;
+    *left -= off;
+    return off;
+}
+
+/* How much of the waiting for a straggler is still in the exchanges that the
+ * host of the trial carries out; 0: there is none. */
+static int64_t still_late(const struct hint_case *c,
+                          const struct hint_step *s) {
+    size_t row = straggler(c);
+    struct cell late = part_cell(c->ranks, row, "late_us");
+    int64_t left = late.null ? 0 : late.i;
+    for (uint32_t i = 0; i < s->d.line.n && left > 0; i++) {
+        uint32_t at = s->d.line.v[i].row;
+        if (at != ROW_NONE && span_is_comm(c->t, at))
+            left -= s->d.line.v[i].dur - s->trial.host[i];
+    }
+    return left > 0 ? left : 0;
+}
+
+static void repair(const struct hint_case *c, struct hint_step *s,
+                   struct hint_found *f) {
+    const struct trace *t = c->t;
+    for (uint32_t w = 0; w < s->d.nworks; w++) {
+        uint32_t row = s->d.works[w].row;
+        if (s->trial.work[w] == WORK_GONE || s->trial.ahead[w] ||
+            !span_is_comm(t, row))
+            continue;
+        hint_saw(f, row, s->trial.work[w]);
+        s->trial.ahead[w] = true;
+    }
+    /* gloo and MPI: the program itself sits in the exchange. What it waits
+     * there for a straggler it waits wherever the exchange stands. */
+    int64_t late = still_late(c, s);
+    for (uint32_t i = 0; i < s->d.line.n; i++) {
+        uint32_t row = s->d.line.v[i].row;
+        if (row == ROW_NONE || !span_is_comm(t, row) ||
+            s->d.stops[i].first < s->d.stops[i].end || !s->trial.host[i])
+            continue;
+        int64_t moves = s->trial.host[i];
+        int64_t waits = shorten(&moves, &late);
+        if (moves == 0) continue;
+        hint_saw(f, row, moves);
+        s->trial.host[i] = waits;
+    }
+}
+
+static const char *const repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "DistributedDataParallel(model, bucket_cap_mb=100, "
+                 "gradient_as_bucket_view=True, static_graph=True); with "
+                 "gradient accumulation model.no_sync(); bf16 gradients: "
+                 "model.register_comm_hook(None, bf16_compress_hook)",
+    [FW_TF] = "fewer, larger reductions: "
+              "tf.distribute.experimental.CommunicationOptions("
+              "bytes_per_pack=50 * 1024 * 1024)",
+    [FW_JAX] = "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true "
+               "lets XLA run collectives beside computation",
+    [FW_OTHER] = "start each exchange as soon as its data is ready, on a "
+                 "stream or thread of its own",
+};
+
+static void say(const struct hint_case *c, const struct hint_found *f,
+                struct hint_words *w) {
+    char a[48], n[48];
+    snprintf(w->title, sizeof w->title,
+             "the step waits while ranks exchange data");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s, %s a step, the longest %.120s",
+             hint_count(c, f->count, "collective", "collectives", n),
+             hint_time(c, f->time, a), hint_name(c, f->row));
+    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
+}
+
+const struct hint_rule hint_comm_exposed = {
+    .id = "comm-exposed",
+    .confidence = "simulated",
+    .assumes = "collectives run beside the computation and take as long as "
+               "now",
+    .see = "comm",
+    .repair = repair,
+    .say = say,
+};
+
+static void repair_straggler(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    size_t row = straggler(c);
+    struct cell late = part_cell(c->ranks, row, "late_us");
+    if (late.null) return;
+    int64_t left = late.i;
+    for (uint32_t w = 0; w < s->d.nworks; w++)
+        if (s->trial.work[w] != WORK_GONE &&
+            span_is_comm(c->t, s->d.works[w].row))
+            shorten(&s->trial.work[w], &left);
+    for (uint32_t i = 0; i < s->d.line.n; i++) {
+        uint32_t at = s->d.line.v[i].row;
+        if (at != ROW_NONE && span_is_comm(c->t, at))
+            shorten(&s->trial.host[i], &left);
+    }
+    hint_saw(f, ROW_NONE, late.i - left);
+}
+
+static void say_straggler(const struct hint_case *c,
+                          const struct hint_found *f, struct hint_words *w) {
+    char a[48], time[48] = "?";
+    size_t row = straggler(c);
+    struct cell rank = part_cell(c->ranks, row, "rank");
+    struct cell late = part_cell(c->ranks, row, "late_us");
+    if (!late.null) human_time(late.i, time, sizeof time);
+    snprintf(w->title, sizeof w->title,
+             "all ranks wait for rank %lld, %s in every step",
+             !rank.null ? (long long)rank.i : -1LL, time);
+    snprintf(w->evidence, sizeof w->evidence,
+             "it comes last to the collectives; %s a step of the studied "
+             "rank's collectives is waiting for it. %.400s",
+             hint_time(c, f->time, a),
+             c->ranks->nremarks > 1 ? c->ranks->remarks[1] : "");
+    snprintf(w->repair, sizeof w->repair,
+             "look at what that rank does before its collectives (opscope "
+             "steps --rank N): more data, a slower loader or disk, logging or "
+             "checkpoints on one rank only, a throttled device");
+}
+
+const struct hint_rule hint_straggler = {
+    .id = "straggler",
+    .confidence = "measured",
+    .assumes = "the late rank becomes as fast as the others",
+    .see = "ranks",
+    .repair = repair_straggler,
+    .say = say_straggler,
+};

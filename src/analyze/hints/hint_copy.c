@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * copy-pageable, copy-blocking: copies that the program waits for. Memory that
+ * is not pinned is copied twice, by the host, piece by piece, and the call
+ * returns when it is done. Repaired, the copy comes out of pinned memory at the
+ * link's speed and nobody waits: a batch that is copied before the step's
+ * first kernel is copied beside the step before; any other copy keeps its
+ * place in the stream. */
+#include "analyze/hints/hint.h"
+
+#include "analyze/cost/device_peak.h"
+#include "analyze/shared/kernel_args.h"
+#include "base/sum.h"
+#include "base/text/number.h"
+#include <stdio.h>
+
+/* Does a copy over the link matter to these rules? */
+static bool is_link_copy(const struct copy_args *a) {
+    return (a->kind == COPY_H2D || a->kind == COPY_D2H) &&
+           a->bytes >= HINT_SMALL_COPY_BYTES;
+}
+
+/* How long the copy takes out of pinned memory; never longer than now. */
+static int64_t pinned_time(const struct hint_case *c, int64_t bytes,
+                           int64_t now) {
+    if (c->peak == NULL || c->peak->link_bytes_per_s <= 0) return now;
+    double s = (double)bytes /
+               (c->peak->link_bytes_per_s * HINT_PINNED_PERCENT / 100);
+    double ps = s * (double)PS_PER_S;
+    return ps < (double)now ? (int64_t)ps : now;
+}
+
+/* One behind the last piece of the op at p that still waits, or 0. */
+static uint32_t waits_until(const struct hint_step *s, const struct top *p) {
+    for (uint32_t i = p->end; i > p->first; i--)
+        if (s->d.stops[i - 1].wait != DEP_NONE && !s->trial.go[i - 1])
+            return i;
+    return 0;
+}
+
+/* A call that takes longer than one that only asks for a copy no longer
+ * does. */
+static void shorten_call(struct hint_step *s, uint32_t piece) {
+    if (s->trial.host[piece] > HINT_CALL_US * PS_PER_US)
+        s->trial.host[piece] = HINT_CALL_US * PS_PER_US;
+}
+
+/* The calls of p from piece on no longer wait. */
+static void set_free(struct hint_step *s, const struct top *p,
+                     uint32_t piece) {
+    for (uint32_t i = piece; i < p->end; i++) {
+        if (s->d.stops[i].wait == DEP_NONE) continue;
+        s->trial.go[i] = true;
+        shorten_call(s, i);
+    }
+}
+
+/* Repairs work w of p if it is such a copy; waits: the program waits for it.
+ * False: it is none, or nothing is wrong with it. */
+static bool repair_copy(const struct hint_case *c, struct hint_step *s,
+                        const struct top *p, uint32_t w, bool pageable,
+                        bool waits, struct hint_found *f) {
+    const struct copy_args *a = &s->copies[w];
+    const struct work *k = &s->d.works[w];
+    if (s->trial.work[w] == WORK_GONE || (!waits && !pageable)) return false;
+    if (!is_link_copy(a) || (a->pageable == 1) != pageable) return false;
+    /* the call itself is long when the host copies */
+    int64_t call = k->call == ROW_NONE ? 0 : c->t->spans.dur[k->call];
+    shorten_call(s, k->piece);
+    if (pageable) s->trial.work[w] = pinned_time(c, a->bytes,
+                                                s->trial.work[w]);
+    if (p->lead && a->kind == COPY_H2D) s->trial.ahead[w] = true;
+    sum_add(&f->bytes, a->bytes);
+    sum_add(&f->other, k->dur);
+    hint_saw(f, k->row, call > k->dur ? call : k->dur);
+    return true;
+}
+
+static void repair_copies(const struct hint_case *c, struct hint_step *s,
+                          bool pageable, struct hint_found *f) {
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        if (p->copies == 0) continue;
+        /* what waits does so in the copying call or in one after it */
+        uint32_t waiting = waits_until(s, p);
+        for (uint32_t w = p->work; w < p->work_end; w++) {
+            uint32_t piece = s->d.works[w].piece;
+            bool waits = piece < waiting;
+            if (!repair_copy(c, s, p, w, pageable, waits, f) || !waits)
+                continue;
+            set_free(s, p, piece);
+            waiting = 0; /* and nothing after it does */
+        }
+    }
+}
+
+static void repair_pageable(const struct hint_case *c, struct hint_step *s,
+                            struct hint_found *f) {
+    repair_copies(c, s, true, f);
+}
+
+static void repair_blocking(const struct hint_case *c, struct hint_step *s,
+                            struct hint_found *f) {
+    repair_copies(c, s, false, f);
+}
+
+static void say_copies(const struct hint_case *c, const struct hint_found *f,
+                       const char *what, struct hint_words *w) {
+    char a[48], b[48], n[48], size[48];
+    double gbps = f->other > 0 ? (double)f->bytes / (double)f->other * 1000 : 0;
+    human_bytes(f->bytes / (int64_t)c->nsteps, size, sizeof size);
+    snprintf(w->title, sizeof w->title, "%s a step are copied %s", size, what);
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s (%.60s), %s a step in the copying calls, %s on the device at "
+             "%.1f GB/s",
+             hint_count(c, f->count, "copy", "copies", n),
+             hint_name(c, f->row), hint_time(c, f->time, a),
+             hint_time(c, f->other, b), gbps);
+}
+
+static const char *const repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "DataLoader(..., pin_memory=True) or tensor.pin_memory() "
+                 "once, then batch.to(device, non_blocking=True)",
+    [FW_TF] = "dataset.prefetch(2) after "
+              "dataset.apply(tf.data.experimental.copy_to_device('/gpu:0'))",
+    [FW_JAX] = "jax.device_put of the next batch before this step's result "
+               "is asked for (flax.jax_utils.prefetch_to_device)",
+    [FW_OTHER] = "allocate the host buffer with cudaHostAlloc, copy with "
+                 "cudaMemcpyAsync on a second stream, one batch ahead",
+};
+
+/* The same for results that are copied back. */
+static const char *const back_repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "keep results on the device (no .cpu() in the step), or "
+                 "buffer.copy_(out, non_blocking=True) into a buffer of "
+                 "torch.empty(..., pin_memory=True), read a step later",
+    [FW_TF] = "do not call .numpy() on large tensors in the loop",
+    [FW_JAX] = "no np.asarray(x) in the loop: x.copy_to_host_async(), read a "
+               "step later",
+    [FW_OTHER] = "copy back with cudaMemcpyAsync into pinned memory, and read "
+                 "it a step later",
+};
+
+static void say_repair(const struct hint_case *c, const struct hint_found *f,
+                       struct hint_words *w) {
+    bool back = f->row != ROW_NONE &&
+                copy_args_of(c->t, f->row).kind == COPY_D2H;
+    snprintf(w->repair, sizeof w->repair, "%s",
+             (back ? back_repairs : repairs)[c->framework]);
+}
+
+static void say_pageable(const struct hint_case *c, const struct hint_found *f,
+                         struct hint_words *w) {
+    say_copies(c, f, "from or to memory that is not pinned", w);
+    say_repair(c, f, w);
+}
+
+static void say_blocking(const struct hint_case *c, const struct hint_found *f,
+                         struct hint_words *w) {
+    say_copies(c, f, "while the program waits", w);
+    say_repair(c, f, w);
+}
+
+const struct hint_rule hint_copy_pageable = {
+    .id = "copy-pageable",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "pinned memory at 85 % of the link; a batch is copied beside "
+               "the step before",
+    .see = "copies",
+    .repair = repair_pageable,
+    .say = say_pageable,
+};
+
+const struct hint_rule hint_copy_blocking = {
+    .id = "copy-blocking",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "what is copied back is read a step later; a batch is copied "
+               "beside the step before",
+    .see = "copies",
+    .repair = repair_blocking,
+    .say = say_blocking,
+};

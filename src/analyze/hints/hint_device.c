@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The device is busy, but not full: small-batch (kernels with too few blocks
+ * for it), low-occupancy (too few warps to hide the time that memory takes),
+ * slow-op for convolutions that change the layout of their data back and
+ * forth. */
+#include "analyze/hints/hint.h"
+
+#include "analyze/shared/kernel_args.h"
+#include "base/sum.h"
+#include "model/trace.h"
+#include "names/kernel_dtype.h"
+#include <stdio.h>
+
+static bool runs_kernel(const struct hint_case *c, const struct hint_step *s,
+                        uint32_t w) {
+    return s->trial.work[w] != WORK_GONE &&
+           c->t->spans.kind[s->d.works[w].row] == SPAN_KERNEL;
+}
+
+/* Blocks of the kernel for each unit (SM, CU) of its device; negative: not
+ * known. */
+static double blocks_per_unit(const struct trace *t, uint32_t row,
+                              const struct kernel_args *a) {
+    uint32_t d = t->tracks[t->spans.track[row]].device;
+    if (d == ROW_NONE || t->devices[d].units <= 0 || a->grid[0] <= 0)
+        return -1;
+    return (double)a->grid[0] * (double)a->grid[1] * (double)a->grid[2] /
+           (double)t->devices[d].units;
+}
+
+static void repair_batch(const struct hint_case *c, struct hint_step *s,
+                         struct hint_found *f) {
+    int64_t all = 0, half_empty = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        /* one large kernel that fills the device decides: it is not small */
+        if (pass == 1 && half_empty < all / 2) return;
+        for (uint32_t w = 0; w < s->d.nworks; w++) {
+            uint32_t row = s->d.works[w].row;
+            if (!runs_kernel(c, s, w)) continue;
+            struct kernel_args a = kernel_args_of(c->t, row);
+            double fill = blocks_per_unit(c->t, row, &a);
+            bool few = fill >= 0 && fill * 100 < HINT_WAVE_PERCENT;
+            if (pass == 0) {
+                sum_add(&all, s->trial.work[w]);
+                if (few) sum_add(&half_empty, s->trial.work[w]);
+            } else if (few) {
+                hint_saw(f, row, s->trial.work[w]);
+                s->trial.work[w] /= 2;
+            }
+        }
+    }
+}
+
+static void say_batch(const struct hint_case *c, const struct hint_found *f,
+                      struct hint_words *w) {
+    char a[48], n[48];
+    snprintf(w->title, sizeof w->title,
+             "kernels fill less than half of the device: a batch twice as "
+             "large would take the same time");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s, %s a step, with fewer blocks than half of the device's "
+             "units, the longest %.120s",
+             hint_count(c, f->count, "kernel", "kernels", n),
+             hint_time(c, f->time, a), hint_name(c, f->row));
+    snprintf(w->repair, sizeof w->repair,
+             "double the batch size, or accumulate fewer gradients, until the "
+             "step gets longer");
+}
+
+const struct hint_rule hint_small_batch = {
+    .id = "small-batch",
+    .confidence = "assumed",
+    .assumes = "the saving is per sample, with twice as many in a step",
+    .see = "kernels",
+    .repair = repair_batch,
+    .say = say_batch,
+};
+
+/* No product of matrices (these live well with few warps), enough blocks, and
+ * still few warps. */
+static bool is_thin(const struct trace *t, uint32_t row) {
+    struct kernel_args a = kernel_args_of(t, row);
+    if (a.occupancy_pct < 0 || a.occupancy_pct >= HINT_OCCUPANCY_PERCENT ||
+        blocks_per_unit(t, row, &a) < 2)
+        return false;
+    struct bytes name = strs_bytes(&t->strs, t->spans.name[row]);
+    return !kernel_is_matrix(name);
+}
+
+static void repair_occupancy(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    int64_t all = 0, thin = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1 && thin < all / 100 * HINT_THIN_PERCENT) return;
+        for (uint32_t w = 0; w < s->d.nworks; w++) {
+            uint32_t row = s->d.works[w].row;
+            if (!runs_kernel(c, s, w)) continue;
+            if (pass == 0) sum_add(&all, s->trial.work[w]);
+            if (!is_thin(c->t, row)) continue;
+            if (pass == 0) {
+                sum_add(&thin, s->trial.work[w]);
+                continue;
+            }
+            hint_saw(f, row, s->trial.work[w]);
+            s->trial.work[w] /= 2;
+        }
+    }
+}
+
+static void say_occupancy(const struct hint_case *c,
+                          const struct hint_found *f, struct hint_words *w) {
+    char a[48], n[48], registers[48] = "", shared[48] = "";
+    struct kernel_args k = kernel_args_of(c->t, f->row);
+    if (k.registers >= 0)
+        snprintf(registers, sizeof registers, ", %lld registers a thread",
+                 (long long)k.registers);
+    if (k.shared_bytes >= 0)
+        snprintf(shared, sizeof shared, ", %lld bytes of shared memory",
+                 (long long)k.shared_bytes);
+    snprintf(w->title, sizeof w->title,
+             "kernels run with too few warps to hide the time of memory");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s, %s a step; %.120s: occupancy %.0f %%%s%s",
+             hint_count(c, f->count, "kernel", "kernels", n),
+             hint_time(c, f->time, a), hint_name(c, f->row), k.occupancy_pct,
+             registers, shared);
+    snprintf(w->repair, sizeof w->repair,
+             "fewer registers or less shared memory a block: "
+             "__launch_bounds__, smaller tiles (Triton: fewer num_warps or a "
+             "smaller BLOCK)");
+}
+
+const struct hint_rule hint_low_occupancy = {
+    .id = "low-occupancy",
+    .confidence = "assumed",
+    .assumes = "twice the warps make such a kernel twice as fast",
+    .see = "kernels",
+    .repair = repair_occupancy,
+    .say = say_occupancy,
+};
+
+/* A kernel of cuDNN that only moves data into the layout that its
+ * convolutions want, or back. */
+static bool is_layout(const struct trace *t, uint32_t row) {
+    struct bytes n = strs_bytes(&t->strs, t->spans.name[row]);
+    return memmem(n.p, n.n, "nchwToNhwc", 10) != NULL ||
+           memmem(n.p, n.n, "nhwcToNchw", 10) != NULL;
+}
+
+static void repair_layout(const struct hint_case *c, struct hint_step *s,
+                          struct hint_found *f) {
+    for (uint32_t w = 0; w < s->d.nworks; w++) {
+        uint32_t row = s->d.works[w].row;
+        if (!runs_kernel(c, s, w) || !is_layout(c->t, row)) continue;
+        hint_saw(f, row, s->trial.work[w]);
+        s->trial.work[w] = WORK_GONE;
+    }
+}
+
+static void say_layout(const struct hint_case *c, const struct hint_found *f,
+                       struct hint_words *w) {
+    char a[48], n[48];
+    snprintf(w->title, sizeof w->title,
+             "convolutions change the layout of their data back and forth");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s, %s a step, that only turn NCHW into NHWC and back",
+             hint_count(c, f->count, "kernel", "kernels", n),
+             hint_time(c, f->time, a));
+    snprintf(w->repair, sizeof w->repair,
+             "model = model.to(memory_format=torch.channels_last); "
+             "x = x.to(memory_format=torch.channels_last)");
+}
+
+const struct hint_rule hint_slow_layout = {
+    .id = "slow-op",
+    .confidence = "simulated",
+    .assumes = "in that layout from the start the other kernels take as long "
+               "as now",
+    .see = "kernels",
+    .repair = repair_layout,
+    .say = say_layout,
+};

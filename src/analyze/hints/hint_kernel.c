@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kernels that could be faster: low-precision-off (matrix products in full
+ * fp32, neither TF32 nor 16 bit) and unfused-pointwise (one pass over memory
+ * after another). */
+#include "analyze/hints/hint.h"
+
+#include "analyze/cost/device_peak.h"
+#include "base/sum.h"
+#include "names/kernel_dtype.h"
+#include <stdio.h>
+
+/* Times faster that a full fp32 matrix kernel becomes on the matrix units, or
+ * 0: not known, or nothing to gain. */
+static double tf32_gain(const struct hint_case *c) {
+    if (c->peak == NULL) return 0;
+    double slow = device_peak_flops(c->peak, DTYPE_FP32, false);
+    double fast = device_peak_flops(c->peak, DTYPE_TF32, true);
+    if (slow <= 0 || fast <= 0) return 0;
+    double gain = fast * HINT_MATRIX_PERCENT / 100 / slow;
+    return gain > 1 ? gain : 0;
+}
+
+/* A product of matrices in fp32, on units that are not made for them. */
+static bool is_full_fp32(const struct trace *t, uint32_t row) {
+    struct kernel_kind k =
+        kernel_kind_of(strs_bytes(&t->strs, t->spans.name[row]));
+    return k.matrix && !k.tensor && k.dtype == DTYPE_FP32;
+}
+
+static void repair_precision(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    double gain = tf32_gain(c);
+    if (gain == 0) return;
+    for (uint32_t w = 0; w < s->d.nworks; w++) {
+        uint32_t row = s->d.works[w].row;
+        if (c->t->spans.kind[row] != SPAN_KERNEL ||
+            s->trial.work[w] == WORK_GONE || !is_full_fp32(c->t, row))
+            continue;
+        int64_t now = s->trial.work[w];
+        int64_t then = (int64_t)((double)now / gain);
+        if (then < HINT_KERNEL_FLOOR_NS * PS_PER_NS)
+            then = HINT_KERNEL_FLOOR_NS * PS_PER_NS;
+        if (then >= now) continue;
+        s->trial.work[w] = then;
+        hint_saw(f, row, now);
+    }
+}
+
+static const char *const precision_repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "torch.set_float32_matmul_precision('high') and "
+                 "torch.backends.cudnn.allow_tf32 = True; or bf16: with "
+                 "torch.autocast('cuda', dtype=torch.bfloat16): loss = ...",
+    [FW_TF] = "tf.config.experimental.enable_tensor_float_32_execution(True), "
+              "or tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')",
+    [FW_JAX] = "jax.config.update('jax_default_matmul_precision', "
+               "'tensorfloat32'), or compute in jnp.bfloat16",
+    [FW_OTHER] = "cublasSetMathMode(handle, CUBLAS_TF32_TENSOR_OP_MATH), or "
+                 "16-bit types",
+};
+
+static void say_precision(const struct hint_case *c,
+                          const struct hint_found *f, struct hint_words *w) {
+    char a[48], n[48];
+    snprintf(w->title, sizeof w->title,
+             "matrix products run in full fp32, not on the matrix units");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s, %s a step, the longest %.160s",
+             hint_count(c, f->count, "kernel", "kernels", n),
+             hint_time(c, f->time, a), hint_name(c, f->row));
+    snprintf(w->repair, sizeof w->repair, "%s",
+             precision_repairs[c->framework]);
+}
+
+const struct hint_rule hint_low_precision_off = {
+    .id = "low-precision-off",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "TF32 at 70 % of the device's peak for it",
+    .see = "roofline",
+    .repair = repair_precision,
+    .say = say_precision,
+};
+
+enum fusable { FUSE_NOT, FUSE_POINTWISE, FUSE_REDUCE };
+
+/* A kernel that one pass over memory could do together with its neighbours:
+ * pointwise ones, and the sums and norms between them. */
+static enum fusable fusable(const struct hint_case *c, uint32_t row) {
+    static const char *const reduce[] = {"reduce_kernel", "softmax",
+                                         "layer_norm", "LayerNorm"};
+    if (c->t->spans.kind[row] != SPAN_KERNEL) return FUSE_NOT;
+    struct bytes n = strs_bytes(&c->t->strs, c->t->spans.name[row]);
+    if (memmem(n.p, n.n, "elementwise_kernel", 18)) return FUSE_POINTWISE;
+    for (size_t i = 0; i < sizeof reduce / sizeof *reduce; i++)
+        if (memmem(n.p, n.n, reduce[i], strlen(reduce[i])))
+            return FUSE_REDUCE;
+    return FUSE_NOT;
+}
+
+/* The op that launched work w alone is not called any more. */
+static void drop_op(struct hint_step *s, uint32_t w) {
+    uint32_t piece = s->d.works[w].piece;
+    size_t lo = 0, hi = s->ntops;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (s->tops[mid].first <= piece)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    const struct top *p = &s->tops[lo];
+    if (p->row == ROW_NONE || p->kernels > 1 || p->waits || p->copies) return;
+    hint_remove(s, p->first, p->end, false);
+    s->trial.host[piece] = 0;
+}
+
+/* Joins works [first, end) into one that takes as long as the longest. */
+static void join_chain(const struct hint_case *c, struct hint_step *s,
+                       uint32_t first, uint32_t end, struct hint_found *f) {
+    int64_t sum = 0, most = 0, n = 0;
+    for (uint32_t w = first; w < end; w++) {
+        int64_t d = s->trial.work[w];
+        if (d == WORK_GONE) continue;
+        sum_add(&sum, d);
+        n += fusable(c, s->d.works[w].row) == FUSE_POINTWISE;
+        if (d > most) most = d;
+    }
+    if (n < HINT_CHAIN) return;
+    for (uint32_t w = first; w < end; w++) s->trial.work[w] = WORK_GONE;
+    for (uint32_t w = first + 1; w < end; w++) drop_op(s, w);
+    s->trial.work[first] = most;
+    f->other += end - first;
+    hint_saw(f, s->d.works[first].row, sum - most);
+}
+
+static void repair_pointwise(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    uint32_t first = 0;
+    for (uint32_t w = 0; w <= s->d.nworks; w++) {
+        bool in = w < s->d.nworks && fusable(c, s->d.works[w].row) &&
+                  s->d.works[w].lane == s->d.works[first].lane;
+        if (in && w > first) continue;
+        if (w > first) join_chain(c, s, first, w, f);
+        first = w;
+        if (!in && w < s->d.nworks && !fusable(c, s->d.works[w].row))
+            first = w + 1;
+    }
+}
+
+static const char *const fuse_repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "model = torch.compile(model): the chain becomes one kernel",
+    [FW_TF] = "@tf.function(jit_compile=True) around the chain",
+    [FW_JAX] = "put the chain under one jax.jit",
+    [FW_OTHER] = "write the chain as one kernel",
+};
+
+static void say_pointwise(const struct hint_case *c,
+                          const struct hint_found *f, struct hint_words *w) {
+    char a[48];
+    snprintf(w->title, sizeof w->title,
+             "chains of pointwise kernels pass over memory again and again");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%lld kernels a step stand in chains with %d or more pointwise "
+             "ones; joined they would take %s a step less on the device",
+             (long long)(f->other / (int64_t)c->nsteps), (int)HINT_CHAIN,
+             hint_time(c, f->time, a));
+    snprintf(w->repair, sizeof w->repair, "%s", fuse_repairs[c->framework]);
+}
+
+const struct hint_rule hint_unfused_pointwise = {
+    .id = "unfused-pointwise",
+    .confidence = "simulated",
+    .assumes = "a joined chain takes as long as its longest kernel",
+    .see = "kernels",
+    .repair = repair_pointwise,
+    .say = say_pointwise,
+};

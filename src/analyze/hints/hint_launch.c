@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The host is too slow for the device: launch-bound (many small kernels, each
+ * launched by itself), slow-op for an optimizer that goes one tensor at a
+ * time, python-overhead (long stretches of Python that record nothing). */
+#include "analyze/hints/hint.h"
+
+#include "base/sum.h"
+#include "model/span_class.h"
+#include "model/trace.h"
+#include <stdio.h>
+
+/* The optimizer's part of a step. */
+struct optimizer {
+    int64_t kernels, joined; /* launched; of these over many tensors */
+    int64_t host, device;    /* ps */
+    uint32_t row;            /* its dearest op */
+    int64_t row_time;
+};
+
+/* One kernel for many tensors: torch's foreach and fused optimizers. */
+static bool is_joined(const struct trace *t, uint32_t row) {
+    struct bytes n = strs_bytes(&t->strs, t->spans.name[row]);
+    return memmem(n.p, n.n, "multi_tensor", 12) != NULL ||
+           memmem(n.p, n.n, "fused", 5) != NULL ||
+           memmem(n.p, n.n, "triton", 6) != NULL;
+}
+
+static void count_optimizer(const struct hint_case *c,
+                            const struct hint_step *s, const struct top *p,
+                            struct optimizer *o) {
+    int64_t host = hint_host(s, p->first, p->end);
+    o->host += host;
+    if (p->row != ROW_NONE && host > o->row_time) {
+        o->row = p->row;
+        o->row_time = host;
+    }
+    for (uint32_t w = p->work; w < p->work_end; w++) {
+        if (c->t->spans.kind[s->d.works[w].row] != SPAN_KERNEL) continue;
+        o->kernels++;
+        o->joined += is_joined(c->t, s->d.works[w].row);
+        if (s->trial.work[w] != WORK_GONE)
+            sum_add(&o->device, s->trial.work[w]);
+    }
+}
+
+/* One joined kernel does the work of all; the host launches it once. */
+static void join_optimizer(struct hint_step *s, int64_t device) {
+    bool first = true;
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        if (!p->optimizer) continue;
+        for (uint32_t k = p->first; k < p->end; k++) {
+            s->trial.host[k] = 0;
+            for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++) {
+                s->trial.work[w] = first ? device / HINT_FUSED_SHARE
+                                         : WORK_GONE;
+                if (first) s->trial.host[k] = HINT_JOINED_US * PS_PER_US;
+                first = false;
+            }
+        }
+    }
+}
+
+static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    struct optimizer o = {.row = ROW_NONE};
+    for (size_t i = 0; i < s->ntops; i++)
+        if (s->tops[i].optimizer) count_optimizer(c, s, &s->tops[i], &o);
+    /* most of it joined already: what is left are odd tensors */
+    if (o.kernels - o.joined < HINT_TENSOR_OPS || o.joined * 2 > o.kernels)
+        return;
+    join_optimizer(s, o.device);
+    f->other += o.kernels;
+    hint_saw(f, o.row, o.host);
+}
+
+static void say_optimizer(const struct hint_case *c,
+                          const struct hint_found *f, struct hint_words *w) {
+    char a[48];
+    int64_t kernels = f->other / (int64_t)c->nsteps;
+    snprintf(w->title, sizeof w->title,
+             "the optimizer updates one tensor at a time");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%lld kernels and %s of host time a step inside the optimizer, "
+             "most in %.80s; few or none work on many tensors at once",
+             (long long)kernels, hint_time(c, f->time, a),
+             hint_name(c, f->row));
+    snprintf(w->repair, sizeof w->repair,
+             "torch.optim.AdamW(params, lr, fused=True) (or foreach=True): "
+             "all tensors in a few kernels");
+}
+
+const struct hint_rule hint_slow_optimizer = {
+    .id = "slow-op",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "joined, the update costs the host 0.2 ms and the device a "
+               "quarter of its kernels now",
+    .see = "ops",
+    .repair = repair_optimizer,
+    .say = say_optimizer,
+};
+
+/* Could this op be part of a graph that is launched at once, and is it none
+ * already? */
+static bool graphable(const struct hint_case *c, const struct hint_step *s,
+                      const struct top *p) {
+    if (p->lead || p->input || p->optimizer || p->waits || p->copies)
+        return false;
+    uint32_t call = p->work < p->work_end ? s->d.works[p->work].call : ROW_NONE;
+    return call == ROW_NONE ||
+           !(span_class(c->t, call) & NAME_GRAPH);
+}
+
+/* What could be captured: is the host slower than the device, and are most
+ * kernels shorter than a launch? */
+static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
+    int64_t kernels = 0, small = 0, host = 0, device = 0;
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        if (!graphable(c, s, p)) continue;
+        host += hint_host(s, p->first, p->end);
+        for (uint32_t w = p->work; w < p->work_end; w++) {
+            int64_t dur = s->trial.work[w];
+            if (dur == WORK_GONE) continue;
+            sum_add(&device, dur);
+            kernels++;
+            small += dur < HINT_LAUNCH_US * PS_PER_US;
+        }
+    }
+    return kernels >= HINT_GRAPH_KERNELS && host > device &&
+           small * 2 > kernels;
+}
+
+static void repair_launch(const struct hint_case *c, struct hint_step *s,
+                          struct hint_found *f) {
+    if (!host_is_late(c, s)) return;
+    int64_t host = 0, kernels = 0;
+    bool launched = false; /* the graph that is under way was paid for */
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        bool in = graphable(c, s, p);
+        /* a long pause is somebody else's */
+        if (in && p->row == ROW_NONE &&
+            hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US)
+            in = false;
+        for (uint32_t k = p->first; in && k < p->end; k++) {
+            host += s->trial.host[k];
+            s->trial.host[k] = 0;
+        }
+        if (in && !launched && p->kernels > 0) {
+            s->trial.host[p->first] = HINT_CALL_US * PS_PER_US;
+            launched = true;
+        }
+        if (in) kernels += p->kernels;
+        else launched = false;
+    }
+    f->other += kernels;
+    hint_saw(f, ROW_NONE, host);
+}
+
+static const char *const graph_repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "model = torch.compile(model, mode='reduce-overhead') (CUDA "
+                 "graphs), or torch.cuda.make_graphed_callables(model, "
+                 "sample_args); or a larger batch",
+    [FW_TF] = "put the step under @tf.function(jit_compile=True)",
+    [FW_JAX] = "one jax.jit around the whole step, jax.lax.scan for loops",
+    [FW_OTHER] = "capture the step into a CUDA graph and launch it at once",
+};
+
+static void say_launch(const struct hint_case *c, const struct hint_found *f,
+                       struct hint_words *w) {
+    char a[48];
+    int64_t n = f->other > 0 ? f->other : 1;
+    snprintf(w->title, sizeof w->title,
+             "launching %lld kernels a step takes longer than running them",
+             (long long)(f->other / (int64_t)c->nsteps));
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s of host time a step for %lld kernels: %.1f us each, without "
+             "the profiler's own cost",
+             hint_time(c, f->time, a),
+             (long long)(f->other / (int64_t)c->nsteps),
+             (double)f->time / (double)n / PS_PER_US);
+    snprintf(w->repair, sizeof w->repair, "%s", graph_repairs[c->framework]);
+}
+
+const struct hint_rule hint_launch_bound = {
+    .id = "launch-bound",
+    .confidence = "simulated",
+    .assumes = "forward and backward become a graph launch each; the "
+               "optimizer, copies and waits stay as they are",
+    .see = "launch",
+    .repair = repair_launch,
+    .say = say_launch,
+};
+
+/* Where no op was recorded at all, a pause tells nothing. */
+static bool has_ops(const struct hint_case *c, const struct hint_step *s) {
+    for (size_t i = 0; i < s->ntops; i++)
+        if (s->tops[i].row != ROW_NONE &&
+            c->t->spans.kind[s->tops[i].row] == SPAN_OP)
+            return true;
+    return false;
+}
+
+static void repair_python(const struct hint_case *c, struct hint_step *s,
+                          struct hint_found *f) {
+    bool device = s->d.nworks > 0;
+    /* a C program's code outside of its scopes is just not recorded */
+    if (!has_ops(c, s) || c->t->sources[c->source].own) return;
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;
+        int64_t host = hint_host(s, p->first, p->end);
+        if (host < HINT_PAUSE_US * PS_PER_US) continue;
+        uint32_t most = hint_longest(s, p->first, p->end);
+        hint_remove(s, p->first, p->end, false);
+        hint_saw_piece(f, s, most, s->d.line.v[most].row, host);
+    }
+}
+
+/* Not every program that records itself is written in Python. */
+static bool is_python(const struct hint_case *c) {
+    return c->framework != FW_OTHER;
+}
+
+static void say_python(const struct hint_case *c, const struct hint_found *f,
+                       struct hint_words *w) {
+    char a[48], n[48], where[HINT_TEXT];
+    const char *name = hint_name(c, f->row);
+    snprintf(w->title, sizeof w->title,
+             "%s a step go by %sbetween the ops", hint_time(c, f->time, a),
+             is_python(c) ? "in Python " : "");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s of more than %d us each in which no op and no call was "
+             "recorded%s%.80s%s",
+             hint_count(c, f->count, "pause", "pauses", n), (int)HINT_PAUSE_US,
+             *name ? ", the longest in " : "", name,
+             hint_where(c, f, where));
+    snprintf(w->repair, sizeof w->repair,
+             "move that code out of the loop or into another thread; %s to "
+             "see which it is",
+             is_python(c) ? "record with Python stacks (with_stack=True)"
+                          : "record scopes around its parts");
+}
+
+const struct hint_rule hint_python_overhead = {
+    .id = "python-overhead",
+    .confidence = "assumed",
+    .assumes = "the code in the pauses can be moved out of the step",
+    .see = "python",
+    .repair = repair_python,
+    .say = say_python,
+};
+
+enum { CLIMB = 64 }; /* levels around a span of an op that are looked at */
+
+/* The op whose work is going on: it, or something inside it; ROW_NONE. */
+static uint32_t op_of(const struct hint_case *c, uint32_t row) {
+    for (int i = 0; row != ROW_NONE && i < CLIMB; i++) {
+        if (c->t->spans.kind[row] == SPAN_OP) return row;
+        row = c->t->spans.parent[row];
+    }
+    return ROW_NONE;
+}
+
+/* Ops that TensorFlow ran by themselves, outside of any function; 0 where
+ * they are not most of what the ops of the step do. */
+static int64_t eager_ops(const struct hint_case *c, const struct hint_step *s) {
+    int64_t ops = 0, alone = 0, all = 0;
+    if (c->framework == FW_TORCH) return 0; /* has no such mark */
+    for (uint32_t i = 0; i < s->d.line.n; i++) {
+        const struct piece *p = &s->d.line.v[i];
+        uint32_t op = op_of(c, p->row);
+        if (op == ROW_NONE) continue;
+        all += p->dur;
+        if (!(c->t->spans.flags[op] & SPAN_EAGER)) continue;
+        alone += p->dur;
+        ops += p->row == op && p->ts == c->t->spans.ts[op];
+    }
+    return alone > all / 2 && ops >= HINT_GRAPH_KERNELS ? ops : 0;
+}
+
+/* In a function the ops follow each other: what is not an op goes. */
+static void repair_eager(const struct hint_case *c, struct hint_step *s,
+                         struct hint_found *f) {
+    int64_t ops = eager_ops(c, s), between = 0;
+    if (ops == 0) return;
+    for (uint32_t i = 0; i < s->d.line.n; i++) {
+        const struct piece *p = &s->d.line.v[i];
+        if (p->input || s->d.stops[i].first < s->d.stops[i].end ||
+            op_of(c, p->row) != ROW_NONE)
+            continue;
+        between += s->trial.host[i];
+        s->trial.host[i] = 0;
+    }
+    f->other += ops;
+    hint_saw(f, ROW_NONE, between);
+}
+
+static void say_eager(const struct hint_case *c, const struct hint_found *f,
+                      struct hint_words *w) {
+    char a[48];
+    snprintf(w->title, sizeof w->title,
+             "ops run one by one, each called from Python");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%lld eager ops a step, %s a step between them in Python and in "
+             "calling them",
+             (long long)(f->other / (int64_t)c->nsteps),
+             hint_time(c, f->time, a));
+    snprintf(w->repair, sizeof w->repair,
+             "put the step under @tf.function (or model.compile without "
+             "run_eagerly=True)");
+}
+
+const struct hint_rule hint_eager_ops = {
+    .id = "launch-bound",
+    .confidence = "assumed",
+    .assumes = "in a function the same ops follow each other without a gap",
+    .see = "ops",
+    .repair = repair_eager,
+    .say = say_eager,
+};

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory: memory-leak (something is kept in every step), memory-pressure (the
+ * allocator gives memory back to the device and asks for it again in every
+ * step), memory-fragmentation (it holds much that it cannot use). The first
+ * two cost time, too: the calls that ask for memory. */
+#include "analyze/hints/hint.h"
+
+#include "analyze/shared/part.h"
+#include "base/sum.h"
+#include "base/text/number.h"
+#include "model/span_class.h"
+#include "model/trace.h"
+#include <stdio.h>
+
+/* Takes the calls that ask the device for memory out of the step. */
+static void repair_pressure(const struct hint_case *c, struct hint_step *s,
+                            struct hint_found *f) {
+    const struct trace *t = c->t;
+    for (uint32_t i = 0; i < s->d.line.n; i++) {
+        uint32_t row = s->d.line.v[i].row;
+        if (row == ROW_NONE || t->spans.kind[row] != SPAN_API ||
+            !(span_class(t, row) & NAME_ALLOC))
+            continue;
+        hint_saw(f, row, s->trial.host[i]);
+        s->trial.host[i] = 0;
+    }
+}
+
+static void say_pressure(const struct hint_case *c,
+                         const struct hint_found *f, struct hint_words *w) {
+    char a[48], n[48], where[HINT_TEXT];
+    snprintf(w->title, sizeof w->title,
+             "the allocator asks the device for memory in every step");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s, %s a step, the longest %.60s%s",
+             hint_count(c, f->count, "call", "calls", n),
+             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_where(c, f, where));
+    snprintf(w->repair, sizeof w->repair,
+             "no torch.cuda.empty_cache() in the loop; memory nearly full: a "
+             "smaller batch, activation checkpointing, or "
+             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+}
+
+const struct hint_rule hint_memory_pressure = {
+    .id = "memory-pressure",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "what the allocator holds is enough for every step",
+    .see = "memory",
+    .repair = repair_pressure,
+    .say = say_pressure,
+};
+
+/* Memory of the source's smallest device. */
+static int64_t device_room(const struct hint_case *c) {
+    int64_t room = INT64_MAX;
+    for (size_t i = 0; i < c->t->ndevices; i++) {
+        const struct device *d = &c->t->devices[i];
+        if (d->source == c->source && d->memory_bytes > 0 &&
+            d->memory_bytes < room)
+            room = d->memory_bytes;
+    }
+    return room < INT64_MAX ? room : (int64_t)HINT_MEMORY_GIB << 30;
+}
+
+/* Would what grows fill a device before a long training ends? */
+static bool leak_matters(const struct hint_case *c) {
+    int64_t grows = 0;
+    for (size_t i = 0; c->leaks != NULL && i < c->leaks->nrows; i++) {
+        struct cell per = part_cell(c->leaks, i, "bytes_per_step");
+        if (!per.null) sum_add(&grows, per.i);
+    }
+    return grows > device_room(c) / HINT_LEAK_STEPS;
+}
+
+static void repair_leak(const struct hint_case *c, struct hint_step *s,
+                        struct hint_found *f) {
+    if (!leak_matters(c)) return;
+    repair_pressure(c, s, f); /* what is kept has to be asked for anew */
+    hint_saw(f, ROW_NONE, 0);
+}
+
+static const char *const leak_repairs[FRAMEWORKS] = {
+    [FW_TORCH] = ("do not keep tensors across steps: loss.detach() or "
+                  "loss.item() in place of loss, del what is done with, bound "
+                  "the list or cache that it goes into"),
+    [FW_TF] = ("do not keep tensors across steps: float(loss) in place of "
+               "loss, del what is done with, bound the list or cache that it "
+               "goes into"),
+    [FW_JAX] = ("do not keep arrays across steps: float(loss) in place of "
+                "loss, del what is done with, bound the list or cache that it "
+                "goes into"),
+    [FW_OTHER] = ("free in a step what the step allocates, or bound the list "
+                  "or cache that it goes into"),
+};
+
+static void say_leak(const struct hint_case *c, const struct hint_found *f,
+                     struct hint_words *w) {
+    char a[48], each[48] = "?", all[48] = "?";
+    struct cell op = part_cell(c->leaks, 0, "op");
+    struct cell per = part_cell(c->leaks, 0, "bytes_per_step");
+    struct cell sum = part_cell(c->leaks, 0, "total_bytes");
+    struct cell stack = part_cell(c->leaks, 0, "stack");
+    struct cell device = part_cell(c->leaks, 0, "device");
+    if (!per.null) human_bytes(per.i, each, sizeof each);
+    if (!sum.null) human_bytes(sum.i, all, sizeof all);
+    snprintf(w->title, sizeof w->title, "memory grows by %s in every step",
+             each);
+    snprintf(w->evidence, sizeof w->evidence,
+             "%zu site%s; the largest keeps %s a step%s%s from %.80s, %s by "
+             "the end%s%.300s; %s a step in calls for memory",
+             c->leaks->nrows, c->leaks->nrows == 1 ? "" : "s", each,
+             !device.null ? " on " : "", !device.null ? device.s : "",
+             !op.null ? op.s : "an unknown op", all,
+             !stack.null ? ", allocated at " : "", !stack.null ? stack.s : "",
+             hint_time(c, f->time, a));
+    snprintf(w->repair, sizeof w->repair, "%s", leak_repairs[c->framework]);
+}
+
+const struct hint_rule hint_memory_leak = {
+    .id = "memory-leak",
+    .in_place = true,
+    .always = true,
+    .confidence = "measured",
+    .assumes = "only the calls for new memory are counted as time; running "
+               "out of memory is what it costs",
+    .see = "leaks",
+    .repair = repair_leak,
+    .say = say_leak,
+};
+
+/* By label: the smallest device of that name whose memory is known. */
+static bool find_smallest(const struct trace *t, struct map *devices) {
+    for (size_t d = 0; d < t->ndevices; d++) {
+        if (t->devices[d].memory_bytes <= 0) continue;
+        uint32_t *at = map_at(devices, t->devices[d].label);
+        if (at == NULL) return false;
+        if (*at == MAP_NONE ||
+            t->devices[d].memory_bytes < t->devices[*at].memory_bytes)
+            *at = (uint32_t)d;
+    }
+    return true;
+}
+
+static bool is_fragmented(const struct hint_case *c, const struct map *devices,
+                          size_t row) {
+    const struct trace *t = c->t;
+    struct cell pct = part_cell(c->memory, row, "fragmentation_pct");
+    struct cell held = part_cell(c->memory, row, "reserved_bytes");
+    struct cell name = part_cell(c->memory, row, "device");
+    if (pct.null || held.null || name.null ||
+        pct.f < HINT_FRAGMENT_PERCENT)
+        return false;
+    str_id label = strs_find(&t->strs, bytes_of(name.s));
+    uint32_t d = label == STR_NONE ? MAP_NONE : map_get(devices, label);
+    return d != MAP_NONE && held.i > t->devices[d].memory_bytes / 2;
+}
+
+int hint_memory_read(struct hint_case *c, struct ops_err *e) {
+    struct map devices = {0};
+    c->fragmented = SIZE_MAX;
+    bool ok = c->memory == NULL || find_smallest(c->t, &devices);
+    for (size_t i = 0; ok && c->memory != NULL && i < c->memory->nrows &&
+                       c->fragmented == SIZE_MAX; i++)
+        if (is_fragmented(c, &devices, i)) c->fragmented = i;
+    map_free(&devices);
+    return ok ? 0 : fail_oom(e);
+}
+
+static void repair_fragments(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    (void)s;
+    if (c->fragmented != SIZE_MAX) hint_saw(f, ROW_NONE, 0);
+}
+
+static void say_fragments(const struct hint_case *c,
+                          const struct hint_found *f, struct hint_words *w) {
+    char held[48] = "?", used[48] = "?";
+    size_t row = c->fragmented;
+    struct cell h = part_cell(c->memory, row, "reserved_bytes");
+    struct cell u = part_cell(c->memory, row, "peak_bytes");
+    struct cell pct = part_cell(c->memory, row, "fragmentation_pct");
+    if (!h.null) human_bytes(h.i, held, sizeof held);
+    if (!u.null) human_bytes(u.i, used, sizeof used);
+    (void)f;
+    snprintf(w->title, sizeof w->title,
+             "the allocator holds much memory that it cannot use");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s held, %s in use at the peak: %.0f %% is in pieces", held,
+             used, !pct.null ? pct.f : 0);
+    snprintf(w->repair, sizeof w->repair,
+             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; batches of "
+             "one shape (pad), or largest first");
+}
+
+const struct hint_rule hint_memory_fragmentation = {
+    .id = "memory-fragmentation",
+    .in_place = true,
+    .always = true,
+    .confidence = "measured",
+    .assumes = "it costs room for a larger batch, not time",
+    .see = "memory",
+    .repair = repair_fragments,
+    .say = say_fragments,
+};

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * host-sync: the program asks the device for a number and waits for it.
+ * Repaired, the number stays on the device: the op that asks goes, with what
+ * only feeds it (x.abs().max().item(): abs and max, too). An op only feeds it
+ * when it stands right before, reduces or compares, and no gradient flows
+ * through it. A plain synchronising call is left out alone. */
+#include "analyze/hints/hint.h"
+
+#include "analyze/shared/kernel_args.h"
+#include "base/sum.h"
+#include "model/trace.h"
+#include "names/opclass.h"
+#include <stdio.h>
+
+/* Ops whose only use may be to be looked at; a name ends where listed. */
+static const char *const feeders[] = {
+    "aten::abs", "aten::max", "aten::min", "aten::amax", "aten::amin",
+    "aten::sum", "aten::mean", "aten::norm", "aten::linalg_vector_norm",
+    "aten::isnan", "aten::isinf", "aten::isfinite", "aten::any", "aten::all",
+    "aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge",
+    "aten::logical_or", "aten::logical_and", "aten::logical_not",
+    "aten::bitwise_or", "aten::bitwise_and", "aten::bitwise_not",
+    "aten::argmax", "aten::argmin", "aten::std", "aten::var",
+    "aten::count_nonzero", "aten::detach", "detach", "aten::select",
+    "aten::slice", "aten::squeeze", "aten::to", "aten::float",
+    "aten::div", "aten::mul", "aten::sub", "aten::pow", "aten::sqrt",
+    "aten::topk", "aten::sort", "aten::unsqueeze", "aten::view",
+    "aten::reshape", "aten::expand", "aten::t", "aten::is_nonzero",
+    "aten::softmax", "aten::sigmoid", "aten::stack", "aten::cat",
+};
+
+static bool is_feeder(const struct trace *t, uint32_t row) {
+    struct bytes n = strs_bytes(&t->strs, t->spans.name[row]);
+    for (size_t i = 0; i < sizeof feeders / sizeof *feeders; i++)
+        if (bytes_eq(n, feeders[i], strlen(feeders[i]))) return true;
+    return false;
+}
+
+/* Does a gradient flow through the op or one inside it? The source drew an
+ * arrow from forward to backward. */
+static bool has_gradient(const struct trace *t, uint32_t row) {
+    size_t lo = 0, hi = t->flows.n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (t->flows.from[mid] < row)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (lo == t->flows.n) return false;
+    row_id from = t->flows.from[lo];
+    return t->spans.track[from] == t->spans.track[row] &&
+           t->spans.ts[from] < span_end(t, row);
+}
+
+/* Bytes that the op brings back from the device; -1: it brings none. */
+static int64_t bytes_back(const struct hint_step *s, const struct top *p) {
+    int64_t sum = -1;
+    for (uint32_t w = p->work; w < p->work_end; w++) {
+        const struct copy_args *a = &s->copies[w];
+        if (a->kind == COPY_KINDS) continue;
+        if (a->kind != COPY_D2H) return -1;
+        sum = sum_of(sum < 0 ? 0 : sum, a->bytes > 0 ? a->bytes : 0);
+    }
+    return sum;
+}
+
+/* Only the waiting goes: the kernels around it are wanted. */
+static void let_go(struct hint_step *s, const struct top *p) {
+    for (uint32_t i = p->first; i < p->end; i++) {
+        const struct stop *stop = &s->d.stops[i];
+        if (stop->wait == DEP_NONE || stop->first < stop->end) continue;
+        s->trial.go[i] = true;
+        s->trial.host[i] = 0;
+    }
+}
+
+/* Removes what only feeds the asking op at tops[k]. */
+static void remove_feeders(const struct hint_case *c, struct hint_step *s,
+                           size_t k) {
+    uint32_t track = c->t->spans.track[s->tops[k].row];
+    while (k-- > 0) {
+        const struct top *p = &s->tops[k];
+        if (p->row == ROW_NONE) {
+            if (hint_host(s, p->first, p->end) < HINT_PAUSE_US * PS_PER_US) {
+                hint_remove(s, p->first, p->end, false);
+                continue;
+            }
+            return;
+        }
+        if (c->t->spans.track[p->row] != track || p->waits > 0 ||
+            !is_feeder(c->t, p->row) || has_gradient(c->t, p->row))
+            return;
+        hint_remove(s, p->first, p->end, true);
+    }
+}
+
+static void repair(const struct hint_case *c, struct hint_step *s,
+                   struct hint_found *f) {
+    for (size_t i = 0; i < s->ntops; i++) {
+        const struct top *p = &s->tops[i];
+        if (p->waits == 0 || p->row == ROW_NONE) continue;
+        int64_t back = bytes_back(s, p), waited = 0;
+        for (uint32_t k = p->first; k < p->end; k++)
+            if (s->d.stops[k].wait != DEP_NONE) waited += s->d.line.v[k].dur;
+        if (back >= HINT_SMALL_COPY_BYTES || (back < 0 && p->copies > 0))
+            continue; /* a copy: another rule's */
+        if (back >= 0 && p->kernels == 0) {
+            hint_remove(s, p->first, p->end, true);
+            remove_feeders(c, s, i);
+        } else {
+            let_go(s, p);
+        }
+        hint_saw(f, p->row, waited);
+        if (back >= 0) f->other++;
+    }
+}
+
+static const char *const repairs[FRAMEWORKS] = {
+    [FW_TORCH] = "keep it on the device: losses.append(loss.detach()) and "
+                 ".item() once every 100 steps; torch.where in place of "
+                 "`if tensor:`; no torch.cuda.synchronize() in the loop",
+    [FW_TF] = "do not call .numpy() or float(tensor) in the loop: keep "
+              "tensors, and read them once every 100 steps",
+    [FW_JAX] = "do not call float(x), x.item() or block_until_ready() in the "
+               "loop: keep arrays, and read them once every 100 steps",
+    [FW_OTHER] = "wait for the device once every 100 steps, not in each",
+};
+
+static void say(const struct hint_case *c, const struct hint_found *f,
+                struct hint_words *w) {
+    char a[48], n[48], where[HINT_TEXT];
+    double per = (double)f->count / (double)c->nsteps;
+    snprintf(w->title, sizeof w->title,
+             "the program waits for the device %.*f time%s a step",
+             per < 10 && per != (double)(int)per ? 1 : 0, per,
+             per == 1 ? "" : "s");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s, %s a step in the waiting calls, the dearest in %.120s%s",
+             hint_count(c, f->count, "wait", "waits", n),
+             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_where(c, f, where));
+    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
+}
+
+const struct hint_rule hint_host_sync = {
+    .id = "host-sync",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "the values are not needed in the same step; ops that only "
+               "feed them go, too",
+    .see = "idle",
+    .repair = repair,
+    .say = say,
+};

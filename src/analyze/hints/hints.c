@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * hints: what to change first, and what it will give.
+ *
+ * A few steps that stand for all are taken apart into graphs and freed of the
+ * profiler's own cost. Every rule repairs its fault in a copy of them; what
+ * the copy gains when it is run again is the saving. The best rule is listed,
+ * its repair is kept, and the others are tried on what is left: so no time is
+ * claimed twice. First come the rules that are repaired in place, then those
+ * that want restructuring. */
+#include "analyze/analyze.h"
+
+#include "analyze/cost/device_peak.h"
+#include "analyze/hints/hint.h"
+#include "analyze/hints/hint_tops.h"
+#include "analyze/ops/compiling.h"
+#include "analyze/shared/kernel_args.h"
+#include "analyze/shared/part.h"
+#include "analyze/shared/pystack.h"
+#include "analyze/steps/overhead.h"
+#include "base/sum.h"
+#include "base/text/number.h"
+#include "model/span_class.h"
+#include <stdlib.h>
+
+enum { MAX_STEPS = 32, MAX_HINTS = 10 };
+
+#define X(name) extern const struct hint_rule hint_##name;
+#include "analyze/hints/hints.def"
+#undef X
+
+static const struct hint_rule *const rules[] = {
+#define X(name) &hint_##name,
+#include "analyze/hints/hints.def"
+#undef X
+};
+
+enum { RULES = sizeof rules / sizeof *rules };
+
+/* A hint that was found. */
+struct hint {
+    const struct hint_rule *rule;
+    struct hint_found found;
+    int64_t save; /* ps, over all steps of the case */
+};
+
+struct hints {
+    struct hint_case c;
+    struct part leaks, memory, ranks;
+    struct compiles compiles;
+    struct pystack frames;
+    int64_t lost; /* launches without a record of their work */
+    bool cut;     /* the file ends too early */
+    struct device_peak peak;
+    struct hint v[MAX_HINTS];
+    size_t n;
+    bool listed[RULES]; /* not tried again; others are: what was repaired may
+                           have laid bare what they look for */
+};
+
+static void case_free(struct hint_case *c) {
+    for (size_t i = 0; i < c->nsteps; i++) {
+        plan_free(&c->steps[i].now);
+        plan_free(&c->steps[i].trial);
+        deps_free(&c->steps[i].d);
+        free(c->steps[i].tops);
+        free(c->steps[i].copies);
+        free(c->steps[i].joined);
+    }
+    free(c->steps);
+}
+
+static int read_copies(const struct trace *t, struct hint_step *s,
+                       struct ops_err *e) {
+    s->copies = malloc((s->d.nworks + 1) * sizeof *s->copies);
+    if (s->copies == NULL) return fail_oom(e);
+    for (size_t w = 0; w < s->d.nworks; w++) {
+        uint32_t row = s->d.works[w].row;
+        s->copies[w] = t->spans.kind[row] == SPAN_COPY
+                           ? copy_args_of(t, row)
+                           : (struct copy_args){.kind = COPY_KINDS};
+    }
+    return 0;
+}
+
+static int step_init(struct hint_case *c, const struct host_side *h,
+                     uint32_t step, int64_t stall, struct ops_err *e) {
+    struct hint_step *s = &c->steps[c->nsteps];
+    *s = (struct hint_step){0};
+    TRY(deps_build(&s->d, h, step, e));
+    c->nsteps++; /* freed with the case from here on */
+    TRY(plan_init(&s->now, &s->d, c->t, c->per_event, e));
+    s->now.stall = stall;
+    TRY(plan_copy(&s->trial, &s->now, e));
+    TRY(read_copies(c->t, s, e));
+    return hint_tops(c->t, s, e);
+}
+
+/* Does the host itself carry out collectives in this source? */
+static bool has_exchange(const struct trace *t, uint32_t source) {
+    const struct lists *l = &t->of_source;
+    for (size_t k = l->first[source]; k < l->first[source + 1]; k++) {
+        const struct track *tr = &t->tracks[l->v[k]];
+        if (tr->kind != TRACK_THREAD) continue;
+        for (row_id r = tr->first; r < tr->end; r++)
+            if (span_class(t, r) & NAME_COMM_CPU) return true;
+    }
+    return false;
+}
+
+/* The device whose peaks count: the source's first that ran anything. */
+static uint32_t device_of(const struct trace *t, uint32_t source) {
+    for (size_t i = 0; i < t->ntracks; i++)
+        if (t->tracks[i].kind == TRACK_STREAM &&
+            t->tracks[i].source == source &&
+            t->tracks[i].device != ROW_NONE &&
+            t->tracks[i].first < t->tracks[i].end)
+            return t->tracks[i].device;
+    return ROW_NONE;
+}
+
+/* Sum over the steps; trial or now. Negative: out of memory. */
+static int64_t run_all(const struct hint_case *c, bool trial) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < c->nsteps; i++) {
+        int64_t d = replay(trial ? &c->steps[i].trial : &c->steps[i].now);
+        if (d < 0) return -1;
+        sum_add(&sum, d);
+    }
+    return sum;
+}
+
+/* Repairs all steps by one rule; false: there was nothing to repair. */
+static bool try_rule(const struct hint_case *c, const struct hint_rule *rule,
+                     struct hint_found *f) {
+    *f = (struct hint_found){.row = ROW_NONE};
+    for (size_t i = 0; i < c->nsteps; i++) {
+        plan_assign(&c->steps[i].trial, &c->steps[i].now);
+        rule->repair(c, &c->steps[i], f);
+    }
+    return f->count > 0;
+}
+
+static void keep_trial(const struct hint_case *c) {
+    for (size_t i = 0; i < c->nsteps; i++)
+        plan_assign(&c->steps[i].now, &c->steps[i].trial);
+}
+
+/* Lists the best rule of the group on what is left, if any is worth a word:
+ * *listed. */
+static int list_best(struct hints *h, bool in_place, bool *listed,
+                     struct ops_err *e) {
+    int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
+    int64_t before = run_all(&h->c, false);
+    struct hint best = {NULL, {0}, -1};
+    size_t which = 0;
+    *listed = false;
+    if (before < 0) return fail_oom(e);
+    for (size_t i = 0; i < RULES; i++) {
+        struct hint_found f;
+        if (rules[i]->in_place != in_place || h->listed[i]) continue;
+        if (!try_rule(&h->c, rules[i], &f)) continue;
+        int64_t after = run_all(&h->c, true), save = before - after;
+        if (after < 0) return fail_oom(e);
+        bool worth = save > 0 && save >= h->c.base / 100 * least;
+        if (!(worth || rules[i]->always) || save <= best.save) continue;
+        best = (struct hint){rules[i], f, save};
+        which = i;
+    }
+    if (best.rule == NULL) return 0;
+    *listed = h->listed[which] = true;
+    h->v[h->n++] = best;
+    try_rule(&h->c, best.rule, &best.found);
+    keep_trial(&h->c);
+    return 0;
+}
+
+static int list_group(struct hints *h, bool in_place, struct ops_err *e) {
+    bool more = true;
+    while (more && h->n < MAX_HINTS)
+        TRY(list_best(h, in_place, &more, e));
+    return 0;
+}
+
+static void columns(struct result *r) {
+    static const struct column cols[] = {
+        {.name = "id", .type = COL_TEXT, .flags = COL_KEY,
+         .help = "which kind of hint it is; the ids are fixed"},
+        {.name = "title", .type = COL_TEXT, .help = "what is slow"},
+        {.name = "save_us", .title = "saves", .type = COL_TIME, .unit = "us",
+         .flags = COL_MAIN | COL_MEAN,
+         .help = "what a step would lose if it were repaired, after the hints "
+                 "above it; the profiler's own cost left out"},
+        {.name = "save_pct", .title = "of step", .type = COL_PERCENT,
+         .unit = "%", .flags = COL_BAR,
+         .help = "the same as a share of the step"},
+        {.name = "step_us", .title = "step", .type = COL_TIME, .unit = "us",
+         .flags = COL_DETAIL | COL_MEAN,
+         .help = "the step that it is a share of: without the profiler's own "
+                 "cost, from an idle device to the end of its work"},
+        {.name = "confidence", .type = COL_TEXT, .flags = COL_DETAIL,
+         .help = "measured in the trace, simulated on it, or assumed"},
+        {.name = "evidence", .type = COL_TEXT, .flags = COL_BELOW,
+         .help = "the numbers behind it"},
+        {.name = "do", .type = COL_TEXT, .flags = COL_BELOW,
+         .help = "what to change, as code for the framework at hand"},
+        {.name = "assumes", .type = COL_TEXT, .flags = COL_BELOW | COL_DETAIL,
+         .help = "what the saving takes for granted"},
+        {.name = "see", .type = COL_TEXT, .flags = COL_DETAIL,
+         .help = "the analysis to look at for more"},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+    r->in_order = true;
+    r->one_unit = true;
+}
+
+static void put_hint(struct result *r, const struct hints *h,
+                     const struct hint *v) {
+    struct hint_words w = {0};
+    int64_t n = (int64_t)h->c.nsteps;
+    v->rule->say(&h->c, &v->found, &w);
+    result_row(r);
+    result_text(r, v->rule->id);
+    result_text(r, w.title);
+    result_int(r, v->save / n);
+    result_float(r, h->c.base > 0 ? 100.0 * (double)v->save /
+                                        (double)h->c.base : 0);
+    result_int(r, h->c.base / n);
+    result_text(r, v->rule->confidence);
+    result_text(r, w.evidence);
+    result_text(r, w.repair);
+    result_text(r, v->rule->assumes);
+    result_text(r, v->rule->see);
+}
+
+/* What the rules about compilation, memory and ranks read. */
+static int run_parts(struct hints *h, const struct opts *o,
+                     struct ops_err *e) {
+    const struct trace *t = h->c.t;
+    TRY(pystack_init(&h->frames, t, e));
+    h->c.frames = &h->frames;
+    TRY(compiles_init(&h->compiles, t, e));
+    h->c.compiles = &h->compiles;
+    if (t->nsources > 1) {
+        TRY(part_run(&h->ranks, "ranks", NULL, NULL, t, o, e));
+        h->c.ranks = &h->ranks.r;
+    }
+    h->c.fragmented = SIZE_MAX;
+    if (t->mem.n == 0) return 0;
+    TRY(part_run(&h->leaks, "leaks", NULL, NULL, t, o, e));
+    TRY(part_run(&h->memory, "memory", NULL, NULL, t, o, e));
+    h->c.leaks = &h->leaks.r;
+    h->c.memory = &h->memory.r;
+    return hint_memory_read(&h->c, e);
+}
+
+/* Which row of `ranks` tells how long a rank waits for others, of two the
+ * first. False: out of memory. */
+static bool find_waits(const struct hint_case *c, struct map *rows) {
+    for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
+        struct cell r = part_cell(c->ranks, i, "rank");
+        if (r.null || part_cell(c->ranks, i, "wait_us").null) continue;
+        uint32_t *at = map_at(rows, (uint64_t)r.i);
+        if (at == NULL) return false;
+        if (*at == MAP_NONE) *at = (uint32_t)i;
+    }
+    return true;
+}
+
+/* Marks the sources in scope that have steps to look at. */
+static void mark_sources(const struct trace *t, const struct scope *in,
+                         bool *has) {
+    for (size_t k = 0; k < t->nsteps; k++) {
+        uint32_t source = t->steps[k].source;
+        if (t->steps[k].dur > 0 && (in->all || in->source_in[source]) &&
+            (!in->by_step || in->step_in[k]))
+            has[source] = true;
+    }
+}
+
+/* The source to study: of those in scope that have steps the one that waits
+ * longest for others (it shows what the job could be), else the first rank;
+ * ROW_NONE: no source has any. */
+static int pick_source(struct hint_case *c, const struct scope *in,
+                       struct ops_err *e) {
+    const struct trace *t = c->t;
+    bool *has = calloc(t->nsources + 1, sizeof *has);
+    struct map rows = {0};
+    int64_t most = -1;
+    c->source = ROW_NONE;
+    if (has == NULL || !find_waits(c, &rows)) {
+        free(has);
+        map_free(&rows);
+        return fail_oom(e);
+    }
+    mark_sources(t, in, has);
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        if (!has[i]) continue;
+        c->nranks++;
+        int64_t rank = t->sources[i].rank, wait = -1;
+        uint32_t at = map_get(&rows, (uint64_t)rank);
+        if (at != MAP_NONE) wait = part_cell(c->ranks, at, "wait_us").i;
+        bool first = c->source == ROW_NONE ||
+                     rank < t->sources[c->source].rank;
+        if (c->source != ROW_NONE && wait < most) continue;
+        if (c->source != ROW_NONE && wait == most && !first) continue;
+        c->source = i;
+        most = wait;
+    }
+    c->waits = most > 0;
+    free(has);
+    map_free(&rows);
+    return 0;
+}
+
+static int study(struct hints *h, const struct trace *t,
+                 const struct scope *in, const struct opts *o,
+                 struct ops_err *e) {
+    struct hint_case *c = &h->c;
+    uint32_t chosen[MAX_STEPS];
+    struct host_side side;
+    size_t n;
+    TRY(deps_choose(t, c->source, in->by_step ? in->step_in : NULL, false,
+                    chosen, MAX_STEPS, &n, e));
+    c->steps = calloc(MAX_STEPS, sizeof *c->steps);
+    if (c->steps == NULL) return fail_oom(e);
+    int64_t per = overhead_per_event(t, c->source);
+    c->per_event = per > 0 ? per : 0;
+    c->framework = framework_of(t, c->source);
+    c->host_exchange = has_exchange(t, c->source);
+    struct ops_err bad;
+    if (device_peak_of(t, device_of(t, c->source),
+                       opts_text(o, "device-peak"), &h->peak, &bad)) {
+        c->peak = &h->peak;
+    } else if (bad.code != 0) {
+        *e = bad;
+        return bad.code;
+    }
+    TRY(host_side_init(&side, t, c->source, NULL, e));
+    int64_t stall = hint_compile_stall(c, chosen, n);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = step_init(c, &side, chosen[i], stall, e);
+    host_side_free(&side);
+    return rc != 0 ? rc : hint_small_read(c, e);
+}
+
+/* Launching calls of the steps whose device work has no record; 0: no more
+ * than a few. Without these records a busy device looks idle. */
+static int64_t lost_records(const struct hint_case *c) {
+    int64_t calls = 0, lost = 0;
+    for (size_t i = 0; i < c->nsteps; i++) {
+        const struct deps *d = &c->steps[i].d;
+        for (size_t k = 0; k < d->line.n; k++) {
+            uint32_t row = d->line.v[k].row;
+            if (row == ROW_NONE || c->t->spans.kind[row] != SPAN_API ||
+                d->line.v[k].ts != c->t->spans.ts[row] ||
+                !(span_class(c->t, row) & NAME_LAUNCH))
+                continue;
+            calls++;
+            lost += d->stops[k].first == d->stops[k].end;
+        }
+    }
+    return lost * 100 > calls * HINT_LOST_PERCENT ? lost : 0;
+}
+
+static int find(struct hints *h, struct ops_err *e) {
+    h->c.base = run_all(&h->c, false);
+    if (h->c.base < 0) return fail_oom(e);
+    /* what stands at a file's end, device work above all, is not in it */
+    h->cut = h->c.t->notes[NOTE_FILE_CUT] > 0;
+    h->lost = lost_records(&h->c);
+    if (h->lost > 0 || h->cut) return 0;
+    TRY(list_group(h, true, e));
+    return list_group(h, false, e);
+}
+
+static void remark(struct result *r, const struct hints *h) {
+    char bare[48];
+    if (h->c.nsteps == 0) {
+        result_remark(r, "there is no step to look at: nothing can be said");
+        return;
+    }
+    human_time(h->c.base / (int64_t)h->c.nsteps, bare, sizeof bare);
+    const char *how =
+        device_of(h->c.t, h->c.source) == ROW_NONE
+            ? "without the profiler's own cost"
+            : "without the profiler's own cost, from an idle device to the "
+              "end of its work";
+    if (h->c.nsteps == 1)
+        result_remark(r, "worked out on one step of %s %s", bare, how);
+    else
+        result_remark(r, "worked out on %zu steps of %s each %s", h->c.nsteps,
+                      bare, how);
+    const struct source *s = &h->c.t->sources[h->c.source];
+    if (h->c.nranks > 1 && s->rank >= 0)
+        result_remark(r, "of %zu ranks rank %lld was studied%s", h->c.nranks,
+                      (long long)s->rank,
+                      h->c.waits ? ", which waits longest for the others" : "");
+    else if (h->c.nranks > 1)
+        result_remark(r, "of %zu profiles %s was studied%s", h->c.nranks,
+                      s->path,
+                      h->c.waits ? ", which waits longest for the others" : "");
+    if (h->n > 1)
+        result_remark(r, "each saving is of what the hints above it leave; "
+                      "what is repaired in place comes before what wants "
+                      "restructuring");
+    if (h->cut)
+        result_remark(r, "the file ends too early, and what is missing would "
+                      "look like idle time: no saving can be worked out");
+    else if (h->lost > 0)
+        result_remark(r, "%lld launches of these steps have no record of "
+                      "their device work (a cut file, or records that were "
+                      "dropped): no saving can be worked out",
+                      (long long)h->lost);
+    else if (h->n == 0)
+        result_remark(r, "nothing was found that would make a step more than "
+                      "%d %% faster", (int)HINT_SAVE_PERCENT);
+}
+
+static int run(const struct trace *t, const struct opts *o, struct result *r,
+               struct ops_err *e) {
+    struct scope in;
+    struct hints h = {.c = {.t = t}};
+    TRY(scope_init(&in, t, o, e));
+    int rc = run_parts(&h, o, e);
+    if (rc == 0) rc = pick_source(&h.c, &in, e);
+    if (rc == 0 && h.c.source != ROW_NONE) {
+        rc = study(&h, t, &in, o, e);
+        if (rc == 0) rc = find(&h, e);
+    }
+    scope_free(&in);
+    if (rc == 0) {
+        result_init(r, "hints", "What to change first");
+        result_from_trace(r, t);
+        columns(r);
+        for (size_t i = 0; i < h.n; i++) put_hint(r, &h, &h.v[i]);
+        remark(r, &h);
+        rc = result_done(r, e);
+    }
+    case_free(&h.c);
+    compiles_free(&h.compiles);
+    pystack_free(&h.frames);
+    part_free(&h.leaks);
+    part_free(&h.memory);
+    part_free(&h.ranks);
+    return rc;
+}
+
+static const struct opt opts[] = {
+    {.name = "device-peak", .type = OPT_TEXT, .arg = "LIST",
+     .help = "peaks of the device: bf16=989e12,tf32=495e12,bw=4.8e12"},
+    {0},
+};
+
+const struct analysis analysis_hints = {
+    .name = "hints",
+    .help = "what to change first, and how much a step would gain by it",
+    .row = "one recommendation",
+    .opts = opts,
+    .all_rows = true,
+    .run = run,
+};

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One pass over the line: the host's clock goes on piece by piece, device work
+ * starts when it is launched, its stream is free and what it waited for is
+ * done, and calls that wait move the host's clock to the device's.
+ *
+ * Recording costs are taken off where they arose: half an event's cost at each
+ * begin and end of a span. A piece that is shorter than its cost passes the
+ * rest on to the next, up to the next call that waits, which would only have
+ * waited longer. */
+#include "analyze/hints/replay.h"
+
+#include "base/err.h"
+#include "base/sum.h"
+#include "model/trace.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    /* A driver queues about this many launches; the next call then waits. */
+    QUEUE_MAX = 1024,
+    /* What stays of a piece however dear its recording was: 1/16. */
+    KEEP_SHARE = 16,
+    /* Work on one stream does not follow without a gap: 1.2 us between the
+     * kernels of device-bound programs (H200; 1.0 to 1.7). */
+    GAP_NS = 1200,
+    /* Times the median that a launching call may take by itself. */
+    LONG_CALL = 8,
+};
+
+static bool plan_alloc(struct plan *p, const struct deps *d) {
+    size_t n = d->line.n + 1, w = d->nworks + 1;
+    *p = (struct plan){.d = d};
+    p->host = malloc(n * sizeof *p->host);
+    p->go = calloc(n, sizeof *p->go);
+    p->work = malloc(w * sizeof *p->work);
+    p->ahead = calloc(w, sizeof *p->ahead);
+    return p->host && p->go && p->work && p->ahead;
+}
+
+void plan_free(struct plan *p) {
+    free(p->host);
+    free(p->go);
+    free(p->work);
+    free(p->ahead);
+    *p = (struct plan){0};
+}
+
+/* Takes recording costs off; *debt is what is still to be taken. */
+static int64_t bare(int64_t dur, int64_t cost, int64_t *debt) {
+    *debt += cost;
+    int64_t most = dur - dur / KEEP_SHARE;
+    int64_t off = *debt < most ? *debt : most;
+    *debt -= off;
+    return dur - off;
+}
+
+/* What the piece takes by itself. The profiler's own work is none of the
+ * program's, and a launch that waited for room in the device's queue ("Command
+ * Buffer Full", or far longer than others) does so in the replay, if at all. */
+static int64_t own_time(const struct deps *d, const struct trace *t,
+                        size_t i) {
+    if (d->stops[i].wait != DEP_NONE) return d->stops[i].tail;
+    int64_t dur = d->line.v[i].dur;
+    uint32_t row = d->line.v[i].row;
+    if (row != ROW_NONE && t->spans.kind[row] == SPAN_OVERHEAD) return 0;
+    bool held_up = dur / LONG_CALL > d->call && deps_launches(d, t, i);
+    return held_up ? d->call : dur;
+}
+
+int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
+              int64_t per_event, struct ops_err *e) {
+    if (!plan_alloc(p, d)) {
+        plan_free(p);
+        return fail_oom(e);
+    }
+    int64_t half = per_event > 0 ? per_event / 2 : 0, debt = 0;
+    for (size_t i = 0; i < d->line.n; i++) {
+        const struct piece *q = &d->line.v[i];
+        bool waits = d->stops[i].wait != DEP_NONE;
+        if (waits) debt = 0;
+        p->host[i] = bare(own_time(d, t, i), half * q->edges, &debt);
+    }
+    for (size_t i = 0; i < d->nworks; i++) p->work[i] = d->works[i].dur;
+    return 0;
+}
+
+int plan_copy(struct plan *to, const struct plan *from, struct ops_err *e) {
+    if (!plan_alloc(to, from->d)) {
+        plan_free(to);
+        return fail_oom(e);
+    }
+    plan_assign(to, from);
+    return 0;
+}
+
+void plan_assign(struct plan *to, const struct plan *from) {
+    const struct deps *d = from->d;
+    assert(to->d == d);
+    memcpy(to->host, from->host, d->line.n * sizeof *to->host);
+    memcpy(to->go, from->go, d->line.n * sizeof *to->go);
+    memcpy(to->work, from->work, d->nworks * sizeof *to->work);
+    memcpy(to->ahead, from->ahead, d->nworks * sizeof *to->ahead);
+    to->stall = from->stall;
+}
+
+/* The state of a run. */
+struct run {
+    const struct plan *p;
+    int64_t *ends;  /* by work */
+    int64_t *lanes; /* when each lane's work so far ends; 0: none came */
+    int64_t now, last;
+    int64_t ahead;  /* work that is done beside the step, in sum */
+};
+
+static void run_work(struct run *r, uint32_t i) {
+    const struct work *w = &r->p->d->works[i];
+    int64_t dur = r->p->work[i];
+    /* who waits for work that is not run here waits for what is before it */
+    r->ends[i] = r->lanes[w->lane];
+    if (dur == WORK_GONE) return;
+    if (r->p->ahead[i]) {
+        sum_add(&r->ahead, dur);
+        return;
+    }
+    const int64_t gap = GAP_NS * PS_PER_NS;
+    int64_t start = r->now, before = r->lanes[w->lane];
+    if (before > 0 && sum_of(before, gap) > start)
+        start = sum_of(before, gap);
+    if (w->after != DEP_NONE && r->ends[w->after] > start)
+        start = r->ends[w->after];
+    r->ends[i] = sum_of(start, dur);
+    r->lanes[w->lane] = r->ends[i];
+    if (r->ends[i] > r->last) r->last = r->ends[i];
+}
+
+/* A full queue: the launch waits until the device has caught up. */
+static void wait_for_room(struct run *r, uint32_t next) {
+    if (next < QUEUE_MAX) return;
+    int64_t end = r->ends[next - QUEUE_MAX];
+    if (end > r->now) r->now = end;
+}
+
+int64_t replay(const struct plan *p) {
+    const struct deps *d = p->d;
+    struct run r = {.p = p};
+    r.ends = malloc((d->nworks + 1) * sizeof *r.ends);
+    r.lanes = calloc(d->nlanes + 1, sizeof *r.lanes);
+    bool ok = r.ends != NULL && r.lanes != NULL;
+    for (size_t i = 0; ok && i < d->line.n; i++) {
+        const struct stop *s = &d->stops[i];
+        if (s->wait == DEP_NONE) sum_add(&r.now, p->host[i]);
+        for (uint32_t w = s->first; w < s->end; w++) {
+            wait_for_room(&r, w);
+            run_work(&r, w);
+        }
+        if (s->wait == DEP_NONE) continue;
+        if (!p->go[i] && r.ends[s->wait] > r.now) r.now = r.ends[s->wait];
+        sum_add(&r.now, p->host[i]);
+    }
+    int64_t dur = r.now > r.last ? r.now : r.last;
+    if (r.ahead > dur) dur = r.ahead;
+    free(r.ends);
+    free(r.lanes);
+    return ok ? sum_of(dur, p->stall) : -1;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An op's "Sequence number" is that of the next node to be made, so an op made
+ * the nodes from its own number to the next op's. Numbers rise with time: the
+ * op of a node is found by bisection, and few arguments are read. Ops that
+ * record no gradient carry no number and are stepped over. */
+#include "analyze/memory/mem_forward.h"
+
+#include "base/vec.h"
+#include "model/args.h"
+#include "model/span_class.h"
+#include "model/trace.h"
+#include <stdlib.h>
+
+void mem_forward_free(struct mem_forward *f) {
+    for (size_t i = 0; f->of && i < f->t->nsources; i++) free(f->of[i].v);
+    free(f->of);
+    *f = (struct mem_forward){0};
+}
+
+static bool is_op(const struct trace *t, row_id r) {
+    return t->spans.kind[r] == SPAN_OP &&
+           !(span_class(t, r) & NAME_BACKWARD);
+}
+
+/* Rows stand parent before child: what starts before the last outermost op
+ * ended is inside it. */
+static bool collect(struct forward_ops *ops, const struct trace *t,
+                    uint32_t track) {
+    const struct track *tr = &t->tracks[track];
+    size_t cap = 0;
+    int64_t end = INT64_MIN;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (t->spans.kind[r] != SPAN_OP || t->spans.ts[r] < end) continue;
+        end = span_end(t, r);
+        if (!is_op(t, r)) continue;
+        if (!VEC_ROOM(ops->v, ops->n, cap)) return false;
+        ops->v[ops->n++] = r;
+    }
+    return true;
+}
+
+int mem_forward_init(struct mem_forward *f, const struct trace *t,
+                     struct ops_err *e) {
+    *f = (struct mem_forward){.t = t};
+    f->of = calloc(t->nsources + 1, sizeof *f->of);
+    bool ok = f->of != NULL;
+    for (size_t i = 0; ok && i < t->nsteps; i++) {
+        const struct step *s = &t->steps[i];
+        struct forward_ops *ops = &f->of[s->source];
+        if (s->thread == ROW_NONE || ops->taken) continue;
+        ops->taken = true;
+        ok = collect(ops, t, s->thread);
+    }
+    if (ok) return 0;
+    mem_forward_free(f);
+    return fail_oom(e);
+}
+
+/* The number of the last of ops [lo, i] that has one; *i becomes that op. */
+static int64_t number_at(const struct mem_forward *f,
+                         const struct forward_ops *ops, size_t lo, size_t *i) {
+    enum { NEAR = 256 }; /* ops in a row without a number, at most */
+    for (size_t k = 0; k < NEAR && *i - k >= lo; k++) {
+        int64_t v = args_int(f->t, ops->v[*i - k], "Sequence number", -1);
+        if (v >= 0) {
+            *i -= k;
+            return v;
+        }
+        if (*i == k) break;
+    }
+    return -1;
+}
+
+uint32_t mem_forward_op(const struct mem_forward *f, uint32_t backward) {
+    const struct trace *t = f->t;
+    uint32_t source = t->tracks[t->spans.track[backward]].source;
+    const struct forward_ops *ops = &f->of[source];
+    int64_t want = args_int(t, backward, "Sequence number", -1);
+    size_t lo = 0, hi = ops->n, found = SIZE_MAX;
+    if (want < 0) return ROW_NONE;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2, at = mid;
+        int64_t v = number_at(f, ops, lo, &at);
+        if (v >= 0 && v > want) {
+            hi = at;
+        } else {
+            if (v >= 0) found = at;
+            lo = mid + 1;
+        }
+    }
+    return found == SIZE_MAX ? ROW_NONE : ops->v[found];
+}

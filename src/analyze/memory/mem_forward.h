@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which op of the forward pass a backward node belongs to: autograd numbers its
+ * nodes as the forward pass makes them, and torch writes that onto both. */
+#ifndef ANALYZE_MEMORY_MEM_FORWARD_H
+#define ANALYZE_MEMORY_MEM_FORWARD_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct trace;
+
+/* Zeroed is empty. Rows are row_ids of the trace. */
+struct mem_forward {
+    const struct trace *t;
+    struct forward_ops {
+        uint32_t *v; /* outermost ops of the step's thread that are in no
+                        backward node, by time; their numbers never fall */
+        size_t n;
+        bool taken;  /* the thread was looked at, be it without an op */
+    } *of;           /* by source */
+};
+
+/* O(spans of the steps' threads). */
+int mem_forward_init(struct mem_forward *f, const struct trace *t,
+                     struct ops_err *e);
+void mem_forward_free(struct mem_forward *f);
+
+/* The outermost forward op whose node this backward row is, or ROW_NONE: it
+ * has no number (a gradient is added up). Reads the arguments of O(log ops)
+ * spans. */
+uint32_t mem_forward_op(const struct mem_forward *f, uint32_t backward);
+
+#endif

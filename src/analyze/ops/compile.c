@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * compile: what was traced and compiled while the profile was taken, how often
+ * and for how long. A step in which something is compiled is slow for a reason
+ * that no kernel or op shows. The finding is in compiling.c; here it is
+ * added up within the scope. */
+#include "analyze/analyze.h"
+#include "analyze/ops/compiling.h"
+#include "analyze/shared/where.h"
+#include "base/sum.h"
+#include "base/text/number.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A group's sums within the scope. */
+struct sums {
+    int64_t count, again, total, first, in_step;
+    const char *reasons[3]; /* the first different ones */
+    bool seen;
+};
+
+static void put_columns(struct result *r) {
+    static const struct column cols[] = {
+        {"name", NULL, NULL,
+         "what is compiled: the function, or torch's frame number", COL_TEXT,
+         COL_KEY},
+        {"framework", NULL, NULL, "whose compiler", COL_TEXT, 0},
+        {"kind", NULL, NULL,
+         "trace (Python is run to record ops), lower, compile, autotune, guard "
+         "check (a look-up, no compilation) or graph capture",
+         COL_TEXT, 0},
+        {"count", NULL, NULL, "how many times in the window", COL_INT, 0},
+        {"recompiles", NULL, NULL,
+         "of them, those of something that had been compiled before", COL_INT,
+         0},
+        {"total_us", "total", "us",
+         "time they take; what compilers on other threads do meanwhile is not "
+         "added",
+         COL_TIME, COL_MAIN},
+        {"first_at_us", "first at", "us", "when the first one began", COL_TIME,
+         COL_STAMP},
+        {"in_step", NULL, NULL, "how many began inside a step", COL_INT,
+         COL_DETAIL},
+        {"reason", NULL, NULL, "what was different, where it is recorded",
+         COL_TEXT, COL_BELOW},
+        {"where", NULL, NULL, "the host or rank", COL_TEXT, COL_DETAIL},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+}
+
+static void add_reason(struct sums *g, const char *why) {
+    for (size_t i = 0; i < sizeof g->reasons / sizeof *g->reasons; i++) {
+        if (g->reasons[i] && strcmp(g->reasons[i], why) == 0) return;
+        if (g->reasons[i]) continue;
+        g->reasons[i] = why;
+        return;
+    }
+}
+
+static void add_up(const struct compiles *c, const struct scope *in,
+                   struct sums *v) {
+    for (size_t i = 0; i < c->nspans; i++) {
+        const struct compile_span *s = &c->spans[i];
+        struct sums *g = &v[s->group];
+        if (!scope_has(in, s->row)) continue;
+        sum_add(&g->total, s->own);
+        if (!g->seen || s->ts < g->first) g->first = s->ts;
+        g->seen = true;
+        if (s->more) continue;
+        g->count++;
+        g->again += s->again;
+        g->in_step += s->step != ROW_NONE;
+        if (s->again && s->reason) add_reason(g, s->reason);
+    }
+}
+
+static void put_row(struct result *r, const struct compiles *c,
+                    const struct compile_group *g, const struct sums *s) {
+    result_row(r);
+    result_text(r, g->name);
+    result_text(r, g->framework);
+    result_text(r, compile_kind_name(g->kind));
+    result_int(r, s->count);
+    if (g->kind == COMPILE_GUARD) result_null(r);
+    else result_int(r, s->again);
+    result_int(r, s->total);
+    result_int(r, s->first);
+    result_int(r, s->in_step);
+    char why[640];
+    snprintf(why, sizeof why, "%s%s%s%s%s", s->reasons[0] ? s->reasons[0] : "",
+             s->reasons[1] ? "; " : "", s->reasons[1] ? s->reasons[1] : "",
+             s->reasons[2] ? "; " : "", s->reasons[2] ? s->reasons[2] : "");
+    result_text(r, s->reasons[0] ? why : NULL);
+    where_source(r, c->t, g->source);
+}
+
+/* How the cause of a recompilation can be had from each compiler. */
+static void say_reason(struct result *r, const char *framework) {
+    const char *fix = "run with TF_CPP_VMODULE=xla_compilation_cache=1";
+    if (strcmp(framework, "torch.compile") == 0)
+        fix = "run with TORCH_LOGS=recompiles; with record_shapes=True the "
+              "shapes that changed stand here";
+    else if (strcmp(framework, "jax") == 0)
+        fix = "run with JAX_EXPLAIN_CACHE_MISSES=1 (or JAX_LOG_COMPILES=1)";
+    result_missing(r, "what made it compile again",
+                   "the compiler does not write it into the profile", fix);
+}
+
+static void say(struct result *r, const struct compiles *c,
+                const struct sums *v) {
+    int64_t total = 0, again = 0;
+    const char *unsaid = NULL;
+    bool guards = false;
+    for (size_t i = 0; i < c->ngroups; i++) {
+        const struct compile_group *g = &c->groups[i];
+        if (!v[i].seen) continue;
+        if (g->kind == COMPILE_GUARD) guards = true;
+        else sum_add(&total, v[i].total);
+        if (g->kind == COMPILE_COMPILE) again += v[i].again;
+        if (v[i].again > 0 && !v[i].reasons[0] && !unsaid)
+            unsaid = g->framework;
+    }
+    if (total == 0)
+        result_remark(r, "nothing was compiled or traced while this profile "
+                         "was taken%s",
+                      guards ? ": torch.compile only looked up what it had"
+                             : "");
+    char text[48];
+    human_time(total, text, sizeof text);
+    if (total > 0)
+        result_remark(r, "compilers and tracers took %s of the window%s", text,
+                      again > 0 ? ", in part for what had been compiled before"
+                                : "");
+    if (unsaid) say_reason(r, unsaid);
+}
+
+static int compile_run(const struct trace *t, const struct opts *o,
+                       struct result *r, struct ops_err *e) {
+    struct compiles c = {0};
+    struct scope in = {0};
+    struct sums *v = NULL;
+    result_init(r, "compile", "Compilation");
+    result_from_trace(r, t);
+    put_columns(r);
+    int rc = scope_init(&in, t, o, e);
+    if (rc == 0) rc = compiles_init(&c, t, e);
+    if (rc == 0) v = calloc(c.ngroups + 1, sizeof *v);
+    if (rc == 0 && v == NULL) rc = fail_oom(e);
+    if (rc == 0) {
+        add_up(&c, &in, v);
+        for (size_t i = 0; i < c.ngroups; i++)
+            if (v[i].seen) put_row(r, &c, &c.groups[i], &v[i]);
+        say(r, &c, v);
+        rc = result_done(r, e);
+    }
+    free(v);
+    compiles_free(&c);
+    scope_free(&in);
+    return rc;
+}
+
+const struct analysis analysis_compile = {
+    .name = "compile",
+    .help = "what was compiled or traced in the window, how often and why",
+    .row = "one thing that was compiled",
+    .run = compile_run,
+};

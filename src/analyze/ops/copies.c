@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * copies: one row per kind of transfer, pageable apart from pinned. The time
+ * of a copy is exposed where no kernel of its device runs meanwhile. */
+#include "analyze/analyze.h"
+#include "analyze/shared/intervals.h"
+#include "analyze/shared/kernel_args.h"
+#include "analyze/shared/missing.h"
+#include "base/sum.h"
+#include <stdlib.h>
+
+enum { PAGEABLE_STATES = 3 }; /* not recorded, no, yes */
+
+struct copy_group {
+    int64_t calls, bytes, total, exposed;
+    int64_t sized_time; /* duration of those whose size is known */
+    bool sized;
+};
+
+struct copies {
+    const struct trace *t;
+    struct scope scope;
+    struct intervals *busy; /* by device: when a kernel ran; one more for
+                               streams of no device */
+    struct copy_group v[COPY_KINDS][PAGEABLE_STATES];
+};
+
+static size_t device_index(const struct trace *t, uint32_t track) {
+    uint32_t d = t->tracks[track].device;
+    return d < t->ndevices ? d : t->ndevices;
+}
+
+static int find_busy(struct copies *c, struct ops_err *e) {
+    const struct trace *t = c->t;
+    c->busy = calloc(t->ndevices + 1, sizeof *c->busy);
+    if (!c->busy) return fail_oom(e);
+    for (size_t i = 0; i < t->ntracks; i++) {
+        if (t->tracks[i].kind != TRACK_STREAM) continue;
+        struct intervals *b = &c->busy[device_index(t, (uint32_t)i)];
+        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++)
+            if (t->spans.kind[r] == SPAN_KERNEL && span_is_device_work(t, r) &&
+                !intervals_add(b, t->spans.ts[r], span_end(t, r)))
+                return fail_oom(e);
+    }
+    for (size_t d = 0; d <= t->ndevices; d++) intervals_union(&c->busy[d]);
+    return 0;
+}
+
+static void count_copy(struct copies *c, row_id r) {
+    const struct trace *t = c->t;
+    struct copy_args a = copy_args_of(t, r);
+    struct copy_group *g = &c->v[a.kind][a.pageable + 1];
+    int64_t dur = t->spans.dur[r], start = t->spans.ts[r];
+    size_t d = device_index(t, t->spans.track[r]);
+    g->calls++;
+    sum_add(&g->total, dur);
+    int64_t hidden = intervals_overlap(&c->busy[d], start, start + dur);
+    sum_add(&g->exposed, dur - hidden);
+    if (a.bytes < 0) return;
+    g->sized = true;
+    sum_add(&g->bytes, a.bytes);
+    sum_add(&g->sized_time, dur);
+}
+
+static void count_all(struct copies *c) {
+    const struct trace *t = c->t;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        if (t->tracks[i].kind != TRACK_STREAM) continue;
+        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
+            if (!span_is_device_work(t, r) || !scope_has(&c->scope, r))
+                continue;
+            if (t->spans.kind[r] != SPAN_KERNEL) count_copy(c, r);
+        }
+    }
+}
+
+static void put_columns(struct result *r) {
+    static const struct column cols[] = {
+        {"kind", NULL, NULL,
+         "h2d, d2h, d2d, p2p between devices, or memset: a fill", COL_TEXT,
+         COL_KEY},
+        {"pageable", NULL, NULL,
+         "does it read or write pageable host memory? Such copies are slower "
+         "and make the host wait",
+         COL_BOOL, 0},
+        {"calls", NULL, NULL, "how many", COL_INT, 0},
+        {"bytes", NULL, "bytes", "moved or filled", COL_BYTES, COL_SIZE},
+        {"total_us", "total", "us", "sum of their durations", COL_TIME,
+         COL_MAIN},
+        {"gb_per_s", "rate", "GB/s", "bytes by time, 1e9 bytes a second",
+         COL_FLOAT, 0},
+        {"exposed_us", "exposed", "us",
+         "time during which no kernel ran on that device", COL_TIME, 0},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+}
+
+static void put_row(struct result *r, int kind, int pageable,
+                    const struct copy_group *g) {
+    result_row(r);
+    result_text(r, copy_kind_name((enum copy_kind)kind));
+    if (pageable < 0)
+        result_null(r);
+    else
+        result_bool(r, pageable);
+    result_int(r, g->calls);
+    result_int_if(r, g->sized, g->bytes);
+    result_int(r, g->total);
+    /* bytes per ps x 1000 = GB/s */
+    result_float_if(r, g->sized && g->sized_time > 0,
+                    1e3 * (double)g->bytes / (double)g->sized_time);
+    result_int(r, g->exposed);
+}
+
+static void put_rows(struct result *r, const struct copies *c) {
+    for (int k = 0; k < COPY_KINDS; k++)
+        for (int p = 0; p < PAGEABLE_STATES; p++)
+            if (c->v[k][p].calls > 0) put_row(r, k, p - 1, &c->v[k][p]);
+}
+
+static int copies_run(const struct trace *t, const struct opts *o,
+                      struct result *r, struct ops_err *e) {
+    struct copies c = {.t = t};
+    result_init(r, "copies", "Copies and fills");
+    result_from_trace(r, t);
+    missing_say(r, t, MISSING_DEVICE);
+    put_columns(r);
+    int rc = scope_init(&c.scope, t, o, e);
+    if (rc == 0) rc = find_busy(&c, e);
+    if (rc == 0) {
+        count_all(&c);
+        put_rows(r, &c);
+        rc = result_done(r, e);
+    }
+    for (size_t d = 0; c.busy && d <= t->ndevices; d++)
+        intervals_free(&c.busy[d]);
+    free(c.busy);
+    scope_free(&c.scope);
+    return rc;
+}
+
+const struct analysis analysis_copies = {
+    .name = "copies",
+    .help = "transfers between host and devices, and fills",
+    .row = "one kind of transfer",
+    .run = copies_run,
+};

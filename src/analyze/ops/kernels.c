@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * kernels: one row per kernel name and device. A kernel that was launched in
+ * several shapes shows the shape with most time, and how many there were;
+ * --group shape gives each a row of its own. */
+#include "analyze/analyze.h"
+#include "analyze/ops/hlo_cols.h"
+#include "analyze/shared/host_tree.h"
+#include "analyze/shared/kernel_args.h"
+#include "analyze/shared/missing.h"
+#include "analyze/shared/own.h"
+#include "analyze/shared/where.h"
+#include "base/hash.h"
+#include "base/sum.h"
+#include "base/vec.h"
+#include "model/hlo/hlo.h"
+#include "model/launch.h"
+#include "model/span_class.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct opt kernels_opts[] = {
+    {.name = "group",
+     .type = OPT_CHOICE,
+     .arg = "name|shape",
+     .dflt = "name",
+     .help = "one row per kernel name, or per name and launch shape"},
+    {0},
+};
+
+struct kernel_group {
+    str_id name;
+    uint32_t device;
+    int64_t calls, total, self, min, max;
+    double occupancy_time; /* sum of occupancy x duration */
+    int64_t occupancy_dur; /* duration of those that have one */
+    const struct hlo_instr *hlo; /* the instruction of that op, or NULL */
+    str_id program;        /* of XLA, in texts; 0: none */
+    str_id op;             /* launched most of its time; 0: not known */
+    int64_t op_time;
+    uint32_t variants;
+    uint32_t best;         /* variant with most time, ROW_NONE: none */
+};
+
+/* A launch shape within a group. */
+struct variant {
+    struct kernel_args a;
+    uint32_t group;
+    uint32_t next;  /* another of the same hash; ROW_NONE ends */
+    int64_t time;
+};
+
+/* Time of a group's kernels by the op that launched them. */
+struct op_time {
+    uint32_t group;
+    str_id op;
+    int64_t time;
+};
+
+struct kernels {
+    const struct trace *t;
+    struct scope scope;
+    struct host_tree tree;
+    struct kernel_group *v;
+    size_t n, cap;
+    struct variant *variants;
+    size_t nvariants, cap_variants;
+    struct op_time *ops;
+    size_t nops, cap_ops;
+    struct map by_name, by_shape, by_op;
+    struct map split; /* --group shape: variant -> group */
+    struct strs texts; /* op names that arguments gave */
+    bool by_variant;   /* --group shape */
+    struct memo {
+        struct kernel_args a;
+        str_id op; /* in texts; STR_NONE: not looked up yet */
+        str_id program; /* the same, for a program of XLA; 0: none */
+        bool have;
+    } *memo; /* by category: read once for all launches of a variant */
+    wide whole; /* ps, of all rows' own time */
+};
+
+static bool same_shape(const struct kernel_args *a,
+                       const struct kernel_args *b) {
+    return memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
+           memcmp(a->block, b->block, sizeof a->block) == 0 &&
+           a->registers == b->registers && a->shared_bytes == b->shared_bytes;
+}
+
+static uint64_t shape_hash(const struct kernel_args *a, uint64_t seed) {
+    uint64_t h = seed;
+    for (int i = 0; i < 3; i++) {
+        h = hash_pair(h, (uint64_t)a->grid[i]);
+        h = hash_pair(h, (uint64_t)a->block[i]);
+    }
+    h = hash_pair(h, (uint64_t)a->registers);
+    return hash_pair(h, (uint64_t)a->shared_bytes);
+}
+
+/* The variant of a group with that shape, made when new; ROW_NONE: out of
+ * memory. */
+static uint32_t variant_of(struct kernels *k, uint32_t group,
+                           const struct kernel_args *a) {
+    uint32_t *at = map_at(&k->by_shape, shape_hash(a, group));
+    if (!at) return ROW_NONE;
+    for (uint32_t i = *at; i != MAP_NONE; i = k->variants[i].next)
+        if (k->variants[i].group == group &&
+            same_shape(&k->variants[i].a, a))
+            return i;
+    if (!VEC_ROOM(k->variants, k->nvariants, k->cap_variants)) return ROW_NONE;
+    k->variants[k->nvariants] = (struct variant){*a, group, *at, 0};
+    return *at = (uint32_t)k->nvariants++;
+}
+
+static uint32_t add_group(struct kernels *k, str_id name, uint32_t device) {
+    if (!VEC_ROOM(k->v, k->n, k->cap)) return ROW_NONE;
+    k->v[k->n] = (struct kernel_group){
+        .name = name, .device = device, .min = INT64_MAX, .best = ROW_NONE};
+    return (uint32_t)k->n++;
+}
+
+/* The group of a kernel by name and device. */
+static uint32_t group_of(struct kernels *k, str_id name, uint32_t device) {
+    uint32_t *at = map_at(&k->by_name, (uint64_t)device << 32 | name);
+    if (!at) return ROW_NONE;
+    if (*at == MAP_NONE) {
+        uint32_t g = add_group(k, name, device);
+        if (g == ROW_NONE) return ROW_NONE;
+        *at = g;
+    }
+    return *at;
+}
+
+/* With --group shape: the variant's own group. */
+static uint32_t variant_group(struct kernels *k, uint32_t base, uint32_t var) {
+    struct kernel_group like = k->v[base];
+    uint32_t *at = map_at(&k->split, var);
+    if (!at) return ROW_NONE;
+    if (*at == MAP_NONE) {
+        uint32_t g = add_group(k, like.name, like.device);
+        if (g == ROW_NONE) return ROW_NONE;
+        *at = g;
+        k->v[g].best = var;
+        k->v[g].variants = 1;
+    }
+    return *at;
+}
+
+static bool charge_op(struct kernels *k, uint32_t g, str_id op, row_id r,
+                      const struct memo *m) {
+    if (op == 0) return true;
+    if (op == STR_NONE || m->program == STR_NONE) return false;
+    uint32_t *at = map_at(&k->by_op, (uint64_t)g << 32 | op);
+    if (!at) return false;
+    if (*at == MAP_NONE) {
+        if (!VEC_ROOM(k->ops, k->nops, k->cap_ops)) return false;
+        k->ops[k->nops] = (struct op_time){g, op, 0};
+        *at = (uint32_t)k->nops++;
+    }
+    struct op_time *o = &k->ops[*at];
+    sum_add(&o->time, k->t->spans.dur[r]);
+    if (o->time > k->v[g].op_time) {
+        k->v[g].op_time = o->time;
+        k->v[g].op = op;
+        k->v[g].hlo = hlo_of_span(k->t, r);
+        k->v[g].program = m->program;
+    }
+    return true;
+}
+
+/* What the source wrote on the kernel, read once per category where that says
+ * it all, else into *own. */
+static struct memo *memo_of(struct kernels *k, row_id r, struct memo *own) {
+    uint16_t cat = k->t->spans.cat[r];
+    struct launch l;
+    struct memo *m = &k->memo[cat];
+    if (m->have) return m;
+    if (!launch_of_cat(k->t, cat, &l)) m = own;
+    *m = (struct memo){kernel_args_of(k->t, r), STR_NONE, 0, m != own};
+    if (m != own && l.module.n > 0)
+        m->program = strs_intern(&k->texts, l.module);
+    return m;
+}
+
+/* The op that the source wrote on the kernel, or 0. */
+static str_id written_op(struct kernels *k, row_id r, struct memo *m) {
+    if (m->op == STR_NONE)
+        m->op = strs_intern(&k->texts, kernel_hlo_op(k->t, r));
+    return m->op;
+}
+
+/* The op of a kernel as an id in k->texts: the op that launched it, else what
+ * the source wrote on it, else the annotation around the launch. */
+static str_id op_of(struct kernels *k, row_id r, row_id launch,
+                    struct memo *m) {
+    const struct trace *t = k->t;
+    row_id op = ROW_NONE;
+    if (launch != ROW_NONE) op = host_tree_launcher_name(&k->tree, launch);
+    if (op == ROW_NONE || t->spans.kind[op] == SPAN_ANNOTATION) {
+        str_id id = written_op(k, r, m);
+        if (id != 0) return id;
+    }
+    if (op == ROW_NONE || (t->spans.flags[op] & SPAN_STEPMARK) ||
+        (span_class(t, op) & NAME_STEP))
+        return 0; /* a step launches nothing by itself */
+    return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
+}
+
+static bool count_kernel(struct kernels *k, row_id r, row_id launch,
+                         int64_t own) {
+    const struct trace *t = k->t;
+    int64_t dur = t->spans.dur[r];
+    uint32_t device = t->tracks[t->spans.track[r]].device;
+    uint32_t g = group_of(k, t->spans.name[r], device);
+    if (g == ROW_NONE) return false;
+    struct memo alone, *m = memo_of(k, r, &alone);
+    uint32_t var = variant_of(k, g, &m->a);
+    if (var == ROW_NONE) return false;
+    if (k->by_variant) g = variant_group(k, g, var);
+    if (g == ROW_NONE) return false;
+    struct kernel_group *v = &k->v[g];
+    if (k->variants[var].time == 0 && !k->by_variant) v->variants++;
+    /* an instant must count as a variant too, hence the one */
+    sum_add(&k->variants[var].time, dur ? dur : 1);
+    if (v->best == ROW_NONE ||
+        k->variants[var].time > k->variants[v->best].time)
+        v->best = var;
+    v->calls++;
+    sum_add(&v->total, dur);
+    sum_add(&v->self, own);
+    if (dur < v->min) v->min = dur;
+    if (dur > v->max) v->max = dur;
+    if (m->a.occupancy_pct >= 0) {
+        v->occupancy_time += m->a.occupancy_pct * (double)dur;
+        sum_add(&v->occupancy_dur, dur);
+    }
+    k->whole += own;
+    return charge_op(k, g, op_of(k, r, launch, m), r, m);
+}
+
+/* All kernels in row order, the links beside them. */
+static bool count_all(struct kernels *k) {
+    const struct trace *t = k->t;
+    size_t l = 0;
+    bool ok = true;
+    for (size_t i = 0; ok && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        struct own_times own;
+        if (tr->kind != TRACK_STREAM) continue;
+        ok = own_times_init(&own, t, tr);
+        for (row_id r = tr->first; ok && r < tr->end; r++) {
+            if (!span_is_device_work(t, r) || !scope_has(&k->scope, r))
+                continue;
+            if (t->spans.kind[r] != SPAN_KERNEL) continue;
+            while (l < t->links.n && t->links.device[l] < r) l++;
+            bool linked = l < t->links.n && t->links.device[l] == r;
+            ok = count_kernel(k, r, linked ? t->links.host[l] : ROW_NONE,
+                              own_time(&own, r));
+        }
+        own_times_free(&own);
+    }
+    return ok;
+}
+
+static void put_columns(struct result *r, bool by_variant) {
+    unsigned shape = by_variant ? COL_ASKED : COL_DETAIL;
+    const struct column cols[] = {
+        {"name", "kernel", NULL, "the kernel's function", COL_TEXT,
+         COL_KEY | COL_SYMBOL},
+        {"device", NULL, NULL, "where it ran", COL_TEXT, 0},
+        {"op", NULL, NULL, "the operation that launched most of its time",
+         COL_TEXT, 0},
+        {"calls", NULL, NULL, "how often it ran", COL_INT, 0},
+        {"total_us", "total", "us", "sum of its durations", COL_TIME,
+         COL_MAIN},
+        {"mean_us", "mean", "us", "duration of one", COL_TIME, COL_MEAN},
+        {"min_us", "min", "us", "the shortest", COL_TIME, COL_DETAIL},
+        {"max_us", "max", "us", "the longest", COL_TIME, COL_DETAIL},
+        {"share_pct", "share", "%", "its own time, of that of all kernels",
+         COL_PERCENT, COL_BAR},
+        {"grid", NULL, NULL, "blocks in the launch", COL_TEXT, shape},
+        {"block", NULL, NULL, "threads in a block", COL_TEXT, shape},
+        {"registers", "regs", NULL, "registers per thread", COL_INT,
+         COL_DETAIL},
+        {"shared_bytes", "shared", "bytes",
+         "shared memory per block, static and dynamic", COL_BYTES, COL_DETAIL},
+        {"occupancy_pct", "occup.", "%",
+         "occupancy as the profiler estimated it, mean by duration",
+         COL_PERCENT, 0},
+        {"tensor_core", "tensor", NULL,
+         "does its name say that it uses matrix units?", COL_BOOL, 0},
+        {"variants", NULL, NULL,
+         "launch shapes seen; the shape shown is the one with most time",
+         COL_INT, COL_DETAIL},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+    hlo_cols(r, COL_DETAIL);
+    result_col(r, (struct column){"self_us", "self", "us",
+        "sum of its durations less what ran inside of it, as the body of a "
+        "loop does on a TPU", COL_TIME, COL_DETAIL});
+}
+
+static void put_dim3(struct result *r, const int64_t d[3]) {
+    char buf[72];
+    if (d[0] < 0) {
+        result_null(r);
+        return;
+    }
+    snprintf(buf, sizeof buf, "%lld,%lld,%lld", (long long)d[0],
+             (long long)d[1], (long long)d[2]);
+    result_text(r, buf);
+}
+
+static void put_row(struct result *r, const struct kernels *k,
+                    const struct kernel_group *v) {
+    const struct trace *t = k->t;
+    const struct kernel_args *a = &k->variants[v->best].a;
+    result_row(r);
+    result_str(r, strs_bytes(&t->strs, v->name));
+    if (v->device >= t->ndevices) result_null(r);
+    else where_device(r, t, t->devices[v->device].source, v->device);
+    result_text(r, v->op ? strs_text(&k->texts, v->op) : NULL);
+    result_int(r, v->calls);
+    result_int(r, v->total);
+    result_int(r, sum_of(v->total, v->calls / 2) / v->calls);
+    result_int(r, v->min);
+    result_int(r, v->max);
+    result_float_if(r, k->whole > 0,
+                    100.0 * (double)v->self / (double)k->whole);
+    put_dim3(r, a->grid);
+    put_dim3(r, a->block);
+    result_int_if(r, a->registers >= 0, a->registers);
+    result_int_if(r, a->shared_bytes >= 0, a->shared_bytes);
+    result_float_if(r, v->occupancy_dur > 0,
+                    v->occupancy_time / (double)v->occupancy_dur);
+    result_bool(r, (t->name_class[v->name] & NAME_TENSOR_CORE) != 0);
+    result_int(r, v->variants);
+    hlo_cells(r, t, v->hlo,
+              v->program ? strs_text(&k->texts, v->program) : NULL);
+    result_int(r, v->self);
+}
+
+static void kernels_free(struct kernels *k) {
+    scope_free(&k->scope);
+    host_tree_free(&k->tree);
+    strs_free(&k->texts);
+    map_free(&k->by_name);
+    map_free(&k->by_shape);
+    map_free(&k->by_op);
+    map_free(&k->split);
+    free(k->v);
+    free(k->variants);
+    free(k->ops);
+    free(k->memo);
+}
+
+static int gather(struct kernels *k, const struct opts *o, struct ops_err *e) {
+    k->by_variant = strcmp(opts_text(o, "group"), "shape") == 0;
+    k->memo = calloc(k->t->ncats + 1, sizeof *k->memo);
+    if (!k->memo || !strs_init(&k->texts)) return fail_oom(e);
+    TRY(scope_init(&k->scope, k->t, o, e));
+    TRY(host_tree_init(&k->tree, k->t, e));
+    return count_all(k) ? 0 : fail_oom(e);
+}
+
+static int kernels_run(const struct trace *t, const struct opts *o,
+                       struct result *r, struct ops_err *e) {
+    struct kernels k = {.t = t};
+    result_init(r, "kernels", "Device kernels");
+    result_from_trace(r, t);
+    missing_say(r, t, MISSING_DEVICE);
+    int rc = gather(&k, o, e);
+    put_columns(r, k.by_variant);
+    for (size_t i = 0; rc == 0 && i < k.n; i++)
+        if (k.v[i].calls > 0) put_row(r, &k, &k.v[i]);
+    r->chart = "bars share_pct";
+    if (rc == 0) rc = result_done(r, e);
+    kernels_free(&k);
+    return rc;
+}
+
+const struct analysis analysis_kernels = {
+    .name = "kernels",
+    .help = "time of each device kernel, its launch shape and who launched it",
+    .row = "one device kernel name",
+    .opts = kernels_opts,
+    .run = kernels_run,
+};

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The plain case costs one array access a span. The finer one reads the span's
+ * arguments or Python frames and walks a chain of small hash maps:
+ * (name, kind) -> with shapes -> with stack -> with module. */
+#include "analyze/cost/flops.h"
+#include "analyze/ops/op_groups.h"
+#include "analyze/shared/host_tree.h"
+#include "base/vec.h"
+#include "model/args.h"
+#include "model/hlo/hlo.h"
+#include "model/launch.h"
+#include <stdlib.h>
+
+static const struct {
+    const char *word;
+    unsigned bit;
+} words[] = {
+    {"shapes", GROUP_SHAPES},
+    {"stack", GROUP_STACK},
+    {"module", GROUP_MODULE},
+};
+
+static int parse_by(const char *list, unsigned *by, struct ops_err *e) {
+    *by = 0;
+    while (list && *list) {
+        size_t n = strcspn(list, ","), i = 0, end = 3;
+        for (i = 0; i < end; i++)
+            if (strlen(words[i].word) == n &&
+                memcmp(words[i].word, list, n) == 0)
+                break;
+        if (i == end)
+            return fail(e, OPS_EUSAGE,
+                        "--group: '%.*s' is not known; it takes shapes, stack "
+                        "and module, separated by commas",
+                        (int)(n < 40 ? n : 40), list);
+        *by |= words[i].bit;
+        list += n + (list[n] == ',');
+    }
+    return 0;
+}
+
+int op_groups_init(struct op_groups *g, const struct trace *t,
+                   const char *list, struct ops_err *e) {
+    *g = (struct op_groups){.t = t};
+    TRY(parse_by(list, &g->by, e));
+    for (int i = 0; i < 4; i++) {
+        g->slot[i] = calloc(t->strs.n + 1, sizeof *g->slot[i]);
+        if (!g->slot[i]) return fail_oom(e);
+    }
+    g->program = malloc((t->ncats + 1) * sizeof *g->program);
+    if (!g->program || !strs_init(&g->texts)) return fail_oom(e);
+    for (size_t i = 0; i <= t->ncats; i++) g->program[i] = STR_NONE;
+    return g->by ? pystack_init(&g->stacks, t, e) : 0;
+}
+
+void op_groups_free(struct op_groups *g) {
+    for (int i = 0; i < 4; i++) free(g->slot[i]);
+    for (int i = 0; i < 3; i++) map_free(&g->finer[i]);
+    for (int i = 0; i < 2; i++) map_free(&g->in_program[i]);
+    free(g->program);
+    strs_free(&g->texts);
+    pystack_free(&g->stacks);
+    free(g->v);
+    *g = (struct op_groups){0};
+}
+
+const char *op_groups_text(const struct op_groups *g, str_id id) {
+    return id == 0 ? NULL : strs_text(&g->texts, id);
+}
+
+static int kind_index(uint8_t kind) {
+    switch (kind) {
+    case SPAN_OP: return 0;
+    case SPAN_ANNOTATION: return 1;
+    case SPAN_API: return 2;
+    default: return 3;
+    }
+}
+
+static uint32_t add_group(struct op_groups *g, str_id key, uint8_t kind) {
+    if (!VEC_ROOM(g->v, g->n, g->cap)) return ROW_NONE;
+    g->v[g->n] = (struct op_group){
+        .key = key, .kind = kind, .order = (uint32_t)g->n};
+    if (kind == SPAN_OP)
+        g->v[g->n].rule =
+            (uint8_t)flops_rule_of(strs_bytes(&g->t->strs, key));
+    return (uint32_t)g->n++;
+}
+
+/* The program of XLA that a row belongs to, or 0; STR_NONE: out of memory.
+ * Read once per category. */
+static str_id program_of(struct op_groups *g, row_id row) {
+    uint16_t cat = g->t->spans.cat[row];
+    if (cat == 0) return 0;
+    if (g->program[cat] != STR_NONE) return g->program[cat];
+    struct launch l;
+    str_id id = 0;
+    if (launch_of_cat(g->t, cat, &l) && l.module.n > 0)
+        id = strs_intern(&g->texts, l.module);
+    return g->program[cat] = id;
+}
+
+uint32_t op_groups_device(struct op_groups *g, struct bytes name, row_id row) {
+    str_id key = strs_intern(&g->texts, name), program = program_of(g, row);
+    if (key == STR_NONE || program == STR_NONE) return ROW_NONE;
+    uint32_t *at = map_at(&g->in_program[1], (uint64_t)program << 32 | key);
+    if (!at) return ROW_NONE;
+    if (*at == MAP_NONE) {
+        uint32_t id = add_group(g, key, SPAN_KERNEL);
+        if (id == ROW_NONE) return ROW_NONE;
+        g->v[id].hlo = hlo_of_span(g->t, row);
+        g->v[id].program = program;
+        *at = id;
+    }
+    return *at;
+}
+
+/* The number of the pair (program, name) on the host, made when new. */
+static uint32_t program_base(struct op_groups *g, const struct op_group *like) {
+    uint32_t *at = map_at(&g->in_program[0],
+                          (uint64_t)like->program << 32 | like->key);
+    if (!at) return ROW_NONE;
+    if (*at == MAP_NONE) {
+        uint32_t id = g->by ? g->nfiner++ : add_group(g, like->key, like->kind);
+        if (id == ROW_NONE) return ROW_NONE;
+        if (!g->by) {
+            g->v[id].hlo = like->hlo;
+            g->v[id].program = like->program;
+        }
+        *at = id;
+    }
+    return *at;
+}
+
+static str_id shapes_of(struct op_groups *g, row_id row) {
+    struct arg a = args_get(g->t, row, "Input Dims");
+    if (a.type == ARG_NONE) a = args_get(g->t, row, "Input dims");
+    if (a.type == ARG_NONE && (g->t->spans.flags[row] & SPAN_COSTED))
+        a = args_get(g->t, row, "shape");
+    if (a.type != ARG_JSON && a.type != ARG_TEXT) return 0;
+    return strs_intern(&g->texts, a.text);
+}
+
+static str_id stack_of(struct op_groups *g, row_id row) {
+    enum { FRAMES = 5 };
+    char buf[4096];
+    const struct spans *sp = &g->t->spans;
+    size_t n = pystack_text(&g->stacks, sp->track[row], sp->ts[row], FRAMES,
+                            buf, sizeof buf);
+    if (n == 0) return 0;
+    return strs_intern(&g->texts, (struct bytes){(uint8_t *)buf, n});
+}
+
+static str_id module_of(struct op_groups *g, row_id row) {
+    const struct spans *sp = &g->t->spans;
+    row_id m = pystack_module(&g->stacks, sp->track[row], sp->ts[row]);
+    if (m == ROW_NONE) return 0;
+    struct bytes b = strs_bytes(&g->t->strs, sp->name[m]);
+    size_t skip = strlen("nn.Module: ");
+    return strs_intern(&g->texts, (struct bytes){b.p + skip, b.n - skip});
+}
+
+/* One level finer; numbers of the last level that is wanted are groups. */
+static uint32_t refine(struct op_groups *g, int level, uint32_t from,
+                       str_id text, const struct op_group *like) {
+    if (text == STR_NONE) return ROW_NONE;
+    uint64_t key = (uint64_t)from << 32 | text;
+    uint32_t *at = map_at(&g->finer[level], key);
+    if (!at) return ROW_NONE;
+    if (*at != MAP_NONE) return *at;
+    bool last = (g->by >> (level + 1)) == 0;
+    if (!last) return *at = g->nfiner++;
+    uint32_t id = add_group(g, like->key, like->kind);
+    if (id == ROW_NONE) return ROW_NONE;
+    g->v[id].shapes = like->shapes;
+    g->v[id].stack = like->stack;
+    g->v[id].module = like->module;
+    g->v[id].hlo = like->hlo;
+    g->v[id].program = like->program;
+    return *at = id;
+}
+
+/* base: the number of the (name, kind) pair. */
+static uint32_t finer_group(struct op_groups *g, uint32_t base, row_id row,
+                            struct op_group like) {
+    uint32_t id = base;
+    if (g->by & GROUP_SHAPES) {
+        like.shapes = shapes_of(g, row);
+        id = refine(g, 0, id, like.shapes, &like);
+    }
+    if (id != ROW_NONE && g->by & GROUP_STACK) {
+        like.stack = stack_of(g, row);
+        id = refine(g, 1, id, like.stack, &like);
+    }
+    if (id != ROW_NONE && g->by & GROUP_MODULE) {
+        like.module = module_of(g, row);
+        id = refine(g, 2, id, like.module, &like);
+    }
+    return id;
+}
+
+uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
+                      row_id row) {
+    const struct spans *sp = &g->t->spans;
+    uint32_t *slots = g->slot[kind_index(sp->kind[row])];
+    str_id name = sp->name[row];
+    if (sp->cat[row] != 0 && sp->kind[row] == SPAN_OP) {
+        struct op_group like = {.key = h->key[name], .kind = SPAN_OP,
+                                .program = program_of(g, row),
+                                .hlo = hlo_of_span(g->t, row)};
+        if (like.program == STR_NONE) return ROW_NONE;
+        if (like.program != 0) {
+            uint32_t base = program_base(g, &like);
+            if (base == ROW_NONE || !g->by) return base;
+            return finer_group(g, base, row, like);
+        }
+    }
+    uint32_t have = slots[name];
+    if (have && !g->by) return have - 1;
+    str_id key = h->key[name];
+    if (!have && slots[key]) have = slots[name] = slots[key];
+    if (!have) {
+        uint32_t id = g->by ? g->nfiner++ : add_group(g, key, sp->kind[row]);
+        if (id == ROW_NONE) return ROW_NONE;
+        have = slots[name] = slots[key] = id + 1;
+    }
+    if (!g->by) return have - 1;
+    struct op_group like = {.key = key, .kind = sp->kind[row]};
+    return finer_group(g, have - 1, row, like);
+}

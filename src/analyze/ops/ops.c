@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ops: one row per operation name. Times, calls, memory and device time by
+ * torch's rules (key_averages), for every format.
+ *
+ * One pass over the host spans fills groups by direct arrays, no hashing per
+ * event: a name's group is found by its string id. Self time is own.h's. Device
+ * time is put on the launching op and carried up the tree in one backward pass.
+ * A group's totals count a call inside of another one of the same group once,
+ * as part of that one; but torch's own tables do not, and are followed. */
+#include "analyze/analyze.h"
+#include "analyze/cost/flops.h"
+#include "analyze/ops/hlo_cols.h"
+#include "analyze/ops/mem_sums.h"
+#include "analyze/ops/op_groups.h"
+#include "analyze/shared/host_tree.h"
+#include "analyze/shared/kernel_args.h"
+#include "analyze/shared/missing.h"
+#include "analyze/shared/own.h"
+#include "base/sum.h"
+#include "base/vec.h"
+#include "model/args.h"
+#include "model/hlo/hlo.h"
+#include "names/opclass.h"
+#include "names/opname.h"
+#include <stdlib.h>
+
+static const struct opt ops_opts[] = {
+    {.name = "group",
+     .type = OPT_TEXT,
+     .arg = "LIST",
+     .help = "split rows further: shapes, stack, module; a comma list"},
+    {0},
+};
+
+struct ops {
+    const struct trace *t;
+    struct scope scope;
+    struct host_tree tree;
+    struct op_groups groups;
+    uint32_t *gid;          /* by row: its group; kept rows only. INNER: a call
+                               of the same group is around it */
+    struct own own;
+    row_id *open;           /* the kept spans around a row, outermost first */
+    size_t nopen, cap_open;
+    int64_t unattributed;   /* ps of device work with no op */
+    uint64_t nunattributed; /* spans */
+    int64_t outside_host, outside_device; /* bytes outside every span */
+    uint64_t noutside;
+    bool device, shapes; /* recorded in some source */
+    bool by_device;      /* shares are of device time: there is some */
+    wide whole;          /* what they are shares of, ps */
+};
+
+#define INNER (1u << 31)
+
+static struct op_group *group_at(const struct ops *o, row_id r) {
+    return &o->groups.v[o->gid[r] & ~INNER];
+}
+
+static bool is_inner(const struct ops *o, row_id r) {
+    return o->gid[r] & INNER;
+}
+
+/* The work of an instruction of XLA, known from its program. */
+static void add_hlo_flops(struct ops *o, struct op_group *v, row_id r) {
+    const struct hlo_instr *i = v->hlo ? hlo_of_span(o->t, r) : NULL;
+    if (i == NULL || i->flops < 0) return;
+    v->has_flops = true;
+    if (hlo_is_first(o->t, r, i)) sum_add(&v->flops, i->flops);
+}
+
+static void spend(void *ctx, row_id r, int64_t from, int64_t to) {
+    struct ops *o = ctx;
+    if (scope_has(&o->scope, r))
+        sum_add(&group_at(o, r)->host_self, to - from);
+}
+
+/* Closes the open spans down to `to`. */
+static void close_down(struct ops *o, row_id to) {
+    while (o->nopen > 0 && o->open[o->nopen - 1] != to)
+        group_at(o, o->open[--o->nopen])->open--;
+}
+
+/* One call: its group, and whether that group is open around it. torch counts
+ * such calls in the totals again. */
+static bool open_call(struct ops *o, row_id r, bool torch) {
+    uint32_t g = op_groups_of(&o->groups, &o->tree, r);
+    if (g == ROW_NONE || g >= INNER) return false;
+    close_down(o, o->tree.up[r]);
+    if (!VEC_ROOM(o->open, o->nopen, o->cap_open)) return false;
+    o->open[o->nopen++] = r;
+    o->gid[r] = g | (o->groups.v[g].open++ > 0 && !torch ? INNER : 0);
+    return true;
+}
+
+/* Calls, total and self time. */
+static bool count_track(struct ops *o, uint32_t track) {
+    const struct track *tr = &o->t->tracks[track];
+    const struct source *src = &o->t->sources[tr->source];
+    const int64_t *ts = o->t->spans.ts;
+    bool torch = is_torchs(src);
+    own_begin(&o->own, src->slack);
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (o->tree.rep[r] != r) continue;
+        int64_t end = span_end(o->t, r);
+        own_until(&o->own, ts[r], spend, o);
+        own_cross(&o->own, end);
+        if (!own_open(&o->own, r, end) || !open_call(o, r, torch))
+            return false;
+        if (!scope_has(&o->scope, r)) continue;
+        struct op_group *v = group_at(o, r);
+        v->calls++;
+        add_hlo_flops(o, v, r);
+        sum_add(&v->host, torch ? end - ts[r]
+                                : once_add(&v->once, track, ts[r], end));
+        v->has_device |= src->has_device;
+        v->has_memory |= src->has_memory;
+    }
+    own_until(&o->own, INT64_MAX, spend, o);
+    close_down(o, ROW_NONE);
+    return true;
+}
+
+static int count_all(struct ops *o, struct ops_err *e) {
+    for (size_t i = 0; i < o->t->ntracks; i++)
+        if (host_tree_has(&o->tree, (uint32_t)i) &&
+            !count_track(o, (uint32_t)i))
+            return fail_oom(e);
+    return 0;
+}
+
+/* The name of the op that a device span belongs to where no host op launched
+ * it: XLA writes it on the kernel; on a TPU the span is the op. */
+static struct bytes device_op(const struct ops *o, row_id d) {
+    const struct trace *t = o->t;
+    const struct track *tr = &t->tracks[t->spans.track[d]];
+    if (t->spans.kind[d] != SPAN_KERNEL) return (struct bytes){0};
+    struct bytes name = kernel_framework_op(t, d);
+    bool gpu = tr->device >= t->ndevices ||
+               t->devices[tr->device].kind == DEVICE_GPU;
+    if (name.n == 0 && !gpu) name = strs_bytes(&t->strs, t->spans.name[d]);
+    return name;
+}
+
+/* Ops of a TPU nest (a loop and its body): own is what is not the inner ones',
+ * and a loop inside of a loop of its name is part of that. */
+static bool charge_device_op(struct ops *o, row_id d, struct bytes name,
+                             int64_t own) {
+    const struct spans *sp = &o->t->spans;
+    uint32_t track = sp->track[d];
+    uint32_t g = op_groups_device(&o->groups, name, d);
+    if (g == ROW_NONE) return false;
+    struct op_group *v = &o->groups.v[g];
+    v->calls++;
+    add_hlo_flops(o, v, d);
+    bool nests = track_nests(o->t, &o->t->tracks[track]);
+    sum_add(&v->device, nests ? once_add(&v->once, track, sp->ts[d],
+                                         span_end(o->t, d))
+                              : sp->dur[d]);
+    sum_add(&v->device_self, own);
+    v->has_device = true;
+    return true;
+}
+
+/* Puts a device span's time where it belongs: on the op that launched it; else
+ * on the op that it names itself; else nowhere, which is counted. */
+static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t own,
+                        int64_t *dev) {
+    const struct spans *sp = &o->t->spans;
+    row_id op = ROW_NONE;
+    if (launch != ROW_NONE) op = host_tree_launcher(&o->tree, launch);
+    struct bytes name = {0};
+    if (op == ROW_NONE || sp->kind[op] == SPAN_ANNOTATION)
+        name = device_op(o, d);
+    if (name.n > 0 && scope_has(&o->scope, d) && !charge_device_op(o, d, name,
+                                                              own))
+        return false;
+    if (op != ROW_NONE) {
+        sum_add(&dev[op], own);
+        if (name.n == 0 && scope_has(&o->scope, op))
+            sum_add(&group_at(o, op)->device_self, own);
+    } else if (name.n == 0 && scope_has(&o->scope, d)) {
+        sum_add(&o->unattributed, own);
+        o->nunattributed++;
+    }
+    return true;
+}
+
+/* All device work in row order, the links beside it. A span with two launches
+ * belongs to the first, or it would count twice. */
+static bool charge_spans(struct ops *o, int64_t *dev) {
+    const struct trace *t = o->t;
+    size_t l = 0;
+    bool ok = true;
+    for (size_t i = 0; ok && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        struct own_times own;
+        if (tr->kind != TRACK_STREAM) continue;
+        ok = own_times_init(&own, t, tr);
+        for (row_id r = tr->first; ok && r < tr->end; r++) {
+            if (!span_is_device_work(t, r)) continue;
+            while (l < t->links.n && t->links.device[l] < r) l++;
+            bool linked = l < t->links.n && t->links.device[l] == r;
+            ok = charge_span(o, r, linked ? t->links.host[l] : ROW_NONE,
+                             own_time(&own, r), dev);
+        }
+        own_times_free(&own);
+    }
+    return ok;
+}
+
+/* Sums from the leaves up: children stand after their parents. */
+static void carry_up(struct ops *o, const struct track *tr, int64_t *dev) {
+    const struct host_tree *h = &o->tree;
+    for (row_id r = tr->end; r-- > tr->first;) {
+        if (dev[r] == 0 || h->rep[r] != r) continue;
+        if (scope_has(&o->scope, r) && !is_inner(o, r))
+            sum_add(&group_at(o, r)->device, dev[r]);
+        if (h->up[r] != ROW_NONE) sum_add(&dev[h->up[r]], dev[r]);
+    }
+}
+
+static int charge_device(struct ops *o, struct ops_err *e) {
+    const struct trace *t = o->t;
+    int64_t *dev = vec_alloc(t->spans.n + 1, sizeof *dev);
+    if (dev) memset(dev, 0, (t->spans.n + 1) * sizeof *dev);
+    if (!dev || !charge_spans(o, dev)) {
+        free(dev);
+        return fail_oom(e);
+    }
+    for (size_t i = 0; t->links.n > 0 && i < t->ntracks; i++)
+        if (host_tree_has(&o->tree, (uint32_t)i))
+            carry_up(o, &t->tracks[i], dev);
+    free(dev);
+    return 0;
+}
+
+/* Memory of each span of a track; cover counts, per event, how many
+ * outermost spans have it inside. */
+static void charge_memory(struct ops *o, const struct track *tr,
+                          const struct mem_sums *m, int32_t *cover) {
+    const struct host_tree *h = &o->tree;
+    size_t i = 0;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (h->rep[r] != r) continue;
+        i = mem_sums_before(m, i, o->t->spans.ts[r]);
+        size_t j = mem_sums_before(m, i, span_end(o->t, r) + 1);
+        if (i == j) continue;
+        int64_t host = diff_of(m->host[j], m->host[i]);
+        int64_t device = diff_of(m->device[j], m->device[i]);
+        if (scope_has(&o->scope, r)) {
+            struct op_group *g = group_at(o, r);
+            if (!is_inner(o, r)) {
+                sum_add(&g->host_bytes, host);
+                sum_add(&g->device_bytes, device);
+            }
+            sum_add(&g->host_self_bytes, host);
+            sum_add(&g->device_self_bytes, device);
+        }
+        row_id p = h->up[r];
+        if (p == ROW_NONE) {
+            cover[i]++;
+            cover[j]--;
+        } else if (scope_has(&o->scope, p)) {
+            sum_sub(&group_at(o, p)->host_self_bytes, host);
+            sum_sub(&group_at(o, p)->device_self_bytes, device);
+        }
+    }
+}
+
+static void count_outside(struct ops *o, const struct mem_sums *m,
+                          const int32_t *cover) {
+    int64_t depth = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        depth += cover[i];
+        if (depth > 0) continue;
+        o->noutside++;
+        sum_add(&o->outside_host, diff_of(m->host[i + 1], m->host[i]));
+        sum_add(&o->outside_device, diff_of(m->device[i + 1], m->device[i]));
+    }
+}
+
+/* Bytes that a source's allocations name each op for, by string id. */
+struct named_bytes {
+    int64_t *host, *device;
+};
+
+/* The op's own bytes, once: all nodes of one name share a row. */
+static void charge_named(struct ops *o, const struct track *tr,
+                         struct named_bytes *b) {
+    for (row_id r = tr->first; r < tr->end; r++) {
+        str_id name = o->t->spans.name[r];
+        if (o->tree.rep[r] != r || !scope_has(&o->scope, r)) continue;
+        struct op_group *g = group_at(o, r);
+        sum_add(&g->host_bytes, b->host[name]);
+        sum_add(&g->host_self_bytes, b->host[name]);
+        sum_add(&g->device_bytes, b->device[name]);
+        sum_add(&g->device_self_bytes, b->device[name]);
+        b->host[name] = b->device[name] = 0;
+        g->has_memory = g->host_bytes != 0 || g->device_bytes != 0;
+    }
+}
+
+static bool names_allocations(const struct source *s) {
+    return s->format && strcmp(s->format, "stepstats") == 0;
+}
+
+/* StepStats says of each allocation which node made it, and its nodes overlap:
+ * the node is charged with what it allocated, temporaries once. Frees come
+ * when other nodes run and are no one's. Nodes with no allocation of their own
+ * (they reuse an input's buffer) have nothing recorded. */
+static void charge_named_memory(struct ops *o, uint32_t source,
+                                struct named_bytes *b) {
+    const struct trace *t = o->t;
+    const struct mem_events *m = &t->mem;
+    const struct lists *l = &t->allocators_of;
+    size_t k = l->first[source], end = l->first[source + 1];
+    /* what no op of the source is named for must not stay for the next */
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t x = k; x < end; x++) {
+            uint32_t a = l->v[x];
+            int64_t *bytes = t->allocators[a].device == ROW_NONE ? b->host
+                                                                 : b->device;
+            for (size_t i = t->mem_first[a]; i < t->mem_first[a + 1]; i++) {
+                if (pass == 1) bytes[m->what[i]] = 0;
+                else if (m->bytes[i] > 0)
+                    sum_add(&bytes[m->what[i]], m->bytes[i]);
+            }
+        }
+        const struct lists *of = &t->of_source;
+        for (size_t x = of->first[source];
+             pass == 0 && x < of->first[source + 1]; x++)
+            if (host_tree_has(&o->tree, of->v[x]))
+                charge_named(o, &t->tracks[of->v[x]], b);
+    }
+}
+
+static int charge_source_memory(struct ops *o, uint32_t source,
+                                struct ops_err *e) {
+    struct mem_sums m;
+    TRY(mem_sums_init(&m, o->t, source, e));
+    int32_t *cover = calloc(m.n + 1, sizeof *cover);
+    if (!cover) {
+        mem_sums_free(&m);
+        return fail_oom(e);
+    }
+    const struct lists *l = &o->t->of_source;
+    for (size_t k = l->first[source]; m.n > 0 && k < l->first[source + 1];
+         k++)
+        if (host_tree_has(&o->tree, l->v[k]))
+            charge_memory(o, &o->t->tracks[l->v[k]], &m, cover);
+    if (o->scope.all) count_outside(o, &m, cover);
+    free(cover);
+    mem_sums_free(&m);
+    return 0;
+}
+
+static int charge_all_memory(struct ops *o, struct ops_err *e) {
+    const struct trace *t = o->t;
+    struct named_bytes b = {0}; /* made for the first that needs it */
+    int rc = 0;
+    for (uint32_t s = 0; rc == 0 && s < t->nsources; s++) {
+        if (!t->sources[s].has_memory) continue;
+        if (!names_allocations(&t->sources[s])) {
+            rc = charge_source_memory(o, s, e);
+            continue;
+        }
+        if (b.host == NULL) b.host = calloc(t->strs.n + 1, sizeof *b.host);
+        if (b.device == NULL)
+            b.device = calloc(t->strs.n + 1, sizeof *b.device);
+        if (b.host == NULL || b.device == NULL) rc = fail_oom(e);
+        else charge_named_memory(o, s, &b);
+    }
+    free(b.host);
+    free(b.device);
+    return rc;
+}
+
+/* FLOPs: only names with a formula, and spans that tell theirs, have their
+ * arguments read. */
+static void count_flops(struct ops *o) {
+    const struct trace *t = o->t;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (!host_tree_has(&o->tree, (uint32_t)i) ||
+            !t->sources[tr->source].has_shapes)
+            continue;
+        for (row_id r = tr->first; r < tr->end; r++) {
+            if (o->tree.rep[r] != r) continue;
+            struct op_group *g = group_at(o, r);
+            bool told = t->spans.flags[r] & SPAN_COSTED;
+            if ((g->rule == FLOPS_NONE && !told) || !scope_has(&o->scope, r))
+                continue;
+            int64_t n = told ? args_int(t, r, "flops", -1)
+                             : flops_of(t, r, (enum flops_rule)g->rule);
+            if (n < 0) continue;
+            sum_add(&g->flops, n);
+            g->has_flops = true;
+        }
+    }
+}
+
+/* Shares are of device time where any was launched, else of host time. */
+static void find_whole(struct ops *o) {
+    wide device = 0, host = 0;
+    for (size_t i = 0; i < o->groups.n; i++) {
+        device += o->groups.v[i].device_self;
+        host += o->groups.v[i].host_self;
+    }
+    o->by_device = device > 0;
+    o->whole = o->by_device ? device : host;
+}
+
+static int gather(struct ops *o, const struct opts *opts, struct ops_err *e) {
+    const struct trace *t = o->t;
+    TRY(scope_init(&o->scope, t, opts, e));
+    TRY(host_tree_init(&o->tree, t, e));
+    TRY(op_groups_init(&o->groups, t, opts_text(opts, "group"), e));
+    o->gid = vec_alloc(t->spans.n + 1, sizeof *o->gid);
+    if (!o->gid) return fail_oom(e);
+    TRY(count_all(o, e));
+    TRY(charge_device(o, e));
+    TRY(charge_all_memory(o, e));
+    if (o->shapes) count_flops(o);
+    find_whole(o);
+    return 0;
+}
+
+static void put_columns(struct result *r, const struct ops *o) {
+    unsigned dev = o->by_device ? COL_MAIN : 0;
+    unsigned host = o->by_device ? 0 : COL_MAIN;
+    const struct column cols[] = {
+        {"name", "operation", NULL, "the operation, region or API call",
+         COL_TEXT, COL_KEY},
+        {"calls", NULL, NULL, "how often it ran", COL_INT, 0},
+        {"host_us", "host", "us", "time on the host, callees included",
+         COL_TIME, 0},
+        {"host_self_us", "host self", "us",
+         "time on the host less that of the operations called from it",
+         COL_TIME, host},
+        {"host_mean_us", "host mean", "us", "host time of one call", COL_TIME,
+         COL_MEAN | COL_DETAIL},
+        {"device_us", "device", "us",
+         "time of the device work launched in it, callees included", COL_TIME,
+         0},
+        {"device_self_us", "device self", "us",
+         "time of the device work that it launched itself", COL_TIME, dev},
+        {"device_mean_us", "device mean", "us", "device time of one call",
+         COL_TIME, COL_MEAN | COL_DETAIL},
+        {"host_bytes", "host mem", "bytes",
+         "host memory allocated less freed while it ran, on any thread",
+         COL_BYTES, COL_DETAIL},
+        {"host_self_bytes", "host mem self", "bytes",
+         "the same less that of the operations called from it", COL_BYTES,
+         COL_DETAIL},
+        {"device_bytes", "device mem", "bytes",
+         "device memory allocated less freed while it ran, on any thread",
+         COL_BYTES, COL_SIZE | COL_DETAIL},
+        {"device_self_bytes", "device mem self", "bytes",
+         "the same less that of the operations called from it", COL_BYTES,
+         COL_DETAIL},
+        {"flops", NULL, NULL,
+         "floating-point operations, from the shapes of its inputs or from "
+         "XLA's program", COL_INT, COL_DETAIL},
+        {"share_pct", "share", "%",
+         "of the device time that ops launched; with no device, of the host "
+         "self time of all rows", COL_PERCENT, COL_BAR},
+        {"kind", NULL, NULL, "op, annotation, api, region; device: an op that "
+         "is known from its device work alone; memory: outside every row",
+         COL_TEXT, 0},
+        {"type", NULL, NULL, "the operation's type, where the name is of one "
+         "node of a graph", COL_TEXT, 0},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+    hlo_cols(r, o->t->hlo != NULL ? 0 : COL_DETAIL);
+}
+
+static void put_group_columns(struct result *r, const struct op_groups *g) {
+    if (g->by & GROUP_SHAPES)
+        result_col(r, (struct column){"shapes", NULL, NULL,
+                                      "shapes of its inputs", COL_TEXT,
+                                      COL_ASKED});
+    if (g->by & GROUP_STACK)
+        result_col(r, (struct column){"stack", NULL, NULL,
+                                      "Python frames around it, innermost "
+                                      "first",
+                                      COL_TEXT, COL_SYMBOL | COL_ASKED});
+    if (g->by & GROUP_MODULE)
+        result_col(r, (struct column){"module", NULL, NULL,
+                                      "innermost module that called it",
+                                      COL_TEXT, COL_ASKED});
+}
+
+static void put_group_cells(struct result *r, const struct op_groups *g,
+                            const struct op_group *v) {
+    if (g->by & GROUP_SHAPES) result_text(r, op_groups_text(g, v->shapes));
+    if (g->by & GROUP_STACK) result_text(r, op_groups_text(g, v->stack));
+    if (g->by & GROUP_MODULE) result_text(r, op_groups_text(g, v->module));
+}
+
+static int64_t mean(int64_t sum, int64_t n) {
+    if (n == 0) return 0;
+    return sum_of(sum, sum < 0 ? -n / 2 : n / 2) / n;
+}
+
+/* Name and type: a TensorFlow op is "name:Type", a step marker "Prefix#N". */
+static void put_name(struct result *r, const struct ops *o,
+                     const struct op_group *v, struct bytes *type) {
+    bool own = v->kind == SPAN_KERNEL;
+    const struct strs *in = own ? &o->groups.texts : &o->t->strs;
+    struct bytes full = strs_bytes(in, v->key), name = full;
+    *type = (struct bytes){0};
+    size_t n = own ? 0 : name_group_prefix(full);
+    char buf[256];
+    if (n > 0 && n + 1 < sizeof buf) {
+        memcpy(buf, full.p, n);
+        buf[n] = '*';
+        name = (struct bytes){(const uint8_t *)buf, n + 1};
+    } else if (v->kind == SPAN_OP) {
+        struct bytes skip;
+        name_split_tf(full, &name, &skip);
+        *type = name_op_type(full);
+    }
+    result_str(r, name);
+}
+
+static const char *kind_name(int kind) {
+    switch (kind) {
+    case SPAN_OP: return "op";
+    case SPAN_ANNOTATION: return "annotation";
+    case SPAN_API: return "api";
+    case SPAN_OVERHEAD: return "overhead";
+    case SPAN_KERNEL: return "device";
+    default: return "region";
+    }
+}
+
+static void put_row(struct result *r, const struct ops *o,
+                    const struct op_group *v) {
+    struct bytes type;
+    bool dev = v->has_device, mem = v->has_memory;
+    bool host = v->kind != SPAN_KERNEL;
+    result_row(r);
+    put_name(r, o, v, &type);
+    result_int(r, v->calls);
+    result_int_if(r, host, v->host);
+    result_int_if(r, host, v->host_self);
+    result_int_if(r, host, mean(v->host, v->calls));
+    result_int_if(r, dev, v->device);
+    result_int_if(r, dev, v->device_self);
+    result_int_if(r, dev, mean(v->device, v->calls));
+    result_int_if(r, mem, v->host_bytes);
+    result_int_if(r, mem, v->host_self_bytes);
+    result_int_if(r, mem && dev, v->device_bytes);
+    result_int_if(r, mem && dev, v->device_self_bytes);
+    result_int_if(r, v->has_flops, v->flops);
+    int64_t part = o->by_device ? v->device_self : v->host_self;
+    bool has_part = o->whole > 0 && (o->by_device ? dev : host);
+    result_float_if(r, has_part, 100.0 * (double)part / (double)o->whole);
+    result_text(r, kind_name(v->kind));
+    if (type.n > 0)
+        result_str(r, type);
+    else
+        result_null(r);
+    hlo_cells(r, o->t, v->hlo, op_groups_text(&o->groups, v->program));
+    put_group_cells(r, &o->groups, v);
+}
+
+/* Memory events that lie in no span, as torch shows them. */
+static void put_outside(struct result *r, const struct ops *o) {
+    if (o->noutside == 0) return;
+    result_row(r);
+    result_text(r, "[memory]");
+    result_int(r, (int64_t)o->noutside);
+    for (int i = 0; i < 6; i++) result_null(r);
+    result_int(r, o->outside_host);
+    result_int(r, o->outside_host);
+    result_int_if(r, o->device, o->outside_device);
+    result_int_if(r, o->device, o->outside_device);
+    result_null(r);
+    result_null(r);
+    result_text(r, "memory");
+    for (size_t i = 15; i < r->ncols; i++) result_null(r);
+}
+
+static int by_host_self(const void *a, const void *b) {
+    const struct op_group *x = a, *y = b;
+    if (x->host_self != y->host_self)
+        return x->host_self < y->host_self ? 1 : -1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+/* Orders the groups, which row numbers no longer need then: rows that launched
+ * nothing are equal in the main column and stay in this order. */
+static void put_rows(struct result *r, struct ops *o) {
+    if (o->groups.n > 0)
+        qsort(o->groups.v, o->groups.n, sizeof *o->groups.v, by_host_self);
+    for (size_t i = 0; i < o->groups.n; i++)
+        if (o->groups.v[i].calls > 0) put_row(r, o, &o->groups.v[i]);
+    put_outside(r, o);
+    if (o->nunattributed > 0)
+        result_remark(r,
+                      "%llu device spans, %.3f us, were launched by no "
+                      "operation of this profile: their time is in no row",
+                      (unsigned long long)o->nunattributed,
+                      (double)o->unattributed / PS_PER_US);
+}
+
+static void ops_free(struct ops *o) {
+    scope_free(&o->scope);
+    host_tree_free(&o->tree);
+    op_groups_free(&o->groups);
+    free(o->gid);
+    free(o->own.v);
+    free(o->open);
+}
+
+static int ops_run(const struct trace *t, const struct opts *opts,
+                   struct result *r, struct ops_err *e) {
+    struct ops o = {.t = t};
+    result_init(r, "ops", "Operations");
+    result_from_trace(r, t);
+    o.device = missing_say(r, t, MISSING_DEVICE);
+    missing_say(r, t, MISSING_MEMORY);
+    /* programs of XLA have the shapes of all that they run */
+    if (t->hlo == NULL) o.shapes = missing_say(r, t, MISSING_SHAPES);
+    for (size_t i = 0; i < t->nsources; i++)
+        o.shapes |= t->sources[i].has_shapes;
+    int rc = gather(&o, opts, e);
+    if (rc == 0) {
+        put_columns(r, &o);
+        put_group_columns(r, &o.groups);
+        put_rows(r, &o);
+        if (o.groups.by & (GROUP_STACK | GROUP_MODULE))
+            missing_say(r, t, MISSING_STACKS);
+        r->chart = "bars share_pct";
+        rc = result_done(r, e);
+    }
+    ops_free(&o);
+    return rc;
+}
+
+const struct analysis analysis_ops = {
+    .name = "ops",
+    .help = "time, calls, memory and FLOPs of each operation",
+    .row = "one framework operation name",
+    .opts = ops_opts,
+    .run = ops_run,
+};

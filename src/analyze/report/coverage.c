@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * coverage: what the profile can and cannot say. One row per kind of gap: how
+ * much there is of it, of what whole, why, and how to have it next time. Rows
+ * that are complete are shown, too: then it is known that nothing is missing.
+ *
+ * Reasons partition what they explain: the ops with device time and those of
+ * every reason sum to all ops, so do the device's times by owner. */
+#include "analyze/analyze.h"
+#include "analyze/report/cover_ops.h"
+#include "analyze/report/cover_time.h"
+#include "analyze/shared/host_tree.h"
+#include "analyze/shared/missing.h"
+#include "base/sort.h"
+#include "base/text/number.h"
+#include "base/vec.h"
+#include "names/opclass.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* One row while it is put together. */
+struct gap {
+    const char *what;
+    double have, whole;
+    bool known, of; /* is have known, is the whole? */
+    const char *unit, *why, *fix, *where;
+};
+
+struct coverage {
+    const struct trace *t;
+    struct scope in;
+    struct result *r;
+};
+
+static void put_columns(struct result *r) {
+    static const struct column cols[] = {
+        {"what", NULL, NULL, "what is covered, or what is missing", COL_TEXT,
+         COL_KEY},
+        {"amount", NULL, NULL, "have, of expected, in words", COL_TEXT, 0},
+        {"have", NULL, NULL, "how much of it there is", COL_FLOAT,
+         COL_DETAIL},
+        {"expected", NULL, NULL, "the whole that it is a part of", COL_FLOAT,
+         COL_DETAIL},
+        {"unit", NULL, NULL, "of have and expected", COL_TEXT, COL_DETAIL},
+        {"pct", NULL, "%", "have as a share of expected", COL_PERCENT, 0},
+        {"where", NULL, NULL, "an example: a name, a step, a device", COL_TEXT,
+         COL_SYMBOL},
+        {"why", NULL, NULL, "why it is not all", COL_TEXT, COL_BELOW},
+        {"fix", NULL, NULL, "how to have it next time", COL_TEXT, COL_BELOW},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+    r->in_order = true;
+}
+
+/* "12 of 40 ops", "3.20 ms of 4.00 ms", "2". */
+static void put_amount(struct result *r, const struct gap *g) {
+    char a[48], b[48], text[160];
+    if (!g->known) {
+        result_null(r);
+        return;
+    }
+    bool time = g->unit && strcmp(g->unit, "us") == 0;
+    if (time) {
+        human_time((int64_t)(g->have * 1e6), a, sizeof a);
+        human_time((int64_t)(g->whole * 1e6), b, sizeof b);
+    } else {
+        snprintf(a, sizeof a, "%.0f", g->have);
+        snprintf(b, sizeof b, "%.0f", g->whole);
+    }
+    snprintf(text, sizeof text, "%s%s%s%s%s", a, g->of ? " of " : "",
+             g->of ? b : "", time || !g->unit ? "" : " ",
+             time || !g->unit ? "" : g->unit);
+    result_text(r, text);
+}
+
+static void put(struct coverage *c, const struct gap *g) {
+    struct result *r = c->r;
+    result_row(r);
+    result_text(r, g->what);
+    put_amount(r, g);
+    result_float_if(r, g->known, g->have);
+    result_float_if(r, g->of, g->whole);
+    result_text(r, g->unit);
+    result_float_if(r, g->known && g->of && g->whole > 0,
+                    100 * g->have / g->whole);
+    result_text(r, g->where);
+    result_text(r, g->why);
+    result_text(r, g->fix);
+}
+
+static const char *name_of(const struct coverage *c, str_id id) {
+    return id == 0 ? NULL : strs_text(&c->t->strs, id);
+}
+
+/* The framework's words for it, from the first source in scope; NULL: every
+ * one has it. */
+static const char *fix_of(const struct coverage *c, enum missing_what what) {
+    for (uint32_t i = 0; i < c->t->nsources; i++)
+        if ((c->in.all || c->in.source_in[i]) && !missing_has(c->t, i, what))
+            return missing_fix(c->t, i, what);
+    return NULL;
+}
+
+/* ---- the time of steps ---- */
+
+static void put_part(struct coverage *c, const char *what,
+                     const struct cover_part *p, const char *label,
+                     const char *why, const char *fix) {
+    char where[200];
+    if (p->whole <= 0) return;
+    int n = snprintf(where, sizeof where, "%s", label ? label : "");
+    if (p->worst_whole > 0)
+        snprintf(where + n, sizeof where - (size_t)n,
+                 "%sstep %" PRId64 " has least: %.1f %%", label ? "; " : "",
+                 p->worst,
+                 100 * (double)p->worst_have / (double)p->worst_whole);
+    bool all = p->have >= p->whole;
+    put(c, &(struct gap){.what = what, .have = (double)p->have / 1e6,
+                         .whole = (double)p->whole / 1e6, .known = true,
+                         .of = true, .unit = "us", .where = where,
+                         .why = all ? NULL : why, .fix = all ? NULL : fix});
+}
+
+/* "GPU 0", with the ranks of a job "rank 1 GPU 0". */
+static const char *device_label(const struct trace *t, uint32_t d, char *text,
+                                size_t cap) {
+    const struct source *s = &t->sources[t->devices[d].source];
+    const char *label = strs_text(&t->strs, t->devices[d].label);
+    if (t->nsources < 2) snprintf(text, cap, "%.60s", label);
+    else if (s->rank >= 0)
+        snprintf(text, cap, "rank %" PRId64 " %.60s", s->rank, label);
+    else
+        snprintf(text, cap, "%.60s %.60s", strs_text(&t->strs, s->host), label);
+    return text;
+}
+
+/* By rank and number, in whatever order the files came. */
+static int put_devices(struct coverage *c, const struct step_cover *s,
+                       struct ops_err *e) {
+    const struct trace *t = c->t;
+    struct sort_key *v = vec_alloc(t->ndevices + 1, sizeof *v);
+    if (v == NULL) return fail_oom(e);
+    for (uint32_t d = 0; d < t->ndevices; d++)
+        v[d] = (struct sort_key){
+            sort_signed(t->sources[t->devices[d].source].rank),
+            sort_signed(t->devices[d].ordinal), d};
+    bool ok = sort_keys(v, t->ndevices);
+    for (size_t i = 0; ok && i < t->ndevices; i++) {
+        char label[160];
+        put_part(c, "step time with device work", &s->device[v[i].row],
+                 device_label(t, v[i].row, label, sizeof label),
+                 "in the rest the device is idle, as far as it was recorded",
+                 "`idle` says for what it waits");
+    }
+    free(v);
+    return ok ? 0 : fail_oom(e);
+}
+
+static int put_steps(struct coverage *c, struct ops_err *e) {
+    const struct trace *t = c->t;
+    struct step_cover s;
+    TRY(step_cover_init(&s, t, &c->in, e));
+    const char *fix = fix_of(c, MISSING_STACKS);
+    bool own = missing_own(t);
+    if (own) fix = "put OPS_SCOPE(\"name\") around what runs there";
+    else if (!fix)
+        fix = "name regions of the program (record_function, "
+              "TraceAnnotation); `python` shows its frames";
+    put_part(c, "step time with any event", &s.any, NULL,
+             own ? "in the rest no scope was open and no device ran"
+                 : "in the rest no op, call, region or device work is "
+                   "recorded: Python between ops, other programs, or waiting",
+             fix);
+    put_part(c, "step time with a host event", &s.host, NULL,
+             "in the rest the host runs nothing that records itself", fix);
+    int rc = put_devices(c, &s, e);
+    step_cover_free(&s);
+    return rc;
+}
+
+/* ---- ops ---- */
+
+static const struct {
+    const char *what, *why, *fix;
+} device_words[OP_DEVICE_ANSWERS] = {
+    [OP_ON_DEVICE] = {"ops with device time", NULL, NULL},
+    [OP_NOT_RECORDED] =
+        {"no device time: device not recorded",
+         "they launch device work, but no device event was recorded at all: "
+         "CUPTI (or roctracer) is absent, in use by another tool, or was "
+         "refused",
+         "let users read counters (NVreg_RestrictProfilingToAdminUsers=0), "
+         "stop other profilers, and look for CUPTI errors in the program's "
+         "output"},
+    [OP_OUTSIDE] =
+        {"no device time: outside the window",
+         "their launches come after the last device event: the recording "
+         "stopped before the device got there",
+         "wait for the device (torch.cuda.synchronize(), "
+         "block_until_ready()) before the profiler stops"},
+    [OP_DROPPED] =
+        {"no device time: record missing",
+         "their launches have no device event, though later ones have: the "
+         "record was dropped, or the call put nothing on the device",
+         "record fewer steps, or raise Kineto's "
+         "ACTIVITIES_MAX_GPU_BUFFER_SIZE_MB"},
+    [OP_NO_DEVICE] =
+        {"no device time: no device recorded",
+         "the profile has no device event and no launching call: all ran on "
+         "the CPU, or device recording was off",
+         NULL},
+    [OP_VIEW] =
+        {"no device time: view",
+         "they give the same memory another shape: there is nothing to run",
+         NULL},
+    [OP_ALLOCATES] =
+        {"no device time: allocation",
+         "they only ask for memory, or about a tensor", NULL},
+    [OP_LIBRARY] =
+        {"no device time: launched by a library",
+         "a collective is launched by its library, on a thread or stream of "
+         "its own, which no op is on",
+         "`comm` has the time of collectives"},
+    [OP_FUSED] =
+        {"no device time: in a compiled region",
+         "the compiler made them part of another op's kernel",
+         "run once without torch.compile to see them one by one"},
+    [OP_BOOKKEEPING] =
+        {"no device time: bookkeeping",
+         "the framework's own work on the host: graph nodes, look-ups", NULL},
+    [OP_CPU] =
+        {"no device time: ran on the CPU",
+         "they launch nothing: the CPU does their work",
+         "if one should run on the device, move its inputs there"},
+};
+
+static void put_device_ops(struct coverage *c, const struct op_cover *o) {
+    for (int i = 0; i < OP_DEVICE_ANSWERS; i++) {
+        if (i != OP_ON_DEVICE && o->device[i] == 0) continue;
+        const char *fix = device_words[i].fix;
+        if (i == OP_NO_DEVICE) fix = fix_of(c, MISSING_DEVICE);
+        put(c, &(struct gap){.what = device_words[i].what,
+                             .have = (double)o->device[i],
+                             .whole = (double)o->ops, .known = true,
+                             .of = o->ops > 0, .unit = "ops",
+                             .where = name_of(c, o->device_name[i]),
+                             .why = o->ops > 0 ? device_words[i].why
+                                               : "no op was recorded",
+                             .fix = fix});
+    }
+}
+
+static const struct {
+    const char *what, *why, *fix;
+} memory_words[OP_MEMORY_ANSWERS] = {
+    [OP_ALLOCATED] = {"ops with memory", NULL, NULL},
+    [OP_MEM_OFF] = {"no memory: not recorded",
+                    "no allocation was recorded in their profile", NULL},
+    [OP_MEM_VIEW] = {"no memory: view",
+                     "they look at memory that another op holds", NULL},
+    [OP_IN_PLACE] = {"no memory: in place",
+                     "they write into their input", NULL},
+    [OP_MEM_EAGER] =
+        {"no memory: eager",
+         "allocations of eager ops are recorded without the op's name",
+         "wrap the step in tf.function"},
+    [OP_CUSTOM] =
+        {"no memory: custom op",
+         "not one of the framework's ops: it may allocate by itself, past the "
+         "framework's allocator",
+         "allocate by torch::empty (or the framework's allocator) in it"},
+    [OP_MEM_NONE] =
+        {"no memory: no allocation",
+         "no allocation came while they ran: they return memory that they "
+         "were given, or ops around them allocate for them",
+         NULL},
+};
+
+static void put_memory_ops(struct coverage *c, const struct op_cover *o) {
+    for (int i = 0; i < OP_MEMORY_ANSWERS; i++) {
+        if (i != OP_ALLOCATED && o->memory[i] == 0) continue;
+        const char *fix = memory_words[i].fix;
+        if (i == OP_MEM_OFF) fix = fix_of(c, MISSING_MEMORY);
+        put(c, &(struct gap){.what = memory_words[i].what,
+                             .have = (double)o->memory[i],
+                             .whole = (double)o->ops, .known = true,
+                             .of = o->ops > 0, .unit = "ops",
+                             .where = name_of(c, o->memory_name[i]),
+                             .why = o->ops > 0 ? memory_words[i].why
+                                               : "no op was recorded",
+                             .fix = fix});
+    }
+}
+
+/* ---- device work ---- */
+
+static const struct {
+    const char *what, *why, *fix;
+} work_words[WORK_OWNERS] = {
+    [WORK_OP] = {"device time that belongs to an op", NULL, NULL},
+    [WORK_FOREIGN] =
+        {"device time, no op: launched outside ops",
+         "the launching call stands in no op: custom kernels, copies by hand, "
+         "libraries on threads of their own",
+         "launch it in a registered op (torch.library.custom_op, a "
+         "TensorFlow kernel, jax.ffi)"},
+    [WORK_GRAPH] =
+        {"device time, no op: in a CUDA graph",
+         "a graph is launched as one: its kernels do not say which op they "
+         "come from",
+         "JAX: XLA_FLAGS=--xla_gpu_enable_command_buffer= launches them one "
+         "by one; torch: leave the graph out once"},
+    [WORK_NO_LAUNCH] =
+        {"device time, no op: launch not recorded",
+         "no launching call with its correlation id is in the profile: it was "
+         "launched before the window, by another process, or the record was "
+         "dropped",
+         "begin the recording when the device is idle"},
+};
+
+static void put_work(struct coverage *c, const struct host_tree *h) {
+    struct work_cover w;
+    work_cover_init(&w, h, &c->in);
+    double whole = 0;
+    char where[300];
+    for (int i = 0; i < WORK_OWNERS; i++) whole += (double)w.time[i];
+    for (int i = 0; i < WORK_OWNERS; i++) {
+        if (w.count[i] == 0 && (i != WORK_OP || whole <= 0)) continue;
+        snprintf(where, sizeof where, "%" PRId64 " events; longest: %.200s",
+                 w.count[i], strs_text(&c->t->strs, w.name[i]));
+        put(c, &(struct gap){.what = work_words[i].what,
+                             .have = (double)w.time[i] / 1e6,
+                             .whole = whole / 1e6, .known = true, .of = true,
+                             .unit = "us", .where = w.count[i] ? where : NULL,
+                             .why = work_words[i].why,
+                             .fix = work_words[i].fix});
+    }
+    if (w.early == 0) return;
+    char most[48];
+    human_time(w.early_most, most, sizeof most);
+    snprintf(where, sizeof where, "by up to %s: %.200s", most,
+             strs_text(&c->t->strs, w.early_name));
+    double all = 0;
+    for (int i = 0; i < WORK_OWNERS; i++) all += (double)w.count[i];
+    put(c, &(struct gap){
+               .what = "device work that begins before its launch",
+               .have = (double)w.early, .whole = all, .known = true,
+               .of = true, .unit = "events", .where = where,
+               .why = "the clocks of host and device disagree: delays between "
+                      "them are off by as much",
+               .fix = "record again; newer drivers convert the clocks better"});
+}
+
+static void put_launches(struct coverage *c, const struct op_cover *o) {
+    if (o->launches == 0) return;
+    bool all = o->unanswered == 0;
+    put(c, &(struct gap){
+               .what = "launching calls with device work",
+               .have = (double)(o->launches - o->unanswered),
+               .whole = (double)o->launches, .known = true, .of = true,
+               .unit = "calls", .where = name_of(c, o->unanswered_name),
+               .why = all ? NULL
+                          : "the others put nothing on the device, or their "
+                            "work ran outside the window, or its record was "
+                            "dropped",
+               .fix = all ? NULL
+                          : "wait for the device before the profiler stops"});
+}
+
+/* ---- what was recorded at all ---- */
+
+static void put_recorded(struct coverage *c, const char *name,
+                         enum missing_what what) {
+    int64_t have = 0, all = 0;
+    for (uint32_t i = 0; i < c->t->nsources; i++) {
+        if (!c->in.all && !c->in.source_in[i]) continue;
+        if (c->t->sources[i].beside != ROW_NONE && c->t->sources[i].outside)
+            continue; /* it could not have recorded any of it */
+        all++;
+        have += missing_has(c->t, i, what);
+    }
+    put(c, &(struct gap){.what = name, .have = (double)have,
+                         .whole = (double)all, .known = true, .of = true,
+                         .unit = all == 1 ? "file" : "files",
+                         .why = have == all ? NULL : missing_why(what),
+                         .fix = fix_of(c, what)});
+}
+
+/* XLA programs are in the profile with their HLO, or by name alone. */
+static void put_hlo(struct coverage *c) {
+    const struct trace *t = c->t;
+    int64_t n = 0;
+    bool xla = false;
+    const char *one = NULL;
+    for (size_t i = 0; i < t->nsources; i++)
+        xla |= t->sources[i].format &&
+               strcmp(t->sources[i].format, "xspace") == 0;
+    for (size_t i = 0; i < t->nmeta; i++)
+        if (strcmp(strs_text(&t->strs, t->meta[i].key), "hlo_module") == 0) {
+            if (n++ == 0) one = strs_text(&t->strs, t->meta[i].value);
+        }
+    if (!xla) return;
+    put(c, &(struct gap){
+               .what = "XLA programs with their HLO", .have = (double)n,
+               .known = true, .unit = n == 1 ? "program" : "programs",
+               .where = one,
+               .why = n ? NULL : "no XLA program ran, or its HLO was not kept",
+               .fix = n ? NULL
+                        : "compile with jax.jit or jit_compile=True; ask for "
+                          "enable_hlo_proto in the profiler's options"});
+}
+
+static void put_step_rule(struct coverage *c) {
+    static const struct {
+        const char *why, *fix;
+    } words[] = {
+        [STEPS_BY_MARKER] = {NULL, NULL},
+        [STEPS_BY_GROUP] = {"the profile has no marker; its numbered groups "
+                            "were taken", NULL},
+        [STEPS_INFERRED] =
+            {"the profile has no marker: steps are repetitions of the longest "
+             "region",
+             "mark steps: prof.step() with a schedule, StepTraceAnnotation, "
+             "tf.profiler.experimental.Trace(step_num=...)"},
+        [STEPS_WHOLE] =
+            {"no marker and nothing that repeats: the whole window is one "
+             "step",
+             "mark steps: prof.step() with a schedule, StepTraceAnnotation, "
+             "tf.profiler.experimental.Trace(step_num=...)"},
+    };
+    const struct trace *t = c->t;
+    int64_t marked = 0, all = 0;
+    enum step_rule worst = STEPS_BY_MARKER;
+    for (size_t i = 0; i < t->nsteps; i++) {
+        if (!c->in.all && !c->in.step_in[i]) continue;
+        enum step_rule rule = t->sources[t->steps[i].source].step_rule;
+        all++;
+        marked += rule == STEPS_BY_MARKER;
+        if (rule > worst) worst = rule;
+    }
+    put(c, &(struct gap){
+               .what = "steps with a marker", .have = (double)marked,
+               .whole = (double)all, .known = true, .of = all > 0,
+               .unit = all == 1 ? "step" : "steps",
+               .why = all ? words[worst].why : "the profile is empty",
+               .fix = worst > STEPS_BY_GROUP && missing_own(t)
+                          ? "call ops_step(i) first thing in the loop"
+                          : words[worst].fix});
+}
+
+/* Ranks of the job that no file was given of. */
+static int put_ranks(struct coverage *c, struct ops_err *e) {
+    const struct trace *t = c->t;
+    int64_t world = 0, have = 0;
+    for (size_t i = 0; i < t->nsources; i++)
+        if (t->sources[i].world_size > world) world = t->sources[i].world_size;
+    if (world < 2) return 0;
+    if (world > 1000000) world = 1000000; /* no job is larger; files lie */
+    uint8_t *seen = calloc((size_t)world, 1);
+    if (seen == NULL) return fail_oom(e);
+    for (size_t i = 0; i < t->nsources; i++) {
+        int64_t k = t->sources[i].rank;
+        if (k < 0 || k >= world || seen[k]) continue;
+        seen[k] = 1;
+        have++;
+    }
+    char where[120] = "missing:";
+    size_t n = strlen(where);
+    for (int64_t k = 0; k < world && n < sizeof where - 24; k++)
+        if (!seen[k])
+            n += (size_t)snprintf(where + n, sizeof where - n, " %" PRId64, k);
+    if (n >= sizeof where - 24) snprintf(where + n, sizeof where - n, " ...");
+    free(seen);
+    bool all = have == world;
+    put(c, &(struct gap){
+               .what = "ranks of the job", .have = (double)have,
+               .whole = (double)world, .known = true, .of = true,
+               .unit = "ranks", .where = all ? NULL : where,
+               .why = all ? NULL : "no file of the others was given",
+               .fix = all ? NULL : "give the files of all ranks together"});
+    return 0;
+}
+
+/* Loader workers are processes of their own, which no profiler follows. */
+static void put_workers(struct coverage *c) {
+    const struct trace *t = c->t;
+    static const char mark[] = "_MultiProcessingDataLoaderIter";
+    for (size_t i = 0; i < t->strs.n; i++) {
+        struct bytes n = strs_bytes(&t->strs, (str_id)i);
+        if (!(t->name_class[i] & NAME_INPUT) ||
+            !memmem(n.p, n.n, mark, sizeof mark - 1))
+            continue;
+        put(c, &(struct gap){
+                   .what = "loader workers", .have = 0, .known = true,
+                   .unit = "recorded", .where = strs_text(&t->strs, (str_id)i),
+                   .why = "workers of a DataLoader are processes of their own; "
+                          "only the wait for them is recorded",
+                   .fix = "profile inside a worker (worker_init_fn), or once "
+                          "with num_workers=0"});
+        return;
+    }
+}
+
+/* ---- what was lost ---- */
+
+/* Mended or explained elsewhere: nothing is lost. */
+static bool is_loss(enum note_id id) {
+    switch (id) {
+    case NOTE_CROSSING_SPANS: case NOTE_CHILD_OUTLIVES_PARENT:
+    case NOTE_NEGATIVE_DURATION: case NOTE_NUMBER_AS_STRING:
+    case NOTE_JSON_MENDED: case NOTE_UTF8_MENDED: case NOTE_STEPS_INFERRED:
+    case NOTE_STEPS_NONE: case NOTE_RING_READ:
+    case NOTE_RESCUED: return false;
+    default: return !note_is_detail(id);
+    }
+}
+
+static const char *loss_fix(enum note_id id) {
+    switch (id) {
+    case NOTE_DROPPED_AT_SOURCE:
+        return "record fewer steps, or fewer kinds of events";
+    case NOTE_CAPPED_AT_SOURCE:
+        return "give the .xplane.pb beside it: the JSON that JAX and XProf "
+               "write stops at 1,000,000 events";
+    case NOTE_FILE_CUT: case NOTE_FILE_SHRANK: case NOTE_GZIP_DAMAGED:
+        return "let the program close its profiler before it ends, and copy "
+               "the whole file";
+    case NOTE_LAUNCH_WITHOUT_KERNEL:
+        return "wait for the device before the profiler stops";
+    case NOTE_KERNEL_WITHOUT_LAUNCH:
+        return "begin the recording when the device is idle";
+    case NOTE_SOURCE_WARNING: return "`info` has the texts";
+    case NOTE_RECORDER_DROPPED:
+        return "raise ops_options.ring_bytes or memory_bytes, or record fewer "
+               "steps (.steps)";
+    case NOTE_UNFINISHED: case NOTE_PART_OPEN:
+        return "call ops_stop(), or return from main(), and read it then";
+    case NOTE_FREE_WITHOUT_ALLOC:
+        return "call ops_alloc() wherever the program allocates what it frees "
+               "by ops_free()";
+    case NOTE_FREE_NOT_RECORDED:
+        return "call ops_free(p) before the memory is given back";
+    case NOTE_CLOCK_UNKNOWN: return "record by a version that writes its clock";
+    default: return NULL;
+    }
+}
+
+/* What a profiler itself said, where it said it. */
+static const char *warning_of(const struct trace *t, enum note_id id) {
+    if (id != NOTE_SOURCE_WARNING && id != NOTE_DROPPED_AT_SOURCE) return NULL;
+    const char *text = trace_meta_get(t, ROW_NONE, "error");
+    return text ? text : trace_meta_get(t, ROW_NONE, "warning");
+}
+
+static void put_losses(struct coverage *c) {
+    const struct trace *t = c->t;
+    for (int i = 0; i < NOTE_COUNT; i++) {
+        enum note_id id = (enum note_id)i;
+        char what[100];
+        if (t->notes[i] == 0 || !is_loss(id)) continue;
+        snprintf(what, sizeof what, "lost: %s", note_name(id));
+        put(c, &(struct gap){.what = what, .have = (double)t->notes[i],
+                             .known = true, .where = warning_of(t, id),
+                             .why = note_text(id), .fix = loss_fix(id)});
+    }
+}
+
+static int put_all(struct coverage *c, const struct host_tree *h,
+                   struct ops_err *e) {
+    struct op_cover ops;
+    TRY(op_cover_init(&ops, h, &c->in, e));
+    TRY(put_steps(c, e));
+    put_device_ops(c, &ops);
+    put_work(c, h);
+    put_launches(c, &ops);
+    put_memory_ops(c, &ops);
+    put_recorded(c, "device recording", MISSING_DEVICE);
+    put_recorded(c, "memory recording", MISSING_MEMORY);
+    put_recorded(c, "input shapes", MISSING_SHAPES);
+    if (!missing_own(c->t)) put_recorded(c, "Python frames", MISSING_STACKS);
+    if (!missing_own(c->t)) put_hlo(c);
+    put_step_rule(c);
+    TRY(put_ranks(c, e));
+    put_workers(c);
+    put_losses(c);
+    return 0;
+}
+
+static int coverage_run(const struct trace *t, const struct opts *o,
+                        struct result *r, struct ops_err *e) {
+    struct coverage c = {.t = t, .r = r};
+    struct host_tree h = {0};
+    result_init(r, "coverage", "What this profile can and cannot say");
+    result_from_trace(r, t);
+    put_columns(r);
+    int rc = scope_init(&c.in, t, o, e);
+    if (rc == 0) rc = host_tree_init(&h, t, e);
+    if (rc == 0) rc = put_all(&c, &h, e);
+    if (rc == 0) rc = result_done(r, e);
+    host_tree_free(&h);
+    scope_free(&c.in);
+    return rc;
+}
+
+const struct analysis analysis_coverage = {
+    .name = "coverage",
+    .help = "what the profile can and cannot say, why, and how to get it",
+    .row = "one kind of gap",
+    .all_rows = true,
+    .run = coverage_run,
+};

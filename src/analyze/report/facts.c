@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Facts as rows: see facts.h. */
+#include "analyze/report/facts.h"
+
+#include "base/text/number.h"
+#include "model/trace.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+void facts_columns(struct result *r) {
+    static const struct column cols[] = {
+        {"metric", NULL, NULL, "What the row is about.", COL_TEXT, COL_KEY},
+        {"value", NULL, NULL, "The number, where there is one.", COL_FLOAT,
+         COL_DETAIL},
+        {"unit", NULL, NULL, "The unit of the number.", COL_TEXT, COL_DETAIL},
+        {"text", "", NULL, "The same in words.", COL_TEXT, COL_WRAP},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+    r->in_order = true;
+}
+
+void facts_put(struct result *r, const char *metric, bool have,
+                     double value, const char *unit, const char *text) {
+    result_row(r);
+    result_text(r, metric);
+    result_float_if(r, have, value);
+    result_text(r, unit);
+    result_text(r, text);
+}
+
+void facts_text(struct result *r, const char *metric, const char *text) {
+    facts_put(r, metric, false, 0, NULL, text);
+}
+
+void facts_count(struct result *r, const char *metric, uint64_t n) {
+    char text[32];
+    snprintf(text, sizeof text, "%" PRIu64, n);
+    facts_put(r, metric, true, (double)n, NULL, text);
+}
+
+void facts_time(struct result *r, const char *metric, int64_t ps) {
+    char text[48];
+    human_time(ps, text, sizeof text);
+    facts_put(r, metric, true, (double)ps / PS_PER_US, "us", text);
+}
+
+void facts_bytes(struct result *r, const char *metric, int64_t n) {
+    char text[48];
+    human_bytes(n, text, sizeof text);
+    facts_put(r, metric, true, (double)n, "bytes", text);
+}
+
+void facts_words(struct result *r, const char *metric, const char *fmt,
+                      ...) {
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    facts_text(r, metric, text);
+}

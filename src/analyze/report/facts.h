@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tables of facts, as `info` and `overview` are: metric, value, unit, text. */
+#ifndef ANALYZE_REPORT_FACTS_H
+#define ANALYZE_REPORT_FACTS_H
+
+#include "model/result.h"
+
+/* The four columns; rows stay in the order in which they are put. */
+void facts_columns(struct result *r);
+
+/* One fact: value may be absent (have false); text is for people. */
+void facts_put(struct result *r, const char *metric, bool have, double value,
+               const char *unit, const char *text);
+
+/* The same for common kinds of facts. */
+void facts_text(struct result *r, const char *metric, const char *text);
+void facts_count(struct result *r, const char *metric, uint64_t n);
+void facts_time(struct result *r, const char *metric, int64_t ps);
+void facts_bytes(struct result *r, const char *metric, int64_t n);
+void facts_words(struct result *r, const char *metric, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * overview: one screen. It reads the results of other analyses, and says the
+ * few things of each that matter first: how long is a step, where does it go,
+ * is it the input, who holds the memory, what to do about it. */
+#include "analyze/analyze.h"
+
+#include "analyze/report/facts.h"
+#include "analyze/report/outside.h"
+#include "analyze/shared/missing.h"
+#include "analyze/shared/part.h"
+#include "base/par.h"
+#include "base/sort.h"
+#include "base/sum.h"
+#include "base/text/number.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    TOP_OPS = 3,
+    TOP_HINTS = 3,
+    TOP_HOLDERS = 3,
+    /* A step that takes so many times the median gets a remark. */
+    OUTLIER = 3,
+    /* Percent of a step below which a part of it is lost in the noise, and
+     * from which on it is what the step waits for. */
+    FELT = 5,
+    MUCH = 20,
+    /* A device that is busy for less of the step waits for the host. */
+    HALF = 50,
+    NAME_MAX_SHOWN = 90, /* characters of a kernel's name */
+};
+
+/* The results that it reads, each with an option or without. */
+enum { STEPS, OPS, KERNELS, MEMORY, HOLDERS, INPUT, HINTS, PROCESSES, PARTS };
+static const struct {
+    const char *analysis, *opt, *value;
+} sources[PARTS] = {
+    [STEPS] = {"steps", NULL, NULL},
+    [OPS] = {"ops", NULL, NULL},
+    [KERNELS] = {"kernels", NULL, NULL},
+    [MEMORY] = {"memory", NULL, NULL},
+    [HOLDERS] = {"memory", "by", "category"},
+    [INPUT] = {"input", NULL, NULL},
+    [HINTS] = {"hints", NULL, NULL},
+    [PROCESSES] = {"processes", NULL, NULL},
+};
+
+/* A fact with no share of anything. */
+static void put_fact(struct result *r, const char *metric, bool have,
+                     double value, const char *unit, const char *text) {
+    facts_put(r, metric, have, value, unit, text);
+    result_null(r);
+}
+
+/* A fact that is a share of a whole, which text draws as a bar. */
+static void put_share(struct result *r, const char *metric, double value,
+                      const char *unit, const char *text, double share) {
+    facts_put(r, metric, true, value, unit, text);
+    result_float(r, share);
+}
+
+/* What is said of many values. */
+enum { LEAST, MEDIAN, P95, MOST, SPREAD };
+
+/* The spread of a time column; false: no value, or no memory, which into then
+ * knows. p95 is the least value that 95 % do not exceed. */
+static bool spread(struct result *into, const struct result *r,
+                   const char *name, int64_t out[SPREAD]) {
+    int64_t *v = malloc((r->nrows + 1) * sizeof *v);
+    size_t n = 0;
+    if (v == NULL) into->oom = true;
+    for (size_t i = 0; v != NULL && i < r->nrows; i++) {
+        struct cell c = part_cell(r, i, name);
+        if (!c.null) v[n++] = c.i;
+    }
+    if (n > 0) {
+        qsort(v, n, sizeof *v, sort_by_value);
+        out[LEAST] = v[0];
+        out[MEDIAN] = v[(n - 1) / 2]; /* a step that exists */
+        out[P95] = v[(n * 95 + 99) / 100 - 1];
+        out[MOST] = v[n - 1];
+    }
+    free(v);
+    return n > 0;
+}
+
+/* The step without its profiler: as the hints have it, whose savings are
+ * shares of it, else the estimate of `steps`; -1: not known. */
+static int64_t bare_step(struct result *r, const struct result *steps,
+                         const struct result *hints) {
+    int64_t bare[SPREAD];
+    struct cell c = part_cell(hints, 0, "step_us");
+    if (!c.null) return c.i;
+    return spread(r, steps, "bare_us", bare) ? bare[MEDIAN] : -1;
+}
+
+static void put_steps(struct result *r, const struct result *steps,
+                      const struct result *hints) {
+    int64_t dur[SPREAD];
+    char lo[48], mid[48], p95[48], hi[48];
+    if (!spread(r, steps, "dur_us", dur)) {
+        facts_count(r, "steps", steps->nrows);
+        result_null(r);
+        return;
+    }
+    human_time(dur[LEAST], lo, sizeof lo);
+    human_time(dur[MEDIAN], mid, sizeof mid);
+    human_time(dur[P95], p95, sizeof p95);
+    human_time(dur[MOST], hi, sizeof hi);
+    char *text = steps->nrows == 1
+        ? arena_fmt(&r->arena, "%s, one step", mid)
+        : arena_fmt(&r->arena, "%s median of %zu steps (%s to %s)", mid,
+                    steps->nrows, lo, hi);
+    put_fact(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us", text);
+    if (steps->nrows > 1)
+        put_fact(r, "step time, p95", true, (double)dur[P95] / PS_PER_US, "us",
+                 p95);
+    int64_t bare = bare_step(r, steps, hints);
+    if (bare < 0 || dur[MEDIAN] - bare <= dur[MEDIAN] / 100 * FELT) return;
+    human_time(bare, mid, sizeof mid);
+    text = arena_fmt(&r->arena,
+                     "roughly %s: the rest is the profiler's own cost", mid);
+    put_fact(r, "without the profiler", true, (double)bare / PS_PER_US, "us",
+             text);
+}
+
+/* The row of the step whose length is the median one: what a typical step is,
+ * which a sum over all steps with a slow first one among them is not. Of two
+ * that are equally near the longer: not the first, which the order of the ranks
+ * would decide. */
+static size_t median_row(const struct result *steps, int64_t median) {
+    size_t best = 0;
+    int64_t least = INT64_MAX, dur = 0;
+    for (size_t i = 0; i < steps->nrows; i++) {
+        struct cell d = part_cell(steps, i, "dur_us");
+        if (d.null) continue;
+        int64_t off = d.i > median ? d.i - median : median - d.i;
+        if (off > least || (off == least && d.i <= dur)) continue;
+        least = off;
+        dur = d.i;
+        best = i;
+    }
+    return best;
+}
+
+/* Where the median step went. */
+static void put_phases(struct result *r, const struct trace *t,
+                       const struct result *steps) {
+    static const struct {
+        const char *col, *metric;
+    } phases[] = {
+        {"compute_us", "compute"}, {"comm_us", "communication"},
+        {"copy_us", "copies"},     {"input_us", "input pipeline"},
+        {"launch_us", "launching"}, {"host_us", "host work"},
+        {"other_us", "other (Python, idle)"},
+    };
+    int64_t dur[SPREAD];
+    if (!spread(r, steps, "dur_us", dur) || dur[MEDIAN] <= 0) return;
+    size_t row = median_row(steps, dur[MEDIAN]);
+    struct cell all = part_cell(steps, row, "dur_us");
+    struct cell busy = part_cell(steps, row, "device_busy_pct");
+    char text[48];
+    for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) {
+        struct cell c = part_cell(steps, row, phases[k].col);
+        if (c.null || all.null || all.i <= 0 || c.i == 0) continue;
+        human_time(c.i, text, sizeof text);
+        const char *metric = phases[k].metric;
+        if (strcmp(phases[k].col, "other_us") == 0 && missing_own(t))
+            metric = "other (no scope open)";
+        put_share(r, metric, (double)c.i / PS_PER_US, "us", text,
+                  100.0 * (double)c.i / (double)all.i);
+    }
+    if (busy.null) put_fact(r, "device busy", false, 0, "%", NULL);
+    else put_share(r, "device busy", busy.f, "%", "of the median step",
+                   busy.f);
+}
+
+/* Are there rows of ops proper? Regions and driver calls count only where
+ * there are none. */
+static bool has_ops(const struct result *from) {
+    for (size_t i = 0; i < from->nrows; i++) {
+        struct cell kind = part_cell(from, i, "kind");
+        if (!kind.null && strcmp(kind.s, "op") == 0) return true;
+    }
+    return false;
+}
+
+/* The row with the largest value of that column that is not taken and, where
+ * there are ops, is one; SIZE_MAX: none. */
+static size_t next_largest(const struct result *from, const char *col,
+                           const bool *taken) {
+    bool only_ops = has_ops(from);
+    size_t best = SIZE_MAX;
+    int64_t most = 0;
+    for (size_t i = 0; i < from->nrows; i++) {
+        struct cell v = part_cell(from, i, col);
+        struct cell kind = part_cell(from, i, "kind");
+        if (taken[i] || v.null || v.i <= most ||
+            (only_ops && !kind.null && strcmp(kind.s, "op") != 0))
+            continue;
+        best = i;
+        most = v.i;
+    }
+    return best;
+}
+
+static int64_t sum_column(const struct result *from, const char *col) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < from->nrows; i++) {
+        struct cell v = part_cell(from, i, col);
+        if (!v.null) sum_add(&sum, v.i);
+    }
+    return sum;
+}
+
+/* "12.3 ms in 240 calls: aten::mm", and its share of that time of all. */
+static void put_top(struct result *r, const char *metric,
+                    const struct result *from, const char *time, size_t top) {
+    bool *taken = calloc(from->nrows + 1, sizeof *taken);
+    int64_t all = sum_column(from, time);
+    if (taken == NULL) r->oom = true;
+    for (size_t k = 0; taken != NULL && k < top; k++) {
+        size_t i = next_largest(from, time, taken);
+        if (i == SIZE_MAX) break;
+        taken[i] = true;
+        struct cell name = part_cell(from, i, "name");
+        struct cell us = part_cell(from, i, time);
+        struct cell calls = part_cell(from, i, "calls");
+        char total[48];
+        human_time(us.i, total, sizeof total);
+        long long n = !calls.null ? (long long)calls.i : 0;
+        const char *text = !name.null ? name.s : "?";
+        put_share(r, metric, (double)us.i / PS_PER_US, "us",
+                  arena_fmt(&r->arena, "%s in %lld call%s: %.*s%s", total, n,
+                            n == 1 ? "" : "s", NAME_MAX_SHOWN, text,
+                            strlen(text) > NAME_MAX_SHOWN ? "..." : ""),
+                  all > 0 ? 100.0 * (double)us.i / (double)all : 0);
+    }
+    free(taken);
+}
+
+/* What the device is busy with; what the host is, where the device mostly is
+ * not. */
+static void put_tops(struct result *r, const struct result *ops,
+                     const struct result *kernels,
+                     const struct result *steps) {
+    bool device = sum_column(ops, "device_self_us") > 0;
+    int64_t dur[SPREAD];
+    struct cell busy = {.null = true};
+    if (spread(r, steps, "dur_us", dur))
+        busy = part_cell(steps, median_row(steps, dur[MEDIAN]),
+                         "device_busy_pct");
+    if (!device || (!busy.null && busy.f < HALF))
+        put_top(r, "top op, host", ops, "host_self_us", TOP_OPS);
+    if (device && (busy.null || busy.f >= HALF))
+        put_top(r, "top op, device", ops, "device_self_us", TOP_OPS);
+    /* where ops have the device's time, its kernels say little more */
+    if (!device) put_top(r, "top kernel", kernels, "total_us", TOP_OPS);
+}
+
+static void put_memory(struct result *r, const struct result *memory) {
+    int64_t most = 0; /* what holds next to nothing beside it is noise */
+    for (size_t i = 0; i < memory->nrows; i++) {
+        struct cell peak = part_cell(memory, i, "peak_bytes");
+        if (!peak.null && peak.i > most) most = peak.i;
+    }
+    for (size_t i = 0; i < memory->nrows; i++) {
+        struct cell device = part_cell(memory, i, "device");
+        struct cell peak = part_cell(memory, i, "peak_bytes");
+        struct cell held = part_cell(memory, i, "reserved_bytes");
+        if (peak.null || peak.i < most / 100) continue;
+        char a[48], b[48] = "";
+        human_bytes(peak.i, a, sizeof a);
+        if (!held.null) human_bytes(held.i, b, sizeof b);
+        char *text = arena_fmt(&r->arena, "%s on %s%s%s", a,
+                               !device.null ? device.s : "?",
+                               !held.null ? ", reserved " : "", b);
+        put_fact(r, "memory peak", true, (double)peak.i, "bytes", text);
+    }
+    if (memory->nrows == 0)
+        put_fact(r, "memory peak", false, 0, "bytes", NULL);
+}
+
+/* A step that is far from the median one deserves a word. */
+static void remark_outlier(struct result *r, const struct result *steps) {
+    int64_t dur[SPREAD];
+    if (!spread(r, steps, "dur_us", dur) || dur[MEDIAN] <= 0 ||
+        dur[MOST] / OUTLIER < dur[MEDIAN])
+        return;
+    for (size_t i = 0; i < steps->nrows; i++) {
+        struct cell d = part_cell(steps, i, "dur_us");
+        struct cell n = part_cell(steps, i, "step");
+        if (d.null || n.null || d.i != dur[MOST]) continue;
+        char text[48];
+        human_time(d.i, text, sizeof text);
+        result_remark(r, "Step %lld took %s, %.0f times the median: totals "
+                      "include it; --steps A..B leaves it out.",
+                      (long long)n.i, text,
+                      (double)d.i / (double)dur[MEDIAN]);
+        return;
+    }
+}
+
+/* What a hint of that kind would save, in percent of the step; 0: none. */
+static double hint_share(const struct result *hints, const char *id) {
+    for (size_t i = 0; i < hints->nrows; i++) {
+        struct cell c = part_cell(hints, i, "id");
+        struct cell share = part_cell(hints, i, "save_pct");
+        if (!c.null && !share.null && strcmp(c.s, id) == 0)
+            return share.f;
+    }
+    return 0;
+}
+
+/* Is it the input? How much of all steps waited for it; a hint knows waits on
+ * other threads and in code that nobody annotated, too. */
+static void put_input(struct result *r, const struct result *input,
+                      const struct result *steps, const struct result *hints) {
+    int64_t wait = 0, all = 0;
+    for (size_t i = 0; i < steps->nrows; i++) {
+        struct cell c = part_cell(steps, i, "input_us");
+        struct cell d = part_cell(steps, i, "dur_us");
+        if (c.null || d.null) continue;
+        sum_add(&wait, c.i);
+        sum_add(&all, d.i);
+    }
+    if (all <= 0) return;
+    double pct = 100.0 * (double)wait / (double)all;
+    double hint = hint_share(hints, "input-bound");
+    if (hint > pct) pct = hint;
+    const char *text = "the step does not wait for its input";
+    if (pct >= MUCH) text = "the step waits for its input";
+    else if (pct >= FELT) text = "the step waits for its input a little";
+    else if (input->nrows == 0) text = NULL;
+    if (text == NULL)
+        put_fact(r, "is it the input?", false, 0, "%",
+                 "no input pipeline was recorded");
+    else
+        put_share(r, "is it the input?", pct, "%", text, pct);
+}
+
+/* "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
+ * peak. */
+static void put_holders(struct result *r, const struct result *holders) {
+    struct cell first = part_cell(holders, 0, "device");
+    char *text = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < holders->nrows && n < TOP_HOLDERS; i++) {
+        struct cell device = part_cell(holders, i, "device");
+        struct cell what = part_cell(holders, i, "category");
+        struct cell bytes = part_cell(holders, i, "bytes");
+        if (device.null || first.null || what.null || bytes.null ||
+            bytes.i <= 0 || strcmp(device.s, first.s) != 0)
+            continue;
+        char size[48];
+        human_bytes(bytes.i, size, sizeof size);
+        text = arena_fmt(&r->arena, "%s%s%s %s", text ? text : "",
+                         text ? ", " : "", what.s, size);
+        n++;
+    }
+    if (text == NULL) return;
+    facts_words(r, "held by", "%s", text);
+    result_null(r);
+}
+
+static void put_hints(struct result *r, const struct result *hints) {
+    for (size_t i = 0; i < hints->nrows && i < TOP_HINTS; i++) {
+        struct cell id = part_cell(hints, i, "id");
+        struct cell title = part_cell(hints, i, "title");
+        struct cell save = part_cell(hints, i, "save_us");
+        struct cell share = part_cell(hints, i, "save_pct");
+        if (id.null || title.null || save.null || share.null) continue;
+        struct cell step = part_cell(hints, i, "step_us");
+        char time[48], of[48] = "";
+        human_time(save.i, time, sizeof time);
+        if (!step.null) human_time(step.i, of, sizeof of);
+        char *text = arena_fmt(&r->arena, "%s: %s; saves %s of %s", id.s,
+                               title.s, time, of);
+        put_share(r, i == 0 ? "do first" : "then", (double)save.i / PS_PER_US,
+                  "us", text, share.f);
+    }
+    if (hints->nrows > 0 || hints->nremarks == 0) return;
+    /* why there is none is what it remarks last */
+    facts_words(r, "do first", "%s", hints->remarks[hints->nremarks - 1]);
+    result_null(r);
+}
+
+/* What was not recorded, in a line; how to record it stands below. */
+static void put_missing(struct result *r) {
+    char *text = NULL;
+    for (size_t i = 0; i < r->nmissing; i++)
+        text = arena_fmt(&r->arena, "%s%s%s", text ? text : "",
+                         text ? "; " : "", r->missing[i].what);
+    facts_words(r, "cannot tell", "%s",
+                text ? text : "nothing of this: all of it was recorded");
+    result_null(r);
+}
+
+/* What the parts miss is missing here, too, but each thing only once. */
+static void take_missing(struct result *r, const struct result *from) {
+    for (size_t i = 0; i < from->nmissing; i++) {
+        bool known = false;
+        for (size_t k = 0; !known && k < r->nmissing; k++)
+            known = strcmp(r->missing[k].what, from->missing[i].what) == 0;
+        if (!known)
+            result_missing(r, from->missing[i].what, from->missing[i].why,
+                           from->missing[i].fix);
+    }
+}
+
+static void put_profile(struct result *r, const struct trace *t) {
+    for (size_t i = 0; i < t->nsources; i++) {
+        const struct source *s = &t->sources[i];
+        facts_words(r, "profile", "%s (%s)", s->path, s->format);
+        result_null(r);
+    }
+    for (size_t i = 0; i < t->ndevices; i++) {
+        const char *model = strs_text(&t->strs, t->devices[i].model);
+        facts_words(r, "device", "%s%s%s",
+                    strs_text(&t->strs, t->devices[i].label),
+                    *model ? ", " : "", model);
+        result_null(r);
+    }
+}
+
+/* What record saw of the program: how long, how much CPU, how much memory. */
+static void put_outside(struct result *r, const struct trace *t,
+                        uint32_t source, double rss) {
+    int64_t run = outside_fact(t, source, "run_ns");
+    int64_t cpu = outside_fact(t, source, "cpu_us");
+    int64_t cpus = outside_fact(t, source, "cpus");
+    const char *argv = outside_text(t, source, "argv");
+    char time[48];
+    if (run > 0 && run < INT64_MAX / PS_PER_NS) {
+        human_time(run * PS_PER_NS, time, sizeof time);
+        put_fact(r, "program", true, (double)run / 1e3, "us",
+                 arena_fmt(&r->arena, "%s: %.*s%s", time, NAME_MAX_SHOWN,
+                           argv ? argv : "?",
+                           argv && strlen(argv) > NAME_MAX_SHOWN ? "..." : ""));
+    }
+    if (run > 0 && cpu >= 0 && cpu < INT64_MAX / PS_PER_US) {
+        human_time(cpu * PS_PER_US, time, sizeof time);
+        double busy = (double)cpu * 1e3 / (double)run;
+        bool can_be = cpus > 0 && busy <= (double)cpus;
+        char *text = cpus > 0 && !can_be
+            ? arena_fmt(&r->arena, "%s, more than %lld CPUs give in that time",
+                        time, (long long)cpus)
+            : arena_fmt(&r->arena, "%s: %.2f of %lld CPUs busy", time, busy,
+                        (long long)cpus);
+        if (can_be)
+            put_share(r, "CPU time", (double)cpu, "us", text,
+                      100 * busy / (double)cpus);
+        else put_fact(r, "CPU time", true, (double)cpu, "us", text);
+    }
+    if (rss >= 0 && rss < 9e18) {
+        human_bytes((int64_t)rss, time, sizeof time);
+        put_fact(r, "memory, resident", true, rss, "bytes",
+                 arena_fmt(&r->arena, "%s at most, of all processes", time));
+    }
+}
+
+/* What the recorder's own sampler saw, where nobody looked on from outside. */
+static void put_resident(struct result *r, const struct trace *t) {
+    double most = 0;
+    double *peak = outside_peaks(t, "memory: peak RSS (bytes)");
+    if (peak == NULL) r->oom = true;
+    for (uint32_t i = 0; peak != NULL && i < t->nsources; i++) {
+        if (t->sources[i].outside) {
+            free(peak);
+            return;
+        }
+        double rss = t->sources[i].own ? peak[i] : -1;
+        if (rss > 0 && rss < 1e15) most += rss;
+    }
+    free(peak);
+    char text[48];
+    if (most <= 0) return;
+    human_bytes((int64_t)most, text, sizeof text);
+    put_fact(r, "memory, resident", true, most, "bytes",
+             arena_fmt(&r->arena, "%s at most", text));
+}
+
+/* What a thread was in the middle of when its program ended without closing
+ * the recording: where to look after a crash. */
+static void put_open_scopes(struct result *r, const struct trace *t) {
+    enum { THREADS = 4, SCOPES = 6 };
+    int threads = 0;
+    if (t->notes[NOTE_UNFINISHED] == 0) return;
+    for (size_t i = 0; i < t->ntracks && threads < THREADS; i++) {
+        const struct track *tr = &t->tracks[i];
+        char path[256];
+        size_t n = 0;
+        int scopes = 0;
+        for (row_id k = tr->first; k < tr->end && scopes < SCOPES; k++) {
+            if (!(t->spans.flags[k] & SPAN_OPEN) || n >= sizeof path) continue;
+            int len = snprintf(path + n, sizeof path - n, "%s%.60s",
+                               scopes++ > 0 ? " > " : "",
+                               strs_text(&t->strs, t->spans.name[k]));
+            n += len > 0 ? (size_t)len : 0;
+        }
+        if (scopes == 0) continue;
+        threads++;
+        facts_words(r, "open at the end", "%s: %s",
+                    strs_text(&t->strs, tr->name), path);
+        result_null(r);
+    }
+}
+
+/* Who used the CPU, where nobody tells what for. */
+static void put_processes(struct result *r, const struct result *from) {
+    int64_t threads = sum_column(from, "threads");
+    facts_words(r, "processes", "%zu seen, with %lld threads", from->nrows,
+                (long long)threads);
+    result_null(r);
+    bool *taken = calloc(from->nrows + 1, sizeof *taken);
+    int64_t all = sum_column(from, "cpu_us");
+    if (taken == NULL) r->oom = true;
+    for (size_t k = 0; taken != NULL && k < TOP_OPS; k++) {
+        size_t i = next_largest(from, "cpu_us", taken);
+        if (i == SIZE_MAX) break;
+        taken[i] = true;
+        struct cell name = part_cell(from, i, "name");
+        struct cell pid = part_cell(from, i, "pid");
+        struct cell cpu = part_cell(from, i, "cpu_us");
+        struct cell end = part_cell(from, i, "end");
+        char time[48];
+        human_time(cpu.i, time, sizeof time);
+        put_share(r, "top process, CPU", (double)cpu.i / PS_PER_US, "us",
+                  arena_fmt(&r->arena, "%s: %s/%lld%s%s", time,
+                            !name.null ? name.s : "?",
+                            !pid.null ? (long long)pid.i : 0,
+                            !end.null ? ", " : "", !end.null ? end.s : ""),
+                  all > 0 ? 100.0 * (double)cpu.i / (double)all : 0);
+    }
+    free(taken);
+}
+
+/* Only record looked on: what the program did it cannot know. */
+static void put_bare(struct result *r, const struct result *processes) {
+    put_processes(r, processes);
+    result_missing(r, "steps, ops, memory by tag, hints",
+                   "no process of the program recorded anything itself",
+                   "#include <opscope/record.h>, call ops_start(\"logs\", "
+                   "NULL), mark OPS_SCOPE(\"name\") and ops_step(i), link "
+                   "with -lopscope-record");
+}
+
+/* Some of the parts, one after the other. */
+struct parts {
+    const struct trace *t;
+    const struct opts *o;
+    struct part *all;
+    int first, end; /* which of them */
+    int rc;
+    struct ops_err e;
+};
+
+static bool run_parts(void *ctx) {
+    struct parts *p = ctx;
+    for (int i = p->first; i < p->end && p->rc == 0; i++)
+        p->rc = part_run(&p->all[i], sources[i].analysis, sources[i].opt,
+                         sources[i].value, p->t, p->o, &p->e);
+    return p->rc == 0;
+}
+
+/* All of them, in two threads for a large trace: it is const, and each result
+ * is its own. */
+static int run_all(const struct trace *t, const struct opts *o,
+                   struct part p[PARTS], struct ops_err *e) {
+    enum { MANY_ROWS = 100000 };
+    struct parts a = {t, o, p, STEPS, MEMORY, 0, {0}};
+    struct parts b = {t, o, p, MEMORY, PARTS, 0, {0}};
+    if (par_both((struct work){run_parts, &a}, (struct work){run_parts, &b},
+                 t->spans.n < MANY_ROWS ? 1 : t->threads))
+        return 0;
+    const struct parts *bad = a.rc != 0 ? &a : &b;
+    return fail(e, bad->rc, "%s", bad->e.text);
+}
+
+static int fill(const struct trace *t, const struct opts *o, struct result *r,
+                struct part p[PARTS], struct ops_err *e) {
+    TRY(run_all(t, o, p, e));
+    facts_columns(r);
+    result_col(r, (struct column){"share_pct", "share", "%",
+        "Phases and hints: share of a step; ops and kernels: share of the time "
+        "of all of them.", COL_PERCENT, COL_BAR});
+    put_profile(r, t);
+    double *rss = outside_peaks(t, "rss_bytes");
+    if (rss == NULL) return fail_oom(e);
+    for (uint32_t i = 0; i < t->nsources; i++)
+        if (t->sources[i].outside) put_outside(r, t, i, rss[i]);
+    free(rss);
+    if (outside_only(t)) {
+        put_bare(r, &p[PROCESSES].r);
+        put_missing(r);
+        return result_done(r, e);
+    }
+    put_steps(r, &p[STEPS].r, &p[HINTS].r);
+    put_phases(r, t, &p[STEPS].r);
+    put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
+    put_tops(r, &p[OPS].r, &p[KERNELS].r, &p[STEPS].r);
+    put_resident(r, t);
+    put_open_scopes(r, t);
+    put_memory(r, &p[MEMORY].r);
+    put_holders(r, &p[HOLDERS].r);
+    put_hints(r, &p[HINTS].r);
+    remark_outlier(r, &p[STEPS].r);
+    for (int i = 0; i < PROCESSES; i++) take_missing(r, &p[i].r);
+    put_missing(r);
+    return result_done(r, e);
+}
+
+static int run(const struct trace *t, const struct opts *o, struct result *r,
+               struct ops_err *e) {
+    struct part p[PARTS] = {0};
+    result_init(r, "overview", "Overview");
+    result_from_trace(r, t);
+    int rc = fill(t, o, r, p, e);
+    for (int i = 0; i < PARTS; i++) part_free(&p[i]);
+    return rc;
+}
+
+const struct analysis analysis_overview = {
+    .name = "overview",
+    .help = "one screen: step time, where it goes, memory, what to do first",
+    .row = "one fact about the run",
+    .all_rows = true,
+    .run = run,
+};

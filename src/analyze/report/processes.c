@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * processes: what `opscope record` saw of a program from outside: each process
+ * (or each thread), how long it lived and what it used. The figures are the
+ * stats of its span: see capture/profile.c, which writes them. */
+#include "analyze/analyze.h"
+
+#include "analyze/report/outside.h"
+#include "analyze/shared/where.h"
+#include "model/args.h"
+#include <stdio.h>
+
+static const struct column cols[] = {
+    {"name", NULL, NULL, "The process's (or thread's) name.", COL_TEXT,
+     COL_KEY},
+    {"host", NULL, NULL, "The machine.", COL_TEXT, COL_DETAIL},
+    {"pid", NULL, NULL, "The process's number.", COL_INT, 0},
+    {"parent", NULL, NULL, "Its parent's number (threads: null).", COL_INT,
+     COL_DETAIL},
+    {"tid", NULL, NULL, "The thread's number (processes: null).", COL_INT,
+     COL_DETAIL},
+    {"start_us", "start", "us", "When it began.", COL_TIME, COL_STAMP},
+    {"dur_us", "lived", "us", "From its begin to its end, or the last time it "
+     "was seen.", COL_TIME, 0},
+    {"cpu_us", "cpu", "us", "Time on a CPU, of all its threads.", COL_TIME,
+     COL_MAIN},
+    {"user_us", "user", "us", "Of it in the program's own code, to the "
+     "kernel's tick.", COL_TIME, COL_DETAIL},
+    {"sys_us", "sys", "us", "Of it in the kernel, to the kernel's tick.",
+     COL_TIME, COL_DETAIL},
+    {"cores", NULL, NULL, "cpu / lived: how many CPUs it kept busy.",
+     COL_FLOAT, 0},
+    {"cpu_wait_us", "waiting for cpu", "us", "Ready to run, but no CPU was "
+     "free; of the threads that were seen.", COL_TIME, 0},
+    {"peak_rss_bytes", "peak rss", "bytes", "The most memory it had resident.",
+     COL_BYTES, 0},
+    {"page_faults", "faults", NULL, "Page faults, minor and major.", COL_INT,
+     0},
+    {"major_faults", NULL, NULL, "Of them those that read from disk.", COL_INT,
+     COL_DETAIL},
+    {"switches", NULL, NULL, "How often its threads were put on a CPU; of "
+     "those that were seen.", COL_INT, COL_DETAIL},
+    {"disk_read_bytes", "read", "bytes", "Read from disks (not from the page "
+     "cache).", COL_BYTES, COL_DETAIL},
+    {"disk_write_bytes", "written", "bytes", "Written to disks, or on its way.",
+     COL_BYTES, COL_DETAIL},
+    {"threads", NULL, NULL, "How many of its threads were seen.", COL_INT, 0},
+    {"end", NULL, NULL, "How it ended: exit 0, signal 9; alive: it outlived "
+     "the recording; null: its parent knows.", COL_TEXT, 0},
+    {"exact", NULL, NULL, "The figures are those at its end, not at the last "
+     "look before.", COL_BOOL, COL_DETAIL},
+    {"command", NULL, NULL, "Its command line.", COL_TEXT, COL_DETAIL},
+};
+
+/* Figures in ns become ps, others stay. -1: not recorded. */
+static int64_t figure(const struct trace *t, row_id row, const char *key,
+                      int64_t unit) {
+    int64_t v = args_int(t, row, key, -1), scaled;
+    if (v < 0 || __builtin_mul_overflow(v, unit, &scaled)) return -1;
+    return scaled;
+}
+
+static void put_figure(struct result *r, int64_t v) {
+    if (v < 0) result_null(r);
+    else result_int(r, v);
+}
+
+static void put_text(struct result *r, const struct trace *t, row_id row,
+                     const char *key) {
+    struct arg a = args_get(t, row, key);
+    if (a.type == ARG_TEXT) result_str(r, a.text);
+    else result_null(r);
+}
+
+static void put_end(struct result *r, const struct trace *t, row_id row) {
+    char text[64];
+    int64_t status = args_int(t, row, "exit_status", -1);
+    int64_t sig = args_int(t, row, "signal", -1);
+    if (args_int(t, row, "unfinished", 0) != 0) {
+        result_text(r, "alive");
+        return;
+    }
+    if (sig >= 0) snprintf(text, sizeof text, "signal %lld", (long long)sig);
+    else snprintf(text, sizeof text, "exit %lld", (long long)status);
+    if (sig < 0 && status < 0) result_null(r);
+    else result_text(r, text);
+}
+
+static void put_row(struct result *r, const struct trace *t, row_id row,
+                    uint32_t source) {
+    int64_t cpu = figure(t, row, "cpu_ns", PS_PER_NS), dur = t->spans.dur[row];
+    result_row(r);
+    result_str(r, strs_bytes(&t->strs, t->spans.name[row]));
+    where_source(r, t, source);
+    put_figure(r, figure(t, row, "pid", 1));
+    put_figure(r, figure(t, row, "ppid", 1));
+    put_figure(r, figure(t, row, "tid", 1));
+    result_int(r, t->spans.ts[row]);
+    result_int(r, dur);
+    put_figure(r, cpu);
+    put_figure(r, figure(t, row, "user_ns", PS_PER_NS));
+    put_figure(r, figure(t, row, "sys_ns", PS_PER_NS));
+    result_float_if(r, cpu >= 0 && dur > 0,
+                    dur > 0 ? (double)cpu / (double)dur : 0);
+    put_figure(r, figure(t, row, "cpu_wait_ns", PS_PER_NS));
+    put_figure(r, figure(t, row, "peak_rss_bytes", 1));
+    put_figure(r, figure(t, row, "page_faults", 1));
+    put_figure(r, figure(t, row, "major_faults", 1));
+    put_figure(r, figure(t, row, "switches", 1));
+    put_figure(r, figure(t, row, "disk_read_bytes", 1));
+    put_figure(r, figure(t, row, "disk_write_bytes", 1));
+    put_figure(r, figure(t, row, "threads", 1));
+    put_end(r, t, row);
+    int64_t exact = args_int(t, row, "exact", -1);
+    if (exact < 0) result_null(r);
+    else result_bool(r, exact != 0);
+    put_text(r, t, row, "argv");
+}
+
+/* Threads have a number of their own, processes a parent's. A process that had
+ * one thread all its life has no span for it. */
+static bool is_wanted(const struct trace *t, row_id row, bool threads) {
+    bool thread = args_int(t, row, "tid", -1) >= 0;
+    if (!threads) return !thread && args_int(t, row, "ppid", -1) >= 0;
+    return thread || args_int(t, row, "threads", -1) == 1;
+}
+
+/* What the rows do not tell. */
+static void remark(struct result *r, const struct trace *t, uint32_t source) {
+    int64_t unseen = outside_fact(t, source, "unseen_cpu_us");
+    int64_t all = outside_fact(t, source, "cpu_us");
+    if (unseen > 0 && all > 0 && unseen >= all / 100)
+        result_remark(r, "%.3f s of %.3f s of CPU time belong to no row: "
+                      "processes that lived between two looks, and what "
+                      "others used after the last one.",
+                      (double)unseen / 1e6, (double)all / 1e6);
+}
+
+static int run(const struct trace *t, const struct opts *o, struct result *r,
+               struct ops_err *e) {
+    struct scope s;
+    TRY(scope_init(&s, t, o, e));
+    bool threads = strcmp(opts_text(o, "by"), "thread") == 0, any = false;
+    result_init(r, "processes", threads ? "Threads" : "Processes");
+    result_from_trace(r, t);
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+    for (size_t k = 0; k < t->ntracks; k++) {
+        const struct track *tr = &t->tracks[k];
+        if (!t->sources[tr->source].outside || !s.source_in[tr->source])
+            continue;
+        for (row_id i = tr->first; i < tr->end; i++)
+            if (is_wanted(t, i, threads)) put_row(r, t, i, tr->source);
+    }
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        any |= t->sources[i].outside;
+        if (t->sources[i].outside && s.source_in[i]) remark(r, t, i);
+    }
+    if (!any)
+        result_missing(r, "processes", "nobody watched the program from "
+                       "outside", "run it with opscope record -- PROGRAM");
+    scope_free(&s);
+    return result_done(r, e);
+}
+
+static const struct opt opts[] = {
+    {"by", 0, OPT_CHOICE, "process|thread", "process", "what a row is"},
+    {.name = NULL},
+};
+
+const struct analysis analysis_processes = {
+    .name = "processes",
+    .help = "processes and threads seen from outside: CPU, memory, how they "
+            "ended",
+    .row = "one process (or thread) of a program that opscope record ran",
+    .opts = opts,
+    .run = run,
+};

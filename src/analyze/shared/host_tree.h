@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tree of host spans that op tables are made of: seal's nesting, less the
+ * spans that are no rows of such a table.
+ *
+ *   kept     ops, annotations and API calls on thread tracks; regions of
+ *            unknown meaning where a source has nothing better
+ *   dropped  machinery in between (RUNTIME spans), the frameworks' bookkeeping
+ *            names; their children go to the nearest kept span around them
+ *   merged   in torch's files, as torch does: an only child that has its
+ *            parent's name is the same call seen twice, and is its parent. All
+ *            other sources record what was called: f() inside of f() is a call
+ *
+ * Names are known here by a group number, so that ProfilerStep#3 and #4 are
+ * one name. */
+#ifndef ANALYZE_SHARED_HOST_TREE_H
+#define ANALYZE_SHARED_HOST_TREE_H
+
+#include "base/err.h"
+#include "model/trace.h"
+
+struct host_tree {
+    const struct trace *t;
+    row_id *rep;    /* by row: itself when kept; what it is merged into;
+                       ROW_NONE when dropped. Thread tracks only: ask
+                       host_tree_has() first */
+    row_id *up;     /* by row, kept or not: nearest kept span around it, merged
+                       ones resolved, or ROW_NONE */
+    row_id *op;     /* by row, kept or not: nearest kept op (or region) around
+                       it. NULL when the trace has no links */
+    uint32_t *key;  /* by str_id: the name's group, a str_id; NAME_UNSEEN */
+    uint8_t *regions; /* by source: are regions of unknown meaning kept? */
+};
+
+#define NAME_UNSEEN 0 /* id 0 is "": a name that is empty stays unseen */
+#define NAME_DROP UINT32_MAX
+
+/* Builds the tree over all thread tracks. O(n); 8 bytes a host span. */
+int host_tree_init(struct host_tree *h, const struct trace *t,
+                   struct ops_err *e);
+void host_tree_free(struct host_tree *h);
+
+/* Are these torch's files, whose rows are those of torch's own tables? */
+static inline bool is_torchs(const struct source *s) {
+    return s->format != NULL && strcmp(s->format, "kineto") == 0;
+}
+
+/* Does rep/up hold for the rows of this track? */
+static inline bool host_tree_has(const struct host_tree *h, uint32_t track) {
+    return h->t->tracks[track].kind == TRACK_THREAD;
+}
+
+/* The span that device work launched by this call is charged to, or ROW_NONE:
+ * the innermost op around the call. Where there is none, an annotation, but
+ * for torch's files, whose own tables charge work to ops alone. */
+row_id host_tree_launcher(const struct host_tree *h, row_id call);
+
+/* The same with the annotation for every format: who launched it, in words. */
+row_id host_tree_launcher_name(const struct host_tree *h, row_id call);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Own times of device work: see own.h. */
+#include "analyze/shared/own.h"
+
+#include <stdlib.h>
+
+static void spend(void *ctx, row_id row, int64_t from, int64_t to) {
+    struct own_times *o = ctx;
+    o->v[row - o->first] += to - from;
+}
+
+bool own_times_init(struct own_times *o, const struct trace *t,
+                    const struct track *tr) {
+    *o = (struct own_times){.t = t, .first = tr->first};
+    if (!track_nests(t, tr)) return true;
+    o->v = calloc(tr->end - tr->first + 1, sizeof *o->v);
+    struct own w = {0};
+    bool ok = o->v != NULL;
+    own_begin(&w, t->sources[tr->source].slack);
+    for (row_id r = tr->first; ok && r < tr->end; r++) {
+        if (!span_is_device_work(t, r)) continue;
+        if (t->spans.flags[r] & SPAN_ASYNC) {
+            o->v[r - tr->first] = t->spans.dur[r];
+            continue;
+        }
+        own_until(&w, t->spans.ts[r], spend, o);
+        own_cross(&w, span_end(t, r));
+        ok = own_open(&w, r, span_end(t, r));
+    }
+    if (ok) own_until(&w, INT64_MAX, spend, o);
+    free(w.v);
+    if (!ok) own_times_free(o);
+    return ok;
+}
+
+void own_times_free(struct own_times *o) {
+    free(o->v);
+    o->v = NULL;
+}

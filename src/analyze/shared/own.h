@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Own time, the one way to work it out. At every instant of a track that nests
+ * exactly one span has the time: the innermost of those that are open. So the
+ * own times of a track sum to the union of its spans, and none is ever
+ * negative, whatever the spans are.
+ *
+ *     |-- a ------------------|
+ *         |-- b -----|
+ *               |-- c ----|
+ *     aaaabbbbbbccccccccccaaaaa     who has it
+ *
+ * Of two spans that cross the later one wins, and the earlier one ends where it
+ * begins. Ends that differ by no more than the source's rounding do not cross.
+ *
+ * Streams of a GPU do not nest (track_nests): there a span's time is its own,
+ * all of it. */
+#ifndef ANALYZE_SHARED_OWN_H
+#define ANALYZE_SHARED_OWN_H
+
+#include "base/vec.h"
+#include "model/trace.h"
+
+/* The walk over one track. Zeroed, then own_begin for each track. */
+struct own {
+    struct own_open {
+        int64_t end;
+        row_id row;
+    } *v;
+    size_t n, cap;
+    int64_t now;   /* up to here all time is handed out */
+    int64_t slack; /* of the source: rounding, not crossing */
+};
+
+/* From..to is row's own. */
+typedef void own_spend(void *ctx, row_id row, int64_t from, int64_t to);
+
+static inline void own_begin(struct own *o, int64_t slack) {
+    o->n = 0;
+    o->now = INT64_MIN;
+    o->slack = slack;
+}
+
+static inline row_id own_top(const struct own *o) {
+    return o->n > 0 ? o->v[o->n - 1].row : ROW_NONE;
+}
+
+static inline void own_give(struct own *o, int64_t to, own_spend *spend,
+                            void *ctx) {
+    if (to <= o->now) return;
+    spend(ctx, o->v[o->n - 1].row, o->now, to);
+    o->now = to;
+}
+
+/* Ends what is over at ts, and hands out the time up to there: before each
+ * span, with its start, and with INT64_MAX after the last. */
+static inline void own_until(struct own *o, int64_t ts, own_spend *spend,
+                             void *ctx) {
+    while (o->n > 0 && o->v[o->n - 1].end <= ts) {
+        own_give(o, o->v[o->n - 1].end, spend, ctx);
+        o->n--;
+    }
+    if (o->n > 0) own_give(o, ts, spend, ctx);
+    if (ts > o->now) o->now = ts;
+}
+
+/* Ends what a span up to end crosses: own_top() is then what it lies in. */
+static inline void own_cross(struct own *o, int64_t end) {
+    while (o->n > 0 && o->v[o->n - 1].end < end - o->slack) o->n--;
+}
+
+/* Opens a span, after own_until and own_cross. False: out of memory. */
+static inline bool own_open(struct own *o, row_id row, int64_t end) {
+    if (o->n > 0 && o->v[o->n - 1].end < end) end = o->v[o->n - 1].end;
+    if (!VEC_ROOM(o->v, o->n, o->cap)) return false;
+    o->v[o->n++] = (struct own_open){end, row};
+    return true;
+}
+
+/* The own times of the work on a stream. */
+struct own_times {
+    const struct trace *t;
+    row_id first;
+    int64_t *v; /* by row - first; NULL: its durations */
+};
+
+/* False: out of memory. O(rows); nothing to do for streams of a GPU. */
+bool own_times_init(struct own_times *o, const struct trace *t,
+                    const struct track *tr);
+void own_times_free(struct own_times *o);
+
+static inline int64_t own_time(const struct own_times *o, row_id r) {
+    return o->v ? o->v[r - o->first] : o->t->spans.dur[r];
+}
+
+#endif

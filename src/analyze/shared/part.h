@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Results of other analyses over the same trace and scope, for those that read
+ * them (overview, hints). */
+#ifndef ANALYZE_SHARED_PART_H
+#define ANALYZE_SHARED_PART_H
+
+#include "model/result.h"
+
+struct opts;
+struct trace;
+
+/* Zeroed is empty. */
+struct part {
+    struct result r;
+    bool have; /* r is there, to be freed */
+};
+
+/* Runs the analysis with its own defaults, the scope (--steps, --host, --rank)
+ * of o, and one option more: opt (NULL: none) is value. */
+int part_run(struct part *p, const char *analysis, const char *opt,
+             const char *value, const struct trace *t, const struct opts *o,
+             struct ops_err *e);
+void part_free(struct part *p);
+
+/* The cell of a named column; null where there is no such row or column, or
+ * r is NULL. */
+struct cell part_cell(const struct result *r, size_t row, const char *col);
+
+#endif

@@ -1,0 +1,672 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Phases by growing unions: the time claimed by the first k phases is a set of
+ * intervals, and phase k gets what its set adds to the set before. A step then
+ * costs a few binary searches, however many spans there are. */
+#include "analyze/shared/phases.h"
+
+#include "base/sum.h"
+#include "base/vec.h"
+#include "model/span_class.h"
+#include <assert.h>
+#include <stdlib.h>
+
+/* The order in which phases claim time: with a device compute is what it
+ * runs; without one, ops are compute, after what they wait for. */
+static const enum phase with_device[PHASES - 1] = {
+    PHASE_COMPUTE, PHASE_COMM, PHASE_COPY, PHASE_INPUT, PHASE_LAUNCH,
+    PHASE_HOST,
+};
+static const enum phase without_device[PHASES - 1] = {
+    PHASE_COMM, PHASE_COPY, PHASE_INPUT, PHASE_COMPUTE, PHASE_LAUNCH,
+    PHASE_HOST,
+};
+
+/* What goes on, by phase; parts of a source that its devices share. */
+struct raw {
+    struct intervals comm, input, api, ops, regions;
+    struct intervals copy;     /* copies that the host carries out itself */
+    struct intervals step_ops; /* ops on the step's own thread, no collectives:
+                                  while one runs a CPU collective is hidden */
+};
+
+static void free_raw(struct raw *w) {
+    intervals_free(&w->comm);
+    intervals_free(&w->input);
+    intervals_free(&w->copy);
+    intervals_free(&w->api);
+    intervals_free(&w->ops);
+    intervals_free(&w->regions);
+    intervals_free(&w->step_ops);
+}
+
+static bool name_has(struct bytes name, const char *word) {
+    return memmem(name.p, name.n, word, strlen(word)) != NULL;
+}
+
+bool phases_input_thread(const struct trace *t, uint32_t track) {
+    const struct track *tr = &t->tracks[track];
+    struct bytes name = strs_bytes(&t->strs, tr->name);
+    if (name_has(name, "pt_data") || name_has(name, "tf_data")) return true;
+    /* or more than half of its time is spent in pipeline stages */
+    int64_t all = 0, input = 0;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (t->spans.parent[r] != ROW_NONE) continue;
+        sum_add(&all, t->spans.dur[r]);
+        if (span_is_input(t, r))
+            sum_add(&input, t->spans.dur[r]);
+    }
+    return input > all / 2;
+}
+
+uint32_t phases_step_thread(const struct trace *t, uint32_t source) {
+    const struct source *s = &t->sources[source];
+    return s->step_first < s->step_end ? t->steps[s->step_first].thread
+                                       : ROW_NONE;
+}
+
+/* Markers are never host work: those of other threads, nested ones, epochs, and
+ * the regions that steps were inferred from. */
+static bool is_marker(const struct trace *t, row_id r) {
+    if (span_is_step_mark(t, r) || (span_class(t, r) & NAME_EPOCH))
+        return true;
+    uint32_t st = t->spans.step[r];
+    return st != ROW_NONE && t->steps[st].marker == r;
+}
+
+static const struct source *source_of(const struct trace *t, row_id r) {
+    return &t->sources[t->tracks[t->spans.track[r]].source];
+}
+
+static bool has_device(const struct trace *t, row_id r) {
+    return source_of(t, r)->has_device;
+}
+
+static bool is_own(const struct trace *t, row_id r) {
+    return source_of(t, r)->own;
+}
+
+/* Sorts one host span into the lists of its thread. Rows come by rising
+ * start, so that what lies inside the last one of a list adds nothing. */
+static bool take_span(const struct trace *t, row_id r, bool on_step,
+                      struct raw *w) {
+    const struct spans *s = &t->spans;
+    int64_t a = s->ts[r], b = a + s->dur[r];
+    uint8_t kind = s->kind[r];
+    bool comm = kind != SPAN_API && span_is_comm(t, r);
+    /* Where a device does the work, the host's part of a collective is a call
+     * that starts it; gloo and MPI do it on the host all the same. */
+    bool on_host = !has_device(t, r) || (span_class(t, r) & NAME_COMM_CPU);
+    if (comm && on_host && !intervals_extend(&w->comm, a, b)) return false;
+    switch (kind) {
+    case SPAN_API:
+        /* a wait of a program that has no device: nothing is launched */
+        if (!has_device(t, r) && is_own(t, r)) return true;
+        return intervals_extend(&w->api, a, b);
+    case SPAN_OP:
+        if ((span_class(t, r) & NAME_COPY) && is_own(t, r) &&
+            !intervals_extend(&w->copy, a, b))
+            return false;
+        if (on_step && !comm && !intervals_extend(&w->step_ops, a, b))
+            return false;
+        return intervals_extend(&w->ops, a, b);
+    case SPAN_ANNOTATION: case SPAN_OTHER: case SPAN_RUNTIME:
+        return intervals_extend(&w->regions, a, b);
+    default: return true;
+    }
+}
+
+/* A program that records itself says which scope is communication: what stands
+ * around such a scope, or in it, on the step's own thread hides none of it. */
+static bool own_ops(struct raw *w) {
+    struct intervals left = {0};
+    intervals_union(&w->step_ops);
+    intervals_union(&w->comm);
+    bool ok = intervals_sub(&w->step_ops, &w->comm, &left);
+    intervals_free(&w->step_ops);
+    w->step_ops = left;
+    return ok;
+}
+
+/* One host thread's spans. Pipeline stages count on the step's thread only,
+ * and what they contain is theirs. */
+static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
+                        struct raw *w) {
+    const struct track *tr = &t->tracks[track];
+    const struct spans *s = &t->spans;
+    int64_t input_end = INT64_MIN;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (s->dur[r] == 0 || (s->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)))
+            continue;
+        if (span_end(t, r) <= input_end || is_marker(t, r)) continue;
+        if (span_is_input(t, r)) {
+            input_end = span_end(t, r);
+            if (on_step && !intervals_extend(&w->input, s->ts[r], input_end))
+                return false;
+            continue;
+        }
+        if (!take_span(t, r, on_step, w)) return false;
+    }
+    return !on_step || !t->sources[tr->source].own || own_ops(w);
+}
+
+/* The lists of a raw, for what is done to each. */
+enum { RAW_LISTS = 7 };
+static void raw_lists(struct raw *w, struct intervals *out[RAW_LISTS]) {
+    struct intervals *all[RAW_LISTS] = {&w->comm, &w->input, &w->api,
+                                        &w->ops,  &w->regions, &w->step_ops,
+                                        &w->copy};
+    memcpy(out, all, sizeof all);
+}
+
+/* The lists of all threads, joined at the end. */
+struct many {
+    struct intervals_many v[RAW_LISTS];
+};
+
+/* Adds the lists of one thread; takes them. */
+static bool join_raw(struct many *all, struct raw *one) {
+    struct intervals *from[RAW_LISTS];
+    raw_lists(one, from);
+    bool ok = true;
+    for (int i = 0; ok && i < RAW_LISTS; i++) {
+        if (from[i]->n == 0) continue;
+        intervals_union(from[i]);
+        ok = intervals_many_add(&all->v[i], from[i]);
+    }
+    return ok;
+}
+
+static bool take_raw(struct many *all, struct raw *out) {
+    struct intervals *to[RAW_LISTS];
+    raw_lists(out, to);
+    bool ok = true;
+    for (int i = 0; i < RAW_LISTS; i++)
+        ok = intervals_many_take(&all->v[i], to[i]) && ok;
+    return ok;
+}
+
+int64_t *phases_first_launches(const struct trace *t) {
+    int64_t *first = malloc((t->nsteps + 1) * sizeof *first);
+    if (first == NULL) return NULL;
+    for (size_t i = 0; i < t->nsteps; i++) first[i] = INT64_MAX;
+    for (size_t i = 0; i < t->links.n; i++) {
+        row_id h = t->links.host[i];
+        uint32_t st = t->spans.step[h];
+        if (st == ROW_NONE || t->spans.kind[t->links.device[i]] != SPAN_KERNEL)
+            continue;
+        if (t->spans.ts[h] < first[st]) first[st] = t->spans.ts[h];
+    }
+    return first;
+}
+
+/* A region that ends before the step's first kernel launch prepares its input.
+ * The optimizer's regions are known to be something else. */
+bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first) {
+    const struct spans *s = &t->spans;
+    uint32_t st = s->step[r];
+    if (s->kind[r] != SPAN_ANNOTATION || st == ROW_NONE || is_marker(t, r) ||
+        first[st] == INT64_MAX || span_end(t, r) > first[st])
+        return false;
+    return !(span_class(t, r) & NAME_OPTIMIZER) && !span_is_comm(t, r);
+}
+
+static bool take_loops(const struct trace *t, uint32_t track,
+                       const int64_t *first, struct raw *w) {
+    const struct track *tr = &t->tracks[track];
+    for (row_id r = tr->first; r < tr->end; r++)
+        if (phases_is_loop(t, r, first) &&
+            !intervals_add(&w->input, t->spans.ts[r], span_end(t, r)))
+            return false;
+    return true;
+}
+
+/* All host threads of a source. */
+static bool take_host(const struct trace *t, uint32_t source,
+                      const int64_t *first, struct raw *w) {
+    uint32_t own = phases_step_thread(t, source);
+    const struct lists *l = &t->of_source;
+    struct many all = {0};
+    bool ok = true;
+    for (size_t k = l->first[source]; ok && k < l->first[source + 1]; k++) {
+        uint32_t i = l->v[k];
+        if (t->tracks[i].kind != TRACK_THREAD) continue;
+        bool on_step = i == own;
+        if (!on_step && phases_input_thread(t, i)) continue;
+        struct raw one = {0};
+        ok = take_thread(t, i, on_step, &one) &&
+             (!on_step || take_loops(t, i, first, &one)) &&
+             join_raw(&all, &one);
+        free_raw(&one);
+    }
+    return take_raw(&all, w) && ok;
+}
+
+/* The device's own spans: kernels; with collectives; with copies and fills. */
+static bool take_device(const struct trace *t, struct phase_view *v) {
+    struct intervals *sets[3] = {&v->own[0], &v->own[1], &v->busy};
+    const struct lists *l = &t->of_device;
+    size_t k = l->first[v->device], end = l->first[v->device + 1];
+    for (; k < end; k++) {
+        const struct track *tr = &t->tracks[l->v[k]];
+        if (tr->kind != TRACK_STREAM) continue;
+        for (row_id r = tr->first; r < tr->end; r++) {
+            if (!span_is_device_work(t, r)) continue;
+            int from = t->spans.kind[r] != SPAN_KERNEL ? 2
+                       : span_is_comm(t, r)            ? 1
+                                                       : 0;
+            for (int i = from; i < 3; i++)
+                if (!intervals_extend(sets[i], t->spans.ts[r],
+                                      span_end(t, r)))
+                    return false;
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        intervals_union(sets[i]); /* streams overlap */
+        intervals_trim(sets[i]);
+    }
+    return true;
+}
+
+static const enum phase *phase_order(const struct phase_view *v) {
+    return v->device != ROW_NONE ? with_device : without_device;
+}
+
+/* A CPU collective counts while the step's thread runs no op of its own. */
+static bool open_comm(const struct raw *w, struct intervals *out) {
+    return intervals_sub(&w->comm, &w->step_ops, out);
+}
+
+/* The sets that devices share: what each adds, on top of the one before. */
+static bool make_host(const struct raw *w, struct phase_side *s) {
+    struct intervals work = {0};
+    bool ok = open_comm(w, &s->host[0]) &&
+              intervals_or(&s->host[0], &w->input, &s->host[1]) &&
+              intervals_or(&s->host[1], &w->api, &s->host[2]) &&
+              intervals_or(&w->ops, &w->regions, &work) &&
+              intervals_or(&s->host[2], &work, &s->host[3]);
+    intervals_free(&work);
+    return ok;
+}
+
+/* The same for a source without a device, in its order. */
+static bool make_alone(const struct raw *w, struct phase_side *s) {
+    struct intervals work = {0};
+    struct intervals *c = s->alone;
+    bool ok = open_comm(w, &c[0]) && intervals_or(&c[0], &w->copy, &c[1]) &&
+              intervals_or(&c[1], &w->input, &c[2]) &&
+              intervals_or(&c[2], &w->ops, &c[3]) &&
+              intervals_or(&c[3], &w->api, &c[4]) &&
+              intervals_or(&w->ops, &w->regions, &work) &&
+              intervals_or(&c[4], &work, &c[5]);
+    intervals_free(&work);
+    return ok;
+}
+
+/* What a device's set has in common with one of the host; NULL: no memory. */
+static int64_t *common_of(const struct intervals *own,
+                          const struct intervals *host) {
+    int64_t *v = vec_alloc(own->n + 1, sizeof *v);
+    if (v != NULL) intervals_common(own, host, v);
+    return v;
+}
+
+/* Fills the view of a device. */
+static bool make_view(const struct trace *t, struct phase_view *v) {
+    const struct intervals *host = v->side->host;
+    if (!take_device(t, v)) return false;
+    v->own_common = common_of(&v->own[1], &host[0]);
+    bool ok = v->own_common != NULL;
+    for (int i = 0; ok && i < 4; i++) {
+        v->common[i] = common_of(&v->busy, &host[i]);
+        ok = v->common[i] != NULL;
+    }
+    return ok;
+}
+
+static bool add_view(struct phases *p, uint32_t source, uint32_t device) {
+    if (!VEC_ROOM(p->views, p->nviews, p->cap_views)) return false;
+    struct phase_view *v = &p->views[p->nviews++];
+    *v = (struct phase_view){
+        .source = source, .device = device, .side = &p->sides[source]};
+    return device == ROW_NONE || make_view(p->t, v);
+}
+
+/* By device: did it run anything? */
+static bool find_devices(const struct trace *t, bool *ran) {
+    if (ran == NULL) return false;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind != TRACK_STREAM || tr->device == ROW_NONE ||
+            tr->first == tr->end ||
+            t->devices[tr->device].source != tr->source)
+            continue;
+        ran[tr->device] = true;
+    }
+    return true;
+}
+
+/* Devices by source, those that ran anything, in their order. */
+static uint32_t *device_order(const struct trace *t, const bool *ran,
+                              size_t *first) {
+    uint32_t *v = malloc((t->ndevices + 1) * sizeof *v);
+    if (v == NULL) return NULL;
+    for (size_t d = 0; d < t->ndevices; d++)
+        if (ran[d]) first[t->devices[d].source + 2]++;
+    for (size_t i = 1; i < t->nsources + 2; i++) first[i] += first[i - 1];
+    for (uint32_t d = 0; d < t->ndevices; d++)
+        if (ran[d]) v[first[t->devices[d].source + 1]++] = d;
+    return v;
+}
+
+/* A view for each device of the source that ran anything, or one. */
+static bool make_source(struct phases *p, uint32_t source,
+                        const int64_t *first, const uint32_t *devices,
+                        size_t n) {
+    struct raw w = {0};
+    struct phase_side *s = &p->sides[source];
+    bool ok = take_host(p->t, source, first, &w) &&
+              (n > 0 ? make_host(&w, s) : make_alone(&w, s));
+    free_raw(&w);
+    p->view_first[source] = p->nviews;
+    if (ok && n == 0) ok = add_view(p, source, ROW_NONE);
+    for (size_t i = 0; ok && i < n; i++) ok = add_view(p, source, devices[i]);
+    return ok;
+}
+
+int phases_init(struct phases *p, const struct trace *t, struct ops_err *e) {
+    *p = (struct phases){.t = t};
+    int64_t *launches = phases_first_launches(t);
+    bool *ran = calloc(t->ndevices + 1, sizeof *ran);
+    size_t *first = calloc(t->nsources + 2, sizeof *first);
+    uint32_t *devices = NULL;
+    p->sides = calloc(t->nsources + 1, sizeof *p->sides);
+    p->view_first = calloc(t->nsources + 1, sizeof *p->view_first);
+    bool ok = launches && first && p->sides && p->view_first &&
+              find_devices(t, ran) &&
+              (devices = device_order(t, ran, first)) != NULL;
+    for (uint32_t i = 0; ok && i < t->nsources; i++)
+        ok = make_source(p, i, launches, devices + first[i],
+                         first[i + 1] - first[i]);
+    if (ok) p->view_first[t->nsources] = p->nviews;
+    free(launches);
+    free(ran);
+    free(first);
+    free(devices);
+    if (ok) return 0;
+    phases_free(p);
+    return fail_oom(e);
+}
+
+void phases_free(struct phases *p) {
+    for (size_t i = 0; i < p->nviews; i++) {
+        struct phase_view *v = &p->views[i];
+        for (int k = 0; k < 2; k++) intervals_free(&v->own[k]);
+        intervals_free(&v->busy);
+        free(v->own_common);
+        for (int k = 0; k < 4; k++) free(v->common[k]);
+    }
+    for (size_t i = 0; p->sides && i < p->t->nsources; i++) {
+        for (int k = 0; k < 4; k++) intervals_free(&p->sides[i].host[k]);
+        for (int k = 0; k < PHASES - 1; k++)
+            intervals_free(&p->sides[i].alone[k]);
+    }
+    free(p->views);
+    free(p->sides);
+    free(p->view_first);
+    *p = (struct phases){0};
+}
+
+/* The time within [start, end) that the first i + 1 phases of a device claim:
+ * what it has itself, and what the host has beside it. */
+static int64_t claimed(const struct phase_view *v, int i, int64_t start,
+                       int64_t end) {
+    if (v->device == ROW_NONE)
+        return intervals_overlap(&v->side->alone[i], start, end);
+    const struct intervals *own = i < 2 ? &v->own[i] : &v->busy;
+    int64_t sum = intervals_overlap(own, start, end);
+    if (i == 0) return sum;
+    int h = i < 2 ? 0 : i - 2;
+    const struct intervals *host = &v->side->host[h];
+    return sum + intervals_overlap(host, start, end) -
+           intervals_common_in(own, host, i < 2 ? v->own_common : v->common[h],
+                               start, end);
+}
+
+void phases_split(const struct phase_view *v, int64_t start, int64_t end,
+                  int64_t parts[PHASES]) {
+    assert(start <= end);
+    const enum phase *order = phase_order(v);
+    int64_t before = 0;
+    for (int i = 0; i < PHASES - 1; i++) {
+        int64_t all = claimed(v, i, start, end);
+        parts[order[i]] = all - before;
+        assert(all >= before); /* each set holds the one before it */
+        before = all;
+    }
+    parts[PHASE_OTHER] = end - start - before;
+    assert(parts[PHASE_OTHER] >= 0);
+}
+
+/* ---- all of a set of times ---- */
+
+bool phase_window_init(struct phase_window *w, const struct phases *p,
+                       uint32_t source, struct intervals *times) {
+    *w = (struct phase_window){.times = *times};
+    *times = (struct intervals){0};
+    bool ok = true;
+    if (p->views[p->view_first[source]].device == ROW_NONE) return true;
+    for (int i = 0; ok && i < 4; i++)
+        ok = intervals_and(&p->sides[source].host[i], &w->times, &w->host[i]);
+    return ok;
+}
+
+void phase_window_free(struct phase_window *w) {
+    intervals_free(&w->times);
+    for (int i = 0; i < 4; i++) intervals_free(&w->host[i]);
+}
+
+/* claimed() of all of the window. */
+static int64_t claimed_window(const struct phase_view *v, int i,
+                              const struct phase_window *w) {
+    if (v->device == ROW_NONE)
+        return intervals_common_length(&v->side->alone[i], &w->times);
+    const struct intervals *own = i < 2 ? &v->own[i] : &v->busy;
+    int64_t sum = intervals_common_length(own, &w->times);
+    if (i == 0) return sum;
+    const struct intervals *host = &w->host[i < 2 ? 0 : i - 2];
+    return sum + intervals_length(host) - intervals_common_length(own, host);
+}
+
+void phases_split_window(const struct phase_view *v,
+                         const struct phase_window *w, int64_t parts[PHASES],
+                         int64_t *busy) {
+    const enum phase *order = phase_order(v);
+    int64_t before = 0;
+    for (int i = 0; i < PHASES - 1; i++) {
+        int64_t all = claimed_window(v, i, w);
+        parts[order[i]] = all - before;
+        before = all;
+    }
+    parts[PHASE_OTHER] = intervals_length(&w->times) - before;
+    *busy = intervals_common_length(&v->busy, &w->times);
+}
+
+/* ---- all views of a source ---- */
+
+/* So many are asked one by one. */
+enum { FEW_VIEWS = 16 };
+
+/* The levels of one of the sets of all views. */
+static bool sum_sets(const struct phase_sums *s, int which,
+                     struct levels *out) {
+    const struct intervals **sets = vec_alloc(s->n + 1, sizeof *sets);
+    if (sets == NULL) return false;
+    for (size_t i = 0; i < s->n; i++)
+        sets[i] = which < 2 ? &s->views[i].own[which] : &s->views[i].busy;
+    bool ok = levels_of(sets, s->n, out);
+    free(sets);
+    return ok;
+}
+
+static bool sum_views(struct phase_sums *s) {
+    const struct intervals *host = s->views[0].side->host;
+    bool ok = sum_sets(s, 0, &s->own[0]) && sum_sets(s, 1, &s->own[1]) &&
+              sum_sets(s, 2, &s->busy) &&
+              levels_within(&s->own[1], &host[0], &s->own_host);
+    for (int i = 0; ok && i < 4; i++)
+        ok = levels_within(&s->busy, &host[i], &s->busy_host[i]);
+    return ok;
+}
+
+int phase_sums_init(struct phase_sums *s, const struct phases *p,
+                    uint32_t source, struct ops_err *e) {
+    size_t first = p->view_first[source];
+    *s = (struct phase_sums){.views = p->views + first,
+                             .n = p->view_first[source + 1] - first};
+    s->by_levels = s->n > FEW_VIEWS;
+    if (!s->by_levels || sum_views(s)) return 0;
+    phase_sums_free(s);
+    return fail_oom(e);
+}
+
+void phase_sums_free(struct phase_sums *s) {
+    for (int i = 0; i < 2; i++) levels_free(&s->own[i]);
+    levels_free(&s->own_host);
+    levels_free(&s->busy);
+    for (int i = 0; i < 4; i++) levels_free(&s->busy_host[i]);
+    *s = (struct phase_sums){0};
+}
+
+/* claimed() of all views, added up. */
+static wide claimed_all(const struct phase_sums *s, int i, int64_t start,
+                            int64_t end) {
+    const struct levels *own = i < 2 ? &s->own[i] : &s->busy;
+    wide sum = levels_sum(own, start, end);
+    if (i == 0) return sum;
+    int h = i < 2 ? 0 : i - 2;
+    const struct levels *common = i < 2 ? &s->own_host : &s->busy_host[h];
+    int64_t host = intervals_overlap(&s->views[0].side->host[h], start, end);
+    return sum + (wide)host * (wide)s->n -
+           levels_sum(common, start, end);
+}
+
+void phase_sums_split(const struct phase_sums *s, int64_t start, int64_t end,
+                      wide parts[PHASES], wide *busy) {
+    wide before = 0;
+    *busy = s->by_levels ? levels_sum(&s->busy, start, end) : 0;
+    for (int i = 0; i < PHASES; i++) parts[i] = 0;
+    for (int i = 0; s->by_levels && i < PHASES - 1; i++) {
+        wide all = claimed_all(s, i, start, end);
+        parts[with_device[i]] = all - before;
+        before = all;
+    }
+    if (s->by_levels)
+        parts[PHASE_OTHER] = (wide)s->n * (end - start) - before;
+    for (size_t k = 0; !s->by_levels && k < s->n; k++) {
+        int64_t one[PHASES];
+        phases_split(&s->views[k], start, end, one);
+        for (int i = 0; i < PHASES; i++) parts[i] += one[i];
+        *busy += intervals_overlap(&s->views[k].busy, start, end);
+    }
+}
+
+void phase_sums_mean(const struct phase_sums *s, int64_t start, int64_t end,
+                     int64_t parts[PHASES], int64_t *busy) {
+    wide sum[PHASES], rest[PHASES], all, n = (wide)s->n, missing = 0;
+    assert(n > 0);
+    phase_sums_split(s, start, end, sum, &all);
+    *busy = (int64_t)(all / n);
+    for (int i = 0; i < PHASES; i++) {
+        rest[i] = sum[i] % n;
+        parts[i] = (int64_t)(sum[i] / n);
+        missing += rest[i];
+    }
+    for (missing /= n; missing > 0; missing--) {
+        int most = 0;
+        for (int i = 1; i < PHASES; i++)
+            if (rest[i] > rest[most]) most = i;
+        parts[most]++;
+        rest[most] = -1;
+    }
+}
+
+/* The levels of the devices' busy times inside of a set. */
+static bool busy_within(const struct phases *p, uint32_t source,
+                        const struct intervals *set, struct levels *out) {
+    struct phase_sums s = {.views = p->views + p->view_first[source]};
+    s.n = p->view_first[source + 1] - p->view_first[source];
+    struct levels all = {0};
+    bool ok = sum_sets(&s, 2, &all) && levels_within(&all, set, out);
+    levels_free(&all);
+    return ok;
+}
+
+bool phase_input_init(struct phase_input *x, const struct phases *p,
+                      uint32_t source, const struct intervals *within) {
+    const struct phase_view *v = &p->views[p->view_first[source]];
+    bool device = v->device != ROW_NONE;
+    const struct phase_side *s = v->side;
+    struct intervals all = {0};
+    *x = (struct phase_input){
+        .n = p->view_first[source + 1] - p->view_first[source]};
+    assert(with_device[3] == PHASE_INPUT && without_device[2] == PHASE_INPUT);
+    bool ok = intervals_sub(device ? &s->host[1] : &s->alone[2],
+                            device ? &s->host[0] : &s->alone[1], &all) &&
+              intervals_and(&all, within, &x->host) &&
+              busy_within(p, source, &x->host, &x->busy);
+    intervals_free(&all);
+    return ok;
+}
+
+void phase_input_free(struct phase_input *x) {
+    intervals_free(&x->host);
+    levels_free(&x->busy);
+    *x = (struct phase_input){0};
+}
+
+wide phase_input_sum(const struct phase_input *x, int64_t start, int64_t end) {
+    int64_t host = intervals_overlap(&x->host, start, end);
+    if (host == 0) return 0;
+    return (wide)host * (wide)x->n - levels_sum(&x->busy, start, end);
+}
+
+bool phases_unoccupied(const struct phases *p, uint32_t source,
+                       const struct intervals *times, int64_t *mean) {
+    const struct phase_view *v = &p->views[p->view_first[source]];
+    size_t n = p->view_first[source + 1] - p->view_first[source];
+    struct intervals open = {0};
+    struct levels busy = {0};
+    /* in both orders the first four phases are these */
+    bool ok = intervals_sub(times, v->device != ROW_NONE ? &v->side->host[1]
+                                                         : &v->side->alone[3],
+                            &open) &&
+              busy_within(p, source, &open, &busy);
+    wide sum = (wide)intervals_length(&open) * (wide)n -
+                   levels_sum(&busy, INT64_MIN, INT64_MAX);
+    *mean = wide_narrow(sum / (wide)n);
+    intervals_free(&open);
+    levels_free(&busy);
+    return ok;
+}
+
+const struct phase_view *phases_of_device(const struct phases *p,
+                                          uint32_t source, uint32_t device) {
+    size_t lo = p->view_first[source], end = p->view_first[source + 1];
+    size_t hi = end;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (p->views[mid].device < device) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < end && p->views[lo].device == device ? &p->views[lo] : NULL;
+}
+
+struct phase_host phases_host(const struct phase_view *v, int64_t start,
+                              int64_t end) {
+    assert(v->device != ROW_NONE);
+    const struct intervals *host = v->side->host;
+    int64_t comm = intervals_overlap(&host[0], start, end);
+    int64_t input = intervals_overlap(&host[1], start, end) - comm;
+    return (struct phase_host){comm, input,
+                               intervals_overlap(&host[3], start, end)};
+}

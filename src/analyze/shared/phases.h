@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where a step's time goes. Every instant of a step belongs to exactly one
+ * phase: the first in this order that is going on at that instant. So the
+ * phases of a step sum to its length, to the picosecond. */
+#ifndef ANALYZE_SHARED_PHASES_H
+#define ANALYZE_SHARED_PHASES_H
+
+#include "analyze/shared/intervals.h"
+#include "analyze/shared/levels.h"
+#include "base/err.h"
+#include "base/sum.h"
+#include "model/trace.h"
+
+enum phase {
+    PHASE_COMPUTE, /* a kernel runs; with no device: an op */
+    PHASE_COMM,    /* a collective runs, on the device or (gloo, MPI) on CPUs */
+    PHASE_COPY,    /* a copy or fill runs on the device */
+    PHASE_INPUT,   /* the step's thread waits for the input pipeline */
+    PHASE_LAUNCH,  /* a driver call runs */
+    PHASE_HOST,    /* an op or region runs on the host */
+    PHASE_OTHER,   /* nothing known: Python between ops, or nothing */
+    PHASES,
+};
+
+/* What the host of a source did: sets that all its devices share, however many
+ * there are. Each holds the one before it. */
+struct phase_side {
+    /* with a device: CPU collectives, input, driver calls, ops and regions */
+    struct intervals host[4];
+    /* without: what is claimed after each phase in the order of claiming */
+    struct intervals alone[PHASES - 1];
+};
+
+/* One device's view of a source (or the one view of a source without). */
+struct phase_view {
+    uint32_t source;
+    uint32_t device; /* index in devices, or ROW_NONE */
+    const struct phase_side *side;
+    struct intervals own[2]; /* kernels; and collectives of the device */
+    struct intervals busy;   /* any work on the device */
+    /* what own[1] has in common with host[0], and busy with each of host: see
+     * intervals_common */
+    int64_t *own_common, *common[4];
+};
+
+struct phases {
+    const struct trace *t;
+    struct phase_side *sides; /* by source */
+    struct phase_view *views; /* by source, then device */
+    size_t nviews, cap_views;
+    size_t *view_first; /* by source: its views are [view_first[i],
+                           view_first[i + 1]) */
+};
+
+/* Works out the views of all sources. O(spans log spans) at worst. */
+int phases_init(struct phases *p, const struct trace *t, struct ops_err *e);
+void phases_free(struct phases *p);
+
+/* How [start, end) splits by that view: parts sum to end - start. */
+void phases_split(const struct phase_view *v, int64_t start, int64_t end,
+                  int64_t parts[PHASES]);
+
+/* A set of times, such as all steps of a source, with what each set of its host
+ * has of it: what many devices are then asked of. */
+struct phase_window {
+    struct intervals times;
+    struct intervals host[4]; /* of sources that have devices */
+};
+
+/* Takes times, a union. False: out of memory; free it all the same. */
+bool phase_window_init(struct phase_window *w, const struct phases *p,
+                       uint32_t source, struct intervals *times);
+void phase_window_free(struct phase_window *w);
+
+/* How the window splits by a view of the source; and the view's busy time.
+ * O(work of the device), not of the host. */
+void phases_split_window(const struct phase_view *v,
+                         const struct phase_window *w, int64_t parts[PHASES],
+                         int64_t *busy);
+
+/* All views of a source together. With a few devices each is asked; with many
+ * (a file may say any number) their levels are. */
+struct phase_sums {
+    const struct phase_view *views;
+    size_t n;
+    bool by_levels;
+    struct levels own[2], own_host, busy, busy_host[4];
+};
+
+/* O(device spans log devices). */
+int phase_sums_init(struct phase_sums *s, const struct phases *p,
+                    uint32_t source, struct ops_err *e);
+void phase_sums_free(struct phase_sums *s);
+
+/* How [start, end) splits, added up over the views; and their busy time. */
+void phase_sums_split(const struct phase_sums *s, int64_t start, int64_t end,
+                      wide parts[PHASES], wide *busy);
+
+/* The mean of the views' parts of [start, end), by largest remainder: they
+ * still sum to the whole, to the picosecond; and of their busy time. There must
+ * be a view. A result that shows them prints picoseconds (MEAN_DECIMALS). */
+enum { MEAN_DECIMALS = 6 };
+void phase_sums_mean(const struct phase_sums *s, int64_t start, int64_t end,
+                     int64_t parts[PHASES], int64_t *busy);
+
+/* The input phase of all views of a source, inside of a set of times. */
+struct phase_input {
+    struct intervals host; /* when the host waits for input; of it ... */
+    struct levels busy;    /* ... each device claims what it is not busy in */
+    size_t n;              /* views */
+};
+bool phase_input_init(struct phase_input *x, const struct phases *p,
+                      uint32_t source, const struct intervals *within);
+void phase_input_free(struct phase_input *x);
+
+/* What it has within [start, end), added up over the views. */
+wide phase_input_sum(const struct phase_input *x, int64_t start, int64_t end);
+
+/* The part of a set of times in which no kernel, collective or copy ran and the
+ * step's thread did not wait for input (with no device: nor an op ran), as the
+ * mean of the views. False: out of memory. */
+bool phases_unoccupied(const struct phases *p, uint32_t source,
+                       const struct intervals *times, int64_t *mean);
+
+/* The thread whose markers are the source's steps, or ROW_NONE. */
+uint32_t phases_step_thread(const struct trace *t, uint32_t source);
+
+/* By step: start of its first kernel launch, or INT64_MAX. The caller frees
+ * it; NULL: out of memory. */
+int64_t *phases_first_launches(const struct trace *t);
+
+/* Hand-written loops: is this span of the step's thread a region that prepares
+ * the step's input? first is of phases_first_launches. */
+bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first);
+
+/* The view of a device, or NULL. O(log devices). */
+const struct phase_view *phases_of_device(const struct phases *p,
+                                          uint32_t source, uint32_t device);
+
+/* What the host did in a time in which the device of the view is idle. */
+struct phase_host {
+    int64_t comm;  /* a CPU collective ran: PHASE_COMM of that time */
+    int64_t input; /* PHASE_INPUT */
+    int64_t known; /* anything at all: all but PHASE_OTHER */
+};
+
+/* The same as phases_split says, of fewer parts: for the many gaps of a
+ * device. The view has a device, and nothing runs on it in [start, end). */
+struct phase_host phases_host(const struct phase_view *v, int64_t start,
+                              int64_t end);
+
+/* Is this host thread part of the input pipeline (loader workers, tf.data)? */
+bool phases_input_thread(const struct trace *t, uint32_t track);
+
+#endif

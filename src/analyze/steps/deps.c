@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A trace does not say what waited for what; it shows it. Work that starts
+ * later than its launch and its stream allow, just when work of another stream
+ * ends, waited for that. A call that waits for the device waited for the work
+ * that ended last before the call did. */
+#include "analyze/steps/deps.h"
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/sort.h"
+#include "base/vec.h"
+#include "model/span_class.h"
+#include <assert.h>
+#include <stdlib.h>
+
+enum {
+    /* Work that follows another within this time was waiting for it: back to
+     * back kernels are 1 to 2 us apart. */
+    FOLLOW_NS = 3000,
+    /* A launch takes this long to reach an idle device: none of 3,500
+     * kernels measured came sooner than 4 us after its call began. */
+    LATENCY_NS = 4000,
+    /* Clocks of host and device are fitted: a call may seem to end before the
+     * work that it waited for. */
+    CLOCK_NS = 2000,
+    /* Quarters of the steps whose lengths differ by this factor are of two
+     * kinds, not one kind disturbed. */
+    MIXED = 2,
+    MIXED_STEPS = 8, /* fewer do not tell the two apart */
+    /* Works looked at for the one that was waited for: in the few us that
+     * matter a handful ends; a made-up file must not cost n times n. */
+    LOOK_MAX = 256,
+};
+
+void deps_free(struct deps *d) {
+    timeline_free(&d->line);
+    free(d->stops);
+    free(d->works);
+    *d = (struct deps){0};
+}
+
+void deps_host_side(const struct trace *t, uint32_t step, int64_t *ts,
+                    int64_t *end) {
+    const struct step *s = &t->steps[step];
+    *ts = s->marker_ts;
+    *end = s->marker_ts + s->marker_dur;
+    if (s->marker == ROW_NONE && s->marker_dur == 0) {
+        *ts = s->ts;
+        *end = s->ts + s->dur;
+    }
+    const struct step *next = step + 1 < t->nsteps ? s + 1 : NULL;
+    enum step_rule rule = t->sources[s->source].step_rule;
+    if (next && next->source == s->source && next->marker_ts >= *end)
+        *end = next->marker_ts;
+    else if (rule == STEPS_INFERRED || rule == STEPS_BY_GROUP)
+        *end = s->ts + s->dur; /* its region is a part of the loop's body */
+    /* past the step's own end lies another one, or what nobody counts */
+    if (*end > s->ts + s->dur) *end = s->ts + s->dur;
+    if (*end < *ts) *end = *ts;
+}
+
+/* Works of one host thread between two rows, by the links of their calls. */
+static bool take_links(struct deps *d, const struct trace *t, row_id first,
+                       row_id end) {
+    const struct links *l = &t->links;
+    size_t i;
+    trace_links_from(t, first, &i);
+    for (; i < l->n && l->host[l->by_host[i]] < end; i++) {
+        row_id call = l->host[l->by_host[i]], row = l->device[l->by_host[i]];
+        if (!span_is_device_work(t, row)) continue;
+        if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
+        d->works[d->nworks++] = (struct work){
+            .row = row, .ts = t->spans.ts[row], .dur = t->spans.dur[row],
+            .call = call, .prev = DEP_NONE, .after = DEP_NONE};
+    }
+    return true;
+}
+
+/* A profile of the device alone: its work is launched when it starts. */
+static bool take_unlaunched(struct deps *d, const struct trace *t,
+                            const struct track *tr, int64_t ts, int64_t end) {
+    row_id last = trace_row_at(t, tr, end);
+    for (row_id i = trace_row_at(t, tr, ts); i < last; i++) {
+        if (!span_is_device_work(t, i)) continue;
+        if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
+        d->works[d->nworks++] = (struct work){
+            .row = i, .ts = t->spans.ts[i], .dur = t->spans.dur[i],
+            .call = ROW_NONE, .prev = DEP_NONE, .after = DEP_NONE};
+    }
+    return true;
+}
+
+static bool take_works(struct deps *d, const struct host_side *h, int64_t ts,
+                       int64_t end) {
+    const struct trace *t = h->t;
+    const struct lists *l = &t->of_source;
+    for (size_t k = l->first[h->source]; k < l->first[h->source + 1]; k++) {
+        const struct track *tr = &t->tracks[l->v[k]];
+        bool ok = true;
+        if (tr->kind == TRACK_THREAD) {
+            row_id first = trace_row_at(t, tr, ts);
+            row_id last = trace_row_at(t, tr, end);
+            if (first < last) ok = take_links(d, t, first, last);
+        } else if (tr->kind == TRACK_STREAM && h->own == ROW_NONE) {
+            ok = take_unlaunched(d, t, tr, ts, end);
+        }
+        if (!ok) return false;
+    }
+    return true;
+}
+
+static int64_t launched_at(const struct trace *t, const struct work *w) {
+    return w->call == ROW_NONE ? w->ts : t->spans.ts[w->call];
+}
+
+/* Order of launching; the kernels of one graph launch by their start. */
+static int by_launch(const void *a, const void *b, void *ctx) {
+    const struct work *x = a, *y = b;
+    int64_t p = launched_at(ctx, x), q = launched_at(ctx, y);
+    if (p != q) return p < q ? -1 : 1;
+    if (x->ts != y->ts) return x->ts < y->ts ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* Lanes and the work before each on its lane. */
+static bool join_lanes(struct deps *d, const struct trace *t) {
+    struct map lane = {0}; /* track -> lane */
+    uint32_t *last = malloc((d->nworks + 1) * sizeof *last);
+    bool ok = last != NULL;
+    for (size_t i = 0; ok && i < d->nworks; i++) {
+        struct work *w = &d->works[i];
+        uint32_t *l = map_at(&lane, t->spans.track[w->row]);
+        ok = l != NULL;
+        if (!ok) break;
+        if (*l == MAP_NONE) {
+            *l = d->nlanes++;
+            last[*l] = DEP_NONE;
+        }
+        w->lane = *l;
+        w->prev = last[*l];
+        last[*l] = (uint32_t)i;
+    }
+    map_free(&lane);
+    free(last);
+    return ok;
+}
+
+/* Works in the order of their ends, for "what ended last before ...". */
+struct ends {
+    uint32_t *v;
+    size_t n;
+    const struct deps *d;
+};
+
+static int64_t work_end(const struct work *w) {
+    return w->ts + w->dur;
+}
+
+static int by_end(const void *a, const void *b, void *ctx) {
+    const struct deps *d = ctx;
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    int64_t x = work_end(&d->works[i]), y = work_end(&d->works[j]);
+    if (x != y) return x < y ? -1 : 1;
+    return i < j ? -1 : i > j;
+}
+
+/* How many works end at or before ts. */
+static size_t ended_by(const struct ends *s, int64_t ts) {
+    size_t lo = 0, hi = s->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (work_end(&s->d->works[s->v[mid]]) <= ts)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* The work of another lane that ended just before w began, if w could have
+ * begun sooner. */
+static uint32_t waited_for(const struct trace *t, const struct ends *s,
+                           size_t i) {
+    const struct work *w = &s->d->works[i];
+    int64_t ready = launched_at(t, w) + LATENCY_NS * PS_PER_NS;
+    if (w->prev != DEP_NONE) {
+        int64_t end = work_end(&s->d->works[w->prev]);
+        if (end > ready) ready = end;
+    }
+    const int64_t follow = FOLLOW_NS * PS_PER_NS;
+    if (w->ts - ready <= follow) return DEP_NONE;
+    size_t k = ended_by(s, w->ts);
+    for (int looked = 0; k-- > 0 && looked < LOOK_MAX; looked++) {
+        const struct work *o = &s->d->works[s->v[k]];
+        if (w->ts - work_end(o) > follow) break;
+        if (o->lane != w->lane && s->v[k] < i) return s->v[k];
+    }
+    return DEP_NONE;
+}
+
+/* Does the call return only when the device is done? A plain copy says so by
+ * its length: most of the copy ran inside the call (pageable memory is passed
+ * on piece by piece; the last piece may still be under way at the end). */
+static bool call_waits(const struct trace *t, row_id call) {
+    uint16_t class = span_class(t, call);
+    if (class & NAME_SYNC) return true;
+    if (!(class & NAME_COPY)) return false;
+    size_t i, end = trace_links_from(t, call, &i);
+    for (; i < end; i++) {
+        row_id row = t->links.device[t->links.by_host[i]];
+        int64_t within = span_end(t, call) - t->spans.ts[row];
+        if (t->spans.kind[row] == SPAN_COPY &&
+            within > t->spans.dur[row] / 2)
+            return true;
+    }
+    return false;
+}
+
+/* The work launched by the end of the piece that ended last before ts, or
+ * DEP_NONE. What was launched later cannot have been waited for. */
+static uint32_t last_ended(const struct ends *s, const struct stop *stop,
+                           int64_t ts) {
+    size_t k = ended_by(s, ts);
+    for (int looked = 0; k-- > 0 && looked < LOOK_MAX; looked++)
+        if (s->v[k] < stop->end) return s->v[k];
+    return DEP_NONE;
+}
+
+/* Fills the stop of a piece whose call waits. */
+static void set_wait(struct stop *stop, const struct trace *t,
+                     const struct ends *s, const struct piece *p) {
+    stop->wait = DEP_NONE;
+    stop->tail = 0;
+    if (p->row == ROW_NONE || t->spans.kind[p->row] != SPAN_API) return;
+    int64_t end = span_end(t, p->row);
+    /* only the call's last piece does it */
+    if (p->ts + p->dur < end || !call_waits(t, p->row)) return;
+    /* a copy waits for itself, any other call for what ended last */
+    if (stop->first < stop->end)
+        stop->wait = stop->end - 1;
+    else
+        stop->wait = last_ended(s, stop, end + CLOCK_NS * PS_PER_NS);
+    if (stop->wait == DEP_NONE) return;
+    int64_t from = work_end(&s->d->works[stop->wait]);
+    if (from < p->ts) from = p->ts;
+    stop->tail = from < end ? end - from : 0;
+}
+
+static void place_works(struct deps *d, const struct trace *t) {
+    size_t w = 0;
+    for (size_t i = 0; i < d->nworks; i++)
+        d->works[i].piece = (uint32_t)timeline_at(
+            &d->line, launched_at(t, &d->works[i]));
+    for (size_t p = 0; p < d->line.n; p++) {
+        d->stops[p].first = (uint32_t)w;
+        while (w < d->nworks && d->works[w].piece == p) w++;
+        d->stops[p].end = (uint32_t)w;
+    }
+    assert(w == d->nworks);
+}
+
+static bool join_waits(struct deps *d, const struct trace *t) {
+    struct ends s = {malloc((d->nworks + 1) * sizeof *s.v), d->nworks, d};
+    if (s.v == NULL) return false;
+    for (size_t i = 0; i < d->nworks; i++) s.v[i] = (uint32_t)i;
+    qsort_r(s.v, s.n, sizeof *s.v, by_end, d);
+    for (size_t i = 0; i < d->nworks; i++)
+        d->works[i].after = waited_for(t, &s, i);
+    for (size_t i = 0; i < d->line.n; i++)
+        set_wait(&d->stops[i], t, &s, &d->line.v[i]);
+    free(s.v);
+    return true;
+}
+
+/* What a launching call takes when nothing holds it up: the median. */
+static bool set_call(struct deps *d, const struct trace *t) {
+    int64_t *v = malloc((d->line.n + 1) * sizeof *v);
+    size_t n = 0;
+    if (v == NULL) return false;
+    for (size_t i = 0; i < d->line.n; i++)
+        if (deps_launches(d, t, i)) v[n++] = d->line.v[i].dur;
+    qsort(v, n, sizeof *v, sort_by_value);
+    d->call = n > 0 ? v[n / 2] : 0;
+    free(v);
+    return true;
+}
+
+bool deps_launches(const struct deps *d, const struct trace *t, size_t i) {
+    const struct stop *s = &d->stops[i];
+    return s->first < s->end && s->wait == DEP_NONE &&
+           t->spans.kind[d->works[s->first].row] == SPAN_KERNEL;
+}
+
+static int build(struct deps *d, const struct host_side *h, int64_t ts,
+                 int64_t end, struct ops_err *e) {
+    if (!take_works(d, h, ts, end)) return fail_oom(e);
+    if (d->nworks > 0)
+        qsort_r(d->works, d->nworks, sizeof *d->works, by_launch,
+                (void *)h->t);
+    TRY(timeline_build(&d->line, h, ts, end, e));
+    if (d->line.n == 0) return 0;
+    d->stops = calloc(d->line.n, sizeof *d->stops);
+    if (d->stops == NULL) return fail_oom(e);
+    place_works(d, h->t);
+    if (!join_lanes(d, h->t) || !join_waits(d, h->t) || !set_call(d, h->t))
+        return fail_oom(e);
+    return 0;
+}
+
+int deps_build(struct deps *d, const struct host_side *h, uint32_t step,
+               struct ops_err *e) {
+    *d = (struct deps){.step = step};
+    int64_t ts, end;
+    deps_host_side(h->t, step, &ts, &end);
+    int rc = build(d, h, ts, end, e);
+    if (rc != 0) deps_free(d);
+    return rc;
+}
+
+struct choice {
+    uint32_t step;
+    int64_t dur;
+};
+
+static int by_dur(const void *a, const void *b) {
+    const struct choice *x = a, *y = b;
+    if (x->dur != y->dur) return x->dur < y->dur ? -1 : 1;
+    return x->step < y->step ? -1 : x->step > y->step;
+}
+
+static int by_step(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* All steps of the source that count, by length; the caller frees *v. */
+static int by_length(const struct trace *t, uint32_t source, const bool *in,
+                     struct choice **v, size_t *n, struct ops_err *e) {
+    const struct source *s = &t->sources[source];
+    *v = malloc((s->step_end - s->step_first + 1) * sizeof **v);
+    *n = 0;
+    if (*v == NULL) return fail_oom(e);
+    for (size_t i = s->step_first; i < s->step_end; i++)
+        if (in == NULL || in[i])
+            (*v)[(*n)++] = (struct choice){.step = (uint32_t)i,
+                                           .dur = t->steps[i].dur};
+    qsort(*v, *n, sizeof **v, by_dur);
+    return 0;
+}
+
+int deps_typical(const struct trace *t, uint32_t source, uint32_t *out,
+                 struct ops_err *e) {
+    struct choice *v;
+    size_t n;
+    TRY(by_length(t, source, NULL, &v, &n, e));
+    *out = n > 0 ? v[(n - 1) / 2].step : ROW_NONE;
+    free(v);
+    return 0;
+}
+
+int deps_choose(const struct trace *t, uint32_t source, const bool *in,
+                bool all, uint32_t *out, size_t max, size_t *n,
+                struct ops_err *e) {
+    struct choice *v;
+    size_t have;
+    *n = 0;
+    TRY(by_length(t, source, in, &v, &have, e));
+    bool mixed = have >= MIXED_STEPS &&
+                 v[have * 3 / 4].dur / MIXED > v[have / 4].dur;
+    size_t from = all || mixed ? 0 : have / 4;
+    size_t end = all || mixed ? have : (have + 1) / 2;
+    size_t some = end - from < max ? end - from : max;
+    for (; *n < some; ++*n) out[*n] = v[from + *n * (end - from) / some].step;
+    qsort(out, *n, sizeof *out, by_step);
+    free(v);
+    return 0;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * idle: one row per device and cause of its idleness. Every gap inside a step
+ * goes to one cause, so that the rows of a device sum to its idle time: the
+ * length of the steps less the time in which it did any work. */
+#include "analyze/analyze.h"
+
+#include "analyze/shared/host_tree.h"
+#include "analyze/shared/kernel_args.h"
+#include "analyze/shared/missing.h"
+#include "analyze/shared/phases.h"
+#include "analyze/shared/where.h"
+#include "analyze/steps/gaps.h"
+#include "base/sum.h"
+#include "model/span_class.h"
+#include <assert.h>
+#include <stdlib.h>
+
+/* All gaps of one cause on one device. */
+struct sum {
+    int64_t gaps, total;
+    struct gap worst; /* the first of the longest */
+};
+
+struct idle {
+    const struct trace *t;
+    struct scope scope;
+    struct phases ph;
+    struct gap_host host;
+    struct host_tree tree;
+    int64_t shown;    /* devices ... */
+    wide idle, whole; /* ... and their time idle and in steps */
+    /* unknown: for want of a launch record, and though the work was ready */
+    int64_t no_launch, ready;
+    size_t left;   /* pairs of a device and a step that are still looked at */
+    size_t passed; /* devices that were not, for there were too many */
+};
+
+/* A device is looked at step by step; a file may have any number of both. */
+enum { ANY_PAIRS = 1 << 18, PAIRS_PER_SPAN = 8 };
+
+static int64_t length(const struct gap *g) { return g->end - g->start; }
+
+static void add_gap(struct sum *s, const struct gap *g) {
+    if (s->gaps == 0 || length(g) > length(&s->worst)) s->worst = *g;
+    s->gaps++;
+    sum_add(&s->total, length(g));
+}
+
+/* Length of the steps that count, and of what of it the device was busy. */
+static void measure(const struct idle *d, const struct phase_view *v,
+                    int64_t *whole, int64_t *busy) {
+    const struct trace *t = d->t;
+    const struct source *s = &t->sources[v->source];
+    *whole = *busy = 0;
+    for (size_t i = s->step_first; i < s->step_end; i++) {
+        const struct step *st = &t->steps[i];
+        if (!d->scope.all && !d->scope.step_in[i]) continue;
+        sum_add(whole, st->dur);
+        sum_add(busy,
+                intervals_overlap(&v->busy, st->ts, st->ts + st->dur));
+    }
+}
+
+/* Who launched that device work, in words; what ran, where nobody is known. */
+static struct bytes op_of(const struct idle *d, row_id work) {
+    const struct trace *t = d->t;
+    if (work == ROW_NONE) return (struct bytes){0};
+    row_id call = trace_launch_of(t, work), op = ROW_NONE;
+    if (call != ROW_NONE) op = host_tree_launcher_name(&d->tree, call);
+    if (op == ROW_NONE || t->spans.kind[op] == SPAN_ANNOTATION) {
+        struct bytes written = kernel_hlo_op(t, work);
+        if (written.n > 0) return written;
+    }
+    if (op == ROW_NONE || span_is_step_mark(t, op)) op = work;
+    return strs_bytes(&t->strs, t->spans.name[op]);
+}
+
+static void put_op(struct result *r, const struct idle *d, row_id work) {
+    struct bytes op = op_of(d, work);
+    if (op.n == 0) result_null(r);
+    else result_str(r, op);
+}
+
+static void put_columns(struct result *r, const struct trace *t) {
+    const struct column cols[] = {
+        {"device", NULL, NULL, "The device that was idle.", COL_TEXT,
+         t->ndevices > 1 ? 0 : COL_DETAIL},
+        {"cause", NULL, NULL,
+         "Why: input (the program waited for data), host (it ran ops or "
+         "Python and came late), launch (a driver call, or its way to the "
+         "device), sync (it had waited for the device), comm-wait, copy-wait, "
+         "start (a step began and nothing was recorded), unknown.",
+         COL_TEXT, COL_KEY},
+        {"gaps", NULL, NULL, "How many stretches without any work.", COL_INT,
+         0},
+        {"total_us", "total", "us", "Their length together.", COL_TIME,
+         COL_MAIN},
+        {"share_pct", "share", "%", "Part of the device's idle time.",
+         COL_PERCENT, COL_BAR},
+        {"worst_us", "worst", "us", "The longest of them.", COL_TIME, 0},
+        {"worst_at_us", "worst at", "us", "When the longest began.", COL_TIME,
+         COL_STAMP},
+        {"op_before", "op before", NULL,
+         "Who had launched the work that ran before the longest.", COL_TEXT,
+         COL_SYMBOL},
+        {"op_after", "op after", NULL,
+         "Who launched the work that ended the longest.", COL_TEXT,
+         COL_SYMBOL},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+}
+
+static void put_row(struct result *r, const struct idle *d,
+                    const struct phase_view *v, enum idle_cause c,
+                    const struct sum *s, int64_t idle) {
+    result_row(r);
+    where_device(r, d->t, v->source, v->device);
+    result_text(r, idle_cause_name(c));
+    result_int(r, s->gaps);
+    result_int(r, s->total);
+    result_float_if(r, idle > 0, 100.0 * (double)s->total / (double)idle);
+    result_int(r, length(&s->worst));
+    result_int(r, s->worst.start);
+    put_op(r, d, s->worst.before);
+    put_op(r, d, s->worst.after);
+}
+
+/* The rows of a device, the largest cause first. */
+static void put_device(struct result *r, const struct idle *d,
+                       const struct phase_view *v,
+                       const struct sum by[IDLE_CAUSES], int64_t idle) {
+    bool done[IDLE_CAUSES] = {false};
+    for (int n = 0; n < IDLE_CAUSES; n++) {
+        int best = -1;
+        for (int c = 0; c < IDLE_CAUSES; c++)
+            if (!done[c] && by[c].gaps > 0 &&
+                (best < 0 || by[c].total > by[best].total))
+                best = c;
+        if (best < 0) return;
+        done[best] = true;
+        put_row(r, d, v, (enum idle_cause)best, &by[best], idle);
+    }
+}
+
+static int add_device(struct idle *d, const struct phase_view *v,
+                      struct result *r, struct ops_err *e) {
+    struct gaps g;
+    struct sum by[IDLE_CAUSES] = {{0}};
+    int64_t whole, busy, idle = 0;
+    TRY(gaps_find(&g, d->t, v, d->scope.all ? NULL : d->scope.step_in, e));
+    for (size_t i = 0; i < g.n; i++) {
+        enum idle_cause c = gap_cause(&d->host, v, &g.v[i]);
+        add_gap(&by[c], &g.v[i]);
+        sum_add(&idle, length(&g.v[i]));
+        if (c != IDLE_UNKNOWN || g.v[i].after == ROW_NONE) continue;
+        sum_add(g.v[i].launch == ROW_NONE ? &d->no_launch : &d->ready,
+                length(&g.v[i]));
+    }
+    gaps_free(&g);
+    measure(d, v, &whole, &busy);
+    /* the promise of this analysis; sums of hostile times stop at the limit */
+    assert(idle == diff_of(whole, busy) || whole == INT64_MAX);
+    put_device(r, d, v, by, idle);
+    d->shown++;
+    d->idle += idle;
+    d->whole += whole;
+    return 0;
+}
+
+static void add_remarks(struct result *r, const struct idle *d) {
+    if (d->shown > 0 && d->whole > 0)
+        result_remark(r, "%s busy for %.1f %% of %.3f ms in steps and idle "
+                      "for %.3f ms.",
+                      d->shown == 1 ? "The device was"
+                                    : "The devices together were",
+                      100.0 - 100.0 * (double)d->idle / (double)d->whole,
+                      (double)d->whole / PS_PER_MS,
+                      (double)d->idle / PS_PER_MS);
+    if (d->passed > 0)
+        result_remark(r, "%zu more devices were not looked at: there are more "
+                      "devices and steps than a machine has.", d->passed);
+    if (d->no_launch > 0)
+        result_remark(r, "%.3f ms are unknown because the launch of the work "
+                      "that ended the gap was not recorded.",
+                      (double)d->no_launch / PS_PER_MS);
+    /* below 5 % it is not worth a sentence */
+    if (d->ready > d->idle / 20)
+        result_remark(r, "%.3f ms are unknown although work was launched and "
+                      "ready: does another process use the device?",
+                      (double)d->ready / PS_PER_MS);
+}
+
+static int fill(struct idle *d, struct result *r, struct ops_err *e) {
+    TRY(phases_init(&d->ph, d->t, e));
+    TRY(gap_host_init(&d->host, d->t, e));
+    TRY(host_tree_init(&d->tree, d->t, e));
+    for (size_t i = 0; i < d->ph.nviews; i++) {
+        const struct phase_view *v = &d->ph.views[i];
+        if (v->device == ROW_NONE) continue;
+        if (!d->scope.all && !d->scope.source_in[v->source]) continue;
+        const struct source *s = &d->t->sources[v->source];
+        size_t steps = s->step_end - s->step_first;
+        if (steps > d->left) {
+            d->passed++;
+            continue;
+        }
+        d->left -= steps;
+        TRY(add_device(d, v, r, e));
+    }
+    add_remarks(r, d);
+    return result_done(r, e);
+}
+
+static int idle_run(const struct trace *t, const struct opts *o,
+                    struct result *r, struct ops_err *e) {
+    struct idle d = {.t = t,
+                     .left = ANY_PAIRS + PAIRS_PER_SPAN * t->spans.n};
+    result_init(r, "idle", "Idle devices: why they had nothing to do");
+    result_from_trace(r, t);
+    missing_say(r, t, MISSING_DEVICE);
+    put_columns(r, t);
+    r->in_order = true; /* by device, then by time */
+    r->chart = "bars share_pct";
+    int rc = scope_init(&d.scope, t, o, e);
+    if (rc == 0) rc = fill(&d, r, e);
+    phases_free(&d.ph);
+    gap_host_free(&d.host);
+    host_tree_free(&d.tree);
+    scope_free(&d.scope);
+    return rc;
+}
+
+const struct analysis analysis_idle = {
+    .name = "idle",
+    .help = "why each device had nothing to do, from what the host did then",
+    .row = "one cause of a device's idleness",
+    .run = idle_run,
+};

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * input: one row per stage of the input pipeline, in the pipeline's order: the
+ * one that hands out batches first, the source last. What is exposed sums to
+ * the input phase of `steps`, to the picosecond. */
+#include "analyze/analyze.h"
+#include "analyze/shared/missing.h"
+#include "analyze/shared/phases.h"
+#include "analyze/steps/input_stages.h"
+#include "base/sum.h"
+#include <stdlib.h>
+
+/* Shares of the step at which input is called the bottleneck, and worth a
+ * word: those at which XProf says "highly" and "moderately input-bound". */
+enum { BOUND_PCT = 20, NOTICE_PCT = 5 };
+
+/* A stage at work for that share of the time has no time left to run ahead. */
+enum { LIMIT_PCT = 90 };
+
+static const struct column cols[] = {
+    {"stage", NULL, NULL,
+     "The stage: a tf.data iterator by its path, a DataLoader's wait, a region "
+     "before the step's first launch, an op inside one of them, copies.",
+     COL_TEXT, COL_KEY | COL_SYMBOL},
+    {"calls", NULL, NULL, "How often it was asked.", COL_INT, 0},
+    {"total_us", "total", "us",
+     "Time in it and in the stages that it called on its own thread; with the "
+     "user's function where that ran on others and was not waited for.",
+     COL_TIME, COL_MAIN},
+    {"self_us", "self", "us", "Of that, not in a stage that it called.",
+     COL_TIME, 0},
+    {"per_step_us", "per step", "us", "total_us by the number of steps.",
+     COL_TIME, COL_MEAN},
+    {"share_pct", "share", "%", "self_us as a share of all stages' self time.",
+     COL_PERCENT, 0},
+    {"exposed_us", "exposed", "us",
+     "Of self_us: the device did nothing meanwhile, and the step's thread "
+     "waited here; with no device: the step's thread waited here. All stages "
+     "together: the input phase of `steps`.",
+     COL_TIME, 0},
+    {"hidden_us", "hidden", "us", "Of self_us: not exposed.", COL_TIME,
+     COL_DETAIL},
+    {"exposed_pct", "of step", "%", "exposed_us as a share of the steps' time.",
+     COL_PERCENT, 0},
+    {"kind", NULL, NULL,
+     "wait, source, map (runs your function), batch, shuffle, cache, prefetch, "
+     "flow (hands elements on), region, op, pin or copy.",
+     COL_TEXT, 0},
+    {"thread", NULL, NULL,
+     "Where it ran: step (the step's own thread, which waits for it), "
+     "background, or device.",
+     COL_TEXT, 0},
+    {"busy_us", "busy", "us",
+     "Per step: at least one thread was at work on it. Waiting for other "
+     "threads is no work. As long as the step: it never rests, and the step "
+     "cannot be faster.",
+     COL_TIME, COL_MEAN},
+    {"threads", NULL, NULL, "Threads that worked for it.", COL_INT, 0},
+    {"function_us", "function", "us",
+     "The user's function of a map, filter, ..., on all its threads; null: it "
+     "has none that was recorded.",
+     COL_TIME, COL_DETAIL},
+    {"call_us", "in calls", "us",
+     "Of total_us: on the threads that asked for elements. What XProf shows.",
+     COL_TIME, COL_DETAIL},
+    {"parent", NULL, NULL, "The stage that asks this one.", COL_TEXT,
+     COL_DETAIL},
+    {"depth", NULL, NULL, "Stages above it.", COL_INT, COL_DETAIL},
+    {"bytes", NULL, "bytes", "Copies: bytes moved.", COL_BYTES,
+     COL_SIZE | COL_DETAIL},
+    {"pageable", NULL, NULL, "Copies: from pageable memory, which is slower?",
+     COL_BOOL, COL_DETAIL},
+    {"advice", NULL, NULL, "What to look at first.", COL_TEXT, 0},
+};
+
+static double pct(int64_t part, wide whole) {
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static double ms_per_step(const struct input_stages *s, int64_t ps) {
+    return s->steps > 0 ? (double)ps / (double)s->steps / PS_PER_MS : 0;
+}
+
+/* Of each step: what its thread, or somebody in its place, waited for. */
+static int64_t all_waited(const struct input_stages *s) {
+    return sum_of(s->exposed, s->waited);
+}
+
+static bool is_pipeline(const struct input_stage *s) {
+    return s->kind != STAGE_COPY && s->kind != STAGE_PIN;
+}
+
+/* A word for the stages that cost something. */
+static const char *advice_for(const struct input_stages *all,
+                              const struct input_stage *s) {
+    if (s->kind == STAGE_COPY)
+        return s->pageable == 1 ? "pin_memory" : NULL;
+    bool costs = pct(s->exposed, all->step_time) >= NOTICE_PCT;
+    bool limits = s == input_stages_limit(all) &&
+                  pct(all_waited(all), all->step_time) >= NOTICE_PCT;
+    if (!costs && !limits) return NULL;
+    switch (s->kind) {
+    case STAGE_MAP:
+        return s->parallel ? "more parallel calls" : "num_parallel_calls";
+    case STAGE_SOURCE: return "parallel interleave";
+    case STAGE_BATCH: case STAGE_SHUFFLE: case STAGE_FLOW: case STAGE_CACHE:
+        return "prefetch";
+    case STAGE_PREFETCH: return "see the slowest stage";
+    case STAGE_REGION: return "load in the background";
+    case STAGE_WAIT:
+        if (strstr(s->name, "_SingleProcess")) return "num_workers";
+        return strstr(s->name, "DataLoader") ? "more workers" : "prefetch";
+    default: return NULL;
+    }
+}
+
+static const char *thread_of(const struct input_stage *s) {
+    if (s->kind == STAGE_COPY) return "device";
+    return s->on_step ? "step" : "background";
+}
+
+static void put_stage(struct result *r, const struct input_stages *all,
+                      const struct input_stage *s, wide selfs) {
+    int64_t hidden = diff_of(s->self, s->exposed);
+    int64_t total = input_stage_total(s);
+    result_row(r);
+    result_text(r, s->name);
+    result_int(r, s->calls);
+    result_int(r, total);
+    result_int(r, s->self);
+    result_int_if(r, all->steps > 0, all->steps ? total / all->steps : 0);
+    result_float(r, pct(s->self, selfs));
+    result_int(r, s->exposed);
+    /* with --steps a wait may have begun in the step before */
+    result_int(r, hidden > 0 ? hidden : 0);
+    result_float_if(r, all->step_time > 0, pct(s->exposed, all->step_time));
+    result_text(r, stage_kind_name(s->kind));
+    result_text(r, thread_of(s));
+    result_int_if(r, all->steps > 0 && s->busy > 0,
+                  all->steps ? s->busy / all->steps : 0);
+    result_int_if(r, s->kind != STAGE_COPY, s->threads);
+    result_int_if(r, s->function > 0, s->function);
+    result_int(r, s->call);
+    result_text(r, s->parent == ROW_NONE ? NULL : all->v[s->parent].name);
+    result_int(r, s->depth);
+    result_int_if(r, s->bytes >= 0, s->bytes);
+    if (s->pageable < 0) result_null(r);
+    else result_bool(r, s->pageable == 1);
+    result_text(r, advice_for(all, s));
+}
+
+/* Is the device waiting for input, and where? */
+static void say_verdict(struct result *r, const struct input_stages *s) {
+    const char *who = s->has_device ? "device" : "step's thread";
+    const struct input_stage *most = NULL;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].exposed > (most ? most->exposed : 0)) most = &s->v[i];
+    int64_t waited = all_waited(s);
+    double share = pct(waited, s->step_time);
+    const char *head = share >= BOUND_PCT ? "Input is the bottleneck: "
+                       : share >= NOTICE_PCT ? "Input costs time: "
+                                             : "Input is not the bottleneck: ";
+    result_remark(r, "%sthe %s waits for it %.3f ms of each step of %.3f ms "
+                  "(%.1f %%)%s%s.", head, who, ms_per_step(s, waited),
+                  ms_per_step(s, s->step_time), share,
+                  most && share >= NOTICE_PCT ? ", most of it in " : "",
+                  most && share >= NOTICE_PCT ? most->name : "");
+    if (s->waited > 0)
+        result_remark(r, "Of that, %.3f ms per step are not in exposed_us: "
+                      "another thread waited for a batch in the step's place "
+                      "(as model.fit does), and no op ran meanwhile.",
+                      ms_per_step(s, s->waited));
+}
+
+/* Which stage limits the throughput. Nothing is said where the work that is
+ * waited for was not recorded (a loader's workers), or where it costs nothing
+ * because the device works meanwhile. */
+static void say_limit(struct result *r, const struct input_stages *s) {
+    const struct input_stage *most = input_stages_limit(s);
+    int64_t waited = all_waited(s);
+    if (most == NULL || most->busy < waited / 2) return;
+    bool on_step = most->on_step && !most->parallel;
+    bool costs = pct(waited, s->step_time) >= NOTICE_PCT;
+    if (on_step && !costs) return;
+    double share = pct(most->busy, s->step_time);
+    result_remark(r, "The slowest stage is %s: at work %.3f ms per step "
+                  "(%.1f %%) on %lld thread%s%s.", most->name,
+                  ms_per_step(s, most->busy), share, (long long)most->threads,
+                  most->threads == 1 ? "" : "s",
+                  on_step ? ", in the step's own thread"
+                  : !costs             ? ", and keeps up"
+                  : share >= LIMIT_PCT ? ", so it limits the step"
+                                       : "");
+}
+
+static void say_copies(struct result *r, const struct input_stages *s) {
+    int64_t time = 0, pageable = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->v[i].kind != STAGE_COPY) continue;
+        sum_add(&time, s->v[i].self);
+        if (s->v[i].pageable == 1) sum_add(&pageable, s->v[i].self);
+    }
+    if (time == 0) return;
+    result_remark(r, "Copies to the device take %.3f ms per step (%.1f %%), "
+                  "%.3f ms of it from pageable memory; what they delay is the "
+                  "copy phase of `steps`, not exposed_us.",
+                  ms_per_step(s, time), pct(time, s->step_time),
+                  ms_per_step(s, pageable));
+}
+
+/* Plain Python before the first op leaves no trace but the gap. */
+static void say_unseen(struct result *r, const struct input_stages *s,
+                       bool own) {
+    if (pct(s->unseen, s->step_time) < BOUND_PCT) return;
+    result_remark(r, "In %.3f ms at the start of each step nothing at all was "
+                  "recorded on its thread. If the program prepares its batches "
+                  "there, put a region around it (%s) and it will be listed "
+                  "here.", ms_per_step(s, s->unseen),
+                  own ? "OPS_SCOPE_AS(OPS_INPUT, \"name\")"
+                      : "record_function, TraceAnnotation");
+}
+
+/* own: opscope's recorder wrote it, and the program says what is input. */
+static void say_all(struct result *r, const struct input_stages *s, bool own) {
+    bool any = false;
+    for (size_t i = 0; i < s->n; i++) any |= is_pipeline(&s->v[i]);
+    if (!any && own)
+        result_remark(r, "No input pipeline was recorded: no scope of kind "
+                      "OPS_INPUT (OPS_SCOPE_AS(OPS_INPUT, \"load\")).");
+    else if (!any)
+        result_remark(r, "No input pipeline was recorded: no tf.data iterator, "
+                      "no DataLoader, and no region before the first kernel "
+                      "launch of a step.");
+    if (any && s->steps > 0) {
+        say_verdict(r, s);
+        say_limit(r, s);
+    }
+    if (s->steps > 0) {
+        say_copies(r, s);
+        say_unseen(r, s, own);
+    }
+    if (input_stages_named(s, "_MultiProcessing"))
+        result_missing(r, "the loader's workers", "the DataLoader's worker "
+                       "processes are not in the profile of the process that "
+                       "trains: only the wait for them is",
+                       "profile a few steps with num_workers=0 to see what a "
+                       "batch costs, or profile inside a worker "
+                       "(worker_init_fn)");
+}
+
+static int input_run(const struct trace *t, const struct opts *o,
+                     struct result *r, struct ops_err *e) {
+    result_init(r, "input", "Input pipeline, from its end to its source");
+    result_from_trace(r, t);
+    r->in_order = true;
+    r->chart = "bars self_us";
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+    struct scope in;
+    struct input_stages s;
+    TRY(scope_init(&in, t, o, e));
+    int rc = input_stages_init(&s, t, &in, e);
+    if (rc == 0) {
+        wide selfs = 0;
+        if (s.mean) r->decimals = MEAN_DECIMALS;
+        for (size_t i = 0; i < s.n; i++) selfs += s.v[i].self;
+        for (size_t i = 0; i < s.n; i++) put_stage(r, &s, &s.v[i], selfs);
+        say_all(r, &s, missing_own(t));
+        missing_say(r, t, MISSING_DEVICE);
+        input_stages_free(&s);
+        rc = result_done(r, e);
+    }
+    scope_free(&in);
+    return rc;
+}
+
+const struct analysis analysis_input = {
+    .name = "input",
+    .help = "stages of the input pipeline, and how much the device waited",
+    .row = "one stage of the input pipeline",
+    .all_rows = true,
+    .run = input_run,
+};

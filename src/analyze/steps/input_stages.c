@@ -1,0 +1,801 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Stages by one sweep over each host thread: at every instant the innermost
+ * stage that is open there owns the time. That time is its self time; on the
+ * step's thread, the part of it that lies in the input phase is exposed, so
+ * that exposed times sum to the phase by construction.
+ *
+ * A parallel map shows next to nothing by itself: it starts the user's function
+ * (RunAsync) and the executor's threads run it. The spans there carry the id
+ * of the run, and the run belongs to whoever asked for the element that the
+ * same thread fetched just before. A sequential map waits for its function, so
+ * there the executor's spans are the same wait and are not added. */
+#include "analyze/steps/input_stages.h"
+
+#include "analyze/analyze.h"
+#include "analyze/shared/kernel_args.h"
+#include "analyze/shared/phases.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/sum.h"
+#include "base/vec.h"
+#include "model/args.h"
+#include "model/span_class.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is known of a stage only while the stages are being found. */
+struct extra {
+    str_id id;               /* its name, in names */
+    wide raw;                /* exposed on all devices of the source at hand */
+    uint32_t track, fn_track; /* the last that was counted in threads */
+    int64_t fn_threads;
+    struct intervals own, fn; /* when it ran itself, and its function */
+    bool waits;              /* an iterator works for it on another thread */
+    int64_t alone;           /* calls on a thread with no stage around them */
+    uint8_t mark;            /* while parents are followed */
+};
+
+/* A run of the user's function that was started and not waited for. */
+struct run {
+    uint32_t stage; /* that started it, or was fetched just before */
+    bool consumer;  /* the second: it belongs to that stage's parent */
+};
+
+/* Names that matter, as ids of the trace; STR_NONE: not in it. */
+enum { SYNC_RUNS = 3 };
+struct known {
+    str_id sync[SYNC_RUNS], async, process;
+};
+
+struct finder {
+    const struct trace *t;
+    const struct scope *scope;
+    struct input_stages *s;
+    struct extra *x; /* beside s->v */
+    size_t found, capx;
+    struct map fold; /* a trace's name -> id in s->names */
+    struct map at;   /* (parent or iterator, name) -> stage */
+    struct map runs; /* (source, run's id) -> run */
+    struct run *run;
+    size_t nruns, cap_runs;
+    struct known known;
+    struct phases ph;
+    int64_t *first; /* by step: first launch */
+    struct phase_input input; /* of the source at hand, inside its steps */
+    uint32_t *touched; /* stages that have a raw time of the source at hand */
+    size_t ntouched, cap_touched;
+    size_t looked;     /* stages that were looked at for a DataLoader */
+    bool loader;       /* ... and one of them was */
+};
+
+struct open_stage {
+    uint32_t stage;
+    int64_t end;
+    bool counts; /* is it in the scope? */
+};
+
+/* One thread's sweep. */
+struct sweep {
+    struct finder *f;
+    uint32_t track, source;
+    bool on_step;
+    struct open_stage *v; /* open stages, the innermost last */
+    size_t n, cap;
+    int64_t at;      /* all before it is settled */
+    uint32_t last;   /* iterator that nobody around it asked, or ROW_NONE */
+    struct intervals waits; /* of others than the step's thread */
+};
+
+/* ---- stages by key ---- */
+
+enum { KEY_ITERATOR = 0, KEY_WAIT = 1, KEY_CHILD = 2 };
+
+/* The stage of that key, made when new; ROW_NONE: out of memory. */
+static uint32_t stage_at(struct finder *f, uint32_t key, str_id name,
+                         enum stage_kind kind) {
+    struct input_stages *s = f->s;
+    if (name == STR_NONE) return ROW_NONE;
+    uint32_t *slot = map_at(&f->at, (uint64_t)key << 32 | name);
+    if (slot == NULL) return ROW_NONE;
+    if (*slot != MAP_NONE) return *slot;
+    if (!VEC_ROOM(s->v, s->n, s->cap) || !VEC_ROOM(f->x, s->n, f->capx))
+        return ROW_NONE;
+    *slot = (uint32_t)s->n;
+    s->v[s->n] = (struct input_stage){.parent = ROW_NONE, .kind = kind,
+                                      .bytes = -1, .pageable = -1};
+    f->x[s->n] = (struct extra){.id = name, .track = ROW_NONE,
+                                .fn_track = ROW_NONE};
+    f->found++;
+    return (uint32_t)s->n++;
+}
+
+static uint32_t child_at(struct finder *f, uint32_t parent, struct bytes name,
+                         enum stage_kind kind) {
+    /* parents are told from the fixed keys by their own range */
+    uint32_t key = parent == ROW_NONE ? KEY_CHILD : parent + 3;
+    uint32_t i = stage_at(f, key, strs_intern(&f->s->names, name), kind);
+    if (i != ROW_NONE) f->s->v[i].parent = parent;
+    return i;
+}
+
+static const char *stage_text(const struct finder *f, uint32_t i) {
+    return strs_text(&f->s->names, f->x[i].id);
+}
+
+/* Of two that ask the same iterator (training and validation) the first by
+ * name is the parent: threads have no order. */
+static void set_parent(struct finder *f, uint32_t i, uint32_t parent) {
+    uint32_t now = f->s->v[i].parent;
+    if (parent == now || parent == ROW_NONE || parent == i) return;
+    if (now == ROW_NONE ||
+        strcmp(stage_text(f, parent), stage_text(f, now)) < 0)
+        f->s->v[i].parent = parent;
+}
+
+/* ---- the sweep ---- */
+
+/* Adds to a set that grows by time on each thread in turn. */
+static bool add_work(struct intervals *s, int64_t start, int64_t end) {
+    if (s->n > 0 && start < s->v[s->n - 1].start)
+        return intervals_add(s, start, end);
+    return intervals_extend(s, start, end);
+}
+
+/* The innermost stage owns the time from w->at on. False: out of memory. */
+static bool charge(struct sweep *w, int64_t to) {
+    const struct open_stage *top = &w->v[w->n - 1];
+    struct finder *f = w->f;
+    struct extra *x = &f->x[top->stage];
+    if (to > top->end) to = top->end;
+    if (to <= w->at) return true;
+    if (top->counts) {
+        sum_add(&f->s->v[top->stage].self, to - w->at);
+        if (!add_work(&x->own, w->at, to)) return false;
+    }
+    wide raw = w->on_step ? phase_input_sum(&f->input, w->at, to) : 0;
+    if (raw > 0 && x->raw == 0) {
+        if (!VEC_ROOM(f->touched, f->ntouched, f->cap_touched)) return false;
+        f->touched[f->ntouched++] = top->stage;
+    }
+    x->raw += raw;
+    w->at = to;
+    return true;
+}
+
+/* Settles all time before ts and closes what ended. */
+static bool settle(struct sweep *w, int64_t ts) {
+    while (w->n > 0) {
+        if (!charge(w, ts)) return false;
+        if (w->v[w->n - 1].end > ts) break;
+        w->n--;
+    }
+    if (w->at < ts) w->at = ts;
+    return true;
+}
+
+/* Opens a stage for row r. */
+static bool open_stage(struct sweep *w, row_id r, uint32_t stage) {
+    struct finder *f = w->f;
+    if (stage == ROW_NONE || !VEC_ROOM(w->v, w->n, w->cap)) return false;
+    struct input_stage *s = &f->s->v[stage];
+    bool counts = scope_has(f->scope, r), again = false;
+    for (size_t i = w->n; i > 0 && w->n - i < 64 && !again; i--)
+        again = w->v[i - 1].stage == stage; /* inside itself: counted once */
+    if (counts) {
+        s->calls++;
+        s->on_step |= w->on_step;
+        if (!again) sum_add(&s->call, f->t->spans.dur[r]);
+        if (f->x[stage].track != w->track) s->threads++;
+        f->x[stage].track = w->track;
+    }
+    w->v[w->n++] = (struct open_stage){stage, span_end(f->t, r), counts};
+    return true;
+}
+
+static uint32_t top_stage(const struct sweep *w) {
+    return w->n ? w->v[w->n - 1].stage : ROW_NONE;
+}
+
+static bool top_is(const struct sweep *w, enum stage_kind kind) {
+    return w->n > 0 && w->f->s->v[top_stage(w)].kind == kind;
+}
+
+/* A wait inside a wait is the same one: IteratorGetNext runs
+ * IteratorGetNextOp::DoCompute. Where the inner one ends later, which broken
+ * times can say, the wait lasts until then. */
+static void go_on_waiting(struct sweep *w, row_id r) {
+    struct open_stage *top = &w->v[w->n - 1];
+    int64_t end = span_end(w->f->t, r);
+    if (end <= top->end) return;
+    if (top->counts) sum_add(&w->f->s->v[top->stage].call, end - top->end);
+    top->end = end;
+}
+
+/* A span that the pipeline's names tell of. */
+static bool take_named(struct sweep *w, row_id r, bool iterator) {
+    struct finder *f = w->f;
+    str_id id = f->t->spans.name[r], name = map_get(&f->fold, id);
+    if (name == MAP_NONE) { /* the program said so, not the name */
+        name = strs_intern(&f->s->names, strs_bytes(&f->t->strs, id));
+        if (name == STR_NONE || !map_set(&f->fold, id, name)) return false;
+    }
+    if (iterator) {
+        uint32_t i = stage_at(f, KEY_ITERATOR, name, STAGE_KINDS);
+        if (i == ROW_NONE) return false;
+        if (f->s->v[i].kind == STAGE_KINDS) /* it is new */
+            f->s->v[i].kind = stage_kind_of(strs_bytes(&f->s->names, name));
+        if (w->n == 0) w->last = i;
+        f->x[i].alone += w->n == 0 && scope_has(f->scope, r);
+        set_parent(f, i, top_stage(w));
+        return open_stage(w, r, i);
+    }
+    if (top_is(w, STAGE_WAIT)) {
+        go_on_waiting(w, r);
+        return true;
+    }
+    /* A program that records itself waits where its step does; what another
+     * thread calls input it makes. */
+    bool makes = !w->on_step && f->t->sources[w->source].own;
+    if (!w->on_step && !makes && w->n == 0 && scope_has(f->scope, r) &&
+        !intervals_add(&w->waits, f->t->spans.ts[r], span_end(f->t, r)))
+        return false;
+    uint32_t i = stage_at(f, KEY_WAIT, name,
+                          makes ? STAGE_REGION : STAGE_WAIT);
+    if (i != ROW_NONE) set_parent(f, i, top_stage(w));
+    return open_stage(w, r, i);
+}
+
+static uint64_t run_key(uint32_t source, int64_t id) {
+    return hash_pair((uint64_t)id, source);
+}
+
+/* The user's function is started here, and not waited for. */
+static bool take_async(struct sweep *w, row_id r) {
+    struct finder *f = w->f;
+    bool around = w->n > 0;
+    uint32_t stage = around ? top_stage(w) : w->last;
+    int64_t id = args_int(f->t, r, "id", 0);
+    if (stage == ROW_NONE || id == 0) return true;
+    if (!VEC_ROOM(f->run, f->nruns, f->cap_runs)) return false;
+    f->run[f->nruns] = (struct run){stage, !around};
+    return map_set(&f->runs, run_key(w->source, id), (uint32_t)f->nruns++);
+}
+
+/* Does this span run the user's function of a stage? */
+static bool is_run(const struct finder *f, row_id r) {
+    str_id name = f->t->spans.name[r];
+    bool sync = false;
+    for (int i = 0; i < SYNC_RUNS; i++) sync |= name == f->known.sync[i];
+    return sync || name == f->known.async;
+}
+
+static bool take_run(struct sweep *w, row_id r) {
+    struct finder *f = w->f;
+    if (f->t->spans.name[r] == f->known.async) return take_async(w, r);
+    if (w->n > 0 && scope_has(f->scope, r))
+        sum_add(&f->s->v[top_stage(w)].function, f->t->spans.dur[r]);
+    return true;
+}
+
+/* One span of a host thread. */
+static bool take_span(struct sweep *w, row_id r) {
+    const struct trace *t = w->f->t;
+    uint16_t class = span_class(t, r);
+    uint8_t kind = t->spans.kind[r];
+    if (span_is_input(t, r)) return take_named(w, r, class & NAME_ITERATOR);
+    struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
+    if (w->on_step && phases_is_loop(t, r, w->f->first))
+        return open_stage(w, r, child_at(w->f, top_stage(w), name,
+                                         STAGE_REGION));
+    if (is_run(w->f, r)) return take_run(w, r);
+    bool inside = top_is(w, STAGE_WAIT) || top_is(w, STAGE_REGION);
+    if (!inside || (kind != SPAN_OP && kind != SPAN_ANNOTATION)) return true;
+    return open_stage(w, r, child_at(w->f, top_stage(w), name, STAGE_OP));
+}
+
+static bool sweep_track(struct finder *f, uint32_t track, bool on_step,
+                        struct intervals *waits) {
+    const struct track *tr = &f->t->tracks[track];
+    struct sweep w = {.f = f, .track = track, .source = tr->source,
+                      .on_step = on_step, .at = INT64_MIN, .last = ROW_NONE};
+    bool ok = true;
+    for (row_id r = tr->first; ok && r < tr->end; r++) {
+        if (f->t->spans.flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) continue;
+        if (w.n == 0) w.at = f->t->spans.ts[r];
+        ok = settle(&w, f->t->spans.ts[r]) && take_span(&w, r);
+    }
+    ok = ok && settle(&w, INT64_MAX);
+    for (size_t i = 0; ok && i < w.waits.n; i++)
+        ok = intervals_add(waits, w.waits.v[i].start, w.waits.v[i].end);
+    intervals_free(&w.waits);
+    free(w.v);
+    return ok;
+}
+
+/* ---- the thread that pins memory ---- */
+
+/* DataLoader(pin_memory=True) has a thread that does nothing but ask what kind
+ * of memory a tensor is in, get pinned memory and copy. It is known by these
+ * calls: its name is not always recorded. */
+static bool is_pin_thread(const struct trace *t, uint32_t track) {
+    static const char *const calls[] = {"PointerGetAttributes", "HostAlloc",
+                                        "HostMalloc", "HostRegister",
+                                        "pin_memory"};
+    bool pins = false;
+    for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
+        if (t->spans.depth[r] > 0) continue;
+        const char *name = span_name(t, r);
+        bool known = false;
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+            known |= strstr(name, calls[i]) != NULL;
+        if (!known && t->spans.kind[r] != SPAN_API) return false;
+        if (span_class(t, r) & NAME_LAUNCH) return false;
+        pins |= known;
+    }
+    return pins;
+}
+
+static bool take_pins(struct finder *f, uint32_t track) {
+    const struct trace *t = f->t;
+    if (!is_pin_thread(t, track)) return true;
+    uint32_t i = stage_at(f, KEY_WAIT,
+                          strs_intern(&f->s->names,
+                                      bytes_of("DataLoader pin_memory thread")),
+                          STAGE_PIN);
+    if (i == ROW_NONE) return false;
+    struct input_stage *s = &f->s->v[i];
+    for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
+        if (t->spans.depth[r] > 0 || !scope_has(f->scope, r)) continue;
+        s->calls++;
+        sum_add(&s->call, t->spans.dur[r]);
+        sum_add(&s->self, t->spans.dur[r]);
+    }
+    s->threads++;
+    return true;
+}
+
+/* ---- copies to the device ---- */
+
+static bool take_copy(struct finder *f, row_id r) {
+    const struct trace *t = f->t;
+    /* the name says it alone: arguments are read for those that matter */
+    struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
+    enum copy_kind by_name = copy_args_from(name, (struct bytes){0}).kind;
+    if (by_name != COPY_H2D && by_name != COPY_OTHER) return true;
+    struct copy_args a = copy_args_of(t, r);
+    if (a.kind != COPY_H2D) return true;
+    static const char *const names[] = {"copy to device (pinned)",
+                                        "copy to device (pageable)"};
+    const char *text = a.pageable < 0 ? "copy to device" : names[a.pageable];
+    uint32_t i = stage_at(f, KEY_WAIT,
+                          strs_intern(&f->s->names, bytes_of(text)),
+                          STAGE_COPY);
+    if (i == ROW_NONE) return false;
+    struct input_stage *s = &f->s->v[i];
+    s->calls++;
+    s->pageable = a.pageable;
+    sum_add(&s->call, t->spans.dur[r]);
+    sum_add(&s->self, t->spans.dur[r]);
+    if (a.bytes >= 0) s->bytes = sum_of(s->bytes < 0 ? 0 : s->bytes, a.bytes);
+    if (f->x[i].track != t->spans.track[r]) s->threads++;
+    f->x[i].track = t->spans.track[r];
+    return true;
+}
+
+static bool take_stream(struct finder *f, uint32_t track) {
+    const struct track *tr = &f->t->tracks[track];
+    for (row_id r = tr->first; r < tr->end; r++)
+        if (f->t->spans.kind[r] == SPAN_COPY &&
+            span_is_device_work(f->t, r) && scope_has(f->scope, r) &&
+            !take_copy(f, r))
+            return false;
+    return true;
+}
+
+/* ---- one source ---- */
+
+/* When the source's steps that count ran. */
+static bool step_times(const struct finder *f, uint32_t source,
+                       struct intervals *out) {
+    const struct trace *t = f->t;
+    const struct source *s = &t->sources[source];
+    for (size_t i = s->step_first; i < s->step_end; i++)
+        if (f->scope->step_in[i] &&
+            !intervals_add(out, t->steps[i].ts,
+                           t->steps[i].ts + t->steps[i].dur))
+            return false;
+    intervals_union(out);
+    return true;
+}
+
+/* What is between a marker's start and the first event after it. */
+static void add_unseen(struct finder *f, const struct step *st) {
+    const struct trace *t = f->t;
+    row_id m = st->marker;
+    if (m == ROW_NONE || t->tracks[t->spans.track[m]].kind != TRACK_THREAD)
+        return;
+    int64_t end = span_end(t, m), next = end;
+    if (m + 1 < t->tracks[t->spans.track[m]].end && t->spans.ts[m + 1] < end)
+        next = t->spans.ts[m + 1];
+    sum_add(&f->s->unseen, next - t->spans.ts[m]);
+}
+
+/* The steps' sums, and their input phase as `steps` shows it. */
+static bool add_steps(struct finder *f, uint32_t source, int64_t *input) {
+    const struct trace *t = f->t;
+    const struct source *s = &t->sources[source];
+    struct phase_sums sums;
+    struct ops_err e;
+    *input = 0;
+    if (phase_sums_init(&sums, &f->ph, source, &e) != 0) return false;
+    for (size_t i = s->step_first; i < s->step_end; i++) {
+        const struct step *st = &t->steps[i];
+        int64_t parts[PHASES], busy;
+        if (!f->scope->step_in[i]) continue;
+        phase_sums_mean(&sums, st->ts, st->ts + st->dur, parts, &busy);
+        sum_add(input, parts[PHASE_INPUT]);
+        f->s->steps++;
+        sum_add(&f->s->step_time, st->dur);
+        add_unseen(f, st);
+    }
+    phase_sums_free(&sums);
+    sum_add(&f->s->exposed, *input);
+    return true;
+}
+
+/* What rounding left or took too much, less than a picosecond a step and stage,
+ * to those that were exposed: within their own time, and not below 0. */
+static void settle_rest(struct finder *f, int64_t rest) {
+    for (size_t k = 0; rest != 0 && k < f->ntouched; k++) {
+        struct input_stage *s = &f->s->v[f->touched[k]];
+        int64_t room = rest > 0 ? diff_of(s->self, s->exposed) : s->exposed;
+        if (room <= 0) continue;
+        int64_t by = rest > room ? room : rest < -room ? -room : rest;
+        s->exposed += by;
+        rest -= by;
+    }
+}
+
+/* Exposed times are the mean of the devices'. */
+static void share_exposed(struct finder *f, int64_t input) {
+    int64_t views = (int64_t)f->input.n, rest = input;
+    for (size_t k = 0; k < f->ntouched; k++) {
+        uint32_t i = f->touched[k];
+        int64_t mean = (int64_t)(f->x[i].raw / views);
+        sum_add(&f->s->v[i].exposed, mean);
+        sum_sub(&rest, mean);
+        f->x[i].raw = 0;
+    }
+    if (views > 1) settle_rest(f, rest);
+    f->s->mean |= views > 1;
+    f->ntouched = 0;
+}
+
+/* Waits of others than the step's thread (model.fit: the executor's) while
+ * nothing was computed: the mean of the views. */
+static bool add_waited(struct finder *f, uint32_t source,
+                       struct intervals *waits,
+                       const struct intervals *steps) {
+    struct intervals inside = {0};
+    int64_t mean = 0;
+    intervals_union(waits);
+    bool ok = intervals_and(waits, steps, &inside) &&
+              phases_unoccupied(&f->ph, source, &inside, &mean);
+    intervals_free(&inside);
+    const struct phase_view *v = &f->ph.views[f->ph.view_first[source]];
+    f->s->has_device |= v->device != ROW_NONE;
+    sum_add(&f->s->waited, mean);
+    return ok;
+}
+
+static bool take_source(struct finder *f, uint32_t source) {
+    const struct trace *t = f->t;
+    struct intervals steps = {0}, waits = {0};
+    uint32_t own = phases_step_thread(t, source);
+    const struct lists *l = &t->of_source;
+    size_t first = l->first[source], end = l->first[source + 1];
+    int64_t input;
+    bool ok = step_times(f, source, &steps) &&
+              phase_input_init(&f->input, &f->ph, source, &steps);
+    for (size_t k = first; ok && k < end; k++) {
+        uint32_t i = l->v[k];
+        if (t->tracks[i].kind == TRACK_STREAM) ok = take_stream(f, i);
+        if (t->tracks[i].kind == TRACK_THREAD)
+            ok = sweep_track(f, i, i == own, &waits);
+    }
+    for (; f->looked < f->s->n; f->looked++)
+        f->loader |= strstr(stage_text(f, (uint32_t)f->looked),
+                            "DataLoader") != NULL;
+    for (size_t k = first; ok && f->loader && k < end; k++)
+        if (l->v[k] != own && t->tracks[l->v[k]].kind == TRACK_THREAD)
+            ok = take_pins(f, l->v[k]);
+    ok = ok && add_steps(f, source, &input);
+    if (ok) {
+        share_exposed(f, input);
+        ok = add_waited(f, source, &waits, &steps);
+        f->s->sources++;
+    }
+    phase_input_free(&f->input);
+    intervals_free(&steps);
+    intervals_free(&waits);
+    return ok;
+}
+
+/* ---- parents, functions, order ---- */
+
+/* Iterators on threads of their own: who asks them stands in their name. */
+static void name_parents(struct finder *f) {
+    for (uint32_t i = 0; i < f->s->n; i++) {
+        if (f->s->v[i].parent != ROW_NONE) continue;
+        struct bytes up = strs_bytes(&f->s->names, f->x[i].id);
+        if (!BYTES_STARTS(up, "Iterator::")) continue;
+        while (f->s->v[i].parent == ROW_NONE) {
+            up = stage_name_parent(up);
+            if (up.n == 0) break;
+            str_id id = strs_find(&f->s->names, up);
+            if (id == STR_NONE) continue;
+            uint32_t p = map_get(&f->at, (uint64_t)KEY_ITERATOR << 32 | id);
+            if (p != MAP_NONE) set_parent(f, i, p);
+        }
+    }
+}
+
+/* Cuts circles, which only damaged files have, and sets depths. */
+static bool set_depths(struct finder *f) {
+    enum { NEW, ON_PATH, DONE };
+    struct input_stage *v = f->s->v;
+    uint32_t *path = malloc((f->s->n + 1) * sizeof *path);
+    if (path == NULL) return false;
+    for (uint32_t i = 0; i < f->s->n; i++) {
+        size_t n = 0;
+        uint32_t k = i;
+        for (; k != ROW_NONE && f->x[k].mark == NEW; k = v[k].parent) {
+            f->x[k].mark = ON_PATH;
+            path[n++] = k;
+        }
+        if (k != ROW_NONE && f->x[k].mark == ON_PATH)
+            v[path[n - 1]].parent = ROW_NONE;
+        while (n-- > 0) {
+            struct input_stage *s = &v[path[n]];
+            s->depth = s->parent == ROW_NONE ? 0 : v[s->parent].depth + 1;
+            f->x[path[n]].mark = DONE;
+        }
+    }
+    free(path);
+    return true;
+}
+
+/* The function's spans on one of the executor's threads. */
+static bool take_process(struct finder *f, uint32_t track) {
+    const struct trace *t = f->t;
+    const struct track *tr = &t->tracks[track];
+    int64_t end = INT64_MIN;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (t->spans.name[r] != f->known.process || t->spans.ts[r] < end ||
+            !scope_has(f->scope, r))
+            continue;
+        int64_t id = args_int(t, r, "id", 0);
+        uint32_t k = map_get(&f->runs, run_key(tr->source, id));
+        if (k == MAP_NONE) continue;
+        uint32_t i = f->run[k].stage;
+        if (f->run[k].consumer) i = f->s->v[i].parent;
+        if (i == ROW_NONE) continue;
+        sum_add(&f->s->v[i].async, t->spans.dur[r]);
+        if (f->x[i].fn_track != track) f->x[i].fn_threads++;
+        f->x[i].fn_track = track;
+        end = span_end(t, r);
+        if (!add_work(&f->x[i].fn, t->spans.ts[r], end)) return false;
+    }
+    return true;
+}
+
+/* Charges a stage with its function. While the caller waits in the stage for
+ * what runs elsewhere, that wait has been counted already. */
+static bool add_function(struct input_stage *s, struct extra *x) {
+    struct intervals both = {0};
+    if (x->fn.n == 0) return true;
+    intervals_union(&x->own);
+    intervals_union(&x->fn);
+    bool ok = intervals_and(&x->own, &x->fn, &both);
+    sum_add(&s->function, s->async);
+    sum_sub(&s->async, intervals_length(&both));
+    intervals_free(&both);
+    assert(!ok || s->async >= 0); /* fn is a union of what async adds up */
+    sum_add(&s->self, s->async);
+    s->threads = x->fn_threads;
+    s->parallel = true;
+    return ok;
+}
+
+static bool take_functions(struct finder *f) {
+    const struct trace *t = f->t;
+    if (f->nruns == 0 || f->known.process == STR_NONE) return true;
+    for (uint32_t i = 0; i < t->ntracks; i++)
+        if (t->tracks[i].kind == TRACK_THREAD &&
+            f->scope->source_in[t->tracks[i].source] && !take_process(f, i))
+            return false;
+    for (size_t i = 0; i < f->s->n; i++)
+        if (!add_function(&f->s->v[i], &f->x[i])) return false;
+    return true;
+}
+
+/* A stage that leaves the work to other threads waits for them in its own
+ * time: a prefetch, a parallel map or interleave, a loader with workers. What
+ * copies do on the device keeps no thread busy. */
+static void set_busy(struct finder *f) {
+    for (size_t i = 0; i < f->s->n; i++) {
+        uint32_t up = f->s->v[i].parent;
+        /* a few calls lack the stage around them at the window's edge */
+        if (f->x[i].alone > f->s->v[i].calls / 2 && up != ROW_NONE)
+            f->x[up].waits = true;
+    }
+    for (uint32_t i = 0; i < f->s->n; i++) {
+        struct input_stage *s = &f->s->v[i];
+        struct extra *x = &f->x[i];
+        bool waits = x->waits || s->parallel || s->kind == STAGE_PREFETCH ||
+                     (s->kind == STAGE_WAIT &&
+                      strstr(stage_text(f, i), "_SingleProcess") == NULL);
+        struct intervals *work = waits ? &x->fn : &x->own;
+        intervals_union(work);
+        s->busy = intervals_length(work);
+    }
+}
+
+/* Siblings: the larger first, then by name; parents before children. */
+static int by_time(const void *a, const void *b) {
+    const struct input_stage *x = *(struct input_stage *const *)a;
+    const struct input_stage *y = *(struct input_stage *const *)b;
+    int64_t tx = input_stage_total(x), ty = input_stage_total(y);
+    if (tx != ty) return tx > ty ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* Puts the stages into the order of the header: a stack of what is still to be
+ * put, children laid on it in reverse. child and next are lists by index. */
+static void lay_out(const struct input_stages *s, struct input_stage **sorted,
+                    uint32_t *child, uint32_t *next, struct input_stage *out) {
+    uint32_t roots = ROW_NONE, stack = ROW_NONE, n = 0;
+    for (size_t k = 0; k < s->n; k++) child[k] = next[k] = ROW_NONE;
+    for (size_t k = s->n; k-- > 0;) { /* so that the first comes first */
+        uint32_t i = (uint32_t)(sorted[k] - s->v);
+        uint32_t *list = s->v[i].parent == ROW_NONE ? &roots
+                                                    : &child[s->v[i].parent];
+        next[i] = *list;
+        *list = i;
+    }
+    /* a list in progress is continued by its last member's next */
+    for (stack = roots; stack != ROW_NONE;) {
+        uint32_t i = stack, first = child[i];
+        out[n] = s->v[i];
+        child[i] = n++; /* from now on: its new place */
+        stack = next[i];
+        if (first == ROW_NONE) continue;
+        uint32_t last = first;
+        while (next[last] != ROW_NONE) last = next[last];
+        next[last] = stack;
+        stack = first;
+    }
+    assert(n == s->n); /* no circles: set_depths cut them */
+    for (uint32_t k = 0; k < n; k++)
+        if (out[k].parent != ROW_NONE) out[k].parent = child[out[k].parent];
+}
+
+static bool order_stages(struct finder *f) {
+    struct input_stages *s = f->s;
+    if (s->n == 0) return true;
+    for (uint32_t i = 0; i < s->n; i++) s->v[i].name = stage_text(f, i);
+    struct input_stage **sorted = malloc(s->n * sizeof *sorted);
+    struct input_stage *out = malloc(s->n * sizeof *out);
+    uint32_t *lists = malloc(s->n * 2 * sizeof *lists);
+    bool ok = sorted && out && lists;
+    if (ok) {
+        for (size_t i = 0; i < s->n; i++) sorted[i] = &s->v[i];
+        qsort(sorted, s->n, sizeof *sorted, by_time);
+        lay_out(s, sorted, lists, lists + s->n, out);
+        free(s->v);
+        s->v = out;
+        s->cap = s->n;
+    } else {
+        free(out);
+    }
+    free(sorted);
+    free(lists);
+    return ok;
+}
+
+/* Only stages with a call or an exposed moment in the scope are shown; others
+ * may stand above them. */
+static void drop_empty(struct input_stages *s, struct extra *x) {
+    for (size_t i = 0; i < s->n; i++)
+        x[i].mark = s->v[i].calls > 0 || s->v[i].exposed != 0;
+    for (size_t i = s->n; i-- > 0;)
+        if (x[i].mark && s->v[i].parent != ROW_NONE)
+            x[s->v[i].parent].mark = 1; /* parents stand before children */
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        x[i].track = (uint32_t)n; /* its new place */
+        if (!x[i].mark) continue;
+        s->v[n] = s->v[i];
+        if (s->v[n].parent != ROW_NONE)
+            s->v[n].parent = x[s->v[n].parent].track;
+        n++;
+    }
+    s->n = n;
+}
+
+/* ---- in and out ---- */
+
+static void find_known(struct finder *f) {
+    static const char *const sync[SYNC_RUNS] = {"Run", "RunWithBorrowedArgs",
+                                                "RunInstantiated"};
+    const struct strs *s = &f->t->strs;
+    char text[64] = "InstantiatedCapturedFunction::";
+    size_t n = strlen(text);
+    for (int i = 0; i < SYNC_RUNS; i++) {
+        memcpy(text + n, sync[i], strlen(sync[i]) + 1);
+        f->known.sync[i] = strs_find(s, bytes_of(text));
+    }
+    f->known.async =
+        strs_find(s, bytes_of("InstantiatedCapturedFunction::RunAsync"));
+    f->known.process = strs_find(s, bytes_of("ExecutorState::Process"));
+}
+
+static bool find(struct finder *f) {
+    f->first = phases_first_launches(f->t);
+    bool ok = f->first && stage_names_fold(f->t, &f->s->names, &f->fold);
+    find_known(f);
+    for (uint32_t i = 0; ok && i < f->t->nsources; i++)
+        if (f->scope->source_in[i]) ok = take_source(f, i);
+    if (!ok) return false;
+    name_parents(f);
+    if (!set_depths(f)) return false;
+    if (!take_functions(f)) return false;
+    set_busy(f);
+    if (!order_stages(f)) return false;
+    drop_empty(f->s, f->x);
+    return true;
+}
+
+int input_stages_init(struct input_stages *s, const struct trace *t,
+                      const struct scope *in, struct ops_err *e) {
+    *s = (struct input_stages){0};
+    struct finder f = {.t = t, .scope = in, .s = s};
+    if (!strs_init(&s->names)) return fail_oom(e);
+    int rc = phases_init(&f.ph, t, e);
+    bool ok = rc == 0 && find(&f);
+    phases_free(&f.ph);
+    free(f.touched);
+    free(f.first);
+    for (size_t i = 0; i < f.found; i++) {
+        intervals_free(&f.x[i].own);
+        intervals_free(&f.x[i].fn);
+    }
+    free(f.x);
+    free(f.run);
+    map_free(&f.fold);
+    map_free(&f.at);
+    map_free(&f.runs);
+    if (ok) return 0;
+    input_stages_free(s);
+    return rc != 0 ? rc : fail_oom(e);
+}
+
+void input_stages_free(struct input_stages *s) {
+    strs_free(&s->names);
+    free(s->v);
+    *s = (struct input_stages){0};
+}
+
+const struct input_stage *input_stages_limit(const struct input_stages *s) {
+    const struct input_stage *most = NULL;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].busy > (most ? most->busy : 0)) most = &s->v[i];
+    return most;
+}
+
+bool input_stages_named(const struct input_stages *s, const char *part) {
+    for (size_t i = 0; i < s->n; i++)
+        if (strstr(s->v[i].name, part) != NULL) return true;
+    return false;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * steps: one row per step of each host: how long it took and where the time
+ * went. The phases sum to the step, to the picosecond. */
+#include "analyze/analyze.h"
+
+#include "analyze/shared/missing.h"
+#include "analyze/shared/phases.h"
+#include "analyze/shared/where.h"
+#include "analyze/steps/overhead.h"
+#include "base/sort.h"
+#include "base/sum.h"
+#include "base/vec.h"
+#include <stdlib.h>
+#include <strings.h>
+
+static const struct opt opts[] = {
+    {"by", 0, OPT_CHOICE, "step|device|epoch", "step",
+     "one row per step, per step and device, or per epoch"},
+    {0},
+};
+
+enum by { BY_STEP, BY_DEVICE, BY_EPOCH };
+
+/* Everything a row shows. */
+struct line {
+    uint32_t source, device; /* device: ROW_NONE unless by device */
+    const char *epoch;       /* by epoch: its name, or NULL */
+    int64_t number, steps;
+    int64_t start, dur, marker, busy, events, bare;
+    bool has_device, has_bare;
+    int64_t parts[PHASES];
+};
+
+struct work {
+    const struct trace *t;
+    struct scope scope;
+    struct phases ph;
+    struct phase_sums sums; /* of the source at hand */
+    uint32_t source;        /* which that is, or ROW_NONE */
+    int64_t *events; /* by step: recorded host events in it */
+    int64_t *per;    /* by source: ps that recording an event takes, or -1 */
+    struct line *lines;
+    size_t n, cap;
+    /* by device: rows and pairs of a step and a device that are still made and
+     * looked at; whether there are too many to show those that did nothing;
+     * and what was left out */
+    size_t rows_left, pairs_left;
+    bool sparse;
+    size_t idle_out, other_out;
+};
+
+/* A file may have any number of steps and of devices; real ones have more
+ * spans than pairs of a step and a device. */
+enum { ANY_ROWS = 1 << 18, ROWS_PER_SPAN = 8, ANY_PAIRS = 1 << 23 };
+
+static bool push(struct work *w, const struct line *l) {
+    if (!VEC_ROOM(w->lines, w->n, w->cap)) return false;
+    w->lines[w->n++] = *l;
+    return true;
+}
+
+/* What all rows of a step share. */
+static struct line step_line(const struct work *w, size_t i) {
+    const struct step *st = &w->t->steps[i];
+    return (struct line){
+        .source = st->source, .device = ROW_NONE, .number = st->number,
+        .steps = 1, .start = st->ts, .dur = st->dur,
+        .marker = st->marker_dur, .events = w->events[i],
+    };
+}
+
+static void set_bare(const struct work *w, struct line *l) {
+    int64_t per = w->per[l->source];
+    l->has_bare = per >= 0;
+    if (l->has_bare)
+        l->bare = overhead_bare(l->dur, l->busy, l->events, per);
+}
+
+/* Sets how many rows by device there may be. */
+static void limit_devices(struct work *w) {
+    const struct trace *t = w->t;
+    size_t pairs = 0;
+    w->rows_left = ANY_ROWS + ROWS_PER_SPAN * t->spans.n;
+    w->pairs_left = ANY_PAIRS + w->rows_left;
+    for (size_t i = 0; i < t->nsteps && pairs <= w->rows_left; i++) {
+        uint32_t source = t->steps[i].source;
+        if (w->scope.all || w->scope.step_in[i])
+            pairs += w->ph.view_first[source + 1] - w->ph.view_first[source];
+    }
+    w->sparse = pairs > w->rows_left;
+}
+
+/* A row per device; where there are too many, per device that did anything. */
+static bool add_devices(struct work *w, size_t i) {
+    const struct step *st = &w->t->steps[i];
+    size_t k = w->ph.view_first[st->source];
+    size_t last = w->ph.view_first[st->source + 1];
+    for (; k < last; k++) {
+        const struct phase_view *v = &w->ph.views[k];
+        struct line l = step_line(w, i);
+        int64_t end = st->ts + st->dur;
+        if (w->rows_left == 0 || w->pairs_left == 0) {
+            w->other_out += last - k;
+            return true;
+        }
+        w->pairs_left--;
+        l.busy = intervals_overlap(&v->busy, st->ts, end);
+        if (w->sparse && v->device != ROW_NONE && l.busy == 0) {
+            w->idle_out++;
+            continue;
+        }
+        phases_split(v, st->ts, end, l.parts);
+        l.device = v->device;
+        l.has_device = v->device != ROW_NONE;
+        set_bare(w, &l);
+        if (!push(w, &l)) return false;
+        w->rows_left--;
+    }
+    return true;
+}
+
+/* The rows of one step: one, or one per device. Steps come source by
+ * source. */
+static bool add_step(struct work *w, size_t i, enum by by) {
+    const struct step *st = &w->t->steps[i];
+    struct line l = step_line(w, i);
+    struct ops_err e;
+    if (by == BY_DEVICE) return add_devices(w, i);
+    if (st->source != w->source) {
+        phase_sums_free(&w->sums);
+        w->source = st->source;
+        if (phase_sums_init(&w->sums, &w->ph, st->source, &e) != 0)
+            return false;
+    }
+    phase_sums_mean(&w->sums, st->ts, st->ts + st->dur, l.parts, &l.busy);
+    l.has_device = w->sums.views[0].device != ROW_NONE;
+    set_bare(w, &l);
+    return push(w, &l);
+}
+
+/* The region called "epoch ..." around a step's marker, or ROW_NONE. */
+static row_id epoch_of(const struct trace *t, const struct step *st) {
+    row_id r = st->marker;
+    if (r == ROW_NONE) return ROW_NONE;
+    for (r = t->spans.parent[r]; r != ROW_NONE; r = t->spans.parent[r])
+        if (strncasecmp(span_name(t, r), "epoch", 5) == 0) return r;
+    return ROW_NONE;
+}
+
+/* Rows of steps added up by epoch. */
+static bool add_epochs(struct work *w) {
+    row_id open = ROW_NONE;
+    uint32_t source = ROW_NONE;
+    for (size_t i = 0; i < w->t->nsteps; i++) {
+        if (!w->scope.all && !w->scope.step_in[i]) continue;
+        const struct step *st = &w->t->steps[i];
+        size_t before = w->n;
+        if (!add_step(w, i, BY_STEP)) return false;
+        if (w->n == before) continue;
+        row_id epoch = epoch_of(w->t, st);
+        struct line *l = &w->lines[w->n - 1];
+        if (epoch != ROW_NONE) l->epoch = span_name(w->t, epoch);
+        if (before == 0 || epoch != open || st->source != source) {
+            open = epoch;
+            source = st->source;
+            continue;
+        }
+        struct line *to = l - 1;
+        to->steps++;
+        sum_add(&to->dur, l->dur);
+        sum_add(&to->marker, l->marker);
+        sum_add(&to->busy, l->busy);
+        sum_add(&to->events, l->events);
+        sum_add(&to->bare, l->bare);
+        for (int p = 0; p < PHASES; p++) sum_add(&to->parts[p], l->parts[p]);
+        w->n--;
+    }
+    return true;
+}
+
+static void add_columns(struct result *r, const struct trace *t, enum by by) {
+    static const struct column phases[PHASES] = {
+        {"compute_us", "compute", "us", "A kernel ran on the device; with no "
+         "device: an op ran.", COL_TIME, 0},
+        {"comm_us", "comm", "us", "A collective ran and no kernel did.",
+         COL_TIME, 0},
+        {"copy_us", "copy", "us", "A copy or fill ran, nothing else did.",
+         COL_TIME, 0},
+        {"input_us", "input", "us", "The step's thread waited for input data.",
+         COL_TIME, 0},
+        {"launch_us", "launch", "us", "The device was idle while a driver call "
+         "ran.", COL_TIME, 0},
+        {"host_us", "host", "us", "The device was idle while host ops or "
+         "regions ran.", COL_TIME, 0},
+        {"other_us", "other", "us", "Nothing that was recorded ran: Python "
+         "between ops, or nothing.", COL_TIME, 0},
+    };
+    result_col(r, (struct column){"host", NULL, NULL,
+        "The machine or, for several ranks, machine and rank.", COL_TEXT,
+        trace_processes(t) > 1 ? COL_KEY : COL_KEY | COL_DETAIL});
+    result_col(r, (struct column){"step", NULL, NULL,
+        "The step's number as the program counts.", COL_INT,
+        by == BY_EPOCH ? COL_DETAIL : 0});
+    result_col(r, (struct column){"start_us", "start", "us",
+        "When it began.", COL_TIME, COL_STAMP});
+    result_col(r, (struct column){"dur_us", "step time", "us",
+        "How long it took, device work that it launched included.", COL_TIME,
+        COL_MAIN});
+    result_col(r, (struct column){"marker_us", "marker", "us",
+        "How long its marker on the host took: less than the step when the "
+        "program runs ahead of the device.", COL_TIME, COL_DETAIL});
+    for (int i = 0; i < PHASES; i++) result_col(r, phases[i]);
+    result_col(r, (struct column){"device_busy_pct", "busy", "%",
+        "Share of the step in which the device did any work.", COL_PERCENT,
+        COL_BAR});
+    result_col(r, (struct column){"bare_us", "bare", "us",
+        "Estimate of the step without the profiler's own cost.", COL_TIME, 0});
+    result_col(r, (struct column){"host_events", "events", NULL,
+        "Host events that the profiler recorded in it: each costs time.",
+        COL_INT, COL_DETAIL});
+    if (by == BY_DEVICE)
+        result_col(r, (struct column){"device", NULL, NULL, "The device.",
+                                      COL_TEXT, COL_ASKED});
+    if (by == BY_EPOCH) {
+        result_col(r, (struct column){"epoch", NULL, NULL,
+            "The epoch's name.", COL_TEXT, COL_ASKED});
+        result_col(r, (struct column){"steps", NULL, NULL,
+            "Steps that were recorded of it.", COL_INT, COL_ASKED});
+    }
+}
+
+static void put_line(struct result *r, const struct trace *t,
+                     const struct line *l, enum by by) {
+    result_row(r);
+    where_source(r, t, l->source);
+    result_int_if(r, by != BY_EPOCH, l->number);
+    result_int(r, l->start);
+    result_int(r, l->dur);
+    result_int(r, l->marker);
+    for (int i = 0; i < PHASES; i++) result_int(r, l->parts[i]);
+    result_float_if(r, l->has_device && l->dur > 0,
+                    100.0 * (double)l->busy / (double)l->dur);
+    result_int_if(r, l->has_bare, l->bare);
+    result_int(r, l->events);
+    if (by == BY_DEVICE && l->device == ROW_NONE) result_null(r);
+    else if (by == BY_DEVICE) where_device(r, t, l->source, l->device);
+    if (by == BY_EPOCH) {
+        result_text(r, l->epoch);
+        result_int(r, l->steps);
+    }
+}
+
+/* Median of the steps' lengths, or of what they would be without the profiler:
+ * of an even number the lower one, which is a step that exists; 0 when there
+ * are none. */
+static int64_t median(const struct work *w, bool bare, struct result *r) {
+    int64_t *v = w->n ? arena_alloc(&r->arena, w->n * sizeof *v) : NULL;
+    if (v == NULL) return 0;
+    for (size_t i = 0; i < w->n; i++)
+        v[i] = bare ? w->lines[i].bare : w->lines[i].dur;
+    qsort(v, w->n, sizeof *v, sort_by_value);
+    return v[(w->n - 1) / 2];
+}
+
+/* The most devices that one of the shown sources has; views stand by source,
+ * and so do lines. */
+static size_t most_devices(const struct work *w) {
+    size_t most = 0;
+    for (size_t i = 0, k = 0; i < w->n; i++) {
+        if (i > 0 && w->lines[i].source == w->lines[i - 1].source) continue;
+        size_t n = 0;
+        while (k < w->ph.nviews && w->ph.views[k].source < w->lines[i].source)
+            k++;
+        for (; k < w->ph.nviews && w->ph.views[k].source == w->lines[i].source;
+             k++)
+            n += w->ph.views[k].device != ROW_NONE;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* What to know before reading the numbers. */
+static void add_remarks(struct result *r, const struct work *w, enum by by) {
+    if (w->n == 0 || by == BY_EPOCH) return;
+    int64_t mid = median(w, false, r), bare = median(w, true, r);
+    result_remark(r, "Median step %.3f ms.", (double)mid / PS_PER_MS);
+    int64_t cost = mid - bare;
+    /* below 5 % it is not worth a sentence */
+    if (w->lines[0].has_bare && cost > mid / 20)
+        result_remark(r, "The profiler itself slowed this program, by some "
+                      "%.1f us for each host event that it recorded. Without "
+                      "it the median step would take roughly %.3f ms (an "
+                      "estimate: time the bare program to be sure).",
+                      (double)w->per[w->lines[0].source] / PS_PER_US,
+                      (double)bare / PS_PER_MS);
+    size_t devices = most_devices(w);
+    if (devices > 1 && by == BY_STEP)
+        result_remark(r, "%zu devices: the phases are their mean; --by device "
+                      "shows each.", devices);
+}
+
+static void add_left_out(struct result *r, const struct work *w) {
+    if (w->idle_out > 0)
+        result_remark(r, "%zu rows of devices that did nothing in a step are "
+                      "left out: there are more devices and steps than a "
+                      "machine has.", w->idle_out);
+    if (w->other_out > 0)
+        result_remark(r, "The last %zu rows were not looked at: there are more "
+                      "devices and steps than a machine has.", w->other_out);
+}
+
+static int fill(struct work *w, enum by by, struct result *r,
+                struct ops_err *e) {
+    const struct trace *t = w->t;
+    w->events = calloc(t->nsteps + 1, sizeof *w->events);
+    w->per = calloc(t->nsources + 1, sizeof *w->per);
+    if (w->events == NULL || w->per == NULL) return fail_oom(e);
+    for (uint32_t i = 0; i < t->nsources; i++)
+        w->per[i] = overhead_per_event(t, i);
+    for (size_t i = 0; i < t->spans.n; i++)
+        if (t->spans.step[i] != ROW_NONE && overhead_counts(t, (row_id)i))
+            w->events[t->spans.step[i]]++;
+    bool ok = true;
+    if (by == BY_EPOCH) ok = add_epochs(w);
+    if (by == BY_DEVICE) limit_devices(w);
+    for (size_t i = 0; ok && by != BY_EPOCH && i < t->nsteps; i++) {
+        if (w->scope.all || w->scope.step_in[i]) ok = add_step(w, i, by);
+    }
+    if (!ok) return fail_oom(e);
+    add_columns(r, t, by);
+    if (by != BY_DEVICE && most_devices(w) > 1) r->decimals = MEAN_DECIMALS;
+    for (size_t i = 0; i < w->n; i++) put_line(r, t, &w->lines[i], by);
+    add_remarks(r, w, by);
+    add_left_out(r, w);
+    if (t->nsteps == 0)
+        result_missing(r, "steps", "nothing in it can be cut into steps",
+                       missing_step_fix(t));
+    else
+        missing_say(r, t, MISSING_DEVICE);
+    bool epochs = false;
+    for (size_t i = 0; i < w->n; i++) epochs |= w->lines[i].epoch != NULL;
+    if (by == BY_EPOCH && !epochs)
+        result_missing(r, "epochs", "no region named \"epoch ...\" lies around "
+                       "the steps", missing_own(t)
+                       ? "call ops_epoch(n) before the first step of each"
+                       : "put record_function(\"epoch 3\") or the like around "
+                         "each epoch");
+    return 0;
+}
+
+static int run(const struct trace *t, const struct opts *o, struct result *r,
+               struct ops_err *e) {
+    static const char *const names[] = {"step", "device", "epoch"};
+    enum by by = BY_STEP;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(opts_text(o, "by"), names[i]) == 0) by = (enum by)i;
+    result_init(r, "steps", "Steps: how long each took, and where it went");
+    result_from_trace(r, t);
+    r->in_order = true;
+    r->one_unit = true;
+    r->chart = "stack compute_us comm_us copy_us input_us launch_us host_us "
+               "other_us";
+    struct work w = {.t = t, .source = ROW_NONE};
+    int rc = scope_init(&w.scope, t, o, e);
+    if (rc == 0) {
+        rc = phases_init(&w.ph, t, e);
+        if (rc == 0) rc = fill(&w, by, r, e);
+        phase_sums_free(&w.sums);
+        phases_free(&w.ph);
+        scope_free(&w.scope);
+    }
+    free(w.events);
+    free(w.per);
+    free(w.lines);
+    return rc;
+}
+
+const struct analysis analysis_steps = {
+    .name = "steps",
+    .help = "how long each training step took, and where the time went",
+    .row = "one step of one host",
+    .opts = opts,
+    .run = run,
+};

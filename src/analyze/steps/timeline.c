@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Each thread is swept once with the stack of its open spans, which gives its
+ * own pieces; the threads are then laid over each other. An op, a call or a
+ * collective that the host carries out beats a region, and a region beats
+ * nothing: a main thread that sits in a region "backward" has handed over to
+ * the thread that runs the ops. Waiting for the input beats all: then the
+ * program does nothing else. */
+#include "analyze/steps/timeline.h"
+
+#include "analyze/shared/phases.h"
+#include "analyze/shared/pystack.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "model/span_class.h"
+#include "model/trace.h"
+#include <assert.h>
+#include <stdlib.h>
+
+static bool has_work(const struct trace *t, const struct track *tr) {
+    for (row_id r = tr->first; r < tr->end; r++)
+        if (t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API ||
+            (span_class(t, r) & NAME_COMM_CPU))
+            return true;
+    return false;
+}
+
+/* Does the program run there, or wait for its batch in the step's place? What
+ * a pipeline does ahead of the program is no part of its line, nor is what a
+ * program that records itself calls input on another thread: it is made
+ * there. */
+static bool is_line(const struct trace *t, uint32_t track) {
+    const struct track *tr = &t->tracks[track];
+    bool waits = !t->sources[tr->source].own;
+    for (row_id r = tr->first; waits && r < tr->end; r++) {
+        uint16_t class = span_class(t, r);
+        if ((class & NAME_INPUT) && !(class & NAME_ITERATOR)) return true;
+    }
+    return has_work(t, tr) && !phases_input_thread(t, track);
+}
+
+int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
+                   const int64_t *first, struct ops_err *e) {
+    *h = (struct host_side){
+        .t = t, .source = source, .own = phases_step_thread(t, source)};
+    const struct lists *l = &t->of_source;
+    size_t from = l->first[source], end = l->first[source + 1];
+    h->threads = malloc((end - from + 1) * sizeof *h->threads);
+    h->python = malloc((end - from + 1) * sizeof *h->python);
+    if (first == NULL) first = h->made = phases_first_launches(t);
+    h->first = first;
+    if (h->threads == NULL || h->python == NULL || h->first == NULL) {
+        host_side_free(h);
+        return fail_oom(e);
+    }
+    for (size_t k = from; k < end; k++) {
+        uint32_t i = l->v[k];
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind == TRACK_PYTHON) h->python[h->npython++] = i;
+        if (tr->kind != TRACK_THREAD || i == h->own) continue;
+        if (is_line(t, i)) h->threads[h->nthreads++] = i;
+    }
+    return 0;
+}
+
+void host_side_free(struct host_side *h) {
+    free(h->threads);
+    free(h->python);
+    free(h->made);
+    *h = (struct host_side){0};
+}
+
+void timeline_free(struct timeline *l) {
+    free(l->v);
+    *l = (struct timeline){0};
+}
+
+/* One thread while it is swept. */
+struct sweep {
+    const struct trace *t;
+    struct timeline *out;
+    row_id *stack;
+    size_t depth, cap;
+    size_t input;  /* depth of the outermost span that is input, or 0 */
+    int64_t now, end;
+    const int64_t *first; /* of the step's own thread: first launches */
+};
+
+/* Does the program wait for, or make, its input in this span? A function that
+ * the step's thread runs may wait on an executor's thread (Keras). */
+static bool is_input(const struct sweep *s, row_id r) {
+    return span_is_input(s->t, r) ||
+           (s->first != NULL && phases_is_loop(s->t, r, s->first));
+}
+
+/* Ends the piece of the innermost open span at ts. */
+static bool cut(struct sweep *s, int64_t ts) {
+    if (ts > s->end) ts = s->end;
+    if (ts <= s->now) return true;
+    struct timeline *l = s->out;
+    if (!VEC_ROOM(l->v, l->n, l->cap)) return false;
+    row_id row = s->depth > 0 ? s->stack[s->depth - 1] : ROW_NONE;
+    /* every piece but a thread's first begins at the edge of some span */
+    l->v[l->n++] = (struct piece){s->now, ts - s->now, row,
+                                  s->now > l->ts ? 1 : 0, s->input > 0};
+    s->now = ts;
+    return true;
+}
+
+static bool push(struct sweep *s, row_id r) {
+    if (!VEC_ROOM(s->stack, s->depth, s->cap)) return false;
+    s->stack[s->depth++] = r;
+    if (s->input == 0 && is_input(s, r)) s->input = s->depth;
+    return true;
+}
+
+static void pop(struct sweep *s) {
+    if (s->input == s->depth) s->input = 0;
+    s->depth--;
+}
+
+/* Closes what is no longer open at ts. */
+static bool close_until(struct sweep *s, int64_t ts) {
+    while (s->depth > 0) {
+        int64_t end = span_end(s->t, s->stack[s->depth - 1]);
+        if (end > ts) return true;
+        if (!cut(s, end)) return false;
+        pop(s);
+    }
+    return true;
+}
+
+/* What was open before the line begins: the chain around the innermost. */
+static bool open_before(struct sweep *s, uint32_t track, int64_t ts) {
+    row_id chain[256]; /* deeper ones are cut: only their owner is lost */
+    size_t n = 0;
+    for (row_id r = span_at(s->t, track, ts); r != ROW_NONE && n < 256;
+         r = s->t->spans.parent[r])
+        if (s->t->spans.ts[r] < ts) chain[n++] = r; /* else it comes again */
+    while (n > 0)
+        if (!push(s, chain[--n])) return false;
+    return true;
+}
+
+/* The pieces of one thread, with holes as pieces of no span. */
+static bool sweep_thread(struct timeline *out, const struct trace *t,
+                         uint32_t track, const struct timeline *like,
+                         const int64_t *first) {
+    int64_t ts = like->ts, end = like->end;
+    *out = (struct timeline){.ts = ts, .end = end};
+    struct sweep s = {.t = t, .out = out, .now = ts, .end = end,
+                      .first = first};
+    const struct track *tr = &t->tracks[track];
+    bool ok = open_before(&s, track, ts);
+    for (row_id r = trace_row_at(t, tr, ts); ok && r < tr->end &&
+         t->spans.ts[r] < end; r++) {
+        const uint8_t skip = SPAN_INSTANT | SPAN_ASYNC | SPAN_DERIVED;
+        if (t->spans.dur[r] == 0 || (t->spans.flags[r] & skip)) continue;
+        ok = close_until(&s, t->spans.ts[r]) && cut(&s, t->spans.ts[r]) &&
+             push(&s, r);
+    }
+    if (ok) ok = close_until(&s, end) && cut(&s, end);
+    free(s.stack);
+    return ok;
+}
+
+/* How much a piece has to say about what the program did; own: on the step's
+ * thread, or laid over it before. */
+static int strength(const struct trace *t, const struct piece *p, bool own) {
+    if (p->input) return own ? 3 : 2;
+    if (p->row == ROW_NONE) return 0;
+    if (span_class(t, p->row) & NAME_COMM_CPU) return 2;
+    switch (t->spans.kind[p->row]) {
+    case SPAN_OP: case SPAN_API: case SPAN_OVERHEAD: return 2;
+    default: return 1;
+    }
+}
+
+/* Appends, or makes the last piece longer when it is the same span's. */
+static bool append(struct timeline *l, struct piece p) {
+    if (p.dur <= 0) return true;
+    struct piece *last = l->n > 0 ? &l->v[l->n - 1] : NULL;
+    if (last && last->row == p.row && last->input == p.input && !p.edges) {
+        last->dur += p.dur;
+        return true;
+    }
+    if (!VEC_ROOM(l->v, l->n, l->cap)) return false;
+    l->v[l->n++] = p;
+    return true;
+}
+
+/* Which of two pieces leads: the stronger; of equals the one on the step's
+ * thread, else the one whose span began first. (Not the first by number:
+ * threads may be numbered in any way.) */
+static const struct piece *leader(const struct trace *t, const struct piece *p,
+                                  const struct piece *q, bool own) {
+    int a = strength(t, p, own), b = strength(t, q, false);
+    if (a != b) return a > b ? p : q;
+    if (own || a == 0) return p;
+    int64_t x = t->spans.ts[p->row], y = t->spans.ts[q->row];
+    if (x == y) { /* as siblings are sorted: the longer one; then by name */
+        x = t->spans.dur[q->row];
+        y = t->spans.dur[p->row];
+    }
+    if (x != y) return y < x ? q : p;
+    return strcmp(span_name(t, q->row), span_name(t, p->row)) < 0 ? q : p;
+}
+
+/* Lays b over a, both of the same time, and frees them; own: a is the step's
+ * thread. */
+static bool lay_over(const struct trace *t, struct timeline *a,
+                     struct timeline *b, bool own) {
+    struct timeline out = {.ts = a->ts, .end = a->end};
+    size_t i = 0, j = 0;
+    int64_t now = a->ts;
+    bool ok = true;
+    while (ok && i < a->n && j < b->n) {
+        const struct piece *p = &a->v[i], *q = &b->v[j];
+        int64_t pe = p->ts + p->dur, qe = q->ts + q->dur;
+        int64_t end = pe < qe ? pe : qe;
+        const struct piece *w = leader(t, p, q, own);
+        uint32_t edges = w->ts == now ? w->edges : 0;
+        ok = append(&out, (struct piece){now, end - now, w->row, edges,
+                                         w->input});
+        now = end;
+        i += pe == end;
+        j += qe == end;
+    }
+    timeline_free(a);
+    timeline_free(b);
+    *a = out;
+    return ok;
+}
+
+static bool runs_within(const struct trace *t, uint32_t track, int64_t ts,
+                        int64_t end) {
+    const struct track *tr = &t->tracks[track];
+    row_id r = trace_row_at(t, tr, ts);
+    return (r < tr->end && t->spans.ts[r] < end) ||
+           span_at(t, track, ts) != ROW_NONE;
+}
+
+/* The other threads of the line, laid over each other two by two, so that
+ * many threads cost no more than the log of their number. v has room for all;
+ * what is left is v[0], if there is any (*n). */
+static bool add_threads(const struct host_side *h, const struct timeline *l,
+                        struct timeline *v, size_t *n) {
+    bool ok = true;
+    *n = 0;
+    for (size_t i = 0; ok && i < h->nthreads; i++)
+        if (runs_within(h->t, h->threads[i], l->ts, l->end))
+            ok = sweep_thread(&v[(*n)++], h->t, h->threads[i], l, NULL);
+    for (; ok && *n > 1; *n = (*n + 1) / 2)
+        for (size_t i = 0; ok && i < *n; i += 2) {
+            if (i + 1 < *n) ok = lay_over(h->t, &v[i], &v[i + 1], false);
+            if (i == 0) continue;
+            v[i / 2] = v[i];
+            v[i] = (struct timeline){0};
+        }
+    return ok;
+}
+
+/* Python frames are recorded beside the line: what they cost is in it. */
+static void add_python(struct timeline *l, const struct trace *t,
+                       uint32_t track) {
+    const struct track *tr = &t->tracks[track];
+    for (row_id r = trace_row_at(t, tr, l->ts);
+         r < tr->end && t->spans.ts[r] < l->end; r++) {
+        l->v[timeline_at(l, t->spans.ts[r])].edges++;
+        if (span_end(t, r) < l->end)
+            l->v[timeline_at(l, span_end(t, r))].edges++;
+    }
+}
+
+int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
+                   int64_t end, struct ops_err *e) {
+    assert(end >= ts);
+    const struct trace *t = h->t;
+    *l = (struct timeline){.ts = ts, .end = end};
+    const struct timeline like = *l;
+    struct timeline *others = calloc(h->nthreads + 1, sizeof *others);
+    size_t n = 0;
+    bool ok = others != NULL;
+    if (ok && h->own != ROW_NONE)
+        ok = sweep_thread(l, t, h->own, &like, h->first);
+    else if (ok)
+        ok = append(l, (struct piece){ts, end - ts, ROW_NONE, 0, false});
+    ok = ok && add_threads(h, &like, others, &n) &&
+         (n == 0 || lay_over(t, l, &others[0], true));
+    for (size_t i = 0; others != NULL && i < h->nthreads; i++)
+        timeline_free(&others[i]);
+    free(others);
+    if (!ok) {
+        timeline_free(l);
+        return fail_oom(e);
+    }
+    for (size_t i = 0; l->n > 0 && i < h->npython; i++)
+        add_python(l, t, h->python[i]);
+    return 0;
+}
+
+size_t timeline_at(const struct timeline *l, int64_t ts) {
+    assert(l->n > 0);
+    size_t lo = 0, hi = l->n;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (l->v[mid].ts <= ts)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Paths to bytes. The whole pages of a regular file are mapped; its last,
+ * partial page is copied behind them into anonymous memory. So zeros follow
+ * the contents whatever the size, and stay zeros when a running program
+ * appends to the file. Small files are copied whole: a mapping costs the system
+ * more than they are long, and it has only so many of them (a job may have ten
+ * thousands of ranks). So are large ones, into a temporary file, where nobody
+ * catches the SIGBUS of a mapped file that shrinks: a library must not end its
+ * program. */
+#include "base/io/file.h"
+#include "base/io/guard.h"
+#include "base/io/inflate.h"
+#include "base/io/scratch.h"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIFO_LIMIT  ((size_t)16 << 30)
+#define RATIO_SLACK ((size_t)64 << 20)
+
+/* How much of it the files that are open have. */
+static size_t slack_used; /* atomic */
+
+enum { FIFO_PIECE = 4 << 20, FIFO_PATIENCE_MS = 10000, SMALL_FILE = 1 << 16 };
+
+/* What file_open hands out: the public part first. */
+struct own {
+    struct file f;
+    char *path; /* NULL: cannot shrink (scratch, bytes) */
+    dev_t dev;  /* which file it was that was mapped */
+    ino_t ino;
+    struct bytes map;       /* a regular file's mapping, or empty */
+    uint8_t *copy;          /* or this is the file, NULL: it is not */
+    struct scratch scratch; /* or this holds the contents */
+    size_t slack;           /* bytes inflated beyond FILE_MAX_RATIO */
+};
+
+static struct own *own_new(void) {
+    struct own *o = calloc(1, sizeof *o);
+    if (o == NULL) return NULL;
+    o->f.packing = "";
+    o->f.slot = -1;
+    o->scratch.fd = -1;
+    return o;
+}
+
+/* Reads exactly n bytes at offset; less when the file has become shorter. */
+static ssize_t read_at(int fd, uint8_t *to, size_t n, size_t offset) {
+    size_t got = 0;
+    while (got < n) {
+        ssize_t k = pread(fd, to + got, n - got, (off_t)(offset + got));
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) return -1;
+        if (k == 0) break;
+        got += (size_t)k;
+    }
+    return (ssize_t)got;
+}
+
+static int cannot_read(struct ops_err *e, int err) {
+    return fail(e, OPS_EIO, "cannot be read: %s", strerror(err));
+}
+
+/* Reads size bytes of fd into memory. */
+static int copy_file(struct own *o, int fd, size_t size, struct ops_err *e) {
+    if (size > SIZE_MAX - BYTES_BEHIND) return fail_oom(e);
+    o->copy = calloc(1, size + BYTES_BEHIND);
+    if (o->copy == NULL) return fail_oom(e);
+    o->f.bytes = (struct bytes){o->copy, size};
+    ssize_t got = read_at(fd, o->copy, size, 0);
+    if (got < 0) return cannot_read(e, errno);
+    if ((size_t)got < size) return 0; /* it shrank, and the path tells */
+    free(o->path);
+    o->path = NULL;
+    return 0;
+}
+
+/* The same into a temporary file. False: no room for it. */
+static bool copy_to_scratch(struct own *o, int fd, size_t size) {
+    struct scratch s;
+    struct ops_err e;
+    ssize_t got = -1;
+    if (scratch_open(&s, &e) != 0) return false;
+    if (scratch_room(&s, size + BYTES_BEHIND, 0, &e) == 0)
+        got = read_at(fd, s.p, size, 0);
+    if (got < 0 || scratch_seal(&s, size, &e) != 0) {
+        scratch_close(&s);
+        return false;
+    }
+    o->scratch = s;
+    o->f.bytes = (struct bytes){s.p, size};
+    if ((size_t)got < size) return true;
+    free(o->path);
+    o->path = NULL;
+    return true;
+}
+
+/* Maps size bytes of fd: whole pages from the file, the rest copied. False: the
+ * system has no room for it. */
+static bool map(struct own *o, int fd, size_t size) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t whole = size / page * page, rest = size - whole;
+    size_t total = whole + (rest + BYTES_BEHIND + page - 1) / page * page;
+    uint8_t *p = mmap(NULL, total, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return false;
+    o->map = (struct bytes){p, total};
+    o->f.bytes = (struct bytes){p, size};
+    return (whole == 0 || mmap(p, whole, PROT_READ, MAP_PRIVATE | MAP_FIXED,
+                               fd, 0) != MAP_FAILED) &&
+           read_at(fd, p + whole, rest, whole) >= 0 &&
+           mprotect(p + whole, total - whole, PROT_READ) == 0 &&
+           guard_add(p, whole, &o->f.slot);
+}
+
+static void unmap(struct own *o) {
+    guard_remove(o->f.slot);
+    o->f.slot = -1;
+    if (o->map.p != NULL) munmap((void *)o->map.p, o->map.n);
+    o->map = (struct bytes){NULL, 0};
+    free(o->copy);
+    o->copy = NULL;
+}
+
+/* Waits until there is something to read from the pipe, or its writer is gone;
+ * where there is no writer at all, not for ever. */
+static int await_data(int fd, bool writer, struct ops_err *e) {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int k;
+    do k = poll(&p, 1, writer ? -1 : FIFO_PATIENCE_MS);
+    while (k < 0 && errno == EINTR);
+    if (k < 0) return cannot_read(e, errno);
+    if (k == 0)
+        return fail(e, OPS_EIO, "is a pipe that nobody opened for writing "
+                    "within %d seconds", FIFO_PATIENCE_MS / 1000);
+    return 0;
+}
+
+/* Reads a pipe, which does not block, to its end into the scratch file. */
+static int drain(struct own *o, int fd, struct ops_err *e) {
+    struct scratch *s = &o->scratch;
+    TRY(scratch_open(s, e));
+    size_t n = 0;
+    bool waited = false;
+    for (;;) {
+        TRY(scratch_room(s, n + FIFO_PIECE, n + n / 2, e));
+        ssize_t k = read(fd, s->p + n, FIFO_PIECE);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0 && errno != EAGAIN) return cannot_read(e, errno);
+        if (k < 0 || (k == 0 && n == 0 && !waited)) {
+            waited = true; /* an end before the first byte: no writer yet */
+            TRY(await_data(fd, k < 0, e));
+            continue;
+        }
+        if (k == 0) break;
+        n += (size_t)k;
+        if (n > FIFO_LIMIT)
+            return fail(e, OPS_ELIMIT,
+                        "a pipe that gives more than %zu bytes; save them to "
+                        "a file first",
+                        FIFO_LIMIT);
+    }
+    TRY(scratch_seal(s, n, e));
+    o->f.bytes = (struct bytes){s->p, n};
+    o->f.disk_bytes = n;
+    return 0;
+}
+
+static size_t by_ratio(size_t disk) {
+    size_t most = SIZE_MAX / 4;
+    return disk > most / FILE_MAX_RATIO ? most : disk * FILE_MAX_RATIO;
+}
+
+/* Files that are inflated at the same time may both get the rest. */
+static size_t slack_left(void) {
+    size_t used = __atomic_load_n(&slack_used, __ATOMIC_RELAXED);
+    return used < RATIO_SLACK ? RATIO_SLACK - used : 0;
+}
+
+static void take_slack(struct own *o, size_t n) {
+    size_t fair = by_ratio(o->f.disk_bytes);
+    size_t more = n > fair ? n - fair : 0;
+    if (more <= o->slack) return;
+    __atomic_fetch_add(&slack_used, more - o->slack, __ATOMIC_RELAXED);
+    o->slack = more;
+}
+
+/* At most what the ratio allows, and seven eighths of the room that is left:
+ * others need the folder, too. */
+static int inflate_checked(struct own *o, enum packing packing,
+                           struct scratch *s, size_t *n, bool *damaged,
+                           struct ops_err *e) {
+    size_t limit = by_ratio(o->f.disk_bytes) + slack_left();
+    size_t room = scratch_left(s), most = room - room / 8;
+    int rc = inflate_into(o->f.bytes, packing, limit < most ? limit : most, s,
+                          n, damaged, e);
+    if (rc == OPS_ELIMIT && most < limit)
+        return fail(e, OPS_EIO, "inflates to more than the folder for "
+                    "temporary files has room for; set TMPDIR to another");
+    return rc;
+}
+
+/* If the contents are compressed, puts what is inside in their place. */
+static int unpack(struct own *o, struct ops_err *e) {
+    enum packing packing = inflate_sniff(o->f.bytes);
+    if (packing == PACKING_NONE) return 0;
+    struct scratch s;
+    TRY(scratch_open(&s, e));
+    size_t n;
+    bool damaged;
+    int rc = inflate_checked(o, packing, &s, &n, &damaged, e);
+    if (rc == 0) take_slack(o, n);
+    if (rc == 0) rc = scratch_seal(&s, n, e);
+    if (rc != 0) {
+        scratch_close(&s);
+        return rc;
+    }
+    /* A compressed file that shrank while it was inflated is damaged, too,
+     * and what was inflated can no longer shrink. */
+    o->f.damaged |= damaged || file_shrank(&o->f);
+    unmap(o);
+    scratch_close(&o->scratch);
+    free(o->path);
+    o->path = NULL;
+    o->scratch = s;
+    o->f.bytes = (struct bytes){s.p, n};
+    o->f.packing = packing == PACKING_ZSTD ? "zstd" : "gzip";
+    return 0;
+}
+
+static int load(struct own *o, int fd, const char *path, struct ops_err *e) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return cannot_read(e, errno);
+    if (S_ISFIFO(st.st_mode)) return drain(o, fd, e);
+    if (S_ISDIR(st.st_mode))
+        return fail(e, OPS_EIO, "is a folder; name a file in it");
+    if (!S_ISREG(st.st_mode))
+        return fail(e, OPS_EIO, "is neither a file nor a pipe");
+    o->path = strdup(path);
+    if (o->path == NULL) return fail_oom(e);
+    o->dev = st.st_dev;
+    o->ino = st.st_ino;
+    o->f.disk_bytes = (size_t)st.st_size;
+    size_t size = o->f.disk_bytes;
+    if (size > SMALL_FILE &&
+        ((!guard_installed() && copy_to_scratch(o, fd, size)) ||
+         map(o, fd, size)))
+        return 0;
+    unmap(o);
+    return copy_file(o, fd, size, e);
+}
+
+static int cannot_open(struct ops_err *e, int err) {
+    const char *hint = "";
+    if (err == EACCES || err == EPERM) hint = "; ask its owner for read access";
+    if (err == ENOENT || err == ENOTDIR) hint = "; check the path";
+    if (err == EMFILE || err == ENFILE) hint = "; raise the limit (ulimit -n)";
+    return fail(e, OPS_EIO, "cannot be opened: %s%s", strerror(err), hint);
+}
+
+int file_open(const char *path, struct file **out, struct ops_err *e) {
+    struct own *o = own_new();
+    if (o == NULL) return fail_oom(e);
+    int fd;
+    do fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    while (fd < 0 && errno == EINTR);
+    int rc = fd < 0 ? cannot_open(e, errno) : load(o, fd, path, e);
+    if (fd >= 0) close(fd);
+    /* Twice: people do compress what is compressed already. */
+    for (int i = 0; i < 2 && rc == 0; i++) rc = unpack(o, e);
+    if (rc != 0) {
+        file_close(&o->f);
+        return rc;
+    }
+    *out = &o->f;
+    return 0;
+}
+
+int file_from_bytes(struct bytes b, struct file **out, struct ops_err *e) {
+    struct own *o = own_new();
+    if (o == NULL) return fail_oom(e);
+    o->f.bytes = b;
+    o->f.disk_bytes = b.n;
+    *out = &o->f;
+    return 0;
+}
+
+int file_from_mapping(struct bytes b, size_t mapped, struct file **out,
+                      struct ops_err *e) {
+    assert(b.n + 64 <= mapped);
+    if (file_from_bytes(b, out, e) != 0) {
+        munmap((void *)b.p, mapped);
+        return OPS_ELIMIT;
+    }
+    struct own *o = (struct own *)*out;
+    o->map = (struct bytes){b.p, mapped};
+    if (guard_add(b.p, mapped, &o->f.slot)) return 0;
+    file_close(*out);
+    return fail_oom(e);
+}
+
+void file_close(struct file *f) {
+    if (f == NULL) return;
+    struct own *o = (struct own *)f;
+    unmap(o);
+    scratch_close(&o->scratch);
+    __atomic_fetch_sub(&slack_used, o->slack, __ATOMIC_RELAXED);
+    free(o->path);
+    free(o);
+}
+
+bool file_tripped(const struct file *f) { return guard_tripped(f->slot); }
+
+bool file_shrank(const struct file *f) {
+    const struct own *o = (const struct own *)f;
+    if (file_tripped(f)) return true;
+    struct stat st;
+    return o->path != NULL && stat(o->path, &st) == 0 && st.st_dev == o->dev &&
+           st.st_ino == o->ino && (size_t)st.st_size < f->bytes.n;
+}
+
+void file_guard(void) { guard_install(); }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A path becomes bytes: mapped, and inflated first if it is gzip or zstd (into
+ * an unlinked temporary file that is then mapped, so that its pages, too, can
+ * be dropped by the system). */
+#ifndef BASE_IO_FILE_H
+#define BASE_IO_FILE_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+struct file {
+    struct bytes bytes;  /* the contents, inflated; at least 64 readable zero
+                            bytes follow them */
+    size_t disk_bytes;   /* size on disk, compressed or not */
+    const char *packing; /* "", "gzip" or "zstd" */
+    bool damaged;        /* compressed data was cut or its checksum wrong */
+    int slot;            /* its place in the guard against shrinking files */
+};
+
+enum {
+    /* A compressed file may grow to 200 times its size, and all that are open
+     * together to 64 MiB more: past that it is taken for a bomb. Real traces
+     * inflate 12 to 30 times. */
+    FILE_MAX_RATIO = 200,
+};
+
+/* Opens and maps. Refuses what is not a regular file (a FIFO is read to its
+ * end, up to 16 GiB). Errors: OPS_EIO (cannot open or read), OPS_ELIMIT (a
+ * compression bomb), OPS_EFORMAT (compressed, and nothing can be inflated). A
+ * damaged tail is no error: damaged is set. */
+int file_open(const char *path, struct file **out, struct ops_err *e);
+
+/* Bytes in memory as a file; copies nothing: the caller keeps them alive and
+ * must have 64 zero bytes behind them. For tests and fuzzers. */
+int file_from_bytes(struct bytes b, struct file **out, struct ops_err *e);
+
+/* The same for bytes at the start of a mapping, which it takes: file_close()
+ * unmaps it, and so does a failure. */
+int file_from_mapping(struct bytes b, size_t mapped, struct file **out,
+                      struct ops_err *e);
+
+void file_close(struct file *f);
+
+/* Has the file on disk become shorter than what was mapped? Reading past its
+ * new end gives zeros. */
+bool file_shrank(const struct file *f);
+
+/* Was such an end met by a read? Costs nothing: no look at the disk. */
+bool file_tripped(const struct file *f);
+
+/* Installs the SIGBUS guard for mapped files that shrink: see guard.h. Without
+ * it files are copied before they are read. By main(), or by a program that
+ * asked for it. */
+void file_guard(void);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * gzip and zstd: compressed bytes into a scratch file, straight into its
+ * mapping. The contents decide, never a name. */
+#ifndef BASE_IO_INFLATE_H
+#define BASE_IO_INFLATE_H
+
+#include "base/io/scratch.h"
+#include <stdbool.h>
+
+enum packing { PACKING_NONE, PACKING_GZIP, PACKING_ZSTD };
+
+enum packing inflate_sniff(struct bytes b);
+
+/* Inflates in into s (opened), at most limit bytes. *n is how many there are.
+ * A cut or wrong checksum keeps what came before it: *damaged. Errors:
+ * OPS_ELIMIT (more than limit), OPS_EFORMAT (damaged before the first byte),
+ * OPS_EIO (disk full). */
+int inflate_into(struct bytes in, enum packing packing, size_t limit,
+                 struct scratch *s, size_t *n, bool *damaged,
+                 struct ops_err *e);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Numbers as text. Times and sizes are integers and stay so: no digit ever
+ * goes through a double. */
+#ifndef BASE_TEXT_NUMBER_H
+#define BASE_TEXT_NUMBER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NUMBER_MAX = 40 }; /* room for any of these */
+
+/* A unit to show integers in: value / unit, with so many decimals. */
+struct scale {
+    int64_t unit;
+    int decimals;
+    const char *name; /* "ms", "MiB" */
+};
+
+/* The unit in which values up to `most` (>= 0) read well, for times in ps and
+ * sizes in bytes. Micro is "us" where only ASCII is allowed. */
+struct scale scale_time(uint64_t most, const char *micro);
+struct scale scale_bytes(uint64_t most);
+
+/* For plain counts such as flops: K, M, G, T, P. */
+struct scale scale_count(uint64_t most);
+
+/* v / unit, rounded half away from zero; what would round to 0 but is not 0
+ * is shown as "<0.001". Returns buf. */
+char *number_scaled(int64_t v, struct scale s, char buf[NUMBER_MAX]);
+
+/* Picoseconds as microseconds with exactly that many decimals, 0 to 6. */
+char *number_us(int64_t ps, int decimals, char buf[NUMBER_MAX]);
+
+/* The shortest text that reads back as the same double; finite values only. */
+char *number_float(double v, char buf[NUMBER_MAX]);
+
+/* For people, one figure alone: ps as "1.23 ms", bytes as "1.50 GiB", into buf
+ * of n bytes; returns buf. */
+char *human_time(int64_t ps, char *buf, size_t n);
+char *human_bytes(int64_t bytes, char *buf, size_t n);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Chrome trace events: what all JSON importers share. The reader finds the
+ * events in the file (object with traceEvents, or a bare list), reads the
+ * fields that every event has, and hands each to the format's policy. It keeps
+ * times exact, mends what writers break, and reads large files with
+ * several threads: each piece into a trace of its own, joined in file order.
+ *
+ *     {"traceEvents": [ {"ph": "X", "cat": ..., "name": ..., "ts": us, ...}, */
+#ifndef IMPORT_CHROME_EVENTS_H
+#define IMPORT_CHROME_EVENTS_H
+
+#include "base/text/json.h"
+#include "model/trace.h"
+
+struct import_opts;
+
+/* A pid or tid: mostly a number, sometimes text. */
+struct event_id {
+    int64_t v;
+    struct bytes text; /* n is 0 when it was a number */
+};
+
+struct event {
+    uint8_t ph;              /* 'X', 'B', 'i', ...; 0: none given */
+    bool has_ts, has_dur;
+    bool odd_ts;             /* a time was given, but none that can be */
+    bool has_pid, has_tid;
+    struct json_str name, cat, id;
+    struct bytes kind;       /* kind.h's words, in files that opscope wrote */
+    int64_t ts, dur;         /* ps */
+    struct event_id pid, tid;
+    const uint8_t *args;     /* the args object's '{', or NULL */
+    const uint8_t *args_end; /* behind its '}' */
+};
+
+struct reader;
+
+/* What a format adds to plain Chrome events. Called in file order within a
+ * piece; must not keep state that depends on earlier events of other pieces
+ * (caches are fine). */
+struct policy {
+    const char *format;
+    /* A span: X, or a B with its E (dur known later). Adds it by
+     * reader_span() with the kind and track it decides on. */
+    row_id (*span)(struct reader *r, const struct event *ev);
+    /* An instant; returns false to have it added as a plain one. */
+    bool (*instant)(struct reader *r, const struct event *ev);
+    /* Flow events (s, t, f): true to pass over. */
+    bool (*skip_flow)(const struct event *ev);
+    /* Flow events are needed only if this text stands in them; others are
+     * passed over unread. NULL: any may be needed. */
+    const char *flow_word;
+    /* A key beside traceEvents; reads its value or returns false to have it
+     * kept as meta. */
+    bool (*top)(struct reader *r, struct bytes key);
+    /* After all events of the file, before the trace is handed back. */
+    void (*finish)(struct reader *r);
+};
+
+/* Names that metadata events gave, applied once all tracks are known. */
+struct track_label {
+    int64_t pid, tid; /* tid is meaningless for a process */
+    bool process;
+    struct json_str name; /* in the file */
+    struct bytes kind;    /* what sort of track, where opscope wrote it */
+};
+
+/* A B or b event that waits for its end. */
+struct open_span {
+    row_id row;    /* ROW_NONE: closed */
+    uint32_t prev; /* the open span of the same track and id around it */
+};
+
+struct reader {
+    struct json j;
+    struct trace *t;
+    uint32_t source;
+    const struct policy *policy;
+    const uint8_t *base;     /* the file's first byte */
+    const uint8_t *stop;     /* a piece ends where the next one begins */
+    uint64_t args_base;
+    int64_t origin_us;       /* subtracted from every ts */
+    bool piece;              /* one of several: no B/E pairs possible */
+    bool give_up;            /* this piece needs the whole file in order */
+    bool closed;             /* the list's end was read */
+    uint64_t wasted;         /* bytes read in vain, behind damage */
+    struct track_label *labels;
+    size_t nlabels, cap_labels;
+    struct open_span *open;  /* B and b events, in file order */
+    size_t nopen, cap_open;
+    struct map open_map;     /* hash of track and id -> innermost in open */
+    int64_t last_end;        /* ps: the last time known, closes open spans */
+    uint64_t events;
+    struct bytes *odd;       /* texts with raw control characters */
+    size_t nodd, cap_odd;
+    uint8_t *scratch;        /* for names with escapes */
+    size_t cap_scratch;
+    /* caches: the last category and the last tracks */
+    struct bytes last_cat;
+    uint16_t last_cat_id;
+    struct {
+        int64_t pid, tid;
+        enum track_kind kind;
+        uint32_t track;
+        bool set;
+    } track_cache[8];
+    int decimals;            /* of a us: as many as the times read need */
+    int64_t base_ns;         /* baseTimeNanoseconds */
+    bool has_base;
+    bool kinds;              /* opscope wrote it: every event has its kind */
+};
+
+/* Reads the whole source. OPS_EFORMAT when there is no event list. */
+int events_read(struct trace *t, uint32_t source, const struct policy *p,
+                const struct import_opts *o, struct ops_err *e);
+
+/* The interned name of an event, escapes undone. */
+str_id reader_str(struct reader *r, struct json_str s);
+
+/* The category's number; quick for the same one again. */
+uint16_t reader_cat(struct reader *r, struct json_str cat);
+
+/* The track of (kind, pid, tid), with a small cache. */
+uint32_t reader_track(struct reader *r, enum track_kind kind, int64_t pid,
+                      int64_t tid);
+
+/* Adds ev as a span (or, with SPAN_INSTANT, a point) of that kind. */
+row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
+                   str_id name, uint8_t kind, uint8_t flags);
+
+/* A reader over the args of an event, entered; false when it has none. */
+bool reader_args(const struct event *ev, struct json *args);
+
+/* Kind and flags that opscope wrote into the event; false: it did not. */
+bool reader_kind(const struct event *ev, uint8_t *kind, uint8_t *flags);
+
+/* A [memory] instant: an allocation (Bytes > 0) or a free, as PyTorch writes
+ * them. */
+void reader_memory(struct reader *r, const struct event *ev);
+
+/* An [OutOfMemory] instant: an allocation that failed. */
+void reader_oom(struct reader *r, const struct event *ev);
+
+/* Keys beside the events that mean the same whoever wrote them: clock, host,
+ * rank, devices, what was recorded. False: not one of those. */
+bool reader_top(struct reader *r, struct bytes key);
+
+/* Is there an event list in this text, wherever it begins? And which marks of a
+ * format stand in the first 64 KiB? */
+struct events_sniff {
+    bool events;      /* traceEvents, or a list of objects with "ph" */
+    bool kineto;      /* keys or categories that only PyTorch writes */
+    bool opscope;     /* written by opscope: a Chrome trace with kinds */
+};
+struct events_sniff events_sniff(struct bytes all);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What PyTorch's files say beside their spans, and those that opscope writes
+ * in the same words: allocations, and the keys next to the events. */
+#include "import/chrome/events.h"
+
+#include <stdio.h>
+
+/* c10's device types, as far as they have memory of their own. */
+static uint32_t memory_device(struct reader *r, int64_t type, int64_t id) {
+    enum { C10_CPU = 0, C10_MKLDNN = 5, C10_IDEEP = 7, C10_XLA = 9 };
+    if (type == C10_CPU || type == C10_MKLDNN || type == C10_IDEEP)
+        return ROW_NONE;
+    return trace_device(r->t, r->source,
+                        type == C10_XLA ? DEVICE_TPU : DEVICE_GPU,
+                        id < 0 ? 0 : id);
+}
+
+/* What a memory instant carries. */
+struct memory {
+    int64_t device_type, device, addr, bytes, allocated, reserved;
+    int64_t device_free;             /* these three opscope writes */
+    struct json_str allocator, what;
+};
+
+static int64_t *memory_field(struct memory *m, struct bytes key) {
+    struct { const char *key; int64_t *to; } f[] = {
+        {"Device Type", &m->device_type}, {"Device Id", &m->device},
+        {"Addr", &m->addr}, {"Bytes", &m->bytes},
+        {"Total Allocated", &m->allocated}, {"Total Reserved", &m->reserved},
+        {"Device Free", &m->device_free},
+    };
+    for (size_t i = 0; i < sizeof f / sizeof *f; i++)
+        if (bytes_eq(key, f[i].key, strlen(f[i].key))) return f[i].to;
+    return NULL;
+}
+
+/* False, and a note: it has no arguments at all. */
+static bool read_memory(struct reader *r, const struct event *ev,
+                        struct memory *m) {
+    *m = (struct memory){.device_type = -1, .device = -1, .allocated = -1,
+                         .reserved = -1, .device_free = -1};
+    struct json args;
+    struct json_str key;
+    if (!reader_args(ev, &args)) {
+        trace_note(r->t, NOTE_BAD_EVENT, 1);
+        return false;
+    }
+    while (json_key(&args, &key)) {
+        struct json_str *text = BYTES_IS(key.raw, "Allocator") ? &m->allocator
+                                : BYTES_IS(key.raw, "What")    ? &m->what
+                                                               : NULL;
+        if (text != NULL && json_string(&args, text)) continue;
+        int64_t *to = memory_field(m, key.raw);
+        if (to == NULL) {
+            json_skip(&args);
+            continue;
+        }
+        struct json_num num = json_number(&args);
+        int64_t v; /* what cannot be read counts as not recorded */
+        if (json_to_int(&num, &v)) *to = v;
+    }
+    return true;
+}
+
+static uint32_t memory_allocator(struct reader *r, const struct memory *m) {
+    uint32_t device = memory_device(r, m->device_type, m->device);
+    struct bytes name = device == ROW_NONE
+                            ? bytes_of("CPU")
+                            : strs_bytes(&r->t->strs,
+                                         r->t->devices[device].label);
+    if (m->allocator.raw.n > 0)
+        name = strs_bytes(&r->t->strs, reader_str(r, m->allocator));
+    return trace_allocator(r->t, r->source, name, device);
+}
+
+static uint32_t memory_thread(struct reader *r, const struct event *ev) {
+    if (!ev->has_tid) return ROW_NONE;
+    return reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v);
+}
+
+void reader_memory(struct reader *r, const struct event *ev) {
+    struct memory m;
+    if (!read_memory(r, ev, &m)) return;
+    trace_mem(r->t, &(struct mem_in){
+        .ts = ev->ts, .bytes = m.bytes, .addr = (uint64_t)m.addr,
+        .allocated = m.allocated, .reserved = m.reserved,
+        .track = memory_thread(r, ev),
+        .allocator = memory_allocator(r, &m),
+        .what = m.what.raw.n > 0 ? reader_str(r, m.what) : 0,
+    });
+    r->t->sources[r->source].has_memory = true;
+}
+
+void reader_oom(struct reader *r, const struct event *ev) {
+    struct memory m;
+    if (!read_memory(r, ev, &m)) return;
+    trace_oom(r->t, &(struct mem_oom){
+        .ts = ev->ts, .bytes = m.bytes, .device_free = m.device_free,
+        .allocated = m.allocated, .reserved = m.reserved,
+        .track = memory_thread(r, ev), .stack = ROW_NONE,
+        .allocator = memory_allocator(r, &m),
+    });
+    r->t->sources[r->source].has_memory = true;
+}
+
+/* An integer value at the reader, or dflt. */
+static int64_t read_int(struct json *j, int64_t dflt) {
+    struct json_num n = json_number(j);
+    int64_t v;
+    return json_to_int(&n, &v) ? v : dflt;
+}
+
+/* One GPU of deviceProperties. */
+static void read_device(struct reader *r) {
+    struct json_str key, model = {0};
+    struct device d = {.ordinal = -1};
+    while (json_key(&r->j, &key)) {
+        if (BYTES_IS(key.raw, "name")) {
+            if (!json_string(&r->j, &model)) json_skip(&r->j);
+        } else if (BYTES_IS(key.raw, "id")) {
+            d.ordinal = read_int(&r->j, -1);
+        } else if (BYTES_IS(key.raw, "totalGlobalMem")) {
+            d.memory_bytes = read_int(&r->j, 0);
+        } else if (BYTES_IS(key.raw, "numSms") ||
+                   BYTES_IS(key.raw, "maxComputeUnits")) {
+            d.units = read_int(&r->j, 0);
+        } else if (BYTES_IS(key.raw, "computeMajor")) {
+            d.cc_major = (int)read_int(&r->j, 0);
+        } else if (BYTES_IS(key.raw, "computeMinor")) {
+            d.cc_minor = (int)read_int(&r->j, 0);
+        } else if (BYTES_IS(key.raw, "maxThreadsPerMultiprocessor")) {
+            d.threads_per_unit = read_int(&r->j, 0);
+        } else if (BYTES_IS(key.raw, "clockHz")) {
+            d.clock_hz = read_int(&r->j, 0);
+        } else if (BYTES_IS(key.raw, "bandwidthBytesPerSecond")) {
+            d.bandwidth_bytes_per_s = read_int(&r->j, 0);
+        } else {
+            json_skip(&r->j);
+        }
+        if (r->j.bad) return;
+    }
+    if (d.ordinal < 0) return;
+    uint32_t k = trace_device(r->t, r->source, DEVICE_GPU, d.ordinal);
+    if (k == ROW_NONE) return;
+    d.source = r->source;
+    d.label = r->t->devices[k].label;
+    d.model = reader_str(r, model);
+    r->t->devices[k] = d;
+    r->t->sources[r->source].has_device = true;
+}
+
+/* pg_config: the process groups of this rank. Where there is one alone, every
+ * collective is of that one, also those that do not say so (gloo). */
+static void read_groups(struct reader *r) {
+    struct json_str key, name = {{0}, false};
+    int64_t n = 0;
+    if (!json_enter(&r->j, '[')) {
+        json_skip(&r->j);
+        return;
+    }
+    while (json_item(&r->j)) {
+        n++;
+        if (!json_enter(&r->j, '{')) json_skip(&r->j);
+        else while (json_key(&r->j, &key))
+            if (!BYTES_IS(key.raw, "pg_name") || !json_string(&r->j, &name))
+                json_skip(&r->j);
+        if (r->j.bad) return;
+    }
+    char count[24];
+    snprintf(count, sizeof count, "%lld", (long long)n);
+    if (n == 1) trace_meta(r->t, r->source, "process_group", name.raw);
+    if (n > 1) trace_meta(r->t, r->source, "process_groups", bytes_of(count));
+}
+
+/* distributedInfo: rank and world size, also as text in some versions. */
+static void read_distributed(struct reader *r) {
+    struct source *src = &r->t->sources[r->source];
+    struct json_str key;
+    if (!json_enter(&r->j, '{')) {
+        json_skip(&r->j);
+        return;
+    }
+    while (json_key(&r->j, &key)) {
+        if (BYTES_IS(key.raw, "rank")) src->rank = read_int(&r->j, -1);
+        else if (BYTES_IS(key.raw, "world_size"))
+            src->world_size = read_int(&r->j, -1);
+        else if (BYTES_IS(key.raw, "pg_config")) read_groups(r);
+        else json_skip(&r->j);
+        if (r->j.bad) return;
+    }
+}
+
+bool reader_top(struct reader *r, struct bytes key) {
+    struct source *src = &r->t->sources[r->source];
+    if (BYTES_IS(key, "deviceProperties") && json_enter(&r->j, '[')) {
+        while (json_item(&r->j)) {
+            if (json_enter(&r->j, '{')) read_device(r);
+            else json_skip(&r->j);
+            if (r->j.bad) break;
+        }
+    } else if (BYTES_IS(key, "distributedInfo")) {
+        read_distributed(r);
+    } else if (BYTES_IS(key, "baseTimeNanoseconds")) {
+        r->base_ns = read_int(&r->j, 0);
+        r->has_base = r->base_ns != 0;
+    } else if (BYTES_IS(key, "host_name")) {
+        struct json_str s;
+        if (json_string(&r->j, &s)) src->host = reader_str(r, s);
+        else json_skip(&r->j);
+    } else if (BYTES_IS(key, "profile_memory")) {
+        src->has_memory |= read_int(&r->j, 0) != 0;
+    } else if (BYTES_IS(key, "record_shapes")) {
+        src->has_shapes = read_int(&r->j, 0) != 0;
+    } else if (BYTES_IS(key, "with_stack")) {
+        src->has_stacks = read_int(&r->j, 0) != 0;
+    } else {
+        /* a recording of ours, converted; the version is kept as a fact */
+        src->own |= BYTES_IS(key, "opscope_version");
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the parts of the snapshot importer share: snapshot.c reads the state at
+ * the dump, snapshot_events.c what led to it, snapshot_sizes.c works out how
+ * large blocks were. Not for others. */
+#ifndef IMPORT_SNAPSHOT_SNAPSHOT_H
+#define IMPORT_SNAPSHOT_SNAPSHOT_H
+
+#include "import/snapshot/pickle.h"
+#include "model/trace.h"
+
+/* One device's allocator. */
+struct snap_device {
+    bool made;          /* there is anything of it */
+    uint32_t allocator;
+    int64_t reserved;   /* bytes in segments at the dump */
+    uint32_t segments;  /* the last of its segments, or ROW_NONE */
+    struct map active;  /* address -> block in use at the dump, in t->blocks */
+};
+
+struct snap {
+    struct trace *t;
+    uint32_t source;
+    const struct pickle_value *root;
+    bool whole;         /* segments are there, and the file is not cut: the
+                           state at the end is known */
+    bool clocked;       /* entries have a time */
+    int64_t zero_us;    /* Unix time of the trace's epoch */
+    struct snap_device *devices; size_t ndevices;
+    uint32_t *chain;    size_t cap_chain; /* by segment: the one of the same
+                                             device before it, or ROW_NONE */
+    bool expandable;       /* segments grow in place: what is left of a block
+                              is always split off */
+    int64_t max_split;     /* blocks from this size on are never split */
+    int64_t divisions[16]; /* roundup_power2_divisions, from 1 MiB on */
+    uint32_t *frames;      size_t cap_frames; /* scratch */
+    struct map texts;      /* long texts: where they stand -> string */
+    uint64_t events;
+};
+
+/* The device of that number, its allocator made when new. NULL: no number that
+ * a device can have, or out of memory. */
+struct snap_device *snap_device(struct snap *s, int64_t ordinal);
+
+/* The call stack of an entry, segment or block, or ROW_NONE. */
+uint32_t snap_stack(struct snap *s, const struct pickle_value *of);
+
+/* True the first time that a list is asked about. A list may stand in many
+ * places of a pickle; what is counted is counted once. */
+bool snap_first_visit(const struct pickle_value *list);
+
+/* The same of an entry, a segment or a block: a dict that is not empty. One
+ * that comes again is a note. */
+bool snap_first_entry(struct snap *s, const struct pickle_value *v);
+
+/* A text, interned. The same one may stand in any number of places, however
+ * long it is. */
+str_id snap_text(struct snap *s, const struct pickle_value *v);
+
+/* The time of an entry in ps from the epoch; i: its number, where entries have
+ * no time. False: it has none, and a note. */
+bool snap_time(struct snap *s, const struct pickle_value *entry, size_t i,
+               int64_t *ts);
+
+/* An address; 0: none. */
+uint64_t snap_addr(const struct pickle_value *v);
+
+/* What the allocator did: one entry of a device's trace. */
+struct snap_entry {
+    int64_t ts;
+    int64_t bytes;    /* > 0 allocated, < 0 freed, 0: only reserved changes */
+    int64_t reserved; /* change of what is held */
+    uint64_t addr;
+    uint32_t stack;
+    uint32_t mate;    /* of a free: its allocation's index, or ROW_NONE */
+    uint32_t old;     /* of a free of an older block: index in trace->before,
+                         or ROW_NONE */
+    str_id what;
+    bool exact;       /* bytes are the block's own */
+};
+
+struct snap_entries {
+    struct snap_entry *v;
+    size_t n, cap;
+    struct map open; /* address -> its allocation, or a mark: freed */
+    int64_t base;    /* bytes in use before the first */
+    size_t before0;  /* the device's own in trace->before are the last, from
+                        this one on */
+};
+
+/* The size of the block for a request, as the allocator rounds it. */
+int64_t snap_round(const struct snap *s, int64_t asked);
+
+/* Finds the blocks that were larger than that, because what was left of them
+ * was too small to be split off: of allocations, and of blocks from before.
+ * The latter are in trace->before; the state at the end is whole.
+ * O(n log n). */
+void snap_sizes(struct snap *s, struct snap_entries *es,
+                const struct snap_device *d);
+
+/* device_traces: every device's allocations, frees and failures. */
+void snap_events(struct snap *s);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An event, its name understood and its stats read, becomes rows: a span, half
+ * a link, a memory event, a step hint, a sample. */
+#include "import/xspace/xspace.h"
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "model/launch.h"
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+int64_t fact_int(const struct xpiece *w, enum xcode c, int64_t dflt) {
+    return fact_has(w, c) ? xval_int(w->plane, &w->facts.v[c]) : dflt;
+}
+
+struct bytes fact_text(const struct xpiece *w, enum xcode c) {
+    if (!fact_has(w, c)) return bytes_of("");
+    return xval_text(w->plane, &w->facts.v[c]);
+}
+
+void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
+    static const enum track_kind kinds[] = {
+        [XL_HOST] = TRACK_THREAD,   [XL_STREAM] = TRACK_STREAM,
+        [XL_DERIVED] = TRACK_DERIVED, [XL_ASYNC] = TRACK_ASYNC,
+        [XL_OVERHEAD] = TRACK_OTHER, [XL_OTHER] = TRACK_OTHER,
+        [XL_COUNTERS] = TRACK_OTHER, [XL_HOST_ASYNC] = TRACK_ASYNC,
+    };
+    *tr = (struct xtracks){ROW_NONE, ROW_NONE, ROW_NONE, l->before};
+    if (l->kind == XL_COUNTERS) return;
+    tr->main = trace_track(w->t, w->source, kinds[l->kind], w->plane->pid,
+                           l->id);
+    if (!w->t->oom) w->t->tracks[tr->main].device = w->device;
+}
+
+/* The Python frames of the line's thread. */
+static uint32_t python_track(struct xpiece *w, const struct xline *l,
+                             struct xtracks *tr) {
+    if (tr->python == ROW_NONE) {
+        w->python = true;
+        tr->python = trace_track(w->t, w->source, TRACK_PYTHON,
+                                 w->plane->pid, l->id);
+        if (!w->t->oom)
+            w->t->tracks[tr->python].thread = tr->main;
+    }
+    return tr->python;
+}
+
+/* Sums have no place on the time line: a track of their own beside it. */
+static uint32_t async_track(struct xpiece *w, const struct xline *l,
+                            struct xtracks *tr) {
+    trace_note(w->t, NOTE_AGGREGATED_EVENTS, 1);
+    if (tr->async == ROW_NONE) {
+        tr->async = trace_track(w->t, w->source, TRACK_ASYNC, w->plane->pid,
+                                l->id);
+        if (!w->t->oom)
+            w->t->tracks[tr->async].device = w->device;
+    }
+    return tr->async;
+}
+
+/* GPU_0_bfc is the memory of GPU 0; the CPU's and pinned host memory belong
+ * to no device. */
+static uint32_t allocator_device(const struct xpiece *w, struct bytes name) {
+    if (!BYTES_STARTS(name, "GPU_") || name.n < 5 || !isdigit(name.p[4]))
+        return ROW_NONE;
+    int64_t ordinal = 0;
+    for (size_t i = 4; i < name.n && i < 12 && isdigit(name.p[i]); i++)
+        ordinal = ordinal * 10 + (name.p[i] - '0');
+    return trace_device_find(w->t, w->source, DEVICE_GPU, ordinal);
+}
+
+/* Is this the most that the allocator had in use in this piece? */
+static bool new_peak(struct xpiece *w, uint32_t allocator, int64_t allocated) {
+    while (w->npeaks <= allocator) {
+        if (!VEC_ROOM(w->peaks, w->npeaks, w->cap_peaks)) {
+            w->t->oom = true;
+            return false;
+        }
+        w->peaks[w->npeaks++] = -1;
+    }
+    if (allocated <= w->peaks[allocator]) return false;
+    w->peaks[allocator] = allocated;
+    return true;
+}
+
+/* What the allocator says of itself. Fragmentation matters where it hurts: at
+ * the peak of the window. */
+static void allocator_facts(struct xpiece *w, uint32_t allocator,
+                            int64_t allocated, int64_t reserved) {
+    struct allocator *a = &w->t->allocators[allocator];
+    int64_t available = fact_int(w, XC_BYTES_AVAILABLE, -1), sum;
+    int64_t peak = fact_int(w, XC_PEAK, -1);
+    if (allocated >= 0 && available >= 0 &&
+        !__builtin_add_overflow(allocated, available, &sum) &&
+        !__builtin_add_overflow(sum, reserved > 0 ? reserved : 0, &sum))
+        a->capacity = sum;
+    if (peak > a->peak_life) a->peak_life = peak;
+    if (!new_peak(w, allocator, allocated) || !fact_has(w, XC_FRAGMENTATION))
+        return;
+    double f = xval_num(w->plane, &w->facts.v[XC_FRAGMENTATION]);
+    if (f >= 0 && f <= 1) a->fragmentation = f;
+}
+
+void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
+                   const struct xevent *e) {
+    struct bytes name = fact_text(w, XC_ALLOCATOR);
+    struct mem_in m = {.ts = e->ts, .track = tr->main};
+    int64_t bytes = fact_int(w, XC_ALLOCATION, fact_int(w, XC_REQUESTED, 0));
+    int64_t reserved = fact_int(w, XC_BYTES_RESERVED, 0);
+    w->memory = true;
+    m.bytes = alloc ? bytes : -(bytes == INT64_MIN ? 0 : bytes);
+    /* a program's own free() knows no size */
+    if (!alloc && w->plane->own && !fact_has(w, XC_ALLOCATION))
+        m.bytes = MEM_UNSIZED;
+    m.allocated = fact_int(w, XC_BYTES_ALLOCATED, -1);
+    /* bytes_reserved is memory set aside beside the allocated (stacks on a
+     * TPU), 0 on GPUs, where the whole pool is the capacity. */
+    m.reserved = -1;
+    if (reserved > 0 && m.allocated >= 0 && m.allocated < INT64_MAX - reserved)
+        m.reserved = m.allocated + reserved;
+    m.addr = fact_has(w, XC_ADDR) ? (uint64_t)fact_int(w, XC_ADDR, 0) : 0;
+    m.allocator = trace_allocator(w->t, w->source, name,
+                                  allocator_device(w, name));
+    struct bytes what = fact_text(w, XC_TF_OP);
+    m.what = what.n > 0 ? trace_str(w->t, what) : 0;
+    if (m.allocator < w->t->nallocators)
+        allocator_facts(w, m.allocator, m.allocated, reserved);
+    trace_mem(w->t, &m);
+}
+
+/* One sample of a counter: the value is whichever number the event carries;
+ * where it has no known name it stands in no fact, and is looked up again. */
+static void counter_event(struct xpiece *w, const struct xname *n,
+                          const struct xevent *e) {
+    const uint8_t *all = w->x->all.p, *end = all + w->x->all.n;
+    uint64_t len;
+    const uint8_t *at = all + (e->args - 1 -
+                               w->t->sources[w->source].args_base);
+    const uint8_t *body = pb_varint(at, end, &len);
+    if (body == NULL || len > (size_t)(end - body)) return;
+    struct pb r = pb_reader((struct bytes){body, (size_t)len});
+    struct pb_field f;
+    while (pb_next(&r, &f)) {
+        uint64_t id;
+        struct xval v;
+        if (f.num != 4 || f.wire != PB_BYTES) continue;
+        xstat_read(f.bytes, &id, &v);
+        if (v.type != XT_DOUBLE && v.type != XT_UINT && v.type != XT_INT)
+            continue;
+        uint32_t c = trace_counter(w->t, w->source, n->name,
+                                   (struct bytes){body, 0}, w->device);
+        trace_sample(w->t, c, e->ts, xval_num(w->plane, &v));
+        return;
+    }
+    trace_note(w->t, NOTE_BAD_EVENT, 1);
+}
+
+/* A number that is the same for the same value of a stat, and of that type. */
+static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
+    if (!fact_has(w, c)) return 0;
+    const struct xval *v = &w->facts.v[c];
+    if (v->type == XT_STR || v->type == XT_BYTES)
+        return hash_bytes(v->b.p, v->b.n);
+    return hash_pair(v->u, (uint64_t)v->type);
+}
+
+/* The compiled program that an event belongs to, "jit_step(8623)", as the
+ * metadata of modules has it. */
+static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
+    struct bytes m = fact_text(w, XC_HLO_MODULE);
+    if (m.n == 0 || m.n > cap - 32 || !fact_has(w, XC_PROGRAM)) return m;
+    memcpy(out, m.p, m.n);
+    int n = snprintf(out + m.n, cap - m.n, "(%" PRIu64 ")",
+                     (uint64_t)fact_int(w, XC_PROGRAM, 0));
+    return (struct bytes){(uint8_t *)out, m.n + (size_t)n};
+}
+
+/* The category that a kernel's launch facts make: see launch.h. Kernels of
+ * one variant come again and again, so that the cache mostly has it. */
+static uint16_t launch_category(struct xpiece *w) {
+    uint64_t key = fact_hash(w, XC_KERNEL_DETAILS);
+    key = hash_pair(key, fact_hash(w, XC_HLO_OP));
+    key = hash_pair(key, fact_hash(w, XC_TF_OP));
+    key = hash_pair(key, fact_hash(w, XC_PROGRAM));
+    key = hash_pair(key, fact_hash(w, XC_HLO_MODULE)) | 1;
+    struct xlaunch *at = &w->launches[key >> 32 & 510];
+    if (at[0].key == key) return at[0].cat;
+    if (at[1].key == key) return at[1].cat;
+    at[1] = at[0];
+    char module[256];
+    struct launch l = {fact_text(w, XC_HLO_OP), fact_text(w, XC_TF_OP),
+                       fact_text(w, XC_KERNEL_DETAILS),
+                       module_text(w, module, sizeof module)};
+    *at = (struct xlaunch){key, launch_cat(w->t, &l)};
+    return at->cat;
+}
+
+/* What the stats make of a host event. */
+static void host_span(struct xpiece *w, const struct xline *l,
+                      const struct xname *n, struct span_in *s) {
+    struct bytes hlo;
+    if (fact_has(w, XC_STEP_NUM) && n->kind != SPAN_PYTHON) {
+        s->kind = SPAN_ANNOTATION;
+        if (w->x->host_steps) s->flags |= SPAN_STEPMARK;
+    } else if (fact_has(w, XC_CORRELATION)) {
+        s->kind = SPAN_API;
+    } else if (fact_has(w, XC_HLO_OP) &&
+               (hlo = fact_text(w, XC_HLO_OP)).n > 0) {
+        s->kind = SPAN_OP;
+        s->cat = launch_category(w);
+        if (hlo.n != n->name.n || memcmp(hlo.p, n->name.p, hlo.n) != 0)
+            s->name = trace_str(w->t, hlo);
+    } else if (n->role == XR_EAGER && fact_has(w, XC_EAGER_OP) &&
+               !xname_is_function(fact_text(w, XC_EAGER_OP))) {
+        s->kind = SPAN_OP;
+        s->flags |= SPAN_EAGER;
+        s->name = trace_str(w->t, fact_text(w, XC_EAGER_OP));
+    } else if (s->kind == SPAN_ANNOTATION && fact_has(w, XC_SRC)) {
+        /* the C++ tracer says where in its source it stands; user code in
+         * Python cannot */
+        s->kind = SPAN_RUNTIME;
+    } else if (s->kind == SPAN_ANNOTATION &&
+               BYTES_STARTS(l->name, "Host Threads/") &&
+               !fact_has(w, XC_NVTX) &&
+               !BYTES_STARTS(n->name, "NVTX:")) {
+        s->kind = SPAN_API; /* the GPU tracer's own lines hold calls */
+    }
+    if (fact_has(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
+        s->flags |= SPAN_EAGER;
+    if (fact_has(w, XC_ASYNC) && fact_has(w, XC_FLOW)) s->flags |= SPAN_ASYNC;
+}
+
+/* What the stats make of an event on a stream of a GPU. */
+static void stream_span(struct xpiece *w, struct span_in *s) {
+    if (fact_has(w, XC_KERNEL_DETAILS)) {
+        s->kind = SPAN_KERNEL;
+        s->cat = launch_category(w);
+    }
+    else if (fact_has(w, XC_MEMCPY_DETAILS) || fact_has(w, XC_MEMSET_DETAILS)) {
+        s->kind = fact_has(w, XC_MEMCPY_DETAILS) ? SPAN_COPY : SPAN_MEMSET;
+        if (fact_has(w, XC_HLO_OP)) s->cat = launch_category(w);
+    }
+    else if (fact_has(w, XC_MEMALLOC_DETAILS) ||
+             fact_has(w, XC_MEMFREE_DETAILS) ||
+             fact_has(w, XC_RESIDENCY_DETAILS))
+        s->kind = SPAN_OTHER;
+    else if (s->kind == SPAN_OTHER && fact_has(w, XC_CORRELATION))
+        s->kind = SPAN_KERNEL;
+    if (fact_has(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
+        s->flags |= SPAN_EAGER;
+}
+
+static void device_span(struct xpiece *w, const struct xline *l,
+                        struct xtracks *tr, struct span_in *s) {
+    if (w->plane->kind == XP_GPU) stream_span(w, s);
+    if (l->kind == XL_DERIVED || l->kind == XL_ASYNC) {
+        s->flags |= SPAN_DERIVED;
+        if (l->kind == XL_ASYNC) s->flags |= SPAN_ASYNC;
+        trace_note(w->t, NOTE_DERIVED_LINES, 1);
+    }
+    if (l->kind == XL_OVERHEAD) s->kind = SPAN_OVERHEAD;
+    if (l->kind == XL_OTHER) s->kind = SPAN_OTHER;
+    if (l->marks) {
+        s->kind = SPAN_ANNOTATION;
+        s->flags |= SPAN_STEPMARK;
+        tr->marks++;
+    }
+}
+
+/* The number of a marker: its step_num, else its group, else the number that is
+ * its name, else its place on the line. */
+static int64_t step_number(struct xpiece *w, const struct xname *n,
+                           const struct xtracks *tr) {
+    if (fact_has(w, XC_STEP_NUM)) return fact_int(w, XC_STEP_NUM, 0);
+    if (fact_has(w, XC_GROUP)) return fact_int(w, XC_GROUP, 0);
+    int64_t v = 0;
+    for (size_t i = 0; i < n->name.n; i++) {
+        if (!isdigit(n->name.p[i]) || i > 17) return tr->marks - 1;
+        v = v * 10 + (n->name.p[i] - '0');
+    }
+    return n->name.n > 0 ? v : tr->marks - 1;
+}
+
+/* The device's own clock wins where it recorded both times. */
+static void device_times(struct xpiece *w, const struct xline *l,
+                         struct span_in *s) {
+    const struct xplane *p = w->plane;
+    int64_t zero = p->own_clock ? p->dev_zero : l->base;
+    if (__builtin_add_overflow(zero, fact_int(w, XC_DEVICE_OFFSET, 0), &s->ts))
+        s->ts = INT64_MAX;
+    s->dur = fact_int(w, XC_DEVICE_DURATION, 0);
+}
+
+void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
+                 const struct xname *n, const struct xevent *e) {
+    struct span_in s = {.ts = e->ts, .dur = e->dur, .track = tr->main,
+                        .name = e->name, .cat = e->cat, .kind = n->kind,
+                        .flags = n->flags, .args = e->args,
+                        .args_n = e->args_n};
+    if (l->kind == XL_COUNTERS) {
+        counter_event(w, n, e);
+        return;
+    }
+    if (w->plane->own) {
+        xevent_own(w, l, tr, n, e);
+        return;
+    }
+    if (l->kind == XL_HOST) {
+        if (w->facts.seen != 0 || n->kind == SPAN_ANNOTATION)
+            host_span(w, l, n, &s);
+        if (s.kind == SPAN_PYTHON) s.track = python_track(w, l, tr);
+        if (n->role == XR_ALLOC || n->role == XR_FREE) {
+            xevent_memory(w, tr, n->role == XR_ALLOC, e);
+            return; /* an instant that stands in the table of its own */
+        }
+    } else {
+        device_span(w, l, tr, &s);
+        if (fact_has(w, XC_DEVICE_OFFSET) && fact_has(w, XC_DEVICE_DURATION))
+            device_times(w, l, &s);
+    }
+    if (e->count) {
+        s.track = async_track(w, l, tr);
+        s.flags |= SPAN_ASYNC;
+    } else if (s.dur == 0 && s.kind != SPAN_KERNEL) {
+        s.flags |= SPAN_INSTANT;
+    }
+    row_id row = trace_span(w->t, &s);
+    if (row == ROW_NONE) return;
+    if (fact_has(w, XC_CORRELATION)) {
+        uint64_t id = (uint64_t)fact_int(w, XC_CORRELATION, 0);
+        if (l->kind == XL_HOST) trace_link_host(w->t, w->source, id, row);
+        else if (l->kind == XL_STREAM)
+            trace_link_device(w->t, w->source, id, row);
+    }
+    if (s.flags & SPAN_STEPMARK)
+        trace_step_hint(w->t, row, step_number(w, n, tr));
+    else if (fact_has(w, XC_GROUP) && l->kind == XL_HOST)
+        trace_group_hint(w->t, row, fact_int(w, XC_GROUP, 0));
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What planes say of themselves: the device's figures, versions, the process,
+ * the compiled modules. */
+#include "import/xspace/xspace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* A figure that fits an integer; else 0: not recorded. */
+static double within(double v) {
+    return v > 0 && v < 9e18 ? v : 0;
+}
+
+static void device_fact(struct xspace *x, struct xplane *p, struct bytes name,
+                        const struct xval *v) {
+    struct device *d = &x->t->devices[p->device];
+    int64_t i = xval_int(p, v);
+    if (i < 0) i = 0;
+    if (BYTES_IS(name, "clock_rate") && i < INT64_MAX / 1000)
+        d->clock_hz = i * 1000;
+    else if (BYTES_IS(name, "core_count")) d->units = i;
+    else if (BYTES_IS(name, "memory_bandwidth")) d->bandwidth_bytes_per_s = i;
+    else if (BYTES_IS(name, "memory_size")) d->memory_bytes = i;
+    else if (BYTES_IS(name, "compute_cap_major")) d->cc_major = (int)(i % 1000);
+    else if (BYTES_IS(name, "compute_cap_minor")) d->cc_minor = (int)(i % 1000);
+    else if (BYTES_IS(name, "peak_hbm_bw_gigabytes_per_second"))
+        d->bandwidth_bytes_per_s = (int64_t)within(xval_num(p, v) * 1e9);
+    else if (BYTES_IS(name, "peak_teraflops_per_second"))
+        d->peak_flops = (int64_t)within(xval_num(p, v) * 1e12);
+    else if (BYTES_IS(name, "gpu_device_name") ||
+             BYTES_IS(name, "device_type_string"))
+        d->model = trace_str(x->t, xval_text(p, v));
+}
+
+void xplane_meta(struct xspace *x, const struct xplane *p, struct bytes name,
+                 const struct xval *v) {
+    char key[64], value[40];
+    if (name.n == 0 || name.n >= sizeof key || v->type == XT_BYTES) return;
+    memcpy(key, name.p, name.n);
+    key[name.n] = 0;
+    struct bytes text = xval_text(p, v);
+    if (v->type == XT_DOUBLE) {
+        snprintf(value, sizeof value, "%.15g", pb_double(v->u));
+        text = bytes_of(value);
+    } else if (v->type == XT_INT) {
+        snprintf(value, sizeof value, "%" PRId64, (int64_t)v->u);
+        text = bytes_of(value);
+    } else if (v->type == XT_UINT) {
+        snprintf(value, sizeof value, "%" PRIu64, v->u);
+        text = bytes_of(value);
+    }
+    trace_meta(x->t, x->source, key, text);
+}
+
+static void process_fact(struct xspace *x, struct xplane *p, int64_t pid) {
+    struct source *s = &x->t->sources[x->source];
+    if (s->pid < 0) s->pid = pid;
+    /* Merged planes of other processes carry theirs in the name. */
+    if (p->kind == XP_HOST && p->pid == 0) p->pid = pid;
+}
+
+/* The program's number in "jit_step(8623)"; 0: none. */
+static uint64_t label_number(struct bytes b) {
+    uint64_t v = 0;
+    size_t at = b.n;
+    while (at > 0 && b.p[at - 1] != '(') at--;
+    for (; at > 0 && at < b.n && b.p[at] >= '0' && b.p[at] <= '9'; at++)
+        v = v * 10 + (uint64_t)(b.p[at] - '0');
+    return v;
+}
+
+/* The compiled modules: name(program), and how large the stored HLO is. */
+static void module_facts(struct xspace *x, const struct xplane *p) {
+    for (size_t i = 0; i < p->nnames; i++) {
+        struct pb r = pb_reader(p->names[i].raw);
+        struct pb_field f;
+        struct bytes proto = {p->body.p, 0};
+        while (pb_next(&r, &f)) {
+            uint64_t id;
+            struct xval v;
+            if (f.num != 5 || f.wire != PB_BYTES) continue;
+            if (xstat_read(f.bytes, &id, &v) && v.type == XT_BYTES) proto = v.b;
+        }
+        size_t hlo = proto.n;
+        if (hlo > 0)
+            xspace_hlo(x, p->names[i].name, label_number(p->names[i].name),
+                       proto);
+        char text[256];
+        struct bytes n = p->names[i].name;
+        snprintf(text, sizeof text, "%.*s %zu bytes",
+                 (int)(n.n < 200 ? n.n : 200), (const char *)n.p, hlo);
+        trace_meta(x->t, x->source, "hlo_module", bytes_of(text));
+    }
+}
+
+void xplane_facts(struct xspace *x, struct xplane *p) {
+    bool scopes = BYTES_STARTS(p->name, "/host:__ScopeRangeCallStack__");
+    if (p->own) {
+        xplane_own_facts(x, p);
+        return;
+    }
+    for (size_t i = 0; i < p->nfacts; i++) {
+        uint64_t id;
+        struct xval v;
+        if (!xstat_read(p->facts[i], &id, &v)) {
+            if (!xplane_torn(x, p, p->facts[i]))
+                trace_note(x->t, NOTE_BAD_FIELD, 1);
+            continue;
+        }
+        uint32_t s = xids_get(&p->stat_ids, id);
+        if (s == MAP_NONE) continue;
+        struct bytes name = p->stats[s].name;
+        if (BYTES_IS(name, "process_id"))
+            process_fact(x, p, xval_int(p, &v));
+        else if (BYTES_IS(name, "dropped_traces") && xval_int(p, &v) > 0)
+            trace_note(x->t, NOTE_DROPPED_AT_SOURCE,
+                       (uint64_t)xval_int(p, &v));
+        else if (p->outside && BYTES_IS(name, "host_name"))
+            x->t->sources[x->source].host = trace_str(x->t, xval_text(p, &v));
+        else if (p->device != ROW_NONE) device_fact(x, p, name, &v);
+        else if (!scopes) xplane_meta(x, p, name, &v);
+    }
+    if (BYTES_IS(p->name, "/host:metadata")) module_facts(x, p);
+}

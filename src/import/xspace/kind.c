@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What events and lines of an XSpace are, told by their names. The file has
+ * no field for it: the frameworks' readers, too, go by the text. Adding a
+ * spelling = one row in a table here. */
+#include "import/xspace/xspace.h"
+#include "names/opname.h"
+
+#include <ctype.h>
+
+static bool starts(struct bytes b, const char *s) {
+    size_t n = strlen(s);
+    return b.n >= n && memcmp(b.p, s, n) == 0;
+}
+
+static bool is(struct bytes b, const char *s) {
+    return b.n == strlen(s) && memcmp(b.p, s, b.n) == 0;
+}
+
+static bool has(struct bytes b, const char *s) {
+    return b.n > 0 && memmem(b.p, b.n, s, strlen(s)) != NULL;
+}
+
+/* Machinery of TensorFlow, XLA and PjRt that no "::" in the name gives away. */
+static const char *const machinery[] = {
+    "ThreadpoolListener", "ExecutorState", "ExecutorDoneCallback", "PjRt",
+    "PJRT_", "CommonPjRt", "TFE_", "EagerExecute", "EagerKernelExecute",
+    "EagerCopyToDevice", "EagerRemoteExecute", "FunctionRun", "SessionRun",
+    "RunGraph", "TfOpRun", "TraceContext", "KernelAndDeviceFunc",
+    "ValidateInputTypeAndPlacement", "ParallelFor", "PrefetchProduce",
+    "PrefetchConsume", "ParallelInterleave", "ParallelMapProduce",
+    "ParallelMapConsume", "MapAndBatchProduce", "MapAndBatchConsume",
+    "ParseExampleProduce", "ParseExampleConsume", "ParallelBatchProduce",
+    "ParallelBatchConsume", "MemoryAllocation", "MemoryDeallocation",
+    "RemotePerfCounter", "WhileOp-", "ForOp", "BatchingSessionRun",
+    "ProcessBatch", "TfrtModelRun", "ServingModelRun", "KernelLaunch",
+    "KernelExecute", "EnqueueRequestLocked", "RunProgramRequest",
+    "HostCallbackRequest", "TransferH2DRequest", "TransferD2HRequest",
+    "TransferPreprocessedH2DRequest", "OnDeviceSend", "OnDeviceRecv",
+    "CustomWait", "PjrtAsyncWait", "DoEnqueue", "WriteHbm", "ReadHbm",
+    "TpuExecuteOp", "CompleteCallbacks", "TPUPartitionedCallOp-", "Linearize",
+    "Delinearize", "TransferBufferFromDevice", "Wait for donation holds",
+    "Wait for usage holds", "Handle input", "AllocateOutputBuffers",
+    "Build buffer allocations", "Resolve constant globals", "H2D Dispatch",
+    "D2H Dispatch", "D2D Dispatch", "DevicePut", "PjitFunction(",
+    "ParseArguments", "ComputeSemaphoreAcquire", "command_buffer",
+    "convert_to_tensor", "tf.constant", "end: ", "ThenExecuteCallback",
+    "BlockHostUntilReady", "MegaScale: ", "ThunkExecutor",
+};
+
+/* Waits that the GPU tracer writes on device lines. */
+static const char *const device_waits[] = {
+    "cuEventSynchronize", "cuStreamWaitEvent", "cuStreamSynchronize",
+    "cuCtxSynchronize", "cudaEventSynchronize", "cudaStreamSynchronize",
+    "cudaDeviceSynchronize", "cudaStreamWaitEvent",
+};
+
+static bool in_list(const char *const *list, size_t n, struct bytes b) {
+    for (size_t i = 0; i < n; i++)
+        if (starts(b, list[i])) return true;
+    return false;
+}
+
+#define IN_LIST(list, b) in_list(list, sizeof list / sizeof *list, b)
+
+/* cuLaunchKernel, cudaMalloc, hipMemcpy: the prefix, then a capital. */
+static bool is_driver_call(struct bytes b) {
+    static const char *const prefixes[] = {"cuda", "cu", "hip", "hsa_", "nccl"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        size_t n = strlen(prefixes[i]);
+        if (starts(b, prefixes[i]) && b.n > n && isupper(b.p[n])) return true;
+    }
+    return starts(b, "hsa_");
+}
+
+/* name:Type is an op of TensorFlow's executor; but C++ functions that PjRt
+ * traces as Function:Function look the same. They are told apart by where
+ * they run: with no TensorFlow in the plane only a scoped name, or one that
+ * says its type, is believed. */
+static bool is_tf_op(const struct xplane *p, struct bytes b) {
+    struct bytes name, type;
+    if (!name_split_tf(b, &name, &type) || name.p[0] == '_') return false;
+    if (starts(name, "ThenExecuteCallback")) return false;
+    if (p->tf) return true;
+    return memchr(name.p, '/', name.n) != NULL || starts(name, "tf.") ||
+           (name.n >= type.n && memcmp(name.p, type.p, type.n) == 0);
+}
+
+bool xname_is_function(struct bytes b) {
+    return starts(b, "__inference_") || starts(b, "__forward_") ||
+           starts(b, "__backward_");
+}
+
+static void host_name(const struct xplane *p, struct xname *n) {
+    struct bytes b = n->name;
+    static const char eager[] = "EagerLocalExecute: ";
+    n->kind = SPAN_ANNOTATION;
+    if (b.n > 0 && b.p[0] == '$') {
+        n->kind = SPAN_PYTHON;
+    } else if (is(b, "MemoryAllocation") || is(b, "MemoryDeallocation")) {
+        n->kind = SPAN_RUNTIME;
+        n->role = b.p[6] == 'A' ? XR_ALLOC : XR_FREE;
+    } else if (starts(b, eager) && b.n > sizeof eager - 1) {
+        struct bytes op = {b.p + sizeof eager - 1, b.n - sizeof eager + 1};
+        n->kind = xname_is_function(op) ? SPAN_RUNTIME : SPAN_OP;
+        n->flags = n->kind == SPAN_OP ? SPAN_EAGER : 0;
+        if (n->kind == SPAN_OP) n->name = op;
+    } else if (is(b, "EagerExecute")) {
+        n->kind = SPAN_RUNTIME;
+        n->role = p->eager_local ? XR_RUNTIME_SURE : XR_EAGER;
+    } else if (starts(b, "Iterator::") || is_tf_op(p, b)) {
+        n->kind = SPAN_OP;
+    } else if (starts(b, "NVTX:")) {
+        n->kind = SPAN_ANNOTATION;
+    } else if (is_driver_call(b)) {
+        n->kind = SPAN_API;
+    } else if (has(b, "::") || IN_LIST(machinery, b) ||
+               has(b, ":XLA GPU module")) {
+        n->kind = SPAN_RUNTIME;
+    }
+}
+
+static void gpu_name(struct xname *n) {
+    static const char *const overheads[] = {"COMPILER", "BUFFER_FLUSH",
+                                            "INSTRUMENTATION", "RESOURCE"};
+    struct bytes b = n->name;
+    n->kind = SPAN_KERNEL;
+    if (starts(b, "Memcpy") || starts(b, "UM_BYTES_TRANSFER"))
+        n->kind = SPAN_COPY;
+    else if (starts(b, "Memset"))
+        n->kind = SPAN_MEMSET;
+    else if (IN_LIST(device_waits, b))
+        n->kind = SPAN_SYNC;
+    else if (starts(b, "UM_") || starts(b, "Memory "))
+        n->kind = SPAN_OTHER;
+    for (size_t i = 0; i < sizeof overheads / sizeof *overheads; i++)
+        if (is(b, overheads[i])) n->kind = SPAN_OVERHEAD;
+}
+
+bool xname_is_tf(struct bytes b) {
+    static const char *const marks[] = {
+        "ExecutorState::", "EagerExecute", "EagerLocalExecute", "FunctionRun",
+        "SessionRun", "RunGraph", "TfOpRun", "KernelAndDeviceFunc::", "TFE_",
+        "TfrtModelRun", "Iterator::", "IteratorGetNext",
+    };
+    return IN_LIST(marks, b);
+}
+
+void xname_classify(const struct xplane *p, struct xname *n) {
+    if (p->own) {
+        xname_own(p, n);
+        return;
+    }
+    switch (p->kind) {
+    case XP_HOST: case XP_FACTS:
+        host_name(p, n);
+        break;
+    case XP_GPU:
+        gpu_name(n);
+        break;
+    case XP_XLA:
+        n->kind = SPAN_KERNEL;
+        break;
+    case XP_OTHER:
+        n->kind = SPAN_OTHER;
+        break;
+    }
+    /* An XLA op's name is its whole HLO text. On the host the display name is
+     * the op's type alone, which says less. */
+    if (p->kind != XP_HOST && n->display.n > 0) n->name = n->display;
+}
+
+/* Lines that the readers of XSpace derive have ids from -559038737 on. */
+static bool derived_id(int64_t id) {
+    const int64_t first = -559038737;
+    return id >= first && id <= first + 389;
+}
+
+enum xline_kind xline_classify(const struct xplane *p, const struct xline *l) {
+    static const char *const derived[] = {
+        "Steps", "XLA Modules", "XLA Ops", "Framework Name Scope",
+        "Framework Ops", "Launch Stats", "Source code", "Source Code",
+        "Host Offload Ops", "Tensor Core Sync Flag", "XLA TraceMe", "Overlay",
+        "Sparse Core Steps", "Sparse Core Modules", "Sparse Core Syncs",
+        "Async XLA Ops",
+    };
+    if (p->own) return xline_own(p, l);
+    if (p->kind == XP_HOST || p->kind == XP_FACTS) return XL_HOST;
+    if (is(l->name, "_counters_") || starts(l->name, "counters_"))
+        return XL_COUNTERS;
+    if (derived_id(l->id)) return XL_DERIVED;
+    if (p->kind == XP_XLA) {
+        if (is(l->name, "XLA Ops") || is(l->name, "Sparse Core Ops"))
+            return XL_STREAM;
+        return starts(l->name, "Async") ? XL_ASYNC : XL_DERIVED;
+    }
+    if (p->kind == XP_OTHER) return XL_OTHER;
+    if (starts(l->name, "CUPTI overhead")) return XL_OVERHEAD;
+    return IN_LIST(derived, l->name) ? XL_DERIVED : XL_STREAM;
+}

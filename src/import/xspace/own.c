@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What opscope's own recorder wrote (docs/recording-format.md): known by the
+ * plane fact opscope_version, or by names that carry opscope_kind. Here nothing
+ * is guessed from names: the program said what each scope is. */
+#include "import/xspace/xspace.h"
+
+#include "base/hash.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+/* enum ops_kind of record.h, as written; on a device: enum ops_device_class.
+ * The category is how analyses know it: see opclass.h. */
+static const struct own_kind {
+    const char *word;
+    uint8_t host, device; /* enum span_kind */
+    const char *cat;
+} kinds[] = {
+    {"op", SPAN_OP, SPAN_KERNEL, ""},
+    {"input", SPAN_OP, SPAN_KERNEL, "ops_input"},
+    {"comm", SPAN_OP, SPAN_KERNEL, "ops_comm"},
+    {"copy", SPAN_OP, SPAN_COPY, "ops_copy"},
+    {"wait", SPAN_API, SPAN_SYNC, "ops_wait"},
+    {"phase", SPAN_ANNOTATION, SPAN_OTHER, "ops_phase"},
+    {"kernel", SPAN_OP, SPAN_KERNEL, ""},
+    {"set", SPAN_OP, SPAN_MEMSET, ""},
+    {"sync", SPAN_API, SPAN_SYNC, ""},
+};
+
+static const struct own_kind *kind_named(struct bytes word) {
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (bytes_eq(word, kinds[k].word, strlen(kinds[k].word)))
+            return &kinds[k];
+    return NULL;
+}
+
+/* The kind that the name's constant stats tell, or NULL. */
+static const struct own_kind *kind_of(const struct xplane *p,
+                                      const struct xname *n) {
+    for (uint32_t i = n->stat; i < n->stat + n->nstat; i++) {
+        const struct xconst *c = &p->consts[i];
+        if (c->code == XC_OPSCOPE_KIND)
+            return kind_named(xval_text(p, &c->v));
+    }
+    return NULL;
+}
+
+/* What is no scope of the program has no kind of its own. */
+static uint8_t role_of(struct bytes name) {
+    static const struct {
+        const char *name;
+        uint8_t role;
+    } roles[] = {
+        {"step", XR_STEP},
+        {"epoch", XR_EPOCH},
+        {"MemoryAllocation", XR_ALLOC},
+        {"MemoryDeallocation", XR_FREE},
+        {"opscope: dropped", XR_DROPPED},
+    };
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (bytes_eq(name, roles[i].name, strlen(roles[i].name)))
+            return roles[i].role;
+    return XR_NONE;
+}
+
+void xname_own(const struct xplane *p, struct xname *n) {
+    const struct own_kind *k = kind_of(p, n);
+    bool device = p->kind != XP_HOST && p->kind != XP_FACTS;
+    n->kind = device ? SPAN_KERNEL : SPAN_OP;
+    if (k == NULL) {
+        n->role = device ? XR_NONE : role_of(n->name);
+        return;
+    }
+    n->kind = device ? k->device : k->host;
+    /* on a device the span's kind says all but this */
+    if (!device || strcmp(k->cat, "ops_comm") == 0) n->cat = bytes_of(k->cat);
+}
+
+enum xline_kind xline_own(const struct xplane *p, const struct xline *l) {
+    if (BYTES_IS(l->name, "_counters_")) return XL_COUNTERS;
+    if (p->kind != XP_HOST) return XL_STREAM;
+    /* a thread's line is called "<name>/<tid>" */
+    if (BYTES_IS(l->name, "async") || (BYTES_STARTS(l->name, "async ") &&
+                                       !memchr(l->name.p, '/', l->name.n)))
+        return XL_HOST_ASYNC;
+    return XL_HOST;
+}
+
+struct bytes xplane_own_label(const struct xplane *p) {
+    static const char prefix[] = "/device:CUSTOM:";
+    struct bytes b = p->name;
+    if (!BYTES_STARTS(b, "/device:CUSTOM:")) return (struct bytes){b.p, 0};
+    return (struct bytes){b.p + sizeof prefix - 1, b.n - sizeof prefix + 1};
+}
+
+int64_t xplane_own_ordinal(const struct xplane *p) {
+    struct bytes b = xplane_own_label(p);
+    size_t at = b.n;
+    int64_t v = 0;
+    if (p->id > 0) return p->id; /* tells "npu 0" from "dsp 0" */
+    while (at > 0 && b.n - at < 9 && b.p[at - 1] >= '0' && b.p[at - 1] <= '9')
+        at--;
+    for (; at < b.n; at++) v = v * 10 + (b.p[at] - '0');
+    return v;
+}
+
+/* ---- facts ---- */
+
+/* A number of ranks, or -1: no such number. */
+static int64_t rank_fact(const struct xplane *p, const struct xval *v) {
+    int64_t i = xval_int(p, v);
+    return i >= 0 && i < INT64_C(1) << 31 ? i : -1;
+}
+
+static void own_fact(struct xspace *x, struct xplane *p, struct bytes name,
+                     const struct xval *v) {
+    struct source *s = &x->t->sources[x->source];
+    if (BYTES_IS(name, "process_id")) {
+        s->pid = xval_int(p, v);
+        if (p->kind == XP_HOST) p->pid = s->pid;
+    } else if (BYTES_IS(name, "rank")) {
+        s->rank = rank_fact(p, v);
+    } else if (BYTES_IS(name, "world_size")) {
+        s->world_size = rank_fact(p, v);
+    } else if (BYTES_IS(name, "host_name")) {
+        s->host = trace_str(x->t, xval_text(p, v));
+    } else if (p->device != ROW_NONE && BYTES_IS(name, "model")) {
+        x->t->devices[p->device].model = trace_str(x->t, xval_text(p, v));
+    } else if (p->device != ROW_NONE && BYTES_IS(name, "memory_bytes")) {
+        int64_t bytes = xval_int(p, v);
+        x->t->devices[p->device].memory_bytes = bytes > 0 ? bytes : 0;
+    } else if (p->device == ROW_NONE || !BYTES_IS(name, "start_unix_ns")) {
+        if (BYTES_IS(name, "opscope_loss"))
+            trace_note(x->t, NOTE_SOURCE_WARNING, 1);
+        xplane_meta(x, p, name, v);
+    }
+}
+
+/* The stat that fact i tells and its value; MAP_NONE: damaged. */
+static uint32_t fact_at(const struct xplane *p, size_t i, struct xval *v) {
+    uint64_t id;
+    if (!xstat_read(p->facts[i], &id, v)) return MAP_NONE;
+    return xids_get(&p->stat_ids, id);
+}
+
+static uint64_t name_hash(struct bytes name) {
+    return hash_bytes(name.p, name.n);
+}
+
+/* The last of two facts of one name holds: they are told again as they grow.
+ * Losses are each their own. */
+void xplane_own_facts(struct xspace *x, struct xplane *p) {
+    struct xval v;
+    struct map last = {0};
+    for (size_t i = 0; i < p->nfacts; i++) {
+        uint32_t s = fact_at(p, i, &v);
+        if (s != MAP_NONE &&
+            !map_set(&last, name_hash(p->stats[s].name), (uint32_t)i))
+            x->oom = true;
+    }
+    for (size_t i = 0; i < p->nfacts; i++) {
+        uint32_t s = fact_at(p, i, &v);
+        struct bytes name = s == MAP_NONE ? bytes_of("") : p->stats[s].name;
+        if (s == MAP_NONE && !xplane_torn(x, p, p->facts[i]))
+            trace_note(x->t, NOTE_BAD_FIELD, 1);
+        if (s != MAP_NONE && (map_get(&last, name_hash(name)) == i ||
+                              BYTES_IS(name, "opscope_loss")))
+            own_fact(x, p, name, &v);
+    }
+    map_free(&last);
+}
+
+/* ---- events ---- */
+
+enum { DROPS_TOLD = 64 };
+
+/* A loss that the recorder noted on the thread where it happened. */
+static void own_dropped(struct xpiece *w, const struct xline *l) {
+    int64_t n = fact_int(w, XC_DROP_COUNT, 1);
+    struct bytes why = fact_text(w, XC_DROP_WHY);
+    struct bytes thread = l->display.n > 0 ? l->display : l->name;
+    char text[256];
+    if (n <= 0) return;
+    trace_note(w->t, NOTE_RECORDER_DROPPED, (uint64_t)n);
+    if (w->told++ >= DROPS_TOLD) return;
+    snprintf(text, sizeof text, "%" PRId64 " on thread %.*s: %.*s", n,
+             (int)(thread.n < 64 ? thread.n : 64), (const char *)thread.p,
+             (int)(why.n < 120 ? why.n : 120), (const char *)why.p);
+    trace_meta(w->t, w->source, "dropped", bytes_of(text));
+}
+
+void xspace_own_settle(const struct xpiece *a, const struct xpiece *b) {
+    size_t room = a->told < DROPS_TOLD ? DROPS_TOLD - a->told : 0;
+    /* a piece's trace has no other meta */
+    if (b->t->nmeta > room) b->t->nmeta = room;
+}
+
+/* The arrows and launches that one stat of this scope tells. */
+static void own_join(struct xpiece *w, uint8_t code, uint64_t v, row_id row,
+                     bool host) {
+    const struct spans *s = &w->t->spans;
+    enum { IN = 1, OUT = 2, BOTH = 3 };
+    if (code == XC_CORRELATION) {
+        if (v == 0) return;
+        if (host) trace_link_host(w->t, w->source, v, row);
+        else trace_link_device(w->t, w->source, v, row);
+        return;
+    }
+    /* An arrow leaves its scope before it ends and comes in before the other
+     * one does: this order holds wherever in the scopes the calls stood. */
+    uint64_t id = v >> 2;
+    if ((v & BOTH) == BOTH)
+        trace_flow_row(w->t, id, row, s->ts[row] + s->dur[row], 't');
+    else if ((v & BOTH) == OUT)
+        trace_flow_row(w->t, id, row, s->ts[row], 's');
+    else if ((v & BOTH) == IN)
+        trace_flow_row(w->t, id, row, s->ts[row] + s->dur[row], 'i');
+}
+
+/* The recorder's ids are unsigned; an argument of the program that happens to
+ * have the same name is not. */
+static bool has_id(const struct xpiece *w, enum xcode c) {
+    return fact_has(w, c) && w->facts.v[c].type == XT_UINT;
+}
+
+/* "epoch 3": steps are added up by this name. */
+static str_id epoch_name(struct xpiece *w) {
+    char text[40];
+    snprintf(text, sizeof text, "epoch %" PRId64,
+             fact_int(w, XC_EPOCH_NUM, 0));
+    return trace_str(w->t, bytes_of(text));
+}
+
+/* Marks of steps and epochs. */
+static void own_mark(struct xpiece *w, const struct xname *n,
+                     struct span_in *s) {
+    if (n->role == XR_STEP && fact_has(w, XC_STEP_NUM)) {
+        s->kind = SPAN_ANNOTATION;
+        s->flags |= SPAN_STEPMARK;
+    } else if (n->role == XR_EPOCH && fact_has(w, XC_EPOCH_NUM)) {
+        s->kind = SPAN_ANNOTATION;
+        s->cat = trace_cat(w->t, bytes_of("ops_epoch"));
+        s->name = epoch_name(w);
+    }
+}
+
+/* A device's names have a kind, too; an event may know better. */
+static uint8_t device_kind(const struct xpiece *w, const struct xname *n) {
+    const struct own_kind *k = kind_named(fact_text(w, XC_OPSCOPE_KIND));
+    return k != NULL ? k->device : n->kind;
+}
+
+void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
+                const struct xname *n, const struct xevent *e) {
+    const uint64_t cost = XBIT(XC_FLOPS) | XBIT(XC_BYTES) | XBIT(XC_SHAPE);
+    bool host = l->kind == XL_HOST || l->kind == XL_HOST_ASYNC;
+    struct span_in s = {.ts = e->ts, .dur = e->dur, .track = tr->main,
+                        .name = e->name, .cat = e->cat, .kind = n->kind,
+                        .flags = n->flags, .args = e->args,
+                        .args_n = e->args_n};
+    if (n->role == XR_ALLOC || n->role == XR_FREE) {
+        xevent_memory(w, tr, n->role == XR_ALLOC, e);
+        return;
+    }
+    if (n->role == XR_DROPPED) {
+        own_dropped(w, l);
+        return;
+    }
+    own_mark(w, n, &s);
+    if (l->kind == XL_HOST_ASYNC) s.flags |= SPAN_ASYNC;
+    if (!e->timed && host && !(s.flags & SPAN_STEPMARK))
+        s.flags |= SPAN_INSTANT;
+    if (!host) s.kind = device_kind(w, n);
+    if (fact_int(w, XC_UNFINISHED, 0) != 0) {
+        s.flags |= SPAN_OPEN;
+        trace_note(w->t, NOTE_UNFINISHED, 1);
+    }
+    if (w->facts.seen & cost) {
+        s.flags |= SPAN_COSTED;
+        w->shapes = true;
+    }
+    row_id row = trace_span(w->t, &s);
+    if (row == ROW_NONE) return;
+    if (s.flags & SPAN_STEPMARK)
+        trace_step_hint(w->t, row, fact_int(w, XC_STEP_NUM, 0));
+    /* the flow of an asynchronous span only tells other readers what it is */
+    bool flow = l->kind != XL_HOST_ASYNC && has_id(w, XC_FLOW);
+    if (flow) own_join(w, XC_FLOW, w->facts.v[XC_FLOW].u, row, host);
+    if (has_id(w, XC_CORRELATION))
+        own_join(w, XC_CORRELATION, w->facts.v[XC_CORRELATION].u, row, host);
+    for (size_t i = 0; i < w->nmore; i++)
+        if (w->more[i].code == XC_CORRELATION || flow)
+            own_join(w, w->more[i].code, w->more[i].v, row, host);
+}
+
+/* The number of a fact, or -1: not told. */
+static int64_t fact_number(const struct xplane *p, const char *name) {
+    struct xval v;
+    int64_t n = -1;
+    for (size_t i = 0; i < p->nfacts; i++) {
+        uint32_t s = fact_at(p, i, &v);
+        if (s != MAP_NONE && bytes_eq(p->stats[s].name, name, strlen(name)))
+            n = xval_int(p, &v);
+    }
+    return n;
+}
+
+/* Losses that no thread's line tells of; and whether it was closed. */
+void xspace_own_done(struct xspace *x) {
+    bool closed = false, host = false, rescued = false;
+    for (size_t i = 0; i < x->nplanes; i++) {
+        const struct xplane *p = &x->planes[i];
+        if (BYTES_IS(p->name, "Task Environment")) closed = true;
+        if (!p->own) continue;
+        bool is_host = p->kind == XP_HOST;
+        host |= is_host;
+        rescued |= is_host && fact_number(p, "opscope_unclosed") > 0;
+        int64_t lost = fact_number(p, "dropped_traces");
+        /* beside those of which lines of threads tell, where it happened */
+        if (lost > 0) trace_note(x->t, NOTE_RECORDER_DROPPED, (uint64_t)lost);
+    }
+    /* files of devices stand beside the host's, which tells it for them */
+    if (host && !closed) trace_note(x->t, NOTE_PART_OPEN, 1);
+    if (host && closed && rescued) trace_note(x->t, NOTE_RESCUED, 1);
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A plane but for its events: {1 id, 2 name, 3 lines, 4 event names, 5 stat
+ * names, 6 stats}. Names are maps: entries {1 key, 2 message}. */
+#include "import/xspace/xspace.h"
+
+#include "base/text/utf8.h"
+#include "base/vec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct {
+    const char *name;
+    uint8_t code;
+} stat_codes[] = {
+#define X(id, name) {name, XC_##id},
+#include "import/xspace/stats.def"
+#undef X
+};
+_Static_assert(XC_COUNT <= 64, "codes are bits of a uint64_t");
+
+static uint8_t stat_code(struct bytes b) {
+    for (size_t i = 0; i < sizeof stat_codes / sizeof *stat_codes; i++)
+        if (bytes_eq(b, stat_codes[i].name, strlen(stat_codes[i].name)))
+            return stat_codes[i].code;
+    return XC_NONE;
+}
+
+/* A field that the message does not have, or of the wrong type. */
+static void odd_field(struct xspace *x, const struct pb_field *f,
+                      uint32_t last) {
+    trace_note(x->t, f->num > last ? NOTE_UNKNOWN_FIELD : NOTE_BAD_FIELD, 1);
+}
+
+static bool is_bytes(const struct pb_field *f) { return f->wire == PB_BYTES; }
+static bool is_varint(const struct pb_field *f) { return f->wire == PB_VARINT; }
+
+/* The key and the message of a map entry. */
+static void map_entry(struct xspace *x, struct bytes b, uint64_t *key,
+                      struct bytes *value, bool cut) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    *key = 0;
+    *value = (struct bytes){b.p, 0};
+    while (xspace_next(x->t, &r, &f, cut)) {
+        if (f.num == 1 && is_varint(&f)) *key = f.value;
+        else if (f.num == 2 && is_bytes(&f)) *value = f.bytes;
+        else odd_field(x, &f, 2);
+    }
+}
+
+/* The id inside a message must be its key; where a writer left the key out
+ * the id is all there is. */
+static uint64_t entry_id(struct bytes value, uint64_t key) {
+    struct pb r = pb_reader(value);
+    struct pb_field f;
+    if (key != 0) return key;
+    while (pb_next(&r, &f))
+        if (f.num == 1 && is_varint(&f)) return f.value;
+    return key;
+}
+
+bool xplane_torn(const struct xspace *x, const struct xplane *p,
+                 struct bytes b) {
+    return p->cut && b.p + b.n == x->all.p + x->all.n;
+}
+
+/* id -> index, the last of two equal ids wins. */
+static void ids_set(struct xspace *x, struct xids *m, uint64_t id,
+                    uint32_t index) {
+    enum { DENSE_MAX = 1 << 20 };
+    if (id < DENSE_MAX && id < 64 + 4 * (uint64_t)index) {
+        if (id >= m->ndense) {
+            size_t want = vec_next_cap(m->ndense, (size_t)id + 1);
+            if (!vec_resize(&m->dense, want, sizeof *m->dense)) {
+                x->oom = true;
+                return;
+            }
+            memset(m->dense + m->ndense, 0,
+                   (want - m->ndense) * sizeof *m->dense);
+            /* ids that came when they were too far out stay findable */
+            for (size_t i = m->ndense; i < want; i++) {
+                uint32_t old = map_get(&m->sparse, i);
+                if (old != MAP_NONE) m->dense[i] = old + 1;
+            }
+            m->ndense = want;
+        }
+    }
+    if (id < m->ndense) m->dense[id] = index + 1;
+    else if (!map_set(&m->sparse, id, index)) x->oom = true;
+}
+
+/* A name stands in the file once and is used by any number of events, each of
+ * which may have to compare or show it: no longer than this. Demangled kernels
+ * of templates have some thousand letters. */
+static struct bytes cut_name(struct xspace *x, struct bytes b) {
+    enum { LONGEST = 1 << 14 };
+    if (b.n <= LONGEST) return b;
+    trace_note(x->t, NOTE_NAME_CUT, 1);
+    b.n = LONGEST;
+    while (b.n > LONGEST - 4 && (b.p[b.n] & 0xc0) == 0x80) b.n--;
+    return b;
+}
+
+static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
+    uint64_t key;
+    struct bytes value;
+    bool cut = xplane_torn(x, p, b);
+    map_entry(x, b, &key, &value, cut);
+    if (!VEC_ROOM(p->stats, p->nstats, p->cap_stats)) {
+        x->oom = true;
+        return;
+    }
+    struct xstatname *s = &p->stats[p->nstats];
+    *s = (struct xstatname){.name = {value.p, 0}};
+    struct pb r = pb_reader(value);
+    struct pb_field f;
+    while (xspace_next(x->t, &r, &f, cut)) {
+        if (f.num == 2 && is_bytes(&f)) s->name = f.bytes;
+        else if (f.num == 1 ? !is_varint(&f) : f.num != 3) odd_field(x, &f, 3);
+    }
+    s->name = cut_name(x, s->name);
+    s->code = stat_code(s->name);
+    if (s->code == XC_STEP_NUM) p->has_step_num = true;
+    if (s->code == XC_OPSCOPE_KIND || BYTES_IS(s->name, "opscope_version"))
+        p->own = true;
+    if (BYTES_IS(s->name, "opscope_view")) p->outside = true;
+    ids_set(x, &p->stat_ids, entry_id(value, key), (uint32_t)p->nstats++);
+}
+
+/* Names are interned once by each piece of a file: mended here, they count
+ * once. */
+static struct bytes clean_name(struct xspace *x, struct bytes b) {
+    if (utf8_clean(b)) return b;
+    uint8_t *copy = b.n < SIZE_MAX / 3 ? arena_alloc(&x->arena, 3 * b.n) : NULL;
+    if (copy == NULL) {
+        x->oom = true;
+        return (struct bytes){b.p, 0};
+    }
+    return (struct bytes){copy, utf8_mend(b, copy, &x->t->strs.mended)};
+}
+
+static void add_event_name(struct xspace *x, struct xplane *p, struct bytes b) {
+    uint64_t key;
+    struct bytes value;
+    bool cut = xplane_torn(x, p, b);
+    map_entry(x, b, &key, &value, cut);
+    if (!VEC_ROOM(p->names, p->nnames, p->cap_names)) {
+        x->oom = true;
+        return;
+    }
+    struct xname *n = &p->names[p->nnames];
+    *n = (struct xname){.raw = value, .name = {value.p, 0}};
+    struct pb r = pb_reader(value);
+    struct pb_field f;
+    while (xspace_next(x->t, &r, &f, cut)) {
+        if (f.num == 2 && is_bytes(&f)) n->name = f.bytes;
+        else if (f.num == 4 && is_bytes(&f)) n->display = f.bytes;
+        else if (f.num == 1 ? !is_varint(&f)
+                            : f.num > 6 || (f.num != 6 && !is_bytes(&f)))
+            odd_field(x, &f, 6);
+    }
+    n->name = clean_name(x, n->name);
+    n->display = clean_name(x, n->display);
+    if (xname_is_tf(n->name)) p->tf = true;
+    if (BYTES_STARTS(n->name, "EagerLocalExecute: ")) p->eager_local = true;
+    ids_set(x, &p->name_ids, entry_id(value, key), (uint32_t)p->nnames++);
+}
+
+static const uint8_t line_wires[12] = {
+    9, PB_VARINT, PB_BYTES, PB_VARINT, PB_BYTES, 9, 9, 9, 9,
+    PB_VARINT, PB_VARINT, PB_BYTES};
+
+static bool line_fits(const struct pb_field *f) {
+    return f->num <= 11 && line_wires[f->num] == f->wire;
+}
+
+void xline_odd_field(struct trace *t, const struct pb_field *f) {
+    if (line_fits(f)) return;
+    bool known = f->num <= 11 && line_wires[f->num] != 9;
+    trace_note(t, known ? NOTE_BAD_FIELD : NOTE_UNKNOWN_FIELD, 1);
+}
+
+/* One field of a line's head. */
+static void line_field(struct xline *l, const struct pb_field *f) {
+    if (f->num == 1) l->id = (int64_t)f->value;
+    if (f->num == 2) l->name = f->bytes;
+    if (f->num == 3) l->ts_ns = (int64_t)f->value;
+    if (f->num == 11) l->display = f->bytes;
+}
+
+/* The head of a line. Writers put it before the events, and leave out what is
+ * 0: only then, or if the order is odd, the whole line is walked for it. */
+static void add_line(struct xspace *x, struct xplane *p, struct bytes b) {
+    struct xline l = {.body = b, .name = {b.p, 0}, .events = b.p + b.n};
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    unsigned found = 0;
+    const uint8_t *at = r.p;
+    for (; pb_next(&r, &f); at = r.p) {
+        if (f.num == 4 && at < l.events) l.events = at;
+        if (f.num == 4 && found == 7) break;
+        if (at < l.events) xline_odd_field(x->t, &f);
+        if (!line_fits(&f)) continue;
+        line_field(&l, &f);
+        if (f.num < 4) found |= 1u << (f.num - 1);
+    }
+    if (l.events == b.p + b.n && r.bad && f.num == 4) l.events = at;
+    if (!VEC_ROOM(p->lines, p->nlines, p->cap_lines)) x->oom = true;
+    else p->lines[p->nlines++] = l;
+}
+
+static void add_fact(struct xspace *x, struct xplane *p, struct bytes b) {
+    if (!VEC_ROOM(p->facts, p->nfacts, p->cap_facts)) x->oom = true;
+    else p->facts[p->nfacts++] = b;
+}
+
+/* The constant stats of an event name: those that matter, and its category. */
+static void read_consts(struct xspace *x, struct xplane *p, struct xname *n) {
+    struct pb r = pb_reader(n->raw);
+    struct pb_field f;
+    n->stat = (uint32_t)p->nconsts;
+    while (pb_next(&r, &f)) {
+        uint64_t id;
+        struct xconst c = {0};
+        if (f.num != 5 || !is_bytes(&f)) continue;
+        if (!xstat_read(f.bytes, &id, &c.v) && !xplane_torn(x, p, f.bytes))
+            trace_note(x->t, NOTE_BAD_FIELD, 1);
+        uint32_t s = xids_get(&p->stat_ids, id);
+        if (s == MAP_NONE || p->stats[s].code == XC_NONE) continue;
+        c.code = p->stats[s].code;
+        if (c.v.type == XT_STR) c.v.b = cut_name(x, c.v.b);
+        if (c.code == XC_HLO_CATEGORY) n->cat = xval_text(p, &c.v);
+        else if (!VEC_ROOM(p->consts, p->nconsts, p->cap_consts)) x->oom = true;
+        else p->consts[p->nconsts++] = c;
+    }
+    n->nstat = (uint32_t)p->nconsts - n->stat;
+}
+
+static void plane_field(struct xspace *x, struct xplane *p,
+                        const struct pb_field *f) {
+    if (f->num == 1 && is_varint(f)) p->id = (int64_t)f->value;
+    else if (f->num == 2 && is_bytes(f)) p->name = f->bytes;
+    else if (is_bytes(f) && f->bytes.n == 0 && f->num >= 3 && f->num <= 6)
+        return; /* says nothing */
+    else if (f->num == 3 && is_bytes(f)) add_line(x, p, f->bytes);
+    else if (f->num == 4 && is_bytes(f)) add_event_name(x, p, f->bytes);
+    else if (f->num == 5 && is_bytes(f)) add_stat_name(x, p, f->bytes);
+    else if (f->num == 6 && is_bytes(f)) add_fact(x, p, f->bytes);
+    else odd_field(x, f, 6);
+}
+
+/* Gives back what growing left over: all planes are open at once, and most of
+ * what a small one would hold is room for more. */
+static void trim(struct xplane *p) {
+    if (p->nnames) vec_resize(&p->names, p->nnames, sizeof *p->names);
+    if (p->nstats) vec_resize(&p->stats, p->nstats, sizeof *p->stats);
+    if (p->nconsts) vec_resize(&p->consts, p->nconsts, sizeof *p->consts);
+    if (p->nlines) vec_resize(&p->lines, p->nlines, sizeof *p->lines);
+    if (p->nfacts) vec_resize(&p->facts, p->nfacts, sizeof *p->facts);
+    p->cap_names = p->nnames;
+    p->cap_stats = p->nstats;
+    p->cap_consts = p->nconsts;
+    p->cap_lines = p->nlines;
+    p->cap_facts = p->nfacts;
+}
+
+void xplane_open(struct xspace *x, struct xplane *p) {
+    struct pb r = pb_reader(p->body);
+    struct pb_field f;
+    while (xspace_next(x->t, &r, &f, p->cut)) plane_field(x, p, &f);
+    xplane_classify(x, p);
+    x->own |= p->own;
+    for (size_t i = 0; i < p->nnames; i++) {
+        read_consts(x, p, &p->names[i]);
+        xname_classify(p, &p->names[i]);
+        p->names[i].name = cut_name(x, p->names[i].name);
+    }
+    for (size_t i = 0; i < p->nlines; i++)
+        p->lines[i].kind = xline_classify(p, &p->lines[i]);
+    trim(p);
+}
+
+static void ids_free(struct xids *m) {
+    free(m->dense);
+    map_free(&m->sparse);
+}
+
+void xplane_free(struct xplane *p) {
+    free(p->names);
+    free(p->stats);
+    free(p->consts);
+    free(p->lines);
+    free(p->facts);
+    ids_free(&p->name_ids);
+    ids_free(&p->stat_ids);
+}
+
+/* The number after the last ':' or '#', up to a blank; 0: none. */
+static int64_t name_ordinal(struct bytes b) {
+    size_t at = b.n;
+    while (at > 0 && b.p[at - 1] != ':') at--;
+    int64_t v = 0;
+    for (; at > 0 && at < b.n && b.p[at] >= '0' && b.p[at] <= '9'; at++)
+        if (v < INT64_C(1) << 40) v = v * 10 + (b.p[at] - '0');
+    return v;
+}
+
+/* A "/host:CPU [4711]" plane came from that process. */
+static int64_t name_pid(struct bytes b) {
+    if (b.n < 3 || b.p[b.n - 1] != ']') return 0;
+    size_t at = b.n - 1;
+    int64_t v = 0, unit = 1;
+    for (; at > 0 && b.p[at - 1] >= '0' && b.p[at - 1] <= '9'; at--) {
+        if (unit > INT64_C(1) << 40) return 0;
+        v += unit * (b.p[at - 1] - '0');
+        unit *= 10;
+    }
+    return at > 0 && b.p[at - 1] == '[' ? v : 0;
+}
+
+/* Lines named like those of a TPU, and no streams: an XLA device. */
+static bool has_xla_ops(const struct xplane *p) {
+    bool ops = false;
+    for (size_t i = 0; i < p->nlines; i++) {
+        struct bytes n = p->lines[i].name;
+        if (BYTES_STARTS(n, "Stream #")) return false;
+        if (BYTES_IS(n, "XLA Ops") || BYTES_IS(n, "Sparse Core Ops"))
+            ops = true;
+    }
+    return ops;
+}
+
+/* Planes of the host whose lines are no threads: their ids would meet those of
+ * threads. */
+static bool is_side_plane(struct bytes n) {
+    return BYTES_STARTS(n, "Host CPUs") || BYTES_STARTS(n, "Syscalls") ||
+           BYTES_STARTS(n, "/host:tfstreamz");
+}
+
+static enum xplane_kind kind_of(const struct xplane *p) {
+    struct bytes n = p->name;
+    if (p->own && BYTES_STARTS(n, "/device:")) return XP_GPU;
+    if (p->outside) return XP_OTHER; /* lifetimes are no work */
+    if (BYTES_STARTS(n, "/device:TPU:")) return XP_XLA;
+    if (BYTES_STARTS(n, "#Chip") || is_side_plane(n)) return XP_OTHER;
+    if (BYTES_STARTS(n, "/device:CUSTOM:MOSAIC")) return XP_OTHER;
+    if (BYTES_STARTS(n, "/device:GPU:")) return XP_GPU;
+    if (BYTES_STARTS(n, "/device:") || BYTES_STARTS(n, "/custom:") ||
+        BYTES_STARTS(n, "/virtualdevice:"))
+        return has_xla_ops(p) ? XP_XLA : XP_GPU;
+    if (BYTES_IS(n, "Task Environment") || BYTES_IS(n, "/host:metadata") ||
+        BYTES_STARTS(n, "/host:__ScopeRangeCallStack__"))
+        return XP_FACTS;
+    return XP_HOST;
+}
+
+/* No host has more; a file with a million of them is an attack on the linear
+ * searches among devices. */
+enum { DEVICES_MAX = 1024 };
+
+/* Devices of the recorder have the name that the program gave them. */
+static void label_device(struct xspace *x, const struct xplane *p) {
+    struct bytes label = xplane_own_label(p);
+    if (!p->own || p->device == ROW_NONE || label.n == 0) return;
+    x->t->devices[p->device].label = trace_str(x->t, label);
+    x->t->devices[p->device].labelled = true;
+}
+
+void xplane_classify(struct xspace *x, struct xplane *p) {
+    p->kind = kind_of(p);
+    p->device = ROW_NONE;
+    if (p->kind == XP_HOST || p->kind == XP_FACTS) {
+        p->pid = name_pid(p->name);
+        return;
+    }
+    if (p->outside) x->t->sources[x->source].outside = true;
+    if (p->outside || is_side_plane(p->name)) return;
+    if (x->t->ndevices >= DEVICES_MAX) {
+        trace_note(x->t, NOTE_BAD_EVENT, 1);
+        p->kind = XP_OTHER;
+        return;
+    }
+    enum device_kind kind = DEVICE_OTHER;
+    if (BYTES_STARTS(p->name, "/device:GPU:")) kind = DEVICE_GPU;
+    if (BYTES_STARTS(p->name, "/device:TPU:")) kind = DEVICE_TPU;
+    p->dev_kind = kind;
+    p->ordinal = p->own ? xplane_own_ordinal(p) : name_ordinal(p->name);
+    p->device = trace_device(x->t, x->source, kind, p->ordinal);
+    label_device(x, p);
+    /* A core's tracks must not meet those of another with the same line ids:
+     * a SparseCore's, or another kind of device's. */
+    p->pid = kind == DEVICE_GPU ? p->ordinal
+                                : p->id + (INT64_C(1000) << kind);
+    x->t->sources[x->source].has_device = true;
+}

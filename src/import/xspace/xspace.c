@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * XSpace (.xplane.pb): profiles of TensorFlow, JAX, XLA and of opscope itself.
+ *
+ *     XSpace { 1 planes, 2 errors, 3 warnings, 4 hostnames }
+ *
+ * Planes are opened (names, line heads), then their events are read, in file
+ * order; see xspace.h. A file of some size is read by two threads: the second
+ * half of the events goes into a trace of its own, which is then put behind
+ * the first. While opscope records, the file is one plane whose length is a
+ * padded number, patched after each flush: what stands behind it then is not
+ * whole yet, and left alone. */
+#include "import/xspace/xspace.h"
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "import/import.h"
+#include "model/args_impl.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+bool xspace_next(struct trace *t, struct pb *r, struct pb_field *f, bool cut) {
+    if (cut) return pb_next_cut(r, f);
+    if (pb_next(r, f)) return true;
+    if (r->bad) trace_note(t, NOTE_BAD_FIELD, 1);
+    return false;
+}
+
+static bool plane_name_known(struct bytes n) {
+    return BYTES_STARTS(n, "/host:") || BYTES_STARTS(n, "/device:") ||
+           BYTES_STARTS(n, "/custom:") || BYTES_STARTS(n, "/virtualdevice:") ||
+           BYTES_STARTS(n, "#Chip") || BYTES_STARTS(n, "Host CPUs") ||
+           BYTES_STARTS(n, "Syscalls") || BYTES_STARTS(n, "Task Environment");
+}
+
+/* Looks a plane over up to its name: 1 it is one, -1 it is none, 0 no name. */
+static int sniff_plane(struct bytes b) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    for (int i = 0; i < 4096 && pb_next(&r, &f); i++) {
+        if (f.num < 1 || f.num > 6) return -1;
+        if (f.wire != (f.num == 1 ? PB_VARINT : PB_BYTES)) return -1;
+        if (f.num == 2) return plane_name_known(f.bytes) ? 1 : -1;
+    }
+    return 0;
+}
+
+/* Was the length written wider than it needs to be, to be patched later? */
+static bool length_padded(const uint8_t *field, struct bytes body) {
+    return body.p - field > 2 && body.p[-1] == 0;
+}
+
+static bool sniff(struct bytes all, const char *path) {
+    struct pb r = pb_reader(all);
+    struct pb_field f;
+    (void)path;
+    for (int i = 0; i < 64; i++) {
+        bool whole = pb_next(&r, &f);
+        if (!whole && (!r.bad || f.num == 0)) return false;
+        if (f.num < 1 || f.num > 4 || f.wire != PB_BYTES) return false;
+        int plane = f.num == 1 ? sniff_plane(f.bytes) : 0;
+        /* a recorder that has begun and not written yet */
+        if (i == 0 && whole && f.num == 1 && f.bytes.n == 0 &&
+            length_padded(all.p, f.bytes))
+            return true;
+        if (plane != 0) return plane > 0;
+        if (!whole) return false;
+    }
+    return false;
+}
+
+/* A plane has a name, and something in it: what is too short for both would
+ * cost a hundred times what it weighs. */
+static void add_plane(struct xspace *x, struct bytes body, bool cut) {
+    enum { LEAST_BYTES = 12 };
+    if (body.n < LEAST_BYTES && !cut) {
+        if (body.n > 0) trace_note(x->t, NOTE_BAD_EVENT, 1);
+        return;
+    }
+    if (!VEC_ROOM(x->planes, x->nplanes, x->cap_planes)) x->oom = true;
+    else x->planes[x->nplanes++] = (struct xplane){.body = body, .cut = cut,
+                                                   .name = {body.p, 0}};
+}
+
+static void add_warning(struct xspace *x, const struct pb_field *f) {
+    trace_note(x->t, NOTE_SOURCE_WARNING, 1);
+    trace_meta(x->t, x->source, f->num == 2 ? "error" : "warning", f->bytes);
+}
+
+static void space_field(struct xspace *x, const struct pb_field *f, bool cut) {
+    if (f->num > 4) trace_note(x->t, NOTE_UNKNOWN_FIELD, 1);
+    else if (f->wire != PB_BYTES) trace_note(x->t, NOTE_BAD_FIELD, 1);
+    else if (f->num == 1) add_plane(x, f->bytes, cut);
+    else if (f->num < 4) add_warning(x, f);
+    else if (x->t->sources[x->source].host == 0)
+        x->t->sources[x->source].host = trace_str(x->t, f->bytes);
+}
+
+/* Text, as errors, warnings and host names are? A line or a name of a plane
+ * begins with a tag, which is a control character. */
+static bool is_text(struct bytes b) {
+    for (size_t i = 0; i < b.n; i++)
+        if (b.p[i] < ' ' && b.p[i] != '\n' && b.p[i] != '\t') return false;
+    return true;
+}
+
+/* Behind a plane whose length was patched: does this field belong to the file,
+ * or is it a part of the plane that was not whole when the recorder died? */
+static bool belongs(const struct pb_field *f, bool whole) {
+    if (f->num == 1) return true;
+    return whole && f->num <= 4 && f->wire == PB_BYTES && is_text(f->bytes);
+}
+
+/* The file's own fields. */
+static void read_space(struct xspace *x) {
+    struct pb r = pb_reader(x->all);
+    struct pb_field f;
+    bool patched = false;
+    for (;;) {
+        const uint8_t *at = r.p;
+        bool whole = pb_next(&r, &f);
+        if (!whole && !r.bad) return;
+        if (patched && *at == 0) return; /* room not written to yet */
+        bool torn = patched && !belongs(&f, whole);
+        if (torn) x->tail = true;
+        else if (!whole) trace_note(x->t, NOTE_FILE_CUT, 1);
+        if (!whole && f.num == 1) space_field(x, &f, true);
+        if (!whole || torn) return;
+        space_field(x, &f, false);
+        patched = f.num == 1 ? length_padded(at, f.bytes) : patched;
+    }
+}
+
+/* Which lines mark steps: a TPU's Steps, of the first device that has them;
+ * else events with step_num on the host; else the modules that an XLA device
+ * ran. */
+static void choose_markers(struct xspace *x) {
+    static const char *const names[] = {"Steps", "XLA Modules"};
+    x->host_steps = true;
+    bool host = false;
+    for (size_t i = 0; i < x->nplanes; i++)
+        if (x->planes[i].kind == XP_HOST && x->planes[i].has_step_num)
+            host = true;
+    for (size_t k = 0; k < 2; k++) {
+        if (k == 1 && host) return;
+        for (size_t i = 0; i < x->nplanes; i++) {
+            struct xplane *p = &x->planes[i];
+            if (p->kind != XP_XLA) continue;
+            for (size_t j = 0; j < p->nlines; j++) {
+                struct xline *l = &p->lines[j];
+                if (!bytes_eq(l->name, names[k], strlen(names[k])) ||
+                    l->events == l->body.p + l->body.n)
+                    continue;
+                l->marks = true;
+                x->host_steps = false;
+                return;
+            }
+        }
+    }
+}
+
+/* Makes the piece ready for a plane: no name interned yet. */
+static bool piece_plane(struct xpiece *w, const struct xplane *p) {
+    if (w->plane == p) return true;
+    if (p->nnames > w->cap_names) {
+        if (!vec_resize(&w->names, p->nnames, sizeof *w->names)) {
+            w->t->oom = true;
+            return false;
+        }
+        w->cap_names = p->nnames;
+    }
+    for (size_t i = 0; i < p->nnames; i++)
+        w->names[i] = (struct xlocal){STR_NONE, 0};
+    w->plane = p;
+    memset(w->launches, 0, sizeof w->launches); /* ids are the plane's own */
+    w->device = ROW_NONE;
+    if (p->device != ROW_NONE)
+        w->device = trace_device(w->t, w->source, p->dev_kind, p->ordinal);
+    return true;
+}
+
+/* Where the file is cut in two: everything before this place is the first
+ * piece's. */
+struct share {
+    struct xpiece piece;
+    const uint8_t *from, *to;
+};
+
+/* Real files have 14 to 90 bytes an event; large ones 50 and more. */
+enum { BYTES_PER_EVENT = 48 };
+
+/* How many events of a line stand before a place. */
+static int64_t events_before(const struct xline *l, const uint8_t *at) {
+    struct pb r = {l->events, l->body.p + l->body.n, false};
+    struct pb_field f;
+    int64_t n = 0;
+    while (r.p < at && pb_next(&r, &f)) n += f.num == 4 && f.wire == PB_BYTES;
+    return n;
+}
+
+/* The lines of a share, cut lines in part. */
+static void *share_read(void *arg) {
+    struct share *s = arg;
+    const struct xspace *x = s->piece.x;
+    s->piece.from = s->from;
+    s->piece.to = s->to;
+    trace_reserve(s->piece.t, (size_t)(s->to - s->from) / BYTES_PER_EVENT);
+    for (size_t i = 0; i < x->nplanes; i++) {
+        const struct xplane *p = &x->planes[i];
+        for (size_t k = 0; k < p->nlines; k++) {
+            struct xline l = p->lines[k];
+            const uint8_t *end = l.body.p + l.body.n;
+            if (l.body.p >= s->to || end <= s->from) continue;
+            if (!piece_plane(&s->piece, p)) return NULL;
+            if (l.marks) l.before = events_before(&l, s->from);
+            if (l.events < s->from) l.events = s->from;
+            if (end > s->to) l.stop = s->to;
+            xline_read(&s->piece, &l);
+        }
+    }
+    return NULL;
+}
+
+/* The start of the first event at or after a wanted place in this line. */
+static const uint8_t *event_at(const struct xline *l, const uint8_t *want) {
+    struct pb r = {l->events, l->body.p + l->body.n, false};
+    struct pb_field f;
+    while (r.p < want && pb_next(&r, &f)) continue;
+    return r.p;
+}
+
+/* What reading a line costs, in units of a byte: events of host threads are
+ * small and many, those of devices large and few. Judged by its first ones. */
+static size_t line_cost(const struct xline *l) {
+    enum { LOOKS = 256, EVENT_COST = 64 };
+    struct pb r = {l->events, l->body.p + l->body.n, false};
+    struct pb_field f;
+    size_t n = 0;
+    while (n < LOOKS && pb_next(&r, &f)) n++;
+    size_t seen = (size_t)(r.p - l->events);
+    size_t all = (size_t)(l->body.p + l->body.n - l->events);
+    if (n == 0 || seen == 0) return all;
+    return all + all / seen * n * EVENT_COST;
+}
+
+/* A place between two events with about half of the work before it. */
+static const uint8_t *middle(const struct xspace *x) {
+    size_t all = 0, sum = 0;
+    for (size_t i = 0; i < x->nplanes; i++)
+        for (size_t k = 0; k < x->planes[i].nlines; k++)
+            all += line_cost(&x->planes[i].lines[k]);
+    for (size_t i = 0; i < x->nplanes; i++)
+        for (size_t k = 0; k < x->planes[i].nlines; k++) {
+            const struct xline *l = &x->planes[i].lines[k];
+            size_t cost = line_cost(l);
+            if (cost > 0 && sum + cost >= all / 2) {
+                double part = (double)(all / 2 - sum) / (double)cost;
+                size_t n = (size_t)(l->body.p + l->body.n - l->events);
+                return event_at(l, l->events + (size_t)(part * (double)n));
+            }
+            sum += cost;
+        }
+    return x->all.p + x->all.n;
+}
+
+/* A trace for the second half: the same file, the same devices. */
+static struct trace *second_trace(const struct xspace *x) {
+    const struct source *src = &x->t->sources[x->source];
+    struct trace *t = trace_new();
+    if (t == NULL) return NULL;
+    if (trace_source(t, src->path, src->format, NULL, src->bytes) != 0) {
+        trace_free(t);
+        return NULL;
+    }
+    for (size_t i = 0; i < x->nplanes; i++) {
+        const struct xplane *p = &x->planes[i];
+        if (p->device != ROW_NONE)
+            trace_device(t, 0, p->dev_kind, p->ordinal);
+    }
+    return t;
+}
+
+/* The same for an allocator of both pieces: its name and its device. */
+static uint64_t allocator_key(const struct trace *t, size_t i) {
+    const struct allocator *a = &t->allocators[i];
+    struct bytes name = strs_bytes(&t->strs, a->name);
+    int64_t device = a->device == ROW_NONE ? -1
+                                           : t->devices[a->device].ordinal;
+    return hash_pair(hash_bytes(name.p, name.n), (uint64_t)device);
+}
+
+/* An allocator that had its peak in the first piece keeps what was said of it
+ * there. False: out of memory. */
+static bool settle_peaks(struct xpiece *a, struct xpiece *b) {
+    struct map first = {0};
+    bool ok = true;
+    for (size_t i = 0; ok && b->npeaks > 0 && i < a->npeaks; i++)
+        ok = map_set(&first, allocator_key(a->t, i), (uint32_t)i);
+    for (size_t k = 0; ok && k < b->npeaks; k++) {
+        uint32_t i = map_get(&first, allocator_key(b->t, k));
+        if (i != MAP_NONE && a->peaks[i] >= b->peaks[k])
+            b->t->allocators[k].fragmentation = -1;
+    }
+    map_free(&first);
+    return ok;
+}
+
+static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
+    struct trace *t = second_trace(x);
+    if (t == NULL) return fail_oom(e);
+    struct share b = {.piece = {.x = x, .t = t}, .from = middle(x),
+                      .to = a->to};
+    trace_reserve(x->t, x->all.n / BYTES_PER_EVENT); /* both shares' */
+    a->to = b.from;
+    pthread_t thread;
+    bool threaded = pthread_create(&thread, NULL, share_read, &b) == 0;
+    share_read(a);
+    if (threaded) pthread_join(thread, NULL);
+    else share_read(&b);
+    a->piece.events += b.piece.events;
+    a->piece.memory |= b.piece.memory;
+    a->piece.python |= b.piece.python;
+    a->piece.shapes |= b.piece.shapes;
+    if (!settle_peaks(&a->piece, &b.piece)) x->t->oom = true;
+    xspace_own_settle(&a->piece, &b.piece);
+    free(b.piece.names);
+    free(b.piece.peaks);
+    return trace_append(x->t, t, e);
+}
+
+/* All events. Two threads pay from some megabytes on. */
+static int read_events(struct xspace *x, const struct import_opts *o,
+                       struct ops_err *e) {
+    struct share s = {.piece = {.x = x, .t = x->t, .source = x->source,
+                                .watch = o},
+                      .from = x->all.p, .to = x->all.p + x->all.n};
+    int rc = 0, threads = o != NULL ? o->threads : 1;
+    if (threads == 0) threads = x->all.n > 8u << 20 ? 2 : 1;
+    if (threads > 1) rc = read_two(x, &s, e);
+    else share_read(&s);
+    free(s.piece.names);
+    free(s.piece.peaks);
+    struct source *src = &x->t->sources[x->source];
+    src->events += s.piece.events;
+    src->has_memory |= s.piece.memory;
+    src->has_stacks |= s.piece.python;
+    src->has_shapes |= s.piece.shapes;
+    if (x->own) xspace_own_done(x);
+    return rc;
+}
+
+static int read_planes(struct xspace *x, const struct import_opts *o,
+                       struct ops_err *e) {
+    for (size_t i = 0; i < x->nplanes; i++) xplane_open(x, &x->planes[i]);
+    for (size_t i = 0; i < x->nplanes; i++) xplane_facts(x, &x->planes[i]);
+    if (x->oom) return fail_oom(e);
+    x->t->sources[x->source].own = x->own;
+    choose_markers(x);
+    xspace_clock(x);
+    return read_events(x, o, e);
+}
+
+static int read_file(struct trace *t, uint32_t source,
+                     const struct import_opts *o, struct ops_err *e) {
+    struct xspace x = {.t = t, .source = source,
+                       .all = t->sources[source].bytes};
+    t->sources[source].decimals = 6;
+    read_space(&x);
+    int rc = x.oom ? fail_oom(e) : read_planes(&x, o, e);
+    /* the recorder's own files are said to be open once, not cut as well */
+    if (x.tail && !x.own) trace_note(t, NOTE_FILE_CUT, 1);
+    if (rc == 0 && (t->sources[source].index = xspace_index_new(x.all)) == NULL)
+        rc = fail_oom(e);
+    for (size_t i = 0; i < x.nplanes; i++) xplane_free(&x.planes[i]);
+    free(x.planes);
+    arena_free(&x.arena);
+    return rc;
+}
+
+const struct importer importer_xspace = {
+    .name = "xspace",
+    .help = "XSpace of TensorFlow, JAX, XLA and opscope (.xplane.pb)",
+    .sniff = sniff,
+    .read = read_file,
+};

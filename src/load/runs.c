@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Searching folders for runs. Links to folders are not followed, depth and
+ * number are bounded: a log folder may be anything. */
+#include "load/runs.h"
+
+#include "base/io/head.h"
+#include "base/sum.h"
+#include "base/vec.h"
+#include "import/import.h"
+#include "load/runs_impl.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_DEPTH = 12, MAX_FOLDERS = 100000, HEAD_BYTES = 1 << 16 };
+
+struct search {
+    struct run_list *out;
+    size_t root_len; /* of the path that was searched, with its slash */
+    uint8_t *head;   /* HEAD_BYTES and padding */
+};
+
+static void free_run(struct run *r) {
+    for (size_t i = 0; i < r->n; i++) free(r->files[i]);
+    for (size_t i = 0; i < r->nskips; i++) free(r->skips[i].path);
+    free(r->skips);
+    free(r->files);
+    free(r->name);
+}
+
+void runs_free(struct run_list *l) {
+    for (size_t i = 0; i < l->n; i++) free_run(&l->v[i]);
+    free(l->v);
+    free(l->bad);
+    *l = (struct run_list){0};
+}
+
+static char *join(const char *dir, const char *name) {
+    char *p;
+    size_t n = strlen(dir);
+    const char *slash = n > 0 && dir[n - 1] == '/' ? "" : "/";
+    return asprintf(&p, "%s%s%s", dir, slash, name) < 0 ? NULL : p;
+}
+
+/* Which importer would read it, by its first bytes; NULL: none, and *oom when
+ * there was no memory to look. */
+static const char *format_of(const char *path, uint8_t *head, bool *oom) {
+    errno = 0;
+    struct bytes b = {head, file_head(path, head, HEAD_BYTES)};
+    if (b.n == 0 && errno == ENOMEM) *oom = true;
+    for (size_t i = 0; b.n > 0 && importers[i] != NULL; i++)
+        if (importers[i]->sniff(b, path)) return importers[i]->name;
+    return NULL;
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void free_names(char **v, size_t n) {
+    for (size_t i = 0; i < n; i++) free(v[i]);
+    free(v);
+}
+
+/* The names in a folder, sorted; files first, then folders, as they ask. */
+static int list_folder(const char *dir, bool folders, char ***out, size_t *n,
+                       struct ops_err *e) {
+    DIR *d = opendir(dir);
+    *out = NULL;
+    *n = 0;
+    if (d == NULL)
+        return fail(e, OPS_EIO, "cannot open the folder: %s", strerror(errno));
+    size_t cap = 0;
+    bool ok = true;
+    for (struct dirent *x; ok && (x = readdir(d)) != NULL;) {
+        if (x->d_name[0] == '.') continue;
+        char *path = join(dir, x->d_name);
+        struct stat st;
+        ok = path != NULL;
+        bool take = ok && (folders ? lstat(path, &st) == 0 &&
+                                         S_ISDIR(st.st_mode)
+                                   : stat(path, &st) == 0 &&
+                                         S_ISREG(st.st_mode));
+        if (take) ok = VEC_ROOM(*out, *n, cap);
+        if (take && ok) (*out)[(*n)++] = path;
+        else free(path);
+    }
+    closedir(d);
+    if (!ok) {
+        free_names(*out, *n);
+        return fail_oom(e);
+    }
+    if (*n > 1) qsort(*out, *n, sizeof **out, by_text);
+    return 0;
+}
+
+/* The run's name: the folder below the root, "plugins/profile/" left out. */
+static char *run_name(const struct search *s, const char *dir) {
+    size_t n = strlen(dir);
+    const char *below = n > s->root_len ? dir + s->root_len : "";
+    if (*below == '\0') {
+        const char *last = strrchr(dir, '/');
+        below = last && last[1] ? last + 1 : dir;
+    }
+    char *name = strdup(below);
+    char *mid = name ? strstr(name, "plugins/profile/") : NULL;
+    if (mid != NULL && mid[16] != '\0')
+        memmove(mid, mid + 16, strlen(mid + 16) + 1);
+    return name;
+}
+
+/* Seconds as ns; years that do not fit are the last or the first that do. */
+static int64_t to_ns(time_t s) {
+    int64_t ns;
+    if (!__builtin_mul_overflow((int64_t)s, 1000000000, &ns)) return ns;
+    return s < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static int64_t mtime_of(const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0) return 0;
+    return sum_of(to_ns(st.st_mtim.tv_sec), st.st_mtim.tv_nsec);
+}
+
+/* The time in a name whose last part looks like 2026_11_15_03_29_38, in ns, or
+ * -1; with "_2" behind it, it is the second of that second. Files may have been
+ * copied since, so it tells more than their own. */
+static int64_t time_in_name(const char *name) {
+    const char *last = strrchr(name, '/');
+    struct tm tm = {0};
+    last = last ? last + 1 : name;
+    size_t n = strlen(last), more = n > 20 ? n - 20 : 0;
+    if (n < 19) return -1;
+    if (n != 19 && (last[19] != '_' || more == 0 || more > 5 ||
+                    strspn(last + 20, "0123456789") != more))
+        return -1;
+    for (int i = 0; i < 19; i++) {
+        bool sep = i == 4 || i == 7 || i == 10 || i == 13 || i == 16;
+        if (sep ? last[i] != '_' : last[i] < '0' || last[i] > '9') return -1;
+    }
+    if (strptime(last, "%Y_%m_%d_%H_%M_%S", &tm) == NULL) return -1;
+    return sum_of(to_ns(timegm(&tm)), more ? atol(last + 20) : 0);
+}
+
+/* Remembers a file that is named like a profile and cannot be one. */
+static bool skip_file(struct run *run, const char *path) {
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    if (!strstr(base, ".xplane.pb") && !strstr(base, ".trace.json"))
+        return true;
+    struct stat st;
+    const char *why = "its contents are of no format that can be read";
+    if (access(path, R_OK) != 0) why = "it may not be read";
+    else if (stat(path, &st) == 0 && st.st_size == 0) why = "it is empty";
+    char *copy = strdup(path);
+    if (copy == NULL || !VEC_ROOM(run->skips, run->nskips, run->cap_skips)) {
+        free(copy);
+        return false;
+    }
+    run->skips[run->nskips++] = (struct run_skip){copy, why};
+    return true;
+}
+
+static bool add_file(struct run *run, const char *path) {
+    char *copy = strdup(path);
+    if (copy == NULL || !VEC_ROOM(run->files, run->n, run->cap)) {
+        free(copy);
+        return false;
+    }
+    run->files[run->n++] = copy;
+    return true;
+}
+
+/* Is that format of use in a folder that has others? Where there are XSpace
+ * files the JSON beside them is the same capture once more; event files are the
+ * profile only where there is nothing else. */
+static bool is_wanted(const char *format, bool xspace, bool profile) {
+    if (format == NULL) return false;
+    if (strcmp(format, "tfevents") == 0) return !profile;
+    return !xspace || strcmp(format, "xspace") == 0 ||
+           strcmp(format, "ring") == 0;
+}
+
+/* Keeps the profiles among a folder's files. */
+static bool take_files(struct search *s, char **files, size_t n,
+                       struct run *run) {
+    const char **format = calloc(n + 1, sizeof *format);
+    if (format == NULL) return false;
+    bool xspace = false, profile = false, oom = false;
+    run->plain = true;
+    for (size_t i = 0; i < n; i++) {
+        format[i] = format_of(files[i], s->head, &oom);
+        s->out->files++;
+        xspace |= format[i] && strcmp(format[i], "xspace") == 0;
+        profile |= format[i] && strcmp(format[i], "tfevents") != 0;
+    }
+    bool ok = !oom;
+    run->scalars = !profile;
+    for (size_t i = 0; ok && i < n; i++) {
+        if (format[i] == NULL) ok = skip_file(run, files[i]);
+        if (!is_wanted(format[i], xspace, profile)) continue;
+        ok = add_file(run, files[i]);
+        if (!ok) break;
+        int64_t m = mtime_of(files[i]);
+        if (m > run->time) run->time = m;
+        if (strcmp(format[i], "chrome") != 0 && profile) run->plain = false;
+    }
+    free(format);
+    return ok;
+}
+
+/* One folder and all below it. */
+static int search_folder(struct search *s, const char *dir, int depth,
+                         struct ops_err *e) {
+    char **names;
+    size_t n;
+    if (++s->out->folders > MAX_FOLDERS || depth > MAX_DEPTH) return 0;
+    TRY(list_folder(dir, false, &names, &n, e));
+    struct run run = {0};
+    bool ok = take_files(s, names, n, &run);
+    free_names(names, n);
+    if (ok && run.n > 0) {
+        run.name = run_name(s, dir);
+        int64_t named = run.name ? time_in_name(run.name) : -1;
+        if (named >= 0) run.time = named;
+        ok = run.name && VEC_ROOM(s->out->v, s->out->n, s->out->cap);
+        if (ok) s->out->v[s->out->n++] = run;
+    }
+    if (ok && run.n == 0 && run.nskips > 0 && s->out->bad == NULL)
+        s->out->bad = strdup(run.skips[0].path);
+    if (!ok || run.n == 0) free_run(&run);
+    if (!ok) return fail_oom(e);
+    TRY(list_folder(dir, true, &names, &n, e));
+    int rc = 0;
+    for (size_t i = 0; i < n && rc != OPS_ELIMIT; i++) {
+        struct ops_err below; /* a folder that cannot be read is no profile */
+        rc = search_folder(s, names[i], depth + 1, &below);
+        if (rc == OPS_ELIMIT) *e = below;
+    }
+    free_names(names, n);
+    return rc == OPS_ELIMIT ? rc : 0;
+}
+
+/* Plain ones, then oldest first. */
+static int by_age(const void *a, const void *b) {
+    const struct run *x = a, *y = b;
+    if (x->plain != y->plain) return x->plain ? -1 : 1;
+    if (x->time != y->time) return x->time < y->time ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* A recording that is not closed lies in several files: one of them named means
+ * all. */
+static bool add_siblings(struct run *run, const char *path) {
+    struct own_file f;
+    char **names;
+    size_t n;
+    struct ops_err e;
+    if (!own_file_of(path, &f) || f.form == OWN_WHOLE) return true;
+    const char *slash = strrchr(path, '/');
+    char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("");
+    if (dir == NULL) return false;
+    int rc = list_folder(*dir ? dir : ".", false, &names, &n, &e);
+    bool ok = true;
+    for (size_t i = 0; rc == 0 && ok && i < n; i++) {
+        const char *name = names[i];
+        if (*dir == '\0') name += 2; /* "./" */
+        if (strcmp(name, path) != 0 && own_same_stem(name, path))
+            ok = add_file(run, name);
+    }
+    if (rc == 0) free_names(names, n);
+    free(dir);
+    return ok && rc != OPS_ELIMIT;
+}
+
+/* The curves beside the profiles of a log folder are no run to choose from. */
+static void drop_scalars(struct run_list *l) {
+    size_t kept = 0, profiles = 0;
+    for (size_t i = 0; i < l->n; i++) profiles += !l->v[i].scalars;
+    for (size_t i = 0; i < l->n && profiles > 0; i++) {
+        if (l->v[i].scalars) free_run(&l->v[i]);
+        else l->v[kept++] = l->v[i];
+    }
+    if (profiles > 0) l->n = kept;
+}
+
+/* A run of the one file that was named. */
+static int one_file(const char *path, struct run_list *out,
+                    struct ops_err *e) {
+    struct run run = {.name = strdup(path)};
+    bool ok = run.name && add_file(&run, path) && add_siblings(&run, path) &&
+              VEC_ROOM(out->v, out->n, out->cap);
+    if (ok) {
+        out->v[out->n++] = run;
+        return 0;
+    }
+    free_run(&run);
+    return fail_oom(e);
+}
+
+int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
+    *out = (struct run_list){0};
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return fail(e, OPS_EIO, "cannot open: %s", strerror(errno));
+    if (!S_ISDIR(st.st_mode)) return one_file(path, out, e);
+    size_t n = strlen(path);
+    struct search s = {
+        .out = out,
+        .root_len = n + (n > 0 && path[n - 1] != '/'),
+        .head = malloc(HEAD_BYTES + 64),
+    };
+    int rc = s.head ? search_folder(&s, path, 0, e) : fail_oom(e);
+    free(s.head);
+    if (rc == 0 && out->n == 0 && out->bad != NULL)
+        rc = fail(e, OPS_EFORMAT, "no profile in this folder: %s is named like "
+                  "one, but empty, damaged or not readable", out->bad);
+    else if (rc == 0 && out->n == 0)
+        rc = fail(e, OPS_EFORMAT, "no profile in this folder: looked at %zu "
+                  "files in %zu folders for *.xplane.pb (in plugins/profile/"
+                  "<run>/), *.pt.trace.json[.gz], Chrome JSON and RunMetadata",
+                  out->files, out->folders);
+    if (rc != 0) {
+        runs_free(out);
+        return rc;
+    }
+    drop_scalars(out);
+    if (out->n > 1) qsort(out->v, out->n, sizeof *out->v, by_age);
+    return 0;
+}
+
+static bool is_called(const struct run *r, const char *name) {
+    if (strcmp(r->name, name) == 0) return true;
+    const char *last = strrchr(r->name, '/');
+    return last != NULL && strcmp(last + 1, name) == 0;
+}
+
+int runs_pick(const struct run_list *l, const char *name,
+              const struct run **out, struct ops_err *e) {
+    *out = NULL;
+    if (name == NULL && l->n > 0) *out = &l->v[l->n - 1];
+    for (size_t i = 0; name != NULL && i < l->n; i++)
+        if (is_called(&l->v[i], name)) *out = &l->v[i];
+    if (*out != NULL) return 0;
+    char list[256] = "";
+    size_t used = 0;
+    for (size_t i = l->n; i-- > 0 && used + 1 < sizeof list;) {
+        int k = snprintf(list + used, sizeof list - used, "%s%s",
+                         used ? ", " : "", l->v[i].name);
+        if (k < 0) break;
+        used += (size_t)k;
+    }
+    return fail(e, OPS_EUSAGE, "no run called '%s' here; there are %zu: %s%s",
+                name ? name : "", l->n, list,
+                used >= sizeof list ? "..." : "");
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Many files, few traces: ranks and hosts of one job are tracks of one trace;
+ * profiles that have nothing to do with each other stay apart. */
+#include "load/runs.h"
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "import/import.h"
+#include "load/runs_impl.h"
+#include <stdlib.h>
+
+void loaded_free(struct loaded *l) {
+    for (size_t i = 0; i < l->n; i++) {
+        trace_free(l->v[i]);
+        free(l->names[i]);
+    }
+    free(l->v);
+    free(l->names);
+    *l = (struct loaded){0};
+}
+
+/* The number behind "rank" in a file's name, or -1. */
+static int64_t rank_in_name(const char *path) {
+    const char *base = strrchr(path, '/');
+    for (const char *p = base ? base : path; (p = strstr(p, "rank"));) {
+        p += 4;
+        if (*p == '_' || *p == '-' || *p == '.') p++;
+        if (*p < '0' || *p > '9') continue;
+        long v = strtol(p, NULL, 10);
+        return v < 1000000 ? v : -1;
+    }
+    return -1;
+}
+
+/* What a file's name tells and its contents did not: the rank, the host. */
+static void use_name(struct trace *t, const char *path) {
+    struct source *s = &t->sources[0];
+    if (s->rank < 0) s->rank = rank_in_name(path);
+    static const char suffix[] = ".xplane.pb";
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    const char *end = strstr(base, suffix);
+    if (s->host == 0 && end != NULL && end > base)
+        s->host = trace_str(t, (struct bytes){(const uint8_t *)base,
+                                              (size_t)(end - base)});
+}
+
+static void find_window(struct part *p) {
+    const struct trace *t = p->t;
+    p->lo = INT64_MAX;
+    p->hi = INT64_MIN;
+    for (size_t i = 0; i < t->spans.n; i++) {
+        if (t->tracks[t->spans.track[i]].kind == TRACK_OTHER &&
+            !t->sources[0].outside)
+            continue;
+        int64_t end = t->spans.ts[i] + t->spans.dur[i];
+        if (t->spans.ts[i] < p->lo) p->lo = t->spans.ts[i];
+        if (end > p->hi) p->hi = end;
+    }
+    if (!part_is_snapshot(p)) return;
+    for (size_t i = 0; i < t->mem.n; i++) {
+        if (t->mem.ts[i] < p->lo) p->lo = t->mem.ts[i];
+        if (t->mem.ts[i] > p->hi) p->hi = t->mem.ts[i];
+    }
+}
+
+bool parts_overlap(const struct part *a, const struct part *b) {
+    const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
+    if (!x->has_clock || !y->has_clock || a->lo > a->hi || b->lo > b->hi)
+        return false;
+    int64_t ns, shift;
+    if (__builtin_sub_overflow(b->t->epoch_ns, a->t->epoch_ns, &ns) ||
+        __builtin_mul_overflow(ns, PS_PER_NS, &shift))
+        return false;
+    int64_t lo, hi;
+    if (__builtin_add_overflow(b->lo, shift, &lo) ||
+        __builtin_add_overflow(b->hi, shift, &hi))
+        return false;
+    return lo < a->hi && a->lo < hi;
+}
+
+/* Two processes of one program that recorded themselves into one run: a worker
+ * and who forked it. */
+static bool one_program(const struct part *a, const struct part *b) {
+    const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
+    const char *sx = strrchr(a->path, '/'), *sy = strrchr(b->path, '/');
+    return x->own && y->own && x->pid != y->pid && sx != NULL && sy != NULL &&
+           sx - a->path == sy - b->path &&
+           memcmp(a->path, b->path, (size_t)(sx - a->path)) == 0;
+}
+
+/* Captures of one job, each of another host, rank or process, all at the same
+ * time. A snapshot that found no trace is a profile of its own. */
+struct group {
+    size_t leader;   /* its first part */
+    __int128 lo, hi; /* the time that all of them share, Unix ps */
+};
+
+/* What is held against a group is not held against each of its members: a job
+ * may have ten thousands of ranks. */
+struct groups {
+    struct part *v;
+    struct group *g; size_t n, cap;
+    struct map ranks; /* (group, rank, host) -> the first part of these */
+    struct map pids;  /* (group, rank, host, process) -> anything */
+    uint32_t *of;     /* by part: its group */
+    size_t left;      /* pairs of a part and a group still held */
+    bool oom;
+};
+
+static uint64_t rank_key(const struct part *p, size_t group) {
+    const struct source *s = &p->t->sources[0];
+    struct bytes host = strs_bytes(&p->t->strs, s->host);
+    uint64_t h = hash_pair((uint64_t)s->rank, hash_bytes(host.p, host.n));
+    return hash_pair(h, group);
+}
+
+static uint64_t pid_key(const struct part *p, size_t group) {
+    return hash_pair(rank_key(p, group), (uint64_t)p->t->sources[0].pid);
+}
+
+/* When a part begins and ends; false: it does not say. */
+static bool window_of(const struct part *p, __int128 *lo, __int128 *hi) {
+    __int128 zero = (__int128)p->t->epoch_ns * PS_PER_NS;
+    *lo = zero + p->lo;
+    *hi = zero + p->hi;
+    return p->t->sources[0].has_clock && p->lo <= p->hi;
+}
+
+/* Does part k differ from all of the group, and share their time? */
+static bool fits(const struct groups *s, size_t group, size_t k) {
+    const struct group *g = &s->g[group];
+    const struct part *p = &s->v[k], *first = &s->v[g->leader];
+    __int128 lo, hi;
+    if (!window_of(p, &lo, &hi) || lo >= g->hi || g->lo >= hi) return false;
+    if (part_is_snapshot(p) != part_is_snapshot(first)) return false;
+    uint32_t same = map_get(&s->ranks, rank_key(p, group));
+    if (same == MAP_NONE) return true;
+    return one_program(&s->v[same], p) &&
+           map_get(&s->pids, pid_key(p, group)) == MAP_NONE;
+}
+
+static void join_group(struct groups *s, size_t group, size_t k) {
+    struct group *g = &s->g[group];
+    __int128 lo, hi;
+    window_of(&s->v[k], &lo, &hi);
+    if (lo > g->lo) g->lo = lo;
+    if (hi < g->hi) g->hi = hi;
+    s->of[k] = (uint32_t)group;
+    uint32_t *at = map_at(&s->ranks, rank_key(&s->v[k], group));
+    if (at == NULL || !map_set(&s->pids, pid_key(&s->v[k], group), 1))
+        s->oom = true;
+    else if (*at == MAP_NONE) *at = (uint32_t)k;
+}
+
+/* The first group that part k belongs to, or a new one. */
+static void find_group(struct groups *s, size_t k) {
+    __int128 lo, hi;
+    bool timed = window_of(&s->v[k], &lo, &hi);
+    for (size_t i = 0; timed && i < s->n && s->left > 0; i++) {
+        s->left--;
+        if (!fits(s, i, k)) continue;
+        join_group(s, i, k);
+        return;
+    }
+    if (!VEC_ROOM(s->g, s->n, s->cap)) {
+        s->oom = true;
+        return;
+    }
+    /* nothing fits one that does not tell its time */
+    s->g[s->n] = (struct group){.leader = k, .lo = timed ? lo : 1,
+                                .hi = timed ? hi : 0};
+    s->n++;
+    if (timed) join_group(s, s->n - 1, k);
+    else s->of[k] = (uint32_t)(s->n - 1);
+}
+
+static bool add_loaded(struct loaded *l, struct trace *t, const char *path) {
+    size_t cap = l->cap;
+    char *name = strdup(path);
+    if (name == NULL || !VEC_ROOM(l->v, l->n, l->cap) ||
+        (cap != l->cap && !vec_resize(&l->names, l->cap, sizeof *l->names))) {
+        free(name);
+        return false;
+    }
+    l->v[l->n] = t;
+    l->names[l->n++] = name;
+    return true;
+}
+
+/* Moves the traces of a group's other members behind that of its leader, in
+ * their order, and seals each leader's. */
+static int finish_groups(struct groups *s, size_t n, struct loaded *out,
+                         struct ops_err *e) {
+    struct part *v = s->v;
+    for (size_t k = 0; k < n; k++) {
+        if (v[k].taken) continue;
+        size_t leader = s->g[s->of[k]].leader;
+        if (leader == k) continue;
+        struct trace *more = v[k].t;
+        v[k].t = NULL;
+        TRY(trace_append(v[leader].t, more, e));
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        struct part *p = &v[s->g[i].leader];
+        TRY(trace_seal(p->t, e));
+        if (!add_loaded(out, p->t, p->path)) return fail_oom(e);
+        p->t = NULL;
+    }
+    return 0;
+}
+
+/* Few traces of many parts. */
+static int join_groups(struct part *v, size_t n, struct loaded *out,
+                       struct ops_err *e) {
+    struct groups s = {.v = v, .left = pairs_allowed(n)};
+    s.of = malloc((n + 1) * sizeof *s.of);
+    if (s.of == NULL) s.oom = true;
+    for (size_t k = 0; k < n && !s.oom; k++)
+        if (!v[k].taken) find_group(&s, k);
+    int rc = s.oom ? fail_oom(e) : finish_groups(&s, n, out, e);
+    free(s.g);
+    free(s.of);
+    map_free(&s.ranks);
+    map_free(&s.pids);
+    return rc;
+}
+
+static int load_part(struct part *p, const struct import_opts *o,
+                     struct ops_err *e) {
+    p->t = trace_new();
+    int rc = p->t ? import_file(p->path, p->t, o, e) : fail_oom(e);
+    if (rc != 0 && e != NULL && e->text[0] != '\0')
+        rc = fail_in(e, "%s", p->path);
+    if (rc == 0) use_name(p->t, p->path);
+    return rc;
+}
+
+static bool is_ring(const char *path) {
+    struct own_file f;
+    return own_file_of(path, &f) && f.form == OWN_RING;
+}
+
+/* A program's shared memory comes first: what it brings of the files beside it
+ * is not read again. */
+static int load_parts(struct part *v, size_t n, const struct stems *s,
+                      const struct import_opts *o, struct ops_err *e) {
+    for (size_t i = 0; i < n; i++)
+        if (is_ring(v[i].path)) TRY(load_part(&v[i], o, e));
+    for (size_t i = 0; i < n; i++) {
+        for (uint32_t k = stems_of(s, v[i].path);
+             k != ROW_NONE && !v[i].taken; k = s->next[k])
+            v[i].taken = k != i && is_ring(v[k].path) &&
+                         own_is_included(&v[k], v[i].path);
+        if (v[i].t == NULL && !v[i].taken) TRY(load_part(&v[i], o, e));
+    }
+    TRY(parts_join_own(v, n, s, e));
+    for (size_t i = 0; i < n && n > 1; i++)
+        if (!v[i].taken) find_window(&v[i]);
+    return 0;
+}
+
+int runs_load(char *const *files, size_t n, const struct import_opts *o,
+              struct loaded *out, struct ops_err *e) {
+    *out = (struct loaded){0};
+    struct part *v = calloc(n + 1, sizeof *v);
+    struct stems stems = {0};
+    int rc = v ? 0 : fail_oom(e);
+    for (size_t i = 0; i < n && rc == 0; i++) v[i].path = files[i];
+    if (rc == 0 && !stems_init(&stems, v, n)) rc = fail_oom(e);
+    if (rc == 0) rc = load_parts(v, n, &stems, o, e);
+    stems_free(&stems);
+    if (rc == 0) rc = parts_join_snapshots(v, n, e);
+    if (rc == 0) rc = parts_join_outside(v, n, e);
+    if (rc == 0) rc = join_groups(v, n, out, e);
+    for (size_t i = 0; v && i < n; i++) trace_free(v[i].t);
+    free(v);
+    if (rc != 0) loaded_free(out);
+    return rc;
+}

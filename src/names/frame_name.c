@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Searches from the end: paths may hold anything, functions and numbers not. */
+#include "names/frame_name.h"
+
+static struct bytes cut(struct bytes b, size_t from, size_t to) {
+    return (struct bytes){b.p + from, to > from ? to - from : 0};
+}
+
+static int64_t digits(struct bytes b) {
+    int64_t v = 0;
+    if (b.n == 0 || b.n > 9) return -1;
+    for (size_t i = 0; i < b.n; i++) {
+        if (b.p[i] < '0' || b.p[i] > '9') return -1;
+        v = v * 10 + (b.p[i] - '0');
+    }
+    return v;
+}
+
+/* "file(12): func": the last "): " that a number in brackets stands before. */
+static bool split_torch(struct bytes b, struct frame_name *f) {
+    for (size_t i = b.n; i-- > 2;) {
+        if (b.p[i] != ' ' || b.p[i - 1] != ':' || b.p[i - 2] != ')') continue;
+        size_t close = i - 2, open = close;
+        while (open > 0 && b.p[open] != '(') open--;
+        int64_t line = digits(cut(b, open + 1, close));
+        if (open == 0 || line < 0 || i + 1 >= b.n) continue;
+        *f = (struct frame_name){cut(b, i + 1, b.n), cut(b, 0, open), line};
+        return true;
+    }
+    return false;
+}
+
+/* "$file.py:12 func", "$module func". */
+static bool split_xspace(struct bytes b, struct frame_name *f) {
+    if (b.n < 2 || b.p[0] != '$') return false;
+    size_t space = b.n - 1;
+    while (space > 1 && b.p[space] != ' ') space--;
+    *f = (struct frame_name){cut(b, 1, b.n), {0}, -1};
+    if (space <= 1 || space + 1 >= b.n) return true;
+    size_t colon = space;
+    while (colon > 1 && b.p[colon] != ':') colon--;
+    int64_t line = digits(cut(b, colon + 1, space));
+    if (colon <= 1 || line < 0) return true;
+    *f = (struct frame_name){cut(b, space + 1, b.n), cut(b, 1, colon), line};
+    return true;
+}
+
+struct frame_name frame_name_split(struct bytes name) {
+    struct frame_name f = {.function = name, .line = -1};
+    if (!split_xspace(name, &f)) split_torch(name, &f);
+    return f;
+}
+
+/* Where " at 0x7f...>" begins at the end of the name; 0: nowhere. */
+static size_t find_address(struct bytes name) {
+    static const char at[] = " at 0x";
+    size_t n = sizeof at - 1, i = name.n - 1;
+    while (i > 0) {
+        uint8_t c = name.p[--i];
+        bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
+                   (c >= 'A' && c <= 'F');
+        if (!hex) break;
+    }
+    if (i + 1 < n || memcmp(name.p + i + 1 - n, at, n) != 0) return 0;
+    return i + 1 - n;
+}
+
+struct bytes frame_name_stable(struct bytes name, char buf[FRAME_NAME_MAX]) {
+    if (name.n < 2 || name.p[0] != '<' || name.p[name.n - 1] != '>')
+        return name;
+    size_t n = find_address(name);
+    if (n == 0 || n + 1 > FRAME_NAME_MAX) return name;
+    memcpy(buf, name.p, n);
+    buf[n] = '>';
+    return (struct bytes){(const uint8_t *)buf, n + 1};
+}
+
+/* Packages by the first folder of their path, as torch writes it (relative to
+ * where Python found them). */
+static const char *const packages[] = {
+    "torch/", "torchvision/", "torchaudio/", "numpy/", "jax/", "jaxlib/",
+    "tensorflow/", "keras/", "flax/", "optax/", "transformers/",
+    "accelerate/", "pytorch_lightning/", "lightning/", "deepspeed/", "triton/",
+    "multiprocessing/", "concurrent/", "asyncio/", "logging/", "importlib/",
+    "collections/", "json/", "<",
+};
+
+/* Files of Python's own that real traces have in every stack. */
+static const char *const library[] = {
+    "threading.py", "contextlib.py", "functools.py", "typing.py", "queue.py",
+    "runpy.py", "selectors.py", "socket.py", "traceback.py", "warnings.py",
+    "weakref.py", "copy.py", "abc.py", "enum.py", "inspect.py", "random.py",
+    "tempfile.py", "os.py", "posixpath.py", "re.py", "dataclasses.py",
+    "profiler.py", "_twodim_base_impl.py", "fromnumeric.py",
+};
+
+static bool contains(struct bytes b, const char *what) {
+    return memmem(b.p, b.n, what, strlen(what)) != NULL;
+}
+
+bool frame_name_is_users(const struct frame_name *f) {
+    struct bytes b = f->file;
+    if (b.n == 0 || contains(b, "site-packages/") ||
+        contains(b, "dist-packages/") || contains(b, "/lib/python"))
+        return false;
+    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++)
+        if (b.n >= strlen(packages[i]) &&
+            memcmp(b.p, packages[i], strlen(packages[i])) == 0)
+            return false;
+    for (size_t i = 0; i < sizeof library / sizeof *library; i++)
+        if (bytes_eq(b, library[i], strlen(library[i]))) return false;
+    return true;
+}

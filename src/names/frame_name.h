@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The names of Python frames, as the profilers spell them, taken apart:
+ *
+ *   torch            pkg/file.py(12): func
+ *                    <built-in method f of T object at 0x7f..>
+ *                    nn.Module: Conv2d_3
+ *   TensorFlow, JAX  $file.py:12 func,  $builtins len,  $<unknown> items */
+#ifndef NAMES_FRAME_NAME_H
+#define NAMES_FRAME_NAME_H
+
+#include "base/bytes.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct frame_name {
+    struct bytes function; /* never empty for a name that is not */
+    struct bytes file;     /* n is 0: none, a call into C or a module's */
+    int64_t line;          /* of the function's definition; -1: none */
+};
+
+struct frame_name frame_name_split(struct bytes name);
+
+/* The name without what differs from run to run: the address of the object
+ * that a method was called on. Either name itself or made in buf. */
+enum { FRAME_NAME_MAX = 512 };
+struct bytes frame_name_stable(struct bytes name, char buf[FRAME_NAME_MAX]);
+
+/* Is it code of the program itself: a file that is neither Python's own nor a
+ * package's that is known? A guess, made by the path. */
+bool frame_name_is_users(const struct frame_name *f);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kernel names, understood by the words in them.
+ *
+ *   sm80_xmma_gemm_f32f32_tf32f32_f32_...     types of A and B in memory, of
+ *                                             the product and of the sum
+ *   ..._f32f32_f32f32_f32_..._ffma_...        plain fp32: no matrix unit
+ *   cutlass_80_tensorop_s1688gemm_...         s: sum in fp32; 16x8x8 is the
+ *                                             matrix unit's shape; with no
+ *                                             type named, fp32 taken as TF32
+ *   cutlass_80_tensorop_bf16_s16816gemm_bf16  types named
+ *   cutlass_80_simt_sgemm_..., ampere_sgemm_  plain fp32
+ *   nvjet_sm90_tst_128x64_...                 t bf16, h fp16, s fp32, d fp64,
+ *                                             q and r fp8, o fp4: the first
+ *                                             letter is A's type
+ *   Cijk_Ailk_Bljk_BBS_BH_...                 AMD: B bf16, H fp16, S fp32,
+ *                                             D fp64 of A first
+ *
+ * cuBLAS documents none of this; the words were collected by running products
+ * and convolutions of every type and looking (tests/unit/test_kernel_dtype.c
+ * has the names). The surprise: one program's fp32 products use TF32 kernels
+ * and plain ones side by side, because small or odd shapes have no TF32
+ * kernel. */
+#include "names/kernel_dtype.h"
+
+#include <ctype.h>
+#include <stddef.h>
+
+enum { HEAD = 2048 }; /* longer names repeat themselves */
+
+struct text {
+    char s[HEAD + 1]; /* lower case */
+    size_t n;
+};
+
+static bool has(const struct text *t, const char *word) {
+    return strstr(t->s, word) != NULL;
+}
+
+static bool has_any(const struct text *t, const char *const *words) {
+    for (; *words; words++)
+        if (has(t, *words)) return true;
+    return false;
+}
+
+/* Beside products: sums of their parts, changes of layout, transforms. Also
+ * what has a matrix only by name: products with a vector, outer products,
+ * depthwise convolutions (one channel each: nothing to multiply with). */
+static const char *const helpers[] = {
+    "splitkreduce", "reducesplitk", "splitk_reduce", "epilogue::impl",
+    "nchwtonhwc", "nhwctonchw", "tensortransform", "init_device_workspace",
+    "winogradwgrad", "winogradforward", "winograddgrad", "generatewinograd",
+    "dot_do_o", "convert_dq", "convert_dkv", "clear_dkvaccum",
+    "splitkv_combine", "flash_fwd_splitkv_combine", "flip_filter", "fft2d_",
+    "fft1d_", "precompute_indices", "scalepackedtensor", "converttensor",
+    "settensor", "computeoffsets", "computebofsets", "im2col", "col2im",
+    "gemv", "gemmk1", "dot_kernel", "depthwise", "grouped_direct", "dwconv",
+    "_c1_k1", "reduce_wgrad", "elementwise", "reduce_kernel", "layer_norm",
+    "softmax_", "nccl", "rccl", "memcpy", "memset", "scal_kernel", "bn_fw",
+    "bn_bw", "kernel_conv_filter", "postgsu",
+    NULL,
+};
+
+/* Words of products. Checked after the helpers. */
+static const char *const products[] = {
+    "gemm", "nvjet", "xmma_", "tensorop", "cutlass_", "cijk_", "wmma",
+    "convolve", "dgrad", "wgrad", "fprop", "implicitgemm", "scudnn",
+    "884cudnn", "1688cudnn", "16816cudnn", "8816cudnn", "winograd",
+    "conv2d", "conv3d", "igemm", "miopen", "matmul", "fmha",
+    "flash_fwd", "flash_bwd", "flashattn", "flash::", "_sdpa_",
+    "attentionkernel", "attentionbackwardkernel", "attn_fwd", "attn_bwd",
+    "flash_attention", "triton_tem_", "triton_mm", "fused_moe", "marlin",
+    "mfma", "fused_attention", "flex_attention", "mha_fwd", "mha_bwd",
+    NULL,
+};
+
+/* Marks of matrix units. */
+static const char *const units[] = {
+    "tensorop", "_tensor16x", "_tensor8x", "_tensor64x", "wmma", "hmma",
+    "wgmma", "nvjet", "s884", "h884", "d884", "z884", "s1688", "h1688",
+    "c1688", "d1688", "i8816", "s16816", "h16816", "d16816", "z16816",
+    "i16832", "i16864", "s161616", "h161616", "i161616", "flash_fwd",
+    "flash_bwd", "flash::", "flashattn", "_sdpa_", "fmha", "attentionkernel",
+    "attentionbackwardkernel", "mfma", "xdl", "_mi16x16", "_mi32x32",
+    "_mi4x4", "marlin", "umma", "gtcx", "tfloat32", "warpgroupsize",
+    NULL,
+};
+
+/* Types as words; the first that is there decides: a kernel that names a
+ * narrow type and fp32 multiplies the narrow one and sums in fp32. */
+static const struct {
+    const char *word;
+    enum dtype type;
+} words[] = {
+    {"tf32", DTYPE_TF32},      {"tfloat32", DTYPE_TF32},
+    {"xf32", DTYPE_TF32},      {"c1688", DTYPE_TF32},
+    {"e2m1", DTYPE_FP4},       {"nvf4", DTYPE_FP4},
+    {"nvfp4", DTYPE_FP4},      {"mxfp4", DTYPE_FP4},
+    {"e4m3", DTYPE_FP8},       {"e5m2", DTYPE_FP8},
+    {"fp8", DTYPE_FP8},        {"float8", DTYPE_FP8},
+    {"bf16", DTYPE_BF16},      {"bfloat16", DTYPE_BF16},
+    {"bhalf", DTYPE_BF16},     {"gemm_s8", DTYPE_INT8},
+    {"gemm_u8", DTYPE_INT8},   {"_i8i8", DTYPE_INT8},
+    {"int8", DTYPE_INT8},      {"i8816", DTYPE_INT8},
+    {"i16832", DTYPE_INT8},    {"i161616", DTYPE_INT8},
+    {"signed char", DTYPE_INT8}, {"f16", DTYPE_FP16},
+    {"fp16", DTYPE_FP16},      {"float16", DTYPE_FP16},
+    {"half", DTYPE_FP16},      {"hgemm", DTYPE_FP16},
+    {"h884", DTYPE_FP16},      {"h1688", DTYPE_FP16},
+    {"h16816", DTYPE_FP16},    {"h161616", DTYPE_FP16},
+    {"s884", DTYPE_FP16},      {"s161616", DTYPE_FP16},
+    {"s16816", DTYPE_FP16},
+    {"f64", DTYPE_FP64},       {"double", DTYPE_FP64},
+    {"dgemm", DTYPE_FP64},     {"zgemm", DTYPE_FP64},
+    {"d884", DTYPE_FP64},      {"z884", DTYPE_FP64},
+    {"d16816", DTYPE_FP64},    {"d1688", DTYPE_FP64},
+    {"s1688", DTYPE_TF32},
+    {"sgemm", DTYPE_FP32},     {"cgemm", DTYPE_FP32},
+    {"scudnn", DTYPE_FP32},    {"f32", DTYPE_FP32},
+    {"fp32", DTYPE_FP32},      {"float", DTYPE_FP32},
+};
+
+static enum dtype type_by_word(const struct text *t) {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (has(t, words[i].word)) return words[i].type;
+    return DTYPE_UNKNOWN;
+}
+
+static enum dtype type_of_letter(char c) {
+    switch (c) {
+    case 't':
+    case 'b': return DTYPE_BF16;
+    case 'h': return DTYPE_FP16;
+    case 's': return DTYPE_FP32;
+    case 'd': return DTYPE_FP64;
+    case 'q':
+    case 'r': return DTYPE_FP8;
+    case 'o': return DTYPE_FP4;
+    case 'i': return DTYPE_INT8;
+    default: return DTYPE_UNKNOWN;
+    }
+}
+
+/* nvjet[_sm90]_tst_...: matrix units have no plain fp32, so s is TF32. */
+static enum dtype nvjet_type(const struct text *t) {
+    const char *p = strstr(t->s, "nvjet_");
+    if (!p) return DTYPE_UNKNOWN;
+    p += 6;
+    if (strncmp(p, "sm", 2) == 0 && isdigit((unsigned char)p[2])) {
+        p += strcspn(p, "_");
+        if (*p) p++;
+    }
+    size_t n = strcspn(p, "_");
+    if (n < 3 || n > 6) return DTYPE_UNKNOWN;
+    enum dtype d = type_of_letter(*p);
+    return d == DTYPE_FP32 ? DTYPE_TF32 : d;
+}
+
+/* Cijk_<A's indices>_<B's>_<types>_...: Tensile's, for AMD's BLAS. */
+static enum dtype tensile_type(const struct text *t) {
+    const char *p = strstr(t->s, "cijk_");
+    if (!p) return DTYPE_UNKNOWN;
+    for (int i = 0; i < 3; i++) {
+        p += strcspn(p, "_");
+        if (!*p) return DTYPE_UNKNOWN;
+        p++;
+    }
+    if (strncmp(p, "f8", 2) == 0 || strncmp(p, "b8", 2) == 0)
+        return DTYPE_FP8;
+    if (strncmp(p, "sx", 2) == 0 || strncmp(p, "s_mx", 4) == 0)
+        return DTYPE_TF32;
+    enum dtype d = type_of_letter(*p);
+    bool known = *p == 'b' || *p == 'h' || *p == 's' || *p == 'd' || *p == 'i';
+    return known ? d : DTYPE_UNKNOWN;
+}
+
+static enum dtype matrix_type(const struct text *t, bool tensor) {
+    enum dtype d = nvjet_type(t);
+    if (d == DTYPE_UNKNOWN) d = tensile_type(t);
+    if (d != DTYPE_UNKNOWN) return d;
+    d = type_by_word(t);
+    /* Attention in f32 takes three TF32 products for one of fp32's precision:
+     * full fp32 to whoever asks. Other fp32 on NVIDIA's matrix units is TF32
+     * whether the name says so or not; AMD's do have fp32. */
+    bool nvidia = !has(t, "cijk_") && !has(t, "xdl") && !has(t, "mfma") &&
+                  !has(t, "gtcx") && !has(t, "fmha");
+    if (d == DTYPE_FP32 && tensor && nvidia) return DTYPE_TF32;
+    if (d == DTYPE_UNKNOWN && tensor && has(t, "tensorop")) return DTYPE_TF32;
+    return d;
+}
+
+/* Attention's own kernels have words of the helpers in them. */
+static bool is_helper(const struct text *t) {
+    if (has(t, "triton_") && !has(t, "triton_tem_") && !has(t, "triton_mm"))
+        return true;
+    return has_any(t, helpers);
+}
+
+struct kernel_kind kernel_kind_of(struct bytes name) {
+    struct text t;
+    struct kernel_kind k = {false, false, DTYPE_UNKNOWN};
+    t.n = name.n < HEAD ? name.n : HEAD;
+    for (size_t i = 0; i < t.n; i++) {
+        int c = tolower(name.p[i]);
+        t.s[i] = c ? (char)c : ' ';
+    }
+    t.s[t.n] = 0;
+    k.matrix = !is_helper(&t) && has_any(&t, products);
+    if (!k.matrix) {
+        k.dtype = type_by_word(&t);
+        if (k.dtype == DTYPE_TF32) k.dtype = DTYPE_FP32;
+        /* Optimizers take their scalars as double. */
+        if (k.dtype == DTYPE_FP64 && has(&t, "float")) k.dtype = DTYPE_FP32;
+        return k;
+    }
+    bool plain = has(&t, "ffma") || has(&t, "simt");
+    k.tensor = !plain && has_any(&t, units);
+    k.dtype = matrix_type(&t, k.tensor);
+    /* What has no other unit to run on, or a library that uses no other. */
+    bool only = k.dtype == DTYPE_TF32 || k.dtype == DTYPE_FP8 ||
+                k.dtype == DTYPE_FP4;
+    bool narrow = k.dtype == DTYPE_BF16 || k.dtype == DTYPE_FP16;
+    if (only || (narrow && !plain && has(&t, "cutlass"))) k.tensor = true;
+    return k;
+}
+
+bool kernel_is_matrix(struct bytes name) {
+    return kernel_kind_of(name).matrix;
+}
+
+enum dtype kernel_kind_dtype(struct kernel_kind k, enum dtype op) {
+    /* A name may have double for a scalar argument. */
+    if (!k.matrix && op != DTYPE_UNKNOWN) return op;
+    /* cuDNN writes f16 for both 16-bit types */
+    if (k.dtype == DTYPE_FP16 && op == DTYPE_BF16) return op;
+    if (k.dtype != DTYPE_UNKNOWN) return k.dtype;
+    if (k.matrix && op == DTYPE_FP32) return DTYPE_UNKNOWN;
+    return op;
+}
+
+enum dtype kernel_dtype(struct bytes name, enum dtype op) {
+    return kernel_kind_dtype(kernel_kind_of(name), op);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a name says: the one place where names of ops, calls, kernels and
+ * regions are understood. Worked out once per distinct name, at seal, into
+ * trace->name_class. Adding a library's spelling = one row in opclass.c. */
+#ifndef NAMES_OPCLASS_H
+#define NAMES_OPCLASS_H
+
+#include "base/bytes.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum name_class {
+    NAME_COMM = 1,        /* a collective or transfer between ranks */
+    NAME_INPUT = 2,       /* the input pipeline: tf.data, DataLoader */
+    NAME_STEP = 4,        /* a step marker: ProfilerStep#N, Profiled batch */
+    NAME_LAUNCH = 8,      /* API: puts work on a device (kernel, graph) */
+    NAME_COPY = 16,       /* API: a copy or fill; device: a copy */
+    NAME_SYNC = 32,       /* API: waits for the device */
+    NAME_TENSOR_CORE = 64, /* kernel: uses matrix units */
+    NAME_ALLOC = 128,     /* API: allocates or frees memory */
+    NAME_OPTIMIZER = 256, /* Optimizer.step#..., optimizer regions */
+    NAME_BACKWARD = 512,  /* backward pass: autograd nodes */
+    NAME_ITERATOR = 1024, /* a tf.data iterator: Iterator::... */
+    NAME_GRAPH = 2048,    /* API: launches a whole graph (cudaGraphLaunch) */
+    NAME_WRAPPER = 4096,  /* framework wrapper around an op: EagerExecute */
+    NAME_COMM_HLO = 8192, /* an HLO collective, if an op: compiler passes have
+                             such names, too */
+    NAME_COMM_CPU = 16384, /* a collective that the host itself carries out
+                              (gloo, MPI), not the call that starts one */
+    NAME_EPOCH = 32768,   /* an epoch around steps: a mark, no work */
+};
+
+/* The class bits of a name. O(length); no state. */
+uint16_t name_classify(struct bytes name);
+
+/* The categories of what opscope's own recorder wrote (enum ops_kind of
+ * record.h): "ops_input", "ops_comm", "ops_copy", "ops_wait", "ops_phase",
+ * "ops_epoch". They survive a conversion to Chrome JSON and back. */
+uint16_t cat_classify(struct bytes cat);
+
+/* ProfilerStep#12 -> 12; any text with a number after its last '#' or blank;
+ * -1: none. */
+int64_t name_step_number(struct bytes name);
+
+/* Grouping as the frameworks do: ProfilerStep#3 -> ProfilerStep*. Returns the
+ * length of the prefix to keep followed by '*', or 0: keep the name. */
+size_t name_group_prefix(struct bytes name);
+
+#endif

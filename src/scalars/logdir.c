@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Searching a log folder, again and again. Links to folders are not followed,
+ * depth and number are bounded: a log folder may be anything. */
+#include "scalars/logdir.h"
+
+#include "base/hash.h"
+#include "base/io/file.h"
+#include "base/vec.h"
+#include "model/trace.h"
+#include "ring/salvage.h"
+#include "scalars/summary.h"
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { MAX_DEPTH = 12, MAX_FOLDERS = 100000 };
+
+void logdir_free(struct logdir *l) {
+    scalars_free(&l->scalars);
+    free(l->files);
+    map_free(&l->by_path);
+    free(l->root);
+    *l = (struct logdir){0};
+}
+
+static char *join(const char *dir, const char *name) {
+    char *p;
+    size_t n = strlen(dir);
+    const char *slash = n > 0 && dir[n - 1] == '/' ? "" : "/";
+    return asprintf(&p, "%s%s%s", dir, slash, name) < 0 ? NULL : p;
+}
+
+static bool is_event_name(const char *name) {
+    return strstr(name, "tfevents") != NULL;
+}
+
+static bool is_pointer(const char *name) {
+    size_t n = strlen(name);
+    return n > 5 && strcmp(name + n - 5, ".ring") == 0;
+}
+
+/* The file of that path in the store, or UINT32_MAX; *at is where to remember
+ * a new one. Two paths of one hash: the map knows the first, and the others are
+ * searched for. */
+static uint32_t find_file(struct logdir *l, const char *path, uint32_t **at) {
+    const struct scalar_file *f = l->scalars.files;
+    *at = map_at(&l->by_path, hash_bytes(path, strlen(path)));
+    if (*at == NULL || **at == MAP_NONE) return UINT32_MAX;
+    if (strcmp(f[**at].path, path) == 0) return **at;
+    for (size_t i = 0; i < l->nfiles; i++)
+        if (strcmp(f[i].path, path) == 0) return (uint32_t)i;
+    return UINT32_MAX;
+}
+
+/* Reads what is new in a file. One that cannot be read is remembered as such;
+ * the others are not worse for it. */
+static void read_on(struct logdir *l, uint32_t i, const struct stat *st) {
+    struct logdir_file *f = &l->files[i];
+    struct ops_err e = {0};
+    struct file *open;
+    uint64_t size = (uint64_t)st->st_size;
+    if (f->inode == st->st_ino && f->size == size && !f->unreadable) return;
+    if (f->rest > 0) { /* what was taken from memory may be in it now */
+        scalars_reset_file(&l->scalars, i);
+        f->size = 0;
+    }
+    bool other = f->inode != st->st_ino || size < f->size;
+    if (f->size > 0 && other) scalars_reset_file(&l->scalars, i);
+    *f = (struct logdir_file){.size = size, .inode = st->st_ino};
+    if (size == 0) return; /* made, not written yet */
+    int rc = file_open(l->scalars.files[i].path, &open, &e);
+    if (rc == OPS_ELIMIT) l->fatal = e;
+    if (rc != 0) {
+        f->unreadable = true;
+        snprintf(f->reason, sizeof f->reason, "%.60s", e.text);
+        return;
+    }
+    summary_read(&l->scalars, i, open->bytes);
+    file_close(open);
+}
+
+/* A new file of the store, or a known one; UINT32_MAX: out of memory. */
+static uint32_t file_of(struct logdir *l, const char *path, const char *run) {
+    uint32_t *at, i = find_file(l, path, &at);
+    if (i != UINT32_MAX) return i;
+    if (at == NULL || !VEC_ROOM(l->files, l->nfiles, l->cap_files)) {
+        l->scalars.oom = true;
+        return UINT32_MAX;
+    }
+    i = scalars_file(&l->scalars, path, run);
+    if (i == UINT32_MAX) return i;
+    assert(i == l->nfiles);
+    if (*at == MAP_NONE) *at = i;
+    l->files[l->nfiles++] = (struct logdir_file){0};
+    return i;
+}
+
+static void take_file(struct logdir *l, const char *path, const char *run,
+                      const struct stat *st) {
+    uint32_t i = file_of(l, path, run);
+    if (i != UINT32_MAX) read_on(l, i, st);
+}
+
+/* --- points that are in no file yet -------------------------------------- */
+
+/* Reads a file anew: so much of it, and behind that what is in memory. */
+static void read_with_rest(struct logdir *l, uint32_t i, const char *path,
+                           const struct rec_scalars *s) {
+    struct file *open = NULL;
+    struct ops_err e = {0};
+    struct stat st;
+    size_t n = 0;
+    if (s->file[0] != '\0' && stat(path, &st) == 0 &&
+        file_open(path, &open, &e) == 0)
+        n = s->bytes < open->bytes.n ? (size_t)s->bytes : open->bytes.n;
+    uint8_t *all = malloc(n + s->n);
+    if (all == NULL) {
+        l->scalars.oom = true;
+    } else {
+        if (n > 0) memcpy(all, open->bytes.p, n);
+        memcpy(all + n, s->p, s->n);
+        scalars_reset_file(&l->scalars, i);
+        summary_read(&l->scalars, i, (struct bytes){all, n + s->n});
+        l->files[i].rest = s->n;
+        l->files[i].rest_points = s->points;
+        l->files[i].unreadable = false;
+    }
+    free(all);
+    if (open != NULL) file_close(open);
+}
+
+/* <logdir>/plugins/profile/<run>/<stem>.ring: the path of the event file. A
+ * program that had none yet has its points under the pointer's own name. */
+static char *events_path(const char *pointer, const struct rec_scalars *s) {
+    const char *end = pointer + strlen(pointer);
+    char *path;
+    if (s->file[0] == '\0') return strdup(pointer);
+    for (int i = 0; i < 4; i++)
+        while (end > pointer && *--end != '/') continue;
+    int n = asprintf(&path, "%.*s%s%s", (int)(end - pointer), pointer,
+                     end > pointer ? "/" : "", s->file);
+    return n < 0 ? NULL : path;
+}
+
+/* A pointer to the memory of a program: of a dead one the rest is taken, one
+ * that lives writes it itself. run: where its event file would be. only: the
+ * one file that is asked for; NULL: all are. */
+static void take_ring(struct logdir *l, const char *pointer, const char *run,
+                      const char *only) {
+    struct rec_scalars s;
+    int rc = rec_scalars_read(pointer, &s);
+    if (rc == REC_REST_NO_MEMORY) l->scalars.oom = true;
+    if (rc != 0) return;
+    const char *slash = only == NULL ? NULL : strrchr(only, '/');
+    const char *base = slash == NULL ? only : slash + 1;
+    bool wanted = s.n > 0 && (only == NULL || strcmp(s.file, base) == 0);
+    char *path = !wanted ? NULL
+                 : only != NULL ? strdup(only) : events_path(pointer, &s);
+    if (wanted && path == NULL) l->scalars.oom = true;
+    uint32_t i = path == NULL ? UINT32_MAX : file_of(l, path, run);
+    if (i != UINT32_MAX) {
+        if (l->files[i].rest != s.n) read_with_rest(l, i, path, &s);
+        l->files[i].rest_seen = true;
+    }
+    free(path);
+    rec_scalars_free(&s);
+}
+
+/* The user named one event file: the memory of its program is found through
+ * the profiles beside it. */
+static void take_ring_of(struct logdir *l, const char *file) {
+    const char *slash = strrchr(file, '/');
+    char *pattern;
+    glob_t g;
+    int n = slash == NULL ? 0 : (int)(slash - file + 1);
+    if (strcspn(file, "*?[\\") < (size_t)n) return; /* glob would take it */
+    if (asprintf(&pattern, "%.*splugins/profile/*/*.ring", n, file) < 0) {
+        l->scalars.oom = true;
+        return;
+    }
+    if (glob(pattern, GLOB_NOSORT, NULL, &g) == 0) {
+        for (size_t i = 0; i < g.gl_pathc; i++)
+            take_ring(l, g.gl_pathv[i], ".", file);
+        globfree(&g);
+    }
+    free(pattern);
+}
+
+/* The memory is gone: somebody has written what was in it into the file. */
+static void forget_rests(struct logdir *l) {
+    for (size_t i = 0; i < l->nfiles; i++) {
+        struct logdir_file *f = &l->files[i];
+        struct stat st;
+        if (f->rest > 0 && !f->rest_seen) {
+            scalars_reset_file(&l->scalars, (uint32_t)i);
+            *f = (struct logdir_file){0};
+            if (stat(l->scalars.files[i].path, &st) == 0 &&
+                S_ISREG(st.st_mode) &&
+                is_event_name(l->scalars.files[i].path))
+                read_on(l, (uint32_t)i, &st);
+        }
+        f->rest_seen = false;
+    }
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* "a/plugins/profile/x" -> "a": the run of the event files of a program whose
+ * profile lies there. */
+static char *run_above(const char *run) {
+    const char *end = strstr(run, "plugins/profile");
+    if (end == NULL) return strdup(*run ? run : ".");
+    if (end == run) return strdup(".");
+    return strndup(run, (size_t)(end - run - 1));
+}
+
+/* One folder and all below it; run is its name below the root, or "". */
+static void search(struct logdir *l, const char *dir, const char *run,
+                   int depth) {
+    struct dirent **v;
+    if (l->folders >= MAX_FOLDERS || depth > MAX_DEPTH) {
+        l->limited = true;
+        return;
+    }
+    l->folders++;
+    int n = scandir(dir, &v, NULL, by_name);
+    if (n < 0 && errno == ENOMEM) l->scalars.oom = true;
+    for (int i = 0; i < n; i++) {
+        const char *name = v[i]->d_name;
+        char *path = name[0] == '.' ? NULL : join(dir, name);
+        struct stat st;
+        if (path == NULL && name[0] != '.') l->scalars.oom = true;
+        if (path != NULL && lstat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+            char *below = *run ? join(run, name) : strdup(name);
+            if (below != NULL) search(l, path, below, depth + 1);
+            else l->scalars.oom = true;
+            free(below);
+        } else if (path != NULL && is_event_name(name) &&
+                   stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+            take_file(l, path, *run ? run : ".", &st);
+        } else if (path != NULL && is_pointer(name)) {
+            char *above = run_above(run);
+            if (above != NULL) take_ring(l, path, above, NULL);
+            else l->scalars.oom = true;
+            free(above);
+        }
+        free(path);
+        free(v[i]);
+    }
+    if (n >= 0) free(v);
+}
+
+int logdir_refresh(struct logdir *l, struct ops_err *e) {
+    struct stat st;
+    if (stat(l->root, &st) != 0)
+        return fail(e, OPS_EIO, "%s: cannot open: %s", l->root,
+                    strerror(errno));
+    l->folders = 0;
+    if (S_ISDIR(st.st_mode)) {
+        search(l, l->root, "", 0);
+    } else {
+        take_file(l, l->root, ".", &st);
+        take_ring_of(l, l->root);
+    }
+    forget_rests(l);
+    if (l->scalars.oom) return fail_oom(e);
+    if (l->fatal.code != 0 && e != NULL) *e = l->fatal;
+    return l->fatal.code;
+}
+
+int logdir_open(struct logdir *l, const char *path, struct ops_err *e) {
+    *l = (struct logdir){0};
+    l->root = strdup(path);
+    int rc = l->root && scalars_init(&l->scalars) ? logdir_refresh(l, e)
+                                                  : fail_oom(e);
+    if (rc == 0 && l->nfiles == 1 && strcmp(l->root,
+                                            l->scalars.files[0].path) == 0) {
+        /* one file, named by the user: it must be what they take it for */
+        const struct logdir_file *f = &l->files[0];
+        const struct scalar_file *s = &l->scalars.files[0];
+        if (f->unreadable)
+            rc = fail(e, OPS_EIO, "%s: %s", path, f->reason);
+        else if (s->records == 0 && f->size > 0)
+            rc = fail(e, OPS_EFORMAT, "%s: not an event file: no record's "
+                      "checksum holds", path);
+    }
+    if (rc != 0) logdir_free(l);
+    return rc;
+}
+
+/* One sentence about the files that cannot be read. */
+static void remark_unreadable(const struct logdir *l, struct result *r) {
+    size_t n = 0, first = 0;
+    for (size_t i = l->nfiles; i-- > 0;) {
+        if (!l->files[i].unreadable) continue;
+        first = i;
+        n++;
+    }
+    if (n > 0)
+        result_remark(r, "%zu event files cannot be read; the first is "
+                      "%.200s: %s", n, l->scalars.files[first].path,
+                      l->files[first].reason);
+}
+
+void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
+    const struct scalars *s = &l->scalars;
+    size_t other = 0, said = r->nremarks;
+    for (size_t i = 0; i < s->nfiles; i++) {
+        const struct scalar_file *f = &s->files[i];
+        result_source(r, (struct result_source){
+                             .path = f->path, .format = "tfevents", .rank = -1,
+                             .epoch_ns = f->any && fabs(f->first_wall) < 9e9
+                                             ? (int64_t)(f->first_wall * 1e9)
+                                             : 0,
+                             .has_epoch = f->any});
+        result_note(r, NOTE_RECORD_BAD, f->bad_records);
+        result_note(r, NOTE_RECORD_LOST, f->lost_bytes);
+        result_note(r, NOTE_BAD_EVENT, f->bad_events);
+        result_note(r, NOTE_FILE_CUT, f->cut && !follow);
+        result_note(r, NOTE_TAGS_SKIPPED, f->skipped);
+        other += f->records == 0 && f->cut && l->files[i].size > 0;
+    }
+    remark_unreadable(l, r);
+    if (other > 0)
+        result_remark(r, "%zu files are named like event files but hold no "
+                      "whole record", other);
+    uint64_t rest = 0;
+    for (size_t i = 0; i < l->nfiles; i++) rest += l->files[i].rest_points;
+    if (rest > 0)
+        result_remark(r, "%" PRIu64 " points were taken from the memory of a "
+                      "program that ended without writing them", rest);
+    if (l->limited)
+        result_remark(r, "the folder is too deep or too large: not all of it "
+                      "was searched");
+    if (s->nfiles > 0 && s->nseries == 0 && r->nremarks == said && !follow)
+        result_remark(r, "the event files hold no scalar: they are empty, or "
+                      "have graphs and the like alone");
+    if (s->nfiles == 0)
+        result_missing(r, "scalars", "no file below this folder has "
+                       "\"tfevents\" in its name",
+                       "write them with opscope's ops_scalar, PyTorch's "
+                       "SummaryWriter, tensorboardX or tf.summary");
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tables of `opscope scalars`. A value that is no number is never part of
+ * a figure: it is counted, and the remark says where it began. */
+#include "scalars/scalar_table.h"
+
+#include "base/sum.h"
+#include "base/text/glob.h"
+#include "base/vec.h"
+#include "scalars/spark.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ODD_SAID = 10 }; /* tags with a sentence of their own */
+
+/* What one curve comes to. */
+struct figures {
+    size_t n, odd;        /* points; of them NaN or infinite */
+    int64_t first, last;  /* steps, in order of time */
+    double min, max, mean, rate;
+    double value;         /* the last one */
+    int64_t odd_from;     /* step at which the last stretch of odd ones began */
+    bool odd_now;         /* that stretch reaches the end */
+};
+
+static bool step_in(const struct scalar_view *v, int64_t step) {
+    return !v->by_step || (step >= v->from && step <= v->to);
+}
+
+bool scalar_view_has(const struct scalar_view *v, const struct curve *c) {
+    return (v->run == NULL || glob_match(v->run, c->run)) &&
+           (v->tag == NULL || glob_match(v->tag, c->tag));
+}
+
+/* The mean of the last `window` points that are numbers. */
+static double mean_of_last(const struct scalar_view *v, const struct curve *c) {
+    double mean = 0;
+    size_t have = 0;
+    for (size_t i = c->n; i-- > 0 && (v->window == 0 || have < v->window);)
+        if (step_in(v, c->step[i]) && isfinite(c->value[i]))
+            mean = mean_step(mean, c->value[i], (double)++have);
+    return have > 0 ? mean : NAN;
+}
+
+static struct figures figures_of(const struct scalar_view *v,
+                                 const struct curve *c) {
+    struct figures f = {.min = NAN, .max = NAN, .rate = NAN, .value = NAN};
+    double from = 0, to = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        double x = c->value[i];
+        if (!step_in(v, c->step[i])) continue;
+        if (f.n == 0) {
+            f.first = c->step[i];
+            from = c->wall[i];
+        }
+        f.n++;
+        f.last = c->step[i];
+        to = c->wall[i];
+        f.value = x;
+        if (c->kind != SERIES_SCALAR) continue;
+        if (isfinite(x)) {
+            f.odd_now = false;
+            f.min = fmin(f.min, x);
+            f.max = fmax(f.max, x);
+            continue;
+        }
+        if (!f.odd_now) f.odd_from = c->step[i];
+        f.odd_now = true;
+        f.odd++;
+    }
+    if (c->kind == SERIES_HISTOGRAM) {
+        f.min = c->min;
+        f.max = c->max;
+    }
+    f.mean = mean_of_last(v, c);
+    if (f.n > 1 && to > from) f.rate = (double)(f.n - 1) / (to - from);
+    return f;
+}
+
+static void put_columns(struct result *r, const struct scalar_view *v) {
+    static const struct column cols[] = {
+        {"run", NULL, NULL, "the folder that the event files lie in", COL_TEXT,
+         0},
+        {"tag", NULL, NULL, "what the program called it", COL_TEXT, COL_KEY},
+        {"kind", NULL, NULL,
+         "scalar, histogram, text, image, audio, hparams or other", COL_TEXT,
+         0},
+        {"points", NULL, NULL, "how many, without those done again", COL_INT,
+         0},
+        {"first_step", NULL, NULL, "the step of the first one", COL_INT,
+         COL_DETAIL},
+        {"last_step", "step", NULL, "the step of the last one", COL_INT, 0},
+        {"last", NULL, NULL, "the last value; of a histogram its mean",
+         COL_FLOAT, COL_MAIN | COL_DIGITS},
+        {"min", NULL, NULL, "the smallest value", COL_FLOAT, COL_DIGITS},
+        {"max", NULL, NULL, "the largest value", COL_FLOAT, COL_DIGITS},
+        {"mean", NULL, NULL, "the mean of the last values (--window)",
+         COL_FLOAT, COL_DIGITS},
+        {"per_s", "per s", NULL, "points per second of wall time", COL_FLOAT,
+         COL_DIGITS},
+        {"odd", NULL, NULL, "points that are NaN or infinite", COL_INT,
+         COL_DETAIL},
+        {"text", NULL, NULL, "the last text, or the last histogram in words",
+         COL_TEXT, COL_BELOW},
+    };
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+    if (v->spark > 0)
+        result_col(r, (struct column){"trend", NULL, NULL,
+                                      "all of it, from the first to the last",
+                                      COL_TEXT, COL_ASKED | COL_WRAP});
+    r->in_order = true;
+}
+
+/* The last histogram, or the first line of the last text. */
+static void put_words(struct result *r, const struct curve *c) {
+    const struct histogram *h = &c->last->last;
+    char buf[200];
+    if (c->kind == SERIES_TEXT && c->last->text != NULL) {
+        const char *t = c->last->text;
+        result_str(r, (struct bytes){(const uint8_t *)t, strcspn(t, "\r\n")});
+    } else if (c->kind == SERIES_HISTOGRAM) {
+        snprintf(buf, sizeof buf, "%.0f values, %.4g to %.4g, %" PRIu64
+                 " buckets", h->num, h->min, h->max, h->buckets);
+        result_text(r, buf);
+    } else {
+        result_null(r);
+    }
+}
+
+static void put_trend(struct result *r, const struct scalar_view *v,
+                      const struct curve *c) {
+    char line[SPARK_BYTES];
+    size_t from = 0, to = c->n;
+    if (c->kind != SERIES_SCALAR && c->kind != SERIES_HISTOGRAM) {
+        result_null(r);
+        return;
+    }
+    while (from < to && !step_in(v, c->step[from])) from++;
+    while (to > from && !step_in(v, c->step[to - 1])) to--;
+    result_text(r, spark_line(c->value + from, to - from, v->spark, v->ascii,
+                              line));
+}
+
+static void put_row(struct result *r, const struct scalar_view *v,
+                    const struct curve *c, const struct figures *f) {
+    result_row(r);
+    result_text(r, c->run);
+    result_text(r, c->tag);
+    result_text(r, series_kind_name(c->kind));
+    result_int(r, (int64_t)f->n);
+    result_int(r, f->first);
+    result_int(r, f->last);
+    result_float(r, f->value);
+    result_float(r, f->min);
+    result_float(r, f->max);
+    result_float(r, f->mean);
+    result_float(r, f->rate);
+    result_int_if(r, c->kind == SERIES_SCALAR, (int64_t)f->odd);
+    put_words(r, c);
+    if (v->spark > 0) put_trend(r, v, c);
+}
+
+static const char *odd_name(double v) {
+    return isnan(v) ? "NaN" : v > 0 ? "infinite" : "minus infinite";
+}
+
+static void remark_odd(struct result *r, const struct curve *c,
+                       const struct figures *f) {
+    if (f->odd_now)
+        result_remark(r, "%.100s in %.100s is %s since step %" PRId64
+                      " (%zu of %zu points are no numbers)", c->tag, c->run,
+                      odd_name(f->value), f->odd_from, f->odd, f->n);
+    else
+        result_remark(r, "%.100s in %.100s was NaN or infinite at %zu of %zu "
+                      "points, the last time from step %" PRId64 " on; numbers "
+                      "came again", c->tag, c->run, f->odd, f->n, f->odd_from);
+}
+
+/* Curves of one run stand together: one sentence for each run. */
+static void remark_restarts(struct result *r, const struct curve *v, size_t n) {
+    for (size_t i = 0, end; i < n; i = end) {
+        size_t replaced = 0, tags = 0, merged = 0;
+        int64_t step = 0;
+        for (end = i; end < n && strcmp(v[i].run, v[end].run) == 0; end++) {
+            merged += v[end].interleaved;
+            if (v[end].replaced == 0) continue;
+            replaced += v[end].replaced;
+            step = v[end].restarted;
+            tags++;
+        }
+        if (tags > 0)
+            result_remark(r, "%.100s was started again from step %" PRId64
+                          ": %zu points of %zu tags from before are left out",
+                          v[i].run, step, replaced, tags);
+        if (merged > 0)
+            result_remark(r, "%.100s: %zu tags stand in several files written "
+                          "at the same time; their points are merged by time",
+                          v[i].run, merged);
+    }
+}
+
+/* The result is the caller's, or freed. */
+static int finish(struct result *r, struct ops_err *e) {
+    int rc = result_done(r, e);
+    if (rc != 0) result_free(r);
+    return rc;
+}
+
+int scalar_table(const struct scalars *s, const struct scalar_view *v,
+                 struct result *r, struct ops_err *e) {
+    struct curves c;
+    TRY(scalars_curves(s, &c, e));
+    result_init(r, "scalars", "Scalars");
+    put_columns(r, v);
+    size_t odd = 0;
+    for (size_t i = 0; i < c.n && !r->oom; i++) {
+        if (!scalar_view_has(v, &c.v[i])) continue;
+        struct figures f = figures_of(v, &c.v[i]);
+        if (f.n == 0) continue;
+        put_row(r, v, &c.v[i], &f);
+        if (f.odd > 0 && odd++ < ODD_SAID) remark_odd(r, &c.v[i], &f);
+    }
+    if (odd > ODD_SAID)
+        result_remark(r, "%zu more tags have NaN or infinite values: see the "
+                      "column odd", odd - ODD_SAID);
+    remark_restarts(r, c.v, c.n);
+    if (c.n > 0 && r->nrows == 0)
+        result_remark(r, "no run, tag or step is as asked for; there are %zu "
+                      "tags", c.n);
+    curves_free(&c);
+    return finish(r, e);
+}
+
+static void put_point(struct result *r, const struct curve *c, size_t i) {
+    double x = c->value[i];
+    result_row(r);
+    result_text(r, c->run);
+    result_text(r, c->tag);
+    result_int(r, c->step[i]);
+    result_float(r, c->wall[i]);
+    result_float(r, c->wall[i] - c->wall[0]);
+    result_float(r, x);
+    result_text(r, isfinite(x) ? NULL : isnan(x) ? "nan" : x > 0 ? "inf"
+                                                               : "-inf");
+}
+
+static void points_columns(struct result *r) {
+    static const struct column cols[] = {
+        {"run", NULL, NULL, "the folder that the event files lie in", COL_TEXT,
+         0},
+        {"tag", NULL, NULL, "what the program called it", COL_TEXT, COL_KEY},
+        {"step", NULL, NULL, "the step", COL_INT, 0},
+        {"wall_time", NULL, "s", "when, in Unix seconds", COL_FLOAT,
+         COL_DETAIL},
+        {"elapsed_s", "elapsed", "s", "seconds since the tag's first point",
+         COL_FLOAT, 0},
+        {"value", NULL, NULL, "the value; null: see odd", COL_FLOAT,
+         COL_MAIN | COL_DIGITS},
+        {"odd", NULL, NULL, "nan, inf or -inf, where it is no number",
+         COL_TEXT, 0},
+    };
+    result_init(r, "scalars", "Points");
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        result_col(r, cols[i]);
+    r->in_order = true;
+}
+
+int scalar_points(const struct scalars *s, const struct scalar_view *v,
+                  struct result *r, struct ops_err *e) {
+    struct curves c;
+    TRY(scalars_curves(s, &c, e));
+    points_columns(r);
+    for (size_t k = 0; k < c.n && !r->oom; k++) {
+        if (c.v[k].kind != SERIES_SCALAR || !scalar_view_has(v, &c.v[k]))
+            continue;
+        for (size_t i = 0; i < c.v[k].n && !r->oom; i++)
+            if (step_in(v, c.v[k].step[i])) put_point(r, &c.v[k], i);
+    }
+    remark_restarts(r, c.v, c.n);
+    curves_free(&c);
+    return finish(r, e);
+}
+
+void scalar_cursor_free(struct scalar_cursor *c) {
+    free(c->seen);
+    *c = (struct scalar_cursor){0};
+}
+
+int scalar_new_points(const struct scalars *s, const struct scalar_view *v,
+                      struct scalar_cursor *seen, struct result *r,
+                      struct ops_err *e) {
+    for (; seen->n < s->nseries; seen->n++) {
+        if (!VEC_ROOM(seen->seen, seen->n, seen->cap)) return fail_oom(e);
+        seen->seen[seen->n] = 0;
+    }
+    points_columns(r);
+    for (size_t k = 0; k < s->nseries && !r->oom; k++) {
+        const struct series *x = &s->series[k];
+        struct curve c = {
+            .run = strs_text(&s->strs, s->files[x->file].run),
+            .tag = strs_text(&s->strs, x->tag), .kind = x->kind, .n = x->n,
+            .step = x->step, .wall = x->wall, .value = x->value,
+        };
+        size_t i = seen->seen[k] <= x->n ? seen->seen[k] : 0;
+        seen->seen[k] = x->n;
+        if (x->kind != SERIES_SCALAR || !scalar_view_has(v, &c)) continue;
+        for (; i < x->n && !r->oom; i++)
+            if (step_in(v, x->step[i])) put_point(r, &c, i);
+    }
+    return finish(r, e);
+}
