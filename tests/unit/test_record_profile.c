@@ -272,7 +272,7 @@ static void a_process_is_no_collective(void **state) {
     (void)state;
     struct made m;
     make(&m);
-    strcpy(m.procs[0].name, "all_reduce");
+    strcpy(m.procs[0].name, "nccl_perf");
     struct loaded l = load_both(&m);
     assert_int_equal(l.n, 1);
     struct result r = run_on(l.v[0], "comm", NULL);

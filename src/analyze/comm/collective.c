@@ -336,7 +336,7 @@ static bool any_name(const struct trace *t) {
     return false;
 }
 
-/* What opscope record saw are processes: one that is called all_reduce_perf is
+/* What opscope record saw are processes: one that is called nccl_perf is
  * no collective. What belongs to another source is no member. */
 static bool has_no_collectives(const struct trace *t, uint32_t source) {
     const struct source *s = &t->sources[source];
