@@ -24,10 +24,10 @@ setup() {
 }
 
 @test "contributing: the example analysis takes one file and one line" {
-    example src/analyze/threads.c >"$tree/src/analyze/threads.c"
+    example src/analyze/report/threads.c >"$tree/src/analyze/report/threads.c"
     example "line in src/analyze/analyses.def" \
         >>"$tree/src/analyze/analyses.def"
-    [ "$(wc -l <"$tree/src/analyze/threads.c")" -gt 20 ]
+    [ "$(wc -l <"$tree/src/analyze/report/threads.c")" -gt 20 ]
     run make -C "$tree" WERROR=1 B=build build/opscope layers
     [ "$status" -eq 0 ] || { echo "$output"; false; }
 

@@ -19,6 +19,7 @@ setup() {
 file() {
     local name=$1
     shift
+    mkdir -p "$(dirname "$tree/src/$name")"
     printf '/* SPDX-License-Identifier: Apache-2.0\n * A file. */\n' \
         >"$tree/src/$name"
     printf '%s\n' "$@" >>"$tree/src/$name"
@@ -58,6 +59,35 @@ refused() {
     [ "$status" -eq 0 ]
     file analyze/two.c '#include "analyze/one.h"'
     refused "may not include analyze/one.h"
+}
+
+@test "layers: what is in a room is private, but for what is shared or named" {
+    file analyze/comm/lateness.h 'int lateness(void);'
+    file analyze/comm/two.c '#include "analyze/comm/lateness.h"'
+    layers
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+    file analyze/steps/three.c '#include "analyze/comm/lateness.h"'
+    refused "may not include analyze/comm/lateness.h, which is private to"
+    file analyze/steps/three.c '#include "analyze/cost/flops.h"'
+    file analyze/cost/flops.h 'int flops(void);'
+    layers
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+    rm "$tree/src/analyze/steps/three.c"
+    refused "flops.h: no other room uses it"
+}
+
+@test "layers: what only one room uses is not shared" {
+    file analyze/shared/own.h 'int own(void);'
+    file analyze/steps/a.c '#include "analyze/shared/own.h"'
+    refused "own.h: only analyze/steps/ uses it"
+    file analyze/ops/b.c '#include "analyze/shared/own.h"'
+    layers
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+}
+
+@test "layers: a room of 36 files" {
+    for i in $(seq 36); do file "base/io/f$i.c" 'int x(void);'; done
+    refused "src/base/io: 36 files (limit 35)"
 }
 
 @test "layers: an include that is not there" {
