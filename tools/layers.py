@@ -4,12 +4,12 @@
 
 Fails (status 1, one line each) on: a folder that includes what it may not; a
 room (a folder below one) that opens what is private to another; importers,
-analyses or exporters that include each other; rooms of too many files; include
-chains that are too deep; output that goes around the screen
-(src/base/io/sink.h), which keeps what comes from outside from steering a
-terminal; exiting below src/cmd;
-files opened by the recorder otherwise than by its own calls; globals that can
-change; marks of unfinished work; files, functions and lines over their limits.
+analyses or exporters that include each other; a format's name outside of the
+importers; rooms of too many files; include chains that are too deep; output
+that goes around the screen (src/base/io/sink.h), which keeps what comes from
+outside from steering a terminal; exiting below src/cmd; files opened by the
+recorder otherwise than by its own calls; globals that can change; marks of
+unfinished work; files, functions and lines over their limits.
 `--report` prints the sizes beside their budgets. Standard library only."""
 
 import os
@@ -73,6 +73,9 @@ FAMILY = {
     "analyze": "analyses.def",
     "export": "exporters.def",
 }
+# Who may know a format by its name: its importer, the curves' own folder, and
+# the exporter that writes it.
+KNOWS_FORMATS = {"import", "scalars"}
 READS_OTHERS = {"overview", "hints", "diff"}
 # What a signal handler must know has no other place; what makes hashes
 # unforeseeable is drawn once; what files inflate to is bounded for all of them.
@@ -89,6 +92,7 @@ SYSTEM = re.compile(r"^[ \t]*#[ \t]*include[ \t]+<([^>]+)>", re.M)
 ENTRY = re.compile(r"^X\((\w+)", re.M)
 NOISE = re.compile(
     r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.M)
 # Ways out that do not look at what they let through: nobody's.
 PRINTS = re.compile(
@@ -311,6 +315,16 @@ def check_text(f, out):
         out.append(f"{f.path}: {len(f.lines)} lines (limit {MAX_FILE})")
 
 
+def check_formats(f, formats, out):
+    """What others need of a format is a capability that its sources carry."""
+    if f.folder in KNOWS_FORMATS:
+        return
+    for m in re.finditer(r'"(\w+)"', COMMENT.sub(blank, f.text)):
+        if m.group(1) in formats and f.name != f"export/{m.group(1)}.c":
+            out.append(f"{f.path}:{f.line_of(m.start())}: {m.group()} is a "
+                       "format's name: ask what it can do (model/format.h)")
+
+
 def check_code(f, out):
     m = PRINTS.search(f.plain)
     if m:
@@ -442,6 +456,7 @@ def main():
         check_includes(f, files, families, out)
         if f.base.endswith((".c", ".h")):
             check_code(f, out)
+            check_formats(f, families["import"], out)
         if f.base.endswith(".c"):
             measure(f, out, stats)
             d = depth_of(f.name, files) - 1

@@ -90,7 +90,8 @@ static void put_formats(struct sink *out) {
     sink_puts(out, "Formats that opscope reads, plain or compressed (gzip, "
                    "zstd).\nThe contents decide, not the file's name.\n\n");
     for (size_t i = 0; importers[i] != NULL; i++)
-        put_entry(out, importers[i]->name, importers[i]->help, NAME_WIDTH);
+        put_entry(out, importers[i]->format.name, importers[i]->help,
+                  NAME_WIDTH);
 }
 
 static void put_exports(struct sink *out) {

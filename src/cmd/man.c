@@ -126,7 +126,7 @@ void man_put(struct sink *out) {
     put_options(out, analysis_common_opts);
     sink_puts(out, ".SH FORMATS\n");
     for (size_t i = 0; importers[i] != NULL; i++)
-        put_item(out, importers[i]->name, NULL, importers[i]->help);
+        put_item(out, importers[i]->format.name, NULL, importers[i]->help);
     sink_puts(out, ".SH NOTES\n");
     for (int i = 0; i < NOTE_COUNT; i++)
         put_item(out, note_name(i), NULL, note_text(i));

@@ -12,6 +12,7 @@
 #include "cmd/load.h"
 #include "cmd/show.h"
 #include "model/args.h"
+#include "model/format.h"
 #include "model/kind.h"
 #include <inttypes.h>
 #include <math.h>
@@ -133,10 +134,8 @@ static bool put_arg(void *ctx, struct bytes key, const struct arg *a) {
 static void put_args(struct result *r, const struct trace *t, row_id row,
                      struct sink *s) {
     uint32_t source = t->tracks[t->spans.track[row]].source;
-    const char *format = t->sources[source].format;
-    struct arg_writer w = {.out = s,
-                           .json = strcmp(format, "chrome") == 0 ||
-                                   strcmp(format, "kineto") == 0};
+    struct arg_writer w = {
+        .out = s, .json = t->sources[source].format->args_each == NULL};
     s->n = 0;
     sink_putc(s, '{');
     args_each(t, row, put_arg, &w);

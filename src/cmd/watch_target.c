@@ -4,6 +4,7 @@
  * TensorBoard that shows the same folder) do not count. */
 #include "cmd/watch_target.h"
 
+#include "scalars/logdir.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ static bool ends_with(const char *s, const char *end) {
 static bool is_log_file(const char *path) {
     const char *base = strrchr(path, '/');
     return ends_with(path, part_suffix) ||
-           (base != NULL && strstr(base, "tfevents") != NULL);
+           (base != NULL && logdir_is_event_file(base));
 }
 
 void watch_target_free(struct watch_target *w) {

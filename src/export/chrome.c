@@ -19,6 +19,7 @@
 #include "base/text/number.h"
 #include "export/places.h"
 #include "model/args.h"
+#include "model/format.h"
 #include "model/kind.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -121,7 +122,6 @@ struct arg_writer {
     bool json;   /* the source is JSON: texts are escaped already */
     bool any;
     bool step;   /* step_num is written by us, or means nothing here */
-    bool chrome; /* correlation_id was such a number as ours */
     struct json_keys keys;
 };
 
@@ -159,7 +159,7 @@ static bool put_arg(void *ctx, struct bytes key, const struct arg *v) {
     struct arg_writer *a = ctx;
     if (a->step && BYTES_IS(key, "step_num")) return true;
     bool correlation = BYTES_IS(key, "correlation_id");
-    if (correlation && a->chrome) return true;
+    if (correlation && a->json) return true; /* such a number as ours */
     /* JSON shares nothing: what it has stands in the file each time */
     if (!a->json) key = fitting(a->w, key);
     next_arg(a);
@@ -190,12 +190,10 @@ static int64_t step_of(const struct trace *t, row_id row) {
 
 static void put_args(struct writer *w, row_id row, int64_t step) {
     const struct trace *t = w->t;
-    const char *format =
-        t->sources[t->tracks[t->spans.track[row]].source].format;
-    bool chrome = strcmp(format, "chrome") == 0;
+    uint32_t source = t->tracks[t->spans.track[row]].source;
     struct arg_writer a = {
-        .w = w, .chrome = chrome, .step = step >= 0,
-        .json = chrome || strcmp(format, "kineto") == 0,
+        .w = w, .step = step >= 0,
+        .json = t->sources[source].format->args_each == NULL,
     };
     args_each(t, row, put_arg, &a);
     row_id launch = launch_of(t, row);

@@ -55,7 +55,7 @@ static int read_file(const char *path, struct file *f, struct trace *t,
     }
     t->threads = o->threads > 0 ? o->threads
                                 : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t source = trace_source(t, path, imp->name, f, b);
+    uint32_t source = trace_source(t, path, &imp->format, f, b);
     if (source == ROW_NONE) return fail_oom(e);
     int rc = imp->read(t, source, o, e);
     if (rc != 0) return rc;
@@ -63,7 +63,7 @@ static int read_file(const char *path, struct file *f, struct trace *t,
     if (f->damaged) trace_note(t, NOTE_GZIP_DAMAGED, 1);
     /* a pointer (ring.c) has none by itself, and says why it led to none */
     if (t->sources[source].events == 0 &&
-        strcmp(t->sources[source].format, "ring") != 0)
+        t->sources[source].format->role != ROLE_RUNNING)
         trace_note(t, NOTE_EMPTY_FILE, 1);
     if (file_shrank(f)) trace_note(t, NOTE_FILE_SHRANK, 1);
     if (t->oom) return fail_oom(e);
@@ -77,7 +77,7 @@ int import_instead(struct trace *t, uint32_t source, struct file *f,
     trace_source_file(t, source, f);
     if (imp == NULL)
         return fail(e, OPS_EFORMAT, "what it leads to is no profile");
-    s->format = imp->name;
+    s->format = &imp->format;
     return imp->read(t, source, o, e);
 }
 

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/io/file.h"
+#include "model/format.h"
 #include "model/trace.h"
 
 struct import_opts {
@@ -17,7 +18,7 @@ struct import_opts {
 };
 
 struct importer {
-    const char *name; /* "kineto" */
+    struct format format;
     const char *help; /* one line: what it reads */
     /* Is this mine? Sees all bytes, but should look at the first 64 KiB only.
      * The path is a hint for errors, never the reason. */

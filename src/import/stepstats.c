@@ -17,6 +17,7 @@
 
 #include "base/pb.h"
 #include "base/vec.h"
+#include "model/args.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -546,8 +547,83 @@ static int read_file(struct trace *t, uint32_t source,
     return rc;
 }
 
+/* ---- arguments ---- */
+
+/* Fields of NodeExecStats and of the messages in it, by number. */
+struct stepstats_key {
+    uint32_t num;
+    const char *name;
+};
+
+static const struct stepstats_key node_keys[] = {
+    {1, "node_name"}, {2, "all_start_micros"}, {3, "op_start_rel_micros"},
+    {4, "op_end_rel_micros"}, {5, "all_end_rel_micros"},
+    {8, "timeline_label"}, {9, "scheduled_micros"}, {10, "thread_id"},
+    {13, "all_start_nanos"}, {14, "op_start_rel_nanos"},
+    {15, "op_end_rel_nanos"}, {16, "all_end_rel_nanos"},
+    {17, "scheduled_nanos"}, {0, NULL},
+};
+
+static const struct stepstats_key memory_keys[] = {
+    {1, "allocator_name"}, {2, "total_bytes"}, {3, "peak_bytes"},
+    {4, "live_bytes"}, {5, "allocator_bytes_in_use"}, {0, NULL},
+};
+
+static const struct stepstats_key memory_stats_keys[] = {
+    {1, "temp_memory_size"}, {2, "device_temp_memory_size"},
+    {3, "persistent_memory_size"}, {4, "device_persistent_memory_size"},
+    {0, NULL},
+};
+
+/* Gives the fields of b that keys name. */
+static bool give_fields(struct bytes b, const struct stepstats_key *keys,
+                        args_each_fn *each, void *ctx) {
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    while (pb_next(&r, &f)) {
+        const struct stepstats_key *k = keys;
+        while (k->name != NULL && k->num != f.num) k++;
+        if (k->name == NULL) continue;
+        struct arg a = {.type = ARG_INT, .i = (int64_t)f.value};
+        if (f.wire == PB_BYTES)
+            a = (struct arg){.type = ARG_TEXT, .text = f.bytes};
+        if (!each(ctx, bytes_of(k->name), &a)) return false;
+    }
+    return true;
+}
+
+static void stepstats_args_each(const struct trace *t, row_id row,
+                                args_each_fn *each, void *ctx) {
+    uint32_t source;
+    struct bytes node;
+    if (!args_message(t, row, &source, &node)) return;
+    if (!give_fields(node, node_keys, each, ctx)) return;
+    struct pb r = pb_reader(node);
+    struct pb_field f;
+    while (pb_next(&r, &f)) {
+        if (f.wire != PB_BYTES || (f.num != 6 && f.num != 12)) continue;
+        if (!give_fields(f.bytes, f.num == 6 ? memory_keys : memory_stats_keys,
+                         each, ctx))
+            return;
+    }
+}
+
 const struct importer importer_stepstats = {
-    .name = "stepstats",
+    .format = {
+        .name = "stepstats",
+        .writer = WRITER_TF,
+        .args_each = stepstats_args_each,
+        .scopes_in_names = true,
+        .allocs_name_ops = true,
+        .fix = {
+            [MISSING_DEVICE] = "run the session on a machine with a GPU",
+            [MISSING_MEMORY] = "run with RunOptions(trace_level=RunOptions."
+                               "FULL_TRACE)",
+            [MISSING_SHAPES] = "RunMetadata has the outputs of nodes only",
+            [MISSING_STACKS] = "RunMetadata has no Python frames; take an "
+                               "xplane profile",
+        },
+    },
     .help = "RunMetadata and StepStats of TensorFlow 1 (.pb)",
     .sniff = sniff,
     .read = read_file,

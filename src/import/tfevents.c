@@ -156,7 +156,12 @@ static int read(struct trace *t, uint32_t source, const struct import_opts *o,
 
 extern const struct importer importer_tfevents;
 const struct importer importer_tfevents = {
-    .name = "tfevents",
+    .format = {
+        .name = "tfevents",
+        .role = ROLE_CURVES,
+        .fix_all = "an event file tells of scalars only: give the profile of "
+                   "the same run, <logdir>/plugins/profile/<run>",
+    },
     .help = "TensorBoard event files: scalars as counters, RunMetadata in them",
     .sniff = sniff,
     .read = read,

@@ -48,12 +48,13 @@ static char *join(const char *dir, const char *name) {
 
 /* Which importer would read it, by its first bytes; NULL: none, and *oom when
  * there was no memory to look. */
-static const char *format_of(const char *path, uint8_t *head, bool *oom) {
+static const struct format *format_of(const char *path, uint8_t *head,
+                                      bool *oom) {
     errno = 0;
     struct bytes b = {head, file_head(path, head, HEAD_BYTES)};
     if (b.n == 0 && errno == ENOMEM) *oom = true;
     for (size_t i = 0; b.n > 0 && importers[i] != NULL; i++)
-        if (importers[i]->sniff(b, path)) return importers[i]->name;
+        if (importers[i]->sniff(b, path)) return &importers[i]->format;
     return NULL;
 }
 
@@ -175,39 +176,38 @@ static bool add_file(struct run *run, const char *path) {
     return true;
 }
 
-/* Is that format of use in a folder that has others? Where there are XSpace
- * files the JSON beside them is the same capture once more; event files are the
- * profile only where there is nothing else. */
-static bool is_wanted(const char *format, bool xspace, bool profile) {
-    if (format == NULL) return false;
-    if (strcmp(format, "tfevents") == 0) return !profile;
-    return !xspace || strcmp(format, "xspace") == 0 ||
-           strcmp(format, "ring") == 0;
+/* Is that format of use in a folder that has others? What stands beside a
+ * capture is the same once more; event files are the profile only where there
+ * is nothing else. */
+static bool is_wanted(const struct format *f, bool capture, bool profile) {
+    if (f == NULL) return false;
+    if (f->role == ROLE_CURVES) return !profile;
+    return !capture || f->role == ROLE_CAPTURE || f->role == ROLE_RUNNING;
 }
 
 /* Keeps the profiles among a folder's files. */
 static bool take_files(struct search *s, char **files, size_t n,
                        struct run *run) {
-    const char **format = calloc(n + 1, sizeof *format);
+    const struct format **format = calloc(n + 1, sizeof *format);
     if (format == NULL) return false;
-    bool xspace = false, profile = false, oom = false;
+    bool capture = false, profile = false, oom = false;
     run->plain = true;
     for (size_t i = 0; i < n; i++) {
         format[i] = format_of(files[i], s->head, &oom);
         s->out->files++;
-        xspace |= format[i] && strcmp(format[i], "xspace") == 0;
-        profile |= format[i] && strcmp(format[i], "tfevents") != 0;
+        capture |= format[i] && format[i]->role == ROLE_CAPTURE;
+        profile |= format[i] && format[i]->role != ROLE_CURVES;
     }
     bool ok = !oom;
     run->scalars = !profile;
     for (size_t i = 0; ok && i < n; i++) {
         if (format[i] == NULL) ok = skip_file(run, files[i]);
-        if (!is_wanted(format[i], xspace, profile)) continue;
+        if (!is_wanted(format[i], capture, profile)) continue;
         ok = add_file(run, files[i]);
         if (!ok) break;
         int64_t m = mtime_of(files[i]);
         if (m > run->time) run->time = m;
-        if (strcmp(format[i], "chrome") != 0 && profile) run->plain = false;
+        if (format[i]->role != ROLE_PLAIN && profile) run->plain = false;
     }
     free(format);
     return ok;

@@ -5,10 +5,12 @@
  * from outside belongs to: host and clock tell it. */
 #include "load/runs_impl.h"
 
+#include "model/format.h"
+
 #include <string.h>
 
 bool part_is_snapshot(const struct part *p) {
-    return p->t != NULL && strcmp(p->t->sources[0].format, "snapshot") == 0;
+    return p->t != NULL && p->t->sources[0].format->role == ROLE_MEMORY;
 }
 
 /* Do they lie in the same time, and not say that they are of two ranks? */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Arguments on demand: the source's format says how its bytes are read. */
+ * Arguments on demand: the source's format knows how its bytes are read. */
 #include "model/args.h"
 
+#include "base/pb.h"
 #include "base/text/json.h"
-#include "model/args_impl.h"
+#include "model/format.h"
 
 /* Digits alone that fit 64 bits, of which a double would keep 53? */
 static bool is_uint(struct bytes b, uint64_t *out) {
@@ -55,9 +56,7 @@ static struct arg json_arg(struct json *j) {
 }
 
 /* The args object of a Chrome event. */
-static void json_each(struct bytes b,
-                      bool (*each)(void *, struct bytes, const struct arg *),
-                      void *ctx) {
+static void json_each(struct bytes b, args_each_fn *each, void *ctx) {
     struct json j = json_reader(b);
     struct json_str key;
     /* the object's own end: a list in it that is not closed ends there, too */
@@ -70,16 +69,13 @@ static void json_each(struct bytes b,
     }
 }
 
-void args_each(const struct trace *t, row_id row,
-               bool (*each)(void *ctx, struct bytes key, const struct arg *a),
+void args_each(const struct trace *t, row_id row, args_each_fn *each,
                void *ctx) {
     uint32_t source;
     struct bytes b = trace_args(t, row, &source);
     if (b.n == 0) return;
-    const char *format = t->sources[source].format;
-    if (strcmp(format, "xspace") == 0) args_xspace_each(t, row, each, ctx);
-    else if (strcmp(format, "stepstats") == 0)
-        args_stepstats_each(t, row, each, ctx);
+    const struct format *format = t->sources[source].format;
+    if (format->args_each != NULL) format->args_each(t, row, each, ctx);
     else json_each(b, each, ctx);
 }
 
@@ -120,4 +116,15 @@ int64_t args_int(const struct trace *t, row_id row, const char *key,
     case ARG_NONE: case ARG_JSON: break;
     }
     return dflt;
+}
+
+bool args_message(const struct trace *t, row_id row, uint32_t *source,
+                  struct bytes *out) {
+    struct bytes b = trace_args(t, row, source);
+    uint64_t n;
+    if (b.n == 0) return false;
+    const uint8_t *p = pb_varint(b.p, b.p + b.n, &n);
+    if (p == NULL || n > (size_t)(b.p + b.n - p)) return false;
+    *out = (struct bytes){p, (size_t)n};
+    return true;
 }

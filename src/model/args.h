@@ -5,6 +5,7 @@
 #ifndef MODEL_ARGS_H
 #define MODEL_ARGS_H
 
+#include "model/format.h"
 #include "model/trace.h"
 
 enum arg_type { ARG_NONE, ARG_INT, ARG_UINT, ARG_FLOAT, ARG_TEXT, ARG_BOOL,
@@ -28,8 +29,12 @@ int64_t args_int(const struct trace *t, row_id row, const char *key,
                  int64_t dflt);
 
 /* Calls each(ctx, key, arg) for every argument, in file order; false stops. */
-void args_each(const struct trace *t, row_id row,
-               bool (*each)(void *ctx, struct bytes key, const struct arg *a),
+void args_each(const struct trace *t, row_id row, args_each_fn *each,
                void *ctx);
+
+/* For importers of protobuf: the message whose length stands at the row's
+ * arguments. False: there is none. */
+bool args_message(const struct trace *t, row_id row, uint32_t *source,
+                  struct bytes *out);
 
 #endif

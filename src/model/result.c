@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/vec.h"
+#include "model/format.h"
 #include "model/trace.h"
 #include <assert.h>
 #include <math.h>
@@ -324,7 +325,7 @@ void result_from_trace(struct result *r, const struct trace *t) {
         const struct source *s = &t->sources[i];
         result_source(r, (struct result_source){
                           .path = s->path,
-                          .format = s->format,
+                          .format = s->format->name,
                           .host = s->host ? strs_text(&t->strs, s->host) : NULL,
                           .rank = s->rank,
                           .epoch_ns = t->epoch_ns,

@@ -7,6 +7,7 @@
 #include "base/io/file.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/format.h"
 #include "model/hlo/hlo.h"
 #include "model/seal.h"
 #include <assert.h>
@@ -94,8 +95,14 @@ static void note_bytes(struct trace *t, uint32_t source, struct bytes bytes) {
     else if (*at == MAP_NONE) *at = source;
 }
 
-uint32_t trace_source(struct trace *t, const char *path, const char *format,
-                      struct file *file, struct bytes bytes) {
+bool source_is_torchs(const struct source *s) {
+    return s->format->writer == WRITER_TORCH &&
+           s->format->role == ROLE_PROFILE;
+}
+
+uint32_t trace_source(struct trace *t, const char *path,
+                      const struct format *format, struct file *file,
+                      struct bytes bytes) {
     assert(!t->sealed && path != NULL && format != NULL);
     char *copy = arena_str(&t->arena, path);
     if (copy == NULL || !VEC_ROOM(t->sources, t->nsources, t->cap_sources)) {

@@ -28,12 +28,12 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/map.h"
+#include "model/ids.h"
 #include "model/strs.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef uint32_t row_id;
-#define ROW_NONE UINT32_MAX
+struct format; /* model/format.h */
 
 #define PS_PER_NS INT64_C(1000)
 #define PS_PER_US INT64_C(1000000)
@@ -317,7 +317,7 @@ struct step {
 
 struct source {
     char *path;           /* as the user gave or the search found it */
-    const char *format;   /* the importer's name */
+    const struct format *format; /* what its importer can tell (format.h) */
     str_id host;          /* 0: not recorded */
     int64_t rank;         /* -1: not recorded */
     int64_t world_size;   /* -1: not recorded */
@@ -341,8 +341,8 @@ struct source {
     uint64_t args_base;   /* where its bytes begin in the args address space */
     struct bytes bytes;   /* the mapped (inflated) bytes */
     struct file *file;    /* owns bytes; closed by trace_free */
-    struct xspace_index *index; /* XSpace: where names stand, for args.h; one
-                                   block freed by trace_free; or NULL */
+    void *index;          /* what format->args_each needs; one block, freed by
+                             trace_free; or NULL */
 };
 
 struct meta {
@@ -423,8 +423,9 @@ void trace_free(struct trace *t);
 
 /* Adds a source; takes file (may be NULL) and copies path. Sets format, rank
  * and pid to "not recorded". Returns its index, ROW_NONE when out of memory. */
-uint32_t trace_source(struct trace *t, const char *path, const char *format,
-                      struct file *file, struct bytes bytes);
+uint32_t trace_source(struct trace *t, const char *path,
+                      const struct format *format, struct file *file,
+                      struct bytes bytes);
 
 /* The epoch: the first source sets it; later ones get the shift (ps) to add
  * to their own times, which count from unix_ns. A source without a clock

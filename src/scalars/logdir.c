@@ -36,7 +36,7 @@ static char *join(const char *dir, const char *name) {
     return asprintf(&p, "%s%s%s", dir, slash, name) < 0 ? NULL : p;
 }
 
-static bool is_event_name(const char *name) {
+bool logdir_is_event_file(const char *name) {
     return strstr(name, "tfevents") != NULL;
 }
 
@@ -202,7 +202,7 @@ static void forget_rests(struct logdir *l) {
             *f = (struct logdir_file){0};
             if (stat(l->scalars.files[i].path, &st) == 0 &&
                 S_ISREG(st.st_mode) &&
-                is_event_name(l->scalars.files[i].path))
+                logdir_is_event_file(l->scalars.files[i].path))
                 read_on(l, (uint32_t)i, &st);
         }
         f->rest_seen = false;
@@ -243,7 +243,7 @@ static void search(struct logdir *l, const char *dir, const char *run,
             if (below != NULL) search(l, path, below, depth + 1);
             else l->scalars.oom = true;
             free(below);
-        } else if (path != NULL && is_event_name(name) &&
+        } else if (path != NULL && logdir_is_event_file(name) &&
                    stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
             take_file(l, path, *run ? run : ".", &st);
         } else if (path != NULL && is_pointer(name)) {

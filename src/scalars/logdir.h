@@ -47,4 +47,7 @@ void logdir_describe(const struct logdir *l, bool follow, struct result *r);
 
 void logdir_free(struct logdir *l);
 
+/* Does TensorBoard take a file of that name for an event file? */
+bool logdir_is_event_file(const char *name);
+
 #endif

@@ -47,3 +47,31 @@ setup() {
     run "$tree/build/opscope" completion bash
     [[ "$output" == *threads* ]]
 }
+
+@test "contributing: the example importer takes one file and one line" {
+    example src/import/spanlog.c >"$tree/src/import/spanlog.c"
+    example "line in src/import/importers.def" \
+        >>"$tree/src/import/importers.def"
+    [ "$(wc -l <"$tree/src/import/spanlog.c")" -gt 20 ]
+    run make -C "$tree" WERROR=1 B=build build/opscope layers
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+
+    printf '#spanlog\nload 0 10\nload 20 30\nstep 5 7\nbroken\n' \
+        >"$tree/log.spanlog"
+    run "$tree/build/opscope" ops "$tree/log.spanlog" --format csv
+    [ "$status" -eq 0 ]
+    [[ "$output" == *$'\n'"load,2,40"* ]] || { echo "$output"; false; }
+    [[ "$output" == *$'\n'"step,1,7"* ]]
+
+    run "$tree/build/opscope" info "$tree/log.spanlog"
+    [[ "$output" == *spanlog* ]]
+    [[ "$output" == *"1 events could not be understood"* ]]
+
+    run "$tree/build/opscope" help formats
+    [[ "$output" == *"lines of a span each"* ]]
+    # nothing else knows of it, and every analysis takes it
+    for verb in $(sed -n 's/^X(\(.*\)).*/\1/p' src/analyze/analyses.def); do
+        run "$tree/build/opscope" "$verb" "$tree/log.spanlog"
+        [ "$status" -eq 0 ] || { echo "$verb: $output"; false; }
+    done
+}

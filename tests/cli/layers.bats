@@ -76,6 +76,16 @@ refused() {
     refused "flops.h: no other room uses it"
 }
 
+@test "layers: a format is known to its importer alone" {
+    printf 'X(kineto)\n' >"$tree/src/import/importers.def"
+    file import/kineto.c 'static const char *const name = "kineto";'
+    file analyze/two.c '/* not "kineto" */' 'int two(void);'
+    layers
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+    file analyze/two.c 'static const char *const name = "kineto";'
+    refused 'two.c:3: "kineto" is a format'"'"'s name'
+}
+
 @test "layers: what only one room uses is not shared" {
     file analyze/shared/own.h 'int own(void);'
     file analyze/steps/a.c '#include "analyze/shared/own.h"'

@@ -5,6 +5,7 @@
 #include "analyze/analyze.h"
 #include "base/hash.h"
 #include "import/import.h"
+#include "unit/formats.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static struct trace *load(const uint8_t *data, size_t size) {
     struct import_opts o = {.threads = 1};
     struct ops_err e = {0};
     if (t == NULL) abort();
-    uint32_t s = trace_source(t, "fuzz", "snapshot", NULL,
+    uint32_t s = trace_source(t, "fuzz", format_named("snapshot"), NULL,
                               (struct bytes){data, size});
     if (importer_snapshot.read(t, s, &o, &e) == 0) return t;
     trace_free(t);

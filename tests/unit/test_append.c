@@ -15,7 +15,7 @@ static struct trace *sample(const char *path, int n) {
     struct trace *t = trace_new();
     char name[16];
     snprintf(name, sizeof name, "op %d", n);
-    uint32_t s = trace_source(t, path, "kineto", NULL, (struct bytes){0});
+    uint32_t s = trace_source(t, path, format_named("kineto"), NULL, (struct bytes){0});
     t->sources[s].has_device = true;
     uint32_t th = tiny_thread(t, 1), st = tiny_stream(t, 0, 7);
     trace_track_name(t, th, bytes_of("main"));
@@ -60,7 +60,7 @@ static void pieces_of_one_file_stay_one_source(void **state) {
     struct trace *t[2];
     for (int i = 0; i < 2; i++) {
         t[i] = trace_new();
-        trace_source(t[i], "f", "kineto", NULL,
+        trace_source(t[i], "f", format_named("kineto"), NULL,
                      (struct bytes){file, sizeof file});
         struct span_in s = {.ts = i * US, .dur = US, .kind = SPAN_OP,
                             .track = tiny_thread(t[i], 1),
@@ -121,8 +121,8 @@ static void arguments_stay_with_their_file(void **state) {
     (void)state;
     static const uint8_t first[50], second[60];
     struct trace *a = trace_new(), *b = trace_new();
-    trace_source(a, "a", "kineto", NULL, (struct bytes){first, 50});
-    trace_source(b, "b", "kineto", NULL, (struct bytes){second, 60});
+    trace_source(a, "a", format_named("kineto"), NULL, (struct bytes){first, 50});
+    trace_source(b, "b", format_named("kineto"), NULL, (struct bytes){second, 60});
     struct span_in s = {.kind = SPAN_OP, .args = 21, .args_n = 100};
     s.track = tiny_thread(a, 1);
     trace_span(a, &s);
@@ -141,7 +141,7 @@ static void arguments_stay_with_their_file(void **state) {
 
 static struct trace *at_epoch(const char *path, int64_t ns, int64_t ts_us) {
     struct trace *t = trace_new();
-    trace_source(t, path, "kineto", NULL, (struct bytes){0});
+    trace_source(t, path, format_named("kineto"), NULL, (struct bytes){0});
     assert_int_equal(trace_epoch(t, 0, ns, true), 0);
     tiny_span(t, tiny_thread(t, 1), SPAN_OP, path, ts_us, 1);
     return t;

@@ -410,7 +410,7 @@ static void zero_length(void **state) {
 
 /* A rank of a job: a source with a thread, a stream, steps, collectives. */
 static void put_rank(struct trace *t, int64_t rank, int64_t world) {
-    uint32_t s = trace_source(t, "rank", "kineto", NULL, (struct bytes){0});
+    uint32_t s = trace_source(t, "rank", format_named("kineto"), NULL, (struct bytes){0});
     t->sources[s].rank = rank;
     t->sources[s].world_size = world;
     t->sources[s].has_device = true;

@@ -267,7 +267,7 @@ static void counters_of_two_processes_stay_two(void **state) {
 static void devices_of_two_ranks_stay_two(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, false);
-    trace_source(t, "other", "xspace", NULL, (struct bytes){0});
+    trace_source(t, "other", format_named("xspace"), NULL, (struct bytes){0});
     for (uint32_t s = 0; s < 2; s++) {
         t->sources[s].rank = s;
         uint32_t d = trace_device(t, s, DEVICE_OTHER, 0);
@@ -306,7 +306,7 @@ static void an_empty_trace_is_a_valid_file(void **state) {
 static void places_do_not_clash(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, false);
-    assert_int_equal(trace_source(t, "b", "kineto", NULL, (struct bytes){0}),
+    assert_int_equal(trace_source(t, "b", format_named("kineto"), NULL, (struct bytes){0}),
                      1);
     uint32_t a = trace_track(t, 0, TRACK_THREAD, 5, 1);
     uint32_t b = trace_track(t, 1, TRACK_THREAD, 5, 1);

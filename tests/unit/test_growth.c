@@ -105,7 +105,7 @@ static struct trace *many_ranks(int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         char path[32];
         snprintf(path, sizeof path, "rank%lld", (long long)i);
-        uint32_t s = trace_source(t, path, "kineto", NULL, (struct bytes){0});
+        uint32_t s = trace_source(t, path, format_named("kineto"), NULL, (struct bytes){0});
         t->sources[s].rank = i;
         t->sources[s].world_size = n;
         t->sources[s].has_device = t->sources[s].has_memory = true;

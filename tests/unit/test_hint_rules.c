@@ -90,7 +90,7 @@ static struct trace *import(struct script *p) {
                      &e) != 0)
         fail_msg("%s", e.text);
     tiny_seal(t);
-    t->sources[0].format = "none";
+    t->sources[0].format = format_named("chrome");
     return t;
 }
 
@@ -344,7 +344,7 @@ static void peaks_by_hand(void **state) {
 static void eager_ops(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, false);
-    t->sources[0].format = "stepstats";
+    t->sources[0].format = format_named("stepstats");
     uint32_t th = tiny_thread(t, 1);
     for (int i = 0; i < STEPS; i++) {
         char name[32];
@@ -429,7 +429,7 @@ static void straggler(void **state) {
         write_rank(&j, swap);
         write_rank(&j, !swap);
         tiny_seal(j.t);
-        for (int i = 0; i < 2; i++) j.t->sources[i].format = "none";
+        for (int i = 0; i < 2; i++) j.t->sources[i].format = format_named("chrome");
         struct result r = tiny_run(j.t, "hints", NULL, NULL);
         assert_true(job_says(&r, "of 2 ranks rank 0 was studied, which waits"));
         assert_non_null(strstr(tiny_cell(&r, 0, "title")->s,

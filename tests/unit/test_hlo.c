@@ -6,6 +6,7 @@
 #include "model/hlo/hlo.h"
 #include "model/launch.h"
 #include "unit/pbwrite.h"
+#include "unit/formats.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ static struct trace *load(struct bytes b, int threads) {
     struct import_opts o = {.threads = threads};
     struct trace *t = trace_new();
     assert_non_null(t);
-    uint32_t s = trace_source(t, "test", "xspace", NULL, b);
+    uint32_t s = trace_source(t, "test", format_named("xspace"), NULL, b);
     assert_int_equal(importer_xspace.read(t, s, &o, &e), 0);
     assert_int_equal(trace_seal(t, &e), 0);
     return t;
@@ -523,7 +524,7 @@ static void programs_of_two_files_stay_apart(void **state) {
         metadata(&x[i], "jit_f(5)", &m);
         struct import_opts o = {.threads = 1};
         t[i] = trace_new();
-        uint32_t s = trace_source(t[i], "test", "xspace", NULL,
+        uint32_t s = trace_source(t[i], "test", format_named("xspace"), NULL,
                                   (struct bytes){x[i].p, x[i].n});
         assert_int_equal(importer_xspace.read(t[i], s, &o, &e), 0);
     }

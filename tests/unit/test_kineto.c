@@ -30,7 +30,7 @@ static void categories_become_kinds_and_tracks(void **state) {
         "{\"ph\":\"X\",\"cat\":\"novel\",\"name\":\"what\",\"pid\":9,"
         "\"tid\":1,\"ts\":20,\"dur\":1}]}");
     const struct spans *s = &f.t->spans;
-    assert_string_equal(f.t->sources[0].format, "kineto");
+    assert_string_equal(f.t->sources[0].format->name, "kineto");
     feed_check(&f, "aten::mm", 1500000, 2250000);
     feed_check(&f, "gemm", 3001000, 4000000);
     assert_int_equal(s->kind[feed_row(&f, "aten::mm")], SPAN_OP);

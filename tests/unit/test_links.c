@@ -97,7 +97,7 @@ static void of_nested_calls_with_one_start_the_outer_one_counts(void **state) {
 static void the_same_id_in_two_files_is_two_ids(void **state) {
     (void)state;
     struct rig g = rig_new();
-    uint32_t other = trace_source(g.t, "b", "kineto", NULL,
+    uint32_t other = trace_source(g.t, "b", format_named("kineto"), NULL,
                                   (struct bytes){0});
     uint32_t th = trace_track(g.t, other, TRACK_THREAD, 1, 1);
     trace_link_host(g.t, other, 1,

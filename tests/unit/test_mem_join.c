@@ -19,7 +19,7 @@ struct side {
 /* An empty trace or snapshot whose times count from that many us after 1 s. */
 static struct side new_side(const char *format, int64_t us) {
     struct side s = {.t = trace_new()};
-    trace_source(s.t, format, format, NULL, (struct bytes){0});
+    trace_source(s.t, format, format_named(format), NULL, (struct bytes){0});
     trace_epoch(s.t, 0, 1000000000 + us * 1000, true);
     uint32_t d = trace_device(s.t, 0, DEVICE_GPU, 0);
     s.gpu = trace_allocator(s.t, 0, bytes_of("GPU 0"), d);

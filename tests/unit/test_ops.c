@@ -174,7 +174,7 @@ static void recursion_is_as_many_calls(void **state) {
         struct trace *t = tiny_new(true, true);
         uint32_t th = tiny_thread(t, 1), st = tiny_stream(t, 0, 7);
         uint32_t cpu = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
-        t->sources[0].format = formats[k];
+        t->sources[0].format = format_named(formats[k]);
         for (int i = 0; i <= 50; i++)
             tiny_span(t, th, SPAN_OP, "f", i, 1000 - 2 * i);
         tiny_launch(t, th, st, "kernel", 60, 9);
@@ -205,7 +205,7 @@ static void calls_of_one_name_inside_each_other_count_once(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, false);
     uint32_t th = tiny_thread(t, 1), other = tiny_thread(t, 2);
-    t->sources[0].format = "chrome";
+    t->sources[0].format = format_named("chrome");
     tiny_span(t, th, SPAN_OTHER, "f", 0, 100);
     tiny_span(t, th, SPAN_OTHER, "g", 10, 50);
     tiny_span(t, th, SPAN_OTHER, "f", 20, 30);
@@ -322,7 +322,7 @@ static void regions_are_rows_where_nothing_better_is(void **state) {
 static void sources_differ_in_what_they_have(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, true);
-    uint32_t s = trace_source(t, "other", "kineto", NULL, (struct bytes){0});
+    uint32_t s = trace_source(t, "other", format_named("kineto"), NULL, (struct bytes){0});
     uint32_t a = tiny_thread(t, 1);
     uint32_t b = trace_track(t, s, TRACK_THREAD, 1, 1);
     uint32_t host = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);

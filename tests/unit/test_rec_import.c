@@ -25,7 +25,7 @@ static struct trace *read_as(struct out *file, int threads) {
     assert_non_null(t);
     assert_int_equal(import_bytes(out_all(file), "box_1.xplane.pb", t, &o, &e),
                      0);
-    assert_string_equal(t->sources[0].format, "xspace");
+    assert_string_equal(t->sources[0].format->name, "xspace");
     assert_int_equal(trace_seal(t, &e), 0);
     return t;
 }

@@ -2,6 +2,7 @@
  * Results: filling, order, filters, the cut, and joining. */
 #include "model/result.h"
 #include "model/trace.h"
+#include "unit/formats.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -159,7 +160,7 @@ static void takes_sources_notes_and_precision_from_the_trace(void **state) {
     (void)state;
     struct result r;
     struct trace *t = trace_new();
-    uint32_t s = trace_source(t, "a.json", "kineto", NULL, bytes_of(""));
+    uint32_t s = trace_source(t, "a.json", format_named("kineto"), NULL, bytes_of(""));
     assert_int_equal(s, 0);
     t->sources[0].decimals = 6;
     trace_note(t, NOTE_BAD_EVENT, 3);

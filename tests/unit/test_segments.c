@@ -19,7 +19,7 @@ static struct cell *cell(const struct result *r, size_t row, const char *col) {
 
 static struct trace *new_trace(const char *format) {
     struct trace *t = trace_new();
-    trace_source(t, "x", format, NULL, (struct bytes){0});
+    trace_source(t, "x", format_named(format), NULL, (struct bytes){0});
     return t;
 }
 

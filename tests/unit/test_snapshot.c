@@ -157,7 +157,7 @@ static void levels_are_counted_back_from_the_segments(void **state) {
     struct pk o = whole();
     struct feed f = feed_pk(&o);
     const struct mem_events *m = &f.t->mem;
-    assert_string_equal(f.t->sources[0].format, "snapshot");
+    assert_string_equal(f.t->sources[0].format->name, "snapshot");
     assert_int_equal(f.t->epoch_ns, ZERO * 1000);
     assert_int_equal(m->n, 4);
     /* 1024 + 2048 in the segments and 1024 for 700 were there before */

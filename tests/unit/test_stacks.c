@@ -83,7 +83,7 @@ static void long_texts_are_cut(void **state) {
  * before; a failed allocation. n makes it its own. */
 static struct trace *sample(const char *path, int n) {
     struct trace *t = trace_new();
-    trace_source(t, path, "kineto", NULL, (struct bytes){0});
+    trace_source(t, path, format_named("kineto"), NULL, (struct bytes){0});
     uint32_t d = trace_device(t, 0, DEVICE_GPU, 0);
     uint32_t al = trace_allocator(t, 0, bytes_of("GPU 0"), d);
     uint32_t f = frame(t, "f", "a.py", n);

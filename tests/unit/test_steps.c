@@ -318,7 +318,7 @@ static void an_empty_trace_has_no_step(void **state) {
 static void each_source_has_its_own_steps(void **state) {
     (void)state;
     struct rig g = rig_new();
-    uint32_t other = trace_source(g.t, "rank1", "kineto", NULL,
+    uint32_t other = trace_source(g.t, "rank1", format_named("kineto"), NULL,
                                   (struct bytes){0});
     uint32_t th = trace_track(g.t, other, TRACK_THREAD, 2, 2);
     uint32_t dev = trace_device(g.t, other, DEVICE_GPU, 0);
@@ -344,7 +344,7 @@ static void each_source_has_its_own_steps(void **state) {
 static void a_device_that_marks_its_steps_has_a_host_thread(void **state) {
     (void)state;
     struct trace *t = trace_new();
-    uint32_t src = trace_source(t, "t", "xspace", NULL, (struct bytes){0});
+    uint32_t src = trace_source(t, "t", format_named("xspace"), NULL, (struct bytes){0});
     uint32_t idle = trace_track(t, src, TRACK_THREAD, 1, 1);
     uint32_t busy = trace_track(t, src, TRACK_THREAD, 1, 2);
     uint32_t line = trace_track(t, src, TRACK_DERIVED, 2, 1);

@@ -3,9 +3,9 @@
  * files are checked in tests/golden. */
 #include "import/import.h"
 #include "model/args.h"
-#include "model/args_impl.h"
 #include "names/opname.h"
 #include "unit/pbwrite.h"
+#include "unit/formats.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static struct trace *load(struct bytes b) {
     struct import_opts o = {.threads = 1};
     struct trace *t = trace_new();
     assert_non_null(t);
-    uint32_t s = trace_source(t, "test", "stepstats", NULL, b);
+    uint32_t s = trace_source(t, "test", format_named("stepstats"), NULL, b);
     assert_int_equal(importer_stepstats.read(t, s, &o, &e), 0);
     assert_int_equal(trace_seal(t, &e), 0);
     return t;
@@ -217,8 +217,8 @@ static void arguments_are_read_back(void **state) {
     struct out x = run_metadata();
     struct trace *t = load(out_all(&x));
     int64_t total = 0;
-    args_stepstats_each(t, row_of(t, "conv/Relu:_FusedConv2D"), find_total,
-                        &total);
+    args_each(t, row_of(t, "conv/Relu:_FusedConv2D"), find_total,
+              &total);
     assert_int_equal(total, 300);
     trace_free(t);
     out_free(&x);

@@ -150,7 +150,7 @@ static void regions_are_scopes_where_names_spell_none(void **state) {
 static void tensorflow_names_are_paths(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, false);
-    t->sources[0].format = "xspace";
+    t->sources[0].format = format_named("xspace");
     uint32_t th = tiny_thread(t, 1);
     tiny_span(t, th, SPAN_OP, "net/fc/MatMul:MatMul", 0, 10);
     tiny_span(t, th, SPAN_OP, "gradient_tape/net/fc/MatMul/MatMul_1:MatMul",

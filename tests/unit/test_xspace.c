@@ -3,9 +3,10 @@
  * checked in tests/golden. */
 #include "import/import.h"
 #include "model/args.h"
-#include "model/args_impl.h"
+#include "import/xspace/xspace.h"
 #include "model/launch.h"
 #include "unit/pbwrite.h"
+#include "unit/formats.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@ static struct trace *load(struct bytes b, int threads) {
     struct import_opts o = {.threads = threads};
     struct trace *t = trace_new();
     assert_non_null(t);
-    uint32_t s = trace_source(t, "test", "xspace", NULL, b);
+    uint32_t s = trace_source(t, "test", format_named("xspace"), NULL, b);
     assert_int_equal(importer_xspace.read(t, s, &o, &e), 0);
     assert_int_equal(trace_seal(t, &e), 0);
     return t;
@@ -596,12 +597,12 @@ static void arguments_are_read_back(void **state) {
     struct out x = small_space();
     struct trace *t = load(out_all(&x), 1);
     struct seen s = {{0}};
-    args_xspace_each(t, row_of(t, "gemm"), note_arg, &s);
+    xspace_args_each(t, row_of(t, "gemm"), note_arg, &s);
     assert_string_equal(s.text, "correlation_id=9;kernel_details=regs:1;");
     s.text[0] = 0;
-    args_xspace_each(t, row_of(t, "load_batch"), note_arg, &s);
+    xspace_args_each(t, row_of(t, "load_batch"), note_arg, &s);
     assert_string_equal(s.text, "");
-    args_xspace_each(t, row_of(t, "train"), note_arg, &s);
+    xspace_args_each(t, row_of(t, "train"), note_arg, &s);
     assert_string_equal(s.text, "step_num=42;");
     trace_free(t);
     out_free(&x);

@@ -17,12 +17,14 @@
 
 #include <cmocka.h>
 
+#include "unit/formats.h"
+
 #define US PS_PER_US
 
 static inline struct trace *tiny_new(bool device, bool memory) {
     struct trace *t = trace_new();
     assert_non_null(t);
-    uint32_t s = trace_source(t, "tiny", "kineto", NULL, (struct bytes){0});
+    uint32_t s = trace_source(t, "tiny", format_named("kineto"), NULL, (struct bytes){0});
     assert_int_equal(s, 0);
     t->sources[0].has_device = device;
     t->sources[0].has_memory = memory;

@@ -18,6 +18,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/args.h"
+#include "model/format.h"
 #include "model/hlo/hlo.h"
 #include "model/span_class.h"
 #include "names/opname.h"
@@ -279,15 +280,10 @@ static uint32_t named_scope(struct scoping *s, str_id name, bool xla) {
     return token;
 }
 
-static const char *format_of(const struct scoping *s, row_id r) {
+/* Do the names of the source's ops spell scopes? */
+static bool names_scopes(const struct scoping *s, row_id r) {
     const struct track *tr = &s->t->tracks[s->t->spans.track[r]];
-    const char *f = s->t->sources[tr->source].format;
-    return f ? f : "";
-}
-
-/* Do the names of its ops spell scopes? */
-static bool names_scopes(const char *format) {
-    return strcmp(format, "xspace") == 0 || strcmp(format, "stepstats") == 0;
+    return s->t->sources[tr->source].format->scopes_in_names;
 }
 
 static uint32_t enter_scope(struct scoping *s, row_id r, uint32_t outer) {
@@ -296,7 +292,7 @@ static uint32_t enter_scope(struct scoping *s, row_id r, uint32_t outer) {
     uint32_t token = outer;
     if (sp->kind[r] != SPAN_OP) {
         token = child_of(s, outer, r);
-    } else if (names_scopes(format_of(s, r))) {
+    } else if (names_scopes(s, r)) {
         const struct hlo_instr *i = hlo_of_span(s->t, r);
         if (i == NULL) token = named_scope(s, sp->name[r], false);
         if (i != NULL && i->op_name)
@@ -376,7 +372,7 @@ static uint32_t device_token(struct scoping *s, row_id d) {
     if (s->by != BY_SCOPE) return LANE_NONE;
     if (i != NULL)
         return i->op_name ? named_scope(s, i->op_name, true) : LANE_NONE;
-    if (s->t->spans.kind[d] != SPAN_KERNEL || !names_scopes(format_of(s, d)))
+    if (s->t->spans.kind[d] != SPAN_KERNEL || !names_scopes(s, d))
         return LANE_NONE;
     struct bytes op = kernel_framework_op(s->t, d), node, type;
     bool back;
@@ -480,8 +476,7 @@ static uint32_t mem_token(struct scoping *s, struct lane_at *at, size_t i) {
     const struct mem_events *m = &s->t->mem;
     const struct source *src =
         &s->t->sources[s->t->allocators[m->allocator[i]].source];
-    bool named = src->format && strcmp(src->format, "stepstats") == 0;
-    if (named && s->by == BY_SCOPE && m->what[i] != 0)
+    if (src->format->allocs_name_ops && s->by == BY_SCOPE && m->what[i] != 0)
         return named_scope(s, m->what[i], false);
     return lane_at(at, m->track[i], m->ts[i]);
 }
@@ -548,8 +543,8 @@ static bool has_named_scopes(const struct trace *t) {
         if (t->hlo->instrs[i].op_name) return true;
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
-        const char *format = t->sources[tr->source].format;
-        if (tr->kind != TRACK_THREAD || !format || !names_scopes(format))
+        if (tr->kind != TRACK_THREAD ||
+            !t->sources[tr->source].format->scopes_in_names)
             continue;
         for (row_id r = tr->first; r < tr->end; r++) {
             struct bytes b = strs_bytes(&t->strs, t->spans.name[r]);

@@ -16,6 +16,7 @@
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/format.h"
 #include "model/hlo/hlo.h"
 #include "model/span_class.h"
 #include "names/frame_name.h"
@@ -107,8 +108,7 @@ static void on_spend(void *ctx, row_id r, uint32_t node, int64_t from,
 static str_id compiled_from(struct call_paths *s, row_id d) {
     const struct hlo_instr *i = hlo_of_span(s->t, d);
     const struct track *tr = &s->t->tracks[s->t->spans.track[d]];
-    const char *format = s->t->sources[tr->source].format;
-    if (format == NULL || strcmp(format, "xspace") != 0) return 0;
+    if (!s->t->sources[tr->source].format->has_programs) return 0;
     struct bytes b = {0};
     if (i != NULL && i->op_name)
         b = strs_bytes(&s->t->strs, i->op_name);

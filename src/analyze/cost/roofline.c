@@ -20,6 +20,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/args.h"
+#include "model/format.h"
 #include "model/hlo/hlo.h"
 #include "names/kernel_dtype.h"
 #include <assert.h>
@@ -243,8 +244,8 @@ static bool note_launched(struct roofline *x, row_id op, row_id kernel) {
 }
 
 static bool from_torch(const struct trace *t, row_id row) {
-    const char *f = t->sources[t->tracks[t->spans.track[row]].source].format;
-    return f && strcmp(f, "kineto") == 0;
+    uint32_t source = t->tracks[t->spans.track[row]].source;
+    return source_is_torchs(&t->sources[source]);
 }
 
 /* What was launched before the window began: one row, not one per kernel. */
@@ -656,9 +657,8 @@ static void say_unknown(struct result *r, const struct roofline *x,
     for (size_t i = 0; i < x->t->nsources; i++) {
         const struct source *s = &x->t->sources[i];
         own |= s->own;
-        bool kineto = s->format && strcmp(s->format, "kineto") == 0;
-        torch |= kineto;
-        if (kineto && !s->has_shapes) shapes = false;
+        torch |= source_is_torchs(s);
+        if (source_is_torchs(s) && !s->has_shapes) shapes = false;
     }
     size_t n = c->worst->name.n < 60 ? c->worst->name.n : 60;
     snprintf(name, sizeof name, "%.*s%s", (int)n,

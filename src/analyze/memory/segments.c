@@ -8,6 +8,7 @@
 #include "analyze/shared/where.h"
 #include "base/sum.h"
 #include "base/text/number.h"
+#include "model/format.h"
 #include <stdio.h>
 
 static void put_columns(struct result *r) {
@@ -112,7 +113,7 @@ static void put_segment(struct result *r, const struct trace *t,
 static bool any_snapshot(const struct trace *t, const struct scope *in) {
     for (size_t i = 0; i < t->nsources; i++)
         if ((in->all || in->source_in[i]) &&
-            strcmp(t->sources[i].format, "snapshot") == 0)
+            t->sources[i].format->role == ROLE_MEMORY)
             return true;
     return false;
 }

@@ -19,6 +19,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/args.h"
+#include "model/format.h"
 #include "model/hlo/hlo.h"
 #include "names/opclass.h"
 #include "names/opname.h"
@@ -98,7 +99,7 @@ static bool count_track(struct ops *o, uint32_t track) {
     const struct track *tr = &o->t->tracks[track];
     const struct source *src = &o->t->sources[tr->source];
     const int64_t *ts = o->t->spans.ts;
-    bool torch = is_torchs(src);
+    bool torch = source_is_torchs(src);
     own_begin(&o->own, src->slack);
     for (row_id r = tr->first; r < tr->end; r++) {
         if (o->tree.rep[r] != r) continue;
@@ -301,10 +302,6 @@ static void charge_named(struct ops *o, const struct track *tr,
     }
 }
 
-static bool names_allocations(const struct source *s) {
-    return s->format && strcmp(s->format, "stepstats") == 0;
-}
-
 /* StepStats says of each allocation which node made it, and its nodes overlap:
  * the node is charged with what it allocated, temporaries once. Frees come
  * when other nodes run and are no one's. Nodes with no allocation of their own
@@ -361,7 +358,7 @@ static int charge_all_memory(struct ops *o, struct ops_err *e) {
     int rc = 0;
     for (uint32_t s = 0; rc == 0 && s < t->nsources; s++) {
         if (!t->sources[s].has_memory) continue;
-        if (!names_allocations(&t->sources[s])) {
+        if (!t->sources[s].format->allocs_name_ops) {
             rc = charge_source_memory(o, s, e);
             continue;
         }

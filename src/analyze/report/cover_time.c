@@ -9,6 +9,7 @@
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/phases.h"
 #include "base/sum.h"
+#include "model/format.h"
 #include "model/span_class.h"
 #include <stdlib.h>
 
@@ -167,8 +168,7 @@ void step_cover_free(struct step_cover *c) {
 /* Is the op written on the work itself? XLA does that, but for the kernels of
  * CUDA graphs, which all say "command_buffer". */
 static bool names_op(const struct trace *t, row_id r, uint32_t source) {
-    const char *format = t->sources[source].format;
-    if (format && strcmp(format, "kineto") == 0) return false;
+    if (source_is_torchs(&t->sources[source])) return false;
     struct bytes op = kernel_hlo_op(t, r);
     return op.n > 0 && !BYTES_STARTS(op, "command_buffer") &&
            !BYTES_STARTS(op, "XlaModule:");

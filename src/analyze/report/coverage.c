@@ -13,6 +13,7 @@
 #include "base/sort.h"
 #include "base/text/number.h"
 #include "base/vec.h"
+#include "model/format.h"
 #include "names/opclass.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -394,8 +395,7 @@ static void put_hlo(struct coverage *c) {
     bool xla = false;
     const char *one = NULL;
     for (size_t i = 0; i < t->nsources; i++)
-        xla |= t->sources[i].format &&
-               strcmp(t->sources[i].format, "xspace") == 0;
+        xla |= t->sources[i].format->has_programs;
     for (size_t i = 0; i < t->nmeta; i++)
         if (strcmp(strs_text(&t->strs, t->meta[i].key), "hlo_module") == 0) {
             if (n++ == 0) one = strs_text(&t->strs, t->meta[i].value);

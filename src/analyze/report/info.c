@@ -7,6 +7,7 @@
 #include "analyze/report/facts.h"
 #include "analyze/shared/missing.h"
 #include "base/text/number.h"
+#include "model/format.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static size_t steps_of(const struct trace *t, size_t source) {
 static void put_source(struct result *r, const struct trace *t, size_t i) {
     const struct source *s = &t->sources[i];
     facts_text(r, "path", s->path);
-    facts_text(r, "format", s->format);
+    facts_text(r, "format", s->format->name);
     facts_text(r, "host", s->host ? strs_text(&t->strs, s->host) : NULL);
     if (s->rank >= 0) facts_count(r, "rank", (uint64_t)s->rank);
     if (s->world_size >= 0)

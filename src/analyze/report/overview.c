@@ -12,6 +12,7 @@
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/text/number.h"
+#include "model/format.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -412,7 +413,7 @@ static void take_missing(struct result *r, const struct result *from) {
 static void put_profile(struct result *r, const struct trace *t) {
     for (size_t i = 0; i < t->nsources; i++) {
         const struct source *s = &t->sources[i];
-        facts_words(r, "profile", "%s (%s)", s->path, s->format);
+        facts_words(r, "profile", "%s (%s)", s->path, s->format->name);
         result_null(r);
     }
     for (size_t i = 0; i < t->ndevices; i++) {

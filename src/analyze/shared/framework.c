@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TensorFlow and JAX both write XSpace, and both may carry compiled programs;
+ * TensorFlow and JAX write the same files, which may carry compiled programs;
  * only TensorFlow has executors and eager calls. */
 #include "analyze/shared/framework.h"
 
+#include "model/format.h"
 #include "model/trace.h"
 #include <string.h>
 
 enum framework framework_of(const struct trace *t, uint32_t source) {
     static const char *const tf[] = {"ExecutorState::Process", "EagerExecute",
                                      "FunctionRun"};
-    const char *format = t->sources[source].format;
     if (t->sources[source].own) return FW_OTHER;
-    if (strcmp(format, "kineto") == 0 || strcmp(format, "snapshot") == 0)
-        return FW_TORCH;
-    if (strcmp(format, "stepstats") == 0) return FW_TF;
-    if (strcmp(format, "xspace") != 0) return FW_OTHER;
+    switch (t->sources[source].format->writer) {
+    case WRITER_TORCH: return FW_TORCH;
+    case WRITER_TF: return FW_TF;
+    case WRITER_ANY: return FW_OTHER;
+    case WRITER_XPROF: break;
+    }
     for (size_t i = 0; i < sizeof tf / sizeof *tf; i++)
         if (strs_find(&t->strs, bytes_of(tf[i])) != STR_NONE) return FW_TF;
     return trace_meta_get(t, source, "hlo_module") ? FW_JAX : FW_TF;

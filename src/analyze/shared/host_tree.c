@@ -4,6 +4,7 @@
  * for the merge, because a merged span hands its only parent's name on: a
  * chain of equal names collapses from the top. */
 #include "analyze/shared/host_tree.h"
+#include "model/format.h"
 #include "names/opclass.h"
 #include <assert.h>
 #include "base/vec.h"
@@ -112,7 +113,7 @@ static void nest_track(struct host_tree *h, const struct track *tr,
 static void merge_track(struct host_tree *h, const struct track *tr,
                         const uint32_t *nchild) {
     const str_id *name = h->t->spans.name;
-    bool torch = is_torchs(&h->t->sources[tr->source]);
+    bool torch = source_is_torchs(&h->t->sources[tr->source]);
     for (row_id r = tr->first; r < tr->end; r++) {
         row_id p = h->up[r];
         if (p == ROW_NONE) continue;
@@ -188,5 +189,5 @@ row_id host_tree_launcher(const struct host_tree *h, row_id call) {
     row_id r = host_tree_launcher_name(h, call);
     if (r == ROW_NONE || is_op(h->t->spans.kind[r])) return r;
     const struct track *tr = &h->t->tracks[h->t->spans.track[call]];
-    return is_torchs(&h->t->sources[tr->source]) ? ROW_NONE : r;
+    return source_is_torchs(&h->t->sources[tr->source]) ? ROW_NONE : r;
 }

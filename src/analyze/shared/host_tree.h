@@ -39,11 +39,6 @@ int host_tree_init(struct host_tree *h, const struct trace *t,
                    struct ops_err *e);
 void host_tree_free(struct host_tree *h);
 
-/* Are these torch's files, whose rows are those of torch's own tables? */
-static inline bool is_torchs(const struct source *s) {
-    return s->format != NULL && strcmp(s->format, "kineto") == 0;
-}
-
 /* Does rep/up hold for the rows of this track? */
 static inline bool host_tree_has(const struct host_tree *h, uint32_t track) {
     return h->t->tracks[track].kind == TRACK_THREAD;

@@ -1,39 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One table: per thing, the sentence and the remedy by format. */
+ * One table: per thing, the sentence, and the remedy in a program that records
+ * itself; other remedies are the formats' own. */
 #include "analyze/shared/missing.h"
+
 #include "model/trace.h"
 
 static const struct {
-    const char *what, *why;
-    const char *kineto, *xspace, *stepstats, *own; /* remedies */
+    const char *what, *why, *own;
 } table[] = {
     [MISSING_DEVICE] =
         {"device time", "no device was recorded",
-         "add ProfilerActivity.CUDA (or XPU, ...) to the profiler's activities",
-         "profile on a machine with a GPU or TPU, with device_tracer_level 1",
-         "run the session on a machine with a GPU",
          "a program that uses a device hands its times in: ops_device_span(), "
          "or a tracer given to ops_device_tracer_add()"},
     [MISSING_MEMORY] =
         {"memory", "no allocation was recorded",
-         "profile with profile_memory=True",
-         "the profiler records allocations of device allocators only: profile "
-         "a run on a GPU or TPU",
-         "run with RunOptions(trace_level=RunOptions.FULL_TRACE)",
          "call ops_alloc(p, bytes, tag) where the program allocates and "
          "ops_free(p) before it frees"},
     [MISSING_SHAPES] =
         {"input shapes and FLOPs", "the ops' input shapes were not recorded",
-         "profile with record_shapes=True",
-         "the profiler does not record the inputs of host ops",
-         "RunMetadata has the outputs of nodes only",
          "say it in the scope: ops_arg_int(\"flops\", n), "
          "ops_arg_int(\"bytes\", n), ops_arg_text(\"shape\", text)"},
     [MISSING_STACKS] =
         {"Python stacks", "no Python frame was recorded",
-         "profile with with_stack=True",
-         "profile with python_tracer_level=1",
-         "RunMetadata has no Python frames; take an xplane profile",
          "the program's own scopes say where it is: OPS_SCOPE(\"name\")"},
 };
 
@@ -46,25 +34,13 @@ static bool source_has(const struct source *s, enum missing_what w) {
     }
 }
 
-static bool is_event_file(const struct source *s) {
-    return s->format && strcmp(s->format, "tfevents") == 0;
-}
-
 static const char *remedy(const struct source *s, enum missing_what w) {
     if (s->own) return table[w].own;
     if (s->outside)
         return "opscope record looks on from outside: call opscope/record.h in "
                "the program, link with -lopscope-record";
-    if (s->format && strcmp(s->format, "kineto") == 0) return table[w].kineto;
-    if (s->format && strcmp(s->format, "xspace") == 0) return table[w].xspace;
-    if (s->format && strcmp(s->format, "stepstats") == 0)
-        return table[w].stepstats;
-    if (s->format && strcmp(s->format, "snapshot") == 0)
-        return "a memory snapshot tells of memory only: give a torch.profiler "
-               "trace of the same run beside it";
-    if (is_event_file(s))
-        return "an event file tells of scalars only: give the profile of the "
-               "same run, <logdir>/plugins/profile/<run>";
+    if (s->format->fix[w] != NULL) return s->format->fix[w];
+    if (s->format->fix_all != NULL) return s->format->fix_all;
     return "record it in the program that wrote this file";
 }
 
@@ -104,7 +80,8 @@ bool missing_say(struct result *r, const struct trace *t,
     const struct source *lacks = NULL;
     for (size_t i = 0; i < t->nsources; i++) {
         /* what was found inside it is a source of its own, which counts */
-        if (is_event_file(&t->sources[i]) && t->nsources > 1) continue;
+        if (t->sources[i].format->role == ROLE_CURVES && t->nsources > 1)
+            continue;
         if (source_has(&t->sources[i], what))
             some = true;
         else if (!lacks && (!t->sources[i].outside || t->nsources == 1))

@@ -4,15 +4,9 @@
 #ifndef ANALYZE_SHARED_MISSING_H
 #define ANALYZE_SHARED_MISSING_H
 
+#include "model/format.h"
 #include "model/result.h"
 #include <stdint.h>
-
-enum missing_what {
-    MISSING_DEVICE, /* no device was recorded */
-    MISSING_MEMORY, /* no memory events were recorded */
-    MISSING_SHAPES, /* no input shapes were recorded */
-    MISSING_STACKS, /* no Python stacks were recorded */
-};
 
 /* Did opscope's own recorder write it, all of it? Then advice names the calls
  * of record.h. */

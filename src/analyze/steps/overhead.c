@@ -5,6 +5,7 @@
 
 #include "analyze/shared/framework.h"
 #include "base/sort.h"
+#include "model/format.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,10 +107,10 @@ int64_t overhead_per_event(const struct trace *t, uint32_t source) {
     const struct source *s = &t->sources[source];
     int64_t ns = -1;
     if (s->own) return own_cost(t, source);
-    if (strcmp(s->format, "kineto") == 0) {
+    if (source_is_torchs(s)) {
         ns = torch_ns(s);
         if (s->has_device) ns = scaled(t, source, ns);
-    } else if (strcmp(s->format, "xspace") == 0) {
+    } else if (s->format->writer == WRITER_XPROF) {
         ns = framework_of(t, source) == FW_JAX ? JAX_NS : TF_NS;
     }
     return ns < 0 ? -1 : ns * PS_PER_NS;

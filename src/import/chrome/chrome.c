@@ -316,7 +316,6 @@ static void chrome_finish(struct reader *r) {
 }
 
 static const struct policy chrome_policy = {
-    .format = "chrome",
     .span = chrome_span,
     .instant = chrome_instant,
     .skip_flow = chrome_skip_flow,
@@ -335,7 +334,10 @@ static int read_all(struct trace *t, uint32_t source,
 }
 
 const struct importer importer_chrome = {
-    .name = "chrome",
+    .format = {
+        .name = "chrome",
+        .role = ROLE_PLAIN,
+    },
     .help = "Chrome trace event JSON of any program (.json, .json.gz)",
     .sniff = sniff,
     .read = read_all,

@@ -39,7 +39,6 @@ struct reader;
  * piece; must not keep state that depends on earlier events of other pieces
  * (caches are fine). */
 struct policy {
-    const char *format;
     /* A span: X, or a B with its E (dur known later). Adds it by
      * reader_span() with the kind and track it decides on. */
     row_id (*span)(struct reader *r, const struct event *ev);

@@ -366,7 +366,6 @@ static void kineto_finish(struct reader *r) {
 }
 
 static const struct policy kineto_policy = {
-    .format = "kineto",
     .span = kineto_span,
     .instant = kineto_instant,
     .skip_flow = kineto_skip_flow,
@@ -387,7 +386,17 @@ static int read_all(struct trace *t, uint32_t source,
 }
 
 const struct importer importer_kineto = {
-    .name = "kineto",
+    .format = {
+        .name = "kineto",
+        .writer = WRITER_TORCH,
+        .fix = {
+            [MISSING_DEVICE] = "add ProfilerActivity.CUDA (or XPU, ...) to the "
+                               "profiler's activities",
+            [MISSING_MEMORY] = "profile with profile_memory=True",
+            [MISSING_SHAPES] = "profile with record_shapes=True",
+            [MISSING_STACKS] = "profile with with_stack=True",
+        },
+    },
     .help = "PyTorch profiler traces (.pt.trace.json, .json.gz)",
     .sniff = sniff,
     .read = read_all,

@@ -501,7 +501,13 @@ static bool sniff(struct bytes all, const char *path) {
 }
 
 const struct importer importer_snapshot = {
-    .name = "snapshot",
+    .format = {
+        .name = "snapshot",
+        .role = ROLE_MEMORY,
+        .writer = WRITER_TORCH,
+        .fix_all = "a memory snapshot tells of memory only: give a "
+                   "torch.profiler trace of the same run beside it",
+    },
     .help = "PyTorch's CUDA memory snapshots (.pickle, .pickle.gz)",
     .sniff = sniff,
     .read = read_all,

@@ -14,7 +14,6 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "import/import.h"
-#include "model/args_impl.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -380,7 +379,24 @@ static int read_file(struct trace *t, uint32_t source,
 }
 
 const struct importer importer_xspace = {
-    .name = "xspace",
+    .format = {
+        .name = "xspace",
+        .role = ROLE_CAPTURE,
+        .writer = WRITER_XPROF,
+        .args_each = xspace_args_each,
+        .scopes_in_names = true,
+        .has_programs = true,
+        .fix = {
+            [MISSING_DEVICE] = "profile on a machine with a GPU or TPU, with "
+                               "device_tracer_level 1",
+            [MISSING_MEMORY] = "the profiler records allocations of device "
+                               "allocators only: profile a run on a GPU or "
+                               "TPU",
+            [MISSING_SHAPES] = "the profiler does not record the inputs of "
+                               "host ops",
+            [MISSING_STACKS] = "profile with python_tracer_level=1",
+        },
+    },
     .help = "XSpace of TensorFlow, JAX, XLA and opscope (.xplane.pb)",
     .sniff = sniff,
     .read = read_file,

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/map.h"
 #include "base/pb.h"
+#include "model/format.h"
 #include "model/trace.h"
 
 struct import_opts;
@@ -281,5 +282,15 @@ static inline bool fact_has(const struct xpiece *w, enum xcode c) {
 }
 int64_t fact_int(const struct xpiece *w, enum xcode c, int64_t dflt);
 struct bytes fact_text(const struct xpiece *w, enum xcode c);
+
+/* Gives an event's stats, then those of its name; "long_name" where the span
+ * shows a shorter one, "num_occurrences" where it stands for several. A row's
+ * args are where the length of the XEvent stands. */
+void xspace_args_each(const struct trace *t, row_id row, args_each_fn *each,
+                      void *ctx);
+
+/* Where the names of an XSpace stand, so that an event's arguments cost a few
+ * binary searches: for source.index. NULL: out of memory. O(names). */
+struct xspace_index *xspace_index_new(struct bytes all);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Arguments of spans that came from protobuf: XSpace events and StepStats
- * nodes, read from the mapped file when asked for. An XSpace event says only
- * numbers for its stats; their names stand elsewhere in the plane, and the
+ * Arguments of events, read from the mapped file when asked for. An event says
+ * only numbers for its stats; their names stand elsewhere in the plane, and the
  * index says where.
  *
  * What stands with a name is an argument of every event of that name: a few
  * bytes an event, and any number behind them. So of what is shared an event
  * gets only as much as real ones have. */
-#include "model/args_impl.h"
+#include "import/xspace/xspace.h"
 
 #include "base/pb.h"
 #include "base/vec.h"
@@ -160,7 +159,7 @@ static struct bytes stat_name(const struct view *v, uint64_t id) {
     return at_most((struct bytes){v->all.p + e->at, e->n});
 }
 
-/* One XStat; see import/xspace/stat.c for its fields. */
+/* One XStat; see stat.c for its fields. */
 static bool give_stat(const struct view *v, struct bytes b, bool shared) {
     struct pb r = pb_reader(b);
     struct pb_field f;
@@ -235,18 +234,6 @@ static void give_event(const struct view *v, struct bytes event) {
     if (e != NULL) give_name(v, (struct bytes){v->all.p + e->at, e->n});
 }
 
-/* The message whose length stands at the row's args; false: none. */
-static bool row_message(const struct trace *t, row_id row, uint32_t *source,
-                        struct bytes *out) {
-    struct bytes b = trace_args(t, row, source);
-    uint64_t n;
-    if (b.n == 0) return false;
-    const uint8_t *p = pb_varint(b.p, b.p + b.n, &n);
-    if (p == NULL || n > (size_t)(b.p + b.n - p)) return false;
-    *out = (struct bytes){p, (size_t)n};
-    return true;
-}
-
 /* The plane that holds that place, or NULL. They stand in file order. */
 static const struct index_plane *plane_at(const struct xspace_index *ix,
                                           uint64_t at) {
@@ -260,73 +247,14 @@ static const struct index_plane *plane_at(const struct xspace_index *ix,
     return &ix->planes[lo - 1];
 }
 
-void args_xspace_each(const struct trace *t, row_id row, args_each_fn *each,
+void xspace_args_each(const struct trace *t, row_id row, args_each_fn *each,
                       void *ctx) {
     uint32_t source;
     struct bytes event;
-    if (!row_message(t, row, &source, &event)) return;
+    if (!args_message(t, row, &source, &event)) return;
     const struct source *s = &t->sources[source];
     struct view v = {s->bytes, s->index, NULL, each, ctx};
     if (v.ix == NULL) return;
     v.plane = plane_at(v.ix, (uint64_t)(event.p - v.all.p));
     if (v.plane != NULL) give_event(&v, event);
-}
-
-/* Fields of NodeExecStats and of the messages in it, by number. */
-struct key {
-    uint32_t num;
-    const char *name;
-};
-
-static const struct key node_keys[] = {
-    {1, "node_name"}, {2, "all_start_micros"}, {3, "op_start_rel_micros"},
-    {4, "op_end_rel_micros"}, {5, "all_end_rel_micros"},
-    {8, "timeline_label"}, {9, "scheduled_micros"}, {10, "thread_id"},
-    {13, "all_start_nanos"}, {14, "op_start_rel_nanos"},
-    {15, "op_end_rel_nanos"}, {16, "all_end_rel_nanos"},
-    {17, "scheduled_nanos"}, {0, NULL},
-};
-
-static const struct key memory_keys[] = {
-    {1, "allocator_name"}, {2, "total_bytes"}, {3, "peak_bytes"},
-    {4, "live_bytes"}, {5, "allocator_bytes_in_use"}, {0, NULL},
-};
-
-static const struct key memory_stats_keys[] = {
-    {1, "temp_memory_size"}, {2, "device_temp_memory_size"},
-    {3, "persistent_memory_size"}, {4, "device_persistent_memory_size"},
-    {0, NULL},
-};
-
-/* Gives the fields of b that keys name. */
-static bool give_fields(struct bytes b, const struct key *keys,
-                        args_each_fn *each, void *ctx) {
-    struct pb r = pb_reader(b);
-    struct pb_field f;
-    while (pb_next(&r, &f)) {
-        const struct key *k = keys;
-        while (k->name != NULL && k->num != f.num) k++;
-        if (k->name == NULL) continue;
-        struct arg a = {.type = ARG_INT, .i = (int64_t)f.value};
-        if (f.wire == PB_BYTES)
-            a = (struct arg){.type = ARG_TEXT, .text = f.bytes};
-        if (!each(ctx, bytes_of(k->name), &a)) return false;
-    }
-    return true;
-}
-
-void args_stepstats_each(const struct trace *t, row_id row, args_each_fn *each,
-                         void *ctx) {
-    uint32_t source;
-    struct bytes node;
-    if (!row_message(t, row, &source, &node)) return;
-    if (!give_fields(node, node_keys, each, ctx)) return;
-    struct pb r = pb_reader(node);
-    struct pb_field f;
-    while (pb_next(&r, &f)) {
-        if (f.wire != PB_BYTES || (f.num != 6 && f.num != 12)) continue;
-        if (!give_fields(f.bytes, f.num == 6 ? memory_keys : memory_stats_keys,
-                         each, ctx))
-            return;
-    }
 }

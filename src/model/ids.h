@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Numbers of rows: what a header needs that speaks of a row, not of traces. */
+#ifndef MODEL_IDS_H
+#define MODEL_IDS_H
+
+#include <stdint.h>
+
+typedef uint32_t row_id;
+#define ROW_NONE UINT32_MAX
+
+#endif
