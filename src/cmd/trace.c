@@ -155,7 +155,7 @@ static void put_span(struct result *r, const struct trace *t, row_id row,
     result_int(r, s->dur[row]);
     result_text(r, strs_text(&t->strs, k->name));
     result_text(r, kind_name(s->kind[row]));
-    result_text(r, strs_text(&t->strs, t->cats[s->cat[row]]));
+    result_text(r, strs_text(&t->strs, t->cats[span_cat(t, row)].text));
     result_text(r, span_name(t, row));
     result_int(r, s->depth[row]);
     result_int_if(r, step != ROW_NONE,

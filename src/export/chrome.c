@@ -21,6 +21,7 @@
 #include "model/args.h"
 #include "model/format.h"
 #include "model/kind.h"
+#include "model/launch.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -224,7 +225,7 @@ static const char *category(uint8_t kind) {
 
 static void put_cat(struct writer *w, row_id row) {
     const struct trace *t = w->t;
-    str_id cat = t->cats[t->spans.cat[row]];
+    str_id cat = t->cats[span_cat(t, row)].text;
     sink_puts(w->out, ",\"cat\":");
     if (strs_bytes(&t->strs, cat).n > 0) put_str(w, cat);
     else json_put(w->out, bytes_of(category(t->spans.kind[row])));
@@ -241,6 +242,19 @@ static void put_kind(struct writer *w, row_id row, bool step) {
         sink_puts(w->out, flag_name(i));
     }
     sink_putc(w->out, '"');
+}
+
+/* What a kernel was launched as (model/launch.h), for readers of ours. */
+static void put_launch(struct writer *w, row_id row) {
+    struct launch l;
+    if (!launch_of_cat(w->t, span_cat(w->t, row), &l)) return;
+    const struct bytes facts[] = {l.hlo_op, l.tf_op, l.details, l.module};
+    sink_puts(w->out, ",\"launch\":");
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        sink_putc(w->out, i == 0 ? '[' : ',');
+        put_text(w, facts[i]);
+    }
+    sink_putc(w->out, ']');
 }
 
 /* The end of a span that may overlap others: known by category and id. */
@@ -275,6 +289,7 @@ static void put_span(struct writer *w, row_id row) {
         put_us(w, s->dur[row]);
     }
     put_kind(w, row, step >= 0);
+    put_launch(w, row);
     put_args(w, row, step);
     sink_putc(w->out, '}');
     if (async && !instant) put_end(w, row);

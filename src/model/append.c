@@ -169,7 +169,12 @@ static void move_texts(struct trace *a, const struct trace *b,
         m->str[i] = trace_str(a, strs_bytes(&b->strs, (str_id)i));
     a->strs.mended += b->strs.mended;
     for (size_t i = 0; i < b->ncats; i++)
-        m->cat[i] = trace_cat(a, strs_bytes(&b->strs, b->cats[i]));
+        m->cat[i] = trace_category(
+            a, &(struct category){m->str[b->cats[i].text],
+                                  m->str[b->cats[i].hlo_op],
+                                  m->str[b->cats[i].tf_op],
+                                  m->str[b->cats[i].details],
+                                  m->str[b->cats[i].module]});
     for (size_t i = 0; i < b->nmeta && !a->oom; i++) {
         if (!VEC_ROOM(a->meta, a->nmeta, a->cap_meta)) a->oom = true;
         else a->meta[a->nmeta++] = (struct meta){
@@ -217,7 +222,7 @@ static bool copy_rows(void *ctx) {
         to->dur[k] = from->dur[i];
         to->track[k] = m->track[from->track[i]];
         to->name[k] = m->str[from->name[i]];
-        to->cat[k] = (uint16_t)m->cat[from->cat[i]];
+        span_set_cat(to, (row_id)k, m->cat[span_cat(c->b, (row_id)i)]);
         to->args_lo[k] = (uint32_t)args;
         to->args_hi[k] = (uint8_t)(args >> 32);
         to->args_room[k] = from->args_room[i];

@@ -145,7 +145,8 @@ static bool gather_rest(void *ctx) {
     struct spans *s = &g->t->spans;
     return gather_uint32_t(&s->track, g->perm, s->n) &&
            gather_uint32_t(&s->name, g->perm, s->n) &&
-           gather_uint16_t(&s->cat, g->perm, s->n) &&
+           gather_uint16_t(&s->cat_lo, g->perm, s->n) &&
+           gather_uint8_t(&s->cat_hi, g->perm, s->n) &&
            gather_uint32_t(&s->args_lo, g->perm, s->n) &&
            gather_uint8_t(&s->args_hi, g->perm, s->n) &&
            gather_uint8_t(&s->args_room, g->perm, s->n) &&
@@ -259,7 +260,8 @@ static bool classify_names(struct trace *t) {
     for (size_t i = 0; i < t->strs.n; i++)
         t->name_class[i] = name_classify(strs_bytes(&t->strs, (str_id)i));
     for (size_t i = 0; i < t->ncats; i++)
-        t->cat_class[i] = cat_classify(strs_bytes(&t->strs, t->cats[i]));
+        t->cat_class[i] =
+            cat_classify(strs_bytes(&t->strs, t->cats[i].text));
     return true;
 }
 
@@ -383,16 +385,9 @@ static bool seal_others(void *ctx) {
  * way that matters: the old block stays. */
 static void trim(struct trace *t) {
     struct spans *s = &t->spans;
-    vec_resize(&s->ts, s->n, sizeof *s->ts);
-    vec_resize(&s->dur, s->n, sizeof *s->dur);
-    vec_resize(&s->track, s->n, sizeof *s->track);
-    vec_resize(&s->name, s->n, sizeof *s->name);
-    vec_resize(&s->cat, s->n, sizeof *s->cat);
-    vec_resize(&s->args_lo, s->n, sizeof *s->args_lo);
-    vec_resize(&s->args_hi, s->n, sizeof *s->args_hi);
-    vec_resize(&s->args_room, s->n, sizeof *s->args_room);
-    vec_resize(&s->kind, s->n, sizeof *s->kind);
-    vec_resize(&s->flags, s->n, sizeof *s->flags);
+#define X(type, column) vec_resize(&s->column, s->n, sizeof(type));
+    SPAN_COLUMNS(X)
+#undef X
     s->cap = s->n;
     trace_drop_halves(t);
 }

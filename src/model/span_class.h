@@ -10,7 +10,7 @@
 /* What a span is for: its name says it or, where the program that recorded it
  * said so itself, its category (see cat_classify). */
 static inline uint16_t span_class(const struct trace *t, row_id r) {
-    return t->name_class[t->spans.name[r]] | t->cat_class[t->spans.cat[r]];
+    return t->name_class[t->spans.name[r]] | t->cat_class[span_cat(t, r)];
 }
 
 /* Is this span a collective or a transfer between ranks? */

@@ -21,16 +21,18 @@ struct trace *trace_new(void) {
         trace_free(t);
         return NULL;
     }
-    t->cats[t->ncats++] = 0;
+    t->cats[t->ncats++] = (struct category){0};
     return t;
 }
 
 static void free_columns(struct trace *t) {
     struct spans *s = &t->spans;
-    void *spans[] = {s->ts,      s->dur,     s->track, s->name,  s->cat,
-                     s->args_lo, s->args_hi, s->args_room, s->kind, s->flags,
-                     s->parent,  s->depth,   s->step};
-    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) free(spans[i]);
+#define X(type, column) free(s->column);
+    SPAN_COLUMNS(X)
+#undef X
+    free(s->parent);
+    free(s->depth);
+    free(s->step);
     struct mem_events *m = &t->mem;
     void *mem[] = {m->ts,       m->bytes, m->addr,      m->allocated,
                    m->reserved, m->track, m->allocator, m->what, m->stack};
@@ -296,23 +298,32 @@ uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
     return (uint32_t)t->ndevices++;
 }
 
-uint16_t trace_cat(struct trace *t, struct bytes cat) {
-    assert(!t->sealed);
-    str_id id = trace_str(t, cat);
-    if (id == 0) return 0;
-    uint32_t *at = map_at(&t->cat_map, id);
-    if (at != NULL && *at != MAP_NONE) return (uint16_t)*at;
+uint32_t trace_category(struct trace *t, const struct category *c) {
+    const str_id ids[] = {c->text, c->hlo_op, c->tf_op, c->details, c->module};
+    uint64_t key = 0;
+    bool empty = true;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        key = hash_pair(key, ids[i]);
+        empty &= ids[i] == 0;
+    }
+    if (empty) return 0;
+    uint32_t *at = map_at(&t->cat_map, key);
+    if (at != NULL && *at != MAP_NONE) return *at;
     if (at == NULL || !VEC_ROOM(t->cats, t->ncats, t->cap_cats)) {
         t->oom = true;
         return 0;
     }
-    if (t->ncats > UINT16_MAX) {
-        *at = 0;
-        return 0;
+    if (t->ncats == CATEGORIES) {
+        trace_note(t, NOTE_CATEGORIES_FULL, 1);
+        return *at = 0;
     }
-    t->cats[t->ncats] = id;
-    *at = (uint32_t)t->ncats;
-    return (uint16_t)t->ncats++;
+    t->cats[t->ncats] = *c;
+    return *at = (uint32_t)t->ncats++;
+}
+
+uint32_t trace_cat(struct trace *t, struct bytes text) {
+    assert(!t->sealed);
+    return trace_category(t, &(struct category){.text = trace_str(t, text)});
 }
 
 str_id trace_str(struct trace *t, struct bytes b) {
@@ -325,17 +336,11 @@ str_id trace_str(struct trace *t, struct bytes b) {
 /* Makes every column hold cap rows. */
 static bool resize_spans(struct spans *s, size_t cap) {
     if (cap > ROW_NONE) cap = ROW_NONE;
-    if (s->n >= cap || !vec_resize(&s->ts, cap, sizeof *s->ts) ||
-        !vec_resize(&s->dur, cap, sizeof *s->dur) ||
-        !vec_resize(&s->track, cap, sizeof *s->track) ||
-        !vec_resize(&s->name, cap, sizeof *s->name) ||
-        !vec_resize(&s->cat, cap, sizeof *s->cat) ||
-        !vec_resize(&s->args_lo, cap, sizeof *s->args_lo) ||
-        !vec_resize(&s->args_hi, cap, sizeof *s->args_hi) ||
-        !vec_resize(&s->args_room, cap, sizeof *s->args_room) ||
-        !vec_resize(&s->kind, cap, sizeof *s->kind) ||
-        !vec_resize(&s->flags, cap, sizeof *s->flags))
-        return false;
+    if (s->n >= cap) return false;
+#define X(type, column)                                                        \
+    if (!vec_resize(&s->column, cap, sizeof(type))) return false;
+    SPAN_COLUMNS(X)
+#undef X
     s->cap = cap;
     return true;
 }
@@ -376,7 +381,7 @@ row_id trace_span(struct trace *t, const struct span_in *in) {
     s->dur[r] = dur;
     s->track[r] = in->track;
     s->name[r] = in->name;
-    s->cat[r] = in->cat;
+    span_set_cat(s, r, in->cat);
     s->args_lo[r] = (uint32_t)args;
     s->args_hi[r] = (uint8_t)(args >> 32);
     s->args_room[r] = room_for(in->args_n);

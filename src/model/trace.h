@@ -88,24 +88,39 @@ enum span_flag {
                           "shape", as the program gave them */
 };
 
-/* The columns. 44 bytes a row. */
+/* The columns that importers fill; 45 bytes a row, with those of seal. */
+#define SPAN_COLUMNS(X)                                                        \
+    X(int64_t, ts)        /* ps from the trace's epoch */                      \
+    X(int64_t, dur)       /* ps, >= 0 */                                       \
+    X(uint32_t, track)    /* index in tracks */                                \
+    X(str_id, name)                                                            \
+    X(uint16_t, cat_lo)   /* index in trace->cats (24 bits): span_cat() */     \
+    X(uint8_t, cat_hi)                                                         \
+    X(uint32_t, args_lo)  /* where the arguments stand in the trace's */       \
+    X(uint8_t, args_hi)   /* address space of mapped files (40 bits) ... */    \
+    X(uint8_t, args_room) /* ... and how long they are: trace_args() */        \
+    X(uint8_t, kind)      /* enum span_kind */                                 \
+    X(uint8_t, flags)     /* enum span_flag */
+
 struct spans {
     size_t n, cap;
-    int64_t *ts;       /* ps from the trace's epoch */
-    int64_t *dur;      /* ps, >= 0 */
-    uint32_t *track;   /* index in tracks */
-    str_id *name;
-    uint16_t *cat;     /* the source's category; index in trace->cats */
-    uint32_t *args_lo; /* where the arguments stand in the trace's address */
-    uint8_t *args_hi;  /* space of mapped files (40 bits); see trace_args() */
-    uint8_t *args_room; /* and how long they are: see room_of() */
-    uint8_t *kind;     /* enum span_kind */
-    uint8_t *flags;    /* enum span_flag */
+#define X(type, column) type *column;
+    SPAN_COLUMNS(X)
+#undef X
     /* filled by seal: */
     row_id *parent;    /* innermost span around it on its track, or ROW_NONE */
     uint16_t *depth;   /* number of spans around it, at most 65535 */
     uint32_t *step;    /* index in steps, or ROW_NONE */
 };
+
+/* What all rows of one kind share: the word that the source has for it and, of
+ * device work, what it was launched as (model/launch.h). 0: not recorded. */
+struct category {
+    str_id text;
+    str_id hlo_op, tf_op, details, module;
+};
+
+enum { CATEGORIES = 1 << 24 }; /* no more than these can be told apart */
 
 enum track_kind {
     TRACK_THREAD,  /* a host thread: ops, annotations, API calls */
@@ -386,7 +401,7 @@ struct trace {
     struct step *steps;           size_t nsteps, cap_steps;
     struct source *sources;       size_t nsources, cap_sources;
     struct meta *meta;            size_t nmeta, cap_meta;
-    str_id *cats;                 size_t ncats, cap_cats; /* 0 is "" */
+    struct category *cats;        size_t ncats, cap_cats; /* 0 is empty */
     struct hlo *hlo;              /* compiled programs; NULL: none; hlo.h */
     /* tracks of each source and of each device, meta of each source; set by
      * seal */
@@ -416,6 +431,16 @@ struct trace {
         } *v;
     } step_hints, group_hints;    /* markers; and rows of numbered groups */
 };
+
+/* The number of the row's category, in trace->cats. */
+static inline uint32_t span_cat(const struct trace *t, row_id r) {
+    return (uint32_t)t->spans.cat_hi[r] << 16 | t->spans.cat_lo[r];
+}
+
+static inline void span_set_cat(struct spans *s, row_id r, uint32_t cat) {
+    s->cat_lo[r] = (uint16_t)cat;
+    s->cat_hi[r] = (uint8_t)(cat >> 16);
+}
 
 /* A new, empty trace, or NULL: out of memory. */
 struct trace *trace_new(void);
@@ -459,8 +484,10 @@ uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
 uint32_t trace_device_find(const struct trace *t, uint32_t source,
                            enum device_kind kind, int64_t ordinal);
 
-/* The number of a category, made when new; past 65,535 kinds it is 0. */
-uint16_t trace_cat(struct trace *t, struct bytes cat);
+/* The number of a category, made when new. 0 when it is empty, and when there
+ * are too many (NOTE_CATEGORIES_FULL). */
+uint32_t trace_category(struct trace *t, const struct category *c);
+uint32_t trace_cat(struct trace *t, struct bytes text); /* of a word alone */
 
 /* Text interned in the trace; 0 ("") when out of memory, which sets t->oom. */
 str_id trace_str(struct trace *t, struct bytes b);
@@ -470,7 +497,7 @@ struct span_in {
     int64_t ts, dur;
     uint32_t track;
     str_id name;
-    uint16_t cat;
+    uint32_t cat;
     uint8_t kind, flags;
     uint64_t args; /* source->args_base + the arguments' offset + 1; 0: none */
     size_t args_n; /* how many bytes they are */

@@ -63,8 +63,10 @@ def build(cc, tmp):
     path = os.path.join(tmp, "record-%s.o" % cc)
     lib = os.path.join(tmp, "lib%s.so" % cc)
     exe = os.path.join(tmp, "budget-" + cc)
-    rest = [o for o in glob.glob(os.path.join(BUILD, "obj", "rec", "*.o"))
-            if os.path.basename(o) != "record.o"]
+    rest = [os.path.join(BUILD, "obj", room, os.path.basename(c)[:-2] + ".o")
+            for room in ("ring", "rec", "rec/machine")
+            for c in glob.glob(os.path.join(ROOT, "src", room, "*.c"))
+            if os.path.basename(c) != "record.c"]
     subprocess.run([cc, *FLAGS, "-c", "-o", path,
                     os.path.join(ROOT, "src", "rec", "record.c")], check=True)
     subprocess.run([cc, "-shared", "-o", lib, path, *rest, "-pthread", "-lm"],

@@ -55,8 +55,8 @@ def build_writer(tmp):
     subprocess.run([os.environ.get("CC", "cc"), "-O1", "-D_GNU_SOURCE",
                     "-I" + os.path.join(ROOT, "src"), "-o", exe,
                     os.path.join(HERE, "write_events.c"),
-                    os.path.join(ROOT, "src", "rec", "eventfile.c"),
-                    os.path.join(ROOT, "src", "rec", "proc.c"), "-lm"],
+                    *(os.path.join(ROOT, "src", "ring", x) for x in (
+                        "eventfile.c", "proc.c", "open.c", "sys.c")), "-lm"],
                    check=True)
     return exe
 

@@ -18,6 +18,7 @@ lost (trial.py, judge.py). A script that fails is made smaller and printed.
   tests/storm/storm.py --features         what can be switched off"""
 
 import argparse
+import glob
 import json
 import os
 import resource
@@ -83,9 +84,9 @@ def build_plain(to, build):
 def build_sanitized(programs, which):
     """The program and the recorder's own sources, both with the sanitizer."""
     out = os.path.join(programs["folder"], "program-" + which)
-    rec = os.path.join(ROOT, "src", "rec")
     sources = [os.path.join(HERE, x) for x in SOURCES] + sorted(
-        os.path.join(rec, x) for x in os.listdir(rec) if x.endswith(".c"))
+        x for room in ("ring", "rec", "rec/machine")
+        for x in glob.glob(os.path.join(ROOT, "src", room, "*.c")))
     cc("-fsanitize=" + SANITIZERS[which], "-fno-sanitize-recover=all",
        "-I" + os.path.join(ROOT, "src"), '-DOPS_VERSION="0"', "-o", out,
        *sources, "-ldl")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Joining traces: nothing is lost, numbers are moved, times are shifted. */
+#include "model/launch.h"
 #include "tiny.h"
 
 #include <stdio.h>
@@ -76,7 +77,7 @@ static void pieces_of_one_file_stay_one_source(void **state) {
     assert_int_equal(t[0]->ntracks, 1);
     assert_int_equal(t[0]->sources[0].rank, 3);
     assert_int_equal(t[0]->spans.name[0], t[0]->spans.name[1]);
-    assert_int_equal(t[0]->spans.cat[0], t[0]->spans.cat[1]);
+    assert_int_equal(span_cat(t[0], 0), span_cat(t[0], 1));
     uint32_t source;
     assert_ptr_equal(trace_args(t[0], 1, &source).p, file + 10);
     trace_free(t[0]);
@@ -241,8 +242,49 @@ static void a_name_that_ends_in_zero_bytes_is_the_same_after_appending(
     trace_free(t[0]);
 }
 
+/* More variants of kernels than 16 bits can tell apart: each row keeps its own
+ * facts, also behind those of another trace, and none of them is a category. */
+static void seventy_thousand_variants_stay_apart(void **state) {
+    (void)state;
+    enum { VARIANTS = 70000 };
+    struct trace *t[2] = {trace_new(), trace_new()};
+    struct ops_err e;
+    char text[32];
+    for (int k = 0; k < 2; k++) {
+        trace_source(t[k], "f", format_named("xspace"), NULL,
+                     (struct bytes){0});
+        uint32_t track = trace_track(t[k], 0, TRACK_STREAM, 1, 7);
+        for (int i = 0; i < VARIANTS; i++) {
+            snprintf(text, sizeof text, "fusion.%d", k * 10 + i);
+            struct launch l = {.hlo_op = bytes_of(text),
+                               .details = bytes_of("regs:16\ngrid:1")};
+            struct span_in s = {.ts = i, .dur = 1, .track = track,
+                                .name = trace_str(t[k], bytes_of("k")),
+                                .kind = SPAN_KERNEL,
+                                .cat = launch_cat(t[k], &l)};
+            trace_span(t[k], &s);
+        }
+    }
+    assert_int_equal(trace_append(t[0], t[1], &e), 0);
+    assert_int_equal(trace_seal(t[0], &e), 0);
+    assert_int_equal(t[0]->notes[NOTE_CATEGORIES_FULL], 0);
+    assert_int_equal(t[0]->spans.n, 2 * VARIANTS);
+    for (row_id r = 0; r < 2 * VARIANTS; r++) {
+        struct launch l;
+        assert_true(launch_of_cat(t[0], span_cat(t[0], r), &l));
+        bool second = t[0]->tracks[t[0]->spans.track[r]].source == 1;
+        snprintf(text, sizeof text, "fusion.%lld",
+                 (long long)t[0]->spans.ts[r] + (second ? 10 : 0));
+        assert_true(bytes_eq(l.hlo_op, text, strlen(text)));
+        assert_true(BYTES_IS(l.details, "regs:16\ngrid:1"));
+        assert_int_equal(t[0]->cats[span_cat(t[0], r)].text, 0);
+    }
+    trace_free(t[0]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(seventy_thousand_variants_stay_apart),
         cmocka_unit_test(
             a_name_that_ends_in_zero_bytes_is_the_same_after_appending),
         cmocka_unit_test(other_files_become_other_sources),

@@ -294,7 +294,7 @@ static void kernels_of_a_graph_find_their_instructions(void **state) {
         assert_true(hlo_is_first(t, 0, g));
         assert_false(hlo_is_first(t, 1, g));
         struct launch l;
-        assert_true(launch_of_cat(t, t->spans.cat[3], &l));
+        assert_true(launch_of_cat(t, span_cat(t, 3), &l));
         assert_true(BYTES_IS(l.hlo_op, "fusion"));
         assert_true(BYTES_IS(l.module, "jit_f(5)"));
         trace_free(t);

@@ -1024,7 +1024,7 @@ static void the_module_is_each_event_s_own(void **state) {
     struct trace *t = load(out_all(&x), 1);
     for (int i = 0; i < 3; i++) {
         struct launch launch;
-        assert_true(launch_of_cat(t, t->spans.cat[i], &launch));
+        assert_true(launch_of_cat(t, span_cat(t, i), &launch));
         assert_int_equal(launch.module.p[0], modules[i][0]);
     }
     trace_free(t);

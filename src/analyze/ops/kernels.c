@@ -170,7 +170,7 @@ static bool charge_op(struct kernels *k, uint32_t g, str_id op, row_id r,
 /* What the source wrote on the kernel, read once per category where that says
  * it all, else into *own. */
 static struct memo *memo_of(struct kernels *k, row_id r, struct memo *own) {
-    uint16_t cat = k->t->spans.cat[r];
+    uint32_t cat = span_cat(k->t, r);
     struct launch l;
     struct memo *m = &k->memo[cat];
     if (m->have) return m;

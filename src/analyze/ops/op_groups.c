@@ -90,7 +90,7 @@ static uint32_t add_group(struct op_groups *g, str_id key, uint8_t kind) {
 /* The program of XLA that a row belongs to, or 0; STR_NONE: out of memory.
  * Read once per category. */
 static str_id program_of(struct op_groups *g, row_id row) {
-    uint16_t cat = g->t->spans.cat[row];
+    uint32_t cat = span_cat(g->t, row);
     if (cat == 0) return 0;
     if (g->program[cat] != STR_NONE) return g->program[cat];
     struct launch l;
@@ -204,7 +204,7 @@ uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
     const struct spans *sp = &g->t->spans;
     uint32_t *slots = g->slot[kind_index(sp->kind[row])];
     str_id name = sp->name[row];
-    if (sp->cat[row] != 0 && sp->kind[row] == SPAN_OP) {
+    if (span_cat(g->t, row) != 0 && sp->kind[row] == SPAN_OP) {
         struct op_group like = {.key = h->key[name], .kind = SPAN_OP,
                                 .program = program_of(g, row),
                                 .hlo = hlo_of_span(g->t, row)};

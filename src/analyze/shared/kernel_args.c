@@ -133,7 +133,7 @@ static bool pick_kernel(void *ctx, struct bytes key, const struct arg *v) {
 struct kernel_args kernel_args_of(const struct trace *t, row_id row) {
     struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1};
     struct launch l;
-    bool details = launch_of_cat(t, t->spans.cat[row], &l);
+    bool details = launch_of_cat(t, span_cat(t, row), &l);
     if (details) kernel_args_details(&a, l.details);
     /* older writers have the occupancy in a stat of its own */
     if (!details || a.occupancy_pct < 0) args_each(t, row, pick_kernel, &a);
@@ -151,7 +151,7 @@ static struct bytes text_arg(const struct trace *t, row_id row,
  * marked "XlaModule:", which is no op. */
 static struct bytes tf_op(const struct trace *t, row_id row) {
     struct launch l;
-    struct bytes b = launch_of_cat(t, t->spans.cat[row], &l)
+    struct bytes b = launch_of_cat(t, span_cat(t, row), &l)
                          ? l.tf_op
                          : text_arg(t, row, "tf_op");
     if (b.n > 0 && b.p[b.n - 1] == ':') b.n--;
@@ -161,7 +161,7 @@ static struct bytes tf_op(const struct trace *t, row_id row) {
 
 static struct bytes hlo_op(const struct trace *t, row_id row) {
     struct launch l;
-    if (launch_of_cat(t, t->spans.cat[row], &l)) return l.hlo_op;
+    if (launch_of_cat(t, span_cat(t, row), &l)) return l.hlo_op;
     return text_arg(t, row, "hlo_op");
 }
 

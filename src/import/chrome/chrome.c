@@ -47,6 +47,7 @@ static row_id kind_span(struct reader *r, const struct event *ev, uint8_t kind,
     int64_t step = flags & SPAN_STEPMARK ? step_num(ev) : -1;
     if (step >= 0 && row != ROW_NONE) trace_step_hint(r->t, row, step);
     if (flags & SPAN_DERIVED) trace_note(r->t, NOTE_DERIVED_LINES, 1);
+    if (ev->launch.n > 0 && row != ROW_NONE) reader_launch(r, ev, row);
     return row;
 }
 

@@ -40,7 +40,7 @@ str_id reader_str(struct reader *r, struct json_str s) {
     return trace_str(r->t, (struct bytes){r->scratch, n});
 }
 
-uint16_t reader_cat(struct reader *r, struct json_str cat) {
+uint32_t reader_cat(struct reader *r, struct json_str cat) {
     if (cat.raw.n == r->last_cat.n &&
         memcmp(cat.raw.p, r->last_cat.p, cat.raw.n) == 0)
         return r->last_cat_id;
@@ -84,6 +84,28 @@ row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
     if (row != ROW_NONE && in.ts + in.dur > r->last_end && in.dur >= 0)
         r->last_end = in.ts + in.dur;
     return row;
+}
+
+void reader_launch(struct reader *r, const struct event *ev, row_id row) {
+    uint32_t cat = span_cat(r->t, row);
+    if (cat != r->last_launch_cat || ev->launch.n != r->last_launch.n ||
+        memcmp(ev->launch.p, r->last_launch.p, ev->launch.n) != 0) {
+        struct json j = json_reader(ev->launch);
+        struct category c = r->t->cats[cat];
+        str_id *const facts[] = {&c.hlo_op, &c.tf_op, &c.details, &c.module};
+        struct json_str s;
+        uint64_t mends = r->t->strs.mended + r->j.mended;
+        if (!json_enter(&j, '[')) return;
+        for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+            if (json_item(&j) && json_string(&j, &s))
+                *facts[i] = reader_str(r, s);
+        /* mends are counted for each event, however the file is cut */
+        bool clean = r->t->strs.mended + r->j.mended == mends;
+        r->last_launch = clean ? ev->launch : (struct bytes){NULL, 0};
+        r->last_launch_cat = cat;
+        r->last_launch_id = trace_category(r->t, &c);
+    }
+    span_set_cat(&r->t->spans, row, r->last_launch_id);
 }
 
 bool reader_args(const struct event *ev, struct json *args) {
@@ -193,6 +215,8 @@ static void read_field(struct reader *r, struct event *ev, struct bytes key) {
     } else if (key.n == 4 && memcmp(k, "kind", 4) == 0) {
         if (json_string(&r->j, &s)) ev->kind = s.raw;
         else json_skip(&r->j);
+    } else if (key.n == 6 && memcmp(k, "launch", 6) == 0) {
+        ev->launch = read_raw(&r->j);
     } else if (key.n == 3 && memcmp(k, "cat", 3) == 0) {
         if (!json_string(&r->j, &ev->cat)) json_skip(&r->j);
     } else if (key.n == 3 && memcmp(k, "pid", 3) == 0) {

@@ -27,6 +27,7 @@ struct event {
     bool has_pid, has_tid;
     struct json_str name, cat, id;
     struct bytes kind;       /* kind.h's words, in files that opscope wrote */
+    struct bytes launch;     /* ... and what it was launched as: a list */
     int64_t ts, dur;         /* ps */
     struct event_id pid, tid;
     const uint8_t *args;     /* the args object's '{', or NULL */
@@ -96,7 +97,9 @@ struct reader {
     size_t cap_scratch;
     /* caches: the last category and the last tracks */
     struct bytes last_cat;
-    uint16_t last_cat_id;
+    uint32_t last_cat_id;
+    struct bytes last_launch; /* the facts that last_launch_id was made of */
+    uint32_t last_launch_id, last_launch_cat;
     struct {
         int64_t pid, tid;
         enum track_kind kind;
@@ -117,7 +120,10 @@ int events_read(struct trace *t, uint32_t source, const struct policy *p,
 str_id reader_str(struct reader *r, struct json_str s);
 
 /* The category's number; quick for the same one again. */
-uint16_t reader_cat(struct reader *r, struct json_str cat);
+uint32_t reader_cat(struct reader *r, struct json_str cat);
+
+/* Gives the row what ev->launch says. */
+void reader_launch(struct reader *r, const struct event *ev, row_id row);
 
 /* The track of (kind, pid, tid), with a small cache. */
 uint32_t reader_track(struct reader *r, enum track_kind kind, int64_t pid,

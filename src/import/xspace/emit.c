@@ -178,7 +178,7 @@ static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
 
 /* The category that a kernel's launch facts make: see launch.h. Kernels of
  * one variant come again and again, so that the cache mostly has it. */
-static uint16_t launch_category(struct xpiece *w) {
+static uint32_t launch_category(struct xpiece *w) {
     uint64_t key = fact_hash(w, XC_KERNEL_DETAILS);
     key = hash_pair(key, fact_hash(w, XC_HLO_OP));
     key = hash_pair(key, fact_hash(w, XC_TF_OP));

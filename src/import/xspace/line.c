@@ -204,7 +204,7 @@ static void emit_nameless(struct xpiece *w, const struct xline *l,
 /* The category of an op of an XLA device: its name, framework op, kind and
  * program (see launch.h), by which its instruction is found. 0: its program
  * was not recorded. */
-static uint16_t xla_op_cat(struct xpiece *w, const struct xname *n) {
+static uint32_t xla_op_cat(struct xpiece *w, const struct xname *n) {
     char program[32];
     struct launch l = {.hlo_op = n->name, .details = n->cat};
     for (uint32_t k = n->stat; k < n->stat + n->nstat; k++) {
@@ -224,7 +224,7 @@ static void intern_name(struct xpiece *w, uint32_t i) {
     const struct xname *n = &w->plane->names[i];
     w->names[i].name = trace_str(w->t, n->name);
     bool op = w->plane->kind == XP_XLA && w->x->t->hlo != NULL;
-    uint16_t cat = op ? xla_op_cat(w, n) : 0;
+    uint32_t cat = op ? xla_op_cat(w, n) : 0;
     if (cat == 0 && n->cat.n > 0) cat = trace_cat(w->t, n->cat);
     w->names[i].cat = cat;
 }

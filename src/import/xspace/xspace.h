@@ -160,7 +160,7 @@ struct xpiece {
     uint32_t source, device; /* the file and the plane's device, in t */
     struct xlocal {
         str_id name; /* STR_NONE: not interned yet */
-        uint16_t cat;
+        uint32_t cat;
     } *names;        /* by index in plane->names: ids in t */
     size_t cap_names;
     int64_t *peaks;  /* by allocator of t: the most in use so far */
@@ -175,7 +175,7 @@ struct xpiece {
     size_t told;      /* of them, how many were told in words */
     struct xlaunch {
         uint64_t key; /* hash of what the stats hold; 0: free */
-        uint16_t cat;
+        uint32_t cat;
     } launches[512];  /* categories made lately, by key: pairs of slots */
     struct xfacts facts;
     struct {
@@ -259,7 +259,7 @@ struct xevent {
     bool count; /* it stands for several: a sum, with no start */
     bool timed; /* a duration is given, be it 0 */
     str_id name;
-    uint16_t cat;
+    uint32_t cat;
     uint64_t args;
     size_t args_n;
 };

@@ -166,11 +166,11 @@ static uint32_t instr_of(const struct trace *t, uint32_t source,
     return hlo_find(t->hlo, m, name);
 }
 
-static uint64_t cat_key(uint32_t source, uint16_t cat) {
-    return (uint64_t)source << 16 | cat;
+static uint64_t cat_key(uint32_t source, uint32_t cat) {
+    return (uint64_t)source << 32 | cat;
 }
 
-static bool index_cat(struct trace *t, uint32_t source, uint16_t cat) {
+static bool index_cat(struct trace *t, uint32_t source, uint32_t cat) {
     struct launch l;
     if (!launch_of_cat(t, cat, &l)) return true;
     uint32_t at = instr_of(t, source, &l);
@@ -196,7 +196,7 @@ static bool index_cats(struct trace *t) {
         const struct track *tr = &t->tracks[i];
         if (!has[tr->source]) continue;
         for (row_id r = tr->first; ok && r < tr->end; r++) {
-            uint16_t cat = t->spans.cat[r];
+            uint32_t cat = span_cat(t, r);
             if (seen[cat] == tr->source + 1) continue;
             seen[cat] = tr->source + 1;
             ok = index_cat(t, tr->source, cat);
@@ -215,7 +215,7 @@ bool hlo_seal(struct trace *t) {
 }
 
 const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,
-                                   uint16_t cat) {
+                                   uint32_t cat) {
     const struct hlo *h = t->hlo;
     if (h == NULL) return NULL;
     uint32_t at = map_get(&h->by_cat, cat_key(source, cat));
@@ -225,7 +225,7 @@ const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,
 const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row) {
     if (t->hlo == NULL) return NULL;
     uint32_t source = t->tracks[t->spans.track[row]].source;
-    return hlo_of_cat(t, source, t->spans.cat[row]);
+    return hlo_of_cat(t, source, span_cat(t, row));
 }
 
 size_t hlo_source_text(const struct trace *t, const struct hlo_instr *i,

@@ -112,7 +112,7 @@ const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row);
 
 /* The same for a category of spans of a source; see launch.h. */
 const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,
-                                   uint16_t cat);
+                                   uint32_t cat);
 
 /* The next scope of a framework op's name, outermost first: "jit(step)",
  * "transpose(jvp(main))", "dot_general". Takes it off *rest (set to op_name at

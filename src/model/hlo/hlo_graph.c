@@ -45,7 +45,7 @@ struct reading {
  * last time: mostly the same again. */
 struct placed {
     uint32_t instr; /* or ALIGN_NONE */
-    uint16_t from, to;
+    uint32_t from, to;
 };
 
 /* A kernel's name as the alignment wants it, worked out once per name. */
@@ -339,20 +339,20 @@ static const struct reading *reading_of(struct graphs *g, uint32_t program,
 
 /* The category of a kernel, its HLO op replaced; the old one when there is no
  * room for more. */
-static uint16_t new_cat(struct graphs *g, uint16_t old, uint32_t instr) {
+static uint32_t new_cat(struct graphs *g, uint32_t old, uint32_t instr) {
     uint32_t *at = map_at(&g->new_cats, (uint64_t)old << 32 | instr);
     struct launch l;
     if (at == NULL) {
         g->oom = true;
         return old;
     }
-    if (*at != MAP_NONE) return (uint16_t)*at;
+    if (*at != MAP_NONE) return *at;
     *at = old;
     if (!launch_of_cat(g->t, old, &l)) return old;
     l.hlo_op = strs_bytes(&g->t->strs, g->t->hlo->instrs[instr].name);
-    uint16_t cat = launch_cat(g->t, &l);
+    uint32_t cat = launch_cat(g->t, &l);
     if (cat != 0) *at = cat;
-    return (uint16_t)*at;
+    return *at;
 }
 
 static bool is_kernel(const struct trace *t, row_id r) {
@@ -397,8 +397,9 @@ static void place_copies(struct graphs *g, const struct reading *r,
             spend(&g->steps, g->programs[r->program].n))
             at = between(g, &g->programs[r->program], found[k - 1].instr,
                          found[k].instr);
-        uint16_t *cat = &t->spans.cat[v[i].row];
-        if (at != ALIGN_NONE) *cat = new_cat(g, *cat, at);
+        row_id row = v[i].row;
+        if (at != ALIGN_NONE)
+            span_set_cat(&t->spans, row, new_cat(g, span_cat(t, row), at));
     }
 }
 
@@ -420,17 +421,17 @@ static void one_launch(struct graphs *g, uint32_t comp, struct sort_key *v,
     for (size_t i = 0, k = 0; i < n; i++) {
         if (!is_kernel(t, v[i].row)) continue;
         struct placed *p = &g->found[r->first + k++];
-        uint16_t *cat = &t->spans.cat[v[i].row];
+        uint32_t cat = span_cat(t, v[i].row);
         if (p->instr == ALIGN_NONE) {
             lost++;
             continue;
         }
-        if (*cat != p->from) {
-            p->from = *cat;
-            p->to = new_cat(g, *cat, p->instr);
+        if (cat != p->from) {
+            p->from = cat;
+            p->to = new_cat(g, cat, p->instr);
         }
         lost += p->to == p->from; /* no room for more categories */
-        *cat = p->to;
+        span_set_cat(&t->spans, v[i].row, p->to);
     }
     if (n > kernels) place_copies(g, r, v, n);
     trace_note(t, NOTE_GRAPH_KERNEL_PLACED, kernels - lost);
@@ -441,7 +442,7 @@ static void one_launch(struct graphs *g, uint32_t comp, struct sort_key *v,
  * when no instruction has the name, in the body of one that only calls. 0: they
  * have their instruction, or there is no module. */
 static uint32_t pending_comp(const struct trace *t, uint32_t source,
-                             uint16_t cat) {
+                             uint32_t cat) {
     const struct hlo *h = t->hlo;
     struct launch l;
     if (!launch_of_cat(t, cat, &l) || l.hlo_op.n == 0) return 0;
@@ -457,7 +458,7 @@ static uint32_t pending_comp(const struct trace *t, uint32_t source,
 
 static uint32_t pending_of(const struct graphs *g, uint32_t source,
                            row_id row) {
-    uint16_t cat = g->t->spans.cat[row];
+    uint32_t cat = span_cat(g->t, row);
     if (cat >= g->ncats) return 0;
     struct pending *p = &g->pending[cat];
     if (p->source != source + 1)
