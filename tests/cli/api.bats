@@ -5,6 +5,13 @@
 
 profile=tests/data/torch_cpu/torch_cpu.pt.trace.json.gz
 
+# The program in a header's first comment, as it stands there.
+example() {
+    awk '/^ \*\/|\*\/$/ { exit }
+         sub(/^ \*     /, "") { print; next }
+         /^ \*$/ { print "" }' "include/opscope/$1"
+}
+
 setup() {
     [ -x build/opscope ] && [ -f "$profile" ] || skip "no build or no profile"
     dir=$BATS_TEST_TMPDIR
@@ -48,6 +55,21 @@ C
         build/libopscope.a $libs
     "$dir/rows" "$profile" | diff "$dir/want" -
     run "$dir/rows" /nonexistent
+    [ "$status" -eq 1 ]
+    [[ $output == "/nonexistent: "* ]]
+}
+
+@test "api: the example in opscope.h is a program, with a good and a bad path" {
+    [ -f build/libopscope.so ] || skip "sanitizers"
+    libs=$(sed -n 's/^Libs.private: //p' build/opscope.pc)
+    example opscope.h > "$dir/example.c"
+    grep -q 'int main' "$dir/example.c"
+    cc -Wall -Wextra -Werror -Iinclude -o "$dir/example" "$dir/example.c" \
+        build/libopscope.a $libs
+    "$dir/example" "$profile" > "$dir/got"
+    build/opscope ops "$profile" --format csv --top 20 |
+        awk -F, 'NR > 1 { print $1 }' | diff - "$dir/got"
+    run "$dir/example" /nonexistent
     [ "$status" -eq 1 ]
     [[ $output == "/nonexistent: "* ]]
 }
