@@ -222,7 +222,7 @@ static void take(void *to, const struct ops_device_record *r) {
     g.d = (struct enc_device){.kind = r->what, .start_ps = a,
                               .dur_ps = b > a ? b - a : 0, .corr = r->corr,
                               .bytes = r->bytes};
-    g.d.name = names_intern(r->name, g.counter ? OPS_COUNT_ : OPS_OP);
+    g.d.name = names_intern(r->name, g.counter ? OPS_COUNT_ : OPS_KIND_OP);
     if (!g.counter)
         g.d.track = track_number(h, device_name(x->t),
                                  r->queue != NULL ? r->queue : "queue");

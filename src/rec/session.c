@@ -16,6 +16,7 @@
 #include "rec/names.h"
 #include "rec/settings.h"
 #include "ring/clock.h"
+#include "ring/text.h"
 
 enum { TID_BYTES = (1 << 22) / 8 };
 
@@ -47,7 +48,7 @@ void session_unlock(const struct quiet *q) {
  * few different ones. */
 static const char *keep_text(const char *text) {
     enum { TEXTS = 64 };
-    static char kept[TEXTS][256];
+    static char kept[TEXTS][OPS_PROBLEM_MAX];
     static int n;
     for (int i = 0; i < n; i++)
         if (strcmp(kept[i], text) == 0) return kept[i];
@@ -60,7 +61,7 @@ static const char *keep_text(const char *text) {
 void session_problem(const char *what, int error) {
     struct session *s = &rec_session;
     const char *why = error != 0 ? strerrordesc_np(error) : NULL;
-    char text[256];
+    char text[OPS_PROBLEM_MAX];
     snprintf(text, sizeof text, "%s%s%s", what, why != NULL ? ": " : "",
              why != NULL ? why : "");
     pthread_mutex_lock(&s->problem_lock);
@@ -76,8 +77,15 @@ static int fail_with(const char *literal) {
     return -1;
 }
 
-const char *ops_problem(void) {
-    return __atomic_load_n(&rec_session.problem, __ATOMIC_ACQUIRE);
+/* The text that was told last stays as it is, whoever tells another meanwhile:
+ * nothing is locked. */
+size_t ops_problem(char *buf, size_t n) {
+    const char *text = __atomic_load_n(&rec_session.problem, __ATOMIC_ACQUIRE);
+    size_t len = strlen(text), cut = text_cut(text, len, n > 0 ? n - 1 : 0);
+    if (buf == NULL || n == 0) return len;
+    memcpy(buf, text, cut);
+    buf[cut] = '\0';
+    return len;
 }
 
 /* --- fork --------------------------------------------------------------- */

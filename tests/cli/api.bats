@@ -7,8 +7,7 @@ profile=tests/data/torch_cpu/torch_cpu.pt.trace.json.gz
 
 # The program in a header's first comment, as it stands there.
 example() {
-    awk '/^ \*\/|\*\/$/ { exit }
-         sub(/^ \*     /, "") { print; next }
+    awk 'sub(/^ \*     /, "") { print; if ($0 == "}") exit }
          /^ \*$/ { print "" }' "include/opscope/$1"
 }
 
@@ -93,7 +92,7 @@ int main(int argc, char **argv) {
     struct ops_device_record r = {"q", "k", OPS_DEVICE_KERNEL, 0, 0, 0, 0, 0};
     (void)r, (void)argc;
     ops_start(argv[1], 0);
-    { OPS_SCOPE_AS(OPS_PHASE, "outer"); OPS_SCOPE_INT("inner", "i", 1); }
+    { OPS_SCOPE_AS(OPS_KIND_PHASE, "outer"); OPS_SCOPE_INT("inner", "i", 1); }
     layer("one"); layer("two"); layer("two");
     return 0;
 }
@@ -110,6 +109,23 @@ C
             tail -n +2 | LC_ALL=C sort > "$dir/got"
         printf '%s\n' inner,1 one,1 outer,1 two,2 | diff - "$dir/got"
     done
+}
+
+@test "api: the example in record.h is a program, with a good and a bad path" {
+    [ -f build/libopscope-record.so ] || skip "sanitizers"
+    example record.h > "$dir/example.c"
+    grep -q 'int main' "$dir/example.c"
+    cc -Wall -Wextra -Werror -Iinclude -o "$dir/example" "$dir/example.c" \
+        build/libopscope-record.a -pthread
+    run "$dir/example" "$dir/logs"
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+    [ "$(build/opscope ops "$dir/logs" --format csv | cut -d, -f1,2 |
+        tail -n 1)" = forward,100 ]
+    [ "$(build/opscope steps "$dir/logs" --format csv | wc -l)" -eq 101 ]
+    run "$dir/example" /dev/null/logs
+    [ "$status" -eq 0 ]
+    [[ $output == "not recorded: "* ]]
 }
 
 @test "api: an installed opscope.pc gives flags that work" {

@@ -18,7 +18,7 @@ static bool on;
 
 static void begin(void) {
     if (on && ops_start(rig_dir, &options) != 0) {
-        printf("start: %s\n", ops_problem());
+        printf("start: %s\n", rig_problem());
         exit(99);
     }
 }

@@ -22,7 +22,7 @@ static struct ops_options options;
 
 static void begin(void) {
     if (ops_start(rig_dir, &options) != 0) {
-        printf("start: %s\n", ops_problem());
+        printf("start: %s\n", rig_problem());
         exit(99);
     }
 }
@@ -549,10 +549,10 @@ static void run_garbage(void *arg) {
     { OPS_SCOPE("scope"); }
     ops_stop();
     o.steps = "these are no steps";
-    if (ops_start(rig_dir, &o) != -1 || ops_problem()[0] == 0) exit(85);
+    if (ops_start(rig_dir, &o) != -1 || ops_problem(NULL, 0) == 0) exit(85);
     o.steps = NULL;
     o.run = "../elsewhere";
-    if (ops_start(rig_dir, &o) != -1 || ops_problem()[0] == 0) exit(84);
+    if (ops_start(rig_dir, &o) != -1 || ops_problem(NULL, 0) == 0) exit(84);
     exit(0);
 }
 
@@ -560,6 +560,64 @@ static void test_garbage(void **state) {
     (void)state;
     struct xs x = profile_of(run_garbage, NULL);
     assert_int_equal(xs_count(&x, "scope"), 1);
+    xs_free(&x);
+}
+
+/* --- what went wrong ---------------------------------------------------- */
+
+static const char *const wrong_steps[] = {"no steps", "every never",
+                                          "these are no steps at all"};
+static int telling;
+
+/* What is read is one of the texts that were told, whole. */
+static void *read_problems(void *arg) {
+    char text[OPS_PROBLEM_MAX];
+    (void)arg;
+    while (__atomic_load_n(&telling, __ATOMIC_RELAXED)) {
+        size_t n = ops_problem(text, sizeof text);
+        if (strlen(text) != n) exit(79);
+        bool known = n == 0;
+        for (size_t i = 0; i < 3; i++)
+            known |= strstr(text, wrong_steps[i]) != NULL;
+        if (!known) exit(78);
+    }
+    return NULL;
+}
+
+static void run_problems(void *arg) {
+    enum { READERS = 3, TIMES = 300 };
+    char text[OPS_PROBLEM_MAX], small[5] = "xxxx";
+    pthread_t t[READERS];
+    (void)arg;
+    /* none yet */
+    if (ops_problem(small, sizeof small) != 0 || small[0] != 0) exit(77);
+    if (ops_problem(NULL, 0) != 0 || ops_problem(NULL, 9) != 0) exit(76);
+    telling = 1;
+    for (int i = 0; i < READERS; i++)
+        pthread_create(&t[i], NULL, read_problems, NULL);
+    for (int i = 0; i < TIMES; i++) {
+        struct ops_options o = {.steps = wrong_steps[i % 3]};
+        if (ops_start(rig_dir, &o) != -1) exit(75);
+    }
+    __atomic_store_n(&telling, 0, __ATOMIC_RELAXED);
+    for (int i = 0; i < READERS; i++) pthread_join(t[i], NULL);
+    /* the length of all of it, however little there is room for */
+    size_t n = ops_problem(text, sizeof text);
+    if (n == 0 || strlen(text) != n) exit(74);
+    if (ops_problem(small, sizeof small) != n) exit(73);
+    if (memcmp(small, text, 4) != 0 || small[4] != 0) exit(72);
+    if (ops_problem(small, 1) != n || small[0] != 0) exit(71);
+    small[0] = 'x';
+    if (ops_problem(small, 0) != n || small[0] != 'x') exit(70);
+    begin();
+    if (ops_problem(NULL, 0) != 0) exit(69);
+    ops_async_end(NULL);
+    exit(0);
+}
+
+static void test_problems(void **state) {
+    (void)state;
+    struct xs x = profile_of(run_problems, NULL);
     xs_free(&x);
 }
 
@@ -842,7 +900,8 @@ int main(void) {
         CASE(test_crowd_killed), CASE(test_destructors),
         CASE(test_small_stack),
         CASE(test_storm), CASE(test_cancel), CASE(test_start_stop),
-        CASE(test_garbage), CASE(test_names), CASE(test_no_device), CASE(test_unbalanced),
+        CASE(test_garbage), CASE(test_problems),
+        CASE(test_names), CASE(test_no_device), CASE(test_unbalanced),
         CASE(test_no_standard), CASE(test_close_all), CASE(test_errno),
         CASE(test_late), CASE(test_bare_fork),
     };
