@@ -60,6 +60,22 @@
 extern "C" {
 #endif
 
+/* --- versions ------------------------------------------------------------ */
+
+/* What a compiled program takes for granted of the library: the words that the
+ * macros look at, the functions that they call, the structs that do not grow
+ * (ops_async). A program that was compiled with another number is not recorded:
+ * ops_start fails and ops_problem() says so. */
+#define OPS_RECORD_ABI 1
+/* The library's version, "0.1.0"; the header's: OPS_VERSION_MAJOR, ... */
+OPS_API const char *ops_record_version(void);
+
+/* Structs that may get more members, at their end: ops_options,
+ * ops_device_tracer, ops_device_record. Each is handed over with its size,
+ * mostly by the inline call that takes it, so that a program and a library of
+ * different versions understand each other. Fill them by name, or zero them
+ * first: what is not given is 0, and 0 is the default. */
+
 /* --- start and stop ------------------------------------------------------ */
 
 /* Everything 0 means the default. The environment comes first: see
@@ -214,7 +230,7 @@ struct ops_async {
 #define ops_async_begin(kind, name)                                           \
     (OPS_ON_() ? ops_async_begin_(OPS_ID_(kind, name))                        \
                : ops_async_none_())
-static inline void ops_async_end(struct ops_async *a);
+static inline void ops_async_end(struct ops_async *a); /* NULL is fine */
 
 /* The clock of the profile: nanoseconds of CLOCK_MONOTONIC. */
 OPS_API uint64_t ops_now(void);
@@ -256,10 +272,12 @@ struct ops_device_tracer {
     void (*stop)(void *self);
     /* Hands over what is finished by now, record by record. May be called
      * often; a tracer that has its records only at the end gives none until
-     * stop() was called. Returns how many it lost since the last call. */
+     * stop() was called: give(to, &record, sizeof record). Returns how many it
+     * lost since the last call. */
     uint64_t (*collect)(void *self,
                         void (*give)(void *to,
-                                     const struct ops_device_record *r),
+                                     const struct ops_device_record *r,
+                                     size_t size),
                         void *to);
     /* The device's clock now, in ticks; read between two reads of the host's.
      * NULL: its ticks are ops_now(). */
@@ -267,10 +285,10 @@ struct ops_device_tracer {
     /* "model", "memory_bytes", ...: pairs, ended by NULL; or NULL. */
     const char *const *facts;
 };
-/* The struct is kept, not copied: it lives until ops_device_tracer_remove().
- * Before or after ops_start. 0, or -1: there are 16 already, or start, stop or
- * collect is missing. */
-OPS_API int ops_device_tracer_add(const struct ops_device_tracer *t);
+/* The struct is copied; what it points to is not, and lives until
+ * ops_device_tracer_remove() of the same pointer. Before or after ops_start. 0,
+ * or -1: there are 16 already, or start, stop or collect is missing. */
+static inline int ops_device_tracer_add(const struct ops_device_tracer *t);
 OPS_API void ops_device_tracer_remove(const struct ops_device_tracer *t);
 
 /* --- scalars and identity ------------------------------------------------- */
@@ -287,7 +305,7 @@ OPS_API void ops_set_rank(int rank, int world);
 
 /* --- what the macros are made of; not for direct use ---------------------- */
 
-/* [0] is 0: not started. Else the number of the session * 8 + OPS_ON_BIT_ while
+/* [0] is 0: not started, in every ABI. Else the number of the session * 8 + OPS_ON_BIT_ while
  * a window is open. A page of its own, which fork() wipes: an array, so that a
  * program's copy of it (copy relocation) is a whole page too. */
 enum { OPS_STATE_WORDS_ = 16384 };
@@ -300,8 +318,10 @@ struct ops_scope_ {
     uint32_t which, gen; /* which: 0: not recorded */
 };
 
-OPS_API int ops_start_(const char *logdir, const struct ops_options *o,
-                       size_t size);
+OPS_API int ops_start_(uint32_t abi, const char *logdir,
+                       const struct ops_options *o, size_t size);
+OPS_API int ops_device_tracer_add_(const struct ops_device_tracer *t,
+                                   size_t size);
 OPS_API uint32_t ops_intern_(const char *name, uint32_t kind);
 OPS_API struct ops_scope_ ops_begin_(uint32_t name);
 OPS_API void ops_begin_by_hand_(uint32_t name);
@@ -353,7 +373,11 @@ OPS_API void ops_scalar_(uint32_t tag, int64_t step, double v);
     })
 
 static inline int ops_start(const char *logdir, const struct ops_options *o) {
-    return ops_start_(logdir, o, sizeof *o);
+    return ops_start_(OPS_RECORD_ABI, logdir, o, sizeof *o);
+}
+
+static inline int ops_device_tracer_add(const struct ops_device_tracer *t) {
+    return ops_device_tracer_add_(t, sizeof *t);
 }
 
 static inline bool ops_recording(void) {

@@ -4,6 +4,7 @@
 #include "rec/session.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
@@ -348,10 +349,29 @@ static void pin(void) {
     __atomic_store_n(&done, true, __ATOMIC_RELEASE);
 }
 
-int ops_start_(const char *logdir, const struct ops_options *o, size_t size) {
+const char *ops_record_version(void) { return OPS_VERSION; }
+
+/* The program was compiled with another header: what its macros would do is not
+ * known, but that they do nothing while the first word is 0. */
+static int other_abi(uint32_t abi) {
+    struct quiet q;
+    char text[OPS_PROBLEM_MAX];
+    snprintf(text, sizeof text, "the program was compiled with an "
+             "opscope/record.h of ABI %" PRIu32 ", this library (%s) has %d: "
+             "compile it again", abi, OPS_VERSION, OPS_RECORD_ABI);
+    ops_stop();
+    session_lock(&q);
+    int result = fail(text, 0);
+    session_unlock(&q);
+    return result;
+}
+
+int ops_start_(uint32_t abi, const char *logdir, const struct ops_options *o,
+               size_t size) {
     struct session *s = &rec_session;
     struct quiet q;
     int result;
+    if (abi != OPS_RECORD_ABI) return other_abi(abi);
     if (settings_forbidden()) return fail_with("switched off by OPSCOPE=0");
     pin();
     session_lock(&q);
@@ -372,7 +392,7 @@ int ops_start_(const char *logdir, const struct ops_options *o, size_t size) {
  * call ops_start; its own start then finds it started. */
 static __attribute__((constructor)) void start_by_environment(void) {
     if (settings_automatic())
-        ops_start_(NULL, NULL, sizeof(struct ops_options));
+        ops_start(NULL, NULL);
 }
 
 void session_child(void) {

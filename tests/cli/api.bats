@@ -128,6 +128,26 @@ C
     [[ $output == "not recorded: "* ]]
 }
 
+@test "api: a program of another ABI is told so, and nothing else happens" {
+    [ -f build/libopscope-record.so ] || skip "sanitizers"
+    mkdir -p "$dir/other/opscope"
+    cp include/opscope/*.h "$dir/other/opscope"
+    sed -i 's/define OPS_RECORD_ABI .*/define OPS_RECORD_ABI 77/' \
+        "$dir/other/opscope/record.h"
+    example record.h > "$dir/example.c"
+    cc -Wall -Wextra -Werror -I"$dir/other" -o "$dir/example" \
+        "$dir/example.c" build/libopscope-record.a -pthread
+    run "$dir/example" "$dir/logs"
+    [ "$status" -eq 0 ]
+    [[ $output == "not recorded: "*"ABI 77"*"compile it again" ]]
+    [ ! -e "$dir/logs" ]
+    # started by the environment before the program could say what it is
+    OPSCOPE=1 OPSCOPE_LOGDIR=$dir/logs run "$dir/example" "$dir/logs"
+    [ "$status" -eq 0 ]
+    [[ $output == "not recorded: "*"ABI 77"* ]]
+    [ -z "$(find "$dir/logs" -name '*.ring' -o -name '*.part')" ]
+}
+
 @test "api: an installed opscope.pc gives flags that work" {
     command -v pkg-config > /dev/null || skip "no pkg-config"
     [ -f build/libopscope.so ] || skip "sanitizers"

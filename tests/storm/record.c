@@ -304,7 +304,8 @@ static void tracer_stop(void *self_) { (void)self_; }
 
 static uint64_t tracer_collect(void *self_,
                                void (*give)(void *,
-                                            const struct ops_device_record *),
+                                            const struct ops_device_record *,
+                                            size_t),
                                void *to) {
     struct tracer *x = self_;
     for (uint64_t i = x->given; i < x->n; i++) {
@@ -312,7 +313,7 @@ static uint64_t tracer_collect(void *self_,
         struct ops_device_record r = {
             .queue = "traced", .name = x->name.text, .t0 = now,
             .t1 = now + 1, .corr = i + 1, .bytes = -1};
-        give(to, &r);
+        give(to, &r, sizeof r);
         __atomic_store_n(&x->given, i + 1, __ATOMIC_RELEASE);
     }
     return 0;

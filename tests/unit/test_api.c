@@ -234,6 +234,15 @@ static void null_in_place_of_anything_crashes_nothing(void **state) {
     ops_text_free(NULL);
 }
 
+static void the_headers_have_the_librarys_version(void **state) {
+    char version[32];
+    (void)state;
+    snprintf(version, sizeof version, "%d.%d.%d", OPS_VERSION_MAJOR,
+             OPS_VERSION_MINOR, OPS_VERSION_PATCH);
+    assert_string_equal(version, ops_version());
+    assert_true(OPS_VERSION_NUMBER >= 100);
+}
+
 /* Opens and runs on its own. */
 static void *worker(void *path) {
     struct ops_profile *p;
@@ -273,6 +282,7 @@ int main(void) {
         cmocka_unit_test(what_is_missing_has_words),
         cmocka_unit_test(errors_are_sentences_and_give_nothing),
         cmocka_unit_test(null_in_place_of_anything_crashes_nothing),
+        cmocka_unit_test(the_headers_have_the_librarys_version),
         cmocka_unit_test(profiles_open_in_several_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

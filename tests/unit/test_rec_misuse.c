@@ -630,7 +630,8 @@ static void does_nothing(void *self) { (void)self; }
 
 static uint64_t gives_nothing(void *self,
                               void (*give)(void *to,
-                                           const struct ops_device_record *r),
+                                           const struct ops_device_record *r,
+                                           size_t size),
                               void *to) {
     (void)self;
     (void)give;
@@ -662,6 +663,110 @@ static void test_no_device(void **state) {
     (void)state;
     struct xs x = profile_of(run_no_device, NULL);
     assert_int_equal(xs_count(&x, "span"), 1);
+    xs_free(&x);
+}
+
+/* --- programs and libraries of different versions ------------------------- */
+
+/* A copy of n bytes that ends where memory ends. */
+static void *at_the_edge(const void *from, size_t n) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || mprotect(p + page, page, PROT_NONE) != 0) exit(68);
+    return memcpy(p + page - n, from, n);
+}
+
+static int does_start(void *self) {
+    (void)self;
+    return 0;
+}
+
+/* Once: a record without its last member, one with more members than ours, and
+ * none at all. */
+static uint64_t gives_all_sizes(void *self,
+                                void (*give)(void *to,
+                                             const struct ops_device_record *r,
+                                             size_t size),
+                                void *to) {
+    struct {
+        struct ops_device_record r;
+        uint64_t more[4];
+    } longer = {{.queue = "q", .name = "longer", .t0 = ops_now()}, {1, 2, 3, 4}};
+    struct ops_device_record r = {.queue = "q", .name = "shorter",
+                                  .t0 = ops_now()};
+    size_t n = offsetof(struct ops_device_record, value);
+    if ((*(int *)self)++ > 0) return 0;
+    give(to, at_the_edge(&r, n), n);
+    give(to, &longer.r, sizeof longer);
+    give(to, NULL, 0);
+    return 0;
+}
+
+static void run_sizes(void *arg) {
+    static int asked;
+    struct {
+        struct ops_options o;
+        uint64_t more[4];
+    } newer = {{.run = "newer"}, {1, 2, 3, 4}};
+    struct ops_device_tracer t = {.device = "npu 0", .self = &asked,
+                                  .start = does_start, .stop = does_nothing,
+                                  .collect = gives_all_sizes};
+    size_t n = offsetof(struct ops_device_tracer, clock);
+    const struct ops_device_tracer *old = at_the_edge(&t, n);
+    (void)arg;
+    if (ops_device_tracer_add_(old, offsetof(struct ops_device_tracer, stop)) !=
+        -1) exit(67);
+    if (ops_device_tracer_add_(old, n) != 0) exit(66);
+    if (ops_start_(OPS_RECORD_ABI, rig_dir, &newer.o, sizeof newer) != 0)
+        exit(65);
+    ops_flush();
+    ops_stop();
+    ops_device_tracer_remove(old);
+    /* one that knows of `steps` alone */
+    struct ops_options o = {.steps = "3..4"};
+    n = offsetof(struct ops_options, flight);
+    if (ops_start_(OPS_RECORD_ABI, rig_dir, at_the_edge(&o, n), n) != 0)
+        exit(64);
+    for (int i = 0; i < 10; i++) {
+        ops_step(i);
+        ops_instant("in a step");
+    }
+    exit(0);
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    struct rig_end e = rig_run(run_sizes, NULL);
+    if (e.status != 0 || e.out[0] != 0)
+        fail_msg("status %x: %s", e.status, e.out);
+    struct xs x = {0};
+    rig_load(&x);
+    assert_int_equal(xs_count(&x, "shorter"), 1);
+    assert_int_equal(xs_count(&x, "longer"), 1);
+    assert_int_equal(xs_count(&x, "in a step"), 2);
+    xs_free(&x);
+}
+
+static void run_abi(void *arg) {
+    (void)arg;
+    begin();
+    { OPS_SCOPE("before"); }
+    if (ops_start_(OPS_RECORD_ABI + 1, rig_dir, NULL, 0) != -1) exit(63);
+    if (ops_recording() || strstr(rig_problem(), "ABI 2") == NULL) exit(62);
+    { OPS_SCOPE("after"); }
+    /* a header from before there was a number handed over the folder first */
+    if (ops_start_((uint32_t)(uintptr_t)rig_dir, NULL, NULL, 0) != -1) exit(61);
+    if (strcmp(ops_record_version(), OPS_VERSION) != 0) exit(60);
+    exit(0);
+}
+
+/* What was recorded before it was noticed is kept. */
+static void test_abi(void **state) {
+    (void)state;
+    struct xs x = profile_of(run_abi, NULL);
+    assert_int_equal(xs_count(&x, "before"), 1);
+    assert_int_equal(xs_count(&x, "after"), 0);
     xs_free(&x);
 }
 
@@ -900,7 +1005,7 @@ int main(void) {
         CASE(test_crowd_killed), CASE(test_destructors),
         CASE(test_small_stack),
         CASE(test_storm), CASE(test_cancel), CASE(test_start_stop),
-        CASE(test_garbage), CASE(test_problems),
+        CASE(test_garbage), CASE(test_sizes), CASE(test_abi), CASE(test_problems),
         CASE(test_names), CASE(test_no_device), CASE(test_unbalanced),
         CASE(test_no_standard), CASE(test_close_all), CASE(test_errno),
         CASE(test_late), CASE(test_bare_fork),
