@@ -303,6 +303,49 @@ OPS_API void ops_thread_name(const char *name);
 /* For programs that learn their rank after ops_start. */
 OPS_API void ops_set_rank(int rank, int world);
 
+/* --- the same as plain functions ------------------------------------------ */
+
+/* For callers without a C compiler: dlopen(), Python's ctypes, Rust, Julia. The
+ * rule: what is a macro or inline above, ops_X, is a function here, ops_fn_X,
+ * and takes the same; a scope is ops_fn_begin and ops_fn_end. What is a
+ * function above is called by its own name: ops_stop, ops_dump, ops_flush,
+ * ops_problem, ops_flow_new, ops_now, ops_device_track, ops_thread_name,
+ * ops_set_rank. Kinds are the numbers of enum ops_kind. Names are looked up at
+ * every call. These functions do not hang on OPS_RECORD_ABI: they stay as they
+ * are.
+ *
+ * Two take something else. Options are a text, as in a URL: the members of
+ * ops_options, flags 0 or 1, "steps=100..102&rank=0&world=4&run=first%20try";
+ * NULL: all defaults; one that is wrong: -1 and ops_problem(). And a handle is
+ * filled in place: 24 bytes, aligned to 8, that need not be known further. */
+OPS_API int ops_fn_start(const char *logdir, const char *options);
+OPS_API bool ops_fn_recording(void);
+OPS_API void ops_fn_step(int64_t number);
+OPS_API void ops_fn_epoch(int64_t number);
+OPS_API void ops_fn_step_end(void);
+OPS_API void ops_fn_epoch_end(void);
+OPS_API void ops_fn_begin(const char *name);
+OPS_API void ops_fn_begin_as(int kind, const char *name);
+OPS_API void ops_fn_end(void);
+OPS_API void ops_fn_arg_int(const char *key, int64_t value);
+OPS_API void ops_fn_arg_num(const char *key, double value);
+OPS_API void ops_fn_arg_text(const char *key, const char *text);
+OPS_API void ops_fn_instant(const char *name);
+OPS_API void ops_fn_counter(const char *name, double value);
+OPS_API void ops_fn_scalar(const char *tag, int64_t step, double value);
+OPS_API void ops_fn_flow_out(uint64_t id);
+OPS_API void ops_fn_flow_in(uint64_t id);
+OPS_API void ops_fn_alloc(const void *p, uint64_t bytes, const char *tag);
+OPS_API void ops_fn_free(const void *p);
+OPS_API void ops_fn_async_begin(struct ops_async *a, int kind,
+                                const char *name);
+OPS_API void ops_fn_async_end(struct ops_async *a);
+OPS_API void ops_fn_device_span(uint32_t track, const char *name, uint64_t t0,
+                                uint64_t t1, uint64_t corr);
+OPS_API uint64_t ops_fn_correlation(void);
+OPS_API int ops_fn_device_tracer_add(const struct ops_device_tracer *t,
+                                     size_t size);
+
 /* --- what the macros are made of; not for direct use ---------------------- */
 
 /* [0] is 0: not started, in every ABI. Else the number of the session * 8 + OPS_ON_BIT_ while

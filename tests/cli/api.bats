@@ -148,6 +148,91 @@ C
     [ -z "$(find "$dir/logs" -name '*.ring' -o -name '*.part')" ]
 }
 
+# What tests/rec/foreign.* recorded into this folder, to the last call.
+check_foreign() {
+    build/opscope ops "$1" --format csv | cut -d, -f1,2 | tail -n +2 |
+        LC_ALL=C sort > "$dir/got"
+    printf '%s\n' mark,10 matmul,10 'next batch,10' step,10 |
+        diff - "$dir/got"
+    build/opscope steps "$1" --format csv | tail -n +2 | cut -d, -f2 |
+        tr '\n' ' ' | diff - <(printf '%s ' 0 1 2 3 4 5 6 7 8 9)
+    build/opscope trace "$1" --format csv --name matmul > "$dir/got"
+    [ "$(grep -c '""flops"": *1000,' "$dir/got")" -eq 10 ]
+    [ "$(grep -c '""scale"": *0.5' "$dir/got")" -eq 10 ]
+    [ "$(grep -c '""shape"": *""8x8""' "$dir/got")" -eq 10 ]
+    [ "$(build/opscope trace "$1" --format csv --name prefetch |
+        tail -n +2 | wc -l)" -eq 10 ]
+    [ "$(build/opscope kernels "$1" --format csv | cut -d, -f1-6 |
+        tail -n +2)" = "kernel,npu 0,matmul,10,10.000000,1.000000" ]
+    [ "$(build/opscope memory "$1" --format csv | cut -d, -f1,2,6,7,8 |
+        tail -n +2)" = host,4096,10,10,0 ]
+    build/opscope counters "$1" --format csv --name queue | tail -n +2 |
+        tr -d '\r' > "$dir/got"
+    [[ $(cat "$dir/got") == queue,*,0,*,9,9,,10 ]] || { cat "$dir/got"; false; }
+    [ "$(build/opscope scalars "$1" --format csv | cut -d, -f2-6 |
+        tail -n +2)" = loss,scalar,10,0,9 ]
+    [[ $(build/opscope input "$1" --format csv) == *"next batch"* ]]
+}
+
+@test "api: a program with dlopen alone, and Python's ctypes, record exactly" {
+    [ -f build/libopscope-record.so ] || skip "no shared library"
+    cc -std=c99 -pedantic -Wall -Wextra -Werror -o "$dir/foreign" \
+        tests/rec/foreign.c -ldl
+    lib=$PWD/build/libopscope-record.so
+    "$dir/foreign" "$lib" "$dir/c"
+    check_foreign "$dir/c"
+    python3 tests/rec/foreign.py "$lib" "$dir/py"
+    check_foreign "$dir/py"
+}
+
+@test "api: the plain start takes every option as text, and names a wrong one" {
+    [ -f build/libopscope-record.so ] || skip "no shared library"
+    cc -std=c99 -o "$dir/foreign" tests/rec/foreign.c -ldl
+    lib=$PWD/build/libopscope-record.so
+    "$dir/foreign" "$lib" "$dir/logs" \
+        'steps=3..5&run=first+tr%79&host=h1&rank=2&world=4&no_machine=1&&'
+    [ -f "$dir/logs/plugins/profile/first try/h1_2.xplane.pb" ] ||
+        { find "$dir/logs"; false; }
+    build/opscope steps "$dir/logs" --format csv | cut -d, -f2 | tail -n +2 |
+        tr '\n' ' ' | diff - <(printf '%s ' 3 4 5)
+    # every member of the struct has its row
+    for o in $(awk '/^struct ops_options/,/^}/' include/opscope/record.h |
+               sed 's|/\*.*||' | sed -n 's/^    [a-z].* \**\(.*\);.*/\1/p' |
+               tr -d ',') demand_steps rank; do
+        run "$dir/foreign" "$lib" "$dir/x" "$o=-1x"
+        case $o in
+        steps | run | host) ;;
+        *) [ "$status" -eq 1 ]
+           [ "$output" = "option '$o': that is no value for it" ] ;;
+        esac
+    done
+    for bad in nothing=1 flight=2 flight signal=x run=%0 run=%00; do
+        run "$dir/foreign" "$lib" "$dir/x" "$bad"
+        [ "$status" -eq 1 ]
+        [[ $output == "option '${bad%%=*}': "* ]]
+    done
+    run "$dir/foreign" "$lib" "$dir/x" \
+        "run=$(head -c 5000 /dev/zero | tr '\0' x)"
+    [ "$status" -eq 1 ]
+    [[ $output == *"too long"* ]]
+}
+
+@test "api: every macro and inline call of record.h is a plain function, too" {
+    [ -f build/libopscope-record.so ] || skip "no shared library"
+    nm -D --defined-only build/libopscope-record.so | awk '{ print $3 }' |
+        LC_ALL=C sort > "$dir/have"
+    sed -n 's/^#define \(ops_[a-z_]*\)(.*/\1/p
+        s/^static inline .*\(ops_[a-z_]*[a-z]\)(.*;.*/\1/p' \
+        include/opscope/record.h | sort -u > "$dir/calls"
+    [ "$(wc -l < "$dir/calls")" -ge 20 ]
+    while read -r call; do
+        grep -qx "ops_fn_${call#ops_}" "$dir/have" ||
+            { echo "no ops_fn_${call#ops_}"; false; }
+    done < "$dir/calls"
+    # and nothing but ours is visible
+    [ -z "$(grep -v '^ops_' "$dir/have")" ]
+}
+
 @test "api: an installed opscope.pc gives flags that work" {
     command -v pkg-config > /dev/null || skip "no pkg-config"
     [ -f build/libopscope.so ] || skip "sanitizers"

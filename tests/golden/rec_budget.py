@@ -63,8 +63,9 @@ def build(cc, tmp):
     path = os.path.join(tmp, "record-%s.o" % cc)
     lib = os.path.join(tmp, "lib%s.so" % cc)
     exe = os.path.join(tmp, "budget-" + cc)
-    rest = [o for o in glob.glob(os.path.join(BUILD, "obj", "rec", "*.o"))
-            if os.path.basename(o) != "record.o"]
+    rest = [o for room in ("rec", "rec/*", "ring")
+            for o in glob.glob(os.path.join(BUILD, "obj", room, "*.o"))
+            if os.path.relpath(o, BUILD) != "obj/rec/record.o"]
     subprocess.run([cc, *FLAGS, "-c", "-o", path,
                     os.path.join(ROOT, "src", "rec", "record.c")], check=True)
     subprocess.run([cc, "-shared", "-o", lib, path, *rest, "-pthread", "-lm"],
