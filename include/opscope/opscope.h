@@ -76,7 +76,33 @@ OPS_API const char *ops_version(void);
 
 /* The analyses, in the order of `opscope help`. */
 OPS_API size_t ops_analysis_count(void);
-OPS_API const char *ops_analysis_name(size_t i);
+OPS_API const char *ops_analysis_name(size_t i); /* "ops" */
+OPS_API const char *ops_analysis_help(size_t i); /* one line */
+OPS_API const char *ops_analysis_row(size_t i);  /* "one host thread" */
+/* The number of the analysis of that name, or -1. */
+OPS_API int ops_analysis_find(const char *name);
+
+/* What the value of an option looks like. */
+enum ops_option_type {
+    OPS_OPTION_FLAG,   /* 0 or 1 */
+    OPS_OPTION_INT,    /* 20 */
+    OPS_OPTION_FLOAT,  /* 3.4 */
+    OPS_OPTION_TEXT,
+    OPS_OPTION_CHOICE, /* one of those that _arg lists: "op|module" */
+    OPS_OPTION_BYTES,  /* 4096, 1M, 2.5GiB */
+    OPS_OPTION_US,     /* microseconds: 12.5 */
+    OPS_OPTION_RANGE,  /* 3..7, 3.., ..7, 5 */
+};
+
+/* The options of analysis i, for ops_run: its own, then those of all. */
+OPS_API size_t ops_analysis_option_count(size_t i);
+OPS_API const char *ops_analysis_option_name(size_t i, size_t k); /* "top" */
+OPS_API enum ops_option_type ops_analysis_option_type(size_t i, size_t k);
+OPS_API const char *ops_analysis_option_arg(size_t i, size_t k); /* "N"; or
+                                                                    NULL */
+OPS_API const char *ops_analysis_option_default(size_t i, size_t k); /* or NULL:
+                                                                there is none */
+OPS_API const char *ops_analysis_option_help(size_t i, size_t k); /* one line */
 
 /* From now on large files are mapped, not copied to $TMPDIR before they are
  * read: quicker, and no disk space. A mapped file that another program cuts
@@ -91,6 +117,29 @@ OPS_API void ops_map_files(void);
  * begin with a column "profile". */
 OPS_API int ops_open(struct ops_profile **out, const char *path,
                      struct ops_err *err);
+
+/* More than a path. 0 is the default of each. Members may be added at the end:
+ * the struct is handed over with its size. */
+struct ops_open_options {
+    const char *run; /* this run of a log folder; NULL: the newest */
+    int threads;     /* at most so many; 0: as many as pay */
+    /* Is told now and then how far a file is, `done` of `all`, file after file;
+     * 0 of 0: one is about to be opened. In the thread that opens. False
+     * cancels: ops_open_with ends soon with OPS_ECANCEL, and nothing is left of
+     * it. Not asked while a file is decompressed, nor while events are sorted
+     * at the end. NULL: nobody wants to know. */
+    bool (*progress)(void *self, uint64_t done, uint64_t all);
+    void *self; /* handed to progress */
+};
+/* Opens n paths as ops_open opens one. o may be NULL. */
+static inline int ops_open_with(struct ops_profile **out,
+                                const char *const *paths, size_t n,
+                                const struct ops_open_options *o,
+                                struct ops_err *err);
+/* The same for callers without a C compiler; size: of *o. */
+OPS_API int ops_open_sized(struct ops_profile **out, const char *const *paths,
+                           size_t n, const struct ops_open_options *o,
+                           size_t size, struct ops_err *err);
 OPS_API void ops_close(struct ops_profile *p); /* NULL is fine */
 
 /* Runs an analysis. Options as in a URL, "top=20&steps=3..7&name=conv%2A": the
@@ -135,6 +184,17 @@ OPS_API int64_t ops_result_cell_int(const struct ops_result *r, size_t row,
 OPS_API int64_t ops_result_cell_ps(const struct ops_result *r, size_t row,
                                    size_t col);
 
+/* The files that it was made from. */
+OPS_API size_t ops_result_source_count(const struct ops_result *r);
+OPS_API const char *ops_result_source_path(const struct ops_result *r,
+                                           size_t i);
+OPS_API const char *ops_result_source_format(const struct ops_result *r,
+                                             size_t i); /* "kineto" */
+OPS_API const char *ops_result_source_host(const struct ops_result *r,
+                                           size_t i); /* or NULL */
+OPS_API int64_t ops_result_source_rank(const struct ops_result *r,
+                                       size_t i); /* -1: not recorded */
+
 /* What the table alone does not say. */
 OPS_API size_t ops_result_remark_count(const struct ops_result *r);
 OPS_API const char *ops_result_remark_text(const struct ops_result *r,
@@ -156,12 +216,19 @@ OPS_API uint64_t ops_result_note_times(const struct ops_result *r, size_t i);
 OPS_API const char *ops_result_note_text(const struct ops_result *r, size_t i);
 
 /* The whole result as the command prints it with --format json, csv or text
- * (120 columns, no colours). NULL: out of memory, or no result. *len (may be NULL) gets the
- * length; a NUL stands behind it. */
+ * (120 columns, no colours). NULL: out of memory, or no result. *len (may be
+ * NULL) gets the length; a NUL stands behind it. */
 OPS_API char *ops_result_json(const struct ops_result *r, size_t *len);
 OPS_API char *ops_result_csv(const struct ops_result *r, size_t *len);
 OPS_API char *ops_result_text(const struct ops_result *r, size_t *len);
 OPS_API void ops_text_free(char *text);
+
+static inline int ops_open_with(struct ops_profile **out,
+                                const char *const *paths, size_t n,
+                                const struct ops_open_options *o,
+                                struct ops_err *err) {
+    return ops_open_sized(out, paths, n, o, sizeof *o, err);
+}
 
 #ifdef __cplusplus
 }

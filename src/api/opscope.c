@@ -30,29 +30,39 @@ _Static_assert((int)OPS_COL_TEXT == COL_TEXT &&
 
 const char *ops_version(void) { return OPS_VERSION; }
 
-size_t ops_analysis_count(void) {
-    size_t n = 0;
-    while (analyses[n] != NULL) n++;
-    return n;
-}
-
-const char *ops_analysis_name(size_t i) {
-    return i < ops_analysis_count() ? analyses[i]->name : NULL;
-}
-
 void ops_map_files(void) { file_guard(); }
 
 int ops_open(struct ops_profile **out, const char *path, struct ops_err *err) {
-    struct import_opts io = {0};
-    char *paths[1];
+    return ops_open_with(out, &path, 1, NULL, err);
+}
+
+/* Opens; *p is to be freed either way. */
+static int open_profile(struct ops_profile **p, const char *const *paths,
+                        size_t n, const struct ops_open_options *o,
+                        struct ops_err *err) {
+    struct import_opts io = {.threads = o->threads > 0 ? o->threads : 0,
+                             .progress = o->progress,
+                             .progress_ctx = o->self};
+    if (n == 0 || paths == NULL)
+        return fail(err, OPS_EUSAGE, "no path was given");
+    for (size_t i = 0; i < n; i++)
+        if (paths[i] == NULL)
+            return fail(err, OPS_EUSAGE, "no path was given: it is NULL");
+    *p = calloc(1, sizeof **p);
+    if (*p == NULL) return fail_oom(err);
+    /* it changes none of them */
+    return profiles_open((char *const *)paths, n, o->run, &io, &(*p)->p, err);
+}
+
+int ops_open_sized(struct ops_profile **out, const char *const *paths,
+                   size_t n, const struct ops_open_options *o, size_t size,
+                   struct ops_err *err) {
+    struct ops_open_options own = {0};
+    struct ops_profile *p = NULL;
     if (out == NULL) return fail(err, OPS_EUSAGE, "no place for the profile");
     *out = NULL;
-    if (path == NULL) return fail(err, OPS_EUSAGE, "no path was given");
-    struct ops_profile *p = calloc(1, sizeof *p);
-    paths[0] = strdup(path);
-    int rc = p && paths[0] ? profiles_open(paths, 1, NULL, &io, &p->p, err)
-                           : fail_oom(err);
-    free(paths[0]);
+    if (o != NULL) memcpy(&own, o, size < sizeof own ? size : sizeof own);
+    int rc = open_profile(&p, paths, n, &own, err);
     if (rc == 0) *out = p;
     else free(p);
     return rc;
@@ -201,6 +211,36 @@ int64_t ops_result_cell_ps(const struct ops_result *r, size_t row,
     enum col_type type;
     struct cell c = cell(r, row, col, &type);
     return !c.null && type == COL_TIME ? c.i : 0;
+}
+
+/* The source, or NULL past the last. */
+static const struct result_source *source(const struct ops_result *r,
+                                          size_t i) {
+    return i < table(r)->nsources ? &table(r)->sources[i] : NULL;
+}
+
+size_t ops_result_source_count(const struct ops_result *r) {
+    return table(r)->nsources;
+}
+
+const char *ops_result_source_path(const struct ops_result *r, size_t i) {
+    const struct result_source *s = source(r, i);
+    return s ? s->path : NULL;
+}
+
+const char *ops_result_source_format(const struct ops_result *r, size_t i) {
+    const struct result_source *s = source(r, i);
+    return s ? s->format : NULL;
+}
+
+const char *ops_result_source_host(const struct ops_result *r, size_t i) {
+    const struct result_source *s = source(r, i);
+    return s ? s->host : NULL;
+}
+
+int64_t ops_result_source_rank(const struct ops_result *r, size_t i) {
+    const struct result_source *s = source(r, i);
+    return s ? s->rank : -1;
 }
 
 size_t ops_result_remark_count(const struct ops_result *r) {
