@@ -162,22 +162,21 @@ enum ops_kind {
     OPS_KIND_PHASE  /* a part of the step with ops in it: forward, backward */
 };
 
-/* From here to the end of the block. */
+/* From here to the end of the block. Each is one declaration: it stands where
+ * a declaration may stand, and `if (x) OPS_SCOPE("y");` without braces is an
+ * error of the compiler in C (in C++ it is a scope that ends at once). */
 #define OPS_SCOPE(name) OPS_SCOPE_AS(OPS_KIND_OP, name)
 #define OPS_SCOPE_AS(kind, name)                                              \
-    __attribute__((cleanup(ops_scope_close_), unused)) struct ops_scope_      \
-        OPS_CAT_(ops_scope_at_, __COUNTER__) =                                \
+    struct ops_scope_ OPS_CAT_(ops_scope_at_, __COUNTER__)                    \
+        __attribute__((cleanup(ops_scope_close_), unused)) =                  \
             OPS_ON_() ? ops_begin_(OPS_ID_(kind, name)) : ops_scope_none_()
 /* The same with an argument, "layer" = 3, "file" = path. */
 #define OPS_SCOPE_INT(name, key, value)                                       \
-    OPS_SCOPE(name);                                                          \
-    ops_arg_int(key, value)
+    OPS_SCOPE_WITH_(name, ops_arg_int_, key, value)
 #define OPS_SCOPE_NUM(name, key, value)                                       \
-    OPS_SCOPE(name);                                                          \
-    ops_arg_num(key, value)
+    OPS_SCOPE_WITH_(name, ops_arg_num_, key, value)
 #define OPS_SCOPE_TEXT(name, key, text)                                       \
-    OPS_SCOPE(name);                                                          \
-    ops_arg_text(key, text)
+    OPS_SCOPE_WITH_(name, ops_arg_text_, key, text)
 
 /* The same by hand: ops_end() ends the innermost scope of this thread that was
  * begun so. One that is left by longjmp() ends with the scope of a block around
@@ -397,6 +396,19 @@ OPS_API void ops_scalar_(uint32_t tag, int64_t step, double v);
     __builtin_expect((OPS_STATE_() & (OPS_ON_BIT_ | OPS_PENDING_BIT_)) != 0, 0)
 #define OPS_IF_ON_(call) (OPS_ON_() ? (void)(call) : (void)0)
 #define OPS_IF_STARTED_(call) (OPS_STATE_() != 0 ? (void)(call) : (void)0)
+
+/* A scope of a block with an argument; one that could not be begun gets none,
+ * which would be its parent's. */
+#define OPS_SCOPE_WITH_(name, arg, key, value)                                \
+    struct ops_scope_ OPS_CAT_(ops_scope_at_, __COUNTER__)                    \
+        __attribute__((cleanup(ops_scope_close_), unused)) =                  \
+            OPS_ON_() ? __extension__({                                       \
+                struct ops_scope_ ops_new_ =                                  \
+                    ops_begin_(OPS_ID_(OPS_KIND_OP, name));                   \
+                if (__builtin_expect(ops_new_.which != 0, 1))                 \
+                    arg(OPS_ID_(OPS_KEY_, key), value);                       \
+                ops_new_;                                                     \
+            }) : ops_scope_none_()
 
 /* The number of a name: kept at the call site when it is a literal. */
 #define OPS_ID_(kind, name)                                                   \

@@ -111,6 +111,53 @@ C
     done
 }
 
+@test "api: a scope with an argument is one declaration" {
+    [ -f build/libopscope-record.so ] || skip "sanitizers"
+    cat > "$dir/args.c" <<'C'
+#include <opscope/record.h>
+static int evaluated;
+static int once(void) { return ++evaluated; }
+int main(int argc, char **argv) {
+    { OPS_SCOPE_INT("off", "i", once()); }
+    if (evaluated != 0 || argc < 2) return 1;
+    ops_start(argv[1], 0);
+    for (int i = 0; i < 3; i++) {
+        OPS_SCOPE("outer");
+        OPS_SCOPE_INT("int", "i", once()); OPS_SCOPE_NUM("num", "x", 0.5);
+        OPS_SCOPE_TEXT("text", "t", "words");
+    }
+#ifdef BARE
+    if (argc > 5) BARE;
+#endif
+    return evaluated != 3;
+}
+C
+    cp "$dir/args.c" "$dir/args.cc"
+    for f in c cc; do
+        if [ $f = cc ]; then cxx=c++; else cxx=cc; fi
+        command -v $cxx > /dev/null || continue
+        $cxx -Wall -Wextra -Werror -Iinclude -o "$dir/args" "$dir/args.$f" \
+            build/libopscope-record.a -pthread
+        rm -rf "$dir/logs"
+        "$dir/args" "$dir/logs"
+        build/opscope trace "$dir/logs" --format csv > "$dir/got"
+        for want in 'outer,0,0,"{""opscope_kind' 'int,.*""i"": *[123]' \
+                    'num,.*""x"": *0.5' 'text,.*""t"": *""words""'; do
+            tr -d '\r' < "$dir/got" > "$dir/lines"
+            [ "$(grep -c ",$want" "$dir/lines")" -eq 3 ] ||
+                { echo "$want"; cat "$dir/lines"; false; }
+        done
+    done
+    for cc in gcc clang; do
+        command -v $cc > /dev/null || continue
+        $cc '-DBARE=(void)0' -Iinclude -fsyntax-only "$dir/args.c"
+        for bare in 'OPS_SCOPE("a")' 'OPS_SCOPE_INT("a","i",1)'; do
+            run $cc "-DBARE=$bare" -Iinclude -fsyntax-only "$dir/args.c"
+            [ "$status" -ne 0 ]
+        done
+    done
+}
+
 @test "api: the example in record.h is a program, with a good and a bad path" {
     [ -f build/libopscope-record.so ] || skip "sanitizers"
     example record.h > "$dir/example.c"
