@@ -232,6 +232,22 @@ check_foreign() {
     check_foreign "$dir/py"
 }
 
+@test "api: the Python program of docs/recording.md runs" {
+    [ -f build/libopscope-record.so ] || skip "no shared library"
+    awk '/^```$/ { on = 0 } on; /^```python$/ { on = 1 }' docs/recording.md \
+        > "$dir/train.py"
+    [ -s "$dir/train.py" ]
+    soname=libopscope-record.so.$(cut -d. -f1 VERSION)
+    grep -q "$soname" "$dir/train.py"
+    ln -sf "$PWD/build/libopscope-record.so" "$dir/$soname"
+    (cd "$dir" && LD_LIBRARY_PATH=$dir python3 train.py)
+    build/opscope ops "$dir/logs" --format csv | cut -d, -f1,2 | tail -n +2 |
+        LC_ALL=C sort > "$dir/got"
+    printf '%s\n' forward,7 'next batch,7' step,7 | diff - "$dir/got"
+    [ "$(build/opscope scalars "$dir/logs" --format csv | cut -d, -f2-6 |
+        tail -n +2)" = loss,scalar,10,0,9 ]
+}
+
 @test "api: the plain start takes every option as text, and names a wrong one" {
     [ -f build/libopscope-record.so ] || skip "no shared library"
     cc -std=c99 -o "$dir/foreign" tests/rec/foreign.c -ldl
