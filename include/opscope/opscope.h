@@ -126,8 +126,8 @@ struct ops_open_options {
     /* Is told now and then how far a file is, `done` of `all`, file after file;
      * 0 of 0: one is about to be opened. In the thread that opens. False
      * cancels: ops_open_with ends soon with OPS_ECANCEL, and nothing is left of
-     * it. Not asked while a file is decompressed, nor while events are sorted
-     * at the end. NULL: nobody wants to know. */
+     * it. Not asked while a file is decompressed or copied, nor while events
+     * are sorted at the end. NULL: nobody wants to know. */
     bool (*progress)(void *self, uint64_t done, uint64_t all);
     void *self; /* handed to progress */
 };

@@ -348,8 +348,9 @@ OPS_API int ops_fn_device_tracer_add(const struct ops_device_tracer *t,
 /* --- what the macros are made of; not for direct use ---------------------- */
 
 /* [0] is 0: not started, in every ABI. Else the number of the session * 8 +
- * OPS_ON_BIT_ while a window is open. A page of its own, which fork() wipes: an array, so that a
- * program's copy of it (copy relocation) is a whole page too. */
+ * OPS_ON_BIT_ while a window is open. A page of its own, which fork() wipes: an
+ * array, so that a program's copy of it (copy relocation) is a whole page too.
+ */
 enum { OPS_STATE_WORDS_ = 16384 };
 OPS_API extern uint32_t ops_state_[OPS_STATE_WORDS_];
 /* Names of other things than scopes live apart from theirs. */
