@@ -44,7 +44,7 @@ static void read_sequence(const struct loader_options *o, struct batch *b,
 }
 
 static struct batch make(const struct loader_options *o, int step) {
-    OPS_SCOPE_AS(OPS_INPUT, "make_batch");
+    OPS_SCOPE_AS(OPS_KIND_INPUT, "make_batch");
     ops_arg_int("bytes", 2 * o->sequences * o->context);
     struct batch b = batch_new(o);
     uint64_t first = ((uint64_t)step * (uint64_t)o->world + (uint64_t)o->rank) *
@@ -94,7 +94,7 @@ void loader_close(struct loader *l) {
 
 /* The next one in the queue, once there is one. */
 static struct batch take(struct loader *l) {
-    OPS_SCOPE_AS(OPS_INPUT, "next_batch");
+    OPS_SCOPE_AS(OPS_KIND_INPUT, "next_batch");
     pthread_mutex_lock(&l->lock);
     while (l->made == l->taken) pthread_cond_wait(&l->changed, &l->lock);
     struct batch b = l->queue[l->taken++ % LOADER_DEPTH];

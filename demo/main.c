@@ -78,7 +78,7 @@ static void keep_map(struct trainer *t, int step) {
 
 /* The fault of --straggler: the others wait meanwhile. */
 static void evaluate(struct trainer *t, int step) {
-    OPS_SCOPE_AS(OPS_PHASE, "evaluate");
+    OPS_SCOPE_AS(OPS_KIND_PHASE, "evaluate");
     double loss = 0;
     for (int i = 0; i < EVALUATIONS; i++) {
         loss += model_forward(&t->model, t->held_out.tokens,
@@ -93,12 +93,12 @@ static double train_step(struct trainer *t, int step) {
     struct batch b = loader_next(&t->loader);
     double loss;
     {
-        OPS_SCOPE_AS(OPS_PHASE, "forward");
+        OPS_SCOPE_AS(OPS_KIND_PHASE, "forward");
         loss = model_forward(m, b.tokens, b.targets);
     }
     if (t->o->leak) keep_map(t, step);
     {
-        OPS_SCOPE_AS(OPS_PHASE, "backward");
+        OPS_SCOPE_AS(OPS_KIND_PHASE, "backward");
         model_backward(m, b.tokens);
     }
     batch_free(&b);
@@ -107,7 +107,7 @@ static double train_step(struct trainer *t, int step) {
     all_reduce(t->ranks, m->gradients);
     loss = m->gradients[m->size];
     {
-        OPS_SCOPE_AS(OPS_PHASE, "optimizer");
+        OPS_SCOPE_AS(OPS_KIND_PHASE, "optimizer");
         struct adamw how = {.rate = 3e-3, .decay = 0.01, .beta1 = 0.9,
                             .beta2 = 0.99, .tiny = 1e-8, .step = step + 1};
         model_update(m, &how);
@@ -158,8 +158,10 @@ static int rank_main(struct ranks *r, void *arg) {
     struct trainer *t = calloc(1, sizeof *t);
     if (t == NULL) return 1;
     struct ops_options record = {.run = o->run};
-    if (o->logdir != NULL && ops_start(o->logdir, &record) != 0)
-        fprintf(stderr, "demo: %s\n", ops_problem());
+    char why[OPS_PROBLEM_MAX];
+    if (o->logdir != NULL && ops_start(o->logdir, &record) != 0 &&
+        ops_problem(why, sizeof why) != 0)
+        fprintf(stderr, "demo: %s\n", why);
     t->o = o;
     t->ranks = r;
     t->losses = calloc((size_t)o->steps, sizeof *t->losses);

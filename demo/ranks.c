@@ -95,7 +95,7 @@ int ranks_run(struct ranks *r, int (*work)(struct ranks *r, void *arg),
 
 void all_reduce(struct ranks *r, real *at) {
     if (r->world == 1) return;
-    OPS_SCOPE_AS(OPS_COMM, "all_reduce");
+    OPS_SCOPE_AS(OPS_KIND_COMM, "all_reduce");
     ops_arg_int("bytes", (int64_t)(r->n * sizeof(real)));
     real *sum = r->shared->numbers, *own = sum + (size_t)(r->rank + 1) * r->n;
     size_t from = r->n * (size_t)r->rank / (size_t)r->world;

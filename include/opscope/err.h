@@ -10,8 +10,10 @@ enum ops_code {
     OPS_EUNSUP = -3,  /* understood, but not supported here */
     OPS_EUSAGE = -4,  /* the caller asked for something that is not there */
     OPS_ELIMIT = -5,  /* a limit was hit: memory, size, depth */
+    OPS_ECANCEL = -6, /* the caller's own progress() said so */
 };
 
+/* Of this size for ever. */
 struct ops_err {
     int code;
     char text[512]; /* one sentence, no newline, always terminated */

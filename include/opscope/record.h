@@ -2,15 +2,21 @@
  * opscope/record.h: record what a program does, from inside it.
  *
  *     #include <opscope/record.h>
+ *     #include <stdio.h>
  *
- *     ops_start("logs", NULL);                       (1)
- *     for (int i = 0; i < n; i++) {
- *         ops_step(i);                               (2)
- *         { OPS_SCOPE("forward"); forward(net); }    (3)
+ *     int main(int argc, char **argv) {
+ *         char why[OPS_PROBLEM_MAX];
+ *         ops_start(argc > 1 ? argv[1] : "logs", NULL);       // (1)
+ *         for (int i = 0; i < 100; i++) {
+ *             ops_step(i);                                    // (2)
+ *             { OPS_SCOPE("forward"); }                       // (3)
+ *         }
+ *         if (ops_problem(why, sizeof why) != 0)
+ *             fprintf(stderr, "not recorded: %s\n", why);
+ *         return 0;       // ops_stop() comes by itself
  *     }
- *     ops_stop();                     at exit this happens by itself
  *
- * Link with -lopscope-record. Then: opscope overview logs
+ * cc train.c -lopscope-record, and then: opscope overview logs
  *
  * What is promised
  *   - No call fails, blocks, prints into or ends the program. What cannot be
@@ -45,14 +51,30 @@
 #ifndef OPSCOPE_RECORD_H
 #define OPSCOPE_RECORD_H
 
+#include "opscope/version.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* --- versions ------------------------------------------------------------ */
+
+/* What a compiled program takes for granted of the library: the words that the
+ * macros look at, the functions that they call, the structs that do not grow
+ * (ops_async). A program that was compiled with another number is not recorded:
+ * ops_start fails and ops_problem() says so. */
+#define OPS_RECORD_ABI 1
+/* The library's version, "0.1.0"; the header's: OPS_VERSION_MAJOR, ... */
+OPS_API const char *ops_record_version(void);
+
+/* Structs that may get more members, at their end: ops_options,
+ * ops_device_tracer, ops_device_record. Each is handed over with its size,
+ * mostly by the inline call that takes it, so that a program and a library of
+ * different versions understand each other. Fill them by name, or zero them
+ * first: what is not given is 0, and 0 is the default. */
 
 /* --- start and stop ------------------------------------------------------ */
 
@@ -97,21 +119,26 @@ static inline int ops_start(const char *logdir, const struct ops_options *o);
 /* Closes the profile: <logdir>/plugins/profile/<run>/<host>_<rank or
  * pid>.xplane.pb. Waits for the rest of the rings to be written, nothing
  * else. Not started: does nothing. */
-void ops_stop(void);
+OPS_API void ops_stop(void);
 
 /* Writes what the rings hold (flight recorder), or closes the file so far and
  * goes on in a new one. Returns 0, or -1 with ops_problem(). */
-int ops_dump(void);
+OPS_API int ops_dump(void);
 
 /* What was recorded until now is in the files when this returns. */
-void ops_flush(void);
+OPS_API void ops_flush(void);
 
 /* Is a window open? */
 static inline bool ops_recording(void);
 
 /* Why the last ops_start or ops_dump failed, or what stands in the way of
- * writing (disk full, folder gone); "" when all is well. Valid for ever. */
-const char *ops_problem(void);
+ * writing (disk full, folder gone). Copies the text into buf, cut to n bytes
+ * with the NUL behind it, and returns how long it is: 0 when all is well, and
+ * then buf is "". Only to ask whether there is one: ops_problem(NULL, 0). It
+ * takes no lock: any thread, a handler or a child of fork() may ask at any
+ * time. */
+enum { OPS_PROBLEM_MAX = 256 }; /* no text is longer, with its NUL */
+OPS_API size_t ops_problem(char *buf, size_t n);
 
 /* --- steps, scopes, instants, counters ----------------------------------- */
 
@@ -127,35 +154,34 @@ static inline void ops_epoch_end(void);
 
 /* What a scope is, for analyses; it is part of the name. */
 enum ops_kind {
-    OPS_OP,    /* the program's own work: the default */
-    OPS_INPUT, /* waits for, reads or prepares training data */
-    OPS_COMM,  /* talks to other ranks: all-reduce, broadcast, barrier */
-    OPS_COPY,  /* moves data between memories */
-    OPS_WAIT,  /* waits for a device or another thread */
-    OPS_PHASE  /* a part of the step with ops in it: forward, backward */
+    OPS_KIND_OP,    /* the program's own work: the default */
+    OPS_KIND_INPUT, /* waits for, reads or prepares training data */
+    OPS_KIND_COMM,  /* talks to other ranks: all-reduce, broadcast, barrier */
+    OPS_KIND_COPY,  /* moves data between memories */
+    OPS_KIND_WAIT,  /* waits for a device or another thread */
+    OPS_KIND_PHASE  /* a part of the step with ops in it: forward, backward */
 };
 
-/* From here to the end of the block. */
-#define OPS_SCOPE(name) OPS_SCOPE_AS(OPS_OP, name)
+/* From here to the end of the block. Each is one declaration: it stands where
+ * a declaration may stand, and `if (x) OPS_SCOPE("y");` without braces is an
+ * error of the compiler in C (in C++ it is a scope that ends at once). */
+#define OPS_SCOPE(name) OPS_SCOPE_AS(OPS_KIND_OP, name)
 #define OPS_SCOPE_AS(kind, name)                                              \
-    __attribute__((cleanup(ops_scope_close_), unused)) struct ops_scope_      \
-        OPS_CAT_(ops_scope_at_, __COUNTER__) =                                \
+    struct ops_scope_ OPS_CAT_(ops_scope_at_, __COUNTER__)                    \
+        __attribute__((cleanup(ops_scope_close_), unused)) =                  \
             OPS_ON_() ? ops_begin_(OPS_ID_(kind, name)) : ops_scope_none_()
 /* The same with an argument, "layer" = 3, "file" = path. */
 #define OPS_SCOPE_INT(name, key, value)                                       \
-    OPS_SCOPE(name);                                                          \
-    ops_arg_int(key, value)
+    OPS_SCOPE_WITH_(name, ops_arg_int_, key, value)
 #define OPS_SCOPE_NUM(name, key, value)                                       \
-    OPS_SCOPE(name);                                                          \
-    ops_arg_num(key, value)
+    OPS_SCOPE_WITH_(name, ops_arg_num_, key, value)
 #define OPS_SCOPE_TEXT(name, key, text)                                       \
-    OPS_SCOPE(name);                                                          \
-    ops_arg_text(key, text)
+    OPS_SCOPE_WITH_(name, ops_arg_text_, key, text)
 
 /* The same by hand: ops_end() ends the innermost scope of this thread that was
  * begun so. One that is left by longjmp() ends with the scope of a block around
  * it, at the latest. */
-#define ops_begin(name) ops_begin_as(OPS_OP, name)
+#define ops_begin(name) ops_begin_as(OPS_KIND_OP, name)
 #define ops_begin_as(kind, name)                                              \
     (OPS_ON_() ? ops_begin_by_hand_(OPS_ID_(kind, name)) : ops_begin_skip_())
 static inline void ops_end(void);
@@ -170,14 +196,14 @@ static inline void ops_end(void);
 #define ops_arg_text(key, text)                                               \
     OPS_IF_ON_(ops_arg_text_(OPS_ID_(OPS_KEY_, key), text))
 
-#define ops_instant(name) OPS_IF_ON_(ops_instant_(OPS_ID_(OPS_OP, name)))
+#define ops_instant(name) OPS_IF_ON_(ops_instant_(OPS_ID_(OPS_KIND_OP, name)))
 #define ops_counter(name, value)                                              \
     OPS_IF_ON_(ops_counter_(OPS_ID_(OPS_COUNT_, name), value))
 
 /* An arrow from the innermost open scope of one thread to one of another:
  * out where the work is handed over, in where it is taken up. The id is the
  * program's; ops_flow_new() makes one that is new in this process. */
-uint64_t ops_flow_new(void);
+OPS_API uint64_t ops_flow_new(void);
 static inline void ops_flow_out(uint64_t id);
 static inline void ops_flow_in(uint64_t id);
 
@@ -203,18 +229,19 @@ struct ops_async {
 #define ops_async_begin(kind, name)                                           \
     (OPS_ON_() ? ops_async_begin_(OPS_ID_(kind, name))                        \
                : ops_async_none_())
-static inline void ops_async_end(struct ops_async *a);
+static inline void ops_async_end(struct ops_async *a); /* NULL is fine */
 
 /* The clock of the profile: nanoseconds of CLOCK_MONOTONIC. */
-uint64_t ops_now(void);
+OPS_API uint64_t ops_now(void);
 
 /* A queue (stream, engine) of a device that the program itself knows about;
  * the same names give the same track. device: "npu 0". */
-uint32_t ops_device_track(const char *device, const char *queue);
+OPS_API uint32_t ops_device_track(const char *device, const char *queue);
 /* What ran there, from t0 to t1 (ops_now). corr joins it to the host's side: a
  * number from ops_correlation(), or 0. */
 #define ops_device_span(track, name, t0, t1, corr)                            \
-    OPS_IF_ON_(ops_device_span_(track, OPS_ID_(OPS_OP, name), t0, t1, corr))
+    OPS_IF_ON_(ops_device_span_(track, OPS_ID_(OPS_KIND_OP, name), t0, t1,    \
+                                corr))
 /* A new number, noted at the innermost open scope of this thread: this scope
  * launched it. 0 when off. */
 static inline uint64_t ops_correlation(void);
@@ -244,10 +271,12 @@ struct ops_device_tracer {
     void (*stop)(void *self);
     /* Hands over what is finished by now, record by record. May be called
      * often; a tracer that has its records only at the end gives none until
-     * stop() was called. Returns how many it lost since the last call. */
+     * stop() was called: give(to, &record, sizeof record). Returns how many it
+     * lost since the last call. */
     uint64_t (*collect)(void *self,
                         void (*give)(void *to,
-                                     const struct ops_device_record *r),
+                                     const struct ops_device_record *r,
+                                     size_t size),
                         void *to);
     /* The device's clock now, in ticks; read between two reads of the host's.
      * NULL: its ticks are ops_now(). */
@@ -255,11 +284,11 @@ struct ops_device_tracer {
     /* "model", "memory_bytes", ...: pairs, ended by NULL; or NULL. */
     const char *const *facts;
 };
-/* The struct is kept, not copied: it lives until ops_device_tracer_remove().
- * Before or after ops_start. 0, or -1: there are 16 already, or start, stop or
- * collect is missing. */
-int ops_device_tracer_add(const struct ops_device_tracer *t);
-void ops_device_tracer_remove(const struct ops_device_tracer *t);
+/* The struct is copied; what it points to is not, and lives until
+ * ops_device_tracer_remove() of the same pointer. Before or after ops_start. 0,
+ * or -1: there are 16 already, or start, stop or collect is missing. */
+static inline int ops_device_tracer_add(const struct ops_device_tracer *t);
+OPS_API void ops_device_tracer_remove(const struct ops_device_tracer *t);
 
 /* --- scalars and identity ------------------------------------------------- */
 
@@ -269,17 +298,61 @@ void ops_device_tracer_remove(const struct ops_device_tracer *t);
     OPS_IF_STARTED_(ops_scalar_(OPS_ID_(OPS_TAG_, tag), step, value))
 
 /* The name of the calling thread in the profile; else the system's. */
-void ops_thread_name(const char *name);
+OPS_API void ops_thread_name(const char *name);
 /* For programs that learn their rank after ops_start. */
-void ops_set_rank(int rank, int world);
+OPS_API void ops_set_rank(int rank, int world);
+
+/* --- the same as plain functions ------------------------------------------ */
+
+/* For callers without a C compiler: dlopen(), Python's ctypes, Rust, Julia. The
+ * rule: what is a macro or inline above, ops_X, is a function here, ops_fn_X,
+ * and takes the same; a scope is ops_fn_begin and ops_fn_end. What is a
+ * function above is called by its own name: ops_stop, ops_dump, ops_flush,
+ * ops_problem, ops_flow_new, ops_now, ops_device_track, ops_thread_name,
+ * ops_set_rank. Kinds are the numbers of enum ops_kind. Names are looked up at
+ * every call. These functions do not hang on OPS_RECORD_ABI: they stay as they
+ * are.
+ *
+ * Two take something else. Options are a text, as in a URL: the members of
+ * ops_options, flags 0 or 1, "steps=100..102&rank=0&world=4&run=first%20try";
+ * NULL: all defaults; one that is wrong: -1 and ops_problem(). And a handle is
+ * filled in place: 24 bytes, aligned to 8, that need not be known further. */
+OPS_API int ops_fn_start(const char *logdir, const char *options);
+OPS_API bool ops_fn_recording(void);
+OPS_API void ops_fn_step(int64_t number);
+OPS_API void ops_fn_epoch(int64_t number);
+OPS_API void ops_fn_step_end(void);
+OPS_API void ops_fn_epoch_end(void);
+OPS_API void ops_fn_begin(const char *name);
+OPS_API void ops_fn_begin_as(int kind, const char *name);
+OPS_API void ops_fn_end(void);
+OPS_API void ops_fn_arg_int(const char *key, int64_t value);
+OPS_API void ops_fn_arg_num(const char *key, double value);
+OPS_API void ops_fn_arg_text(const char *key, const char *text);
+OPS_API void ops_fn_instant(const char *name);
+OPS_API void ops_fn_counter(const char *name, double value);
+OPS_API void ops_fn_scalar(const char *tag, int64_t step, double value);
+OPS_API void ops_fn_flow_out(uint64_t id);
+OPS_API void ops_fn_flow_in(uint64_t id);
+OPS_API void ops_fn_alloc(const void *p, uint64_t bytes, const char *tag);
+OPS_API void ops_fn_free(const void *p);
+OPS_API void ops_fn_async_begin(struct ops_async *a, int kind,
+                                const char *name);
+OPS_API void ops_fn_async_end(struct ops_async *a);
+OPS_API void ops_fn_device_span(uint32_t track, const char *name, uint64_t t0,
+                                uint64_t t1, uint64_t corr);
+OPS_API uint64_t ops_fn_correlation(void);
+OPS_API int ops_fn_device_tracer_add(const struct ops_device_tracer *t,
+                                     size_t size);
 
 /* --- what the macros are made of; not for direct use ---------------------- */
 
-/* [0] is 0: not started. Else the number of the session * 8 + OPS_ON_BIT_ while
- * a window is open. A page of its own, which fork() wipes: an array, so that a
- * program's copy of it (copy relocation) is a whole page too. */
+/* [0] is 0: not started, in every ABI. Else the number of the session * 8 +
+ * OPS_ON_BIT_ while a window is open. A page of its own, which fork() wipes: an
+ * array, so that a program's copy of it (copy relocation) is a whole page too.
+ */
 enum { OPS_STATE_WORDS_ = 16384 };
-extern uint32_t ops_state_[OPS_STATE_WORDS_];
+OPS_API extern uint32_t ops_state_[OPS_STATE_WORDS_];
 /* Names of other things than scopes live apart from theirs. */
 enum { OPS_KEY_ = 16, OPS_TAG_, OPS_COUNT_ };
 enum { OPS_ON_BIT_ = 1, OPS_PENDING_BIT_ = 2, OPS_GEN_SHIFT_ = 3 };
@@ -288,31 +361,34 @@ struct ops_scope_ {
     uint32_t which, gen; /* which: 0: not recorded */
 };
 
-int ops_start_(const char *logdir, const struct ops_options *o, size_t size);
-uint32_t ops_intern_(const char *name, uint32_t kind);
-struct ops_scope_ ops_begin_(uint32_t name);
-void ops_begin_by_hand_(uint32_t name);
-void ops_begin_off_(void);
-void ops_scope_end_(struct ops_scope_ s);
-void ops_end_(void);
-void ops_step_(int64_t number);
-void ops_epoch_(int64_t number);
-void ops_step_end_(void);
-void ops_epoch_end_(void);
-void ops_arg_int_(uint32_t key, int64_t v);
-void ops_arg_num_(uint32_t key, double v);
-void ops_arg_text_(uint32_t key, const char *text);
-void ops_instant_(uint32_t name);
-void ops_counter_(uint32_t name, double v);
-void ops_flow_(uint64_t id, int out);
-void ops_alloc_(uint64_t addr, uint64_t bytes, uint32_t tag);
-void ops_free_(uint64_t addr);
-struct ops_async ops_async_begin_(uint32_t name);
-void ops_async_end_(struct ops_async *a);
-void ops_device_span_(uint32_t track, uint32_t name, uint64_t t0, uint64_t t1,
-                      uint64_t corr);
-uint64_t ops_correlation_(void);
-void ops_scalar_(uint32_t tag, int64_t step, double v);
+OPS_API int ops_start_(uint32_t abi, const char *logdir,
+                       const struct ops_options *o, size_t size);
+OPS_API int ops_device_tracer_add_(const struct ops_device_tracer *t,
+                                   size_t size);
+OPS_API uint32_t ops_intern_(const char *name, uint32_t kind);
+OPS_API struct ops_scope_ ops_begin_(uint32_t name);
+OPS_API void ops_begin_by_hand_(uint32_t name);
+OPS_API void ops_begin_off_(void);
+OPS_API void ops_scope_end_(struct ops_scope_ s);
+OPS_API void ops_end_(void);
+OPS_API void ops_step_(int64_t number);
+OPS_API void ops_epoch_(int64_t number);
+OPS_API void ops_step_end_(void);
+OPS_API void ops_epoch_end_(void);
+OPS_API void ops_arg_int_(uint32_t key, int64_t v);
+OPS_API void ops_arg_num_(uint32_t key, double v);
+OPS_API void ops_arg_text_(uint32_t key, const char *text);
+OPS_API void ops_instant_(uint32_t name);
+OPS_API void ops_counter_(uint32_t name, double v);
+OPS_API void ops_flow_(uint64_t id, int out);
+OPS_API void ops_alloc_(uint64_t addr, uint64_t bytes, uint32_t tag);
+OPS_API void ops_free_(uint64_t addr);
+OPS_API struct ops_async ops_async_begin_(uint32_t name);
+OPS_API void ops_async_end_(struct ops_async *a);
+OPS_API void ops_device_span_(uint32_t track, uint32_t name, uint64_t t0,
+                              uint64_t t1, uint64_t corr);
+OPS_API uint64_t ops_correlation_(void);
+OPS_API void ops_scalar_(uint32_t tag, int64_t step, double v);
 
 #define OPS_CAT2_(a, b) a##b
 #define OPS_CAT_(a, b) OPS_CAT2_(a, b)
@@ -321,6 +397,19 @@ void ops_scalar_(uint32_t tag, int64_t step, double v);
     __builtin_expect((OPS_STATE_() & (OPS_ON_BIT_ | OPS_PENDING_BIT_)) != 0, 0)
 #define OPS_IF_ON_(call) (OPS_ON_() ? (void)(call) : (void)0)
 #define OPS_IF_STARTED_(call) (OPS_STATE_() != 0 ? (void)(call) : (void)0)
+
+/* A scope of a block with an argument; one that could not be begun gets none,
+ * which would be its parent's. */
+#define OPS_SCOPE_WITH_(name, arg, key, value)                                \
+    struct ops_scope_ OPS_CAT_(ops_scope_at_, __COUNTER__)                    \
+        __attribute__((cleanup(ops_scope_close_), unused)) =                  \
+            OPS_ON_() ? __extension__({                                       \
+                struct ops_scope_ ops_new_ =                                  \
+                    ops_begin_(OPS_ID_(OPS_KIND_OP, name));                   \
+                if (__builtin_expect(ops_new_.which != 0, 1))                 \
+                    arg(OPS_ID_(OPS_KEY_, key), value);                       \
+                ops_new_;                                                     \
+            }) : ops_scope_none_()
 
 /* The number of a name: kept at the call site when it is a literal. */
 #define OPS_ID_(kind, name)                                                   \
@@ -340,7 +429,11 @@ void ops_scalar_(uint32_t tag, int64_t step, double v);
     })
 
 static inline int ops_start(const char *logdir, const struct ops_options *o) {
-    return ops_start_(logdir, o, sizeof *o);
+    return ops_start_(OPS_RECORD_ABI, logdir, o, sizeof *o);
+}
+
+static inline int ops_device_tracer_add(const struct ops_device_tracer *t) {
+    return ops_device_tracer_add_(t, sizeof *t);
 }
 
 static inline bool ops_recording(void) {
@@ -392,12 +485,12 @@ static inline struct ops_async ops_async_none_(void) {
     return none;
 }
 static inline void ops_async_end(struct ops_async *a) {
-    if (a->gen != 0) ops_async_end_(a);
+    if (a == NULL || a->gen == 0) return;
+    ops_async_end_(a);
     a->gen = 0;
 }
 
 #ifdef __cplusplus
 }
 #endif
-#pragma GCC visibility pop
 #endif

@@ -19,33 +19,50 @@ struct ops_result {
     struct result r;
 };
 
-_Static_assert((int)OPS_TEXT == COL_TEXT && (int)OPS_INT == COL_INT &&
-                   (int)OPS_FLOAT == COL_FLOAT && (int)OPS_TIME == COL_TIME &&
-                   (int)OPS_BYTES == COL_BYTES &&
-                   (int)OPS_PERCENT == COL_PERCENT &&
-                   (int)OPS_BOOL == COL_BOOL,
-               "enum ops_type is enum col_type");
+_Static_assert((int)OPS_COL_TEXT == COL_TEXT &&
+                   (int)OPS_COL_INT == COL_INT &&
+                   (int)OPS_COL_FLOAT == COL_FLOAT &&
+                   (int)OPS_COL_TIME == COL_TIME &&
+                   (int)OPS_COL_BYTES == COL_BYTES &&
+                   (int)OPS_COL_PERCENT == COL_PERCENT &&
+                   (int)OPS_COL_BOOL == COL_BOOL,
+               "enum ops_col_type is enum col_type");
 
 const char *ops_version(void) { return OPS_VERSION; }
-
-const char *ops_analyses(size_t i) {
-    size_t n = 0;
-    while (analyses[n] != NULL) n++;
-    return i < n ? analyses[i]->name : NULL;
-}
 
 void ops_map_files(void) { file_guard(); }
 
 int ops_open(struct ops_profile **out, const char *path, struct ops_err *err) {
-    struct import_opts io = {0};
-    char *paths[1];
+    return ops_open_with(out, &path, 1, NULL, err);
+}
+
+/* Opens; *p is to be freed either way. */
+static int open_profile(struct ops_profile **p, const char *const *paths,
+                        size_t n, const struct ops_open_options *o,
+                        struct ops_err *err) {
+    struct import_opts io = {.threads = o->threads > 0 ? o->threads : 0,
+                             .progress = o->progress,
+                             .progress_ctx = o->self};
+    if (n == 0 || paths == NULL)
+        return fail(err, OPS_EUSAGE, "no path was given");
+    for (size_t i = 0; i < n; i++)
+        if (paths[i] == NULL)
+            return fail(err, OPS_EUSAGE, "no path was given: it is NULL");
+    *p = calloc(1, sizeof **p);
+    if (*p == NULL) return fail_oom(err);
+    /* it changes none of them */
+    return profiles_open((char *const *)paths, n, o->run, &io, &(*p)->p, err);
+}
+
+int ops_open_sized(struct ops_profile **out, const char *const *paths,
+                   size_t n, const struct ops_open_options *o, size_t size,
+                   struct ops_err *err) {
+    struct ops_open_options own = {0};
+    struct ops_profile *p = NULL;
+    if (out == NULL) return fail(err, OPS_EUSAGE, "no place for the profile");
     *out = NULL;
-    if (path == NULL) return fail(err, OPS_EUSAGE, "no path was given");
-    struct ops_profile *p = calloc(1, sizeof *p);
-    paths[0] = strdup(path);
-    int rc = p && paths[0] ? profiles_open(paths, 1, NULL, &io, &p->p, err)
-                           : fail_oom(err);
-    free(paths[0]);
+    if (o != NULL) memcpy(&own, o, size < sizeof own ? size : sizeof own);
+    int rc = open_profile(&p, paths, n, &own, err);
     if (rc == 0) *out = p;
     else free(p);
     return rc;
@@ -71,7 +88,11 @@ int ops_run(const struct ops_profile *p, const char *analysis,
             const char *options, struct ops_result **out,
             struct ops_err *err) {
     const struct analysis *a = analysis ? analysis_find(analysis) : NULL;
+    if (out == NULL) return fail(err, OPS_EUSAGE, "no place for the result");
     *out = NULL;
+    if (p == NULL)
+        return fail(err, OPS_EUSAGE, "no profile was given: it is NULL, which "
+                    "ops_open leaves behind when it fails");
     if (a == NULL)
         return fail(err, OPS_EUSAGE, "no analysis is called '%s'",
                     analysis ? analysis : "");
@@ -93,17 +114,24 @@ void ops_result_free(struct ops_result *r) {
     free(r);
 }
 
-size_t ops_result_rows(const struct ops_result *r) { return r->r.nrows; }
+/* What NULL in place of a result reads like. */
+static const struct ops_result nothing;
 
-size_t ops_result_total_rows(const struct ops_result *r) {
-    return r->r.total_rows;
+static const struct result *table(const struct ops_result *r) {
+    return r != NULL ? &r->r : &nothing.r;
 }
 
-size_t ops_result_cols(const struct ops_result *r) { return r->r.ncols; }
+size_t ops_result_rows(const struct ops_result *r) { return table(r)->nrows; }
+
+size_t ops_result_total_rows(const struct ops_result *r) {
+    return table(r)->total_rows;
+}
+
+size_t ops_result_cols(const struct ops_result *r) { return table(r)->ncols; }
 
 /* The column, or NULL past the last. */
 static const struct column *column(const struct ops_result *r, size_t col) {
-    return col < r->r.ncols ? &r->r.cols[col] : NULL;
+    return col < table(r)->ncols ? &table(r)->cols[col] : NULL;
 }
 
 const char *ops_result_col_name(const struct ops_result *r, size_t col) {
@@ -111,9 +139,9 @@ const char *ops_result_col_name(const struct ops_result *r, size_t col) {
     return c ? c->name : NULL;
 }
 
-enum ops_type ops_result_col_type(const struct ops_result *r, size_t col) {
+enum ops_col_type ops_result_col_type(const struct ops_result *r, size_t col) {
     const struct column *c = column(r, col);
-    return c ? (enum ops_type)c->type : OPS_TEXT;
+    return c ? (enum ops_col_type)c->type : OPS_COL_TEXT;
 }
 
 const char *ops_result_col_unit(const struct ops_result *r, size_t col) {
@@ -127,82 +155,137 @@ const char *ops_result_col_help(const struct ops_result *r, size_t col) {
 }
 
 int ops_result_find_col(const struct ops_result *r, const char *name) {
-    return result_find_col(&r->r, name);
+    return r != NULL && name != NULL ? result_find_col(&r->r, name) : -1;
 }
 
-/* The cell; null where there is none. */
-static struct cell cell(const struct ops_result *r, size_t row, size_t col) {
-    if (row >= r->r.nrows || col >= r->r.ncols)
-        return (struct cell){.null = true};
-    return result_cell(&r->r, row, col);
+/* The cell, and the type of its column; null where there is none. */
+static struct cell cell(const struct ops_result *r, size_t row, size_t col,
+                        enum col_type *type) {
+    const struct result *t = table(r);
+    *type = COL_TEXT;
+    if (row >= t->nrows || col >= t->ncols) return (struct cell){.null = true};
+    *type = t->cols[col].type;
+    return result_cell(t, row, col);
 }
 
-int ops_result_cell_is_null(const struct ops_result *r, size_t row,
-                            size_t col) {
-    return cell(r, row, col).null;
+bool ops_result_cell_is_null(const struct ops_result *r, size_t row,
+                             size_t col) {
+    enum col_type type;
+    return cell(r, row, col, &type).null;
 }
 
 const char *ops_result_cell_text(const struct ops_result *r, size_t row,
                                  size_t col) {
-    struct cell c = cell(r, row, col);
-    return !c.null && r->r.cols[col].type == COL_TEXT ? c.s : NULL;
+    enum col_type type;
+    struct cell c = cell(r, row, col, &type);
+    return !c.null && type == COL_TEXT ? c.s : NULL;
 }
 
 static bool is_float(enum col_type type) {
     return type == COL_FLOAT || type == COL_PERCENT;
 }
 
+double ops_result_cell_double(const struct ops_result *r, size_t row,
+                              size_t col) {
+    enum col_type type;
+    struct cell c = cell(r, row, col, &type);
+    if (c.null || type == COL_TEXT) return 0;
+    if (is_float(type)) return c.f;
+    return type == COL_TIME ? (double)c.i / PS_PER_US : (double)c.i;
+}
+
 int64_t ops_result_cell_int(const struct ops_result *r, size_t row,
                             size_t col) {
-    struct cell c = cell(r, row, col);
-    if (c.null || r->r.cols[col].type == COL_TEXT) return 0;
-    if (!is_float(r->r.cols[col].type)) return c.i;
+    enum col_type type;
+    struct cell c = cell(r, row, col, &type);
+    if (c.null || type == COL_TEXT) return 0;
+    if (!is_float(type)) return type == COL_TIME ? c.i / PS_PER_US : c.i;
     /* a double outside int64 has no such value */
+    if (c.f != c.f) return 0;
     if (c.f >= 9223372036854775808.0) return INT64_MAX;
     return c.f < -9223372036854775808.0 ? INT64_MIN : (int64_t)c.f;
 }
 
-double ops_result_cell_double(const struct ops_result *r, size_t row,
-                              size_t col) {
-    struct cell c = cell(r, row, col);
-    if (c.null || r->r.cols[col].type == COL_TEXT) return 0;
-    if (is_float(r->r.cols[col].type)) return c.f;
-    return r->r.cols[col].type == COL_TIME ? (double)c.i / PS_PER_US
-                                           : (double)c.i;
+int64_t ops_result_cell_ps(const struct ops_result *r, size_t row,
+                           size_t col) {
+    enum col_type type;
+    struct cell c = cell(r, row, col, &type);
+    return !c.null && type == COL_TIME ? c.i : 0;
 }
 
-size_t ops_result_remarks(const struct ops_result *r) { return r->r.nremarks; }
-
-const char *ops_result_remark(const struct ops_result *r, size_t i) {
-    return i < r->r.nremarks ? r->r.remarks[i] : NULL;
+/* The source, or NULL past the last. */
+static const struct result_source *source(const struct ops_result *r,
+                                          size_t i) {
+    return i < table(r)->nsources ? &table(r)->sources[i] : NULL;
 }
 
-size_t ops_result_missing(const struct ops_result *r) { return r->r.nmissing; }
+size_t ops_result_source_count(const struct ops_result *r) {
+    return table(r)->nsources;
+}
+
+const char *ops_result_source_path(const struct ops_result *r, size_t i) {
+    const struct result_source *s = source(r, i);
+    return s ? s->path : NULL;
+}
+
+const char *ops_result_source_format(const struct ops_result *r, size_t i) {
+    const struct result_source *s = source(r, i);
+    return s ? s->format : NULL;
+}
+
+const char *ops_result_source_host(const struct ops_result *r, size_t i) {
+    const struct result_source *s = source(r, i);
+    return s ? s->host : NULL;
+}
+
+int64_t ops_result_source_rank(const struct ops_result *r, size_t i) {
+    const struct result_source *s = source(r, i);
+    return s ? s->rank : -1;
+}
+
+size_t ops_result_remark_count(const struct ops_result *r) {
+    return table(r)->nremarks;
+}
+
+const char *ops_result_remark_text(const struct ops_result *r, size_t i) {
+    return i < table(r)->nremarks ? table(r)->remarks[i] : NULL;
+}
+
+size_t ops_result_missing_count(const struct ops_result *r) {
+    return table(r)->nmissing;
+}
 
 const char *ops_result_missing_what(const struct ops_result *r, size_t i) {
-    return i < r->r.nmissing ? r->r.missing[i].what : NULL;
+    return i < table(r)->nmissing ? table(r)->missing[i].what : NULL;
 }
 
 const char *ops_result_missing_why(const struct ops_result *r, size_t i) {
-    return i < r->r.nmissing ? r->r.missing[i].why : NULL;
+    return i < table(r)->nmissing ? table(r)->missing[i].why : NULL;
 }
 
 const char *ops_result_missing_fix(const struct ops_result *r, size_t i) {
-    return i < r->r.nmissing ? r->r.missing[i].fix : NULL;
+    return i < table(r)->nmissing ? table(r)->missing[i].fix : NULL;
 }
 
-size_t ops_result_notes(const struct ops_result *r) { return r->r.nnotes; }
+size_t ops_result_note_count(const struct ops_result *r) {
+    return table(r)->nnotes;
+}
 
 const char *ops_result_note_id(const struct ops_result *r, size_t i) {
-    return i < r->r.nnotes ? r->r.notes[i].id : NULL;
+    return i < table(r)->nnotes ? table(r)->notes[i].id : NULL;
 }
 
-uint64_t ops_result_note_count(const struct ops_result *r, size_t i) {
-    return i < r->r.nnotes ? r->r.notes[i].count : 0;
+uint64_t ops_result_note_times(const struct ops_result *r, size_t i) {
+    return i < table(r)->nnotes ? table(r)->notes[i].count : 0;
 }
 
 const char *ops_result_note_text(const struct ops_result *r, size_t i) {
-    return i < r->r.nnotes ? r->r.notes[i].text : NULL;
+    return i < table(r)->nnotes ? table(r)->notes[i].text : NULL;
+}
+
+static char *no_text(size_t *len) {
+    if (len != NULL) *len = 0;
+    return NULL;
 }
 
 /* Hands the sink's memory over, terminated; NULL: out of memory. */
@@ -212,7 +295,7 @@ static char *take_text(struct sink *s, size_t *len) {
     sink_putc(s, '\0');
     if (s->broken) {
         sink_free(s);
-        return NULL;
+        return no_text(len);
     }
     if (len != NULL) *len = n;
     return s->buf;
@@ -220,6 +303,7 @@ static char *take_text(struct sink *s, size_t *len) {
 
 char *ops_result_json(const struct ops_result *r, size_t *len) {
     struct sink s;
+    if (r == NULL) return no_text(len);
     sink_screen(&s, -1);
     present_json(&r->r, &s);
     return take_text(&s, len);
@@ -227,6 +311,7 @@ char *ops_result_json(const struct ops_result *r, size_t *len) {
 
 char *ops_result_csv(const struct ops_result *r, size_t *len) {
     struct sink s;
+    if (r == NULL) return no_text(len);
     sink_screen(&s, -1);
     present_csv(&r->r, &s);
     return take_text(&s, len);
@@ -235,6 +320,7 @@ char *ops_result_csv(const struct ops_result *r, size_t *len) {
 char *ops_result_text(const struct ops_result *r, size_t *len) {
     static const struct text_style style = {.width = 120, .unicode = true};
     struct sink s;
+    if (r == NULL) return no_text(len);
     sink_screen(&s, -1);
     present_text(&r->r, &style, &s);
     return take_text(&s, len);

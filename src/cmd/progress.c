@@ -29,11 +29,12 @@ void progress_start(struct progress *p) {
     *p = (struct progress){.start_ms = now_ms(), .on = isatty(STDERR_FILENO)};
 }
 
-void progress_show(void *ctx, uint64_t done, uint64_t all) {
+bool progress_show(void *ctx, uint64_t done, uint64_t all) {
     struct progress *p = ctx;
-    if (!p->on || all == 0) return;
+    if (!p->on || all == 0) return true;
     int64_t now = now_ms();
-    if (now - p->start_ms < FIRST_MS || now - p->drawn_ms < AGAIN_MS) return;
+    if (now - p->start_ms < FIRST_MS || now - p->drawn_ms < AGAIN_MS)
+        return true;
     p->drawn_ms = now;
     double share = done >= all ? 1 : (double)done / (double)all;
     int n = (int)(share * WIDTH);
@@ -45,6 +46,7 @@ void progress_show(void *ctx, uint64_t done, uint64_t all) {
     snprintf(line, sizeof line, "\rreading [%s] %3d%% ", bar,
              (int)(share * 100));
     draw(line);
+    return true;
 }
 
 void progress_end(struct progress *p) {

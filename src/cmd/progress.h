@@ -15,8 +15,8 @@ struct progress {
 void progress_start(struct progress *p);
 
 /* Draws when it is time to; ctx is a struct progress. Call it as often as you
- * like: it looks at the clock and returns. One thread at a time. */
-void progress_show(void *ctx, uint64_t done, uint64_t all);
+ * like: it looks at the clock and returns true. One thread at a time. */
+bool progress_show(void *ctx, uint64_t done, uint64_t all);
 
 /* Wipes the bar, if one was drawn. */
 void progress_end(struct progress *p);

@@ -42,6 +42,11 @@ static const struct importer *find_importer(struct bytes b, const char *path) {
     return NULL;
 }
 
+/* What was read so far is not the file: it is thrown away. */
+static int cancelled(struct ops_err *e) {
+    return fail(e, OPS_ECANCEL, "cancelled while it was read");
+}
+
 /* Reads an open file into an empty trace; takes the file. */
 static int read_file(const char *path, struct file *f, struct trace *t,
                      const struct import_opts *o, struct ops_err *e) {
@@ -57,7 +62,10 @@ static int read_file(const char *path, struct file *f, struct trace *t,
                                 : (int)sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t source = trace_source(t, path, &imp->format, f, b);
     if (source == ROW_NONE) return fail_oom(e);
-    int rc = imp->read(t, source, o, e);
+    import_told(o, 0, b.n);
+    int rc = import_stopped(o) ? 0 : imp->read(t, source, o, e);
+    if (rc == 0) import_told(o, b.n, b.n);
+    if (import_stopped(o)) return cancelled(e);
     if (rc != 0) return rc;
     f = t->sources[source].file; /* it may have become another */
     if (f->damaged) trace_note(t, NOTE_GZIP_DAMAGED, 1);
@@ -122,6 +130,7 @@ static bool may_be_profile(const char *path) {
 int import_file(const char *path, struct trace *t, const struct import_opts *o,
                 struct ops_err *e) {
     struct file *f;
+    if (!import_told(o, 0, 0)) return cancelled(e);
     if (!may_be_profile(path))
         return fail(e, OPS_EFORMAT, "not a profile of any format that opscope "
                     "reads; 'opscope help formats' lists them");

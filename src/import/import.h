@@ -13,9 +13,29 @@
 
 struct import_opts {
     int threads; /* at most so many; 0: as many as pay */
-    void (*progress)(void *ctx, uint64_t done, uint64_t all); /* or NULL */
+    /* Is told how far the file is, in one thread at a time; 0 of 0: one is
+     * about to be opened. False: reading is to stop. Or NULL. */
+    bool (*progress)(void *ctx, uint64_t done, uint64_t all);
     void *progress_ctx;
+    bool *stop; /* atomic: progress said so. Or NULL, and nothing stops */
 };
+
+/* Is reading to stop? For every thread that reads, now and then; the error is
+ * import.c's. o may be NULL. */
+static inline bool import_stopped(const struct import_opts *o) {
+    return o != NULL && o->stop != NULL &&
+           __atomic_load_n(o->stop, __ATOMIC_RELAXED);
+}
+
+/* Tells how far it is, unless progress has said no already; false: reading is
+ * to stop. */
+static inline bool import_told(const struct import_opts *o, uint64_t done,
+                               uint64_t all) {
+    if (o != NULL && o->progress != NULL && !import_stopped(o) &&
+        !o->progress(o->progress_ctx, done, all) && o->stop != NULL)
+        __atomic_store_n(o->stop, true, __ATOMIC_RELAXED);
+    return !import_stopped(o);
+}
 
 struct importer {
     struct format format;

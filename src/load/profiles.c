@@ -108,10 +108,13 @@ int profiles_open(char *const *paths, size_t n, const char *run,
     *out = (struct profiles){0};
     struct names files = {0};
     struct loaded l = {0};
+    bool stop = false;
+    struct import_opts own = *io;
+    own.stop = &stop;
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = add_path(paths[i], run, &files, out, e);
-    if (rc == 0) rc = runs_load(files.v, files.n, io, &l, e);
+    if (rc == 0) rc = runs_load(files.v, files.n, &own, &l, e);
     if (rc == 0) rc = take_loaded(&l, out, e);
     for (size_t i = 0; i < files.n; i++) free(files.v[i]);
     free(files.v);

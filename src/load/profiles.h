@@ -26,7 +26,8 @@ struct profiles {
 };
 
 /* Loads every path (of a log folder: the run of that name, NULL: the newest).
- * On success the caller frees; on failure there is nothing to free. */
+ * On success the caller frees; on failure there is nothing to free.
+ * OPS_ECANCEL: io->progress returned false. */
 int profiles_open(char *const *paths, size_t n, const char *run,
                   const struct import_opts *io, struct profiles *out,
                   struct ops_err *e);

@@ -25,7 +25,8 @@ struct given {
 };
 
 struct tracer {
-    const struct ops_device_tracer *t;
+    const struct ops_device_tracer *key; /* the program's own; NULL: none */
+    struct ops_device_tracer t;
     bool running;
     uint64_t dev0, host0; /* ticks and ns at the start */
     uint64_t width0;      /* ns that both readings took then */
@@ -109,18 +110,21 @@ static const char *device_name(const struct ops_device_tracer *t) {
     return t->device != NULL ? t->device : "(null)";
 }
 
-/* Without the calls that it must have it is no tracer. */
-int ops_device_tracer_add(const struct ops_device_tracer *t) {
+/* Without the calls that it must have it is no tracer. Members that the
+ * caller's struct does not have yet are 0. */
+int ops_device_tracer_add_(const struct ops_device_tracer *t, size_t size) {
     struct quiet q;
     int result = -1;
-    if (t == NULL || t->start == NULL || t->stop == NULL || t->collect == NULL)
-        return -1;
+    struct ops_device_tracer own = {0};
+    if (t != NULL) memcpy(&own, t, size < sizeof own ? size : sizeof own);
+    if (own.start == NULL || own.stop == NULL || own.collect == NULL) return -1;
     quiet_begin(&q);
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS && result != 0; i++) {
-        if (all.v[i].t != NULL) continue;
+        if (all.v[i].key != NULL) continue;
         memset(&all.v[i], 0, sizeof all.v[i]);
-        all.v[i].t = t;
+        all.v[i].key = t;
+        all.v[i].t = own;
         result = 0;
     }
     pthread_mutex_unlock(&all.lock);
@@ -136,9 +140,10 @@ void ops_device_tracer_remove(const struct ops_device_tracer *t) {
     quiet_begin(&q);
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS; i++) {
-        if (all.v[i].t != t) continue;
-        if (all.v[i].running) t->stop(t->self);
-        all.v[i].t = NULL;
+        struct tracer *x = &all.v[i];
+        if (x->key != t) continue;
+        if (x->running) x->t.stop(x->t.self);
+        x->key = NULL;
     }
     pthread_mutex_unlock(&all.lock);
     quiet_end(&q);
@@ -161,10 +166,10 @@ static uint64_t both_clocks(const struct ops_device_tracer *t, uint64_t *dev,
 
 static void begin(struct tracer *x) {
     x->gen = rec_session.gen;
-    x->running = x->t->start(x->t->self) == 0;
+    x->running = x->t.start(x->t.self) == 0;
     x->ns_per_tick = 0;
-    if (x->running && x->t->clock != NULL)
-        x->width0 = both_clocks(x->t, &x->dev0, &x->host0);
+    if (x->running && x->t.clock != NULL)
+        x->width0 = both_clocks(&x->t, &x->dev0, &x->host0);
 }
 
 void device_forget(void) {
@@ -176,7 +181,7 @@ void device_forget(void) {
 bool device_any(void) {
     bool any = false;
     pthread_mutex_lock(&all.lock);
-    for (int i = 0; i < TRACERS; i++) any |= all.v[i].t != NULL;
+    for (int i = 0; i < TRACERS; i++) any |= all.v[i].key != NULL;
     pthread_mutex_unlock(&all.lock);
     return any;
 }
@@ -184,7 +189,7 @@ bool device_any(void) {
 void device_start(void) {
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS; i++)
-        if (all.v[i].t != NULL) begin(&all.v[i]);
+        if (all.v[i].key != NULL) begin(&all.v[i]);
     pthread_mutex_unlock(&all.lock);
 }
 
@@ -193,8 +198,8 @@ void device_start(void) {
  * the work of one collection against that of the next. */
 static void measure(struct tracer *x) {
     uint64_t dev = x->dev0, host = x->host0;
-    if (x->t->clock == NULL) return;
-    uint64_t width = both_clocks(x->t, &dev, &host);
+    if (x->t.clock == NULL) return;
+    uint64_t width = both_clocks(&x->t, &dev, &host);
     if (dev <= x->dev0 || host <= x->host0) return;
     double ticks = (double)(dev - x->dev0);
     double error = (double)(width + x->width0) / 2 / ticks;
@@ -205,7 +210,7 @@ static void measure(struct tracer *x) {
 
 static uint64_t to_ps(const struct tracer *x, uint64_t tick) {
     const struct rec_head *h = rec_session.view.head;
-    if (x->t->clock == NULL) return rec_ps_of_ns(h, tick);
+    if (x->t.clock == NULL) return rec_ps_of_ns(h, tick);
     double ns = x->ns_per_tick *
                 (tick >= x->dev0 ? (double)(tick - x->dev0)
                                  : -(double)(x->dev0 - tick));
@@ -213,23 +218,27 @@ static uint64_t to_ps(const struct tracer *x, uint64_t tick) {
     return ps > 0 ? (uint64_t)ps : 0;
 }
 
-static void take(void *to, const struct ops_device_record *r) {
+/* What one record says; a struct that was longer or shorter, too. */
+static void take(void *to, const struct ops_device_record *theirs,
+                 size_t size) {
     struct tracer *x = to;
     struct rec_head *h = rec_session.view.head;
-    uint64_t a = to_ps(x, r->t0), b = to_ps(x, r->t1);
-    struct given g = {.counter = r->what == OPS_DEVICE_COUNTER,
-                      .value = r->value};
-    g.d = (struct enc_device){.kind = r->what, .start_ps = a,
-                              .dur_ps = b > a ? b - a : 0, .corr = r->corr,
-                              .bytes = r->bytes};
-    g.d.name = names_intern(r->name, g.counter ? OPS_COUNT_ : OPS_OP);
-    if (!g.counter)
-        g.d.track = track_number(h, device_name(x->t),
-                                 r->queue != NULL ? r->queue : "queue");
+    struct ops_device_record r = {0};
+    if (theirs != NULL) memcpy(&r, theirs, size < sizeof r ? size : sizeof r);
+    uint64_t a = to_ps(x, r.t0), b = to_ps(x, r.t1);
+    struct given g = {.counter = r.what == OPS_DEVICE_COUNTER,
+                      .value = r.value};
+    g.d = (struct enc_device){.kind = r.what, .start_ps = a,
+                              .dur_ps = b > a ? b - a : 0, .corr = r.corr,
+                              .bytes = r.bytes};
+    if (!g.counter && theirs != NULL)
+        g.d.track = track_number(h, device_name(&x->t),
+                                 r.queue != NULL ? r.queue : "queue");
     if (!g.counter && g.d.track == 0) {
         x->lost++;
         return;
     }
+    g.d.name = names_intern(r.name, g.counter ? OPS_COUNT_ : OPS_KIND_OP);
     if (all.n == BATCH) all.full();
     all.batch[all.n++] = g;
 }
@@ -239,12 +248,12 @@ void device_take(bool last, void (*full)(void)) {
     all.full = full;
     for (int i = 0; i < TRACERS; i++) {
         struct tracer *x = &all.v[i];
-        if (x->t == NULL) continue;
+        if (x->key == NULL) continue;
         if (x->gen != rec_session.gen) begin(x);
         if (!x->running) continue;
-        if (last) x->t->stop(x->t->self);
+        if (last) x->t.stop(x->t.self);
         measure(x);
-        x->lost += x->t->collect(x->t->self, take, x);
+        x->lost += x->t.collect(x->t.self, take, x);
         if (last) x->running = false;
     }
     pthread_mutex_unlock(&all.lock);
@@ -263,10 +272,10 @@ void device_encode(struct encoder *e) {
 static void tracer_facts(struct tracer *x, struct encoder *e) {
     struct rec_head *h = rec_session.view.head;
     pthread_mutex_lock(&all.tables);
-    uint32_t file = device_number(h, device_name(x->t));
+    uint32_t file = device_number(h, device_name(&x->t));
     pthread_mutex_unlock(&all.tables);
     if (file == 0) return;
-    for (const char *const *f = x->t->facts; f != NULL && f[0] != NULL; f += 2)
+    for (const char *const *f = x->t.facts; f != NULL && f[0] != NULL; f += 2)
         encode_fact(e, file, f[0], f[1] != NULL ? f[1] : "");
     if (x->lost > 0)
         encode_fact_int(e, file, "dropped_traces", (int64_t)x->lost);
@@ -276,7 +285,7 @@ void device_facts(struct encoder *e) {
     e->nnames = REC_NAMES;
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS; i++) {
-        if (all.v[i].t != NULL && all.v[i].gen == rec_session.gen)
+        if (all.v[i].key != NULL && all.v[i].gen == rec_session.gen)
             tracer_facts(&all.v[i], e);
         all.v[i].gen = 0;
     }

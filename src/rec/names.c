@@ -71,7 +71,7 @@ static bool make_tables(void) {
     if (t == NULL) return false;
     static const char other[] = "(names beyond the limit)";
     memcpy(all.text, other, sizeof other - 1);
-    all.v[0] = all.v[1] = (struct rec_name){0, sizeof other - 1, OPS_OP};
+    all.v[0] = all.v[1] = (struct rec_name){0, sizeof other - 1, OPS_KIND_OP};
     all.n = FIRST;
     all.ntext = sizeof other - 1;
     __atomic_store_n(&all.table, t, __ATOMIC_RELEASE);

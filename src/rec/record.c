@@ -484,7 +484,7 @@ void ops_arg_text_(uint32_t key, const char *text) {
 /* A flow where no scope is open stands on an instant. */
 void ops_flow_(uint64_t id, int out) {
     enum rec_arg_type type = out ? REC_ARG_FLOW_OUT : REC_ARG_FLOW_IN;
-    uint32_t name = names_intern("flow", OPS_OP);
+    uint32_t name = names_intern("flow", OPS_KIND_OP);
     struct rec_ring *r = enter();
     if (r == NULL) return;
     uint32_t depth = r->depth;

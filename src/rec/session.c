@@ -4,6 +4,7 @@
 #include "rec/session.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include "rec/names.h"
 #include "rec/settings.h"
 #include "ring/clock.h"
+#include "ring/text.h"
 
 enum { TID_BYTES = (1 << 22) / 8 };
 
@@ -47,7 +49,7 @@ void session_unlock(const struct quiet *q) {
  * few different ones. */
 static const char *keep_text(const char *text) {
     enum { TEXTS = 64 };
-    static char kept[TEXTS][256];
+    static char kept[TEXTS][OPS_PROBLEM_MAX];
     static int n;
     for (int i = 0; i < n; i++)
         if (strcmp(kept[i], text) == 0) return kept[i];
@@ -60,7 +62,7 @@ static const char *keep_text(const char *text) {
 void session_problem(const char *what, int error) {
     struct session *s = &rec_session;
     const char *why = error != 0 ? strerrordesc_np(error) : NULL;
-    char text[256];
+    char text[OPS_PROBLEM_MAX];
     snprintf(text, sizeof text, "%s%s%s", what, why != NULL ? ": " : "",
              why != NULL ? why : "");
     pthread_mutex_lock(&s->problem_lock);
@@ -76,8 +78,15 @@ static int fail_with(const char *literal) {
     return -1;
 }
 
-const char *ops_problem(void) {
-    return __atomic_load_n(&rec_session.problem, __ATOMIC_ACQUIRE);
+/* The text that was told last stays as it is, whoever tells another meanwhile:
+ * nothing is locked. */
+size_t ops_problem(char *buf, size_t n) {
+    const char *text = __atomic_load_n(&rec_session.problem, __ATOMIC_ACQUIRE);
+    size_t len = strlen(text), cut = text_cut(text, len, n > 0 ? n - 1 : 0);
+    if (buf == NULL || n == 0) return len;
+    memcpy(buf, text, cut);
+    buf[cut] = '\0';
+    return len;
 }
 
 /* --- fork --------------------------------------------------------------- */
@@ -340,10 +349,29 @@ static void pin(void) {
     __atomic_store_n(&done, true, __ATOMIC_RELEASE);
 }
 
-int ops_start_(const char *logdir, const struct ops_options *o, size_t size) {
+const char *ops_record_version(void) { return OPS_VERSION; }
+
+/* The program was compiled with another header: what its macros would do is not
+ * known, but that they do nothing while the first word is 0. */
+static int other_abi(uint32_t abi) {
+    struct quiet q;
+    char text[OPS_PROBLEM_MAX];
+    snprintf(text, sizeof text, "the program was compiled with an "
+             "opscope/record.h of ABI %" PRIu32 ", this library (%s) has %d: "
+             "compile it again", abi, OPS_VERSION, OPS_RECORD_ABI);
+    ops_stop();
+    session_lock(&q);
+    int result = fail(text, 0);
+    session_unlock(&q);
+    return result;
+}
+
+int ops_start_(uint32_t abi, const char *logdir, const struct ops_options *o,
+               size_t size) {
     struct session *s = &rec_session;
     struct quiet q;
     int result;
+    if (abi != OPS_RECORD_ABI) return other_abi(abi);
     if (settings_forbidden()) return fail_with("switched off by OPSCOPE=0");
     pin();
     session_lock(&q);
@@ -364,7 +392,7 @@ int ops_start_(const char *logdir, const struct ops_options *o, size_t size) {
  * call ops_start; its own start then finds it started. */
 static __attribute__((constructor)) void start_by_environment(void) {
     if (settings_automatic())
-        ops_start_(NULL, NULL, sizeof(struct ops_options));
+        ops_start(NULL, NULL);
 }
 
 void session_child(void) {

@@ -22,8 +22,9 @@ static const char *const stat_names[ENC_STATS] = {
 };
 
 static const char *const kind_names[] = {
-    [OPS_OP] = "op", [OPS_INPUT] = "input", [OPS_COMM] = "comm",
-    [OPS_COPY] = "copy", [OPS_WAIT] = "wait", [OPS_PHASE] = "phase",
+    [OPS_KIND_OP] = "op",     [OPS_KIND_INPUT] = "input",
+    [OPS_KIND_COMM] = "comm", [OPS_KIND_COPY] = "copy",
+    [OPS_KIND_WAIT] = "wait", [OPS_KIND_PHASE] = "phase",
 };
 
 const char *enc_device_kind(uint32_t kind) {
@@ -151,7 +152,7 @@ static void program_name(struct encoder *e, unsigned file, uint32_t id) {
     else
         event_name(e, file, id, s, n->bytes,
                    file > 0 ? "kernel"
-                   : n->kind <= OPS_PHASE ? kind_names[n->kind] : NULL);
+                   : n->kind <= OPS_KIND_PHASE ? kind_names[n->kind] : NULL);
 }
 
 void encode_names(struct encoder *e, unsigned file, uint64_t from,

@@ -141,14 +141,14 @@ static void analyses_of(struct measure *m) {
     double start = now();
     if (ops_open(&p, m->path, &e) != 0) die(&e);
     m->seconds[0] = now() - start;
-    for (size_t i = 0; ops_analyses(i) != NULL; i++) {
+    for (size_t i = 0; i < ops_analysis_count(); i++) {
         double best = 0, least = 0;
         size_t rows = 0;
         for (int k = 0; k < m->times; k++) {
             struct ops_result *r;
             double cpu = cpu_now();
             start = now();
-            if (ops_run(p, ops_analyses(i), NULL, &r, &e) != 0) die(&e);
+            if (ops_run(p, ops_analysis_name(i), NULL, &r, &e) != 0) die(&e);
             double took = now() - start;
             cpu = cpu_now() - cpu;
             if (k == 0 || took < best) best = took;
@@ -157,7 +157,7 @@ static void analyses_of(struct measure *m) {
             ops_result_free(r);
         }
         printf("{\"analysis\": \"%s\", \"best\": %.6f, \"cpu\": %.6f, "
-               "\"rows\": %zu}\n", ops_analyses(i), best, least, rows);
+               "\"rows\": %zu}\n", ops_analysis_name(i), best, least, rows);
         fflush(stdout);
     }
     m->done = m->times;

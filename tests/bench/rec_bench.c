@@ -135,7 +135,9 @@ static void two_threads(void (*once)(void), int times) {
 
 static void begin(const char *logdir) {
     if (ops_start(logdir, NULL) == 0) return;
-    fprintf(stderr, "rec_bench: %s\n", ops_problem());
+    char why[OPS_PROBLEM_MAX];
+    ops_problem(why, sizeof why);
+    fprintf(stderr, "rec_bench: %s\n", why);
     exit(2);
 }
 

@@ -71,6 +71,22 @@ for a, b in zip(rows, rows[1:]):
 EOF
 }
 
+@test "quick start: the README's program that reads, with and without logs" {
+    block 'ops_start("logs"' >"$here/train.c"
+    block 'opscope/opscope.h' >"$here/app.c"
+    grep -q 'int main' "$here/app.c"
+    cd "$here"
+    clean cc -O2 train.c -o train -lopscope-record -lm
+    clean cc -Wall -Werror app.c -o app -lopscope
+    run clean ./app
+    [ "$status" -eq 1 ]
+    [[ "$output" == "logs: "* ]]
+    clean ./train
+    clean ./app >got
+    clean opscope ops logs --top 20 --format csv | cut -d, -f1 | tail -n +2 |
+        diff - got
+}
+
 @test "quick start: pkg-config knows the recorder" {
     command -v pkg-config >/dev/null || skip "no pkg-config"
     run env PKG_CONFIG_PATH="$dest/lib/pkgconfig" pkg-config --cflags --libs \

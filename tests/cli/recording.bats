@@ -143,7 +143,7 @@ int main(void) {
     for (int c = 0; c < 2; c++) {
         if (fork() != 0) continue;
         for (int i = 0; i < 5; i++) {
-            OPS_SCOPE_AS(OPS_INPUT, "make batch");
+            OPS_SCOPE_AS(OPS_KIND_INPUT, "make batch");
             usleep(2000);
             if (write(p[1], &b, 1) != 1) exit(1);
         }
@@ -151,7 +151,7 @@ int main(void) {
     }
     for (int i = 0; i < 10; i++) {
         ops_step(i);
-        OPS_SCOPE_AS(OPS_INPUT, "next batch");
+        OPS_SCOPE_AS(OPS_KIND_INPUT, "next batch");
         if (read(p[0], &b, 1) != 1) return 1;
     }
     ops_step_end();

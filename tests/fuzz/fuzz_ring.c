@@ -118,7 +118,7 @@ static void fill(void) {
     h->rings[0].bytes = f.n - f.at;
     rec_view_tables(&v, f.p, f.n);
     v.segs[0] = (struct rec_seg){100, 0, UINT64_C(1000) << 32};
-    put_name(&v, "work", OPS_OP);
+    put_name(&v, "work", OPS_KIND_OP);
     put_name(&v, "key", OPS_KEY_);
     put_name(&v, "count", OPS_COUNT_);
     put_name(&v, "tag", OPS_TAG_);

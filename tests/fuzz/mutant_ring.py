@@ -125,7 +125,8 @@ def good(layout, parts):
     track = layout.at["head.tracks"][0]
     r.set("track.device", 1, track)
     r.set("track.queue", b"queue 0", track)
-    for word, kind in ((b"", "OPS_OP"), (b"", "OPS_OP"), (b"work", "OPS_OP"),
+    for word, kind in ((b"", "OPS_KIND_OP"), (b"", "OPS_KIND_OP"),
+                       (b"work", "OPS_KIND_OP"),
                        (b"key", "OPS_KEY_"), (b"count", "OPS_COUNT_"),
                        (b"weights", "OPS_TAG_")):
         r.add_name(word, kind)
@@ -360,7 +361,7 @@ def m_names(rng, r, other):
     r.text[at:at + len(word)] = word
     if rng.random() < 0.3:
         for _ in range(values.count(rng, 3000)):
-            r.add_name(word[:200], "OPS_OP")
+            r.add_name(word[:200], "OPS_KIND_OP")
     return r
 
 

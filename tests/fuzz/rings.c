@@ -163,7 +163,7 @@ static int layout(void) {
     NUMBER(REC_RING_ENDED);
     NUMBER(REC_IN_STEP);
     NUMBER(REC_IN_EPOCH);
-    NUMBER(OPS_OP);
+    NUMBER(OPS_KIND_OP);
     NUMBER(OPS_KEY_);
     NUMBER(OPS_COUNT_);
     NUMBER(OPS_TAG_);
@@ -177,7 +177,7 @@ static void *load(void *none) {
     (void)none;
     ops_thread_name("loader");
     for (int i = 0; i < 40; i++) {
-        OPS_SCOPE_AS(OPS_INPUT, "read");
+        OPS_SCOPE_AS(OPS_KIND_INPUT, "read");
         usleep(500);
     }
     return NULL;

@@ -67,7 +67,9 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "time") == 0)
         return time_scopes(argv[3], atol(argv[2]));
     if (strcmp(argv[1], "off") != 0 && ops_start(argv[3], &o) != 0) {
-        fprintf(stderr, "budget: %s\n", ops_problem());
+        char why[OPS_PROBLEM_MAX];
+        ops_problem(why, sizeof why);
+        fprintf(stderr, "budget: %s\n", why);
         return 2;
     }
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {

@@ -39,7 +39,7 @@ static struct soft_device *device;
     (d)->v[note_].t[0] = diary_now();                                         \
     ops_begin_as(kind_, name_);                                               \
     (d)->v[note_].t[1] = diary_now()
-#define BEGIN(d, name_) BEGIN_AS(d, OPS_OP, "op", name_)
+#define BEGIN(d, name_) BEGIN_AS(d, OPS_KIND_OP, "op", name_)
 #define END(d)                                                                \
     do {                                                                      \
         (d)->v[note_].t[2] = diary_now();                                     \
@@ -115,7 +115,7 @@ static void device_part(void) {
         launch("launchKernel", 0, kernel);
         launch("launchCopy", 1, copy);
     }
-    BEGIN_AS(&trainer, OPS_WAIT, "wait", "synchronize");
+    BEGIN_AS(&trainer, OPS_KIND_WAIT, "wait", "synchronize");
     soft_wait(device, 0);
     soft_wait(device, 1);
     END(&trainer);
@@ -200,7 +200,7 @@ static void train(void) {
             ops_step(number);
             trainer.v[step].t[1] = diary_now();
             {
-                BEGIN_AS(&trainer, OPS_PHASE, "phase", "forward");
+                BEGIN_AS(&trainer, OPS_KIND_PHASE, "phase", "forward");
                 for (int i = 0; i < 4; i++) layer(i);
                 device_part();
                 END(&trainer);
@@ -235,7 +235,7 @@ static void *load(void *arg) {
     diary_open(&loader, "loader");
     for (int i = 0; i < ITEMS; i++) {
         struct item it = {.flow = ops_flow_new(), .memory = malloc(64)};
-        BEGIN_AS(&loader, OPS_INPUT, "input", "load");
+        BEGIN_AS(&loader, OPS_KIND_INPUT, "input", "load");
         ops_arg_int("bytes", 1000 + i);
         ops_flow_out(it.flow);
         TELL(&loader, ", \"args\": {\"bytes\": %d}, \"flow_out\": %llu",
@@ -250,7 +250,7 @@ static void *load(void *arg) {
              ", \"value\": %d", i % 3);
         it.note = diary_note(&loader, "async", "on its way", "comm");
         loader.v[it.note].t[0] = diary_now();
-        it.span = ops_async_begin(OPS_COMM, "on its way");
+        it.span = ops_async_begin(OPS_KIND_COMM, "on its way");
         loader.v[it.note].t[1] = diary_now();
         pthread_mutex_lock(&belt.lock);
         while (belt.full) pthread_cond_wait(&belt.changed, &belt.lock);
@@ -278,7 +278,7 @@ static void *write_items(void *arg) {
         ends[i][0] = diary_now();
         ops_async_end(&it.span);
         ends[i][1] = diary_now();
-        BEGIN_AS(&writer, OPS_COPY, "copy", "write");
+        BEGIN_AS(&writer, OPS_KIND_COPY, "copy", "write");
         ops_flow_in(it.flow);
         TELL(&writer, ", \"flow_in\": %llu", (unsigned long long)it.flow);
         busy(1000);
@@ -335,7 +335,9 @@ int main(int argc, char **argv) {
     if (f == NULL || device == NULL) return 66;
     ops_device_tracer_add(soft_tracer(device));
     if (ops_start(argv[1], &o) != 0) {
-        fprintf(stderr, "%s\n", ops_problem());
+        char why[OPS_PROBLEM_MAX];
+        ops_problem(why, sizeof why);
+        fprintf(stderr, "%s\n", why);
         return 1;
     }
     ops_thread_name("trainer");

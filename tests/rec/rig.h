@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "opscope/record.h"
 #include "ring/salvage.h"
 #include "rec/xs.h"
 
@@ -45,6 +46,13 @@ static inline bool rig_valgrind(void) {
 
 /* Slower by an order of magnitude: fewer rounds are enough. */
 static inline bool rig_slow(void) { return RIG_TSAN || rig_valgrind(); }
+
+/* Why nothing is recorded, or "". */
+static inline const char *rig_problem(void) {
+    static char why[OPS_PROBLEM_MAX];
+    ops_problem(why, sizeof why);
+    return why;
+}
 
 /* The long form: REC_FULL=1, as `./dev test --full` has it. */
 static inline bool rig_full(void) {

@@ -91,9 +91,11 @@ int main(int argc, char **argv) {
     long rate = argc > 3 ? atol(argv[3]) : 1000000;
     long settled = 0, most = 0;
     uint64_t want = 0;
+    char why[OPS_PROBLEM_MAX];
     per_tick = rate / 1000 / THREADS;
     if (ops_start(dir, &o) != 0) {
-        printf("start: %s\n", ops_problem());
+        ops_problem(why, sizeof why);
+        printf("start: %s\n", why);
         return 1;
     }
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -104,9 +106,10 @@ int main(int argc, char **argv) {
         long kb = rss_kb();
         if (s == SETTLED_S || (s == seconds && settled == 0)) settled = kb;
         if (settled > 0 && kb > most) most = kb;
+        ops_problem(why, sizeof why);
         if (s % 10 == 0)
             printf("%4ld s  RSS %ld KiB  CPU %.1f s  %s\n", s, kb, cpu_s(),
-                   ops_problem());
+                   why);
         fflush(stdout);
     }
     __atomic_store_n(&over, 1, __ATOMIC_RELAXED);

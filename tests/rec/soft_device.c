@@ -136,7 +136,8 @@ static void trace_stop(void *self) {
  * on meanwhile. */
 static uint64_t trace_collect(void *self,
                               void (*give)(void *to,
-                                           const struct ops_device_record *r),
+                                           const struct ops_device_record *r,
+                                           size_t size),
                               void *to) {
     struct soft_device *d = self;
     struct ops_device_record copy[SOFT_RECORDS];
@@ -147,7 +148,7 @@ static uint64_t trace_collect(void *self,
     uint64_t lost = d->lost - d->lost_told;
     d->lost_told = d->lost;
     pthread_mutex_unlock(&d->lock);
-    for (unsigned i = 0; i < n; i++) give(to, &copy[i]);
+    for (unsigned i = 0; i < n; i++) give(to, &copy[i], sizeof copy[i]);
     return lost;
 }
 

@@ -27,9 +27,9 @@ static void inner(int i) {
 static void work(int i, char *block) {
     char name[32];
     ops_step(i);
-    OPS_SCOPE_AS(OPS_PHASE, "outer");
+    OPS_SCOPE_AS(OPS_KIND_PHASE, "outer");
     inner(i);
-    struct ops_async a = ops_async_begin(OPS_COMM, "reduce");
+    struct ops_async a = ops_async_begin(OPS_KIND_COMM, "reduce");
     ops_alloc(block, 64, "activations");
     snprintf(name, sizeof name, "made %d", i % 100);
     ops_begin(name);
@@ -77,7 +77,9 @@ static double now_s(void) {
 static void one_session(const char *logdir, const struct ops_options *o, int i) {
     struct timespec pause = {0, 3000000};
     if (ops_start(logdir, o) != 0) {
-        printf("start: %s\n", ops_problem());
+        char why[OPS_PROBLEM_MAX];
+        ops_problem(why, sizeof why);
+        printf("start: %s\n", why);
         exit(1);
     }
     nanosleep(&pause, NULL);

@@ -21,7 +21,7 @@ static void deeper(int n) {
 
 static void work() {
     for (int i = 0; i < 100; i++) {
-        OPS_SCOPE_AS(OPS_PHASE, "try");
+        OPS_SCOPE_AS(OPS_KIND_PHASE, "try");
         try {
             deeper(4);
         } catch (const std::exception &) {

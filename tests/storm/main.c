@@ -251,7 +251,9 @@ static unsigned pointers(const char *dir) {
 static int rescue(const char *dir, int seconds, int least_ms) {
     struct ops_options o = {.run = "rescue"};
     if (ops_start(dir, &o) != 0) {
-        printf("rescue: %s\n", ops_problem());
+        char why[OPS_PROBLEM_MAX];
+        ops_problem(why, sizeof why);
+        printf("rescue: %s\n", why);
         return 1;
     }
     sleep_us(least_ms * 1000);

@@ -9,7 +9,7 @@ enum { NUMBERS = 100000 }; /* step numbers of one act: act * this + n */
 static int64_t count_of(const struct act *a) { return arg_num(a, "n", 1); }
 
 static enum ops_kind kind_of(const struct act *a) {
-    return (enum ops_kind)arg_num(a, "kind", OPS_OP);
+    return (enum ops_kind)arg_num(a, "kind", OPS_KIND_OP);
 }
 
 /* --- scopes -------------------------------------------------------------- */
@@ -236,7 +236,7 @@ static enum flow do_async(const struct act *a) {
     for (int64_t i = 0; i < x.n; i++) {
         x.sure[i] = sure_before();
         note_tried(a->id, 0, 1);
-        x.v[i] = ops_async_begin(OPS_COMM, name.text);
+        x.v[i] = ops_async_begin(OPS_KIND_COMM, name.text);
     }
     if (arg_num(a, "cross", 0) == 0) {
         end_asyncs(&x);
@@ -304,7 +304,8 @@ static void tracer_stop(void *self_) { (void)self_; }
 
 static uint64_t tracer_collect(void *self_,
                                void (*give)(void *,
-                                            const struct ops_device_record *),
+                                            const struct ops_device_record *,
+                                            size_t),
                                void *to) {
     struct tracer *x = self_;
     for (uint64_t i = x->given; i < x->n; i++) {
@@ -312,7 +313,7 @@ static uint64_t tracer_collect(void *self_,
         struct ops_device_record r = {
             .queue = "traced", .name = x->name.text, .t0 = now,
             .t1 = now + 1, .corr = i + 1, .bytes = -1};
-        give(to, &r);
+        give(to, &r, sizeof r);
         __atomic_store_n(&x->given, i + 1, __ATOMIC_RELEASE);
     }
     return 0;

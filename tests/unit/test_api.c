@@ -56,8 +56,8 @@ static struct ops_result *run_it(const struct ops_profile *p, const char *name,
 static void every_analysis_prints_what_the_command_prints(void **state) {
     (void)state;
     struct ops_profile *p = open_it(cnn);
-    size_t i = 0;
-    for (const char *name; (name = ops_analyses(i)) != NULL; i++) {
+    for (size_t i = 0; i < ops_analysis_count(); i++) {
+        const char *name = ops_analysis_name(i);
         char line[300];
         snprintf(line, sizeof line, "%s %s --format json", name, cnn);
         struct ops_result *r = run_it(p, name, NULL);
@@ -70,8 +70,9 @@ static void every_analysis_prints_what_the_command_prints(void **state) {
         ops_text_free(got);
         ops_result_free(r);
     }
-    assert_true(i >= 5);
-    assert_null(ops_analyses(i + 100));
+    assert_true(ops_analysis_count() >= 5);
+    assert_null(ops_analysis_name(ops_analysis_count()));
+    assert_null(ops_analysis_name(SIZE_MAX));
     ops_close(p);
 }
 
@@ -118,17 +119,20 @@ static void cells_read_by_type_and_null_is_no_zero(void **state) {
     int device = ops_result_find_col(r, "device_us");
     assert_true(name >= 0 && calls >= 0 && host >= 0 && device >= 0);
     assert_int_equal(ops_result_find_col(r, "no such"), -1);
-    assert_int_equal(ops_result_col_type(r, (size_t)name), OPS_TEXT);
-    assert_int_equal(ops_result_col_type(r, (size_t)host), OPS_TIME);
+    assert_int_equal(ops_result_col_type(r, (size_t)name), OPS_COL_TEXT);
+    assert_int_equal(ops_result_col_type(r, (size_t)host), OPS_COL_TIME);
     assert_string_equal(ops_result_col_unit(r, (size_t)host), "us");
     assert_non_null(ops_result_col_help(r, (size_t)host));
     assert_string_equal(ops_result_col_name(r, (size_t)calls), "calls");
     assert_non_null(ops_result_cell_text(r, 0, (size_t)name));
     assert_true(ops_result_cell_int(r, 0, (size_t)calls) > 0);
+    /* one unit for a column; picoseconds are asked for by name */
     double us = ops_result_cell_double(r, 0, (size_t)host);
-    assert_true(us * 1e6 - (double)ops_result_cell_int(r, 0, (size_t)host) <
-                1.0);
-    assert_true(us > 0);
+    int64_t ps = ops_result_cell_ps(r, 0, (size_t)host);
+    assert_true(us > 1 && ps > 1000000);
+    assert_true(us * 1e6 - (double)ps < 1.0 && (double)ps - us * 1e6 < 1.0);
+    assert_int_equal(ops_result_cell_int(r, 0, (size_t)host), ps / 1000000);
+    assert_int_equal(ops_result_cell_ps(r, 0, (size_t)calls), 0);
     assert_true(ops_result_cell_is_null(r, 0, (size_t)device));
     assert_false(ops_result_cell_is_null(r, 0, (size_t)host));
     assert_null(ops_result_cell_text(r, 0, (size_t)host));
@@ -145,17 +149,17 @@ static void what_is_missing_has_words(void **state) {
     (void)state;
     struct ops_profile *p = open_it(cpu);
     struct ops_result *r = run_it(p, "kernels", NULL);
-    assert_true(ops_result_missing(r) > 0);
+    assert_true(ops_result_missing_count(r) > 0);
     assert_non_null(ops_result_missing_what(r, 0));
     assert_non_null(ops_result_missing_why(r, 0));
-    assert_null(ops_result_missing_what(r, ops_result_missing(r)));
-    assert_null(ops_result_missing_fix(r, ops_result_missing(r)));
-    assert_null(ops_result_remark(r, ops_result_remarks(r)));
-    assert_null(ops_result_note_text(r, ops_result_notes(r)));
-    assert_int_equal(ops_result_note_count(r, ops_result_notes(r)), 0);
-    for (size_t i = 0; i < ops_result_notes(r); i++) {
+    assert_null(ops_result_missing_what(r, ops_result_missing_count(r)));
+    assert_null(ops_result_missing_fix(r, ops_result_missing_count(r)));
+    assert_null(ops_result_remark_text(r, ops_result_remark_count(r)));
+    assert_null(ops_result_note_text(r, ops_result_note_count(r)));
+    assert_int_equal(ops_result_note_times(r, ops_result_note_count(r)), 0);
+    for (size_t i = 0; i < ops_result_note_count(r); i++) {
         assert_non_null(ops_result_note_id(r, i));
-        assert_true(ops_result_note_count(r, i) > 0);
+        assert_true(ops_result_note_times(r, i) > 0);
     }
     char *text = ops_result_text(r, NULL);
     assert_non_null(strstr(text, ops_result_missing_why(r, 0)));
@@ -183,6 +187,60 @@ static void errors_are_sentences_and_give_nothing(void **state) {
     assert_int_equal(ops_run(p, "ops", "top=x", &r, &e), OPS_EUSAGE);
     assert_int_equal(ops_run(p, "ops", "name=%", &r, NULL), OPS_EUSAGE);
     ops_close(p);
+}
+
+static void null_in_place_of_anything_crashes_nothing(void **state) {
+    (void)state;
+    struct ops_err e = {0};
+    struct ops_profile *p = open_it(cpu);
+    struct ops_result *r = (void *)1;
+    size_t len = 1;
+    assert_int_equal(ops_run(NULL, "ops", NULL, &r, &e), OPS_EUSAGE);
+    assert_null(r);
+    assert_int_equal(e.code, OPS_EUSAGE);
+    assert_non_null(strstr(e.text, "no profile"));
+    assert_int_equal(ops_run(NULL, NULL, NULL, NULL, NULL), OPS_EUSAGE);
+    assert_int_equal(ops_run(p, NULL, NULL, &r, &e), OPS_EUSAGE);
+    assert_int_equal(ops_run(p, "ops", NULL, NULL, &e), OPS_EUSAGE);
+    assert_int_equal(ops_open(NULL, cpu, &e), OPS_EUSAGE);
+    ops_close(p);
+    assert_int_equal(ops_result_rows(NULL), 0);
+    assert_int_equal(ops_result_total_rows(NULL), 0);
+    assert_int_equal(ops_result_cols(NULL), 0);
+    assert_null(ops_result_col_name(NULL, 0));
+    assert_int_equal(ops_result_col_type(NULL, 0), OPS_COL_TEXT);
+    assert_null(ops_result_col_unit(NULL, 0));
+    assert_null(ops_result_col_help(NULL, 0));
+    assert_int_equal(ops_result_find_col(NULL, "name"), -1);
+    assert_true(ops_result_cell_is_null(NULL, 0, 0));
+    assert_null(ops_result_cell_text(NULL, 0, 0));
+    assert_int_equal(ops_result_cell_int(NULL, 0, 0), 0);
+    assert_int_equal(ops_result_cell_ps(NULL, 0, 0), 0);
+    assert_true(ops_result_cell_double(NULL, 0, 0) == 0);
+    assert_int_equal(ops_result_remark_count(NULL), 0);
+    assert_null(ops_result_remark_text(NULL, 0));
+    assert_int_equal(ops_result_missing_count(NULL), 0);
+    assert_null(ops_result_missing_what(NULL, 0));
+    assert_null(ops_result_missing_why(NULL, 0));
+    assert_null(ops_result_missing_fix(NULL, 0));
+    assert_int_equal(ops_result_note_count(NULL), 0);
+    assert_null(ops_result_note_id(NULL, 0));
+    assert_int_equal(ops_result_note_times(NULL, 0), 0);
+    assert_null(ops_result_note_text(NULL, 0));
+    assert_null(ops_result_json(NULL, &len));
+    assert_int_equal(len, 0);
+    assert_null(ops_result_csv(NULL, NULL));
+    assert_null(ops_result_text(NULL, NULL));
+    ops_text_free(NULL);
+}
+
+static void the_headers_have_the_librarys_version(void **state) {
+    char version[32];
+    (void)state;
+    snprintf(version, sizeof version, "%d.%d.%d", OPS_VERSION_MAJOR,
+             OPS_VERSION_MINOR, OPS_VERSION_PATCH);
+    assert_string_equal(version, ops_version());
+    assert_true(OPS_VERSION_NUMBER >= 100);
 }
 
 /* Opens and runs on its own. */
@@ -223,6 +281,8 @@ int main(void) {
         cmocka_unit_test(cells_read_by_type_and_null_is_no_zero),
         cmocka_unit_test(what_is_missing_has_words),
         cmocka_unit_test(errors_are_sentences_and_give_nothing),
+        cmocka_unit_test(null_in_place_of_anything_crashes_nothing),
+        cmocka_unit_test(the_headers_have_the_librarys_version),
         cmocka_unit_test(profiles_open_in_several_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static struct ops_options options;
 
 static void begin(void) {
     if (ops_start(rig_dir, &options) != 0) {
-        printf("start: %s\n", ops_problem());
+        printf("start: %s\n", rig_problem());
         exit(99);
     }
 }
@@ -116,7 +116,7 @@ static void close_and_open(void *arg) {
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
     for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
     ops_stop();
-    exit(ops_problem()[0] == 0 ? 7 : 3);
+    exit(ops_problem(NULL, 0) == 0 ? 7 : 3);
 }
 
 static void test_files_are_its_own(void **state) {
@@ -324,7 +324,7 @@ static void move_away(void *arg) {
     }
     if (rename(here, there) != 0 || chdir("/") != 0) exit(2);
     ops_stop();
-    exit(ops_problem()[0] == 0 ? 7 : 3);
+    exit(ops_problem(NULL, 0) == 0 ? 7 : 3);
 }
 
 static void test_a_renamed_folder(void **state) {

@@ -21,7 +21,7 @@ static struct ops_options options;
 
 static void begin(void) {
     if (ops_start(rig_dir, &options) != 0) {
-        printf("start: %s\n", ops_problem());
+        printf("start: %s\n", rig_problem());
         exit(99);
     }
 }
@@ -115,12 +115,12 @@ static void run_full(void *arg) {
         record(n, n + MANY);
         ops_flush();
     }
-    if (ops_problem()[0] == 0) exit(90);
+    if (ops_problem(NULL, 0) == 0) exit(90);
     limit_files(RLIM_INFINITY);
     record(n, n + FIRST);
     ops_flush();
     record(n + FIRST, n + 2 * FIRST);
-    if (ops_problem()[0] != 0) exit(91);
+    if (ops_problem(NULL, 0) != 0) exit(91);
     exit(0);
 }
 
@@ -164,7 +164,8 @@ static void test_full_to_the_end(void **state) {
 static void run_no_room(void *arg) {
     (void)arg;
     limit_files(1 << 20); /* no ring fits */
-    if (ops_start(rig_dir, &options) != -1 || ops_problem()[0] == 0) exit(92);
+    if (ops_start(rig_dir, &options) != -1 || ops_problem(NULL, 0) == 0)
+        exit(92);
     record(0, 10);
     ops_stop();
     exit(0);
@@ -210,8 +211,9 @@ static void run_told(void *arg) {
     ops_scalar("loss", 1, 1);
     ops_flush();
     rig_remove_dir();
-    for (int i = 0; i < 500 && ops_problem()[0] == 0; i++) rig_sleep_us(10000);
-    printf("%s\n", ops_problem());
+    for (int i = 0; i < 500 && ops_problem(NULL, 0) == 0; i++)
+        rig_sleep_us(10000);
+    printf("%s\n", rig_problem());
     ops_scalar("loss", 2, 1);
     ops_flush();
     ops_stop();
@@ -240,7 +242,7 @@ static void run_not_a_folder(void *arg) {
     (void)arg;
     snprintf(path, sizeof path, "%s/file", rig_dir);
     close(open(path, O_WRONLY | O_CREAT, 0666));
-    if (ops_start(path, &options) != -1 || ops_problem()[0] == 0) exit(93);
+    if (ops_start(path, &options) != -1 || ops_problem(NULL, 0) == 0) exit(93);
     record(0, 10);
     snprintf(path, sizeof path, "%s/file/below", rig_dir);
     if (ops_start(path, &options) != -1) exit(94);
@@ -291,7 +293,7 @@ static void run_little_memory(void *arg) {
     struct ops_options o = {.memory_bytes = 4096};
     (void)arg;
     if (ops_start(rig_dir, &o) != -1) exit(95);
-    printf("%s\n", ops_problem());
+    printf("%s\n", rig_problem());
     exit(0);
 }
 
@@ -379,8 +381,8 @@ static void run_small_disk(void *arg) {
         record(i * 1000, i * 1000 + 1000);
         ops_flush();
     }
-    if (strstr(ops_problem(), "No space") == NULL) {
-        printf("problem: %s\n", ops_problem());
+    if (strstr(rig_problem(), "No space") == NULL) {
+        printf("problem: %s\n", rig_problem());
         exit(96);
     }
     ops_stop();
@@ -412,7 +414,8 @@ static void test_small_disk(void **state) {
 static void run_read_only(void *arg) {
     (void)arg;
     if (!mount_small(rig_dir, "512k", true)) exit(NOT_ALLOWED);
-    if (ops_start(rig_dir, &options) != -1 || ops_problem()[0] == 0) exit(98);
+    if (ops_start(rig_dir, &options) != -1 || ops_problem(NULL, 0) == 0)
+        exit(98);
     record(0, 10);
     exit(0);
 }

@@ -23,7 +23,7 @@ static bool on; /* is this the run with the recorder? */
 
 static void begin(void) {
     if (on && ops_start(rig_dir, &options) != 0) {
-        printf("start: %s\n", ops_problem());
+        printf("start: %s\n", rig_problem());
         exit(99);
     }
 }

@@ -19,7 +19,7 @@ static struct ops_options options;
 
 static void begin(void) {
     if (ops_start(rig_dir, &options) != 0) {
-        printf("start: %s\n", ops_problem());
+        printf("start: %s\n", rig_problem());
         exit(99);
     }
 }

@@ -47,7 +47,7 @@ static pthread_t threads[THREADS];
 static void start_writers(void) {
     options.flight = true;
     if (ops_start(rig_dir, &options) != 0) {
-        printf("%s\n", ops_problem());
+        printf("%s\n", rig_problem());
         exit(99);
     }
     for (uintptr_t i = 0; i < THREADS; i++)

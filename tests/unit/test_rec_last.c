@@ -18,7 +18,7 @@ static bool on;
 
 static void begin(void) {
     if (on && ops_start(rig_dir, &options) != 0) {
-        printf("start: %s\n", ops_problem());
+        printf("start: %s\n", rig_problem());
         exit(99);
     }
 }
@@ -88,12 +88,14 @@ static void stops(void *self) { (void)self; }
 
 static uint64_t gives(void *self,
                       void (*give)(void *to,
-                                   const struct ops_device_record *r),
+                                   const struct ops_device_record *r,
+                                   size_t size),
                       void *to) {
     uint64_t now = ops_now();
+    struct ops_device_record r = {.t0 = now - 1000, .t1 = now,
+                                  .name = "kernel", .queue = "q"};
     (void)self;
-    give(to, &(struct ops_device_record){.t0 = now - 1000, .t1 = now,
-                                         .name = "kernel", .queue = "q"});
+    give(to, &r, sizeof r);
     return 0;
 }
 

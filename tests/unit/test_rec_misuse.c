@@ -22,7 +22,7 @@ static struct ops_options options;
 
 static void begin(void) {
     if (ops_start(rig_dir, &options) != 0) {
-        printf("start: %s\n", ops_problem());
+        printf("start: %s\n", rig_problem());
         exit(99);
     }
 }
@@ -549,10 +549,10 @@ static void run_garbage(void *arg) {
     { OPS_SCOPE("scope"); }
     ops_stop();
     o.steps = "these are no steps";
-    if (ops_start(rig_dir, &o) != -1 || ops_problem()[0] == 0) exit(85);
+    if (ops_start(rig_dir, &o) != -1 || ops_problem(NULL, 0) == 0) exit(85);
     o.steps = NULL;
     o.run = "../elsewhere";
-    if (ops_start(rig_dir, &o) != -1 || ops_problem()[0] == 0) exit(84);
+    if (ops_start(rig_dir, &o) != -1 || ops_problem(NULL, 0) == 0) exit(84);
     exit(0);
 }
 
@@ -560,6 +560,64 @@ static void test_garbage(void **state) {
     (void)state;
     struct xs x = profile_of(run_garbage, NULL);
     assert_int_equal(xs_count(&x, "scope"), 1);
+    xs_free(&x);
+}
+
+/* --- what went wrong ---------------------------------------------------- */
+
+static const char *const wrong_steps[] = {"no steps", "every never",
+                                          "these are no steps at all"};
+static int telling;
+
+/* What is read is one of the texts that were told, whole. */
+static void *read_problems(void *arg) {
+    char text[OPS_PROBLEM_MAX];
+    (void)arg;
+    while (__atomic_load_n(&telling, __ATOMIC_RELAXED)) {
+        size_t n = ops_problem(text, sizeof text);
+        if (strlen(text) != n) exit(79);
+        bool known = n == 0;
+        for (size_t i = 0; i < 3; i++)
+            known |= strstr(text, wrong_steps[i]) != NULL;
+        if (!known) exit(78);
+    }
+    return NULL;
+}
+
+static void run_problems(void *arg) {
+    enum { READERS = 3, TIMES = 300 };
+    char text[OPS_PROBLEM_MAX], small[5] = "xxxx";
+    pthread_t t[READERS];
+    (void)arg;
+    /* none yet */
+    if (ops_problem(small, sizeof small) != 0 || small[0] != 0) exit(77);
+    if (ops_problem(NULL, 0) != 0 || ops_problem(NULL, 9) != 0) exit(76);
+    telling = 1;
+    for (int i = 0; i < READERS; i++)
+        pthread_create(&t[i], NULL, read_problems, NULL);
+    for (int i = 0; i < TIMES; i++) {
+        struct ops_options o = {.steps = wrong_steps[i % 3]};
+        if (ops_start(rig_dir, &o) != -1) exit(75);
+    }
+    __atomic_store_n(&telling, 0, __ATOMIC_RELAXED);
+    for (int i = 0; i < READERS; i++) pthread_join(t[i], NULL);
+    /* the length of all of it, however little there is room for */
+    size_t n = ops_problem(text, sizeof text);
+    if (n == 0 || strlen(text) != n) exit(74);
+    if (ops_problem(small, sizeof small) != n) exit(73);
+    if (memcmp(small, text, 4) != 0 || small[4] != 0) exit(72);
+    if (ops_problem(small, 1) != n || small[0] != 0) exit(71);
+    small[0] = 'x';
+    if (ops_problem(small, 0) != n || small[0] != 'x') exit(70);
+    begin();
+    if (ops_problem(NULL, 0) != 0) exit(69);
+    ops_async_end(NULL);
+    exit(0);
+}
+
+static void test_problems(void **state) {
+    (void)state;
+    struct xs x = profile_of(run_problems, NULL);
     xs_free(&x);
 }
 
@@ -572,7 +630,8 @@ static void does_nothing(void *self) { (void)self; }
 
 static uint64_t gives_nothing(void *self,
                               void (*give)(void *to,
-                                           const struct ops_device_record *r),
+                                           const struct ops_device_record *r,
+                                           size_t size),
                               void *to) {
     (void)self;
     (void)give;
@@ -604,6 +663,110 @@ static void test_no_device(void **state) {
     (void)state;
     struct xs x = profile_of(run_no_device, NULL);
     assert_int_equal(xs_count(&x, "span"), 1);
+    xs_free(&x);
+}
+
+/* --- programs and libraries of different versions ------------------------- */
+
+/* A copy of n bytes that ends where memory ends. */
+static void *at_the_edge(const void *from, size_t n) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || mprotect(p + page, page, PROT_NONE) != 0) exit(68);
+    return memcpy(p + page - n, from, n);
+}
+
+static int does_start(void *self) {
+    (void)self;
+    return 0;
+}
+
+/* Once: a record without its last member, one with more members than ours, and
+ * none at all. */
+static uint64_t gives_all_sizes(void *self,
+                                void (*give)(void *to,
+                                             const struct ops_device_record *r,
+                                             size_t size),
+                                void *to) {
+    struct {
+        struct ops_device_record r;
+        uint64_t more[4];
+    } longer = {{.queue = "q", .name = "longer", .t0 = ops_now()}, {1, 2, 3, 4}};
+    struct ops_device_record r = {.queue = "q", .name = "shorter",
+                                  .t0 = ops_now()};
+    size_t n = offsetof(struct ops_device_record, value);
+    if ((*(int *)self)++ > 0) return 0;
+    give(to, at_the_edge(&r, n), n);
+    give(to, &longer.r, sizeof longer);
+    give(to, NULL, 0);
+    return 0;
+}
+
+static void run_sizes(void *arg) {
+    static int asked;
+    struct {
+        struct ops_options o;
+        uint64_t more[4];
+    } newer = {{.run = "newer"}, {1, 2, 3, 4}};
+    struct ops_device_tracer t = {.device = "npu 0", .self = &asked,
+                                  .start = does_start, .stop = does_nothing,
+                                  .collect = gives_all_sizes};
+    size_t n = offsetof(struct ops_device_tracer, clock);
+    const struct ops_device_tracer *old = at_the_edge(&t, n);
+    (void)arg;
+    if (ops_device_tracer_add_(old, offsetof(struct ops_device_tracer, stop)) !=
+        -1) exit(67);
+    if (ops_device_tracer_add_(old, n) != 0) exit(66);
+    if (ops_start_(OPS_RECORD_ABI, rig_dir, &newer.o, sizeof newer) != 0)
+        exit(65);
+    ops_flush();
+    ops_stop();
+    ops_device_tracer_remove(old);
+    /* one that knows of `steps` alone */
+    struct ops_options o = {.steps = "3..4"};
+    n = offsetof(struct ops_options, flight);
+    if (ops_start_(OPS_RECORD_ABI, rig_dir, at_the_edge(&o, n), n) != 0)
+        exit(64);
+    for (int i = 0; i < 10; i++) {
+        ops_step(i);
+        ops_instant("in a step");
+    }
+    exit(0);
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    struct rig_end e = rig_run(run_sizes, NULL);
+    if (e.status != 0 || e.out[0] != 0)
+        fail_msg("status %x: %s", e.status, e.out);
+    struct xs x = {0};
+    rig_load(&x);
+    assert_int_equal(xs_count(&x, "shorter"), 1);
+    assert_int_equal(xs_count(&x, "longer"), 1);
+    assert_int_equal(xs_count(&x, "in a step"), 2);
+    xs_free(&x);
+}
+
+static void run_abi(void *arg) {
+    (void)arg;
+    begin();
+    { OPS_SCOPE("before"); }
+    if (ops_start_(OPS_RECORD_ABI + 1, rig_dir, NULL, 0) != -1) exit(63);
+    if (ops_recording() || strstr(rig_problem(), "ABI 2") == NULL) exit(62);
+    { OPS_SCOPE("after"); }
+    /* a header from before there was a number handed over the folder first */
+    if (ops_start_((uint32_t)(uintptr_t)rig_dir, NULL, NULL, 0) != -1) exit(61);
+    if (strcmp(ops_record_version(), OPS_VERSION) != 0) exit(60);
+    exit(0);
+}
+
+/* What was recorded before it was noticed is kept. */
+static void test_abi(void **state) {
+    (void)state;
+    struct xs x = profile_of(run_abi, NULL);
+    assert_int_equal(xs_count(&x, "before"), 1);
+    assert_int_equal(xs_count(&x, "after"), 0);
     xs_free(&x);
 }
 
@@ -842,7 +1005,8 @@ int main(void) {
         CASE(test_crowd_killed), CASE(test_destructors),
         CASE(test_small_stack),
         CASE(test_storm), CASE(test_cancel), CASE(test_start_stop),
-        CASE(test_garbage), CASE(test_names), CASE(test_no_device), CASE(test_unbalanced),
+        CASE(test_garbage), CASE(test_sizes), CASE(test_abi), CASE(test_problems),
+        CASE(test_names), CASE(test_no_device), CASE(test_unbalanced),
         CASE(test_no_standard), CASE(test_close_all), CASE(test_errno),
         CASE(test_late), CASE(test_bare_fork),
     };

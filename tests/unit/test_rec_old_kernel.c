@@ -51,7 +51,7 @@ enum { SCOPES = 5000 };
 static void record(void) {
     struct ops_options o = {.no_machine = false};
     if (ops_start(rig_dir, &o) != 0) {
-        printf("%s\n", ops_problem());
+        printf("%s\n", rig_problem());
         exit(3);
     }
     for (int i = 0; i < SCOPES; i++) {

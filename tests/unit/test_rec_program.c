@@ -29,7 +29,7 @@ static bool on;
 static void begin(void) {
     large[0] = 1;
     if (on && ops_start(rig_dir, &options) != 0) {
-        printf("start: %s\n", ops_problem());
+        printf("start: %s\n", rig_problem());
         exit(99);
     }
     OPS_SCOPE("main");
@@ -288,7 +288,7 @@ static void through_a_link(void *arg) {
     mkdir(path, 0755);
     snprintf(path, sizeof path, "%s/plugins/profile", rig_dir);
     if (symlink("../victim", path) != 0) exit(1);
-    if (ops_start(rig_dir, NULL) == 0 || ops_problem()[0] == 0) exit(2);
+    if (ops_start(rig_dir, NULL) == 0 || ops_problem(NULL, 0) == 0) exit(2);
     unlink(path);
     mkdir(path, 0755);
     snprintf(path, sizeof path, "%s/plugins/profile/r", rig_dir);

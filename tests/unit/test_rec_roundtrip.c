@@ -96,7 +96,7 @@ static struct done *new_event(struct thread *t, enum what what) {
                                                  ? t->stack[t->depth - 1]
                                                  : NOBODY};
     d->name = (int)(next(&t->seed) % NAMES);
-    d->kind = (int)(next(&t->seed) % (OPS_PHASE + 1));
+    d->kind = (int)(next(&t->seed) % (OPS_KIND_PHASE + 1));
     return d;
 }
 
@@ -188,7 +188,7 @@ static void start_async(struct thread *t) {
     struct done *d = new_event(t, ASYNC);
     d->open = true;
     d->t0[0] = now();
-    t->async[t->nasync] = ops_async_begin(OPS_OP, name_of(d->name));
+    t->async[t->nasync] = ops_async_begin(OPS_KIND_OP, name_of(d->name));
     d->t0[1] = now();
     t->async_at[t->nasync++] = t->a->n++;
 }
@@ -323,12 +323,12 @@ static void check_kind(const struct trace *t, row_id r, int kind) {
         uint8_t span;
         uint16_t class;
     } want[] = {
-        [OPS_OP] = {SPAN_OP, 0},
-        [OPS_INPUT] = {SPAN_OP, NAME_INPUT},
-        [OPS_COMM] = {SPAN_OP, NAME_COMM | NAME_COMM_CPU},
-        [OPS_COPY] = {SPAN_OP, NAME_COPY},
-        [OPS_WAIT] = {SPAN_API, NAME_SYNC},
-        [OPS_PHASE] = {SPAN_ANNOTATION, 0},
+        [OPS_KIND_OP] = {SPAN_OP, 0},
+        [OPS_KIND_INPUT] = {SPAN_OP, NAME_INPUT},
+        [OPS_KIND_COMM] = {SPAN_OP, NAME_COMM | NAME_COMM_CPU},
+        [OPS_KIND_COPY] = {SPAN_OP, NAME_COPY},
+        [OPS_KIND_WAIT] = {SPAN_API, NAME_SYNC},
+        [OPS_KIND_PHASE] = {SPAN_ANNOTATION, 0},
     };
     assert_int_equal(t->spans.kind[r], want[kind].span);
     /* names of collectives say it themselves */

@@ -19,7 +19,7 @@ static int64_t *asked_at; /* shared: the step in which a capture was asked for *
 
 static void begin(void) {
     if (ops_start(rig_dir, &options) != 0) {
-        printf("start: %s\n", ops_problem());
+        printf("start: %s\n", rig_problem());
         exit(99);
     }
 }

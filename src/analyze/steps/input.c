@@ -215,7 +215,7 @@ static void say_unseen(struct result *r, const struct input_stages *s,
                   "recorded on its thread. If the program prepares its batches "
                   "there, put a region around it (%s) and it will be listed "
                   "here.", ms_per_step(s, s->unseen),
-                  own ? "OPS_SCOPE_AS(OPS_INPUT, \"name\")"
+                  own ? "OPS_SCOPE_AS(OPS_KIND_INPUT, \"name\")"
                       : "record_function, TraceAnnotation");
 }
 
@@ -225,7 +225,8 @@ static void say_all(struct result *r, const struct input_stages *s, bool own) {
     for (size_t i = 0; i < s->n; i++) any |= is_pipeline(&s->v[i]);
     if (!any && own)
         result_remark(r, "No input pipeline was recorded: no scope of kind "
-                      "OPS_INPUT (OPS_SCOPE_AS(OPS_INPUT, \"load\")).");
+                      "OPS_KIND_INPUT (OPS_SCOPE_AS(OPS_KIND_INPUT, "
+                      "\"load\")).");
     else if (!any)
         result_remark(r, "No input pipeline was recorded: no tf.data iterator, "
                       "no DataLoader, and no region before the first kernel "

@@ -82,9 +82,11 @@ static bool read_list(struct reader *r, const struct import_opts *o) {
             if (!r->piece && !resync(r, start)) break;
         }
         if (r->give_up || r->t->oom) return false;
-        if (o->progress && !r->piece && r->events % PROGRESS_EVERY == 0)
-            o->progress(o->progress_ctx, (uint64_t)(r->j.p - r->base),
+        if (r->events % PROGRESS_EVERY != 0) continue;
+        if (!r->piece)
+            import_told(o, (uint64_t)(r->j.p - r->base),
                         (uint64_t)(stop - r->base));
+        if (import_stopped(o)) return false;
     }
     r->closed = !r->j.bad;
     if (r->closed) return r->stop == NULL;
@@ -216,7 +218,8 @@ static int read_events(struct reader *r, const struct import_opts *o,
     free(v);
     r->stop = NULL;
     r->j.first = true; /* the comma was read before the cut was found wrong */
-    if (rc == 0 && !done && !r->closed && !r->j.bad && !r->t->oom)
+    if (rc == 0 && !done && !r->closed && !r->j.bad && !r->t->oom &&
+        !import_stopped(o))
         read_list(r, o);
     r->closed = false;
     if (rc == 0 && r->t->oom) rc = fail_oom(e);

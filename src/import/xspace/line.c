@@ -231,12 +231,14 @@ static void intern_name(struct xpiece *w, uint32_t i) {
 
 enum { PROGRESS_EVERY = 1 << 16 }; /* events */
 
-/* Tells how far this piece is, which stands for the whole file. */
+/* Tells how far the first piece is, which stands for the whole file; looks
+ * whether it is enough. */
 __attribute__((noinline, cold))
-static void show_progress(const struct xpiece *w, const uint8_t *p) {
-    if (w->watch->progress && p >= w->from && p <= w->to)
-        w->watch->progress(w->watch->progress_ctx, (uint64_t)(p - w->from),
-                           (uint64_t)(w->to - w->from));
+static void look_around(struct xpiece *w, const uint8_t *p) {
+    if (w->tells && p >= w->from && p <= w->to)
+        import_told(w->watch, (uint64_t)(p - w->from),
+                    (uint64_t)(w->to - w->from));
+    w->stopped = import_stopped(w->watch);
 }
 
 static inline void event(struct xpiece *w, const struct xline *l,
@@ -247,7 +249,7 @@ static inline void event(struct xpiece *w, const struct xline *l,
     struct xevent e = {.args = args, .args_n = args_n};
     w->facts.seen = 0;
     w->nmore = 0;
-    if (++w->events % PROGRESS_EVERY == 0 && w->watch) show_progress(w, p);
+    if (++w->events % PROGRESS_EVERY == 0) look_around(w, p);
     event_fields(w, p, end, &ev);
     if (__builtin_add_overflow(l->base, ev.offset, &e.ts)) e.ts = INT64_MAX;
     e.dur = ev.dur;
@@ -292,7 +294,7 @@ void xline_read(struct xpiece *w, const struct xline *l) {
     struct bytes display = l->display;
     struct xtracks tr;
     xtracks_open(w, l, &tr);
-    while (p != NULL && p < stop) {
+    while (p != NULL && p < stop && !w->stopped) {
         uint64_t n;
         const uint8_t *body;
         if (*p == TAG_EVENT && (body = varint(p + 1, &n)) != NULL &&

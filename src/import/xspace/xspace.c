@@ -309,8 +309,8 @@ static bool settle_peaks(struct xpiece *a, struct xpiece *b) {
 static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     struct trace *t = second_trace(x);
     if (t == NULL) return fail_oom(e);
-    struct share b = {.piece = {.x = x, .t = t}, .from = middle(x),
-                      .to = a->to};
+    struct share b = {.piece = {.x = x, .t = t, .watch = a->piece.watch},
+                      .from = middle(x), .to = a->to};
     trace_reserve(x->t, x->all.n / BYTES_PER_EVENT); /* both shares' */
     a->to = b.from;
     pthread_t thread;
@@ -333,7 +333,7 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
 static int read_events(struct xspace *x, const struct import_opts *o,
                        struct ops_err *e) {
     struct share s = {.piece = {.x = x, .t = x->t, .source = x->source,
-                                .watch = o},
+                                .watch = o, .tells = true},
                       .from = x->all.p, .to = x->all.p + x->all.n};
     int rc = 0, threads = o != NULL ? o->threads : 1;
     if (threads == 0) threads = x->all.n > 8u << 20 ? 2 : 1;

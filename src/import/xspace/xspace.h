@@ -166,9 +166,11 @@ struct xpiece {
     int64_t *peaks;  /* by allocator of t: the most in use so far */
     size_t npeaks, cap_peaks;
     uint64_t events; /* counted for the source */
-    const struct import_opts *watch; /* who wants to know how far it is, or
-                                        NULL; and of which bytes */
-    const uint8_t *from, *to;
+    const struct import_opts *watch; /* who wants to know how far it is and
+                                        may stop it, or NULL */
+    const uint8_t *from, *to;        /* of which bytes */
+    bool tells;      /* this piece says how far it is */
+    bool stopped;    /* it is to read no more */
     bool memory;     /* saw a memory event */
     bool python;     /* saw a Python frame */
     bool shapes;     /* saw an event that tells its shape, FLOPs or bytes */

@@ -23,7 +23,7 @@ static void *loader(void *arg) {
     (void)arg;
     ops_thread_name("loader");
     for (int i = 0; i < STEPS; i++) {
-        OPS_SCOPE_AS(OPS_INPUT, "make batch");
+        OPS_SCOPE_AS(OPS_KIND_INPUT, "make batch");
         usleep(300);
         pthread_mutex_lock(&lock);
         while (made > taken) pthread_cond_wait(&turn, &lock);
@@ -37,7 +37,7 @@ static void *loader(void *arg) {
 }
 
 static void next_batch(void) {
-    OPS_SCOPE_AS(OPS_INPUT, "next batch");
+    OPS_SCOPE_AS(OPS_KIND_INPUT, "next batch");
     pthread_mutex_lock(&lock);
     while (made == taken) pthread_cond_wait(&turn, &lock);
     taken++;
@@ -63,13 +63,13 @@ static void train(int rank, uint32_t queue, int step) {
     next_batch();
     ops_alloc(acts, 65536, "activations");
     {
-        OPS_SCOPE_AS(OPS_PHASE, "forward");
+        OPS_SCOPE_AS(OPS_KIND_PHASE, "forward");
         layer(queue, 0);
         layer(queue, 1);
     }
-    struct ops_async write = ops_async_begin(OPS_OP, "checkpoint");
+    struct ops_async write = ops_async_begin(OPS_KIND_OP, "checkpoint");
     {
-        OPS_SCOPE_AS(OPS_PHASE, "backward");
+        OPS_SCOPE_AS(OPS_KIND_PHASE, "backward");
         OPS_SCOPE("backprop");
         usleep(200);
     }
@@ -78,7 +78,7 @@ static void train(int rank, uint32_t queue, int step) {
         usleep(400);
     }
     {
-        OPS_SCOPE_AS(OPS_COMM, "all_reduce");
+        OPS_SCOPE_AS(OPS_KIND_COMM, "all_reduce");
         pthread_barrier_wait(ranks);
         usleep(100);
     }
@@ -93,7 +93,9 @@ static void train(int rank, uint32_t queue, int step) {
 static int run(const char *logdir, int rank) {
     struct ops_options o = {.rank = rank, .world = 2, .run = "train"};
     if (ops_start(logdir, &o) != 0) {
-        fprintf(stderr, "%s\n", ops_problem());
+        char why[OPS_PROBLEM_MAX];
+        ops_problem(why, sizeof why);
+        fprintf(stderr, "%s\n", why);
         return 1;
     }
     uint32_t queue = ops_device_track("npu 0", "queue 0");
