@@ -65,14 +65,14 @@ $(B)/opscope: $(filter $(B)/obj/cmd/%,$(OBJ)) $(LIBOBJ)
 $(B)/libopscope.a: $(LIBOBJ)
 	@echo "archive $@"
 	@rm -f $@
-	$(Q)$(LD) -r -o $(B)/obj/opscope.o $^
+	$(Q)$(CC) -r -nostdlib -o $(B)/obj/opscope.o $^
 	$(Q)$(OBJCOPY) --localize-hidden $(B)/obj/opscope.o
 	$(Q)$(AR) rcs $@ $(B)/obj/opscope.o
 
 $(B)/libopscope-record.a: $(RECOBJ)
 	@echo "archive $@"
 	@rm -f $@
-	$(Q)$(LD) -r -o $(B)/obj/opscope-record.o $^
+	$(Q)$(CC) -r -nostdlib -o $(B)/obj/opscope-record.o $^
 	$(Q)$(OBJCOPY) --localize-hidden $(B)/obj/opscope-record.o
 	$(Q)$(AR) rcs $@ $(B)/obj/opscope-record.o
 
