@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # opscope: GNU make. All output goes to build/, or build-<variant>/.
 #
-#   make                        the program and the libraries, layers checked
+#   make                        the program and the libraries
 #   make demo                   the training program that records itself
 #   make test                   the quick tests: unit, golden, command line
+#   make check                  the same, after the check of the layers
 #   make golden                 rewrite the golden texts; read the diff
 #   make warnings               gcc and clang with -Werror
 #   make headers                every header compiles alone
@@ -47,10 +48,10 @@ UNIT    := $(patsubst tests/unit/%.c,$(B)/unit/%,\
 TESTLIB := $(B)/obj/test.a
 
 .DELETE_ON_ERROR:
-.PHONY: docs all objects unit test test-unit golden layers report headers warnings \
+.PHONY: docs all objects unit test test-unit check golden layers report headers warnings \
 	install clean
 # The sanitizers' run-time does not go into a shared library of ours.
-all: layers $(B)/opscope $(B)/libopscope.a $(B)/opscope.pc \
+all: $(B)/opscope $(B)/libopscope.a $(B)/opscope.pc \
 	$(B)/libopscope-record.a $(B)/opscope-record.pc \
 	$(if $(SAN),,$(B)/libopscope.so $(B)/libopscope-record.so)
 
@@ -124,6 +125,9 @@ unit: $(UNIT)
 
 test: all unit
 	@$(PYTHON) tests/run --build $(B) unit golden cli
+
+check: layers
+	@$(MAKE) --no-print-directory test
 
 test-unit: unit
 	@$(PYTHON) tests/run --build $(B) unit

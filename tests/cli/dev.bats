@@ -26,6 +26,7 @@ dev() { run env -i PATH="$tools" sh ./dev "$@"; }
     [[ "$output" == *"    gcc"* ]]
     [[ "$output" == *"    make"* ]]
     [[ "$output" != *"    bats"* ]] # not needed for this command
+    [[ "$output" != *"    python3"* ]]
 }
 
 @test "dev: test asks for more than demo" {
