@@ -93,7 +93,8 @@ C
     [ -f "$tree/b/lib/x/libopscope-record.so.$v" ]
     grep -qx 'libdir=${exec_prefix}/lib/x' "$tree/f/opscope.pc"
     grep -qx 'includedir=/d' "$tree/f/opscope.pc"
-    ! grep -rq "$BATS_TEST_TMPDIR" "$tree/f" "$tree/g" # DESTDIR is in none
+    run grep -r "$BATS_TEST_TMPDIR" "$tree/f" "$tree/g"
+    [ "$status" -eq 1 ] # DESTDIR is in none
 
     run make uninstall DESTDIR="$tree" $where
     [ "$status" -eq 0 ] || { echo "$output"; false; }
@@ -184,8 +185,9 @@ END
     # each is linked with what its name says
     ldd "$tree/out/train" | grep -q "$tree/moved/lib/libopscope-record.so.0"
     ldd "$tree/out/reader" | grep -q "$tree/moved/lib/libopscope.so.0"
-    ! ldd "$tree/out/train-static" | grep -q libopscope
-    ! ldd "$tree/out/reader-static" | grep -q libopscope
+    for p in train-static reader-static; do
+        [ "$(ldd "$tree/out/$p" | grep -c libopscope)" -eq 0 ]
+    done
 
     rm "$tree/moved/lib/libopscope-record.so" # half a package is none
     run cmake -S "$tree" -B "$tree/again" -DCMAKE_PREFIX_PATH="$tree/moved"
