@@ -36,6 +36,16 @@ dev() { run env -i PATH="$tools" sh ./dev "$@"; }
     [[ "$output" == *"    clang"* ]]
 }
 
+@test "dev: deb asks for the tools that make packages, and no more" {
+    dev deb
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"    debhelper"* && "$output" == *"    lintian"* ]]
+    [[ "$output" != *"    debootstrap"* && "$output" != *"    bats"* ]]
+    dev deb --test
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"    debootstrap"* ]]
+}
+
 @test "dev: without root and sudo it lists what is missing and stops" {
     fake apt-get 'echo must not run; exit 0'
     fake apt-cache 'exit 1'
@@ -85,4 +95,7 @@ esac'
     [[ "$output" == *"no command 'tset'"* ]]
     run sh ./dev test --fast
     [ "$status" -eq 1 ]
+    run sh ./dev deb --tset
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"not '--tset'"* ]]
 }
