@@ -173,8 +173,9 @@ warnings:
 	@$(MAKE) --no-print-directory CC=gcc B=build-gcc WERROR=1 objects
 	@$(MAKE) --no-print-directory CC=clang B=build-clang WERROR=1 objects
 
-# Everything that is installed has its line here, and the same line serves to
-# remove it. Folders of our own are removed when nothing else is in them.
+# Everything that install puts somewhere: uninstall removes what is on this list,
+# and tests/cli/install.bats finds what is not. Folders of our own go, too, when
+# nothing else is in them.
 D := $(DESTDIR)
 LIBRARIES := opscope opscope-record
 INSTALLED := $(BINDIR)/opscope $(MANDIR)/man1/opscope.1 \
@@ -184,6 +185,8 @@ INSTALLED := $(BINDIR)/opscope $(MANDIR)/man1/opscope.1 \
 	    $(LIBDIR)/lib$l.so.$(SOMAJOR) $(LIBDIR)/lib$l.so.$(VERSION) \
 	    $(PKGCONFIGDIR)/$l.pc $(CMAKEDIR)/$l/$lConfig.cmake \
 	    $(CMAKEDIR)/$l/$lConfigVersion.cmake)
+WRITTEN := $(filter-out $(BINDIR)/opscope,$(filter %.pc %.cmake %.1 %.fish \
+	%/opscope %/_opscope,$(INSTALLED)))
 OWN_DIRS := $(INCLUDEDIR)/opscope $(LIBRARIES:%=$(CMAKEDIR)/%)
 
 install: all
@@ -208,6 +211,7 @@ install: all
 	$(B)/opscope completion bash > '$(D)$(BASHCOMPDIR)/opscope'
 	$(B)/opscope completion zsh > '$(D)$(ZSHCOMPDIR)/_opscope'
 	$(B)/opscope completion fish > '$(D)$(FISHCOMPDIR)/opscope.fish'
+	chmod 644 $(foreach f,$(WRITTEN),'$(D)$f')
 
 uninstall:
 	rm -f $(foreach f,$(INSTALLED),'$(D)$f')

@@ -113,6 +113,15 @@ C
     [[ "$output" == *"not an absolute path"* ]]
 }
 
+@test "install: everybody can read what was installed, whatever the umask" {
+    tree=$BATS_TEST_TMPDIR/masked
+    run sh -c "umask 077 && make install DESTDIR='$tree' PREFIX=/p"
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+    [ "$(files "$tree" | wc -l)" -eq "$(files "$dest" | wc -l)" ]
+    [ -z "$(find "$tree" -type f ! -perm -444)" ]
+    [ -x "$tree/p/bin/opscope" ]
+}
+
 @test "install: uninstall takes what install brought, and nothing else" {
     before="./opt/opscope/bin/other
 ./opt/opscope/include/opscope/mine.h
