@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # opscope: GNU make. All output goes to build/, or build-<variant>/.
 #
-#   make                        the program and the libraries, layers checked
+#   make                        the program and the libraries
 #   make demo                   the training program that records itself
 #   make test                   the quick tests: unit, golden, command line
+#   make check                  the same, after the check of the layers
 #   make golden                 rewrite the golden texts; read the diff
 #   make warnings               gcc and clang with -Werror
 #   make headers                every header compiles alone
 #   make report                 sizes against the budgets
 #   make SAN=address,undefined  the same with sanitizers, in a folder of its own
 #   make V=1                    show the commands
-#   make install PREFIX=/usr/local [DESTDIR=]
+#   make install                PREFIX=/usr/local, the folders below, DESTDIR=
+#   make uninstall              what install put there, with the same settings
+#   make dist                   $(B)/opscope-VERSION.tar.xz, of what is committed
+#
+# Python is for the tests and checks alone; the build does without it.
 #
 # A new .c file under src/, in a folder or one below it, or under tests/unit/
 # needs no edit here.
@@ -19,11 +24,25 @@ comma   := ,
 CC      ?= cc
 SAN     ?=
 B       ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
-PREFIX  ?= /usr/local
 Q       := $(if $(V),,@)
 PYTHON  ?= $(firstword $(wildcard /usr/bin/python3) python3)
 VERSION := $(shell cat VERSION)
 SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
+
+# Where things are installed. DESTDIR stands before all of them, and in none of
+# the files that are installed.
+PREFIX       ?= /usr/local
+EXEC_PREFIX  ?= $(PREFIX)
+BINDIR       ?= $(EXEC_PREFIX)/bin
+LIBDIR       ?= $(EXEC_PREFIX)/lib
+INCLUDEDIR   ?= $(PREFIX)/include
+DATADIR      ?= $(PREFIX)/share
+MANDIR       ?= $(DATADIR)/man
+PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
+CMAKEDIR     ?= $(LIBDIR)/cmake
+BASHCOMPDIR  ?= $(DATADIR)/bash-completion/completions
+ZSHCOMPDIR   ?= $(DATADIR)/zsh/site-functions
+FISHCOMPDIR  ?= $(DATADIR)/fish/vendor_completions.d
 
 OBJCOPY ?= objcopy
 CFLAGS  ?= -O2 -g
@@ -31,9 +50,11 @@ ALL_CFLAGS := -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla $(if $(WERROR),-Werror) \
 	-fvisibility=hidden -fPIC -fno-omit-frame-pointer -pthread \
 	-Isrc -Iinclude -DOPS_VERSION='"$(VERSION)"' -D_GNU_SOURCE \
-	$(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)
+	$(CPPFLAGS) $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)
 ALL_LDFLAGS := $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 LIBS    := -lisal -lzstd -liberty -lm -pthread
+# Since glibc 2.34 the C library holds what -ldl gives; before, it does not.
+RECLIBS := -pthread -ldl
 
 SRC     := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 HDR     := $(sort $(wildcard src/*/*.h src/*/*/*.h include/opscope/*.h))
@@ -47,10 +68,10 @@ UNIT    := $(patsubst tests/unit/%.c,$(B)/unit/%,\
 TESTLIB := $(B)/obj/test.a
 
 .DELETE_ON_ERROR:
-.PHONY: docs all objects unit test test-unit golden layers report headers warnings \
-	install clean
+.PHONY: docs all objects unit test test-unit check golden layers report headers \
+	warnings install uninstall dist clean
 # The sanitizers' run-time does not go into a shared library of ours.
-all: layers $(B)/opscope $(B)/libopscope.a $(B)/opscope.pc \
+all: $(B)/opscope $(B)/libopscope.a $(B)/opscope.pc \
 	$(B)/libopscope-record.a $(B)/opscope-record.pc \
 	$(if $(SAN),,$(B)/libopscope.so $(B)/libopscope-record.so)
 
@@ -65,14 +86,14 @@ $(B)/opscope: $(filter $(B)/obj/cmd/%,$(OBJ)) $(LIBOBJ)
 $(B)/libopscope.a: $(LIBOBJ)
 	@echo "archive $@"
 	@rm -f $@
-	$(Q)$(LD) -r -o $(B)/obj/opscope.o $^
+	$(Q)$(CC) -r -nostdlib -o $(B)/obj/opscope.o $^
 	$(Q)$(OBJCOPY) --localize-hidden $(B)/obj/opscope.o
 	$(Q)$(AR) rcs $@ $(B)/obj/opscope.o
 
 $(B)/libopscope-record.a: $(RECOBJ)
 	@echo "archive $@"
 	@rm -f $@
-	$(Q)$(LD) -r -o $(B)/obj/opscope-record.o $^
+	$(Q)$(CC) -r -nostdlib -o $(B)/obj/opscope-record.o $^
 	$(Q)$(OBJCOPY) --localize-hidden $(B)/obj/opscope-record.o
 	$(Q)$(AR) rcs $@ $(B)/obj/opscope-record.o
 
@@ -80,23 +101,18 @@ $(B)/libopscope-record.a: $(RECOBJ)
 $(B)/libopscope-record.so: $(RECOBJ)
 	@echo "link    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-z,nodelete,--no-undefined \
-	    -Wl,-soname,libopscope-record.so.$(SOMAJOR) -o $@ $^ -pthread
+	    -Wl,-soname,libopscope-record.so.$(SOMAJOR) -o $@ $^ $(RECLIBS)
 
-$(B)/opscope-record.pc: VERSION Makefile
-	@mkdir -p $(@D)
-	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' \
-	    'libdir=$${prefix}/lib' '' 'Name: opscope-record' \
-	    'Description: records what a program does' \
-	    'Version: $(VERSION)' 'Cflags: -I$${includedir}' \
-	    'Libs: -L$${libdir} -lopscope-record' 'Libs.private: -pthread' > $@
+# What tells other builds about a library: $(call describe,FILE) prints it.
+describe = PREFIX='$(PREFIX)' EXEC_PREFIX='$(EXEC_PREFIX)' \
+	LIBDIR='$(LIBDIR)' INCLUDEDIR='$(INCLUDEDIR)' CMAKEDIR='$(CMAKEDIR)' \
+	VERSION='$(VERSION)' \
+	LIBS='$(if $(findstring record,$(1)),$(RECLIBS),$(LIBS))' \
+	sh tools/describe.sh '$(1)'
 
-$(B)/opscope.pc: VERSION Makefile
+$(B)/opscope.pc $(B)/opscope-record.pc: VERSION Makefile tools/describe.sh
 	@mkdir -p $(@D)
-	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' \
-	    'libdir=$${prefix}/lib' '' 'Name: opscope' \
-	    'Description: reads profiles of deep-learning programs' \
-	    'Version: $(VERSION)' 'Cflags: -I$${includedir}' \
-	    'Libs: -L$${libdir} -lopscope' 'Libs.private: $(LIBS)' > $@
+	@$(call describe,$(@F)) > $@
 
 $(B)/libopscope.so: $(LIBOBJ)
 	@echo "link    $@"
@@ -124,6 +140,9 @@ unit: $(UNIT)
 
 test: all unit
 	@$(PYTHON) tests/run --build $(B) unit golden cli
+
+check: layers
+	@$(MAKE) --no-print-directory test
 
 test-unit: unit
 	@$(PYTHON) tests/run --build $(B) unit
@@ -154,29 +173,61 @@ warnings:
 	@$(MAKE) --no-print-directory CC=gcc B=build-gcc WERROR=1 objects
 	@$(MAKE) --no-print-directory CC=clang B=build-clang WERROR=1 objects
 
-D := $(DESTDIR)$(PREFIX)
+# Everything that install puts somewhere: uninstall removes what is on this list,
+# and tests/cli/install.bats finds what is not. Folders of our own go, too, when
+# nothing else is in them.
+D := $(DESTDIR)
+LIBRARIES := opscope opscope-record
+INSTALLED := $(BINDIR)/opscope $(MANDIR)/man1/opscope.1 \
+	$(BASHCOMPDIR)/opscope $(ZSHCOMPDIR)/_opscope $(FISHCOMPDIR)/opscope.fish \
+	$(patsubst include/%,$(INCLUDEDIR)/%,$(wildcard include/opscope/*.h)) \
+	$(foreach l,$(LIBRARIES),$(LIBDIR)/lib$l.a $(LIBDIR)/lib$l.so \
+	    $(LIBDIR)/lib$l.so.$(SOMAJOR) $(LIBDIR)/lib$l.so.$(VERSION) \
+	    $(PKGCONFIGDIR)/$l.pc $(CMAKEDIR)/$l/$lConfig.cmake \
+	    $(CMAKEDIR)/$l/$lConfigVersion.cmake)
+WRITTEN := $(filter-out $(BINDIR)/opscope,$(filter %.pc %.cmake %.1 %.fish \
+	%/opscope %/_opscope,$(INSTALLED)))
+OWN_DIRS := $(INCLUDEDIR)/opscope $(LIBRARIES:%=$(CMAKEDIR)/%)
+
 install: all
-	install -d $(D)/bin $(D)/lib/pkgconfig $(D)/share/man/man1 \
-	    $(D)/share/bash-completion/completions \
-	    $(D)/share/zsh/site-functions $(D)/share/fish/vendor_completions.d
-	install -m 755 $(B)/opscope $(D)/bin/opscope
-	install -m 644 $(B)/libopscope.a $(D)/lib/libopscope.a
-	install -m 644 $(B)/libopscope-record.a $(D)/lib/libopscope-record.a
-	for l in libopscope libopscope-record; do \
-	    install -m 755 $(B)/$$l.so $(D)/lib/$$l.so.$(VERSION) && \
-	    ln -sf $$l.so.$(VERSION) $(D)/lib/$$l.so.$(SOMAJOR) && \
-	    ln -sf $$l.so.$(SOMAJOR) $(D)/lib/$$l.so || exit 1; done
-	for p in opscope opscope-record; do \
-	    sed 's|^prefix=.*|prefix=$(PREFIX)|' $(B)/$$p.pc \
-	    > $(D)/lib/pkgconfig/$$p.pc || exit 1; done
-	$(if $(wildcard include/opscope/*.h),install -d $(D)/include/opscope && \
-	    install -m 644 include/opscope/*.h $(D)/include/opscope)
-	$(B)/opscope help --man > $(D)/share/man/man1/opscope.1
-	$(B)/opscope completion bash \
-	    > $(D)/share/bash-completion/completions/opscope
-	$(B)/opscope completion zsh > $(D)/share/zsh/site-functions/_opscope
-	$(B)/opscope completion fish \
-	    > $(D)/share/fish/vendor_completions.d/opscope.fish
+	$(if $(SAN),$(error a build with sanitizers is not installed))
+	install -d $(foreach d,$(sort $(dir $(INSTALLED))),'$(D)$d')
+	install -m 755 $(B)/opscope '$(D)$(BINDIR)/opscope'
+	install -m 644 include/opscope/*.h '$(D)$(INCLUDEDIR)/opscope'
+	for l in $(LIBRARIES); do \
+	    install -m 644 $(B)/lib$$l.a '$(D)$(LIBDIR)' && \
+	    install -m 755 $(B)/lib$$l.so \
+	        '$(D)$(LIBDIR)'/lib$$l.so.$(VERSION) && \
+	    ln -sf lib$$l.so.$(VERSION) '$(D)$(LIBDIR)'/lib$$l.so.$(SOMAJOR) && \
+	    ln -sf lib$$l.so.$(SOMAJOR) '$(D)$(LIBDIR)'/lib$$l.so || exit 1; \
+	done
+	$(foreach l,$(LIBRARIES),\
+	    $(call describe,$l.pc) > '$(D)$(PKGCONFIGDIR)/$l.pc' && \
+	    $(call describe,$lConfig.cmake) \
+	        > '$(D)$(CMAKEDIR)/$l/$lConfig.cmake' && \
+	    $(call describe,$lConfigVersion.cmake) \
+	        > '$(D)$(CMAKEDIR)/$l/$lConfigVersion.cmake' &&) true
+	$(B)/opscope help --man > '$(D)$(MANDIR)/man1/opscope.1'
+	$(B)/opscope completion bash > '$(D)$(BASHCOMPDIR)/opscope'
+	$(B)/opscope completion zsh > '$(D)$(ZSHCOMPDIR)/_opscope'
+	$(B)/opscope completion fish > '$(D)$(FISHCOMPDIR)/opscope.fish'
+	chmod 644 $(foreach f,$(WRITTEN),'$(D)$f')
+
+uninstall:
+	rm -f $(foreach f,$(INSTALLED),'$(D)$f')
+	for d in $(foreach d,$(OWN_DIRS),'$(D)$d'); do \
+	    if [ -d "$$d" ] && [ -z "$$(ls -A "$$d")" ]; then rmdir "$$d"; fi; \
+	done
+
+# What is committed, and only that: it needs git, what it makes does not.
+DIST := $(B)/opscope-$(VERSION).tar.xz
+dist:
+	@mkdir -p $(B)
+	@[ -z "$$(git status --porcelain)" ] || \
+	    echo "dist: what is not committed is not in it" >&2
+	@git archive --format=tar --prefix=opscope-$(VERSION)/ -o $(DIST:.xz=) HEAD
+	@xz -f -T 1 $(DIST:.xz=)
+	@echo "dist    $(DIST)"
 
 clean:
 	rm -rf build build-*

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the source keeps to its own rules; run by every build.
+"""Checks that the source keeps to its own rules; `make check` and
+`./dev test` run it.
 
 Fails (status 1, one line each) on: a folder that includes what it may not; a
 room (a folder below one) that opens what is private to another; importers,

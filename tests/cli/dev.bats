@@ -26,6 +26,7 @@ dev() { run env -i PATH="$tools" sh ./dev "$@"; }
     [[ "$output" == *"    gcc"* ]]
     [[ "$output" == *"    make"* ]]
     [[ "$output" != *"    bats"* ]] # not needed for this command
+    [[ "$output" != *"    python3"* ]]
 }
 
 @test "dev: test asks for more than demo" {
@@ -33,6 +34,16 @@ dev() { run env -i PATH="$tools" sh ./dev "$@"; }
     [ "$status" -eq 1 ]
     [[ "$output" == *"    bats"* ]]
     [[ "$output" == *"    clang"* ]]
+}
+
+@test "dev: deb asks for the tools that make packages, and no more" {
+    dev deb
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"    debhelper"* && "$output" == *"    lintian"* ]]
+    [[ "$output" != *"    debootstrap"* && "$output" != *"    bats"* ]]
+    dev deb --test
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"    debootstrap"* ]]
 }
 
 @test "dev: without root and sudo it lists what is missing and stops" {
@@ -84,4 +95,7 @@ esac'
     [[ "$output" == *"no command 'tset'"* ]]
     run sh ./dev test --fast
     [ "$status" -eq 1 ]
+    run sh ./dev deb --tset
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"not '--tset'"* ]]
 }

@@ -183,3 +183,39 @@ refused() {
     file rec/bad.c 'char *y(void);' 'char *y(void) { return getenv("X"); }'
     refused "getenv() in a program that is not ours"
 }
+
+@test "layers: make does without Python, make check begins with the layers" {
+    run make -nB all PYTHON=nobody
+    [ "$status" -eq 0 ]
+    [[ "$output" == *libopscope.so* && "$output" != *nobody* ]]
+    [[ "$output" != *tools/layers* ]]
+    run make -n check PYTHON=nobody
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"nobody tools/layers.py"*"nobody tests/run"* ]]
+}
+
+@test "layers: make check stops at a violation, before any test" {
+    file analyze/two.c '#include "import/import.h"'
+    cp Makefile VERSION "$tree/"
+    mkdir "$tree/demo"
+    : >"$tree/demo/demo.mk"
+    run make -C "$tree" check
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"analyze may not include import/import.h"* ]]
+    [[ "$output" != *compile* ]]
+}
+
+@test "layers: the plan of ./dev test has them as its first case" {
+    run env PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 - <<'EOF'
+import types
+run = types.ModuleType("run")
+run.__file__ = "tests/run"
+exec(open(run.__file__).read(), run.__dict__)
+steps = []
+run.make = lambda name, args, tally: steps.append(args)  # nothing is built
+run.run_parts = lambda *args: None
+run.plan("quick", run.Tally())
+print("first:", *steps[0])
+EOF
+    [[ "$output" == *"first: layers" ]]
+}
