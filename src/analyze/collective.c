@@ -336,10 +336,18 @@ static bool any_name(const struct trace *t) {
     return false;
 }
 
+/* What opscope record saw are processes: one that is called nccl_perf is
+ * no collective. What belongs to another source is no member. */
+static bool has_no_collectives(const struct trace *t, uint32_t source) {
+    const struct source *s = &t->sources[source];
+    return s->outside || s->beside != ROW_NONE;
+}
+
 static bool find_all(struct find *f) {
     const struct trace *t = f->c->t;
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
+        if (has_no_collectives(t, tr->source)) continue;
         if (tr->kind == TRACK_STREAM && !take_stream(f, tr)) return false;
         if (tr->kind == TRACK_THREAD && !take_thread(f, tr)) return false;
     }

@@ -246,9 +246,11 @@ class Examiner:
             if task < 0:
                 load_us = int(us)
                 self.failed |= code != 0
+            # what is read back is the export, not the profile
+            read = len(self.export) if pass_ == "back" else size
             if size < SMALL:
                 out += self.cost(mutant, where, load_us * (task >= 0) +
-                                 int(us), int(peak), size)
+                                 int(us), int(peak), read)
             if pass_ == "again":
                 if task >= 0:
                     out.append(Finding(where, "another result the second time"))

@@ -157,6 +157,8 @@ class Line:
 def read_special(at, name, stats, cut):
     """What has no name of its own, but numbers that tell whose it is."""
     a = at.a
+    if name == "literal" and cut and "act" not in stats:
+        return  # killed between the scope and its argument: whose is not known
     if name == "literal":
         at.add((stats.get("act", 0), 0), stats.get("seq"), cut)
     elif name in ("step", "epoch"):

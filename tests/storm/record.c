@@ -307,12 +307,13 @@ static uint64_t tracer_collect(void *self_,
                                             const struct ops_device_record *),
                                void *to) {
     struct tracer *x = self_;
-    for (; x->given < x->n; x->given++) {
+    for (uint64_t i = x->given; i < x->n; i++) {
         uint64_t now = ops_now();
         struct ops_device_record r = {
             .queue = "traced", .name = x->name.text, .t0 = now,
-            .t1 = now + 1, .corr = x->given + 1, .bytes = -1};
+            .t1 = now + 1, .corr = i + 1, .bytes = -1};
         give(to, &r);
+        __atomic_store_n(&x->given, i + 1, __ATOMIC_RELEASE);
     }
     return 0;
 }

@@ -21,6 +21,26 @@ static void nothing_recorded_is_said(void **state) {
     }
 }
 
+/* What belongs to another source (what opscope record saw of the processes) is
+ * no member of a job, even if a broken file has collectives in it. */
+static void what_belongs_to_another_is_no_member(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    tiny_span(t, tiny_thread(t, 1), SPAN_OP, "gloo:all_reduce", 0, 10);
+    uint32_t s = trace_source(t, "seen", "xspace", NULL, (struct bytes){0});
+    t->sources[s].beside = 0;
+    tiny_span(t, trace_track(t, s, TRACK_THREAD, 2, 2), SPAN_OP,
+              "gloo:all_reduce", 5, 10);
+    tiny_seal(t);
+    struct collectives c;
+    struct ops_err e;
+    assert_int_equal(collectives_init(&c, t, &e), 0);
+    assert_int_equal(c.n, 1);
+    assert_int_equal(c.nmembers, 1);
+    collectives_free(&c);
+    trace_free(t);
+}
+
 static void every_spelling_has_its_kind(void **state) {
     (void)state;
     static const struct {
@@ -438,6 +458,7 @@ static void odd_shapes_are_survived(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_recorded_is_said),
+        cmocka_unit_test(what_belongs_to_another_is_no_member),
         cmocka_unit_test(every_spelling_has_its_kind),
         cmocka_unit_test(types_have_their_sizes),
         cmocka_unit_test(bus_factors_are_the_usual_ones),

@@ -237,12 +237,9 @@ static void a_second_profile_gets_a_name_of_its_own(void **state) {
     free(b);
 }
 
-/* Beside a profile of the same time it adds no process, no step and no op. */
-static void it_joins_what_the_program_recorded(void **state) {
-    (void)state;
-    struct made m;
-    make(&m);
-    char *path = write_made(&m), own[128];
+/* A profile of the same time, with three steps: its path. */
+static const char *write_own(void) {
+    static char own[128];
     snprintf(own, sizeof own, "%s/own.json", root);
     FILE *f = fopen(own, "w");
     assert_non_null(f);
@@ -255,11 +252,51 @@ static void it_joins_what_the_program_recorded(void **state) {
     fprintf(f, "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op\",\"pid\":1,"
             "\"tid\":1,\"ts\":21000,\"dur\":100}]}");
     fclose(f);
-    char *files[] = {path, own};
+    return own;
+}
+
+/* The made profile, loaded together with that one. */
+static struct loaded load_both(const struct made *m) {
+    char *path = write_made(m);
+    char *files[] = {path, (char *)write_own()};
     struct loaded l;
     struct ops_err e = {0};
     struct import_opts o = {.threads = 1};
     if (runs_load(files, 2, &o, &l, &e) != 0) fail_msg("%s", e.text);
+    free(path);
+    return l;
+}
+
+/* A process with the name of a collective is none. */
+static void a_process_is_no_collective(void **state) {
+    (void)state;
+    struct made m;
+    make(&m);
+    strcpy(m.procs[0].name, "nccl_perf");
+    struct loaded l = load_both(&m);
+    assert_int_equal(l.n, 1);
+    struct result r = run_on(l.v[0], "comm", NULL);
+    assert_int_equal(r.nrows, 0);
+    result_free(&r);
+    r = run_on(l.v[0], "ranks", NULL);
+    assert_int_equal(r.nrows, 1);
+    result_free(&r);
+    loaded_free(&l);
+    char *path = write_made(&m);
+    struct trace *t = load(path);
+    r = run_on(t, "comm", NULL);
+    assert_int_equal(r.nrows, 0);
+    result_free(&r);
+    trace_free(t);
+    free(path);
+}
+
+/* Beside a profile of the same time it adds no process, no step and no op. */
+static void it_joins_what_the_program_recorded(void **state) {
+    (void)state;
+    struct made m;
+    make(&m);
+    struct loaded l = load_both(&m);
     assert_int_equal(l.n, 1);
     assert_int_equal(l.v[0]->nsources, 2);
     assert_int_equal(trace_processes(l.v[0]), 1);
@@ -279,7 +316,6 @@ static void it_joins_what_the_program_recorded(void **state) {
     assert_int_equal(r.nrows, 1);
     result_free(&r);
     loaded_free(&l);
-    free(path);
 }
 
 /* Milliseconds of CPU time in a run that is said to have taken 5 ns:
@@ -317,6 +353,8 @@ int main(void) {
                                         make_root, drop_root),
         cmocka_unit_test_setup_teardown(a_second_profile_gets_a_name_of_its_own,
                                         make_root, drop_root),
+        cmocka_unit_test_setup_teardown(a_process_is_no_collective, make_root,
+                                        drop_root),
         cmocka_unit_test_setup_teardown(it_joins_what_the_program_recorded,
                                         make_root, drop_root),
     };
