@@ -470,23 +470,36 @@ static void put_samples(struct writer *w) {
     }
 }
 
+/* "host rank 0 ", as far as it is known. */
+static void put_owner(struct sink *out, const struct trace *t,
+                      const struct source *s) {
+    if (s->host != 0) sink_printf(out, "%s ", strs_text(&t->strs, s->host));
+    if (s->rank >= 0) sink_printf(out, "rank %" PRId64 " ", s->rank);
+}
+
+/* "/device:GPU:0", and behind another colon the name that the program gave it.
+ * Two ranks may give theirs the same: then it is told whose it is. */
+static void put_device_name(struct sink *out, const struct trace *t,
+                            uint32_t device) {
+    static const char *const kinds[] = {"GPU", "TPU", "CPU", "OTHER"};
+    const struct device *d = &t->devices[device];
+    sink_printf(out, "/device:%s:%" PRId64, kinds[d->kind],
+                device_number(t, device));
+    if (!d->labelled) return;
+    sink_putc(out, ':');
+    if (trace_processes(t) > 1) put_owner(out, t, &t->sources[d->source]);
+    sink_puts(out, strs_text(&t->strs, d->label));
+}
+
 /* "host rank 0 /device:GPU:0"; the part behind the last blank is what readers
  * know devices by. */
 static void put_process(struct writer *w, const struct process *p) {
-    static const char *const kinds[] = {"GPU", "TPU", "CPU", "OTHER"};
     const struct trace *t = w->t;
-    const struct source *s = &t->sources[p->source];
     struct sink name;
     sink_memory(&name);
-    if (s->host != 0)
-        sink_printf(&name, "%s ", strs_text(&t->strs, s->host));
-    if (s->rank >= 0) sink_printf(&name, "rank %" PRId64 " ", s->rank);
-    const struct device *d = p->device != ROW_NONE ? &t->devices[p->device]
-                                                   : NULL;
-    if (d != NULL)
-        sink_printf(&name, "/device:%s:%" PRId64 "%s%s", kinds[d->kind],
-                    device_number(t, p->device), d->labelled ? ":" : "",
-                    d->labelled ? strs_text(&t->strs, d->label) : "");
+    put_owner(&name, t, &t->sources[p->source]);
+    if (p->device != ROW_NONE)
+        put_device_name(&name, t, p->device);
     else if (p->pid < 0) /* had a name for a number: the profiler's own */
         sink_puts(&name, "profiler");
     else

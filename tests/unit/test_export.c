@@ -263,6 +263,36 @@ static void counters_of_two_processes_stay_two(void **state) {
     free(s);
 }
 
+/* Two ranks whose devices have the same name of their own. */
+static void devices_of_two_ranks_stay_two(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    trace_source(t, "other", "xspace", NULL, (struct bytes){0});
+    for (uint32_t s = 0; s < 2; s++) {
+        t->sources[s].rank = s;
+        uint32_t d = trace_device(t, s, DEVICE_OTHER, 0);
+        t->devices[d].label = trace_str(t, bytes_of("npu 0"));
+        t->devices[d].labelled = true;
+        uint32_t track = trace_track(t, s, TRACK_STREAM, s, 1);
+        t->tracks[track].device = d;
+        tiny_span(t, track, SPAN_KERNEL, "k", 10, 5);
+    }
+    tiny_seal(t);
+    char *s = text_of(t), *again = padded(s);
+    struct trace *back = trace_of(again);
+    assert_int_equal(back->ndevices, 2);
+    for (uint32_t d = 0; d < 2; d++) {
+        char label[32];
+        snprintf(label, sizeof label, "rank %u npu 0", d);
+        assert_string_equal(strs_text(&back->strs, back->devices[d].label),
+                            label);
+    }
+    trace_free(back);
+    trace_free(t);
+    free(again);
+    free(s);
+}
+
 static void an_empty_trace_is_a_valid_file(void **state) {
     (void)state;
     struct trace *t = trace_new();
@@ -448,6 +478,7 @@ int main(void) {
         cmocka_unit_test(chrome_cuts_long_texts_that_many_share),
         cmocka_unit_test(chrome_comes_back_with_kinds_and_flags),
         cmocka_unit_test(counters_of_two_processes_stay_two),
+        cmocka_unit_test(devices_of_two_ranks_stay_two),
         cmocka_unit_test(an_empty_trace_is_a_valid_file),
         cmocka_unit_test(places_do_not_clash),
         cmocka_unit_test(json_is_strict_by_the_letter),
