@@ -11,8 +11,20 @@
 #include "model/trace.h"
 #include <stdlib.h>
 
+/* What is known of an op's number. */
+struct forward_number {
+    int64_t own;  /* its sequence number; -1: it has none; NOT_READ */
+    int64_t last; /* which op near before it, or itself, is the last that has
+                     one; -1: none; NOT_READ */
+};
+
+#define NOT_READ INT64_MIN
+
 void mem_forward_free(struct mem_forward *f) {
-    for (size_t i = 0; f->of && i < f->t->nsources; i++) free(f->of[i].v);
+    for (size_t i = 0; f->of && i < f->t->nsources; i++) {
+        free(f->of[i].v);
+        free(f->of[i].number);
+    }
     free(f->of);
     *f = (struct mem_forward){0};
 }
@@ -36,7 +48,10 @@ static bool collect(struct forward_ops *ops, const struct trace *t,
         if (!VEC_ROOM(ops->v, ops->n, cap)) return false;
         ops->v[ops->n++] = r;
     }
-    return true;
+    ops->number = malloc((ops->n + 1) * sizeof *ops->number);
+    for (size_t i = 0; ops->number != NULL && i < ops->n; i++)
+        ops->number[i] = (struct forward_number){NOT_READ, NOT_READ};
+    return ops->number != NULL;
 }
 
 int mem_forward_init(struct mem_forward *f, const struct trace *t,
@@ -56,35 +71,44 @@ int mem_forward_init(struct mem_forward *f, const struct trace *t,
     return fail_oom(e);
 }
 
-/* The number of the last of ops [lo, i] that has one; *i becomes that op. */
-static int64_t number_at(const struct mem_forward *f,
-                         const struct forward_ops *ops, size_t lo, size_t *i) {
-    enum { NEAR = 256 }; /* ops in a row without a number, at most */
-    for (size_t k = 0; k < NEAR && *i - k >= lo; k++) {
-        int64_t v = args_int(f->t, ops->v[*i - k], "Sequence number", -1);
-        if (v >= 0) {
-            *i -= k;
-            return v;
-        }
-        if (*i == k) break;
+static int64_t number_of(const struct trace *t, struct forward_ops *ops,
+                         size_t i) {
+    int64_t *own = &ops->number[i].own;
+    if (*own == NOT_READ) {
+        *own = args_int(t, ops->v[i], "Sequence number", -1);
+        if (*own < 0) *own = -1;
     }
-    return -1;
+    return *own;
+}
+
+/* Returns the last op up to i that has a number, or -1. */
+static int64_t last_numbered(const struct trace *t, struct forward_ops *ops,
+                             size_t i) {
+    enum { NEAR = 256 }; /* ops in a row without a number, at most */
+    int64_t *last = &ops->number[i].last;
+    if (*last == NOT_READ) {
+        size_t k = 0;
+        while (k < NEAR && k <= i && number_of(t, ops, i - k) < 0) k++;
+        *last = k < NEAR && k <= i ? (int64_t)(i - k) : -1;
+    }
+    return *last;
 }
 
 uint32_t mem_forward_op(const struct mem_forward *f, uint32_t backward) {
     const struct trace *t = f->t;
     uint32_t source = t->tracks[t->spans.track[backward]].source;
-    const struct forward_ops *ops = &f->of[source];
+    struct forward_ops *ops = &f->of[source];
     int64_t want = args_int(t, backward, "Sequence number", -1);
     size_t lo = 0, hi = ops->n, found = SIZE_MAX;
     if (want < 0) return ROW_NONE;
     while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2, at = mid;
-        int64_t v = number_at(f, ops, lo, &at);
-        if (v >= 0 && v > want) {
-            hi = at;
+        size_t mid = lo + (hi - lo) / 2;
+        int64_t at = last_numbered(t, ops, mid);
+        bool has = at >= (int64_t)lo;
+        if (has && number_of(t, ops, (size_t)at) > want) {
+            hi = (size_t)at;
         } else {
-            if (v >= 0) found = at;
+            if (has) found = (size_t)at;
             lo = mid + 1;
         }
     }

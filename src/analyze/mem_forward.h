@@ -17,6 +17,7 @@ struct mem_forward {
     struct forward_ops {
         uint32_t *v; /* outermost ops of the step's thread that are in no
                         backward node, by time; their numbers never fall */
+        struct forward_number *number; /* beside v, read when asked for */
         size_t n;
         bool taken;  /* the thread was looked at, be it without an op */
     } *of;           /* by source */
@@ -27,9 +28,9 @@ int mem_forward_init(struct mem_forward *f, const struct trace *t,
                      struct ops_err *e);
 void mem_forward_free(struct mem_forward *f);
 
-/* The outermost forward op whose node this backward row is, or ROW_NONE: it
- * has no number (a gradient is added up). Reads the arguments of O(log ops)
- * spans. */
+/* Returns the outermost forward op whose node this backward row is; ROW_NONE
+ * where it has no number (a gradient is added up). Reads the arguments of
+ * O(log ops) spans, of each op once however often it is called. */
 uint32_t mem_forward_op(const struct mem_forward *f, uint32_t backward);
 
 #endif
