@@ -790,6 +790,7 @@ import os, pty, signal, sys
 signal.alarm(60)
 pid, fd = pty.fork()
 if pid == 0:
+    os.environ["HISTFILE"] = "/dev/null"
     os.execv(sys.argv[1], [sys.argv[1], "record", "--no-overview", "-o", "logs",
                            "--", "bash", "--norc", "--noprofile", "-i"])
 out = b""

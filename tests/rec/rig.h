@@ -82,11 +82,24 @@ static inline void rig_make_dir(void) {
     if (mkdtemp(rig_dir) == NULL) abort();
 }
 
+/* A pointer's ring, which a program that was ended may have left, goes too:
+ * without its pointer nobody would find it. */
+static inline void rig_remove_ring(const char *pointer) {
+    char ring[PATH_MAX] = "";
+    FILE *f = fopen(pointer, "r");
+    if (f == NULL) return;
+    if (fgets(ring, sizeof ring, f) != NULL) ring[strcspn(ring, "\n")] = '\0';
+    fclose(f);
+    if (strstr(ring, "/opscope-") != NULL) unlink(ring);
+}
+
 static inline int rig_remove_one(const char *path, const struct stat *st,
                                  int type, struct FTW *f) {
     (void)st;
     (void)type;
     (void)f;
+    size_t n = strlen(path);
+    if (n > 5 && strcmp(path + n - 5, ".ring") == 0) rig_remove_ring(path);
     return remove(path) == 0 || errno == ENOENT ? 0 : -1;
 }
 
