@@ -7,6 +7,8 @@
 #include "model/result.h"
 
 #include "base/hash.h"
+#include "base/pb.h"
+#include "base/pbw.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/format.h"
@@ -70,7 +72,7 @@ void result_col(struct result *r, struct column c) {
 /* ---- packed rows ---- */
 
 enum cell_form { CELL_NULL, CELL_ZERO, CELL_VALUE };
-enum { FORMS_PER_BYTE = 4, CELL_MOST = 10 }; /* bytes of the longest varint */
+enum { FORMS_PER_BYTE = 4 };
 
 static size_t forms_bytes(size_t ncols) {
     return (ncols + FORMS_PER_BYTE - 1) / FORMS_PER_BYTE;
@@ -89,24 +91,10 @@ static int64_t unfold_sign(uint64_t u) {
     return (int64_t)(u >> 1 ^ (u & 1 ? UINT64_MAX : 0));
 }
 
-static uint8_t *put_varint(uint8_t *p, uint64_t v) {
-    for (; v >= 0x80; v >>= 7) *p++ = (uint8_t)(v | 0x80);
-    *p++ = (uint8_t)v;
-    return p;
-}
-
-static const uint8_t *take_varint(const uint8_t *p, uint64_t *v) {
-    *v = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        *v |= (uint64_t)(*p & 0x7f) << shift;
-        if (!(*p++ & 0x80)) return p;
-    }
-}
-
 /* Adds the row of cells; false: out of memory. */
 static bool pack_row(struct result *r, const struct cell *cells) {
     size_t forms = forms_bytes(r->ncols);
-    size_t most = r->npacked + forms + r->ncols * CELL_MOST;
+    size_t most = r->npacked + forms + r->ncols * PBW_VARINT_ROOM;
     if (most > r->cap_packed &&
         !vec_grow_(&r->packed, &r->cap_packed, most, sizeof *r->packed))
         return false;
@@ -119,7 +107,7 @@ static bool pack_row(struct result *r, const struct cell *cells) {
             (zero ? CELL_ZERO : CELL_VALUE) << c % FORMS_PER_BYTE * 2);
         if (zero) continue;
         if (is_whole(r->cols[c].type)) {
-            p = put_varint(p, fold_sign(cells[c].i));
+            p = pbw_varint(p, fold_sign(cells[c].i));
         } else {
             memcpy(p, &cells[c].i, sizeof cells[c].i);
             p += sizeof cells[c].i;
@@ -140,7 +128,7 @@ static struct cell take_cells(const struct result *r, size_t row, size_t ncells,
         unsigned is = form[c / FORMS_PER_BYTE] >> c % FORMS_PER_BYTE * 2 & 3;
         uint64_t v = 0;
         if (is == CELL_VALUE && is_whole(r->cols[c].type)) {
-            p = take_varint(p, &v);
+            p = pb_varint(p, r->packed + r->npacked, &v);
             v = (uint64_t)unfold_sign(v);
         } else if (is == CELL_VALUE) {
             memcpy(&v, p, sizeof v);

@@ -7,14 +7,13 @@
 #include "model/span_class.h"
 #include "model/result.h"
 #include "unit/ownwrite.h"
+#include "unit/tiny.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
-
-#define US INT64_C(1000000)
 
 extern const struct importer importer_xspace;
 
@@ -68,10 +67,8 @@ static const struct cell *cell(const struct result *r, size_t row,
                                const char *col) {
     for (size_t i = 0; i < r->ncols; i++) {
         if (strcmp(r->cols[i].name, col) != 0) continue;
-        static struct cell kept[64];
-        static unsigned n;
-        kept[++n % 64] = result_cell(r, row, i);
-        return kept[n % 64].null ? NULL : &kept[n % 64];
+        const struct cell *c = tiny_keep(result_cell(r, row, i));
+        return c->null ? NULL : c;
     }
     fail_msg("no column %s", col);
     return NULL;

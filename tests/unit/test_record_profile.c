@@ -119,10 +119,8 @@ static const struct cell *cell_of(const struct result *r, const char *name,
     assert_true(n >= 0 && c >= 0);
     for (size_t i = 0; i < r->nrows; i++) {
         if (strcmp(result_cell(r, i, (size_t)n).s, name) != 0) continue;
-        static struct cell kept[8];
-        static unsigned k;
-        kept[++k % 8] = result_cell(r, i, (size_t)c);
-        return kept[k % 8].null ? NULL : &kept[k % 8];
+        const struct cell *v = tiny_keep(result_cell(r, i, (size_t)c));
+        return v->null ? NULL : v;
     }
     fail_msg("no row '%s'", name);
     return NULL;
