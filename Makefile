@@ -6,6 +6,7 @@
 #   make test                   the quick tests: unit, golden, command line
 #   make check                  the same, after the check of the layers
 #   make golden                 rewrite the golden texts; read the diff
+#   make format                 clang-format over all C; format-check only looks
 #   make warnings               gcc and clang with -Werror
 #   make headers                every header compiles alone
 #   make report                 sizes against the budgets
@@ -68,8 +69,8 @@ UNIT    := $(patsubst tests/unit/%.c,$(B)/unit/%,\
 TESTLIB := $(B)/obj/test.a
 
 .DELETE_ON_ERROR:
-.PHONY: docs all objects unit test test-unit check golden layers report headers \
-	warnings install uninstall dist clean
+.PHONY: docs all objects unit test test-unit check golden layers format \
+	format-check report headers warnings install uninstall dist clean
 # The sanitizers' run-time does not go into a shared library of ours.
 all: $(B)/opscope $(B)/libopscope.a $(B)/opscope.pc \
 	$(B)/libopscope-record.a $(B)/opscope-record.pc \
@@ -156,6 +157,15 @@ docs: $(B)/opscope
 
 layers:
 	@$(PYTHON) tools/layers.py
+
+# Versions of clang-format differ in what they write: 14 is Debian 12's.
+C_FILES = $(sort $(HDR) $(SRC) $(wildcard demo/*.[ch] tests/*/*.[ch]))
+format:
+	$(Q)clang-format -i $(C_FILES)
+format-check:
+	$(Q)case $$(clang-format --version) in \
+	*"version 14."*) clang-format --dry-run -Werror $(C_FILES) ;; \
+	*) echo "format-check: needs clang-format 14, not looked at" ;; esac
 
 report:
 	@$(PYTHON) tools/layers.py --report

@@ -44,8 +44,12 @@ static double worst_of(struct model *m, struct param *p,
 }
 
 static int check(bool one_by_one) {
-    struct shape shape = {.batch = 2, .context = 5, .heads = 2, .layers = 2,
-                          .vocabulary = text_vocabulary(), .width = 8};
+    struct shape shape = {.batch = 2,
+                          .context = 5,
+                          .heads = 2,
+                          .layers = 2,
+                          .vocabulary = text_vocabulary(),
+                          .width = 8};
     struct sample s;
     struct model *m = malloc(sizeof *m);
     if (m == NULL) return 1;

@@ -82,7 +82,8 @@ static void evaluate(struct trainer *t, int step) {
     double loss = 0;
     for (int i = 0; i < EVALUATIONS; i++) {
         loss += model_forward(&t->model, t->held_out.tokens,
-                              t->held_out.targets) / EVALUATIONS;
+                              t->held_out.targets) /
+                EVALUATIONS;
         model_forget(&t->model);
     }
     ops_scalar("held-out loss", step, loss);
@@ -108,8 +109,12 @@ static double train_step(struct trainer *t, int step) {
     loss = m->gradients[m->size];
     {
         OPS_SCOPE_AS(OPS_KIND_PHASE, "optimizer");
-        struct adamw how = {.rate = 3e-3, .decay = 0.01, .beta1 = 0.9,
-                            .beta2 = 0.99, .tiny = 1e-8, .step = step + 1};
+        struct adamw how = {.rate = 3e-3,
+                            .decay = 0.01,
+                            .beta1 = 0.9,
+                            .beta2 = 0.99,
+                            .tiny = 1e-8,
+                            .step = step + 1};
         model_update(m, &how);
     }
     ops_scalar("loss", step, loss);
@@ -170,9 +175,12 @@ static int rank_main(struct ranks *r, void *arg) {
 
     struct shape shape = shape_of(o);
     struct how how = {.one_by_one = o->small_ops};
-    struct loader_options load = {
-        .steps = o->steps, .sequences = shape.batch, .context = shape.context,
-        .rank = r->rank, .world = r->world, .slow = o->slow_input};
+    struct loader_options load = {.steps = o->steps,
+                                  .sequences = shape.batch,
+                                  .context = shape.context,
+                                  .rank = r->rank,
+                                  .world = r->world,
+                                  .slow = o->slow_input};
     blas_open(&how.blas, o->own_blas);
     model_open(&t->model, &shape, how);
     if (o->straggler && r->rank == r->world - 1)

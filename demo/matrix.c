@@ -12,9 +12,9 @@
 enum {
     LANES = 32 / sizeof(real), /* in a register of AVX2: compilers keep longer
                                   values than that in memory */
-    TILE_ROWS = 6,             /* of two registers: 12 of the 16 that there are */
+    TILE_ROWS = 6, /* of two registers: 12 of the 16 that there are */
     TILE_COLS = 2 * LANES,
-    PANEL_DEPTH = 256,         /* of TILE_COLS floats: half of an L1 cache */
+    PANEL_DEPTH = 256, /* of TILE_COLS floats: half of an L1 cache */
 };
 
 typedef real lanes __attribute__((vector_size(LANES * sizeof(real))));
@@ -38,8 +38,8 @@ void blas_open(struct blas *b, bool own) {
     for (size_t i = 0; !own && i < 2 && b->gemm == NULL; i++) {
         b->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
         if (b->library == NULL) continue;
-        void *at = dlsym(b->library, sizeof(real) == 4 ? "cblas_sgemm"
-                                                       : "cblas_dgemm");
+        void *at = dlsym(b->library,
+                         sizeof(real) == 4 ? "cblas_sgemm" : "cblas_dgemm");
         memcpy(&b->gemm, &at, sizeof at);
         if (at == NULL) blas_close(b);
     }
@@ -162,8 +162,7 @@ void matmul(const struct blas *b, struct mat a, struct mat x, real keep,
     if (b->gemm == NULL) {
         if (a.rows == 1 && a.right == 1 && (x.right == 1 || x.down == 1))
             multiply_row(a, x, keep, c.at);
-        else
-            multiply(a, x, keep, c);
+        else multiply(a, x, keep, c);
         return;
     }
     bool turn_a = a.right != 1, turn_x = x.right != 1;

@@ -164,8 +164,7 @@ double model_forward(struct model *m, const uint8_t *tokens,
                      const uint8_t *targets) {
     m->stream = activation(m, m->shape.width);
     embed(m->stream, tokens, m->words, m->places);
-    for (int i = 0; i < m->shape.layers; i++)
-        layer_forward(m, &m->layers[i]);
+    for (int i = 0; i < m->shape.layers; i++) layer_forward(m, &m->layers[i]);
     m->plain = activation(m, m->shape.width);
     m->norm = activation(m, m->shape.width);
     m->logits = activation(m, m->shape.vocabulary);

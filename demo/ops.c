@@ -167,15 +167,14 @@ static void softmax_causal(struct mat s, real scale) {
     for (int i = 0; i < s.rows; i++) {
         real *p = row(s, i), most = p[0], sum = 0;
         for (int j = 1; j <= i; j++) most = p[j] > most ? p[j] : most;
-        for (int j = 0; j <= i; j++)
-            sum += p[j] = exp((p[j] - most) * scale);
+        for (int j = 0; j <= i; j++) sum += p[j] = exp((p[j] - most) * scale);
         for (int j = 0; j <= i; j++) p[j] /= sum;
         for (int j = i + 1; j < s.cols; j++) p[j] = 0;
     }
 }
 
-void attend(const struct how *h, struct attention a, struct mat qkv,
-            real *look, struct mat y) {
+void attend(const struct how *h, struct attention a, struct mat qkv, real *look,
+            struct mat y) {
     OPS_SCOPE("attend");
     int each = y.cols / a.heads, squares = y.rows / a.context * a.heads;
     note_product(2 * squares, a.context, each, a.context);
@@ -233,11 +232,9 @@ double cross_entropy(struct mat logits, const uint8_t *target) {
         real *p = row(logits, i), most = p[0], sum = 0;
         for (int j = 1; j < logits.cols; j++) most = p[j] > most ? p[j] : most;
         real right = p[target[i]] - most;
-        for (int j = 0; j < logits.cols; j++)
-            sum += p[j] = exp(p[j] - most);
+        for (int j = 0; j < logits.cols; j++) sum += p[j] = exp(p[j] - most);
         loss += log(sum) - right;
-        for (int j = 0; j < logits.cols; j++)
-            p[j] /= sum * (real)logits.rows;
+        for (int j = 0; j < logits.cols; j++) p[j] /= sum * (real)logits.rows;
         p[target[i]] -= 1 / (real)logits.rows;
     }
     return loss / logits.rows;

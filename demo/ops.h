@@ -58,8 +58,8 @@ void normalize_back(struct mat dy, struct mat plain, const real *scale,
 struct attention {
     int context, heads;
 };
-void attend(const struct how *h, struct attention a, struct mat qkv,
-            real *look, struct mat y);
+void attend(const struct how *h, struct attention a, struct mat qkv, real *look,
+            struct mat y);
 void attend_back(const struct how *h, struct attention a, struct mat dy,
                  struct mat qkv, const real *look, struct mat dqkv);
 

@@ -65,7 +65,7 @@ enum ops_col_type {
     OPS_COL_TEXT,
     OPS_COL_INT,
     OPS_COL_FLOAT,
-    OPS_COL_TIME,    /* microseconds; exact picoseconds by _cell_ps */
+    OPS_COL_TIME, /* microseconds; exact picoseconds by _cell_ps */
     OPS_COL_BYTES,
     OPS_COL_PERCENT, /* 100 is all */
     OPS_COL_BOOL,
@@ -84,9 +84,9 @@ OPS_API int ops_analysis_find(const char *name);
 
 /* What the value of an option looks like. */
 enum ops_option_type {
-    OPS_OPTION_FLAG,   /* 0 or 1 */
-    OPS_OPTION_INT,    /* 20 */
-    OPS_OPTION_FLOAT,  /* 3.4 */
+    OPS_OPTION_FLAG,  /* 0 or 1 */
+    OPS_OPTION_INT,   /* 20 */
+    OPS_OPTION_FLOAT, /* 3.4 */
     OPS_OPTION_TEXT,
     OPS_OPTION_CHOICE, /* one of those that _arg lists: "op|module" */
     OPS_OPTION_BYTES,  /* 4096, 1M, 2.5GiB */
@@ -98,7 +98,7 @@ enum ops_option_type {
 OPS_API size_t ops_analysis_option_count(size_t i);
 OPS_API const char *ops_analysis_option_name(size_t i, size_t k); /* "top" */
 OPS_API enum ops_option_type ops_analysis_option_type(size_t i, size_t k);
-OPS_API const char *ops_analysis_option_arg(size_t i, size_t k); /* "N"; or
+OPS_API const char *ops_analysis_option_arg(size_t i, size_t k);     /* "N"; or
                                                                     NULL */
 OPS_API const char *ops_analysis_option_default(size_t i, size_t k); /* or NULL:
                                                                 there is none */
@@ -175,8 +175,8 @@ OPS_API int ops_result_find_col(const struct ops_result *r, const char *name);
  *     _ps      of OPS_COL_TIME: exact picoseconds */
 OPS_API bool ops_result_cell_is_null(const struct ops_result *r, size_t row,
                                      size_t col);
-OPS_API const char *ops_result_cell_text(const struct ops_result *r,
-                                         size_t row, size_t col);
+OPS_API const char *ops_result_cell_text(const struct ops_result *r, size_t row,
+                                         size_t col);
 OPS_API double ops_result_cell_double(const struct ops_result *r, size_t row,
                                       size_t col);
 OPS_API int64_t ops_result_cell_int(const struct ops_result *r, size_t row,

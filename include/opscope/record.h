@@ -166,38 +166,38 @@ enum ops_kind {
  * a declaration may stand, and `if (x) OPS_SCOPE("y");` without braces is an
  * error of the compiler in C (in C++ it is a scope that ends at once). */
 #define OPS_SCOPE(name) OPS_SCOPE_AS(OPS_KIND_OP, name)
-#define OPS_SCOPE_AS(kind, name)                                              \
-    struct ops_scope_ OPS_CAT_(ops_scope_at_, __COUNTER__)                    \
-        __attribute__((cleanup(ops_scope_close_), unused)) =                  \
+#define OPS_SCOPE_AS(kind, name)                                               \
+    struct ops_scope_ OPS_CAT_(ops_scope_at_, __COUNTER__)                     \
+        __attribute__((cleanup(ops_scope_close_), unused)) =                   \
             OPS_ON_() ? ops_begin_(OPS_ID_(kind, name)) : ops_scope_none_()
 /* The same with an argument, "layer" = 3, "file" = path. */
-#define OPS_SCOPE_INT(name, key, value)                                       \
+#define OPS_SCOPE_INT(name, key, value)                                        \
     OPS_SCOPE_WITH_(name, ops_arg_int_, key, value)
-#define OPS_SCOPE_NUM(name, key, value)                                       \
+#define OPS_SCOPE_NUM(name, key, value)                                        \
     OPS_SCOPE_WITH_(name, ops_arg_num_, key, value)
-#define OPS_SCOPE_TEXT(name, key, text)                                       \
+#define OPS_SCOPE_TEXT(name, key, text)                                        \
     OPS_SCOPE_WITH_(name, ops_arg_text_, key, text)
 
 /* The same by hand: ops_end() ends the innermost scope of this thread that was
  * begun so. One that is left by longjmp() ends with the scope of a block around
  * it, at the latest. */
 #define ops_begin(name) ops_begin_as(OPS_KIND_OP, name)
-#define ops_begin_as(kind, name)                                              \
+#define ops_begin_as(kind, name)                                               \
     (OPS_ON_() ? ops_begin_by_hand_(OPS_ID_(kind, name)) : ops_begin_skip_())
 static inline void ops_end(void);
 
 /* Arguments of the innermost open scope: any number of them, 1 KiB in all.
  * Two keys mean something to analyses: "flops" (floating-point operations,
  * int) and "bytes" (bytes moved, int); "shape" is shown beside the name. */
-#define ops_arg_int(key, value)                                               \
+#define ops_arg_int(key, value)                                                \
     OPS_IF_ON_(ops_arg_int_(OPS_ID_(OPS_KEY_, key), value))
-#define ops_arg_num(key, value)                                               \
+#define ops_arg_num(key, value)                                                \
     OPS_IF_ON_(ops_arg_num_(OPS_ID_(OPS_KEY_, key), value))
-#define ops_arg_text(key, text)                                               \
+#define ops_arg_text(key, text)                                                \
     OPS_IF_ON_(ops_arg_text_(OPS_ID_(OPS_KEY_, key), text))
 
 #define ops_instant(name) OPS_IF_ON_(ops_instant_(OPS_ID_(OPS_KIND_OP, name)))
-#define ops_counter(name, value)                                              \
+#define ops_counter(name, value)                                               \
     OPS_IF_ON_(ops_counter_(OPS_ID_(OPS_COUNT_, name), value))
 
 /* An arrow from the innermost open scope of one thread to one of another:
@@ -213,9 +213,9 @@ static inline void ops_flow_in(uint64_t id);
  * "weights", "gradients", "optimizer", "input": these are known to `memory
  * --by category`; any other is shown as it is). A free of what was never
  * alloc'ed is kept and named. */
-#define ops_alloc(p, bytes, tag)                                              \
-    OPS_IF_ON_(ops_alloc_((uint64_t)(uintptr_t)(p), bytes,                    \
-                          OPS_ID_(OPS_TAG_, tag)))
+#define ops_alloc(p, bytes, tag)                                               \
+    OPS_IF_ON_(                                                                \
+        ops_alloc_((uint64_t)(uintptr_t)(p), bytes, OPS_ID_(OPS_TAG_, tag)))
 static inline void ops_free(const void *p);
 
 /* --- work that is not a scope of a thread --------------------------------- */
@@ -226,9 +226,8 @@ struct ops_async {
     uint64_t t0;
     uint32_t name, gen, slot;
 };
-#define ops_async_begin(kind, name)                                           \
-    (OPS_ON_() ? ops_async_begin_(OPS_ID_(kind, name))                        \
-               : ops_async_none_())
+#define ops_async_begin(kind, name)                                            \
+    (OPS_ON_() ? ops_async_begin_(OPS_ID_(kind, name)) : ops_async_none_())
 static inline void ops_async_end(struct ops_async *a); /* NULL is fine */
 
 /* The clock of the profile: nanoseconds of CLOCK_MONOTONIC. */
@@ -239,9 +238,9 @@ OPS_API uint64_t ops_now(void);
 OPS_API uint32_t ops_device_track(const char *device, const char *queue);
 /* What ran there, from t0 to t1 (ops_now). corr joins it to the host's side: a
  * number from ops_correlation(), or 0. */
-#define ops_device_span(track, name, t0, t1, corr)                            \
-    OPS_IF_ON_(ops_device_span_(track, OPS_ID_(OPS_KIND_OP, name), t0, t1,    \
-                                corr))
+#define ops_device_span(track, name, t0, t1, corr)                             \
+    OPS_IF_ON_(                                                                \
+        ops_device_span_(track, OPS_ID_(OPS_KIND_OP, name), t0, t1, corr))
 /* A new number, noted at the innermost open scope of this thread: this scope
  * launched it. 0 when off. */
 static inline uint64_t ops_correlation(void);
@@ -251,17 +250,20 @@ static inline uint64_t ops_correlation(void);
  * never from two at once; collect() also one last time after stop(). It must
  * not call ops_* itself, nor leave a call by a jump. */
 enum ops_device_class {
-    OPS_DEVICE_KERNEL, OPS_DEVICE_COPY, OPS_DEVICE_SET, OPS_DEVICE_SYNC,
+    OPS_DEVICE_KERNEL,
+    OPS_DEVICE_COPY,
+    OPS_DEVICE_SET,
+    OPS_DEVICE_SYNC,
     OPS_DEVICE_COUNTER
 };
 struct ops_device_record {
-    const char *queue;  /* "stream 7" */
+    const char *queue; /* "stream 7" */
     const char *name;
     enum ops_device_class what;
-    uint64_t t0, t1;    /* in the tracer's own ticks */
-    uint64_t corr;      /* as in ops_device_span */
-    int64_t bytes;      /* copies and sets; -1: not known */
-    double value;       /* counters */
+    uint64_t t0, t1; /* in the tracer's own ticks */
+    uint64_t corr;   /* as in ops_device_span */
+    int64_t bytes;   /* copies and sets; -1: not known */
+    double value;    /* counters */
 };
 struct ops_device_tracer {
     const char *device; /* "npu 0" */
@@ -294,7 +296,7 @@ OPS_API void ops_device_tracer_remove(const struct ops_device_tracer *t);
 
 /* A point of a curve, for TensorBoard and `opscope scalars`: written to
  * <logdir>/events.out.tfevents.*, whether or not a window is open. */
-#define ops_scalar(tag, step, value)                                          \
+#define ops_scalar(tag, step, value)                                           \
     OPS_IF_STARTED_(ops_scalar_(OPS_ID_(OPS_TAG_, tag), step, value))
 
 /* The name of the calling thread in the profile; else the system's. */
@@ -391,41 +393,40 @@ OPS_API uint64_t ops_correlation_(void);
 OPS_API void ops_scalar_(uint32_t tag, int64_t step, double v);
 
 #define OPS_CAT2_(a, b) a##b
-#define OPS_CAT_(a, b) OPS_CAT2_(a, b)
-#define OPS_STATE_() __atomic_load_n(ops_state_, __ATOMIC_RELAXED)
-#define OPS_ON_()                                                             \
+#define OPS_CAT_(a, b)  OPS_CAT2_(a, b)
+#define OPS_STATE_()    __atomic_load_n(ops_state_, __ATOMIC_RELAXED)
+#define OPS_ON_()                                                              \
     __builtin_expect((OPS_STATE_() & (OPS_ON_BIT_ | OPS_PENDING_BIT_)) != 0, 0)
-#define OPS_IF_ON_(call) (OPS_ON_() ? (void)(call) : (void)0)
+#define OPS_IF_ON_(call)      (OPS_ON_() ? (void)(call) : (void)0)
 #define OPS_IF_STARTED_(call) (OPS_STATE_() != 0 ? (void)(call) : (void)0)
 
 /* A scope of a block with an argument; one that could not be begun gets none,
  * which would be its parent's. */
-#define OPS_SCOPE_WITH_(name, arg, key, value)                                \
-    struct ops_scope_ OPS_CAT_(ops_scope_at_, __COUNTER__)                    \
-        __attribute__((cleanup(ops_scope_close_), unused)) =                  \
-            OPS_ON_() ? __extension__({                                       \
-                struct ops_scope_ ops_new_ =                                  \
-                    ops_begin_(OPS_ID_(OPS_KIND_OP, name));                   \
-                if (__builtin_expect(ops_new_.which != 0, 1))                 \
-                    arg(OPS_ID_(OPS_KEY_, key), value);                       \
-                ops_new_;                                                     \
-            }) : ops_scope_none_()
+#define OPS_SCOPE_WITH_(name, arg, key, value)                                 \
+    struct ops_scope_ OPS_CAT_(ops_scope_at_, __COUNTER__) __attribute__((     \
+        cleanup(ops_scope_close_), unused)) = OPS_ON_() ? __extension__({      \
+        struct ops_scope_ ops_new_ = ops_begin_(OPS_ID_(OPS_KIND_OP, name));   \
+        if (__builtin_expect(ops_new_.which != 0, 1))                          \
+            arg(OPS_ID_(OPS_KEY_, key), value);                                \
+        ops_new_;                                                              \
+    })                                                                         \
+                                                        : ops_scope_none_()
 
 /* The number of a name: kept at the call site when it is a literal. */
-#define OPS_ID_(kind, name)                                                   \
-    __extension__({                                                           \
-        uint32_t ops_id_;                                                     \
-        if (__builtin_constant_p(name)) {                                     \
-            static uint32_t ops_kept_; /* 0: not interned yet */              \
-            ops_id_ = __atomic_load_n(&ops_kept_, __ATOMIC_RELAXED);          \
-            if (__builtin_expect(ops_id_ == 0, 0)) {                          \
-                ops_id_ = ops_intern_(name, kind);                            \
-                __atomic_store_n(&ops_kept_, ops_id_, __ATOMIC_RELAXED);      \
-            }                                                                 \
-        } else {                                                              \
-            ops_id_ = ops_intern_(name, kind);                                \
-        }                                                                     \
-        ops_id_;                                                              \
+#define OPS_ID_(kind, name)                                                    \
+    __extension__({                                                            \
+        uint32_t ops_id_;                                                      \
+        if (__builtin_constant_p(name)) {                                      \
+            static uint32_t ops_kept_; /* 0: not interned yet */               \
+            ops_id_ = __atomic_load_n(&ops_kept_, __ATOMIC_RELAXED);           \
+            if (__builtin_expect(ops_id_ == 0, 0)) {                           \
+                ops_id_ = ops_intern_(name, kind);                             \
+                __atomic_store_n(&ops_kept_, ops_id_, __ATOMIC_RELAXED);       \
+            }                                                                  \
+        } else {                                                               \
+            ops_id_ = ops_intern_(name, kind);                                 \
+        }                                                                      \
+        ops_id_;                                                               \
     })
 
 static inline int ops_start(const char *logdir, const struct ops_options *o) {

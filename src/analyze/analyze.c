@@ -73,8 +73,7 @@ static bool is_enough(const struct result *r, size_t row, const void *ctx) {
 /* The first column of that type with one of the flags set, or -1. */
 static int flagged(const struct result *r, enum col_type type, unsigned flag) {
     for (size_t c = 0; c < r->ncols; c++)
-        if (r->cols[c].type == type && (r->cols[c].flags & flag))
-            return (int)c;
+        if (r->cols[c].type == type && (r->cols[c].flags & flag)) return (int)c;
     return -1;
 }
 
@@ -125,10 +124,14 @@ static int sort_col(const struct result *r, const char *name,
     }
     const char *near = suggest_best(&s);
     if (near != NULL)
-        return fail(e, OPS_EUSAGE, "'%s' has no column '%s'; did you mean "
-                    "'%s'?", r->analysis, name, near);
-    return fail(e, OPS_EUSAGE, "'%s' has no column '%s'; 'opscope help %s' "
-                "lists them", r->analysis, name, r->analysis);
+        return fail(e, OPS_EUSAGE,
+                    "'%s' has no column '%s'; did you mean "
+                    "'%s'?",
+                    r->analysis, name, near);
+    return fail(e, OPS_EUSAGE,
+                "'%s' has no column '%s'; 'opscope help %s' "
+                "lists them",
+                r->analysis, name, r->analysis);
 }
 
 static int order(struct result *r, const struct opts *o, struct ops_err *e) {
@@ -162,8 +165,7 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
     int main = r->top_largest && !opts_given(o, "sort")
                    ? flagged(r, COL_TIME, COL_MAIN)
                    : -1;
-    if (top > 0 && main >= 0)
-        TRY(result_top_largest(r, main, (size_t)top, e));
+    if (top > 0 && main >= 0) TRY(result_top_largest(r, main, (size_t)top, e));
     if (top > 0) result_top(r, (size_t)top);
     return result_done(r, e);
 }
@@ -177,10 +179,11 @@ static void say_why_empty(struct result *r, const struct analysis *a,
         result_remark(r, "the profile has no events");
     else if (opts_given(o, "steps") || opts_given(o, "host") ||
              opts_given(o, "rank"))
-        result_remark(r, "the steps, hosts or ranks asked for have none: a "
-                      "row is %s", a->row);
-    else
-        result_remark(r, "this profile has none: a row is %s", a->row);
+        result_remark(r,
+                      "the steps, hosts or ranks asked for have none: a "
+                      "row is %s",
+                      a->row);
+    else result_remark(r, "this profile has none: a row is %s", a->row);
 }
 
 /* Files that became shorter only while this was worked out. */
@@ -220,8 +223,10 @@ static int scope_sources(struct scope *s, const struct opts *o,
         any |= in;
     }
     if (any || t->nsources == 0) return 0;
-    return fail(e, OPS_EUSAGE, "no host or rank of this profile matches %s; "
-                "'opscope info' lists them", host ? "--host" : "--rank");
+    return fail(e, OPS_EUSAGE,
+                "no host or rank of this profile matches %s; "
+                "'opscope info' lists them",
+                host ? "--host" : "--rank");
 }
 
 /* Which steps are in, by --steps and the sources. */
@@ -240,9 +245,10 @@ static int scope_steps(struct scope *s, const struct opts *o,
         any |= s->step_in[i];
     }
     if (!s->by_step || any || t->nsteps == 0) return 0;
-    return fail(e, OPS_EUSAGE, "no step is in %s; this profile has steps "
-                "%lld..%lld", opts_text(o, "steps"), (long long)first,
-                (long long)last);
+    return fail(e, OPS_EUSAGE,
+                "no step is in %s; this profile has steps "
+                "%lld..%lld",
+                opts_text(o, "steps"), (long long)first, (long long)last);
 }
 
 int scope_init(struct scope *s, const struct trace *t, const struct opts *o,

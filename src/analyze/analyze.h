@@ -43,10 +43,10 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
 /* Which rows count, by --steps, --host and --rank: worked out once per run. */
 struct scope {
     const struct trace *t;
-    bool all;         /* no restriction at all */
-    bool by_step;     /* --steps given: spans with no step are out */
-    bool *source_in;  /* by source */
-    bool *step_in;    /* by step */
+    bool all;        /* no restriction at all */
+    bool by_step;    /* --steps given: spans with no step are out */
+    bool *source_in; /* by source */
+    bool *step_in;   /* by step */
 };
 
 int scope_init(struct scope *s, const struct trace *t, const struct opts *o,

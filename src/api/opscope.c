@@ -3,8 +3,8 @@
 #include "opscope/opscope.h"
 
 #include "analyze/analyze.h"
-#include "api/run.h"
 #include "api/query.h"
+#include "api/run.h"
 #include "import/import.h"
 #include "load/profiles.h"
 #include "present/present.h"
@@ -19,8 +19,7 @@ struct ops_result {
     struct result r;
 };
 
-_Static_assert((int)OPS_COL_TEXT == COL_TEXT &&
-                   (int)OPS_COL_INT == COL_INT &&
+_Static_assert((int)OPS_COL_TEXT == COL_TEXT && (int)OPS_COL_INT == COL_INT &&
                    (int)OPS_COL_FLOAT == COL_FLOAT &&
                    (int)OPS_COL_TIME == COL_TIME &&
                    (int)OPS_COL_BYTES == COL_BYTES &&
@@ -54,8 +53,8 @@ static int open_profile(struct ops_profile **p, const char *const *paths,
     return profiles_open((char *const *)paths, n, o->run, &io, &(*p)->p, err);
 }
 
-int ops_open_sized(struct ops_profile **out, const char *const *paths,
-                   size_t n, const struct ops_open_options *o, size_t size,
+int ops_open_sized(struct ops_profile **out, const char *const *paths, size_t n,
+                   const struct ops_open_options *o, size_t size,
                    struct ops_err *err) {
     struct ops_open_options own = {0};
     struct ops_profile *p = NULL;
@@ -85,13 +84,13 @@ static int set_options(struct opts *o, char *text, struct ops_err *e) {
 }
 
 int ops_run(const struct ops_profile *p, const char *analysis,
-            const char *options, struct ops_result **out,
-            struct ops_err *err) {
+            const char *options, struct ops_result **out, struct ops_err *err) {
     const struct analysis *a = analysis ? analysis_find(analysis) : NULL;
     if (out == NULL) return fail(err, OPS_EUSAGE, "no place for the result");
     *out = NULL;
     if (p == NULL)
-        return fail(err, OPS_EUSAGE, "no profile was given: it is NULL, which "
+        return fail(err, OPS_EUSAGE,
+                    "no profile was given: it is NULL, which "
                     "ops_open leaves behind when it fails");
     if (a == NULL)
         return fail(err, OPS_EUSAGE, "no analysis is called '%s'",
@@ -206,8 +205,7 @@ int64_t ops_result_cell_int(const struct ops_result *r, size_t row,
     return c.f < -9223372036854775808.0 ? INT64_MIN : (int64_t)c.f;
 }
 
-int64_t ops_result_cell_ps(const struct ops_result *r, size_t row,
-                           size_t col) {
+int64_t ops_result_cell_ps(const struct ops_result *r, size_t row, size_t col) {
     enum col_type type;
     struct cell c = cell(r, row, col, &type);
     return !c.null && type == COL_TIME ? c.i : 0;

@@ -45,6 +45,8 @@ int query_next(char **p, char **name, char **value, struct ops_err *e) {
     *value = strchr(s, '=');
     if (*value != NULL) *(*value)++ = '\0';
     if (decode(*name) && (*value == NULL || decode(*value))) return 1;
-    return fail(e, OPS_EUSAGE, "option '%s': '%%' must be followed by two "
-                "hexadecimal digits, not 00", *name);
+    return fail(e, OPS_EUSAGE,
+                "option '%s': '%%' must be followed by two "
+                "hexadecimal digits, not 00",
+                *name);
 }

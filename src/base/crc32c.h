@@ -29,9 +29,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 /* Entry i of a table whose entries for the bits 0 to 7 are a to h; then 4, 16,
  * 64 and 256 entries. */
 #define CRC32C_1(i, a, b, c, d, e, f, g, h)                                    \
-    (((i) & 1 ? a : 0u) ^ ((i) & 2 ? b : 0u) ^ ((i) & 4 ? c : 0u) ^            \
-     ((i) & 8 ? d : 0u) ^ ((i) & 16 ? e : 0u) ^ ((i) & 32 ? f : 0u) ^          \
-     ((i) & 64 ? g : 0u) ^ ((i) & 128 ? h : 0u))
+    (((i)&1 ? a : 0u) ^ ((i)&2 ? b : 0u) ^ ((i)&4 ? c : 0u) ^                  \
+     ((i)&8 ? d : 0u) ^ ((i)&16 ? e : 0u) ^ ((i)&32 ? f : 0u) ^                \
+     ((i)&64 ? g : 0u) ^ ((i)&128 ? h : 0u))
 #define CRC32C_4(i, ...)                                                       \
     CRC32C_1(i, __VA_ARGS__), CRC32C_1((i) + 1, __VA_ARGS__),                  \
         CRC32C_1((i) + 2, __VA_ARGS__), CRC32C_1((i) + 3, __VA_ARGS__)
@@ -47,27 +47,27 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 /* [k][b]: what byte b does to the CRC with k bytes behind it. */
 static const uint32_t crc32c_tables[8][256] = {
-    {CRC32C_256(0xf26b8303u, 0xe13b70f7u, 0xc79a971fu, 0x8ad958cfu,
-                0x105ec76fu, 0x20bd8edeu, 0x417b1dbcu, 0x82f63b78u)},
-    {CRC32C_256(0x13a29877u, 0x274530eeu, 0x4e8a61dcu, 0x9d14c3b8u,
-                0x3fc5f181u, 0x7f8be302u, 0xff17c604u, 0xfbc3faf9u)},
-    {CRC32C_256(0xa541927eu, 0x4f6f520du, 0x9edea41au, 0x38513ec5u,
-                0x70a27d8au, 0xe144fb14u, 0xc76580d9u, 0x8b277743u)},
-    {CRC32C_256(0xdd45aab8u, 0xbf672381u, 0x7b2231f3u, 0xf64463e6u,
-                0xe964b13du, 0xd725148bu, 0xaba65fe7u, 0x52a0c93fu)},
-    {CRC32C_256(0x38116facu, 0x7022df58u, 0xe045beb0u, 0xc5670b91u,
-                0x8f2261d3u, 0x1ba8b557u, 0x37516aaeu, 0x6ea2d55cu)},
-    {CRC32C_256(0xef306b19u, 0xdb8ca0c3u, 0xb2f53777u, 0x6006181fu,
-                0xc00c303eu, 0x85f4168du, 0x0e045bebu, 0x1c08b7d6u)},
-    {CRC32C_256(0x68032cc8u, 0xd0065990u, 0xa5e0c5d1u, 0x4e2dfd53u,
-                0x9c5bfaa6u, 0x3d5b83bdu, 0x7ab7077au, 0xf56e0ef4u)},
-    {CRC32C_256(0x493c7d27u, 0x9278fa4eu, 0x211d826du, 0x423b04dau,
-                0x847609b4u, 0x0d006599u, 0x1a00cb32u, 0x34019664u)},
+    {CRC32C_256(0xf26b8303u, 0xe13b70f7u, 0xc79a971fu, 0x8ad958cfu, 0x105ec76fu,
+                0x20bd8edeu, 0x417b1dbcu, 0x82f63b78u)},
+    {CRC32C_256(0x13a29877u, 0x274530eeu, 0x4e8a61dcu, 0x9d14c3b8u, 0x3fc5f181u,
+                0x7f8be302u, 0xff17c604u, 0xfbc3faf9u)},
+    {CRC32C_256(0xa541927eu, 0x4f6f520du, 0x9edea41au, 0x38513ec5u, 0x70a27d8au,
+                0xe144fb14u, 0xc76580d9u, 0x8b277743u)},
+    {CRC32C_256(0xdd45aab8u, 0xbf672381u, 0x7b2231f3u, 0xf64463e6u, 0xe964b13du,
+                0xd725148bu, 0xaba65fe7u, 0x52a0c93fu)},
+    {CRC32C_256(0x38116facu, 0x7022df58u, 0xe045beb0u, 0xc5670b91u, 0x8f2261d3u,
+                0x1ba8b557u, 0x37516aaeu, 0x6ea2d55cu)},
+    {CRC32C_256(0xef306b19u, 0xdb8ca0c3u, 0xb2f53777u, 0x6006181fu, 0xc00c303eu,
+                0x85f4168du, 0x0e045bebu, 0x1c08b7d6u)},
+    {CRC32C_256(0x68032cc8u, 0xd0065990u, 0xa5e0c5d1u, 0x4e2dfd53u, 0x9c5bfaa6u,
+                0x3d5b83bdu, 0x7ab7077au, 0xf56e0ef4u)},
+    {CRC32C_256(0x493c7d27u, 0x9278fa4eu, 0x211d826du, 0x423b04dau, 0x847609b4u,
+                0x0d006599u, 0x1a00cb32u, 0x34019664u)},
 };
 
 /* By the tables alone: c is the register (start with ~0, invert at the end). */
 static inline uint32_t crc32c_by_table(uint32_t c, const uint8_t *p, size_t n) {
-    const uint32_t (*t)[256] = crc32c_tables;
+    const uint32_t(*t)[256] = crc32c_tables;
     for (; n >= 8; p += 8, n -= 8) {
         uint64_t w;
         memcpy(&w, p, 8);
@@ -144,9 +144,7 @@ static inline uint32_t crc32c_by_hw(uint32_t c, const uint8_t *p, size_t n) {
 
 #else
 
-static inline bool crc32c_has_hw(void) {
-    return false;
-}
+static inline bool crc32c_has_hw(void) { return false; }
 
 static inline uint32_t crc32c_by_hw(uint32_t c, const uint8_t *p, size_t n) {
     return crc32c_by_table(c, p, n);

@@ -38,6 +38,4 @@ int fail_in(struct ops_err *e, const char *fmt, ...) {
     return e->code;
 }
 
-int fail_oom(struct ops_err *e) {
-    return fail(e, OPS_ELIMIT, "out of memory");
-}
+int fail_oom(struct ops_err *e) { return fail(e, OPS_ELIMIT, "out of memory"); }

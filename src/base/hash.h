@@ -22,8 +22,7 @@
 enum { HASH_SECRETS = 4 };
 
 /* Drawn before main() begins, const from then on. */
-extern __attribute__((visibility("hidden"))) uint64_t
-    hash_secret[HASH_SECRETS];
+extern __attribute__((visibility("hidden"))) uint64_t hash_secret[HASH_SECRETS];
 
 /* Draws the secrets from a number instead. For tests, while no table is in
  * use: results must be the same whatever they are. */

@@ -21,12 +21,12 @@ enum opt_type {
 };
 
 struct opt {
-    const char *name;   /* without the dashes; NULL ends a table */
-    char letter;        /* short form, or 0 */
+    const char *name; /* without the dashes; NULL ends a table */
+    char letter;      /* short form, or 0 */
     enum opt_type type;
-    const char *arg;    /* the value's name in help, or the choices */
-    const char *dflt;   /* default as text, or NULL: not given */
-    const char *help;   /* one line, lower case, no full stop */
+    const char *arg;  /* the value's name in help, or the choices */
+    const char *dflt; /* default as text, or NULL: not given */
+    const char *help; /* one line, lower case, no full stop */
 };
 
 enum { OPTS_MAX = 48 };

@@ -21,8 +21,8 @@ bool par_both(struct work a, struct work b, int threads) {
     assert(a.run != NULL && b.run != NULL);
     struct job other = {b, false};
     pthread_t thread;
-    bool apart =
-        threads > 1 && pthread_create(&thread, NULL, run_job, &other) == 0;
+    bool apart = threads > 1 &&
+                 pthread_create(&thread, NULL, run_job, &other) == 0;
     bool ok = a.run(a.ctx);
     if (apart) pthread_join(thread, NULL);
     else run_job(&other);

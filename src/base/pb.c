@@ -46,8 +46,7 @@ bool pb_next(struct pb *r, struct pb_field *f) {
         f->value = fixed(p, (unsigned)left);
         p += left;
         break;
-    default:
-        return bad(r, at);
+    default: return bad(r, at);
     }
     f->num = (uint32_t)(key >> 3);
     r->p = p;

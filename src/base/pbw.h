@@ -63,8 +63,7 @@ static inline uint8_t *pbw_varint(uint8_t *p, uint64_t v) {
  * that can be patched later. v must fit, v < 2^(7 width); room: width, and not
  * a byte beside it changes. */
 static inline uint8_t *pbw_padded(uint8_t *p, uint64_t v, size_t width) {
-    for (size_t i = 0; i + 1 < width; i++, v >>= 7)
-        p[i] = (uint8_t)(v | 0x80);
+    for (size_t i = 0; i + 1 < width; i++, v >>= 7) p[i] = (uint8_t)(v | 0x80);
     p[width - 1] = (uint8_t)(v & 0x7f);
     return p + width;
 }

@@ -28,8 +28,8 @@ static bool is_ours(const char *name) {
 }
 
 /* Calls each with the path of every file in the folder. */
-static void each_file(const char *dir, void (*each)(void *, const char *path,
-                                                    const char *name),
+static void each_file(const char *dir,
+                      void (*each)(void *, const char *path, const char *name),
                       void *ctx) {
     DIR *d = opendir(dir);
     if (d == NULL) return;

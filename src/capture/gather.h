@@ -18,13 +18,13 @@ size_t gather_live(const char *dir, const struct tree *tree);
 bool gather_any(const char *dir);
 
 struct gathered {
-    size_t profiles;  /* files that processes wrote, the saved ones included */
-    size_t saved;     /* recordings that were finished for a dead process */
-    size_t failed;    /* those that could not be; the first one: */
+    size_t profiles; /* files that processes wrote, the saved ones included */
+    size_t saved;    /* recordings that were finished for a dead process */
+    size_t failed;   /* those that could not be; the first one: */
     char why[300];
-    uint64_t events;  /* in the saved ones */
-    uint64_t rest;    /* of these: taken from memory, not yet in a file */
-    uint64_t drops;   /* that the dead processes had counted */
+    uint64_t events; /* in the saved ones */
+    uint64_t rest;   /* of these: taken from memory, not yet in a file */
+    uint64_t drops;  /* that the dead processes had counted */
 };
 
 /* Finishes what dead processes left in the folder, and adds it to out. Rings of

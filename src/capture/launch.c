@@ -22,12 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
-static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1,
-                                SIGUSR2};
-enum { NFORWARDED = sizeof forwarded / sizeof *forwarded,
-       LINGER_LOOK_MS = 20,
-       GATHER_MS = 200, /* between looks for what the dead left */
-       GRACE_MS = 200 }; /* for children that are about to record */
+static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT,
+                                SIGTERM, SIGUSR1, SIGUSR2};
+enum {
+    NFORWARDED = sizeof forwarded / sizeof *forwarded,
+    LINGER_LOOK_MS = 20,
+    GATHER_MS = 200, /* between looks for what the dead left */
+    GRACE_MS = 200
+}; /* for children that are about to record */
 
 struct watch {
     struct tree *tree;
@@ -74,8 +76,7 @@ static void reap(struct watch *w) {
         struct rusage usage;
         int64_t now = mono_now();
         tree_last_look(w->tree, info.si_pid, now);
-        if (wait4(info.si_pid, &status, WNOHANG, &usage) != info.si_pid)
-            return;
+        if (wait4(info.si_pid, &status, WNOHANG, &usage) != info.si_pid) return;
         tree_reaped(w->tree, info.si_pid, status, &usage, now);
         if (info.si_pid != w->child) continue;
         w->ended = true;

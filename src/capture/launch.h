@@ -22,13 +22,13 @@ struct launch {
 };
 
 struct launch_end {
-    int errnum;      /* not 0: the program was not started, and why */
-    int status;      /* of the program, as wait() gives it */
-    int64_t t0, t1;  /* when it ran; CLOCK_MONOTONIC, ns */
-    int64_t unix_ns; /* CLOCK_REALTIME at t0 */
-    size_t left;     /* descendants that still run */
-    size_t recording;/* of these: still recording */
-    int64_t waited;  /* for them, ns */
+    int errnum;          /* not 0: the program was not started, and why */
+    int status;          /* of the program, as wait() gives it */
+    int64_t t0, t1;      /* when it ran; CLOCK_MONOTONIC, ns */
+    int64_t unix_ns;     /* CLOCK_REALTIME at t0 */
+    size_t left;         /* descendants that still run */
+    size_t recording;    /* of these: still recording */
+    int64_t waited;      /* for them, ns */
     struct gathered got; /* of processes that ended meanwhile */
 };
 

@@ -127,8 +127,7 @@ int64_t proc_peak_rss(int32_t pid) {
 int64_t proc_cpu_ns(int32_t pid) {
     clockid_t clock;
     struct timespec ts;
-    if (clock_getcpuclockid(pid, &clock) != 0 ||
-        clock_gettime(clock, &ts) != 0)
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &ts) != 0)
         return UNKNOWN;
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }

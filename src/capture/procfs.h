@@ -21,7 +21,7 @@ struct proc_stat {
     int64_t child_user_ticks, child_sys_ticks; /* of children waited for */
     int64_t child_faults;                      /* minor and major */
     int64_t threads;
-    int64_t start_ticks;                       /* since boot */
+    int64_t start_ticks; /* since boot */
     int64_t rss_pages;
 };
 

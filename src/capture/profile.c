@@ -79,8 +79,7 @@ static void put_ending(struct profile *p, const struct seen_proc *q) {
         xplane_stat_int(&p->x, "signal", WTERMSIG(q->status));
     else xplane_stat_int(&p->x, "exit_status", WEXITSTATUS(q->status));
     /* its own and its children's; exact, to the microsecond */
-    xplane_stat_int(&p->x, "tree_user_ns",
-                    usage_us(&q->usage.ru_utime) * 1000);
+    xplane_stat_int(&p->x, "tree_user_ns", usage_us(&q->usage.ru_utime) * 1000);
     xplane_stat_int(&p->x, "tree_sys_ns", usage_us(&q->usage.ru_stime) * 1000);
     xplane_stat_int(&p->x, "tree_switches",
                     q->usage.ru_nvcsw + q->usage.ru_nivcsw);
@@ -213,8 +212,7 @@ static int64_t whole_cpu_us(const struct tree *t) {
         const struct seen_proc *q = &t->procs[i];
         if (q->reaped)
             sum += usage_us(&q->usage.ru_utime) + usage_us(&q->usage.ru_stime);
-        else if (q->alive && q->cpu_ns > 0)
-            sum += q->cpu_ns / 1000;
+        else if (q->alive && q->cpu_ns > 0) sum += q->cpu_ns / 1000;
     }
     return sum;
 }
@@ -360,7 +358,8 @@ static void host_name(const char *given, char *out, size_t cap) {
     out[cap - 1] = '\0';
     for (char *c = out; *c != '\0'; c++)
         if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                   "0123456789.-_", *c) == NULL)
+                   "0123456789.-_",
+                   *c) == NULL)
             *c = '_';
     if (out[0] == '.' || out[0] == '\0') out[0] = '_';
 }
@@ -368,7 +367,8 @@ static void host_name(const char *given, char *out, size_t cap) {
 int profile_write(const struct tree *tree, const struct launch *l,
                   const struct launch_end *end, const struct rundir *dir,
                   char **path, struct ops_err *e) {
-    struct profile p = {.tree = tree, .end = end,
+    struct profile p = {.tree = tree,
+                        .end = end,
                         .ns_per_tick = 1000000000 / sysconf(_SC_CLK_TCK)};
     char host[128];
     struct sink s;

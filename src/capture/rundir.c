@@ -49,7 +49,8 @@ static int make_path(const char *path, int *made, struct ops_err *e) {
 static int check_name(const char *name, struct ops_err *e) {
     if (*name == '\0' || *name == '.' || strchr(name, '/') != NULL ||
         strlen(name) > 200)
-        return fail(e, OPS_EUSAGE, "--run '%s': a run's name is the name of a "
+        return fail(e, OPS_EUSAGE,
+                    "--run '%s': a run's name is the name of a "
                     "folder, without '/' and with no '.' at its beginning",
                     name);
     return 0;

@@ -53,10 +53,17 @@ struct seen_proc *tree_add(struct tree *tree, int32_t pid,
     }
     struct seen_proc *p = &tree->procs[tree->nprocs++];
     *p = (struct seen_proc){
-        .pid = pid, .ppid = st->ppid, .alive = true, .t1 = now,
+        .pid = pid,
+        .ppid = st->ppid,
+        .alive = true,
+        .t1 = now,
         .t0 = tree_start_time(st->start_ticks, tree->scanned, now),
-        .start_ticks = st->start_ticks, .cpu_ns = UNKNOWN, .rss = UNKNOWN,
-        .peak_rss = UNKNOWN, .read_bytes = UNKNOWN, .write_bytes = UNKNOWN,
+        .start_ticks = st->start_ticks,
+        .cpu_ns = UNKNOWN,
+        .rss = UNKNOWN,
+        .peak_rss = UNKNOWN,
+        .read_bytes = UNKNOWN,
+        .write_bytes = UNKNOWN,
     };
     memcpy(p->name, st->name, sizeof p->name);
     return p;
@@ -109,8 +116,7 @@ void tree_prepare(struct tree *tree, int32_t self) {
     tree->older = malloc((tree->nolder + 1) * sizeof *tree->older);
     if (tree->older == NULL) tree->nolder = 0;
     else if (tree->nolder > 0)
-        memcpy(tree->older, tree->listed,
-               tree->nolder * sizeof *tree->older);
+        memcpy(tree->older, tree->listed, tree->nolder * sizeof *tree->older);
 }
 
 void tree_begin(struct tree *tree, int32_t child, int64_t t0) {
@@ -142,8 +148,7 @@ static void take_in(struct tree *tree, int32_t *fresh, size_t n, int64_t now) {
             struct proc_stat st;
             const struct seen_proc *known = tree_find(tree, fresh[i]);
             if (!proc_stat_read(fresh[i], 0, &st)) continue;
-            if (known != NULL && known->start_ticks == st.start_ticks)
-                continue;
+            if (known != NULL && known->start_ticks == st.start_ticks) continue;
             if (!belongs(tree, &st)) fresh[left++] = fresh[i];
             else if (tree_add(tree, fresh[i], &st, now)) found = true;
         }

@@ -27,8 +27,8 @@ enum {
 struct seen_thread {
     int32_t tid;
     bool alive, main;
-    uint32_t looks;      /* how often it was seen */
-    uint32_t look;       /* number of the last look that saw it */
+    uint32_t looks; /* how often it was seen */
+    uint32_t look;  /* number of the last look that saw it */
     char name[PROC_NAME];
     int64_t t0, t1;      /* began; was seen last, or ended */
     int64_t start_ticks; /* with the tid: which thread it is */
@@ -57,7 +57,7 @@ struct seen_proc {
     int status;          /* as wait() gives it */
     struct rusage usage; /* its own and its waited-for children's */
     char name[PROC_NAME];
-    char *command;       /* or NULL */
+    char *command; /* or NULL */
     int64_t t0, t1, start_ticks;
     int64_t cpu_ns, user_ticks, sys_ticks;
     int64_t child_ticks; /* CPU of children it waited for */
@@ -71,25 +71,25 @@ struct seen_proc {
 };
 
 struct tree {
-    int32_t self;          /* our own pid: orphans come back to it */
-    uint64_t launch;       /* a number that stands in the rings of the program's
+    int32_t self;    /* our own pid: orphans come back to it */
+    uint64_t launch; /* a number that stands in the rings of the program's
                               processes; 0: none does */
     struct seen_proc *procs;
     size_t nprocs, cap_procs, threads;
-    struct map by_pid;     /* pid -> the latest process that had it */
-    int32_t *listed;       /* the pids at the last scan, sorted */
+    struct map by_pid; /* pid -> the latest process that had it */
+    int32_t *listed;   /* the pids at the last scan, sorted */
     size_t nlisted;
-    int32_t *older;        /* the pids before the program began, sorted */
+    int32_t *older; /* the pids before the program began, sorted */
     size_t nolder;
-    int32_t last_pid;      /* given out before the last scan */
-    int64_t scanned;       /* when the last scan was */
-    int64_t next_scan;     /* not before: a scan costs what the machine runs */
+    int32_t last_pid;  /* given out before the last scan */
+    int64_t scanned;   /* when the last scan was */
+    int64_t next_scan; /* not before: a scan costs what the machine runs */
     uint32_t look;
     struct tree_samples total;
-    int64_t start, last;   /* first and last look */
-    int64_t spent_ns;      /* our CPU time in looks */
-    uint64_t young;        /* first looks at processes and threads */
-    int64_t young_ns;      /* of spent_ns: what these took, once for each */
+    int64_t start, last;     /* first and last look */
+    int64_t spent_ns;        /* our CPU time in looks */
+    uint64_t young;          /* first looks at processes and threads */
+    int64_t young_ns;        /* of spent_ns: what these took, once for each */
     uint64_t untold_procs;   /* over the limit, or no memory */
     uint64_t untold_threads; /* the same, at least: so many at one look */
     uint64_t untold_now;     /* threads, at this look */

@@ -52,9 +52,13 @@ static struct seen_thread *add_thread(struct thread_look *l, int32_t tid) {
     }
     l->tree->threads++;
     struct seen_thread *t = &p->threads[p->nthreads++];
-    *t = (struct seen_thread){.tid = tid, .main = tid == p->pid,
-                              .alive = true, .t0 = l->now, .run_ns = UNKNOWN,
-                              .wait_ns = UNKNOWN, .turns = UNKNOWN};
+    *t = (struct seen_thread){.tid = tid,
+                              .main = tid == p->pid,
+                              .alive = true,
+                              .t0 = l->now,
+                              .run_ns = UNKNOWN,
+                              .wait_ns = UNKNOWN,
+                              .turns = UNKNOWN};
     return t;
 }
 
@@ -137,12 +141,14 @@ static void take_memory(struct seen_proc *p, const struct proc_stat *st) {
 
 /* One row of its history. */
 static void keep_sample(struct seen_proc *p, int64_t now, int32_t threads) {
+    /* clang-format off */
     struct tree_sample s = {
         .at = now, .cpu_ns = p->cpu_ns, .rss = p->rss,
         .faults = p->minor_faults + p->major_faults,
         .read_bytes = p->read_bytes, .write_bytes = p->write_bytes,
         .procs = 1, .threads = threads,
     };
+    /* clang-format on */
     keep(&p->samples, &s);
 }
 
@@ -151,8 +157,7 @@ static void keep_sample(struct seen_proc *p, int64_t now, int32_t threads) {
 static bool still_asleep(struct seen_proc *p, int64_t cpu, uint32_t look,
                          int64_t now) {
     int32_t threads = 0;
-    if (cpu < 0 || cpu != p->cpu_ns || p->looks <= 2 ||
-        p->looks % RARELY == 0)
+    if (cpu < 0 || cpu != p->cpu_ns || p->looks <= 2 || p->looks % RARELY == 0)
         return false;
     for (size_t i = 0; i < p->nthreads; i++) {
         if (!p->threads[i].alive) continue;
@@ -196,8 +201,8 @@ static bool look_at(struct tree *tree, struct seen_proc *p, int64_t cpu,
     }
     read_command(p, &st);
     take_memory(p, &st);
-    struct thread_look l = {tree, p, 0, now,
-                            p->looks > 1 ? tree->last : p->t0, 0};
+    struct thread_look l = {tree, p, 0, now, p->looks > 1 ? tree->last : p->t0,
+                            0};
     if (proc_list(p->pid, look_at_thread, &l)) end_threads(p, tree->look);
     keep_sample(p, now, l.alive);
     return true;

@@ -27,8 +27,7 @@ void xplane_out_free(struct xplane_out *p) {
 }
 
 /* A field of bytes. */
-static void put_bytes(struct sink *s, uint32_t field, const void *b,
-                      size_t n) {
+static void put_bytes(struct sink *s, uint32_t field, const void *b, size_t n) {
     uint8_t head[PBW_FIELD_ROOM], *end = pbw_len(head, field, n);
     sink_write(s, head, (size_t)(end - head));
     sink_write(s, b, n);
@@ -85,8 +84,7 @@ void xplane_fact_uint(struct xplane_out *p, const char *key, uint64_t v) {
     put_stat(p, &p->facts, 6, key, b, (size_t)(pbw_uint(b, 3, v) - b));
 }
 
-void xplane_fact_text(struct xplane_out *p, const char *key,
-                      const char *text) {
+void xplane_fact_text(struct xplane_out *p, const char *key, const char *text) {
     put_stat_text(p, &p->facts, 6, key, text);
 }
 
@@ -100,8 +98,7 @@ void xplane_stat_num(struct xplane_out *p, const char *key, double v) {
     put_stat(p, &p->event, 4, key, b, (size_t)(pbw_double(b, 2, v) - b));
 }
 
-void xplane_stat_text(struct xplane_out *p, const char *key,
-                      const char *text) {
+void xplane_stat_text(struct xplane_out *p, const char *key, const char *text) {
     put_stat_text(p, &p->event, 4, key, text);
 }
 

@@ -30,8 +30,7 @@ static int short_options(struct opts *o, int argc, char **argv, int *i,
                          struct ops_err *e) {
     for (const char *s = argv[*i] + 1; *s != '\0'; s++) {
         const struct opt *p = opts_find_letter(o, *s);
-        if (p == NULL)
-            return fail(e, OPS_EUSAGE, "unknown option '-%c'", *s);
+        if (p == NULL) return fail(e, OPS_EUSAGE, "unknown option '-%c'", *s);
         if (p->type == OPT_FLAG) {
             TRY(opts_set(o, p->name, NULL, e));
             continue;

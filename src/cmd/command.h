@@ -8,8 +8,13 @@
 #include "base/opt.h"
 
 /* Exit codes, fixed by the interface. */
-enum { EXIT_DONE = 0, EXIT_USAGE = 1, EXIT_INPUT = 2, EXIT_FOUND = 3,
-       EXIT_LIMIT = 4 };
+enum {
+    EXIT_DONE = 0,
+    EXIT_USAGE = 1,
+    EXIT_INPUT = 2,
+    EXIT_FOUND = 3,
+    EXIT_LIMIT = 4
+};
 
 struct command {
     const char *name;       /* "info" */
@@ -37,7 +42,7 @@ struct verb {
     const char *name, *args, *help, *more; /* more may be NULL */
     const struct opt *opts;                /* its own, or NULL */
     bool filters;
-    const struct command *command;   /* one of these two */
+    const struct command *command; /* one of these two */
     const struct analysis *analysis;
 };
 

@@ -28,8 +28,7 @@ const struct opt program_opts[] = {
      "colours in text; auto: on a terminal"},
     {"width", 0, OPT_INT, "N", NULL,
      "columns of text to fit into; 0: no limit (else the terminal, or 120)"},
-    {"threads", 0, OPT_INT, "N", "0",
-     "threads for reading; 0: as many as pay"},
+    {"threads", 0, OPT_INT, "N", "0", "threads for reading; 0: as many as pay"},
     {"quiet", 'q', OPT_FLAG, NULL, NULL, "print the table alone"},
     {"verbose", 'v', OPT_FLAG, NULL, NULL, "print every column and every note"},
     {"help", 'h', OPT_FLAG, NULL, NULL, "help on the command, and stop"},
@@ -43,8 +42,12 @@ bool verb_at(size_t i, struct verb *out) {
     if (i < n) {
         const struct analysis *a = analyses[i];
         *out = (struct verb){
-            .name = a->name, .args = "PATH...", .help = a->help,
-            .opts = a->opts, .filters = true, .analysis = a,
+            .name = a->name,
+            .args = "PATH...",
+            .help = a->help,
+            .opts = a->opts,
+            .filters = true,
+            .analysis = a,
         };
         return true;
     }
@@ -52,8 +55,12 @@ bool verb_at(size_t i, struct verb *out) {
         if (k != i - n) continue;
         const struct command *c = commands[k];
         *out = (struct verb){
-            .name = c->name, .args = c->args, .help = c->help,
-            .more = c->more, .opts = c->opts, .filters = c->filters,
+            .name = c->name,
+            .args = c->args,
+            .help = c->help,
+            .more = c->more,
+            .opts = c->opts,
+            .filters = c->filters,
             .command = c,
         };
         return true;
@@ -89,7 +96,6 @@ static int run_analysis(const struct analysis *a, const struct opts *o,
 
 int verb_run(const struct verb *v, const struct opts *o, int argc, char **argv,
              struct ops_err *e) {
-    if (v->analysis != NULL)
-        return run_analysis(v->analysis, o, argc, argv, e);
+    if (v->analysis != NULL) return run_analysis(v->analysis, o, argc, argv, e);
     return v->command->run(o, argc, argv, e);
 }

@@ -16,8 +16,7 @@ static void each_option(const struct verb *v,
     struct opts o;
     verb_opts(v, &o);
     for (size_t i = 0; i < 3; i++)
-        for (const struct opt *p = o.tables[i]; p && p->name; p++)
-            each(out, p);
+        for (const struct opt *p = o.tables[i]; p && p->name; p++) each(out, p);
 }
 
 /* A help line inside single quotes, with what zsh reads as its own escaped. */
@@ -173,8 +172,10 @@ static void fish_verb(struct sink *out, const struct verb *v) {
     char when[96];
     snprintf(when, sizeof when, "-n \"__fish_seen_subcommand_from %s\"",
              v->name);
-    sink_printf(out, "complete -c opscope -f -n __fish_use_subcommand -a %s "
-                "-d \"", v->name);
+    sink_printf(out,
+                "complete -c opscope -f -n __fish_use_subcommand -a %s "
+                "-d \"",
+                v->name);
     fish_text(out, v->help);
     sink_puts(out, "\"\n");
     for (const struct opt *p = analysis_common_opts; v->filters && p->name; p++)
@@ -195,8 +196,7 @@ static void put_fish(struct sink *out) {
     for (size_t i = 0; verb_at(i, &v); i++) fish_verb(out, &v);
 }
 
-static int run(const struct opts *o, int argc, char **argv,
-               struct ops_err *e) {
+static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     static const struct {
         const char *shell;
         void (*put)(struct sink *);

@@ -24,9 +24,9 @@ struct draft {
 
 static int draft_open(struct draft *d, const char *out, struct ops_err *e) {
     const char *slash = strrchr(out, '/');
-    char *dir = slash == NULL   ? strdup(".")
-                : slash == out  ? strdup("/")
-                                : strndup(out, (size_t)(slash - out));
+    char *dir = slash == NULL  ? strdup(".")
+                : slash == out ? strdup("/")
+                               : strndup(out, (size_t)(slash - out));
     *d = (struct draft){.out = out, .fd = -1};
     if (dir == NULL || asprintf(&d->tmp, "%s.XXXXXX", out) < 0) {
         free(dir);
@@ -105,8 +105,10 @@ static int check_out(const char *out, bool force, struct ops_err *e) {
     struct stat st;
     if (lstat(out, &st) != 0) return 0;
     if (stat(out, &st) == 0 && !S_ISREG(st.st_mode))
-        return fail(e, OPS_EUSAGE, "%s: is not a file; '-' with --to NAME "
-                    "writes to standard output", out);
+        return fail(e, OPS_EUSAGE,
+                    "%s: is not a file; '-' with --to NAME "
+                    "writes to standard output",
+                    out);
     if (force) return 0;
     return fail(e, OPS_EUSAGE, "%s: exists already; --force replaces it", out);
 }
@@ -115,19 +117,21 @@ static int check_out(const char *out, bool force, struct ops_err *e) {
 static int one_trace(const struct profiles *p, const char *path,
                      struct ops_err *e) {
     if (p->n == 1) return 0;
-    return fail(e, OPS_EUSAGE, "%s: %zu profiles that are not ranks of one "
-                "job; convert them one by one", path, p->n);
+    return fail(e, OPS_EUSAGE,
+                "%s: %zu profiles that are not ranks of one "
+                "job; convert them one by one",
+                path, p->n);
 }
 
-static int run(const struct opts *o, int argc, char **argv,
-               struct ops_err *e) {
+static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     if (argc != 2)
         return fail(e, OPS_EUSAGE, "convert takes two paths: IN OUT");
     const char *out = argv[1];
     bool to_stdout = strcmp(out, "-") == 0, force = opts_flag(o, "force");
     struct export_form form;
     if (to_stdout && !opts_given(o, "to"))
-        return fail(e, OPS_EUSAGE, "writing to standard output needs --to "
+        return fail(e, OPS_EUSAGE,
+                    "writing to standard output needs --to "
                     "NAME; 'opscope help exports' lists them");
     TRY(export_form(out, opts_text(o, "to"), &form, e));
     if (!to_stdout) TRY(check_out(out, force, e));
@@ -136,8 +140,7 @@ static int run(const struct opts *o, int argc, char **argv,
     int rc = one_trace(&p, argv[0], e);
     if (rc == 0 && to_stdout)
         rc = export_write(p.v[0].trace, form, STDOUT_FILENO, e);
-    else if (rc == 0)
-        rc = write_file(p.v[0].trace, form, out, force, e);
+    else if (rc == 0) rc = write_file(p.v[0].trace, form, out, force, e);
     profiles_free(&p);
     return rc;
 }

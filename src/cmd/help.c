@@ -128,7 +128,8 @@ static void put_paths(struct sink *out) {
              "the newest run is taken, or the one of --run NAME. Several "
              "paths are the ranks of one job where their ranks or hosts "
              "differ and their times overlap; else they are profiles side by "
-             "side, and each row names its profile.", 0);
+             "side, and each row names its profile.",
+             0);
 }
 
 const struct help_page help_pages[] = {
@@ -182,9 +183,10 @@ static void put_verb(struct sink *out, const struct verb *v) {
     if (v->filters) put_options(out, "Which rows:", analysis_common_opts);
     put_options(out, "Common options:", program_opts);
     if (v->analysis != NULL)
-        sink_printf(out, "\nExample:\n  opscope %s logs --top 5\n"
-                    "  opscope %s trace.json.gz --format json\n", v->name,
-                    v->name);
+        sink_printf(out,
+                    "\nExample:\n  opscope %s logs --top 5\n"
+                    "  opscope %s trace.json.gz --format json\n",
+                    v->name, v->name);
 }
 
 static void put_verbs(struct sink *out, bool want_analyses) {
@@ -217,12 +219,11 @@ int help_short(struct ops_err *e) {
     put_verbs(&out, true);
     sink_puts(&out, "\nOther commands:\n");
     put_verbs(&out, false);
-    sink_puts(&out,
-              "\nExamples:\n"
-              "  opscope info trace.pt.trace.json.gz      what is in it\n"
-              "  opscope info logs --format json          for programs\n"
-              "  opscope trace logs --name '*conv*'       raw spans\n"
-              "  opscope help                             everything\n");
+    sink_puts(&out, "\nExamples:\n"
+                    "  opscope info trace.pt.trace.json.gz      what is in it\n"
+                    "  opscope info logs --format json          for programs\n"
+                    "  opscope trace logs --name '*conv*'       raw spans\n"
+                    "  opscope help                             everything\n");
     return finish(&out, e);
 }
 
@@ -272,16 +273,14 @@ int help_topic(const char *topic, const struct opts *o, struct ops_err *e) {
     return finish(&out, e);
 }
 
-static int run(const struct opts *o, int argc, char **argv,
-               struct ops_err *e) {
+static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     if (opts_flag(o, "man")) {
         struct sink out;
         sink_screen(&out, STDOUT_FILENO);
         man_put(&out);
         return finish(&out, e);
     }
-    if (argc > 1)
-        return fail(e, OPS_EUSAGE, "help takes one TOPIC at a time");
+    if (argc > 1) return fail(e, OPS_EUSAGE, "help takes one TOPIC at a time");
     return argc == 0 ? help_all(o, e) : help_topic(argv[0], o, e);
 }
 

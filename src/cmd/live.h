@@ -10,7 +10,7 @@
 /* Looks that --count allows, and the pause between two that --interval asks
  * for. Both options must be in o's tables. */
 struct live {
-    int64_t left;   /* looks; -1: no end */
+    int64_t left; /* looks; -1: no end */
     double pause_s;
 };
 

@@ -9,7 +9,8 @@
 int profiles_load(const struct opts *o, int argc, char **argv,
                   struct profiles *out, struct ops_err *e) {
     if (argc == 0)
-        return fail(e, OPS_EUSAGE, "a PATH is missing: a profile file, a run "
+        return fail(e, OPS_EUSAGE,
+                    "a PATH is missing: a profile file, a run "
                     "folder or a log folder");
     struct progress bar;
     progress_start(&bar);

@@ -26,8 +26,10 @@ static int exit_code(int rc) {
 static int unknown_command(const char *word, struct ops_err *e) {
     const char *first = analysis_find("overview") ? "overview" : "info";
     if (strchr(word, '/') != NULL || access(word, F_OK) == 0)
-        return fail(e, OPS_EUSAGE, "'%s' is not a command; did you mean "
-                    "'opscope %s %s'?", word, first, word);
+        return fail(e, OPS_EUSAGE,
+                    "'%s' is not a command; did you mean "
+                    "'opscope %s %s'?",
+                    word, first, word);
     struct suggest s = suggest_for(word);
     struct verb v;
     for (size_t i = 0; verb_at(i, &v); i++) suggest_try(&s, v.name);
@@ -35,8 +37,10 @@ static int unknown_command(const char *word, struct ops_err *e) {
     if (near != NULL)
         return fail(e, OPS_EUSAGE, "unknown command '%s'; did you mean '%s'?",
                     word, near);
-    return fail(e, OPS_EUSAGE, "unknown command '%s'; 'opscope help' lists "
-                "them", word);
+    return fail(e, OPS_EUSAGE,
+                "unknown command '%s'; 'opscope help' lists "
+                "them",
+                word);
 }
 
 /* No command word: --version, --help, or nothing at all. */
@@ -46,7 +50,8 @@ static int run_bare(struct opts *o, int argc, char **argv, struct ops_err *e) {
     if (opts_flag(o, "version")) return help_version(e);
     if (argc == 0) return help_short(e);
     if (opts_flag(o, "help")) return help_all(o, e);
-    return fail(e, OPS_EUSAGE, "a command is missing; 'opscope help' lists "
+    return fail(e, OPS_EUSAGE,
+                "a command is missing; 'opscope help' lists "
                 "them");
 }
 
@@ -61,8 +66,7 @@ static int run(int argc, char **argv, struct ops_err *e) {
     verb_opts(&v, &o);
     if (v.command != NULL && v.command->program)
         TRY(args_parse_program(&o, argc, argv, at, &n, e));
-    else
-        TRY(args_parse(&o, argc, argv, at, &n, e));
+    else TRY(args_parse(&o, argc, argv, at, &n, e));
     if (opts_flag(&o, "version")) return help_version(e);
     if (opts_flag(&o, "help")) return help_topic(v.name, &o, e);
     return verb_run(&v, &o, n, argv, e);

@@ -110,8 +110,7 @@ static void put_head(struct sink *out) {
 void man_put(struct sink *out) {
     put_head(out);
     sink_puts(out, ".SH ANALYSES\n");
-    for (size_t i = 0; analyses[i] != NULL; i++)
-        put_analysis(out, analyses[i]);
+    for (size_t i = 0; analyses[i] != NULL; i++) put_analysis(out, analyses[i]);
     sink_puts(out, ".SH COMMANDS\n");
     for (size_t i = 0; commands[i] != NULL; i++) {
         put_item(out, commands[i]->name, commands[i]->args, commands[i]->help);

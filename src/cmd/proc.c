@@ -52,7 +52,8 @@ bool proc_stat(int64_t pid, struct proc_stat *out) {
     unsigned long long user, system, start;
     long long threads, rss;
     bool ok = open && close && close > open &&
-              sscanf(close + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+              sscanf(close + 1,
+                     " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
                      "%llu %llu %*s %*s %*s %*s %lld %*s %llu %*s %lld",
                      &state, &user, &system, &threads, &start, &rss) == 6;
     ok = ok && state != 'Z' && state != 'X';

@@ -10,9 +10,9 @@
 
 struct proc_stat {
     int64_t pid;
-    char name[64];        /* of the program, as the kernel has it */
+    char name[64]; /* of the program, as the kernel has it */
     int64_t rss_bytes;
-    double cpu_s;         /* user and system time so far, all threads */
+    double cpu_s; /* user and system time so far, all threads */
     int64_t threads;
     uint64_t start_ticks; /* since boot: tells a pid that was given again */
 };

@@ -65,16 +65,14 @@ static bool in_path(const char *program) {
 }
 
 /* The program could not be started: says why, and gives the shell's code. */
-static int not_started(const struct rundir *dir, const char *program,
-                       int why) {
+static int not_started(const struct rundir *dir, const char *program, int why) {
     rundir_unmake(dir);
     bool plain = strchr(program, '/') == NULL;
     bool there = !plain && access(program, F_OK) == 0;
     if (plain && why == EACCES && !in_path(program)) why = ENOENT;
     const char *word = strerror(why);
     if (why == ENOENT && there) word = "its interpreter is missing";
-    else if (why == ENOENT && plain)
-        word = "command not found";
+    else if (why == ENOENT && plain) word = "command not found";
     say("%s: cannot be run: %s", program, word);
     return (why == ENOENT || why == ENOTDIR) && !there ? EXIT_NOT_FOUND
                                                        : EXIT_CANNOT_RUN;
@@ -93,26 +91,32 @@ static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
 /* What outlived the program. */
 static void say_left(const struct opts *o, const struct launch_end *end) {
     if (end->recording > 0)
-        tell(o, "%zu process%s of the program still record%s, after %.1f s of "
+        tell(o,
+             "%zu process%s of the program still record%s, after %.1f s of "
              "waiting (--wait): look at the folder again when it is done",
              end->recording, end->recording == 1 ? "" : "es",
              end->recording == 1 ? "s" : "", (double)end->waited / 1e9);
     else if (end->left > 0)
-        tell(o, "%zu process%s of the program still run%s; what is not over is "
-             "seen up to here", end->left, end->left == 1 ? "" : "es",
-             end->left == 1 ? "s" : "");
+        tell(o,
+             "%zu process%s of the program still run%s; what is not over is "
+             "seen up to here",
+             end->left, end->left == 1 ? "" : "es", end->left == 1 ? "s" : "");
 }
 
 static void say_gathered(const struct opts *o, const struct gathered *g) {
     if (g->saved > 0)
-        tell(o, "%zu process%s ended without closing %s recording: saved, %"
-             PRIu64 " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
-             " dropped", g->saved, g->saved == 1 ? "" : "es",
+        tell(o,
+             "%zu process%s ended without closing %s recording: saved, %" PRIu64
+             " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
+             " dropped",
+             g->saved, g->saved == 1 ? "" : "es",
              g->saved == 1 ? "its" : "their", g->events, plural(g->events),
              g->rest, g->drops);
     if (g->failed > 0)
-        tell(o, "%zu recording%s of processes that died could not be finished: "
-             "%s", g->failed, plural(g->failed), g->why);
+        tell(o,
+             "%zu recording%s of processes that died could not be finished: "
+             "%s",
+             g->failed, plural(g->failed), g->why);
 }
 
 /* The overview of the run, on stderr. */
@@ -128,7 +132,9 @@ static int overview(const struct opts *o, char *path, struct ops_err *e) {
         if (opts_given(o, handed[i]))
             TRY(opts_set(&own, handed[i],
                          opts_find(o, handed[i])->type == OPT_FLAG
-                             ? NULL : opts_text(o, handed[i]), e));
+                             ? NULL
+                             : opts_text(o, handed[i]),
+                         e));
     TRY(profiles_load(&own, 1, &path, &p, e));
     int rc = profiles_run(&p, a, &own, show_default_top(&own), &r, e);
     if (rc == 0) {
@@ -169,19 +175,21 @@ static const char *log_folder(const struct opts *o) {
     return env != NULL && *env != '\0' ? env : DEFAULT_DIR;
 }
 
-static int run(const struct opts *o, int argc, char **argv,
-               struct ops_err *e) {
+static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     if (argc == 0)
-        return fail(e, OPS_EUSAGE, "record takes a program: opscope record -- "
+        return fail(e, OPS_EUSAGE,
+                    "record takes a program: opscope record -- "
                     "PROGRAM ARGS");
     int64_t wait = opts_int(o, "wait");
     if (wait < 0 || wait > INT32_MAX)
         return fail(e, OPS_EUSAGE, "--wait takes seconds, 0 or more");
+    /* clang-format off */
     struct launch l = {
         .argv = argv, .steps = opts_text(o, "steps"),
         .host = opts_text(o, "host"), .flight = opts_flag(o, "flight"),
         .alone = !opts_given(o, "run"), .linger_ms = wait * 1000,
     };
+    /* clang-format on */
     struct rundir dir;
     struct tree tree = {0};
     struct launch_end end;

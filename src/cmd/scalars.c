@@ -26,8 +26,10 @@ static int view_of(const struct opts *o, struct scalar_view *v,
                                           "min-bytes"};
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (opts_given(o, foreign[i]))
-            return fail(e, OPS_EUSAGE, "scalars have no --%s; choose with "
-                        "--run, --tag and --steps", foreign[i]);
+            return fail(e, OPS_EUSAGE,
+                        "scalars have no --%s; choose with "
+                        "--run, --tag and --steps",
+                        foreign[i]);
     *v = (struct scalar_view){.run = opts_text(o, "run"),
                               .tag = opts_text(o, "tag")};
     v->by_step = opts_range(o, "steps", &v->from, &v->to);
@@ -122,12 +124,12 @@ static int follow(struct logdir *l, const struct scalar_view *v,
     return rc;
 }
 
-static int run(const struct opts *o, int argc, char **argv,
-               struct ops_err *e) {
+static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     struct scalar_view v;
     struct logdir l;
     if (argc != 1)
-        return fail(e, OPS_EUSAGE, "scalars needs one log folder or event "
+        return fail(e, OPS_EUSAGE,
+                    "scalars needs one log folder or event "
                     "file");
     TRY(view_of(o, &v, e));
     TRY(logdir_open(&l, argv[0], e));

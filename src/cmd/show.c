@@ -22,8 +22,7 @@ static int width_of(const struct opts *o, int fd) {
         return w < 0 || w > WIDTH_MAX ? 0 : (int)w;
     }
     struct winsize ws;
-    if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0)
-        return ws.ws_col;
+    if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0) return ws.ws_col;
     const char *env = getenv("COLUMNS");
     int w = env ? atoi(env) : 0;
     return w > 0 && w < WIDTH_MAX ? w : PIPE_WIDTH;
@@ -35,8 +34,7 @@ static bool want_color(const struct opts *o, int fd) {
     const char *color = opts_text(o, "color");
     if (strcmp(color, "auto") != 0) return strcmp(color, "always") == 0;
     const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
-    return isatty(fd) && !(no && *no) &&
-           !(term && strcmp(term, "dumb") == 0);
+    return isatty(fd) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
 }
 
 int show_result(const struct result *r, const struct opts *o,

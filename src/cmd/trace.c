@@ -25,7 +25,7 @@ struct want {
     struct scope scope;
     int64_t from, to; /* ps since the epoch */
     const char *name;
-    bool *track_in;   /* by track */
+    bool *track_in; /* by track */
 };
 
 struct rows {
@@ -80,12 +80,12 @@ static int find_rows(const struct want *w, struct rows *out,
 
 static void put_columns(struct result *r) {
     static const struct column cols[] = {
-        {"start_us", "start", "us", "When it began, since the epoch.",
-         COL_TIME, COL_STAMP},
+        {"start_us", "start", "us", "When it began, since the epoch.", COL_TIME,
+         COL_STAMP},
         {"dur_us", NULL, "us", "How long it took.", COL_TIME, COL_MAIN},
         {"track", NULL, NULL, "The thread or stream it ran on.", COL_TEXT, 0},
-        {"kind", NULL, NULL, "What it is: op, api, kernel, copy, ...",
-         COL_TEXT, 0},
+        {"kind", NULL, NULL, "What it is: op, api, kernel, copy, ...", COL_TEXT,
+         0},
         {"cat", NULL, NULL, "The category that the source gave it.", COL_TEXT,
          COL_DETAIL},
         {"name", NULL, NULL, "Its name.", COL_TEXT, COL_KEY | COL_SYMBOL},
@@ -134,8 +134,9 @@ static bool put_arg(void *ctx, struct bytes key, const struct arg *a) {
 static void put_args(struct result *r, const struct trace *t, row_id row,
                      struct sink *s) {
     uint32_t source = t->tracks[t->spans.track[row]].source;
-    struct arg_writer w = {
-        .out = s, .json = t->sources[source].format->args_each == NULL};
+    struct arg_writer w = {.out = s,
+                           .json = t->sources[source].format->args_each ==
+                                   NULL};
     s->n = 0;
     sink_putc(s, '{');
     args_each(t, row, put_arg, &w);
@@ -237,7 +238,9 @@ static int fill(const struct want *w, const struct opts *o, bool wait,
     size_t all = x->rows.n, n = rows_needed(o, all);
     bool whole = opts_given(o, "sort") || opts_given(o, "min-us") ||
                  opts_given(o, "min-bytes");
-    *x = (struct rest){.t = w->t, .rows = x->rows, .end = n,
+    *x = (struct rest){.t = w->t,
+                       .rows = x->rows,
+                       .end = n,
                        .args = wants_args(o)};
     sink_memory(&scratch);
     if (!whole && !wait) put_part(r, x, &scratch);
@@ -251,15 +254,14 @@ static int fill(const struct want *w, const struct opts *o, bool wait,
 }
 
 /* The spans of one trace as a result. */
-static int trace_result(const struct trace *t, const struct opts *o,
-                        bool wait, struct result *r, struct rest *x,
-                        struct ops_err *e) {
-    struct want w = {.t = t, .from = INT64_MIN, .to = INT64_MAX,
+static int trace_result(const struct trace *t, const struct opts *o, bool wait,
+                        struct result *r, struct rest *x, struct ops_err *e) {
+    struct want w = {.t = t,
+                     .from = INT64_MIN,
+                     .to = INT64_MAX,
                      .name = opts_text(o, "name")};
-    if (opts_given(o, "from"))
-        w.from = trace_given_time(t, opts_ps(o, "from"));
-    if (opts_given(o, "to"))
-        w.to = trace_given_time(t, opts_ps(o, "to"));
+    if (opts_given(o, "from")) w.from = trace_given_time(t, opts_ps(o, "from"));
+    if (opts_given(o, "to")) w.to = trace_given_time(t, opts_ps(o, "to"));
     TRY(scope_init(&w.scope, t, o, e));
     result_init(r, "trace", "Spans");
     result_from_trace(r, t);
@@ -272,8 +274,7 @@ static int trace_result(const struct trace *t, const struct opts *o,
     return rc;
 }
 
-static int run(const struct opts *o, int argc, char **argv,
-               struct ops_err *e) {
+static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     struct profiles p;
     TRY(profiles_load(o, argc, argv, &p, e));
     struct result all = {0};

@@ -18,11 +18,11 @@
 struct watch {
     struct watch_target target;
     struct watch_profile profile;
-    struct logdir logs;      /* when has_logs */
-    struct scalars nothing;  /* when not */
+    struct logdir logs;     /* when has_logs */
+    struct scalars nothing; /* when not */
     bool has_logs;
     struct watch_line rss;
-    double cpu_s, at_s;      /* of the last look; at_s 0: none yet */
+    double cpu_s, at_s; /* of the last look; at_s 0: none yet */
     struct watch_draw draw;
 };
 
@@ -43,8 +43,10 @@ static void free_watch(struct watch *w) {
 /* Sums over the processes; processor time as a share of the time since the last
  * look. */
 static struct watch_facts facts_of(struct watch *w) {
-    struct watch_facts f = {.processes = w->target.nprocs, .cpu_pct = NAN,
-                            .profile = w->profile.steps, .rss = &w->rss};
+    struct watch_facts f = {.processes = w->target.nprocs,
+                            .cpu_pct = NAN,
+                            .profile = w->profile.steps,
+                            .rss = &w->rss};
     double cpu = 0, now = now_s();
     for (size_t i = 0; i < w->target.nprocs; i++) {
         f.rss_bytes += w->target.procs[i].rss_bytes;
@@ -68,8 +70,7 @@ static void title_of(const struct watch *w, char *buf, size_t cap) {
     else if (t->nprocs > 1)
         snprintf(who, sizeof who, "%zu processes of %.60s", t->nprocs,
                  t->procs[0].name);
-    else if (t->ended)
-        snprintf(who, sizeof who, "the program has ended");
+    else if (t->ended) snprintf(who, sizeof who, "the program has ended");
     snprintf(buf, cap, "%.300s  %s",
              t->logdir ? t->logdir : "no log folder is known", who);
 }
@@ -93,7 +94,8 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
         watch_profile_look(&w->profile, w->target.logdir);
     struct watch_facts f = facts_of(w);
     struct scalar_view v = {
-        .run = opts_text(o, "run"), .tag = opts_text(o, "tag"),
+        .run = opts_text(o, "run"),
+        .tag = opts_text(o, "tag"),
         .ascii = strcmp(opts_text(o, "format"), "text") == 0 &&
                  strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
     };
@@ -106,12 +108,12 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     return rc;
 }
 
-static int run(const struct opts *o, int argc, char **argv,
-               struct ops_err *e) {
+static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     struct watch w = {0};
     struct live live;
     if (argc != 1)
-        return fail(e, OPS_EUSAGE, "watch needs one log folder or the number "
+        return fail(e, OPS_EUSAGE,
+                    "watch needs one log folder or the number "
                     "of a process");
     TRY(live_start(&live, o, e));
     TRY(watch_target_open(&w.target, argv[0], e));

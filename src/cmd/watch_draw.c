@@ -52,9 +52,9 @@ static void put_amount(const struct result *r, size_t row, char *buf,
     const char *unit = text_at(r, row, UNIT);
     double size = fabs(c.null ? 0 : c.f);
     if (c.null) snprintf(buf, cap, "-");
-    else snprintf(buf, cap, size >= 1000 && size < 1e9 ? "%.0f%s%s"
-                                                       : "%.4g%s%s",
-                  c.f, unit ? " " : "", unit ? unit : "");
+    else
+        snprintf(buf, cap, size >= 1000 && size < 1e9 ? "%.0f%s%s" : "%.4g%s%s",
+                 c.f, unit ? " " : "", unit ? unit : "");
 }
 
 /* name, value, course, run and step: fitted into width columns. */
@@ -154,8 +154,7 @@ int watch_draw(struct watch_draw *d, const char *title, const struct result *r,
     struct sink out;
     sink_screen(&out, STDOUT_FILENO);
     int width = show_width(o);
-    if (d->in_place)
-        draw(d, title, r, width > 0 ? (size_t)width : 200, &out);
+    if (d->in_place) draw(d, title, r, width > 0 ? (size_t)width : 200, &out);
     else put_changed(d, r, &out);
     int rc = sink_flush(&out, e);
     sink_free(&out);

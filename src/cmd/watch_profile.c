@@ -39,8 +39,8 @@ static void try_file(struct newest *best, const char *path) {
     bool part = n > 5 && strcmp(path + n - 5, ".part") == 0;
     if (strstr(path, ".xplane.pb") == NULL || stat(path, &st) != 0) return;
     int64_t mtime = mtime_of(&st);
-    if (best->path != NULL && (part != best->part ? !part
-                                                  : mtime <= best->mtime))
+    if (best->path != NULL &&
+        (part != best->part ? !part : mtime <= best->mtime))
         return;
     *best = (struct newest){path, part, mtime};
 }

@@ -52,8 +52,7 @@ static void find_logdir(struct watch_target *w) {
     struct stat st;
     if (cwd != NULL && asprintf(&w->logdir, "%s/%s", cwd, said) < 0)
         w->logdir = NULL;
-    else if (said != NULL && said[0] == '/')
-        w->logdir = strdup(said);
+    else if (said != NULL && said[0] == '/') w->logdir = strdup(said);
     free(said);
     free(cwd);
     if (w->logdir != NULL && stat(w->logdir, &st) != 0) {
@@ -138,8 +137,10 @@ int watch_target_open(struct watch_target *w, const char *arg,
     w->by_pid = true;
     w->pid = pid;
     if (!proc_stat(pid, &w->procs[0]))
-        return fail(e, OPS_EIO, "%s: there is no such folder and no process of "
-                    "that number", arg);
+        return fail(e, OPS_EIO,
+                    "%s: there is no such folder and no process of "
+                    "that number",
+                    arg);
     w->nprocs = 1;
     w->seen = true;
     find_logdir(w);

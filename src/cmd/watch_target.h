@@ -10,13 +10,13 @@
 enum { WATCH_PROCESSES = 64 };
 
 struct watch_target {
-    char *logdir;    /* NULL: not known (yet) */
-    bool by_pid;     /* the user named the process, not the folder */
-    int64_t pid;     /* and then: which */
+    char *logdir; /* NULL: not known (yet) */
+    bool by_pid;  /* the user named the process, not the folder */
+    int64_t pid;  /* and then: which */
     struct proc_stat procs[WATCH_PROCESSES]; /* as last looked at */
     size_t nprocs;
-    bool seen;       /* there was a process once */
-    bool ended;      /* and now there is none */
+    bool seen;  /* there was a process once */
+    bool ended; /* and now there is none */
 };
 
 /* A number is a process where no such file exists. OPS_EIO: there is neither;

@@ -31,7 +31,7 @@ struct writer {
     const struct trace *t;
     struct sink *out;
     struct places places;
-    bool any; /* an event stands before this one */
+    bool any;           /* an event stands before this one */
     uint64_t long_left; /* bytes that long texts may still have */
 };
 
@@ -120,9 +120,9 @@ static void put_track(struct writer *w, uint32_t track, int64_t ts) {
 /* The arguments of one span on their way out. */
 struct arg_writer {
     struct writer *w;
-    bool json;   /* the source is JSON: texts are escaped already */
+    bool json; /* the source is JSON: texts are escaped already */
     bool any;
-    bool step;   /* step_num is written by us, or means nothing here */
+    bool step; /* step_num is written by us, or means nothing here */
     struct json_keys keys;
 };
 
@@ -146,12 +146,9 @@ static void put_value(struct arg_writer *a, const struct arg *v) {
         /* digits that a double does not hold stay */
         if (a->json && json_is_strict(v->text))
             sink_write(out, v->text.p, v->text.n);
-        else
-            sink_puts(out, isfinite(v->f) ? number_float(v->f, num) : "null");
+        else sink_puts(out, isfinite(v->f) ? number_float(v->f, num) : "null");
         break;
-    case ARG_JSON:
-        json_put_value(out, v->text);
-        break;
+    case ARG_JSON: json_put_value(out, v->text); break;
     case ARG_NONE: sink_puts(out, "null"); break;
     }
 }
@@ -193,7 +190,8 @@ static void put_args(struct writer *w, row_id row, int64_t step) {
     const struct trace *t = w->t;
     uint32_t source = t->tracks[t->spans.track[row]].source;
     struct arg_writer a = {
-        .w = w, .step = step >= 0,
+        .w = w,
+        .step = step >= 0,
         .json = t->sources[source].format->args_each == NULL,
     };
     args_each(t, row, put_arg, &a);
@@ -212,6 +210,7 @@ static void put_args(struct writer *w, row_id row, int64_t step) {
 /* PyTorch's word for a kind: what other tools know, for spans whose source
  * gave them no category. */
 static const char *category(uint8_t kind) {
+    /* clang-format off */
     static const char *const words[SPAN_KINDS] = {
         [SPAN_OTHER] = "other",       [SPAN_OP] = "cpu_op",
         [SPAN_ANNOTATION] = "user_annotation", [SPAN_API] = "cuda_runtime",
@@ -220,6 +219,7 @@ static const char *category(uint8_t kind) {
         [SPAN_MEMSET] = "gpu_memset", [SPAN_SYNC] = "cuda_sync",
         [SPAN_OVERHEAD] = "overhead",
     };
+    /* clang-format on */
     return words[kind < SPAN_KINDS ? kind : SPAN_OTHER];
 }
 
@@ -345,8 +345,8 @@ static void put_memory_instant(struct writer *w, size_t i, int64_t pid) {
     bool thread = m->track[i] != ROW_NONE;
     if (thread) put_track(w, m->track[i], m->ts[i]);
     else put_when(w, pid, m->ts[i]);
-    sink_puts(w->out, thread ? ",\"s\":\"t\",\"args\":{"
-                             : ",\"s\":\"p\",\"args\":{");
+    sink_puts(w->out,
+              thread ? ",\"s\":\"t\",\"args\":{" : ",\"s\":\"p\",\"args\":{");
     put_field(w, "Device Type", device_type(w->t, a->device));
     sink_putc(w->out, ',');
     put_field(w, "Device Id",
@@ -383,10 +383,13 @@ static void put_oom(struct writer *w, const struct mem_oom *o) {
     bool thread = o->track != ROW_NONE;
     if (thread) put_track(w, o->track, o->ts);
     else put_when(w, places_pid_of(&w->places, a->source, a->device), o->ts);
-    sink_puts(w->out, thread ? ",\"s\":\"t\",\"args\":{"
-                             : ",\"s\":\"p\",\"args\":{");
+    sink_puts(w->out,
+              thread ? ",\"s\":\"t\",\"args\":{" : ",\"s\":\"p\",\"args\":{");
     put_field(w, "Device Type", device_type(w->t, a->device));
-    struct { const char *key; int64_t v; } f[] = {
+    struct {
+        const char *key;
+        int64_t v;
+    } f[] = {
         {"Device Id",
          a->device == ROW_NONE ? -1 : device_number(w->t, a->device)},
         {"Bytes", o->bytes},
@@ -511,12 +514,10 @@ static void put_process(struct writer *w, const struct process *p) {
     struct sink name;
     sink_memory(&name);
     put_owner(&name, t, &t->sources[p->source]);
-    if (p->device != ROW_NONE)
-        put_device_name(&name, t, p->device);
+    if (p->device != ROW_NONE) put_device_name(&name, t, p->device);
     else if (p->pid < 0) /* had a name for a number: the profiler's own */
         sink_puts(&name, "profiler");
-    else
-        sink_printf(&name, "process %" PRId64, p->pid);
+    else sink_printf(&name, "process %" PRId64, p->pid);
     begin(w, "M");
     sink_puts(w->out, ",\"name\":\"process_name\",");
     put_field(w, "pid", p->pid);
@@ -561,9 +562,14 @@ static void put_key(struct writer *w, const char *key) {
 /* What is known of a device, under PyTorch's keys and two more. */
 static void put_device(struct writer *w, uint32_t device) {
     const struct device *d = &w->t->devices[device];
-    const struct { const char *key; int64_t v; } facts[] = {
-        {"totalGlobalMem", d->memory_bytes}, {"numSms", d->units},
-        {"computeMajor", d->cc_major}, {"computeMinor", d->cc_minor},
+    const struct {
+        const char *key;
+        int64_t v;
+    } facts[] = {
+        {"totalGlobalMem", d->memory_bytes},
+        {"numSms", d->units},
+        {"computeMajor", d->cc_major},
+        {"computeMinor", d->cc_minor},
         {"maxThreadsPerMultiprocessor", d->threads_per_unit},
         {"clockHz", d->clock_hz},
         {"bandwidthBytesPerSecond", d->bandwidth_bytes_per_s},
@@ -616,9 +622,10 @@ static void put_source(struct writer *w, const struct source *s) {
  */
 static bool is_reserved(struct bytes key) {
     static const char *const words[] = {
-        "opscope", "traceEvents", "baseTimeNanoseconds", "displayTimeUnit",
-        "deviceProperties", "host_name", "distributedInfo", "profile_memory",
-        "record_shapes", "with_stack",
+        "opscope",         "traceEvents",      "baseTimeNanoseconds",
+        "displayTimeUnit", "deviceProperties", "host_name",
+        "distributedInfo", "profile_memory",   "record_shapes",
+        "with_stack",
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (bytes_eq(key, words[i], strlen(words[i]))) return true;

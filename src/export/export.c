@@ -67,9 +67,10 @@ int export_form(const char *path, const char *name, struct export_form *out,
     if (out->exporter != NULL) return 0;
     char known[256];
     list_suffixes(known, sizeof known);
-    return fail(e, OPS_EUSAGE, "%s: the name does not tell which format to "
-                "write; known suffixes are %s, or give --to NAME", path,
-                known);
+    return fail(e, OPS_EUSAGE,
+                "%s: the name does not tell which format to "
+                "write; known suffixes are %s, or give --to NAME",
+                path, known);
 }
 
 int export_write(const struct trace *t, struct export_form form, int fd,

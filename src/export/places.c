@@ -24,8 +24,7 @@ static int64_t take_number(struct map *used, uint64_t within, int64_t want,
 }
 
 static void raise(uint64_t *next, int64_t number) {
-    if (number >= 0 && (uint64_t)number >= *next)
-        *next = (uint64_t)number + 1;
+    if (number >= 0 && (uint64_t)number >= *next) *next = (uint64_t)number + 1;
 }
 
 /* The process of a track, made when new. */
@@ -41,7 +40,8 @@ static uint32_t process_of(struct places *p, const struct track *tr, bool *ok) {
     uint32_t k = *at = (uint32_t)p->n++;
     p->processes[k] = (struct process){
         .pid = take_number(&p->pids, 1, tr->pid, &p->next_pid, ok),
-        .source = tr->source, .device = tr->device,
+        .source = tr->source,
+        .device = tr->device,
     };
     uint32_t *of = tr->device != ROW_NONE ? &p->of_device[tr->device]
                                           : &p->of_source[tr->source];
@@ -63,7 +63,8 @@ static uint32_t *none(size_t n) {
 bool places_init(struct places *p, const struct trace *t) {
     *p = (struct places){
         .tracks = calloc(t->ntracks + 1, sizeof *p->tracks),
-        .of_source = none(t->nsources), .of_device = none(t->ndevices),
+        .of_source = none(t->nsources),
+        .of_device = none(t->ndevices),
     };
     bool ok = p->tracks && p->of_source && p->of_device;
     for (size_t i = 0; ok && i < t->ntracks; i++)

@@ -40,7 +40,6 @@ static inline int64_t places_pid(const struct places *p, uint32_t track) {
 
 /* A process for what has no track of its own: the device's, else the
  * source's, else 0. */
-int64_t places_pid_of(const struct places *p, uint32_t source,
-                      uint32_t device);
+int64_t places_pid_of(const struct places *p, uint32_t source, uint32_t device);
 
 #endif

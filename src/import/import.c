@@ -21,14 +21,16 @@ const struct importer *const importers[] = {
 
 /* What bytes that nobody knows look like, for the message. */
 static const char *guess(struct bytes b) {
-    if (b.n == 0) return "the file is empty (0 bytes): the program that wrote "
-                         "it was stopped before it saved the profile";
+    if (b.n == 0)
+        return "the file is empty (0 bytes): the program that wrote "
+               "it was stopped before it saved the profile";
     if (b.n > 2 && b.p[0] == 0x80 && b.p[1] >= 2 && b.p[1] <= 5)
         return "a Python pickle, but no memory snapshot: it has neither "
                "\"segments\" nor \"device_traces\"";
     size_t text = 0, n = b.n < 512 ? b.n : 512;
-    for (size_t i = 0; i < n; i++) text += b.p[i] >= ' ' || b.p[i] == '\n' ||
-                                           b.p[i] == '\r' || b.p[i] == '\t';
+    for (size_t i = 0; i < n; i++)
+        text += b.p[i] >= ' ' || b.p[i] == '\n' || b.p[i] == '\r' ||
+                b.p[i] == '\t';
     if (text == n && (b.p[0] == '{' || b.p[0] == '['))
         return "JSON, but no trace: it has no \"traceEvents\" list and is no "
                "list of events";
@@ -53,8 +55,10 @@ static int read_file(const char *path, struct file *f, struct trace *t,
     struct bytes b = f->bytes;
     const struct importer *imp = find_importer(b, path);
     if (imp == NULL) {
-        int rc = fail(e, OPS_EFORMAT, "%s; 'opscope help formats' lists what "
-                                      "can be read", guess(b));
+        int rc = fail(e, OPS_EFORMAT,
+                      "%s; 'opscope help formats' lists what "
+                      "can be read",
+                      guess(b));
         file_close(f);
         return rc;
     }
@@ -132,7 +136,8 @@ int import_file(const char *path, struct trace *t, const struct import_opts *o,
     struct file *f;
     if (!import_told(o, 0, 0)) return cancelled(e);
     if (!may_be_profile(path))
-        return fail(e, OPS_EFORMAT, "not a profile of any format that opscope "
+        return fail(e, OPS_EFORMAT,
+                    "not a profile of any format that opscope "
                     "reads; 'opscope help formats' lists them");
     TRY(file_open(path, &f, e));
     return add_file(path, f, t, o, e);

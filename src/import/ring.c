@@ -81,10 +81,11 @@ static int read_ring(struct trace *t, uint32_t source,
 }
 
 const struct importer importer_ring = {
-    .format = {
-        .name = "ring",
-        .role = ROLE_RUNNING,
-    },
+    .format =
+        {
+            .name = "ring",
+            .role = ROLE_RUNNING,
+        },
     .help = "what a program that records is about to write, or left when it "
             "was killed (.ring)",
     .sniff = sniff,

@@ -25,14 +25,14 @@
 
 struct node {
     struct bytes name, label, raw;
-    int64_t start, end;    /* us, Unix */
+    int64_t start, end; /* us, Unix */
     uint64_t thread;
-    uint64_t at;           /* offset of the length of raw in the file */
+    uint64_t at; /* offset of the length of raw in the file */
     uint32_t device, lane;
 };
 
 struct dev {
-    struct bytes name; /* however long: looked at once, not for each node */
+    struct bytes name;   /* however long: looked at once, not for each node */
     uint32_t gpu, track; /* of it, or ROW_NONE: not made yet */
     bool stream, derived;
     int64_t stream_id;
@@ -43,9 +43,12 @@ struct stats {
     struct trace *t;
     uint32_t source;
     struct bytes all;
-    struct node *nodes;  size_t nnodes, cap_nodes;
-    struct dev *devs;    size_t ndevs, cap_devs;
-    struct bytes *names; size_t nnames, cap_names; /* thread names: entries */
+    struct node *nodes;
+    size_t nnodes, cap_nodes;
+    struct dev *devs;
+    size_t ndevs, cap_devs;
+    struct bytes *names;
+    size_t nnames, cap_names; /* thread names: entries */
     int64_t zero_us, shift;
     bool cut, oom;
 };
@@ -89,7 +92,9 @@ static bool sniff(struct bytes all, const char *path) {
 
 /* The N of ".../stream:N"; "stream:all" repeats what the others say. */
 static void add_device(struct stats *s, struct bytes name) {
-    struct dev d = {.name = name, .gpu = ROW_NONE, .track = ROW_NONE,
+    struct dev d = {.name = name,
+                    .gpu = ROW_NONE,
+                    .track = ROW_NONE,
                     .stream_id = -1};
     const uint8_t *p = memmem(name.p, name.n, "stream:", 7);
     if (p != NULL) {
@@ -115,9 +120,11 @@ static int64_t add_us(int64_t a, int64_t b) {
 
 static void add_node(struct stats *s, const struct pb_field *field,
                      const uint8_t *length) {
-    struct node n = {.raw = field->bytes, .at = (uint64_t)(length - s->all.p),
+    struct node n = {.raw = field->bytes,
+                     .at = (uint64_t)(length - s->all.p),
                      .device = (uint32_t)s->ndevs - 1,
-                     .name = {field->bytes.p, 0}, .label = {field->bytes.p, 0}};
+                     .name = {field->bytes.p, 0},
+                     .label = {field->bytes.p, 0}};
     struct pb r = pb_reader(n.raw);
     struct pb_field f;
     int64_t all_start = 0, op_start = 0, op_end = 0;
@@ -166,8 +173,9 @@ static void read_stats(struct stats *s, struct bytes b) {
     struct pb_field f;
     while (!s->oom && next(s, &r, &f)) {
         if (f.num == 1 && f.wire == PB_BYTES) read_device(s, f.bytes);
-        else trace_note(s->t, f.num > 1 ? NOTE_UNKNOWN_FIELD : NOTE_BAD_FIELD,
-                        1);
+        else
+            trace_note(s->t, f.num > 1 ? NOTE_UNKNOWN_FIELD : NOTE_BAD_FIELD,
+                       1);
     }
 }
 
@@ -280,8 +288,9 @@ static uint32_t gpu_of(struct stats *s, struct dev *d) {
     if (d->gpu != ROW_NONE) return d->gpu;
     for (size_t i = 0; i + 4 < name.n; i++) {
         if (strncasecmp((const char *)name.p + i, "gpu:", 4) != 0) continue;
-        for (size_t k = i + 4; k < name.n && k < i + 9 && name.p[k] >= '0' &&
-                               name.p[k] <= '9'; k++)
+        for (size_t k = i + 4;
+             k < name.n && k < i + 9 && name.p[k] >= '0' && name.p[k] <= '9';
+             k++)
             ordinal = ordinal * 10 + (name.p[k] - '0');
         break;
     }
@@ -417,7 +426,9 @@ static void node_memory(struct stats *s, struct bytes b, const struct node *n,
     uint32_t device = ROW_NONE;
     if (has_word(u.allocator, "gpu") && !has_word(u.allocator, "host"))
         device = gpu_of(s, &s->devs[n->device]);
-    struct mem_in m = {.allocated = -1, .reserved = -1, .track = track,
+    struct mem_in m = {.allocated = -1,
+                       .reserved = -1,
+                       .track = track,
                        .what = what};
     m.allocator = trace_allocator(s->t, s->source, u.allocator, device);
     s->t->sources[s->source].has_memory = true;
@@ -441,8 +452,10 @@ static void node_memory(struct stats *s, struct bytes b, const struct node *n,
 static void emit_node(struct stats *s, const struct node *n) {
     const struct dev *d = &s->devs[n->device];
     struct span_in in = {
-        .track = node_track(s, n), .name = node_name(s, n),
-        .kind = node_kind(d, n), .flags = d->derived ? SPAN_DERIVED : 0,
+        .track = node_track(s, n),
+        .name = node_name(s, n),
+        .kind = node_kind(d, n),
+        .flags = d->derived ? SPAN_DERIVED : 0,
         .args = s->t->sources[s->source].args_base + n->at + 1,
         .args_n = (size_t)(n->raw.p - s->all.p) + n->raw.n - (size_t)n->at,
     };
@@ -519,8 +532,7 @@ static bool name_threads(struct stats *s) {
 
 static int emit_all(struct stats *s, struct ops_err *e) {
     find_derived(s);
-    if (s->nnodes > 1)
-        qsort(s->nodes, s->nnodes, sizeof *s->nodes, by_start);
+    if (s->nnodes > 1) qsort(s->nodes, s->nnodes, sizeof *s->nodes, by_start);
     if (!lay_out(s)) return fail_oom(e);
     set_clock(s);
     for (size_t i = 0; i < s->nnodes && !s->t->oom; i++)
@@ -532,7 +544,8 @@ static int emit_all(struct stats *s, struct ops_err *e) {
 
 static int read_file(struct trace *t, uint32_t source,
                      const struct import_opts *o, struct ops_err *e) {
-    struct stats s = {.t = t, .source = source,
+    struct stats s = {.t = t,
+                      .source = source,
                       .all = t->sources[source].bytes};
     (void)o;
     t->sources[source].decimals = 0;
@@ -556,22 +569,27 @@ struct stepstats_key {
 };
 
 static const struct stepstats_key node_keys[] = {
-    {1, "node_name"}, {2, "all_start_micros"}, {3, "op_start_rel_micros"},
-    {4, "op_end_rel_micros"}, {5, "all_end_rel_micros"},
-    {8, "timeline_label"}, {9, "scheduled_micros"}, {10, "thread_id"},
-    {13, "all_start_nanos"}, {14, "op_start_rel_nanos"},
-    {15, "op_end_rel_nanos"}, {16, "all_end_rel_nanos"},
-    {17, "scheduled_nanos"}, {0, NULL},
+    {1, "node_name"},           {2, "all_start_micros"},
+    {3, "op_start_rel_micros"}, {4, "op_end_rel_micros"},
+    {5, "all_end_rel_micros"},  {8, "timeline_label"},
+    {9, "scheduled_micros"},    {10, "thread_id"},
+    {13, "all_start_nanos"},    {14, "op_start_rel_nanos"},
+    {15, "op_end_rel_nanos"},   {16, "all_end_rel_nanos"},
+    {17, "scheduled_nanos"},    {0, NULL},
 };
 
+/* clang-format off */
 static const struct stepstats_key memory_keys[] = {
     {1, "allocator_name"}, {2, "total_bytes"}, {3, "peak_bytes"},
     {4, "live_bytes"}, {5, "allocator_bytes_in_use"}, {0, NULL},
 };
+/* clang-format on */
 
 static const struct stepstats_key memory_stats_keys[] = {
-    {1, "temp_memory_size"}, {2, "device_temp_memory_size"},
-    {3, "persistent_memory_size"}, {4, "device_persistent_memory_size"},
+    {1, "temp_memory_size"},
+    {2, "device_temp_memory_size"},
+    {3, "persistent_memory_size"},
+    {4, "device_persistent_memory_size"},
     {0, NULL},
 };
 
@@ -608,6 +626,7 @@ static void stepstats_args_each(const struct trace *t, row_id row,
     }
 }
 
+/* clang-format off */
 const struct importer importer_stepstats = {
     .format = {
         .name = "stepstats",
@@ -628,3 +647,4 @@ const struct importer importer_stepstats = {
     .sniff = sniff,
     .read = read_file,
 };
+/* clang-format on */

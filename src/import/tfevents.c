@@ -72,7 +72,8 @@ static void put_facts(struct trace *t, uint32_t source,
     char n[32];
     for (size_t i = 0; i < s->nblobs; i++) blobs[s->blobs[i].kind]++;
     static const char *const names[] = {
-        [BLOB_GRAPH] = "graphs", [BLOB_META_GRAPH] = "meta graphs",
+        [BLOB_GRAPH] = "graphs",
+        [BLOB_META_GRAPH] = "meta graphs",
         [BLOB_RUN_METADATA] = "run metadata",
     };
     trace_meta(t, source, "event file version",
@@ -132,8 +133,10 @@ static int fill(struct trace *t, uint32_t source, struct scalars *s,
     if (s->oom) return fail_oom(e);
     const struct scalar_file *f = &s->files[0];
     if (f->records == 0 && f->bad_records > 0)
-        return fail(e, OPS_EFORMAT, "an event file in which no record's "
-                    "checksum holds (%" PRIu64 " records)", f->bad_records);
+        return fail(e, OPS_EFORMAT,
+                    "an event file in which no record's "
+                    "checksum holds (%" PRIu64 " records)",
+                    f->bad_records);
     src->events = f->records;
     trace_epoch(t, source, first_ns(s), true);
     put_facts(t, source, s);
@@ -156,12 +159,14 @@ static int read(struct trace *t, uint32_t source, const struct import_opts *o,
 
 extern const struct importer importer_tfevents;
 const struct importer importer_tfevents = {
-    .format = {
-        .name = "tfevents",
-        .role = ROLE_CURVES,
-        .fix_all = "an event file tells of scalars only: give the profile of "
-                   "the same run, <logdir>/plugins/profile/<run>",
-    },
+    .format =
+        {
+            .name = "tfevents",
+            .role = ROLE_CURVES,
+            .fix_all =
+                "an event file tells of scalars only: give the profile of "
+                "the same run, <logdir>/plugins/profile/<run>",
+        },
     .help = "TensorBoard event files: scalars as counters, RunMetadata in them",
     .sniff = sniff,
     .read = read,

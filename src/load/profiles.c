@@ -28,8 +28,10 @@ static int add_path(const char *path, const char *run_name, struct names *to,
     int rc = runs_pick(&runs, run_name, &run, e);
     if (rc != 0) fail_in(e, "%s", path);
     if (rc == 0 && runs.n > 1 && run_name == NULL && out->remark == NULL &&
-        asprintf(&out->remark, "%zu runs in %s: this is the newest, %s; --run "
-                 "NAME picks another.", runs.n, path, run->name) < 0)
+        asprintf(&out->remark,
+                 "%zu runs in %s: this is the newest, %s; --run "
+                 "NAME picks another.",
+                 runs.n, path, run->name) < 0)
         out->remark = NULL;
     for (size_t i = 0; rc == 0 && i < run->n; i++) {
         char *copy = strdup(run->files[i]);

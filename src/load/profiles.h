@@ -15,13 +15,13 @@ struct profiles {
     struct profile {
         char *name;          /* for the column "profile" */
         struct trace *trace; /* sealed */
-    } *v;
+    } * v;
     size_t n;
     char *remark; /* which of several runs it is, or NULL */
     struct lost {
         char *path;
         const char *why;
-    } *lost;      /* files of the run that could not be read */
+    } * lost; /* files of the run that could not be read */
     size_t nlost, cap_lost;
 };
 

@@ -82,10 +82,9 @@ static int list_folder(const char *dir, bool folders, char ***out, size_t *n,
         char *path = join(dir, x->d_name);
         struct stat st;
         ok = path != NULL;
-        bool take = ok && (folders ? lstat(path, &st) == 0 &&
-                                         S_ISDIR(st.st_mode)
-                                   : stat(path, &st) == 0 &&
-                                         S_ISREG(st.st_mode));
+        bool take = ok &&
+                    (folders ? lstat(path, &st) == 0 && S_ISDIR(st.st_mode)
+                             : stat(path, &st) == 0 && S_ISREG(st.st_mode));
         if (take) ok = VEC_ROOM(*out, *n, cap);
         if (take && ok) (*out)[(*n)++] = path;
         else free(path);
@@ -289,8 +288,7 @@ static void drop_scalars(struct run_list *l) {
 }
 
 /* A run of the one file that was named. */
-static int one_file(const char *path, struct run_list *out,
-                    struct ops_err *e) {
+static int one_file(const char *path, struct run_list *out, struct ops_err *e) {
     struct run run = {.name = strdup(path)};
     bool ok = run.name && add_file(&run, path) && add_siblings(&run, path) &&
               VEC_ROOM(out->v, out->n, out->cap);
@@ -317,10 +315,13 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
     int rc = s.head ? search_folder(&s, path, 0, e) : fail_oom(e);
     free(s.head);
     if (rc == 0 && out->n == 0 && out->bad != NULL)
-        rc = fail(e, OPS_EFORMAT, "no profile in this folder: %s is named like "
-                  "one, but empty, damaged or not readable", out->bad);
+        rc = fail(e, OPS_EFORMAT,
+                  "no profile in this folder: %s is named like "
+                  "one, but empty, damaged or not readable",
+                  out->bad);
     else if (rc == 0 && out->n == 0)
-        rc = fail(e, OPS_EFORMAT, "no profile in this folder: looked at %zu "
+        rc = fail(e, OPS_EFORMAT,
+                  "no profile in this folder: looked at %zu "
                   "files in %zu folders for *.xplane.pb (in plugins/profile/"
                   "<run>/), *.pt.trace.json[.gz], Chrome JSON and RunMetadata",
                   out->files, out->folders);
@@ -355,6 +356,5 @@ int runs_pick(const struct run_list *l, const char *name,
         used += (size_t)k;
     }
     return fail(e, OPS_EUSAGE, "no run called '%s' here; there are %zu: %s%s",
-                name ? name : "", l->n, list,
-                used >= sizeof list ? "..." : "");
+                name ? name : "", l->n, list, used >= sizeof list ? "..." : "");
 }

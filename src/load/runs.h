@@ -19,15 +19,15 @@ struct run {
                      that was searched, without plugins/profile */
     char **files; /* sorted by name */
     size_t n, cap;
-    int64_t time;  /* when it was taken: by its name, else its newest file's
+    int64_t time; /* when it was taken: by its name, else its newest file's
                       time; ns */
     struct run_skip {
         char *path;
         const char *why;
-    } *skips;      /* named like a profile, but nothing to be made of */
+    } * skips; /* named like a profile, but nothing to be made of */
     size_t nskips, cap_skips;
-    bool scalars;  /* only event files, mostly curves */
-    bool plain;    /* only Chrome JSON, which may be any tool's output, or
+    bool scalars; /* only event files, mostly curves */
+    bool plain;   /* only Chrome JSON, which may be any tool's output, or
                       event files, which seldom hold a profile */
 };
 

@@ -95,7 +95,7 @@ static const char *host_of(const struct part *p) {
 static size_t inside_of(const struct part *v, size_t n, size_t outside,
                         size_t *left) {
     size_t found = n;
-    for (size_t i = 0; i < n && *left > 0; i++) {
+    for (size_t i = 0; i<n && * left> 0; i++) {
         --*left;
         if (v[i].t == NULL || is_outside(&v[i]) || part_is_snapshot(&v[i]) ||
             !parts_overlap(&v[i], &v[outside]))

@@ -100,7 +100,8 @@ struct group {
  * may have ten thousands of ranks. */
 struct groups {
     struct part *v;
-    struct group *g; size_t n, cap;
+    struct group *g;
+    size_t n, cap;
     struct map ranks; /* (group, rank, host) -> the first part of these */
     struct map pids;  /* (group, rank, host, process) -> anything */
     uint32_t *of;     /* by part: its group */
@@ -168,8 +169,8 @@ static void find_group(struct groups *s, size_t k) {
         return;
     }
     /* nothing fits one that does not tell its time */
-    s->g[s->n] = (struct group){.leader = k, .lo = timed ? lo : 1,
-                                .hi = timed ? hi : 0};
+    s->g[s->n] =
+        (struct group){.leader = k, .lo = timed ? lo : 1, .hi = timed ? hi : 0};
     s->n++;
     if (timed) join_group(s, s->n - 1, k);
     else s->of[k] = (uint32_t)(s->n - 1);
@@ -248,8 +249,8 @@ static int load_parts(struct part *v, size_t n, const struct stems *s,
     for (size_t i = 0; i < n; i++)
         if (is_ring(v[i].path)) TRY(load_part(&v[i], o, e));
     for (size_t i = 0; i < n; i++) {
-        for (uint32_t k = stems_of(s, v[i].path);
-             k != ROW_NONE && !v[i].taken; k = s->next[k])
+        for (uint32_t k = stems_of(s, v[i].path); k != ROW_NONE && !v[i].taken;
+             k = s->next[k])
             v[i].taken = k != i && is_ring(v[k].path) &&
                          own_is_included(&v[k], v[i].path);
         if (v[i].t == NULL && !v[i].taken) TRY(load_part(&v[i], o, e));

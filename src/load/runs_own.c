@@ -49,8 +49,8 @@ bool own_file_of(const char *path, struct own_file *out) {
         if (n <= s || strcmp(name + n - s, forms[i].suffix) != 0) continue;
         n -= s;
         out->form = forms[i].form;
-        if (out->form == OWN_PART) n = cut_number(name, n, "device",
-                                                  &out->device);
+        if (out->form == OWN_PART)
+            n = cut_number(name, n, "device", &out->device);
         if (out->form != OWN_RING) n = cut_number(name, n, "", &out->part);
         out->stem = folder + n;
         return true;

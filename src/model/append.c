@@ -24,9 +24,8 @@ static uint32_t owner(const struct moves *m, uint32_t source) {
 }
 
 static void free_moves(struct moves *m) {
-    uint32_t *all[] = {m->source, m->str,       m->cat,    m->device,
-                       m->track,  m->allocator, m->counter, m->frame,
-                       m->stack};
+    uint32_t *all[] = {m->source,    m->str,     m->cat,   m->device, m->track,
+                       m->allocator, m->counter, m->frame, m->stack};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
@@ -77,8 +76,8 @@ static bool move_sources(struct trace *a, struct trace *b, struct moves *m) {
         }
         m->source[i] = k;
         merge_source(&a->sources[k], from);
-        if (from->host) a->sources[k].host =
-            trace_str(a, strs_bytes(&b->strs, from->host));
+        if (from->host)
+            a->sources[k].host = trace_str(a, strs_bytes(&b->strs, from->host));
     }
     for (size_t i = 0; i < b->nsources; i++)
         if (b->sources[i].beside != ROW_NONE)
@@ -130,8 +129,7 @@ static void move_tracks(struct trace *a, const struct trace *b,
         if (a->oom) return;
         if (a->tracks[k].device == ROW_NONE)
             a->tracks[k].device = moved(m->device, tr->device);
-        if (tr->named)
-            trace_track_name(a, k, strs_bytes(&b->strs, tr->name));
+        if (tr->named) trace_track_name(a, k, strs_bytes(&b->strs, tr->name));
     }
     for (size_t i = 0; i < b->ntracks; i++)
         if (b->tracks[i].thread != ROW_NONE)
@@ -154,9 +152,10 @@ static void move_allocators(struct trace *a, const struct trace *b,
     }
     for (size_t i = 0; i < b->ncounters; i++) {
         const struct counter *c = &b->counters[i];
-        m->counter[i] = trace_counter_of(
-            a, owner(m, c->source), c->pid, strs_bytes(&b->strs, c->name),
-            strs_bytes(&b->strs, c->unit), moved(m->device, c->device));
+        m->counter[i] = trace_counter_of(a, owner(m, c->source), c->pid,
+                                         strs_bytes(&b->strs, c->name),
+                                         strs_bytes(&b->strs, c->unit),
+                                         moved(m->device, c->device));
         if (m->counter[i] != ROW_NONE && c->process != 0)
             a->counters[m->counter[i]].process =
                 trace_str(a, strs_bytes(&b->strs, c->process));
@@ -169,17 +168,18 @@ static void move_texts(struct trace *a, const struct trace *b,
         m->str[i] = trace_str(a, strs_bytes(&b->strs, (str_id)i));
     a->strs.mended += b->strs.mended;
     for (size_t i = 0; i < b->ncats; i++)
-        m->cat[i] = trace_category(
-            a, &(struct category){m->str[b->cats[i].text],
-                                  m->str[b->cats[i].hlo_op],
-                                  m->str[b->cats[i].tf_op],
-                                  m->str[b->cats[i].details],
-                                  m->str[b->cats[i].module]});
+        m->cat[i] =
+            trace_category(a, &(struct category){m->str[b->cats[i].text],
+                                                 m->str[b->cats[i].hlo_op],
+                                                 m->str[b->cats[i].tf_op],
+                                                 m->str[b->cats[i].details],
+                                                 m->str[b->cats[i].module]});
     for (size_t i = 0; i < b->nmeta && !a->oom; i++) {
         if (!VEC_ROOM(a->meta, a->nmeta, a->cap_meta)) a->oom = true;
-        else a->meta[a->nmeta++] = (struct meta){
-            m->str[b->meta[i].key], m->str[b->meta[i].value],
-            m->source[b->meta[i].source]};
+        else
+            a->meta[a->nmeta++] = (struct meta){m->str[b->meta[i].key],
+                                                m->str[b->meta[i].value],
+                                                m->source[b->meta[i].source]};
     }
 }
 
@@ -211,8 +211,9 @@ static bool copy_rows(void *ctx) {
         args = (uint64_t)from->args_hi[i] << 32 | from->args_lo[i];
         if (many)
             delta = args_delta(c->a, c->b, m,
-                               args_source(c->b, c->b->tracks[from->track[i]]
-                                                     .source, args));
+                               args_source(c->b,
+                                           c->b->tracks[from->track[i]].source,
+                                           args));
         if (args) args += delta;
         if (__builtin_expect(args >> 40 != 0, 0)) {
             c->lost++;
@@ -241,7 +242,11 @@ static bool move_spans(struct trace *a, const struct trace *b,
     assert(b->nsources > 0 && b->ntracks > 0);
     trace_reserve(a, n);
     if (a->spans.cap - a->spans.n < n) return false;
-    struct copy c = {.a = a, .b = b, .m = m, .to = n / 2, .at = a->spans.n,
+    struct copy c = {.a = a,
+                     .b = b,
+                     .m = m,
+                     .to = n / 2,
+                     .at = a->spans.n,
                      .delta = args_delta(a, b, m, 0)};
     struct copy d = c;
     d.from = c.to;
@@ -263,9 +268,9 @@ static void move_halves(struct trace *a, struct half_links *to,
     }
     to->cap = to->n + from->n;
     for (size_t i = 0; i < from->n; i++)
-        to->v[to->n++] = (struct half_link){
-            from->v[i].key, owner(m, from->v[i].source),
-            from->v[i].row + offset};
+        to->v[to->n++] = (struct half_link){from->v[i].key,
+                                            owner(m, from->v[i].source),
+                                            from->v[i].row + offset};
 }
 
 /* b's stacks among a's; their frames are listed once more. */
@@ -274,8 +279,7 @@ static void move_stacks(struct trace *a, const struct trace *b,
     const struct stacks *s = &b->stacks;
     for (size_t i = 0; i < s->nframes; i++) {
         const struct frame *f = &s->frames[i];
-        m->frame[i] = trace_frame(a, m->str[f->name], m->str[f->file],
-                                  f->line);
+        m->frame[i] = trace_frame(a, m->str[f->name], m->str[f->file], f->line);
     }
     uint32_t *list = vec_alloc(s->nitems + 1, sizeof *list);
     if (list == NULL) a->oom = true;
@@ -322,12 +326,15 @@ static void move_rest(struct trace *a, const struct trace *b,
                       const struct moves *m, row_id offset) {
     const struct mem_events *e = &b->mem;
     for (size_t i = 0; i < e->n && !a->oom; i++) {
-        row_id k = trace_mem(a, &(struct mem_in){
-            .ts = e->ts[i] + m->shift, .bytes = e->bytes[i],
-            .allocated = e->allocated[i], .reserved = e->reserved[i],
-            .addr = e->addr[i], .track = moved(m->track, e->track[i]),
-            .allocator = m->allocator[e->allocator[i]],
-            .what = m->str[e->what[i]]});
+        row_id k = trace_mem(
+            a, &(struct mem_in){.ts = e->ts[i] + m->shift,
+                                .bytes = e->bytes[i],
+                                .allocated = e->allocated[i],
+                                .reserved = e->reserved[i],
+                                .addr = e->addr[i],
+                                .track = moved(m->track, e->track[i]),
+                                .allocator = m->allocator[e->allocator[i]],
+                                .what = m->str[e->what[i]]});
         if (e->stack) trace_mem_stack(a, k, moved(m->stack, e->stack[i]));
     }
     for (size_t i = 0; i < b->samples.n && !a->oom; i++)
@@ -419,8 +426,9 @@ static int append(struct trace *a, struct trace *b, uint32_t beside,
     if (ok) m.beside = beside;
     if (!ok) rc = fail_oom(e);
     else if (!find_shift(a, b, &m))
-        rc = fail(e, OPS_EUNSUP, "profiles lie too far apart in time to be "
-                                 "shown on one time line");
+        rc = fail(e, OPS_EUNSUP,
+                  "profiles lie too far apart in time to be "
+                  "shown on one time line");
     else if (!move_all(a, b, &m)) rc = fail_oom(e);
     if (!b->oom) free_moves(&m);
     if (rc != 0) a->oom |= rc == OPS_ELIMIT;

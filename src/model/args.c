@@ -10,8 +10,7 @@
 static bool is_uint(struct bytes b, uint64_t *out) {
     uint64_t v = 0;
     for (size_t i = 0; i < b.n; i++) {
-        if (b.p[i] < '0' || b.p[i] > '9' ||
-            __builtin_mul_overflow(v, 10, &v) ||
+        if (b.p[i] < '0' || b.p[i] > '9' || __builtin_mul_overflow(v, 10, &v) ||
             __builtin_add_overflow(v, (uint64_t)(b.p[i] - '0'), &v))
             return false;
     }
@@ -102,10 +101,10 @@ int64_t args_int(const struct trace *t, row_id row, const char *key,
                  int64_t dflt) {
     struct arg a = args_get(t, row, key);
     switch (a.type) {
-    case ARG_INT: case ARG_BOOL: return a.i;
+    case ARG_INT:
+    case ARG_BOOL: return a.i;
     case ARG_UINT: return a.u <= INT64_MAX ? (int64_t)a.u : dflt;
-    case ARG_FLOAT:
-        return a.f > -9.2e18 && a.f < 9.2e18 ? (int64_t)a.f : dflt;
+    case ARG_FLOAT: return a.f > -9.2e18 && a.f < 9.2e18 ? (int64_t)a.f : dflt;
     case ARG_TEXT: {
         /* text in a file has bytes behind it that end a number */
         struct json j = json_reader(a.text);
@@ -113,7 +112,8 @@ int64_t args_int(const struct trace *t, row_id row, const char *key,
         int64_t v;
         return n.kind != JSON_NAN && json_to_int(&n, &v) ? v : dflt;
     }
-    case ARG_NONE: case ARG_JSON: break;
+    case ARG_NONE:
+    case ARG_JSON: break;
     }
     return dflt;
 }

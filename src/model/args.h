@@ -8,15 +8,22 @@
 #include "model/format.h"
 #include "model/trace.h"
 
-enum arg_type { ARG_NONE, ARG_INT, ARG_UINT, ARG_FLOAT, ARG_TEXT, ARG_BOOL,
-                ARG_JSON /* a list or object, as JSON text */ };
+enum arg_type {
+    ARG_NONE,
+    ARG_INT,
+    ARG_UINT,
+    ARG_FLOAT,
+    ARG_TEXT,
+    ARG_BOOL,
+    ARG_JSON /* a list or object, as JSON text */
+};
 
 struct arg {
     enum arg_type type;
-    int64_t i;          /* ARG_INT, ARG_BOOL; ARG_UINT in u */
+    int64_t i; /* ARG_INT, ARG_BOOL; ARG_UINT in u */
     uint64_t u;
     double f;
-    struct bytes text;  /* ARG_TEXT: raw bytes between the quotes (escapes not
+    struct bytes text; /* ARG_TEXT: raw bytes between the quotes (escapes not
                            undone when escaped is set), ARG_JSON: raw text */
     bool escaped;
 };

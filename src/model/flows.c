@@ -15,15 +15,13 @@
 static void bind_track(const struct trace *t, const struct sort_key *v,
                        size_t n, row_id *bound) {
     assert(n > 0);
-    const struct track *tr =
-        &t->tracks[t->half_flows.v[v[0].row].track];
+    const struct track *tr = &t->tracks[t->half_flows.v[v[0].row].track];
     row_id next = tr->first, at = ROW_NONE;
     for (size_t i = 0; i < n; i++) {
         int64_t ts = t->half_flows.v[v[i].row].ts;
         row_id known = t->half_flows.v[v[i].row].row;
         for (; next < tr->end && t->spans.ts[next] <= ts; next++) at = next;
-        while (at != ROW_NONE && span_end(t, at) < ts)
-            at = t->spans.parent[at];
+        while (at != ROW_NONE && span_end(t, at) < ts) at = t->spans.parent[at];
         bound[v[i].row] = known != ROW_NONE ? known : at;
     }
 }

@@ -55,9 +55,9 @@ struct format {
      * fix_all. */
     const char *fix[MISSING_KINDS];
     const char *fix_all;
-    bool scopes_in_names;  /* ops are named by scope: "model/dense/MatMul" */
-    bool allocs_name_ops;  /* an allocation says which op made it */
-    bool has_programs;     /* programs of XLA may be in it */
+    bool scopes_in_names; /* ops are named by scope: "model/dense/MatMul" */
+    bool allocs_name_ops; /* an allocation says which op made it */
+    bool has_programs;    /* programs of XLA may be in it */
 };
 
 /* Are the source's rows those of torch's own tables? */

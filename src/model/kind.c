@@ -5,11 +5,11 @@
 #include "model/trace.h"
 
 static const char *const kinds[SPAN_KINDS] = {
-    [SPAN_OTHER] = "other",         [SPAN_OP] = "op",
+    [SPAN_OTHER] = "other",           [SPAN_OP] = "op",
     [SPAN_ANNOTATION] = "annotation", [SPAN_API] = "api",
-    [SPAN_PYTHON] = "python",       [SPAN_RUNTIME] = "runtime",
-    [SPAN_KERNEL] = "kernel",       [SPAN_COPY] = "copy",
-    [SPAN_MEMSET] = "memset",       [SPAN_SYNC] = "sync",
+    [SPAN_PYTHON] = "python",         [SPAN_RUNTIME] = "runtime",
+    [SPAN_KERNEL] = "kernel",         [SPAN_COPY] = "copy",
+    [SPAN_MEMSET] = "memset",         [SPAN_SYNC] = "sync",
     [SPAN_OVERHEAD] = "overhead",
 };
 

@@ -39,7 +39,7 @@ static void note_unused(struct trace *t, uint32_t source, row_id row) {
 struct table {
     uint64_t *least, *most; /* ids of each source's calls */
     size_t *base;
-    row_id *rows;           /* ROW_NONE: no such call, or already linked */
+    row_id *rows; /* ROW_NONE: no such call, or already linked */
     size_t n;
 };
 
@@ -70,7 +70,8 @@ static bool size_table(const struct trace *t, struct table *tb, bool *dense) {
     size_t limit = 16 * (h->n + t->device_halves.n) + 4096;
     for (size_t i = 0; i < n; i++) {
         uint64_t range = tb->least[i] <= tb->most[i]
-                             ? tb->most[i] - tb->least[i] : 0;
+                             ? tb->most[i] - tb->least[i]
+                             : 0;
         tb->base[i] = tb->n;
         *dense = range < limit && tb->n + range + 1 < limit;
         if (!*dense) return true;
@@ -214,9 +215,9 @@ static bool join_by_sorting(struct trace *t) {
 /* Links sorted by device row; where they come so nothing is moved. */
 static bool order_by_device(struct links *l) {
     size_t i = 1;
-    while (i < l->n && (l->device[i - 1] < l->device[i] ||
-                        (l->device[i - 1] == l->device[i] &&
-                         l->host[i - 1] <= l->host[i])))
+    while (i < l->n &&
+           (l->device[i - 1] < l->device[i] ||
+            (l->device[i - 1] == l->device[i] && l->host[i - 1] <= l->host[i])))
         i++;
     if (i >= l->n) return true;
     uint64_t *v = vec_alloc(l->n, sizeof *v);

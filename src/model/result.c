@@ -103,8 +103,8 @@ static bool pack_row(struct result *r, const struct cell *cells) {
     for (size_t c = 0; c < r->ncols; c++) {
         if (cells[c].null) continue;
         bool zero = cells[c].i == 0; /* of a float: the bits of +0 */
-        form[c / FORMS_PER_BYTE] |= (uint8_t)(
-            (zero ? CELL_ZERO : CELL_VALUE) << c % FORMS_PER_BYTE * 2);
+        form[c / FORMS_PER_BYTE] |= (uint8_t)((zero ? CELL_ZERO : CELL_VALUE)
+                                              << c % FORMS_PER_BYTE * 2);
         if (zero) continue;
         if (is_whole(r->cols[c].type)) {
             p = pbw_varint(p, fold_sign(cells[c].i));
@@ -311,7 +311,8 @@ void result_from_trace(struct result *r, const struct trace *t) {
     r->origin = trace_origin(t);
     for (size_t i = 0; i < t->nsources; i++) {
         const struct source *s = &t->sources[i];
-        result_source(r, (struct result_source){
+        result_source(r,
+                      (struct result_source){
                           .path = s->path,
                           .format = s->format->name,
                           .host = s->host ? strs_text(&t->strs, s->host) : NULL,
@@ -407,8 +408,8 @@ int result_sort(struct result *r, int col, struct ops_err *e) {
     return 0;
 }
 
-void result_filter(struct result *r, bool (*want)(const struct result *, size_t,
-                                                  const void *),
+void result_filter(struct result *r,
+                   bool (*want)(const struct result *, size_t, const void *),
                    const void *ctx) {
     if (r->oom) return;
     size_t n = 0;
@@ -422,8 +423,7 @@ void result_top(struct result *r, size_t n) {
     r->nrows = n;
 }
 
-int result_top_largest(struct result *r, int col, size_t n,
-                       struct ops_err *e) {
+int result_top_largest(struct result *r, int col, size_t n, struct ops_err *e) {
     if (n >= r->nrows || r->nrows > UINT32_MAX) return 0;
     assert(r->cols[col].type != COL_TEXT && r->cols[col].type != COL_FLOAT);
     struct sort_key *v = malloc(r->nrows * sizeof *v);

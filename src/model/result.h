@@ -56,7 +56,7 @@ struct column {
     const char *unit;  /* "us", "bytes", "%", "GB/s" or NULL */
     const char *help;  /* one sentence for a newcomer */
     enum col_type type;
-    unsigned flags;    /* enum col_flag */
+    unsigned flags; /* enum col_flag */
 };
 
 struct cell {
@@ -81,39 +81,47 @@ struct result {
     struct arena arena;
     const char *analysis; /* "ops" */
     const char *title;    /* heading of the text form */
-    struct column *cols;   size_t ncols, cap_cols;
-    uint8_t *packed;       size_t npacked, cap_packed; /* rows: result.c */
-    size_t *row_at;        size_t cap_rows; /* where each row begins there */
-    struct cell *open;    /* RESULT_COLS cells of the row being filled; until
+    struct column *cols;
+    size_t ncols, cap_cols;
+    uint8_t *packed;
+    size_t npacked, cap_packed; /* rows: result.c */
+    size_t *row_at;
+    size_t cap_rows;   /* where each row begins there */
+    struct cell *open; /* RESULT_COLS cells of the row being filled; until
                              each is put, that of the row before */
-    size_t nopen;         /* how many of them are put */
-    size_t nrows;         /* rows here */
-    size_t total_rows;    /* rows before --top cut them */
-    struct result_source *sources; size_t nsources, cap_sources;
-    char **remarks;        size_t nremarks, cap_remarks;
-    struct map said;      /* their hashes: each is said once */
+    size_t nopen;      /* how many of them are put */
+    size_t nrows;      /* rows here */
+    size_t total_rows; /* rows before --top cut them */
+    struct result_source *sources;
+    size_t nsources, cap_sources;
+    char **remarks;
+    size_t nremarks, cap_remarks;
+    struct map said; /* their hashes: each is said once */
     struct result_missing {
         char *what, *why, *fix;
-    } *missing;            size_t nmissing, cap_missing;
+    } * missing;
+    size_t nmissing, cap_missing;
     struct result_note {
         char *id, *text;
         uint64_t count;
         bool detail; /* no loss and nothing mended: text shows it with -v */
-    } *notes;              size_t nnotes, cap_notes;
-    const char *chart;    /* how a page draws it: "bars share_pct", or NULL */
-    int decimals;         /* of a microsecond, in COL_TIME columns */
-    int64_t origin;       /* ps: where text output counts COL_STAMP from */
+    } * notes;
+    size_t nnotes, cap_notes;
+    const char *chart; /* how a page draws it: "bars share_pct", or NULL */
+    int decimals;      /* of a microsecond, in COL_TIME columns */
+    int64_t origin;    /* ps: where text output counts COL_STAMP from */
     struct result_part {
-        size_t first;     /* joined results: first row of each ... */
-        int64_t origin;   /* ... and its own origin */
-    } *parts;              size_t nparts, cap_parts;
-    bool one_unit;        /* text: all times but stamps in the same unit, so
+        size_t first;   /* joined results: first row of each ... */
+        int64_t origin; /* ... and its own origin */
+    } * parts;
+    size_t nparts, cap_parts;
+    bool one_unit;    /* text: all times but stamps in the same unit, so
                              that parts can be added up by eye */
-    bool in_order;        /* rows stand in an order of their own, such as time:
+    bool in_order;    /* rows stand in an order of their own, such as time:
                              COL_MAIN does not sort them */
-    bool top_largest;     /* in_order, and --top keeps the rows that are largest
+    bool top_largest; /* in_order, and --top keeps the rows that are largest
                              by COL_MAIN: a tree's parents before its leaves */
-    bool full;            /* an integer is at the end of its range: a remark
+    bool full;        /* an integer is at the end of its range: a remark
                              says so */
     /* More rows behind these, too many to be held at once: next(next_ctx) is a
      * result with the same columns and the next of them, which lives until the
@@ -130,10 +138,10 @@ void result_col(struct result *r, struct column c);
 
 /* Starts a row; the one before it must be complete (assert). */
 void result_row(struct result *r);
-void result_text(struct result *r, const char *s);  /* copied; NULL: null */
-void result_str(struct result *r, struct bytes b);  /* copied */
-void result_int(struct result *r, int64_t v);       /* also bytes and time */
-void result_float(struct result *r, double v);      /* also percent; a value
+void result_text(struct result *r, const char *s); /* copied; NULL: null */
+void result_str(struct result *r, struct bytes b); /* copied */
+void result_int(struct result *r, int64_t v);      /* also bytes and time */
+void result_float(struct result *r, double v);     /* also percent; a value
                                                        that is not finite is
                                                        null */
 void result_bool(struct result *r, bool v);
@@ -179,8 +187,8 @@ int result_find_col(const struct result *r, const char *name);
 int result_sort(struct result *r, int col, struct ops_err *e);
 
 /* Keeps rows for which keep(row) is true; total_rows follows. */
-void result_filter(struct result *r, bool (*keep)(const struct result *, size_t,
-                                                  const void *),
+void result_filter(struct result *r,
+                   bool (*keep)(const struct result *, size_t, const void *),
                    const void *ctx);
 
 /* Shows the first n rows only; total_rows still tells how many there were. */

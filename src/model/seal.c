@@ -106,7 +106,8 @@ GATHER(col, double)
 static bool renumber(struct trace *t, const row_id *perm) {
     size_t n = t->spans.n;
     if (t->host_halves.n + t->device_halves.n + t->step_hints.n +
-            t->group_hints.n + t->half_flows.n == 0)
+            t->group_hints.n + t->half_flows.n ==
+        0)
         return true;
     row_id *to = vec_alloc(n, sizeof *to);
     if (to == NULL) return false;
@@ -151,8 +152,7 @@ static bool gather_rest(void *ctx) {
            gather_uint8_t(&s->args_hi, g->perm, s->n) &&
            gather_uint8_t(&s->args_room, g->perm, s->n) &&
            gather_uint8_t(&s->kind, g->perm, s->n) &&
-           gather_uint8_t(&s->flags, g->perm, s->n) &&
-           renumber(g->t, g->perm);
+           gather_uint8_t(&s->flags, g->perm, s->n) && renumber(g->t, g->perm);
 }
 
 /* How many threads this trace is worth: small ones are done before a second
@@ -180,7 +180,7 @@ struct stack {
     struct open {
         row_id row;
         int64_t end;
-    } *v;
+    } * v;
     size_t n, cap;
 };
 
@@ -260,8 +260,7 @@ static bool classify_names(struct trace *t) {
     for (size_t i = 0; i < t->strs.n; i++)
         t->name_class[i] = name_classify(strs_bytes(&t->strs, (str_id)i));
     for (size_t i = 0; i < t->ncats; i++)
-        t->cat_class[i] =
-            cat_classify(strs_bytes(&t->strs, t->cats[i].text));
+        t->cat_class[i] = cat_classify(strs_bytes(&t->strs, t->cats[i].text));
     return true;
 }
 
@@ -299,8 +298,7 @@ static bool mem_by_allocator(const struct trace *t, row_id *perm, size_t *at) {
     for (size_t i = 0; i <= t->nallocators; i++) at[i] = sum += at[i];
     assert(sum == m->n); /* every event has an allocator that exists */
     bool sorted = true;
-    for (size_t i = 0; i < m->n; i++)
-        perm[at[m->allocator[i]]++] = (row_id)i;
+    for (size_t i = 0; i < m->n; i++) perm[at[m->allocator[i]]++] = (row_id)i;
     for (size_t i = 1; i < m->n && sorted; i++)
         sorted = m->allocator[perm[i]] != m->allocator[perm[i - 1]] ||
                  m->ts[perm[i]] >= m->ts[perm[i - 1]];

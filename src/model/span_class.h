@@ -25,8 +25,7 @@ static inline bool span_is_comm(const struct trace *t, row_id r) {
  * an eager op is its dispatch: the wait, IteratorGetNextOp::DoCompute, stands
  * inside it, and XProf counts that. */
 static inline bool span_is_input(const struct trace *t, row_id r) {
-    return (span_class(t, r) & NAME_INPUT) &&
-           !(t->spans.flags[r] & SPAN_EAGER);
+    return (span_class(t, r) & NAME_INPUT) && !(t->spans.flags[r] & SPAN_EAGER);
 }
 
 /* Does this span mark a step, be it the one that the steps were made from or

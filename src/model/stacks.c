@@ -121,7 +121,8 @@ static struct bytes telling(struct bytes path) {
  * each, and the innermost. */
 static bool is_recorder(const struct trace *t, uint32_t frame) {
     static const char *const starts[] = {
-        "torch::unwind::", "torch::CapturedTraceback::",
+        "torch::unwind::",
+        "torch::CapturedTraceback::",
         "torch::cuda::(anonymous namespace)::gather",
         "c10::cuda::CUDACachingAllocator::",
     };

@@ -290,8 +290,7 @@ static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
         if (tr->kind != TRACK_THREAD) continue;
         int64_t sum = 0;
         for (row_id r = tr->first; r < tr->end; r++)
-            if (t->spans.parent[r] == ROW_NONE)
-                sum_add(&sum, t->spans.dur[r]);
+            if (t->spans.parent[r] == ROW_NONE) sum_add(&sum, t->spans.dur[r]);
         if (sum > most) {
             most = sum;
             best = t->of_source.v[k];
@@ -343,7 +342,9 @@ static bool add_whole(struct trace *t, uint32_t source) {
     if (empty) return true;
     if (!VEC_ROOM(t->steps, t->nsteps, t->cap_steps)) return false;
     t->steps[t->nsteps++] = (struct step){
-        .source = source, .marker = ROW_NONE, .name = 0,
+        .source = source,
+        .marker = ROW_NONE,
+        .name = 0,
         .thread = busiest_thread(t, source),
         .marker_ts = src->window_ts,
         .marker_dur = src->window_end - src->window_ts,
@@ -402,8 +403,7 @@ static void assign_track(struct trace *t, const struct track *tr, size_t first,
         if (s[i].marker_ts == ts && i > first && s[i - 1].marker_ts == ts)
             i = step_after(t, first, end, ts - 1, true);
         int64_t stop = host_end(t, i, end);
-        if (i + 1 < end && s[i + 1].marker_ts < stop)
-            stop = s[i + 1].marker_ts;
+        if (i + 1 < end && s[i + 1].marker_ts < stop) stop = s[i + 1].marker_ts;
         if (ts < stop || ts == s[i].marker_ts) t->spans.step[r] = (uint32_t)i;
     }
 }
@@ -493,8 +493,8 @@ static void assign_by_time(struct trace *t, uint32_t source, size_t first,
 }
 
 /* Finds the markers and how; notes what had to be guessed. */
-static bool find_markers(struct trace *t, uint32_t source,
-                         struct region *sums, struct markers *m) {
+static bool find_markers(struct trace *t, uint32_t source, struct region *sums,
+                         struct markers *m) {
     struct source *src = &t->sources[source];
     uint32_t track = marker_track(t, source);
     src->step_rule = STEPS_BY_MARKER;

@@ -34,8 +34,8 @@ static void free_columns(struct trace *t) {
     free(s->depth);
     free(s->step);
     struct mem_events *m = &t->mem;
-    void *mem[] = {m->ts,       m->bytes, m->addr,      m->allocated,
-                   m->reserved, m->track, m->allocator, m->what, m->stack};
+    void *mem[] = {m->ts,    m->bytes,     m->addr, m->allocated, m->reserved,
+                   m->track, m->allocator, m->what, m->stack};
     for (size_t i = 0; i < sizeof mem / sizeof *mem; i++) free(mem[i]);
     free(t->samples.ts);
     free(t->samples.value);
@@ -75,12 +75,12 @@ void trace_free(struct trace *t) {
         if (t->sources[i].file) file_close(t->sources[i].file);
         free(t->sources[i].index);
     }
-    void *tables[] = {t->tracks, t->devices, t->allocators, t->counters,
-                      t->steps,  t->sources, t->meta,       t->cats,
-                      t->name_class, t->cat_class, t->segments, t->blocks,
-                      t->before,
-                      t->ooms, t->stacks.frames, t->stacks.items,
-                      t->stacks.first};
+    void *tables[] = {t->tracks,       t->devices,     t->allocators,
+                      t->counters,     t->steps,       t->sources,
+                      t->meta,         t->cats,        t->name_class,
+                      t->cat_class,    t->segments,    t->blocks,
+                      t->before,       t->ooms,        t->stacks.frames,
+                      t->stacks.items, t->stacks.first};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     hlo_free(t->hlo);
     free_lists(t);
@@ -98,8 +98,7 @@ static void note_bytes(struct trace *t, uint32_t source, struct bytes bytes) {
 }
 
 bool source_is_torchs(const struct source *s) {
-    return s->format->writer == WRITER_TORCH &&
-           s->format->role == ROLE_PROFILE;
+    return s->format->writer == WRITER_TORCH && s->format->role == ROLE_PROFILE;
 }
 
 uint32_t trace_source(struct trace *t, const char *path,
@@ -119,10 +118,17 @@ uint32_t trace_source(struct trace *t, const char *path,
         base = last->args_base + last->bytes.n;
     }
     t->sources[t->nsources] = (struct source){
-        .path = copy, .format = format, .rank = -1, .world_size = -1,
-        .pid = -1, .beside = ROW_NONE,
-        .decimals = 3, .args_base = base, .bytes = bytes,
-        .file = file, .window_end = 0,
+        .path = copy,
+        .format = format,
+        .rank = -1,
+        .world_size = -1,
+        .pid = -1,
+        .beside = ROW_NONE,
+        .decimals = 3,
+        .args_base = base,
+        .bytes = bytes,
+        .file = file,
+        .window_end = 0,
     };
     return (uint32_t)t->nsources++;
 }
@@ -139,8 +145,7 @@ void trace_source_file(struct trace *t, uint32_t source, struct file *file) {
 
 uint32_t trace_source_find(const struct trace *t, struct bytes bytes) {
     uint32_t at = bytes.p == NULL ? MAP_NONE
-                                  : map_get(&t->source_map,
-                                            (uintptr_t)bytes.p);
+                                  : map_get(&t->source_map, (uintptr_t)bytes.p);
     return at == MAP_NONE ? ROW_NONE : at;
 }
 
@@ -206,16 +211,19 @@ uint32_t trace_track(struct trace *t, uint32_t source, enum track_kind kind,
                      int64_t pid, int64_t tid) {
     assert(!t->sealed && source < t->nsources);
     struct track_key k = {t, source, kind, pid, tid};
-    uint32_t *at,
-        i = probe(&t->track_map, track_hash(&k), &at, same_track, &k);
+    uint32_t *at, i = probe(&t->track_map, track_hash(&k), &at, same_track, &k);
     if (i != MAP_NONE) return i;
     if (at == NULL || !VEC_ROOM(t->tracks, t->ntracks, t->cap_tracks)) {
         t->oom = true;
         return 0;
     }
     t->tracks[t->ntracks] = (struct track){
-        .kind = kind, .pid = pid, .tid = tid, .source = source,
-        .device = ROW_NONE, .thread = ROW_NONE,
+        .kind = kind,
+        .pid = pid,
+        .tid = tid,
+        .source = source,
+        .device = ROW_NONE,
+        .thread = ROW_NONE,
     };
     *at = (uint32_t)t->ntracks;
     return (uint32_t)t->ntracks++;
@@ -233,8 +241,8 @@ void trace_track_name(struct trace *t, uint32_t track, struct bytes name) {
     if (track >= t->ntracks) return;
     /* what is mended to a space (utf8.h) goes as well: the name is the same
      * when it comes a second time */
-    while (name.n > 0 && (name.p[name.n - 1] == ' ' ||
-                          name.p[name.n - 1] == '\0'))
+    while (name.n > 0 &&
+           (name.p[name.n - 1] == ' ' || name.p[name.n - 1] == '\0'))
         name.n--;
     str_id id = trace_str(t, name);
     struct track *tr = &t->tracks[track];
@@ -262,8 +270,7 @@ static bool same_device(const void *ctx, uint32_t i) {
 }
 
 static uint64_t device_hash(const struct device_key *k) {
-    return hash_pair((uint64_t)k->ordinal,
-                     (uint64_t)k->source << 8 | k->kind);
+    return hash_pair((uint64_t)k->ordinal, (uint64_t)k->source << 8 | k->kind);
 }
 
 uint32_t trace_device_find(const struct trace *t, uint32_t source,
@@ -292,7 +299,9 @@ uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
     char label[48];
     snprintf(label, sizeof label, "%s %lld", words[kind], (long long)ordinal);
     t->devices[t->ndevices] = (struct device){
-        .kind = kind, .ordinal = ordinal, .source = source,
+        .kind = kind,
+        .ordinal = ordinal,
+        .source = source,
         .label = trace_str(t, bytes_of(label)),
     };
     return (uint32_t)t->ndevices++;
@@ -469,8 +478,7 @@ uint32_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
     assert(device == ROW_NONE || device < t->ndevices);
     struct name_key k = {t, trace_str(t, name), source, device};
     uint64_t h = hash_pair((uint64_t)k.name << 32 | source, device);
-    uint32_t *at,
-        i = probe(&t->allocator_map, h, &at, same_allocator, &k);
+    uint32_t *at, i = probe(&t->allocator_map, h, &at, same_allocator, &k);
     if (i != MAP_NONE) return i;
     if (at == NULL || t->nallocators >= ROW_NONE ||
         !VEC_ROOM(t->allocators, t->nallocators, t->cap_allocators)) {
@@ -478,8 +486,12 @@ uint32_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
         return 0;
     }
     t->allocators[t->nallocators] = (struct allocator){
-        .name = k.name, .source = source, .device = device, .capacity = -1,
-        .peak_life = -1, .fragmentation = -1,
+        .name = k.name,
+        .source = source,
+        .device = device,
+        .capacity = -1,
+        .peak_life = -1,
+        .fragmentation = -1,
     };
     *at = (uint32_t)t->nallocators;
     return (uint32_t)t->nallocators++;
@@ -553,8 +565,8 @@ uint32_t trace_counter_of(struct trace *t, uint32_t source, int64_t pid,
         return ROW_NONE;
     }
     *at = (uint32_t)t->ncounters;
-    t->counters[t->ncounters] = (struct counter){
-        k.k.name, trace_str(t, unit), source, device, pid, 0};
+    t->counters[t->ncounters] =
+        (struct counter){k.k.name, trace_str(t, unit), source, device, pid, 0};
     return (uint32_t)t->ncounters++;
 }
 
@@ -563,8 +575,7 @@ uint32_t trace_counter(struct trace *t, uint32_t source, struct bytes name,
     return trace_counter_of(t, source, NO_PID, name, unit, device);
 }
 
-void trace_sample(struct trace *t, uint32_t counter, int64_t ts,
-                  double value) {
+void trace_sample(struct trace *t, uint32_t counter, int64_t ts, double value) {
     assert(!t->sealed);
     struct samples *s = &t->samples;
     if (counter == ROW_NONE) return;
@@ -730,8 +741,7 @@ row_id trace_launch_of(const struct trace *t, row_id device_row) {
     return i < l->n && l->device[i] == device_row ? l->host[i] : ROW_NONE;
 }
 
-size_t trace_links_from(const struct trace *t, row_id host_row,
-                        size_t *first) {
+size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first) {
     assert(t->sealed);
     const struct links *l = &t->links;
     size_t lo = 0, hi = l->n;
@@ -745,8 +755,7 @@ size_t trace_links_from(const struct trace *t, row_id host_row,
     return lo;
 }
 
-row_id trace_row_at(const struct trace *t, const struct track *tr,
-                    int64_t ts) {
+row_id trace_row_at(const struct trace *t, const struct track *tr, int64_t ts) {
     row_id lo = tr->first, hi = tr->end;
     while (lo < hi) {
         row_id mid = lo + (hi - lo) / 2;

@@ -38,12 +38,12 @@ struct format; /* model/format.h */
 #define PS_PER_NS INT64_C(1000)
 #define PS_PER_US INT64_C(1000000)
 #define PS_PER_MS INT64_C(1000000000)
-#define PS_PER_S INT64_C(1000000000000)
+#define PS_PER_S  INT64_C(1000000000000)
 
 /* Times outside these are damage: 91 days ahead of the epoch (Kineto counts
  * from a three-month grid), 6.6 days before it, durations of 6.6 days. Any end
  * and any distance between two of them then fits int64. */
-#define TS_LIMIT (INT64_C(7900000) * PS_PER_S)
+#define TS_LIMIT  (INT64_C(7900000) * PS_PER_S)
 #define DUR_LIMIT (INT64_C(570000) * PS_PER_S)
 
 static inline bool ts_is_sane(int64_t ts) {
@@ -53,7 +53,7 @@ static inline bool ts_is_sane(int64_t ts) {
 /* Sizes over this are damage: no machine has a block of a pebibyte. All that a
  * trace's memory events move together is bounded, too, so that any sum of
  * theirs is exact. */
-#define SIZE_LIMIT (INT64_C(1) << 50)
+#define SIZE_LIMIT  (INT64_C(1) << 50)
 #define SIZES_LIMIT (INT64_C(1) << 62)
 
 static inline bool size_is_sane(int64_t bytes) {
@@ -78,9 +78,9 @@ enum span_kind {
 };
 
 enum span_flag {
-    SPAN_INSTANT = 1, /* a point in time; dur is 0 */
-    SPAN_ASYNC = 2,   /* may overlap its neighbours; no parent, no children */
-    SPAN_DERIVED = 4, /* made from other events by the source: never counted */
+    SPAN_INSTANT = 1,  /* a point in time; dur is 0 */
+    SPAN_ASYNC = 2,    /* may overlap its neighbours; no parent, no children */
+    SPAN_DERIVED = 4,  /* made from other events by the source: never counted */
     SPAN_STEPMARK = 8, /* marks a step (ProfilerStep#N, step_num, Steps line) */
     SPAN_OPEN = 16,    /* still open at the end of the recording */
     SPAN_EAGER = 32,   /* op ran eagerly (TensorFlow) */
@@ -90,11 +90,11 @@ enum span_flag {
 
 /* The columns that importers fill; 45 bytes a row, with those of seal. */
 #define SPAN_COLUMNS(X)                                                        \
-    X(int64_t, ts)        /* ps from the trace's epoch */                      \
-    X(int64_t, dur)       /* ps, >= 0 */                                       \
-    X(uint32_t, track)    /* index in tracks */                                \
+    X(int64_t, ts)     /* ps from the trace's epoch */                         \
+    X(int64_t, dur)    /* ps, >= 0 */                                          \
+    X(uint32_t, track) /* index in tracks */                                   \
     X(str_id, name)                                                            \
-    X(uint16_t, cat_lo)   /* index in trace->cats (24 bits): span_cat() */     \
+    X(uint16_t, cat_lo) /* index in trace->cats (24 bits): span_cat() */       \
     X(uint8_t, cat_hi)                                                         \
     X(uint32_t, args_lo)  /* where the arguments stand in the trace's */       \
     X(uint8_t, args_hi)   /* address space of mapped files (40 bits) ... */    \
@@ -108,9 +108,9 @@ struct spans {
     SPAN_COLUMNS(X)
 #undef X
     /* filled by seal: */
-    row_id *parent;    /* innermost span around it on its track, or ROW_NONE */
-    uint16_t *depth;   /* number of spans around it, at most 65535 */
-    uint32_t *step;    /* index in steps, or ROW_NONE */
+    row_id *parent;  /* innermost span around it on its track, or ROW_NONE */
+    uint16_t *depth; /* number of spans around it, at most 65535 */
+    uint32_t *step;  /* index in steps, or ROW_NONE */
 };
 
 /* What all rows of one kind share: the word that the source has for it and, of
@@ -147,13 +147,13 @@ enum device_kind { DEVICE_GPU, DEVICE_TPU, DEVICE_CPU, DEVICE_OTHER };
 /* 0 in a number or id means: not recorded. */
 struct device {
     enum device_kind kind;
-    int64_t ordinal;   /* the N of GPU N */
+    int64_t ordinal; /* the N of GPU N */
     uint32_t source;
-    str_id label;      /* "GPU 0" */
-    bool labelled;     /* the source gave the label */
-    str_id model;      /* "NVIDIA H200" */
+    str_id label;  /* "GPU 0" */
+    bool labelled; /* the source gave the label */
+    str_id model;  /* "NVIDIA H200" */
     int64_t memory_bytes;
-    int64_t units;     /* SMs, CUs, cores */
+    int64_t units; /* SMs, CUs, cores */
     int cc_major, cc_minor;
     int64_t clock_hz;
     int64_t bandwidth_bytes_per_s;
@@ -176,7 +176,7 @@ struct half_links {
         uint64_t key; /* correlation id */
         uint32_t source;
         row_id row;
-    } *v;
+    } * v;
 };
 
 /* Arrows between spans that the source drew itself (Chrome flows); after seal
@@ -190,14 +190,14 @@ struct flows {
 struct half_flows {
     size_t n, cap;
     struct half_flow {
-        uint64_t id;    /* the source's id, its category mixed in */
+        uint64_t id; /* the source's id, its category mixed in */
         int64_t ts;
         uint32_t track;
-        row_id row;     /* the span that it means, or ROW_NONE: the innermost
+        row_id row;    /* the span that it means, or ROW_NONE: the innermost
                            one at ts on that track */
-        uint8_t phase;  /* 's', 't', 'f' or 'i': an end after which the start
+        uint8_t phase; /* 's', 't', 'f' or 'i': an end after which the start
                            stays good for others */
-    } *v;
+    } * v;
 };
 
 /* Bytes of a free whose size the source does not tell: seal takes that of the
@@ -208,15 +208,15 @@ struct half_flows {
 struct mem_events {
     size_t n, cap;
     int64_t *ts;
-    int64_t *bytes;        /* > 0 allocated, < 0 freed */
-    uint64_t *addr;        /* 0: not recorded */
-    int64_t *allocated;    /* total in use after it, or -1: not recorded */
-    int64_t *reserved;     /* total held by the allocator, or -1; the column is
+    int64_t *bytes;      /* > 0 allocated, < 0 freed */
+    uint64_t *addr;      /* 0: not recorded */
+    int64_t *allocated;  /* total in use after it, or -1: not recorded */
+    int64_t *reserved;   /* total held by the allocator, or -1; the column is
                               NULL after seal where nobody recorded it */
-    uint32_t *track;       /* thread, or ROW_NONE */
-    uint32_t *allocator;   /* index in allocators */
-    str_id *what;          /* op or tensor named by the source, or 0 */
-    uint32_t *stack;       /* where it was allocated: index in stacks, or
+    uint32_t *track;     /* thread, or ROW_NONE */
+    uint32_t *allocator; /* index in allocators */
+    str_id *what;        /* op or tensor named by the source, or 0 */
+    uint32_t *stack;     /* where it was allocated: index in stacks, or
                               ROW_NONE; of a free, too, where the allocation
                               is not among the events. NULL where nobody
                               recorded one */
@@ -232,18 +232,21 @@ struct frame {
 /* Call stacks, each distinct one once. Stack s is the frames
  * items[first[s]] .. items[first[s + 1] - 1], innermost first, at least one. */
 struct stacks {
-    struct frame *frames;  size_t nframes, cap_frames;
-    uint32_t *items;       size_t nitems, cap_items;
-    size_t *first;         size_t n, cap; /* n + 1 of them, if n > 0 */
-    struct map frame_map, stack_map;      /* only between new and seal */
+    struct frame *frames;
+    size_t nframes, cap_frames;
+    uint32_t *items;
+    size_t nitems, cap_items;
+    size_t *first;
+    size_t n, cap;                   /* n + 1 of them, if n > 0 */
+    struct map frame_map, stack_map; /* only between new and seal */
 };
 
 struct allocator {
-    str_id name;       /* "GPU 0", "CPU", "GPU_0_bfc", ... */
+    str_id name; /* "GPU 0", "CPU", "GPU_0_bfc", ... */
     uint32_t source;
-    uint32_t device;   /* index in devices, or ROW_NONE (host memory) */
-    int64_t capacity;  /* bytes, or -1 */
-    int64_t peak_life; /* the allocator's own peak since it began, or -1 */
+    uint32_t device;      /* index in devices, or ROW_NONE (host memory) */
+    int64_t capacity;     /* bytes, or -1 */
+    int64_t peak_life;    /* the allocator's own peak since it began, or -1 */
     double fragmentation; /* as reported at the peak, 0..1, or -1 */
 };
 
@@ -252,17 +255,17 @@ struct allocator {
  * by allocator, then address. */
 struct mem_segment {
     uint64_t addr;
-    int64_t bytes;         /* the whole piece */
-    int64_t allocated;     /* in blocks that the program holds */
-    int64_t active;        /* the same and blocks that wait to be freed */
-    int64_t requested;     /* what the program asked for, before rounding */
-    int64_t stream;        /* the stream that may use it; 0 is the default */
-    int64_t pool[2];       /* 0, 0: the default; else a private (graph) pool */
+    int64_t bytes;     /* the whole piece */
+    int64_t allocated; /* in blocks that the program holds */
+    int64_t active;    /* the same and blocks that wait to be freed */
+    int64_t requested; /* what the program asked for, before rounding */
+    int64_t stream;    /* the stream that may use it; 0 is the default */
+    int64_t pool[2];   /* 0, 0: the default; else a private (graph) pool */
     uint32_t allocator;
-    bool large;            /* of the pool for large blocks */
-    bool expandable;       /* can grow in place */
-    uint32_t stack;        /* who made the allocator take it, or ROW_NONE */
-    size_t first, end;     /* its blocks, by address: [first, end) in blocks */
+    bool large;        /* of the pool for large blocks */
+    bool expandable;   /* can grow in place */
+    uint32_t stack;    /* who made the allocator take it, or ROW_NONE */
+    size_t first, end; /* its blocks, by address: [first, end) in blocks */
 };
 
 enum block_state { BLOCK_FREE, BLOCK_ALLOCATED, BLOCK_PENDING_FREE };
@@ -283,9 +286,9 @@ struct mem_block {
 struct mem_before {
     uint64_t addr;
     int64_t bytes;
-    int64_t ts;         /* when it was allocated, or TS_NONE */
+    int64_t ts; /* when it was allocated, or TS_NONE */
     uint32_t allocator;
-    uint32_t stack;     /* or ROW_NONE */
+    uint32_t stack; /* or ROW_NONE */
 };
 #define TS_NONE INT64_MIN
 
@@ -295,8 +298,8 @@ struct mem_oom {
     int64_t bytes;       /* asked for */
     int64_t device_free; /* free on the device then, or -1: not recorded */
     int64_t allocated, reserved; /* the allocator's, or -1: not recorded */
-    uint32_t track;      /* thread, or ROW_NONE */
-    uint32_t stack;      /* or ROW_NONE */
+    uint32_t track;              /* thread, or ROW_NONE */
+    uint32_t stack;              /* or ROW_NONE */
     uint32_t allocator;
 };
 
@@ -321,42 +324,42 @@ struct counter {
 enum step_rule { STEPS_BY_MARKER, STEPS_BY_GROUP, STEPS_INFERRED, STEPS_WHOLE };
 
 struct step {
-    int64_t number;    /* as the program counts */
-    str_id name;       /* "ProfilerStep#3", "train 3" */
+    int64_t number; /* as the program counts */
+    str_id name;    /* "ProfilerStep#3", "train 3" */
     uint32_t source;
-    row_id marker;     /* the span that marks it, or ROW_NONE */
-    uint32_t thread;   /* the step's thread: a track, or ROW_NONE */
+    row_id marker;   /* the span that marks it, or ROW_NONE */
+    uint32_t thread; /* the step's thread: a track, or ROW_NONE */
     int64_t marker_ts, marker_dur;
-    int64_t ts, dur;   /* the step by the rule of interface.md section 3 */
+    int64_t ts, dur; /* the step by the rule of interface.md section 3 */
 };
 
 struct source {
-    char *path;           /* as the user gave or the search found it */
+    char *path;                  /* as the user gave or the search found it */
     const struct format *format; /* what its importer can tell (format.h) */
-    str_id host;          /* 0: not recorded */
-    int64_t rank;         /* -1: not recorded */
-    int64_t world_size;   /* -1: not recorded */
-    int64_t pid;          /* -1: not recorded */
-    uint32_t beside;      /* the source of whose process it tells more (a
+    str_id host;                 /* 0: not recorded */
+    int64_t rank;                /* -1: not recorded */
+    int64_t world_size;          /* -1: not recorded */
+    int64_t pid;                 /* -1: not recorded */
+    uint32_t beside;             /* the source of whose process it tells more (a
                              memory snapshot's trace), or ROW_NONE */
-    int decimals;         /* of a microsecond that the source can tell */
-    int64_t slack;        /* ps by which rounding at the source may make a
+    int decimals;                /* of a microsecond that the source can tell */
+    int64_t slack;   /* ps by which rounding at the source may make a
                              child end after its parent */
-    bool has_clock;       /* trace->epoch_ns is wall-clock time */
-    bool has_memory;      /* memory recording was on (even if no event came) */
-    bool has_device;      /* device recording was on */
+    bool has_clock;  /* trace->epoch_ns is wall-clock time */
+    bool has_memory; /* memory recording was on (even if no event came) */
+    bool has_device; /* device recording was on */
     bool has_shapes, has_stacks;
-    bool own;             /* opscope's recorder wrote it (record.h) */
-    bool outside;         /* processes as `opscope record` saw them: lifetimes
+    bool own;     /* opscope's recorder wrote it (record.h) */
+    bool outside; /* processes as `opscope record` saw them: lifetimes
                              and counters, no work (capture/profile.c) */
-    enum step_rule step_rule; /* set by seal */
-    size_t step_first, step_end; /* its steps, [first, end); set by seal */
+    enum step_rule step_rule;      /* set by seal */
+    size_t step_first, step_end;   /* its steps, [first, end); set by seal */
     int64_t window_ts, window_end; /* first start and last end, set by seal */
-    uint64_t events;      /* events in the file, all kinds, before any skip */
-    uint64_t args_base;   /* where its bytes begin in the args address space */
-    struct bytes bytes;   /* the mapped (inflated) bytes */
-    struct file *file;    /* owns bytes; closed by trace_free */
-    void *index;          /* what format->args_each needs; one block, freed by
+    uint64_t events;    /* events in the file, all kinds, before any skip */
+    uint64_t args_base; /* where its bytes begin in the args address space */
+    struct bytes bytes; /* the mapped (inflated) bytes */
+    struct file *file;  /* owns bytes; closed by trace_free */
+    void *index;        /* what format->args_each needs; one block, freed by
                              trace_free; or NULL */
 };
 
@@ -390,19 +393,31 @@ struct trace {
     struct mem_events mem;
     struct samples samples;
     struct stacks stacks;
-    struct mem_segment *segments; size_t nsegments, cap_segments;
-    struct mem_block *blocks;     size_t nblocks, cap_blocks;
-    struct mem_before *before;    size_t nbefore, cap_before;
-    struct mem_oom *ooms;         size_t nooms, cap_ooms;
-    struct track *tracks;         size_t ntracks, cap_tracks;
-    struct device *devices;       size_t ndevices, cap_devices;
-    struct allocator *allocators; size_t nallocators, cap_allocators;
-    struct counter *counters;     size_t ncounters, cap_counters;
-    struct step *steps;           size_t nsteps, cap_steps;
-    struct source *sources;       size_t nsources, cap_sources;
-    struct meta *meta;            size_t nmeta, cap_meta;
-    struct category *cats;        size_t ncats, cap_cats; /* 0 is empty */
-    struct hlo *hlo;              /* compiled programs; NULL: none; hlo.h */
+    struct mem_segment *segments;
+    size_t nsegments, cap_segments;
+    struct mem_block *blocks;
+    size_t nblocks, cap_blocks;
+    struct mem_before *before;
+    size_t nbefore, cap_before;
+    struct mem_oom *ooms;
+    size_t nooms, cap_ooms;
+    struct track *tracks;
+    size_t ntracks, cap_tracks;
+    struct device *devices;
+    size_t ndevices, cap_devices;
+    struct allocator *allocators;
+    size_t nallocators, cap_allocators;
+    struct counter *counters;
+    size_t ncounters, cap_counters;
+    struct step *steps;
+    size_t nsteps, cap_steps;
+    struct source *sources;
+    size_t nsources, cap_sources;
+    struct meta *meta;
+    size_t nmeta, cap_meta;
+    struct category *cats;
+    size_t ncats, cap_cats; /* 0 is empty */
+    struct hlo *hlo;        /* compiled programs; NULL: none; hlo.h */
     /* tracks of each source and of each device, meta of each source; set by
      * seal */
     struct lists of_source, of_device, meta_of;
@@ -410,26 +425,26 @@ struct trace {
      * more behind the last; set by seal */
     struct lists allocators_of;
     size_t *mem_first;
-    uint16_t *name_class;         /* by str_id: enum name_class, set by seal */
-    uint16_t *cat_class;          /* the same by category: opclass.h */
-    int64_t epoch_ns;             /* Unix ns that ts 0 stands for */
+    uint16_t *name_class; /* by str_id: enum name_class, set by seal */
+    uint16_t *cat_class;  /* the same by category: opclass.h */
+    int64_t epoch_ns;     /* Unix ns that ts 0 stands for */
     bool epoch_set;
     uint64_t notes[NOTE_COUNT];
     bool sealed, oom;
-    int threads;                  /* that seal may use; 0 is 1 */
+    int threads; /* that seal may use; 0 is 1 */
     /* only between new and seal: */
     struct half_links host_halves, device_halves;
     struct half_flows half_flows;
     struct map track_map, device_map, cat_map, allocator_map, counter_map;
-    struct map source_map;        /* where its bytes begin -> source */
+    struct map source_map; /* where its bytes begin -> source */
     struct map demangled;
-    struct step_hints {           /* step numbers that the source gave */
+    struct step_hints { /* step numbers that the source gave */
         size_t n, cap;
         struct step_hint {
-            row_id row;           /* span that carries it */
+            row_id row; /* span that carries it */
             int64_t number;
-        } *v;
-    } step_hints, group_hints;    /* markers; and rows of numbered groups */
+        } * v;
+    } step_hints, group_hints; /* markers; and rows of numbered groups */
 };
 
 /* The number of the row's category, in trace->cats. */

@@ -21,7 +21,7 @@ enum compile_class {
     CC_JIT_TRACE,
     CC_JIT_LOWER,
     CC_JIT_COMPILE,
-    CC_XLA,      /* XLA's passes and code generators */
+    CC_XLA, /* XLA's passes and code generators */
     CC_XLA_TUNE,
     CC_TF_TRACE, /* tf.function records a graph */
     CC_CAPTURE_BEGIN,

@@ -77,6 +77,7 @@ struct bytes frame_name_stable(struct bytes name, char buf[FRAME_NAME_MAX]) {
 
 /* Packages by the first folder of their path, as torch writes it (relative to
  * where Python found them). */
+/* clang-format off */
 static const char *const packages[] = {
     "torch/", "torchvision/", "torchaudio/", "numpy/", "jax/", "jaxlib/",
     "tensorflow/", "keras/", "flax/", "optax/", "transformers/",
@@ -84,14 +85,16 @@ static const char *const packages[] = {
     "multiprocessing/", "concurrent/", "asyncio/", "logging/", "importlib/",
     "collections/", "json/", "<",
 };
+/* clang-format on */
 
 /* Files of Python's own that real traces have in every stack. */
 static const char *const library[] = {
-    "threading.py", "contextlib.py", "functools.py", "typing.py", "queue.py",
-    "runpy.py", "selectors.py", "socket.py", "traceback.py", "warnings.py",
-    "weakref.py", "copy.py", "abc.py", "enum.py", "inspect.py", "random.py",
-    "tempfile.py", "os.py", "posixpath.py", "re.py", "dataclasses.py",
-    "profiler.py", "_twodim_base_impl.py", "fromnumeric.py",
+    "threading.py",   "contextlib.py", "functools.py",         "typing.py",
+    "queue.py",       "runpy.py",      "selectors.py",         "socket.py",
+    "traceback.py",   "warnings.py",   "weakref.py",           "copy.py",
+    "abc.py",         "enum.py",       "inspect.py",           "random.py",
+    "tempfile.py",    "os.py",         "posixpath.py",         "re.py",
+    "dataclasses.py", "profiler.py",   "_twodim_base_impl.py", "fromnumeric.py",
 };
 
 static bool contains(struct bytes b, const char *what) {

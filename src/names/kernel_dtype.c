@@ -45,6 +45,7 @@ static bool has_any(const struct text *t, const char *const *words) {
 /* Beside products: sums of their parts, changes of layout, transforms. Also
  * what has a matrix only by name: products with a vector, outer products,
  * depthwise convolutions (one channel each: nothing to multiply with). */
+/* clang-format off */
 static const char *const helpers[] = {
     "splitkreduce", "reducesplitk", "splitk_reduce", "epilogue::impl",
     "nchwtonhwc", "nhwctonchw", "tensortransform", "init_device_workspace",
@@ -59,8 +60,10 @@ static const char *const helpers[] = {
     "bn_bw", "kernel_conv_filter", "postgsu",
     NULL,
 };
+/* clang-format on */
 
 /* Words of products. Checked after the helpers. */
+/* clang-format off */
 static const char *const products[] = {
     "gemm", "nvjet", "xmma_", "tensorop", "cutlass_", "cijk_", "wmma",
     "convolve", "dgrad", "wgrad", "fprop", "implicitgemm", "scudnn",
@@ -72,8 +75,10 @@ static const char *const products[] = {
     "mfma", "fused_attention", "flex_attention", "mha_fwd", "mha_bwd",
     NULL,
 };
+/* clang-format on */
 
 /* Marks of matrix units. */
+/* clang-format off */
 static const char *const units[] = {
     "tensorop", "_tensor16x", "_tensor8x", "_tensor64x", "wmma", "hmma",
     "wgmma", "nvjet", "s884", "h884", "d884", "z884", "s1688", "h1688",
@@ -84,6 +89,7 @@ static const char *const units[] = {
     "_mi4x4", "marlin", "umma", "gtcx", "tfloat32", "warpgroupsize",
     NULL,
 };
+/* clang-format on */
 
 /* Types as words; the first that is there decides: a kernel that names a
  * narrow type and fp32 multiplies the narrow one and sums in fp32. */
@@ -91,32 +97,31 @@ static const struct {
     const char *word;
     enum dtype type;
 } words[] = {
-    {"tf32", DTYPE_TF32},      {"tfloat32", DTYPE_TF32},
-    {"xf32", DTYPE_TF32},      {"c1688", DTYPE_TF32},
-    {"e2m1", DTYPE_FP4},       {"nvf4", DTYPE_FP4},
-    {"nvfp4", DTYPE_FP4},      {"mxfp4", DTYPE_FP4},
-    {"e4m3", DTYPE_FP8},       {"e5m2", DTYPE_FP8},
-    {"fp8", DTYPE_FP8},        {"float8", DTYPE_FP8},
-    {"bf16", DTYPE_BF16},      {"bfloat16", DTYPE_BF16},
-    {"bhalf", DTYPE_BF16},     {"gemm_s8", DTYPE_INT8},
-    {"gemm_u8", DTYPE_INT8},   {"_i8i8", DTYPE_INT8},
-    {"int8", DTYPE_INT8},      {"i8816", DTYPE_INT8},
-    {"i16832", DTYPE_INT8},    {"i161616", DTYPE_INT8},
+    {"tf32", DTYPE_TF32},        {"tfloat32", DTYPE_TF32},
+    {"xf32", DTYPE_TF32},        {"c1688", DTYPE_TF32},
+    {"e2m1", DTYPE_FP4},         {"nvf4", DTYPE_FP4},
+    {"nvfp4", DTYPE_FP4},        {"mxfp4", DTYPE_FP4},
+    {"e4m3", DTYPE_FP8},         {"e5m2", DTYPE_FP8},
+    {"fp8", DTYPE_FP8},          {"float8", DTYPE_FP8},
+    {"bf16", DTYPE_BF16},        {"bfloat16", DTYPE_BF16},
+    {"bhalf", DTYPE_BF16},       {"gemm_s8", DTYPE_INT8},
+    {"gemm_u8", DTYPE_INT8},     {"_i8i8", DTYPE_INT8},
+    {"int8", DTYPE_INT8},        {"i8816", DTYPE_INT8},
+    {"i16832", DTYPE_INT8},      {"i161616", DTYPE_INT8},
     {"signed char", DTYPE_INT8}, {"f16", DTYPE_FP16},
-    {"fp16", DTYPE_FP16},      {"float16", DTYPE_FP16},
-    {"half", DTYPE_FP16},      {"hgemm", DTYPE_FP16},
-    {"h884", DTYPE_FP16},      {"h1688", DTYPE_FP16},
-    {"h16816", DTYPE_FP16},    {"h161616", DTYPE_FP16},
-    {"s884", DTYPE_FP16},      {"s161616", DTYPE_FP16},
-    {"s16816", DTYPE_FP16},
-    {"f64", DTYPE_FP64},       {"double", DTYPE_FP64},
-    {"dgemm", DTYPE_FP64},     {"zgemm", DTYPE_FP64},
-    {"d884", DTYPE_FP64},      {"z884", DTYPE_FP64},
-    {"d16816", DTYPE_FP64},    {"d1688", DTYPE_FP64},
-    {"s1688", DTYPE_TF32},
-    {"sgemm", DTYPE_FP32},     {"cgemm", DTYPE_FP32},
-    {"scudnn", DTYPE_FP32},    {"f32", DTYPE_FP32},
-    {"fp32", DTYPE_FP32},      {"float", DTYPE_FP32},
+    {"fp16", DTYPE_FP16},        {"float16", DTYPE_FP16},
+    {"half", DTYPE_FP16},        {"hgemm", DTYPE_FP16},
+    {"h884", DTYPE_FP16},        {"h1688", DTYPE_FP16},
+    {"h16816", DTYPE_FP16},      {"h161616", DTYPE_FP16},
+    {"s884", DTYPE_FP16},        {"s161616", DTYPE_FP16},
+    {"s16816", DTYPE_FP16},      {"f64", DTYPE_FP64},
+    {"double", DTYPE_FP64},      {"dgemm", DTYPE_FP64},
+    {"zgemm", DTYPE_FP64},       {"d884", DTYPE_FP64},
+    {"z884", DTYPE_FP64},        {"d16816", DTYPE_FP64},
+    {"d1688", DTYPE_FP64},       {"s1688", DTYPE_TF32},
+    {"sgemm", DTYPE_FP32},       {"cgemm", DTYPE_FP32},
+    {"scudnn", DTYPE_FP32},      {"f32", DTYPE_FP32},
+    {"fp32", DTYPE_FP32},        {"float", DTYPE_FP32},
 };
 
 static enum dtype type_by_word(const struct text *t) {
@@ -164,8 +169,7 @@ static enum dtype tensile_type(const struct text *t) {
         if (!*p) return DTYPE_UNKNOWN;
         p++;
     }
-    if (strncmp(p, "f8", 2) == 0 || strncmp(p, "b8", 2) == 0)
-        return DTYPE_FP8;
+    if (strncmp(p, "f8", 2) == 0 || strncmp(p, "b8", 2) == 0) return DTYPE_FP8;
     if (strncmp(p, "sx", 2) == 0 || strncmp(p, "s_mx", 4) == 0)
         return DTYPE_TF32;
     enum dtype d = type_of_letter(*p);
@@ -223,9 +227,7 @@ struct kernel_kind kernel_kind_of(struct bytes name) {
     return k;
 }
 
-bool kernel_is_matrix(struct bytes name) {
-    return kernel_kind_of(name).matrix;
-}
+bool kernel_is_matrix(struct bytes name) { return kernel_kind_of(name).matrix; }
 
 enum dtype kernel_kind_dtype(struct kernel_kind k, enum dtype op) {
     /* A name may have double for a scalar argument. */

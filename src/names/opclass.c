@@ -188,10 +188,8 @@ uint16_t cat_classify(struct bytes cat) {
         const char *cat;
         uint16_t class;
     } cats[] = {
-        {"ops_input", NAME_INPUT},
-        {"ops_comm", NAME_COMM | NAME_COMM_CPU},
-        {"ops_copy", NAME_COPY},
-        {"ops_wait", NAME_SYNC},
+        {"ops_input", NAME_INPUT}, {"ops_comm", NAME_COMM | NAME_COMM_CPU},
+        {"ops_copy", NAME_COPY},   {"ops_wait", NAME_SYNC},
         {"ops_epoch", NAME_EPOCH},
     };
     for (size_t i = 0; i < sizeof cats / sizeof *cats; i++)

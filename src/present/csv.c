@@ -91,8 +91,8 @@ static void put_cell(struct sink *out, const struct result *r, size_t col,
     case COL_FLOAT:
     case COL_PERCENT: sink_puts(out, number_float(c->f, num)); break;
     case COL_TIME:
-        sink_puts(out, number_us(c->i, k->flags & COL_MEAN ? 6 : r->decimals,
-                                 num));
+        sink_puts(out,
+                  number_us(c->i, k->flags & COL_MEAN ? 6 : r->decimals, num));
         break;
     case COL_BOOL: sink_puts(out, c->i ? "true" : "false"); break;
     }

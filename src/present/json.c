@@ -35,15 +35,15 @@ static void put_cell(struct sink *out, const struct result *r, size_t col,
     case COL_FLOAT:
     case COL_PERCENT: sink_puts(out, number_float(c->f, num)); break;
     case COL_TIME:
-        sink_puts(out, number_us(c->i, k->flags & COL_MEAN ? 6 : r->decimals,
-                                 num));
+        sink_puts(out,
+                  number_us(c->i, k->flags & COL_MEAN ? 6 : r->decimals, num));
         break;
     case COL_BOOL: sink_puts(out, c->i ? "true" : "false"); break;
     }
 }
 
 static const char *type_name(enum col_type type) {
-    static const char *const names[] = {"text", "int",     "float", "time",
+    static const char *const names[] = {"text",  "int",     "float", "time",
                                         "bytes", "percent", "bool"};
     return names[type];
 }
@@ -69,10 +69,8 @@ static void put_sources(struct sink *out, const struct result *r) {
         if (s->rank < 0) sink_puts(out, "null");
         else put_int(out, s->rank);
         sink_puts(out, ", \"epoch_unix_ns\": ");
-        if (s->has_epoch)
-            sink_printf(out, "\"%lld\"", (long long)s->epoch_ns);
-        else
-            sink_puts(out, "null");
+        if (s->has_epoch) sink_printf(out, "\"%lld\"", (long long)s->epoch_ns);
+        else sink_puts(out, "null");
         sink_putc(out, '}');
     }
     sink_puts(out, "],\n");

@@ -7,11 +7,11 @@
 #include "model/result.h"
 
 struct text_style {
-    int width;     /* columns to fit into; 0: no limit */
-    bool color;    /* ANSI colours */
-    bool unicode;  /* bars and arrows beyond ASCII */
-    bool detail;   /* COL_DETAIL columns, all notes (-v) */
-    bool quiet;    /* the table alone (-q) */
+    int width;    /* columns to fit into; 0: no limit */
+    bool color;   /* ANSI colours */
+    bool unicode; /* bars and arrows beyond ASCII */
+    bool detail;  /* COL_DETAIL columns, all notes (-v) */
+    bool quiet;   /* the table alone (-q) */
 };
 
 void present_text(const struct result *r, const struct text_style *st,

@@ -32,7 +32,7 @@ enum {
 struct lane {
     bool shown, empty, bar;
     bool below; /* not in the table: on lines of its own under the row */
-    bool zero; /* times that are 0 in every row */
+    bool zero;  /* times that are 0 in every row */
     struct scale scale; /* times, sizes and counts */
     int decimals;       /* floats and percents */
     size_t natural;     /* widest cell or the heading */
@@ -53,10 +53,10 @@ static const char *dots(const struct text_style *st) {
     return st->unicode ? "…" : "...";
 }
 
-#define BOLD "\033[1m"
-#define DIM "\033[2m"
+#define BOLD   "\033[1m"
+#define DIM    "\033[2m"
 #define YELLOW "\033[33m"
-#define CYAN "\033[36m"
+#define CYAN   "\033[36m"
 
 /* Starts a colour; end with color_off. */
 static void color_on(struct table *t, const char *code) {
@@ -389,8 +389,8 @@ static void fit(struct table *t) {
 
 /* A bar of pct percent, BAR_WIDTH columns wide, in eighths where possible. */
 static void put_bar(struct table *t, struct cell c, bool last) {
-    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌",
-                                          "▋", "▊", "▉"};
+    static const char *const eighths[] = {"",  "▏", "▎", "▍",
+                                          "▌", "▋", "▊", "▉"};
     double pct = c.null || !(c.f > 0) ? 0 : c.f > 100 ? 100 : c.f;
     int n = (int)(pct / 100 * BAR_WIDTH * 8 + 0.5);
     int whole = t->st->unicode ? n / 8 : (n + 4) / 8;
@@ -430,8 +430,7 @@ static void put_heading(struct table *t) {
         if (!first) sink_repeat(t->out, " ", GAP);
         first = 0;
         put_padded(t, c, l->heading);
-        if (l->bar && !is_last(t, c))
-            sink_repeat(t->out, " ", 1 + BAR_WIDTH);
+        if (l->bar && !is_last(t, c)) sink_repeat(t->out, " ", 1 + BAR_WIDTH);
     }
     color_off(t);
     sink_putc(t->out, '\n');
@@ -451,8 +450,7 @@ static void shorten(struct table *t, size_t row, size_t col) {
     width -= indent;
     if (t->r->cols[col].flags & COL_SYMBOL)
         symbol_put_fit(&t->cell, c.s, width, dots(t->st));
-    else
-        text_put_fit(&t->cell, c.s, width, dots(t->st));
+    else text_put_fit(&t->cell, c.s, width, dots(t->st));
 }
 
 /* A paragraph, wrapped at the screen's width; the first line goes on at
@@ -517,8 +515,8 @@ static size_t words_that_fit(const char *s, size_t width) {
 static const char *wrap_cell(struct table *t, size_t row, size_t col) {
     struct cell c = result_cell(t->r, row, col);
     size_t width = t->lanes[col].width;
-    if (!(t->r->cols[col].flags & COL_WRAP) || c.null ||
-        t->st->width <= 0 || text_width(cell_string(t)) <= width)
+    if (!(t->r->cols[col].flags & COL_WRAP) || c.null || t->st->width <= 0 ||
+        text_width(cell_string(t)) <= width)
         return NULL;
     size_t n = words_that_fit(c.s, width);
     t->cell.n = 0;
@@ -604,8 +602,7 @@ static void put_notes(struct table *t) {
         color_off(t);
         free(s);
     }
-    if (left > 0)
-        sink_printf(t->out, "note: %zu more; -v shows all\n", left);
+    if (left > 0) sink_printf(t->out, "note: %zu more; -v shows all\n", left);
 }
 
 /* What stands below the table. */

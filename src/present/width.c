@@ -20,8 +20,8 @@ static bool within(const struct span32 *v, size_t n, uint32_t c) {
  * takes no room is not plain); East Asian wide, full-width forms, and
  * pictographs. */
 static const struct span32 zero_wide[] = {
-    {0x300, 0x36f},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x20d0, 0x20ff},
-    {0xfe20, 0xfe2f},
+    {0x300, 0x36f},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},
+    {0x20d0, 0x20ff}, {0xfe20, 0xfe2f},
 };
 static const struct span32 two_wide[] = {
     {0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0x33ff},
@@ -144,8 +144,7 @@ static int nesting(const char *s) {
 
 /* Copies s with what is inside brackets of that depth (1 is the outermost)
  * left out: f<a, g<b>>(c) becomes f<...>(...) at depth 1. */
-static void collapse(struct sink *out, const char *s, int at,
-                     const char *cut) {
+static void collapse(struct sink *out, const char *s, int at, const char *cut) {
     static const char anon[] = "(anonymous namespace)";
     int depth = 0;
     for (const char *p = s; *p != '\0'; p++) {

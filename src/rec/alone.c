@@ -78,7 +78,8 @@ static bool main_has_left(const struct alone *a, int *tid, int *status) {
 static size_t threads(const struct alone *a) {
     struct stat st;
     return sys_fstat(a->tasks, &st) == 0 && st.st_nlink > 2
-               ? (size_t)st.st_nlink - 2 : 0;
+               ? (size_t)st.st_nlink - 2
+               : 0;
 }
 
 enum whose { PROGRAMS, OURS, KEEPER };
@@ -96,8 +97,10 @@ static enum whose whose_thread(const struct alone *a, const char *tid) {
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (strcmp(name, ours[i]) == 0)
             return !blocked_signals(a->tasks, tid, blocked) ||
-                           strcmp(blocked, a->blocked) != 0 ? PROGRAMS
-                   : i == 3 ? KEEPER : OURS;
+                           strcmp(blocked, a->blocked) != 0
+                       ? PROGRAMS
+                   : i == 3 ? KEEPER
+                            : OURS;
     return PROGRAMS;
 }
 

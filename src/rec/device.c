@@ -33,7 +33,7 @@ struct tracer {
     double ns_per_tick;   /* 0: its ticks are ns of ops_now() */
     double error;         /* at most, of ns_per_tick */
     uint64_t lost;
-    uint32_t gen;         /* of the session that it runs in */
+    uint32_t gen; /* of the session that it runs in */
 };
 
 /* `tables` guards the session's lists of devices and queues: the flusher adds
@@ -43,7 +43,7 @@ static struct {
     pthread_mutex_t lock, tables;
     struct tracer v[TRACERS];
     struct given batch[BATCH];
-    uint32_t n;        /* in the batch */
+    uint32_t n; /* in the batch */
     void (*full)(void);
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER,
          .tables = PTHREAD_MUTEX_INITIALIZER};
@@ -53,8 +53,8 @@ static struct {
 /* 0: there are too many. With `tables`. */
 static uint32_t device_number(struct rec_head *h, const char *name) {
     for (uint32_t i = 0; i < h->ndevices; i++)
-        if (strncmp(h->devices[i].name, name,
-                    sizeof h->devices[i].name - 1) == 0)
+        if (strncmp(h->devices[i].name, name, sizeof h->devices[i].name - 1) ==
+            0)
             return i + 1;
     if (h->ndevices == REC_DEVICES) return 0;
     snprintf(h->devices[h->ndevices].name, sizeof h->devices[0].name, "%s",
@@ -71,8 +71,8 @@ static uint32_t track_find(struct rec_head *h, const char *device,
         return 0;
     for (uint32_t i = 0; i < h->ntracks; i++)
         if (h->tracks[i].device == dev &&
-            strncmp(h->tracks[i].queue, queue,
-                    sizeof h->tracks[i].queue - 1) == 0)
+            strncmp(h->tracks[i].queue, queue, sizeof h->tracks[i].queue - 1) ==
+                0)
             return i + 1;
     if (h->ntracks == REC_TRACKS) return 0;
     struct rec_track *t = &h->tracks[h->ntracks];
@@ -98,8 +98,7 @@ uint32_t ops_device_track(const char *device, const char *queue) {
     if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
     if (OPS_STATE_() == 0) return 0;
     session_lock(&q);
-    uint32_t n = s->gen == 0 ? 0
-                             : track_number(s->view.head, device, queue);
+    uint32_t n = s->gen == 0 ? 0 : track_number(s->view.head, device, queue);
     session_unlock(&q);
     return n;
 }
@@ -211,9 +210,8 @@ static void measure(struct tracer *x) {
 static uint64_t to_ps(const struct tracer *x, uint64_t tick) {
     const struct rec_head *h = rec_session.view.head;
     if (x->t.clock == NULL) return rec_ps_of_ns(h, tick);
-    double ns = x->ns_per_tick *
-                (tick >= x->dev0 ? (double)(tick - x->dev0)
-                                 : -(double)(x->dev0 - tick));
+    double ns = x->ns_per_tick * (tick >= x->dev0 ? (double)(tick - x->dev0)
+                                                  : -(double)(x->dev0 - tick));
     double ps = ((double)(int64_t)(x->host0 - h->start_mono_ns) + ns) * 1000;
     return ps > 0 ? (uint64_t)ps : 0;
 }
@@ -228,8 +226,10 @@ static void take(void *to, const struct ops_device_record *theirs,
     uint64_t a = to_ps(x, r.t0), b = to_ps(x, r.t1);
     struct given g = {.counter = r.what == OPS_DEVICE_COUNTER,
                       .value = r.value};
-    g.d = (struct enc_device){.kind = r.what, .start_ps = a,
-                              .dur_ps = b > a ? b - a : 0, .corr = r.corr,
+    g.d = (struct enc_device){.kind = r.what,
+                              .start_ps = a,
+                              .dur_ps = b > a ? b - a : 0,
+                              .corr = r.corr,
                               .bytes = r.bytes};
     if (!g.counter && theirs != NULL)
         g.d.track = track_number(h, device_name(&x->t),

@@ -70,8 +70,7 @@ static void dump_ring(struct drain *d, struct rec_ring *r) {
     if (later - from > most) from = later - most;
     if (from > head) from = head;
     encode_ring(&d->enc, &a, slots, from, head, r->told[h->active], a.lost);
-    if (a.state == REC_RING_LIVE)
-        encode_open(&d->enc, &a, slots, rec_ticks());
+    if (a.state == REC_RING_LIVE) encode_open(&d->enc, &a, slots, rec_ticks());
     r->tail[next] = head;
     memcpy(r->told[next], a.lost, sizeof a.lost);
     munmap(slots, bytes);

@@ -34,30 +34,30 @@
 #include "ring/sys.h"
 
 enum {
-    BUSY_NS = 4000000,      /* between looks while a window is open */
-    RUSH_NS = 1000000,      /* shortly after rings were filling */
+    BUSY_NS = 4000000, /* between looks while a window is open */
+    RUSH_NS = 1000000, /* shortly after rings were filling */
     IDLE_NS = 20000000,
-    FLUSH_NS = 100000000,   /* between passes when there is no need for one */
+    FLUSH_NS = 100000000, /* between passes when there is no need for one */
     SAMPLE_NS = 100000000,
-    WATCH_NS = 50000000,    /* between looks for the capture file */
+    WATCH_NS = 50000000, /* between looks for the capture file */
     NAMES_NS = 1000000000,
     NAMED_AT_MOST = 256,
-    CROWD_NS = 1000000000,  /* between looks at all rings of this user */
-    DUMP_LATER = 1,         /* beside 0 and -1 */
+    CROWD_NS = 1000000000, /* between looks at all rings of this user */
+    DUMP_LATER = 1,        /* beside 0 and -1 */
 };
 
 /* The flusher's alone. */
 static struct {
     struct sample sample;
     struct alone alone;
-    bool ended;    /* the program has no thread any more */
-    bool gone;     /* the log folder was removed */
+    bool ended;      /* the program has no thread any more */
+    bool gone;       /* the log folder was removed */
     uint64_t border; /* ns: when a window of times opens or closes; 0 */
     struct eventfile_mark scalars; /* as of the last commit */
-    bool gpus_told;            /* their facts are in the file */
-    bool again;                /* rings are still filling behind a pass */
-    uint64_t rushed;           /* ns of the last look at which they were */
-    uint64_t flushed;          /* ns of the last pass */
+    bool gpus_told;                /* their facts are in the file */
+    bool again;                    /* rings are still filling behind a pass */
+    uint64_t rushed;               /* ns of the last look at which they were */
+    uint64_t flushed;              /* ns of the last pass */
     uint64_t sampled, watched, named, crowd_at; /* ns */
 } own;
 
@@ -147,8 +147,7 @@ static void sample(struct session *s, uint64_t now, bool final) {
     own.sampled = now;
     sample_run(&own.sample, now, on ? give_counter : NULL, &s->drain.enc);
     if (on) keeper_sample(give_counter, &s->drain.enc);
-    if (!own.gpus_told)
-        own.gpus_told = keeper_facts(give_fact, &s->drain.enc);
+    if (!own.gpus_told) own.gpus_told = keeper_facts(give_fact, &s->drain.enc);
 }
 
 static void loss_fact(struct encoder *e, uint64_t n, const char *what) {
@@ -172,8 +171,7 @@ static void last_facts(struct session *s) {
     int64_t stepped = (now.unix_ns - h->start_unix_ns) -
                       (int64_t)(now.mono_ns - h->start_mono_ns);
     encode_fact_int(e, 0, "events_recorded", (int64_t)e->events);
-    encode_fact_int(e, 0, "flusher_cpu_ns",
-                    (int64_t)thread_cpu_ns());
+    encode_fact_int(e, 0, "flusher_cpu_ns", (int64_t)thread_cpu_ns());
     encode_fact_int(e, 0, "wall_clock_moved_ns", stepped);
     uint64_t no_ring = __atomic_load_n(&h->lost.no_ring, __ATOMIC_RELAXED);
     uint64_t names = __atomic_load_n(&h->lost.names, __ATOMIC_RELAXED);
@@ -185,7 +183,8 @@ static void last_facts(struct session *s) {
     loss_fact(e, names, "uses of names beyond the limit");
     loss_fact(e, s->events.lost, "scalars that could not be written");
     if (!s->set.child)
-        loss_fact(e, memory_refused(), "times that a process of the program "
+        loss_fact(e, memory_refused(),
+                  "times that a process of the program "
                   "got no memory for rings");
 }
 
@@ -347,8 +346,7 @@ static void demand(struct session *s, uint64_t now) {
     }
     if (__atomic_load_n(&s->saw_step, __ATOMIC_RELAXED))
         s->demand_steps_left = (uint32_t)s->set.o.demand_steps;
-    else
-        s->demand_until_ns = now + (uint64_t)s->set.o.demand_ms * 1000000u;
+    else s->demand_until_ns = now + (uint64_t)s->set.o.demand_ms * 1000000u;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -413,12 +411,12 @@ static void look_around(struct session *s, uint64_t now) {
 /* Files without a name take all that is written to them, and are gone with us:
  * that is no error to anybody but the user. */
 static void tell_if_gone(struct session *s) {
-    if (own.gone ||
-        (!place_gone(&s->place) && !files_gone(&s->drain.files)))
+    if (own.gone || (!place_gone(&s->place) && !files_gone(&s->drain.files)))
         return;
     own.gone = true;
     session_problem("the log folder was removed: nothing of this session will "
-                    "be left", 0);
+                    "be left",
+                    0);
 }
 
 /* Nobody but us is left: the program is over. Or it has left its table of
@@ -507,7 +505,8 @@ static int no_rings(void) {
     struct rlimit l;
     if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
         return fail("the limit on the size of files (ulimit -f) leaves no "
-                    "room for the rings", 0);
+                    "room for the rings",
+                    0);
     return fail("no memory for the rings", ENOSPC);
 }
 
@@ -595,7 +594,8 @@ static int begin(struct session *s) {
     int error = rec_own_table();
     if (error != 0)
         return fail("the system allows no thread descriptors of its own "
-                    "(close_range or unshare)", error);
+                    "(close_range or unshare)",
+                    error);
     if (!alone_open(&own.alone))
         return fail("/proc is not there, or there are too few descriptors", 0);
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
@@ -621,8 +621,8 @@ static void finish(struct session *s) {
      * nothing to say (a launcher) leaves nothing. */
     bool empty = s->set.automatic && s->threads == 0;
     if (empty) files_discard(&s->drain.files);
-    s->whole = empty || (pass(s, true) == 0 &&
-                         drain_finish(&s->drain, name) == 0);
+    s->whole = empty ||
+               (pass(s, true) == 0 && drain_finish(&s->drain, name) == 0);
     if (!s->whole) wrote(s, -1);
     if (s->events_open) eventfile_close(&s->events);
     rescue_end(&s->place);
@@ -655,7 +655,7 @@ static void loop(struct session *s) {
         threads_look_ahead();
         bool due = asked || pass_is_due(s, now);
         s->drain.in_pieces = !asked;
-        int result = want_dump ? dump_locked(s)
+        int result = want_dump                 ? dump_locked(s)
                      : due && !s->set.o.flight ? pass(s, false)
                                                : quiet_pass(s);
         if (result == DUMP_LATER) ask_again(s);
@@ -734,8 +734,7 @@ uint64_t flusher_ask(bool want_dump) {
 int flusher_wait(uint64_t ticket) {
     struct session *s = &rec_session;
     pthread_mutex_lock(&s->flush_lock);
-    while (s->answered < ticket)
-        pthread_cond_wait(&s->done, &s->flush_lock);
+    while (s->answered < ticket) pthread_cond_wait(&s->done, &s->flush_lock);
     int result = s->dump_result;
     pthread_mutex_unlock(&s->flush_lock);
     return result;

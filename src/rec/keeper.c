@@ -26,16 +26,16 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    bool runs;         /* atomic */
-    int tid;           /* atomic */
-    int listed;        /* the same as /proc has it; atomic */
-    enum job job;      /* asked for; NONE when it is done */
-    bool full;         /* a batch waits for the flusher */
-    bool away;         /* in the program's exit handlers: it does no job */
-    sigset_t signals;  /* that the thread which started blocks */
-    int status;        /* how the program's main thread left */
+    bool runs;        /* atomic */
+    int tid;          /* atomic */
+    int listed;       /* the same as /proc has it; atomic */
+    enum job job;     /* asked for; NONE when it is done */
+    bool full;        /* a batch waits for the flusher */
+    bool away;        /* in the program's exit handlers: it does no job */
+    sigset_t signals; /* that the thread which started blocks */
+    int status;       /* how the program's main thread left */
     struct nvml nvml;
-    bool nvml_ready;   /* there is a struct to ask */
+    bool nvml_ready; /* there is a struct to ask */
 } keeper;
 
 void keeper_init(void) {
@@ -48,8 +48,7 @@ void keeper_init(void) {
 
 static void open_nvml(const struct session *s) {
     if (s->set.o.no_machine || s->set.child) return; /* the parent watches */
-    nvml_open(&keeper.nvml, NULL,
-              identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
+    nvml_open(&keeper.nvml, NULL, identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
     __atomic_store_n(&keeper.nvml_ready, true, __ATOMIC_RELEASE);
 }
 
@@ -77,8 +76,7 @@ static void done(void) {
 
 static enum job next_job(void) {
     pthread_mutex_lock(&keeper.lock);
-    while (keeper.job == NONE)
-        pthread_cond_wait(&keeper.changed, &keeper.lock);
+    while (keeper.job == NONE) pthread_cond_wait(&keeper.changed, &keeper.lock);
     enum job job = keeper.job;
     pthread_mutex_unlock(&keeper.lock);
     return job;

@@ -22,12 +22,12 @@
 
 /* Shared by all that came from one process. */
 struct family {
-    uint64_t bytes;   /* that all of them hold */
-    uint64_t cap;     /* 0: nobody has said */
+    uint64_t bytes; /* that all of them hold */
+    uint64_t cap;   /* 0: nobody has said */
     uint64_t refused;
 };
 
-static struct family own; /* where no page can be shared */
+static struct family own;         /* where no page can be shared */
 static struct rec_losses nowhere; /* before the first session */
 static struct {
     struct family *all;
@@ -52,7 +52,8 @@ void memory_allow(uint64_t bytes) {
     uint64_t cap = __atomic_load_n(&mem.all->cap, __ATOMIC_RELAXED);
     while (bytes > cap &&
            !__atomic_compare_exchange_n(&mem.all->cap, &cap, bytes, false,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
 }
 
 void *memory_map(int fd, size_t bytes) {
@@ -102,9 +103,10 @@ static bool take(uint64_t n) {
 void memory_freed(uint64_t n) {
     struct family *a = mem.all;
     uint64_t now = __atomic_load_n(&a->bytes, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&a->bytes, &now,
-                                        now > n ? now - n : 0, false,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    while (!__atomic_compare_exchange_n(&a->bytes, &now, now > n ? now - n : 0,
+                                        false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+    }
 }
 
 static void untake(uint64_t n) {

@@ -23,12 +23,12 @@ enum {
 
 static struct {
     pthread_mutex_t lock;
-    uint32_t *table;      /* TABLE numbers; 0: free */
-    struct rec_name *v;   /* REC_NAMES */
-    char *text;           /* REC_TEXT */
+    uint32_t *table;    /* TABLE numbers; 0: free */
+    struct rec_name *v; /* REC_NAMES */
+    char *text;         /* REC_TEXT */
     uint32_t n, ntext;
-    bool full;            /* no name will ever be added */
-    uint32_t denied;      /* there was no memory for one, so many uses ago */
+    bool full;       /* no name will ever be added */
+    uint32_t denied; /* there was no memory for one, so many uses ago */
     struct rec_view *session;
     uint64_t names_to, text_to; /* what the session's file has memory for */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -66,8 +66,8 @@ static bool make_tables(void) {
     if (all.table != NULL) return true;
     if (all.v == NULL) all.v = reserve(REC_NAMES * sizeof *all.v);
     if (all.text == NULL) all.text = reserve(REC_TEXT);
-    uint32_t *t = all.v != NULL && all.text != NULL
-                      ? reserve(TABLE * sizeof *t) : NULL;
+    uint32_t *t = all.v != NULL && all.text != NULL ? reserve(TABLE * sizeof *t)
+                                                    : NULL;
     if (t == NULL) return false;
     static const char other[] = "(names beyond the limit)";
     memcpy(all.text, other, sizeof other - 1);
@@ -142,7 +142,8 @@ static bool hopeless(void) {
     if (__atomic_load_n(&all.full, __ATOMIC_RELAXED)) return true;
     return __atomic_load_n(&all.denied, __ATOMIC_RELAXED) != 0 &&
            __atomic_add_fetch(&all.denied, 1, __ATOMIC_RELAXED) %
-                   DENIED_RETRY != 0;
+                   DENIED_RETRY !=
+               0;
 }
 
 uint32_t names_intern(const char *name, uint32_t kind) {

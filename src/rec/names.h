@@ -15,7 +15,6 @@ uint32_t names_intern(const char *name, uint32_t kind);
  * are copied first. NULL: no session. False: there is no memory for them. */
 bool names_session(struct rec_view *v);
 
-
 /* Around fork(): nobody interns meanwhile. */
 void names_fork_lock(void);
 void names_fork_unlock(void);

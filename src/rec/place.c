@@ -101,9 +101,8 @@ static int take_run(struct session *s, int profiles) {
 static int run_folder(struct session *s) {
     struct settings *set = &s->set;
     int logdir = s->place.logdir;
-    if (set->o.run != NULL &&
-        (strchr(set->run, '/') != NULL || set->run[0] == '.' ||
-         set->run[0] == 0))
+    if (set->o.run != NULL && (strchr(set->run, '/') != NULL ||
+                               set->run[0] == '.' || set->run[0] == 0))
         return fail("the run's name is not the name of a folder", 0);
     int error, plugins = enter_folder(logdir, "plugins", &error);
     int profiles = plugins < 0 ? -1 : enter_folder(plugins, "profile", &error);
@@ -179,7 +178,8 @@ static uint64_t container_left(void) {
     text[strcspn(text, "\n")] = 0;
     used = strtoll(text, NULL, 10);
     return used < 0 || (uint64_t)used >= g.memory_limit
-               ? 0 : g.memory_limit - (uint64_t)used;
+               ? 0
+               : g.memory_limit - (uint64_t)used;
 }
 
 /* Rings take at most what was asked for, and a quarter of what the file system
@@ -308,13 +308,14 @@ static int not_crowded(struct session *s) {
     rescue_folder(p->logdir, rec_mono_ns() + PATIENCE_NS, NULL);
     if (place_rings(p) <= p->uid_cap) return 0;
     return fail("the rings of other programs of this user hold all the memory "
-                "that there is for rings", 0);
+                "that there is for rings",
+                0);
 }
 
 int place_make(struct session *s) {
     struct place *p = &s->place;
-    *p = (struct place){.logdir = -1, .run = -1, .memory = -1, .ring = -1,
-                        .pointer = -1};
+    *p = (struct place){
+        .logdir = -1, .run = -1, .memory = -1, .ring = -1, .pointer = -1};
     if (log_folder(s) != 0 || run_folder(s) != 0 || take_stem(s) != 0 ||
         open_ring(s) != 0)
         return -1;

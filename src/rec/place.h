@@ -16,14 +16,14 @@
 struct session;
 
 struct place {
-    int logdir, run;             /* the folders */
-    int memory;                  /* that of the ring file */
-    int ring, pointer;           /* the files */
-    char stem[PATH_MAX];         /* absolute; files' names begin with base */
-    const char *base;            /* in stem */
+    int logdir, run;     /* the folders */
+    int memory;          /* that of the ring file */
+    int ring, pointer;   /* the files */
+    char stem[PATH_MAX]; /* absolute; files' names begin with base */
+    const char *base;    /* in stem */
     char pointer_name[NAME_MAX + 1];
     char ring_name[NAME_MAX + 1];
-    uint64_t uid_cap;            /* for all rings of this user */
+    uint64_t uid_cap; /* for all rings of this user */
 };
 
 /* Makes the folders, picks a stem that is free, writes the pointer, by which

@@ -18,14 +18,15 @@ static const struct option {
     enum form form;
     size_t at; /* in struct ops_options */
 } options[] = {
-#define ROW(name, form) {#name, form, offsetof(struct ops_options, name)}
-    ROW(steps, FORM_TEXT),       ROW(flight, FORM_FLAG),
-    ROW(signal, FORM_INT),       ROW(demand_steps, FORM_INT),
-    ROW(demand_ms, FORM_INT),    ROW(ring_bytes, FORM_SIZE),
+#define ROW(name, form)                                                        \
+    { #name, form, offsetof(struct ops_options, name) }
+    ROW(steps, FORM_TEXT),        ROW(flight, FORM_FLAG),
+    ROW(signal, FORM_INT),        ROW(demand_steps, FORM_INT),
+    ROW(demand_ms, FORM_INT),     ROW(ring_bytes, FORM_SIZE),
     ROW(memory_bytes, FORM_SIZE), ROW(rank, FORM_INT),
-    ROW(world, FORM_INT),        ROW(host, FORM_TEXT),
-    ROW(run, FORM_TEXT),         ROW(no_machine, FORM_FLAG),
-    ROW(no_fork, FORM_FLAG),     ROW(no_tsc, FORM_FLAG),
+    ROW(world, FORM_INT),         ROW(host, FORM_TEXT),
+    ROW(run, FORM_TEXT),          ROW(no_machine, FORM_FLAG),
+    ROW(no_fork, FORM_FLAG),      ROW(no_tsc, FORM_FLAG),
 #undef ROW
 };
 
@@ -85,8 +86,8 @@ static const char *set_option(struct ops_options *o, char *text) {
     if (!decode(value)) return "'%' must be followed by two hex digits";
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(options[i].name, text) == 0)
-            return put(o, &options[i], value)
-                       ? NULL : "that is no value for it";
+            return put(o, &options[i], value) ? NULL
+                                              : "that is no value for it";
     return "there is no such option";
 }
 

@@ -15,9 +15,9 @@
 #include "ring/clock.h"
 #include "ring/text.h"
 
-#define LIKELY(x) __builtin_expect(!!(x), 1)
-#define UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define PUT(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define LIKELY(x)     __builtin_expect(!!(x), 1)
+#define UNLIKELY(x)   __builtin_expect(!!(x), 0)
+#define PUT(p, v)     __atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define PUBLISH(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 
 /* --- in and out --------------------------------------------------------- */
@@ -163,7 +163,7 @@ static inline void emit(struct rec_ring *r, enum rec_kind kind, uint32_t name,
 
 /* Which scope of which call of a function this is: the place in the program
  * and the place in the stack. */
-#define WHERE()                                                               \
+#define WHERE()                                                                \
     (FRAME() + (uintptr_t)__builtin_return_address(0) * 0x9e3779b97f4a7c15u)
 
 /* How the program knows a scope: by when it began. Never 0. */
@@ -266,8 +266,8 @@ static bool is_top(const struct rec_ring *r, uint32_t one) {
 
 /* Scopes inside of it that were left by longjmp() end with it. One that is not
  * there: too deep to be kept, or ended twice. */
-static __attribute__((noinline)) void
-close_other(struct rec_ring *r, uint32_t one, uint64_t now) {
+static __attribute__((noinline)) void close_other(struct rec_ring *r,
+                                                  uint32_t one, uint64_t now) {
     uint32_t n = r->depth < REC_FRAMES ? r->depth : REC_FRAMES;
     uint32_t at = n;
     while (at > 0 && which(r->frames[at - 1].time) != one) at--;
@@ -286,8 +286,7 @@ static void close_below(struct rec_ring *r, uint32_t i, uint64_t end) {
     struct rec_frame *f = &r->frames[i];
     uint32_t from = f->args, to = f[1].args;
     count_abandoned(r);
-    if (has_room(r))
-        close_long(r, rec_self.slots, rec_self.mask, f, to, end);
+    if (has_room(r)) close_long(r, rec_self.slots, rec_self.mask, f, to, end);
     memmove(r->args + from, r->args + to, r->args_top - to);
     for (uint32_t k = i; k + 1 < r->depth; k++) {
         r->frames[k] = r->frames[k + 1];
@@ -330,8 +329,7 @@ begin_deep(struct rec_ring *r, uint32_t name, uint64_t where, uint64_t now) {
     uint32_t d = r->depth;
     bool look = d >= r->look_at &&
                 (d < REC_FRAMES || r->lost[REC_LOST_DEEP] % SELDOM == 0);
-    if (where != 0 && d > REC_FRAMES)
-        close_abandoned_deep(r, where, now);
+    if (where != 0 && d > REC_FRAMES) close_abandoned_deep(r, where, now);
     else if (where != 0 && d > 0 && r->frames[d - 1].where == where)
         abandon(r, now);
     if (look && r->depth <= REC_FRAMES) close_abandoned(r);
@@ -346,8 +344,8 @@ begin_deep(struct rec_ring *r, uint32_t name, uint64_t where, uint64_t now) {
     }
 }
 
-static __attribute__((noinline)) struct ops_scope_
-begin_slow(uint32_t name, uint64_t where) {
+static __attribute__((noinline)) struct ops_scope_ begin_slow(uint32_t name,
+                                                              uint64_t where) {
     struct rec_ring *r = enter();
     if (r == NULL) return (struct ops_scope_){0, 0};
     uint64_t now = rec_ticks();
@@ -386,8 +384,7 @@ static __attribute__((noinline)) void end_slow(struct ops_scope_ s,
     struct rec_ring *r = rec_self.ring;
     if (LIKELY(is_top(r, s.which)))
         close_frame(r, rec_self.slots, rec_self.mask, now);
-    else
-        close_other(r, s.which, now);
+    else close_other(r, s.which, now);
     leave();
 }
 
@@ -442,12 +439,10 @@ void ops_end_(void) {
     uint64_t now = rec_ticks();
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
-    if (UNLIKELY(*skipped(r) > 0))
-        --*skipped(r);
+    if (UNLIKELY(*skipped(r) > 0)) --*skipped(r);
     else if (r->depth == 0 && rec_session.windowed)
         ; /* begun before the window, when this thread had no ring yet */
-    else
-        close_by_hand(r, now);
+    else close_by_hand(r, now);
     leave();
 }
 
@@ -611,8 +606,7 @@ void ops_async_end_(struct ops_async *a) {
     if (r == NULL) return;
     uint64_t dur = now > a->t0 ? now - a->t0 : 0;
     emit(r, REC_ASYNC, a->name, a->t0, &dur, sizeof dur);
-    if (a->slot < REC_ASYNCS)
-        PUBLISH(&rec_self.asyncs[a->slot].time, 0);
+    if (a->slot < REC_ASYNCS) PUBLISH(&rec_self.asyncs[a->slot].time, 0);
     leave();
 }
 
@@ -722,8 +716,8 @@ uint64_t record_cost_ps(const struct rec_view *v) {
             PUBLISH(&trial.busy, 0);
             uint64_t now = rec_ticks();
             PUT(&trial.busy, FRAME());
-            close_plain(r, trial.slots, SCOPES - 1,
-                        which(r->frames[0].time), now);
+            close_plain(r, trial.slots, SCOPES - 1, which(r->frames[0].time),
+                        now);
             PUBLISH(&trial.busy, 0);
         }
         uint64_t t = rec_ticks() - t0;

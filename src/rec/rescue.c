@@ -22,19 +22,19 @@
 #define MS UINT64_C(1000000)
 enum {
     RUNS = 256,
-    EVERY_MS = 100,      /* between looks at the others */
-    AT_MOST_MS = 5000,   /* also when there are very many */
-    SHARE = 20,          /* at most one part in so many of a core */
-    PATIENCE_MS = 20,    /* at the end, before it is told to stop */
+    EVERY_MS = 100,    /* between looks at the others */
+    AT_MOST_MS = 5000, /* also when there are very many */
+    SHARE = 20,        /* at most one part in so many of a core */
+    PATIENCE_MS = 20,  /* at the end, before it is told to stop */
     FIRST_LOOK_MS = 5,
     LAST_LOOK_MS = 1000,
 };
 
 /* What a look at a run's folder found. */
 struct seen {
-    unsigned alive;  /* others that record */
-    uint64_t bytes;  /* of memory in all its rings ... */
-    uint64_t freed;  /* ... but those that were finished */
+    unsigned alive; /* others that record */
+    uint64_t bytes; /* of memory in all its rings ... */
+    uint64_t freed; /* ... but those that were finished */
 };
 
 /* One thread's work. Its descriptors are its own. */
@@ -48,12 +48,12 @@ struct work {
 
 static struct {
     pthread_t thread;
-    struct work *work;      /* NULL: no thread */
-    bool mine;              /* the lock on the run's folder */
+    struct work *work;       /* NULL: no thread */
+    bool mine;               /* the lock on the run's folder */
     struct timespec changed; /* the folder, at the last look */
-    uint64_t next_ns;       /* not before that */
-    bool others;            /* there were some at the last look */
-    bool looked;            /* at all runs of the log folder */
+    uint64_t next_ns;        /* not before that */
+    bool others;             /* there were some at the last look */
+    bool looked;             /* at all runs of the log folder */
 } own;
 
 /* --- looking ------------------------------------------------------------- */
@@ -198,8 +198,8 @@ void rescue_begin(const struct place *p, uint64_t now_ns) {
     memset(&own, 0, sizeof own);
     own.next_ns = now_ns + EVERY_MS * MS;
     if (memory_is_much() && is_mine(p))
-        memory_freed(rescue_run(p->run, now_ns + FIRST_LOOK_MS * MS,
-                                NULL).freed);
+        memory_freed(
+            rescue_run(p->run, now_ns + FIRST_LOOK_MS * MS, NULL).freed);
 }
 
 /* Has a file come or gone since the last look? */

@@ -224,8 +224,7 @@ static void on_signal(int sig, siginfo_t *info, void *context) {
         return; /* whatever the flags say */
     if (old_action.sa_flags & SA_SIGINFO)
         old_action.sa_sigaction(sig, info, context);
-    else
-        old_action.sa_handler(sig);
+    else old_action.sa_handler(sig);
 }
 
 static void take_signal(int sig) {
@@ -294,8 +293,8 @@ static int start(struct session *s, const struct quiet *q) {
     identity_read(&s->id, s->set.host, s->set.o.rank, s->set.o.world);
     memset(&s->window, 0, sizeof s->window);
     __atomic_store_n(&s->windowed, s->set.steps[0] != 0, __ATOMIC_RELEASE);
-    if (s->windowed && window_parse(&s->window, s->set.steps, why,
-                                    sizeof why) != 0)
+    if (s->windowed &&
+        window_parse(&s->window, s->set.steps, why, sizeof why) != 0)
         return fail(why, 0);
     s->recorded = !s->windowed;
     s->gen = ++s->last_gen;
@@ -329,8 +328,8 @@ static int start_again(struct session *s, const struct ops_options *o,
     if (window_parse(&w, own.steps, why, sizeof why) != 0) return fail(why, 0);
     s->window = w;
     __atomic_store_n(&s->windowed, true, __ATOMIC_RELEASE);
-    session_window(window_wants_time(
-        &w, rec_mono_ns() - s->view.head->start_mono_ns));
+    session_window(
+        window_wants_time(&w, rec_mono_ns() - s->view.head->start_mono_ns));
     return 0;
 }
 
@@ -356,9 +355,11 @@ const char *ops_record_version(void) { return OPS_VERSION; }
 static int other_abi(uint32_t abi) {
     struct quiet q;
     char text[OPS_PROBLEM_MAX];
-    snprintf(text, sizeof text, "the program was compiled with an "
+    snprintf(text, sizeof text,
+             "the program was compiled with an "
              "opscope/record.h of ABI %" PRIu32 ", this library (%s) has %d: "
-             "compile it again", abi, OPS_VERSION, OPS_RECORD_ABI);
+             "compile it again",
+             abi, OPS_VERSION, OPS_RECORD_ABI);
     ops_stop();
     session_lock(&q);
     int result = fail(text, 0);
@@ -391,8 +392,7 @@ int ops_start_(uint32_t abi, const char *logdir, const struct ops_options *o,
 /* Under `opscope record`: from the beginning, whether or not the program will
  * call ops_start; its own start then finds it started. */
 static __attribute__((constructor)) void start_by_environment(void) {
-    if (settings_automatic())
-        ops_start(NULL, NULL);
+    if (settings_automatic()) ops_start(NULL, NULL);
 }
 
 void session_child(void) {

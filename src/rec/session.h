@@ -26,14 +26,14 @@ struct rec_thread {
     struct rec_slot *slots;
     uint64_t mask;
     uint32_t word, gen;
-    uint32_t fast;      /* = word where ticks are the CPU's; else no state */
-    uint32_t index;     /* of the ring */
-    uint32_t refused;   /* session in which it got no ring */
-    uint8_t rounds;     /* of destructors, since the thread began to end */
-    bool ended;         /* thread_end() was here: nobody would tell of the end
+    uint32_t fast;    /* = word where ticks are the CPU's; else no state */
+    uint32_t index;   /* of the ring */
+    uint32_t refused; /* session in which it got no ring */
+    uint8_t rounds;   /* of destructors, since the thread began to end */
+    bool ended;       /* thread_end() was here: nobody would tell of the end
                            of another ring */
-    bool ours;          /* a thread of the recorder: it does not record */
-    uintptr_t busy;     /* inside a call: where that has its frame on the stack,
+    bool ours;        /* a thread of the recorder: it does not record */
+    uintptr_t busy;   /* inside a call: where that has its frame on the stack,
                            or 0. Here and not in the ring, which may be
                            unmapped while a thread that has looked at the state
                            sleeps before it says so */
@@ -44,18 +44,18 @@ extern __thread struct rec_thread rec_self
 
 struct session {
     pthread_mutex_t lock;
-    uint32_t gen;          /* of the session that runs; 0: none */
+    uint32_t gen; /* of the session that runs; 0: none */
     uint32_t last_gen;
     pid_t pid;
     struct settings set;
     struct identity id;
     struct window window;
-    bool windowed;         /* not everything is wanted */
+    bool windowed; /* not everything is wanted */
     struct rec_view view;
     uint64_t memory_used, memory_cap; /* address space of rings, bytes */
-    uint64_t threads;      /* that ever recorded in this session */
+    uint64_t threads;                 /* that ever recorded in this session */
     struct rec_thread *owner[REC_RINGS]; /* of each ring, while it lives */
-    uint64_t *tids;        /* a bit for each tid that did */
+    uint64_t *tids;                      /* a bit for each tid that did */
 
     /* the flusher's own */
     struct place place;
@@ -68,11 +68,11 @@ struct session {
     uint64_t asked, answered; /* requests to flush or dump: tickets */
     bool ask_dump, ask_stop;
     int dump_result;
-    int begun;                /* 1: it runs; -1: it could not; 0: not yet */
-    bool whole;               /* at its end: all of it is in the files */
-    bool recorded;            /* a window was open at some time */
-    uint32_t signalled;       /* set by the signal handler */
-    uint32_t told_rank;       /* a new rank is not in the file yet */
+    int begun;          /* 1: it runs; -1: it could not; 0: not yet */
+    bool whole;         /* at its end: all of it is in the files */
+    bool recorded;      /* a window was open at some time */
+    uint32_t signalled; /* set by the signal handler */
+    uint32_t told_rank; /* a new rank is not in the file yet */
     /* a capture on demand */
     uint32_t demand_steps_left;
     uint64_t demand_until_ns;
@@ -162,7 +162,7 @@ void keeper_collect(struct encoder *e, bool last);
 /* The program has no thread any more: ends it, as its last one would have
  * (status: of the main thread). */
 void keeper_end_program(int status);
-int keeper_tid(void); /* 0: it does not run yet */
+int keeper_tid(void);    /* 0: it does not run yet */
 int keeper_listed(void); /* the same as /proc has it */
 /* Nobody else has the keeper's table any more: it holds nothing open. */
 void keeper_drop_table(void);

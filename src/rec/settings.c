@@ -65,8 +65,7 @@ static void environment(struct settings *set, const char **logdir) {
 void settings_read(struct settings *set, const char *logdir,
                    const struct ops_options *o, size_t size) {
     memset(set, 0, sizeof *set);
-    if (o != NULL)
-        memcpy(&set->o, o, size < sizeof *o ? size : sizeof *o);
+    if (o != NULL) memcpy(&set->o, o, size < sizeof *o ? size : sizeof *o);
     environment(set, &logdir);
     struct ops_options *m = &set->o;
     snprintf(set->logdir, sizeof set->logdir, "%s",

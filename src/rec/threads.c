@@ -15,20 +15,21 @@
 #include "ring/clock.h"
 
 enum {
-    TID_BITS = 1 << 22,        /* the kernel's limit on pids */
+    TID_BITS = 1 << 22, /* the kernel's limit on pids */
     RING_LEAST = 64 << 10,
-    RING_FIRST = 16 << 10,     /* bytes of slots that a ring begins with */
-    RINGS_A_PAGE = 256,        /* places for rings in the head that get memory
+    RING_FIRST = 16 << 10, /* bytes of slots that a ring begins with */
+    RINGS_A_PAGE = 256,    /* places for rings in the head that get memory
                                   at once */
-    RING_LOOK_AT = 32,         /* so many open scopes are many */
-    BACK_RETRY = 4096,         /* losses between two tries for more memory */
-    REFUSED_RETRY = 4096,      /* calls of a thread without a ring */
+    RING_LOOK_AT = 32,     /* so many open scopes are many */
+    BACK_RETRY = 4096,     /* losses between two tries for more memory */
+    REFUSED_RETRY = 4096,  /* calls of a thread without a ring */
 };
 
 /* No state is ever NO_WORD: a thread without a ring compares unequal, also to
  * the 0 of a session that ends just then. */
 #define NO_WORD UINT32_MAX
-#define NO_THREAD {.word = NO_WORD, .fast = NO_WORD}
+#define NO_THREAD                                                              \
+    { .word = NO_WORD, .fast = NO_WORD }
 __thread struct rec_thread rec_self = NO_THREAD;
 
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
@@ -340,8 +341,7 @@ static void forget_gone(uint32_t i) {
 }
 
 void threads_look_for_gone(void) {
-    for (uint32_t i = 0; i < rec_session.view.head->nrings; i++)
-        forget_gone(i);
+    for (uint32_t i = 0; i < rec_session.view.head->nrings; i++) forget_gone(i);
 }
 
 /* With the lock: a thread that tells of its end cannot end meanwhile. */

@@ -7,7 +7,7 @@
 bool rec_clock_tsc;
 
 enum { READINGS = 9, CALIBRATE_NS = 2000000 };
-#define NS_PS 1000u
+#define NS_PS  1000u
 #define SEC_NS 1000000000ull
 
 static int64_t unix_ns(void) {

@@ -69,7 +69,8 @@ static inline uint64_t rec_clock_ps(const struct rec_seg *segs, uint32_t n,
                                     uint32_t *at, uint64_t tick) {
     uint32_t i = *at;
     if (__builtin_expect(i >= n || tick < segs[i].tick ||
-                         (i + 1 < n && tick >= segs[i + 1].tick), 0)) {
+                             (i + 1 < n && tick >= segs[i + 1].tick),
+                         0)) {
         i = n - 1;
         while (i > 0 && tick < segs[i].tick) i--;
         *at = i;

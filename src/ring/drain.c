@@ -91,8 +91,7 @@ static int resume(struct drain *d) {
     for (unsigned i = 0; i < REC_FILES; i++)
         if (c->bytes[i] == 0)
             files_remove(&d->files, i); /* made just before the end */
-        else if (files_resume(&d->files, i, c->bytes[i]) != 0)
-            return -1;
+        else if (files_resume(&d->files, i, c->bytes[i]) != 0) return -1;
     return 0;
 }
 
@@ -190,8 +189,7 @@ static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
         if (r->told[next][k] != told[k]) news = true;
     }
     if (news)
-        encode_ring(&d->enc, r, rec_slots(r), from, head, told,
-                    r->told[next]);
+        encode_ring(&d->enc, r, rec_slots(r), from, head, told, r->told[next]);
     r->tail[next] = head;
 }
 

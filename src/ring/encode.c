@@ -13,12 +13,15 @@
 #include "ring/encode_impl.h"
 
 enum {
-    HOST_BYTES = 256 << 10, EARLY_BYTES = 32 << 10, COUNTER_BYTES = 64 << 10,
-    DEVICE_BYTES = 64 << 10, LANE_BYTES = 8 << 10,
+    HOST_BYTES = 256 << 10,
+    EARLY_BYTES = 32 << 10,
+    COUNTER_BYTES = 64 << 10,
+    DEVICE_BYTES = 64 << 10,
+    LANE_BYTES = 8 << 10,
     ALL_BYTES = HOST_BYTES + EARLY_BYTES + COUNTER_BYTES + DEVICE_BYTES +
                 ENC_LANES * LANE_BYTES,
-    EVENT_ROOM = 64,  /* an event without stats */
-    RECORD_ROOM = 8192, /* with all arguments that a record can hold */
+    EVENT_ROOM = 64,       /* an event without stats */
+    RECORD_ROOM = 8192,    /* with all arguments that a record can hold */
     SLACK_PS = 1000000000, /* a line begins so far before its first event */
 };
 
@@ -38,8 +41,10 @@ int encoder_init(struct encoder *e, const struct rec_view *v, struct enc_to to,
     struct {
         struct enc_line *l;
         size_t bytes;
-    } parts[] = {{&e->host, HOST_BYTES}, {&e->early, EARLY_BYTES},
-                 {&e->counters, COUNTER_BYTES}, {&e->device, DEVICE_BYTES}};
+    } parts[] = {{&e->host, HOST_BYTES},
+                 {&e->early, EARLY_BYTES},
+                 {&e->counters, COUNTER_BYTES},
+                 {&e->device, DEVICE_BYTES}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         parts[i].l->buf = p;
         parts[i].l->cap = parts[i].bytes;
@@ -192,7 +197,8 @@ static bool arg_stats(struct encoder *e, const uint8_t *a, size_t n,
         if (arg.bytes > n || (arg.type != REC_ARG_TEXT_ && arg.bytes != 8))
             return false;
         uint32_t key = arg.key > 0 && arg.key < e->nnames
-                           ? ENC_STAT_KEYS + arg.key : ENC_STAT_UNKNOWN;
+                           ? ENC_STAT_KEYS + arg.key
+                           : ENC_STAT_UNKNOWN;
         switch (arg.type) {
         case REC_ARG_INT: p = enc_stat_int(p, key, (int64_t)word(a)); break;
         case REC_ARG_NUM: p = enc_stat_num(p, key, real(a)); break;
@@ -202,7 +208,8 @@ static bool arg_stats(struct encoder *e, const uint8_t *a, size_t n,
         case REC_ARG_CORR:
             p = enc_stat_uint(p, ENC_STAT_CORRELATION, word(a));
             break;
-        case REC_ARG_FLOW_OUT: case REC_ARG_FLOW_IN:
+        case REC_ARG_FLOW_OUT:
+        case REC_ARG_FLOW_IN:
             p = enc_stat_uint(p, ENC_STAT_FLOW,
                               (word(a) & ENC_FLOW_MASK) << 2 |
                                   (arg.type == REC_ARG_FLOW_OUT ? 2 : 1));
@@ -306,7 +313,8 @@ static void async(struct encoder *e, uint32_t name, uint64_t t0, uint64_t t1,
 }
 
 static void device(struct encoder *e, const struct record *r) {
-    struct enc_device d = {.name = r->name, .kind = OPS_DEVICE_KERNEL,
+    struct enc_device d = {.name = r->name,
+                           .kind = OPS_DEVICE_KERNEL,
                            .bytes = -1};
     memcpy(&d.track, r->payload + 16, 4);
     d.start_ps = rec_ps_of_ns(e->v->head, r->time);
@@ -352,9 +360,9 @@ static void scalar(struct encoder *e, const struct record *r) {
 }
 
 static const uint8_t payload_least[REC_KINDS] = {
-    [REC_SCOPE_X] = 8, [REC_STEP] = 16, [REC_EPOCH] = 16, [REC_COUNTER] = 8,
-    [REC_ALLOC] = 16, [REC_FREE] = 8, [REC_ASYNC] = 8, [REC_DEVICE] = 20,
-    [REC_SCALAR] = 16,
+    [REC_SCOPE_X] = 8, [REC_STEP] = 16,   [REC_EPOCH] = 16,
+    [REC_COUNTER] = 8, [REC_ALLOC] = 16,  [REC_FREE] = 8,
+    [REC_ASYNC] = 8,   [REC_DEVICE] = 20, [REC_SCALAR] = 16,
 };
 
 static void seen(struct encoder *e, uint64_t tick) {
@@ -373,18 +381,18 @@ static void record(struct encoder *e, const struct record *r) {
         end += word(p);
         scope(e, r->name, r->time, end, p + 8, r->bytes - 8, false);
         break;
-    case REC_STEP: case REC_EPOCH:
+    case REC_STEP:
+    case REC_EPOCH:
         end += word(p);
         step(e, r->kind == REC_EPOCH, (int64_t)word(p + 8), r->time, end,
              false);
         break;
-    case REC_INSTANT:
-        instant(e, r);
-        break;
+    case REC_INSTANT: instant(e, r); break;
     case REC_COUNTER:
         counter(e, enc_meta(e, r->name), real(p), enc_ps(e, r->time));
         break;
-    case REC_ALLOC: case REC_FREE: memory(e, r); break;
+    case REC_ALLOC:
+    case REC_FREE: memory(e, r); break;
     case REC_ASYNC:
         end += word(p);
         async(e, r->name, r->time, end, false);
@@ -439,15 +447,16 @@ static void thread_line(struct encoder *e, const struct rec_ring *r) {
     /* tids are used again; numbers of threads are not */
     l->id = (int64_t)(r->tid | (r->thread & 0x3fffffff) << 32);
     /* XProf makes rows by the low 32 bits of an id: no tid is so high */
-    l->display_id = r->thread == 0 ? 0
-                    : ENC_THREAD_ROW + (int64_t)(r->thread & 0x3fffffff);
+    l->display_id = r->thread == 0
+                        ? 0
+                        : ENC_THREAD_ROW + (int64_t)(r->thread & 0x3fffffff);
     snprintf(l->name, sizeof l->name, "%s/%u", name, r->tid);
 }
 
 static const char *const loss_texts[REC_LOSSES] = {
     "the thread's ring was full", "called from a signal handler",
-    "scopes nested too deep", "arguments that did not fit",
-    "ops_end() without a begin", NULL,
+    "scopes nested too deep",     "arguments that did not fit",
+    "ops_end() without a begin",  NULL,
 };
 
 /* One event for each reason, where the thread's line has got to. */
@@ -476,8 +485,8 @@ static uint64_t plain_scopes(struct encoder *e, const struct rec_slot *slots,
     uint32_t n = e->v->head->nsegs;
     if (l->n == 0 || e->seg >= n) return from;
     const struct rec_seg seg = e->v->segs[e->seg];
-    const uint64_t ticks = (e->seg + 1 < n ? e->v->segs[e->seg + 1].tick
-                                           : UINT64_MAX) - seg.tick;
+    const uint64_t ticks =
+        (e->seg + 1 < n ? e->v->segs[e->seg + 1].tick : UINT64_MAX) - seg.tick;
     /* seg.ps minus the base, modulo 2^64: before the base is out of reach */
     const uint64_t zero = seg.ps - l->base_ps, begin = from;
     uint8_t *p = l->buf + l->n, *end = l->buf + l->cap - EVENT_ROOM;
@@ -559,8 +568,7 @@ void encode_ring(struct encoder *e, const struct rec_ring *r,
         from++;
     if (__atomic_load_n(&r->step_time, __ATOMIC_RELAXED) != 0)
         encode_steps(e, slots, mask, from, to);
-    else
-        encode_range(e, slots, mask, from, to);
+    else encode_range(e, slots, mask, from, to);
     losses(e, told, lost);
 }
 

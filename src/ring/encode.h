@@ -24,9 +24,9 @@ enum { ENC_LANES = 16, ENC_NAME = 96 };
 struct enc_line {
     unsigned file;
     int64_t id;
-    char name[ENC_NAME];     /* "" until the first event */
-    int64_t display_id;      /* the row that others show it in; 0: id */
-    uint64_t base_ps;        /* offsets count from here; whole nanoseconds */
+    char name[ENC_NAME]; /* "" until the first event */
+    int64_t display_id;  /* the row that others show it in; 0: id */
+    uint64_t base_ps;    /* offsets count from here; whole nanoseconds */
     uint8_t *buf;
     size_t n, cap;
 };
@@ -47,11 +47,11 @@ struct encoder {
     struct enc_to to;
     struct enc_line host, early, counters, device, lane[ENC_LANES];
     uint64_t lane_end[ENC_LANES];
-    uint32_t seg;      /* hint for the clock */
-    uint32_t nnames;   /* names below are known to be whole */
-    uint32_t facts;    /* how many were given: their ids */
+    uint32_t seg;    /* hint for the clock */
+    uint32_t nnames; /* names below are known to be whole */
+    uint32_t facts;  /* how many were given: their ids */
     uint64_t events, bad;
-    uint64_t last;     /* the latest tick that an event ends at */
+    uint64_t last; /* the latest tick that an event ends at */
     bool failed;
     uint8_t *memory;
 };

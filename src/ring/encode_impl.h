@@ -11,22 +11,41 @@
 /* Ids of event metadata: names of the program have their own numbers, below
  * REC_NAMES; these stand above. */
 enum {
-    ENC_META_STEP = REC_NAMES, ENC_META_EPOCH, ENC_META_ALLOC, ENC_META_FREE,
-    ENC_META_DROPPED, ENC_META_NO_NAME,
+    ENC_META_STEP = REC_NAMES,
+    ENC_META_EPOCH,
+    ENC_META_ALLOC,
+    ENC_META_FREE,
+    ENC_META_DROPPED,
+    ENC_META_NO_NAME,
 };
 
 /* Ids of stat metadata: one byte each for those in many events. */
 enum {
-    ENC_STAT_STEP = 1, ENC_STAT_ROOT, ENC_STAT_EPOCH, ENC_STAT_UNFINISHED,
-    ENC_STAT_ADDR, ENC_STAT_ALLOCATION, ENC_STAT_REQUESTED, ENC_STAT_ALLOCATOR,
-    ENC_STAT_TF_OP, ENC_STAT_PROGRAM, ENC_STAT_COUNTER, ENC_STAT_CORRELATION,
-    ENC_STAT_FLOW, ENC_STAT_ASYNC, ENC_STAT_BYTES, ENC_STAT_KIND,
-    ENC_STAT_COUNT, ENC_STAT_WHY, ENC_STAT_UNKNOWN, ENC_STATS,
-    ENC_STAT_KEYS = 32,          /* + the number of a key or tag */
-    ENC_STAT_FACTS = 1 << 20,    /* + the number of a fact */
+    ENC_STAT_STEP = 1,
+    ENC_STAT_ROOT,
+    ENC_STAT_EPOCH,
+    ENC_STAT_UNFINISHED,
+    ENC_STAT_ADDR,
+    ENC_STAT_ALLOCATION,
+    ENC_STAT_REQUESTED,
+    ENC_STAT_ALLOCATOR,
+    ENC_STAT_TF_OP,
+    ENC_STAT_PROGRAM,
+    ENC_STAT_COUNTER,
+    ENC_STAT_CORRELATION,
+    ENC_STAT_FLOW,
+    ENC_STAT_ASYNC,
+    ENC_STAT_BYTES,
+    ENC_STAT_KIND,
+    ENC_STAT_COUNT,
+    ENC_STAT_WHY,
+    ENC_STAT_UNKNOWN,
+    ENC_STATS,
+    ENC_STAT_KEYS = 32,       /* + the number of a key or tag */
+    ENC_STAT_FACTS = 1 << 20, /* + the number of a fact */
 };
 
-#define ENC_POINT UINT64_MAX
+#define ENC_POINT     UINT64_MAX
 #define ENC_FLOW_MASK (((uint64_t)1 << 56) - 1)
 /* Ids beside the tids, which end at 2^22; 32 bits, for XProf. */
 enum { ENC_THREAD_ROW = 1 << 23, ENC_ASYNC_LINE = 1 << 30 };

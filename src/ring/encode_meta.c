@@ -8,6 +8,7 @@
 
 enum { TEXT_MAX = 4096, META_ROOM = TEXT_MAX + 256 };
 
+/* clang-format off */
 static const char *const stat_names[ENC_STATS] = {
     [ENC_STAT_STEP] = "step_num", [ENC_STAT_ROOT] = "_r",
     [ENC_STAT_EPOCH] = "epoch_num", [ENC_STAT_UNFINISHED] = "unfinished",
@@ -20,6 +21,7 @@ static const char *const stat_names[ENC_STATS] = {
     [ENC_STAT_KIND] = "opscope_kind", [ENC_STAT_COUNT] = "count",
     [ENC_STAT_WHY] = "why", [ENC_STAT_UNKNOWN] = "argument",
 };
+/* clang-format on */
 
 static const char *const kind_names[] = {
     [OPS_KIND_OP] = "op",     [OPS_KIND_INPUT] = "input",
@@ -29,8 +31,10 @@ static const char *const kind_names[] = {
 
 const char *enc_device_kind(uint32_t kind) {
     static const char *const names[] = {
-        [OPS_DEVICE_KERNEL] = "kernel", [OPS_DEVICE_COPY] = "copy",
-        [OPS_DEVICE_SET] = "set", [OPS_DEVICE_SYNC] = "sync",
+        [OPS_DEVICE_KERNEL] = "kernel",
+        [OPS_DEVICE_COPY] = "copy",
+        [OPS_DEVICE_SET] = "set",
+        [OPS_DEVICE_SYNC] = "sync",
     };
     return kind < sizeof names / sizeof *names ? names[kind] : "kernel";
 }
@@ -61,8 +65,8 @@ static void event_name(struct encoder *e, unsigned file, uint64_t id,
     uint8_t more[96], *p = more;
     if (kind != NULL) {
         size_t k = strlen(kind);
-        p = pbw_len(p, 5, pbw_uint_size(1, ENC_STAT_KIND) +
-                              pbw_bytes_size(5, k));
+        p = pbw_len(p, 5,
+                    pbw_uint_size(1, ENC_STAT_KIND) + pbw_bytes_size(5, k));
         p = pbw_uint(p, 1, ENC_STAT_KIND);
         p = pbw_bytes(p, 5, kind, k);
     }
@@ -74,7 +78,8 @@ static void own_names(struct encoder *e, unsigned file) {
         uint32_t id;
         const char *name;
     } events[] = {
-        {ENC_META_STEP, "step"}, {ENC_META_EPOCH, "epoch"},
+        {ENC_META_STEP, "step"},
+        {ENC_META_EPOCH, "epoch"},
         {ENC_META_ALLOC, "MemoryAllocation"},
         {ENC_META_FREE, "MemoryDeallocation"},
         {ENC_META_DROPPED, "opscope: dropped"},
@@ -147,12 +152,12 @@ static void program_name(struct encoder *e, unsigned file, uint32_t id) {
     const char *s = e->v->text + n->at;
     if (n->kind == OPS_KEY_ || n->kind == OPS_TAG_)
         stat_name(e, file, ENC_STAT_KEYS + id, s, n->bytes);
-    else if (n->kind == OPS_COUNT_)
-        event_name(e, file, id, s, n->bytes, NULL);
+    else if (n->kind == OPS_COUNT_) event_name(e, file, id, s, n->bytes, NULL);
     else
         event_name(e, file, id, s, n->bytes,
-                   file > 0 ? "kernel"
-                   : n->kind <= OPS_KIND_PHASE ? kind_names[n->kind] : NULL);
+                   file > 0                    ? "kernel"
+                   : n->kind <= OPS_KIND_PHASE ? kind_names[n->kind]
+                                               : NULL);
 }
 
 void encode_names(struct encoder *e, unsigned file, uint64_t from,

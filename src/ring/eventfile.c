@@ -20,11 +20,17 @@
 #include <unistd.h>
 
 enum {
-    FRAME = 16,           /* length, its CRC, and the CRC behind the data */
-    TRIES = 10000,        /* names to try before giving up */
-    EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3,
-    EVENT_SUMMARY = 5, EVENT_SOURCE = 10, SOURCE_WRITER = 1,
-    SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2,
+    FRAME = 16,    /* length, its CRC, and the CRC behind the data */
+    TRIES = 10000, /* names to try before giving up */
+    EVENT_WALL_TIME = 1,
+    EVENT_STEP = 2,
+    EVENT_FILE_VERSION = 3,
+    EVENT_SUMMARY = 5,
+    EVENT_SOURCE = 10,
+    SOURCE_WRITER = 1,
+    SUMMARY_VALUE = 1,
+    VALUE_TAG = 1,
+    VALUE_SIMPLE = 2,
 };
 
 _Static_assert(EVENTFILE_BUFFER >= 8 * EVENTFILE_RECORD_MAX,
@@ -137,8 +143,8 @@ static int write_version(struct eventfile *f) {
     p = pbw_double(p, EVENT_WALL_TIME,
                    (double)now.tv_sec + (double)now.tv_nsec * 1e-9);
     p = pbw_bytes(p, EVENT_FILE_VERSION, version, sizeof version - 1);
-    p = pbw_len(p, EVENT_SOURCE, pbw_bytes_size(SOURCE_WRITER,
-                                                sizeof writer - 1));
+    p = pbw_len(p, EVENT_SOURCE,
+                pbw_bytes_size(SOURCE_WRITER, sizeof writer - 1));
     p = pbw_bytes(p, SOURCE_WRITER, writer, sizeof writer - 1);
     size_t n = (size_t)(put_frame(b, (size_t)(p - b) - 12) - b);
     size_t got = write_out(f, b, n, &err);
@@ -241,9 +247,14 @@ int eventfile_flush(struct eventfile *f) {
 
 void eventfile_mark(const struct eventfile *f, struct eventfile_mark *m) {
     *m = (struct eventfile_mark){
-        .size = f->size, .written = f->written, .lost = f->lost,
-        .cut_tags = f->cut_tags, .in_file = f->in_file, .waiting = f->waiting,
-        .files = f->files, .n = f->n,
+        .size = f->size,
+        .written = f->written,
+        .lost = f->lost,
+        .cut_tags = f->cut_tags,
+        .in_file = f->in_file,
+        .waiting = f->waiting,
+        .files = f->files,
+        .n = f->n,
     };
 }
 

@@ -31,21 +31,21 @@ enum {
 };
 
 struct eventfile {
-    int fd;                 /* -1: no file yet, or not now */
-    int error;              /* errno of the last thing that failed, or 0 */
-    uint64_t size;          /* bytes in the file, whole records only */
-    uint64_t written;       /* scalars on disk, over all files */
-    uint64_t lost;          /* scalars that no file has: no room, or the file
+    int fd;            /* -1: no file yet, or not now */
+    int error;         /* errno of the last thing that failed, or 0 */
+    uint64_t size;     /* bytes in the file, whole records only */
+    uint64_t written;  /* scalars on disk, over all files */
+    uint64_t lost;     /* scalars that no file has: no room, or the file
                                was removed under us */
-    uint64_t cut_tags;      /* scalars whose tag was cut or mended */
-    uint64_t in_file;       /* scalars in the present file */
-    uint64_t waiting;       /* scalars in buf */
-    unsigned files;         /* made so far: the n of the next name */
-    int dir;                /* the folder: the caller's */
+    uint64_t cut_tags; /* scalars whose tag was cut or mended */
+    uint64_t in_file;  /* scalars in the present file */
+    uint64_t waiting;  /* scalars in buf */
+    unsigned files;    /* made so far: the n of the next name */
+    int dir;           /* the folder: the caller's */
     char folder[EVENTFILE_DIR_MAX]; /* its path */
-    char host[65];          /* letters, digits, '.', '_' and '-' */
-    char path[EVENTFILE_PATH_MAX]; /* of the present file; "" when none */
-    size_t n;               /* bytes in buf */
+    char host[65];                  /* letters, digits, '.', '_' and '-' */
+    char path[EVENTFILE_PATH_MAX];  /* of the present file; "" when none */
+    size_t n;                       /* bytes in buf */
     uint8_t buf[EVENTFILE_BUFFER];
 };
 

@@ -170,8 +170,7 @@ static int take_name(int dir, const char *from, const char *to) {
     return renameat(dir, from, dir, to) == 0 ? 0 : errno;
 }
 
-static int name_it(struct files *f, const char *part,
-                   char name[NAME_MAX + 1]) {
+static int name_it(struct files *f, const char *part, char name[NAME_MAX + 1]) {
     char stem[NAME_MAX + 16];
     int error = EEXIST;
     for (int i = 1; i < 1000 && error == EEXIST; i++) {

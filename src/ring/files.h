@@ -12,8 +12,8 @@
 #include "ring/ring.h"
 
 enum {
-    FILES_HEAD = 6,             /* tag and padded length */
-    FILES_LIMIT = 1 << 30,      /* then a new part begins */
+    FILES_HEAD = 6,        /* tag and padded length */
+    FILES_LIMIT = 1 << 30, /* then a new part begins */
 };
 
 struct files {
@@ -21,11 +21,11 @@ struct files {
     const char *stem; /* what the names in it begin with */
     uint64_t part;
     struct {
-        int fd;         /* -1: not opened */
-        uint64_t end;   /* written, committed or not; 0: no such file */
+        int fd;       /* -1: not opened */
+        uint64_t end; /* written, committed or not; 0: no such file */
     } f[REC_FILES];
     uint64_t committed[REC_FILES];
-    int error;          /* errno of what failed last; 0 */
+    int error; /* errno of what failed last; 0 */
 };
 
 void files_init(struct files *f, int dir, const char *stem, uint64_t part);

@@ -40,39 +40,39 @@
 
 enum {
     REC_VERSION = 3,
-    REC_PAGE = 64 << 10,   /* ARM has pages of 4, 16 and 64 KiB */
+    REC_PAGE = 64 << 10, /* ARM has pages of 4, 16 and 64 KiB */
     REC_RINGS = 4096,
     REC_SEGS = 2048,
     REC_ASYNCS = 1024,
     REC_NAMES = 1 << 18,
     REC_TEXT = 16 << 20,
-    REC_FRAMES = 256,      /* open scopes of a thread */
-    REC_ARGS = 1024,       /* bytes of arguments of its open scopes */
-    REC_ARG_TEXT = 240,    /* bytes of one text argument */
-    REC_TRACKS = 256,      /* queues of devices */
+    REC_FRAMES = 256,   /* open scopes of a thread */
+    REC_ARGS = 1024,    /* bytes of arguments of its open scopes */
+    REC_ARG_TEXT = 240, /* bytes of one text argument */
+    REC_TRACKS = 256,   /* queues of devices */
     REC_DEVICES = 16,
     REC_FILES = 1 + REC_DEVICES, /* planes with a file: the host, devices */
-    REC_SLOT_MAX = 128,    /* slots of the longest record */
+    REC_SLOT_MAX = 128,          /* slots of the longest record */
     REC_CONT_BYTES = 12,
     REC_THREAD_NAME = 32,
-    REC_RING_HEAD = 8192,  /* bytes of a struct rec_ring, padded */
+    REC_RING_HEAD = 8192, /* bytes of a struct rec_ring, padded */
 };
 
 /* What a record is. */
 enum rec_kind {
-    REC_NONE,     /* never written: damage */
-    REC_CONT,     /* payload of the record before */
-    REC_SCOPE,    /* time: its begin; aux: its length in ticks */
-    REC_SCOPE_X,  /* u64 length, then arguments */
-    REC_STEP,     /* u64 length, i64 number */
-    REC_EPOCH,    /* the same */
-    REC_INSTANT,  /* u8 arguments may follow */
-    REC_COUNTER,  /* f64 */
-    REC_ALLOC,    /* u64 address, u64 bytes; name: the tag */
-    REC_FREE,     /* u64 address */
-    REC_ASYNC,    /* u64 length */
-    REC_DEVICE,   /* u64 length in ns, u64 correlation, u32 track; time in ns */
-    REC_SCALAR,   /* i64 step, f64 value; name: the tag */
+    REC_NONE,    /* never written: damage */
+    REC_CONT,    /* payload of the record before */
+    REC_SCOPE,   /* time: its begin; aux: its length in ticks */
+    REC_SCOPE_X, /* u64 length, then arguments */
+    REC_STEP,    /* u64 length, i64 number */
+    REC_EPOCH,   /* the same */
+    REC_INSTANT, /* u8 arguments may follow */
+    REC_COUNTER, /* f64 */
+    REC_ALLOC,   /* u64 address, u64 bytes; name: the tag */
+    REC_FREE,    /* u64 address */
+    REC_ASYNC,   /* u64 length */
+    REC_DEVICE,  /* u64 length in ns, u64 correlation, u32 track; time in ns */
+    REC_SCALAR,  /* i64 step, f64 value; name: the tag */
     REC_KINDS
 };
 
@@ -95,8 +95,14 @@ static inline uint32_t rec_slot_aux(uint64_t rest) { return (uint32_t)rest; }
 
 /* An argument, in a scope's frame and in a record's payload: packed, 6 bytes
  * before the value. */
-enum rec_arg_type { REC_ARG_INT = 1, REC_ARG_NUM, REC_ARG_TEXT_, REC_ARG_CORR,
-                    REC_ARG_FLOW_OUT, REC_ARG_FLOW_IN };
+enum rec_arg_type {
+    REC_ARG_INT = 1,
+    REC_ARG_NUM,
+    REC_ARG_TEXT_,
+    REC_ARG_CORR,
+    REC_ARG_FLOW_OUT,
+    REC_ARG_FLOW_IN
+};
 struct rec_arg {
     uint32_t key; /* a name; 0 for correlation and flows */
     uint8_t type;
@@ -135,23 +141,23 @@ struct rec_ring {
     uint32_t look_at; /* the depth at which the writer looks for abandoned
                          ones */
     uint32_t args_top;
-    uint32_t marks;   /* REC_IN_STEP, REC_IN_EPOCH */
+    uint32_t marks; /* REC_IN_STEP, REC_IN_EPOCH */
     int64_t step, epoch;
     uint64_t step_time, epoch_time;
     uint64_t lost[REC_LOSSES]; /* since the ring was given to this thread */
     /* the reader's line */
     uint64_t tail[2] __attribute__((aligned(64))); /* by rec_head.active */
-    uint64_t room;    /* slots below this may be written over: the tail's */
+    uint64_t room; /* slots below this may be written over: the tail's */
     uint64_t told[2][REC_LOSSES]; /* how many of lost the files tell of */
     /* who it belongs to */
     uint64_t floor __attribute__((aligned(64))); /* its first slot */
-    uint64_t slots; /* a power of two */
+    uint64_t slots;                              /* a power of two */
     uint64_t backed; /* slots that have memory behind them: powers of two, up
                         to all of them. A thread with little to say takes
                         little */
     uint32_t state, tid;
     uint64_t thread; /* number in this process: tids are used again */
-    uint64_t died; /* ticks */
+    uint64_t died;   /* ticks */
     char name[REC_THREAD_NAME];
     uint32_t named; /* by the program: not asked from the system again */
     /* by depth: scopes begun by hand there while no window was open; their
@@ -189,9 +195,9 @@ struct rec_async {
 };
 
 struct rec_name {
-    uint32_t at;    /* in the text */
+    uint32_t at; /* in the text */
     uint16_t bytes;
-    uint16_t kind;  /* enum ops_kind, or OPS_KEY_ and its neighbours */
+    uint16_t kind; /* enum ops_kind, or OPS_KEY_ and its neighbours */
 };
 
 struct rec_track {
@@ -204,12 +210,12 @@ struct rec_device {
 };
 
 struct rec_commit {
-    uint64_t part;                /* which file of the session, from 0 */
-    uint64_t bytes[REC_FILES];    /* of the file of each plane */
-    uint64_t names[REC_FILES];    /* how many names stand in it */
-    uint64_t events;              /* in all files, since the start */
-    uint64_t scalar_bytes;        /* of the event file */
-    uint64_t closed;              /* what was open at the end is written too */
+    uint64_t part;             /* which file of the session, from 0 */
+    uint64_t bytes[REC_FILES]; /* of the file of each plane */
+    uint64_t names[REC_FILES]; /* how many names stand in it */
+    uint64_t events;           /* in all files, since the start */
+    uint64_t scalar_bytes;     /* of the event file */
+    uint64_t closed;           /* what was open at the end is written too */
 };
 
 /* What belongs to no ring. Any thread may add to it at any time: see
@@ -230,22 +236,22 @@ struct rec_head {
      * part p is named by rec_part_name() */
     char stem[1024];
     char host[256];
-    char events[1024]; /* the event file of scalars, "" when there is none */
+    char events[1024];   /* the event file of scalars, "" when there is none */
     uint64_t world_rank; /* rec_world_rank(): changes at once, at any time */
     uint32_t flight;
-    uint32_t tsc;            /* ticks are the CPU's, else nanoseconds */
+    uint32_t tsc; /* ticks are the CPU's, else nanoseconds */
     uint64_t start_tick;
-    uint64_t start_mono_ns;  /* CLOCK_MONOTONIC at ps 0 */
-    int64_t start_unix_ns;   /* CLOCK_REALTIME at ps 0 */
+    uint64_t start_mono_ns; /* CLOCK_MONOTONIC at ps 0 */
+    int64_t start_unix_ns;  /* CLOCK_REALTIME at ps 0 */
     uint64_t clock_resolution_ps;
-    uint64_t cost_ps;        /* of a scope, measured at the start */
-    uint64_t last_tick;      /* the flusher was alive then */
+    uint64_t cost_ps;   /* of a scope, measured at the start */
+    uint64_t last_tick; /* the flusher was alive then */
     uint32_t nsegs, nnames, ntext, nrings, ntracks, ndevices;
-    uint32_t asyncs_used;    /* their table has memory */
-    uint32_t active;         /* which commit holds */
-    uint32_t done;           /* stopped in order: the files are whole */
+    uint32_t asyncs_used; /* their table has memory */
+    uint32_t active;      /* which commit holds */
+    uint32_t done;        /* stopped in order: the files are whole */
     struct rec_losses lost;
-    uint64_t drops_write;    /* samples and device events that could not be
+    uint64_t drops_write; /* samples and device events that could not be
                                 written; what is in rings waits there */
     struct rec_commit commit[2];
     struct rec_device devices[REC_DEVICES];
@@ -265,7 +271,8 @@ _Static_assert(sizeof(struct rec_slot) == 16, "a slot is 16 bytes");
 _Static_assert(sizeof(struct rec_ring) <= REC_RING_HEAD, "a ring's head fits");
 _Static_assert(offsetof(struct rec_head, lost) / 4096 ==
                    (offsetof(struct rec_head, lost) +
-                    sizeof(struct rec_losses) - 1) / 4096,
+                    sizeof(struct rec_losses) - 1) /
+                       4096,
                "losses lie in one page");
 
 #endif

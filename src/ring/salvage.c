@@ -20,13 +20,14 @@
 #include "ring/view.h"
 
 enum {
-    TRIES = 8, ZEROS = 64,
+    TRIES = 8,
+    ZEROS = 64,
     OLD_PARTS = 16, /* before the last one, that are looked for */
     OLD_POINTER_S = 60,
 };
 
-__attribute__((format(printf, 3, 4))) static int
-fail(char *why, size_t cap, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static int fail(char *why, size_t cap,
+                                                      const char *format, ...) {
     va_list ap;
     va_start(ap, format);
     vsnprintf(why, cap, format, ap);
@@ -48,7 +49,7 @@ struct at {
     char stem[NAME_MAX + 1]; /* the pointer's name without ".ring" */
     const char *name;        /* all of it */
     uid_t owner;
-    char ring[PATH_MAX];     /* what it names; "" until it was read */
+    char ring[PATH_MAX]; /* what it names; "" until it was read */
 };
 
 /* "<stem>.ring" -> the stem. */
@@ -74,7 +75,9 @@ static int open_folder_of(const char *path, const char **name) {
     }
     memcpy(folder, path, n);
     folder[n] = 0;
-    return sys_open(slash == NULL ? "." : n == 0 ? "/" : folder,
+    return sys_open(slash == NULL ? "."
+                    : n == 0      ? "/"
+                                  : folder,
                     O_PATH | O_DIRECTORY);
 }
 
@@ -113,8 +116,10 @@ static int open_ring(struct at *a, int flags, char *why, size_t cap) {
     if (!ok) return fail(why, cap, "not a pointer to a ring file");
     int fd = rec_open(AT_FDCWD, a->ring, flags);
     if (fd < 0 && errno == ENOENT)
-        return fail(why, cap, "its ring file %s is gone (a restart of the "
-                    "machine?): what was not yet written is lost", a->ring);
+        return fail(why, cap,
+                    "its ring file %s is gone (a restart of the "
+                    "machine?): what was not yet written is lost",
+                    a->ring);
     if (fd < 0 && errno == EINVAL)
         return fail(why, cap, "%s is not a file", a->ring);
     if (fd < 0) return fail(why, cap, "%s: %s", a->ring, strerror(errno));
@@ -173,8 +178,7 @@ static bool never_begun(int fd) {
 static bool same_commit(int fd, unsigned active, const struct rec_commit *c) {
     struct rec_head now;
     size_t n = offsetof(struct rec_head, devices);
-    return sys_pread(fd, &now, n, 0) == (ssize_t)n &&
-           now.active == active &&
+    return sys_pread(fd, &now, n, 0) == (ssize_t)n && now.active == active &&
            memcmp(&now.commit[active], c, sizeof *c) == 0;
 }
 
@@ -450,15 +454,15 @@ int rec_scalars_read(const char *pointer, struct rec_scalars *out) {
     struct rec_view *v = dir < 0 ? NULL : calloc(1, sizeof *v);
     if (v != NULL && at_init(&a, dir, name, why, sizeof why) == 0) {
         int fd = open_ring(&a, O_RDONLY, why, sizeof why);
-        if (fd >= 0 && !is_alive(fd) &&
-            rec_view_open(v, fd, &reason) == 0) {
+        if (fd >= 0 && !is_alive(fd) && rec_view_open(v, fd, &reason) == 0) {
             const struct rec_head *h = v->head;
             const char *base = strrchr(h->events, '/');
             snprintf(out->file, sizeof out->file, "%.*s",
                      (int)sizeof out->file - 1, base == NULL ? "" : base + 1);
             out->bytes = h->commit[h->active].scalar_bytes;
-            result = h->done ? -1 : encode_points(v, out) ? 0
-                                                          : REC_REST_NO_MEMORY;
+            result = h->done                 ? -1
+                     : encode_points(v, out) ? 0
+                                             : REC_REST_NO_MEMORY;
         }
         rec_view_close(v);
         if (fd >= 0) sys_close(fd);
@@ -481,8 +485,8 @@ struct finishing {
     struct drain d;
     struct rec_view v;
     struct eventfile events;
-    int logdir;             /* -1: not opened yet, or not to be found */
-    char folder[PATH_MAX];  /* its path */
+    int logdir;            /* -1: not opened yet, or not to be found */
+    char folder[PATH_MAX]; /* its path */
     bool scalars;
 };
 
@@ -581,9 +585,8 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
                         double value, double unix_s) {
     struct finishing *f = self;
     if (!f->scalars) {
-        if (f->logdir < 0 ||
-            eventfile_init(&f->events, f->logdir, f->folder,
-                           f->v.head->host) != 0)
+        if (f->logdir < 0 || eventfile_init(&f->events, f->logdir, f->folder,
+                                            f->v.head->host) != 0)
             return;
         f->scalars = true;
         resume_events(f);
@@ -758,7 +761,8 @@ int rec_salvage_at(int dir, const char *name, struct rec_saved *out, char *why,
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return fail(why, cap, "%s", strerror(errno));
     if (st.st_uid != geteuid()) /* could change it yet */
-        return fail(why, cap, "it is another user's: it can be read, and "
+        return fail(why, cap,
+                    "it is another user's: it can be read, and "
                     "closed by its owner");
     int fd = open_ring(&a, O_RDWR, why, cap);
     if (fd < 0) return only_pointer(&a) ? 0 : -1;

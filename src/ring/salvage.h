@@ -22,14 +22,14 @@ enum rec_salvage_state {
 
 struct rec_rest {
     enum rec_salvage_state state;
-    uint8_t *p;       /* a whole XSpace: files and rest; 64 zero bytes behind */
+    uint8_t *p; /* a whole XSpace: files and rest; 64 zero bytes behind */
     size_t n;
-    size_t mapped;    /* for rec_rest_free */
+    size_t mapped;           /* for rec_rest_free */
     char file[NAME_MAX + 1]; /* the .part that is in it, beside the pointer; ""
                                 when there is none. With its device files it
                                 must not be read again */
     uint32_t pid;
-    uint32_t damaged; /* rings that make no sense, and are not in it */
+    uint32_t damaged;     /* rings that make no sense, and are not in it */
     uint64_t rest_events; /* that only the rings had */
 };
 

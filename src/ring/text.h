@@ -12,8 +12,12 @@
 /* Bytes of the UTF-8 character at s[0..n), 0 when it is none. */
 static inline size_t text_char(const uint8_t *s, size_t n) {
     uint8_t a = s[0];
-    size_t k = a < 0x80 ? 1 : a < 0xc2 ? 0 : a < 0xe0 ? 2 : a < 0xf0 ? 3
-               : a < 0xf5 ? 4 : 0;
+    size_t k = a < 0x80   ? 1
+               : a < 0xc2 ? 0
+               : a < 0xe0 ? 2
+               : a < 0xf0 ? 3
+               : a < 0xf5 ? 4
+                          : 0;
     if (k == 0 || k > n) return 0;
     for (size_t i = 1; i < k; i++)
         if ((s[i] & 0xc0) != 0x80) return 0;

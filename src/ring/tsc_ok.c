@@ -5,8 +5,8 @@
  * CPUID's flag alone is not enough (many sockets, some hypervisors). Under
  * kvm-clock or Hyper-V's page the guest may be moved to a machine with another
  * rate, so there the answer is no too. */
-#include "ring/sys.h"
 #include "ring/tsc_ok.h"
+#include "ring/sys.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +51,8 @@ static bool is_allowed(void) {
 static void clock_source(char *out, size_t cap) {
     out[0] = '\0';
     int fd = sys_open("/sys/devices/system/clocksource/clocksource0/"
-                      "current_clocksource", O_RDONLY);
+                      "current_clocksource",
+                      O_RDONLY);
     if (fd < 0) return;
     ssize_t n = sys_read(fd, out, cap - 1);
     sys_close(fd);

@@ -7,8 +7,8 @@
  * SIGBUS. Of the rings only what is not in the files yet is copied, and only
  * where the file has data: a writer never has slots in a hole, so that a few
  * bytes on disk cannot ask for gigabytes here. */
-#include "ring/sys.h"
 #include "ring/view.h"
+#include "ring/sys.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,8 +20,8 @@
 size_t rec_layout(struct rec_head *h) {
     h->segs_at = rec_paged(sizeof *h);
     h->asyncs_at = h->segs_at + rec_paged(REC_SEGS * sizeof(struct rec_seg));
-    h->names_at =
-        h->asyncs_at + rec_paged(REC_ASYNCS * sizeof(struct rec_async));
+    h->names_at = h->asyncs_at +
+                  rec_paged(REC_ASYNCS * sizeof(struct rec_async));
     h->text_at = h->names_at + rec_paged(REC_NAMES * sizeof(struct rec_name));
     return h->text_at + REC_TEXT;
 }
@@ -197,11 +197,13 @@ static void copy_names(struct rec_view *v, int fd) {
     uint32_t nnames = 0, ntext = 0;
     size_t four = sizeof nnames;
     if (sys_pread(fd, &nnames, four, offsetof(struct rec_head, nnames)) ==
-            (ssize_t)four && nnames <= REC_NAMES)
+            (ssize_t)four &&
+        nnames <= REC_NAMES)
         h->nnames = nnames;
     copy_in(h, fd, h->names_at, h->nnames * sizeof(struct rec_name));
     if (sys_pread(fd, &ntext, four, offsetof(struct rec_head, ntext)) ==
-            (ssize_t)four && ntext <= REC_TEXT)
+            (ssize_t)four &&
+        ntext <= REC_TEXT)
         h->ntext = ntext;
     copy_in(h, fd, h->text_at, h->ntext);
 }

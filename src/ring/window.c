@@ -36,8 +36,8 @@ static const struct unit {
 };
 
 /* Says "'<the part>': ..." and returns -1. */
-__attribute__((format(printf, 2, 3)))
-static int wrong(const struct reader *r, const char *fmt, ...) {
+__attribute__((format(printf, 2, 3))) static int wrong(const struct reader *r,
+                                                       const char *fmt, ...) {
     size_t n = strcspn(r->part, ",");
     while (n > 0 && r->part[n - 1] == ' ') n--;
     bool cut = n > 40;
@@ -116,10 +116,12 @@ static int take_value(struct reader *r, const char *what, struct value *v) {
     if (!u) return 0;
     /* fraction < 10^9 and ns <= 3.6 * 10^12: below 2^63 */
     if (__builtin_mul_overflow(whole, u->ns, &v->n) ||
-        __builtin_add_overflow(v->n, u->ns < 1000000
-                                         ? fraction * u->ns / 1000000000
-                                         : fraction * (u->ns / 1000000) / 1000,
-                               &v->n) || v->n == INT64_MAX)
+        __builtin_add_overflow(v->n,
+                               u->ns < 1000000
+                                   ? fraction * u->ns / 1000000000
+                                   : fraction * (u->ns / 1000000) / 1000,
+                               &v->n) ||
+        v->n == INT64_MAX)
         return wrong(r, "the time is too long");
     return 0;
 }
@@ -174,8 +176,10 @@ static int take_part(struct reader *r, struct window *w) {
     skip_spaces(r);
     r->part = r->at;
     if (*r->at == '\0' || *r->at == ',') {
-        snprintf(r->why, r->cap, "a step, a range, 'every N' or 'demand' is "
-                 "missing %s", *r->at ? "before a comma" : "at the end");
+        snprintf(r->why, r->cap,
+                 "a step, a range, 'every N' or 'demand' is "
+                 "missing %s",
+                 *r->at ? "before a comma" : "at the end");
         return -1;
     }
     if (take_word(r, "demand")) {

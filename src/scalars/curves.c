@@ -32,8 +32,8 @@ static int by_place(const void *pa, const void *pb, void *ctx) {
     uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
     const struct series *x = &s->series[a], *y = &s->series[b];
     int d = strcmp(run_of(s, a), run_of(s, b));
-    if (d == 0) d = strcmp(strs_text(&s->strs, x->tag),
-                           strs_text(&s->strs, y->tag));
+    if (d == 0)
+        d = strcmp(strs_text(&s->strs, x->tag), strs_text(&s->strs, y->tag));
     if (d == 0) d = (int)x->kind - (int)y->kind;
     if (d == 0) d = (x->wall[0] > y->wall[0]) - (x->wall[0] < y->wall[0]);
     if (d == 0) d = strcmp(s->files[x->file].path, s->files[y->file].path);
@@ -165,9 +165,15 @@ static bool make_curve(const struct scalars *s, const uint32_t *order, size_t n,
                        struct curve *c) {
     const struct series *v = &s->series[order[0]];
     *c = (struct curve){
-        .run = run_of(s, order[0]), .tag = strs_text(&s->strs, v->tag),
-        .kind = v->kind, .n = v->n, .step = v->step, .wall = v->wall,
-        .value = v->value, .last = &s->series[order[n - 1]], .min = NAN,
+        .run = run_of(s, order[0]),
+        .tag = strs_text(&s->strs, v->tag),
+        .kind = v->kind,
+        .n = v->n,
+        .step = v->step,
+        .wall = v->wall,
+        .value = v->value,
+        .last = &s->series[order[n - 1]],
+        .min = NAN,
         .max = NAN,
     };
     for (size_t i = 0; i < n; i++) {

@@ -160,8 +160,9 @@ static void take_ring(struct logdir *l, const char *pointer, const char *run,
     const char *slash = only == NULL ? NULL : strrchr(only, '/');
     const char *base = slash == NULL ? only : slash + 1;
     bool wanted = s.n > 0 && (only == NULL || strcmp(s.file, base) == 0);
-    char *path = !wanted ? NULL
-                 : only != NULL ? strdup(only) : events_path(pointer, &s);
+    char *path = !wanted        ? NULL
+                 : only != NULL ? strdup(only)
+                                : events_path(pointer, &s);
     if (wanted && path == NULL) l->scalars.oom = true;
     uint32_t i = path == NULL ? UINT32_MAX : file_of(l, path, run);
     if (i != UINT32_MAX) {
@@ -281,16 +282,17 @@ int logdir_open(struct logdir *l, const char *path, struct ops_err *e) {
     l->root = strdup(path);
     int rc = l->root && scalars_init(&l->scalars) ? logdir_refresh(l, e)
                                                   : fail_oom(e);
-    if (rc == 0 && l->nfiles == 1 && strcmp(l->root,
-                                            l->scalars.files[0].path) == 0) {
+    if (rc == 0 && l->nfiles == 1 &&
+        strcmp(l->root, l->scalars.files[0].path) == 0) {
         /* one file, named by the user: it must be what they take it for */
         const struct logdir_file *f = &l->files[0];
         const struct scalar_file *s = &l->scalars.files[0];
-        if (f->unreadable)
-            rc = fail(e, OPS_EIO, "%s: %s", path, f->reason);
+        if (f->unreadable) rc = fail(e, OPS_EIO, "%s: %s", path, f->reason);
         else if (s->records == 0 && f->size > 0)
-            rc = fail(e, OPS_EFORMAT, "%s: not an event file: no record's "
-                      "checksum holds", path);
+            rc = fail(e, OPS_EFORMAT,
+                      "%s: not an event file: no record's "
+                      "checksum holds",
+                      path);
     }
     if (rc != 0) logdir_free(l);
     return rc;
@@ -305,9 +307,10 @@ static void remark_unreadable(const struct logdir *l, struct result *r) {
         n++;
     }
     if (n > 0)
-        result_remark(r, "%zu event files cannot be read; the first is "
-                      "%.200s: %s", n, l->scalars.files[first].path,
-                      l->files[first].reason);
+        result_remark(r,
+                      "%zu event files cannot be read; the first is "
+                      "%.200s: %s",
+                      n, l->scalars.files[first].path, l->files[first].reason);
 }
 
 void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
@@ -316,7 +319,9 @@ void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
     for (size_t i = 0; i < s->nfiles; i++) {
         const struct scalar_file *f = &s->files[i];
         result_source(r, (struct result_source){
-                             .path = f->path, .format = "tfevents", .rank = -1,
+                             .path = f->path,
+                             .format = "tfevents",
+                             .rank = -1,
                              .epoch_ns = f->any && fabs(f->first_wall) < 9e9
                                              ? (int64_t)(f->first_wall * 1e9)
                                              : 0,
@@ -330,21 +335,26 @@ void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
     }
     remark_unreadable(l, r);
     if (other > 0)
-        result_remark(r, "%zu files are named like event files but hold no "
-                      "whole record", other);
+        result_remark(r,
+                      "%zu files are named like event files but hold no "
+                      "whole record",
+                      other);
     uint64_t rest = 0;
     for (size_t i = 0; i < l->nfiles; i++) rest += l->files[i].rest_points;
     if (rest > 0)
-        result_remark(r, "%" PRIu64 " points were taken from the memory of a "
-                      "program that ended without writing them", rest);
+        result_remark(r,
+                      "%" PRIu64 " points were taken from the memory of a "
+                      "program that ended without writing them",
+                      rest);
     if (l->limited)
         result_remark(r, "the folder is too deep or too large: not all of it "
-                      "was searched");
+                         "was searched");
     if (s->nfiles > 0 && s->nseries == 0 && r->nremarks == said && !follow)
         result_remark(r, "the event files hold no scalar: they are empty, or "
-                      "have graphs and the like alone");
+                         "have graphs and the like alone");
     if (s->nfiles == 0)
-        result_missing(r, "scalars", "no file below this folder has "
+        result_missing(r, "scalars",
+                       "no file below this folder has "
                        "\"tfevents\" in its name",
                        "write them with opscope's ops_scalar, PyTorch's "
                        "SummaryWriter, tensorboardX or tf.summary");

@@ -11,23 +11,23 @@
 #include "scalars/scalars.h"
 
 struct logdir {
-    char *root;              /* the folder, or one event file */
+    char *root; /* the folder, or one event file */
     struct scalars scalars;
     struct logdir_file {
-        uint64_t size;       /* when it was last read */
+        uint64_t size; /* when it was last read */
         uint64_t inode;
-        bool unreadable;     /* and why: errno's text in reason */
+        bool unreadable; /* and why: errno's text in reason */
         char reason[64];
-        uint64_t rest;       /* bytes behind it that a dead program left in its
+        uint64_t rest; /* bytes behind it that a dead program left in its
                                 memory; 0: none */
         uint64_t rest_points;
-        bool rest_seen;      /* in the last reading */
-    } *files;                /* by file of the store */
+        bool rest_seen; /* in the last reading */
+    } * files;          /* by file of the store */
     size_t nfiles, cap_files;
-    struct map by_path;      /* hash of a path -> file */
-    size_t folders;          /* looked at in the last reading */
-    struct ops_err fatal;    /* a limit was hit: code is not 0 */
-    bool limited;            /* there were more folders than are looked at */
+    struct map by_path;   /* hash of a path -> file */
+    size_t folders;       /* looked at in the last reading */
+    struct ops_err fatal; /* a limit was hit: code is not 0 */
+    bool limited;         /* there were more folders than are looked at */
 };
 
 /* Finds and reads everything. OPS_EIO: the path cannot be opened. A folder

@@ -16,12 +16,12 @@ enum { ODD_SAID = 10 }; /* tags with a sentence of their own */
 
 /* What one curve comes to. */
 struct figures {
-    size_t n, odd;        /* points; of them NaN or infinite */
-    int64_t first, last;  /* steps, in order of time */
+    size_t n, odd;       /* points; of them NaN or infinite */
+    int64_t first, last; /* steps, in order of time */
     double min, max, mean, rate;
-    double value;         /* the last one */
-    int64_t odd_from;     /* step at which the last stretch of odd ones began */
-    bool odd_now;         /* that stretch reaches the end */
+    double value;     /* the last one */
+    int64_t odd_from; /* step at which the last stretch of odd ones began */
+    bool odd_now;     /* that stretch reaches the end */
 };
 
 static bool step_in(const struct scalar_view *v, int64_t step) {
@@ -121,8 +121,9 @@ static void put_words(struct result *r, const struct curve *c) {
         const char *t = c->last->text;
         result_str(r, (struct bytes){(const uint8_t *)t, strcspn(t, "\r\n")});
     } else if (c->kind == SERIES_HISTOGRAM) {
-        snprintf(buf, sizeof buf, "%.0f values, %.4g to %.4g, %" PRIu64
-                 " buckets", h->num, h->min, h->max, h->buckets);
+        snprintf(buf, sizeof buf,
+                 "%.0f values, %.4g to %.4g, %" PRIu64 " buckets", h->num,
+                 h->min, h->max, h->buckets);
         result_text(r, buf);
     } else {
         result_null(r);
@@ -169,13 +170,17 @@ static const char *odd_name(double v) {
 static void remark_odd(struct result *r, const struct curve *c,
                        const struct figures *f) {
     if (f->odd_now)
-        result_remark(r, "%.100s in %.100s is %s since step %" PRId64
-                      " (%zu of %zu points are no numbers)", c->tag, c->run,
-                      odd_name(f->value), f->odd_from, f->odd, f->n);
+        result_remark(r,
+                      "%.100s in %.100s is %s since step %" PRId64
+                      " (%zu of %zu points are no numbers)",
+                      c->tag, c->run, odd_name(f->value), f->odd_from, f->odd,
+                      f->n);
     else
-        result_remark(r, "%.100s in %.100s was NaN or infinite at %zu of %zu "
+        result_remark(r,
+                      "%.100s in %.100s was NaN or infinite at %zu of %zu "
                       "points, the last time from step %" PRId64 " on; numbers "
-                      "came again", c->tag, c->run, f->odd, f->n, f->odd_from);
+                      "came again",
+                      c->tag, c->run, f->odd, f->n, f->odd_from);
 }
 
 /* Curves of one run stand together: one sentence for each run. */
@@ -191,11 +196,13 @@ static void remark_restarts(struct result *r, const struct curve *v, size_t n) {
             tags++;
         }
         if (tags > 0)
-            result_remark(r, "%.100s was started again from step %" PRId64
+            result_remark(r,
+                          "%.100s was started again from step %" PRId64
                           ": %zu points of %zu tags from before are left out",
                           v[i].run, step, replaced, tags);
         if (merged > 0)
-            result_remark(r, "%.100s: %zu tags stand in several files written "
+            result_remark(r,
+                          "%.100s: %zu tags stand in several files written "
                           "at the same time; their points are merged by time",
                           v[i].run, merged);
     }
@@ -223,12 +230,16 @@ int scalar_table(const struct scalars *s, const struct scalar_view *v,
         if (f.odd > 0 && odd++ < ODD_SAID) remark_odd(r, &c.v[i], &f);
     }
     if (odd > ODD_SAID)
-        result_remark(r, "%zu more tags have NaN or infinite values: see the "
-                      "column odd", odd - ODD_SAID);
+        result_remark(r,
+                      "%zu more tags have NaN or infinite values: see the "
+                      "column odd",
+                      odd - ODD_SAID);
     remark_restarts(r, c.v, c.n);
     if (c.n > 0 && r->nrows == 0)
-        result_remark(r, "no run, tag or step is as asked for; there are %zu "
-                      "tags", c.n);
+        result_remark(r,
+                      "no run, tag or step is as asked for; there are %zu "
+                      "tags",
+                      c.n);
     curves_free(&c);
     return finish(r, e);
 }
@@ -242,8 +253,10 @@ static void put_point(struct result *r, const struct curve *c, size_t i) {
     result_float(r, c->wall[i]);
     result_float(r, c->wall[i] - c->wall[0]);
     result_float(r, x);
-    result_text(r, isfinite(x) ? NULL : isnan(x) ? "nan" : x > 0 ? "inf"
-                                                               : "-inf");
+    result_text(r, isfinite(x) ? NULL
+                   : isnan(x)  ? "nan"
+                   : x > 0     ? "inf"
+                               : "-inf");
 }
 
 static void points_columns(struct result *r) {
@@ -258,8 +271,8 @@ static void points_columns(struct result *r) {
          COL_FLOAT, 0},
         {"value", NULL, NULL, "the value; null: see odd", COL_FLOAT,
          COL_MAIN | COL_DIGITS},
-        {"odd", NULL, NULL, "nan, inf or -inf, where it is no number",
-         COL_TEXT, 0},
+        {"odd", NULL, NULL, "nan, inf or -inf, where it is no number", COL_TEXT,
+         0},
     };
     result_init(r, "scalars", "Points");
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
@@ -300,8 +313,12 @@ int scalar_new_points(const struct scalars *s, const struct scalar_view *v,
         const struct series *x = &s->series[k];
         struct curve c = {
             .run = strs_text(&s->strs, s->files[x->file].run),
-            .tag = strs_text(&s->strs, x->tag), .kind = x->kind, .n = x->n,
-            .step = x->step, .wall = x->wall, .value = x->value,
+            .tag = strs_text(&s->strs, x->tag),
+            .kind = x->kind,
+            .n = x->n,
+            .step = x->step,
+            .wall = x->wall,
+            .value = x->value,
         };
         size_t i = seen->seen[k] <= x->n ? seen->seen[k] : 0;
         seen->seen[k] = x->n;

@@ -13,9 +13,9 @@ struct scalar_view {
     const char *run, *tag; /* globs, or NULL: all */
     bool by_step;          /* only steps from..to */
     int64_t from, to;
-    size_t window;         /* points that `mean` looks back over; 0: all */
-    size_t spark;          /* characters of the column `trend`; 0: none */
-    bool ascii;            /* it has no blocks */
+    size_t window; /* points that `mean` looks back over; 0: all */
+    size_t spark;  /* characters of the column `trend`; 0: none */
+    bool ascii;    /* it has no blocks */
 };
 
 /* Is that run and tag to be shown? */

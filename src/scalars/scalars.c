@@ -95,8 +95,8 @@ struct series *scalars_series(struct scalars *s, uint32_t file,
         return NULL;
     }
     struct series *v = &s->series[s->nseries];
-    *v = (struct series){.file = file, .tag = id, .kind = kind, .min = NAN,
-                         .max = NAN};
+    *v = (struct series){
+        .file = file, .tag = id, .kind = kind, .min = NAN, .max = NAN};
     *at = (uint32_t)s->nseries++;
     return v;
 }

@@ -42,15 +42,15 @@ struct series {
     enum series_kind kind;
     size_t n, cap;
     int64_t *step;
-    double *wall;  /* Unix seconds */
-    double *value; /* NAN for kinds that have none */
+    double *wall;          /* Unix seconds */
+    double *value;         /* NAN for kinds that have none */
     struct histogram last; /* SERIES_HISTOGRAM: the last one */
     double min, max;       /* SERIES_HISTOGRAM: over all of them */
     char *text;            /* SERIES_TEXT: the last one, cut at TEXT_KEPT */
     struct restart {
         size_t at;    /* of the points before this one ... */
         int64_t step; /* ... those of this step and later are void */
-    } *restarts;
+    } * restarts;
     size_t nrestarts, cap_restarts;
 };
 
@@ -69,8 +69,8 @@ struct scalar_file {
     uint64_t skipped;     /* values of tags beyond SERIES_MAX */
     bool has_restart;     /* and then: the smallest step of them */
     int64_t restart_step;
-    bool cut;             /* bytes at the end are no whole record (yet) */
-    bool any;             /* and then: the first and last wall time */
+    bool cut; /* bytes at the end are no whole record (yet) */
+    bool any; /* and then: the first and last wall time */
     double first_wall, last_wall;
     str_id version, writer;
 };
@@ -89,12 +89,15 @@ struct scalar_blob {
 
 struct scalars {
     struct strs strs;
-    struct scalar_file *files; size_t nfiles, cap_files;
-    struct series *series;     size_t nseries, cap_series;
-    struct scalar_blob *blobs; size_t nblobs, cap_blobs;
-    struct map by_tag;         /* file, tag, kind -> series */
-    uint64_t points;           /* added so far, in all series */
-    bool oom;                  /* sticks; adders do not fail otherwise */
+    struct scalar_file *files;
+    size_t nfiles, cap_files;
+    struct series *series;
+    size_t nseries, cap_series;
+    struct scalar_blob *blobs;
+    size_t nblobs, cap_blobs;
+    struct map by_tag; /* file, tag, kind -> series */
+    uint64_t points;   /* added so far, in all series */
+    bool oom;          /* sticks; adders do not fail otherwise */
 };
 
 /* Ready for use; false: out of memory. scalars_free undoes it. */
@@ -140,8 +143,8 @@ struct curve {
     int64_t restarted; /* the step of the last one */
     bool interleaved;  /* two files of the run have it at the same time */
     const struct series *last; /* the latest series: histogram, text */
-    double min, max;   /* SERIES_HISTOGRAM */
-    void *own;         /* NULL: borrowed */
+    double min, max;           /* SERIES_HISTOGRAM */
+    void *own;                 /* NULL: borrowed */
 };
 
 struct curves {

@@ -47,8 +47,8 @@ static struct bytes field_of(struct bytes b, uint32_t num) {
     return found;
 }
 
-static void put_point(struct reader *r, struct bytes tag,
-                      enum series_kind kind, double value) {
+static void put_point(struct reader *r, struct bytes tag, enum series_kind kind,
+                      double value) {
     struct series *v = scalars_series(r->s, r->file, tag, kind);
     if (v != NULL) scalars_point(r->s, v, r->step, r->wall, value);
 }
@@ -60,8 +60,8 @@ static void put_histogram(struct reader *r, struct bytes tag,
     v->last = *h;
     v->min = fmin(v->min, h->min);
     v->max = fmax(v->max, h->max);
-    scalars_point(r->s, v, r->step, r->wall, h->num > 0 ? h->sum / h->num
-                                                        : NAN);
+    scalars_point(r->s, v, r->step, r->wall,
+                  h->num > 0 ? h->sum / h->num : NAN);
 }
 
 /* Keeps the text, cut where it is long, as UTF-8. */
@@ -70,8 +70,8 @@ static void put_text(struct reader *r, struct bytes tag, struct bytes text) {
     size_t mended = 0;
     if (v == NULL) return;
     if (text.n > TEXT_KEPT)
-        for (text.n = TEXT_KEPT; text.n > TEXT_KEPT - 4 &&
-                                 (text.p[text.n] & 0xc0) == 0x80;)
+        for (text.n = TEXT_KEPT;
+             text.n > TEXT_KEPT - 4 && (text.p[text.n] & 0xc0) == 0x80;)
             text.n--; /* not through a character */
     uint8_t *copy = malloc(3 * text.n + 1);
     if (copy == NULL) {
@@ -88,19 +88,22 @@ static void put_blob(struct reader *r, enum blob_kind kind, struct bytes tag,
                      struct bytes body) {
     str_id id = strs_intern(&r->s->strs, tag);
     if (id == STR_NONE) r->s->oom = true;
-    else scalars_blob(r->s, &(struct scalar_blob){
-             .file = r->file, .kind = kind, .tag = id, .step = r->step,
-             .wall = r->wall, .at = (uint64_t)(body.p - r->all.p),
-             .n = body.n});
+    else
+        scalars_blob(r->s,
+                     &(struct scalar_blob){.file = r->file,
+                                           .kind = kind,
+                                           .tag = id,
+                                           .step = r->step,
+                                           .wall = r->wall,
+                                           .at = (uint64_t)(body.p - r->all.p),
+                                           .n = body.n});
 }
 
 /* HistogramProto { 1 min, 2 max, 3 num, 4 sum, 5 sum_squares, 6 bucket_limit,
  * 7 bucket }, the last two packed doubles. */
-static bool read_histogram(struct reader *r, struct bytes tag,
-                           struct bytes b) {
+static bool read_histogram(struct reader *r, struct bytes tag, struct bytes b) {
     struct histogram h = {0};
-    double *const at[] = {NULL, &h.min, &h.max, &h.num, &h.sum,
-                          &h.sum_squares};
+    double *const at[] = {NULL, &h.min, &h.max, &h.num, &h.sum, &h.sum_squares};
     struct pb p = pb_reader(b);
     struct pb_field f;
     while (pb_next(&p, &f)) {
@@ -176,8 +179,7 @@ static bool read_tensor(struct reader *r, struct bytes tag, struct bytes b,
     else if (kind == SERIES_IMAGE || kind == SERIES_AUDIO ||
              kind == SERIES_HPARAMS)
         put_point(r, tag, kind, NAN);
-    else
-        put_point(r, tag, SERIES_OTHER, NAN);
+    else put_point(r, tag, SERIES_OTHER, NAN);
     return true;
 }
 
@@ -197,8 +199,8 @@ static bool read_value(struct reader *r, struct bytes b) {
         if (is(&f, 1, PB_BYTES)) tag = f.bytes;
         else if (is(&f, 9, PB_BYTES))
             plugin = field_of(field_of(f.bytes, 1), 1);
-        else if (is(&f, 2, PB_FIXED32) || (f.num >= 3 && f.num <= 8 &&
-                                           f.num != 7 && f.wire == PB_BYTES))
+        else if (is(&f, 2, PB_FIXED32) ||
+                 (f.num >= 3 && f.num <= 8 && f.num != 7 && f.wire == PB_BYTES))
             what = f;
     }
     if (p.bad) return false;
@@ -210,8 +212,10 @@ static bool read_value(struct reader *r, struct bytes b) {
     case 8: return read_tensor(r, tag, what.bytes, plugin);
     default:
         /* hyperparameters stand in the metadata, with no value at all */
-        put_point(r, tag, plugin_kind(plugin) == SERIES_HPARAMS
-                              ? SERIES_HPARAMS : SERIES_OTHER, NAN);
+        put_point(r, tag,
+                  plugin_kind(plugin) == SERIES_HPARAMS ? SERIES_HPARAMS
+                                                        : SERIES_OTHER,
+                  NAN);
         return true;
     }
 }
@@ -281,7 +285,8 @@ bool summary_sniff(struct bytes all) {
     struct tfrecord rec = {.all = all};
     if (!tfrecord_sniff(all)) return false;
     enum tfrecord_state state = tfrecord_next(&rec);
-    if (state != TFRECORD_OK) return true; /* framed, and then cut or damaged:
+    if (state != TFRECORD_OK)
+        return true; /* framed, and then cut or damaged:
                                               nothing else is framed so */
     struct pb p = pb_reader(rec.data);
     struct pb_field f;

@@ -12,15 +12,35 @@
 
 /* enum DataType of TensorFlow. */
 enum {
-    DT_FLOAT = 1, DT_DOUBLE = 2, DT_INT32 = 3, DT_UINT8 = 4, DT_INT16 = 5,
-    DT_INT8 = 6, DT_STRING = 7, DT_INT64 = 9, DT_BOOL = 10, DT_BFLOAT16 = 14,
-    DT_UINT16 = 17, DT_HALF = 19, DT_UINT32 = 22, DT_UINT64 = 23,
+    DT_FLOAT = 1,
+    DT_DOUBLE = 2,
+    DT_INT32 = 3,
+    DT_UINT8 = 4,
+    DT_INT16 = 5,
+    DT_INT8 = 6,
+    DT_STRING = 7,
+    DT_INT64 = 9,
+    DT_BOOL = 10,
+    DT_BFLOAT16 = 14,
+    DT_UINT16 = 17,
+    DT_HALF = 19,
+    DT_UINT32 = 22,
+    DT_UINT64 = 23,
 };
 
 enum field {
-    F_DTYPE = 1, F_SHAPE = 2, F_CONTENT = 4, F_FLOAT = 5, F_DOUBLE = 6,
-    F_INT = 7, F_STRING = 8, F_INT64 = 10, F_BOOL = 11, F_HALF = 13,
-    F_UINT32 = 16, F_UINT64 = 17,
+    F_DTYPE = 1,
+    F_SHAPE = 2,
+    F_CONTENT = 4,
+    F_FLOAT = 5,
+    F_DOUBLE = 6,
+    F_INT = 7,
+    F_STRING = 8,
+    F_INT64 = 10,
+    F_BOOL = 11,
+    F_HALF = 13,
+    F_UINT32 = 16,
+    F_UINT64 = 17,
 };
 
 void tensor_free(struct tensor *t) {
@@ -57,10 +77,19 @@ static double half_or_bfloat(const struct tensor *t, uint32_t bits) {
 
 static size_t width_of(unsigned dtype) {
     switch (dtype) {
-    case DT_DOUBLE: case DT_INT64: case DT_UINT64: return 8;
-    case DT_FLOAT: case DT_INT32: case DT_UINT32: return 4;
-    case DT_INT16: case DT_UINT16: case DT_HALF: case DT_BFLOAT16: return 2;
-    case DT_INT8: case DT_UINT8: case DT_BOOL: return 1;
+    case DT_DOUBLE:
+    case DT_INT64:
+    case DT_UINT64: return 8;
+    case DT_FLOAT:
+    case DT_INT32:
+    case DT_UINT32: return 4;
+    case DT_INT16:
+    case DT_UINT16:
+    case DT_HALF:
+    case DT_BFLOAT16: return 2;
+    case DT_INT8:
+    case DT_UINT8:
+    case DT_BOOL: return 1;
     default: return 0;
     }
 }
@@ -74,7 +103,8 @@ static double element(const struct tensor *t, uint64_t w) {
     case DT_INT32: return (double)(int32_t)w;
     case DT_INT16: return (double)(int16_t)w;
     case DT_INT8: return (double)(int8_t)w;
-    case DT_HALF: case DT_BFLOAT16: return half_or_bfloat(t, (uint32_t)w);
+    case DT_HALF:
+    case DT_BFLOAT16: return half_or_bfloat(t, (uint32_t)w);
     default: return (double)w;
     }
 }
@@ -150,8 +180,14 @@ static bool read_field(struct tensor *t, const struct pb_field *f) {
         if (f->wire != PB_BYTES) return false;
         if (t->ntexts++ == 0) t->text = f->bytes;
         return true;
-    case F_FLOAT: case F_DOUBLE: case F_INT: case F_INT64: case F_BOOL:
-    case F_HALF: case F_UINT32: case F_UINT64:
+    case F_FLOAT:
+    case F_DOUBLE:
+    case F_INT:
+    case F_INT64:
+    case F_BOOL:
+    case F_HALF:
+    case F_UINT32:
+    case F_UINT64:
         if (f->wire == PB_BYTES) return read_packed(t, f);
         put_listed(t, f->num, f->value);
         return true;

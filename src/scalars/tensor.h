@@ -12,14 +12,14 @@ enum { TENSOR_DIMS = 4, TENSOR_VALUES_MAX = 1 << 20 };
 /* Zeroed, then tensor_read as often as you like, then tensor_free: the room
  * for values is used again. */
 struct tensor {
-    unsigned dtype;            /* TensorFlow's DataType, 0: not given */
-    bool is_text;              /* DT_STRING */
-    unsigned ndims;            /* of which TENSOR_DIMS are kept */
+    unsigned dtype; /* TensorFlow's DataType, 0: not given */
+    bool is_text;   /* DT_STRING */
+    unsigned ndims; /* of which TENSOR_DIMS are kept */
     uint64_t dims[TENSOR_DIMS];
     size_t n, cap;
-    double *v;                 /* the numbers as recorded: one may stand for
+    double *v;         /* the numbers as recorded: one may stand for
                                   all elements */
-    struct bytes text;         /* the first text */
+    struct bytes text; /* the first text */
     size_t ntexts;
     bool oom;
 };

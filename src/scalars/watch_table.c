@@ -14,8 +14,7 @@
 enum { RECENT = 20, TREND = 16 };
 
 void watch_line_add(struct watch_line *l, double v) {
-    if (l->n == WATCH_LINE)
-        memmove(l->v, l->v + 1, --l->n * sizeof *l->v);
+    if (l->n == WATCH_LINE) memmove(l->v, l->v + 1, --l->n * sizeof *l->v);
     l->v[l->n++] = v;
 }
 
@@ -159,11 +158,12 @@ int watch_table(const struct watch_facts *f, const struct scalars *s,
         if (c.v[i].kind == SERIES_SCALAR && c.v[i].n > 0 &&
             scalar_view_has(v, &c.v[i]))
             put_scalar(r, &c.v[i], ascii);
-    if (steps.have)
-        result_remark(r, "step time is from the %s", steps.from);
+    if (steps.have) result_remark(r, "step time is from the %s", steps.from);
     else
-        result_missing(r, "step time", "neither a profile nor a scalar shows "
-                       "two steps yet", "call ops_step, or log a scalar for "
+        result_missing(r, "step time",
+                       "neither a profile nor a scalar shows "
+                       "two steps yet",
+                       "call ops_step, or log a scalar for "
                        "each step");
     curves_free(&c);
     int rc = result_done(r, e);

@@ -28,10 +28,10 @@ void watch_line_add(struct watch_line *l, double v);
 /* How fast the program steps. */
 struct watch_steps {
     bool have;
-    int64_t step;      /* the last one */
-    double step_s;     /* median of the last 20 */
+    int64_t step;           /* the last one */
+    double step_s;          /* median of the last 20 */
     struct watch_line line; /* step times in s */
-    const char *from;  /* "profile" or "scalars" */
+    const char *from;       /* "profile" or "scalars" */
 };
 
 /* From a sealed profile: the source with the most steps. Steps that the
@@ -43,9 +43,9 @@ struct watch_steps watch_profile_steps(const struct trace *t);
 struct watch_steps watch_scalar_steps(const struct curves *c);
 
 struct watch_facts {
-    size_t processes;          /* 0: none is known to write here */
+    size_t processes; /* 0: none is known to write here */
     int64_t rss_bytes, threads;
-    double cpu_pct;            /* NAN: not known yet */
+    double cpu_pct; /* NAN: not known yet */
     const struct watch_line *rss;
     struct watch_steps profile; /* .have false: there is none */
 };

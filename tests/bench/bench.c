@@ -14,8 +14,8 @@
  *     touch             yardstick: a byte of every cache line
  *     copy              yardstick: memcpy of the contents */
 #include "analyze/analyze.h"
-#include "base/io/file.h"
 #include "base/hash.h"
+#include "base/io/file.h"
 #include "import/import.h"
 #include "model/result.h"
 #include "model/trace.h"
@@ -157,7 +157,8 @@ static void analyses_of(struct measure *m) {
             ops_result_free(r);
         }
         printf("{\"analysis\": \"%s\", \"best\": %.6f, \"cpu\": %.6f, "
-               "\"rows\": %zu}\n", ops_analysis_name(i), best, least, rows);
+               "\"rows\": %zu}\n",
+               ops_analysis_name(i), best, least, rows);
         fflush(stdout);
     }
     m->done = m->times;
@@ -254,16 +255,11 @@ static const struct work {
     const char *name;
     void (*run)(struct measure *m);
 } works[] = {
-    {"import1", import1},
-    {"import2", import2},
-    {"ops", ops},
-    {"analyses", analyses_of},
-    {"scan1", scan1},
-    {"scan2", scan2},
-    {"walk", walk},
-    {"inflate", inflate_alone},
-    {"open", open_only},
-    {"touch", touch},
+    {"import1", import1}, {"import2", import2},
+    {"ops", ops},         {"analyses", analyses_of},
+    {"scan1", scan1},     {"scan2", scan2},
+    {"walk", walk},       {"inflate", inflate_alone},
+    {"open", open_only},  {"touch", touch},
     {"copy", copy},
 };
 

@@ -19,8 +19,12 @@
 #include "ring/eventfile.h"
 #include "ring/view.h"
 
-enum { SLOTS = 1 << 19, TIMES_MAX = 1001, SCALARS = 1000000,
-       STEP_SCOPES = 100 };
+enum {
+    SLOTS = 1 << 19,
+    TIMES_MAX = 1001,
+    SCALARS = 1000000,
+    STEP_SCOPES = 100
+};
 
 static double now_ns(void) {
     struct timespec t;
@@ -41,8 +45,8 @@ static void make_view(bool steps) {
     if (p == MAP_FAILED || r == NULL) exit(4);
     rec_layout((struct rec_head *)(void *)p);
     rec_view_tables(&view, p, bytes);
-    view.segs[0] =
-        (struct rec_seg){0, 0, (uint64_t)(1e12 / 2.6e9 * 4294967296.)};
+    view.segs[0] = (struct rec_seg){0, 0,
+                                    (uint64_t)(1e12 / 2.6e9 * 4294967296.)};
     view.head->nsegs = 1;
     view.head->nnames = 100;
     r->slots = SLOTS;

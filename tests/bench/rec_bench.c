@@ -26,8 +26,13 @@
 
 #include "opscope/record.h"
 
-enum { BATCH = 20000, TIMES_MAX = 2001, FLOOD = 10000000, SCALARS = 1000000,
-       THREADS = 2 };
+enum {
+    BATCH = 20000,
+    TIMES_MAX = 2001,
+    FLOOD = 10000000,
+    SCALARS = 1000000,
+    THREADS = 2
+};
 
 static uint64_t now_ns(void) {
     struct timespec t;
@@ -48,8 +53,7 @@ static uint64_t counter_read(void) {
 static volatile uint64_t sink;
 
 /* Functions of their own, so that each has a body that is entered and left. */
-#define WORK(name)                                                            \
-    static __attribute__((noinline)) void name##_once(void)
+#define WORK(name) static __attribute__((noinline)) void name##_once(void)
 WORK(clock2) {
     uint64_t a = counter_read();
     __asm__ volatile("" ::: "memory");
@@ -187,12 +191,16 @@ static const struct {
     void (*once)(void);
     bool on, both;
 } works[] = {
-    {"clock2", clock2_once, false, false}, {"call", call_once, false, false},
-    {"off", scope_once, false, false},     {"scope", scope_once, true, false},
-    {"scope2", scope_once, true, true},    {"arg", arg_once, true, false},
+    {"clock2", clock2_once, false, false},
+    {"call", call_once, false, false},
+    {"off", scope_once, false, false},
+    {"scope", scope_once, true, false},
+    {"scope2", scope_once, true, true},
+    {"arg", arg_once, true, false},
     {"counter", counter_once, true, false},
     {"instant", instant_once, true, false},
-    {"alloc", alloc_once, true, false},    {"step", step_once, true, false},
+    {"alloc", alloc_once, true, false},
+    {"step", step_once, true, false},
 };
 
 int main(int argc, char **argv) {

@@ -134,17 +134,11 @@ walk(const uint8_t *p, const uint8_t *end, enum level level, struct yard *y,
         if ((p = varint(p, end, &tag)) == NULL) return NULL;
         y->keys++;
         switch (tag & 7) {
-        case PB_FIXED64:
-            p += 8;
-            continue;
-        case PB_FIXED32:
-            p += 4;
-            continue;
+        case PB_FIXED64: p += 8; continue;
+        case PB_FIXED32: p += 4; continue;
         case PB_VARINT:
-        case PB_BYTES:
-            break;
-        default:
-            return NULL;
+        case PB_BYTES: break;
+        default: return NULL;
         }
         if ((p = varint(p, end, &v)) == NULL) return NULL;
         y->sum += v;

@@ -63,9 +63,11 @@ nvmlReturn_t nvmlShutdown(void) {
 }
 
 const char *nvmlErrorString(nvmlReturn_t code) {
-    return code == 3 ? "Not Supported" : code == 9 ? "Driver Not Loaded"
-         : code == 13 ? "Function Not Found" : code == 15 ? "GPU is lost"
-                      : "Unknown Error";
+    return code == 3    ? "Not Supported"
+           : code == 9  ? "Driver Not Loaded"
+           : code == 13 ? "Function Not Found"
+           : code == 15 ? "GPU is lost"
+                        : "Unknown Error";
 }
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *out, unsigned int n) {

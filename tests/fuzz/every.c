@@ -33,14 +33,14 @@
  * 0 or the error, whose sentence is then the output. PASS "back": the export
  * was read again; "again": the second reading gave something else. */
 #include "analyze/analyze.h"
-#include "api/run.h"
-#include "load/profiles.h"
-#include "base/io/file.h"
 #include "api/query.h"
+#include "api/run.h"
+#include "base/io/file.h"
 #include "cmd/command.h"
 #include "cmd/show.h"
 #include "export/export.h"
 #include "import/import.h"
+#include "load/profiles.h"
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -63,10 +63,10 @@
 enum { PATHS = 4096, TASKS = 1024, WALL = 6 };
 
 struct task {
-    char *text;          /* the line, taken apart */
+    char *text; /* the line, taken apart */
     const char *verb, *formats;
-    char *options;       /* "" where there are none */
-    uint64_t hash;       /* of its JSON in the first pass */
+    char *options; /* "" where there are none */
+    uint64_t hash; /* of its JSON in the first pass */
     bool has_hash;
 };
 
@@ -75,7 +75,7 @@ struct request {
     size_t npaths;
     struct task tasks[TASKS];
     size_t ntasks;
-    char *texts[PATHS];  /* what paths point into */
+    char *texts[PATHS]; /* what paths point into */
     size_t ntexts;
     int threads, again, limit;
     bool leaks;
@@ -262,7 +262,8 @@ static int back(struct child *c, struct trace *u, char *text, size_t n,
     if (u->spans.n == t->spans.n && u->links.n == t->links.n &&
         u->mem.n == t->mem.n && u->nooms == t->nooms)
         return 0;
-    return fail(e, OPS_EFORMAT, "%zu spans, %zu links, %zu memory events and "
+    return fail(e, OPS_EFORMAT,
+                "%zu spans, %zu links, %zu memory events and "
                 "%zu failed allocations come back as %zu, %zu, %zu and %zu",
                 t->spans.n, t->links.n, t->mem.n, t->nooms, u->spans.n,
                 u->links.n, u->mem.n, u->nooms);
@@ -474,8 +475,7 @@ static int zstd(int level) {
     char *in = malloc(cap), *out = malloc(ZSTD_compressBound(cap));
     if (in == NULL || out == NULL) abort();
     for (size_t got; (got = fread(in + n, 1, cap - n, stdin)) > 0;) n += got;
-    size_t packed =
-        ZSTD_compress(out, ZSTD_compressBound(cap), in, n, level);
+    size_t packed = ZSTD_compress(out, ZSTD_compressBound(cap), in, n, level);
     if (ZSTD_isError(packed)) abort();
     fwrite(out, 1, packed, stdout);
     free(in);

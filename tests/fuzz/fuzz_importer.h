@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct importer *target(void) {
     for (size_t i = 0; importers[i] != NULL; i++)
-        if (strcmp(importers[i]->format.name, FUZZ_IMPORTER) == 0) return importers[i];
+        if (strcmp(importers[i]->format.name, FUZZ_IMPORTER) == 0)
+            return importers[i];
     abort();
 }
 
@@ -74,8 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const struct importer *imp = target();
     struct import_opts o = {.threads = 1 + (int)(size & 1)};
     struct ops_err e = {0};
-    uint32_t s =
-        trace_source(t, "fuzz", &imp->format, NULL, (struct bytes){copy, size});
+    uint32_t s = trace_source(t, "fuzz", &imp->format, NULL,
+                              (struct bytes){copy, size});
     int rc = imp->read(t, s, &o, &e);
     if (rc == 0) rc = trace_seal(t, &e);
     assert(rc == 0 || (e.code == rc && e.text[0] != '\0'));

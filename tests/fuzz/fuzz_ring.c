@@ -24,8 +24,8 @@ enum { SLOTS = 1024, CHANGES = 64, CHANGE = 12 };
 
 static struct {
     char folder[64], ring[128], pointer[128];
-    uint8_t *p;      /* the ring file, mapped */
-    size_t n, at;    /* its size; where the ring begins */
+    uint8_t *p;   /* the ring file, mapped */
+    size_t n, at; /* its size; where the ring begins */
 } f;
 
 /* --- a good ring ---------------------------------------------------------- */

@@ -6,13 +6,13 @@
  * 0, bodies of records (u16 length, body), which are framed here; without it,
  * the file. With bit 1 it goes through the importer and every analysis, too,
  * which is slow. */
-#define FUZZ_IMPORTER "tfevents"
+#define FUZZ_IMPORTER          "tfevents"
 #define LLVMFuzzerTestOneInput fuzz_file
 #include "fuzz_importer.h"
 #undef LLVMFuzzerTestOneInput
 
-#include "scalars/scalar_table.h"
 #include "base/crc32c.h"
+#include "scalars/scalar_table.h"
 #include "scalars/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

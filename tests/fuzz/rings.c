@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #define FIELD(where, type, field)                                              \
-    printf(where "." #field " %zu %zu\n", offsetof(struct type, field),       \
+    printf(where "." #field " %zu %zu\n", offsetof(struct type, field),        \
            sizeof((struct type *)0)->field)
 #define TABLE(where, type, field)                                              \
-    printf(where "." #field " %zu %zu %zu %zu\n", offsetof(struct type, field),\
-           sizeof((struct type *)0)->field[0],                                 \
+    printf(where "." #field " %zu %zu %zu %zu\n",                              \
+           offsetof(struct type, field), sizeof((struct type *)0)->field[0],   \
            sizeof((struct type *)0)->field /                                   \
                sizeof((struct type *)0)->field[0],                             \
            sizeof((struct type *)0)->field[0])

@@ -21,8 +21,8 @@ static void put(const char *tag, int64_t step, float v, double wall) {
 }
 
 int main(int argc, char **argv) {
-    static const float odd[] = {NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX,
-                                FLT_MIN, 1e-45f, 0.0f, -0.0f};
+    static const float odd[] = {NAN,     INFINITY, -INFINITY, FLT_MAX, -FLT_MAX,
+                                FLT_MIN, 1e-45f,   0.0f,      -0.0f};
     int dir = argc == 2 ? open(argv[1], O_PATH | O_DIRECTORY) : -1;
     if (dir < 0 || eventfile_init(&f, dir, argv[1], NULL) != 0) return 1;
     double wall = 1790857026.123456;

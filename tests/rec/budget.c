@@ -34,8 +34,8 @@ WORK(alloc) { ops_alloc(&stdout, 64, "weights"); }
 static const struct {
     const char *name;
     void (*once)(void);
-} works[] = {{"nothing", nothing}, {"scope", scope}, {"off", scope},
-             {"arg", arg}, {"counter", counter}, {"instant", instant},
+} works[] = {{"nothing", nothing}, {"scope", scope},     {"off", scope},
+             {"arg", arg},         {"counter", counter}, {"instant", instant},
              {"alloc", alloc}};
 
 static double now_ns(void) {
@@ -61,7 +61,8 @@ static int time_scopes(const char *logdir, long batches) {
 }
 
 int main(int argc, char **argv) {
-    struct ops_options o = {.flight = true, .no_machine = true,
+    struct ops_options o = {.flight = true,
+                            .no_machine = true,
                             .ring_bytes = 1 << 20};
     if (argc < 4) return 64;
     if (strcmp(argv[1], "time") == 0)

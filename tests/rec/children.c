@@ -19,16 +19,15 @@ int main(int argc, char **argv) {
         pid_t pid = fork();
         if (pid == 0) {
             close(held[1]);
-            {
-                OPS_SCOPE("child");
-            }
+            { OPS_SCOPE("child"); }
             if (i < alive && read(held[0], &c, 1) < 0) _exit(1);
             _exit(0);
         }
         if (i >= alive) waitpid(pid, NULL, 0);
     }
     close(held[1]);
-    while (wait(NULL) > 0) {}
+    while (wait(NULL) > 0) {
+    }
     ops_stop();
     printf("done\n");
     return 7;

@@ -70,8 +70,10 @@ static inline void diary_text(FILE *f, const char *s) {
 static inline void diary_print(const struct diary *d, FILE *f) {
     for (size_t i = 0; i < d->n; i++) {
         const struct diary_note *n = &d->v[i];
-        fprintf(f, "{\"what\": \"%s\", \"thread\": \"%s\", \"tid\": %ld, "
-                "\"name\": ", n->what, d->thread, d->tid);
+        fprintf(f,
+                "{\"what\": \"%s\", \"thread\": \"%s\", \"tid\": %ld, "
+                "\"name\": ",
+                n->what, d->thread, d->tid);
         diary_text(f, n->name);
         fprintf(f, ", \"kind\": \"%s\", \"t\": [%llu, %llu, %llu, %llu]%s}\n",
                 n->kind, (unsigned long long)n->t[0],

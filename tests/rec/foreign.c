@@ -85,7 +85,8 @@ int main(int argc, char **argv) {
     void (*step_end)(void), (*flush)(void), (*stop)(void);
     char why[256];
     if (argc < 3 || (library = dlopen(argv[1], RTLD_NOW)) == NULL) {
-        fprintf(stderr, "%s\n", argc < 3 ? "foreign LIBRARY LOGDIR" : dlerror());
+        fprintf(stderr, "%s\n",
+                argc < 3 ? "foreign LIBRARY LOGDIR" : dlerror());
         return 64;
     }
     find("ops_fn_start", &start);

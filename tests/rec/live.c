@@ -11,8 +11,15 @@
 #include "opscope/record.h"
 #include "soft_device.h"
 
-enum { EPOCHS = 2, STEPS = 12, TINY = 8000, ITEMS = 64, DEEP = 40,
-       BURST = 3 * SOFT_RECORDS, BURSTS = 200 };
+enum {
+    EPOCHS = 2,
+    STEPS = 12,
+    TINY = 8000,
+    ITEMS = 64,
+    DEEP = 40,
+    BURST = 3 * SOFT_RECORDS,
+    BURSTS = 200
+};
 
 /* From the loader to the writer: one at a time. */
 struct item {
@@ -34,33 +41,33 @@ static struct soft_device *device;
 
 /* --- each call with its note -------------------------------------------- */
 
-#define BEGIN_AS(d, kind_, word, name_)                                       \
-    size_t note_ = diary_note(d, "scope", name_, word);                       \
-    (d)->v[note_].t[0] = diary_now();                                         \
-    ops_begin_as(kind_, name_);                                               \
+#define BEGIN_AS(d, kind_, word, name_)                                        \
+    size_t note_ = diary_note(d, "scope", name_, word);                        \
+    (d)->v[note_].t[0] = diary_now();                                          \
+    ops_begin_as(kind_, name_);                                                \
     (d)->v[note_].t[1] = diary_now()
 #define BEGIN(d, name_) BEGIN_AS(d, OPS_KIND_OP, "op", name_)
-#define END(d)                                                                \
-    do {                                                                      \
-        (d)->v[note_].t[2] = diary_now();                                     \
-        ops_end();                                                            \
-        (d)->v[note_].t[3] = diary_now();                                     \
+#define END(d)                                                                 \
+    do {                                                                       \
+        (d)->v[note_].t[2] = diary_now();                                      \
+        ops_end();                                                             \
+        (d)->v[note_].t[3] = diary_now();                                      \
     } while (0)
 /* More about the scope that is open. */
-#define TELL(d, ...)                                                          \
-    do {                                                                      \
-        char *at_ = (d)->v[note_].more;                                       \
-        size_t n_ = strlen(at_);                                              \
-        snprintf(at_ + n_, sizeof (d)->v->more - n_, __VA_ARGS__);            \
+#define TELL(d, ...)                                                           \
+    do {                                                                       \
+        char *at_ = (d)->v[note_].more;                                        \
+        size_t n_ = strlen(at_);                                               \
+        snprintf(at_ + n_, sizeof(d)->v->more - n_, __VA_ARGS__);              \
     } while (0)
 /* A call that is over when it returns. */
-#define CALL(d, what_, name_, call, ...)                                      \
-    do {                                                                      \
-        size_t at_ = diary_note(d, what_, name_, "");                         \
-        snprintf((d)->v[at_].more, sizeof (d)->v->more, __VA_ARGS__);         \
-        (d)->v[at_].t[0] = diary_now();                                       \
-        call;                                                                 \
-        (d)->v[at_].t[1] = diary_now();                                       \
+#define CALL(d, what_, name_, call, ...)                                       \
+    do {                                                                       \
+        size_t at_ = diary_note(d, what_, name_, "");                          \
+        snprintf((d)->v[at_].more, sizeof(d)->v->more, __VA_ARGS__);           \
+        (d)->v[at_].t[0] = diary_now();                                        \
+        call;                                                                  \
+        (d)->v[at_].t[1] = diary_now();                                        \
     } while (0)
 
 static _Thread_local volatile double sink;
@@ -87,8 +94,10 @@ static void layer(int i) {
         ops_arg_num("loss", 1.0 / (i + 3));
         ops_arg_text("shape", "f32[8,\"128\"]");
         trainer.v[note_].t[1] = diary_now();
-        TELL(&trainer, ", \"args\": {\"index\": %d, \"loss\": %.17g, "
-             "\"shape\": \"f32[8,\\\"128\\\"]\"}", i, 1.0 / (i + 3));
+        TELL(&trainer,
+             ", \"args\": {\"index\": %d, \"loss\": %.17g, "
+             "\"shape\": \"f32[8,\\\"128\\\"]\"}",
+             i, 1.0 / (i + 3));
         busy(500);
         trainer.v[note_].t[2] = diary_now();
     }
@@ -105,12 +114,16 @@ static void launch(const char *name, unsigned queue, struct soft_work w) {
 }
 
 static void device_part(void) {
-    struct soft_work kernel = {.name = "soft_kernel", .run = work,
+    struct soft_work kernel = {.name = "soft_kernel",
+                               .run = work,
                                .arg = (void *)(uintptr_t)&some_work,
-                               .what = OPS_DEVICE_KERNEL, .bytes = -1};
-    struct soft_work copy = {.name = "soft_copy", .run = work,
+                               .what = OPS_DEVICE_KERNEL,
+                               .bytes = -1};
+    struct soft_work copy = {.name = "soft_copy",
+                             .run = work,
                              .arg = (void *)(uintptr_t)&small_work,
-                             .what = OPS_DEVICE_COPY, .bytes = 4096};
+                             .what = OPS_DEVICE_COPY,
+                             .bytes = 4096};
     for (int i = 0; i < 3; i++) {
         launch("launchKernel", 0, kernel);
         launch("launchCopy", 1, copy);
@@ -123,9 +136,11 @@ static void device_part(void) {
 
 /* More at once than the device keeps records of, until some were lost. */
 static void overrun(void) {
-    struct soft_work w = {.name = "soft_burst", .run = work,
+    struct soft_work w = {.name = "soft_burst",
+                          .run = work,
                           .arg = (void *)(uintptr_t)&small_work,
-                          .what = OPS_DEVICE_KERNEL, .bytes = -1};
+                          .what = OPS_DEVICE_KERNEL,
+                          .bytes = -1};
     static struct soft_fate fate[1 << 14];
     bool lost = false;
     for (int k = 0; k < BURSTS && !lost; k++) {
@@ -307,9 +322,11 @@ static void print_fates(FILE *f) {
     static struct soft_fate fate[1 << 14];
     unsigned n = soft_fates(device, fate, 1 << 14);
     for (unsigned i = 0; i < n; i++)
-        fprintf(f, "{\"what\": \"soft\", \"name\": \"%s\", \"kind\": \"%s\", "
+        fprintf(f,
+                "{\"what\": \"soft\", \"name\": \"%s\", \"kind\": \"%s\", "
                 "\"queue\": \"%s\", \"corr\": %llu, \"bytes\": %lld, "
-                "\"lost\": %s, \"traced\": %s}\n", fate[i].work.name,
+                "\"lost\": %s, \"traced\": %s}\n",
+                fate[i].work.name,
                 fate[i].work.what == OPS_DEVICE_COPY ? "copy" : "kernel",
                 soft_queue_name(fate[i].queue),
                 (unsigned long long)fate[i].work.corr,
@@ -349,7 +366,7 @@ int main(int argc, char **argv) {
     train();
     pthread_join(a, NULL);
     pthread_join(b, &ends);
-    finish_async((const uint64_t (*)[2])ends);
+    finish_async((const uint64_t(*)[2])ends);
     if (argc > 3) {
         ops_flush();
         puts("flushed");

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "opscope/record.h"
-#include "ring/salvage.h"
 #include "rec/xs.h"
+#include "ring/salvage.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define RIG_TSAN 1
@@ -68,7 +68,8 @@ static inline uint64_t rig_now_ns(clockid_t clock) {
 
 static inline void rig_sleep_us(long us) {
     struct timespec ts = {us / 1000000, us % 1000000 * 1000};
-    while (nanosleep(&ts, &ts) != 0 && errno == EINTR) {}
+    while (nanosleep(&ts, &ts) != 0 && errno == EINTR) {
+    }
 }
 
 /* --- folders ------------------------------------------------------------ */
@@ -77,12 +78,14 @@ static char rig_dir[PATH_MAX];
 
 /* Takes the recorder's variables out of the environment, too. */
 static inline void rig_make_dir(void) {
+    /* clang-format off */
     static const char *const vars[] = {
         "OPSCOPE_LOGDIR", "OPSCOPE_RUN", "OPSCOPE_STEPS", "OPSCOPE_FLIGHT",
         "OPSCOPE_SIGNAL", "OPSCOPE_RING_BYTES", "OPSCOPE_MEMORY_BYTES",
         "OPSCOPE_MACHINE", "OPSCOPE_TSC", "OPSCOPE_FORK", "OPSCOPE_SHM",
         "OPSCOPE_HOST", "RANK", "WORLD_SIZE", "OPSCOPE",
     };
+    /* clang-format on */
     const char *t = getenv("TMPDIR");
     for (size_t i = 0; i < sizeof vars / sizeof *vars; i++) unsetenv(vars[i]);
     snprintf(rig_dir, sizeof rig_dir, "%s/opscope-rec-XXXXXX",
@@ -99,7 +102,8 @@ static inline void rig_remove_ring(const char *pointer) {
     int fd = open(pointer, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return;
     ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
-                    ? read(fd, ring, sizeof ring - 1) : 0;
+                    ? read(fd, ring, sizeof ring - 1)
+                    : 0;
     close(fd);
     ring[n > 0 ? n : 0] = '\0';
     ring[strcspn(ring, "\n")] = '\0';
@@ -202,7 +206,8 @@ static inline struct rig_end rig_run(void (*run)(void *), void *arg) {
     snprintf(path, sizeof path, "%s/output", rig_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     e.pid = rig_fork(run, arg, fd);
-    while (waitpid(e.pid, &e.status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(e.pid, &e.status, 0) < 0 && errno == EINTR) {
+    }
     ssize_t n = pread(fd, e.out, sizeof e.out - 1, 0);
     e.out[n > 0 ? n : 0] = 0;
     close(fd);

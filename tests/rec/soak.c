@@ -76,8 +76,8 @@ static int verdict(const char *dir, uint64_t want) {
     int64_t got = xs_fact(&x, "events_recorded", -1);
     uint64_t lost = xs_dropped(&x);
     printf("%llu scopes made, %lld recorded, %llu dropped in the last part, "
-           "flusher %.1f s\n", (unsigned long long)want, (long long)got,
-           (unsigned long long)lost,
+           "flusher %.1f s\n",
+           (unsigned long long)want, (long long)got, (unsigned long long)lost,
            (double)xs_fact(&x, "flusher_cpu_ns", 0) * 1e-9);
     xs_free(&x);
     return got != (int64_t)want || lost > 0;
@@ -122,7 +122,8 @@ int main(int argc, char **argv) {
     ops_stop();
     clock_gettime(CLOCK_MONOTONIC, &b);
     printf("stop %.3f s; RSS %ld KiB after %d s, %ld at most since\n",
-           (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9,
+           (double)(b.tv_sec - a.tv_sec) +
+               (double)(b.tv_nsec - a.tv_nsec) / 1e9,
            settled, (int)SETTLED_S, most);
     int bad = verdict(dir, want);
     if (most > settled + GROWTH_KB) bad = 1;

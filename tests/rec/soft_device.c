@@ -60,17 +60,22 @@ static void complete(struct queue *q, const struct soft_work *w, uint64_t t0,
     struct soft_device *d = q->device;
     bool room = d->written - d->taken < SOFT_RECORDS;
     if (d->tracing && room) {
-        d->record[d->written++ % SOFT_RECORDS] = (struct ops_device_record){
-            .queue = soft_queue_name(q->number), .name = w->name,
-            .what = w->what, .t0 = t0, .t1 = t1, .corr = w->corr,
-            .bytes = w->bytes};
+        d->record[d->written++ % SOFT_RECORDS] =
+            (struct ops_device_record){.queue = soft_queue_name(q->number),
+                                       .name = w->name,
+                                       .what = w->what,
+                                       .t0 = t0,
+                                       .t1 = t1,
+                                       .corr = w->corr,
+                                       .bytes = w->bytes};
     } else if (d->tracing) {
         d->lost++;
     }
     if (d->nfates < FATES)
-        d->fate[d->nfates++] = (struct soft_fate){
-            .work = *w, .queue = q->number, .traced = d->tracing,
-            .lost = d->tracing && !room};
+        d->fate[d->nfates++] = (struct soft_fate){.work = *w,
+                                                  .queue = q->number,
+                                                  .traced = d->tracing,
+                                                  .lost = d->tracing && !room};
     q->done++;
     pthread_cond_broadcast(&d->changed);
 }
@@ -170,17 +175,22 @@ unsigned soft_fates(struct soft_device *d, struct soft_fate *out,
 /* --- open and close ----------------------------------------------------- */
 
 struct soft_device *soft_open(const char *name) {
-    static const char *const facts[] = {
-        "model", "threads of the host", "queues", "2",
-        "clock_hz", "708333333", NULL};
+    static const char *const facts[] = {"model",    "threads of the host",
+                                        "queues",   "2",
+                                        "clock_hz", "708333333",
+                                        NULL};
     struct soft_device *d = calloc(1, sizeof *d);
     if (d == NULL) return NULL;
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->changed, NULL);
     d->since_ns = host_ns();
-    d->tracer = (struct ops_device_tracer){
-        .device = name, .self = d, .start = trace_start, .stop = trace_stop,
-        .collect = trace_collect, .clock = trace_clock, .facts = facts};
+    d->tracer = (struct ops_device_tracer){.device = name,
+                                           .self = d,
+                                           .start = trace_start,
+                                           .stop = trace_stop,
+                                           .collect = trace_collect,
+                                           .clock = trace_clock,
+                                           .facts = facts};
     for (unsigned i = 0; i < SOFT_QUEUES; i++) {
         struct queue *q = &d->queue[i];
         q->device = d;

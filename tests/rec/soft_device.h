@@ -15,12 +15,12 @@
 enum { SOFT_QUEUES = 2, SOFT_DEPTH = 64, SOFT_RECORDS = 48 };
 
 struct soft_work {
-    const char *name;            /* lives as long as the device */
+    const char *name; /* lives as long as the device */
     enum ops_device_class what;
     void (*run)(void *arg);
     void *arg;
     uint64_t corr;
-    int64_t bytes;               /* copies and sets; -1: a kernel */
+    int64_t bytes; /* copies and sets; -1: a kernel */
 };
 
 struct soft_device;

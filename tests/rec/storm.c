@@ -74,7 +74,8 @@ static double now_s(void) {
     return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-static void one_session(const char *logdir, const struct ops_options *o, int i) {
+static void one_session(const char *logdir, const struct ops_options *o,
+                        int i) {
     struct timespec pause = {0, 3000000};
     if (ops_start(logdir, o) != 0) {
         char why[OPS_PROBLEM_MAX];

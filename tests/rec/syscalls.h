@@ -21,8 +21,8 @@ static long real_syscall(long number, const long a[6]) {
 }
 
 /* It reads six arguments, whether or not there are as many. */
-__attribute__((visibility("default"), no_sanitize("address", "undefined")))
-long syscall(long number, ...) {
+__attribute__((visibility("default"), no_sanitize("address", "undefined"))) long
+syscall(long number, ...) {
     long a[6], result = -1;
     va_list ap;
     va_start(ap, number);

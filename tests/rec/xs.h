@@ -39,10 +39,10 @@ struct xs_plane {
 
 struct xs_event {
     uint32_t plane;
-    uint32_t file;        /* the how many-th that was loaded */
-    int64_t line;         /* its id */
+    uint32_t file; /* the how many-th that was loaded */
+    int64_t line;  /* its id */
     const char *line_name, *name;
-    uint64_t start, end;  /* ps since the fact start_unix_ns */
+    uint64_t start, end; /* ps since the fact start_unix_ns */
     struct xs_bytes body;
 };
 
@@ -51,7 +51,7 @@ struct xs {
     size_t n, cap;
     struct xs_plane *plane;
     uint32_t planes, planes_cap, files;
-    void **kept;          /* what to free */
+    void **kept; /* what to free */
     size_t nkept, kept_cap;
 };
 
@@ -78,8 +78,8 @@ static inline uint64_t xs_varint(struct xs_bytes *b) {
 
 struct xs_field {
     uint32_t number, type;
-    uint64_t v;         /* numbers, doubles as bits */
-    struct xs_bytes b;  /* type 2 */
+    uint64_t v;        /* numbers, doubles as bits */
+    struct xs_bytes b; /* type 2 */
 };
 
 static inline bool xs_next(struct xs_bytes *b, struct xs_field *f) {

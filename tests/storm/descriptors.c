@@ -16,7 +16,7 @@ enum { OWNED = 2048, FILES_MOST = 64, FILL_MOST = 1200, EOF_MS = 8000 };
 /* A file's contents follow from the act and its number. */
 struct owned {
     int fd;
-    bool pipe;     /* a pipe's, or nothing to look at */
+    bool pipe; /* a pipe's, or nothing to look at */
     bool file;
     dev_t dev;
     ino_t ino;
@@ -128,8 +128,12 @@ static int make_file(const struct act *a, bool in_memory, uint32_t index,
                  : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) return -1;
     fstat(fd, &st);
-    *out = (struct owned){.fd = fd, .file = true, .dev = st.st_dev,
-                          .ino = st.st_ino, .act = a->id, .index = index,
+    *out = (struct owned){.fd = fd,
+                          .file = true,
+                          .dev = st.st_dev,
+                          .ino = st.st_ino,
+                          .act = a->id,
+                          .index = index,
                           .bytes = bytes};
     put_contents(fd, out);
     return fd;
@@ -141,8 +145,8 @@ static enum flow do_files(const struct act *a) {
     descriptors_lock();
     for (int64_t i = 0; i < n && i < FILES_MOST; i++) {
         struct owned o;
-        if (make_file(a, false, (uint32_t)i, (uint32_t)(bytes + i * 13),
-                      &o) < 0)
+        if (make_file(a, false, (uint32_t)i, (uint32_t)(bytes + i * 13), &o) <
+            0)
             break;
         own(o);
     }

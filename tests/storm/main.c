@@ -27,9 +27,7 @@ uint32_t first_body;
 static char text[TEXT];
 static char **arguments;
 static struct act acts[ACTS];
-static struct {
-    unsigned first, n;
-} bodies[BODIES];
+static struct { unsigned first, n; } bodies[BODIES];
 
 /* --- the script ---------------------------------------------------------- */
 
@@ -40,7 +38,7 @@ static void broken(const char *what, const char *where) {
 
 static const struct verb *find_verb(const char *name) {
     static const struct verb *const tables[] = {
-        record_verbs, session_verbs, process_verbs,
+        record_verbs, session_verbs,    process_verbs,
         thread_verbs, descriptor_verbs, signal_verbs,
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
@@ -168,14 +166,16 @@ void say(const struct act *a, const char *format, ...) {
     va_end(ap);
     if (n > (int)sizeof line - 2) n = (int)sizeof line - 2;
     line[n++] = '\n';
-    while (write(1, line, (size_t)n) < 0 && errno == EINTR) {}
+    while (write(1, line, (size_t)n) < 0 && errno == EINTR) {
+    }
 }
 
 /* --- this process -------------------------------------------------------- */
 
 void sleep_us(int64_t us) {
     struct timespec ts = {us / 1000000, us % 1000000 * 1000};
-    while (nanosleep(&ts, &ts) != 0 && errno == EINTR) {}
+    while (nanosleep(&ts, &ts) != 0 && errno == EINTR) {
+    }
 }
 
 uint64_t now_ms(void) {

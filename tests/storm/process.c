@@ -178,8 +178,7 @@ static enum flow do_gather(const struct act *a) {
     for (unsigned i = 0; i < n; i++) {
         pid[i] = fork_here();
         if (pid[i] == 0) {
-            for (int k = 0; k < 3; k++)
-                CALL(a->id, 0, ops_instant(name.text));
+            for (int k = 0; k < 3; k++) CALL(a->id, 0, ops_instant(name.text));
             _exit(0);
         }
         if (pid[i] > 0) wait_for(pid[i]);
@@ -204,8 +203,9 @@ static void leave_by_signal(const char *how) {
     if (strcmp(how, "abort") == 0) abort();
     bool is_segv = strcmp(how, "segv") == 0;
     if (is_segv && !SANITIZED) segv();
-    kill(getpid(), is_segv ? SIGSEGV
-                   : strcmp(how, "term") == 0 ? SIGTERM : SIGKILL);
+    kill(getpid(), is_segv                    ? SIGSEGV
+                   : strcmp(how, "term") == 0 ? SIGTERM
+                                              : SIGKILL);
     for (;;) pause();
 }
 
@@ -279,8 +279,7 @@ static enum flow do_stdio(const struct act *a) {
     buffered = fopen(path, "we");
     if (buffered != NULL) {
         descriptor_own(fileno(buffered), false);
-        fprintf(buffered, "text of act %u that is flushed at the end\n",
-                a->id);
+        fprintf(buffered, "text of act %u that is flushed at the end\n", a->id);
     }
     descriptors_unlock();
     return GO_ON;
@@ -335,8 +334,7 @@ static enum flow do_plugin(const struct act *a) {
         struct plugin_call c = {.act = a};
         *(void **)&c.fn = dlsym(lib, "storm_plugin");
         in_plugin(&c);
-        if (arg_num(a, "thread", 0) &&
-            thread_start(&t, 0, in_plugin, &c) == 0)
+        if (arg_num(a, "thread", 0) && thread_start(&t, 0, in_plugin, &c) == 0)
             pthread_join(t, NULL);
         if (arg_num(a, "close", 1)) dlclose(lib);
     }

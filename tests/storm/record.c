@@ -20,7 +20,8 @@ static void put_args(const char *which, int64_t i) {
     if (strcmp(which, "num") == 0) ops_arg_num("half", (double)i / 2);
     if (strcmp(which, "text") == 0) ops_arg_text("file", "a name of a file");
     if (strcmp(which, "long") == 0)
-        ops_arg_text("long", "a text that is longer than it need be, since it "
+        ops_arg_text("long",
+                     "a text that is longer than it need be, since it "
                      "says nothing at all, and says that twice: since it says "
                      "nothing at all");
     if (strcmp(which, "many") == 0)
@@ -302,17 +303,19 @@ static int tracer_start(void *self_) {
 
 static void tracer_stop(void *self_) { (void)self_; }
 
-static uint64_t tracer_collect(void *self_,
-                               void (*give)(void *,
-                                            const struct ops_device_record *,
-                                            size_t),
-                               void *to) {
+static uint64_t
+tracer_collect(void *self_,
+               void (*give)(void *, const struct ops_device_record *, size_t),
+               void *to) {
     struct tracer *x = self_;
     for (uint64_t i = x->given; i < x->n; i++) {
         uint64_t now = ops_now();
-        struct ops_device_record r = {
-            .queue = "traced", .name = x->name.text, .t0 = now,
-            .t1 = now + 1, .corr = i + 1, .bytes = -1};
+        struct ops_device_record r = {.queue = "traced",
+                                      .name = x->name.text,
+                                      .t0 = now,
+                                      .t1 = now + 1,
+                                      .corr = i + 1,
+                                      .bytes = -1};
         give(to, &r, sizeof r);
         __atomic_store_n(&x->given, i + 1, __ATOMIC_RELEASE);
     }
@@ -321,11 +324,12 @@ static uint64_t tracer_collect(void *self_,
 
 /* null: the device has no name, as in a program with a bug. */
 static enum flow do_tracer(const struct act *a) {
-    struct tracer x = {
-        .t = {.device = arg_num(a, "null", 0) ? NULL : "npu",
-              .start = tracer_start, .stop = tracer_stop,
-              .collect = tracer_collect},
-        .name = name_of(a->id, 0), .n = (uint64_t)count_of(a)};
+    struct tracer x = {.t = {.device = arg_num(a, "null", 0) ? NULL : "npu",
+                             .start = tracer_start,
+                             .stop = tracer_stop,
+                             .collect = tracer_collect},
+                       .name = name_of(a->id, 0),
+                       .n = (uint64_t)count_of(a)};
     struct name name = name_of(a->id, 1);
     x.t.self = &x;
     CALL(a->id, 1, ops_instant(name.text)); /* a child starts by a record */

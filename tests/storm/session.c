@@ -16,22 +16,21 @@ enum started { NO, YES, UNKNOWN };
 
 static struct {
     unsigned changing, changes, closing;
-    bool pending;     /* a child that records from its first call on */
+    bool pending; /* a child that records from its first call on */
     bool no_fork, leaving;
     enum window window;
     enum started started;
     const struct act *last; /* the start whose options hold */
 } model;
 
-#define GET(p) __atomic_load_n(p, __ATOMIC_SEQ_CST)
+#define GET(p)    __atomic_load_n(p, __ATOMIC_SEQ_CST)
 #define SET(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)
 
 /* --- certainty ----------------------------------------------------------- */
 
 struct sure sure_before(void) {
     struct sure s = {GET(&model.changes), false};
-    s.so = GET(&model.changing) == 0 &&
-           GET(&model.window) != WINDOW_UNSURE &&
+    s.so = GET(&model.changing) == 0 && GET(&model.window) != WINDOW_UNSURE &&
            (ops_recording() || GET(&model.pending));
     return s;
 }
@@ -99,7 +98,8 @@ static const char *env_or(const char *name, const char *other) {
 static enum window window_of(const char *steps) {
     if (steps == NULL) return WINDOW_NONE;
     return strchr(steps, 's') != NULL || strcmp(steps, "demand") == 0
-               ? WINDOW_UNSURE : WINDOW_STEPS;
+               ? WINDOW_UNSURE
+               : WINDOW_STEPS;
 }
 
 static struct ops_options options_of(const struct act *a) {
@@ -162,8 +162,8 @@ static void learn(const struct act *a, const struct ops_options *o) {
     SET(&model.window, GET(&model.started) == UNKNOWN
                            ? WINDOW_UNSURE
                            : window_of(env_or("OPSCOPE_STEPS", o->steps)));
-    SET(&model.no_fork, o->no_fork ||
-                            strcmp(env_or("OPSCOPE_FORK", ""), "0") == 0);
+    SET(&model.no_fork,
+        o->no_fork || strcmp(env_or("OPSCOPE_FORK", ""), "0") == 0);
     SET(&model.started, YES);
     SET(&model.last, a);
 }
@@ -265,8 +265,7 @@ static enum flow do_flush(const struct act *a) {
 }
 
 static enum flow do_setenv(const struct act *a) {
-    setenv(arg_text(a, "name", "OPSCOPE_NOTHING"), arg_text(a, "value", ""),
-           1);
+    setenv(arg_text(a, "name", "OPSCOPE_NOTHING"), arg_text(a, "value", ""), 1);
     return GO_ON;
 }
 
@@ -359,6 +358,7 @@ static enum flow do_problem(const struct act *a) {
     return GO_ON;
 }
 
+/* clang-format off */
 const struct verb session_verbs[] = {
     {"start", do_start},   {"stop", do_stop},       {"dump", do_dump},
     {"flush", do_flush},   {"setenv", do_setenv},   {"rmlogs", do_rmlogs},
@@ -366,3 +366,4 @@ const struct verb session_verbs[] = {
     {"problem", do_problem}, {"capture", do_capture}, {"rank", do_rank},
     {NULL, NULL},
 };
+/* clang-format on */

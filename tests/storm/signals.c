@@ -13,7 +13,7 @@ static struct {
     pid_t tid; /* where it is to come; 0: in any thread of ours */
 } on[128];
 
-#define GET(p) __atomic_load_n(p, __ATOMIC_SEQ_CST)
+#define GET(p)    __atomic_load_n(p, __ATOMIC_SEQ_CST)
 #define SET(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)
 
 static int signal_of(const struct act *a) {
@@ -30,9 +30,7 @@ static void record_in_handler(uint32_t act) {
     note_tried(act, 1, 3);
     struct sure s = sure_before();
     note_tried(act, 0, 1);
-    {
-        OPS_SCOPE_INT(name.text, "handler", 1);
-    }
+    { OPS_SCOPE_INT(name.text, "handler", 1); }
     if (sure_after(s)) note_done(act, 0, 1);
 }
 
@@ -185,8 +183,8 @@ static void *send_them(void *arg) {
 
 /* One of the signals that all threads block: it waits for sigwait(). */
 static enum flow do_sigwait(const struct act *a) {
-    struct sender s = {pthread_self(), SIGRTMIN + 20 +
-                       (int)arg_num(a, "sig", 0) % 4,
+    struct sender s = {pthread_self(),
+                       SIGRTMIN + 20 + (int)arg_num(a, "sig", 0) % 4,
                        arg_num(a, "n", 1), arg_is(a, "to", "process")};
     const struct timespec limit = {5, 0};
     struct name name = name_of(a->id, 0);
@@ -317,7 +315,7 @@ static enum flow do_longjmp(const struct act *a) {
 }
 
 const struct verb signal_verbs[] = {
-    {"raise", do_raise},     {"timer", do_timer},     {"pending", do_pending},
-    {"sigwait", do_sigwait}, {"jump", do_jump},       {"longjmp", do_longjmp},
+    {"raise", do_raise},     {"timer", do_timer}, {"pending", do_pending},
+    {"sigwait", do_sigwait}, {"jump", do_jump},   {"longjmp", do_longjmp},
     {"usr1", do_usr1},       {NULL, NULL},
 };

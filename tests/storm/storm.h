@@ -51,22 +51,22 @@ enum { ACTS = 4096, BODIES = 1024, FAULTS = 256, KINDS = 4 };
 /* What was found to be wrong on the spot. judge.py knows the names. */
 enum fault {
     FAULT_NONE,
-    FAULT_ERRNO,       /* a call changed errno */
-    FAULT_MASK,        /* a call changed the thread's signal mask */
-    FAULT_CHILD_OFF,   /* a child of a recording program does not record */
-    FAULT_START_OFF,   /* ops_start() said 0, and nothing is recorded */
-    FAULT_STOP_ON,     /* ops_stop() came back, and something is recorded */
-    FAULT_FOREIGN,     /* a handler ran in a thread that is not the program's */
-    FAULT_PROBLEM,     /* the folder is gone, and ops_problem() is "" */
-    FAULT_START_FAILED,/* ops_start() failed, and nothing stands in its way */
-    FAULT_CANCEL,      /* a call changed the cancellation state */
+    FAULT_ERRNO,     /* a call changed errno */
+    FAULT_MASK,      /* a call changed the thread's signal mask */
+    FAULT_CHILD_OFF, /* a child of a recording program does not record */
+    FAULT_START_OFF, /* ops_start() said 0, and nothing is recorded */
+    FAULT_STOP_ON,   /* ops_stop() came back, and something is recorded */
+    FAULT_FOREIGN,   /* a handler ran in a thread that is not the program's */
+    FAULT_PROBLEM,   /* the folder is gone, and ops_problem() is "" */
+    FAULT_START_FAILED, /* ops_start() failed, and nothing stands in its way */
+    FAULT_CANCEL,       /* a call changed the cancellation state */
 };
 
 /* A file that is mapped by every process of the tree. All numbers are 64 bits:
  * the other side reads them as an array. */
 struct diary {
-    uint64_t gone;     /* the log folder was removed */
-    uint64_t hostile;  /* something stands in the recorder's way */
+    uint64_t gone;    /* the log folder was removed */
+    uint64_t hostile; /* something stands in the recorder's way */
     uint64_t nfaults;
     uint64_t unused[5];
     struct {
@@ -128,15 +128,15 @@ enum { LATER = 16 };
 
 /* Of a thread of this program; a thread that has none is somebody else's. */
 struct self {
-    bool first;           /* of its process: it may return from main() */
+    bool first; /* of its process: it may return from main() */
     pthread_t late[LATER];
     unsigned nlate;
     pid_t child[LATER];
     const struct act *child_act[LATER];
     unsigned nchild;
-    sigjmp_buf jump;      /* where a handler that jumps goes */
+    sigjmp_buf jump; /* where a handler that jumps goes */
     volatile sig_atomic_t may_jump;
-    unsigned usr1;        /* how often that signal came */
+    unsigned usr1; /* how often that signal came */
 };
 extern __thread struct self *self;
 
@@ -220,14 +220,14 @@ struct name name_of(uint32_t act, unsigned kind);
 enum { ERRNO_PROBE = 117 };
 
 /* One call that makes one record. */
-#define CALL(act, kind, call)                                                 \
-    do {                                                                      \
-        struct sure call_sure_ = sure_before();                               \
-        note_tried(act, kind, 1);                                             \
-        errno = ERRNO_PROBE;                                                  \
-        call;                                                                 \
-        if (errno != ERRNO_PROBE) fault(act, FAULT_ERRNO, (uint64_t)errno, 0);\
-        if (sure_after(call_sure_)) note_done(act, kind, 1);                  \
+#define CALL(act, kind, call)                                                  \
+    do {                                                                       \
+        struct sure call_sure_ = sure_before();                                \
+        note_tried(act, kind, 1);                                              \
+        errno = ERRNO_PROBE;                                                   \
+        call;                                                                  \
+        if (errno != ERRNO_PROBE) fault(act, FAULT_ERRNO, (uint64_t)errno, 0); \
+        if (sure_after(call_sure_)) note_done(act, kind, 1);                   \
     } while (0)
 
 /* --- descriptors --------------------------------------------------------- */

@@ -60,8 +60,7 @@ static void *begin(void *arg) {
 }
 
 /* stack 0: as large as usual. */
-int thread_start(pthread_t *t, int64_t stack, void *(*run)(void *),
-                 void *arg) {
+int thread_start(pthread_t *t, int64_t stack, void *(*run)(void *), void *arg) {
     pthread_attr_t a;
     sigset_t all;
     struct start *s = malloc(sizeof *s);
@@ -115,9 +114,9 @@ static enum flow do_crowd(const struct act *a) {
     int64_t n = arg_num(a, "n", 4), made = 0;
     if (n > MOST) n = MOST;
     for (int64_t r = 0; r < arg_num(a, "rounds", 1); r++, made = 0) {
-        while (made < n && thread_start(&t[made], arg_num(a, "stack", 0),
-                                        short_thread,
-                                        (void *)(uintptr_t)a) == 0)
+        while (made < n &&
+               thread_start(&t[made], arg_num(a, "stack", 0), short_thread,
+                            (void *)(uintptr_t)a) == 0)
             made++;
         for (int64_t i = 0; i < made; i++) pthread_join(t[i], NULL);
     }
@@ -200,10 +199,11 @@ static enum flow do_cancel(const struct act *a) {
     pthread_t t;
     void *result = NULL;
     sem_init(&v.ready, 0, 0);
-    int error = thread_start(&t, 0, arg_num(a, "async", 0) ? any_time
-                                                           : deferred, &v);
+    int error = thread_start(&t, 0,
+                             arg_num(a, "async", 0) ? any_time : deferred, &v);
     if (error != 0) return GO_ON;
-    while (sem_wait(&v.ready) != 0 && errno == EINTR) {}
+    while (sem_wait(&v.ready) != 0 && errno == EINTR) {
+    }
     sleep_us(arg_num(a, "after", 200));
     pthread_cancel(t);
     pthread_join(t, &result);

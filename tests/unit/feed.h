@@ -95,8 +95,7 @@ static inline void feed_cuts(const char *text, const size_t *ends, size_t n,
         } else {
             assert_true(f.t->spans.n >= whole);
             bool closed = bare && text[cut - 1] == ']';
-            if (!closed)
-                assert_true(f.t->notes[NOTE_FILE_CUT] == 1);
+            if (!closed) assert_true(f.t->notes[NOTE_FILE_CUT] == 1);
         }
         feed_free(&f);
     }

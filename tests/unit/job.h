@@ -51,15 +51,18 @@ static inline void job_rank(struct job *j, int rank, int world, bool device,
     if (device)
         job_put(j, "\"deviceProperties\":[{\"id\":0,\"name\":\"GPU\"},"
                    "{\"id\":1,\"name\":\"GPU\"}],");
-    job_put(j, "\"distributedInfo\":{\"rank\":%d,\"world_size\":%d%s},"
-               "\"traceEvents\":[{}", rank, world, extra ? extra : "");
+    job_put(j,
+            "\"distributedInfo\":{\"rank\":%d,\"world_size\":%d%s},"
+            "\"traceEvents\":[{}",
+            rank, world, extra ? extra : "");
 }
 
 static inline void job_span(struct job *j, const char *cat, const char *name,
                             int tid, int64_t ts, int64_t dur,
                             const char *args) {
-    job_put(j, ",{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":1,"
-               "\"tid\":%d,\"ts\":%lld,\"dur\":%lld,\"args\":{%s}}",
+    job_put(j,
+            ",{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":1,"
+            "\"tid\":%d,\"ts\":%lld,\"dur\":%lld,\"args\":{%s}}",
             cat, name, tid, (long long)(ts + j->clock), (long long)dur,
             args ? args : "");
 }
@@ -92,7 +95,8 @@ static inline void job_nccl(struct job *j, int64_t ts, int64_t dur, int seq,
              "\"Collective name\":\"allreduce\",\"In msg nelems\":1000000,"
              "\"Out msg nelems\":1000000,\"dtype\":\"Float\",\"Group size\":4,"
              "\"Process Group Name\":\"%s\",\"Process Group Ranks\":"
-             "\"[0, 1, 2, 3]\",\"Seq\":%d", group, seq);
+             "\"[0, 1, 2, 3]\",\"Seq\":%d",
+             group, seq);
     job_kernel(j, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", 0,
                20, ts, dur, args);
 }

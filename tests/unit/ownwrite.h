@@ -10,16 +10,16 @@
 #include <stdio.h>
 
 #define OWN_START INT64_C(1790000000000000000)
-#define OWN_ROOM 6 /* tag and padded length of a plane */
+#define OWN_ROOM  6 /* tag and padded length of a plane */
 
 struct own_plane {
     struct out body;
-    struct out line;     /* the line at hand; n is 0: none */
+    struct out line; /* the line at hand; n is 0: none */
     int64_t names, stats;
     struct {
         char text[64];
         int64_t id;
-    } known[256];        /* stat names so far */
+    } known[256]; /* stat names so far */
     size_t nknown;
 };
 
@@ -127,8 +127,8 @@ static inline void arg_int(struct own_plane *p, struct out *s, const char *key,
     out_int(&m, 4, v);
     out_msg(s, 4, &m);
 }
-static inline void arg_uint(struct own_plane *p, struct out *s,
-                            const char *key, uint64_t v) {
+static inline void arg_uint(struct own_plane *p, struct out *s, const char *key,
+                            uint64_t v) {
     struct out m = {0};
     out_int(&m, 1, own_stat(p, key));
     out_int(&m, 3, (int64_t)v);
@@ -141,8 +141,8 @@ static inline void arg_num(struct own_plane *p, struct out *s, const char *key,
     out_double(&m, 2, v);
     out_msg(s, 4, &m);
 }
-static inline void arg_text(struct own_plane *p, struct out *s,
-                            const char *key, const char *v) {
+static inline void arg_text(struct own_plane *p, struct out *s, const char *key,
+                            const char *v) {
     struct out m = {0};
     out_int(&m, 1, own_stat(p, key));
     out_text(&m, 5, v);

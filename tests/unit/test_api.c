@@ -79,8 +79,8 @@ static void every_analysis_prints_what_the_command_prints(void **state) {
 static void options_are_the_command_lines(void **state) {
     (void)state;
     struct ops_profile *p = open_it(cpu);
-    struct ops_result *r =
-        run_it(p, "ops", "top=3&sort=calls&name=aten%3A%3A%2A");
+    struct ops_result *r = run_it(p, "ops",
+                                  "top=3&sort=calls&name=aten%3A%3A%2A");
     char line[300];
     snprintf(line, sizeof line,
              "ops %s --format csv --top 3 --sort calls --name 'aten::*'", cpu);
@@ -258,14 +258,14 @@ static void profiles_open_in_several_threads(void **state) {
     pthread_t t[4];
     const char *paths[] = {cpu, cnn, cpu, cnn};
     for (int i = 0; i < 4; i++)
-        assert_int_equal(
-            pthread_create(&t[i], NULL, worker, (void *)paths[i]), 0);
+        assert_int_equal(pthread_create(&t[i], NULL, worker, (void *)paths[i]),
+                         0);
     struct ops_result *r[4];
     for (int i = 0; i < 4; i++) pthread_join(t[i], (void **)&r[i]);
     for (int i = 0; i < 2; i++) {
         assert_non_null(r[i]);
-        char *a = ops_result_csv(r[i], NULL), *b = ops_result_csv(r[i + 2],
-                                                                  NULL);
+        char *a = ops_result_csv(r[i], NULL),
+             *b = ops_result_csv(r[i + 2], NULL);
         assert_string_equal(a, b);
         ops_text_free(a);
         ops_text_free(b);

@@ -179,9 +179,9 @@ static void what_is_no_path_is_refused(void **state) {
 /* --- progress ----------------------------------------------------------- */
 
 struct watcher {
-    int calls, inside;  /* inside: of a file, neither its begin nor its end */
-    int stop_at;        /* the call that says no; 0: none */
-    int stop_inside;    /* the same among those inside */
+    int calls, inside; /* inside: of a file, neither its begin nor its end */
+    int stop_at;       /* the call that says no; 0: none */
+    int stop_inside;   /* the same among those inside */
     double share;
     bool bad;
 };
@@ -206,7 +206,8 @@ static double cpu_s(void) {
 /* Opens under a watcher that says no; nothing may be left of it. Returns the
  * time that it took. */
 static double cancelled(const char *path, struct watcher *w, int threads) {
-    struct ops_open_options o = {.threads = threads, .progress = watch,
+    struct ops_open_options o = {.threads = threads,
+                                 .progress = watch,
                                  .self = w};
     struct ops_profile *p = (void *)1;
     struct ops_err e;
@@ -227,7 +228,8 @@ static double cancelled(const char *path, struct watcher *w, int threads) {
 /* Whole, and cancelled at its first look inside: much less work. */
 static void check_file(const char *path, int threads) {
     struct watcher all = {0};
-    struct ops_open_options o = {.threads = threads, .progress = watch,
+    struct ops_open_options o = {.threads = threads,
+                                 .progress = watch,
                                  .self = &all};
     struct ops_profile *p;
     struct ops_err e;
@@ -257,7 +259,8 @@ static void a_long_json_is_cancelled(void **state) {
     assert_non_null(f);
     fprintf(f, "{\"traceEvents\": [");
     for (int i = 0; i < EVENTS; i++)
-        fprintf(f, "%s{\"ph\": \"X\", \"name\": \"op %d\", \"pid\": 1, "
+        fprintf(f,
+                "%s{\"ph\": \"X\", \"name\": \"op %d\", \"pid\": 1, "
                 "\"tid\": 1, \"ts\": %d, \"dur\": 5, \"args\": {\"i\": %d}}\n",
                 i > 0 ? "," : "", i % 100, i * 10, i);
     fprintf(f, "]}");
@@ -280,9 +283,8 @@ static void a_long_xspace_is_cancelled(void **state) {
 
 static void cancelling_at_any_call_leaves_nothing(void **state) {
     (void)state;
-    static const char *const paths[] = {
-        cpu, box0, "tests/data/tf_v1",
-        "tests/data/torch_ddp"};
+    static const char *const paths[] = {cpu, box0, "tests/data/tf_v1",
+                                        "tests/data/torch_ddp"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         struct watcher all = {0};
         struct ops_open_options o = {.progress = watch, .self = &all};
@@ -328,10 +330,10 @@ static void a_result_names_its_files(void **state) {
 static void the_list_of_options_is_what_ops_run_takes(void **state) {
     (void)state;
     static const char *const value[] = {
-        [OPS_OPTION_FLAG] = "1", [OPS_OPTION_INT] = "7",
+        [OPS_OPTION_FLAG] = "1",    [OPS_OPTION_INT] = "7",
         [OPS_OPTION_FLOAT] = "1.5", [OPS_OPTION_TEXT] = NULL,
         [OPS_OPTION_CHOICE] = NULL, [OPS_OPTION_BYTES] = "1M",
-        [OPS_OPTION_US] = "1.5", [OPS_OPTION_RANGE] = "0..3"};
+        [OPS_OPTION_US] = "1.5",    [OPS_OPTION_RANGE] = "0..3"};
     struct ops_profile *p;
     size_t tried = 0;
     assert_int_equal(ops_open(&p, cpu, NULL), 0);
@@ -356,8 +358,7 @@ static void the_list_of_options_is_what_ops_run_takes(void **state) {
             else if (ops_analysis_option_default(i, k) != NULL)
                 snprintf(text, sizeof text, "%s=%s", o,
                          ops_analysis_option_default(i, k));
-            else
-                continue;
+            else continue;
             struct ops_result *r;
             struct ops_err e;
             int rc = ops_run(p, name, text, &r, &e);

@@ -16,7 +16,8 @@ static struct trace *sample(const char *path, int n) {
     struct trace *t = trace_new();
     char name[16];
     snprintf(name, sizeof name, "op %d", n);
-    uint32_t s = trace_source(t, path, format_named("kineto"), NULL, (struct bytes){0});
+    uint32_t s = trace_source(t, path, format_named("kineto"), NULL,
+                              (struct bytes){0});
     t->sources[s].has_device = true;
     uint32_t th = tiny_thread(t, 1), st = tiny_stream(t, 0, 7);
     trace_track_name(t, th, bytes_of("main"));
@@ -24,8 +25,7 @@ static struct trace *sample(const char *path, int n) {
     tiny_launch(t, th, st, "kernel", n + 10, 3);
     uint32_t al = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
     tiny_mem(t, al, th, n, 1, 64 + n, -1);
-    uint32_t c = trace_counter(t, 0, bytes_of("load"), bytes_of("%"),
-                               ROW_NONE);
+    uint32_t c = trace_counter(t, 0, bytes_of("load"), bytes_of("%"), ROW_NONE);
     trace_sample(t, c, n * US, n);
     trace_meta(t, s, "key", bytes_of(name));
     trace_note(t, NOTE_BAD_EVENT, 1);
@@ -63,7 +63,9 @@ static void pieces_of_one_file_stay_one_source(void **state) {
         t[i] = trace_new();
         trace_source(t[i], "f", format_named("kineto"), NULL,
                      (struct bytes){file, sizeof file});
-        struct span_in s = {.ts = i * US, .dur = US, .kind = SPAN_OP,
+        struct span_in s = {.ts = i * US,
+                            .dur = US,
+                            .kind = SPAN_OP,
                             .track = tiny_thread(t[i], 1),
                             .name = trace_str(t[i], bytes_of("same")),
                             .cat = trace_cat(t[i], bytes_of("cat")),
@@ -122,8 +124,10 @@ static void arguments_stay_with_their_file(void **state) {
     (void)state;
     static const uint8_t first[50], second[60];
     struct trace *a = trace_new(), *b = trace_new();
-    trace_source(a, "a", format_named("kineto"), NULL, (struct bytes){first, 50});
-    trace_source(b, "b", format_named("kineto"), NULL, (struct bytes){second, 60});
+    trace_source(a, "a", format_named("kineto"), NULL,
+                 (struct bytes){first, 50});
+    trace_source(b, "b", format_named("kineto"), NULL,
+                 (struct bytes){second, 60});
     struct span_in s = {.kind = SPAN_OP, .args = 21, .args_n = 100};
     s.track = tiny_thread(a, 1);
     trace_span(a, &s);
@@ -184,11 +188,15 @@ static void a_shift_never_overflows_what_is_no_span(void **state) {
         struct trace *a = at_epoch("a", epoch, 0);
         struct trace *b = at_epoch("b", epoch + 90 * day, 0);
         if (k == 0)
-            trace_mem(b, &(struct mem_in){.ts = TS_LIMIT, .allocator =
-                trace_allocator(b, 0, bytes_of("CPU"), ROW_NONE)});
+            trace_mem(b,
+                      &(struct mem_in){.ts = TS_LIMIT,
+                                       .allocator = trace_allocator(
+                                           b, 0, bytes_of("CPU"), ROW_NONE)});
         if (k == 1)
-            trace_sample(b, trace_counter(b, 0, bytes_of("c"), bytes_of(""),
-                                          ROW_NONE), TS_LIMIT, 1);
+            trace_sample(b,
+                         trace_counter(b, 0, bytes_of("c"), bytes_of(""),
+                                       ROW_NONE),
+                         TS_LIMIT, 1);
         if (k == 2) trace_flow(b, 1, 0, TS_LIMIT, 's');
         struct ops_err e;
         assert_int_equal(trace_append(a, b, &e), OPS_EUNSUP);
@@ -225,8 +233,8 @@ static void arrows_of_two_files_are_not_joined(void **state) {
 
 /* Zero bytes are mended to spaces, and spaces at a name's end are cut: once
  * or twice must be the same, since pieces of a file are appended. */
-static void a_name_that_ends_in_zero_bytes_is_the_same_after_appending(
-    void **state) {
+static void
+a_name_that_ends_in_zero_bytes_is_the_same_after_appending(void **state) {
     (void)state;
     static const uint8_t name[] = {'a', 0, ' ', 0};
     struct trace *t[2];
@@ -234,8 +242,7 @@ static void a_name_that_ends_in_zero_bytes_is_the_same_after_appending(
         t[i] = sample("f", 1);
         uint32_t th = tiny_thread(t[i], 5);
         trace_track_name(t[i], th, (struct bytes){name, sizeof name});
-        assert_string_equal(strs_text(&t[i]->strs, t[i]->tracks[th].name),
-                            "a");
+        assert_string_equal(strs_text(&t[i]->strs, t[i]->tracks[th].name), "a");
     }
     append(t[0], t[1]);
     assert_int_equal(t[0]->notes[NOTE_DUPLICATE_TRACK_NAME], 0);
@@ -258,7 +265,9 @@ static void seventy_thousand_variants_stay_apart(void **state) {
             snprintf(text, sizeof text, "fusion.%d", k * 10 + i);
             struct launch l = {.hlo_op = bytes_of(text),
                                .details = bytes_of("regs:16\ngrid:1")};
-            struct span_in s = {.ts = i, .dur = 1, .track = track,
+            struct span_in s = {.ts = i,
+                                .dur = 1,
+                                .track = track,
                                 .name = trace_str(t[k], bytes_of("k")),
                                 .kind = SPAN_KERNEL,
                                 .cat = launch_cat(t[k], &l)};

@@ -9,7 +9,8 @@ static struct feed with_args(const char *args) {
     snprintf(text, sizeof text,
              "[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":1,\"pid\":1,"
              "\"tid\":1,\"args\":%s},{\"ph\":\"X\",\"name\":\"b\",\"ts\":5,"
-             "\"dur\":1,\"pid\":1,\"tid\":1}]", args);
+             "\"dur\":1,\"pid\":1,\"tid\":1}]",
+             args);
     return feed_text(text);
 }
 
@@ -73,8 +74,8 @@ static void walking_stops_when_told(void **state) {
 static void damaged_arguments_end_the_walk(void **state) {
     (void)state;
     static const char *const v[] = {
-        "{\"a\":1,\"b\"}", "{\"a\":1,\"b\":}", "{\"a\":1 b}", "{\"a\":1,[]}",
-        "{\"a\":1,\"b\"::2}", "{\"a\":1,,}", "{}", "{\"a\":[}",
+        "{\"a\":1,\"b\"}",    "{\"a\":1,\"b\":}", "{\"a\":1 b}", "{\"a\":1,[]}",
+        "{\"a\":1,\"b\"::2}", "{\"a\":1,,}",      "{}",          "{\"a\":[}",
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
         struct feed f = with_args(v[i]);

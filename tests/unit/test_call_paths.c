@@ -213,8 +213,8 @@ static void steps_choose_pieces(void **state) {
     trace_free(p.t);
 }
 
-static void check_name(const char *name, const char *function,
-                       const char *file, int64_t line) {
+static void check_name(const char *name, const char *function, const char *file,
+                       int64_t line) {
     struct frame_name f = frame_name_split(bytes_of(name));
     assert_int_equal(f.function.n, strlen(function));
     assert_true(bytes_eq(f.function, function, strlen(function)));

@@ -105,7 +105,8 @@ static char *kernels_text(int n) {
     assert_non_null(f);
     fputs("{\"schemaVersion\":1,\"traceEvents\":[", f);
     for (int i = 0; i < n; i++)
-        fprintf(f, "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":"
+        fprintf(f,
+                "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":"
                 "\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":1,"
                 "\"args\":{\"correlation\":%d}},{\"ph\":\"X\",\"cat\":"
                 "\"kernel\",\"name\":\"k%d\",\"pid\":0,\"tid\":7,\"ts\":%d,"
@@ -150,8 +151,8 @@ static void an_argument_list_ends_where_it_did(void **state) {
             if (many / few < best) best = many / few;
         }
         if (best > BOUND)
-            fail_msg("all '%c': 8 times the file, %.0f times as long",
-                     fills[k], best);
+            fail_msg("all '%c': 8 times the file, %.0f times as long", fills[k],
+                     best);
     }
 }
 

@@ -9,8 +9,8 @@
     "{\"name\":\"" name "\",\"ph\":\"X\",\"ts\":" ts ",\"dur\":" dur           \
     ",\"pid\":1,\"tid\":1}"
 #define B(name, ts, tid)                                                       \
-    "{\"name\":\"" name "\",\"ph\":\"B\",\"ts\":" ts                           \
-    ",\"pid\":1,\"tid\":" tid "}"
+    "{\"name\":\"" name "\",\"ph\":\"B\",\"ts\":" ts ",\"pid\":1,\"tid\":" tid \
+    "}"
 #define E(ts, tid) "{\"ph\":\"E\",\"ts\":" ts ",\"pid\":1,\"tid\":" tid "}"
 
 static void an_object_or_a_bare_list_will_do(void **state) {
@@ -22,8 +22,8 @@ static void an_object_or_a_bare_list_will_do(void **state) {
         "\r\n[\r\n" X("a", "1", "2") "\r\n]\r\n",
         "[" X("a", "1", "2") ",]",
         "[" X("a", "1", "2") ",{}]",
-        "{\"other\":{\"traceEvents\":[]},\"traceEvents\":[" X("a", "1", "2")
-        "],}",
+        "{\"other\":{\"traceEvents\":[]},\"traceEvents\":[" X("a", "1",
+                                                              "2") "],}",
         "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" X("a", "1", "2") "]}",
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
@@ -38,20 +38,21 @@ static void an_object_or_a_bare_list_will_do(void **state) {
 
 static void lists_given_twice_are_both_read(void **state) {
     (void)state;
-    struct feed f = feed_text("{\"traceEvents\":[" X("a", "1", "2")
-                              "],\"x\":1,\"traceEvents\":[" X("b", "5", "1")
-                              "]}");
+    struct feed f = feed_text("{\"traceEvents\":[" X(
+        "a", "1", "2") "],\"x\":1,\"traceEvents\":[" X("b", "5", "1") "]}");
     assert_int_equal(f.t->spans.n, 2);
     feed_free(&f);
 }
 
 static void what_is_no_trace_is_refused_in_words(void **state) {
     (void)state;
+    /* clang-format off */
     static const char *const v[] = {
         "", "hello\n", "{}", "[]", "{\"a\":1}", "[1,2,3]",
         "{\"traceEvents\":1}", "{\"traceEvents\":null}", "null", "\"ph\"",
         "{\"traceEvents", "{\"x\":\"traceEvents\"}",
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
         struct feed f = feed_bytes(v[i], strlen(v[i]), 1);
         assert_int_equal(f.rc, OPS_EFORMAT);
@@ -63,9 +64,9 @@ static void what_is_no_trace_is_refused_in_words(void **state) {
 static void begin_and_end_pair_on_each_thread(void **state) {
     (void)state;
     struct feed f = feed_text(
-        "[" B("outer", "0", "1") "," B("other", "1", "2") ","
-        B("inner", "2", "1") "," E("5", "1") "," E("6", "2") ","
-        E("9", "1") "]");
+        "[" B("outer", "0", "1") "," B("other", "1", "2") "," B(
+            "inner", "2", "1") "," E("5", "1") "," E("6", "2") "," E("9",
+                                                                     "1") "]");
     feed_check(&f, "outer", 0, 9 * PS_PER_US);
     feed_check(&f, "inner", 2 * PS_PER_US, 3 * PS_PER_US);
     feed_check(&f, "other", PS_PER_US, 5 * PS_PER_US);
@@ -77,9 +78,8 @@ static void begin_and_end_pair_on_each_thread(void **state) {
 
 static void an_end_closes_what_began_last_frames_included(void **state) {
     (void)state;
-    struct feed f = feed_text(
-        "[" B("region", "0", "1") "," B("$m.py:3 f", "1", "1") ","
-        E("4", "1") "," E("9", "1") "]");
+    struct feed f = feed_text("[" B("region", "0", "1") "," B(
+        "$m.py:3 f", "1", "1") "," E("4", "1") "," E("9", "1") "]");
     feed_check(&f, "$m.py:3 f", PS_PER_US, 3 * PS_PER_US);
     feed_check(&f, "region", 0, 9 * PS_PER_US);
     feed_free(&f);
@@ -87,8 +87,9 @@ static void an_end_closes_what_began_last_frames_included(void **state) {
 
 static void begins_and_ends_alone_are_counted(void **state) {
     (void)state;
-    struct feed f = feed_text("[" E("1", "1") "," B("open", "2", "1") ","
-                              X("last", "5", "5") "," E("3", "7") "]");
+    struct feed f = feed_text(
+        "[" E("1", "1") "," B("open", "2", "1") "," X("last", "5",
+                                                      "5") "," E("3", "7") "]");
     assert_int_equal(f.t->notes[NOTE_UNMATCHED_END], 2);
     assert_int_equal(f.t->notes[NOTE_UNMATCHED_BEGIN], 1);
     feed_check(&f, "open", 2 * PS_PER_US, 8 * PS_PER_US);
@@ -99,8 +100,8 @@ static void begins_and_ends_alone_are_counted(void **state) {
 static void an_end_beyond_all_time_leaves_its_span_open(void **state) {
     (void)state;
     struct feed f = feed_text(
-        "[" B("open", "-500000000000", "1") "," E("8990000000000", "1") ","
-        X("a", "1", "1") "," X("b", "2", "1") "," X("last", "5", "5") "]");
+        "[" B("open", "-500000000000", "1") "," E("8990000000000", "1") "," X(
+            "a", "1", "1") "," X("b", "2", "1") "," X("last", "5", "5") "]");
     assert_int_equal(f.t->notes[NOTE_TIME_OUT_OF_RANGE], 1);
     assert_int_equal(f.t->notes[NOTE_UNMATCHED_BEGIN], 1);
     feed_check(&f, "open", -INT64_C(500000000000) * PS_PER_US,
@@ -111,11 +112,11 @@ static void an_end_beyond_all_time_leaves_its_span_open(void **state) {
 static void async_spans_may_have_ids_of_two_parts(void **state) {
     (void)state;
 #define A(name, ph, ts, id)                                                    \
-    "{\"ph\": \"" ph "\", \"cat\": \"c\", \"name\": \"" name                   \
-    "\", \"ts\": " ts ", \"pid\": 1, \"id2\": {\"local\": \"" id "\"}}"
+    "{\"ph\": \"" ph "\", \"cat\": \"c\", \"name\": \"" name "\", \"ts\": " ts \
+    ", \"pid\": 1, \"id2\": {\"local\": \"" id "\"}}"
     struct feed f = feed_text(
-        "[" A("one", "b", "0", "0x1") "," A("two", "b", "1", "0x2") ","
-        A("one", "e", "10", "0x1") "," A("two", "e", "30", "0x2") "]");
+        "[" A("one", "b", "0", "0x1") "," A("two", "b", "1", "0x2") "," A(
+            "one", "e", "10", "0x1") "," A("two", "e", "30", "0x2") "]");
 #undef A
     feed_check(&f, "one", 0, 10 * PS_PER_US);
     feed_check(&f, "two", 1 * PS_PER_US, 29 * PS_PER_US);
@@ -143,16 +144,17 @@ static void async_spans_pair_by_category_and_id(void **state) {
 
 static void counters_and_instants_and_arrows(void **state) {
     (void)state;
-    struct feed f = feed_text(
-        "[" X("a", "0", "9") ","
-        "{\"ph\":\"C\",\"name\":\"mem\",\"pid\":1,\"ts\":3,"
-        "\"args\":{\"used\":5.5,\"free\":\"7\",\"why\":\"x\"}},"
-        "{\"ph\":\"C\",\"name\":\"none\",\"pid\":1,\"ts\":3,\"args\":{}},"
-        "{\"ph\":\"i\",\"name\":\"now\",\"pid\":1,\"tid\":1,\"ts\":4},"
-        "{\"ph\":\"s\",\"id\":1,\"pid\":1,\"tid\":1,\"ts\":2},"
-        "{\"ph\":\"f\",\"id\":1,\"pid\":1,\"tid\":1,\"ts\":8},"
-        "{\"ph\":\"O\",\"name\":\"snap\",\"pid\":1,\"ts\":1},"
-        "{\"ph\":\"?\",\"name\":\"huh\",\"pid\":1,\"ts\":1}]");
+    struct feed f = feed_text("[" X(
+        "a", "0",
+        "9") ","
+             "{\"ph\":\"C\",\"name\":\"mem\",\"pid\":1,\"ts\":3,"
+             "\"args\":{\"used\":5.5,\"free\":\"7\",\"why\":\"x\"}},"
+             "{\"ph\":\"C\",\"name\":\"none\",\"pid\":1,\"ts\":3,\"args\":{}},"
+             "{\"ph\":\"i\",\"name\":\"now\",\"pid\":1,\"tid\":1,\"ts\":4},"
+             "{\"ph\":\"s\",\"id\":1,\"pid\":1,\"tid\":1,\"ts\":2},"
+             "{\"ph\":\"f\",\"id\":1,\"pid\":1,\"tid\":1,\"ts\":8},"
+             "{\"ph\":\"O\",\"name\":\"snap\",\"pid\":1,\"ts\":1},"
+             "{\"ph\":\"?\",\"name\":\"huh\",\"pid\":1,\"ts\":1}]");
     assert_int_equal(f.t->ncounters, 2);
     assert_int_equal(f.t->samples.n, 2);
     assert_true(f.t->samples.value[0] == 5.5);
@@ -166,9 +168,9 @@ static void counters_and_instants_and_arrows(void **state) {
 static void a_span_without_duration_is_kept_and_counted(void **state) {
     (void)state;
     struct feed f = feed_text(
-        "[{\"name\":\"a\",\"ph\":\"X\",\"ts\":1,\"pid\":1,\"tid\":1},"
-        X("b", "2", "null") "," X("c", "3", "1e400") "," X("d", "4", "NaN")
-        "]");
+        "[{\"name\":\"a\",\"ph\":\"X\",\"ts\":1,\"pid\":1,\"tid\":1}," X(
+            "b", "2", "null") "," X("c", "3", "1e400") "," X("d", "4",
+                                                             "NaN") "]");
     assert_int_equal(f.t->spans.n, 4);
     assert_int_equal(f.t->notes[NOTE_DURATION_MISSING], 4);
     feed_free(&f);
@@ -177,10 +179,13 @@ static void a_span_without_duration_is_kept_and_counted(void **state) {
 static void times_in_every_spelling(void **state) {
     (void)state;
     struct feed f = feed_text(
-        "[" X("quoted", "\"1.5\"", "\"2\"") ","
-        X("exponent", "1e3", "2.5e-1") "," X("zero", "0", "0") ","
-        X("negative", "-5", "3") "," X("backwards", "9", "-4") ","
-        X("fine", "1.000001", "0.0000005") "," X("plus", "+2", "1") "]");
+        "[" X("quoted", "\"1.5\"", "\"2\"") "," X("exponent", "1e3", "2.5e-1") "," X(
+            "zero", "0",
+            "0") "," X("negative", "-5",
+                       "3") "," X("backwards", "9",
+                                  "-4") "," X("fine", "1.000001",
+                                              "0.0000005") "," X("plus", "+2",
+                                                                 "1") "]");
     feed_check(&f, "quoted", 1500000, 2000000);
     feed_check(&f, "exponent", 1000 * PS_PER_US, 250000);
     feed_check(&f, "zero", 0, 0);
@@ -195,16 +200,27 @@ static void times_in_every_spelling(void **state) {
 static void times_that_are_none_are_left_out_and_counted(void **state) {
     (void)state;
     struct feed f = feed_text(
-        "[" X("ok", "1", "1") "," X("a", "NaN", "1") "," X("b", "inf", "1")
-        "," X("c", "1e400", "1") "," X("d", "-inf", "1") ","
-        X("e", "\"soon\"", "1") "," X("f", "{}", "1") ","
-        X("g", "9223372036854775807", "1") ","
-        X("h", "-9223372036854775808", "1") "," X("i", "8700000000000", "1")
-        "," X("j", "1", "9000000000000") ","
-        "{\"name\":\"k\",\"ph\":\"X\",\"dur\":1,\"pid\":1,\"tid\":1}]");
+        "[" X("ok", "1", "1") "," X("a", "NaN", "1") "," X("b", "inf", "1") "," X(
+            "c", "1e400",
+            "1") "," X("d", "-inf",
+                       "1") "," X("e", "\"soon\"",
+                                  "1") "," X("f", "{}",
+                                             "1") "," X("g",
+                                                        "9223372036854775807",
+                                                        "1") "," X("h",
+                                                                   "-9223372036"
+                                                                   "854775808",
+                                                                   "1") "," X("i",
+                                                                              "87000000000"
+                                                                              "00",
+                                                                              "1") "," X("j",
+                                                                                         "1",
+                                                                                         "9000000000000") ","
+                                                                                                          "{\"name\":\"k\",\"ph\":\"X\",\"dur\":1,\"pid\":1,\"tid\":1}]");
     assert_int_equal(f.t->spans.n, 1);
     assert_int_equal(f.t->notes[NOTE_TIME_MISSING] +
-                     f.t->notes[NOTE_TIME_OUT_OF_RANGE], 11);
+                         f.t->notes[NOTE_TIME_OUT_OF_RANGE],
+                     11);
     feed_free(&f);
 }
 
@@ -228,11 +244,12 @@ static void ids_may_be_text(void **state) {
 static void threads_get_the_more_telling_name(void **state) {
     (void)state;
     struct feed f = feed_text(
-        "[" X("a", "1", "1") ","
-        "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":1,"
-        "\"args\":{\"name\":\"python3\"}},"
-        "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":1,"
-        "\"args\":{\"name\":\"stream reader\"}}]");
+        "[" X("a", "1",
+              "1") ","
+                   "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":1,"
+                   "\"args\":{\"name\":\"python3\"}},"
+                   "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":1,"
+                   "\"args\":{\"name\":\"stream reader\"}}]");
     assert_string_equal(strs_text(&f.t->strs, feed_track(&f, "a")->name),
                         "stream reader");
     assert_int_equal(f.t->notes[NOTE_DUPLICATE_TRACK_NAME], 1);
@@ -242,10 +259,15 @@ static void threads_get_the_more_telling_name(void **state) {
 static void names_of_any_bytes_are_kept(void **state) {
     (void)state;
     struct feed f = feed_text(
-        "[" X("tab\there", "1", "1") "," X("line\nbreak", "3", "1") ","
-        X("bad \\q esc", "5", "1") "," X("half \\ud800", "7", "1") ","
-        X("byte \xff", "9", "1") "," X("bell \x07", "11", "1") ","
-        X("", "13", "1") "," X("\\u0000", "15", "1") "]");
+        "[" X("tab\there", "1", "1") "," X("line\nbreak", "3", "1") "," X(
+            "bad \\q esc", "5",
+            "1") "," X("half \\ud800", "7",
+                       "1") "," X("byte \xff", "9",
+                                  "1") "," X("bell \x07", "11",
+                                             "1") "," X("", "13",
+                                                        "1") "," X("\\u0000",
+                                                                   "15",
+                                                                   "1") "]");
     assert_int_equal(f.t->spans.n, 8);
     assert_int_not_equal(feed_find(&f, "tab\there"), ROW_NONE);
     assert_int_not_equal(feed_find(&f, "line\nbreak"), ROW_NONE);
@@ -281,9 +303,11 @@ static void escapes_do_not_change_what_a_name_means(void **state) {
 
 static void missing_commas_are_counted(void **state) {
     (void)state;
-    struct feed f = feed_text(
-        "[" X("a", "1", "1") " " X("b", "3", "1") ","
-        "{\"ph\":\"X\" \"name\":\"c\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":1}]");
+    struct feed f = feed_text("[" X("a", "1", "1") " " X(
+        "b", "3",
+        "1") ","
+             "{\"ph\":\"X\" "
+             "\"name\":\"c\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":1}]");
     assert_int_equal(f.t->spans.n, 3);
     assert_int_equal(f.t->notes[NOTE_JSON_MENDED], 2);
     feed_free(&f);
@@ -301,8 +325,9 @@ static void of_duplicate_keys_the_last_wins(void **state) {
 /* A list of before, n times open, n times close, after. */
 static char *deep(const char *before, const char *open, const char *close,
                   const char *after, size_t n) {
-    char *s = malloc(strlen(before) + strlen(after) + n * (strlen(open) +
-                     strlen(close)) + 1), *p = s;
+    char *s = malloc(strlen(before) + strlen(after) +
+                     n * (strlen(open) + strlen(close)) + 1),
+         *p = s;
     assert_non_null(s);
     p = stpcpy(p, before);
     for (size_t i = 0; i < n; i++) p = stpcpy(p, open);
@@ -314,8 +339,8 @@ static char *deep(const char *before, const char *open, const char *close,
 static void nesting_ten_thousand_deep_is_passed(void **state) {
     (void)state;
     char *s = deep("[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":1,\"pid\":1,"
-                   "\"tid\":1,\"args\":", "{\"x\":", "}",
-                   "}," X("b", "2", "1") "]", 10000);
+                   "\"tid\":1,\"args\":",
+                   "{\"x\":", "}", "}," X("b", "2", "1") "]", 10000);
     /* the innermost value is missing: "x":} */
     struct feed f = feed_text(s);
     assert_int_not_equal(feed_find(&f, "b"), ROW_NONE);
@@ -331,8 +356,10 @@ static void nesting_ten_thousand_deep_is_passed(void **state) {
 
 static void a_name_of_a_megabyte_before_the_first_phase(void **state) {
     (void)state;
-    char *s = deep("[{\"name\":\"", "k", "", "\",\"ph\":\"X\",\"ts\":1,"
-                   "\"dur\":1,\"pid\":1,\"tid\":1}]", 1 << 20);
+    char *s = deep("[{\"name\":\"", "k", "",
+                   "\",\"ph\":\"X\",\"ts\":1,"
+                   "\"dur\":1,\"pid\":1,\"tid\":1}]",
+                   1 << 20);
     struct feed f = feed_text(s);
     assert_int_equal(f.t->spans.n, 1);
     assert_int_equal(strs_bytes(&f.t->strs, f.t->spans.name[0]).n, 1 << 20);
@@ -342,11 +369,13 @@ static void a_name_of_a_megabyte_before_the_first_phase(void **state) {
 
 static void damage_costs_one_event(void **state) {
     (void)state;
+    /* clang-format off */
     static const char *const bad[] = {
         "{\"ph\":\"X\",\"name\":\"x\" 5}", "{\"ph\":\"X\",,}",
         "{\"ph\":\"X\",\"name\":x:y}", "{ph:1}", "}", ":", "{\"ph\"}",
         "garbage", "{\"ph\":\"X\",\"ts\":0x10}",
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[512];
         snprintf(text, sizeof text, "[%s,%s,%s,%s]", X("a", "1", "1"), bad[i],
@@ -362,8 +391,10 @@ static void damage_costs_one_event(void **state) {
 
 static void text_behind_the_end_is_noted(void **state) {
     (void)state;
-    struct feed f = feed_text("{\"traceEvents\":[" X("a", "1", "1") "]}"
-                              "{\"traceEvents\":[" X("b", "1", "1") "]}");
+    struct feed f = feed_text(
+        "{\"traceEvents\":[" X("a", "1", "1") "]}"
+                                              "{\"traceEvents\":[" X("b", "1",
+                                                                     "1") "]}");
     assert_int_equal(f.t->spans.n, 1);
     assert_int_equal(f.t->notes[NOTE_TEXT_BEHIND], 1);
     feed_free(&f);
@@ -371,11 +402,13 @@ static void text_behind_the_end_is_noted(void **state) {
 
 static void a_cut_anywhere_keeps_what_came_before(void **state) {
     (void)state;
+    /* clang-format off */
     static const char *const parts[] = {
         "[", "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":1,"
         "\"args\":{\"name\":\"main\"}}", ",", X("a \\\" {", "1", "1"), ",\r\n",
         X("b", "3.25", "1"), ",", B("c", "5", "1"), ",", E("6", "1"), ",",
         X("d", "1e1", "1"), "]"};
+    /* clang-format on */
     char text[2048] = "";
     size_t ends[4], n = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -404,8 +437,15 @@ static void add(struct grown *g, const char *text) {
     g->n += n;
 }
 
-enum grow { PLAIN, WHOLE_US, BEGIN_END, DAMAGED, LOOKALIKE, BAD_CAT,
-            SHORT_LIST };
+enum grow {
+    PLAIN,
+    WHOLE_US,
+    BEGIN_END,
+    DAMAGED,
+    LOOKALIKE,
+    BAD_CAT,
+    SHORT_LIST
+};
 
 /* A list of a bit more than `bytes`, with trouble of that kind in it. */
 static struct grown grow(enum grow kind, size_t bytes) {

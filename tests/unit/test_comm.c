@@ -10,8 +10,7 @@ static void nothing_recorded_is_said(void **state) {
     (void)state;
     for (int spans = 0; spans < 2; spans++) {
         struct trace *t = tiny_new(true, false);
-        if (spans)
-            tiny_span(t, tiny_thread(t, 1), SPAN_OP, "aten::mm", 0, 10);
+        if (spans) tiny_span(t, tiny_thread(t, 1), SPAN_OP, "aten::mm", 0, 10);
         tiny_seal(t);
         struct result r = tiny_run(t, "comm", NULL, NULL);
         assert_int_equal(r.nrows, 0);
@@ -27,7 +26,8 @@ static void what_belongs_to_another_is_no_member(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, false);
     tiny_span(t, tiny_thread(t, 1), SPAN_OP, "gloo:all_reduce", 0, 10);
-    uint32_t s = trace_source(t, "seen", format_named("xspace"), NULL, (struct bytes){0});
+    uint32_t s = trace_source(t, "seen", format_named("xspace"), NULL,
+                              (struct bytes){0});
     t->sources[s].beside = 0;
     tiny_span(t, trace_track(t, s, TRACK_THREAD, 2, 2), SPAN_OP,
               "gloo:all_reduce", 5, 10);
@@ -94,11 +94,13 @@ static void types_have_their_sizes(void **state) {
         const char *name;
         int64_t bytes;
     } v[] = {
-        {"Float", 4},        {"c10::BFloat16", 2}, {"long int", 8},
-        {"Half", 2},         {"unsigned char", 1}, {"Double", 8},
-        {"Float8_e4m3fn", 1}, {"bf16", 2},         {"DT_FLOAT", 4},
-        {"Int", 4},          {"Bool", 1},          {"c10::complex<float>", 8},
-        {"TensorList", -1},  {"", -1},
+        {"Float", 4},         {"c10::BFloat16", 2},
+        {"long int", 8},      {"Half", 2},
+        {"unsigned char", 1}, {"Double", 8},
+        {"Float8_e4m3fn", 1}, {"bf16", 2},
+        {"DT_FLOAT", 4},      {"Int", 4},
+        {"Bool", 1},          {"c10::complex<float>", 8},
+        {"TensorList", -1},   {"", -1},
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
         assert_int_equal(coll_dtype_bytes(bytes_of(v[i].name)), v[i].bytes);
@@ -302,8 +304,8 @@ static void what_cannot_be_one_is_not(void **state) {
                  ",\"pg_config\":[{\"pg_name\":\"0\"},{\"pg_name\":\"1\"}]");
         for (int k = 0; k < 6; k++) {
             job_gloo(&j, "gloo:all_reduce", 5, 1000 * k + 500, 100, 8);
-            job_gloo(&j, "gloo:all_reduce", 6, 1000 * k + 100 + 300 * rank,
-                     50, 3);
+            job_gloo(&j, "gloo:all_reduce", 6, 1000 * k + 100 + 300 * rank, 50,
+                     3);
         }
         job_end(&j);
     }
@@ -327,8 +329,9 @@ static void sends_meet_their_receives(void **state) {
         snprintf(args, sizeof args,
                  "\"Collective name\":\"%s\",\"In msg nelems\":250,\"dtype\":"
                  "\"Float\",\"Group size\":2,\"Process Group Name\":\"0\","
-                 "\"%s Rank\":%d,\"Seq\":%d", rank ? "recv" : "send",
-                 rank ? "Src" : "Dst", 1 - rank, 3 + rank);
+                 "\"%s Rank\":%d,\"Seq\":%d",
+                 rank ? "recv" : "send", rank ? "Src" : "Dst", 1 - rank,
+                 3 + rank);
         job_kernel(&j, "ncclDevKernel_SendRecv(x)", 0, 20, 100 + 30 * rank,
                    60 - 30 * rank, args);
         job_end(&j);
@@ -442,8 +445,7 @@ static void odd_shapes_are_survived(void **state) {
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
         struct job j = job_new();
         job_rank(&j, 0, 2, false, NULL);
-        job_span(&j, "user_annotation", "gloo:all_reduce", 5, 0, 10,
-                 v[i].args);
+        job_span(&j, "user_annotation", "gloo:all_reduce", 5, 0, 10, v[i].args);
         job_end(&j);
         tiny_seal(j.t);
         struct result r = tiny_run(j.t, "comm", NULL, NULL);

@@ -4,8 +4,8 @@
 #include "tiny.h"
 
 #include "analyze/ops/compiling.h"
-#include "names/compiler_names.h"
 #include "feed.h"
+#include "names/compiler_names.h"
 
 static void empty_trace(void **state) {
     (void)state;
@@ -155,15 +155,30 @@ static void capture_lasts_from_begin_to_end(void **state) {
 static void shapes_that_changed_are_the_reason(void **state) {
     (void)state;
     struct feed f = feed_text(
-        "{\"schemaVersion\":1,\"traceEvents\":["
-        X("Torch-Compiled Region: 0/0", 0, 9, "") ","
-        X("CompiledFunction", 1, 5, "\"Input Dims\":[[8, 16],[4]]") ","
-        X("dynamo", 10, 50, "") ","
-        X("Torch-Compiled Region: 0/1", 70, 9, "") ","
-        X("CompiledFunction", 71, 5, "\"Input Dims\":[[8, 16],[7]]") ","
-        X("dynamo", 90, 5, "") ","
-        X("Torch-Compiled Region: 0/2", 100, 9, "") ","
-        X("CompiledFunction", 101, 5, "\"Input Dims\":[[8, 16],[7]]") "]}");
+        "{\"schemaVersion\":1,\"traceEvents\":[" X("Torch-Compiled Region: 0/0", 0, 9, "") "," X("CompiledFunction", 1, 5, "\"Input Dims\":[[8, 16],[4]]") "," X(
+            "dynamo", 10, 50,
+            "") "," X("Torch-Compiled "
+                      "Region: 0/1",
+                      70, 9,
+                      "") "," X("Compiled"
+                                "Functio"
+                                "n",
+                                71, 5,
+                                "\"Input "
+                                "Dims\":["
+                                "[8, "
+                                "16],[7]"
+                                "]") "," X("dynamo", 90, 5,
+                                           "") "," X("Torch-Compiled Region: "
+                                                     "0/2",
+                                                     100, 9,
+                                                     "") "," X("CompiledFunctio"
+                                                               "n",
+                                                               101, 5,
+                                                               "\"Input "
+                                                               "Dims\":[[8, "
+                                                               "16],[7]]") "]"
+                                                                           "}");
     struct result r = tiny_run(f.t, "compile", NULL, NULL);
     assert_int_equal(tiny_int(&r, "frame 0", "count"), 2);
     assert_int_equal(tiny_us(&r, "frame 0", "total_us"), 55);
@@ -179,15 +194,15 @@ static void shapes_that_changed_are_the_reason(void **state) {
 static void stacks_name_the_function(void **state) {
     (void)state;
     struct feed f = feed_text(
-        "{\"schemaVersion\":1,\"traceEvents\":["
-        X("dynamo", 10, 50, "") ","
-        X("Torch-Compiled Region: 4/0", 70, 9, "") ","
-        "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":"
-        "\"t.py(8): net\",\"pid\":1,\"tid\":1,\"ts\":71,\"dur\":5,"
-        "\"args\":{}},"
-        "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":"
-        "\"t.py(1): <module>\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":99,"
-        "\"args\":{}}]}");
+        "{\"schemaVersion\":1,\"traceEvents\":[" X("dynamo", 10, 50, "") "," X(
+            "Torch-Compiled Region: 4/0", 70, 9,
+            "") ","
+                "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":"
+                "\"t.py(8): net\",\"pid\":1,\"tid\":1,\"ts\":71,\"dur\":5,"
+                "\"args\":{}},"
+                "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":"
+                "\"t.py(1): <module>\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":99,"
+                "\"args\":{}}]}");
     struct result r = tiny_run(f.t, "compile", NULL, NULL);
     assert_int_equal(r.nrows, 1);
     assert_int_equal(tiny_us(&r, "t.py(8): net", "total_us"), 50);

@@ -58,8 +58,10 @@ static void every_writers_spelling(void **state) {
     spelled("Memcpy DtoH (Device -> Pageable)", "", COPY_D2H, 1, -1);
     spelled("Memcpy DtoD (Device -> Device)", "", COPY_D2D, 0, -1);
     spelled("Memcpy PtoP (Device -> Device)", "", COPY_P2P, 0, -1);
-    spelled("MemcpyH2D", "kind_src:pageable kind_dst:device size:4096 dest:0 "
-            "async:1", COPY_H2D, 1, 4096);
+    spelled("MemcpyH2D",
+            "kind_src:pageable kind_dst:device size:4096 dest:0 "
+            "async:1",
+            COPY_H2D, 1, 4096);
     spelled("MemcpyD2H", "kind_src:device kind_dst:pinned size:16 dest:0",
             COPY_D2H, 0, 16);
     spelled("MemcpyH2D", "", COPY_H2D, -1, -1);

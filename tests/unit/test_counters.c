@@ -71,8 +71,9 @@ static void two_processes_do_not_mix(void **state) {
     (void)state;
     struct feed f = feed_text(
         "[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,"
-        "\"args\":{\"name\":\"trainer\"}}," C("1", 0, 10) "," C("2", 1, 99) ","
-        C("1", 10, 20) "," C("\"GPU 3 Counters\"", 5, 7) "]");
+        "\"args\":{\"name\":\"trainer\"}}," C("1", 0, 10) "," C(
+            "2", 1, 99) "," C("1", 10, 20) "," C("\"GPU 3 Counters\"", 5,
+                                                 7) "]");
     struct result r = tiny_run(f.t, "counters", NULL, NULL);
     assert_int_equal(r.nrows, 3);
     assert_string_equal(tiny_cell(&r, 0, "process")->s, "trainer 1");

@@ -117,21 +117,19 @@ static void device_time_by_owner(void **state) {
     tiny_launch(t, a, s, "in", 9, 5);
     tiny_launch(t, a, s, "custom", 19, 3);
     tiny_span(t, s, SPAN_KERNEL, "lone", 30, 2);
-    trace_link_host(t, 0, 77, tiny_span(t, a, SPAN_API, "cudaLaunchKernel", 50,
-                                        1));
+    trace_link_host(t, 0, 77,
+                    tiny_span(t, a, SPAN_API, "cudaLaunchKernel", 50, 1));
     trace_link_device(t, 0, 77, tiny_span(t, s, SPAN_KERNEL, "early", 46, 1));
-    trace_link_host(t, 0, 78, tiny_span(t, a, SPAN_API, "cudaGraphLaunch", 60,
-                                        1));
+    trace_link_host(t, 0, 78,
+                    tiny_span(t, a, SPAN_API, "cudaGraphLaunch", 60, 1));
     trace_link_device(t, 0, 78, tiny_span(t, s, SPAN_KERNEL, "node", 62, 7));
     tiny_seal(t);
     struct result r = tiny_run(t, "coverage", NULL, NULL);
     assert_true(have(&r, "device time that belongs to an op") == 5);
     assert_true(expected(&r, "device time that belongs to an op") == 18);
     assert_true(have(&r, "device time, no op: in a CUDA graph") == 7);
-    assert_true(
-        have(&r, "device time, no op: launched outside ops") == 4);
-    assert_true(
-        have(&r, "device time, no op: launch not recorded") == 2);
+    assert_true(have(&r, "device time, no op: launched outside ops") == 4);
+    assert_true(have(&r, "device time, no op: launch not recorded") == 2);
     assert_true(have(&r, "device work that begins before its launch") == 1);
     result_free(&r);
     trace_free(t);
@@ -173,10 +171,12 @@ static void losses_are_shown(void **state) {
     t->sources[0].rank = 2;
     tiny_seal(t);
     struct result r = tiny_run(t, "coverage", NULL, NULL);
+    /* clang-format off */
     static const char *const lost[] = {
         "lost: dropped-at-source", "lost: capped-at-source", "lost: file-cut",
         "lost: bad-event", "lost: kernel-without-launch",
         "lost: time-out-of-range", "lost: gzip-damaged"};
+    /* clang-format on */
     for (size_t i = 0; i < sizeof lost / sizeof *lost; i++)
         assert_true(have(&r, lost[i]) == 3);
     assert_false(tiny_has_row(&r, "lost: utf8-mended"));

@@ -31,9 +31,9 @@ static void published_vectors_hold(void **state) {
     for (int i = 0; i < 32; i++) b[i] = (uint8_t)(31 - i);
     assert_int_equal(crc32c(b, 32), 0x113fdb5cu);
     static const uint8_t read10[48] = {
-        0x01, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0x14, 0, 0, 0, 0, 0, 0x04, 0, 0, 0, 0, 0x14, 0, 0, 0, 0x18,
-        0x28, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0, 0, 0, 0, 0,
+        0x01, 0xc0, 0, 0, 0, 0, 0,    0, 0,    0, 0, 0,    0, 0, 0, 0,
+        0x14, 0,    0, 0, 0, 0, 0x04, 0, 0,    0, 0, 0x14, 0, 0, 0, 0x18,
+        0x28, 0,    0, 0, 0, 0, 0,    0, 0x02, 0, 0, 0,    0, 0, 0, 0,
     };
     assert_int_equal(crc32c(read10, 48), 0xd9963a56u);
     assert_int_equal(crc32c("123456789", 9), 0xe3069283u);

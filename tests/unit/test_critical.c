@@ -30,8 +30,8 @@ static void launch(struct trace *t, uint32_t th, uint32_t stream,
     uint64_t id = (uint64_t)call + 1;
     trace_link_host(t, 0, id,
                     tiny_span(t, th, SPAN_API, "cudaLaunchKernel", call, 1));
-    trace_link_device(t, 0, id, tiny_span(t, stream, SPAN_KERNEL, kernel, ts,
-                                          dur));
+    trace_link_device(t, 0, id,
+                      tiny_span(t, stream, SPAN_KERNEL, kernel, ts, dur));
 }
 
 /* The device is behind: the path is launch, then kernels back to back. */
@@ -121,8 +121,8 @@ static void walk_ends(void **state) {
         uint64_t id = (uint64_t)i + 1;
         trace_link_host(t, 0, id,
                         tiny_span(t, th, SPAN_API, "cudaMemcpyAsync", 5, 0));
-        trace_link_device(t, 0, id, tiny_span(t, gpu, SPAN_COPY,
-                                              "Memcpy DtoH", 5, 0));
+        trace_link_device(t, 0, id,
+                          tiny_span(t, gpu, SPAN_COPY, "Memcpy DtoH", 5, 0));
     }
     tiny_seal(t);
     struct result r = tiny_run(t, "critical", NULL, NULL);

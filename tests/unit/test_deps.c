@@ -88,11 +88,11 @@ static void device_bound(void **state) {
     uint32_t th = step(t, 0, 20), gpu = tiny_stream(t, 0, 7);
     for (int i = 0; i < 3; i++) {
         trace_link_host(t, 0, (uint64_t)i + 1,
-                        tiny_span(t, th, SPAN_API, "cudaLaunchKernel",
-                                  i * 2, 1));
+                        tiny_span(t, th, SPAN_API, "cudaLaunchKernel", i * 2,
+                                  1));
         trace_link_device(t, 0, (uint64_t)i + 1,
-                          tiny_span(t, gpu, SPAN_KERNEL, "k",
-                                    10 + 100 * i, 99));
+                          tiny_span(t, gpu, SPAN_KERNEL, "k", 10 + 100 * i,
+                                    99));
     }
     struct studied s;
     study(&s, t, 0);
@@ -134,8 +134,8 @@ static void waits_for_what_is_left(void **state) {
     struct trace *t = tiny_new(true, false);
     uint32_t th = step(t, 0, 200), gpu = tiny_stream(t, 0, 7);
     tiny_launch(t, th, gpu, "a", 10, 40);
-    trace_link_host(t, 0, 9, tiny_span(t, th, SPAN_API, "cudaLaunchKernel",
-                                       12, 1));
+    trace_link_host(t, 0, 9,
+                    tiny_span(t, th, SPAN_API, "cudaLaunchKernel", 12, 1));
     trace_link_device(t, 0, 9, tiny_span(t, gpu, SPAN_KERNEL, "b", 53, 40));
     tiny_span(t, th, SPAN_API, "cudaStreamSynchronize", 13, 85);
     tiny_span(t, th, SPAN_OP, "after", 98, 102);
@@ -156,8 +156,8 @@ static void waits_for_what_was_launched(void **state) {
     uint32_t th = step(t, 0, 200), gpu = tiny_stream(t, 0, 7);
     tiny_launch(t, th, gpu, "k", 10, 60);
     tiny_span(t, th, SPAN_API, "cudaStreamSynchronize", 20, 55);
-    trace_link_host(t, 0, 9, tiny_span(t, th, SPAN_API, "cudaLaunchKernel",
-                                       75, 5));
+    trace_link_host(t, 0, 9,
+                    tiny_span(t, th, SPAN_API, "cudaLaunchKernel", 75, 5));
     trace_link_device(t, 0, 9, tiny_span(t, gpu, SPAN_KERNEL, "late", 76, 1));
     struct studied s;
     study(&s, t, 0);
@@ -174,11 +174,11 @@ static void streams_wait_for_each_other(void **state) {
     struct trace *t = tiny_new(true, false);
     uint32_t th = step(t, 0, 20);
     uint32_t a = tiny_stream(t, 0, 7), b = tiny_stream(t, 0, 8);
-    trace_link_host(t, 0, 1, tiny_span(t, th, SPAN_API, "cudaLaunchKernel",
-                                       0, 1));
+    trace_link_host(t, 0, 1,
+                    tiny_span(t, th, SPAN_API, "cudaLaunchKernel", 0, 1));
     trace_link_device(t, 0, 1, tiny_span(t, a, SPAN_KERNEL, "a", 5, 100));
-    trace_link_host(t, 0, 2, tiny_span(t, th, SPAN_API, "cudaLaunchKernel",
-                                       2, 1));
+    trace_link_host(t, 0, 2,
+                    tiny_span(t, th, SPAN_API, "cudaLaunchKernel", 2, 1));
     trace_link_device(t, 0, 2, tiny_span(t, b, SPAN_KERNEL, "b", 106, 10));
     struct studied s;
     study(&s, t, 0);

@@ -62,8 +62,7 @@ static void types_have_their_own_peaks(void **state) {
     near(device_peak_flops(&p, DTYPE_FP32, true), 67e12, 1e6);
     near(device_peak_flops(&p, DTYPE_BF16, false), 67e12, 1e6);
     near(device_peak_flops(&p, DTYPE_FP64, true), 67e12, 1e6);
-    near(device_peak_flops(&p, DTYPE_FP64, false), 33.5e12,
-                        1e6);
+    near(device_peak_flops(&p, DTYPE_FP64, false), 33.5e12, 1e6);
     assert_int_equal(dtype_bits(DTYPE_BF16), 16);
     assert_int_equal(dtype_bits(DTYPE_TF32), 32);
     assert_true(device_peak_by_name(bytes_of("AMD Instinct MI210"), 0, &p));
@@ -90,13 +89,13 @@ static void rows_are_plausible(void **state) {
         /* the row is reached by its own words */
         assert_true(device_peak_by_name(bytes_of(rows[k].words), 0, &p));
         assert_string_equal(p.source, rows[k].source);
-        assert_true(v[0] <= v[2] || v[2] == 0);    /* fp64 <= fp32 */
-        assert_true(v[4] <= v[5]);                 /* tf32 <= fp16 */
+        assert_true(v[0] <= v[2] || v[2] == 0); /* fp64 <= fp32 */
+        assert_true(v[4] <= v[5]);              /* tf32 <= fp16 */
         assert_true(v[6] == 0 || v[5] == 0 || v[6] <= v[5]);
         assert_true(v[7] == 0 || (v[7] > 1.9 * v[6] && v[7] < 2.1 * v[6]));
         assert_true(rows[k].bw >= 80 && rows[k].bw <= 8000);
         double best = v[6] > v[5] ? v[6] : v[5] > v[2] ? v[5] : v[2];
-        assert_true(best * 1e3 / rows[k].bw > 10);  /* ridge, FLOP/byte */
+        assert_true(best * 1e3 / rows[k].bw > 10); /* ridge, FLOP/byte */
         assert_true(best * 1e3 / rows[k].bw < 800);
     }
 }
@@ -105,12 +104,14 @@ static void slices_and_strangers(void **state) {
     (void)state;
     struct device_peak p;
     /* MIG 1g: 14 of 108 SMs */
-    assert_true(device_peak_by_name(
-        bytes_of("NVIDIA A100-SXM4-40GB MIG 1g.5gb"), 14, &p));
+    assert_true(
+        device_peak_by_name(bytes_of("NVIDIA A100-SXM4-40GB MIG 1g.5gb"), 14,
+                            &p));
     near(p.flops[DTYPE_BF16], 312e12 * 14 / 108, 1e6);
     assert_non_null(strstr(p.source, "14 of 108"));
-    assert_false(device_peak_by_name(
-        bytes_of("NVIDIA GeForce RTX 4090 Laptop GPU"), 76, &p));
+    assert_false(
+        device_peak_by_name(bytes_of("NVIDIA GeForce RTX 4090 Laptop GPU"), 76,
+                            &p));
     assert_false(device_peak_by_name(bytes_of("NVIDIA A1000"), 0, &p));
     assert_false(device_peak_by_name(bytes_of(""), 0, &p));
     assert_null(p.source);
@@ -178,10 +179,9 @@ static void override_has_the_last_word(void **state) {
     near(p.bytes_per_s, 4e12, 1);
     near(p.link_bytes_per_s, 55e9, 1);
     assert_string_equal(p.source, "--device-peak");
-    static const char *const bad[] = {"bf17=1", "bf16",     "bf16=",
-                                      "bw=x",   "bw=-1",    "bw=1e400",
-                                      "bw=1Z",  "int64=1",  "bw=nan",
-                                      "bf16=1=2"};
+    static const char *const bad[] = {"bf17=1", "bf16",     "bf16=", "bw=x",
+                                      "bw=-1",  "bw=1e400", "bw=1Z", "int64=1",
+                                      "bw=nan", "bf16=1=2"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_false(device_peak_of(t, d, bad[i], &p, &e));
         assert_int_equal(e.code, OPS_EUSAGE);

@@ -167,7 +167,8 @@ static size_t read_all(const char *path, struct got *out, size_t cap) {
 }
 
 static void put(struct eventfile *f, const char *tag, int64_t step, float v) {
-    eventfile_scalar(f, tag, strlen(tag), step, v, 1790857026.25 + (double)step);
+    eventfile_scalar(f, tag, strlen(tag), step, v,
+                     1790857026.25 + (double)step);
 }
 
 static void scalars_come_back_as_they_went_in(void **state) {
@@ -197,8 +198,11 @@ static void the_name_is_tensorboards_and_fits_any_host(void **state) {
     const char *base = strrchr(x->f.path, '/') + 1;
     long long seconds, pid;
     int n, end = 0;
-    assert_int_equal(sscanf(base, "events.out.tfevents.%10lld.a_host_1.%lld.%d"
-                            "%n", &seconds, &pid, &n, &end), 3);
+    assert_int_equal(sscanf(base,
+                            "events.out.tfevents.%10lld.a_host_1.%lld.%d"
+                            "%n",
+                            &seconds, &pid, &n, &end),
+                     3);
     assert_int_equal(end, strlen(base));
     assert_int_equal(pid, getpid());
     assert_int_equal(n, 0);

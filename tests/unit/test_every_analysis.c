@@ -16,10 +16,8 @@
 static const struct {
     const char *analysis, *option, *value;
 } more[] = {
-    {"ops", "group", "shapes"},
-    {"ops", "group", "stack"},
-    {"ops", "group", "module"},
-    {"ops", "group", "shapes,stack,module"},
+    {"ops", "group", "shapes"}, {"ops", "group", "stack"},
+    {"ops", "group", "module"}, {"ops", "group", "shapes,stack,module"},
     {"allocs", "at", "1"},
 };
 
@@ -45,8 +43,8 @@ struct visit {
     const struct trace *t;
     const struct analysis *a;
     const char *option, *value; /* "" where there is none */
-    bool large; /* results are looked at, but not printed */
-    double cpu; /* seconds spent in analyses */
+    bool large;                 /* results are looked at, but not printed */
+    double cpu;                 /* seconds spent in analyses */
     int wrong;
 };
 
@@ -83,8 +81,8 @@ static void check_cell(struct visit *v, const struct result *r, size_t row,
 /* Text, JSON and CSV, each to its end. */
 static void check_screens(struct visit *v, const struct result *r) {
     struct text_style style = {.width = 100, .unicode = true, .detail = true};
-    void (*const screens[])(const struct result *, struct sink *) = {
-        present_json, present_csv};
+    void (*const screens[])(const struct result *,
+                            struct sink *) = {present_json, present_csv};
     for (size_t i = 0; i < 3; i++) {
         struct sink s;
         sink_memory(&s);
@@ -249,8 +247,7 @@ static void no_steps(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, false);
     uint32_t thread = tiny_thread(t, 1), stream = tiny_stream(t, 0, 7);
-    for (int i = 0; i < 5; i++)
-        put_step(t, thread, stream, i, 10 * i, false);
+    for (int i = 0; i < 5; i++) put_step(t, thread, stream, i, 10 * i, false);
     every("no steps", t);
 }
 
@@ -328,8 +325,8 @@ static void step_cut_at_the_edge(void **state) {
     trace_step_hint(t, m, 6);
     row_id op = tiny_span(t, thread, SPAN_OP, "aten::mm", 31, 1);
     t->spans.flags[op] |= SPAN_OPEN;
-    trace_link_host(t, 0, 77, tiny_span(t, thread, SPAN_API,
-                                        "cudaLaunchKernel", 31, 1));
+    trace_link_host(t, 0, 77,
+                    tiny_span(t, thread, SPAN_API, "cudaLaunchKernel", 31, 1));
     tiny_mem(t, gpu, thread, 31, 0x77, 4096, 8192);
     every("a step cut at the edge", t);
 }
@@ -349,8 +346,7 @@ static void only_memory(void **state) {
 
 static void only_counters(void **state) {
     (void)state;
-    static const double values[] = {1, -2, 1e308, -1e308, 0.0 / 0.0,
-                                    1.0 / 0.0};
+    static const double values[] = {1, -2, 1e308, -1e308, 0.0 / 0.0, 1.0 / 0.0};
     struct trace *t = tiny_new(false, false);
     uint32_t c = trace_counter(t, 0, bytes_of("power"), bytes_of("W"),
                                ROW_NONE);
@@ -410,7 +406,8 @@ static void zero_length(void **state) {
 
 /* A rank of a job: a source with a thread, a stream, steps, collectives. */
 static void put_rank(struct trace *t, int64_t rank, int64_t world) {
-    uint32_t s = trace_source(t, "rank", format_named("kineto"), NULL, (struct bytes){0});
+    uint32_t s = trace_source(t, "rank", format_named("kineto"), NULL,
+                              (struct bytes){0});
     t->sources[s].rank = rank;
     t->sources[s].world_size = world;
     t->sources[s].has_device = true;
@@ -442,8 +439,7 @@ static void sums_saturate(void **state) {
         gpu = trace_allocator(t, 0, bytes_of("GPU 0"), 0);
         tiny_span(t, stream, SPAN_KERNEL, "forever", -whole, whole);
         tiny_span(t, stream, SPAN_KERNEL, "forever", last, whole);
-        tiny_span(t, tiny_thread(t, 200 + i), SPAN_OP, "aten::mm", last,
-                  whole);
+        tiny_span(t, tiny_thread(t, 200 + i), SPAN_OP, "aten::mm", last, whole);
         tiny_mem(t, gpu, thread, i, (uint64_t)i + 1, INT64_MAX, -1);
         tiny_mem(t, gpu, thread, i, (uint64_t)i + 9, -INT64_MAX, -1);
     }

@@ -66,7 +66,8 @@ static void chrome_writes_the_whole_of_a_small_trace(void **state) {
     tiny_launch(t, th, st, "gemm", 10, 5);
     tiny_seal(t);
     char *s = text_of(t);
-    assert_string_equal(s,
+    assert_string_equal(
+        s,
         "{\"opscope\": {\"version\": \"" OPS_VERSION "\", \"decimals\":3, "
         "\"slack_ps\":1000},\n"
         "\"displayTimeUnit\": \"ms\",\n"
@@ -81,18 +82,22 @@ static void chrome_writes_the_whole_of_a_small_trace(void **state) {
         "{\"name\":\"main\"}},\n"
         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":20,\"args\":"
         "{\"name\":\"GPU 0 stream 20\",\"kind\":\"stream\"}},\n"
-        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"train\",\"pid\":1,"
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"train\",\"pid\":"
+        "1,"
         "\"ts\":0,\"tid\":7,\"dur\":90,\"kind\":\"annotation step\",\"args\":"
         "{\"step_num\":41}},\n"
         "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\","
         "\"pid\":1,\"ts\":10,\"tid\":7,\"dur\":1,\"kind\":\"api\",\"args\":"
         "{\"correlation_id\":2}},\n"
-        "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"ts\":11,"
+        "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"ts\":"
+        "11,"
         "\"tid\":20,\"dur\":5,\"kind\":\"kernel\",\"args\":"
         "{\"correlation_id\":2}},\n"
-        "{\"ph\":\"s\",\"cat\":\"launch\",\"name\":\"launch\",\"id\":0,\"pid\":1,"
+        "{\"ph\":\"s\",\"cat\":\"launch\",\"name\":\"launch\",\"id\":0,\"pid\":"
+        "1,"
         "\"ts\":10,\"tid\":7},\n"
-        "{\"ph\":\"f\",\"cat\":\"launch\",\"name\":\"launch\",\"id\":0,\"pid\":0,"
+        "{\"ph\":\"f\",\"cat\":\"launch\",\"name\":\"launch\",\"id\":0,\"pid\":"
+        "0,"
         "\"ts\":11,\"tid\":20,\"bp\":\"e\"}\n"
         "]}\n");
     free(s);
@@ -101,15 +106,21 @@ static void chrome_writes_the_whole_of_a_small_trace(void **state) {
 
 static void chrome_times_are_exact_to_the_picosecond(void **state) {
     (void)state;
-    static const struct { int64_t ps; const char *us; } v[] = {
-        {0, "\"ts\":0,"}, {1, "\"ts\":0.000001,"}, {-1, "\"ts\":-0.000001,"},
-        {1500000, "\"ts\":1.5,"}, {INT64_C(7899999999999999999),
-                                   "\"ts\":7899999999999.999999,"},
+    static const struct {
+        int64_t ps;
+        const char *us;
+    } v[] = {
+        {0, "\"ts\":0,"},
+        {1, "\"ts\":0.000001,"},
+        {-1, "\"ts\":-0.000001,"},
+        {1500000, "\"ts\":1.5,"},
+        {INT64_C(7899999999999999999), "\"ts\":7899999999999.999999,"},
         {10 * PS_PER_US, "\"ts\":10,"},
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
         struct trace *t = tiny_new(false, false);
-        struct span_in in = {.ts = v[i].ps, .dur = 1,
+        struct span_in in = {.ts = v[i].ps,
+                             .dur = 1,
                              .track = tiny_thread(t, 1)};
         trace_span(t, &in);
         tiny_seal(t);
@@ -161,8 +172,7 @@ static void chrome_cuts_long_texts_that_many_share(void **state) {
     struct trace *t = tiny_new(false, false);
     uint32_t th = tiny_thread(t, 1);
     trace_track_name(t, th, bytes_of(name));
-    for (int i = 0; i < SPANS; i++)
-        tiny_span(t, th, SPAN_OP, name, 10 * i, 5);
+    for (int i = 0; i < SPANS; i++) tiny_span(t, th, SPAN_OP, name, 10 * i, 5);
     tiny_seal(t);
     char *s = text_of(t);
     size_t whole = 0, cut = 0;
@@ -184,14 +194,19 @@ static void chrome_comes_back_with_kinds_and_flags(void **state) {
     uint32_t other = trace_track(t, 0, TRACK_OTHER, 1, 7);
     uint32_t async = trace_track(t, 0, TRACK_ASYNC, 1, 9);
     for (uint8_t k = 0; k < SPAN_KINDS; k++) {
-        struct span_in in = {.ts = k * US, .dur = US / 2, .kind = k,
+        struct span_in in = {.ts = k * US,
+                             .dur = US / 2,
+                             .kind = k,
                              .track = k == SPAN_PYTHON ? py : th,
                              .flags = k == SPAN_OP ? SPAN_EAGER : 0,
                              .name = trace_str(t, bytes_of("n"))};
         trace_span(t, &in);
     }
-    struct span_in in = {.ts = US, .dur = 3 * US, .kind = SPAN_SYNC,
-                         .track = async, .flags = SPAN_ASYNC};
+    struct span_in in = {.ts = US,
+                         .dur = 3 * US,
+                         .kind = SPAN_SYNC,
+                         .track = async,
+                         .flags = SPAN_ASYNC};
     trace_span(t, &in);
     in.ts = 2 * US; /* overlaps, nests in nothing */
     trace_span(t, &in);
@@ -247,8 +262,9 @@ static void counters_of_two_processes_stay_two(void **state) {
     tiny_span(t, tiny_thread(t, 1), SPAN_OP, "a", 0, 9); /* process 1 */
     for (int pid = 1; pid <= 3; pid++)
         for (int i = 0; i < pid; i++)
-            trace_sample(t, trace_counter_of(t, 0, pid, bytes_of("load"),
-                                             bytes_of(""), ROW_NONE),
+            trace_sample(t,
+                         trace_counter_of(t, 0, pid, bytes_of("load"),
+                                          bytes_of(""), ROW_NONE),
                          i * US, pid);
     tiny_seal(t);
     char *s = text_of(t), *copy = padded(s);
@@ -306,7 +322,8 @@ static void an_empty_trace_is_a_valid_file(void **state) {
 static void places_do_not_clash(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, false);
-    assert_int_equal(trace_source(t, "b", format_named("kineto"), NULL, (struct bytes){0}),
+    assert_int_equal(trace_source(t, "b", format_named("kineto"), NULL,
+                                  (struct bytes){0}),
                      1);
     uint32_t a = trace_track(t, 0, TRACK_THREAD, 5, 1);
     uint32_t b = trace_track(t, 1, TRACK_THREAD, 5, 1);
@@ -314,8 +331,8 @@ static void places_do_not_clash(void **state) {
     uint32_t g1 = trace_track(t, 1, TRACK_STREAM, 0, 7);
     uint32_t d = trace_track(t, 0, TRACK_DERIVED, 0, 7);
     uint32_t py = trace_track(t, 0, TRACK_PYTHON, 5, 1);
-    t->tracks[g0].device = t->tracks[d].device =
-        trace_device(t, 0, DEVICE_GPU, 0);
+    t->tracks[g0].device = t->tracks[d].device = trace_device(t, 0, DEVICE_GPU,
+                                                              0);
     t->tracks[g1].device = trace_device(t, 1, DEVICE_GPU, 0);
     tiny_seal(t);
     struct places p;
@@ -365,15 +382,19 @@ static void foreign_values_are_made_harmless(void **state) {
 
 static void json_is_strict_by_the_letter(void **state) {
     (void)state;
+    /* clang-format off */
     static const char *const good[] = {
         "0", "-1.5e+3", "\"\\u00e9\\n\"", "true", " [ ] ", "{}", "[[],{}]",
         "{\"a\": [1, 2, {\"b\": null}], \"c\": \"\"}",
     };
+    /* clang-format on */
+    /* clang-format off */
     static const char *const bad[] = {
         "", "01", "1.", ".5", "+1", "NaN", "[1,]", "{\"a\":1,}", "{a:1}",
         "\"\\x\"", "\"\x01\"", "\"a", "[1 2]", "1 2", "{\"a\"}", "[", "]",
         "{]", "\"\xff\"", "tru", "[,1]", "{\"a\":1 \"b\":2}",
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         assert_true(json_is_strict(bytes_of(good[i])));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -395,8 +416,8 @@ static void kinds_are_words(void **state) {
         assert_int_equal(kind, k);
         assert_int_equal(flags, 0);
     }
-    assert_true(kind_parse(bytes_of(" op  eager nonsense derived"), &kind,
-                           &flags));
+    assert_true(
+        kind_parse(bytes_of(" op  eager nonsense derived"), &kind, &flags));
     assert_int_equal(flags, SPAN_EAGER | SPAN_DERIVED);
     assert_false(kind_parse(bytes_of(""), &kind, &flags));
     assert_false(kind_parse(bytes_of("eager"), &kind, &flags));
@@ -461,8 +482,8 @@ static void a_full_disk_is_an_error(void **state) {
     for (int gz = 0; gz < 2; gz++) {
         struct export_form f;
         struct ops_err e;
-        assert_int_equal(
-            export_form(gz ? "a.json.gz" : "a.json", NULL, &f, &e), 0);
+        assert_int_equal(export_form(gz ? "a.json.gz" : "a.json", NULL, &f, &e),
+                         0);
         assert_int_equal(export_write(t, f, fileno(full), &e), OPS_EIO);
         has(e.text, "cannot write");
     }

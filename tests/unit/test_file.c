@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
-#include <setjmp.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -604,7 +604,8 @@ static void threads_may_do_so_at_once(void **state) {
     for (int i = 0; i < 4; i++) {
         number[i] = i;
         assert_int_equal(pthread_create(&threads[i], NULL, open_and_cut,
-                                        &number[i]), 0);
+                                        &number[i]),
+                         0);
     }
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
 }

@@ -50,7 +50,7 @@ static void one_question_mark_is_one_character(void **state) {
     assert_true(glob_match("?", "é"));
     assert_true(glob_match("[α-ω]", "λ"));
     assert_false(glob_match("?", "ab"));
-    assert_true(glob_match("?", "\xff")); /* a bad byte counts one */
+    assert_true(glob_match("?", "\xff"));      /* a bad byte counts one */
     assert_true(glob_match("??", "\xe2\x82")); /* a cut character: two */
 }
 

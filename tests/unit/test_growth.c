@@ -84,8 +84,7 @@ static struct trace *many_allocators(int64_t n) {
     struct trace *t = tiny_new(true, true);
     uint32_t thread = tiny_thread(t, 1);
     char name[32];
-    for (int64_t i = 0; i < 5; i++)
-        put_marker(t, thread, i, 2 * n * i, 2 * n);
+    for (int64_t i = 0; i < 5; i++) put_marker(t, thread, i, 2 * n * i, 2 * n);
     for (int64_t i = 0; i < n; i++) {
         uint32_t d = trace_device(t, 0, DEVICE_GPU, i);
         t->devices[d].memory_bytes = 1 << 20;
@@ -105,7 +104,8 @@ static struct trace *many_ranks(int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         char path[32];
         snprintf(path, sizeof path, "rank%lld", (long long)i);
-        uint32_t s = trace_source(t, path, format_named("kineto"), NULL, (struct bytes){0});
+        uint32_t s = trace_source(t, path, format_named("kineto"), NULL,
+                                  (struct bytes){0});
         t->sources[s].rank = i;
         t->sources[s].world_size = n;
         t->sources[s].has_device = t->sources[s].has_memory = true;
@@ -118,13 +118,14 @@ static struct trace *many_ranks(int64_t n) {
         put_marker(t, thread, 1, 50, 40);
         for (int64_t k = 0; k < 5; k++) {
             uint64_t id = (uint64_t)k;
-            trace_link_host(t, s, id, tiny_span(t, thread, SPAN_API,
-                                                "cudaLaunchKernel", 20 * k,
-                                                2));
+            trace_link_host(t, s, id,
+                            tiny_span(t, thread, SPAN_API, "cudaLaunchKernel",
+                                      20 * k, 2));
             trace_link_device(t, s, id,
                               tiny_span(t, stream, SPAN_KERNEL,
-                                        k % 2 ? "gemm" : "ncclDevKernel_AllRe"
-                                                         "duce_Sum_f32",
+                                        k % 2 ? "gemm"
+                                              : "ncclDevKernel_AllRe"
+                                                "duce_Sum_f32",
                                         20 * k + 3, 5));
         }
     }

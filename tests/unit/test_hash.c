@@ -37,8 +37,7 @@ static void make_name(uint8_t name[16], uint64_t *at, bool made_up) {
     do {
         uint64_t i = ++*at;
         first = 0x2020202020202020u;
-        for (int k = 0; k < 64; k += 8, i >>= 4)
-            first += (i & 15) << k;
+        for (int k = 0; k < 64; k += 8, i >>= 4) first += (i & 15) << k;
         second = fixed_pair(0x2545f4914f6cdd1du ^ 16, first);
     } while (made_up && !is_plain(second));
     if (!made_up) second = ~first & 0x3f3f3f3f3f3f3f3fu;

@@ -34,10 +34,11 @@ static void put(struct script *p, const char *fmt, ...) {
     p->n += (size_t)n;
 }
 
-static void span(struct script *p, const char *cat, const char *name,
-                 double ts, double dur, const char *args) {
-    put(p, ",{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":9,\"tid\":9,"
-           "\"ts\":%.3f,\"dur\":%.3f,\"args\":{%s}}",
+static void span(struct script *p, const char *cat, const char *name, double ts,
+                 double dur, const char *args) {
+    put(p,
+        ",{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":9,\"tid\":9,"
+        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{%s}}",
         cat, name, (double)p->at + ts, dur, args);
 }
 
@@ -50,17 +51,18 @@ static void call(struct script *p, const char *name, double ts, double dur) {
 }
 
 /* A call that fills [ts, ts + dur), and its device work. */
-static void work(struct script *p, const char *cat, const char *name,
-                 double ts, double dur, int stream, double start, double takes,
+static void work(struct script *p, const char *cat, const char *name, double ts,
+                 double dur, int stream, double start, double takes,
                  const char *args) {
     char link[40];
     snprintf(link, sizeof link, "\"correlation\":%d", ++p->id);
     span(p, "cuda_runtime",
          strcmp(cat, "kernel") == 0 ? "cudaLaunchKernel" : "cudaMemcpyAsync",
          ts, dur, link);
-    put(p, ",{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":0,"
-           "\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"device\":0,"
-           "\"stream\":%d,%s%s%s}}",
+    put(p,
+        ",{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":0,"
+        "\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"device\":0,"
+        "\"stream\":%d,%s%s%s}}",
         cat, name, stream, (double)p->at + start, takes, stream, link,
         *args ? "," : "", args);
 }
@@ -75,8 +77,10 @@ static void kernel(struct script *p, const char *name, const char *kernel_name,
 static struct script begin(const char *device) {
     struct script p = {.s = calloc(1, SCRIPT_TEXT + 64)};
     assert_non_null(p.s);
-    put(&p, "{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0,"
-            "\"name\":\"%s\",\"numSms\":132}],\"traceEvents\":[{}", device);
+    put(&p,
+        "{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0,"
+        "\"name\":\"%s\",\"numSms\":132}],\"traceEvents\":[{}",
+        device);
     return p;
 }
 
@@ -168,8 +172,9 @@ static void fill_sync(struct script *p) {
     call(p, "cudaDeviceSynchronize", 3260, 1010);
     if (!p->grad) return;
     for (int i = 0; i < 2; i++)
-        put(p, ",{\"ph\":\"%c\",\"id\":%d,\"cat\":\"fwdbwd\",\"name\":"
-               "\"fwdbwd\",\"pid\":9,\"tid\":9,\"ts\":%.3f,\"bp\":\"e\"}",
+        put(p,
+            ",{\"ph\":\"%c\",\"id\":%d,\"cat\":\"fwdbwd\",\"name\":"
+            "\"fwdbwd\",\"pid\":9,\"tid\":9,\"ts\":%.3f,\"bp\":\"e\"}",
             i ? 'f' : 's', p->id, (double)p->at + (i ? 3250 : 20));
 }
 
@@ -190,12 +195,12 @@ static void host_sync_with_feeders(void **state) {
 static void fill_fallback(struct script *p) {
     kernel(p, "aten::mm", "k", 0, 14, 1000, "");
     op(p, "aten::to", 10, 1030);
-    work(p, "gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 10, 1030, 7,
-         1016, 14, "\"bytes\":1000");
+    work(p, "gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 10, 1030, 7, 1016,
+         14, "\"bytes\":1000");
     op(p, "aten::unique", 1040, 1000);
     op(p, "aten::to", 2040, 20);
-    work(p, "gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 2040, 20, 7,
-         2044, 10, "\"bytes\":1000");
+    work(p, "gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 2040, 20, 7, 2044,
+         10, "\"bytes\":1000");
     kernel(p, "aten::mm", "k", 2060, 2074, 500, "");
     call(p, "cudaDeviceSynchronize", 2070, 510);
 }
@@ -239,8 +244,7 @@ static void fill_small(struct script *p) {
 }
 
 static void fill_thin(struct script *p) {
-    two_kernels(p, "k",
-                "\"grid\":[1000,1,1],\"est. achieved occupancy %\":5",
+    two_kernels(p, "k", "\"grid\":[1000,1,1],\"est. achieved occupancy %\":5",
                 "\"grid\":[1000,1,1],\"est. achieved occupancy %\":50");
 }
 
@@ -351,10 +355,12 @@ static void eager_ops(void **state) {
         snprintf(name, sizeof name, "ProfilerStep#%d", i);
         tiny_span(t, th, SPAN_ANNOTATION, name, i * 1000, 1000);
         for (int k = 0; k < 25; k++) {
-            struct span_in s = {
-                .ts = (i * 1000 + k * 40) * US, .dur = 10 * US, .track = th,
-                .name = trace_str(t, bytes_of("MatMul")), .kind = SPAN_OP,
-                .flags = SPAN_EAGER};
+            struct span_in s = {.ts = (i * 1000 + k * 40) * US,
+                                .dur = 10 * US,
+                                .track = th,
+                                .name = trace_str(t, bytes_of("MatMul")),
+                                .kind = SPAN_OP,
+                                .flags = SPAN_EAGER};
             trace_span(t, &s);
         }
     }
@@ -429,11 +435,12 @@ static void straggler(void **state) {
         write_rank(&j, swap);
         write_rank(&j, !swap);
         tiny_seal(j.t);
-        for (int i = 0; i < 2; i++) j.t->sources[i].format = format_named("chrome");
+        for (int i = 0; i < 2; i++)
+            j.t->sources[i].format = format_named("chrome");
         struct result r = tiny_run(j.t, "hints", NULL, NULL);
         assert_true(job_says(&r, "of 2 ranks rank 0 was studied, which waits"));
-        assert_non_null(strstr(tiny_cell(&r, 0, "title")->s,
-                               "wait for rank 1, 300.0"));
+        assert_non_null(
+            strstr(tiny_cell(&r, 0, "title")->s, "wait for rank 1, 300.0"));
         /* its exchange of 320 becomes one of 20 */
         expect(r, "straggler", 300);
         /* alone, the rank that waits shows no straggler */
@@ -457,8 +464,8 @@ static void hostile_times(void **state) {
         span(&p, "user_annotation", name, 0, days, "");
         for (int k = 0; k < 40; k++) {
             op(&p, k % 3 ? "aten::item" : "", k, k % 2 ? days : -1);
-            work(&p, "kernel", k % 2 ? "vectorized_elementwise_kernel" : "",
-                 k, k % 5 ? 0.5 : days, k % 4, k * 2.5, days, "");
+            work(&p, "kernel", k % 2 ? "vectorized_elementwise_kernel" : "", k,
+                 k % 5 ? 0.5 : days, k % 4, k * 2.5, days, "");
             work(&p, "gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", k,
                  k % 7 ? days : 0, k % 4, -days, days,
                  "\"bytes\":9000000000000000000");

@@ -32,7 +32,8 @@ static void launch(struct loop *l, const char *op, const char *kernel,
     trace_link_host(l->t, 0, ++l->id,
                     tiny_span(l->t, l->th, SPAN_API,
                               kind == SPAN_COPY ? "cudaMemcpyAsync"
-                                                : "cudaLaunchKernel", call, 2));
+                                                : "cudaLaunchKernel",
+                              call, 2));
     int64_t start = call + 5 > l->device + 1 ? call + 5 : l->device + 1;
     trace_link_device(l->t, 0, l->id,
                       tiny_span(l->t, l->gpu, kind, kernel, start, dur));
@@ -42,8 +43,8 @@ static void launch(struct loop *l, const char *op, const char *kernel,
 
 static void item(struct loop *l) {
     int64_t from = l->host;
-    launch(l, "aten::_local_scalar_dense", "Memcpy DtoH (Device -> Pinned)",
-           10, 1, SPAN_COPY);
+    launch(l, "aten::_local_scalar_dense", "Memcpy DtoH (Device -> Pinned)", 10,
+           1, SPAN_COPY);
     int64_t end = l->device > l->host ? l->device + 2 : l->host + 2;
     tiny_span(l->t, l->th, SPAN_API, "cudaStreamSynchronize", l->host,
               end - l->host);
@@ -121,7 +122,9 @@ static void device_bound_gets_none(void **state) {
 
 static void input_first(void **state) {
     (void)state;
-    struct program p = {.kernels = 50, .kernel_us = 20, .op_us = 8,
+    struct program p = {.kernels = 50,
+                        .kernel_us = 20,
+                        .op_us = 8,
                         .input_us = 4000};
     struct result r = hints(&p);
     assert_string_equal(id_of(&r, 0), "input-bound");
@@ -134,7 +137,9 @@ static void input_first(void **state) {
 /* Batch code that nobody annotated is seen by what it delays. */
 static void silent_input(void **state) {
     (void)state;
-    struct program p = {.kernels = 50, .kernel_us = 20, .op_us = 8,
+    struct program p = {.kernels = 50,
+                        .kernel_us = 20,
+                        .op_us = 8,
                         .silent_us = 4000};
     struct result r = hints(&p);
     assert_string_equal(id_of(&r, 0), "input-bound");
@@ -144,7 +149,9 @@ static void silent_input(void **state) {
 
 static void syncs_cost(void **state) {
     (void)state;
-    struct program p = {.kernels = 40, .kernel_us = 60, .op_us = 50,
+    struct program p = {.kernels = 40,
+                        .kernel_us = 60,
+                        .op_us = 50,
                         .syncs = 40};
     struct result r = hints(&p);
     assert_string_equal(id_of(&r, 0), "host-sync");
@@ -197,8 +204,11 @@ static void launch_bound(void **state) {
  * what the first took is not claimed again. */
 static void in_place_comes_first(void **state) {
     (void)state;
-    struct program p = {.kernels = 300, .kernel_us = 3, .op_us = 40,
-                        .optimizer = 100, .input_us = 1500};
+    struct program p = {.kernels = 300,
+                        .kernel_us = 3,
+                        .op_us = 40,
+                        .optimizer = 100,
+                        .input_us = 1500};
     struct result r = hints(&p);
     assert_string_equal(id_of(&r, 0), "slow-op");
     assert_string_equal(id_of(&r, 1), "input-bound");
@@ -211,7 +221,9 @@ static void in_place_comes_first(void **state) {
 static void full_fp32(void **state) {
     (void)state;
     struct program p = {
-        .kernels = 30, .kernel_us = 500, .op_us = 20,
+        .kernels = 30,
+        .kernel_us = 500,
+        .op_us = 20,
         .kernel = "sm80_xmma_gemm_f32f32_f32f32_f32_nt_n_tilesize128x128x8_"
                   "stage3_warpsize2x2x1_ffma_aligna4_alignc4_execute_kernel_"
                   "_5x_cublas"};
@@ -228,7 +240,9 @@ static void full_fp32(void **state) {
 
 static void python_between(void **state) {
     (void)state;
-    struct program p = {.kernels = 50, .kernel_us = 20, .op_us = 8,
+    struct program p = {.kernels = 50,
+                        .kernel_us = 20,
+                        .op_us = 8,
                         .pause_us = 3000};
     struct result r = hints(&p);
     assert_string_equal(id_of(&r, 0), "python-overhead");

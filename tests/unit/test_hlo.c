@@ -5,8 +5,8 @@
 #include "import/import.h"
 #include "model/hlo/hlo.h"
 #include "model/launch.h"
-#include "unit/pbwrite.h"
 #include "unit/formats.h"
+#include "unit/pbwrite.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -201,8 +201,9 @@ static struct out program(void) {
     struct in g = {"custom-call.3", "custom-call", 23, {21, 22}, {0}, 0, 8, 4};
     o = instr(&g);
     out_text(&o, 28, "__cublas$gemm");
-    out_text(&o, 43, "{\"gemm_backend_config\":{\"dot_dimension_numbers\":"
-                     "{\"lhs_contracting_dimensions\":[\"1\"]}}}");
+    out_text(&o, 43,
+             "{\"gemm_backend_config\":{\"dot_dimension_numbers\":"
+             "{\"lhs_contracting_dimensions\":[\"1\"]}}}");
     out_msg(&c, 2, &o);
     end_comp(&m, &c, "main", 9, 26);
     order(&m, 9, (int64_t[]){21, 22, 23, 24, 25, 26, 0});
@@ -260,12 +261,13 @@ static void the_schedule_is_the_order(void **state) {
     assert_int_equal(t->hlo->nmodules, 1);
     assert_int_equal(t->hlo->modules[0].program, 5);
     const struct hlo_comp *c = &t->hlo->comps[t->hlo->modules[0].entry];
-    static const char *const want[] = {"x", "w", "custom-call.3",
-                                       "wrapped_fill", "fusion", "fusion.1"};
+    static const char *const want[] = {
+        "x", "w", "custom-call.3", "wrapped_fill", "fusion", "fusion.1"};
     assert_int_equal(c->end - c->first, 6);
     for (uint32_t i = 0; i < 6; i++)
-        assert_string_equal(
-            strs_text(&t->strs, t->hlo->instrs[c->first + i].name), want[i]);
+        assert_string_equal(strs_text(&t->strs,
+                                      t->hlo->instrs[c->first + i].name),
+                            want[i]);
     const struct hlo_instr *f = find(t, "fusion.1");
     assert_int_equal(f->noperands, 1);
     assert_ptr_equal(&t->hlo->instrs[t->hlo->operands[f->operands]],
@@ -278,7 +280,8 @@ static void kernels_of_a_graph_find_their_instructions(void **state) {
     (void)state;
     struct out x = {0}, m = program();
     static const char *const ks[] = {"sm90_gemm", "splitKreduce_kernel",
-                                     "memset", "fusion", "fusion", NULL};
+                                     "memset",    "fusion",
+                                     "fusion",    NULL};
     static const char *const want[] = {"custom-call.3", "custom-call.3",
                                        "wrapped_fill", "fusion", "fusion.1"};
     gpu(&x, "command_buffer", ks, 3);
@@ -537,8 +540,7 @@ static void programs_of_two_files_stay_apart(void **state) {
     for (row_id r = 0; r < 6; r++) {
         const struct hlo_instr *i = hlo_of_span(t[0], r);
         assert_non_null(i);
-        assert_int_equal(i->module,
-                         t[0]->tracks[t[0]->spans.track[r]].source);
+        assert_int_equal(i->module, t[0]->tracks[t[0]->spans.track[r]].source);
     }
     trace_free(t[0]);
     free(x[0].p);
@@ -556,8 +558,8 @@ static struct out endless_program(void) {
     out_int(&m, 5, 5);
     out_int(&m, 6, LEVELS);
     for (int64_t i = 1; i <= LEVELS; i++) {
-        struct in w = {"w", i == 1 ? "parameter" : "while", i, {0}, {0},
-                       0, 4, 4};
+        struct in w = {"w", i == 1 ? "parameter" : "while", i, {0}, {0}, 0, 4,
+                       4};
         struct out o = instr(&w);
         for (int k = 0; i > 1 && k < CALLS; k++) out_int(&o, 38, i - 1);
         out_msg(&c, 2, &o);

@@ -18,10 +18,11 @@ static size_t kernels(const char *text, struct align_kernel *k) {
     for (const char *p = text; *p; p++) {
         if (*p == ' ') continue;
         bool lib = *p == 'L' || *p == 'h';
-        k[n] = (struct align_kernel){.base = (uint32_t)*p, .generated = !lib,
+        k[n] = (struct align_kernel){.base = (uint32_t)*p,
+                                     .generated = !lib,
                                      .helper = *p == 'h'};
         k[n].name = (uint32_t)*p << 8;
-        if (p[1] >= '0' && p[1] <= '9') k[n].name |= (uint32_t)*++p;
+        if (p[1] >= '0' && p[1] <= '9') k[n].name |= (uint32_t) * ++p;
         n++;
     }
     return n;
@@ -31,8 +32,9 @@ static size_t instrs(const char *text, struct align_instr *s) {
     size_t n = 0;
     for (const char *p = text; *p; p++) {
         if (*p == ' ') continue;
-        uint8_t launch = *p == 'L' ? HLO_LAUNCHES_LIBRARY
-                         : *p == 'X' ? HLO_LAUNCHES_ANY : HLO_LAUNCHES_ONE;
+        uint8_t launch = *p == 'L'   ? HLO_LAUNCHES_LIBRARY
+                         : *p == 'X' ? HLO_LAUNCHES_ANY
+                                     : HLO_LAUNCHES_ONE;
         char base = *p;
         if (*p == 'M') {
             launch = HLO_LAUNCHES_MAYBE;
@@ -40,7 +42,7 @@ static size_t instrs(const char *text, struct align_instr *s) {
         }
         s[n] = (struct align_instr){.base = (uint32_t)base, .launch = launch};
         s[n].name = (uint32_t)base << 8;
-        if (p[1] >= '0' && p[1] <= '9') s[n].name |= (uint32_t)*++p;
+        if (p[1] >= '0' && p[1] <= '9') s[n].name |= (uint32_t) * ++p;
         n++;
     }
     return n;
@@ -95,11 +97,11 @@ static void what_may_be_nothing_is_left_out(void **state) {
 
 static void contradictions_place_nothing(void **state) {
     (void)state;
-    check("a z b", "a c b", "---");   /* no such instruction */
-    check("a b", "a c b", "--");      /* c must have launched */
-    check("b a", "a b", "--");        /* another order */
-    check("a L b", "a c b", "---");   /* a library's in place of c */
-    check("a L L b", "a b", "----");  /* nobody calls a library */
+    check("a z b", "a c b", "---");  /* no such instruction */
+    check("a b", "a c b", "--");     /* c must have launched */
+    check("b a", "a b", "--");       /* another order */
+    check("a L b", "a c b", "---");  /* a library's in place of c */
+    check("a L L b", "a b", "----"); /* nobody calls a library */
 }
 
 static void two_readings_place_what_they_share(void **state) {

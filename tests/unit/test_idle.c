@@ -3,8 +3,8 @@
  * streams, steps and devices are. Times in microseconds. */
 #include "tiny.h"
 
-#include "analyze/steps/gaps.h"
 #include "analyze/shared/phases.h"
+#include "analyze/steps/gaps.h"
 #include <stdio.h>
 #include <time.h>
 
@@ -43,8 +43,7 @@ static void kernel(struct rig *g, int64_t ts, int64_t from, int64_t to) {
 }
 
 /* Row of that device and cause, or -1. */
-static int find(const struct result *r, const char *device,
-                const char *cause) {
+static int find(const struct result *r, const char *device, const char *cause) {
     for (size_t i = 0; i < r->nrows; i++)
         if (strcmp(tiny_cell(r, i, "device")->s, device) == 0 &&
             strcmp(tiny_cell(r, i, "cause")->s, cause) == 0)
@@ -59,8 +58,7 @@ static int64_t us(const struct result *r, const char *cause) {
 
 static int64_t total(const struct result *r) {
     int64_t sum = 0;
-    for (size_t i = 0; i < r->nrows; i++)
-        sum += tiny_cell(r, i, "total_us")->i;
+    for (size_t i = 0; i < r->nrows; i++) sum += tiny_cell(r, i, "total_us")->i;
     return sum / US;
 }
 

@@ -95,8 +95,8 @@ static void sequential_map_owns_its_wait(void **state) {
     assert_int_equal(tiny_us(&r, "Iterator::Root::Map", "self_us"), 25);
     assert_int_equal(tiny_us(&r, "Iterator::Root::Map", "exposed_us"), 25);
     assert_int_equal(tiny_us(&r, "Iterator::Root::Map", "function_us"), 20);
-    assert_int_equal(
-        tiny_us(&r, "IteratorGetNextOp::DoCompute", "exposed_us"), 10);
+    assert_int_equal(tiny_us(&r, "IteratorGetNextOp::DoCompute", "exposed_us"),
+                     10);
     assert_string_equal(parent_of(&r, "Iterator::Root"),
                         "IteratorGetNextOp::DoCompute");
     assert_string_equal(
@@ -110,24 +110,27 @@ static void sequential_map_owns_its_wait(void **state) {
 
 /* As TensorFlow writes it: the map's runner fetches an element and starts the
  * function; the pool's threads run it. The step's thread waits for nothing. */
-static const char parallel[] =
-    "{\"traceEvents\":["
+static const char parallel[] = "{\"traceEvents\":["
 #define X(tid, name, ts, dur, args)                                            \
-    "{\"ph\":\"X\",\"pid\":1,\"tid\":" #tid ",\"name\":\"" name "\",\"ts\":"   \
-    #ts ",\"dur\":" #dur ",\"args\":" args "}"
-    X(1, "train", 0, 100, "{\"step_num\":0}") ","
-    X(1, "IteratorGetNextOp::DoCompute", 2, 4, "{}") ","
-    X(1, "Iterator::Root", 3, 2, "{}") ","
-    X(1, "Iterator::Root::Prefetch", 3, 1, "{}") ","
-    X(2, "Iterator::Root::Prefetch::ParallelMapV2", 10, 8, "{}") ","
-    X(3, "Iterator::Root::Prefetch::ParallelMapV2::Range", 10, 1, "{}") ","
-    X(3, "InstantiatedCapturedFunction::RunAsync", 12, 1, "{\"id\":-77}") ","
-    X(3, "Iterator::Root::Prefetch::ParallelMapV2::Range", 20, 1, "{}") ","
-    X(3, "InstantiatedCapturedFunction::RunAsync", 22, 1, "{\"id\":78}") ","
-    X(4, "ExecutorState::Process", 13, 30, "{\"id\":-77}") ","
-    X(4, "ExecutorState::Process", 14, 5, "{\"id\":-77}") ","
-    X(4, "ExecutorState::Process", 50, 9, "{\"id\":5}") ","
-    X(5, "ExecutorState::Process", 23, 20, "{\"id\":78}") "]}";
+    "{\"ph\":\"X\",\"pid\":1,\"tid\":" #tid ",\"name\":\"" name                \
+    "\",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":" args "}"
+    X(1, "train", 0, 100,
+      "{\"step_num\":0}") "," X(1, "IteratorGetNextOp::DoCompute", 2, 4,
+                                "{}") "," X(1,
+                                            "Iterator::Root", 3, 2, "{}") "," X(1,
+                                                                                "Iterator::Root::Prefetch", 3, 1, "{}") "," X(2, "Iterator::Root::Prefetch::ParallelMapV2", 10, 8, "{}") "," X(3, "Iterator::Root::Prefetch::ParallelMapV2::Range", 10, 1, "{}") "," X(3, "InstantiatedCapturedFunction::RunAsync", 12, 1, "{\"id\":-77}") "," X(3,
+                                                                                                                                                                                                                                                                                                                                                 "Iterator::Root::Prefetch::ParallelMapV2::Range",
+                                                                                                                                                                                                                                                                                                                                                 20,
+                                                                                                                                                                                                                                                                                                                                                 1,
+                                                                                                                                                                                                                                                                                                                                                 "{}") "," X(3,
+                                                                                                                                                                                                                                                                                                                                                             "InstantiatedCapturedFunction::RunAsync", 22, 1, "{\"id\":78}") "," X(4,
+                                                                                                                                                                                                                                                                                                                                                                                                                                   "ExecutorState::Process", 13, 30, "{\"id\":-77}") "," X(4,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           "ExecutorState::Process",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           14, 5, "{\"id\":-77}") "," X(4,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "ExecutorState::Process",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        50,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        9,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "{\"id\":5}") "," X(5, "ExecutorState::Process", 23, 20, "{\"id\":78}") "]}";
 #undef X
 
 static void parallel_map_gets_its_function(void **state) {
@@ -195,8 +198,8 @@ static void waits_of_others_are_told_apart(void **state) {
     tiny_span(t, pool, SPAN_OP, "conv:Conv2D", 50, 40);
     tiny_seal(t);
     struct result r = tiny_run(t, "input", NULL, NULL);
-    assert_int_equal(
-        tiny_us(&r, "IteratorGetNextOp::DoCompute", "exposed_us"), 0);
+    assert_int_equal(tiny_us(&r, "IteratorGetNextOp::DoCompute", "exposed_us"),
+                     0);
     assert_true(says(&r, "0.040 ms of each step of 0.100 ms (40.0 %)"));
     assert_true(says(&r, "not in exposed_us"));
     result_free(&r);
@@ -249,7 +252,8 @@ static void two_and_three_devices_are_their_mean(void **state) {
     (void)state;
     for (int n = 2; n <= 3; n++) {
         struct trace *t = loader("enumerate(DataLoader)#_SingleProcess"
-                                 "DataLoaderIter.__next__", n);
+                                 "DataLoaderIter.__next__",
+                                 n);
         check_sum(t, NULL, NULL);
         struct result r = tiny_run(t, "input", NULL, NULL);
         assert_false(tiny_misses(&r, "the loader's workers"));
@@ -326,10 +330,10 @@ static void a_wait_that_outlives_its_wait_goes_on(void **state) {
     tiny_seal(t);
     struct result r = tiny_run(t, "input", NULL, NULL);
     assert_int_equal(r.nrows, 1);
-    assert_int_equal(
-        tiny_us(&r, "IteratorGetNextOp::DoCompute", "total_us"), 50);
-    assert_int_equal(
-        tiny_us(&r, "IteratorGetNextOp::DoCompute", "exposed_us"), 50);
+    assert_int_equal(tiny_us(&r, "IteratorGetNextOp::DoCompute", "total_us"),
+                     50);
+    assert_int_equal(tiny_us(&r, "IteratorGetNextOp::DoCompute", "exposed_us"),
+                     50);
     result_free(&r);
     check_sum(t, NULL, NULL);
     trace_free(t);
@@ -353,7 +357,8 @@ static void many_indices_are_one_stage(void **state) {
         assert_int_equal(r.nrows, n == 16 ? 17 : 2);
         if (n == 17)
             assert_int_equal(tiny_int(&r, "Iterator::Root::FlatMap[*]::Range",
-                                      "calls"), 17);
+                                      "calls"),
+                             17);
         result_free(&r);
         check_sum(t, NULL, NULL);
         trace_free(t);

@@ -60,12 +60,17 @@ static void decimals_are_kept_exactly(void **state) {
 
 static void long_and_exponent_numbers_become_floats(void **state) {
     (void)state;
-    static const struct { const char *s; double f; } v[] = {
+    static const struct {
+        const char *s;
+        double f;
+    } v[] = {
         {"9223372036854775808", 9223372036854775808.0},
         {"-9223372036854775808", -9223372036854775808.0},
         {"-9999999999999999999", -9999999999999999999.0},
         {"12345678901234567890123", 12345678901234567890123.0},
-        {"1e3", 1000}, {"1.5E-3", 0.0015}, {"-2e+2", -200},
+        {"1e3", 1000},
+        {"1.5E-3", 0.0015},
+        {"-2e+2", -200},
         {"0.12345678901234567890123", 0.12345678901234567890123},
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
@@ -78,9 +83,9 @@ static void long_and_exponent_numbers_become_floats(void **state) {
 static void what_is_no_number_is_none(void **state) {
     (void)state;
     static const char *const v[] = {
-        "NaN", "nan", "inf", "-inf", "Infinity", "-Infinity", "1e400",
-        "-1e400", "null", "true", "N/A", "\"abc\"", "\"\"", "\"1x\"", "{}",
-        "[1]", "-", "+", ".", "", "\"1e400\"",
+        "NaN",    "nan",  "inf",  "-inf", "Infinity", "-Infinity", "1e400",
+        "-1e400", "null", "true", "N/A",  "\"abc\"",  "\"\"",      "\"1x\"",
+        "{}",     "[1]",  "-",    "+",    ".",        "",          "\"1e400\"",
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
         struct json_num n = number(v[i], NULL);
@@ -100,9 +105,12 @@ static void what_is_no_number_is_none(void **state) {
 
 static void a_number_as_integer_is_cut_not_rounded(void **state) {
     (void)state;
-    static const struct { const char *s; int64_t v; } v[] = {
-        {"12.999", 12}, {"-12.999", -12}, {"1e3", 1000}, {"0.9", 0},
-        {"\"77\"", 77},
+    static const struct {
+        const char *s;
+        int64_t v;
+    } v[] = {
+        {"12.999", 12}, {"-12.999", -12}, {"1e3", 1000},
+        {"0.9", 0},     {"\"77\"", 77},
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
         struct json_num n = number(v[i].s, NULL);
@@ -257,8 +265,7 @@ static void nesting_of_any_depth_is_skipped(void **state) {
     free(s);
 }
 
-static void check_unescape(const char *raw, const char *want,
-                           uint64_t mended) {
+static void check_unescape(const char *raw, const char *want, uint64_t mended) {
     size_t n = strlen(raw);
     uint8_t *out = malloc(n + 1); /* exactly the room that is promised */
     uint64_t count = 0;
@@ -282,7 +289,10 @@ static void bad_escapes_are_mended_and_counted(void **state) {
     (void)state;
     check_unescape("\\ud83d", "\xef\xbf\xbd", 1);
     check_unescape("\\ude00x", "\xef\xbf\xbdx", 1);
-    check_unescape("\\ud83d\\u0041", "\xef\xbf\xbd" "A", 1);
+    check_unescape("\\ud83d\\u0041",
+                   "\xef\xbf\xbd"
+                   "A",
+                   1);
     check_unescape("C:\\Users\\q", "C:Usersq", 2);
     check_unescape("\\u12", "?12", 1);
     check_unescape("end\\", "end\\", 0);

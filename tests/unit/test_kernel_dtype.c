@@ -24,8 +24,7 @@ static const struct {
      "const*, float const*, int, int)"},
     {'m', DTYPE_FP32, "ampere_sgemm_128x64_tn"},
     {'m', DTYPE_FP32, "volta_sgemm_32x128_nn"},
-    {'m', DTYPE_FP32,
-     "ampere_scudnn_128x64_relu_xregs_large_nn_v1"},
+    {'m', DTYPE_FP32, "ampere_scudnn_128x64_relu_xregs_large_nn_v1"},
     {'m', DTYPE_FP32,
      "void implicit_convolve_sgemm<float, float, 1024, 5, 5, 3, 3, 3, 1, "
      "false, false, true>(int, int, int, float const*)"},
@@ -95,8 +94,7 @@ static const struct {
      "64x128x64_4x1x1_cga1x1x1_kernel0_0"},
     {'t', DTYPE_BF16,
      "Cijk_Ailk_Bljk_BBS_BH_MT128x128x32_MI32x32x8x1_SN_1LDSB0"},
-    {'t', DTYPE_FP16,
-     "Cijk_Alik_Bljk_HHS_BH_MT256x128x32_MI16x16x16x1_SN"},
+    {'t', DTYPE_FP16, "Cijk_Alik_Bljk_HHS_BH_MT256x128x32_MI16x16x16x1_SN"},
     /* 16 bits on plain units */
     {'m', DTYPE_BF16,
      "void precomputed_convolve_sgemm<__nv_bfloat16, 128, 6, 7, 3, 3, 5, 1, "

@@ -19,16 +19,21 @@
 static void categories_become_kinds_and_tracks(void **state) {
     (void)state;
     struct feed f = feed_text(
-        HEAD OP("aten::mm", "1.5", "2.25") ","
-        LAUNCH("2", "5") "," KERNEL("gemm", "3.001", "4", "5") ","
-        "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"m.py(1): f\","
-        "\"pid\":9,\"tid\":1,\"ts\":0,\"dur\":9},"
-        "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"region\","
-        "\"pid\":0,\"tid\":7,\"ts\":3,\"dur\":4},"
-        "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy\",\"pid\":0,"
-        "\"tid\":7,\"ts\":8,\"dur\":1,\"args\":{\"device\":0,\"stream\":7}},"
-        "{\"ph\":\"X\",\"cat\":\"novel\",\"name\":\"what\",\"pid\":9,"
-        "\"tid\":1,\"ts\":20,\"dur\":1}]}");
+        HEAD OP("aten::mm", "1.5", "2.25") "," LAUNCH("2", "5") "," KERNEL(
+            "gemm", "3.001", "4",
+            "5") ","
+                 "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"m.py(1):"
+                 " f\","
+                 "\"pid\":9,\"tid\":1,\"ts\":0,\"dur\":9},"
+                 "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":"
+                 "\"region\","
+                 "\"pid\":0,\"tid\":7,\"ts\":3,\"dur\":4},"
+                 "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy\","
+                 "\"pid\":0,"
+                 "\"tid\":7,\"ts\":8,\"dur\":1,\"args\":{\"device\":0,"
+                 "\"stream\":7}},"
+                 "{\"ph\":\"X\",\"cat\":\"novel\",\"name\":\"what\",\"pid\":9,"
+                 "\"tid\":1,\"ts\":20,\"dur\":1}]}");
     const struct spans *s = &f.t->spans;
     assert_string_equal(f.t->sources[0].format->name, "kineto");
     feed_check(&f, "aten::mm", 1500000, 2250000);
@@ -61,10 +66,12 @@ static void times_are_shown_as_fine_as_the_file_gives_them(void **state) {
         {HEAD OP("a", "1", "5e-5") "]}", 5},
         {"{\"opscope\": {\"decimals\": 0}, \"traceEvents\": ["
          "{\"ph\": \"X\", \"kind\": \"op\", \"name\": \"a\", \"ts\": 1.5, "
-         "\"dur\": 1, \"pid\": 1, \"tid\": 1}]}", 1},
+         "\"dur\": 1, \"pid\": 1, \"tid\": 1}]}",
+         1},
         {"{\"opscope\": {\"decimals\": 0}, \"traceEvents\": ["
          "{\"ph\": \"X\", \"kind\": \"op\", \"name\": \"a\", \"ts\": 7, "
-         "\"dur\": 1, \"pid\": 1, \"tid\": 1}]}", 0},
+         "\"dur\": 1, \"pid\": 1, \"tid\": 1}]}",
+         0},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct feed f = feed_text(files[i].text);
@@ -109,7 +116,8 @@ static void keys_behind_the_events_count_as_those_before(void **state) {
 static void profile_memory_off_does_not_deny_the_events(void **state) {
     (void)state;
     struct feed f = feed_text(
-        HEAD "{\"ph\":\"i\",\"name\":\"[memory]\",\"cat\":\"cpu_instant_event\""
+        HEAD
+        "{\"ph\":\"i\",\"name\":\"[memory]\",\"cat\":\"cpu_instant_event\""
         ",\"pid\":9,\"tid\":1,\"ts\":1,\"args\":{\"Device Type\":0,"
         "\"Device Id\":-1,\"Addr\":4096,\"Bytes\":64}}],\"profile_memory\":0}");
     assert_int_equal(f.t->mem.n, 1);
@@ -120,7 +128,8 @@ static void profile_memory_off_does_not_deny_the_events(void **state) {
 static void memory_events_keep_what_was_recorded(void **state) {
     (void)state;
     struct feed f = feed_text(
-        HEAD "{\"ph\":\"i\",\"name\":\"[memory]\",\"pid\":9,\"tid\":1,\"ts\":1,"
+        HEAD
+        "{\"ph\":\"i\",\"name\":\"[memory]\",\"pid\":9,\"tid\":1,\"ts\":1,"
         "\"args\":{\"Device Type\":1,\"Device Id\":0,\"Addr\":140000000000000,"
         "\"Bytes\":512,\"Total Allocated\":1024,\"Total Reserved\":4096}},"
         "{\"ph\":\"i\",\"name\":\"[memory]\",\"pid\":9,\"tid\":1,\"ts\":2,"
@@ -141,8 +150,8 @@ static void a_failed_allocation_is_no_allocation(void **state) {
     (void)state;
     struct feed f = feed_text(
         HEAD "{\"ph\":\"i\",\"name\":\"[OutOfMemory]\",\"pid\":9,\"tid\":1,"
-        "\"ts\":5,\"args\":{\"Device Type\":1,\"Device Id\":0,"
-        "\"Bytes\":1000,\"Total Allocated\":10,\"Total Reserved\":20}}]}");
+             "\"ts\":5,\"args\":{\"Device Type\":1,\"Device Id\":0,"
+             "\"Bytes\":1000,\"Total Allocated\":10,\"Total Reserved\":20}}]}");
     assert_int_equal(f.t->mem.n, 0);
     assert_int_equal(f.t->nooms, 1);
     assert_int_equal(f.t->ooms[0].bytes, 1000);
@@ -157,10 +166,10 @@ static void a_failed_allocation_is_no_allocation(void **state) {
 static void a_call_with_other_ids_first_is_still_linked(void **state) {
     (void)state;
     struct feed f = feed_text(
-        HEAD "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"hipLaunchKernel"
+        HEAD
+        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"hipLaunchKernel"
         "\",\"pid\":9,\"tid\":1,\"ts\":1,\"dur\":1,\"args\":{\"device\":0,"
-        "\"stream\":7,\"correlation\":5}}," KERNEL("gemm", "3", "4", "5")
-        "]}");
+        "\"stream\":7,\"correlation\":5}}," KERNEL("gemm", "3", "4", "5") "]}");
     assert_int_equal(f.t->links.n, 1);
     feed_free(&f);
 }
@@ -168,8 +177,8 @@ static void a_call_with_other_ids_first_is_still_linked(void **state) {
 static void times_since_1970_are_kept_to_the_nanosecond(void **state) {
     (void)state;
     struct feed f = feed_text(
-        HEAD OP("a", "1623143089861234", "10") ","
-        OP("b", "1623143089861300.125", "0.5") "]}");
+        HEAD OP("a", "1623143089861234",
+                "10") "," OP("b", "1623143089861300.125", "0.5") "]}");
     row_id a = feed_row(&f, "a"), b = feed_row(&f, "b");
     assert_int_equal(f.t->spans.ts[b] - f.t->spans.ts[a], 66125000);
     assert_true(f.t->sources[0].has_clock);
@@ -182,18 +191,20 @@ static void times_since_1970_are_kept_to_the_nanosecond(void **state) {
 static void one_broken_time_does_not_move_the_others(void **state) {
     (void)state;
     struct feed f = feed_text(
-        HEAD OP("a", "10", "1") "," OP("bad", "1e17", "1") ","
-        OP("worse", "9000000000000000000", "1") "," OP("b", "20", "1") ","
-        OP("c", "30", "1") "," OP("d", "40", "1") "]}");
+        HEAD OP("a", "10", "1") "," OP("bad", "1e17", "1") "," OP(
+            "worse", "9000000000000000000",
+            "1") "," OP("b", "20", "1") "," OP("c", "30",
+                                               "1") "," OP("d", "40",
+                                                           "1") "]}");
     feed_check(&f, "a", 10 * PS_PER_US, PS_PER_US);
     feed_check(&f, "d", 40 * PS_PER_US, PS_PER_US);
     assert_int_equal(f.t->spans.n, 4);
     assert_int_equal(f.t->notes[NOTE_TIME_OUT_OF_RANGE] +
-                     f.t->notes[NOTE_TIME_MISSING], 2);
+                         f.t->notes[NOTE_TIME_MISSING],
+                     2);
     feed_free(&f);
-    f = feed_text(HEAD OP("a", "1623143089861234", "1") ","
-                  OP("b", "1623143089861235", "1") ","
-                  OP("old", "9000000000000", "1") "]}");
+    f = feed_text(HEAD OP("a", "1623143089861234", "1") "," OP(
+        "b", "1623143089861235", "1") "," OP("old", "9000000000000", "1") "]}");
     assert_int_equal(f.t->spans.n, 2);
     assert_int_not_equal(feed_find(&f, "b"), ROW_NONE);
     feed_free(&f);
@@ -224,8 +235,9 @@ static void spellings_of_2021_are_understood(void **state) {
 
 static void mangled_kernels_are_shown_in_words(void **state) {
     (void)state;
-    struct feed f = feed_text(HEAD KERNEL("_Z3addPfS_i", "1", "1", "1") ","
-                              KERNEL("_Znope", "3", "1", "2") "]}");
+    struct feed f = feed_text(
+        HEAD KERNEL("_Z3addPfS_i", "1", "1", "1") "," KERNEL("_Znope", "3", "1",
+                                                             "2") "]}");
     assert_int_not_equal(feed_find(&f, "add(float*, float*, int)"), ROW_NONE);
     assert_int_not_equal(feed_find(&f, "_Znope"), ROW_NONE);
     feed_free(&f);
@@ -237,11 +249,11 @@ static void a_symbol_that_explodes_is_shown_as_it_is(void **state) {
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     char name[512] = "_Z1fSt4pairIiiE", text[1024];
     for (int i = 0; i < 36; i++)
-        snprintf(name + strlen(name), 32, "S_IS%c_S%c_E", digits[i],
-                 digits[i]);
+        snprintf(name + strlen(name), 32, "S_IS%c_S%c_E", digits[i], digits[i]);
     snprintf(text, sizeof text,
              HEAD "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\","
-             "\"pid\":0,\"tid\":7,\"ts\":1,\"dur\":1}]}", name);
+                  "\"pid\":0,\"tid\":7,\"ts\":1,\"dur\":1}]}",
+             name);
     struct feed f = feed_text(text);
     assert_int_not_equal(feed_find(&f, name), ROW_NONE);
     feed_free(&f);
@@ -260,13 +272,20 @@ static bool together(const struct feed *f, const char *a, const char *b) {
 static void overheads_go_to_the_innermost_span_around_them(void **state) {
     (void)state;
     struct feed f = feed_text(
-        "{\"schemaVersion\":1,\"traceEvents\":["
-        SPAN("overhead", "in both", "9", "12", "3") ","
-        SPAN("overhead", "outlives", "9", "18", "10") ","
-        SPAN("overhead", "at the end", "9", "100", "0") ","
-        SPAN("overhead", "alone", "9", "200", "1") ","
-        SPAN("cpu_op", "outer", "1", "0", "100") ","
-        SPAN("cuda_runtime", "call", "2", "10", "10") "]}");
+        "{\"schemaVersion\":1,\"traceEvents\":[" SPAN("overhead", "in both", "9", "12", "3") "," SPAN(
+            "overhead", "outlives", "9", "18",
+            "10") "," SPAN("overhead", "at the end", "9", "100",
+                           "0") "," SPAN("overhead", "alone", "9", "200",
+                                         "1") "," SPAN("cpu_op", "outer", "1",
+                                                       "0",
+                                                       "100") "," SPAN("cuda_"
+                                                                       "runtim"
+                                                                       "e",
+                                                                       "call",
+                                                                       "2",
+                                                                       "10",
+                                                                       "10") "]"
+                                                                             "}");
     assert_true(together(&f, "in both", "call"));
     assert_true(together(&f, "outlives", "outer"));
     assert_false(together(&f, "at the end", "outer"));
@@ -278,10 +297,12 @@ static void overheads_go_to_the_innermost_span_around_them(void **state) {
 
 static void a_cut_anywhere_keeps_what_came_before(void **state) {
     (void)state;
+    /* clang-format off */
     static const char *const parts[] = {
         HEAD, OP("aten::mm", "1.5", "2.25"), ",", LAUNCH("2", "5"), ",",
         KERNEL("gemm \\u00e9 {\\\"ph\\\"", "3", "4", "5"), ",\n",
         OP("last", "9", "1"), "],\"traceName\":\"x\"}"};
+    /* clang-format on */
     char text[2048] = "";
     size_t ends[4], n = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -293,11 +314,12 @@ static void a_cut_anywhere_keeps_what_came_before(void **state) {
 }
 
 #define FLOW(ph, cat, id, tid, ts)                                             \
-    "{\"ph\":\"" ph "\",\"id\":" id ",\"pid\":9,\"tid\":" tid ",\"ts\":" ts     \
+    "{\"ph\":\"" ph "\",\"id\":" id ",\"pid\":9,\"tid\":" tid ",\"ts\":" ts    \
     ",\"cat\":\"" cat "\",\"name\":\"" cat "\",\"bp\":\"e\"}"
 
 static void arrows_to_the_backward_are_read(void **state) {
     (void)state;
+    /* clang-format off */
     static const char *const text[] = {
         HEAD OP("aten::mm", "1", "2") "," FLOW("s", "fwdbwd", "1", "1", "1")
         "," FLOW("s", "ac2g", "5", "1", "2") ","
@@ -308,6 +330,7 @@ static void arrows_to_the_backward_are_read(void **state) {
         OP("MmBackward0", "10", "2") ","
         FLOW("f", "forward_backward", "1", "1", "10") "]}",
     };
+    /* clang-format on */
     for (int i = 0; i < 2; i++) {
         struct feed f = feed_text(text[i]);
         assert_int_equal(f.t->flows.n, 1);

@@ -22,8 +22,9 @@ static struct rig rig_new(void) {
 static void launch(struct rig *g, int64_t ts, int64_t dur, int64_t from,
                    int64_t to) {
     uint64_t id = ++g->id;
-    trace_link_host(g->t, 0, id, tiny_span(g->t, g->main, SPAN_API,
-                                           "cudaLaunchKernel", ts, dur));
+    trace_link_host(g->t, 0, id,
+                    tiny_span(g->t, g->main, SPAN_API, "cudaLaunchKernel", ts,
+                              dur));
     trace_link_device(g->t, 0, id,
                       tiny_span(g->t, g->stream, SPAN_KERNEL, "k", from,
                                 to - from));
@@ -119,12 +120,13 @@ static void a_stream_has_its_own_queue(void **state) {
 static void a_graph_is_one_launch(void **state) {
     (void)state;
     struct rig g = rig_new();
-    trace_link_host(g.t, 0, 1, tiny_span(g.t, g.main, SPAN_API,
-                                         "cudaGraphLaunch", 0, 12));
+    trace_link_host(g.t, 0, 1,
+                    tiny_span(g.t, g.main, SPAN_API, "cudaGraphLaunch", 0, 12));
     static const int64_t at[] = {30, 20, 40}; /* not by start */
     for (int i = 0; i < 3; i++)
-        trace_link_device(g.t, 0, 1, tiny_span(g.t, g.stream, SPAN_KERNEL, "k",
-                                               at[i], i == 2 ? 5 : 3));
+        trace_link_device(g.t, 0, 1,
+                          tiny_span(g.t, g.stream, SPAN_KERNEL, "k", at[i],
+                                    i == 2 ? 5 : 3));
     g.id = 1;
     launch(&g, 15, 2, 50, 60);
     struct result r = done(&g, "call");

@@ -43,8 +43,8 @@ static void one_call_may_launch_many(void **state) {
     assert_int_equal(launched_at(&g, 0), 10);
     assert_int_equal(launched_at(&g, 1), 10);
     assert_int_equal(launched_at(&g, 2), 13);
-    size_t first, end = trace_links_from(g.t, g.t->tracks[g.thread].first,
-                                         &first);
+    size_t first,
+        end = trace_links_from(g.t, g.t->tracks[g.thread].first, &first);
     assert_int_equal(end - first, 2);
     assert_int_equal(g.t->notes[NOTE_KERNEL_WITHOUT_LAUNCH], 0);
     trace_free(g.t);
@@ -123,8 +123,8 @@ static void a_hundred_thousand_of_one_id_take_no_time(void **state) {
     trace_free(g.t);
 }
 
-static void a_device_span_counts_for_one_call_however_often_it_names_it(
-    void **state) {
+static void
+a_device_span_counts_for_one_call_however_often_it_names_it(void **state) {
     (void)state;
     struct rig g = rig_new();
     call(&g, 5, "cudaLaunchKernel", 10, 2);

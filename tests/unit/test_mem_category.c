@@ -103,17 +103,18 @@ static void one_block_of_each_kind(void **state) {
     put(&p, p.autograd, 470, a, 109);
     a = get(&p, p.main, 615, 110); /* the update's scratch, over two ops */
     put(&p, p.main, 690, a, 110);
-    get(&p, p.main, 616, 111); /* momentum */
-    get(&p, p.main, 223, 112); /* forward, never freed: who knows */
-    get(&p, p.main, 3220, 113); /* forward in the last step */
+    get(&p, p.main, 616, 111);      /* momentum */
+    get(&p, p.main, 223, 112);      /* forward, never freed: who knows */
+    get(&p, p.main, 3220, 113);     /* forward in the last step */
     get(&p, p.autograd, 3420, 114); /* the last step's gradient */
-    get(&p, p.main, 3950, 115); /* in no op */
+    get(&p, p.main, 3950, 115);     /* in no op */
     put(&p, p.main, 50, 0x77, 116); /* from before */
     struct result r = finish(&p);
     static const char *const want[] = {
-        "input", "temporary", "input", "activation", "temporary", "activation",
-        "gradient", "temporary", "temporary", "temporary", "optimizer",
-        "unknown", "activation", "gradient", "unknown", "before-window",
+        "input",      "temporary",  "input",     "activation",
+        "temporary",  "activation", "gradient",  "temporary",
+        "temporary",  "temporary",  "optimizer", "unknown",
+        "activation", "gradient",   "unknown",   "before-window",
     };
     for (int i = 0; i < 16; i++)
         if (strcmp(category(&r, 101 + i), want[i]) != 0)
@@ -175,9 +176,13 @@ static uint32_t stack_of(struct trace *t, const char *file, const char *name) {
 
 static row_id get_stack(struct prog *p, int64_t at, int64_t bytes,
                         uint64_t addr, uint32_t stack) {
-    row_id k = trace_mem(p->t, &(struct mem_in){
-        .ts = at * US, .bytes = bytes, .addr = addr, .allocated = -1,
-        .reserved = -1, .track = ROW_NONE, .allocator = p->gpu});
+    row_id k = trace_mem(p->t, &(struct mem_in){.ts = at * US,
+                                                .bytes = bytes,
+                                                .addr = addr,
+                                                .allocated = -1,
+                                                .reserved = -1,
+                                                .track = ROW_NONE,
+                                                .allocator = p->gpu});
     trace_mem_stack(p->t, k, stack);
     return k;
 }
@@ -194,11 +199,15 @@ static void stacks_tell_without_spans(void **state) {
     uint32_t bwd = stack_of(t, "torch/autograd/__init__.py", "backward");
     uint32_t opt = stack_of(t, "torch/optim/adamw.py", "step");
     uint32_t work = stack_of(t, "??", "at::cuda::setWorkspaceForHandle(...)");
-    trace_before(t, &(struct mem_before){.addr = 0x50, .bytes = 300,
-                                         .ts = TS_NONE, .allocator = p.gpu,
+    trace_before(t, &(struct mem_before){.addr = 0x50,
+                                         .bytes = 300,
+                                         .ts = TS_NONE,
+                                         .allocator = p.gpu,
                                          .stack = init});
-    trace_before(t, &(struct mem_before){.addr = 0x60, .bytes = 301,
-                                         .ts = TS_NONE, .allocator = p.gpu,
+    trace_before(t, &(struct mem_before){.addr = 0x60,
+                                         .bytes = 301,
+                                         .ts = TS_NONE,
+                                         .allocator = p.gpu,
                                          .stack = ROW_NONE});
     get_stack(&p, 10, 302, 1, init);
     get_stack(&p, 20, 303, 2, fwd);
@@ -232,8 +241,8 @@ static void python_frames_tell_what_stays(void **state) {
     uint32_t py = trace_track(p.t, 0, TRACK_PYTHON, 1, 1);
     p.t->tracks[py].thread = p.main;
     tiny_span(p.t, py, SPAN_PYTHON, "train.py(1): <module>", 0, 3000);
-    tiny_span(p.t, py, SPAN_PYTHON,
-              "torch/nn/modules/linear.py(90): __init__", 195, 60);
+    tiny_span(p.t, py, SPAN_PYTHON, "torch/nn/modules/linear.py(90): __init__",
+              195, 60);
     tiny_span(p.t, py, SPAN_PYTHON, "<built-in method empty>", 215, 20);
     get(&p, p.main, 220, 101);
     struct result r = finish(&p);
@@ -287,11 +296,13 @@ static void shapes_must_fit_the_block(void **state) {
     s = shape("aten::empty", "[\"[]\", \"\"]", 4);
     assert_true(BYTES_IS(s.dims, "[]"));
     assert_null(s.dtype);
+    /* clang-format off */
     static const char *const bad[] = {
         "[\"[2, 300]\", \"6\"]", "[\"[2, -3]\", \"6\"]", "[\"[2,, 3]\"]",
         "[\"[9223372036854775807, 9]\"]", "[\"[99999999999999999999]\"]",
         "[\"[2, x]\"]", "[\"2\"]", "[\"[\"]", "[]", "", "[6]", "{}", "[\"",
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(shape("aten::empty", bad[i], 512).dims.n, 0);
     assert_int_equal(shape("aten::mm", "[\"[2]\", \"6\"]", 512).dims.n, 0);

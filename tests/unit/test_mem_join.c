@@ -28,23 +28,28 @@ static struct side new_side(const char *format, int64_t us) {
 
 static void event(struct side *s, int64_t ts, int64_t addr, int64_t bytes,
                   int32_t line) {
-    row_id m = trace_mem(s->t, &(struct mem_in){
-        .ts = ts * US, .bytes = bytes, .addr = GPU_ADDR + (uint64_t)addr,
-        .allocated = -1, .reserved = -1, .track = ROW_NONE,
-        .allocator = s->gpu});
+    row_id m = trace_mem(s->t,
+                         &(struct mem_in){.ts = ts * US,
+                                          .bytes = bytes,
+                                          .addr = GPU_ADDR + (uint64_t)addr,
+                                          .allocated = -1,
+                                          .reserved = -1,
+                                          .track = ROW_NONE,
+                                          .allocator = s->gpu});
     if (line == 0) return;
     uint32_t f = trace_frame(s->t, trace_str(s->t, bytes_of("f")),
                              trace_str(s->t, bytes_of("a.py")), line);
     trace_mem_stack(s->t, m, trace_stack(s->t, &f, 1));
 }
 
-static void before(struct side *s, int64_t addr, int64_t bytes,
-                   int32_t line) {
+static void before(struct side *s, int64_t addr, int64_t bytes, int32_t line) {
     uint32_t f = trace_frame(s->t, trace_str(s->t, bytes_of("f")),
                              trace_str(s->t, bytes_of("a.py")), line);
-    trace_before(s->t, &(struct mem_before){
-        .addr = GPU_ADDR + (uint64_t)addr, .bytes = bytes, .ts = TS_NONE,
-        .allocator = s->gpu, .stack = trace_stack(s->t, &f, 1)});
+    trace_before(s->t, &(struct mem_before){.addr = GPU_ADDR + (uint64_t)addr,
+                                            .bytes = bytes,
+                                            .ts = TS_NONE,
+                                            .allocator = s->gpu,
+                                            .stack = trace_stack(s->t, &f, 1)});
 }
 
 static void join(struct side *a, struct side *b) {
@@ -74,10 +79,10 @@ static void events_of_both_count_once(void **state) {
     event(&a, 100, 1, 512, 0);
     event(&a, 150, 1, -512, 0);
     event(&a, 160, 1, 1024, 0);
-    event(&a, 200, 2, -2048, 0);  /* from before */
-    event(&a, 300, 9, 512, 0);    /* the snapshot does not have it */
-    before(&b, 3, 4096, 30);      /* stays all the time */
-    before(&b, 4, 4096, 40);      /* is freed before the trace begins */
+    event(&a, 200, 2, -2048, 0); /* from before */
+    event(&a, 300, 9, 512, 0);   /* the snapshot does not have it */
+    before(&b, 3, 4096, 30);     /* stays all the time */
+    before(&b, 4, 4096, 40);     /* is freed before the trace begins */
     event(&b, 10, 2, 1536, 20);
     event(&b, 20, 4, -4096, 0);
     event(&b, 30, 5, 512, 50);
@@ -115,8 +120,8 @@ static void an_allocation_too_far_away_is_another(void **state) {
     struct side a = new_side("kineto", 0), b = new_side("snapshot", 0);
     event(&a, 100, 1, 512, 0);
     event(&a, 90000, 2, 512, 0);
-    event(&b, 5100, 1, 512, 10);   /* 5 ms late */
-    event(&b, 40000, 7, 512, 70);  /* in the window, but not in the trace */
+    event(&b, 5100, 1, 512, 10);  /* 5 ms late */
+    event(&b, 40000, 7, 512, 70); /* in the window, but not in the trace */
     size_t common = 9;
     struct ops_err e;
     assert_int_equal(mem_common(a.t, b.t, &common, &e), 0);
@@ -151,8 +156,12 @@ static void a_trace_without_memory_gets_the_snapshots(void **state) {
 static void a_failure_that_both_saw_is_one(void **state) {
     (void)state;
     struct side a = new_side("kineto", 0), b = new_side("snapshot", 0);
-    struct mem_oom o = {.bytes = 7, .device_free = -1, .allocated = 5,
-                        .reserved = 6, .track = ROW_NONE, .stack = ROW_NONE,
+    struct mem_oom o = {.bytes = 7,
+                        .device_free = -1,
+                        .allocated = 5,
+                        .reserved = 6,
+                        .track = ROW_NONE,
+                        .stack = ROW_NONE,
                         .allocator = a.gpu};
     for (int i = 0; i < 2; i++) {
         o.ts = (100 + 5000 * i) * US;

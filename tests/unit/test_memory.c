@@ -114,7 +114,7 @@ static struct trace *peaked(void) {
     tiny_span(t, th, SPAN_OP, "aten::mm", 5, 10);
     tiny_span(t, th, SPAN_OP, "aten::empty", 6, 5);
     tiny_mem(t, g, th, 10, 0xa, 100, 1100);
-    tiny_mem(t, g, th, 20, 0xb, 300, 1400); /* in no op */
+    tiny_mem(t, g, th, 20, 0xb, 300, 1400);  /* in no op */
     tiny_mem(t, g, th, 25, 0xd, -200, 1200); /* from before */
     tiny_mem(t, g, th, 30, 0xc, 50, 1750);
     tiny_mem(t, g, th, 40, 0xa, -100, 1650);
@@ -292,8 +292,7 @@ static void few_points_keep_the_peak(void **state) {
     }
     struct result r;
     struct ops_err e = {0};
-    assert_int_equal(tiny_try(t, "memory", "points", "1", &r, &e),
-                     OPS_EUSAGE);
+    assert_int_equal(tiny_try(t, "memory", "points", "1", &r, &e), OPS_EUSAGE);
     trace_free(t);
 }
 
@@ -306,10 +305,14 @@ static void who_asked_when_it_ran_out(void **state) {
     tiny_span(t, th, SPAN_OP, "aten::bmm", 30, 10);
     tiny_mem(t, g, th, 10, 0xa, 4096, 4096);
     for (int i = 0; i < 5; i++)
-        trace_oom(t, &(struct mem_oom){
-            .ts = (35 + i) * US, .bytes = (i + 1) << 20, .device_free = 2048,
-            .allocated = 4096, .reserved = -1, .track = th,
-            .stack = ROW_NONE, .allocator = g});
+        trace_oom(t, &(struct mem_oom){.ts = (35 + i) * US,
+                                       .bytes = (i + 1) << 20,
+                                       .device_free = 2048,
+                                       .allocated = 4096,
+                                       .reserved = -1,
+                                       .track = th,
+                                       .stack = ROW_NONE,
+                                       .allocator = g});
     tiny_seal(t);
     struct result r = tiny_run(t, "memory", NULL, NULL);
     assert_int_equal(r.nremarks, 4);
@@ -328,11 +331,13 @@ static void segments_tell_what_is_stuck(void **state) {
     uint32_t th = tiny_thread(t, 1);
     uint16_t g = gpu0(t);
     tiny_mem(t, g, th, 10, 0x100, 64, 64);
-    struct mem_segment seg = {.addr = 0x100, .bytes = 256, .allocator = g,
+    struct mem_segment seg = {.addr = 0x100,
+                              .bytes = 256,
+                              .allocator = g,
                               .stack = ROW_NONE};
     trace_segment(t, &seg);
-    trace_block(t, &(struct mem_block){0x100, 64, 64, ROW_NONE,
-                                       BLOCK_ALLOCATED});
+    trace_block(t,
+                &(struct mem_block){0x100, 64, 64, ROW_NONE, BLOCK_ALLOCATED});
     trace_block(t, &(struct mem_block){0x140, 192, -1, ROW_NONE, BLOCK_FREE});
     seg.addr = 0x900;
     seg.bytes = 512;

@@ -15,7 +15,10 @@ static uint16_t class_of(const char *s) { return name_classify(bytes_of(s)); }
 
 static void real_names_are_known(void **state) {
     (void)state;
-    static const struct { const char *name; uint16_t class; } v[] = {
+    static const struct {
+        const char *name;
+        uint16_t class;
+    } v[] = {
         {"ProfilerStep#12", NAME_STEP},
         {"Profiled batch", NAME_STEP},
         {"enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
@@ -23,7 +26,8 @@ static void real_names_are_known(void **state) {
         {"Iterator::Prefetch", NAME_INPUT | NAME_ITERATOR},
         {"IteratorGetNext:IteratorGetNext", NAME_INPUT},
         {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage"
-         "<4096ul>)", NAME_COMM},
+         "<4096ul>)",
+         NAME_COMM},
         {"nccl:all_reduce", NAME_COMM},
         {"gloo:all_reduce", NAME_COMM | NAME_COMM_CPU},
         {"c10d::allreduce_", NAME_COMM},
@@ -37,8 +41,7 @@ static void real_names_are_known(void **state) {
         {"cudaStreamSynchronize", NAME_SYNC},
         {"cudaMalloc", NAME_ALLOC},
         {"Optimizer.step#Adam.step", NAME_OPTIMIZER},
-        {"autograd::engine::evaluate_function: MmBackward0",
-         NAME_BACKWARD},
+        {"autograd::engine::evaluate_function: MmBackward0", NAME_BACKWARD},
         {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64",
          NAME_TENSOR_CORE},
         {"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128>",
@@ -52,11 +55,13 @@ static void real_names_are_known(void **state) {
 
 static void what_only_looks_like_one_is_not(void **state) {
     (void)state;
+    /* clang-format off */
     static const char *const v[] = {
         "", "aten::mm", "my ProfilerStep#1", "cudaEventRecord",
         "void at::native::vectorized_elementwise_kernel<4>", "forward",
         "reduce_kernel", "xIterator::Map",
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
         assert_int_equal(class_of(v[i]), 0);
     /* xmma kernels exist for plain fp32 units, too */
@@ -79,11 +84,21 @@ static void a_very_long_name_takes_no_time(void **state) {
 
 static void step_numbers_stand_at_the_end(void **state) {
     (void)state;
-    static const struct { const char *name; int64_t n; } v[] = {
-        {"ProfilerStep#12", 12}, {"train 7", 7}, {"train", -1}, {"7", -1},
-        {"x7", -1}, {"step #0", 0}, {"#", -1}, {"", -1},
+    static const struct {
+        const char *name;
+        int64_t n;
+    } v[] = {
+        {"ProfilerStep#12", 12},
+        {"train 7", 7},
+        {"train", -1},
+        {"7", -1},
+        {"x7", -1},
+        {"step #0", 0},
+        {"#", -1},
+        {"", -1},
         {"a 123456789012345678", INT64_C(123456789012345678)},
-        {"a 1234567890123456789", -1}, {"a 9 b", -1},
+        {"a 1234567890123456789", -1},
+        {"a 9 b", -1},
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
         assert_int_equal(name_step_number(bytes_of(v[i].name)), v[i].n);

@@ -153,8 +153,8 @@ static void children_that_overlap_are_taken_off_once(void **state) {
     tiny_span(t, th, SPAN_OP, "b", 20, 80);
     tiny_seal(t);
     for (size_t i = 0; i < 3; i++) {
-        struct result r =
-            tiny_run(t, asks[i].analysis, asks[i].key, asks[i].value);
+        struct result r = tiny_run(t, asks[i].analysis, asks[i].key,
+                                   asks[i].value);
         const char *a = i == 1 ? "p;a" : i == 2 ? "p/a" : "a";
         const char *b = i == 1 ? "p;b" : i == 2 ? "p/b" : "b";
         if (i != 1) assert_int_equal(tiny_us(&r, "p", asks[i].column), 0);
@@ -235,8 +235,8 @@ static void device_time_belongs_to_the_launcher(void **state) {
     /* the annotation in between launched nothing: the op did */
     tiny_span(t, th, SPAN_ANNOTATION, "region", 50, 8);
     tiny_launch(t, th, st, "k4", 52, 5);
-    tiny_launch(t, th, st, "k3", 150, 13); /* outside every op */
-    tiny_launch(t, th, st, "k5", 70, 19);  /* in an annotation only */
+    tiny_launch(t, th, st, "k3", 150, 13);          /* outside every op */
+    tiny_launch(t, th, st, "k5", 70, 19);           /* in an annotation only */
     tiny_span(t, st, SPAN_COPY, "Memcpy", 300, 17); /* no launch at all */
     tiny_seal(t);
     struct result r = tiny_run(t, "ops", NULL, NULL);
@@ -322,7 +322,8 @@ static void regions_are_rows_where_nothing_better_is(void **state) {
 static void sources_differ_in_what_they_have(void **state) {
     (void)state;
     struct trace *t = tiny_new(false, true);
-    uint32_t s = trace_source(t, "other", format_named("kineto"), NULL, (struct bytes){0});
+    uint32_t s = trace_source(t, "other", format_named("kineto"), NULL,
+                              (struct bytes){0});
     uint32_t a = tiny_thread(t, 1);
     uint32_t b = trace_track(t, s, TRACK_THREAD, 1, 1);
     uint32_t host = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
@@ -422,10 +423,8 @@ static void absurd_times_do_not_overflow(void **state) {
         s.track = i < 20 ? th : st;
         s.kind = i < 20 ? SPAN_OP : SPAN_KERNEL;
         row_id r = trace_span(t, &s);
-        if (i < 20)
-            trace_link_host(t, 0, (uint64_t)i, r);
-        else
-            trace_link_device(t, 0, (uint64_t)(i - 20), r);
+        if (i < 20) trace_link_host(t, 0, (uint64_t)i, r);
+        else trace_link_device(t, 0, (uint64_t)(i - 20), r);
         tiny_mem(t, gpu, th, i, (uint64_t)i + 1, i % 3 ? INT64_MAX : INT64_MIN,
                  -1);
     }
@@ -500,9 +499,11 @@ static void flops_by_torchs_formulas(void **state) {
     assert_int_equal(flops(FLOPS_POINTWISE, "[[7, 8], []]", "", ""), 56);
     /* a tensor of no dimension is one element, a number is no tensor */
     assert_int_equal(flops(FLOPS_POINTWISE, "[[], []]",
-                           "[\"float\", \"Scalar\"]", ""), 1);
+                           "[\"float\", \"Scalar\"]", ""),
+                     1);
     assert_int_equal(flops(FLOPS_POINTWISE, "[[], []]",
-                           "[\"Scalar\", \"Scalar\"]", ""), -1);
+                           "[\"Scalar\", \"Scalar\"]", ""),
+                     -1);
 }
 
 static void flops_of_nonsense_are_none(void **state) {

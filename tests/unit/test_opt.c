@@ -71,8 +71,8 @@ static void a_later_value_replaces_an_earlier(void **state) {
 
 static void numbers_must_be_whole_words(void **state) {
     (void)state;
-    static const char *const bad[] = {"", " 5", "5 ", "5x", "1.5", "x",
-                                      "99999999999999999999"};
+    static const char *const bad[] = {
+        "", " 5", "5 ", "5x", "1.5", "x", "99999999999999999999"};
     struct opts o = make();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(set(&o, "top", bad[i]), OPS_EUSAGE);
@@ -87,11 +87,13 @@ static void sizes_have_units(void **state) {
     static const struct {
         const char *text;
         int64_t bytes;
-    } good[] = {{"4096", 4096},       {"1M", 1 << 20},   {"1m", 1 << 20},
-                {"2.5GiB", 2684354560}, {"1MB", 1000000}, {"3 KiB", 3072},
-                {"0", 0},             {"7B", 7},         {"1T", 1LL << 40}};
-    static const char *const bad[] = {"", "-1", "1X", "M", "1MiBs", "1e30",
-                                      "0x10", "9000P"};
+    } good[] = {{"4096", 4096},   {"1M", 1 << 20},
+                {"1m", 1 << 20},  {"2.5GiB", 2684354560},
+                {"1MB", 1000000}, {"3 KiB", 3072},
+                {"0", 0},         {"7B", 7},
+                {"1T", 1LL << 40}};
+    static const char *const bad[] = {"",      "-1",   "1X",   "M",
+                                      "1MiBs", "1e30", "0x10", "9000P"};
     struct opts o = make();
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(set(&o, "min-bytes", good[i].text), 0);
@@ -113,8 +115,8 @@ static void microseconds_are_exact_picoseconds(void **state) {
                 {".5", 500000},
                 {"7.", 7000000},
                 {"1.0000019", 1000001}};
-    static const char *const bad[] = {"", ".", "-", "1.2.3", "1e3", "12us",
-                                      "9223372036854775807"};
+    static const char *const bad[] = {
+        "", ".", "-", "1.2.3", "1e3", "12us", "9223372036854775807"};
     struct opts o = make();
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(set(&o, "at", good[i].text), 0);

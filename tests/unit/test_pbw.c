@@ -62,8 +62,7 @@ static void padded_varints_fill_their_width_and_no_more(void **state) {
                              b + 2 + width);
             assert_int_equal(b[1], 0xee);
             assert_int_equal(b[2 + width], 0xee);
-            assert_ptr_equal(pb_varint(b + 2, b + sizeof b, &v),
-                             b + 2 + width);
+            assert_ptr_equal(pb_varint(b + 2, b + sizeof b, &v), b + 2 + width);
             assert_int_equal(v, values[k]);
         }
     uint8_t b[10];
@@ -79,9 +78,9 @@ static void padded_varints_fill_their_width_and_no_more(void **state) {
 static void documented_examples(void **state) {
     (void)state;
     uint8_t b[64];
-    static const uint8_t want[] = {0x08, 0x96, 0x01, 0x12, 0x07, 't',  'e',
-                                   's',  't',  'i',  'n',  'g',  0x1a, 0x03,
-                                   0x08, 0x96, 0x01};
+    static const uint8_t want[] = {0x08, 0x96, 0x01, 0x12, 0x07, 't',
+                                   'e',  's',  't',  'i',  'n',  'g',
+                                   0x1a, 0x03, 0x08, 0x96, 0x01};
     uint8_t *p = pbw_uint(b, 1, 150);
     p = pbw_bytes(p, 2, "testing", 7);
     p = pbw_len(p, 3, pbw_uint_size(1, 150));

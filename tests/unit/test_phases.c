@@ -114,10 +114,11 @@ static void regions_before_the_first_launch_are_input(void **state) {
     host(&g, SPAN_ANNOTATION, "load batch", 0, 20);
     host(&g, SPAN_API, "cudaMemcpyAsync", 15, 18);
     host(&g, SPAN_ANNOTATION, "forward", 20, 60);
-    trace_link_host(g.t, 0, 1, tiny_span(g.t, g.thread, SPAN_API,
-                                         "cudaLaunchKernel", 30, 5));
-    trace_link_device(g.t, 0, 1, tiny_span(g.t, g.stream, SPAN_KERNEL, "gemm",
-                                           40, 10));
+    trace_link_host(g.t, 0, 1,
+                    tiny_span(g.t, g.thread, SPAN_API, "cudaLaunchKernel", 30,
+                              5));
+    trace_link_device(g.t, 0, 1,
+                      tiny_span(g.t, g.stream, SPAN_KERNEL, "gemm", 40, 10));
     CHECK(&g, 10, 0, 0, 20, 5, 25, 40);
 }
 
@@ -125,10 +126,11 @@ static void the_optimizers_regions_are_never_input(void **state) {
     (void)state;
     struct rig g = rig_new(true);
     host(&g, SPAN_ANNOTATION, "Optimizer.zero_grad#SGD.zero_grad", 0, 20);
-    trace_link_host(g.t, 0, 1, tiny_span(g.t, g.thread, SPAN_API,
-                                         "cudaLaunchKernel", 30, 5));
-    trace_link_device(g.t, 0, 1, tiny_span(g.t, g.stream, SPAN_KERNEL, "gemm",
-                                           40, 10));
+    trace_link_host(g.t, 0, 1,
+                    tiny_span(g.t, g.thread, SPAN_API, "cudaLaunchKernel", 30,
+                              5));
+    trace_link_device(g.t, 0, 1,
+                      tiny_span(g.t, g.stream, SPAN_KERNEL, "gemm", 40, 10));
     CHECK(&g, 10, 0, 0, 0, 5, 20, 65);
 }
 
@@ -161,8 +163,8 @@ static void the_call_that_starts_a_collective_is_host_work(void **state) {
     CHECK(&g, 0, 30, 0, 0, 0, 25, 45);
 }
 
-static void without_a_device_ops_are_compute_after_comm_and_input(
-    void **state) {
+static void
+without_a_device_ops_are_compute_after_comm_and_input(void **state) {
     (void)state;
     struct rig g = rig_new(false);
     uint32_t worker = tiny_thread(g.t, 2);
@@ -218,7 +220,8 @@ static void the_mean_of_odd_parts_still_sums(void **state) {
     (void)state;
     struct rig g = rig_new(true);
     uint32_t more[2] = {tiny_stream(g.t, 1, 7), tiny_stream(g.t, 2, 7)};
-    struct span_in s = {.ts = 0, .kind = SPAN_KERNEL,
+    struct span_in s = {.ts = 0,
+                        .kind = SPAN_KERNEL,
                         .name = trace_str(g.t, bytes_of("gemm"))};
     int64_t len[] = {1, 2, 5}; /* ps: no multiple of three */
     for (int i = 0; i < 3; i++) {
@@ -232,8 +235,8 @@ static void the_mean_of_odd_parts_still_sums(void **state) {
     trace_span(g.t, &s);
     tiny_seal(g.t);
     struct result r = tiny_run(g.t, "steps", NULL, NULL);
-    static const char *const names[] = {"compute_us", "comm_us", "copy_us",
-                                        "input_us", "launch_us", "host_us",
+    static const char *const names[] = {"compute_us", "comm_us",   "copy_us",
+                                        "input_us",   "launch_us", "host_us",
                                         "other_us"};
     int64_t sum = 0;
     for (int i = 0; i < PHASES; i++) {
@@ -251,7 +254,8 @@ static void the_mean_of_long_steps_still_sums(void **state) {
     (void)state;
     enum { DEVICES = 40 };
     struct trace *t = tiny_new(true, false);
-    struct span_in s = {.kind = SPAN_KERNEL, .dur = DUR_LIMIT,
+    struct span_in s = {.kind = SPAN_KERNEL,
+                        .dur = DUR_LIMIT,
                         .name = trace_str(t, bytes_of("gemm"))};
     for (int i = 0; i < DEVICES; i++) {
         s.track = tiny_stream(t, i, 7);
@@ -262,8 +266,8 @@ static void the_mean_of_long_steps_still_sums(void **state) {
     }
     tiny_seal(t);
     struct result r = tiny_run(t, "steps", NULL, NULL);
-    static const char *const names[] = {"compute_us", "comm_us", "copy_us",
-                                        "input_us", "launch_us", "host_us",
+    static const char *const names[] = {"compute_us", "comm_us",   "copy_us",
+                                        "input_us",   "launch_us", "host_us",
                                         "other_us"};
     int64_t sum = 0, dur = 0;
     for (size_t i = 0; i < r.nrows; i++) {
@@ -287,8 +291,17 @@ static void the_mean_of_long_steps_still_sums(void **state) {
 
 enum { SPACE = 200, MOST = 40 };
 
-enum what { W_GEMM, W_NCCL, W_COPY, W_LOADER, W_API, W_OP, W_REGION, W_GLOO,
-            W_KINDS };
+enum what {
+    W_GEMM,
+    W_NCCL,
+    W_COPY,
+    W_LOADER,
+    W_API,
+    W_OP,
+    W_REGION,
+    W_GLOO,
+    W_KINDS
+};
 
 struct piece {
     enum what what;
@@ -296,12 +309,14 @@ struct piece {
     int gpu; /* device work: which */
 };
 
+/* clang-format off */
 static const char *const names_of[] = {
     "gemm", "ncclDevKernel_X", "Memcpy DtoD", "enumerate(DataLoader)#a",
     "cudaStreamSynchronize", "aten::mm", "region", "gloo:all_reduce"};
-static const uint8_t kinds_of[] = {
-    SPAN_KERNEL, SPAN_KERNEL, SPAN_COPY, SPAN_ANNOTATION, SPAN_API, SPAN_OP,
-    SPAN_ANNOTATION, SPAN_ANNOTATION};
+/* clang-format on */
+static const uint8_t kinds_of[] = {SPAN_KERNEL,     SPAN_KERNEL,    SPAN_COPY,
+                                   SPAN_ANNOTATION, SPAN_API,       SPAN_OP,
+                                   SPAN_ANNOTATION, SPAN_ANNOTATION};
 
 static uint32_t next(uint32_t *seed) {
     *seed = *seed * 1664525u + 1013904223u;
@@ -315,8 +330,8 @@ static size_t make_pieces(struct piece *v, uint32_t *seed, bool gpus) {
         for (int k = 0; k < 4 && n < MOST; k++) {
             enum what w = (enum what)(next(seed) % W_KINDS);
             if (!gpus && w <= W_COPY) continue;
-            int a = slot + (int)(next(seed) % 8), b = a + 1 +
-                    (int)(next(seed) % 10);
+            int a = slot + (int)(next(seed) % 8),
+                b = a + 1 + (int)(next(seed) % 10);
             if (w <= W_COPY || w == W_GLOO) b += (int)(next(seed) % 60);
             v[n++] = (struct piece){w, a, b, (int)(next(seed) % 2)};
         }
@@ -366,7 +381,7 @@ static enum phase phase_at(const struct piece *v, size_t n, int t, int gpu) {
 static void add_pieces(struct rig *g, const struct piece *v, size_t n,
                        const uint32_t stream[2], uint32_t worker) {
     for (size_t i = 0; i < n; i++) {
-        uint32_t track = v[i].what <= W_COPY  ? stream[v[i].gpu]
+        uint32_t track = v[i].what <= W_COPY   ? stream[v[i].gpu]
                          : v[i].what == W_GLOO ? worker
                                                : g->thread;
         tiny_span(g->t, track, (enum span_kind)kinds_of[v[i].what],
@@ -473,8 +488,7 @@ int main(void) {
         cmocka_unit_test(what_the_input_pipeline_calls_is_input),
         cmocka_unit_test(a_cpu_collective_is_hidden_by_the_steps_own_ops),
         cmocka_unit_test(the_call_that_starts_a_collective_is_host_work),
-        cmocka_unit_test(
-            without_a_device_ops_are_compute_after_comm_and_input),
+        cmocka_unit_test(without_a_device_ops_are_compute_after_comm_and_input),
         cmocka_unit_test(each_device_has_a_view_and_steps_show_the_mean),
         cmocka_unit_test(the_remark_on_devices_is_about_any_source),
         cmocka_unit_test(the_mean_of_odd_parts_still_sums),

@@ -125,13 +125,25 @@ static void what_would_load_or_call_is_refused_by_name(void **state) {
 
 static void lists_that_contain_themselves_are_refused(void **state) {
     (void)state;
-    REFUSED("]q\x00h\x00" "a.", "contains itself");
-    REFUSED("]q\x00(h\x00" "e.", "contains itself");
+    REFUSED("]q\x00h\x00"
+            "a.",
+            "contains itself");
+    REFUSED("]q\x00(h\x00"
+            "e.",
+            "contains itself");
     REFUSED("}q\x00K\x01h\x00s.", "contains itself");
-    REFUSED("]q\x00(h\x00\x85" "e.", "contains itself");
-    REFUSED("]q\x00(]q\x01(h\x00" "eh\x01" "e.", "contains itself");
+    REFUSED("]q\x00(h\x00\x85"
+            "e.",
+            "contains itself");
+    REFUSED("]q\x00(]q\x01(h\x00"
+            "eh\x01"
+            "e.",
+            "contains itself");
     /* a in b, then b in a */
-    REFUSED("(]q\x00]q\x01h\x00" "ah\x00h\x01" "al.", "changes after it");
+    REFUSED("(]q\x00]q\x01h\x00"
+            "ah\x00h\x01"
+            "al.",
+            "changes after it");
 }
 
 static void deep_nesting_is_refused(void **state) {
@@ -152,8 +164,7 @@ static void deep_nesting_is_refused(void **state) {
     memset(p, ']', 100);
     memset(p + 100, 'a', 99);
     p[199] = '.';
-    assert_int_equal(pickle_read(&k, (struct bytes){(uint8_t *)p, 200}, &e),
-                     0);
+    assert_int_equal(pickle_read(&k, (struct bytes){(uint8_t *)p, 200}, &e), 0);
     pickle_free(&k);
     free(p);
 }
@@ -180,27 +191,39 @@ static void huge_numbers_are_refused(void **state) {
 static void long_texts_are_refused(void **state) {
     (void)state;
     /* ten gigabytes, and all that eight bytes can say */
-    REFUSED("\x8d\x00\xe4\x0bT\x02\x00\x00\x00" "abc.",
+    REFUSED("\x8d\x00\xe4\x0bT\x02\x00\x00\x00"
+            "abc.",
             "a text of 10000000000 bytes at offset 0");
-    REFUSED("\x8d\xff\xff\xff\xff\xff\xff\xff\xff" "abc.",
+    REFUSED("\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
+            "abc.",
             "a text of 18446744073709551615 bytes");
-    REFUSED("X\xff\xff\xff\xff" "abc.", "a text of 4294967295 bytes");
+    REFUSED("X\xff\xff\xff\xff"
+            "abc.",
+            "a text of 4294967295 bytes");
     REFUSED("\x96\x00\x00\x00\x00\x01\x00\x00\x00.", "a text of 4294967296");
 }
 
 static void the_stack_cannot_be_taken_below_its_marks(void **state) {
     (void)state;
     REFUSED("a.", "the stack is empty");
-    REFUSED("K\x01" "a.", "the stack is empty");
-    REFUSED("](K\x01" "a.", "the stack is empty");
+    REFUSED("K\x01"
+            "a.",
+            "the stack is empty");
+    REFUSED("](K\x01"
+            "a.",
+            "the stack is empty");
     REFUSED("K\x01\x87.", "the stack is empty");
     REFUSED("e.", "no mark");
     REFUSED("t.", "no mark");
     REFUSED("(e.", "the stack is empty");
-    REFUSED("K\x01(K\x02" "e.", "no list");
+    REFUSED("K\x01(K\x02"
+            "e.",
+            "no list");
     REFUSED("](K\x02u.", "no dict");
     REFUSED("}(K\x02u.", "a key without a value");
-    REFUSED("(K\x01" "d.", "a key without a value");
+    REFUSED("(K\x01"
+            "d.",
+            "a key without a value");
     REFUSED("(.", "before the data are complete");
     REFUSED("K\x01K\x02.", "before the data are complete");
     REFUSED(".", "before the data are complete");

@@ -19,16 +19,17 @@
 static void what_steers_or_hides_is_not_plain(void **state) {
     (void)state;
     static const uint32_t bad[] = {
-        0,      0x1b,   '\n',   '\t',   '\r',   0x7f,    0x80,    0x9b,
-        0x9f,   0xad,   0x34f,  0x61c,  0x180e, 0x200b,  0x200d,  0x200f,
-        0x2028, 0x2029, 0x202a, 0x202e, 0x2060, 0x2066,  0x2069,  0x206f,
-        0xd800, 0xdfff, 0xfdd0, 0xfdef, 0xfe0f, 0xfeff,  0xfff9,  0xfffe,
-        0xffff, 0x1fffe, 0x10ffff, 0x110000, 0xe0001, 0xe0041, PLAIN_BAD,
+        0,        0x1b,    '\n',    '\t',      '\r',   0x7f,    0x80,
+        0x9b,     0x9f,    0xad,    0x34f,     0x61c,  0x180e,  0x200b,
+        0x200d,   0x200f,  0x2028,  0x2029,    0x202a, 0x202e,  0x2060,
+        0x2066,   0x2069,  0x206f,  0xd800,    0xdfff, 0xfdd0,  0xfdef,
+        0xfe0f,   0xfeff,  0xfff9,  0xfffe,    0xffff, 0x1fffe, 0x10ffff,
+        0x110000, 0xe0001, 0xe0041, PLAIN_BAD,
     };
     static const uint32_t good[] = {
-        ' ',    '~',    0xa0,   0xac,   0xae,   0xe9,    0x301,   0x65e5,
-        0x2027, 0x202f, 0x205f, 0x2070, 0xd7ff, 0xe000,  0xfdcf,  0xfdf0,
-        0xfe10, 0xfffd, 0x1f600, 0x10fffd, 0xe1000,
+        ' ',    '~',    0xa0,   0xac,   0xae,    0xe9,     0x301,
+        0x65e5, 0x2027, 0x202f, 0x205f, 0x2070,  0xd7ff,   0xe000,
+        0xfdcf, 0xfdf0, 0xfe10, 0xfffd, 0x1f600, 0x10fffd, 0xe1000,
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (plain_char(bad[i])) fail_msg("U+%04X is plain", bad[i]);
@@ -62,8 +63,12 @@ static void check_clean(const char *in, enum plain_kind kind,
 
 static void one_mark_for_each_character(void **state) {
     (void)state;
-    check_clean("a\xe2\x80\xae" "b\xc2\x9b" "1\xff\xfe", PLAIN_LINE, "a?b?1??");
-    check_clean("\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80", PLAIN_LINE, "?????????");
+    check_clean("a\xe2\x80\xae"
+                "b\xc2\x9b"
+                "1\xff\xfe",
+                PLAIN_LINE, "a?b?1??");
+    check_clean("\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80", PLAIN_LINE,
+                "?????????");
     check_clean("é日本😀", PLAIN_LINE, "é日本😀");
     check_clean("a\nb\tc\r\nd\re\r", PLAIN_LINE, "a?b?c??d?e?");
     check_clean("a\nb\tc\r\nd\re\r", PLAIN_PAGE, "a\nb\tc\r\nd?e?");
@@ -130,7 +135,9 @@ static void a_screen_over_a_descriptor(void **state) {
 static void a_line_is_one_line(void **state) {
     (void)state;
     FILE *f = tmpfile();
-    char line[32] = "a\033[2J\nb\xc2\x9b" "é", have[33] = "";
+    char line[32] = "a\033[2J\nb\xc2\x9b"
+                    "é",
+         have[33] = "";
     sink_line(fileno(f), line, strlen(line));
     assert_true(pread(fileno(f), have, 32, 0) > 0);
     assert_string_equal(have, "a?[2J?b?é\n");

@@ -124,6 +124,7 @@ static void json_has_the_shape_of_the_interface(void **state) {
     result_remark(&r, "one \"remark\"");
     result_top(&r, 1);
     char *s = as_json(&r);
+    /* clang-format off */
     static const char *const keys[] = {
         "{\"opscope\": \"", "\"analysis\": \"ops\"", "\"sources\": [",
         "\"columns\": [", "{\"name\": \"total_us\", \"type\": \"time\", "
@@ -133,6 +134,7 @@ static void json_has_the_shape_of_the_interface(void **state) {
         "\"one \\\"remark\\\"\"", "\"missing\": [", "{\"what\": \"device "
         "memory\", \"why\": \"off\", \"fix\": \"turn on\"}", "\"notes\": [",
     };
+    /* clang-format on */
     const char *at = s;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         at = strstr(at, keys[i]);
@@ -146,7 +148,10 @@ static void json_escapes_hostile_names(void **state) {
     (void)state;
     struct result r;
     cols(&r);
-    row(&r, "a\"\\\n\x01\x1b[31m\xff" "é", 0, 0, -1, 0);
+    row(&r,
+        "a\"\\\n\x01\x1b[31m\xff"
+        "é",
+        0, 0, -1, 0);
     char *s = as_json(&r);
     assert_non_null(strstr(s, "\"a\\\"\\\\\\n\\u0001\\u001b[31m\\ufffdé\""));
     assert_non_null(strstr(s, "0.000, null, null, 0, false]"));
@@ -187,6 +192,7 @@ static char *csv_cell(const char *text) {
 
 static void csv_is_no_formula_and_steers_nothing(void **state) {
     (void)state;
+    /* clang-format off */
     static const char *const cases[][2] = {
         {"aten::mm", "aten::mm"},
         {"=1+1", "'=1+1"},
@@ -211,6 +217,7 @@ static void csv_is_no_formula_and_steers_nothing(void **state) {
         {"C:\\u001b", "C:\\u005cu001b"},
         {"a,\"=1", "\"a,\"\"=1\""},
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *s = csv_cell(cases[i][0]);
         assert_string_equal(s, cases[i][1]);
@@ -225,8 +232,8 @@ static void json_escapes_what_deceives(void **state) {
     row(&r, "\xc2\x9b\xe2\x80\xae\xf3\xa0\x81\x81\xef\xbf\xbe\x7f", 0, 0, -1,
         0);
     char *s = as_json(&r);
-    assert_non_null(strstr(
-        s, "\"\\u009b\\u202e\\udb40\\udc41\\ufffe\\u007f\""));
+    assert_non_null(
+        strstr(s, "\"\\u009b\\u202e\\udb40\\udc41\\ufffe\\u007f\""));
     free(s);
     result_free(&r);
 }

@@ -66,9 +66,11 @@ static void odd_stats_are_refused_or_bounded(void **state) {
     assert_false(proc_stat_parse("()", 2, &st));
     assert_false(proc_stat_parse("1 (a) S x", 9, &st));
     char text[512];
-    int n = snprintf(text, sizeof text, "1 (%0200d\n\x7f) R 1 2 3 4 5 6 7 8 9 "
+    int n = snprintf(text, sizeof text,
+                     "1 (%0200d\n\x7f) R 1 2 3 4 5 6 7 8 9 "
                      "10 11 12 13 14 15 16 17 18 "
-                     "99999999999999999999999999999 20 21 22", 0);
+                     "99999999999999999999999999999 20 21 22",
+                     0);
     assert_true(proc_stat_parse(text, (size_t)n, &st));
     assert_int_equal(strlen(st.name), PROC_NAME - 1);
     assert_true(st.start_ticks > 0);
@@ -93,8 +95,7 @@ static void our_own_figures_are_the_kernels(void **state) {
     assert_string_equal(st.name, "od) d");
     cpu = proc_cpu_ns(getpid());
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-    assert_true(cpu > 0 &&
-                cpu <= (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec);
+    assert_true(cpu > 0 && cpu <= (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec);
     if (proc_sched_read(getpid(), getpid(), &run, &wait, &turns)) {
         assert_true(run > 0 && wait >= 0 && turns > 0);
         assert_true(run <= proc_cpu_ns(getpid()));

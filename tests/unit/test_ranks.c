@@ -118,8 +118,7 @@ static void what_kept_it_is_named(void **state) {
                 if (r == 2 && device)
                     job_kernel(&j, "slow_gemm", 0, 7, at + 60, 345, NULL);
                 if (r == 2 && !device)
-                    job_span(&j, "cpu_op", "aten::slow", 1, at + 60, 340,
-                             NULL);
+                    job_span(&j, "cpu_op", "aten::slow", 1, at + 60, 340, NULL);
                 job_nccl(&j, at + slow[r][s], leave[s] - slow[r][s], s, "0");
             }
             job_end(&j);
@@ -136,8 +135,10 @@ static void what_kept_it_is_named(void **state) {
 /* Clocks apart by any offset: found, removed, nothing else changes. */
 static void clocks_do_not_matter(void **state) {
     (void)state;
-    static const int64_t ahead[][3] = {
-        {0, 0, 0}, {0, 0, 5000}, {0, -7000, 123}, {40000, 0, 0}};
+    static const int64_t ahead[][3] = {{0, 0, 0},
+                                       {0, 0, 5000},
+                                       {0, -7000, 123},
+                                       {40000, 0, 0}};
     for (size_t k = 0; k < 4; k++) {
         struct job j = write_job(3, STEPS, slow, NULL, ahead[k]);
         struct result r = tiny_run(j.t, "ranks", NULL, NULL);
@@ -275,8 +276,7 @@ static void clocks_go_from_group_to_group(void **state) {
     tiny_seal(j.t);
     struct result r = tiny_run(j.t, "ranks", NULL, NULL);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(tiny_cell(&r, i, "clock_offset_us")->i,
-                         ahead[i] * US);
+        assert_int_equal(tiny_cell(&r, i, "clock_offset_us")->i, ahead[i] * US);
         assert_int_equal(late(&r, i), 0);
     }
     result_free(&r);

@@ -174,7 +174,9 @@ static bool locked_by(int fd, pid_t pid) {
     pid_t child = fork();
     if (child == 0)
         _exit(fcntl(fd, F_GETLK, &l) == 0 && l.l_type == F_WRLCK &&
-              l.l_pid == pid ? 7 : 1);
+                      l.l_pid == pid
+                  ? 7
+                  : 1);
     int status = 0;
     waitpid(child, &status, 0);
     return WIFEXITED(status) && WEXITSTATUS(status) == 7;
@@ -250,9 +252,7 @@ static void test_a_child_keeps_nothing_alive(void **state) {
 static void list_after_exec(void *arg) {
     (void)arg;
     begin();
-    {
-        OPS_SCOPE("before");
-    }
+    { OPS_SCOPE("before"); }
     execl("/bin/sh", "sh", "-c", "ls -l /proc/self/fd", (char *)NULL);
     exit(98);
 }
@@ -319,9 +319,7 @@ static void move_away(void *arg) {
     snprintf(here, sizeof here, "%s/logs", rig_dir);
     snprintf(there, sizeof there, "%s/moved", rig_dir);
     if (ops_start(here, &options) != 0) exit(1);
-    {
-        OPS_SCOPE("work");
-    }
+    { OPS_SCOPE("work"); }
     if (rename(here, there) != 0 || chdir("/") != 0) exit(2);
     ops_stop();
     exit(ops_problem(NULL, 0) == 0 ? 7 : 3);
@@ -355,6 +353,7 @@ static int tear_down(void **state) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         CASE(test_no_number_is_taken), CASE(test_files_are_its_own),
         CASE(test_a_pipe_ends), CASE(test_a_table_that_is_left),
@@ -363,5 +362,6 @@ int main(void) {
         CASE(test_exec_inherits_nothing), CASE(test_modes),
         CASE(test_a_renamed_folder),
     };
+    /* clang-format on */
     return cmocka_run_group_tests_name("rec_apart", tests, NULL, NULL);
 }

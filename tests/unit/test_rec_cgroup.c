@@ -112,10 +112,12 @@ static void a_path_of_the_host_falls_back_to_the_mount(void **state) {
 
 static void nothing_there_is_no_limit(void **state) {
     const char *root = *state;
+    /* clang-format off */
     static const char *const texts[] = {
         "", "\n", "0::\n", "0::/\n", "junk", "4:memory", "4:memory:",
         "4:memory:relative\n", "::::\n", "0::/../../etc\n", "4:memor:/x\n",
     };
+    /* clang-format on */
     struct cgroup g;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         cgroup_find(&g, texts[i], root);

@@ -65,8 +65,8 @@ int unlinkat(int dir, const char *path, int flags) {
 
 int linkat(int a, const char *from, int b, const char *to, int flags) {
     if (is_time()) die();
-    return (int)real_syscall(SYS_linkat, (long[6]){a, (long)from, b, (long)to,
-                                                   flags});
+    return (int)real_syscall(SYS_linkat,
+                             (long[6]){a, (long)from, b, (long)to, flags});
 }
 
 int mkdirat(int dir, const char *path, mode_t mode) {
@@ -74,11 +74,10 @@ int mkdirat(int dir, const char *path, mode_t mode) {
     return (int)real_syscall(SYS_mkdirat, (long[6]){dir, (long)path, mode});
 }
 
-int renameat2(int a, const char *from, int b, const char *to,
-              unsigned flags) {
+int renameat2(int a, const char *from, int b, const char *to, unsigned flags) {
     if (is_time()) die();
-    return (int)real_syscall(SYS_renameat2, (long[6]){a, (long)from, b,
-                                                      (long)to, flags});
+    return (int)real_syscall(SYS_renameat2,
+                             (long[6]){a, (long)from, b, (long)to, flags});
 }
 
 /* --- the program -------------------------------------------------------- */
@@ -86,7 +85,7 @@ int renameat2(int a, const char *from, int b, const char *to,
 static struct ops_options options;
 static struct {
     int scopes, spans, points; /* whose calls have returned */
-} *done;
+} * done;
 enum when { NEVER, AT_START, AT_DUMP, AT_STOP };
 static enum when when;
 
@@ -96,9 +95,7 @@ static void arm(enum when now) {
 
 static void record(uint32_t track, int from, int to) {
     for (int i = from; i < to; i++) {
-        {
-            OPS_SCOPE_INT("scope", "seq", i);
-        }
+        { OPS_SCOPE_INT("scope", "seq", i); }
         done->scopes = i + 1;
         uint64_t now = ops_now();
         ops_device_span(track, "span", now, now + 1, (uint64_t)i + 1);
@@ -184,7 +181,8 @@ static void drop_bare_pointer(void) {
             continue;
         struct timespec old[2] = {{1, 0}, {1, 0}};
         assert_int_not_equal(rec_salvage_finish(g.gl_pathv[i], &saved, why,
-                                                sizeof why), 0);
+                                                sizeof why),
+                             0);
         utimensat(AT_FDCWD, g.gl_pathv[i], old, 0);
     }
     if (n > 0) globfree(&g);
@@ -192,7 +190,7 @@ static void drop_bare_pointer(void) {
 
 static void check(bool closed) {
     uint8_t scopes[FIRST + SECOND] = {0}, spans[FIRST + SECOND] = {0},
-            points[FIRST + SECOND] = {0};
+                           points[FIRST + SECOND] = {0};
     struct xs x = {0};
     size_t open = 0;
     if (when == AT_START) drop_bare_pointer();
@@ -286,7 +284,8 @@ static void test_rescue(void **state) {
 
 static int set_up(void **state) {
     (void)state;
-    options = (struct ops_options){.no_machine = true, .no_tsc = true,
+    options = (struct ops_options){.no_machine = true,
+                                   .no_tsc = true,
                                    .ring_bytes = 64 << 10};
     done = mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -295,8 +294,10 @@ static int set_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_start), cmocka_unit_test(test_dump),
-        cmocka_unit_test(test_stop), cmocka_unit_test(test_rescue),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_dump),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_rescue),
     };
     return cmocka_run_group_tests_name("rec_cuts", tests, set_up, NULL);
 }

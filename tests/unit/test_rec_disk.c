@@ -302,7 +302,7 @@ static void test_little_memory_is_told(void **state) {
     struct rig_end e = rig_run(run_little_memory, NULL);
     assert_int_equal(e.status, 0);
     assert_string_equal(e.out, "memory_bytes is too small: 262144 are the "
-                        "least\n");
+                               "least\n");
     assert_int_equal(rig_count(""), 0);
 }
 
@@ -478,6 +478,7 @@ static int tear_down(void **state) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         CASE(test_full), CASE(test_full_to_the_end), CASE(test_no_room),
         CASE(test_removed), CASE(test_not_a_folder), CASE(test_no_shm),
@@ -485,5 +486,6 @@ int main(void) {
         CASE(test_never_begun), CASE(test_removed_is_told),
         CASE(test_relative_shm), CASE(test_little_memory_is_told),
     };
+    /* clang-format on */
     return cmocka_run_group_tests_name("rec_disk", tests, NULL, NULL);
 }

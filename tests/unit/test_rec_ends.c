@@ -238,7 +238,8 @@ static void out_of_memory(void *arg) {
     record(N, "work");
     size_t got = 0;
     while (malloc(1 << 20) != NULL) got++;
-    while (malloc(1 << 12) != NULL) {}
+    while (malloc(1 << 12) != NULL) {
+    }
     record(N, "more");
     printf("%s\n", got > 0 ? "full" : "none");
     exit(0);
@@ -266,8 +267,7 @@ static void out_of_memory_threads(void *arg) {
     pthread_attr_setstack(&a, stack, 1 << 20);
     for (int i = 0; i < 3; i++) {
         setrlimit(RLIMIT_AS, &most);
-        if (pthread_create(&t, &a, more_work, NULL) == 0)
-            pthread_join(t, NULL);
+        if (pthread_create(&t, &a, more_work, NULL) == 0) pthread_join(t, NULL);
         record(10, "work");
     }
     exit(0);
@@ -328,7 +328,8 @@ static void test_exec(void **state) {
 
 static int wait_for(pid_t pid) {
     int status = -1;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
     return status;
 }
 
@@ -463,8 +464,7 @@ static void test_other_children(void **state) {
     (void)state;
     if (RIG_TSAN) skip();
     struct rig_end e = run_both(by_others);
-    assert_string_equal(e.out,
-                        "spawn 0\nvfork 0\nfork, exec 0\nclone b00\n");
+    assert_string_equal(e.out, "spawn 0\nvfork 0\nfork, exec 0\nclone b00\n");
     assert_int_equal(rig_count(".ring"), 0);
     assert_int_equal(rig_load(&x), 1);
     expect(&x, "work", 2 * N);
@@ -492,11 +492,12 @@ static int tear_down(void **state) {
 int main(int argc, char **argv) {
     if (argc == 3) return image(argv[1], argv[2]);
     const struct CMUnitTest tests[] = {
-        CASE(test_exit), CASE(test_signals), CASE(test_exit_now),
-        CASE(test_quick_exit), CASE(test_exit_thread),
-        CASE(test_exit_handler), CASE(test_memory), CASE(test_exec),
-        CASE(test_fork), CASE(test_fork_no_machine), CASE(test_many_forks),
-        CASE(test_other_children),
+        CASE(test_exit),        CASE(test_signals),
+        CASE(test_exit_now),    CASE(test_quick_exit),
+        CASE(test_exit_thread), CASE(test_exit_handler),
+        CASE(test_memory),      CASE(test_exec),
+        CASE(test_fork),        CASE(test_fork_no_machine),
+        CASE(test_many_forks),  CASE(test_other_children),
     };
     return cmocka_run_group_tests_name("rec_ends", tests, NULL, NULL);
 }

@@ -84,7 +84,10 @@ static void leave(int how) {
     case 3: signal(SIGABRT, SIG_DFL); abort();
     case 4: execl("/bin/true", "true", (char *)NULL); break;
     case 5: ops_stop(); _exit(0);
-    case 6: signal(SIGSEGV, SIG_DFL); raise(SIGSEGV); break;
+    case 6:
+        signal(SIGSEGV, SIG_DFL);
+        raise(SIGSEGV);
+        break;
     default: break;
     }
     _exit(98);
@@ -163,7 +166,8 @@ static void test_an_elder_child_gathers(void **state) {
     if (RIG_ASAN || RIG_TSAN) skip();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     struct rig_end e = rig_run(orphans, NULL);
-    while (wait(NULL) > 0) {}
+    while (wait(NULL) > 0) {
+    }
     assert_int_equal(e.status, 0);
     assert_int_equal(rig_count(".ring") + rig_count(".part"), 0);
     assert_int_equal(rig_load(&x), 12);
@@ -279,8 +283,8 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CASE(test_one_scope_takes_little), CASE(test_children_are_gathered),
-        CASE(test_an_elder_child_gathers), CASE(test_grandchildren_record),
+        CASE(test_one_scope_takes_little),     CASE(test_children_are_gathered),
+        CASE(test_an_elder_child_gathers),     CASE(test_grandchildren_record),
         CASE(test_all_of_them_have_one_limit),
     };
     return cmocka_run_group_tests_name("rec_family", tests, NULL, NULL);

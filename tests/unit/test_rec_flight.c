@@ -19,10 +19,10 @@ enum { THREADS = 4, RING = 64 << 10 };
 
 static struct ops_options options;
 static struct shared {
-    uint64_t done[THREADS]; /* the last number each thread has written */
+    uint64_t done[THREADS];        /* the last number each thread has written */
     uint64_t at_dump[16][THREADS]; /* and what it was before a dump began */
     int over;
-} *shared;
+} * shared;
 
 /* Records of one to several slots, so that they lie anywhere in the ring. */
 static void *writer(void *arg) {
@@ -103,8 +103,8 @@ static void run_dumps(void *arg) {
     for (int i = 0; i < DUMPS; i++) {
         rig_sleep_us(5000);
         for (int t = 0; t < THREADS; t++)
-            shared->at_dump[i][t] =
-                __atomic_load_n(&shared->done[t], __ATOMIC_ACQUIRE);
+            shared->at_dump[i][t] = __atomic_load_n(&shared->done[t],
+                                                    __ATOMIC_ACQUIRE);
         if (ops_dump() != 0) exit(98);
     }
     end_writers();
@@ -140,8 +140,7 @@ static void test_dumps(void **state) {
             assert_true(r[k].first > before[t]);
             if (part < DUMPS)
                 assert_true(r[k].last >= shared->at_dump[part][t]);
-            else
-                assert_int_equal(r[k].last, shared->done[t]);
+            else assert_int_equal(r[k].last, shared->done[t]);
             before[t] = r[k].last;
         }
         xs_free(&x);
@@ -301,7 +300,7 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CASE(test_dumps), CASE(test_signal), CASE(test_crash),
+        CASE(test_dumps), CASE(test_signal),     CASE(test_crash),
         CASE(test_ended), CASE(test_read_alive),
     };
     return cmocka_run_group_tests_name("rec_flight", tests, NULL, NULL);

@@ -14,12 +14,11 @@
 #include <cmocka.h>
 
 #include "opscope/record.h"
-#include "ring/ring.h"
 #include "rec/rig.h"
 #include "rec/syscalls.h"
+#include "ring/ring.h"
 
 /* --- what is opened ----------------------------------------------------- */
-
 
 static char opened[1 << 14]; /* paths that were really opened, a line each */
 
@@ -160,8 +159,11 @@ static void add_hollow_rings(int fd, uint32_t n, uint64_t slots) {
     uint64_t at = (uint64_t)lseek(fd, 0, SEEK_END);
     assert_ptr_not_equal(h, MAP_FAILED);
     for (uint32_t i = 0; i < n; i++) {
-        struct rec_ring r = {.head = slots, .slots = slots, .backed = slots,
-                             .state = REC_RING_LIVE, .tid = 4242 + i};
+        struct rec_ring r = {.head = slots,
+                             .slots = slots,
+                             .backed = slots,
+                             .state = REC_RING_LIVE,
+                             .tid = 4242 + i};
         at = (at + REC_PAGE - 1) / REC_PAGE * REC_PAGE;
         assert_int_equal(pwrite(fd, &r, sizeof r, (off_t)at), sizeof r);
         h->rings[h->nrings].at = at;
@@ -223,7 +225,8 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_only_ring_files_are_followed),
-        CASE(test_only_files_are_opened), CASE(test_a_pointer_that_is_none),
+        CASE(test_only_files_are_opened),
+        CASE(test_a_pointer_that_is_none),
         CASE(test_a_ring_costs_what_it_holds),
     };
     return cmocka_run_group_tests_name("rec_hostile", tests, NULL, NULL);

@@ -63,20 +63,22 @@ static void launchers_in_order_of_trust(void **state) {
          "torchrun"},
         /* srun; a batch script by itself is no rank */
         {"SLURM_PROCID=5 SLURM_NTASKS=16 SLURM_LOCALID=1 SLURM_STEP_ID=0 "
-         "SLURM_TASKS_PER_NODE=4(x4)", 5, 16, 1, 4, "SLURM"},
+         "SLURM_TASKS_PER_NODE=4(x4)",
+         5, 16, 1, 4, "SLURM"},
         {"SLURM_PROCID=5 SLURM_NTASKS=16 SLURM_LOCALID=1 SLURM_STEP_ID=0 "
-         "SLURM_TASKS_PER_NODE=8(x1),4(x2)", 5, 16, 1, -1, "SLURM"},
+         "SLURM_TASKS_PER_NODE=8(x1),4(x2)",
+         5, 16, 1, -1, "SLURM"},
         {"SLURM_PROCID=5 SLURM_NTASKS=16 SLURM_STEP_ID=0 "
-         "SLURM_NTASKS_PER_NODE=8", 5, 16, -1, 8, "SLURM"},
-        {"SLURM_PROCID=0 SLURM_NTASKS=16 SLURM_JOB_ID=7", -1, -1, -1, -1,
-         NULL},
+         "SLURM_NTASKS_PER_NODE=8",
+         5, 16, -1, 8, "SLURM"},
+        {"SLURM_PROCID=0 SLURM_NTASKS=16 SLURM_JOB_ID=7", -1, -1, -1, -1, NULL},
         {"SLURM_PROCID=0 SLURM_NTASKS=2(y SLURM_STEP_ID=0", -1, -1, -1, -1,
          NULL},
         /* mpirun in a SLURM job: each process has its daemon's SLURM_PROCID */
         {"SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0 "
          "OMPI_COMM_WORLD_RANK=6 OMPI_COMM_WORLD_SIZE=8 "
-         "OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=4", 6, 8, 2,
-         4, "Open MPI"},
+         "OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=4",
+         6, 8, 2, 4, "Open MPI"},
         /* torchrun on each node under srun */
         {"SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0 RANK=9 WORLD_SIZE=16",
          9, 16, -1, -1, "torchrun"},
@@ -87,34 +89,35 @@ static void launchers_in_order_of_trust(void **state) {
         {"MV2_COMM_WORLD_RANK=2 MV2_COMM_WORLD_SIZE=3", 2, 3, -1, -1,
          "MVAPICH2"},
         {"JSM_NAMESPACE_RANK=2 JSM_NAMESPACE_SIZE=6 "
-         "JSM_NAMESPACE_LOCAL_RANK=2", 2, 6, 2, -1, "jsrun"},
+         "JSM_NAMESPACE_LOCAL_RANK=2",
+         2, 6, 2, -1, "jsrun"},
         {"FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 FLUX_TASK_LOCAL_ID=1", 1, 4, 1, -1,
          "Flux"},
         {"HOROVOD_RANK=1 HOROVOD_SIZE=4 HOROVOD_LOCAL_RANK=1 "
-         "HOROVOD_LOCAL_SIZE=4", 1, 4, 1, 4, "Horovod"},
+         "HOROVOD_LOCAL_SIZE=4",
+         1, 4, 1, 4, "Horovod"},
         {"JAX_PROCESS_ID=1 JAX_NUM_PROCESSES=2", 1, 2, -1, -1, "JAX"},
         {"TPU_WORKER_ID=2 TPU_WORKER_HOSTNAMES=a,b,c", 2, 3, -1, -1, "TPU"},
         {"TPU_WORKER_ID=3 TPU_WORKER_HOSTNAMES=a,b,c", -1, -1, -1, -1, NULL},
         {"PMIX_RANK=3", -1, -1, -1, -1, NULL},
         {"JOB_COMPLETION_INDEX=3", -1, -1, -1, -1, NULL},
         {"TF_CONFIG={\"cluster\":{\"worker\":[\"a:1\",\"b:1\"]},"
-         "\"task\":{\"type\":\"worker\",\"index\":1}}", 1, 2, -1, -1,
-         "TF_CONFIG"},
+         "\"task\":{\"type\":\"worker\",\"index\":1}}",
+         1, 2, -1, -1, "TF_CONFIG"},
         {"RANK=0 WORLD_SIZE=4 TF_CONFIG={\"cluster\":{\"worker\":[\"a:1\"]},"
-         "\"task\":{\"type\":\"worker\",\"index\":0}}", 0, 4, -1, -1,
-         "torchrun"},
+         "\"task\":{\"type\":\"worker\",\"index\":0}}",
+         0, 4, -1, -1, "torchrun"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct identity id;
         set_env(cases[i].env);
         identity_read(&id, NULL, 0, 0);
         if (id.rank != cases[i].rank || id.world != cases[i].world ||
-            id.local_rank != cases[i].local ||
-            id.local_size != cases[i].size ||
+            id.local_rank != cases[i].local || id.local_size != cases[i].size ||
             !id.launcher != !cases[i].who ||
             (id.launcher && strcmp(id.launcher, cases[i].who) != 0))
-            fail_msg("%s: %d of %d, local %d of %d, %s", cases[i].env,
-                     id.rank, id.world, id.local_rank, id.local_size,
+            fail_msg("%s: %d of %d, local %d of %d, %s", cases[i].env, id.rank,
+                     id.world, id.local_rank, id.local_size,
                      id.launcher ? id.launcher : "nobody");
     }
 }
@@ -170,20 +173,26 @@ static void tf_config_is_counted_chief_first(void **state) {
     } cases[] = {
         {"{\"cluster\": {\"worker\": [\"a:1\", \"b:2\"], \"ps\": [\"p:1\"], "
          "\"chief\": [\"c:1\"]}, \"task\": {\"type\": \"worker\", "
-         "\"index\": 1}}", 2, 4},
+         "\"index\": 1}}",
+         2, 4},
         {"{\"task\":{\"index\":0,\"type\":\"chief\"},\"cluster\":{\"worker\":"
-         "[\"a\"],\"chief\":[\"c\"]}}", 0, 2},
+         "[\"a\"],\"chief\":[\"c\"]}}",
+         0, 2},
         {"{\"task\":{\"index\":0,\"type\":\"ps\"},\"cluster\":{\"worker\":"
          "[\"a\"],\"ps\":[\"c\"]},\"x\":[{\"y\":[1,2.5e3,null]},\"\\\"\"]}",
          1, 2},
         {" { \"task\" : { \"type\" : \"worker\" , \"index\" : \"1\" } ,\n"
-         "\"cluster\" : { \"worker\" : [ \"a\" , \"b\" ] } } ", 1, 2},
+         "\"cluster\" : { \"worker\" : [ \"a\" , \"b\" ] } } ",
+         1, 2},
         {"{\"cluster\":{\"worker\":[\"a\"]},\"task\":{\"type\":\"worker\","
-         "\"index\":1}}", -1, -1}, /* not in the cluster */
+         "\"index\":1}}",
+         -1, -1}, /* not in the cluster */
         {"{\"cluster\":{\"worker\":[]},\"task\":{\"type\":\"worker\","
-         "\"index\":0}}", -1, -1},
+         "\"index\":0}}",
+         -1, -1},
         {"{\"cluster\":{\"worker\":[\"a\"]},\"task\":{\"type\":\"evaluator\","
-         "\"index\":0}}", -1, -1},
+         "\"index\":0}}",
+         -1, -1},
         {"{\"cluster\":{\"worker\":[\"a\"]},\"task\":{\"type\":\"worker\"}}",
          -1, -1},
         {"{\"cluster\":{\"worker\":[\"a\"]}}", -1, -1},
@@ -191,13 +200,17 @@ static void tf_config_is_counted_chief_first(void **state) {
         {"", -1, -1},
         {"[]", -1, -1},
         {"{\"cluster\":{\"worker\":[\"a\"]},\"task\":{\"type\":\"worker\","
-         "\"index\":-0}}", -1, -1},
+         "\"index\":-0}}",
+         -1, -1},
         {"{\"cluster\":{\"worker\":[\"a\"]},\"task\":{\"type\":\"worker\","
-         "\"index\":99999999999}}", -1, -1},
+         "\"index\":99999999999}}",
+         -1, -1},
         {"{\"cluster\":{\"worker\":[\"a\"]},\"task\":{\"type\":\"worker\","
-         "\"index\":0}} x", -1, -1},
+         "\"index\":0}} x",
+         -1, -1},
         {"{\"cluster\":{\"worker\":\"a\"},\"task\":{\"type\":\"worker\","
-         "\"index\":0}}", -1, -1},
+         "\"index\":0}}",
+         -1, -1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int rank = -1, world = -1;
@@ -323,8 +336,8 @@ static void the_environment_is_kept_from_the_start(void **state) {
     assert_null(identity_var(&id, "RAN"));
     memset(big, 'v', sizeof big);
     big[4999] = '\0';
-    static const char *const names[] = {"RANK", "TF_CONFIG", "POD_NAME",
-                                        "NODE_NAME", "HOSTNAME", "LSB_JOBID"};
+    static const char *const names[] = {"RANK",      "TF_CONFIG", "POD_NAME",
+                                        "NODE_NAME", "HOSTNAME",  "LSB_JOBID"};
     for (int i = 0; i < 6; i++) setenv(names[i], big, 1);
     identity_read(&id, NULL, 0, 0);
     assert_int_equal(id.env_left_out, 3); /* three of 4 KiB, and WORLD_SIZE */
@@ -364,11 +377,16 @@ static void odd_values_become_printable(void **state) {
     memset(lengthy, 'y', sizeof lengthy);
     lengthy[sizeof lengthy - 1] = '\0';
     set_env("");
-    setenv("POD_NAME", "caf\xc3\xa9 \xff\xc3- \xed\xa0\x80\x1b[31m\n\xf0\x9f", 1);
+    setenv("POD_NAME", "caf\xc3\xa9 \xff\xc3- \xed\xa0\x80\x1b[31m\n\xf0\x9f",
+           1);
     setenv("NODE_NAME", lengthy, 1);
     struct bag *b = facts();
-    assert_string_equal(fact(b, "env.POD_NAME"),
-                        "caf\xc3\xa9 ?""?- ?""?""?""?[31m ?""?");
+    assert_string_equal(fact(b, "env.POD_NAME"), "caf\xc3\xa9 ?"
+                                                 "?- ?"
+                                                 "?"
+                                                 "?"
+                                                 "?[31m ?"
+                                                 "?");
     assert_int_equal(strlen(fact(b, "env.NODE_NAME")), 4096);
     free(b);
 }

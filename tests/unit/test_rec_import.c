@@ -4,8 +4,8 @@
 #include "analyze/analyze.h"
 #include "import/import.h"
 #include "model/args.h"
-#include "model/span_class.h"
 #include "model/result.h"
+#include "model/span_class.h"
 #include "unit/ownwrite.h"
 #include "unit/tiny.h"
 
@@ -430,8 +430,8 @@ static void frees_take_the_size_of_their_allocation(void **state) {
     result_free(&r);
     run(t, "memory", "by", "category", &r);
     assert_int_equal(r.nrows, 2); /* at the peak */
-    assert_int_equal(cell(&r, row_with(&r, "category", "parameter"), "bytes")
-                         ->i, 1000);
+    assert_int_equal(
+        cell(&r, row_with(&r, "category", "parameter"), "bytes")->i, 1000);
     assert_int_equal(cell(&r, row_with(&r, "category", "scratch"), "bytes")->i,
                      500);
     result_free(&r);
@@ -598,8 +598,9 @@ static void advice_names_the_calls_of_record_h(void **state) {
     own_line(&p, 7, "main/7", 0);
     own_event(&p, own_name(&p, "f", "op"), 0, US, NULL);
     struct trace *t = load(&p, &file);
-    static const char *const names[] = {"info", "overview", "coverage", "ops",
-                                        "memory", "steps", "input", "counters"};
+    static const char *const names[] = {"info",  "overview", "coverage",
+                                        "ops",   "memory",   "steps",
+                                        "input", "counters"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct result r;
         run(t, names[i], NULL, NULL, &r);

@@ -281,7 +281,8 @@ static void test_handlers_on_another_stack(void **state) {
     assert_int_equal(rig_load(&x), 1);
     /* every scope is there or was counted */
     assert_int_equal(xs_count(&x, "main") + xs_count(&x, "handler") +
-                         xs_dropped(&x), main_scopes + handlers);
+                         xs_dropped(&x),
+                     main_scopes + handlers);
     assert_true(xs_count(&x, "handler") > 0);
     xs_free(&x);
 }
@@ -337,10 +338,12 @@ static int tear_down(void **state) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         CASE(test_a_handler_jumps), CASE(test_longjmp_out_of_scopes),
         CASE(test_ends_by_hand), CASE(test_recursion_is_no_jump),
         CASE(test_handlers_on_another_stack), CASE(test_cancelled_threads),
     };
+    /* clang-format on */
     return cmocka_run_group_tests_name("rec_jump", tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ enum { THREADS = 4, LEAST = 30, MOST = 200 };
 /* What a thread has done: numbers count from 1 in each kind. */
 enum kind { INNER, OUTER, COUNTER, FLOW, STEP, DEVICE, SCALAR, KINDS };
 static const char *const kind_names[KINDS] = {"inner", "outer", "counter",
-                                              "flow", "step", "device span",
+                                              "flow",  "step",  "device span",
                                               "scalar"};
 
 struct diary {
@@ -203,8 +203,8 @@ static uint64_t line_drops(const struct xs *x, unsigned t) {
     return n;
 }
 
-static void check_thread(const struct xs *x, struct found f[KINDS],
-                         unsigned t, bool rescued) {
+static void check_thread(const struct xs *x, struct found f[KINDS], unsigned t,
+                         bool rescued) {
     uint64_t done = 0, whole = 0, drops = line_drops(x, t);
     for (unsigned k = 0; k < (rescued ? KINDS : SCALAR); k++) {
         uint64_t logged = diary->thread[t].done[k];
@@ -215,13 +215,12 @@ static void check_thread(const struct xs *x, struct found f[KINDS],
          * begins ends another */
         if (f[k].most > logged + (k == STEP ? 2 : 1))
             fail_msg("%s %llu of %llu", kind_names[k],
-                     (unsigned long long)f[k].most,
-                     (unsigned long long)logged);
+                     (unsigned long long)f[k].most, (unsigned long long)logged);
         assert_true(f[k].cut <= 1);
         if (drops == 0 && f[k].whole < logged)
             fail_msg("thread %u: %llu of %llu %s, and no drop", t,
-                     (unsigned long long)f[k].whole,
-                     (unsigned long long)logged, kind_names[k]);
+                     (unsigned long long)f[k].whole, (unsigned long long)logged,
+                     kind_names[k]);
         if (open != 0 && (open >= f[k].cap || f[k].seen[open] != 2))
             fail_msg("thread %u: %s %llu was open", t, kind_names[k],
                      (unsigned long long)open);
@@ -231,8 +230,8 @@ static void check_thread(const struct xs *x, struct found f[KINDS],
     if (whole + drops < done || whole + drops > done + 1) {
         for (unsigned k = 0; k < KINDS; k++)
             print_message("# %s: %llu whole, %llu cut, most %llu, %llu done, "
-                          "%llu open\n", kind_names[k],
-                          (unsigned long long)f[k].whole,
+                          "%llu open\n",
+                          kind_names[k], (unsigned long long)f[k].whole,
                           (unsigned long long)f[k].cut,
                           (unsigned long long)f[k].most,
                           (unsigned long long)diary->thread[t].done[k],
@@ -443,8 +442,7 @@ static void test_rotation(void **state) {
 static int set_up(void **state) {
     (void)state;
     unsigned seed = (unsigned)(rig_now_ns(CLOCK_REALTIME) ^ (uint64_t)getpid());
-    if (getenv("REC_SEED") != NULL)
-        seed = (unsigned)atoll(getenv("REC_SEED"));
+    if (getenv("REC_SEED") != NULL) seed = (unsigned)atoll(getenv("REC_SEED"));
     print_message("# REC_SEED=%u\n", seed);
     srand(seed);
     diary = mmap(NULL, sizeof *diary, PROT_READ | PROT_WRITE,

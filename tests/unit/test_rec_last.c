@@ -68,7 +68,7 @@ static void test_main_leaves(void **state) {
     struct rig_end e = run_both(main_leaves);
     assert_int_equal(e.status, 0);
     assert_string_equal(e.out, "main\nworker done, and this stands in a "
-                        "buffer\nhandler\n");
+                               "buffer\nhandler\n");
     assert_int_equal(rig_count(".ring") + rig_count(".part"), 0);
     assert_int_equal(rig_load(&x), 1);
     assert_int_equal(xs_count(&x, "work"), 10);
@@ -87,13 +87,14 @@ static int starts(void *self) {
 static void stops(void *self) { (void)self; }
 
 static uint64_t gives(void *self,
-                      void (*give)(void *to,
-                                   const struct ops_device_record *r,
+                      void (*give)(void *to, const struct ops_device_record *r,
                                    size_t size),
                       void *to) {
     uint64_t now = ops_now();
-    struct ops_device_record r = {.t0 = now - 1000, .t1 = now,
-                                  .name = "kernel", .queue = "q"};
+    struct ops_device_record r = {.t0 = now - 1000,
+                                  .t1 = now,
+                                  .name = "kernel",
+                                  .queue = "q"};
     (void)self;
     give(to, &r, sizeof r);
     return 0;
@@ -107,8 +108,10 @@ static void flushes(void) {
 }
 
 static void handler_flushes(void *arg) {
-    static struct ops_device_tracer tracer = {
-        .device = "npu 0", .start = starts, .stop = stops, .collect = gives};
+    static struct ops_device_tracer tracer = {.device = "npu 0",
+                                              .start = starts,
+                                              .stop = stops,
+                                              .collect = gives};
     (void)arg;
     atexit(flushes);
     if (on) ops_device_tracer_add(&tracer);
@@ -135,9 +138,7 @@ static void test_a_handler_flushes(void **state) {
 static void main_alone_leaves(void *arg) {
     (void)arg;
     begin();
-    {
-        OPS_SCOPE("main");
-    }
+    { OPS_SCOPE("main"); }
     printf("main\n");
     pthread_exit(NULL);
 }
@@ -177,15 +178,11 @@ static void child_leaves(void *arg) {
     int status = 0;
     (void)arg;
     begin();
-    {
-        OPS_SCOPE("parent");
-    }
+    { OPS_SCOPE("parent"); }
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        {
-            OPS_SCOPE("child");
-        }
+        { OPS_SCOPE("child"); }
         printf("child\n");
         pthread_exit(NULL);
     }
@@ -252,10 +249,9 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CASE(test_main_leaves), CASE(test_main_alone_leaves),
-        CASE(test_a_handler_flushes),
-        CASE(test_another_thread_starts_it), CASE(test_a_child_leaves),
-        CASE(test_signals_still_end_it),
+        CASE(test_main_leaves),       CASE(test_main_alone_leaves),
+        CASE(test_a_handler_flushes), CASE(test_another_thread_starts_it),
+        CASE(test_a_child_leaves),    CASE(test_signals_still_end_it),
     };
     return cmocka_run_group_tests_name("rec_last", tests, NULL, NULL);
 }

@@ -212,9 +212,7 @@ static void *thread_that_begins_late(void *arg) {
 
 /* Leaves without any destructor: nobody tells the recorder. */
 static void *thread_without_a_word(void *arg) {
-    {
-        OPS_SCOPE("without a word");
-    }
+    { OPS_SCOPE("without a word"); }
     syscall(SYS_exit, 0);
     return arg;
 }
@@ -225,9 +223,7 @@ static void run_destructors(void *arg) {
     pthread_t t;
     (void)arg;
     begin();
-    {
-        OPS_SCOPE("main");
-    }
+    { OPS_SCOPE("main"); }
     pthread_key_create(&first_key, in_destructor);
     pthread_key_create(&second_key, in_destructor);
     for (int i = 0; i < 40; i++) {
@@ -247,7 +243,8 @@ static void test_destructors(void **state) {
     struct xs x = profile_of(run_destructors, NULL);
     assert_int_equal(xs_count(&x, "thread"), 20);
     assert_int_equal(xs_count(&x, "in a destructor") +
-                         (uint64_t)xs_fact(&x, "dropped_traces", 0), 80);
+                         (uint64_t)xs_fact(&x, "dropped_traces", 0),
+                     80);
     assert_true(xs_count(&x, "in a destructor") >= 60);
     if (!RIG_TSAN && !RIG_ASAN)
         assert_int_equal(xs_count(&x, "without a word"), 1);
@@ -271,9 +268,7 @@ static void *on_a_small_stack(void *arg) {
     if (ops_dump() != 0) exit(92);
     if (fork() == 0) {
         ops_step(2);
-        {
-            OPS_SCOPE("small");
-        }
+        { OPS_SCOPE("small"); }
         ops_stop();
         _exit(0);
     }
@@ -359,7 +354,8 @@ static void test_storm(void **state) {
     size_t scopes = 0;
     for (size_t i = 0; i < x.n; i++) {
         if (xs_own(&x.v[i]))
-            assert_false(xs_is(&x, &x.v[i], "why", "ops_end() without a begin"));
+            assert_false(
+                xs_is(&x, &x.v[i], "why", "ops_end() without a begin"));
         scopes += strcmp(x.v[i].name, "scope") == 0;
     }
     assert_true(scopes > 0);
@@ -508,9 +504,7 @@ static void run_start_stop(void *arg) {
         begin(); /* twice: the first stays */
         ops_step(i);
         OPS_SCOPE("across"); /* ends after the stop: nothing happens */
-        {
-            OPS_SCOPE("scope");
-        }
+        { OPS_SCOPE("scope"); }
         if (i % 10 == 0) {
             pthread_create(&t, NULL, stop_it, NULL);
             pthread_join(t, NULL);
@@ -692,8 +686,10 @@ static uint64_t gives_all_sizes(void *self,
     struct {
         struct ops_device_record r;
         uint64_t more[4];
-    } longer = {{.queue = "q", .name = "longer", .t0 = ops_now()}, {1, 2, 3, 4}};
-    struct ops_device_record r = {.queue = "q", .name = "shorter",
+    } longer = {{.queue = "q", .name = "longer", .t0 = ops_now()},
+                {1, 2, 3, 4}};
+    struct ops_device_record r = {.queue = "q",
+                                  .name = "shorter",
                                   .t0 = ops_now()};
     size_t n = offsetof(struct ops_device_record, value);
     if ((*(int *)self)++ > 0) return 0;
@@ -709,14 +705,17 @@ static void run_sizes(void *arg) {
         struct ops_options o;
         uint64_t more[4];
     } newer = {{.run = "newer"}, {1, 2, 3, 4}};
-    struct ops_device_tracer t = {.device = "npu 0", .self = &asked,
-                                  .start = does_start, .stop = does_nothing,
+    struct ops_device_tracer t = {.device = "npu 0",
+                                  .self = &asked,
+                                  .start = does_start,
+                                  .stop = does_nothing,
                                   .collect = gives_all_sizes};
     size_t n = offsetof(struct ops_device_tracer, clock);
     const struct ops_device_tracer *old = at_the_edge(&t, n);
     (void)arg;
     if (ops_device_tracer_add_(old, offsetof(struct ops_device_tracer, stop)) !=
-        -1) exit(67);
+        -1)
+        exit(67);
     if (ops_device_tracer_add_(old, n) != 0) exit(66);
     if (ops_start_(OPS_RECORD_ABI, rig_dir, &newer.o, sizeof newer) != 0)
         exit(65);
@@ -1000,6 +999,7 @@ static int tear_down(void **state) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         CASE(test_short_threads), CASE(test_ends_open), CASE(test_crowd),
         CASE(test_crowd_killed), CASE(test_destructors),
@@ -1010,5 +1010,6 @@ int main(void) {
         CASE(test_no_standard), CASE(test_close_all), CASE(test_errno),
         CASE(test_late), CASE(test_bare_fork),
     };
+    /* clang-format on */
     return cmocka_run_group_tests_name("rec_misuse", tests, NULL, NULL);
 }

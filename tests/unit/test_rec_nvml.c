@@ -27,9 +27,11 @@ static char library[64], old_library[64];
 /* cc -shared -fPIC [-DOLD] -o out tests/fake/nvml.c: 0 when it worked. */
 static int build(const char *out, const char *flag) {
     const char *cc = getenv("CC");
+    /* clang-format off */
     char *argv[] = {(char *)(cc && *cc ? cc : "cc"), "-shared", "-fPIC",
                     (char *)flag, "-D_GNU_SOURCE", "-o", (char *)out,
                     "tests/fake/nvml.c", NULL};
+    /* clang-format on */
     pid_t child;
     int status;
     if (posix_spawnp(&child, argv[0], NULL, NULL, argv, environ) != 0) {
@@ -199,8 +201,7 @@ static void a_library_that_fails_says_why(void **state) {
     nvml_open(&n, library, NULL);
     b = facts_of(&n);
     nvml_close(&n);
-    assert_string_equal(fact(&b, "nvml"),
-                        "driver 999.42, no GPU is visible");
+    assert_string_equal(fact(&b, "nvml"), "driver 999.42, no GPU is visible");
     assert_int_equal(f->shutdowns, 1);
 }
 
@@ -292,12 +293,21 @@ static void cuda_visible_devices_chooses_and_orders(void **state) {
         const char *visible;
         const char *gpus; /* their names' last letters, in order */
     } cases[] = {
-        {"1,0", "BA"}, {"1", "B"}, {" 1 , 0 ", "BA"},
-        {"GPU-bbbb", "B"}, {"GPU-bbbb,GPU-aaaa", "BA"},
+        {"1,0", "BA"},
+        {"1", "B"},
+        {" 1 , 0 ", "BA"},
+        {"GPU-bbbb", "B"},
+        {"GPU-bbbb,GPU-aaaa", "BA"},
         {"MIG-cccccccc-1111-2222-3333-444444444444", "C"},
-        {"", ""}, {"-1", ""}, {"NoDevFiles", ""}, {"GPU-zzzz", ""},
-        {"0,7,1", "A"}, {"1,-1,0", "B"}, {"0,,1", "A"},
-        {"99999999999999999999", ""}, {"4294967296", ""},
+        {"", ""},
+        {"-1", ""},
+        {"NoDevFiles", ""},
+        {"GPU-zzzz", ""},
+        {"0,7,1", "A"},
+        {"1,-1,0", "B"},
+        {"0,,1", "A"},
+        {"99999999999999999999", ""},
+        {"4294967296", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct nvml n;

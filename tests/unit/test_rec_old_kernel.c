@@ -20,10 +20,9 @@
 static bool no_populate, no_close_range, no_unshare, no_tmpfile;
 
 static bool look_at_syscall(long number, const long arg[6], long *result) {
-    bool refused =
-        (no_close_range && number == SYS_close_range) ||
-        (no_tmpfile && number == SYS_openat &&
-         (arg[2] & O_TMPFILE) == O_TMPFILE);
+    bool refused = (no_close_range && number == SYS_close_range) ||
+                   (no_tmpfile && number == SYS_openat &&
+                    (arg[2] & O_TMPFILE) == O_TMPFILE);
     if (!refused) return false;
     errno = number == SYS_close_range ? ENOSYS : EOPNOTSUPP;
     *result = -1;

@@ -104,7 +104,8 @@ static void our_names(void *arg) {
     pthread_t t;
     (void)arg;
     begin();
-    prctl(PR_SET_NAME, "opscope"); /* threads have it from whoever starts them */
+    prctl(PR_SET_NAME,
+          "opscope"); /* threads have it from whoever starts them */
     pthread_create(&t, NULL, named_as_ours, NULL);
     pthread_detach(t);
     pthread_exit(NULL);
@@ -350,7 +351,8 @@ static void real_time(void *arg) {
     DIR *d = opendir("/proc/self/task");
     for (struct dirent *x; (x = readdir(d)) != NULL;) {
         int tid = atoi(x->d_name);
-        if (tid > 0 && tid != getpid() && sched_getscheduler(tid) != SCHED_OTHER)
+        if (tid > 0 && tid != getpid() &&
+            sched_getscheduler(tid) != SCHED_OTHER)
             exit(2);
     }
     exit(0);
@@ -380,6 +382,7 @@ static int tear_down(void **state) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         CASE(test_a_chain_of_threads), CASE(test_the_system_call),
         CASE(test_threads_with_our_names), CASE(test_nothing_can_be_opened),
@@ -389,5 +392,6 @@ int main(void) {
         CASE(test_a_removed_folder_stays_so),
         CASE(test_threads_of_ours_are_ordinary),
     };
+    /* clang-format on */
     return cmocka_run_group_tests_name("rec_program", tests, NULL, NULL);
 }

@@ -24,8 +24,14 @@
 
 #include <cmocka.h>
 
-enum { THREADS = 4, EVENTS = 3000, NAMES = 10, DEEP = 6, LIVE = 16,
-       NOBODY = -1 };
+enum {
+    THREADS = 4,
+    EVENTS = 3000,
+    NAMES = 10,
+    DEEP = 6,
+    LIVE = 16,
+    NOBODY = -1
+};
 
 /* How far the profile's clock may lie from clock_gettime(). */
 #define SLACK_NS 2000000
@@ -36,10 +42,10 @@ enum what { SCOPE, INSTANT, COUNTER, ALLOC, FREE, ASYNC, DEVICE };
  * clock, in ns of CLOCK_MONOTONIC. */
 struct done {
     enum what what;
-    int name, kind, parent;     /* parent: the scope around it, or NOBODY */
+    int name, kind, parent; /* parent: the scope around it, or NOBODY */
     int64_t t0[2], t1[2];
-    int64_t i;                  /* its argument "i"; bytes */
-    double x;                   /* its argument "x"; a counter's value */
+    int64_t i; /* its argument "i"; bytes */
+    double x;  /* its argument "x"; a counter's value */
     bool has_i, has_x, has_text, flops;
     uint64_t id, out, in, corr; /* address; arrows; a device span's launch */
     bool open;                  /* not ended */
@@ -48,7 +54,7 @@ struct done {
 struct account {
     int n;
     uint32_t tid;
-    uint64_t mail;              /* an arrow that the next thread may take */
+    uint64_t mail; /* an arrow that the next thread may take */
     struct done v[EVENTS];
 };
 
@@ -70,10 +76,12 @@ static uint32_t next(uint32_t *seed) {
 }
 
 static const char *name_of(int i) {
+    /* clang-format off */
     static const char *const names[NAMES] = {
         "matmul", "load", "all_reduce", "Foo::Bar", "gather", "step", "epoch",
         "MemoryAllocation", "relu \"quoted\" \xc3\xa9", "x",
     };
+    /* clang-format on */
     return names[i];
 }
 
@@ -92,9 +100,9 @@ struct thread {
 
 static struct done *new_event(struct thread *t, enum what what) {
     struct done *d = &t->a->v[t->a->n];
-    *d = (struct done){.what = what, .parent = t->depth > 0
-                                                 ? t->stack[t->depth - 1]
-                                                 : NOBODY};
+    *d = (struct done){.what = what,
+                       .parent = t->depth > 0 ? t->stack[t->depth - 1]
+                                              : NOBODY};
     d->name = (int)(next(&t->seed) % NAMES);
     d->kind = (int)(next(&t->seed) % (OPS_KIND_PHASE + 1));
     return d;
@@ -167,8 +175,9 @@ static void one_arrow(struct thread *t) {
         __atomic_store_n(&t->a->mail, d->out, __ATOMIC_SEQ_CST);
     }
     struct account *before = &all[(t->index + THREADS - 1) % THREADS];
-    uint64_t got = d->in != 0 ? 0 : __atomic_exchange_n(&before->mail, 0,
-                                                        __ATOMIC_SEQ_CST);
+    uint64_t got = d->in != 0 ? 0
+                              : __atomic_exchange_n(&before->mail, 0,
+                                                    __ATOMIC_SEQ_CST);
     if (got == 0) return;
     d->in = got;
     ops_flow_in(got);
@@ -255,8 +264,10 @@ static void child(enum ending how, uint32_t seed, bool tsc) {
     for (int i = 0; i < THREADS; i++) {
         char queue[32];
         snprintf(queue, sizeof queue, "queue %d", i);
-        t[i] = (struct thread){.index = i, .seed = seed + (uint32_t)i * 77,
-                               .a = &all[i], .hangs = how == IS_KILLED,
+        t[i] = (struct thread){.index = i,
+                               .seed = seed + (uint32_t)i * 77,
+                               .a = &all[i],
+                               .hangs = how == IS_KILLED,
                                .done = &done,
                                .queue = ops_device_track("npu 0", queue)};
         pthread_create(&id[i], NULL, work, &t[i]);
@@ -286,7 +297,7 @@ static int remove_one(const char *p, const struct stat *st, int type,
 
 struct got {
     struct trace *t;
-    int64_t start_mono; /* ns, at ps 0 of the epoch */
+    int64_t start_mono;   /* ns, at ps 0 of the epoch */
     row_id *row[THREADS]; /* by event of the account: its row */
 };
 
@@ -346,8 +357,8 @@ static void check_args(const struct trace *t, row_id r, const struct done *d) {
     if (d->has_i) assert_int_equal(i.i, d->i);
     if (d->has_x) assert_true(x.f == d->x);
     if (d->has_text)
-        assert_true(bytes_eq(text.text, name_of(d->name),
-                             strlen(name_of(d->name))));
+        assert_true(
+            bytes_eq(text.text, name_of(d->name), strlen(name_of(d->name))));
     assert_int_equal(!!(t->spans.flags[r] & SPAN_COSTED), d->flops);
 }
 
@@ -372,9 +383,9 @@ static void check_thread(struct got *g, int thread) {
         if (d->what == SCOPE) check_kind(t, r, d->kind);
         if (d->what == SCOPE) check_args(t, r, d);
         if (d->what == SCOPE && !d->open) near(g, span_end(t, r), d->t1);
-        assert_int_equal(t->spans.parent[r],
-                         d->parent == NOBODY ? ROW_NONE
-                                             : g->row[thread][d->parent]);
+        assert_int_equal(t->spans.parent[r], d->parent == NOBODY
+                                                 ? ROW_NONE
+                                                 : g->row[thread][d->parent]);
         r++;
     }
     assert_int_equal(r, tr->end);
@@ -387,8 +398,7 @@ static void check_counter(const struct got *g, int thread) {
     snprintf(name, sizeof name, "count %d", thread);
     size_t at = 0;
     while (at < t->samples.n &&
-           strcmp(strs_text(&t->strs,
-                            t->counters[t->samples.counter[at]].name),
+           strcmp(strs_text(&t->strs, t->counters[t->samples.counter[at]].name),
                   name) != 0)
         at++;
     for (int k = 0; k < a->n; k++) {
@@ -504,8 +514,8 @@ static size_t check_arrows(const struct got *g) {
             if (id == 0) continue;
             row_id from = g->row[(id - 1) / EVENTS][(id - 1) % EVENTS];
             size_t at = 0;
-            while (at < f->n && (f->from[at] != from ||
-                                 f->to[at] != g->row[i][k]))
+            while (at < f->n &&
+                   (f->from[at] != from || f->to[at] != g->row[i][k]))
                 at++;
             assert_true(at < f->n);
             n++;

@@ -15,9 +15,7 @@ static struct ops_options options;
 
 static void record_one(void *arg) {
     if (ops_start(rig_dir, &options) != 0) exit(99);
-    {
-        OPS_SCOPE_INT("one", "who", (int64_t)(uintptr_t)arg);
-    }
+    { OPS_SCOPE_INT("one", "who", (int64_t)(uintptr_t)arg); }
     ops_scalar("loss", (int64_t)(uintptr_t)arg, 1);
     exit(0);
 }
@@ -126,7 +124,8 @@ static void test_same_pid(void **state) {
         int status;
         wait(&status);
         if (status == NOT_ALLOWED << 8) {
-            while (wait(&status) > 0) {}
+            while (wait(&status) > 0) {
+            }
             skip();
         }
         assert_int_equal(status, 0);
@@ -227,7 +226,8 @@ static void test_ranks(void **state) {
     } cases[] = {
         {{"RANK", "5", "WORLD_SIZE", "8"}, 5, 8},
         {{"SLURM_PROCID", "2", "SLURM_NTASKS", "4", "SLURM_STEP_ID", "0"},
-         2, 4},
+         2,
+         4},
         {{"OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "3"}, 1, 3},
     };
     (void)state;
@@ -293,8 +293,7 @@ static void test_set_rank(void **state) {
 
 static int set_up(void **state) {
     (void)state;
-    options = (struct ops_options){.no_machine = true,
-                                   .ring_bytes = 64 << 10};
+    options = (struct ops_options){.no_machine = true, .ring_bytes = 64 << 10};
     rig_make_dir();
     return 0;
 }
@@ -308,11 +307,13 @@ static int tear_down(void **state) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         CASE(test_parallel), CASE(test_same_rank), CASE(test_hosts),
         CASE(test_same_pid), CASE(test_same_second), CASE(test_in_the_way),
         CASE(test_ranks_share_a_run),
         CASE(test_ranks), CASE(test_set_rank),
     };
+    /* clang-format on */
     return cmocka_run_group_tests_name("rec_runs", tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@
 #include <cmocka.h>
 
 #define SECOND UINT64_C(1000000000)
-#define MIB (1024.0 * 1024.0)
+#define MIB    (1024.0 * 1024.0)
 
 struct bag {
     int n;
@@ -286,7 +286,8 @@ static void the_busiest_threads_are_given(void **state) {
     assert_int_equal(count_of(&busy[0], "CPU: thread "), SAMPLE_THREADS);
     double without = value_of(&busy[0], "CPU: threads without a counter");
     assert_true(without == 100 - SAMPLE_THREADS ||
-                without == 101 - SAMPLE_THREADS); /* the test's own may be busy */
+                without ==
+                    101 - SAMPLE_THREADS); /* the test's own may be busy */
     assert_int_equal(value_of(&busy[0], "CPU: threads (count)"), 101);
     for (int i = 1; i < busy[0].n; i++)
         if (strncmp(busy[0].got[i - 1].name, "CPU: thread ", 12) == 0 &&

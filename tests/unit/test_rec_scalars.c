@@ -21,7 +21,7 @@ enum { THREADS = 3 };
 static struct {
     int64_t published[THREADS];
     bool go;
-} *shared;
+} * shared;
 
 static void *write_points(void *arg) {
     int k = (int)(uintptr_t)arg;

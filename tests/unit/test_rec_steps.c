@@ -15,7 +15,8 @@
 enum { STEPS = 300 };
 
 static struct ops_options options;
-static int64_t *asked_at; /* shared: the step in which a capture was asked for */
+static int64_t
+    *asked_at; /* shared: the step in which a capture was asked for */
 
 static void begin(void) {
     if (ops_start(rig_dir, &options) != 0) {
@@ -70,8 +71,9 @@ static size_t numbers(const struct xs *x, const char *name, const char *key,
 }
 
 static void expect_steps(const struct xs *x, const uint8_t want[STEPS]) {
-    static const char *const names[][2] = {
-        {"step", "step_num"}, {"work", "i"}, {"by hand", "i"}};
+    static const char *const names[][2] = {{"step", "step_num"},
+                                           {"work", "i"},
+                                           {"by hand", "i"}};
     uint8_t seen[STEPS];
     size_t wanted = 0;
     for (int i = 0; i < STEPS; i++) wanted += want[i];
@@ -93,9 +95,12 @@ static void test_steps(void **state) {
         const char *steps;
         int from, to, every, length;
     } cases[] = {
-        {"100..102", 100, 102, 1, 1},   {"299", 299, 299, 1, 1},
-        {"0", 0, 0, 1, 1},              {"250..", 250, 299, 1, 1},
-        {"every 50", 0, 299, 50, 1},    {"every 50 for 3", 0, 299, 50, 3},
+        {"100..102", 100, 102, 1, 1},
+        {"299", 299, 299, 1, 1},
+        {"0", 0, 0, 1, 1},
+        {"250..", 250, 299, 1, 1},
+        {"every 50", 0, 299, 50, 1},
+        {"every 50 for 3", 0, 299, 50, 3},
         {"1000..2000", 1, 0, 1, 1},
     };
     (void)state;
@@ -207,15 +212,18 @@ static void check_demand(void) {
 
 static void test_demand_signal(void **state) {
     (void)state;
-    options = (struct ops_options){.no_machine = true, .steps = "demand",
-                                   .signal = SIGUSR1, .demand_steps = 4};
+    options = (struct ops_options){.no_machine = true,
+                                   .steps = "demand",
+                                   .signal = SIGUSR1,
+                                   .demand_steps = 4};
     by_file = false;
     check_demand();
 }
 
 static void test_demand_file(void **state) {
     (void)state;
-    options = (struct ops_options){.no_machine = true, .steps = "demand",
+    options = (struct ops_options){.no_machine = true,
+                                   .steps = "demand",
                                    .demand_steps = 4};
     by_file = true;
     check_demand();
@@ -229,28 +237,28 @@ static void test_demand_file(void **state) {
 static void run_borders(void *arg) {
     (void)arg;
     begin();
-    ops_begin("out 1");         /* not recorded: before the window */
+    ops_begin("out 1"); /* not recorded: before the window */
     ops_step(0);
     ops_begin("out 2");
-    ops_step(1);                /* the window opens */
+    ops_step(1); /* the window opens */
     ops_begin("in 1");
     ops_begin("in 2");
     ops_end();
-    ops_step(2);                /* and closes: in 1 is open */
+    ops_step(2); /* and closes: in 1 is open */
     ops_begin("out 3");
     ops_begin("out 4");
     rig_sleep_us(3000);
     ops_end();
-    ops_step(3);                /* opens again */
+    ops_step(3); /* opens again */
     ops_begin("in 3");
     ops_end();
-    ops_end();                  /* out 3 */
+    ops_end(); /* out 3 */
     rig_sleep_us(3000);
-    ops_end();                  /* in 1 */
-    ops_end();                  /* out 2 */
+    ops_end(); /* in 1 */
+    ops_end(); /* out 2 */
     ops_begin("in 4");
     ops_end();
-    ops_end();                  /* out 1 */
+    ops_end(); /* out 1 */
     exit(0);
 }
 
@@ -295,7 +303,7 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CASE(test_steps), CASE(test_list), CASE(test_time),
+        CASE(test_steps),         CASE(test_list),        CASE(test_time),
         CASE(test_demand_signal), CASE(test_demand_file), CASE(test_borders),
     };
     return cmocka_run_group_tests_name("rec_steps", tests, NULL, NULL);

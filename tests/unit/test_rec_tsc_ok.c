@@ -45,7 +45,8 @@ static bool kernel_says(void) {
                 strstr(line, " constant_tsc") && strstr(line, " nonstop_tsc");
     fclose(f);
     f = fopen("/sys/devices/system/clocksource/clocksource0/"
-              "current_clocksource", "r");
+              "current_clocksource",
+              "r");
     if (!f) return false;
     if (!fgets(source, sizeof source, f)) source[0] = '\0';
     fclose(f);

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #define MS UINT64_C(1000000)
-#define S UINT64_C(1000000000)
+#define S  UINT64_C(1000000000)
 
 static struct window parsed(const char *text) {
     struct window w;
@@ -57,8 +57,9 @@ static void periods(void **state) {
     assert_steps("every 50", 4, "0 50 100 150");
     assert_steps("every 50 for 3", 7, "0 1 2 50 51 52 100");
     assert_steps("every 1", 3, "0 1 2");
-    assert_steps("every 400 for 2, 7, 998..", 99, "0 1 7 400 401 800 801 998 "
-                                                  "999 1000");
+    assert_steps("every 400 for 2, 7, 998..", 99,
+                 "0 1 7 400 401 800 801 998 "
+                 "999 1000");
     assert_steps("every50for3", 4, "0 1 2 50");
 }
 
@@ -94,11 +95,16 @@ static void units_are_what_they_say(void **state) {
         const char *text;
         int64_t ns;
     } cases[] = {
-        {"..1us", 1000},          {"..1ms", 1000000},
-        {"..1s", 1000000000},     {"..1min", 60000000000},
-        {"..1h", 3600000000000},  {"..0.5h", 1800000000000},
-        {"..1.25ms", 1250000},    {"..0.001us", 1},
-        {"..2.5 min", 150000000000}, {"..0.1234567899s", 123456789},
+        {"..1us", 1000},
+        {"..1ms", 1000000},
+        {"..1s", 1000000000},
+        {"..1min", 60000000000},
+        {"..1h", 3600000000000},
+        {"..0.5h", 1800000000000},
+        {"..1.25ms", 1250000},
+        {"..0.001us", 1},
+        {"..2.5 min", 150000000000},
+        {"..0.1234567899s", 123456789},
         {"..1.999999999h", 7199999996400},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -229,9 +235,11 @@ static void errors_name_the_part(void **state) {
  * small buffer is not overrun. */
 static void hostile_text_is_survived(void **state) {
     (void)state;
-    static const char *const bits[] = {"every", "for", "demand", "..", ",",
-                                       " ", "1", "50", "9999999999", ".5", "s",
-                                       "ms", "min", "x", "\xff", "-", "\n"};
+    static const char *const bits[] = {"every",      "for", "demand", "..",
+                                       ",",          " ",   "1",      "50",
+                                       "9999999999", ".5",  "s",      "ms",
+                                       "min",        "x",   "\xff",   "-",
+                                       "\n"};
     char text[400], why[24];
     struct window w;
     unsigned seed = 5;
@@ -244,8 +252,7 @@ static void hostile_text_is_survived(void **state) {
         size_t cap = (seed >> 8) % sizeof why;
         memset(why, '#', sizeof why);
         int rc = window_parse(&w, text, why, cap);
-        for (size_t k = cap; k < sizeof why; k++)
-            assert_int_equal(why[k], '#');
+        for (size_t k = cap; k < sizeof why; k++) assert_int_equal(why[k], '#');
         if (cap > 1) assert_int_equal(rc == 0, why[0] == '\0');
         window_wants_step(&w, seed);
         window_next_ns(&w, seed);

@@ -51,34 +51,70 @@ static char *argv_made[] = {(char *)"./train", (char *)"--lr", NULL};
 
 static void make(struct made *m) {
     *m = (struct made){0};
-    m->threads[0] = (struct seen_thread){
-        .tid = 100, .main = true, .name = "train", .t0 = 5 * MS, .t1 = 95 * MS,
-        .run_ns = 20 * MS, .wait_ns = 3 * MS, .turns = 7, .user_ticks = 2};
-    m->threads[1] = (struct seen_thread){
-        .tid = 101, .name = "load\xff", .t0 = 15 * MS, .t1 = 80 * MS,
-        .run_ns = 30 * MS, .wait_ns = 4 * MS, .turns = 8, .sys_ticks = 3};
-    m->procs[0] = (struct seen_proc){
-        .pid = 100, .ppid = 9, .exact = true, .reaped = true, .status = 3 << 8,
-        .name = "train", .command = (char *)"./train --lr", .t0 = 5 * MS,
-        .t1 = 105 * MS, .cpu_ns = 55 * MS, .user_ticks = 2, .sys_ticks = 3,
-        .minor_faults = 40, .major_faults = 2, .peak_rss = 8 << 20,
-        .read_bytes = 4096, .write_bytes = UNKNOWN, .looks = 3,
-        .threads = m->threads, .nthreads = 2,
-        .usage = {.ru_utime = {0, 70000}, .ru_maxrss = 9 << 10}};
-    m->procs[1] = (struct seen_proc){
-        .pid = 102, .ppid = 100, .alive = true, .name = "", .t0 = 50 * MS,
-        .t1 = 100 * MS, .cpu_ns = UNKNOWN, .peak_rss = UNKNOWN,
-        .read_bytes = UNKNOWN, .write_bytes = UNKNOWN, .rss = UNKNOWN};
+    m->threads[0] = (struct seen_thread){.tid = 100,
+                                         .main = true,
+                                         .name = "train",
+                                         .t0 = 5 * MS,
+                                         .t1 = 95 * MS,
+                                         .run_ns = 20 * MS,
+                                         .wait_ns = 3 * MS,
+                                         .turns = 7,
+                                         .user_ticks = 2};
+    m->threads[1] = (struct seen_thread){.tid = 101,
+                                         .name = "load\xff",
+                                         .t0 = 15 * MS,
+                                         .t1 = 80 * MS,
+                                         .run_ns = 30 * MS,
+                                         .wait_ns = 4 * MS,
+                                         .turns = 8,
+                                         .sys_ticks = 3};
+    m->procs[0] = (struct seen_proc){.pid = 100,
+                                     .ppid = 9,
+                                     .exact = true,
+                                     .reaped = true,
+                                     .status = 3 << 8,
+                                     .name = "train",
+                                     .command = (char *)"./train --lr",
+                                     .t0 = 5 * MS,
+                                     .t1 = 105 * MS,
+                                     .cpu_ns = 55 * MS,
+                                     .user_ticks = 2,
+                                     .sys_ticks = 3,
+                                     .minor_faults = 40,
+                                     .major_faults = 2,
+                                     .peak_rss = 8 << 20,
+                                     .read_bytes = 4096,
+                                     .write_bytes = UNKNOWN,
+                                     .looks = 3,
+                                     .threads = m->threads,
+                                     .nthreads = 2,
+                                     .usage = {.ru_utime = {0, 70000},
+                                               .ru_maxrss = 9 << 10}};
+    m->procs[1] = (struct seen_proc){.pid = 102,
+                                     .ppid = 100,
+                                     .alive = true,
+                                     .name = "",
+                                     .t0 = 50 * MS,
+                                     .t1 = 100 * MS,
+                                     .cpu_ns = UNKNOWN,
+                                     .peak_rss = UNKNOWN,
+                                     .read_bytes = UNKNOWN,
+                                     .write_bytes = UNKNOWN,
+                                     .rss = UNKNOWN};
     for (int i = 0; i < 3; i++)
-        m->samples[i] = (struct tree_sample){
-            .at = (10 + 30 * i) * MS, .cpu_ns = 15 * i * MS,
-            .rss = (i + 1) << 20, .procs = i, .threads = 2 * i};
-    m->tree = (struct tree){.procs = m->procs, .nprocs = 2, .look = 3,
+        m->samples[i] = (struct tree_sample){.at = (10 + 30 * i) * MS,
+                                             .cpu_ns = 15 * i * MS,
+                                             .rss = (i + 1) << 20,
+                                             .procs = i,
+                                             .threads = 2 * i};
+    m->tree = (struct tree){.procs = m->procs,
+                            .nprocs = 2,
+                            .look = 3,
                             .total = {.v = m->samples, .n = 3},
                             .last = 110 * MS};
     m->launch = (struct launch){.argv = argv_made, .host = "node/7"};
-    m->end = (struct launch_end){.t0 = 5 * MS, .t1 = 105 * MS,
-                                 .unix_ns = unix0};
+    m->end =
+        (struct launch_end){.t0 = 5 * MS, .t1 = 105 * MS, .unix_ns = unix0};
     m->dir = (struct rundir){.path = root};
 }
 
@@ -163,9 +199,10 @@ static void figures_come_back_and_unknown_is_null(void **state) {
     assert_string_equal(cell_of(&r, "train", "end")->s, "exit 3");
     assert_string_equal(cell_of(&r, "train", "command")->s, "./train --lr");
     assert_true(cell_of(&r, "train", "cores")->f == 0.55);
-    static const char *const unknown[] = {"cpu_us", "cores", "cpu_wait_us",
-                                          "peak_rss_bytes", "threads",
-                                          "disk_read_bytes", "command"};
+    static const char *const unknown[] = {"cpu_us",      "cores",
+                                          "cpu_wait_us", "peak_rss_bytes",
+                                          "threads",     "disk_read_bytes",
+                                          "command"};
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         assert_null(cell_of(&r, "?", unknown[i]));
     assert_string_equal(cell_of(&r, "?", "end")->s, "alive");
@@ -241,14 +278,18 @@ static const char *write_own(void) {
     snprintf(own, sizeof own, "%s/own.json", root);
     FILE *f = fopen(own, "w");
     assert_non_null(f);
-    fprintf(f, "{\"schemaVersion\":1,\"baseTimeNanoseconds\":%lld,"
-            "\"traceEvents\":[", (long long)unix0);
+    fprintf(f,
+            "{\"schemaVersion\":1,\"baseTimeNanoseconds\":%lld,"
+            "\"traceEvents\":[",
+            (long long)unix0);
     for (int i = 0; i < 3; i++)
-        fprintf(f, "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":"
+        fprintf(f,
+                "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":"
                 "\"ProfilerStep#%d\",\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":"
-                "10000},", i, 20000 + 10000 * i);
+                "10000},",
+                i, 20000 + 10000 * i);
     fprintf(f, "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op\",\"pid\":1,"
-            "\"tid\":1,\"ts\":21000,\"dur\":100}]}");
+               "\"tid\":1,\"ts\":21000,\"dur\":100}]}");
     fclose(f);
     return own;
 }

@@ -30,8 +30,7 @@ static void fill(struct result *r) {
 /* The names in order, as one string. */
 static const char *order_of(const struct result *r, char buf[16]) {
     size_t n = 0;
-    for (size_t i = 0; i < r->nrows; i++)
-        buf[n++] = result_cell(r, i, 0).s[0];
+    for (size_t i = 0; i < r->nrows; i++) buf[n++] = result_cell(r, i, 0).s[0];
     buf[n] = '\0';
     return buf;
 }
@@ -160,7 +159,8 @@ static void takes_sources_notes_and_precision_from_the_trace(void **state) {
     (void)state;
     struct result r;
     struct trace *t = trace_new();
-    uint32_t s = trace_source(t, "a.json", format_named("kineto"), NULL, bytes_of(""));
+    uint32_t s = trace_source(t, "a.json", format_named("kineto"), NULL,
+                              bytes_of(""));
     assert_int_equal(s, 0);
     t->sources[0].decimals = 6;
     trace_note(t, NOTE_BAD_EVENT, 3);

@@ -82,8 +82,8 @@ static void ops_under_their_roofs(void **state) {
     assert_true(remarks(&r, "1 row is over 100 %"));
     assert_true(remarks(&r, "NVIDIA H200"));
     assert_true(remarks(&r, "MFU"));
-    assert_string_equal(
-        tiny_cell(&r, tiny_row(&r, "my::op"), "bound")->s, "unknown");
+    assert_string_equal(tiny_cell(&r, tiny_row(&r, "my::op"), "bound")->s,
+                        "unknown");
     assert_true(tiny_null(&r, "my::op", "flops"));
     assert_true(tiny_null(&r, "my::op", "of_peak_pct"));
     assert_true(tiny_misses(&r, "FLOPs of 1 operations"));
@@ -102,9 +102,10 @@ static void kernels_take_their_ops_cost(void **state) {
     /* a helper of the product: time, no work of its own */
     assert_true(tiny_null(&r, "void cublasLt::splitKreduce_kernel<32, float>",
                           "flops"));
-    assert_false(tiny_null(
-        &r, "void at::native::vectorized_elementwise_kernel<4, float>",
-        "flops"));
+    assert_false(
+        tiny_null(&r,
+                  "void at::native::vectorized_elementwise_kernel<4, float>",
+                  "flops"));
     result_free(&r);
     feed_free(&f);
 }

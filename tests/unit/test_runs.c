@@ -162,8 +162,7 @@ static void ranks_of_one_job_are_one_trace(void **state) {
     assert_int_equal(l.n, 1);
     assert_int_equal(l.v[0]->nsources, 2);
     assert_int_equal(l.v[0]->sources[1].rank, 1);
-    assert_int_equal(l.v[0]->spans.ts[1] - l.v[0]->spans.ts[0],
-                     50 * PS_PER_US);
+    assert_int_equal(l.v[0]->spans.ts[1] - l.v[0]->spans.ts[0], 50 * PS_PER_US);
     loaded_free(&l);
 }
 

@@ -118,8 +118,7 @@ static void put_recording(void) {
     struct out f = {0}, s = {0};
     own_host(&p);
     own_line(&p, 7, "main/7", 0);
-    own_mem(&p, own_name(&p, "MemoryAllocation", NULL), 5 * US, 0x10, 100,
-            "x");
+    own_mem(&p, own_name(&p, "MemoryAllocation", NULL), 5 * US, 0x10, 100, "x");
     arg_uint(&p, &s, "flow", 3 << 2 | 2);
     own_event(&p, own_name(&p, "put", "op"), 10 * US, 5 * US, &s);
     own_close(&f, &p);
@@ -292,10 +291,12 @@ static void pointers_lead_to_ring_files_only(void **state) {
 
 static void other_texts_are_no_pointers(void **state) {
     (void)state;
+    /* clang-format off */
     static const char *const texts[] = {
         "/etc/passwd\n", "opscope-x\n", "/tmp/opscope-x", "/\n", "\n",
         "/a/opscope-x\n/b\n", "/a/opsc\001ope-x\n",
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct out o = {0};
         out_raw(&o, texts[i], strlen(texts[i]));
@@ -387,8 +388,8 @@ static void damaged_rings_do_no_harm(void **state) {
             }
             memcpy(p + places[k] + i, &was, 8);
         }
-    for (size_t i = offsetof(struct rec_head, world_rank); i < 512 +
-         offsetof(struct rec_head, world_rank); i += 4) {
+    for (size_t i = offsetof(struct rec_head, world_rank);
+         i < 512 + offsetof(struct rec_head, world_rank); i += 4) {
         uint32_t was, bad = UINT32_MAX;
         memcpy(&was, p + i, 4);
         memcpy(p + i, &bad, 4);

@@ -2,9 +2,9 @@
  * Event files into the store, and the store into curves: every form of a
  * scalar, damage, cuts, growth, restarts. tests/golden/scalars_check.py holds
  * the same to TensorBoard's answers about real files. */
+#include "scalars/scalars.h"
 #include "scalars/summary.h"
 #include "scalars/tensor.h"
-#include "scalars/scalars.h"
 
 #include "event_build.h"
 #include <math.h>
@@ -76,14 +76,24 @@ static void every_form_of_a_scalar_is_read(void **state) {
         const char *tag;
         double value;
     } want[] = {
-        {"simple", 0.5}, {"float content", 1.5}, {"float list", 1.5},
-        {"double content", -2.25}, {"double list", -2.25},
-        {"int64 content", -7}, {"int16 content", -300},
-        {"uint8 content", 200}, {"int32 list", 300}, {"int64 list", -1},
-        {"uint64 list", 18446744073709551615.0}, {"bool list", 1},
-        {"half content", 1.5}, {"half list", 384},
-        {"half tiny", 1.0 / (1 << 24)}, {"half inf", -INFINITY},
-        {"bfloat16", 1.5}, {"zero", 0},
+        {"simple", 0.5},
+        {"float content", 1.5},
+        {"float list", 1.5},
+        {"double content", -2.25},
+        {"double list", -2.25},
+        {"int64 content", -7},
+        {"int16 content", -300},
+        {"uint8 content", 200},
+        {"int32 list", 300},
+        {"int64 list", -1},
+        {"uint64 list", 18446744073709551615.0},
+        {"bool list", 1},
+        {"half content", 1.5},
+        {"half list", 384},
+        {"half tiny", 1.0 / (1 << 24)},
+        {"half inf", -INFINITY},
+        {"bfloat16", 1.5},
+        {"zero", 0},
     };
     size_t n = sizeof want / sizeof *want;
     assert_int_equal(s.nseries, n);
@@ -131,11 +141,15 @@ static void histograms_of_both_kinds(void **state) {
     assert_true(old && old->kind == SERIES_HISTOGRAM);
     assert_true(old->value[0] == 2.5 && old->last.num == 8);
     assert_int_equal(old->last.buckets, 2);
-    assert_true(new && new->kind == SERIES_HISTOGRAM);
+    assert_true(new &&new->kind == SERIES_HISTOGRAM);
     assert_true(new->value[0] == (2 * 1 + 6 * 3) / 8.0);
     assert_true(new->min == 0 && new->max == 4 && new->last.num == 8);
     scalars_free(&s);
-    free(f.p); free(h.p); free(t.p); free(shape.p); free(dim.p);
+    free(f.p);
+    free(h.p);
+    free(t.p);
+    free(shape.p);
+    free(dim.p);
 }
 
 /* Text says so by its plugin; the second has no plugin and is known by now. */
@@ -257,8 +271,7 @@ static void messages_inside_are_found_in_place(void **state) {
     assert_int_equal(s.blobs[0].kind, BLOB_RUN_METADATA);
     assert_string_equal(strs_text(&s.strs, s.blobs[0].tag), "step3");
     assert_int_equal(s.blobs[0].step, 3);
-    assert_memory_equal(f.p + s.blobs[0].at, "the run metadata",
-                        s.blobs[0].n);
+    assert_memory_equal(f.p + s.blobs[0].at, "the run metadata", s.blobs[0].n);
     assert_int_equal(s.blobs[1].kind, BLOB_GRAPH);
     assert_memory_equal(f.p + s.blobs[1].at, "graph", 5);
     scalars_free(&s);
@@ -290,8 +303,8 @@ static void plan(struct scalars *s, const struct planned *p, size_t n) {
     }
 }
 
-static void check_curve(const struct planned *p, size_t n,
-                        const int64_t *steps, size_t want, size_t replaced) {
+static void check_curve(const struct planned *p, size_t n, const int64_t *steps,
+                        size_t want, size_t replaced) {
     struct scalars s;
     struct curves c;
     struct ops_err e;
@@ -310,8 +323,10 @@ static void check_curve(const struct planned *p, size_t n,
 
 static void files_join_in_order_of_time(void **state) {
     (void)state;
-    const struct planned later_first[] = {{0, 10, 110, 0}, {0, 11, 111, 0},
-                                          {1, 1, 101, 0}, {1, 2, 102, 0}};
+    const struct planned later_first[] = {{0, 10, 110, 0},
+                                          {0, 11, 111, 0},
+                                          {1, 1, 101, 0},
+                                          {1, 2, 102, 0}};
     const int64_t steps[] = {1, 2, 10, 11};
     check_curve(later_first, N(later_first), steps, 4, 0);
 }
@@ -326,25 +341,30 @@ static void a_new_file_replaces_the_steps_it_does_again(void **state) {
 
 static void a_restart_inside_a_file_replaces_too(void **state) {
     (void)state;
-    const struct planned p[] = {{0, 1, 101, 0}, {0, 5, 105, 0}, {0, 9, 109, 0},
-                                {0, 5, 0, true}, {0, 6, 206, 0},
-                                {0, 3, 0, true}, {0, 4, 304, 0}};
+    const struct planned p[] = {{0, 1, 101, 0}, {0, 5, 105, 0},
+                                {0, 9, 109, 0}, {0, 5, 0, true},
+                                {0, 6, 206, 0}, {0, 3, 0, true},
+                                {0, 4, 304, 0}};
     const int64_t steps[] = {1, 4};
     check_curve(p, N(p), steps, 2, 3);
 }
 
 static void a_restart_at_the_head_of_a_file_counts(void **state) {
     (void)state;
+    /* clang-format off */
     const struct planned p[] = {{0, 1, 101, 0}, {0, 5, 105, 0}, {0, 9, 109, 0},
                                 {1, 5, 0, true}, {1, 20, 220, 0}};
+    /* clang-format on */
     const int64_t steps[] = {1, 20};
     check_curve(p, N(p), steps, 2, 2);
 }
 
 static void files_written_at_once_are_merged_and_kept(void **state) {
     (void)state;
+    /* clang-format off */
     const struct planned p[] = {{0, 1, 101, 0}, {0, 2, 103, 0}, {0, 3, 105, 0},
                                 {1, 1, 102, 0}, {1, 2, 104, 0}};
+    /* clang-format on */
     const int64_t steps[] = {1, 1, 2, 2, 3};
     check_curve(p, N(p), steps, 5, 0);
 }
@@ -353,7 +373,9 @@ static void files_written_at_once_are_merged_and_kept(void **state) {
  * the program did: threads log out of order. */
 static void unordered_steps_are_kept(void **state) {
     (void)state;
-    const struct planned p[] = {{0, 1, 101, 0}, {0, 4, 102, 0}, {0, 3, 103, 0},
+    const struct planned p[] = {{0, 1, 101, 0},
+                                {0, 4, 102, 0},
+                                {0, 3, 103, 0},
                                 {0, 5, 104, 0}};
     const int64_t steps[] = {1, 4, 3, 5};
     check_curve(p, N(p), steps, 4, 0);

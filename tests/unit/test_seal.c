@@ -167,8 +167,10 @@ static void times_out_of_range_are_left_out_and_counted(void **state) {
     (void)state;
     struct trace *t = with_slack(0);
     struct span_in s = {.track = tiny_thread(t, 1), .kind = SPAN_OP};
-    static const struct { int64_t ts, dur; } v[] = {
-        {INT64_MAX, 0}, {INT64_MIN, 0}, {TS_LIMIT + 1, 1},
+    static const struct {
+        int64_t ts, dur;
+    } v[] = {
+        {INT64_MAX, 0},      {INT64_MIN, 0},     {TS_LIMIT + 1, 1},
         {-DUR_LIMIT - 1, 1}, {0, DUR_LIMIT + 1}, {0, INT64_MAX},
     };
     for (size_t i = 0; i < 6; i++) {
@@ -238,7 +240,7 @@ static void arrows_bind_to_the_innermost_span(void **state) {
     arrow(t, 1, 15, 55);
     arrow(t, 2, 40, 60);
     arrow(t, 3, 20, 50);
-    arrow(t, 4, 200, 55); /* starts in no span */
+    arrow(t, 4, 200, 55);                             /* starts in no span */
     trace_flow(t, 5, tiny_thread(t, 1), 5 * US, 's'); /* has no end */
     tiny_seal(t);
     row_id outer = row_of(t, "outer"), inner = row_of(t, "inner");

@@ -25,8 +25,10 @@ static struct trace *new_trace(const char *format) {
 
 static void block(struct trace *t, uint64_t addr, int64_t bytes,
                   enum block_state state) {
-    trace_block(t, &(struct mem_block){.addr = addr, .bytes = bytes,
-                                       .requested = -1, .stack = ROW_NONE,
+    trace_block(t, &(struct mem_block){.addr = addr,
+                                       .bytes = bytes,
+                                       .requested = -1,
+                                       .stack = ROW_NONE,
                                        .state = (uint8_t)state});
 }
 
@@ -37,15 +39,22 @@ static void a_row_tells_how_it_is_cut(void **state) {
     uint32_t al = trace_allocator(t, 0, bytes_of("GPU 3"), d);
     uint32_t f = trace_frame(t, trace_str(t, bytes_of("main")),
                              trace_str(t, bytes_of("a.py")), 4);
-    trace_segment(t, &(struct mem_segment){
-        .addr = 0x7000, .bytes = 4096, .allocated = 1024, .active = 2048,
-        .requested = -1, .stream = 0x55, .pool = {0, 2}, .allocator = al,
-        .large = true, .stack = trace_stack(t, &f, 1)});
+    trace_segment(t, &(struct mem_segment){.addr = 0x7000,
+                                           .bytes = 4096,
+                                           .allocated = 1024,
+                                           .active = 2048,
+                                           .requested = -1,
+                                           .stream = 0x55,
+                                           .pool = {0, 2},
+                                           .allocator = al,
+                                           .large = true,
+                                           .stack = trace_stack(t, &f, 1)});
     block(t, 0x7000, 1024, BLOCK_ALLOCATED);
     block(t, 0x7400, 512, BLOCK_FREE);
     block(t, 0x7600, 1024, BLOCK_PENDING_FREE);
     block(t, 0x7a00, 1536, BLOCK_FREE);
-    trace_segment(t, &(struct mem_segment){.addr = 0x1000, .bytes = 0,
+    trace_segment(t, &(struct mem_segment){.addr = 0x1000,
+                                           .bytes = 0,
                                            .allocator = al,
                                            .stack = ROW_NONE});
     tiny_seal(t);

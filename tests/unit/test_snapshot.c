@@ -217,10 +217,11 @@ static void segments_failures_and_settings_are_kept(void **state) {
     assert_int_equal(f.t->ooms[0].device_free, 300);
     assert_int_equal(f.t->ooms[0].ts, 5 * PS_PER_US);
     assert_string_equal(stack(f.t, f.t->ooms[0].stack), "a.py:13 f");
-    assert_string_equal(
-        trace_meta_get(f.t, 0, "allocator.expandable_segments"), "True");
-    assert_string_equal(
-        trace_meta_get(f.t, 0, "allocator.PYTORCH_CUDA_ALLOC_CONF"), "x:1");
+    assert_string_equal(trace_meta_get(f.t, 0, "allocator.expandable_segments"),
+                        "True");
+    assert_string_equal(trace_meta_get(f.t, 0,
+                                       "allocator.PYTORCH_CUDA_ALLOC_CONF"),
+                        "x:1");
     feed_free(&f);
 }
 
@@ -259,10 +260,10 @@ static struct feed sized(int64_t size, int64_t divisions) {
 static void sizes_are_rounded_as_the_allocator_does(void **state) {
     (void)state;
     static const int64_t v[][3] = {
-        {1, 0, 512},         {512, 0, 512},        {513, 0, 1024},
-        {3456, 0, 3584},     {1200, 4, 1536},      {100000, 4, 114688},
-        {98304, 4, 98304},   {2048, 4, 2048},      {2049, 4, 2560},
-          {65536, 4, 65536},    {0, 0, 512},
+        {1, 0, 512},       {512, 0, 512},   {513, 0, 1024},
+        {3456, 0, 3584},   {1200, 4, 1536}, {100000, 4, 114688},
+        {98304, 4, 98304}, {2048, 4, 2048}, {2049, 4, 2560},
+        {65536, 4, 65536}, {0, 0, 512},
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
         struct feed f = sized(v[i][0], v[i][1]);
@@ -404,12 +405,16 @@ static void an_annotation_of_a_month_is_none(void **state) {
 /* Before 2.1: no times, blocks with a history. */
 static void old_snapshots_keep_their_order(void **state) {
     (void)state;
-    static const char text[] =
-        "\x80\x02}(X\x0d\x00\x00\x00" "device_traces](](}(X\x06\x00\x00\x00"
-        "actionX\x05\x00\x00\x00" "allocX\x04\x00\x00\x00" "addrM\x00\x20"
-        "X\x04\x00\x00\x00sizeK\x05u}(X\x06\x00\x00\x00"
-        "actionX\x05\x00\x00\x00" "allocX\x04\x00\x00\x00" "addrM\x00\x40"
-        "X\x04\x00\x00\x00sizeK\x05ueeu.";
+    static const char text[] = "\x80\x02}(X\x0d\x00\x00\x00"
+                               "device_traces](](}(X\x06\x00\x00\x00"
+                               "actionX\x05\x00\x00\x00"
+                               "allocX\x04\x00\x00\x00"
+                               "addrM\x00\x20"
+                               "X\x04\x00\x00\x00sizeK\x05u}(X\x06\x00\x00\x00"
+                               "actionX\x05\x00\x00\x00"
+                               "allocX\x04\x00\x00\x00"
+                               "addrM\x00\x40"
+                               "X\x04\x00\x00\x00sizeK\x05ueeu.";
     struct feed f = feed_bytes(text, sizeof text - 1, 1);
     assert_int_equal(f.rc, 0);
     assert_int_equal(f.t->mem.n, 2);
@@ -421,11 +426,17 @@ static void old_snapshots_keep_their_order(void **state) {
 
 static void other_pickles_are_refused(void **state) {
     (void)state;
-    static const struct { const char *p; size_t n; const char *words; } v[] = {
+    static const struct {
+        const char *p;
+        size_t n;
+        const char *words;
+    } v[] = {
         {"\x80\x02}(X\x08\x00\x00\x00segmentscos\nsystem\nu.", 30,
          "refuses to load \"os.system\""},
         {"\x80\x02]X\x08\x00\x00\x00segmentsa.", 18, "no memory snapshot"},
-        {"\x80\x02}X\x01\x00\x00\x00" "aK\x01s.", 14, "no memory snapshot"},
+        {"\x80\x02}X\x01\x00\x00\x00"
+         "aK\x01s.",
+         14, "no memory snapshot"},
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
         struct feed f = feed_bytes(v[i].p, v[i].n, 1);

@@ -22,7 +22,8 @@ static void sort_slowly(struct sort_key *v, size_t n) {
         struct sort_key x = v[i];
         size_t k = i;
         for (; k > 0 && (v[k - 1].hi > x.hi ||
-                         (v[k - 1].hi == x.hi && v[k - 1].lo > x.lo)); k--)
+                         (v[k - 1].hi == x.hi && v[k - 1].lo > x.lo));
+             k--)
             v[k] = v[k - 1];
         v[k] = x;
     }
@@ -54,8 +55,7 @@ static void any_number_of_runs_is_merged(void **state) {
     struct sort_key v[MOST];
     for (size_t runs = 1; runs < 20; runs++) {
         memset(v, 0, sizeof v);
-        for (size_t i = 0; i < MOST; i++)
-            v[i].hi = i % (MOST / runs + 1);
+        for (size_t i = 0; i < MOST; i++) v[i].hi = i % (MOST / runs + 1);
         check(v, MOST);
     }
     for (size_t i = 0; i < MOST; i++) v[i].hi = MOST - i; /* falling */

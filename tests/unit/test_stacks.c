@@ -88,28 +88,43 @@ static struct trace *sample(const char *path, int n) {
     uint32_t al = trace_allocator(t, 0, bytes_of("GPU 0"), d);
     uint32_t f = frame(t, "f", "a.py", n);
     uint32_t s = trace_stack(t, &f, 1);
-    struct mem_in m = {.ts = 2 * US, .bytes = n, .allocated = -1,
-                       .reserved = -1, .addr = 8, .track = ROW_NONE,
+    struct mem_in m = {.ts = 2 * US,
+                       .bytes = n,
+                       .allocated = -1,
+                       .reserved = -1,
+                       .addr = 8,
+                       .track = ROW_NONE,
                        .allocator = al};
     trace_mem(t, &m);
     m.ts = US;
     trace_mem_stack(t, trace_mem(t, &m), s);
     for (int i = 2; i > 0; i--) {
-        trace_segment(t, &(struct mem_segment){
-            .addr = 4096u * (unsigned)i, .bytes = 1024, .allocator = al,
-            .stack = s});
+        trace_segment(t, &(struct mem_segment){.addr = 4096u * (unsigned)i,
+                                               .bytes = 1024,
+                                               .allocator = al,
+                                               .stack = s});
         for (int k = 0; k < i; k++)
-            trace_block(t, &(struct mem_block){
-                .addr = 4096u * (unsigned)i + 512u * (unsigned)k, .bytes = 512,
-                .stack = s, .state = BLOCK_ALLOCATED});
+            trace_block(t, &(struct mem_block){.addr = 4096u * (unsigned)i +
+                                                       512u * (unsigned)k,
+                                               .bytes = 512,
+                                               .stack = s,
+                                               .state = BLOCK_ALLOCATED});
     }
-    trace_before(t, &(struct mem_before){.addr = 9, .bytes = 3, .ts = TS_NONE,
-                                         .allocator = al, .stack = s});
-    trace_before(t, &(struct mem_before){.addr = 8, .bytes = 4, .ts = -US,
-                                         .allocator = al, .stack = s});
+    trace_before(t, &(struct mem_before){.addr = 9,
+                                         .bytes = 3,
+                                         .ts = TS_NONE,
+                                         .allocator = al,
+                                         .stack = s});
+    trace_before(t, &(struct mem_before){.addr = 8,
+                                         .bytes = 4,
+                                         .ts = -US,
+                                         .allocator = al,
+                                         .stack = s});
     for (int i = 2; i > 0; i--)
-        trace_oom(t, &(struct mem_oom){.ts = i * US, .bytes = n,
-                                       .track = ROW_NONE, .stack = s,
+        trace_oom(t, &(struct mem_oom){.ts = i * US,
+                                       .bytes = n,
+                                       .track = ROW_NONE,
+                                       .stack = s,
                                        .allocator = al});
     return t;
 }

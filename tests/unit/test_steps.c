@@ -28,10 +28,12 @@ static void marker(struct rig *g, int number, int64_t ts, int64_t dur) {
 /* A launch at ts whose kernel runs [from, to). */
 static void launch(struct rig *g, int64_t ts, int64_t from, int64_t to) {
     uint64_t id = ++g->id;
-    trace_link_host(g->t, 0, id, tiny_span(g->t, g->thread, SPAN_API,
-                                           "cudaLaunchKernel", ts, 1));
-    trace_link_device(g->t, 0, id, tiny_span(g->t, g->stream, SPAN_KERNEL,
-                                             "kernel", from, to - from));
+    trace_link_host(g->t, 0, id,
+                    tiny_span(g->t, g->thread, SPAN_API, "cudaLaunchKernel", ts,
+                              1));
+    trace_link_device(g->t, 0, id,
+                      tiny_span(g->t, g->stream, SPAN_KERNEL, "kernel", from,
+                                to - from));
 }
 
 static void check_step(const struct trace *t, size_t i, int64_t number,
@@ -195,9 +197,12 @@ static void host_spans_belong_to_the_marker_around_their_start(void **state) {
     uint32_t other = tiny_thread(g.t, 2);
     marker(&g, 0, 10, 10);
     marker(&g, 1, 30, 10);
-    static const struct { int64_t ts; uint32_t step; } v[] = {
-        {5, ROW_NONE}, {10, 0}, {19, 0}, {20, ROW_NONE}, {25, ROW_NONE},
-        {30, 1}, {39, 1}, {40, ROW_NONE},
+    static const struct {
+        int64_t ts;
+        uint32_t step;
+    } v[] = {
+        {5, ROW_NONE},  {10, 0}, {19, 0}, {20, ROW_NONE},
+        {25, ROW_NONE}, {30, 1}, {39, 1}, {40, ROW_NONE},
     };
     for (size_t i = 0; i < 8; i++)
         tiny_span(g.t, other, SPAN_OP, "aten::mm", v[i].ts, 1);
@@ -243,8 +248,8 @@ static void markers_that_overlap_are_steps_each(void **state) {
     g.t->sources[0].slack = US; /* times in whole microseconds */
     marker(&g, 0, 0, 101);      /* ends, by rounding, in the next */
     marker(&g, 1, 100, 100);
-    marker(&g, 2, 150, 100);    /* truly overlaps */
-    marker(&g, 9, 160, 91);     /* in the third, but for rounding */
+    marker(&g, 2, 150, 100); /* truly overlaps */
+    marker(&g, 9, 160, 91);  /* in the third, but for rounding */
     tiny_span(g.t, g.thread, SPAN_OP, "op", 160, 1);
     tiny_seal(g.t);
     assert_int_equal(g.t->nsteps, 3);
@@ -327,10 +332,10 @@ static void each_source_has_its_own_steps(void **state) {
     marker(&g, 0, 0, 10);
     marker(&g, 1, 10, 10);
     tiny_span(g.t, th, SPAN_ANNOTATION, "ProfilerStep#0", 5, 10);
-    trace_link_host(g.t, other, 1, tiny_span(g.t, th, SPAN_API,
-                                             "cudaLaunchKernel", 6, 1));
-    trace_link_device(g.t, other, 1, tiny_span(g.t, st, SPAN_KERNEL, "k", 8,
-                                               92));
+    trace_link_host(g.t, other, 1,
+                    tiny_span(g.t, th, SPAN_API, "cudaLaunchKernel", 6, 1));
+    trace_link_device(g.t, other, 1,
+                      tiny_span(g.t, st, SPAN_KERNEL, "k", 8, 92));
     tiny_seal(g.t);
     assert_int_equal(g.t->nsteps, 3);
     check_step(g.t, 0, 0, 0, 10);
@@ -344,7 +349,8 @@ static void each_source_has_its_own_steps(void **state) {
 static void a_device_that_marks_its_steps_has_a_host_thread(void **state) {
     (void)state;
     struct trace *t = trace_new();
-    uint32_t src = trace_source(t, "t", format_named("xspace"), NULL, (struct bytes){0});
+    uint32_t src = trace_source(t, "t", format_named("xspace"), NULL,
+                                (struct bytes){0});
     uint32_t idle = trace_track(t, src, TRACK_THREAD, 1, 1);
     uint32_t busy = trace_track(t, src, TRACK_THREAD, 1, 2);
     uint32_t line = trace_track(t, src, TRACK_DERIVED, 2, 1);
@@ -356,9 +362,13 @@ static void a_device_that_marks_its_steps_has_a_host_thread(void **state) {
     s.dur = 500;
     trace_span(t, &s);
     for (int i = 0; i < 2; i++)
-        trace_step_hint(t, trace_span(t, &(struct span_in){
-            .ts = i * 1000, .dur = 900, .track = line, .name = x,
-            .flags = SPAN_DERIVED}), 40 + i);
+        trace_step_hint(t,
+                        trace_span(t, &(struct span_in){.ts = i * 1000,
+                                                        .dur = 900,
+                                                        .track = line,
+                                                        .name = x,
+                                                        .flags = SPAN_DERIVED}),
+                        40 + i);
     struct ops_err e;
     assert_int_equal(trace_seal(t, &e), 0);
     assert_int_equal(t->nsteps, 2);
@@ -371,8 +381,11 @@ static void derived_regions_mark_nothing(void **state) {
     (void)state;
     struct rig g = rig_new();
     uint32_t line = trace_track(g.t, 0, TRACK_DERIVED, 0, 7);
-    struct span_in s = {.ts = 0, .dur = 500 * US, .track = line,
-                        .kind = SPAN_ANNOTATION, .flags = SPAN_DERIVED,
+    struct span_in s = {.ts = 0,
+                        .dur = 500 * US,
+                        .track = line,
+                        .kind = SPAN_ANNOTATION,
+                        .flags = SPAN_DERIVED,
                         .name = trace_str(g.t, bytes_of("ProfilerStep#0"))};
     trace_span(g.t, &s);
     marker(&g, 0, 10, 10);

@@ -4,8 +4,8 @@
 #include "import/import.h"
 #include "model/args.h"
 #include "names/opname.h"
-#include "unit/pbwrite.h"
 #include "unit/formats.h"
+#include "unit/pbwrite.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,8 +109,8 @@ static void nodes_become_ops(void **state) {
     assert_int_equal(t->nsteps, 1);
     assert_int_equal(t->sources[0].step_rule, STEPS_WHOLE);
     struct bytes name, type;
-    assert_true(name_split_tf(strs_bytes(&t->strs, t->spans.name[a]), &name,
-                              &type));
+    assert_true(
+        name_split_tf(strs_bytes(&t->strs, t->spans.name[a]), &name, &type));
     assert_true(BYTES_IS(name, "conv/Relu") && BYTES_IS(type, "_FusedConv2D"));
     trace_free(t);
     out_free(&x);
@@ -173,8 +173,8 @@ static void threads_are_named(void **state) {
     out_free(&x);
 }
 
-static void device_with(struct out *stats, const char *device,
-                        const char *node, const char *label) {
+static void device_with(struct out *stats, const char *device, const char *node,
+                        const char *label) {
     struct out d = {0}, n = new_node(node, label, 0, 10);
     out_text(&d, 1, device);
     out_msg(&d, 2, &n);
@@ -217,8 +217,7 @@ static void arguments_are_read_back(void **state) {
     struct out x = run_metadata();
     struct trace *t = load(out_all(&x));
     int64_t total = 0;
-    args_each(t, row_of(t, "conv/Relu:_FusedConv2D"), find_total,
-              &total);
+    args_each(t, row_of(t, "conv/Relu:_FusedConv2D"), find_total, &total);
     assert_int_equal(total, 300);
     trace_free(t);
     out_free(&x);
@@ -251,8 +250,8 @@ static void cut_at_every_byte(void **state) {
 static void odd_fields(void **state) {
     (void)state;
     struct out x = {0}, s = {0}, d = {0}, n = new_node("a", NULL, 0, 10);
-    out_int(&n, 40, 1);             /* unknown */
-    out_int(&n, 8, 1);              /* a label that is a number */
+    out_int(&n, 40, 1); /* unknown */
+    out_int(&n, 8, 1);  /* a label that is a number */
     out_text(&d, 1, "/job:w/device:CPU:0");
     out_msg(&d, 2, &n);
     out_raw(&d, "\x12\x7f\x0a", 3); /* a node past the end */

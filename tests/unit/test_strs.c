@@ -62,13 +62,17 @@ static void bad_bytes_are_mended_each_time_and_counted(void **state) {
     (void)state;
     struct strs s;
     assert_true(strs_init(&s));
-    struct bytes bad = bytes_of("a\xff" "b");
+    struct bytes bad = bytes_of("a\xff"
+                                "b");
     str_id id = strs_intern(&s, bad);
-    assert_string_equal(strs_text(&s, id), "a\xef\xbf\xbd" "b");
+    assert_string_equal(strs_text(&s, id), "a\xef\xbf\xbd"
+                                           "b");
     assert_int_equal(s.mended, 1);
     assert_int_equal(strs_intern(&s, bad), id);
     assert_int_equal(s.mended, 2);
-    assert_int_equal(strs_intern(&s, bytes_of("a\xef\xbf\xbd" "b")), id);
+    assert_int_equal(strs_intern(&s, bytes_of("a\xef\xbf\xbd"
+                                              "b")),
+                     id);
     assert_int_equal(s.mended, 2);
     id = strs_intern(&s, (struct bytes){(const uint8_t *)"x\0y", 3});
     assert_string_equal(strs_text(&s, id), "x y");

@@ -12,9 +12,10 @@
 #include <cmocka.h>
 
 static const char *nearest(const char *word) {
-    static const char *const known[] = {"info",   "overview", "steps", "ops",
-                                        "kernels", "copies",  "memory",
-                                        "allocs", "trace",    "help"};
+    static const char *const known[] = {"info",   "overview", "steps",
+                                        "ops",    "kernels",  "copies",
+                                        "memory", "allocs",   "trace",
+                                        "help"};
     struct suggest s = suggest_for(word);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         suggest_try(&s, known[i]);

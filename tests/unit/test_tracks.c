@@ -12,14 +12,22 @@ static void each_track_has_a_row_and_its_busy_time(void **state) {
     /* nested, then apart: 100 + 10 busy, three spans */
     int64_t at[][2] = {{0, 100}, {20, 30}, {200, 10}};
     for (int i = 0; i < 3; i++)
-        trace_span(t, &(struct span_in){.ts = at[i][0], .dur = at[i][1],
-                                        .track = a, .name = x,
+        trace_span(t, &(struct span_in){.ts = at[i][0],
+                                        .dur = at[i][1],
+                                        .track = a,
+                                        .name = x,
                                         .kind = SPAN_OP});
     /* overlapping kernels count once */
-    trace_span(t, &(struct span_in){.ts = 50, .dur = 100, .track = s,
-                                    .name = x, .kind = SPAN_KERNEL});
-    trace_span(t, &(struct span_in){.ts = 100, .dur = 100, .track = s,
-                                    .name = x, .kind = SPAN_KERNEL});
+    trace_span(t, &(struct span_in){.ts = 50,
+                                    .dur = 100,
+                                    .track = s,
+                                    .name = x,
+                                    .kind = SPAN_KERNEL});
+    trace_span(t, &(struct span_in){.ts = 100,
+                                    .dur = 100,
+                                    .track = s,
+                                    .name = x,
+                                    .kind = SPAN_KERNEL});
     tiny_seal(t);
     struct result r = tiny_run(t, "tracks", NULL, NULL);
     assert_int_equal(r.nrows, 2);

@@ -47,7 +47,8 @@ static struct trace *net(void) {
     trace_flow(t, 1, grad, 510 * US, 'f');
     tiny_span(t, grad, SPAN_OP,
               "autograd::engine::evaluate_function: "
-              "torch::autograd::AccumulateGrad", 600, 10);
+              "torch::autograd::AccumulateGrad",
+              600, 10);
     launch(t, grad, s, "acc", 602, 2);
     return t;
 }
@@ -116,8 +117,8 @@ static void ops_nest_as_they_were_called(void **state) {
     result_free(&r);
     r = tiny_run(t, "tree", "by", "code");
     assert_int_equal(tiny_us(&r, "train.py(3): main", "device_us"), 107);
-    assert_int_equal(
-        tiny_us(&r, "train.py(3): main/Net_0/Conv_0", "device_us"), 92);
+    assert_int_equal(tiny_us(&r, "train.py(3): main/Net_0/Conv_0", "device_us"),
+                     92);
     result_free(&r);
     trace_free(t);
 }
@@ -153,8 +154,8 @@ static void tensorflow_names_are_paths(void **state) {
     t->sources[0].format = format_named("xspace");
     uint32_t th = tiny_thread(t, 1);
     tiny_span(t, th, SPAN_OP, "net/fc/MatMul:MatMul", 0, 10);
-    tiny_span(t, th, SPAN_OP, "gradient_tape/net/fc/MatMul/MatMul_1:MatMul",
-              20, 5);
+    tiny_span(t, th, SPAN_OP, "gradient_tape/net/fc/MatMul/MatMul_1:MatMul", 20,
+              5);
     tiny_span(t, th, SPAN_OP, "loss/Mean:Mean", 30, 1);
     tiny_seal(t);
     struct result r = tiny_run(t, "tree", NULL, NULL);
@@ -215,13 +216,16 @@ static int64_t weights(const char *dims, const char *op) {
 static void weights_are_counted_from_shapes(void **state) {
     (void)state;
     assert_int_equal(weights("[[32, 3, 8, 8], [16, 3, 3, 3], [16], [], []]",
-                             "aten::conv2d"), 16 * 27 + 16);
+                             "aten::conv2d"),
+                     16 * 27 + 16);
     assert_int_equal(weights("[[8, 4], [5, 4], []]", "aten::linear"), 20);
-    assert_int_equal(weights("[[9, 7], [], [7], [7], []]",
-                             "aten::layer_norm"), 14);
+    assert_int_equal(weights("[[9, 7], [], [7], [7], []]", "aten::layer_norm"),
+                     14);
     assert_int_equal(
         weights("[[5, 1, 4], [[1, 1, 3], [1, 1, 3]], [[12, 4], [12, 3], [12]],"
-                " []]", "aten::lstm"), 48 + 36 + 12);
+                " []]",
+                "aten::lstm"),
+        48 + 36 + 12);
     assert_int_equal(weights("", "aten::linear"), -1);
     assert_int_equal(weights("[[[[", "aten::linear"), -1);
     assert_true(weights("[[1],[99999999999999999999,99999999999999999999]]",

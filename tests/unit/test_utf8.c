@@ -33,8 +33,11 @@ static void what_is_no_code_point_becomes_the_replacement(void **state) {
 
 /* Decodes by the bit patterns alone; -1 where RFC 3629 forbids it. */
 static long decode(const uint8_t *p, size_t n, size_t *used) {
-    *used = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3
-            : p[0] >> 3 == 30 ? 4 : 0;
+    *used = p[0] < 0x80       ? 1
+            : p[0] >> 5 == 6  ? 2
+            : p[0] >> 4 == 14 ? 3
+            : p[0] >> 3 == 30 ? 4
+                              : 0;
     static const long least[] = {0, 0, 0x80, 0x800, 0x10000};
     if (*used == 0 || *used > n) return -1;
     long c = *used == 1 ? p[0] : p[0] & (0xff >> (*used + 1));
@@ -84,7 +87,12 @@ static void check_mend(const char *in, size_t n, const char *want,
 static void each_bad_byte_is_mended_and_counted(void **state) {
     (void)state;
     check_mend("ok", 2, "ok", 0);
-    check_mend("a\xff" "b", 3, "a\xef\xbf\xbd" "b", 1);
+    check_mend("a\xff"
+               "b",
+               3,
+               "a\xef\xbf\xbd"
+               "b",
+               1);
     check_mend("a\0b", 3, "a b", 1);
     check_mend("\xe2\x82", 2, "\xef\xbf\xbd\xef\xbf\xbd", 2);
     check_mend("\xed\xa0\x80", 3, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", 3);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What `opscope watch` shows, and what it learns of processes: of this one and
  * of children made for the purpose, against what the kernel says elsewhere. */
-#include "scalars/scalar_table.h"
-#include "scalars/watch_table.h"
 #include "cmd/proc.h"
 #include "cmd/watch_target.h"
 #include "model/result.h"
+#include "scalars/scalar_table.h"
+#include "scalars/watch_table.h"
 #include <string.h>
 
 #include <fcntl.h>
@@ -86,7 +86,9 @@ static void what_is_not_known_is_null(void **state) {
     struct scalars s;
     struct result r;
     struct ops_err e;
-    struct watch_facts f = {.cpu_pct = NAN, .processes = 1, .threads = 3,
+    struct watch_facts f = {.cpu_pct = NAN,
+                            .processes = 1,
+                            .threads = 3,
                             .rss_bytes = 5 << 20};
     struct scalar_view v = {0};
     bool null;

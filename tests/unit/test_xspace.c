@@ -2,11 +2,11 @@
  * XSpace: hand-made files, whole and damaged. Figures of real files are
  * checked in tests/golden. */
 #include "import/import.h"
-#include "model/args.h"
 #include "import/xspace/xspace.h"
+#include "model/args.h"
 #include "model/launch.h"
-#include "unit/pbwrite.h"
 #include "unit/formats.h"
+#include "unit/pbwrite.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -140,10 +140,12 @@ static void stat_names(struct out *p) {
 }
 
 static void host_plane(struct out *space) {
+    /* clang-format off */
     static const char *const names[] = {
         "train", "conv/Relu:_FusedConv2D", "EagerExecute",
         "EagerLocalExecute: MatMul", "dot.3", "$file.py:1 f", "cuGraphLaunch",
         "load_batch", "ExecutorState::Process", "Iterator::Root::Map"};
+    /* clang-format on */
     struct out p = new_plane("/host:CPU"), l = new_line(-5, "main", 100);
     struct out e = new_event(1, 0, 90000);
     stat_int(&e, S_STEP, 42);
@@ -169,8 +171,7 @@ static void gpu_plane(struct out *space) {
     for (int i = 0; i < 3; i++) {
         e = new_event(1 + i, 40000 + i * 10000, 8000);
         stat_int(&e, S_CORR, 9);
-        if (i < 2)
-            stat_text(&e, i == 0 ? S_KERNEL : S_MEMCPY, "regs:1");
+        if (i < 2) stat_text(&e, i == 0 ? S_KERNEL : S_MEMCPY, "regs:1");
         out_msg(&l, 4, &e);
     }
     out_msg(&p, 3, &l);
@@ -511,9 +512,10 @@ static void memory_event(struct out *l, int64_t name, int64_t at,
 
 static void memory_events(void **state) {
     (void)state;
-    static const char *const stats[] = {
-        "allocator_name", "bytes_allocated", "bytes_available",
-        "allocation_bytes", "peak_bytes_in_use", "addr", "fragmentation"};
+    static const char *const stats[] = {"allocator_name",    "bytes_allocated",
+                                        "bytes_available",   "allocation_bytes",
+                                        "peak_bytes_in_use", "addr",
+                                        "fragmentation"};
     struct out p = new_plane("/device:GPU:1"), x = {0};
     out_msg(&x, 1, &p);
     p = new_plane("/host:CPU");
@@ -722,15 +724,15 @@ static void odd_fields_in_events(void **state) {
         size_t n;
         enum note_id note;
     } cases[] = {
-        {"\x78\x01", 2, NOTE_UNKNOWN_FIELD},          /* field 15 */
-        {"\x82\x01\x01\x41", 4, NOTE_UNKNOWN_FIELD},  /* field 16, bytes */
-        {"\x12\x01\x41", 3, NOTE_BAD_FIELD},          /* offset as bytes */
-        {"\x20\x05", 2, NOTE_BAD_FIELD},              /* stats as a number */
+        {"\x78\x01", 2, NOTE_UNKNOWN_FIELD},         /* field 15 */
+        {"\x82\x01\x01\x41", 4, NOTE_UNKNOWN_FIELD}, /* field 16, bytes */
+        {"\x12\x01\x41", 3, NOTE_BAD_FIELD},         /* offset as bytes */
+        {"\x20\x05", 2, NOTE_BAD_FIELD},             /* stats as a number */
         {"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12,
-         NOTE_BAD_FIELD},                             /* endless */
-        {"\x22\x7f\x08", 3, NOTE_BAD_FIELD},          /* stat past the end */
+         NOTE_BAD_FIELD},                                /* endless */
+        {"\x22\x7f\x08", 3, NOTE_BAD_FIELD},             /* stat past the end */
         {"\x22\x04\x08\x01\x20\x80", 6, NOTE_BAD_FIELD}, /* value past stat */
-        {"\x22\x03\x08\x01\x23", 5, NOTE_BAD_FIELD},  /* a group */
+        {"\x22\x03\x08\x01\x23", 5, NOTE_BAD_FIELD},     /* a group */
         {"\x22\x04\x08\x01\x2a\x09", 6, NOTE_BAD_FIELD}, /* text past stat */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -764,14 +766,14 @@ static void lengths_past_the_plane(void **state) {
 static void odd_fields_elsewhere(void **state) {
     (void)state;
     struct out x = {0}, p = new_plane("/host:CPU"), l = new_line(7, "t", 0);
-    out_int(&x, 9, 1);   /* XSpace has no field 9 */
-    out_int(&x, 1, 1);   /* a plane that is a number */
-    out_int(&l, 12, 1);  /* XLine has no field 12 */
-    out_int(&l, 11, 1);  /* display_name as a number */
+    out_int(&x, 9, 1);  /* XSpace has no field 9 */
+    out_int(&x, 1, 1);  /* a plane that is a number */
+    out_int(&l, 12, 1); /* XLine has no field 12 */
+    out_int(&l, 11, 1); /* display_name as a number */
     plain(&l, 1, 1, 1);
     out_msg(&p, 3, &l);
-    out_int(&p, 7, 1);   /* XPlane has no field 7 */
-    out_int(&p, 4, 1);   /* names as a number */
+    out_int(&p, 7, 1); /* XPlane has no field 7 */
+    out_int(&p, 4, 1); /* names as a number */
     name_entry(&p, 4, 1, "a");
     out_msg(&x, 1, &p);
     struct trace *t = load(out_all(&x), 1);
@@ -845,8 +847,9 @@ static void unfinished_recording(void **state) {
     }
     for (int whole = 0; whole < 2; whole++) {
         x = (struct out){0};
-        uint8_t head[6] = {0x0a, (uint8_t)(p.n | 0x80),
-                           (uint8_t)(p.n >> 7 | 0x80), 0x80, 0x80, 0};
+        uint8_t head[6] = {
+            0x0a, (uint8_t)(p.n | 0x80), (uint8_t)(p.n >> 7 | 0x80), 0x80, 0x80,
+            0};
         out_raw(&x, head, 6);
         out_raw(&x, p.p, p.n);
         if (whole) {
@@ -993,8 +996,7 @@ static void steps_by_place_count_on_in_the_second_half(void **state) {
     for (int threads = 1; threads <= 2; threads++) {
         struct trace *t = load(out_all(&x), threads);
         assert_int_equal(t->nsteps, 40);
-        for (int i = 0; i < 40; i++)
-            assert_int_equal(t->steps[i].number, i);
+        for (int i = 0; i < 40; i++) assert_int_equal(t->steps[i].number, i);
         trace_free(t);
     }
     out_free(&x);

@@ -24,7 +24,8 @@
 static inline struct trace *tiny_new(bool device, bool memory) {
     struct trace *t = trace_new();
     assert_non_null(t);
-    uint32_t s = trace_source(t, "tiny", format_named("kineto"), NULL, (struct bytes){0});
+    uint32_t s = trace_source(t, "tiny", format_named("kineto"), NULL,
+                              (struct bytes){0});
     assert_int_equal(s, 0);
     t->sources[0].has_device = device;
     t->sources[0].has_memory = memory;
@@ -58,8 +59,8 @@ static inline void tiny_launch(struct trace *t, uint32_t thread,
                                uint32_t stream, const char *kernel, int64_t ts,
                                int64_t dur) {
     uint64_t id = (uint64_t)ts + 1000 * (uint64_t)thread;
-    trace_link_host(t, 0, id, tiny_span(t, thread, SPAN_API, "cudaLaunchKernel",
-                                        ts, 1));
+    trace_link_host(t, 0, id,
+                    tiny_span(t, thread, SPAN_API, "cudaLaunchKernel", ts, 1));
     trace_link_device(t, 0, id,
                       tiny_span(t, stream, SPAN_KERNEL, kernel, ts + 1, dur));
 }

@@ -73,8 +73,7 @@ static uint32_t *find_python(const struct trace *t) {
 /* Frames whose thread recorded nothing else are a lane, too. */
 static bool is_lane(const struct lanes *l, const struct track *tr) {
     if (tr->kind == TRACK_THREAD) return true;
-    return tr->kind == TRACK_PYTHON && l->python &&
-           tr->thread >= l->t->ntracks;
+    return tr->kind == TRACK_PYTHON && l->python && tr->thread >= l->t->ntracks;
 }
 
 int lanes_walk(struct lanes *l, struct ops_err *e) {
@@ -129,10 +128,8 @@ static row_id first_after(struct lane_at *a, uint32_t track, int64_t ts) {
     }
     while (lo < hi) {
         row_id mid = lo + (hi - lo) / 2;
-        if (start[mid] <= ts)
-            lo = mid + 1;
-        else
-            hi = mid;
+        if (start[mid] <= ts) lo = mid + 1;
+        else hi = mid;
     }
     return a->near[track] = lo;
 }

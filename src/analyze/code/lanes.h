@@ -34,7 +34,7 @@ struct lanes {
     /* From..to was spent in row itself, in nothing inside of it. */
     void (*spend)(void *ctx, row_id row, uint32_t token, int64_t from,
                   int64_t to);
-    bool python; /* Python frames, too? */
+    bool python;     /* Python frames, too? */
     uint32_t *token; /* set by the walk, by row: the span's token; of one that
                         is not wanted, that of what is around it */
 };

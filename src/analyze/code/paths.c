@@ -40,8 +40,8 @@ uint32_t paths_child_id(struct paths *p, uint32_t parent, str_id name) {
     if (*at != MAP_NONE) return *at;
     if (p->n >= (1u << 30) - 1 || !VEC_ROOM(p->v, p->n, p->cap))
         return failed(p, parent);
-    p->v[p->n] = (struct path_node){
-        .parent = parent, .name = name, .depth = depth};
+    p->v[p->n] =
+        (struct path_node){.parent = parent, .name = name, .depth = depth};
     return *at = (uint32_t)p->n++;
 }
 

@@ -12,9 +12,9 @@
 
 enum path_value {
     PATH_CALLS,
-    PATH_HOST,        /* ps */
-    PATH_HOST_BACK,   /* of it, the backward pass */
-    PATH_DEVICE,      /* ps */
+    PATH_HOST,      /* ps */
+    PATH_HOST_BACK, /* of it, the backward pass */
+    PATH_DEVICE,    /* ps */
     PATH_DEVICE_BACK,
     PATH_BYTES,
     PATH_FLOPS,
@@ -33,7 +33,7 @@ struct path_node {
     uint32_t parent; /* PATH_NONE: a root */
     str_id name;     /* in paths.names */
     uint32_t depth;
-    unsigned has;    /* bit per value: known in it or below */
+    unsigned has; /* bit per value: known in it or below */
 };
 
 /* One value of all nodes; most trees have only a few of the values. */

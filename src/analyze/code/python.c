@@ -7,8 +7,8 @@
  * torch.mm() has the cost of the call, not of the product. Total times count
  * a function that calls itself once. */
 #include "analyze/analyze.h"
-#include "analyze/shared/intervals.h"
 #include "analyze/code/lanes.h"
+#include "analyze/shared/intervals.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/once.h"
 #include "base/sum.h"
@@ -19,9 +19,9 @@
 struct function {
     str_id name; /* in python.names: the stable name */
     int64_t calls, total, self;
-    int64_t in_step; /* of self: on the step's thread, inside of a step */
+    int64_t in_step;  /* of self: on the step's thread, inside of a step */
     struct once once; /* what total has already */
-    bool native;     /* a function of C */
+    bool native;      /* a function of C */
 };
 
 struct python {
@@ -31,15 +31,15 @@ struct python {
     struct strs names;
     struct function *v;
     size_t n, cap;
-    uint32_t *of;    /* by str_id: function + 1; 0: not yet known */
+    uint32_t *of;     /* by str_id: function + 1; 0: not yet known */
     struct map index; /* stable name -> function */
-    size_t *near;    /* by source: the step that the last time lay in */
-    size_t *first;   /* by source: its first step; [source + 1]: its end */
+    size_t *near;     /* by source: the step that the last time lay in */
+    size_t *first;    /* by source: its first step; [source + 1]: its end */
     struct intervals *others; /* by source: ops run on threads that are not
                                  the steps' (autograd, executors) */
-    wide steps;      /* ps, sum of the steps that count */
+    wide steps;               /* ps, sum of the steps that count */
     int64_t nsteps;
-    wide inside;     /* ps of Python itself in them */
+    wide inside; /* ps of Python itself in them */
     bool oom;
 };
 
@@ -153,8 +153,8 @@ static void add_totals(struct python *p, uint32_t track) {
             !on_wants(p, r) || (t->spans.flags[r] & SPAN_ASYNC) ||
             !scope_has(&p->scope, r))
             continue;
-        sum_add(&p->v[f].total, once_add(&p->v[f].once, track, t->spans.ts[r],
-                                         span_end(t, r)));
+        sum_add(&p->v[f].total,
+                once_add(&p->v[f].once, track, t->spans.ts[r], span_end(t, r)));
     }
 }
 
@@ -206,13 +206,15 @@ static int gather(struct python *p, const struct opts *o, struct ops_err *e) {
     p->near = calloc(t->nsources + 2, sizeof *p->near);
     p->first = calloc(t->nsources + 2, sizeof *p->first);
     p->others = calloc(t->nsources + 1, sizeof *p->others);
-    if (!p->of || !p->near || !p->first || !p->others ||
-        !strs_init(&p->names))
+    if (!p->of || !p->near || !p->first || !p->others || !strs_init(&p->names))
         return fail_oom(e);
     look_at_steps(p);
     if (!find_others(p)) return fail_oom(e);
-    p->lanes = (struct lanes){.t = t, .ctx = p, .wants = on_wants,
-                              .enter = on_enter, .spend = on_spend,
+    p->lanes = (struct lanes){.t = t,
+                              .ctx = p,
+                              .wants = on_wants,
+                              .enter = on_enter,
+                              .spend = on_spend,
                               .python = true};
     TRY(lanes_walk(&p->lanes, e));
     if (p->oom) return fail_oom(e);
@@ -222,6 +224,7 @@ static int gather(struct python *p, const struct opts *o, struct ops_err *e) {
 }
 
 static void put_columns(struct result *r) {
+    /* clang-format off */
     const struct column cols[] = {
         {"function", NULL, NULL, "the function; a method of C in angle "
          "brackets, a call of a module as nn.Module", COL_TEXT, COL_KEY},
@@ -239,6 +242,7 @@ static void put_columns(struct result *r) {
          "other threads' operations left out", COL_PERCENT,
          COL_BAR | COL_MAIN},
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
 }
@@ -248,10 +252,8 @@ static void put_row(struct result *r, const struct python *p,
     struct frame_name n = frame_name_split(strs_bytes(&p->names, f->name));
     result_row(r);
     result_str(r, n.function);
-    if (n.file.n > 0)
-        result_str(r, n.file);
-    else
-        result_null(r);
+    if (n.file.n > 0) result_str(r, n.file);
+    else result_null(r);
     result_int_if(r, n.line >= 0, n.line);
     result_int(r, f->calls);
     result_int(r, f->total);
@@ -269,8 +271,7 @@ static int compare(const void *x, const void *y, void *ctx) {
 }
 
 static void put_rows(struct result *r, struct python *p) {
-    if (p->n > 0)
-        qsort_r(p->v, p->n, sizeof *p->v, compare, p);
+    if (p->n > 0) qsort_r(p->v, p->n, sizeof *p->v, compare, p);
     for (size_t i = 0; i < p->n; i++)
         if (p->v[i].calls > 0 || p->v[i].in_step > 0) put_row(r, p, &p->v[i]);
 }
@@ -284,7 +285,8 @@ static void say(struct result *r, const struct python *p) {
         return;
     }
     if (p->steps > 0)
-        result_remark(r, "Python itself takes %.1f %% of the step: %.1f us of "
+        result_remark(r,
+                      "Python itself takes %.1f %% of the step: %.1f us of "
                       "%.1f us, mean of %lld steps; recording frames makes "
                       "it slower than it is.",
                       100.0 * (double)p->inside / (double)p->steps,

@@ -70,16 +70,15 @@ uint32_t scope_path_tf(struct paths *p, struct bytes name, bool *backward) {
 /* Takes word( ... ) off a part: true when it was there. */
 static bool unwrap(struct bytes *part, const char *word) {
     size_t n = strlen(word);
-    if (part->n < n + 2 || memcmp(part->p, word, n) != 0 ||
-        part->p[n] != '(' || part->p[part->n - 1] != ')')
+    if (part->n < n + 2 || memcmp(part->p, word, n) != 0 || part->p[n] != '(' ||
+        part->p[part->n - 1] != ')')
         return false;
     part->p += n + 1;
     part->n -= n + 2;
     return true;
 }
 
-uint32_t scope_path_xla(struct paths *p, struct bytes op_name,
-                        bool *backward) {
+uint32_t scope_path_xla(struct paths *p, struct bytes op_name, bool *backward) {
     struct bytes rest = op_name, part;
     uint32_t at = PATH_NONE;
     *backward = false;

@@ -6,14 +6,14 @@
 #include "analyze/code/scope_tree.h"
 
 #include "analyze/analyze.h"
+#include "analyze/code/lanes.h"
 #include "analyze/code/scope_path.h"
-#include "analyze/cost/flops.h"
 #include "analyze/code/weights.h"
+#include "analyze/cost/flops.h"
 #include "analyze/memory/mem_forward.h"
-#include "analyze/shared/mem_scope.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
-#include "analyze/code/lanes.h"
+#include "analyze/shared/mem_scope.h"
 #include "analyze/shared/own.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -26,8 +26,8 @@
 #include <stdlib.h>
 
 #define TOKEN_PENDING (1u << 31)
-#define TOKEN_BACK (1u << 30)
-#define TOKEN_NUMBER (TOKEN_BACK - 1)
+#define TOKEN_BACK    (1u << 30)
+#define TOKEN_NUMBER  (TOKEN_BACK - 1)
 
 struct scoping {
     const struct trace *t;
@@ -45,13 +45,13 @@ struct scoping {
         row_id from;
         uint32_t track; /* where it ran */
         int64_t host;   /* ps spent in it */
-    } *pending;
+    } * pending;
     size_t npending, cap_pending;
-    struct call {       /* by node: its first call, and the one now open */
+    struct call { /* by node: its first call, and the one now open */
         row_id first, last;
-    } *calls;
+    } * calls;
     size_t cap_calls;
-    row_id layer;       /* the last op whose weights were counted */
+    row_id layer; /* the last op whose weights were counted */
 };
 
 #define MODULE_WORD "nn.Module: "
@@ -64,8 +64,7 @@ static bool is_pending(uint32_t token) {
 
 /* The node, and whether on the way back. A backward op of a backward op leads
  * on to that one's forward op; a made-up circle ends at NO_SCOPE. */
-static uint32_t resolve(const struct scoping *s, uint32_t token,
-                        bool *back) {
+static uint32_t resolve(const struct scoping *s, uint32_t token, bool *back) {
     enum { HOPS = 8 };
     *back = false;
     for (int i = 0; i < HOPS; i++) {
@@ -102,8 +101,7 @@ static struct bytes part_text(const struct scoping *s, row_id r) {
     if (BYTES_STARTS(b, MODULE_WORD)) {
         b.p += sizeof MODULE_WORD - 1;
         b.n -= sizeof MODULE_WORD - 1;
-    } else if (s->t->spans.kind[r] == SPAN_PYTHON && b.n > 1 &&
-               b.p[0] == '$') {
+    } else if (s->t->spans.kind[r] == SPAN_PYTHON && b.n > 1 && b.p[0] == '$') {
         b.p++; /* TensorFlow and JAX: "$file.py:12 func" */
         b.n--;
     }
@@ -295,8 +293,7 @@ static uint32_t enter_scope(struct scoping *s, row_id r, uint32_t outer) {
     } else if (names_scopes(s, r)) {
         const struct hlo_instr *i = hlo_of_span(s->t, r);
         if (i == NULL) token = named_scope(s, sp->name[r], false);
-        if (i != NULL && i->op_name)
-            token = named_scope(s, i->op_name, true);
+        if (i != NULL && i->op_name) token = named_scope(s, i->op_name, true);
     } else {
         return backward_of(s, r, outer);
     }
@@ -352,8 +349,7 @@ static void on_spend(void *ctx, row_id r, uint32_t token, int64_t from,
     if (!scope_has(s->scope, r)) return;
     if (is_pending(token))
         sum_add(&s->pending[token & TOKEN_NUMBER].host, to - from);
-    else
-        charge(s, token, PATH_HOST, to - from);
+    else charge(s, token, PATH_HOST, to - from);
 }
 
 /* ---- what is added when the walk is done ---- */
@@ -460,8 +456,7 @@ static bool charge_flops(struct scoping *s) {
     for (size_t i = 0; rules && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
         if (tr->kind != TRACK_THREAD) continue;
-        if (t->sources[tr->source].has_shapes)
-            charge_flops_track(s, tr, rules);
+        if (t->sources[tr->source].has_shapes) charge_flops_track(s, tr, rules);
         for (row_id r = tr->first; t->hlo && r < tr->end; r++)
             if (t->spans.kind[r] == SPAN_OP && scope_has(s->scope, r))
                 charge_hlo(s, s->lanes.token[r], r);
@@ -514,8 +509,7 @@ static int charge_memory(struct scoping *s, struct ops_err *e) {
         rc = mem_scope_init(&in, s->scope, s->t->allocators[allocator].source,
                             &any, e);
         if (rc != 0) break;
-        if (any)
-            charge_allocator(s, &at, &in, &i);
+        if (any) charge_allocator(s, &at, &in, &i);
         else
             while (i < m->n && m->allocator[i] == allocator) i++;
         mem_scope_free(&in);
@@ -599,8 +593,7 @@ static int gather(struct scoping *s, struct ops_err *e) {
 int scope_tree_init(struct scope_tree *out, const struct trace *t,
                     const struct scope *scope, enum scope_by by,
                     struct ops_err *e) {
-    struct scoping s = {
-        .t = t, .scope = scope, .by = by, .layer = ROW_NONE};
+    struct scoping s = {.t = t, .scope = scope, .by = by, .layer = ROW_NONE};
     int rc = gather(&s, e);
     scoping_free(&s);
     *out = (struct scope_tree){.t = t,

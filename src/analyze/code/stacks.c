@@ -7,12 +7,12 @@
  * By device, a kernel stands under the call path that launched it, whichever
  * time it ran at. By host, it is the time of the threads themselves. */
 #include "analyze/analyze.h"
+#include "analyze/code/lanes.h"
+#include "analyze/code/paths.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
-#include "analyze/code/lanes.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/own.h"
-#include "analyze/code/paths.h"
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -47,9 +47,9 @@ struct call_paths {
     uint32_t *users; /* by name in paths: 1 no, 2 a frame of the program's own
                         code; 0 not yet known */
     size_t nusers;
-    bool device;     /* --by */
+    bool device; /* --by */
     enum path_value value;
-    wide whole;      /* ps, of all rows */
+    wide whole; /* ps, of all rows */
 };
 
 /* A name as a frame: what would end a frame or a line is replaced. */
@@ -110,8 +110,7 @@ static str_id compiled_from(struct call_paths *s, row_id d) {
     const struct track *tr = &s->t->tracks[s->t->spans.track[d]];
     if (!s->t->sources[tr->source].format->has_programs) return 0;
     struct bytes b = {0};
-    if (i != NULL && i->op_name)
-        b = strs_bytes(&s->t->strs, i->op_name);
+    if (i != NULL && i->op_name) b = strs_bytes(&s->t->strs, i->op_name);
     else if (i == NULL && s->t->spans.kind[d] == SPAN_KERNEL)
         b = kernel_framework_op(s->t, d);
     return b.n > 0 ? frame_id(s, b) : 0;
@@ -141,8 +140,8 @@ static bool count_stream(struct call_paths *s, const struct track *tr,
         bool linked = *link < t->links.n && t->links.device[*link] == d;
         row_id p = t->spans.parent[d];
         uint32_t around = p == ROW_NONE ? PATH_NONE : node[p - tr->first];
-        uint32_t at = device_node(
-            s, d, linked ? t->links.host[*link] : ROW_NONE, around);
+        uint32_t at =
+            device_node(s, d, linked ? t->links.host[*link] : ROW_NONE, around);
         node[d - tr->first] = at;
         if (!scope_has(&s->scope, d)) continue;
         paths_add(&s->paths, at, PATH_CALLS, 1);
@@ -171,8 +170,11 @@ static int gather(struct call_paths *s, const struct opts *o,
     TRY(host_tree_init(&s->host, t, e));
     s->part = calloc(t->strs.n + 1, sizeof *s->part);
     if (!s->part || !paths_init(&s->paths)) return fail_oom(e);
-    s->lanes = (struct lanes){.t = t, .ctx = s, .wants = on_wants,
-                              .enter = on_enter, .spend = on_spend,
+    s->lanes = (struct lanes){.t = t,
+                              .ctx = s,
+                              .wants = on_wants,
+                              .enter = on_enter,
+                              .spend = on_spend,
                               .python = true};
     TRY(lanes_walk(&s->lanes, e));
     for (size_t i = 0; s->device && i < t->ntracks; i++)
@@ -189,6 +191,7 @@ static int gather(struct call_paths *s, const struct opts *o,
 }
 
 static void put_columns(struct result *r, const struct call_paths *s) {
+    /* clang-format off */
     const struct column cols[] = {
         {"stack", NULL, NULL, "the calls, outermost first, semicolons between",
          COL_TEXT, COL_KEY | COL_DETAIL | COL_BELOW},
@@ -207,14 +210,15 @@ static void put_columns(struct result *r, const struct call_paths *s) {
         {"caller", NULL, NULL, "the nearest Python function around it that is "
          "the program's own", COL_TEXT, 0},
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
 }
 
 static bool is_users(struct call_paths *s, str_id name) {
     if (name < s->nusers && s->users[name] == 0) {
-        struct frame_name f =
-            frame_name_split(strs_bytes(&s->paths.names, name));
+        struct frame_name f = frame_name_split(
+            strs_bytes(&s->paths.names, name));
         s->users[name] = frame_name_is_users(&f) ? 2 : 1;
     }
     return name < s->nusers && s->users[name] == 2;
@@ -241,8 +245,7 @@ static void put_row(struct result *r, struct call_paths *s, uint32_t node,
     result_int(r, paths_total(&s->paths, node, s->value));
     result_int(r, paths_self(&s->paths, node, PATH_CALLS));
     result_float_if(r, s->whole > 0, 100.0 * (double)self / (double)s->whole);
-    result_text(r, parent == PATH_NONE ? NULL
-                                       : paths_name(&s->paths, parent));
+    result_text(r, parent == PATH_NONE ? NULL : paths_name(&s->paths, parent));
     result_text(r, caller_of(s, node));
 }
 
@@ -305,11 +308,12 @@ static void say(struct result *r, const struct call_paths *s, bool asked) {
     if (asked && s->device && !has_device_work(t)) {
         missing_say(r, t, MISSING_DEVICE);
         result_remark(r, "No device work was recorded; --by host shows the "
-                      "time of threads.");
+                         "time of threads.");
     } else if (r->nrows == 0) {
         result_remark(r, "Nothing ran that has a call path.");
     } else {
-        result_remark(r, "The times are of %s; the whole paths are in the "
+        result_remark(r,
+                      "The times are of %s; the whole paths are in the "
                       "column stack (-v, --format json or csv).",
                       s->device ? "device work, under the calls that launched "
                                   "it"

@@ -50,6 +50,7 @@ static int pick_by(const struct opts *o, const struct trace *t,
 static void put_columns(struct result *r, const struct tree *x) {
     unsigned dev = x->s.device ? COL_MAIN : 0;
     unsigned host = x->s.device ? 0 : COL_MAIN;
+    /* clang-format off */
     const struct column cols[] = {
         {"path", NULL, NULL, "the scope with all scopes around it, outermost "
          "first, slashes between", COL_TEXT, COL_KEY | COL_DETAIL},
@@ -82,6 +83,7 @@ static void put_columns(struct result *r, const struct tree *x) {
         {"backward_device_us", "bwd device", "us",
          "of device_us, the backward pass", COL_TIME, 0},
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
 }
@@ -180,8 +182,8 @@ static void say_by(struct result *r, const struct tree *x, bool asked) {
                       kinds[x->s.by], whys[x->s.by]);
     if (folded)
         result_remark(r, "The backward pass counts in the scope of its "
-                      "forward operation (columns backward_*_us say how "
-                      "much).");
+                         "forward operation (columns backward_*_us say how "
+                         "much).");
     if (x->s.paths.n > 1 && !is_empty(&x->s.paths, NO_SCOPE) && x->glob == NULL)
         result_remark(r, "(no scope) is all work in none of them.");
 }
@@ -216,8 +218,8 @@ static void say_empty(struct result *r, const struct tree *x) {
     if (x->s.by == BY_MODULE || x->s.by == BY_CODE)
         missing_say(r, x->s.t, MISSING_STACKS);
     result_remark(r, "There are no %s in this profile%s.", kinds[x->s.by],
-                  is_empty(&x->s.paths, NO_SCOPE)
-                      ? " (nor any other work)" : "");
+                  is_empty(&x->s.paths, NO_SCOPE) ? " (nor any other work)"
+                                                  : "");
 }
 
 static int run(const struct trace *t, const struct opts *o, struct result *r,

@@ -31,8 +31,8 @@ struct sample {
 
 /* How one source's clock stands to another's. */
 struct edge {
-    uint32_t a, b;          /* sources; a has the lowest member */
-    int64_t offset, error;  /* add to b's times for a's */
+    uint32_t a, b;         /* sources; a has the lowest member */
+    int64_t offset, error; /* add to b's times for a's */
 };
 
 struct clocks {
@@ -40,7 +40,7 @@ struct clocks {
     struct sample *samples;
     struct sort_key *order; /* samples by pair of members; sync ones first */
     size_t n;
-    uint64_t *lo, *hi;      /* scratch: the ends of a pair's intervals */
+    uint64_t *lo, *hi; /* scratch: the ends of a pair's intervals */
     struct edge *edges;
     size_t nedges, cap_edges;
 };
@@ -61,8 +61,7 @@ static void add_sample(struct clocks *k, uint64_t pair, const struct coll *a,
                                     .lo = diff_of(a->ts, end_b),
                                     .hi = diff_of(end_a, b->ts)};
     k->order[i] = (struct sort_key){pair << 1 | !coll_is_sync(a->kind),
-                                    sort_signed(k->samples[i].d),
-                                    (uint32_t)i};
+                                    sort_signed(k->samples[i].d), (uint32_t)i};
 }
 
 /* Every member of a match is held against the lowest. */
@@ -185,7 +184,8 @@ static void set_clocks(struct clocks *k) {
             k->c->clocks[k->edges[i].b].known)
             continue;
         k->c->clocks[k->edges[i].a].known = true;
-        while (spread(k)) {}
+        while (spread(k)) {
+        }
     }
 }
 

@@ -113,9 +113,15 @@ int64_t coll_dtype_bytes(struct bytes dtype) {
 }
 
 struct coll_facts coll_facts_none(void) {
-    return (struct coll_facts){
-        .kind = COLL_OTHER, .in_elems = -1, .out_elems = -1, .dims_elems = -1,
-        .dims_bytes = -1, .group_size = -1, .seq = -1, .src = -1, .dst = -1};
+    return (struct coll_facts){.kind = COLL_OTHER,
+                               .in_elems = -1,
+                               .out_elems = -1,
+                               .dims_elems = -1,
+                               .dims_bytes = -1,
+                               .group_size = -1,
+                               .seq = -1,
+                               .src = -1,
+                               .dst = -1};
 }
 
 /* a x b, at most INT64_MAX; neither is negative. */
@@ -178,8 +184,9 @@ static int64_t whole(const struct arg *a) {
 }
 
 #define NUMBER(key, field)                                                     \
-    {key, sizeof key - 1, offsetof(struct coll_facts, field)}
-#define TEXT(key, field) {key, sizeof key - 1, offsetof(struct pick, field)}
+    { key, sizeof key - 1, offsetof(struct coll_facts, field) }
+#define TEXT(key, field)                                                       \
+    { key, sizeof key - 1, offsetof(struct pick, field) }
 
 /* Arguments by key, and where they go. */
 struct slot {
@@ -248,7 +255,9 @@ static void add_dims(struct pick *p) {
 }
 
 void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row) {
-    struct pick p = {.f = f, .dtype = f->dtype, .group = f->group,
+    struct pick p = {.f = f,
+                     .dtype = f->dtype,
+                     .group = f->group,
                      .group_desc = f->group_desc,
                      .group_ranks = f->group_ranks};
     args_each(t, row, pick_arg, &p);
@@ -275,8 +284,7 @@ int64_t coll_bytes(const struct coll_facts *f) {
     int64_t size = coll_dtype_bytes(f->dtype);
     int64_t in = f->in_elems < 0 || size < 0 ? f->dims_bytes
                                              : times(f->in_elems, size);
-    int64_t out = f->out_elems < 0 || size < 0 ? -1
-                                               : times(f->out_elems, size);
+    int64_t out = f->out_elems < 0 || size < 0 ? -1 : times(f->out_elems, size);
     bool grows = f->kind == COLL_ALL_GATHER || f->kind == COLL_GATHER;
     bool shrinks = f->kind == COLL_REDUCE_SCATTER || f->kind == COLL_SCATTER;
     if (f->kind == COLL_BARRIER) return -1;
@@ -290,8 +298,7 @@ int64_t coll_bytes(const struct coll_facts *f) {
 
 double coll_bus_factor(enum coll_kind k, int64_t n) {
     switch (k) {
-    case COLL_ALL_REDUCE:
-        return n > 0 ? 2 * (double)(n - 1) / (double)n : -1;
+    case COLL_ALL_REDUCE: return n > 0 ? 2 * (double)(n - 1) / (double)n : -1;
     case COLL_ALL_GATHER:
     case COLL_REDUCE_SCATTER:
     case COLL_ALL_TO_ALL:

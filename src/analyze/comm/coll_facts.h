@@ -47,12 +47,12 @@ static inline bool coll_is_p2p(enum coll_kind k) {
 /* -1 and empty: not recorded. Texts are borrowed from the file. */
 struct coll_facts {
     enum coll_kind kind;
-    int64_t in_elems, out_elems;  /* of the rank's own buffers */
-    int64_t dims_elems;           /* of the tensors handed over ... */
-    int64_t dims_bytes;           /* ... and their size, if types are known */
-    int64_t group_size;           /* ranks in the process group */
-    int64_t seq;                  /* number within the group, same on all */
-    int64_t src, dst;             /* of a send or receive: global ranks */
+    int64_t in_elems, out_elems; /* of the rank's own buffers */
+    int64_t dims_elems;          /* of the tensors handed over ... */
+    int64_t dims_bytes;          /* ... and their size, if types are known */
+    int64_t group_size;          /* ranks in the process group */
+    int64_t seq;                 /* number within the group, same on all */
+    int64_t src, dst;            /* of a send or receive: global ranks */
     struct bytes dtype;
     struct bytes group, group_desc, group_ranks;
 };

@@ -86,9 +86,8 @@ static size_t vote_times(struct work *w, struct block ref, struct block b) {
     size_t n = 0, j = ref.from;
     for (size_t i = b.from; i < b.to; i++) {
         int64_t end = end_of(at(w, i));
-        while (j + 1 < ref.to &&
-               llabs(diff_of(end_of(at(w, j + 1)), end)) <=
-                   llabs(diff_of(end_of(at(w, j)), end)))
+        while (j + 1 < ref.to && llabs(diff_of(end_of(at(w, j + 1)), end)) <=
+                                     llabs(diff_of(end_of(at(w, j)), end)))
             j++;
         w->votes[n++] = sort_signed((int64_t)(j - ref.from) -
                                     (int64_t)(i - b.from));
@@ -177,8 +176,9 @@ static bool make_matches(struct work *w) {
         if (to - i > 1) {
             if (!VEC_ROOM(c->matches, c->nmatches, c->cap_matches))
                 return false;
-            c->matches[c->nmatches++] = (struct coll_match){
-                .first = (uint32_t)i, .n = (uint32_t)(to - i)};
+            c->matches[c->nmatches++] =
+                (struct coll_match){.first = (uint32_t)i,
+                                    .n = (uint32_t)(to - i)};
         }
         i = to;
     }
@@ -186,8 +186,8 @@ static bool make_matches(struct work *w) {
     return true;
 }
 
-static struct coll *nth(const struct collectives *c,
-                        const struct coll_match *m, size_t i) {
+static struct coll *nth(const struct collectives *c, const struct coll_match *m,
+                        size_t i) {
     return &c->v[c->by_match[m->first + i]];
 }
 

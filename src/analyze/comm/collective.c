@@ -16,19 +16,19 @@ enum { OPEN_MAX = 64 }; /* XLA collectives under way at once on one line */
 /* What a source has decides which spans carry. */
 struct source_has {
     bool kernels, cpu;
-    uint32_t device; /* of the first collective kernel, or ROW_NONE */
-    bool devices;    /* kernels on several devices */
+    uint32_t device;   /* of the first collective kernel, or ROW_NONE */
+    bool devices;      /* kernels on several devices */
     const char *group; /* the only process group, or NULL ... */
     bool groups;       /* ... or there are several */
 };
 
 struct find {
     struct collectives *c;
-    struct source_has *has;    /* by source */
-    uint32_t *member_of;       /* by source: its member, or ROW_NONE ... */
+    struct source_has *has;     /* by source */
+    uint32_t *member_of;        /* by source: its member, or ROW_NONE ... */
     uint32_t *member_of_device; /* ... and by device, where devices is set */
-    struct map groups;         /* hash of a group -> its index */
-    struct map streams;        /* hash of a stream -> its number */
+    struct map groups;          /* hash of a group -> its index */
+    struct map streams;         /* hash of a stream -> its number */
 };
 
 static bool counts(const struct trace *t, row_id r) {
@@ -140,8 +140,8 @@ static uint32_t group_of(struct find *find, const struct coll_facts *f) {
     uint32_t *at = map_at(&find->groups, h);
     if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
     if (!VEC_ROOM(c->groups, c->ngroups, c->cap_groups)) return ROW_NONE;
-    c->groups[c->ngroups] =
-        (struct coll_group){.name = f->group, .desc = f->group_desc};
+    c->groups[c->ngroups] = (struct coll_group){.name = f->group,
+                                                .desc = f->group_desc};
     return *at = (uint32_t)c->ngroups++;
 }
 
@@ -190,7 +190,8 @@ static struct coll_facts facts_of(const struct collectives *c,
         if (r != x->row && counts(t, r)) coll_facts_add(&f, t, r);
     if (x->carrier == COLL_CALL)
         for (r = x->row + 1; r < s->n && s->track[r] == s->track[x->row] &&
-                             s->ts[r] < x->ts + x->dur; r++)
+                             s->ts[r] < x->ts + x->dur;
+             r++)
             if (counts(t, r)) coll_facts_add(&f, t, r);
     return f;
 }
@@ -220,8 +221,10 @@ static bool add(struct find *f, row_id row, enum coll_carrier carrier,
     uint32_t track = t->spans.track[row];
     if (!VEC_ROOM(c->v, c->n, c->cap)) return false;
     struct coll *x = &c->v[c->n];
-    *x = (struct coll){.row = row, .member = member_at(f, track),
-                       .match = ROW_NONE, .carrier = (uint8_t)carrier,
+    *x = (struct coll){.row = row,
+                       .member = member_at(f, track),
+                       .match = ROW_NONE,
+                       .carrier = (uint8_t)carrier,
                        .ts = t->spans.ts[row],
                        .dur = end - t->spans.ts[row]};
     assert(x->dur >= 0 && x->member < c->nmembers);
@@ -275,8 +278,8 @@ static bool close_hlo(struct find *f, struct open_hlo *open, row_id done) {
         int64_t end = span_end(t, done);
         memmove(&open->row[i], &open->row[i + 1],
                 (--open->n - i) * sizeof *open->row);
-        return add(f, r, COLL_KERNEL, end > span_end(t, r) ? end
-                                                           : span_end(t, r));
+        return add(f, r, COLL_KERNEL,
+                   end > span_end(t, r) ? end : span_end(t, r));
     }
     return add(f, done, COLL_KERNEL, span_end(t, done));
 }
@@ -317,8 +320,7 @@ static bool take_thread(struct find *f, const struct track *tr) {
     int64_t until = INT64_MIN;
     if (h->kernels && !h->cpu) return true;
     for (row_id r = tr->first; r < tr->end; r++) {
-        if (!(span_class(t, r) & (NAME_COMM | NAME_COMM_HLO)))
-            continue;
+        if (!(span_class(t, r) & (NAME_COMM | NAME_COMM_HLO))) continue;
         if (!counts(t, r) || t->spans.kind[r] == SPAN_API) continue;
         if (h->cpu != is_cpu(t, r) || span_end(t, r) <= until) continue;
         until = span_end(t, r);
@@ -369,8 +371,7 @@ int collectives_init(struct collectives *c, const struct trace *t,
                (t->ndevices + 1) * sizeof *f.member_of);
         bool any = any_name(t);
         if (any) look(&f);
-        ok = make_members(&f) && (!any || find_all(&f)) &&
-             collectives_match(c);
+        ok = make_members(&f) && (!any || find_all(&f)) && collectives_match(c);
     }
     map_free(&f.groups);
     map_free(&f.streams);

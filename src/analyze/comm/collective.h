@@ -35,20 +35,20 @@ enum coll_carrier { COLL_KERNEL, COLL_CPU, COLL_CALL };
 
 /* One collective on one member. */
 struct coll {
-    row_id row;             /* the span that carries the time */
+    row_id row; /* the span that carries the time */
     uint32_t member;
-    uint32_t group;         /* index in groups */
-    uint32_t match;         /* index in matches, or ROW_NONE */
-    uint8_t kind, carrier;  /* enum coll_kind, enum coll_carrier */
-    int64_t ts, dur;        /* on its own clock; with XLA's start and done,
+    uint32_t group;        /* index in groups */
+    uint32_t match;        /* index in matches, or ROW_NONE */
+    uint8_t kind, carrier; /* enum coll_kind, enum coll_carrier */
+    int64_t ts, dur;       /* on its own clock; with XLA's start and done,
                                from the one to the other */
-    int64_t bytes;          /* the whole message, or -1 */
-    int64_t ranks;          /* in its process group, or -1 */
-    int64_t seq;            /* number within the group, or -1 */
-    uint64_t stream;        /* equal on the ranks for what may be the same
+    int64_t bytes;         /* the whole message, or -1 */
+    int64_t ranks;         /* in its process group, or -1 */
+    int64_t seq;           /* number within the group, or -1 */
+    uint64_t stream;       /* equal on the ranks for what may be the same
                                collective; the low half tells apart those of
                                one recorded number */
-    struct bytes dtype;     /* borrowed from the file */
+    struct bytes dtype;    /* borrowed from the file */
 };
 
 /* A process group as far as it was recorded. */
@@ -67,14 +67,18 @@ struct coll_match {
 
 struct collectives {
     const struct trace *t;
-    struct coll *v;              size_t n, cap;
-    struct coll_member *members; size_t nmembers, cap_members;
-    struct coll_group *groups;   size_t ngroups, cap_groups;
-    struct coll_match *matches;  size_t nmatches, cap_matches;
-    uint32_t *by_match;          /* indices in v, match by match */
-    struct coll_clock *clocks;   /* by source */
-    size_t unmatched;  /* of groups of which others' files are here */
-    size_t crossed;    /* looked equal but cannot be: one member had left
+    struct coll *v;
+    size_t n, cap;
+    struct coll_member *members;
+    size_t nmembers, cap_members;
+    struct coll_group *groups;
+    size_t ngroups, cap_groups;
+    struct coll_match *matches;
+    size_t nmatches, cap_matches;
+    uint32_t *by_match;        /* indices in v, match by match */
+    struct coll_clock *clocks; /* by source */
+    size_t unmatched;          /* of groups of which others' files are here */
+    size_t crossed;     /* looked equal but cannot be: one member had left
                           before another came */
     row_id crossed_row; /* one of them */
 };

@@ -19,11 +19,11 @@
 #include <stdlib.h>
 
 struct line {
-    uint32_t first;   /* a collective of the row: its name, kind, group */
+    uint32_t first; /* a collective of the row: its name, kind, group */
     int64_t calls, ranks, bytes, total, exposed, wait, matched;
-    bool sized, mixed;    /* sizes known; more than one type */
+    bool sized, mixed; /* sizes known; more than one type */
     struct bytes dtype;
-    double algo, bus;     /* bytes per ps x time: summed, then divided */
+    double algo, bus; /* bytes per ps x time: summed, then divided */
     double algo_ps, bus_ps;
 };
 
@@ -36,7 +36,7 @@ struct work {
     size_t n;
     struct line *lines;
     size_t nlines, cap_lines;
-    int64_t total;          /* of all rows, unions per rank */
+    int64_t total;           /* of all rows, unions per rank */
     struct phase_sums *sums; /* by source: n is 0: not made yet */
 };
 
@@ -66,8 +66,8 @@ static bool sort_rows(struct work *w) {
         if (!scope_has(&w->scope, x->row)) continue;
         uint32_t row = row_of(w, &rows, i);
         ok = row != ROW_NONE;
-        w->order[w->n++] = (struct sort_key){
-            (uint64_t)row << 32 | x->member, sort_signed(x->ts), i};
+        w->order[w->n++] = (struct sort_key){(uint64_t)row << 32 | x->member,
+                                             sort_signed(x->ts), i};
     }
     map_free(&rows);
     return ok && sort_keys(w->order, w->n);
@@ -105,9 +105,9 @@ static bool exposed_part(struct work *w, const struct intervals *all,
         __int128 parts[PHASES], busy;
         int64_t start = all->v[i].start, end = all->v[i].end;
         phase_sums_split(sums, start, end, parts, &busy);
-        sum += by_kernels ? (__int128)sums->n * (end - start) -
-                                parts[PHASE_COMPUTE]
-                          : parts[PHASE_COMM];
+        sum += by_kernels
+                   ? (__int128)sums->n * (end - start) - parts[PHASE_COMPUTE]
+                   : parts[PHASE_COMM];
     }
     *out = (int64_t)(sum / (__int128)sums->n);
     return true;
@@ -183,8 +183,8 @@ static void put_columns(struct result *r) {
          "all_gather, the input of all others",
          COL_BYTES, COL_SIZE},
         {"total_us", "total", "us",
-         "Time during which one was under way, summed over the ranks",
-         COL_TIME, COL_MAIN},
+         "Time during which one was under way, summed over the ranks", COL_TIME,
+         COL_MAIN},
         {"exposed_us", "exposed", "us",
          "The part of it that no computation hid", COL_TIME, 0},
         {"overlapped_us", "overlapped", "us",
@@ -276,7 +276,8 @@ static void say_whole(struct result *r, const struct work *w) {
         sum_add(&time, w->t->steps[i].dur);
     }
     if (steps == 0 || time == 0) return;
-    result_remark(r, "A collective is under way for %s of a step of %s, on "
+    result_remark(r,
+                  "A collective is under way for %s of a step of %s, on "
                   "the mean of ranks and steps.",
                   human_time(w->total / steps, a, sizeof a),
                   human_time(time / steps, b, sizeof b));
@@ -290,30 +291,37 @@ static void say_ranks(struct result *r, const struct work *w) {
     for (size_t i = 0; i < w->t->nsources; i++)
         if (w->t->sources[i].world_size > world)
             world = w->t->sources[i].world_size;
-    for (size_t i = 0; i < c->n; i++) calls += c->v[i].carrier == COLL_CALL &&
-        w->t->sources[c->members[c->v[i].member].source].has_device;
+    for (size_t i = 0; i < c->n; i++)
+        calls += c->v[i].carrier == COLL_CALL &&
+                 w->t->sources[c->members[c->v[i].member].source].has_device;
     if (calls > 0)
         result_remark(r, "No kernel of a collective was recorded: the times "
-                      "are those of the calls that start them.");
+                         "are those of the calls that start them.");
     if (c->nmembers < 2)
         result_missing(r, "waiting apart from moving",
                        "only one rank's file was given",
                        "give the files of all ranks at once, recorded at the "
                        "same time");
     else if ((int64_t)c->nmembers < world)
-        result_remark(r, "Files of %zu of %lld ranks: who came last may be "
+        result_remark(r,
+                      "Files of %zu of %lld ranks: who came last may be "
                       "one of the others, so the waiting is at least that "
-                      "much.", c->nmembers, (long long)world);
+                      "much.",
+                      c->nmembers, (long long)world);
     if (c->nmembers < 2) return;
     if (c->unmatched > 0)
-        result_remark(r, "%zu of %zu calls have no counterpart on another "
+        result_remark(r,
+                      "%zu of %zu calls have no counterpart on another "
                       "rank (one-sided, or outside the other's window): their "
-                      "waiting is not known.", c->unmatched, c->n);
+                      "waiting is not known.",
+                      c->unmatched, c->n);
     if (c->crossed > 0)
-        result_remark(r, "%zu calls, of %s among others, look like one "
+        result_remark(r,
+                      "%zu calls, of %s among others, look like one "
                       "collective but are not: a rank had left before another "
                       "came. The profile does not tell their process groups "
-                      "apart.", c->crossed, span_name(w->t, c->crossed_row));
+                      "apart.",
+                      c->crossed, span_name(w->t, c->crossed_row));
 }
 
 static int fill(struct work *w, struct result *r, struct ops_err *e) {
@@ -340,8 +348,8 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     if (rc == 0) rc = fill(&w, r, e);
     if (rc == 0 && w.c.n == 0)
         result_remark(r, "No collective or transfer between ranks was "
-                      "recorded: one process alone, or a library that this "
-                      "profiler does not see.");
+                         "recorded: one process alone, or a library that this "
+                         "profiler does not see.");
     free(w.order);
     for (size_t i = 0; w.sums && i < t->nsources; i++)
         phase_sums_free(&w.sums[i]);

@@ -22,9 +22,9 @@ enum { STEP_PART = 20, ALL_NUM = 2, ALL_DEN = 3, FEW_STEPS = 3 };
 
 /* One collective to which somebody came late. */
 struct late {
-    int64_t step;          /* as the program counts */
+    int64_t step; /* as the program counts */
     uint32_t member;
-    int64_t start, end;    /* on the member's clock */
+    int64_t start, end; /* on the member's clock */
 };
 
 struct lates {
@@ -43,7 +43,8 @@ static struct late late_of(const struct collectives *c,
     const struct trace *t = c->t;
     uint32_t st = t->spans.step[x->row];
     int64_t off = c->clocks[source_at(c, x->member)].offset;
-    return (struct late){.member = x->member, .end = x->ts,
+    return (struct late){.member = x->member,
+                         .end = x->ts,
                          .step = st == ROW_NONE ? INT64_MIN
                                                 : t->steps[st].number,
                          .start = diff_of(m->second, off)};

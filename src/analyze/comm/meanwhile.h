@@ -10,9 +10,9 @@ struct phase_view;
 struct trace;
 
 struct meanwhile {
-    int phase;         /* enum phase: the longest of them ... */
-    int64_t phase_ps;  /* ... and how long */
-    uint32_t name;     /* str_id of what ran longest by itself: a kernel, a
+    int phase;        /* enum phase: the longest of them ... */
+    int64_t phase_ps; /* ... and how long */
+    uint32_t name;    /* str_id of what ran longest by itself: a kernel, a
                           Python frame or a span of the step's thread; 0: none
                           did */
     int64_t name_ps;

@@ -73,8 +73,7 @@ static const struct phase_window *window_of(const struct work *w,
     bool ok = x->times.n > 0;
     if (ok) return x;
     ok = true;
-    for (size_t i = w->step_first[source]; ok && i < w->step_end[source];
-         i++) {
+    for (size_t i = w->step_first[source]; ok && i < w->step_end[source]; i++) {
         const struct step *st = &w->t->steps[w->step_order[i]];
         ok = intervals_add(&times, st->ts, st->ts + st->dur);
     }
@@ -141,8 +140,8 @@ static void put_columns(struct result *r, const struct work *w) {
          COL_TIME, COL_MEAN},
         {"step_p95_us", "step p95", "us",
          "95 in a hundred of its steps take no longer", COL_TIME, 0},
-        {"compute_us", "compute", "us",
-         "Computation per step, as in `steps`", COL_TIME, COL_MEAN},
+        {"compute_us", "compute", "us", "Computation per step, as in `steps`",
+         COL_TIME, COL_MEAN},
         {"comm_us", "comm", "us",
          "Communication per step that no computation hid, as in `steps`",
          COL_TIME, COL_MEAN},
@@ -156,8 +155,7 @@ static void put_columns(struct result *r, const struct work *w) {
          "Do the others wait for this rank, step after step?", COL_BOOL, 0},
         {"late_pct", "late", "%", "late_us by the mean step", COL_PERCENT,
          COL_DETAIL},
-        {"steps", NULL, NULL, "Steps that were looked at", COL_INT,
-         COL_DETAIL},
+        {"steps", NULL, NULL, "Steps that were looked at", COL_INT, COL_DETAIL},
         {"worst_steps", "worst in", NULL,
          "Steps to which nobody came later than this rank", COL_INT,
          COL_DETAIL},
@@ -173,8 +171,7 @@ static void put_columns(struct result *r, const struct work *w) {
         {"clock_error_us", "clock error", "us",
          "By how much the offset may be wrong", COL_TIME, COL_DETAIL},
         {"device_busy_pct", "busy", "%",
-         "Share of the steps in which the device did any work", COL_PERCENT,
-         0},
+         "Share of the steps in which the device did any work", COL_PERCENT, 0},
         {"device", NULL, NULL, "The device, where one process has several",
          COL_TEXT, devices ? COL_ASKED : COL_DETAIL},
     };
@@ -221,13 +218,14 @@ static const char *who(struct result *r, const struct work *w,
                        uint32_t member) {
     const struct coll_member *m = &w->c.members[member];
     const struct source *s = &w->t->sources[m->source];
-    const char *device = m->device == ROW_NONE ? NULL
-        : strs_text(&w->t->strs, w->t->devices[m->device].label);
+    const char *device = m->device == ROW_NONE
+                             ? NULL
+                             : strs_text(&w->t->strs,
+                                         w->t->devices[m->device].label);
     const char *name;
     if (s->rank >= 0)
         name = arena_fmt(&r->arena, "Rank %lld", (long long)s->rank);
-    else
-        name = s->host ? strs_text(&w->t->strs, s->host) : "One rank";
+    else name = s->host ? strs_text(&w->t->strs, s->host) : "One rank";
     if (device) name = arena_fmt(&r->arena, "%s %s", name ? name : "", device);
     return name ? name : "";
 }
@@ -235,12 +233,14 @@ static const char *who(struct result *r, const struct work *w,
 /* What the straggler did while the others waited. */
 static int say_meanwhile(struct result *r, const struct work *w,
                          struct ops_err *e) {
+    /* clang-format off */
     static const char *const words[PHASES] = {
         "it computed", "it was in another collective", "it copied",
         "it waited for input data", "it was in driver calls",
         "it ran host ops or regions",
         ("nothing that was recorded ran there: it slept, waited for something "
          "outside, or ran code between ops")};
+    /* clang-format on */
     uint32_t member = w->late.straggler;
     const struct coll_member *m = &w->c.members[member];
     const struct intervals *times = &w->late.v[member].late;
@@ -255,9 +255,11 @@ static int say_meanwhile(struct result *r, const struct work *w,
         which = arena_fmt(&r->arena, "; most of it in %s (%.0f %%)",
                           strs_text(&w->t->strs, d.name),
                           100.0 * (double)d.name_ps / all);
-    result_remark(r, "While the others waited for it, %s (%.0f %% of that "
-                  "time)%s.", words[d.phase],
-                  100.0 * (double)d.phase_ps / all, which ? which : "");
+    result_remark(r,
+                  "While the others waited for it, %s (%.0f %% of that "
+                  "time)%s.",
+                  words[d.phase], 100.0 * (double)d.phase_ps / all,
+                  which ? which : "");
     return 0;
 }
 
@@ -271,19 +273,19 @@ static int say_straggler(struct result *r, const struct work *w,
     struct late_where at;
     if (!lateness_where(&w->late, &w->scope, member, &at)) return fail_oom(e);
     assert(m->steps > 0 && at.calls > 0);
-    result_remark(r, "%s is the straggler: in each step the others wait %s "
+    result_remark(r,
+                  "%s is the straggler: in each step the others wait %s "
                   "for it, %.0f %% of the step. It came last to %lld of %lld "
                   "collectives; most of it shows in %.*s (%lld, %s late to "
-                  "each).", who(r, w, member),
-                  human_time(late / m->steps, by, sizeof by),
+                  "each).",
+                  who(r, w, member), human_time(late / m->steps, by, sizeof by),
                   100.0 * (double)late / (double)m->step_time,
-                  (long long)m->last, (long long)m->matched,
-                  (int)at.name.n, (const char *)at.name.p,
-                  (long long)at.calls,
+                  (long long)m->last, (long long)m->matched, (int)at.name.n,
+                  (const char *)at.name.p, (long long)at.calls,
                   human_time(at.late / at.calls, each, sizeof each));
     if (m->steps < 3)
         result_remark(r, "With so few steps chance cannot be told from habit: "
-                      "record three or more to be sure.");
+                         "record three or more to be sure.");
     return say_meanwhile(r, w, e);
 }
 
@@ -294,31 +296,34 @@ static void say_rest(struct result *r, const struct work *w) {
         if (w->t->sources[i].world_size > world)
             world = w->t->sources[i].world_size;
     if (c->nmembers < 2) {
-        result_missing(r, "lateness and waiting", c->n > 0
-                       ? "only one rank's file was given"
-                       : "one process alone, as far as this file tells: no "
-                         "collective was recorded",
+        result_missing(r, "lateness and waiting",
+                       c->n > 0
+                           ? "only one rank's file was given"
+                           : "one process alone, as far as this file tells: no "
+                             "collective was recorded",
                        "give the files of all ranks at once, recorded at the "
                        "same time");
         return;
     }
     if (c->nmatches == 0)
-        result_missing(r, "lateness and waiting", c->n == 0
-                       ? "no collective was recorded"
-                       : "no collective was found on two ranks",
+        result_missing(r, "lateness and waiting",
+                       c->n == 0 ? "no collective was recorded"
+                                 : "no collective was found on two ranks",
                        "record the same steps on all ranks, with the "
                        "communication in them");
     else if (w->late.straggler == ROW_NONE)
         result_remark(r, "No straggler: no rank makes the others wait for 5 %% "
-                      "of a step or more, step after step.");
+                         "of a step or more, step after step.");
     if ((int64_t)c->nmembers < world)
-        result_remark(r, "Files of %zu of %lld ranks: the last to come may be "
-                      "one of the others.", c->nmembers, (long long)world);
+        result_remark(r,
+                      "Files of %zu of %lld ranks: the last to come may be "
+                      "one of the others.",
+                      c->nmembers, (long long)world);
     for (size_t i = 0; i < c->nmembers; i++)
         if (c->clocks[c->members[i].source].offset != 0) {
             result_remark(r, "Clocks of the ranks differ: offsets were taken "
-                          "from the ends of collectives and removed "
-                          "(clock_offset_us, clock_error_us).");
+                             "from the ends of collectives and removed "
+                             "(clock_offset_us, clock_error_us).");
             break;
         }
 }

@@ -99,8 +99,7 @@ bool device_peak_by_name(struct bytes model, int64_t units,
         if (!has_words(model, r->words)) continue;
         /* Salvaged parts of one name differ by a few units: only what is
          * plainly a slice is scaled. */
-        bool slice = units > 0 && units < r->units &&
-                     units * 10 < r->units * 9;
+        bool slice = units > 0 && units < r->units && units * 10 < r->units * 9;
         put_row(r, slice ? (double)units / r->units : 1, out);
         if (slice) {
             snprintf(out->text, sizeof out->text, "%s, %d of %d units",

@@ -10,15 +10,15 @@
 
 /* 0: not known, or the device has no such thing. */
 struct device_peak {
-    double flops[DTYPE_N]; /* FLOP/s; the vector units' for fp64 and fp32, the
+    double flops[DTYPE_N];   /* FLOP/s; the vector units' for fp64 and fp32, the
                               matrix units' for all others */
-    double matrix_fp64;    /* of the matrix units, where they take fp64 ... */
-    double matrix_fp32;    /* ... and plain fp32 (AMD) */
-    double bytes_per_s;    /* the device's memory */
+    double matrix_fp64;      /* of the matrix units, where they take fp64 ... */
+    double matrix_fp32;      /* ... and plain fp32 (AMD) */
+    double bytes_per_s;      /* the device's memory */
     double link_bytes_per_s; /* host to device, one direction: what the link
                                 can do; a pinned copy comes to some 85 % */
-    const char *source;    /* where the figures are from; NULL: not known */
-    char text[96];         /* what source points to when it is composed */
+    const char *source;      /* where the figures are from; NULL: not known */
+    char text[96];           /* what source points to when it is composed */
 };
 
 /* The peaks of a device (ROW_NONE: the host). override_text, "bf16=989e12,

@@ -17,8 +17,7 @@ enum flops_rule flops_rule_of(struct bytes n) {
     return FLOPS_NONE;
 }
 
-static int64_t product(int64_t v, const struct op_input *x, int from,
-                       int to) {
+static int64_t product(int64_t v, const struct op_input *x, int from, int to) {
     for (int i = from; i < to; i++) v = count_times(v, x->d[i]);
     return v;
 }

@@ -9,12 +9,12 @@
 
 enum flops_rule {
     FLOPS_NONE,
-    FLOPS_CONV2D,      /* 2 N Ho Wo kh kw Cin Cout / groups */
-    FLOPS_GEMM,        /* mm: 2 M K N of inputs 0 and 1 */
-    FLOPS_ADD_GEMM,    /* addmm: of inputs 1 and 2 */
-    FLOPS_BATCH,       /* bmm: 2 B M K N of inputs 0 and 1 */
-    FLOPS_ADD_BATCH,   /* baddbmm: of inputs 1 and 2 */
-    FLOPS_POINTWISE,   /* mul, add: elements of input 0 */
+    FLOPS_CONV2D,    /* 2 N Ho Wo kh kw Cin Cout / groups */
+    FLOPS_GEMM,      /* mm: 2 M K N of inputs 0 and 1 */
+    FLOPS_ADD_GEMM,  /* addmm: of inputs 1 and 2 */
+    FLOPS_BATCH,     /* bmm: 2 B M K N of inputs 0 and 1 */
+    FLOPS_ADD_BATCH, /* baddbmm: of inputs 1 and 2 */
+    FLOPS_POINTWISE, /* mul, add: elements of input 0 */
 };
 
 /* The rule for an op's name. */

@@ -14,32 +14,32 @@
 #include <assert.h>
 
 enum formula {
-    F_GEMM,      /* a, b: inputs; rank of both in c */
-    F_LINEAR,    /* x [..., K], w [N, K] */
-    F_MV,        /* a: the matrix */
-    F_CONV,      /* a, b, c: values of stride, padding, dilation */
-    F_CONV_ANY,  /* the same; transposed says value d */
-    F_CONV_T,    /* transposed; d, e: output padding and groups */
+    F_GEMM,     /* a, b: inputs; rank of both in c */
+    F_LINEAR,   /* x [..., K], w [N, K] */
+    F_MV,       /* a: the matrix */
+    F_CONV,     /* a, b, c: values of stride, padding, dilation */
+    F_CONV_ANY, /* the same; transposed says value d */
+    F_CONV_T,   /* transposed; d, e: output padding and groups */
     F_CONV_GRAD,
-    F_ATTN,      /* a: q's input, b: the causal value, c: its heads' axis */
+    F_ATTN, /* a: q's input, b: the causal value, c: its heads' axis */
     F_ATTN_GRAD,
     F_RNN,
     F_RNN_GRAD,
-    F_MAP,       /* pointwise; a: operations per element, b: bytes per element
+    F_MAP,    /* pointwise; a: operations per element, b: bytes per element
                     of the output when not the inputs' */
-    F_EACH,      /* a: operations per element of input b, c: outputs of its
+    F_EACH,   /* a: operations per element of input b, c: outputs of its
                     size */
-    F_MOVE,      /* no arithmetic: all inputs once */
-    F_REDUCE,    /* a: operations per element, b: the value with the axes */
+    F_MOVE,   /* no arithmetic: all inputs once */
+    F_REDUCE, /* a: operations per element, b: the value with the axes */
     F_POOL,
-    F_PICK,      /* rows of input 0 by an index in input a */
-    F_GATHER,    /* as many as the index, input a, has */
+    F_PICK,   /* rows of input 0 by an index in input a */
+    F_GATHER, /* as many as the index, input a, has */
     F_EMBED_GRAD,
-    F_FOREACH,   /* a: operations per element, b: lists written */
-    F_FUSED,     /* optimizers: a: operations per element, b: lists read; all
+    F_FOREACH, /* a: operations per element, b: lists written */
+    F_FUSED,   /* optimizers: a: operations per element, b: lists read; all
                     but the gradients (list 1) are written, too */
     F_CAT,
-    F_ALL,       /* bytes alone: what it reads and writes are its inputs */
+    F_ALL, /* bytes alone: what it reads and writes are its inputs */
 };
 
 struct cost_rule {
@@ -292,8 +292,9 @@ static void gemm(const struct call *c, struct op_cost *o) {
     if (a->n != rank || b->n != rank) return;
     int64_t out = count_times(product(a, 0, rank - 1), b->d[rank - 1]);
     o->flops = count_times(count_times(2, out), a->d[rank - 1]);
-    enum dtype to = a->type == DTYPE_INT8 ? DTYPE_INT32
-                    : a->type == DTYPE_FP8 ? DTYPE_BF16 : a->type;
+    enum dtype to = a->type == DTYPE_INT8  ? DTYPE_INT32
+                    : a->type == DTYPE_FP8 ? DTYPE_BF16
+                                           : a->type;
     o->bytes = count_plus(all_bytes(c), size_of(out, to));
 }
 
@@ -345,8 +346,8 @@ static void conv(const struct call *c, struct op_cost *o) {
         return;
     int64_t out = x->d[0];
     for (int i = 0; i < n; i++)
-        out = count_times(out, side(x->d[2 + i], w->d[2 + i], pad[i],
-                                    stride[i], dilation[i]));
+        out = count_times(out, side(x->d[2 + i], w->d[2 + i], pad[i], stride[i],
+                                    dilation[i]));
     o->flops = count_times(count_times(2, out), w->numel);
     o->bytes = count_plus(all_bytes(c),
                           size_of(count_times(out, w->d[0]), x->type));
@@ -364,8 +365,9 @@ static void conv_transposed(const struct call *c, const struct cost_rule *r,
     int64_t at = count_times(x->d[0], product(x, 2, x->n));
     o->flops = count_times(count_times(2, at), w->numel);
     if (!axes(c, r->a, (int)n, 1, stride) || !axes(c, r->b, (int)n, 0, pad) ||
-        !axes(c, r->c, (int)n, 1, dilation) || !axes(c, r->d, (int)n, 0, more)
-        || op_inputs_ints(c->in, r->e, &groups, 1) != 1)
+        !axes(c, r->c, (int)n, 1, dilation) ||
+        !axes(c, r->d, (int)n, 0, more) ||
+        op_inputs_ints(c->in, r->e, &groups, 1) != 1)
         return;
     int64_t out = count_times(x->d[0], count_times(w->d[1], groups));
     for (int i = 0; i < n; i++) {
@@ -446,8 +448,8 @@ static void rnn(const struct call *c, struct op_cost *o, bool gradient) {
     o->bytes = count_plus(bytes_of_input(c, 0), size_of(w->numel, x->type));
     if (gradient) {
         struct bytes mask = op_inputs_text(c->in, c->in->n - 1);
-        bool weights =
-            mask.n >= 5 && memcmp(mask.p + mask.n - 5, "True]", 5) == 0;
+        bool weights = mask.n >= 5 &&
+                       memcmp(mask.p + mask.n - 5, "True]", 5) == 0;
         if (weights) o->flops = count_times(2, o->flops);
         /* both again as gradients; the output and its gradient */
         o->bytes = count_plus(count_times(2, o->bytes),
@@ -542,12 +544,11 @@ static void pool(const struct call *c, struct op_cost *o) {
     if (!axes(c, 2, 2, 1, stride)) memcpy(stride, k, sizeof k);
     int64_t out = product(x, 0, x->n - 2);
     for (int i = 0; i < 2; i++)
-        out = count_times(out, side(x->d[x->n - 2 + i], k[i], pad[i],
-                                    stride[i], 1));
+        out = count_times(out,
+                          side(x->d[x->n - 2 + i], k[i], pad[i], stride[i], 1));
     o->flops = count_times(out, count_times(k[0], k[1]));
-    o->bytes = count_plus(all_bytes(c),
-                          count_plus(size_of(out, x->type),
-                                     size_of(out, DTYPE_INT64)));
+    o->bytes = count_plus(all_bytes(c), count_plus(size_of(out, x->type),
+                                                   size_of(out, DTYPE_INT64)));
 }
 
 /* Rows that an index picks: read and written once, and the index. */
@@ -574,7 +575,7 @@ static void embedding_gradient(const struct call *c, struct op_cost *o) {
     o->bytes = count_plus(all_bytes(c), out);
 }
 
-static void foreach(const struct call *c, struct op_cost *o) {
+static void foreach (const struct call *c, struct op_cost * o) {
     const struct op_input *x = input(c, 0);
     o->type = c->list;
     if (x->n != -1 || x->numel <= 0) return;
@@ -615,8 +616,12 @@ void op_cost_from(const struct op_inputs *in, const struct cost_rule *r,
     case F_CONV: conv(&c, o); break;
     case F_CONV_ANY:
         if (op_inputs_true(in, r->d))
-            conv_transposed(&c, &(struct cost_rule){.a = r->a, .b = r->b,
-                                                    .c = r->c, .d = 7, .e = 8},
+            conv_transposed(&c,
+                            &(struct cost_rule){.a = r->a,
+                                                .b = r->b,
+                                                .c = r->c,
+                                                .d = 7,
+                                                .e = 8},
                             o);
         else conv(&c, o);
         break;
@@ -634,7 +639,10 @@ void op_cost_from(const struct op_inputs *in, const struct cost_rule *r,
     case F_PICK: picked(&c, o, true); break;
     case F_GATHER: picked(&c, o, false); break;
     case F_EMBED_GRAD: embedding_gradient(&c, o); break;
-    case F_FOREACH: foreach(&c, o); break;
+    case F_FOREACH:
+        foreach (&c, o)
+            ;
+        break;
     case F_FUSED: fused(&c, o); break;
     case F_CAT: cat(&c, o); break;
     case F_ALL:

@@ -36,9 +36,8 @@ bool op_cost_is_matrix(const struct cost_rule *rule);
 /* The cost of this span by that rule. list: the type of tensors in lists,
  * which torch does not record (DTYPE_UNKNOWN: not known). False: shapes were
  * not recorded. Reads the span's arguments: microseconds. */
-bool op_cost_of(const struct trace *t, row_id row,
-                const struct cost_rule *rule, enum dtype list,
-                struct op_cost *out);
+bool op_cost_of(const struct trace *t, row_id row, const struct cost_rule *rule,
+                enum dtype list, struct op_cost *out);
 
 /* The same from inputs. */
 void op_cost_from(const struct op_inputs *in, const struct cost_rule *rule,

@@ -141,10 +141,8 @@ static bool pick(void *ctx, struct bytes key, const struct arg *a) {
     struct wanted *w = ctx;
     if (BYTES_IS(key, "Input Dims") || BYTES_IS(key, "Input dims"))
         w->dims = a->text;
-    else if (BYTES_IS(key, "Input type"))
-        w->types = a->text;
-    else if (BYTES_IS(key, "Concrete Inputs"))
-        w->concrete = a->text;
+    else if (BYTES_IS(key, "Input type")) w->types = a->text;
+    else if (BYTES_IS(key, "Concrete Inputs")) w->concrete = a->text;
     return w->dims.n == 0 || w->types.n == 0 || w->concrete.n == 0;
 }
 

@@ -14,13 +14,13 @@
 enum { OP_INPUTS_MAX = 24, OP_DIMS_MAX = 8 };
 
 struct op_input {
-    int n;               /* dimensions; -1: a list of tensors, or not plain */
+    int n; /* dimensions; -1: a list of tensors, or not plain */
     int64_t d[OP_DIMS_MAX];
-    int64_t numel;       /* elements, of all tensors of a list; 0: no tensor;
+    int64_t numel;    /* elements, of all tensors of a list; 0: no tensor;
                             -1: too many for 63 bits, or not readable */
-    int64_t matrices;    /* of a list: elements of those with two dimensions or
+    int64_t matrices; /* of a list: elements of those with two dimensions or
                             more; else 0 */
-    enum dtype type;     /* DTYPE_UNKNOWN: no tensor, or a list */
+    enum dtype type;  /* DTYPE_UNKNOWN: no tensor, or a list */
 };
 
 struct op_inputs {

@@ -50,7 +50,7 @@ struct roof_row {
 /* The kernels that one call of an op launched. */
 struct launched {
     int64_t time;
-    row_id best;        /* the longest, a product before all others */
+    row_id best; /* the longest, a product before all others */
     int64_t best_time;
     uint32_t kernels, products;
 };
@@ -59,7 +59,7 @@ struct launched {
 struct name_fact {
     struct kernel_kind kind;
     const struct cost_rule *rule;
-    uint32_t row;       /* its row + 1; 0: none yet */
+    uint32_t row; /* its row + 1; 0: none yet */
     bool kind_seen, rule_seen;
 };
 
@@ -70,18 +70,18 @@ struct roofline {
     bool by_kernel;
     struct roof_row *v;
     size_t n, cap;
-    struct name_fact *facts;    /* by str_id */
-    struct launched *launched;  /* one per op's call that launched some */
+    struct name_fact *facts;   /* by str_id */
+    struct launched *launched; /* one per op's call that launched some */
     size_t nlaunched, cap_launched;
-    uint32_t *slot;             /* by host row: its number in launched + 1 */
-    struct map by_instr;        /* module's label and instruction -> row */
-    uint32_t alone;             /* row of kernels with no launch + 1 */
-    struct device_peak *peaks;  /* by device; the last is the host's */
-    bool *used;                 /* by device: some work ran there */
-    double matrix_s;            /* of all products in steps, at the peaks */
+    uint32_t *slot;            /* by host row: its number in launched + 1 */
+    struct map by_instr;       /* module's label and instruction -> row */
+    uint32_t alone;            /* row of kernels with no launch + 1 */
+    struct device_peak *peaks; /* by device; the last is the host's */
+    bool *used;                /* by device: some work ran there */
+    double matrix_s;           /* of all products in steps, at the peaks */
     int64_t matrix_time, matrix_known; /* ps of kernels of products */
     const struct hlo_instr *instr;     /* of the kernel before, on its track */
-    str_id instr_kernel;        /* the kernel that began its execution */
+    str_id instr_kernel;               /* the kernel that began its execution */
 };
 
 static struct name_fact *fact_of(struct roofline *x, str_id name) {
@@ -223,8 +223,7 @@ static struct launched *launched_by(const struct roofline *x, row_id op) {
 /* Notes a kernel with the op that launched it; false: out of memory. */
 static bool note_launched(struct roofline *x, row_id op, row_id kernel) {
     if (x->slot[op] == 0) {
-        if (!VEC_ROOM(x->launched, x->nlaunched, x->cap_launched))
-            return false;
+        if (!VEC_ROOM(x->launched, x->nlaunched, x->cap_launched)) return false;
         x->launched[x->nlaunched++] = (struct launched){0};
         x->slot[op] = (uint32_t)x->nlaunched;
     }
@@ -262,8 +261,11 @@ static bool charge_alone(struct roofline *x, row_id row, row_id launch) {
     const struct trace *t = x->t;
     uint32_t d = device_of(x, row);
     struct name_fact *f = fact_of(x, t->spans.name[row]);
-    struct roof_work w = {.flops = -1, .bytes = -1, .time = t->spans.dur[row],
-                          .type = f->kind.dtype, .matrix = f->kind.matrix};
+    struct roof_work w = {.flops = -1,
+                          .bytes = -1,
+                          .time = t->spans.dur[row],
+                          .type = f->kind.dtype,
+                          .matrix = f->kind.matrix};
     if (d < t->ndevices && t->devices[d].kind == DEVICE_TPU) {
         w.flops = args_int(t, row, "flops", -1);
         w.bytes = args_int(t, row, "bytes_accessed", -1);
@@ -296,7 +298,9 @@ static void cost_of(struct roofline *x, row_id op, row_id kernel,
     struct kernel_kind k = {0};
     struct op_cost c;
     if (kernel != ROW_NONE) k = fact_of(x, t->spans.name[kernel])->kind;
-    *w = (struct roof_work){.flops = -1, .bytes = -1, .type = k.dtype,
+    *w = (struct roof_work){.flops = -1,
+                            .bytes = -1,
+                            .type = k.dtype,
                             .matrix = k.matrix};
     *parts = 1;
     if (told_cost(t, op, w)) return;
@@ -378,8 +382,7 @@ static bool each_kernel(struct roofline *x, bool second) {
                 continue;
             while (l < t->links.n && t->links.device[l] < r) l++;
             bool linked = l < t->links.n && t->links.device[l] == r;
-            if (!one_kernel(x, r, linked ? t->links.host[l] : ROW_NONE,
-                            second))
+            if (!one_kernel(x, r, linked ? t->links.host[l] : ROW_NONE, second))
                 return false;
         }
     }
@@ -405,8 +408,9 @@ static void look_inside(struct roofline *x, const struct track *tr,
     for (row_id r = tr->end; r-- > tr->first;) {
         row_id up = x->tree.up[r];
         if (x->tree.rep[r] != r || up == ROW_NONE) continue;
-        const struct cost_rule *rule =
-            sp->kind[r] == SPAN_OP ? rule_of(x, sp->name[r]) : NULL;
+        const struct cost_rule *rule = sp->kind[r] == SPAN_OP
+                                           ? rule_of(x, sp->name[r])
+                                           : NULL;
         inside[up] |= inside[r] & (INSIDE_RULED | INSIDE_MATRIX);
         struct roof_work w;
         if (rule || hlo_of_span(x->t, r) || told_cost(x->t, r, &w))
@@ -432,11 +436,9 @@ static bool host_counts(struct roofline *x, row_id r, uint8_t inside) {
     const struct cost_rule *rule = NULL;
     if (x->tree.rep[r] != r || !scope_has(&x->scope, r)) return false;
     if (hlo_of_span(x->t, r)) return !(inside & INSIDE_RULED);
-    if (x->t->spans.kind[r] == SPAN_OP)
-        rule = rule_of(x, x->t->spans.name[r]);
+    if (x->t->spans.kind[r] == SPAN_OP) rule = rule_of(x, x->t->spans.name[r]);
     struct roof_work w;
-    if (!rule)
-        return !(inside & INSIDE_RULED) && told_cost(x->t, r, &w);
+    if (!rule) return !(inside & INSIDE_RULED) && told_cost(x->t, r, &w);
     return op_cost_is_matrix(rule) ? !(inside & INSIDE_MATRIX)
                                    : !(inside & INSIDE_RULED);
 }
@@ -494,8 +496,7 @@ static bool has_device(const struct trace *t) {
     return false;
 }
 
-static int gather(struct roofline *x, const struct opts *o,
-                  struct ops_err *e) {
+static int gather(struct roofline *x, const struct opts *o, struct ops_err *e) {
     const struct trace *t = x->t;
     x->by_kernel = strcmp(opts_text(o, "by"), "kernel") == 0;
     TRY(find_peaks(x, o, e));
@@ -522,31 +523,33 @@ static void put_columns(struct result *r, const struct roofline *x) {
         {"dtype", "type", NULL,
          "the data type that most of its time computes in", COL_TEXT, 0},
         {"flops", NULL, NULL,
-         "floating-point operations, a multiply and an add being two",
-         COL_INT, COL_DETAIL},
+         "floating-point operations, a multiply and an add being two", COL_INT,
+         COL_DETAIL},
         {"bytes", NULL, "bytes",
          "what it must at least read and write, each tensor once", COL_BYTES,
          COL_SIZE | COL_DETAIL},
         {"intensity", "FLOP/byte", NULL, "flops / bytes", COL_FLOAT, 0},
-        {"gflops", "GFLOP/s", NULL, "10^9 operations per second", COL_FLOAT,
-         0},
+        {"gflops", "GFLOP/s", NULL, "10^9 operations per second", COL_FLOAT, 0},
         {"gb_per_s", "rate", "GB/s", "10^9 bytes per second", COL_FLOAT, 0},
         {"bound", NULL, NULL,
          "what limits it at best: compute (its intensity is over the ridge), "
-         "memory, or unknown", COL_TEXT, 0},
+         "memory, or unknown",
+         COL_TEXT, 0},
         {"of_peak_pct", "of roof", "%",
          "reached, of what the device allows at this intensity: the peak of "
-         "its type, or bandwidth x intensity", COL_PERCENT, COL_BAR},
+         "its type, or bandwidth x intensity",
+         COL_PERCENT, COL_BAR},
         {"peak_gflops", "peak GFLOP/s", NULL, "the device's peak for its type",
          COL_FLOAT, COL_DETAIL},
         {"ridge", NULL, NULL,
-         "FLOP/byte from which on compute limits: peak / bandwidth",
-         COL_FLOAT, COL_DETAIL},
+         "FLOP/byte from which on compute limits: peak / bandwidth", COL_FLOAT,
+         COL_DETAIL},
         {"counted_us", "counted", "us",
          "time of the calls whose flops or bytes are known, which the rates "
-         "are of", COL_TIME, COL_DETAIL},
-        {"op", "framework op", NULL,
-         "the framework's op that XLA made it from", COL_TEXT, COL_DETAIL},
+         "are of",
+         COL_TIME, COL_DETAIL},
+        {"op", "framework op", NULL, "the framework's op that XLA made it from",
+         COL_TEXT, COL_DETAIL},
     };
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
@@ -608,14 +611,15 @@ static void say_peaks(struct result *r, const struct roofline *x) {
         if (!x->used[d] || map_get(&told, model) != MAP_NONE) continue;
         if (!map_set(&told, model, 1)) r->oom = true;
         const char *name = d == t->ndevices ? "the host's CPU"
-                           : model ? strs_text(&t->strs, model)
+                           : model          ? strs_text(&t->strs, model)
                                    : strs_text(&t->strs, t->devices[d].label);
         char words[160];
         peak_words(p, words, sizeof words);
         if (p->source && words[0] && p->bytes_per_s > 0)
-            result_remark(r, "Peaks of %s, in TFLOP/s: %s; memory %.4g GB/s "
-                          "(%s).", name, words, p->bytes_per_s / 1e9,
-                          p->source);
+            result_remark(r,
+                          "Peaks of %s, in TFLOP/s: %s; memory %.4g GB/s "
+                          "(%s).",
+                          name, words, p->bytes_per_s / 1e9, p->source);
         else
             result_missing(r, "the device's peak",
                            d == t->ndevices
@@ -628,8 +632,8 @@ static void say_peaks(struct result *r, const struct roofline *x) {
 }
 
 struct coverage {
-    int64_t time, known;     /* ps */
-    size_t unknown, over;    /* rows with no count, and over 100 % */
+    int64_t time, known;          /* ps */
+    size_t unknown, over;         /* rows with no count, and over 100 % */
     const struct roof_row *worst; /* the longest of unknown */
 };
 
@@ -669,8 +673,7 @@ static void say_unknown(struct result *r, const struct roofline *x,
         result_missing(r, what, "the program's scopes do not tell them",
                        "ops_arg_int(\"flops\", n) and ops_arg_int(\"bytes\", "
                        "n) inside of the scope");
-    else if (torch && !shapes)
-        missing_say(r, x->t, MISSING_SHAPES);
+    else if (torch && !shapes) missing_say(r, x->t, MISSING_SHAPES);
     else if (torch)
         result_missing(r, what,
                        x->by_kernel
@@ -720,18 +723,19 @@ static void say_mfu(struct result *r, const struct roofline *x) {
     if (x->matrix_s <= 0 || time <= 0 || !has_device(x->t)) return;
     double known = (double)x->matrix_known / (double)x->matrix_time;
     if (known < 0.95) {
-        result_remark(r, "No model FLOPs utilisation: the FLOPs of %.0f %% of "
+        result_remark(r,
+                      "No model FLOPs utilisation: the FLOPs of %.0f %% of "
                       "the time of matrix products are known; it takes 95.",
                       100 * known);
         return;
     }
-    result_remark(r, "Model FLOPs utilisation (MFU): %.2f %%. The matrix "
+    result_remark(r,
+                  "Model FLOPs utilisation (MFU): %.2f %%. The matrix "
                   "products would take %.4g of %.4g ms of %s at the peaks of "
                   "their types; scores that attention works out again count "
                   "as work.",
-                  100 * x->matrix_s / ((double)time * 1e-12),
-                  x->matrix_s * 1e3, (double)time * 1e-9,
-                  whole ? "the window" : "steps");
+                  100 * x->matrix_s / ((double)time * 1e-12), x->matrix_s * 1e3,
+                  (double)time * 1e-9, whole ? "the window" : "steps");
 }
 
 static void say(struct result *r, const struct roofline *x) {
@@ -740,15 +744,17 @@ static void say(struct result *r, const struct roofline *x) {
     if (x->n == 0 && x->t->spans.n > 0) {
         missing_say(r, x->t, MISSING_SHAPES);
         result_remark(r, "No kernel and no operation with a known formula: "
-                      "there is nothing to put under a roof.");
+                         "there is nothing to put under a roof.");
     }
     if (c.time > 0)
-        result_remark(r, "FLOPs are known for %.1f %% of the time shown, %zu "
+        result_remark(r,
+                      "FLOPs are known for %.1f %% of the time shown, %zu "
                       "of %zu rows.",
                       100.0 * (double)c.known / (double)c.time,
                       x->n - c.unknown, x->n);
     if (c.over > 0)
-        result_remark(r, "%zu %s over 100 %%: bytes count as if all came from "
+        result_remark(r,
+                      "%zu %s over 100 %%: bytes count as if all came from "
                       "memory, and what is in the L2 cache comes faster; "
                       "convolutions count as by the direct method, and "
                       "Winograd's and FFT's need fewer operations.",

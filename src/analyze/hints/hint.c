@@ -35,8 +35,7 @@ int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end) {
     return sum;
 }
 
-uint32_t hint_longest(const struct hint_step *s, uint32_t first,
-                      uint32_t end) {
+uint32_t hint_longest(const struct hint_step *s, uint32_t first, uint32_t end) {
     uint32_t best = first;
     for (uint32_t i = first + 1; i < end; i++)
         if (s->d.line.v[i].dur > s->d.line.v[best].dur) best = i;

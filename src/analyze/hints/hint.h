@@ -25,15 +25,15 @@ enum hint_limit {
 
 /* An outermost op of the line, or a pause between two of them. */
 struct top {
-    uint32_t row;          /* the op's row; ROW_NONE: no op */
-    uint32_t first, end;   /* its pieces [first, end) of the line */
+    uint32_t row;            /* the op's row; ROW_NONE: no op */
+    uint32_t first, end;     /* its pieces [first, end) of the line */
     uint32_t work, work_end; /* the works that these launch */
-    uint32_t kernels;      /* kernels launched in it */
-    uint32_t copies;       /* copies launched in it */
-    uint32_t waits;        /* calls in it that wait for the device */
-    bool optimizer;        /* in the optimizer's step */
-    bool lead;             /* before the step's first kernel */
-    bool input;            /* in the input pipeline */
+    uint32_t kernels;        /* kernels launched in it */
+    uint32_t copies;         /* copies launched in it */
+    uint32_t waits;          /* calls in it that wait for the device */
+    bool optimizer;          /* in the optimizer's step */
+    bool lead;               /* before the step's first kernel */
+    bool input;              /* in the input pipeline */
 };
 
 /* One step under study. */
@@ -52,21 +52,21 @@ struct hint_step {
 
 /* What a rule has seen, over all steps. */
 struct hint_found {
-    int64_t count;     /* of the thing: syncs, copies, kernels */
-    int64_t time;      /* ps */
+    int64_t count; /* of the thing: syncs, copies, kernels */
+    int64_t time;  /* ps */
     int64_t bytes;
-    int64_t other;     /* a second count or time, as the rule likes */
-    uint32_t row;      /* the dearest example, or ROW_NONE */
-    int64_t row_time;  /* what it takes */
-    int64_t row_at;    /* an instant in it, for who called it */
+    int64_t other;    /* a second count or time, as the rule likes */
+    uint32_t row;     /* the dearest example, or ROW_NONE */
+    int64_t row_time; /* what it takes */
+    int64_t row_at;   /* an instant in it, for who called it */
 };
 
 /* All that rules look at. */
 struct hint_case {
     const struct trace *t;
-    uint32_t source;   /* the one under study ... */
-    size_t nranks;     /* ... of so many that have steps */
-    bool waits;        /* it waits longest for the others */
+    uint32_t source; /* the one under study ... */
+    size_t nranks;   /* ... of so many that have steps */
+    bool waits;      /* it waits longest for the others */
     enum framework framework;
     const struct device_peak *peak; /* of the device, or NULL: not known */
     struct hint_step *steps;
@@ -78,7 +78,7 @@ struct hint_case {
     const struct compiles *compiles; /* or NULL */
     const struct pystack *frames;
     bool host_exchange; /* collectives are carried out by the host: gloo, MPI */
-    int64_t per_event; /* ps, what recording an event cost; 0: not known */
+    int64_t per_event;  /* ps, what recording an event cost; 0: not known */
 };
 
 enum { HINT_TEXT = 640 };

@@ -125,8 +125,8 @@ static void repair_straggler(const struct hint_case *c, struct hint_step *s,
     hint_saw(f, ROW_NONE, late.i - left);
 }
 
-static void say_straggler(const struct hint_case *c,
-                          const struct hint_found *f, struct hint_words *w) {
+static void say_straggler(const struct hint_case *c, const struct hint_found *f,
+                          struct hint_words *w) {
     char a[48], time[48] = "?";
     size_t row = straggler(c);
     struct cell rank = part_cell(c->ranks, row, "rank");

@@ -32,8 +32,7 @@ static int64_t pinned_time(const struct hint_case *c, int64_t bytes,
 /* One behind the last piece of the op at p that still waits, or 0. */
 static uint32_t waits_until(const struct hint_step *s, const struct top *p) {
     for (uint32_t i = p->end; i > p->first; i--)
-        if (s->d.stops[i - 1].wait != DEP_NONE && !s->trial.go[i - 1])
-            return i;
+        if (s->d.stops[i - 1].wait != DEP_NONE && !s->trial.go[i - 1]) return i;
     return 0;
 }
 
@@ -45,8 +44,7 @@ static void shorten_call(struct hint_step *s, uint32_t piece) {
 }
 
 /* The calls of p from piece on no longer wait. */
-static void set_free(struct hint_step *s, const struct top *p,
-                     uint32_t piece) {
+static void set_free(struct hint_step *s, const struct top *p, uint32_t piece) {
     for (uint32_t i = piece; i < p->end; i++) {
         if (s->d.stops[i].wait == DEP_NONE) continue;
         s->trial.go[i] = true;
@@ -66,8 +64,7 @@ static bool repair_copy(const struct hint_case *c, struct hint_step *s,
     /* the call itself is long when the host copies */
     int64_t call = k->call == ROW_NONE ? 0 : c->t->spans.dur[k->call];
     shorten_call(s, k->piece);
-    if (pageable) s->trial.work[w] = pinned_time(c, a->bytes,
-                                                s->trial.work[w]);
+    if (pageable) s->trial.work[w] = pinned_time(c, a->bytes, s->trial.work[w]);
     if (p->lead && a->kind == COPY_H2D) s->trial.ahead[w] = true;
     sum_add(&f->bytes, a->bytes);
     sum_add(&f->other, k->dur);
@@ -112,9 +109,8 @@ static void say_copies(const struct hint_case *c, const struct hint_found *f,
     snprintf(w->evidence, sizeof w->evidence,
              "%s (%.60s), %s a step in the copying calls, %s on the device at "
              "%.1f GB/s",
-             hint_count(c, f->count, "copy", "copies", n),
-             hint_name(c, f->row), hint_time(c, f->time, a),
-             hint_time(c, f->other, b), gbps);
+             hint_count(c, f->count, "copy", "copies", n), hint_name(c, f->row),
+             hint_time(c, f->time, a), hint_time(c, f->other, b), gbps);
 }
 
 static const char *const repairs[FRAMEWORKS] = {

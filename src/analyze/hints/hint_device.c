@@ -22,8 +22,7 @@ static bool runs_kernel(const struct hint_case *c, const struct hint_step *s,
 static double blocks_per_unit(const struct trace *t, uint32_t row,
                               const struct kernel_args *a) {
     uint32_t d = t->tracks[t->spans.track[row]].device;
-    if (d == ROW_NONE || t->devices[d].units <= 0 || a->grid[0] <= 0)
-        return -1;
+    if (d == ROW_NONE || t->devices[d].units <= 0 || a->grid[0] <= 0) return -1;
     return (double)a->grid[0] * (double)a->grid[1] * (double)a->grid[2] /
            (double)t->devices[d].units;
 }
@@ -107,8 +106,8 @@ static void repair_occupancy(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-static void say_occupancy(const struct hint_case *c,
-                          const struct hint_found *f, struct hint_words *w) {
+static void say_occupancy(const struct hint_case *c, const struct hint_found *f,
+                          struct hint_words *w) {
     char a[48], n[48], registers[48] = "", shared[48] = "";
     struct kernel_args k = kernel_args_of(c->t, f->row);
     if (k.registers >= 0)

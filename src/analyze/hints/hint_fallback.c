@@ -51,8 +51,7 @@ static void repair(const struct hint_case *c, struct hint_step *s,
     for (size_t i = 0; i < s->ntops; i++) {
         const struct top *out = &s->tops[i];
         if (out->lead || out->row == ROW_NONE ||
-            c->t->spans.kind[out->row] != SPAN_OP ||
-            !copies(s, out, COPY_D2H))
+            c->t->spans.kind[out->row] != SPAN_OP || !copies(s, out, COPY_D2H))
             continue;
         struct detour d = find_back(s, i);
         if (d.back && d.cpu >= HINT_PAUSE_US * PS_PER_US) {

@@ -90,8 +90,7 @@ static const struct track *loader_of(const struct hint_case *c) {
 }
 
 static void say_repair(const struct hint_case *c, struct hint_words *w) {
-    const struct track *loader =
-        c->framework == FW_OTHER ? loader_of(c) : NULL;
+    const struct track *loader = c->framework == FW_OTHER ? loader_of(c) : NULL;
     if (loader == NULL)
         snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
     else
@@ -106,14 +105,14 @@ static void say(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w) {
     char a[48], b[48], where[HINT_TEXT];
     const char *name = hint_name(c, f->row);
-    snprintf(w->title, sizeof w->title,
-             "the step waits %s for its input", hint_time(c, f->time, a));
+    snprintf(w->title, sizeof w->title, "the step waits %s for its input",
+             hint_time(c, f->time, a));
     snprintf(w->evidence, sizeof w->evidence,
              "%s a step%s, most of it in %.120s%s%s%s",
              hint_time(c, f->time, a),
              c->steps[0].d.nworks > 0 ? " before its first kernel" : "",
-             *name ? name : "code with no event",
-             hint_where(c, f, where), f->other ? "; of it " : "",
+             *name ? name : "code with no event", hint_where(c, f, where),
+             f->other ? "; of it " : "",
              f->other ? hint_time(c, f->other, b) : "");
     if (f->other)
         strncat(w->evidence, " in code that recorded nothing as input",

@@ -22,8 +22,8 @@ static double tf32_gain(const struct hint_case *c) {
 
 /* A product of matrices in fp32, on units that are not made for them. */
 static bool is_full_fp32(const struct trace *t, uint32_t row) {
-    struct kernel_kind k =
-        kernel_kind_of(strs_bytes(&t->strs, t->spans.name[row]));
+    struct kernel_kind k = kernel_kind_of(
+        strs_bytes(&t->strs, t->spans.name[row]));
     return k.matrix && !k.tensor && k.dtype == DTYPE_FP32;
 }
 
@@ -58,8 +58,8 @@ static const char *const precision_repairs[FRAMEWORKS] = {
                  "16-bit types",
 };
 
-static void say_precision(const struct hint_case *c,
-                          const struct hint_found *f, struct hint_words *w) {
+static void say_precision(const struct hint_case *c, const struct hint_found *f,
+                          struct hint_words *w) {
     char a[48], n[48];
     snprintf(w->title, sizeof w->title,
              "matrix products run in full fp32, not on the matrix units");
@@ -92,8 +92,7 @@ static enum fusable fusable(const struct hint_case *c, uint32_t row) {
     struct bytes n = strs_bytes(&c->t->strs, c->t->spans.name[row]);
     if (memmem(n.p, n.n, "elementwise_kernel", 18)) return FUSE_POINTWISE;
     for (size_t i = 0; i < sizeof reduce / sizeof *reduce; i++)
-        if (memmem(n.p, n.n, reduce[i], strlen(reduce[i])))
-            return FUSE_REDUCE;
+        if (memmem(n.p, n.n, reduce[i], strlen(reduce[i]))) return FUSE_REDUCE;
     return FUSE_NOT;
 }
 
@@ -103,10 +102,8 @@ static void drop_op(struct hint_step *s, uint32_t w) {
     size_t lo = 0, hi = s->ntops;
     while (hi - lo > 1) {
         size_t mid = lo + (hi - lo) / 2;
-        if (s->tops[mid].first <= piece)
-            lo = mid;
-        else
-            hi = mid;
+        if (s->tops[mid].first <= piece) lo = mid;
+        else hi = mid;
     }
     const struct top *p = &s->tops[lo];
     if (p->row == ROW_NONE || p->kernels > 1 || p->waits || p->copies) return;
@@ -154,8 +151,8 @@ static const char *const fuse_repairs[FRAMEWORKS] = {
     [FW_OTHER] = "write the chain as one kernel",
 };
 
-static void say_pointwise(const struct hint_case *c,
-                          const struct hint_found *f, struct hint_words *w) {
+static void say_pointwise(const struct hint_case *c, const struct hint_found *f,
+                          struct hint_words *w) {
     char a[48];
     snprintf(w->title, sizeof w->title,
              "chains of pointwise kernels pass over memory again and again");

@@ -74,8 +74,8 @@ static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
     hint_saw(f, o.row, o.host);
 }
 
-static void say_optimizer(const struct hint_case *c,
-                          const struct hint_found *f, struct hint_words *w) {
+static void say_optimizer(const struct hint_case *c, const struct hint_found *f,
+                          struct hint_words *w) {
     char a[48];
     int64_t kernels = f->other / (int64_t)c->nsteps;
     snprintf(w->title, sizeof w->title,
@@ -108,8 +108,7 @@ static bool graphable(const struct hint_case *c, const struct hint_step *s,
     if (p->lead || p->input || p->optimizer || p->waits || p->copies)
         return false;
     uint32_t call = p->work < p->work_end ? s->d.works[p->work].call : ROW_NONE;
-    return call == ROW_NONE ||
-           !(span_class(c->t, call) & NAME_GRAPH);
+    return call == ROW_NONE || !(span_class(c->t, call) & NAME_GRAPH);
 }
 
 /* What could be captured: is the host slower than the device, and are most
@@ -228,15 +227,13 @@ static void say_python(const struct hint_case *c, const struct hint_found *f,
                        struct hint_words *w) {
     char a[48], n[48], where[HINT_TEXT];
     const char *name = hint_name(c, f->row);
-    snprintf(w->title, sizeof w->title,
-             "%s a step go by %sbetween the ops", hint_time(c, f->time, a),
-             is_python(c) ? "in Python " : "");
+    snprintf(w->title, sizeof w->title, "%s a step go by %sbetween the ops",
+             hint_time(c, f->time, a), is_python(c) ? "in Python " : "");
     snprintf(w->evidence, sizeof w->evidence,
              "%s of more than %d us each in which no op and no call was "
              "recorded%s%.80s%s",
              hint_count(c, f->count, "pause", "pauses", n), (int)HINT_PAUSE_US,
-             *name ? ", the longest in " : "", name,
-             hint_where(c, f, where));
+             *name ? ", the longest in " : "", name, hint_where(c, f, where));
     snprintf(w->repair, sizeof w->repair,
              "move that code out of the loop or into another thread; %s to "
              "see which it is",

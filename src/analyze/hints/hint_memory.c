@@ -26,8 +26,8 @@ static void repair_pressure(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-static void say_pressure(const struct hint_case *c,
-                         const struct hint_found *f, struct hint_words *w) {
+static void say_pressure(const struct hint_case *c, const struct hint_found *f,
+                         struct hint_words *w) {
     char a[48], n[48], where[HINT_TEXT];
     snprintf(w->title, sizeof w->title,
              "the allocator asks the device for memory in every step");
@@ -149,8 +149,7 @@ static bool is_fragmented(const struct hint_case *c, const struct map *devices,
     struct cell pct = part_cell(c->memory, row, "fragmentation_pct");
     struct cell held = part_cell(c->memory, row, "reserved_bytes");
     struct cell name = part_cell(c->memory, row, "device");
-    if (pct.null || held.null || name.null ||
-        pct.f < HINT_FRAGMENT_PERCENT)
+    if (pct.null || held.null || name.null || pct.f < HINT_FRAGMENT_PERCENT)
         return false;
     str_id label = strs_find(&t->strs, bytes_of(name.s));
     uint32_t d = label == STR_NONE ? MAP_NONE : map_get(devices, label);
@@ -162,7 +161,8 @@ int hint_memory_read(struct hint_case *c, struct ops_err *e) {
     c->fragmented = SIZE_MAX;
     bool ok = c->memory == NULL || find_smallest(c->t, &devices);
     for (size_t i = 0; ok && c->memory != NULL && i < c->memory->nrows &&
-                       c->fragmented == SIZE_MAX; i++)
+                       c->fragmented == SIZE_MAX;
+         i++)
         if (is_fragmented(c, &devices, i)) c->fragmented = i;
     map_free(&devices);
     return ok ? 0 : fail_oom(e);
@@ -174,8 +174,8 @@ static void repair_fragments(const struct hint_case *c, struct hint_step *s,
     if (c->fragmented != SIZE_MAX) hint_saw(f, ROW_NONE, 0);
 }
 
-static void say_fragments(const struct hint_case *c,
-                          const struct hint_found *f, struct hint_words *w) {
+static void say_fragments(const struct hint_case *c, const struct hint_found *f,
+                          struct hint_words *w) {
     char held[48] = "?", used[48] = "?";
     size_t row = c->fragmented;
     struct cell h = part_cell(c->memory, row, "reserved_bytes");
@@ -187,8 +187,8 @@ static void say_fragments(const struct hint_case *c,
     snprintf(w->title, sizeof w->title,
              "the allocator holds much memory that it cannot use");
     snprintf(w->evidence, sizeof w->evidence,
-             "%s held, %s in use at the peak: %.0f %% is in pieces", held,
-             used, !pct.null ? pct.f : 0);
+             "%s held, %s in use at the peak: %.0f %% is in pieces", held, used,
+             !pct.null ? pct.f : 0);
     snprintf(w->repair, sizeof w->repair,
              "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; batches of "
              "one shape (pad), or largest first");

@@ -37,8 +37,7 @@ struct calls {
 static int64_t told(const struct trace *t, const struct hint_step *s,
                     size_t i) {
     const struct piece *p = &s->d.line.v[i];
-    if (p->row == ROW_NONE || p->input ||
-        t->spans.kind[p->row] != SPAN_OP ||
+    if (p->row == ROW_NONE || p->input || t->spans.kind[p->row] != SPAN_OP ||
         !(t->spans.flags[p->row] & SPAN_COSTED) ||
         p->dur < t->spans.dur[p->row])
         return -1;
@@ -60,9 +59,11 @@ static bool read_calls(const struct trace *t, struct hint_step *s,
         s->joined[i] = -1;
         if (flops <= 0) continue;
         if (!VEC_ROOM(c->v, c->n, c->cap)) return false;
-        c->v[c->n++] = (struct call){
-            .name = t->spans.name[s->d.line.v[i].row], .step = step,
-            .piece = (uint32_t)i, .flops = flops, .takes = s->now.host[i]};
+        c->v[c->n++] = (struct call){.name = t->spans.name[s->d.line.v[i].row],
+                                     .step = step,
+                                     .piece = (uint32_t)i,
+                                     .flops = flops,
+                                     .takes = s->now.host[i]};
     }
     return true;
 }
@@ -103,8 +104,9 @@ static void join_small(const struct hint_case *k, const struct calls *c,
             const struct call *x = &c->v[i];
             double time = (double)x->flops * pace;
             if (median >= HINT_SMALL_OP_US * PS_PER_US) continue;
-            k->steps[x->step].joined[x->piece] =
-                time < (double)x->takes ? (int64_t)time : x->takes;
+            k->steps[x->step].joined[x->piece] = time < (double)x->takes
+                                                     ? (int64_t)time
+                                                     : x->takes;
         }
     }
 }

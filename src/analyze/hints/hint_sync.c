@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 /* Ops whose only use may be to be looked at; a name ends where listed. */
+/* clang-format off */
 static const char *const feeders[] = {
     "aten::abs", "aten::max", "aten::min", "aten::amax", "aten::amin",
     "aten::sum", "aten::mean", "aten::norm", "aten::linalg_vector_norm",
@@ -28,6 +29,7 @@ static const char *const feeders[] = {
     "aten::reshape", "aten::expand", "aten::t", "aten::is_nonzero",
     "aten::softmax", "aten::sigmoid", "aten::stack", "aten::cat",
 };
+/* clang-format on */
 
 static bool is_feeder(const struct trace *t, uint32_t row) {
     struct bytes n = strs_bytes(&t->strs, t->spans.name[row]);
@@ -42,10 +44,8 @@ static bool has_gradient(const struct trace *t, uint32_t row) {
     size_t lo = 0, hi = t->flows.n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (t->flows.from[mid] < row)
-            lo = mid + 1;
-        else
-            hi = mid;
+        if (t->flows.from[mid] < row) lo = mid + 1;
+        else hi = mid;
     }
     if (lo == t->flows.n) return false;
     row_id from = t->flows.from[lo];

@@ -13,7 +13,7 @@
 /* What stands around a span, and in it. */
 struct around {
     uint32_t row;
-    uint32_t root;  /* outermost op, call or region of the framework */
+    uint32_t root; /* outermost op, call or region of the framework */
     bool optimizer;
 };
 
@@ -85,10 +85,12 @@ static bool fill(const struct trace *t, struct hint_step *s,
                     last->optimizer == a.optimizer;
         if (!same) {
             if (!VEC_ROOM(s->tops, s->ntops, s->cap_tops)) return false;
-            s->tops[s->ntops++] = (struct top){
-                .row = a.root, .first = i, .end = i,
-                .work = s->d.stops[i].first,
-                .optimizer = a.optimizer, .input = p->input};
+            s->tops[s->ntops++] = (struct top){.row = a.root,
+                                               .first = i,
+                                               .end = i,
+                                               .work = s->d.stops[i].first,
+                                               .optimizer = a.optimizer,
+                                               .input = p->input};
         }
         count_works(t, s, i, &s->tops[s->ntops - 1]);
     }

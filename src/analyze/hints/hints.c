@@ -111,8 +111,7 @@ static bool has_exchange(const struct trace *t, uint32_t source) {
 static uint32_t device_of(const struct trace *t, uint32_t source) {
     for (size_t i = 0; i < t->ntracks; i++)
         if (t->tracks[i].kind == TRACK_STREAM &&
-            t->tracks[i].source == source &&
-            t->tracks[i].device != ROW_NONE &&
+            t->tracks[i].source == source && t->tracks[i].device != ROW_NONE &&
             t->tracks[i].first < t->tracks[i].end)
             return t->tracks[i].device;
     return ROW_NONE;
@@ -176,12 +175,12 @@ static int list_best(struct hints *h, bool in_place, bool *listed,
 
 static int list_group(struct hints *h, bool in_place, struct ops_err *e) {
     bool more = true;
-    while (more && h->n < MAX_HINTS)
-        TRY(list_best(h, in_place, &more, e));
+    while (more && h->n < MAX_HINTS) TRY(list_best(h, in_place, &more, e));
     return 0;
 }
 
 static void columns(struct result *r) {
+    /* clang-format off */
     static const struct column cols[] = {
         {.name = "id", .type = COL_TEXT, .flags = COL_KEY,
          .help = "which kind of hint it is; the ids are fixed"},
@@ -208,6 +207,7 @@ static void columns(struct result *r) {
         {.name = "see", .type = COL_TEXT, .flags = COL_DETAIL,
          .help = "the analysis to look at for more"},
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
     r->in_order = true;
@@ -223,8 +223,8 @@ static void put_hint(struct result *r, const struct hints *h,
     result_text(r, v->rule->id);
     result_text(r, w.title);
     result_int(r, v->save / n);
-    result_float(r, h->c.base > 0 ? 100.0 * (double)v->save /
-                                        (double)h->c.base : 0);
+    result_float(r, h->c.base > 0 ? 100.0 * (double)v->save / (double)h->c.base
+                                  : 0);
     result_int(r, h->c.base / n);
     result_text(r, v->rule->confidence);
     result_text(r, w.evidence);
@@ -234,8 +234,7 @@ static void put_hint(struct result *r, const struct hints *h,
 }
 
 /* What the rules about compilation, memory and ranks read. */
-static int run_parts(struct hints *h, const struct opts *o,
-                     struct ops_err *e) {
+static int run_parts(struct hints *h, const struct opts *o, struct ops_err *e) {
     const struct trace *t = h->c.t;
     TRY(pystack_init(&h->frames, t, e));
     h->c.frames = &h->frames;
@@ -300,8 +299,7 @@ static int pick_source(struct hint_case *c, const struct scope *in,
         int64_t rank = t->sources[i].rank, wait = -1;
         uint32_t at = map_get(&rows, (uint64_t)rank);
         if (at != MAP_NONE) wait = part_cell(c->ranks, at, "wait_us").i;
-        bool first = c->source == ROW_NONE ||
-                     rank < t->sources[c->source].rank;
+        bool first = c->source == ROW_NONE || rank < t->sources[c->source].rank;
         if (c->source != ROW_NONE && wait < most) continue;
         if (c->source != ROW_NONE && wait == most && !first) continue;
         c->source = i;
@@ -313,9 +311,8 @@ static int pick_source(struct hint_case *c, const struct scope *in,
     return 0;
 }
 
-static int study(struct hints *h, const struct trace *t,
-                 const struct scope *in, const struct opts *o,
-                 struct ops_err *e) {
+static int study(struct hints *h, const struct trace *t, const struct scope *in,
+                 const struct opts *o, struct ops_err *e) {
     struct hint_case *c = &h->c;
     uint32_t chosen[MAX_STEPS];
     struct host_side side;
@@ -329,8 +326,8 @@ static int study(struct hints *h, const struct trace *t,
     c->framework = framework_of(t, c->source);
     c->host_exchange = has_exchange(t, c->source);
     struct ops_err bad;
-    if (device_peak_of(t, device_of(t, c->source),
-                       opts_text(o, "device-peak"), &h->peak, &bad)) {
+    if (device_peak_of(t, device_of(t, c->source), opts_text(o, "device-peak"),
+                       &h->peak, &bad)) {
         c->peak = &h->peak;
     } else if (bad.code != 0) {
         *e = bad;
@@ -403,19 +400,22 @@ static void remark(struct result *r, const struct hints *h) {
                       h->c.waits ? ", which waits longest for the others" : "");
     if (h->n > 1)
         result_remark(r, "each saving is of what the hints above it leave; "
-                      "what is repaired in place comes before what wants "
-                      "restructuring");
+                         "what is repaired in place comes before what wants "
+                         "restructuring");
     if (h->cut)
         result_remark(r, "the file ends too early, and what is missing would "
-                      "look like idle time: no saving can be worked out");
+                         "look like idle time: no saving can be worked out");
     else if (h->lost > 0)
-        result_remark(r, "%lld launches of these steps have no record of "
+        result_remark(r,
+                      "%lld launches of these steps have no record of "
                       "their device work (a cut file, or records that were "
                       "dropped): no saving can be worked out",
                       (long long)h->lost);
     else if (h->n == 0)
-        result_remark(r, "nothing was found that would make a step more than "
-                      "%d %% faster", (int)HINT_SAVE_PERCENT);
+        result_remark(r,
+                      "nothing was found that would make a step more than "
+                      "%d %% faster",
+                      (int)HINT_SAVE_PERCENT);
 }
 
 static int run(const struct trace *t, const struct opts *o, struct result *r,
@@ -448,7 +448,9 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
 }
 
 static const struct opt opts[] = {
-    {.name = "device-peak", .type = OPT_TEXT, .arg = "LIST",
+    {.name = "device-peak",
+     .type = OPT_TEXT,
+     .arg = "LIST",
      .help = "peaks of the device: bf16=989e12,tf32=495e12,bw=4.8e12"},
     {0},
 };

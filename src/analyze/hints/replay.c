@@ -58,8 +58,7 @@ static int64_t bare(int64_t dur, int64_t cost, int64_t *debt) {
 /* What the piece takes by itself. The profiler's own work is none of the
  * program's, and a launch that waited for room in the device's queue ("Command
  * Buffer Full", or far longer than others) does so in the replay, if at all. */
-static int64_t own_time(const struct deps *d, const struct trace *t,
-                        size_t i) {
+static int64_t own_time(const struct deps *d, const struct trace *t, size_t i) {
     if (d->stops[i].wait != DEP_NONE) return d->stops[i].tail;
     int64_t dur = d->line.v[i].dur;
     uint32_t row = d->line.v[i].row;
@@ -110,7 +109,7 @@ struct run {
     int64_t *ends;  /* by work */
     int64_t *lanes; /* when each lane's work so far ends; 0: none came */
     int64_t now, last;
-    int64_t ahead;  /* work that is done beside the step, in sum */
+    int64_t ahead; /* work that is done beside the step, in sum */
 };
 
 static void run_work(struct run *r, uint32_t i) {
@@ -125,8 +124,7 @@ static void run_work(struct run *r, uint32_t i) {
     }
     const int64_t gap = GAP_NS * PS_PER_NS;
     int64_t start = r->now, before = r->lanes[w->lane];
-    if (before > 0 && sum_of(before, gap) > start)
-        start = sum_of(before, gap);
+    if (before > 0 && sum_of(before, gap) > start) start = sum_of(before, gap);
     if (w->after != DEP_NONE && r->ends[w->after] > start)
         start = r->ends[w->after];
     r->ends[i] = sum_of(start, dur);

@@ -10,11 +10,11 @@
 /* Durations in ps, by piece and by work of a deps. */
 struct plan {
     const struct deps *d;
-    int64_t *host;  /* by piece; of a call that waits: its part after that */
-    int64_t *work;  /* by work; WORK_GONE: is not run at all */
-    bool *go;       /* by piece: a call that would wait does not */
-    bool *ahead;    /* by work: done for the next step, beside this one */
-    int64_t stall;  /* ps that the step bears of what happens in others */
+    int64_t *host; /* by piece; of a call that waits: its part after that */
+    int64_t *work; /* by work; WORK_GONE: is not run at all */
+    bool *go;      /* by piece: a call that would wait does not */
+    bool *ahead;   /* by work: done for the next step, beside this one */
+    int64_t stall; /* ps that the step bears of what happens in others */
 };
 
 #define WORK_GONE INT64_C(-1)

@@ -6,9 +6,9 @@
 #include "analyze/analyze.h"
 #include "analyze/memory/live.h"
 #include "analyze/memory/mem_category.h"
-#include "analyze/shared/mem_scope.h"
 #include "analyze/memory/mem_shape.h"
 #include "analyze/memory/mem_site.h"
+#include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/where.h"
 #include "base/sum.h"
@@ -66,10 +66,8 @@ static void put_columns(struct result *r) {
 }
 
 static void put_span_name(struct result *r, const struct trace *t, row_id s) {
-    if (s == ROW_NONE)
-        result_null(r);
-    else
-        result_str(r, strs_bytes(&t->strs, t->spans.name[s]));
+    if (s == ROW_NONE) result_null(r);
+    else result_str(r, strs_bytes(&t->strs, t->spans.name[s]));
 }
 
 /* The op itself, be it one that only makes room; else what memory --by op
@@ -77,21 +75,17 @@ static void put_span_name(struct result *r, const struct trace *t, row_id s) {
 static void put_op(struct result *r, const struct allocs *c,
                    const struct mem_site *at, size_t k) {
     char buf[MEM_TEXT_MAX];
-    if (at->op != ROW_NONE)
-        put_span_name(r, c->t, at->op);
+    if (at->op != ROW_NONE) put_span_name(r, c->t, at->op);
     else if (mem_site_text(&c->sites, at, k, MEM_BY_OP, buf, sizeof buf) > 0)
         result_text(r, buf);
-    else
-        result_null(r);
+    else result_null(r);
 }
 
 static void put_shape(struct result *r, const struct trace *t, row_id op,
                       int64_t bytes) {
     struct mem_shape s = mem_shape_of(t, op, bytes);
-    if (s.dims.n > 0)
-        result_str(r, s.dims);
-    else
-        result_null(r);
+    if (s.dims.n > 0) result_str(r, s.dims);
+    else result_null(r);
     result_text(r, s.dtype);
 }
 
@@ -100,8 +94,7 @@ static void put_stack(struct result *r, const struct allocs *c,
     char buf[MEM_TEXT_MAX];
     if (mem_site_text(&c->sites, at, k, MEM_BY_STACK, buf, sizeof buf) > 0)
         result_text(r, buf);
-    else
-        result_null(r);
+    else result_null(r);
 }
 
 static void put_block(struct result *r, const struct allocs *c,
@@ -140,8 +133,7 @@ static void put_rest(struct result *r, const struct allocs *c,
     where_device(r, c->t, a->source, a->device);
     result_null(r);
     result_int_if(r, blocks > 0, free_ts);
-    result_text(r, mem_category_name(before ? MEM_BEFORE_WINDOW
-                                            : MEM_UNKNOWN));
+    result_text(r, mem_category_name(before ? MEM_BEFORE_WINDOW : MEM_UNKNOWN));
     for (int i = 0; i < 4; i++) result_null(r);
     result_int_if(r, blocks > 0, blocks);
     result_str(r, strs_bytes(&c->t->strs, a->name));
@@ -162,8 +154,7 @@ static void put_before(struct result *r, const struct allocs *c,
     result_int_if(r, b->ts != TS_NONE, b->ts);
     result_int_if(r, freed,
                   freed ? c->t->mem.ts[l->first + l->before_end[i]] : 0);
-    result_text(r, mem_category_name(mem_before_category(&c->sites,
-                                                         b->stack)));
+    result_text(r, mem_category_name(mem_before_category(&c->sites, b->stack)));
     result_null(r);
     result_null(r);
     size_t n = stack_text(c->t, b->stack, SHOWN, buf, sizeof buf);
@@ -200,8 +191,7 @@ static void put_all(struct result *r, const struct allocs *c,
     for (size_t i = 0; i < l->n; i++) {
         size_t k = l->first + i;
         if (!mem_scope_has(in, m->ts[k])) continue;
-        if (m->bytes[k] >= 0)
-            put_block(r, c, b, i);
+        if (m->bytes[k] >= 0) put_block(r, c, b, i);
         else if (l->mate[i] == LIVE_NONE && l->nbefore == 0)
             put_rest(r, c, a, diff_of(0, m->bytes[k]), 1, m->ts[k]);
     }
@@ -218,12 +208,9 @@ static int put_allocator(struct allocs *c, const struct live *l,
         &c->t->allocators[c->t->mem.allocator[l->first]];
     struct mem_blocks b;
     TRY(mem_blocks_init(&b, &c->sites, l, e));
-    if (c->peak)
-        put_live(r, c, &b, a, live_peak(l, mem_scope_has, in));
-    else if (c->at_given)
-        put_live(r, c, &b, a, live_event_at(l, c->at));
-    else
-        put_all(r, c, &b, a, in);
+    if (c->peak) put_live(r, c, &b, a, live_peak(l, mem_scope_has, in));
+    else if (c->at_given) put_live(r, c, &b, a, live_event_at(l, c->at));
+    else put_all(r, c, &b, a, in);
     mem_blocks_free(&b);
     return 0;
 }
@@ -232,8 +219,7 @@ static int allocator_run(struct allocs *c, uint32_t i, struct result *r,
                          struct ops_err *e) {
     struct mem_scope in;
     bool wanted;
-    TRY(mem_scope_init(&in, &c->scope, c->t->allocators[i].source, &wanted,
-                       e));
+    TRY(mem_scope_init(&in, &c->scope, c->t->allocators[i].source, &wanted, e));
     struct live l = {0};
     int rc = wanted ? live_init(&l, c->t, i, e) : 0;
     if (rc == 0 && l.n > 0) rc = put_allocator(c, &l, &in, r, e);

@@ -30,7 +30,7 @@
 /* A site while it is being counted. */
 struct tally {
     size_t event;
-    uint64_t place;    /* place_key: the same for all sizes of one op */
+    uint64_t place; /* place_key: the same for all sizes of one op */
     int64_t bytes, blocks;
     int64_t later;     /* bytes of steps after the first */
     int64_t size;      /* of all its blocks, or -1: they differ */
@@ -44,12 +44,13 @@ struct search {
     const struct trace *t;
     struct live l;
     struct mem_steps steps; /* borrowed: allocators of a source share them */
-    struct map by_site; /* key -> tally */
-    struct tally *v;    size_t n, cap;
-    struct map freed;   /* size of blocks from before the window that were
+    struct map by_site;     /* key -> tally */
+    struct tally *v;
+    size_t n, cap;
+    struct map freed; /* size of blocks from before the window that were
                            freed -> steps that did so */
-    int64_t growth;     /* of the level, end of the first to end of the last */
-    bool coarse;        /* by op alone */
+    int64_t growth;   /* of the level, end of the first to end of the last */
+    bool coarse;      /* by op alone */
 };
 
 /* Steps that must have survivors: all but the last, whose blocks may just not
@@ -99,7 +100,8 @@ static struct tally *tally_of(struct search *s, size_t k) {
     if (*at == MAP_NONE) {
         if (!VEC_ROOM(s->v, s->n, s->cap)) return NULL;
         *at = (uint32_t)s->n;
-        s->v[s->n++] = (struct tally){.event = k, .last = SIZE_MAX,
+        s->v[s->n++] = (struct tally){.event = k,
+                                      .last = SIZE_MAX,
                                       .place = place,
                                       .size = s->t->mem.bytes[k]};
     }
@@ -250,8 +252,7 @@ static int search_allocator(struct leaks *out, const struct mem_sites *sites,
         struct leak_level *level = &out->levels[out->nlevels++];
         *level = (struct leak_level){.allocator = allocator,
                                      .steps = s.steps.n};
-        if (rc == 0 && s.steps.n >= LEAK_STEPS &&
-            !search_sites(&s, out, level))
+        if (rc == 0 && s.steps.n >= LEAK_STEPS && !search_sites(&s, out, level))
             rc = fail_oom(e);
     }
     live_free(&s.l);
@@ -277,8 +278,7 @@ int leaks_find(struct leaks *out, const struct mem_sites *sites,
             source = now;
             rc = mem_steps_init(&steps, t, scope, source, e);
         }
-        if (rc == 0)
-            rc = search_allocator(out, sites, &steps, (uint32_t)i, e);
+        if (rc == 0) rc = search_allocator(out, sites, &steps, (uint32_t)i, e);
     }
     mem_steps_free(&steps);
     if (rc != 0) leaks_free(out);

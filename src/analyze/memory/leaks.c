@@ -35,8 +35,7 @@ static void put_columns(struct result *r) {
 }
 
 static void put_text(struct result *r, const struct mem_sites *s,
-                     const struct mem_site *at, size_t event,
-                     enum mem_key by) {
+                     const struct mem_site *at, size_t event, enum mem_key by) {
     char buf[MEM_TEXT_MAX];
     size_t n = mem_site_text(s, at, event, by, buf, sizeof buf);
     result_text(r, n > 0 ? buf : NULL);
@@ -46,8 +45,7 @@ static void put_site(struct result *r, const struct mem_sites *s,
                      const struct leak_site *leak) {
     const struct trace *t = s->t;
     struct mem_site at = mem_site_of(s, leak->event);
-    const struct allocator *a =
-        &t->allocators[t->mem.allocator[leak->event]];
+    const struct allocator *a = &t->allocators[t->mem.allocator[leak->event]];
     result_row(r);
     put_text(r, s, &at, leak->event, MEM_BY_OP);
     put_text(r, s, &at, leak->event, MEM_BY_STACK);
@@ -67,31 +65,36 @@ static void say_level(struct result *r, const struct trace *t,
     const char *name = strs_text(&t->strs, t->allocators[l->allocator].name);
     char first[NUMBER_MAX], last[NUMBER_MAX], each[NUMBER_MAX];
     if (l->steps < LEAK_STEPS) {
-        result_remark(r, "%s: %zu steps are too few to tell a leak from a "
-                         "start; %d or more are needed",
+        result_remark(r,
+                      "%s: %zu steps are too few to tell a leak from a "
+                      "start; %d or more are needed",
                       name, l->steps, (int)LEAK_STEPS);
         return;
     }
     human_bytes(l->first, first, sizeof first);
     human_bytes(l->last, last, sizeof last);
     if (l->sites > 0)
-        result_remark(r, "%s: %zu %s behind %s per step; in use at the "
-                         "end of step %lld: %s, of step %lld: %s",
-                      name, l->sites, l->sites > 1 ? "sites leave"
-                                                   : "site leaves",
+        result_remark(r,
+                      "%s: %zu %s behind %s per step; in use at the "
+                      "end of step %lld: %s, of step %lld: %s",
+                      name, l->sites,
+                      l->sites > 1 ? "sites leave" : "site leaves",
                       human_bytes(l->bytes_per_step, each, sizeof each),
-                      (long long)l->first_step, first,
-                      (long long)l->last_step, last);
+                      (long long)l->first_step, first, (long long)l->last_step,
+                      last);
     else
-        result_remark(r, "%s: nothing grows %s; in use at the end of step "
-                         "%lld: %s, of step %lld: %s%s",
-                      name, l->last > l->first ? "in every step"
-                                               : "from step to step",
-                      (long long)l->first_step, first,
-                      (long long)l->last_step, last,
+        result_remark(r,
+                      "%s: nothing grows %s; in use at the end of step "
+                      "%lld: %s, of step %lld: %s%s",
+                      name,
+                      l->last > l->first ? "in every step"
+                                         : "from step to step",
+                      (long long)l->first_step, first, (long long)l->last_step,
+                      last,
                       l->last / 2 > l->first
                           ? ". It grew all the same: `allocs` has what was "
-                            "not freed" : "");
+                            "not freed"
+                          : "");
 }
 
 static int leaks_fill(const struct mem_sites *s, const struct scope *scope,

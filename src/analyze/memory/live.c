@@ -126,8 +126,7 @@ int live_init(struct live *l, const struct trace *t, uint32_t allocator,
     l->n = t->mem_first[allocator + 1u] - l->first;
     l->level = vec_alloc(l->n + 1, sizeof *l->level);
     l->mate = vec_alloc(l->n + 1, sizeof *l->mate);
-    if (!l->level || !l->mate || !pair(l) ||
-        !find_before(l, allocator)) {
+    if (!l->level || !l->mate || !pair(l) || !find_before(l, allocator)) {
         live_free(l);
         return fail_oom(e);
     }
@@ -153,10 +152,8 @@ uint32_t live_event_at(const struct live *l, int64_t ts) {
     size_t lo = 0, hi = l->n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (at[mid] <= ts)
-            lo = mid + 1;
-        else
-            hi = mid;
+        if (at[mid] <= ts) lo = mid + 1;
+        else hi = mid;
     }
     return lo == 0 ? LIVE_NONE : (uint32_t)(lo - 1);
 }
@@ -202,6 +199,7 @@ struct live_rest live_rest(const struct live *l, uint32_t after) {
 }
 
 void live_say_gone(struct result *r) {
-    result_remark(r, "More was allocated and not freed than was in use: frees "
+    result_remark(r,
+                  "More was allocated and not freed than was in use: frees "
                   "were not recorded. The oldest blocks are taken as freed.");
 }

@@ -26,7 +26,7 @@ enum fate {
     CUT = 32,     /* not freed, but the window ends before either */
     UNSEEN = 64,  /* no address: nobody knows */
 };
-#define LIVED (SOON | LATE | KEPT | CUT)
+#define LIVED    (SOON | LATE | KEPT | CUT)
 #define ANY_FATE (IN_OP | IN_PHASE | LIVED)
 
 static const struct rule {
@@ -56,8 +56,7 @@ static const struct rule {
      "what a backward pass leaves behind is in somebody's .grad"},
     {MEM_ZERO_GRAD, IN_OP | IN_PHASE, MEM_TEMPORARY, "scratch of one op"},
     {MEM_ZERO_GRAD, LIVED, MEM_GRADIENT, "gradients that are made anew, as 0"},
-    {MEM_OPTIMIZER, IN_OP | IN_PHASE, MEM_TEMPORARY,
-     "scratch of the update"},
+    {MEM_OPTIMIZER, IN_OP | IN_PHASE, MEM_TEMPORARY, "scratch of the update"},
     {MEM_OPTIMIZER, LIVED, MEM_OPTIMIZER_STATE,
      "what an optimizer's step leaves is its state: momentum, moments"},
     {MEM_PROGRAM, IN_OP | IN_PHASE, MEM_TEMPORARY,
@@ -146,8 +145,7 @@ static bool ended_in_phase(const struct mem_blocks *b, size_t i, size_t j,
         /* autograd runs one node after the other: the pass goes on until the
          * thread that frees has begun something else. TensorFlow's executor
          * mixes passes; there, what a gradient's op leaves is a gradient. */
-        return (span_class(l->t, at->region) &
-                NAME_BACKWARD) &&
+        return (span_class(l->t, at->region) & NAME_BACKWARD) &&
                mem_phase_before(b->sites, m->track[l->first + j],
                                 m->ts[l->first + j]) == MEM_BACKWARD;
     if (at->region != ROW_NONE)
@@ -180,9 +178,9 @@ static enum fate fate_of(const struct mem_blocks *b, size_t i,
          * none after it */
         return !b->whole || (b->last_backward != INT64_MIN &&
                              m->ts[l->first + i] > b->last_backward)
-                   ? CUT : KEPT;
-    if (at->root != ROW_NONE &&
-        m->ts[l->first + j] <= span_end(l->t, at->root))
+                   ? CUT
+                   : KEPT;
+    if (at->root != ROW_NONE && m->ts[l->first + j] <= span_end(l->t, at->root))
         return IN_OP;
     if (ended_in_phase(b, i, j, at)) return IN_PHASE;
     return steps_between(b, i, j) <= 1 ? SOON : LATE;
@@ -195,9 +193,9 @@ static enum mem_category tagged(const struct trace *t, size_t event) {
         const char *tag;
         enum mem_category category;
     } tags[] = {
-        {"activations", MEM_ACTIVATION}, {"activation", MEM_ACTIVATION},
-        {"weights", MEM_PARAMETER},      {"parameters", MEM_PARAMETER},
-        {"gradients", MEM_GRADIENT},     {"gradient", MEM_GRADIENT},
+        {"activations", MEM_ACTIVATION},    {"activation", MEM_ACTIVATION},
+        {"weights", MEM_PARAMETER},         {"parameters", MEM_PARAMETER},
+        {"gradients", MEM_GRADIENT},        {"gradient", MEM_GRADIENT},
         {"optimizer", MEM_OPTIMIZER_STATE}, {"input", MEM_INPUT_DATA},
         {"temporary", MEM_TEMPORARY},
     };

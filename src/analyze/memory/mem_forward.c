@@ -30,8 +30,7 @@ void mem_forward_free(struct mem_forward *f) {
 }
 
 static bool is_op(const struct trace *t, row_id r) {
-    return t->spans.kind[r] == SPAN_OP &&
-           !(span_class(t, r) & NAME_BACKWARD);
+    return t->spans.kind[r] == SPAN_OP && !(span_class(t, r) & NAME_BACKWARD);
 }
 
 /* Rows stand parent before child: what starts before the last outermost op

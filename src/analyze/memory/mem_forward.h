@@ -16,12 +16,12 @@ struct trace;
 struct mem_forward {
     const struct trace *t;
     struct forward_ops {
-        row_id *v;   /* outermost ops of the step's thread that are in no
+        row_id *v; /* outermost ops of the step's thread that are in no
                         backward node, by time; their numbers never fall */
         struct forward_number *number; /* beside v, read when asked for */
         size_t n;
-        bool taken;  /* the thread was looked at, be it without an op */
-    } *of;           /* by source */
+        bool taken; /* the thread was looked at, be it without an op */
+    } * of;         /* by source */
 };
 
 /* O(spans of the steps' threads). */

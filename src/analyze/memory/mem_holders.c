@@ -54,10 +54,8 @@ static bool add_block(struct mem_holders *h, const struct mem_blocks *b,
     size_t k = b->l->first + i;
     struct mem_site at = mem_site_of(b->sites, k);
     struct bytes key = {(const uint8_t *)buf, 0};
-    if (by == MEM_BY_CATEGORY)
-        key = mem_block_label(b, i, &at);
-    else
-        key.n = mem_site_text(b->sites, &at, k, by, buf, sizeof buf);
+    if (by == MEM_BY_CATEGORY) key = mem_block_label(b, i, &at);
+    else key.n = mem_site_text(b->sites, &at, k, by, buf, sizeof buf);
     return add(h, key, b->l->t->mem.bytes[k], 1);
 }
 
@@ -69,8 +67,8 @@ static bool add_before(struct mem_holders *h, const struct mem_blocks *b,
     const struct mem_before *old = &t->before[b->l->before_first + i];
     struct bytes key = {(const uint8_t *)buf, 0};
     if (by == MEM_BY_CATEGORY)
-        key = bytes_of(mem_category_name(mem_before_category(b->sites,
-                                                             old->stack)));
+        key = bytes_of(
+            mem_category_name(mem_before_category(b->sites, old->stack)));
     else if (by == MEM_BY_STACK)
         key.n = stack_text(t, old->stack, SHOWN, buf, sizeof buf);
     if (key.n == 0) key = bytes_of("before-window");
@@ -92,11 +90,9 @@ static bool add_all(struct mem_holders *h, const struct mem_blocks *b,
         if (live_holds(l, i, after, &rest) && !add_block(h, b, i, by))
             return false;
     for (size_t i = 0; i < l->nbefore; i++)
-        if (live_holds_before(l, i, after, &rest) &&
-            !add_before(h, b, i, by))
+        if (live_holds_before(l, i, after, &rest) && !add_before(h, b, i, by))
             return false;
-    if (rest.before != 0 &&
-        !add(h, bytes_of("before-window"), rest.before, 0))
+    if (rest.before != 0 && !add(h, bytes_of("before-window"), rest.before, 0))
         return false;
     const char *lost = by == MEM_BY_CATEGORY ? "unknown" : "unrecorded";
     return rest.lost == 0 || add(h, bytes_of(lost), rest.lost, 0);

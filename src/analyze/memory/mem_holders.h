@@ -11,7 +11,7 @@
 struct mem_blocks;
 
 struct mem_holder {
-    str_id key;     /* in mem_holders.texts; 0: not known */
+    str_id key; /* in mem_holders.texts; 0: not known */
     int64_t bytes;
     int64_t blocks; /* 0: nobody knows how many */
 };
@@ -21,10 +21,10 @@ struct mem_holders {
     struct strs texts;
     struct mem_holder *v; /* largest first */
     size_t n, cap;
-    uint32_t *of;         /* by key: its row + 1; 0: none */
+    uint32_t *of; /* by key: its row + 1; 0: none */
     size_t cap_of;
-    int64_t total;        /* = the level, to the byte */
-    bool gone;            /* blocks were taken as freed: see live_rest */
+    int64_t total; /* = the level, to the byte */
+    bool gone;     /* blocks were taken as freed: see live_rest */
 };
 
 /* What is in use after that event of the allocator (LIVE_NONE: before the

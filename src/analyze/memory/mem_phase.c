@@ -38,14 +38,10 @@ static const struct row runtime_rows[] = {
 
 /* TensorFlow's op names are paths, "gradient_tape/dense/MatMul:MatMul". */
 static const struct row op_rows[] = {
-    {"gradient_tape/", MEM_BACKWARD},
-    {"gradients/", MEM_BACKWARD},
-    {":Apply", MEM_OPTIMIZER},
-    {":ResourceApply", MEM_OPTIMIZER},
-    {"/Initializer/", MEM_INIT},
-    {":VarHandleOp", MEM_INIT},
-    {":VariableV2", MEM_INIT},
-    {":IteratorGetNext", MEM_INPUT},
+    {"gradient_tape/", MEM_BACKWARD}, {"gradients/", MEM_BACKWARD},
+    {":Apply", MEM_OPTIMIZER},        {":ResourceApply", MEM_OPTIMIZER},
+    {"/Initializer/", MEM_INIT},      {":VarHandleOp", MEM_INIT},
+    {":VariableV2", MEM_INIT},        {":IteratorGetNext", MEM_INPUT},
 };
 
 /* Where in the framework a frame is, and which functions there count (NULL:
@@ -114,8 +110,8 @@ enum mem_phase mem_phase_of_frame(uint32_t file, uint32_t marks,
         const struct frame_row *f = &frame_rows[i];
         uint32_t here = f->function ? file : file | marks;
         if (!(here & UINT32_C(1) << i)) continue;
-        if (f->function && !bytes_eq(function, f->function,
-                                     strlen(f->function)))
+        if (f->function &&
+            !bytes_eq(function, f->function, strlen(f->function)))
             continue;
         return f->phase;
     }
@@ -149,7 +145,7 @@ bool mem_makes_tensor(struct bytes op) {
 
 bool mem_copies_tensor(struct bytes op) {
     static const char *const list[] = {
-        "aten::_to_copy", "aten::to",         "aten::copy_",
+        "aten::_to_copy",   "aten::to",         "aten::copy_",
         "aten::_copy_from", "aten::pin_memory", "aten::_pin_memory",
     };
     return is_one_of(op, list, COUNT(list));

@@ -11,11 +11,11 @@
 struct trace;
 
 enum mem_phase {
-    MEM_NOWHERE,   /* no op, region or stack tells */
-    MEM_INIT,      /* building a model or moving it to a device */
-    MEM_INPUT,     /* loading or copying in a batch, or making a tensor of no
+    MEM_NOWHERE, /* no op, region or stack tells */
+    MEM_INIT,    /* building a model or moving it to a device */
+    MEM_INPUT,   /* loading or copying in a batch, or making a tensor of no
                       other one */
-    MEM_FORWARD,   /* an op that is none of the others */
+    MEM_FORWARD, /* an op that is none of the others */
     MEM_BACKWARD,
     MEM_OPTIMIZER, /* the optimizer's step */
     MEM_ZERO_GRAD,

@@ -13,11 +13,16 @@ static const struct maker {
     const char *op;
     int size, type;
 } makers[] = {
-    {"aten::empty", 0, 1},         {"aten::empty_strided", 0, 2},
-    {"aten::zeros", 0, 1},         {"aten::ones", 0, 1},
-    {"aten::rand", 0, 1},          {"aten::randn", 0, 1},
-    {"aten::full", 0, 2},          {"aten::new_empty", 1, 2},
-    {"aten::new_empty_strided", 1, 3}, {"aten::new_zeros", 1, 2},
+    {"aten::empty", 0, 1},
+    {"aten::empty_strided", 0, 2},
+    {"aten::zeros", 0, 1},
+    {"aten::ones", 0, 1},
+    {"aten::rand", 0, 1},
+    {"aten::randn", 0, 1},
+    {"aten::full", 0, 2},
+    {"aten::new_empty", 1, 2},
+    {"aten::new_empty_strided", 1, 3},
+    {"aten::new_zeros", 1, 2},
 };
 
 /* c10::ScalarType, by number: the name and the bytes of an element. */
@@ -25,16 +30,15 @@ static const struct dtype {
     const char *name;
     int bytes;
 } dtypes[] = {
-    {"uint8", 1},      {"int8", 1},        {"int16", 2},    {"int32", 4},
-    {"int64", 8},      {"float16", 2},     {"float32", 4},  {"float64", 8},
-    {"complex32", 4},  {"complex64", 8},   {"complex128", 16}, {"bool", 1},
-    {"qint8", 1},      {"quint8", 1},      {"qint32", 4},   {"bfloat16", 2},
+    {"uint8", 1},     {"int8", 1},      {"int16", 2},       {"int32", 4},
+    {"int64", 8},     {"float16", 2},   {"float32", 4},     {"float64", 8},
+    {"complex32", 4}, {"complex64", 8}, {"complex128", 16}, {"bool", 1},
+    {"qint8", 1},     {"quint8", 1},    {"qint32", 4},      {"bfloat16", 2},
 };
 
 static const struct maker *maker_of(struct bytes op) {
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
-        if (bytes_eq(op, makers[i].op, strlen(makers[i].op)))
-            return &makers[i];
+        if (bytes_eq(op, makers[i].op, strlen(makers[i].op))) return &makers[i];
     return NULL;
 }
 
@@ -46,7 +50,8 @@ static struct bytes nth_string(struct bytes list, int n) {
     for (int i = 0; json_item(&j); i++) {
         if (i == n)
             return json_peek(&j) == '"' && json_string(&j, &s)
-                       ? s.raw : (struct bytes){0};
+                       ? s.raw
+                       : (struct bytes){0};
         json_skip(&j);
     }
     return (struct bytes){0};

@@ -38,9 +38,9 @@ static bool find_stack_phases(struct mem_sites *s) {
     bool ok = frame && marks && s->stack_phase;
     for (size_t i = 0; ok && i < st->nframes; i++) {
         const struct frame *f = &st->frames[i];
-        frame[i] = (uint8_t)mem_phase_of_frame(
-            marks_of(strs, marks, f->file), marks_of(strs, marks, f->name),
-            strs_bytes(strs, f->name));
+        frame[i] = (uint8_t)mem_phase_of_frame(marks_of(strs, marks, f->file),
+                                               marks_of(strs, marks, f->name),
+                                               strs_bytes(strs, f->name));
     }
     for (size_t k = 0; ok && k < st->n; k++) {
         size_t i = st->first[k], end = st->first[k + 1];
@@ -191,11 +191,13 @@ static void climb(const struct mem_sites *s, struct mem_site *at, row_id r) {
 struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
     const struct trace *t = s->t;
     const struct mem_events *m = &t->mem;
-    struct mem_site at = {.op = ROW_NONE, .user = ROW_NONE, .root = ROW_NONE,
-                          .region = ROW_NONE, .span = ROW_NONE};
+    struct mem_site at = {.op = ROW_NONE,
+                          .user = ROW_NONE,
+                          .root = ROW_NONE,
+                          .region = ROW_NONE,
+                          .span = ROW_NONE};
     if (m->track[k] < t->ntracks)
-        at.span = span_at_near(t, m->track[k], m->ts[k],
-                               &s->near[m->track[k]]);
+        at.span = span_at_near(t, m->track[k], m->ts[k], &s->near[m->track[k]]);
     row_id r = at.span;
     for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
         climb(s, &at, r);
@@ -205,14 +207,12 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
     if (at.phase == MEM_NOWHERE && m->what[k] != 0)
         at.phase = mem_phase_of_name(strs_bytes(&t->strs, m->what[k]));
     uint32_t stack = mem_stack(t, k);
-    if (stack != ROW_NONE && (at.phase == MEM_NOWHERE ||
-                              s->stack_phase[stack] == MEM_WORKSPACE))
+    if (stack != ROW_NONE &&
+        (at.phase == MEM_NOWHERE || s->stack_phase[stack] == MEM_WORKSPACE))
         at.phase = s->stack_phase[stack];
     if (at.phase != MEM_NOWHERE) return at;
-    if (at.root != ROW_NONE)
-        at.phase = forward_or_input(s, &at);
-    else if (m->what[k] != 0)
-        at.phase = MEM_FORWARD;
+    if (at.root != ROW_NONE) at.phase = forward_or_input(s, &at);
+    else if (m->what[k] != 0) at.phase = MEM_FORWARD;
     return at;
 }
 
@@ -235,10 +235,8 @@ enum mem_phase mem_phase_before(const struct mem_sites *s, uint32_t track,
     row_id lo = tr->first, hi = tr->end;
     while (lo < hi) {
         row_id mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[mid] <= ts)
-            lo = mid + 1;
-        else
-            hi = mid;
+        if (t->spans.ts[mid] <= ts) lo = mid + 1;
+        else hi = mid;
     }
     row_id r = lo > tr->first ? lo - 1 : ROW_NONE;
     for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {

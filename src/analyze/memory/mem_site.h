@@ -33,9 +33,9 @@ struct mem_sites {
                              0: not looked at yet. Every event climbs, and
                              the same few names come again and again */
     uint32_t *near;       /* by track: see span_at_near */
-    struct mem_steps *steps; /* by source: all its steps */
+    struct mem_steps *steps;    /* by source: all its steps */
     struct mem_forward forward; /* only after mem_sites_modules */
-    int64_t *first_launch;   /* by step: start of the first call in it that
+    int64_t *first_launch;      /* by step: start of the first call in it that
                                 puts a kernel on a device, or INT64_MAX */
 };
 

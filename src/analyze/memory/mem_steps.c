@@ -21,8 +21,7 @@ static size_t sorted(const struct trace *t, uint32_t source,
     for (size_t i = src->step_first; i < src->step_end; i++) {
         const struct step *s = &t->steps[i];
         keys[n++] = (struct sort_key){sort_signed(s->marker_ts),
-                                      sort_signed(s->marker_dur),
-                                      (uint32_t)i};
+                                      sort_signed(s->marker_dur), (uint32_t)i};
     }
     return sort_keys(keys, n) ? n : SIZE_MAX;
 }
@@ -61,10 +60,8 @@ size_t mem_steps_at(const struct mem_steps *m, int64_t ts) {
     size_t lo = 0, hi = m->n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (m->v[mid].start <= ts)
-            lo = mid + 1;
-        else
-            hi = mid;
+        if (m->v[mid].start <= ts) lo = mid + 1;
+        else hi = mid;
     }
     return lo == 0 ? m->n : lo - 1;
 }

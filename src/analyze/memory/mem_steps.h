@@ -17,7 +17,7 @@ struct mem_steps {
         int64_t start, end; /* ps; end is the next step's start, of the last
                                one its marker's end */
         uint32_t step;      /* index in trace->steps */
-    } *v;
+    } * v;
     size_t n;
 };
 

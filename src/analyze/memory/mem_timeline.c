@@ -13,20 +13,18 @@ void mem_timeline_free(struct mem_timeline *m) {
     *m = (struct mem_timeline){0};
 }
 
-static bool counts(const struct live *l, const struct mem_scope *in,
-                   size_t i) {
+static bool counts(const struct live *l, const struct mem_scope *in, size_t i) {
     return mem_scope_has(in, l->t->mem.ts[l->first + i]);
 }
 
 /* The stretch that event i is in. Times fit a double's 53 bits well enough to
  * choose one; the points themselves stay exact. */
-static size_t stretch_of(const struct live *l, size_t i, size_t from,
-                         size_t to, size_t stretches) {
+static size_t stretch_of(const struct live *l, size_t i, size_t from, size_t to,
+                         size_t stretches) {
     const int64_t *ts = l->t->mem.ts + l->first;
     double whole = (double)(ts[to] - ts[from]);
     if (whole <= 0) return 0;
-    size_t s = (size_t)((double)(ts[i] - ts[from]) / whole *
-                        (double)stretches);
+    size_t s = (size_t)((double)(ts[i] - ts[from]) / whole * (double)stretches);
     return s < stretches ? s : stretches - 1;
 }
 
@@ -45,8 +43,7 @@ static void thin_out(struct mem_timeline *m, const struct live *l,
         if (!counts(l, in, i)) continue;
         size_t s = stretch_of(l, i, from, to, stretches);
         if (s != now && now != SIZE_MAX) emit(m, highest, last);
-        if (s != now || l->level[i] > l->level[highest])
-            highest = (uint32_t)i;
+        if (s != now || l->level[i] > l->level[highest]) highest = (uint32_t)i;
         now = s;
         last = (uint32_t)i;
     }

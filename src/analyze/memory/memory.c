@@ -5,17 +5,17 @@
 #include "analyze/memory/live.h"
 #include "analyze/memory/mem_category.h"
 #include "analyze/memory/mem_holders.h"
-#include "analyze/shared/mem_scope.h"
 #include "analyze/memory/mem_segments.h"
 #include "analyze/memory/mem_timeline.h"
+#include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/where.h"
 #include "base/text/number.h"
 #include <stdio.h>
 
 static const struct opt memory_opts[] = {
-    {"by", 0, OPT_CHOICE,
-     "allocator|time|op|category|scope|module|stack", "allocator",
+    {"by", 0, OPT_CHOICE, "allocator|time|op|category|scope|module|stack",
+     "allocator",
      "who held what at the peak, by that; time: the level over time"},
     {"points", 0, OPT_INT, "N", "200",
      "with --by time: at most so many points for each allocator"},
@@ -29,8 +29,8 @@ static const struct view {
 } views[] = {
     {"allocator", "Memory by allocator", NULL, 0},
     {"time", "Memory over time", NULL, 0},
-    {"op", "Memory at the peak by operation",
-     "the operation that allocated it", MEM_BY_OP},
+    {"op", "Memory at the peak by operation", "the operation that allocated it",
+     MEM_BY_OP},
     {"category", "Memory at the peak by category",
      "what it is for: parameter, gradient, optimizer, activation, input, "
      "temporary; before-window: was there before the first event",
@@ -124,10 +124,8 @@ static struct counts count_events(const struct live *l,
     struct counts c = {0, 0, -1};
     for (size_t k = l->first; k < l->first + l->n; k++) {
         if (!mem_scope_has(in, m->ts[k])) continue;
-        if (m->bytes[k] >= 0)
-            c.allocs++;
-        else
-            c.frees++;
+        if (m->bytes[k] >= 0) c.allocs++;
+        else c.frees++;
         int64_t held = mem_reserved(l->t, k);
         if (held > c.reserved) c.reserved = held;
     }
@@ -247,8 +245,8 @@ static int put_holders(struct result *r, const struct memory *m,
         result_text(r, mem_holder_key(&h, i));
         result_int(r, h.v[i].bytes);
         result_int_if(r, h.v[i].blocks > 0, h.v[i].blocks);
-        result_float_if(r, h.total != 0, 100.0 * (double)h.v[i].bytes /
-                                             (double)h.total);
+        result_float_if(r, h.total != 0,
+                        100.0 * (double)h.v[i].bytes / (double)h.total);
         result_int(r, t->mem.ts[l->first + peak]);
         result_str(r, strs_bytes(&t->strs, a->name));
     }
@@ -289,8 +287,7 @@ static void asker(const struct trace *t, const struct mem_oom *o, char *buf,
     row_id r = span_at(t, o->track, o->ts);
     for (int i = 0; r != ROW_NONE && t->spans.kind[r] != SPAN_OP; i++)
         r = i < CLIMB_MAX ? t->spans.parent[r] : ROW_NONE;
-    if (r != ROW_NONE)
-        snprintf(buf, cap, "%s", span_name(t, r));
+    if (r != ROW_NONE) snprintf(buf, cap, "%s", span_name(t, r));
     else if (stack_text(t, o->stack, 1, buf, cap) == 0)
         snprintf(buf, cap, "the program");
 }
@@ -356,14 +353,11 @@ static int say_ooms(const struct memory *m, struct result *r,
         const struct mem_oom *o = &m->t->ooms[i];
         uint32_t source = m->t->allocators[o->allocator].source;
         if (!m->scope.all && !m->scope.source_in[source]) continue;
-        if (said == SHOWN)
-            more++;
-        else
-            TRY(say_oom(m, r, o, e));
+        if (said == SHOWN) more++;
+        else TRY(say_oom(m, r, o, e));
         said += said < SHOWN;
     }
-    if (more > 0)
-        result_remark(r, "and %zu more allocations failed", more);
+    if (more > 0) result_remark(r, "and %zu more allocations failed", more);
     return 0;
 }
 
@@ -377,9 +371,10 @@ static void say_segments(const struct memory *m, struct result *r) {
         char all[NUMBER_MAX], spare[NUMBER_MAX], stuck[NUMBER_MAX],
             largest[NUMBER_MAX];
         result_remark(
-            r, "%s: when the snapshot was taken its %zu segments held %s, of "
-               "which %s were free, %s of them in segments that also hold "
-               "blocks; the largest free piece is %s",
+            r,
+            "%s: when the snapshot was taken its %zu segments held %s, of "
+            "which %s were free, %s of them in segments that also hold "
+            "blocks; the largest free piece is %s",
             strs_text(&t->strs, t->allocators[i].name), u.segments,
             human_bytes(u.bytes, all, sizeof all),
             human_bytes(u.free, spare, sizeof spare),
@@ -392,8 +387,7 @@ static int memory_options(struct memory *m, const struct opts *o,
                           struct ops_err *e) {
     const char *by = opts_text(o, "by");
     int64_t points = opts_int(o, "points");
-    if (points < 2)
-        return fail(e, OPS_EUSAGE, "--points must be 2 or more");
+    if (points < 2) return fail(e, OPS_EUSAGE, "--points must be 2 or more");
     m->points = (size_t)points;
     m->view = &views[VIEW_ALLOCATOR];
     for (size_t i = 0; i < sizeof views / sizeof *views; i++)
@@ -405,22 +399,21 @@ static void memory_head(const struct memory *m, struct result *r) {
     r->title = m->view->title;
     result_from_trace(r, m->t);
     missing_say(r, m->t, MISSING_MEMORY);
-    bool frames = m->view->name && (m->view->key == MEM_BY_MODULE ||
-                                    (m->view->key == MEM_BY_STACK &&
-                                     m->t->stacks.n == 0));
+    bool frames = m->view->name &&
+                  (m->view->key == MEM_BY_MODULE ||
+                   (m->view->key == MEM_BY_STACK && m->t->stacks.n == 0));
     if (frames) missing_say(r, m->t, MISSING_STACKS);
     if (m->view == &views[VIEW_ALLOCATOR]) allocator_columns(r);
     else if (m->view == &views[VIEW_TIME]) time_columns(r);
     else holder_columns(r, m->view);
 }
 
-static int memory_fill(struct memory *m, const struct opts *o,
-                       struct result *r, struct ops_err *e) {
+static int memory_fill(struct memory *m, const struct opts *o, struct result *r,
+                       struct ops_err *e) {
     TRY(scope_init(&m->scope, m->t, o, e));
     if (m->view > &views[VIEW_TIME] || m->t->nooms > 0)
         TRY(mem_sites_init(&m->sites, m->t, e));
-    if (m->view->key == MEM_BY_MODULE)
-        TRY(mem_sites_modules(&m->sites, e));
+    if (m->view->key == MEM_BY_MODULE) TRY(mem_sites_modules(&m->sites, e));
     for (size_t i = 0; i < m->t->nallocators; i++)
         TRY(allocator_run(m, (uint32_t)i, r, e));
     if (m->replayed)

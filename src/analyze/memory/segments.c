@@ -20,8 +20,8 @@ static void put_columns(struct result *r) {
         {"allocated_bytes", "allocated", "bytes",
          "in blocks that the program holds", COL_BYTES, 0},
         {"active_bytes", "active", "bytes",
-         "the same, and blocks that wait for the device to be freed",
-         COL_BYTES, COL_DETAIL},
+         "the same, and blocks that wait for the device to be freed", COL_BYTES,
+         COL_DETAIL},
         {"requested_bytes", "requested", "bytes",
          "what the program asked for; the rest of allocated is rounding",
          COL_BYTES, COL_DETAIL},
@@ -68,8 +68,7 @@ static void put_pool(struct result *r, const struct mem_segment *s) {
     result_text(r, text);
 }
 
-static void put_stack(struct result *r, const struct trace *t,
-                      uint32_t stack) {
+static void put_stack(struct result *r, const struct trace *t, uint32_t stack) {
     enum { FRAMES = 5 };
     char buf[4096];
     if (stack_text(t, stack, FRAMES, buf, sizeof buf) > 0) result_text(r, buf);
@@ -77,8 +76,7 @@ static void put_stack(struct result *r, const struct trace *t,
 }
 
 static void put_segment(struct result *r, const struct trace *t,
-                        const struct mem_segment *s,
-                        struct segment_sums *all) {
+                        const struct mem_segment *s, struct segment_sums *all) {
     const struct allocator *a = &t->allocators[s->allocator];
     int64_t largest = 0, blocks = 0, empty = 0;
     for (size_t k = s->first; k < s->end; k++) {
@@ -118,19 +116,20 @@ static bool any_snapshot(const struct trace *t, const struct scope *in) {
     return false;
 }
 
-static void say(struct result *r, const struct trace *t,
-                const struct scope *in, const struct segment_sums *all) {
+static void say(struct result *r, const struct trace *t, const struct scope *in,
+                const struct segment_sums *all) {
     char bytes[48], active[48], largest[48];
     if (all->segments == 0 && !any_snapshot(t, in))
-        result_missing(r, "segments",
-                       "only memory snapshots tell how an allocator's memory "
-                       "is cut",
-                       missing_own(t)
-                       ? "`memory` and `allocs` have what the program itself "
-                         "said by ops_alloc()"
-                       : "call torch.cuda.memory._record_memory_history() "
-                         "early and torch.cuda.memory._dump_snapshot(FILE) "
-                         "later, and give FILE, alone or beside the trace");
+        result_missing(
+            r, "segments",
+            "only memory snapshots tell how an allocator's memory "
+            "is cut",
+            missing_own(t)
+                ? "`memory` and `allocs` have what the program itself "
+                  "said by ops_alloc()"
+                : "call torch.cuda.memory._record_memory_history() "
+                  "early and torch.cuda.memory._dump_snapshot(FILE) "
+                  "later, and give FILE, alone or beside the trace");
     else if (all->segments == 0)
         result_remark(r, "the snapshot has no segment: nothing was held when "
                          "it was written, or it was cut");
@@ -138,9 +137,11 @@ static void say(struct result *r, const struct trace *t,
     human_bytes(all->bytes, bytes, sizeof bytes);
     human_bytes(all->active, active, sizeof active);
     human_bytes(all->largest, largest, sizeof largest);
-    result_remark(r, "When the snapshot was written %s were held, %s of them "
-                     "in use; the largest free piece is %s: what is larger "
-                     "needs memory from the device.", bytes, active, largest);
+    result_remark(r,
+                  "When the snapshot was written %s were held, %s of them "
+                  "in use; the largest free piece is %s: what is larger "
+                  "needs memory from the device.",
+                  bytes, active, largest);
     if (in->by_step)
         result_remark(r, "segments are the state at one moment: --steps does "
                          "not change them");

@@ -121,8 +121,9 @@ static void say(struct result *r, const struct compiles *c,
             unsaid = g->framework;
     }
     if (total == 0)
-        result_remark(r, "nothing was compiled or traced while this profile "
-                         "was taken%s",
+        result_remark(r,
+                      "nothing was compiled or traced while this profile "
+                      "was taken%s",
                       guards ? ": torch.compile only looked up what it had"
                              : "");
     char text[48];

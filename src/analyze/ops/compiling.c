@@ -53,12 +53,15 @@ struct finder {
     struct compiles *c;
     const struct trace *t;
     struct pystack py;
-    struct unit *v;       size_t n, cap;
-    struct opened *frames; size_t nframes, cap_frames;
-    struct map frame_of;  /* source and number -> frames */
-    struct jit_call *calls; size_t ncalls, cap_calls;
-    struct map call_of;   /* row of the call -> calls */
-    struct map ran;       /* source and name of a jitted function that ran ->
+    struct unit *v;
+    size_t n, cap;
+    struct opened *frames;
+    size_t nframes, cap_frames;
+    struct map frame_of; /* source and number -> frames */
+    struct jit_call *calls;
+    size_t ncalls, cap_calls;
+    struct map call_of; /* row of the call -> calls */
+    struct map ran;     /* source and name of a jitted function that ran ->
                              its first row by time */
     struct map group_of;
     bool oom;
@@ -67,17 +70,17 @@ struct finder {
 /* One thread's walk. */
 struct walk {
     uint32_t track, source;
-    int64_t end;        /* of the unit that is open or was last */
-    size_t unit;        /* that unit; SIZE_MAX: none */
-    row_id region;      /* the compiled region that runs, or ROW_NONE */
-    size_t asked;       /* unit that waits for the region's inputs */
-    row_id capture;     /* begin of a capture that is open */
+    int64_t end;    /* of the unit that is open or was last */
+    size_t unit;    /* that unit; SIZE_MAX: none */
+    row_id region;  /* the compiled region that runs, or ROW_NONE */
+    size_t asked;   /* unit that waits for the region's inputs */
+    row_id capture; /* begin of a capture that is open */
 };
 
 const char *compile_kind_name(enum compile_kind k) {
     static const char *const names[COMPILE_KINDS] = {
-        "trace", "lower", "compile", "autotune", "guard check",
-        "graph capture"};
+        "trace",    "lower",       "compile",
+        "autotune", "guard check", "graph capture"};
     assert(k < COMPILE_KINDS);
     return names[k];
 }
@@ -102,9 +105,14 @@ static struct unit *open_unit(struct finder *f, struct walk *w, row_id r,
     w->unit = f->n;
     w->end = end;
     struct unit *u = &f->v[f->n++];
-    *u = (struct unit){.source = w->source, .track = w->track,
-                       .kind = COMPILE_COMPILE, .frame = -1, .version = -1};
-    u->s = (struct compile_span){.row = r, .ts = ts, .end = end,
+    *u = (struct unit){.source = w->source,
+                       .track = w->track,
+                       .kind = COMPILE_COMPILE,
+                       .frame = -1,
+                       .version = -1};
+    u->s = (struct compile_span){.row = r,
+                                 .ts = ts,
+                                 .end = end,
                                  .step = f->t->spans.step[r]};
     return u;
 }
@@ -190,9 +198,10 @@ static const char *compare_inputs(struct finder *f, row_id before, row_id now) {
                    "guard on a value, a type or a global";
         if (ha != hb) return "another number of tensors than before";
         if (x.n == y.n && memcmp(x.p, y.p, x.n) == 0) continue;
-        const char *s = arena_fmt(
-            &f->c->arena, "shape of tensor %d: %.*s, before %.*s", i,
-            (int)(y.n < 80 ? y.n : 80), y.p, (int)(x.n < 80 ? x.n : 80), x.p);
+        const char *s = arena_fmt(&f->c->arena,
+                                  "shape of tensor %d: %.*s, before %.*s", i,
+                                  (int)(y.n < 80 ? y.n : 80), y.p,
+                                  (int)(x.n < 80 ? x.n : 80), x.p);
         if (s == NULL) f->oom = true;
         return s;
     }
@@ -333,7 +342,8 @@ static void name_tf(struct finder *f, struct unit *u, row_id r) {
     if (count < 2) return;
     u->s.reason = arena_fmt(&f->c->arena,
                             "a new input signature: trace %" PRId64
-                            " of this function since the program began", count);
+                            " of this function since the program began",
+                            count);
     if (u->s.reason == NULL) f->oom = true;
 }
 
@@ -391,7 +401,8 @@ static void take_capture_end(struct finder *f, struct walk *w, row_id r) {
 static void take_opener(struct finder *f, struct walk *w, row_id r,
                         enum compile_class k) {
     switch (k) {
-    case CC_TORCH: case CC_TORCH_BW:
+    case CC_TORCH:
+    case CC_TORCH_BW:
         take_plain(f, w, r, "torch.compile", COMPILE_COMPILE);
         if (!f->oom) f->v[w->unit].backward = k == CC_TORCH_BW;
         return;
@@ -420,11 +431,20 @@ static void take_row(struct finder *f, struct walk *w, row_id r,
     bool inside = f->t->spans.ts[r] < w->end;
     switch (k) {
     case CC_TORCH_ID: take_id(f, w, r); return;
-    case CC_REGION: if (!inside) take_region(f, w, r); return;
-    case CC_FUNCTION: if (!inside) take_function(f, w, r); return;
-    case CC_CAPTURE_BEGIN: if (!inside) w->capture = r; return;
-    case CC_CAPTURE_END: if (!inside) take_capture_end(f, w, r); return;
-    default: if (!inside) take_opener(f, w, r, k);
+    case CC_REGION:
+        if (!inside) take_region(f, w, r);
+        return;
+    case CC_FUNCTION:
+        if (!inside) take_function(f, w, r);
+        return;
+    case CC_CAPTURE_BEGIN:
+        if (!inside) w->capture = r;
+        return;
+    case CC_CAPTURE_END:
+        if (!inside) take_capture_end(f, w, r);
+        return;
+    default:
+        if (!inside) take_opener(f, w, r, k);
     }
 }
 
@@ -433,15 +453,19 @@ static void take_row(struct finder *f, struct walk *w, row_id r,
 static void walk_track(struct finder *f, uint32_t track) {
     const struct trace *t = f->t;
     const struct track *tr = &t->tracks[track];
-    struct walk w = {.track = track, .source = tr->source, .end = INT64_MIN,
-                     .unit = SIZE_MAX, .region = ROW_NONE, .asked = SIZE_MAX,
+    struct walk w = {.track = track,
+                     .source = tr->source,
+                     .end = INT64_MIN,
+                     .unit = SIZE_MAX,
+                     .region = ROW_NONE,
+                     .asked = SIZE_MAX,
                      .capture = ROW_NONE};
     if (tr->kind != TRACK_THREAD && tr->kind != TRACK_OTHER) return;
     find_jit_calls(f, tr);
     for (row_id r = tr->first; r < tr->end && !f->oom; r++) {
         enum compile_class k = class_of(f, r);
-        if (k == CC_NONE || (t->spans.flags[r] & (SPAN_ASYNC | SPAN_DERIVED |
-                                                  SPAN_INSTANT)))
+        if (k == CC_NONE ||
+            (t->spans.flags[r] & (SPAN_ASYNC | SPAN_DERIVED | SPAN_INSTANT)))
             continue;
         size_t unit = w.unit;
         take_row(f, &w, r, k);
@@ -454,8 +478,8 @@ static void jit_again(struct finder *f, struct unit *u) {
     const struct spans *s = &f->t->spans;
     if (u->frame < 0) return;
     row_id call = (row_id)u->frame;
-    uint32_t first = map_get(&f->ran, (uint64_t)u->source << 32 |
-                                          s->name[call]);
+    uint32_t first = map_get(&f->ran,
+                             (uint64_t)u->source << 32 | s->name[call]);
     u->s.again = first != MAP_NONE && s->ts[first] < s->ts[call];
 }
 
@@ -493,8 +517,8 @@ static uint32_t group_of(struct finder *f, const struct unit *u) {
     }
     if (*at == MAP_NONE) {
         *at = (uint32_t)c->ngroups;
-        c->groups[c->ngroups++] = (struct compile_group){
-            u->source, u->kind, u->framework, u->name};
+        c->groups[c->ngroups++] = (struct compile_group){u->source, u->kind,
+                                                         u->framework, u->name};
     }
     return *at;
 }
@@ -568,8 +592,8 @@ static bool classify(struct compiles *c) {
     c->class = calloc(t->strs.n + 1, 1);
     if (c->class == NULL) return false;
     for (size_t i = 0; i < t->strs.n; i++)
-        c->class[i] =
-            (uint8_t)compile_classify(strs_bytes(&t->strs, (str_id)i));
+        c->class[i] = (uint8_t)compile_classify(
+            strs_bytes(&t->strs, (str_id)i));
     return true;
 }
 
@@ -612,8 +636,7 @@ bool compiles_has(const struct compiles *c, row_id row) {
         uint32_t tr = s->track[c->spans[mid].row];
         if (tr < track || (tr == track && c->spans[mid].ts <= s->ts[row]))
             lo = mid + 1;
-        else
-            hi = mid;
+        else hi = mid;
     }
     if (lo == 0) return false;
     const struct compile_span *p = &c->spans[lo - 1];

@@ -39,12 +39,12 @@ struct compile_group {
 /* One compilation, or one more piece of it. */
 struct compile_span {
     uint32_t group;
-    row_id row;       /* the span that it was seen by */
-    uint32_t step;    /* in which it began, or ROW_NONE */
+    row_id row;    /* the span that it was seen by */
+    uint32_t step; /* in which it began, or ROW_NONE */
     int64_t ts, end;
-    int64_t own;      /* of it, what no span that began earlier claims */
-    bool more;        /* a further piece of the compilation before it */
-    bool again;       /* the same thing had been compiled before */
+    int64_t own;        /* of it, what no span that began earlier claims */
+    bool more;          /* a further piece of the compilation before it */
+    bool again;         /* the same thing had been compiled before */
     const char *reason; /* what was different, or NULL: not recorded */
 };
 
@@ -55,12 +55,11 @@ struct compiles {
     size_t ngroups, cap_groups;
     struct compile_span *spans; /* by track, then start */
     size_t nspans, cap_spans;
-    uint8_t *class;             /* by str_id */
+    uint8_t *class; /* by str_id */
 };
 
 /* Finds them all. Linear in spans and names. Zeroed on error. */
-int compiles_init(struct compiles *c, const struct trace *t,
-                  struct ops_err *e);
+int compiles_init(struct compiles *c, const struct trace *t, struct ops_err *e);
 void compiles_free(struct compiles *c);
 
 /* Is this host span work of a compiler: one of the spans above, or inside one

@@ -99,10 +99,8 @@ static void put_row(struct result *r, int kind, int pageable,
                     const struct copy_group *g) {
     result_row(r);
     result_text(r, copy_kind_name((enum copy_kind)kind));
-    if (pageable < 0)
-        result_null(r);
-    else
-        result_bool(r, pageable);
+    if (pageable < 0) result_null(r);
+    else result_bool(r, pageable);
     result_int(r, g->calls);
     result_int_if(r, g->sized, g->bytes);
     result_int(r, g->total);

@@ -6,16 +6,19 @@
 #include <stdio.h>
 
 void hlo_cols(struct result *r, unsigned scope_flags) {
-    result_col(r, (struct column){
-        "scope", NULL, NULL,
-        "the operation of the program that XLA compiled it from, with the "
-        "scopes around it", COL_TEXT, scope_flags});
-    result_col(r, (struct column){
-        "source", NULL, NULL, "the line of the program that it comes from",
-        COL_TEXT, COL_DETAIL});
-    result_col(r, (struct column){
-        "program", NULL, NULL, "the program that XLA compiled it into",
-        COL_TEXT, COL_DETAIL});
+    result_col(
+        r,
+        (struct column){
+            "scope", NULL, NULL,
+            "the operation of the program that XLA compiled it from, with the "
+            "scopes around it",
+            COL_TEXT, scope_flags});
+    result_col(r, (struct column){"source", NULL, NULL,
+                                  "the line of the program that it comes from",
+                                  COL_TEXT, COL_DETAIL});
+    result_col(r, (struct column){"program", NULL, NULL,
+                                  "the program that XLA compiled it into",
+                                  COL_TEXT, COL_DETAIL});
 }
 
 void hlo_cells(struct result *r, const struct trace *t,

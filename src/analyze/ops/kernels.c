@@ -31,21 +31,21 @@ struct kernel_group {
     str_id name;
     uint32_t device;
     int64_t calls, total, self, min, max;
-    double occupancy_time; /* sum of occupancy x duration */
-    int64_t occupancy_dur; /* duration of those that have one */
+    double occupancy_time;       /* sum of occupancy x duration */
+    int64_t occupancy_dur;       /* duration of those that have one */
     const struct hlo_instr *hlo; /* the instruction of that op, or NULL */
-    str_id program;        /* of XLA, in texts; 0: none */
-    str_id op;             /* launched most of its time; 0: not known */
+    str_id program;              /* of XLA, in texts; 0: none */
+    str_id op;                   /* launched most of its time; 0: not known */
     int64_t op_time;
     uint32_t variants;
-    uint32_t best;         /* variant with most time, ROW_NONE: none */
+    uint32_t best; /* variant with most time, ROW_NONE: none */
 };
 
 /* A launch shape within a group. */
 struct variant {
     struct kernel_args a;
     uint32_t group;
-    uint32_t next;  /* another of the same hash; ROW_NONE ends */
+    uint32_t next; /* another of the same hash; ROW_NONE ends */
     int64_t time;
 };
 
@@ -67,15 +67,15 @@ struct kernels {
     struct op_time *ops;
     size_t nops, cap_ops;
     struct map by_name, by_shape, by_op;
-    struct map split; /* --group shape: variant -> group */
+    struct map split;  /* --group shape: variant -> group */
     struct strs texts; /* op names that arguments gave */
     bool by_variant;   /* --group shape */
     struct memo {
         struct kernel_args a;
-        str_id op; /* in texts; STR_NONE: not looked up yet */
+        str_id op;      /* in texts; STR_NONE: not looked up yet */
         str_id program; /* the same, for a program of XLA; 0: none */
         bool have;
-    } *memo; /* by category: read once for all launches of a variant */
+    } * memo;   /* by category: read once for all launches of a variant */
     wide whole; /* ps, of all rows' own time */
 };
 
@@ -103,8 +103,7 @@ static uint32_t variant_of(struct kernels *k, uint32_t group,
     uint32_t *at = map_at(&k->by_shape, shape_hash(a, group));
     if (!at) return ROW_NONE;
     for (uint32_t i = *at; i != MAP_NONE; i = k->variants[i].next)
-        if (k->variants[i].group == group &&
-            same_shape(&k->variants[i].a, a))
+        if (k->variants[i].group == group && same_shape(&k->variants[i].a, a))
             return i;
     if (!VEC_ROOM(k->variants, k->nvariants, k->cap_variants)) return ROW_NONE;
     k->variants[k->nvariants] = (struct variant){*a, group, *at, 0};
@@ -113,8 +112,10 @@ static uint32_t variant_of(struct kernels *k, uint32_t group,
 
 static uint32_t add_group(struct kernels *k, str_id name, uint32_t device) {
     if (!VEC_ROOM(k->v, k->n, k->cap)) return ROW_NONE;
-    k->v[k->n] = (struct kernel_group){
-        .name = name, .device = device, .min = INT64_MAX, .best = ROW_NONE};
+    k->v[k->n] = (struct kernel_group){.name = name,
+                                       .device = device,
+                                       .min = INT64_MAX,
+                                       .best = ROW_NONE};
     return (uint32_t)k->n++;
 }
 
@@ -270,8 +271,7 @@ static void put_columns(struct result *r, bool by_variant) {
         {"op", NULL, NULL, "the operation that launched most of its time",
          COL_TEXT, 0},
         {"calls", NULL, NULL, "how often it ran", COL_INT, 0},
-        {"total_us", "total", "us", "sum of its durations", COL_TIME,
-         COL_MAIN},
+        {"total_us", "total", "us", "sum of its durations", COL_TIME, COL_MAIN},
         {"mean_us", "mean", "us", "duration of one", COL_TIME, COL_MEAN},
         {"min_us", "min", "us", "the shortest", COL_TIME, COL_DETAIL},
         {"max_us", "max", "us", "the longest", COL_TIME, COL_DETAIL},
@@ -295,9 +295,13 @@ static void put_columns(struct result *r, bool by_variant) {
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
     hlo_cols(r, COL_DETAIL);
-    result_col(r, (struct column){"self_us", "self", "us",
-        "sum of its durations less what ran inside of it, as the body of a "
-        "loop does on a TPU", COL_TIME, COL_DETAIL});
+    result_col(
+        r,
+        (struct column){
+            "self_us", "self", "us",
+            "sum of its durations less what ran inside of it, as the body of a "
+            "loop does on a TPU",
+            COL_TIME, COL_DETAIL});
 }
 
 static void put_dim3(struct result *r, const int64_t d[3]) {

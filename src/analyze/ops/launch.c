@@ -30,16 +30,16 @@ static const struct opt launch_opts[] = {
 
 struct call {
     row_id host;
-    row_id first;         /* the piece of work that started first */
-    int64_t start, end;   /* of its work: first start, last end */
+    row_id first;       /* the piece of work that started first */
+    int64_t start, end; /* of its work: first start, last end */
     int64_t kernels, graph_kernels, shorter;
-    uint32_t group;       /* ROW_NONE: not in scope */
-    uint32_t queue;       /* launched on its stream before, not started */
-    bool starved;         /* all that was launched before had ended */
+    uint32_t group; /* ROW_NONE: not in scope */
+    uint32_t queue; /* launched on its stream before, not started */
+    bool starved;   /* all that was launched before had ended */
 };
 
 struct group {
-    str_id name;          /* in texts */
+    str_id name; /* in texts */
     int64_t launches, time;
     int64_t kernels, graph_kernels, shorter, starved;
     int64_t delay_p50, delay_p95, queue_p50, queue_min;
@@ -53,19 +53,22 @@ struct launches {
     size_t n, cap;
     struct group *groups;
     size_t ngroups, cap_groups;
-    uint32_t *of_name;    /* by str_id of the trace: group + 1; 0: none */
+    uint32_t *of_name; /* by str_id of the trace: group + 1; 0: none */
     struct strs texts;
-    struct map of_text;   /* name in texts -> group */
+    struct map of_text; /* name in texts -> group */
     struct sort_key *keys;
-    int64_t behind;       /* launches whose work began before the call did */
+    int64_t behind; /* launches whose work began before the call did */
     bool by_call;
 };
 
 /* One launching call and its work, links [first, end) of by_host. */
 static struct call call_of(const struct trace *t, row_id host, size_t first,
                            size_t end) {
-    struct call c = {.host = host, .first = ROW_NONE, .start = INT64_MAX,
-                     .end = INT64_MIN, .group = ROW_NONE};
+    struct call c = {.host = host,
+                     .first = ROW_NONE,
+                     .start = INT64_MAX,
+                     .end = INT64_MIN,
+                     .group = ROW_NONE};
     int64_t pieces = 0;
     for (size_t i = first; i < end; i++) {
         row_id r = t->links.device[t->links.by_host[i]];
@@ -95,8 +98,8 @@ static bool take_calls(struct launches *l) {
     const struct trace *t = l->t;
     for (size_t i = 0, end; i < t->links.n; i = end) {
         row_id host = t->links.host[t->links.by_host[i]];
-        for (end = i; end < t->links.n &&
-                      t->links.host[t->links.by_host[end]] == host;)
+        for (end = i;
+             end < t->links.n && t->links.host[t->links.by_host[end]] == host;)
             end++;
         struct call c = call_of(t, host, i, end);
         if (c.first == ROW_NONE) continue;
@@ -202,8 +205,8 @@ static bool sort_by(struct launches *l, bool queue, size_t *n) {
         if (c->group == ROW_NONE) continue;
         int64_t v = queue ? (int64_t)c->queue
                           : c->start - l->t->spans.ts[c->host];
-        l->keys[(*n)++] =
-            (struct sort_key){c->group, sort_signed(v), (uint32_t)i};
+        l->keys[(*n)++] = (struct sort_key){c->group, sort_signed(v),
+                                            (uint32_t)i};
     }
     return sort_keys(l->keys, *n);
 }
@@ -248,8 +251,8 @@ static void put_columns(struct result *r, bool by_call) {
          "half of the launches had at most this. Less than 0 where the clocks "
          "of host and device differ.",
          COL_TIME, 0},
-        {"delay_p95_us", "p95", "us",
-         "The same for 95 of 100 launches.", COL_TIME, 0},
+        {"delay_p95_us", "p95", "us", "The same for 95 of 100 launches.",
+         COL_TIME, 0},
         {"queue_p50", "queue", NULL,
          "Launches that waited in the stream, not started yet, when the call "
          "began; half of the calls found at most this. 0 often means that the "
@@ -260,8 +263,8 @@ static void put_columns(struct result *r, bool by_call) {
         {"starved", NULL, NULL,
          "Launches that found their stream with nothing left to do.", COL_INT,
          0},
-        {"kernels", NULL, NULL, "Kernels that these launches started.",
-         COL_INT, COL_DETAIL},
+        {"kernels", NULL, NULL, "Kernels that these launches started.", COL_INT,
+         COL_DETAIL},
         {"short_kernels", "short", NULL,
          "Kernels that ran for less time than their launching call took (in a "
          "graph: than their share of it).",
@@ -280,8 +283,7 @@ static void put_row(struct result *r, const struct launches *l,
     result_text(r, strs_text(&l->texts, g->name));
     result_int(r, g->launches);
     result_int(r, g->time);
-    result_float_if(r, whole > 0,
-                    100.0 * (double)g->time / (double)whole);
+    result_float_if(r, whole > 0, 100.0 * (double)g->time / (double)whole);
     result_int(r, g->delay_p50);
     result_int(r, g->delay_p95);
     result_int(r, g->queue_p50);
@@ -296,7 +298,8 @@ static void add_remarks(struct result *r, const struct launches *l,
                         const struct group *all) {
     if (all->launches == 0) {
         if (l->n == 0 && l->t->ndevices > 0)
-            result_missing(r, "launches", "no device work is linked to the "
+            result_missing(r, "launches",
+                           "no device work is linked to the "
                            "call that launched it",
                            missing_own(l->t)
                                ? "give ops_device_span() the number that "
@@ -305,20 +308,23 @@ static void add_remarks(struct result *r, const struct launches *l,
                                  "together");
         return;
     }
-    result_remark(r, "%lld launches started %lld kernels; %lld launches "
+    result_remark(r,
+                  "%lld launches started %lld kernels; %lld launches "
                   "(%.0f %%) found their stream empty, %lld kernels (%.0f %%) "
                   "ran shorter than their launch.",
                   (long long)all->launches, (long long)all->kernels,
                   (long long)all->starved,
                   100.0 * (double)all->starved / (double)all->launches,
                   (long long)all->shorter,
-                  all->kernels > 0 ? 100.0 * (double)all->shorter /
-                                         (double)all->kernels
-                                   : 0.0);
+                  all->kernels > 0
+                      ? 100.0 * (double)all->shorter / (double)all->kernels
+                      : 0.0);
     if (l->behind > 0)
-        result_remark(r, "%lld launches began after their work did: the "
+        result_remark(r,
+                      "%lld launches began after their work did: the "
                       "clocks of host and device differ, and delays with "
-                      "them.", (long long)l->behind);
+                      "them.",
+                      (long long)l->behind);
 }
 
 static void put_rows(struct result *r, const struct launches *l) {
@@ -333,8 +339,7 @@ static void put_rows(struct result *r, const struct launches *l) {
         all.starved += g->starved;
     }
     for (size_t i = 0; i < l->ngroups; i++)
-        if (l->groups[i].launches > 0)
-            put_row(r, l, &l->groups[i], time);
+        if (l->groups[i].launches > 0) put_row(r, l, &l->groups[i], time);
     add_remarks(r, l, &all);
 }
 

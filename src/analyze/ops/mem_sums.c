@@ -111,10 +111,8 @@ size_t mem_sums_before(const struct mem_sums *m, size_t from, int64_t ts) {
     }
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (m->ts[mid] < ts)
-            lo = mid + 1;
-        else
-            hi = mid;
+        if (m->ts[mid] < ts) lo = mid + 1;
+        else hi = mid;
     }
     return lo;
 }

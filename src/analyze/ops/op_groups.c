@@ -2,8 +2,8 @@
  * The plain case costs one array access a span. The finer one reads the span's
  * arguments or Python frames and walks a chain of small hash maps:
  * (name, kind) -> with shapes -> with stack -> with module. */
-#include "analyze/cost/flops.h"
 #include "analyze/ops/op_groups.h"
+#include "analyze/cost/flops.h"
 #include "analyze/shared/host_tree.h"
 #include "base/vec.h"
 #include "model/args.h"
@@ -39,8 +39,8 @@ static int parse_by(const char *list, unsigned *by, struct ops_err *e) {
     return 0;
 }
 
-int op_groups_init(struct op_groups *g, const struct trace *t,
-                   const char *list, struct ops_err *e) {
+int op_groups_init(struct op_groups *g, const struct trace *t, const char *list,
+                   struct ops_err *e) {
     *g = (struct op_groups){.t = t};
     TRY(parse_by(list, &g->by, e));
     for (int i = 0; i < 4; i++) {
@@ -79,11 +79,10 @@ static int kind_index(uint8_t kind) {
 
 static uint32_t add_group(struct op_groups *g, str_id key, uint8_t kind) {
     if (!VEC_ROOM(g->v, g->n, g->cap)) return ROW_NONE;
-    g->v[g->n] = (struct op_group){
-        .key = key, .kind = kind, .order = (uint32_t)g->n};
+    g->v[g->n] =
+        (struct op_group){.key = key, .kind = kind, .order = (uint32_t)g->n};
     if (kind == SPAN_OP)
-        g->v[g->n].rule =
-            (uint8_t)flops_rule_of(strs_bytes(&g->t->strs, key));
+        g->v[g->n].rule = (uint8_t)flops_rule_of(strs_bytes(&g->t->strs, key));
     return (uint32_t)g->n++;
 }
 
@@ -205,7 +204,8 @@ uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
     uint32_t *slots = g->slot[kind_index(sp->kind[row])];
     str_id name = sp->name[row];
     if (span_cat(g->t, row) != 0 && sp->kind[row] == SPAN_OP) {
-        struct op_group like = {.key = h->key[name], .kind = SPAN_OP,
+        struct op_group like = {.key = h->key[name],
+                                .kind = SPAN_OP,
                                 .program = program_of(g, row),
                                 .hlo = hlo_of_span(g->t, row)};
         if (like.program == STR_NONE) return ROW_NONE;

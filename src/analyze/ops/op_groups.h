@@ -19,17 +19,17 @@ struct op_group {
     int64_t host, host_self, device, device_self; /* ps */
     int64_t host_bytes, host_self_bytes, device_bytes, device_self_bytes;
     int64_t flops;
-    str_id key;                    /* the name's group; in op_groups.texts for
+    str_id key;                   /* the name's group; in op_groups.texts for
                                       what runs on a device alone */
-    str_id shapes, stack, module;  /* in op_groups.texts; 0: none */
-    const struct hlo_instr *hlo;   /* an instruction of XLA, or NULL */
-    str_id program;                /* of XLA, in op_groups.texts; 0: none */
-    uint32_t order;                /* when it was made: breaks ties */
-    uint32_t open;                 /* calls of it that are open now */
-    struct once once;              /* what its total time has already */
-    uint8_t kind;                  /* enum span_kind; SPAN_KERNEL: an op that
+    str_id shapes, stack, module; /* in op_groups.texts; 0: none */
+    const struct hlo_instr *hlo;  /* an instruction of XLA, or NULL */
+    str_id program;               /* of XLA, in op_groups.texts; 0: none */
+    uint32_t order;               /* when it was made: breaks ties */
+    uint32_t open;                /* calls of it that are open now */
+    struct once once;             /* what its total time has already */
+    uint8_t kind;                 /* enum span_kind; SPAN_KERNEL: an op that
                                       is known from its device work alone */
-    uint8_t rule;                  /* enum flops_rule */
+    uint8_t rule;                 /* enum flops_rule */
     bool has_device, has_memory, has_flops;
 };
 
@@ -37,14 +37,14 @@ struct op_groups {
     const struct trace *t;
     struct op_group *v;
     size_t n, cap;
-    uint32_t *slot[4];   /* by kind (op, annotation, api, region), then name:
+    uint32_t *slot[4]; /* by kind (op, annotation, api, region), then name:
                             group + 1; 0: none yet */
-    struct strs texts;   /* names of device ops, shapes, stacks, modules */
+    struct strs texts; /* names of device ops, shapes, stacks, modules */
     struct map in_program[2]; /* (program, name), on the host and on devices ->
                                  group */
-    str_id *program;     /* by category: program in texts; STR_NONE: not read
+    str_id *program; /* by category: program in texts; STR_NONE: not read
                             yet */
-    unsigned by;         /* enum group_by */
+    unsigned by;     /* enum group_by */
     /* only with by: */
     struct map finer[3]; /* (group so far, text) -> number, one per criterion */
     uint32_t nfiner;
@@ -52,8 +52,8 @@ struct op_groups {
 };
 
 /* list: "shapes,module" or NULL. OPS_EUSAGE for an unknown word. */
-int op_groups_init(struct op_groups *g, const struct trace *t,
-                   const char *list, struct ops_err *e);
+int op_groups_init(struct op_groups *g, const struct trace *t, const char *list,
+                   struct ops_err *e);
 void op_groups_free(struct op_groups *g);
 
 /* The group of a kept row, made when new; ROW_NONE: out of memory. */

@@ -38,13 +38,13 @@ struct ops {
     struct scope scope;
     struct host_tree tree;
     struct op_groups groups;
-    uint32_t *gid;          /* by row: its group; kept rows only. INNER: a call
+    uint32_t *gid; /* by row: its group; kept rows only. INNER: a call
                                of the same group is around it */
     struct own own;
-    row_id *open;           /* the kept spans around a row, outermost first */
+    row_id *open; /* the kept spans around a row, outermost first */
     size_t nopen, cap_open;
-    int64_t unattributed;   /* ps of device work with no op */
-    uint64_t nunattributed; /* spans */
+    int64_t unattributed;                 /* ps of device work with no op */
+    uint64_t nunattributed;               /* spans */
     int64_t outside_host, outside_device; /* bytes outside every span */
     uint64_t noutside;
     bool device, shapes; /* recorded in some source */
@@ -72,8 +72,7 @@ static void add_hlo_flops(struct ops *o, struct op_group *v, row_id r) {
 
 static void spend(void *ctx, row_id r, int64_t from, int64_t to) {
     struct ops *o = ctx;
-    if (scope_has(&o->scope, r))
-        sum_add(&group_at(o, r)->host_self, to - from);
+    if (scope_has(&o->scope, r)) sum_add(&group_at(o, r)->host_self, to - from);
 }
 
 /* Closes the open spans down to `to`. */
@@ -106,14 +105,13 @@ static bool count_track(struct ops *o, uint32_t track) {
         int64_t end = span_end(o->t, r);
         own_until(&o->own, ts[r], spend, o);
         own_cross(&o->own, end);
-        if (!own_open(&o->own, r, end) || !open_call(o, r, torch))
-            return false;
+        if (!own_open(&o->own, r, end) || !open_call(o, r, torch)) return false;
         if (!scope_has(&o->scope, r)) continue;
         struct op_group *v = group_at(o, r);
         v->calls++;
         add_hlo_flops(o, v, r);
-        sum_add(&v->host, torch ? end - ts[r]
-                                : once_add(&v->once, track, ts[r], end));
+        sum_add(&v->host,
+                torch ? end - ts[r] : once_add(&v->once, track, ts[r], end));
         v->has_device |= src->has_device;
         v->has_memory |= src->has_memory;
     }
@@ -155,9 +153,9 @@ static bool charge_device_op(struct ops *o, row_id d, struct bytes name,
     v->calls++;
     add_hlo_flops(o, v, d);
     bool nests = track_nests(o->t, &o->t->tracks[track]);
-    sum_add(&v->device, nests ? once_add(&v->once, track, sp->ts[d],
-                                         span_end(o->t, d))
-                              : sp->dur[d]);
+    sum_add(&v->device,
+            nests ? once_add(&v->once, track, sp->ts[d], span_end(o->t, d))
+                  : sp->dur[d]);
     sum_add(&v->device_self, own);
     v->has_device = true;
     return true;
@@ -173,8 +171,8 @@ static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t own,
     struct bytes name = {0};
     if (op == ROW_NONE || sp->kind[op] == SPAN_ANNOTATION)
         name = device_op(o, d);
-    if (name.n > 0 && scope_has(&o->scope, d) && !charge_device_op(o, d, name,
-                                                              own))
+    if (name.n > 0 && scope_has(&o->scope, d) &&
+        !charge_device_op(o, d, name, own))
         return false;
     if (op != ROW_NONE) {
         sum_add(&dev[op], own);
@@ -342,8 +340,7 @@ static int charge_source_memory(struct ops *o, uint32_t source,
         return fail_oom(e);
     }
     const struct lists *l = &o->t->of_source;
-    for (size_t k = l->first[source]; m.n > 0 && k < l->first[source + 1];
-         k++)
+    for (size_t k = l->first[source]; m.n > 0 && k < l->first[source + 1]; k++)
         if (host_tree_has(&o->tree, l->v[k]))
             charge_memory(o, &o->t->tracks[l->v[k]], &m, cover);
     if (o->scope.all) count_outside(o, &m, cover);
@@ -426,6 +423,7 @@ static int gather(struct ops *o, const struct opts *opts, struct ops_err *e) {
 static void put_columns(struct result *r, const struct ops *o) {
     unsigned dev = o->by_device ? COL_MAIN : 0;
     unsigned host = o->by_device ? 0 : COL_MAIN;
+    /* clang-format off */
     const struct column cols[] = {
         {"name", "operation", NULL, "the operation, region or API call",
          COL_TEXT, COL_KEY},
@@ -468,6 +466,7 @@ static void put_columns(struct result *r, const struct ops *o) {
         {"type", NULL, NULL, "the operation's type, where the name is of one "
          "node of a graph", COL_TEXT, 0},
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
     hlo_cols(r, o->t->hlo != NULL ? 0 : COL_DETAIL);
@@ -475,9 +474,9 @@ static void put_columns(struct result *r, const struct ops *o) {
 
 static void put_group_columns(struct result *r, const struct op_groups *g) {
     if (g->by & GROUP_SHAPES)
-        result_col(r, (struct column){"shapes", NULL, NULL,
-                                      "shapes of its inputs", COL_TEXT,
-                                      COL_ASKED});
+        result_col(r,
+                   (struct column){"shapes", NULL, NULL, "shapes of its inputs",
+                                   COL_TEXT, COL_ASKED});
     if (g->by & GROUP_STACK)
         result_col(r, (struct column){"stack", NULL, NULL,
                                       "Python frames around it, innermost "
@@ -556,10 +555,8 @@ static void put_row(struct result *r, const struct ops *o,
     bool has_part = o->whole > 0 && (o->by_device ? dev : host);
     result_float_if(r, has_part, 100.0 * (double)part / (double)o->whole);
     result_text(r, kind_name(v->kind));
-    if (type.n > 0)
-        result_str(r, type);
-    else
-        result_null(r);
+    if (type.n > 0) result_str(r, type);
+    else result_null(r);
     hlo_cells(r, o->t, v->hlo, op_groups_text(&o->groups, v->program));
     put_group_cells(r, &o->groups, v);
 }

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 
 struct sums {
-    int64_t n;         /* samples that are numbers */
-    int64_t odd;       /* NaN and infinities */
+    int64_t n;   /* samples that are numbers */
+    int64_t odd; /* NaN and infinities */
     double min, max, last, weighted, plain;
-    double time;       /* ps that the samples before the last one hold */
+    double time; /* ps that the samples before the last one hold */
 };
 
 static void put_columns(struct result *r) {
@@ -128,8 +128,9 @@ static void put_rows(struct result *r, const struct trace *t,
         struct sums v = add_up(t, &by_source[c->source].times, i, end);
         if (v.n + v.odd > 0) put_row(r, t, c, &v);
         if (v.odd > 0)
-            result_remark(r, "%lld samples of %.100s are no numbers; they are "
-                             "left out",
+            result_remark(r,
+                          "%lld samples of %.100s are no numbers; they are "
+                          "left out",
                           (long long)v.odd, strs_text(&t->strs, c->name));
     }
 }

@@ -24,8 +24,14 @@ enum {
 
 /* What a name says; by str_id, asked once. */
 enum {
-    IS_VIEW = 1, IS_ALLOC = 2, IS_BOOK = 4, IS_REGION = 8, IS_IN_PLACE = 16,
-    IS_CUSTOM = 32, IS_HOST_CALL = 64, KNOWN = 128,
+    IS_VIEW = 1,
+    IS_ALLOC = 2,
+    IS_BOOK = 4,
+    IS_REGION = 8,
+    IS_IN_PLACE = 16,
+    IS_CUSTOM = 32,
+    IS_HOST_CALL = 64,
+    KNOWN = 128,
 };
 
 enum { MEMORY_BASE = OP_DEVICE_ANSWERS };
@@ -42,7 +48,7 @@ struct cover {
         unsigned answer; /* of the device; MEMORY_BASE and up: of memory */
         str_id name;
         int64_t count;
-    } *names;
+    } * names;
     size_t n, cap;
 };
 
@@ -53,6 +59,7 @@ static bool in_list(struct bytes name, const char *const *list) {
 }
 
 bool op_is_view(struct bytes name) {
+    /* clang-format off */
     static const char *const torch[] = {
         "view", "t", "transpose", "transpose_", "as_strided", "as_strided_",
         "reshape", "_reshape_alias", "_unsafe_view", "view_as", "expand",
@@ -63,9 +70,11 @@ bool op_is_view(struct bytes name) {
         "lift_fresh", "resolve_conj", "resolve_neg", "view_as_real",
         "view_as_complex", "real", "imag", "contiguous", "tensor_split",
         "broadcast_to", "adjoint", "to", "type_as", NULL};
+    /* clang-format on */
     static const char *const tf[] = {
-        "Reshape", "Identity", "IdentityN", "ExpandDims", "Squeeze",
-        "StopGradient", "PreventGradient", "ReadVariableOp", NULL};
+        "Reshape",         "Identity",       "IdentityN",
+        "ExpandDims",      "Squeeze",        "StopGradient",
+        "PreventGradient", "ReadVariableOp", NULL};
     if (BYTES_STARTS(name, "aten::"))
         return in_list((struct bytes){name.p + 6, name.n - 6}, torch);
     if (BYTES_IS(name, "detach") || BYTES_IS(name, "detach_")) return true;
@@ -74,6 +83,7 @@ bool op_is_view(struct bytes name) {
 }
 
 static bool is_alloc(struct bytes name) {
+    /* clang-format off */
     static const char *const list[] = {
         "aten::empty", "aten::empty_strided", "aten::empty_like",
         "aten::new_empty", "aten::new_empty_strided", "aten::resize_",
@@ -83,11 +93,12 @@ static bool is_alloc(struct bytes name) {
         "copy_type", "aten::pin_memory", "aten::_pin_memory",
         "aten::record_stream", "aten::requires_grad_", "aten::retain_grad",
         NULL};
+    /* clang-format on */
     return in_list(name, list);
 }
 
 static bool is_book(struct bytes name) {
-    static const char *const tf[] = {"NoOp", "_Arg", "_Retval", "Const",
+    static const char *const tf[] = {"NoOp",  "_Arg",        "_Retval", "Const",
                                      "Shape", "VarHandleOp", NULL};
     struct bytes type = name_op_type(name);
     return (type.n > 0 && in_list(type, tf)) ||
@@ -104,11 +115,13 @@ static bool is_book(struct bytes name) {
 
 /* Not torch's own: a namespace that torch does not have. */
 static bool is_custom(struct bytes name) {
+    /* clang-format off */
     static const char *const own[] = {
         "aten", "prims", "prim", "c10d", "c10d_functional", "autograd",
         "torch", "profiler", "nccl", "gloo", "quantized", "inductor",
         "_c10d_functional", "cudnn", "mkldnn", "sparse", "rngprims",
         "higher_order", "onednn", "fbgemm", "xla", "symm_mem", NULL};
+    /* clang-format on */
     const uint8_t *p = memmem(name.p, name.n, "::", 2);
     if (p == NULL || p == name.p) return false;
     size_t n = (size_t)(p - name.p);

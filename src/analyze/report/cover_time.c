@@ -73,8 +73,7 @@ static void add_view(struct step_cover *c, const struct trace *t,
         int64_t parts[PHASES];
         if (!in->all && !in->step_in[i]) continue;
         phases_split(v, st->ts, st->ts + st->dur, parts);
-        add(&c->any, st->dur - parts[PHASE_OTHER], st->dur,
-            st->number);
+        add(&c->any, st->dur - parts[PHASE_OTHER], st->dur, st->number);
         if (v->device != ROW_NONE)
             add(&c->device[v->device],
                 intervals_overlap(&v->busy, st->ts, st->ts + st->dur), st->dur,
@@ -181,8 +180,7 @@ static enum work_owner owner(const struct host_tree *h, row_id r, row_id call,
         return WORK_OP;
     if (names_op(h->t, r, source)) return WORK_OP;
     if (call == ROW_NONE) return WORK_NO_LAUNCH;
-    return span_class(h->t, call) & NAME_GRAPH ? WORK_GRAPH
-                                                                 : WORK_FOREIGN;
+    return span_class(h->t, call) & NAME_GRAPH ? WORK_GRAPH : WORK_FOREIGN;
 }
 
 /* Is it a better example: more, or as much and first by the alphabet? So the
@@ -190,8 +188,8 @@ static enum work_owner owner(const struct host_tree *h, row_id r, row_id call,
 static bool is_better(const struct trace *t, int64_t v, str_id name,
                       int64_t best, str_id best_name) {
     if (v != best || name == best_name) return v > best;
-    return strcmp(strs_text(&t->strs, name),
-                  strs_text(&t->strs, best_name)) < 0;
+    return strcmp(strs_text(&t->strs, name), strs_text(&t->strs, best_name)) <
+           0;
 }
 
 static void note_early(struct work_cover *c, const struct trace *t, row_id r,

@@ -11,14 +11,14 @@ struct scope;
 
 /* Time explained of a whole, and the step that is explained worst. */
 struct cover_part {
-    int64_t have, whole; /* ps */
+    int64_t have, whole;             /* ps */
     int64_t worst_have, worst_whole; /* whole is 0: no step */
-    int64_t worst;       /* that step's number */
+    int64_t worst;                   /* that step's number */
 };
 
 struct step_cover {
-    struct cover_part any;  /* an event of the host or of the device runs */
-    struct cover_part host; /* an op, call or region runs on the host */
+    struct cover_part any;     /* an event of the host or of the device runs */
+    struct cover_part host;    /* an op, call or region runs on the host */
     struct cover_part *device; /* by device: work runs on it */
     size_t steps;
 };

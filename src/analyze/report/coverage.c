@@ -38,8 +38,7 @@ static void put_columns(struct result *r) {
         {"what", NULL, NULL, "what is covered, or what is missing", COL_TEXT,
          COL_KEY},
         {"amount", NULL, NULL, "have, of expected, in words", COL_TEXT, 0},
-        {"have", NULL, NULL, "how much of it there is", COL_FLOAT,
-         COL_DETAIL},
+        {"have", NULL, NULL, "how much of it there is", COL_FLOAT, COL_DETAIL},
         {"expected", NULL, NULL, "the whole that it is a part of", COL_FLOAT,
          COL_DETAIL},
         {"unit", NULL, NULL, "of have and expected", COL_TEXT, COL_DETAIL},
@@ -117,10 +116,15 @@ static void put_part(struct coverage *c, const char *what,
                  p->worst,
                  100 * (double)p->worst_have / (double)p->worst_whole);
     bool all = p->have >= p->whole;
-    put(c, &(struct gap){.what = what, .have = (double)p->have / 1e6,
-                         .whole = (double)p->whole / 1e6, .known = true,
-                         .of = true, .unit = "us", .where = where,
-                         .why = all ? NULL : why, .fix = all ? NULL : fix});
+    put(c, &(struct gap){.what = what,
+                         .have = (double)p->have / 1e6,
+                         .whole = (double)p->whole / 1e6,
+                         .known = true,
+                         .of = true,
+                         .unit = "us",
+                         .where = where,
+                         .why = all ? NULL : why,
+                         .fix = all ? NULL : fix});
 }
 
 /* "GPU 0", with the ranks of a job "rank 1 GPU 0". */
@@ -143,9 +147,9 @@ static int put_devices(struct coverage *c, const struct step_cover *s,
     struct sort_key *v = vec_alloc(t->ndevices + 1, sizeof *v);
     if (v == NULL) return fail_oom(e);
     for (uint32_t d = 0; d < t->ndevices; d++)
-        v[d] = (struct sort_key){
-            sort_signed(t->sources[t->devices[d].source].rank),
-            sort_signed(t->devices[d].ordinal), d};
+        v[d] = (struct sort_key){sort_signed(
+                                     t->sources[t->devices[d].source].rank),
+                                 sort_signed(t->devices[d].ordinal), d};
     bool ok = sort_keys(v, t->ndevices);
     for (size_t i = 0; ok && i < t->ndevices; i++) {
         char label[160];
@@ -215,25 +219,22 @@ static const struct {
         {"no device time: view",
          "they give the same memory another shape: there is nothing to run",
          NULL},
-    [OP_ALLOCATES] =
-        {"no device time: allocation",
-         "they only ask for memory, or about a tensor", NULL},
+    [OP_ALLOCATES] = {"no device time: allocation",
+                      "they only ask for memory, or about a tensor", NULL},
     [OP_LIBRARY] =
         {"no device time: launched by a library",
          "a collective is launched by its library, on a thread or stream of "
          "its own, which no op is on",
          "`comm` has the time of collectives"},
-    [OP_FUSED] =
-        {"no device time: in a compiled region",
-         "the compiler made them part of another op's kernel",
-         "run once without torch.compile to see them one by one"},
+    [OP_FUSED] = {"no device time: in a compiled region",
+                  "the compiler made them part of another op's kernel",
+                  "run once without torch.compile to see them one by one"},
     [OP_BOOKKEEPING] =
         {"no device time: bookkeeping",
          "the framework's own work on the host: graph nodes, look-ups", NULL},
-    [OP_CPU] =
-        {"no device time: ran on the CPU",
-         "they launch nothing: the CPU does their work",
-         "if one should run on the device, move its inputs there"},
+    [OP_CPU] = {"no device time: ran on the CPU",
+                "they launch nothing: the CPU does their work",
+                "if one should run on the device, move its inputs there"},
 };
 
 static void put_device_ops(struct coverage *c, const struct op_cover *o) {
@@ -243,8 +244,10 @@ static void put_device_ops(struct coverage *c, const struct op_cover *o) {
         if (i == OP_NO_DEVICE) fix = fix_of(c, MISSING_DEVICE);
         put(c, &(struct gap){.what = device_words[i].what,
                              .have = (double)o->device[i],
-                             .whole = (double)o->ops, .known = true,
-                             .of = o->ops > 0, .unit = "ops",
+                             .whole = (double)o->ops,
+                             .known = true,
+                             .of = o->ops > 0,
+                             .unit = "ops",
                              .where = name_of(c, o->device_name[i]),
                              .why = o->ops > 0 ? device_words[i].why
                                                : "no op was recorded",
@@ -260,8 +263,8 @@ static const struct {
                     "no allocation was recorded in their profile", NULL},
     [OP_MEM_VIEW] = {"no memory: view",
                      "they look at memory that another op holds", NULL},
-    [OP_IN_PLACE] = {"no memory: in place",
-                     "they write into their input", NULL},
+    [OP_IN_PLACE] = {"no memory: in place", "they write into their input",
+                     NULL},
     [OP_MEM_EAGER] =
         {"no memory: eager",
          "allocations of eager ops are recorded without the op's name",
@@ -285,8 +288,10 @@ static void put_memory_ops(struct coverage *c, const struct op_cover *o) {
         if (i == OP_MEM_OFF) fix = fix_of(c, MISSING_MEMORY);
         put(c, &(struct gap){.what = memory_words[i].what,
                              .have = (double)o->memory[i],
-                             .whole = (double)o->ops, .known = true,
-                             .of = o->ops > 0, .unit = "ops",
+                             .whole = (double)o->ops,
+                             .known = true,
+                             .of = o->ops > 0,
+                             .unit = "ops",
                              .where = name_of(c, o->memory_name[i]),
                              .why = o->ops > 0 ? memory_words[i].why
                                                : "no op was recorded",
@@ -332,8 +337,11 @@ static void put_work(struct coverage *c, const struct host_tree *h) {
                  w.count[i], strs_text(&c->t->strs, w.name[i]));
         put(c, &(struct gap){.what = work_words[i].what,
                              .have = (double)w.time[i] / 1e6,
-                             .whole = whole / 1e6, .known = true, .of = true,
-                             .unit = "us", .where = w.count[i] ? where : NULL,
+                             .whole = whole / 1e6,
+                             .known = true,
+                             .of = true,
+                             .unit = "us",
+                             .where = w.count[i] ? where : NULL,
                              .why = work_words[i].why,
                              .fix = work_words[i].fix});
     }
@@ -346,8 +354,12 @@ static void put_work(struct coverage *c, const struct host_tree *h) {
     for (int i = 0; i < WORK_OWNERS; i++) all += (double)w.count[i];
     put(c, &(struct gap){
                .what = "device work that begins before its launch",
-               .have = (double)w.early, .whole = all, .known = true,
-               .of = true, .unit = "events", .where = where,
+               .have = (double)w.early,
+               .whole = all,
+               .known = true,
+               .of = true,
+               .unit = "events",
+               .where = where,
                .why = "the clocks of host and device disagree: delays between "
                       "them are off by as much",
                .fix = "record again; newer drivers convert the clocks better"});
@@ -359,8 +371,11 @@ static void put_launches(struct coverage *c, const struct op_cover *o) {
     put(c, &(struct gap){
                .what = "launching calls with device work",
                .have = (double)(o->launches - o->unanswered),
-               .whole = (double)o->launches, .known = true, .of = true,
-               .unit = "calls", .where = name_of(c, o->unanswered_name),
+               .whole = (double)o->launches,
+               .known = true,
+               .of = true,
+               .unit = "calls",
+               .where = name_of(c, o->unanswered_name),
                .why = all ? NULL
                           : "the others put nothing on the device, or their "
                             "work ran outside the window, or its record was "
@@ -381,8 +396,11 @@ static void put_recorded(struct coverage *c, const char *name,
         all++;
         have += missing_has(c->t, i, what);
     }
-    put(c, &(struct gap){.what = name, .have = (double)have,
-                         .whole = (double)all, .known = true, .of = true,
+    put(c, &(struct gap){.what = name,
+                         .have = (double)have,
+                         .whole = (double)all,
+                         .known = true,
+                         .of = true,
                          .unit = all == 1 ? "file" : "files",
                          .why = have == all ? NULL : missing_why(what),
                          .fix = fix_of(c, what)});
@@ -402,8 +420,10 @@ static void put_hlo(struct coverage *c) {
         }
     if (!xla) return;
     put(c, &(struct gap){
-               .what = "XLA programs with their HLO", .have = (double)n,
-               .known = true, .unit = n == 1 ? "program" : "programs",
+               .what = "XLA programs with their HLO",
+               .have = (double)n,
+               .known = true,
+               .unit = n == 1 ? "program" : "programs",
                .where = one,
                .why = n ? NULL : "no XLA program ran, or its HLO was not kept",
                .fix = n ? NULL
@@ -417,7 +437,8 @@ static void put_step_rule(struct coverage *c) {
     } words[] = {
         [STEPS_BY_MARKER] = {NULL, NULL},
         [STEPS_BY_GROUP] = {"the profile has no marker; its numbered groups "
-                            "were taken", NULL},
+                            "were taken",
+                            NULL},
         [STEPS_INFERRED] =
             {"the profile has no marker: steps are repetitions of the longest "
              "region",
@@ -439,14 +460,16 @@ static void put_step_rule(struct coverage *c) {
         marked += rule == STEPS_BY_MARKER;
         if (rule > worst) worst = rule;
     }
-    put(c, &(struct gap){
-               .what = "steps with a marker", .have = (double)marked,
-               .whole = (double)all, .known = true, .of = all > 0,
-               .unit = all == 1 ? "step" : "steps",
-               .why = all ? words[worst].why : "the profile is empty",
-               .fix = worst > STEPS_BY_GROUP && missing_own(t)
-                          ? "call ops_step(i) first thing in the loop"
-                          : words[worst].fix});
+    put(c, &(struct gap){.what = "steps with a marker",
+                         .have = (double)marked,
+                         .whole = (double)all,
+                         .known = true,
+                         .of = all > 0,
+                         .unit = all == 1 ? "step" : "steps",
+                         .why = all ? words[worst].why : "the profile is empty",
+                         .fix = worst > STEPS_BY_GROUP && missing_own(t)
+                                    ? "call ops_step(i) first thing in the loop"
+                                    : words[worst].fix});
 }
 
 /* Ranks of the job that no file was given of. */
@@ -473,12 +496,16 @@ static int put_ranks(struct coverage *c, struct ops_err *e) {
     if (n >= sizeof where - 24) snprintf(where + n, sizeof where - n, " ...");
     free(seen);
     bool all = have == world;
-    put(c, &(struct gap){
-               .what = "ranks of the job", .have = (double)have,
-               .whole = (double)world, .known = true, .of = true,
-               .unit = "ranks", .where = all ? NULL : where,
-               .why = all ? NULL : "no file of the others was given",
-               .fix = all ? NULL : "give the files of all ranks together"});
+    put(c, &(struct gap){.what = "ranks of the job",
+                         .have = (double)have,
+                         .whole = (double)world,
+                         .known = true,
+                         .of = true,
+                         .unit = "ranks",
+                         .where = all ? NULL : where,
+                         .why = all ? NULL : "no file of the others was given",
+                         .fix = all ? NULL
+                                    : "give the files of all ranks together"});
     return 0;
 }
 
@@ -492,8 +519,11 @@ static void put_workers(struct coverage *c) {
             !memmem(n.p, n.n, mark, sizeof mark - 1))
             continue;
         put(c, &(struct gap){
-                   .what = "loader workers", .have = 0, .known = true,
-                   .unit = "recorded", .where = strs_text(&t->strs, (str_id)i),
+                   .what = "loader workers",
+                   .have = 0,
+                   .known = true,
+                   .unit = "recorded",
+                   .where = strs_text(&t->strs, (str_id)i),
                    .why = "workers of a DataLoader are processes of their own; "
                           "only the wait for them is recorded",
                    .fix = "profile inside a worker (worker_init_fn), or once "
@@ -507,10 +537,15 @@ static void put_workers(struct coverage *c) {
 /* Mended or explained elsewhere: nothing is lost. */
 static bool is_loss(enum note_id id) {
     switch (id) {
-    case NOTE_CROSSING_SPANS: case NOTE_CHILD_OUTLIVES_PARENT:
-    case NOTE_NEGATIVE_DURATION: case NOTE_NUMBER_AS_STRING:
-    case NOTE_JSON_MENDED: case NOTE_UTF8_MENDED: case NOTE_STEPS_INFERRED:
-    case NOTE_STEPS_NONE: case NOTE_RING_READ:
+    case NOTE_CROSSING_SPANS:
+    case NOTE_CHILD_OUTLIVES_PARENT:
+    case NOTE_NEGATIVE_DURATION:
+    case NOTE_NUMBER_AS_STRING:
+    case NOTE_JSON_MENDED:
+    case NOTE_UTF8_MENDED:
+    case NOTE_STEPS_INFERRED:
+    case NOTE_STEPS_NONE:
+    case NOTE_RING_READ:
     case NOTE_RESCUED: return false;
     default: return !note_is_detail(id);
     }
@@ -523,7 +558,9 @@ static const char *loss_fix(enum note_id id) {
     case NOTE_CAPPED_AT_SOURCE:
         return "give the .xplane.pb beside it: the JSON that JAX and XProf "
                "write stops at 1,000,000 events";
-    case NOTE_FILE_CUT: case NOTE_FILE_SHRANK: case NOTE_GZIP_DAMAGED:
+    case NOTE_FILE_CUT:
+    case NOTE_FILE_SHRANK:
+    case NOTE_GZIP_DAMAGED:
         return "let the program close its profiler before it ends, and copy "
                "the whole file";
     case NOTE_LAUNCH_WITHOUT_KERNEL:
@@ -534,7 +571,8 @@ static const char *loss_fix(enum note_id id) {
     case NOTE_RECORDER_DROPPED:
         return "raise ops_options.ring_bytes or memory_bytes, or record fewer "
                "steps (.steps)";
-    case NOTE_UNFINISHED: case NOTE_PART_OPEN:
+    case NOTE_UNFINISHED:
+    case NOTE_PART_OPEN:
         return "call ops_stop(), or return from main(), and read it then";
     case NOTE_FREE_WITHOUT_ALLOC:
         return "call ops_alloc() wherever the program allocates what it frees "
@@ -560,9 +598,12 @@ static void put_losses(struct coverage *c) {
         char what[100];
         if (t->notes[i] == 0 || !is_loss(id)) continue;
         snprintf(what, sizeof what, "lost: %s", note_name(id));
-        put(c, &(struct gap){.what = what, .have = (double)t->notes[i],
-                             .known = true, .where = warning_of(t, id),
-                             .why = note_text(id), .fix = loss_fix(id)});
+        put(c, &(struct gap){.what = what,
+                             .have = (double)t->notes[i],
+                             .known = true,
+                             .where = warning_of(t, id),
+                             .why = note_text(id),
+                             .fix = loss_fix(id)});
     }
 }
 

@@ -21,8 +21,8 @@ void facts_columns(struct result *r) {
     r->in_order = true;
 }
 
-void facts_put(struct result *r, const char *metric, bool have,
-                     double value, const char *unit, const char *text) {
+void facts_put(struct result *r, const char *metric, bool have, double value,
+               const char *unit, const char *text) {
     result_row(r);
     result_text(r, metric);
     result_float_if(r, have, value);
@@ -52,8 +52,7 @@ void facts_bytes(struct result *r, const char *metric, int64_t n) {
     facts_put(r, metric, true, (double)n, "bytes", text);
 }
 
-void facts_words(struct result *r, const char *metric, const char *fmt,
-                      ...) {
+void facts_words(struct result *r, const char *metric, const char *fmt, ...) {
     char text[1024];
     va_list ap;
     va_start(ap, fmt);

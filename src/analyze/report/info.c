@@ -18,8 +18,9 @@ static const char *rule_words(enum step_rule rule) {
     switch (rule) {
     case STEPS_BY_MARKER: return "by the markers in the profile";
     case STEPS_BY_GROUP: return "by the group ids in the profile";
-    case STEPS_INFERRED: return "inferred from what repeats: a region, or "
-                               "the optimizer's calls";
+    case STEPS_INFERRED:
+        return "inferred from what repeats: a region, or "
+               "the optimizer's calls";
     case STEPS_WHOLE: break;
     }
     return "none marked: the whole window is one step";
@@ -58,7 +59,7 @@ static void put_devices(struct result *r, const struct trace *t) {
         if (d->memory_bytes > 0)
             human_bytes(d->memory_bytes, memory, sizeof memory);
         facts_words(r, "device", "%s%s%s%s%s", strs_text(&t->strs, d->label),
-                  *model ? ": " : "", model, *memory ? ", " : "", memory);
+                    *model ? ": " : "", model, *memory ? ", " : "", memory);
     }
 }
 
@@ -85,12 +86,14 @@ static void put_tracks(struct result *r, const struct trace *t) {
 }
 
 static void put_spans(struct result *r, const struct trace *t) {
+    /* clang-format off */
     static const char *const words[SPAN_KINDS] = {
         "other host regions", "framework ops",     "annotations",
         "API calls",          "Python frames",     "runtime spans",
         "kernels",            "copies",            "memsets",
         "device waits",       "profiler overhead",
     };
+    /* clang-format on */
     uint64_t by_kind[SPAN_KINDS] = {0}, derived = 0;
     for (size_t i = 0; i < t->spans.n; i++) {
         if (t->spans.flags[i] & SPAN_DERIVED) derived++;

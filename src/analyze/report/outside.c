@@ -25,8 +25,8 @@ double *outside_peaks(const struct trace *t, const char *counter) {
     str_id name = strs_find(&t->strs, bytes_of(counter));
     double *most = malloc((t->nsources + 1) * sizeof *most);
     for (size_t i = 0; most != NULL && i < t->nsources; i++) most[i] = -1;
-    for (size_t i = 0;
-         most != NULL && name != STR_NONE && i < t->samples.n; i++) {
+    for (size_t i = 0; most != NULL && name != STR_NONE && i < t->samples.n;
+         i++) {
         const struct counter *c = &t->counters[t->samples.counter[i]];
         if (c->name == name && t->samples.value[i] > most[c->source])
             most[c->source] = t->samples.value[i];

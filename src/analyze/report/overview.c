@@ -110,9 +110,9 @@ static void put_steps(struct result *r, const struct result *steps,
     human_time(dur[P95], p95, sizeof p95);
     human_time(dur[MOST], hi, sizeof hi);
     char *text = steps->nrows == 1
-        ? arena_fmt(&r->arena, "%s, one step", mid)
-        : arena_fmt(&r->arena, "%s median of %zu steps (%s to %s)", mid,
-                    steps->nrows, lo, hi);
+                     ? arena_fmt(&r->arena, "%s, one step", mid)
+                     : arena_fmt(&r->arena, "%s median of %zu steps (%s to %s)",
+                                 mid, steps->nrows, lo, hi);
     put_fact(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us", text);
     if (steps->nrows > 1)
         put_fact(r, "step time, p95", true, (double)dur[P95] / PS_PER_US, "us",
@@ -151,9 +151,12 @@ static void put_phases(struct result *r, const struct trace *t,
     static const struct {
         const char *col, *metric;
     } phases[] = {
-        {"compute_us", "compute"}, {"comm_us", "communication"},
-        {"copy_us", "copies"},     {"input_us", "input pipeline"},
-        {"launch_us", "launching"}, {"host_us", "host work"},
+        {"compute_us", "compute"},
+        {"comm_us", "communication"},
+        {"copy_us", "copies"},
+        {"input_us", "input pipeline"},
+        {"launch_us", "launching"},
+        {"host_us", "host work"},
         {"other_us", "other (Python, idle)"},
     };
     int64_t dur[SPREAD];
@@ -173,8 +176,7 @@ static void put_phases(struct result *r, const struct trace *t,
                   100.0 * (double)c.i / (double)all.i);
     }
     if (busy.null) put_fact(r, "device busy", false, 0, "%", NULL);
-    else put_share(r, "device busy", busy.f, "%", "of the median step",
-                   busy.f);
+    else put_share(r, "device busy", busy.f, "%", "of the median step", busy.f);
 }
 
 /* Are there rows of ops proper? Regions and driver calls count only where
@@ -244,8 +246,7 @@ static void put_top(struct result *r, const char *metric,
 /* What the device is busy with; what the host is, where the device mostly is
  * not. */
 static void put_tops(struct result *r, const struct result *ops,
-                     const struct result *kernels,
-                     const struct result *steps) {
+                     const struct result *kernels, const struct result *steps) {
     bool device = sum_column(ops, "device_self_us") > 0;
     int64_t dur[SPREAD];
     struct cell busy = {.null = true};
@@ -279,8 +280,7 @@ static void put_memory(struct result *r, const struct result *memory) {
                                !held.null ? ", reserved " : "", b);
         put_fact(r, "memory peak", true, (double)peak.i, "bytes", text);
     }
-    if (memory->nrows == 0)
-        put_fact(r, "memory peak", false, 0, "bytes", NULL);
+    if (memory->nrows == 0) put_fact(r, "memory peak", false, 0, "bytes", NULL);
 }
 
 /* A step that is far from the median one deserves a word. */
@@ -295,10 +295,10 @@ static void remark_outlier(struct result *r, const struct result *steps) {
         if (d.null || n.null || d.i != dur[MOST]) continue;
         char text[48];
         human_time(d.i, text, sizeof text);
-        result_remark(r, "Step %lld took %s, %.0f times the median: totals "
+        result_remark(r,
+                      "Step %lld took %s, %.0f times the median: totals "
                       "include it; --steps A..B leaves it out.",
-                      (long long)n.i, text,
-                      (double)d.i / (double)dur[MEDIAN]);
+                      (long long)n.i, text, (double)d.i / (double)dur[MEDIAN]);
         return;
     }
 }
@@ -308,8 +308,7 @@ static double hint_share(const struct result *hints, const char *id) {
     for (size_t i = 0; i < hints->nrows; i++) {
         struct cell c = part_cell(hints, i, "id");
         struct cell share = part_cell(hints, i, "save_pct");
-        if (!c.null && !share.null && strcmp(c.s, id) == 0)
-            return share.f;
+        if (!c.null && !share.null && strcmp(c.s, id) == 0) return share.f;
     }
     return 0;
 }
@@ -337,8 +336,7 @@ static void put_input(struct result *r, const struct result *input,
     if (text == NULL)
         put_fact(r, "is it the input?", false, 0, "%",
                  "no input pipeline was recorded");
-    else
-        put_share(r, "is it the input?", pct, "%", text, pct);
+    else put_share(r, "is it the input?", pct, "%", text, pct);
 }
 
 /* "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
@@ -444,11 +442,13 @@ static void put_outside(struct result *r, const struct trace *t,
         human_time(cpu * PS_PER_US, time, sizeof time);
         double busy = (double)cpu * 1e3 / (double)run;
         bool can_be = cpus > 0 && busy <= (double)cpus;
-        char *text = cpus > 0 && !can_be
-            ? arena_fmt(&r->arena, "%s, more than %lld CPUs give in that time",
-                        time, (long long)cpus)
-            : arena_fmt(&r->arena, "%s: %.2f of %lld CPUs busy", time, busy,
-                        (long long)cpus);
+        char *text =
+            cpus > 0 && !can_be
+                ? arena_fmt(&r->arena,
+                            "%s, more than %lld CPUs give in that time", time,
+                            (long long)cpus)
+                : arena_fmt(&r->arena, "%s: %.2f of %lld CPUs busy", time, busy,
+                            (long long)cpus);
         if (can_be)
             put_share(r, "CPU time", (double)cpu, "us", text,
                       100 * busy / (double)cpus);
@@ -584,8 +584,10 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
     TRY(run_all(t, o, p, e));
     facts_columns(r);
     result_col(r, (struct column){"share_pct", "share", "%",
-        "Phases and hints: share of a step; ops and kernels: share of the time "
-        "of all of them.", COL_PERCENT, COL_BAR});
+                                  "Phases and hints: share of a step; ops and "
+                                  "kernels: share of the time "
+                                  "of all of them.",
+                                  COL_PERCENT, COL_BAR});
     put_profile(r, t);
     double *rss = outside_peaks(t, "rss_bytes");
     if (rss == NULL) return fail_oom(e);

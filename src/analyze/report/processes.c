@@ -9,6 +9,7 @@
 #include "model/args.h"
 #include <stdio.h>
 
+/* clang-format off */
 static const struct column cols[] = {
     {"name", NULL, NULL, "The process's (or thread's) name.", COL_TEXT,
      COL_KEY},
@@ -50,6 +51,7 @@ static const struct column cols[] = {
      "look before.", COL_BOOL, COL_DETAIL},
     {"command", NULL, NULL, "Its command line.", COL_TEXT, COL_DETAIL},
 };
+/* clang-format on */
 
 /* Figures in ns become ps, others stay. -1: not recorded. */
 static int64_t figure(const struct trace *t, row_id row, const char *key,
@@ -129,7 +131,8 @@ static void remark(struct result *r, const struct trace *t, uint32_t source) {
     int64_t unseen = outside_fact(t, source, "unseen_cpu_us");
     int64_t all = outside_fact(t, source, "cpu_us");
     if (unseen > 0 && all > 0 && unseen >= all / 100)
-        result_remark(r, "%.3f s of %.3f s of CPU time belong to no row: "
+        result_remark(r,
+                      "%.3f s of %.3f s of CPU time belong to no row: "
                       "processes that lived between two looks, and what "
                       "others used after the last one.",
                       (double)unseen / 1e6, (double)all / 1e6);
@@ -156,8 +159,10 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
         if (t->sources[i].outside && s.source_in[i]) remark(r, t, i);
     }
     if (!any)
-        result_missing(r, "processes", "nobody watched the program from "
-                       "outside", "run it with opscope record -- PROGRAM");
+        result_missing(r, "processes",
+                       "nobody watched the program from "
+                       "outside",
+                       "run it with opscope record -- PROGRAM");
     scope_free(&s);
     return result_done(r, e);
 }

@@ -34,8 +34,10 @@ static int64_t busy_time(const struct trace *t, const struct track *tr) {
 static void put_columns(struct result *r) {
     static const struct column cols[] = {
         {"name", "track", NULL, "The thread or stream.", COL_TEXT, COL_KEY},
-        {"kind", NULL, NULL, "thread, python (frames of a thread), stream, "
-         "derived (made from others), async, other.", COL_TEXT, 0},
+        {"kind", NULL, NULL,
+         "thread, python (frames of a thread), stream, "
+         "derived (made from others), async, other.",
+         COL_TEXT, 0},
         {"host", NULL, NULL, "The machine and rank.", COL_TEXT, COL_DETAIL},
         {"device", NULL, NULL, "The device, for streams.", COL_TEXT, 0},
         {"pid", NULL, NULL, "The process, as recorded.", COL_INT, COL_DETAIL},

@@ -4,10 +4,10 @@
  * for the merge, because a merged span hands its only parent's name on: a
  * chain of equal names collapses from the top. */
 #include "analyze/shared/host_tree.h"
+#include "base/vec.h"
 #include "model/format.h"
 #include "names/opclass.h"
 #include <assert.h>
-#include "base/vec.h"
 #include <stdlib.h>
 
 void host_tree_free(struct host_tree *h) {
@@ -148,8 +148,8 @@ int host_tree_init(struct host_tree *h, const struct trace *t,
     h->key = calloc(t->strs.n + 1, sizeof *h->key);
     h->regions = calloc(t->nsources + 1, 1);
     if (t->links.n > 0) h->op = vec_alloc(n, sizeof *h->op);
-    if (!nchild || (t->links.n > 0 && !h->op) || !h->rep || !h->up ||
-        !h->key || !h->regions) {
+    if (!nchild || (t->links.n > 0 && !h->op) || !h->rep || !h->up || !h->key ||
+        !h->regions) {
         free(nchild);
         host_tree_free(h);
         return fail_oom(e);

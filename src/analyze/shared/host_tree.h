@@ -20,19 +20,19 @@
 
 struct host_tree {
     const struct trace *t;
-    row_id *rep;    /* by row: itself when kept; what it is merged into;
+    row_id *rep;   /* by row: itself when kept; what it is merged into;
                        ROW_NONE when dropped. Thread tracks only: ask
                        host_tree_has() first */
-    row_id *up;     /* by row, kept or not: nearest kept span around it, merged
+    row_id *up;    /* by row, kept or not: nearest kept span around it, merged
                        ones resolved, or ROW_NONE */
-    row_id *op;     /* by row, kept or not: nearest kept op (or region) around
+    row_id *op;    /* by row, kept or not: nearest kept op (or region) around
                        it. NULL when the trace has no links */
-    uint32_t *key;  /* by str_id: the name's group, a str_id; NAME_UNSEEN */
+    uint32_t *key; /* by str_id: the name's group, a str_id; NAME_UNSEEN */
     uint8_t *regions; /* by source: are regions of unknown meaning kept? */
 };
 
 #define NAME_UNSEEN 0 /* id 0 is "": a name that is empty stays unseen */
-#define NAME_DROP UINT32_MAX
+#define NAME_DROP   UINT32_MAX
 
 /* Builds the tree over all thread tracks. O(n); 8 bytes a host span. */
 int host_tree_init(struct host_tree *h, const struct trace *t,

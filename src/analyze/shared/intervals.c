@@ -36,10 +36,8 @@ void intervals_union(struct intervals *s) {
     size_t n = 0;
     for (size_t i = 1; i < s->n; i++) {
         struct interval *last = &s->v[n];
-        if (s->v[i].start > last->end)
-            s->v[++n] = s->v[i];
-        else if (s->v[i].end > last->end)
-            last->end = s->v[i].end;
+        if (s->v[i].start > last->end) s->v[++n] = s->v[i];
+        else if (s->v[i].end > last->end) last->end = s->v[i].end;
     }
     s->n = n + 1;
     int64_t sum = 0;
@@ -60,10 +58,8 @@ static size_t upper(const struct intervals *s, int64_t ts) {
     size_t lo = 0, hi = s->n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (s->v[mid].start <= ts)
-            lo = mid + 1;
-        else
-            hi = mid;
+        if (s->v[mid].start <= ts) lo = mid + 1;
+        else hi = mid;
     }
     return lo;
 }
@@ -79,10 +75,8 @@ static size_t upper_from(const struct intervals *s, size_t from, int64_t ts) {
     size_t hi = step < s->n - lo ? lo + step : s->n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (s->v[mid].start <= ts)
-            lo = mid + 1;
-        else
-            hi = mid;
+        if (s->v[mid].start <= ts) lo = mid + 1;
+        else hi = mid;
     }
     return lo;
 }
@@ -140,8 +134,9 @@ bool intervals_or(const struct intervals *a, const struct intervals *b,
             if (v.end > last->end) last->end = v.end;
             continue;
         }
-        v.before = last == NULL ? 0 : sum_of(last->before,
-                                             diff_of(last->end, last->start));
+        v.before = last == NULL
+                       ? 0
+                       : sum_of(last->before, diff_of(last->end, last->start));
         o[n++] = v;
     }
     out->n = n;
@@ -157,10 +152,8 @@ bool intervals_and(const struct intervals *a, const struct intervals *b,
         int64_t start = x->start > y->start ? x->start : y->start;
         int64_t end = x->end < y->end ? x->end : y->end;
         if (!intervals_add(out, start, end)) return false;
-        if (x->end < y->end)
-            i++;
-        else
-            j++;
+        if (x->end < y->end) i++;
+        else j++;
     }
     intervals_union(out);
     return true;

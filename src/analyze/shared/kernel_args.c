@@ -114,19 +114,15 @@ static double arg_to_double(const struct arg *a) {
 
 static bool pick_kernel(void *ctx, struct bytes key, const struct arg *v) {
     struct kernel_args *a = ctx;
-    if (BYTES_IS(key, "grid"))
-        to_dim3(v->text, a->grid);
-    else if (BYTES_IS(key, "block"))
-        to_dim3(v->text, a->block);
+    if (BYTES_IS(key, "grid")) to_dim3(v->text, a->grid);
+    else if (BYTES_IS(key, "block")) to_dim3(v->text, a->block);
     else if (BYTES_IS(key, "registers per thread"))
         a->registers = arg_to_int(v);
-    else if (BYTES_IS(key, "shared memory"))
-        a->shared_bytes = arg_to_int(v);
+    else if (BYTES_IS(key, "shared memory")) a->shared_bytes = arg_to_int(v);
     else if (BYTES_IS(key, "est. achieved occupancy %") ||
              BYTES_IS(key, "theoretical_occupancy_pct"))
         a->occupancy_pct = arg_to_double(v);
-    else if (BYTES_IS(key, "kernel_details"))
-        kernel_args_details(a, v->text);
+    else if (BYTES_IS(key, "kernel_details")) kernel_args_details(a, v->text);
     return true;
 }
 
@@ -183,18 +179,19 @@ static const struct {
     const char *word;
     enum copy_kind kind;
 } spellings[] = {
-    {"HtoD", COPY_H2D},   {"H2D", COPY_H2D},     {"HToD", COPY_H2D},
-    {"HostToDevice", COPY_H2D},
-    {"DtoH", COPY_D2H},   {"D2H", COPY_D2H},     {"DToH", COPY_D2H},
-    {"DeviceToHost", COPY_D2H},
-    {"PtoP", COPY_P2P},   {"P2P", COPY_P2P},     {"PToP", COPY_P2P},
-    {"PeerToPeer", COPY_P2P},
-    {"DtoD", COPY_D2D},   {"D2D", COPY_D2D},     {"DToD", COPY_D2D},
-    {"DeviceToDevice", COPY_D2D},
-    {"HtoH", COPY_H2H},   {"H2H", COPY_H2H},     {"HToH", COPY_H2H},
-    {"h2d", COPY_H2D},    {"d2h", COPY_D2H},     {"d2d", COPY_D2D},
-    {"p2p", COPY_P2P},
-    {"Memset", COPY_MEMSET}, {"memset", COPY_MEMSET},
+    {"HtoD", COPY_H2D},      {"H2D", COPY_H2D},
+    {"HToD", COPY_H2D},      {"HostToDevice", COPY_H2D},
+    {"DtoH", COPY_D2H},      {"D2H", COPY_D2H},
+    {"DToH", COPY_D2H},      {"DeviceToHost", COPY_D2H},
+    {"PtoP", COPY_P2P},      {"P2P", COPY_P2P},
+    {"PToP", COPY_P2P},      {"PeerToPeer", COPY_P2P},
+    {"DtoD", COPY_D2D},      {"D2D", COPY_D2D},
+    {"DToD", COPY_D2D},      {"DeviceToDevice", COPY_D2D},
+    {"HtoH", COPY_H2H},      {"H2H", COPY_H2H},
+    {"HToH", COPY_H2H},      {"h2d", COPY_H2D},
+    {"d2h", COPY_D2H},       {"d2d", COPY_D2D},
+    {"p2p", COPY_P2P},       {"Memset", COPY_MEMSET},
+    {"memset", COPY_MEMSET},
 };
 
 static enum copy_kind kind_of_name(struct bytes name) {
@@ -208,8 +205,7 @@ struct copy_args copy_args_from(struct bytes name, struct bytes details) {
     struct copy_args c = {kind_of_name(name), -1, -1};
     bool host_side = c.kind == COPY_H2D || c.kind == COPY_D2H ||
                      c.kind == COPY_H2H;
-    if (has(name, "Pageable"))
-        c.pageable = 1;
+    if (has(name, "Pageable")) c.pageable = 1;
     else if (has(name, "Pinned") || (!host_side && c.kind != COPY_OTHER))
         c.pageable = 0; /* of a copy that nobody knows, not that either */
     struct bytes key, v;

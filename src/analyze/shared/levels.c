@@ -25,8 +25,7 @@ static bool put(struct levels *l, int64_t ts, uint32_t n) {
     __int128 before = 0;
     last = l->n > 0 ? &l->v[l->n - 1] : NULL; /* it may have moved */
     if (last != NULL)
-        before = last->before +
-                 (__int128)last->n * ((__int128)ts - last->ts);
+        before = last->before + (__int128)last->n * ((__int128)ts - last->ts);
     l->v[l->n++] = (struct level){before, ts, n};
     return true;
 }

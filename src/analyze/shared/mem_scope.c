@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The chosen steps of a source as a set of times. */
-#include "analyze/analyze.h"
 #include "analyze/shared/mem_scope.h"
+#include "analyze/analyze.h"
 
 int mem_scope_init(struct mem_scope *m, const struct scope *s, uint32_t source,
                    bool *in, struct ops_err *e) {

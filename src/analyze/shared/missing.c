@@ -82,8 +82,7 @@ bool missing_say(struct result *r, const struct trace *t,
         /* what was found inside it is a source of its own, which counts */
         if (t->sources[i].format->role == ROLE_CURVES && t->nsources > 1)
             continue;
-        if (source_has(&t->sources[i], what))
-            some = true;
+        if (source_has(&t->sources[i], what)) some = true;
         else if (!lacks && (!t->sources[i].outside || t->nsources == 1))
             lacks = &t->sources[i];
     }

@@ -25,7 +25,7 @@ struct own {
     struct own_open {
         int64_t end;
         row_id row;
-    } *v;
+    } * v;
     size_t n, cap;
     int64_t now;   /* up to here all time is handed out */
     int64_t slack; /* of the source: rounding, not crossing */

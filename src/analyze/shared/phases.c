@@ -13,12 +13,12 @@
 /* The order in which phases claim time: with a device compute is what it
  * runs; without one, ops are compute, after what they wait for. */
 static const enum phase with_device[PHASES - 1] = {
-    PHASE_COMPUTE, PHASE_COMM, PHASE_COPY, PHASE_INPUT, PHASE_LAUNCH,
-    PHASE_HOST,
+    PHASE_COMPUTE, PHASE_COMM,   PHASE_COPY,
+    PHASE_INPUT,   PHASE_LAUNCH, PHASE_HOST,
 };
 static const enum phase without_device[PHASES - 1] = {
-    PHASE_COMM, PHASE_COPY, PHASE_INPUT, PHASE_COMPUTE, PHASE_LAUNCH,
-    PHASE_HOST,
+    PHASE_COMM,    PHASE_COPY,   PHASE_INPUT,
+    PHASE_COMPUTE, PHASE_LAUNCH, PHASE_HOST,
 };
 
 /* What goes on, by phase; parts of a source that its devices share. */
@@ -52,8 +52,7 @@ bool phases_input_thread(const struct trace *t, uint32_t track) {
     for (row_id r = tr->first; r < tr->end; r++) {
         if (t->spans.parent[r] != ROW_NONE) continue;
         sum_add(&all, t->spans.dur[r]);
-        if (span_is_input(t, r))
-            sum_add(&input, t->spans.dur[r]);
+        if (span_is_input(t, r)) sum_add(&input, t->spans.dur[r]);
     }
     return input > all / 2;
 }
@@ -67,8 +66,7 @@ uint32_t phases_step_thread(const struct trace *t, uint32_t source) {
 /* Markers are never host work: those of other threads, nested ones, epochs, and
  * the regions that steps were inferred from. */
 static bool is_marker(const struct trace *t, row_id r) {
-    if (span_is_step_mark(t, r) || (span_class(t, r) & NAME_EPOCH))
-        return true;
+    if (span_is_step_mark(t, r) || (span_class(t, r) & NAME_EPOCH)) return true;
     uint32_t st = t->spans.step[r];
     return st != ROW_NONE && t->steps[st].marker == r;
 }
@@ -109,8 +107,9 @@ static bool take_span(const struct trace *t, row_id r, bool on_step,
         if (on_step && !comm && !intervals_extend(&w->step_ops, a, b))
             return false;
         return intervals_extend(&w->ops, a, b);
-    case SPAN_ANNOTATION: case SPAN_OTHER: case SPAN_RUNTIME:
-        return intervals_extend(&w->regions, a, b);
+    case SPAN_ANNOTATION:
+    case SPAN_OTHER:
+    case SPAN_RUNTIME: return intervals_extend(&w->regions, a, b);
     default: return true;
     }
 }
@@ -152,7 +151,7 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
 /* The lists of a raw, for what is done to each. */
 enum { RAW_LISTS = 7 };
 static void raw_lists(struct raw *w, struct intervals *out[RAW_LISTS]) {
-    struct intervals *all[RAW_LISTS] = {&w->comm, &w->input, &w->api,
+    struct intervals *all[RAW_LISTS] = {&w->comm, &w->input,   &w->api,
                                         &w->ops,  &w->regions, &w->step_ops,
                                         &w->copy};
     memcpy(out, all, sizeof all);
@@ -255,8 +254,7 @@ static bool take_device(const struct trace *t, struct phase_view *v) {
                        : span_is_comm(t, r)            ? 1
                                                        : 0;
             for (int i = from; i < 3; i++)
-                if (!intervals_extend(sets[i], t->spans.ts[r],
-                                      span_end(t, r)))
+                if (!intervals_extend(sets[i], t->spans.ts[r], span_end(t, r)))
                     return false;
         }
     }
@@ -326,8 +324,9 @@ static bool make_view(const struct trace *t, struct phase_view *v) {
 static bool add_view(struct phases *p, uint32_t source, uint32_t device) {
     if (!VEC_ROOM(p->views, p->nviews, p->cap_views)) return false;
     struct phase_view *v = &p->views[p->nviews++];
-    *v = (struct phase_view){
-        .source = source, .device = device, .side = &p->sides[source]};
+    *v = (struct phase_view){.source = source,
+                             .device = device,
+                             .side = &p->sides[source]};
     return device == ROW_NONE || make_view(p->t, v);
 }
 
@@ -337,8 +336,7 @@ static bool find_devices(const struct trace *t, bool *ran) {
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
         if (tr->kind != TRACK_STREAM || tr->device == ROW_NONE ||
-            tr->first == tr->end ||
-            t->devices[tr->device].source != tr->source)
+            tr->first == tr->end || t->devices[tr->device].source != tr->source)
             continue;
         ran[tr->device] = true;
     }
@@ -359,9 +357,8 @@ static uint32_t *device_order(const struct trace *t, const bool *ran,
 }
 
 /* A view for each device of the source that ran anything, or one. */
-static bool make_source(struct phases *p, uint32_t source,
-                        const int64_t *first, const uint32_t *devices,
-                        size_t n) {
+static bool make_source(struct phases *p, uint32_t source, const int64_t *first,
+                        const uint32_t *devices, size_t n) {
     struct raw w = {0};
     struct phase_side *s = &p->sides[source];
     bool ok = take_host(p->t, source, first, &w) &&
@@ -539,15 +536,14 @@ void phase_sums_free(struct phase_sums *s) {
 
 /* claimed() of all views, added up. */
 static wide claimed_all(const struct phase_sums *s, int i, int64_t start,
-                            int64_t end) {
+                        int64_t end) {
     const struct levels *own = i < 2 ? &s->own[i] : &s->busy;
     wide sum = levels_sum(own, start, end);
     if (i == 0) return sum;
     int h = i < 2 ? 0 : i - 2;
     const struct levels *common = i < 2 ? &s->own_host : &s->busy_host[h];
     int64_t host = intervals_overlap(&s->views[0].side->host[h], start, end);
-    return sum + (wide)host * (wide)s->n -
-           levels_sum(common, start, end);
+    return sum + (wide)host * (wide)s->n - levels_sum(common, start, end);
 }
 
 void phase_sums_split(const struct phase_sums *s, int64_t start, int64_t end,
@@ -560,8 +556,7 @@ void phase_sums_split(const struct phase_sums *s, int64_t start, int64_t end,
         parts[with_device[i]] = all - before;
         before = all;
     }
-    if (s->by_levels)
-        parts[PHASE_OTHER] = (wide)s->n * (end - start) - before;
+    if (s->by_levels) parts[PHASE_OTHER] = (wide)s->n * (end - start) - before;
     for (size_t k = 0; !s->by_levels && k < s->n; k++) {
         int64_t one[PHASES];
         phases_split(&s->views[k], start, end, one);
@@ -607,8 +602,8 @@ bool phase_input_init(struct phase_input *x, const struct phases *p,
     bool device = v->device != ROW_NONE;
     const struct phase_side *s = v->side;
     struct intervals all = {0};
-    *x = (struct phase_input){
-        .n = p->view_first[source + 1] - p->view_first[source]};
+    *x = (struct phase_input){.n = p->view_first[source + 1] -
+                                   p->view_first[source]};
     assert(with_device[3] == PHASE_INPUT && without_device[2] == PHASE_INPUT);
     bool ok = intervals_sub(device ? &s->host[1] : &s->alone[2],
                             device ? &s->host[0] : &s->alone[1], &all) &&
@@ -637,12 +632,13 @@ bool phases_unoccupied(const struct phases *p, uint32_t source,
     struct intervals open = {0};
     struct levels busy = {0};
     /* in both orders the first four phases are these */
-    bool ok = intervals_sub(times, v->device != ROW_NONE ? &v->side->host[1]
-                                                         : &v->side->alone[3],
+    bool ok = intervals_sub(times,
+                            v->device != ROW_NONE ? &v->side->host[1]
+                                                  : &v->side->alone[3],
                             &open) &&
               busy_within(p, source, &open, &busy);
     wide sum = (wide)intervals_length(&open) * (wide)n -
-                   levels_sum(&busy, INT64_MIN, INT64_MAX);
+               levels_sum(&busy, INT64_MIN, INT64_MAX);
     *mean = wide_narrow(sum / (wide)n);
     intervals_free(&open);
     levels_free(&busy);

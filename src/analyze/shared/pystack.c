@@ -28,10 +28,8 @@ static row_id first_after(const struct trace *t, row_id lo, row_id hi,
                           int64_t ts) {
     while (lo < hi) {
         row_id mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[mid] <= ts)
-            lo = mid + 1;
-        else
-            hi = mid;
+        if (t->spans.ts[mid] <= ts) lo = mid + 1;
+        else hi = mid;
     }
     return lo;
 }
@@ -75,8 +73,8 @@ row_id pystack_at(const struct pystack *p, uint32_t thread, int64_t ts) {
     return span_at(p->t, p->python[thread], ts);
 }
 
-size_t pystack_text(const struct pystack *p, uint32_t thread, int64_t ts,
-                    int n, char *buf, size_t cap) {
+size_t pystack_text(const struct pystack *p, uint32_t thread, int64_t ts, int n,
+                    char *buf, size_t cap) {
     size_t len = 0;
     buf[0] = '\0';
     row_id r = pystack_at(p, thread, ts);

@@ -38,8 +38,8 @@ uint32_t pystack_at(const struct pystack *p, uint32_t thread, int64_t ts);
 
 /* The frames at ts, innermost first, at most n of them, joined by " < ".
  * Returns the length, 0 when there is none; always terminated, cut at cap. */
-size_t pystack_text(const struct pystack *p, uint32_t thread, int64_t ts,
-                    int n, char *buf, size_t cap);
+size_t pystack_text(const struct pystack *p, uint32_t thread, int64_t ts, int n,
+                    char *buf, size_t cap);
 
 /* The innermost frame that is a module's ("nn.Module: Conv2d_3"), or
  * ROW_NONE. */

@@ -20,13 +20,21 @@
 enum { MAX_STEPS = 32 };
 
 enum kind {
-    ON_COMPUTE, ON_COMM, ON_COPY, ON_INPUT, ON_LAUNCH, ON_SYNC, ON_HOST,
-    ON_PYTHON, ON_GAP, ON_KINDS,
+    ON_COMPUTE,
+    ON_COMM,
+    ON_COPY,
+    ON_INPUT,
+    ON_LAUNCH,
+    ON_SYNC,
+    ON_HOST,
+    ON_PYTHON,
+    ON_GAP,
+    ON_KINDS,
 };
 
 static const char *const kind_names[ON_KINDS] = {
-    "compute", "communication", "copy", "input", "launch", "sync", "host",
-    "python", "gap",
+    "compute", "communication", "copy",   "input", "launch",
+    "sync",    "host",          "python", "gap",
 };
 
 /* A stretch of the path. */
@@ -74,15 +82,13 @@ static enum kind host_kind(const struct trace *t, const struct piece *p) {
     case SPAN_API:
         return span_class(t, p->row) & NAME_SYNC ? ON_SYNC : ON_LAUNCH;
     case SPAN_OVERHEAD: return ON_LAUNCH;
-    case SPAN_ANNOTATION: case SPAN_PYTHON:
-        return span_is_comm(t, p->row) ? ON_COMM : between;
+    case SPAN_ANNOTATION:
+    case SPAN_PYTHON: return span_is_comm(t, p->row) ? ON_COMM : between;
     default: return span_is_comm(t, p->row) ? ON_COMM : ON_HOST;
     }
 }
 
-static int64_t end_of(const struct work *w) {
-    return w->ts + w->dur;
-}
+static int64_t end_of(const struct work *w) { return w->ts + w->dur; }
 
 static int64_t launched_at(const struct trace *t, const struct work *w) {
     return w->call == ROW_NONE ? w->ts : t->spans.ts[w->call];
@@ -172,7 +178,7 @@ struct row {
 struct rows {
     struct row *v;
     size_t n, cap;
-    struct map find;   /* (name, kind) of the step at hand -> row */
+    struct map find; /* (name, kind) of the step at hand -> row */
     struct strs names;
     struct pystack frames;
 };
@@ -213,8 +219,10 @@ static bool add_segment(struct rows *rows, const struct path *p,
     if (*slot == MAP_NONE) {
         if (!VEC_ROOM(rows->v, rows->n, rows->cap)) return false;
         *slot = (uint32_t)rows->n;
-        rows->v[rows->n++] = (struct row){.step = p->d->step, .name = name,
-                                          .kind = s->kind, .first = s->ts};
+        rows->v[rows->n++] = (struct row){.step = p->d->step,
+                                          .name = name,
+                                          .kind = s->kind,
+                                          .first = s->ts};
     }
     struct row *r = &rows->v[*slot];
     r->time += s->dur;
@@ -272,6 +280,7 @@ static int walk_source(struct rows *rows, const struct trace *t,
 }
 
 static void columns(struct result *r) {
+    /* clang-format off */
     static const struct column cols[] = {
         {.name = "host", .type = COL_TEXT, .help = "the step's host or rank"},
         {.name = "step", .type = COL_INT, .help = "which step"},
@@ -292,6 +301,7 @@ static void columns(struct result *r) {
         {.name = "first_at_us", .type = COL_TIME, .unit = "us",
          .flags = COL_STAMP | COL_DETAIL, .help = "where the first begins"},
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
 }
@@ -317,7 +327,7 @@ static void put_remarks(struct result *r, const struct trace *t,
                         const struct scope *in, const struct rows *rows) {
     if (rows->n == 0) {
         result_remark(r, "there is no step that takes any time: there is no "
-                      "path to walk");
+                         "path to walk");
         return;
     }
     if (in->by_step) return;
@@ -326,8 +336,10 @@ static void put_remarks(struct result *r, const struct trace *t,
     size_t all = s->step_end - s->step_first;
     bool others = t->steps[rows->v[rows->n - 1].step].source != shown->source;
     if (all > 1)
-        result_remark(r, "step %lld stands for all %zu%s; --steps A..B shows "
-                      "others", (long long)shown->number, all,
+        result_remark(r,
+                      "step %lld stands for all %zu%s; --steps A..B shows "
+                      "others",
+                      (long long)shown->number, all,
                       others ? " of its rank, and so on for each rank" : "");
 }
 

@@ -69,9 +69,12 @@ static bool take_links(struct deps *d, const struct trace *t, row_id first,
         row_id call = l->host[l->by_host[i]], row = l->device[l->by_host[i]];
         if (!span_is_device_work(t, row)) continue;
         if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
-        d->works[d->nworks++] = (struct work){
-            .row = row, .ts = t->spans.ts[row], .dur = t->spans.dur[row],
-            .call = call, .prev = DEP_NONE, .after = DEP_NONE};
+        d->works[d->nworks++] = (struct work){.row = row,
+                                              .ts = t->spans.ts[row],
+                                              .dur = t->spans.dur[row],
+                                              .call = call,
+                                              .prev = DEP_NONE,
+                                              .after = DEP_NONE};
     }
     return true;
 }
@@ -83,9 +86,12 @@ static bool take_unlaunched(struct deps *d, const struct trace *t,
     for (row_id i = trace_row_at(t, tr, ts); i < last; i++) {
         if (!span_is_device_work(t, i)) continue;
         if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
-        d->works[d->nworks++] = (struct work){
-            .row = i, .ts = t->spans.ts[i], .dur = t->spans.dur[i],
-            .call = ROW_NONE, .prev = DEP_NONE, .after = DEP_NONE};
+        d->works[d->nworks++] = (struct work){.row = i,
+                                              .ts = t->spans.ts[i],
+                                              .dur = t->spans.dur[i],
+                                              .call = ROW_NONE,
+                                              .prev = DEP_NONE,
+                                              .after = DEP_NONE};
     }
     return true;
 }
@@ -152,9 +158,7 @@ struct ends {
     const struct deps *d;
 };
 
-static int64_t work_end(const struct work *w) {
-    return w->ts + w->dur;
-}
+static int64_t work_end(const struct work *w) { return w->ts + w->dur; }
 
 static int by_end(const void *a, const void *b, void *ctx) {
     const struct deps *d = ctx;
@@ -169,10 +173,8 @@ static size_t ended_by(const struct ends *s, int64_t ts) {
     size_t lo = 0, hi = s->n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (work_end(&s->d->works[s->v[mid]]) <= ts)
-            lo = mid + 1;
-        else
-            hi = mid;
+        if (work_end(&s->d->works[s->v[mid]]) <= ts) lo = mid + 1;
+        else hi = mid;
     }
     return lo;
 }
@@ -209,8 +211,7 @@ static bool call_waits(const struct trace *t, row_id call) {
     for (; i < end; i++) {
         row_id row = t->links.device[t->links.by_host[i]];
         int64_t within = span_end(t, call) - t->spans.ts[row];
-        if (t->spans.kind[row] == SPAN_COPY &&
-            within > t->spans.dur[row] / 2)
+        if (t->spans.kind[row] == SPAN_COPY && within > t->spans.dur[row] / 2)
             return true;
     }
     return false;
@@ -236,10 +237,8 @@ static void set_wait(struct stop *stop, const struct trace *t,
     /* only the call's last piece does it */
     if (p->ts + p->dur < end || !call_waits(t, p->row)) return;
     /* a copy waits for itself, any other call for what ended last */
-    if (stop->first < stop->end)
-        stop->wait = stop->end - 1;
-    else
-        stop->wait = last_ended(s, stop, end + CLOCK_NS * PS_PER_NS);
+    if (stop->first < stop->end) stop->wait = stop->end - 1;
+    else stop->wait = last_ended(s, stop, end + CLOCK_NS * PS_PER_NS);
     if (stop->wait == DEP_NONE) return;
     int64_t from = work_end(&s->d->works[stop->wait]);
     if (from < p->ts) from = p->ts;
@@ -249,8 +248,8 @@ static void set_wait(struct stop *stop, const struct trace *t,
 static void place_works(struct deps *d, const struct trace *t) {
     size_t w = 0;
     for (size_t i = 0; i < d->nworks; i++)
-        d->works[i].piece = (uint32_t)timeline_at(
-            &d->line, launched_at(t, &d->works[i]));
+        d->works[i].piece = (uint32_t)timeline_at(&d->line,
+                                                  launched_at(t, &d->works[i]));
     for (size_t p = 0; p < d->line.n; p++) {
         d->stops[p].first = (uint32_t)w;
         while (w < d->nworks && d->works[w].piece == p) w++;
@@ -295,8 +294,7 @@ static int build(struct deps *d, const struct host_side *h, int64_t ts,
                  int64_t end, struct ops_err *e) {
     if (!take_works(d, h, ts, end)) return fail_oom(e);
     if (d->nworks > 0)
-        qsort_r(d->works, d->nworks, sizeof *d->works, by_launch,
-                (void *)h->t);
+        qsort_r(d->works, d->nworks, sizeof *d->works, by_launch, (void *)h->t);
     TRY(timeline_build(&d->line, h, ts, end, e));
     if (d->line.n == 0) return 0;
     d->stops = calloc(d->line.n, sizeof *d->stops);

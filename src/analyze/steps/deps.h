@@ -24,11 +24,11 @@
 struct work {
     uint32_t row;
     int64_t ts, dur;
-    uint32_t lane;   /* its stream, numbered from 0 within the step */
-    uint32_t piece;  /* of the line: where it was launched */
-    uint32_t call;   /* the launching call, or ROW_NONE */
-    uint32_t prev;   /* the work before it on its lane, or DEP_NONE */
-    uint32_t after;  /* work of another lane that it waited for, or DEP_NONE */
+    uint32_t lane;  /* its stream, numbered from 0 within the step */
+    uint32_t piece; /* of the line: where it was launched */
+    uint32_t call;  /* the launching call, or ROW_NONE */
+    uint32_t prev;  /* the work before it on its lane, or DEP_NONE */
+    uint32_t after; /* work of another lane that it waited for, or DEP_NONE */
 };
 
 /* What stands beside a piece of the line. */
@@ -40,13 +40,13 @@ struct stop {
 };
 
 struct deps {
-    uint32_t step;         /* index in trace->steps */
+    uint32_t step; /* index in trace->steps */
     struct timeline line;
-    struct stop *stops;    /* by piece */
+    struct stop *stops; /* by piece */
     struct work *works;
     size_t nworks, cap_works;
     uint32_t nlanes;
-    int64_t call;          /* ps: what a launching call takes, median */
+    int64_t call; /* ps: what a launching call takes, median */
 };
 
 /* Is piece i of the line a call that launches a kernel and does not wait? */

@@ -63,8 +63,7 @@ static bool take_call(const struct trace *t, row_id r, struct gap_thread *th) {
 /* A driver call; XLA has spans of its own around those that wait. */
 static bool is_call(const struct trace *t, row_id r) {
     return t->spans.kind[r] == SPAN_API ||
-           (t->spans.kind[r] == SPAN_RUNTIME &&
-            (span_class(t, r) & NAME_SYNC));
+           (t->spans.kind[r] == SPAN_RUNTIME && (span_class(t, r) & NAME_SYNC));
 }
 
 static bool take_thread(const struct trace *t, const struct track *tr,
@@ -137,10 +136,8 @@ static int64_t shows_up(const struct gap_thread *th, int64_t ts) {
     size_t lo = 0, hi = s->n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (s->v[mid].end > ts)
-            hi = mid;
-        else
-            lo = mid + 1;
+        if (s->v[mid].end > ts) hi = mid;
+        else lo = mid + 1;
     }
     if (lo == s->n) return INT64_MAX;
     return s->v[lo].start > ts ? s->v[lo].start : ts;
@@ -215,10 +212,8 @@ static row_id wait_at(const struct weigh *w, uint32_t track, int64_t ts) {
     size_t lo = 0, hi = th->nwaits;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[th->waits[mid]] <= ts)
-            lo = mid + 1;
-        else
-            hi = mid;
+        if (t->spans.ts[th->waits[mid]] <= ts) lo = mid + 1;
+        else hi = mid;
     }
     if (lo == 0 || span_end(t, th->waits[lo - 1]) < ts) return ROW_NONE;
     return th->waits[lo - 1];
@@ -255,10 +250,8 @@ static int64_t next_start(const struct trace *t, const struct track *tr,
     row_id lo = tr->first, hi = tr->end;
     while (lo < hi) {
         row_id mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[mid] >= ts)
-            hi = mid;
-        else
-            lo = mid + 1;
+        if (t->spans.ts[mid] >= ts) hi = mid;
+        else lo = mid + 1;
     }
     return lo < tr->end ? t->spans.ts[lo] : INT64_MAX;
 }
@@ -336,16 +329,16 @@ enum idle_cause gap_cause(const struct gap_host *h, const struct phase_view *v,
     const struct trace *t = h->t;
     const struct step *st = &t->steps[g->step];
     assert(g->start < g->end && v->device != ROW_NONE);
-    struct weigh w = {.h = h, .v = v, .g = g, .step_thread = st->thread,
+    struct weigh w = {.h = h,
+                      .v = v,
+                      .g = g,
+                      .step_thread = st->thread,
                       .thread = st->thread};
     if (g->launch != ROW_NONE) w.thread = t->spans.track[g->launch];
     if (w.step_thread == ROW_NONE) w.step_thread = w.thread;
-    if (g->launch == ROW_NONE)
-        weigh_unlinked(&w);
-    else if (t->spans.ts[g->launch] < g->start)
-        weigh_device(&w, g->start);
-    else
-        weigh_late(&w, t->spans.ts[g->launch]);
+    if (g->launch == ROW_NONE) weigh_unlinked(&w);
+    else if (t->spans.ts[g->launch] < g->start) weigh_device(&w, g->start);
+    else weigh_late(&w, t->spans.ts[g->launch]);
     enum idle_cause cause = heaviest(&w);
     bool head = g->start == st->ts;
     if (head && (cause == IDLE_UNKNOWN ||

@@ -40,8 +40,8 @@ static bool take_work(struct pieces *p, uint32_t device) {
             while (l < t->links.n && t->links.device[l] < r) l++;
             bool linked = l < t->links.n && t->links.device[l] == r;
             if (!VEC_ROOM(p->v, p->n, p->cap)) return false;
-            p->v[p->n++] =
-                (struct piece){r, linked ? t->links.host[l] : ROW_NONE};
+            p->v[p->n++] = (struct piece){r,
+                                          linked ? t->links.host[l] : ROW_NONE};
         }
     }
     return true;
@@ -54,9 +54,10 @@ static struct sort_key *by_start(const struct pieces *p) {
     const int64_t *ts = p->t->spans.ts;
     for (size_t i = 0; i < p->n; i++) {
         row_id l = p->v[i].launch;
-        k[i] = (struct sort_key){
-            sort_signed(ts[p->v[i].row]),
-            l == ROW_NONE ? UINT64_MAX : sort_signed(ts[l]), (uint32_t)i};
+        k[i] = (struct sort_key){sort_signed(ts[p->v[i].row]),
+                                 l == ROW_NONE ? UINT64_MAX
+                                               : sort_signed(ts[l]),
+                                 (uint32_t)i};
     }
     if (sort_keys(k, p->n)) return k;
     free(k);
@@ -101,10 +102,8 @@ static size_t first_after(const struct gaps *all, int64_t ts) {
     size_t lo = 0, hi = all->n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (all->v[mid].end > ts)
-            hi = mid;
-        else
-            lo = mid + 1;
+        if (all->v[mid].end > ts) hi = mid;
+        else lo = mid + 1;
     }
     return lo;
 }
@@ -125,9 +124,8 @@ static bool cut(const struct trace *t, const struct gaps *all, uint32_t step,
     return true;
 }
 
-int gaps_find(struct gaps *g, const struct trace *t,
-              const struct phase_view *v, const bool *step_in,
-              struct ops_err *e) {
+int gaps_find(struct gaps *g, const struct trace *t, const struct phase_view *v,
+              const bool *step_in, struct ops_err *e) {
     assert(v->device != ROW_NONE);
     *g = (struct gaps){0};
     struct pieces p = {.t = t};

@@ -15,13 +15,13 @@
 struct phase_view;
 
 enum idle_cause {
-    IDLE_INPUT,   /* the step's thread waited for the input pipeline */
-    IDLE_HOST,    /* the host ran ops or Python and was late */
-    IDLE_LAUNCH,  /* in a driver call, or between the call and its work */
-    IDLE_SYNC,    /* the host had waited for the device, and began anew */
-    IDLE_COMM,    /* a collective ran on CPUs */
-    IDLE_COPY,    /* a copy made the host wait, or is being prepared */
-    IDLE_START,   /* head of a step, and nothing was recorded there */
+    IDLE_INPUT,  /* the step's thread waited for the input pipeline */
+    IDLE_HOST,   /* the host ran ops or Python and was late */
+    IDLE_LAUNCH, /* in a driver call, or between the call and its work */
+    IDLE_SYNC,   /* the host had waited for the device, and began anew */
+    IDLE_COMM,   /* a collective ran on CPUs */
+    IDLE_COPY,   /* a copy made the host wait, or is being prepared */
+    IDLE_START,  /* head of a step, and nothing was recorded there */
     IDLE_UNKNOWN,
     IDLE_CAUSES,
 };
@@ -45,9 +45,8 @@ struct gaps {
 /* The gaps of the view's device in its source's steps, by step, then time;
  * step_in, when not NULL, tells by step which count. Their lengths in a step
  * sum to the step less its busy time. O(device spans log streams). */
-int gaps_find(struct gaps *g, const struct trace *t,
-              const struct phase_view *v, const bool *step_in,
-              struct ops_err *e);
+int gaps_find(struct gaps *g, const struct trace *t, const struct phase_view *v,
+              const bool *step_in, struct ops_err *e);
 void gaps_free(struct gaps *g);
 
 /* What the causes are found from: by thread, its driver calls. */
@@ -57,8 +56,7 @@ struct gap_host {
 };
 
 /* O(host spans). */
-int gap_host_init(struct gap_host *h, const struct trace *t,
-                  struct ops_err *e);
+int gap_host_init(struct gap_host *h, const struct trace *t, struct ops_err *e);
 void gap_host_free(struct gap_host *h);
 
 /* The cause of a gap of that view. O(log spans). */

@@ -56,8 +56,7 @@ static void measure(const struct idle *d, const struct phase_view *v,
         const struct step *st = &t->steps[i];
         if (!d->scope.all && !d->scope.step_in[i]) continue;
         sum_add(whole, st->dur);
-        sum_add(busy,
-                intervals_overlap(&v->busy, st->ts, st->ts + st->dur));
+        sum_add(busy, intervals_overlap(&v->busy, st->ts, st->ts + st->dur));
     }
 }
 
@@ -104,8 +103,7 @@ static void put_columns(struct result *r, const struct trace *t) {
          "Who had launched the work that ran before the longest.", COL_TEXT,
          COL_SYMBOL},
         {"op_after", "op after", NULL,
-         "Who launched the work that ended the longest.", COL_TEXT,
-         COL_SYMBOL},
+         "Who launched the work that ended the longest.", COL_TEXT, COL_SYMBOL},
     };
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
@@ -170,7 +168,8 @@ static int add_device(struct idle *d, const struct phase_view *v,
 
 static void add_remarks(struct result *r, const struct idle *d) {
     if (d->shown > 0 && d->whole > 0)
-        result_remark(r, "%s busy for %.1f %% of %.3f ms in steps and idle "
+        result_remark(r,
+                      "%s busy for %.1f %% of %.3f ms in steps and idle "
                       "for %.3f ms.",
                       d->shown == 1 ? "The device was"
                                     : "The devices together were",
@@ -178,15 +177,19 @@ static void add_remarks(struct result *r, const struct idle *d) {
                       (double)d->whole / PS_PER_MS,
                       (double)d->idle / PS_PER_MS);
     if (d->passed > 0)
-        result_remark(r, "%zu more devices were not looked at: there are more "
-                      "devices and steps than a machine has.", d->passed);
+        result_remark(r,
+                      "%zu more devices were not looked at: there are more "
+                      "devices and steps than a machine has.",
+                      d->passed);
     if (d->no_launch > 0)
-        result_remark(r, "%.3f ms are unknown because the launch of the work "
+        result_remark(r,
+                      "%.3f ms are unknown because the launch of the work "
                       "that ended the gap was not recorded.",
                       (double)d->no_launch / PS_PER_MS);
     /* below 5 % it is not worth a sentence */
     if (d->ready > d->idle / 20)
-        result_remark(r, "%.3f ms are unknown although work was launched and "
+        result_remark(r,
+                      "%.3f ms are unknown although work was launched and "
                       "ready: does another process use the device?",
                       (double)d->ready / PS_PER_MS);
 }
@@ -214,8 +217,7 @@ static int fill(struct idle *d, struct result *r, struct ops_err *e) {
 
 static int idle_run(const struct trace *t, const struct opts *o,
                     struct result *r, struct ops_err *e) {
-    struct idle d = {.t = t,
-                     .left = ANY_PAIRS + PAIRS_PER_SPAN * t->spans.n};
+    struct idle d = {.t = t, .left = ANY_PAIRS + PAIRS_PER_SPAN * t->spans.n};
     result_init(r, "idle", "Idle devices: why they had nothing to do");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);

@@ -92,8 +92,7 @@ static bool is_pipeline(const struct input_stage *s) {
 /* A word for the stages that cost something. */
 static const char *advice_for(const struct input_stages *all,
                               const struct input_stage *s) {
-    if (s->kind == STAGE_COPY)
-        return s->pageable == 1 ? "pin_memory" : NULL;
+    if (s->kind == STAGE_COPY) return s->pageable == 1 ? "pin_memory" : NULL;
     bool costs = pct(s->exposed, all->step_time) >= NOTICE_PCT;
     bool limits = s == input_stages_limit(all) &&
                   pct(all_waited(all), all->step_time) >= NOTICE_PCT;
@@ -102,8 +101,10 @@ static const char *advice_for(const struct input_stages *all,
     case STAGE_MAP:
         return s->parallel ? "more parallel calls" : "num_parallel_calls";
     case STAGE_SOURCE: return "parallel interleave";
-    case STAGE_BATCH: case STAGE_SHUFFLE: case STAGE_FLOW: case STAGE_CACHE:
-        return "prefetch";
+    case STAGE_BATCH:
+    case STAGE_SHUFFLE:
+    case STAGE_FLOW:
+    case STAGE_CACHE: return "prefetch";
     case STAGE_PREFETCH: return "see the slowest stage";
     case STAGE_REGION: return "load in the background";
     case STAGE_WAIT:
@@ -156,16 +157,19 @@ static void say_verdict(struct result *r, const struct input_stages *s) {
         if (s->v[i].exposed > (most ? most->exposed : 0)) most = &s->v[i];
     int64_t waited = all_waited(s);
     double share = pct(waited, s->step_time);
-    const char *head = share >= BOUND_PCT ? "Input is the bottleneck: "
+    const char *head = share >= BOUND_PCT    ? "Input is the bottleneck: "
                        : share >= NOTICE_PCT ? "Input costs time: "
                                              : "Input is not the bottleneck: ";
-    result_remark(r, "%sthe %s waits for it %.3f ms of each step of %.3f ms "
-                  "(%.1f %%)%s%s.", head, who, ms_per_step(s, waited),
+    result_remark(r,
+                  "%sthe %s waits for it %.3f ms of each step of %.3f ms "
+                  "(%.1f %%)%s%s.",
+                  head, who, ms_per_step(s, waited),
                   ms_per_step(s, s->step_time), share,
                   most && share >= NOTICE_PCT ? ", most of it in " : "",
                   most && share >= NOTICE_PCT ? most->name : "");
     if (s->waited > 0)
-        result_remark(r, "Of that, %.3f ms per step are not in exposed_us: "
+        result_remark(r,
+                      "Of that, %.3f ms per step are not in exposed_us: "
                       "another thread waited for a batch in the step's place "
                       "(as model.fit does), and no op ran meanwhile.",
                       ms_per_step(s, s->waited));
@@ -182,11 +186,12 @@ static void say_limit(struct result *r, const struct input_stages *s) {
     bool costs = pct(waited, s->step_time) >= NOTICE_PCT;
     if (on_step && !costs) return;
     double share = pct(most->busy, s->step_time);
-    result_remark(r, "The slowest stage is %s: at work %.3f ms per step "
-                  "(%.1f %%) on %lld thread%s%s.", most->name,
-                  ms_per_step(s, most->busy), share, (long long)most->threads,
-                  most->threads == 1 ? "" : "s",
-                  on_step ? ", in the step's own thread"
+    result_remark(r,
+                  "The slowest stage is %s: at work %.3f ms per step "
+                  "(%.1f %%) on %lld thread%s%s.",
+                  most->name, ms_per_step(s, most->busy), share,
+                  (long long)most->threads, most->threads == 1 ? "" : "s",
+                  on_step              ? ", in the step's own thread"
                   : !costs             ? ", and keeps up"
                   : share >= LIMIT_PCT ? ", so it limits the step"
                                        : "");
@@ -200,7 +205,8 @@ static void say_copies(struct result *r, const struct input_stages *s) {
         if (s->v[i].pageable == 1) sum_add(&pageable, s->v[i].self);
     }
     if (time == 0) return;
-    result_remark(r, "Copies to the device take %.3f ms per step (%.1f %%), "
+    result_remark(r,
+                  "Copies to the device take %.3f ms per step (%.1f %%), "
                   "%.3f ms of it from pageable memory; what they delay is the "
                   "copy phase of `steps`, not exposed_us.",
                   ms_per_step(s, time), pct(time, s->step_time),
@@ -211,10 +217,12 @@ static void say_copies(struct result *r, const struct input_stages *s) {
 static void say_unseen(struct result *r, const struct input_stages *s,
                        bool own) {
     if (pct(s->unseen, s->step_time) < BOUND_PCT) return;
-    result_remark(r, "In %.3f ms at the start of each step nothing at all was "
+    result_remark(r,
+                  "In %.3f ms at the start of each step nothing at all was "
                   "recorded on its thread. If the program prepares its batches "
                   "there, put a region around it (%s) and it will be listed "
-                  "here.", ms_per_step(s, s->unseen),
+                  "here.",
+                  ms_per_step(s, s->unseen),
                   own ? "OPS_SCOPE_AS(OPS_KIND_INPUT, \"name\")"
                       : "record_function, TraceAnnotation");
 }
@@ -225,12 +233,12 @@ static void say_all(struct result *r, const struct input_stages *s, bool own) {
     for (size_t i = 0; i < s->n; i++) any |= is_pipeline(&s->v[i]);
     if (!any && own)
         result_remark(r, "No input pipeline was recorded: no scope of kind "
-                      "OPS_KIND_INPUT (OPS_SCOPE_AS(OPS_KIND_INPUT, "
-                      "\"load\")).");
+                         "OPS_KIND_INPUT (OPS_SCOPE_AS(OPS_KIND_INPUT, "
+                         "\"load\")).");
     else if (!any)
         result_remark(r, "No input pipeline was recorded: no tf.data iterator, "
-                      "no DataLoader, and no region before the first kernel "
-                      "launch of a step.");
+                         "no DataLoader, and no region before the first kernel "
+                         "launch of a step.");
     if (any && s->steps > 0) {
         say_verdict(r, s);
         say_limit(r, s);
@@ -240,7 +248,8 @@ static void say_all(struct result *r, const struct input_stages *s, bool own) {
         say_unseen(r, s, own);
     }
     if (input_stages_named(s, "_MultiProcessing"))
-        result_missing(r, "the loader's workers", "the DataLoader's worker "
+        result_missing(r, "the loader's workers",
+                       "the DataLoader's worker "
                        "processes are not in the profile of the process that "
                        "trains: only the wait for them is",
                        "profile a few steps with num_workers=0 to see what a "

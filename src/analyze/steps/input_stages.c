@@ -26,14 +26,14 @@
 
 /* What is known of a stage only while the stages are being found. */
 struct extra {
-    str_id id;               /* its name, in names */
-    wide raw;                /* exposed on all devices of the source at hand */
+    str_id id;                /* its name, in names */
+    wide raw;                 /* exposed on all devices of the source at hand */
     uint32_t track, fn_track; /* the last that was counted in threads */
     int64_t fn_threads;
     struct intervals own, fn; /* when it ran itself, and its function */
-    bool waits;              /* an iterator works for it on another thread */
-    int64_t alone;           /* calls on a thread with no stage around them */
-    uint8_t mark;            /* while parents are followed */
+    bool waits;               /* an iterator works for it on another thread */
+    int64_t alone;            /* calls on a thread with no stage around them */
+    uint8_t mark;             /* while parents are followed */
 };
 
 /* A run of the user's function that was started and not waited for. */
@@ -61,12 +61,12 @@ struct finder {
     size_t nruns, cap_runs;
     struct known known;
     struct phases ph;
-    int64_t *first; /* by step: first launch */
+    int64_t *first;           /* by step: first launch */
     struct phase_input input; /* of the source at hand, inside its steps */
     uint32_t *touched; /* stages that have a raw time of the source at hand */
     size_t ntouched, cap_touched;
-    size_t looked;     /* stages that were looked at for a DataLoader */
-    bool loader;       /* ... and one of them was */
+    size_t looked; /* stages that were looked at for a DataLoader */
+    bool loader;   /* ... and one of them was */
 };
 
 struct open_stage {
@@ -82,8 +82,8 @@ struct sweep {
     bool on_step;
     struct open_stage *v; /* open stages, the innermost last */
     size_t n, cap;
-    int64_t at;      /* all before it is settled */
-    uint32_t last;   /* iterator that nobody around it asked, or ROW_NONE */
+    int64_t at;    /* all before it is settled */
+    uint32_t last; /* iterator that nobody around it asked, or ROW_NONE */
     struct intervals waits; /* of others than the step's thread */
 };
 
@@ -102,10 +102,12 @@ static uint32_t stage_at(struct finder *f, uint32_t key, str_id name,
     if (!VEC_ROOM(s->v, s->n, s->cap) || !VEC_ROOM(f->x, s->n, f->capx))
         return ROW_NONE;
     *slot = (uint32_t)s->n;
-    s->v[s->n] = (struct input_stage){.parent = ROW_NONE, .kind = kind,
-                                      .bytes = -1, .pageable = -1};
-    f->x[s->n] = (struct extra){.id = name, .track = ROW_NONE,
-                                .fn_track = ROW_NONE};
+    s->v[s->n] = (struct input_stage){.parent = ROW_NONE,
+                                      .kind = kind,
+                                      .bytes = -1,
+                                      .pageable = -1};
+    f->x[s->n] =
+        (struct extra){.id = name, .track = ROW_NONE, .fn_track = ROW_NONE};
     f->found++;
     return (uint32_t)s->n++;
 }
@@ -240,8 +242,7 @@ static bool take_named(struct sweep *w, row_id r, bool iterator) {
     if (!w->on_step && !makes && w->n == 0 && scope_has(f->scope, r) &&
         !intervals_add(&w->waits, f->t->spans.ts[r], span_end(f->t, r)))
         return false;
-    uint32_t i = stage_at(f, KEY_WAIT, name,
-                          makes ? STAGE_REGION : STAGE_WAIT);
+    uint32_t i = stage_at(f, KEY_WAIT, name, makes ? STAGE_REGION : STAGE_WAIT);
     if (i != ROW_NONE) set_parent(f, i, top_stage(w));
     return open_stage(w, r, i);
 }
@@ -286,8 +287,8 @@ static bool take_span(struct sweep *w, row_id r) {
     if (span_is_input(t, r)) return take_named(w, r, class & NAME_ITERATOR);
     struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
     if (w->on_step && phases_is_loop(t, r, w->f->first))
-        return open_stage(w, r, child_at(w->f, top_stage(w), name,
-                                         STAGE_REGION));
+        return open_stage(w, r,
+                          child_at(w->f, top_stage(w), name, STAGE_REGION));
     if (is_run(w->f, r)) return take_run(w, r);
     bool inside = top_is(w, STAGE_WAIT) || top_is(w, STAGE_REGION);
     if (!inside || (kind != SPAN_OP && kind != SPAN_ANNOTATION)) return true;
@@ -297,8 +298,12 @@ static bool take_span(struct sweep *w, row_id r) {
 static bool sweep_track(struct finder *f, uint32_t track, bool on_step,
                         struct intervals *waits) {
     const struct track *tr = &f->t->tracks[track];
-    struct sweep w = {.f = f, .track = track, .source = tr->source,
-                      .on_step = on_step, .at = INT64_MIN, .last = ROW_NONE};
+    struct sweep w = {.f = f,
+                      .track = track,
+                      .source = tr->source,
+                      .on_step = on_step,
+                      .at = INT64_MIN,
+                      .last = ROW_NONE};
     bool ok = true;
     for (row_id r = tr->first; ok && r < tr->end; r++) {
         if (f->t->spans.flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) continue;
@@ -386,9 +391,8 @@ static bool take_copy(struct finder *f, row_id r) {
 static bool take_stream(struct finder *f, uint32_t track) {
     const struct track *tr = &f->t->tracks[track];
     for (row_id r = tr->first; r < tr->end; r++)
-        if (f->t->spans.kind[r] == SPAN_COPY &&
-            span_is_device_work(f->t, r) && scope_has(f->scope, r) &&
-            !take_copy(f, r))
+        if (f->t->spans.kind[r] == SPAN_COPY && span_is_device_work(f->t, r) &&
+            scope_has(f->scope, r) && !take_copy(f, r))
             return false;
     return true;
 }
@@ -475,8 +479,7 @@ static void share_exposed(struct finder *f, int64_t input) {
 /* Waits of others than the step's thread (model.fit: the executor's) while
  * nothing was computed: the mean of the views. */
 static bool add_waited(struct finder *f, uint32_t source,
-                       struct intervals *waits,
-                       const struct intervals *steps) {
+                       struct intervals *waits, const struct intervals *steps) {
     struct intervals inside = {0};
     int64_t mean = 0;
     intervals_union(waits);
@@ -505,8 +508,8 @@ static bool take_source(struct finder *f, uint32_t source) {
             ok = sweep_track(f, i, i == own, &waits);
     }
     for (; f->looked < f->s->n; f->looked++)
-        f->loader |= strstr(stage_text(f, (uint32_t)f->looked),
-                            "DataLoader") != NULL;
+        f->loader |= strstr(stage_text(f, (uint32_t)f->looked), "DataLoader") !=
+                     NULL;
     for (size_t k = first; ok && f->loader && k < end; k++)
         if (l->v[k] != own && t->tracks[l->v[k]].kind == TRACK_THREAD)
             ok = take_pins(f, l->v[k]);

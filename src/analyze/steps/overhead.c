@@ -78,8 +78,8 @@ static int64_t wrapper_median(const struct trace *t, uint32_t source) {
 /* ns, scaled to this host: between a half and all of it. */
 static int64_t scaled(const struct trace *t, uint32_t source, int64_t ns) {
     const struct source *s = &t->sources[source];
-    int64_t usual = WRAPPER_NS + WRAPPER_OPTION_NS *
-                    (s->has_shapes + s->has_memory);
+    int64_t usual = WRAPPER_NS +
+                    WRAPPER_OPTION_NS * (s->has_shapes + s->has_memory);
     int64_t here = wrapper_median(t, source) / PS_PER_NS;
     if (here <= 0 || here >= usual) return ns;
     return here * 2 > usual ? ns * here / usual : ns / 2;

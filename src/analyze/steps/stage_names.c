@@ -21,23 +21,24 @@ static const struct {
     enum stage_kind kind;
 } kinds[] = {
     /* the first that the stage's name holds: the longer before the shorter */
-    {"MapAndBatch", STAGE_MAP}, {"FlatMap", STAGE_FLOW},
+    {"MapAndBatch", STAGE_MAP},   {"FlatMap", STAGE_FLOW},
     {"Prefetch", STAGE_PREFETCH}, {"Cache", STAGE_CACHE},
-    {"Shuffle", STAGE_SHUFFLE},
-    {"Map", STAGE_MAP}, {"Filter", STAGE_MAP}, {"ParseExample", STAGE_MAP},
-    {"Scan", STAGE_MAP}, {"Batch", STAGE_BATCH}, {"Window", STAGE_BATCH},
-    {"TensorSlice", STAGE_SOURCE}, {"FromTensor", STAGE_SOURCE},
-    {"Range", STAGE_SOURCE}, {"Record", STAGE_SOURCE},
-    {"TextLine", STAGE_SOURCE}, {"SSTable", STAGE_SOURCE},
-    {"Generator", STAGE_SOURCE}, {"Csv", STAGE_SOURCE},
-    {"CSV", STAGE_SOURCE}, {"Sql", STAGE_SOURCE}, {"Random", STAGE_SOURCE},
-    {"List", STAGE_SOURCE}, {"DataService", STAGE_SOURCE},
-    {"Snapshot", STAGE_SOURCE}, {"Load", STAGE_SOURCE},
+    {"Shuffle", STAGE_SHUFFLE},   {"Map", STAGE_MAP},
+    {"Filter", STAGE_MAP},        {"ParseExample", STAGE_MAP},
+    {"Scan", STAGE_MAP},          {"Batch", STAGE_BATCH},
+    {"Window", STAGE_BATCH},      {"TensorSlice", STAGE_SOURCE},
+    {"FromTensor", STAGE_SOURCE}, {"Range", STAGE_SOURCE},
+    {"Record", STAGE_SOURCE},     {"TextLine", STAGE_SOURCE},
+    {"SSTable", STAGE_SOURCE},    {"Generator", STAGE_SOURCE},
+    {"Csv", STAGE_SOURCE},        {"CSV", STAGE_SOURCE},
+    {"Sql", STAGE_SOURCE},        {"Random", STAGE_SOURCE},
+    {"List", STAGE_SOURCE},       {"DataService", STAGE_SOURCE},
+    {"Snapshot", STAGE_SOURCE},   {"Load", STAGE_SOURCE},
 };
 
 static const char *const kind_names[STAGE_KINDS] = {
-    "wait", "source", "map", "batch", "shuffle", "cache", "prefetch", "flow",
-    "region", "op", "pin", "copy",
+    "wait",     "source", "map",    "batch", "shuffle", "cache",
+    "prefetch", "flow",   "region", "op",    "pin",     "copy",
 };
 
 const char *stage_kind_name(enum stage_kind k) {

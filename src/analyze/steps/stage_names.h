@@ -12,10 +12,10 @@ struct strs;
 struct trace;
 
 enum stage_kind {
-    STAGE_WAIT,     /* the consumer asks for a batch: __next__, GetNext */
-    STAGE_SOURCE,   /* reads or makes elements */
-    STAGE_MAP,      /* runs the user's function: decode, augment, filter */
-    STAGE_BATCH,    /* stacks elements */
+    STAGE_WAIT,   /* the consumer asks for a batch: __next__, GetNext */
+    STAGE_SOURCE, /* reads or makes elements */
+    STAGE_MAP,    /* runs the user's function: decode, augment, filter */
+    STAGE_BATCH,  /* stacks elements */
     STAGE_SHUFFLE,
     STAGE_CACHE,
     STAGE_PREFETCH, /* a buffer filled by another thread */

@@ -37,8 +37,8 @@ struct work {
     struct phases ph;
     struct phase_sums sums; /* of the source at hand */
     uint32_t source;        /* which that is, or ROW_NONE */
-    int64_t *events; /* by step: recorded host events in it */
-    int64_t *per;    /* by source: ps that recording an event takes, or -1 */
+    int64_t *events;        /* by step: recorded host events in it */
+    int64_t *per; /* by source: ps that recording an event takes, or -1 */
     struct line *lines;
     size_t n, cap;
     /* by device: rows and pairs of a step and a device that are still made and
@@ -63,17 +63,21 @@ static bool push(struct work *w, const struct line *l) {
 static struct line step_line(const struct work *w, size_t i) {
     const struct step *st = &w->t->steps[i];
     return (struct line){
-        .source = st->source, .device = ROW_NONE, .number = st->number,
-        .steps = 1, .start = st->ts, .dur = st->dur,
-        .marker = st->marker_dur, .events = w->events[i],
+        .source = st->source,
+        .device = ROW_NONE,
+        .number = st->number,
+        .steps = 1,
+        .start = st->ts,
+        .dur = st->dur,
+        .marker = st->marker_dur,
+        .events = w->events[i],
     };
 }
 
 static void set_bare(const struct work *w, struct line *l) {
     int64_t per = w->per[l->source];
     l->has_bare = per >= 0;
-    if (l->has_bare)
-        l->bare = overhead_bare(l->dur, l->busy, l->events, per);
+    if (l->has_bare) l->bare = overhead_bare(l->dur, l->busy, l->events, per);
 }
 
 /* Sets how many rows by device there may be. */
@@ -179,6 +183,7 @@ static bool add_epochs(struct work *w) {
 }
 
 static void add_columns(struct result *r, const struct trace *t, enum by by) {
+    /* clang-format off */
     static const struct column phases[PHASES] = {
         {"compute_us", "compute", "us", "A kernel ran on the device; with no "
          "device: an op ran.", COL_TIME, 0},
@@ -195,37 +200,52 @@ static void add_columns(struct result *r, const struct trace *t, enum by by) {
         {"other_us", "other", "us", "Nothing that was recorded ran: Python "
          "between ops, or nothing.", COL_TIME, 0},
     };
-    result_col(r, (struct column){"host", NULL, NULL,
-        "The machine or, for several ranks, machine and rank.", COL_TEXT,
-        trace_processes(t) > 1 ? COL_KEY : COL_KEY | COL_DETAIL});
+    /* clang-format on */
+    result_col(r, (struct column){
+                      "host", NULL, NULL,
+                      "The machine or, for several ranks, machine and rank.",
+                      COL_TEXT,
+                      trace_processes(t) > 1 ? COL_KEY : COL_KEY | COL_DETAIL});
     result_col(r, (struct column){"step", NULL, NULL,
-        "The step's number as the program counts.", COL_INT,
-        by == BY_EPOCH ? COL_DETAIL : 0});
-    result_col(r, (struct column){"start_us", "start", "us",
-        "When it began.", COL_TIME, COL_STAMP});
-    result_col(r, (struct column){"dur_us", "step time", "us",
-        "How long it took, device work that it launched included.", COL_TIME,
-        COL_MAIN});
-    result_col(r, (struct column){"marker_us", "marker", "us",
-        "How long its marker on the host took: less than the step when the "
-        "program runs ahead of the device.", COL_TIME, COL_DETAIL});
+                                  "The step's number as the program counts.",
+                                  COL_INT, by == BY_EPOCH ? COL_DETAIL : 0});
+    result_col(r, (struct column){"start_us", "start", "us", "When it began.",
+                                  COL_TIME, COL_STAMP});
+    result_col(r,
+               (struct column){
+                   "dur_us", "step time", "us",
+                   "How long it took, device work that it launched included.",
+                   COL_TIME, COL_MAIN});
+    result_col(
+        r,
+        (struct column){
+            "marker_us", "marker", "us",
+            "How long its marker on the host took: less than the step when the "
+            "program runs ahead of the device.",
+            COL_TIME, COL_DETAIL});
     for (int i = 0; i < PHASES; i++) result_col(r, phases[i]);
-    result_col(r, (struct column){"device_busy_pct", "busy", "%",
-        "Share of the step in which the device did any work.", COL_PERCENT,
-        COL_BAR});
-    result_col(r, (struct column){"bare_us", "bare", "us",
-        "Estimate of the step without the profiler's own cost.", COL_TIME, 0});
-    result_col(r, (struct column){"host_events", "events", NULL,
-        "Host events that the profiler recorded in it: each costs time.",
-        COL_INT, COL_DETAIL});
+    result_col(r, (struct column){
+                      "device_busy_pct", "busy", "%",
+                      "Share of the step in which the device did any work.",
+                      COL_PERCENT, COL_BAR});
+    result_col(r, (struct column){
+                      "bare_us", "bare", "us",
+                      "Estimate of the step without the profiler's own cost.",
+                      COL_TIME, 0});
+    result_col(
+        r, (struct column){
+               "host_events", "events", NULL,
+               "Host events that the profiler recorded in it: each costs time.",
+               COL_INT, COL_DETAIL});
     if (by == BY_DEVICE)
         result_col(r, (struct column){"device", NULL, NULL, "The device.",
                                       COL_TEXT, COL_ASKED});
     if (by == BY_EPOCH) {
-        result_col(r, (struct column){"epoch", NULL, NULL,
-            "The epoch's name.", COL_TEXT, COL_ASKED});
+        result_col(r, (struct column){"epoch", NULL, NULL, "The epoch's name.",
+                                      COL_TEXT, COL_ASKED});
         result_col(r, (struct column){"steps", NULL, NULL,
-            "Steps that were recorded of it.", COL_INT, COL_ASKED});
+                                      "Steps that were recorded of it.",
+                                      COL_INT, COL_ASKED});
     }
 }
 
@@ -287,7 +307,8 @@ static void add_remarks(struct result *r, const struct work *w, enum by by) {
     int64_t cost = mid - bare;
     /* below 5 % it is not worth a sentence */
     if (w->lines[0].has_bare && cost > mid / 20)
-        result_remark(r, "The profiler itself slowed this program, by some "
+        result_remark(r,
+                      "The profiler itself slowed this program, by some "
                       "%.1f us for each host event that it recorded. Without "
                       "it the median step would take roughly %.3f ms (an "
                       "estimate: time the bare program to be sure).",
@@ -295,18 +316,24 @@ static void add_remarks(struct result *r, const struct work *w, enum by by) {
                       (double)bare / PS_PER_MS);
     size_t devices = most_devices(w);
     if (devices > 1 && by == BY_STEP)
-        result_remark(r, "%zu devices: the phases are their mean; --by device "
-                      "shows each.", devices);
+        result_remark(r,
+                      "%zu devices: the phases are their mean; --by device "
+                      "shows each.",
+                      devices);
 }
 
 static void add_left_out(struct result *r, const struct work *w) {
     if (w->idle_out > 0)
-        result_remark(r, "%zu rows of devices that did nothing in a step are "
+        result_remark(r,
+                      "%zu rows of devices that did nothing in a step are "
                       "left out: there are more devices and steps than a "
-                      "machine has.", w->idle_out);
+                      "machine has.",
+                      w->idle_out);
     if (w->other_out > 0)
-        result_remark(r, "The last %zu rows were not looked at: there are more "
-                      "devices and steps than a machine has.", w->other_out);
+        result_remark(r,
+                      "The last %zu rows were not looked at: there are more "
+                      "devices and steps than a machine has.",
+                      w->other_out);
 }
 
 static int fill(struct work *w, enum by by, struct result *r,
@@ -335,16 +362,18 @@ static int fill(struct work *w, enum by by, struct result *r,
     if (t->nsteps == 0)
         result_missing(r, "steps", "nothing in it can be cut into steps",
                        missing_step_fix(t));
-    else
-        missing_say(r, t, MISSING_DEVICE);
+    else missing_say(r, t, MISSING_DEVICE);
     bool epochs = false;
     for (size_t i = 0; i < w->n; i++) epochs |= w->lines[i].epoch != NULL;
     if (by == BY_EPOCH && !epochs)
-        result_missing(r, "epochs", "no region named \"epoch ...\" lies around "
-                       "the steps", missing_own(t)
-                       ? "call ops_epoch(n) before the first step of each"
-                       : "put record_function(\"epoch 3\") or the like around "
-                         "each epoch");
+        result_missing(
+            r, "epochs",
+            "no region named \"epoch ...\" lies around "
+            "the steps",
+            missing_own(t)
+                ? "call ops_epoch(n) before the first step of each"
+                : "put record_function(\"epoch 3\") or the like around "
+                  "each epoch");
     return 0;
 }
 

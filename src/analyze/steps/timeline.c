@@ -40,8 +40,9 @@ static bool is_line(const struct trace *t, uint32_t track) {
 
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
                    const int64_t *first, struct ops_err *e) {
-    *h = (struct host_side){
-        .t = t, .source = source, .own = phases_step_thread(t, source)};
+    *h = (struct host_side){.t = t,
+                            .source = source,
+                            .own = phases_step_thread(t, source)};
     const struct lists *l = &t->of_source;
     size_t from = l->first[source], end = l->first[source + 1];
     h->threads = malloc((end - from + 1) * sizeof *h->threads);
@@ -80,7 +81,7 @@ struct sweep {
     struct timeline *out;
     row_id *stack;
     size_t depth, cap;
-    size_t input;  /* depth of the outermost span that is input, or 0 */
+    size_t input; /* depth of the outermost span that is input, or 0 */
     int64_t now, end;
     const int64_t *first; /* of the step's own thread: first launches */
 };
@@ -147,12 +148,12 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
                          const int64_t *first) {
     int64_t ts = like->ts, end = like->end;
     *out = (struct timeline){.ts = ts, .end = end};
-    struct sweep s = {.t = t, .out = out, .now = ts, .end = end,
-                      .first = first};
+    struct sweep s = {
+        .t = t, .out = out, .now = ts, .end = end, .first = first};
     const struct track *tr = &t->tracks[track];
     bool ok = open_before(&s, track, ts);
-    for (row_id r = trace_row_at(t, tr, ts); ok && r < tr->end &&
-         t->spans.ts[r] < end; r++) {
+    for (row_id r = trace_row_at(t, tr, ts);
+         ok && r < tr->end && t->spans.ts[r] < end; r++) {
         const uint8_t skip = SPAN_INSTANT | SPAN_ASYNC | SPAN_DERIVED;
         if (t->spans.dur[r] == 0 || (t->spans.flags[r] & skip)) continue;
         ok = close_until(&s, t->spans.ts[r]) && cut(&s, t->spans.ts[r]) &&
@@ -170,7 +171,9 @@ static int strength(const struct trace *t, const struct piece *p, bool own) {
     if (p->row == ROW_NONE) return 0;
     if (span_class(t, p->row) & NAME_COMM_CPU) return 2;
     switch (t->spans.kind[p->row]) {
-    case SPAN_OP: case SPAN_API: case SPAN_OVERHEAD: return 2;
+    case SPAN_OP:
+    case SPAN_API:
+    case SPAN_OVERHEAD: return 2;
     default: return 1;
     }
 }
@@ -219,8 +222,8 @@ static bool lay_over(const struct trace *t, struct timeline *a,
         int64_t end = pe < qe ? pe : qe;
         const struct piece *w = leader(t, p, q, own);
         uint32_t edges = w->ts == now ? w->edges : 0;
-        ok = append(&out, (struct piece){now, end - now, w->row, edges,
-                                         w->input});
+        ok = append(&out,
+                    (struct piece){now, end - now, w->row, edges, w->input});
         now = end;
         i += pe == end;
         j += qe == end;
@@ -303,10 +306,8 @@ size_t timeline_at(const struct timeline *l, int64_t ts) {
     size_t lo = 0, hi = l->n;
     while (hi - lo > 1) {
         size_t mid = lo + (hi - lo) / 2;
-        if (l->v[mid].ts <= ts)
-            lo = mid;
-        else
-            hi = mid;
+        if (l->v[mid].ts <= ts) lo = mid;
+        else hi = mid;
     }
     return lo;
 }

@@ -36,10 +36,10 @@ struct host_side {
     uint32_t own;      /* the step's thread, or ROW_NONE */
     uint32_t *threads; /* the others that run ops or calls */
     size_t nthreads;
-    uint32_t *python;  /* tracks of Python frames of all of these */
+    uint32_t *python; /* tracks of Python frames of all of these */
     size_t npython;
     const int64_t *first; /* by step: its first kernel launch (phases.h) */
-    int64_t *made;     /* the same where it is our own */
+    int64_t *made;        /* the same where it is our own */
 };
 
 /* first, of phases_first_launches, is borrowed: it is the same for all sources.

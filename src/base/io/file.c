@@ -111,8 +111,8 @@ static bool map(struct own *o, int fd, size_t size) {
     if (p == MAP_FAILED) return false;
     o->map = (struct bytes){p, total};
     o->f.bytes = (struct bytes){p, size};
-    return (whole == 0 || mmap(p, whole, PROT_READ, MAP_PRIVATE | MAP_FIXED,
-                               fd, 0) != MAP_FAILED) &&
+    return (whole == 0 || mmap(p, whole, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
+                               0) != MAP_FAILED) &&
            read_at(fd, p + whole, rest, whole) >= 0 &&
            mprotect(p + whole, total - whole, PROT_READ) == 0 &&
            guard_add(p, whole, &o->f.slot);
@@ -136,8 +136,10 @@ static int await_data(int fd, bool writer, struct ops_err *e) {
     while (k < 0 && errno == EINTR);
     if (k < 0) return cannot_read(e, errno);
     if (k == 0)
-        return fail(e, OPS_EIO, "is a pipe that nobody opened for writing "
-                    "within %d seconds", FIFO_PATIENCE_MS / 1000);
+        return fail(e, OPS_EIO,
+                    "is a pipe that nobody opened for writing "
+                    "within %d seconds",
+                    FIFO_PATIENCE_MS / 1000);
     return 0;
 }
 
@@ -200,7 +202,8 @@ static int inflate_checked(struct own *o, enum packing packing,
     int rc = inflate_into(o->f.bytes, packing, limit < most ? limit : most, s,
                           n, damaged, e);
     if (rc == OPS_ELIMIT && most < limit)
-        return fail(e, OPS_EIO, "inflates to more than the folder for "
+        return fail(e, OPS_EIO,
+                    "inflates to more than the folder for "
                     "temporary files has room for; set TMPDIR to another");
     return rc;
 }

@@ -46,8 +46,8 @@ static struct slot *slot_at(int i) {
 static bool grow(void) {
     int k = 0;
     while (k < BLOCKS && atomic_load(&blocks[k]) != NULL) k++;
-    struct slot *block =
-        k < BLOCKS ? calloc(block_size(k), sizeof *block) : NULL;
+    struct slot *block = k < BLOCKS ? calloc(block_size(k), sizeof *block)
+                                    : NULL;
     if (block == NULL) return false;
     for (size_t i = block_size(k); i-- > 0;) {
         block[i].next = first_free;

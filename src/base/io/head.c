@@ -66,9 +66,7 @@ size_t file_head(const char *path, uint8_t *buf, size_t cap) {
     switch (inflate_sniff(in)) {
     case PACKING_GZIP: n = head_gzip(in, buf, cap); break;
     case PACKING_ZSTD: n = head_zstd(in, buf, cap); break;
-    default:
-        n = in.n < cap ? in.n : cap;
-        memcpy(buf, raw, n);
+    default: n = in.n < cap ? in.n : cap; memcpy(buf, raw, n);
     }
     free(raw);
     memset(buf + n, 0, PADDING);

@@ -54,8 +54,8 @@ int scratch_open(struct scratch *s, struct ops_err *e) {
 static int reserve(struct scratch *s, size_t to) {
     struct rlimit most;
     int rc;
-    if (getrlimit(RLIMIT_FSIZE, &most) == 0 &&
-        most.rlim_cur != RLIM_INFINITY && to > most.rlim_cur)
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
+        to > most.rlim_cur)
         return EFBIG;
     do rc = posix_fallocate(s->fd, (off_t)s->cap, (off_t)(to - s->cap));
     while (rc == EINTR);

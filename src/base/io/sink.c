@@ -18,7 +18,8 @@ void sink_fd(struct sink *s, int fd) { *s = (struct sink){.fd = fd}; }
 
 void sink_screen(struct sink *s, int fd) {
     bool utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    *s = (struct sink){.fd = fd, .screen = true,
+    *s = (struct sink){.fd = fd,
+                       .screen = true,
                        .ascii = !utf8 && fd >= 0 && isatty(fd)};
 }
 
@@ -35,8 +36,7 @@ static void settle(struct sink *s, bool end) {
     if (!s->screen || s->n == s->settled) return;
     char *from = s->buf + s->settled;
     size_t n = s->n - s->settled, whole = end ? n : plain_whole(from, n);
-    size_t kept = plain_clean(from, whole,
-                              s->ascii ? PLAIN_ASCII : PLAIN_PAGE);
+    size_t kept = plain_clean(from, whole, s->ascii ? PLAIN_ASCII : PLAIN_PAGE);
     memmove(from + kept, from + whole, n - whole);
     s->settled += kept;
     s->n = s->settled + n - whole;

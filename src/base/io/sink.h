@@ -22,9 +22,9 @@ struct sink {
     int fd;        /* -1: memory only, or put */
     int (*put)(void *ctx, const void *p, size_t n); /* 0 or errno; or NULL */
     void *ctx;
-    int broken;    /* 0, or the errno of the first failure */
-    bool screen;   /* what may not stand on a screen becomes '?' ... */
-    bool ascii;    /* ... and so does all but ASCII: a terminal, and the locale
+    int broken;     /* 0, or the errno of the first failure */
+    bool screen;    /* what may not stand on a screen becomes '?' ... */
+    bool ascii;     /* ... and so does all but ASCII: a terminal, and the locale
                       is not one of UTF-8 */
     size_t settled; /* of a screen: bytes of buf that may go out as they are */
 };

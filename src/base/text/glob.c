@@ -11,8 +11,11 @@
 /* One character of UTF-8 at s (not at its end) and its length in bytes. */
 static uint32_t get_char(const char *s, size_t *len) {
     const unsigned char *p = (const unsigned char *)s;
-    size_t n = p[0] < 0xc2 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3
-             : p[0] < 0xf5 ? 4 : 1;
+    size_t n = p[0] < 0xc2   ? 1
+               : p[0] < 0xe0 ? 2
+               : p[0] < 0xf0 ? 3
+               : p[0] < 0xf5 ? 4
+                             : 1;
     uint32_t c = n == 1 ? p[0] : p[0] & (0x7fu >> n);
     for (size_t i = 1; i < n; i++) {
         if ((p[i] & 0xc0) != 0x80) { /* also stops at the final NUL */

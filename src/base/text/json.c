@@ -84,7 +84,7 @@ static bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 /* Passes over a bare word: null, true, NaN, N/A, -inf, ... */
 static void skip_word(struct json *j) {
     const uint8_t *p = j->p;
-    while (p < j->end && *p > ' ' && *p != ',' && *p != ']' && *p != '}' &&
+    while (p<j->end && * p> ' ' && *p != ',' && *p != ']' && *p != '}' &&
            *p != ':' && *p != '"')
         p++;
     size_t n = (size_t)(p - j->p);
@@ -265,7 +265,7 @@ static int hex4(const uint8_t *p, const uint8_t *end) {
     if (end - p < 4) return -1;
     for (int i = 0; i < 4; i++) {
         uint8_t c = p[i] | 32;
-        int d = is_digit(p[i])            ? p[i] - '0'
+        int d = is_digit(p[i])           ? p[i] - '0'
                 : (c >= 'a' && c <= 'f') ? c - 'a' + 10
                                          : -1;
         if (d < 0) return -1;
@@ -320,7 +320,8 @@ size_t json_unescape(struct bytes raw, uint8_t *out, uint64_t *mended) {
              * encoding fits; a broken one (2 bytes) becomes one '?' */
             size_t k = utf8_put(code, utf8);
             if (n + k > (size_t)(p - raw.p)) out[n++] = '?';
-            else for (size_t i = 0; i < k; i++) out[n++] = utf8[i];
+            else
+                for (size_t i = 0; i < k; i++) out[n++] = utf8[i];
         } else {
             ++*mended;
             out[n++] = c;

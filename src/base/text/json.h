@@ -33,9 +33,9 @@ struct json_str {
 struct json_num {
     enum { JSON_NAN, JSON_EXACT, JSON_FLOAT } kind;
     int64_t digits;
-    int scale;      /* decimals behind the point, 0 to 19 */
+    int scale; /* decimals behind the point, 0 to 19 */
     double f;
-    bool quoted;    /* it was written as a string */
+    bool quoted; /* it was written as a string */
 };
 
 static inline struct json json_reader(struct bytes b) {

@@ -36,8 +36,7 @@ void json_put_escape(struct sink *out, uint32_t c) {
     if (c == PLAIN_BAD) c = 0xfffd;
     if (c < 0x10000) sink_printf(out, "\\u%04x", (unsigned)c);
     else
-        sink_printf(out, "\\u%04x\\u%04x",
-                    (unsigned)(0xd7c0 + (c >> 10)),
+        sink_printf(out, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (c >> 10)),
                     (unsigned)(0xdc00 | (c & 0x3ff)));
 }
 
@@ -70,8 +69,7 @@ static size_t put_odd(struct sink *out, const uint8_t *p, size_t n,
     size_t k = plain_take((const char *)p, n, &c);
     if (c == '\\' && form != TEXT) return put_escaped(out, p, n);
     if (c == '"' && form == VALUE) sink_putc(out, '"');
-    else if (c == '"' || c == '\\')
-        sink_printf(out, "\\%c", (int)c);
+    else if (c == '"' || c == '\\') sink_printf(out, "\\%c", (int)c);
     else if (form == VALUE && c < 0x20) sink_putc(out, c == '\n' ? '\n' : ' ');
     else if (plain_char(c)) sink_write(out, p, k);
     else if (c == '\n') sink_puts(out, "\\n");
@@ -114,13 +112,11 @@ struct strict {
     const uint8_t *p, *end;
 };
 
-static uint8_t at(const struct strict *s) {
-    return s->p < s->end ? *s->p : 0;
-}
+static uint8_t at(const struct strict *s) { return s->p < s->end ? *s->p : 0; }
 
 static void blanks(struct strict *s) {
-    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' ||
-                             *s->p == '\r'))
+    while (s->p < s->end &&
+           (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
         s->p++;
 }
 

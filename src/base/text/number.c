@@ -9,9 +9,9 @@
 #include <string.h>
 
 /* Picoseconds in the units of people. */
-#define NS INT64_C(1000)
-#define US INT64_C(1000000)
-#define MS INT64_C(1000000000)
+#define NS  INT64_C(1000)
+#define US  INT64_C(1000000)
+#define MS  INT64_C(1000000000)
 #define SEC INT64_C(1000000000000)
 
 /* A unit serves up to 10,000 of it, so that a column of mixed sizes keeps its
@@ -19,12 +19,9 @@
 enum { UNIT_REACH = 10000 };
 
 struct scale scale_time(uint64_t most, const char *micro) {
-    if (most < (uint64_t)US)
-        return (struct scale){NS, 3, "ns"};
-    if (most < (uint64_t)US * UNIT_REACH)
-        return (struct scale){US, 3, micro};
-    if (most < (uint64_t)MS * UNIT_REACH)
-        return (struct scale){MS, 3, "ms"};
+    if (most < (uint64_t)US) return (struct scale){NS, 3, "ns"};
+    if (most < (uint64_t)US * UNIT_REACH) return (struct scale){US, 3, micro};
+    if (most < (uint64_t)MS * UNIT_REACH) return (struct scale){MS, 3, "ms"};
     return (struct scale){SEC, 3, "s"};
 }
 
@@ -64,8 +61,7 @@ static void put_fixed(char *buf, bool neg, uint64_t whole, uint64_t part,
         snprintf(buf, NUMBER_MAX, "%s%llu", sign, (unsigned long long)whole);
     else
         snprintf(buf, NUMBER_MAX, "%s%llu.%0*llu", sign,
-                 (unsigned long long)whole, decimals,
-                 (unsigned long long)part);
+                 (unsigned long long)whole, decimals, (unsigned long long)part);
 }
 
 /* |v| as unsigned: INT64_MIN too. */
@@ -116,13 +112,11 @@ char *number_float(double v, char buf[NUMBER_MAX]) {
 }
 
 /* Decimals that leave at least three digits. */
-static int few_decimals(uint64_t whole) {
-    return whole >= 100 ? 1 : 2;
-}
+static int few_decimals(uint64_t whole) { return whole >= 100 ? 1 : 2; }
 
 char *human_time(int64_t ps, char *buf, size_t n) {
     static const struct scale units[] = {
-        {1, 0, "ps"},         {NS, 0, "ns"}, {US, 0, "µs"},
+        {1, 0, "ps"},  {NS, 0, "ns"}, {US, 0, "µs"},
         {MS, 0, "ms"}, {SEC, 0, "s"},
     };
     uint64_t abs = ps < 0 ? -(uint64_t)ps : (uint64_t)ps;

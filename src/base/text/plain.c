@@ -78,8 +78,7 @@ size_t plain_clean(char *s, size_t n, enum plain_kind kind) {
             uint32_t c;
             k = plain_take(s + i, n - i, &c);
             bool good = plain_char(c) && (c < 0x80 || kind != PLAIN_ASCII);
-            if (kind != PLAIN_LINE)
-                good |= ends_line(c, s + i + k, n - i - k);
+            if (kind != PLAIN_LINE) good |= ends_line(c, s + i + k, n - i - k);
             if (!good) {
                 s[to++] = '?';
                 i += k;
@@ -105,6 +104,4 @@ size_t plain_whole(const char *s, size_t n) {
     return n;
 }
 
-void plain_string(char *s) {
-    s[plain_clean(s, strlen(s), PLAIN_LINE)] = '\0';
-}
+void plain_string(char *s) { s[plain_clean(s, strlen(s), PLAIN_LINE)] = '\0'; }

@@ -28,8 +28,8 @@ bool plain_char(uint32_t code);
 size_t plain_run(const char *s, size_t n);
 
 enum plain_kind {
-    PLAIN_LINE, /* nothing else may stand in it */
-    PLAIN_PAGE, /* line feeds and tabs, too, and CR before LF */
+    PLAIN_LINE,  /* nothing else may stand in it */
+    PLAIN_PAGE,  /* line feeds and tabs, too, and CR before LF */
     PLAIN_ASCII, /* the same page for a terminal that knows no UTF-8: of its
                     longer characters some bytes are controls there */
 };

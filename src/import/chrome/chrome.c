@@ -39,9 +39,9 @@ static int64_t step_num(const struct event *ev) {
 /* A span whose kind opscope wrote down. */
 static row_id kind_span(struct reader *r, const struct event *ev, uint8_t kind,
                         uint8_t flags) {
-    uint32_t track = reader_track(
-        r, kind == SPAN_PYTHON ? TRACK_PYTHON : TRACK_THREAD, ev->pid.v,
-        ev->tid.v);
+    uint32_t track =
+        reader_track(r, kind == SPAN_PYTHON ? TRACK_PYTHON : TRACK_THREAD,
+                     ev->pid.v, ev->tid.v);
     row_id row = reader_span(r, ev, track, reader_str(r, ev->name), kind,
                              flags);
     int64_t step = flags & SPAN_STEPMARK ? step_num(ev) : -1;
@@ -57,9 +57,8 @@ static row_id chrome_span(struct reader *r, const struct event *ev) {
     if (reader_kind(ev, &kind, &flags)) return kind_span(r, ev, kind, flags);
     if (python) kind = SPAN_PYTHON;
     else if (BYTES_IS(ev->cat.raw, "Op")) kind = SPAN_OP;
-    uint32_t track =
-        reader_track(r, python ? TRACK_PYTHON : TRACK_THREAD, ev->pid.v,
-                     ev->tid.v);
+    uint32_t track = reader_track(r, python ? TRACK_PYTHON : TRACK_THREAD,
+                                  ev->pid.v, ev->tid.v);
     row_id row = reader_span(r, ev, track, reader_str(r, ev->name), kind, 0);
     int64_t step = python ? -1 : step_num(ev);
     if (step >= 0 && row != ROW_NONE) {
@@ -151,11 +150,13 @@ static struct bytes given_label(struct bytes name) {
 /* Lines that a viewer made from others. On a TPU "XLA Ops" are the kernels
  * themselves. */
 static bool is_derived(struct bytes line, enum device_kind kind) {
+    /* clang-format off */
     static const char *const names[] = {
         "Steps", "XLA Modules", "XLA Ops", "Async XLA Ops", "Framework",
         "Launch Stats", "Source code", "Source", "XLA TraceMe", "Overlay",
         "Host Offload", "Sparse Core", "Tensor Core Sync",
     };
+    /* clang-format on */
     if (kind == DEVICE_TPU && BYTES_STARTS(line, "XLA Ops")) return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t n = strlen(names[i]);
@@ -177,8 +178,7 @@ static void mark_tracks(struct reader *r, const struct map *by_pid) {
         struct track *tr = &t->tracks[i];
         enum device_kind kind;
         int64_t ordinal;
-        if (tr->source != r->source ||
-            (tr->kind != TRACK_THREAD && !r->kinds))
+        if (tr->source != r->source || (tr->kind != TRACK_THREAD && !r->kinds))
             continue;
         uint32_t k = map_get(by_pid, (uint64_t)tr->pid);
         if (k == MAP_NONE ||
@@ -235,8 +235,8 @@ static void mark_rows(struct reader *r) {
         if (tr->kind == TRACK_PYTHON) continue;
         int64_t id = arg_int(r, row, "correlation_id");
         if (tr->kind == TRACK_STREAM) {
-            t->spans.kind[i] =
-                device_kind(strs_bytes(&t->strs, t->spans.name[i]));
+            t->spans.kind[i] = device_kind(
+                strs_bytes(&t->strs, t->spans.name[i]));
             t->spans.flags[i] &= (uint8_t)~SPAN_INSTANT;
             if (id >= 0) trace_link_device(t, r->source, (uint64_t)id, row);
         } else if (id >= 0) {
@@ -284,8 +284,7 @@ static void chrome_finish(struct reader *r) {
         const struct track_label *l = &r->labels[i];
         enum device_kind kind;
         int64_t ordinal;
-        if (!l->process ||
-            !parse_device(label_text(r, l), &kind, &ordinal) ||
+        if (!l->process || !parse_device(label_text(r, l), &kind, &ordinal) ||
             map_get(&by_pid, (uint64_t)l->pid) != MAP_NONE)
             continue;
         uint32_t d = trace_device(r->t, r->source, kind, ordinal);
@@ -335,10 +334,11 @@ static int read_all(struct trace *t, uint32_t source,
 }
 
 const struct importer importer_chrome = {
-    .format = {
-        .name = "chrome",
-        .role = ROLE_PLAIN,
-    },
+    .format =
+        {
+            .name = "chrome",
+            .role = ROLE_PLAIN,
+        },
     .help = "Chrome trace event JSON of any program (.json, .json.gz)",
     .sniff = sniff,
     .read = read_all,

@@ -70,6 +70,7 @@ uint32_t reader_track(struct reader *r, enum track_kind kind, int64_t pid,
 
 row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
                    str_id name, uint8_t kind, uint8_t flags) {
+    /* clang-format off */
     struct span_in in = {
         .ts = ev->ts, .dur = flags & SPAN_INSTANT ? 0 : ev->dur,
         .track = track, .name = name, .kind = kind, .flags = flags,
@@ -78,6 +79,7 @@ row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
                          : 0,
         .args_n = ev->args ? (size_t)(ev->args_end - ev->args) : 0,
     };
+    /* clang-format on */
     row_id row = trace_span(r->t, &in);
     if (ev->tid.text.n > 0 && !r->t->oom && !r->t->tracks[track].named)
         trace_track_name(r->t, track, ev->tid.text);
@@ -120,8 +122,7 @@ bool reader_kind(const struct event *ev, uint8_t *kind, uint8_t *flags) {
 
 /* A time in microseconds as ps, origin taken off; false: no such time. */
 static bool to_ps(const struct json_num *n, int64_t origin_us, int64_t *out) {
-    static const int64_t tens[] = {1,      10,      100,    1000,
-                                   10000, 100000, 1000000};
+    static const int64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
     if (n->kind == JSON_FLOAT) {
         double us = n->f - (double)origin_us;
         if (us > 9e12 || us < -9e12) return false;
@@ -247,17 +248,16 @@ enum { NO_OPEN = UINT32_MAX - 1 }; /* storable in a map, unlike MAP_NONE */
 /* Opens a span that a later event closes, known by track and id. */
 static void open_push(struct reader *r, uint32_t track, uint64_t id,
                       row_id row) {
-    uint32_t *at = row == ROW_NONE
-                       ? NULL
-                       : map_at(&r->open_map, hash_pair(id, track));
+    uint32_t *at = row == ROW_NONE ? NULL
+                                   : map_at(&r->open_map, hash_pair(id, track));
     if (row == ROW_NONE) return;
     if (at == NULL || r->nopen >= NO_OPEN ||
         !VEC_ROOM(r->open, r->nopen, r->cap_open)) {
         r->t->oom = true;
         return;
     }
-    r->open[r->nopen] =
-        (struct open_span){row, *at == MAP_NONE ? NO_OPEN : *at};
+    r->open[r->nopen] = (struct open_span){row,
+                                           *at == MAP_NONE ? NO_OPEN : *at};
     *at = (uint32_t)r->nopen++;
 }
 
@@ -345,8 +345,8 @@ static void async_event(struct reader *r, struct event *ev) {
     reader_kind(ev, &kind, &flags);
     flags |= (uint8_t)(SPAN_ASYNC | (point ? SPAN_INSTANT : 0));
     ev->dur = 0;
-    row_id row =
-        reader_span(r, ev, track, reader_str(r, ev->name), kind, flags);
+    row_id row = reader_span(r, ev, track, reader_str(r, ev->name), kind,
+                             flags);
     if (!point) open_push(r, track, id, row);
 }
 
@@ -374,10 +374,10 @@ static void counter_event(struct reader *r, const struct event *ev) {
                                       (int)(k.n < 200 ? k.n : 200), k.p);
         if (len < 0) continue;
         if ((size_t)len >= sizeof text) len = sizeof text - 1;
-        uint32_t c = trace_counter_of(
-            r->t, r->source, ev->has_pid ? ev->pid.v : NO_PID,
-            (struct bytes){(uint8_t *)text, (size_t)len}, bytes_of(""),
-            ROW_NONE);
+        uint32_t c =
+            trace_counter_of(r->t, r->source, ev->has_pid ? ev->pid.v : NO_PID,
+                             (struct bytes){(uint8_t *)text, (size_t)len},
+                             bytes_of(""), ROW_NONE);
         /* PyTorch's hardware counters: a process "GPU 0 Counters" */
         if (c != ROW_NONE && ev->pid.text.n > 0)
             r->t->counters[c].process = trace_str(r->t, ev->pid.text);
@@ -391,7 +391,8 @@ static void meta_event(struct reader *r, const struct event *ev) {
     bool process = BYTES_IS(ev->name.raw, "process_name");
     struct json args;
     struct json_str key, word;
-    struct track_label l = {.pid = ev->pid.v, .tid = ev->tid.v,
+    struct track_label l = {.pid = ev->pid.v,
+                            .tid = ev->tid.v,
                             .process = process};
     if (!process && !BYTES_IS(ev->name.raw, "thread_name")) return;
     if (!reader_args(ev, &args)) return;
@@ -401,14 +402,12 @@ static void meta_event(struct reader *r, const struct event *ev) {
             named = true;
         else if (BYTES_IS(key.raw, "kind") && json_string(&args, &word))
             l.kind = word.raw;
-        else
-            json_skip(&args);
+        else json_skip(&args);
     }
     if (!named) return;
     if (VEC_ROOM(r->labels, r->nlabels, r->cap_labels))
         r->labels[r->nlabels++] = l;
-    else
-        r->t->oom = true;
+    else r->t->oom = true;
 }
 
 /* Everything that has a time. */
@@ -418,25 +417,30 @@ static void timed_event(struct reader *r, struct event *ev) {
         if (!ev->has_dur) trace_note(r->t, NOTE_DURATION_MISSING, 1);
         r->policy->span(r, ev);
         break;
-    case 'B': case 'E':
+    case 'B':
+    case 'E':
         if (r->piece) r->give_up = true;
         else begin_end(r, ev);
         break;
-    case 'b': case 'n': case 'e': case 'S': case 'T': case 'p': case 'F':
+    case 'b':
+    case 'n':
+    case 'e':
+    case 'S':
+    case 'T':
+    case 'p':
+    case 'F':
         if (r->piece) r->give_up = true;
         else async_event(r, ev);
         break;
-    case 'i': case 'I': case 'R':
+    case 'i':
+    case 'I':
+    case 'R':
         if (r->policy->instant(r, ev)) break;
-        reader_span(r, ev,
-                    reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v),
+        reader_span(r, ev, reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v),
                     reader_str(r, ev->name), SPAN_OTHER, SPAN_INSTANT);
         break;
-    case 'C':
-        counter_event(r, ev);
-        break;
-    default:
-        trace_note(r->t, NOTE_BAD_EVENT, 1);
+    case 'C': counter_event(r, ev); break;
+    default: trace_note(r->t, NOTE_BAD_EVENT, 1);
     }
 }
 
@@ -453,23 +457,27 @@ static void use_event(struct reader *r, struct event *ev) {
     undo_escapes(r, &ev->name);
     undo_escapes(r, &ev->cat);
     switch (ev->ph) {
-    case 'M':
-        meta_event(r, ev);
-        return;
-    case 's': case 't': case 'f':
+    case 'M': meta_event(r, ev); return;
+    case 's':
+    case 't':
+    case 'f':
         if (!r->policy->skip_flow(ev)) events_flow(r, ev);
         return;
-    case 'P': case 'N': case 'O': case 'D': case 'v': case 'V': case 'c':
-    case '(': case ')': case '=':
-        trace_note(r->t, NOTE_PHASE_SKIPPED, 1);
-        return;
-    case 0:
-        trace_note(r->t, NOTE_BAD_EVENT, 1);
-        return;
+    case 'P':
+    case 'N':
+    case 'O':
+    case 'D':
+    case 'v':
+    case 'V':
+    case 'c':
+    case '(':
+    case ')':
+    case '=': trace_note(r->t, NOTE_PHASE_SKIPPED, 1); return;
+    case 0: trace_note(r->t, NOTE_BAD_EVENT, 1); return;
     }
     if (!ev->has_ts) {
-        trace_note(r->t, ev->odd_ts ? NOTE_TIME_OUT_OF_RANGE
-                                    : NOTE_TIME_MISSING, 1);
+        trace_note(r->t,
+                   ev->odd_ts ? NOTE_TIME_OUT_OF_RANGE : NOTE_TIME_MISSING, 1);
         return;
     }
     timed_event(r, ev);
@@ -509,8 +517,7 @@ bool events_one(struct reader *r) {
         }
     }
     if (r->j.bad) return false;
-    if (ev.name.raw.p == NULL)
-        ev.name.raw = bytes_of("(unnamed)");
+    if (ev.name.raw.p == NULL) ev.name.raw = bytes_of("(unnamed)");
     if (keys > 0) use_event(r, &ev); /* {} ends some writers' lists */
     return true;
 }
@@ -522,7 +529,6 @@ void events_flow(struct reader *r, const struct event *ev) {
     }
     uint64_t id = hash_pair(hash_bytes(ev->cat.raw.p, ev->cat.raw.n),
                             hash_bytes(ev->id.raw.p, ev->id.raw.n));
-    trace_flow(r->t, id,
-               reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v), ev->ts,
-               ev->ph);
+    trace_flow(r->t, id, reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v),
+               ev->ts, ev->ph);
 }

@@ -21,14 +21,14 @@ struct event_id {
 };
 
 struct event {
-    uint8_t ph;              /* 'X', 'B', 'i', ...; 0: none given */
+    uint8_t ph; /* 'X', 'B', 'i', ...; 0: none given */
     bool has_ts, has_dur;
-    bool odd_ts;             /* a time was given, but none that can be */
+    bool odd_ts; /* a time was given, but none that can be */
     bool has_pid, has_tid;
     struct json_str name, cat, id;
-    struct bytes kind;       /* kind.h's words, in files that opscope wrote */
-    struct bytes launch;     /* ... and what it was launched as: a list */
-    int64_t ts, dur;         /* ps */
+    struct bytes kind;   /* kind.h's words, in files that opscope wrote */
+    struct bytes launch; /* ... and what it was launched as: a list */
+    int64_t ts, dur;     /* ps */
     struct event_id pid, tid;
     const uint8_t *args;     /* the args object's '{', or NULL */
     const uint8_t *args_end; /* behind its '}' */
@@ -76,24 +76,24 @@ struct reader {
     struct trace *t;
     uint32_t source;
     const struct policy *policy;
-    const uint8_t *base;     /* the file's first byte */
-    const uint8_t *stop;     /* a piece ends where the next one begins */
+    const uint8_t *base; /* the file's first byte */
+    const uint8_t *stop; /* a piece ends where the next one begins */
     uint64_t args_base;
-    int64_t origin_us;       /* subtracted from every ts */
-    bool piece;              /* one of several: no B/E pairs possible */
-    bool give_up;            /* this piece needs the whole file in order */
-    bool closed;             /* the list's end was read */
-    uint64_t wasted;         /* bytes read in vain, behind damage */
+    int64_t origin_us; /* subtracted from every ts */
+    bool piece;        /* one of several: no B/E pairs possible */
+    bool give_up;      /* this piece needs the whole file in order */
+    bool closed;       /* the list's end was read */
+    uint64_t wasted;   /* bytes read in vain, behind damage */
     struct track_label *labels;
     size_t nlabels, cap_labels;
-    struct open_span *open;  /* B and b events, in file order */
+    struct open_span *open; /* B and b events, in file order */
     size_t nopen, cap_open;
-    struct map open_map;     /* hash of track and id -> innermost in open */
-    int64_t last_end;        /* ps: the last time known, closes open spans */
+    struct map open_map; /* hash of track and id -> innermost in open */
+    int64_t last_end;    /* ps: the last time known, closes open spans */
     uint64_t events;
-    struct bytes *odd;       /* texts with raw control characters */
+    struct bytes *odd; /* texts with raw control characters */
     size_t nodd, cap_odd;
-    uint8_t *scratch;        /* for names with escapes */
+    uint8_t *scratch; /* for names with escapes */
     size_t cap_scratch;
     /* caches: the last category and the last tracks */
     struct bytes last_cat;
@@ -106,10 +106,10 @@ struct reader {
         uint32_t track;
         bool set;
     } track_cache[8];
-    int decimals;            /* of a us: as many as the times read need */
-    int64_t base_ns;         /* baseTimeNanoseconds */
+    int decimals;    /* of a us: as many as the times read need */
+    int64_t base_ns; /* baseTimeNanoseconds */
     bool has_base;
-    bool kinds;              /* opscope wrote it: every event has its kind */
+    bool kinds; /* opscope wrote it: every event has its kind */
 };
 
 /* Reads the whole source. OPS_EFORMAT when there is no event list. */
@@ -153,9 +153,9 @@ bool reader_top(struct reader *r, struct bytes key);
 /* Is there an event list in this text, wherever it begins? And which marks of a
  * format stand in the first 64 KiB? */
 struct events_sniff {
-    bool events;      /* traceEvents, or a list of objects with "ph" */
-    bool kineto;      /* keys or categories that only PyTorch writes */
-    bool opscope;     /* written by opscope: a Chrome trace with kinds */
+    bool events;  /* traceEvents, or a list of objects with "ph" */
+    bool kineto;  /* keys or categories that only PyTorch writes */
+    bool opscope; /* written by opscope: a Chrome trace with kinds */
 };
 struct events_sniff events_sniff(struct bytes all);
 

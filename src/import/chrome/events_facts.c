@@ -18,15 +18,21 @@ static uint32_t memory_device(struct reader *r, int64_t type, int64_t id) {
 /* What a memory instant carries. */
 struct memory {
     int64_t device_type, device, addr, bytes, allocated, reserved;
-    int64_t device_free;             /* these three opscope writes */
+    int64_t device_free; /* these three opscope writes */
     struct json_str allocator, what;
 };
 
 static int64_t *memory_field(struct memory *m, struct bytes key) {
-    struct { const char *key; int64_t *to; } f[] = {
-        {"Device Type", &m->device_type}, {"Device Id", &m->device},
-        {"Addr", &m->addr}, {"Bytes", &m->bytes},
-        {"Total Allocated", &m->allocated}, {"Total Reserved", &m->reserved},
+    struct {
+        const char *key;
+        int64_t *to;
+    } f[] = {
+        {"Device Type", &m->device_type},
+        {"Device Id", &m->device},
+        {"Addr", &m->addr},
+        {"Bytes", &m->bytes},
+        {"Total Allocated", &m->allocated},
+        {"Total Reserved", &m->reserved},
         {"Device Free", &m->device_free},
     };
     for (size_t i = 0; i < sizeof f / sizeof *f; i++)
@@ -37,8 +43,11 @@ static int64_t *memory_field(struct memory *m, struct bytes key) {
 /* False, and a note: it has no arguments at all. */
 static bool read_memory(struct reader *r, const struct event *ev,
                         struct memory *m) {
-    *m = (struct memory){.device_type = -1, .device = -1, .allocated = -1,
-                         .reserved = -1, .device_free = -1};
+    *m = (struct memory){.device_type = -1,
+                         .device = -1,
+                         .allocated = -1,
+                         .reserved = -1,
+                         .device_free = -1};
     struct json args;
     struct json_str key;
     if (!reader_args(ev, &args)) {
@@ -82,12 +91,15 @@ void reader_memory(struct reader *r, const struct event *ev) {
     struct memory m;
     if (!read_memory(r, ev, &m)) return;
     trace_mem(r->t, &(struct mem_in){
-        .ts = ev->ts, .bytes = m.bytes, .addr = (uint64_t)m.addr,
-        .allocated = m.allocated, .reserved = m.reserved,
-        .track = memory_thread(r, ev),
-        .allocator = memory_allocator(r, &m),
-        .what = m.what.raw.n > 0 ? reader_str(r, m.what) : 0,
-    });
+                        .ts = ev->ts,
+                        .bytes = m.bytes,
+                        .addr = (uint64_t)m.addr,
+                        .allocated = m.allocated,
+                        .reserved = m.reserved,
+                        .track = memory_thread(r, ev),
+                        .allocator = memory_allocator(r, &m),
+                        .what = m.what.raw.n > 0 ? reader_str(r, m.what) : 0,
+                    });
     r->t->sources[r->source].has_memory = true;
 }
 
@@ -95,11 +107,15 @@ void reader_oom(struct reader *r, const struct event *ev) {
     struct memory m;
     if (!read_memory(r, ev, &m)) return;
     trace_oom(r->t, &(struct mem_oom){
-        .ts = ev->ts, .bytes = m.bytes, .device_free = m.device_free,
-        .allocated = m.allocated, .reserved = m.reserved,
-        .track = memory_thread(r, ev), .stack = ROW_NONE,
-        .allocator = memory_allocator(r, &m),
-    });
+                        .ts = ev->ts,
+                        .bytes = m.bytes,
+                        .device_free = m.device_free,
+                        .allocated = m.allocated,
+                        .reserved = m.reserved,
+                        .track = memory_thread(r, ev),
+                        .stack = ROW_NONE,
+                        .allocator = memory_allocator(r, &m),
+                    });
     r->t->sources[r->source].has_memory = true;
 }
 
@@ -161,9 +177,10 @@ static void read_groups(struct reader *r) {
     while (json_item(&r->j)) {
         n++;
         if (!json_enter(&r->j, '{')) json_skip(&r->j);
-        else while (json_key(&r->j, &key))
-            if (!BYTES_IS(key.raw, "pg_name") || !json_string(&r->j, &name))
-                json_skip(&r->j);
+        else
+            while (json_key(&r->j, &key))
+                if (!BYTES_IS(key.raw, "pg_name") || !json_string(&r->j, &name))
+                    json_skip(&r->j);
         if (r->j.bad) return;
     }
     char count[24];

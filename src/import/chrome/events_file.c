@@ -18,13 +18,13 @@
 #include <unistd.h>
 
 enum {
-    PIECE_BYTES = 8 << 20,    /* smaller lists are read by one thread */
+    PIECE_BYTES = 8 << 20, /* smaller lists are read by one thread */
     MAX_PIECES = 8,
-    MAX_REREADS = 16,         /* of the whole file, looking for a way on */
+    MAX_REREADS = 16, /* of the whole file, looking for a way on */
     SNIFF_BYTES = 1 << 16,
-    PROGRESS_EVERY = 16384,   /* events */
-    BYTES_PER_EVENT = 300,    /* of the events that become rows */
-    ORIGIN_LOOKS = 1000,      /* times looked at to find the file's origin */
+    PROGRESS_EVERY = 16384, /* events */
+    BYTES_PER_EVENT = 300,  /* of the events that become rows */
+    ORIGIN_LOOKS = 1000,    /* times looked at to find the file's origin */
 };
 
 /* Larger times (us) cannot count from a start or a three-month grid: they are
@@ -125,9 +125,15 @@ static void start_piece(struct piece *p, const struct reader *like,
     const struct source *src = &like->t->sources[like->source];
     struct trace *t = trace_new();
     p->r = (struct reader){
-        .j = like->j, .t = t, .policy = like->policy, .base = like->base,
-        .args_base = like->args_base, .origin_us = like->origin_us,
-        .stop = stop, .piece = true, .last_end = INT64_MIN,
+        .j = like->j,
+        .t = t,
+        .policy = like->policy,
+        .base = like->base,
+        .args_base = like->args_base,
+        .origin_us = like->origin_us,
+        .stop = stop,
+        .piece = true,
+        .last_end = INT64_MIN,
     };
     p->r.j.p = at;
     p->r.j.mended = 0;
@@ -143,8 +149,7 @@ static void start_piece(struct piece *p, const struct reader *like,
 /* Moves a finished piece behind what the main reader has. */
 static int take_piece(struct reader *r, struct piece *p, struct ops_err *e) {
     for (size_t i = 0; i < p->r.nlabels; i++) {
-        if (!VEC_ROOM(r->labels, r->nlabels, r->cap_labels))
-            return fail_oom(e);
+        if (!VEC_ROOM(r->labels, r->nlabels, r->cap_labels)) return fail_oom(e);
         r->labels[r->nlabels++] = p->r.labels[i];
     }
     for (size_t i = 0; i < p->r.nodd; i++) {
@@ -259,8 +264,8 @@ static bool apply_label(struct reader *r, const struct track_label *l,
                         const enum track_kind kinds[2]) {
     bool found = false;
     for (int k = 0; k < 2; k++) {
-        uint32_t tr =
-            trace_track_find(r->t, r->source, kinds[k], l->pid, l->tid);
+        uint32_t tr = trace_track_find(r->t, r->source, kinds[k], l->pid,
+                                       l->tid);
         if (tr == ROW_NONE) continue;
         str_id id = reader_str(r, l->name);
         trace_track_name(r->t, tr, strs_bytes(&r->t->strs, id));
@@ -352,12 +357,15 @@ static int read_object(struct reader *r, const struct import_opts *o,
         if (r->j.bad) break;
     }
     if (r->j.bad && !found)
-        return fail(e, OPS_EFORMAT, "the JSON breaks off or is damaged at "
-                    "offset %zu, before any event", (size_t)(r->j.p - r->base));
+        return fail(e, OPS_EFORMAT,
+                    "the JSON breaks off or is damaged at "
+                    "offset %zu, before any event",
+                    (size_t)(r->j.p - r->base));
     if (r->j.bad && r->t->notes[NOTE_FILE_CUT] == 0)
         trace_note(r->t, NOTE_FILE_CUT, 1);
     if (!found)
-        return fail(e, OPS_EFORMAT, "JSON, but no trace: it has no "
+        return fail(e, OPS_EFORMAT,
+                    "JSON, but no trace: it has no "
                     "\"traceEvents\" list");
     return 0;
 }
@@ -390,11 +398,13 @@ static uint64_t count_odd(struct reader *r) {
 int events_read(struct trace *t, uint32_t source, const struct policy *p,
                 const struct import_opts *o, struct ops_err *e) {
     struct bytes all = t->sources[source].bytes;
+    /* clang-format off */
     struct reader r = {
         .j = json_reader(all), .t = t, .source = source, .policy = p,
         .base = all.p, .args_base = t->sources[source].args_base,
         .last_end = INT64_MIN,
     };
+    /* clang-format on */
     /* opscope's own files count from their epoch; "ts" in args is not ours */
     if (!events_sniff(all).opscope) r.origin_us = find_origin(all);
     if (BYTES_STARTS(all, "\xef\xbb\xbf")) r.j.p += 3;
@@ -419,10 +429,9 @@ int events_read(struct trace *t, uint32_t source, const struct policy *p,
 
 struct events_sniff events_sniff(struct bytes all) {
     static const char *const torch[] = {
-        "\"schemaVersion\"", "\"deviceProperties\"", "\"cpu_op\"",
-        "\"baseTimeNanoseconds\"", "\"user_annotation\"",
-        "\"cuda_runtime\"", "\"python_function\"", "\"Operator\"",
-        "PyTorch Profiler",
+        "\"schemaVersion\"",       "\"deviceProperties\"", "\"cpu_op\"",
+        "\"baseTimeNanoseconds\"", "\"user_annotation\"",  "\"cuda_runtime\"",
+        "\"python_function\"",     "\"Operator\"",         "PyTorch Profiler",
     };
     struct events_sniff s = {0};
     size_t n = all.n < SNIFF_BYTES ? all.n : SNIFF_BYTES;

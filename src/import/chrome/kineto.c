@@ -79,8 +79,7 @@ static const struct cat_row cats[] = {
 
 static const struct cat_row *find_cat(struct bytes cat) {
     for (size_t i = 0; i < sizeof cats / sizeof *cats; i++)
-        if (bytes_eq(cat, cats[i].name, strlen(cats[i].name)))
-            return &cats[i];
+        if (bytes_eq(cat, cats[i].name, strlen(cats[i].name))) return &cats[i];
     static const struct cat_row unknown = {"", SPAN_OTHER, ON_THREAD};
     return &unknown;
 }
@@ -144,10 +143,9 @@ static row_id device_span(struct reader *r, const struct event *ev,
     uint32_t track = reader_track(r, kind, device, stream);
     if (r->t->oom) return ROW_NONE;
     if (r->t->tracks[track].device == ROW_NONE)
-        r->t->tracks[track].device =
-            trace_device(r->t, r->source, DEVICE_GPU, device);
-    row_id row =
-        reader_span(r, ev, track, device_name(r, ev), c->kind, flags);
+        r->t->tracks[track].device = trace_device(r->t, r->source, DEVICE_GPU,
+                                                  device);
+    row_id row = reader_span(r, ev, track, device_name(r, ev), c->kind, flags);
     if (c->where == ON_DERIVED) trace_note(r->t, NOTE_DERIVED_LINES, 1);
     if (c->where == ON_STREAM) {
         r->t->sources[r->source].has_device = true;
@@ -160,8 +158,9 @@ static row_id device_span(struct reader *r, const struct event *ev,
 static row_id kineto_span(struct reader *r, const struct event *ev) {
     const struct cat_row *c = find_cat(ev->cat.raw);
     switch (c->where) {
-    case ON_STREAM: case ON_DERIVED: case ON_ASYNC:
-        return device_span(r, ev, c);
+    case ON_STREAM:
+    case ON_DERIVED:
+    case ON_ASYNC: return device_span(r, ev, c);
     case ON_PYTHON:
         return reader_span(r, ev,
                            reader_track(r, TRACK_PYTHON, ev->pid.v, ev->tid.v),
@@ -170,12 +169,10 @@ static row_id kineto_span(struct reader *r, const struct event *ev) {
         return reader_span(r, ev,
                            reader_track(r, TRACK_OTHER, ev->pid.v, ev->tid.v),
                            reader_str(r, ev->name), c->kind, 0);
-    case ON_THREAD:
-        break;
+    case ON_THREAD: break;
     }
     uint32_t track = reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v);
-    row_id row =
-        reader_span(r, ev, track, reader_str(r, ev->name), c->kind, 0);
+    row_id row = reader_span(r, ev, track, reader_str(r, ev->name), c->kind, 0);
     if (c->kind != SPAN_API) return row;
     struct place pl = read_place(ev, false);
     if (pl.correlation >= 0)
@@ -195,8 +192,7 @@ static bool kineto_instant(struct reader *r, const struct event *ev) {
     /* Iteration Start, Record Window End (wrong by hours in old files): the
      * profiler's own marks, not part of the time window */
     if (ev->cat.raw.n == 0) {
-        reader_span(r, ev,
-                    reader_track(r, TRACK_OTHER, ev->pid.v, ev->tid.v),
+        reader_span(r, ev, reader_track(r, TRACK_OTHER, ev->pid.v, ev->tid.v),
                     reader_str(r, ev->name), SPAN_OTHER, SPAN_INSTANT);
         return true;
     }
@@ -297,8 +293,7 @@ static bool find_hosts(const struct trace *t, const struct overhead *v,
             !one_begins(v, n, s->ts[i], s->ts[i] + s->dur[i]))
             continue;
         if (!VEC_ROOM(h->v, h->n, h->cap)) return false;
-        h->v[h->n++] =
-            (struct sort_key){sort_signed(s->ts[i]), 0, (row_id)i};
+        h->v[h->n++] = (struct sort_key){sort_signed(s->ts[i]), 0, (row_id)i};
     }
     h->ends = vec_alloc(h->n, sizeof *h->ends);
     h->best = vec_alloc(h->n + 1, sizeof *h->best);
@@ -385,6 +380,7 @@ static int read_all(struct trace *t, uint32_t source,
     return events_read(t, source, &kineto_policy, o, e);
 }
 
+/* clang-format off */
 const struct importer importer_kineto = {
     .format = {
         .name = "kineto",
@@ -401,3 +397,4 @@ const struct importer importer_kineto = {
     .sniff = sniff,
     .read = read_all,
 };
+/* clang-format on */

@@ -38,9 +38,11 @@ static void add_before(struct snap *s, struct snap_entries *es,
                        const struct snap_device *d, uint64_t addr,
                        int64_t bytes, uint32_t stack) {
     sum_add(&es->base, bytes);
-    trace_before(s->t, &(struct mem_before){
-        .addr = addr, .bytes = bytes, .ts = TS_NONE,
-        .allocator = d->allocator, .stack = stack});
+    trace_before(s->t, &(struct mem_before){.addr = addr,
+                                            .bytes = bytes,
+                                            .ts = TS_NONE,
+                                            .allocator = d->allocator,
+                                            .stack = stack});
 }
 
 static void on_alloc(struct snap *s, struct snap_entries *es,
@@ -81,11 +83,15 @@ static void on_free(struct snap *s, struct snap_entries *es,
 static void on_oom(struct snap *s, const struct snap_device *d,
                    const struct pickle_value *v, int64_t ts) {
     int64_t left = pickle_int(pickle_get(v, "device_free"), -1);
-    trace_oom(s->t, &(struct mem_oom){
-        .ts = ts, .bytes = pickle_int(pickle_get(v, "size"), 0),
-        .device_free = left >= 0 ? left : -1, .allocated = -1, .reserved = -1,
-        .track = ROW_NONE, .stack = snap_stack(s, v),
-        .allocator = d->allocator});
+    trace_oom(s->t,
+              &(struct mem_oom){.ts = ts,
+                                .bytes = pickle_int(pickle_get(v, "size"), 0),
+                                .device_free = left >= 0 ? left : -1,
+                                .allocated = -1,
+                                .reserved = -1,
+                                .track = ROW_NONE,
+                                .stack = snap_stack(s, v),
+                                .allocator = d->allocator});
 }
 
 enum action { ALLOC, FREE, GROW, SHRINK, FAIL, NOTHING, UNKNOWN };
@@ -95,11 +101,16 @@ static enum action action_of(const struct pickle_value *v) {
         const char *name;
         enum action a;
     } names[] = {
-        {"alloc", ALLOC},          {"free_completed", FREE},
-        {"free_requested", NOTHING}, {"segment_alloc", GROW},
-        {"segment_map", GROW},     {"segment_free", SHRINK},
-        {"segment_unmap", SHRINK}, {"oom", FAIL},
-        {"snapshot", NOTHING},     {"user_defined", NOTHING},
+        {"alloc", ALLOC},
+        {"free_completed", FREE},
+        {"free_requested", NOTHING},
+        {"segment_alloc", GROW},
+        {"segment_map", GROW},
+        {"segment_free", SHRINK},
+        {"segment_unmap", SHRINK},
+        {"oom", FAIL},
+        {"snapshot", NOTHING},
+        {"user_defined", NOTHING},
         {"workspace_snapshot", NOTHING},
     };
     struct bytes b = pickle_text(pickle_get(v, "action"));
@@ -115,7 +126,8 @@ static void read_entry(struct snap *s, struct snap_entries *es,
     enum action a = action_of(v);
     int64_t size = pickle_int(pickle_get(v, "size"), -1);
     struct snap_entry e = {.addr = snap_addr(pickle_get(v, "addr")),
-                           .stack = ROW_NONE, .mate = ROW_NONE,
+                           .stack = ROW_NONE,
+                           .mate = ROW_NONE,
                            .old = ROW_NONE};
     if (a == NOTHING) return;
     if (a == UNKNOWN || size < 0 || size > MAX_BYTES) {
@@ -134,7 +146,8 @@ static void read_entry(struct snap *s, struct snap_entries *es,
         e.bytes = snap_round(s, size);
         on_free(s, es, d, e);
         break;
-    case GROW: case SHRINK:
+    case GROW:
+    case SHRINK:
         e.reserved = a == GROW ? size : -size;
         add_entry(s, es, e);
         break;
@@ -174,11 +187,16 @@ static void emit(struct snap *s, const struct snap_entries *es,
         sum_add(&held, e->reserved);
         sum_add(&level, bytes);
         if (bytes == 0) continue;
-        row_id m = trace_mem(s->t, &(struct mem_in){
-            .ts = e->ts, .bytes = bytes, .addr = e->addr,
-            .allocated = s->whole && level >= 0 ? level : -1,
-            .reserved = s->whole && held >= 0 ? held : -1,
-            .track = ROW_NONE, .allocator = d->allocator, .what = e->what});
+        row_id m = trace_mem(
+            s->t,
+            &(struct mem_in){.ts = e->ts,
+                             .bytes = bytes,
+                             .addr = e->addr,
+                             .allocated = s->whole && level >= 0 ? level : -1,
+                             .reserved = s->whole && held >= 0 ? held : -1,
+                             .track = ROW_NONE,
+                             .allocator = d->allocator,
+                             .what = e->what});
         trace_mem_stack(s->t, m, e->stack);
     }
 }

@@ -20,31 +20,63 @@
 #include <stdlib.h>
 
 enum {
-    MAX_TEXT = 1 << 28, /* bytes of one text; real ones have some thousand */
-    MAX_NUMBER = 64,    /* digits of a number written as text */
-    MAX_DEPTH = 200,    /* boxes in boxes; a snapshot has 6 */
-    MAX_KEYS = 64,      /* keys that pickle_get looks at */
-    MAX_GROWTH = 40,    /* bytes of memory for one of the file ... */
+    MAX_TEXT = 1 << 28,   /* bytes of one text; real ones have some thousand */
+    MAX_NUMBER = 64,      /* digits of a number written as text */
+    MAX_DEPTH = 200,      /* boxes in boxes; a snapshot has 6 */
+    MAX_KEYS = 64,        /* keys that pickle_get looks at */
+    MAX_GROWTH = 40,      /* bytes of memory for one of the file ... */
     ANY_GROWTH = 1 << 20, /* ... and so many for any file */
 };
 
 /* The instructions that are followed, named as in Python's pickletools. */
 enum op {
-    OP_MARK = '(', OP_STOP = '.', OP_NONE = 'N', OP_PROTO = 0x80,
+    OP_MARK = '(',
+    OP_STOP = '.',
+    OP_NONE = 'N',
+    OP_PROTO = 0x80,
     OP_FRAME = 0x95,
-    OP_NEWTRUE = 0x88, OP_NEWFALSE = 0x89, OP_INT = 'I', OP_BININT = 'J',
-    OP_BININT1 = 'K', OP_BININT2 = 'M', OP_LONG = 'L', OP_LONG1 = 0x8a,
-    OP_LONG4 = 0x8b, OP_FLOAT = 'F', OP_BINFLOAT = 'G',
-    OP_STRING = 'S', OP_BINSTRING = 'T', OP_SHORT_BINSTRING = 'U',
-    OP_UNICODE = 'V', OP_BINUNICODE = 'X', OP_SHORT_BINUNICODE = 0x8c,
-    OP_BINUNICODE8 = 0x8d, OP_BINBYTES = 'B', OP_SHORT_BINBYTES = 'C',
-    OP_BINBYTES8 = 0x8e, OP_BYTEARRAY8 = 0x96,
-    OP_EMPTY_LIST = ']', OP_EMPTY_TUPLE = ')', OP_EMPTY_DICT = '}',
-    OP_LIST = 'l', OP_TUPLE = 't', OP_TUPLE1 = 0x85, OP_TUPLE2 = 0x86,
-    OP_TUPLE3 = 0x87, OP_DICT = 'd', OP_APPEND = 'a', OP_APPENDS = 'e',
-    OP_SETITEM = 's', OP_SETITEMS = 'u',
-    OP_PUT = 'p', OP_BINPUT = 'q', OP_LONG_BINPUT = 'r', OP_MEMOIZE = 0x94,
-    OP_GET = 'g', OP_BINGET = 'h', OP_LONG_BINGET = 'j',
+    OP_NEWTRUE = 0x88,
+    OP_NEWFALSE = 0x89,
+    OP_INT = 'I',
+    OP_BININT = 'J',
+    OP_BININT1 = 'K',
+    OP_BININT2 = 'M',
+    OP_LONG = 'L',
+    OP_LONG1 = 0x8a,
+    OP_LONG4 = 0x8b,
+    OP_FLOAT = 'F',
+    OP_BINFLOAT = 'G',
+    OP_STRING = 'S',
+    OP_BINSTRING = 'T',
+    OP_SHORT_BINSTRING = 'U',
+    OP_UNICODE = 'V',
+    OP_BINUNICODE = 'X',
+    OP_SHORT_BINUNICODE = 0x8c,
+    OP_BINUNICODE8 = 0x8d,
+    OP_BINBYTES = 'B',
+    OP_SHORT_BINBYTES = 'C',
+    OP_BINBYTES8 = 0x8e,
+    OP_BYTEARRAY8 = 0x96,
+    OP_EMPTY_LIST = ']',
+    OP_EMPTY_TUPLE = ')',
+    OP_EMPTY_DICT = '}',
+    OP_LIST = 'l',
+    OP_TUPLE = 't',
+    OP_TUPLE1 = 0x85,
+    OP_TUPLE2 = 0x86,
+    OP_TUPLE3 = 0x87,
+    OP_DICT = 'd',
+    OP_APPEND = 'a',
+    OP_APPENDS = 'e',
+    OP_SETITEM = 's',
+    OP_SETITEMS = 'u',
+    OP_PUT = 'p',
+    OP_BINPUT = 'q',
+    OP_LONG_BINPUT = 'r',
+    OP_MEMOIZE = 0x94,
+    OP_GET = 'g',
+    OP_BINGET = 'h',
+    OP_LONG_BINGET = 'j',
 };
 
 /* Those that are known and refused. */
@@ -52,24 +84,27 @@ static const struct refused {
     uint8_t op;
     const char *name;
 } refused[] = {
-    {'c', "GLOBAL"},       {'i', "INST"},        {0x93, "STACK_GLOBAL"},
-    {'R', "REDUCE"},       {'b', "BUILD"},       {'o', "OBJ"},
-    {0x81, "NEWOBJ"},      {0x92, "NEWOBJ_EX"},  {'P', "PERSID"},
-    {'Q', "BINPERSID"},    {0x82, "EXT1"},       {0x83, "EXT2"},
-    {0x84, "EXT4"},        {0x8f, "EMPTY_SET"},  {0x90, "ADDITEMS"},
-    {0x91, "FROZENSET"},   {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"},
-    {'0', "POP"},          {'1', "POP_MARK"},    {'2', "DUP"},
+    {'c', "GLOBAL"},     {'i', "INST"},         {0x93, "STACK_GLOBAL"},
+    {'R', "REDUCE"},     {'b', "BUILD"},        {'o', "OBJ"},
+    {0x81, "NEWOBJ"},    {0x92, "NEWOBJ_EX"},   {'P', "PERSID"},
+    {'Q', "BINPERSID"},  {0x82, "EXT1"},        {0x83, "EXT2"},
+    {0x84, "EXT4"},      {0x8f, "EMPTY_SET"},   {0x90, "ADDITEMS"},
+    {0x91, "FROZENSET"}, {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"},
+    {'0', "POP"},        {'1', "POP_MARK"},     {'2', "DUP"},
 };
 
 struct machine {
     struct pickle *p;
     const uint8_t *begin, *cur, *end;
-    size_t at;                  /* offset of the instruction at hand */
-    struct pickle_value *stack; size_t n, cap;
-    size_t *marks;              size_t nmarks, cap_marks;
-    struct pickle_value *memo;  size_t nmemo, cap_memo;
-    size_t memoized;            /* MEMOIZEs and PUTs so far */
-    size_t most;                /* memory that it may take */
+    size_t at; /* offset of the instruction at hand */
+    struct pickle_value *stack;
+    size_t n, cap;
+    size_t *marks;
+    size_t nmarks, cap_marks;
+    struct pickle_value *memo;
+    size_t nmemo, cap_memo;
+    size_t memoized; /* MEMOIZEs and PUTs so far */
+    size_t most;     /* memory that it may take */
     struct ops_err *e;
 };
 
@@ -127,7 +162,8 @@ static int push_bool(struct machine *m, bool v) {
 
 static int push_text(struct machine *m, struct bytes b) {
     if (b.n > MAX_TEXT) return bad(m, "a text longer than 256 MiB");
-    return push(m, (struct pickle_value){.type = PICKLE_TEXT, .text = b.p,
+    return push(m, (struct pickle_value){.type = PICKLE_TEXT,
+                                         .text = b.p,
                                          .n = (uint32_t)b.n});
 }
 
@@ -139,7 +175,8 @@ static int op_text(struct machine *m, size_t width) {
     if (n > MAX_TEXT)
         return fail(m->e, OPS_EFORMAT,
                     "damaged pickle: a text of %llu bytes at offset %zu, the "
-                    "most is 256 MiB", (unsigned long long)n, m->at);
+                    "most is 256 MiB",
+                    (unsigned long long)n, m->at);
     return take(m, (size_t)n, &b) ? push_text(m, (struct bytes){b, (size_t)n})
                                   : 0;
 }
@@ -149,8 +186,7 @@ static int op_text(struct machine *m, size_t width) {
 static int op_line(struct machine *m) {
     struct bytes b;
     if (!take_line(m, &b)) return 0;
-    if (b.n >= 2 && (b.p[0] == '\'' || b.p[0] == '"') &&
-        b.p[b.n - 1] == b.p[0])
+    if (b.n >= 2 && (b.p[0] == '\'' || b.p[0] == '"') && b.p[b.n - 1] == b.p[0])
         b = (struct bytes){b.p + 1, b.n - 2};
     return push_text(m, b);
 }
@@ -219,18 +255,18 @@ static int op_long(struct machine *m, size_t width) {
     const uint8_t *b;
     if (!take_uint(m, width, &n)) return 0;
     if (n > 9)
-        return fail(m->e, OPS_EFORMAT, "damaged pickle: an integer of %llu "
+        return fail(m->e, OPS_EFORMAT,
+                    "damaged pickle: an integer of %llu "
                     "bytes at offset %zu, the most is 8",
                     (unsigned long long)n, m->at);
     if (!take(m, (size_t)n, &b)) return 0;
-    if (n == 9 && b[8] != 0)
-        return bad(m, "an integer of more than 64 bits");
+    if (n == 9 && b[8] != 0) return bad(m, "an integer of more than 64 bits");
     for (size_t i = n < 8 ? n : 8; i-- > 0;) v = v << 8 | b[i];
     if (n > 0 && n < 8 && b[n - 1] & 0x80) v |= ~UINT64_C(0) << 8 * n;
     bool over = n == 9 && v >> 63;
-    return push(m, (struct pickle_value){
-                       .type = over ? PICKLE_UINT : PICKLE_INT,
-                       .i = (int64_t)v});
+    return push(m,
+                (struct pickle_value){.type = over ? PICKLE_UINT : PICKLE_INT,
+                                      .i = (int64_t)v});
 }
 
 static bool is_box(const struct pickle_value *v) {
@@ -267,12 +303,16 @@ static int fill(struct machine *m, struct pickle_box *b, size_t n) {
         if (b->depth <= v[i].box->depth) b->depth = v[i].box->depth + 1;
     }
     if (b->placed)
-        return fail(m->e, OPS_EFORMAT, "pickle: the list or dict of offset "
+        return fail(m->e, OPS_EFORMAT,
+                    "pickle: the list or dict of offset "
                     "%zu contains itself or changes after it was used, at "
-                    "offset %zu", b->at, m->at);
+                    "offset %zu",
+                    b->at, m->at);
     if (b->depth > MAX_DEPTH)
-        return fail(m->e, OPS_EFORMAT, "pickle: more than %d lists or dicts "
-                    "inside each other at offset %zu", MAX_DEPTH, m->at);
+        return fail(m->e, OPS_EFORMAT,
+                    "pickle: more than %d lists or dicts "
+                    "inside each other at offset %zu",
+                    MAX_DEPTH, m->at);
     if (!box_room(m, b, n)) return fail_oom(m->e);
     if (n > 0) memcpy(b->v + b->n, v, n * sizeof *v);
     b->n += n;
@@ -332,13 +372,13 @@ static int op_add_marked(struct machine *m, uint8_t type) {
 static int memo_put(struct machine *m, uint64_t slot) {
     if (above(m) == 0) return bad(m, "the stack is empty");
     if (slot > 2 * m->memoized + 1024)
-        return fail(m->e, OPS_EFORMAT, "damaged pickle: memo slot %llu at "
+        return fail(m->e, OPS_EFORMAT,
+                    "damaged pickle: memo slot %llu at "
                     "offset %zu, where %zu are in use",
                     (unsigned long long)slot, m->at, m->memoized);
     if (slot >= m->cap_memo) {
         size_t cap = vec_next_cap(m->cap_memo, (size_t)slot + 1);
-        if (!vec_resize(&m->memo, cap, sizeof *m->memo))
-            return fail_oom(m->e);
+        if (!vec_resize(&m->memo, cap, sizeof *m->memo)) return fail_oom(m->e);
         m->cap_memo = cap;
     }
     enum { UNSET = 0xff };
@@ -351,7 +391,8 @@ static int memo_put(struct machine *m, uint64_t slot) {
 
 static int memo_get(struct machine *m, uint64_t slot) {
     if (slot >= m->nmemo || m->memo[slot].type > PICKLE_DICT)
-        return fail(m->e, OPS_EFORMAT, "damaged pickle: nothing is stored in "
+        return fail(m->e, OPS_EFORMAT,
+                    "damaged pickle: nothing is stored in "
                     "memo slot %llu, wanted at offset %zu",
                     (unsigned long long)slot, m->at);
     return push(m, m->memo[slot]);
@@ -362,8 +403,7 @@ static int memo_get(struct machine *m, uint64_t slot) {
 static int op_memo(struct machine *m, size_t width,
                    int (*then)(struct machine *, uint64_t)) {
     uint64_t slot;
-    if (width > 0)
-        return take_uint(m, width, &slot) ? then(m, slot) : 0;
+    if (width > 0) return take_uint(m, width, &slot) ? then(m, slot) : 0;
     char text[MAX_NUMBER + 1], *end;
     bool have;
     TRY(take_digits(m, text, &have));
@@ -411,17 +451,21 @@ static int refuse(struct machine *m, uint8_t op) {
     if (wanted(m, op, &module, &name)) {
         put_name(a, sizeof a, module);
         put_name(b, sizeof b, name);
-        return fail(m->e, OPS_EFORMAT, "refuses to load \"%s.%s\", which this "
+        return fail(m->e, OPS_EFORMAT,
+                    "refuses to load \"%s.%s\", which this "
                     "pickle asks for at offset %zu: only plain data is read",
                     a, b, m->at);
     }
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (refused[i].op == op)
-            return fail(m->e, OPS_EFORMAT, "refuses the pickle instruction "
+            return fail(m->e, OPS_EFORMAT,
+                        "refuses the pickle instruction "
                         "%s at offset %zu: only plain data is read",
                         refused[i].name, m->at);
-    return fail(m->e, OPS_EFORMAT, "damaged pickle: 0x%02x at offset %zu is "
-                "no instruction", op, m->at);
+    return fail(m->e, OPS_EFORMAT,
+                "damaged pickle: 0x%02x at offset %zu is "
+                "no instruction",
+                op, m->at);
 }
 
 /* One instruction. Where the file ends inside it, p->cut is set and nothing
@@ -445,16 +489,22 @@ static int step(struct machine *m, uint8_t op) {
     case OP_LONG4: return op_long(m, 4);
     case OP_FLOAT: return op_float_text(m);
     case OP_BINFLOAT: return op_binfloat(m);
-    case OP_STRING: case OP_UNICODE: return op_line(m);
-    case OP_SHORT_BINSTRING: case OP_SHORT_BINUNICODE: case OP_SHORT_BINBYTES:
-        return op_text(m, 1);
-    case OP_BINSTRING: case OP_BINUNICODE: case OP_BINBYTES:
-        return op_text(m, 4);
-    case OP_BINUNICODE8: case OP_BINBYTES8: case OP_BYTEARRAY8:
-        return op_text(m, 8);
-    case OP_EMPTY_LIST: case OP_EMPTY_TUPLE: return op_box(m, PICKLE_LIST, 0);
+    case OP_STRING:
+    case OP_UNICODE: return op_line(m);
+    case OP_SHORT_BINSTRING:
+    case OP_SHORT_BINUNICODE:
+    case OP_SHORT_BINBYTES: return op_text(m, 1);
+    case OP_BINSTRING:
+    case OP_BINUNICODE:
+    case OP_BINBYTES: return op_text(m, 4);
+    case OP_BINUNICODE8:
+    case OP_BINBYTES8:
+    case OP_BYTEARRAY8: return op_text(m, 8);
+    case OP_EMPTY_LIST:
+    case OP_EMPTY_TUPLE: return op_box(m, PICKLE_LIST, 0);
     case OP_EMPTY_DICT: return op_box(m, PICKLE_DICT, 0);
-    case OP_LIST: case OP_TUPLE: return op_marked(m, PICKLE_LIST);
+    case OP_LIST:
+    case OP_TUPLE: return op_marked(m, PICKLE_LIST);
     case OP_DICT: return op_marked(m, PICKLE_DICT);
     case OP_TUPLE1: return op_box(m, PICKLE_LIST, 1);
     case OP_TUPLE2: return op_box(m, PICKLE_LIST, 2);
@@ -501,7 +551,8 @@ static int check_memory(struct machine *m) {
     size_t used = m->p->arena.used + (m->cap + m->cap_memo) * sizeof *m->stack +
                   m->cap_marks * sizeof *m->marks;
     if (used <= m->most) return 0;
-    return fail(m->e, OPS_ELIMIT, "a pickle of %zu bytes that takes more than "
+    return fail(m->e, OPS_ELIMIT,
+                "a pickle of %zu bytes that takes more than "
                 "%zu bytes of memory at offset %zu: no snapshot does",
                 (size_t)(m->end - m->begin), m->most, m->at);
 }
@@ -529,8 +580,8 @@ static int run(struct machine *m) {
 int pickle_read(struct pickle *p, struct bytes b, struct ops_err *e) {
     *p = (struct pickle){0};
     if (b.n == 0) b.p = (const uint8_t *)"";
-    struct machine m = {.p = p, .begin = b.p, .cur = b.p, .end = b.p + b.n,
-                        .e = e};
+    struct machine m = {
+        .p = p, .begin = b.p, .cur = b.p, .end = b.p + b.n, .e = e};
     m.most = b.n < SIZE_MAX / MAX_GROWTH - ANY_GROWTH
                  ? MAX_GROWTH * b.n + ANY_GROWTH
                  : SIZE_MAX;
@@ -560,8 +611,7 @@ const struct pickle_value *pickle_get(const struct pickle_value *v,
     size_t n = strlen(key), keys = v->box->n / 2;
     for (size_t i = 0; i < keys && i < MAX_KEYS; i++) {
         const struct pickle_value *k = &v->box->v[2 * i];
-        if (k->type == PICKLE_TEXT && k->n == n &&
-            memcmp(k->text, key, n) == 0)
+        if (k->type == PICKLE_TEXT && k->n == n && memcmp(k->text, key, n) == 0)
             return k + 1;
     }
     return NULL;

@@ -27,11 +27,11 @@
 enum pickle_type {
     PICKLE_NONE,
     PICKLE_BOOL,
-    PICKLE_INT,   /* fits int64 */
-    PICKLE_UINT,  /* does not, but fits uint64 */
+    PICKLE_INT,  /* fits int64 */
+    PICKLE_UINT, /* does not, but fits uint64 */
     PICKLE_FLOAT,
-    PICKLE_TEXT,  /* str or bytes, as they stand in the file */
-    PICKLE_LIST,  /* or tuple */
+    PICKLE_TEXT, /* str or bytes, as they stand in the file */
+    PICKLE_LIST, /* or tuple */
     PICKLE_DICT,
 };
 
@@ -49,9 +49,9 @@ struct pickle_box {
 
 struct pickle_value {
     union {
-        int64_t i;             /* BOOL, INT; the bits of UINT */
+        int64_t i; /* BOOL, INT; the bits of UINT */
         double f;
-        const uint8_t *text;   /* n bytes in the file */
+        const uint8_t *text; /* n bytes in the file */
         struct pickle_box *box;
     };
     uint32_t n;

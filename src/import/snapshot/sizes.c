@@ -25,10 +25,10 @@
 #include <stdlib.h>
 
 enum {
-    LEAST = 512,       /* every size is a multiple of it */
-    SMALL = 1 << 20,   /* requests up to this come from the small pool */
-    MUCH = 20 << 20,   /* what a block may be larger than asked for */
-    LEVELS = 6,        /* 64 to the 6th places */
+    LEAST = 512,     /* every size is a multiple of it */
+    SMALL = 1 << 20, /* requests up to this come from the small pool */
+    MUCH = 20 << 20, /* what a block may be larger than asked for */
+    LEVELS = 6,      /* 64 to the 6th places */
 };
 
 static int log2_of(uint64_t v) { return 63 - __builtin_clzll(v); }
@@ -51,7 +51,7 @@ int64_t snap_round(const struct snap *s, int64_t asked) {
 /* A set of places, each counted: one may be a segment's end and the next
  * one's first block. */
 struct places {
-    uint64_t *addr;  /* sorted, each once */
+    uint64_t *addr; /* sorted, each once */
     int32_t *count;
     size_t n;
     uint64_t *bits[LEVELS]; /* the last level has one word */
@@ -104,11 +104,11 @@ static size_t next_place(const struct places *p, size_t i) {
     int k = 0;
     for (i++; k < p->levels; k++, i = i / 64 + 1) {
         uint64_t word = i / 64 < (p->n >> 6 * k) / 64 + 1
-                            ? p->bits[k][i / 64] >> i % 64 : 0;
+                            ? p->bits[k][i / 64] >> i % 64
+                            : 0;
         if (word == 0) continue;
         i += (size_t)__builtin_ctzll(word);
-        while (k-- > 0)
-            i = i * 64 + (size_t)__builtin_ctzll(p->bits[k][i]);
+        while (k-- > 0) i = i * 64 + (size_t)__builtin_ctzll(p->bits[k][i]);
         return i;
     }
     return p->n;
@@ -149,8 +149,7 @@ static bool find_places(struct places *p, const struct snap *s,
     p->addr = vec_alloc(n + 1, sizeof *p->addr);
     if (p->addr == NULL) return false;
     n = 0;
-    for (size_t i = 0; i < es->n; i++)
-        p->addr[n++] = entry_place(&es->v[i]);
+    for (size_t i = 0; i < es->n; i++) p->addr[n++] = entry_place(&es->v[i]);
     for (size_t i = es->before0; i < t->nbefore; i++)
         p->addr[n++] = t->before[i].addr;
     for (uint32_t i = d->segments; i != ROW_NONE; i = s->chain[i])
@@ -165,8 +164,7 @@ static bool find_places(struct places *p, const struct snap *s,
 /* The set before the first entry: blocks from before; and of segments those of
  * the end, less those that were added, plus those that were given back. */
 static void begin(struct places *p, const struct snap *s,
-                  const struct snap_entries *es,
-                  const struct snap_device *d) {
+                  const struct snap_entries *es, const struct snap_device *d) {
     const struct trace *t = s->t;
     for (size_t i = es->before0; i < t->nbefore; i++)
         change(p, t->before[i].addr, 1);
@@ -218,8 +216,7 @@ void snap_sizes(struct snap *s, struct snap_entries *es,
             if (e->reserved != 0)
                 change(&p, entry_place(e), e->reserved > 0 ? 1 : -1);
             else if (e->bytes < 0) change(&p, e->addr, -1);
-            else if (!e->exact)
-                e->bytes += excess(s, &p, e->addr, e->bytes);
+            else if (!e->exact) e->bytes += excess(s, &p, e->addr, e->bytes);
             if (e->bytes > 0) change(&p, e->addr, 1);
         }
     } else {

@@ -31,7 +31,7 @@
 
 /* Marks of lists beside stack numbers. */
 #define MARK_VISITED (PICKLE_NO_MARK - 1)
-#define MARK_EMPTY (PICKLE_NO_MARK - 2)
+#define MARK_EMPTY   (PICKLE_NO_MARK - 2)
 
 enum { MAX_DEVICES = 4096 };
 
@@ -47,16 +47,17 @@ struct snap_device *snap_device(struct snap *s, int64_t ordinal) {
             return NULL;
         }
         while (s->ndevices <= i)
-            s->devices[s->ndevices++] =
-                (struct snap_device){.segments = ROW_NONE};
+            s->devices[s->ndevices++] = (struct snap_device){
+                .segments = ROW_NONE};
     }
     struct snap_device *d = &s->devices[i];
     if (d->made) return d;
     uint32_t device = trace_device(s->t, s->source, DEVICE_GPU, ordinal);
     if (device == ROW_NONE) return NULL;
-    d->allocator = trace_allocator(
-        s->t, s->source, strs_bytes(&s->t->strs, s->t->devices[device].label),
-        device);
+    d->allocator = trace_allocator(s->t, s->source,
+                                   strs_bytes(&s->t->strs,
+                                              s->t->devices[device].label),
+                                   device);
     d->made = !s->t->oom;
     return d->made ? d : NULL;
 }
@@ -187,8 +188,8 @@ static void read_blocks(struct snap *s, const struct pickle_value *list,
 }
 
 static void read_segment(struct snap *s, const struct pickle_value *v) {
-    struct snap_device *d =
-        snap_device(s, pickle_int(pickle_get(v, "device"), 0));
+    struct snap_device *d = snap_device(s,
+                                        pickle_int(pickle_get(v, "device"), 0));
     const struct pickle_value *pool = pickle_get(v, "segment_pool_id");
     if (d == NULL) return;
     struct mem_segment seg = {
@@ -345,8 +346,8 @@ static void read_annotation(struct snap *s, struct notes *o,
 }
 
 static void read_annotations(struct snap *s) {
-    const struct pickle_value *list =
-        pickle_get(s->root, "external_annotations");
+    const struct pickle_value *list = pickle_get(s->root,
+                                                 "external_annotations");
     struct notes o = {.last = INT64_MIN};
     if (!s->clocked || !snap_first_visit(list)) return;
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
@@ -390,8 +391,8 @@ struct times {
 static void times_of(struct snap *s, const struct pickle_value *list,
                      struct times *t) {
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
-        const struct pickle_value *ts =
-            pickle_get(pickle_item(list, i), "time_us");
+        const struct pickle_value *ts = pickle_get(pickle_item(list, i),
+                                                   "time_us");
         if (ts == NULL || ts->type != PICKLE_INT) continue;
         if (!VEC_ROOM(t->v, t->n, t->cap)) s->t->oom = true;
         else t->v[t->n++] = sort_signed(ts->i);
@@ -436,9 +437,9 @@ static void find_epoch(struct snap *s) {
 /* Everything, the pickle being read. Its order matters: events are counted
  * back from the segments. */
 static void read_snapshot(struct snap *s) {
-    const struct pickle_value *segments =
-        s->root->type == PICKLE_LIST ? s->root
-                                     : pickle_get(s->root, "segments");
+    const struct pickle_value *segments = s->root->type == PICKLE_LIST
+                                              ? s->root
+                                              : pickle_get(s->root, "segments");
     if (segments == NULL) s->whole = false;
     find_epoch(s);
     if (!s->t->oom) read_segments(s, segments);
@@ -462,11 +463,11 @@ static int read_all(struct trace *t, uint32_t source,
     TRY(pickle_read(&p, t->sources[source].bytes, e));
     if (!is_snapshot(p.root)) {
         pickle_free(&p);
-        return fail(e, OPS_EFORMAT, "a pickle, but no memory snapshot: it has "
+        return fail(e, OPS_EFORMAT,
+                    "a pickle, but no memory snapshot: it has "
                     "neither \"segments\" nor \"device_traces\"");
     }
-    struct snap s = {.t = t, .source = source, .root = p.root,
-                     .whole = !p.cut};
+    struct snap s = {.t = t, .source = source, .root = p.root, .whole = !p.cut};
     read_snapshot(&s);
     if (p.cut) trace_note(t, NOTE_FILE_CUT, 1);
     struct source *src = &t->sources[source];
@@ -501,13 +502,14 @@ static bool sniff(struct bytes all, const char *path) {
 }
 
 const struct importer importer_snapshot = {
-    .format = {
-        .name = "snapshot",
-        .role = ROLE_MEMORY,
-        .writer = WRITER_TORCH,
-        .fix_all = "a memory snapshot tells of memory only: give a "
-                   "torch.profiler trace of the same run beside it",
-    },
+    .format =
+        {
+            .name = "snapshot",
+            .role = ROLE_MEMORY,
+            .writer = WRITER_TORCH,
+            .fix_all = "a memory snapshot tells of memory only: give a "
+                       "torch.profiler trace of the same run beside it",
+        },
     .help = "PyTorch's CUDA memory snapshots (.pickle, .pickle.gz)",
     .sniff = sniff,
     .read = read_all,

@@ -10,30 +10,33 @@
 
 /* One device's allocator. */
 struct snap_device {
-    bool made;          /* there is anything of it */
+    bool made; /* there is anything of it */
     uint32_t allocator;
-    int64_t reserved;   /* bytes in segments at the dump */
-    uint32_t segments;  /* the last of its segments, or ROW_NONE */
-    struct map active;  /* address -> block in use at the dump, in t->blocks */
+    int64_t reserved;  /* bytes in segments at the dump */
+    uint32_t segments; /* the last of its segments, or ROW_NONE */
+    struct map active; /* address -> block in use at the dump, in t->blocks */
 };
 
 struct snap {
     struct trace *t;
     uint32_t source;
     const struct pickle_value *root;
-    bool whole;         /* segments are there, and the file is not cut: the
+    bool whole;      /* segments are there, and the file is not cut: the
                            state at the end is known */
-    bool clocked;       /* entries have a time */
-    int64_t zero_us;    /* Unix time of the trace's epoch */
-    struct snap_device *devices; size_t ndevices;
-    uint32_t *chain;    size_t cap_chain; /* by segment: the one of the same
+    bool clocked;    /* entries have a time */
+    int64_t zero_us; /* Unix time of the trace's epoch */
+    struct snap_device *devices;
+    size_t ndevices;
+    uint32_t *chain;
+    size_t cap_chain;      /* by segment: the one of the same
                                              device before it, or ROW_NONE */
     bool expandable;       /* segments grow in place: what is left of a block
                               is always split off */
     int64_t max_split;     /* blocks from this size on are never split */
     int64_t divisions[16]; /* roundup_power2_divisions, from 1 MiB on */
-    uint32_t *frames;      size_t cap_frames; /* scratch */
-    struct map texts;      /* long texts: where they stand -> string */
+    uint32_t *frames;
+    size_t cap_frames; /* scratch */
+    struct map texts;  /* long texts: where they stand -> string */
     uint64_t events;
 };
 
@@ -71,11 +74,11 @@ struct snap_entry {
     int64_t reserved; /* change of what is held */
     uint64_t addr;
     uint32_t stack;
-    uint32_t mate;    /* of a free: its allocation's index, or ROW_NONE */
-    uint32_t old;     /* of a free of an older block: index in trace->before,
+    uint32_t mate; /* of a free: its allocation's index, or ROW_NONE */
+    uint32_t old;  /* of a free of an older block: index in trace->before,
                          or ROW_NONE */
     str_id what;
-    bool exact;       /* bytes are the block's own */
+    bool exact; /* bytes are the block's own */
 };
 
 struct snap_entries {

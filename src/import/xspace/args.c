@@ -20,8 +20,8 @@
 enum { SHARED_STATS = 256, SHARED_TEXT = 1 << 16 };
 
 struct index_plane {
-    uint64_t begin, end;             /* its bytes in the file */
-    uint32_t stats, nstats;          /* in entries, sorted by id */
+    uint64_t begin, end;    /* its bytes in the file */
+    uint32_t stats, nstats; /* in entries, sorted by id */
     uint32_t names, nnames;
 };
 
@@ -42,8 +42,10 @@ struct xspace_index {
 /* While it is built. */
 struct build {
     struct bytes all;
-    struct index_plane *planes;  size_t nplanes, cap_planes;
-    struct index_entry *entries; size_t nentries, cap_entries;
+    struct index_plane *planes;
+    size_t nplanes, cap_planes;
+    struct index_entry *entries;
+    size_t nentries, cap_entries;
     bool oom;
 };
 
@@ -69,8 +71,10 @@ static void add_entry(struct build *x, struct bytes b, bool stat) {
     }
     if (stat) value = name;
     if (!VEC_ROOM(x->entries, x->nentries, x->cap_entries)) x->oom = true;
-    else x->entries[x->nentries++] = (struct index_entry){
-        key ? key : id, (uint64_t)(value.p - x->all.p), value.n};
+    else
+        x->entries[x->nentries++] =
+            (struct index_entry){key ? key : id, (uint64_t)(value.p - x->all.p),
+                                 value.n};
 }
 
 /* The entries of one of the plane's maps, sorted. */
@@ -153,8 +157,8 @@ static struct bytes at_most(struct bytes b) {
 }
 
 static struct bytes stat_name(const struct view *v, uint64_t id) {
-    const struct index_entry *e =
-        find(v->ix->entries + v->plane->stats, v->plane->nstats, id);
+    const struct index_entry *e = find(v->ix->entries + v->plane->stats,
+                                       v->plane->nstats, id);
     if (e == NULL) return (struct bytes){v->all.p, 0};
     return at_most((struct bytes){v->all.p + e->at, e->n});
 }
@@ -229,8 +233,8 @@ static void give_event(const struct view *v, struct bytes event) {
         if (!v->each(v->ctx, bytes_of("num_occurrences"), &a)) return;
     }
     if (!give_stats(v, event)) return;
-    const struct index_entry *e =
-        find(v->ix->entries + v->plane->names, v->plane->nnames, name);
+    const struct index_entry *e = find(v->ix->entries + v->plane->names,
+                                       v->plane->nnames, name);
     if (e != NULL) give_name(v, (struct bytes){v->all.p + e->at, e->n});
 }
 

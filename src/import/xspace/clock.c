@@ -15,8 +15,7 @@ static int64_t plane_stat(const struct xplane *p, const char *name) {
         struct xval v;
         if (!xstat_read(p->facts[i], &id, &v)) continue;
         uint32_t s = xids_get(&p->stat_ids, id);
-        if (s != MAP_NONE &&
-            bytes_eq(p->stats[s].name, name, strlen(name)))
+        if (s != MAP_NONE && bytes_eq(p->stats[s].name, name, strlen(name)))
             return xval_int(p, &v);
     }
     return 0;
@@ -100,7 +99,8 @@ void xspace_clock(struct xspace *x) {
     /* the recorder says it in every file, closed or not */
     for (size_t i = 0; i < x->nplanes && x->zero_ns == 0; i++) {
         int64_t start = x->planes[i].own
-                            ? plane_stat(&x->planes[i], "start_unix_ns") : 0;
+                            ? plane_stat(&x->planes[i], "start_unix_ns")
+                            : 0;
         if (start > 0 && start < INT64_MAX / 2) x->zero_ns = start;
     }
     if (x->zero_ns == 0) x->zero_ns = first_line(x);

@@ -21,10 +21,10 @@ struct bytes fact_text(const struct xpiece *w, enum xcode c) {
 
 void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
     static const enum track_kind kinds[] = {
-        [XL_HOST] = TRACK_THREAD,   [XL_STREAM] = TRACK_STREAM,
+        [XL_HOST] = TRACK_THREAD,     [XL_STREAM] = TRACK_STREAM,
         [XL_DERIVED] = TRACK_DERIVED, [XL_ASYNC] = TRACK_ASYNC,
-        [XL_OVERHEAD] = TRACK_OTHER, [XL_OTHER] = TRACK_OTHER,
-        [XL_COUNTERS] = TRACK_OTHER, [XL_HOST_ASYNC] = TRACK_ASYNC,
+        [XL_OVERHEAD] = TRACK_OTHER,  [XL_OTHER] = TRACK_OTHER,
+        [XL_COUNTERS] = TRACK_OTHER,  [XL_HOST_ASYNC] = TRACK_ASYNC,
     };
     *tr = (struct xtracks){ROW_NONE, ROW_NONE, ROW_NONE, l->before};
     if (l->kind == XL_COUNTERS) return;
@@ -38,10 +38,9 @@ static uint32_t python_track(struct xpiece *w, const struct xline *l,
                              struct xtracks *tr) {
     if (tr->python == ROW_NONE) {
         w->python = true;
-        tr->python = trace_track(w->t, w->source, TRACK_PYTHON,
-                                 w->plane->pid, l->id);
-        if (!w->t->oom)
-            w->t->tracks[tr->python].thread = tr->main;
+        tr->python = trace_track(w->t, w->source, TRACK_PYTHON, w->plane->pid,
+                                 l->id);
+        if (!w->t->oom) w->t->tracks[tr->python].thread = tr->main;
     }
     return tr->python;
 }
@@ -53,8 +52,7 @@ static uint32_t async_track(struct xpiece *w, const struct xline *l,
     if (tr->async == ROW_NONE) {
         tr->async = trace_track(w->t, w->source, TRACK_ASYNC, w->plane->pid,
                                 l->id);
-        if (!w->t->oom)
-            w->t->tracks[tr->async].device = w->device;
+        if (!w->t->oom) w->t->tracks[tr->async].device = w->device;
     }
     return tr->async;
 }
@@ -135,8 +133,8 @@ static void counter_event(struct xpiece *w, const struct xname *n,
                           const struct xevent *e) {
     const uint8_t *all = w->x->all.p, *end = all + w->x->all.n;
     uint64_t len;
-    const uint8_t *at = all + (e->args - 1 -
-                               w->t->sources[w->source].args_base);
+    const uint8_t *at = all +
+                        (e->args - 1 - w->t->sources[w->source].args_base);
     const uint8_t *body = pb_varint(at, end, &len);
     if (body == NULL || len > (size_t)(end - body)) return;
     struct pb r = pb_reader((struct bytes){body, (size_t)len});
@@ -222,8 +220,7 @@ static void host_span(struct xpiece *w, const struct xline *l,
         s->kind = SPAN_RUNTIME;
     } else if (s->kind == SPAN_ANNOTATION &&
                BYTES_STARTS(l->name, "Host Threads/") &&
-               !fact_has(w, XC_NVTX) &&
-               !BYTES_STARTS(n->name, "NVTX:")) {
+               !fact_has(w, XC_NVTX) && !BYTES_STARTS(n->name, "NVTX:")) {
         s->kind = SPAN_API; /* the GPU tracer's own lines hold calls */
     }
     if (fact_has(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
@@ -236,14 +233,13 @@ static void stream_span(struct xpiece *w, struct span_in *s) {
     if (fact_has(w, XC_KERNEL_DETAILS)) {
         s->kind = SPAN_KERNEL;
         s->cat = launch_category(w);
-    }
-    else if (fact_has(w, XC_MEMCPY_DETAILS) || fact_has(w, XC_MEMSET_DETAILS)) {
+    } else if (fact_has(w, XC_MEMCPY_DETAILS) ||
+               fact_has(w, XC_MEMSET_DETAILS)) {
         s->kind = fact_has(w, XC_MEMCPY_DETAILS) ? SPAN_COPY : SPAN_MEMSET;
         if (fact_has(w, XC_HLO_OP)) s->cat = launch_category(w);
-    }
-    else if (fact_has(w, XC_MEMALLOC_DETAILS) ||
-             fact_has(w, XC_MEMFREE_DETAILS) ||
-             fact_has(w, XC_RESIDENCY_DETAILS))
+    } else if (fact_has(w, XC_MEMALLOC_DETAILS) ||
+               fact_has(w, XC_MEMFREE_DETAILS) ||
+               fact_has(w, XC_RESIDENCY_DETAILS))
         s->kind = SPAN_OTHER;
     else if (s->kind == SPAN_OTHER && fact_has(w, XC_CORRELATION))
         s->kind = SPAN_KERNEL;
@@ -294,9 +290,14 @@ static void device_times(struct xpiece *w, const struct xline *l,
 
 void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
                  const struct xname *n, const struct xevent *e) {
-    struct span_in s = {.ts = e->ts, .dur = e->dur, .track = tr->main,
-                        .name = e->name, .cat = e->cat, .kind = n->kind,
-                        .flags = n->flags, .args = e->args,
+    struct span_in s = {.ts = e->ts,
+                        .dur = e->dur,
+                        .track = tr->main,
+                        .name = e->name,
+                        .cat = e->cat,
+                        .kind = n->kind,
+                        .flags = n->flags,
+                        .args = e->args,
                         .args_n = e->args_n};
     if (l->kind == XL_COUNTERS) {
         counter_event(w, n, e);

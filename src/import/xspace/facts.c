@@ -7,9 +7,7 @@
 #include <stdio.h>
 
 /* A figure that fits an integer; else 0: not recorded. */
-static double within(double v) {
-    return v > 0 && v < 9e18 ? v : 0;
-}
+static double within(double v) { return v > 0 && v < 9e18 ? v : 0; }
 
 static void device_fact(struct xspace *x, struct xplane *p, struct bytes name,
                         const struct xval *v) {
@@ -110,11 +108,9 @@ void xplane_facts(struct xspace *x, struct xplane *p) {
         uint32_t s = xids_get(&p->stat_ids, id);
         if (s == MAP_NONE) continue;
         struct bytes name = p->stats[s].name;
-        if (BYTES_IS(name, "process_id"))
-            process_fact(x, p, xval_int(p, &v));
+        if (BYTES_IS(name, "process_id")) process_fact(x, p, xval_int(p, &v));
         else if (BYTES_IS(name, "dropped_traces") && xval_int(p, &v) > 0)
-            trace_note(x->t, NOTE_DROPPED_AT_SOURCE,
-                       (uint64_t)xval_int(p, &v));
+            trace_note(x->t, NOTE_DROPPED_AT_SOURCE, (uint64_t)xval_int(p, &v));
         else if (p->outside && BYTES_IS(name, "host_name"))
             x->t->sources[x->source].host = trace_str(x->t, xval_text(p, &v));
         else if (p->device != ROW_NONE) device_fact(x, p, name, &v);

@@ -88,11 +88,10 @@ static void add_instr(struct hlo_reader *r, struct bytes b) {
         trace_note(r->t, NOTE_INSTR_SKIPPED, 1);
         return;
     }
-    struct bytes *texts[] = {&i.name, &i.opcode, &i.shape,  &i.meta,
-                             &i.target, &i.config, &i.fusion, &i.dot,
-                             &i.window, &i.conv, &i.precision};
-    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
-        texts[k]->p = b.p;
+    struct bytes *texts[] = {&i.name,   &i.opcode, &i.shape,    &i.meta,
+                             &i.target, &i.config, &i.fusion,   &i.dot,
+                             &i.window, &i.conv,   &i.precision};
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) texts[k]->p = b.p;
     /* operands and callees are two runs in ids: one field after the other */
     i.operand = (uint32_t)r->nids;
     while (pb_next(&in, &f)) {
@@ -110,13 +109,14 @@ static void add_instr(struct hlo_reader *r, struct bytes b) {
     if (!VEC_ROOM(r->raw, r->nraw, r->cap_raw) ||
         !map_set(&r->by_id, i.id, (uint32_t)r->nraw))
         r->oom = true;
-    else
-        r->raw[r->nraw++] = i;
+    else r->raw[r->nraw++] = i;
 }
 
 static void add_body(struct hlo_reader *r, struct bytes b) {
-    struct hlo_body c = {.name = {b.p, 0}, .first = (uint32_t)r->nraw,
-                         .root = MAP_NONE, .kept = ROW_NONE};
+    struct hlo_body c = {.name = {b.p, 0},
+                         .first = (uint32_t)r->nraw,
+                         .root = MAP_NONE,
+                         .kept = ROW_NONE};
     struct pb in = pb_reader(b);
     struct pb_field f;
     while (pb_next(&in, &f)) {
@@ -134,8 +134,7 @@ static void add_body(struct hlo_reader *r, struct bytes b) {
     if (!VEC_ROOM(r->bodies, r->nbodies, r->cap_bodies) ||
         !map_set(&r->body_by_id, c.id, (uint32_t)r->nbodies))
         r->oom = true;
-    else
-        r->bodies[r->nbodies++] = c;
+    else r->bodies[r->nbodies++] = c;
 }
 
 const struct hlo_raw *hlo_operand(const struct hlo_reader *r,
@@ -223,8 +222,11 @@ struct frames {
     struct frame_file {
         struct bytes name;
         bool own; /* not of an installed package */
-    } *files; size_t nfiles, cap_files;
-    struct place { uint64_t a, b; } *places, *frames;
+    } * files;
+    size_t nfiles, cap_files;
+    struct place {
+        uint64_t a, b;
+    } * places, *frames;
     size_t nplaces, cap_places, nframes, cap_frames;
 };
 
@@ -252,9 +254,10 @@ static bool read_frames(struct frames *s, struct bytes b) {
         if (f.wire != PB_BYTES) continue;
         if (f.num == 1) {
             if (!VEC_ROOM(s->files, s->nfiles, s->cap_files)) return false;
-            s->files[s->nfiles++] = (struct frame_file){
-                f.bytes, !has(f.bytes, "/site-packages/") &&
-                             !has(f.bytes, "/dist-packages/")};
+            s->files[s->nfiles++] =
+                (struct frame_file){f.bytes,
+                                    !has(f.bytes, "/site-packages/") &&
+                                        !has(f.bytes, "/dist-packages/")};
         } else if (f.num == 3) {
             if (!VEC_ROOM(s->places, s->nplaces, s->cap_places)) return false;
             s->places[s->nplaces++] = read_place(f.bytes, 1, 3);
@@ -330,8 +333,7 @@ static struct origin origin_of(struct hlo_reader *r, const struct frames *s,
                                const struct hlo_raw *i) {
     struct origin o = read_origin(s, i->meta);
     const struct hlo_body *callee = hlo_callee(r, i, 0);
-    if (i->class != HC_FUSION || callee == NULL ||
-        (o.op.n > 0 && o.file.n > 0))
+    if (i->class != HC_FUSION || callee == NULL || (o.op.n > 0 && o.file.n > 0))
         return o;
     struct hlo_body *b = &r->bodies[callee - r->bodies];
     if (!b->asked) ask_body(r, s, b);
@@ -345,9 +347,13 @@ static struct origin origin_of(struct hlo_reader *r, const struct frames *s,
 
 /* XProf's words. */
 static struct bytes category_of(const struct hlo_raw *i) {
-    static const struct { const char *kind, *name; } fusions[] = {
-        {"kLoop", "loop fusion"}, {"kInput", "input fusion"},
-        {"kOutput", "output fusion"}, {"kCustom", "custom fusion"},
+    static const struct {
+        const char *kind, *name;
+    } fusions[] = {
+        {"kLoop", "loop fusion"},
+        {"kInput", "input fusion"},
+        {"kOutput", "output fusion"},
+        {"kCustom", "custom fusion"},
     };
     if (i->class == HC_FUSION)
         for (size_t k = 0; k < sizeof fusions / sizeof *fusions; k++)
@@ -398,10 +404,11 @@ struct keeping {
     struct hlo_reader *r;
     struct hlo *h;
     struct frames frames;
-    struct map texts;  /* where a shared text stands -> its str_id */
-    struct map order;  /* computation id -> index of its sequence */
-    struct bytes *seqs; size_t nseqs, cap_seqs;
-    uint32_t *to;      /* instruction -> index in the table, or ROW_NONE */
+    struct map texts; /* where a shared text stands -> its str_id */
+    struct map order; /* computation id -> index of its sequence */
+    struct bytes *seqs;
+    size_t nseqs, cap_seqs;
+    uint32_t *to; /* instruction -> index in the table, or ROW_NONE */
     uint32_t module;
 };
 
@@ -436,18 +443,24 @@ static void keep_instr(struct keeping *k, uint32_t at) {
     size_t n = hlo_shape_text(i->shape, shape, sizeof shape);
     struct hlo_instr *to = &h->instrs[h->ninstrs];
     *to = (struct hlo_instr){
-        .name = keep_text(k, i->name), .opcode = keep_text(k, i->opcode),
+        .name = keep_text(k, i->name),
+        .opcode = keep_text(k, i->opcode),
         .category = keep_text(k, category_of(i)),
-        .target = keep_text(k, i->target), .op_name = keep_shared(k, o.op),
+        .target = keep_text(k, i->target),
+        .op_name = keep_shared(k, o.op),
         .file = keep_shared(k, o.file),
         .shape = keep_text(k, (struct bytes){(uint8_t *)shape, n}),
         .line = o.line < UINT32_MAX ? (uint32_t)o.line : 0,
-        .module = k->module, .comp = (uint32_t)h->ncomps,
-        .flops = i->cost.flops, .transcendentals = i->cost.trans,
-        .read_bytes = i->cost.read, .written_bytes = i->cost.written,
+        .module = k->module,
+        .comp = (uint32_t)h->ncomps,
+        .flops = i->cost.flops,
+        .transcendentals = i->cost.trans,
+        .read_bytes = i->cost.read,
+        .written_bytes = i->cost.written,
         .dtype = hlo_type_of(i->size.type, NULL),
         .launch = (uint8_t)launch_of(k->r, i),
-        .matrix = i->cost.matrix > 0, .full_f32 = i->cost.full_f32,
+        .matrix = i->cost.matrix > 0,
+        .full_f32 = i->cost.full_f32,
     };
     to->math = hlo_type_of(i->cost.math ? i->cost.math : i->size.type,
                            &to->bits);
@@ -474,11 +487,10 @@ static void keep_body(struct keeping *k, struct hlo_body *c) {
         }
         k->seqs[seq].n = 0; /* another of the same number has none */
     }
-    for (uint32_t i = c->first; i < c->end && !k->r->oom; i++)
-        keep_instr(k, i);
+    for (uint32_t i = c->first; i < c->end && !k->r->oom; i++) keep_instr(k, i);
     c->kept = (uint32_t)h->ncomps;
-    h->comps[h->ncomps++] = (struct hlo_comp){
-        keep_text(k, c->name), first, (uint32_t)h->ninstrs, k->module};
+    h->comps[h->ncomps++] = (struct hlo_comp){keep_text(k, c->name), first,
+                                              (uint32_t)h->ninstrs, k->module};
 }
 
 /* Operands and callees, now that all have their places. */
@@ -528,8 +540,7 @@ static void read_schedule(struct keeping *k, struct bytes b) {
         if (!VEC_ROOM(k->seqs, k->nseqs, k->cap_seqs) ||
             !map_set(&k->order, id, (uint32_t)k->nseqs))
             k->r->oom = true;
-        else
-            k->seqs[k->nseqs++] = seq;
+        else k->seqs[k->nseqs++] = seq;
     }
 }
 
@@ -555,11 +566,15 @@ static void keep_module(struct hlo_reader *r, const struct module *m,
             if (!r->bodies[i].folded) keep_body(&k, &r->bodies[i]);
         keep_edges(&k);
         uint32_t entry = map_get(&r->body_by_id, m->entry);
-        k.h->modules[k.module] = (struct hlo_module){
-            keep_text(&k, m->name), keep_text(&k, m->label), m->program,
-            hash_bytes(m->body.p, m->body.n), source,
-            entry == MAP_NONE || entry >= r->nbodies ? ROW_NONE
-                                                     : r->bodies[entry].kept};
+        k.h->modules[k.module] =
+            (struct hlo_module){keep_text(&k, m->name),
+                                keep_text(&k, m->label),
+                                m->program,
+                                hash_bytes(m->body.p, m->body.n),
+                                source,
+                                entry == MAP_NONE || entry >= r->nbodies
+                                    ? ROW_NONE
+                                    : r->bodies[entry].kept};
     }
     map_free(&k.order);
     map_free(&k.texts);
@@ -591,12 +606,16 @@ void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
                 struct bytes proto) {
     x->hlo_bytes += proto.n;
     uint64_t steps = ANY_STEPS + STEPS_PER_BYTE * x->hlo_bytes - x->hlo_steps;
-    struct hlo_reader r = {.t = x->t, .steps = steps,
+    struct hlo_reader r = {.t = x->t,
+                           .steps = steps,
                            .most = ANY_MODULE + proto.n / LEAST_BYTES};
     if (r.most > UINT32_MAX / 2) r.most = UINT32_MAX / 2;
-    struct module m = {.label = label, .program = program,
-                       .name = {proto.p, 0}, .body = {proto.p, 0},
-                       .schedule = {proto.p, 0}, .frames = {proto.p, 0}};
+    struct module m = {.label = label,
+                       .program = program,
+                       .name = {proto.p, 0},
+                       .body = {proto.p, 0},
+                       .schedule = {proto.p, 0},
+                       .frames = {proto.p, 0}};
     struct pb in = pb_reader(proto);
     struct pb_field f;
     while (pb_next(&in, &f))

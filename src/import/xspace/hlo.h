@@ -13,26 +13,26 @@ struct trace;
 
 /* What an opcode is, as far as costs and launches go. */
 enum hlo_class {
-    HC_OTHER,   /* not known: no cost is given */
-    HC_FREE,    /* does nothing at run time */
-    HC_MOVE,    /* moves numbers, computes nothing */
-    HC_SLICE,   /* reads only as much as it writes */
-    HC_UPDATE,  /* dynamic-update-slice: writes only a part, in place */
-    HC_ELEM,    /* one operation per element */
-    HC_TRANS,   /* one transcendental per element */
+    HC_OTHER,  /* not known: no cost is given */
+    HC_FREE,   /* does nothing at run time */
+    HC_MOVE,   /* moves numbers, computes nothing */
+    HC_SLICE,  /* reads only as much as it writes */
+    HC_UPDATE, /* dynamic-update-slice: writes only a part, in place */
+    HC_ELEM,   /* one operation per element */
+    HC_TRANS,  /* one transcendental per element */
     HC_DOT,
     HC_CONV,
     HC_REDUCE,
-    HC_WINDOW,  /* reduce-window */
+    HC_WINDOW, /* reduce-window */
     HC_SCATTER,
     HC_SORT,
     HC_MAP,
     HC_FUSION,
     HC_CUSTOM,
-    HC_CALL,    /* runs another computation: call, async-start */
-    HC_FLOW,    /* while, conditional */
-    HC_COMM,    /* collectives, sends and receives */
-    HC_DONE,    /* the end of something that ran beside: nothing by itself */
+    HC_CALL, /* runs another computation: call, async-start */
+    HC_FLOW, /* while, conditional */
+    HC_COMM, /* collectives, sends and receives */
+    HC_DONE, /* the end of something that ran beside: nothing by itself */
 };
 
 enum { HLO_DIMS = 16 }; /* of an array; XLA itself has far fewer */
@@ -42,7 +42,7 @@ struct hlo_size {
     int64_t elements, bytes; /* of all arrays */
     int64_t dims[HLO_DIMS];  /* of the first */
     int64_t first_elements, first_bytes;
-    int64_t last_bytes;      /* of the last array of a tuple */
+    int64_t last_bytes; /* of the last array of a tuple */
     uint32_t ndims, arrays;
     uint8_t type, last_type; /* XLA's number of the element type */
 };
@@ -73,10 +73,10 @@ struct hlo_body {
     struct bytes name;
     uint64_t id;
     uint32_t first, end;
-    uint32_t root;    /* index of an instruction, or MAP_NONE */
+    uint32_t root; /* index of an instruction, or MAP_NONE */
     uint64_t root_id;
-    bool folded;      /* the body of a fusion or a reduction */
-    uint32_t kept;    /* index in the trace's table, or MAP_NONE */
+    bool folded;          /* the body of a fusion or a reduction */
+    uint32_t kept;        /* index in the trace's table, or MAP_NONE */
     struct hlo_cost cost; /* of running it once; read and written: of a fusion
                              that has it as its body */
     /* what it ends with, as far as its instructions say: worked out when the
@@ -88,13 +88,16 @@ struct hlo_body {
 
 struct hlo_reader {
     struct trace *t;
-    struct hlo_raw *raw;     size_t nraw, cap_raw;
-    struct hlo_body *bodies; size_t nbodies, cap_bodies;
-    uint64_t *ids;           size_t nids, cap_ids;
+    struct hlo_raw *raw;
+    size_t nraw, cap_raw;
+    struct hlo_body *bodies;
+    size_t nbodies, cap_bodies;
+    uint64_t *ids;
+    size_t nids, cap_ids;
     struct map by_id, body_by_id;
     uint32_t *users, *first_user; /* by instruction: who has it as operand */
-    uint64_t steps; /* left for counting what windows meet */
-    size_t most;    /* instructions that a module of this size can have */
+    uint64_t steps;               /* left for counting what windows meet */
+    size_t most; /* instructions that a module of this size can have */
     bool oom;
 };
 

@@ -21,22 +21,22 @@ static const struct {
     const char *name;
     uint8_t bits, type;
 } types[] = {
-    [1] = {"pred", 8, HLO_BOOL},      [2] = {"s8", 8, HLO_INT},
-    [3] = {"s16", 16, HLO_INT},       [4] = {"s32", 32, HLO_INT},
-    [5] = {"s64", 64, HLO_INT},       [6] = {"u8", 8, HLO_INT},
-    [7] = {"u16", 16, HLO_INT},       [8] = {"u32", 32, HLO_INT},
-    [9] = {"u64", 64, HLO_INT},       [10] = {"f16", 16, HLO_F16},
-    [11] = {"f32", 32, HLO_F32},      [12] = {"f64", 64, HLO_F64},
-    [14] = {"opaque", 0, HLO_NOTYPE}, [15] = {"c64", 64, HLO_COMPLEX},
-    [16] = {"bf16", 16, HLO_BF16},    [17] = {"token", 0, HLO_NOTYPE},
+    [1] = {"pred", 8, HLO_BOOL},       [2] = {"s8", 8, HLO_INT},
+    [3] = {"s16", 16, HLO_INT},        [4] = {"s32", 32, HLO_INT},
+    [5] = {"s64", 64, HLO_INT},        [6] = {"u8", 8, HLO_INT},
+    [7] = {"u16", 16, HLO_INT},        [8] = {"u32", 32, HLO_INT},
+    [9] = {"u64", 64, HLO_INT},        [10] = {"f16", 16, HLO_F16},
+    [11] = {"f32", 32, HLO_F32},       [12] = {"f64", 64, HLO_F64},
+    [14] = {"opaque", 0, HLO_NOTYPE},  [15] = {"c64", 64, HLO_COMPLEX},
+    [16] = {"bf16", 16, HLO_BF16},     [17] = {"token", 0, HLO_NOTYPE},
     [18] = {"c128", 128, HLO_COMPLEX}, [19] = {"f8e5m2", 8, HLO_F8},
-    [20] = {"f8e4m3fn", 8, HLO_F8},   [21] = {"s4", 4, HLO_INT},
-    [22] = {"u4", 4, HLO_INT},        [23] = {"f8e4m3b11fnuz", 8, HLO_F8},
-    [24] = {"f8e5m2fnuz", 8, HLO_F8}, [25] = {"f8e4m3fnuz", 8, HLO_F8},
-    [26] = {"s2", 2, HLO_INT},        [27] = {"u2", 2, HLO_INT},
-    [28] = {"f8e4m3", 8, HLO_F8},     [29] = {"f8e3m4", 8, HLO_F8},
-    [30] = {"s1", 1, HLO_INT},        [31] = {"u1", 1, HLO_INT},
-    [32] = {"f4e2m1fn", 4, HLO_F4},   [33] = {"f8e8m0fnu", 8, HLO_F8},
+    [20] = {"f8e4m3fn", 8, HLO_F8},    [21] = {"s4", 4, HLO_INT},
+    [22] = {"u4", 4, HLO_INT},         [23] = {"f8e4m3b11fnuz", 8, HLO_F8},
+    [24] = {"f8e5m2fnuz", 8, HLO_F8},  [25] = {"f8e4m3fnuz", 8, HLO_F8},
+    [26] = {"s2", 2, HLO_INT},         [27] = {"u2", 2, HLO_INT},
+    [28] = {"f8e4m3", 8, HLO_F8},      [29] = {"f8e3m4", 8, HLO_F8},
+    [30] = {"s1", 1, HLO_INT},         [31] = {"u1", 1, HLO_INT},
+    [32] = {"f4e2m1fn", 4, HLO_F4},    [33] = {"f8e8m0fnu", 8, HLO_F8},
 };
 
 enum { NTYPES = sizeof types / sizeof *types };

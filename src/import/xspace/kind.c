@@ -21,6 +21,7 @@ static bool has(struct bytes b, const char *s) {
 }
 
 /* Machinery of TensorFlow, XLA and PjRt that no "::" in the name gives away. */
+/* clang-format off */
 static const char *const machinery[] = {
     "ThreadpoolListener", "ExecutorState", "ExecutorDoneCallback", "PjRt",
     "PJRT_", "CommonPjRt", "TFE_", "EagerExecute", "EagerKernelExecute",
@@ -46,11 +47,12 @@ static const char *const machinery[] = {
     "convert_to_tensor", "tf.constant", "end: ", "ThenExecuteCallback",
     "BlockHostUntilReady", "MegaScale: ", "ThunkExecutor",
 };
+/* clang-format on */
 
 /* Waits that the GPU tracer writes on device lines. */
 static const char *const device_waits[] = {
-    "cuEventSynchronize", "cuStreamWaitEvent", "cuStreamSynchronize",
-    "cuCtxSynchronize", "cudaEventSynchronize", "cudaStreamSynchronize",
+    "cuEventSynchronize",    "cuStreamWaitEvent",    "cuStreamSynchronize",
+    "cuCtxSynchronize",      "cudaEventSynchronize", "cudaStreamSynchronize",
     "cudaDeviceSynchronize", "cudaStreamWaitEvent",
 };
 
@@ -126,22 +128,21 @@ static void gpu_name(struct xname *n) {
     n->kind = SPAN_KERNEL;
     if (starts(b, "Memcpy") || starts(b, "UM_BYTES_TRANSFER"))
         n->kind = SPAN_COPY;
-    else if (starts(b, "Memset"))
-        n->kind = SPAN_MEMSET;
-    else if (IN_LIST(device_waits, b))
-        n->kind = SPAN_SYNC;
-    else if (starts(b, "UM_") || starts(b, "Memory "))
-        n->kind = SPAN_OTHER;
+    else if (starts(b, "Memset")) n->kind = SPAN_MEMSET;
+    else if (IN_LIST(device_waits, b)) n->kind = SPAN_SYNC;
+    else if (starts(b, "UM_") || starts(b, "Memory ")) n->kind = SPAN_OTHER;
     for (size_t i = 0; i < sizeof overheads / sizeof *overheads; i++)
         if (is(b, overheads[i])) n->kind = SPAN_OVERHEAD;
 }
 
 bool xname_is_tf(struct bytes b) {
+    /* clang-format off */
     static const char *const marks[] = {
         "ExecutorState::", "EagerExecute", "EagerLocalExecute", "FunctionRun",
         "SessionRun", "RunGraph", "TfOpRun", "KernelAndDeviceFunc::", "TFE_",
         "TfrtModelRun", "Iterator::", "IteratorGetNext",
     };
+    /* clang-format on */
     return IN_LIST(marks, b);
 }
 
@@ -151,18 +152,11 @@ void xname_classify(const struct xplane *p, struct xname *n) {
         return;
     }
     switch (p->kind) {
-    case XP_HOST: case XP_FACTS:
-        host_name(p, n);
-        break;
-    case XP_GPU:
-        gpu_name(n);
-        break;
-    case XP_XLA:
-        n->kind = SPAN_KERNEL;
-        break;
-    case XP_OTHER:
-        n->kind = SPAN_OTHER;
-        break;
+    case XP_HOST:
+    case XP_FACTS: host_name(p, n); break;
+    case XP_GPU: gpu_name(n); break;
+    case XP_XLA: n->kind = SPAN_KERNEL; break;
+    case XP_OTHER: n->kind = SPAN_OTHER; break;
     }
     /* An XLA op's name is its whole HLO text. On the host the display name is
      * the op's type alone, which says less. */
@@ -176,6 +170,7 @@ static bool derived_id(int64_t id) {
 }
 
 enum xline_kind xline_classify(const struct xplane *p, const struct xline *l) {
+    /* clang-format off */
     static const char *const derived[] = {
         "Steps", "XLA Modules", "XLA Ops", "Framework Name Scope",
         "Framework Ops", "Launch Stats", "Source code", "Source Code",
@@ -183,6 +178,7 @@ enum xline_kind xline_classify(const struct xplane *p, const struct xline *l) {
         "Sparse Core Steps", "Sparse Core Modules", "Sparse Core Syncs",
         "Async XLA Ops",
     };
+    /* clang-format on */
     if (p->own) return xline_own(p, l);
     if (p->kind == XP_HOST || p->kind == XP_FACTS) return XL_HOST;
     if (is(l->name, "_counters_") || starts(l->name, "counters_"))

@@ -15,8 +15,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { TAG_NAME = 0x08, TAG_OFFSET = 0x10, TAG_DURATION = 0x18,
-       TAG_STAT = 0x22, TAG_COUNT = 0x28, TAG_EVENT = 0x22 };
+enum {
+    TAG_NAME = 0x08,
+    TAG_OFFSET = 0x10,
+    TAG_DURATION = 0x18,
+    TAG_STAT = 0x22,
+    TAG_COUNT = 0x28,
+    TAG_EVENT = 0x22
+};
 
 /* A varint of up to 8 bytes is gathered from one load; 9 and 10 bytes and
  * endless ones (NULL) go byte by byte. Reads at most 10 bytes from p on. */
@@ -42,8 +48,8 @@ static inline const uint8_t *varint(const uint8_t *p, uint64_t *out) {
 }
 
 /* A scope may have launched several things, and taken several arrows. */
-__attribute__((noinline, cold))
-static void put_more(struct xpiece *w, uint8_t code, struct xval v) {
+__attribute__((noinline, cold)) static void
+put_more(struct xpiece *w, uint8_t code, struct xval v) {
     bool ids = code == XC_FLOW || code == XC_CORRELATION;
     if (!w->plane->own || !ids || w->facts.v[code].type != XT_UINT) {
         w->facts.v[code] = v;
@@ -64,8 +70,8 @@ static inline void put_fact(struct xpiece *w, uint8_t code, struct xval v) {
 }
 
 /* A stat of odd shape, or damaged. */
-__attribute__((noinline, cold))
-static void stat_slow(struct xpiece *w, struct bytes b) {
+__attribute__((noinline, cold)) static void stat_slow(struct xpiece *w,
+                                                      struct bytes b) {
     uint64_t id;
     struct xval v;
     if (!xstat_read(b, &id, &v)) trace_note(w->t, NOTE_BAD_FIELD, 1);
@@ -89,10 +95,11 @@ static inline void stat(struct xpiece *w, const uint8_t *p,
         memcpy(&u, p, 8);
         p += 8;
         break;
-    case XT_UINT << 3: case XT_INT << 3: case XT_REF << 3:
-        p = varint(p, &u);
-        break;
-    case XT_STR << 3 | PB_BYTES: case XT_BYTES << 3 | PB_BYTES:
+    case XT_UINT << 3:
+    case XT_INT << 3:
+    case XT_REF << 3: p = varint(p, &u); break;
+    case XT_STR << 3 | PB_BYTES:
+    case XT_BYTES << 3 | PB_BYTES:
         p = varint(p, &u);
         if (p == NULL || p > end || u > (size_t)(end - p)) {
             p = NULL;
@@ -101,8 +108,7 @@ static inline void stat(struct xpiece *w, const uint8_t *p,
         text = (struct bytes){p, (size_t)u};
         p += u;
         break;
-    default:
-        p = NULL;
+    default: p = NULL;
     }
     if (p != end) {
         stat_slow(w, all);
@@ -116,9 +122,8 @@ static inline void stat(struct xpiece *w, const uint8_t *p,
 
 /* A field of an event that has no fast way. Returns where the next begins, or
  * NULL: the rest of the event is damaged. */
-__attribute__((noinline, cold))
-static const uint8_t *field_slow(struct xpiece *w, const uint8_t *p,
-                                 const uint8_t *end) {
+__attribute__((noinline, cold)) static const uint8_t *
+field_slow(struct xpiece *w, const uint8_t *p, const uint8_t *end) {
     struct pb r = {p, end, false};
     struct pb_field f;
     if (!pb_next(&r, &f)) {
@@ -142,9 +147,7 @@ static inline bool event_fields(struct xpiece *w, const uint8_t *p,
     while (p < end) {
         const uint8_t *at = p;
         switch (*p++) {
-        case TAG_NAME:
-            p = varint(p, &ev->name);
-            break;
+        case TAG_NAME: p = varint(p, &ev->name); break;
         case TAG_OFFSET:
             if ((p = varint(p, &v)) == NULL) break;
             ev->offset = (int64_t)v;
@@ -167,8 +170,7 @@ static inline bool event_fields(struct xpiece *w, const uint8_t *p,
             stat(w, p, p + v);
             p += v;
             break;
-        default:
-            p = NULL;
+        default: p = NULL;
         }
         if (p == NULL && (p = field_slow(w, at, end)) == NULL) return false;
     }
@@ -187,14 +189,14 @@ static inline void name_facts(struct xpiece *w, const struct xname *n) {
 }
 
 /* An event whose name the file does not have is called by the number. */
-__attribute__((noinline, cold))
-static void emit_nameless(struct xpiece *w, const struct xline *l,
-                          struct xtracks *tr, uint64_t id, struct xevent *e) {
+__attribute__((noinline, cold)) static void
+emit_nameless(struct xpiece *w, const struct xline *l, struct xtracks *tr,
+              uint64_t id, struct xevent *e) {
     char text[32];
     int n = snprintf(text, sizeof text, "%" PRId64, (int64_t)id);
-    struct xname none = {
-        .name = {(const uint8_t *)text, (size_t)n},
-        .kind = w->plane->kind == XP_XLA ? SPAN_KERNEL : SPAN_OTHER};
+    struct xname none = {.name = {(const uint8_t *)text, (size_t)n},
+                         .kind = w->plane->kind == XP_XLA ? SPAN_KERNEL
+                                                          : SPAN_OTHER};
     e->name = trace_str(w->t, none.name);
     e->cat = 0;
     trace_note(w->t, NOTE_METADATA_MISSING, 1);
@@ -219,8 +221,8 @@ static uint32_t xla_op_cat(struct xpiece *w, const struct xname *n) {
 }
 
 /* Interns the name and category of an event name for this piece's trace. */
-__attribute__((noinline, cold))
-static void intern_name(struct xpiece *w, uint32_t i) {
+__attribute__((noinline, cold)) static void intern_name(struct xpiece *w,
+                                                        uint32_t i) {
     const struct xname *n = &w->plane->names[i];
     w->names[i].name = trace_str(w->t, n->name);
     bool op = w->plane->kind == XP_XLA && w->x->t->hlo != NULL;
@@ -233,8 +235,8 @@ enum { PROGRESS_EVERY = 1 << 16 }; /* events */
 
 /* Tells how far the first piece is, which stands for the whole file; looks
  * whether it is enough. */
-__attribute__((noinline, cold))
-static void look_around(struct xpiece *w, const uint8_t *p) {
+__attribute__((noinline, cold)) static void look_around(struct xpiece *w,
+                                                        const uint8_t *p) {
     if (w->tells && p >= w->from && p <= w->to)
         import_told(w->watch, (uint64_t)(p - w->from),
                     (uint64_t)(w->to - w->from));
@@ -243,8 +245,7 @@ static void look_around(struct xpiece *w, const uint8_t *p) {
 
 static inline void event(struct xpiece *w, const struct xline *l,
                          struct xtracks *tr, const uint8_t *p,
-                         const uint8_t *end, uint64_t args,
-                         size_t args_n) {
+                         const uint8_t *end, uint64_t args, size_t args_n) {
     struct raw_event ev = {0};
     struct xevent e = {.args = args, .args_n = args_n};
     w->facts.seen = 0;

@@ -38,8 +38,7 @@ static const struct own_kind *kind_of(const struct xplane *p,
                                       const struct xname *n) {
     for (uint32_t i = n->stat; i < n->stat + n->nstat; i++) {
         const struct xconst *c = &p->consts[i];
-        if (c->code == XC_OPSCOPE_KIND)
-            return kind_named(xval_text(p, &c->v));
+        if (c->code == XC_OPSCOPE_KIND) return kind_named(xval_text(p, &c->v));
     }
     return NULL;
 }
@@ -79,8 +78,8 @@ enum xline_kind xline_own(const struct xplane *p, const struct xline *l) {
     if (BYTES_IS(l->name, "_counters_")) return XL_COUNTERS;
     if (p->kind != XP_HOST) return XL_STREAM;
     /* a thread's line is called "<name>/<tid>" */
-    if (BYTES_IS(l->name, "async") || (BYTES_STARTS(l->name, "async ") &&
-                                       !memchr(l->name.p, '/', l->name.n)))
+    if (BYTES_IS(l->name, "async") ||
+        (BYTES_STARTS(l->name, "async ") && !memchr(l->name.p, '/', l->name.n)))
         return XL_HOST_ASYNC;
     return XL_HOST;
 }
@@ -210,8 +209,7 @@ static void own_join(struct xpiece *w, uint8_t code, uint64_t v, row_id row,
     uint64_t id = v >> 2;
     if ((v & BOTH) == BOTH)
         trace_flow_row(w->t, id, row, s->ts[row] + s->dur[row], 't');
-    else if ((v & BOTH) == OUT)
-        trace_flow_row(w->t, id, row, s->ts[row], 's');
+    else if ((v & BOTH) == OUT) trace_flow_row(w->t, id, row, s->ts[row], 's');
     else if ((v & BOTH) == IN)
         trace_flow_row(w->t, id, row, s->ts[row] + s->dur[row], 'i');
 }
@@ -225,8 +223,7 @@ static bool has_id(const struct xpiece *w, enum xcode c) {
 /* "epoch 3": steps are added up by this name. */
 static str_id epoch_name(struct xpiece *w) {
     char text[40];
-    snprintf(text, sizeof text, "epoch %" PRId64,
-             fact_int(w, XC_EPOCH_NUM, 0));
+    snprintf(text, sizeof text, "epoch %" PRId64, fact_int(w, XC_EPOCH_NUM, 0));
     return trace_str(w->t, bytes_of(text));
 }
 
@@ -253,9 +250,14 @@ void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
                 const struct xname *n, const struct xevent *e) {
     const uint64_t cost = XBIT(XC_FLOPS) | XBIT(XC_BYTES) | XBIT(XC_SHAPE);
     bool host = l->kind == XL_HOST || l->kind == XL_HOST_ASYNC;
-    struct span_in s = {.ts = e->ts, .dur = e->dur, .track = tr->main,
-                        .name = e->name, .cat = e->cat, .kind = n->kind,
-                        .flags = n->flags, .args = e->args,
+    struct span_in s = {.ts = e->ts,
+                        .dur = e->dur,
+                        .track = tr->main,
+                        .name = e->name,
+                        .cat = e->cat,
+                        .kind = n->kind,
+                        .flags = n->flags,
+                        .args = e->args,
                         .args_n = e->args_n};
     if (n->role == XR_ALLOC || n->role == XR_FREE) {
         xevent_memory(w, tr, n->role == XR_ALLOC, e);

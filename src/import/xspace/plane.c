@@ -167,9 +167,10 @@ static void add_event_name(struct xspace *x, struct xplane *p, struct bytes b) {
     ids_set(x, &p->name_ids, entry_id(value, key), (uint32_t)p->nnames++);
 }
 
-static const uint8_t line_wires[12] = {
-    9, PB_VARINT, PB_BYTES, PB_VARINT, PB_BYTES, 9, 9, 9, 9,
-    PB_VARINT, PB_VARINT, PB_BYTES};
+static const uint8_t line_wires[12] = {9,         PB_VARINT, PB_BYTES,
+                                       PB_VARINT, PB_BYTES,  9,
+                                       9,         9,         9,
+                                       PB_VARINT, PB_VARINT, PB_BYTES};
 
 static bool line_fits(const struct pb_field *f) {
     return f->num <= 11 && line_wires[f->num] == f->wire;
@@ -390,7 +391,6 @@ void xplane_classify(struct xspace *x, struct xplane *p) {
     label_device(x, p);
     /* A core's tracks must not meet those of another with the same line ids:
      * a SparseCore's, or another kind of device's. */
-    p->pid = kind == DEVICE_GPU ? p->ordinal
-                                : p->id + (INT64_C(1000) << kind);
+    p->pid = kind == DEVICE_GPU ? p->ordinal : p->id + (INT64_C(1000) << kind);
     x->t->sources[x->source].has_device = true;
 }

@@ -8,9 +8,13 @@
 /* Does the wire type fit the field of XStat? */
 static bool wire_fits(uint32_t num, uint32_t wire) {
     switch (num) {
-    case 1: case XT_UINT: case XT_INT: case XT_REF: return wire == PB_VARINT;
+    case 1:
+    case XT_UINT:
+    case XT_INT:
+    case XT_REF: return wire == PB_VARINT;
     case XT_DOUBLE: return wire == PB_FIXED64;
-    case XT_STR: case XT_BYTES: return wire == PB_BYTES;
+    case XT_STR:
+    case XT_BYTES: return wire == PB_BYTES;
     default: return false;
     }
 }

@@ -79,8 +79,9 @@ static void add_plane(struct xspace *x, struct bytes body, bool cut) {
         return;
     }
     if (!VEC_ROOM(x->planes, x->nplanes, x->cap_planes)) x->oom = true;
-    else x->planes[x->nplanes++] = (struct xplane){.body = body, .cut = cut,
-                                                   .name = {body.p, 0}};
+    else
+        x->planes[x->nplanes++] =
+            (struct xplane){.body = body, .cut = cut, .name = {body.p, 0}};
 }
 
 static void add_warning(struct xspace *x, const struct pb_field *f) {
@@ -275,8 +276,7 @@ static struct trace *second_trace(const struct xspace *x) {
     }
     for (size_t i = 0; i < x->nplanes; i++) {
         const struct xplane *p = &x->planes[i];
-        if (p->device != ROW_NONE)
-            trace_device(t, 0, p->dev_kind, p->ordinal);
+        if (p->device != ROW_NONE) trace_device(t, 0, p->dev_kind, p->ordinal);
     }
     return t;
 }
@@ -285,8 +285,7 @@ static struct trace *second_trace(const struct xspace *x) {
 static uint64_t allocator_key(const struct trace *t, size_t i) {
     const struct allocator *a = &t->allocators[i];
     struct bytes name = strs_bytes(&t->strs, a->name);
-    int64_t device = a->device == ROW_NONE ? -1
-                                           : t->devices[a->device].ordinal;
+    int64_t device = a->device == ROW_NONE ? -1 : t->devices[a->device].ordinal;
     return hash_pair(hash_bytes(name.p, name.n), (uint64_t)device);
 }
 
@@ -310,7 +309,8 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     struct trace *t = second_trace(x);
     if (t == NULL) return fail_oom(e);
     struct share b = {.piece = {.x = x, .t = t, .watch = a->piece.watch},
-                      .from = middle(x), .to = a->to};
+                      .from = middle(x),
+                      .to = a->to};
     trace_reserve(x->t, x->all.n / BYTES_PER_EVENT); /* both shares' */
     a->to = b.from;
     pthread_t thread;
@@ -332,9 +332,13 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
 /* All events. Two threads pay from some megabytes on. */
 static int read_events(struct xspace *x, const struct import_opts *o,
                        struct ops_err *e) {
-    struct share s = {.piece = {.x = x, .t = x->t, .source = x->source,
-                                .watch = o, .tells = true},
-                      .from = x->all.p, .to = x->all.p + x->all.n};
+    struct share s = {.piece = {.x = x,
+                                .t = x->t,
+                                .source = x->source,
+                                .watch = o,
+                                .tells = true},
+                      .from = x->all.p,
+                      .to = x->all.p + x->all.n};
     int rc = 0, threads = o != NULL ? o->threads : 1;
     if (threads == 0) threads = x->all.n > 8u << 20 ? 2 : 1;
     if (threads > 1) rc = read_two(x, &s, e);
@@ -363,7 +367,8 @@ static int read_planes(struct xspace *x, const struct import_opts *o,
 
 static int read_file(struct trace *t, uint32_t source,
                      const struct import_opts *o, struct ops_err *e) {
-    struct xspace x = {.t = t, .source = source,
+    struct xspace x = {.t = t,
+                       .source = source,
                        .all = t->sources[source].bytes};
     t->sources[source].decimals = 6;
     read_space(&x);
@@ -378,6 +383,7 @@ static int read_file(struct trace *t, uint32_t source,
     return rc;
 }
 
+/* clang-format off */
 const struct importer importer_xspace = {
     .format = {
         .name = "xspace",
@@ -401,3 +407,4 @@ const struct importer importer_xspace = {
     .sniff = sniff,
     .read = read_file,
 };
+/* clang-format on */

@@ -56,19 +56,21 @@ struct xfacts {
 /* Things that a name makes special beyond its kind. */
 enum xrole {
     XR_NONE,
-    XR_ALLOC,      /* MemoryAllocation */
-    XR_FREE,       /* MemoryDeallocation */
-    XR_EAGER,      /* EagerExecute: an op if nothing nested names it better */
+    XR_ALLOC,        /* MemoryAllocation */
+    XR_FREE,         /* MemoryDeallocation */
+    XR_EAGER,        /* EagerExecute: an op if nothing nested names it better */
     XR_RUNTIME_SURE, /* machinery by its name, whatever its stats say */
-    XR_STEP, XR_EPOCH, XR_DROPPED, /* of opscope's recorder: xspace_own.c */
+    XR_STEP,
+    XR_EPOCH,
+    XR_DROPPED, /* of opscope's recorder: xspace_own.c */
 };
 
 /* An event name (XEventMetadata), understood. */
 struct xname {
-    struct bytes raw;  /* the XEventMetadata message */
-    struct bytes name; /* of the span */
+    struct bytes raw;     /* the XEventMetadata message */
+    struct bytes name;    /* of the span */
     struct bytes display; /* display_name, or empty */
-    struct bytes cat;  /* hlo_category, or empty */
+    struct bytes cat;     /* hlo_category, or empty */
     uint8_t kind, flags, role;
     uint32_t stat, nstat; /* its constant stats, in xplane.consts */
 };
@@ -89,17 +91,25 @@ struct xids {
 enum xplane_kind { XP_HOST, XP_GPU, XP_XLA, XP_OTHER, XP_FACTS };
 
 /* What a line of a plane becomes. */
-enum xline_kind { XL_HOST, XL_STREAM, XL_DERIVED, XL_ASYNC, XL_OVERHEAD,
-                  XL_COUNTERS, XL_OTHER, XL_HOST_ASYNC };
+enum xline_kind {
+    XL_HOST,
+    XL_STREAM,
+    XL_DERIVED,
+    XL_ASYNC,
+    XL_OVERHEAD,
+    XL_COUNTERS,
+    XL_OTHER,
+    XL_HOST_ASYNC
+};
 
 struct xline {
     struct bytes body;
     int64_t id, ts_ns;
-    int64_t base;        /* ps in the trace that offsets count from */
+    int64_t base; /* ps in the trace that offsets count from */
     struct bytes name, display;
     enum xline_kind kind;
-    bool marks;          /* its events mark steps */
-    int64_t before;      /* of such, those that another piece reads */
+    bool marks;            /* its events mark steps */
+    int64_t before;        /* of such, those that another piece reads */
     const uint8_t *events; /* the first field of body that is an event */
     const uint8_t *stop;   /* read up to here only; NULL: to the end */
 };
@@ -115,37 +125,43 @@ struct xplane {
     int64_t id, ordinal, pid;
     enum xplane_kind kind;
     enum device_kind dev_kind;
-    uint32_t device;     /* in x->t, or ROW_NONE */
-    bool cut;            /* the file ends inside it */
-    bool tf;             /* TensorFlow's executor ran in it */
-    bool eager_local;    /* eager ops are named by EagerLocalExecute */
-    bool has_step_num;   /* some stat is called step_num */
-    bool own;            /* opscope's recorder wrote it */
-    bool outside;        /* processes seen from outside: source.outside */
-    bool own_clock;      /* device_offset_ps counts from dev_zero, a time in */
-    int64_t dev_zero;    /* the trace; else from the line's base */
-    struct xname *names;         size_t nnames, cap_names;
-    struct xstatname *stats;     size_t nstats, cap_stats;
-    struct xconst *consts;       size_t nconsts, cap_consts;
-    struct xline *lines;         size_t nlines, cap_lines;
+    uint32_t device;   /* in x->t, or ROW_NONE */
+    bool cut;          /* the file ends inside it */
+    bool tf;           /* TensorFlow's executor ran in it */
+    bool eager_local;  /* eager ops are named by EagerLocalExecute */
+    bool has_step_num; /* some stat is called step_num */
+    bool own;          /* opscope's recorder wrote it */
+    bool outside;      /* processes seen from outside: source.outside */
+    bool own_clock;    /* device_offset_ps counts from dev_zero, a time in */
+    int64_t dev_zero;  /* the trace; else from the line's base */
+    struct xname *names;
+    size_t nnames, cap_names;
+    struct xstatname *stats;
+    size_t nstats, cap_stats;
+    struct xconst *consts;
+    size_t nconsts, cap_consts;
+    struct xline *lines;
+    size_t nlines, cap_lines;
     struct xids name_ids, stat_ids;
-    struct bytes *facts;         size_t nfacts, cap_facts; /* plane stats */
+    struct bytes *facts;
+    size_t nfacts, cap_facts; /* plane stats */
 };
 
 struct xspace {
     struct trace *t;
     uint32_t source;
     struct bytes all;
-    struct arena arena;  /* what dies with the import */
-    struct xplane *planes; size_t nplanes, cap_planes;
-    int64_t start_ns;    /* profile_start_time; 0: not recorded */
-    int64_t zero_ns;     /* line times count from here */
-    int64_t shift;       /* ps to add: the trace's epoch */
-    bool host_steps;     /* step_num events mark steps */
-    bool own;            /* opscope's recorder wrote it */
-    uint64_t hlo_steps;  /* spent on what windows meet, in all modules */
-    uint64_t hlo_bytes;  /* of the modules so far */
-    bool tail;           /* bytes stand behind a plane that is being written */
+    struct arena arena; /* what dies with the import */
+    struct xplane *planes;
+    size_t nplanes, cap_planes;
+    int64_t start_ns;   /* profile_start_time; 0: not recorded */
+    int64_t zero_ns;    /* line times count from here */
+    int64_t shift;      /* ps to add: the trace's epoch */
+    bool host_steps;    /* step_num events mark steps */
+    bool own;           /* opscope's recorder wrote it */
+    uint64_t hlo_steps; /* spent on what windows meet, in all modules */
+    uint64_t hlo_bytes; /* of the modules so far */
+    bool tail;          /* bytes stand behind a plane that is being written */
     bool oom;
 };
 
@@ -161,24 +177,24 @@ struct xpiece {
     struct xlocal {
         str_id name; /* STR_NONE: not interned yet */
         uint32_t cat;
-    } *names;        /* by index in plane->names: ids in t */
+    } * names; /* by index in plane->names: ids in t */
     size_t cap_names;
-    int64_t *peaks;  /* by allocator of t: the most in use so far */
+    int64_t *peaks; /* by allocator of t: the most in use so far */
     size_t npeaks, cap_peaks;
-    uint64_t events; /* counted for the source */
+    uint64_t events;                 /* counted for the source */
     const struct import_opts *watch; /* who wants to know how far it is and
                                         may stop it, or NULL */
     const uint8_t *from, *to;        /* of which bytes */
-    bool tells;      /* this piece says how far it is */
-    bool stopped;    /* it is to read no more */
-    bool memory;     /* saw a memory event */
-    bool python;     /* saw a Python frame */
-    bool shapes;     /* saw an event that tells its shape, FLOPs or bytes */
-    size_t told;      /* of them, how many were told in words */
+    bool tells;                      /* this piece says how far it is */
+    bool stopped;                    /* it is to read no more */
+    bool memory;                     /* saw a memory event */
+    bool python;                     /* saw a Python frame */
+    bool shapes; /* saw an event that tells its shape, FLOPs or bytes */
+    size_t told; /* of them, how many were told in words */
     struct xlaunch {
         uint64_t key; /* hash of what the stats hold; 0: free */
         uint32_t cat;
-    } launches[512];  /* categories made lately, by key: pairs of slots */
+    } launches[512]; /* categories made lately, by key: pairs of slots */
     struct xfacts facts;
     struct {
         uint8_t code;

@@ -55,8 +55,8 @@ static uint32_t later(uint32_t index, size_t by) {
 
 static struct hlo_instr moved_instr(struct hlo_instr i, const struct hlo *a,
                                     const uint32_t *str) {
-    str_id *texts[] = {&i.name, &i.opcode, &i.category, &i.target,
-                       &i.op_name, &i.file, &i.shape};
+    str_id *texts[] = {&i.name,    &i.opcode, &i.category, &i.target,
+                       &i.op_name, &i.file,   &i.shape};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         *texts[k] = str[*texts[k]];
     i.module += (uint32_t)a->nmodules;
@@ -83,9 +83,10 @@ void hlo_append(struct trace *ta, const struct trace *tb,
         a->called[a->ncalled + i] = later(b->called[i], a->ncomps);
     for (size_t i = 0; i < b->ncomps; i++) {
         struct hlo_comp c = b->comps[i];
-        a->comps[a->ncomps + i] = (struct hlo_comp){
-            str[c.name], later(c.first, a->ninstrs), later(c.end, a->ninstrs),
-            later(c.module, a->nmodules)};
+        a->comps[a->ncomps + i] =
+            (struct hlo_comp){str[c.name], later(c.first, a->ninstrs),
+                              later(c.end, a->ninstrs),
+                              later(c.module, a->nmodules)};
     }
     for (size_t i = 0; i < b->nmodules; i++) {
         struct hlo_module m = b->modules[i];
@@ -131,8 +132,8 @@ static bool index_labels(struct trace *t) {
         char text[32];
         snprintf(text, sizeof text, "(%" PRIu64 ")", m->program);
         str_id id = trace_str(t, bytes_of(text));
-        if (t->oom || !map_set(&h->by_label, name_key(m->source, id),
-                               (uint32_t)i))
+        if (t->oom ||
+            !map_set(&h->by_label, name_key(m->source, id), (uint32_t)i))
             return false;
     }
     for (size_t i = 0; i < h->nmodules; i++) {
@@ -174,8 +175,7 @@ static bool index_cat(struct trace *t, uint32_t source, uint32_t cat) {
     struct launch l;
     if (!launch_of_cat(t, cat, &l)) return true;
     uint32_t at = instr_of(t, source, &l);
-    return at == MAP_NONE ||
-           map_set(&t->hlo->by_cat, cat_key(source, cat), at);
+    return at == MAP_NONE || map_set(&t->hlo->by_cat, cat_key(source, cat), at);
 }
 
 bool *hlo_sources(const struct trace *t) {
@@ -278,7 +278,7 @@ bool hlo_scope_next(struct bytes *rest, struct bytes *scope) {
 }
 
 const char *hlo_dtype_name(enum hlo_dtype d) {
-    static const char *const names[] = {"", "bool", "int", "f4", "f8", "f16",
-                                        "bf16", "f32", "f64", "complex"};
+    static const char *const names[] = {"",    "bool", "int", "f4",  "f8",
+                                        "f16", "bf16", "f32", "f64", "complex"};
     return names[d];
 }

@@ -18,7 +18,14 @@
 /* How wide a number is and what arithmetic works on it. */
 enum hlo_dtype {
     HLO_NOTYPE, /* a token, an empty tuple, unknown */
-    HLO_BOOL, HLO_INT, HLO_F4, HLO_F8, HLO_F16, HLO_BF16, HLO_F32, HLO_F64,
+    HLO_BOOL,
+    HLO_INT,
+    HLO_F4,
+    HLO_F8,
+    HLO_F16,
+    HLO_BF16,
+    HLO_F32,
+    HLO_F64,
     HLO_COMPLEX,
 };
 
@@ -45,19 +52,19 @@ struct hlo_instr {
     uint32_t comp;   /* index in hlo->comps: where it stands */
     uint32_t operands, noperands; /* in hlo->operands */
     uint32_t called, ncalled;     /* in hlo->called: what it runs */
-    int64_t flops;   /* operations, 2 for a multiply-add; a transcendental is 1;
+    int64_t flops; /* operations, 2 for a multiply-add; a transcendental is 1;
                         -1: unknown */
-    int64_t transcendentals;        /* of flops; -1: unknown */
-    int64_t read_bytes;             /* of its operands; -1: unknown */
-    int64_t written_bytes;          /* of its outputs, without the workspace of
+    int64_t transcendentals; /* of flops; -1: unknown */
+    int64_t read_bytes;      /* of its operands; -1: unknown */
+    int64_t written_bytes;   /* of its outputs, without the workspace of
                                        a library; -1: unknown */
-    uint8_t dtype;   /* enum hlo_dtype: of the (first) output */
-    uint8_t math;    /* enum hlo_dtype: of the operands of its matrix work
+    uint8_t dtype;           /* enum hlo_dtype: of the (first) output */
+    uint8_t math;   /* enum hlo_dtype: of the operands of its matrix work
                         (dot, convolution), else dtype */
-    uint8_t bits;    /* of one number of math */
-    uint8_t launch;  /* enum hlo_launch */
-    bool matrix;     /* has a dot or convolution in it */
-    bool full_f32;   /* asks for more than TF32 would give */
+    uint8_t bits;   /* of one number of math */
+    uint8_t launch; /* enum hlo_launch */
+    bool matrix;    /* has a dot or convolution in it */
+    bool full_f32;  /* asks for more than TF32 would give */
 };
 
 /* Instructions [first, end), in schedule order. */
@@ -73,16 +80,21 @@ struct hlo_module {
     uint64_t fingerprint; /* of the module's bytes: the same program, the same
                              number, in another file too */
     uint32_t source;
-    uint32_t entry;       /* index in hlo->comps, or ROW_NONE */
+    uint32_t entry; /* index in hlo->comps, or ROW_NONE */
 };
 
 struct hlo {
-    struct hlo_module *modules; size_t nmodules, cap_modules;
-    struct hlo_comp *comps;     size_t ncomps, cap_comps;
-    struct hlo_instr *instrs;   size_t ninstrs, cap_instrs;
-    uint32_t *operands;         size_t noperands, cap_operands; /* instrs, or
+    struct hlo_module *modules;
+    size_t nmodules, cap_modules;
+    struct hlo_comp *comps;
+    size_t ncomps, cap_comps;
+    struct hlo_instr *instrs;
+    size_t ninstrs, cap_instrs;
+    uint32_t *operands;
+    size_t noperands, cap_operands; /* instrs, or
                                                                    ROW_NONE */
-    uint32_t *called;           size_t ncalled, cap_called;
+    uint32_t *called;
+    size_t ncalled, cap_called;
     /* set by seal: */
     struct map by_name;  /* (module, name) -> instruction */
     struct map by_label; /* (source, label), (source, name) or, as a label, the

@@ -20,14 +20,22 @@ enum { NEVER = 1 << 28, CELLS_MAX = 1 << 22, SLACK = 64 };
 
 /* Prices. A name that differs in its number is common: the compiler uses one
  * kernel for all equal fusions. */
-enum { SAME_NAME = 0, SAME_BASE = 2, LIBRARY = 1, ANYTHING = 2, HELPER = 3,
-       ONE_MORE = 3, PREPARED = 2, LEFT_OUT = 1 };
+enum {
+    SAME_NAME = 0,
+    SAME_BASE = 2,
+    LIBRARY = 1,
+    ANYTHING = 2,
+    HELPER = 3,
+    ONE_MORE = 3,
+    PREPARED = 2,
+    LEFT_OUT = 1
+};
 
 struct table {
     const struct align_kernel *k;
     const struct align_instr *s;
     size_t n, m;
-    ptrdiff_t low;  /* row i holds columns i + low .. i + low + width - 1 */
+    ptrdiff_t low; /* row i holds columns i + low .. i + low + width - 1 */
     size_t width;
     uint32_t *at, *in;
     uint32_t *musts; /* instructions before j that must launch something */
@@ -133,8 +141,8 @@ static size_t step_back(const struct table *t, size_t i, size_t j, bool late) {
         uint32_t here = get(t, t->at, i, j);
         assert(j > 0 && here < NEVER);
         bool placed = get(t, t->in, i, j - 1) == here;
-        bool skipped = plus(get(t, t->at, i, j - 1),
-                            skip(&t->s[j - 1])) == here;
+        bool skipped = plus(get(t, t->at, i, j - 1), skip(&t->s[j - 1])) ==
+                       here;
         assert(placed || skipped);
         j--;
         if (placed && (late || !skipped)) return j;
@@ -183,7 +191,10 @@ bool hlo_align(const struct align_kernel *k, size_t n,
                const struct align_instr *s, size_t m, uint32_t *out) {
     for (size_t i = 0; i < n; i++) out[i] = ALIGN_NONE;
     if (n == 0 || m == 0) return true;
-    struct table t = {.k = k, .s = s, .n = n, .m = m,
+    struct table t = {.k = k,
+                      .s = s,
+                      .n = n,
+                      .m = m,
                       .low = -(ptrdiff_t)((n > m ? n - m : 0) + SLACK),
                       .width = width_of(n, m)};
     if (n + 1 > CELLS_MAX / t.width) return true;

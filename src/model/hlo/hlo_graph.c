@@ -32,7 +32,7 @@ struct program {
     uint32_t *instr;       /* in hlo->instrs */
     struct align_instr *s; /* the same, for hlo_align() */
     size_t n, cap, cap_s;
-    struct map bases;      /* base -> how many have it */
+    struct map bases; /* base -> how many have it */
 };
 
 /* A launch that was read: equal ones are not read again. */
@@ -59,22 +59,28 @@ struct graphs {
     struct pending {
         uint32_t source; /* plus 1: whose; another's is out of date */
         uint32_t comp;   /* computation + 1, or 0 */
-    } *pending;          /* by category */
-    size_t ncats;      /* categories when it began: later ones are ours */
-    uint64_t calls;    /* steps left for following calls */
-    uint64_t steps;    /* and for reading launches */
-    size_t *from, *to; /* by source: its part of the halves of links */
-    struct strs names; /* as the compiler writes them */
-    struct program *programs; size_t nprograms, cap_programs;
-    struct map by_comp;       /* computation -> program */
-    struct reading *readings; size_t nreadings, cap_readings;
+    } * pending;         /* by category */
+    size_t ncats;        /* categories when it began: later ones are ours */
+    uint64_t calls;      /* steps left for following calls */
+    uint64_t steps;      /* and for reading launches */
+    size_t *from, *to;   /* by source: its part of the halves of links */
+    struct strs names;   /* as the compiler writes them */
+    struct program *programs;
+    size_t nprograms, cap_programs;
+    struct map by_comp; /* computation -> program */
+    struct reading *readings;
+    size_t nreadings, cap_readings;
     struct map by_hash;
-    str_id *seq;     size_t nseq, cap_seq; /* names of kernels, all readings */
-    struct placed *found; size_t cap_found; /* the same for each */
-    struct sort_key *rows; size_t nrows, cap_rows; /* (launch, start), row */
-    struct map new_cats; /* (category, instruction) -> category */
-    struct map by_text;  /* name of a kernel -> kernels */
-    struct kernel_name *kernels; size_t nkernels, cap_kernels;
+    str_id *seq;
+    size_t nseq, cap_seq; /* names of kernels, all readings */
+    struct placed *found;
+    size_t cap_found; /* the same for each */
+    struct sort_key *rows;
+    size_t nrows, cap_rows; /* (launch, start), row */
+    struct map new_cats;    /* (category, instruction) -> category */
+    struct map by_text;     /* name of a kernel -> kernels */
+    struct kernel_name *kernels;
+    size_t nkernels, cap_kernels;
     bool oom;
 };
 
@@ -142,7 +148,9 @@ static void program_add(struct graphs *g, struct program *p, uint32_t at) {
 static void program_fill(struct graphs *g, struct program *p) {
     enum { DEEPEST = 32 };
     const struct hlo *h = g->t->hlo;
-    struct { uint32_t at, end, callee; } stack[DEEPEST];
+    struct {
+        uint32_t at, end, callee;
+    } stack[DEEPEST];
     size_t depth = 1;
     stack[0].at = h->comps[p->comp].first;
     stack[0].end = h->comps[p->comp].end;
@@ -191,11 +199,13 @@ static uint32_t program_of(struct graphs *g, uint32_t comp) {
 
 /* Words in the names of kernels that libraries launch around the real one. */
 static bool is_helper(struct bytes name) {
+    /* clang-format off */
     static const char *const words[] = {
         "splitK", "splitk", "reduce_kernel", "reduceKernel", "nchwToNhwc",
         "nhwcToNchw", "transpose", "memset", "Memset", "convertTensor",
         "im2col", "computeOffsets", "scalePackedTensor", "pad_", "setZero",
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (memmem(name.p, name.n, words[i], strlen(words[i]))) return true;
     return false;
@@ -220,9 +230,11 @@ static struct kernel_name kernel_name(struct graphs *g, str_id name) {
 static struct align_kernel kernel_of(struct graphs *g, const struct program *p,
                                      str_id name) {
     struct kernel_name k = kernel_name(g, name);
-    return (struct align_kernel){
-        .name = k.name, .base = k.base, .helper = k.helper,
-        .generated = map_get(&p->bases, k.base) != MAP_NONE};
+    return (struct align_kernel){.name = k.name,
+                                 .base = k.base,
+                                 .helper = k.helper,
+                                 .generated = map_get(&p->bases, k.base) !=
+                                              MAP_NONE};
 }
 
 /* How many kernels of a launch have a name, a base, and how many different
@@ -369,8 +381,8 @@ static uint32_t between(const struct graphs *g, const struct program *p,
     for (size_t j = 0; j < p->n; j++) {
         if (p->instr[j] == b) return found;
         uint8_t launch = h->instrs[p->instr[j]].launch;
-        if (inside && (launch == HLO_LAUNCHES_MAYBE ||
-                       launch == HLO_LAUNCHES_ANY)) {
+        if (inside &&
+            (launch == HLO_LAUNCHES_MAYBE || launch == HLO_LAUNCHES_ANY)) {
             if (found != ALIGN_NONE) return ALIGN_NONE;
             found = p->instr[j];
         }
@@ -567,8 +579,12 @@ static void graphs_free(struct graphs *g) {
 /* Real programs run each of their parts once or a few times, and real launches
  * are a few different ones. */
 static void set_budget(struct graphs *g) {
-    enum { CALLS = 16, LEAST_CALLS = 1 << 16, STEPS = 1 << 10,
-           LEAST_STEPS = 1 << 24 };
+    enum {
+        CALLS = 16,
+        LEAST_CALLS = 1 << 16,
+        STEPS = 1 << 10,
+        LEAST_STEPS = 1 << 24
+    };
     uint64_t instrs = g->t->hlo->ninstrs, rows = g->t->device_halves.n;
     g->calls = LEAST_CALLS + CALLS * instrs;
     g->steps = LEAST_STEPS + STEPS * (instrs + rows);

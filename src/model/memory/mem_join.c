@@ -33,14 +33,14 @@
 struct join {
     struct trace *t;
     size_t mem0, oom0, before0; /* where the snapshot's begin */
-    bool *both;         /* by allocator: both have events of it */
+    bool *both;                 /* by allocator: both have events of it */
     bool *known;        /* by snapshot event: stands in the trace, too */
     int64_t *from, *to; /* by allocator: the trace's window */
     struct sort_key *trace, *snap; /* events by address, then time */
     size_t ntrace, nsnap;
     struct mem_before *old; /* blocks from before the trace */
     size_t nold, cap_old;
-    struct map by_addr;     /* place -> its last in old */
+    struct map by_addr; /* place -> its last in old */
 };
 
 /* An address of an allocator, as a number; where two clash, the rows are
@@ -84,8 +84,8 @@ static bool find_both(struct join *j) {
     for (size_t i = j->mem0; i < m->n; i++)
         j->both[m->allocator[i]] |= j->from[m->allocator[i]] != INT64_MAX;
     for (size_t i = j->before0; i < t->nbefore; i++)
-        j->both[t->before[i].allocator] |=
-            j->from[t->before[i].allocator] != INT64_MAX;
+        j->both[t->before[i].allocator] |= j->from[t->before[i].allocator] !=
+                                           INT64_MAX;
     return true;
 }
 
@@ -191,9 +191,11 @@ static bool replay(struct join *j) {
         if (!j->both[a] || m->ts[i] >= j->from[a] || j->known[i - j->mem0])
             continue;
         if (m->bytes[i] > 0) {
-            ok = add_old(j, (struct mem_before){
-                .addr = m->addr[i], .bytes = m->bytes[i], .ts = m->ts[i],
-                .allocator = a, .stack = mem_stack(t, i)});
+            ok = add_old(j, (struct mem_before){.addr = m->addr[i],
+                                                .bytes = m->bytes[i],
+                                                .ts = m->ts[i],
+                                                .allocator = a,
+                                                .stack = mem_stack(t, i)});
             continue;
         }
         uint32_t at = map_get(&j->by_addr, place_of(t, i));
@@ -216,10 +218,12 @@ static bool settle_frees(struct join *j) {
         if (at != MAP_NONE) {
             j->old[at].bytes = bytes;
             trace_mem_stack(t, (row_id)row, j->old[at].stack);
-        } else if (!add_old(j, (struct mem_before){
-                       .addr = t->mem.addr[row], .bytes = bytes,
-                       .ts = TS_NONE, .allocator = t->mem.allocator[row],
-                       .stack = ROW_NONE})) {
+        } else if (!add_old(j, (struct mem_before){.addr = t->mem.addr[row],
+                                                   .bytes = bytes,
+                                                   .ts = TS_NONE,
+                                                   .allocator =
+                                                       t->mem.allocator[row],
+                                                   .stack = ROW_NONE})) {
             return false;
         }
     }
@@ -269,8 +273,8 @@ static void drop_events(struct join *j) {
 
 static int by_allocator(const void *pa, const void *pb) {
     const struct mem_oom *a = pa, *b = pb;
-    if (a->allocator != b->allocator) return a->allocator < b->allocator ? -1
-                                                                         : 1;
+    if (a->allocator != b->allocator)
+        return a->allocator < b->allocator ? -1 : 1;
     return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
@@ -280,8 +284,7 @@ static void join_ooms(struct join *j) {
     struct trace *t = j->t;
     size_t all = t->nooms, at = 0, n = j->oom0;
     if (all == j->oom0) return;
-    if (j->oom0 > 1)
-        qsort(t->ooms, j->oom0, sizeof *t->ooms, by_allocator);
+    if (j->oom0 > 1) qsort(t->ooms, j->oom0, sizeof *t->ooms, by_allocator);
     qsort(t->ooms + j->oom0, all - j->oom0, sizeof *t->ooms, by_allocator);
     for (size_t i = j->oom0; i < all; i++) {
         struct mem_oom *s = &t->ooms[i], early = *s;
@@ -334,7 +337,9 @@ static void share_facts(struct trace *t, uint32_t source, uint32_t beside) {
 int trace_join_memory(struct trace *t, uint32_t source, struct trace *snap,
                       struct ops_err *e) {
     assert(!t->sealed && source < t->nsources && snap->nsources == 1);
-    struct join j = {.t = t, .mem0 = t->mem.n, .oom0 = t->nooms,
+    struct join j = {.t = t,
+                     .mem0 = t->mem.n,
+                     .oom0 = t->nooms,
                      .before0 = t->nbefore};
     uint32_t beside = (uint32_t)t->nsources;
     strip(snap);
@@ -363,8 +368,9 @@ static struct sort_key *alloc_keys(const struct trace *t, int64_t shift,
         if (m->bytes[i] <= 0 || m->addr[i] == 0 ||
             t->allocators[m->allocator[i]].device == ROW_NONE)
             continue;
-        v[(*n)++] = (struct sort_key){
-            m->addr[i], sort_signed(sum_of(m->ts[i], shift)), (uint32_t)i};
+        v[(*n)++] = (struct sort_key){m->addr[i],
+                                      sort_signed(sum_of(m->ts[i], shift)),
+                                      (uint32_t)i};
     }
     if (v && sort_keys(v, *n)) return v;
     free(v);

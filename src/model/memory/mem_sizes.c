@@ -23,8 +23,7 @@ static bool any_unsized(const struct mem_events *m) {
 /* Sizes of one allocator's frees in events [from, to); what has none keeps
  * MEM_UNSIZED, as does the free of an empty block, which *empty counts: -0
  * would be an allocation. */
-static bool size_frees(struct trace *t, size_t from, size_t to,
-                       size_t *empty) {
+static bool size_frees(struct trace *t, size_t from, size_t to, size_t *empty) {
     struct mem_events *m = &t->mem;
     struct map open = {0};
     bool ok = true;

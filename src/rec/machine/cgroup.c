@@ -14,8 +14,7 @@
 /* What a level has, by version. */
 static const char *const memory_now[] = {"memory.usage_in_bytes",
                                          "memory.current"};
-static const char *const memory_max[] = {"memory.limit_in_bytes",
-                                         "memory.max"};
+static const char *const memory_max[] = {"memory.limit_in_bytes", "memory.max"};
 static const char *const cpu_max[] = {"cpu.cfs_quota_us", "cpu.max"};
 
 /* Is the word one of the list "a,b,c" of n bytes? */

@@ -17,8 +17,8 @@ struct cgroup {
     char memory[CGROUP_PATH]; /* the folder with the figures; "": none */
     char cpu[CGROUP_PATH];    /* the lowest level with a quota; "": no quota */
     bool memory_v2, cpu_v2;
-    uint64_t memory_limit;    /* bytes; 0: none */
-    double cpu_limit;         /* cores; 0: none */
+    uint64_t memory_limit; /* bytes; 0: none */
+    double cpu_limit;      /* cores; 0: none */
 };
 
 /* text: of /proc/self/cgroup. root: "/sys/fs/cgroup". */

@@ -126,10 +126,8 @@ static void read_rank(struct identity *id, int rank, int world) {
         const char *json = env_first("TF_CONFIG");
         if (json && tf_config_rank(json, &rank, &world) && fits(rank, world))
             id->launcher = "TF_CONFIG";
-        else if (ask_tpu(&rank, &world))
-            id->launcher = "TPU";
-        else
-            return;
+        else if (ask_tpu(&rank, &world)) id->launcher = "TPU";
+        else return;
     } else {
         return;
     }
@@ -181,13 +179,13 @@ const char *identity_var(const struct identity *id, const char *name) {
     return NULL;
 }
 
-void identity_read(struct identity *id, const char *host, int rank,
-                   int world) {
+void identity_read(struct identity *id, const char *host, int rank, int world) {
     read_rank(id, rank, world);
     read_host(id, host);
     read_env(id);
 }
 
+/* clang-format off */
 const char *const identity_env[] = {
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
     "ROLE_RANK", "CROSS_RANK", "MASTER_ADDR", "MASTER_PORT",
@@ -216,3 +214,4 @@ const char *const identity_env[] = {
     "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", NULL,
 };
+/* clang-format on */

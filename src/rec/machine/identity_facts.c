@@ -57,8 +57,8 @@ static void give_value(struct out *o, const char *key) {
     if (o->value[0]) o->give(o->to, key, o->value);
 }
 
-__attribute__((format(printf, 3, 4)))
-static void give(struct out *o, const char *key, const char *fmt, ...) {
+__attribute__((format(printf, 3, 4))) static void
+give(struct out *o, const char *key, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(o->value, sizeof o->value, fmt, ap);
@@ -173,8 +173,7 @@ static void give_cpus(struct out *o) {
     size_t len;
     if (proc_read("/proc/cpuinfo", text, sizeof text) > 0) {
         const char *model = proc_line(text, "model name", &len);
-        if (model && len < 200)
-            give(o, "cpu_model", "%.*s", (int)len, model);
+        if (model && len < 200) give(o, "cpu_model", "%.*s", (int)len, model);
     }
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     if (online > 0) give(o, "cpu_count", "%ld", online);

@@ -20,8 +20,18 @@
 enum { GPUS = 16, TRIES = 10, STACK = 1 << 20 };
 
 /* What is asked; PCIe is last, since it is asked less often. */
-enum metric { MEMORY, USE, USE_MEMORY, CLOCK, CLOCK_MEMORY, POWER, TEMPERATURE,
-              PCIE_RX, PCIE_TX, METRICS };
+enum metric {
+    MEMORY,
+    USE,
+    USE_MEMORY,
+    CLOCK,
+    CLOCK_MEMORY,
+    POWER,
+    TEMPERATURE,
+    PCIE_RX,
+    PCIE_TX,
+    METRICS
+};
 
 static const char *const names[METRICS] = {
     [MEMORY] = "memory used (bytes)",
@@ -42,11 +52,11 @@ struct gpu {
     unsigned long long memory;
     struct {
         double value;
-        uint64_t at;  /* ns: when it was last made fresh */
-        bool fresh;   /* not fetched yet */
-        bool off;     /* not asked any more */
-        int failed;   /* times in a row */
-        int code;     /* of the last failure */
+        uint64_t at; /* ns: when it was last made fresh */
+        bool fresh;  /* not fetched yet */
+        bool off;    /* not asked any more */
+        int failed;  /* times in a row */
+        int code;    /* of the last failure */
     } m[METRICS];
 };
 
@@ -56,10 +66,10 @@ struct nvml_work {
     pthread_mutex_t lock;
     pthread_cond_t wake, left;
     pthread_t thread;
-    int owners; /* atomic: who still uses this */
-    bool alone; /* there is no driver, and no thread */
-    bool stop;  /* atomic */
-    bool done;  /* the thread is about to end */
+    int owners;       /* atomic: who still uses this */
+    bool alone;       /* there is no driver, and no thread */
+    bool stop;        /* atomic */
+    bool done;        /* the thread is about to end */
     bool idle;        /* nobody fetches: it asks seldom */
     uint64_t fetched; /* ns: when somebody last did */
     enum state state;
@@ -91,9 +101,8 @@ static void leave(struct nvml_work *w) {
         munmap(w, sizeof *w);
 }
 
-__attribute__((format(printf, 3, 4)))
-static void set_state(struct nvml_work *w, enum state state, const char *fmt,
-                      ...) {
+__attribute__((format(printf, 3, 4))) static void
+set_state(struct nvml_work *w, enum state state, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
     pthread_mutex_lock(&w->lock);
@@ -214,8 +223,7 @@ static int ask(const struct nvml_calls *c, void *h, enum metric m, double *v) {
             code = c->pcie(h, m == PCIE_RX ? NVML_PCIE_RX : NVML_PCIE_TX, &n);
         unit = 1e3;
         break;
-    case METRICS:
-        break;
+    case METRICS: break;
     }
     if (code == NVML_OK) *v = n * unit;
     return code;
@@ -238,8 +246,7 @@ static void ask_gpu(struct nvml_work *w, struct gpu *g, enum metric from,
         pthread_mutex_lock(&w->lock);
         if (code != NVML_OK) {
             g->m[m].code = code;
-            if (is_final(code) || ++g->m[m].failed == TRIES)
-                g->m[m].off = true;
+            if (is_final(code) || ++g->m[m].failed == TRIES) g->m[m].off = true;
         } else {
             g->m[m].failed = 0;
             if (g->m[m].at == 0 || g->m[m].value != v ||
@@ -357,8 +364,7 @@ static int init_waits(struct nvml_work *w) {
  * not where there is no driver that it could talk to. */
 static bool no_driver(void) {
     return access("/proc/driver/nvidia", F_OK) != 0 &&
-           access("/dev/nvidiactl", F_OK) != 0 &&
-           access("/dev/dxg", F_OK) != 0;
+           access("/dev/nvidiactl", F_OK) != 0 && access("/dev/dxg", F_OK) != 0;
 }
 
 void nvml_open(struct nvml *n, const char *library, const char *visible) {
@@ -424,9 +430,12 @@ static void give_gpu(const struct nvml_work *w, int i, nvml_fact *give,
     const struct {
         const char *key, *value;
     } facts[] = {
-        {"name", g->name}, {"uuid", g->uuid}, {"pci", g->pci},
+        {"name", g->name},
+        {"uuid", g->uuid},
+        {"pci", g->pci},
         {"memory_bytes", g->memory ? memory : ""},
-        {"nvml_index", g->index >= 0 ? index : ""}, {"missing", missing},
+        {"nvml_index", g->index >= 0 ? index : ""},
+        {"missing", missing},
     };
     for (size_t k = 0; k < sizeof facts / sizeof *facts; k++) {
         char key[40];
@@ -469,9 +478,7 @@ void nvml_close(struct nvml *n) {
     bool done = w->done;
     pthread_t thread = w->thread;
     pthread_mutex_unlock(&w->lock);
-    if (done)
-        pthread_join(thread, NULL);
-    else
-        pthread_detach(thread);
+    if (done) pthread_join(thread, NULL);
+    else pthread_detach(thread);
     leave(w);
 }

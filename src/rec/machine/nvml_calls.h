@@ -6,9 +6,15 @@
 
 #include <stdbool.h>
 
-enum { NVML_OK = 0, NVML_INVALID_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3,
-       NVML_NO_PERMISSION = 4, NVML_FUNCTION_NOT_FOUND = 13,
-       NVML_GPU_IS_LOST = 15, NVML_OTHER_VERSION = 25 };
+enum {
+    NVML_OK = 0,
+    NVML_INVALID_ARGUMENT = 2,
+    NVML_NOT_SUPPORTED = 3,
+    NVML_NO_PERMISSION = 4,
+    NVML_FUNCTION_NOT_FOUND = 13,
+    NVML_GPU_IS_LOST = 15,
+    NVML_OTHER_VERSION = 25
+};
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
 enum { NVML_PCIE_TX = 0, NVML_PCIE_RX = 1 };
 
@@ -46,10 +52,10 @@ struct nvml_calls {
     int (*memory)(void *, struct nvml_memory *);
     int (*memory2)(void *, struct nvml_memory2 *);
     int (*use)(void *, struct nvml_use *);
-    int (*clock)(void *, int, unsigned *);          /* MHz */
-    int (*power)(void *, unsigned *);               /* mW */
-    int (*temperature)(void *, int, unsigned *);    /* degrees C */
-    int (*pcie)(void *, int, unsigned *);           /* KB/s, over 20 ms */
+    int (*clock)(void *, int, unsigned *);       /* MHz */
+    int (*power)(void *, unsigned *);            /* mW */
+    int (*temperature)(void *, int, unsigned *); /* degrees C */
+    int (*pcie)(void *, int, unsigned *);        /* KB/s, over 20 ms */
 };
 
 /* Loads the library; false: not there, or not NVML. It stays loaded: the

@@ -22,9 +22,23 @@
 #include <unistd.h>
 
 enum counter {
-    RSS, PEAK, MINOR, MAJOR, VOLUNTARY, INVOLUNTARY, CPU, CPU_SYSTEM, THREADS,
-    READ_CALLS, READ_STORAGE, WRITE_CALLS, WRITE_STORAGE, GROUP_MEMORY,
-    GROUP_THROTTLED, NOT_SHOWN, COUNTERS
+    RSS,
+    PEAK,
+    MINOR,
+    MAJOR,
+    VOLUNTARY,
+    INVOLUNTARY,
+    CPU,
+    CPU_SYSTEM,
+    THREADS,
+    READ_CALLS,
+    READ_STORAGE,
+    WRITE_CALLS,
+    WRITE_STORAGE,
+    GROUP_MEMORY,
+    GROUP_THROTTLED,
+    NOT_SHOWN,
+    COUNTERS
 };
 _Static_assert((int)COUNTERS <= (int)SAMPLE_COUNTERS, "a place for each");
 
@@ -77,8 +91,8 @@ void sample_open(struct sample *s) {
 }
 
 void sample_close(struct sample *s) {
-    int *fds[] = {&s->statm, &s->status, &s->io, &s->task, &s->cg_memory,
-                  &s->cg_cpu};
+    int *fds[] = {&s->statm, &s->status,    &s->io,
+                  &s->task,  &s->cg_memory, &s->cg_cpu};
     if (s->page == 0) return; /* never opened: its zeros are no descriptors */
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
         if (*fds[i] >= 0) sys_close(*fds[i]);
@@ -145,8 +159,10 @@ static void run_io(const struct run *r) {
         enum counter c;
         const char *key;
     } fields[] = {
-        {READ_CALLS, "rchar"}, {READ_STORAGE, "read_bytes"},
-        {WRITE_CALLS, "wchar"}, {WRITE_STORAGE, "write_bytes"},
+        {READ_CALLS, "rchar"},
+        {READ_STORAGE, "read_bytes"},
+        {WRITE_CALLS, "wchar"},
+        {WRITE_STORAGE, "write_bytes"},
     };
     char text[512];
     uint64_t n;
@@ -240,10 +256,8 @@ static void meet_tasks(const struct run *r, double seconds) {
             at += e->bytes;
             if (!proc_whole(e->name, &tid) || tid <= 0 || tid > INT32_MAX)
                 continue;
-            if (met++ < SAMPLE_WATCHED)
-                meet_task(r, (int32_t)tid, seconds);
-            else
-                s->threads_left_out++;
+            if (met++ < SAMPLE_WATCHED) meet_task(r, (int32_t)tid, seconds);
+            else s->threads_left_out++;
         }
     }
 }
@@ -307,7 +321,6 @@ void sample_run(struct sample *s, uint64_t now_ns, sample_give *give,
     run_cgroup(&r);
     if (s->second_at != 0 && now_ns - s->second_at < 1000000000) return;
     run_status(&r);
-    run_tasks(&r, s->second_at
-                      ? (double)(now_ns - s->second_at) / SECOND : 0);
+    run_tasks(&r, s->second_at ? (double)(now_ns - s->second_at) / SECOND : 0);
     s->second_at = now_ns;
 }

@@ -26,15 +26,15 @@ enum {
 typedef void sample_give(void *to, const char *counter, double value);
 
 struct sample_task {
-    int32_t tid; /* 0: free */
-    bool shown;  /* it was busy when last given */
+    int32_t tid;   /* 0: free */
+    bool shown;    /* it was busy when last given */
     float percent; /* of one core, in the last second */
     uint64_t cpu_ns;
 };
 
 struct sample {
     int statm, status, io, task, cg_memory, cg_cpu; /* -1: not there */
-    uint64_t page;           /* bytes */
+    uint64_t page;                                  /* bytes */
     uint64_t now, second_at; /* ns, of the last run and of the last second's;
                                 0: not yet */
     struct {

@@ -9,8 +9,8 @@
 
 enum { DEPTH = 16, JOBS = 5, MOST = 1 << 20 };
 
-static const char *const jobs[JOBS] = {"chief", "master", "worker",
-                                       "evaluator", "ps"};
+static const char *const jobs[JOBS] = {"chief", "master", "worker", "evaluator",
+                                       "ps"};
 
 struct walk {
     const char *at;
@@ -120,17 +120,14 @@ static void cluster_key(struct walk *w, const char *key) {
 }
 
 static void task_key(struct walk *w, const char *key) {
-    if (strcmp(key, "type") == 0)
-        take_string(w, w->type, sizeof w->type);
-    else if (strcmp(key, "index") == 0)
-        take_index(w);
-    else
-        skip_value(w, DEPTH);
+    if (strcmp(key, "type") == 0) take_string(w, w->type, sizeof w->type);
+    else if (strcmp(key, "index") == 0) take_index(w);
+    else skip_value(w, DEPTH);
 }
 
 /* An object, each value read by `value`, which is told the key. */
-static void each_key(struct walk *w, void (*value)(struct walk *,
-                                                   const char *)) {
+static void each_key(struct walk *w,
+                     void (*value)(struct walk *, const char *)) {
     char key[16] = "";
     must(w, '{');
     if (w->bad || take(w, '}')) return;
@@ -143,12 +140,9 @@ static void each_key(struct walk *w, void (*value)(struct walk *,
 }
 
 static void top_key(struct walk *w, const char *key) {
-    if (strcmp(key, "cluster") == 0)
-        each_key(w, cluster_key);
-    else if (strcmp(key, "task") == 0)
-        each_key(w, task_key);
-    else
-        skip_value(w, DEPTH);
+    if (strcmp(key, "cluster") == 0) each_key(w, cluster_key);
+    else if (strcmp(key, "task") == 0) each_key(w, task_key);
+    else skip_value(w, DEPTH);
 }
 
 bool tf_config_rank(const char *json, int *rank, int *world) {
