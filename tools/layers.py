@@ -49,7 +49,7 @@ MAY = {
 MAY_FILE = {
     "import": {"ring/ring.h", "ring/salvage.h"},
     "scalars": {"ring/salvage.h"},
-    "capture": {"ring/salvage.h", "ring/window.h"},
+    "capture": {"ring/procfile.h", "ring/salvage.h", "ring/window.h"},
     "ring": {"base/pbw.h", "base/crc32c.h"},
     "gpu": {"base/pbw.h", "base/crc32c.h"},
 }
@@ -106,7 +106,7 @@ WAYS_OUT = {
     r"\b(sink_fd)\s*\(": {"base/io/sink.c", "base/io/sink.h", "export/export.c",
                            "capture/profile.c"},
     r"\b(sink_control)\s*\(": {"base/io/sink.c", "base/io/sink.h",
-                                "present/text.c", "cmd/watch_draw.c",
+                                "present/text.c", "cmd/watch.c",
                                 "cmd/progress.c"},
 }
 EXITS = re.compile(r"\b(exit|_exit|_Exit|quick_exit|abort)\s*\(")

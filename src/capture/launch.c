@@ -10,6 +10,7 @@
 #include "capture/launch.h"
 
 #include "capture/spawn.h"
+#include "capture/tree.h"
 #include "ring/window.h"
 #include <errno.h>
 #include <inttypes.h>

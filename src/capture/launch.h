@@ -8,8 +8,10 @@
 #include "base/err.h"
 #include "capture/gather.h"
 #include "capture/rundir.h"
-#include "capture/tree.h"
+
 #include <stdbool.h>
+
+struct tree;
 
 struct launch {
     char *const *argv;

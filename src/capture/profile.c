@@ -11,6 +11,7 @@
  * are lifetimes and not work: they make no steps and no ops. */
 #include "capture/profile.h"
 
+#include "capture/tree.h"
 #include "capture/xplane.h"
 #include <errno.h>
 #include <fcntl.h>

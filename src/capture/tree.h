@@ -13,7 +13,7 @@
 #define CAPTURE_TREE_H
 
 #include "base/map.h"
-#include "capture/procfs.h"
+#include "capture/proc.h"
 #include <sys/resource.h>
 
 enum {

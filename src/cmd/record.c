@@ -7,6 +7,7 @@
 #include "capture/gather.h"
 #include "capture/launch.h"
 #include "capture/profile.h"
+#include "capture/tree.h"
 #include "cmd/command.h"
 #include "cmd/load.h"
 #include "cmd/say.h"

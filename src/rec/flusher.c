@@ -30,7 +30,7 @@
 #include "rec/rescue.h"
 #include "ring/clock.h"
 #include "ring/open.h"
-#include "ring/proc.h"
+#include "ring/procfile.h"
 #include "ring/sys.h"
 
 enum {
@@ -208,13 +208,8 @@ static void thread_names(struct session *s) {
             __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
             continue;
         snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->tid);
-        int fd = sys_open(path, O_RDONLY);
-        if (fd < 0) continue;
-        ssize_t n = sys_read(fd, name, sizeof name - 1);
-        sys_close(fd);
-        if (n > 0 && name[n - 1] == '\n') n--;
-        if (n <= 0) continue;
-        name[n] = 0;
+        if (procfile_read_line(AT_FDCWD, path, name, sizeof name) <= 0)
+            continue;
         rec_name_put(r, name);
     }
 }
@@ -515,7 +510,7 @@ static uint64_t addresses_left(void) {
     struct rlimit l;
     char text[128];
     if (getrlimit(RLIMIT_AS, &l) != 0 || l.rlim_cur == RLIM_INFINITY ||
-        proc_read("/proc/self/statm", text, sizeof text) <= 0)
+        procfile_read("/proc/self/statm", text, sizeof text) <= 0)
         return UINT64_MAX;
     uint64_t used = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
     return used < l.rlim_cur ? l.rlim_cur - used : 0;

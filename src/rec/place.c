@@ -18,6 +18,7 @@
 #include "rec/session.h"
 #include "ring/clock.h"
 #include "ring/open.h"
+#include "ring/procfile.h"
 #include "ring/sys.h"
 
 enum {
@@ -172,11 +173,9 @@ static uint64_t container_left(void) {
     if (g.memory_limit == 0) return UINT64_MAX;
     int fd = cgroup_open_memory(&g);
     if (fd < 0) return g.memory_limit;
-    ssize_t n = sys_read(fd, text, sizeof text - 1);
+    if (procfile_reread(fd, text, sizeof text) > 0)
+        used = strtoll(text, NULL, 10);
     sys_close(fd);
-    text[n > 0 ? n : 0] = 0;
-    text[strcspn(text, "\n")] = 0;
-    used = strtoll(text, NULL, 10);
     return used < 0 || (uint64_t)used >= g.memory_limit
                ? 0
                : g.memory_limit - (uint64_t)used;

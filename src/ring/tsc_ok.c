@@ -6,7 +6,7 @@
  * kvm-clock or Hyper-V's page the guest may be moved to a machine with another
  * rate, so there the answer is no too. */
 #include "ring/tsc_ok.h"
-#include "ring/sys.h"
+#include "ring/procfile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,21 +48,12 @@ static bool is_allowed(void) {
     return prctl(PR_GET_TSC, &mode) != 0 || mode == PR_TSC_ENABLE;
 }
 
-static void clock_source(char *out, size_t cap) {
-    out[0] = '\0';
-    int fd = sys_open("/sys/devices/system/clocksource/clocksource0/"
-                      "current_clocksource",
-                      O_RDONLY);
-    if (fd < 0) return;
-    ssize_t n = sys_read(fd, out, cap - 1);
-    sys_close(fd);
-    out[n > 0 ? n : 0] = '\0';
-    out[strcspn(out, "\n")] = '\0';
-}
-
 bool tsc_usable(char *why, size_t cap) {
+    static const char path[] = "/sys/devices/system/clocksource/clocksource0/"
+                               "current_clocksource";
     char source[64];
-    clock_source(source, sizeof source);
+    if (procfile_read_line(AT_FDCWD, path, source, sizeof source) < 0)
+        source[0] = '\0';
     return tsc_trusted(is_invariant(), is_allowed(), source, why, cap);
 }
 

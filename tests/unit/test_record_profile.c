@@ -4,6 +4,7 @@
 #include "tiny.h"
 
 #include "capture/profile.h"
+#include "capture/tree.h"
 #include "import/import.h"
 #include "load/runs.h"
 #include <dirent.h>

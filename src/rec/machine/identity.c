@@ -11,7 +11,7 @@
 
 #include "rec/machine/identity_env.h"
 #include "rec/machine/tf_config.h"
-#include "ring/proc.h"
+#include "ring/procfile.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -79,7 +79,7 @@ static int small(const char *text) {
     if (len >= sizeof copy) return -1;
     memcpy(copy, text, len);
     copy[len] = '\0';
-    return proc_whole(copy, &n) && n <= INT32_MAX ? (int)n : -1;
+    return procfile_whole(copy, &n) && n <= INT32_MAX ? (int)n : -1;
 }
 
 static bool fits(int rank, int world) {

@@ -4,8 +4,9 @@
 #include "rec/machine/identity.h"
 
 #include "rec/machine/cgroup.h"
-#include "ring/proc.h"
+#include "ring/procfile.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -100,7 +101,7 @@ static bool put_arg(char *out, size_t cap, const char *arg) {
 /* The kernel's copy: the arguments one behind the other, each ended by 0. */
 static void give_argv(struct out *o) {
     char raw[VALUE];
-    long n = proc_read("/proc/self/cmdline", raw, sizeof raw);
+    long n = procfile_read("/proc/self/cmdline", raw, sizeof raw);
     bool whole = n >= 0 && n < (long)sizeof raw - 1;
     o->value[0] = '\0';
     for (const char *p = raw; p < raw + n; p += strlen(p) + 1)
@@ -112,23 +113,18 @@ static void give_argv(struct out *o) {
     if (n > 0) give_value(o, "argv");
 }
 
-/* Field 22 of stat, in ticks since boot; the name before may hold anything. */
 static void give_start(struct out *o) {
     char text[1024];
     struct timespec real, boot;
-    if (proc_read("/proc/self/stat", text, sizeof text) <= 0) return;
-    char *p = strrchr(text, ')');
-    for (int i = 2; p && i < 22; i++) p = strchr(p + 1, ' ');
-    if (!p) return;
-    char *end;
-    unsigned long long ticks = strtoull(p + 1, &end, 10);
+    struct proc_stat st;
+    long n = procfile_read("/proc/self/stat", text, sizeof text);
     long hz = sysconf(_SC_CLK_TCK);
-    if (end == p + 1 || hz <= 0) return;
+    if (n <= 0 || !proc_stat_parse(text, (size_t)n, &st) || hz <= 0) return;
     if (clock_gettime(CLOCK_REALTIME, &real) != 0 ||
         clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
         return;
     int64_t since = (int64_t)boot.tv_sec * 1000000000 + boot.tv_nsec -
-                    (int64_t)(ticks * (1000000000ULL / (unsigned long)hz));
+                    st.start_ticks * (1000000000 / hz);
     int64_t now = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec;
     give(o, "start_time_unix_ns", "%lld", (long long)(now - since));
 }
@@ -144,8 +140,8 @@ static void give_process(struct out *o) {
         give_value(o, "executable");
     }
     give(o, "pid", "%d", (int)getpid());
-    if (proc_read("/proc/self/status", text, sizeof text) > 0) {
-        const char *ids = proc_line(text, "NSpid", &len);
+    if (procfile_read("/proc/self/status", text, sizeof text) > 0) {
+        const char *ids = procfile_line(text, "NSpid", &len);
         if (ids && len < 200) give(o, "nspid", "%.*s", (int)len, ids);
     }
     give_start(o);
@@ -171,8 +167,8 @@ static void give_cpus(struct out *o) {
     char text[4096];
     unsigned long mask[256] = {0}; /* 16,384 CPUs */
     size_t len;
-    if (proc_read("/proc/cpuinfo", text, sizeof text) > 0) {
-        const char *model = proc_line(text, "model name", &len);
+    if (procfile_read("/proc/cpuinfo", text, sizeof text) > 0) {
+        const char *model = procfile_line(text, "model name", &len);
         if (model && len < 200) give(o, "cpu_model", "%.*s", (int)len, model);
     }
     long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -203,15 +199,14 @@ static void give_machine(struct out *o) {
     char text[4096];
     struct utsname u;
     uint64_t kib;
-    if (proc_read("/proc/sys/kernel/random/boot_id", text, 64) > 0) {
-        text[strcspn(text, "\n")] = '\0';
+    if (procfile_read_line(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text,
+                           64) > 0)
         give(o, "boot_id", "%s", text);
-    }
     if (uname(&u) == 0)
         give(o, "kernel", "%s %s %s", u.sysname, u.release, u.machine);
     give_cpus(o);
-    if (proc_read("/proc/meminfo", text, sizeof text) > 0 &&
-        proc_u64(text, "MemTotal", &kib))
+    if (procfile_read("/proc/meminfo", text, sizeof text) > 0 &&
+        procfile_u64(text, "MemTotal", &kib))
         give(o, "memory_bytes", "%llu", (unsigned long long)kib * 1024);
     give_limits(o);
 #if defined(_CS_GNU_LIBC_VERSION)

@@ -6,7 +6,7 @@
 #include "rec/machine/nvml.h"
 
 #include "rec/machine/nvml_calls.h"
-#include "ring/proc.h"
+#include "ring/procfile.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -140,7 +140,7 @@ static bool add_visible(struct nvml_work *w, const char *entry, unsigned n) {
     char uuid[96];
     void *handle;
     int64_t k;
-    if (proc_whole(entry, &k)) {
+    if (procfile_whole(entry, &k)) {
         if (k >= n || c->by_index((unsigned)k, &handle) != NVML_OK)
             return false;
         add_gpu(w, handle, (int)k);

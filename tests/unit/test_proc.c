@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Files of /proc: what they say of ourselves against what the kernel says by
  * other ways; and texts that are not what they should be. */
-#include "capture/procfs.h"
+#include "capture/proc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,7 +153,7 @@ static void a_command_line_is_cut_to_fit(void **state) {
     size_t n = proc_command(getpid(), large, sizeof large);
     assert_int_equal(n, strlen(large));
     assert_memory_equal(small, large, 3);
-    assert_non_null(strstr(large, "test_procfs"));
+    assert_non_null(strstr(large, "test_proc"));
 }
 
 int main(void) {
