@@ -122,7 +122,7 @@ static void gather(struct watch *w, const char *dir, bool alone) {
     size_t dead = w->tree->nprocs - count_alive(w->tree);
     if (dead == w->dead || now - w->gathered < GATHER_MS * 1000000) return;
     w->dead = dead;
-    gather_dead(dir, w->tree, alone, &w->end->got);
+    recover_run_dead(dir, w->tree, alone, &w->end->got);
     w->gathered = mono_now();
 }
 
@@ -135,11 +135,11 @@ static void linger(struct watch *w, const char *dir, int64_t ms) {
         reap(w);
         tree_look(w->tree, mono_now());
         w->end->left = count_alive(w->tree);
-        w->end->recording = w->end->left ? gather_live(dir, w->tree) : 0;
+        w->end->recording = w->end->left ? recover_run_live(dir, w->tree) : 0;
         int64_t now = mono_now();
         w->end->waited = now - began;
         if (w->end->left == 0 || w->asked || now >= until) return;
-        if (w->end->recording == 0 && (now >= grace || !gather_any(dir)))
+        if (w->end->recording == 0 && (now >= grace || !recover_run_any(dir)))
             return;
         int64_t then = now + LINGER_LOOK_MS * 1000000;
         wait_until(w, then < until ? then : until);

@@ -6,7 +6,7 @@
 #define CAPTURE_LAUNCH_H
 
 #include "base/err.h"
-#include "capture/gather.h"
+#include "capture/recover_run.h"
 #include "capture/rundir.h"
 
 #include <stdbool.h>
@@ -24,14 +24,14 @@ struct launch {
 };
 
 struct launch_end {
-    int errnum;          /* not 0: the program was not started, and why */
-    int status;          /* of the program, as wait() gives it */
-    int64_t t0, t1;      /* when it ran; CLOCK_MONOTONIC, ns */
-    int64_t unix_ns;     /* CLOCK_REALTIME at t0 */
-    size_t left;         /* descendants that still run */
-    size_t recording;    /* of these: still recording */
-    int64_t waited;      /* for them, ns */
-    struct gathered got; /* of processes that ended meanwhile */
+    int errnum;               /* not 0: the program was not started, and why */
+    int status;               /* of the program, as wait() gives it */
+    int64_t t0, t1;           /* when it ran; CLOCK_MONOTONIC, ns */
+    int64_t unix_ns;          /* CLOCK_REALTIME at t0 */
+    size_t left;              /* descendants that still run */
+    size_t recording;         /* of these: still recording */
+    int64_t waited;           /* for them, ns */
+    struct run_recovered got; /* of processes that ended meanwhile */
 };
 
 /* Is that a text by which the recorder can tell which steps to record? NULL is

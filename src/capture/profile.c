@@ -13,6 +13,7 @@
 
 #include "capture/tree.h"
 #include "capture/xplane.h"
+#include "ring/text.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -357,11 +358,7 @@ static void host_name(const char *given, char *out, size_t cap) {
     if (given != NULL && *given != '\0') snprintf(out, cap, "%s", given);
     else if (gethostname(out, cap) != 0) snprintf(out, cap, "localhost");
     out[cap - 1] = '\0';
-    for (char *c = out; *c != '\0'; c++)
-        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                   "0123456789.-_",
-                   *c) == NULL)
-            *c = '_';
+    text_file_name(out);
     if (out[0] == '.' || out[0] == '\0') out[0] = '_';
 }
 

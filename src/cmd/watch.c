@@ -134,7 +134,7 @@ static void look_at_profile(struct watch_profile *p, const char *logdir) {
                 (5 * took > PROFILE_PAUSE_S ? 5 * took : PROFILE_PAUSE_S);
 }
 
-/* --- the table ------------------------------------------------------------ */
+/* --- the table ----------------------------------------------------------- */
 
 static size_t terminal_rows(void) {
     struct winsize ws;
@@ -267,7 +267,7 @@ static int watch_draw(struct watch_draw *d, const char *title,
     return rc;
 }
 
-/* --- look by look --------------------------------------------------------- */
+/* --- look by look -------------------------------------------------------- */
 
 static void free_watch(struct watch *w) {
     if (w->has_logs) logdir_free(&w->logs);

@@ -22,12 +22,11 @@
 #include <unistd.h>
 
 #include "rec/alone.h"
-#include "rec/flight.h"
 #include "rec/machine/sample.h"
 #include "rec/memory.h"
 #include "rec/names.h"
-#include "rec/place.h"
-#include "rec/rescue.h"
+#include "rec/recover_folder.h"
+#include "rec/session_paths.h"
 #include "ring/clock.h"
 #include "ring/open.h"
 #include "ring/procfile.h"
@@ -61,48 +60,47 @@ static struct {
     uint64_t sampled, watched, named, crowd_at; /* ns */
 } own;
 
-/* --- what goes into the files beside the rings -------------------------- */
+/* --- what goes into the files beside the rings --------------------------- */
 
 static void give_counter(void *to, const char *name, double value) {
     struct encoder *e = to;
     uint32_t at = 0, id = names_intern(name, OPS_COUNT_);
-    const struct rec_view *v = e->v;
-    encode_counter(e, id, value,
-                   rec_clock_ps(v->segs, v->head->nsegs, &at, rec_ticks()));
+    const struct ring_map *v = e->map;
+    encoder_counter(e, id, value,
+                    rec_clock_ps(v->segs, v->head->nsegs, &at, rec_ticks()));
 }
 
 static void give_fact(void *to, const char *key, const char *value) {
-    encode_fact(to, 0, key, value);
+    encoder_fact(to, 0, key, value);
 }
 
 static void rank_facts(struct session *s, struct encoder *e) {
-    uint64_t both = __atomic_load_n(&s->view.head->world_rank,
-                                    __ATOMIC_RELAXED);
+    uint64_t both = __atomic_load_n(&s->map.head->world_rank, __ATOMIC_RELAXED);
     if ((int32_t)(both >> 32) <= 0) return;
-    encode_fact_int(e, 0, "rank", (int32_t)both);
-    encode_fact_int(e, 0, "world_size", (int32_t)(both >> 32));
+    encoder_fact_int(e, 0, "rank", (int32_t)both);
+    encoder_fact_int(e, 0, "world_size", (int32_t)(both >> 32));
 }
 
 /* At the head of each part. */
 static void part_facts(struct drain *d, void *ctx) {
     struct session *s = ctx;
-    encode_fact_int(&d->enc, 0, "scope_cost_ps",
-                    (int64_t)s->view.head->cost_ps);
+    encoder_fact_int(&d->enc, 0, "scope_cost_ps",
+                     (int64_t)s->map.head->cost_ps);
     if (s->set.steps[0] != 0)
-        encode_fact(&d->enc, 0, "opscope_steps", s->set.steps);
+        encoder_fact(&d->enc, 0, "opscope_steps", s->set.steps);
     rank_facts(s, &d->enc);
     identity_facts(&s->id, give_fact, &d->enc);
 }
 
 static void put_events_path(struct session *s) {
-    snprintf(s->view.head->events, sizeof s->view.head->events, "%.1023s",
+    snprintf(s->map.head->events, sizeof s->map.head->events, "%.1023s",
              s->events.path);
 }
 
 /* The file's name is noted before anything goes into it, which a full buffer
  * may do at any scalar: a rescue must be able to cut it. */
 static void open_events(struct session *s) {
-    eventfile_init(&s->events, s->place.logdir, s->set.logdir, s->id.host);
+    eventfile_init(&s->events, s->paths.logdir, s->set.logdir, s->id.host);
     eventfile_begin(&s->events);
     put_events_path(s);
     eventfile_mark(&s->events, &own.scalars);
@@ -154,7 +152,7 @@ static void loss_fact(struct encoder *e, uint64_t n, const char *what) {
     char text[160];
     if (n == 0) return;
     snprintf(text, sizeof text, "%llu %s", (unsigned long long)n, what);
-    encode_fact(e, 0, "opscope_loss", text);
+    encoder_fact(e, 0, "opscope_loss", text);
 }
 
 static uint64_t thread_cpu_ns(void) {
@@ -166,17 +164,17 @@ static uint64_t thread_cpu_ns(void) {
 /* What is only known at the end. */
 static void last_facts(struct session *s) {
     struct encoder *e = &s->drain.enc;
-    const struct rec_head *h = s->view.head;
+    const struct rec_head *h = s->map.head;
     struct rec_instant now = rec_clock_read();
     int64_t stepped = (now.unix_ns - h->start_unix_ns) -
                       (int64_t)(now.mono_ns - h->start_mono_ns);
-    encode_fact_int(e, 0, "events_recorded", (int64_t)e->events);
-    encode_fact_int(e, 0, "flusher_cpu_ns", (int64_t)thread_cpu_ns());
-    encode_fact_int(e, 0, "wall_clock_moved_ns", stepped);
+    encoder_fact_int(e, 0, "events_recorded", (int64_t)e->events);
+    encoder_fact_int(e, 0, "flusher_cpu_ns", (int64_t)thread_cpu_ns());
+    encoder_fact_int(e, 0, "wall_clock_moved_ns", stepped);
     uint64_t no_ring = __atomic_load_n(&h->lost.no_ring, __ATOMIC_RELAXED);
     uint64_t names = __atomic_load_n(&h->lost.names, __ATOMIC_RELAXED);
     uint64_t lost = no_ring + names + h->drops_write;
-    if (lost > 0) encode_fact_int(e, 0, "dropped_traces", (int64_t)lost);
+    if (lost > 0) encoder_fact_int(e, 0, "dropped_traces", (int64_t)lost);
     loss_fact(e, h->drops_write,
               "samples and device events that could not be written");
     loss_fact(e, no_ring, "calls of threads that got no ring");
@@ -188,12 +186,12 @@ static void last_facts(struct session *s) {
                   "got no memory for rings");
 }
 
-/* --- a pass ------------------------------------------------------------- */
+/* --- a pass -------------------------------------------------------------- */
 
 static void wrote(struct session *s, int result) {
     /* no error of its own: the one before still stands in the way */
     if (result != 0 && (s->drain.files.error != 0 || s->problem[0] == 0))
-        session_problem(s->view.head->stem, s->drain.files.error);
+        session_problem(s->map.head->stem, s->drain.files.error);
     else if (result == 0 && s->drain.files.error == 0 && !own.gone)
         session_problem("", 0);
     s->drain.files.error = 0;
@@ -201,8 +199,8 @@ static void wrote(struct session *s, int result) {
 
 /* Threads are often named after they have begun to work. */
 static void thread_names(struct session *s) {
-    for (uint32_t i = 0; i < s->view.nrings && i < NAMED_AT_MOST; i++) {
-        struct rec_ring *r = s->view.ring[i];
+    for (uint32_t i = 0; i < s->map.nrings && i < NAMED_AT_MOST; i++) {
+        struct rec_ring *r = s->map.ring[i];
         char path[64], name[REC_THREAD_NAME];
         if (r == NULL || __atomic_load_n(&r->named, __ATOMIC_RELAXED) ||
             __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
@@ -229,16 +227,16 @@ static void housekeeping(struct session *s, uint64_t now) {
 /* A new segment may need a page of its own; without it the line stays
  * straight. */
 static void keep_clock(struct session *s) {
-    struct rec_head *h = s->view.head;
+    struct rec_head *h = s->map.head;
     enum { PAGE = 4096, A_PAGE = PAGE / sizeof(struct rec_seg) };
     if (h->nsegs % A_PAGE == 0 && h->nsegs > 0 && h->nsegs < REC_SEGS &&
-        !memory_back(&s->view.segs[h->nsegs], PAGE))
+        !memory_back(&s->map.segs[h->nsegs], PAGE))
         return;
-    rec_clock_bend(h, s->view.segs);
+    rec_clock_bend(h, s->map.segs);
 }
 
 static int pass(struct session *s, bool final) {
-    struct rec_head *h = s->view.head;
+    struct rec_head *h = s->map.head;
     uint64_t now = rec_mono_ns(), end = rec_ticks();
     own.flushed = now;
     keep_clock(s);
@@ -275,10 +273,10 @@ static int pass(struct session *s, bool final) {
  * nothing but scopes fills a ring of 8 MiB in 10 ms, and room is given back
  * only behind a pass, during which it writes on: then the next look is soon. */
 static bool rings_fill(const struct session *s) {
-    const struct rec_head *h = s->view.head;
+    const struct rec_head *h = s->map.head;
     uint32_t n = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {
-        const struct rec_ring *r = s->view.ring[i];
+        const struct rec_ring *r = s->map.ring[i];
         if (r == NULL) continue;
         uint32_t state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
         uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
@@ -303,17 +301,17 @@ static bool pass_is_due(const struct session *s, uint64_t now) {
 }
 
 /* Rings are left alone, only the clock is kept. */
-static int quiet_pass(struct session *s) {
+static int idle_pass(struct session *s) {
     keep_clock(s);
-    __atomic_store_n(&s->view.head->last_tick, rec_ticks(), __ATOMIC_RELAXED);
+    __atomic_store_n(&s->map.head->last_tick, rec_ticks(), __ATOMIC_RELAXED);
     return 0;
 }
 
 static int dump(struct session *s) {
     s->drain.in_pieces = false;
     if (s->set.o.flight) {
-        quiet_pass(s);
-        flight_pass(&s->drain);
+        idle_pass(s);
+        drain_flight(&s->drain);
         keeper_collect(&s->drain.enc, false);
         int result = drain_commit(&s->drain);
         wrote(s, result);
@@ -326,11 +324,11 @@ static int dump(struct session *s) {
     return result;
 }
 
-/* --- windows and requests ----------------------------------------------- */
+/* --- windows and requests ------------------------------------------------ */
 
 /* Somebody made the file opscope.capture: that is a request; it is removed. */
 static bool capture_file(struct session *s) {
-    return unlinkat(s->place.logdir, "opscope.capture", 0) == 0;
+    return unlinkat(s->paths.logdir, "opscope.capture", 0) == 0;
 }
 
 /* Whoever holds the lock may be waiting for this thread: then later. */
@@ -347,7 +345,7 @@ static void demand(struct session *s, uint64_t now) {
 
 /* When the window may next open or close by itself; 0: nobody knows. */
 static uint64_t next_border(const struct session *s, uint64_t since) {
-    uint64_t start = s->view.head->start_mono_ns;
+    uint64_t start = s->map.head->start_mono_ns;
     uint64_t next = window_next_ns(&s->window, since);
     next = next > UINT64_MAX - start ? 0 : next + start;
     if (s->demand_until_ns > 0 && (next == 0 || s->demand_until_ns < next))
@@ -356,7 +354,7 @@ static uint64_t next_border(const struct session *s, uint64_t since) {
 }
 
 static void window_by_time(struct session *s, uint64_t now) {
-    uint64_t since = now - s->view.head->start_mono_ns;
+    uint64_t since = now - s->map.head->start_mono_ns;
     bool on = window_wants_time(&s->window, since) || now < s->demand_until_ns;
     /* between ops_step calls a window of steps is left as it is */
     if (on || !window_uses_steps(&s->window) ||
@@ -398,7 +396,7 @@ static void ask_again(struct session *s) {
  * much together. A look costs as much as there are files. */
 static void look_around(struct session *s, uint64_t now) {
     if (now < own.crowd_at) return;
-    memory_crowded(place_rings(&s->place) > s->place.uid_cap);
+    memory_crowded(session_paths_ring_bytes(&s->paths) > s->paths.uid_cap);
     uint64_t took = rec_mono_ns() - now;
     own.crowd_at = now + CROWD_NS + 100 * took;
 }
@@ -406,7 +404,8 @@ static void look_around(struct session *s, uint64_t now) {
 /* Files without a name take all that is written to them, and are gone with us:
  * that is no error to anybody but the user. */
 static void tell_if_gone(struct session *s) {
-    if (own.gone || (!place_gone(&s->place) && !files_gone(&s->drain.files)))
+    if (own.gone ||
+        (!session_paths_gone(&s->paths) && !files_gone(&s->drain.files)))
         return;
     own.gone = true;
     session_problem("the log folder was removed: nothing of this session will "
@@ -434,7 +433,7 @@ static void watch(struct session *s, uint64_t now) {
         asked = capture_file(s) || asked;
         housekeeping(s, now);
         look_around(s, now);
-        rescue_look(&s->place, now);
+        recover_folder_look(&s->paths, now);
         tell_if_gone(s);
         end_when_alone();
     }
@@ -444,7 +443,7 @@ static void watch(struct session *s, uint64_t now) {
         __atomic_store_n(&s->signalled, 1, __ATOMIC_RELEASE);
 }
 
-/* --- the thread --------------------------------------------------------- */
+/* --- the thread ---------------------------------------------------------- */
 
 /* How long to sleep. While there is much to do not at all: on a busy machine
  * whoever sleeps waits for others' time slices before it runs again. */
@@ -488,7 +487,7 @@ static void answer(struct session *s, uint64_t ticket, int result) {
     pthread_mutex_unlock(&s->flush_lock);
 }
 
-/* --- begin and end ------------------------------------------------------ */
+/* --- begin and end ------------------------------------------------------- */
 
 static int fail(const char *what, int error) {
     session_problem(what, error);
@@ -536,14 +535,14 @@ static int map_rings(struct session *s) {
     size_t tables = rec_layout(&layout);
     uint64_t rings = 2 * s->memory_cap, quarter = addresses_left() / 4;
     if (rings > quarter) rings = quarter;
-    void *p = map_some(s->place.ring, tables, &rings);
+    void *p = map_some(s->paths.ring, tables, &rings);
     if (p == NULL) return no_rings();
-    s->view.head = p;
-    s->view.bytes = tables + rings;
+    s->map.head = p;
+    s->map.bytes = tables + rings;
     /* rings, and tables of which most processes need little */
     memory_allow(s->memory_cap + s->memory_cap / 4 + (1 << 20));
     if (!memory_back(p, offsetof(struct rec_head, rings)) ||
-        !memory_count_losses(s->place.ring) ||
+        !memory_count_losses(s->paths.ring) ||
         !memory_back((char *)p + layout.segs_at, sizeof(struct rec_seg)))
         return no_rings();
     struct rec_head *h = p;
@@ -551,23 +550,23 @@ static int map_rings(struct session *s) {
     h->version = REC_VERSION;
     h->head_bytes = sizeof *h;
     h->file_bytes = tables;
-    rec_view_tables(&s->view, p, tables + rings);
+    ring_map_tables(&s->map, p, tables + rings);
     return 0;
 }
 
-/* The stem fits: place_make saw to that. */
+/* The stem fits: session_paths_make saw to that. */
 static void fill_head(struct session *s, const struct rec_instant *first) {
-    struct rec_head *h = s->view.head;
+    struct rec_head *h = s->map.head;
     h->pid = (uint32_t)s->pid;
     h->gen = s->gen;
     h->launch = s->set.launch;
-    snprintf(h->stem, sizeof h->stem, "%.1023s", s->place.stem);
+    snprintf(h->stem, sizeof h->stem, "%.1023s", s->paths.stem);
     snprintf(h->host, sizeof h->host, "%s", s->id.host);
     h->world_rank = rec_world_rank(s->id.world, s->id.rank);
     h->flight = s->set.o.flight;
-    rec_clock_start(h, s->view.segs, first);
+    rec_clock_start(h, s->map.segs, first);
     h->last_tick = h->start_tick;
-    h->cost_ps = record_cost_ps(&s->view);
+    h->cost_ps = record_cost_ps(&s->map);
     memcpy(h->magic, REC_MAGIC, sizeof h->magic);
 }
 
@@ -576,11 +575,11 @@ static int open_files(struct session *s) {
     s->drain.at_commit = flush_scalars;
     s->drain.at_failure = forget_scalars;
     s->drain.ctx = s;
-    s->drain.events = (struct enc_to){.self = s, .scalar = give_scalar};
-    if (drain_open(&s->drain, &s->view, s->place.run, s->place.base, -1) == 0 &&
+    s->drain.scalar = give_scalar;
+    if (drain_open(&s->drain, &s->map, s->paths.run, s->paths.base, -1) == 0 &&
         drain_commit(&s->drain) == 0)
         return 0;
-    return fail(s->place.stem, s->drain.files.error);
+    return fail(s->paths.stem, s->drain.files.error);
 }
 
 /* Everything that a session needs. The thread that starts it has the lock and
@@ -594,8 +593,8 @@ static int begin(struct session *s) {
     if (!alone_open(&own.alone))
         return fail("/proc is not there, or there are too few descriptors", 0);
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
-    if (place_make(s) != 0 || map_rings(s) != 0) return -1;
-    if (!names_session(&s->view) || !thread_spare()) return no_rings();
+    if (session_paths_make(s) != 0 || map_rings(s) != 0) return -1;
+    if (!names_session(&s->map) || !thread_spare()) return no_rings();
     fill_head(s, &first);
     if (open_files(s) != 0) return -1;
     if (!s->set.o.no_machine) sample_open(&own.sample);
@@ -607,8 +606,8 @@ static int begin(struct session *s) {
 static void finish(struct session *s) {
     char name[NAME_MAX + 1];
     if (s->set.o.flight) {
-        flight_pass(&s->drain);
-        drain_closed(&s->drain);
+        drain_flight(&s->drain);
+        drain_mark_final(&s->drain);
         drain_commit(&s->drain);
     }
     s->drain.in_pieces = false;
@@ -620,13 +619,13 @@ static void finish(struct session *s) {
                (pass(s, true) == 0 && drain_finish(&s->drain, name) == 0);
     if (!s->whole) wrote(s, -1);
     if (s->events_open) eventfile_close(&s->events);
-    rescue_end(&s->place);
+    recover_folder_end(&s->paths);
 }
 
 /* What begin() opened; after a start that failed, as far as it came. */
 static void close_all(struct session *s, bool keep) {
-    drain_close(&s->drain);
-    place_remove(&s->place, keep);
+    drain_free(&s->drain);
+    session_paths_remove(&s->paths, keep);
     sample_close(&own.sample);
     alone_close(&own.alone);
 }
@@ -652,7 +651,7 @@ static void loop(struct session *s) {
         s->drain.in_pieces = !asked;
         int result = want_dump                 ? dump_locked(s)
                      : due && !s->set.o.flight ? pass(s, false)
-                                               : quiet_pass(s);
+                                               : idle_pass(s);
         if (result == DUMP_LATER) ask_again(s);
         else answer(s, ticket, result);
         /* where nothing could be written there is no use in trying at once */
@@ -669,7 +668,7 @@ static void *flusher(void *arg) {
     own.alone = (struct alone){.stat = -1, .tasks = -1};
     int result = begin(s);
     if (result == 0) {
-        rescue_begin(&s->place, rec_mono_ns());
+        recover_folder_begin(&s->paths, rec_mono_ns());
         tell_begun(s, 0);
         loop(s);
         finish(s);
@@ -739,7 +738,7 @@ int flusher_wait(uint64_t ticket) {
 void flusher_forked(void) {
     encoder_free(&rec_session.drain.enc);
     memset(&own, 0, sizeof own);
-    rescue_forked();
+    recover_folder_forked();
 }
 
 void flusher_stop(void) {

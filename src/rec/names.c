@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "opscope/record.h"
+#include "rec/host_state.h"
 #include "rec/memory.h"
-#include "rec/quiet.h"
 #include "ring/text.h"
 
 enum {
@@ -29,7 +29,7 @@ static struct {
     uint32_t n, ntext;
     bool full;       /* no name will ever be added */
     uint32_t denied; /* there was no memory for one, so many uses ago */
-    struct rec_view *session;
+    struct ring_map *session;
     uint64_t names_to, text_to; /* what the session's file has memory for */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -93,7 +93,7 @@ static bool backed(void *table, uint64_t most, uint64_t *have, uint64_t to) {
 
 /* The session's copy of names [from, all.n). */
 static bool copy_out(uint32_t from) {
-    struct rec_view *v = all.session;
+    struct ring_map *v = all.session;
     if (v == NULL) return true;
     struct rec_head *h = v->head;
     if (!backed(v->names, REC_NAMES * sizeof *all.v, &all.names_to,
@@ -153,16 +153,16 @@ uint32_t names_intern(const char *name, uint32_t kind) {
     uint32_t slot, id = find(name, n, kind, &slot);
     if (id != 0) return id;
     if (hopeless()) return too_many();
-    struct quiet q;
-    quiet_begin(&q);
+    struct host_state q;
+    host_state_save(&q);
     pthread_mutex_lock(&all.lock);
     id = add(name, n, kind);
     pthread_mutex_unlock(&all.lock);
-    quiet_end(&q);
+    host_state_restore(&q);
     return id;
 }
 
-bool names_session(struct rec_view *v) {
+bool names_session(struct ring_map *v) {
     pthread_mutex_lock(&all.lock);
     all.session = v;
     all.names_to = all.text_to = 0;

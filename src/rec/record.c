@@ -20,7 +20,7 @@
 #define PUT(p, v)     __atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define PUBLISH(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 
-/* --- in and out --------------------------------------------------------- */
+/* --- in and out ---------------------------------------------------------- */
 
 static inline uint32_t state_now(void) { return OPS_STATE_(); }
 
@@ -111,20 +111,20 @@ static inline struct rec_ring *enter(void) {
     return enter_ring(st >> OPS_GEN_SHIFT_);
 }
 
-/* --- slots -------------------------------------------------------------- */
+/* --- slots --------------------------------------------------------------- */
 
 /* The limit is this thread's own copy of what the flusher has given back and
  * of what has memory behind it: looked at again when it is reached. */
 static __attribute__((noinline)) bool more_room(struct rec_ring *r) {
     uint64_t limit = thread_room(r);
-    PUT(&r->limit, limit);
+    PUT(&r->write_limit, limit);
     if (r->head < limit) return true;
     PUT(&r->lost[REC_LOST_FULL], r->lost[REC_LOST_FULL] + 1);
     return false;
 }
 
 static inline bool has_room(struct rec_ring *r) {
-    return LIKELY(r->head < r->limit) || more_room(r);
+    return LIKELY(r->head < r->write_limit) || more_room(r);
 }
 
 static inline void slot(struct rec_slot *s, uint64_t time, uint64_t rest) {
@@ -159,7 +159,7 @@ static inline void emit(struct rec_ring *r, enum rec_kind kind, uint32_t name,
         put(r, rec_self.slots, rec_self.mask, kind, name, time, payload, n);
 }
 
-/* --- scopes ------------------------------------------------------------- */
+/* --- scopes -------------------------------------------------------------- */
 
 /* Which scope of which call of a function this is: the place in the program
  * and the place in the stack. */
@@ -209,7 +209,7 @@ static inline bool close_plain(struct rec_ring *r, struct rec_slot *slots,
     if (UNLIKELY(which(f->time) != one)) return false;
     uint64_t dur = now - f->time, head = r->head;
     if (UNLIKELY(dur > UINT32_MAX || f->args != r->args_top ||
-                 head >= r->limit))
+                 head >= r->write_limit))
         return false;
     slot(&slots[head & mask], f->time,
          rec_rest(REC_SCOPE, f->name, (uint32_t)dur));
@@ -232,8 +232,8 @@ static void close_frame(struct rec_ring *r, struct rec_slot *slots,
 }
 
 /* Begins by hand at this depth that no window saw. */
-static uint16_t *skipped(struct rec_ring *r) {
-    return &r->skipped[r->depth < REC_FRAMES ? r->depth : REC_FRAMES];
+static uint16_t *unrecorded_begins(struct rec_ring *r) {
+    return &r->unrecorded_begins[r->depth < REC_FRAMES ? r->depth : REC_FRAMES];
 }
 
 /* As enter(), where all is as it mostly is: nothing is called, so that the
@@ -254,7 +254,7 @@ static void count_abandoned(struct rec_ring *r) {
 /* The innermost one was left by a jump. */
 static void abandon(struct rec_ring *r, uint64_t now) {
     count_abandoned(r);
-    *skipped(r) = 0;
+    *unrecorded_begins(r) = 0;
     close_frame(r, rec_self.slots, rec_self.mask, now);
 }
 
@@ -418,7 +418,7 @@ static struct rec_ring *enter_mine(void) {
 void ops_begin_off_(void) {
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
-    if (*skipped(r) < UINT16_MAX) ++*skipped(r);
+    if (*unrecorded_begins(r) < UINT16_MAX) ++*unrecorded_begins(r);
     leave();
 }
 
@@ -439,14 +439,14 @@ void ops_end_(void) {
     uint64_t now = rec_ticks();
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
-    if (UNLIKELY(*skipped(r) > 0)) --*skipped(r);
+    if (UNLIKELY(*unrecorded_begins(r) > 0)) --*unrecorded_begins(r);
     else if (r->depth == 0 && rec_session.windowed)
         ; /* begun before the window, when this thread had no ring yet */
     else close_by_hand(r, now);
     leave();
 }
 
-/* --- arguments ---------------------------------------------------------- */
+/* --- arguments ----------------------------------------------------------- */
 
 static void arg(uint32_t key, enum rec_arg_type type, const void *value,
                 size_t n) {
@@ -472,8 +472,8 @@ void ops_arg_num_(uint32_t key, double v) { arg(key, REC_ARG_NUM, &v, 8); }
 
 void ops_arg_text_(uint32_t key, const char *text) {
     if (text == NULL) text = "(null)";
-    arg(key, REC_ARG_TEXT_, text,
-        text_cut(text, strnlen(text, REC_ARG_TEXT + 1), REC_ARG_TEXT));
+    arg(key, REC_ARG_STRING, text,
+        text_cut(text, strnlen(text, REC_ARG_TEXT_MAX + 1), REC_ARG_TEXT_MAX));
 }
 
 /* A flow where no scope is open stands on an instant. */
@@ -504,7 +504,7 @@ uint64_t ops_correlation_(void) {
     return id;
 }
 
-/* --- the rest ----------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------ */
 
 void ops_instant_(uint32_t name) {
     struct rec_ring *r = enter();
@@ -563,14 +563,14 @@ uint64_t ops_now(void) { return rec_mono_ns(); }
 
 /* The table gets its memory with the first of them. */
 static bool asyncs_ready(void) {
-    struct rec_head *h = rec_session.view.head;
+    struct rec_head *h = rec_session.map.head;
     if (LIKELY(__atomic_load_n(&h->asyncs_used, __ATOMIC_ACQUIRE))) return true;
-    struct quiet q;
-    quiet_begin(&q);
+    struct host_state q;
+    host_state_save(&q);
     bool ok = memory_back(rec_self.asyncs,
                           REC_ASYNCS * sizeof *rec_self.asyncs);
     if (ok) PUBLISH(&h->asyncs_used, 1);
-    quiet_end(&q);
+    host_state_restore(&q);
     return ok;
 }
 
@@ -610,7 +610,7 @@ void ops_async_end_(struct ops_async *a) {
     leave();
 }
 
-/* --- steps -------------------------------------------------------------- */
+/* --- steps --------------------------------------------------------------- */
 
 static void close_mark(struct rec_ring *r, bool epoch, uint64_t now) {
     uint32_t bit = epoch ? REC_IN_EPOCH : REC_IN_STEP;
@@ -693,9 +693,9 @@ void record_close_all(void) {
     leave();
 }
 
-/* --- what it costs ------------------------------------------------------ */
+/* --- what it costs ------------------------------------------------------- */
 
-uint64_t record_cost_ps(const struct rec_view *v) {
+uint64_t record_cost_ps(const struct ring_map *v) {
     enum { ROUNDS = 16, SCOPES = 256 };
     static struct {
         struct rec_ring ring;
@@ -706,7 +706,7 @@ uint64_t record_cost_ps(const struct rec_view *v) {
     uint64_t best = UINT64_MAX;
     uint32_t at = 0;
     r->slots = SCOPES;
-    r->limit = UINT64_MAX;
+    r->write_limit = UINT64_MAX;
     r->look_at = REC_FRAMES;
     for (int k = 0; k < ROUNDS; k++) {
         uint64_t t0 = rec_ticks();

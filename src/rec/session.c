@@ -35,14 +35,14 @@ static void set_state(uint32_t v) {
     __atomic_store_n(ops_state_, v, __ATOMIC_SEQ_CST);
 }
 
-void session_lock(struct quiet *q) {
-    quiet_begin(q);
+void session_lock(struct host_state *q) {
+    host_state_save(q);
     pthread_mutex_lock(&rec_session.lock);
 }
 
-void session_unlock(const struct quiet *q) {
+void session_unlock(const struct host_state *q) {
     pthread_mutex_unlock(&rec_session.lock);
-    quiet_end(q);
+    host_state_restore(q);
 }
 
 /* A text that was told is never changed: somebody may be reading it. There are
@@ -89,14 +89,14 @@ size_t ops_problem(char *buf, size_t n) {
     return len;
 }
 
-/* --- fork --------------------------------------------------------------- */
+/* --- fork ---------------------------------------------------------------- */
 
-static struct quiet around_fork; /* with the lock */
-static bool forked_pending;      /* whoever forked had not made a call yet */
+static struct host_state around_fork; /* with the lock */
+static bool forked_pending; /* whoever forked had not made a call yet */
 
 /* Nothing of ours changes while the child is made. */
 static void before_fork(void) {
-    struct quiet q;
+    struct host_state q;
     session_lock(&q);
     around_fork = q;
     forked_pending = (OPS_STATE_() & OPS_PENDING_BIT_) != 0;
@@ -104,7 +104,7 @@ static void before_fork(void) {
 }
 
 static void after_fork_parent(void) {
-    struct quiet q = around_fork;
+    struct host_state q = around_fork;
     names_fork_unlock();
     session_unlock(&q);
 }
@@ -117,7 +117,7 @@ static void forget_session(void) {
     memory_forked();
     s->events_open = false;
     s->gen = 0;
-    memset(&s->view, 0, sizeof s->view);
+    memset(&s->map, 0, sizeof s->map);
     names_session(NULL);
     if (s->tids != NULL) munmap(s->tids, TID_BYTES);
     s->tids = NULL;
@@ -137,7 +137,7 @@ static void leave_parent(void) {
 /* A child of a child that made no call is in its place. */
 
 static void after_fork_child(void) {
-    struct quiet q = around_fork;
+    struct host_state q = around_fork;
     names_fork_unlock();
     leave_parent();
     if (forked_pending) set_state(OPS_PENDING_BIT_);
@@ -169,7 +169,7 @@ static void once_per_process(void) {
     syscall(SYS_membarrier, 1 << 4 /* REGISTER_PRIVATE_EXPEDITED */, 0, 0);
 }
 
-/* --- windows ------------------------------------------------------------ */
+/* --- windows ------------------------------------------------------------- */
 
 void session_window(bool on) {
     struct session *s = &rec_session;
@@ -186,12 +186,12 @@ static bool demand_step(struct session *s) {
 
 void session_step(int64_t number) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     __atomic_store_n(&s->saw_step, true, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
     session_lock(&q);
     if (s->gen != 0 && s->windowed) {
-        uint64_t ns = rec_mono_ns() - s->view.head->start_mono_ns;
+        uint64_t ns = rec_mono_ns() - s->map.head->start_mono_ns;
         session_window(window_wants_step(&s->window, number) ||
                        window_wants_time(&s->window, ns) || demand_step(s));
     }
@@ -200,19 +200,19 @@ void session_step(int64_t number) {
 
 void session_step_end(void) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
     session_lock(&q);
     if (s->gen != 0 && s->windowed) {
         uint64_t now = rec_mono_ns();
         session_window(
-            window_wants_time(&s->window, now - s->view.head->start_mono_ns) ||
+            window_wants_time(&s->window, now - s->map.head->start_mono_ns) ||
             now < s->demand_until_ns);
     }
     session_unlock(&q);
 }
 
-/* --- signal ------------------------------------------------------------- */
+/* --- signal -------------------------------------------------------------- */
 
 static struct sigaction old_action;
 static int taken; /* the signal that our handler is somewhere in the chain of:
@@ -247,12 +247,12 @@ static void set_rank(struct session *s, int rank, int world) {
     s->set.o.rank = rank;
     s->set.o.world = world;
     if (s->gen == 0) return;
-    __atomic_store_n(&s->view.head->world_rank, rec_world_rank(world, rank),
+    __atomic_store_n(&s->map.head->world_rank, rec_world_rank(world, rank),
                      __ATOMIC_RELAXED);
     __atomic_store_n(&s->told_rank, 1, __ATOMIC_RELEASE);
 }
 
-/* --- start -------------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
 static int fail(const char *what, int error) {
     session_problem(what, error);
@@ -262,15 +262,15 @@ static int fail(const char *what, int error) {
 static void undo(struct session *s) {
     names_session(NULL);
     memory_count_losses(-1);
-    if (s->view.head != NULL && threads_unmap())
-        memory_unmap(s->view.head, s->view.bytes);
+    if (s->map.head != NULL && threads_unmap())
+        memory_unmap(s->map.head, s->map.bytes);
     memory_give_back();
-    memset(&s->view, 0, sizeof s->view);
+    memset(&s->map, 0, sizeof s->map);
     if (s->tids != NULL) munmap(s->tids, TID_BYTES);
     s->tids = NULL;
 }
 
-static int open_session(struct session *s, const struct quiet *q) {
+static int open_session(struct session *s, const struct host_state *q) {
     __atomic_store_n(&s->pid, getpid(), __ATOMIC_RELAXED);
     s->memory_used = 0;
     s->threads = 0;
@@ -288,7 +288,7 @@ static int open_session(struct session *s, const struct quiet *q) {
     return -1;
 }
 
-static int start(struct session *s, const struct quiet *q) {
+static int start(struct session *s, const struct host_state *q) {
     char why[160];
     identity_read(&s->id, s->set.host, s->set.o.rank, s->set.o.world);
     memset(&s->window, 0, sizeof s->window);
@@ -329,7 +329,7 @@ static int start_again(struct session *s, const struct ops_options *o,
     s->window = w;
     __atomic_store_n(&s->windowed, true, __ATOMIC_RELEASE);
     session_window(
-        window_wants_time(&w, rec_mono_ns() - s->view.head->start_mono_ns));
+        window_wants_time(&w, rec_mono_ns() - s->map.head->start_mono_ns));
     return 0;
 }
 
@@ -353,7 +353,7 @@ const char *ops_record_version(void) { return OPS_VERSION; }
 /* The program was compiled with another header: what its macros would do is not
  * known, but that they do nothing while the first word is 0. */
 static int other_abi(uint32_t abi) {
-    struct quiet q;
+    struct host_state q;
     char text[OPS_PROBLEM_MAX];
     snprintf(text, sizeof text,
              "the program was compiled with an "
@@ -370,7 +370,7 @@ static int other_abi(uint32_t abi) {
 int ops_start_(uint32_t abi, const char *logdir, const struct ops_options *o,
                size_t size) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     int result;
     if (abi != OPS_RECORD_ABI) return other_abi(abi);
     if (settings_forbidden()) return fail_with("switched off by OPSCOPE=0");
@@ -397,7 +397,7 @@ static __attribute__((constructor)) void start_by_environment(void) {
 
 void session_child(void) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     session_lock(&q);
     if (OPS_STATE_() & OPS_PENDING_BIT_) {
         set_state(0);
@@ -407,11 +407,11 @@ void session_child(void) {
     session_unlock(&q);
 }
 
-/* --- stop --------------------------------------------------------------- */
+/* --- stop ---------------------------------------------------------------- */
 
 void ops_stop(void) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     if (OPS_STATE_() == 0) return;
     record_close_steps();
     session_lock(&q);
@@ -431,7 +431,7 @@ static __attribute__((destructor)) void stop_at_exit(void) { ops_stop(); }
 
 /* Nobody else waits for the disk: the lock is held to ask, not for the answer.
  * Whoever stops meanwhile answers too. */
-static int ask_flusher(bool dump, struct quiet *q) {
+static int ask_flusher(bool dump, struct host_state *q) {
     struct session *s = &rec_session;
     session_lock(q);
     if (s->gen == 0) {
@@ -441,25 +441,25 @@ static int ask_flusher(bool dump, struct quiet *q) {
     uint64_t ticket = flusher_ask(dump);
     pthread_mutex_unlock(&s->lock);
     int result = flusher_wait(ticket);
-    quiet_end(q);
+    host_state_restore(q);
     return result;
 }
 
 int ops_dump(void) {
-    struct quiet q;
+    struct host_state q;
     if (OPS_STATE_() >> OPS_GEN_SHIFT_ == 0) return fail_with("not started");
     return ask_flusher(true, &q);
 }
 
 void ops_flush(void) {
-    struct quiet q;
+    struct host_state q;
     if (OPS_STATE_() >> OPS_GEN_SHIFT_ == 0) return;
     ask_flusher(false, &q);
 }
 
 void ops_set_rank(int rank, int world) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     if (rank < 0 || world <= 0 || rank >= world) return;
     if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
     session_lock(&q);

@@ -9,13 +9,13 @@
 #include <sys/types.h>
 
 #include "opscope/record.h"
+#include "rec/host_state.h"
 #include "rec/machine/identity.h"
-#include "rec/place.h"
-#include "rec/quiet.h"
+#include "rec/session_paths.h"
 #include "rec/settings.h"
 #include "ring/drain.h"
 #include "ring/eventfile.h"
-#include "ring/view.h"
+#include "ring/ring_map.h"
 #include "ring/window.h"
 
 /* What a thread knows of itself. `word` is ops_state_ while its ring may be
@@ -51,14 +51,14 @@ struct session {
     struct identity id;
     struct window window;
     bool windowed; /* not everything is wanted */
-    struct rec_view view;
+    struct ring_map map;
     uint64_t memory_used, memory_cap; /* address space of rings, bytes */
     uint64_t threads;                 /* that ever recorded in this session */
     struct rec_thread *owner[REC_RINGS]; /* of each ring, while it lives */
     uint64_t *tids;                      /* a bit for each tid that did */
 
     /* the flusher's own */
-    struct place place;
+    struct session_paths paths;
     struct drain drain;
     struct eventfile events;
     bool events_open;
@@ -82,7 +82,7 @@ struct session {
 };
 extern struct session rec_session __attribute__((visibility("hidden")));
 
-/* --- threads.c ---------------------------------------------------------- */
+/* --- threads.c ----------------------------------------------------------- */
 
 /* A ring for the calling thread; false: there is none to be had (counted). */
 bool thread_attach(uint32_t gen);
@@ -104,11 +104,11 @@ bool threads_unmap(void);
 /* In the child of a fork: the parent's rings are not ours. */
 void threads_forget(void);
 
-/* --- session.c ---------------------------------------------------------- */
+/* --- session.c ----------------------------------------------------------- */
 
 /* The lock, taken in a thread of the program. The flusher only tries it. */
-void session_lock(struct quiet *q);
-void session_unlock(const struct quiet *q);
+void session_lock(struct host_state *q);
+void session_unlock(const struct host_state *q);
 void session_window(bool on);
 /* A step begins: opens or closes the window. */
 void session_step(int64_t number);
@@ -118,7 +118,7 @@ void session_step_end(void);
 void session_child(void);
 void session_problem(const char *what, int error);
 
-/* --- flusher.c ---------------------------------------------------------- */
+/* --- flusher.c ----------------------------------------------------------- */
 
 /* Starts the thread and waits until it has made the session's files and rings:
  * 0, or -1 and ops_problem(). */
@@ -139,7 +139,7 @@ void flusher_stop(void);
  * thread-local variables. */
 void rec_thread_attr(pthread_attr_t *a);
 
-/* --- keeper.c: the thread that stays with the program --------------------- */
+/* --- keeper.c: the thread that stays with the program -------------------- */
 
 /* It shares the program's descriptors, keeps them open when the program's last
  * thread has ended, and does what must be done with them. All signals of the
@@ -170,15 +170,15 @@ void keeper_drop_table(void);
 void keeper_sample(void (*give)(void *, const char *, double), void *to);
 bool keeper_facts(void (*give)(void *, const char *, const char *), void *to);
 
-/* --- record.c: what a scope costs, in ps; measured on a ring of its own --- */
-uint64_t record_cost_ps(const struct rec_view *v);
+/* --- record.c: what a scope costs, in ps; measured on a ring of its own -- */
+uint64_t record_cost_ps(const struct ring_map *v);
 /* Closes the step and epoch of the calling thread, and scopes of which it is
  * known that they were left. */
 void record_close_steps(void);
 /* The thread ends: so do its scopes, step and epoch. */
 void record_close_all(void);
 
-/* --- device.c ----------------------------------------------------------- */
+/* --- device.c ------------------------------------------------------------ */
 bool device_any(void); /* is there a tracer? */
 /* In the child of a fork: an accelerator's tracer does not work there. */
 void device_forget(void);

@@ -35,7 +35,7 @@ __thread struct rec_thread rec_self = NO_THREAD;
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
 static bool end_key_ok;
 
-/* --- rings -------------------------------------------------------------- */
+/* --- rings --------------------------------------------------------------- */
 
 /* Full rings for half of the memory; then smaller ones, so that a program with
  * thousands of threads is seen in all of them. Rings begin with little of what
@@ -54,14 +54,14 @@ static uint64_t ring_bytes(const struct session *s) {
  * would take a thread's first call milliseconds. With the lock. */
 static struct rec_ring *ring_new(void) {
     struct session *s = &rec_session;
-    struct rec_head *h = s->view.head;
+    struct rec_head *h = s->map.head;
     uint64_t slots = ring_bytes(s), at = rec_paged(h->file_bytes);
     /* where addresses are limited (ulimit -v) little may be mapped */
-    while (slots > RING_LEAST && at + REC_RING_HEAD + slots > s->view.bytes)
+    while (slots > RING_LEAST && at + REC_RING_HEAD + slots > s->map.bytes)
         slots /= 2;
     uint64_t bytes = REC_RING_HEAD + slots;
     uint64_t first = slots < RING_FIRST ? slots : RING_FIRST;
-    if (h->nrings == REC_RINGS || at + bytes > s->view.bytes) return NULL;
+    if (h->nrings == REC_RINGS || at + bytes > s->map.bytes) return NULL;
     struct rec_ring *r = (struct rec_ring *)((char *)h + at);
     if ((h->nrings % RINGS_A_PAGE == 0 &&
          !memory_back(&h->rings[h->nrings],
@@ -71,10 +71,10 @@ static struct rec_ring *ring_new(void) {
     h->file_bytes = at + bytes;
     s->memory_used += bytes;
     r->slots = slots / sizeof(struct rec_slot);
-    r->backed = first / sizeof(struct rec_slot);
+    r->backed_slots = first / sizeof(struct rec_slot);
     h->rings[h->nrings].at = at;
     h->rings[h->nrings].bytes = bytes;
-    s->view.ring[h->nrings] = r;
+    s->map.ring[h->nrings] = r;
     __atomic_store_n(&h->nrings, h->nrings + 1, __ATOMIC_RELEASE);
     return r;
 }
@@ -82,43 +82,44 @@ static struct rec_ring *ring_new(void) {
 /* Twice the memory that it has. Its thread and the flusher may both be here:
  * the same range twice does no harm, and is counted twice. */
 static void ring_back(struct rec_ring *r) {
-    uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
+    uint64_t have = __atomic_load_n(&r->backed_slots, __ATOMIC_ACQUIRE);
     if (have >= r->slots ||
         !memory_back(rec_slots(r) + have, have * sizeof(struct rec_slot)))
         return;
-    __atomic_compare_exchange_n(&r->backed, &have, 2 * have, false,
+    __atomic_compare_exchange_n(&r->backed_slots, &have, 2 * have, false,
                                 __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 /* Slots behind which there is no memory are only met on the first round. */
 static uint64_t ring_limit(const struct rec_ring *r) {
-    uint64_t room = __atomic_load_n(&r->room, __ATOMIC_ACQUIRE);
-    uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
+    uint64_t room = __atomic_load_n(&r->reusable_to, __ATOMIC_ACQUIRE);
+    uint64_t have = __atomic_load_n(&r->backed_slots, __ATOMIC_ACQUIRE);
     if (have >= r->slots || have - REC_SLOT_MAX > room) return room;
     return have - REC_SLOT_MAX;
 }
 
 uint64_t thread_room(struct rec_ring *r) {
-    uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
+    uint64_t have = __atomic_load_n(&r->backed_slots, __ATOMIC_ACQUIRE);
     if (have < r->slots && r->head >= have - REC_SLOT_MAX &&
         r->lost[REC_LOST_FULL] % BACK_RETRY == 0) {
-        struct quiet q; /* a handler that jumps out of here is not for us */
-        quiet_begin(&q);
+        struct host_state
+            q; /* a handler that jumps out of here is not for us */
+        host_state_save(&q);
         ring_back(r);
-        quiet_end(&q);
+        host_state_restore(&q);
     }
     return ring_limit(r);
 }
 
 void threads_look_ahead(void) {
     struct session *s = &rec_session;
-    uint32_t n = __atomic_load_n(&s->view.head->nrings, __ATOMIC_ACQUIRE);
+    uint32_t n = __atomic_load_n(&s->map.head->nrings, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {
-        struct rec_ring *r = s->view.ring[i];
+        struct rec_ring *r = s->map.ring[i];
         if (r == NULL ||
             __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
             continue;
-        uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
+        uint64_t have = __atomic_load_n(&r->backed_slots, __ATOMIC_ACQUIRE);
         if (have < r->slots &&
             __atomic_load_n(&r->head, __ATOMIC_RELAXED) > have / 2)
             ring_back(r);
@@ -127,9 +128,9 @@ void threads_look_ahead(void) {
 
 static struct rec_ring *ring_free(uint32_t *index) {
     struct session *s = &rec_session;
-    uint32_t n = s->view.head->nrings;
+    uint32_t n = s->map.head->nrings;
     for (uint32_t i = 0; i < n; i++) {
-        struct rec_ring *r = s->view.ring[i];
+        struct rec_ring *r = s->map.ring[i];
         if (r != NULL &&
             __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE) {
             *index = i;
@@ -144,8 +145,8 @@ static struct rec_ring *ring_free(uint32_t *index) {
 static struct rec_ring *ring_ended(uint32_t *index) {
     struct session *s = &rec_session;
     struct rec_ring *oldest = NULL;
-    for (uint32_t i = 0; i < s->view.head->nrings; i++) {
-        struct rec_ring *r = s->view.ring[i];
+    for (uint32_t i = 0; i < s->map.head->nrings; i++) {
+        struct rec_ring *r = s->map.ring[i];
         if (r == NULL ||
             __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_ENDED ||
             (oldest != NULL && r->died >= oldest->died))
@@ -163,7 +164,7 @@ bool thread_spare(void) {
     return ring_free(&i) != NULL || ring_new() != NULL;
 }
 
-/* --- threads ------------------------------------------------------------ */
+/* --- threads ------------------------------------------------------------- */
 
 static pthread_key_t end_key;
 
@@ -177,7 +178,7 @@ static bool end_later(struct rec_thread *t) {
 
 static void thread_end(void *arg) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     if (end_later(arg)) return;
     if (__atomic_load_n(&s->pid, __ATOMIC_RELAXED) != getpid())
         return; /* a child that no handler has run for */
@@ -238,15 +239,16 @@ static uint64_t thread_number(struct session *s, uint32_t tid) {
 static void ring_take(struct rec_ring *r) {
     struct session *s = &rec_session;
     uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
-    r->floor = r->tail[0] = r->tail[1] = head;
-    r->room = s->set.o.flight ? UINT64_MAX : head + r->slots - REC_SLOT_MAX;
-    r->limit = ring_limit(r);
+    r->first_slot = r->tail[0] = r->tail[1] = head;
+    r->reusable_to = s->set.o.flight ? UINT64_MAX
+                                     : head + r->slots - REC_SLOT_MAX;
+    r->write_limit = ring_limit(r);
     r->depth = r->args_top = r->marks = 0;
     r->look_at = RING_LOOK_AT;
     r->step_time = r->epoch_time = 0;
     memset(r->lost, 0, sizeof r->lost);
-    memset(r->told, 0, sizeof r->told);
-    memset(r->skipped, 0, sizeof r->skipped);
+    memset(r->reported, 0, sizeof r->reported);
+    memset(r->unrecorded_begins, 0, sizeof r->unrecorded_begins);
     r->tid = (uint32_t)syscall(SYS_gettid);
     r->thread = thread_number(s, r->tid);
     r->named = 0;
@@ -262,7 +264,7 @@ static bool attach(uint32_t gen) {
     uint32_t i = 0;
     if (s->gen != gen) return false;
     struct rec_ring *r = ring_free(&i);
-    if (r == NULL && (r = ring_new()) != NULL) i = s->view.head->nrings - 1;
+    if (r == NULL && (r = ring_new()) != NULL) i = s->map.head->nrings - 1;
     if (r == NULL && s->set.o.flight) r = ring_ended(&i);
     if (r == NULL) {
         t->refused = gen;
@@ -273,7 +275,7 @@ static bool attach(uint32_t gen) {
     t->slots = rec_slots(r);
     t->mask = r->slots - 1;
     t->index = i;
-    t->asyncs = s->view.asyncs;
+    t->asyncs = s->map.asyncs;
     s->owner[i] = t;
     t->gen = gen;
     t->word = gen << OPS_GEN_SHIFT_ | OPS_ON_BIT_;
@@ -290,7 +292,7 @@ static void count_lost(void) {
 /* Signals are blocked first: a handler must not come in here once more, nor
  * leave it by a jump. */
 bool thread_attach(uint32_t gen) {
-    struct quiet q;
+    struct host_state q;
     struct rec_thread *t = &rec_self;
     if (t->ours) return false;
     if (t->ended || (t->refused == gen && ++t->index % REFUSED_RETRY != 0)) {
@@ -308,7 +310,7 @@ bool thread_attach(uint32_t gen) {
 
 void ops_thread_name(const char *name) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     if (name == NULL) return;
     if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
     uint32_t gen = OPS_STATE_() >> OPS_GEN_SHIFT_;
@@ -322,14 +324,14 @@ void ops_thread_name(const char *name) {
     session_unlock(&q);
 }
 
-/* --- the end ------------------------------------------------------------ */
+/* --- the end ------------------------------------------------------------- */
 
 /* A thread that left without a word (by the system call, or it made its first
  * call in the last round of its destructors): what it knew of itself is
  * gone. */
 static void forget_gone(uint32_t i) {
     struct session *s = &rec_session;
-    struct rec_ring *r = s->view.ring[i];
+    struct rec_ring *r = s->map.ring[i];
     if (s->owner[i] == NULL || r == NULL ||
         syscall(SYS_tgkill, s->pid, r->tid, 0) == 0 || errno != ESRCH)
         return;
@@ -341,7 +343,7 @@ static void forget_gone(uint32_t i) {
 }
 
 void threads_look_for_gone(void) {
-    for (uint32_t i = 0; i < rec_session.view.head->nrings; i++) forget_gone(i);
+    for (uint32_t i = 0; i < rec_session.map.head->nrings; i++) forget_gone(i);
 }
 
 /* With the lock: a thread that tells of its end cannot end meanwhile. */
@@ -364,7 +366,7 @@ void threads_quiesce(void) {
     }
     for (int tries = 0; tries < 400; tries++) {
         bool busy = false;
-        for (uint32_t i = 0; i < s->view.head->nrings && !busy; i++)
+        for (uint32_t i = 0; i < s->map.head->nrings && !busy; i++)
             busy = owner_busy(i);
         if (!busy) return;
         nanosleep(&pause, NULL);
@@ -373,16 +375,16 @@ void threads_quiesce(void) {
 
 bool threads_unmap(void) {
     struct session *s = &rec_session;
-    struct rec_head *h = s->view.head;
+    struct rec_head *h = s->map.head;
     bool all = true;
     for (uint32_t i = 0; i < h->nrings; i++) all = all && !owner_busy(i);
     for (uint32_t i = 0; i < h->nrings && !all; i++)
-        if (!owner_busy(i) && s->view.ring[i] != NULL)
-            memory_unmap(s->view.ring[i], h->rings[i].bytes);
+        if (!owner_busy(i) && s->map.ring[i] != NULL)
+            memory_unmap(s->map.ring[i], h->rings[i].bytes);
     if (!all)
         memory_unmap((char *)h + rec_paged(h->file_bytes),
-                     s->view.bytes - rec_paged(h->file_bytes));
-    memset(s->view.ring, 0, sizeof s->view.ring);
+                     s->map.bytes - rec_paged(h->file_bytes));
+    memset(s->map.ring, 0, sizeof s->map.ring);
     memset(s->owner, 0, sizeof s->owner);
     return all;
 }

@@ -46,10 +46,10 @@ enum {
     REC_ASYNCS = 1024,
     REC_NAMES = 1 << 18,
     REC_TEXT = 16 << 20,
-    REC_FRAMES = 256,   /* open scopes of a thread */
-    REC_ARGS = 1024,    /* bytes of arguments of its open scopes */
-    REC_ARG_TEXT = 240, /* bytes of one text argument */
-    REC_TRACKS = 256,   /* queues of devices */
+    REC_FRAMES = 256,       /* open scopes of a thread */
+    REC_ARGS = 1024,        /* bytes of arguments of its open scopes */
+    REC_ARG_TEXT_MAX = 240, /* bytes of one text argument */
+    REC_TRACKS = 256,       /* queues of devices */
     REC_DEVICES = 16,
     REC_FILES = 1 + REC_DEVICES, /* planes with a file: the host, devices */
     REC_SLOT_MAX = 128,          /* slots of the longest record */
@@ -98,7 +98,7 @@ static inline uint32_t rec_slot_aux(uint64_t rest) { return (uint32_t)rest; }
 enum rec_arg_type {
     REC_ARG_INT = 1,
     REC_ARG_NUM,
-    REC_ARG_TEXT_,
+    REC_ARG_STRING,
     REC_ARG_CORR,
     REC_ARG_FLOW_OUT,
     REC_ARG_FLOW_IN
@@ -135,8 +135,9 @@ enum rec_ring_state { REC_RING_FREE, REC_RING_LIVE, REC_RING_ENDED };
 
 struct rec_ring {
     /* the writer's line */
-    uint64_t head;    /* slots ever written */
-    uint64_t limit;   /* head must stay below: what is known of room, backed */
+    uint64_t head;        /* slots ever written */
+    uint64_t write_limit; /* head must stay below: the writer's copy of what
+                             reusable_to and backed_slots said last */
     uint32_t depth;   /* open scopes; more than REC_FRAMES are only counted */
     uint32_t look_at; /* the depth at which the writer looks for abandoned
                          ones */
@@ -147,12 +148,13 @@ struct rec_ring {
     uint64_t lost[REC_LOSSES]; /* since the ring was given to this thread */
     /* the reader's line */
     uint64_t tail[2] __attribute__((aligned(64))); /* by rec_head.active */
-    uint64_t room; /* slots below this may be written over: the tail's */
-    uint64_t told[2][REC_LOSSES]; /* how many of lost the files tell of */
+    uint64_t reusable_to;             /* slots below this may be written over */
+    uint64_t reported[2][REC_LOSSES]; /* how many of lost the files tell of */
     /* who it belongs to */
-    uint64_t floor __attribute__((aligned(64))); /* its first slot */
-    uint64_t slots;                              /* a power of two */
-    uint64_t backed; /* slots that have memory behind them: powers of two, up
+    uint64_t first_slot __attribute__((aligned(64))); /* of this thread */
+    uint64_t slots;                                   /* a power of two */
+    uint64_t
+        backed_slots; /* slots that have memory behind them: powers of two, up
                         to all of them. A thread with little to say takes
                         little */
     uint32_t state, tid;
@@ -162,7 +164,7 @@ struct rec_ring {
     uint32_t named; /* by the program: not asked from the system again */
     /* by depth: scopes begun by hand there while no window was open; their
      * ends must not end others. The writer's own. */
-    uint16_t skipped[REC_FRAMES + 1];
+    uint16_t unrecorded_begins[REC_FRAMES + 1];
     struct rec_frame frames[REC_FRAMES];
     uint8_t args[REC_ARGS];
 };

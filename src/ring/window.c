@@ -242,25 +242,6 @@ static bool uses(const struct window *w, bool time) {
 
 bool window_uses_steps(const struct window *w) { return uses(w, false); }
 bool window_uses_time(const struct window *w) { return uses(w, true); }
-bool window_on_demand(const struct window *w) { return w->demand; }
-
-/* The end behind which no part of the one kind wants anything; -1: none. */
-static int64_t last_end(const struct window *w, bool time) {
-    int64_t end = -1;
-    if (w->demand || uses(w, !time)) return -1;
-    for (unsigned i = 0; i < w->nparts; i++) {
-        if (w->parts[i].to == INT64_MAX) return -1;
-        if (w->parts[i].to > end) end = w->parts[i].to;
-    }
-    return end;
-}
-
-int64_t window_last_step(const struct window *w) {
-    int64_t end = last_end(w, false);
-    return end < 0 ? -1 : end - 1;
-}
-
-int64_t window_last_ns(const struct window *w) { return last_end(w, true); }
 
 /* The first border of the part that lies behind x. */
 static int64_t next_border(const struct window_part *p, int64_t x) {

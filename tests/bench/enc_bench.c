@@ -17,7 +17,7 @@
 
 #include "ring/encode.h"
 #include "ring/eventfile.h"
-#include "ring/view.h"
+#include "ring/ring_map.h"
 
 enum {
     SLOTS = 1 << 19,
@@ -34,7 +34,7 @@ static double now_ns(void) {
 
 /* A session's memory as a program would have left it: names, a clock at 2.6
  * GHz, one ring full of scopes of 30 to 1,000 ns. */
-static struct rec_view view;
+static struct ring_map view;
 
 static void make_view(bool steps) {
     struct rec_head layout;
@@ -44,7 +44,7 @@ static void make_view(bool steps) {
     struct rec_ring *r = calloc(1, REC_RING_HEAD + SLOTS * 16);
     if (p == MAP_FAILED || r == NULL) exit(4);
     rec_layout((struct rec_head *)(void *)p);
-    rec_view_tables(&view, p, bytes);
+    ring_map_tables(&view, p, bytes);
     view.segs[0] = (struct rec_seg){0, 0,
                                     (uint64_t)(1e12 / 2.6e9 * 4294967296.)};
     view.head->nsegs = 1;

@@ -190,7 +190,7 @@ static void run_status(const struct run *r) {
     if (procfile_u64(text, "Threads", &n)) level(r, THREADS, (double)n);
 }
 
-/* --- threads ------------------------------------------------------------ */
+/* --- threads ------------------------------------------------------------- */
 
 /* The clock of a thread's CPU time: the kernel's numbers for clocks, which
  * pthread_getcpuclockid() makes too (it wants a pthread_t: we have none). */

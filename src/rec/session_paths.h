@@ -6,8 +6,8 @@
  * Folders are opened once, and names are looked up in them: a program that
  * changes its root or its folder, or renames the log folder, changes nothing
  * for us. All of it is the flusher's, in whose table the descriptors are. */
-#ifndef REC_PLACE_H
-#define REC_PLACE_H
+#ifndef REC_SESSION_PATHS_H
+#define REC_SESSION_PATHS_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 struct session;
 
-struct place {
+struct session_paths {
     int logdir, run;     /* the folders */
     int memory;          /* that of the ring file */
     int ring, pointer;   /* the files */
@@ -29,14 +29,14 @@ struct place {
 /* Makes the folders, picks a stem that is free, writes the pointer, by which
  * the rings are found after a kill, makes the ring file and works out how much
  * memory rings may have. -1 and ops_problem(). */
-int place_make(struct session *s);
+int session_paths_make(struct session *s);
 /* Removes ring file and pointer and closes all; keep: only closes, for a
  * rescue. */
-void place_remove(struct place *p, bool keep);
+void session_paths_remove(struct session_paths *p, bool keep);
 
 /* Bytes that ring files of this user hold there. */
-uint64_t place_rings(const struct place *p);
+uint64_t session_paths_ring_bytes(const struct session_paths *p);
 /* Has the run's folder been removed? */
-bool place_gone(const struct place *p);
+bool session_paths_gone(const struct session_paths *p);
 
 #endif

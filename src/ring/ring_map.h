@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A ring file in memory: mapped by the program that writes it, or copied by
  * somebody who reads what it left. All offsets were checked by then. */
-#ifndef RING_VIEW_H
-#define RING_VIEW_H
+#ifndef RING_RING_MAP_H
+#define RING_RING_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "ring/ring.h"
 
-struct rec_view {
+struct ring_map {
     struct rec_head *head;
     struct rec_seg *segs;
     struct rec_async *asyncs;
@@ -39,7 +39,7 @@ static inline uint64_t rec_paged(uint64_t n) {
 /* Bytes before the first ring. */
 size_t rec_layout(struct rec_head *h);
 /* Points the view's tables into what is mapped at `base`. */
-void rec_view_tables(struct rec_view *v, void *base, size_t bytes);
+void ring_map_tables(struct ring_map *v, void *base, size_t bytes);
 
 static inline struct rec_slot *rec_slots(const struct rec_ring *r) {
     return (struct rec_slot *)((char *)r + REC_RING_HEAD);
@@ -54,8 +54,8 @@ static inline uint64_t rec_ps_of_ns(const struct rec_head *h, uint64_t mono) {
  * scopes of the copy fit to its records even if the program goes on; that its
  * commit has not changed meanwhile is for the caller to see. It is at most as
  * large as what the file really holds. Takes nothing: the caller closes fd. */
-int rec_view_open(struct rec_view *v, int fd, const char **why);
-void rec_view_close(struct rec_view *v);
+int ring_map_copy(struct ring_map *v, int fd, const char **why);
+void ring_map_free(struct ring_map *v);
 
 /* The name of a file of the session: "<stem>.xplane.pb.part", with part > 0
  * "<stem>.1.xplane.pb.part", for a device "<stem>.device1.xplane.pb.part".

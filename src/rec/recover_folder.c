@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Finding pointers of the dead, and when to look for them. */
-#include "rec/rescue.h"
+#include "rec/recover_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "rec/memory.h"
-#include "rec/place.h"
 #include "rec/session.h"
+#include "rec/session_paths.h"
 #include "ring/clock.h"
-#include "ring/salvage.h"
+#include "ring/recover.h"
 #include "ring/sys.h"
 
 #define MS UINT64_C(1000000)
@@ -70,15 +70,15 @@ static bool enough(uint64_t until_ns, const bool *stop) {
 
 static void look_at(int dir, const char *name, struct seen *seen) {
     char why[256];
-    struct rec_saved saved;
-    struct rec_look l;
-    bool there = rec_ring_look(dir, name, &l);
+    struct recover_closed saved;
+    struct recover_look l;
+    bool there = recover_look(dir, name, &l);
     if (there && l.alive) {
         seen->alive += l.pid != getpid();
         seen->bytes += l.bytes;
     } else if (there && !l.mine) {
         return;
-    } else if (rec_salvage_at(dir, name, &saved, why, sizeof why) != 0) {
+    } else if (recover_close_at(dir, name, &saved, why, sizeof why) != 0) {
         seen->bytes += l.bytes;
     } else {
         seen->freed += l.bytes;
@@ -102,7 +102,8 @@ static bool look_at_file(void *ctx, const char *name) {
 }
 
 /* Finishes what it can in the folder of a run. */
-static struct seen rescue_run(int dir, uint64_t until_ns, const bool *stop) {
+static struct seen recover_one_run(int dir, uint64_t until_ns,
+                                   const bool *stop) {
     struct looking l = {.dir = dir, .until_ns = until_ns, .stop = stop};
     sys_list(dir, look_at_file, &l);
     return l.seen;
@@ -115,12 +116,12 @@ static bool look_at_run(void *ctx, const char *name) {
     int run = sys_openat(l->dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
     if (run < 0) return true;
     l->runs++;
-    rescue_run(run, l->until_ns, l->stop);
+    recover_one_run(run, l->until_ns, l->stop);
     sys_close(run);
     return true;
 }
 
-void rescue_folder(int logdir, uint64_t until_ns, const bool *stop) {
+void recover_folder(int logdir, uint64_t until_ns, const bool *stop) {
     struct looking l = {.until_ns = until_ns, .stop = stop};
     l.dir = sys_openat(logdir, "plugins/profile", O_PATH | O_DIRECTORY, 0);
     if (l.dir < 0) return;
@@ -136,8 +137,8 @@ static void *work(void *arg) {
     uint64_t began = rec_mono_ns();
     prctl(PR_SET_NAME, "opscope-rescue");
     rec_self.ours = true;
-    if (w->logdir >= 0) rescue_folder(w->logdir, UINT64_MAX, &w->stop);
-    if (w->run >= 0) w->seen = rescue_run(w->run, UINT64_MAX, &w->stop);
+    if (w->logdir >= 0) recover_folder(w->logdir, UINT64_MAX, &w->stop);
+    if (w->run >= 0) w->seen = recover_one_run(w->run, UINT64_MAX, &w->stop);
     if (w->logdir >= 0) sys_close(w->logdir);
     if (w->run >= 0) sys_close(w->run);
     w->took_ns = rec_mono_ns() - began;
@@ -148,7 +149,7 @@ static void *work(void *arg) {
 
 static int again(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
 
-static void start(const struct place *p, bool all_runs) {
+static void start(const struct session_paths *p, bool all_runs) {
     pthread_attr_t a;
     struct work *w = calloc(1, sizeof *w);
     if (w == NULL) return;
@@ -180,11 +181,11 @@ static void take_result(uint64_t now) {
 
 /* --- when ---------------------------------------------------------------- */
 
-void rescue_forked(void) { memset(&own, 0, sizeof own); }
+void recover_folder_forked(void) { memset(&own, 0, sizeof own); }
 
 /* One of all that record into the folder looks after it. Where a folder cannot
  * be locked, each of them does. */
-static bool is_mine(const struct place *p) {
+static bool is_mine(const struct session_paths *p) {
     if (!own.mine)
         own.mine = flock(p->run, LOCK_EX | LOCK_NB) == 0 ||
                    errno != EWOULDBLOCK;
@@ -194,16 +195,16 @@ static bool is_mine(const struct place *p) {
 /* Looking is not what a short program is for, unless the dead hold much: then
  * nobody who lives looks after them (children, which leave by _exit, of a
  * process that does not record), and each that comes does a little. */
-void rescue_begin(const struct place *p, uint64_t now_ns) {
+void recover_folder_begin(const struct session_paths *p, uint64_t now_ns) {
     memset(&own, 0, sizeof own);
     own.next_ns = now_ns + EVERY_MS * MS;
     if (memory_is_much() && is_mine(p))
         memory_freed(
-            rescue_run(p->run, now_ns + FIRST_LOOK_MS * MS, NULL).freed);
+            recover_one_run(p->run, now_ns + FIRST_LOOK_MS * MS, NULL).freed);
 }
 
 /* Has a file come or gone since the last look? */
-static bool folder_changed(const struct place *p) {
+static bool folder_changed(const struct session_paths *p) {
     struct stat st;
     if (sys_fstat(p->run, &st) != 0 ||
         (st.st_mtim.tv_sec == own.changed.tv_sec &&
@@ -213,7 +214,7 @@ static bool folder_changed(const struct place *p) {
     return true;
 }
 
-void rescue_look(const struct place *p, uint64_t now_ns) {
+void recover_folder_look(const struct session_paths *p, uint64_t now_ns) {
     if (own.work != NULL) {
         if (!__atomic_load_n(&own.work->done, __ATOMIC_ACQUIRE)) return;
         take_result(now_ns);
@@ -250,8 +251,8 @@ static void end_thread(void) {
     own.work = NULL;
 }
 
-void rescue_end(const struct place *p) {
+void recover_folder_end(const struct session_paths *p) {
     if (own.work != NULL) end_thread();
     if (is_mine(p) && (folder_changed(p) || own.others))
-        rescue_run(p->run, rec_mono_ns() + LAST_LOOK_MS * MS, NULL);
+        recover_one_run(p->run, rec_mono_ns() + LAST_LOOK_MS * MS, NULL);
 }

@@ -7,25 +7,25 @@
  * others: children of fork() that leave by _exit(), exec() or a signal are
  * gathered while their parent lives. All of it is done in the flusher's table
  * of descriptors, most of it in a thread of its own. */
-#ifndef REC_RESCUE_H
-#define REC_RESCUE_H
+#ifndef REC_RECOVER_FOLDER_H
+#define REC_RECOVER_FOLDER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct place;
+struct session_paths;
 
 /* Looks at the runs in a log folder, at most 256 of them, and finishes each
  * recording whose writer is dead; until that moment (ns of CLOCK_MONOTONIC) or
  * until *stop. What cannot be finished is left as it is. */
-void rescue_folder(int logdir, uint64_t until_ns, const bool *stop);
+void recover_folder(int logdir, uint64_t until_ns, const bool *stop);
 
 /* At the start of a session; every now and then; and at its end, which waits
  * for what is being finished just then, but not long. */
-void rescue_begin(const struct place *p, uint64_t now_ns);
-void rescue_look(const struct place *p, uint64_t now_ns);
-void rescue_end(const struct place *p);
+void recover_folder_begin(const struct session_paths *p, uint64_t now_ns);
+void recover_folder_look(const struct session_paths *p, uint64_t now_ns);
+void recover_folder_end(const struct session_paths *p);
 /* In a child of fork(). */
-void rescue_forked(void);
+void recover_folder_forked(void);
 
 #endif

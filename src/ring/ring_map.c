@@ -7,7 +7,7 @@
  * SIGBUS. Of the rings only what is not in the files yet is copied, and only
  * where the file has data: a writer never has slots in a hole, so that a few
  * bytes on disk cannot ask for gigabytes here. */
-#include "ring/view.h"
+#include "ring/ring_map.h"
 #include "ring/sys.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ size_t rec_layout(struct rec_head *h) {
     return h->text_at + REC_TEXT;
 }
 
-void rec_view_tables(struct rec_view *v, void *base, size_t bytes) {
+void ring_map_tables(struct ring_map *v, void *base, size_t bytes) {
     v->head = base;
     v->bytes = bytes;
     v->segs = (struct rec_seg *)((char *)base + v->head->segs_at);
@@ -69,16 +69,10 @@ static const char *check_head(const struct rec_head *h, size_t bytes) {
 
 /* --- a copy, for a reader ------------------------------------------------ */
 
-/* Bytes [at, at + n) of the file, to where they lie in the view. What the file
- * does not have stays 0. */
+/* Copies bytes [at, at + n) of the file to where they lie in the map. What the
+ * file does not have stays 0. */
 static void copy_in(void *base, int fd, uint64_t at, uint64_t n) {
-    while (n > 0) {
-        ssize_t r = sys_pread(fd, (char *)base + at, n, (off_t)at);
-        if (r < 0 && errno == EINTR) continue;
-        if (r <= 0) return;
-        at += (uint64_t)r;
-        n -= (uint64_t)r;
-    }
+    sys_read_all(fd, (char *)base + at, n, at);
 }
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -91,7 +85,7 @@ static bool has_data(int fd, uint64_t at, uint64_t n) {
 
 /* The slots that a reader looks at: those behind the tail, and the record
  * before the head (encode_open). False: the file has no such slots. */
-static bool copy_slots(const struct rec_view *v, int fd, uint64_t at,
+static bool copy_slots(const struct ring_map *v, int fd, uint64_t at,
                        const struct rec_ring *r) {
     uint64_t tail = r->tail[v->head->active], size = sizeof(struct rec_slot);
     uint64_t n = tail < r->head ? r->head - tail : 0;
@@ -112,14 +106,15 @@ static bool copy_slots(const struct rec_view *v, int fd, uint64_t at,
  * written over the oldest slots: they are left out, and one record more, as
  * flight.c does. Of the open scopes those stay that were there before and
  * after. */
-static void look_again(const struct rec_view *v, int fd, uint64_t at,
+static void look_again(const struct ring_map *v, int fd, uint64_t at,
                        struct rec_ring *r) {
     struct rec_ring now;
     if (sys_pread(fd, &now, sizeof now, (off_t)at) != (ssize_t)sizeof now)
         return;
     uint64_t most = r->slots - 2 * REC_SLOT_MAX;
-    if (v->head->flight && now.head > r->head && now.head - r->floor > most)
-        r->floor = now.head - most;
+    if (v->head->flight && now.head > r->head &&
+        now.head - r->first_slot > most)
+        r->first_slot = now.head - most;
     rec_ring_keep_common(r, &now);
 }
 
@@ -140,7 +135,7 @@ void rec_ring_keep_common(struct rec_ring *a, const struct rec_ring *b) {
 bool rec_ring_ended(const struct rec_ring *r, const struct rec_slot *slots,
                     enum rec_kind kind, uint64_t time, uint32_t name) {
     uint64_t mask = r->slots - 1, at = r->head;
-    for (int i = 0; i < REC_SLOT_MAX && at > r->floor; i++) {
+    for (int i = 0; i < REC_SLOT_MAX && at > r->first_slot; i++) {
         const struct rec_slot *s = &slots[--at & mask];
         uint64_t rest = __atomic_load_n(&s->rest, __ATOMIC_RELAXED);
         uint32_t k = rec_slot_kind(rest);
@@ -152,11 +147,11 @@ bool rec_ring_ended(const struct rec_ring *r, const struct rec_slot *slots,
     return false;
 }
 
-/* --- rings ---------------------------------------------------------------- */
+/* --- rings --------------------------------------------------------------- */
 
 /* Does ring i lie inside of the file, behind the tables and the ring before?
  * *end: where the last one ended. */
-static bool ring_fits(const struct rec_view *v, uint32_t i, uint64_t *end) {
+static bool ring_fits(const struct ring_map *v, uint32_t i, uint64_t *end) {
     uint64_t at = v->head->rings[i].at, bytes = v->head->rings[i].bytes;
     if (at % REC_PAGE != 0 || at < *end || at > v->bytes ||
         bytes > v->bytes - at || bytes < REC_RING_HEAD)
@@ -172,7 +167,7 @@ static bool ring_sound(const struct rec_ring *r, uint64_t bytes) {
 }
 
 /* Fills v->ring: NULL, and counted, where one is not sound. */
-static void copy_rings(struct rec_view *v, int fd) {
+static void copy_rings(struct ring_map *v, int fd) {
     uint64_t end = v->head->text_at + REC_TEXT;
     for (uint32_t i = 0; i < v->nrings; i++) {
         uint64_t at = v->head->rings[i].at;
@@ -192,7 +187,7 @@ static void copy_rings(struct rec_view *v, int fd) {
 }
 
 /* Names, last: those of all records that were copied are among them. */
-static void copy_names(struct rec_view *v, int fd) {
+static void copy_names(struct ring_map *v, int fd) {
     struct rec_head *h = v->head;
     uint32_t nnames = 0, ntext = 0;
     size_t four = sizeof nnames;
@@ -208,7 +203,7 @@ static void copy_names(struct rec_view *v, int fd) {
     copy_in(h, fd, h->text_at, h->ntext);
 }
 
-int rec_view_open(struct rec_view *v, int fd, const char **why) {
+int ring_map_copy(struct ring_map *v, int fd, const char **why) {
     struct rec_head want;
     struct stat st;
     memset(v, 0, sizeof *v);
@@ -227,14 +222,14 @@ int rec_view_open(struct rec_view *v, int fd, const char **why) {
         munmap(p, bytes);
         return -1;
     }
-    rec_view_tables(v, p, bytes);
+    ring_map_tables(v, p, bytes);
     v->nrings = v->head->nrings;
     copy_rings(v, fd);
     copy_names(v, fd);
     return 0;
 }
 
-void rec_view_close(struct rec_view *v) {
+void ring_map_free(struct ring_map *v) {
     if (v->head != NULL) munmap(v->head, v->bytes);
     memset(v, 0, sizeof *v);
 }

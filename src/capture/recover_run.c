@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The run's folder after the program. A pointer file or a ring may be damaged
  * or somebody else's: every byte is checked before it is believed. */
-#include "capture/gather.h"
+#include "capture/recover_run.h"
 
 #include "capture/tree.h"
-#include "ring/salvage.h"
+#include "ring/recover.h"
 #include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -44,7 +44,7 @@ static void each_file(const char *dir,
 }
 
 /* Some live too short to be seen in the tree. */
-static bool is_of(const struct tree *tree, const struct rec_look *at) {
+static bool is_of(const struct tree *tree, const struct recover_look *at) {
     return (tree->launch != 0 && at->launch == tree->launch) ||
            (at->pid > 0 &&
             map_get(&tree->by_pid, (uint64_t)at->pid) != MAP_NONE);
@@ -57,12 +57,12 @@ struct live {
 
 static void count_live(void *ctx, const char *path, const char *name) {
     struct live *l = ctx;
-    struct rec_look at;
-    if (!ends_with(name, ".ring") || !rec_ring_look_path(path, &at)) return;
+    struct recover_look at;
+    if (!ends_with(name, ".ring") || !recover_look_path(path, &at)) return;
     l->n += at.pid > 0 && at.alive && is_of(l->tree, &at);
 }
 
-size_t gather_live(const char *dir, const struct tree *tree) {
+size_t recover_run_live(const char *dir, const struct tree *tree) {
     struct live l = {tree, 0};
     each_file(dir, count_live, &l);
     return l.n;
@@ -73,7 +73,7 @@ static void note_any(void *ctx, const char *path, const char *name) {
     if (!is_ours(name)) *(bool *)ctx = true;
 }
 
-bool gather_any(const char *dir) {
+bool recover_run_any(const char *dir) {
     bool any = false;
     each_file(dir, note_any, &any);
     return any;
@@ -82,24 +82,24 @@ bool gather_any(const char *dir) {
 struct finish {
     const struct tree *tree;
     bool alone, alive; /* some of the tree are */
-    struct gathered *g;
+    struct run_recovered *g;
 };
 
 /* Finishes the recording behind one pointer file. */
 static void finish_one(void *ctx, const char *path, const char *name) {
     struct finish *f = ctx;
-    struct gathered *g = f->g;
-    struct rec_saved saved;
-    struct rec_look at;
+    struct run_recovered *g = f->g;
+    struct recover_closed saved;
+    struct recover_look at;
     char why[200] = "";
     if (!ends_with(name, ".ring")) return;
-    rec_ring_look_path(path, &at);
+    recover_look_path(path, &at);
     if (at.alive || !(f->alone || is_of(f->tree, &at))) return;
     if (at.pid == 0 && f->alive) return; /* it is just being made */
-    if (rec_salvage_finish(path, &saved, why, sizeof why) == 0) {
+    if (recover_close(path, &saved, why, sizeof why) == 0) {
         g->saved++;
         g->events += saved.events;
-        g->rest += saved.rest_events;
+        g->rest += saved.ring_events;
         g->drops += saved.dropped;
     } else if (g->failed++ == 0) {
         snprintf(g->why, sizeof g->why, "%.90s: %.200s", name, why);
@@ -107,21 +107,21 @@ static void finish_one(void *ctx, const char *path, const char *name) {
 }
 
 static void count_profile(void *ctx, const char *path, const char *name) {
-    struct gathered *g = ctx;
+    struct run_recovered *g = ctx;
     (void)path;
     if (ends_with(name, ".xplane.pb") && !is_ours(name)) g->profiles++;
 }
 
-void gather_dead(const char *dir, const struct tree *tree, bool alone,
-                 struct gathered *out) {
+void recover_run_dead(const char *dir, const struct tree *tree, bool alone,
+                      struct run_recovered *out) {
     struct finish f = {tree, alone, false, out};
     out->failed = 0; /* what failed before is tried again */
     for (size_t i = 0; i < tree->nprocs; i++) f.alive |= tree->procs[i].alive;
     each_file(dir, finish_one, &f);
 }
 
-void gather_finish(const char *dir, const struct tree *tree, bool alone,
-                   struct gathered *out) {
-    gather_dead(dir, tree, alone, out);
+void recover_run_all(const char *dir, const struct tree *tree, bool alone,
+                     struct run_recovered *out) {
+    recover_run_dead(dir, tree, alone, out);
     each_file(dir, count_profile, out);
 }

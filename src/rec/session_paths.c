@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Folders and names. */
-#include "rec/place.h"
+#include "rec/session_paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "rec/machine/cgroup.h"
 #include "rec/memory.h"
-#include "rec/rescue.h"
+#include "rec/recover_folder.h"
 #include "rec/session.h"
 #include "ring/clock.h"
 #include "ring/open.h"
@@ -73,8 +73,8 @@ static int log_folder(struct session *s) {
     if (error == 0 && realpath(set->logdir, real) == NULL) error = errno;
     if (error != 0) return fail(set->logdir, error);
     memcpy(set->logdir, real, sizeof real);
-    s->place.logdir = open_folder(AT_FDCWD, real);
-    return s->place.logdir >= 0 ? 0 : fail(set->logdir, errno);
+    s->paths.logdir = open_folder(AT_FDCWD, real);
+    return s->paths.logdir >= 0 ? 0 : fail(set->logdir, errno);
 }
 
 /* A folder for this run alone, named by the time. Ranks of one job that start
@@ -101,7 +101,7 @@ static int take_run(struct session *s, int profiles) {
 /* <logdir>/plugins/profile/<run>, as TensorBoard wants it. */
 static int run_folder(struct session *s) {
     struct settings *set = &s->set;
-    int logdir = s->place.logdir;
+    int logdir = s->paths.logdir;
     if (set->o.run != NULL && (strchr(set->run, '/') != NULL ||
                                set->run[0] == '.' || set->run[0] == 0))
         return fail("the run's name is not the name of a folder", 0);
@@ -111,21 +111,21 @@ static int run_folder(struct session *s) {
     if (profiles < 0) return fail(set->logdir, error);
     if (set->o.run == NULL) error = take_run(s, profiles);
     else error = rec_mkdir(profiles, set->run);
-    s->place.run = open_folder(profiles, set->run);
-    if (s->place.run < 0 && (error == 0 || error == EEXIST)) error = errno;
+    s->paths.run = open_folder(profiles, set->run);
+    if (s->paths.run < 0 && (error == 0 || error == EEXIST)) error = errno;
     sys_close(profiles);
-    int n = snprintf(s->place.stem, sizeof s->place.stem,
+    int n = snprintf(s->paths.stem, sizeof s->paths.stem,
                      "%s/plugins/profile/%s", set->logdir, set->run);
-    if (n < 0 || n >= (int)sizeof s->view.head->stem - 300)
+    if (n < 0 || n >= (int)sizeof s->map.head->stem - 300)
         return fail(set->logdir, ENAMETOOLONG);
-    return s->place.run >= 0 ? 0 : fail(s->place.stem, error);
+    return s->paths.run >= 0 ? 0 : fail(s->paths.stem, error);
 }
 
 /* --- the stem ------------------------------------------------------------ */
 
 /* Is the stem free? The part file is what takes it, later, with O_EXCL; here
  * only those are skipped that are in use. */
-static bool stem_free(const struct place *p, const char *base) {
+static bool stem_free(const struct session_paths *p, const char *base) {
     char name[NAME_MAX + 1];
     struct stat st;
     for (int i = 0; i < 2; i++)
@@ -137,7 +137,7 @@ static bool stem_free(const struct place *p, const char *base) {
 
 /* Takes the pointer's name: whoever has it has the stem. */
 static int take_stem(struct session *s) {
-    struct place *p = &s->place;
+    struct session_paths *p = &s->paths;
     long long who = s->set.child || s->id.rank < 0 ? (long long)s->pid
                                                    : s->id.rank;
     size_t folder = strlen(p->stem);
@@ -188,14 +188,14 @@ static uint64_t container_left(void) {
 static bool enough(struct session *s) {
     struct statfs v;
     struct rlimit l;
-    if (sys_fstatfs(s->place.memory, &v) != 0) return false;
+    if (sys_fstatfs(s->paths.memory, &v) != 0) return false;
     uint64_t unit = (uint64_t)v.f_frsize;
     uint64_t left = least((uint64_t)v.f_bavail * unit, container_left());
     s->memory_cap = least(s->set.o.memory_bytes, left / 4);
     if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur / 4 < s->memory_cap)
         s->memory_cap = l.rlim_cur / 4;
     uint64_t eighth = (uint64_t)v.f_blocks * unit / 8;
-    s->place.uid_cap = eighth > s->memory_cap ? eighth : s->memory_cap;
+    s->paths.uid_cap = eighth > s->memory_cap ? eighth : s->memory_cap;
     return s->memory_cap >= MEMORY_LEAST;
 }
 
@@ -220,7 +220,7 @@ static bool count_ring(void *ctx, const char *name) {
     return true;
 }
 
-uint64_t place_rings(const struct place *p) {
+uint64_t session_paths_ring_bytes(const struct session_paths *p) {
     struct counting c = {.dir = p->memory};
     ring_prefix(c.prefix);
     sys_list(p->memory, count_ring, &c);
@@ -254,7 +254,7 @@ static int make_ring(int dir, const char *name) {
 
 /* Before there is a ring file: whoever finds the pointer after a kill knows
  * where it would be. */
-static int write_pointer(struct place *p, const char *folder) {
+static int write_pointer(struct session_paths *p, const char *folder) {
     char line[PATH_MAX + 8];
     int n = snprintf(line, sizeof line, "%s/%s\n", folder, p->ring_name);
     if (n < 0 || n >= PATH_MAX) return ENAMETOOLONG;
@@ -265,7 +265,7 @@ static int write_pointer(struct place *p, const char *folder) {
 
 /* 0, or errno. folder: absolute. */
 static int try_ring(struct session *s, const char *folder, const char *name) {
-    struct place *p = &s->place;
+    struct session_paths *p = &s->paths;
     if (p->memory >= 0) sys_close(p->memory);
     snprintf(p->ring_name, sizeof p->ring_name, "%.250s", name);
     p->memory = open_folder(AT_FDCWD, folder);
@@ -279,7 +279,7 @@ static int try_ring(struct session *s, const char *folder, const char *name) {
 
 /* In memory, where a store never waits for a disk; else beside the profile. */
 static int open_ring(struct session *s) {
-    struct place *p = &s->place;
+    struct session_paths *p = &s->paths;
     char prefix[64], name[NAME_MAX + 1], folder[PATH_MAX];
     const char *memory = s->set.memory[0] != 0 ? s->set.memory : "/dev/shm";
     ring_prefix(prefix);
@@ -302,18 +302,18 @@ static int open_ring(struct session *s) {
  * lives long enough to see to those before it: then it is done here. */
 static int not_crowded(struct session *s) {
     enum { PATIENCE_NS = 50000000 };
-    struct place *p = &s->place;
-    if (place_rings(p) <= p->uid_cap / 2) return 0;
-    rescue_folder(p->logdir, rec_mono_ns() + PATIENCE_NS, NULL);
-    if (place_rings(p) <= p->uid_cap) return 0;
+    struct session_paths *p = &s->paths;
+    if (session_paths_ring_bytes(p) <= p->uid_cap / 2) return 0;
+    recover_folder(p->logdir, rec_mono_ns() + PATIENCE_NS, NULL);
+    if (session_paths_ring_bytes(p) <= p->uid_cap) return 0;
     return fail("the rings of other programs of this user hold all the memory "
                 "that there is for rings",
                 0);
 }
 
-int place_make(struct session *s) {
-    struct place *p = &s->place;
-    *p = (struct place){
+int session_paths_make(struct session *s) {
+    struct session_paths *p = &s->paths;
+    *p = (struct session_paths){
         .logdir = -1, .run = -1, .memory = -1, .ring = -1, .pointer = -1};
     if (log_folder(s) != 0 || run_folder(s) != 0 || take_stem(s) != 0 ||
         open_ring(s) != 0)
@@ -321,12 +321,12 @@ int place_make(struct session *s) {
     return not_crowded(s);
 }
 
-bool place_gone(const struct place *p) {
+bool session_paths_gone(const struct session_paths *p) {
     struct stat st;
     return p->run >= 0 && sys_fstat(p->run, &st) == 0 && st.st_nlink == 0;
 }
 
-void place_remove(struct place *p, bool keep) {
+void session_paths_remove(struct session_paths *p, bool keep) {
     struct stat st;
     int *fds[] = {&p->ring, &p->pointer, &p->memory, &p->run, &p->logdir};
     /* without the pointer nobody would ever find it */
