@@ -87,7 +87,7 @@ READS_OTHERS = {"overview", "hints", "diff"}
 GLOBALS = {"src/base/io/guard.c", "src/base/hash.c", "src/base/io/file.c"}
 # main(), the child that could not become the program, and the thread that ends
 # a program in the place of its last one.
-LEAVES = {"cmd/main.c", "capture/spawn.c", "rec/keeper.c"}
+LEAVES = {"cmd/main.c", "capture/launch.c", "rec/keeper.c"}
 FREE_FOLDERS = {"ring", "rec", "gpu", "serve"}  # their globals: listed by review
 
 MAX_FILE, MAX_FUNC, MAX_COLS, MAX_DEPTH = 1200, 120, 80, 4
@@ -106,7 +106,7 @@ PRINTS = re.compile(
 # The same where they have a use, and who has it.
 WAYS_OUT = {
     r"(?<![>.\w])(write|writev|pwrite|send|sendmsg)\s*\(":
-        {"base/io/sink.c", "capture/spawn.c"},
+        {"base/io/sink.c", "capture/launch.c"},
     r"\b(sink_fd)\s*\(": {"base/io/sink.c", "base/io/sink.h", "export/export.c",
                            "capture/profile.c"},
     r"\b(sink_control)\s*\(": {"base/io/sink.c", "base/io/sink.h",

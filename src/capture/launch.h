@@ -13,7 +13,7 @@
 
 struct tree;
 
-struct launch {
+struct run_spec {
     char *const *argv;
     const char *steps; /* which steps to record, or NULL */
     const char *host;  /* the host's name in the profiles, or NULL: its own */
@@ -40,7 +40,7 @@ int launch_check_steps(const char *steps, struct ops_err *e);
 
 /* Runs it; out and tree (zeroed) are set, the caller frees tree. An error only
  * when memory runs out: a program that cannot be run is out->errnum. */
-int launch_run(const struct launch *l, const struct rundir *dir,
+int launch_run(const struct run_spec *l, const struct rundir *dir,
                struct tree *tree, struct launch_end *out, struct ops_err *e);
 
 #endif

@@ -5,18 +5,11 @@
 
 #include "capture/tree.h"
 #include "ring/recover.h"
+#include "ring/text.h"
 #include <dirent.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-static bool ends_with(const char *s, const char *end) {
-    size_t n = strlen(s), m = strlen(end);
-    return n > m && strcmp(s + n - m, end) == 0;
-}
 
 /* Our own file, "<host>_record.xplane.pb" or "<host>_record_2.xplane.pb". */
 static bool is_ours(const char *name) {
@@ -27,101 +20,74 @@ static bool is_ours(const char *name) {
     return strcmp(p, ".xplane.pb") == 0;
 }
 
-/* Calls each with the path of every file in the folder. */
-static void each_file(const char *dir,
-                      void (*each)(void *, const char *path, const char *name),
-                      void *ctx) {
-    DIR *d = opendir(dir);
-    if (d == NULL) return;
-    for (struct dirent *x; (x = readdir(d)) != NULL;) {
-        char *path;
-        if (x->d_name[0] == '.') continue;
-        if (asprintf(&path, "%s/%s", dir, x->d_name) < 0) continue;
-        each(ctx, path, x->d_name);
-        free(path);
+/* Returns the next file of the folder, hidden ones left out; NULL at the end.
+ * *path is its path, in a buffer of PATH_MAX. */
+static const char *next_file(DIR *d, const char *dir, char *path) {
+    for (struct dirent *x; d != NULL && (x = readdir(d)) != NULL;) {
+        int n = snprintf(path, PATH_MAX, "%s/%s", dir, x->d_name);
+        if (x->d_name[0] != '.' && n > 0 && n < PATH_MAX) return x->d_name;
     }
-    closedir(d);
+    if (d != NULL) closedir(d);
+    return NULL;
 }
 
-/* Some live too short to be seen in the tree. */
+/* Is it one of the tree's? Some live too short to be seen there. */
 static bool is_of(const struct tree *tree, const struct recover_look *at) {
     return (tree->launch != 0 && at->launch == tree->launch) ||
            (at->pid > 0 &&
             map_get(&tree->by_pid, (uint64_t)at->pid) != MAP_NONE);
 }
 
-struct live {
-    const struct tree *tree;
-    size_t n;
-};
-
-static void count_live(void *ctx, const char *path, const char *name) {
-    struct live *l = ctx;
-    struct recover_look at;
-    if (!ends_with(name, ".ring") || !recover_look_path(path, &at)) return;
-    l->n += at.pid > 0 && at.alive && is_of(l->tree, &at);
-}
-
 size_t recover_run_live(const char *dir, const struct tree *tree) {
-    struct live l = {tree, 0};
-    each_file(dir, count_live, &l);
-    return l.n;
-}
-
-static void note_any(void *ctx, const char *path, const char *name) {
-    (void)path;
-    if (!is_ours(name)) *(bool *)ctx = true;
+    char path[PATH_MAX];
+    struct recover_look at;
+    DIR *d = opendir(dir);
+    size_t n = 0;
+    for (const char *name; (name = next_file(d, dir, path)) != NULL;)
+        if (text_ends(name, ".ring") && recover_look_path(path, &at))
+            n += at.pid > 0 && at.alive && is_of(tree, &at);
+    return n;
 }
 
 bool recover_run_any(const char *dir) {
+    char path[PATH_MAX];
+    DIR *d = opendir(dir);
     bool any = false;
-    each_file(dir, note_any, &any);
+    for (const char *name; (name = next_file(d, dir, path)) != NULL;)
+        any |= !is_ours(name);
     return any;
-}
-
-struct finish {
-    const struct tree *tree;
-    bool alone, alive; /* some of the tree are */
-    struct run_recovered *g;
-};
-
-/* Finishes the recording behind one pointer file. */
-static void finish_one(void *ctx, const char *path, const char *name) {
-    struct finish *f = ctx;
-    struct run_recovered *g = f->g;
-    struct recover_closed saved;
-    struct recover_look at;
-    char why[200] = "";
-    if (!ends_with(name, ".ring")) return;
-    recover_look_path(path, &at);
-    if (at.alive || !(f->alone || is_of(f->tree, &at))) return;
-    if (at.pid == 0 && f->alive) return; /* it is just being made */
-    if (recover_close(path, &saved, why, sizeof why) == 0) {
-        g->saved++;
-        g->events += saved.events;
-        g->rest += saved.ring_events;
-        g->drops += saved.dropped;
-    } else if (g->failed++ == 0) {
-        snprintf(g->why, sizeof g->why, "%.90s: %.200s", name, why);
-    }
-}
-
-static void count_profile(void *ctx, const char *path, const char *name) {
-    struct run_recovered *g = ctx;
-    (void)path;
-    if (ends_with(name, ".xplane.pb") && !is_ours(name)) g->profiles++;
 }
 
 void recover_run_dead(const char *dir, const struct tree *tree, bool alone,
                       struct run_recovered *out) {
-    struct finish f = {tree, alone, false, out};
-    out->failed = 0; /* what failed before is tried again */
-    for (size_t i = 0; i < tree->nprocs; i++) f.alive |= tree->procs[i].alive;
-    each_file(dir, finish_one, &f);
+    char path[PATH_MAX], why[200] = "";
+    bool alive = false; /* some of the tree are */
+    out->failed = 0;    /* what failed before is tried again */
+    for (size_t i = 0; i < tree->nprocs; i++) alive |= tree->procs[i].alive;
+    DIR *d = opendir(dir);
+    for (const char *name; (name = next_file(d, dir, path)) != NULL;) {
+        struct recover_closed closed;
+        struct recover_look at;
+        if (!text_ends(name, ".ring")) continue;
+        recover_look_path(path, &at);
+        if (at.alive || !(alone || is_of(tree, &at))) continue;
+        if (at.pid == 0 && alive) continue; /* it is just being made */
+        if (recover_close(path, &closed, why, sizeof why) == 0) {
+            out->saved++;
+            out->events += closed.events;
+            out->rest += closed.ring_events;
+            out->drops += closed.dropped;
+        } else if (out->failed++ == 0) {
+            snprintf(out->why, sizeof out->why, "%.90s: %.200s", name, why);
+        }
+    }
 }
 
 void recover_run_all(const char *dir, const struct tree *tree, bool alone,
                      struct run_recovered *out) {
+    char path[PATH_MAX];
     recover_run_dead(dir, tree, alone, out);
-    each_file(dir, count_profile, out);
+    DIR *d = opendir(dir);
+    for (const char *name; (name = next_file(d, dir, path)) != NULL;)
+        out->profiles += text_ends(name, ".xplane.pb") && !is_ours(name);
 }

@@ -147,7 +147,7 @@ static int overview(const struct opts *o, char *path, struct ops_err *e) {
 }
 
 /* After the program: nothing that goes wrong here changes its status. */
-static void finish(const struct opts *o, const struct launch *l,
+static void finish(const struct opts *o, const struct run_spec *l,
                    const struct tree *tree, const struct launch_end *end,
                    const struct rundir *dir) {
     struct ops_err e = {0};
@@ -185,7 +185,7 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     if (wait < 0 || wait > INT32_MAX)
         return fail(e, OPS_EUSAGE, "--wait takes seconds, 0 or more");
     /* clang-format off */
-    struct launch l = {
+    struct run_spec l = {
         .argv = argv, .steps = opts_text(o, "steps"),
         .host = opts_text(o, "host"), .flight = opts_flag(o, "flight"),
         .alone = !opts_given(o, "run"), .linger_ms = wait * 1000,

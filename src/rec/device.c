@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/facts.h"
+#include "rec/device.h"
 #include "rec/memory.h"
 #include "rec/names.h"
 #include "ring/clock.h"
@@ -59,7 +61,7 @@ static uint32_t device_number(struct rec_head *h, const char *name) {
     if (h->ndevices == REC_DEVICES) return 0;
     snprintf(h->devices[h->ndevices].name, sizeof h->devices[0].name, "%s",
              name);
-    __atomic_store_n(&h->ndevices, h->ndevices + 1, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->ndevices, h->ndevices + 1);
     return h->ndevices;
 }
 
@@ -78,7 +80,7 @@ static uint32_t track_find(struct rec_head *h, const char *device,
     struct rec_track *t = &h->tracks[h->ntracks];
     t->device = dev;
     snprintf(t->queue, sizeof t->queue, "%s", queue);
-    __atomic_store_n(&h->ntracks, h->ntracks + 1, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->ntracks, h->ntracks + 1);
     return h->ntracks;
 }
 
@@ -277,8 +279,7 @@ static void tracer_facts(struct tracer *x, struct encoder *e) {
     if (file == 0) return;
     for (const char *const *f = x->t.facts; f != NULL && f[0] != NULL; f += 2)
         encoder_fact(e, file, f[0], f[1] != NULL ? f[1] : "");
-    if (x->lost > 0)
-        encoder_fact_int(e, file, "dropped_traces", (int64_t)x->lost);
+    if (x->lost > 0) encoder_fact_int(e, file, FACT_DROPPED, (int64_t)x->lost);
 }
 
 void device_facts(struct encoder *e) {

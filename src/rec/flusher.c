@@ -21,12 +21,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/facts.h"
 #include "rec/alone.h"
+#include "rec/device.h"
+#include "rec/flusher.h"
+#include "rec/keeper.h"
 #include "rec/machine/sample.h"
 #include "rec/memory.h"
 #include "rec/names.h"
+#include "rec/record.h"
 #include "rec/recover_folder.h"
-#include "rec/session_paths.h"
+#include "rec/threads.h"
 #include "ring/clock.h"
 #include "ring/open.h"
 #include "ring/procfile.h"
@@ -45,20 +50,20 @@ enum {
     DUMP_LATER = 1,        /* beside 0 and -1 */
 };
 
-/* The flusher's alone. */
+/* What the flusher alone knows. Times are ns of CLOCK_MONOTONIC. */
 static struct {
     struct sample sample;
     struct alone alone;
-    bool ended;      /* the program has no thread any more */
-    bool gone;       /* the log folder was removed */
-    uint64_t border; /* ns: when a window of times opens or closes; 0 */
-    struct eventfile_mark scalars; /* as of the last commit */
-    bool gpus_told;                /* their facts are in the file */
-    bool again;                    /* rings are still filling behind a pass */
-    uint64_t rushed;               /* ns of the last look at which they were */
-    uint64_t flushed;              /* ns of the last pass */
-    uint64_t sampled, watched, named, crowd_at; /* ns */
-} own;
+    bool program_ended;            /* the program has no thread any more */
+    bool folder_gone;              /* the log folder was removed */
+    bool gpus_reported;            /* their facts are in the file */
+    bool more_waiting;             /* rings are still filling behind a pass */
+    struct eventfile_mark scalars; /* the event file as of the last commit */
+    uint64_t window_edge_ns; /* when a window of times opens or closes; 0 */
+    uint64_t last_rush_ns;   /* the last look at which rings were filling */
+    uint64_t last_pass_ns, last_sample_ns, last_watch_ns, last_names_ns;
+    uint64_t next_crowd_ns; /* when all rings of this user are looked at */
+} fl;
 
 /* --- what goes into the files beside the rings --------------------------- */
 
@@ -75,16 +80,16 @@ static void give_fact(void *to, const char *key, const char *value) {
 }
 
 static void rank_facts(struct session *s, struct encoder *e) {
-    uint64_t both = __atomic_load_n(&s->map.head->world_rank, __ATOMIC_RELAXED);
+    uint64_t both = REC_LOAD(&s->map.head->world_rank);
     if ((int32_t)(both >> 32) <= 0) return;
-    encoder_fact_int(e, 0, "rank", (int32_t)both);
-    encoder_fact_int(e, 0, "world_size", (int32_t)(both >> 32));
+    encoder_fact_int(e, 0, FACT_RANK, (int32_t)both);
+    encoder_fact_int(e, 0, FACT_WORLD_SIZE, (int32_t)(both >> 32));
 }
 
 /* At the head of each part. */
 static void part_facts(struct drain *d, void *ctx) {
     struct session *s = ctx;
-    encoder_fact_int(&d->enc, 0, "scope_cost_ps",
+    encoder_fact_int(&d->enc, 0, FACT_SCOPE_COST_PS,
                      (int64_t)s->map.head->cost_ps);
     if (s->set.steps[0] != 0)
         encoder_fact(&d->enc, 0, "opscope_steps", s->set.steps);
@@ -98,23 +103,21 @@ static void put_events_path(struct session *s) {
 }
 
 /* The file's name is noted before anything goes into it, which a full buffer
- * may do at any scalar: a rescue must be able to cut it. */
-static void open_events(struct session *s) {
-    eventfile_init(&s->events, s->paths.logdir, s->set.logdir, s->id.host);
-    eventfile_begin(&s->events);
-    put_events_path(s);
-    eventfile_mark(&s->events, &own.scalars);
-    s->events_open = true;
-}
-
-static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
+ * may do at any scalar: a recovery must be able to cut the file. */
+static void give_scalar(void *ctx, const char *tag, size_t n, int64_t step,
                         double value, double unix_s) {
-    struct session *s = self;
-    if (!s->events_open) open_events(s);
+    struct session *s = ctx;
+    if (!s->events_open) {
+        eventfile_init(&s->events, s->paths.logdir, s->set.logdir, s->id.host);
+        eventfile_begin(&s->events);
+        put_events_path(s);
+        eventfile_mark(&s->events, &fl.scalars);
+        s->events_open = true;
+    }
     eventfile_scalar(&s->events, tag, n, step, (float)value, unix_s);
 }
 
-/* Scalars are on disk before the commit that says so. A rescue cuts off what
+/* Scalars are on disk before the commit that says so. A recovery cuts off what
  * a kill in between left there twice. */
 static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     struct session *s = ctx;
@@ -125,14 +128,14 @@ static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     eventfile_flush(&s->events);
     put_events_path(s);
     c->scalar_bytes = s->events.size;
-    eventfile_mark(&s->events, &own.scalars);
+    eventfile_mark(&s->events, &fl.scalars);
 }
 
 /* The rings still have them: the next pass gives them again. */
 static void forget_scalars(struct drain *d, void *ctx) {
     struct session *s = ctx;
     (void)d;
-    if (s->events_open) eventfile_rollback(&s->events, &own.scalars);
+    if (s->events_open) eventfile_rollback(&s->events, &fl.scalars);
 }
 
 /* Machine counters belong to the time of a window; the last ones come when it
@@ -140,25 +143,20 @@ static void forget_scalars(struct drain *d, void *ctx) {
 static void sample(struct session *s, uint64_t now, bool final) {
     bool on = final || (OPS_STATE_() & OPS_ON_BIT_) != 0;
     if (s->set.o.no_machine || s->set.o.flight ||
-        (now - own.sampled < SAMPLE_NS && !final))
+        (now - fl.last_sample_ns < SAMPLE_NS && !final))
         return;
-    own.sampled = now;
-    sample_run(&own.sample, now, on ? give_counter : NULL, &s->drain.enc);
+    fl.last_sample_ns = now;
+    sample_run(&fl.sample, now, on ? give_counter : NULL, &s->drain.enc);
     if (on) keeper_sample(give_counter, &s->drain.enc);
-    if (!own.gpus_told) own.gpus_told = keeper_facts(give_fact, &s->drain.enc);
+    if (!fl.gpus_reported)
+        fl.gpus_reported = keeper_facts(give_fact, &s->drain.enc);
 }
 
 static void loss_fact(struct encoder *e, uint64_t n, const char *what) {
     char text[160];
     if (n == 0) return;
     snprintf(text, sizeof text, "%llu %s", (unsigned long long)n, what);
-    encoder_fact(e, 0, "opscope_loss", text);
-}
-
-static uint64_t thread_cpu_ns(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    encoder_fact(e, 0, FACT_LOSS, text);
 }
 
 /* What is only known at the end. */
@@ -166,15 +164,18 @@ static void last_facts(struct session *s) {
     struct encoder *e = &s->drain.enc;
     const struct rec_head *h = s->map.head;
     struct rec_instant now = rec_clock_read();
+    struct timespec cpu;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
     int64_t stepped = (now.unix_ns - h->start_unix_ns) -
                       (int64_t)(now.mono_ns - h->start_mono_ns);
     encoder_fact_int(e, 0, "events_recorded", (int64_t)e->events);
-    encoder_fact_int(e, 0, "flusher_cpu_ns", (int64_t)thread_cpu_ns());
+    encoder_fact_int(e, 0, "flusher_cpu_ns",
+                     (int64_t)cpu.tv_sec * 1000000000 + cpu.tv_nsec);
     encoder_fact_int(e, 0, "wall_clock_moved_ns", stepped);
-    uint64_t no_ring = __atomic_load_n(&h->lost.no_ring, __ATOMIC_RELAXED);
-    uint64_t names = __atomic_load_n(&h->lost.names, __ATOMIC_RELAXED);
+    uint64_t no_ring = REC_LOAD(&h->lost.no_ring);
+    uint64_t names = REC_LOAD(&h->lost.names);
     uint64_t lost = no_ring + names + h->drops_write;
-    if (lost > 0) encoder_fact_int(e, 0, "dropped_traces", (int64_t)lost);
+    if (lost > 0) encoder_fact_int(e, 0, FACT_DROPPED, (int64_t)lost);
     loss_fact(e, h->drops_write,
               "samples and device events that could not be written");
     loss_fact(e, no_ring, "calls of threads that got no ring");
@@ -192,7 +193,7 @@ static void wrote(struct session *s, int result) {
     /* no error of its own: the one before still stands in the way */
     if (result != 0 && (s->drain.files.error != 0 || s->problem[0] == 0))
         session_problem(s->map.head->stem, s->drain.files.error);
-    else if (result == 0 && s->drain.files.error == 0 && !own.gone)
+    else if (result == 0 && s->drain.files.error == 0 && !fl.folder_gone)
         session_problem("", 0);
     s->drain.files.error = 0;
 }
@@ -202,8 +203,8 @@ static void thread_names(struct session *s) {
     for (uint32_t i = 0; i < s->map.nrings && i < NAMED_AT_MOST; i++) {
         struct rec_ring *r = s->map.ring[i];
         char path[64], name[REC_THREAD_NAME];
-        if (r == NULL || __atomic_load_n(&r->named, __ATOMIC_RELAXED) ||
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
+        if (r == NULL || REC_LOAD(&r->named) ||
+            REC_ACQUIRE(&r->state) != REC_RING_LIVE)
             continue;
         snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->tid);
         if (procfile_read_line(AT_FDCWD, path, name, sizeof name) <= 0)
@@ -216,8 +217,8 @@ static void thread_names(struct session *s) {
 static void housekeeping(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     thread_spare();
-    if (now - own.named >= NAMES_NS) {
-        own.named = now;
+    if (now - fl.last_names_ns >= NAMES_NS) {
+        fl.last_names_ns = now;
         thread_names(s);
         threads_look_for_gone();
     }
@@ -238,16 +239,16 @@ static void keep_clock(struct session *s) {
 static int pass(struct session *s, bool final) {
     struct rec_head *h = s->map.head;
     uint64_t now = rec_mono_ns(), end = rec_ticks();
-    own.flushed = now;
+    fl.last_pass_ns = now;
     keep_clock(s);
-    __atomic_store_n(&h->last_tick, end, __ATOMIC_RELAXED);
+    REC_PUT(&h->last_tick, end);
     drain_rings(&s->drain, final && !s->set.o.flight, end);
     uint64_t of_rings = s->drain.enc.events;
-    bool gpus_told = own.gpus_told, rank = false;
+    bool gpus_reported = fl.gpus_reported, rank = false;
     if (OPS_STATE_() & OPS_ON_BIT_) s->recorded = true;
     sample(s, now, final && s->recorded);
     keeper_collect(&s->drain.enc, final);
-    if (__atomic_exchange_n(&s->told_rank, 0, __ATOMIC_ACQUIRE)) {
+    if (__atomic_exchange_n(&s->rank_changed, 0, __ATOMIC_ACQUIRE)) {
         rank = true;
         rank_facts(s, &s->drain.enc);
     }
@@ -256,13 +257,13 @@ static int pass(struct session *s, bool final) {
         last_facts(s);
     }
     /* behind the samples that were just taken */
-    __atomic_store_n(&h->last_tick, rec_ticks(), __ATOMIC_RELAXED);
+    REC_PUT(&h->last_tick, rec_ticks());
     int result = drain_commit(&s->drain);
     wrote(s, result);
     if (result != 0) { /* rings give theirs again; the others are to be told */
         h->drops_write += s->drain.enc.events - of_rings;
-        own.gpus_told = gpus_told;
-        if (rank) __atomic_store_n(&s->told_rank, 1, __ATOMIC_RELEASE);
+        fl.gpus_reported = gpus_reported;
+        if (rank) REC_PUBLISH(&s->rank_changed, 1);
     }
     if (result == 0 && s->drain.files.committed[0] >= FILES_LIMIT)
         wrote(s, drain_rotate(&s->drain));
@@ -274,12 +275,12 @@ static int pass(struct session *s, bool final) {
  * only behind a pass, during which it writes on: then the next look is soon. */
 static bool rings_fill(const struct session *s) {
     const struct rec_head *h = s->map.head;
-    uint32_t n = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
+    uint32_t n = REC_ACQUIRE(&h->nrings);
     for (uint32_t i = 0; i < n; i++) {
         const struct rec_ring *r = s->map.ring[i];
         if (r == NULL) continue;
-        uint32_t state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
-        uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
+        uint32_t state = REC_ACQUIRE(&r->state);
+        uint64_t head = REC_LOAD(&r->head);
         if (state == REC_RING_ENDED ||
             (state == REC_RING_LIVE &&
              head - r->tail[h->active] >= r->slots / 8))
@@ -294,16 +295,16 @@ static bool rings_fill(const struct session *s) {
 static bool pass_is_due(const struct session *s, uint64_t now) {
     if (s->set.o.flight) return false;
     if (rings_fill(s)) {
-        own.rushed = now;
+        fl.last_rush_ns = now;
         return true;
     }
-    return now - own.flushed >= FLUSH_NS || device_any();
+    return now - fl.last_pass_ns >= FLUSH_NS || device_any();
 }
 
 /* Rings are left alone, only the clock is kept. */
 static int idle_pass(struct session *s) {
     keep_clock(s);
-    __atomic_store_n(&s->map.head->last_tick, rec_ticks(), __ATOMIC_RELAXED);
+    REC_PUT(&s->map.head->last_tick, rec_ticks());
     return 0;
 }
 
@@ -326,48 +327,38 @@ static int dump(struct session *s) {
 
 /* --- windows and requests ------------------------------------------------ */
 
-/* Somebody made the file opscope.capture: that is a request; it is removed. */
-static bool capture_file(struct session *s) {
-    return unlinkat(s->paths.logdir, "opscope.capture", 0) == 0;
-}
-
 /* Whoever holds the lock may be waiting for this thread: then later. */
 static void demand(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) {
-        __atomic_store_n(&s->signalled, 1, __ATOMIC_RELEASE);
+        REC_PUBLISH(&s->signalled, 1);
         return;
     }
-    if (__atomic_load_n(&s->saw_step, __ATOMIC_RELAXED))
+    if (REC_LOAD(&s->saw_step))
         s->demand_steps_left = (uint32_t)s->set.o.demand_steps;
     else s->demand_until_ns = now + (uint64_t)s->set.o.demand_ms * 1000000u;
     pthread_mutex_unlock(&s->lock);
-}
-
-/* When the window may next open or close by itself; 0: nobody knows. */
-static uint64_t next_border(const struct session *s, uint64_t since) {
-    uint64_t start = s->map.head->start_mono_ns;
-    uint64_t next = window_next_ns(&s->window, since);
-    next = next > UINT64_MAX - start ? 0 : next + start;
-    if (s->demand_until_ns > 0 && (next == 0 || s->demand_until_ns < next))
-        next = s->demand_until_ns;
-    return next;
 }
 
 static void window_by_time(struct session *s, uint64_t now) {
     uint64_t since = now - s->map.head->start_mono_ns;
     bool on = window_wants_time(&s->window, since) || now < s->demand_until_ns;
     /* between ops_step calls a window of steps is left as it is */
-    if (on || !window_uses_steps(&s->window) ||
-        !__atomic_load_n(&s->saw_step, __ATOMIC_RELAXED))
+    if (on || !window_uses_steps(&s->window) || !REC_LOAD(&s->saw_step))
         session_window(on);
     if (s->demand_until_ns > 0 && now >= s->demand_until_ns)
         s->demand_until_ns = 0;
-    own.border = next_border(s, since);
+    /* when it may next open or close by itself */
+    uint64_t start = s->map.head->start_mono_ns;
+    uint64_t next = window_next_ns(&s->window, since);
+    next = next > UINT64_MAX - start ? 0 : next + start;
+    if (s->demand_until_ns > 0 && (next == 0 || s->demand_until_ns < next))
+        next = s->demand_until_ns;
+    fl.window_edge_ns = next;
 }
 
 /* The windows that time opens and closes; those of steps ops_step sees to. */
 static void windows(struct session *s, uint64_t now) {
-    if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
+    if (!REC_ACQUIRE(&s->windowed)) return;
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     if (window_uses_time(&s->window) || s->demand_until_ns > 0)
         window_by_time(s, now);
@@ -392,22 +383,21 @@ static void ask_again(struct session *s) {
     pthread_mutex_unlock(&s->flush_lock);
 }
 
-/* Rings of many programs at once: nobody's grow any more when they hold too
- * much together. A look costs as much as there are files. */
+/* Looks at what others did. Rings of many programs at once: nobody's grow any
+ * more when they hold too much together; a look costs as much as there are
+ * files. A log folder that was removed: files without a name take all that is
+ * written to them, and are gone with us, which is no error to anybody but the
+ * user. */
 static void look_around(struct session *s, uint64_t now) {
-    if (now < own.crowd_at) return;
-    memory_crowded(session_paths_ring_bytes(&s->paths) > s->paths.uid_cap);
-    uint64_t took = rec_mono_ns() - now;
-    own.crowd_at = now + CROWD_NS + 100 * took;
-}
-
-/* Files without a name take all that is written to them, and are gone with us:
- * that is no error to anybody but the user. */
-static void tell_if_gone(struct session *s) {
-    if (own.gone ||
+    if (now >= fl.next_crowd_ns) {
+        memory_crowded(session_paths_ring_bytes(&s->paths) > s->paths.uid_cap);
+        uint64_t took = rec_mono_ns() - now;
+        fl.next_crowd_ns = now + CROWD_NS + 100 * took;
+    }
+    if (fl.folder_gone ||
         (!session_paths_gone(&s->paths) && !files_gone(&s->drain.files)))
         return;
-    own.gone = true;
+    fl.folder_gone = true;
     session_problem("the log folder was removed: nothing of this session will "
                     "be left",
                     0);
@@ -417,52 +407,47 @@ static void tell_if_gone(struct session *s) {
  * descriptors. */
 static void end_when_alone(void) {
     int status;
-    if (own.ended || keeper_tid() == 0) return;
-    if (alone_now(&own.alone, keeper_listed(), &status)) {
-        own.ended = true;
+    if (fl.program_ended || keeper_tid() == 0) return;
+    if (alone_now(&fl.alone, keeper_listed(), &status)) {
+        fl.program_ended = true;
         keeper_end_program(status);
-    } else if (alone_in_table(&own.alone, keeper_tid())) {
+    } else if (alone_in_table(&fl.alone, keeper_tid())) {
         keeper_drop_table();
     }
 }
 
 static void watch(struct session *s, uint64_t now) {
     bool asked = __atomic_exchange_n(&s->signalled, 0, __ATOMIC_ACQUIRE) != 0;
-    if (now - own.watched >= WATCH_NS) {
-        own.watched = now;
-        asked = capture_file(s) || asked;
+    if (now - fl.last_watch_ns >= WATCH_NS) {
+        fl.last_watch_ns = now;
+        /* somebody made this file: that is a request, and it is removed */
+        if (unlinkat(s->paths.logdir, "opscope.capture", 0) == 0) asked = true;
         housekeeping(s, now);
         look_around(s, now);
         recover_folder_look(&s->paths, now);
-        tell_if_gone(s);
         end_when_alone();
     }
     if (!asked) return;
     if (s->windowed && !s->set.o.flight) demand(s, now);
-    else if (dump_locked(s) == DUMP_LATER)
-        __atomic_store_n(&s->signalled, 1, __ATOMIC_RELEASE);
+    else if (dump_locked(s) == DUMP_LATER) REC_PUBLISH(&s->signalled, 1);
 }
 
 /* --- the thread ---------------------------------------------------------- */
 
-/* How long to sleep. While there is much to do not at all: on a busy machine
- * whoever sleeps waits for others' time slices before it runs again. */
-static long pause_ns(void) {
-    if (own.again) return 0;
-    if (own.rushed != 0 && rec_mono_ns() - own.rushed < FLUSH_NS)
-        return RUSH_NS;
-    return OPS_STATE_() & OPS_ON_BIT_ ? BUSY_NS : IDLE_NS;
-}
-
-/* Sleeps until the next pass is due or somebody asks; true: stop. Answers what
- * was asked before. */
+/* Sleeps until the next pass is due or somebody asks. Returns true if it is
+ * told to stop. While there is much to do it does not sleep at all: on a busy
+ * machine whoever sleeps waits for others' time slices before it runs again. */
 static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     struct timespec ts;
-    long pause = pause_ns();
     clock_gettime(CLOCK_MONOTONIC, &ts);
     uint64_t now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-    if (own.border > now && own.border - now < (uint64_t)pause)
-        pause = (long)(own.border - now);
+    long pause = fl.more_waiting ? 0
+                 : fl.last_rush_ns != 0 && now - fl.last_rush_ns < FLUSH_NS
+                     ? RUSH_NS
+                 : OPS_STATE_() & OPS_ON_BIT_ ? BUSY_NS
+                                              : IDLE_NS;
+    if (fl.window_edge_ns > now && fl.window_edge_ns - now < (uint64_t)pause)
+        pause = (long)(fl.window_edge_ns - now);
     ts.tv_nsec += pause;
     if (ts.tv_nsec >= 1000000000) {
         ts.tv_nsec -= 1000000000;
@@ -489,19 +474,15 @@ static void answer(struct session *s, uint64_t ticket, int result) {
 
 /* --- begin and end ------------------------------------------------------- */
 
-static int fail(const char *what, int error) {
-    session_problem(what, error);
-    return -1;
-}
-
 /* Rings are a file in memory, to which the limit on files applies too. */
 static int no_rings(void) {
     struct rlimit l;
     if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
-        return fail("the limit on the size of files (ulimit -f) leaves no "
-                    "room for the rings",
-                    0);
-    return fail("no memory for the rings", ENOSPC);
+        return session_problem(
+            "the limit on the size of files (ulimit -f) leaves no "
+            "room for the rings",
+            0);
+    return session_problem("no memory for the rings", ENOSPC);
 }
 
 /* Addresses that the program may still use, where they are limited. */
@@ -579,7 +560,7 @@ static int open_files(struct session *s) {
     if (drain_open(&s->drain, &s->map, s->paths.run, s->paths.base, -1) == 0 &&
         drain_commit(&s->drain) == 0)
         return 0;
-    return fail(s->paths.stem, s->drain.files.error);
+    return session_problem(s->paths.stem, s->drain.files.error);
 }
 
 /* Everything that a session needs. The thread that starts it has the lock and
@@ -587,18 +568,20 @@ static int open_files(struct session *s) {
 static int begin(struct session *s) {
     int error = rec_own_table();
     if (error != 0)
-        return fail("the system allows no thread descriptors of its own "
-                    "(close_range or unshare)",
-                    error);
-    if (!alone_open(&own.alone))
-        return fail("/proc is not there, or there are too few descriptors", 0);
+        return session_problem(
+            "the system allows no thread descriptors of its own "
+            "(close_range or unshare)",
+            error);
+    if (!alone_open(&fl.alone))
+        return session_problem(
+            "/proc is not there, or there are too few descriptors", 0);
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
     if (session_paths_make(s) != 0 || map_rings(s) != 0) return -1;
     if (!names_session(&s->map) || !thread_spare()) return no_rings();
     fill_head(s, &first);
     if (open_files(s) != 0) return -1;
-    if (!s->set.o.no_machine) sample_open(&own.sample);
-    own.gpus_told = s->set.o.no_machine || s->set.child;
+    if (!s->set.o.no_machine) sample_open(&fl.sample);
+    fl.gpus_reported = s->set.o.no_machine || s->set.child;
     return 0;
 }
 
@@ -626,8 +609,8 @@ static void finish(struct session *s) {
 static void close_all(struct session *s, bool keep) {
     drain_free(&s->drain);
     session_paths_remove(&s->paths, keep);
-    sample_close(&own.sample);
-    alone_close(&own.alone);
+    sample_close(&fl.sample);
+    alone_close(&fl.alone);
 }
 
 static void tell_begun(struct session *s, int result) {
@@ -655,7 +638,8 @@ static void loop(struct session *s) {
         if (result == DUMP_LATER) ask_again(s);
         else answer(s, ticket, result);
         /* where nothing could be written there is no use in trying at once */
-        own.again = due && result == 0 && !s->set.o.flight && rings_fill(s);
+        fl.more_waiting = due && result == 0 && !s->set.o.flight &&
+                          rings_fill(s);
         watch(s, now);
     }
 }
@@ -664,8 +648,8 @@ static void *flusher(void *arg) {
     struct session *s = arg;
     prctl(PR_SET_NAME, "opscope");
     rec_self.ours = true;
-    memset(&own, 0, sizeof own);
-    own.alone = (struct alone){.stat = -1, .tasks = -1};
+    memset(&fl, 0, sizeof fl);
+    fl.alone = (struct alone){.stat = -1, .tasks = -1};
     int result = begin(s);
     if (result == 0) {
         recover_folder_begin(&s->paths, rec_mono_ns());
@@ -706,7 +690,7 @@ int flusher_start(void) {
     rec_thread_attr(&a);
     int error = pthread_create(&s->flusher, &a, flusher, s);
     pthread_attr_destroy(&a);
-    if (error != 0) return fail("no thread for the recorder", error);
+    if (error != 0) return session_problem("no thread for the recorder", error);
     pthread_mutex_lock(&s->flush_lock);
     while (s->begun == 0) pthread_cond_wait(&s->done, &s->flush_lock);
     pthread_mutex_unlock(&s->flush_lock);
@@ -737,7 +721,7 @@ int flusher_wait(uint64_t ticket) {
 /* The thread is not here, nor are its descriptors. */
 void flusher_forked(void) {
     encoder_free(&rec_session.drain.enc);
-    memset(&own, 0, sizeof own);
+    memset(&fl, 0, sizeof fl);
     recover_folder_forked();
 }
 

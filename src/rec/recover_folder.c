@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Finding pointers of the dead, and when to look for them. */
 #include "rec/recover_folder.h"
+#include "rec/threads.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +15,10 @@
 
 #include "rec/memory.h"
 #include "rec/session.h"
-#include "rec/session_paths.h"
 #include "ring/clock.h"
 #include "ring/recover.h"
 #include "ring/sys.h"
+#include "ring/text.h"
 
 #define MS UINT64_C(1000000)
 enum {
@@ -37,8 +38,8 @@ struct seen {
     uint64_t freed; /* ... but those that were finished */
 };
 
-/* One thread's work. Its descriptors are its own. */
-struct work {
+/* One thread's work. Its descriptors are its state. */
+struct search {
     int logdir, run; /* -1: not this one */
     bool stop;       /* atomic */
     bool done;       /* atomic */
@@ -48,24 +49,18 @@ struct work {
 
 static struct {
     pthread_t thread;
-    struct work *work;       /* NULL: no thread */
+    struct search *search;   /* NULL: no thread */
     bool mine;               /* the lock on the run's folder */
     struct timespec changed; /* the folder, at the last look */
     uint64_t next_ns;        /* not before that */
     bool others;             /* there were some at the last look */
     bool looked;             /* at all runs of the log folder */
-} own;
+} state;
 
 /* --- looking ------------------------------------------------------------- */
 
-static bool ends_with(const char *s, const char *end) {
-    size_t n = strlen(s), m = strlen(end);
-    return n > m && strcmp(s + n - m, end) == 0;
-}
-
 static bool enough(uint64_t until_ns, const bool *stop) {
-    return rec_mono_ns() >= until_ns ||
-           (stop != NULL && __atomic_load_n(stop, __ATOMIC_RELAXED));
+    return rec_mono_ns() >= until_ns || (stop != NULL && REC_LOAD(stop));
 }
 
 static void look_at(int dir, const char *name, struct seen *seen) {
@@ -97,7 +92,7 @@ struct looking {
 static bool look_at_file(void *ctx, const char *name) {
     struct looking *l = ctx;
     if (enough(l->until_ns, l->stop)) return false;
-    if (ends_with(name, ".ring")) look_at(l->dir, name, &l->seen);
+    if (text_ends(name, ".ring")) look_at(l->dir, name, &l->seen);
     return true;
 }
 
@@ -129,11 +124,11 @@ void recover_folder(int logdir, uint64_t until_ns, const bool *stop) {
     sys_close(l.dir);
 }
 
-/* --- in a thread of its own ---------------------------------------------- */
+/* --- in a thread of its state -------------------------------------------- */
 
 /* What a dead run left may be half a gigabyte: passes do not wait for it. */
-static void *work(void *arg) {
-    struct work *w = arg;
+static void *search_thread(void *arg) {
+    struct search *w = arg;
     uint64_t began = rec_mono_ns();
     prctl(PR_SET_NAME, "opscope-rescue");
     rec_self.ours = true;
@@ -143,7 +138,7 @@ static void *work(void *arg) {
     if (w->run >= 0) sys_close(w->run);
     w->took_ns = rec_mono_ns() - began;
     /* whoever sees it takes the struct; left alone, it is lost: 100 bytes */
-    __atomic_store_n(&w->done, true, __ATOMIC_RELEASE);
+    REC_PUBLISH(&w->done, true);
     return NULL;
 }
 
@@ -151,13 +146,13 @@ static int again(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
 
 static void start(const struct session_paths *p, bool all_runs) {
     pthread_attr_t a;
-    struct work *w = calloc(1, sizeof *w);
+    struct search *w = calloc(1, sizeof *w);
     if (w == NULL) return;
     rec_thread_attr(&a);
     w->logdir = all_runs ? again(p->logdir) : -1;
     w->run = again(p->run);
-    if (pthread_create(&own.thread, &a, work, w) == 0) {
-        own.work = w;
+    if (pthread_create(&state.thread, &a, search_thread, w) == 0) {
+        state.search = w;
     } else {
         if (w->logdir >= 0) sys_close(w->logdir);
         if (w->run >= 0) sys_close(w->run);
@@ -167,37 +162,37 @@ static void start(const struct session_paths *p, bool all_runs) {
 }
 
 static void take_result(uint64_t now) {
-    struct work *w = own.work;
+    struct search *w = state.search;
     uint64_t pause = w->took_ns * SHARE;
     if (pause < EVERY_MS * MS) pause = EVERY_MS * MS;
     if (pause > AT_MOST_MS * MS) pause = AT_MOST_MS * MS;
-    pthread_join(own.thread, NULL);
-    own.next_ns = now + pause;
-    own.others = w->seen.alive > 0;
-    if (own.mine) memory_count(w->seen.bytes);
+    pthread_join(state.thread, NULL);
+    state.next_ns = now + pause;
+    state.others = w->seen.alive > 0;
+    if (state.mine) memory_count(w->seen.bytes);
     free(w);
-    own.work = NULL;
+    state.search = NULL;
 }
 
 /* --- when ---------------------------------------------------------------- */
 
-void recover_folder_forked(void) { memset(&own, 0, sizeof own); }
+void recover_folder_forked(void) { memset(&state, 0, sizeof state); }
 
 /* One of all that record into the folder looks after it. Where a folder cannot
  * be locked, each of them does. */
 static bool is_mine(const struct session_paths *p) {
-    if (!own.mine)
-        own.mine = flock(p->run, LOCK_EX | LOCK_NB) == 0 ||
-                   errno != EWOULDBLOCK;
-    return own.mine;
+    if (!state.mine)
+        state.mine = flock(p->run, LOCK_EX | LOCK_NB) == 0 ||
+                     errno != EWOULDBLOCK;
+    return state.mine;
 }
 
 /* Looking is not what a short program is for, unless the dead hold much: then
  * nobody who lives looks after them (children, which leave by _exit, of a
  * process that does not record), and each that comes does a little. */
 void recover_folder_begin(const struct session_paths *p, uint64_t now_ns) {
-    memset(&own, 0, sizeof own);
-    own.next_ns = now_ns + EVERY_MS * MS;
+    memset(&state, 0, sizeof state);
+    state.next_ns = now_ns + EVERY_MS * MS;
     if (memory_is_much() && is_mine(p))
         memory_freed(
             recover_one_run(p->run, now_ns + FIRST_LOOK_MS * MS, NULL).freed);
@@ -207,23 +202,23 @@ void recover_folder_begin(const struct session_paths *p, uint64_t now_ns) {
 static bool folder_changed(const struct session_paths *p) {
     struct stat st;
     if (sys_fstat(p->run, &st) != 0 ||
-        (st.st_mtim.tv_sec == own.changed.tv_sec &&
-         st.st_mtim.tv_nsec == own.changed.tv_nsec))
+        (st.st_mtim.tv_sec == state.changed.tv_sec &&
+         st.st_mtim.tv_nsec == state.changed.tv_nsec))
         return false;
-    own.changed = st.st_mtim;
+    state.changed = st.st_mtim;
     return true;
 }
 
 void recover_folder_look(const struct session_paths *p, uint64_t now_ns) {
-    if (own.work != NULL) {
-        if (!__atomic_load_n(&own.work->done, __ATOMIC_ACQUIRE)) return;
+    if (state.search != NULL) {
+        if (!REC_ACQUIRE(&state.search->done)) return;
         take_result(now_ns);
     }
-    if (now_ns < own.next_ns) return;
-    own.next_ns = now_ns + EVERY_MS * MS;
-    if (!own.looked) start(p, true);
-    else if (is_mine(p) && (folder_changed(p) || own.others)) start(p, false);
-    own.looked = true;
+    if (now_ns < state.next_ns) return;
+    state.next_ns = now_ns + EVERY_MS * MS;
+    if (!state.looked) start(p, true);
+    else if (is_mine(p) && (folder_changed(p) || state.others)) start(p, false);
+    state.looked = true;
 }
 
 /* Waits for the thread, that long; false: it is still at work. */
@@ -236,23 +231,23 @@ static bool wait_for_thread(uint64_t ms) {
         t.tv_nsec -= 1000000000;
         t.tv_sec++;
     }
-    return pthread_timedjoin_np(own.thread, NULL, &t) == 0;
+    return pthread_timedjoin_np(state.thread, NULL, &t) == 0;
 }
 
 static void end_thread(void) {
     bool ended = wait_for_thread(PATIENCE_MS);
-    __atomic_store_n(&own.work->stop, true, __ATOMIC_RELAXED);
+    REC_PUT(&state.search->stop, true);
     if (ended || wait_for_thread(LAST_LOOK_MS)) {
-        own.others |= own.work->seen.alive > 0;
-        free(own.work);
+        state.others |= state.search->seen.alive > 0;
+        free(state.search);
     } else {
-        pthread_detach(own.thread); /* it ends when it is done */
+        pthread_detach(state.thread); /* it ends when it is done */
     }
-    own.work = NULL;
+    state.search = NULL;
 }
 
 void recover_folder_end(const struct session_paths *p) {
-    if (own.work != NULL) end_thread();
-    if (is_mine(p) && (folder_changed(p) || own.others))
+    if (state.search != NULL) end_thread();
+    if (is_mine(p) && (folder_changed(p) || state.others))
         recover_one_run(p->run, rec_mono_ns() + LAST_LOOK_MS * MS, NULL);
 }

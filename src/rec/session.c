@@ -13,9 +13,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "rec/device.h"
+#include "rec/flusher.h"
+#include "rec/keeper.h"
 #include "rec/memory.h"
 #include "rec/names.h"
+#include "rec/record.h"
 #include "rec/settings.h"
+#include "rec/threads.h"
 #include "ring/clock.h"
 #include "ring/text.h"
 
@@ -59,7 +64,7 @@ static const char *keep_text(const char *text) {
 }
 
 /* The flusher tells it, and whoever starts. */
-void session_problem(const char *what, int error) {
+int session_problem(const char *what, int error) {
     struct session *s = &rec_session;
     const char *why = error != 0 ? strerrordesc_np(error) : NULL;
     char text[OPS_PROBLEM_MAX];
@@ -67,21 +72,22 @@ void session_problem(const char *what, int error) {
              why != NULL ? why : "");
     pthread_mutex_lock(&s->problem_lock);
     const char *kept = text[0] == 0 ? "" : keep_text(text);
-    __atomic_store_n(&s->problem, kept, __ATOMIC_RELEASE);
+    REC_PUBLISH(&s->problem, kept);
     pthread_mutex_unlock(&s->problem_lock);
+    return -1;
 }
 
 /* The same for a text that stands in the program: without a lock, which a
  * handler or a child might find taken. */
 static int fail_with(const char *literal) {
-    __atomic_store_n(&rec_session.problem, literal, __ATOMIC_RELEASE);
+    REC_PUBLISH(&rec_session.problem, literal);
     return -1;
 }
 
 /* The text that was told last stays as it is, whoever tells another meanwhile:
  * nothing is locked. */
 size_t ops_problem(char *buf, size_t n) {
-    const char *text = __atomic_load_n(&rec_session.problem, __ATOMIC_ACQUIRE);
+    const char *text = REC_ACQUIRE(&rec_session.problem);
     size_t len = strlen(text), cut = text_cut(text, len, n > 0 ? n - 1 : 0);
     if (buf == NULL || n == 0) return len;
     memcpy(buf, text, cut);
@@ -134,8 +140,7 @@ static void leave_parent(void) {
     if (rec_session.gen != 0) forget_session();
 }
 
-/* A child of a child that made no call is in its place. */
-
+/* A child of a child that made no call is in its place: forked_pending. */
 static void after_fork_child(void) {
     struct host_state q = around_fork;
     names_fork_unlock();
@@ -153,8 +158,8 @@ static void look_whose(void) {
     set_state(0);
 }
 
-/* The word that says on is wiped in a child even if no handler runs there
- * (clone, vfork): then it stays off. */
+/* ops_state_, which says that recording is on, is wiped in a child even if no
+ * handler runs there (clone, vfork): that child does not record. */
 static void once_per_process(void) {
     static bool done;
     if (done) return;
@@ -177,23 +182,22 @@ void session_window(bool on) {
     if (s->gen != 0 && OPS_STATE_() != want) set_state(want);
 }
 
-/* A capture on demand takes whole steps, from the next one on. */
-static bool demand_step(struct session *s) {
-    if (s->demand_steps_left == 0) return false;
-    s->demand_steps_left--;
-    return true;
-}
-
 void session_step(int64_t number) {
     struct session *s = &rec_session;
     struct host_state q;
-    __atomic_store_n(&s->saw_step, true, __ATOMIC_RELAXED);
-    if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
+    REC_PUT(&s->saw_step, true);
+    if (!REC_ACQUIRE(&s->windowed)) return;
     session_lock(&q);
     if (s->gen != 0 && s->windowed) {
         uint64_t ns = rec_mono_ns() - s->map.head->start_mono_ns;
-        session_window(window_wants_step(&s->window, number) ||
-                       window_wants_time(&s->window, ns) || demand_step(s));
+        bool on = window_wants_step(&s->window, number) ||
+                  window_wants_time(&s->window, ns);
+        /* a capture on demand takes whole steps, from the next one on */
+        if (!on && s->demand_steps_left > 0) {
+            s->demand_steps_left--;
+            on = true;
+        }
+        session_window(on);
     }
     session_unlock(&q);
 }
@@ -201,7 +205,7 @@ void session_step(int64_t number) {
 void session_step_end(void) {
     struct session *s = &rec_session;
     struct host_state q;
-    if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
+    if (!REC_ACQUIRE(&s->windowed)) return;
     session_lock(&q);
     if (s->gen != 0 && s->windowed) {
         uint64_t now = rec_mono_ns();
@@ -219,7 +223,7 @@ static int taken; /* the signal that our handler is somewhere in the chain of:
                      installing it twice would make it call itself */
 
 static void on_signal(int sig, siginfo_t *info, void *context) {
-    __atomic_store_n(&rec_session.signalled, 1, __ATOMIC_RELAXED);
+    REC_PUT(&rec_session.signalled, 1);
     if (old_action.sa_handler == SIG_DFL || old_action.sa_handler == SIG_IGN)
         return; /* whatever the flags say */
     if (old_action.sa_flags & SA_SIGINFO)
@@ -247,17 +251,11 @@ static void set_rank(struct session *s, int rank, int world) {
     s->set.o.rank = rank;
     s->set.o.world = world;
     if (s->gen == 0) return;
-    __atomic_store_n(&s->map.head->world_rank, rec_world_rank(world, rank),
-                     __ATOMIC_RELAXED);
-    __atomic_store_n(&s->told_rank, 1, __ATOMIC_RELEASE);
+    REC_PUT(&s->map.head->world_rank, rec_world_rank(world, rank));
+    REC_PUBLISH(&s->rank_changed, 1);
 }
 
 /* --- start --------------------------------------------------------------- */
-
-static int fail(const char *what, int error) {
-    session_problem(what, error);
-    return -1;
-}
 
 static void undo(struct session *s) {
     names_session(NULL);
@@ -271,13 +269,13 @@ static void undo(struct session *s) {
 }
 
 static int open_session(struct session *s, const struct host_state *q) {
-    __atomic_store_n(&s->pid, getpid(), __ATOMIC_RELAXED);
+    REC_PUT(&s->pid, getpid());
     s->memory_used = 0;
     s->threads = 0;
-    s->signalled = s->told_rank = 0;
+    s->signalled = s->rank_changed = 0;
     s->demand_steps_left = 0;
     s->demand_until_ns = 0;
-    __atomic_store_n(&s->saw_step, false, __ATOMIC_RELAXED);
+    REC_PUT(&s->saw_step, false);
     s->events_open = false;
     s->tids = mmap(NULL, TID_BYTES, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -292,10 +290,10 @@ static int start(struct session *s, const struct host_state *q) {
     char why[160];
     identity_read(&s->id, s->set.host, s->set.o.rank, s->set.o.world);
     memset(&s->window, 0, sizeof s->window);
-    __atomic_store_n(&s->windowed, s->set.steps[0] != 0, __ATOMIC_RELEASE);
+    REC_PUBLISH(&s->windowed, s->set.steps[0] != 0);
     if (s->windowed &&
         window_parse(&s->window, s->set.steps, why, sizeof why) != 0)
-        return fail(why, 0);
+        return session_problem(why, 0);
     s->recorded = !s->windowed;
     s->gen = ++s->last_gen;
     if (open_session(s, q) != 0) {
@@ -325,9 +323,10 @@ static int start_again(struct session *s, const struct ops_options *o,
     }
     if (s->set.steps[0] != 0 || own.steps[0] == 0) return 0;
     memset(&w, 0, sizeof w);
-    if (window_parse(&w, own.steps, why, sizeof why) != 0) return fail(why, 0);
+    if (window_parse(&w, own.steps, why, sizeof why) != 0)
+        return session_problem(why, 0);
     s->window = w;
-    __atomic_store_n(&s->windowed, true, __ATOMIC_RELEASE);
+    REC_PUBLISH(&s->windowed, true);
     session_window(
         window_wants_time(&w, rec_mono_ns() - s->map.head->start_mono_ns));
     return 0;
@@ -341,11 +340,11 @@ static void pin(void) {
     static bool done;
     Dl_info info;
     struct link_map *map = NULL;
-    if (__atomic_load_n(&done, __ATOMIC_ACQUIRE)) return;
+    if (REC_ACQUIRE(&done)) return;
     if (dladdr1((void *)&rec_session, &info, (void **)&map, RTLD_DL_LINKMAP) &&
         map != NULL && map->l_name != NULL && map->l_name[0] != 0)
         dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+    REC_PUBLISH(&done, true);
 }
 
 const char *ops_record_version(void) { return OPS_VERSION; }
@@ -362,7 +361,7 @@ static int other_abi(uint32_t abi) {
              abi, OPS_VERSION, OPS_RECORD_ABI);
     ops_stop();
     session_lock(&q);
-    int result = fail(text, 0);
+    int result = session_problem(text, 0);
     session_unlock(&q);
     return result;
 }

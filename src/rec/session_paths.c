@@ -26,11 +26,6 @@ enum {
     FOLDER = O_RDONLY | O_DIRECTORY,
 };
 
-static int fail(const char *what, int error) {
-    session_problem(what, error);
-    return -1;
-}
-
 /* --- folders ------------------------------------------------------------- */
 
 /* mkdir -p. */
@@ -71,10 +66,10 @@ static int log_folder(struct session *s) {
     /* a child's was there: one that is gone stays so */
     int error = set->child ? 0 : make_folders(set->logdir);
     if (error == 0 && realpath(set->logdir, real) == NULL) error = errno;
-    if (error != 0) return fail(set->logdir, error);
+    if (error != 0) return session_problem(set->logdir, error);
     memcpy(set->logdir, real, sizeof real);
     s->paths.logdir = open_folder(AT_FDCWD, real);
-    return s->paths.logdir >= 0 ? 0 : fail(set->logdir, errno);
+    return s->paths.logdir >= 0 ? 0 : session_problem(set->logdir, errno);
 }
 
 /* A folder for this run alone, named by the time. Ranks of one job that start
@@ -104,11 +99,11 @@ static int run_folder(struct session *s) {
     int logdir = s->paths.logdir;
     if (set->o.run != NULL && (strchr(set->run, '/') != NULL ||
                                set->run[0] == '.' || set->run[0] == 0))
-        return fail("the run's name is not the name of a folder", 0);
+        return session_problem("the run's name is not the name of a folder", 0);
     int error, plugins = enter_folder(logdir, "plugins", &error);
     int profiles = plugins < 0 ? -1 : enter_folder(plugins, "profile", &error);
     if (plugins >= 0) sys_close(plugins);
-    if (profiles < 0) return fail(set->logdir, error);
+    if (profiles < 0) return session_problem(set->logdir, error);
     if (set->o.run == NULL) error = take_run(s, profiles);
     else error = rec_mkdir(profiles, set->run);
     s->paths.run = open_folder(profiles, set->run);
@@ -117,8 +112,8 @@ static int run_folder(struct session *s) {
     int n = snprintf(s->paths.stem, sizeof s->paths.stem,
                      "%s/plugins/profile/%s", set->logdir, set->run);
     if (n < 0 || n >= (int)sizeof s->map.head->stem - 300)
-        return fail(set->logdir, ENAMETOOLONG);
-    return s->paths.run >= 0 ? 0 : fail(s->paths.stem, error);
+        return session_problem(set->logdir, ENAMETOOLONG);
+    return s->paths.run >= 0 ? 0 : session_problem(s->paths.stem, error);
 }
 
 /* --- the stem ------------------------------------------------------------ */
@@ -155,9 +150,9 @@ static int take_stem(struct session *s) {
         if (errno == EEXIST) continue;
         int error = errno;
         p->stem[folder] = 0;
-        return fail(p->stem, error);
+        return session_problem(p->stem, error);
     }
-    return fail("no name is free for the profile", EEXIST);
+    return session_problem("no name is free for the profile", EEXIST);
 }
 
 /* --- the ring file ------------------------------------------------------- */
@@ -286,7 +281,8 @@ static int open_ring(struct session *s) {
     snprintf(name, sizeof name, "%s%d-%u-%llx", prefix, (int)s->pid, s->gen,
              (unsigned long long)rec_mono_ns());
     if (s->set.o.memory_bytes < MEMORY_LEAST)
-        return fail("memory_bytes is too small: 262144 are the least", 0);
+        return session_problem(
+            "memory_bytes is too small: 262144 are the least", 0);
     int error = realpath(memory, folder) == NULL ? errno
                                                  : try_ring(s, folder, name);
     if (error == 0) return 0;
@@ -295,7 +291,7 @@ static int open_ring(struct session *s) {
     snprintf(name, sizeof name, "%.240s.rings", p->base);
     if (try_ring(s, folder, name) == 0) return 0;
     p->ring_name[0] = 0;
-    return fail("no memory for the rings", error);
+    return session_problem("no memory for the rings", error);
 }
 
 /* Programs that die quickly, one after the other, leave a ring each, and none
@@ -306,9 +302,10 @@ static int not_crowded(struct session *s) {
     if (session_paths_ring_bytes(p) <= p->uid_cap / 2) return 0;
     recover_folder(p->logdir, rec_mono_ns() + PATIENCE_NS, NULL);
     if (session_paths_ring_bytes(p) <= p->uid_cap) return 0;
-    return fail("the rings of other programs of this user hold all the memory "
-                "that there is for rings",
-                0);
+    return session_problem(
+        "the rings of other programs of this user hold all the memory "
+        "that there is for rings",
+        0);
 }
 
 int session_paths_make(struct session *s) {

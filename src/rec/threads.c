@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "rec/memory.h"
+#include "rec/record.h"
+#include "rec/threads.h"
 #include "ring/clock.h"
 
 enum {
@@ -75,14 +77,14 @@ static struct rec_ring *ring_new(void) {
     h->rings[h->nrings].at = at;
     h->rings[h->nrings].bytes = bytes;
     s->map.ring[h->nrings] = r;
-    __atomic_store_n(&h->nrings, h->nrings + 1, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->nrings, h->nrings + 1);
     return r;
 }
 
 /* Twice the memory that it has. Its thread and the flusher may both be here:
  * the same range twice does no harm, and is counted twice. */
 static void ring_back(struct rec_ring *r) {
-    uint64_t have = __atomic_load_n(&r->backed_slots, __ATOMIC_ACQUIRE);
+    uint64_t have = REC_ACQUIRE(&r->backed_slots);
     if (have >= r->slots ||
         !memory_back(rec_slots(r) + have, have * sizeof(struct rec_slot)))
         return;
@@ -92,14 +94,14 @@ static void ring_back(struct rec_ring *r) {
 
 /* Slots behind which there is no memory are only met on the first round. */
 static uint64_t ring_limit(const struct rec_ring *r) {
-    uint64_t room = __atomic_load_n(&r->reusable_to, __ATOMIC_ACQUIRE);
-    uint64_t have = __atomic_load_n(&r->backed_slots, __ATOMIC_ACQUIRE);
+    uint64_t room = REC_ACQUIRE(&r->reusable_to);
+    uint64_t have = REC_ACQUIRE(&r->backed_slots);
     if (have >= r->slots || have - REC_SLOT_MAX > room) return room;
     return have - REC_SLOT_MAX;
 }
 
 uint64_t thread_room(struct rec_ring *r) {
-    uint64_t have = __atomic_load_n(&r->backed_slots, __ATOMIC_ACQUIRE);
+    uint64_t have = REC_ACQUIRE(&r->backed_slots);
     if (have < r->slots && r->head >= have - REC_SLOT_MAX &&
         r->lost[REC_LOST_FULL] % BACK_RETRY == 0) {
         struct host_state
@@ -113,16 +115,12 @@ uint64_t thread_room(struct rec_ring *r) {
 
 void threads_look_ahead(void) {
     struct session *s = &rec_session;
-    uint32_t n = __atomic_load_n(&s->map.head->nrings, __ATOMIC_ACQUIRE);
+    uint32_t n = REC_ACQUIRE(&s->map.head->nrings);
     for (uint32_t i = 0; i < n; i++) {
         struct rec_ring *r = s->map.ring[i];
-        if (r == NULL ||
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
-            continue;
-        uint64_t have = __atomic_load_n(&r->backed_slots, __ATOMIC_ACQUIRE);
-        if (have < r->slots &&
-            __atomic_load_n(&r->head, __ATOMIC_RELAXED) > have / 2)
-            ring_back(r);
+        if (r == NULL || REC_ACQUIRE(&r->state) != REC_RING_LIVE) continue;
+        uint64_t have = REC_ACQUIRE(&r->backed_slots);
+        if (have < r->slots && REC_LOAD(&r->head) > have / 2) ring_back(r);
     }
 }
 
@@ -131,8 +129,7 @@ static struct rec_ring *ring_free(uint32_t *index) {
     uint32_t n = s->map.head->nrings;
     for (uint32_t i = 0; i < n; i++) {
         struct rec_ring *r = s->map.ring[i];
-        if (r != NULL &&
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE) {
+        if (r != NULL && REC_ACQUIRE(&r->state) == REC_RING_FREE) {
             *index = i;
             return r;
         }
@@ -147,15 +144,13 @@ static struct rec_ring *ring_ended(uint32_t *index) {
     struct rec_ring *oldest = NULL;
     for (uint32_t i = 0; i < s->map.head->nrings; i++) {
         struct rec_ring *r = s->map.ring[i];
-        if (r == NULL ||
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_ENDED ||
+        if (r == NULL || REC_ACQUIRE(&r->state) != REC_RING_ENDED ||
             (oldest != NULL && r->died >= oldest->died))
             continue;
         oldest = r;
         *index = i;
     }
-    if (oldest != NULL)
-        __atomic_store_n(&oldest->state, REC_RING_FREE, __ATOMIC_RELEASE);
+    if (oldest != NULL) REC_PUBLISH(&oldest->state, REC_RING_FREE);
     return oldest;
 }
 
@@ -172,15 +167,12 @@ static pthread_key_t end_key;
  * again. Ours waits for the second: what those of the program do in the first
  * is recorded. Not for the last: a thread whose first call comes from one of
  * them would be gone before. */
-static bool end_later(struct rec_thread *t) {
-    return ++t->rounds == 1 && pthread_setspecific(end_key, t) == 0;
-}
-
 static void thread_end(void *arg) {
     struct session *s = &rec_session;
+    struct rec_thread *t = arg;
     struct host_state q;
-    if (end_later(arg)) return;
-    if (__atomic_load_n(&s->pid, __ATOMIC_RELAXED) != getpid())
+    if (++t->rounds == 1 && pthread_setspecific(end_key, t) == 0) return;
+    if (REC_LOAD(&s->pid) != getpid())
         return; /* a child that no handler has run for */
     record_close_all();
     session_lock(&q);
@@ -192,7 +184,7 @@ static void thread_end(void *arg) {
             rec_name_put(r, name);
         r->died = rec_ticks();
         s->owner[rec_self.index] = NULL;
-        __atomic_store_n(&r->state, REC_RING_ENDED, __ATOMIC_RELEASE);
+        REC_PUBLISH(&r->state, REC_RING_ENDED);
     }
     rec_self = (struct rec_thread)NO_THREAD;
     rec_self.ended = true;
@@ -203,26 +195,16 @@ static void make_key(void) {
     end_key_ok = pthread_key_create(&end_key, thread_end) == 0;
 }
 
-/* What glibc takes of every stack for thread-local variables, and a little. */
-static size_t least_stack(const pthread_attr_t *a) {
-    size_t (*ask)(const pthread_attr_t *) = NULL;
-    void *f = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
-    memcpy(&ask, &f, sizeof ask);
-    return ask != NULL ? ask(a) : 0;
-}
-
 void rec_thread_attr(pthread_attr_t *a) {
     enum { STACK = 512 << 10, PAGE = 4096 };
+    /* what glibc takes of every stack for thread-local variables, and a bit */
+    size_t (*least)(const pthread_attr_t *) = NULL;
+    void *f = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
+    memcpy(&least, &f, sizeof least);
     pthread_attr_init(a);
     pthread_attr_setinheritsched(a, PTHREAD_EXPLICIT_SCHED);
-    pthread_attr_setstacksize(a, (STACK + least_stack(a) + PAGE - 1) / PAGE *
-                                     PAGE);
-}
-
-/* Without it nobody would tell that a thread has gone. */
-static bool end_key_made(void) {
-    pthread_once(&end_once, make_key);
-    return end_key_ok;
+    size_t bytes = STACK + (least != NULL ? least(a) : 0);
+    pthread_attr_setstacksize(a, (bytes + PAGE - 1) / PAGE * PAGE);
 }
 
 /* The same tid twice is two threads: how many threads came before, or 0 for
@@ -238,7 +220,7 @@ static uint64_t thread_number(struct session *s, uint32_t tid) {
 
 static void ring_take(struct rec_ring *r) {
     struct session *s = &rec_session;
-    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
+    uint64_t head = REC_LOAD(&r->head);
     r->first_slot = r->tail[0] = r->tail[1] = head;
     r->reusable_to = s->set.o.flight ? UINT64_MAX
                                      : head + r->slots - REC_SLOT_MAX;
@@ -255,7 +237,7 @@ static void ring_take(struct rec_ring *r) {
     char name[REC_THREAD_NAME] = "";
     pthread_getname_np(pthread_self(), name, sizeof name);
     rec_name_put(r, name);
-    __atomic_store_n(&r->state, REC_RING_LIVE, __ATOMIC_RELEASE);
+    REC_PUBLISH(&r->state, REC_RING_LIVE);
 }
 
 static bool attach(uint32_t gen) {
@@ -300,8 +282,10 @@ bool thread_attach(uint32_t gen) {
         return false;
     }
     session_lock(&q);
+    /* without the key nobody would tell that a thread has gone */
+    pthread_once(&end_once, make_key);
     /* busy: a handler, and what it interrupted uses the ring of before */
-    bool ok = t->busy == 0 && end_key_made() &&
+    bool ok = t->busy == 0 && end_key_ok &&
               pthread_setspecific(end_key, t) == 0 && attach(gen);
     session_unlock(&q);
     if (!ok) count_lost();
@@ -318,7 +302,7 @@ void ops_thread_name(const char *name) {
     if (rec_self.gen != gen && !thread_attach(gen)) return;
     session_lock(&q);
     if (s->gen != 0 && s->gen == rec_self.gen) {
-        __atomic_store_n(&rec_self.ring->named, 1, __ATOMIC_RELAXED);
+        REC_PUT(&rec_self.ring->named, 1);
         rec_name_put(rec_self.ring, name);
     }
     session_unlock(&q);
@@ -339,7 +323,7 @@ static void forget_gone(uint32_t i) {
     /* what is open ends with the session */
     if (r->depth > 0 || r->marks != 0) return;
     r->died = rec_ticks();
-    __atomic_store_n(&r->state, REC_RING_ENDED, __ATOMIC_RELEASE);
+    REC_PUBLISH(&r->state, REC_RING_ENDED);
 }
 
 void threads_look_for_gone(void) {
@@ -350,7 +334,7 @@ void threads_look_for_gone(void) {
 static bool owner_busy(uint32_t i) {
     forget_gone(i);
     const struct rec_thread *t = rec_session.owner[i];
-    return t != NULL && __atomic_load_n(&t->busy, __ATOMIC_ACQUIRE) != 0;
+    return t != NULL && REC_ACQUIRE(&t->busy) != 0;
 }
 
 /* After ops_state_ is 0: no thread enters any more, and one that is inside

@@ -62,10 +62,7 @@ static void note_planes(struct drain *d) {
  * thread's, who may be taking it just now. */
 static struct rec_ring *used_ring(const struct ring_map *map, uint32_t i) {
     struct rec_ring *r = map->ring[i];
-    return r == NULL ||
-                   __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE
-               ? NULL
-               : r;
+    return r == NULL || REC_ACQUIRE(&r->state) == REC_RING_FREE ? NULL : r;
 }
 
 void drain_begin(struct drain *d) {
@@ -81,7 +78,7 @@ void drain_begin(struct drain *d) {
                sizeof r->reported[0]);
     }
     d->enc.events = h->commit[h->active].events;
-    d->enc.nnames = __atomic_load_n(&h->nnames, __ATOMIC_ACQUIRE);
+    d->enc.nnames = REC_ACQUIRE(&h->nnames);
     d->enc.failed = false;
 }
 
@@ -180,16 +177,15 @@ static uint64_t piece_end(const struct rec_ring *r, uint64_t from,
     const struct rec_slot *slots = rec_slots(r);
     if (head - from <= r->slots / 8) return head;
     uint64_t to = from + r->slots / 8;
-    while (to < head &&
-           rec_slot_kind(__atomic_load_n(&slots[to & (r->slots - 1)].rest,
-                                         __ATOMIC_RELAXED)) == REC_CONT)
+    while (to < head && rec_slot_kind(REC_LOAD(
+                            &slots[to & (r->slots - 1)].rest)) == REC_CONT)
         to++;
     return to;
 }
 
 static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
     const struct rec_head *h = d->map->head;
-    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
+    uint64_t head = REC_ACQUIRE(&r->head);
     /* A flight recorder: its writer may be at work on the oldest slots. Others
      * never are, and the last record may lie beyond the limit. */
     uint64_t most = r->slots - (h->flight ? REC_SLOT_MAX : 0);
@@ -198,7 +194,7 @@ static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
     const uint64_t *reported = r->reported[h->active];
     bool news = from < head;
     for (unsigned k = 0; k < REC_LOSSES; k++) {
-        r->reported[next][k] = __atomic_load_n(&r->lost[k], __ATOMIC_RELAXED);
+        r->reported[next][k] = REC_LOAD(&r->lost[k]);
         if (r->reported[next][k] != reported[k]) news = true;
     }
     if (news)
@@ -213,7 +209,7 @@ void drain_mark_final(struct drain *d) { next_commit(d)->closed = 1; }
 void drain_rings(struct drain *d, bool final, uint64_t end) {
     struct rec_head *h = d->map->head;
     drain_begin(d);
-    d->map->nrings = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
+    d->map->nrings = REC_ACQUIRE(&h->nrings);
     for (uint32_t i = 0; i < d->map->nrings; i++) {
         struct rec_ring *r = used_ring(d->map, i);
         if (r != NULL) drain_ring(d, r, !h->active);
@@ -227,41 +223,31 @@ void drain_rings(struct drain *d, bool final, uint64_t end) {
 
 /* --- the flight recorder's dump ------------------------------------------ */
 
-#define LOAD(p) __atomic_load_n(p, __ATOMIC_RELAXED)
-
 /* The head of a ring whose thread runs: each field as it is at some moment.
  * Arguments of open scopes are not taken: they may change in the middle. */
 static void flight_copy_head(struct rec_ring *to, const struct rec_ring *r) {
     memset(to, 0, sizeof *to);
     to->slots = r->slots;
     to->first_slot = r->first_slot;
-    to->state = LOAD(&r->state);
+    to->state = REC_LOAD(&r->state);
     to->tid = r->tid;
     to->thread = r->thread;
     char name[REC_THREAD_NAME];
     rec_name_get(r, name);
     rec_name_put(to, name);
-    for (unsigned i = 0; i < REC_LOSSES; i++) to->lost[i] = LOAD(&r->lost[i]);
-    to->depth = __atomic_load_n(&r->depth, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < REC_LOSSES; i++)
+        to->lost[i] = REC_LOAD(&r->lost[i]);
+    to->depth = REC_ACQUIRE(&r->depth);
     if (to->depth > REC_FRAMES) to->depth = REC_FRAMES;
     for (uint32_t i = 0; i < to->depth; i++) {
-        to->frames[i].time = LOAD(&r->frames[i].time);
-        to->frames[i].name = LOAD(&r->frames[i].name);
+        to->frames[i].time = REC_LOAD(&r->frames[i].time);
+        to->frames[i].name = REC_LOAD(&r->frames[i].name);
     }
-    to->marks = __atomic_load_n(&r->marks, __ATOMIC_ACQUIRE);
-    to->step = LOAD(&r->step);
-    to->step_time = LOAD(&r->step_time);
-    to->epoch = LOAD(&r->epoch);
-    to->epoch_time = LOAD(&r->epoch_time);
-}
-
-/* Acquire: the look at head that follows is not done before. */
-static void flight_copy_slots(struct rec_slot *to, const struct rec_slot *from,
-                              uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        to[i].time = __atomic_load_n(&from[i].time, __ATOMIC_ACQUIRE);
-        to[i].rest = __atomic_load_n(&from[i].rest, __ATOMIC_ACQUIRE);
-    }
+    to->marks = REC_ACQUIRE(&r->marks);
+    to->step = REC_LOAD(&r->step);
+    to->step_time = REC_LOAD(&r->step_time);
+    to->epoch = REC_LOAD(&r->epoch);
+    to->epoch_time = REC_LOAD(&r->epoch_time);
 }
 
 /* Copies first, then asks how far the writer has come: what lies more than a
@@ -275,11 +261,15 @@ static void flight_ring(struct drain *d, struct rec_ring *r) {
     if (slots == MAP_FAILED) return;
     struct rec_ring a, b;
     flight_copy_head(&a, r);
-    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
-    /* behind that there is no memory, and nothing */
-    flight_copy_slots(slots, rec_slots(r),
-                      __atomic_load_n(&r->backed_slots, __ATOMIC_ACQUIRE));
-    uint64_t later = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
+    uint64_t head = REC_ACQUIRE(&r->head);
+    /* Behind the backed ones there is no memory, and nothing. Acquire: the look
+     * at head that follows is not done before. */
+    uint64_t backed = REC_ACQUIRE(&r->backed_slots);
+    for (uint64_t i = 0; i < backed; i++) {
+        slots[i].time = REC_ACQUIRE(&rec_slots(r)[i].time);
+        slots[i].rest = REC_ACQUIRE(&rec_slots(r)[i].rest);
+    }
+    uint64_t later = REC_ACQUIRE(&r->head);
     flight_copy_head(&b, r);
     rec_ring_keep_common(&a, &b);
     a.head = head;
@@ -299,7 +289,7 @@ static void flight_ring(struct drain *d, struct rec_ring *r) {
 void drain_flight(struct drain *d) {
     struct rec_head *h = d->map->head;
     drain_begin(d);
-    d->map->nrings = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
+    d->map->nrings = REC_ACQUIRE(&h->nrings);
     for (uint32_t i = 0; i < d->map->nrings; i++) {
         struct rec_ring *r = used_ring(d->map, i);
         if (r != NULL) flight_ring(d, r);
@@ -312,7 +302,7 @@ void drain_flight(struct drain *d) {
 /* A device's plane has a list of its own. */
 void drain_names(struct drain *d, unsigned file) {
     struct rec_commit *c = next_commit(d);
-    uint64_t n = __atomic_load_n(&d->map->head->nnames, __ATOMIC_ACQUIRE);
+    uint64_t n = REC_ACQUIRE(&d->map->head->nnames);
     encoder_names(&d->enc, file, c->names[file], n);
     c->names[file] = n;
 }
@@ -320,10 +310,8 @@ void drain_names(struct drain *d, unsigned file) {
 /* Is all that the thread did in the files, its losses too? */
 static bool emptied(const struct rec_ring *r, unsigned active) {
     for (unsigned k = 0; k < REC_LOSSES; k++)
-        if (__atomic_load_n(&r->lost[k], __ATOMIC_RELAXED) !=
-            r->reported[active][k])
-            return false;
-    return __atomic_load_n(&r->head, __ATOMIC_RELAXED) == r->tail[active];
+        if (REC_LOAD(&r->lost[k]) != r->reported[active][k]) return false;
+    return REC_LOAD(&r->head) == r->tail[active];
 }
 
 /* Room for the writers, now that it is safe. */
@@ -333,16 +321,14 @@ static void release_rings(struct drain *d) {
         struct rec_ring *r = used_ring(d->map, i);
         if (r == NULL) continue;
         uint64_t tail = r->tail[h->active];
-        __atomic_store_n(&r->reusable_to, tail + r->slots - REC_SLOT_MAX,
-                         __ATOMIC_RELEASE);
-        if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_ENDED ||
-            !emptied(r, h->active))
+        REC_PUBLISH(&r->reusable_to, tail + r->slots - REC_SLOT_MAX);
+        if (REC_ACQUIRE(&r->state) != REC_RING_ENDED || !emptied(r, h->active))
             continue;
         /* from here on drain_begin leaves it alone: both ends are the last */
         r->tail[!h->active] = tail;
         memcpy(r->reported[!h->active], r->reported[h->active],
                sizeof r->reported[0]);
-        __atomic_store_n(&r->state, REC_RING_FREE, __ATOMIC_RELEASE);
+        REC_PUBLISH(&r->state, REC_RING_FREE);
     }
 }
 
@@ -366,7 +352,7 @@ static int flip(struct drain *d) {
             return -1;
     }
     if (keep(d, &h->commit[next], sizeof h->commit[0]) != 0) return -1;
-    __atomic_store_n(&h->active, next, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->active, next);
     if (keep(d, &h->active, sizeof h->active) == 0) return 0;
     h->active = !next;
     return -1;
@@ -426,7 +412,7 @@ int drain_rotate(struct drain *d) {
 int drain_finish(struct drain *d, char name[NAME_MAX + 1]) {
     struct rec_head *h = d->map->head;
     if (join(d) != 0) return -1;
-    __atomic_store_n(&h->done, 1, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->done, 1);
     if (keep(d, &h->done, sizeof h->done) != 0) return -1;
     return files_finish(&d->files, name);
 }

@@ -522,7 +522,7 @@ static void put_async(struct encoder *e, uint32_t name, uint64_t t0,
 
 void encoder_device(struct encoder *e, const struct encoder_device *d) {
     const struct rec_head *h = e->map->head;
-    uint32_t ntracks = __atomic_load_n(&h->ntracks, __ATOMIC_ACQUIRE);
+    uint32_t ntracks = REC_ACQUIRE(&h->ntracks);
     struct encoder_line *l = &e->line[ENCODER_DEVICE];
     if (d->track == 0 || d->track > ntracks || d->track > REC_TRACKS) {
         e->bad++;
@@ -616,8 +616,7 @@ static void put_record(struct encoder *e, const struct record *r) {
 /* --- rings --------------------------------------------------------------- */
 
 static inline struct rec_slot load(const struct rec_slot *s) {
-    return (struct rec_slot){__atomic_load_n(&s->time, __ATOMIC_RELAXED),
-                             __atomic_load_n(&s->rest, __ATOMIC_RELAXED)};
+    return (struct rec_slot){REC_LOAD(&s->time), REC_LOAD(&s->rest)};
 }
 
 /* Slots [from, to) of a ring: what is still to be encoded. */
@@ -753,10 +752,9 @@ static void put_run(struct encoder *e, struct run run) {
 static void put_run_by_steps(struct encoder *e, struct run run) {
     while (run.from < run.to) {
         struct run before = run;
-        while (
-            run.from < run.to &&
-            rec_slot_kind(__atomic_load_n(&run.slots[run.from & run.mask].rest,
-                                          __ATOMIC_RELAXED)) != REC_STEP)
+        while (run.from < run.to &&
+               rec_slot_kind(REC_LOAD(&run.slots[run.from & run.mask].rest)) !=
+                   REC_STEP)
             run.from++;
         before.to = run.from;
         if (run.from < run.to) {
@@ -772,7 +770,7 @@ static void put_run_by_steps(struct encoder *e, struct run run) {
 void encoder_ring(struct encoder *e, const struct rec_ring *r,
                   const struct encoder_range *range) {
     struct run run = {range->slots, r->slots - 1, range->from, range->to};
-    e->nnames = __atomic_load_n(&e->map->head->nnames, __ATOMIC_ACQUIRE);
+    e->nnames = REC_ACQUIRE(&e->map->head->nnames);
     if (e->nnames > REC_NAMES) e->nnames = REC_NAMES;
     begin_thread(e, r);
     /* behind an overwritten record: its rest */
@@ -780,8 +778,7 @@ void encoder_ring(struct encoder *e, const struct rec_ring *r,
            rec_slot_kind(load(&run.slots[run.from & run.mask]).rest) ==
                REC_CONT)
         run.from++;
-    if (__atomic_load_n(&r->step_time, __ATOMIC_RELAXED) != 0)
-        put_run_by_steps(e, run);
+    if (REC_LOAD(&r->step_time) != 0) put_run_by_steps(e, run);
     else put_run(e, run);
     put_losses(e, range);
 }
@@ -790,7 +787,7 @@ void encoder_ring(struct encoder *e, const struct rec_ring *r,
 
 void encoder_open_scopes(struct encoder *e, const struct rec_ring *r,
                          const struct rec_slot *slots, uint64_t end) {
-    uint32_t depth = __atomic_load_n(&r->depth, __ATOMIC_ACQUIRE);
+    uint32_t depth = REC_ACQUIRE(&r->depth);
     if (depth > REC_FRAMES) depth = REC_FRAMES;
     begin_thread(e, r);
     if ((r->marks & REC_IN_EPOCH) && r->epoch_time <= end &&

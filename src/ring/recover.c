@@ -19,6 +19,7 @@
 #include "ring/open.h"
 #include "ring/ring_map.h"
 #include "ring/sys.h"
+#include "ring/text.h"
 
 enum {
     TRIES = 8,
@@ -60,7 +61,7 @@ static int pointer_init(struct pointer *a, int dir, const char *name, char *why,
                         size_t cap) {
     size_t n = strlen(name);
     *a = (struct pointer){.dir = dir, .name = name, .why = why, .cap = cap};
-    if (n < 6 || n > NAME_MAX || strcmp(name + n - 5, ".ring") != 0)
+    if (n > NAME_MAX || !text_ends(name, ".ring"))
         return fail(a, "its name does not end in .ring");
     memcpy(a->stem, name, n - 5);
     return 0;
@@ -698,9 +699,8 @@ struct part_search {
 
 static bool find_part(void *ctx, const char *name) {
     struct part_search *f = ctx;
-    size_t n = strlen(name);
-    f->found = strncmp(name, f->stem, strlen(f->stem)) == 0 && n > 5 &&
-               strcmp(name + n - 5, ".part") == 0;
+    f->found = strncmp(name, f->stem, strlen(f->stem)) == 0 &&
+               text_ends(name, ".part");
     return !f->found;
 }
 
@@ -725,16 +725,6 @@ static bool only_pointer(const struct pointer *a) {
     return true;
 }
 
-/* Killed while it started: nobody holds the ring file. Removes what there is
- * beside it. */
-static bool clear_never_begun(int fd, const struct pointer *a) {
-    struct files f;
-    if (!sys_lock(fd) || !never_begun(fd)) return false;
-    files_init(&f, a->dir, a->stem, 0);
-    files_remove(&f, 0);
-    return true;
-}
-
 static int close_pointer(struct pointer *a, struct recover_closed *out) {
     struct stat st;
     if (fstatat(a->dir, a->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
@@ -744,7 +734,15 @@ static int close_pointer(struct pointer *a, struct recover_closed *out) {
                        "its owner");
     int fd = open_ring(a, O_RDWR);
     if (fd < 0) return only_pointer(a) ? 0 : -1;
-    int result = clear_never_begun(fd, a) ? 0 : close_ring(fd, a, out);
+    int result = 0;
+    if (sys_lock(fd) && never_begun(fd)) {
+        /* killed while it started: what there is beside the ring goes too */
+        struct files f;
+        files_init(&f, a->dir, a->stem, 0);
+        files_remove(&f, 0);
+    } else {
+        result = close_ring(fd, a, out);
+    }
     if (result == 0) {
         unlink(a->ring);
         unlinkat(a->dir, a->name, 0);

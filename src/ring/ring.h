@@ -38,6 +38,13 @@
 
 #define REC_MAGIC "OPSRING1"
 
+/* What several threads look at is loaded and stored by these alone. Whoever
+ * acquires a value that was published sees all that was stored before it. */
+#define REC_LOAD(p)       __atomic_load_n(p, __ATOMIC_RELAXED)
+#define REC_ACQUIRE(p)    __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define REC_PUT(p, v)     __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define REC_PUBLISH(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+
 enum {
     REC_VERSION = 3,
     REC_PAGE = 64 << 10, /* ARM has pages of 4, 16 and 64 KiB */
@@ -174,13 +181,13 @@ static inline void rec_name_put(struct rec_ring *r, const char *name) {
     bool end = false;
     for (unsigned i = 0; i < REC_THREAD_NAME; i++) {
         end = end || i + 1 == REC_THREAD_NAME || name[i] == 0;
-        __atomic_store_n(&r->name[i], end ? 0 : name[i], __ATOMIC_RELAXED);
+        REC_PUT(&r->name[i], end ? 0 : name[i]);
     }
 }
 static inline void rec_name_get(const struct rec_ring *r,
                                 char out[REC_THREAD_NAME]) {
     for (unsigned i = 0; i < REC_THREAD_NAME; i++)
-        out[i] = __atomic_load_n(&r->name[i], __ATOMIC_RELAXED);
+        out[i] = REC_LOAD(&r->name[i]);
     out[REC_THREAD_NAME - 1] = 0;
 }
 

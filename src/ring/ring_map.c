@@ -137,12 +137,12 @@ bool rec_ring_ended(const struct rec_ring *r, const struct rec_slot *slots,
     uint64_t mask = r->slots - 1, at = r->head;
     for (int i = 0; i < REC_SLOT_MAX && at > r->first_slot; i++) {
         const struct rec_slot *s = &slots[--at & mask];
-        uint64_t rest = __atomic_load_n(&s->rest, __ATOMIC_RELAXED);
+        uint64_t rest = REC_LOAD(&s->rest);
         uint32_t k = rec_slot_kind(rest);
         if (k == REC_CONT) continue;
         if (k == REC_SCOPE_X) k = REC_SCOPE;
         return k == (uint32_t)kind && rec_slot_name(rest) == name &&
-               __atomic_load_n(&s->time, __ATOMIC_RELAXED) == time;
+               REC_LOAD(&s->time) == time;
     }
     return false;
 }

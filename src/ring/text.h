@@ -23,6 +23,12 @@ static inline bool text_mend(uint8_t *s, size_t n) {
     return mended;
 }
 
+/* Does the text end so, and have something before? */
+static inline bool text_ends(const char *s, const char *end) {
+    size_t n = strlen(s), m = strlen(end);
+    return n > m && strcmp(s + n - m, end) == 0;
+}
+
 /* Makes a text fit for a file's name: letters, digits, '.', '-' and '_' stay,
  * everything else becomes '_'. */
 static inline void text_file_name(char *s) {

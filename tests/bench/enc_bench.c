@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ring/encode.h"
+#include "ring/encoder.h"
 #include "ring/eventfile.h"
 #include "ring/ring_map.h"
 
@@ -105,17 +105,18 @@ static void print(int n, double bytes) {
 static void encode(int times, bool steps, bool file) {
     static struct encoder e;
     static const uint64_t none[REC_LOSSES];
-    struct enc_to to = {.write = file ? write_out : throw_away};
+    struct encoder_out to = {.write = file ? write_out : throw_away};
     make_view(steps);
     if (encoder_init(&e, &view, to, 0) != 0) exit(4);
+    e.begun = UINT32_MAX; /* no heads of planes */
+    struct encoder_range all = {rec_slots(view.ring[0]), 0, SLOTS, none, none};
     for (int i = 0; i < times; i++) {
         e.events = bytes_out = 0;
         file_at = 0;
         if (file && ftruncate(fd, 0) != 0) exit(2);
         double t = now_ns();
-        encode_ring(&e, view.ring[0], rec_slots(view.ring[0]), 0, SLOTS, none,
-                    none);
-        encode_lines(&e);
+        encoder_ring(&e, view.ring[0], &all);
+        encoder_lines(&e);
         ns[i] = (now_ns() - t) / (double)e.events;
     }
     print(times, (double)bytes_out / (double)e.events);
@@ -137,9 +138,10 @@ static void scalars(const char *dir, int times) {
     static struct eventfile f;
     char path[EVENTFILE_PATH_MAX];
     uint64_t bytes = 0;
+    int at = open(dir, O_PATH | O_DIRECTORY);
     for (int i = 0; i < times; i++) {
         double t = now_ns();
-        if (eventfile_init(&f, dir, "bench") != 0) exit(2);
+        if (eventfile_init(&f, at, dir, "bench") != 0) exit(2);
         for (int k = 0; k < SCALARS; k++)
             eventfile_scalar(&f, "loss", 4, k, 1.0f / (float)(k + 1), 1.7e9);
         if (eventfile_flush(&f) != 0 || f.lost > 0) exit(2);

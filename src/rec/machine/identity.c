@@ -11,6 +11,7 @@
 #include "rec/machine/identity.h"
 
 #include "base/array.h"
+#include "base/facts.h"
 #include "base/text/json.h"
 #include "base/text/utf8.h"
 #include "rec/machine/cgroup.h"
@@ -372,7 +373,7 @@ static void give_argv(struct out *o) {
             break;
         }
     if (n > 0 && !whole) strcat(o->value, " ...");
-    if (n > 0) give_value(o, "argv");
+    if (n > 0) give_value(o, FACT_ARGV);
 }
 
 static void give_start(struct out *o) {

@@ -206,9 +206,7 @@ static struct timespec at_ns(uint64_t ns) {
                              (long)(ns % 1000000000)};
 }
 
-static bool stopping(struct nvml_work *w) {
-    return __atomic_load_n(&w->stop, __ATOMIC_ACQUIRE);
-}
+static bool stopping(struct nvml_work *w) { return REC_ACQUIRE(&w->stop); }
 
 static void leave(struct nvml_work *w) {
     if (__atomic_sub_fetch(&w->owners, 1, __ATOMIC_ACQ_REL) == 0)
@@ -474,13 +472,6 @@ static int init_waits(struct nvml_work *w) {
     return failed ? -1 : 0;
 }
 
-/* Loading a library opens files with the program's numbers, for an instant:
- * not where there is no driver that it could talk to. */
-static bool no_driver(void) {
-    return access("/proc/driver/nvidia", F_OK) != 0 &&
-           access("/dev/nvidiactl", F_OK) != 0 && access("/dev/dxg", F_OK) != 0;
-}
-
 void nvml_open(struct nvml *n, const char *library, const char *visible) {
     n->work = NULL;
     struct nvml_work *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE,
@@ -491,7 +482,11 @@ void nvml_open(struct nvml *n, const char *library, const char *visible) {
     snprintf(w->visible, sizeof w->visible, "%s", visible ? visible : "");
     w->choose = visible != NULL;
     w->fetched = rec_mono_ns();
-    w->alone = library == NULL && no_driver();
+    /* Loading a library opens files with the program's numbers, for an instant:
+     * not where there is no driver that it could talk to. */
+    w->alone = library == NULL && access("/proc/driver/nvidia", F_OK) != 0 &&
+               access("/dev/nvidiactl", F_OK) != 0 &&
+               access("/dev/dxg", F_OK) != 0;
     w->owners = w->alone ? 1 : 2;
     if (init_waits(w) != 0 || (!w->alone && start_thread(w) != 0)) {
         munmap(w, sizeof *w);
@@ -585,7 +580,7 @@ void nvml_close(struct nvml *n) {
     struct timespec until = at_ns(rec_mono_ns() + 200000000);
     int late = 0;
     pthread_mutex_lock(&w->lock);
-    __atomic_store_n(&w->stop, true, __ATOMIC_RELEASE);
+    REC_PUBLISH(&w->stop, true);
     pthread_cond_signal(&w->wake);
     while (!w->done && !late)
         late = pthread_cond_timedwait(&w->left, &w->lock, &until);
