@@ -292,7 +292,8 @@ static void put_sample(struct profile *p, const char *name, const char *of,
     end_event(p, text, since_start(p, at) * PS, 0);
 }
 
-/* A sample holds until the next: the rate up to the next stands here. */
+/* Readers hold a sample's value until the next sample. So a sample of a rate
+ * has the rate from this look to the next. */
 static void put_counters(struct profile *p, const struct tree_samples *s,
                          const char *of) {
     for (size_t i = 0; i < s->n; i++) {
@@ -429,20 +430,17 @@ static int name_file(const char *tmp, const char *dir, const char *host,
             return fail_oom(e);
         }
         if (link(tmp, *path) == 0) return 0;
-        int why = errno;
+        int why = errno, rc = 0;
         /* a file system without links: nobody else has this name yet */
         if (why != EEXIST && access(*path, F_OK) != 0 &&
             rename(tmp, *path) == 0)
             return 0;
-        if (why != EEXIST) {
-            int rc = fail(e, OPS_EIO, "%s: cannot be written: %s", *path,
-                          strerror(why));
-            free(*path);
-            *path = NULL;
-            return rc;
-        }
+        if (why != EEXIST)
+            rc = fail(e, OPS_EIO, "%s: cannot be written: %s", *path,
+                      strerror(why));
         free(*path);
         *path = NULL;
+        if (rc != 0) return rc;
     }
     return fail(e, OPS_ELIMIT, "%s: too many profiles of %s", dir, host);
 }

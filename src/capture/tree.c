@@ -205,14 +205,6 @@ static void take_stat(struct seen_proc *p, const struct proc_stat *st) {
     if (st->threads > p->most_threads) p->most_threads = (int32_t)st->threads;
 }
 
-static void take_memory(struct seen_proc *p, const struct proc_stat *st) {
-    p->rss = st->rss_pages * sysconf(_SC_PAGESIZE);
-    if (p->rss > p->peak_rss) p->peak_rss = p->rss;
-    if (p->looks % RARELY != 2) return;
-    int64_t peak = proc_peak_rss(p->pid);
-    if (peak > p->peak_rss) p->peak_rss = peak;
-}
-
 /* One row of its history. */
 static void keep_sample(struct seen_proc *p, int64_t now, int32_t threads) {
     /* clang-format off */
@@ -274,7 +266,10 @@ static bool look_at(struct tree *tree, struct seen_proc *p, int64_t cpu,
         return false;
     }
     read_command(p, &st);
-    take_memory(p, &st);
+    p->rss = st.rss_pages * sysconf(_SC_PAGESIZE);
+    if (p->rss > p->peak_rss) p->peak_rss = p->rss;
+    int64_t peak = p->looks % RARELY == 2 ? proc_peak_rss(p->pid) : UNKNOWN;
+    if (peak > p->peak_rss) p->peak_rss = peak;
     struct thread_look l = {tree, p, 0, now, p->looks > 1 ? tree->last : p->t0,
                             0};
     /* threads that are not in the list any more have ended */

@@ -136,13 +136,6 @@ static void look_at_profile(struct watch_profile *p, const char *logdir) {
 
 /* --- the table ----------------------------------------------------------- */
 
-static size_t terminal_rows(void) {
-    struct winsize ws;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 3)
-        return ws.ws_row;
-    return ROWS;
-}
-
 static const char *text_at(const struct result *r, size_t row, int col) {
     struct cell c = result_cell(r, row, (size_t)col);
     return c.null ? NULL : c.s;
@@ -190,7 +183,10 @@ static void put_row(const struct result *r, size_t row, size_t width,
 /* The whole picture over the last one. */
 static void draw(struct watch_draw *d, const char *title,
                  const struct result *r, size_t width, struct sink *out) {
-    size_t most = terminal_rows() - 1, rows = r->nrows, said = r->nremarks;
+    struct winsize ws;
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 3;
+    size_t most = (known ? ws.ws_row : ROWS) - 1, rows = r->nrows;
+    size_t said = r->nremarks;
     char up[32] = "";
     if (d->lines > 0) snprintf(up, sizeof up, "\033[%zuA", d->lines);
     sink_control(out, up);
@@ -268,14 +264,6 @@ static int watch_draw(struct watch_draw *d, const char *title,
 }
 
 /* --- look by look -------------------------------------------------------- */
-
-static void free_watch(struct watch *w) {
-    if (w->has_logs) logdir_free(&w->logs);
-    scalars_free(&w->nothing);
-    free(w->profile.path);
-    watch_target_free(&w->target);
-    free(w->draw.last_line);
-}
 
 /* Sums over the processes; processor time as a share of the time since the last
  * look. */
@@ -363,7 +351,11 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     int rc = scalars_init(&w.nothing) ? 0 : fail_oom(e);
     if (rc == 0) rc = look(&w, o, e);
     while (rc == 0 && !w.target.ended && live_wait(&live)) rc = look(&w, o, e);
-    free_watch(&w);
+    if (w.has_logs) logdir_free(&w.logs);
+    scalars_free(&w.nothing);
+    free(w.profile.path);
+    watch_target_free(&w.target);
+    free(w.draw.last_line);
     return rc;
 }
 

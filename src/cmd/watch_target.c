@@ -39,16 +39,13 @@ void watch_target_free(struct watch_target *w) {
     *w = (struct watch_target){0};
 }
 
-/* The log folder that a file of it stands in. Yours. */
-static char *logdir_of(const char *path) {
-    const char *end = strstr(path, profile_folder);
-    if (end == NULL || !ends_with(path, part_suffix)) end = strrchr(path, '/');
-    return end > path ? strndup(path, (size_t)(end - path)) : strdup("/");
-}
-
+/* Takes the log folder that a file of it stands in. */
 static bool take_logdir(void *ctx, const char *path) {
     struct watch_target *w = ctx;
-    if (is_log_file(path)) w->logdir = logdir_of(path);
+    if (!is_log_file(path)) return true;
+    const char *end = strstr(path, profile_folder);
+    if (end == NULL || !ends_with(path, part_suffix)) end = strrchr(path, '/');
+    w->logdir = end > path ? strndup(path, (size_t)(end - path)) : strdup("/");
     return w->logdir == NULL;
 }
 
@@ -69,12 +66,6 @@ static void find_logdir(struct watch_target *w) {
     if (w->logdir == NULL) proc_each_written(w->pid, take_logdir, w);
 }
 
-static bool is_known(const struct watch_target *w, int32_t pid) {
-    for (size_t i = 0; i < w->nprocs; i++)
-        if (w->procs[i].pid == pid) return true;
-    return false;
-}
-
 /* What find_writers carries along. */
 struct writers {
     struct watch_target *w;
@@ -93,8 +84,9 @@ static bool is_below(void *ctx, const char *path) {
 static void try_process(void *ctx, int32_t pid) {
     struct writers *x = ctx;
     struct watch_target *w = x->w;
-    if (w->nprocs == WATCH_PROCESSES || pid == getpid() || is_known(w, pid))
-        return;
+    if (w->nprocs == WATCH_PROCESSES || pid == getpid()) return;
+    for (size_t i = 0; i < w->nprocs; i++)
+        if (w->procs[i].pid == pid) return;
     x->writes = false;
     proc_each_written(pid, is_below, x);
     if (x->writes && runs(pid, &w->procs[w->nprocs])) w->nprocs++;

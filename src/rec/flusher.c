@@ -485,7 +485,8 @@ static int no_rings(void) {
     return session_problem("no memory for the rings", ENOSPC);
 }
 
-/* Addresses that the program may still use, where they are limited. */
+/* Returns the addresses that the program may still use, where they are
+ * limited. */
 static uint64_t addresses_left(void) {
     struct rlimit l;
     char text[128];
@@ -496,18 +497,6 @@ static uint64_t addresses_left(void) {
     return used < l.rlim_cur ? l.rlim_cur - used : 0;
 }
 
-/* As much as there may be: a program that locks its memory (mlockall) may map
- * little. */
-static void *map_some(int fd, size_t tables, uint64_t *rings) {
-    for (; *rings >= REC_PAGE; *rings /= 2) {
-        *rings = rec_paged(*rings);
-        if (ftruncate(fd, (off_t)(tables + *rings)) != 0) continue;
-        void *p = memory_map(fd, tables + *rings);
-        if (p != NULL) return p;
-    }
-    return NULL;
-}
-
 /* The ring file, as long as it may get, and mapped; the first pages of its
  * tables get memory. Of addresses the program keeps most: rings lie a page
  * apart, so that they may take twice their bytes. */
@@ -515,9 +504,15 @@ static int map_rings(struct session *s) {
     static struct rec_head layout; /* too large for a stack */
     size_t tables = rec_layout(&layout);
     uint64_t rings = 2 * s->memory_cap, quarter = addresses_left() / 4;
-    if (rings > quarter) rings = quarter;
-    void *p = map_some(s->paths.ring, tables, &rings);
-    if (p == NULL) return no_rings();
+    void *p = NULL;
+    /* a program that locks its memory (mlockall) may map little */
+    for (rings = rings < quarter ? rings : quarter;; rings /= 2) {
+        if (rings < REC_PAGE) return no_rings();
+        rings = rec_paged(rings);
+        if (ftruncate(s->paths.ring, (off_t)(tables + rings)) == 0 &&
+            (p = memory_map(s->paths.ring, tables + rings)) != NULL)
+            break;
+    }
     s->map.head = p;
     s->map.bytes = tables + rings;
     /* rings, and tables of which most processes need little */

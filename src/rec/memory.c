@@ -82,7 +82,8 @@ static bool populate(char *p, size_t n, size_t page) {
     return true;
 }
 
-/* Counts before it takes: at no moment is there more than the limit. */
+/* Counts n bytes as taken, before they are: at no moment is there more than the
+ * limit. Returns false if they would be too many. */
 static bool take(uint64_t n) {
     struct family *a = mem.all;
     uint64_t cap = REC_LOAD(&a->cap);

@@ -5,7 +5,7 @@
  * A program that has started looks at all runs of its log folder. From then on
  * one program of each run, whoever gets the lock on its folder, looks after the
  * others: children of fork() that leave by _exit(), exec() or a signal are
- * gathered while their parent lives. All of it is done in the flusher's table
+ * recovered while their parent lives. All of it is done in the flusher's table
  * of descriptors, most of it in a thread of its own. */
 #ifndef REC_RECOVER_FOLDER_H
 #define REC_RECOVER_FOLDER_H

@@ -50,8 +50,8 @@ void session_unlock(const struct host_state *q) {
     host_state_restore(q);
 }
 
-/* A text that was told is never changed: somebody may be reading it. There are
- * few different ones. */
+/* Returns a copy of the text that is never changed: somebody may be reading it.
+ * There are few different ones. */
 static const char *keep_text(const char *text) {
     enum { TEXTS = 64 };
     static char kept[TEXTS][OPS_PROBLEM_MAX];
@@ -63,7 +63,6 @@ static const char *keep_text(const char *text) {
     return kept[n++];
 }
 
-/* The flusher tells it, and whoever starts. */
 int session_problem(const char *what, int error) {
     struct session *s = &rec_session;
     const char *why = error != 0 ? strerrordesc_np(error) : NULL;
@@ -77,15 +76,15 @@ int session_problem(const char *what, int error) {
     return -1;
 }
 
-/* The same for a text that stands in the program: without a lock, which a
- * handler or a child might find taken. */
+/* The same as session_problem for a text that stands in the program: without a
+ * lock, which a handler or a child might find taken. */
 static int fail_with(const char *literal) {
     REC_PUBLISH(&rec_session.problem, literal);
     return -1;
 }
 
-/* The text that was told last stays as it is, whoever tells another meanwhile:
- * nothing is locked. */
+/* The text stays as it is, whoever tells another meanwhile: nothing is
+ * locked. */
 size_t ops_problem(char *buf, size_t n) {
     const char *text = REC_ACQUIRE(&rec_session.problem);
     size_t len = strlen(text), cut = text_cut(text, len, n > 0 ? n - 1 : 0);

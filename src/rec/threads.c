@@ -27,8 +27,8 @@ enum {
     REFUSED_RETRY = 4096,  /* calls of a thread without a ring */
 };
 
-/* No state is ever NO_WORD: a thread without a ring compares unequal, also to
- * the 0 of a session that ends just then. */
+/* ops_state_ is never NO_WORD: the word of a thread without a ring compares
+ * unequal to it, also to the 0 of a session that ends just then. */
 #define NO_WORD UINT32_MAX
 #define NO_THREAD                                                              \
     { .word = NO_WORD, .fast = NO_WORD }
@@ -81,8 +81,8 @@ static struct rec_ring *ring_new(void) {
     return r;
 }
 
-/* Twice the memory that it has. Its thread and the flusher may both be here:
- * the same range twice does no harm, and is counted twice. */
+/* Gives a ring twice the memory that it has. Its thread and the flusher may
+ * both be here: the same range twice does no harm, and is counted twice. */
 static void ring_back(struct rec_ring *r) {
     uint64_t have = REC_ACQUIRE(&r->backed_slots);
     if (have >= r->slots ||
@@ -92,7 +92,8 @@ static void ring_back(struct rec_ring *r) {
                                 __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Slots behind which there is no memory are only met on the first round. */
+/* Returns how far the ring may be written. Slots that have no memory are only
+ * met on the first round. */
 static uint64_t ring_limit(const struct rec_ring *r) {
     uint64_t room = REC_ACQUIRE(&r->reusable_to);
     uint64_t have = REC_ACQUIRE(&r->backed_slots);
@@ -207,17 +208,6 @@ void rec_thread_attr(pthread_attr_t *a) {
     pthread_attr_setstacksize(a, (bytes + PAGE - 1) / PAGE * PAGE);
 }
 
-/* The same tid twice is two threads: how many threads came before, or 0 for
- * the first with this tid. */
-static uint64_t thread_number(struct session *s, uint32_t tid) {
-    uint64_t bit = (uint64_t)1 << tid % 64, n = ++s->threads;
-    if (s->tids == NULL || tid >= TID_BITS) return n;
-    uint64_t *w = &s->tids[tid / 64];
-    bool again = (*w & bit) != 0;
-    *w |= bit;
-    return again ? n : 0;
-}
-
 static void ring_take(struct rec_ring *r) {
     struct session *s = &rec_session;
     uint64_t head = REC_LOAD(&r->head);
@@ -232,7 +222,14 @@ static void ring_take(struct rec_ring *r) {
     memset(r->reported, 0, sizeof r->reported);
     memset(r->unrecorded_begins, 0, sizeof r->unrecorded_begins);
     r->tid = (uint32_t)syscall(SYS_gettid);
-    r->thread = thread_number(s, r->tid);
+    /* The same tid twice is two threads: how many threads came before, or 0
+     * for the first with this tid. */
+    r->thread = ++s->threads;
+    if (s->tids != NULL && r->tid < TID_BITS) {
+        uint64_t *w = &s->tids[r->tid / 64], bit = UINT64_C(1) << r->tid % 64;
+        if ((*w & bit) == 0) r->thread = 0;
+        *w |= bit;
+    }
     r->named = 0;
     char name[REC_THREAD_NAME] = "";
     pthread_getname_np(pthread_self(), name, sizeof name);

@@ -265,7 +265,7 @@ void encoder_names(struct encoder *e, unsigned file, uint64_t from,
 
 /* --- lines --------------------------------------------------------------- */
 
-/* Writes the line's head and what was gathered for it; the line is empty again.
+/* Writes the line's head and the events in it; the line is empty again.
  * Times count from the start of the session, which a fact and the plane "Task
  * Environment" tell: XProf works in picoseconds, and Unix times in them do not
  * fit into 64 bits. */

@@ -184,13 +184,6 @@ static bool never_begun(int fd) {
     return n == 0 || (n == sizeof magic && memcmp(magic, none, n) == 0);
 }
 
-static bool same_commit(int fd, unsigned active, const struct rec_commit *c) {
-    struct rec_head now;
-    size_t n = offsetof(struct rec_head, devices);
-    return sys_read_all(fd, &now, n, 0) == n && now.active == active &&
-           memcmp(&now.commit[active], c, sizeof *c) == 0;
-}
-
 /* --- what only the rings have, in memory --------------------------------- */
 
 struct buffer {
@@ -356,12 +349,14 @@ static int read_map(int fd, const struct pointer *a, struct ring_map *map,
     int result = u == NULL ? no_memory(a) : join(u, a, out);
     if (u != NULL) out->ring_events = u->d.enc.events - commit.events;
     unwritten_free(u);
-    if (result == 0 && out->state == RECOVER_ALIVE &&
-        !same_commit(fd, active, &commit)) {
-        recover_free(out);
-        result = 1;
-    }
-    return result;
+    if (result != 0 || out->state != RECOVER_ALIVE) return result;
+    struct rec_head now;
+    size_t n = offsetof(struct rec_head, devices);
+    if (sys_read_all(fd, &now, n, 0) == n && now.active == active &&
+        memcmp(&now.commit[active], &commit, sizeof commit) == 0)
+        return 0;
+    recover_free(out);
+    return 1;
 }
 
 static int read_ring(struct pointer *a, struct recovered *out) {
@@ -618,16 +613,6 @@ static void close_other_parts(const struct pointer *a, uint64_t last) {
         close_part(a, i);
 }
 
-/* Killed between the rename and the removal of the pointer: nothing is left to
- * do. */
-static bool closed_already(const struct pointer *a, const struct rec_head *h) {
-    uint64_t part = h->commit[h->active].part;
-    char name[NAME_MAX + 1];
-    return h->done &&
-           rec_part_name(name, sizeof name, a->stem, part, 0, false) &&
-           !exists(a->dir, name) && close_part(a, part);
-}
-
 /* Writes what only the rings have. */
 static int close_rings(struct closing *f) {
     const struct rec_head *h = f->map.head;
@@ -647,12 +632,18 @@ static int close_files(struct closing *f, int ring,
     struct rec_head *h = f->map.head;
     struct ring_map *map = &f->map;
     uint64_t before = h->commit[h->active].events;
+    uint64_t part = h->commit[h->active].part;
     char name[NAME_MAX + 1];
     f->d.scalar = take_scalar;
     f->d.at_commit = flush_events;
     f->d.ctx = f;
-    close_other_parts(f->at, h->commit[h->active].part);
-    if (closed_already(f->at, h)) return 0;
+    close_other_parts(f->at, part);
+    /* killed between the rename and the removal of the pointer: nothing is left
+     * to do */
+    if (h->done &&
+        rec_part_name(name, sizeof name, f->at->stem, part, 0, false) &&
+        !exists(f->at->dir, name) && close_part(f->at, part))
+        return 0;
     if (drain_open(&f->d, map, f->at->dir, f->at->stem, ring) != 0)
         return fail(f->at, "its files: %s", strerror(f->d.files.error));
     if (!h->done && close_rings(f) != 0)

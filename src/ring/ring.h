@@ -23,7 +23,7 @@
  * Flushed is what rec_head.commit[active] says: the lengths of the files and
  * with them the tails of the rings. The flusher writes files behind their
  * committed lengths, fills the other commit and flips `active`: there is no
- * moment at which an event is in neither place or in both.
+ * moment at which an event is in neither of the two or in both.
  *
  * The writer holds an open-file lock on the file for as long as it lives.
  *

@@ -26,13 +26,13 @@ size_t rec_layout(struct rec_head *h) {
     return h->text_at + REC_TEXT;
 }
 
-void ring_map_tables(struct ring_map *v, void *base, size_t bytes) {
-    v->head = base;
-    v->bytes = bytes;
-    v->segs = (struct rec_seg *)((char *)base + v->head->segs_at);
-    v->asyncs = (struct rec_async *)((char *)base + v->head->asyncs_at);
-    v->names = (struct rec_name *)((char *)base + v->head->names_at);
-    v->text = (char *)base + v->head->text_at;
+void ring_map_tables(struct ring_map *map, void *base, size_t bytes) {
+    map->head = base;
+    map->bytes = bytes;
+    map->segs = (struct rec_seg *)((char *)base + map->head->segs_at);
+    map->asyncs = (struct rec_async *)((char *)base + map->head->asyncs_at);
+    map->names = (struct rec_name *)((char *)base + map->head->names_at);
+    map->text = (char *)base + map->head->text_at;
 }
 
 static bool terminated(const char *s, size_t cap) {
@@ -84,10 +84,10 @@ static bool has_data(int fd, uint64_t at, uint64_t n) {
 }
 
 /* The slots that a reader looks at: those behind the tail, and the record
- * before the head (encode_open). False: the file has no such slots. */
-static bool copy_slots(const struct ring_map *v, int fd, uint64_t at,
+ * before the head (encoder_open_scopes). False: the file has no such slots. */
+static bool copy_slots(const struct ring_map *map, int fd, uint64_t at,
                        const struct rec_ring *r) {
-    uint64_t tail = r->tail[v->head->active], size = sizeof(struct rec_slot);
+    uint64_t tail = r->tail[map->head->active], size = sizeof(struct rec_slot);
     uint64_t n = tail < r->head ? r->head - tail : 0;
     n = least(n > REC_SLOT_MAX ? n : REC_SLOT_MAX, r->slots);
     uint64_t ever = least(n, r->head); /* the first round has no slots before */
@@ -97,8 +97,8 @@ static bool copy_slots(const struct ring_map *v, int fd, uint64_t at,
     if (!has_data(fd, at + first * size, run * size) ||
         !has_data(fd, at, rest * size))
         return false;
-    copy_in(v->head, fd, at + first * size, run * size);
-    copy_in(v->head, fd, at, rest * size);
+    copy_in(map->head, fd, at + first * size, run * size);
+    copy_in(map->head, fd, at, rest * size);
     return true;
 }
 
@@ -106,13 +106,13 @@ static bool copy_slots(const struct ring_map *v, int fd, uint64_t at,
  * written over the oldest slots: they are left out, and one record more, as
  * flight.c does. Of the open scopes those stay that were there before and
  * after. */
-static void look_again(const struct ring_map *v, int fd, uint64_t at,
+static void look_again(const struct ring_map *map, int fd, uint64_t at,
                        struct rec_ring *r) {
     struct rec_ring now;
     if (sys_pread(fd, &now, sizeof now, (off_t)at) != (ssize_t)sizeof now)
         return;
     uint64_t most = r->slots - 2 * REC_SLOT_MAX;
-    if (v->head->flight && now.head > r->head &&
+    if (map->head->flight && now.head > r->head &&
         now.head - r->first_slot > most)
         r->first_slot = now.head - most;
     rec_ring_keep_common(r, &now);
@@ -151,44 +151,41 @@ bool rec_ring_ended(const struct rec_ring *r, const struct rec_slot *slots,
 
 /* Does ring i lie inside of the file, behind the tables and the ring before?
  * *end: where the last one ended. */
-static bool ring_fits(const struct ring_map *v, uint32_t i, uint64_t *end) {
-    uint64_t at = v->head->rings[i].at, bytes = v->head->rings[i].bytes;
-    if (at % REC_PAGE != 0 || at < *end || at > v->bytes ||
-        bytes > v->bytes - at || bytes < REC_RING_HEAD)
+static bool ring_fits(const struct ring_map *map, uint32_t i, uint64_t *end) {
+    uint64_t at = map->head->rings[i].at, bytes = map->head->rings[i].bytes;
+    if (at % REC_PAGE != 0 || at < *end || at > map->bytes ||
+        bytes > map->bytes - at || bytes < REC_RING_HEAD)
         return false;
     *end = at + bytes;
     return true;
 }
 
-static bool ring_sound(const struct rec_ring *r, uint64_t bytes) {
-    uint64_t slots = r->slots;
-    return slots >= 2 * REC_SLOT_MAX && (slots & (slots - 1)) == 0 &&
-           slots <= (bytes - REC_RING_HEAD) / sizeof(struct rec_slot);
-}
-
-/* Fills v->ring: NULL, and counted, where one is not sound. */
-static void copy_rings(struct ring_map *v, int fd) {
-    uint64_t end = v->head->text_at + REC_TEXT;
-    for (uint32_t i = 0; i < v->nrings; i++) {
-        uint64_t at = v->head->rings[i].at;
-        v->damaged++;
-        if (!ring_fits(v, i, &end) || !has_data(fd, at, sizeof **v->ring))
+/* Fills map->ring: NULL, and counted, where one is not sound. */
+static void copy_rings(struct ring_map *map, int fd) {
+    uint64_t end = map->head->text_at + REC_TEXT;
+    for (uint32_t i = 0; i < map->nrings; i++) {
+        uint64_t at = map->head->rings[i].at;
+        map->damaged++;
+        if (!ring_fits(map, i, &end) || !has_data(fd, at, sizeof **map->ring))
             continue;
-        struct rec_ring *r = (struct rec_ring *)((char *)v->head + at);
-        copy_in(v->head, fd, at, sizeof *r);
-        if (!ring_sound(r, v->head->rings[i].bytes)) continue;
+        struct rec_ring *r = (struct rec_ring *)((char *)map->head + at);
+        copy_in(map->head, fd, at, sizeof *r);
+        uint64_t room = map->head->rings[i].bytes - REC_RING_HEAD;
+        if (r->slots < 2 * REC_SLOT_MAX || (r->slots & (r->slots - 1)) != 0 ||
+            r->slots > room / sizeof(struct rec_slot))
+            continue;
         if (r->state != REC_RING_FREE) {
-            if (!copy_slots(v, fd, at, r)) continue;
-            if (r->state == REC_RING_LIVE) look_again(v, fd, at, r);
+            if (!copy_slots(map, fd, at, r)) continue;
+            if (r->state == REC_RING_LIVE) look_again(map, fd, at, r);
         }
-        v->ring[i] = r;
-        v->damaged--;
+        map->ring[i] = r;
+        map->damaged--;
     }
 }
 
 /* Names, last: those of all records that were copied are among them. */
-static void copy_names(struct ring_map *v, int fd) {
-    struct rec_head *h = v->head;
+static void copy_names(struct ring_map *map, int fd) {
+    struct rec_head *h = map->head;
     uint32_t nnames = 0, ntext = 0;
     size_t four = sizeof nnames;
     if (sys_pread(fd, &nnames, four, offsetof(struct rec_head, nnames)) ==
@@ -203,10 +200,10 @@ static void copy_names(struct ring_map *v, int fd) {
     copy_in(h, fd, h->text_at, h->ntext);
 }
 
-int ring_map_copy(struct ring_map *v, int fd, const char **why) {
+int ring_map_copy(struct ring_map *map, int fd, const char **why) {
     struct rec_head want;
     struct stat st;
-    memset(v, 0, sizeof *v);
+    memset(map, 0, sizeof *map);
     *why = "cannot be read";
     if (sys_fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return -1;
     *why = "cut short";
@@ -222,16 +219,16 @@ int ring_map_copy(struct ring_map *v, int fd, const char **why) {
         munmap(p, bytes);
         return -1;
     }
-    ring_map_tables(v, p, bytes);
-    v->nrings = v->head->nrings;
-    copy_rings(v, fd);
-    copy_names(v, fd);
+    ring_map_tables(map, p, bytes);
+    map->nrings = map->head->nrings;
+    copy_rings(map, fd);
+    copy_names(map, fd);
     return 0;
 }
 
-void ring_map_free(struct ring_map *v) {
-    if (v->head != NULL) munmap(v->head, v->bytes);
-    memset(v, 0, sizeof *v);
+void ring_map_free(struct ring_map *map) {
+    if (map->head != NULL) munmap(map->head, map->bytes);
+    memset(map, 0, sizeof *map);
 }
 
 bool rec_part_name(char *out, size_t cap, const char *stem, uint64_t part,

@@ -38,8 +38,8 @@ static inline uint64_t rec_paged(uint64_t n) {
 
 /* Bytes before the first ring. */
 size_t rec_layout(struct rec_head *h);
-/* Points the view's tables into what is mapped at `base`. */
-void ring_map_tables(struct ring_map *v, void *base, size_t bytes);
+/* Points the map's tables into what is mapped at `base`. */
+void ring_map_tables(struct ring_map *map, void *base, size_t bytes);
 
 static inline struct rec_slot *rec_slots(const struct rec_ring *r) {
     return (struct rec_slot *)((char *)r + REC_RING_HEAD);
@@ -54,8 +54,8 @@ static inline uint64_t rec_ps_of_ns(const struct rec_head *h, uint64_t mono) {
  * scopes of the copy fit to its records even if the program goes on; that its
  * commit has not changed meanwhile is for the caller to see. It is at most as
  * large as what the file really holds. Takes nothing: the caller closes fd. */
-int ring_map_copy(struct ring_map *v, int fd, const char **why);
-void ring_map_free(struct ring_map *v);
+int ring_map_copy(struct ring_map *map, int fd, const char **why);
+void ring_map_free(struct ring_map *map);
 
 /* The name of a file of the session: "<stem>.xplane.pb.part", with part > 0
  * "<stem>.1.xplane.pb.part", for a device "<stem>.device1.xplane.pb.part".

@@ -7,6 +7,7 @@
  * range does not; from then on both are half-open. */
 #include "ring/window.h"
 
+#include "base/array.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,19 +77,6 @@ static bool take_dots(struct reader *r) {
     return true;
 }
 
-static const struct unit *take_unit(struct reader *r) {
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (take_word(r, units[i].name)) return &units[i];
-    return NULL;
-}
-
-/* Digits behind a point, as billionths; further ones are skipped. */
-static int64_t take_fraction(struct reader *r) {
-    int64_t n = 0, scale = 100 * 1000 * 1000;
-    for (; is_digit(*r->at); r->at++, scale /= 10) n += (*r->at - '0') * scale;
-    return n;
-}
-
 /* A step or a time; what: the word before it, for messages. */
 static int take_value(struct reader *r, const char *what, struct value *v) {
     int64_t whole = 0, fraction = 0;
@@ -102,11 +90,15 @@ static int take_value(struct reader *r, const char *what, struct value *v) {
             whole == INT64_MAX)
             return wrong(r, "the number is too large");
     if (r->at[0] == '.' && is_digit(r->at[1])) {
+        /* as billionths; further digits are skipped */
+        int64_t scale = 100 * 1000 * 1000;
         point = true;
-        r->at++;
-        fraction = take_fraction(r);
+        for (r->at++; is_digit(*r->at); r->at++, scale /= 10)
+            fraction += (*r->at - '0') * scale;
     }
-    const struct unit *u = take_unit(r);
+    const struct unit *u = NULL;
+    for (size_t i = 0; i < COUNT(units) && u == NULL; i++)
+        if (take_word(r, units[i].name)) u = &units[i];
     skip_spaces(r);
     if (!u && is_letter(*r->at) && strncmp(r->at, "for", 3) != 0)
         return wrong(r, "the units of time are us, ms, s, min and h");

@@ -192,19 +192,9 @@ static void run_status(const struct run *r) {
 
 /* --- threads ------------------------------------------------------------- */
 
-/* The clock of a thread's CPU time: the kernel's numbers for clocks, which
- * pthread_getcpuclockid() makes too (it wants a pthread_t: we have none). */
-static bool thread_cpu(int32_t tid, uint64_t *ns) {
-    struct timespec t;
-    clockid_t clock = (clockid_t)(~(uint32_t)tid << 3 | 6);
-    if (clock_gettime(clock, &t) != 0) return false;
-    *ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-    return true;
-}
-
-/* The place of tid in a table: its own, or a free one. Never full: at most
- * SAMPLE_WATCHED are put in. */
-static struct sample_task *place(struct sample_task *table, int32_t tid) {
+/* Returns the entry of tid in a table: its own, or a free one. The table is
+ * never full: at most SAMPLE_WATCHED are put in. */
+static struct sample_task *task_of(struct sample_task *table, int32_t tid) {
     uint32_t i = (uint32_t)tid * 2654435761u;
     for (;; i++) {
         struct sample_task *t = &table[i % SAMPLE_TASKS];
@@ -214,10 +204,13 @@ static struct sample_task *place(struct sample_task *table, int32_t tid) {
 
 static void meet_task(const struct run *r, int32_t tid, double seconds) {
     struct sample *s = r->s;
-    struct sample_task *now = place(s->tasks[s->turn & 1], tid);
-    const struct sample_task *old = place(s->tasks[~s->turn & 1], tid);
-    uint64_t cpu;
-    if (!thread_cpu(tid, &cpu)) return;
+    struct sample_task *now = task_of(s->tasks[s->turn & 1], tid);
+    const struct sample_task *old = task_of(s->tasks[~s->turn & 1], tid);
+    struct timespec t;
+    /* The clock of a thread's CPU time: the kernel's numbers for clocks, which
+     * pthread_getcpuclockid() makes too (it wants a pthread_t: we have none) */
+    if (clock_gettime((clockid_t)(~(uint32_t)tid << 3 | 6), &t) != 0) return;
+    uint64_t cpu = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
     *now = (struct sample_task){.tid = tid, .cpu_ns = cpu};
     if (seconds <= 0) return;
     /* A new thread has used all of its time in this second; so has one that
