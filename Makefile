@@ -61,8 +61,10 @@ SRC     := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 HDR     := $(sort $(wildcard src/*/*.h src/*/*/*.h include/opscope/*.h))
 OBJ     := $(patsubst src/%.c,$(B)/obj/%.o,$(SRC))
 MAIN    := $(B)/obj/cmd/main.o
-# The recording's format, ring/, is known on both sides.
-RECOBJ  := $(filter $(B)/obj/rec/% $(B)/obj/ring/%,$(OBJ))
+# The recording's format, ring/, is known on both sides. Of base/ the recorder
+# has what allocates nothing.
+RECOBJ  := $(filter $(B)/obj/rec/% $(B)/obj/ring/%,$(OBJ)) \
+	$(B)/obj/base/text/json.o $(B)/obj/base/text/utf8.o
 LIBOBJ  := $(filter-out $(B)/obj/cmd/% $(B)/obj/rec/%,$(OBJ))
 UNIT    := $(patsubst tests/unit/%.c,$(B)/unit/%,\
 	$(sort $(wildcard tests/unit/test_*.c)))

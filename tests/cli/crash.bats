@@ -34,7 +34,8 @@ storm() {
         "$dir/try" || skip "no -fsanitize=$1 here"
     gcc $cc_flags -O1 -Werror -fsanitize="$1" -fno-sanitize-recover=all \
         -Isrc -Iinclude -DOPS_VERSION='"0"' -o "$dir/storm" \
-        tests/rec/storm.c src/ring/*.c src/rec/*.c src/rec/machine/*.c -ldl
+        tests/rec/storm.c src/ring/*.c src/rec/*.c src/rec/machine/*.c \
+        src/base/text/json.c src/base/text/utf8.c -ldl
 }
 
 @test "crash: eight threads write while others start, stop and dump (tsan)" {

@@ -67,6 +67,8 @@ def build(cc, tmp):
             for room in ("ring", "rec", "rec/machine")
             for c in glob.glob(os.path.join(ROOT, "src", room, "*.c"))
             if os.path.basename(c) != "record.c"]
+    rest += [os.path.join(BUILD, "obj", "base", "text", name)
+             for name in ("json.o", "utf8.o")]
     subprocess.run([cc, *FLAGS, "-c", "-o", path,
                     os.path.join(ROOT, "src", "rec", "record.c")], check=True)
     subprocess.run([cc, "-shared", "-o", lib, path, *rest, "-pthread", "-lm"],

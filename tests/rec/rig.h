@@ -19,7 +19,7 @@
 
 #include "opscope/record.h"
 #include "rec/xs.h"
-#include "ring/salvage.h"
+#include "ring/recover.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define RIG_TSAN 1
@@ -156,8 +156,8 @@ static inline size_t rig_rescue(void) {
     char why[512];
     size_t n = rig_files(".ring", &g);
     for (size_t i = 0; i < n; i++) {
-        struct rec_saved saved;
-        if (rec_salvage_finish(g.gl_pathv[i], &saved, why, sizeof why) == 0)
+        struct recover_closed saved;
+        if (recover_close(g.gl_pathv[i], &saved, why, sizeof why) == 0)
             continue;
         printf("rescue of %s: %s\n", g.gl_pathv[i], why);
         fflush(stdout);

@@ -223,13 +223,13 @@ static void die_before_a_child(void *arg) {
 
 static void dead_parent(int raw) {
     glob_t g;
-    struct rec_look at;
+    struct recover_look at;
     struct xs x = {0};
     struct rig_end e = rig_run(die_before_a_child, &raw);
     pid_t child = (pid_t)atoi(e.out);
     assert_true(WIFSIGNALED(e.status) && child > 0);
     assert_int_equal(rig_files(".ring", &g), 1);
-    assert_true(rec_ring_look_path(g.gl_pathv[0], &at));
+    assert_true(recover_look_path(g.gl_pathv[0], &at));
     assert_int_equal(at.pid, e.pid);
     assert_false(at.alive);
     globfree(&g);

@@ -172,7 +172,7 @@ static void drop_bare_pointer(void) {
     size_t n = rig_files(".ring", &g);
     for (size_t i = 0; i < n; i++) {
         char ring[PATH_MAX] = "", why[256];
-        struct rec_saved saved;
+        struct recover_closed saved;
         FILE *f = fopen(g.gl_pathv[i], "r");
         bool named = fgets(ring, sizeof ring, f) != NULL;
         fclose(f);
@@ -180,8 +180,8 @@ static void drop_bare_pointer(void) {
         if ((named && access(ring, F_OK) == 0) || rig_count(".xplane.pb") > 0)
             continue;
         struct timespec old[2] = {{1, 0}, {1, 0}};
-        assert_int_not_equal(rec_salvage_finish(g.gl_pathv[i], &saved, why,
-                                                sizeof why),
+        assert_int_not_equal(recover_close(g.gl_pathv[i], &saved, why,
+                                           sizeof why),
                              0);
         utimensat(AT_FDCWD, g.gl_pathv[i], old, 0);
     }

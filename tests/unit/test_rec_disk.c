@@ -373,7 +373,7 @@ static void test_small_shm(void **state) {
 static void run_small_disk(void *arg) {
     char why[256], big[PATH_MAX + 16];
     glob_t g;
-    struct rec_saved saved;
+    struct recover_closed saved;
     (void)arg;
     if (!mount_small(rig_dir, "512k", false)) exit(NOT_ALLOWED);
     begin();
@@ -388,8 +388,7 @@ static void run_small_disk(void *arg) {
     ops_stop();
     /* what is left waits for room: a rescue says so and changes nothing */
     if (rig_files(".ring", &g) != 1) exit(97);
-    if (rec_salvage_finish(g.gl_pathv[0], &saved, why, sizeof why) == 0)
-        exit(89);
+    if (recover_close(g.gl_pathv[0], &saved, why, sizeof why) == 0) exit(89);
     snprintf(big, sizeof big, "%s", rig_dir);
     if (mount("tmpfs", big, "tmpfs", MS_REMOUNT, "size=16m") != 0) exit(88);
     struct xs x = {0};
@@ -434,7 +433,7 @@ static void test_read_only(void **state) {
 static void test_never_begun(void **state) {
     char run[PATH_MAX + 32], ring[PATH_MAX + 64], pointer[PATH_MAX + 64];
     char why[256] = "";
-    struct rec_rest rest;
+    struct recovered rest;
     (void)state;
     for (int bytes = 0; bytes <= 1 << 20; bytes += 1 << 20) {
         snprintf(run, sizeof run, "%s/plugins", rig_dir);
@@ -451,8 +450,8 @@ static void test_never_begun(void **state) {
         FILE *f = fopen(pointer, "w");
         fprintf(f, "%s\n", ring);
         fclose(f);
-        assert_int_equal(rec_rest_read(pointer, &rest, why, sizeof why), 0);
-        assert_int_equal(rest.state, REC_CLOSED);
+        assert_int_equal(recover_read(pointer, &rest, why, sizeof why), 0);
+        assert_int_equal(rest.state, RECOVER_CLOSED);
         assert_null(rest.p);
         assert_int_equal(rig_rescue(), 1);
         assert_int_equal(access(ring, F_OK), -1);

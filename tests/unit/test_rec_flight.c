@@ -259,16 +259,16 @@ static void test_read_alive(void **state) {
         rig_sleep_us(1000);
     assert_int_equal(rig_files(".ring", &g), 1);
     for (int i = 0; i < READS; i++) {
-        struct rec_rest rest;
+        struct recovered rest;
         struct xs x = {0};
         struct run r[THREADS];
-        if (rec_rest_read(g.gl_pathv[0], &rest, why, sizeof why) != 0)
+        if (recover_read(g.gl_pathv[0], &rest, why, sizeof why) != 0)
             fail_msg("%s", why);
-        assert_int_equal(rest.state, REC_ALIVE);
+        assert_int_equal(rest.state, RECOVER_ALIVE);
         xs_read(&x, rest.p, rest.n);
         seen += runs_of(&x, 0, r);
         xs_free(&x);
-        rec_rest_free(&rest);
+        recover_free(&rest);
     }
     globfree(&g);
     kill(pid, SIGKILL);

@@ -65,18 +65,17 @@ static void point_to(const char *path) {
 
 /* Neither reading nor finishing touches it. */
 static void expect_untouched(const char *path) {
-    struct rec_rest rest;
-    struct rec_scalars scalars;
-    struct rec_saved saved;
+    struct recovered rest;
+    struct recovered_scalars scalars;
+    struct recover_closed saved;
     char why[256];
-    struct rec_look at;
+    struct recover_look at;
     point_to(path);
-    rec_ring_look_path(pointer, &at);
+    recover_look_path(pointer, &at);
     assert_int_equal(at.pid, 0);
-    assert_int_not_equal(rec_rest_read(pointer, &rest, why, sizeof why), 0);
-    assert_int_not_equal(rec_scalars_read(pointer, &scalars), 0);
-    assert_int_not_equal(rec_salvage_finish(pointer, &saved, why, sizeof why),
-                         0);
+    assert_int_not_equal(recover_read(pointer, &rest, why, sizeof why), 0);
+    assert_int_not_equal(recover_scalars(pointer, &scalars), 0);
+    assert_int_not_equal(recover_close(pointer, &saved, why, sizeof why), 0);
     const char *base = strrchr(path, '/') + 1;
     if (strstr(opened, base) != NULL) fail_msg("opened: %s", opened);
 }
@@ -112,17 +111,17 @@ static void test_only_files_are_opened(void **state) {
 }
 
 static void test_a_pointer_that_is_none(void **state) {
-    struct rec_rest rest;
+    struct recovered rest;
     char why[256];
-    struct rec_look at;
+    struct recover_look at;
     (void)state;
     point_to("/dev/shm/opscope-none");
     unlink(pointer);
     assert_int_equal(mkfifo(pointer, 0600), 0);
     opened[0] = 0;
-    rec_ring_look_path(pointer, &at);
+    recover_look_path(pointer, &at);
     assert_int_equal(at.pid, 0);
-    assert_int_not_equal(rec_rest_read(pointer, &rest, why, sizeof why), 0);
+    assert_int_not_equal(recover_read(pointer, &rest, why, sizeof why), 0);
     assert_string_equal(opened, "");
 }
 
@@ -161,7 +160,7 @@ static void add_hollow_rings(int fd, uint32_t n, uint64_t slots) {
     for (uint32_t i = 0; i < n; i++) {
         struct rec_ring r = {.head = slots,
                              .slots = slots,
-                             .backed = slots,
+                             .backed_slots = slots,
                              .state = REC_RING_LIVE,
                              .tid = 4242 + i};
         at = (at + REC_PAGE - 1) / REC_PAGE * REC_PAGE;
@@ -182,12 +181,12 @@ static long peak_kib(void) {
 }
 
 static void read_hollow(void *arg) {
-    struct rec_rest rest;
+    struct recovered rest;
     char why[256];
     (void)arg;
     long before = peak_kib();
-    if (rec_rest_read(pointer, &rest, why, sizeof why) != 0) exit(1);
-    if (rest.damaged != 64 || rest.rest_events < 1000) exit(2);
+    if (recover_read(pointer, &rest, why, sizeof why) != 0) exit(1);
+    if (rest.damaged != 64 || rest.ring_events < 1000) exit(2);
     exit(peak_kib() - before < 64 << 10 ? 7 : 3);
 }
 

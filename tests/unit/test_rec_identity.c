@@ -2,7 +2,6 @@
  * Rank and host from environments as launchers make them; facts against what
  * the system says by other ways. Each environment is set from scratch. */
 #include "rec/machine/identity.h"
-#include "rec/machine/tf_config.h"
 
 #include <gnu/libc-version.h>
 #include <sched.h>

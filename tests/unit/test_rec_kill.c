@@ -349,20 +349,20 @@ static void the_pointer(char out[PATH_MAX]) {
 /* Reading changes nothing and gives the same again. */
 static void read_twice(uint64_t death_ns) {
     char pointer[PATH_MAX], why[256] = "";
-    struct rec_rest a, b;
+    struct recovered a, b;
     the_pointer(pointer);
-    if (rec_rest_read(pointer, &a, why, sizeof why) != 0 ||
-        rec_rest_read(pointer, &b, why, sizeof why) != 0)
+    if (recover_read(pointer, &a, why, sizeof why) != 0 ||
+        recover_read(pointer, &b, why, sizeof why) != 0)
         fail_msg("%s", why);
-    assert_int_equal(a.state, REC_DEAD);
+    assert_int_equal(a.state, RECOVER_DEAD);
     assert_int_equal(a.n, b.n);
     assert_memory_equal(a.p, b.p, a.n);
     struct xs x = {0};
     xs_read(&x, a.p, a.n);
     if (!dumps) check(&x, death_ns, false);
     xs_free(&x);
-    rec_rest_free(&a);
-    rec_rest_free(&b);
+    recover_free(&a);
+    recover_free(&b);
 }
 
 static void rescuer(void *arg) {

@@ -4,6 +4,7 @@
 #include "analyze/steps/overhead.h"
 
 #include "analyze/shared/framework.h"
+#include "base/facts.h"
 #include "base/sort.h"
 #include "model/format.h"
 #include <stdlib.h>
@@ -96,7 +97,7 @@ static int64_t torch_ns(const struct source *s) {
 /* opscope's recorder measures what a scope costs on the machine and in the
  * program where it runs. More than 10 us is no such figure. */
 static int64_t own_cost(const struct trace *t, uint32_t source) {
-    const char *text = trace_meta_get(t, source, "scope_cost_ps");
+    const char *text = trace_meta_get(t, source, FACT_SCOPE_COST_PS);
     char *end;
     if (text == NULL) return -1;
     long long ps = strtoll(text, &end, 10);

@@ -2,6 +2,7 @@
  * What events and lines of an XSpace are, told by their names. The file has
  * no field for it: the frameworks' readers, too, go by the text. Adding a
  * spelling = one row in a table here. */
+#include "base/xspace.h"
 #include "import/xspace/xspace.h"
 #include "names/opname.h"
 
@@ -181,7 +182,7 @@ enum xline_kind xline_classify(const struct xplane *p, const struct xline *l) {
     /* clang-format on */
     if (p->own) return xline_own(p, l);
     if (p->kind == XP_HOST || p->kind == XP_FACTS) return XL_HOST;
-    if (is(l->name, "_counters_") || starts(l->name, "counters_"))
+    if (is(l->name, XSPACE_COUNTERS_LINE) || starts(l->name, "counters_"))
         return XL_COUNTERS;
     if (derived_id(l->id)) return XL_DERIVED;
     if (p->kind == XP_XLA) {
