@@ -4,7 +4,7 @@
  * older and other devices are from public profiles. */
 #include "tiny.h"
 
-#include "names/kernel_dtype.h"
+#include "names/kernel_names.h"
 
 /* 'm' matrix work, 't' on matrix units as well, '-' neither */
 static const struct {

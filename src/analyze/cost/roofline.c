@@ -4,7 +4,7 @@
  * Work is counted where it is known: torch's ops by the shapes of their inputs
  * (op_cost.h), XLA's by the HLO in the profile (hlo.h). Time is that of the
  * kernels: copies and fills are `copies`' affair. The data type of a product
- * is what its kernel computes in (kernel_dtype.h), not what the op was given:
+ * is what its kernel computes in (kernel_names.h), not what the op was given:
  * fp32 tensors may be multiplied in TF32.
  *
  * Where there is no device, the ops of the host are counted, the innermost
@@ -22,7 +22,7 @@
 #include "model/args.h"
 #include "model/format.h"
 #include "model/hlo/hlo.h"
-#include "names/kernel_dtype.h"
+#include "names/kernel_names.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "model/span_class.h"
 #include "model/trace.h"
+#include "names/kernel_names.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -117,9 +118,8 @@ static bool copies_in(const struct trace *t, row_id op) {
         size_t first, last = trace_links_from(t, r, &first);
         for (size_t i = first; i < last && i - first < NEAR; i++) {
             row_id d = t->links.device[t->links.by_host[i]];
-            struct bytes n = name_of(t, d);
             if (t->spans.kind[d] == SPAN_COPY &&
-                (memmem(n.p, n.n, "HtoD", 4) || memmem(n.p, n.n, "H2D", 3)))
+                copy_kind_of(name_of(t, d)) == COPY_H2D)
                 return true;
         }
     }

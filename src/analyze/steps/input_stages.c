@@ -366,7 +366,7 @@ static bool take_copy(struct finder *f, row_id r) {
     const struct trace *t = f->t;
     /* the name says it alone: arguments are read for those that matter */
     struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
-    enum copy_kind by_name = copy_args_from(name, (struct bytes){0}).kind;
+    enum copy_kind by_name = copy_kind_of(name);
     if (by_name != COPY_H2D && by_name != COPY_OTHER) return true;
     struct copy_args a = copy_args_of(t, r);
     if (a.kind != COPY_H2D) return true;

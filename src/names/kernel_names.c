@@ -20,32 +20,18 @@
  * has the names). The surprise: one program's fp32 products use TF32 kernels
  * and plain ones side by side, because small or odd shapes have no TF32
  * kernel. */
-#include "names/kernel_dtype.h"
+#include "names/kernel_names.h"
 
+#include "base/array.h"
+#include "names/pattern.h"
 #include <ctype.h>
-#include <stddef.h>
 
 enum { HEAD = 2048 }; /* longer names repeat themselves */
 
-struct text {
-    char s[HEAD + 1]; /* lower case */
-    size_t n;
-};
-
-static bool has(const struct text *t, const char *word) {
-    return strstr(t->s, word) != NULL;
-}
-
-static bool has_any(const struct text *t, const char *const *words) {
-    for (; *words; words++)
-        if (has(t, *words)) return true;
-    return false;
-}
-
+/* clang-format off */
 /* Beside products: sums of their parts, changes of layout, transforms. Also
  * what has a matrix only by name: products with a vector, outer products,
  * depthwise convolutions (one channel each: nothing to multiply with). */
-/* clang-format off */
 static const char *const helpers[] = {
     "splitkreduce", "reducesplitk", "splitk_reduce", "epilogue::impl",
     "nchwtonhwc", "nhwctonchw", "tensortransform", "init_device_workspace",
@@ -53,81 +39,57 @@ static const char *const helpers[] = {
     "dot_do_o", "convert_dq", "convert_dkv", "clear_dkvaccum",
     "splitkv_combine", "flash_fwd_splitkv_combine", "flip_filter", "fft2d_",
     "fft1d_", "precompute_indices", "scalepackedtensor", "converttensor",
-    "settensor", "computeoffsets", "computebofsets", "im2col", "col2im",
-    "gemv", "gemmk1", "dot_kernel", "depthwise", "grouped_direct", "dwconv",
-    "_c1_k1", "reduce_wgrad", "elementwise", "reduce_kernel", "layer_norm",
-    "softmax_", "nccl", "rccl", "memcpy", "memset", "scal_kernel", "bn_fw",
-    "bn_bw", "kernel_conv_filter", "postgsu",
-    NULL,
+    "settensor", "computeoffsets", "computebofsets", "im2col", "col2im", "gemv",
+    "gemmk1", "dot_kernel", "depthwise", "grouped_direct", "dwconv", "_c1_k1",
+    "reduce_wgrad", "elementwise", "reduce_kernel", "layer_norm", "softmax_",
+    "nccl", "rccl", "memcpy", "memset", "scal_kernel", "bn_fw", "bn_bw",
+    "kernel_conv_filter", "postgsu", NULL,
 };
-/* clang-format on */
 
 /* Words of products. Checked after the helpers. */
-/* clang-format off */
 static const char *const products[] = {
     "gemm", "nvjet", "xmma_", "tensorop", "cutlass_", "cijk_", "wmma",
-    "convolve", "dgrad", "wgrad", "fprop", "implicitgemm", "scudnn",
-    "884cudnn", "1688cudnn", "16816cudnn", "8816cudnn", "winograd",
-    "conv2d", "conv3d", "igemm", "miopen", "matmul", "fmha",
-    "flash_fwd", "flash_bwd", "flashattn", "flash::", "_sdpa_",
-    "attentionkernel", "attentionbackwardkernel", "attn_fwd", "attn_bwd",
-    "flash_attention", "triton_tem_", "triton_mm", "fused_moe", "marlin",
-    "mfma", "fused_attention", "flex_attention", "mha_fwd", "mha_bwd",
-    NULL,
+    "convolve", "dgrad", "wgrad", "fprop", "implicitgemm", "scudnn", "884cudnn",
+    "1688cudnn", "16816cudnn", "8816cudnn", "winograd", "conv2d", "conv3d",
+    "igemm", "miopen", "matmul", "fmha", "flash_fwd", "flash_bwd", "flashattn",
+    "flash::", "_sdpa_", "attentionkernel", "attentionbackwardkernel",
+    "attn_fwd", "attn_bwd", "flash_attention", "triton_tem_", "triton_mm",
+    "fused_moe", "marlin", "mfma", "fused_attention", "flex_attention",
+    "mha_fwd", "mha_bwd", NULL,
 };
-/* clang-format on */
 
 /* Marks of matrix units. */
-/* clang-format off */
 static const char *const units[] = {
     "tensorop", "_tensor16x", "_tensor8x", "_tensor64x", "wmma", "hmma",
-    "wgmma", "nvjet", "s884", "h884", "d884", "z884", "s1688", "h1688",
-    "c1688", "d1688", "i8816", "s16816", "h16816", "d16816", "z16816",
-    "i16832", "i16864", "s161616", "h161616", "i161616", "flash_fwd",
-    "flash_bwd", "flash::", "flashattn", "_sdpa_", "fmha", "attentionkernel",
-    "attentionbackwardkernel", "mfma", "xdl", "_mi16x16", "_mi32x32",
-    "_mi4x4", "marlin", "umma", "gtcx", "tfloat32", "warpgroupsize",
-    NULL,
+    "wgmma", "nvjet", "s884", "h884", "d884", "z884", "s1688", "h1688", "c1688",
+    "d1688", "i8816", "s16816", "h16816", "d16816", "z16816", "i16832",
+    "i16864", "s161616", "h161616", "i161616", "flash_fwd", "flash_bwd",
+    "flash::", "flashattn", "_sdpa_", "fmha", "attentionkernel",
+    "attentionbackwardkernel", "mfma", "xdl", "_mi16x16", "_mi32x32", "_mi4x4",
+    "marlin", "umma", "gtcx", "tfloat32", "warpgroupsize", NULL,
 };
-/* clang-format on */
 
 /* Types as words; the first that is there decides: a kernel that names a
  * narrow type and fp32 multiplies the narrow one and sums in fp32. */
-static const struct {
-    const char *word;
-    enum dtype type;
-} words[] = {
-    {"tf32", DTYPE_TF32},        {"tfloat32", DTYPE_TF32},
-    {"xf32", DTYPE_TF32},        {"c1688", DTYPE_TF32},
-    {"e2m1", DTYPE_FP4},         {"nvf4", DTYPE_FP4},
-    {"nvfp4", DTYPE_FP4},        {"mxfp4", DTYPE_FP4},
-    {"e4m3", DTYPE_FP8},         {"e5m2", DTYPE_FP8},
-    {"fp8", DTYPE_FP8},          {"float8", DTYPE_FP8},
-    {"bf16", DTYPE_BF16},        {"bfloat16", DTYPE_BF16},
-    {"bhalf", DTYPE_BF16},       {"gemm_s8", DTYPE_INT8},
-    {"gemm_u8", DTYPE_INT8},     {"_i8i8", DTYPE_INT8},
-    {"int8", DTYPE_INT8},        {"i8816", DTYPE_INT8},
-    {"i16832", DTYPE_INT8},      {"i161616", DTYPE_INT8},
-    {"signed char", DTYPE_INT8}, {"f16", DTYPE_FP16},
-    {"fp16", DTYPE_FP16},        {"float16", DTYPE_FP16},
-    {"half", DTYPE_FP16},        {"hgemm", DTYPE_FP16},
-    {"h884", DTYPE_FP16},        {"h1688", DTYPE_FP16},
-    {"h16816", DTYPE_FP16},      {"h161616", DTYPE_FP16},
-    {"s884", DTYPE_FP16},        {"s161616", DTYPE_FP16},
-    {"s16816", DTYPE_FP16},      {"f64", DTYPE_FP64},
-    {"double", DTYPE_FP64},      {"dgemm", DTYPE_FP64},
-    {"zgemm", DTYPE_FP64},       {"d884", DTYPE_FP64},
-    {"z884", DTYPE_FP64},        {"d16816", DTYPE_FP64},
-    {"d1688", DTYPE_FP64},       {"s1688", DTYPE_TF32},
-    {"sgemm", DTYPE_FP32},       {"cgemm", DTYPE_FP32},
-    {"scudnn", DTYPE_FP32},      {"f32", DTYPE_FP32},
-    {"fp32", DTYPE_FP32},        {"float", DTYPE_FP32},
+static const struct pattern types[] = {
+    {DTYPE_TF32, NAMES("tf32", "tfloat32", "xf32", "c1688")},
+    {DTYPE_FP4, NAMES("e2m1", "nvf4", "nvfp4", "mxfp4")},
+    {DTYPE_FP8, NAMES("e4m3", "e5m2", "fp8", "float8")},
+    {DTYPE_BF16, NAMES("bf16", "bfloat16", "bhalf")},
+    {DTYPE_INT8, NAMES("gemm_s8", "gemm_u8", "_i8i8", "int8", "i8816", "i16832",
+        "i161616", "signed char")},
+    {DTYPE_FP16, NAMES("f16", "fp16", "float16", "half", "hgemm", "h884",
+        "h1688", "h16816", "h161616", "s884", "s161616", "s16816")},
+    {DTYPE_FP64, NAMES("f64", "double", "dgemm", "zgemm", "d884", "z884",
+        "d16816", "d1688")},
+    {DTYPE_TF32, NAMES("s1688")},
+    {DTYPE_FP32, NAMES("sgemm", "cgemm", "scudnn", "f32", "fp32", "float")},
 };
+/* clang-format on */
 
-static enum dtype type_by_word(const struct text *t) {
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (has(t, words[i].word)) return words[i].type;
-    return DTYPE_UNKNOWN;
+/* From here on t is a name in lower case, with a NUL behind it. */
+static enum dtype type_by_word(struct bytes t) {
+    return (enum dtype)words_first(types, COUNT(types), t, DTYPE_UNKNOWN);
 }
 
 static enum dtype type_of_letter(char c) {
@@ -146,8 +108,8 @@ static enum dtype type_of_letter(char c) {
 }
 
 /* nvjet[_sm90]_tst_...: matrix units have no plain fp32, so s is TF32. */
-static enum dtype nvjet_type(const struct text *t) {
-    const char *p = strstr(t->s, "nvjet_");
+static enum dtype nvjet_type(struct bytes t) {
+    const char *p = strstr((const char *)t.p, "nvjet_");
     if (!p) return DTYPE_UNKNOWN;
     p += 6;
     if (strncmp(p, "sm", 2) == 0 && isdigit((unsigned char)p[2])) {
@@ -161,8 +123,8 @@ static enum dtype nvjet_type(const struct text *t) {
 }
 
 /* Cijk_<A's indices>_<B's>_<types>_...: Tensile's, for AMD's BLAS. */
-static enum dtype tensile_type(const struct text *t) {
-    const char *p = strstr(t->s, "cijk_");
+static enum dtype tensile_type(struct bytes t) {
+    const char *p = strstr((const char *)t.p, "cijk_");
     if (!p) return DTYPE_UNKNOWN;
     for (int i = 0; i < 3; i++) {
         p += strcspn(p, "_");
@@ -177,7 +139,7 @@ static enum dtype tensile_type(const struct text *t) {
     return known ? d : DTYPE_UNKNOWN;
 }
 
-static enum dtype matrix_type(const struct text *t, bool tensor) {
+static enum dtype matrix_type(struct bytes t, bool tensor) {
     enum dtype d = nvjet_type(t);
     if (d == DTYPE_UNKNOWN) d = tensile_type(t);
     if (d != DTYPE_UNKNOWN) return d;
@@ -185,45 +147,43 @@ static enum dtype matrix_type(const struct text *t, bool tensor) {
     /* Attention in f32 takes three TF32 products for one of fp32's precision:
      * full fp32 to whoever asks. Other fp32 on NVIDIA's matrix units is TF32
      * whether the name says so or not; AMD's do have fp32. */
-    bool nvidia = !has(t, "cijk_") && !has(t, "xdl") && !has(t, "mfma") &&
-                  !has(t, "gtcx") && !has(t, "fmha");
+    bool nvidia = !word_in("cijk_", t) && !word_in("xdl", t) &&
+                  !word_in("mfma", t) && !word_in("gtcx", t) &&
+                  !word_in("fmha", t);
     if (d == DTYPE_FP32 && tensor && nvidia) return DTYPE_TF32;
-    if (d == DTYPE_UNKNOWN && tensor && has(t, "tensorop")) return DTYPE_TF32;
+    if (d == DTYPE_UNKNOWN && tensor && word_in("tensorop", t))
+        return DTYPE_TF32;
     return d;
 }
 
-/* Attention's own kernels have words of the helpers in them. */
-static bool is_helper(const struct text *t) {
-    if (has(t, "triton_") && !has(t, "triton_tem_") && !has(t, "triton_mm"))
-        return true;
-    return has_any(t, helpers);
-}
-
 struct kernel_kind kernel_kind_of(struct bytes name) {
-    struct text t;
+    uint8_t text[HEAD + 1];
+    struct bytes t = {text, name.n < HEAD ? name.n : HEAD};
     struct kernel_kind k = {false, false, DTYPE_UNKNOWN};
-    t.n = name.n < HEAD ? name.n : HEAD;
     for (size_t i = 0; i < t.n; i++) {
         int c = tolower(name.p[i]);
-        t.s[i] = c ? (char)c : ' ';
+        text[i] = c ? (uint8_t)c : ' ';
     }
-    t.s[t.n] = 0;
-    k.matrix = !is_helper(&t) && has_any(&t, products);
+    text[t.n] = 0;
+    /* Attention's own kernels have words of the helpers in them. */
+    bool generated = word_in("triton_", t) && !word_in("triton_tem_", t) &&
+                     !word_in("triton_mm", t);
+    k.matrix = !generated && !words_in(helpers, t) && words_in(products, t);
     if (!k.matrix) {
-        k.dtype = type_by_word(&t);
+        k.dtype = type_by_word(t);
         if (k.dtype == DTYPE_TF32) k.dtype = DTYPE_FP32;
         /* Optimizers take their scalars as double. */
-        if (k.dtype == DTYPE_FP64 && has(&t, "float")) k.dtype = DTYPE_FP32;
+        if (k.dtype == DTYPE_FP64 && word_in("float", t)) k.dtype = DTYPE_FP32;
         return k;
     }
-    bool plain = has(&t, "ffma") || has(&t, "simt");
-    k.tensor = !plain && has_any(&t, units);
-    k.dtype = matrix_type(&t, k.tensor);
+    bool plain = word_in("ffma", t) || word_in("simt", t);
+    k.tensor = !plain && words_in(units, t);
+    k.dtype = matrix_type(t, k.tensor);
     /* What has no other unit to run on, or a library that uses no other. */
     bool only = k.dtype == DTYPE_TF32 || k.dtype == DTYPE_FP8 ||
                 k.dtype == DTYPE_FP4;
     bool narrow = k.dtype == DTYPE_BF16 || k.dtype == DTYPE_FP16;
-    if (only || (narrow && !plain && has(&t, "cutlass"))) k.tensor = true;
+    if (only || (narrow && !plain && word_in("cutlass", t))) k.tensor = true;
     return k;
 }
 
@@ -241,4 +201,52 @@ enum dtype kernel_kind_dtype(struct kernel_kind k, enum dtype op) {
 
 enum dtype kernel_dtype(struct bytes name, enum dtype op) {
     return kernel_kind_dtype(kernel_kind_of(name), op);
+}
+
+bool kernel_is_joined(struct bytes name) {
+    static const char *const words[] = {"multi_tensor", "fused", "triton",
+                                        NULL};
+    return words_in(words, name);
+}
+
+enum kernel_fusable kernel_fusable(struct bytes name) {
+    static const char *const reduce[] = {"reduce_kernel", "softmax",
+                                         "layer_norm", "LayerNorm", NULL};
+    if (word_in("elementwise_kernel", name)) return FUSE_POINTWISE;
+    return words_in(reduce, name) ? FUSE_REDUCE : FUSE_NOT;
+}
+
+bool kernel_is_layout(struct bytes name) {
+    return word_in("nchwToNhwc", name) || word_in("nhwcToNchw", name);
+}
+
+bool kernel_is_helper(struct bytes name) {
+    static const char *const words[] = {"splitK",         "splitk",
+                                        "reduce_kernel",  "reduceKernel",
+                                        "nchwToNhwc",     "nhwcToNchw",
+                                        "transpose",      "memset",
+                                        "Memset",         "convertTensor",
+                                        "im2col",         "pad_",
+                                        "computeOffsets", "scalePackedTensor",
+                                        "setZero",        NULL};
+    return words_in(words, name);
+}
+
+/* clang-format off */
+static const struct pattern copies[] = {
+    {COPY_H2D, NAMES("HtoD", "H2D", "HToD", "HostToDevice")},
+    {COPY_D2H, NAMES("DtoH", "D2H", "DToH", "DeviceToHost")},
+    {COPY_P2P, NAMES("PtoP", "P2P", "PToP", "PeerToPeer")},
+    {COPY_D2D, NAMES("DtoD", "D2D", "DToD", "DeviceToDevice")},
+    {COPY_H2H, NAMES("HtoH", "H2H", "HToH")},
+    {COPY_H2D, NAMES("h2d")},
+    {COPY_D2H, NAMES("d2h")},
+    {COPY_D2D, NAMES("d2d")},
+    {COPY_P2P, NAMES("p2p")},
+    {COPY_MEMSET, NAMES("Memset", "memset")},
+};
+/* clang-format on */
+
+enum copy_kind copy_kind_of(struct bytes name) {
+    return (enum copy_kind)words_first(copies, COUNT(copies), name, COPY_OTHER);
 }
