@@ -289,10 +289,10 @@ static void shapes_must_fit_the_block(void **state) {
     (void)state;
     struct mem_shape s = shape("aten::empty", "[\"[2, 3]\", \"6\", \"\"]", 512);
     assert_true(BYTES_IS(s.dims, "[2, 3]"));
-    assert_string_equal(s.dtype, "float32");
+    assert_string_equal(s.dtype, "fp32");
     s = shape("aten::empty_strided", "[\"[4]\", \"[1]\", \"15\"]", 8);
     assert_true(BYTES_IS(s.dims, "[4]"));
-    assert_string_equal(s.dtype, "bfloat16");
+    assert_string_equal(s.dtype, "bf16");
     s = shape("aten::empty", "[\"[]\", \"\"]", 4);
     assert_true(BYTES_IS(s.dims, "[]"));
     assert_null(s.dtype);

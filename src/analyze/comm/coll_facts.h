@@ -53,7 +53,7 @@ struct coll_facts {
     int64_t group_size;          /* ranks in the process group */
     int64_t seq;                 /* number within the group, same on all */
     int64_t src, dst;            /* of a send or receive: global ranks */
-    struct bytes dtype;
+    struct bytes dtype; /* by its name in names/dtype.h, or as recorded */
     struct bytes group, group_desc, group_ranks;
 };
 
@@ -61,10 +61,6 @@ struct coll_facts coll_facts_none(void);
 
 /* Adds what the row's name and arguments tell and f does not know yet. */
 void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row);
-
-/* The size of a type in any spelling (Float, c10::BFloat16, long int, f32,
- * DT_HALF), or -1. */
-int64_t coll_dtype_bytes(struct bytes dtype);
 
 /* Elements of the message as handed over, for telling collectives apart, or
  * -1. */

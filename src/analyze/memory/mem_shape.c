@@ -7,6 +7,7 @@
 #include "base/text/json.h"
 #include "model/args.h"
 #include "model/trace.h"
+#include "names/dtype.h"
 
 /* Which input is the size and which the type. */
 static const struct maker {
@@ -23,17 +24,6 @@ static const struct maker {
     {"aten::new_empty", 1, 2},
     {"aten::new_empty_strided", 1, 3},
     {"aten::new_zeros", 1, 2},
-};
-
-/* c10::ScalarType, by number: the name and the bytes of an element. */
-static const struct dtype {
-    const char *name;
-    int bytes;
-} dtypes[] = {
-    {"uint8", 1},     {"int8", 1},      {"int16", 2},       {"int32", 4},
-    {"int64", 8},     {"float16", 2},   {"float32", 4},     {"float64", 8},
-    {"complex32", 4}, {"complex64", 8}, {"complex128", 16}, {"bool", 1},
-    {"qint8", 1},     {"quint8", 1},    {"qint32", 4},      {"bfloat16", 2},
 };
 
 static const struct maker *maker_of(struct bytes op) {
@@ -79,14 +69,14 @@ static int64_t elements(struct bytes dims) {
     return all;
 }
 
-static const struct dtype *dtype_of(struct bytes number) {
+static enum dtype dtype_of(struct bytes number) {
     size_t v = 0;
-    if (number.n == 0 || number.n > 2) return NULL;
+    if (number.n == 0 || number.n > 2) return DTYPE_UNKNOWN;
     for (size_t i = 0; i < number.n; i++) {
-        if (number.p[i] < '0' || number.p[i] > '9') return NULL;
+        if (number.p[i] < '0' || number.p[i] > '9') return DTYPE_UNKNOWN;
         v = v * 10 + (size_t)(number.p[i] - '0');
     }
-    return v < sizeof dtypes / sizeof *dtypes ? &dtypes[v] : NULL;
+    return dtype_of_scalar_type(v);
 }
 
 struct mem_shape mem_shape_from(struct bytes op, struct bytes concrete,
@@ -96,11 +86,11 @@ struct mem_shape mem_shape_from(struct bytes op, struct bytes concrete,
     if (!m) return none;
     struct bytes dims = nth_string(concrete, m->size);
     int64_t n = elements(dims), need;
-    const struct dtype *d = dtype_of(nth_string(concrete, m->type));
-    if (n < 0 || __builtin_mul_overflow(n, d ? d->bytes : 1, &need) ||
+    enum dtype d = dtype_of(nth_string(concrete, m->type));
+    if (n < 0 || __builtin_mul_overflow(n, d ? dtype_bits(d) / 8 : 1, &need) ||
         need > bytes)
         return none;
-    return (struct mem_shape){dims, d ? d->name : NULL};
+    return (struct mem_shape){dims, d ? dtype_name(d) : NULL};
 }
 
 struct mem_shape mem_shape_of(const struct trace *t, uint32_t op,

@@ -491,11 +491,11 @@ static void count_flops(struct hlo_reader *r, struct hlo_raw *i) {
 
 /* The output of a library call without its workspace. */
 static int64_t output_bytes(const struct hlo_raw *i) {
-    uint8_t bits;
+    enum dtype last = dtype_of_hlo(i->size.last_type);
     bool library = i->class == HC_CUSTOM &&
                    (hlo_is_gemm(i->target) || hlo_is_conv(i->target));
     if (library && i->size.arrays > 1 &&
-        hlo_type_of(i->size.last_type, &bits) == HLO_INT && bits == 8)
+        (last == DTYPE_INT8 || last == DTYPE_UINT8))
         return i->size.bytes - i->size.last_bytes;
     return i->size.bytes;
 }
