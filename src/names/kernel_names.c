@@ -203,6 +203,11 @@ enum dtype kernel_dtype(struct bytes name, enum dtype op) {
     return kernel_kind_dtype(kernel_kind_of(name), op);
 }
 
+bool kernel_op_is_known(struct bytes op) {
+    return op.n > 0 && !BYTES_STARTS(op, "command_buffer") &&
+           !BYTES_STARTS(op, "XlaModule:");
+}
+
 bool kernel_is_joined(struct bytes name) {
     static const char *const words[] = {"multi_tensor", "fused", "triton",
                                         NULL};

@@ -30,6 +30,10 @@ enum dtype kernel_dtype(struct bytes name, enum dtype op);
 /* The same for a kind that was worked out before. */
 enum dtype kernel_kind_dtype(struct kernel_kind k, enum dtype op);
 
+/* Is it an op that XLA wrote on a kernel? The marks of a whole program
+ * ("XlaModule:") and of a CUDA graph ("command_buffer") are none. */
+bool kernel_op_is_known(struct bytes op);
+
 /* Is it one kernel for many tensors: torch's foreach and fused optimizers? */
 bool kernel_is_joined(struct bytes name);
 

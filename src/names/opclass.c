@@ -91,6 +91,11 @@ uint16_t cat_classify(struct bytes cat) {
     return (uint16_t)pattern_first(own_classes, COUNT(own_classes), cat, 0);
 }
 
+bool name_is_host_func(struct bytes name) {
+    return BYTES_STARTS(name, "cuLaunchHostFunc") ||
+           BYTES_STARTS(name, "cudaLaunchHostFunc");
+}
+
 int64_t name_step_number(struct bytes name) {
     size_t i = name.n;
     while (i > 0 && name.p[i - 1] >= '0' && name.p[i - 1] <= '9') i--;

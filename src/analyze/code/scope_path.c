@@ -3,7 +3,8 @@
 #include "analyze/code/scope_path.h"
 
 #include "model/hlo/hlo.h"
-#include "names/opname.h"
+#include "names/input_names.h"
+#include "names/op_names.h"
 
 /* Takes the text before sep off *rest; false at the end. */
 static bool next_part(struct bytes *rest, const char *sep, struct bytes *part) {
@@ -49,7 +50,7 @@ uint32_t scope_path_tf(struct paths *p, struct bytes name, bool *backward) {
     struct bytes node = name, type, part;
     *backward = false;
     name_split_tf(name, &node, &type);
-    bool iterator = BYTES_STARTS(node, "Iterator::");
+    bool iterator = name_is_iterator(node);
     uint32_t at = PATH_NONE;
     while (next_part(&node, iterator ? "::" : "/", &part)) {
         if (!iterator && BYTES_IS(part, "gradient_tape")) {

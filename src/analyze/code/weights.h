@@ -7,10 +7,8 @@
 
 #include "model/trace.h"
 
-/* Which inputs of an op are weights, a bit each, by its name; 0: none. */
-unsigned weights_inputs(struct bytes name);
-
-/* How many numbers those inputs have, or -1: no shapes were recorded. Reads
+/* How many numbers the inputs of which the bits are set (op_weight_inputs()) have,
+ * or -1: no shapes were recorded. Reads
  * the span's arguments. */
 int64_t weights_of(const struct trace *t, row_id row, unsigned inputs);
 

@@ -1,77 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kinds by the letters of a name alone, so that all_reduce, AllReduce and
- * all-reduce are one spelling; messages from Kineto's collective arguments, or
- * from the shapes of the tensors handed over. */
+ * Messages from Kineto's collective arguments, or from the shapes of the tensors
+ * handed over. */
 #include "analyze/comm/coll_facts.h"
 
 #include "base/sum.h"
 #include "base/text/json.h"
 #include "model/args.h"
 #include "names/dtype.h"
-#include <assert.h>
 #include <stddef.h>
-
-static const char *const kind_names[COLL_KINDS] = {
-    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier",
-    "broadcast",  "reduce",     "gather",         "scatter",    "permute",
-    "send",       "recv",       "send_recv",      "other",
-};
-
-const char *coll_kind_name(enum coll_kind k) {
-    assert(k < COLL_KINDS);
-    return kind_names[k];
-}
-
-/* clang-format off */
-/* The first word found decides, so the longer ones come first. TensorFlow's
- * CollectiveReduce and CollectiveGather give the result to all. */
-static const struct {
-    const char *word;
-    enum coll_kind kind;
-} words[] = {
-    {"reducescatter",     COLL_REDUCE_SCATTER},
-    {"psumscatter",       COLL_REDUCE_SCATTER},
-    {"allreduce",         COLL_ALL_REDUCE},
-    {"psum",              COLL_ALL_REDUCE},
-    {"collectivereduce",  COLL_ALL_REDUCE},
-    {"crossdevicereduce", COLL_ALL_REDUCE},
-    {"allgather",         COLL_ALL_GATHER},
-    {"collectivegather",  COLL_ALL_GATHER},
-    {"alltoall",          COLL_ALL_TO_ALL},
-    {"barrier",           COLL_BARRIER},
-    {"broadcast",         COLL_BROADCAST},
-    {"bcast",             COLL_BROADCAST},
-    {"permute",           COLL_PERMUTE},
-    {"sendrecv",          COLL_SEND_RECV},
-    {"scatter",           COLL_SCATTER},
-    {"gather",            COLL_GATHER},
-    {"reduce",            COLL_REDUCE},
-    {"recv",              COLL_RECV},
-    {"send",              COLL_SEND},
-};
-/* clang-format on */
-
-enum { LETTERS = 96 }; /* what names a collective stands at its start */
-
-/* The letters of a name, small, up to its first parenthesis. */
-static size_t letters(struct bytes name, char out[LETTERS]) {
-    size_t n = 0;
-    for (size_t i = 0; i < name.n && n < LETTERS && name.p[i] != '('; i++) {
-        uint8_t c = name.p[i];
-        if (c >= 'A' && c <= 'Z') c = (uint8_t)(c - 'A' + 'a');
-        if (c >= 'a' && c <= 'z') out[n++] = (char)c;
-    }
-    return n;
-}
-
-enum coll_kind coll_kind_of(struct bytes name) {
-    char text[LETTERS];
-    size_t n = letters(name, text);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (memmem(text, n, words[i].word, strlen(words[i].word)))
-            return words[i].kind;
-    return COLL_OTHER;
-}
 
 struct coll_facts coll_facts_none(void) {
     return (struct coll_facts){.kind = COLL_OTHER,

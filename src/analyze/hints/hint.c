@@ -7,6 +7,7 @@
 #include "base/text/number.h"
 #include "model/span_class.h"
 #include "model/trace.h"
+#include "names/frame_name.h"
 #include <stdio.h>
 
 /* row_at: the example's own start. */
@@ -77,7 +78,7 @@ const char *hint_name(const struct hint_case *c, uint32_t row) {
 /* A function of C: whoever called it is what people look for. */
 static bool is_builtin(const struct trace *t, uint32_t frame) {
     struct bytes b = strs_bytes(&t->strs, t->spans.name[frame]);
-    return BYTES_STARTS(b, "<built-in");
+    return frame_name_is_builtin(b);
 }
 
 const char *hint_where(const struct hint_case *c, const struct hint_found *f,

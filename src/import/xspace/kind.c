@@ -3,7 +3,7 @@
  * no field for it: the frameworks' readers, too, go by the text. Adding a
  * spelling = one row in a table here. */
 #include "import/xspace/xspace.h"
-#include "names/opname.h"
+#include "names/op_names.h"
 
 #include <ctype.h>
 
