@@ -76,3 +76,11 @@ bool name_pins_memory(struct bytes name) {
                                         "pin_memory",           NULL};
     return words_in(words, name);
 }
+
+const char *const input_sync_runs[SYNC_RUNS] = {
+    "InstantiatedCapturedFunction::Run",
+    "InstantiatedCapturedFunction::RunWithBorrowedArgs",
+    "InstantiatedCapturedFunction::RunInstantiated",
+};
+const char input_async_run[] = "InstantiatedCapturedFunction::RunAsync";
+const char input_async_work[] = "ExecutorState::Process";

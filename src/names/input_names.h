@@ -44,6 +44,12 @@ enum loader {
 };
 enum loader name_loader(struct bytes name);
 
+/* Calls of tf.data that run the user's function: those that return when it is
+ * done, the one that returns at once, and its work on another thread. */
+enum { SYNC_RUNS = 3 };
+extern const char *const input_sync_runs[SYNC_RUNS];
+extern const char input_async_run[], input_async_work[];
+
 /* Is it a thread that loads, by the thread's name? */
 bool name_is_input_thread(struct bytes name);
 

@@ -187,8 +187,6 @@ struct kernel_kind kernel_kind_of(struct bytes name) {
     return k;
 }
 
-bool kernel_is_matrix(struct bytes name) { return kernel_kind_of(name).matrix; }
-
 enum dtype kernel_kind_dtype(struct kernel_kind k, enum dtype op) {
     /* A name may have double for a scalar argument. */
     if (!k.matrix && op != DTYPE_UNKNOWN) return op;
@@ -197,10 +195,6 @@ enum dtype kernel_kind_dtype(struct kernel_kind k, enum dtype op) {
     if (k.dtype != DTYPE_UNKNOWN) return k.dtype;
     if (k.matrix && op == DTYPE_FP32) return DTYPE_UNKNOWN;
     return op;
-}
-
-enum dtype kernel_dtype(struct bytes name, enum dtype op) {
-    return kernel_kind_dtype(kernel_kind_of(name), op);
 }
 
 bool kernel_op_is_known(struct bytes op) {

@@ -21,13 +21,9 @@ struct kernel_kind {
 /* By name alone. O(length), some microseconds: remember it per name. */
 struct kernel_kind kernel_kind_of(struct bytes name);
 
-/* The two questions one at a time. op: the type of the inputs of the op that
- * launched it, where recorded, else DTYPE_UNKNOWN: it decides what the name
- * leaves open, except that fp32 inputs do not tell TF32 from fp32. */
-bool kernel_is_matrix(struct bytes name);
-enum dtype kernel_dtype(struct bytes name, enum dtype op);
-
-/* The same for a kind that was worked out before. */
+/* The type that such a kernel computes in. op: the type of the inputs of the
+ * op that launched it, where recorded, else DTYPE_UNKNOWN: it decides what the
+ * name leaves open, except that fp32 inputs do not tell TF32 from fp32. */
 enum dtype kernel_kind_dtype(struct kernel_kind k, enum dtype op);
 
 /* Is it an op that XLA wrote on a kernel? The marks of a whole program

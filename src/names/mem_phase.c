@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Names of regions, ops and frames that belong to one phase of training, as
  * rows. torch names its optimizer's regions and its backward nodes itself
- * (opclass.c); TensorFlow puts the phase into the path of the op; frames tell by
- * their file in the framework. */
+ * (opclass.c); TensorFlow puts the phase into the path of the op; frames tell
+ * by their file in the framework. */
 #include "names/mem_phase.h"
 
 #include "base/array.h"

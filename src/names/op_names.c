@@ -42,8 +42,9 @@ struct bytes name_op_type(struct bytes full) {
     return (struct bytes){full.p, 0};
 }
 
+/* The lists are set by hand. */
+/* clang-format off */
 bool op_is_view(struct bytes name) {
-    /* clang-format off */
     static const char *const torch[] = {
         "view", "t", "transpose", "transpose_", "as_strided", "as_strided_",
         "reshape", "_reshape_alias", "_unsafe_view", "view_as", "expand",
@@ -57,7 +58,6 @@ bool op_is_view(struct bytes name) {
     static const char *const tf[] = {
         "Reshape", "Identity", "IdentityN", "ExpandDims", "Squeeze",
         "StopGradient", "PreventGradient", "ReadVariableOp", NULL};
-    /* clang-format on */
     if (BYTES_STARTS(name, "aten::"))
         return pattern_in(torch, (struct bytes){name.p + 6, name.n - 6});
     if (BYTES_IS(name, "detach") || BYTES_IS(name, "detach_")) return true;
@@ -65,7 +65,6 @@ bool op_is_view(struct bytes name) {
 }
 
 bool op_only_allocates(struct bytes name) {
-    /* clang-format off */
     static const char *const list[] = {
         "aten::empty", "aten::empty_strided", "aten::empty_like",
         "aten::new_empty", "aten::new_empty_strided", "aten::resize_",
@@ -75,30 +74,25 @@ bool op_only_allocates(struct bytes name) {
         "aten::_has_compatible_shallow_copy_type", "aten::_pin_memory",
         "aten::record_stream", "aten::requires_grad_", "aten::retain_grad",
         NULL};
-    /* clang-format on */
     return pattern_in(list, name);
 }
 
 bool op_is_bookkeeping(struct bytes name) {
-    /* clang-format off */
     static const char *const tf[] = {
         "NoOp", "_Arg", "_Retval", "Const", "Shape", "VarHandleOp", NULL};
     static const char *const torch[] = {
         "autograd::*", "torch::autograd::*", "profiler::*",
         "TorchDynamo Cache*", "Pregraph bytecode*", "AOTDispatcher Runtime*",
         "PythonDispatchMode*", "*Backward0", "*Backward1", NULL};
-    /* clang-format on */
     return pattern_in(tf, name_op_type(name)) || pattern_in(torch, name);
 }
 
 bool op_is_custom(struct bytes name) {
-    /* clang-format off */
     static const char *const own[] = {
         "aten", "prims", "prim", "c10d", "c10d_functional", "autograd",
         "torch", "profiler", "nccl", "gloo", "quantized", "inductor",
         "_c10d_functional", "cudnn", "mkldnn", "sparse", "rngprims",
         "higher_order", "onednn", "fbgemm", "xla", "symm_mem", NULL};
-    /* clang-format on */
     const uint8_t *p = memmem(name.p, name.n, "::", 2);
     if (p == NULL || p == name.p) return false;
     size_t n = (size_t)(p - name.p);
@@ -113,18 +107,15 @@ bool op_is_in_place(struct bytes name) {
 }
 
 bool op_is_mark(struct bytes name) {
-    /* clang-format off */
     static const char *const list[] = {
         "[memory]", "[OutOfMemory]", "profiler::_record_function_enter",
         "profiler::_record_function_enter_new",
         "profiler::_record_function_exit", "aten::is_leaf", "aten::output_nr",
         "aten::_version", NULL};
-    /* clang-format on */
     return pattern_in(list, name);
 }
 
 bool op_feeds_a_look(struct bytes name) {
-    /* clang-format off */
     static const char *const list[] = {
         "aten::abs", "aten::max", "aten::min", "aten::amax", "aten::amin",
         "aten::sum", "aten::mean", "aten::norm", "aten::linalg_vector_norm",
@@ -140,17 +131,14 @@ bool op_feeds_a_look(struct bytes name) {
         "aten::view", "aten::reshape", "aten::expand", "aten::t",
         "aten::is_nonzero", "aten::softmax", "aten::sigmoid", "aten::stack",
         "aten::cat", NULL};
-    /* clang-format on */
     return pattern_in(list, name);
 }
 
 bool op_makes_tensor(struct bytes name) {
-    /* clang-format off */
     static const char *const list[] = {
         "aten::empty", "aten::empty_strided", "aten::zeros", "aten::ones",
         "aten::full", "aten::rand", "aten::randn", "aten::randint",
         "aten::arange", "aten::linspace", "aten::eye", "aten::randperm", NULL};
-    /* clang-format on */
     return pattern_in(list, name);
 }
 
@@ -160,15 +148,12 @@ bool op_makes_room(struct bytes name) {
 }
 
 bool op_copies_tensor(struct bytes name) {
-    /* clang-format off */
     static const char *const list[] = {
         "aten::_to_copy", "aten::to", "aten::copy_", "aten::_copy_from",
         "aten::pin_memory", "aten::_pin_memory", NULL};
-    /* clang-format on */
     return pattern_in(list, name);
 }
 
-/* clang-format off */
 /* Where the size and the type stand: a digit each. */
 static const struct pattern makers[] = {
     {0x01, NAMES("aten::empty", "aten::zeros", "aten::ones", "aten::rand",

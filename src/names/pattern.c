@@ -17,7 +17,7 @@ static bool has(const char *word, size_t n, struct bytes name) {
     return false;
 }
 
-static inline bool fits(const char *pattern, struct bytes name) {
+bool pattern_fits(const char *pattern, struct bytes name) {
     bool star = *pattern == '*';
     if (!star && (name.n == 0 || name.p[0] != (uint8_t)*pattern)) return false;
     pattern += star;
@@ -31,13 +31,9 @@ static inline bool fits(const char *pattern, struct bytes name) {
     return name.n >= n - 1 && memcmp(name.p, pattern, n - 1) == 0;
 }
 
-bool pattern_fits(const char *pattern, struct bytes name) {
-    return fits(pattern, name);
-}
-
 bool pattern_in(const char *const *list, struct bytes name) {
     for (; *list; list++)
-        if (fits(*list, name)) return true;
+        if (pattern_fits(*list, name)) return true;
     return false;
 }
 

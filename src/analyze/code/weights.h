@@ -7,9 +7,8 @@
 
 #include "model/trace.h"
 
-/* How many numbers the inputs of which the bits are set (op_weight_inputs()) have,
- * or -1: no shapes were recorded. Reads
- * the span's arguments. */
+/* Returns how many numbers these inputs (op_weight_inputs()) have; -1: no
+ * shapes were recorded. Reads the span's arguments. */
 int64_t weights_of(const struct trace *t, row_id row, unsigned inputs);
 
 /* The same on "[[32, 3, 8, 8], [16, 3, 3, 3], [16]]". */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Messages from Kineto's collective arguments, or from the shapes of the tensors
- * handed over. */
+ * Messages from Kineto's collective arguments, or from the shapes of the
+ * tensors handed over. */
 #include "analyze/comm/coll_facts.h"
 
 #include "base/sum.h"

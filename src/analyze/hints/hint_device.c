@@ -83,7 +83,7 @@ static bool is_thin(const struct trace *t, uint32_t row) {
         blocks_per_unit(t, row, &a) < 2)
         return false;
     struct bytes name = strs_bytes(&t->strs, t->spans.name[row]);
-    return !kernel_is_matrix(name);
+    return !kernel_kind_of(name).matrix;
 }
 
 static void repair_occupancy(const struct hint_case *c, struct hint_step *s,

@@ -43,7 +43,6 @@ struct run {
 };
 
 /* Names that matter, as ids of the trace; STR_NONE: not in it. */
-enum { SYNC_RUNS = 3 };
 struct known {
     str_id sync[SYNC_RUNS], async, process;
 };
@@ -724,18 +723,11 @@ static void drop_empty(struct input_stages *s, struct extra *x) {
 /* ---- in and out ---- */
 
 static void find_known(struct finder *f) {
-    static const char *const sync[SYNC_RUNS] = {"Run", "RunWithBorrowedArgs",
-                                                "RunInstantiated"};
     const struct strs *s = &f->t->strs;
-    char text[64] = "InstantiatedCapturedFunction::";
-    size_t n = strlen(text);
-    for (int i = 0; i < SYNC_RUNS; i++) {
-        memcpy(text + n, sync[i], strlen(sync[i]) + 1);
-        f->known.sync[i] = strs_find(s, bytes_of(text));
-    }
-    f->known.async =
-        strs_find(s, bytes_of("InstantiatedCapturedFunction::RunAsync"));
-    f->known.process = strs_find(s, bytes_of("ExecutorState::Process"));
+    for (int i = 0; i < SYNC_RUNS; i++)
+        f->known.sync[i] = strs_find(s, bytes_of(input_sync_runs[i]));
+    f->known.async = strs_find(s, bytes_of(input_async_run));
+    f->known.process = strs_find(s, bytes_of(input_async_work));
 }
 
 static bool find(struct finder *f) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Counts the names that differ in indices alone, then folds those of which there
- * are too many. */
+ * Counts the names that differ in indices alone, then folds those of which
+ * there are too many. */
 #include "analyze/steps/stage_names.h"
 
 #include "base/map.h"
