@@ -100,14 +100,6 @@ bool frame_name_is_users(const struct frame_name *f) {
     return f->file.n > 0 && !pattern_in(foreign, f->file);
 }
 
-bool frame_name_is_module(struct bytes name) {
-    return BYTES_STARTS(name, "nn.Module: ");
-}
-
-bool frame_name_is_builtin(struct bytes name) {
-    return BYTES_STARTS(name, "<built-in");
-}
-
 bool frame_name_is_recorder(struct bytes name) {
     static const char *const list[] = {
         "torch::unwind::*", "torch::CapturedTraceback::*",

@@ -55,10 +55,6 @@ struct bytes stage_name_parent(struct bytes iterator) {
     return up;
 }
 
-bool name_is_iterator(struct bytes name) {
-    return BYTES_STARTS(name, "Iterator::");
-}
-
 enum loader name_loader(struct bytes name) {
     if (!word_in("DataLoader", name)) return LOADER_NONE;
     if (word_in("_SingleProcess", name)) return LOADER_INLINE;

@@ -33,7 +33,9 @@ enum stage_kind stage_kind_of(struct bytes iterator);
 struct bytes stage_name_parent(struct bytes iterator);
 
 /* Is it the path of a tf.data iterator: Iterator::Root::BatchV2? */
-bool name_is_iterator(struct bytes name);
+static inline bool name_is_iterator(struct bytes name) {
+    return BYTES_STARTS(name, "Iterator::");
+}
 
 /* Which loader of torch the name is of. */
 enum loader {

@@ -93,18 +93,13 @@ static enum dtype type_by_word(struct bytes t) {
 }
 
 static enum dtype type_of_letter(char c) {
-    switch (c) {
-    case 't':
-    case 'b': return DTYPE_BF16;
-    case 'h': return DTYPE_FP16;
-    case 's': return DTYPE_FP32;
-    case 'd': return DTYPE_FP64;
-    case 'q':
-    case 'r': return DTYPE_FP8;
-    case 'o': return DTYPE_FP4;
-    case 'i': return DTYPE_INT8;
-    default: return DTYPE_UNKNOWN;
-    }
+    static const char letters[] = "tbhsdqroi";
+    static const uint8_t of[] = {
+        DTYPE_BF16, DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP64,
+        DTYPE_FP8,  DTYPE_FP8,  DTYPE_FP4,  DTYPE_INT8,
+    };
+    const char *at = c ? strchr(letters, c) : NULL;
+    return at ? (enum dtype)of[at - letters] : DTYPE_UNKNOWN;
 }
 
 /* nvjet[_sm90]_tst_...: matrix units have no plain fp32, so s is TF32. */
@@ -195,11 +190,6 @@ enum dtype kernel_kind_dtype(struct kernel_kind k, enum dtype op) {
     if (k.dtype != DTYPE_UNKNOWN) return k.dtype;
     if (k.matrix && op == DTYPE_FP32) return DTYPE_UNKNOWN;
     return op;
-}
-
-bool kernel_op_is_known(struct bytes op) {
-    return op.n > 0 && !BYTES_STARTS(op, "command_buffer") &&
-           !BYTES_STARTS(op, "XlaModule:");
 }
 
 bool kernel_is_joined(struct bytes name) {

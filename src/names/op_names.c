@@ -102,10 +102,6 @@ bool op_is_custom(struct bytes name) {
     return !pattern_in(own, (struct bytes){name.p, n});
 }
 
-bool op_is_in_place(struct bytes name) {
-    return BYTES_STARTS(name, "aten::") && name.p[name.n - 1] == '_';
-}
-
 bool op_is_mark(struct bytes name) {
     static const char *const list[] = {
         "[memory]", "[OutOfMemory]", "profiler::_record_function_enter",
@@ -140,11 +136,6 @@ bool op_makes_tensor(struct bytes name) {
         "aten::full", "aten::rand", "aten::randn", "aten::randint",
         "aten::arange", "aten::linspace", "aten::eye", "aten::randperm", NULL};
     return pattern_in(list, name);
-}
-
-bool op_makes_room(struct bytes name) {
-    return BYTES_STARTS(name, "aten::empty") ||
-           BYTES_STARTS(name, "aten::new_empty");
 }
 
 bool op_copies_tensor(struct bytes name) {
@@ -189,10 +180,6 @@ bool op_size_inputs(struct bytes name, int *size, int *type) {
 unsigned op_weight_inputs(struct bytes name) {
     if (!BYTES_STARTS(name, "aten::")) return 0;
     return pattern_first(layers, COUNT(layers), name, 0);
-}
-
-bool name_is_zero_grad(struct bytes name) {
-    return BYTES_STARTS(name, "Optimizer.zero_grad");
 }
 
 bool name_is_accumulate(struct bytes name) {

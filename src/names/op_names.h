@@ -30,7 +30,9 @@ bool op_is_bookkeeping(struct bytes name);
 bool op_is_custom(struct bytes name);
 
 /* Does it write into its input: aten::add_? */
-bool op_is_in_place(struct bytes name);
+static inline bool op_is_in_place(struct bytes name) {
+    return BYTES_STARTS(name, "aten::") && name.p[name.n - 1] == '_';
+}
 
 /* Do torch's own tables leave it out: a mark, no work? */
 bool op_is_mark(struct bytes name);
@@ -43,7 +45,10 @@ bool op_feeds_a_look(struct bytes name);
 bool op_makes_tensor(struct bytes name);
 
 /* Does it only make room for a tensor that its caller fills? */
-bool op_makes_room(struct bytes name);
+static inline bool op_makes_room(struct bytes name) {
+    return BYTES_STARTS(name, "aten::empty") ||
+           BYTES_STARTS(name, "aten::new_empty");
+}
 
 /* Does it copy a tensor elsewhere (aten::_to_copy)? */
 bool op_copies_tensor(struct bytes name);
@@ -57,7 +62,9 @@ unsigned op_weight_inputs(struct bytes name);
 
 /* Is it the call of torch's optimizer that clears gradients? Beside its step
  * that is the only one of NAME_OPTIMIZER. */
-bool name_is_zero_grad(struct bytes name);
+static inline bool name_is_zero_grad(struct bytes name) {
+    return BYTES_STARTS(name, "Optimizer.zero_grad");
+}
 
 /* Does a gradient go into .grad in it, behind the op that made it? */
 bool name_is_accumulate(struct bytes name);

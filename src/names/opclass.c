@@ -91,11 +91,6 @@ uint16_t cat_classify(struct bytes cat) {
     return (uint16_t)pattern_first(own_classes, COUNT(own_classes), cat, 0);
 }
 
-bool name_is_host_func(struct bytes name) {
-    return BYTES_STARTS(name, "cuLaunchHostFunc") ||
-           BYTES_STARTS(name, "cudaLaunchHostFunc");
-}
-
 int64_t name_step_number(struct bytes name) {
     size_t i = name.n;
     while (i > 0 && name.p[i - 1] >= '0' && name.p[i - 1] <= '9') i--;
@@ -107,7 +102,5 @@ int64_t name_step_number(struct bytes name) {
 }
 
 size_t name_group_prefix(struct bytes name) {
-    static const char step[] = "ProfilerStep#";
-    if (BYTES_STARTS(name, "ProfilerStep#")) return sizeof step - 2;
-    return 0;
+    return BYTES_STARTS(name, "ProfilerStep#") ? strlen("ProfilerStep") : 0;
 }

@@ -40,7 +40,10 @@ uint16_t name_classify(struct bytes name);
 uint16_t cat_classify(struct bytes cat);
 
 /* Does the call put a function of the host on a stream? */
-bool name_is_host_func(struct bytes name);
+static inline bool name_is_host_func(struct bytes name) {
+    return BYTES_STARTS(name, "cuLaunchHostFunc") ||
+           BYTES_STARTS(name, "cudaLaunchHostFunc");
+}
 
 /* ProfilerStep#12 -> 12; any text with a number after its last '#' or blank;
  * -1: none. */
