@@ -6,11 +6,12 @@
 Fails (status 1, one line each) on: a folder that includes what it may not; a
 room (a folder below one) that opens what is private to another; importers,
 analyses or exporters that include each other; a format's name outside of the
-importers; rooms of too many files; include chains that are too deep; output
-that goes around the screen (src/base/io/sink.h), which keeps what comes from
-outside from steering a terminal; exiting below src/cmd; files opened by the
-recorder otherwise than by its own calls; globals that can change; marks of
-unfinished work; files, functions and lines over their limits.
+importers; an op's name outside of src/names; rooms of too many files; include
+chains that are too deep; output that goes around the screen
+(src/base/io/sink.h), which keeps what comes from outside from steering a
+terminal; exiting below src/cmd; files opened by the recorder otherwise than by
+its own calls; globals that can change; marks of unfinished work; files,
+functions and lines over their limits.
 `--report` prints the sizes beside their budgets. Standard library only."""
 
 import os
@@ -81,6 +82,8 @@ FAMILY = {
 # Who may know a format by its name: its importer, the curves' own folder, and
 # the exporter that writes it.
 KNOWS_FORMATS = {"import", "scalars"}
+# Who may know an op by its name: the folder of names, and the costs of ops.
+KNOWS_OPS = ("names/", "analyze/cost/")
 READS_OTHERS = {"overview", "hints", "diff"}
 # What a signal handler must know has no other place; what makes hashes
 # unforeseeable is drawn once; what files inflate to is bounded for all of them.
@@ -330,6 +333,15 @@ def check_formats(f, formats, out):
                        "format's name: ask what it can do (model/format.h)")
 
 
+def check_names(f, out):
+    """What a name means stands in one folder."""
+    if f.name.startswith(KNOWS_OPS):
+        return
+    for m in re.finditer('"aten::', COMMENT.sub(blank, f.text)):
+        out.append(f"{f.path}:{f.line_of(m.start())}: an op's name: ask what "
+                   "it means (src/names)")
+
+
 def check_code(f, out):
     m = PRINTS.search(f.plain)
     if m:
@@ -462,6 +474,7 @@ def main():
         if f.base.endswith((".c", ".h")):
             check_code(f, out)
             check_formats(f, families["import"], out)
+            check_names(f, out)
         if f.base.endswith(".c"):
             measure(f, out, stats)
             d = depth_of(f.name, files) - 1

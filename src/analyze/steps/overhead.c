@@ -7,6 +7,7 @@
 #include "base/facts.h"
 #include "base/sort.h"
 #include "model/format.h"
+#include "names/op_names.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,8 +56,8 @@ static int64_t wrapper_time(const struct trace *t, row_id r, row_id end) {
 
 /* The median of such times in ps, or -1: too few. */
 static int64_t wrapper_median(const struct trace *t, uint32_t source) {
-    str_id name[2] = {strs_find(&t->strs, bytes_of("aten::t")),
-                      strs_find(&t->strs, bytes_of("aten::transpose"))};
+    str_id name[2] = {strs_find(&t->strs, bytes_of(op_thin[0])),
+                      strs_find(&t->strs, bytes_of(op_thin[1]))};
     int64_t v[WRAPPERS_MAX];
     size_t n = 0;
     const struct lists *l = &t->of_source;

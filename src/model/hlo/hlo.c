@@ -276,9 +276,3 @@ bool hlo_scope_next(struct bytes *rest, struct bytes *scope) {
     *rest = (struct bytes){rest->p + used, rest->n - used};
     return true;
 }
-
-const char *hlo_dtype_name(enum hlo_dtype d) {
-    static const char *const names[] = {"",    "bool", "int", "f4",  "f8",
-                                        "f16", "bf16", "f32", "f64", "complex"};
-    return names[d];
-}

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the program was doing, by the names of spans and frames: the one place
- * where memory's analyses look at names. */
-#ifndef ANALYZE_MEMORY_MEM_PHASE_H
-#define ANALYZE_MEMORY_MEM_PHASE_H
+ * What the program was doing when memory was allocated, by the names of ops,
+ * regions and frames. */
+#ifndef NAMES_MEM_PHASE_H
+#define NAMES_MEM_PHASE_H
 
 #include "base/bytes.h"
-#include <stdbool.h>
 #include <stdint.h>
-
-struct trace;
 
 enum mem_phase {
     MEM_NOWHERE, /* no op, region or stack tells */
@@ -25,11 +22,10 @@ enum mem_phase {
     MEM_PHASES,
 };
 
-/* Of a span, by its name and kind alone; MEM_NOWHERE: the name does not say. */
-enum mem_phase mem_phase_of_span(const struct trace *t, uint32_t row);
-
-/* Of an op named by a source with no span around it (TensorFlow). */
-enum mem_phase mem_phase_of_name(struct bytes name);
+/* Of an op by its name, and of what XLA's runtime does; MEM_NOWHERE: the name
+ * does not say. */
+enum mem_phase mem_phase_of_op(struct bytes name);
+enum mem_phase mem_phase_of_runtime(struct bytes name);
 
 /* What of the framework a text names: one bit for each thing that is known.
  * Many frames share a text; this part needs to read it all. */
@@ -43,14 +39,5 @@ enum mem_phase mem_phase_of_frame(uint32_t file, uint32_t marks,
 /* The same of a frame in one text: "torch/optim/sgd.py(80): step",
  * "nn.Module: Linear_0", "$api.py:12 jit". */
 enum mem_phase mem_phase_of_text(struct bytes frame);
-
-/* Does this op make a tensor of no other one (aten::empty, aten::randn)? */
-bool mem_makes_tensor(struct bytes op);
-
-/* Does this op only make room for a tensor that its caller fills? */
-bool mem_makes_room(struct bytes op);
-
-/* Does this op copy a tensor elsewhere (aten::_to_copy)? */
-bool mem_copies_tensor(struct bytes op);
 
 #endif
