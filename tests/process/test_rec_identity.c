@@ -458,5 +458,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(odd_values_become_printable),
         cmocka_unit_test(argv_reads_as_a_command_line),
     };
+    /* the form of the output is told by a variable, which does not last */
+    const char *form = getenv("CMOCKA_MESSAGE_OUTPUT");
+    if (form != NULL && strcmp(form, "TAP") == 0)
+        cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
