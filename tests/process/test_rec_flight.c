@@ -148,10 +148,18 @@ static void test_dumps(void **state) {
 
 /* --- by signal ---------------------------------------------------------- */
 
+/* Every thread has written something. */
+static void wait_for_writers(void) {
+    for (unsigned t = 0; t < THREADS; t++)
+        while (__atomic_load_n(&shared->done[t], __ATOMIC_ACQUIRE) == 0)
+            rig_sleep_us(1000);
+}
+
 static void run_signal(void *arg) {
     (void)arg;
     rig_options.signal = SIGUSR2;
     start_writers();
+    wait_for_writers();
     rig_sleep_us(10000);
     raise(SIGUSR2);
     for (int i = 0; i < 1000 && rig_count(".xplane.pb") == 0; i++)
@@ -178,6 +186,7 @@ static void test_signal(void **state) {
 static void run_crash(void *arg) {
     (void)arg;
     start_writers();
+    wait_for_writers();
     rig_sleep_us(20000);
     kill(getpid(), SIGKILL);
 }
