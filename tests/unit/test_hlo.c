@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Programs of XLA in a profile: hand-made modules, whole and damaged; kernels
  * of graphs that get their instruction back. Real ones are checked in
- * tests/golden/hlo_check.py. */
+ * tests/truth/hlo_check.py. */
 #include "import/import.h"
 #include "model/hlo/hlo.h"
 #include "model/launch.h"

@@ -169,7 +169,8 @@ enum xline_kind xline_classify(const struct xplane *p, const struct xline *l) {
     /* clang-format on */
     if (p->own) return xline_own(p, l);
     if (p->kind == XP_HOST || p->kind == XP_FACTS) return XL_HOST;
-    if (BYTES_IS(l->name, XSPACE_COUNTERS_LINE) || BYTES_STARTS(l->name, "counters_"))
+    if (BYTES_IS(l->name, XSPACE_COUNTERS_LINE) ||
+        BYTES_STARTS(l->name, "counters_"))
         return XL_COUNTERS;
     if (derived_id(l->id)) return XL_DERIVED;
     if (p->kind == XP_XLA) {
