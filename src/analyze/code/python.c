@@ -11,6 +11,7 @@
 #include "analyze/shared/intervals.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/once.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "names/frame_name.h"
@@ -243,23 +244,22 @@ static void put_columns(struct result *r) {
          COL_BAR | COL_MAIN},
     };
     /* clang-format on */
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 static void put_row(struct result *r, const struct python *p,
                     const struct function *f) {
     struct frame_name n = frame_name_split(strs_bytes(&p->names, f->name));
     result_row(r);
-    result_str(r, n.function);
-    if (n.file.n > 0) result_str(r, n.file);
-    else result_null(r);
-    result_int_if(r, n.line >= 0, n.line);
-    result_int(r, f->calls);
-    result_int(r, f->total);
-    result_int(r, f->self);
-    result_float_if(r, p->steps > 0,
-                    100.0 * (double)f->in_step / (double)p->steps);
+    cell_str(r, "function", n.function);
+    if (n.file.n > 0) cell_str(r, "file", n.file);
+    if (n.line >= 0) cell_int(r, "line", n.line);
+    cell_int(r, "calls", f->calls);
+    cell_int(r, "total_us", f->total);
+    cell_int(r, "self_us", f->self);
+    if (p->steps > 0)
+        cell_float(r, "share_of_step_pct",
+                   100.0 * (double)f->in_step / (double)p->steps);
 }
 
 /* Rows that are equal in their share stand by own time, then by name. */

@@ -13,6 +13,7 @@
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/own.h"
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -211,8 +212,7 @@ static void put_columns(struct result *r, const struct call_paths *s) {
          "the program's own", COL_TEXT, 0},
     };
     /* clang-format on */
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 static bool is_users(struct call_paths *s, str_id name) {
@@ -239,27 +239,28 @@ static void put_row(struct result *r, struct call_paths *s, uint32_t node,
     sink_putc(text, '\0');
     result_row(r);
     if (text->broken) r->oom = true; /* a path without text misleads */
-    result_text(r, text->broken ? "" : text->buf);
-    result_text(r, paths_name(&s->paths, node));
-    result_int(r, self);
-    result_int(r, paths_total(&s->paths, node, s->value));
-    result_int(r, paths_self(&s->paths, node, PATH_CALLS));
-    result_float_if(r, s->whole > 0, 100.0 * (double)self / (double)s->whole);
-    result_text(r, parent == PATH_NONE ? NULL : paths_name(&s->paths, parent));
-    result_text(r, caller_of(s, node));
+    cell_text(r, "stack", text->broken ? "" : text->buf);
+    cell_text(r, "frame", paths_name(&s->paths, node));
+    cell_int(r, "self_us", self);
+    cell_int(r, "total_us", paths_total(&s->paths, node, s->value));
+    cell_int(r, "count", paths_self(&s->paths, node, PATH_CALLS));
+    if (s->whole > 0)
+        cell_float(r, "share_pct", 100.0 * (double)self / (double)s->whole);
+    cell_text(r, "op",
+              parent == PATH_NONE ? NULL : paths_name(&s->paths, parent));
+    cell_text(r, "caller", caller_of(s, node));
 }
 
 static void put_rest(struct result *r, const struct call_paths *s, int64_t self,
                      int64_t count) {
     result_row(r);
-    result_text(r, "(other paths)");
-    result_text(r, "(other paths)");
-    result_int(r, self);
-    result_int(r, self);
-    result_int(r, count);
-    result_float_if(r, s->whole > 0, 100.0 * (double)self / (double)s->whole);
-    result_null(r);
-    result_null(r);
+    cell_text(r, "stack", "(other paths)");
+    cell_text(r, "frame", "(other paths)");
+    cell_int(r, "self_us", self);
+    cell_int(r, "total_us", self);
+    cell_int(r, "count", count);
+    if (s->whole > 0)
+        cell_float(r, "share_pct", 100.0 * (double)self / (double)s->whole);
 }
 
 /* Numbers of the nodes that have time of their own, most first; equal ones in

@@ -5,6 +5,7 @@
 #include "analyze/code/scope_tree.h"
 #include "analyze/shared/missing.h"
 
+#include "base/array.h"
 #include "base/text/glob.h"
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +85,7 @@ static void put_columns(struct result *r, const struct tree *x) {
          "of device_us, the backward pass", COL_TIME, 0},
     };
     /* clang-format on */
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 /* The path of a node, in x->path. A made-up file may have a million nodes at
@@ -113,19 +113,20 @@ static void put_row(struct result *r, struct tree *x, uint32_t node,
     bool bytes = x->s.memory && (host || (v->has & (1u << PATH_BYTES)));
     int64_t calls = self[PATH_CALLS] ? self[PATH_CALLS] : total[PATH_CALLS];
     result_row(r);
-    result_text(r, path);
-    result_text(r, paths_name(&x->s.paths, node));
-    result_int(r, v->depth);
-    result_int_if(r, node != NO_SCOPE, calls);
-    result_int_if(r, host, total[PATH_HOST]);
-    result_int_if(r, host, self[PATH_HOST]);
-    result_int_if(r, dev, total[PATH_DEVICE]);
-    result_int_if(r, dev, self[PATH_DEVICE]);
-    result_int_if(r, bytes, total[PATH_BYTES]);
-    result_int_if(r, v->has & (1u << PATH_FLOPS), total[PATH_FLOPS]);
-    result_int_if(r, v->has & (1u << PATH_PARAMS), total[PATH_PARAMS]);
-    result_int_if(r, host, total[PATH_HOST_BACK]);
-    result_int_if(r, dev, total[PATH_DEVICE_BACK]);
+    cell_text(r, "path", path);
+    cell_text(r, "name", paths_name(&x->s.paths, node));
+    cell_int(r, "depth", v->depth);
+    if (node != NO_SCOPE) cell_int(r, "calls", calls);
+    if (host) cell_int(r, "host_us", total[PATH_HOST]);
+    if (host) cell_int(r, "host_self_us", self[PATH_HOST]);
+    if (dev) cell_int(r, "device_us", total[PATH_DEVICE]);
+    if (dev) cell_int(r, "device_self_us", self[PATH_DEVICE]);
+    if (bytes) cell_int(r, "bytes", total[PATH_BYTES]);
+    if (v->has & (1u << PATH_FLOPS)) cell_int(r, "flops", total[PATH_FLOPS]);
+    if (v->has & (1u << PATH_PARAMS))
+        cell_int(r, "parameters", total[PATH_PARAMS]);
+    if (host) cell_int(r, "backward_host_us", total[PATH_HOST_BACK]);
+    if (dev) cell_int(r, "backward_device_us", total[PATH_DEVICE_BACK]);
 }
 
 /* Nothing ran in it in the chosen steps, or nothing is outside of scopes. */

@@ -2,6 +2,7 @@
  * A table of ops, and a reader of lists of lists that only multiplies. */
 #include "analyze/code/weights.h"
 
+#include "base/array.h"
 #include "base/sum.h"
 #include "model/args.h"
 
@@ -39,7 +40,7 @@ static const struct {
 
 unsigned weights_inputs(struct bytes name) {
     if (!BYTES_STARTS(name, "aten::")) return 0;
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    for (size_t i = 0; i < COUNT(table); i++)
         if (bytes_eq(name, table[i].name, strlen(table[i].name)))
             return table[i].inputs;
     return 0;

@@ -10,6 +10,7 @@
  * laptop's GPU carries the name of the desktop's, which it is not. */
 #include "analyze/cost/device_peak.h"
 
+#include "base/array.h"
 #include "base/text/suggest.h"
 #include <assert.h>
 #include <ctype.h>
@@ -94,7 +95,7 @@ bool device_peak_by_name(struct bytes model, int64_t units,
                          struct device_peak *out) {
     *out = (struct device_peak){0};
     if (has_word(model, bytes_of("Laptop"))) return false;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         const struct peak_row *r = &rows[i];
         if (!has_words(model, r->words)) continue;
         /* Salvaged parts of one name differ by a few units: only what is
@@ -136,7 +137,7 @@ static const struct per_cycle {
 static bool peak_by_clock(const struct device *d, struct device_peak *out) {
     const struct per_cycle *k = NULL;
     int cc = d->cc_major * 10 + d->cc_minor;
-    for (size_t i = 0; i < sizeof per_cycle / sizeof *per_cycle; i++)
+    for (size_t i = 0; i < COUNT(per_cycle); i++)
         if (per_cycle[i].cc <= cc) k = &per_cycle[i];
     if (!k || d->cc_minor > 9 || d->units <= 0 || d->clock_hz <= 0)
         return false;

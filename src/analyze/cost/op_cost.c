@@ -11,6 +11,7 @@
 #include "analyze/cost/op_cost.h"
 
 #include "analyze/cost/op_inputs.h"
+#include "base/array.h"
 #include <assert.h>
 
 enum formula {
@@ -235,7 +236,7 @@ const struct cost_rule *op_cost_rule(struct bytes name) {
     if (!BYTES_STARTS(name, "aten::")) return NULL;
     name.p += skip;
     name.n -= skip;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+    for (size_t i = 0; i < COUNT(rules); i++)
         if (bytes_eq(name, rules[i].name, strlen(rules[i].name)))
             return &rules[i];
     return NULL;

@@ -16,6 +16,7 @@
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
 #include "base/map.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -551,8 +552,7 @@ static void put_columns(struct result *r, const struct roofline *x) {
         {"op", "framework op", NULL, "the framework's op that XLA made it from",
          COL_TEXT, COL_DETAIL},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 static void put_row(struct result *r, const struct roof_row *v) {
@@ -564,23 +564,24 @@ static void put_row(struct result *r, const struct roof_row *v) {
     double width = roof_peak_bytes(f), pct = roof_of_peak(f);
     enum dtype type = roof_type(f);
     result_row(r);
-    result_str(r, v->name);
-    result_int(r, f->calls);
-    result_int(r, f->time);
-    result_text(r, type ? dtype_name(type) : NULL);
-    result_int_if(r, flops, s->flops);
-    result_int_if(r, bytes, s->bytes);
-    result_float_if(r, flops && bytes && s->bytes > 0,
-                    (double)s->flops / (double)s->bytes);
-    result_float_if(r, flops && time > 0, (double)s->flops / time * 1e3);
-    result_float_if(r, bytes && time > 0, (double)s->bytes / time * 1e3);
-    result_text(r, roof_bound(f));
-    result_float_if(r, pct >= 0, pct);
-    result_float_if(r, peak > 0, peak / 1e9);
-    result_float_if(r, peak > 0 && width > 0, peak / width);
-    result_int_if(r, s->calls > 0, s->time);
-    if (v->op.n > 0) result_str(r, v->op);
-    else result_null(r);
+    cell_str(r, "name", v->name);
+    cell_int(r, "calls", f->calls);
+    cell_int(r, "device_us", f->time);
+    cell_text(r, "dtype", type ? dtype_name(type) : NULL);
+    if (flops) cell_int(r, "flops", s->flops);
+    if (bytes) cell_int(r, "bytes", s->bytes);
+    if (flops && bytes && s->bytes > 0)
+        cell_float(r, "intensity", (double)s->flops / (double)s->bytes);
+    if (flops && time > 0)
+        cell_float(r, "gflops", (double)s->flops / time * 1e3);
+    if (bytes && time > 0)
+        cell_float(r, "gb_per_s", (double)s->bytes / time * 1e3);
+    cell_text(r, "bound", roof_bound(f));
+    if (pct >= 0) cell_float(r, "of_peak_pct", pct);
+    if (peak > 0) cell_float(r, "peak_gflops", peak / 1e9);
+    if (peak > 0 && width > 0) cell_float(r, "ridge", peak / width);
+    if (s->calls > 0) cell_int(r, "counted_us", s->time);
+    if (v->op.n > 0) cell_str(r, "op", v->op);
 }
 
 /* "bf16 989 TFLOP/s, ..." of what the device has, for a remark. */
@@ -589,7 +590,7 @@ static void peak_words(const struct device_peak *p, char *buf, size_t n) {
                                        DTYPE_TF32, DTYPE_FP32, DTYPE_FP64};
     size_t at = 0;
     buf[0] = 0;
-    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+    for (size_t i = 0; i < COUNT(shown); i++) {
         double v = p->flops[shown[i]];
         if (v <= 0 || at >= n) continue;
         if (shown[i] == DTYPE_FP16 && p->flops[DTYPE_BF16] == v) continue;

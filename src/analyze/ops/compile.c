@@ -6,6 +6,7 @@
 #include "analyze/analyze.h"
 #include "analyze/ops/compiling.h"
 #include "analyze/shared/where.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/text/number.h"
 #include <stdio.h>
@@ -44,8 +45,7 @@ static void put_columns(struct result *r) {
          COL_TEXT, COL_BELOW},
         {"where", NULL, NULL, "the host or rank", COL_TEXT, COL_DETAIL},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 static void add_reason(struct sums *g, const char *why) {
@@ -77,21 +77,20 @@ static void add_up(const struct compiles *c, const struct scope *in,
 static void put_row(struct result *r, const struct compiles *c,
                     const struct compile_group *g, const struct sums *s) {
     result_row(r);
-    result_text(r, g->name);
-    result_text(r, g->framework);
-    result_text(r, compile_kind_name(g->kind));
-    result_int(r, s->count);
-    if (g->kind == COMPILE_GUARD) result_null(r);
-    else result_int(r, s->again);
-    result_int(r, s->total);
-    result_int(r, s->first);
-    result_int(r, s->in_step);
+    cell_text(r, "name", g->name);
+    cell_text(r, "framework", g->framework);
+    cell_text(r, "kind", compile_kind_name(g->kind));
+    cell_int(r, "count", s->count);
+    if (g->kind != COMPILE_GUARD) cell_int(r, "recompiles", s->again);
+    cell_int(r, "total_us", s->total);
+    cell_int(r, "first_at_us", s->first);
+    cell_int(r, "in_step", s->in_step);
     char why[640];
     snprintf(why, sizeof why, "%s%s%s%s%s", s->reasons[0] ? s->reasons[0] : "",
              s->reasons[1] ? "; " : "", s->reasons[1] ? s->reasons[1] : "",
              s->reasons[2] ? "; " : "", s->reasons[2] ? s->reasons[2] : "");
-    result_text(r, s->reasons[0] ? why : NULL);
-    where_source(r, c->t, g->source);
+    cell_text(r, "reason", s->reasons[0] ? why : NULL);
+    cell_text(r, "where", label_source(r, c->t, g->source));
 }
 
 /* How the cause of a recompilation can be had from each compiler. */

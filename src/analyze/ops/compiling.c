@@ -14,6 +14,7 @@
 #include "analyze/ops/compiling.h"
 
 #include "analyze/shared/pystack.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sort.h"
@@ -350,7 +351,7 @@ static void name_tf(struct finder *f, struct unit *u, row_id r) {
 /* "HLO passes ... (jit_f)", or the module that the arguments name. */
 static void name_module(struct finder *f, struct unit *u, row_id r) {
     static const char *const keys[] = {"module", "hlo_module", "name"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         struct arg a = args_get(f->t, r, keys[i]);
         if (a.type != ARG_TEXT || a.text.n == 0 || a.text.n > 300) continue;
         u->name = arena_copy(&f->c->arena, a.text.p, a.text.n);

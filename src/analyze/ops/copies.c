@@ -5,6 +5,7 @@
 #include "analyze/shared/intervals.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include <stdlib.h>
 
@@ -91,23 +92,22 @@ static void put_columns(struct result *r) {
         {"exposed_us", "exposed", "us",
          "time during which no kernel ran on that device", COL_TIME, 0},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 static void put_row(struct result *r, int kind, int pageable,
                     const struct copy_group *g) {
     result_row(r);
-    result_text(r, copy_kind_name((enum copy_kind)kind));
-    if (pageable < 0) result_null(r);
-    else result_bool(r, pageable);
-    result_int(r, g->calls);
-    result_int_if(r, g->sized, g->bytes);
-    result_int(r, g->total);
+    cell_text(r, "kind", copy_kind_name((enum copy_kind)kind));
+    if (pageable >= 0) cell_bool(r, "pageable", pageable);
+    cell_int(r, "calls", g->calls);
+    if (g->sized) cell_int(r, "bytes", g->bytes);
+    cell_int(r, "total_us", g->total);
     /* bytes per ps x 1000 = GB/s */
-    result_float_if(r, g->sized && g->sized_time > 0,
-                    1e3 * (double)g->bytes / (double)g->sized_time);
-    result_int(r, g->exposed);
+    if (g->sized && g->sized_time > 0)
+        cell_float(r, "gb_per_s",
+                   1e3 * (double)g->bytes / (double)g->sized_time);
+    cell_int(r, "exposed_us", g->exposed);
 }
 
 static void put_rows(struct result *r, const struct copies *c) {

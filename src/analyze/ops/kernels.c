@@ -9,6 +9,7 @@
 #include "analyze/shared/missing.h"
 #include "analyze/shared/own.h"
 #include "analyze/shared/where.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -292,8 +293,7 @@ static void put_columns(struct result *r, bool by_variant) {
          "launch shapes seen; the shape shown is the one with most time",
          COL_INT, COL_DETAIL},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     hlo_cols(r, COL_DETAIL);
     result_col(
         r,
@@ -304,15 +304,12 @@ static void put_columns(struct result *r, bool by_variant) {
             COL_TIME, COL_DETAIL});
 }
 
-static void put_dim3(struct result *r, const int64_t d[3]) {
+static void put_dim3(struct result *r, const char *col, const int64_t d[3]) {
     char buf[72];
-    if (d[0] < 0) {
-        result_null(r);
-        return;
-    }
+    if (d[0] < 0) return;
     snprintf(buf, sizeof buf, "%lld,%lld,%lld", (long long)d[0],
              (long long)d[1], (long long)d[2]);
-    result_text(r, buf);
+    cell_text(r, col, buf);
 }
 
 static void put_row(struct result *r, const struct kernels *k,
@@ -320,28 +317,31 @@ static void put_row(struct result *r, const struct kernels *k,
     const struct trace *t = k->t;
     const struct kernel_args *a = &k->variants[v->best].a;
     result_row(r);
-    result_str(r, strs_bytes(&t->strs, v->name));
-    if (v->device >= t->ndevices) result_null(r);
-    else where_device(r, t, t->devices[v->device].source, v->device);
-    result_text(r, v->op ? strs_text(&k->texts, v->op) : NULL);
-    result_int(r, v->calls);
-    result_int(r, v->total);
-    result_int(r, sum_of(v->total, v->calls / 2) / v->calls);
-    result_int(r, v->min);
-    result_int(r, v->max);
-    result_float_if(r, k->whole > 0,
-                    100.0 * (double)v->self / (double)k->whole);
-    put_dim3(r, a->grid);
-    put_dim3(r, a->block);
-    result_int_if(r, a->registers >= 0, a->registers);
-    result_int_if(r, a->shared_bytes >= 0, a->shared_bytes);
-    result_float_if(r, v->occupancy_dur > 0,
-                    v->occupancy_time / (double)v->occupancy_dur);
-    result_bool(r, (t->name_class[v->name] & NAME_TENSOR_CORE) != 0);
-    result_int(r, v->variants);
+    cell_str(r, "name", strs_bytes(&t->strs, v->name));
+    if (v->device < t->ndevices)
+        cell_text(r, "device",
+                  label_device(r, t, t->devices[v->device].source, v->device));
+    cell_text(r, "op", v->op ? strs_text(&k->texts, v->op) : NULL);
+    cell_int(r, "calls", v->calls);
+    cell_int(r, "total_us", v->total);
+    cell_int(r, "mean_us", sum_of(v->total, v->calls / 2) / v->calls);
+    cell_int(r, "min_us", v->min);
+    cell_int(r, "max_us", v->max);
+    if (k->whole > 0)
+        cell_float(r, "share_pct", 100.0 * (double)v->self / (double)k->whole);
+    put_dim3(r, "grid", a->grid);
+    put_dim3(r, "block", a->block);
+    if (a->registers >= 0) cell_int(r, "registers", a->registers);
+    if (a->shared_bytes >= 0) cell_int(r, "shared_bytes", a->shared_bytes);
+    if (v->occupancy_dur > 0)
+        cell_float(r, "occupancy_pct",
+                   v->occupancy_time / (double)v->occupancy_dur);
+    cell_bool(r, "tensor_core",
+              (t->name_class[v->name] & NAME_TENSOR_CORE) != 0);
+    cell_int(r, "variants", v->variants);
     hlo_cells(r, t, v->hlo,
               v->program ? strs_text(&k->texts, v->program) : NULL);
-    result_int(r, v->self);
+    cell_int(r, "self_us", v->self);
 }
 
 static void kernels_free(struct kernels *k) {

@@ -12,6 +12,7 @@
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -273,25 +274,25 @@ static void put_columns(struct result *r, bool by_call) {
          "Kernels that were nodes of a graph: one launch starts all of them.",
          COL_INT, 0},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 static void put_row(struct result *r, const struct launches *l,
                     const struct group *g, wide whole) {
     result_row(r);
-    result_text(r, strs_text(&l->texts, g->name));
-    result_int(r, g->launches);
-    result_int(r, g->time);
-    result_float_if(r, whole > 0, 100.0 * (double)g->time / (double)whole);
-    result_int(r, g->delay_p50);
-    result_int(r, g->delay_p95);
-    result_int(r, g->queue_p50);
-    result_int(r, g->queue_min);
-    result_int(r, g->starved);
-    result_int(r, g->kernels);
-    result_int(r, g->shorter);
-    result_int(r, g->graph_kernels);
+    cell_text(r, "op", strs_text(&l->texts, g->name));
+    cell_int(r, "launches", g->launches);
+    cell_int(r, "launch_us", g->time);
+    if (whole > 0)
+        cell_float(r, "share_pct", 100.0 * (double)g->time / (double)whole);
+    cell_int(r, "delay_p50_us", g->delay_p50);
+    cell_int(r, "delay_p95_us", g->delay_p95);
+    cell_int(r, "queue_p50", g->queue_p50);
+    cell_int(r, "queue_min", g->queue_min);
+    cell_int(r, "starved", g->starved);
+    cell_int(r, "kernels", g->kernels);
+    cell_int(r, "short_kernels", g->shorter);
+    cell_int(r, "graph_kernels", g->graph_kernels);
 }
 
 static void add_remarks(struct result *r, const struct launches *l,

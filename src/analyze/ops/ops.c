@@ -16,6 +16,7 @@
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/own.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/args.h"
@@ -467,32 +468,29 @@ static void put_columns(struct result *r, const struct ops *o) {
          "node of a graph", COL_TEXT, 0},
     };
     /* clang-format on */
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     hlo_cols(r, o->t->hlo != NULL ? 0 : COL_DETAIL);
 }
 
 static void put_group_columns(struct result *r, const struct op_groups *g) {
-    if (g->by & GROUP_SHAPES)
-        result_col(r,
-                   (struct column){"shapes", NULL, NULL, "shapes of its inputs",
-                                   COL_TEXT, COL_ASKED});
-    if (g->by & GROUP_STACK)
-        result_col(r, (struct column){"stack", NULL, NULL,
-                                      "Python frames around it, innermost "
-                                      "first",
-                                      COL_TEXT, COL_SYMBOL | COL_ASKED});
-    if (g->by & GROUP_MODULE)
-        result_col(r, (struct column){"module", NULL, NULL,
-                                      "innermost module that called it",
-                                      COL_TEXT, COL_ASKED});
+    static const struct column cols[] = {
+        {"shapes", NULL, NULL, "shapes of its inputs", COL_TEXT, COL_ASKED},
+        {"stack", NULL, NULL, "Python frames around it, innermost first",
+         COL_TEXT, COL_SYMBOL | COL_ASKED},
+        {"module", NULL, NULL, "innermost module that called it", COL_TEXT,
+         COL_ASKED},
+    };
+    for (size_t i = 0; i < COUNT(cols); i++) /* enum group_by is in order */
+        if (g->by >> i & 1) result_col(r, cols[i]);
 }
 
 static void put_group_cells(struct result *r, const struct op_groups *g,
                             const struct op_group *v) {
-    if (g->by & GROUP_SHAPES) result_text(r, op_groups_text(g, v->shapes));
-    if (g->by & GROUP_STACK) result_text(r, op_groups_text(g, v->stack));
-    if (g->by & GROUP_MODULE) result_text(r, op_groups_text(g, v->module));
+    if (g->by & GROUP_SHAPES)
+        cell_text(r, "shapes", op_groups_text(g, v->shapes));
+    if (g->by & GROUP_STACK) cell_text(r, "stack", op_groups_text(g, v->stack));
+    if (g->by & GROUP_MODULE)
+        cell_text(r, "module", op_groups_text(g, v->module));
 }
 
 static int64_t mean(int64_t sum, int64_t n) {
@@ -518,7 +516,7 @@ static void put_name(struct result *r, const struct ops *o,
         name_split_tf(full, &name, &skip);
         *type = name_op_type(full);
     }
-    result_str(r, name);
+    cell_str(r, "name", name);
 }
 
 static const char *kind_name(int kind) {
@@ -539,24 +537,32 @@ static void put_row(struct result *r, const struct ops *o,
     bool host = v->kind != SPAN_KERNEL;
     result_row(r);
     put_name(r, o, v, &type);
-    result_int(r, v->calls);
-    result_int_if(r, host, v->host);
-    result_int_if(r, host, v->host_self);
-    result_int_if(r, host, mean(v->host, v->calls));
-    result_int_if(r, dev, v->device);
-    result_int_if(r, dev, v->device_self);
-    result_int_if(r, dev, mean(v->device, v->calls));
-    result_int_if(r, mem, v->host_bytes);
-    result_int_if(r, mem, v->host_self_bytes);
-    result_int_if(r, mem && dev, v->device_bytes);
-    result_int_if(r, mem && dev, v->device_self_bytes);
-    result_int_if(r, v->has_flops, v->flops);
+    cell_int(r, "calls", v->calls);
+    if (host) {
+        cell_int(r, "host_us", v->host);
+        cell_int(r, "host_self_us", v->host_self);
+        cell_int(r, "host_mean_us", mean(v->host, v->calls));
+    }
+    if (dev) {
+        cell_int(r, "device_us", v->device);
+        cell_int(r, "device_self_us", v->device_self);
+        cell_int(r, "device_mean_us", mean(v->device, v->calls));
+    }
+    if (mem) {
+        cell_int(r, "host_bytes", v->host_bytes);
+        cell_int(r, "host_self_bytes", v->host_self_bytes);
+    }
+    if (mem && dev) {
+        cell_int(r, "device_bytes", v->device_bytes);
+        cell_int(r, "device_self_bytes", v->device_self_bytes);
+    }
+    if (v->has_flops) cell_int(r, "flops", v->flops);
     int64_t part = o->by_device ? v->device_self : v->host_self;
     bool has_part = o->whole > 0 && (o->by_device ? dev : host);
-    result_float_if(r, has_part, 100.0 * (double)part / (double)o->whole);
-    result_text(r, kind_name(v->kind));
-    if (type.n > 0) result_str(r, type);
-    else result_null(r);
+    if (has_part)
+        cell_float(r, "share_pct", 100.0 * (double)part / (double)o->whole);
+    cell_text(r, "kind", kind_name(v->kind));
+    if (type.n > 0) cell_str(r, "type", type);
     hlo_cells(r, o->t, v->hlo, op_groups_text(&o->groups, v->program));
     put_group_cells(r, &o->groups, v);
 }
@@ -565,17 +571,15 @@ static void put_row(struct result *r, const struct ops *o,
 static void put_outside(struct result *r, const struct ops *o) {
     if (o->noutside == 0) return;
     result_row(r);
-    result_text(r, "[memory]");
-    result_int(r, (int64_t)o->noutside);
-    for (int i = 0; i < 6; i++) result_null(r);
-    result_int(r, o->outside_host);
-    result_int(r, o->outside_host);
-    result_int_if(r, o->device, o->outside_device);
-    result_int_if(r, o->device, o->outside_device);
-    result_null(r);
-    result_null(r);
-    result_text(r, "memory");
-    for (size_t i = 15; i < r->ncols; i++) result_null(r);
+    cell_text(r, "name", "[memory]");
+    cell_int(r, "calls", (int64_t)o->noutside);
+    cell_int(r, "host_bytes", o->outside_host);
+    cell_int(r, "host_self_bytes", o->outside_host);
+    if (o->device) {
+        cell_int(r, "device_bytes", o->outside_device);
+        cell_int(r, "device_self_bytes", o->outside_device);
+    }
+    cell_text(r, "kind", "memory");
 }
 
 static int by_host_self(const void *a, const void *b) {

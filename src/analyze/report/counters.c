@@ -7,6 +7,7 @@
 #include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/where.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include <math.h>
 #include <stdio.h>
@@ -35,8 +36,7 @@ static void put_columns(struct result *r) {
          0},
         {"samples", NULL, NULL, "how many", COL_INT, COL_MAIN},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 static bool has(const char *name, const char *word) {
@@ -84,30 +84,31 @@ static void put_process(struct result *r, const struct trace *t,
                         const struct counter *c) {
     char text[400], pid[40] = "";
     if (c->pid == NO_PID) {
-        where_source(r, t, c->source);
+        cell_text(r, "process", label_source(r, t, c->source));
         return;
     }
     if (c->pid > -(1 << 30)) /* texts have numbers below that */
         snprintf(pid, sizeof pid, "%lld", (long long)c->pid);
     snprintf(text, sizeof text, "%.300s%s%s", strs_text(&t->strs, c->process),
              c->process && pid[0] ? " " : "", pid);
-    result_text(r, text);
+    cell_text(r, "process", text);
 }
 
 static void put_row(struct result *r, const struct trace *t,
                     const struct counter *c, const struct sums *v) {
     result_row(r);
-    result_text(r, strs_text(&t->strs, c->name));
-    if (c->device == ROW_NONE) result_null(r);
-    else where_device(r, t, c->source, c->device);
+    cell_text(r, "name", strs_text(&t->strs, c->name));
+    if (c->device != ROW_NONE)
+        cell_text(r, "device", label_device(r, t, c->source, c->device));
     put_process(r, t, c);
-    bool any = v->n > 0;
-    result_float_if(r, any, v->min);
-    result_float_if(r, any, v->time > 0 ? v->weighted : v->plain);
-    result_float_if(r, any, v->max);
-    result_float_if(r, any, v->last);
-    result_text(r, unit_of(t, c));
-    result_int(r, v->n);
+    if (v->n > 0) {
+        cell_float(r, "min", v->min);
+        cell_float(r, "mean", v->time > 0 ? v->weighted : v->plain);
+        cell_float(r, "max", v->max);
+        cell_float(r, "last", v->last);
+    }
+    cell_text(r, "unit", unit_of(t, c));
+    cell_int(r, "samples", v->n);
 }
 
 /* Which samples of a source count. */

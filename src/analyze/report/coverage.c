@@ -10,6 +10,7 @@
 #include "analyze/report/cover_time.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/text/number.h"
 #include "base/vec.h"
@@ -48,18 +49,14 @@ static void put_columns(struct result *r) {
         {"why", NULL, NULL, "why it is not all", COL_TEXT, COL_BELOW},
         {"fix", NULL, NULL, "how to have it next time", COL_TEXT, COL_BELOW},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     r->in_order = true;
 }
 
 /* "12 of 40 ops", "3.20 ms of 4.00 ms", "2". */
 static void put_amount(struct result *r, const struct gap *g) {
     char a[48], b[48], text[160];
-    if (!g->known) {
-        result_null(r);
-        return;
-    }
+    if (!g->known) return;
     bool time = g->unit && strcmp(g->unit, "us") == 0;
     if (time) {
         human_time((int64_t)(g->have * 1e6), a, sizeof a);
@@ -71,22 +68,22 @@ static void put_amount(struct result *r, const struct gap *g) {
     snprintf(text, sizeof text, "%s%s%s%s%s", a, g->of ? " of " : "",
              g->of ? b : "", time || !g->unit ? "" : " ",
              time || !g->unit ? "" : g->unit);
-    result_text(r, text);
+    cell_text(r, "amount", text);
 }
 
 static void put(struct coverage *c, const struct gap *g) {
     struct result *r = c->r;
     result_row(r);
-    result_text(r, g->what);
+    cell_text(r, "what", g->what);
     put_amount(r, g);
-    result_float_if(r, g->known, g->have);
-    result_float_if(r, g->of, g->whole);
-    result_text(r, g->unit);
-    result_float_if(r, g->known && g->of && g->whole > 0,
-                    100 * g->have / g->whole);
-    result_text(r, g->where);
-    result_text(r, g->why);
-    result_text(r, g->fix);
+    if (g->known) cell_float(r, "have", g->have);
+    if (g->of) cell_float(r, "expected", g->whole);
+    cell_text(r, "unit", g->unit);
+    if (g->known && g->of && g->whole > 0)
+        cell_float(r, "pct", 100 * g->have / g->whole);
+    cell_text(r, "where", g->where);
+    cell_text(r, "why", g->why);
+    cell_text(r, "fix", g->fix);
 }
 
 static const char *name_of(const struct coverage *c, str_id id) {

@@ -2,6 +2,7 @@
  * Facts as rows: see facts.h. */
 #include "analyze/report/facts.h"
 
+#include "base/array.h"
 #include "base/text/number.h"
 #include "model/trace.h"
 #include <inttypes.h>
@@ -16,18 +17,17 @@ void facts_columns(struct result *r) {
         {"unit", NULL, NULL, "The unit of the number.", COL_TEXT, COL_DETAIL},
         {"text", "", NULL, "The same in words.", COL_TEXT, COL_WRAP},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     r->in_order = true;
 }
 
 void facts_put(struct result *r, const char *metric, bool have, double value,
                const char *unit, const char *text) {
     result_row(r);
-    result_text(r, metric);
-    result_float_if(r, have, value);
-    result_text(r, unit);
-    result_text(r, text);
+    cell_text(r, "metric", metric);
+    if (have) cell_float(r, "value", value);
+    cell_text(r, "unit", unit);
+    cell_text(r, "text", text);
 }
 
 void facts_text(struct result *r, const char *metric, const char *text) {

@@ -6,6 +6,7 @@
 
 #include "analyze/report/facts.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
 #include "base/text/number.h"
 #include "model/format.h"
 #include <inttypes.h>
@@ -119,7 +120,7 @@ static void put_meta(struct result *r, const struct trace *t) {
 static void put_missing(struct result *r, const struct trace *t) {
     static const enum missing_what all[] = {MISSING_DEVICE, MISSING_MEMORY,
                                             MISSING_SHAPES, MISSING_STACKS};
-    for (size_t i = 0; t->nsources > 0 && i < sizeof all / sizeof *all; i++)
+    for (size_t i = 0; t->nsources > 0 && i < COUNT(all); i++)
         missing_say(r, t, all[i]);
 }
 

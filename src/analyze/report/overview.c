@@ -8,6 +8,7 @@
 #include "analyze/report/outside.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/part.h"
+#include "base/array.h"
 #include "base/par.h"
 #include "base/sort.h"
 #include "base/sum.h"
@@ -47,18 +48,11 @@ static const struct {
     [PROCESSES] = {"processes", NULL, NULL},
 };
 
-/* A fact with no share of anything. */
-static void put_fact(struct result *r, const char *metric, bool have,
-                     double value, const char *unit, const char *text) {
-    facts_put(r, metric, have, value, unit, text);
-    result_null(r);
-}
-
 /* A fact that is a share of a whole, which text draws as a bar. */
 static void put_share(struct result *r, const char *metric, double value,
                       const char *unit, const char *text, double share) {
     facts_put(r, metric, true, value, unit, text);
-    result_float(r, share);
+    cell_float(r, "share_pct", share);
 }
 
 /* What is said of many values. */
@@ -102,7 +96,6 @@ static void put_steps(struct result *r, const struct result *steps,
     char lo[48], mid[48], p95[48], hi[48];
     if (!spread(r, steps, "dur_us", dur)) {
         facts_count(r, "steps", steps->nrows);
-        result_null(r);
         return;
     }
     human_time(dur[LEAST], lo, sizeof lo);
@@ -113,17 +106,18 @@ static void put_steps(struct result *r, const struct result *steps,
                      ? arena_fmt(&r->arena, "%s, one step", mid)
                      : arena_fmt(&r->arena, "%s median of %zu steps (%s to %s)",
                                  mid, steps->nrows, lo, hi);
-    put_fact(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us", text);
+    facts_put(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us",
+              text);
     if (steps->nrows > 1)
-        put_fact(r, "step time, p95", true, (double)dur[P95] / PS_PER_US, "us",
-                 p95);
+        facts_put(r, "step time, p95", true, (double)dur[P95] / PS_PER_US, "us",
+                  p95);
     int64_t bare = bare_step(r, steps, hints);
     if (bare < 0 || dur[MEDIAN] - bare <= dur[MEDIAN] / 100 * FELT) return;
     human_time(bare, mid, sizeof mid);
     text = arena_fmt(&r->arena,
                      "roughly %s: the rest is the profiler's own cost", mid);
-    put_fact(r, "without the profiler", true, (double)bare / PS_PER_US, "us",
-             text);
+    facts_put(r, "without the profiler", true, (double)bare / PS_PER_US, "us",
+              text);
 }
 
 /* The row of the step whose length is the median one: what a typical step is,
@@ -165,7 +159,7 @@ static void put_phases(struct result *r, const struct trace *t,
     struct cell all = part_cell(steps, row, "dur_us");
     struct cell busy = part_cell(steps, row, "device_busy_pct");
     char text[48];
-    for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) {
+    for (size_t k = 0; k < COUNT(phases); k++) {
         struct cell c = part_cell(steps, row, phases[k].col);
         if (c.null || all.null || all.i <= 0 || c.i == 0) continue;
         human_time(c.i, text, sizeof text);
@@ -175,13 +169,14 @@ static void put_phases(struct result *r, const struct trace *t,
         put_share(r, metric, (double)c.i / PS_PER_US, "us", text,
                   100.0 * (double)c.i / (double)all.i);
     }
-    if (busy.null) put_fact(r, "device busy", false, 0, "%", NULL);
+    if (busy.null) facts_put(r, "device busy", false, 0, "%", NULL);
     else put_share(r, "device busy", busy.f, "%", "of the median step", busy.f);
 }
 
 /* Are there rows of ops proper? Regions and driver calls count only where
  * there are none. */
 static bool has_ops(const struct result *from) {
+    if (result_find_col(from, "kind") < 0) return false;
     for (size_t i = 0; i < from->nrows; i++) {
         struct cell kind = part_cell(from, i, "kind");
         if (!kind.null && strcmp(kind.s, "op") == 0) return true;
@@ -198,10 +193,11 @@ static size_t next_largest(const struct result *from, const char *col,
     int64_t most = 0;
     for (size_t i = 0; i < from->nrows; i++) {
         struct cell v = part_cell(from, i, col);
-        struct cell kind = part_cell(from, i, "kind");
-        if (taken[i] || v.null || v.i <= most ||
-            (only_ops && !kind.null && strcmp(kind.s, "op") != 0))
-            continue;
+        if (taken[i] || v.null || v.i <= most) continue;
+        if (only_ops) {
+            struct cell kind = part_cell(from, i, "kind");
+            if (!kind.null && strcmp(kind.s, "op") != 0) continue;
+        }
         best = i;
         most = v.i;
     }
@@ -278,9 +274,10 @@ static void put_memory(struct result *r, const struct result *memory) {
         char *text = arena_fmt(&r->arena, "%s on %s%s%s", a,
                                !device.null ? device.s : "?",
                                !held.null ? ", reserved " : "", b);
-        put_fact(r, "memory peak", true, (double)peak.i, "bytes", text);
+        facts_put(r, "memory peak", true, (double)peak.i, "bytes", text);
     }
-    if (memory->nrows == 0) put_fact(r, "memory peak", false, 0, "bytes", NULL);
+    if (memory->nrows == 0)
+        facts_put(r, "memory peak", false, 0, "bytes", NULL);
 }
 
 /* A step that is far from the median one deserves a word. */
@@ -334,8 +331,8 @@ static void put_input(struct result *r, const struct result *input,
     else if (pct >= FELT) text = "the step waits for its input a little";
     else if (input->nrows == 0) text = NULL;
     if (text == NULL)
-        put_fact(r, "is it the input?", false, 0, "%",
-                 "no input pipeline was recorded");
+        facts_put(r, "is it the input?", false, 0, "%",
+                  "no input pipeline was recorded");
     else put_share(r, "is it the input?", pct, "%", text, pct);
 }
 
@@ -360,7 +357,6 @@ static void put_holders(struct result *r, const struct result *holders) {
     }
     if (text == NULL) return;
     facts_words(r, "held by", "%s", text);
-    result_null(r);
 }
 
 static void put_hints(struct result *r, const struct result *hints) {
@@ -382,7 +378,6 @@ static void put_hints(struct result *r, const struct result *hints) {
     if (hints->nrows > 0 || hints->nremarks == 0) return;
     /* why there is none is what it remarks last */
     facts_words(r, "do first", "%s", hints->remarks[hints->nremarks - 1]);
-    result_null(r);
 }
 
 /* What was not recorded, in a line; how to record it stands below. */
@@ -393,7 +388,6 @@ static void put_missing(struct result *r) {
                          text ? "; " : "", r->missing[i].what);
     facts_words(r, "cannot tell", "%s",
                 text ? text : "nothing of this: all of it was recorded");
-    result_null(r);
 }
 
 /* What the parts miss is missing here, too, but each thing only once. */
@@ -412,14 +406,12 @@ static void put_profile(struct result *r, const struct trace *t) {
     for (size_t i = 0; i < t->nsources; i++) {
         const struct source *s = &t->sources[i];
         facts_words(r, "profile", "%s (%s)", s->path, s->format->name);
-        result_null(r);
     }
     for (size_t i = 0; i < t->ndevices; i++) {
         const char *model = strs_text(&t->strs, t->devices[i].model);
         facts_words(r, "device", "%s%s%s",
                     strs_text(&t->strs, t->devices[i].label),
                     *model ? ", " : "", model);
-        result_null(r);
     }
 }
 
@@ -433,10 +425,11 @@ static void put_outside(struct result *r, const struct trace *t,
     char time[48];
     if (run > 0 && run < INT64_MAX / PS_PER_NS) {
         human_time(run * PS_PER_NS, time, sizeof time);
-        put_fact(r, "program", true, (double)run / 1e3, "us",
-                 arena_fmt(&r->arena, "%s: %.*s%s", time, NAME_MAX_SHOWN,
-                           argv ? argv : "?",
-                           argv && strlen(argv) > NAME_MAX_SHOWN ? "..." : ""));
+        facts_put(r, "program", true, (double)run / 1e3, "us",
+                  arena_fmt(&r->arena, "%s: %.*s%s", time, NAME_MAX_SHOWN,
+                            argv ? argv : "?",
+                            argv && strlen(argv) > NAME_MAX_SHOWN ? "..."
+                                                                  : ""));
     }
     if (run > 0 && cpu >= 0 && cpu < INT64_MAX / PS_PER_US) {
         human_time(cpu * PS_PER_US, time, sizeof time);
@@ -452,12 +445,12 @@ static void put_outside(struct result *r, const struct trace *t,
         if (can_be)
             put_share(r, "CPU time", (double)cpu, "us", text,
                       100 * busy / (double)cpus);
-        else put_fact(r, "CPU time", true, (double)cpu, "us", text);
+        else facts_put(r, "CPU time", true, (double)cpu, "us", text);
     }
     if (rss >= 0 && rss < 9e18) {
         human_bytes((int64_t)rss, time, sizeof time);
-        put_fact(r, "memory, resident", true, rss, "bytes",
-                 arena_fmt(&r->arena, "%s at most, of all processes", time));
+        facts_put(r, "memory, resident", true, rss, "bytes",
+                  arena_fmt(&r->arena, "%s at most, of all processes", time));
     }
 }
 
@@ -478,8 +471,8 @@ static void put_resident(struct result *r, const struct trace *t) {
     char text[48];
     if (most <= 0) return;
     human_bytes((int64_t)most, text, sizeof text);
-    put_fact(r, "memory, resident", true, most, "bytes",
-             arena_fmt(&r->arena, "%s at most", text));
+    facts_put(r, "memory, resident", true, most, "bytes",
+              arena_fmt(&r->arena, "%s at most", text));
 }
 
 /* What a thread was in the middle of when its program ended without closing
@@ -504,7 +497,6 @@ static void put_open_scopes(struct result *r, const struct trace *t) {
         threads++;
         facts_words(r, "open at the end", "%s: %s",
                     strs_text(&t->strs, tr->name), path);
-        result_null(r);
     }
 }
 
@@ -513,7 +505,6 @@ static void put_processes(struct result *r, const struct result *from) {
     int64_t threads = sum_column(from, "threads");
     facts_words(r, "processes", "%zu seen, with %lld threads", from->nrows,
                 (long long)threads);
-    result_null(r);
     bool *taken = calloc(from->nrows + 1, sizeof *taken);
     int64_t all = sum_column(from, "cpu_us");
     if (taken == NULL) r->oom = true;

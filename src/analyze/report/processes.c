@@ -6,6 +6,7 @@
 
 #include "analyze/report/outside.h"
 #include "analyze/shared/where.h"
+#include "base/array.h"
 #include "model/args.h"
 #include <stdio.h>
 
@@ -53,69 +54,58 @@ static const struct column cols[] = {
 };
 /* clang-format on */
 
-/* Figures in ns become ps, others stay. -1: not recorded. */
-static int64_t figure(const struct trace *t, row_id row, const char *key,
-                      int64_t unit) {
-    int64_t v = args_int(t, row, key, -1), scaled;
-    if (v < 0 || __builtin_mul_overflow(v, unit, &scaled)) return -1;
-    return scaled;
-}
-
-static void put_figure(struct result *r, int64_t v) {
-    if (v < 0) result_null(r);
-    else result_int(r, v);
-}
-
-static void put_text(struct result *r, const struct trace *t, row_id row,
-                     const char *key) {
-    struct arg a = args_get(t, row, key);
-    if (a.type == ARG_TEXT) result_str(r, a.text);
-    else result_null(r);
-}
+/* The columns that are an argument of the span; those in ns become ps. */
+static const struct {
+    const char *col, *key;
+    int64_t unit;
+} figures[] = {
+    {"pid", "pid", 1},
+    {"parent", "ppid", 1},
+    {"tid", "tid", 1},
+    {"cpu_us", "cpu_ns", PS_PER_NS},
+    {"user_us", "user_ns", PS_PER_NS},
+    {"sys_us", "sys_ns", PS_PER_NS},
+    {"cpu_wait_us", "cpu_wait_ns", PS_PER_NS},
+    {"peak_rss_bytes", "peak_rss_bytes", 1},
+    {"page_faults", "page_faults", 1},
+    {"major_faults", "major_faults", 1},
+    {"switches", "switches", 1},
+    {"disk_read_bytes", "disk_read_bytes", 1},
+    {"disk_write_bytes", "disk_write_bytes", 1},
+    {"threads", "threads", 1},
+};
 
 static void put_end(struct result *r, const struct trace *t, row_id row) {
-    char text[64];
+    char text[64] = "alive";
     int64_t status = args_int(t, row, "exit_status", -1);
     int64_t sig = args_int(t, row, "signal", -1);
-    if (args_int(t, row, "unfinished", 0) != 0) {
-        result_text(r, "alive");
-        return;
-    }
-    if (sig >= 0) snprintf(text, sizeof text, "signal %lld", (long long)sig);
-    else snprintf(text, sizeof text, "exit %lld", (long long)status);
-    if (sig < 0 && status < 0) result_null(r);
-    else result_text(r, text);
+    bool alive = args_int(t, row, "unfinished", 0) != 0;
+    if (!alive && sig >= 0)
+        snprintf(text, sizeof text, "signal %lld", (long long)sig);
+    else if (!alive)
+        snprintf(text, sizeof text, "exit %lld", (long long)status);
+    if (alive || sig >= 0 || status >= 0) cell_text(r, "end", text);
 }
 
 static void put_row(struct result *r, const struct trace *t, row_id row,
                     uint32_t source) {
-    int64_t cpu = figure(t, row, "cpu_ns", PS_PER_NS), dur = t->spans.dur[row];
+    int64_t dur = t->spans.dur[row], exact = args_int(t, row, "exact", -1);
+    struct arg argv = args_get(t, row, "argv");
     result_row(r);
-    result_str(r, strs_bytes(&t->strs, t->spans.name[row]));
-    where_source(r, t, source);
-    put_figure(r, figure(t, row, "pid", 1));
-    put_figure(r, figure(t, row, "ppid", 1));
-    put_figure(r, figure(t, row, "tid", 1));
-    result_int(r, t->spans.ts[row]);
-    result_int(r, dur);
-    put_figure(r, cpu);
-    put_figure(r, figure(t, row, "user_ns", PS_PER_NS));
-    put_figure(r, figure(t, row, "sys_ns", PS_PER_NS));
-    result_float_if(r, cpu >= 0 && dur > 0,
-                    dur > 0 ? (double)cpu / (double)dur : 0);
-    put_figure(r, figure(t, row, "cpu_wait_ns", PS_PER_NS));
-    put_figure(r, figure(t, row, "peak_rss_bytes", 1));
-    put_figure(r, figure(t, row, "page_faults", 1));
-    put_figure(r, figure(t, row, "major_faults", 1));
-    put_figure(r, figure(t, row, "switches", 1));
-    put_figure(r, figure(t, row, "disk_read_bytes", 1));
-    put_figure(r, figure(t, row, "disk_write_bytes", 1));
-    put_figure(r, figure(t, row, "threads", 1));
+    cell_str(r, "name", strs_bytes(&t->strs, t->spans.name[row]));
+    cell_text(r, "host", label_source(r, t, source));
+    cell_int(r, "start_us", t->spans.ts[row]);
+    cell_int(r, "dur_us", dur);
+    for (size_t i = 0; i < COUNT(figures); i++) {
+        int64_t v = args_int(t, row, figures[i].key, -1);
+        if (v < 0 || __builtin_mul_overflow(v, figures[i].unit, &v)) continue;
+        cell_int(r, figures[i].col, v);
+        if (strcmp(figures[i].col, "cpu_us") == 0 && dur > 0)
+            cell_float(r, "cores", (double)v / (double)dur);
+    }
     put_end(r, t, row);
-    int64_t exact = args_int(t, row, "exact", -1);
-    if (exact < 0) result_null(r);
-    else result_bool(r, exact != 0);
-    put_text(r, t, row, "argv");
+    if (exact >= 0) cell_bool(r, "exact", exact != 0);
+    if (argv.type == ARG_TEXT) cell_str(r, "command", argv.text);
 }
 
 /* Threads have a number of their own, processes a parent's. A process that had
@@ -145,8 +135,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     bool threads = strcmp(opts_text(o, "by"), "thread") == 0, any = false;
     result_init(r, "processes", threads ? "Threads" : "Processes");
     result_from_trace(r, t);
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     for (size_t k = 0; k < t->ntracks; k++) {
         const struct track *tr = &t->tracks[k];
         if (!t->sources[tr->source].outside || !s.source_in[tr->source])

@@ -5,6 +5,7 @@
 
 #include "analyze/shared/intervals.h"
 #include "analyze/shared/where.h"
+#include "base/array.h"
 
 static const char *kind_words(enum track_kind kind) {
     switch (kind) {
@@ -49,8 +50,7 @@ static void put_columns(struct result *r) {
         {"start_us", "first", "us", "When its first span begins.", COL_TIME,
          COL_STAMP},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 static int put_track(struct result *r, const struct trace *t,
@@ -58,16 +58,16 @@ static int put_track(struct result *r, const struct trace *t,
     int64_t busy = busy_time(t, tr);
     if (busy < 0) return fail_oom(e);
     result_row(r);
-    result_str(r, strs_bytes(&t->strs, tr->name));
-    result_text(r, kind_words(tr->kind));
-    where_source(r, t, tr->source);
-    if (tr->device == ROW_NONE) result_null(r);
-    else where_device(r, t, tr->source, tr->device);
-    result_int(r, tr->pid);
-    result_int(r, tr->tid);
-    result_int(r, tr->end - tr->first);
-    result_int(r, busy);
-    result_int(r, t->spans.ts[tr->first]);
+    cell_str(r, "name", strs_bytes(&t->strs, tr->name));
+    cell_text(r, "kind", kind_words(tr->kind));
+    cell_text(r, "host", label_source(r, t, tr->source));
+    if (tr->device != ROW_NONE)
+        cell_text(r, "device", label_device(r, t, tr->source, tr->device));
+    cell_int(r, "pid", tr->pid);
+    cell_int(r, "tid", tr->tid);
+    cell_int(r, "spans", tr->end - tr->first);
+    cell_int(r, "busy_us", busy);
+    cell_int(r, "start_us", t->spans.ts[tr->first]);
     return 0;
 }
 

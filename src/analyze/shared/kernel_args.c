@@ -2,6 +2,7 @@
  * Kineto writes one argument per fact; XSpace packs them in one text of
  * key:value pairs, separated by blanks or newlines. */
 #include "analyze/shared/kernel_args.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "model/args.h"
 #include "model/launch.h"
@@ -195,7 +196,7 @@ static const struct {
 };
 
 static enum copy_kind kind_of_name(struct bytes name) {
-    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
+    for (size_t i = 0; i < COUNT(spellings); i++)
         if (has(name, spellings[i].word)) return spellings[i].kind;
     return COPY_OTHER;
 }

@@ -4,6 +4,7 @@
 #include "analyze/shared/part.h"
 
 #include "analyze/analyze.h"
+#include "base/array.h"
 #include <assert.h>
 
 int part_run(struct part *p, const char *analysis, const char *opt,
@@ -15,7 +16,7 @@ int part_run(struct part *p, const char *analysis, const char *opt,
     struct opts own;
     opts_init(&own, analysis_common_opts, a->opts, NULL);
     if (opt != NULL) TRY(opts_set(&own, opt, value, e));
-    for (size_t i = 0; i < sizeof scope / sizeof *scope; i++)
+    for (size_t i = 0; i < COUNT(scope); i++)
         if (opts_given(o, scope[i]))
             TRY(opts_set(&own, scope[i], opts_text(o, scope[i]), e));
     TRY(analysis_run(a, t, &own, 0, &p->r, e));
@@ -29,7 +30,9 @@ void part_free(struct part *p) {
 }
 
 struct cell part_cell(const struct result *r, size_t row, const char *col) {
-    int c = r == NULL ? -1 : result_find_col(r, col);
-    if (c < 0 || row >= r->nrows) return (struct cell){.null = true};
+    if (r == NULL || r->ncols == 0) return (struct cell){.null = true};
+    int c = result_find_col(r, col);
+    assert(c >= 0);
+    if (row >= r->nrows) return (struct cell){.null = true};
     return result_cell(r, row, (size_t)c);
 }

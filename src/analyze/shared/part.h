@@ -22,8 +22,8 @@ int part_run(struct part *p, const char *analysis, const char *opt,
              struct ops_err *e);
 void part_free(struct part *p);
 
-/* The cell of a named column; null where there is no such row or column, or
- * r is NULL. */
+/* Returns the cell of a column, which must exist (asserted); a null cell if
+ * there is no such row, or r is NULL or was never filled. */
 struct cell part_cell(const struct result *r, size_t row, const char *col);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Places in words: see where.h. */
+ * Labels of sources and devices: see where.h. */
 #include "analyze/shared/where.h"
 
-/* "node3 rank 1" and the like in the result's arena, or NULL. */
-static const char *source_words(struct result *r, const struct trace *t,
-                                uint32_t source) {
+const char *label_source(struct result *r, const struct trace *t,
+                         uint32_t source) {
     const struct source *s = &t->sources[source];
     const char *host = s->host ? strs_text(&t->strs, s->host) : NULL;
     if (s->rank < 0) return host;
@@ -12,16 +11,11 @@ static const char *source_words(struct result *r, const struct trace *t,
                      host ? " " : "", (long long)s->rank);
 }
 
-void where_source(struct result *r, const struct trace *t, uint32_t source) {
-    result_text(r, source_words(r, t, source));
-}
-
-void where_device(struct result *r, const struct trace *t, uint32_t source,
-                  uint32_t device) {
+const char *label_device(struct result *r, const struct trace *t,
+                         uint32_t source, uint32_t device) {
     const char *what = device < t->ndevices
                            ? strs_text(&t->strs, t->devices[device].label)
                            : "host";
-    const char *on = trace_processes(t) > 1 ? source_words(r, t, source) : NULL;
-    if (on == NULL) result_text(r, what);
-    else result_text(r, arena_fmt(&r->arena, "%s %s", on, what));
+    const char *on = trace_processes(t) > 1 ? label_source(r, t, source) : NULL;
+    return on == NULL ? what : arena_fmt(&r->arena, "%s %s", on, what);
 }

@@ -7,11 +7,24 @@
 #include "model/result.h"
 #include "model/trace.h"
 
-/* Puts the source's cell: "node3 rank 1", "rank 1", "node3" or null. */
-void where_source(struct result *r, const struct trace *t, uint32_t source);
+/* Return texts that live as long as the trace and the result. */
 
-/* Puts the cell of a device of that source; ROW_NONE is the host's memory. */
-void where_device(struct result *r, const struct trace *t, uint32_t source,
-                  uint32_t device);
+/* Returns "node3 rank 1", "rank 1" or "node3"; NULL if neither is recorded. */
+const char *label_source(struct result *r, const struct trace *t,
+                         uint32_t source);
+
+/* Returns the label of a device of that source; ROW_NONE is the host. */
+const char *label_device(struct result *r, const struct trace *t,
+                         uint32_t source, uint32_t device);
+
+static inline void where_source(struct result *r, const struct trace *t,
+                                uint32_t source) {
+    result_text(r, label_source(r, t, source));
+}
+
+static inline void where_device(struct result *r, const struct trace *t,
+                                uint32_t source, uint32_t device) {
+    result_text(r, label_device(r, t, source, device));
+}
 
 #endif
