@@ -62,7 +62,7 @@ ROOMS = {
         "analyze/steps/overhead.h",   # what the profiler costs a step
         "analyze/ops/compiling.h",    # what was compiled, and when
         "analyze/cost/device_peak.h", # what a device can do
-        "analyze/cost/flops.h",       # what a call computes
+        "analyze/cost/op_cost.h",     # what a call computes
         "analyze/memory/mem_forward.h", # who made what backward frees
     },
     "import": set(),

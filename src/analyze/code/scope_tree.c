@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A token is a node's number, with two bits on top: whether it is met on the
- * backward pass, and whether the number is one of a pending backward op, whose
- * node is that of its forward op. That op may stand on a thread that is walked
- * later, so pending ones are resolved when all threads are done. */
+ * The walk gives every span a token (lanes.h), which says what the span stands
+ * for: a node of the tree, or a pending backward op, whose node is that of its
+ * forward op. The forward op may stand on a thread that is walked later, so
+ * pending ops are resolved when all threads are done. */
 #include "analyze/code/scope_tree.h"
 
 #include "analyze/analyze.h"
 #include "analyze/code/lanes.h"
 #include "analyze/code/scope_path.h"
 #include "analyze/code/weights.h"
-#include "analyze/cost/flops.h"
+#include "analyze/cost/op_cost.h"
 #include "analyze/memory/mem_forward.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
@@ -24,10 +24,6 @@
 #include "names/opname.h"
 #include <assert.h>
 #include <stdlib.h>
-
-#define TOKEN_PENDING (1u << 31)
-#define TOKEN_BACK    (1u << 30)
-#define TOKEN_NUMBER  (TOKEN_BACK - 1)
 
 struct scoping {
     const struct trace *t;
@@ -56,11 +52,34 @@ struct scoping {
 
 #define MODULE_WORD "nn.Module: "
 
-static bool is_pending(uint32_t token) {
-    return token != LANE_NONE && (token & TOKEN_PENDING);
+/* ---- which node a token means ---- */
+
+/* A token's parts. Tokens are these, or LANE_NONE. */
+struct token {
+    uint32_t number : 30; /* of a node, or of s->pending */
+    uint32_t back : 1;    /* met on the backward pass */
+    uint32_t pending : 1; /* the number is one of s->pending */
+};
+
+enum { TOKEN_NUMBERS = (1 << 30) - 1 };
+
+static struct token token_read(uint32_t token) {
+    return (struct token){token & TOKEN_NUMBERS, token >> 30 & 1, token >> 31};
 }
 
-/* ---- which node a token means ---- */
+static uint32_t token_of(struct token k) {
+    return k.number | (uint32_t)k.back << 30 | (uint32_t)k.pending << 31;
+}
+
+/* Returns the token of a node; LANE_NONE if the node is PATH_NONE. */
+static uint32_t token_of_node(uint32_t node, bool back) {
+    if (node == PATH_NONE) return LANE_NONE;
+    return token_of((struct token){.number = node, .back = back});
+}
+
+static bool is_pending(uint32_t token) {
+    return token != LANE_NONE && token_read(token).pending;
+}
 
 /* The node, and whether on the way back. A backward op of a backward op leads
  * on to that one's forward op; a made-up circle ends at NO_SCOPE. */
@@ -69,11 +88,10 @@ static uint32_t resolve(const struct scoping *s, uint32_t token, bool *back) {
     *back = false;
     for (int i = 0; i < HOPS; i++) {
         if (token == LANE_NONE) return NO_SCOPE;
-        *back |= (token & TOKEN_BACK) != 0;
-        if (!(token & TOKEN_PENDING)) return token & TOKEN_NUMBER;
-        *back = true;
-        row_id from = s->pending[token & TOKEN_NUMBER].from;
-        token = s->lanes.token[from];
+        struct token k = token_read(token);
+        *back |= k.back || k.pending;
+        if (!k.pending) return k.number;
+        token = s->lanes.token[s->pending[k.number].from];
     }
     return NO_SCOPE;
 }
@@ -110,19 +128,16 @@ static struct bytes part_text(const struct scoping *s, row_id r) {
 
 static uint32_t child_of(struct scoping *s, uint32_t outer, row_id r) {
     uint32_t *known = &s->part[s->t->spans.name[r]];
-    bool back = false;
     if (*known == 0) {
         str_id id = strs_intern(&s->paths.names, part_text(s, r));
         if (id == STR_NONE) s->paths.oom = true;
         *known = id == STR_NONE ? 1 : id + 1;
     }
-    uint32_t parent = PATH_NONE;
-    if (outer != LANE_NONE && !is_pending(outer)) {
-        parent = outer & TOKEN_NUMBER;
-        back = outer & TOKEN_BACK;
-    }
-    uint32_t node = paths_child_id(&s->paths, parent, *known - 1);
-    return node == PATH_NONE ? LANE_NONE : node | (back ? TOKEN_BACK : 0);
+    struct token in = token_read(outer);
+    bool inside = outer != LANE_NONE && !in.pending;
+    uint32_t node = paths_child_id(&s->paths, inside ? in.number : PATH_NONE,
+                                   *known - 1);
+    return token_of_node(node, inside && in.back);
 }
 
 static void count_call(struct scoping *s, uint32_t token, row_id r) {
@@ -136,7 +151,7 @@ static bool is_module(const struct scoping *s, row_id r) {
 
 /* Remembers which call of a module is open: weights are those of its first. */
 static void open_call(struct scoping *s, uint32_t token, row_id r) {
-    uint32_t node = token & TOKEN_NUMBER;
+    uint32_t node = token_read(token).number;
     if (token == LANE_NONE) return; /* memory ran out */
     if (node >= s->cap_calls) {
         size_t cap = vec_next_cap(s->cap_calls, node + 1);
@@ -164,7 +179,7 @@ static void add_weights(struct scoping *s, uint32_t token, row_id r) {
     if (token == LANE_NONE || is_pending(token)) return;
     if (is_inside(s->t, r, s->layer)) return;
     const struct track *tr = &s->t->tracks[s->t->spans.track[r]];
-    uint32_t node = token & TOKEN_NUMBER;
+    uint32_t node = token_read(token).number;
     if (!s->t->sources[tr->source].has_shapes || node >= s->cap_calls) return;
     if (s->calls[node].first != s->calls[node].last) return;
     unsigned inputs = weights_inputs(name_of(s, r));
@@ -245,15 +260,16 @@ static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
         is_accumulate(name_of(s, r)))
         from = forward_before(s, sp->track[r]);
     if (from == MAP_NONE || from == r) return outer;
-    if (is_pending(outer) && s->pending[outer & TOKEN_NUMBER].from == from)
+    if (is_pending(outer) && s->pending[token_read(outer).number].from == from)
         return outer;
     if (!VEC_ROOM(s->pending, s->npending, s->cap_pending) ||
-        s->npending >= TOKEN_NUMBER) {
+        s->npending >= TOKEN_NUMBERS) {
         s->paths.oom = true;
         return outer;
     }
     s->pending[s->npending] = (struct pending){from, sp->track[r], 0};
-    return TOKEN_PENDING | (uint32_t)s->npending++;
+    uint32_t number = (uint32_t)s->npending++;
+    return token_of((struct token){.number = number, .pending = true});
 }
 
 /* ---- one way of asking per --by ---- */
@@ -272,8 +288,7 @@ static uint32_t named_scope(struct scoping *s, str_id name, bool xla) {
     struct bytes b = strs_bytes(&s->t->strs, name);
     uint32_t node = xla ? scope_path_xla(&s->paths, b, &back)
                         : scope_path_tf(&s->paths, b, &back);
-    uint32_t token = node == PATH_NONE ? NO_SCOPE
-                                       : node | (back ? TOKEN_BACK : 0);
+    uint32_t token = node == PATH_NONE ? NO_SCOPE : token_of_node(node, back);
     *known = token + 1;
     return token;
 }
@@ -348,7 +363,7 @@ static void on_spend(void *ctx, row_id r, uint32_t token, int64_t from,
     struct scoping *s = ctx;
     if (!scope_has(s->scope, r)) return;
     if (is_pending(token))
-        sum_add(&s->pending[token & TOKEN_NUMBER].host, to - from);
+        sum_add(&s->pending[token_read(token).number].host, to - from);
     else charge(s, token, PATH_HOST, to - from);
 }
 
@@ -376,7 +391,7 @@ static uint32_t device_token(struct scoping *s, row_id d) {
     uint32_t at = name_split_tf(op, &node, &type)
                       ? scope_path_tf(&s->paths, op, &back)
                       : scope_path_xla(&s->paths, op, &back);
-    return at == PATH_NONE ? LANE_NONE : at | (back ? TOKEN_BACK : 0);
+    return token_of_node(at, back);
 }
 
 static void charge_hlo(struct scoping *s, uint32_t token, row_id r) {
@@ -423,11 +438,6 @@ static bool charge_device(struct scoping *s) {
     return true;
 }
 
-static void charge_pending(struct scoping *s) {
-    for (size_t i = 0; i < s->npending; i++)
-        charge(s, TOKEN_PENDING | (uint32_t)i, PATH_HOST, s->pending[i].host);
-}
-
 /* FLOPs by torch's formulas, or as the program told them; an op inside of one
  * that is counted is not counted again. */
 static void charge_flops_track(struct scoping *s, const struct track *tr,
@@ -437,13 +447,13 @@ static void charge_flops_track(struct scoping *s, const struct track *tr,
     for (row_id r = tr->first; r < tr->end; r++) {
         str_id name = t->spans.name[r];
         if (s->host.rep[r] != r || t->spans.kind[r] != SPAN_OP) continue;
-        if (rules[name] == 0)
-            rules[name] = 1 + (uint8_t)flops_rule_of(name_of(s, r));
-        enum flops_rule rule = (enum flops_rule)(rules[name] - 1);
+        if (rules[name] == 0) rules[name] = 1 + torch_flops_rule(name_of(s, r));
+        uint8_t rule = rules[name] - 1;
         bool told = t->spans.flags[r] & SPAN_COSTED;
-        if ((rule == FLOPS_NONE && !told) || !scope_has(s->scope, r)) continue;
+        if ((rule == 0 && !told) || !scope_has(s->scope, r)) continue;
         if (is_inside(t, r, inside)) continue;
-        int64_t n = told ? args_int(t, r, "flops", -1) : flops_of(t, r, rule);
+        int64_t n = told ? args_int(t, r, "flops", -1)
+                         : torch_flops_of(t, r, rule);
         if (n < 0) continue;
         charge(s, s->lanes.token[r], PATH_FLOPS, n);
         inside = r;
@@ -583,7 +593,9 @@ static int gather(struct scoping *s, struct ops_err *e) {
                               .spend = on_spend,
                               .python = s->by == BY_MODULE || s->by == BY_CODE};
     TRY(lanes_walk(&s->lanes, e));
-    charge_pending(s);
+    for (uint32_t i = 0; i < s->npending; i++)
+        charge(s, token_of((struct token){.number = i, .pending = true}),
+               PATH_HOST, s->pending[i].host);
     if (!charge_device(s) || !charge_flops(s)) return fail_oom(e);
     TRY(charge_memory(s, e));
     paths_sum_up(&s->paths);

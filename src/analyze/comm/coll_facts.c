@@ -4,8 +4,8 @@
  * from the shapes of the tensors handed over. */
 #include "analyze/comm/coll_facts.h"
 
+#include "analyze/shared/op_inputs.h"
 #include "base/sum.h"
-#include "base/text/json.h"
 #include "model/args.h"
 #include <assert.h>
 #include <stddef.h>
@@ -130,36 +130,6 @@ static int64_t times(int64_t a, int64_t b) {
     return __builtin_mul_overflow(a, b, &v) ? INT64_MAX : v;
 }
 
-/* Elements of [2, 3] or, a list of tensors, [[2, 3], [4]]; -1: no shape. The
- * depth is three at most, so a helper per level needs no recursion. */
-static int64_t read_shape(struct json *j) {
-    int64_t n = 1;
-    if (!json_enter(j, '[')) {
-        json_skip(j);
-        return -1;
-    }
-    while (json_item(j)) {
-        struct json_num v = json_number(j);
-        int64_t i;
-        if (!json_to_int(&v, &i) || i < 0) i = 0;
-        n = times(n, i);
-    }
-    return n;
-}
-
-static int64_t read_entry(struct json *j) {
-    struct json look = *j;
-    if (!json_enter(&look, '[') || json_peek(&look) != '[')
-        return read_shape(j);
-    int64_t sum = 0;
-    json_enter(j, '[');
-    while (json_item(j)) {
-        int64_t n = read_shape(j);
-        if (n > 0) sum_add(&sum, n);
-    }
-    return sum;
-}
-
 /* What the arguments gave, before they are put together. */
 struct pick {
     struct coll_facts *f;
@@ -231,23 +201,19 @@ static bool pick_arg(void *ctx, struct bytes key, const struct arg *v) {
  * list of tensors has shapes but no type: then the bytes are not known. */
 static void add_dims(struct pick *p) {
     struct coll_facts *f = p->f;
-    struct json d = json_reader(p->dims), y = json_reader(p->types);
-    if (p->dims.n == 0 || f->dims_elems >= 0 || !json_enter(&d, '[')) return;
-    bool typed = p->types.n > 0 && json_enter(&y, '['), any = false;
+    struct op_inputs in;
     int64_t elems = 0, bytes = 0;
-    while (json_item(&d) && !d.bad) {
-        struct json_str name = {{0}, false};
-        bool list = false;
-        if (typed && json_item(&y) && !json_string(&y, &name)) json_skip(&y);
-        int64_t size = coll_dtype_bytes(name.raw);
-        int64_t n = read_entry(&d);
-        list = BYTES_IS(name.raw, "TensorList");
-        if (n < 0 || (size < 0 && !list)) continue; /* a Scalar, no tensor */
+    bool any = false;
+    if (p->dims.n == 0 || f->dims_elems >= 0) return;
+    op_inputs_from(p->dims, p->types, (struct bytes){0}, &in);
+    for (int i = 0; i < in.n; i++) {
+        struct bytes type = op_inputs_string(p->types, i);
+        int64_t size = coll_dtype_bytes(type), n = in.v[i].numel;
+        if (size < 0 && !BYTES_IS(type, "TensorList")) continue; /* a Scalar */
         any = true;
-        sum_add(&elems, n);
-        if (size < 0) bytes = -1;
-        else if (bytes >= 0) sum_add(&bytes, times(n, size));
-        if (f->dtype.n == 0 && size > 0) f->dtype = name.raw;
+        elems = known_add(elems, n);
+        bytes = known_add(bytes, known_mul(n, size));
+        if (f->dtype.n == 0 && size > 0) f->dtype = type;
     }
     if (!any) return;
     f->dims_elems = elems;

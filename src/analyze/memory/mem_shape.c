@@ -4,7 +4,7 @@
  * as the number of c10::ScalarType. */
 #include "analyze/memory/mem_shape.h"
 
-#include "base/text/json.h"
+#include "analyze/shared/op_inputs.h"
 #include "model/args.h"
 #include "model/trace.h"
 
@@ -26,7 +26,7 @@ static const struct maker {
 };
 
 /* c10::ScalarType, by number: the name and the bytes of an element. */
-static const struct dtype {
+static const struct scalar_type {
     const char *name;
     int bytes;
 } dtypes[] = {
@@ -42,44 +42,7 @@ static const struct maker *maker_of(struct bytes op) {
     return NULL;
 }
 
-/* The n-th string of a JSON list; empty when there is none. */
-static struct bytes nth_string(struct bytes list, int n) {
-    struct json j = json_reader(list);
-    struct json_str s = {0};
-    if (!json_enter(&j, '[')) return s.raw;
-    for (int i = 0; json_item(&j); i++) {
-        if (i == n)
-            return json_peek(&j) == '"' && json_string(&j, &s)
-                       ? s.raw
-                       : (struct bytes){0};
-        json_skip(&j);
-    }
-    return (struct bytes){0};
-}
-
-/* Elements of "[32, 3, 8]"; -1: no list of numbers, or too many. */
-static int64_t elements(struct bytes dims) {
-    int64_t all = 1, one = -1;
-    if (dims.n < 2 || dims.p[0] != '[' || dims.p[dims.n - 1] != ']') return -1;
-    for (size_t i = 1; i < dims.n; i++) {
-        uint8_t c = dims.p[i];
-        if (c >= '0' && c <= '9') {
-            if (one < 0) one = 0;
-            if (__builtin_mul_overflow(one, 10, &one) ||
-                __builtin_add_overflow(one, c - '0', &one))
-                return -1;
-        } else if (c == ',' || c == ']') {
-            if (one < 0) return dims.n == 2 ? 1 : -1;
-            if (__builtin_mul_overflow(all, one, &all)) return -1;
-            one = -1;
-        } else if (c != ' ') {
-            return -1;
-        }
-    }
-    return all;
-}
-
-static const struct dtype *dtype_of(struct bytes number) {
+static const struct scalar_type *dtype_of(struct bytes number) {
     size_t v = 0;
     if (number.n == 0 || number.n > 2) return NULL;
     for (size_t i = 0; i < number.n; i++) {
@@ -94,9 +57,9 @@ struct mem_shape mem_shape_from(struct bytes op, struct bytes concrete,
     struct mem_shape none = {{0}, NULL};
     const struct maker *m = maker_of(op);
     if (!m) return none;
-    struct bytes dims = nth_string(concrete, m->size);
-    int64_t n = elements(dims), need;
-    const struct dtype *d = dtype_of(nth_string(concrete, m->type));
+    struct bytes dims = op_inputs_string(concrete, m->size);
+    int64_t n = op_inputs_numel(dims), need;
+    const struct scalar_type *d = dtype_of(op_inputs_string(concrete, m->type));
     if (n < 0 || __builtin_mul_overflow(n, d ? d->bytes : 1, &need) ||
         need > bytes)
         return none;

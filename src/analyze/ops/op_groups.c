@@ -3,7 +3,7 @@
  * arguments or Python frames and walks a chain of small hash maps:
  * (name, kind) -> with shapes -> with stack -> with module. */
 #include "analyze/ops/op_groups.h"
-#include "analyze/cost/flops.h"
+#include "analyze/cost/op_cost.h"
 #include "analyze/shared/host_tree.h"
 #include "base/vec.h"
 #include "model/args.h"
@@ -82,7 +82,7 @@ static uint32_t add_group(struct op_groups *g, str_id key, uint8_t kind) {
     g->v[g->n] =
         (struct op_group){.key = key, .kind = kind, .order = (uint32_t)g->n};
     if (kind == SPAN_OP)
-        g->v[g->n].rule = (uint8_t)flops_rule_of(strs_bytes(&g->t->strs, key));
+        g->v[g->n].rule = torch_flops_rule(strs_bytes(&g->t->strs, key));
     return (uint32_t)g->n++;
 }
 

@@ -8,7 +8,7 @@
  * A group's totals count a call inside of another one of the same group once,
  * as part of that one; but torch's own tables do not, and are followed. */
 #include "analyze/analyze.h"
-#include "analyze/cost/flops.h"
+#include "analyze/cost/op_cost.h"
 #include "analyze/ops/hlo_cols.h"
 #include "analyze/ops/mem_sums.h"
 #include "analyze/ops/op_groups.h"
@@ -384,10 +384,9 @@ static void count_flops(struct ops *o) {
             if (o->tree.rep[r] != r) continue;
             struct op_group *g = group_at(o, r);
             bool told = t->spans.flags[r] & SPAN_COSTED;
-            if ((g->rule == FLOPS_NONE && !told) || !scope_has(&o->scope, r))
-                continue;
+            if ((g->rule == 0 && !told) || !scope_has(&o->scope, r)) continue;
             int64_t n = told ? args_int(t, r, "flops", -1)
-                             : flops_of(t, r, (enum flops_rule)g->rule);
+                             : torch_flops_of(t, r, g->rule);
             if (n < 0) continue;
             sum_add(&g->flops, n);
             g->has_flops = true;
