@@ -4,6 +4,7 @@
 #include "analyze/code/lanes.h"
 
 #include "analyze/shared/own.h"
+#include "base/array.h"
 #include "base/vec.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -59,17 +60,6 @@ static bool walk_pair(struct walk *w, const struct track *python,
     return true;
 }
 
-static uint32_t *find_python(const struct trace *t) {
-    uint32_t *of = malloc((t->ntracks + 1) * sizeof *of);
-    for (size_t i = 0; of && i < t->ntracks; i++) of[i] = ROW_NONE;
-    for (size_t i = 0; of && i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        if (tr->kind == TRACK_PYTHON && tr->thread < t->ntracks)
-            of[tr->thread] = (uint32_t)i;
-    }
-    return of;
-}
-
 /* Frames whose thread recorded nothing else are a lane, too. */
 static bool is_lane(const struct lanes *l, const struct track *tr) {
     if (tr->kind == TRACK_THREAD) return true;
@@ -79,29 +69,31 @@ static bool is_lane(const struct lanes *l, const struct track *tr) {
 int lanes_walk(struct lanes *l, struct ops_err *e) {
     const struct trace *t = l->t;
     struct walk w = {.l = l};
-    uint32_t *python = find_python(t);
+    struct pystack py;
+    TRY(pystack_init(&py, t, e));
     l->token = vec_alloc(t->spans.n + 1, sizeof *l->token);
-    bool ok = python && l->token;
+    bool ok = l->token != NULL;
     for (size_t i = 0; ok && i < t->spans.n; i++) l->token[i] = LANE_NONE;
     for (size_t i = 0; ok && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
         if (!is_lane(l, tr)) continue;
         own_begin(&w.own, t->sources[tr->source].slack);
         bool thread = tr->kind == TRACK_THREAD;
-        uint32_t p = thread && l->python ? python[i] : ROW_NONE;
+        uint32_t p = thread && l->python ? py.python[i] : ROW_NONE;
         const struct track *frames = p == ROW_NONE ? NULL : &t->tracks[p];
         ok = thread ? walk_pair(&w, frames, tr) : walk_pair(&w, tr, NULL);
     }
     free(w.own.v);
-    free(python);
+    pystack_free(&py);
     return ok ? 0 : fail_oom(e);
 }
 
 int lane_at_init(struct lane_at *a, const struct lanes *l, struct ops_err *e) {
     const struct trace *t = l->t;
-    *a = (struct lane_at){.l = l, .python = find_python(t)};
+    *a = (struct lane_at){.l = l};
+    TRY(pystack_init(&a->py, t, e));
     a->near = malloc((t->ntracks + 1) * sizeof *a->near);
-    if (!a->python || !a->near) {
+    if (!a->near) {
         lane_at_free(a);
         return fail_oom(e);
     }
@@ -110,7 +102,7 @@ int lane_at_init(struct lane_at *a, const struct lanes *l, struct ops_err *e) {
 }
 
 void lane_at_free(struct lane_at *a) {
-    free(a->python);
+    pystack_free(&a->py);
     free(a->near);
     *a = (struct lane_at){0};
 }
@@ -126,11 +118,7 @@ static row_id first_after(struct lane_at *a, uint32_t track, int64_t ts) {
         lo = hi + 1;
         hi = step < tr->end - lo ? lo + step : tr->end;
     }
-    while (lo < hi) {
-        row_id mid = lo + (hi - lo) / 2;
-        if (start[mid] <= ts) lo = mid + 1;
-        else hi = mid;
-    }
+    lo += (row_id)upper_bound(start + lo, hi - lo, ts);
     return a->near[track] = lo;
 }
 
@@ -151,7 +139,7 @@ uint32_t lane_at(struct lane_at *a, uint32_t track, int64_t ts) {
     const struct trace *t = a->l->t;
     if (track >= t->ntracks) return LANE_NONE;
     row_id r = row_at(a, track, ts);
-    row_id p = a->l->python ? row_at(a, a->python[track], ts) : ROW_NONE;
+    row_id p = a->l->python ? row_at(a, a->py.python[track], ts) : ROW_NONE;
     if (r == ROW_NONE || (p != ROW_NONE && is_before(&t->spans, r, p))) r = p;
     return r == ROW_NONE ? LANE_NONE : a->l->token[r];
 }

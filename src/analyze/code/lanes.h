@@ -19,6 +19,7 @@
 #ifndef ANALYZE_CODE_LANES_H
 #define ANALYZE_CODE_LANES_H
 
+#include "analyze/shared/pystack.h"
 #include "base/err.h"
 #include "model/trace.h"
 
@@ -47,8 +48,8 @@ int lanes_walk(struct lanes *l, struct ops_err *e);
  * thread should come in order of time: then each costs O(1) amortised. */
 struct lane_at {
     const struct lanes *l;
-    uint32_t *python; /* by track: its Python track, or ROW_NONE */
-    row_id *near;     /* by track: where the last answer was */
+    struct pystack py;
+    row_id *near; /* by track: where the last answer was */
 };
 int lane_at_init(struct lane_at *a, const struct lanes *l, struct ops_err *e);
 void lane_at_free(struct lane_at *a);

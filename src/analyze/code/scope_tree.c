@@ -144,11 +144,6 @@ static void count_call(struct scoping *s, uint32_t token, row_id r) {
     if (scope_has(s->scope, r)) charge(s, token, PATH_CALLS, 1);
 }
 
-static bool is_module(const struct scoping *s, row_id r) {
-    return s->t->spans.kind[r] == SPAN_PYTHON &&
-           BYTES_STARTS(name_of(s, r), "nn.Module: ");
-}
-
 /* Remembers which call of a module is open: weights are those of its first. */
 static void open_call(struct scoping *s, uint32_t token, row_id r) {
     uint32_t node = token_read(token).number;
@@ -237,28 +232,21 @@ static int map_by_number(struct scoping *s, struct ops_err *e) {
     return ok ? 0 : fail_oom(e);
 }
 
-/* Gradients are put into .grad right after the op that made them: such steps
- * have no forward op of their own. */
-static bool is_accumulate(struct bytes b) {
-    return memmem(b.p, b.n, "AccumulateGrad", 14) != NULL;
-}
-
-/* The forward op of the backward op before it on that track. */
-static row_id forward_before(const struct scoping *s, uint32_t track) {
-    if (s->npending == 0) return MAP_NONE;
-    const struct pending *p = &s->pending[s->npending - 1];
-    return p->track == track ? p->from : MAP_NONE;
-}
-
 /* The token of a backward op, or outer when it is none. */
 static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
     const struct spans *sp = &s->t->spans;
     if (sp->kind[r] != SPAN_OP || s->forward.n == 0) return outer;
     bool back = is_backward(s->t, r);
     row_id from = map_get(&s->forward, r);
-    if (from == MAP_NONE && back && !is_pending(outer) &&
-        is_accumulate(name_of(s, r)))
-        from = forward_before(s, sp->track[r]);
+    /* Gradients are put into .grad right after the op that made them: such
+     * steps have no forward op of their own, but that of the backward op before
+     * them on the track. */
+    if (from == MAP_NONE && back && !is_pending(outer) && s->npending > 0 &&
+        s->pending[s->npending - 1].track == sp->track[r]) {
+        struct bytes name = name_of(s, r);
+        if (memmem(name.p, name.n, "AccumulateGrad", 14))
+            from = s->pending[s->npending - 1].from;
+    }
     if (from == MAP_NONE || from == r) return outer;
     if (is_pending(outer) && s->pending[token_read(outer).number].from == from)
         return outer;
@@ -316,13 +304,6 @@ static uint32_t enter_scope(struct scoping *s, row_id r, uint32_t outer) {
     return token;
 }
 
-static uint32_t enter_op(struct scoping *s, row_id r, uint32_t outer) {
-    if (is_plain(s, r)) return outer;
-    uint32_t token = child_of(s, outer, r);
-    count_call(s, token, r);
-    return token;
-}
-
 /* Modules and code: Python frames are the nodes, ops belong to them. */
 static uint32_t enter_frame(struct scoping *s, row_id r, uint32_t outer) {
     if (s->t->spans.kind[r] != SPAN_PYTHON) {
@@ -339,11 +320,12 @@ static uint32_t enter_frame(struct scoping *s, row_id r, uint32_t outer) {
 
 static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
     struct scoping *s = ctx;
-    switch (s->by) {
-    case BY_SCOPE: return enter_scope(s, r, outer);
-    case BY_OP: return enter_op(s, r, outer);
-    default: return enter_frame(s, r, outer);
-    }
+    if (s->by == BY_SCOPE) return enter_scope(s, r, outer);
+    if (s->by != BY_OP) return enter_frame(s, r, outer);
+    if (is_plain(s, r)) return outer;
+    uint32_t token = child_of(s, outer, r);
+    count_call(s, token, r);
+    return token;
 }
 
 static bool on_wants(void *ctx, row_id r) {
@@ -352,7 +334,8 @@ static bool on_wants(void *ctx, row_id r) {
     uint8_t kind = t->spans.kind[r];
     if (t->spans.flags[r] & SPAN_INSTANT) return false;
     if (t->tracks[t->spans.track[r]].kind == TRACK_PYTHON)
-        return s->by == BY_CODE || is_module(s, r);
+        return s->by == BY_CODE || (kind == SPAN_PYTHON &&
+                                    BYTES_STARTS(name_of(s, r), MODULE_WORD));
     if (s->host.rep[r] == ROW_NONE || span_is_step_mark(t, r)) return false;
     if (s->by == BY_SCOPE || s->by == BY_OP) return true;
     return kind == SPAN_OP || kind == SPAN_API;
@@ -412,29 +395,22 @@ static void charge_device_span(struct scoping *s, row_id d, row_id launch,
 }
 
 /* Ops of a TPU nest; what runs inside is not the outer one's own. */
-static bool charge_stream(struct scoping *s, const struct track *tr,
-                          size_t *link) {
-    const struct trace *t = s->t;
-    struct own_times own;
-    if (!own_times_init(&own, t, tr)) return false;
-    for (row_id d = tr->first; d < tr->end; d++) {
-        if (!span_is_device_work(t, d)) continue;
-        while (*link < t->links.n && t->links.device[*link] < d) ++*link;
-        bool linked = *link < t->links.n && t->links.device[*link] == d;
-        charge_device_span(s, d, linked ? t->links.host[*link] : ROW_NONE,
-                           own_time(&own, d));
-        s->device = true;
-    }
-    own_times_free(&own);
-    return true;
-}
-
 static bool charge_device(struct scoping *s) {
+    const struct trace *t = s->t;
     size_t link = 0;
-    for (size_t i = 0; i < s->t->ntracks; i++)
-        if (s->t->tracks[i].kind == TRACK_STREAM &&
-            !charge_stream(s, &s->t->tracks[i], &link))
-            return false;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        struct own_times own;
+        if (tr->kind != TRACK_STREAM) continue;
+        if (!own_times_init(&own, t, tr)) return false;
+        for (row_id d = tr->first; d < tr->end; d++) {
+            if (!span_is_device_work(t, d)) continue;
+            charge_device_span(s, d, next_launch(t, d, &link),
+                               own_time(&own, d));
+            s->device = true;
+        }
+        own_times_free(&own);
+    }
     return true;
 }
 
@@ -498,18 +474,13 @@ static void charge_allocator(struct scoping *s, struct lane_at *at,
     }
 }
 
-static void look_at_memory(struct scoping *s) {
-    const struct trace *t = s->t;
-    for (size_t i = 0; i < t->nsources; i++)
-        s->memory |= t->sources[i].has_memory;
-    for (size_t i = 0; i < t->nallocators; i++)
-        s->device_memory |= t->allocators[i].device != ROW_NONE;
-}
-
 static int charge_memory(struct scoping *s, struct ops_err *e) {
     const struct mem_events *m = &s->t->mem;
     struct lane_at at;
-    look_at_memory(s);
+    for (size_t i = 0; i < s->t->nsources; i++)
+        s->memory |= s->t->sources[i].has_memory;
+    for (size_t i = 0; i < s->t->nallocators; i++)
+        s->device_memory |= s->t->allocators[i].device != ROW_NONE;
     TRY(lane_at_init(&at, &s->lanes, e));
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < m->n;) {
@@ -564,18 +535,7 @@ enum scope_by scope_tree_best(const struct trace *t) {
     return has_named_scopes(t) ? BY_SCOPE : BY_OP;
 }
 
-/* All but the paths, which the caller keeps. */
-static void scoping_free(struct scoping *s) {
-    host_tree_free(&s->host);
-    map_free(&s->forward);
-    free(s->lanes.token);
-    free(s->part);
-    free(s->whole);
-    free(s->pending);
-    free(s->calls);
-}
-
-static int gather(struct scoping *s, struct ops_err *e) {
+static int scoping_gather(struct scoping *s, struct ops_err *e) {
     TRY(host_tree_init(&s->host, s->t, e));
     s->part = calloc(s->t->strs.n + 1, sizeof *s->part);
     s->whole = calloc(s->t->strs.n + 1, sizeof *s->whole);
@@ -606,8 +566,14 @@ int scope_tree_init(struct scope_tree *out, const struct trace *t,
                     const struct scope *scope, enum scope_by by,
                     struct ops_err *e) {
     struct scoping s = {.t = t, .scope = scope, .by = by, .layer = ROW_NONE};
-    int rc = gather(&s, e);
-    scoping_free(&s);
+    int rc = scoping_gather(&s, e);
+    host_tree_free(&s.host);
+    map_free(&s.forward);
+    free(s.lanes.token);
+    free(s.part);
+    free(s.whole);
+    free(s.pending);
+    free(s.calls);
     *out = (struct scope_tree){.t = t,
                                .by = by,
                                .paths = s.paths,

@@ -243,19 +243,6 @@ static bool note_launched(struct roofline *x, row_id op, row_id kernel) {
     return true;
 }
 
-static bool from_torch(const struct trace *t, row_id row) {
-    uint32_t source = t->tracks[t->spans.track[row]].source;
-    return source_is_torchs(&t->sources[source]);
-}
-
-/* What was launched before the window began: one row, not one per kernel. */
-static struct roof_row *unlaunched(struct roofline *x) {
-    if (x->alone > 0) return &x->v[x->alone - 1];
-    struct roof_row *r = add_row(x, bytes_of("(no launch recorded)"));
-    if (r) x->alone = (uint32_t)x->n;
-    return r;
-}
-
 /* A kernel of which no op and no instruction is known. Ops of a TPU carry
  * their cost as arguments. */
 static bool charge_alone(struct roofline *x, row_id row, row_id launch) {
@@ -274,8 +261,13 @@ static bool charge_alone(struct roofline *x, row_id row, row_id launch) {
         w.type = DTYPE_BF16;
         w.matrix = true;
     }
-    if (launch == ROW_NONE && !x->by_kernel && from_torch(t, row))
-        return charge(x, unlaunched(x), row, &w);
+    const struct source *s = &t->sources[t->tracks[t->spans.track[row]].source];
+    if (launch == ROW_NONE && !x->by_kernel && source_is_torchs(s)) {
+        /* launched before the window began: one row, not one per kernel */
+        if (x->alone == 0 && add_row(x, bytes_of("(no launch recorded)")))
+            x->alone = (uint32_t)x->n;
+        return charge(x, x->alone ? &x->v[x->alone - 1] : NULL, row, &w);
+    }
     if (w.flops < -1) w.flops = -1;
     if (w.bytes < -1) w.bytes = -1;
     return charge(x, row_of(x, t->spans.name[row]), row, &w);
@@ -355,23 +347,32 @@ static bool is_outer(const struct roofline *x, row_id r) {
            r + 1 < t->spans.n && t->spans.parent[r + 1] == r;
 }
 
-/* One kernel: charged at once where it stands for itself, else noted with its
- * op (first) or charged as one of its op's (second). */
-static bool one_kernel(struct roofline *x, row_id r, row_id launch,
-                       bool second) {
-    const struct hlo_instr *i = hlo_of_span(x->t, r);
-    row_id op = ROW_NONE;
-    if (is_outer(x, r)) return true;
-    if (i) return second || charge_instr(x, r, i);
-    if (launch != ROW_NONE) op = host_tree_launcher(&x->tree, launch);
-    if (op != ROW_NONE && x->t->spans.kind[op] != SPAN_OP) op = ROW_NONE;
-    if (op == ROW_NONE) return second || charge_alone(x, r, launch);
-    if (second) return charge_kernel(x, op, r);
-    return note_launched(x, op, r);
+/* Returns the op that launched a kernel; ROW_NONE if the kernel stands for
+ * itself: an instruction of XLA, or one that no op launched. */
+static row_id op_of_kernel(const struct roofline *x, row_id r, row_id launch) {
+    if (launch == ROW_NONE || hlo_of_span(x->t, r)) return ROW_NONE;
+    row_id op = host_tree_launcher(&x->tree, launch);
+    return op != ROW_NONE && x->t->spans.kind[op] == SPAN_OP ? op : ROW_NONE;
 }
 
-/* All kernels in row order, the links beside them. */
-static bool each_kernel(struct roofline *x, bool second) {
+/* The first look at a kernel: it is charged if it stands for itself, else noted
+ * with its op. */
+static bool take_kernel(struct roofline *x, row_id r, row_id launch) {
+    const struct hlo_instr *i = hlo_of_span(x->t, r);
+    row_id op = op_of_kernel(x, r, launch);
+    if (op != ROW_NONE) return note_launched(x, op, r);
+    return i ? charge_instr(x, r, i) : charge_alone(x, r, launch);
+}
+
+/* The second look, when all kernels of each op are known. */
+static bool share_kernel(struct roofline *x, row_id r, row_id launch) {
+    row_id op = op_of_kernel(x, r, launch);
+    return op == ROW_NONE || charge_kernel(x, op, r);
+}
+
+/* Looks at all kernels in row order, the links beside them. */
+static bool each_kernel(struct roofline *x,
+                        bool (*look)(struct roofline *, row_id, row_id)) {
     const struct trace *t = x->t;
     size_t l = 0;
     for (size_t i = 0; i < t->ntracks; i++) {
@@ -379,23 +380,10 @@ static bool each_kernel(struct roofline *x, bool second) {
         x->instr = NULL;
         for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
             if (t->spans.kind[r] != SPAN_KERNEL || !span_is_device_work(t, r) ||
-                !scope_has(&x->scope, r))
+                !scope_has(&x->scope, r) || is_outer(x, r))
                 continue;
-            while (l < t->links.n && t->links.device[l] < r) l++;
-            bool linked = l < t->links.n && t->links.device[l] == r;
-            if (!one_kernel(x, r, linked ? t->links.host[l] : ROW_NONE, second))
-                return false;
+            if (!look(x, r, next_launch(t, r, &l))) return false;
         }
-    }
-    return true;
-}
-
-static bool each_op(struct roofline *x) {
-    const struct trace *t = x->t;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        if (!host_tree_has(&x->tree, (uint32_t)i)) continue;
-        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++)
-            if (x->slot[r] > 0 && !charge_op(x, r)) return false;
     }
     return true;
 }
@@ -444,27 +432,23 @@ static bool host_counts(struct roofline *x, row_id r, uint8_t inside) {
                                    : !(inside & INSIDE_RULED);
 }
 
-/* Parents stand before their children: who is charged covers them. */
-static bool host_track(struct roofline *x, const struct track *tr,
-                       uint8_t *inside) {
-    look_inside(x, tr, inside);
-    for (row_id r = tr->first; r < tr->end; r++) {
-        row_id up = x->tree.up[r];
-        if (up != ROW_NONE && (inside[up] & COVERED)) inside[r] |= COVERED;
-        if ((inside[r] & COVERED) || !host_counts(x, r, inside[r])) continue;
-        inside[r] |= COVERED;
-        if (!host_op(x, r)) return false;
-    }
-    return true;
-}
-
 static int host_ops(struct roofline *x, struct ops_err *e) {
     uint8_t *inside = calloc(x->t->spans.n + 1, sizeof *inside);
     bool ok = inside != NULL;
     for (size_t i = 0; ok && i < x->t->ntracks; i++) {
+        const struct track *tr = &x->t->tracks[i];
         x->instr = NULL;
-        if (host_tree_has(&x->tree, (uint32_t)i))
-            ok = host_track(x, &x->t->tracks[i], inside);
+        if (!host_tree_has(&x->tree, (uint32_t)i)) continue;
+        look_inside(x, tr, inside);
+        /* parents stand before their children: who is charged covers them */
+        for (row_id r = tr->first; ok && r < tr->end; r++) {
+            row_id up = x->tree.up[r];
+            if (up != ROW_NONE && (inside[up] & COVERED)) inside[r] |= COVERED;
+            if ((inside[r] & COVERED) || !host_counts(x, r, inside[r]))
+                continue;
+            inside[r] |= COVERED;
+            ok = host_op(x, r);
+        }
     }
     free(inside);
     return ok ? 0 : fail_oom(e);
@@ -497,7 +481,8 @@ static bool has_device(const struct trace *t) {
     return false;
 }
 
-static int gather(struct roofline *x, const struct opts *o, struct ops_err *e) {
+static int roofline_gather(struct roofline *x, const struct opts *o,
+                           struct ops_err *e) {
     const struct trace *t = x->t;
     x->by_kernel = strcmp(opts_text(o, "by"), "kernel") == 0;
     TRY(find_peaks(x, o, e));
@@ -507,8 +492,11 @@ static int gather(struct roofline *x, const struct opts *o, struct ops_err *e) {
     x->slot = calloc(t->spans.n + 1, sizeof *x->slot);
     if (!x->facts || !x->slot) return fail_oom(e);
     if (!has_device(t)) return host_ops(x, e);
-    if (!each_kernel(x, false)) return fail_oom(e);
-    bool ok = x->by_kernel ? each_kernel(x, true) : each_op(x);
+    bool ok = each_kernel(x, take_kernel);
+    if (x->by_kernel)
+        return ok && each_kernel(x, share_kernel) ? 0 : fail_oom(e);
+    for (row_id r = 0; ok && r < t->spans.n; r++)
+        if (x->slot[r] > 0) ok = charge_op(x, r);
     return ok ? 0 : fail_oom(e);
 }
 
@@ -555,7 +543,7 @@ static void put_columns(struct result *r, const struct roofline *x) {
     result_cols(r, cols, COUNT(cols));
 }
 
-static void put_row(struct result *r, const struct roof_row *v) {
+static void put_roof(struct result *r, const struct roof_row *v) {
     const struct roof *f = &v->roof;
     const struct roof_sum *s = roof_known(f);
     bool flops = s != &f->bytes && s->calls > 0;
@@ -632,14 +620,15 @@ static void say_peaks(struct result *r, const struct roofline *x) {
     map_free(&told);
 }
 
-struct coverage {
+/* How much of the time has its work counted. */
+struct counted {
     int64_t time, known;          /* ps */
     size_t unknown, over;         /* rows with no count, and over 100 % */
     const struct roof_row *worst; /* the longest of unknown */
 };
 
-static struct coverage cover(const struct roofline *x) {
-    struct coverage c = {0};
+static struct counted count_known(const struct roofline *x) {
+    struct counted c = {0};
     for (size_t i = 0; i < x->n; i++) {
         const struct roof *f = &x->v[i].roof;
         int64_t known = sum_of(f->both.time, f->flops.time);
@@ -655,7 +644,7 @@ static struct coverage cover(const struct roofline *x) {
 
 /* What is not counted, and why. */
 static void say_unknown(struct result *r, const struct roofline *x,
-                        const struct coverage *c) {
+                        const struct counted *c) {
     char what[200], name[80];
     if (c->unknown == 0) return;
     bool torch = false, shapes = true, own = false;
@@ -739,8 +728,8 @@ static void say_mfu(struct result *r, const struct roofline *x) {
                   (double)time * 1e-9, whole ? "the window" : "steps");
 }
 
-static void say(struct result *r, const struct roofline *x) {
-    struct coverage c = cover(x);
+static void roofline_say(struct result *r, const struct roofline *x) {
+    struct counted c = count_known(x);
     say_peaks(r, x);
     if (x->n == 0 && x->t->spans.n > 0) {
         missing_say(r, x->t, MISSING_SHAPES);
@@ -764,29 +753,25 @@ static void say(struct result *r, const struct roofline *x) {
     say_unknown(r, x, &c);
 }
 
-static void roofline_free(struct roofline *x) {
-    scope_free(&x->scope);
-    host_tree_free(&x->tree);
-    map_free(&x->by_instr);
-    free(x->v);
-    free(x->facts);
-    free(x->launched);
-    free(x->slot);
-    free(x->peaks);
-    free(x->used);
-}
-
 static int roofline_run(const struct trace *t, const struct opts *o,
                         struct result *r, struct ops_err *e) {
     struct roofline x = {.t = t};
     result_init(r, "roofline", "Roofline");
     result_from_trace(r, t);
-    int rc = gather(&x, o, e);
+    int rc = roofline_gather(&x, o, e);
     put_columns(r, &x);
-    for (size_t i = 0; rc == 0 && i < x.n; i++) put_row(r, &x.v[i]);
-    if (rc == 0) say(r, &x);
+    for (size_t i = 0; rc == 0 && i < x.n; i++) put_roof(r, &x.v[i]);
+    if (rc == 0) roofline_say(r, &x);
     if (rc == 0) rc = result_done(r, e);
-    roofline_free(&x);
+    scope_free(&x.scope);
+    host_tree_free(&x.tree);
+    map_free(&x.by_instr);
+    free(x.v);
+    free(x.facts);
+    free(x.launched);
+    free(x.slot);
+    free(x.peaks);
+    free(x.used);
     return rc;
 }
 

@@ -48,15 +48,6 @@ static void put_columns(struct result *r) {
     result_cols(r, cols, COUNT(cols));
 }
 
-static void add_reason(struct sums *g, const char *why) {
-    for (size_t i = 0; i < sizeof g->reasons / sizeof *g->reasons; i++) {
-        if (g->reasons[i] && strcmp(g->reasons[i], why) == 0) return;
-        if (g->reasons[i]) continue;
-        g->reasons[i] = why;
-        return;
-    }
-}
-
 static void add_up(const struct compiles *c, const struct scope *in,
                    struct sums *v) {
     for (size_t i = 0; i < c->nspans; i++) {
@@ -70,12 +61,17 @@ static void add_up(const struct compiles *c, const struct scope *in,
         g->count++;
         g->again += s->again;
         g->in_step += s->step != ROW_NONE;
-        if (s->again && s->reason) add_reason(g, s->reason);
+        if (!s->again || !s->reason) continue;
+        size_t k = 0;
+        while (k < COUNT(g->reasons) && g->reasons[k] &&
+               strcmp(g->reasons[k], s->reason) != 0)
+            k++;
+        if (k < COUNT(g->reasons)) g->reasons[k] = s->reason;
     }
 }
 
-static void put_row(struct result *r, const struct compiles *c,
-                    const struct compile_group *g, const struct sums *s) {
+static void put_compiled(struct result *r, const struct compiles *c,
+                         const struct compile_group *g, const struct sums *s) {
     result_row(r);
     cell_text(r, "name", g->name);
     cell_text(r, "framework", g->framework);
@@ -86,10 +82,11 @@ static void put_row(struct result *r, const struct compiles *c,
     cell_int(r, "first_at_us", s->first);
     cell_int(r, "in_step", s->in_step);
     char why[640];
-    snprintf(why, sizeof why, "%s%s%s%s%s", s->reasons[0] ? s->reasons[0] : "",
-             s->reasons[1] ? "; " : "", s->reasons[1] ? s->reasons[1] : "",
-             s->reasons[2] ? "; " : "", s->reasons[2] ? s->reasons[2] : "");
-    cell_text(r, "reason", s->reasons[0] ? why : NULL);
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(s->reasons) && s->reasons[i]; i++)
+        n += (size_t)snprintf(why + n, sizeof why - n, "%s%.200s",
+                              i > 0 ? "; " : "", s->reasons[i]);
+    if (n > 0) cell_text(r, "reason", why);
     cell_text(r, "where", label_source(r, c->t, g->source));
 }
 
@@ -105,8 +102,8 @@ static void say_reason(struct result *r, const char *framework) {
                    "the compiler does not write it into the profile", fix);
 }
 
-static void say(struct result *r, const struct compiles *c,
-                const struct sums *v) {
+static void compile_say(struct result *r, const struct compiles *c,
+                        const struct sums *v) {
     int64_t total = 0, again = 0;
     const char *unsaid = NULL;
     bool guards = false;
@@ -149,8 +146,8 @@ static int compile_run(const struct trace *t, const struct opts *o,
     if (rc == 0) {
         add_up(&c, &in, v);
         for (size_t i = 0; i < c.ngroups; i++)
-            if (v[i].seen) put_row(r, &c, &c.groups[i], &v[i]);
-        say(r, &c, v);
+            if (v[i].seen) put_compiled(r, &c, &c.groups[i], &v[i]);
+        compile_say(r, &c, v);
         rc = result_done(r, e);
     }
     free(v);

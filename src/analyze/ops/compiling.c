@@ -86,12 +86,6 @@ const char *compile_kind_name(enum compile_kind k) {
     return names[k];
 }
 
-static const char *keep(struct finder *f, const char *fmt, const char *text) {
-    char *s = arena_fmt(&f->c->arena, fmt, text);
-    if (s == NULL) f->oom = true;
-    return s ? s : "";
-}
-
 static enum compile_class class_of(const struct finder *f, row_id r) {
     return (enum compile_class)f->c->class[f->t->spans.name[r]];
 }
@@ -139,16 +133,10 @@ static const char *function_in(struct finder *f, row_id region) {
     const struct trace *t = f->t;
     uint32_t p = f->py.python[t->spans.track[region]];
     if (p == ROW_NONE) return NULL;
-    row_id lo = t->tracks[p].first, hi = t->tracks[p].end;
-    int64_t ts = t->spans.ts[region];
-    while (lo < hi) {
-        row_id mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[mid] < ts) lo = mid + 1;
-        else hi = mid;
-    }
-    if (lo == t->tracks[p].end || t->spans.ts[lo] >= span_end(t, region))
+    row_id r = trace_row_at(t, &t->tracks[p], t->spans.ts[region]);
+    if (r == t->tracks[p].end || t->spans.ts[r] >= span_end(t, region))
         return NULL;
-    return span_name(t, lo);
+    return span_name(t, r);
 }
 
 /* A compiled region begins. A unit before it on this thread that has no id
@@ -286,16 +274,11 @@ static void jit_unit(struct finder *f, struct walk *w, row_id r, int64_t ts,
     u->framework = "jax";
 }
 
-static uint64_t jit_key(const struct finder *f, const struct walk *w,
-                        row_id r) {
-    return (uint64_t)w->source << 32 | f->t->spans.name[r];
-}
-
 /* A call of a jitted function: it ran from the cache, or it was traced,
  * lowered and compiled first. */
 static void take_jit(struct finder *f, struct walk *w, row_id r) {
     const struct spans *s = &f->t->spans;
-    uint32_t *first = map_at(&f->ran, jit_key(f, w, r));
+    uint32_t *first = map_at(&f->ran, (uint64_t)w->source << 32 | s->name[r]);
     if (first == NULL) {
         f->oom = true;
         return;
@@ -490,8 +473,12 @@ static void name_torch(struct finder *f, struct unit *u) {
     if (fr == NULL) return;
     char number[40];
     snprintf(number, sizeof number, "frame %" PRId64, u->frame);
-    u->name = keep(f, u->backward ? "%s (backward)" : "%s",
-                   fr->function ? fr->function : number);
+    u->name = arena_fmt(&f->c->arena, u->backward ? "%s (backward)" : "%s",
+                        fr->function ? fr->function : number);
+    if (u->name == NULL) {
+        f->oom = true;
+        return;
+    }
     u->s.again = u->version > 0;
     if (u->backward && u->s.again)
         u->s.reason = "its forward graph was compiled again";
@@ -588,25 +575,19 @@ static bool copy_out(struct finder *f) {
     return ok;
 }
 
-static bool classify(struct compiles *c) {
-    const struct trace *t = c->t;
-    c->class = calloc(t->strs.n + 1, 1);
-    if (c->class == NULL) return false;
-    for (size_t i = 0; i < t->strs.n; i++)
-        c->class[i] = (uint8_t)compile_classify(
-            strs_bytes(&t->strs, (str_id)i));
-    return true;
-}
-
 int compiles_init(struct compiles *c, const struct trace *t,
                   struct ops_err *e) {
     *c = (struct compiles){.t = t};
     struct finder f = {.c = c, .t = t};
-    bool ok = classify(c);
-    int rc = ok ? pystack_init(&f.py, t, e) : fail_oom(e);
+    c->class = calloc(t->strs.n + 1, 1);
+    int rc = c->class ? pystack_init(&f.py, t, e) : fail_oom(e);
+    for (size_t i = 0; rc == 0 && i < t->strs.n; i++)
+        c->class[i] = (uint8_t)compile_classify(
+            strs_bytes(&t->strs, (str_id)i));
     for (uint32_t i = 0; rc == 0 && i < t->ntracks; i++) walk_track(&f, i);
     if (rc == 0) name_units(&f);
-    ok = rc == 0 && !f.oom && share_time(&f) && mark_again(&f) && copy_out(&f);
+    bool ok = rc == 0 && !f.oom && share_time(&f) && mark_again(&f) &&
+              copy_out(&f);
     pystack_free(&f.py);
     free(f.v);
     free(f.frames);
@@ -631,16 +612,13 @@ void compiles_free(struct compiles *c) {
 bool compiles_has(const struct compiles *c, row_id row) {
     const struct spans *s = &c->t->spans;
     uint32_t track = s->track[row];
-    size_t lo = 0, hi = c->nspans;
-    while (lo < hi) { /* the first that begins later */
-        size_t mid = lo + (hi - lo) / 2;
-        uint32_t tr = s->track[c->spans[mid].row];
-        if (tr < track || (tr == track && c->spans[mid].ts <= s->ts[row]))
-            lo = mid + 1;
-        else hi = mid;
-    }
-    if (lo == 0) return false;
-    const struct compile_span *p = &c->spans[lo - 1];
+    size_t i; /* the first that begins later */
+    BOUND(i, 0, c->nspans,
+          s->track[c->spans[i].row] < track ||
+              (s->track[c->spans[i].row] == track &&
+               c->spans[i].ts <= s->ts[row]));
+    if (i == 0) return false;
+    const struct compile_span *p = &c->spans[i - 1];
     return s->track[p->row] == track && s->ts[row] < p->end &&
            c->groups[p->group].kind != COMPILE_GUARD;
 }

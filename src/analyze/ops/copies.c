@@ -62,7 +62,7 @@ static void count_copy(struct copies *c, row_id r) {
     sum_add(&g->sized_time, dur);
 }
 
-static void count_all(struct copies *c) {
+static void count_copies(struct copies *c) {
     const struct trace *t = c->t;
     for (size_t i = 0; i < t->ntracks; i++) {
         if (t->tracks[i].kind != TRACK_STREAM) continue;
@@ -95,8 +95,8 @@ static void put_columns(struct result *r) {
     result_cols(r, cols, COUNT(cols));
 }
 
-static void put_row(struct result *r, int kind, int pageable,
-                    const struct copy_group *g) {
+static void put_copies(struct result *r, int kind, int pageable,
+                       const struct copy_group *g) {
     result_row(r);
     cell_text(r, "kind", copy_kind_name((enum copy_kind)kind));
     if (pageable >= 0) cell_bool(r, "pageable", pageable);
@@ -110,12 +110,6 @@ static void put_row(struct result *r, int kind, int pageable,
     cell_int(r, "exposed_us", g->exposed);
 }
 
-static void put_rows(struct result *r, const struct copies *c) {
-    for (int k = 0; k < COPY_KINDS; k++)
-        for (int p = 0; p < PAGEABLE_STATES; p++)
-            if (c->v[k][p].calls > 0) put_row(r, k, p - 1, &c->v[k][p]);
-}
-
 static int copies_run(const struct trace *t, const struct opts *o,
                       struct result *r, struct ops_err *e) {
     struct copies c = {.t = t};
@@ -126,8 +120,10 @@ static int copies_run(const struct trace *t, const struct opts *o,
     int rc = scope_init(&c.scope, t, o, e);
     if (rc == 0) rc = find_busy(&c, e);
     if (rc == 0) {
-        count_all(&c);
-        put_rows(r, &c);
+        count_copies(&c);
+        for (int k = 0; k < COPY_KINDS; k++)
+            for (int p = 0; p < PAGEABLE_STATES; p++)
+                if (c.v[k][p].calls > 0) put_copies(r, k, p - 1, &c.v[k][p]);
         rc = result_done(r, e);
     }
     for (size_t d = 0; c.busy && d <= t->ndevices; d++)

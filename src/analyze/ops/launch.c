@@ -147,7 +147,7 @@ static uint32_t group_of(struct launches *l, const struct call *c) {
     return group_of_name(l, t->spans.name[op]);
 }
 
-static void count(struct launches *l, const struct call *c) {
+static void count_call(struct launches *l, const struct call *c) {
     struct group *g = &l->groups[c->group];
     const struct spans *s = &l->t->spans;
     g->launches++;
@@ -344,25 +344,22 @@ static void put_rows(struct result *r, const struct launches *l) {
     add_remarks(r, l, &all);
 }
 
-static bool gather(struct launches *l) {
-    if (!take_calls(l) || !find_queues(l)) return false;
-    for (size_t i = 0; i < l->n; i++) {
-        struct call *c = &l->v[i];
-        if (!scope_has(&l->scope, c->host)) continue;
-        c->group = group_of(l, c);
-        if (c->group == ROW_NONE) return false;
-        count(l, c);
-    }
-    return find_ranks(l);
-}
-
-static int fill(struct launches *l, const struct opts *o, struct ops_err *e) {
+static int launch_gather(struct launches *l, const struct opts *o,
+                         struct ops_err *e) {
     l->by_call = strcmp(opts_text(o, "by"), "call") == 0;
     l->of_name = calloc(l->t->strs.n + 1, sizeof *l->of_name);
     if (!l->of_name || !strs_init(&l->texts)) return fail_oom(e);
     TRY(scope_init(&l->scope, l->t, o, e));
     TRY(host_tree_init(&l->tree, l->t, e));
-    return gather(l) ? 0 : fail_oom(e);
+    if (!take_calls(l) || !find_queues(l)) return fail_oom(e);
+    for (size_t i = 0; i < l->n; i++) {
+        struct call *c = &l->v[i];
+        if (!scope_has(&l->scope, c->host)) continue;
+        c->group = group_of(l, c);
+        if (c->group == ROW_NONE) return fail_oom(e);
+        count_call(l, c);
+    }
+    return find_ranks(l) ? 0 : fail_oom(e);
 }
 
 static int launch_run(const struct trace *t, const struct opts *o,
@@ -371,8 +368,7 @@ static int launch_run(const struct trace *t, const struct opts *o,
     result_init(r, "launch", "Launches: what it costs to start device work");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
-    r->chart = "bars share_pct";
-    int rc = fill(&l, o, e);
+    int rc = launch_gather(&l, o, e);
     put_columns(r, l.by_call);
     if (rc == 0) put_rows(r, &l);
     if (rc == 0) rc = result_done(r, e);

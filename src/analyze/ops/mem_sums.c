@@ -2,6 +2,7 @@
  * The trace has memory events by allocator, each in time order: here they are
  * merged, run by run, and summed up. */
 #include "analyze/ops/mem_sums.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include <stdlib.h>
@@ -67,20 +68,14 @@ static void sum_up(struct mem_sums *m, const struct mem_item *v) {
     }
 }
 
-static size_t count_source(const struct trace *t, uint32_t source) {
-    size_t n = 0;
-    const struct lists *l = &t->allocators_of;
-    for (size_t k = l->first[source]; k < l->first[source + 1]; k++)
-        n += t->mem_first[l->v[k] + 1] - t->mem_first[l->v[k]];
-    return n;
-}
-
 int mem_sums_init(struct mem_sums *m, const struct trace *t, uint32_t source,
                   struct ops_err *e) {
-    *m = (struct mem_sums){.n = count_source(t, source)};
+    const struct lists *l = &t->allocators_of;
+    *m = (struct mem_sums){0};
+    for (size_t k = l->first[source]; k < l->first[source + 1]; k++)
+        m->n += t->mem_first[l->v[k] + 1] - t->mem_first[l->v[k]];
     if (m->n == 0) return 0;
     struct mem_item *v = vec_alloc(2 * m->n, sizeof *v);
-    const struct lists *l = &t->allocators_of;
     size_t runs = l->first[source + 1] - l->first[source];
     size_t *at = malloc((runs + 3) * sizeof *at);
     m->ts = vec_alloc(m->n, sizeof *m->ts);
@@ -109,10 +104,5 @@ size_t mem_sums_before(const struct mem_sums *m, size_t from, int64_t ts) {
         hi = step < m->n - lo ? lo + step : m->n;
         step *= 2;
     }
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (m->ts[mid] < ts) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
+    return lo + lower_bound(m->ts + lo, hi - lo, ts);
 }

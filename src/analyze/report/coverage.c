@@ -537,13 +537,6 @@ static const char *loss_fix(enum note_id id) {
     }
 }
 
-/* What a profiler itself said, where it said it. */
-static const char *warning_of(const struct trace *t, enum note_id id) {
-    if (id != NOTE_SOURCE_WARNING && id != NOTE_DROPPED_AT_SOURCE) return NULL;
-    const char *text = trace_meta_get(t, ROW_NONE, "error");
-    return text ? text : trace_meta_get(t, ROW_NONE, "warning");
-}
-
 static void put_losses(struct coverage *c) {
     const struct trace *t = c->t;
     for (int i = 0; i < NOTE_COUNT; i++) {
@@ -551,9 +544,14 @@ static void put_losses(struct coverage *c) {
         char what[100];
         if (t->notes[i] == 0 || !is_loss(id)) continue;
         snprintf(what, sizeof what, "lost: %s", note_name(id));
-        put_gap(c,
-                (struct gap){what, (double)t->notes[i], NO_WHOLE, NULL,
-                             warning_of(t, id), note_text(id), loss_fix(id)});
+        /* what a profiler itself said, where it said it */
+        const char *said = NULL;
+        if (id == NOTE_SOURCE_WARNING || id == NOTE_DROPPED_AT_SOURCE) {
+            said = trace_meta_get(t, ROW_NONE, "error");
+            if (!said) said = trace_meta_get(t, ROW_NONE, "warning");
+        }
+        put_gap(c, (struct gap){what, (double)t->notes[i], NO_WHOLE, NULL, said,
+                                note_text(id), loss_fix(id)});
     }
 }
 

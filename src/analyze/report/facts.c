@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void facts_columns(struct result *r) {
     static const struct column cols[] = {
@@ -59,4 +60,9 @@ void facts_words(struct result *r, const char *metric, const char *fmt, ...) {
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     facts_text(r, metric, text);
+}
+
+int64_t facts_told(const struct trace *t, uint32_t source, const char *key) {
+    const char *text = trace_meta_get(t, source, key);
+    return text != NULL ? strtoll(text, NULL, 10) : -1;
 }

@@ -5,7 +5,6 @@
 #include "analyze/analyze.h"
 
 #include "analyze/report/facts.h"
-#include "analyze/report/outside.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/part.h"
 #include "base/array.h"
@@ -80,16 +79,6 @@ static bool spread(struct result *into, const struct result *r,
     return n > 0;
 }
 
-/* The step without its profiler: as the hints have it, whose savings are
- * shares of it, else the estimate of `steps`; -1: not known. */
-static int64_t bare_step(struct result *r, const struct result *steps,
-                         const struct result *hints) {
-    int64_t bare[SPREAD];
-    struct cell c = part_cell(hints, 0, "step_us");
-    if (!c.null) return c.i;
-    return spread(r, steps, "bare_us", bare) ? bare[MEDIAN] : -1;
-}
-
 static void put_steps(struct result *r, const struct result *steps,
                       const struct result *hints) {
     int64_t dur[SPREAD];
@@ -111,7 +100,11 @@ static void put_steps(struct result *r, const struct result *steps,
     if (steps->nrows > 1)
         facts_put(r, "step time, p95", true, (double)dur[P95] / PS_PER_US, "us",
                   p95);
-    int64_t bare = bare_step(r, steps, hints);
+    /* The step without its profiler: as the hints have it, whose savings are
+     * shares of it, else the estimate of `steps`. */
+    struct cell hinted = part_cell(hints, 0, "step_us");
+    int64_t bare = hinted.null ? -1 : hinted.i, of[SPREAD];
+    if (hinted.null && spread(r, steps, "bare_us", of)) bare = of[MEDIAN];
     if (bare < 0 || dur[MEDIAN] - bare <= dur[MEDIAN] / 100 * FELT) return;
     human_time(bare, mid, sizeof mid);
     text = arena_fmt(&r->arena,
@@ -415,13 +408,28 @@ static void put_profile(struct result *r, const struct trace *t) {
     }
 }
 
+/* Returns, by source, the largest sample of a counter of that name, or -1. The
+ * caller frees it; NULL if memory ran out. */
+static double *peaks_of(const struct trace *t, const char *counter) {
+    str_id name = strs_find(&t->strs, bytes_of(counter));
+    double *most = malloc((t->nsources + 1) * sizeof *most);
+    for (size_t i = 0; most != NULL && i < t->nsources; i++) most[i] = -1;
+    for (size_t i = 0; most != NULL && name != STR_NONE && i < t->samples.n;
+         i++) {
+        const struct counter *c = &t->counters[t->samples.counter[i]];
+        if (c->name == name && t->samples.value[i] > most[c->source])
+            most[c->source] = t->samples.value[i];
+    }
+    return most;
+}
+
 /* What record saw of the program: how long, how much CPU, how much memory. */
 static void put_outside(struct result *r, const struct trace *t,
                         uint32_t source, double rss) {
-    int64_t run = outside_fact(t, source, "run_ns");
-    int64_t cpu = outside_fact(t, source, "cpu_us");
-    int64_t cpus = outside_fact(t, source, "cpus");
-    const char *argv = outside_text(t, source, "argv");
+    int64_t run = facts_told(t, source, "run_ns");
+    int64_t cpu = facts_told(t, source, "cpu_us");
+    int64_t cpus = facts_told(t, source, "cpus");
+    const char *argv = trace_meta_get(t, source, "argv");
     char time[48];
     if (run > 0 && run < INT64_MAX / PS_PER_NS) {
         human_time(run * PS_PER_NS, time, sizeof time);
@@ -457,7 +465,7 @@ static void put_outside(struct result *r, const struct trace *t,
 /* What the recorder's own sampler saw, where nobody looked on from outside. */
 static void put_resident(struct result *r, const struct trace *t) {
     double most = 0;
-    double *peak = outside_peaks(t, "memory: peak RSS (bytes)");
+    double *peak = peaks_of(t, "memory: peak RSS (bytes)");
     if (peak == NULL) r->oom = true;
     for (uint32_t i = 0; peak != NULL && i < t->nsources; i++) {
         if (t->sources[i].outside) {
@@ -528,16 +536,6 @@ static void put_processes(struct result *r, const struct result *from) {
     free(taken);
 }
 
-/* Only record looked on: what the program did it cannot know. */
-static void put_bare(struct result *r, const struct result *processes) {
-    put_processes(r, processes);
-    result_missing(r, "steps, ops, memory by tag, hints",
-                   "no process of the program recorded anything itself",
-                   "#include <opscope/record.h>, call ops_start(\"logs\", "
-                   "NULL), mark OPS_SCOPE(\"name\") and ops_step(i), link "
-                   "with -lopscope-record");
-}
-
 /* Some of the parts, one after the other. */
 struct parts {
     const struct trace *t;
@@ -570,8 +568,9 @@ static int run_all(const struct trace *t, const struct opts *o,
     return fail(e, bad->rc, "%s", bad->e.text);
 }
 
-static int fill(const struct trace *t, const struct opts *o, struct result *r,
-                struct part p[PARTS], struct ops_err *e) {
+static int overview_fill(const struct trace *t, const struct opts *o,
+                         struct result *r, struct part p[PARTS],
+                         struct ops_err *e) {
     TRY(run_all(t, o, p, e));
     facts_columns(r);
     result_col(r, (struct column){"share_pct", "share", "%",
@@ -580,13 +579,21 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
                                   "of all of them.",
                                   COL_PERCENT, COL_BAR});
     put_profile(r, t);
-    double *rss = outside_peaks(t, "rss_bytes");
+    double *rss = peaks_of(t, "rss_bytes");
     if (rss == NULL) return fail_oom(e);
-    for (uint32_t i = 0; i < t->nsources; i++)
+    bool only_outside = t->nsources > 0; /* did nobody record itself? */
+    for (uint32_t i = 0; i < t->nsources; i++) {
         if (t->sources[i].outside) put_outside(r, t, i, rss[i]);
+        else only_outside = false;
+    }
     free(rss);
-    if (outside_only(t)) {
-        put_bare(r, &p[PROCESSES].r);
+    if (only_outside) {
+        put_processes(r, &p[PROCESSES].r);
+        result_missing(r, "steps, ops, memory by tag, hints",
+                       "no process of the program recorded anything itself",
+                       "#include <opscope/record.h>, call ops_start(\"logs\", "
+                       "NULL), mark OPS_SCOPE(\"name\") and ops_step(i), "
+                       "link with -lopscope-record");
         put_missing(r);
         return result_done(r, e);
     }
@@ -605,12 +612,12 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
     return result_done(r, e);
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
+static int overview_run(const struct trace *t, const struct opts *o,
+                        struct result *r, struct ops_err *e) {
     struct part p[PARTS] = {0};
     result_init(r, "overview", "Overview");
     result_from_trace(r, t);
-    int rc = fill(t, o, r, p, e);
+    int rc = overview_fill(t, o, r, p, e);
     for (int i = 0; i < PARTS; i++) part_free(&p[i]);
     return rc;
 }
@@ -620,5 +627,5 @@ const struct analysis analysis_overview = {
     .help = "one screen: step time, where it goes, memory, what to do first",
     .row = "one fact about the run",
     .all_rows = true,
-    .run = run,
+    .run = overview_run,
 };

@@ -4,7 +4,7 @@
  * stats of its span: see capture/profile.c, which writes them. */
 #include "analyze/analyze.h"
 
-#include "analyze/report/outside.h"
+#include "analyze/report/facts.h"
 #include "analyze/shared/where.h"
 #include "base/array.h"
 #include "model/args.h"
@@ -118,8 +118,8 @@ static bool is_wanted(const struct trace *t, row_id row, bool threads) {
 
 /* What the rows do not tell. */
 static void remark(struct result *r, const struct trace *t, uint32_t source) {
-    int64_t unseen = outside_fact(t, source, "unseen_cpu_us");
-    int64_t all = outside_fact(t, source, "cpu_us");
+    int64_t unseen = facts_told(t, source, "unseen_cpu_us");
+    int64_t all = facts_told(t, source, "cpu_us");
     if (unseen > 0 && all > 0 && unseen >= all / 100)
         result_remark(r,
                       "%.3f s of %.3f s of CPU time belong to no row: "
@@ -128,8 +128,8 @@ static void remark(struct result *r, const struct trace *t, uint32_t source) {
                       (double)unseen / 1e6, (double)all / 1e6);
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
+static int processes_run(const struct trace *t, const struct opts *o,
+                         struct result *r, struct ops_err *e) {
     struct scope s;
     TRY(scope_init(&s, t, o, e));
     bool threads = strcmp(opts_text(o, "by"), "thread") == 0, any = false;
@@ -167,5 +167,5 @@ const struct analysis analysis_processes = {
             "ended",
     .row = "one process (or thread) of a program that opscope record ran",
     .opts = opts,
-    .run = run,
+    .run = processes_run,
 };

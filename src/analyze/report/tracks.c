@@ -7,17 +7,11 @@
 #include "analyze/shared/where.h"
 #include "base/array.h"
 
-static const char *kind_words(enum track_kind kind) {
-    switch (kind) {
-    case TRACK_THREAD: return "thread";
-    case TRACK_PYTHON: return "python";
-    case TRACK_STREAM: return "stream";
-    case TRACK_DERIVED: return "derived";
-    case TRACK_ASYNC: return "async";
-    case TRACK_OTHER: break;
-    }
-    return "other";
-}
+static const char *const kind_words[] = {
+    [TRACK_THREAD] = "thread", [TRACK_PYTHON] = "python",
+    [TRACK_STREAM] = "stream", [TRACK_DERIVED] = "derived",
+    [TRACK_ASYNC] = "async",   [TRACK_OTHER] = "other",
+};
 
 /* Time in which at least one span of the track ran; -1: out of memory. */
 static int64_t busy_time(const struct trace *t, const struct track *tr) {
@@ -59,7 +53,7 @@ static int put_track(struct result *r, const struct trace *t,
     if (busy < 0) return fail_oom(e);
     result_row(r);
     cell_str(r, "name", strs_bytes(&t->strs, tr->name));
-    cell_text(r, "kind", kind_words(tr->kind));
+    cell_text(r, "kind", kind_words[tr->kind]);
     cell_text(r, "host", label_source(r, t, tr->source));
     if (tr->device != ROW_NONE)
         cell_text(r, "device", label_device(r, t, tr->source, tr->device));
@@ -71,8 +65,8 @@ static int put_track(struct result *r, const struct trace *t,
     return 0;
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
+static int tracks_run(const struct trace *t, const struct opts *o,
+                      struct result *r, struct ops_err *e) {
     struct scope s;
     TRY(scope_init(&s, t, o, e));
     result_init(r, "tracks", "Threads and streams");
@@ -92,5 +86,5 @@ const struct analysis analysis_tracks = {
     .name = "tracks",
     .help = "the threads and streams of a profile, and how busy each was",
     .row = "one thread, one thread's Python frames, or one stream",
-    .run = run,
+    .run = tracks_run,
 };

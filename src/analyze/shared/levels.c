@@ -3,6 +3,7 @@
  * down. */
 #include "analyze/shared/levels.h"
 
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include <assert.h>
@@ -76,14 +77,10 @@ bool levels_within(const struct levels *l, const struct intervals *set,
 
 /* The sum before ts. */
 static __int128 until(const struct levels *l, int64_t ts) {
-    size_t lo = 0, hi = l->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (l->v[mid].ts <= ts) lo = mid + 1;
-        else hi = mid;
-    }
-    if (lo == 0) return 0;
-    const struct level *v = &l->v[lo - 1];
+    size_t i;
+    BOUND(i, 0, l->n, l->v[i].ts <= ts);
+    if (i == 0) return 0;
+    const struct level *v = &l->v[i - 1];
     return v->before + (__int128)v->n * ((__int128)ts - v->ts);
 }
 

@@ -2,6 +2,8 @@
  * Python frames stand on tracks of their own; an op's stack is what is open
  * there at the op's start. */
 #include "analyze/shared/pystack.h"
+
+#include "base/array.h"
 #include "model/trace.h"
 #include <stdlib.h>
 
@@ -26,12 +28,7 @@ void pystack_free(struct pystack *p) {
 /* The first row of [lo, hi) that starts after ts. */
 static row_id first_after(const struct trace *t, row_id lo, row_id hi,
                           int64_t ts) {
-    while (lo < hi) {
-        row_id mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[mid] <= ts) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
+    return lo + (row_id)upper_bound(t->spans.ts + lo, hi - lo, ts);
 }
 
 /* The innermost of those that hold ts, given the first that starts after. */
