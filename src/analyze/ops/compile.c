@@ -19,34 +19,30 @@ struct sums {
     bool seen;
 };
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"name", NULL, NULL,
-         "what is compiled: the function, or torch's frame number", COL_TEXT,
-         COL_KEY},
-        {"framework", NULL, NULL, "whose compiler", COL_TEXT, 0},
-        {"kind", NULL, NULL,
-         "trace (Python is run to record ops), lower, compile, autotune, guard "
-         "check (a look-up, no compilation) or graph capture",
-         COL_TEXT, 0},
-        {"count", NULL, NULL, "how many times in the window", COL_INT, 0},
-        {"recompiles", NULL, NULL,
-         "of them, those of something that had been compiled before", COL_INT,
-         0},
-        {"total_us", "total", "us",
-         "time they take; what compilers on other threads do meanwhile is not "
-         "added",
-         COL_TIME, COL_MAIN},
-        {"first_at_us", "first at", "us", "when the first one began", COL_TIME,
-         COL_STAMP},
-        {"in_step", NULL, NULL, "how many began inside a step", COL_INT,
-         COL_DETAIL},
-        {"reason", NULL, NULL, "what was different, where it is recorded",
-         COL_TEXT, COL_BELOW},
-        {"where", NULL, NULL, "the host or rank", COL_TEXT, COL_DETAIL},
-    };
-    result_cols(r, cols, COUNT(cols));
-}
+static const struct column compile_cols[] = {
+    {"name", NULL, NULL,
+     "what is compiled: the function, or torch's frame number", COL_TEXT,
+     COL_KEY},
+    {"framework", NULL, NULL, "whose compiler", COL_TEXT, 0},
+    {"kind", NULL, NULL,
+     "trace (Python is run to record ops), lower, compile, autotune, guard "
+     "check (a look-up, no compilation) or graph capture",
+     COL_TEXT, 0},
+    {"count", NULL, NULL, "how many times in the window", COL_INT, 0},
+    {"recompiles", NULL, NULL,
+     "of them, those of something that had been compiled before", COL_INT, 0},
+    {"total_us", "total", "us",
+     "time they take; what compilers on other threads do meanwhile is not "
+     "added",
+     COL_TIME, COL_MAIN},
+    {"first_at_us", "first at", "us", "when the first one began", COL_TIME,
+     COL_STAMP},
+    {"in_step", NULL, NULL, "how many began inside a step", COL_INT,
+     COL_DETAIL},
+    {"reason", NULL, NULL, "what was different, where it is recorded", COL_TEXT,
+     COL_BELOW},
+    {"where", NULL, NULL, "the host or rank", COL_TEXT, COL_DETAIL},
+};
 
 static void add_up(const struct compiles *c, const struct scope *in,
                    struct sums *v) {
@@ -138,7 +134,7 @@ static int compile_run(const struct trace *t, const struct opts *o,
     struct sums *v = NULL;
     result_init(r, "compile", "Compilation");
     result_from_trace(r, t);
-    put_columns(r);
+    result_cols(r, compile_cols, COUNT(compile_cols));
     int rc = scope_init(&in, t, o, e);
     if (rc == 0) rc = compiles_init(&c, t, e);
     if (rc == 0) v = calloc(c.ngroups + 1, sizeof *v);

@@ -212,14 +212,6 @@ static void take_function(struct finder *f, struct walk *w, row_id r) {
     fr->last = r;
 }
 
-static void take_id(struct finder *f, struct walk *w, row_id r) {
-    if (w->unit == SIZE_MAX || f->t->spans.ts[r] >= w->end) return;
-    struct unit *u = &f->v[w->unit];
-    if (u->frame >= 0) return;
-    compile_id_of(strs_bytes(&f->t->strs, f->t->spans.name[r]), &u->frame,
-                  &u->version);
-}
-
 /* What a jitted function is called: f of PjitFunction(f). */
 static struct bytes jit_name(const struct trace *t, row_id r) {
     struct bytes n = strs_bytes(&t->strs, t->spans.name[r]);
@@ -361,14 +353,6 @@ static void take_xla(struct finder *f, struct walk *w, row_id r,
     if (u->name == NULL) name_module(f, u, r);
 }
 
-static void take_plain(struct finder *f, struct walk *w, row_id r,
-                       const char *framework, enum compile_kind kind) {
-    struct unit *u = open_unit(f, w, r, f->t->spans.ts[r], span_end(f->t, r));
-    if (u == NULL) return;
-    u->kind = kind;
-    u->framework = framework;
-}
-
 /* From the call that begins a capture to the one that ends it. */
 static void take_capture_end(struct finder *f, struct walk *w, row_id r) {
     if (w->capture == ROW_NONE) return;
@@ -384,51 +368,50 @@ static void take_capture_end(struct finder *f, struct walk *w, row_id r) {
 /* A span that opens a unit when none is open. */
 static void take_opener(struct finder *f, struct walk *w, row_id r,
                         enum compile_class k) {
-    switch (k) {
-    case CC_TORCH:
-    case CC_TORCH_BW:
-        take_plain(f, w, r, "torch.compile", COMPILE_COMPILE);
-        if (!f->oom) f->v[w->unit].backward = k == CC_TORCH_BW;
-        return;
-    case CC_TORCH_TUNE:
-        take_plain(f, w, r, "torch.compile", COMPILE_AUTOTUNE);
-        return;
-    case CC_GUARD: take_plain(f, w, r, "torch.compile", COMPILE_GUARD); return;
-    case CC_JIT: take_jit(f, w, r); return;
-    case CC_JIT_TRACE: take_plain(f, w, r, "jax", COMPILE_TRACE); return;
-    case CC_JIT_LOWER: take_plain(f, w, r, "jax", COMPILE_LOWER); return;
-    case CC_JIT_COMPILE: take_plain(f, w, r, "jax", COMPILE_COMPILE); return;
-    case CC_XLA: take_xla(f, w, r, COMPILE_COMPILE); return;
-    case CC_XLA_TUNE: take_xla(f, w, r, COMPILE_AUTOTUNE); return;
-    case CC_TF_TRACE:
-        take_plain(f, w, r, "tf.function", COMPILE_TRACE);
-        if (!f->oom) name_tf(f, &f->v[w->unit], r);
-        return;
-    case CC_GRAPH_BUILD: take_plain(f, w, r, "cuda", COMPILE_CAPTURE); return;
-    case CC_DRIVER: take_plain(f, w, r, "cuda", COMPILE_COMPILE); return;
-    default: return;
-    }
+    static const struct {
+        const char *framework;
+        enum compile_kind kind;
+    } openers[] = {
+        [CC_TORCH] = {"torch.compile", COMPILE_COMPILE},
+        [CC_TORCH_BW] = {"torch.compile", COMPILE_COMPILE},
+        [CC_TORCH_TUNE] = {"torch.compile", COMPILE_AUTOTUNE},
+        [CC_GUARD] = {"torch.compile", COMPILE_GUARD},
+        [CC_JIT_TRACE] = {"jax", COMPILE_TRACE},
+        [CC_JIT_LOWER] = {"jax", COMPILE_LOWER},
+        [CC_JIT_COMPILE] = {"jax", COMPILE_COMPILE},
+        [CC_TF_TRACE] = {"tf.function", COMPILE_TRACE},
+        [CC_GRAPH_BUILD] = {"cuda", COMPILE_CAPTURE},
+        [CC_DRIVER] = {"cuda", COMPILE_COMPILE},
+    };
+    if (k == CC_JIT) take_jit(f, w, r);
+    if (k == CC_XLA) take_xla(f, w, r, COMPILE_COMPILE);
+    if (k == CC_XLA_TUNE) take_xla(f, w, r, COMPILE_AUTOTUNE);
+    if ((size_t)k >= COUNT(openers) || !openers[k].framework) return;
+    struct unit *u = open_unit(f, w, r, f->t->spans.ts[r], span_end(f->t, r));
+    if (u == NULL) return;
+    u->framework = openers[k].framework;
+    u->kind = openers[k].kind;
+    u->backward = k == CC_TORCH_BW;
+    if (k == CC_TF_TRACE) name_tf(f, u, r);
 }
 
 static void take_row(struct finder *f, struct walk *w, row_id r,
                      enum compile_class k) {
     bool inside = f->t->spans.ts[r] < w->end;
+    if (k == CC_TORCH_ID) { /* an annotation inside of a unit tells its id */
+        struct unit *u = inside && w->unit != SIZE_MAX ? &f->v[w->unit] : NULL;
+        if (u != NULL && u->frame < 0)
+            compile_id_of(strs_bytes(&f->t->strs, f->t->spans.name[r]),
+                          &u->frame, &u->version);
+        return;
+    }
+    if (inside) return;
     switch (k) {
-    case CC_TORCH_ID: take_id(f, w, r); return;
-    case CC_REGION:
-        if (!inside) take_region(f, w, r);
-        return;
-    case CC_FUNCTION:
-        if (!inside) take_function(f, w, r);
-        return;
-    case CC_CAPTURE_BEGIN:
-        if (!inside) w->capture = r;
-        return;
-    case CC_CAPTURE_END:
-        if (!inside) take_capture_end(f, w, r);
-        return;
-    default:
-        if (!inside) take_opener(f, w, r, k);
+    case CC_REGION: take_region(f, w, r); return;
+    case CC_FUNCTION: take_function(f, w, r); return;
+    case CC_CAPTURE_BEGIN: w->capture = r; return;
+    case CC_CAPTURE_END: take_capture_end(f, w, r); return;
+    default: take_opener(f, w, r, k);
     }
 }
 

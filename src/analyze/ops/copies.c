@@ -74,26 +74,22 @@ static void count_copies(struct copies *c) {
     }
 }
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"kind", NULL, NULL,
-         "h2d, d2h, d2d, p2p between devices, or memset: a fill", COL_TEXT,
-         COL_KEY},
-        {"pageable", NULL, NULL,
-         "does it read or write pageable host memory? Such copies are slower "
-         "and make the host wait",
-         COL_BOOL, 0},
-        {"calls", NULL, NULL, "how many", COL_INT, 0},
-        {"bytes", NULL, "bytes", "moved or filled", COL_BYTES, COL_SIZE},
-        {"total_us", "total", "us", "sum of their durations", COL_TIME,
-         COL_MAIN},
-        {"gb_per_s", "rate", "GB/s", "bytes by time, 1e9 bytes a second",
-         COL_FLOAT, 0},
-        {"exposed_us", "exposed", "us",
-         "time during which no kernel ran on that device", COL_TIME, 0},
-    };
-    result_cols(r, cols, COUNT(cols));
-}
+static const struct column copies_cols[] = {
+    {"kind", NULL, NULL,
+     "h2d, d2h, d2d, p2p between devices, or memset: a fill", COL_TEXT,
+     COL_KEY},
+    {"pageable", NULL, NULL,
+     "does it read or write pageable host memory? Such copies are slower "
+     "and make the host wait",
+     COL_BOOL, 0},
+    {"calls", NULL, NULL, "how many", COL_INT, 0},
+    {"bytes", NULL, "bytes", "moved or filled", COL_BYTES, COL_SIZE},
+    {"total_us", "total", "us", "sum of their durations", COL_TIME, COL_MAIN},
+    {"gb_per_s", "rate", "GB/s", "bytes by time, 1e9 bytes a second", COL_FLOAT,
+     0},
+    {"exposed_us", "exposed", "us",
+     "time during which no kernel ran on that device", COL_TIME, 0},
+};
 
 static void put_copies(struct result *r, int kind, int pageable,
                        const struct copy_group *g) {
@@ -116,7 +112,7 @@ static int copies_run(const struct trace *t, const struct opts *o,
     result_init(r, "copies", "Copies and fills");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
-    put_columns(r);
+    result_cols(r, copies_cols, COUNT(copies_cols));
     int rc = scope_init(&c.scope, t, o, e);
     if (rc == 0) rc = find_busy(&c, e);
     if (rc == 0) {

@@ -59,15 +59,6 @@ static size_t collect(const struct trace *t, uint32_t source,
     return runs;
 }
 
-static void sum_up(struct mem_sums *m, const struct mem_item *v) {
-    m->host[0] = m->device[0] = 0;
-    for (size_t i = 0; i < m->n; i++) {
-        m->ts[i] = v[i].ts;
-        m->host[i + 1] = sum_of(m->host[i], v[i].host ? v[i].bytes : 0);
-        m->device[i + 1] = sum_of(m->device[i], v[i].host ? 0 : v[i].bytes);
-    }
-}
-
 int mem_sums_init(struct mem_sums *m, const struct trace *t, uint32_t source,
                   struct ops_err *e) {
     const struct lists *l = &t->allocators_of;
@@ -82,7 +73,16 @@ int mem_sums_init(struct mem_sums *m, const struct trace *t, uint32_t source,
     m->host = vec_alloc(m->n + 1, sizeof *m->host);
     m->device = vec_alloc(m->n + 1, sizeof *m->device);
     bool ok = v && at && m->ts && m->host && m->device;
-    if (ok) sum_up(m, merge_runs(v, v + m->n, at, collect(t, source, v, at)));
+    if (ok) {
+        const struct mem_item *x = merge_runs(v, v + m->n, at,
+                                              collect(t, source, v, at));
+        m->host[0] = m->device[0] = 0;
+        for (size_t i = 0; i < m->n; i++) {
+            m->ts[i] = x[i].ts;
+            m->host[i + 1] = sum_of(m->host[i], x[i].host ? x[i].bytes : 0);
+            m->device[i + 1] = sum_of(m->device[i], x[i].host ? 0 : x[i].bytes);
+        }
+    }
     free(v);
     free(at);
     if (ok) return 0;

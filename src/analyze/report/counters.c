@@ -20,24 +20,20 @@ struct sums {
     double time; /* ps that the samples before the last one hold */
 };
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"name", NULL, NULL, "the counter's name, with its series", COL_TEXT,
-         COL_KEY},
-        {"device", NULL, NULL, "the device that it belongs to", COL_TEXT, 0},
-        {"process", NULL, NULL, "the process that recorded it", COL_TEXT, 0},
-        {"min", NULL, NULL, "smallest sample", COL_FLOAT, COL_DIGITS},
-        {"mean", NULL, NULL,
-         "mean over time: each sample counts until the next one", COL_FLOAT,
-         COL_DIGITS},
-        {"max", NULL, NULL, "largest sample", COL_FLOAT, COL_DIGITS},
-        {"last", NULL, NULL, "the last sample", COL_FLOAT, COL_DIGITS},
-        {"unit", NULL, NULL, "as recorded, or as the name says it", COL_TEXT,
-         0},
-        {"samples", NULL, NULL, "how many", COL_INT, COL_MAIN},
-    };
-    result_cols(r, cols, COUNT(cols));
-}
+static const struct column counters_cols[] = {
+    {"name", NULL, NULL, "the counter's name, with its series", COL_TEXT,
+     COL_KEY},
+    {"device", NULL, NULL, "the device that it belongs to", COL_TEXT, 0},
+    {"process", NULL, NULL, "the process that recorded it", COL_TEXT, 0},
+    {"min", NULL, NULL, "smallest sample", COL_FLOAT, COL_DIGITS},
+    {"mean", NULL, NULL,
+     "mean over time: each sample counts until the next one", COL_FLOAT,
+     COL_DIGITS},
+    {"max", NULL, NULL, "largest sample", COL_FLOAT, COL_DIGITS},
+    {"last", NULL, NULL, "the last sample", COL_FLOAT, COL_DIGITS},
+    {"unit", NULL, NULL, "as recorded, or as the name says it", COL_TEXT, 0},
+    {"samples", NULL, NULL, "how many", COL_INT, COL_MAIN},
+};
 
 static bool has(const char *name, const char *word) {
     return strstr(name, word) != NULL;
@@ -142,7 +138,7 @@ static int counters_run(const struct trace *t, const struct opts *o,
     struct source_scope *v = calloc(t->nsources + 1, sizeof *v);
     result_init(r, "counters", "Counters");
     result_from_trace(r, t);
-    put_columns(r);
+    result_cols(r, counters_cols, COUNT(counters_cols));
     int rc = v ? scope_init(&scope, t, o, e) : fail_oom(e);
     for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
         rc = mem_scope_init(&v[i].times, &scope, i, &v[i].in, e);

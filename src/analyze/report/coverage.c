@@ -35,24 +35,20 @@ struct coverage {
     struct result *r;
 };
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"what", NULL, NULL, "what is covered, or what is missing", COL_TEXT,
-         COL_KEY},
-        {"amount", NULL, NULL, "have, of expected, in words", COL_TEXT, 0},
-        {"have", NULL, NULL, "how much of it there is", COL_FLOAT, COL_DETAIL},
-        {"expected", NULL, NULL, "the whole that it is a part of", COL_FLOAT,
-         COL_DETAIL},
-        {"unit", NULL, NULL, "of have and expected", COL_TEXT, COL_DETAIL},
-        {"pct", NULL, "%", "have as a share of expected", COL_PERCENT, 0},
-        {"where", NULL, NULL, "an example: a name, a step, a device", COL_TEXT,
-         COL_SYMBOL},
-        {"why", NULL, NULL, "why it is not all", COL_TEXT, COL_BELOW},
-        {"fix", NULL, NULL, "how to have it next time", COL_TEXT, COL_BELOW},
-    };
-    result_cols(r, cols, COUNT(cols));
-    r->in_order = true;
-}
+static const struct column coverage_cols[] = {
+    {"what", NULL, NULL, "what is covered, or what is missing", COL_TEXT,
+     COL_KEY},
+    {"amount", NULL, NULL, "have, of expected, in words", COL_TEXT, 0},
+    {"have", NULL, NULL, "how much of it there is", COL_FLOAT, COL_DETAIL},
+    {"expected", NULL, NULL, "the whole that it is a part of", COL_FLOAT,
+     COL_DETAIL},
+    {"unit", NULL, NULL, "of have and expected", COL_TEXT, COL_DETAIL},
+    {"pct", NULL, "%", "have as a share of expected", COL_PERCENT, 0},
+    {"where", NULL, NULL, "an example: a name, a step, a device", COL_TEXT,
+     COL_SYMBOL},
+    {"why", NULL, NULL, "why it is not all", COL_TEXT, COL_BELOW},
+    {"fix", NULL, NULL, "how to have it next time", COL_TEXT, COL_BELOW},
+};
 
 /* "12 of 40 ops", "3.20 ms of 4.00 ms", "2". */
 static void put_amount(struct result *r, const struct gap *g) {
@@ -582,7 +578,8 @@ static int coverage_run(const struct trace *t, const struct opts *o,
     struct host_tree h = {0};
     result_init(r, "coverage", "What this profile can and cannot say");
     result_from_trace(r, t);
-    put_columns(r);
+    result_cols(r, coverage_cols, COUNT(coverage_cols));
+    r->in_order = true;
     int rc = scope_init(&c.in, t, o, e);
     if (rc == 0) rc = host_tree_init(&h, t, e);
     if (rc == 0) rc = put_all(&c, &h, e);

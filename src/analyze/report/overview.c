@@ -177,24 +177,30 @@ static bool has_ops(const struct result *from) {
     return false;
 }
 
-/* The row with the largest value of that column that is not taken and, where
- * there are ops, is one; SIZE_MAX: none. */
-static size_t next_largest(const struct result *from, const char *col,
-                           const bool *taken) {
+/* Finds the rows with the largest values of that column, of ops alone where
+ * there are some; returns how many there are. */
+static size_t find_top(const struct result *from, const char *col,
+                       size_t rows[TOP_OPS]) {
     bool only_ops = has_ops(from);
-    size_t best = SIZE_MAX;
-    int64_t most = 0;
+    size_t n = 0;
+    int64_t values[TOP_OPS];
     for (size_t i = 0; i < from->nrows; i++) {
         struct cell v = part_cell(from, i, col);
-        if (taken[i] || v.null || v.i <= most) continue;
+        if (v.null || v.i <= 0) continue;
         if (only_ops) {
             struct cell kind = part_cell(from, i, "kind");
             if (!kind.null && strcmp(kind.s, "op") != 0) continue;
         }
-        best = i;
-        most = v.i;
+        size_t at = n; /* of equal ones the first stays first */
+        while (at > 0 && values[at - 1] < v.i) at--;
+        if (at == TOP_OPS) continue;
+        if (n < TOP_OPS) n++;
+        memmove(values + at + 1, values + at, (n - at - 1) * sizeof *values);
+        memmove(rows + at + 1, rows + at, (n - at - 1) * sizeof *rows);
+        values[at] = v.i;
+        rows[at] = i;
     }
-    return best;
+    return n;
 }
 
 static int64_t sum_column(const struct result *from, const char *col) {
@@ -208,14 +214,11 @@ static int64_t sum_column(const struct result *from, const char *col) {
 
 /* "12.3 ms in 240 calls: aten::mm", and its share of that time of all. */
 static void put_top(struct result *r, const char *metric,
-                    const struct result *from, const char *time, size_t top) {
-    bool *taken = calloc(from->nrows + 1, sizeof *taken);
+                    const struct result *from, const char *time) {
     int64_t all = sum_column(from, time);
-    if (taken == NULL) r->oom = true;
-    for (size_t k = 0; taken != NULL && k < top; k++) {
-        size_t i = next_largest(from, time, taken);
-        if (i == SIZE_MAX) break;
-        taken[i] = true;
+    size_t top[TOP_OPS], n_top = find_top(from, time, top);
+    for (size_t k = 0; k < n_top; k++) {
+        size_t i = top[k];
         struct cell name = part_cell(from, i, "name");
         struct cell us = part_cell(from, i, time);
         struct cell calls = part_cell(from, i, "calls");
@@ -229,7 +232,6 @@ static void put_top(struct result *r, const char *metric,
                             strlen(text) > NAME_MAX_SHOWN ? "..." : ""),
                   all > 0 ? 100.0 * (double)us.i / (double)all : 0);
     }
-    free(taken);
 }
 
 /* What the device is busy with; what the host is, where the device mostly is
@@ -243,11 +245,11 @@ static void put_tops(struct result *r, const struct result *ops,
         busy = part_cell(steps, median_row(steps, dur[MEDIAN]),
                          "device_busy_pct");
     if (!device || (!busy.null && busy.f < HALF))
-        put_top(r, "top op, host", ops, "host_self_us", TOP_OPS);
+        put_top(r, "top op, host", ops, "host_self_us");
     if (device && (busy.null || busy.f >= HALF))
-        put_top(r, "top op, device", ops, "device_self_us", TOP_OPS);
+        put_top(r, "top op, device", ops, "device_self_us");
     /* where ops have the device's time, its kernels say little more */
-    if (!device) put_top(r, "top kernel", kernels, "total_us", TOP_OPS);
+    if (!device) put_top(r, "top kernel", kernels, "total_us");
 }
 
 static void put_memory(struct result *r, const struct result *memory) {
@@ -513,13 +515,10 @@ static void put_processes(struct result *r, const struct result *from) {
     int64_t threads = sum_column(from, "threads");
     facts_words(r, "processes", "%zu seen, with %lld threads", from->nrows,
                 (long long)threads);
-    bool *taken = calloc(from->nrows + 1, sizeof *taken);
     int64_t all = sum_column(from, "cpu_us");
-    if (taken == NULL) r->oom = true;
-    for (size_t k = 0; taken != NULL && k < TOP_OPS; k++) {
-        size_t i = next_largest(from, "cpu_us", taken);
-        if (i == SIZE_MAX) break;
-        taken[i] = true;
+    size_t top[TOP_OPS], n_top = find_top(from, "cpu_us", top);
+    for (size_t k = 0; k < n_top; k++) {
+        size_t i = top[k];
         struct cell name = part_cell(from, i, "name");
         struct cell pid = part_cell(from, i, "pid");
         struct cell cpu = part_cell(from, i, "cpu_us");
@@ -533,7 +532,6 @@ static void put_processes(struct result *r, const struct result *from) {
                             !end.null ? ", " : "", !end.null ? end.s : ""),
                   all > 0 ? 100.0 * (double)cpu.i / (double)all : 0);
     }
-    free(taken);
 }
 
 /* Some of the parts, one after the other. */

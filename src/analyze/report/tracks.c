@@ -26,26 +26,23 @@ static int64_t busy_time(const struct trace *t, const struct track *tr) {
     return sum;
 }
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"name", "track", NULL, "The thread or stream.", COL_TEXT, COL_KEY},
-        {"kind", NULL, NULL,
-         "thread, python (frames of a thread), stream, "
-         "derived (made from others), async, other.",
-         COL_TEXT, 0},
-        {"host", NULL, NULL, "The machine and rank.", COL_TEXT, COL_DETAIL},
-        {"device", NULL, NULL, "The device, for streams.", COL_TEXT, 0},
-        {"pid", NULL, NULL, "The process, as recorded.", COL_INT, COL_DETAIL},
-        {"tid", NULL, NULL, "The thread or stream, as recorded.", COL_INT,
-         COL_DETAIL},
-        {"spans", NULL, NULL, "How many spans it has.", COL_INT, 0},
-        {"busy_us", "busy", "us", "Time in which at least one of them ran.",
-         COL_TIME, COL_MAIN},
-        {"start_us", "first", "us", "When its first span begins.", COL_TIME,
-         COL_STAMP},
-    };
-    result_cols(r, cols, COUNT(cols));
-}
+static const struct column tracks_cols[] = {
+    {"name", "track", NULL, "The thread or stream.", COL_TEXT, COL_KEY},
+    {"kind", NULL, NULL,
+     "thread, python (frames of a thread), stream, "
+     "derived (made from others), async, other.",
+     COL_TEXT, 0},
+    {"host", NULL, NULL, "The machine and rank.", COL_TEXT, COL_DETAIL},
+    {"device", NULL, NULL, "The device, for streams.", COL_TEXT, 0},
+    {"pid", NULL, NULL, "The process, as recorded.", COL_INT, COL_DETAIL},
+    {"tid", NULL, NULL, "The thread or stream, as recorded.", COL_INT,
+     COL_DETAIL},
+    {"spans", NULL, NULL, "How many spans it has.", COL_INT, 0},
+    {"busy_us", "busy", "us", "Time in which at least one of them ran.",
+     COL_TIME, COL_MAIN},
+    {"start_us", "first", "us", "When its first span begins.", COL_TIME,
+     COL_STAMP},
+};
 
 static int put_track(struct result *r, const struct trace *t,
                      const struct track *tr, struct ops_err *e) {
@@ -71,7 +68,7 @@ static int tracks_run(const struct trace *t, const struct opts *o,
     TRY(scope_init(&s, t, o, e));
     result_init(r, "tracks", "Threads and streams");
     result_from_trace(r, t);
-    put_columns(r);
+    result_cols(r, tracks_cols, COUNT(tracks_cols));
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
