@@ -3,6 +3,7 @@
 #include "model/span_at.h"
 
 #include "base/array.h"
+#include "model/trace.h"
 
 /* The first row of [lo, hi) that starts after ts. */
 static row_id first_after(const struct trace *t, row_id lo, row_id hi,

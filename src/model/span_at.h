@@ -3,7 +3,10 @@
 #ifndef MODEL_SPAN_AT_H
 #define MODEL_SPAN_AT_H
 
-#include "model/trace.h"
+#include "model/ids.h"
+#include <stdint.h>
+
+struct trace;
 
 /* How far up a stack is looked: real ones are tens deep, deep recursion in
  * Python a thousand; a made-up file must not cost n times n. */

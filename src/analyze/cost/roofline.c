@@ -12,7 +12,6 @@
 #include "analyze/analyze.h"
 #include "analyze/cost/device_peak.h"
 #include "analyze/cost/op_cost.h"
-#include "analyze/cost/roof_sums.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
@@ -41,6 +40,130 @@ static const struct opt roofline_opts[] = {
              "bf16=989e12,tf32=494e12,fp32=67e12,bw=4.8e12"},
     {0},
 };
+
+/* ---- sums of work ---- */
+
+/* Work is charged call by call with the peak of its own device and type, so
+ * that a row may hold calls of several types and devices and still have one
+ * roof:
+ *
+ *   compute_s  seconds that the operations take at the peaks
+ *   memory_s   seconds that the bytes take at the memory's peak
+ *
+ * The larger of the two is the least that the work can take, and says what
+ * binds it; against the time it took, that is the percentage of the roof. One
+ * call of a row that misses a count would make its rates wrong if its time were
+ * counted and its work not: such calls are summed apart. */
+
+/* One piece of work. -1: not known. */
+struct roof_work {
+    int64_t flops, bytes, time; /* time in ps */
+    enum dtype type;            /* that it computes in */
+    bool matrix;                /* products of matrices */
+};
+
+struct roof_sum {
+    int64_t calls, time, flops, bytes;
+};
+
+struct roof {
+    int64_t calls, time;          /* of all work */
+    struct roof_sum both;         /* of that with both counts known */
+    struct roof_sum flops, bytes; /* of that with one alone */
+    double compute_s, memory_s;   /* of both */
+    double matrix_s;              /* compute_s of products of matrices */
+    bool no_peak;                 /* some of both has no peak */
+    int64_t type_time[DTYPE_N];
+};
+
+static void roof_sum_add(struct roof_sum *s, const struct roof_work *w) {
+    s->calls++;
+    sum_add(&s->time, w->time);
+    if (w->flops > 0) sum_add(&s->flops, w->flops);
+    if (w->bytes > 0) sum_add(&s->bytes, w->bytes);
+}
+
+/* What is not known of a product's type has no peak; work that is no product
+ * runs on the vector units whatever its type. Where their peak is not known
+ * (TPUs), that of the matrix units stands for it: too high, but memory limits
+ * such work long before. */
+static double peak_of(const struct roof_work *w, const struct device_peak *p) {
+    if (w->matrix && w->type == DTYPE_UNKNOWN) return 0;
+    double v = device_peak_flops(p, w->type, w->matrix);
+    return v <= 0 && !w->matrix ? p->flops[DTYPE_BF16] : v;
+}
+
+static void roof_add(struct roof *r, const struct roof_work *w,
+                     const struct device_peak *p) {
+    assert(w->type < DTYPE_N && w->time >= 0);
+    r->calls++;
+    sum_add(&r->time, w->time);
+    sum_add(&r->type_time[w->type], w->time);
+    if (w->flops < 0 && w->bytes < 0) return;
+    if (w->bytes < 0) {
+        roof_sum_add(&r->flops, w);
+        return;
+    }
+    if (w->flops < 0) {
+        roof_sum_add(&r->bytes, w);
+        return;
+    }
+    roof_sum_add(&r->both, w);
+    double peak = w->flops > 0 ? peak_of(w, p) : 1;
+    if (peak <= 0 || p->bytes_per_s <= 0) {
+        r->no_peak = true;
+        return;
+    }
+    r->compute_s += (double)w->flops / peak;
+    r->memory_s += (double)w->bytes / p->bytes_per_s;
+    if (w->matrix) r->matrix_s += (double)w->flops / peak;
+}
+
+/* What is known of it: of both, else of what has one count. */
+static const struct roof_sum *roof_known(const struct roof *r) {
+    if (r->both.calls > 0) return &r->both;
+    return r->flops.calls > 0 ? &r->flops : &r->bytes;
+}
+
+static bool has_roof(const struct roof *r) {
+    return r->both.calls > 0 && !r->no_peak &&
+           (r->compute_s > 0 || r->memory_s > 0);
+}
+
+/* Returns "compute", "memory" or "unknown". */
+static const char *roof_bound(const struct roof *r) {
+    if (!has_roof(r)) return "unknown";
+    return r->compute_s >= r->memory_s ? "compute" : "memory";
+}
+
+/* Returns the percentage of the roof that binds it; -1 if it is not known. */
+static double roof_of_peak(const struct roof *r) {
+    if (!has_roof(r) || r->both.time <= 0) return -1;
+    double least = r->compute_s > r->memory_s ? r->compute_s : r->memory_s;
+    return 100 * least / ((double)r->both.time * 1e-12);
+}
+
+/* Return FLOP/s and bytes/s of its roofs, means over its work; 0 if they are
+ * not known. */
+static double roof_peak_flops(const struct roof *r) {
+    if (!has_roof(r) || r->compute_s <= 0) return 0;
+    return (double)r->both.flops / r->compute_s;
+}
+
+static double roof_peak_bytes(const struct roof *r) {
+    if (!has_roof(r) || r->memory_s <= 0) return 0;
+    return (double)r->both.bytes / r->memory_s;
+}
+
+/* Returns the type with most time. */
+static enum dtype roof_type(const struct roof *r) {
+    int best = DTYPE_UNKNOWN;
+    for (int i = 0; i < DTYPE_N; i++)
+        if (r->type_time[i] > r->type_time[best]) best = i;
+    return (enum dtype)best;
+}
+
+/* ---- rows ---- */
 
 struct roof_row {
     struct bytes name; /* borrowed from the trace */
