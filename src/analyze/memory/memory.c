@@ -11,6 +11,7 @@
 #include "analyze/shared/missing.h"
 #include "analyze/shared/where.h"
 #include "base/text/number.h"
+#include "model/span_at.h"
 #include <stdio.h>
 
 static const struct opt memory_opts[] = {

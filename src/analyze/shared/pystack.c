@@ -3,6 +3,7 @@
  * there at the op's start. */
 #include "analyze/shared/pystack.h"
 
+#include "model/span_at.h"
 #include "model/trace.h"
 #include <stdlib.h>
 

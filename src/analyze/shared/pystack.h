@@ -4,7 +4,10 @@
 #define ANALYZE_SHARED_PYSTACK_H
 
 #include "base/err.h"
-#include "model/span_at.h"
+#include "model/ids.h"
+#include <stddef.h>
+
+struct trace;
 
 /* Zeroed is empty. */
 struct pystack {
