@@ -37,6 +37,20 @@ static inline double mean_step(double mean, double x, double n) {
     return isfinite(by) ? mean + by / n : mean - mean / n + x / n;
 }
 
+/* Products and sums of counts of which -1 is one that is not known: -1 if
+ * either is negative or the result does not fit. */
+static inline int64_t known_mul(int64_t a, int64_t b) {
+    int64_t v;
+    if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &v)) return -1;
+    return v;
+}
+
+static inline int64_t known_add(int64_t a, int64_t b) {
+    int64_t v;
+    if (a < 0 || b < 0 || __builtin_add_overflow(a, b, &v)) return -1;
+    return v;
+}
+
 /* *to += v, *to -= v */
 static inline void sum_add(int64_t *to, int64_t v) { *to = sum_of(*to, v); }
 static inline void sum_sub(int64_t *to, int64_t v) { *to = diff_of(*to, v); }

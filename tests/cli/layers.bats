@@ -68,12 +68,12 @@ refused() {
     [ "$status" -eq 0 ] || { echo "$output"; false; }
     file analyze/steps/three.c '#include "analyze/comm/lateness.h"'
     refused "may not include analyze/comm/lateness.h, which is private to"
-    file analyze/steps/three.c '#include "analyze/cost/flops.h"'
-    file analyze/cost/flops.h 'int flops(void);'
+    file analyze/steps/three.c '#include "analyze/cost/op_cost.h"'
+    file analyze/cost/op_cost.h 'int flops(void);'
     layers
     [ "$status" -eq 0 ] || { echo "$output"; false; }
     rm "$tree/src/analyze/steps/three.c"
-    refused "flops.h: no other room uses it"
+    refused "op_cost.h: no other room uses it"
 }
 
 @test "layers: a format is known to its importer alone" {

@@ -3,7 +3,7 @@
 #include "tiny.h"
 
 #include "analyze/cost/op_cost.h"
-#include "analyze/cost/op_inputs.h"
+#include "analyze/shared/op_inputs.h"
 #include <stdio.h>
 
 static struct op_cost cost(const char *op, const char *dims, const char *types,

@@ -2,7 +2,8 @@
  * ops on traces small enough to add up by hand. */
 #include "tiny.h"
 
-#include "analyze/cost/flops.h"
+#include "analyze/cost/op_cost.h"
+#include "analyze/shared/op_inputs.h"
 
 static void empty_trace(void **state) {
     (void)state;
@@ -471,10 +472,11 @@ static void groups_by_stack_and_module(void **state) {
     trace_free(t);
 }
 
-static int64_t flops(enum flops_rule rule, const char *dims, const char *types,
+static int64_t flops(const char *op, const char *dims, const char *types,
                      const char *concrete) {
-    return flops_from(rule, bytes_of(dims), bytes_of(types),
-                      bytes_of(concrete));
+    struct op_inputs in;
+    op_inputs_from(bytes_of(dims), bytes_of(types), bytes_of(concrete), &in);
+    return torch_flops_from(&in, torch_flops_rule(bytes_of(op)));
 }
 
 /* Expected values: torch 2.13's own, and by hand. */
@@ -484,44 +486,45 @@ static void flops_by_torchs_formulas(void **state) {
                        " \"1\"]";
     const char *strided = "[\"\", \"\", \"\", \"[2, 2]\", \"[0, 0]\","
                           " \"[1, 1]\", \"2\"]";
-    assert_int_equal(flops(FLOPS_CONV2D,
+    assert_int_equal(flops("aten::conv2d",
                            "[[32, 1, 28, 28], [8, 1, 3, 3], [8], [], [], []]",
                            "", conv),
                      3612672);
-    assert_int_equal(flops(FLOPS_CONV2D, "[[1, 4, 9, 9], [6, 2, 3, 3], []]", "",
-                           strided),
+    assert_int_equal(flops("aten::conv2d", "[[1, 4, 9, 9], [6, 2, 3, 3], []]",
+                           "", strided),
                      2 * 4 * 4 * 3 * 3 * 4 * 6 / 2);
-    assert_int_equal(flops(FLOPS_ADD_GEMM, "[[10], [32, 256], [256, 10], []]",
+    assert_int_equal(flops("aten::addmm", "[[10], [32, 256], [256, 10], []]",
                            "", ""),
                      163840);
-    assert_int_equal(flops(FLOPS_GEMM, "[[2,3],[3,4]]", "", ""), 48);
-    assert_int_equal(flops(FLOPS_BATCH, "[[5, 2, 3], [5, 3, 4]]", "", ""), 240);
-    assert_int_equal(flops(FLOPS_POINTWISE, "[[7, 8], []]", "", ""), 56);
+    assert_int_equal(flops("aten::mm", "[[2,3],[3,4]]", "", ""), 48);
+    assert_int_equal(flops("aten::bmm", "[[5, 2, 3], [5, 3, 4]]", "", ""), 240);
+    assert_int_equal(flops("aten::add", "[[7, 8], []]", "", ""), 56);
     /* a tensor of no dimension is one element, a number is no tensor */
-    assert_int_equal(flops(FLOPS_POINTWISE, "[[], []]",
-                           "[\"float\", \"Scalar\"]", ""),
+    assert_int_equal(flops("aten::add", "[[], []]", "[\"float\", \"Scalar\"]",
+                           ""),
                      1);
-    assert_int_equal(flops(FLOPS_POINTWISE, "[[], []]",
-                           "[\"Scalar\", \"Scalar\"]", ""),
+    assert_int_equal(flops("aten::add", "[[], []]", "[\"Scalar\", \"Scalar\"]",
+                           ""),
                      -1);
 }
 
 static void flops_of_nonsense_are_none(void **state) {
     (void)state;
-    assert_int_equal(flops(FLOPS_GEMM, "", "", ""), -1);
-    assert_int_equal(flops(FLOPS_GEMM, "[", "", ""), -1);
-    assert_int_equal(flops(FLOPS_GEMM, "[[2,3],[3", "", ""), -1);
-    assert_int_equal(flops(FLOPS_GEMM, "[[[2,3]],[3,4]]", "", ""), -1);
-    assert_int_equal(flops(FLOPS_GEMM, "[[-2,3],[3,4]]", "", ""), -1);
-    assert_int_equal(flops(FLOPS_GEMM,
+    assert_int_equal(flops("aten::mm", "", "", ""), -1);
+    assert_int_equal(flops("aten::mm", "[", "", ""), -1);
+    assert_int_equal(flops("aten::mm", "[[2,3],[3", "", ""), -1);
+    assert_int_equal(flops("aten::mm", "[[[2,3]],[3,4]]", "", ""), -1);
+    assert_int_equal(flops("aten::mm", "[[-2,3],[3,4]]", "", ""), -1);
+    assert_int_equal(flops("aten::mm",
                            "[[999999999999999999,999999999999999999],[3,4]]",
                            "", ""),
                      -1);
-    assert_int_equal(flops(FLOPS_CONV2D, "[[1,1,3,3],[1,1,3,3]]", "",
+    assert_int_equal(flops("aten::conv2d", "[[1,1,3,3],[1,1,3,3]]", "",
                            "[\"\", \"\", \"\", \"[0, 0]\", \"[0, 0]\","
                            " \"[1, 1]\", \"1\"]"),
                      -1);
-    assert_int_equal(flops(FLOPS_CONV2D, "[[1,1,3,3],[1,1,3,3]]", "", "[\"\\"),
+    assert_int_equal(flops("aten::conv2d", "[[1,1,3,3],[1,1,3,3]]", "",
+                           "[\"\\"),
                      -1);
 }
 

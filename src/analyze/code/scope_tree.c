@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A token is a node's number, with two bits on top: whether it is met on the
- * backward pass, and whether the number is one of a pending backward op, whose
- * node is that of its forward op. That op may stand on a thread that is walked
- * later, so pending ones are resolved when all threads are done. */
+ * The walk gives every span a token (thread_walk.h), which says what the span stands
+ * for: a node of the tree, or a pending backward op, whose node is that of its
+ * forward op. The forward op may stand on a thread that is walked later, so
+ * pending ops are resolved when all threads are done. */
 #include "analyze/code/scope_tree.h"
 
 #include "analyze/analyze.h"
-#include "analyze/code/lanes.h"
 #include "analyze/code/scope_path.h"
+#include "analyze/code/thread_walk.h"
 #include "analyze/code/weights.h"
-#include "analyze/cost/flops.h"
+#include "analyze/cost/op_cost.h"
 #include "analyze/memory/mem_forward.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
@@ -26,17 +26,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TOKEN_PENDING (1u << 31)
-#define TOKEN_BACK    (1u << 30)
-#define TOKEN_NUMBER  (TOKEN_BACK - 1)
-
 struct scoping {
     const struct trace *t;
     const struct scope *scope;
     enum scope_by by;
     struct paths paths;
     struct host_tree host;
-    struct lanes lanes;
+    struct thread_walk walk;
     bool device, device_memory, memory;
     uint32_t *part;     /* by str_id: the name as a path's part, + 1; 0: not
                            yet known */
@@ -57,11 +53,34 @@ struct scoping {
 
 #define MODULE_WORD "nn.Module: "
 
-static bool is_pending(uint32_t token) {
-    return token != LANE_NONE && (token & TOKEN_PENDING);
+/* ---- which node a token means ---- */
+
+/* A token's parts. Tokens are these, or TOKEN_NONE. */
+struct token {
+    uint32_t number : 30; /* of a node, or of s->pending */
+    uint32_t back : 1;    /* met on the backward pass */
+    uint32_t pending : 1; /* the number is one of s->pending */
+};
+
+enum { TOKEN_NUMBERS = (1 << 30) - 1 };
+
+static struct token token_read(uint32_t token) {
+    return (struct token){token & TOKEN_NUMBERS, token >> 30 & 1, token >> 31};
 }
 
-/* ---- which node a token means ---- */
+static uint32_t token_of(struct token k) {
+    return k.number | (uint32_t)k.back << 30 | (uint32_t)k.pending << 31;
+}
+
+/* Returns the token of a node; TOKEN_NONE if the node is PATH_NONE. */
+static uint32_t token_of_node(uint32_t node, bool back) {
+    if (node == PATH_NONE) return TOKEN_NONE;
+    return token_of((struct token){.number = node, .back = back});
+}
+
+static bool is_pending(uint32_t token) {
+    return token != TOKEN_NONE && token_read(token).pending;
+}
 
 /* The node, and whether on the way back. A backward op of a backward op leads
  * on to that one's forward op; a made-up circle ends at NO_SCOPE. */
@@ -69,12 +88,11 @@ static uint32_t resolve(const struct scoping *s, uint32_t token, bool *back) {
     enum { HOPS = 8 };
     *back = false;
     for (int i = 0; i < HOPS; i++) {
-        if (token == LANE_NONE) return NO_SCOPE;
-        *back |= (token & TOKEN_BACK) != 0;
-        if (!(token & TOKEN_PENDING)) return token & TOKEN_NUMBER;
-        *back = true;
-        row_id from = s->pending[token & TOKEN_NUMBER].from;
-        token = s->lanes.token[from];
+        if (token == TOKEN_NONE) return NO_SCOPE;
+        struct token k = token_read(token);
+        *back |= k.back || k.pending;
+        if (!k.pending) return k.number;
+        token = s->walk.token[s->pending[k.number].from];
     }
     return NO_SCOPE;
 }
@@ -111,34 +129,26 @@ static struct bytes part_text(const struct scoping *s, row_id r) {
 
 static uint32_t child_of(struct scoping *s, uint32_t outer, row_id r) {
     uint32_t *known = &s->part[s->t->spans.name[r]];
-    bool back = false;
     if (*known == 0) {
         str_id id = strs_intern(&s->paths.names, part_text(s, r));
         if (id == STR_NONE) s->paths.oom = true;
         *known = id == STR_NONE ? 1 : id + 1;
     }
-    uint32_t parent = PATH_NONE;
-    if (outer != LANE_NONE && !is_pending(outer)) {
-        parent = outer & TOKEN_NUMBER;
-        back = outer & TOKEN_BACK;
-    }
-    uint32_t node = paths_child_id(&s->paths, parent, *known - 1);
-    return node == PATH_NONE ? LANE_NONE : node | (back ? TOKEN_BACK : 0);
+    struct token in = token_read(outer);
+    bool inside = outer != TOKEN_NONE && !in.pending;
+    uint32_t node = paths_child_id(&s->paths, inside ? in.number : PATH_NONE,
+                                   *known - 1);
+    return token_of_node(node, inside && in.back);
 }
 
 static void count_call(struct scoping *s, uint32_t token, row_id r) {
     if (scope_has(s->scope, r)) charge(s, token, PATH_CALLS, 1);
 }
 
-static bool is_module(const struct scoping *s, row_id r) {
-    return s->t->spans.kind[r] == SPAN_PYTHON &&
-           frame_name_is_module(name_of(s, r));
-}
-
 /* Remembers which call of a module is open: weights are those of its first. */
 static void open_call(struct scoping *s, uint32_t token, row_id r) {
-    uint32_t node = token & TOKEN_NUMBER;
-    if (token == LANE_NONE) return; /* memory ran out */
+    uint32_t node = token_read(token).number;
+    if (token == TOKEN_NONE) return; /* memory ran out */
     if (node >= s->cap_calls) {
         size_t cap = vec_next_cap(s->cap_calls, node + 1);
         if (!vec_resize(&s->calls, cap, sizeof *s->calls)) {
@@ -162,10 +172,10 @@ static bool is_inside(const struct trace *t, row_id r, row_id outer) {
 /* A layer's op: the weights it was called with are its module's. Autocast
  * calls the same op inside of it again. */
 static void add_weights(struct scoping *s, uint32_t token, row_id r) {
-    if (token == LANE_NONE || is_pending(token)) return;
+    if (token == TOKEN_NONE || is_pending(token)) return;
     if (is_inside(s->t, r, s->layer)) return;
     const struct track *tr = &s->t->tracks[s->t->spans.track[r]];
-    uint32_t node = token & TOKEN_NUMBER;
+    uint32_t node = token_read(token).number;
     if (!s->t->sources[tr->source].has_shapes || node >= s->cap_calls) return;
     if (s->calls[node].first != s->calls[node].last) return;
     unsigned inputs = op_weight_inputs(name_of(s, r));
@@ -223,32 +233,31 @@ static int map_by_number(struct scoping *s, struct ops_err *e) {
     return ok ? 0 : fail_oom(e);
 }
 
-/* The forward op of the backward op before it on that track. */
-static row_id forward_before(const struct scoping *s, uint32_t track) {
-    if (s->npending == 0) return MAP_NONE;
-    const struct pending *p = &s->pending[s->npending - 1];
-    return p->track == track ? p->from : MAP_NONE;
-}
-
 /* The token of a backward op, or outer when it is none. */
 static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
     const struct spans *sp = &s->t->spans;
     if (sp->kind[r] != SPAN_OP || s->forward.n == 0) return outer;
     bool back = is_backward(s->t, r);
     row_id from = map_get(&s->forward, r);
-    if (from == MAP_NONE && back && !is_pending(outer) &&
-        name_is_accumulate(name_of(s, r)))
-        from = forward_before(s, sp->track[r]);
+    /* Gradients are put into .grad right after the op that made them: such
+     * steps have no forward op of their own, but that of the backward op before
+     * them on the track. */
+    if (from == MAP_NONE && back && !is_pending(outer) && s->npending > 0 &&
+        s->pending[s->npending - 1].track == sp->track[r]) {
+        if (name_is_accumulate(name_of(s, r)))
+            from = s->pending[s->npending - 1].from;
+    }
     if (from == MAP_NONE || from == r) return outer;
-    if (is_pending(outer) && s->pending[outer & TOKEN_NUMBER].from == from)
+    if (is_pending(outer) && s->pending[token_read(outer).number].from == from)
         return outer;
     if (!VEC_ROOM(s->pending, s->npending, s->cap_pending) ||
-        s->npending >= TOKEN_NUMBER) {
+        s->npending >= TOKEN_NUMBERS) {
         s->paths.oom = true;
         return outer;
     }
     s->pending[s->npending] = (struct pending){from, sp->track[r], 0};
-    return TOKEN_PENDING | (uint32_t)s->npending++;
+    uint32_t number = (uint32_t)s->npending++;
+    return token_of((struct token){.number = number, .pending = true});
 }
 
 /* ---- one way of asking per --by ---- */
@@ -267,8 +276,7 @@ static uint32_t named_scope(struct scoping *s, str_id name, bool xla) {
     struct bytes b = strs_bytes(&s->t->strs, name);
     uint32_t node = xla ? scope_path_xla(&s->paths, b, &back)
                         : scope_path_tf(&s->paths, b, &back);
-    uint32_t token = node == PATH_NONE ? NO_SCOPE
-                                       : node | (back ? TOKEN_BACK : 0);
+    uint32_t token = node == PATH_NONE ? NO_SCOPE : token_of_node(node, back);
     *known = token + 1;
     return token;
 }
@@ -296,13 +304,6 @@ static uint32_t enter_scope(struct scoping *s, row_id r, uint32_t outer) {
     return token;
 }
 
-static uint32_t enter_op(struct scoping *s, row_id r, uint32_t outer) {
-    if (is_plain(s, r)) return outer;
-    uint32_t token = child_of(s, outer, r);
-    count_call(s, token, r);
-    return token;
-}
-
 /* Modules and code: Python frames are the nodes, ops belong to them. */
 static uint32_t enter_frame(struct scoping *s, row_id r, uint32_t outer) {
     if (s->t->spans.kind[r] != SPAN_PYTHON) {
@@ -319,11 +320,12 @@ static uint32_t enter_frame(struct scoping *s, row_id r, uint32_t outer) {
 
 static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
     struct scoping *s = ctx;
-    switch (s->by) {
-    case BY_SCOPE: return enter_scope(s, r, outer);
-    case BY_OP: return enter_op(s, r, outer);
-    default: return enter_frame(s, r, outer);
-    }
+    if (s->by == BY_SCOPE) return enter_scope(s, r, outer);
+    if (s->by != BY_OP) return enter_frame(s, r, outer);
+    if (is_plain(s, r)) return outer;
+    uint32_t token = child_of(s, outer, r);
+    count_call(s, token, r);
+    return token;
 }
 
 static bool on_wants(void *ctx, row_id r) {
@@ -332,7 +334,8 @@ static bool on_wants(void *ctx, row_id r) {
     uint8_t kind = t->spans.kind[r];
     if (t->spans.flags[r] & SPAN_INSTANT) return false;
     if (t->tracks[t->spans.track[r]].kind == TRACK_PYTHON)
-        return s->by == BY_CODE || is_module(s, r);
+        return s->by == BY_CODE || (kind == SPAN_PYTHON &&
+                                    BYTES_STARTS(name_of(s, r), MODULE_WORD));
     if (s->host.rep[r] == ROW_NONE || span_is_step_mark(t, r)) return false;
     if (s->by == BY_SCOPE || s->by == BY_OP) return true;
     return kind == SPAN_OP || kind == SPAN_API;
@@ -343,35 +346,35 @@ static void on_spend(void *ctx, row_id r, uint32_t token, int64_t from,
     struct scoping *s = ctx;
     if (!scope_has(s->scope, r)) return;
     if (is_pending(token))
-        sum_add(&s->pending[token & TOKEN_NUMBER].host, to - from);
+        sum_add(&s->pending[token_read(token).number].host, to - from);
     else charge(s, token, PATH_HOST, to - from);
 }
 
 /* ---- what is added when the walk is done ---- */
 
 /* The node that a device span names itself: XLA writes the op, and where it
- * comes from, on what it runs. LANE_NONE: nothing is said. */
+ * comes from, on what it runs. TOKEN_NONE: nothing is said. */
 static uint32_t device_token(struct scoping *s, row_id d) {
     char text[1024];
     const struct hlo_instr *i = hlo_of_span(s->t, d);
     if (i != NULL && s->by == BY_CODE) {
         size_t n = hlo_source_text(s->t, i, text, sizeof text);
-        if (n == 0) return LANE_NONE;
+        if (n == 0) return TOKEN_NONE;
         return paths_child(&s->paths, PATH_NONE,
                            (struct bytes){(const uint8_t *)text, n});
     }
-    if (s->by != BY_SCOPE) return LANE_NONE;
+    if (s->by != BY_SCOPE) return TOKEN_NONE;
     if (i != NULL)
-        return i->op_name ? named_scope(s, i->op_name, true) : LANE_NONE;
+        return i->op_name ? named_scope(s, i->op_name, true) : TOKEN_NONE;
     if (s->t->spans.kind[d] != SPAN_KERNEL || !names_scopes(s, d))
-        return LANE_NONE;
+        return TOKEN_NONE;
     struct bytes op = kernel_framework_op(s->t, d), node, type;
     bool back;
-    if (op.n == 0) return LANE_NONE;
+    if (op.n == 0) return TOKEN_NONE;
     uint32_t at = name_split_tf(op, &node, &type)
                       ? scope_path_tf(&s->paths, op, &back)
                       : scope_path_xla(&s->paths, op, &back);
-    return at == PATH_NONE ? LANE_NONE : at | (back ? TOKEN_BACK : 0);
+    return token_of_node(at, back);
 }
 
 static void charge_hlo(struct scoping *s, uint32_t token, row_id r) {
@@ -383,8 +386,8 @@ static void charge_hlo(struct scoping *s, uint32_t token, row_id r) {
 static void charge_device_span(struct scoping *s, row_id d, row_id launch,
                                int64_t own) {
     uint32_t token = device_token(s, d);
-    bool named = token != LANE_NONE;
-    if (!named && launch != ROW_NONE) token = s->lanes.token[launch];
+    bool named = token != TOKEN_NONE;
+    if (!named && launch != ROW_NONE) token = s->walk.token[launch];
     if (!scope_has(s->scope, d)) return;
     charge(s, token, PATH_DEVICE, own);
     charge_hlo(s, token, d);
@@ -392,35 +395,23 @@ static void charge_device_span(struct scoping *s, row_id d, row_id launch,
 }
 
 /* Ops of a TPU nest; what runs inside is not the outer one's own. */
-static bool charge_stream(struct scoping *s, const struct track *tr,
-                          size_t *link) {
-    const struct trace *t = s->t;
-    struct own_times own;
-    if (!own_times_init(&own, t, tr)) return false;
-    for (row_id d = tr->first; d < tr->end; d++) {
-        if (!span_is_device_work(t, d)) continue;
-        while (*link < t->links.n && t->links.device[*link] < d) ++*link;
-        bool linked = *link < t->links.n && t->links.device[*link] == d;
-        charge_device_span(s, d, linked ? t->links.host[*link] : ROW_NONE,
-                           own_time(&own, d));
-        s->device = true;
-    }
-    own_times_free(&own);
-    return true;
-}
-
 static bool charge_device(struct scoping *s) {
+    const struct trace *t = s->t;
     size_t link = 0;
-    for (size_t i = 0; i < s->t->ntracks; i++)
-        if (s->t->tracks[i].kind == TRACK_STREAM &&
-            !charge_stream(s, &s->t->tracks[i], &link))
-            return false;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        struct own_times own;
+        if (tr->kind != TRACK_STREAM) continue;
+        if (!own_times_init(&own, t, tr)) return false;
+        for (row_id d = tr->first; d < tr->end; d++) {
+            if (!span_is_device_work(t, d)) continue;
+            charge_device_span(s, d, next_launch(t, d, &link),
+                               own_time(&own, d));
+            s->device = true;
+        }
+        own_times_free(&own);
+    }
     return true;
-}
-
-static void charge_pending(struct scoping *s) {
-    for (size_t i = 0; i < s->npending; i++)
-        charge(s, TOKEN_PENDING | (uint32_t)i, PATH_HOST, s->pending[i].host);
 }
 
 /* FLOPs by torch's formulas, or as the program told them; an op inside of one
@@ -432,15 +423,15 @@ static void charge_flops_track(struct scoping *s, const struct track *tr,
     for (row_id r = tr->first; r < tr->end; r++) {
         str_id name = t->spans.name[r];
         if (s->host.rep[r] != r || t->spans.kind[r] != SPAN_OP) continue;
-        if (rules[name] == 0)
-            rules[name] = 1 + (uint8_t)flops_rule_of(name_of(s, r));
-        enum flops_rule rule = (enum flops_rule)(rules[name] - 1);
+        if (rules[name] == 0) rules[name] = 1 + torch_flops_rule(name_of(s, r));
+        uint8_t rule = rules[name] - 1;
         bool told = t->spans.flags[r] & SPAN_COSTED;
-        if ((rule == FLOPS_NONE && !told) || !scope_has(s->scope, r)) continue;
+        if ((rule == 0 && !told) || !scope_has(s->scope, r)) continue;
         if (is_inside(t, r, inside)) continue;
-        int64_t n = told ? args_int(t, r, "flops", -1) : flops_of(t, r, rule);
+        int64_t n = told ? args_int(t, r, "flops", -1)
+                         : torch_flops_of(t, r, rule);
         if (n < 0) continue;
-        charge(s, s->lanes.token[r], PATH_FLOPS, n);
+        charge(s, s->walk.token[r], PATH_FLOPS, n);
         inside = r;
     }
 }
@@ -454,7 +445,7 @@ static bool charge_flops(struct scoping *s) {
         if (t->sources[tr->source].has_shapes) charge_flops_track(s, tr, rules);
         for (row_id r = tr->first; t->hlo && r < tr->end; r++)
             if (t->spans.kind[r] == SPAN_OP && scope_has(s->scope, r))
-                charge_hlo(s, s->lanes.token[r], r);
+                charge_hlo(s, s->walk.token[r], r);
     }
     free(rules);
     return rules != NULL;
@@ -462,16 +453,17 @@ static bool charge_flops(struct scoping *s) {
 
 /* Where an allocation's bytes go: to the node that the source names, or to
  * what ran on its thread. */
-static uint32_t mem_token(struct scoping *s, struct lane_at *at, size_t i) {
+static uint32_t mem_token(struct scoping *s, struct innermost_at *at,
+                          size_t i) {
     const struct mem_events *m = &s->t->mem;
     const struct source *src =
         &s->t->sources[s->t->allocators[m->allocator[i]].source];
     if (src->format->allocs_name_ops && s->by == BY_SCOPE && m->what[i] != 0)
         return named_scope(s, m->what[i], false);
-    return lane_at(at, m->track[i], m->ts[i]);
+    return innermost_at(at, m->track[i], m->ts[i]);
 }
 
-static void charge_allocator(struct scoping *s, struct lane_at *at,
+static void charge_allocator(struct scoping *s, struct innermost_at *at,
                              const struct mem_scope *in, size_t *next) {
     const struct mem_events *m = &s->t->mem;
     uint32_t allocator = m->allocator[*next];
@@ -483,19 +475,14 @@ static void charge_allocator(struct scoping *s, struct lane_at *at,
     }
 }
 
-static void look_at_memory(struct scoping *s) {
-    const struct trace *t = s->t;
-    for (size_t i = 0; i < t->nsources; i++)
-        s->memory |= t->sources[i].has_memory;
-    for (size_t i = 0; i < t->nallocators; i++)
-        s->device_memory |= t->allocators[i].device != ROW_NONE;
-}
-
 static int charge_memory(struct scoping *s, struct ops_err *e) {
     const struct mem_events *m = &s->t->mem;
-    struct lane_at at;
-    look_at_memory(s);
-    TRY(lane_at_init(&at, &s->lanes, e));
+    struct innermost_at at;
+    for (size_t i = 0; i < s->t->nsources; i++)
+        s->memory |= s->t->sources[i].has_memory;
+    for (size_t i = 0; i < s->t->nallocators; i++)
+        s->device_memory |= s->t->allocators[i].device != ROW_NONE;
+    TRY(innermost_at_init(&at, &s->walk, e));
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < m->n;) {
         struct mem_scope in;
@@ -509,7 +496,7 @@ static int charge_memory(struct scoping *s, struct ops_err *e) {
             while (i < m->n && m->allocator[i] == allocator) i++;
         mem_scope_free(&in);
     }
-    lane_at_free(&at);
+    innermost_at_free(&at);
     return rc;
 }
 
@@ -549,18 +536,7 @@ enum scope_by scope_tree_best(const struct trace *t) {
     return has_named_scopes(t) ? BY_SCOPE : BY_OP;
 }
 
-/* All but the paths, which the caller keeps. */
-static void scoping_free(struct scoping *s) {
-    host_tree_free(&s->host);
-    map_free(&s->forward);
-    free(s->lanes.token);
-    free(s->part);
-    free(s->whole);
-    free(s->pending);
-    free(s->calls);
-}
-
-static int gather(struct scoping *s, struct ops_err *e) {
+static int scoping_gather(struct scoping *s, struct ops_err *e) {
     TRY(host_tree_init(&s->host, s->t, e));
     s->part = calloc(s->t->strs.n + 1, sizeof *s->part);
     s->whole = calloc(s->t->strs.n + 1, sizeof *s->whole);
@@ -571,14 +547,17 @@ static int gather(struct scoping *s, struct ops_err *e) {
     (void)none;
     if (s->by != BY_OP && !map_forward(s)) return fail_oom(e);
     if (s->by != BY_OP && s->t->flows.n == 0) TRY(map_by_number(s, e));
-    s->lanes = (struct lanes){.t = s->t,
-                              .ctx = s,
-                              .wants = on_wants,
-                              .enter = on_enter,
-                              .spend = on_spend,
-                              .python = s->by == BY_MODULE || s->by == BY_CODE};
-    TRY(lanes_walk(&s->lanes, e));
-    charge_pending(s);
+    s->walk = (struct thread_walk){.t = s->t,
+                                   .ctx = s,
+                                   .wants = on_wants,
+                                   .enter = on_enter,
+                                   .spend = on_spend,
+                                   .python = s->by == BY_MODULE ||
+                                             s->by == BY_CODE};
+    TRY(thread_walk(&s->walk, e));
+    for (uint32_t i = 0; i < s->npending; i++)
+        charge(s, token_of((struct token){.number = i, .pending = true}),
+               PATH_HOST, s->pending[i].host);
     if (!charge_device(s) || !charge_flops(s)) return fail_oom(e);
     TRY(charge_memory(s, e));
     paths_sum_up(&s->paths);
@@ -589,8 +568,14 @@ int scope_tree_init(struct scope_tree *out, const struct trace *t,
                     const struct scope *scope, enum scope_by by,
                     struct ops_err *e) {
     struct scoping s = {.t = t, .scope = scope, .by = by, .layer = ROW_NONE};
-    int rc = gather(&s, e);
-    scoping_free(&s);
+    int rc = scoping_gather(&s, e);
+    host_tree_free(&s.host);
+    map_free(&s.forward);
+    free(s.walk.token);
+    free(s.part);
+    free(s.whole);
+    free(s.pending);
+    free(s.calls);
     *out = (struct scope_tree){.t = t,
                                .by = by,
                                .paths = s.paths,

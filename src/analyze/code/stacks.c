@@ -7,12 +7,13 @@
  * By device, a kernel stands under the call path that launched it, whichever
  * time it ran at. By host, it is the time of the threads themselves. */
 #include "analyze/analyze.h"
-#include "analyze/code/lanes.h"
 #include "analyze/code/paths.h"
+#include "analyze/code/thread_walk.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/own.h"
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -41,7 +42,7 @@ struct call_paths {
     const struct trace *t;
     struct scope scope;
     struct host_tree host;
-    struct lanes lanes;
+    struct thread_walk walk;
     struct paths paths;
     uint32_t *part;  /* by str_id: the name as a frame, + 1; 0: not yet */
     uint32_t *users; /* by name in paths: 1 no, 2 a frame of the program's own
@@ -100,7 +101,7 @@ static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
 static void on_spend(void *ctx, row_id r, uint32_t node, int64_t from,
                      int64_t to) {
     struct call_paths *s = ctx;
-    if (s->device || node == LANE_NONE || !scope_has(&s->scope, r)) return;
+    if (s->device || node == TOKEN_NONE || !scope_has(&s->scope, r)) return;
     paths_add(&s->paths, node, PATH_HOST, to - from);
 }
 
@@ -121,7 +122,7 @@ static str_id compiled_from(struct call_paths *s, row_id d) {
 static uint32_t device_node(struct call_paths *s, row_id d, row_id launch,
                             uint32_t around) {
     uint32_t node = around;
-    if (node == PATH_NONE && launch != ROW_NONE) node = s->lanes.token[launch];
+    if (node == PATH_NONE && launch != ROW_NONE) node = s->walk.token[launch];
     str_id op = around == PATH_NONE ? compiled_from(s, d) : 0;
     if (op != 0) node = paths_child_id(&s->paths, node, op);
     return child_of(s, node, d);
@@ -170,13 +171,13 @@ static int gather(struct call_paths *s, const struct opts *o,
     TRY(host_tree_init(&s->host, t, e));
     s->part = calloc(t->strs.n + 1, sizeof *s->part);
     if (!s->part || !paths_init(&s->paths)) return fail_oom(e);
-    s->lanes = (struct lanes){.t = t,
-                              .ctx = s,
-                              .wants = on_wants,
-                              .enter = on_enter,
-                              .spend = on_spend,
-                              .python = true};
-    TRY(lanes_walk(&s->lanes, e));
+    s->walk = (struct thread_walk){.t = t,
+                                   .ctx = s,
+                                   .wants = on_wants,
+                                   .enter = on_enter,
+                                   .spend = on_spend,
+                                   .python = true};
+    TRY(thread_walk(&s->walk, e));
     for (size_t i = 0; s->device && i < t->ntracks; i++)
         if (t->tracks[i].kind == TRACK_STREAM &&
             !count_stream(s, &t->tracks[i], &link))
@@ -211,8 +212,7 @@ static void put_columns(struct result *r, const struct call_paths *s) {
          "the program's own", COL_TEXT, 0},
     };
     /* clang-format on */
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 static bool is_users(struct call_paths *s, str_id name) {
@@ -239,27 +239,28 @@ static void put_row(struct result *r, struct call_paths *s, uint32_t node,
     sink_putc(text, '\0');
     result_row(r);
     if (text->broken) r->oom = true; /* a path without text misleads */
-    result_text(r, text->broken ? "" : text->buf);
-    result_text(r, paths_name(&s->paths, node));
-    result_int(r, self);
-    result_int(r, paths_total(&s->paths, node, s->value));
-    result_int(r, paths_self(&s->paths, node, PATH_CALLS));
-    result_float_if(r, s->whole > 0, 100.0 * (double)self / (double)s->whole);
-    result_text(r, parent == PATH_NONE ? NULL : paths_name(&s->paths, parent));
-    result_text(r, caller_of(s, node));
+    cell_text(r, "stack", text->broken ? "" : text->buf);
+    cell_text(r, "frame", paths_name(&s->paths, node));
+    cell_int(r, "self_us", self);
+    cell_int(r, "total_us", paths_total(&s->paths, node, s->value));
+    cell_int(r, "count", paths_self(&s->paths, node, PATH_CALLS));
+    if (s->whole > 0)
+        cell_float(r, "share_pct", 100.0 * (double)self / (double)s->whole);
+    cell_text(r, "op",
+              parent == PATH_NONE ? NULL : paths_name(&s->paths, parent));
+    cell_text(r, "caller", caller_of(s, node));
 }
 
 static void put_rest(struct result *r, const struct call_paths *s, int64_t self,
                      int64_t count) {
     result_row(r);
-    result_text(r, "(other paths)");
-    result_text(r, "(other paths)");
-    result_int(r, self);
-    result_int(r, self);
-    result_int(r, count);
-    result_float_if(r, s->whole > 0, 100.0 * (double)self / (double)s->whole);
-    result_null(r);
-    result_null(r);
+    cell_text(r, "stack", "(other paths)");
+    cell_text(r, "frame", "(other paths)");
+    cell_int(r, "self_us", self);
+    cell_int(r, "total_us", self);
+    cell_int(r, "count", count);
+    if (s->whole > 0)
+        cell_float(r, "share_pct", 100.0 * (double)self / (double)s->whole);
 }
 
 /* Numbers of the nodes that have time of their own, most first; equal ones in
@@ -341,7 +342,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     scope_free(&s.scope);
     host_tree_free(&s.host);
     paths_free(&s.paths);
-    free(s.lanes.token);
+    free(s.walk.token);
     free(s.part);
     free(s.users);
     return rc;

@@ -5,6 +5,7 @@
 #include "analyze/code/scope_tree.h"
 #include "analyze/shared/missing.h"
 
+#include "base/array.h"
 #include "base/text/glob.h"
 #include <stdlib.h>
 #include <string.h>
@@ -33,19 +34,6 @@ struct tree {
     size_t texts;     /* bytes of paths so far */
     bool shapes;
 };
-
-static int pick_by(const struct opts *o, const struct trace *t,
-                   enum scope_by *by) {
-    const char *given = opts_text(o, "by");
-    static const char *const words[] = {[BY_SCOPE] = "scope",
-                                        [BY_MODULE] = "module",
-                                        [BY_OP] = "op",
-                                        [BY_CODE] = "code"};
-    *by = scope_tree_best(t);
-    for (int i = 0; given != NULL && i < 4; i++)
-        if (strcmp(given, words[i]) == 0) *by = (enum scope_by)i;
-    return given != NULL;
-}
 
 static void put_columns(struct result *r, const struct tree *x) {
     unsigned dev = x->s.device ? COL_MAIN : 0;
@@ -84,23 +72,11 @@ static void put_columns(struct result *r, const struct tree *x) {
          "of device_us, the backward pass", COL_TIME, 0},
     };
     /* clang-format on */
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
-/* The path of a node, in x->path. A made-up file may have a million nodes at
- * the end of long paths: beyond a bound the name has to do. */
-static const char *path_text(struct tree *x, uint32_t node) {
-    size_t most = x->texts < TEXT_MOST ? PATH_MOST : 0;
-    x->path.n = 0;
-    paths_text(&x->s.paths, node, "/", most, &x->path);
-    sink_putc(&x->path, '\0');
-    x->texts += x->path.n;
-    return x->path.broken ? "" : x->path.buf;
-}
-
-static void put_row(struct result *r, struct tree *x, uint32_t node,
-                    const char *path) {
+static void put_scope(struct result *r, struct tree *x, uint32_t node,
+                      const char *path) {
     const struct paths *p = &x->s.paths;
     const struct path_node *v = &p->v[node];
     int64_t self[PATH_VALUES], total[PATH_VALUES];
@@ -113,19 +89,24 @@ static void put_row(struct result *r, struct tree *x, uint32_t node,
     bool bytes = x->s.memory && (host || (v->has & (1u << PATH_BYTES)));
     int64_t calls = self[PATH_CALLS] ? self[PATH_CALLS] : total[PATH_CALLS];
     result_row(r);
-    result_text(r, path);
-    result_text(r, paths_name(&x->s.paths, node));
-    result_int(r, v->depth);
-    result_int_if(r, node != NO_SCOPE, calls);
-    result_int_if(r, host, total[PATH_HOST]);
-    result_int_if(r, host, self[PATH_HOST]);
-    result_int_if(r, dev, total[PATH_DEVICE]);
-    result_int_if(r, dev, self[PATH_DEVICE]);
-    result_int_if(r, bytes, total[PATH_BYTES]);
-    result_int_if(r, v->has & (1u << PATH_FLOPS), total[PATH_FLOPS]);
-    result_int_if(r, v->has & (1u << PATH_PARAMS), total[PATH_PARAMS]);
-    result_int_if(r, host, total[PATH_HOST_BACK]);
-    result_int_if(r, dev, total[PATH_DEVICE_BACK]);
+    cell_text(r, "path", path);
+    cell_text(r, "name", paths_name(&x->s.paths, node));
+    cell_int(r, "depth", v->depth);
+    if (node != NO_SCOPE) cell_int(r, "calls", calls);
+    if (host) {
+        cell_int(r, "host_us", total[PATH_HOST]);
+        cell_int(r, "host_self_us", self[PATH_HOST]);
+        cell_int(r, "backward_host_us", total[PATH_HOST_BACK]);
+    }
+    if (dev) {
+        cell_int(r, "device_us", total[PATH_DEVICE]);
+        cell_int(r, "device_self_us", self[PATH_DEVICE]);
+        cell_int(r, "backward_device_us", total[PATH_DEVICE_BACK]);
+    }
+    if (bytes) cell_int(r, "bytes", total[PATH_BYTES]);
+    if (v->has & (1u << PATH_FLOPS)) cell_int(r, "flops", total[PATH_FLOPS]);
+    if (v->has & (1u << PATH_PARAMS))
+        cell_int(r, "parameters", total[PATH_PARAMS]);
 }
 
 /* Nothing ran in it in the chosen steps, or nothing is outside of scopes. */
@@ -146,12 +127,19 @@ static int put_rows(struct result *r, struct tree *x, struct ops_err *e) {
     }
     for (size_t i = 0; i < p->n; i++) {
         const struct path_node *v = &p->v[order[i]];
-        const char *path = path_text(x, order[i]);
+        /* A made-up file may have a million nodes at the end of long paths:
+         * beyond a bound the name has to do. */
+        size_t most = x->texts < TEXT_MOST ? PATH_MOST : 0;
+        x->path.n = 0;
+        paths_text(p, order[i], "/", most, &x->path);
+        sink_putc(&x->path, '\0');
+        x->texts += x->path.n;
+        const char *path = x->path.broken ? "" : x->path.buf;
         x->in[order[i]] = x->glob == NULL ||
                           (v->parent != PATH_NONE && x->in[v->parent]) ||
                           glob_match(x->glob, path);
         if (x->in[order[i]] && !is_empty(p, order[i]))
-            put_row(r, x, order[i], path);
+            put_scope(r, x, order[i], path);
         if (x->path.broken) r->oom = true; /* a path without text misleads */
     }
     free(order);
@@ -222,12 +210,18 @@ static void say_empty(struct result *r, const struct tree *x) {
                                                   : "");
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
+static int tree_run(const struct trace *t, const struct opts *o,
+                    struct result *r, struct ops_err *e) {
     struct tree x = {.glob = opts_text(o, "scope")};
     struct scope scope;
-    enum scope_by by;
-    bool asked = pick_by(o, t, &by);
+    static const char *const words[] = {[BY_SCOPE] = "scope",
+                                        [BY_MODULE] = "module",
+                                        [BY_OP] = "op",
+                                        [BY_CODE] = "code"};
+    const char *asked = opts_text(o, "by");
+    enum scope_by by = scope_tree_best(t);
+    for (size_t i = 0; asked != NULL && i < COUNT(words); i++)
+        if (strcmp(asked, words[i]) == 0) by = (enum scope_by)i;
     TRY(scope_init(&scope, t, o, e));
     result_init(r, "tree", "Scopes");
     result_from_trace(r, t);
@@ -242,7 +236,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
         rc = put_rows(r, &x, e);
     }
     if (rc == 0) {
-        say_by(r, &x, asked);
+        say_by(r, &x, asked != NULL);
         say_parameters(r, &x);
         say_empty(r, &x);
         rc = result_done(r, e);
@@ -259,5 +253,5 @@ const struct analysis analysis_tree = {
     .help = "time and memory of each module, name scope, region or code line",
     .row = "one name scope, module or region",
     .opts = tree_opts,
-    .run = run,
+    .run = tree_run,
 };

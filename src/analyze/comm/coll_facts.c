@@ -3,8 +3,8 @@
  * tensors handed over. */
 #include "analyze/comm/coll_facts.h"
 
+#include "analyze/shared/op_inputs.h"
 #include "base/sum.h"
-#include "base/text/json.h"
 #include "model/args.h"
 #include "names/dtype.h"
 #include <stddef.h>
@@ -25,36 +25,6 @@ struct coll_facts coll_facts_none(void) {
 static int64_t times(int64_t a, int64_t b) {
     int64_t v;
     return __builtin_mul_overflow(a, b, &v) ? INT64_MAX : v;
-}
-
-/* Elements of [2, 3] or, a list of tensors, [[2, 3], [4]]; -1: no shape. The
- * depth is three at most, so a helper per level needs no recursion. */
-static int64_t read_shape(struct json *j) {
-    int64_t n = 1;
-    if (!json_enter(j, '[')) {
-        json_skip(j);
-        return -1;
-    }
-    while (json_item(j)) {
-        struct json_num v = json_number(j);
-        int64_t i;
-        if (!json_to_int(&v, &i) || i < 0) i = 0;
-        n = times(n, i);
-    }
-    return n;
-}
-
-static int64_t read_entry(struct json *j) {
-    struct json look = *j;
-    if (!json_enter(&look, '[') || json_peek(&look) != '[')
-        return read_shape(j);
-    int64_t sum = 0;
-    json_enter(j, '[');
-    while (json_item(j)) {
-        int64_t n = read_shape(j);
-        if (n > 0) sum_add(&sum, n);
-    }
-    return sum;
 }
 
 /* What the arguments gave, before they are put together. */
@@ -128,22 +98,20 @@ static bool pick_arg(void *ctx, struct bytes key, const struct arg *v) {
  * list of tensors has shapes but no type: then the bytes are not known. */
 static void add_dims(struct pick *p) {
     struct coll_facts *f = p->f;
-    struct json d = json_reader(p->dims), y = json_reader(p->types);
-    if (p->dims.n == 0 || f->dims_elems >= 0 || !json_enter(&d, '[')) return;
-    bool typed = p->types.n > 0 && json_enter(&y, '['), any = false;
+    struct op_inputs in;
     int64_t elems = 0, bytes = 0;
-    while (json_item(&d) && !d.bad) {
-        struct json_str name = {{0}, false};
-        bool list = false;
-        if (typed && json_item(&y) && !json_string(&y, &name)) json_skip(&y);
-        enum dtype type = dtype_of_any(name.raw);
-        int64_t n = read_entry(&d);
-        list = BYTES_IS(name.raw, "TensorList");
-        if (n < 0 || (!type && !list)) continue; /* a Scalar, no tensor */
+    bool any = false;
+    if (p->dims.n == 0 || f->dims_elems >= 0) return;
+    op_inputs_from(p->dims, p->types, (struct bytes){0}, &in);
+    for (int i = 0; i < in.n; i++) {
+        struct bytes name = op_inputs_string(p->types, i);
+        enum dtype type = dtype_of_any(name);
+        int64_t n = in.v[i].numel;
+        if (!type && !BYTES_IS(name, "TensorList")) continue; /* a Scalar */
         any = true;
-        sum_add(&elems, n);
-        if (!type) bytes = -1;
-        else if (bytes >= 0) sum_add(&bytes, times(n, dtype_bits(type) / 8));
+        elems = known_add(elems, n);
+        bytes = known_add(bytes,
+                          type ? known_mul(n, dtype_bits(type) / 8) : -1);
         if (f->dtype.n == 0 && type) f->dtype = bytes_of(dtype_name(type));
     }
     if (!any) return;

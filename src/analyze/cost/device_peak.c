@@ -10,6 +10,7 @@
  * laptop's GPU carries the name of the desktop's, which it is not. */
 #include "analyze/cost/device_peak.h"
 
+#include "base/array.h"
 #include "base/text/suggest.h"
 #include <assert.h>
 #include <ctype.h>
@@ -17,6 +18,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #define TERA 1e12
 #define GIGA 1e9
@@ -50,17 +52,12 @@ static bool next_word(struct bytes *rest, struct bytes *word) {
     return word->n > 0;
 }
 
-static bool same_word(struct bytes a, struct bytes b) {
-    if (a.n != b.n) return false;
-    for (size_t i = 0; i < a.n; i++)
-        if (tolower(a.p[i]) != tolower(b.p[i])) return false;
-    return true;
-}
-
 static bool has_word(struct bytes model, struct bytes word) {
     struct bytes w;
     while (next_word(&model, &w))
-        if (same_word(w, word)) return true;
+        if (w.n == word.n &&
+            strncasecmp((const char *)w.p, (const char *)word.p, w.n) == 0)
+            return true;
     return false;
 }
 
@@ -94,7 +91,7 @@ bool device_peak_by_name(struct bytes model, int64_t units,
                          struct device_peak *out) {
     *out = (struct device_peak){0};
     if (has_word(model, bytes_of("Laptop"))) return false;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         const struct peak_row *r = &rows[i];
         if (!has_words(model, r->words)) continue;
         /* Salvaged parts of one name differ by a few units: only what is
@@ -136,7 +133,7 @@ static const struct per_cycle {
 static bool peak_by_clock(const struct device *d, struct device_peak *out) {
     const struct per_cycle *k = NULL;
     int cc = d->cc_major * 10 + d->cc_minor;
-    for (size_t i = 0; i < sizeof per_cycle / sizeof *per_cycle; i++)
+    for (size_t i = 0; i < COUNT(per_cycle); i++)
         if (per_cycle[i].cc <= cc) k = &per_cycle[i];
     if (!k || d->cc_minor > 9 || d->units <= 0 || d->clock_hz <= 0)
         return false;
@@ -157,14 +154,6 @@ static bool peak_by_clock(const struct device *d, struct device_peak *out) {
     return true;
 }
 
-/* Compute capabilities are NVIDIA's: AMD's numbers mean something else. */
-static bool is_nvidia(struct bytes model) {
-    return !has_word(model, bytes_of("AMD")) &&
-           !has_word(model, bytes_of("Radeon")) &&
-           !has_word(model, bytes_of("Instinct")) &&
-           !BYTES_STARTS(model, "gfx");
-}
-
 static bool peak_recorded(const struct trace *t, uint32_t device,
                           struct device_peak *out) {
     if (device == ROW_NONE) return false;
@@ -172,8 +161,12 @@ static bool peak_recorded(const struct trace *t, uint32_t device,
     const struct device *d = &t->devices[device];
     struct bytes model = strs_bytes(&t->strs, d->model);
     bool known = device_peak_by_name(model, d->units, out);
-    if (!known && d->kind == DEVICE_GPU && is_nvidia(model))
-        known = peak_by_clock(d, out);
+    /* Compute capabilities are NVIDIA's: AMD's numbers mean something else. */
+    bool amd = has_word(model, bytes_of("AMD")) ||
+               has_word(model, bytes_of("Radeon")) ||
+               has_word(model, bytes_of("Instinct")) ||
+               BYTES_STARTS(model, "gfx");
+    if (!known && d->kind == DEVICE_GPU && !amd) known = peak_by_clock(d, out);
     /* A TPU's plane is one core of a chip, and says what that can do. */
     if (d->kind == DEVICE_TPU && d->peak_flops > 0) {
         double part = known && out->flops[DTYPE_BF16] > 0
@@ -193,15 +186,6 @@ static bool peak_recorded(const struct trace *t, uint32_t device,
         known = true;
     }
     return known;
-}
-
-/* The place in *p of a key of --device-peak, or NULL. */
-static double *place_of(struct device_peak *p, struct bytes key) {
-    if (BYTES_IS(key, "bw")) return &p->bytes_per_s;
-    if (BYTES_IS(key, "link")) return &p->link_bytes_per_s;
-    enum dtype d = dtype_by_name(key);
-    if (d == DTYPE_UNKNOWN || d > DTYPE_INT8) return NULL;
-    return &p->flops[d];
 }
 
 /* "989e12", "989T", "4.8e12": > 0, or -1. Ends at a comma or at the end. */
@@ -231,7 +215,11 @@ static int override_peaks(const char *text, struct device_peak *p,
         size_t n = strcspn(s, "=,");
         struct bytes key = {(const uint8_t *)s, n};
         if (n == 0) break;
-        double *to = place_of(p, key);
+        enum dtype d = dtype_by_name(key);
+        double *to = BYTES_IS(key, "bw")     ? &p->bytes_per_s
+                     : BYTES_IS(key, "link") ? &p->link_bytes_per_s
+                     : d == DTYPE_UNKNOWN || d > DTYPE_INT8 ? NULL
+                                                            : &p->flops[d];
         if (!to)
             return fail(e, OPS_EUSAGE,
                         "--device-peak: '%.*s' is none of fp64, fp32, tf32, "

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What one call of an op costs, from the shapes of its inputs: floating-point
  * operations (a multiply and an add are two) and the bytes that it must at
- * least move, each tensor once. Broader than torch's own formulas (flops.h),
- * which stay as they are because tables are compared with torch's: convolution
- * of any rank and its gradients, attention, recurrent nets, normalisation,
- * pointwise ops, reductions, optimizers.
+ * least move, each tensor once. The rules are broader than torch's own:
+ * convolution of any rank and its gradients, attention, recurrent nets,
+ * normalisation, pointwise ops, reductions, optimizers. The seven ops that
+ * torch itself counts are marked: tables of ops are compared with torch's.
  *
  * Counts of matrix work are exact. Those of pointwise work are by convention
  * (one for an addition, a few for an exponential), which matters little: such
@@ -42,5 +42,16 @@ bool op_cost_of(const struct trace *t, row_id row, const struct cost_rule *rule,
 /* The same from inputs. */
 void op_cost_from(const struct op_inputs *in, const struct cost_rule *rule,
                   enum dtype list, struct op_cost *out);
+
+/* Returns the number of the rule for an op whose FLOPs torch itself counts
+ * (with_flops=True); 0 if it does not. */
+uint8_t torch_flops_rule(struct bytes name);
+
+/* Returns the FLOPs of this span as torch counts them; -1 if its shapes were
+ * not recorded or do not fit. Reads the span's arguments: microseconds. */
+int64_t torch_flops_of(const struct trace *t, row_id row, uint8_t rule);
+
+/* The same from inputs. */
+int64_t torch_flops_from(const struct op_inputs *in, uint8_t rule);
 
 #endif

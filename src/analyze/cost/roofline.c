@@ -12,10 +12,10 @@
 #include "analyze/analyze.h"
 #include "analyze/cost/device_peak.h"
 #include "analyze/cost/op_cost.h"
-#include "analyze/cost/roof_sums.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
 #include "base/map.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -40,6 +40,130 @@ static const struct opt roofline_opts[] = {
              "bf16=989e12,tf32=494e12,fp32=67e12,bw=4.8e12"},
     {0},
 };
+
+/* ---- sums of work ---- */
+
+/* Work is charged call by call with the peak of its own device and type, so
+ * that a row may hold calls of several types and devices and still have one
+ * roof:
+ *
+ *   compute_s  seconds that the operations take at the peaks
+ *   memory_s   seconds that the bytes take at the memory's peak
+ *
+ * The larger of the two is the least that the work can take, and says what
+ * binds it; against the time it took, that is the percentage of the roof. One
+ * call of a row that misses a count would make its rates wrong if its time were
+ * counted and its work not: such calls are summed apart. */
+
+/* One piece of work. -1: not known. */
+struct roof_work {
+    int64_t flops, bytes, time; /* time in ps */
+    enum dtype type;            /* that it computes in */
+    bool matrix;                /* products of matrices */
+};
+
+struct roof_sum {
+    int64_t calls, time, flops, bytes;
+};
+
+struct roof {
+    int64_t calls, time;          /* of all work */
+    struct roof_sum both;         /* of that with both counts known */
+    struct roof_sum flops, bytes; /* of that with one alone */
+    double compute_s, memory_s;   /* of both */
+    double matrix_s;              /* compute_s of products of matrices */
+    bool no_peak;                 /* some of both has no peak */
+    int64_t type_time[DTYPE_N];
+};
+
+static void roof_sum_add(struct roof_sum *s, const struct roof_work *w) {
+    s->calls++;
+    sum_add(&s->time, w->time);
+    if (w->flops > 0) sum_add(&s->flops, w->flops);
+    if (w->bytes > 0) sum_add(&s->bytes, w->bytes);
+}
+
+/* What is not known of a product's type has no peak; work that is no product
+ * runs on the vector units whatever its type. Where their peak is not known
+ * (TPUs), that of the matrix units stands for it: too high, but memory limits
+ * such work long before. */
+static double peak_of(const struct roof_work *w, const struct device_peak *p) {
+    if (w->matrix && w->type == DTYPE_UNKNOWN) return 0;
+    double v = device_peak_flops(p, w->type, w->matrix);
+    return v <= 0 && !w->matrix ? p->flops[DTYPE_BF16] : v;
+}
+
+static void roof_add(struct roof *r, const struct roof_work *w,
+                     const struct device_peak *p) {
+    assert(w->type < DTYPE_N && w->time >= 0);
+    r->calls++;
+    sum_add(&r->time, w->time);
+    sum_add(&r->type_time[w->type], w->time);
+    if (w->flops < 0 && w->bytes < 0) return;
+    if (w->bytes < 0) {
+        roof_sum_add(&r->flops, w);
+        return;
+    }
+    if (w->flops < 0) {
+        roof_sum_add(&r->bytes, w);
+        return;
+    }
+    roof_sum_add(&r->both, w);
+    double peak = w->flops > 0 ? peak_of(w, p) : 1;
+    if (peak <= 0 || p->bytes_per_s <= 0) {
+        r->no_peak = true;
+        return;
+    }
+    r->compute_s += (double)w->flops / peak;
+    r->memory_s += (double)w->bytes / p->bytes_per_s;
+    if (w->matrix) r->matrix_s += (double)w->flops / peak;
+}
+
+/* What is known of it: of both, else of what has one count. */
+static const struct roof_sum *roof_known(const struct roof *r) {
+    if (r->both.calls > 0) return &r->both;
+    return r->flops.calls > 0 ? &r->flops : &r->bytes;
+}
+
+static bool has_roof(const struct roof *r) {
+    return r->both.calls > 0 && !r->no_peak &&
+           (r->compute_s > 0 || r->memory_s > 0);
+}
+
+/* Returns "compute", "memory" or "unknown". */
+static const char *roof_bound(const struct roof *r) {
+    if (!has_roof(r)) return "unknown";
+    return r->compute_s >= r->memory_s ? "compute" : "memory";
+}
+
+/* Returns the percentage of the roof that binds it; -1 if it is not known. */
+static double roof_of_peak(const struct roof *r) {
+    if (!has_roof(r) || r->both.time <= 0) return -1;
+    double least = r->compute_s > r->memory_s ? r->compute_s : r->memory_s;
+    return 100 * least / ((double)r->both.time * 1e-12);
+}
+
+/* Return FLOP/s and bytes/s of its roofs, means over its work; 0 if they are
+ * not known. */
+static double roof_peak_flops(const struct roof *r) {
+    if (!has_roof(r) || r->compute_s <= 0) return 0;
+    return (double)r->both.flops / r->compute_s;
+}
+
+static double roof_peak_bytes(const struct roof *r) {
+    if (!has_roof(r) || r->memory_s <= 0) return 0;
+    return (double)r->both.bytes / r->memory_s;
+}
+
+/* Returns the type with most time. */
+static enum dtype roof_type(const struct roof *r) {
+    int best = DTYPE_UNKNOWN;
+    for (int i = 0; i < DTYPE_N; i++)
+        if (r->type_time[i] > r->type_time[best]) best = i;
+    return (enum dtype)best;
+}
+
+/* ---- rows ---- */
 
 struct roof_row {
     struct bytes name; /* borrowed from the trace */
@@ -229,19 +353,6 @@ static bool note_launched(struct roofline *x, row_id op, row_id kernel) {
     return true;
 }
 
-static bool from_torch(const struct trace *t, row_id row) {
-    uint32_t source = t->tracks[t->spans.track[row]].source;
-    return source_is_torchs(&t->sources[source]);
-}
-
-/* What was launched before the window began: one row, not one per kernel. */
-static struct roof_row *unlaunched(struct roofline *x) {
-    if (x->alone > 0) return &x->v[x->alone - 1];
-    struct roof_row *r = add_row(x, bytes_of("(no launch recorded)"));
-    if (r) x->alone = (uint32_t)x->n;
-    return r;
-}
-
 /* A kernel of which no op and no instruction is known. Ops of a TPU carry
  * their cost as arguments. */
 static bool charge_alone(struct roofline *x, row_id row, row_id launch) {
@@ -260,8 +371,13 @@ static bool charge_alone(struct roofline *x, row_id row, row_id launch) {
         w.type = DTYPE_BF16;
         w.matrix = true;
     }
-    if (launch == ROW_NONE && !x->by_kernel && from_torch(t, row))
-        return charge(x, unlaunched(x), row, &w);
+    const struct source *s = &t->sources[t->tracks[t->spans.track[row]].source];
+    if (launch == ROW_NONE && !x->by_kernel && source_is_torchs(s)) {
+        /* launched before the window began: one row, not one per kernel */
+        if (x->alone == 0 && add_row(x, bytes_of("(no launch recorded)")))
+            x->alone = (uint32_t)x->n;
+        return charge(x, x->alone ? &x->v[x->alone - 1] : NULL, row, &w);
+    }
     if (w.flops < -1) w.flops = -1;
     if (w.bytes < -1) w.bytes = -1;
     return charge(x, row_of(x, t->spans.name[row]), row, &w);
@@ -341,23 +457,32 @@ static bool is_outer(const struct roofline *x, row_id r) {
            r + 1 < t->spans.n && t->spans.parent[r + 1] == r;
 }
 
-/* One kernel: charged at once where it stands for itself, else noted with its
- * op (first) or charged as one of its op's (second). */
-static bool one_kernel(struct roofline *x, row_id r, row_id launch,
-                       bool second) {
-    const struct hlo_instr *i = hlo_of_span(x->t, r);
-    row_id op = ROW_NONE;
-    if (is_outer(x, r)) return true;
-    if (i) return second || charge_instr(x, r, i);
-    if (launch != ROW_NONE) op = host_tree_launcher(&x->tree, launch);
-    if (op != ROW_NONE && x->t->spans.kind[op] != SPAN_OP) op = ROW_NONE;
-    if (op == ROW_NONE) return second || charge_alone(x, r, launch);
-    if (second) return charge_kernel(x, op, r);
-    return note_launched(x, op, r);
+/* Returns the op that launched a kernel; ROW_NONE if the kernel stands for
+ * itself: an instruction of XLA, or one that no op launched. */
+static row_id op_of_kernel(const struct roofline *x, row_id r, row_id launch) {
+    if (launch == ROW_NONE || hlo_of_span(x->t, r)) return ROW_NONE;
+    row_id op = host_tree_launcher(&x->tree, launch);
+    return op != ROW_NONE && x->t->spans.kind[op] == SPAN_OP ? op : ROW_NONE;
 }
 
-/* All kernels in row order, the links beside them. */
-static bool each_kernel(struct roofline *x, bool second) {
+/* The first look at a kernel: it is charged if it stands for itself, else noted
+ * with its op. */
+static bool take_kernel(struct roofline *x, row_id r, row_id launch) {
+    const struct hlo_instr *i = hlo_of_span(x->t, r);
+    row_id op = op_of_kernel(x, r, launch);
+    if (op != ROW_NONE) return note_launched(x, op, r);
+    return i ? charge_instr(x, r, i) : charge_alone(x, r, launch);
+}
+
+/* The second look, when all kernels of each op are known. */
+static bool share_kernel(struct roofline *x, row_id r, row_id launch) {
+    row_id op = op_of_kernel(x, r, launch);
+    return op == ROW_NONE || charge_kernel(x, op, r);
+}
+
+/* Looks at all kernels in row order, the links beside them. */
+static bool each_kernel(struct roofline *x,
+                        bool (*look)(struct roofline *, row_id, row_id)) {
     const struct trace *t = x->t;
     size_t l = 0;
     for (size_t i = 0; i < t->ntracks; i++) {
@@ -365,23 +490,10 @@ static bool each_kernel(struct roofline *x, bool second) {
         x->instr = NULL;
         for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
             if (t->spans.kind[r] != SPAN_KERNEL || !span_is_device_work(t, r) ||
-                !scope_has(&x->scope, r))
+                !scope_has(&x->scope, r) || is_outer(x, r))
                 continue;
-            while (l < t->links.n && t->links.device[l] < r) l++;
-            bool linked = l < t->links.n && t->links.device[l] == r;
-            if (!one_kernel(x, r, linked ? t->links.host[l] : ROW_NONE, second))
-                return false;
+            if (!look(x, r, next_launch(t, r, &l))) return false;
         }
-    }
-    return true;
-}
-
-static bool each_op(struct roofline *x) {
-    const struct trace *t = x->t;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        if (!host_tree_has(&x->tree, (uint32_t)i)) continue;
-        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++)
-            if (x->slot[r] > 0 && !charge_op(x, r)) return false;
     }
     return true;
 }
@@ -430,27 +542,23 @@ static bool host_counts(struct roofline *x, row_id r, uint8_t inside) {
                                    : !(inside & INSIDE_RULED);
 }
 
-/* Parents stand before their children: who is charged covers them. */
-static bool host_track(struct roofline *x, const struct track *tr,
-                       uint8_t *inside) {
-    look_inside(x, tr, inside);
-    for (row_id r = tr->first; r < tr->end; r++) {
-        row_id up = x->tree.up[r];
-        if (up != ROW_NONE && (inside[up] & COVERED)) inside[r] |= COVERED;
-        if ((inside[r] & COVERED) || !host_counts(x, r, inside[r])) continue;
-        inside[r] |= COVERED;
-        if (!host_op(x, r)) return false;
-    }
-    return true;
-}
-
 static int host_ops(struct roofline *x, struct ops_err *e) {
     uint8_t *inside = calloc(x->t->spans.n + 1, sizeof *inside);
     bool ok = inside != NULL;
     for (size_t i = 0; ok && i < x->t->ntracks; i++) {
+        const struct track *tr = &x->t->tracks[i];
         x->instr = NULL;
-        if (host_tree_has(&x->tree, (uint32_t)i))
-            ok = host_track(x, &x->t->tracks[i], inside);
+        if (!host_tree_has(&x->tree, (uint32_t)i)) continue;
+        look_inside(x, tr, inside);
+        /* parents stand before their children: who is charged covers them */
+        for (row_id r = tr->first; ok && r < tr->end; r++) {
+            row_id up = x->tree.up[r];
+            if (up != ROW_NONE && (inside[up] & COVERED)) inside[r] |= COVERED;
+            if ((inside[r] & COVERED) || !host_counts(x, r, inside[r]))
+                continue;
+            inside[r] |= COVERED;
+            ok = host_op(x, r);
+        }
     }
     free(inside);
     return ok ? 0 : fail_oom(e);
@@ -483,7 +591,8 @@ static bool has_device(const struct trace *t) {
     return false;
 }
 
-static int gather(struct roofline *x, const struct opts *o, struct ops_err *e) {
+static int roofline_gather(struct roofline *x, const struct opts *o,
+                           struct ops_err *e) {
     const struct trace *t = x->t;
     x->by_kernel = strcmp(opts_text(o, "by"), "kernel") == 0;
     TRY(find_peaks(x, o, e));
@@ -493,8 +602,11 @@ static int gather(struct roofline *x, const struct opts *o, struct ops_err *e) {
     x->slot = calloc(t->spans.n + 1, sizeof *x->slot);
     if (!x->facts || !x->slot) return fail_oom(e);
     if (!has_device(t)) return host_ops(x, e);
-    if (!each_kernel(x, false)) return fail_oom(e);
-    bool ok = x->by_kernel ? each_kernel(x, true) : each_op(x);
+    bool ok = each_kernel(x, take_kernel);
+    if (x->by_kernel)
+        return ok && each_kernel(x, share_kernel) ? 0 : fail_oom(e);
+    for (row_id r = 0; ok && r < t->spans.n; r++)
+        if (x->slot[r] > 0) ok = charge_op(x, r);
     return ok ? 0 : fail_oom(e);
 }
 
@@ -538,11 +650,10 @@ static void put_columns(struct result *r, const struct roofline *x) {
         {"op", "framework op", NULL, "the framework's op that XLA made it from",
          COL_TEXT, COL_DETAIL},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
-static void put_row(struct result *r, const struct roof_row *v) {
+static void put_roof(struct result *r, const struct roof_row *v) {
     const struct roof *f = &v->roof;
     const struct roof_sum *s = roof_known(f);
     bool flops = s != &f->bytes && s->calls > 0;
@@ -551,23 +662,24 @@ static void put_row(struct result *r, const struct roof_row *v) {
     double width = roof_peak_bytes(f), pct = roof_of_peak(f);
     enum dtype type = roof_type(f);
     result_row(r);
-    result_str(r, v->name);
-    result_int(r, f->calls);
-    result_int(r, f->time);
-    result_text(r, type ? dtype_name(type) : NULL);
-    result_int_if(r, flops, s->flops);
-    result_int_if(r, bytes, s->bytes);
-    result_float_if(r, flops && bytes && s->bytes > 0,
-                    (double)s->flops / (double)s->bytes);
-    result_float_if(r, flops && time > 0, (double)s->flops / time * 1e3);
-    result_float_if(r, bytes && time > 0, (double)s->bytes / time * 1e3);
-    result_text(r, roof_bound(f));
-    result_float_if(r, pct >= 0, pct);
-    result_float_if(r, peak > 0, peak / 1e9);
-    result_float_if(r, peak > 0 && width > 0, peak / width);
-    result_int_if(r, s->calls > 0, s->time);
-    if (v->op.n > 0) result_str(r, v->op);
-    else result_null(r);
+    cell_str(r, "name", v->name);
+    cell_int(r, "calls", f->calls);
+    cell_int(r, "device_us", f->time);
+    cell_text(r, "dtype", type ? dtype_name(type) : NULL);
+    if (flops) cell_int(r, "flops", s->flops);
+    if (bytes) cell_int(r, "bytes", s->bytes);
+    if (flops && bytes && s->bytes > 0)
+        cell_float(r, "intensity", (double)s->flops / (double)s->bytes);
+    if (flops && time > 0)
+        cell_float(r, "gflops", (double)s->flops / time * 1e3);
+    if (bytes && time > 0)
+        cell_float(r, "gb_per_s", (double)s->bytes / time * 1e3);
+    cell_text(r, "bound", roof_bound(f));
+    if (pct >= 0) cell_float(r, "of_peak_pct", pct);
+    if (peak > 0) cell_float(r, "peak_gflops", peak / 1e9);
+    if (peak > 0 && width > 0) cell_float(r, "ridge", peak / width);
+    if (s->calls > 0) cell_int(r, "counted_us", s->time);
+    if (v->op.n > 0) cell_str(r, "op", v->op);
 }
 
 /* "bf16 989 TFLOP/s, ..." of what the device has, for a remark. */
@@ -576,7 +688,7 @@ static void peak_words(const struct device_peak *p, char *buf, size_t n) {
                                        DTYPE_TF32, DTYPE_FP32, DTYPE_FP64};
     size_t at = 0;
     buf[0] = 0;
-    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+    for (size_t i = 0; i < COUNT(shown); i++) {
         double v = p->flops[shown[i]];
         if (v <= 0 || at >= n) continue;
         if (shown[i] == DTYPE_FP16 && p->flops[DTYPE_BF16] == v) continue;
@@ -618,14 +730,15 @@ static void say_peaks(struct result *r, const struct roofline *x) {
     map_free(&told);
 }
 
-struct coverage {
+/* How much of the time has its work counted. */
+struct counted {
     int64_t time, known;          /* ps */
     size_t unknown, over;         /* rows with no count, and over 100 % */
     const struct roof_row *worst; /* the longest of unknown */
 };
 
-static struct coverage cover(const struct roofline *x) {
-    struct coverage c = {0};
+static struct counted count_known(const struct roofline *x) {
+    struct counted c = {0};
     for (size_t i = 0; i < x->n; i++) {
         const struct roof *f = &x->v[i].roof;
         int64_t known = sum_of(f->both.time, f->flops.time);
@@ -641,7 +754,7 @@ static struct coverage cover(const struct roofline *x) {
 
 /* What is not counted, and why. */
 static void say_unknown(struct result *r, const struct roofline *x,
-                        const struct coverage *c) {
+                        const struct counted *c) {
     char what[200], name[80];
     if (c->unknown == 0) return;
     bool torch = false, shapes = true, own = false;
@@ -725,8 +838,8 @@ static void say_mfu(struct result *r, const struct roofline *x) {
                   (double)time * 1e-9, whole ? "the window" : "steps");
 }
 
-static void say(struct result *r, const struct roofline *x) {
-    struct coverage c = cover(x);
+static void roofline_say(struct result *r, const struct roofline *x) {
+    struct counted c = count_known(x);
     say_peaks(r, x);
     if (x->n == 0 && x->t->spans.n > 0) {
         missing_say(r, x->t, MISSING_SHAPES);
@@ -750,29 +863,25 @@ static void say(struct result *r, const struct roofline *x) {
     say_unknown(r, x, &c);
 }
 
-static void roofline_free(struct roofline *x) {
-    scope_free(&x->scope);
-    host_tree_free(&x->tree);
-    map_free(&x->by_instr);
-    free(x->v);
-    free(x->facts);
-    free(x->launched);
-    free(x->slot);
-    free(x->peaks);
-    free(x->used);
-}
-
 static int roofline_run(const struct trace *t, const struct opts *o,
                         struct result *r, struct ops_err *e) {
     struct roofline x = {.t = t};
     result_init(r, "roofline", "Roofline");
     result_from_trace(r, t);
-    int rc = gather(&x, o, e);
+    int rc = roofline_gather(&x, o, e);
     put_columns(r, &x);
-    for (size_t i = 0; rc == 0 && i < x.n; i++) put_row(r, &x.v[i]);
-    if (rc == 0) say(r, &x);
+    for (size_t i = 0; rc == 0 && i < x.n; i++) put_roof(r, &x.v[i]);
+    if (rc == 0) roofline_say(r, &x);
     if (rc == 0) rc = result_done(r, e);
-    roofline_free(&x);
+    scope_free(&x.scope);
+    host_tree_free(&x.tree);
+    map_free(&x.by_instr);
+    free(x.v);
+    free(x.facts);
+    free(x.launched);
+    free(x.slot);
+    free(x.peaks);
+    free(x.used);
     return rc;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "model/span_at.h"
 #include "model/span_class.h"
 #include "model/trace.h"
 #include "names/frame_name.h"

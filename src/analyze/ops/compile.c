@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * compile: what was traced and compiled while the profile was taken, how often
  * and for how long. A step in which something is compiled is slow for a reason
- * that no kernel or op shows. The finding is in compiling.c; here it is
+ * that no kernel or op shows. The finding is in compile_find.c; here it is
  * added up within the scope. */
 #include "analyze/analyze.h"
-#include "analyze/ops/compiling.h"
-#include "analyze/shared/where.h"
+#include "analyze/ops/compile_find.h"
+#include "analyze/shared/label.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/text/number.h"
 #include <stdio.h>
@@ -18,44 +19,30 @@ struct sums {
     bool seen;
 };
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"name", NULL, NULL,
-         "what is compiled: the function, or torch's frame number", COL_TEXT,
-         COL_KEY},
-        {"framework", NULL, NULL, "whose compiler", COL_TEXT, 0},
-        {"kind", NULL, NULL,
-         "trace (Python is run to record ops), lower, compile, autotune, guard "
-         "check (a look-up, no compilation) or graph capture",
-         COL_TEXT, 0},
-        {"count", NULL, NULL, "how many times in the window", COL_INT, 0},
-        {"recompiles", NULL, NULL,
-         "of them, those of something that had been compiled before", COL_INT,
-         0},
-        {"total_us", "total", "us",
-         "time they take; what compilers on other threads do meanwhile is not "
-         "added",
-         COL_TIME, COL_MAIN},
-        {"first_at_us", "first at", "us", "when the first one began", COL_TIME,
-         COL_STAMP},
-        {"in_step", NULL, NULL, "how many began inside a step", COL_INT,
-         COL_DETAIL},
-        {"reason", NULL, NULL, "what was different, where it is recorded",
-         COL_TEXT, COL_BELOW},
-        {"where", NULL, NULL, "the host or rank", COL_TEXT, COL_DETAIL},
-    };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
-}
-
-static void add_reason(struct sums *g, const char *why) {
-    for (size_t i = 0; i < sizeof g->reasons / sizeof *g->reasons; i++) {
-        if (g->reasons[i] && strcmp(g->reasons[i], why) == 0) return;
-        if (g->reasons[i]) continue;
-        g->reasons[i] = why;
-        return;
-    }
-}
+static const struct column compile_cols[] = {
+    {"name", NULL, NULL,
+     "what is compiled: the function, or torch's frame number", COL_TEXT,
+     COL_KEY},
+    {"framework", NULL, NULL, "whose compiler", COL_TEXT, 0},
+    {"kind", NULL, NULL,
+     "trace (Python is run to record ops), lower, compile, autotune, guard "
+     "check (a look-up, no compilation) or graph capture",
+     COL_TEXT, 0},
+    {"count", NULL, NULL, "how many times in the window", COL_INT, 0},
+    {"recompiles", NULL, NULL,
+     "of them, those of something that had been compiled before", COL_INT, 0},
+    {"total_us", "total", "us",
+     "time they take; what compilers on other threads do meanwhile is not "
+     "added",
+     COL_TIME, COL_MAIN},
+    {"first_at_us", "first at", "us", "when the first one began", COL_TIME,
+     COL_STAMP},
+    {"in_step", NULL, NULL, "how many began inside a step", COL_INT,
+     COL_DETAIL},
+    {"reason", NULL, NULL, "what was different, where it is recorded", COL_TEXT,
+     COL_BELOW},
+    {"where", NULL, NULL, "the host or rank", COL_TEXT, COL_DETAIL},
+};
 
 static void add_up(const struct compiles *c, const struct scope *in,
                    struct sums *v) {
@@ -70,28 +57,33 @@ static void add_up(const struct compiles *c, const struct scope *in,
         g->count++;
         g->again += s->again;
         g->in_step += s->step != ROW_NONE;
-        if (s->again && s->reason) add_reason(g, s->reason);
+        if (!s->again || !s->reason) continue;
+        size_t k = 0;
+        while (k < COUNT(g->reasons) && g->reasons[k] &&
+               strcmp(g->reasons[k], s->reason) != 0)
+            k++;
+        if (k < COUNT(g->reasons)) g->reasons[k] = s->reason;
     }
 }
 
-static void put_row(struct result *r, const struct compiles *c,
-                    const struct compile_group *g, const struct sums *s) {
+static void put_compiled(struct result *r, const struct compiles *c,
+                         const struct compile_group *g, const struct sums *s) {
     result_row(r);
-    result_text(r, g->name);
-    result_text(r, g->framework);
-    result_text(r, compile_kind_name(g->kind));
-    result_int(r, s->count);
-    if (g->kind == COMPILE_GUARD) result_null(r);
-    else result_int(r, s->again);
-    result_int(r, s->total);
-    result_int(r, s->first);
-    result_int(r, s->in_step);
+    cell_text(r, "name", g->name);
+    cell_text(r, "framework", g->framework);
+    cell_text(r, "kind", compile_kind_name(g->kind));
+    cell_int(r, "count", s->count);
+    if (g->kind != COMPILE_GUARD) cell_int(r, "recompiles", s->again);
+    cell_int(r, "total_us", s->total);
+    cell_int(r, "first_at_us", s->first);
+    cell_int(r, "in_step", s->in_step);
     char why[640];
-    snprintf(why, sizeof why, "%s%s%s%s%s", s->reasons[0] ? s->reasons[0] : "",
-             s->reasons[1] ? "; " : "", s->reasons[1] ? s->reasons[1] : "",
-             s->reasons[2] ? "; " : "", s->reasons[2] ? s->reasons[2] : "");
-    result_text(r, s->reasons[0] ? why : NULL);
-    where_source(r, c->t, g->source);
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(s->reasons) && s->reasons[i]; i++)
+        n += (size_t)snprintf(why + n, sizeof why - n, "%s%.200s",
+                              i > 0 ? "; " : "", s->reasons[i]);
+    if (n > 0) cell_text(r, "reason", why);
+    cell_text(r, "where", label_source(r, c->t, g->source));
 }
 
 /* How the cause of a recompilation can be had from each compiler. */
@@ -106,8 +98,8 @@ static void say_reason(struct result *r, const char *framework) {
                    "the compiler does not write it into the profile", fix);
 }
 
-static void say(struct result *r, const struct compiles *c,
-                const struct sums *v) {
+static void compile_say(struct result *r, const struct compiles *c,
+                        const struct sums *v) {
     int64_t total = 0, again = 0;
     const char *unsaid = NULL;
     bool guards = false;
@@ -142,7 +134,7 @@ static int compile_run(const struct trace *t, const struct opts *o,
     struct sums *v = NULL;
     result_init(r, "compile", "Compilation");
     result_from_trace(r, t);
-    put_columns(r);
+    result_cols(r, compile_cols, COUNT(compile_cols));
     int rc = scope_init(&in, t, o, e);
     if (rc == 0) rc = compiles_init(&c, t, e);
     if (rc == 0) v = calloc(c.ngroups + 1, sizeof *v);
@@ -150,8 +142,8 @@ static int compile_run(const struct trace *t, const struct opts *o,
     if (rc == 0) {
         add_up(&c, &in, v);
         for (size_t i = 0; i < c.ngroups; i++)
-            if (v[i].seen) put_row(r, &c, &c.groups[i], &v[i]);
-        say(r, &c, v);
+            if (v[i].seen) put_compiled(r, &c, &c.groups[i], &v[i]);
+        compile_say(r, &c, v);
         rc = result_done(r, e);
     }
     free(v);

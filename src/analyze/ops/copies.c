@@ -5,6 +5,7 @@
 #include "analyze/shared/intervals.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include <stdlib.h>
 
@@ -61,7 +62,7 @@ static void count_copy(struct copies *c, row_id r) {
     sum_add(&g->sized_time, dur);
 }
 
-static void count_all(struct copies *c) {
+static void count_copies(struct copies *c) {
     const struct trace *t = c->t;
     for (size_t i = 0; i < t->ntracks; i++) {
         if (t->tracks[i].kind != TRACK_STREAM) continue;
@@ -73,47 +74,36 @@ static void count_all(struct copies *c) {
     }
 }
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"kind", NULL, NULL,
-         "h2d, d2h, d2d, p2p between devices, or memset: a fill", COL_TEXT,
-         COL_KEY},
-        {"pageable", NULL, NULL,
-         "does it read or write pageable host memory? Such copies are slower "
-         "and make the host wait",
-         COL_BOOL, 0},
-        {"calls", NULL, NULL, "how many", COL_INT, 0},
-        {"bytes", NULL, "bytes", "moved or filled", COL_BYTES, COL_SIZE},
-        {"total_us", "total", "us", "sum of their durations", COL_TIME,
-         COL_MAIN},
-        {"gb_per_s", "rate", "GB/s", "bytes by time, 1e9 bytes a second",
-         COL_FLOAT, 0},
-        {"exposed_us", "exposed", "us",
-         "time during which no kernel ran on that device", COL_TIME, 0},
-    };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
-}
+static const struct column copies_cols[] = {
+    {"kind", NULL, NULL,
+     "h2d, d2h, d2d, p2p between devices, or memset: a fill", COL_TEXT,
+     COL_KEY},
+    {"pageable", NULL, NULL,
+     "does it read or write pageable host memory? Such copies are slower "
+     "and make the host wait",
+     COL_BOOL, 0},
+    {"calls", NULL, NULL, "how many", COL_INT, 0},
+    {"bytes", NULL, "bytes", "moved or filled", COL_BYTES, COL_SIZE},
+    {"total_us", "total", "us", "sum of their durations", COL_TIME, COL_MAIN},
+    {"gb_per_s", "rate", "GB/s", "bytes by time, 1e9 bytes a second", COL_FLOAT,
+     0},
+    {"exposed_us", "exposed", "us",
+     "time during which no kernel ran on that device", COL_TIME, 0},
+};
 
-static void put_row(struct result *r, int kind, int pageable,
-                    const struct copy_group *g) {
+static void put_copies(struct result *r, int kind, int pageable,
+                       const struct copy_group *g) {
     result_row(r);
-    result_text(r, copy_kind_name((enum copy_kind)kind));
-    if (pageable < 0) result_null(r);
-    else result_bool(r, pageable);
-    result_int(r, g->calls);
-    result_int_if(r, g->sized, g->bytes);
-    result_int(r, g->total);
+    cell_text(r, "kind", copy_kind_name((enum copy_kind)kind));
+    if (pageable >= 0) cell_bool(r, "pageable", pageable);
+    cell_int(r, "calls", g->calls);
+    if (g->sized) cell_int(r, "bytes", g->bytes);
+    cell_int(r, "total_us", g->total);
     /* bytes per ps x 1000 = GB/s */
-    result_float_if(r, g->sized && g->sized_time > 0,
-                    1e3 * (double)g->bytes / (double)g->sized_time);
-    result_int(r, g->exposed);
-}
-
-static void put_rows(struct result *r, const struct copies *c) {
-    for (int k = 0; k < COPY_KINDS; k++)
-        for (int p = 0; p < PAGEABLE_STATES; p++)
-            if (c->v[k][p].calls > 0) put_row(r, k, p - 1, &c->v[k][p]);
+    if (g->sized && g->sized_time > 0)
+        cell_float(r, "gb_per_s",
+                   1e3 * (double)g->bytes / (double)g->sized_time);
+    cell_int(r, "exposed_us", g->exposed);
 }
 
 static int copies_run(const struct trace *t, const struct opts *o,
@@ -122,12 +112,14 @@ static int copies_run(const struct trace *t, const struct opts *o,
     result_init(r, "copies", "Copies and fills");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
-    put_columns(r);
+    result_cols(r, copies_cols, COUNT(copies_cols));
     int rc = scope_init(&c.scope, t, o, e);
     if (rc == 0) rc = find_busy(&c, e);
     if (rc == 0) {
-        count_all(&c);
-        put_rows(r, &c);
+        count_copies(&c);
+        for (int k = 0; k < COPY_KINDS; k++)
+            for (int p = 0; p < PAGEABLE_STATES; p++)
+                if (c.v[k][p].calls > 0) put_copies(r, k, p - 1, &c.v[k][p]);
         rc = result_done(r, e);
     }
     for (size_t d = 0; c.busy && d <= t->ndevices; d++)

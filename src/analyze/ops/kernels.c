@@ -6,9 +6,10 @@
 #include "analyze/ops/hlo_cols.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
+#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/own.h"
-#include "analyze/shared/where.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -79,13 +80,6 @@ struct kernels {
     wide whole; /* ps, of all rows' own time */
 };
 
-static bool same_shape(const struct kernel_args *a,
-                       const struct kernel_args *b) {
-    return memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
-           memcmp(a->block, b->block, sizeof a->block) == 0 &&
-           a->registers == b->registers && a->shared_bytes == b->shared_bytes;
-}
-
 static uint64_t shape_hash(const struct kernel_args *a, uint64_t seed) {
     uint64_t h = seed;
     for (int i = 0; i < 3; i++) {
@@ -102,48 +96,31 @@ static uint32_t variant_of(struct kernels *k, uint32_t group,
                            const struct kernel_args *a) {
     uint32_t *at = map_at(&k->by_shape, shape_hash(a, group));
     if (!at) return ROW_NONE;
-    for (uint32_t i = *at; i != MAP_NONE; i = k->variants[i].next)
-        if (k->variants[i].group == group && same_shape(&k->variants[i].a, a))
+    for (uint32_t i = *at; i != MAP_NONE; i = k->variants[i].next) {
+        const struct kernel_args *b = &k->variants[i].a;
+        if (k->variants[i].group == group &&
+            memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
+            memcmp(a->block, b->block, sizeof a->block) == 0 &&
+            a->registers == b->registers && a->shared_bytes == b->shared_bytes)
             return i;
+    }
     if (!VEC_ROOM(k->variants, k->nvariants, k->cap_variants)) return ROW_NONE;
     k->variants[k->nvariants] = (struct variant){*a, group, *at, 0};
     return *at = (uint32_t)k->nvariants++;
 }
 
-static uint32_t add_group(struct kernels *k, str_id name, uint32_t device) {
+/* Returns the group at that place of a map, made when new; ROW_NONE if memory
+ * ran out. */
+static uint32_t group_at(struct kernels *k, uint32_t *at, str_id name,
+                         uint32_t device) {
+    if (at == NULL) return ROW_NONE;
+    if (*at != MAP_NONE) return *at;
     if (!VEC_ROOM(k->v, k->n, k->cap)) return ROW_NONE;
     k->v[k->n] = (struct kernel_group){.name = name,
                                        .device = device,
                                        .min = INT64_MAX,
                                        .best = ROW_NONE};
-    return (uint32_t)k->n++;
-}
-
-/* The group of a kernel by name and device. */
-static uint32_t group_of(struct kernels *k, str_id name, uint32_t device) {
-    uint32_t *at = map_at(&k->by_name, (uint64_t)device << 32 | name);
-    if (!at) return ROW_NONE;
-    if (*at == MAP_NONE) {
-        uint32_t g = add_group(k, name, device);
-        if (g == ROW_NONE) return ROW_NONE;
-        *at = g;
-    }
-    return *at;
-}
-
-/* With --group shape: the variant's own group. */
-static uint32_t variant_group(struct kernels *k, uint32_t base, uint32_t var) {
-    struct kernel_group like = k->v[base];
-    uint32_t *at = map_at(&k->split, var);
-    if (!at) return ROW_NONE;
-    if (*at == MAP_NONE) {
-        uint32_t g = add_group(k, like.name, like.device);
-        if (g == ROW_NONE) return ROW_NONE;
-        *at = g;
-        k->v[g].best = var;
-        k->v[g].variants = 1;
-    }
-    return *at;
+    return *at = (uint32_t)k->n++;
 }
 
 static bool charge_op(struct kernels *k, uint32_t g, str_id op, row_id r,
@@ -182,13 +159,6 @@ static struct memo *memo_of(struct kernels *k, row_id r, struct memo *own) {
     return m;
 }
 
-/* The op that the source wrote on the kernel, or 0. */
-static str_id written_op(struct kernels *k, row_id r, struct memo *m) {
-    if (m->op == STR_NONE)
-        m->op = strs_intern(&k->texts, kernel_hlo_op(k->t, r));
-    return m->op;
-}
-
 /* The op of a kernel as an id in k->texts: the op that launched it, else what
  * the source wrote on it, else the annotation around the launch. */
 static str_id op_of(struct kernels *k, row_id r, row_id launch,
@@ -197,8 +167,9 @@ static str_id op_of(struct kernels *k, row_id r, row_id launch,
     row_id op = ROW_NONE;
     if (launch != ROW_NONE) op = host_tree_launcher_name(&k->tree, launch);
     if (op == ROW_NONE || t->spans.kind[op] == SPAN_ANNOTATION) {
-        str_id id = written_op(k, r, m);
-        if (id != 0) return id;
+        if (m->op == STR_NONE)
+            m->op = strs_intern(&k->texts, kernel_hlo_op(t, r));
+        if (m->op != 0) return m->op;
     }
     if (op == ROW_NONE || (t->spans.flags[op] & SPAN_STEPMARK) ||
         (span_class(t, op) & NAME_STEP))
@@ -211,15 +182,17 @@ static bool count_kernel(struct kernels *k, row_id r, row_id launch,
     const struct trace *t = k->t;
     int64_t dur = t->spans.dur[r];
     uint32_t device = t->tracks[t->spans.track[r]].device;
-    uint32_t g = group_of(k, t->spans.name[r], device);
+    str_id name = t->spans.name[r];
+    uint32_t *at = map_at(&k->by_name, (uint64_t)device << 32 | name);
+    uint32_t g = group_at(k, at, name, device);
     if (g == ROW_NONE) return false;
     struct memo alone, *m = memo_of(k, r, &alone);
     uint32_t var = variant_of(k, g, &m->a);
     if (var == ROW_NONE) return false;
-    if (k->by_variant) g = variant_group(k, g, var);
+    if (k->by_variant) g = group_at(k, map_at(&k->split, var), name, device);
     if (g == ROW_NONE) return false;
     struct kernel_group *v = &k->v[g];
-    if (k->variants[var].time == 0 && !k->by_variant) v->variants++;
+    if (k->variants[var].time == 0) v->variants++;
     /* an instant must count as a variant too, hence the one */
     sum_add(&k->variants[var].time, dur ? dur : 1);
     if (v->best == ROW_NONE ||
@@ -252,17 +225,14 @@ static bool count_all(struct kernels *k) {
             if (!span_is_device_work(t, r) || !scope_has(&k->scope, r))
                 continue;
             if (t->spans.kind[r] != SPAN_KERNEL) continue;
-            while (l < t->links.n && t->links.device[l] < r) l++;
-            bool linked = l < t->links.n && t->links.device[l] == r;
-            ok = count_kernel(k, r, linked ? t->links.host[l] : ROW_NONE,
-                              own_time(&own, r));
+            ok = count_kernel(k, r, next_launch(t, r, &l), own_time(&own, r));
         }
         own_times_free(&own);
     }
     return ok;
 }
 
-static void put_columns(struct result *r, bool by_variant) {
+static void kernels_put_columns(struct result *r, bool by_variant) {
     unsigned shape = by_variant ? COL_ASKED : COL_DETAIL;
     const struct column cols[] = {
         {"name", "kernel", NULL, "the kernel's function", COL_TEXT,
@@ -292,73 +262,61 @@ static void put_columns(struct result *r, bool by_variant) {
          "launch shapes seen; the shape shown is the one with most time",
          COL_INT, COL_DETAIL},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     hlo_cols(r, COL_DETAIL);
-    result_col(
-        r,
-        (struct column){
-            "self_us", "self", "us",
-            "sum of its durations less what ran inside of it, as the body of a "
-            "loop does on a TPU",
-            COL_TIME, COL_DETAIL});
+    static const struct column own = {
+        "self_us",
+        "self",
+        "us",
+        "sum of its durations less what ran inside of it, as the body of a "
+        "loop does on a TPU",
+        COL_TIME,
+        COL_DETAIL};
+    result_col(r, own);
 }
 
-static void put_dim3(struct result *r, const int64_t d[3]) {
+static void put_dim3(struct result *r, const char *col, const int64_t d[3]) {
     char buf[72];
-    if (d[0] < 0) {
-        result_null(r);
-        return;
-    }
+    if (d[0] < 0) return;
     snprintf(buf, sizeof buf, "%lld,%lld,%lld", (long long)d[0],
              (long long)d[1], (long long)d[2]);
-    result_text(r, buf);
+    cell_text(r, col, buf);
 }
 
-static void put_row(struct result *r, const struct kernels *k,
-                    const struct kernel_group *v) {
+static void kernels_put_row(struct result *r, const struct kernels *k,
+                            const struct kernel_group *v) {
     const struct trace *t = k->t;
     const struct kernel_args *a = &k->variants[v->best].a;
     result_row(r);
-    result_str(r, strs_bytes(&t->strs, v->name));
-    if (v->device >= t->ndevices) result_null(r);
-    else where_device(r, t, t->devices[v->device].source, v->device);
-    result_text(r, v->op ? strs_text(&k->texts, v->op) : NULL);
-    result_int(r, v->calls);
-    result_int(r, v->total);
-    result_int(r, sum_of(v->total, v->calls / 2) / v->calls);
-    result_int(r, v->min);
-    result_int(r, v->max);
-    result_float_if(r, k->whole > 0,
-                    100.0 * (double)v->self / (double)k->whole);
-    put_dim3(r, a->grid);
-    put_dim3(r, a->block);
-    result_int_if(r, a->registers >= 0, a->registers);
-    result_int_if(r, a->shared_bytes >= 0, a->shared_bytes);
-    result_float_if(r, v->occupancy_dur > 0,
-                    v->occupancy_time / (double)v->occupancy_dur);
-    result_bool(r, (t->name_class[v->name] & NAME_TENSOR_CORE) != 0);
-    result_int(r, v->variants);
+    cell_str(r, "name", strs_bytes(&t->strs, v->name));
+    if (v->device < t->ndevices)
+        cell_text(r, "device",
+                  label_device(r, t, t->devices[v->device].source, v->device));
+    cell_text(r, "op", v->op ? strs_text(&k->texts, v->op) : NULL);
+    cell_int(r, "calls", v->calls);
+    cell_int(r, "total_us", v->total);
+    cell_int(r, "mean_us", sum_of(v->total, v->calls / 2) / v->calls);
+    cell_int(r, "min_us", v->min);
+    cell_int(r, "max_us", v->max);
+    if (k->whole > 0)
+        cell_float(r, "share_pct", 100.0 * (double)v->self / (double)k->whole);
+    put_dim3(r, "grid", a->grid);
+    put_dim3(r, "block", a->block);
+    if (a->registers >= 0) cell_int(r, "registers", a->registers);
+    if (a->shared_bytes >= 0) cell_int(r, "shared_bytes", a->shared_bytes);
+    if (v->occupancy_dur > 0)
+        cell_float(r, "occupancy_pct",
+                   v->occupancy_time / (double)v->occupancy_dur);
+    cell_bool(r, "tensor_core",
+              (t->name_class[v->name] & NAME_TENSOR_CORE) != 0);
+    cell_int(r, "variants", v->variants);
     hlo_cells(r, t, v->hlo,
               v->program ? strs_text(&k->texts, v->program) : NULL);
-    result_int(r, v->self);
+    cell_int(r, "self_us", v->self);
 }
 
-static void kernels_free(struct kernels *k) {
-    scope_free(&k->scope);
-    host_tree_free(&k->tree);
-    strs_free(&k->texts);
-    map_free(&k->by_name);
-    map_free(&k->by_shape);
-    map_free(&k->by_op);
-    map_free(&k->split);
-    free(k->v);
-    free(k->variants);
-    free(k->ops);
-    free(k->memo);
-}
-
-static int gather(struct kernels *k, const struct opts *o, struct ops_err *e) {
+static int kernels_gather(struct kernels *k, const struct opts *o,
+                          struct ops_err *e) {
     k->by_variant = strcmp(opts_text(o, "group"), "shape") == 0;
     k->memo = calloc(k->t->ncats + 1, sizeof *k->memo);
     if (!k->memo || !strs_init(&k->texts)) return fail_oom(e);
@@ -373,13 +331,22 @@ static int kernels_run(const struct trace *t, const struct opts *o,
     result_init(r, "kernels", "Device kernels");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
-    int rc = gather(&k, o, e);
-    put_columns(r, k.by_variant);
+    int rc = kernels_gather(&k, o, e);
+    kernels_put_columns(r, k.by_variant);
     for (size_t i = 0; rc == 0 && i < k.n; i++)
-        if (k.v[i].calls > 0) put_row(r, &k, &k.v[i]);
-    r->chart = "bars share_pct";
+        if (k.v[i].calls > 0) kernels_put_row(r, &k, &k.v[i]);
     if (rc == 0) rc = result_done(r, e);
-    kernels_free(&k);
+    scope_free(&k.scope);
+    host_tree_free(&k.tree);
+    strs_free(&k.texts);
+    map_free(&k.by_name);
+    map_free(&k.by_shape);
+    map_free(&k.by_op);
+    map_free(&k.split);
+    free(k.v);
+    free(k.variants);
+    free(k.ops);
+    free(k.memo);
     return rc;
 }
 

@@ -12,6 +12,7 @@
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -146,7 +147,7 @@ static uint32_t group_of(struct launches *l, const struct call *c) {
     return group_of_name(l, t->spans.name[op]);
 }
 
-static void count(struct launches *l, const struct call *c) {
+static void count_call(struct launches *l, const struct call *c) {
     struct group *g = &l->groups[c->group];
     const struct spans *s = &l->t->spans;
     g->launches++;
@@ -273,25 +274,25 @@ static void put_columns(struct result *r, bool by_call) {
          "Kernels that were nodes of a graph: one launch starts all of them.",
          COL_INT, 0},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 static void put_row(struct result *r, const struct launches *l,
                     const struct group *g, wide whole) {
     result_row(r);
-    result_text(r, strs_text(&l->texts, g->name));
-    result_int(r, g->launches);
-    result_int(r, g->time);
-    result_float_if(r, whole > 0, 100.0 * (double)g->time / (double)whole);
-    result_int(r, g->delay_p50);
-    result_int(r, g->delay_p95);
-    result_int(r, g->queue_p50);
-    result_int(r, g->queue_min);
-    result_int(r, g->starved);
-    result_int(r, g->kernels);
-    result_int(r, g->shorter);
-    result_int(r, g->graph_kernels);
+    cell_text(r, "op", strs_text(&l->texts, g->name));
+    cell_int(r, "launches", g->launches);
+    cell_int(r, "launch_us", g->time);
+    if (whole > 0)
+        cell_float(r, "share_pct", 100.0 * (double)g->time / (double)whole);
+    cell_int(r, "delay_p50_us", g->delay_p50);
+    cell_int(r, "delay_p95_us", g->delay_p95);
+    cell_int(r, "queue_p50", g->queue_p50);
+    cell_int(r, "queue_min", g->queue_min);
+    cell_int(r, "starved", g->starved);
+    cell_int(r, "kernels", g->kernels);
+    cell_int(r, "short_kernels", g->shorter);
+    cell_int(r, "graph_kernels", g->graph_kernels);
 }
 
 static void add_remarks(struct result *r, const struct launches *l,
@@ -343,25 +344,22 @@ static void put_rows(struct result *r, const struct launches *l) {
     add_remarks(r, l, &all);
 }
 
-static bool gather(struct launches *l) {
-    if (!take_calls(l) || !find_queues(l)) return false;
-    for (size_t i = 0; i < l->n; i++) {
-        struct call *c = &l->v[i];
-        if (!scope_has(&l->scope, c->host)) continue;
-        c->group = group_of(l, c);
-        if (c->group == ROW_NONE) return false;
-        count(l, c);
-    }
-    return find_ranks(l);
-}
-
-static int fill(struct launches *l, const struct opts *o, struct ops_err *e) {
+static int launch_gather(struct launches *l, const struct opts *o,
+                         struct ops_err *e) {
     l->by_call = strcmp(opts_text(o, "by"), "call") == 0;
     l->of_name = calloc(l->t->strs.n + 1, sizeof *l->of_name);
     if (!l->of_name || !strs_init(&l->texts)) return fail_oom(e);
     TRY(scope_init(&l->scope, l->t, o, e));
     TRY(host_tree_init(&l->tree, l->t, e));
-    return gather(l) ? 0 : fail_oom(e);
+    if (!take_calls(l) || !find_queues(l)) return fail_oom(e);
+    for (size_t i = 0; i < l->n; i++) {
+        struct call *c = &l->v[i];
+        if (!scope_has(&l->scope, c->host)) continue;
+        c->group = group_of(l, c);
+        if (c->group == ROW_NONE) return fail_oom(e);
+        count_call(l, c);
+    }
+    return find_ranks(l) ? 0 : fail_oom(e);
 }
 
 static int launch_run(const struct trace *t, const struct opts *o,
@@ -370,8 +368,7 @@ static int launch_run(const struct trace *t, const struct opts *o,
     result_init(r, "launch", "Launches: what it costs to start device work");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
-    r->chart = "bars share_pct";
-    int rc = fill(&l, o, e);
+    int rc = launch_gather(&l, o, e);
     put_columns(r, l.by_call);
     if (rc == 0) put_rows(r, &l);
     if (rc == 0) rc = result_done(r, e);

@@ -2,6 +2,7 @@
  * The trace has memory events by allocator, each in time order: here they are
  * merged, run by run, and summed up. */
 #include "analyze/ops/mem_sums.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include <stdlib.h>
@@ -58,36 +59,30 @@ static size_t collect(const struct trace *t, uint32_t source,
     return runs;
 }
 
-static void sum_up(struct mem_sums *m, const struct mem_item *v) {
-    m->host[0] = m->device[0] = 0;
-    for (size_t i = 0; i < m->n; i++) {
-        m->ts[i] = v[i].ts;
-        m->host[i + 1] = sum_of(m->host[i], v[i].host ? v[i].bytes : 0);
-        m->device[i + 1] = sum_of(m->device[i], v[i].host ? 0 : v[i].bytes);
-    }
-}
-
-static size_t count_source(const struct trace *t, uint32_t source) {
-    size_t n = 0;
-    const struct lists *l = &t->allocators_of;
-    for (size_t k = l->first[source]; k < l->first[source + 1]; k++)
-        n += t->mem_first[l->v[k] + 1] - t->mem_first[l->v[k]];
-    return n;
-}
-
 int mem_sums_init(struct mem_sums *m, const struct trace *t, uint32_t source,
                   struct ops_err *e) {
-    *m = (struct mem_sums){.n = count_source(t, source)};
+    const struct lists *l = &t->allocators_of;
+    *m = (struct mem_sums){0};
+    for (size_t k = l->first[source]; k < l->first[source + 1]; k++)
+        m->n += t->mem_first[l->v[k] + 1] - t->mem_first[l->v[k]];
     if (m->n == 0) return 0;
     struct mem_item *v = vec_alloc(2 * m->n, sizeof *v);
-    const struct lists *l = &t->allocators_of;
     size_t runs = l->first[source + 1] - l->first[source];
     size_t *at = malloc((runs + 3) * sizeof *at);
     m->ts = vec_alloc(m->n, sizeof *m->ts);
     m->host = vec_alloc(m->n + 1, sizeof *m->host);
     m->device = vec_alloc(m->n + 1, sizeof *m->device);
     bool ok = v && at && m->ts && m->host && m->device;
-    if (ok) sum_up(m, merge_runs(v, v + m->n, at, collect(t, source, v, at)));
+    if (ok) {
+        const struct mem_item *x = merge_runs(v, v + m->n, at,
+                                              collect(t, source, v, at));
+        m->host[0] = m->device[0] = 0;
+        for (size_t i = 0; i < m->n; i++) {
+            m->ts[i] = x[i].ts;
+            m->host[i + 1] = sum_of(m->host[i], x[i].host ? x[i].bytes : 0);
+            m->device[i + 1] = sum_of(m->device[i], x[i].host ? 0 : x[i].bytes);
+        }
+    }
     free(v);
     free(at);
     if (ok) return 0;
@@ -109,10 +104,5 @@ size_t mem_sums_before(const struct mem_sums *m, size_t from, int64_t ts) {
         hi = step < m->n - lo ? lo + step : m->n;
         step *= 2;
     }
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (m->ts[mid] < ts) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
+    return lo + lower_bound(m->ts + lo, hi - lo, ts);
 }

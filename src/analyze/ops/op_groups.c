@@ -3,37 +3,29 @@
  * arguments or Python frames and walks a chain of small hash maps:
  * (name, kind) -> with shapes -> with stack -> with module. */
 #include "analyze/ops/op_groups.h"
-#include "analyze/cost/flops.h"
+#include "analyze/cost/op_cost.h"
 #include "analyze/shared/host_tree.h"
+#include "base/array.h"
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/hlo/hlo.h"
 #include "model/launch.h"
 #include <stdlib.h>
 
-static const struct {
-    const char *word;
-    unsigned bit;
-} words[] = {
-    {"shapes", GROUP_SHAPES},
-    {"stack", GROUP_STACK},
-    {"module", GROUP_MODULE},
-};
-
 static int parse_by(const char *list, unsigned *by, struct ops_err *e) {
+    static const char *const words[] = {"shapes", "stack", "module"};
     *by = 0;
     while (list && *list) {
-        size_t n = strcspn(list, ","), i = 0, end = 3;
-        for (i = 0; i < end; i++)
-            if (strlen(words[i].word) == n &&
-                memcmp(words[i].word, list, n) == 0)
-                break;
-        if (i == end)
+        size_t n = strcspn(list, ","), i = 0;
+        while (i < COUNT(words) &&
+               (strlen(words[i]) != n || memcmp(words[i], list, n) != 0))
+            i++;
+        if (i == COUNT(words))
             return fail(e, OPS_EUSAGE,
                         "--group: '%.*s' is not known; it takes shapes, stack "
                         "and module, separated by commas",
                         (int)(n < 40 ? n : 40), list);
-        *by |= words[i].bit;
+        *by |= 1u << i; /* enum group_by */
         list += n + (list[n] == ',');
     }
     return 0;
@@ -77,12 +69,14 @@ static int kind_index(uint8_t kind) {
     }
 }
 
-static uint32_t add_group(struct op_groups *g, str_id key, uint8_t kind) {
+/* Returns the number of a new group like that one; ROW_NONE if memory ran
+ * out. */
+static uint32_t add_group(struct op_groups *g, struct op_group like) {
     if (!VEC_ROOM(g->v, g->n, g->cap)) return ROW_NONE;
-    g->v[g->n] =
-        (struct op_group){.key = key, .kind = kind, .order = (uint32_t)g->n};
-    if (kind == SPAN_OP)
-        g->v[g->n].rule = (uint8_t)flops_rule_of(strs_bytes(&g->t->strs, key));
+    like.order = (uint32_t)g->n;
+    if (like.kind == SPAN_OP)
+        like.rule = torch_flops_rule(strs_bytes(&g->t->strs, like.key));
+    g->v[g->n] = like;
     return (uint32_t)g->n++;
 }
 
@@ -104,14 +98,11 @@ uint32_t op_groups_device(struct op_groups *g, struct bytes name, row_id row) {
     if (key == STR_NONE || program == STR_NONE) return ROW_NONE;
     uint32_t *at = map_at(&g->in_program[1], (uint64_t)program << 32 | key);
     if (!at) return ROW_NONE;
-    if (*at == MAP_NONE) {
-        uint32_t id = add_group(g, key, SPAN_KERNEL);
-        if (id == ROW_NONE) return ROW_NONE;
-        g->v[id].hlo = hlo_of_span(g->t, row);
-        g->v[id].program = program;
-        *at = id;
-    }
-    return *at;
+    if (*at != MAP_NONE) return *at;
+    return *at = add_group(g, (struct op_group){.key = key,
+                                                .kind = SPAN_KERNEL,
+                                                .program = program,
+                                                .hlo = hlo_of_span(g->t, row)});
 }
 
 /* The number of the pair (program, name) on the host, made when new. */
@@ -119,16 +110,8 @@ static uint32_t program_base(struct op_groups *g, const struct op_group *like) {
     uint32_t *at = map_at(&g->in_program[0],
                           (uint64_t)like->program << 32 | like->key);
     if (!at) return ROW_NONE;
-    if (*at == MAP_NONE) {
-        uint32_t id = g->by ? g->nfiner++ : add_group(g, like->key, like->kind);
-        if (id == ROW_NONE) return ROW_NONE;
-        if (!g->by) {
-            g->v[id].hlo = like->hlo;
-            g->v[id].program = like->program;
-        }
-        *at = id;
-    }
-    return *at;
+    if (*at != MAP_NONE) return *at;
+    return *at = g->by ? g->nfiner++ : add_group(g, *like);
 }
 
 static str_id shapes_of(struct op_groups *g, row_id row) {
@@ -168,15 +151,7 @@ static uint32_t refine(struct op_groups *g, int level, uint32_t from,
     if (!at) return ROW_NONE;
     if (*at != MAP_NONE) return *at;
     bool last = (g->by >> (level + 1)) == 0;
-    if (!last) return *at = g->nfiner++;
-    uint32_t id = add_group(g, like->key, like->kind);
-    if (id == ROW_NONE) return ROW_NONE;
-    g->v[id].shapes = like->shapes;
-    g->v[id].stack = like->stack;
-    g->v[id].module = like->module;
-    g->v[id].hlo = like->hlo;
-    g->v[id].program = like->program;
-    return *at = id;
+    return *at = last ? add_group(g, *like) : g->nfiner++;
 }
 
 /* base: the number of the (name, kind) pair. */
@@ -218,13 +193,13 @@ uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
     uint32_t have = slots[name];
     if (have && !g->by) return have - 1;
     str_id key = h->key[name];
+    struct op_group like = {.key = key, .kind = sp->kind[row]};
     if (!have && slots[key]) have = slots[name] = slots[key];
     if (!have) {
-        uint32_t id = g->by ? g->nfiner++ : add_group(g, key, sp->kind[row]);
+        uint32_t id = g->by ? g->nfiner++ : add_group(g, like);
         if (id == ROW_NONE) return ROW_NONE;
         have = slots[name] = slots[key] = id + 1;
     }
     if (!g->by) return have - 1;
-    struct op_group like = {.key = key, .kind = sp->kind[row]};
     return finer_group(g, have - 1, row, like);
 }

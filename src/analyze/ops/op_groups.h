@@ -29,7 +29,7 @@ struct op_group {
     struct once once;             /* what its total time has already */
     uint8_t kind;                 /* enum span_kind; SPAN_KERNEL: an op that
                                       is known from its device work alone */
-    uint8_t rule;                 /* enum flops_rule */
+    uint8_t rule;                 /* of torch_flops_rule() */
     bool has_device, has_memory, has_flops;
 };
 

@@ -8,7 +8,7 @@
  * A group's totals count a call inside of another one of the same group once,
  * as part of that one; but torch's own tables do not, and are followed. */
 #include "analyze/analyze.h"
-#include "analyze/cost/flops.h"
+#include "analyze/cost/op_cost.h"
 #include "analyze/ops/hlo_cols.h"
 #include "analyze/ops/mem_sums.h"
 #include "analyze/ops/op_groups.h"
@@ -16,6 +16,7 @@
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/own.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/args.h"
@@ -120,14 +121,6 @@ static bool count_track(struct ops *o, uint32_t track) {
     return true;
 }
 
-static int count_all(struct ops *o, struct ops_err *e) {
-    for (size_t i = 0; i < o->t->ntracks; i++)
-        if (host_tree_has(&o->tree, (uint32_t)i) &&
-            !count_track(o, (uint32_t)i))
-            return fail_oom(e);
-    return 0;
-}
-
 /* The name of the op that a device span belongs to where no host op launched
  * it: XLA writes it on the kernel; on a TPU the span is the op. */
 static struct bytes device_op(const struct ops *o, row_id d) {
@@ -185,8 +178,7 @@ static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t own,
     return true;
 }
 
-/* All device work in row order, the links beside it. A span with two launches
- * belongs to the first, or it would count twice. */
+/* All device work in row order, the links beside it. */
 static bool charge_spans(struct ops *o, int64_t *dev) {
     const struct trace *t = o->t;
     size_t l = 0;
@@ -198,25 +190,12 @@ static bool charge_spans(struct ops *o, int64_t *dev) {
         ok = own_times_init(&own, t, tr);
         for (row_id r = tr->first; ok && r < tr->end; r++) {
             if (!span_is_device_work(t, r)) continue;
-            while (l < t->links.n && t->links.device[l] < r) l++;
-            bool linked = l < t->links.n && t->links.device[l] == r;
-            ok = charge_span(o, r, linked ? t->links.host[l] : ROW_NONE,
-                             own_time(&own, r), dev);
+            ok = charge_span(o, r, next_launch(t, r, &l), own_time(&own, r),
+                             dev);
         }
         own_times_free(&own);
     }
     return ok;
-}
-
-/* Sums from the leaves up: children stand after their parents. */
-static void carry_up(struct ops *o, const struct track *tr, int64_t *dev) {
-    const struct host_tree *h = &o->tree;
-    for (row_id r = tr->end; r-- > tr->first;) {
-        if (dev[r] == 0 || h->rep[r] != r) continue;
-        if (scope_has(&o->scope, r) && !is_inner(o, r))
-            sum_add(&group_at(o, r)->device, dev[r]);
-        if (h->up[r] != ROW_NONE) sum_add(&dev[h->up[r]], dev[r]);
-    }
 }
 
 static int charge_device(struct ops *o, struct ops_err *e) {
@@ -227,9 +206,18 @@ static int charge_device(struct ops *o, struct ops_err *e) {
         free(dev);
         return fail_oom(e);
     }
-    for (size_t i = 0; t->links.n > 0 && i < t->ntracks; i++)
-        if (host_tree_has(&o->tree, (uint32_t)i))
-            carry_up(o, &t->tracks[i], dev);
+    const struct host_tree *h = &o->tree;
+    for (size_t i = 0; t->links.n > 0 && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (!host_tree_has(h, (uint32_t)i)) continue;
+        /* sums from the leaves up: children stand after their parents */
+        for (row_id r = tr->end; r-- > tr->first;) {
+            if (dev[r] == 0 || h->rep[r] != r) continue;
+            if (scope_has(&o->scope, r) && !is_inner(o, r))
+                sum_add(&group_at(o, r)->device, dev[r]);
+            if (h->up[r] != ROW_NONE) sum_add(&dev[h->up[r]], dev[r]);
+        }
+    }
     free(dev);
     return 0;
 }
@@ -264,18 +252,6 @@ static void charge_memory(struct ops *o, const struct track *tr,
             sum_sub(&group_at(o, p)->host_self_bytes, host);
             sum_sub(&group_at(o, p)->device_self_bytes, device);
         }
-    }
-}
-
-static void count_outside(struct ops *o, const struct mem_sums *m,
-                          const int32_t *cover) {
-    int64_t depth = 0;
-    for (size_t i = 0; i < m->n; i++) {
-        depth += cover[i];
-        if (depth > 0) continue;
-        o->noutside++;
-        sum_add(&o->outside_host, diff_of(m->host[i + 1], m->host[i]));
-        sum_add(&o->outside_device, diff_of(m->device[i + 1], m->device[i]));
     }
 }
 
@@ -343,7 +319,14 @@ static int charge_source_memory(struct ops *o, uint32_t source,
     for (size_t k = l->first[source]; m.n > 0 && k < l->first[source + 1]; k++)
         if (host_tree_has(&o->tree, l->v[k]))
             charge_memory(o, &o->t->tracks[l->v[k]], &m, cover);
-    if (o->scope.all) count_outside(o, &m, cover);
+    int64_t depth = 0; /* spans around the event */
+    for (size_t i = 0; o->scope.all && i < m.n; i++) {
+        depth += cover[i];
+        if (depth > 0) continue;
+        o->noutside++;
+        sum_add(&o->outside_host, diff_of(m.host[i + 1], m.host[i]));
+        sum_add(&o->outside_device, diff_of(m.device[i + 1], m.device[i]));
+    }
     free(cover);
     mem_sums_free(&m);
     return 0;
@@ -383,10 +366,9 @@ static void count_flops(struct ops *o) {
             if (o->tree.rep[r] != r) continue;
             struct op_group *g = group_at(o, r);
             bool told = t->spans.flags[r] & SPAN_COSTED;
-            if ((g->rule == FLOPS_NONE && !told) || !scope_has(&o->scope, r))
-                continue;
+            if ((g->rule == 0 && !told) || !scope_has(&o->scope, r)) continue;
             int64_t n = told ? args_int(t, r, "flops", -1)
-                             : flops_of(t, r, (enum flops_rule)g->rule);
+                             : torch_flops_of(t, r, g->rule);
             if (n < 0) continue;
             sum_add(&g->flops, n);
             g->has_flops = true;
@@ -394,8 +376,21 @@ static void count_flops(struct ops *o) {
     }
 }
 
-/* Shares are of device time where any was launched, else of host time. */
-static void find_whole(struct ops *o) {
+static int ops_gather(struct ops *o, const struct opts *opts,
+                      struct ops_err *e) {
+    const struct trace *t = o->t;
+    TRY(scope_init(&o->scope, t, opts, e));
+    TRY(host_tree_init(&o->tree, t, e));
+    TRY(op_groups_init(&o->groups, t, opts_text(opts, "group"), e));
+    o->gid = vec_alloc(t->spans.n + 1, sizeof *o->gid);
+    if (!o->gid) return fail_oom(e);
+    for (uint32_t i = 0; i < t->ntracks; i++)
+        if (host_tree_has(&o->tree, i) && !count_track(o, i))
+            return fail_oom(e);
+    TRY(charge_device(o, e));
+    TRY(charge_all_memory(o, e));
+    if (o->shapes) count_flops(o);
+    /* shares are of device time where any was launched, else of host time */
     wide device = 0, host = 0;
     for (size_t i = 0; i < o->groups.n; i++) {
         device += o->groups.v[i].device_self;
@@ -403,24 +398,10 @@ static void find_whole(struct ops *o) {
     }
     o->by_device = device > 0;
     o->whole = o->by_device ? device : host;
-}
-
-static int gather(struct ops *o, const struct opts *opts, struct ops_err *e) {
-    const struct trace *t = o->t;
-    TRY(scope_init(&o->scope, t, opts, e));
-    TRY(host_tree_init(&o->tree, t, e));
-    TRY(op_groups_init(&o->groups, t, opts_text(opts, "group"), e));
-    o->gid = vec_alloc(t->spans.n + 1, sizeof *o->gid);
-    if (!o->gid) return fail_oom(e);
-    TRY(count_all(o, e));
-    TRY(charge_device(o, e));
-    TRY(charge_all_memory(o, e));
-    if (o->shapes) count_flops(o);
-    find_whole(o);
     return 0;
 }
 
-static void put_columns(struct result *r, const struct ops *o) {
+static void ops_put_columns(struct result *r, const struct ops *o) {
     unsigned dev = o->by_device ? COL_MAIN : 0;
     unsigned host = o->by_device ? 0 : COL_MAIN;
     /* clang-format off */
@@ -467,32 +448,18 @@ static void put_columns(struct result *r, const struct ops *o) {
          "node of a graph", COL_TEXT, 0},
     };
     /* clang-format on */
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     hlo_cols(r, o->t->hlo != NULL ? 0 : COL_DETAIL);
-}
-
-static void put_group_columns(struct result *r, const struct op_groups *g) {
-    if (g->by & GROUP_SHAPES)
-        result_col(r,
-                   (struct column){"shapes", NULL, NULL, "shapes of its inputs",
-                                   COL_TEXT, COL_ASKED});
-    if (g->by & GROUP_STACK)
-        result_col(r, (struct column){"stack", NULL, NULL,
-                                      "Python frames around it, innermost "
-                                      "first",
-                                      COL_TEXT, COL_SYMBOL | COL_ASKED});
-    if (g->by & GROUP_MODULE)
-        result_col(r, (struct column){"module", NULL, NULL,
-                                      "innermost module that called it",
-                                      COL_TEXT, COL_ASKED});
-}
-
-static void put_group_cells(struct result *r, const struct op_groups *g,
-                            const struct op_group *v) {
-    if (g->by & GROUP_SHAPES) result_text(r, op_groups_text(g, v->shapes));
-    if (g->by & GROUP_STACK) result_text(r, op_groups_text(g, v->stack));
-    if (g->by & GROUP_MODULE) result_text(r, op_groups_text(g, v->module));
+    static const struct column by[] = {
+        /* in the order of enum group_by */
+        {"shapes", NULL, NULL, "shapes of its inputs", COL_TEXT, COL_ASKED},
+        {"stack", NULL, NULL, "Python frames around it, innermost first",
+         COL_TEXT, COL_SYMBOL | COL_ASKED},
+        {"module", NULL, NULL, "innermost module that called it", COL_TEXT,
+         COL_ASKED},
+    };
+    for (size_t i = 0; i < COUNT(by); i++)
+        if (o->groups.by >> i & 1) result_col(r, by[i]);
 }
 
 static int64_t mean(int64_t sum, int64_t n) {
@@ -518,10 +485,10 @@ static void put_name(struct result *r, const struct ops *o,
         name_split_tf(full, &name, &skip);
         *type = name_op_type(full);
     }
-    result_str(r, name);
+    cell_str(r, "name", name);
 }
 
-static const char *kind_name(int kind) {
+static const char *row_kind(int kind) {
     switch (kind) {
     case SPAN_OP: return "op";
     case SPAN_ANNOTATION: return "annotation";
@@ -532,50 +499,46 @@ static const char *kind_name(int kind) {
     }
 }
 
-static void put_row(struct result *r, const struct ops *o,
-                    const struct op_group *v) {
+static void ops_put_row(struct result *r, const struct ops *o,
+                        const struct op_group *v) {
     struct bytes type;
     bool dev = v->has_device, mem = v->has_memory;
     bool host = v->kind != SPAN_KERNEL;
     result_row(r);
     put_name(r, o, v, &type);
-    result_int(r, v->calls);
-    result_int_if(r, host, v->host);
-    result_int_if(r, host, v->host_self);
-    result_int_if(r, host, mean(v->host, v->calls));
-    result_int_if(r, dev, v->device);
-    result_int_if(r, dev, v->device_self);
-    result_int_if(r, dev, mean(v->device, v->calls));
-    result_int_if(r, mem, v->host_bytes);
-    result_int_if(r, mem, v->host_self_bytes);
-    result_int_if(r, mem && dev, v->device_bytes);
-    result_int_if(r, mem && dev, v->device_self_bytes);
-    result_int_if(r, v->has_flops, v->flops);
+    cell_int(r, "calls", v->calls);
+    if (host) {
+        cell_int(r, "host_us", v->host);
+        cell_int(r, "host_self_us", v->host_self);
+        cell_int(r, "host_mean_us", mean(v->host, v->calls));
+    }
+    if (dev) {
+        cell_int(r, "device_us", v->device);
+        cell_int(r, "device_self_us", v->device_self);
+        cell_int(r, "device_mean_us", mean(v->device, v->calls));
+    }
+    if (mem) {
+        cell_int(r, "host_bytes", v->host_bytes);
+        cell_int(r, "host_self_bytes", v->host_self_bytes);
+    }
+    if (mem && dev) {
+        cell_int(r, "device_bytes", v->device_bytes);
+        cell_int(r, "device_self_bytes", v->device_self_bytes);
+    }
+    if (v->has_flops) cell_int(r, "flops", v->flops);
     int64_t part = o->by_device ? v->device_self : v->host_self;
     bool has_part = o->whole > 0 && (o->by_device ? dev : host);
-    result_float_if(r, has_part, 100.0 * (double)part / (double)o->whole);
-    result_text(r, kind_name(v->kind));
-    if (type.n > 0) result_str(r, type);
-    else result_null(r);
+    if (has_part)
+        cell_float(r, "share_pct", 100.0 * (double)part / (double)o->whole);
+    cell_text(r, "kind", row_kind(v->kind));
+    if (type.n > 0) cell_str(r, "type", type);
     hlo_cells(r, o->t, v->hlo, op_groups_text(&o->groups, v->program));
-    put_group_cells(r, &o->groups, v);
-}
-
-/* Memory events that lie in no span, as torch shows them. */
-static void put_outside(struct result *r, const struct ops *o) {
-    if (o->noutside == 0) return;
-    result_row(r);
-    result_text(r, "[memory]");
-    result_int(r, (int64_t)o->noutside);
-    for (int i = 0; i < 6; i++) result_null(r);
-    result_int(r, o->outside_host);
-    result_int(r, o->outside_host);
-    result_int_if(r, o->device, o->outside_device);
-    result_int_if(r, o->device, o->outside_device);
-    result_null(r);
-    result_null(r);
-    result_text(r, "memory");
-    for (size_t i = 15; i < r->ncols; i++) result_null(r);
+    const struct op_groups *g = &o->groups;
+    if (g->by & GROUP_SHAPES)
+        cell_text(r, "shapes", op_groups_text(g, v->shapes));
+    if (g->by & GROUP_STACK) cell_text(r, "stack", op_groups_text(g, v->stack));
+    if (g->by & GROUP_MODULE)
+        cell_text(r, "module", op_groups_text(g, v->module));
 }
 
 static int by_host_self(const void *a, const void *b) {
@@ -587,27 +550,29 @@ static int by_host_self(const void *a, const void *b) {
 
 /* Orders the groups, which row numbers no longer need then: rows that launched
  * nothing are equal in the main column and stay in this order. */
-static void put_rows(struct result *r, struct ops *o) {
+static void ops_put_rows(struct result *r, struct ops *o) {
     if (o->groups.n > 0)
         qsort(o->groups.v, o->groups.n, sizeof *o->groups.v, by_host_self);
     for (size_t i = 0; i < o->groups.n; i++)
-        if (o->groups.v[i].calls > 0) put_row(r, o, &o->groups.v[i]);
-    put_outside(r, o);
+        if (o->groups.v[i].calls > 0) ops_put_row(r, o, &o->groups.v[i]);
+    if (o->noutside > 0) { /* memory events in no span, as torch shows them */
+        result_row(r);
+        cell_text(r, "name", "[memory]");
+        cell_int(r, "calls", (int64_t)o->noutside);
+        cell_int(r, "host_bytes", o->outside_host);
+        cell_int(r, "host_self_bytes", o->outside_host);
+        if (o->device) {
+            cell_int(r, "device_bytes", o->outside_device);
+            cell_int(r, "device_self_bytes", o->outside_device);
+        }
+        cell_text(r, "kind", "memory");
+    }
     if (o->nunattributed > 0)
         result_remark(r,
                       "%llu device spans, %.3f us, were launched by no "
                       "operation of this profile: their time is in no row",
                       (unsigned long long)o->nunattributed,
                       (double)o->unattributed / PS_PER_US);
-}
-
-static void ops_free(struct ops *o) {
-    scope_free(&o->scope);
-    host_tree_free(&o->tree);
-    op_groups_free(&o->groups);
-    free(o->gid);
-    free(o->own.v);
-    free(o->open);
 }
 
 static int ops_run(const struct trace *t, const struct opts *opts,
@@ -621,17 +586,20 @@ static int ops_run(const struct trace *t, const struct opts *opts,
     if (t->hlo == NULL) o.shapes = missing_say(r, t, MISSING_SHAPES);
     for (size_t i = 0; i < t->nsources; i++)
         o.shapes |= t->sources[i].has_shapes;
-    int rc = gather(&o, opts, e);
+    int rc = ops_gather(&o, opts, e);
     if (rc == 0) {
-        put_columns(r, &o);
-        put_group_columns(r, &o.groups);
-        put_rows(r, &o);
+        ops_put_columns(r, &o);
+        ops_put_rows(r, &o);
         if (o.groups.by & (GROUP_STACK | GROUP_MODULE))
             missing_say(r, t, MISSING_STACKS);
-        r->chart = "bars share_pct";
         rc = result_done(r, e);
     }
-    ops_free(&o);
+    scope_free(&o.scope);
+    host_tree_free(&o.tree);
+    op_groups_free(&o.groups);
+    free(o.gid);
+    free(o.own.v);
+    free(o.open);
     return rc;
 }
 

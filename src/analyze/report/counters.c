@@ -4,9 +4,10 @@
  * time. The last sample holds for no time that is known: it is not in the
  * mean, unless it is the only one. */
 #include "analyze/analyze.h"
+#include "analyze/shared/label.h"
 #include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
-#include "analyze/shared/where.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include <math.h>
 #include <stdio.h>
@@ -19,25 +20,20 @@ struct sums {
     double time; /* ps that the samples before the last one hold */
 };
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"name", NULL, NULL, "the counter's name, with its series", COL_TEXT,
-         COL_KEY},
-        {"device", NULL, NULL, "the device that it belongs to", COL_TEXT, 0},
-        {"process", NULL, NULL, "the process that recorded it", COL_TEXT, 0},
-        {"min", NULL, NULL, "smallest sample", COL_FLOAT, COL_DIGITS},
-        {"mean", NULL, NULL,
-         "mean over time: each sample counts until the next one", COL_FLOAT,
-         COL_DIGITS},
-        {"max", NULL, NULL, "largest sample", COL_FLOAT, COL_DIGITS},
-        {"last", NULL, NULL, "the last sample", COL_FLOAT, COL_DIGITS},
-        {"unit", NULL, NULL, "as recorded, or as the name says it", COL_TEXT,
-         0},
-        {"samples", NULL, NULL, "how many", COL_INT, COL_MAIN},
-    };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
-}
+static const struct column counters_cols[] = {
+    {"name", NULL, NULL, "the counter's name, with its series", COL_TEXT,
+     COL_KEY},
+    {"device", NULL, NULL, "the device that it belongs to", COL_TEXT, 0},
+    {"process", NULL, NULL, "the process that recorded it", COL_TEXT, 0},
+    {"min", NULL, NULL, "smallest sample", COL_FLOAT, COL_DIGITS},
+    {"mean", NULL, NULL,
+     "mean over time: each sample counts until the next one", COL_FLOAT,
+     COL_DIGITS},
+    {"max", NULL, NULL, "largest sample", COL_FLOAT, COL_DIGITS},
+    {"last", NULL, NULL, "the last sample", COL_FLOAT, COL_DIGITS},
+    {"unit", NULL, NULL, "as recorded, or as the name says it", COL_TEXT, 0},
+    {"samples", NULL, NULL, "how many", COL_INT, COL_MAIN},
+};
 
 static bool has(const char *name, const char *word) {
     return strstr(name, word) != NULL;
@@ -84,30 +80,31 @@ static void put_process(struct result *r, const struct trace *t,
                         const struct counter *c) {
     char text[400], pid[40] = "";
     if (c->pid == NO_PID) {
-        where_source(r, t, c->source);
+        cell_text(r, "process", label_source(r, t, c->source));
         return;
     }
     if (c->pid > -(1 << 30)) /* texts have numbers below that */
         snprintf(pid, sizeof pid, "%lld", (long long)c->pid);
     snprintf(text, sizeof text, "%.300s%s%s", strs_text(&t->strs, c->process),
              c->process && pid[0] ? " " : "", pid);
-    result_text(r, text);
+    cell_text(r, "process", text);
 }
 
 static void put_row(struct result *r, const struct trace *t,
                     const struct counter *c, const struct sums *v) {
     result_row(r);
-    result_text(r, strs_text(&t->strs, c->name));
-    if (c->device == ROW_NONE) result_null(r);
-    else where_device(r, t, c->source, c->device);
+    cell_text(r, "name", strs_text(&t->strs, c->name));
+    if (c->device != ROW_NONE)
+        cell_text(r, "device", label_device(r, t, c->source, c->device));
     put_process(r, t, c);
-    bool any = v->n > 0;
-    result_float_if(r, any, v->min);
-    result_float_if(r, any, v->time > 0 ? v->weighted : v->plain);
-    result_float_if(r, any, v->max);
-    result_float_if(r, any, v->last);
-    result_text(r, unit_of(t, c));
-    result_int(r, v->n);
+    if (v->n > 0) {
+        cell_float(r, "min", v->min);
+        cell_float(r, "mean", v->time > 0 ? v->weighted : v->plain);
+        cell_float(r, "max", v->max);
+        cell_float(r, "last", v->last);
+    }
+    cell_text(r, "unit", unit_of(t, c));
+    cell_int(r, "samples", v->n);
 }
 
 /* Which samples of a source count. */
@@ -141,7 +138,7 @@ static int counters_run(const struct trace *t, const struct opts *o,
     struct source_scope *v = calloc(t->nsources + 1, sizeof *v);
     result_init(r, "counters", "Counters");
     result_from_trace(r, t);
-    put_columns(r);
+    result_cols(r, counters_cols, COUNT(counters_cols));
     int rc = v ? scope_init(&scope, t, o, e) : fail_oom(e);
     for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
         rc = mem_scope_init(&v[i].times, &scope, i, &v[i].in, e);

@@ -8,6 +8,7 @@
 #include "analyze/shared/pystack.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "model/span_at.h"
 #include "model/span_class.h"
 #include "names/compiler_names.h"
 #include "names/op_names.h"

@@ -10,6 +10,7 @@
 #include "analyze/report/cover_time.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/text/number.h"
 #include "base/vec.h"
@@ -23,10 +24,11 @@
 /* One row while it is put together. */
 struct gap {
     const char *what;
-    double have, whole;
-    bool known, of; /* is have known, is the whole? */
-    const char *unit, *why, *fix, *where;
+    double have, whole; /* whole may be NO_WHOLE */
+    const char *unit, *where, *why, *fix;
 };
+
+#define NO_WHOLE (-1.0) /* have is no part of anything */
 
 struct coverage {
     const struct trace *t;
@@ -34,33 +36,24 @@ struct coverage {
     struct result *r;
 };
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"what", NULL, NULL, "what is covered, or what is missing", COL_TEXT,
-         COL_KEY},
-        {"amount", NULL, NULL, "have, of expected, in words", COL_TEXT, 0},
-        {"have", NULL, NULL, "how much of it there is", COL_FLOAT, COL_DETAIL},
-        {"expected", NULL, NULL, "the whole that it is a part of", COL_FLOAT,
-         COL_DETAIL},
-        {"unit", NULL, NULL, "of have and expected", COL_TEXT, COL_DETAIL},
-        {"pct", NULL, "%", "have as a share of expected", COL_PERCENT, 0},
-        {"where", NULL, NULL, "an example: a name, a step, a device", COL_TEXT,
-         COL_SYMBOL},
-        {"why", NULL, NULL, "why it is not all", COL_TEXT, COL_BELOW},
-        {"fix", NULL, NULL, "how to have it next time", COL_TEXT, COL_BELOW},
-    };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
-    r->in_order = true;
-}
+static const struct column coverage_cols[] = {
+    {"what", NULL, NULL, "what is covered, or what is missing", COL_TEXT,
+     COL_KEY},
+    {"amount", NULL, NULL, "have, of expected, in words", COL_TEXT, 0},
+    {"have", NULL, NULL, "how much of it there is", COL_FLOAT, COL_DETAIL},
+    {"expected", NULL, NULL, "the whole that it is a part of", COL_FLOAT,
+     COL_DETAIL},
+    {"unit", NULL, NULL, "of have and expected", COL_TEXT, COL_DETAIL},
+    {"pct", NULL, "%", "have as a share of expected", COL_PERCENT, 0},
+    {"where", NULL, NULL, "an example: a name, a step, a device", COL_TEXT,
+     COL_SYMBOL},
+    {"why", NULL, NULL, "why it is not all", COL_TEXT, COL_BELOW},
+    {"fix", NULL, NULL, "how to have it next time", COL_TEXT, COL_BELOW},
+};
 
 /* "12 of 40 ops", "3.20 ms of 4.00 ms", "2". */
 static void put_amount(struct result *r, const struct gap *g) {
     char a[48], b[48], text[160];
-    if (!g->known) {
-        result_null(r);
-        return;
-    }
     bool time = g->unit && strcmp(g->unit, "us") == 0;
     if (time) {
         human_time((int64_t)(g->have * 1e6), a, sizeof a);
@@ -69,25 +62,30 @@ static void put_amount(struct result *r, const struct gap *g) {
         snprintf(a, sizeof a, "%.0f", g->have);
         snprintf(b, sizeof b, "%.0f", g->whole);
     }
-    snprintf(text, sizeof text, "%s%s%s%s%s", a, g->of ? " of " : "",
-             g->of ? b : "", time || !g->unit ? "" : " ",
-             time || !g->unit ? "" : g->unit);
-    result_text(r, text);
+    bool of = g->whole >= 0, unit = g->unit && !time;
+    snprintf(text, sizeof text, "%s%s%s%s%s", a, of ? " of " : "", of ? b : "",
+             unit ? " " : "", unit ? g->unit : "");
+    cell_text(r, "amount", text);
 }
 
-static void put(struct coverage *c, const struct gap *g) {
+static void put_gap(struct coverage *c, struct gap g) {
     struct result *r = c->r;
     result_row(r);
-    result_text(r, g->what);
-    put_amount(r, g);
-    result_float_if(r, g->known, g->have);
-    result_float_if(r, g->of, g->whole);
-    result_text(r, g->unit);
-    result_float_if(r, g->known && g->of && g->whole > 0,
-                    100 * g->have / g->whole);
-    result_text(r, g->where);
-    result_text(r, g->why);
-    result_text(r, g->fix);
+    cell_text(r, "what", g.what);
+    put_amount(r, &g);
+    cell_float(r, "have", g.have);
+    if (g.whole >= 0) cell_float(r, "expected", g.whole);
+    cell_text(r, "unit", g.unit);
+    if (g.whole > 0) cell_float(r, "pct", 100 * g.have / g.whole);
+    cell_text(r, "where", g.where);
+    cell_text(r, "why", g.why);
+    cell_text(r, "fix", g.fix);
+}
+
+/* A row that is complete needs no reason and no cure. */
+static void put_unless_all(struct coverage *c, struct gap g) {
+    if (g.have >= g.whole) g.why = g.fix = NULL;
+    put_gap(c, g);
 }
 
 static const char *name_of(const struct coverage *c, str_id id) {
@@ -116,16 +114,9 @@ static void put_part(struct coverage *c, const char *what,
                  "%sstep %" PRId64 " has least: %.1f %%", label ? "; " : "",
                  p->worst,
                  100 * (double)p->worst_have / (double)p->worst_whole);
-    bool all = p->have >= p->whole;
-    put(c, &(struct gap){.what = what,
-                         .have = (double)p->have / 1e6,
-                         .whole = (double)p->whole / 1e6,
-                         .known = true,
-                         .of = true,
-                         .unit = "us",
-                         .where = where,
-                         .why = all ? NULL : why,
-                         .fix = all ? NULL : fix});
+    put_unless_all(c,
+                   (struct gap){what, (double)p->have / 1e6,
+                                (double)p->whole / 1e6, "us", where, why, fix});
 }
 
 /* "GPU 0", with the ranks of a job "rank 1 GPU 0". */
@@ -187,9 +178,12 @@ static int put_steps(struct coverage *c, struct ops_err *e) {
 
 /* ---- ops ---- */
 
-static const struct {
+/* What a row says, by answer. */
+struct words {
     const char *what, *why, *fix;
-} device_words[OP_DEVICE_ANSWERS] = {
+};
+
+static const struct words device_words[OP_DEVICE_ANSWERS] = {
     [OP_ON_DEVICE] = {"ops with device time", NULL, NULL},
     [OP_NOT_RECORDED] =
         {"no device time: device not recorded",
@@ -238,27 +232,26 @@ static const struct {
                 "if one should run on the device, move its inputs there"},
 };
 
+/* A gap of so many ops. */
+static void put_op_gap(struct coverage *c, int64_t ops, struct gap g) {
+    g.whole = ops > 0 ? (double)ops : NO_WHOLE;
+    if (ops <= 0) g.why = "no op was recorded";
+    put_gap(c, g);
+}
+
 static void put_device_ops(struct coverage *c, const struct op_cover *o) {
     for (int i = 0; i < OP_DEVICE_ANSWERS; i++) {
         if (i != OP_ON_DEVICE && o->device[i] == 0) continue;
         const char *fix = device_words[i].fix;
         if (i == OP_NO_DEVICE) fix = fix_of(c, MISSING_DEVICE);
-        put(c, &(struct gap){.what = device_words[i].what,
-                             .have = (double)o->device[i],
-                             .whole = (double)o->ops,
-                             .known = true,
-                             .of = o->ops > 0,
-                             .unit = "ops",
-                             .where = name_of(c, o->device_name[i]),
-                             .why = o->ops > 0 ? device_words[i].why
-                                               : "no op was recorded",
-                             .fix = fix});
+        put_op_gap(c, o->ops,
+                   (struct gap){device_words[i].what, (double)o->device[i], 0,
+                                "ops", name_of(c, o->device_name[i]),
+                                device_words[i].why, fix});
     }
 }
 
-static const struct {
-    const char *what, *why, *fix;
-} memory_words[OP_MEMORY_ANSWERS] = {
+static const struct words memory_words[OP_MEMORY_ANSWERS] = {
     [OP_ALLOCATED] = {"ops with memory", NULL, NULL},
     [OP_MEM_OFF] = {"no memory: not recorded",
                     "no allocation was recorded in their profile", NULL},
@@ -287,24 +280,16 @@ static void put_memory_ops(struct coverage *c, const struct op_cover *o) {
         if (i != OP_ALLOCATED && o->memory[i] == 0) continue;
         const char *fix = memory_words[i].fix;
         if (i == OP_MEM_OFF) fix = fix_of(c, MISSING_MEMORY);
-        put(c, &(struct gap){.what = memory_words[i].what,
-                             .have = (double)o->memory[i],
-                             .whole = (double)o->ops,
-                             .known = true,
-                             .of = o->ops > 0,
-                             .unit = "ops",
-                             .where = name_of(c, o->memory_name[i]),
-                             .why = o->ops > 0 ? memory_words[i].why
-                                               : "no op was recorded",
-                             .fix = fix});
+        put_op_gap(c, o->ops,
+                   (struct gap){memory_words[i].what, (double)o->memory[i], 0,
+                                "ops", name_of(c, o->memory_name[i]),
+                                memory_words[i].why, fix});
     }
 }
 
 /* ---- device work ---- */
 
-static const struct {
-    const char *what, *why, *fix;
-} work_words[WORK_OWNERS] = {
+static const struct words work_words[WORK_OWNERS] = {
     [WORK_OP] = {"device time that belongs to an op", NULL, NULL},
     [WORK_FOREIGN] =
         {"device time, no op: launched outside ops",
@@ -336,15 +321,9 @@ static void put_work(struct coverage *c, const struct host_tree *h) {
         if (w.count[i] == 0 && (i != WORK_OP || whole <= 0)) continue;
         snprintf(where, sizeof where, "%" PRId64 " events; longest: %.200s",
                  w.count[i], strs_text(&c->t->strs, w.name[i]));
-        put(c, &(struct gap){.what = work_words[i].what,
-                             .have = (double)w.time[i] / 1e6,
-                             .whole = whole / 1e6,
-                             .known = true,
-                             .of = true,
-                             .unit = "us",
-                             .where = w.count[i] ? where : NULL,
-                             .why = work_words[i].why,
-                             .fix = work_words[i].fix});
+        put_gap(c, (struct gap){work_words[i].what, (double)w.time[i] / 1e6,
+                                whole / 1e6, "us", w.count[i] ? where : NULL,
+                                work_words[i].why, work_words[i].fix});
     }
     if (w.early == 0) return;
     char most[48];
@@ -353,36 +332,25 @@ static void put_work(struct coverage *c, const struct host_tree *h) {
              strs_text(&c->t->strs, w.early_name));
     double all = 0;
     for (int i = 0; i < WORK_OWNERS; i++) all += (double)w.count[i];
-    put(c, &(struct gap){
-               .what = "device work that begins before its launch",
-               .have = (double)w.early,
-               .whole = all,
-               .known = true,
-               .of = true,
-               .unit = "events",
-               .where = where,
-               .why = "the clocks of host and device disagree: delays between "
-                      "them are off by as much",
-               .fix = "record again; newer drivers convert the clocks better"});
+    put_gap(c, (struct gap){
+                   "device work that begins before its launch", (double)w.early,
+                   all, "events", where,
+                   "the clocks of host and device disagree: delays between "
+                   "them are off by as much",
+                   "record again; newer drivers convert the clocks better"});
 }
 
 static void put_launches(struct coverage *c, const struct op_cover *o) {
     if (o->launches == 0) return;
-    bool all = o->unanswered == 0;
-    put(c, &(struct gap){
-               .what = "launching calls with device work",
-               .have = (double)(o->launches - o->unanswered),
-               .whole = (double)o->launches,
-               .known = true,
-               .of = true,
-               .unit = "calls",
-               .where = name_of(c, o->unanswered_name),
-               .why = all ? NULL
-                          : "the others put nothing on the device, or their "
-                            "work ran outside the window, or its record was "
-                            "dropped",
-               .fix = all ? NULL
-                          : "wait for the device before the profiler stops"});
+    put_unless_all(
+        c,
+        (struct gap){"launching calls with device work",
+                     (double)(o->launches - o->unanswered), (double)o->launches,
+                     "calls", name_of(c, o->unanswered_name),
+                     "the others put nothing on the device, or their "
+                     "work ran outside the window, or its record was "
+                     "dropped",
+                     "wait for the device before the profiler stops"});
 }
 
 /* ---- what was recorded at all ---- */
@@ -397,14 +365,10 @@ static void put_recorded(struct coverage *c, const char *name,
         all++;
         have += missing_has(c->t, i, what);
     }
-    put(c, &(struct gap){.what = name,
-                         .have = (double)have,
-                         .whole = (double)all,
-                         .known = true,
-                         .of = true,
-                         .unit = all == 1 ? "file" : "files",
-                         .why = have == all ? NULL : missing_why(what),
-                         .fix = fix_of(c, what)});
+    put_gap(c, (struct gap){name, (double)have, (double)all,
+                            all == 1 ? "file" : "files", NULL,
+                            have == all ? NULL : missing_why(what),
+                            fix_of(c, what)});
 }
 
 /* XLA programs are in the profile with their HLO, or by name alone. */
@@ -420,16 +384,13 @@ static void put_hlo(struct coverage *c) {
             if (n++ == 0) one = strs_text(&t->strs, t->meta[i].value);
         }
     if (!xla) return;
-    put(c, &(struct gap){
-               .what = "XLA programs with their HLO",
-               .have = (double)n,
-               .known = true,
-               .unit = n == 1 ? "program" : "programs",
-               .where = one,
-               .why = n ? NULL : "no XLA program ran, or its HLO was not kept",
-               .fix = n ? NULL
-                        : "compile with jax.jit or jit_compile=True; ask for "
-                          "enable_hlo_proto in the profiler's options"});
+    put_gap(c, (struct gap){
+                   "XLA programs with their HLO", (double)n, NO_WHOLE,
+                   n == 1 ? "program" : "programs", one,
+                   n ? NULL : "no XLA program ran, or its HLO was not kept",
+                   n ? NULL
+                     : "compile with jax.jit or jit_compile=True; ask for "
+                       "enable_hlo_proto in the profiler's options"});
 }
 
 static void put_step_rule(struct coverage *c) {
@@ -461,16 +422,13 @@ static void put_step_rule(struct coverage *c) {
         marked += rule == STEPS_BY_MARKER;
         if (rule > worst) worst = rule;
     }
-    put(c, &(struct gap){.what = "steps with a marker",
-                         .have = (double)marked,
-                         .whole = (double)all,
-                         .known = true,
-                         .of = all > 0,
-                         .unit = all == 1 ? "step" : "steps",
-                         .why = all ? words[worst].why : "the profile is empty",
-                         .fix = worst > STEPS_BY_GROUP && missing_own(t)
-                                    ? "call ops_step(i) first thing in the loop"
-                                    : words[worst].fix});
+    put_gap(c, (struct gap){"steps with a marker", (double)marked,
+                            all > 0 ? (double)all : NO_WHOLE,
+                            all == 1 ? "step" : "steps", NULL,
+                            all ? words[worst].why : "the profile is empty",
+                            worst > STEPS_BY_GROUP && missing_own(t)
+                                ? "call ops_step(i) first thing in the loop"
+                                : words[worst].fix});
 }
 
 /* Ranks of the job that no file was given of. */
@@ -497,16 +455,10 @@ static int put_ranks(struct coverage *c, struct ops_err *e) {
     if (n >= sizeof where - 24) snprintf(where + n, sizeof where - n, " ...");
     free(seen);
     bool all = have == world;
-    put(c, &(struct gap){.what = "ranks of the job",
-                         .have = (double)have,
-                         .whole = (double)world,
-                         .known = true,
-                         .of = true,
-                         .unit = "ranks",
-                         .where = all ? NULL : where,
-                         .why = all ? NULL : "no file of the others was given",
-                         .fix = all ? NULL
-                                    : "give the files of all ranks together"});
+    put_unless_all(c, (struct gap){"ranks of the job", (double)have,
+                                   (double)world, "ranks", all ? NULL : where,
+                                   "no file of the others was given",
+                                   "give the files of all ranks together"});
     return 0;
 }
 
@@ -518,16 +470,13 @@ static void put_workers(struct coverage *c) {
         if (!(t->name_class[i] & NAME_INPUT) ||
             name_loader(n) != LOADER_WORKERS)
             continue;
-        put(c, &(struct gap){
-                   .what = "loader workers",
-                   .have = 0,
-                   .known = true,
-                   .unit = "recorded",
-                   .where = strs_text(&t->strs, (str_id)i),
-                   .why = "workers of a DataLoader are processes of their own; "
-                          "only the wait for them is recorded",
-                   .fix = "profile inside a worker (worker_init_fn), or once "
-                          "with num_workers=0"});
+        put_gap(c, (struct gap){
+                       "loader workers", 0, NO_WHOLE, "recorded",
+                       strs_text(&t->strs, (str_id)i),
+                       "workers of a DataLoader are processes of their own; "
+                       "only the wait for them is recorded",
+                       "profile inside a worker (worker_init_fn), or once "
+                       "with num_workers=0"});
         return;
     }
 }
@@ -584,13 +533,6 @@ static const char *loss_fix(enum note_id id) {
     }
 }
 
-/* What a profiler itself said, where it said it. */
-static const char *warning_of(const struct trace *t, enum note_id id) {
-    if (id != NOTE_SOURCE_WARNING && id != NOTE_DROPPED_AT_SOURCE) return NULL;
-    const char *text = trace_meta_get(t, ROW_NONE, "error");
-    return text ? text : trace_meta_get(t, ROW_NONE, "warning");
-}
-
 static void put_losses(struct coverage *c) {
     const struct trace *t = c->t;
     for (int i = 0; i < NOTE_COUNT; i++) {
@@ -598,12 +540,14 @@ static void put_losses(struct coverage *c) {
         char what[100];
         if (t->notes[i] == 0 || !is_loss(id)) continue;
         snprintf(what, sizeof what, "lost: %s", note_name(id));
-        put(c, &(struct gap){.what = what,
-                             .have = (double)t->notes[i],
-                             .known = true,
-                             .where = warning_of(t, id),
-                             .why = note_text(id),
-                             .fix = loss_fix(id)});
+        /* what a profiler itself said, where it said it */
+        const char *said = NULL;
+        if (id == NOTE_SOURCE_WARNING || id == NOTE_DROPPED_AT_SOURCE) {
+            said = trace_meta_get(t, ROW_NONE, "error");
+            if (!said) said = trace_meta_get(t, ROW_NONE, "warning");
+        }
+        put_gap(c, (struct gap){what, (double)t->notes[i], NO_WHOLE, NULL, said,
+                                note_text(id), loss_fix(id)});
     }
 }
 
@@ -634,7 +578,8 @@ static int coverage_run(const struct trace *t, const struct opts *o,
     struct host_tree h = {0};
     result_init(r, "coverage", "What this profile can and cannot say");
     result_from_trace(r, t);
-    put_columns(r);
+    result_cols(r, coverage_cols, COUNT(coverage_cols));
+    r->in_order = true;
     int rc = scope_init(&c.in, t, o, e);
     if (rc == 0) rc = host_tree_init(&h, t, e);
     if (rc == 0) rc = put_all(&c, &h, e);

@@ -2,11 +2,13 @@
  * Facts as rows: see facts.h. */
 #include "analyze/report/facts.h"
 
+#include "base/array.h"
 #include "base/text/number.h"
 #include "model/trace.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void facts_columns(struct result *r) {
     static const struct column cols[] = {
@@ -16,18 +18,17 @@ void facts_columns(struct result *r) {
         {"unit", NULL, NULL, "The unit of the number.", COL_TEXT, COL_DETAIL},
         {"text", "", NULL, "The same in words.", COL_TEXT, COL_WRAP},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     r->in_order = true;
 }
 
 void facts_put(struct result *r, const char *metric, bool have, double value,
                const char *unit, const char *text) {
     result_row(r);
-    result_text(r, metric);
-    result_float_if(r, have, value);
-    result_text(r, unit);
-    result_text(r, text);
+    cell_text(r, "metric", metric);
+    if (have) cell_float(r, "value", value);
+    cell_text(r, "unit", unit);
+    cell_text(r, "text", text);
 }
 
 void facts_text(struct result *r, const char *metric, const char *text) {
@@ -59,4 +60,9 @@ void facts_words(struct result *r, const char *metric, const char *fmt, ...) {
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     facts_text(r, metric, text);
+}
+
+int64_t facts_told(const struct trace *t, uint32_t source, const char *key) {
+    const char *text = trace_meta_get(t, source, key);
+    return text != NULL ? strtoll(text, NULL, 10) : -1;
 }

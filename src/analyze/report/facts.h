@@ -5,6 +5,8 @@
 
 #include "model/result.h"
 
+struct trace;
+
 /* The four columns; rows stay in the order in which they are put. */
 void facts_columns(struct result *r);
 
@@ -19,5 +21,9 @@ void facts_time(struct result *r, const char *metric, int64_t ps);
 void facts_bytes(struct result *r, const char *metric, int64_t n);
 void facts_words(struct result *r, const char *metric, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Returns a number that the source tells of the whole program ("cpu_us"); -1 if
+ * it does not. */
+int64_t facts_told(const struct trace *t, uint32_t source, const char *key);
 
 #endif

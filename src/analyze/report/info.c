@@ -6,6 +6,7 @@
 
 #include "analyze/report/facts.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
 #include "base/text/number.h"
 #include "model/format.h"
 #include <inttypes.h>
@@ -14,21 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *rule_words(enum step_rule rule) {
-    switch (rule) {
-    case STEPS_BY_MARKER: return "by the markers in the profile";
-    case STEPS_BY_GROUP: return "by the group ids in the profile";
-    case STEPS_INFERRED:
-        return "inferred from what repeats: a region, or "
-               "the optimizer's calls";
-    case STEPS_WHOLE: break;
-    }
-    return "none marked: the whole window is one step";
-}
-
-static size_t steps_of(const struct trace *t, size_t source) {
-    return t->sources[source].step_end - t->sources[source].step_first;
-}
+static const char *const rule_words[] = {
+    [STEPS_BY_MARKER] = "by the markers in the profile",
+    [STEPS_BY_GROUP] = "by the group ids in the profile",
+    [STEPS_INFERRED] = "inferred from what repeats: a region, or the "
+                       "optimizer's calls",
+    [STEPS_WHOLE] = "none marked: the whole window is one step",
+};
 
 static void put_source(struct result *r, const struct trace *t, size_t i) {
     const struct source *s = &t->sources[i];
@@ -46,8 +39,8 @@ static void put_source(struct result *r, const struct trace *t, size_t i) {
         return;
     }
     facts_time(r, "time window", s->window_end - s->window_ts);
-    facts_count(r, "steps", steps_of(t, i));
-    facts_text(r, "steps found", rule_words(s->step_rule));
+    facts_count(r, "steps", s->step_end - s->step_first);
+    facts_text(r, "steps found", rule_words[s->step_rule]);
 }
 
 static void put_devices(struct result *r, const struct trace *t) {
@@ -63,26 +56,20 @@ static void put_devices(struct result *r, const struct trace *t) {
     }
 }
 
-static const char *track_words(enum track_kind kind) {
-    switch (kind) {
-    case TRACK_THREAD: return "host threads";
-    case TRACK_PYTHON: return "tracks of Python frames";
-    case TRACK_STREAM: return "device streams";
-    case TRACK_DERIVED: return "derived lines (not counted)";
-    case TRACK_ASYNC: return "tracks of asynchronous spans";
-    case TRACK_OTHER: break;
-    }
-    return "other tracks";
-}
-
 static void put_tracks(struct result *r, const struct trace *t) {
+    static const char *const words[] = {
+        [TRACK_THREAD] = "host threads",
+        [TRACK_PYTHON] = "tracks of Python frames",
+        [TRACK_STREAM] = "device streams",
+        [TRACK_DERIVED] = "derived lines (not counted)",
+        [TRACK_ASYNC] = "tracks of asynchronous spans",
+        [TRACK_OTHER] = "other tracks",
+    };
+    size_t n[COUNT(words)] = {0};
     facts_count(r, "tracks", t->ntracks);
-    for (int k = TRACK_THREAD; k <= TRACK_OTHER; k++) {
-        size_t n = 0;
-        for (size_t i = 0; i < t->ntracks; i++)
-            if ((int)t->tracks[i].kind == k) n++;
-        if (n > 0) facts_count(r, track_words((enum track_kind)k), n);
-    }
+    for (size_t i = 0; i < t->ntracks; i++) n[t->tracks[i].kind]++;
+    for (size_t k = 0; k < COUNT(words); k++)
+        if (n[k] > 0) facts_count(r, words[k], n[k]);
 }
 
 static void put_spans(struct result *r, const struct trace *t) {
@@ -109,22 +96,8 @@ static void put_spans(struct result *r, const struct trace *t) {
     if (t->samples.n > 0) facts_count(r, "counter samples", t->samples.n);
 }
 
-static void put_meta(struct result *r, const struct trace *t) {
-    for (size_t i = 0; i < t->nmeta; i++) {
-        const char *key = strs_text(&t->strs, t->meta[i].key);
-        facts_text(r, key, strs_text(&t->strs, t->meta[i].value));
-    }
-}
-
-static void put_missing(struct result *r, const struct trace *t) {
-    static const enum missing_what all[] = {MISSING_DEVICE, MISSING_MEMORY,
-                                            MISSING_SHAPES, MISSING_STACKS};
-    for (size_t i = 0; t->nsources > 0 && i < sizeof all / sizeof *all; i++)
-        missing_say(r, t, all[i]);
-}
-
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
+static int info_run(const struct trace *t, const struct opts *o,
+                    struct result *r, struct ops_err *e) {
     struct scope s;
     TRY(scope_init(&s, t, o, e));
     result_init(r, "info", "What is in it");
@@ -135,8 +108,11 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     put_devices(r, t);
     put_tracks(r, t);
     put_spans(r, t);
-    put_meta(r, t);
-    put_missing(r, t);
+    for (size_t i = 0; i < t->nmeta; i++)
+        facts_text(r, strs_text(&t->strs, t->meta[i].key),
+                   strs_text(&t->strs, t->meta[i].value));
+    for (int i = MISSING_DEVICE; t->nsources > 0 && i < MISSING_KINDS; i++)
+        missing_say(r, t, (enum missing_what)i);
     scope_free(&s);
     return result_done(r, e);
 }
@@ -147,5 +123,5 @@ const struct analysis analysis_info = {
             "steps; what was skipped or not recorded",
     .row = "one fact about the profile",
     .all_rows = true,
-    .run = run,
+    .run = info_run,
 };

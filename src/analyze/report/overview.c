@@ -5,9 +5,9 @@
 #include "analyze/analyze.h"
 
 #include "analyze/report/facts.h"
-#include "analyze/report/outside.h"
 #include "analyze/shared/missing.h"
-#include "analyze/shared/part.h"
+#include "analyze/shared/subresult.h"
+#include "base/array.h"
 #include "base/facts.h"
 #include "base/par.h"
 #include "base/sort.h"
@@ -48,18 +48,11 @@ static const struct {
     [PROCESSES] = {"processes", NULL, NULL},
 };
 
-/* A fact with no share of anything. */
-static void put_fact(struct result *r, const char *metric, bool have,
-                     double value, const char *unit, const char *text) {
-    facts_put(r, metric, have, value, unit, text);
-    result_null(r);
-}
-
 /* A fact that is a share of a whole, which text draws as a bar. */
 static void put_share(struct result *r, const char *metric, double value,
                       const char *unit, const char *text, double share) {
     facts_put(r, metric, true, value, unit, text);
-    result_float(r, share);
+    cell_float(r, "share_pct", share);
 }
 
 /* What is said of many values. */
@@ -73,7 +66,7 @@ static bool spread(struct result *into, const struct result *r,
     size_t n = 0;
     if (v == NULL) into->oom = true;
     for (size_t i = 0; v != NULL && i < r->nrows; i++) {
-        struct cell c = part_cell(r, i, name);
+        struct cell c = subresult_cell(r, i, name);
         if (!c.null) v[n++] = c.i;
     }
     if (n > 0) {
@@ -87,23 +80,12 @@ static bool spread(struct result *into, const struct result *r,
     return n > 0;
 }
 
-/* The step without its profiler: as the hints have it, whose savings are
- * shares of it, else the estimate of `steps`; -1: not known. */
-static int64_t bare_step(struct result *r, const struct result *steps,
-                         const struct result *hints) {
-    int64_t bare[SPREAD];
-    struct cell c = part_cell(hints, 0, "step_us");
-    if (!c.null) return c.i;
-    return spread(r, steps, "bare_us", bare) ? bare[MEDIAN] : -1;
-}
-
 static void put_steps(struct result *r, const struct result *steps,
                       const struct result *hints) {
     int64_t dur[SPREAD];
     char lo[48], mid[48], p95[48], hi[48];
     if (!spread(r, steps, "dur_us", dur)) {
         facts_count(r, "steps", steps->nrows);
-        result_null(r);
         return;
     }
     human_time(dur[LEAST], lo, sizeof lo);
@@ -114,17 +96,22 @@ static void put_steps(struct result *r, const struct result *steps,
                      ? arena_fmt(&r->arena, "%s, one step", mid)
                      : arena_fmt(&r->arena, "%s median of %zu steps (%s to %s)",
                                  mid, steps->nrows, lo, hi);
-    put_fact(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us", text);
+    facts_put(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us",
+              text);
     if (steps->nrows > 1)
-        put_fact(r, "step time, p95", true, (double)dur[P95] / PS_PER_US, "us",
-                 p95);
-    int64_t bare = bare_step(r, steps, hints);
+        facts_put(r, "step time, p95", true, (double)dur[P95] / PS_PER_US, "us",
+                  p95);
+    /* The step without its profiler: as the hints have it, whose savings are
+     * shares of it, else the estimate of `steps`. */
+    struct cell hinted = subresult_cell(hints, 0, "step_us");
+    int64_t bare = hinted.null ? -1 : hinted.i, of[SPREAD];
+    if (hinted.null && spread(r, steps, "bare_us", of)) bare = of[MEDIAN];
     if (bare < 0 || dur[MEDIAN] - bare <= dur[MEDIAN] / 100 * FELT) return;
     human_time(bare, mid, sizeof mid);
     text = arena_fmt(&r->arena,
                      "roughly %s: the rest is the profiler's own cost", mid);
-    put_fact(r, "without the profiler", true, (double)bare / PS_PER_US, "us",
-             text);
+    facts_put(r, "without the profiler", true, (double)bare / PS_PER_US, "us",
+              text);
 }
 
 /* The row of the step whose length is the median one: what a typical step is,
@@ -135,7 +122,7 @@ static size_t median_row(const struct result *steps, int64_t median) {
     size_t best = 0;
     int64_t least = INT64_MAX, dur = 0;
     for (size_t i = 0; i < steps->nrows; i++) {
-        struct cell d = part_cell(steps, i, "dur_us");
+        struct cell d = subresult_cell(steps, i, "dur_us");
         if (d.null) continue;
         int64_t off = d.i > median ? d.i - median : median - d.i;
         if (off > least || (off == least && d.i <= dur)) continue;
@@ -163,11 +150,11 @@ static void put_phases(struct result *r, const struct trace *t,
     int64_t dur[SPREAD];
     if (!spread(r, steps, "dur_us", dur) || dur[MEDIAN] <= 0) return;
     size_t row = median_row(steps, dur[MEDIAN]);
-    struct cell all = part_cell(steps, row, "dur_us");
-    struct cell busy = part_cell(steps, row, "device_busy_pct");
+    struct cell all = subresult_cell(steps, row, "dur_us");
+    struct cell busy = subresult_cell(steps, row, "device_busy_pct");
     char text[48];
-    for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) {
-        struct cell c = part_cell(steps, row, phases[k].col);
+    for (size_t k = 0; k < COUNT(phases); k++) {
+        struct cell c = subresult_cell(steps, row, phases[k].col);
         if (c.null || all.null || all.i <= 0 || c.i == 0) continue;
         human_time(c.i, text, sizeof text);
         const char *metric = phases[k].metric;
@@ -176,43 +163,51 @@ static void put_phases(struct result *r, const struct trace *t,
         put_share(r, metric, (double)c.i / PS_PER_US, "us", text,
                   100.0 * (double)c.i / (double)all.i);
     }
-    if (busy.null) put_fact(r, "device busy", false, 0, "%", NULL);
+    if (busy.null) facts_put(r, "device busy", false, 0, "%", NULL);
     else put_share(r, "device busy", busy.f, "%", "of the median step", busy.f);
 }
 
 /* Are there rows of ops proper? Regions and driver calls count only where
  * there are none. */
 static bool has_ops(const struct result *from) {
+    if (result_find_col(from, "kind") < 0) return false;
     for (size_t i = 0; i < from->nrows; i++) {
-        struct cell kind = part_cell(from, i, "kind");
+        struct cell kind = subresult_cell(from, i, "kind");
         if (!kind.null && strcmp(kind.s, "op") == 0) return true;
     }
     return false;
 }
 
-/* The row with the largest value of that column that is not taken and, where
- * there are ops, is one; SIZE_MAX: none. */
-static size_t next_largest(const struct result *from, const char *col,
-                           const bool *taken) {
+/* Finds the rows with the largest values of that column, of ops alone where
+ * there are some; returns how many there are. */
+static size_t find_top(const struct result *from, const char *col,
+                       size_t rows[TOP_OPS]) {
     bool only_ops = has_ops(from);
-    size_t best = SIZE_MAX;
-    int64_t most = 0;
+    size_t n = 0;
+    int64_t values[TOP_OPS];
     for (size_t i = 0; i < from->nrows; i++) {
-        struct cell v = part_cell(from, i, col);
-        struct cell kind = part_cell(from, i, "kind");
-        if (taken[i] || v.null || v.i <= most ||
-            (only_ops && !kind.null && strcmp(kind.s, "op") != 0))
-            continue;
-        best = i;
-        most = v.i;
+        struct cell v = subresult_cell(from, i, col);
+        if (v.null || v.i <= 0) continue;
+        if (only_ops) {
+            struct cell kind = subresult_cell(from, i, "kind");
+            if (!kind.null && strcmp(kind.s, "op") != 0) continue;
+        }
+        size_t at = n; /* of equal ones the first stays first */
+        while (at > 0 && values[at - 1] < v.i) at--;
+        if (at == TOP_OPS) continue;
+        if (n < TOP_OPS) n++;
+        memmove(values + at + 1, values + at, (n - at - 1) * sizeof *values);
+        memmove(rows + at + 1, rows + at, (n - at - 1) * sizeof *rows);
+        values[at] = v.i;
+        rows[at] = i;
     }
-    return best;
+    return n;
 }
 
 static int64_t sum_column(const struct result *from, const char *col) {
     int64_t sum = 0;
     for (size_t i = 0; i < from->nrows; i++) {
-        struct cell v = part_cell(from, i, col);
+        struct cell v = subresult_cell(from, i, col);
         if (!v.null) sum_add(&sum, v.i);
     }
     return sum;
@@ -220,17 +215,14 @@ static int64_t sum_column(const struct result *from, const char *col) {
 
 /* "12.3 ms in 240 calls: aten::mm", and its share of that time of all. */
 static void put_top(struct result *r, const char *metric,
-                    const struct result *from, const char *time, size_t top) {
-    bool *taken = calloc(from->nrows + 1, sizeof *taken);
+                    const struct result *from, const char *time) {
     int64_t all = sum_column(from, time);
-    if (taken == NULL) r->oom = true;
-    for (size_t k = 0; taken != NULL && k < top; k++) {
-        size_t i = next_largest(from, time, taken);
-        if (i == SIZE_MAX) break;
-        taken[i] = true;
-        struct cell name = part_cell(from, i, "name");
-        struct cell us = part_cell(from, i, time);
-        struct cell calls = part_cell(from, i, "calls");
+    size_t top[TOP_OPS], n_top = find_top(from, time, top);
+    for (size_t k = 0; k < n_top; k++) {
+        size_t i = top[k];
+        struct cell name = subresult_cell(from, i, "name");
+        struct cell us = subresult_cell(from, i, time);
+        struct cell calls = subresult_cell(from, i, "calls");
         char total[48];
         human_time(us.i, total, sizeof total);
         long long n = !calls.null ? (long long)calls.i : 0;
@@ -241,7 +233,6 @@ static void put_top(struct result *r, const char *metric,
                             strlen(text) > NAME_MAX_SHOWN ? "..." : ""),
                   all > 0 ? 100.0 * (double)us.i / (double)all : 0);
     }
-    free(taken);
 }
 
 /* What the device is busy with; what the host is, where the device mostly is
@@ -252,26 +243,26 @@ static void put_tops(struct result *r, const struct result *ops,
     int64_t dur[SPREAD];
     struct cell busy = {.null = true};
     if (spread(r, steps, "dur_us", dur))
-        busy = part_cell(steps, median_row(steps, dur[MEDIAN]),
-                         "device_busy_pct");
+        busy = subresult_cell(steps, median_row(steps, dur[MEDIAN]),
+                              "device_busy_pct");
     if (!device || (!busy.null && busy.f < HALF))
-        put_top(r, "top op, host", ops, "host_self_us", TOP_OPS);
+        put_top(r, "top op, host", ops, "host_self_us");
     if (device && (busy.null || busy.f >= HALF))
-        put_top(r, "top op, device", ops, "device_self_us", TOP_OPS);
+        put_top(r, "top op, device", ops, "device_self_us");
     /* where ops have the device's time, its kernels say little more */
-    if (!device) put_top(r, "top kernel", kernels, "total_us", TOP_OPS);
+    if (!device) put_top(r, "top kernel", kernels, "total_us");
 }
 
 static void put_memory(struct result *r, const struct result *memory) {
     int64_t most = 0; /* what holds next to nothing beside it is noise */
     for (size_t i = 0; i < memory->nrows; i++) {
-        struct cell peak = part_cell(memory, i, "peak_bytes");
+        struct cell peak = subresult_cell(memory, i, "peak_bytes");
         if (!peak.null && peak.i > most) most = peak.i;
     }
     for (size_t i = 0; i < memory->nrows; i++) {
-        struct cell device = part_cell(memory, i, "device");
-        struct cell peak = part_cell(memory, i, "peak_bytes");
-        struct cell held = part_cell(memory, i, "reserved_bytes");
+        struct cell device = subresult_cell(memory, i, "device");
+        struct cell peak = subresult_cell(memory, i, "peak_bytes");
+        struct cell held = subresult_cell(memory, i, "reserved_bytes");
         if (peak.null || peak.i < most / 100) continue;
         char a[48], b[48] = "";
         human_bytes(peak.i, a, sizeof a);
@@ -279,9 +270,10 @@ static void put_memory(struct result *r, const struct result *memory) {
         char *text = arena_fmt(&r->arena, "%s on %s%s%s", a,
                                !device.null ? device.s : "?",
                                !held.null ? ", reserved " : "", b);
-        put_fact(r, "memory peak", true, (double)peak.i, "bytes", text);
+        facts_put(r, "memory peak", true, (double)peak.i, "bytes", text);
     }
-    if (memory->nrows == 0) put_fact(r, "memory peak", false, 0, "bytes", NULL);
+    if (memory->nrows == 0)
+        facts_put(r, "memory peak", false, 0, "bytes", NULL);
 }
 
 /* A step that is far from the median one deserves a word. */
@@ -291,8 +283,8 @@ static void remark_outlier(struct result *r, const struct result *steps) {
         dur[MOST] / OUTLIER < dur[MEDIAN])
         return;
     for (size_t i = 0; i < steps->nrows; i++) {
-        struct cell d = part_cell(steps, i, "dur_us");
-        struct cell n = part_cell(steps, i, "step");
+        struct cell d = subresult_cell(steps, i, "dur_us");
+        struct cell n = subresult_cell(steps, i, "step");
         if (d.null || n.null || d.i != dur[MOST]) continue;
         char text[48];
         human_time(d.i, text, sizeof text);
@@ -307,8 +299,8 @@ static void remark_outlier(struct result *r, const struct result *steps) {
 /* What a hint of that kind would save, in percent of the step; 0: none. */
 static double hint_share(const struct result *hints, const char *id) {
     for (size_t i = 0; i < hints->nrows; i++) {
-        struct cell c = part_cell(hints, i, "id");
-        struct cell share = part_cell(hints, i, "save_pct");
+        struct cell c = subresult_cell(hints, i, "id");
+        struct cell share = subresult_cell(hints, i, "save_pct");
         if (!c.null && !share.null && strcmp(c.s, id) == 0) return share.f;
     }
     return 0;
@@ -320,8 +312,8 @@ static void put_input(struct result *r, const struct result *input,
                       const struct result *steps, const struct result *hints) {
     int64_t wait = 0, all = 0;
     for (size_t i = 0; i < steps->nrows; i++) {
-        struct cell c = part_cell(steps, i, "input_us");
-        struct cell d = part_cell(steps, i, "dur_us");
+        struct cell c = subresult_cell(steps, i, "input_us");
+        struct cell d = subresult_cell(steps, i, "dur_us");
         if (c.null || d.null) continue;
         sum_add(&wait, c.i);
         sum_add(&all, d.i);
@@ -335,21 +327,21 @@ static void put_input(struct result *r, const struct result *input,
     else if (pct >= FELT) text = "the step waits for its input a little";
     else if (input->nrows == 0) text = NULL;
     if (text == NULL)
-        put_fact(r, "is it the input?", false, 0, "%",
-                 "no input pipeline was recorded");
+        facts_put(r, "is it the input?", false, 0, "%",
+                  "no input pipeline was recorded");
     else put_share(r, "is it the input?", pct, "%", text, pct);
 }
 
 /* "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
  * peak. */
 static void put_holders(struct result *r, const struct result *holders) {
-    struct cell first = part_cell(holders, 0, "device");
+    struct cell first = subresult_cell(holders, 0, "device");
     char *text = NULL;
     size_t n = 0;
     for (size_t i = 0; i < holders->nrows && n < TOP_HOLDERS; i++) {
-        struct cell device = part_cell(holders, i, "device");
-        struct cell what = part_cell(holders, i, "category");
-        struct cell bytes = part_cell(holders, i, "bytes");
+        struct cell device = subresult_cell(holders, i, "device");
+        struct cell what = subresult_cell(holders, i, "category");
+        struct cell bytes = subresult_cell(holders, i, "bytes");
         if (device.null || first.null || what.null || bytes.null ||
             bytes.i <= 0 || strcmp(device.s, first.s) != 0)
             continue;
@@ -361,17 +353,16 @@ static void put_holders(struct result *r, const struct result *holders) {
     }
     if (text == NULL) return;
     facts_words(r, "held by", "%s", text);
-    result_null(r);
 }
 
 static void put_hints(struct result *r, const struct result *hints) {
     for (size_t i = 0; i < hints->nrows && i < TOP_HINTS; i++) {
-        struct cell id = part_cell(hints, i, "id");
-        struct cell title = part_cell(hints, i, "title");
-        struct cell save = part_cell(hints, i, "save_us");
-        struct cell share = part_cell(hints, i, "save_pct");
+        struct cell id = subresult_cell(hints, i, "id");
+        struct cell title = subresult_cell(hints, i, "title");
+        struct cell save = subresult_cell(hints, i, "save_us");
+        struct cell share = subresult_cell(hints, i, "save_pct");
         if (id.null || title.null || save.null || share.null) continue;
-        struct cell step = part_cell(hints, i, "step_us");
+        struct cell step = subresult_cell(hints, i, "step_us");
         char time[48], of[48] = "";
         human_time(save.i, time, sizeof time);
         if (!step.null) human_time(step.i, of, sizeof of);
@@ -383,7 +374,6 @@ static void put_hints(struct result *r, const struct result *hints) {
     if (hints->nrows > 0 || hints->nremarks == 0) return;
     /* why there is none is what it remarks last */
     facts_words(r, "do first", "%s", hints->remarks[hints->nremarks - 1]);
-    result_null(r);
 }
 
 /* What was not recorded, in a line; how to record it stands below. */
@@ -394,7 +384,6 @@ static void put_missing(struct result *r) {
                          text ? "; " : "", r->missing[i].what);
     facts_words(r, "cannot tell", "%s",
                 text ? text : "nothing of this: all of it was recorded");
-    result_null(r);
 }
 
 /* What the parts miss is missing here, too, but each thing only once. */
@@ -413,31 +402,45 @@ static void put_profile(struct result *r, const struct trace *t) {
     for (size_t i = 0; i < t->nsources; i++) {
         const struct source *s = &t->sources[i];
         facts_words(r, "profile", "%s (%s)", s->path, s->format->name);
-        result_null(r);
     }
     for (size_t i = 0; i < t->ndevices; i++) {
         const char *model = strs_text(&t->strs, t->devices[i].model);
         facts_words(r, "device", "%s%s%s",
                     strs_text(&t->strs, t->devices[i].label),
                     *model ? ", " : "", model);
-        result_null(r);
     }
+}
+
+/* Returns, by source, the largest sample of a counter of that name, or -1. The
+ * caller frees it; NULL if memory ran out. */
+static double *peaks_of(const struct trace *t, const char *counter) {
+    str_id name = strs_find(&t->strs, bytes_of(counter));
+    double *most = malloc((t->nsources + 1) * sizeof *most);
+    for (size_t i = 0; most != NULL && i < t->nsources; i++) most[i] = -1;
+    for (size_t i = 0; most != NULL && name != STR_NONE && i < t->samples.n;
+         i++) {
+        const struct counter *c = &t->counters[t->samples.counter[i]];
+        if (c->name == name && t->samples.value[i] > most[c->source])
+            most[c->source] = t->samples.value[i];
+    }
+    return most;
 }
 
 /* What record saw of the program: how long, how much CPU, how much memory. */
 static void put_outside(struct result *r, const struct trace *t,
                         uint32_t source, double rss) {
-    int64_t run = outside_fact(t, source, FACT_RUN_NS);
-    int64_t cpu = outside_fact(t, source, FACT_CPU_US);
-    int64_t cpus = outside_fact(t, source, FACT_CPUS);
-    const char *argv = outside_text(t, source, FACT_ARGV);
+    int64_t run = facts_told(t, source, FACT_RUN_NS);
+    int64_t cpu = facts_told(t, source, FACT_CPU_US);
+    int64_t cpus = facts_told(t, source, FACT_CPUS);
+    const char *argv = trace_meta_get(t, source, FACT_ARGV);
     char time[48];
     if (run > 0 && run < INT64_MAX / PS_PER_NS) {
         human_time(run * PS_PER_NS, time, sizeof time);
-        put_fact(r, "program", true, (double)run / 1e3, "us",
-                 arena_fmt(&r->arena, "%s: %.*s%s", time, NAME_MAX_SHOWN,
-                           argv ? argv : "?",
-                           argv && strlen(argv) > NAME_MAX_SHOWN ? "..." : ""));
+        facts_put(r, "program", true, (double)run / 1e3, "us",
+                  arena_fmt(&r->arena, "%s: %.*s%s", time, NAME_MAX_SHOWN,
+                            argv ? argv : "?",
+                            argv && strlen(argv) > NAME_MAX_SHOWN ? "..."
+                                                                  : ""));
     }
     if (run > 0 && cpu >= 0 && cpu < INT64_MAX / PS_PER_US) {
         human_time(cpu * PS_PER_US, time, sizeof time);
@@ -453,19 +456,19 @@ static void put_outside(struct result *r, const struct trace *t,
         if (can_be)
             put_share(r, "CPU time", (double)cpu, "us", text,
                       100 * busy / (double)cpus);
-        else put_fact(r, "CPU time", true, (double)cpu, "us", text);
+        else facts_put(r, "CPU time", true, (double)cpu, "us", text);
     }
     if (rss >= 0 && rss < 9e18) {
         human_bytes((int64_t)rss, time, sizeof time);
-        put_fact(r, "memory, resident", true, rss, "bytes",
-                 arena_fmt(&r->arena, "%s at most, of all processes", time));
+        facts_put(r, "memory, resident", true, rss, "bytes",
+                  arena_fmt(&r->arena, "%s at most, of all processes", time));
     }
 }
 
 /* What the recorder's own sampler saw, where nobody looked on from outside. */
 static void put_resident(struct result *r, const struct trace *t) {
     double most = 0;
-    double *peak = outside_peaks(t, "memory: peak RSS (bytes)");
+    double *peak = peaks_of(t, "memory: peak RSS (bytes)");
     if (peak == NULL) r->oom = true;
     for (uint32_t i = 0; peak != NULL && i < t->nsources; i++) {
         if (t->sources[i].outside) {
@@ -479,8 +482,8 @@ static void put_resident(struct result *r, const struct trace *t) {
     char text[48];
     if (most <= 0) return;
     human_bytes((int64_t)most, text, sizeof text);
-    put_fact(r, "memory, resident", true, most, "bytes",
-             arena_fmt(&r->arena, "%s at most", text));
+    facts_put(r, "memory, resident", true, most, "bytes",
+              arena_fmt(&r->arena, "%s at most", text));
 }
 
 /* What a thread was in the middle of when its program ended without closing
@@ -505,7 +508,6 @@ static void put_open_scopes(struct result *r, const struct trace *t) {
         threads++;
         facts_words(r, "open at the end", "%s: %s",
                     strs_text(&t->strs, tr->name), path);
-        result_null(r);
     }
 }
 
@@ -514,18 +516,14 @@ static void put_processes(struct result *r, const struct result *from) {
     int64_t threads = sum_column(from, "threads");
     facts_words(r, "processes", "%zu seen, with %lld threads", from->nrows,
                 (long long)threads);
-    result_null(r);
-    bool *taken = calloc(from->nrows + 1, sizeof *taken);
-    int64_t all = sum_column(from, "cpu_us");
-    if (taken == NULL) r->oom = true;
-    for (size_t k = 0; taken != NULL && k < TOP_OPS; k++) {
-        size_t i = next_largest(from, "cpu_us", taken);
-        if (i == SIZE_MAX) break;
-        taken[i] = true;
-        struct cell name = part_cell(from, i, "name");
-        struct cell pid = part_cell(from, i, "pid");
-        struct cell cpu = part_cell(from, i, "cpu_us");
-        struct cell end = part_cell(from, i, "end");
+    int64_t all = sum_column(from, FACT_CPU_US);
+    size_t top[TOP_OPS], n_top = find_top(from, FACT_CPU_US, top);
+    for (size_t k = 0; k < n_top; k++) {
+        size_t i = top[k];
+        struct cell name = subresult_cell(from, i, "name");
+        struct cell pid = subresult_cell(from, i, "pid");
+        struct cell cpu = subresult_cell(from, i, FACT_CPU_US);
+        struct cell end = subresult_cell(from, i, "end");
         char time[48];
         human_time(cpu.i, time, sizeof time);
         put_share(r, "top process, CPU", (double)cpu.i / PS_PER_US, "us",
@@ -535,24 +533,13 @@ static void put_processes(struct result *r, const struct result *from) {
                             !end.null ? ", " : "", !end.null ? end.s : ""),
                   all > 0 ? 100.0 * (double)cpu.i / (double)all : 0);
     }
-    free(taken);
-}
-
-/* Only record looked on: what the program did it cannot know. */
-static void put_bare(struct result *r, const struct result *processes) {
-    put_processes(r, processes);
-    result_missing(r, "steps, ops, memory by tag, hints",
-                   "no process of the program recorded anything itself",
-                   "#include <opscope/record.h>, call ops_start(\"logs\", "
-                   "NULL), mark OPS_SCOPE(\"name\") and ops_step(i), link "
-                   "with -lopscope-record");
 }
 
 /* Some of the parts, one after the other. */
 struct parts {
     const struct trace *t;
     const struct opts *o;
-    struct part *all;
+    struct subresult *all;
     int first, end; /* which of them */
     int rc;
     struct ops_err e;
@@ -561,15 +548,15 @@ struct parts {
 static bool run_parts(void *ctx) {
     struct parts *p = ctx;
     for (int i = p->first; i < p->end && p->rc == 0; i++)
-        p->rc = part_run(&p->all[i], sources[i].analysis, sources[i].opt,
-                         sources[i].value, p->t, p->o, &p->e);
+        p->rc = subresult_run(&p->all[i], sources[i].analysis, sources[i].opt,
+                              sources[i].value, p->t, p->o, &p->e);
     return p->rc == 0;
 }
 
 /* All of them, in two threads for a large trace: it is const, and each result
  * is its own. */
 static int run_all(const struct trace *t, const struct opts *o,
-                   struct part p[PARTS], struct ops_err *e) {
+                   struct subresult p[PARTS], struct ops_err *e) {
     enum { MANY_ROWS = 100000 };
     struct parts a = {t, o, p, STEPS, MEMORY, 0, {0}};
     struct parts b = {t, o, p, MEMORY, PARTS, 0, {0}};
@@ -580,8 +567,9 @@ static int run_all(const struct trace *t, const struct opts *o,
     return fail(e, bad->rc, "%s", bad->e.text);
 }
 
-static int fill(const struct trace *t, const struct opts *o, struct result *r,
-                struct part p[PARTS], struct ops_err *e) {
+static int overview_fill(const struct trace *t, const struct opts *o,
+                         struct result *r, struct subresult p[PARTS],
+                         struct ops_err *e) {
     TRY(run_all(t, o, p, e));
     facts_columns(r);
     result_col(r, (struct column){"share_pct", "share", "%",
@@ -590,13 +578,21 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
                                   "of all of them.",
                                   COL_PERCENT, COL_BAR});
     put_profile(r, t);
-    double *rss = outside_peaks(t, "rss_bytes");
+    double *rss = peaks_of(t, "rss_bytes");
     if (rss == NULL) return fail_oom(e);
-    for (uint32_t i = 0; i < t->nsources; i++)
+    bool only_outside = t->nsources > 0; /* did nobody record itself? */
+    for (uint32_t i = 0; i < t->nsources; i++) {
         if (t->sources[i].outside) put_outside(r, t, i, rss[i]);
+        else only_outside = false;
+    }
     free(rss);
-    if (outside_only(t)) {
-        put_bare(r, &p[PROCESSES].r);
+    if (only_outside) {
+        put_processes(r, &p[PROCESSES].r);
+        result_missing(r, "steps, ops, memory by tag, hints",
+                       "no process of the program recorded anything itself",
+                       "#include <opscope/record.h>, call ops_start(\"logs\", "
+                       "NULL), mark OPS_SCOPE(\"name\") and ops_step(i), "
+                       "link with -lopscope-record");
         put_missing(r);
         return result_done(r, e);
     }
@@ -615,13 +611,13 @@ static int fill(const struct trace *t, const struct opts *o, struct result *r,
     return result_done(r, e);
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
-    struct part p[PARTS] = {0};
+static int overview_run(const struct trace *t, const struct opts *o,
+                        struct result *r, struct ops_err *e) {
+    struct subresult p[PARTS] = {0};
     result_init(r, "overview", "Overview");
     result_from_trace(r, t);
-    int rc = fill(t, o, r, p, e);
-    for (int i = 0; i < PARTS; i++) part_free(&p[i]);
+    int rc = overview_fill(t, o, r, p, e);
+    for (int i = 0; i < PARTS; i++) subresult_free(&p[i]);
     return rc;
 }
 
@@ -630,5 +626,5 @@ const struct analysis analysis_overview = {
     .help = "one screen: step time, where it goes, memory, what to do first",
     .row = "one fact about the run",
     .all_rows = true,
-    .run = run,
+    .run = overview_run,
 };

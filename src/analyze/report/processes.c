@@ -4,8 +4,9 @@
  * stats of its span: see capture/profile.c, which writes them. */
 #include "analyze/analyze.h"
 
-#include "analyze/report/outside.h"
-#include "analyze/shared/where.h"
+#include "analyze/report/facts.h"
+#include "analyze/shared/label.h"
+#include "base/array.h"
 #include "base/facts.h"
 #include "model/args.h"
 #include <stdio.h>
@@ -54,70 +55,58 @@ static const struct column cols[] = {
 };
 /* clang-format on */
 
-/* Figures in ns become ps, others stay. -1: not recorded. */
-static int64_t figure(const struct trace *t, row_id row, const char *key,
-                      int64_t unit) {
-    int64_t v = args_int(t, row, key, -1), scaled;
-    if (v < 0 || __builtin_mul_overflow(v, unit, &scaled)) return -1;
-    return scaled;
-}
-
-static void put_figure(struct result *r, int64_t v) {
-    if (v < 0) result_null(r);
-    else result_int(r, v);
-}
-
-static void put_text(struct result *r, const struct trace *t, row_id row,
-                     const char *key) {
-    struct arg a = args_get(t, row, key);
-    if (a.type == ARG_TEXT) result_str(r, a.text);
-    else result_null(r);
-}
+/* The columns that are an argument of the span; those in ns become ps. */
+static const struct {
+    const char *col, *key;
+    int64_t unit;
+} figures[] = {
+    {"pid", FACT_PID, 1},
+    {"parent", FACT_PPID, 1},
+    {"tid", "tid", 1},
+    {"cpu_us", FACT_CPU_NS, PS_PER_NS},
+    {"user_us", FACT_USER_NS, PS_PER_NS},
+    {"sys_us", FACT_SYS_NS, PS_PER_NS},
+    {"cpu_wait_us", FACT_CPU_WAIT_NS, PS_PER_NS},
+    {"peak_rss_bytes", FACT_PEAK_RSS_BYTES, 1},
+    {"page_faults", FACT_PAGE_FAULTS, 1},
+    {"major_faults", FACT_MAJOR_FAULTS, 1},
+    {"switches", FACT_SWITCHES, 1},
+    {"disk_read_bytes", FACT_DISK_READ_BYTES, 1},
+    {"disk_write_bytes", FACT_DISK_WRITE_BYTES, 1},
+    {"threads", FACT_THREADS, 1},
+};
 
 static void put_end(struct result *r, const struct trace *t, row_id row) {
-    char text[64];
+    char text[64] = "alive";
     int64_t status = args_int(t, row, FACT_EXIT_STATUS, -1);
     int64_t sig = args_int(t, row, FACT_SIGNAL, -1);
-    if (args_int(t, row, FACT_UNFINISHED, 0) != 0) {
-        result_text(r, "alive");
-        return;
-    }
-    if (sig >= 0) snprintf(text, sizeof text, "signal %lld", (long long)sig);
-    else snprintf(text, sizeof text, "exit %lld", (long long)status);
-    if (sig < 0 && status < 0) result_null(r);
-    else result_text(r, text);
+    bool alive = args_int(t, row, FACT_UNFINISHED, 0) != 0;
+    if (!alive && sig >= 0)
+        snprintf(text, sizeof text, "signal %lld", (long long)sig);
+    else if (!alive)
+        snprintf(text, sizeof text, "exit %lld", (long long)status);
+    if (alive || sig >= 0 || status >= 0) cell_text(r, "end", text);
 }
 
 static void put_row(struct result *r, const struct trace *t, row_id row,
                     uint32_t source) {
-    int64_t cpu = figure(t, row, FACT_CPU_NS, PS_PER_NS),
-            dur = t->spans.dur[row];
+    int64_t dur = t->spans.dur[row], exact = args_int(t, row, FACT_EXACT, -1);
+    struct arg argv = args_get(t, row, FACT_ARGV);
     result_row(r);
-    result_str(r, strs_bytes(&t->strs, t->spans.name[row]));
-    where_source(r, t, source);
-    put_figure(r, figure(t, row, FACT_PID, 1));
-    put_figure(r, figure(t, row, FACT_PPID, 1));
-    put_figure(r, figure(t, row, "tid", 1));
-    result_int(r, t->spans.ts[row]);
-    result_int(r, dur);
-    put_figure(r, cpu);
-    put_figure(r, figure(t, row, FACT_USER_NS, PS_PER_NS));
-    put_figure(r, figure(t, row, FACT_SYS_NS, PS_PER_NS));
-    result_float_if(r, cpu >= 0 && dur > 0,
-                    dur > 0 ? (double)cpu / (double)dur : 0);
-    put_figure(r, figure(t, row, FACT_CPU_WAIT_NS, PS_PER_NS));
-    put_figure(r, figure(t, row, FACT_PEAK_RSS_BYTES, 1));
-    put_figure(r, figure(t, row, FACT_PAGE_FAULTS, 1));
-    put_figure(r, figure(t, row, FACT_MAJOR_FAULTS, 1));
-    put_figure(r, figure(t, row, FACT_SWITCHES, 1));
-    put_figure(r, figure(t, row, FACT_DISK_READ_BYTES, 1));
-    put_figure(r, figure(t, row, FACT_DISK_WRITE_BYTES, 1));
-    put_figure(r, figure(t, row, FACT_THREADS, 1));
+    cell_str(r, "name", strs_bytes(&t->strs, t->spans.name[row]));
+    cell_text(r, "host", label_source(r, t, source));
+    cell_int(r, "start_us", t->spans.ts[row]);
+    cell_int(r, "dur_us", dur);
+    for (size_t i = 0; i < COUNT(figures); i++) {
+        int64_t v = args_int(t, row, figures[i].key, -1);
+        if (v < 0 || __builtin_mul_overflow(v, figures[i].unit, &v)) continue;
+        cell_int(r, figures[i].col, v);
+        if (strcmp(figures[i].col, "cpu_us") == 0 && dur > 0)
+            cell_float(r, "cores", (double)v / (double)dur);
+    }
     put_end(r, t, row);
-    int64_t exact = args_int(t, row, FACT_EXACT, -1);
-    if (exact < 0) result_null(r);
-    else result_bool(r, exact != 0);
-    put_text(r, t, row, FACT_ARGV);
+    if (exact >= 0) cell_bool(r, "exact", exact != 0);
+    if (argv.type == ARG_TEXT) cell_str(r, "command", argv.text);
 }
 
 /* Threads have a number of their own, processes a parent's. A process that had
@@ -130,8 +119,8 @@ static bool is_wanted(const struct trace *t, row_id row, bool threads) {
 
 /* What the rows do not tell. */
 static void remark(struct result *r, const struct trace *t, uint32_t source) {
-    int64_t unseen = outside_fact(t, source, FACT_UNSEEN_CPU_US);
-    int64_t all = outside_fact(t, source, FACT_CPU_US);
+    int64_t unseen = facts_told(t, source, FACT_UNSEEN_CPU_US);
+    int64_t all = facts_told(t, source, FACT_CPU_US);
     if (unseen > 0 && all > 0 && unseen >= all / 100)
         result_remark(r,
                       "%.3f s of %.3f s of CPU time belong to no row: "
@@ -140,15 +129,14 @@ static void remark(struct result *r, const struct trace *t, uint32_t source) {
                       (double)unseen / 1e6, (double)all / 1e6);
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
+static int processes_run(const struct trace *t, const struct opts *o,
+                         struct result *r, struct ops_err *e) {
     struct scope s;
     TRY(scope_init(&s, t, o, e));
     bool threads = strcmp(opts_text(o, "by"), "thread") == 0, any = false;
     result_init(r, "processes", threads ? "Threads" : "Processes");
     result_from_trace(r, t);
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     for (size_t k = 0; k < t->ntracks; k++) {
         const struct track *tr = &t->tracks[k];
         if (!t->sources[tr->source].outside || !s.source_in[tr->source])
@@ -180,5 +168,5 @@ const struct analysis analysis_processes = {
             "ended",
     .row = "one process (or thread) of a program that opscope record ran",
     .opts = opts,
-    .run = run,
+    .run = processes_run,
 };

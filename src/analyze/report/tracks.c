@@ -4,19 +4,14 @@
 #include "analyze/analyze.h"
 
 #include "analyze/shared/intervals.h"
-#include "analyze/shared/where.h"
+#include "analyze/shared/label.h"
+#include "base/array.h"
 
-static const char *kind_words(enum track_kind kind) {
-    switch (kind) {
-    case TRACK_THREAD: return "thread";
-    case TRACK_PYTHON: return "python";
-    case TRACK_STREAM: return "stream";
-    case TRACK_DERIVED: return "derived";
-    case TRACK_ASYNC: return "async";
-    case TRACK_OTHER: break;
-    }
-    return "other";
-}
+static const char *const kind_words[] = {
+    [TRACK_THREAD] = "thread", [TRACK_PYTHON] = "python",
+    [TRACK_STREAM] = "stream", [TRACK_DERIVED] = "derived",
+    [TRACK_ASYNC] = "async",   [TRACK_OTHER] = "other",
+};
 
 /* Time in which at least one span of the track ran; -1: out of memory. */
 static int64_t busy_time(const struct trace *t, const struct track *tr) {
@@ -31,53 +26,49 @@ static int64_t busy_time(const struct trace *t, const struct track *tr) {
     return sum;
 }
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"name", "track", NULL, "The thread or stream.", COL_TEXT, COL_KEY},
-        {"kind", NULL, NULL,
-         "thread, python (frames of a thread), stream, "
-         "derived (made from others), async, other.",
-         COL_TEXT, 0},
-        {"host", NULL, NULL, "The machine and rank.", COL_TEXT, COL_DETAIL},
-        {"device", NULL, NULL, "The device, for streams.", COL_TEXT, 0},
-        {"pid", NULL, NULL, "The process, as recorded.", COL_INT, COL_DETAIL},
-        {"tid", NULL, NULL, "The thread or stream, as recorded.", COL_INT,
-         COL_DETAIL},
-        {"spans", NULL, NULL, "How many spans it has.", COL_INT, 0},
-        {"busy_us", "busy", "us", "Time in which at least one of them ran.",
-         COL_TIME, COL_MAIN},
-        {"start_us", "first", "us", "When its first span begins.", COL_TIME,
-         COL_STAMP},
-    };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
-}
+static const struct column tracks_cols[] = {
+    {"name", "track", NULL, "The thread or stream.", COL_TEXT, COL_KEY},
+    {"kind", NULL, NULL,
+     "thread, python (frames of a thread), stream, "
+     "derived (made from others), async, other.",
+     COL_TEXT, 0},
+    {"host", NULL, NULL, "The machine and rank.", COL_TEXT, COL_DETAIL},
+    {"device", NULL, NULL, "The device, for streams.", COL_TEXT, 0},
+    {"pid", NULL, NULL, "The process, as recorded.", COL_INT, COL_DETAIL},
+    {"tid", NULL, NULL, "The thread or stream, as recorded.", COL_INT,
+     COL_DETAIL},
+    {"spans", NULL, NULL, "How many spans it has.", COL_INT, 0},
+    {"busy_us", "busy", "us", "Time in which at least one of them ran.",
+     COL_TIME, COL_MAIN},
+    {"start_us", "first", "us", "When its first span begins.", COL_TIME,
+     COL_STAMP},
+};
 
 static int put_track(struct result *r, const struct trace *t,
                      const struct track *tr, struct ops_err *e) {
     int64_t busy = busy_time(t, tr);
     if (busy < 0) return fail_oom(e);
     result_row(r);
-    result_str(r, strs_bytes(&t->strs, tr->name));
-    result_text(r, kind_words(tr->kind));
-    where_source(r, t, tr->source);
-    if (tr->device == ROW_NONE) result_null(r);
-    else where_device(r, t, tr->source, tr->device);
-    result_int(r, tr->pid);
-    result_int(r, tr->tid);
-    result_int(r, tr->end - tr->first);
-    result_int(r, busy);
-    result_int(r, t->spans.ts[tr->first]);
+    cell_str(r, "name", strs_bytes(&t->strs, tr->name));
+    cell_text(r, "kind", kind_words[tr->kind]);
+    cell_text(r, "host", label_source(r, t, tr->source));
+    if (tr->device != ROW_NONE)
+        cell_text(r, "device", label_device(r, t, tr->source, tr->device));
+    cell_int(r, "pid", tr->pid);
+    cell_int(r, "tid", tr->tid);
+    cell_int(r, "spans", tr->end - tr->first);
+    cell_int(r, "busy_us", busy);
+    cell_int(r, "start_us", t->spans.ts[tr->first]);
     return 0;
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
+static int tracks_run(const struct trace *t, const struct opts *o,
+                      struct result *r, struct ops_err *e) {
     struct scope s;
     TRY(scope_init(&s, t, o, e));
     result_init(r, "tracks", "Threads and streams");
     result_from_trace(r, t);
-    put_columns(r);
+    result_cols(r, tracks_cols, COUNT(tracks_cols));
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
@@ -92,5 +83,5 @@ const struct analysis analysis_tracks = {
     .name = "tracks",
     .help = "the threads and streams of a profile, and how busy each was",
     .row = "one thread, one thread's Python frames, or one stream",
-    .run = run,
+    .run = tracks_run,
 };

@@ -3,6 +3,7 @@
  * only TensorFlow has executors and eager calls. */
 #include "analyze/shared/framework.h"
 
+#include "base/array.h"
 #include "model/format.h"
 #include "model/trace.h"
 #include <string.h>
@@ -17,7 +18,7 @@ enum framework framework_of(const struct trace *t, uint32_t source) {
     case WRITER_ANY: return FW_OTHER;
     case WRITER_XPROF: break;
     }
-    for (size_t i = 0; i < sizeof tf / sizeof *tf; i++)
+    for (size_t i = 0; i < COUNT(tf); i++)
         if (strs_find(&t->strs, bytes_of(tf[i])) != STR_NONE) return FW_TF;
     return trace_meta_get(t, source, "hlo_module") ? FW_JAX : FW_TF;
 }

@@ -157,23 +157,19 @@ int host_tree_init(struct host_tree *h, const struct trace *t,
     return 0;
 }
 
-/* The innermost annotation around a call that is in no op. */
-static row_id annotation_around(const struct host_tree *h, row_id call) {
-    enum { CLIMB = 64 }; /* calls within calls; real ones are 2 deep */
-    row_id r = h->up[call];
-    for (int i = 0; i < CLIMB && r != ROW_NONE; i++, r = h->up[r])
-        if (h->t->spans.kind[r] == SPAN_ANNOTATION) return r;
-    return ROW_NONE;
-}
-
 row_id host_tree_launcher_name(const struct host_tree *h, row_id call) {
+    enum { CLIMB = 64 }; /* calls within calls; real ones are 2 deep */
     const struct spans *sp = &h->t->spans;
     if (!h->op || !host_tree_has(h, sp->track[call])) return ROW_NONE;
     row_id self = h->rep[call];
     if (self != ROW_NONE && is_op(sp->kind[self])) return self;
     if (h->op[call] != ROW_NONE) return h->op[call];
     if (self != ROW_NONE && sp->kind[self] == SPAN_ANNOTATION) return self;
-    return annotation_around(h, call);
+    /* in no op: the innermost annotation around it */
+    row_id r = h->up[call];
+    for (int i = 0; i < CLIMB && r != ROW_NONE; i++, r = h->up[r])
+        if (sp->kind[r] == SPAN_ANNOTATION) return r;
+    return ROW_NONE;
 }
 
 row_id host_tree_launcher(const struct host_tree *h, row_id call) {

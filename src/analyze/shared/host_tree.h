@@ -52,4 +52,14 @@ row_id host_tree_launcher(const struct host_tree *h, row_id call);
 /* The same with the annotation for every format: who launched it, in words. */
 row_id host_tree_launcher_name(const struct host_tree *h, row_id call);
 
+/* Returns the call that launched a device span; ROW_NONE if none was recorded.
+ * Device spans are asked for in row order: *at is the place in the links, 0 at
+ * first. A span with two launches belongs to the first. */
+static inline row_id next_launch(const struct trace *t, row_id device,
+                                 size_t *at) {
+    const struct links *l = &t->links;
+    while (*at < l->n && l->device[*at] < device) ++*at;
+    return *at < l->n && l->device[*at] == device ? l->host[*at] : ROW_NONE;
+}
+
 #endif

@@ -2,6 +2,7 @@
  * Sorted interval sets. Each interval of a union knows the length of all
  * before it, so that the part inside any window costs two searches. */
 #include "analyze/shared/intervals.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include <assert.h>
@@ -55,13 +56,9 @@ int64_t intervals_length(const struct intervals *s) {
 
 /* Number of intervals that start at or before ts. */
 static size_t upper(const struct intervals *s, int64_t ts) {
-    size_t lo = 0, hi = s->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (s->v[mid].start <= ts) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
+    size_t i;
+    BOUND(i, 0, s->n, s->v[i].start <= ts);
+    return i;
 }
 
 /* The same, from number `from` on, which starts at or before ts: near ones
@@ -72,13 +69,9 @@ static size_t upper_from(const struct intervals *s, size_t from, int64_t ts) {
         lo += step;
         step *= 2;
     }
-    size_t hi = step < s->n - lo ? lo + step : s->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (s->v[mid].start <= ts) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
+    size_t i;
+    BOUND(i, lo, step < s->n - lo ? lo + step : s->n, s->v[i].start <= ts);
+    return i;
 }
 
 /* Length of the set before ts; i intervals start at or before it. */

@@ -2,6 +2,7 @@
  * Kineto writes one argument per fact; XSpace packs them in one text of
  * key:value pairs, separated by blanks or newlines. */
 #include "analyze/shared/kernel_args.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "model/args.h"
 #include "model/launch.h"

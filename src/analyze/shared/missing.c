@@ -25,8 +25,10 @@ static const struct {
          "the program's own scopes say where it is: OPS_SCOPE(\"name\")"},
 };
 
-static bool source_has(const struct source *s, enum missing_what w) {
-    switch (w) {
+bool missing_has(const struct trace *t, uint32_t source,
+                 enum missing_what what) {
+    const struct source *s = &t->sources[source];
+    switch (what) {
     case MISSING_DEVICE: return s->has_device;
     case MISSING_MEMORY: return s->has_memory;
     case MISSING_SHAPES: return s->has_shapes;
@@ -34,7 +36,9 @@ static bool source_has(const struct source *s, enum missing_what w) {
     }
 }
 
-static const char *remedy(const struct source *s, enum missing_what w) {
+const char *missing_fix(const struct trace *t, uint32_t source,
+                        enum missing_what w) {
+    const struct source *s = &t->sources[source];
     if (s->own) return table[w].own;
     if (s->outside)
         return "opscope record looks on from outside: call opscope/record.h in "
@@ -62,32 +66,23 @@ const char *missing_step_fix(const struct trace *t) {
                 : "record while the program trains, and mark each step";
 }
 
-bool missing_has(const struct trace *t, uint32_t source,
-                 enum missing_what what) {
-    return source_has(&t->sources[source], what);
-}
-
 const char *missing_why(enum missing_what what) { return table[what].why; }
-
-const char *missing_fix(const struct trace *t, uint32_t source,
-                        enum missing_what what) {
-    return remedy(&t->sources[source], what);
-}
 
 bool missing_say(struct result *r, const struct trace *t,
                  enum missing_what what) {
     bool some = false;
-    const struct source *lacks = NULL;
-    for (size_t i = 0; i < t->nsources; i++) {
+    uint32_t lacks = ROW_NONE;
+    for (uint32_t i = 0; i < t->nsources; i++) {
         /* what was found inside it is a source of its own, which counts */
         if (t->sources[i].format->role == ROLE_CURVES && t->nsources > 1)
             continue;
-        if (source_has(&t->sources[i], what)) some = true;
-        else if (!lacks && (!t->sources[i].outside || t->nsources == 1))
-            lacks = &t->sources[i];
+        if (missing_has(t, i, what)) some = true;
+        else if (lacks == ROW_NONE &&
+                 (!t->sources[i].outside || t->nsources == 1))
+            lacks = i;
     }
-    if (lacks)
+    if (lacks != ROW_NONE)
         result_missing(r, table[what].what, table[what].why,
-                       remedy(lacks, what));
+                       missing_fix(t, lacks, what));
     return some;
 }

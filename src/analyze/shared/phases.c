@@ -4,6 +4,8 @@
  * costs a few binary searches, however many spans there are. */
 #include "analyze/shared/phases.h"
 
+#include "base/array.h"
+#include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
@@ -23,22 +25,17 @@ static const enum phase without_device[PHASES - 1] = {
 };
 
 /* What goes on, by phase; parts of a source that its devices share. */
-struct raw {
-    struct intervals comm, input, api, ops, regions;
-    struct intervals copy;     /* copies that the host carries out itself */
-    struct intervals step_ops; /* ops on the step's own thread, no collectives:
-                                  while one runs a CPU collective is hidden */
+enum raw {
+    RAW_COMM,
+    RAW_INPUT,
+    RAW_API,
+    RAW_OPS,
+    RAW_REGIONS,
+    RAW_COPY,     /* copies that the host carries out itself */
+    RAW_STEP_OPS, /* ops on the step's own thread, no collectives: while one
+                     runs a CPU collective is hidden */
+    RAW_SETS,
 };
-
-static void free_raw(struct raw *w) {
-    intervals_free(&w->comm);
-    intervals_free(&w->input);
-    intervals_free(&w->copy);
-    intervals_free(&w->api);
-    intervals_free(&w->ops);
-    intervals_free(&w->regions);
-    intervals_free(&w->step_ops);
-}
 
 bool phases_input_thread(const struct trace *t, uint32_t track) {
     const struct track *tr = &t->tracks[track];
@@ -67,65 +64,54 @@ static bool is_marker(const struct trace *t, row_id r) {
     return st != ROW_NONE && t->steps[st].marker == r;
 }
 
-static const struct source *source_of(const struct trace *t, row_id r) {
-    return &t->sources[t->tracks[t->spans.track[r]].source];
-}
-
-static bool has_device(const struct trace *t, row_id r) {
-    return source_of(t, r)->has_device;
-}
-
-static bool is_own(const struct trace *t, row_id r) {
-    return source_of(t, r)->own;
-}
-
 /* Sorts one host span into the lists of its thread. Rows come by rising
  * start, so that what lies inside the last one of a list adds nothing. */
 static bool take_span(const struct trace *t, row_id r, bool on_step,
-                      struct raw *w) {
+                      struct intervals *w) {
     const struct spans *s = &t->spans;
     int64_t a = s->ts[r], b = a + s->dur[r];
     uint8_t kind = s->kind[r];
+    const struct source *from = &t->sources[t->tracks[s->track[r]].source];
     bool comm = kind != SPAN_API && span_is_comm(t, r);
     /* Where a device does the work, the host's part of a collective is a call
      * that starts it; gloo and MPI do it on the host all the same. */
-    bool on_host = !has_device(t, r) || (span_class(t, r) & NAME_COMM_CPU);
-    if (comm && on_host && !intervals_extend(&w->comm, a, b)) return false;
+    bool on_host = !from->has_device || (span_class(t, r) & NAME_COMM_CPU);
+    if (comm && on_host && !intervals_extend(&w[RAW_COMM], a, b)) return false;
     switch (kind) {
     case SPAN_API:
         /* a wait of a program that has no device: nothing is launched */
-        if (!has_device(t, r) && is_own(t, r)) return true;
-        return intervals_extend(&w->api, a, b);
+        if (!from->has_device && from->own) return true;
+        return intervals_extend(&w[RAW_API], a, b);
     case SPAN_OP:
-        if ((span_class(t, r) & NAME_COPY) && is_own(t, r) &&
-            !intervals_extend(&w->copy, a, b))
+        if ((span_class(t, r) & NAME_COPY) && from->own &&
+            !intervals_extend(&w[RAW_COPY], a, b))
             return false;
-        if (on_step && !comm && !intervals_extend(&w->step_ops, a, b))
+        if (on_step && !comm && !intervals_extend(&w[RAW_STEP_OPS], a, b))
             return false;
-        return intervals_extend(&w->ops, a, b);
+        return intervals_extend(&w[RAW_OPS], a, b);
     case SPAN_ANNOTATION:
     case SPAN_OTHER:
-    case SPAN_RUNTIME: return intervals_extend(&w->regions, a, b);
+    case SPAN_RUNTIME: return intervals_extend(&w[RAW_REGIONS], a, b);
     default: return true;
     }
 }
 
 /* A program that records itself says which scope is communication: what stands
  * around such a scope, or in it, on the step's own thread hides none of it. */
-static bool own_ops(struct raw *w) {
+static bool own_ops(struct intervals *w) {
     struct intervals left = {0};
-    intervals_union(&w->step_ops);
-    intervals_union(&w->comm);
-    bool ok = intervals_sub(&w->step_ops, &w->comm, &left);
-    intervals_free(&w->step_ops);
-    w->step_ops = left;
+    intervals_union(&w[RAW_STEP_OPS]);
+    intervals_union(&w[RAW_COMM]);
+    bool ok = intervals_sub(&w[RAW_STEP_OPS], &w[RAW_COMM], &left);
+    intervals_free(&w[RAW_STEP_OPS]);
+    w[RAW_STEP_OPS] = left;
     return ok;
 }
 
 /* One host thread's spans. Pipeline stages count on the step's thread only,
  * and what they contain is theirs. */
 static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
-                        struct raw *w) {
+                        struct intervals *w) {
     const struct track *tr = &t->tracks[track];
     const struct spans *s = &t->spans;
     int64_t input_end = INT64_MIN;
@@ -135,49 +121,14 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
         if (span_end(t, r) <= input_end || is_marker(t, r)) continue;
         if (span_is_input(t, r)) {
             input_end = span_end(t, r);
-            if (on_step && !intervals_extend(&w->input, s->ts[r], input_end))
+            if (on_step &&
+                !intervals_extend(&w[RAW_INPUT], s->ts[r], input_end))
                 return false;
             continue;
         }
         if (!take_span(t, r, on_step, w)) return false;
     }
     return !on_step || !t->sources[tr->source].own || own_ops(w);
-}
-
-/* The lists of a raw, for what is done to each. */
-enum { RAW_LISTS = 7 };
-static void raw_lists(struct raw *w, struct intervals *out[RAW_LISTS]) {
-    struct intervals *all[RAW_LISTS] = {&w->comm, &w->input,   &w->api,
-                                        &w->ops,  &w->regions, &w->step_ops,
-                                        &w->copy};
-    memcpy(out, all, sizeof all);
-}
-
-/* The lists of all threads, joined at the end. */
-struct many {
-    struct intervals_many v[RAW_LISTS];
-};
-
-/* Adds the lists of one thread; takes them. */
-static bool join_raw(struct many *all, struct raw *one) {
-    struct intervals *from[RAW_LISTS];
-    raw_lists(one, from);
-    bool ok = true;
-    for (int i = 0; ok && i < RAW_LISTS; i++) {
-        if (from[i]->n == 0) continue;
-        intervals_union(from[i]);
-        ok = intervals_many_add(&all->v[i], from[i]);
-    }
-    return ok;
-}
-
-static bool take_raw(struct many *all, struct raw *out) {
-    struct intervals *to[RAW_LISTS];
-    raw_lists(out, to);
-    bool ok = true;
-    for (int i = 0; i < RAW_LISTS; i++)
-        ok = intervals_many_take(&all->v[i], to[i]) && ok;
-    return ok;
 }
 
 int64_t *phases_first_launches(const struct trace *t) {
@@ -205,35 +156,34 @@ bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first) {
     return !(span_class(t, r) & NAME_OPTIMIZER) && !span_is_comm(t, r);
 }
 
-static bool take_loops(const struct trace *t, uint32_t track,
-                       const int64_t *first, struct raw *w) {
-    const struct track *tr = &t->tracks[track];
-    for (row_id r = tr->first; r < tr->end; r++)
-        if (phases_is_loop(t, r, first) &&
-            !intervals_add(&w->input, t->spans.ts[r], span_end(t, r)))
-            return false;
-    return true;
-}
-
 /* All host threads of a source. */
 static bool take_host(const struct trace *t, uint32_t source,
-                      const int64_t *first, struct raw *w) {
+                      const int64_t *first, struct intervals *w) {
     uint32_t own = phases_step_thread(t, source);
     const struct lists *l = &t->of_source;
-    struct many all = {0};
+    struct intervals_many all[RAW_SETS] = {0};
     bool ok = true;
     for (size_t k = l->first[source]; ok && k < l->first[source + 1]; k++) {
         uint32_t i = l->v[k];
-        if (t->tracks[i].kind != TRACK_THREAD) continue;
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind != TRACK_THREAD) continue;
         bool on_step = i == own;
         if (!on_step && phases_input_thread(t, i)) continue;
-        struct raw one = {0};
-        ok = take_thread(t, i, on_step, &one) &&
-             (!on_step || take_loops(t, i, first, &one)) &&
-             join_raw(&all, &one);
-        free_raw(&one);
+        struct intervals one[RAW_SETS] = {0};
+        ok = take_thread(t, i, on_step, one);
+        for (row_id r = tr->first; on_step && ok && r < tr->end; r++)
+            if (phases_is_loop(t, r, first))
+                ok = intervals_add(&one[RAW_INPUT], t->spans.ts[r],
+                                   span_end(t, r));
+        for (int x = 0; x < RAW_SETS; x++) {
+            intervals_union(&one[x]);
+            if (ok && one[x].n > 0) ok = intervals_many_add(&all[x], &one[x]);
+            intervals_free(&one[x]);
+        }
     }
-    return take_raw(&all, w) && ok;
+    for (int x = 0; x < RAW_SETS; x++)
+        ok = intervals_many_take(&all[x], &w[x]) && ok;
+    return ok;
 }
 
 /* The device's own spans: kernels; with collectives; with copies and fills. */
@@ -266,31 +216,31 @@ static const enum phase *phase_order(const struct phase_view *v) {
 }
 
 /* A CPU collective counts while the step's thread runs no op of its own. */
-static bool open_comm(const struct raw *w, struct intervals *out) {
-    return intervals_sub(&w->comm, &w->step_ops, out);
+static bool open_comm(const struct intervals *w, struct intervals *out) {
+    return intervals_sub(&w[RAW_COMM], &w[RAW_STEP_OPS], out);
 }
 
 /* The sets that devices share: what each adds, on top of the one before. */
-static bool make_host(const struct raw *w, struct phase_side *s) {
+static bool make_host(const struct intervals *w, struct phase_side *s) {
     struct intervals work = {0};
     bool ok = open_comm(w, &s->host[0]) &&
-              intervals_or(&s->host[0], &w->input, &s->host[1]) &&
-              intervals_or(&s->host[1], &w->api, &s->host[2]) &&
-              intervals_or(&w->ops, &w->regions, &work) &&
+              intervals_or(&s->host[0], &w[RAW_INPUT], &s->host[1]) &&
+              intervals_or(&s->host[1], &w[RAW_API], &s->host[2]) &&
+              intervals_or(&w[RAW_OPS], &w[RAW_REGIONS], &work) &&
               intervals_or(&s->host[2], &work, &s->host[3]);
     intervals_free(&work);
     return ok;
 }
 
 /* The same for a source without a device, in its order. */
-static bool make_alone(const struct raw *w, struct phase_side *s) {
+static bool make_alone(const struct intervals *w, struct phase_side *s) {
     struct intervals work = {0};
     struct intervals *c = s->alone;
-    bool ok = open_comm(w, &c[0]) && intervals_or(&c[0], &w->copy, &c[1]) &&
-              intervals_or(&c[1], &w->input, &c[2]) &&
-              intervals_or(&c[2], &w->ops, &c[3]) &&
-              intervals_or(&c[3], &w->api, &c[4]) &&
-              intervals_or(&w->ops, &w->regions, &work) &&
+    bool ok = open_comm(w, &c[0]) && intervals_or(&c[0], &w[RAW_COPY], &c[1]) &&
+              intervals_or(&c[1], &w[RAW_INPUT], &c[2]) &&
+              intervals_or(&c[2], &w[RAW_OPS], &c[3]) &&
+              intervals_or(&c[3], &w[RAW_API], &c[4]) &&
+              intervals_or(&w[RAW_OPS], &w[RAW_REGIONS], &work) &&
               intervals_or(&c[4], &work, &c[5]);
     intervals_free(&work);
     return ok;
@@ -326,40 +276,39 @@ static bool add_view(struct phases *p, uint32_t source, uint32_t device) {
     return device == ROW_NONE || make_view(p->t, v);
 }
 
-/* By device: did it run anything? */
-static bool find_devices(const struct trace *t, bool *ran) {
-    if (ran == NULL) return false;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        if (tr->kind != TRACK_STREAM || tr->device == ROW_NONE ||
-            tr->first == tr->end || t->devices[tr->device].source != tr->source)
-            continue;
-        ran[tr->device] = true;
-    }
-    return true;
-}
-
-/* Devices by source, those that ran anything, in their order. */
-static uint32_t *device_order(const struct trace *t, const bool *ran,
-                              size_t *first) {
+/* Returns the devices that ran anything, by source, in their order; those of a
+ * source begin at first[source]. The caller frees them; NULL if memory ran
+ * out. */
+static uint32_t *find_devices(const struct trace *t, size_t *first) {
+    bool *ran = calloc(t->ndevices + 1, sizeof *ran);
     uint32_t *v = malloc((t->ndevices + 1) * sizeof *v);
-    if (v == NULL) return NULL;
-    for (size_t d = 0; d < t->ndevices; d++)
+    for (size_t i = 0; ran && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind == TRACK_STREAM && tr->device != ROW_NONE &&
+            tr->first < tr->end && t->devices[tr->device].source == tr->source)
+            ran[tr->device] = true;
+    }
+    for (size_t d = 0; ran && d < t->ndevices; d++)
         if (ran[d]) first[t->devices[d].source + 2]++;
     for (size_t i = 1; i < t->nsources + 2; i++) first[i] += first[i - 1];
-    for (uint32_t d = 0; d < t->ndevices; d++)
+    for (uint32_t d = 0; ran && v && d < t->ndevices; d++)
         if (ran[d]) v[first[t->devices[d].source + 1]++] = d;
+    if (ran == NULL) {
+        free(v);
+        v = NULL;
+    }
+    free(ran);
     return v;
 }
 
 /* A view for each device of the source that ran anything, or one. */
 static bool make_source(struct phases *p, uint32_t source, const int64_t *first,
                         const uint32_t *devices, size_t n) {
-    struct raw w = {0};
+    struct intervals w[RAW_SETS] = {0};
     struct phase_side *s = &p->sides[source];
-    bool ok = take_host(p->t, source, first, &w) &&
-              (n > 0 ? make_host(&w, s) : make_alone(&w, s));
-    free_raw(&w);
+    bool ok = take_host(p->t, source, first, w) &&
+              (n > 0 ? make_host(w, s) : make_alone(w, s));
+    for (int i = 0; i < RAW_SETS; i++) intervals_free(&w[i]);
     p->view_first[source] = p->nviews;
     if (ok && n == 0) ok = add_view(p, source, ROW_NONE);
     for (size_t i = 0; ok && i < n; i++) ok = add_view(p, source, devices[i]);
@@ -369,20 +318,16 @@ static bool make_source(struct phases *p, uint32_t source, const int64_t *first,
 int phases_init(struct phases *p, const struct trace *t, struct ops_err *e) {
     *p = (struct phases){.t = t};
     int64_t *launches = phases_first_launches(t);
-    bool *ran = calloc(t->ndevices + 1, sizeof *ran);
     size_t *first = calloc(t->nsources + 2, sizeof *first);
-    uint32_t *devices = NULL;
+    uint32_t *devices = first ? find_devices(t, first) : NULL;
     p->sides = calloc(t->nsources + 1, sizeof *p->sides);
     p->view_first = calloc(t->nsources + 1, sizeof *p->view_first);
-    bool ok = launches && first && p->sides && p->view_first &&
-              find_devices(t, ran) &&
-              (devices = device_order(t, ran, first)) != NULL;
+    bool ok = launches && devices && p->sides && p->view_first;
     for (uint32_t i = 0; ok && i < t->nsources; i++)
         ok = make_source(p, i, launches, devices + first[i],
                          first[i + 1] - first[i]);
     if (ok) p->view_first[t->nsources] = p->nviews;
     free(launches);
-    free(ran);
     free(first);
     free(devices);
     if (ok) return 0;
@@ -482,6 +427,92 @@ void phases_split_window(const struct phase_view *v,
     }
     parts[PHASE_OTHER] = intervals_length(&w->times) - before;
     *busy = intervals_common_length(&v->busy, &w->times);
+}
+
+/* ---- levels: the ends of all intervals, counted up and down ---- */
+
+static void levels_free(struct levels *l) {
+    free(l->v);
+    *l = (struct levels){0};
+}
+
+/* From ts on it is n; ts does not fall. */
+static bool levels_put(struct levels *l, int64_t ts, uint32_t n) {
+    struct level *last = l->n > 0 ? &l->v[l->n - 1] : NULL;
+    if (last != NULL && last->n == n) return true;
+    if (last != NULL && last->ts == ts) {
+        last->n = n;
+        return true;
+    }
+    if (last == NULL && n == 0) return true;
+    if (!VEC_ROOM(l->v, l->n, l->cap)) return false;
+    __int128 before = 0;
+    last = l->n > 0 ? &l->v[l->n - 1] : NULL; /* it may have moved */
+    if (last != NULL)
+        before = last->before + (__int128)last->n * ((__int128)ts - last->ts);
+    l->v[l->n++] = (struct level){before, ts, n};
+    return true;
+}
+
+/* The levels of count unions. O(n log n). False: out of memory. */
+static bool levels_of(const struct intervals *const *sets, size_t count,
+                      struct levels *out) {
+    size_t all = 0, n = 0;
+    assert(out->n == 0);
+    for (size_t i = 0; i < count; i++) all += 2 * sets[i]->n;
+    struct sort_key *ends = vec_alloc(all + 1, sizeof *ends);
+    if (ends == NULL) return false;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < sets[i]->n; k++) {
+            const struct interval *v = &sets[i]->v[k];
+            ends[n++] = (struct sort_key){sort_signed(v->start), 1, 0};
+            ends[n++] = (struct sort_key){sort_signed(v->end), 0, 0};
+        }
+    bool ok = sort_keys(ends, n);
+    uint32_t now = 0;
+    for (size_t i = 0, to; ok && i < n; i = to) {
+        for (to = i; to < n && ends[to].hi == ends[i].hi; to++)
+            now += ends[to].lo ? 1u : UINT32_MAX; /* one up, or one down */
+        ok = levels_put(out, (int64_t)sort_signed((int64_t)ends[i].hi), now);
+    }
+    assert(!ok || now == 0);
+    free(ends);
+    return ok;
+}
+
+/* The same inside of a set (a union) alone. O(n + m). */
+static bool levels_within(const struct levels *l, const struct intervals *set,
+                          struct levels *out) {
+    size_t at = 0;
+    assert(out->n == 0);
+    for (size_t i = 0; i < set->n; i++) {
+        const struct interval *s = &set->v[i];
+        while (at + 1 < l->n && l->v[at + 1].ts <= s->start) at++;
+        uint32_t n = at < l->n && l->v[at].ts <= s->start ? l->v[at].n : 0;
+        if (!levels_put(out, s->start, n)) return false;
+        for (size_t k = at; k < l->n && l->v[k].ts < s->end; k++) {
+            if (l->v[k].ts > s->start &&
+                !levels_put(out, l->v[k].ts, l->v[k].n))
+                return false;
+            at = k;
+        }
+        if (!levels_put(out, s->end, 0)) return false;
+    }
+    return true;
+}
+
+/* The sum before ts. */
+static __int128 levels_until(const struct levels *l, int64_t ts) {
+    size_t i;
+    BOUND(i, 0, l->n, l->v[i].ts <= ts);
+    if (i == 0) return 0;
+    const struct level *v = &l->v[i - 1];
+    return v->before + (__int128)v->n * ((__int128)ts - v->ts);
+}
+
+/* The lengths of all sets within [start, end), added up. O(log n). */
+static __int128 levels_sum(const struct levels *l, int64_t start, int64_t end) {
+    return end <= start ? 0 : levels_until(l, end) - levels_until(l, start);
 }
 
 /* ---- all views of a source ---- */
@@ -643,14 +674,9 @@ bool phases_unoccupied(const struct phases *p, uint32_t source,
 
 const struct phase_view *phases_of_device(const struct phases *p,
                                           uint32_t source, uint32_t device) {
-    size_t lo = p->view_first[source], end = p->view_first[source + 1];
-    size_t hi = end;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (p->views[mid].device < device) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < end && p->views[lo].device == device ? &p->views[lo] : NULL;
+    size_t i, end = p->view_first[source + 1];
+    BOUND(i, p->view_first[source], end, p->views[i].device < device);
+    return i < end && p->views[i].device == device ? &p->views[i] : NULL;
 }
 
 struct phase_host phases_host(const struct phase_view *v, int64_t start,

@@ -6,7 +6,6 @@
 #define ANALYZE_SHARED_PHASES_H
 
 #include "analyze/shared/intervals.h"
-#include "analyze/shared/levels.h"
 #include "base/err.h"
 #include "base/sum.h"
 #include "model/trace.h"
@@ -77,6 +76,22 @@ void phase_window_free(struct phase_window *w);
 void phases_split_window(const struct phase_view *v,
                          const struct phase_window *w, int64_t parts[PHASES],
                          int64_t *busy);
+
+/* How many of several sets of times hold an instant, as steps over time: what a
+ * sum over many devices is asked of. The answer for a window costs two
+ * searches, however many sets there are. From ts on n sets hold, up to the
+ * next. */
+struct level {
+    __int128 before; /* lengths of all sets before ts, added up */
+    int64_t ts;
+    uint32_t n;
+};
+
+/* Zeroed is empty. */
+struct levels {
+    struct level *v;
+    size_t n, cap;
+};
 
 /* All views of a source together. With a few devices each is asked; with many
  * (a file may say any number) their levels are. */

@@ -11,6 +11,7 @@
 #include "analyze/shared/pystack.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "model/span_at.h"
 #include "model/span_class.h"
 #include "model/trace.h"
 #include <assert.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A cursor over JSON that torch wrote, forgiving: what cannot be read is left
  * out, nothing is ever read past the end. */
-#include "analyze/cost/op_inputs.h"
+#include "analyze/shared/op_inputs.h"
 
+#include "base/sum.h"
 #include "model/args.h"
 #include <assert.h>
 
@@ -18,18 +19,6 @@ static int peek(struct cur *c) {
     while (c->p < c->end && (*c->p == ' ' || *c->p == ',' || *c->p == '\n'))
         c->p++;
     return c->p < c->end ? *c->p : -1;
-}
-
-int64_t count_times(int64_t a, int64_t b) {
-    int64_t v;
-    if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &v)) return -1;
-    return v;
-}
-
-int64_t count_plus(int64_t a, int64_t b) {
-    int64_t v;
-    if (a < 0 || b < 0 || __builtin_add_overflow(a, b, &v)) return -1;
-    return v;
 }
 
 /* A number of at most 18 digits; false: something else stands here. */
@@ -64,7 +53,7 @@ static bool read_plain(struct cur *c, struct op_input *in) {
     while (peek(&at) != ']') {
         int64_t v;
         if (!number(&at, &v) || v < 0 || in->n == OP_DIMS_MAX) return false;
-        in->numel = count_times(in->numel, v);
+        in->numel = known_mul(in->numel, v);
         in->d[in->n++] = v;
     }
     at.p++;
@@ -79,40 +68,48 @@ static void read_list(struct cur *c, struct op_input *in) {
     *in = (struct op_input){.n = -1};
     at.p++;
     while (peek(&at) == '[' && read_plain(&at, &one)) {
-        in->numel = count_plus(in->numel, one.numel);
-        if (one.n >= 2) in->matrices = count_plus(in->matrices, one.numel);
+        in->numel = known_add(in->numel, one.numel);
+        if (one.n >= 2) in->matrices = known_add(in->matrices, one.numel);
     }
     if (peek(&at) != ']') in->numel = in->matrices = -1;
     skip_list(c);
 }
 
-static struct bytes string_at(struct bytes list, int i) {
+/* A string at its quote: true when there is one, with the cursor behind it. */
+static bool read_string(struct cur *c, struct bytes *out) {
+    if (peek(c) != '"') return false;
+    const uint8_t *from = ++c->p;
+    while (c->p < c->end && *c->p != '"') c->p += *c->p == '\\' ? 2 : 1;
+    if (c->p >= c->end) return false;
+    *out = (struct bytes){from, (size_t)(c->p++ - from)};
+    return true;
+}
+
+struct bytes op_inputs_string(struct bytes list, int i) {
     struct cur c = cur_of(list);
+    struct bytes s;
     if (peek(&c) != '[') return (struct bytes){0};
     c.p++;
-    for (int k = 0; peek(&c) == '"'; k++) {
-        const uint8_t *from = ++c.p;
-        while (c.p < c.end && *c.p != '"') c.p += *c.p == '\\' ? 2 : 1;
-        if (c.p >= c.end) break;
-        if (k == i) return (struct bytes){from, (size_t)(c.p - from)};
-        c.p++;
-    }
+    for (int k = 0; read_string(&c, &s); k++)
+        if (k == i) return s;
     return (struct bytes){0};
 }
 
 /* The types, one after the other in one walk. */
 static void read_types(struct bytes types, struct op_inputs *out) {
     struct cur c = cur_of(types);
+    struct bytes b;
     if (peek(&c) != '[') return;
     c.p++;
-    for (int k = 0; k < out->n && peek(&c) == '"'; k++) {
-        const uint8_t *from = ++c.p;
-        while (c.p < c.end && *c.p != '"') c.p++;
-        if (c.p >= c.end) return;
-        struct bytes b = {from, (size_t)(c.p - from)};
+    for (int k = 0; k < out->n && read_string(&c, &b); k++)
         out->v[k].type = dtype_of_torch(b);
-        c.p++;
-    }
+}
+
+int64_t op_inputs_numel(struct bytes dims) {
+    struct cur c = cur_of(dims);
+    struct op_input in;
+    if (peek(&c) != '[' || !read_plain(&c, &in) || c.p != c.end) return -1;
+    return in.numel;
 }
 
 void op_inputs_from(struct bytes dims, struct bytes types,
@@ -155,7 +152,7 @@ bool op_inputs_of(const struct trace *t, row_id row, struct op_inputs *out) {
 }
 
 struct bytes op_inputs_text(const struct op_inputs *in, int i) {
-    return string_at(in->concrete, i);
+    return op_inputs_string(in->concrete, i);
 }
 
 int op_inputs_ints(const struct op_inputs *in, int i, int64_t *v, int max) {

@@ -5,13 +5,13 @@
  * tensor of no dimension: the type tells them apart), a list of lists for a
  * list of tensors; "Concrete Inputs" is a list of strings, "[1, 1]" for a list
  * of numbers. */
-#ifndef ANALYZE_COST_OP_INPUTS_H
-#define ANALYZE_COST_OP_INPUTS_H
+#ifndef ANALYZE_SHARED_OP_INPUTS_H
+#define ANALYZE_SHARED_OP_INPUTS_H
 
 #include "model/trace.h"
 #include "names/dtype.h"
 
-enum { OP_INPUTS_MAX = 24, OP_DIMS_MAX = 8 };
+enum { OP_INPUTS_MAX = 24, OP_DIMS_MAX = 16 };
 
 struct op_input {
     int n; /* dimensions; -1: a list of tensors, or not plain */
@@ -46,9 +46,12 @@ int op_inputs_ints(const struct op_inputs *in, int i, int64_t *v, int max);
 /* Is value i True? */
 bool op_inputs_true(const struct op_inputs *in, int i);
 
-/* a * b, -1 when either is negative or it does not fit. */
-int64_t count_times(int64_t a, int64_t b);
-/* a + b by the same rules. */
-int64_t count_plus(int64_t a, int64_t b);
+/* Returns string i of a JSON list of strings, quotes taken off; an empty one
+ * if there is none. */
+struct bytes op_inputs_string(struct bytes list, int i);
+
+/* Returns how many elements a tensor of shape "[32, 3]" has; -1 if the text is
+ * no such list, or they do not fit into 63 bits. */
+int64_t op_inputs_numel(struct bytes dims);
 
 #endif

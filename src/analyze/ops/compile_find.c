@@ -11,9 +11,10 @@
  *   JAX     PjitFunction(f) around the compiler; from its start to the
  *           lowering it ran the function's Python: tracing
  *   TF      the call around it says how often it was traced */
-#include "analyze/ops/compiling.h"
+#include "analyze/ops/compile_find.h"
 
 #include "analyze/shared/pystack.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sort.h"
@@ -85,12 +86,6 @@ const char *compile_kind_name(enum compile_kind k) {
     return names[k];
 }
 
-static const char *keep(struct finder *f, const char *fmt, const char *text) {
-    char *s = arena_fmt(&f->c->arena, fmt, text);
-    if (s == NULL) f->oom = true;
-    return s ? s : "";
-}
-
 static enum compile_class class_of(const struct finder *f, row_id r) {
     return (enum compile_class)f->c->class[f->t->spans.name[r]];
 }
@@ -138,16 +133,10 @@ static const char *function_in(struct finder *f, row_id region) {
     const struct trace *t = f->t;
     uint32_t p = f->py.python[t->spans.track[region]];
     if (p == ROW_NONE) return NULL;
-    row_id lo = t->tracks[p].first, hi = t->tracks[p].end;
-    int64_t ts = t->spans.ts[region];
-    while (lo < hi) {
-        row_id mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[mid] < ts) lo = mid + 1;
-        else hi = mid;
-    }
-    if (lo == t->tracks[p].end || t->spans.ts[lo] >= span_end(t, region))
+    row_id r = trace_row_at(t, &t->tracks[p], t->spans.ts[region]);
+    if (r == t->tracks[p].end || t->spans.ts[r] >= span_end(t, region))
         return NULL;
-    return span_name(t, lo);
+    return span_name(t, r);
 }
 
 /* A compiled region begins. A unit before it on this thread that has no id
@@ -223,14 +212,6 @@ static void take_function(struct finder *f, struct walk *w, row_id r) {
     fr->last = r;
 }
 
-static void take_id(struct finder *f, struct walk *w, row_id r) {
-    if (w->unit == SIZE_MAX || f->t->spans.ts[r] >= w->end) return;
-    struct unit *u = &f->v[w->unit];
-    if (u->frame >= 0) return;
-    compile_id_of(strs_bytes(&f->t->strs, f->t->spans.name[r]), &u->frame,
-                  &u->version);
-}
-
 /* What a jitted function is called: f of PjitFunction(f). */
 static struct bytes jit_name(const struct trace *t, row_id r) {
     struct bytes n = strs_bytes(&t->strs, t->spans.name[r]);
@@ -285,16 +266,11 @@ static void jit_unit(struct finder *f, struct walk *w, row_id r, int64_t ts,
     u->framework = "jax";
 }
 
-static uint64_t jit_key(const struct finder *f, const struct walk *w,
-                        row_id r) {
-    return (uint64_t)w->source << 32 | f->t->spans.name[r];
-}
-
 /* A call of a jitted function: it ran from the cache, or it was traced,
  * lowered and compiled first. */
 static void take_jit(struct finder *f, struct walk *w, row_id r) {
     const struct spans *s = &f->t->spans;
-    uint32_t *first = map_at(&f->ran, jit_key(f, w, r));
+    uint32_t *first = map_at(&f->ran, (uint64_t)w->source << 32 | s->name[r]);
     if (first == NULL) {
         f->oom = true;
         return;
@@ -350,7 +326,7 @@ static void name_tf(struct finder *f, struct unit *u, row_id r) {
 /* "HLO passes ... (jit_f)", or the module that the arguments name. */
 static void name_module(struct finder *f, struct unit *u, row_id r) {
     static const char *const keys[] = {"module", "hlo_module", "name"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         struct arg a = args_get(f->t, r, keys[i]);
         if (a.type != ARG_TEXT || a.text.n == 0 || a.text.n > 300) continue;
         u->name = arena_copy(&f->c->arena, a.text.p, a.text.n);
@@ -377,14 +353,6 @@ static void take_xla(struct finder *f, struct walk *w, row_id r,
     if (u->name == NULL) name_module(f, u, r);
 }
 
-static void take_plain(struct finder *f, struct walk *w, row_id r,
-                       const char *framework, enum compile_kind kind) {
-    struct unit *u = open_unit(f, w, r, f->t->spans.ts[r], span_end(f->t, r));
-    if (u == NULL) return;
-    u->kind = kind;
-    u->framework = framework;
-}
-
 /* From the call that begins a capture to the one that ends it. */
 static void take_capture_end(struct finder *f, struct walk *w, row_id r) {
     if (w->capture == ROW_NONE) return;
@@ -400,51 +368,50 @@ static void take_capture_end(struct finder *f, struct walk *w, row_id r) {
 /* A span that opens a unit when none is open. */
 static void take_opener(struct finder *f, struct walk *w, row_id r,
                         enum compile_class k) {
-    switch (k) {
-    case CC_TORCH:
-    case CC_TORCH_BW:
-        take_plain(f, w, r, "torch.compile", COMPILE_COMPILE);
-        if (!f->oom) f->v[w->unit].backward = k == CC_TORCH_BW;
-        return;
-    case CC_TORCH_TUNE:
-        take_plain(f, w, r, "torch.compile", COMPILE_AUTOTUNE);
-        return;
-    case CC_GUARD: take_plain(f, w, r, "torch.compile", COMPILE_GUARD); return;
-    case CC_JIT: take_jit(f, w, r); return;
-    case CC_JIT_TRACE: take_plain(f, w, r, "jax", COMPILE_TRACE); return;
-    case CC_JIT_LOWER: take_plain(f, w, r, "jax", COMPILE_LOWER); return;
-    case CC_JIT_COMPILE: take_plain(f, w, r, "jax", COMPILE_COMPILE); return;
-    case CC_XLA: take_xla(f, w, r, COMPILE_COMPILE); return;
-    case CC_XLA_TUNE: take_xla(f, w, r, COMPILE_AUTOTUNE); return;
-    case CC_TF_TRACE:
-        take_plain(f, w, r, "tf.function", COMPILE_TRACE);
-        if (!f->oom) name_tf(f, &f->v[w->unit], r);
-        return;
-    case CC_GRAPH_BUILD: take_plain(f, w, r, "cuda", COMPILE_CAPTURE); return;
-    case CC_DRIVER: take_plain(f, w, r, "cuda", COMPILE_COMPILE); return;
-    default: return;
-    }
+    static const struct {
+        const char *framework;
+        enum compile_kind kind;
+    } openers[] = {
+        [CC_TORCH] = {"torch.compile", COMPILE_COMPILE},
+        [CC_TORCH_BW] = {"torch.compile", COMPILE_COMPILE},
+        [CC_TORCH_TUNE] = {"torch.compile", COMPILE_AUTOTUNE},
+        [CC_GUARD] = {"torch.compile", COMPILE_GUARD},
+        [CC_JIT_TRACE] = {"jax", COMPILE_TRACE},
+        [CC_JIT_LOWER] = {"jax", COMPILE_LOWER},
+        [CC_JIT_COMPILE] = {"jax", COMPILE_COMPILE},
+        [CC_TF_TRACE] = {"tf.function", COMPILE_TRACE},
+        [CC_GRAPH_BUILD] = {"cuda", COMPILE_CAPTURE},
+        [CC_DRIVER] = {"cuda", COMPILE_COMPILE},
+    };
+    if (k == CC_JIT) take_jit(f, w, r);
+    if (k == CC_XLA) take_xla(f, w, r, COMPILE_COMPILE);
+    if (k == CC_XLA_TUNE) take_xla(f, w, r, COMPILE_AUTOTUNE);
+    if ((size_t)k >= COUNT(openers) || !openers[k].framework) return;
+    struct unit *u = open_unit(f, w, r, f->t->spans.ts[r], span_end(f->t, r));
+    if (u == NULL) return;
+    u->framework = openers[k].framework;
+    u->kind = openers[k].kind;
+    u->backward = k == CC_TORCH_BW;
+    if (k == CC_TF_TRACE) name_tf(f, u, r);
 }
 
 static void take_row(struct finder *f, struct walk *w, row_id r,
                      enum compile_class k) {
     bool inside = f->t->spans.ts[r] < w->end;
+    if (k == CC_TORCH_ID) { /* an annotation inside of a unit tells its id */
+        struct unit *u = inside && w->unit != SIZE_MAX ? &f->v[w->unit] : NULL;
+        if (u != NULL && u->frame < 0)
+            compile_id_of(strs_bytes(&f->t->strs, f->t->spans.name[r]),
+                          &u->frame, &u->version);
+        return;
+    }
+    if (inside) return;
     switch (k) {
-    case CC_TORCH_ID: take_id(f, w, r); return;
-    case CC_REGION:
-        if (!inside) take_region(f, w, r);
-        return;
-    case CC_FUNCTION:
-        if (!inside) take_function(f, w, r);
-        return;
-    case CC_CAPTURE_BEGIN:
-        if (!inside) w->capture = r;
-        return;
-    case CC_CAPTURE_END:
-        if (!inside) take_capture_end(f, w, r);
-        return;
-    default:
-        if (!inside) take_opener(f, w, r, k);
+    case CC_REGION: take_region(f, w, r); return;
+    case CC_FUNCTION: take_function(f, w, r); return;
+    case CC_CAPTURE_BEGIN: w->capture = r; return;
+    case CC_CAPTURE_END: take_capture_end(f, w, r); return;
+    default: take_opener(f, w, r, k);
     }
 }
 
@@ -489,8 +456,12 @@ static void name_torch(struct finder *f, struct unit *u) {
     if (fr == NULL) return;
     char number[40];
     snprintf(number, sizeof number, "frame %" PRId64, u->frame);
-    u->name = keep(f, u->backward ? "%s (backward)" : "%s",
-                   fr->function ? fr->function : number);
+    u->name = arena_fmt(&f->c->arena, u->backward ? "%s (backward)" : "%s",
+                        fr->function ? fr->function : number);
+    if (u->name == NULL) {
+        f->oom = true;
+        return;
+    }
     u->s.again = u->version > 0;
     if (u->backward && u->s.again)
         u->s.reason = "its forward graph was compiled again";
@@ -587,25 +558,19 @@ static bool copy_out(struct finder *f) {
     return ok;
 }
 
-static bool classify(struct compiles *c) {
-    const struct trace *t = c->t;
-    c->class = calloc(t->strs.n + 1, 1);
-    if (c->class == NULL) return false;
-    for (size_t i = 0; i < t->strs.n; i++)
-        c->class[i] = (uint8_t)compile_classify(
-            strs_bytes(&t->strs, (str_id)i));
-    return true;
-}
-
 int compiles_init(struct compiles *c, const struct trace *t,
                   struct ops_err *e) {
     *c = (struct compiles){.t = t};
     struct finder f = {.c = c, .t = t};
-    bool ok = classify(c);
-    int rc = ok ? pystack_init(&f.py, t, e) : fail_oom(e);
+    c->class = calloc(t->strs.n + 1, 1);
+    int rc = c->class ? pystack_init(&f.py, t, e) : fail_oom(e);
+    for (size_t i = 0; rc == 0 && i < t->strs.n; i++)
+        c->class[i] = (uint8_t)compile_classify(
+            strs_bytes(&t->strs, (str_id)i));
     for (uint32_t i = 0; rc == 0 && i < t->ntracks; i++) walk_track(&f, i);
     if (rc == 0) name_units(&f);
-    ok = rc == 0 && !f.oom && share_time(&f) && mark_again(&f) && copy_out(&f);
+    bool ok = rc == 0 && !f.oom && share_time(&f) && mark_again(&f) &&
+              copy_out(&f);
     pystack_free(&f.py);
     free(f.v);
     free(f.frames);
@@ -630,16 +595,13 @@ void compiles_free(struct compiles *c) {
 bool compiles_has(const struct compiles *c, row_id row) {
     const struct spans *s = &c->t->spans;
     uint32_t track = s->track[row];
-    size_t lo = 0, hi = c->nspans;
-    while (lo < hi) { /* the first that begins later */
-        size_t mid = lo + (hi - lo) / 2;
-        uint32_t tr = s->track[c->spans[mid].row];
-        if (tr < track || (tr == track && c->spans[mid].ts <= s->ts[row]))
-            lo = mid + 1;
-        else hi = mid;
-    }
-    if (lo == 0) return false;
-    const struct compile_span *p = &c->spans[lo - 1];
+    size_t i; /* the first that begins later */
+    BOUND(i, 0, c->nspans,
+          s->track[c->spans[i].row] < track ||
+              (s->track[c->spans[i].row] == track &&
+               c->spans[i].ts <= s->ts[row]));
+    if (i == 0) return false;
+    const struct compile_span *p = &c->spans[i - 1];
     return s->track[p->row] == track && s->ts[row] < p->end &&
            c->groups[p->group].kind != COMPILE_GUARD;
 }
