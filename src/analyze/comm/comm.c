@@ -9,6 +9,7 @@
 
 #include "analyze/comm/collective.h"
 #include "analyze/shared/phases.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sort.h"
@@ -18,7 +19,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-struct line {
+struct comm_row {
     uint32_t first; /* a collective of the row: its name, kind, group */
     int64_t calls, ranks, bytes, total, exposed, wait, matched;
     bool sized, mixed; /* sizes known; more than one type */
@@ -27,14 +28,14 @@ struct line {
     double algo_ps, bus_ps;
 };
 
-struct work {
+struct comm {
     const struct trace *t;
     struct scope scope;
     struct collectives c;
     struct phases ph;
     struct sort_key *order; /* those in scope, by row, member, time */
     size_t n;
-    struct line *lines;
+    struct comm_row *lines;
     size_t nlines, cap_lines;
     int64_t total;           /* of all rows, unions per rank */
     struct phase_sums *sums; /* by source: n is 0: not made yet */
@@ -45,7 +46,7 @@ static bool same_bytes(struct bytes a, struct bytes b) {
 }
 
 /* The row of a collective, made when new, by name, kind and group. */
-static uint32_t row_of(struct work *w, struct map *rows, uint32_t i) {
+static uint32_t row_of(struct comm *w, struct map *rows, uint32_t i) {
     const struct coll *x = &w->c.v[i];
     struct bytes name = coll_name(&w->c, x);
     uint64_t key = hash_pair(hash_bytes(name.p, name.n),
@@ -53,12 +54,12 @@ static uint32_t row_of(struct work *w, struct map *rows, uint32_t i) {
     uint32_t *at = map_at(rows, key);
     if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
     if (!VEC_ROOM(w->lines, w->nlines, w->cap_lines)) return ROW_NONE;
-    w->lines[w->nlines] = (struct line){.first = i, .dtype = x->dtype};
+    w->lines[w->nlines] = (struct comm_row){.first = i, .dtype = x->dtype};
     return *at = (uint32_t)w->nlines++;
 }
 
 /* Those in scope, sorted by row and member; inside by time. */
-static bool sort_rows(struct work *w) {
+static bool sort_rows(struct comm *w) {
     struct map rows = {0};
     bool ok = true;
     for (uint32_t i = 0; ok && i < w->c.n; i++) {
@@ -74,7 +75,7 @@ static bool sort_rows(struct work *w) {
 }
 
 /* The views of a source together, made when first asked for. */
-static struct phase_sums *sums_of(struct work *w, uint32_t source) {
+static struct phase_sums *sums_of(struct comm *w, uint32_t source) {
     struct phase_sums *s = &w->sums[source];
     struct ops_err e;
     if (s->n == 0 && phase_sums_init(s, &w->ph, source, &e) != 0) return NULL;
@@ -85,9 +86,9 @@ static struct phase_sums *sums_of(struct work *w, uint32_t source) {
  * as the mean of the source's. A kernel is hidden by other kernels of its
  * device; what the host carries out is exposed where the step counts it as
  * communication. */
-static bool exposed_part(struct work *w, const struct intervals *all,
+static bool exposed_part(struct comm *w, const struct intervals *all,
                          const struct coll *x, int64_t *out) {
-    uint32_t source = w->c.members[x->member].source;
+    uint32_t source = coll_source(&w->c, x);
     uint32_t device = w->t->tracks[w->t->spans.track[x->row]].device;
     bool own = x->carrier == COLL_KERNEL && device != ROW_NONE;
     bool calls = x->carrier == COLL_CALL && w->t->sources[source].has_device;
@@ -115,7 +116,8 @@ static bool exposed_part(struct work *w, const struct intervals *all,
 
 /* One collective's counts and rates. With the other ranks' times the shortest
  * duration is the moving alone; else its own, waiting and all. */
-static void count(const struct work *w, struct line *l, const struct coll *x) {
+static void count(const struct comm *w, struct comm_row *l,
+                  const struct coll *x) {
     l->calls++;
     if (!same_bytes(l->dtype, x->dtype)) l->mixed = true;
     if (x->match != ROW_NONE) l->matched++;
@@ -132,8 +134,8 @@ static void count(const struct work *w, struct line *l, const struct coll *x) {
 }
 
 /* The collectives [from, to) of one row on one member. */
-static bool add_member(struct work *w, size_t from, size_t to) {
-    struct line *l = &w->lines[w->order[from].hi >> 32];
+static bool add_member(struct comm *w, size_t from, size_t to) {
+    struct comm_row *l = &w->lines[w->order[from].hi >> 32];
     const struct coll *x = NULL;
     struct intervals all = {0}, wait = {0};
     bool ok = true;
@@ -161,7 +163,7 @@ static bool add_member(struct work *w, size_t from, size_t to) {
     return ok;
 }
 
-static bool add_rows(struct work *w) {
+static bool add_rows(struct comm *w) {
     for (size_t i = 0; i < w->n;) {
         size_t to = i;
         while (to < w->n && w->order[to].hi == w->order[i].hi) to++;
@@ -171,7 +173,7 @@ static bool add_rows(struct work *w) {
     return true;
 }
 
-static void put_columns(struct result *r) {
+static void comm_columns(struct result *r) {
     static const struct column cols[] = {
         {"name", NULL, NULL, "The kernel, region or op that carries it out",
          COL_TEXT, COL_KEY | COL_SYMBOL},
@@ -211,43 +213,38 @@ static void put_columns(struct result *r) {
          "Calls whose counterparts on other ranks were found", COL_INT,
          COL_DETAIL},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
-static void put_bytes(struct result *r, struct bytes b) {
-    if (b.n > 0) result_str(r, b);
-    else result_null(r);
-}
-
-static void put_row(struct result *r, const struct work *w,
-                    const struct line *l) {
+static void put_comm_row(struct result *r, const struct comm *w,
+                         const struct comm_row *l) {
     const struct coll *x = &w->c.v[l->first];
-    const struct coll_group *g = &w->c.groups[x->group];
+    struct bytes group = w->c.groups[x->group];
     bool waits = l->matched > 0;
     result_row(r);
-    result_str(r, coll_name(&w->c, x));
-    result_text(r, coll_kind_name((enum coll_kind)x->kind));
-    result_int(r, l->calls);
-    result_int_if(r, l->sized, l->bytes);
-    result_int(r, l->total);
-    result_int(r, l->exposed);
-    result_int(r, l->total - l->exposed);
+    cell_str(r, "name", coll_name(&w->c, x));
+    cell_text(r, "kind", coll_kind_name((enum coll_kind)x->kind));
+    cell_int(r, "calls", l->calls);
+    if (l->sized) cell_int(r, "bytes", l->bytes);
+    cell_int(r, "total_us", l->total);
+    cell_int(r, "exposed_us", l->exposed);
+    cell_int(r, "overlapped_us", l->total - l->exposed);
     /* bytes per ps x 1000 = GB/s */
-    result_float_if(r, l->bus_ps > 0, 1e3 * l->bus / l->bus_ps);
-    result_int_if(r, waits, l->wait);
-    result_int_if(r, waits, l->total - l->wait);
-    put_bytes(r, g->name);
-    result_float_if(r, l->algo_ps > 0, 1e3 * l->algo / l->algo_ps);
-    result_int(r, l->ranks);
-    result_int_if(r, x->ranks > 0, x->ranks);
-    if (l->mixed) result_text(r, "mixed");
-    else put_bytes(r, l->dtype);
-    result_int_if(r, w->c.nmembers > 1, l->matched);
+    if (l->bus_ps > 0) cell_float(r, "bus_gb_per_s", 1e3 * l->bus / l->bus_ps);
+    if (waits) cell_int(r, "wait_us", l->wait);
+    if (waits) cell_int(r, "move_us", l->total - l->wait);
+    if (group.n > 0) cell_str(r, "process_group", group);
+    if (l->algo_ps > 0)
+        cell_float(r, "algo_gb_per_s", 1e3 * l->algo / l->algo_ps);
+    cell_int(r, "ranks", l->ranks);
+    if (x->ranks > 0) cell_int(r, "group_size", x->ranks);
+    if (l->mixed) cell_text(r, "dtype", "mixed");
+    else if (l->dtype.n > 0) cell_str(r, "dtype", l->dtype);
+    if (w->c.nmembers > 1) cell_int(r, "matched", l->matched);
 }
 
 /* How much of the steps all of it is, unions per rank. */
-static bool sum_all(struct work *w) {
+static bool sum_all(struct comm *w) {
     for (size_t i = 0; i < w->n; i++) w->order[i].hi &= UINT32_MAX;
     if (!sort_keys(w->order, w->n)) return false;
     for (size_t i = 0; i < w->n;) {
@@ -267,7 +264,7 @@ static bool sum_all(struct work *w) {
     return true;
 }
 
-static void say_whole(struct result *r, const struct work *w) {
+static void say_whole(struct result *r, const struct comm *w) {
     int64_t steps = 0, time = 0;
     char a[32], b[32];
     for (size_t i = 0; i < w->t->nsteps; i++) {
@@ -284,16 +281,13 @@ static void say_whole(struct result *r, const struct work *w) {
 }
 
 /* Which files are there, and what is not known for want of others. */
-static void say_ranks(struct result *r, const struct work *w) {
+static void say_ranks(struct result *r, const struct comm *w) {
     const struct collectives *c = &w->c;
-    int64_t world = 0;
+    int64_t world = coll_world_size(w->t);
     size_t calls = 0;
-    for (size_t i = 0; i < w->t->nsources; i++)
-        if (w->t->sources[i].world_size > world)
-            world = w->t->sources[i].world_size;
     for (size_t i = 0; i < c->n; i++)
         calls += c->v[i].carrier == COLL_CALL &&
-                 w->t->sources[c->members[c->v[i].member].source].has_device;
+                 w->t->sources[coll_source(c, &c->v[i])].has_device;
     if (calls > 0)
         result_remark(r, "No kernel of a collective was recorded: the times "
                          "are those of the calls that start them.");
@@ -324,28 +318,28 @@ static void say_ranks(struct result *r, const struct work *w) {
                       c->crossed, span_name(w->t, c->crossed_row));
 }
 
-static int fill(struct work *w, struct result *r, struct ops_err *e) {
+static int comm_fill(struct comm *w, struct result *r, struct ops_err *e) {
     w->order = calloc(w->c.n + 1, sizeof *w->order);
     w->sums = calloc(w->t->nsources + 1, sizeof *w->sums);
     if (!w->order || !w->sums) return fail_oom(e);
     if (!sort_rows(w) || !add_rows(w)) return fail_oom(e);
-    for (size_t i = 0; i < w->nlines; i++) put_row(r, w, &w->lines[i]);
+    for (size_t i = 0; i < w->nlines; i++) put_comm_row(r, w, &w->lines[i]);
     if (!sum_all(w)) return fail_oom(e);
     if (w->n > 0) say_whole(r, w);
     if (w->c.n > 0) say_ranks(r, w);
     return 0;
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
-    struct work w = {.t = t};
+static int comm_run(const struct trace *t, const struct opts *o,
+                    struct result *r, struct ops_err *e) {
+    struct comm w = {.t = t};
     result_init(r, "comm", "Communication between ranks");
     result_from_trace(r, t);
-    put_columns(r);
+    comm_columns(r);
     TRY(scope_init(&w.scope, t, o, e));
     int rc = collectives_init(&w.c, t, e);
     if (rc == 0 && w.c.n > 0) rc = phases_init(&w.ph, t, e);
-    if (rc == 0) rc = fill(&w, r, e);
+    if (rc == 0) rc = comm_fill(&w, r, e);
     if (rc == 0 && w.c.n == 0)
         result_remark(r, "No collective or transfer between ranks was "
                          "recorded: one process alone, or a library that this "
@@ -365,5 +359,5 @@ const struct analysis analysis_comm = {
     .name = "comm",
     .help = "collectives between ranks: bytes, bandwidth, waiting, overlap",
     .row = "one collective or transfer between ranks",
-    .run = run,
+    .run = comm_run,
 };
