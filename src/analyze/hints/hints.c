@@ -317,8 +317,12 @@ static int study(struct hints *h, const struct trace *t, const struct scope *in,
     uint32_t chosen[MAX_STEPS];
     struct host_side side;
     size_t n;
-    TRY(deps_choose(t, c->source, in->by_step ? in->step_in : NULL, false,
-                    chosen, MAX_STEPS, &n, e));
+    const struct step_choice typical = {
+        .source = c->source,
+        .in = in->by_step ? in->step_in : NULL,
+        .max = MAX_STEPS,
+    };
+    TRY(deps_choose(t, &typical, chosen, &n, e));
     c->steps = calloc(MAX_STEPS, sizeof *c->steps);
     if (c->steps == NULL) return fail_oom(e);
     int64_t per = overhead_per_event(t, c->source);

@@ -16,6 +16,7 @@
 
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/phases.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
@@ -81,7 +82,7 @@ static bool take_thread(const struct trace *t, const struct track *tr,
     }
     struct intervals *const sets[] = {&th->sync, &th->api, &th->ops,
                                       &th->present};
-    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+    for (size_t i = 0; i < COUNT(sets); i++) {
         intervals_union(sets[i]);
         intervals_trim(sets[i]); /* there may be as many threads as events */
     }
@@ -113,19 +114,20 @@ void gap_host_free(struct gap_host *h) {
     *h = (struct gap_host){0};
 }
 
-/* A gap being weighed. */
-struct weigh {
+/* A gap that is being shared out among the causes. */
+struct gap_parts {
     const struct gap_host *h;
     const struct phase_view *v;
-    const struct gap *g;
+    const struct gap *gap;
     uint32_t step_thread, thread; /* tracks, or ROW_NONE; thread: launched */
-    int64_t w[IDLE_CAUSES];
+    int64_t ps[IDLE_CAUSES];      /* what each cause fills of it */
     int64_t silent; /* ps of the host's part in which nothing was recorded */
 };
 
-static const struct gap_thread *thread_of(const struct weigh *w, uint32_t tr) {
+static const struct gap_thread *thread_of(const struct gap_parts *g,
+                                          uint32_t tr) {
     static const struct gap_thread none = {0};
-    return tr == ROW_NONE ? &none : &w->h->threads[tr];
+    return tr == ROW_NONE ? &none : &g->h->threads[tr];
 }
 
 static int64_t at_most(int64_t v, int64_t most) { return v < most ? v : most; }
@@ -133,21 +135,17 @@ static int64_t at_most(int64_t v, int64_t most) { return v < most ? v : most; }
 /* The first instant from ts on at which the thread is in a span. */
 static int64_t shows_up(const struct gap_thread *th, int64_t ts) {
     const struct intervals *s = &th->present;
-    size_t lo = 0, hi = s->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (s->v[mid].end > ts) hi = mid;
-        else lo = mid + 1;
-    }
-    if (lo == s->n) return INT64_MAX;
-    return s->v[lo].start > ts ? s->v[lo].start : ts;
+    size_t i;
+    BOUND(i, 0, s->n, s->v[i].end <= ts);
+    if (i == s->n) return INT64_MAX;
+    return s->v[i].start > ts ? s->v[i].start : ts;
 }
 
 /* The time in [a, b) that a CPU collective kept the thread waiting: one that
  * runs beside its ops does not. */
-static int64_t comm_beside(const struct weigh *w, const struct gap_thread *th,
-                           int64_t a, int64_t b) {
-    int64_t comm = phases_host(w->v, a, b).comm;
+static int64_t comm_beside(const struct gap_parts *g,
+                           const struct gap_thread *th, int64_t a, int64_t b) {
+    int64_t comm = phases_host(g->v, a, b).comm;
     return comm == 0 ? 0
                      : at_most(comm, b - a - intervals_overlap(&th->ops, a, b));
 }
@@ -155,14 +153,14 @@ static int64_t comm_beside(const struct weigh *w, const struct gap_thread *th,
 /* What the host did in [a, b): until the launching thread shows up it is the
  * step's thread that the device waits for (backward runs on a thread of its
  * own, which forward feeds). */
-static void weigh_host(struct weigh *w, int64_t a, int64_t b) {
-    struct phase_host did = phases_host(w->v, a, b);
-    const struct gap_thread *first = thread_of(w, w->step_thread);
-    const struct gap_thread *then = thread_of(w, w->thread);
+static void weigh_host(struct gap_parts *g, int64_t a, int64_t b) {
+    struct phase_host did = phases_host(g->v, a, b);
+    const struct gap_thread *first = thread_of(g, g->step_thread);
+    const struct gap_thread *then = thread_of(g, g->thread);
     int64_t turn = first == then ? b : at_most(shows_up(then, a), b);
     int64_t comm = did.comm == 0 ? 0 /* as it is nearly always */
-                                 : comm_beside(w, first, a, turn) +
-                                       comm_beside(w, then, turn, b);
+                                 : comm_beside(g, first, a, turn) +
+                                       comm_beside(g, then, turn, b);
     int64_t rest = b - a - comm - did.input;
     assert(comm <= did.comm && rest >= 0);
     int64_t sync = at_most(intervals_overlap(&first->sync, a, turn) +
@@ -171,12 +169,12 @@ static void weigh_host(struct weigh *w, int64_t a, int64_t b) {
     int64_t api = at_most(intervals_overlap(&first->api, a, turn) +
                               intervals_overlap(&then->api, turn, b),
                           rest);
-    w->w[IDLE_COMM] += comm;
-    w->w[IDLE_INPUT] += did.input;
-    w->w[IDLE_SYNC] += sync;
-    w->w[IDLE_LAUNCH] += api - sync;
-    w->w[IDLE_HOST] += rest - api;
-    w->silent += b - a - did.known;
+    g->ps[IDLE_COMM] += comm;
+    g->ps[IDLE_INPUT] += did.input;
+    g->ps[IDLE_SYNC] += sync;
+    g->ps[IDLE_LAUNCH] += api - sync;
+    g->ps[IDLE_HOST] += rest - api;
+    g->silent += b - a - did.known;
 }
 
 /* Does the driver first copy the data itself, in small pieces? */
@@ -188,43 +186,39 @@ static bool is_pageable_copy(const struct trace *t, row_id r) {
 /* [a, end of the gap): the work was launched, or is just being launched. If it
  * waits long it is not for work of another stream, since none runs: the device
  * serves another program, or an event that was not recorded holds it up. */
-static void weigh_device(struct weigh *w, int64_t a) {
-    const struct trace *t = w->h->t;
-    int64_t b = w->g->end, called = span_end(t, w->g->launch);
+static void weigh_device(struct gap_parts *g, int64_t a) {
+    const struct trace *t = g->h->t;
+    int64_t b = g->gap->end, called = span_end(t, g->gap->launch);
     if (a >= b) return;
-    if (is_pageable_copy(t, w->g->after)) {
-        w->w[IDLE_COPY] += b - a;
+    if (is_pageable_copy(t, g->gap->after)) {
+        g->ps[IDLE_COPY] += b - a;
         return;
     }
     if (called < a) called = a;
     if (called > b || b - called <= PASS_US * PS_PER_US) called = b;
-    int64_t comm = phases_host(w->v, called, b).comm;
-    w->w[IDLE_LAUNCH] += called - a;
-    w->w[IDLE_COMM] += comm;
-    w->w[IDLE_UNKNOWN] += b - called - comm;
+    int64_t comm = phases_host(g->v, called, b).comm;
+    g->ps[IDLE_LAUNCH] += called - a;
+    g->ps[IDLE_COMM] += comm;
+    g->ps[IDLE_UNKNOWN] += b - called - comm;
 }
 
 /* The last call of the thread that may wait and began by ts, if it still runs
  * then; or ROW_NONE. */
-static row_id wait_at(const struct weigh *w, uint32_t track, int64_t ts) {
-    const struct trace *t = w->h->t;
-    const struct gap_thread *th = thread_of(w, track);
-    size_t lo = 0, hi = th->nwaits;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[th->waits[mid]] <= ts) lo = mid + 1;
-        else hi = mid;
-    }
-    if (lo == 0 || span_end(t, th->waits[lo - 1]) < ts) return ROW_NONE;
-    return th->waits[lo - 1];
+static row_id wait_at(const struct gap_parts *g, uint32_t track, int64_t ts) {
+    const struct trace *t = g->h->t;
+    const struct gap_thread *th = thread_of(g, track);
+    size_t i;
+    BOUND(i, 0, th->nwaits, t->spans.ts[th->waits[i]] <= ts);
+    if (i == 0 || span_end(t, th->waits[i - 1]) < ts) return ROW_NONE;
+    return th->waits[i - 1];
 }
 
 /* What a wait is: for the copy that has just ended, if that brought data to
  * the device; else for results. A copy call that runs at that time waits only
  * if it is this copy's. IDLE_UNKNOWN: it does not wait. */
-static enum idle_cause wait_kind(const struct weigh *w, row_id call) {
-    const struct trace *t = w->h->t;
-    row_id before = w->g->before;
+static enum idle_cause wait_kind(const struct gap_parts *g, row_id call) {
+    const struct trace *t = g->h->t;
+    row_id before = g->gap->before;
     bool copy = before != ROW_NONE && t->spans.kind[before] == SPAN_COPY;
     bool waits = span_class(t, call) & NAME_SYNC;
     if (!waits && !(copy && trace_launch_of(t, before) == call))
@@ -244,105 +238,90 @@ static row_id op_around(const struct trace *t, row_id call) {
     return op;
 }
 
-/* When the next span of the track begins, from ts on; or INT64_MAX. */
-static int64_t next_start(const struct trace *t, const struct track *tr,
-                          int64_t ts) {
-    row_id lo = tr->first, hi = tr->end;
-    while (lo < hi) {
-        row_id mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[mid] >= ts) hi = mid;
-        else lo = mid + 1;
-    }
-    return lo < tr->end ? t->spans.ts[lo] : INT64_MAX;
-}
-
 /* By how much earlier the next launch would come without that wait. */
 static int64_t cost_of_wait(const struct trace *t, row_id call) {
     row_id op = op_around(t, call);
     int64_t end = span_end(t, op);
     const struct track *tr = &t->tracks[t->spans.track[op]];
-    int64_t back = diff_of(next_start(t, tr, end), end);
+    row_id next = trace_row_at(t, tr, end);
+    int64_t back = next < tr->end ? t->spans.ts[next] - end : INT64_MAX;
     if (back > WAY_BACK_US * PS_PER_US) back = 0;
     return t->spans.dur[op] + back;
 }
 
 /* A gap that began in a wait: what the wait cost goes to it, off the host's
  * part first. */
-static void weigh_wait(struct weigh *w) {
-    row_id call = wait_at(w, w->thread, w->g->start);
-    if (call == ROW_NONE) call = wait_at(w, w->step_thread, w->g->start);
+static void weigh_wait(struct gap_parts *g) {
+    row_id call = wait_at(g, g->thread, g->gap->start);
+    if (call == ROW_NONE) call = wait_at(g, g->step_thread, g->gap->start);
     if (call == ROW_NONE) return;
-    enum idle_cause kind = wait_kind(w, call);
+    enum idle_cause kind = wait_kind(g, call);
     if (kind == IDLE_UNKNOWN) return;
-    int64_t cost = cost_of_wait(w->h->t, call) - w->w[IDLE_SYNC];
-    int64_t host = at_most(cost < 0 ? 0 : cost, w->w[IDLE_HOST]);
-    int64_t launch = at_most(cost < host ? 0 : cost - host, w->w[IDLE_LAUNCH]);
-    int64_t waited = w->w[IDLE_SYNC];
-    w->w[IDLE_HOST] -= host;
-    w->w[IDLE_LAUNCH] -= launch;
-    w->w[IDLE_SYNC] = 0;
-    w->w[kind] += waited + host + launch;
+    int64_t cost = cost_of_wait(g->h->t, call) - g->ps[IDLE_SYNC];
+    int64_t host = at_most(cost < 0 ? 0 : cost, g->ps[IDLE_HOST]);
+    int64_t launch = at_most(cost < host ? 0 : cost - host, g->ps[IDLE_LAUNCH]);
+    int64_t waited = g->ps[IDLE_SYNC];
+    g->ps[IDLE_HOST] -= host;
+    g->ps[IDLE_LAUNCH] -= launch;
+    g->ps[IDLE_SYNC] = 0;
+    g->ps[kind] += waited + host + launch;
 }
 
 /* The host came late: its launch began after the gap did. */
-static void weigh_late(struct weigh *w, int64_t called) {
-    int64_t until = at_most(called, w->g->end);
-    weigh_host(w, w->g->start, until);
-    weigh_device(w, until);
-    weigh_wait(w);
+static void weigh_late(struct gap_parts *g, int64_t called) {
+    int64_t until = at_most(called, g->gap->end);
+    weigh_host(g, g->gap->start, until);
+    weigh_device(g, until);
+    weigh_wait(g);
 }
 
 /* After the last work of all, and in the marker of the step: the program runs,
  * be it in Python that nobody recorded. */
-static bool is_end_of_step(const struct weigh *w) {
-    const struct step *st = &w->h->t->steps[w->g->step];
-    return w->g->after == ROW_NONE && w->step_thread != ROW_NONE &&
-           st->marker != ROW_NONE && w->g->start >= st->marker_ts &&
-           w->g->end <= sum_of(st->marker_ts, st->marker_dur);
+static bool is_end_of_step(const struct gap_parts *g) {
+    const struct step *st = &g->h->t->steps[g->gap->step];
+    return g->gap->after == ROW_NONE && g->step_thread != ROW_NONE &&
+           st->marker != ROW_NONE && g->gap->start >= st->marker_ts &&
+           g->gap->end <= sum_of(st->marker_ts, st->marker_dur);
 }
 
 /* No launch to go by: what the host did meanwhile, if the gap is more than
  * the device's own pause, and only as far as it was recorded. */
-static void weigh_unlinked(struct weigh *w) {
-    int64_t length = w->g->end - w->g->start;
-    if (w->g->after != ROW_NONE && length <= PASS_US * PS_PER_US) {
-        w->w[IDLE_UNKNOWN] = length;
+static void weigh_unlinked(struct gap_parts *g) {
+    int64_t length = g->gap->end - g->gap->start;
+    if (g->gap->after != ROW_NONE && length <= PASS_US * PS_PER_US) {
+        g->ps[IDLE_UNKNOWN] = length;
         return;
     }
-    weigh_host(w, w->g->start, w->g->end);
-    if (is_end_of_step(w)) return;
-    int64_t silent = at_most(w->silent, w->w[IDLE_HOST]);
-    w->w[IDLE_UNKNOWN] += silent;
-    w->w[IDLE_HOST] -= silent;
-}
-
-/* The largest part; of equals the first in the order of the enum. */
-static enum idle_cause heaviest(const struct weigh *w) {
-    enum idle_cause best = IDLE_INPUT;
-    for (int i = 1; i < IDLE_CAUSES; i++)
-        if (w->w[i] > w->w[best]) best = (enum idle_cause)i;
-    return best;
+    weigh_host(g, g->gap->start, g->gap->end);
+    if (is_end_of_step(g)) return;
+    int64_t silent = at_most(g->silent, g->ps[IDLE_HOST]);
+    g->ps[IDLE_UNKNOWN] += silent;
+    g->ps[IDLE_HOST] -= silent;
 }
 
 enum idle_cause gap_cause(const struct gap_host *h, const struct phase_view *v,
-                          const struct gap *g) {
+                          const struct gap *gap) {
     const struct trace *t = h->t;
-    const struct step *st = &t->steps[g->step];
-    assert(g->start < g->end && v->device != ROW_NONE);
-    struct weigh w = {.h = h,
-                      .v = v,
-                      .g = g,
-                      .step_thread = st->thread,
-                      .thread = st->thread};
-    if (g->launch != ROW_NONE) w.thread = t->spans.track[g->launch];
-    if (w.step_thread == ROW_NONE) w.step_thread = w.thread;
-    if (g->launch == ROW_NONE) weigh_unlinked(&w);
-    else if (t->spans.ts[g->launch] < g->start) weigh_device(&w, g->start);
-    else weigh_late(&w, t->spans.ts[g->launch]);
-    enum idle_cause cause = heaviest(&w);
-    bool head = g->start == st->ts;
+    const struct step *st = &t->steps[gap->step];
+    assert(gap->start < gap->end && v->device != ROW_NONE);
+    struct gap_parts g = {.h = h,
+                          .v = v,
+                          .gap = gap,
+                          .step_thread = st->thread,
+                          .thread = st->thread};
+    if (gap->launch != ROW_NONE) g.thread = t->spans.track[gap->launch];
+    if (g.step_thread == ROW_NONE) g.step_thread = g.thread;
+    if (gap->launch == ROW_NONE) weigh_unlinked(&g);
+    else if (t->spans.ts[gap->launch] < gap->start)
+        weigh_device(&g, gap->start);
+    else weigh_late(&g, t->spans.ts[gap->launch]);
+    /* the largest part; of equals the first in the order of the enum */
+    enum idle_cause cause = IDLE_INPUT;
+    for (int i = 1; i < IDLE_CAUSES; i++)
+        if (g.ps[i] > g.ps[cause]) cause = (enum idle_cause)i;
+    bool head = gap->start == st->ts;
     if (head && (cause == IDLE_UNKNOWN ||
-                 (cause == IDLE_HOST && w.silent > w.w[IDLE_HOST] / 2)))
+                 (cause == IDLE_HOST && g.silent > g.ps[IDLE_HOST] / 2)))
         cause = IDLE_START;
     return cause;
 }

@@ -5,19 +5,20 @@
 #include "analyze/steps/gaps.h"
 
 #include "analyze/shared/phases.h"
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include <assert.h>
 #include <stdlib.h>
 
 /* One piece of device work. */
-struct piece {
+struct device_work {
     row_id row, launch; /* launch: or ROW_NONE */
 };
 
-struct pieces {
+struct device_works {
     const struct trace *t;
-    struct piece *v;
+    struct device_work *v;
     size_t n, cap;
 };
 
@@ -28,7 +29,7 @@ void gaps_free(struct gaps *g) {
 
 /* The work of a device, row by row, the links beside them. What takes no time
  * ends no gap. */
-static bool take_work(struct pieces *p, uint32_t device) {
+static bool take_work(struct device_works *p, uint32_t device) {
     const struct trace *t = p->t;
     const struct lists *of = &t->of_device;
     for (size_t k = of->first[device]; k < of->first[device + 1]; k++) {
@@ -40,15 +41,15 @@ static bool take_work(struct pieces *p, uint32_t device) {
             while (l < t->links.n && t->links.device[l] < r) l++;
             bool linked = l < t->links.n && t->links.device[l] == r;
             if (!VEC_ROOM(p->v, p->n, p->cap)) return false;
-            p->v[p->n++] = (struct piece){r,
-                                          linked ? t->links.host[l] : ROW_NONE};
+            p->v[p->n++] = (struct device_work){r, linked ? t->links.host[l]
+                                                          : ROW_NONE};
         }
     }
     return true;
 }
 
 /* By start, then by launch: streams have no order of their own. */
-static struct sort_key *by_start(const struct pieces *p) {
+static struct sort_key *by_start(const struct device_works *p) {
     struct sort_key *k = malloc((p->n + 1) * sizeof *k);
     if (k == NULL) return NULL;
     const int64_t *ts = p->t->spans.ts;
@@ -64,26 +65,26 @@ static struct sort_key *by_start(const struct pieces *p) {
     return NULL;
 }
 
-static bool push(struct gaps *g, struct gap gap) {
+static bool push_gap(struct gaps *g, struct gap gap) {
     if (!VEC_ROOM(g->v, g->n, g->cap)) return false;
     g->v[g->n++] = gap;
     return true;
 }
 
 /* All gaps, whatever the steps are. */
-static bool sweep(const struct pieces *p, struct gaps *all) {
+static bool sweep_work(const struct device_works *p, struct gaps *all) {
     struct sort_key *k = by_start(p);
     if (k == NULL) return false;
     struct gap open = {INT64_MIN, INT64_MAX, ROW_NONE, ROW_NONE, ROW_NONE, 0};
     bool ok = true;
     for (size_t i = 0; ok && i < p->n; i++) {
-        struct piece w = p->v[k[i].row];
+        struct device_work w = p->v[k[i].row];
         int64_t start = p->t->spans.ts[w.row], end = span_end(p->t, w.row);
         if (start > open.start) {
             open.end = start;
             open.after = w.row;
             open.launch = w.launch;
-            ok = push(all, open);
+            ok = push_gap(all, open);
         }
         if (end > open.start) {
             open.start = end;
@@ -92,34 +93,24 @@ static bool sweep(const struct pieces *p, struct gaps *all) {
     }
     open.end = INT64_MAX;
     open.after = open.launch = ROW_NONE;
-    ok = ok && push(all, open);
+    ok = ok && push_gap(all, open);
     free(k);
     return ok;
 }
 
-/* The first gap that ends after ts. */
-static size_t first_after(const struct gaps *all, int64_t ts) {
-    size_t lo = 0, hi = all->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (all->v[mid].end > ts) hi = mid;
-        else lo = mid + 1;
-    }
-    return lo;
-}
-
 /* The parts of the gaps that lie in a step. */
-static bool cut(const struct trace *t, const struct gaps *all, uint32_t step,
-                struct gaps *out) {
+static bool cut_to_step(const struct trace *t, const struct gaps *all,
+                        uint32_t step, struct gaps *out) {
     const struct step *st = &t->steps[step];
     int64_t end = st->ts + st->dur;
-    for (size_t i = first_after(all, st->ts);
-         i < all->n && all->v[i].start < end; i++) {
+    size_t i; /* the first gap that ends after the step's start */
+    BOUND(i, 0, all->n, all->v[i].end <= st->ts);
+    for (; i < all->n && all->v[i].start < end; i++) {
         struct gap g = all->v[i];
         if (g.start < st->ts) g.start = st->ts;
         if (g.end > end) g.end = end;
         g.step = step;
-        if (g.start < g.end && !push(out, g)) return false;
+        if (g.start < g.end && !push_gap(out, g)) return false;
     }
     return true;
 }
@@ -128,12 +119,12 @@ int gaps_find(struct gaps *g, const struct trace *t, const struct phase_view *v,
               const bool *step_in, struct ops_err *e) {
     assert(v->device != ROW_NONE);
     *g = (struct gaps){0};
-    struct pieces p = {.t = t};
+    struct device_works p = {.t = t};
     struct gaps all = {0};
-    bool ok = take_work(&p, v->device) && sweep(&p, &all);
+    bool ok = take_work(&p, v->device) && sweep_work(&p, &all);
     const struct source *s = &t->sources[v->source];
     for (size_t i = s->step_first; ok && i < s->step_end; i++)
-        if (!step_in || step_in[i]) ok = cut(t, &all, (uint32_t)i, g);
+        if (!step_in || step_in[i]) ok = cut_to_step(t, &all, (uint32_t)i, g);
     free(p.v);
     gaps_free(&all);
     if (ok) return 0;

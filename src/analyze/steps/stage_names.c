@@ -4,6 +4,7 @@
  * inputs, or makes a new one for each element, an index follows its name. */
 #include "analyze/steps/stage_names.h"
 
+#include "base/array.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/span_class.h"
@@ -60,7 +61,7 @@ static size_t last_part(struct bytes name) {
 enum stage_kind stage_kind_of(struct bytes iterator) {
     size_t at = last_part(iterator);
     struct bytes last = {iterator.p + at, iterator.n - at};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; i < COUNT(kinds); i++)
         if (holds(last, kinds[i].text)) return kinds[i].kind;
     return STAGE_FLOW;
 }

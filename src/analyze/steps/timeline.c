@@ -5,10 +5,11 @@
  * nothing: a main thread that sits in a region "backward" has handed over to
  * the thread that runs the ops. Waiting for the input beats all: then the
  * program does nothing else. */
-#include "analyze/steps/timeline.h"
+#include "analyze/steps/deps.h"
 
 #include "analyze/shared/phases.h"
 #include "analyze/shared/pystack.h"
+#include "base/array.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "model/span_class.h"
@@ -76,7 +77,7 @@ void timeline_free(struct timeline *l) {
 }
 
 /* One thread while it is swept. */
-struct sweep {
+struct line_sweep {
     const struct trace *t;
     struct timeline *out;
     row_id *stack;
@@ -86,15 +87,8 @@ struct sweep {
     const int64_t *first; /* of the step's own thread: first launches */
 };
 
-/* Does the program wait for, or make, its input in this span? A function that
- * the step's thread runs may wait on an executor's thread (Keras). */
-static bool is_input(const struct sweep *s, row_id r) {
-    return span_is_input(s->t, r) ||
-           (s->first != NULL && phases_is_loop(s->t, r, s->first));
-}
-
 /* Ends the piece of the innermost open span at ts. */
-static bool cut(struct sweep *s, int64_t ts) {
+static bool cut_piece(struct line_sweep *s, int64_t ts) {
     if (ts > s->end) ts = s->end;
     if (ts <= s->now) return true;
     struct timeline *l = s->out;
@@ -107,38 +101,38 @@ static bool cut(struct sweep *s, int64_t ts) {
     return true;
 }
 
-static bool push(struct sweep *s, row_id r) {
+static bool open_span(struct line_sweep *s, row_id r) {
     if (!VEC_ROOM(s->stack, s->depth, s->cap)) return false;
     s->stack[s->depth++] = r;
-    if (s->input == 0 && is_input(s, r)) s->input = s->depth;
+    /* a function that the step's thread runs may wait for input on an
+     * executor's thread (Keras) */
+    bool input = span_is_input(s->t, r) ||
+                 (s->first != NULL && phases_is_loop(s->t, r, s->first));
+    if (s->input == 0 && input) s->input = s->depth;
     return true;
 }
 
-static void pop(struct sweep *s) {
-    if (s->input == s->depth) s->input = 0;
-    s->depth--;
-}
-
 /* Closes what is no longer open at ts. */
-static bool close_until(struct sweep *s, int64_t ts) {
+static bool close_until(struct line_sweep *s, int64_t ts) {
     while (s->depth > 0) {
         int64_t end = span_end(s->t, s->stack[s->depth - 1]);
         if (end > ts) return true;
-        if (!cut(s, end)) return false;
-        pop(s);
+        if (!cut_piece(s, end)) return false;
+        if (s->input == s->depth) s->input = 0;
+        s->depth--;
     }
     return true;
 }
 
 /* What was open before the line begins: the chain around the innermost. */
-static bool open_before(struct sweep *s, uint32_t track, int64_t ts) {
+static bool open_before(struct line_sweep *s, uint32_t track, int64_t ts) {
     row_id chain[256]; /* deeper ones are cut: only their owner is lost */
     size_t n = 0;
     for (row_id r = span_at(s->t, track, ts); r != ROW_NONE && n < 256;
          r = s->t->spans.parent[r])
         if (s->t->spans.ts[r] < ts) chain[n++] = r; /* else it comes again */
     while (n > 0)
-        if (!push(s, chain[--n])) return false;
+        if (!open_span(s, chain[--n])) return false;
     return true;
 }
 
@@ -148,7 +142,7 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
                          const int64_t *first) {
     int64_t ts = like->ts, end = like->end;
     *out = (struct timeline){.ts = ts, .end = end};
-    struct sweep s = {
+    struct line_sweep s = {
         .t = t, .out = out, .now = ts, .end = end, .first = first};
     const struct track *tr = &t->tracks[track];
     bool ok = open_before(&s, track, ts);
@@ -156,10 +150,10 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
          ok && r < tr->end && t->spans.ts[r] < end; r++) {
         const uint8_t skip = SPAN_INSTANT | SPAN_ASYNC | SPAN_DERIVED;
         if (t->spans.dur[r] == 0 || (t->spans.flags[r] & skip)) continue;
-        ok = close_until(&s, t->spans.ts[r]) && cut(&s, t->spans.ts[r]) &&
-             push(&s, r);
+        ok = close_until(&s, t->spans.ts[r]) && cut_piece(&s, t->spans.ts[r]) &&
+             open_span(&s, r);
     }
-    if (ok) ok = close_until(&s, end) && cut(&s, end);
+    if (ok) ok = close_until(&s, end) && cut_piece(&s, end);
     free(s.stack);
     return ok;
 }
@@ -303,11 +297,7 @@ int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
 
 size_t timeline_at(const struct timeline *l, int64_t ts) {
     assert(l->n > 0);
-    size_t lo = 0, hi = l->n;
-    while (hi - lo > 1) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (l->v[mid].ts <= ts) lo = mid;
-        else hi = mid;
-    }
-    return lo;
+    size_t next;
+    BOUND(next, 1, l->n, l->v[next].ts <= ts);
+    return next - 1;
 }
