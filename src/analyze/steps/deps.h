@@ -133,9 +133,9 @@ struct step_choice {
     size_t max;     /* so many at the most */
 };
 
-/* Chooses steps that stand for all of them, in time order: by their length those
- * just below the median, the second quarter. What disturbs a step makes it
- * longer (a profiler's flush, another program), and the shortest may be cut
+/* Chooses steps that stand for all of them, in time order: by their length
+ * those just below the median, the second quarter. What disturbs a step makes
+ * it longer (a profiler's flush, another program), and the shortest may be cut
  * ones. Where steps are of several kinds (every tenth evaluates), some of every
  * length are chosen. Their number goes to *n; out has room for max. */
 int deps_choose(const struct trace *t, const struct step_choice *c,

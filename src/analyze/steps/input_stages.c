@@ -668,26 +668,27 @@ static bool order_stages(struct finder *f) {
     for (size_t i = 0; ok && i < s->n; i++)
         if (x[i].shown) sorted[k++] = &s->v[i];
     if (k > 1) qsort(sorted, k, sizeof *sorted, by_time);
-    uint32_t todo = ROW_NONE; /* a list of stages to put, first the roots */
-    while (k-- > 0) {         /* from the last on: lists grow at their head */
+    uint32_t stack =
+        ROW_NONE;     /* a list of stages that are to be put, first the roots */
+    while (k-- > 0) { /* from the last on: lists grow at their head */
         uint32_t i = (uint32_t)(sorted[k] - s->v), up = s->v[i].parent;
-        uint32_t *list = up == ROW_NONE ? &todo : &x[up].child;
+        uint32_t *list = up == ROW_NONE ? &stack : &x[up].child;
         x[i].next = *list;
         *list = i;
     }
-    for (uint32_t put = 0; todo != ROW_NONE; put++) {
-        uint32_t i = todo, last = x[i].child, up = s->v[i].parent;
+    for (uint32_t put = 0; stack != ROW_NONE; put++) {
+        uint32_t i = stack, last = x[i].child, up = s->v[i].parent;
         out[put] = s->v[i];
         x[i].place = put;
         if (up != ROW_NONE) {
             out[put].parent = x[up].place;
             out[put].depth = out[x[up].place].depth + 1;
         }
-        todo = x[i].next;
+        stack = x[i].next;
         if (last == ROW_NONE) continue;
         while (x[last].next != ROW_NONE) last = x[last].next;
-        x[last].next = todo; /* its children come first */
-        todo = x[i].child;
+        x[last].next = stack; /* its children come first */
+        stack = x[i].child;
     }
     free(sorted);
     if (ok) {
