@@ -24,7 +24,7 @@ enum hint_limit {
 };
 
 /* An outermost op of the line, or a pause between two of them. */
-struct top {
+struct step_op {
     uint32_t row;            /* the op's row; ROW_NONE: no op */
     uint32_t first, end;     /* its pieces [first, end) of the line */
     uint32_t work, work_end; /* the works that these launch */
@@ -39,10 +39,10 @@ struct top {
 /* One step under study. */
 struct hint_step {
     struct deps d;
-    struct plan now;   /* as it would be after the hints found so far */
-    struct plan trial; /* what a rule tries */
-    struct top *tops;
-    size_t ntops, cap_tops;
+    struct plan now;     /* as it would be after the hints found so far */
+    struct plan trial;   /* what a rule tries */
+    struct step_op *ops; /* they cover all pieces of the line, in order */
+    size_t nops, cap_ops;
     struct copy_args *copies; /* by work; COPY_KINDS as kind: it is none. Rules
                                  come again and again: read once */
     int64_t *joined; /* by piece, ps: what a small op of the CPU would take as
@@ -88,17 +88,22 @@ struct hint_words {
 };
 
 struct hint_rule {
-    const char *id;         /* of interface.md */
+    const char *id;         /* what users see; fixed */
+    const char *title;      /* what is slow; NULL: say() writes it */
     bool in_place;          /* plainly wrong and repaired where it stands;
                                else the program is to be restructured */
     bool always;            /* said even when it saves no time */
     const char *confidence; /* measured, simulated, assumed */
     const char *assumes;    /* what the saving takes for granted */
     const char *see;        /* the analysis to look at */
+    const char *advice[FRAMEWORKS]; /* what to change; [FW_OTHER] stands for
+                                       those that have none; all NULL: say()
+                                       writes it */
     /* Repairs s->trial; adds to f what it did. f stays as it is when there is
      * nothing to repair. */
     void (*repair)(const struct hint_case *c, struct hint_step *s,
                    struct hint_found *f);
+    /* Writes the evidence; title and repair where they are not fixed. */
     void (*say)(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w);
 };
@@ -111,6 +116,11 @@ int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
 /* Sets fragmented, memory being there: the row that is badly fragmented on a
  * device that is at least half full (hint_memory.c). */
 int hint_memory_read(struct hint_case *c, struct ops_err *e);
+
+/* Fills s->ops from s->d (step_ops.c). O(pieces), more where one piece after
+ * the other is on another thread and deep. */
+int step_ops_find(struct hint_step *s, const struct trace *t,
+                  struct ops_err *e);
 
 /* Fills joined of all steps (hint_small.c). O(pieces log pieces). */
 int hint_small_read(struct hint_case *c, struct ops_err *e);

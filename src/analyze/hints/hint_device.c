@@ -53,24 +53,23 @@ static void repair_batch(const struct hint_case *c, struct hint_step *s,
 static void say_batch(const struct hint_case *c, const struct hint_found *f,
                       struct hint_words *w) {
     char a[48], n[48];
-    snprintf(w->title, sizeof w->title,
-             "kernels fill less than half of the device: a batch twice as "
-             "large would take the same time");
     snprintf(w->evidence, sizeof w->evidence,
              "%s, %s a step, with fewer blocks than half of the device's "
              "units, the longest %.120s",
              hint_count(c, f->count, "kernel", "kernels", n),
              hint_time(c, f->time, a), hint_name(c, f->row));
-    snprintf(w->repair, sizeof w->repair,
-             "double the batch size, or accumulate fewer gradients, until the "
-             "step gets longer");
 }
 
 const struct hint_rule hint_small_batch = {
     .id = "small-batch",
+    .title = "kernels fill less than half of the device: a batch twice as "
+             "large would take the same time",
     .confidence = "assumed",
     .assumes = "the saving is per sample, with twice as many in a step",
     .see = "kernels",
+    .advice[FW_OTHER] =
+        "double the batch size, or accumulate fewer gradients, until the "
+        "step gets longer",
     .repair = repair_batch,
     .say = say_batch,
 };
@@ -116,24 +115,23 @@ static void say_occupancy(const struct hint_case *c, const struct hint_found *f,
     if (k.shared_bytes >= 0)
         snprintf(shared, sizeof shared, ", %lld bytes of shared memory",
                  (long long)k.shared_bytes);
-    snprintf(w->title, sizeof w->title,
-             "kernels run with too few warps to hide the time of memory");
     snprintf(w->evidence, sizeof w->evidence,
              "%s, %s a step; %.120s: occupancy %.0f %%%s%s",
              hint_count(c, f->count, "kernel", "kernels", n),
              hint_time(c, f->time, a), hint_name(c, f->row), k.occupancy_pct,
              registers, shared);
-    snprintf(w->repair, sizeof w->repair,
-             "fewer registers or less shared memory a block: "
-             "__launch_bounds__, smaller tiles (Triton: fewer num_warps or a "
-             "smaller BLOCK)");
 }
 
 const struct hint_rule hint_low_occupancy = {
     .id = "low-occupancy",
+    .title = "kernels run with too few warps to hide the time of memory",
     .confidence = "assumed",
     .assumes = "twice the warps make such a kernel twice as fast",
     .see = "kernels",
+    .advice[FW_OTHER] =
+        "fewer registers or less shared memory a block: "
+        "__launch_bounds__, smaller tiles (Triton: fewer num_warps or a "
+        "smaller BLOCK)",
     .repair = repair_occupancy,
     .say = say_occupancy,
 };
@@ -159,23 +157,21 @@ static void repair_layout(const struct hint_case *c, struct hint_step *s,
 static void say_layout(const struct hint_case *c, const struct hint_found *f,
                        struct hint_words *w) {
     char a[48], n[48];
-    snprintf(w->title, sizeof w->title,
-             "convolutions change the layout of their data back and forth");
     snprintf(w->evidence, sizeof w->evidence,
              "%s, %s a step, that only turn NCHW into NHWC and back",
              hint_count(c, f->count, "kernel", "kernels", n),
              hint_time(c, f->time, a));
-    snprintf(w->repair, sizeof w->repair,
-             "model = model.to(memory_format=torch.channels_last); "
-             "x = x.to(memory_format=torch.channels_last)");
 }
 
 const struct hint_rule hint_slow_layout = {
     .id = "slow-op",
+    .title = "convolutions change the layout of their data back and forth",
     .confidence = "simulated",
     .assumes = "in that layout from the start the other kernels take as long "
                "as now",
     .see = "kernels",
+    .advice[FW_OTHER] = "model = model.to(memory_format=torch.channels_last); "
+                        "x = x.to(memory_format=torch.channels_last)",
     .repair = repair_layout,
     .say = say_layout,
 };

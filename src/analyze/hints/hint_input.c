@@ -11,13 +11,13 @@
 #include <stdio.h>
 
 /* A pause before the first kernel that no Python between ops explains. */
-static bool is_long_pause(const struct hint_step *s, const struct top *p) {
+static bool is_long_pause(const struct hint_step *s, const struct step_op *p) {
     if (p->row != ROW_NONE || !p->lead) return false;
     return hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US;
 }
 
 /* Work of the CPU before the first kernel: an op that launches nothing. */
-static bool is_cpu_work(const struct hint_step *s, const struct top *p) {
+static bool is_cpu_work(const struct hint_step *s, const struct step_op *p) {
     if (p->row == ROW_NONE || !p->lead || p->kernels || p->copies || p->waits)
         return false;
     return hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US;
@@ -38,20 +38,20 @@ static uint32_t stage_of(const struct trace *t, uint32_t row) {
  * which nobody waits here. */
 static bool is_worker(const struct hint_case *c, const struct hint_step *s) {
     if (c->t->sources[c->source].step_rule != STEPS_WHOLE) return false;
-    for (size_t i = 0; i < s->ntops; i++)
-        if (s->tops[i].row != ROW_NONE && !s->tops[i].input) return false;
+    for (size_t i = 0; i < s->nops; i++)
+        if (s->ops[i].row != ROW_NONE && !s->ops[i].input) return false;
     return true;
 }
 
-static void repair(const struct hint_case *c, struct hint_step *s,
-                   struct hint_found *f) {
+static void repair_input(const struct hint_case *c, struct hint_step *s,
+                         struct hint_found *f) {
     if (is_worker(c, s)) return;
     /* with no device every op is the CPU's, and a window that is no step
      * begins with anything: only a pipeline is known then */
     bool device = s->d.nworks > 0 &&
                   c->t->sources[c->source].step_rule != STEPS_WHOLE;
-    for (size_t i = 0; i < s->ntops; i++) {
-        const struct top *p = &s->tops[i];
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *p = &s->ops[i];
         if (p->optimizer) continue;
         if (!p->input &&
             !(device && (is_long_pause(s, p) || is_cpu_work(s, p))))
@@ -101,8 +101,8 @@ static void say_repair(const struct hint_case *c, struct hint_words *w) {
                  strs_text(&c->t->strs, loader->name));
 }
 
-static void say(const struct hint_case *c, const struct hint_found *f,
-                struct hint_words *w) {
+static void say_input(const struct hint_case *c, const struct hint_found *f,
+                      struct hint_words *w) {
     char a[48], b[48], where[HINT_TEXT];
     const char *name = hint_name(c, f->row);
     snprintf(w->title, sizeof w->title, "the step waits %s for its input",
@@ -126,6 +126,6 @@ const struct hint_rule hint_input_bound = {
     .confidence = "simulated",
     .assumes = "enough workers to have the next batch ready in time",
     .see = "input",
-    .repair = repair,
-    .say = say,
+    .repair = repair_input,
+    .say = say_input,
 };
