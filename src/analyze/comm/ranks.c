@@ -148,24 +148,25 @@ static void judge_steps(struct lateness *l, struct lates *in) {
     }
 }
 
-/* Steps and their time; members of one source share them. */
-static bool count_steps(struct lateness *l, const struct scope *scope) {
+/* Counts the steps in scope and their time; members of one source, which share
+ * them, stand together. */
+static void count_steps(struct lateness *l, const struct scope *scope) {
     const struct trace *t = l->c->t;
-    struct late_member *by_source = calloc(t->nsources + 1, sizeof *by_source);
-    if (by_source == NULL) return false;
-    for (size_t i = 0; i < t->nsteps; i++) {
-        if (!scope->all && !scope->step_in[i]) continue;
-        struct late_member *m = &by_source[t->steps[i].source];
-        m->steps++;
-        sum_add(&m->step_time, t->steps[i].dur);
+    const struct coll_member *of = l->c->members;
+    for (size_t k = 0; k < l->c->nmembers; k++) {
+        struct late_member *m = &l->v[k];
+        const struct source *s = &t->sources[of[k].source];
+        bool again = k > 0 && of[k].source == of[k - 1].source;
+        if (again) {
+            m->steps = l->v[k - 1].steps;
+            m->step_time = l->v[k - 1].step_time;
+        }
+        for (size_t i = s->step_first; !again && i < s->step_end; i++) {
+            if (!scope->all && !scope->step_in[i]) continue;
+            m->steps++;
+            sum_add(&m->step_time, t->steps[i].dur);
+        }
     }
-    for (size_t i = 0; i < l->c->nmembers; i++) {
-        const struct late_member *m = &by_source[l->c->members[i].source];
-        l->v[i].steps = m->steps;
-        l->v[i].step_time = m->step_time;
-    }
-    free(by_source);
-    return true;
 }
 
 /* By how much the clocks may be wrong where this member is held against the
@@ -200,8 +201,8 @@ static int lateness_init(struct lateness *l, const struct collectives *c,
     *l = (struct lateness){.c = c, .straggler = ROW_NONE};
     struct lates lates = {0};
     l->v = calloc(c->nmembers + 1, sizeof *l->v);
-    bool ok = l->v && take_late(l, scope, &lates) && take_waits(l, scope) &&
-              count_steps(l, scope);
+    bool ok = l->v && take_late(l, scope, &lates) && take_waits(l, scope);
+    if (ok) count_steps(l, scope);
     if (ok) judge_steps(l, &lates);
     for (uint32_t i = 0; ok && i < c->nmembers; i++) {
         l->v[i].straggler = is_straggler(l, i);
@@ -382,10 +383,10 @@ struct ranks {
     struct collectives c;
     struct lateness late;
     struct phases ph;
-    size_t *step_first, *step_end; /* by source: its steps, in step_order */
-    uint32_t *step_order;
-    struct phase_window *windows; /* by source: its steps in scope */
-    int64_t *p95;                 /* by source: -1: not known yet */
+    /* of the source at hand (members of one source stand together): */
+    uint32_t source;            /* which that is, or ROW_NONE */
+    struct phase_window window; /* its steps in scope */
+    int64_t p95; /* the step that 95 in a hundred do not exceed */
 };
 
 /* One row before it is put. */
@@ -393,26 +394,6 @@ struct rank_row {
     int64_t mean, p95, compute, comm, busy; /* ps */
     bool has_device;
 };
-
-/* Steps in scope, source by source. */
-static bool sort_steps(struct ranks *w) {
-    const struct trace *t = w->t;
-    struct sort_key *k = calloc(t->nsteps + 1, sizeof *k);
-    if (k == NULL) return false;
-    size_t n = 0;
-    for (uint32_t i = 0; i < t->nsteps; i++)
-        if (w->scope.all || w->scope.step_in[i])
-            k[n++] = (struct sort_key){t->steps[i].source, i, i};
-    bool ok = sort_keys(k, n);
-    for (size_t i = 0; ok && i < n; i++) {
-        size_t source = (size_t)k[i].hi;
-        w->step_order[i] = k[i].row;
-        if (w->step_end[source] == 0) w->step_first[source] = i;
-        w->step_end[source] = i + 1;
-    }
-    free(k);
-    return ok;
-}
 
 /* The views that a member is, [*first, return) of the phases': its device's, or
  * all of its source. */
@@ -426,57 +407,44 @@ static size_t views_of(const struct ranks *w, const struct coll_member *m,
     return *first + (v != NULL);
 }
 
-/* The source's steps in scope as a set of times, made when first asked for.
- * NULL: out of memory. */
-static const struct phase_window *window_of(const struct ranks *w,
-                                            uint32_t source) {
-    struct phase_window *x = &w->windows[source];
+/* Finds what all members of a source share. False: out of memory. */
+static bool take_source(struct ranks *w, uint32_t source) {
+    const struct source *s = &w->t->sources[source];
     struct intervals times = {0};
-    bool ok = true;
-    if (x->times.n > 0) return x;
-    for (size_t i = w->step_first[source]; ok && i < w->step_end[source]; i++) {
-        const struct step *st = &w->t->steps[w->step_order[i]];
+    uint64_t *durs = calloc(s->step_end - s->step_first + 1, sizeof *durs);
+    bool ok = durs != NULL;
+    size_t n = 0;
+    for (size_t i = s->step_first; ok && i < s->step_end; i++) {
+        const struct step *st = &w->t->steps[i];
+        if (!w->scope.all && !w->scope.step_in[i]) continue;
+        durs[n++] = (uint64_t)st->dur;
         ok = intervals_add(&times, st->ts, st->ts + st->dur);
     }
     intervals_union(&times);
-    return phase_window_init(x, &w->ph, source, &times) && ok ? x : NULL;
-}
-
-/* The step that 95 in a hundred do not exceed; -1: out of memory. */
-static int64_t rank_p95(const struct ranks *w, uint32_t source) {
-    size_t from = w->step_first[source], n = w->step_end[source] - from;
-    if (w->p95[source] >= 0) return w->p95[source];
-    uint64_t *v = calloc(n + 1, sizeof *v);
-    if (v == NULL || n == 0) {
-        free(v);
-        return n == 0 ? 0 : -1;
-    }
-    for (size_t i = 0; i < n; i++)
-        v[i] = (uint64_t)w->t->steps[w->step_order[from + i]].dur;
-    bool ok = sort_numbers(v, n);
-    int64_t out = ok ? (int64_t)v[(n * 95 + 99) / 100 - 1] : -1;
-    free(v);
-    return w->p95[source] = out;
+    phase_window_free(&w->window);
+    w->source = source;
+    ok = phase_window_init(&w->window, &w->ph, source, &times) && ok &&
+         sort_numbers(durs, n);
+    w->p95 = ok && n > 0 ? (int64_t)durs[(n * 95 + 99) / 100 - 1] : 0;
+    free(durs);
+    return ok;
 }
 
 /* Means over steps, and over the devices of the rank. */
-static bool measure_rank(const struct ranks *w, uint32_t member,
-                         struct rank_row *l) {
+static bool measure_rank(struct ranks *w, uint32_t member, struct rank_row *l) {
     const struct coll_member *m = &w->c.members[member];
-    size_t from = w->step_first[m->source], to = w->step_end[m->source];
-    int64_t n = (int64_t)(to - from), views = 0;
+    int64_t n = w->late.v[member].steps, views = 0;
     wide compute = 0, comm = 0, busy = 0;
     *l = (struct rank_row){0};
     if (n == 0) return true;
-    const struct phase_window *window = window_of(w, m->source);
-    if (window == NULL) return false;
+    if (w->source != m->source && !take_source(w, m->source)) return false;
     size_t k, end = views_of(w, m, &k);
     for (; k < end; k++) {
         const struct phase_view *v = &w->ph.views[k];
         int64_t parts[PHASES], device_busy;
         views++;
         l->has_device |= v->device != ROW_NONE;
-        phases_split_window(v, window, parts, &device_busy);
+        phases_split_window(v, &w->window, parts, &device_busy);
         compute += parts[PHASE_COMPUTE];
         comm += parts[PHASE_COMM];
         busy += device_busy;
@@ -486,8 +454,8 @@ static bool measure_rank(const struct ranks *w, uint32_t member,
     l->comm = (int64_t)(comm / (n * views));
     l->busy = (int64_t)(busy / (n * views));
     l->mean = w->late.v[member].step_time / n;
-    l->p95 = rank_p95(w, m->source);
-    return l->p95 >= 0;
+    l->p95 = w->p95;
+    return true;
 }
 
 static void ranks_columns(struct result *r, const struct ranks *w) {
@@ -693,22 +661,7 @@ static void say_rest(struct result *r, const struct ranks *w) {
         }
 }
 
-static bool prepare(struct ranks *w) {
-    const struct trace *t = w->t;
-    w->step_first = calloc(t->nsources + 1, sizeof *w->step_first);
-    w->step_end = calloc(t->nsources + 1, sizeof *w->step_end);
-    w->windows = calloc(t->nsources + 1, sizeof *w->windows);
-    w->p95 = malloc((t->nsources + 1) * sizeof *w->p95);
-    w->step_order = calloc(t->nsteps + 1, sizeof *w->step_order);
-    if (!w->step_first || !w->step_end || !w->windows || !w->p95 ||
-        !w->step_order)
-        return false;
-    for (size_t i = 0; i < t->nsources; i++) w->p95[i] = -1;
-    return sort_steps(w);
-}
-
 static int ranks_fill(struct ranks *w, struct result *r, struct ops_err *e) {
-    if (!prepare(w)) return fail_oom(e);
     ranks_columns(r, w);
     for (uint32_t i = 0; i < w->c.nmembers; i++) {
         uint32_t source = w->c.members[i].source;
@@ -724,7 +677,7 @@ static int ranks_fill(struct ranks *w, struct result *r, struct ops_err *e) {
 
 static int ranks_run(const struct trace *t, const struct opts *o,
                      struct result *r, struct ops_err *e) {
-    struct ranks w = {.t = t};
+    struct ranks w = {.t = t, .source = ROW_NONE};
     result_init(r, "ranks", "Ranks: who waits for whom");
     result_from_trace(r, t);
     r->in_order = true;
@@ -733,13 +686,7 @@ static int ranks_run(const struct trace *t, const struct opts *o,
     if (rc == 0) rc = lateness_init(&w.late, &w.c, &w.scope, e);
     if (rc == 0) rc = phases_init(&w.ph, t, e);
     if (rc == 0) rc = ranks_fill(&w, r, e);
-    free(w.step_first);
-    free(w.step_end);
-    for (size_t i = 0; w.windows && i < t->nsources; i++)
-        phase_window_free(&w.windows[i]);
-    free(w.windows);
-    free(w.p95);
-    free(w.step_order);
+    phase_window_free(&w.window);
     phases_free(&w.ph);
     if (w.late.v) lateness_free(&w.late);
     collectives_free(&w.c);

@@ -89,16 +89,16 @@ struct hint_words {
 
 struct hint_rule {
     const char *id;         /* what users see; fixed */
-    const char *title;      /* what is slow; NULL: say() writes it */
+    const char *title;      /* what is slow, unless say() writes it */
     bool in_place;          /* plainly wrong and repaired where it stands;
                                else the program is to be restructured */
     bool always;            /* said even when it saves no time */
     const char *confidence; /* measured, simulated, assumed */
     const char *assumes;    /* what the saving takes for granted */
     const char *see;        /* the analysis to look at */
-    const char *advice[FRAMEWORKS]; /* what to change; [FW_OTHER] stands for
-                                       those that have none; all NULL: say()
-                                       writes it */
+    const char *advice[FRAMEWORKS]; /* what to change, unless say() writes it;
+                                       [FW_OTHER] stands for those that have
+                                       none */
     /* Repairs s->trial; adds to f what it did. f stays as it is when there is
      * nothing to repair. */
     void (*repair)(const struct hint_case *c, struct hint_step *s,

@@ -27,27 +27,40 @@ static double blocks_per_unit(const struct trace *t, uint32_t row,
            (double)t->devices[d].units;
 }
 
-static void repair_batch(const struct hint_case *c, struct hint_step *s,
-                         struct hint_found *f) {
-    int64_t all = 0, half_empty = 0;
+/* Does a kernel have too few blocks to fill half of the device? */
+static bool is_half_empty(const struct trace *t, uint32_t row) {
+    struct kernel_args a = kernel_args_of(t, row);
+    double fill = blocks_per_unit(t, row, &a);
+    return fill >= 0 && fill * 100 < HINT_WAVE_PERCENT;
+}
+
+/* Halves the kernels that is() takes, if they are so much of the device's
+ * time. */
+static void halve_kernels(const struct hint_case *c, struct hint_step *s,
+                          bool (*is)(const struct trace *t, uint32_t row),
+                          int64_t percent, struct hint_found *f) {
+    int64_t all = 0, taken = 0;
     for (int pass = 0; pass < 2; pass++) {
-        /* one large kernel that fills the device decides: it is not small */
-        if (pass == 1 && half_empty < all / 2) return;
+        if (pass == 1 && taken < all / 100 * percent) return;
         for (uint32_t w = 0; w < s->d.nworks; w++) {
             uint32_t row = s->d.works[w].row;
             if (!runs_kernel(c, s, w)) continue;
-            struct kernel_args a = kernel_args_of(c->t, row);
-            double fill = blocks_per_unit(c->t, row, &a);
-            bool few = fill >= 0 && fill * 100 < HINT_WAVE_PERCENT;
+            if (pass == 0) sum_add(&all, s->trial.work[w]);
+            if (!is(c->t, row)) continue;
             if (pass == 0) {
-                sum_add(&all, s->trial.work[w]);
-                if (few) sum_add(&half_empty, s->trial.work[w]);
-            } else if (few) {
-                hint_saw(f, row, s->trial.work[w]);
-                s->trial.work[w] /= 2;
+                sum_add(&taken, s->trial.work[w]);
+                continue;
             }
+            hint_saw(f, row, s->trial.work[w]);
+            s->trial.work[w] /= 2;
         }
     }
+}
+
+static void repair_batch(const struct hint_case *c, struct hint_step *s,
+                         struct hint_found *f) {
+    /* one large kernel that fills the device decides: it is not small */
+    halve_kernels(c, s, is_half_empty, 50, f);
 }
 
 static void say_batch(const struct hint_case *c, const struct hint_found *f,
@@ -87,22 +100,7 @@ static bool is_thin(const struct trace *t, uint32_t row) {
 
 static void repair_occupancy(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
-    int64_t all = 0, thin = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1 && thin < all / 100 * HINT_THIN_PERCENT) return;
-        for (uint32_t w = 0; w < s->d.nworks; w++) {
-            uint32_t row = s->d.works[w].row;
-            if (!runs_kernel(c, s, w)) continue;
-            if (pass == 0) sum_add(&all, s->trial.work[w]);
-            if (!is_thin(c->t, row)) continue;
-            if (pass == 0) {
-                sum_add(&thin, s->trial.work[w]);
-                continue;
-            }
-            hint_saw(f, row, s->trial.work[w]);
-            s->trial.work[w] /= 2;
-        }
-    }
+    halve_kernels(c, s, is_thin, HINT_THIN_PERCENT, f);
 }
 
 static void say_occupancy(const struct hint_case *c, const struct hint_found *f,

@@ -207,14 +207,14 @@ static void put_hint(struct result *r, const struct hints *h,
     rule->say(&h->c, &v->found, &w);
     result_row(r);
     cell_text(r, "id", rule->id);
-    cell_text(r, "title", rule->title ? rule->title : w.title);
+    cell_text(r, "title", *w.title ? w.title : rule->title);
     cell_int(r, "save_us", v->save / n);
     cell_float(r, "save_pct",
                h->c.base > 0 ? 100.0 * (double)v->save / (double)h->c.base : 0);
     cell_int(r, "step_us", h->c.base / n);
     cell_text(r, "confidence", rule->confidence);
     cell_text(r, "evidence", w.evidence);
-    cell_text(r, "do", advice ? advice : w.repair);
+    cell_text(r, "do", *w.repair ? w.repair : advice);
     cell_text(r, "assumes", rule->assumes);
     cell_text(r, "see", rule->see);
 }

@@ -30,44 +30,7 @@
 #include "base/vec.h"
 #include <stdlib.h>
 
-/* ---- finding ---- */
-
-struct leak_site {
-    size_t event;        /* row of trace->mem: its first block, by which it
-                               is named (mem_site_of, mem_site_text) */
-    int64_t total_bytes; /* still there after the last step */
-    int64_t blocks;
-    int64_t bytes_per_step; /* mean over the steps */
-    uint32_t steps_seen;    /* steps that left some */
-};
-
-/* The level of one allocator, whether it leaks or not. */
-struct leak_level {
-    uint32_t allocator;
-    size_t steps;        /* that were looked at; fewer than LEAK_STEPS: too
-                                few to tell, and no level */
-    int64_t first, last; /* bytes in use at the end of the first and of the
-                                last of them */
-    int64_t first_step, last_step; /* their numbers */
-    size_t sites;                  /* that leak */
-    int64_t bytes_per_step;        /* of all of them */
-};
-
 enum { LEAK_STEPS = 3 }; /* one can be a start, two a replacement */
-
-/* Zeroed is empty. */
-struct leaks {
-    struct leak_site *v;
-    size_t n, cap; /* by allocator, largest first */
-    struct leak_level *levels;
-    size_t nlevels; /* of allocators with events */
-};
-
-static void leaks_free(struct leaks *l) {
-    free(l->v);
-    free(l->levels);
-    *l = (struct leaks){0};
-}
 
 /* A site while it is being counted. */
 struct tally {
@@ -81,7 +44,18 @@ struct tally {
     size_t last;       /* last step seen */
 };
 
-struct search {
+/* A site that leaks. */
+struct leak_site {
+    size_t event;        /* row of trace->mem: its first block, by which it is
+                            named (mem_site_of, mem_site_text) */
+    int64_t total_bytes; /* still there after the last step */
+    int64_t blocks;
+    int64_t bytes_per_step; /* mean over the steps */
+    uint32_t steps_seen;    /* steps that left some */
+};
+
+/* The search in one allocator. */
+struct leak_search {
     const struct mem_sites *sites;
     const struct trace *t;
     struct mem_levels l;
@@ -89,26 +63,29 @@ struct search {
     struct map by_site;     /* key -> tally */
     struct tally *v;
     size_t n, cap;
-    struct map freed; /* size of blocks from before the window that were
-                           freed -> steps that did so */
-    int64_t growth;   /* of the level, end of the first to end of the last */
-    bool coarse;      /* by op alone */
+    struct map freed;    /* size of blocks from before the window that were
+                            freed -> steps that did so */
+    int64_t first, last; /* bytes in use at the end of the first and of the last
+                            step */
+    bool coarse;         /* sites are told apart by op alone */
+    struct leak_site *found; /* largest first */
+    size_t nfound, cap_found;
 };
 
 /* Steps that must have survivors: all but the last, whose blocks may just not
  * have been replaced yet; with three there is none to spare. */
-static size_t steps_that_tell(const struct search *s) {
+static size_t steps_that_tell(const struct leak_search *s) {
     return s->steps.n > LEAK_STEPS ? s->steps.n - 1 : s->steps.n;
 }
 
 /* The step that event i is in, or steps.n. */
-static size_t step_of(const struct search *s, size_t i) {
+static size_t step_of(const struct leak_search *s, size_t i) {
     int64_t ts = s->t->mem.ts[s->l.first + i];
     size_t k = mem_steps_at(&s->steps, ts);
     return k < s->steps.n && ts < s->steps.v[k].end ? k : s->steps.n;
 }
 
-static bool survives(const struct search *s, size_t i, int64_t end) {
+static bool survives(const struct leak_search *s, size_t i, int64_t end) {
     uint32_t mate = s->l.mate[i];
     size_t k = s->l.first + i;
     return s->t->mem.bytes[k] > 0 && s->t->mem.addr[k] != 0 &&
@@ -116,7 +93,7 @@ static bool survives(const struct search *s, size_t i, int64_t end) {
 }
 
 /* The site by its op, or by op and stack where there is one. */
-static uint64_t place_key(const struct search *s, size_t k, bool *stack) {
+static uint64_t place_key(const struct leak_search *s, size_t k, bool *stack) {
     const struct trace *t = s->t;
     struct mem_site at = mem_site_of(s->sites, k);
     uint64_t h = t->mem.what[k];
@@ -128,7 +105,7 @@ static uint64_t place_key(const struct search *s, size_t k, bool *stack) {
     return *stack ? hash_pair(h, frames) : h;
 }
 
-static struct tally *tally_of(struct search *s, size_t k) {
+static struct tally *tally_of(struct leak_search *s, size_t k) {
     bool stack;
     uint64_t place = place_key(s, k, &stack), key = place;
     if (!stack && !s->coarse)
@@ -146,7 +123,7 @@ static struct tally *tally_of(struct search *s, size_t k) {
     return &s->v[*at];
 }
 
-static bool count_survivor(struct search *s, size_t k, size_t step) {
+static bool count_survivor(struct leak_search *s, size_t k, size_t step) {
     struct tally *y = tally_of(s, k);
     if (!y) return false;
     int64_t bytes = s->t->mem.bytes[k];
@@ -162,7 +139,7 @@ static bool count_survivor(struct search *s, size_t k, size_t step) {
     return true;
 }
 
-static bool count_all(struct search *s) {
+static bool count_all(struct leak_search *s) {
     const struct mem_levels *l = &s->l;
     int64_t end = s->steps.v[s->steps.n - 1].end;
     s->n = 0;
@@ -177,7 +154,7 @@ static bool count_all(struct search *s) {
 
 /* In how many steps a block from before the window was freed, by its size.
  * Events come in time order, so a step is counted when it is first seen. */
-static bool count_freed(struct search *s) {
+static bool count_freed(struct leak_search *s) {
     const struct mem_events *m = &s->t->mem;
     struct map last = {0};
     bool ok = true;
@@ -197,7 +174,7 @@ static bool count_freed(struct search *s) {
     return ok;
 }
 
-static bool in_every_third(const struct search *s, const struct tally *y) {
+static bool in_every_third(const struct leak_search *s, const struct tally *y) {
     uint32_t steps[3] = {0, 0, 0};
     size_t n = steps_that_tell(s);
     /* thirds differ by one step at the most: count, do not guess */
@@ -211,9 +188,10 @@ static bool in_every_third(const struct search *s, const struct tally *y) {
     return all >= n / 2;
 }
 
-static bool is_leak(const struct search *s, const struct tally *y) {
+static bool is_leak(const struct leak_search *s, const struct tally *y) {
+    int64_t growth = diff_of(s->last, s->first);
     if (!in_every_third(s, y)) return false;
-    if (s->growth <= 0 || y->later / 4 > s->growth) return false;
+    if (growth <= 0 || y->later / 4 > growth) return false;
     uint32_t back = y->size < 0 ? MAP_NONE
                                 : map_get(&s->freed, (uint64_t)-y->size);
     return back == MAP_NONE || back * UINT64_C(2) < y->seen;
@@ -226,106 +204,44 @@ static int larger_leak(const void *pa, const void *pb) {
     return a->event < b->event ? -1 : a->event > b->event;
 }
 
-/* One more leak. Sizes of one op are one row: an allocator that does not split
- * a block gives more than was asked for, now and then. */
-static bool take_leak(struct search *s, struct leaks *out, struct map *places,
-                      const struct tally *y) {
-    uint32_t *at = map_at(places, y->place);
-    if (!at) return false;
-    if (*at == MAP_NONE) {
-        if (!VEC_ROOM(out->v, out->n, out->cap)) return false;
-        *at = (uint32_t)out->n;
-        out->v[out->n++] = (struct leak_site){.event = y->event};
-    }
-    struct leak_site *to = &out->v[*at];
-    sum_add(&to->total_bytes, y->bytes);
-    to->blocks += y->blocks;
-    to->bytes_per_step = to->total_bytes / (int64_t)s->steps.n;
-    if (y->seen > to->steps_seen) to->steps_seen = y->seen;
-    return true;
-}
-
-static bool take_leaks(struct search *s, struct leaks *out,
-                       struct leak_level *level) {
-    size_t first = out->n;
+/* Finds the leaks among the tallies. Sizes of one op are one leak: an allocator
+ * that does not split a block gives more than was asked for, now and then. */
+static bool take_leaks(struct leak_search *s) {
     struct map places = {0};
     bool ok = true;
-    for (size_t i = 0; ok && i < s->n; i++)
-        if (is_leak(s, &s->v[i])) ok = take_leak(s, out, &places, &s->v[i]);
+    for (size_t i = 0; ok && i < s->n; i++) {
+        const struct tally *y = &s->v[i];
+        if (!is_leak(s, y)) continue;
+        uint32_t *at = map_at(&places, y->place);
+        ok = at &&
+             (*at != MAP_NONE || VEC_ROOM(s->found, s->nfound, s->cap_found));
+        if (!ok) break;
+        if (*at == MAP_NONE) {
+            *at = (uint32_t)s->nfound;
+            s->found[s->nfound++] = (struct leak_site){.event = y->event};
+        }
+        struct leak_site *to = &s->found[*at];
+        sum_add(&to->total_bytes, y->bytes);
+        to->blocks += y->blocks;
+        to->bytes_per_step = to->total_bytes / (int64_t)s->steps.n;
+        if (y->seen > to->steps_seen) to->steps_seen = y->seen;
+    }
     map_free(&places);
-    level->sites = out->n - first;
-    for (size_t i = first; i < out->n; i++)
-        sum_add(&level->bytes_per_step, out->v[i].bytes_per_step);
-    if (level->sites > 1)
-        qsort(out->v + first, level->sites, sizeof *out->v, larger_leak);
+    if (s->nfound > 1)
+        qsort(s->found, s->nfound, sizeof *s->found, larger_leak);
     return ok;
 }
 
-static void find_level(struct search *s, struct leak_level *level) {
-    const struct mem_step *a = &s->steps.v[0];
-    const struct mem_step *z = &s->steps.v[s->steps.n - 1];
-    level->first = mem_level_after(&s->l, mem_event_at(&s->l, a->end - 1));
-    level->last = mem_level_after(&s->l, mem_event_at(&s->l, z->end - 1));
-    level->first_step = s->t->steps[a->step].number;
-    level->last_step = s->t->steps[z->step].number;
-    s->growth = diff_of(level->last, level->first);
-}
-
-static bool search_sites(struct search *s, struct leaks *out,
-                         struct leak_level *level) {
-    find_level(s, level);
-    if (!count_freed(s) || !count_all(s) || !take_leaks(s, out, level))
-        return false;
-    if (level->sites > 0 || s->growth <= 0) return true;
+static bool find_leaks(struct leak_search *s) {
+    int64_t first_end = s->steps.v[0].end - 1;
+    int64_t last_end = s->steps.v[s->steps.n - 1].end - 1;
+    s->first = mem_level_after(&s->l, mem_event_at(&s->l, first_end));
+    s->last = mem_level_after(&s->l, mem_event_at(&s->l, last_end));
+    if (!count_freed(s) || !count_all(s) || !take_leaks(s)) return false;
+    if (s->nfound > 0 || s->last <= s->first) return true;
     s->coarse = true;
-    return count_all(s) && take_leaks(s, out, level);
+    return count_all(s) && take_leaks(s);
 }
-
-static int search_allocator(struct leaks *out, const struct mem_sites *sites,
-                            const struct mem_steps *steps, uint32_t allocator,
-                            struct ops_err *e) {
-    const struct trace *t = sites->t;
-    struct search s = {.sites = sites, .t = t, .steps = *steps};
-    int rc = mem_levels_init(&s.l, t, allocator, e);
-    if (rc == 0 && s.l.n > 0) {
-        struct leak_level *level = &out->levels[out->nlevels++];
-        *level = (struct leak_level){.allocator = allocator,
-                                     .steps = s.steps.n};
-        if (s.steps.n >= LEAK_STEPS && !search_sites(&s, out, level))
-            rc = fail_oom(e);
-    }
-    mem_levels_free(&s.l);
-    map_free(&s.by_site);
-    map_free(&s.freed);
-    free(s.v);
-    return rc;
-}
-
-/* Looks at every allocator and step that scope takes. O(events). */
-static int leaks_find(struct leaks *out, const struct mem_sites *sites,
-                      const struct scope *scope, struct ops_err *e) {
-    const struct trace *t = sites->t;
-    *out = (struct leaks){0};
-    out->levels = vec_alloc(t->nallocators + 1, sizeof *out->levels);
-    struct mem_steps steps = {0}; /* of the source at hand */
-    uint32_t source = ROW_NONE;
-    int rc = out->levels ? 0 : fail_oom(e);
-    for (size_t i = 0; rc == 0 && i < t->nallocators; i++) {
-        uint32_t now = t->allocators[i].source;
-        if (!scope->all && !scope->source_in[now]) continue;
-        if (now != source) {
-            mem_steps_free(&steps);
-            source = now;
-            rc = mem_steps_init(&steps, t, scope, source, e);
-        }
-        if (rc == 0) rc = search_allocator(out, sites, &steps, (uint32_t)i, e);
-    }
-    mem_steps_free(&steps);
-    if (rc != 0) leaks_free(out);
-    return rc;
-}
-
-/* ---- the table ---- */
 
 static void leaks_columns(struct result *r) {
     static const struct column cols[] = {
@@ -370,53 +286,87 @@ static void put_leak(struct result *r, const struct mem_sites *s,
     cell_str(r, "allocator", strs_bytes(&t->strs, a->name));
 }
 
-/* What was found, or that nothing was, with the levels to judge by. */
-static void say_level(struct result *r, const struct trace *t,
-                      const struct leak_level *l) {
-    const char *name = strs_text(&t->strs, t->allocators[l->allocator].name);
+/* Says what was found, or that nothing was, with the levels to judge by. */
+static void say_level(struct result *r, const struct leak_search *s,
+                      const char *name) {
     char first[NUMBER_MAX], last[NUMBER_MAX], each[NUMBER_MAX];
-    if (l->steps < LEAK_STEPS) {
+    if (s->steps.n < LEAK_STEPS) {
         result_remark(r,
                       "%s: %zu steps are too few to tell a leak from a "
                       "start; %d or more are needed",
-                      name, l->steps, (int)LEAK_STEPS);
+                      name, s->steps.n, (int)LEAK_STEPS);
         return;
     }
-    human_bytes(l->first, first, sizeof first);
-    human_bytes(l->last, last, sizeof last);
-    if (l->sites > 0)
+    const struct step *steps = s->t->steps;
+    long long from = steps[s->steps.v[0].step].number;
+    long long to = steps[s->steps.v[s->steps.n - 1].step].number;
+    int64_t per_step = 0;
+    for (size_t i = 0; i < s->nfound; i++)
+        sum_add(&per_step, s->found[i].bytes_per_step);
+    human_bytes(s->first, first, sizeof first);
+    human_bytes(s->last, last, sizeof last);
+    if (s->nfound > 0)
         result_remark(r,
                       "%s: %zu %s behind %s per step; in use at the "
                       "end of step %lld: %s, of step %lld: %s",
-                      name, l->sites,
-                      l->sites > 1 ? "sites leave" : "site leaves",
-                      human_bytes(l->bytes_per_step, each, sizeof each),
-                      (long long)l->first_step, first, (long long)l->last_step,
+                      name, s->nfound,
+                      s->nfound > 1 ? "sites leave" : "site leaves",
+                      human_bytes(per_step, each, sizeof each), from, first, to,
                       last);
     else
         result_remark(r,
                       "%s: nothing grows %s; in use at the end of step "
                       "%lld: %s, of step %lld: %s%s",
                       name,
-                      l->last > l->first ? "in every step"
+                      s->last > s->first ? "in every step"
                                          : "from step to step",
-                      (long long)l->first_step, first, (long long)l->last_step,
-                      last,
-                      l->last / 2 > l->first
+                      from, first, to, last,
+                      s->last / 2 > s->first
                           ? ". It grew all the same: `allocs` has what was "
                             "not freed"
                           : "");
 }
 
-static int leaks_fill(const struct mem_sites *s, const struct scope *scope,
+/* Puts the leaks of one allocator. O(events). */
+static int leaks_of(struct result *r, const struct mem_sites *sites,
+                    const struct mem_steps *steps, uint32_t allocator,
+                    struct ops_err *e) {
+    const struct trace *t = sites->t;
+    struct leak_search s = {.sites = sites, .t = t, .steps = *steps};
+    int rc = mem_levels_init(&s.l, t, allocator, e);
+    if (rc == 0 && s.l.n > 0) {
+        if (steps->n >= LEAK_STEPS && !find_leaks(&s)) rc = fail_oom(e);
+        for (size_t i = 0; rc == 0 && i < s.nfound; i++)
+            put_leak(r, sites, &s.found[i]);
+        say_level(r, &s, strs_text(&t->strs, t->allocators[allocator].name));
+    }
+    mem_levels_free(&s.l);
+    map_free(&s.by_site);
+    map_free(&s.freed);
+    free(s.v);
+    free(s.found);
+    return rc;
+}
+
+/* Looks at every allocator and step that scope takes. */
+static int leaks_fill(const struct mem_sites *sites, const struct scope *scope,
                       struct result *r, struct ops_err *e) {
-    struct leaks found;
-    TRY(leaks_find(&found, s, scope, e));
-    for (size_t i = 0; i < found.n; i++) put_leak(r, s, &found.v[i]);
-    for (size_t i = 0; i < found.nlevels; i++)
-        say_level(r, s->t, &found.levels[i]);
-    leaks_free(&found);
-    return 0;
+    const struct trace *t = sites->t;
+    struct mem_steps steps = {0}; /* of the source at hand */
+    uint32_t source = ROW_NONE;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < t->nallocators; i++) {
+        uint32_t now = t->allocators[i].source;
+        if (!scope->all && !scope->source_in[now]) continue;
+        if (now != source) {
+            mem_steps_free(&steps);
+            source = now;
+            rc = mem_steps_init(&steps, t, scope, source, e);
+        }
+        if (rc == 0) rc = leaks_of(r, sites, &steps, (uint32_t)i, e);
+    }
+    mem_steps_free(&steps);
+    return rc;
 }
 
 static int leaks_run(const struct trace *t, const struct opts *o,

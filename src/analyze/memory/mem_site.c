@@ -13,6 +13,7 @@
 
 #include "analyze/analyze.h"
 #include "analyze/memory/mem_levels.h"
+#include "analyze/shared/phases.h"
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/sort.h"
@@ -108,22 +109,6 @@ static bool find_stack_phases(struct mem_sites *s) {
     return ok;
 }
 
-static bool find_launches(struct mem_sites *s) {
-    const struct trace *t = s->t;
-    s->first_launch = malloc((t->nsteps + 1) * sizeof *s->first_launch);
-    if (!s->first_launch) return false;
-    for (size_t i = 0; i < t->nsteps; i++) s->first_launch[i] = INT64_MAX;
-    for (size_t i = 0; i < t->links.n; i++) {
-        row_id h = t->links.host[i];
-        uint32_t st = t->spans.step[h];
-        if (st == ROW_NONE || t->spans.kind[t->links.device[i]] != SPAN_KERNEL)
-            continue;
-        if (t->spans.ts[h] < s->first_launch[st])
-            s->first_launch[st] = t->spans.ts[h];
-    }
-    return true;
-}
-
 int mem_sites_init(struct mem_sites *s, const struct trace *t,
                    struct ops_err *e) {
     *s = (struct mem_sites){.t = t};
@@ -131,8 +116,9 @@ int mem_sites_init(struct mem_sites *s, const struct trace *t,
     s->steps = calloc(t->nsources + 1, sizeof *s->steps);
     s->name_phase = calloc(t->strs.n + 1, READINGS);
     s->near = calloc(t->ntracks + 1, sizeof *s->near);
-    bool ok = s->steps && s->name_phase && s->near && find_stack_phases(s) &&
-              find_launches(s);
+    s->first_launch = phases_first_launches(t);
+    bool ok = s->steps && s->name_phase && s->near && s->first_launch &&
+              find_stack_phases(s);
     int rc = ok ? 0 : fail_oom(e);
     for (size_t i = 0; rc == 0 && i < t->nsources; i++)
         rc = mem_steps_init(&s->steps[i], t, NULL, (uint32_t)i, e);
@@ -223,15 +209,6 @@ static enum mem_phase span_phase(const struct mem_sites *s, row_id r) {
     return (enum mem_phase)(*known - 1);
 }
 
-/* mem_phase_of_text of a frame, each name once. */
-static enum mem_phase text_phase(const struct mem_sites *s, row_id r) {
-    const struct trace *t = s->t;
-    size_t at = (size_t)t->spans.name[r] * READINGS + AS_TEXT;
-    uint8_t *known = &s->name_phase[at];
-    if (*known == 0) *known = (uint8_t)(mem_phase_of_text(name_of(t, r)) + 1);
-    return (enum mem_phase)(*known - 1);
-}
-
 /* One span more, going outwards. */
 static void climb(const struct mem_sites *s, struct mem_site *at, row_id r) {
     const struct trace *t = s->t;
@@ -278,8 +255,11 @@ static enum mem_phase mem_site_python(const struct mem_sites *s, size_t k) {
     const struct trace *t = s->t;
     row_id r = pystack_at(&s->py, t->mem.track[k], t->mem.ts[k]);
     for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
-        enum mem_phase p = text_phase(s, r);
-        if (p != MEM_NOWHERE) return p;
+        size_t at = (size_t)t->spans.name[r] * READINGS + AS_TEXT;
+        uint8_t *known = &s->name_phase[at]; /* each name is read once */
+        if (*known == 0)
+            *known = (uint8_t)(mem_phase_of_text(name_of(t, r)) + 1);
+        if (*known - 1 != MEM_NOWHERE) return (enum mem_phase)(*known - 1);
         r = t->spans.parent[r];
     }
     return MEM_NOWHERE;
@@ -302,17 +282,6 @@ static enum mem_phase mem_phase_before(const struct mem_sites *s,
     return MEM_NOWHERE;
 }
 
-/* The outermost span that is machinery: JAX has no ops, but
- * "PjitFunction(step)". */
-static row_id outermost_runtime(const struct trace *t, row_id r) {
-    row_id found = ROW_NONE;
-    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
-        if (t->spans.kind[r] == SPAN_RUNTIME) found = r;
-        r = t->spans.parent[r];
-    }
-    return found;
-}
-
 /* Copies as much as fits. */
 static size_t put(char *buf, size_t cap, size_t len, struct bytes b) {
     size_t n = b.n < cap - 1 - len ? b.n : cap - 1 - len;
@@ -324,21 +293,17 @@ static size_t put(char *buf, size_t cap, size_t len, struct bytes b) {
 static size_t op_text(const struct mem_sites *s, const struct mem_site *at,
                       size_t k, char *buf, size_t cap) {
     const struct trace *t = s->t;
-    row_id r = at->user;
-    if (r == ROW_NONE && t->mem.what[k] != 0)
+    row_id found = at->user, r = at->span;
+    if (found == ROW_NONE && t->mem.what[k] != 0)
         return put(buf, cap, 0, strs_bytes(&t->strs, t->mem.what[k]));
-    if (r == ROW_NONE) r = outermost_runtime(t, at->span);
-    return r == ROW_NONE ? 0 : put(buf, cap, 0, name_of(t, r));
-}
-
-/* The innermost region of the program around r, step markers apart. */
-static row_id next_region(const struct trace *t, row_id r) {
-    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
-        if (t->spans.kind[r] == SPAN_ANNOTATION && !span_is_step_mark(t, r))
-            return r;
+    /* JAX has no ops, but "PjitFunction(step)": the outermost span that is
+     * machinery */
+    bool none = found == ROW_NONE;
+    for (int i = 0; none && i < DEEPEST && r != ROW_NONE; i++) {
+        if (t->spans.kind[r] == SPAN_RUNTIME) found = r;
         r = t->spans.parent[r];
     }
-    return ROW_NONE;
+    return found == ROW_NONE ? 0 : put(buf, cap, 0, name_of(t, found));
 }
 
 /* The span on the step's own thread at that instant: while another thread
@@ -355,14 +320,16 @@ static row_id waiting_span(const struct mem_sites *s, size_t k) {
     return span_at_near(t, track, m->ts[k], &s->near[track]);
 }
 
-/* "outer/inner". */
+/* Writes the regions of the program around r, step markers apart:
+ * "outer/inner". */
 static size_t region_path(const struct trace *t, row_id r, char *buf,
                           size_t cap) {
     enum { SHOWN = 16 };
     row_id path[SHOWN];
     size_t n = 0, len = 0;
-    while (n < SHOWN && (r = next_region(t, r)) != ROW_NONE) {
-        path[n++] = r;
+    for (int i = 0; i < DEEPEST && n < SHOWN && r != ROW_NONE; i++) {
+        if (t->spans.kind[r] == SPAN_ANNOTATION && !span_is_step_mark(t, r))
+            path[n++] = r;
         r = t->spans.parent[r];
     }
     for (size_t i = n; i-- > 0;) {
@@ -429,12 +396,6 @@ static size_t python_text(const struct mem_sites *s, size_t k, char *buf,
     return len;
 }
 
-static size_t frames_text(const struct mem_sites *s, size_t k, char *buf,
-                          size_t cap) {
-    size_t n = stack_text(s->t, mem_stack(s->t, k), MEM_FRAMES, buf, cap);
-    return n > 0 ? n : python_text(s, k, buf, cap);
-}
-
 size_t mem_site_text(const struct mem_sites *s, const struct mem_site *at,
                      size_t k, enum mem_key by, char *buf, size_t cap) {
     assert(cap > 0);
@@ -443,9 +404,11 @@ size_t mem_site_text(const struct mem_sites *s, const struct mem_site *at,
     case MEM_BY_OP: return op_text(s, at, k, buf, cap);
     case MEM_BY_SCOPE: return scope_text(s, at, k, buf, cap);
     case MEM_BY_MODULE: return module_text(s, at, k, buf, cap);
-    case MEM_BY_STACK: return frames_text(s, k, buf, cap);
+    case MEM_BY_STACK: break;
     default: return 0;
     }
+    size_t n = stack_text(s->t, mem_stack(s->t, k), MEM_FRAMES, buf, cap);
+    return n > 0 ? n : python_text(s, k, buf, cap);
 }
 
 void mem_site_cell(struct result *r, const char *col, const struct mem_sites *s,
@@ -546,50 +509,39 @@ const char *mem_category_name(enum mem_category c) {
     return names[c];
 }
 
-/* Stretches of one phase, for sources that have stacks but no spans. */
-static void number_runs(struct mem_blocks *b) {
-    const struct mem_levels *l = b->l;
+int mem_blocks_init(struct mem_blocks *b, const struct mem_sites *sites,
+                    const struct mem_levels *l, struct ops_err *e) {
+    const struct trace *t = l->t;
+    *b =
+        (struct mem_blocks){.sites = sites, .l = l, .last_backward = INT64_MIN};
+    if (l->n > 0) {
+        uint32_t a = t->mem.allocator[l->first];
+        uint32_t source = t->allocators[a].source;
+        b->whole = t->sources[source].step_rule == STEPS_WHOLE;
+    }
+    /* The last event of a backward pass tells whether one followed a block:
+     * activations that are never freed were cut off by the window's end. */
+    for (size_t k = l->first + l->n; b->whole && k-- > l->first;) {
+        if (mem_site_of(sites, k).phase != MEM_BACKWARD) continue;
+        b->last_backward = t->mem.ts[k];
+        break;
+    }
+    if (!sites->stack_phase) return 0;
+    b->run = vec_alloc(l->n + 1, sizeof *b->run);
+    if (!b->run) return fail_oom(e);
     uint32_t run = 0;
     enum mem_phase now = MEM_NOWHERE;
     for (size_t i = 0; i < l->n; i++) {
-        uint32_t stack = mem_stack(l->t, l->first + i);
+        uint32_t stack = mem_stack(t, l->first + i);
         enum mem_phase p = MEM_NOWHERE;
-        if (stack != ROW_NONE && l->t->mem.bytes[l->first + i] >= 0)
-            p = b->sites->stack_phase[stack];
+        if (stack != ROW_NONE && t->mem.bytes[l->first + i] >= 0)
+            p = sites->stack_phase[stack];
         if (p != MEM_NOWHERE && p != now) {
             now = p;
             run++;
         }
         b->run[i] = run;
     }
-}
-
-/* The last event of a backward pass tells whether one followed a block:
- * activations that are never freed were cut off by the window's end. */
-static void find_last_backward(struct mem_blocks *b) {
-    const struct mem_levels *l = b->l;
-    b->last_backward = INT64_MIN;
-    for (size_t i = l->n; i-- > 0;) {
-        struct mem_site at = mem_site_of(b->sites, l->first + i);
-        if (at.phase != MEM_BACKWARD) continue;
-        b->last_backward = l->t->mem.ts[l->first + i];
-        return;
-    }
-}
-
-int mem_blocks_init(struct mem_blocks *b, const struct mem_sites *sites,
-                    const struct mem_levels *l, struct ops_err *e) {
-    *b = (struct mem_blocks){.sites = sites, .l = l};
-    if (l->n > 0) {
-        uint32_t a = l->t->mem.allocator[l->first];
-        uint32_t source = l->t->allocators[a].source;
-        b->whole = l->t->sources[source].step_rule == STEPS_WHOLE;
-    }
-    if (b->whole) find_last_backward(b);
-    if (!sites->stack_phase) return 0;
-    b->run = vec_alloc(l->n + 1, sizeof *b->run);
-    if (!b->run) return fail_oom(e);
-    number_runs(b);
     return 0;
 }
 
