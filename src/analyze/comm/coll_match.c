@@ -140,27 +140,18 @@ static bool number_block(struct matcher *w, struct block ref, struct block b,
     return true;
 }
 
-static bool number_stream(struct matcher *w, size_t from, size_t to) {
-    struct block ref = {from, from};
-    bool by_seq = true;
-    for (size_t i = from; i < to; i++) by_seq &= coll_at(w, i)->seq >= 0;
-    for (size_t i = from; i < to;) {
-        struct block b = {i, i};
-        while (b.to < to && w->order[b.to].lo == w->order[i].lo) b.to++;
-        if (i == from) ref = b;
-        if (!number_block(w, ref, b, by_seq)) return false;
-        i = b.to;
-    }
-    return true;
-}
-
-static bool number_all(struct matcher *w) {
-    size_t n = w->c->n;
-    for (size_t i = 0; i < n;) {
-        size_t to = i;
-        while (to < n && w->order[to].hi == w->order[i].hi) to++;
-        if (!number_stream(w, i, to)) return false;
-        i = to;
+static bool number_streams(struct matcher *w) {
+    for (size_t i = 0, to; i < w->c->n; i = to) {
+        to = same_hi_end(w->order, i, w->c->n);
+        struct block ref = {i, i}, b = {i, i};
+        bool by_seq = true;
+        for (size_t k = i; k < to; k++) by_seq &= coll_at(w, k)->seq >= 0;
+        for (; b.from < to; b.from = b.to) {
+            while (b.to < to && w->order[b.to].lo == w->order[b.from].lo)
+                b.to++;
+            if (b.from == i) ref = b;
+            if (!number_block(w, ref, b, by_seq)) return false;
+        }
     }
     return true;
 }
@@ -174,19 +165,15 @@ static bool make_matches(struct matcher *w) {
         w->order[i].lo = sort_signed(w->ordinal[w->order[i].row]);
     }
     if (!sort_keys(w->order, c->n)) return false;
-    for (size_t i = 0; i < c->n;) {
-        size_t to = i;
+    for (size_t i = 0, to; i < c->n; i = to) {
+        to = i + 1;
         while (to < c->n && w->order[to].hi == w->order[i].hi &&
                w->order[to].lo == w->order[i].lo)
             to++;
-        if (to - i > 1) {
-            if (!VEC_ROOM(c->matches, c->nmatches, c->cap_matches))
-                return false;
-            c->matches[c->nmatches++] =
-                (struct coll_match){.first = (uint32_t)i,
-                                    .n = (uint32_t)(to - i)};
-        }
-        i = to;
+        if (to - i < 2) continue;
+        if (!VEC_ROOM(c->matches, c->nmatches, c->cap_matches)) return false;
+        c->matches[c->nmatches++] =
+            (struct coll_match){.first = (uint32_t)i, .n = (uint32_t)(to - i)};
     }
     for (size_t i = 0; i < c->n; i++) c->by_match[i] = w->order[i].row;
     return true;
@@ -205,6 +192,7 @@ static bool make_matches(struct matcher *w) {
  * of ends is the offset, since all leave at about the same time; its error is
  * the spread of the differences or, when that is less, what the intervals have
  * in common. An offset within its error is none. */
+
 /* The spread of fewer differences than this says little. */
 enum { FEW = 5 };
 
@@ -230,17 +218,6 @@ struct clocks {
     size_t nedges, cap_edges;
 };
 
-static void add_sample(struct clocks *k, uint64_t pair, const struct coll *a,
-                       const struct coll *b) {
-    int64_t end_a = a->ts + a->dur, end_b = b->ts + b->dur;
-    size_t i = k->n++;
-    k->samples[i] = (struct sample){.d = diff_of(end_a, end_b),
-                                    .lo = diff_of(a->ts, end_b),
-                                    .hi = diff_of(end_a, b->ts)};
-    k->order[i] = (struct sort_key){pair << 1 | !coll_is_sync(a->kind),
-                                    sort_signed(k->samples[i].d), (uint32_t)i};
-}
-
 /* Every member of a match is held against the lowest. */
 static void take_samples(struct clocks *k, const uint32_t *first_of) {
     const struct collectives *c = k->c;
@@ -251,8 +228,16 @@ static void take_samples(struct clocks *k, const uint32_t *first_of) {
         for (size_t n = 1; n < m->n && !coll_is_p2p(a->kind); n++) {
             const struct coll *b = &c->v[c->by_match[m->first + n]];
             uint64_t y = first_of[coll_source(c, b)];
-            /* devices of one process have one clock */
-            if (x != y) add_sample(k, x << 32 | y, a, b);
+            if (x == y) continue; /* devices of one process have one clock */
+            struct sample *s = &k->samples[k->n];
+            *s = (struct sample){.d = diff_of(end_of(a), end_of(b)),
+                                 .lo = diff_of(a->ts, end_of(b)),
+                                 .hi = diff_of(end_of(a), b->ts)};
+            uint64_t pair = x << 32 | y;
+            k->order[k->n] =
+                (struct sort_key){pair << 1 | !coll_is_sync(a->kind),
+                                  sort_signed(s->d), (uint32_t)k->n};
+            k->n++;
         }
     }
 }
@@ -278,7 +263,8 @@ static struct sample best_region(const uint64_t *lo, const uint64_t *hi,
 }
 
 /* The samples [from, to) of one pair, sorted by difference. */
-static bool judge(struct clocks *k, size_t from, size_t to, struct edge *out) {
+static bool judge_pair(struct clocks *k, size_t from, size_t to,
+                       struct edge *out) {
     size_t n = 0;
     for (size_t i = from; i < to; i++, n++) {
         k->lo[n] = sort_signed(k->samples[k->order[i].row].lo);
@@ -318,19 +304,16 @@ static bool judge(struct clocks *k, size_t from, size_t to, struct edge *out) {
 }
 
 static bool make_edges(struct clocks *k) {
-    for (size_t i = 0; i < k->n;) {
-        size_t to = i;
-        while (to < k->n && k->order[to].hi == k->order[i].hi) to++;
+    for (size_t i = 0, to; i < k->n; i = to) {
+        to = same_hi_end(k->order, i, k->n);
         uint64_t pair = k->order[i].hi >> 1;
-        bool had = i > 0 && k->order[i - 1].hi >> 1 == pair;
-        if (!had) { /* where all wait for all tells more than the others */
-            if (!VEC_ROOM(k->edges, k->nedges, k->cap_edges)) return false;
-            struct edge e = {.a = k->c->members[pair >> 32].source,
-                             .b = k->c->members[pair & UINT32_MAX].source};
-            if (!judge(k, i, to, &e)) return false;
-            k->edges[k->nedges++] = e;
-        }
-        i = to;
+        /* where all wait for all tells more than the others */
+        if (i > 0 && k->order[i - 1].hi >> 1 == pair) continue;
+        if (!VEC_ROOM(k->edges, k->nedges, k->cap_edges)) return false;
+        struct edge e = {.a = k->c->members[pair >> 32].source,
+                         .b = k->c->members[pair & UINT32_MAX].source};
+        if (!judge_pair(k, i, to, &e)) return false;
+        k->edges[k->nedges++] = e;
     }
     return true;
 }
@@ -400,7 +383,7 @@ static struct coll *nth(const struct collectives *c, const struct coll_match *m,
 }
 
 /* When the last two came, and how long the shortest took. */
-static void measure(const struct collectives *c, struct coll_match *m) {
+static void measure_match(const struct collectives *c, struct coll_match *m) {
     m->last = c->by_match[m->first];
     m->latest = coll_arrival(c, nth(c, m, 0));
     m->second = INT64_MIN;
@@ -444,7 +427,7 @@ static void drop_crossed(struct collectives *c) {
         uint64_t stream = nth(c, &c->matches[i], 0)->stream;
         while (to < c->nmatches &&
                nth(c, &c->matches[to], 0)->stream == stream) {
-            measure(c, &c->matches[to]);
+            measure_match(c, &c->matches[to]);
             bad += is_crossed(c, &c->matches[to++]);
         }
         bool all = bad * 20 > to - i &&
@@ -473,7 +456,7 @@ bool collectives_match(struct collectives *c) {
     w.votes = calloc(c->n, sizeof *w.votes);
     c->by_match = calloc(c->n, sizeof *c->by_match);
     bool ok = w.order && w.ordinal && w.votes && c->by_match &&
-              sort_streams(&w) && number_all(&w) && make_matches(&w) &&
+              sort_streams(&w) && number_streams(&w) && make_matches(&w) &&
               find_clocks(c);
     if (ok) drop_crossed(c);
     size_t matched = 0;

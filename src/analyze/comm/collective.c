@@ -68,23 +68,20 @@ static void look_at_sources(struct coll_finder *f) {
     }
 }
 
-/* By rank, host, path: never by the order in which files were given. */
-static int source_order(const struct trace *t, uint32_t a, uint32_t b) {
-    const struct source *x = &t->sources[a], *y = &t->sources[b];
-    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-    int d = strcmp(strs_text(&t->strs, x->host), strs_text(&t->strs, y->host));
-    if (d == 0 && x->path && y->path) d = strcmp(x->path, y->path);
-    return d;
-}
-
 struct member_key {
     const struct trace *t;
     struct coll_member m;
 };
 
+/* By rank, host, path, device: never by the order in which files were given. */
 static int by_member(const void *a, const void *b) {
     const struct member_key *x = a, *y = b;
-    int d = source_order(x->t, x->m.source, y->m.source);
+    const struct source *p = &x->t->sources[x->m.source];
+    const struct source *q = &x->t->sources[y->m.source];
+    if (p->rank != q->rank) return p->rank < q->rank ? -1 : 1;
+    int d = strcmp(strs_text(&x->t->strs, p->host),
+                   strs_text(&x->t->strs, q->host));
+    if (d == 0 && p->path && q->path) d = strcmp(p->path, q->path);
     if (d != 0) return d;
     if (x->m.source != y->m.source) return x->m.source < y->m.source ? -1 : 1;
     int64_t i = x->m.device == ROW_NONE ? -1

@@ -12,6 +12,7 @@
 
 #include "analyze/comm/coll_facts.h"
 #include "base/err.h"
+#include "base/sort.h"
 #include "model/trace.h"
 
 /* Who takes part: a rank or, where one process drives several devices that
@@ -91,6 +92,13 @@ bool collectives_match(struct collectives *c);
 static inline uint32_t coll_source(const struct collectives *c,
                                    const struct coll *x) {
     return c->members[x->member].source;
+}
+
+/* Returns the end of the sorted keys, from i on, that have the same hi. */
+static inline size_t same_hi_end(const struct sort_key *k, size_t i, size_t n) {
+    size_t end = i + 1;
+    while (end < n && k[end].hi == k[i].hi) end++;
+    return end;
 }
 
 /* Returns the largest number of ranks that a source says its job has; 0 if none

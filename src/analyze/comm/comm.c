@@ -35,15 +35,11 @@ struct comm {
     struct phases ph;
     struct sort_key *order; /* those in scope, by row, member, time */
     size_t n;
-    struct comm_row *lines;
-    size_t nlines, cap_lines;
+    struct comm_row *rows;
+    size_t nrows, cap_rows;
     int64_t total;           /* of all rows, unions per rank */
     struct phase_sums *sums; /* by source: n is 0: not made yet */
 };
-
-static bool same_bytes(struct bytes a, struct bytes b) {
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
-}
 
 /* The row of a collective, made when new, by name, kind and group. */
 static uint32_t row_of(struct comm *w, struct map *rows, uint32_t i) {
@@ -53,9 +49,9 @@ static uint32_t row_of(struct comm *w, struct map *rows, uint32_t i) {
                              x->kind + 64 * (uint64_t)x->group);
     uint32_t *at = map_at(rows, key);
     if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
-    if (!VEC_ROOM(w->lines, w->nlines, w->cap_lines)) return ROW_NONE;
-    w->lines[w->nlines] = (struct comm_row){.first = i, .dtype = x->dtype};
-    return *at = (uint32_t)w->nlines++;
+    if (!VEC_ROOM(w->rows, w->nrows, w->cap_rows)) return ROW_NONE;
+    w->rows[w->nrows] = (struct comm_row){.first = i, .dtype = x->dtype};
+    return *at = (uint32_t)w->nrows++;
 }
 
 /* Those in scope, sorted by row and member; inside by time. */
@@ -74,14 +70,6 @@ static bool sort_rows(struct comm *w) {
     return ok && sort_keys(w->order, w->n);
 }
 
-/* The views of a source together, made when first asked for. */
-static struct phase_sums *sums_of(struct comm *w, uint32_t source) {
-    struct phase_sums *s = &w->sums[source];
-    struct ops_err e;
-    if (s->n == 0 && phase_sums_init(s, &w->ph, source, &e) != 0) return NULL;
-    return s;
-}
-
 /* The part of `all` (a union) that nothing else hid, against its own device or
  * as the mean of the source's. A kernel is hidden by other kernels of its
  * device; what the host carries out is exposed where the step counts it as
@@ -93,10 +81,11 @@ static bool exposed_part(struct comm *w, const struct intervals *all,
     bool own = x->carrier == COLL_KERNEL && device != ROW_NONE;
     bool calls = x->carrier == COLL_CALL && w->t->sources[source].has_device;
     const struct phase_view *v = &w->ph.views[w->ph.view_first[source]];
-    struct phase_sums one = {.views = v, .n = 1}, *sums = &one;
+    struct phase_sums one = {.n = 1}, *sums = own ? &one : &w->sums[source];
+    struct ops_err e;
     if (own) one.views = phases_of_device(&w->ph, source, device);
-    else sums = sums_of(w, source);
-    if (sums == NULL) return false;
+    else if (sums->n == 0 && phase_sums_init(sums, &w->ph, source, &e) != 0)
+        return false;
     *out = intervals_length(all);
     if (sums->views == NULL) return true; /* the device has no view */
     bool by_kernels = v->device != ROW_NONE &&
@@ -116,10 +105,12 @@ static bool exposed_part(struct comm *w, const struct intervals *all,
 
 /* One collective's counts and rates. With the other ranks' times the shortest
  * duration is the moving alone; else its own, waiting and all. */
-static void count(const struct comm *w, struct comm_row *l,
-                  const struct coll *x) {
+static void count_call(const struct comm *w, struct comm_row *l,
+                       const struct coll *x) {
     l->calls++;
-    if (!same_bytes(l->dtype, x->dtype)) l->mixed = true;
+    if (l->dtype.n != x->dtype.n ||
+        (l->dtype.n > 0 && memcmp(l->dtype.p, x->dtype.p, l->dtype.n) != 0))
+        l->mixed = true;
     if (x->match != ROW_NONE) l->matched++;
     if (x->bytes < 0) return;
     l->sized = true;
@@ -135,13 +126,13 @@ static void count(const struct comm *w, struct comm_row *l,
 
 /* The collectives [from, to) of one row on one member. */
 static bool add_member(struct comm *w, size_t from, size_t to) {
-    struct comm_row *l = &w->lines[w->order[from].hi >> 32];
+    struct comm_row *l = &w->rows[w->order[from].hi >> 32];
     const struct coll *x = NULL;
     struct intervals all = {0}, wait = {0};
     bool ok = true;
     for (size_t i = from; ok && i < to; i++) {
         x = &w->c.v[w->order[i].row];
-        count(w, l, x);
+        count_call(w, l, x);
         ok = intervals_add(&all, x->ts, x->ts + x->dur) &&
              (x->match == ROW_NONE ||
               intervals_add(&wait, x->ts, coll_wait_end(&w->c, x)));
@@ -161,16 +152,6 @@ static bool add_member(struct comm *w, size_t from, size_t to) {
     intervals_free(&all);
     intervals_free(&wait);
     return ok;
-}
-
-static bool add_rows(struct comm *w) {
-    for (size_t i = 0; i < w->n;) {
-        size_t to = i;
-        while (to < w->n && w->order[to].hi == w->order[i].hi) to++;
-        if (!add_member(w, i, to)) return false;
-        i = to;
-    }
-    return true;
 }
 
 static void comm_columns(struct result *r) {
@@ -247,19 +228,18 @@ static void put_comm_row(struct result *r, const struct comm *w,
 static bool sum_all(struct comm *w) {
     for (size_t i = 0; i < w->n; i++) w->order[i].hi &= UINT32_MAX;
     if (!sort_keys(w->order, w->n)) return false;
-    for (size_t i = 0; i < w->n;) {
-        size_t to = i;
+    for (size_t i = 0, to; i < w->n; i = to) {
         struct intervals all = {0};
         bool ok = true;
-        for (; ok && to < w->n && w->order[to].hi == w->order[i].hi; to++) {
-            const struct coll *x = &w->c.v[w->order[to].row];
+        to = same_hi_end(w->order, i, w->n);
+        for (size_t k = i; ok && k < to; k++) {
+            const struct coll *x = &w->c.v[w->order[k].row];
             ok = intervals_extend(&all, x->ts, x->ts + x->dur);
         }
         intervals_union(&all);
         sum_add(&w->total, intervals_length(&all));
         intervals_free(&all);
         if (!ok) return false;
-        i = to;
     }
     return true;
 }
@@ -322,8 +302,12 @@ static int comm_fill(struct comm *w, struct result *r, struct ops_err *e) {
     w->order = calloc(w->c.n + 1, sizeof *w->order);
     w->sums = calloc(w->t->nsources + 1, sizeof *w->sums);
     if (!w->order || !w->sums) return fail_oom(e);
-    if (!sort_rows(w) || !add_rows(w)) return fail_oom(e);
-    for (size_t i = 0; i < w->nlines; i++) put_comm_row(r, w, &w->lines[i]);
+    if (!sort_rows(w)) return fail_oom(e);
+    for (size_t i = 0, to; i < w->n; i = to) {
+        to = same_hi_end(w->order, i, w->n);
+        if (!add_member(w, i, to)) return fail_oom(e);
+    }
+    for (size_t i = 0; i < w->nrows; i++) put_comm_row(r, w, &w->rows[i]);
     if (!sum_all(w)) return fail_oom(e);
     if (w->n > 0) say_whole(r, w);
     if (w->c.n > 0) say_ranks(r, w);
@@ -348,7 +332,7 @@ static int comm_run(const struct trace *t, const struct opts *o,
     for (size_t i = 0; w.sums && i < t->nsources; i++)
         phase_sums_free(&w.sums[i]);
     free(w.sums);
-    free(w.lines);
+    free(w.rows);
     phases_free(&w.ph);
     collectives_free(&w.c);
     scope_free(&w.scope);

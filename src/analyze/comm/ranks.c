@@ -64,27 +64,19 @@ struct lates {
     size_t n, cap;
 };
 
-/* The last one's lateness to a match, on its own clock. */
-static struct late late_of(const struct collectives *c,
-                           const struct coll_match *m) {
-    const struct coll *x = &c->v[m->last];
-    const struct trace *t = c->t;
-    uint32_t st = t->spans.step[x->row];
-    int64_t off = c->clocks[coll_source(c, x)].offset;
-    return (struct late){.member = x->member,
-                         .end = x->ts,
-                         .step = st == ROW_NONE ? INT64_MIN
-                                                : t->steps[st].number,
-                         .start = diff_of(m->second, off)};
-}
-
 static bool take_late(struct lateness *l, const struct scope *scope,
                       struct lates *out) {
     const struct collectives *c = l->c;
     for (size_t i = 0; i < c->nmatches; i++) {
         const struct coll_match *m = &c->matches[i];
-        if (!scope_has(scope, c->v[m->last].row)) continue;
-        struct late x = late_of(c, m);
+        const struct coll *last = &c->v[m->last];
+        if (!scope_has(scope, last->row)) continue;
+        uint32_t st = c->t->spans.step[last->row];
+        int64_t offset = c->clocks[coll_source(c, last)].offset;
+        struct late x = {.member = last->member,
+                         .start = diff_of(m->second, offset),
+                         .end = last->ts};
+        x.step = st == ROW_NONE ? INT64_MIN : c->t->steps[st].number;
         if (x.end <= x.start) continue; /* all came at once */
         l->v[x.member].last++;
         if (!intervals_add(&l->v[x.member].late, x.start, x.end) ||
@@ -169,15 +161,6 @@ static void count_steps(struct lateness *l, const struct scope *scope) {
     }
 }
 
-/* By how much the clocks may be wrong where this member is held against the
- * others: the one whose clock is the common one has the others' error. */
-static int64_t clock_error(const struct collectives *c, uint32_t member) {
-    int64_t error = c->clocks[c->members[member].source].error;
-    for (size_t i = 0; error == 0 && i < c->nmembers; i++)
-        error = c->clocks[c->members[i].source].error;
-    return error;
-}
-
 static bool is_straggler(const struct lateness *l, uint32_t member) {
     const struct late_member *m = &l->v[member];
     int64_t late = intervals_length(&m->late);
@@ -185,7 +168,13 @@ static bool is_straggler(const struct lateness *l, uint32_t member) {
     if (late < m->step_time / STEP_PART) return false;
     if (late / ALL_NUM < l->all / ALL_DEN) return false;
     if (m->steps >= FEW_STEPS && 2 * m->worst_steps <= m->steps) return false;
-    return late / m->steps > clock_error(l->c, member);
+    /* by how much the clocks may be wrong where this member is held against the
+     * others: the one whose clock is the common one has the others' error */
+    const struct collectives *c = l->c;
+    int64_t error = c->clocks[c->members[member].source].error;
+    for (size_t i = 0; error == 0 && i < c->nmembers; i++)
+        error = c->clocks[c->members[i].source].error;
+    return late / m->steps > error;
 }
 
 static void lateness_free(struct lateness *l) {
@@ -337,8 +326,13 @@ static void pick_name(struct rank_activity *m, const struct trace *t,
     }
 }
 
-static void find_phase(struct rank_activity *m, const struct phase_view *v,
-                       const struct intervals *times) {
+/* Finds what the view's source did within these times (a union). O(spans of the
+ * source); false: out of memory. */
+static bool rank_activity_find(struct rank_activity *m, const struct trace *t,
+                               const struct phase_view *v,
+                               const struct intervals *times) {
+    *m = (struct rank_activity){.phase = PHASE_OTHER};
+    if (times->n == 0) return true;
     int64_t sums[PHASES] = {0}, parts[PHASES];
     for (size_t i = 0; i < times->n; i++) {
         phases_split(v, times->v[i].start, times->v[i].end, parts);
@@ -347,16 +341,6 @@ static void find_phase(struct rank_activity *m, const struct phase_view *v,
     for (int k = 0; k < PHASES; k++)
         if (sums[k] > sums[m->phase]) m->phase = (enum phase)k;
     m->phase_ps = sums[m->phase];
-}
-
-/* Finds what the view's source did within these times (a union). O(spans of the
- * source); false: out of memory. */
-static bool rank_activity_find(struct rank_activity *m, const struct trace *t,
-                               const struct phase_view *v,
-                               const struct intervals *times) {
-    *m = (struct rank_activity){.phase = PHASE_OTHER};
-    if (times->n == 0) return true;
-    find_phase(m, v, times);
     int64_t *self = calloc(t->strs.n + 1, sizeof *self);
     if (self == NULL) return false;
     struct within x = {t, times, self};

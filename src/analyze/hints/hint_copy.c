@@ -18,12 +18,6 @@
 #include "model/trace.h"
 #include <stdio.h>
 
-/* Does a copy over the link matter to these rules? */
-static bool is_link_copy(const struct copy_args *a) {
-    return (a->kind == COPY_H2D || a->kind == COPY_D2H) &&
-           a->bytes >= HINT_SMALL_COPY_BYTES;
-}
-
 /* How long the copy takes out of pinned memory; never longer than now. */
 static int64_t pinned_time(const struct hint_case *c, int64_t bytes,
                            int64_t now) {
@@ -67,7 +61,10 @@ static bool repair_copy(const struct hint_case *c, struct hint_step *s,
     const struct copy_args *a = &s->copies[w];
     const struct work *k = &s->d.works[w];
     if (s->trial.work[w] == WORK_GONE || (!waits && !pageable)) return false;
-    if (!is_link_copy(a) || (a->pageable == 1) != pageable) return false;
+    bool link = a->kind == COPY_H2D || a->kind == COPY_D2H;
+    if (!link || a->bytes < HINT_SMALL_COPY_BYTES ||
+        (a->pageable == 1) != pageable)
+        return false;
     /* the call itself is long when the host copies */
     int64_t call = k->call == ROW_NONE ? 0 : c->t->spans.dur[k->call];
     shorten_call(s, k->piece);
@@ -107,19 +104,6 @@ static void repair_blocking(const struct hint_case *c, struct hint_step *s,
     repair_copies(c, s, false, f);
 }
 
-static void say_copies(const struct hint_case *c, const struct hint_found *f,
-                       const char *what, struct hint_words *w) {
-    char a[48], b[48], n[48], size[48];
-    double gbps = f->other > 0 ? (double)f->bytes / (double)f->other * 1000 : 0;
-    human_bytes(f->bytes / (int64_t)c->nsteps, size, sizeof size);
-    snprintf(w->title, sizeof w->title, "%s a step are copied %s", size, what);
-    snprintf(w->evidence, sizeof w->evidence,
-             "%s (%.60s), %s a step in the copying calls, %s on the device at "
-             "%.1f GB/s",
-             hint_count(c, f->count, "copy", "copies", n), hint_name(c, f->row),
-             hint_time(c, f->time, a), hint_time(c, f->other, b), gbps);
-}
-
 static const char *const repairs[FRAMEWORKS] = {
     [FW_TORCH] = "DataLoader(..., pin_memory=True) or tensor.pin_memory() "
                  "once, then batch.to(device, non_blocking=True)",
@@ -143,8 +127,17 @@ static const char *const back_repairs[FRAMEWORKS] = {
                  "it a step later",
 };
 
-static void say_repair(const struct hint_case *c, const struct hint_found *f,
-                       struct hint_words *w) {
+static void say_copies(const struct hint_case *c, const struct hint_found *f,
+                       const char *what, struct hint_words *w) {
+    char a[48], b[48], n[48], size[48];
+    double gbps = f->other > 0 ? (double)f->bytes / (double)f->other * 1000 : 0;
+    human_bytes(f->bytes / (int64_t)c->nsteps, size, sizeof size);
+    snprintf(w->title, sizeof w->title, "%s a step are copied %s", size, what);
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s (%.60s), %s a step in the copying calls, %s on the device at "
+             "%.1f GB/s",
+             hint_count(c, f->count, "copy", "copies", n), hint_name(c, f->row),
+             hint_time(c, f->time, a), hint_time(c, f->other, b), gbps);
     bool back = f->row != ROW_NONE &&
                 copy_args_of(c->t, f->row).kind == COPY_D2H;
     snprintf(w->repair, sizeof w->repair, "%s",
@@ -154,13 +147,11 @@ static void say_repair(const struct hint_case *c, const struct hint_found *f,
 static void say_pageable(const struct hint_case *c, const struct hint_found *f,
                          struct hint_words *w) {
     say_copies(c, f, "from or to memory that is not pinned", w);
-    say_repair(c, f, w);
 }
 
 static void say_blocking(const struct hint_case *c, const struct hint_found *f,
                          struct hint_words *w) {
     say_copies(c, f, "while the program waits", w);
-    say_repair(c, f, w);
 }
 
 const struct hint_rule hint_copy_pageable = {

@@ -10,8 +10,8 @@
 #include "model/trace.h"
 #include <stdio.h>
 
-/* Is it work of the CPU before the first kernel: an op that launches nothing, or
- * a pause that no Python between ops explains? */
+/* Is it work of the CPU before the first kernel: an op that launches nothing,
+ * or a pause that no Python between ops explains? */
 static bool is_cpu_work(const struct hint_step *s, const struct step_op *p) {
     bool launches = p->row != ROW_NONE && (p->kernels || p->copies || p->waits);
     return p->lead && !launches &&

@@ -51,18 +51,6 @@ const struct hint_rule hint_memory_pressure = {
     .say = say_pressure,
 };
 
-/* Memory of the source's smallest device. */
-static int64_t device_room(const struct hint_case *c) {
-    int64_t room = INT64_MAX;
-    for (size_t i = 0; i < c->t->ndevices; i++) {
-        const struct device *d = &c->t->devices[i];
-        if (d->source == c->source && d->memory_bytes > 0 &&
-            d->memory_bytes < room)
-            room = d->memory_bytes;
-    }
-    return room < INT64_MAX ? room : (int64_t)HINT_MEMORY_GIB << 30;
-}
-
 /* Would what grows fill a device before a long training ends? */
 static bool leak_matters(const struct hint_case *c) {
     int64_t grows = 0;
@@ -70,7 +58,15 @@ static bool leak_matters(const struct hint_case *c) {
         struct cell per = part_cell(c->leaks, i, "bytes_per_step");
         if (!per.null) sum_add(&grows, per.i);
     }
-    return grows > device_room(c) / HINT_LEAK_STEPS;
+    int64_t room = INT64_MAX; /* memory of the source's smallest device */
+    for (size_t i = 0; i < c->t->ndevices; i++) {
+        const struct device *d = &c->t->devices[i];
+        if (d->source == c->source && d->memory_bytes > 0 &&
+            d->memory_bytes < room)
+            room = d->memory_bytes;
+    }
+    if (room == INT64_MAX) room = (int64_t)HINT_MEMORY_GIB << 30;
+    return grows > room / HINT_LEAK_STEPS;
 }
 
 static void repair_leak(const struct hint_case *c, struct hint_step *s,

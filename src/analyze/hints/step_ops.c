@@ -19,12 +19,6 @@ struct around {
 /* What was looked up last, by row: neighbours share what is around them. */
 enum { SEEN = 4096, CLIMB = 10000 };
 
-static bool in_optimizer(const struct trace *t, uint32_t row) {
-    struct bytes name = strs_bytes(&t->strs, t->spans.name[row]);
-    return (span_class(t, row) & NAME_OPTIMIZER) &&
-           !BYTES_STARTS(name, "Optimizer.zero_grad");
-}
-
 /* Looks outwards from row, up to a span that is in seen. */
 static struct around climb(const struct trace *t, uint32_t row,
                            const struct around *seen) {
@@ -38,7 +32,9 @@ static struct around climb(const struct trace *t, uint32_t row,
         }
         uint8_t k = t->spans.kind[row];
         if (k != SPAN_ANNOTATION && !span_is_step_mark(t, row)) a.root = row;
-        a.optimizer |= in_optimizer(t, row);
+        a.optimizer |= (span_class(t, row) & NAME_OPTIMIZER) &&
+                       !BYTES_STARTS(strs_bytes(&t->strs, t->spans.name[row]),
+                                     "Optimizer.zero_grad");
         row = t->spans.parent[row];
     }
     return a;

@@ -149,22 +149,6 @@ uint32_t mem_event_at(const struct mem_levels *l, int64_t ts) {
     return after == 0 ? EVENT_NONE : (uint32_t)(after - 1);
 }
 
-/* Takes the oldest blocks as freed until `over` bytes are gone: *r says which.
- * Returns what is still over; less than 0: so much is in no block now. */
-static int64_t take_oldest(const struct mem_levels *l, uint32_t after,
-                           int64_t over, struct mem_rest *r) {
-    for (size_t i = 0; over > 0 && i < l->nbefore; i++) {
-        r->gone_before = i + 1;
-        if (mem_alive_before(l, i, after))
-            over -= l->t->before[l->before_first + i].bytes;
-    }
-    for (size_t i = 0; over > 0 && i < l->n; i++) {
-        r->gone = i + 1;
-        if (mem_alive(l, i, after)) over -= l->t->mem.bytes[l->first + i];
-    }
-    return over;
-}
-
 struct mem_rest mem_rest(const struct mem_levels *l, uint32_t after) {
     const struct mem_events *m = &l->t->mem;
     struct mem_rest r = {.before = l->base};
@@ -185,7 +169,18 @@ struct mem_rest mem_rest(const struct mem_levels *l, uint32_t after) {
     int64_t over = sum_of(known, r.before) - mem_level_after(l, after);
     int64_t cut = over < 0 ? 0 : over < r.before ? over : r.before;
     r.before -= cut;
-    r.lost = -take_oldest(l, after, over - cut, &r);
+    over -= cut;
+    /* the oldest blocks are taken as freed until nothing is over */
+    for (size_t i = 0; over > 0 && i < l->nbefore; i++) {
+        r.gone_before = i + 1;
+        if (mem_alive_before(l, i, after))
+            over -= l->t->before[l->before_first + i].bytes;
+    }
+    for (size_t i = 0; over > 0 && i < l->n; i++) {
+        r.gone = i + 1;
+        if (mem_alive(l, i, after)) over -= m->bytes[l->first + i];
+    }
+    r.lost = -over; /* less than 0 is over: so much is in no block */
     return r;
 }
 

@@ -170,13 +170,6 @@ static struct segment_use segment_use_of(const struct trace *t,
     return u;
 }
 
-/* Returns the allocator's own limit, else its device's memory, else -1. */
-static int64_t capacity_of(const struct trace *t, const struct allocator *a) {
-    if (a->capacity >= 0 || a->device >= t->ndevices) return a->capacity;
-    int64_t bytes = t->devices[a->device].memory_bytes;
-    return bytes > 0 ? bytes : -1;
-}
-
 static void put_allocator(struct result *r, const struct mem_levels *l,
                           const struct allocator *a,
                           const struct mem_scope *in) {
@@ -185,7 +178,10 @@ static void put_allocator(struct result *r, const struct mem_levels *l,
     if (peak == EVENT_NONE) return;
     int64_t ts = t->mem.ts[l->first + peak];
     int64_t held = mem_reserved(t, l->first + peak);
-    int64_t used = l->level[peak], most = capacity_of(t, a);
+    int64_t used = l->level[peak], most = a->capacity;
+    if (most < 0 && a->device < t->ndevices && /* not its own: the device's */
+        t->devices[a->device].memory_bytes > 0)
+        most = t->devices[a->device].memory_bytes;
     const struct step *s = step_at(t, a->source, ts);
     struct event_counts c = count_events(l, in);
     struct segment_use u = segment_use_of(t, t->mem.allocator[l->first]);
@@ -499,34 +495,29 @@ static int oom_holder(const struct memory *m, const struct mem_oom *o,
     return rc;
 }
 
-static int say_oom(const struct memory *m, struct result *r,
-                   const struct mem_oom *o, struct ops_err *e) {
-    char who[512], held[1024], asked[NUMBER_MAX], spare[NUMBER_MAX];
-    oom_asker(m->t, o, who, sizeof who);
-    TRY(oom_holder(m, o, held, sizeof held, e));
-    human_bytes(o->bytes, asked, sizeof asked);
-    human_bytes(o->device_free, spare, sizeof spare);
-    result_remark(r, "out of memory: %s asked for %s%s%s%s%s", who, asked,
-                  o->device_free < 0 ? "" : " when ",
-                  o->device_free < 0 ? "" : spare,
-                  o->device_free < 0 ? "" : " were free on the device", held);
-    return 0;
-}
-
-/* A program that is caught running out and tries again does so many times. */
+/* Says which allocations failed, the first few: a program that is caught
+ * running out and tries again does so many times. */
 static int say_ooms(const struct memory *m, struct result *r,
                     struct ops_err *e) {
     enum { SHOWN = 3 };
-    size_t said = 0, more = 0;
+    size_t n = 0;
     for (size_t i = 0; i < m->t->nooms; i++) {
         const struct mem_oom *o = &m->t->ooms[i];
         uint32_t source = m->t->allocators[o->allocator].source;
-        if (!m->scope.all && !m->scope.source_in[source]) continue;
-        if (said == SHOWN) more++;
-        else TRY(say_oom(m, r, o, e));
-        said += said < SHOWN;
+        if ((!m->scope.all && !m->scope.source_in[source]) || n++ >= SHOWN)
+            continue;
+        char who[512], held[1024], asked[NUMBER_MAX], spare[NUMBER_MAX];
+        bool known = o->device_free >= 0;
+        oom_asker(m->t, o, who, sizeof who);
+        TRY(oom_holder(m, o, held, sizeof held, e));
+        human_bytes(o->bytes, asked, sizeof asked);
+        human_bytes(o->device_free, spare, sizeof spare);
+        result_remark(r, "out of memory: %s asked for %s%s%s%s%s", who, asked,
+                      known ? " when " : "", known ? spare : "",
+                      known ? " were free on the device" : "", held);
     }
-    if (more > 0) result_remark(r, "and %zu more allocations failed", more);
+    if (n > SHOWN)
+        result_remark(r, "and %zu more allocations failed", n - SHOWN);
     return 0;
 }
 
@@ -576,18 +567,6 @@ static int memory_allocator(struct memory *m, uint32_t i, struct result *r,
     return rc;
 }
 
-static int memory_options(struct memory *m, const struct opts *o,
-                          struct ops_err *e) {
-    const char *by = opts_text(o, "by");
-    int64_t points = opts_int(o, "points");
-    if (points < 2) return fail(e, OPS_EUSAGE, "--points must be 2 or more");
-    m->points = (size_t)points;
-    m->view = &views[VIEW_ALLOCATOR];
-    for (size_t i = 0; i < COUNT(views); i++)
-        if (by && strcmp(by, views[i].name) == 0) m->view = &views[i];
-    return 0;
-}
-
 static int memory_fill(struct memory *m, const struct opts *o, struct result *r,
                        struct ops_err *e) {
     enum mem_key key = m->view->key;
@@ -616,10 +595,14 @@ static int memory_fill(struct memory *m, const struct opts *o, struct result *r,
 
 static int memory_run(const struct trace *t, const struct opts *o,
                       struct result *r, struct ops_err *e) {
-    struct memory m = {.t = t};
+    const char *by = opts_text(o, "by");
+    int64_t points = opts_int(o, "points");
+    struct memory m = {.t = t, .view = views, .points = (size_t)points};
     result_init(r, "memory", NULL);
-    int rc = memory_options(&m, o, e);
-    if (rc == 0) rc = memory_fill(&m, o, r, e);
+    if (points < 2) return fail(e, OPS_EUSAGE, "--points must be 2 or more");
+    for (size_t i = 0; i < COUNT(views); i++)
+        if (by && strcmp(by, views[i].name) == 0) m.view = &views[i];
+    int rc = memory_fill(&m, o, r, e);
     if (rc == 0) rc = result_done(r, e);
     mem_sites_free(&m.sites);
     scope_free(&m.scope);

@@ -58,17 +58,6 @@ static void put_hex(struct result *r, const char *col, uint64_t v) {
     cell_text(r, col, text);
 }
 
-static void put_pool(struct result *r, const struct mem_segment *s) {
-    char text[80];
-    const char *kind = s->large ? "large" : "small";
-    if (s->pool[0] == 0 && s->pool[1] == 0)
-        snprintf(text, sizeof text, "%s", kind);
-    else
-        snprintf(text, sizeof text, "%s, private %lld,%lld", kind,
-                 (long long)s->pool[0], (long long)s->pool[1]);
-    cell_text(r, "pool", text);
-}
-
 static void put_segment(struct result *r, const struct trace *t,
                         const struct mem_segment *s, struct segment_sums *all) {
     const struct allocator *a = &t->allocators[s->allocator];
@@ -96,25 +85,25 @@ static void put_segment(struct result *r, const struct trace *t,
         cell_float(r, "fragmentation_pct",
                    100.0 * (1.0 - (double)s->active / (double)s->bytes));
     put_hex(r, "stream", (uint64_t)s->stream);
-    put_pool(r, s);
+    const char *kind = s->large ? "large" : "small";
+    if (s->pool[0] == 0 && s->pool[1] == 0) cell_text(r, "pool", kind);
+    else
+        cell_text(r, "pool",
+                  arena_fmt(&r->arena, "%s, private %lld,%lld", kind,
+                            (long long)s->pool[0], (long long)s->pool[1]));
     cell_bool(r, "expandable", s->expandable);
     mem_stack_cell(r, "stack", t, s->stack);
-}
-
-/* Was a snapshot among the sources that count? */
-static bool any_snapshot(const struct trace *t, const struct scope *in) {
-    for (size_t i = 0; i < t->nsources; i++)
-        if ((in->all || in->source_in[i]) &&
-            t->sources[i].format->role == ROLE_MEMORY)
-            return true;
-    return false;
 }
 
 static void say_segments(struct result *r, const struct trace *t,
                          const struct scope *in,
                          const struct segment_sums *all) {
     char bytes[48], active[48], largest[48];
-    if (all->segments == 0 && !any_snapshot(t, in))
+    bool snapshot = false; /* is one among the sources that count? */
+    for (size_t i = 0; i < t->nsources; i++)
+        snapshot |= (in->all || in->source_in[i]) &&
+                    t->sources[i].format->role == ROLE_MEMORY;
+    if (all->segments == 0 && !snapshot)
         result_missing(
             r, "segments",
             "only memory snapshots tell how an allocator's memory "

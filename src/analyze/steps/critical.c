@@ -70,11 +70,6 @@ static void back_to(struct path *p, int64_t from, uint32_t row,
     p->now = from;
 }
 
-static enum path_kind device_kind(const struct trace *t, uint32_t row) {
-    if (t->spans.kind[row] != SPAN_KERNEL) return ON_COPY;
-    return span_is_comm(t, row) ? ON_COMM : ON_COMPUTE;
-}
-
 static enum path_kind host_kind(const struct trace *t, const struct piece *p) {
     /* between its ops a program that records itself need not run Python */
     enum path_kind between = missing_own(t) ? ON_HOST : ON_PYTHON;
@@ -101,7 +96,10 @@ static uint32_t later(const struct deps *d, uint32_t a, uint32_t b) {
  * DEP_NONE: its launch did. */
 static uint32_t walk_work(struct path *p, uint32_t i) {
     const struct work *w = &p->d->works[i];
-    back_to(p, w->ts, w->row, device_kind(p->t, w->row));
+    enum path_kind kind = p->t->spans.kind[w->row] != SPAN_KERNEL ? ON_COPY
+                          : span_is_comm(p->t, w->row)            ? ON_COMM
+                                                                  : ON_COMPUTE;
+    back_to(p, w->ts, w->row, kind);
     uint32_t before = later(p->d, w->prev, w->after);
     int64_t call = work_launched(p->t, w);
     if (before != DEP_NONE && work_end(&p->d->works[before]) > call) {
@@ -180,19 +178,15 @@ struct path_rows {
     struct pystack frames;
 };
 
-/* The Python function that the step's thread was in, or NULL. */
-static const char *frame_of(const struct path *p,
-                            const struct path_segment *s) {
-    row_id f = pystack_at(p->frames, p->t->steps[p->d->step].thread,
-                          s->ts + s->dur / 2);
-    return f == ROW_NONE ? NULL : span_name(p->t, f);
-}
-
 static const char *name_of(const struct path *p, const struct host_tree *h,
                            const struct path_segment *s) {
     if (s->row == ROW_NONE || span_is_step_mark(p->t, s->row)) {
-        const char *frame = s->kind == ON_PYTHON ? frame_of(p, s) : NULL;
-        if (frame != NULL) return frame;
+        row_id frame =
+            ROW_NONE; /* the function that the step's thread was in */
+        if (s->kind == ON_PYTHON)
+            frame = pystack_at(p->frames, p->t->steps[p->d->step].thread,
+                               s->ts + s->dur / 2);
+        if (frame != ROW_NONE) return span_name(p->t, frame);
         if (missing_own(p->t)) return "(no scope open)";
         return s->kind == ON_PYTHON ? "(Python, nothing recorded)"
                                     : "(nothing recorded)";

@@ -197,16 +197,6 @@ static bool call_waits(const struct trace *t, row_id call) {
     return false;
 }
 
-/* The work launched by the end of the piece that ended last before ts, or
- * DEP_NONE. What was launched later cannot have been waited for. */
-static uint32_t last_ended(const struct ends *s, const struct stop *stop,
-                           int64_t ts) {
-    size_t k = ended_by(s, ts);
-    for (int looked = 0; k-- > 0 && looked < LOOK_MAX; looked++)
-        if (s->v[k] < stop->end) return s->v[k];
-    return DEP_NONE;
-}
-
 /* Fills the stop of a piece whose call waits. */
 static void set_wait(struct stop *stop, const struct trace *t,
                      const struct ends *s, const struct piece *p) {
@@ -218,7 +208,10 @@ static void set_wait(struct stop *stop, const struct trace *t,
     if (p->ts + p->dur < end || !call_waits(t, p->row)) return;
     /* a copy waits for itself, any other call for what ended last */
     if (stop->first < stop->end) stop->wait = stop->end - 1;
-    else stop->wait = last_ended(s, stop, end + CLOCK_NS * PS_PER_NS);
+    size_t k = ended_by(s, end + CLOCK_NS * PS_PER_NS);
+    for (int n = 0; stop->wait == DEP_NONE && k-- > 0 && n < LOOK_MAX; n++)
+        /* what was launched later cannot have been waited for */
+        if (s->v[k] < stop->end) stop->wait = s->v[k];
     if (stop->wait == DEP_NONE) return;
     int64_t from = work_end(&s->d->works[stop->wait]);
     if (from < p->ts) from = p->ts;

@@ -177,20 +177,17 @@ static void weigh_host(struct gap_parts *g, int64_t a, int64_t b) {
     g->silent += b - a - did.known;
 }
 
-/* Does the driver first copy the data itself, in small pieces? */
-static bool is_pageable_copy(const struct trace *t, row_id r) {
-    return r != ROW_NONE && t->spans.kind[r] == SPAN_COPY &&
-           copy_args_of(t, r).pageable == 1;
-}
-
 /* [a, end of the gap): the work was launched, or is just being launched. If it
  * waits long it is not for work of another stream, since none runs: the device
  * serves another program, or an event that was not recorded holds it up. */
 static void weigh_device(struct gap_parts *g, int64_t a) {
     const struct trace *t = g->h->t;
     int64_t b = g->gap->end, called = span_end(t, g->gap->launch);
+    row_id after = g->gap->after;
     if (a >= b) return;
-    if (is_pageable_copy(t, g->gap->after)) {
+    /* does the driver first copy the data itself, in small pieces? */
+    if (after != ROW_NONE && t->spans.kind[after] == SPAN_COPY &&
+        copy_args_of(t, after).pageable == 1) {
         g->ps[IDLE_COPY] += b - a;
         return;
     }
@@ -267,14 +264,6 @@ static void weigh_wait(struct gap_parts *g) {
     g->ps[kind] += waited + host + launch;
 }
 
-/* The host came late: its launch began after the gap did. */
-static void weigh_late(struct gap_parts *g, int64_t called) {
-    int64_t until = at_most(called, g->gap->end);
-    weigh_host(g, g->gap->start, until);
-    weigh_device(g, until);
-    weigh_wait(g);
-}
-
 /* After the last work of all, and in the marker of the step: the program runs,
  * be it in Python that nobody recorded. */
 static bool is_end_of_step(const struct gap_parts *g) {
@@ -311,10 +300,16 @@ enum idle_cause gap_cause(const struct gap_host *h, const struct phase_view *v,
                           .thread = st->thread};
     if (gap->launch != ROW_NONE) g.thread = t->spans.track[gap->launch];
     if (g.step_thread == ROW_NONE) g.step_thread = g.thread;
-    if (gap->launch == ROW_NONE) weigh_unlinked(&g);
-    else if (t->spans.ts[gap->launch] < gap->start)
+    if (gap->launch == ROW_NONE) {
+        weigh_unlinked(&g);
+    } else if (t->spans.ts[gap->launch] < gap->start) {
         weigh_device(&g, gap->start);
-    else weigh_late(&g, t->spans.ts[gap->launch]);
+    } else { /* the host came late */
+        int64_t until = at_most(t->spans.ts[gap->launch], gap->end);
+        weigh_host(&g, gap->start, until);
+        weigh_device(&g, until);
+        weigh_wait(&g);
+    }
     /* the largest part; of equals the first in the order of the enum */
     enum idle_cause cause = IDLE_INPUT;
     for (int i = 1; i < IDLE_CAUSES; i++)

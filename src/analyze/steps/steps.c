@@ -54,12 +54,6 @@ struct steps {
  * spans than pairs of a step and a device. */
 enum { ANY_ROWS = 1 << 18, ROWS_PER_SPAN = 8, ANY_PAIRS = 1 << 23 };
 
-static bool push_row(struct steps *w, const struct step_row *l) {
-    if (!VEC_ROOM(w->rows, w->n, w->cap)) return false;
-    w->rows[w->n++] = *l;
-    return true;
-}
-
 /* What all rows of a step share. */
 static struct step_row row_of_step(const struct steps *w, size_t i) {
     const struct step *st = &w->t->steps[i];
@@ -75,10 +69,14 @@ static struct step_row row_of_step(const struct steps *w, size_t i) {
     };
 }
 
-static void set_bare(const struct steps *w, struct step_row *l) {
+/* Adds a row, with what it would be without the profiler. */
+static bool push_row(struct steps *w, struct step_row *l) {
     int64_t per = w->per[l->source];
     l->has_bare = per >= 0;
     if (l->has_bare) l->bare = overhead_bare(l->dur, l->busy, l->events, per);
+    if (!VEC_ROOM(w->rows, w->n, w->cap)) return false;
+    w->rows[w->n++] = *l;
+    return true;
 }
 
 /* Sets how many rows by device there may be. */
@@ -117,7 +115,6 @@ static bool add_devices(struct steps *w, size_t i) {
         phases_split(v, st->ts, end, l.parts);
         l.device = v->device;
         l.has_device = v->device != ROW_NONE;
-        set_bare(w, &l);
         if (!push_row(w, &l)) return false;
         w->rows_left--;
     }
@@ -139,17 +136,7 @@ static bool add_step(struct steps *w, size_t i, enum by by) {
     }
     phase_sums_mean(&w->sums, st->ts, st->ts + st->dur, l.parts, &l.busy);
     l.has_device = w->sums.views[0].device != ROW_NONE;
-    set_bare(w, &l);
     return push_row(w, &l);
-}
-
-/* The region called "epoch ..." around a step's marker, or ROW_NONE. */
-static row_id epoch_of(const struct trace *t, const struct step *st) {
-    row_id r = st->marker;
-    if (r == ROW_NONE) return ROW_NONE;
-    for (r = t->spans.parent[r]; r != ROW_NONE; r = t->spans.parent[r])
-        if (strncasecmp(span_name(t, r), "epoch", 5) == 0) return r;
-    return ROW_NONE;
 }
 
 /* Rows of steps added up by epoch. */
@@ -162,7 +149,11 @@ static bool add_epochs(struct steps *w) {
         size_t before = w->n;
         if (!add_step(w, i, BY_STEP)) return false;
         if (w->n == before) continue;
-        row_id epoch = epoch_of(w->t, st);
+        row_id epoch = st->marker; /* the region "epoch ..." around it */
+        if (epoch != ROW_NONE) epoch = w->t->spans.parent[epoch];
+        while (epoch != ROW_NONE &&
+               strncasecmp(span_name(w->t, epoch), "epoch", 5) != 0)
+            epoch = w->t->spans.parent[epoch];
         struct step_row *l = &w->rows[w->n - 1];
         if (epoch != ROW_NONE) l->epoch = span_name(w->t, epoch);
         if (before == 0 || epoch != open || st->source != source) {
@@ -317,20 +308,6 @@ static void add_remarks(struct result *r, const struct steps *w, enum by by) {
                       devices);
 }
 
-static void add_left_out(struct result *r, const struct steps *w) {
-    if (w->idle_out > 0)
-        result_remark(r,
-                      "%zu rows of devices that did nothing in a step are "
-                      "left out: there are more devices and steps than a "
-                      "machine has.",
-                      w->idle_out);
-    if (w->other_out > 0)
-        result_remark(r,
-                      "The last %zu rows were not looked at: there are more "
-                      "devices and steps than a machine has.",
-                      w->other_out);
-}
-
 static int steps_fill(struct steps *w, enum by by, struct result *r,
                       struct ops_err *e) {
     const struct trace *t = w->t;
@@ -353,7 +330,17 @@ static int steps_fill(struct steps *w, enum by by, struct result *r,
     if (by != BY_DEVICE && most_devices(w) > 1) r->decimals = MEAN_DECIMALS;
     for (size_t i = 0; i < w->n; i++) put_step_row(r, t, &w->rows[i], by);
     add_remarks(r, w, by);
-    add_left_out(r, w);
+    if (w->idle_out > 0)
+        result_remark(r,
+                      "%zu rows of devices that did nothing in a step are "
+                      "left out: there are more devices and steps than a "
+                      "machine has.",
+                      w->idle_out);
+    if (w->other_out > 0)
+        result_remark(r,
+                      "The last %zu rows were not looked at: there are more "
+                      "devices and steps than a machine has.",
+                      w->other_out);
     if (t->nsteps == 0)
         result_missing(r, "steps", "nothing in it can be cut into steps",
                        missing_step_fix(t));

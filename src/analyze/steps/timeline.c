@@ -17,26 +17,21 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static bool has_work(const struct trace *t, const struct track *tr) {
-    for (row_id r = tr->first; r < tr->end; r++)
-        if (t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API ||
-            (span_class(t, r) & NAME_COMM_CPU))
-            return true;
-    return false;
-}
-
 /* Does the program run there, or wait for its batch in the step's place? What
  * a pipeline does ahead of the program is no part of its line, nor is what a
  * program that records itself calls input on another thread: it is made
  * there. */
 static bool is_line(const struct trace *t, uint32_t track) {
     const struct track *tr = &t->tracks[track];
-    bool waits = !t->sources[tr->source].own;
-    for (row_id r = tr->first; waits && r < tr->end; r++) {
+    bool waits = !t->sources[tr->source].own, works = false;
+    for (row_id r = tr->first; (waits || !works) && r < tr->end; r++) {
         uint16_t class = span_class(t, r);
-        if ((class & NAME_INPUT) && !(class & NAME_ITERATOR)) return true;
+        if (waits && (class & NAME_INPUT) && !(class & NAME_ITERATOR))
+            return true;
+        works |= t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API ||
+                 (class & NAME_COMM_CPU);
     }
-    return has_work(t, tr) && !phases_input_thread(t, track);
+    return works && !phases_input_thread(t, track);
 }
 
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
@@ -228,14 +223,6 @@ static bool lay_over(const struct trace *t, struct timeline *a,
     return ok;
 }
 
-static bool runs_within(const struct trace *t, uint32_t track, int64_t ts,
-                        int64_t end) {
-    const struct track *tr = &t->tracks[track];
-    row_id r = trace_row_at(t, tr, ts);
-    return (r < tr->end && t->spans.ts[r] < end) ||
-           span_at(t, track, ts) != ROW_NONE;
-}
-
 /* The other threads of the line, laid over each other two by two, so that
  * many threads cost no more than the log of their number. v has room for all;
  * what is left is v[0], if there is any (*n). */
@@ -243,9 +230,14 @@ static bool add_threads(const struct host_side *h, const struct timeline *l,
                         struct timeline *v, size_t *n) {
     bool ok = true;
     *n = 0;
-    for (size_t i = 0; ok && i < h->nthreads; i++)
-        if (runs_within(h->t, h->threads[i], l->ts, l->end))
-            ok = sweep_thread(&v[(*n)++], h->t, h->threads[i], l, NULL);
+    for (size_t i = 0; ok && i < h->nthreads; i++) {
+        uint32_t k = h->threads[i];
+        const struct track *tr = &h->t->tracks[k];
+        row_id r = trace_row_at(h->t, tr, l->ts);
+        if ((r < tr->end && h->t->spans.ts[r] < l->end) ||
+            span_at(h->t, k, l->ts) != ROW_NONE)
+            ok = sweep_thread(&v[(*n)++], h->t, k, l, NULL);
+    }
     for (; ok && *n > 1; *n = (*n + 1) / 2)
         for (size_t i = 0; ok && i < *n; i += 2) {
             if (i + 1 < *n) ok = lay_over(h->t, &v[i], &v[i + 1], false);
