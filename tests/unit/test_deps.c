@@ -2,7 +2,7 @@
  * The line of a step, its graph, and running it again. */
 #include "unit/tiny.h"
 
-#include "analyze/hints/replay.h"
+#include "analyze/hints/hint.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -66,7 +66,7 @@ struct collectives {
     struct coll *v;
     size_t n, cap;
     struct coll_member *members;
-    size_t nmembers, cap_members;
+    size_t nmembers;
     struct bytes *groups; /* names of process groups; empty: not recorded */
     size_t ngroups, cap_groups;
     struct coll_match *matches;

@@ -41,29 +41,27 @@ struct comm {
     struct phase_sums *sums; /* by source: n is 0: not made yet */
 };
 
-/* The row of a collective, made when new, by name, kind and group. */
-static uint32_t row_of(struct comm *w, struct map *rows, uint32_t i) {
-    const struct coll *x = &w->c.v[i];
-    struct bytes name = coll_name(&w->c, x);
-    uint64_t key = hash_pair(hash_bytes(name.p, name.n),
-                             x->kind + 64 * (uint64_t)x->group);
-    uint32_t *at = map_at(rows, key);
-    if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
-    if (!VEC_ROOM(w->rows, w->nrows, w->cap_rows)) return ROW_NONE;
-    w->rows[w->nrows] = (struct comm_row){.first = i, .dtype = x->dtype};
-    return *at = (uint32_t)w->nrows++;
-}
-
-/* Those in scope, sorted by row and member; inside by time. */
+/* Gives those in scope their rows, by name, kind and group, and sorts them by
+ * row and member; inside by time. */
 static bool sort_rows(struct comm *w) {
     struct map rows = {0};
     bool ok = true;
     for (uint32_t i = 0; ok && i < w->c.n; i++) {
         const struct coll *x = &w->c.v[i];
         if (!scope_has(&w->scope, x->row)) continue;
-        uint32_t row = row_of(w, &rows, i);
-        ok = row != ROW_NONE;
-        w->order[w->n++] = (struct sort_key){(uint64_t)row << 32 | x->member,
+        struct bytes name = coll_name(&w->c, x);
+        uint64_t key = hash_pair(hash_bytes(name.p, name.n),
+                                 x->kind + 64 * (uint64_t)x->group);
+        uint32_t *row = map_at(&rows, key);
+        ok = row &&
+             (*row != MAP_NONE || VEC_ROOM(w->rows, w->nrows, w->cap_rows));
+        if (!ok) break;
+        if (*row == MAP_NONE) {
+            *row = (uint32_t)w->nrows;
+            w->rows[w->nrows++] = (struct comm_row){.first = i,
+                                                    .dtype = x->dtype};
+        }
+        w->order[w->n++] = (struct sort_key){(uint64_t)*row << 32 | x->member,
                                              sort_signed(x->ts), i};
     }
     map_free(&rows);

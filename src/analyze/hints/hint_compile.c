@@ -33,24 +33,16 @@ int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
     return mean > held ? mean - held : 0;
 }
 
-/* How many there are, and the last of them by time; NULL: none. */
-static const struct compile_span *count_again(const struct hint_case *c,
-                                              int64_t *n) {
-    const struct compile_span *last = NULL;
-    *n = 0;
-    for (size_t i = 0; c->compiles != NULL && i < c->compiles->nspans; i++) {
-        const struct compile_span *s = &c->compiles->spans[i];
-        if (!is_again(c, s) || s->more) continue;
-        (*n)++;
-        if (last == NULL || s->ts > last->ts) last = s;
-    }
-    return last;
-}
-
 static void repair_recompile(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
-    int64_t again;
-    const struct compile_span *last = count_again(c, &again);
+    int64_t again = 0;
+    const struct compile_span *last = NULL; /* by time */
+    for (size_t i = 0; c->compiles != NULL && i < c->compiles->nspans; i++) {
+        const struct compile_span *x = &c->compiles->spans[i];
+        if (!is_again(c, x) || x->more) continue;
+        again++;
+        if (last == NULL || x->ts > last->ts) last = x;
+    }
     if (last == NULL) return;
     int64_t cut = s->trial.stall;
     s->trial.stall = 0;

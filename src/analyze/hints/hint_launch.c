@@ -191,20 +191,15 @@ const struct hint_rule hint_launch_bound = {
     .say = say_launch,
 };
 
-/* Where no op was recorded at all, a pause tells nothing. */
-static bool has_ops(const struct hint_case *c, const struct hint_step *s) {
-    for (size_t i = 0; i < s->nops; i++)
-        if (s->ops[i].row != ROW_NONE &&
-            c->t->spans.kind[s->ops[i].row] == SPAN_OP)
-            return true;
-    return false;
-}
-
 static void repair_python(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
-    bool device = s->d.nworks > 0;
-    /* a C program's code outside of its scopes is just not recorded */
-    if (!has_ops(c, s) || c->t->sources[c->source].own) return;
+    bool device = s->d.nworks > 0, any = false;
+    for (size_t i = 0; !any && i < s->nops; i++)
+        any = s->ops[i].row != ROW_NONE &&
+              c->t->spans.kind[s->ops[i].row] == SPAN_OP;
+    /* where no op was recorded at all a pause tells nothing; a C program's code
+     * outside of its scopes is just not recorded */
+    if (!any || c->t->sources[c->source].own) return;
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;

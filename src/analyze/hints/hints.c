@@ -164,34 +164,31 @@ static int list_best(struct hints *h, bool in_place, bool *listed,
 }
 
 static void hints_columns(struct result *r) {
-    /* clang-format off */
     static const struct column cols[] = {
-        {.name = "id", .type = COL_TEXT, .flags = COL_KEY,
-         .help = "which kind of hint it is; the ids are fixed"},
-        {.name = "title", .type = COL_TEXT, .help = "what is slow"},
-        {.name = "save_us", .title = "saves", .type = COL_TIME, .unit = "us",
-         .flags = COL_MAIN | COL_MEAN,
-         .help = "what a step would lose if it were repaired, after the hints "
-                 "above it; the profiler's own cost left out"},
-        {.name = "save_pct", .title = "of step", .type = COL_PERCENT,
-         .unit = "%", .flags = COL_BAR,
-         .help = "the same as a share of the step"},
-        {.name = "step_us", .title = "step", .type = COL_TIME, .unit = "us",
-         .flags = COL_DETAIL | COL_MEAN,
-         .help = "the step that it is a share of: without the profiler's own "
-                 "cost, from an idle device to the end of its work"},
-        {.name = "confidence", .type = COL_TEXT, .flags = COL_DETAIL,
-         .help = "measured in the trace, simulated on it, or assumed"},
-        {.name = "evidence", .type = COL_TEXT, .flags = COL_BELOW,
-         .help = "the numbers behind it"},
-        {.name = "do", .type = COL_TEXT, .flags = COL_BELOW,
-         .help = "what to change, as code for the framework at hand"},
-        {.name = "assumes", .type = COL_TEXT, .flags = COL_BELOW | COL_DETAIL,
-         .help = "what the saving takes for granted"},
-        {.name = "see", .type = COL_TEXT, .flags = COL_DETAIL,
-         .help = "the analysis to look at for more"},
+        {"id", NULL, NULL, "which kind of hint it is; the ids are fixed",
+         COL_TEXT, COL_KEY},
+        {"title", NULL, NULL, "what is slow", COL_TEXT, 0},
+        {"save_us", "saves", "us",
+         "what a step would lose if it were repaired, after the hints above "
+         "it; the profiler's own cost left out",
+         COL_TIME, COL_MAIN | COL_MEAN},
+        {"save_pct", "of step", "%", "the same as a share of the step",
+         COL_PERCENT, COL_BAR},
+        {"step_us", "step", "us",
+         "the step that it is a share of: without the profiler's own cost, "
+         "from an idle device to the end of its work",
+         COL_TIME, COL_DETAIL | COL_MEAN},
+        {"confidence", NULL, NULL,
+         "measured in the trace, simulated on it, or assumed", COL_TEXT,
+         COL_DETAIL},
+        {"evidence", NULL, NULL, "the numbers behind it", COL_TEXT, COL_BELOW},
+        {"do", NULL, NULL, "what to change, as code for the framework at hand",
+         COL_TEXT, COL_BELOW},
+        {"assumes", NULL, NULL, "what the saving takes for granted", COL_TEXT,
+         COL_BELOW | COL_DETAIL},
+        {"see", NULL, NULL, "the analysis to look at for more", COL_TEXT,
+         COL_DETAIL},
     };
-    /* clang-format on */
     result_cols(r, cols, COUNT(cols));
     r->in_order = true;
     r->one_unit = true;

@@ -7,7 +7,7 @@
  * begin and end of a span. A piece that is shorter than its cost passes the
  * rest on to the next, up to the next call that waits, which would only have
  * waited longer. */
-#include "analyze/hints/replay.h"
+#include "analyze/hints/hint.h"
 
 #include "base/err.h"
 #include "base/sum.h"

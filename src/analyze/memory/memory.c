@@ -458,20 +458,6 @@ static void oom_asker(const struct trace *t, const struct mem_oom *o, char *buf,
         snprintf(buf, cap, "the program");
 }
 
-/* "; of 1.20 GiB in use aten::mm held the most, 1.00 GiB". */
-static void holder_words(const struct holders *h, char *buf, size_t cap) {
-    char most[NUMBER_MAX], all[NUMBER_MAX];
-    const char *key = holder_key(h, 0);
-    if (!key) key = "somebody unknown";
-    if (strcmp(key, "before-window") == 0)
-        key = "blocks from before the window";
-    const char *end = strstr(key, " < "); /* a stack: where it begins */
-    snprintf(buf, cap, "; of %s in use %.*s held the most, %s",
-             human_bytes(h->total, all, sizeof all),
-             end ? (int)(end - key) : (int)strlen(key), key,
-             human_bytes(h->v[0].bytes, most, sizeof most));
-}
-
 /* Who held the most when an allocation failed: an op, or, where no op is
  * known (a snapshot alone), a place in the code. Nothing if nobody did. */
 static int oom_holder(const struct memory *m, const struct mem_oom *o,
@@ -488,7 +474,19 @@ static int oom_holder(const struct memory *m, const struct mem_oom *o,
         holders_free(&h);
         rc = holders_init(&h, &blocks, at, MEM_BY_STACK, e);
     }
-    if (rc == 0 && h.n > 0) holder_words(&h, buf, cap);
+    if (rc == 0 && h.n > 0) {
+        /* "; of 1.20 GiB in use aten::mm held the most, 1.00 GiB" */
+        char most[NUMBER_MAX], all[NUMBER_MAX];
+        const char *key = holder_key(&h, 0);
+        if (!key) key = "somebody unknown";
+        if (strcmp(key, "before-window") == 0)
+            key = "blocks from before the window";
+        const char *end = strstr(key, " < "); /* a stack: where it begins */
+        snprintf(buf, cap, "; of %s in use %.*s held the most, %s",
+                 human_bytes(h.total, all, sizeof all),
+                 end ? (int)(end - key) : (int)strlen(key), key,
+                 human_bytes(h.v[0].bytes, most, sizeof most));
+    }
     holders_free(&h);
     mem_blocks_free(&blocks);
     mem_levels_free(&l);

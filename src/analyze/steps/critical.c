@@ -264,28 +264,26 @@ static int walk_source(struct path_rows *rows, const struct trace *t,
 }
 
 static void critical_columns(struct result *r) {
-    /* clang-format off */
     static const struct column cols[] = {
-        {.name = "host", .type = COL_TEXT, .help = "the step's host or rank"},
-        {.name = "step", .type = COL_INT, .help = "which step"},
-        {.name = "kind", .type = COL_TEXT,
-         .help = "compute, communication, copy: the device worked; input, "
-                 "host, python: the program did; launch: a call and the way "
-                 "to the device; sync: a call after what it waited for; gap: "
-                 "nobody did anything that was recorded"},
-        {.name = "name", .type = COL_TEXT, .flags = COL_KEY,
-         .help = "the op, call or region"},
-        {.name = "on_path_us", .title = "on path", .type = COL_TIME,
-         .unit = "us", .flags = COL_MAIN,
-         .help = "its time on the path; the rows of a step sum to the step"},
-        {.name = "share_pct", .title = "share", .type = COL_PERCENT,
-         .unit = "%", .flags = COL_BAR, .help = "the same of the step"},
-        {.name = "segments", .type = COL_INT,
-         .help = "stretches of the path that it is made of"},
-        {.name = "first_at_us", .type = COL_TIME, .unit = "us",
-         .flags = COL_STAMP | COL_DETAIL, .help = "where the first begins"},
+        {"host", NULL, NULL, "the step's host or rank", COL_TEXT, 0},
+        {"step", NULL, NULL, "which step", COL_INT, 0},
+        {"kind", NULL, NULL,
+         "compute, communication, copy: the device worked; input, host, "
+         "python: the program did; launch: a call and the way to the device; "
+         "sync: a call after what it waited for; gap: nobody did anything that "
+         "was recorded",
+         COL_TEXT, 0},
+        {"name", NULL, NULL, "the op, call or region", COL_TEXT, COL_KEY},
+        {"on_path_us", "on path", "us",
+         "its time on the path; the rows of a step sum to the step", COL_TIME,
+         COL_MAIN},
+        {"share_pct", "share", "%", "the same of the step", COL_PERCENT,
+         COL_BAR},
+        {"segments", NULL, NULL, "stretches of the path that it is made of",
+         COL_INT, 0},
+        {"first_at_us", NULL, "us", "where the first begins", COL_TIME,
+         COL_STAMP | COL_DETAIL},
     };
-    /* clang-format on */
     result_cols(r, cols, COUNT(cols));
 }
 

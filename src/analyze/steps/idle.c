@@ -47,20 +47,6 @@ static void add_gap(struct cause_sum *s, const struct gap *g) {
     sum_add(&s->total, gap_length(g));
 }
 
-/* Length of the steps that count, and of what of it the device was busy. */
-static void measure_device(const struct idle *d, const struct phase_view *v,
-                           int64_t *whole, int64_t *busy) {
-    const struct trace *t = d->t;
-    const struct source *s = &t->sources[v->source];
-    *whole = *busy = 0;
-    for (size_t i = s->step_first; i < s->step_end; i++) {
-        const struct step *st = &t->steps[i];
-        if (!d->scope.all && !d->scope.step_in[i]) continue;
-        sum_add(whole, st->dur);
-        sum_add(busy, intervals_overlap(&v->busy, st->ts, st->ts + st->dur));
-    }
-}
-
 /* Returns who launched that device work, in words; what ran where nobody is
  * known. */
 static struct bytes op_of(const struct idle *d, row_id work) {
@@ -147,7 +133,7 @@ static int add_device(struct idle *d, const struct phase_view *v,
                       struct result *r, struct ops_err *e) {
     struct gaps g;
     struct cause_sum by[IDLE_CAUSES] = {{0}};
-    int64_t whole, busy, idle = 0;
+    int64_t whole = 0, busy = 0, idle = 0; /* in the steps that count */
     TRY(gaps_find(&g, d->t, v, d->scope.all ? NULL : d->scope.step_in, e));
     for (size_t i = 0; i < g.n; i++) {
         enum idle_cause c = gap_cause(&d->host, v, &g.v[i]);
@@ -158,7 +144,13 @@ static int add_device(struct idle *d, const struct phase_view *v,
                 gap_length(&g.v[i]));
     }
     gaps_free(&g);
-    measure_device(d, v, &whole, &busy);
+    const struct source *s = &d->t->sources[v->source];
+    for (size_t i = s->step_first; i < s->step_end; i++) {
+        const struct step *st = &d->t->steps[i];
+        if (!d->scope.all && !d->scope.step_in[i]) continue;
+        sum_add(&whole, st->dur);
+        sum_add(&busy, intervals_overlap(&v->busy, st->ts, st->ts + st->dur));
+    }
     /* the promise of this analysis; sums of hostile times stop at the limit */
     assert(idle == diff_of(whole, busy) || whole == INT64_MAX);
     put_device(r, d, v, by, idle);

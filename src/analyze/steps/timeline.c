@@ -248,18 +248,6 @@ static bool add_threads(const struct host_side *h, const struct timeline *l,
     return ok;
 }
 
-/* Python frames are recorded beside the line: what they cost is in it. */
-static void add_python(struct timeline *l, const struct trace *t,
-                       uint32_t track) {
-    const struct track *tr = &t->tracks[track];
-    for (row_id r = trace_row_at(t, tr, l->ts);
-         r < tr->end && t->spans.ts[r] < l->end; r++) {
-        l->v[timeline_at(l, t->spans.ts[r])].edges++;
-        if (span_end(t, r) < l->end)
-            l->v[timeline_at(l, span_end(t, r))].edges++;
-    }
-}
-
 int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
                    int64_t end, struct ops_err *e) {
     assert(end >= ts);
@@ -282,8 +270,16 @@ int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
         timeline_free(l);
         return fail_oom(e);
     }
-    for (size_t i = 0; l->n > 0 && i < h->npython; i++)
-        add_python(l, t, h->python[i]);
+    /* Python frames are recorded beside the line: what they cost is in it */
+    for (size_t i = 0; l->n > 0 && i < h->npython; i++) {
+        const struct track *tr = &t->tracks[h->python[i]];
+        for (row_id r = trace_row_at(t, tr, ts);
+             r < tr->end && t->spans.ts[r] < end; r++) {
+            l->v[timeline_at(l, t->spans.ts[r])].edges++;
+            if (span_end(t, r) < end)
+                l->v[timeline_at(l, span_end(t, r))].edges++;
+        }
+    }
     return 0;
 }
 
