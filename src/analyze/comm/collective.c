@@ -126,19 +126,6 @@ static uint32_t member_at(const struct coll_finder *f, uint32_t track) {
     return m != ROW_NONE ? m : f->member_of[tr->source];
 }
 
-/* The group of these facts, made when new. ROW_NONE: out of memory. */
-static uint32_t group_of(struct coll_finder *finder,
-                         const struct coll_facts *f) {
-    struct collectives *c = finder->c;
-    uint64_t h = hash_pair(hash_bytes(f->group.p, f->group.n),
-                           hash_bytes(f->group_ranks.p, f->group_ranks.n));
-    uint32_t *at = map_at(&finder->groups, h);
-    if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
-    if (!VEC_ROOM(c->groups, c->ngroups, c->cap_groups)) return ROW_NONE;
-    c->groups[c->ngroups] = f->group;
-    return *at = (uint32_t)c->ngroups++;
-}
-
 /* What must be equal on two ranks for it to be the same collective. Kernels
  * of one collective may have different names on different ranks (algorithm
  * and protocol), so their kind stands for the name where a size is known. */
@@ -216,8 +203,18 @@ static bool coll_add(struct coll_finder *f, row_id row,
     /* sends are numbered by each rank for itself */
     x->seq = coll_is_p2p(facts.kind) ? -1 : facts.seq;
     x->dtype = facts.dtype;
-    x->group = group_of(f, &facts);
-    if (x->group == ROW_NONE) return false;
+    uint64_t h = hash_pair(hash_bytes(facts.group.p, facts.group.n),
+                           hash_bytes(facts.group_ranks.p,
+                                      facts.group_ranks.n));
+    uint32_t *group = map_at(&f->groups, h);
+    if (group == NULL ||
+        (*group == MAP_NONE && !VEC_ROOM(c->groups, c->ngroups, c->cap_groups)))
+        return false;
+    if (*group == MAP_NONE) {
+        *group = (uint32_t)c->ngroups;
+        c->groups[c->ngroups++] = facts.group;
+    }
+    x->group = *group;
     /* Streams are numbered in the order in which they are met: what is sorted
      * by them must not hang on a hash. */
     uint32_t *stream = map_at(&f->streams, stream_key(c, x, &facts));

@@ -152,48 +152,43 @@ static bool add_member(struct comm *w, size_t from, size_t to) {
     return ok;
 }
 
-static void comm_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"name", NULL, NULL, "The kernel, region or op that carries it out",
-         COL_TEXT, COL_KEY | COL_SYMBOL},
-        {"kind", NULL, NULL, "all_reduce, all_gather, broadcast, send, ...",
-         COL_TEXT, 0},
-        {"calls", NULL, NULL, "How many, on all ranks together", COL_INT, 0},
-        {"bytes", NULL, "bytes",
-         "The messages, each counted on every rank: the whole output of an "
-         "all_gather, the input of all others",
-         COL_BYTES, COL_SIZE},
-        {"total_us", "total", "us",
-         "Time during which one was under way, summed over the ranks", COL_TIME,
-         COL_MAIN},
-        {"exposed_us", "exposed", "us",
-         "The part of it that no computation hid", COL_TIME, 0},
-        {"overlapped_us", "overlapped", "us",
-         "The part of it during which computation went on", COL_TIME,
-         COL_DETAIL},
-        {"bus_gb_per_s", "bus", "GB/s",
-         "Rate by which links are compared, whatever the number of ranks: an "
-         "all_reduce of n ranks moves its message 2(n-1)/n times",
-         COL_FLOAT, 0},
-        {"wait_us", "wait", "us",
-         "The part of the total before the last rank had come", COL_TIME, 0},
-        {"move_us", "move", "us",
-         "The rest: every rank was there and data moved", COL_TIME, 0},
-        {"process_group", "group", NULL, "The group of ranks that took part",
-         COL_TEXT, 0},
-        {"algo_gb_per_s", "algo", "GB/s",
-         "Bytes by the time that moving them took", COL_FLOAT, COL_DETAIL},
-        {"ranks", NULL, NULL, "Ranks in these files that ran it", COL_INT,
-         COL_DETAIL},
-        {"group_size", NULL, NULL, "Ranks in the process group", COL_INT,
-         COL_DETAIL},
-        {"dtype", NULL, NULL, "Type of the elements", COL_TEXT, COL_DETAIL},
-        {"matched", NULL, NULL,
-         "Calls whose counterparts on other ranks were found", COL_INT,
-         COL_DETAIL},
-    };
-    result_cols(r, cols, COUNT(cols));
-}
+static const struct column comm_cols[] = {
+    {"name", NULL, NULL, "The kernel, region or op that carries it out",
+     COL_TEXT, COL_KEY | COL_SYMBOL},
+    {"kind", NULL, NULL, "all_reduce, all_gather, broadcast, send, ...",
+     COL_TEXT, 0},
+    {"calls", NULL, NULL, "How many, on all ranks together", COL_INT, 0},
+    {"bytes", NULL, "bytes",
+     "The messages, each counted on every rank: the whole output of an "
+     "all_gather, the input of all others",
+     COL_BYTES, COL_SIZE},
+    {"total_us", "total", "us",
+     "Time during which one was under way, summed over the ranks", COL_TIME,
+     COL_MAIN},
+    {"exposed_us", "exposed", "us", "The part of it that no computation hid",
+     COL_TIME, 0},
+    {"overlapped_us", "overlapped", "us",
+     "The part of it during which computation went on", COL_TIME, COL_DETAIL},
+    {"bus_gb_per_s", "bus", "GB/s",
+     "Rate by which links are compared, whatever the number of ranks: an "
+     "all_reduce of n ranks moves its message 2(n-1)/n times",
+     COL_FLOAT, 0},
+    {"wait_us", "wait", "us",
+     "The part of the total before the last rank had come", COL_TIME, 0},
+    {"move_us", "move", "us", "The rest: every rank was there and data moved",
+     COL_TIME, 0},
+    {"process_group", "group", NULL, "The group of ranks that took part",
+     COL_TEXT, 0},
+    {"algo_gb_per_s", "algo", "GB/s", "Bytes by the time that moving them took",
+     COL_FLOAT, COL_DETAIL},
+    {"ranks", NULL, NULL, "Ranks in these files that ran it", COL_INT,
+     COL_DETAIL},
+    {"group_size", NULL, NULL, "Ranks in the process group", COL_INT,
+     COL_DETAIL},
+    {"dtype", NULL, NULL, "Type of the elements", COL_TEXT, COL_DETAIL},
+    {"matched", NULL, NULL,
+     "Calls whose counterparts on other ranks were found", COL_INT, COL_DETAIL},
+};
 
 static void put_comm_row(struct result *r, const struct comm *w,
                          const struct comm_row *l) {
@@ -317,7 +312,7 @@ static int comm_run(const struct trace *t, const struct opts *o,
     struct comm w = {.t = t};
     result_init(r, "comm", "Communication between ranks");
     result_from_trace(r, t);
-    comm_columns(r);
+    result_cols(r, comm_cols, COUNT(comm_cols));
     TRY(scope_init(&w.scope, t, o, e));
     int rc = collectives_init(&w.c, t, e);
     if (rc == 0 && w.c.n > 0) rc = phases_init(&w.ph, t, e);

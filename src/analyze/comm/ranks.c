@@ -682,6 +682,5 @@ const struct analysis analysis_ranks = {
     .name = "ranks",
     .help = "the ranks of a job: who waits for whom, and the straggler",
     .row = "one rank",
-    .all_rows = false,
     .run = ranks_run,
 };

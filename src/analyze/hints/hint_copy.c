@@ -28,7 +28,8 @@ static int64_t pinned_time(const struct hint_case *c, int64_t bytes,
     return ps < (double)now ? (int64_t)ps : now;
 }
 
-/* One behind the last piece of the op at p that still waits, or 0. */
+/* Returns the index behind the op's last piece that still waits; 0 if none
+ * does. */
 static uint32_t waits_until(const struct hint_step *s,
                             const struct step_op *p) {
     for (uint32_t i = p->end; i > p->first; i--)
@@ -41,16 +42,6 @@ static uint32_t waits_until(const struct hint_step *s,
 static void shorten_call(struct hint_step *s, uint32_t piece) {
     if (s->trial.host[piece] > HINT_CALL_US * PS_PER_US)
         s->trial.host[piece] = HINT_CALL_US * PS_PER_US;
-}
-
-/* The calls of p from piece on no longer wait. */
-static void set_free(struct hint_step *s, const struct step_op *p,
-                     uint32_t piece) {
-    for (uint32_t i = piece; i < p->end; i++) {
-        if (s->d.stops[i].wait == DEP_NONE) continue;
-        s->trial.go[i] = true;
-        shorten_call(s, i);
-    }
 }
 
 /* Repairs work w of p if it is such a copy; waits: the program waits for it.
@@ -88,8 +79,12 @@ static void repair_copies(const struct hint_case *c, struct hint_step *s,
             bool waits = piece < waiting;
             if (!repair_copy(c, s, p, w, pageable, waits, f) || !waits)
                 continue;
-            set_free(s, p, piece);
-            waiting = 0; /* and nothing after it does */
+            for (uint32_t k = piece; k < p->end; k++) {
+                if (s->d.stops[k].wait == DEP_NONE) continue;
+                s->trial.go[k] = true;
+                shorten_call(s, k);
+            }
+            waiting = 0; /* no call of the op waits any more */
         }
     }
 }

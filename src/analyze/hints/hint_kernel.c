@@ -21,13 +21,6 @@ static double tf32_gain(const struct hint_case *c) {
     return gain > 1 ? gain : 0;
 }
 
-/* A product of matrices in fp32, on units that are not made for them. */
-static bool is_full_fp32(const struct trace *t, uint32_t row) {
-    struct kernel_kind k = kernel_kind_of(
-        strs_bytes(&t->strs, t->spans.name[row]));
-    return k.matrix && !k.tensor && k.dtype == DTYPE_FP32;
-}
-
 static void repair_precision(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     double gain = tf32_gain(c);
@@ -35,8 +28,12 @@ static void repair_precision(const struct hint_case *c, struct hint_step *s,
     for (uint32_t w = 0; w < s->d.nworks; w++) {
         uint32_t row = s->d.works[w].row;
         if (c->t->spans.kind[row] != SPAN_KERNEL ||
-            s->trial.work[w] == WORK_GONE || !is_full_fp32(c->t, row))
+            s->trial.work[w] == WORK_GONE)
             continue;
+        /* a product of matrices in fp32, on units that are not made for it? */
+        struct kernel_kind k = kernel_kind_of(
+            strs_bytes(&c->t->strs, c->t->spans.name[row]));
+        if (!k.matrix || k.tensor || k.dtype != DTYPE_FP32) continue;
         int64_t now = s->trial.work[w];
         int64_t then = (int64_t)((double)now / gain);
         if (then < HINT_KERNEL_FLOOR_NS * PS_PER_NS)

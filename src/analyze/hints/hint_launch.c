@@ -211,17 +211,14 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-/* Not every program that records itself is written in Python. */
-static bool is_python(const struct hint_case *c) {
-    return c->framework != FW_OTHER;
-}
-
 static void say_python(const struct hint_case *c, const struct hint_found *f,
                        struct hint_words *w) {
     char a[48], n[48], where[HINT_TEXT];
     const char *name = hint_name(c, f->row);
+    /* not every program that records itself is written in Python */
+    bool python = c->framework != FW_OTHER;
     snprintf(w->title, sizeof w->title, "%s a step go by %sbetween the ops",
-             hint_time(c, f->time, a), is_python(c) ? "in Python " : "");
+             hint_time(c, f->time, a), python ? "in Python " : "");
     snprintf(w->evidence, sizeof w->evidence,
              "%s of more than %d us each in which no op and no call was "
              "recorded%s%.80s%s",
@@ -230,8 +227,8 @@ static void say_python(const struct hint_case *c, const struct hint_found *f,
     snprintf(w->repair, sizeof w->repair,
              "move that code out of the loop or into another thread; %s to "
              "see which it is",
-             is_python(c) ? "record with Python stacks (with_stack=True)"
-                          : "record scopes around its parts");
+             python ? "record with Python stacks (with_stack=True)"
+                    : "record scopes around its parts");
 }
 
 const struct hint_rule hint_python_overhead = {

@@ -163,36 +163,31 @@ static int list_best(struct hints *h, bool in_place, bool *listed,
     return 0;
 }
 
-static void hints_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"id", NULL, NULL, "which kind of hint it is; the ids are fixed",
-         COL_TEXT, COL_KEY},
-        {"title", NULL, NULL, "what is slow", COL_TEXT, 0},
-        {"save_us", "saves", "us",
-         "what a step would lose if it were repaired, after the hints above "
-         "it; the profiler's own cost left out",
-         COL_TIME, COL_MAIN | COL_MEAN},
-        {"save_pct", "of step", "%", "the same as a share of the step",
-         COL_PERCENT, COL_BAR},
-        {"step_us", "step", "us",
-         "the step that it is a share of: without the profiler's own cost, "
-         "from an idle device to the end of its work",
-         COL_TIME, COL_DETAIL | COL_MEAN},
-        {"confidence", NULL, NULL,
-         "measured in the trace, simulated on it, or assumed", COL_TEXT,
-         COL_DETAIL},
-        {"evidence", NULL, NULL, "the numbers behind it", COL_TEXT, COL_BELOW},
-        {"do", NULL, NULL, "what to change, as code for the framework at hand",
-         COL_TEXT, COL_BELOW},
-        {"assumes", NULL, NULL, "what the saving takes for granted", COL_TEXT,
-         COL_BELOW | COL_DETAIL},
-        {"see", NULL, NULL, "the analysis to look at for more", COL_TEXT,
-         COL_DETAIL},
-    };
-    result_cols(r, cols, COUNT(cols));
-    r->in_order = true;
-    r->one_unit = true;
-}
+static const struct column hints_cols[] = {
+    {"id", NULL, NULL, "which kind of hint it is; the ids are fixed", COL_TEXT,
+     COL_KEY},
+    {"title", NULL, NULL, "what is slow", COL_TEXT, 0},
+    {"save_us", "saves", "us",
+     "what a step would lose if it were repaired, after the hints above it; "
+     "the profiler's own cost left out",
+     COL_TIME, COL_MAIN | COL_MEAN},
+    {"save_pct", "of step", "%", "the same as a share of the step", COL_PERCENT,
+     COL_BAR},
+    {"step_us", "step", "us",
+     "the step that it is a share of: without the profiler's own cost, from an "
+     "idle device to the end of its work",
+     COL_TIME, COL_DETAIL | COL_MEAN},
+    {"confidence", NULL, NULL,
+     "measured in the trace, simulated on it, or assumed", COL_TEXT,
+     COL_DETAIL},
+    {"evidence", NULL, NULL, "the numbers behind it", COL_TEXT, COL_BELOW},
+    {"do", NULL, NULL, "what to change, as code for the framework at hand",
+     COL_TEXT, COL_BELOW},
+    {"assumes", NULL, NULL, "what the saving takes for granted", COL_TEXT,
+     COL_BELOW | COL_DETAIL},
+    {"see", NULL, NULL, "the analysis to look at for more", COL_TEXT,
+     COL_DETAIL},
+};
 
 static void put_hint(struct result *r, const struct hints *h,
                      const struct hint *v) {
@@ -417,7 +412,9 @@ static int hints_run(const struct trace *t, const struct opts *o,
     if (rc == 0) {
         result_init(r, "hints", "What to change first");
         result_from_trace(r, t);
-        hints_columns(r);
+        result_cols(r, hints_cols, COUNT(hints_cols));
+        r->in_order = true;
+        r->one_unit = true;
         for (size_t i = 0; i < h.n; i++) put_hint(r, &h, &h.v[i]);
         hints_remarks(r, &h);
         rc = result_done(r, e);

@@ -32,37 +32,30 @@ struct allocs {
     int64_t at; /* ps */
 };
 
-static void allocs_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"op", NULL, NULL, "the operation that allocated it", COL_TEXT,
-         COL_KEY},
-        {"bytes", NULL, "bytes", "size of the block", COL_BYTES,
-         COL_MAIN | COL_SIZE},
-        {"device", NULL, NULL, "whose memory it is", COL_TEXT, 0},
-        {"alloc_us", "allocated", "us", "when it was allocated", COL_TIME,
-         COL_STAMP},
-        {"free_us", "freed", "us", "when it was freed; none: still alive",
-         COL_TIME, COL_STAMP},
-        {"category", NULL, NULL,
-         "parameter, gradient, optimizer, activation, input, temporary, by who "
-         "allocated it and how long it lived; before-window: was there before "
-         "the first event; unknown: cannot be told",
-         COL_TEXT, 0},
-        {"shape", NULL, NULL, "shape of the tensor in it", COL_TEXT,
-         COL_DETAIL},
-        {"dtype", NULL, NULL, "type of its elements", COL_TEXT, COL_DETAIL},
-        {"stack", NULL, NULL, "Python frames, innermost first", COL_TEXT,
-         COL_DETAIL | COL_SYMBOL},
-        {"parent_op", NULL, NULL,
-         "the operation that wanted it, where op only makes tensors", COL_TEXT,
-         0},
-        {"blocks", NULL, NULL, "how many blocks the row stands for", COL_INT,
-         COL_DETAIL},
-        {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT,
-         COL_DETAIL},
-    };
-    result_cols(r, cols, COUNT(cols));
-}
+static const struct column allocs_cols[] = {
+    {"op", NULL, NULL, "the operation that allocated it", COL_TEXT, COL_KEY},
+    {"bytes", NULL, "bytes", "size of the block", COL_BYTES,
+     COL_MAIN | COL_SIZE},
+    {"device", NULL, NULL, "whose memory it is", COL_TEXT, 0},
+    {"alloc_us", "allocated", "us", "when it was allocated", COL_TIME,
+     COL_STAMP},
+    {"free_us", "freed", "us", "when it was freed; none: still alive", COL_TIME,
+     COL_STAMP},
+    {"category", NULL, NULL,
+     "parameter, gradient, optimizer, activation, input, temporary, by who "
+     "allocated it and how long it lived; before-window: was there before the "
+     "first event; unknown: cannot be told",
+     COL_TEXT, 0},
+    {"shape", NULL, NULL, "shape of the tensor in it", COL_TEXT, COL_DETAIL},
+    {"dtype", NULL, NULL, "type of its elements", COL_TEXT, COL_DETAIL},
+    {"stack", NULL, NULL, "Python frames, innermost first", COL_TEXT,
+     COL_DETAIL | COL_SYMBOL},
+    {"parent_op", NULL, NULL,
+     "the operation that wanted it, where op only makes tensors", COL_TEXT, 0},
+    {"blocks", NULL, NULL, "how many blocks the row stands for", COL_INT,
+     COL_DETAIL},
+    {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT, COL_DETAIL},
+};
 
 static void put_block(struct result *r, const struct allocs *c,
                       const struct mem_blocks *b, size_t i) {
@@ -187,31 +180,25 @@ static int allocs_of(struct allocs *c, uint32_t i, struct result *r,
     return rc;
 }
 
-static int allocs_fill(struct allocs *c, const struct opts *o, struct result *r,
-                       struct ops_err *e) {
-    c->peak = opts_flag(o, "peak");
-    c->at_given = opts_given(o, "at");
-    if (c->at_given) c->at = trace_given_time(c->t, opts_ps(o, "at"));
-    if (c->peak && c->at_given)
-        return fail(e, OPS_EUSAGE, "--at and --peak exclude each other");
-    TRY(scope_init(&c->scope, c->t, o, e));
-    TRY(mem_sites_init(&c->sites, c->t, e));
-    for (size_t i = 0; i < c->t->nallocators; i++)
-        TRY(allocs_of(c, (uint32_t)i, r, e));
-    return 0;
-}
-
 static int allocs_run(const struct trace *t, const struct opts *o,
                       struct result *r, struct ops_err *e) {
-    struct allocs c = {.t = t};
+    struct allocs c = {.t = t,
+                       .peak = opts_flag(o, "peak"),
+                       .at_given = opts_given(o, "at")};
     result_init(r, "allocs", "Allocations");
     result_from_trace(r, t);
-    allocs_columns(r);
+    result_cols(r, allocs_cols, COUNT(allocs_cols));
     if (missing_say(r, t, MISSING_MEMORY)) {
         if (t->stacks.n == 0) missing_say(r, t, MISSING_STACKS);
         missing_say(r, t, MISSING_SHAPES);
     }
-    int rc = allocs_fill(&c, o, r, e);
+    if (c.at_given) c.at = trace_given_time(t, opts_ps(o, "at"));
+    if (c.peak && c.at_given)
+        return fail(e, OPS_EUSAGE, "--at and --peak exclude each other");
+    int rc = scope_init(&c.scope, t, o, e);
+    if (rc == 0) rc = mem_sites_init(&c.sites, t, e);
+    for (size_t i = 0; rc == 0 && i < t->nallocators; i++)
+        rc = allocs_of(&c, (uint32_t)i, r, e);
     if (rc == 0) rc = result_done(r, e);
     mem_sites_free(&c.sites);
     scope_free(&c.scope);

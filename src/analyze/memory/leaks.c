@@ -85,13 +85,6 @@ static size_t step_of(const struct leak_search *s, size_t i) {
     return k < s->steps.n && ts < s->steps.v[k].end ? k : s->steps.n;
 }
 
-static bool survives(const struct leak_search *s, size_t i, int64_t end) {
-    uint32_t mate = s->l.mate[i];
-    size_t k = s->l.first + i;
-    return s->t->mem.bytes[k] > 0 && s->t->mem.addr[k] != 0 &&
-           (mate == EVENT_NONE || s->t->mem.ts[s->l.first + mate] >= end);
-}
-
 /* The site by its op, or by op and stack where there is one. */
 static uint64_t place_key(const struct leak_search *s, size_t k, bool *stack) {
     const struct trace *t = s->t;
@@ -105,28 +98,22 @@ static uint64_t place_key(const struct leak_search *s, size_t k, bool *stack) {
     return *stack ? hash_pair(h, frames) : h;
 }
 
-static struct tally *tally_of(struct leak_search *s, size_t k) {
+/* Counts the block that event k allocated and that stays. */
+static bool count_survivor(struct leak_search *s, size_t k, size_t step) {
+    int64_t bytes = s->t->mem.bytes[k];
     bool stack;
     uint64_t place = place_key(s, k, &stack), key = place;
-    if (!stack && !s->coarse)
-        key = hash_pair(place, (uint64_t)s->t->mem.bytes[k]);
+    if (!stack && !s->coarse) key = hash_pair(place, (uint64_t)bytes);
     uint32_t *at = map_at(&s->by_site, key);
-    if (!at) return NULL;
+    if (!at || (*at == MAP_NONE && !VEC_ROOM(s->v, s->n, s->cap))) return false;
     if (*at == MAP_NONE) {
-        if (!VEC_ROOM(s->v, s->n, s->cap)) return NULL;
         *at = (uint32_t)s->n;
         s->v[s->n++] = (struct tally){.event = k,
                                       .last = SIZE_MAX,
                                       .place = place,
-                                      .size = s->t->mem.bytes[k]};
+                                      .size = bytes};
     }
-    return &s->v[*at];
-}
-
-static bool count_survivor(struct leak_search *s, size_t k, size_t step) {
-    struct tally *y = tally_of(s, k);
-    if (!y) return false;
-    int64_t bytes = s->t->mem.bytes[k];
+    struct tally *y = &s->v[*at];
     sum_add(&y->bytes, bytes);
     if (step > 0) sum_add(&y->later, bytes);
     y->blocks++;
@@ -141,13 +128,16 @@ static bool count_survivor(struct leak_search *s, size_t k, size_t step) {
 
 static bool count_all(struct leak_search *s) {
     const struct mem_levels *l = &s->l;
+    const struct mem_events *m = &s->t->mem;
     int64_t end = s->steps.v[s->steps.n - 1].end;
     s->n = 0;
     map_free(&s->by_site);
     for (size_t i = 0; i < l->n; i++) {
-        size_t step = step_of(s, i);
-        if (step == s->steps.n || !survives(s, i, end)) continue;
-        if (!count_survivor(s, l->first + i, step)) return false;
+        size_t step = step_of(s, i), k = l->first + i;
+        if (step == s->steps.n || m->bytes[k] <= 0 || m->addr[k] == 0 ||
+            (l->mate[i] != EVENT_NONE && m->ts[l->first + l->mate[i]] < end))
+            continue;
+        if (!count_survivor(s, k, step)) return false;
     }
     return true;
 }
@@ -243,30 +233,25 @@ static bool find_leaks(struct leak_search *s) {
     return count_all(s) && take_leaks(s);
 }
 
-static void leaks_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"op", NULL, NULL, "the operation that allocates what stays", COL_TEXT,
-         COL_KEY},
-        {"stack", NULL, NULL, "where it is called from, innermost frame first",
-         COL_TEXT, COL_SYMBOL},
-        {"bytes_per_step", "per step", "bytes",
-         "what a step leaves behind, on average", COL_BYTES, 0},
-        {"steps_seen", "steps", NULL, "in so many steps it left some", COL_INT,
-         0},
-        {"total_bytes", "total", "bytes",
-         "left behind by all steps and still there after the last", COL_BYTES,
-         COL_MAIN | COL_SIZE},
-        {"device", NULL, NULL, "whose memory it is", COL_TEXT, 0},
-        {"blocks", NULL, NULL, "in so many blocks", COL_INT, 0},
-        {"scope", NULL, NULL, "the named regions around the operation",
-         COL_TEXT, COL_DETAIL},
-        {"module", NULL, NULL, "the innermost nn.Module around it", COL_TEXT,
-         COL_DETAIL},
-        {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT,
-         COL_DETAIL},
-    };
-    result_cols(r, cols, COUNT(cols));
-}
+static const struct column leaks_cols[] = {
+    {"op", NULL, NULL, "the operation that allocates what stays", COL_TEXT,
+     COL_KEY},
+    {"stack", NULL, NULL, "where it is called from, innermost frame first",
+     COL_TEXT, COL_SYMBOL},
+    {"bytes_per_step", "per step", "bytes",
+     "what a step leaves behind, on average", COL_BYTES, 0},
+    {"steps_seen", "steps", NULL, "in so many steps it left some", COL_INT, 0},
+    {"total_bytes", "total", "bytes",
+     "left behind by all steps and still there after the last", COL_BYTES,
+     COL_MAIN | COL_SIZE},
+    {"device", NULL, NULL, "whose memory it is", COL_TEXT, 0},
+    {"blocks", NULL, NULL, "in so many blocks", COL_INT, 0},
+    {"scope", NULL, NULL, "the named regions around the operation", COL_TEXT,
+     COL_DETAIL},
+    {"module", NULL, NULL, "the innermost nn.Module around it", COL_TEXT,
+     COL_DETAIL},
+    {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT, COL_DETAIL},
+};
 
 static void put_leak(struct result *r, const struct mem_sites *s,
                      const struct leak_site *leak) {
@@ -375,7 +360,7 @@ static int leaks_run(const struct trace *t, const struct opts *o,
     struct mem_sites sites = {0};
     result_init(r, "leaks", "Memory that grows from step to step");
     result_from_trace(r, t);
-    leaks_columns(r);
+    result_cols(r, leaks_cols, COUNT(leaks_cols));
     if (missing_say(r, t, MISSING_MEMORY) && t->stacks.n == 0)
         missing_say(r, t, MISSING_STACKS);
     int rc = scope_init(&scope, t, o, e);

@@ -59,51 +59,46 @@ struct memory {
 
 /* ---- one row per allocator ---- */
 
-static void allocator_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
-        {"peak_bytes", "peak", "bytes", "most in use at any time", COL_BYTES,
-         COL_MAIN | COL_SIZE},
-        {"peak_at_us", "peak at", "us", "when that was", COL_TIME, COL_STAMP},
-        {"peak_step", "in step", NULL, "the step that was running then",
-         COL_INT, 0},
-        {"reserved_bytes", "reserved", "bytes",
-         "most that the allocator held, in use or not", COL_BYTES, 0},
-        {"allocs", NULL, NULL, "allocations", COL_INT, 0},
-        {"frees", NULL, NULL, "frees", COL_INT, 0},
-        {"live_at_end_bytes", "live at end", "bytes",
-         "in use after the last event", COL_BYTES, 0},
-        {"fragmentation_pct", "fragm.", "%",
-         "held but not in use at the peak: (reserved - allocated) / reserved",
-         COL_PERCENT, 0},
-        {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT,
-         COL_DETAIL},
-        {"before_window_bytes", "from before", "bytes",
-         "in use before the first event; a lower bound where the profile does "
-         "not tell the level",
-         COL_BYTES, COL_DETAIL},
-        {"peak_life_bytes", "peak ever", "bytes",
-         "the allocator's own peak since the program began", COL_BYTES,
-         COL_DETAIL},
-        {"free_fragmentation_pct", "free fragm.", "%",
-         "the allocator's own figure, last reported: how much of what is free "
-         "lies outside the largest free piece",
-         COL_PERCENT, COL_DETAIL},
-        {"capacity_bytes", "capacity", "bytes",
-         "most it could ever hold: its own limit, or the device's memory",
-         COL_BYTES, COL_DETAIL},
-        {"segments", NULL, NULL,
-         "pieces that it took from the driver, when a snapshot was taken",
-         COL_INT, COL_DETAIL},
-        {"segment_free_bytes", "free in them", "bytes",
-         "bytes of these pieces in no block", COL_BYTES, COL_DETAIL},
-        {"segment_stuck_bytes", "stuck", "bytes",
-         "free bytes of pieces that also hold blocks: they cannot go back to "
-         "the driver",
-         COL_BYTES, COL_DETAIL},
-    };
-    result_cols(r, cols, COUNT(cols));
-}
+static const struct column allocator_cols[] = {
+    {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
+    {"peak_bytes", "peak", "bytes", "most in use at any time", COL_BYTES,
+     COL_MAIN | COL_SIZE},
+    {"peak_at_us", "peak at", "us", "when that was", COL_TIME, COL_STAMP},
+    {"peak_step", "in step", NULL, "the step that was running then", COL_INT,
+     0},
+    {"reserved_bytes", "reserved", "bytes",
+     "most that the allocator held, in use or not", COL_BYTES, 0},
+    {"allocs", NULL, NULL, "allocations", COL_INT, 0},
+    {"frees", NULL, NULL, "frees", COL_INT, 0},
+    {"live_at_end_bytes", "live at end", "bytes", "in use after the last event",
+     COL_BYTES, 0},
+    {"fragmentation_pct", "fragm.", "%",
+     "held but not in use at the peak: (reserved - allocated) / reserved",
+     COL_PERCENT, 0},
+    {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT, COL_DETAIL},
+    {"before_window_bytes", "from before", "bytes",
+     "in use before the first event; a lower bound where the profile does not "
+     "tell the level",
+     COL_BYTES, COL_DETAIL},
+    {"peak_life_bytes", "peak ever", "bytes",
+     "the allocator's own peak since the program began", COL_BYTES, COL_DETAIL},
+    {"free_fragmentation_pct", "free fragm.", "%",
+     "the allocator's own figure, last reported: how much of what is free lies "
+     "outside the largest free piece",
+     COL_PERCENT, COL_DETAIL},
+    {"capacity_bytes", "capacity", "bytes",
+     "most it could ever hold: its own limit, or the device's memory",
+     COL_BYTES, COL_DETAIL},
+    {"segments", NULL, NULL,
+     "pieces that it took from the driver, when a snapshot was taken", COL_INT,
+     COL_DETAIL},
+    {"segment_free_bytes", "free in them", "bytes",
+     "bytes of these pieces in no block", COL_BYTES, COL_DETAIL},
+    {"segment_stuck_bytes", "stuck", "bytes",
+     "free bytes of pieces that also hold blocks: they cannot go back to the "
+     "driver",
+     COL_BYTES, COL_DETAIL},
+};
 
 /* Returns the step of that source that was running at ts; NULL if none was. */
 static const struct step *step_at(const struct trace *t, uint32_t source,
@@ -212,20 +207,15 @@ static void put_allocator(struct result *r, const struct mem_levels *l,
 
 /* ---- the level over time ---- */
 
-static void time_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
-        {"at_us", "at", "us", "when", COL_TIME, COL_STAMP},
-        {"allocated_bytes", "allocated", "bytes", "in use then", COL_BYTES,
-         COL_MAIN | COL_SIZE},
-        {"reserved_bytes", "reserved", "bytes",
-         "held by the allocator then, in use or not", COL_BYTES, 0},
-        {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT,
-         COL_DETAIL},
-    };
-    result_cols(r, cols, COUNT(cols));
-    r->in_order = true;
-}
+static const struct column time_cols[] = {
+    {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
+    {"at_us", "at", "us", "when", COL_TIME, COL_STAMP},
+    {"allocated_bytes", "allocated", "bytes", "in use then", COL_BYTES,
+     COL_MAIN | COL_SIZE},
+    {"reserved_bytes", "reserved", "bytes",
+     "held by the allocator then, in use or not", COL_BYTES, 0},
+    {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT, COL_DETAIL},
+};
 
 static void put_point(struct result *r, const struct mem_levels *l,
                       const struct allocator *a, size_t i) {
@@ -446,18 +436,6 @@ static int put_holders(struct result *r, const struct memory *m,
 
 /* ---- what is said beside the table ---- */
 
-/* Writes what a failed allocation was for: its op, else where its stack
- * began. */
-static void oom_asker(const struct trace *t, const struct mem_oom *o, char *buf,
-                      size_t cap) {
-    row_id r = span_at(t, o->track, o->ts);
-    for (int i = 0; r != ROW_NONE && t->spans.kind[r] != SPAN_OP; i++)
-        r = i < CLIMB_MAX ? t->spans.parent[r] : ROW_NONE;
-    if (r != ROW_NONE) snprintf(buf, cap, "%s", span_name(t, r));
-    else if (stack_text(t, o->stack, 1, buf, cap) == 0)
-        snprintf(buf, cap, "the program");
-}
-
 /* Who held the most when an allocation failed: an op, or, where no op is
  * known (a snapshot alone), a place in the code. Nothing if nobody did. */
 static int oom_holder(const struct memory *m, const struct mem_oom *o,
@@ -506,7 +484,14 @@ static int say_ooms(const struct memory *m, struct result *r,
             continue;
         char who[512], held[1024], asked[NUMBER_MAX], spare[NUMBER_MAX];
         bool known = o->device_free >= 0;
-        oom_asker(m->t, o, who, sizeof who);
+        /* what it was for: its op, else where its stack began */
+        const struct trace *t = m->t;
+        row_id op = span_at(t, o->track, o->ts);
+        for (int k = 0; op != ROW_NONE && t->spans.kind[op] != SPAN_OP; k++)
+            op = k < CLIMB_MAX ? t->spans.parent[op] : ROW_NONE;
+        if (op != ROW_NONE) snprintf(who, sizeof who, "%s", span_name(t, op));
+        else if (stack_text(t, o->stack, 1, who, sizeof who) == 0)
+            snprintf(who, sizeof who, "the program");
         TRY(oom_holder(m, o, held, sizeof held, e));
         human_bytes(o->bytes, asked, sizeof asked);
         human_bytes(o->device_free, spare, sizeof spare);
@@ -573,9 +558,12 @@ static int memory_fill(struct memory *m, const struct opts *o, struct result *r,
     missing_say(r, m->t, MISSING_MEMORY);
     if (key == MEM_BY_MODULE || (key == MEM_BY_STACK && m->t->stacks.n == 0))
         missing_say(r, m->t, MISSING_STACKS);
-    if (m->view == &views[VIEW_ALLOCATOR]) allocator_columns(r);
-    else if (m->view == &views[VIEW_TIME]) time_columns(r);
-    else holder_columns(r, m->view);
+    if (m->view == &views[VIEW_ALLOCATOR])
+        result_cols(r, allocator_cols, COUNT(allocator_cols));
+    else if (m->view == &views[VIEW_TIME]) {
+        result_cols(r, time_cols, COUNT(time_cols));
+        r->in_order = true;
+    } else holder_columns(r, m->view);
     TRY(scope_init(&m->scope, m->t, o, e));
     if (m->view > &views[VIEW_TIME] || m->t->nooms > 0)
         TRY(mem_sites_init(&m->sites, m->t, e));

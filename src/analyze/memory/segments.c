@@ -13,39 +13,36 @@
 #include "model/format.h"
 #include <stdio.h>
 
-static void segments_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
-        {"address", NULL, NULL, "where it begins", COL_TEXT, 0},
-        {"bytes", NULL, "bytes", "size of the segment", COL_BYTES,
-         COL_MAIN | COL_SIZE},
-        {"allocated_bytes", "allocated", "bytes",
-         "in blocks that the program holds", COL_BYTES, 0},
-        {"active_bytes", "active", "bytes",
-         "the same, and blocks that wait for the device to be freed", COL_BYTES,
-         COL_DETAIL},
-        {"requested_bytes", "requested", "bytes",
-         "what the program asked for; the rest of allocated is rounding",
-         COL_BYTES, COL_DETAIL},
-        {"largest_free_bytes", "largest free", "bytes",
-         "the largest piece that can be handed out again", COL_BYTES, 0},
-        {"blocks", NULL, NULL, "pieces that it is cut into", COL_INT, 0},
-        {"free_blocks", "free", NULL, "pieces that are free", COL_INT, 0},
-        {"fragmentation_pct", "fragm.", "%",
-         "held but not in use: (bytes - active) / bytes", COL_PERCENT, 0},
-        {"stream", NULL, NULL,
-         "the CUDA stream that may use it, as an address; 0: the default",
-         COL_TEXT, COL_DETAIL},
-        {"pool", NULL, NULL,
-         "small or large blocks; and the private pool, as of a CUDA graph",
-         COL_TEXT, 0},
-        {"expandable", NULL, NULL, "can grow in place", COL_BOOL, COL_DETAIL},
-        {"stack", NULL, NULL,
-         "Python frames that made the allocator take it, innermost first",
-         COL_TEXT, COL_DETAIL | COL_SYMBOL},
-    };
-    result_cols(r, cols, COUNT(cols));
-}
+static const struct column segments_cols[] = {
+    {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
+    {"address", NULL, NULL, "where it begins", COL_TEXT, 0},
+    {"bytes", NULL, "bytes", "size of the segment", COL_BYTES,
+     COL_MAIN | COL_SIZE},
+    {"allocated_bytes", "allocated", "bytes",
+     "in blocks that the program holds", COL_BYTES, 0},
+    {"active_bytes", "active", "bytes",
+     "the same, and blocks that wait for the device to be freed", COL_BYTES,
+     COL_DETAIL},
+    {"requested_bytes", "requested", "bytes",
+     "what the program asked for; the rest of allocated is rounding", COL_BYTES,
+     COL_DETAIL},
+    {"largest_free_bytes", "largest free", "bytes",
+     "the largest piece that can be handed out again", COL_BYTES, 0},
+    {"blocks", NULL, NULL, "pieces that it is cut into", COL_INT, 0},
+    {"free_blocks", "free", NULL, "pieces that are free", COL_INT, 0},
+    {"fragmentation_pct", "fragm.", "%",
+     "held but not in use: (bytes - active) / bytes", COL_PERCENT, 0},
+    {"stream", NULL, NULL,
+     "the CUDA stream that may use it, as an address; 0: the default", COL_TEXT,
+     COL_DETAIL},
+    {"pool", NULL, NULL,
+     "small or large blocks; and the private pool, as of a CUDA graph",
+     COL_TEXT, 0},
+    {"expandable", NULL, NULL, "can grow in place", COL_BOOL, COL_DETAIL},
+    {"stack", NULL, NULL,
+     "Python frames that made the allocator take it, innermost first", COL_TEXT,
+     COL_DETAIL | COL_SYMBOL},
+};
 
 struct segment_sums {
     size_t segments;
@@ -138,7 +135,7 @@ static int segments_run(const struct trace *t, const struct opts *o,
     TRY(scope_init(&in, t, o, e));
     result_init(r, "segments", "Segments of the allocator");
     result_from_trace(r, t);
-    segments_columns(r);
+    result_cols(r, segments_cols, COUNT(segments_cols));
     for (size_t i = 0; i < t->nsegments; i++) {
         uint32_t source = t->allocators[t->segments[i].allocator].source;
         if (in.all || in.source_in[source])

@@ -263,29 +263,24 @@ static int walk_source(struct path_rows *rows, const struct trace *t,
     return rc;
 }
 
-static void critical_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"host", NULL, NULL, "the step's host or rank", COL_TEXT, 0},
-        {"step", NULL, NULL, "which step", COL_INT, 0},
-        {"kind", NULL, NULL,
-         "compute, communication, copy: the device worked; input, host, "
-         "python: the program did; launch: a call and the way to the device; "
-         "sync: a call after what it waited for; gap: nobody did anything that "
-         "was recorded",
-         COL_TEXT, 0},
-        {"name", NULL, NULL, "the op, call or region", COL_TEXT, COL_KEY},
-        {"on_path_us", "on path", "us",
-         "its time on the path; the rows of a step sum to the step", COL_TIME,
-         COL_MAIN},
-        {"share_pct", "share", "%", "the same of the step", COL_PERCENT,
-         COL_BAR},
-        {"segments", NULL, NULL, "stretches of the path that it is made of",
-         COL_INT, 0},
-        {"first_at_us", NULL, "us", "where the first begins", COL_TIME,
-         COL_STAMP | COL_DETAIL},
-    };
-    result_cols(r, cols, COUNT(cols));
-}
+static const struct column critical_cols[] = {
+    {"host", NULL, NULL, "the step's host or rank", COL_TEXT, 0},
+    {"step", NULL, NULL, "which step", COL_INT, 0},
+    {"kind", NULL, NULL,
+     "compute, communication, copy: the device worked; input, host, python: "
+     "the program did; launch: a call and the way to the device; sync: a call "
+     "after what it waited for; gap: nobody did anything that was recorded",
+     COL_TEXT, 0},
+    {"name", NULL, NULL, "the op, call or region", COL_TEXT, COL_KEY},
+    {"on_path_us", "on path", "us",
+     "its time on the path; the rows of a step sum to the step", COL_TIME,
+     COL_MAIN},
+    {"share_pct", "share", "%", "the same of the step", COL_PERCENT, COL_BAR},
+    {"segments", NULL, NULL, "stretches of the path that it is made of",
+     COL_INT, 0},
+    {"first_at_us", NULL, "us", "where the first begins", COL_TIME,
+     COL_STAMP | COL_DETAIL},
+};
 
 static void put_rows(struct result *r, const struct trace *t,
                      const struct path_rows *rows) {
@@ -341,7 +336,7 @@ static int critical_run(const struct trace *t, const struct opts *o,
     if (rc == 0) {
         result_init(r, "critical", "Critical path");
         result_from_trace(r, t);
-        critical_columns(r);
+        result_cols(r, critical_cols, COUNT(critical_cols));
         put_rows(r, t, &rows);
         put_remarks(r, t, &in, &rows);
         rc = result_done(r, e);

@@ -51,23 +51,6 @@ static bool take_work(struct device_works *p, uint32_t device) {
     return true;
 }
 
-/* By start, then by launch: streams have no order of their own. */
-static struct sort_key *by_start(const struct device_works *p) {
-    struct sort_key *k = malloc((p->n + 1) * sizeof *k);
-    if (k == NULL) return NULL;
-    const int64_t *ts = p->t->spans.ts;
-    for (size_t i = 0; i < p->n; i++) {
-        row_id l = p->v[i].launch;
-        k[i] = (struct sort_key){sort_signed(ts[p->v[i].row]),
-                                 l == ROW_NONE ? UINT64_MAX
-                                               : sort_signed(ts[l]),
-                                 (uint32_t)i};
-    }
-    if (sort_keys(k, p->n)) return k;
-    free(k);
-    return NULL;
-}
-
 static bool push_gap(struct gaps *g, struct gap gap) {
     if (!VEC_ROOM(g->v, g->n, g->cap)) return false;
     g->v[g->n++] = gap;
@@ -76,13 +59,22 @@ static bool push_gap(struct gaps *g, struct gap gap) {
 
 /* All gaps, whatever the steps are. */
 static bool sweep_work(const struct device_works *p, struct gaps *all) {
-    struct sort_key *k = by_start(p);
+    const int64_t *ts = p->t->spans.ts;
+    struct sort_key *k = malloc((p->n + 1) * sizeof *k);
     if (k == NULL) return false;
+    /* by start, then by launch: streams have no order of their own */
+    for (size_t i = 0; i < p->n; i++) {
+        row_id l = p->v[i].launch;
+        k[i] = (struct sort_key){sort_signed(ts[p->v[i].row]),
+                                 l == ROW_NONE ? UINT64_MAX
+                                               : sort_signed(ts[l]),
+                                 (uint32_t)i};
+    }
     struct gap open = {INT64_MIN, INT64_MAX, ROW_NONE, ROW_NONE, ROW_NONE, 0};
-    bool ok = true;
+    bool ok = sort_keys(k, p->n);
     for (size_t i = 0; ok && i < p->n; i++) {
         struct device_work w = p->v[k[i].row];
-        int64_t start = p->t->spans.ts[w.row], end = span_end(p->t, w.row);
+        int64_t start = ts[w.row], end = span_end(p->t, w.row);
         if (start > open.start) {
             open.end = start;
             open.after = w.row;
