@@ -2,7 +2,7 @@
  * The line of a step, its graph, and running it again. */
 #include "unit/tiny.h"
 
-#include "analyze/hints/replay.h"
+#include "analyze/hints/hint.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -233,12 +233,21 @@ static void typical_steps(void **state) {
     uint32_t out[8];
     size_t n;
     struct ops_err e;
-    assert_int_equal(deps_choose(t, 0, NULL, false, out, 8, &n, &e), 0);
+    assert_int_equal(deps_choose(t,
+                                 &(struct step_choice){.all = false, .max = 8},
+                                 out, &n, &e),
+                     0);
     assert_int_equal(n, 1);
     assert_int_equal(out[0], 3);
-    assert_int_equal(deps_choose(t, 0, NULL, true, out, 8, &n, &e), 0);
+    assert_int_equal(deps_choose(t,
+                                 &(struct step_choice){.all = true, .max = 8},
+                                 out, &n, &e),
+                     0);
     assert_int_equal(n, 4);
-    assert_int_equal(deps_choose(t, 0, NULL, true, out, 3, &n, &e), 0);
+    assert_int_equal(deps_choose(t,
+                                 &(struct step_choice){.all = true, .max = 3},
+                                 out, &n, &e),
+                     0);
     assert_int_equal(n, 3);
     trace_free(t);
 }

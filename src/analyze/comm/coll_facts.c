@@ -31,7 +31,7 @@ static int64_t times(int64_t a, int64_t b) {
 struct pick {
     struct coll_facts *f;
     struct bytes name, dims, types; /* lists as JSON text */
-    struct bytes dtype, group, group_desc, group_ranks;
+    struct bytes dtype, group, group_ranks;
 };
 
 static int64_t whole(const struct arg *a) {
@@ -68,13 +68,9 @@ static const struct slot numbers[] = {
 };
 
 static const struct slot texts[] = {
-    TEXT("Collective name", name),
-    TEXT("Input Dims", dims),
-    TEXT("Input type", types),
-    TEXT("dtype", dtype),
-    TEXT("Process Group Name", group),
-    TEXT("Process Group Description", group_desc),
-    TEXT("Process Group Ranks", group_ranks),
+    TEXT("Collective name", name),     TEXT("Input Dims", dims),
+    TEXT("Input type", types),         TEXT("dtype", dtype),
+    TEXT("Process Group Name", group), TEXT("Process Group Ranks", group_ranks),
 };
 
 static bool pick_arg(void *ctx, struct bytes key, const struct arg *v) {
@@ -123,13 +119,11 @@ void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row) {
     struct pick p = {.f = f,
                      .dtype = f->dtype,
                      .group = f->group,
-                     .group_desc = f->group_desc,
                      .group_ranks = f->group_ranks};
     args_each(t, row, pick_arg, &p);
     enum dtype type = dtype_of_any(p.dtype);
     f->dtype = type ? bytes_of(dtype_name(type)) : p.dtype;
     f->group = p.group;
-    f->group_desc = p.group_desc;
     f->group_ranks = p.group_ranks;
     add_dims(&p);
     /* Sends, receives and all-to-all run in kernels of one name: what the

@@ -20,7 +20,7 @@ struct coll_facts {
     int64_t seq;                 /* number within the group, same on all */
     int64_t src, dst;            /* of a send or receive: global ranks */
     struct bytes dtype; /* by its name in names/dtype.h, or as recorded */
-    struct bytes group, group_desc, group_ranks;
+    struct bytes group, group_ranks;
 };
 
 struct coll_facts coll_facts_none(void);

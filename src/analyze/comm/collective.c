@@ -22,7 +22,7 @@ struct source_has {
     bool groups;       /* ... or there are several */
 };
 
-struct find {
+struct coll_finder {
     struct collectives *c;
     struct source_has *has;     /* by source */
     uint32_t *member_of;        /* by source: its member, or ROW_NONE ... */
@@ -40,24 +40,8 @@ static bool is_cpu(const struct trace *t, row_id r) {
     return span_class(t, r) & NAME_COMM_CPU;
 }
 
-static void look_stream(const struct trace *t, const struct track *tr,
-                        struct source_has *h) {
-    for (row_id r = tr->first; r < tr->end; r++) {
-        if (t->spans.kind[r] != SPAN_KERNEL || !counts(t, r)) continue;
-        h->devices |= h->kernels && h->device != tr->device;
-        if (!h->kernels) h->device = tr->device;
-        h->kernels = true;
-        return;
-    }
-}
-
-static void look_thread(const struct trace *t, const struct track *tr,
-                        struct source_has *h) {
-    for (row_id r = tr->first; !h->cpu && r < tr->end; r++)
-        h->cpu = is_cpu(t, r) && t->spans.kind[r] != SPAN_API && counts(t, r);
-}
-
-static void look(struct find *f) {
+/* Finds what each source has. */
+static void look_at_sources(struct coll_finder *f) {
     const struct trace *t = f->c->t;
     for (uint32_t i = 0; i < t->nsources; i++) {
         f->has[i].device = ROW_NONE;
@@ -66,18 +50,22 @@ static void look(struct find *f) {
     }
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
-        if (tr->kind == TRACK_STREAM) look_stream(t, tr, &f->has[tr->source]);
-        if (tr->kind == TRACK_THREAD) look_thread(t, tr, &f->has[tr->source]);
+        struct source_has *h = &f->has[tr->source];
+        row_id r = tr->first;
+        if (tr->kind == TRACK_STREAM) {
+            while (r < tr->end &&
+                   (t->spans.kind[r] != SPAN_KERNEL || !counts(t, r)))
+                r++;
+            if (r == tr->end) continue;
+            h->devices |= h->kernels && h->device != tr->device;
+            if (!h->kernels) h->device = tr->device;
+            h->kernels = true;
+        } else if (tr->kind == TRACK_THREAD) {
+            for (; !h->cpu && r < tr->end; r++)
+                h->cpu = is_cpu(t, r) && t->spans.kind[r] != SPAN_API &&
+                         counts(t, r);
+        }
     }
-}
-
-/* By rank, host, path: never by the order in which files were given. */
-static int source_order(const struct trace *t, uint32_t a, uint32_t b) {
-    const struct source *x = &t->sources[a], *y = &t->sources[b];
-    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-    int d = strcmp(strs_text(&t->strs, x->host), strs_text(&t->strs, y->host));
-    if (d == 0 && x->path && y->path) d = strcmp(x->path, y->path);
-    return d;
 }
 
 struct member_key {
@@ -85,9 +73,15 @@ struct member_key {
     struct coll_member m;
 };
 
+/* By rank, host, path, device: never by the order in which files were given. */
 static int by_member(const void *a, const void *b) {
     const struct member_key *x = a, *y = b;
-    int d = source_order(x->t, x->m.source, y->m.source);
+    const struct source *p = &x->t->sources[x->m.source];
+    const struct source *q = &x->t->sources[y->m.source];
+    if (p->rank != q->rank) return p->rank < q->rank ? -1 : 1;
+    int d = strcmp(strs_text(&x->t->strs, p->host),
+                   strs_text(&x->t->strs, q->host));
+    if (d == 0 && p->path && q->path) d = strcmp(p->path, q->path);
     if (d != 0) return d;
     if (x->m.source != y->m.source) return x->m.source < y->m.source ? -1 : 1;
     int64_t i = x->m.device == ROW_NONE ? -1
@@ -99,7 +93,7 @@ static int by_member(const void *a, const void *b) {
 }
 
 /* A member per source, or per device where several of one communicate. */
-static bool make_members(struct find *f) {
+static bool make_members(struct coll_finder *f) {
     struct collectives *c = f->c;
     const struct trace *t = c->t;
     struct member_key *v = calloc(t->nsources + t->ndevices + 1, sizeof *v);
@@ -125,24 +119,11 @@ static bool make_members(struct find *f) {
     return ok;
 }
 
-static uint32_t member_at(const struct find *f, uint32_t track) {
+static uint32_t member_at(const struct coll_finder *f, uint32_t track) {
     const struct track *tr = &f->c->t->tracks[track];
     bool apart = f->has[tr->source].devices && tr->device != ROW_NONE;
     uint32_t m = apart ? f->member_of_device[tr->device] : ROW_NONE;
     return m != ROW_NONE ? m : f->member_of[tr->source];
-}
-
-/* The group of these facts, made when new. ROW_NONE: out of memory. */
-static uint32_t group_of(struct find *find, const struct coll_facts *f) {
-    struct collectives *c = find->c;
-    uint64_t h = hash_pair(hash_bytes(f->group.p, f->group.n),
-                           hash_bytes(f->group_ranks.p, f->group_ranks.n));
-    uint32_t *at = map_at(&find->groups, h);
-    if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
-    if (!VEC_ROOM(c->groups, c->ngroups, c->cap_groups)) return ROW_NONE;
-    c->groups[c->ngroups] = (struct coll_group){.name = f->group,
-                                                .desc = f->group_desc};
-    return *at = (uint32_t)c->ngroups++;
 }
 
 /* What must be equal on two ranks for it to be the same collective. Kernels
@@ -165,17 +146,6 @@ static uint64_t stream_key(const struct collectives *c, const struct coll *x,
                      by_kind ? 0 : (uint64_t)c->t->spans.name[x->row] + 1);
 }
 
-/* Streams are numbered in the order in which they are met: what is sorted by
- * them must not hang on a hash. False: out of memory. */
-static bool find_stream(struct find *f, struct coll *x,
-                        const struct coll_facts *facts) {
-    uint32_t *at = map_at(&f->streams, stream_key(f->c, x, facts));
-    if (at == NULL) return false;
-    if (*at == MAP_NONE) *at = (uint32_t)f->streams.n;
-    x->stream = (uint64_t)*at << 32;
-    return true;
-}
-
 /* All that the spans around a carrier say. The call that launched a kernel
  * stands inside the ops and regions of the framework. */
 static struct coll_facts facts_of(const struct collectives *c,
@@ -196,26 +166,23 @@ static struct coll_facts facts_of(const struct collectives *c,
     return f;
 }
 
-/* Where the source has one process group alone, it is all ranks. */
-static void use_world(const struct find *f, uint32_t source,
-                      struct coll_facts *facts) {
+/* Adds what the source knows: where it has one process group alone, that is all
+ * ranks; and torch names the other end of a transfer only. */
+static void add_source_facts(const struct coll_finder *f, uint32_t source,
+                             struct coll_facts *facts) {
     const struct source_has *h = &f->has[source];
     const struct source *s = &f->c->t->sources[source];
+    if (facts->kind == COLL_SEND && facts->src < 0) facts->src = s->rank;
+    if (facts->kind == COLL_RECV && facts->dst < 0) facts->dst = s->rank;
     if (facts->group.n > 0 || h->groups) return;
     if (h->group) facts->group = bytes_of(h->group);
     if (facts->group_size < 0 && s->world_size > 0)
         facts->group_size = s->world_size;
 }
 
-/* torch names the other end of a transfer only. */
-static void use_rank(const struct source *s, struct coll_facts *facts) {
-    if (facts->kind == COLL_SEND && facts->src < 0) facts->src = s->rank;
-    if (facts->kind == COLL_RECV && facts->dst < 0) facts->dst = s->rank;
-}
-
 /* One more collective. */
-static bool add(struct find *f, row_id row, enum coll_carrier carrier,
-                int64_t end) {
+static bool coll_add(struct coll_finder *f, row_id row,
+                     enum coll_carrier carrier, int64_t end) {
     struct collectives *c = f->c;
     const struct trace *t = c->t;
     uint32_t track = t->spans.track[row];
@@ -229,17 +196,31 @@ static bool add(struct find *f, row_id row, enum coll_carrier carrier,
                        .dur = end - t->spans.ts[row]};
     assert(x->dur >= 0 && x->member < c->nmembers);
     struct coll_facts facts = facts_of(c, x);
-    use_world(f, t->tracks[track].source, &facts);
-    use_rank(&t->sources[t->tracks[track].source], &facts);
+    add_source_facts(f, t->tracks[track].source, &facts);
     x->kind = (uint8_t)facts.kind;
     x->bytes = coll_bytes(&facts);
     x->ranks = coll_is_p2p(facts.kind) ? 2 : facts.group_size;
     /* sends are numbered by each rank for itself */
     x->seq = coll_is_p2p(facts.kind) ? -1 : facts.seq;
     x->dtype = facts.dtype;
-    x->group = group_of(f, &facts);
-    if (x->group == ROW_NONE) return false;
-    if (!find_stream(f, x, &facts)) return false;
+    uint64_t h = hash_pair(hash_bytes(facts.group.p, facts.group.n),
+                           hash_bytes(facts.group_ranks.p,
+                                      facts.group_ranks.n));
+    uint32_t *group = map_at(&f->groups, h);
+    if (group == NULL ||
+        (*group == MAP_NONE && !VEC_ROOM(c->groups, c->ngroups, c->cap_groups)))
+        return false;
+    if (*group == MAP_NONE) {
+        *group = (uint32_t)c->ngroups;
+        c->groups[c->ngroups++] = facts.group;
+    }
+    x->group = *group;
+    /* Streams are numbered in the order in which they are met: what is sorted
+     * by them must not hang on a hash. */
+    uint32_t *stream = map_at(&f->streams, stream_key(c, x, &facts));
+    if (stream == NULL) return false;
+    if (*stream == MAP_NONE) *stream = (uint32_t)f->streams.n;
+    x->stream = (uint64_t)*stream << 32;
     c->n++;
     return true;
 }
@@ -269,7 +250,8 @@ static bool same_hlo(struct bytes start, struct bytes done) {
 }
 
 /* Ends the start that this done belongs to; with none it stands alone. */
-static bool close_hlo(struct find *f, struct open_hlo *open, row_id done) {
+static bool close_hlo(struct coll_finder *f, struct open_hlo *open,
+                      row_id done) {
     const struct trace *t = f->c->t;
     struct bytes name = strs_bytes(&t->strs, t->spans.name[done]);
     for (size_t i = 0; i < open->n; i++) {
@@ -278,29 +260,30 @@ static bool close_hlo(struct find *f, struct open_hlo *open, row_id done) {
         int64_t end = span_end(t, done);
         memmove(&open->row[i], &open->row[i + 1],
                 (--open->n - i) * sizeof *open->row);
-        return add(f, r, COLL_KERNEL,
-                   end > span_end(t, r) ? end : span_end(t, r));
+        return coll_add(f, r, COLL_KERNEL,
+                        end > span_end(t, r) ? end : span_end(t, r));
     }
-    return add(f, done, COLL_KERNEL, span_end(t, done));
+    return coll_add(f, done, COLL_KERNEL, span_end(t, done));
 }
 
-static bool take_kernel(struct find *f, struct open_hlo *open, row_id r) {
+static bool take_kernel(struct coll_finder *f, struct open_hlo *open,
+                        row_id r) {
     const struct trace *t = f->c->t;
     struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
     bool hlo = span_class(t, r) & NAME_COMM_HLO;
     if (hlo && hlo_mark(name, "-done")) return close_hlo(f, open, r);
     if (!hlo || !hlo_mark(name, "-start"))
-        return add(f, r, COLL_KERNEL, span_end(t, r));
+        return coll_add(f, r, COLL_KERNEL, span_end(t, r));
     bool ok = true;
     if (open->n == OPEN_MAX) { /* the oldest never ended: by itself */
-        ok = add(f, open->row[0], COLL_KERNEL, span_end(t, open->row[0]));
+        ok = coll_add(f, open->row[0], COLL_KERNEL, span_end(t, open->row[0]));
         memmove(open->row, open->row + 1, --open->n * sizeof *open->row);
     }
     open->row[open->n++] = r;
     return ok;
 }
 
-static bool take_stream(struct find *f, const struct track *tr) {
+static bool take_stream(struct coll_finder *f, const struct track *tr) {
     const struct trace *t = f->c->t;
     struct open_hlo open = {.n = 0};
     bool ok = true;
@@ -308,13 +291,13 @@ static bool take_stream(struct find *f, const struct track *tr) {
         if (t->spans.kind[r] == SPAN_KERNEL && counts(t, r))
             ok = take_kernel(f, &open, r);
     for (size_t i = 0; ok && i < open.n; i++)
-        ok = add(f, open.row[i], COLL_KERNEL, span_end(t, open.row[i]));
+        ok = coll_add(f, open.row[i], COLL_KERNEL, span_end(t, open.row[i]));
     return ok;
 }
 
 /* The outermost ones of a thread: those that carry a collective out or, where
  * the source has nothing better, the calls. */
-static bool take_thread(struct find *f, const struct track *tr) {
+static bool take_thread(struct coll_finder *f, const struct track *tr) {
     const struct trace *t = f->c->t;
     const struct source_has *h = &f->has[tr->source];
     int64_t until = INT64_MIN;
@@ -324,7 +307,7 @@ static bool take_thread(struct find *f, const struct track *tr) {
         if (!counts(t, r) || t->spans.kind[r] == SPAN_API) continue;
         if (h->cpu != is_cpu(t, r) || span_end(t, r) <= until) continue;
         until = span_end(t, r);
-        if (!add(f, r, h->cpu ? COLL_CPU : COLL_CALL, until)) return false;
+        if (!coll_add(f, r, h->cpu ? COLL_CPU : COLL_CALL, until)) return false;
     }
     return true;
 }
@@ -338,18 +321,14 @@ static bool any_name(const struct trace *t) {
     return false;
 }
 
-/* What opscope record saw are processes: one that is called nccl_perf is
- * no collective. What belongs to another source is no member. */
-static bool has_no_collectives(const struct trace *t, uint32_t source) {
-    const struct source *s = &t->sources[source];
-    return s->outside || s->beside != ROW_NONE;
-}
-
-static bool find_all(struct find *f) {
+static bool find_all(struct coll_finder *f) {
     const struct trace *t = f->c->t;
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
-        if (has_no_collectives(t, tr->source)) continue;
+        const struct source *s = &t->sources[tr->source];
+        /* what opscope record saw are processes: one that is called nccl_perf
+         * is no collective; what belongs to another source is no member */
+        if (s->outside || s->beside != ROW_NONE) continue;
         if (tr->kind == TRACK_STREAM && !take_stream(f, tr)) return false;
         if (tr->kind == TRACK_THREAD && !take_thread(f, tr)) return false;
     }
@@ -359,7 +338,7 @@ static bool find_all(struct find *f) {
 int collectives_init(struct collectives *c, const struct trace *t,
                      struct ops_err *e) {
     *c = (struct collectives){.t = t, .crossed_row = ROW_NONE};
-    struct find f = {.c = c};
+    struct coll_finder f = {.c = c};
     f.has = calloc(t->nsources + 1, sizeof *f.has);
     f.member_of = malloc((t->nsources + 1) * sizeof *f.member_of);
     f.member_of_device = malloc((t->ndevices + 1) * sizeof *f.member_of);
@@ -370,7 +349,7 @@ int collectives_init(struct collectives *c, const struct trace *t,
         memset(f.member_of_device, 0xff,
                (t->ndevices + 1) * sizeof *f.member_of);
         bool any = any_name(t);
-        if (any) look(&f);
+        if (any) look_at_sources(&f);
         ok = make_members(&f) && (!any || find_all(&f)) && collectives_match(c);
     }
     map_free(&f.groups);
@@ -393,15 +372,22 @@ void collectives_free(struct collectives *c) {
     *c = (struct collectives){0};
 }
 
+int64_t coll_world_size(const struct trace *t) {
+    int64_t most = 0;
+    for (size_t i = 0; i < t->nsources; i++)
+        if (t->sources[i].world_size > most) most = t->sources[i].world_size;
+    return most;
+}
+
 int64_t coll_arrival(const struct collectives *c, const struct coll *x) {
-    return sum_of(x->ts, c->clocks[c->members[x->member].source].offset);
+    return sum_of(x->ts, c->clocks[coll_source(c, x)].offset);
 }
 
 int64_t coll_wait_end(const struct collectives *c, const struct coll *x) {
     assert(x->match != ROW_NONE);
     int64_t end = x->ts + x->dur;
     int64_t last = diff_of(c->matches[x->match].latest,
-                           c->clocks[c->members[x->member].source].offset);
+                           c->clocks[coll_source(c, x)].offset);
     if (last < x->ts) return x->ts;
     return last < end ? last : end;
 }

@@ -12,6 +12,7 @@
 
 #include "analyze/comm/coll_facts.h"
 #include "base/err.h"
+#include "base/sort.h"
 #include "model/trace.h"
 
 /* Who takes part: a rank or, where one process drives several devices that
@@ -51,11 +52,6 @@ struct coll {
     struct bytes dtype;    /* borrowed from the file */
 };
 
-/* A process group as far as it was recorded. */
-struct coll_group {
-    struct bytes name, desc; /* empty: not recorded */
-};
-
 /* The same collective on two or more members. */
 struct coll_match {
     uint32_t first, n; /* in by_match */
@@ -70,8 +66,8 @@ struct collectives {
     struct coll *v;
     size_t n, cap;
     struct coll_member *members;
-    size_t nmembers, cap_members;
-    struct coll_group *groups;
+    size_t nmembers;
+    struct bytes *groups; /* names of process groups; empty: not recorded */
     size_t ngroups, cap_groups;
     struct coll_match *matches;
     size_t nmatches, cap_matches;
@@ -89,21 +85,35 @@ int collectives_init(struct collectives *c, const struct trace *t,
                      struct ops_err *e);
 void collectives_free(struct collectives *c);
 
-/* Parts of collectives_init: coll_match.c, and within it coll_clock.c, which
- * sets the clocks from matches that are not judged yet. False: out of
- * memory. */
+/* The second half of collectives_init (coll_match.c). False: out of memory. */
 bool collectives_match(struct collectives *c);
-bool collectives_clocks(struct collectives *c);
 
-/* On the common clock. */
+/* Returns the source of the member that took part in x. */
+static inline uint32_t coll_source(const struct collectives *c,
+                                   const struct coll *x) {
+    return c->members[x->member].source;
+}
+
+/* Returns the end of the sorted keys, from i on, that have the same hi. */
+static inline size_t same_hi_end(const struct sort_key *k, size_t i, size_t n) {
+    size_t end = i + 1;
+    while (end < n && k[end].hi == k[i].hi) end++;
+    return end;
+}
+
+/* Returns the largest number of ranks that a source says its job has; 0 if none
+ * says it. */
+int64_t coll_world_size(const struct trace *t);
+
+/* Returns when x began, on the common clock. */
 int64_t coll_arrival(const struct collectives *c, const struct coll *x);
 
-/* Until when it waited for the last one, on its own clock: between its start
- * and its end. Only for those with a match. */
+/* Returns until when x waited for the last rank, on its own clock: between its
+ * start and its end. x must have a match. */
 int64_t coll_wait_end(const struct collectives *c, const struct coll *x);
 
-/* Its name on screen: XLA's start and done are one instruction, TensorFlow's
- * node:Type is the node. */
+/* Returns the name of x on screen: XLA's start and done are one instruction,
+ * TensorFlow's node:Type is the node. */
 struct bytes coll_name(const struct collectives *c, const struct coll *x);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "analyze/comm/collective.h"
 #include "analyze/shared/phases.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sort.h"
@@ -18,7 +19,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-struct line {
+struct comm_row {
     uint32_t first; /* a collective of the row: its name, kind, group */
     int64_t calls, ranks, bytes, total, exposed, wait, matched;
     bool sized, mixed; /* sizes known; more than one type */
@@ -27,75 +28,62 @@ struct line {
     double algo_ps, bus_ps;
 };
 
-struct work {
+struct comm {
     const struct trace *t;
     struct scope scope;
     struct collectives c;
     struct phases ph;
     struct sort_key *order; /* those in scope, by row, member, time */
     size_t n;
-    struct line *lines;
-    size_t nlines, cap_lines;
+    struct comm_row *rows;
+    size_t nrows, cap_rows;
     int64_t total;           /* of all rows, unions per rank */
     struct phase_sums *sums; /* by source: n is 0: not made yet */
 };
 
-static bool same_bytes(struct bytes a, struct bytes b) {
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
-}
-
-/* The row of a collective, made when new, by name, kind and group. */
-static uint32_t row_of(struct work *w, struct map *rows, uint32_t i) {
-    const struct coll *x = &w->c.v[i];
-    struct bytes name = coll_name(&w->c, x);
-    uint64_t key = hash_pair(hash_bytes(name.p, name.n),
-                             x->kind + 64 * (uint64_t)x->group);
-    uint32_t *at = map_at(rows, key);
-    if (at == NULL || *at != MAP_NONE) return at ? *at : ROW_NONE;
-    if (!VEC_ROOM(w->lines, w->nlines, w->cap_lines)) return ROW_NONE;
-    w->lines[w->nlines] = (struct line){.first = i, .dtype = x->dtype};
-    return *at = (uint32_t)w->nlines++;
-}
-
-/* Those in scope, sorted by row and member; inside by time. */
-static bool sort_rows(struct work *w) {
+/* Gives those in scope their rows, by name, kind and group, and sorts them by
+ * row and member; inside by time. */
+static bool sort_rows(struct comm *w) {
     struct map rows = {0};
     bool ok = true;
     for (uint32_t i = 0; ok && i < w->c.n; i++) {
         const struct coll *x = &w->c.v[i];
         if (!scope_has(&w->scope, x->row)) continue;
-        uint32_t row = row_of(w, &rows, i);
-        ok = row != ROW_NONE;
-        w->order[w->n++] = (struct sort_key){(uint64_t)row << 32 | x->member,
+        struct bytes name = coll_name(&w->c, x);
+        uint64_t key = hash_pair(hash_bytes(name.p, name.n),
+                                 x->kind + 64 * (uint64_t)x->group);
+        uint32_t *row = map_at(&rows, key);
+        ok = row &&
+             (*row != MAP_NONE || VEC_ROOM(w->rows, w->nrows, w->cap_rows));
+        if (!ok) break;
+        if (*row == MAP_NONE) {
+            *row = (uint32_t)w->nrows;
+            w->rows[w->nrows++] = (struct comm_row){.first = i,
+                                                    .dtype = x->dtype};
+        }
+        w->order[w->n++] = (struct sort_key){(uint64_t)*row << 32 | x->member,
                                              sort_signed(x->ts), i};
     }
     map_free(&rows);
     return ok && sort_keys(w->order, w->n);
 }
 
-/* The views of a source together, made when first asked for. */
-static struct phase_sums *sums_of(struct work *w, uint32_t source) {
-    struct phase_sums *s = &w->sums[source];
-    struct ops_err e;
-    if (s->n == 0 && phase_sums_init(s, &w->ph, source, &e) != 0) return NULL;
-    return s;
-}
-
 /* The part of `all` (a union) that nothing else hid, against its own device or
  * as the mean of the source's. A kernel is hidden by other kernels of its
  * device; what the host carries out is exposed where the step counts it as
  * communication. */
-static bool exposed_part(struct work *w, const struct intervals *all,
+static bool exposed_part(struct comm *w, const struct intervals *all,
                          const struct coll *x, int64_t *out) {
-    uint32_t source = w->c.members[x->member].source;
+    uint32_t source = coll_source(&w->c, x);
     uint32_t device = w->t->tracks[w->t->spans.track[x->row]].device;
     bool own = x->carrier == COLL_KERNEL && device != ROW_NONE;
     bool calls = x->carrier == COLL_CALL && w->t->sources[source].has_device;
     const struct phase_view *v = &w->ph.views[w->ph.view_first[source]];
-    struct phase_sums one = {.views = v, .n = 1}, *sums = &one;
+    struct phase_sums one = {.n = 1}, *sums = own ? &one : &w->sums[source];
+    struct ops_err e;
     if (own) one.views = phases_of_device(&w->ph, source, device);
-    else sums = sums_of(w, source);
-    if (sums == NULL) return false;
+    else if (sums->n == 0 && phase_sums_init(sums, &w->ph, source, &e) != 0)
+        return false;
     *out = intervals_length(all);
     if (sums->views == NULL) return true; /* the device has no view */
     bool by_kernels = v->device != ROW_NONE &&
@@ -115,9 +103,12 @@ static bool exposed_part(struct work *w, const struct intervals *all,
 
 /* One collective's counts and rates. With the other ranks' times the shortest
  * duration is the moving alone; else its own, waiting and all. */
-static void count(const struct work *w, struct line *l, const struct coll *x) {
+static void count_call(const struct comm *w, struct comm_row *l,
+                       const struct coll *x) {
     l->calls++;
-    if (!same_bytes(l->dtype, x->dtype)) l->mixed = true;
+    if (l->dtype.n != x->dtype.n ||
+        (l->dtype.n > 0 && memcmp(l->dtype.p, x->dtype.p, l->dtype.n) != 0))
+        l->mixed = true;
     if (x->match != ROW_NONE) l->matched++;
     if (x->bytes < 0) return;
     l->sized = true;
@@ -132,14 +123,14 @@ static void count(const struct work *w, struct line *l, const struct coll *x) {
 }
 
 /* The collectives [from, to) of one row on one member. */
-static bool add_member(struct work *w, size_t from, size_t to) {
-    struct line *l = &w->lines[w->order[from].hi >> 32];
+static bool add_member(struct comm *w, size_t from, size_t to) {
+    struct comm_row *l = &w->rows[w->order[from].hi >> 32];
     const struct coll *x = NULL;
     struct intervals all = {0}, wait = {0};
     bool ok = true;
     for (size_t i = from; ok && i < to; i++) {
         x = &w->c.v[w->order[i].row];
-        count(w, l, x);
+        count_call(w, l, x);
         ok = intervals_add(&all, x->ts, x->ts + x->dur) &&
              (x->match == ROW_NONE ||
               intervals_add(&wait, x->ts, coll_wait_end(&w->c, x)));
@@ -161,113 +152,92 @@ static bool add_member(struct work *w, size_t from, size_t to) {
     return ok;
 }
 
-static bool add_rows(struct work *w) {
-    for (size_t i = 0; i < w->n;) {
-        size_t to = i;
-        while (to < w->n && w->order[to].hi == w->order[i].hi) to++;
-        if (!add_member(w, i, to)) return false;
-        i = to;
-    }
-    return true;
-}
+static const struct column comm_cols[] = {
+    {"name", NULL, NULL, "The kernel, region or op that carries it out",
+     COL_TEXT, COL_KEY | COL_SYMBOL},
+    {"kind", NULL, NULL, "all_reduce, all_gather, broadcast, send, ...",
+     COL_TEXT, 0},
+    {"calls", NULL, NULL, "How many, on all ranks together", COL_INT, 0},
+    {"bytes", NULL, "bytes",
+     "The messages, each counted on every rank: the whole output of an "
+     "all_gather, the input of all others",
+     COL_BYTES, COL_SIZE},
+    {"total_us", "total", "us",
+     "Time during which one was under way, summed over the ranks", COL_TIME,
+     COL_MAIN},
+    {"exposed_us", "exposed", "us", "The part of it that no computation hid",
+     COL_TIME, 0},
+    {"overlapped_us", "overlapped", "us",
+     "The part of it during which computation went on", COL_TIME, COL_DETAIL},
+    {"bus_gb_per_s", "bus", "GB/s",
+     "Rate by which links are compared, whatever the number of ranks: an "
+     "all_reduce of n ranks moves its message 2(n-1)/n times",
+     COL_FLOAT, 0},
+    {"wait_us", "wait", "us",
+     "The part of the total before the last rank had come", COL_TIME, 0},
+    {"move_us", "move", "us", "The rest: every rank was there and data moved",
+     COL_TIME, 0},
+    {"process_group", "group", NULL, "The group of ranks that took part",
+     COL_TEXT, 0},
+    {"algo_gb_per_s", "algo", "GB/s", "Bytes by the time that moving them took",
+     COL_FLOAT, COL_DETAIL},
+    {"ranks", NULL, NULL, "Ranks in these files that ran it", COL_INT,
+     COL_DETAIL},
+    {"group_size", NULL, NULL, "Ranks in the process group", COL_INT,
+     COL_DETAIL},
+    {"dtype", NULL, NULL, "Type of the elements", COL_TEXT, COL_DETAIL},
+    {"matched", NULL, NULL,
+     "Calls whose counterparts on other ranks were found", COL_INT, COL_DETAIL},
+};
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"name", NULL, NULL, "The kernel, region or op that carries it out",
-         COL_TEXT, COL_KEY | COL_SYMBOL},
-        {"kind", NULL, NULL, "all_reduce, all_gather, broadcast, send, ...",
-         COL_TEXT, 0},
-        {"calls", NULL, NULL, "How many, on all ranks together", COL_INT, 0},
-        {"bytes", NULL, "bytes",
-         "The messages, each counted on every rank: the whole output of an "
-         "all_gather, the input of all others",
-         COL_BYTES, COL_SIZE},
-        {"total_us", "total", "us",
-         "Time during which one was under way, summed over the ranks", COL_TIME,
-         COL_MAIN},
-        {"exposed_us", "exposed", "us",
-         "The part of it that no computation hid", COL_TIME, 0},
-        {"overlapped_us", "overlapped", "us",
-         "The part of it during which computation went on", COL_TIME,
-         COL_DETAIL},
-        {"bus_gb_per_s", "bus", "GB/s",
-         "Rate by which links are compared, whatever the number of ranks: an "
-         "all_reduce of n ranks moves its message 2(n-1)/n times",
-         COL_FLOAT, 0},
-        {"wait_us", "wait", "us",
-         "The part of the total before the last rank had come", COL_TIME, 0},
-        {"move_us", "move", "us",
-         "The rest: every rank was there and data moved", COL_TIME, 0},
-        {"process_group", "group", NULL, "The group of ranks that took part",
-         COL_TEXT, 0},
-        {"algo_gb_per_s", "algo", "GB/s",
-         "Bytes by the time that moving them took", COL_FLOAT, COL_DETAIL},
-        {"ranks", NULL, NULL, "Ranks in these files that ran it", COL_INT,
-         COL_DETAIL},
-        {"group_size", NULL, NULL, "Ranks in the process group", COL_INT,
-         COL_DETAIL},
-        {"dtype", NULL, NULL, "Type of the elements", COL_TEXT, COL_DETAIL},
-        {"matched", NULL, NULL,
-         "Calls whose counterparts on other ranks were found", COL_INT,
-         COL_DETAIL},
-    };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
-}
-
-static void put_bytes(struct result *r, struct bytes b) {
-    if (b.n > 0) result_str(r, b);
-    else result_null(r);
-}
-
-static void put_row(struct result *r, const struct work *w,
-                    const struct line *l) {
+static void put_comm_row(struct result *r, const struct comm *w,
+                         const struct comm_row *l) {
     const struct coll *x = &w->c.v[l->first];
-    const struct coll_group *g = &w->c.groups[x->group];
+    struct bytes group = w->c.groups[x->group];
     bool waits = l->matched > 0;
     result_row(r);
-    result_str(r, coll_name(&w->c, x));
-    result_text(r, coll_kind_name((enum coll_kind)x->kind));
-    result_int(r, l->calls);
-    result_int_if(r, l->sized, l->bytes);
-    result_int(r, l->total);
-    result_int(r, l->exposed);
-    result_int(r, l->total - l->exposed);
+    cell_str(r, "name", coll_name(&w->c, x));
+    cell_text(r, "kind", coll_kind_name((enum coll_kind)x->kind));
+    cell_int(r, "calls", l->calls);
+    if (l->sized) cell_int(r, "bytes", l->bytes);
+    cell_int(r, "total_us", l->total);
+    cell_int(r, "exposed_us", l->exposed);
+    cell_int(r, "overlapped_us", l->total - l->exposed);
     /* bytes per ps x 1000 = GB/s */
-    result_float_if(r, l->bus_ps > 0, 1e3 * l->bus / l->bus_ps);
-    result_int_if(r, waits, l->wait);
-    result_int_if(r, waits, l->total - l->wait);
-    put_bytes(r, g->name);
-    result_float_if(r, l->algo_ps > 0, 1e3 * l->algo / l->algo_ps);
-    result_int(r, l->ranks);
-    result_int_if(r, x->ranks > 0, x->ranks);
-    if (l->mixed) result_text(r, "mixed");
-    else put_bytes(r, l->dtype);
-    result_int_if(r, w->c.nmembers > 1, l->matched);
+    if (l->bus_ps > 0) cell_float(r, "bus_gb_per_s", 1e3 * l->bus / l->bus_ps);
+    if (waits) cell_int(r, "wait_us", l->wait);
+    if (waits) cell_int(r, "move_us", l->total - l->wait);
+    if (group.n > 0) cell_str(r, "process_group", group);
+    if (l->algo_ps > 0)
+        cell_float(r, "algo_gb_per_s", 1e3 * l->algo / l->algo_ps);
+    cell_int(r, "ranks", l->ranks);
+    if (x->ranks > 0) cell_int(r, "group_size", x->ranks);
+    if (l->mixed) cell_text(r, "dtype", "mixed");
+    else if (l->dtype.n > 0) cell_str(r, "dtype", l->dtype);
+    if (w->c.nmembers > 1) cell_int(r, "matched", l->matched);
 }
 
 /* How much of the steps all of it is, unions per rank. */
-static bool sum_all(struct work *w) {
+static bool sum_all(struct comm *w) {
     for (size_t i = 0; i < w->n; i++) w->order[i].hi &= UINT32_MAX;
     if (!sort_keys(w->order, w->n)) return false;
-    for (size_t i = 0; i < w->n;) {
-        size_t to = i;
+    for (size_t i = 0, to; i < w->n; i = to) {
         struct intervals all = {0};
         bool ok = true;
-        for (; ok && to < w->n && w->order[to].hi == w->order[i].hi; to++) {
-            const struct coll *x = &w->c.v[w->order[to].row];
+        to = same_hi_end(w->order, i, w->n);
+        for (size_t k = i; ok && k < to; k++) {
+            const struct coll *x = &w->c.v[w->order[k].row];
             ok = intervals_extend(&all, x->ts, x->ts + x->dur);
         }
         intervals_union(&all);
         sum_add(&w->total, intervals_length(&all));
         intervals_free(&all);
         if (!ok) return false;
-        i = to;
     }
     return true;
 }
 
-static void say_whole(struct result *r, const struct work *w) {
+static void say_whole(struct result *r, const struct comm *w) {
     int64_t steps = 0, time = 0;
     char a[32], b[32];
     for (size_t i = 0; i < w->t->nsteps; i++) {
@@ -284,16 +254,13 @@ static void say_whole(struct result *r, const struct work *w) {
 }
 
 /* Which files are there, and what is not known for want of others. */
-static void say_ranks(struct result *r, const struct work *w) {
+static void say_ranks(struct result *r, const struct comm *w) {
     const struct collectives *c = &w->c;
-    int64_t world = 0;
+    int64_t world = coll_world_size(w->t);
     size_t calls = 0;
-    for (size_t i = 0; i < w->t->nsources; i++)
-        if (w->t->sources[i].world_size > world)
-            world = w->t->sources[i].world_size;
     for (size_t i = 0; i < c->n; i++)
         calls += c->v[i].carrier == COLL_CALL &&
-                 w->t->sources[c->members[c->v[i].member].source].has_device;
+                 w->t->sources[coll_source(c, &c->v[i])].has_device;
     if (calls > 0)
         result_remark(r, "No kernel of a collective was recorded: the times "
                          "are those of the calls that start them.");
@@ -324,28 +291,32 @@ static void say_ranks(struct result *r, const struct work *w) {
                       c->crossed, span_name(w->t, c->crossed_row));
 }
 
-static int fill(struct work *w, struct result *r, struct ops_err *e) {
+static int comm_fill(struct comm *w, struct result *r, struct ops_err *e) {
     w->order = calloc(w->c.n + 1, sizeof *w->order);
     w->sums = calloc(w->t->nsources + 1, sizeof *w->sums);
     if (!w->order || !w->sums) return fail_oom(e);
-    if (!sort_rows(w) || !add_rows(w)) return fail_oom(e);
-    for (size_t i = 0; i < w->nlines; i++) put_row(r, w, &w->lines[i]);
+    if (!sort_rows(w)) return fail_oom(e);
+    for (size_t i = 0, to; i < w->n; i = to) {
+        to = same_hi_end(w->order, i, w->n);
+        if (!add_member(w, i, to)) return fail_oom(e);
+    }
+    for (size_t i = 0; i < w->nrows; i++) put_comm_row(r, w, &w->rows[i]);
     if (!sum_all(w)) return fail_oom(e);
     if (w->n > 0) say_whole(r, w);
     if (w->c.n > 0) say_ranks(r, w);
     return 0;
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
-    struct work w = {.t = t};
+static int comm_run(const struct trace *t, const struct opts *o,
+                    struct result *r, struct ops_err *e) {
+    struct comm w = {.t = t};
     result_init(r, "comm", "Communication between ranks");
     result_from_trace(r, t);
-    put_columns(r);
+    result_cols(r, comm_cols, COUNT(comm_cols));
     TRY(scope_init(&w.scope, t, o, e));
     int rc = collectives_init(&w.c, t, e);
     if (rc == 0 && w.c.n > 0) rc = phases_init(&w.ph, t, e);
-    if (rc == 0) rc = fill(&w, r, e);
+    if (rc == 0) rc = comm_fill(&w, r, e);
     if (rc == 0 && w.c.n == 0)
         result_remark(r, "No collective or transfer between ranks was "
                          "recorded: one process alone, or a library that this "
@@ -354,7 +325,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     for (size_t i = 0; w.sums && i < t->nsources; i++)
         phase_sums_free(&w.sums[i]);
     free(w.sums);
-    free(w.lines);
+    free(w.rows);
     phases_free(&w.ph);
     collectives_free(&w.c);
     scope_free(&w.scope);
@@ -365,5 +336,5 @@ const struct analysis analysis_comm = {
     .name = "comm",
     .help = "collectives between ranks: bytes, bandwidth, waiting, overlap",
     .row = "one collective or transfer between ranks",
-    .run = run,
+    .run = comm_run,
 };

@@ -1,60 +1,387 @@
 /* SPDX-License-Identifier: Apache-2.0
  * ranks: one row per rank of a job: how long its steps take, how long it waits
  * for others and they for it. Whoever all the others wait for, step after
- * step, is the straggler. */
+ * step, is the straggler.
+ *
+ * A rank is late to a collective when it comes last, by the time from the last
+ * but one rank's arrival to its own; a rank waits from its own arrival to that
+ * of the last. */
 #include "analyze/analyze.h"
 
 #include "analyze/comm/collective.h"
-#include "analyze/comm/lateness.h"
-#include "analyze/comm/meanwhile.h"
+#include "analyze/shared/intervals.h"
+#include "analyze/shared/own.h"
 #include "analyze/shared/phases.h"
+#include "base/array.h"
+#include "base/map.h"
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/text/number.h"
+#include "base/vec.h"
+#include "model/span_class.h"
 #include <assert.h>
 #include <stdlib.h>
 
-struct work {
+/* ---- lateness: who keeps whom waiting ---- */
+
+/* One member, over the steps in scope. */
+struct late_member {
+    struct intervals late; /* on its own clock; a union */
+    int64_t wait;          /* ps, a union */
+    int64_t steps;         /* in scope */
+    int64_t step_time;     /* ps, their sum */
+    int64_t matched;       /* collectives with a counterpart ... */
+    int64_t last;          /* ... to which it came last */
+    int64_t worst_steps;   /* steps to which nobody was later */
+    bool straggler;
+};
+
+/* Lateness from matched collectives, clock offsets removed. */
+struct lateness {
+    const struct collectives *c;
+    struct late_member *v; /* by member */
+    int64_t all;           /* ps: lateness of all members together */
+    uint32_t straggler;    /* member, or ROW_NONE */
+};
+
+/* What makes a straggler, beside being late by more than the clocks' error.
+ * Less than a twentieth of a step is within what steps differ by anyhow.
+ * Two thirds of all lateness: twice what all others have together, since of
+ * two equal ranks chance alone gives one a little over half. More than half
+ * of the steps: one hiccup is none; but of fewer than three steps nothing can
+ * be said on that. */
+enum { STEP_PART = 20, ALL_NUM = 2, ALL_DEN = 3, FEW_STEPS = 3 };
+
+/* One collective to which somebody came late. */
+struct late {
+    int64_t step; /* as the program counts */
+    uint32_t member;
+    int64_t start, end; /* on the member's clock */
+};
+
+struct lates {
+    struct late *v;
+    size_t n, cap;
+};
+
+static bool take_late(struct lateness *l, const struct scope *scope,
+                      struct lates *out) {
+    const struct collectives *c = l->c;
+    for (size_t i = 0; i < c->nmatches; i++) {
+        const struct coll_match *m = &c->matches[i];
+        const struct coll *last = &c->v[m->last];
+        if (!scope_has(scope, last->row)) continue;
+        uint32_t st = c->t->spans.step[last->row];
+        int64_t offset = c->clocks[coll_source(c, last)].offset;
+        struct late x = {.member = last->member,
+                         .start = diff_of(m->second, offset),
+                         .end = last->ts};
+        x.step = st == ROW_NONE ? INT64_MIN : c->t->steps[st].number;
+        if (x.end <= x.start) continue; /* all came at once */
+        l->v[x.member].last++;
+        if (!intervals_add(&l->v[x.member].late, x.start, x.end) ||
+            !VEC_ROOM(out->v, out->n, out->cap))
+            return false;
+        out->v[out->n++] = x;
+    }
+    for (size_t i = 0; i < c->nmembers; i++) {
+        intervals_union(&l->v[i].late);
+        sum_add(&l->all, intervals_length(&l->v[i].late));
+    }
+    return true;
+}
+
+/* Each member's waiting as a union. */
+static bool take_waits(struct lateness *l, const struct scope *scope) {
+    const struct collectives *c = l->c;
+    struct intervals *waits = calloc(c->nmembers + 1, sizeof *waits);
+    bool ok = waits != NULL;
+    for (size_t i = 0; ok && i < c->n; i++) {
+        const struct coll *x = &c->v[i];
+        if (x->match == ROW_NONE || !scope_has(scope, x->row)) continue;
+        l->v[x->member].matched++;
+        ok = intervals_add(&waits[x->member], x->ts, coll_wait_end(c, x));
+    }
+    for (size_t i = 0; waits && i < c->nmembers; i++) {
+        intervals_union(&waits[i]);
+        l->v[i].wait = intervals_length(&waits[i]);
+        intervals_free(&waits[i]);
+    }
+    free(waits);
+    return ok;
+}
+
+static int by_late_step(const void *a, const void *b) {
+    const struct late *x = a, *y = b;
+    if (x->step != y->step) return x->step < y->step ? -1 : 1;
+    if (x->member != y->member) return x->member < y->member ? -1 : 1;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* For each step the member that was late by most gets a point. */
+static void judge_steps(struct lateness *l, struct lates *in) {
+    if (in->n > 1) qsort(in->v, in->n, sizeof *in->v, by_late_step);
+    for (size_t i = 0; i < in->n;) {
+        int64_t step = in->v[i].step, most = 0;
+        uint32_t who = ROW_NONE;
+        while (i < in->n && in->v[i].step == step) {
+            uint32_t m = in->v[i].member;
+            int64_t sum = 0, until = INT64_MIN;
+            for (; i < in->n && in->v[i].step == step && in->v[i].member == m;
+                 i++) {
+                int64_t from = in->v[i].start, end = in->v[i].end;
+                if (from < until) from = until;
+                if (end > from) sum_add(&sum, diff_of(end, from));
+                if (end > until) until = end;
+            }
+            if (sum > most) most = sum, who = m;
+        }
+        if (who != ROW_NONE && step != INT64_MIN) l->v[who].worst_steps++;
+    }
+}
+
+/* Counts the steps in scope and their time; members of one source, which share
+ * them, stand together. */
+static void count_steps(struct lateness *l, const struct scope *scope) {
+    const struct trace *t = l->c->t;
+    const struct coll_member *of = l->c->members;
+    for (size_t k = 0; k < l->c->nmembers; k++) {
+        struct late_member *m = &l->v[k];
+        const struct source *s = &t->sources[of[k].source];
+        bool again = k > 0 && of[k].source == of[k - 1].source;
+        if (again) {
+            m->steps = l->v[k - 1].steps;
+            m->step_time = l->v[k - 1].step_time;
+        }
+        for (size_t i = s->step_first; !again && i < s->step_end; i++) {
+            if (!scope->all && !scope->step_in[i]) continue;
+            m->steps++;
+            sum_add(&m->step_time, t->steps[i].dur);
+        }
+    }
+}
+
+static bool is_straggler(const struct lateness *l, uint32_t member) {
+    const struct late_member *m = &l->v[member];
+    int64_t late = intervals_length(&m->late);
+    if (m->steps == 0 || late == 0) return false;
+    if (late < m->step_time / STEP_PART) return false;
+    if (late / ALL_NUM < l->all / ALL_DEN) return false;
+    if (m->steps >= FEW_STEPS && 2 * m->worst_steps <= m->steps) return false;
+    /* by how much the clocks may be wrong where this member is held against the
+     * others: the one whose clock is the common one has the others' error */
+    const struct collectives *c = l->c;
+    int64_t error = c->clocks[c->members[member].source].error;
+    for (size_t i = 0; error == 0 && i < c->nmembers; i++)
+        error = c->clocks[c->members[i].source].error;
+    return late / m->steps > error;
+}
+
+static void lateness_free(struct lateness *l) {
+    for (size_t i = 0; l->v && i < l->c->nmembers; i++)
+        intervals_free(&l->v[i].late);
+    free(l->v);
+    *l = (struct lateness){0};
+}
+
+/* Finds who is late. O(collectives log collectives). */
+static int lateness_init(struct lateness *l, const struct collectives *c,
+                         const struct scope *scope, struct ops_err *e) {
+    *l = (struct lateness){.c = c, .straggler = ROW_NONE};
+    struct lates lates = {0};
+    l->v = calloc(c->nmembers + 1, sizeof *l->v);
+    bool ok = l->v && take_late(l, scope, &lates) && take_waits(l, scope);
+    if (ok) count_steps(l, scope);
+    if (ok) judge_steps(l, &lates);
+    for (uint32_t i = 0; ok && i < c->nmembers; i++) {
+        l->v[i].straggler = is_straggler(l, i);
+        if (l->v[i].straggler) l->straggler = i;
+    }
+    free(lates.v);
+    if (ok) return 0;
+    lateness_free(l);
+    return fail_oom(e);
+}
+
+/* The collectives to which a member was late by most: their name, how many,
+ * how late to all of them together. */
+struct late_where {
+    struct bytes name; /* empty: it never was late */
+    int64_t calls, late;
+};
+
+/* Finds where a member was late. False: out of memory. */
+static bool lateness_where(const struct lateness *l, const struct scope *scope,
+                           uint32_t member, struct late_where *out) {
+    const struct collectives *c = l->c;
+    struct late_where *v = NULL;
+    size_t n = 0, cap = 0;
+    struct map names = {0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < c->nmatches; i++) {
+        const struct coll_match *m = &c->matches[i];
+        const struct coll *x = &c->v[m->last];
+        if (x->member != member || !scope_has(scope, x->row)) continue;
+        uint32_t *at = map_at(&names, c->t->spans.name[x->row]);
+        ok = at != NULL && (*at != MAP_NONE || VEC_ROOM(v, n, cap));
+        if (!ok) break;
+        if (*at == MAP_NONE) {
+            v[n] = (struct late_where){.name = coll_name(c, x)};
+            *at = (uint32_t)n++;
+        }
+        v[*at].calls++;
+        sum_add(&v[*at].late, diff_of(m->latest, m->second));
+    }
+    *out = (struct late_where){0};
+    for (size_t i = 0; ok && i < n; i++)
+        if (v[i].late > out->late) *out = v[i];
+    map_free(&names);
+    free(v);
+    return ok;
+}
+
+/* ---- what a rank did meanwhile: tells why it came late ---- */
+
+/* What a rank did in given times. */
+struct rank_activity {
+    enum phase phase; /* the longest of them ... */
+    int64_t phase_ps; /* ... and how long */
+    str_id name;      /* what ran longest by itself: a kernel, a Python frame or
+                         a span of the step's thread; 0: nothing did */
+    int64_t name_ps;
+};
+
+/* The times, and own time (own.h) in them by name. */
+struct within {
+    const struct trace *t;
+    const struct intervals *times;
+    int64_t *self;
+};
+
+static bool is_wanted(const struct trace *t, row_id r, bool device) {
+    if (t->spans.flags[r] & (SPAN_DERIVED | SPAN_ASYNC)) return false;
+    if (device) return t->spans.kind[r] == SPAN_KERNEL && !span_is_comm(t, r);
+    return !span_is_step_mark(t, r);
+}
+
+static void spend(void *ctx, row_id r, int64_t from, int64_t to) {
+    const struct within *x = ctx;
+    sum_add(&x->self[x->t->spans.name[r]],
+            intervals_overlap(x->times, from, to));
+}
+
+static bool add_track(const struct within *x, const struct track *tr) {
+    const struct trace *t = x->t;
+    const struct intervals *times = x->times;
+    const struct spans *s = &t->spans;
+    int64_t from = times->v[0].start, to = times->v[times->n - 1].end;
+    bool device = tr->kind == TRACK_STREAM, nests = track_nests(t, tr);
+    bool ok = true;
+    struct own w = {0};
+    own_begin(&w, t->sources[tr->source].slack);
+    for (row_id r = tr->first; ok && r < tr->end && s->ts[r] < to; r++) {
+        int64_t end = span_end(t, r);
+        if (end <= from || !is_wanted(t, r, device)) continue;
+        if (!nests) {
+            spend((void *)x, r, s->ts[r], end);
+            continue;
+        }
+        own_until(&w, s->ts[r], spend, (void *)x);
+        own_cross(&w, end);
+        ok = own_open(&w, r, end);
+    }
+    if (ok) own_until(&w, INT64_MAX, spend, (void *)x);
+    free(w.v);
+    return ok;
+}
+
+/* Adds the tracks that can tell, by what the time mostly was; frames of
+ * Python tell more than the ops that they call, so each is asked alone. */
+static bool add_tracks(const struct within *x, const struct phase_view *v,
+                       enum track_kind kind, uint32_t thread) {
+    const struct trace *t = x->t;
+    const struct lists *l = &t->of_source;
+    for (size_t k = l->first[v->source]; k < l->first[v->source + 1]; k++) {
+        uint32_t i = l->v[k];
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind != kind) continue;
+        if (kind == TRACK_STREAM && tr->device != v->device) continue;
+        if (kind == TRACK_THREAD && i != thread) continue;
+        if (kind == TRACK_PYTHON && tr->thread != thread) continue;
+        if (!add_track(x, tr)) return false;
+    }
+    return true;
+}
+
+/* Keeps the name with the most time, if it has more than the one before, and
+ * clears the sums. */
+static void pick_name(struct rank_activity *m, const struct trace *t,
+                      int64_t *self) {
+    for (size_t i = 0; i < t->strs.n; i++) {
+        if (self[i] > m->name_ps) {
+            m->name_ps = self[i];
+            m->name = (str_id)i;
+        }
+        self[i] = 0;
+    }
+}
+
+/* Finds what the view's source did within these times (a union). O(spans of the
+ * source); false: out of memory. */
+static bool rank_activity_find(struct rank_activity *m, const struct trace *t,
+                               const struct phase_view *v,
+                               const struct intervals *times) {
+    *m = (struct rank_activity){.phase = PHASE_OTHER};
+    if (times->n == 0) return true;
+    int64_t sums[PHASES] = {0}, parts[PHASES];
+    for (size_t i = 0; i < times->n; i++) {
+        phases_split(v, times->v[i].start, times->v[i].end, parts);
+        for (int k = 0; k < PHASES; k++) sum_add(&sums[k], parts[k]);
+    }
+    for (int k = 0; k < PHASES; k++)
+        if (sums[k] > sums[m->phase]) m->phase = (enum phase)k;
+    m->phase_ps = sums[m->phase];
+    int64_t *self = calloc(t->strs.n + 1, sizeof *self);
+    if (self == NULL) return false;
+    struct within x = {t, times, self};
+    uint32_t thread = phases_step_thread(t, v->source);
+    bool ok = true;
+    if (m->phase == PHASE_COMPUTE && v->device != ROW_NONE) {
+        ok = add_tracks(&x, v, TRACK_STREAM, ROW_NONE);
+        pick_name(m, t, self);
+    } else if (thread != ROW_NONE) {
+        ok = add_tracks(&x, v, TRACK_PYTHON, thread);
+        pick_name(m, t, self);
+        ok = ok && add_tracks(&x, v, TRACK_THREAD, thread);
+        pick_name(m, t, self);
+    }
+    free(self);
+    return ok;
+}
+
+/* ---- the table ---- */
+
+struct ranks {
     const struct trace *t;
     struct scope scope;
     struct collectives c;
     struct lateness late;
     struct phases ph;
-    size_t *step_first, *step_end; /* by source: its steps, in step_order */
-    uint32_t *step_order;
-    struct phase_window *windows; /* by source: its steps in scope */
-    int64_t *p95;                 /* by source: -1: not known yet */
+    /* of the source at hand (members of one source stand together): */
+    uint32_t source;            /* which that is, or ROW_NONE */
+    struct phase_window window; /* its steps in scope */
+    int64_t p95; /* the step that 95 in a hundred do not exceed */
 };
 
 /* One row before it is put. */
-struct line {
+struct rank_row {
     int64_t mean, p95, compute, comm, busy; /* ps */
     bool has_device;
 };
 
-/* Steps in scope, source by source. */
-static bool sort_steps(struct work *w) {
-    const struct trace *t = w->t;
-    struct sort_key *k = calloc(t->nsteps + 1, sizeof *k);
-    if (k == NULL) return false;
-    size_t n = 0;
-    for (uint32_t i = 0; i < t->nsteps; i++)
-        if (w->scope.all || w->scope.step_in[i])
-            k[n++] = (struct sort_key){t->steps[i].source, i, i};
-    bool ok = sort_keys(k, n);
-    for (size_t i = 0; ok && i < n; i++) {
-        size_t source = (size_t)k[i].hi;
-        w->step_order[i] = k[i].row;
-        if (w->step_end[source] == 0) w->step_first[source] = i;
-        w->step_end[source] = i + 1;
-    }
-    free(k);
-    return ok;
-}
-
 /* The views that a member is, [*first, return) of the phases': its device's, or
  * all of its source. */
-static size_t views_of(const struct work *w, const struct coll_member *m,
+static size_t views_of(const struct ranks *w, const struct coll_member *m,
                        size_t *first) {
     const struct phases *p = &w->ph;
     *first = p->view_first[m->source];
@@ -64,57 +391,44 @@ static size_t views_of(const struct work *w, const struct coll_member *m,
     return *first + (v != NULL);
 }
 
-/* The source's steps in scope as a set of times, made when first asked for.
- * NULL: out of memory. */
-static const struct phase_window *window_of(const struct work *w,
-                                            uint32_t source) {
-    struct phase_window *x = &w->windows[source];
+/* Finds what all members of a source share. False: out of memory. */
+static bool take_source(struct ranks *w, uint32_t source) {
+    const struct source *s = &w->t->sources[source];
     struct intervals times = {0};
-    bool ok = x->times.n > 0;
-    if (ok) return x;
-    ok = true;
-    for (size_t i = w->step_first[source]; ok && i < w->step_end[source]; i++) {
-        const struct step *st = &w->t->steps[w->step_order[i]];
+    uint64_t *durs = calloc(s->step_end - s->step_first + 1, sizeof *durs);
+    bool ok = durs != NULL;
+    size_t n = 0;
+    for (size_t i = s->step_first; ok && i < s->step_end; i++) {
+        const struct step *st = &w->t->steps[i];
+        if (!w->scope.all && !w->scope.step_in[i]) continue;
+        durs[n++] = (uint64_t)st->dur;
         ok = intervals_add(&times, st->ts, st->ts + st->dur);
     }
     intervals_union(&times);
-    return phase_window_init(x, &w->ph, source, &times) && ok ? x : NULL;
-}
-
-/* The step that 95 in a hundred do not exceed; -1: out of memory. */
-static int64_t p95(const struct work *w, uint32_t source) {
-    size_t from = w->step_first[source], n = w->step_end[source] - from;
-    if (w->p95[source] >= 0) return w->p95[source];
-    uint64_t *v = calloc(n + 1, sizeof *v);
-    if (v == NULL || n == 0) {
-        free(v);
-        return n == 0 ? 0 : -1;
-    }
-    for (size_t i = 0; i < n; i++)
-        v[i] = (uint64_t)w->t->steps[w->step_order[from + i]].dur;
-    bool ok = sort_numbers(v, n);
-    int64_t out = ok ? (int64_t)v[(n * 95 + 99) / 100 - 1] : -1;
-    free(v);
-    return w->p95[source] = out;
+    phase_window_free(&w->window);
+    w->source = source;
+    ok = phase_window_init(&w->window, &w->ph, source, &times) && ok &&
+         sort_numbers(durs, n);
+    w->p95 = ok && n > 0 ? (int64_t)durs[(n * 95 + 99) / 100 - 1] : 0;
+    free(durs);
+    return ok;
 }
 
 /* Means over steps, and over the devices of the rank. */
-static bool measure(const struct work *w, uint32_t member, struct line *l) {
+static bool measure_rank(struct ranks *w, uint32_t member, struct rank_row *l) {
     const struct coll_member *m = &w->c.members[member];
-    size_t from = w->step_first[m->source], to = w->step_end[m->source];
-    int64_t n = (int64_t)(to - from), views = 0;
+    int64_t n = w->late.v[member].steps, views = 0;
     wide compute = 0, comm = 0, busy = 0;
-    *l = (struct line){0};
+    *l = (struct rank_row){0};
     if (n == 0) return true;
-    const struct phase_window *window = window_of(w, m->source);
-    if (window == NULL) return false;
+    if (w->source != m->source && !take_source(w, m->source)) return false;
     size_t k, end = views_of(w, m, &k);
     for (; k < end; k++) {
         const struct phase_view *v = &w->ph.views[k];
         int64_t parts[PHASES], device_busy;
         views++;
         l->has_device |= v->device != ROW_NONE;
-        phases_split_window(v, window, parts, &device_busy);
+        phases_split_window(v, &w->window, parts, &device_busy);
         compute += parts[PHASE_COMPUTE];
         comm += parts[PHASE_COMM];
         busy += device_busy;
@@ -124,11 +438,11 @@ static bool measure(const struct work *w, uint32_t member, struct line *l) {
     l->comm = (int64_t)(comm / (n * views));
     l->busy = (int64_t)(busy / (n * views));
     l->mean = w->late.v[member].step_time / n;
-    l->p95 = p95(w, m->source);
-    return l->p95 >= 0;
+    l->p95 = w->p95;
+    return true;
 }
 
-static void put_columns(struct result *r, const struct work *w) {
+static void ranks_columns(struct result *r, const struct ranks *w) {
     bool devices = false;
     for (size_t i = 0; i < w->c.nmembers; i++)
         devices |= w->c.members[i].device != ROW_NONE;
@@ -175,12 +489,11 @@ static void put_columns(struct result *r, const struct work *w) {
         {"device", NULL, NULL, "The device, where one process has several",
          COL_TEXT, devices ? COL_ASKED : COL_DETAIL},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
-static void put_line(struct result *r, const struct work *w, uint32_t member,
-                     const struct line *l) {
+static void put_rank(struct result *r, const struct ranks *w, uint32_t member,
+                     const struct rank_row *l) {
     const struct trace *t = w->t;
     const struct coll_member *m = &w->c.members[member];
     const struct late_member *late = &w->late.v[member];
@@ -189,33 +502,39 @@ static void put_line(struct result *r, const struct work *w, uint32_t member,
     int64_t n = late->steps, by = intervals_length(&late->late);
     bool have = n > 0, matched = have && late->matched > 0;
     result_row(r);
-    result_int_if(r, s->rank >= 0, s->rank);
-    result_text(r, s->host ? strs_text(&t->strs, s->host) : NULL);
-    result_int_if(r, have, l->mean);
-    result_int_if(r, have, l->p95);
-    result_int_if(r, have, l->compute);
-    result_int_if(r, have, l->comm);
-    result_int_if(r, matched, matched ? late->wait / n : 0);
-    result_int_if(r, matched, matched ? by / n : 0);
-    if (matched) result_bool(r, late->straggler);
-    else result_null(r);
-    result_float_if(r, matched && late->step_time > 0,
-                    100.0 * (double)by / (double)late->step_time);
-    result_int(r, n);
-    result_int_if(r, matched, late->worst_steps);
-    result_int_if(r, w->c.nmembers > 1, late->matched);
-    result_int_if(r, matched, late->last);
-    result_int_if(r, k->known, diff_of(0, k->offset));
-    result_int_if(r, k->known, k->error);
-    result_float_if(r, have && l->has_device && l->mean > 0,
-                    100.0 * (double)l->busy / (double)l->mean);
-    if (m->device == ROW_NONE) result_null(r);
-    else result_text(r, strs_text(&t->strs, t->devices[m->device].label));
+    if (s->rank >= 0) cell_int(r, "rank", s->rank);
+    if (s->host) cell_text(r, "host", strs_text(&t->strs, s->host));
+    if (have) {
+        cell_int(r, "step_mean_us", l->mean);
+        cell_int(r, "step_p95_us", l->p95);
+        cell_int(r, "compute_us", l->compute);
+        cell_int(r, "comm_us", l->comm);
+    }
+    if (matched) {
+        cell_int(r, "wait_us", late->wait / n);
+        cell_int(r, "late_us", by / n);
+        cell_bool(r, "straggler", late->straggler);
+        if (late->step_time > 0)
+            cell_float(r, "late_pct",
+                       100.0 * (double)by / (double)late->step_time);
+        cell_int(r, "worst_steps", late->worst_steps);
+        cell_int(r, "came_last", late->last);
+    }
+    cell_int(r, "steps", n);
+    if (w->c.nmembers > 1) cell_int(r, "collectives", late->matched);
+    if (k->known) cell_int(r, "clock_offset_us", diff_of(0, k->offset));
+    if (k->known) cell_int(r, "clock_error_us", k->error);
+    if (have && l->has_device && l->mean > 0)
+        cell_float(r, "device_busy_pct",
+                   100.0 * (double)l->busy / (double)l->mean);
+    if (m->device != ROW_NONE)
+        cell_text(r, "device",
+                  strs_text(&t->strs, t->devices[m->device].label));
 }
 
 /* "Rank 1", "node3" or, one of several devices, "node3 GPU 1". */
-static const char *who(struct result *r, const struct work *w,
-                       uint32_t member) {
+static const char *rank_words(struct result *r, const struct ranks *w,
+                              uint32_t member) {
     const struct coll_member *m = &w->c.members[member];
     const struct source *s = &w->t->sources[m->source];
     const char *device = m->device == ROW_NONE
@@ -231,7 +550,7 @@ static const char *who(struct result *r, const struct work *w,
 }
 
 /* What the straggler did while the others waited. */
-static int say_meanwhile(struct result *r, const struct work *w,
+static int say_meanwhile(struct result *r, const struct ranks *w,
                          struct ops_err *e) {
     /* clang-format off */
     static const char *const words[PHASES] = {
@@ -247,8 +566,8 @@ static int say_meanwhile(struct result *r, const struct work *w,
     size_t first, end = views_of(w, m, &first);
     if (first == end) return 0;
     const struct phase_view *v = &w->ph.views[first];
-    struct meanwhile d;
-    if (!meanwhile_find(&d, w->t, v, times)) return fail_oom(e);
+    struct rank_activity d;
+    if (!rank_activity_find(&d, w->t, v, times)) return fail_oom(e);
     double all = (double)intervals_length(times);
     const char *which = "";
     if (d.name != 0 && (double)d.name_ps > all / 4)
@@ -263,7 +582,7 @@ static int say_meanwhile(struct result *r, const struct work *w,
     return 0;
 }
 
-static int say_straggler(struct result *r, const struct work *w,
+static int say_straggler(struct result *r, const struct ranks *w,
                          struct ops_err *e) {
     uint32_t member = w->late.straggler;
     char by[32], each[32];
@@ -278,7 +597,8 @@ static int say_straggler(struct result *r, const struct work *w,
                   "for it, %.0f %% of the step. It came last to %lld of %lld "
                   "collectives; most of it shows in %.*s (%lld, %s late to "
                   "each).",
-                  who(r, w, member), human_time(late / m->steps, by, sizeof by),
+                  rank_words(r, w, member),
+                  human_time(late / m->steps, by, sizeof by),
                   100.0 * (double)late / (double)m->step_time,
                   (long long)m->last, (long long)m->matched, (int)at.name.n,
                   (const char *)at.name.p, (long long)at.calls,
@@ -289,12 +609,9 @@ static int say_straggler(struct result *r, const struct work *w,
     return say_meanwhile(r, w, e);
 }
 
-static void say_rest(struct result *r, const struct work *w) {
+static void say_rest(struct result *r, const struct ranks *w) {
     const struct collectives *c = &w->c;
-    int64_t world = 0;
-    for (size_t i = 0; i < w->t->nsources; i++)
-        if (w->t->sources[i].world_size > world)
-            world = w->t->sources[i].world_size;
+    int64_t world = coll_world_size(w->t);
     if (c->nmembers < 2) {
         result_missing(r, "lateness and waiting",
                        c->n > 0
@@ -328,38 +645,23 @@ static void say_rest(struct result *r, const struct work *w) {
         }
 }
 
-static bool prepare(struct work *w) {
-    const struct trace *t = w->t;
-    w->step_first = calloc(t->nsources + 1, sizeof *w->step_first);
-    w->step_end = calloc(t->nsources + 1, sizeof *w->step_end);
-    w->windows = calloc(t->nsources + 1, sizeof *w->windows);
-    w->p95 = malloc((t->nsources + 1) * sizeof *w->p95);
-    w->step_order = calloc(t->nsteps + 1, sizeof *w->step_order);
-    if (!w->step_first || !w->step_end || !w->windows || !w->p95 ||
-        !w->step_order)
-        return false;
-    for (size_t i = 0; i < t->nsources; i++) w->p95[i] = -1;
-    return sort_steps(w);
-}
-
-static int fill(struct work *w, struct result *r, struct ops_err *e) {
-    if (!prepare(w)) return fail_oom(e);
-    put_columns(r, w);
+static int ranks_fill(struct ranks *w, struct result *r, struct ops_err *e) {
+    ranks_columns(r, w);
     for (uint32_t i = 0; i < w->c.nmembers; i++) {
         uint32_t source = w->c.members[i].source;
         if (!w->scope.all && !w->scope.source_in[source]) continue;
-        struct line l;
-        if (!measure(w, i, &l)) return fail_oom(e);
-        put_line(r, w, i, &l);
+        struct rank_row l;
+        if (!measure_rank(w, i, &l)) return fail_oom(e);
+        put_rank(r, w, i, &l);
     }
     TRY(say_straggler(r, w, e));
     say_rest(r, w);
     return 0;
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
-    struct work w = {.t = t};
+static int ranks_run(const struct trace *t, const struct opts *o,
+                     struct result *r, struct ops_err *e) {
+    struct ranks w = {.t = t, .source = ROW_NONE};
     result_init(r, "ranks", "Ranks: who waits for whom");
     result_from_trace(r, t);
     r->in_order = true;
@@ -367,14 +669,8 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     int rc = collectives_init(&w.c, t, e);
     if (rc == 0) rc = lateness_init(&w.late, &w.c, &w.scope, e);
     if (rc == 0) rc = phases_init(&w.ph, t, e);
-    if (rc == 0) rc = fill(&w, r, e);
-    free(w.step_first);
-    free(w.step_end);
-    for (size_t i = 0; w.windows && i < t->nsources; i++)
-        phase_window_free(&w.windows[i]);
-    free(w.windows);
-    free(w.p95);
-    free(w.step_order);
+    if (rc == 0) rc = ranks_fill(&w, r, e);
+    phase_window_free(&w.window);
     phases_free(&w.ph);
     if (w.late.v) lateness_free(&w.late);
     collectives_free(&w.c);
@@ -386,6 +682,5 @@ const struct analysis analysis_ranks = {
     .name = "ranks",
     .help = "the ranks of a job: who waits for whom, and the straggler",
     .row = "one rank",
-    .all_rows = false,
-    .run = run,
+    .run = ranks_run,
 };

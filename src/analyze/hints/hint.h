@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a hint is made of. A rule knows one fault: how to find it in a step,
- * what the step's plan (replay.h) is once it is repaired, and how to say it.
+ * what the step's plan is once it is repaired, and how to say it.
  * hints.c does the rest: the order, the savings, one after the other. Adding
  * a rule = one struct hint_rule and one line in hints.def. */
 #ifndef ANALYZE_HINTS_HINT_H
 #define ANALYZE_HINTS_HINT_H
 
-#include "analyze/hints/replay.h"
 #include "analyze/shared/framework.h"
+#include "analyze/steps/deps.h"
 
 struct trace;
 struct device_peak;
@@ -15,6 +15,40 @@ struct compiles;
 struct pystack;
 struct copy_args;
 struct result;
+
+/* ---- plans (replay.c) ----
+ *
+ * How long a step would take if something in it were different: the step's
+ * graph (deps.h) run forwards with changed durations. A plan starts as the
+ * program without its profiler; a hint changes the plan. */
+
+/* Durations in ps, by piece and by work of a deps. */
+struct plan {
+    const struct deps *d;
+    int64_t *host; /* by piece; of a call that waits: its part after that */
+    int64_t *work; /* by work; WORK_GONE: is not run at all */
+    bool *go;      /* by piece: a call that would wait does not */
+    bool *ahead;   /* by work: done for the next step, beside this one */
+    int64_t stall; /* ps that the step bears of what happens in others */
+};
+
+#define WORK_GONE INT64_C(-1)
+
+/* per_event: ps that recording a host event cost (overhead.h); 0 or less:
+ * as traced. */
+int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
+              int64_t per_event, struct ops_err *e);
+int plan_copy(struct plan *to, const struct plan *from, struct ops_err *e);
+void plan_free(struct plan *p);
+
+/* to (of the same deps) becomes what from is. */
+void plan_assign(struct plan *to, const struct plan *from);
+
+/* Runs it: ps from the step's begin to the end of its host side and of all its
+ * device work, and its stall; -1: out of memory. O(pieces + works). */
+int64_t replay(const struct plan *p);
+
+/* ---- rules ---- */
 
 /* The limits of all rules, each with its reason. */
 enum hint_limit {
@@ -24,7 +58,7 @@ enum hint_limit {
 };
 
 /* An outermost op of the line, or a pause between two of them. */
-struct top {
+struct step_op {
     uint32_t row;            /* the op's row; ROW_NONE: no op */
     uint32_t first, end;     /* its pieces [first, end) of the line */
     uint32_t work, work_end; /* the works that these launch */
@@ -39,10 +73,10 @@ struct top {
 /* One step under study. */
 struct hint_step {
     struct deps d;
-    struct plan now;   /* as it would be after the hints found so far */
-    struct plan trial; /* what a rule tries */
-    struct top *tops;
-    size_t ntops, cap_tops;
+    struct plan now;     /* as it would be after the hints found so far */
+    struct plan trial;   /* what a rule tries */
+    struct step_op *ops; /* they cover all pieces of the line, in order */
+    size_t nops, cap_ops;
     struct copy_args *copies; /* by work; COPY_KINDS as kind: it is none. Rules
                                  come again and again: read once */
     int64_t *joined; /* by piece, ps: what a small op of the CPU would take as
@@ -89,16 +123,21 @@ struct hint_words {
 
 struct hint_rule {
     const char *id;         /* a word of docs/rules.md */
+    const char *title;      /* what is slow, unless say() writes it */
     bool in_place;          /* plainly wrong and repaired where it stands;
                                else the program is to be restructured */
     bool always;            /* said even when it saves no time */
     const char *confidence; /* measured, simulated, assumed */
     const char *assumes;    /* what the saving takes for granted */
     const char *see;        /* the analysis to look at */
+    const char *advice[FRAMEWORKS]; /* what to change, unless say() writes it;
+                                       [FW_OTHER] stands for those that have
+                                       none */
     /* Repairs s->trial; adds to f what it did. f stays as it is when there is
      * nothing to repair. */
     void (*repair)(const struct hint_case *c, struct hint_step *s,
                    struct hint_found *f);
+    /* Writes the evidence; title and repair where they are not fixed. */
     void (*say)(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w);
 };
@@ -111,6 +150,11 @@ int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
 /* Sets fragmented, memory being there: the row that is badly fragmented on a
  * device that is at least half full (hint_memory.c). */
 int hint_memory_read(struct hint_case *c, struct ops_err *e);
+
+/* Fills s->ops from s->d (step_ops.c). O(pieces), more where one piece after
+ * the other is on another thread and deep. */
+int step_ops_find(struct hint_step *s, const struct trace *t,
+                  struct ops_err *e);
 
 /* Fills joined of all steps (hint_small.c). O(pieces log pieces). */
 int hint_small_read(struct hint_case *c, struct ops_err *e);

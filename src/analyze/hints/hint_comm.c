@@ -44,8 +44,8 @@ static int64_t still_late(const struct hint_case *c,
     return left > 0 ? left : 0;
 }
 
-static void repair(const struct hint_case *c, struct hint_step *s,
-                   struct hint_found *f) {
+static void repair_exchange(const struct hint_case *c, struct hint_step *s,
+                            struct hint_found *f) {
     const struct trace *t = c->t;
     for (uint32_t w = 0; w < s->d.nworks; w++) {
         uint32_t row = s->d.works[w].row;
@@ -71,40 +71,38 @@ static void repair(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-static const char *const repairs[FRAMEWORKS] = {
-    [FW_TORCH] = "DistributedDataParallel(model, bucket_cap_mb=100, "
-                 "gradient_as_bucket_view=True, static_graph=True); with "
-                 "gradient accumulation model.no_sync(); bf16 gradients: "
-                 "model.register_comm_hook(None, bf16_compress_hook)",
-    [FW_TF] = "fewer, larger reductions: "
-              "tf.distribute.experimental.CommunicationOptions("
-              "bytes_per_pack=50 * 1024 * 1024)",
-    [FW_JAX] = "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true "
-               "lets XLA run collectives beside computation",
-    [FW_OTHER] = "start each exchange as soon as its data is ready, on a "
-                 "stream or thread of its own",
-};
-
-static void say(const struct hint_case *c, const struct hint_found *f,
-                struct hint_words *w) {
+static void say_exchange(const struct hint_case *c, const struct hint_found *f,
+                         struct hint_words *w) {
     char a[48], n[48];
-    snprintf(w->title, sizeof w->title,
-             "the step waits while ranks exchange data");
     snprintf(w->evidence, sizeof w->evidence,
              "%s, %s a step, the longest %.120s",
              hint_count(c, f->count, "collective", "collectives", n),
              hint_time(c, f->time, a), hint_name(c, f->row));
-    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
 }
 
 const struct hint_rule hint_comm_exposed = {
     .id = "comm-exposed",
+    .title = "the step waits while ranks exchange data",
     .confidence = "simulated",
     .assumes = "collectives run beside the computation and take as long as "
                "now",
     .see = "comm",
-    .repair = repair,
-    .say = say,
+    .advice[FW_TORCH] =
+        "DistributedDataParallel(model, bucket_cap_mb=100, "
+        "gradient_as_bucket_view=True, static_graph=True); with "
+        "gradient accumulation model.no_sync(); bf16 gradients: "
+        "model.register_comm_hook(None, bf16_compress_hook)",
+    .advice[FW_TF] = "fewer, larger reductions: "
+                     "tf.distribute.experimental.CommunicationOptions("
+                     "bytes_per_pack=50 * 1024 * 1024)",
+    .advice[FW_JAX] =
+        "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true "
+        "lets XLA run collectives beside computation",
+    .advice[FW_OTHER] =
+        "start each exchange as soon as its data is ready, on a "
+        "stream or thread of its own",
+    .repair = repair_exchange,
+    .say = say_exchange,
 };
 
 static void repair_straggler(const struct hint_case *c, struct hint_step *s,
@@ -140,10 +138,6 @@ static void say_straggler(const struct hint_case *c, const struct hint_found *f,
              "rank's collectives is waiting for it. %.400s",
              hint_time(c, f->time, a),
              c->ranks->nremarks > 1 ? c->ranks->remarks[1] : "");
-    snprintf(w->repair, sizeof w->repair,
-             "look at what that rank does before its collectives (opscope "
-             "steps --rank N): more data, a slower loader or disk, logging or "
-             "checkpoints on one rank only, a throttled device");
 }
 
 const struct hint_rule hint_straggler = {
@@ -151,6 +145,10 @@ const struct hint_rule hint_straggler = {
     .confidence = "measured",
     .assumes = "the late rank becomes as fast as the others",
     .see = "ranks",
+    .advice[FW_OTHER] =
+        "look at what that rank does before its collectives (opscope "
+        "steps --rank N): more data, a slower loader or disk, logging or "
+        "checkpoints on one rank only, a throttled device",
     .repair = repair_straggler,
     .say = say_straggler,
 };

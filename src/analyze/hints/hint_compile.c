@@ -33,24 +33,16 @@ int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
     return mean > held ? mean - held : 0;
 }
 
-/* How many there are, and the last of them by time; NULL: none. */
-static const struct compile_span *count_again(const struct hint_case *c,
-                                              int64_t *n) {
-    const struct compile_span *last = NULL;
-    *n = 0;
+static void repair_recompile(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    int64_t again = 0;
+    const struct compile_span *last = NULL; /* by time */
     for (size_t i = 0; c->compiles != NULL && i < c->compiles->nspans; i++) {
-        const struct compile_span *s = &c->compiles->spans[i];
-        if (!is_again(c, s) || s->more) continue;
-        (*n)++;
-        if (last == NULL || s->ts > last->ts) last = s;
+        const struct compile_span *x = &c->compiles->spans[i];
+        if (!is_again(c, x) || x->more) continue;
+        again++;
+        if (last == NULL || x->ts > last->ts) last = x;
     }
-    return last;
-}
-
-static void repair(const struct hint_case *c, struct hint_step *s,
-                   struct hint_found *f) {
-    int64_t again;
-    const struct compile_span *last = count_again(c, &again);
     if (last == NULL) return;
     int64_t cut = s->trial.stall;
     s->trial.stall = 0;
@@ -63,42 +55,41 @@ static void repair(const struct hint_case *c, struct hint_step *s,
     hint_saw(f, last->row, cut);
 }
 
-static const char *const repairs[FRAMEWORKS] = {
-    [FW_TORCH] = "keep the shapes the same (pad, drop_last=True), or "
-                 "torch.compile(model, dynamic=True) or "
-                 "torch._dynamo.mark_dynamic(x, 0); TORCH_LOGS=recompiles "
-                 "names the guard",
-    [FW_TF] = "@tf.function(input_signature=[tf.TensorSpec([None, n])]) or "
-              "reduce_retracing=True; pass tensors, not Python numbers",
-    [FW_JAX] = "keep shapes and static arguments the same (pad to a few "
-               "sizes); jax.config.update('jax_log_compiles', True) names them",
-    [FW_OTHER] = "compile before the loop, for every shape that will come",
-};
-
-static void say(const struct hint_case *c, const struct hint_found *f,
-                struct hint_words *w) {
+static void say_recompile(const struct hint_case *c, const struct hint_found *f,
+                          struct hint_words *w) {
     char a[48];
     const char *reason = NULL;
     for (size_t i = 0; reason == NULL && i < c->compiles->nspans; i++)
         if (is_again(c, &c->compiles->spans[i]))
             reason = c->compiles->spans[i].reason;
-    snprintf(w->title, sizeof w->title,
-             "what was compiled before is compiled again in the loop");
     snprintf(w->evidence, sizeof w->evidence,
              "%lld compilations of the same things in the window, %s a step "
              "in the mean, the last %.100s%s%.200s",
              (long long)f->other, hint_time(c, f->time, a),
              hint_name(c, f->row), reason ? ": " : "", reason ? reason : "");
-    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
 }
 
 const struct hint_rule hint_recompile = {
     .id = "recompile",
+    .title = "what was compiled before is compiled again in the loop",
     .in_place = true,
     .confidence = "measured",
     .assumes = "each thing is compiled once, before the loop; the mean over "
                "all steps of the window",
     .see = "compile",
-    .repair = repair,
-    .say = say,
+    .advice[FW_TORCH] =
+        "keep the shapes the same (pad, drop_last=True), or "
+        "torch.compile(model, dynamic=True) or "
+        "torch._dynamo.mark_dynamic(x, 0); TORCH_LOGS=recompiles "
+        "names the guard",
+    .advice[FW_TF] =
+        "@tf.function(input_signature=[tf.TensorSpec([None, n])]) or "
+        "reduce_retracing=True; pass tensors, not Python numbers",
+    .advice[FW_JAX] =
+        "keep shapes and static arguments the same (pad to a few "
+        "sizes); jax.config.update('jax_log_compiles', True) names them",
+    .advice[FW_OTHER] =
+        "compile before the loop, for every shape that will come",
+    .repair = repair_recompile,
+    .say = say_recompile,
 };

@@ -4,20 +4,19 @@
  * returns when it is done. Repaired, the copy comes out of pinned memory at the
  * link's speed and nobody waits: a batch that is copied before the step's
  * first kernel is copied beside the step before; any other copy keeps its
- * place in the stream. */
+ * place in the stream.
+ *
+ * cpu-fallback: data is copied out of the device, worked on by the CPU and
+ * copied back. Repaired, the op runs on the device: both copies, the waiting
+ * and the CPU's time go. */
 #include "analyze/hints/hint.h"
 
 #include "analyze/cost/device_peak.h"
 #include "analyze/shared/kernel_args.h"
 #include "base/sum.h"
 #include "base/text/number.h"
+#include "model/trace.h"
 #include <stdio.h>
-
-/* Does a copy over the link matter to these rules? */
-static bool is_link_copy(const struct copy_args *a) {
-    return (a->kind == COPY_H2D || a->kind == COPY_D2H) &&
-           a->bytes >= HINT_SMALL_COPY_BYTES;
-}
 
 /* How long the copy takes out of pinned memory; never longer than now. */
 static int64_t pinned_time(const struct hint_case *c, int64_t bytes,
@@ -29,8 +28,10 @@ static int64_t pinned_time(const struct hint_case *c, int64_t bytes,
     return ps < (double)now ? (int64_t)ps : now;
 }
 
-/* One behind the last piece of the op at p that still waits, or 0. */
-static uint32_t waits_until(const struct hint_step *s, const struct top *p) {
+/* Returns the index behind the op's last piece that still waits; 0 if none
+ * does. */
+static uint32_t waits_until(const struct hint_step *s,
+                            const struct step_op *p) {
     for (uint32_t i = p->end; i > p->first; i--)
         if (s->d.stops[i - 1].wait != DEP_NONE && !s->trial.go[i - 1]) return i;
     return 0;
@@ -43,24 +44,18 @@ static void shorten_call(struct hint_step *s, uint32_t piece) {
         s->trial.host[piece] = HINT_CALL_US * PS_PER_US;
 }
 
-/* The calls of p from piece on no longer wait. */
-static void set_free(struct hint_step *s, const struct top *p, uint32_t piece) {
-    for (uint32_t i = piece; i < p->end; i++) {
-        if (s->d.stops[i].wait == DEP_NONE) continue;
-        s->trial.go[i] = true;
-        shorten_call(s, i);
-    }
-}
-
 /* Repairs work w of p if it is such a copy; waits: the program waits for it.
  * False: it is none, or nothing is wrong with it. */
 static bool repair_copy(const struct hint_case *c, struct hint_step *s,
-                        const struct top *p, uint32_t w, bool pageable,
+                        const struct step_op *p, uint32_t w, bool pageable,
                         bool waits, struct hint_found *f) {
     const struct copy_args *a = &s->copies[w];
     const struct work *k = &s->d.works[w];
     if (s->trial.work[w] == WORK_GONE || (!waits && !pageable)) return false;
-    if (!is_link_copy(a) || (a->pageable == 1) != pageable) return false;
+    bool link = a->kind == COPY_H2D || a->kind == COPY_D2H;
+    if (!link || a->bytes < HINT_SMALL_COPY_BYTES ||
+        (a->pageable == 1) != pageable)
+        return false;
     /* the call itself is long when the host copies */
     int64_t call = k->call == ROW_NONE ? 0 : c->t->spans.dur[k->call];
     shorten_call(s, k->piece);
@@ -74,8 +69,8 @@ static bool repair_copy(const struct hint_case *c, struct hint_step *s,
 
 static void repair_copies(const struct hint_case *c, struct hint_step *s,
                           bool pageable, struct hint_found *f) {
-    for (size_t i = 0; i < s->ntops; i++) {
-        const struct top *p = &s->tops[i];
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *p = &s->ops[i];
         if (p->copies == 0) continue;
         /* what waits does so in the copying call or in one after it */
         uint32_t waiting = waits_until(s, p);
@@ -84,8 +79,12 @@ static void repair_copies(const struct hint_case *c, struct hint_step *s,
             bool waits = piece < waiting;
             if (!repair_copy(c, s, p, w, pageable, waits, f) || !waits)
                 continue;
-            set_free(s, p, piece);
-            waiting = 0; /* and nothing after it does */
+            for (uint32_t k = piece; k < p->end; k++) {
+                if (s->d.stops[k].wait == DEP_NONE) continue;
+                s->trial.go[k] = true;
+                shorten_call(s, k);
+            }
+            waiting = 0; /* no call of the op waits any more */
         }
     }
 }
@@ -98,19 +97,6 @@ static void repair_pageable(const struct hint_case *c, struct hint_step *s,
 static void repair_blocking(const struct hint_case *c, struct hint_step *s,
                             struct hint_found *f) {
     repair_copies(c, s, false, f);
-}
-
-static void say_copies(const struct hint_case *c, const struct hint_found *f,
-                       const char *what, struct hint_words *w) {
-    char a[48], b[48], n[48], size[48];
-    double gbps = f->other > 0 ? (double)f->bytes / (double)f->other * 1000 : 0;
-    human_bytes(f->bytes / (int64_t)c->nsteps, size, sizeof size);
-    snprintf(w->title, sizeof w->title, "%s a step are copied %s", size, what);
-    snprintf(w->evidence, sizeof w->evidence,
-             "%s (%.60s), %s a step in the copying calls, %s on the device at "
-             "%.1f GB/s",
-             hint_count(c, f->count, "copy", "copies", n), hint_name(c, f->row),
-             hint_time(c, f->time, a), hint_time(c, f->other, b), gbps);
 }
 
 static const char *const repairs[FRAMEWORKS] = {
@@ -136,8 +122,17 @@ static const char *const back_repairs[FRAMEWORKS] = {
                  "it a step later",
 };
 
-static void say_repair(const struct hint_case *c, const struct hint_found *f,
-                       struct hint_words *w) {
+static void say_copies(const struct hint_case *c, const struct hint_found *f,
+                       const char *what, struct hint_words *w) {
+    char a[48], b[48], n[48], size[48];
+    double gbps = f->other > 0 ? (double)f->bytes / (double)f->other * 1000 : 0;
+    human_bytes(f->bytes / (int64_t)c->nsteps, size, sizeof size);
+    snprintf(w->title, sizeof w->title, "%s a step are copied %s", size, what);
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s (%.60s), %s a step in the copying calls, %s on the device at "
+             "%.1f GB/s",
+             hint_count(c, f->count, "copy", "copies", n), hint_name(c, f->row),
+             hint_time(c, f->time, a), hint_time(c, f->other, b), gbps);
     bool back = f->row != ROW_NONE &&
                 copy_args_of(c->t, f->row).kind == COPY_D2H;
     snprintf(w->repair, sizeof w->repair, "%s",
@@ -147,13 +142,11 @@ static void say_repair(const struct hint_case *c, const struct hint_found *f,
 static void say_pageable(const struct hint_case *c, const struct hint_found *f,
                          struct hint_words *w) {
     say_copies(c, f, "from or to memory that is not pinned", w);
-    say_repair(c, f, w);
 }
 
 static void say_blocking(const struct hint_case *c, const struct hint_found *f,
                          struct hint_words *w) {
     say_copies(c, f, "while the program waits", w);
-    say_repair(c, f, w);
 }
 
 const struct hint_rule hint_copy_pageable = {
@@ -176,4 +169,85 @@ const struct hint_rule hint_copy_blocking = {
     .see = "copies",
     .repair = repair_blocking,
     .say = say_blocking,
+};
+
+/* Does the op copy in that direction? */
+static bool copies(const struct hint_step *s, const struct step_op *p,
+                   enum copy_kind kind) {
+    if (p->copies == 0) return false;
+    for (uint32_t w = p->work; w < p->work_end; w++)
+        if (s->copies[w].kind == kind) return true;
+    return false;
+}
+
+/* What follows a copy out. */
+struct detour {
+    size_t end;   /* the op that ends it ... */
+    bool back;    /* ... by copying back; false: by launching kernels, or there
+                     is no op left in the step */
+    int64_t cpu;  /* ps of the host before that */
+    uint32_t row; /* the op that takes most of it, or ROW_NONE */
+};
+
+static struct detour find_back(const struct hint_step *s, size_t out) {
+    struct detour d = {.end = out + 1, .row = ROW_NONE};
+    int64_t most = -1;
+    for (; d.end < s->nops; d.end++) {
+        const struct step_op *p = &s->ops[d.end];
+        if (p->kernels > 0 || p->input) return d;
+        d.back = copies(s, p, COPY_H2D);
+        if (d.back) return d;
+        int64_t host = hint_host(s, p->first, p->end);
+        sum_add(&d.cpu, host);
+        if (p->row != ROW_NONE && host > most) {
+            most = host;
+            d.row = p->row;
+        }
+    }
+    return d;
+}
+
+static void repair_fallback(const struct hint_case *c, struct hint_step *s,
+                            struct hint_found *f) {
+    /* an exchange by the host takes data out and back, too */
+    if (c->host_exchange) return;
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *out = &s->ops[i];
+        if (out->lead || out->row == ROW_NONE ||
+            c->t->spans.kind[out->row] != SPAN_OP || !copies(s, out, COPY_D2H))
+            continue;
+        struct detour d = find_back(s, i);
+        if (d.back && d.cpu >= HINT_PAUSE_US * PS_PER_US) {
+            hint_remove(s, out->first, s->ops[d.end].end, true);
+            hint_saw(f, d.row != ROW_NONE ? d.row : out->row, d.cpu);
+            i = d.end;
+        } else {
+            i = d.end - 1; /* a later copy out would end there, too */
+        }
+    }
+}
+
+static void say_fallback(const struct hint_case *c, const struct hint_found *f,
+                         struct hint_words *w) {
+    char a[48], n[48], where[HINT_TEXT];
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s, %s of CPU time a step between the copy out and the copy "
+             "back, most in %.100s%s",
+             hint_count(c, f->count, "time", "times", n),
+             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_where(c, f, where));
+}
+
+const struct hint_rule hint_cpu_fallback = {
+    .id = "cpu-fallback",
+    .title = "data leaves the device, is worked on by the CPU and comes back",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "on the device the work takes no time worth counting",
+    .see = "ops",
+    .advice[FW_OTHER] =
+        "keep the tensor on the device and use the device's op for it "
+        "(no .cpu() or .numpy() inside the step)",
+    .repair = repair_fallback,
+    .say = say_fallback,
 };

@@ -27,50 +27,62 @@ static double blocks_per_unit(const struct trace *t, uint32_t row,
            (double)t->devices[d].units;
 }
 
-static void repair_batch(const struct hint_case *c, struct hint_step *s,
-                         struct hint_found *f) {
-    int64_t all = 0, half_empty = 0;
+/* Does a kernel have too few blocks to fill half of the device? */
+static bool is_half_empty(const struct trace *t, uint32_t row) {
+    struct kernel_args a = kernel_args_of(t, row);
+    double fill = blocks_per_unit(t, row, &a);
+    return fill >= 0 && fill * 100 < HINT_WAVE_PERCENT;
+}
+
+/* Halves the kernels that is() takes, if they are so much of the device's
+ * time. */
+static void halve_kernels(const struct hint_case *c, struct hint_step *s,
+                          bool (*is)(const struct trace *t, uint32_t row),
+                          int64_t percent, struct hint_found *f) {
+    int64_t all = 0, taken = 0;
     for (int pass = 0; pass < 2; pass++) {
-        /* one large kernel that fills the device decides: it is not small */
-        if (pass == 1 && half_empty < all / 2) return;
+        if (pass == 1 && taken < all / 100 * percent) return;
         for (uint32_t w = 0; w < s->d.nworks; w++) {
             uint32_t row = s->d.works[w].row;
             if (!runs_kernel(c, s, w)) continue;
-            struct kernel_args a = kernel_args_of(c->t, row);
-            double fill = blocks_per_unit(c->t, row, &a);
-            bool few = fill >= 0 && fill * 100 < HINT_WAVE_PERCENT;
+            if (pass == 0) sum_add(&all, s->trial.work[w]);
+            if (!is(c->t, row)) continue;
             if (pass == 0) {
-                sum_add(&all, s->trial.work[w]);
-                if (few) sum_add(&half_empty, s->trial.work[w]);
-            } else if (few) {
-                hint_saw(f, row, s->trial.work[w]);
-                s->trial.work[w] /= 2;
+                sum_add(&taken, s->trial.work[w]);
+                continue;
             }
+            hint_saw(f, row, s->trial.work[w]);
+            s->trial.work[w] /= 2;
         }
     }
+}
+
+static void repair_batch(const struct hint_case *c, struct hint_step *s,
+                         struct hint_found *f) {
+    /* one large kernel that fills the device decides: it is not small */
+    halve_kernels(c, s, is_half_empty, 50, f);
 }
 
 static void say_batch(const struct hint_case *c, const struct hint_found *f,
                       struct hint_words *w) {
     char a[48], n[48];
-    snprintf(w->title, sizeof w->title,
-             "kernels fill less than half of the device: a batch twice as "
-             "large would take the same time");
     snprintf(w->evidence, sizeof w->evidence,
              "%s, %s a step, with fewer blocks than half of the device's "
              "units, the longest %.120s",
              hint_count(c, f->count, "kernel", "kernels", n),
              hint_time(c, f->time, a), hint_name(c, f->row));
-    snprintf(w->repair, sizeof w->repair,
-             "double the batch size, or accumulate fewer gradients, until the "
-             "step gets longer");
 }
 
 const struct hint_rule hint_small_batch = {
     .id = "small-batch",
+    .title = "kernels fill less than half of the device: a batch twice as "
+             "large would take the same time",
     .confidence = "assumed",
     .assumes = "the saving is per sample, with twice as many in a step",
     .see = "kernels",
+    .advice[FW_OTHER] =
+        "double the batch size, or accumulate fewer gradients, until the "
+        "step gets longer",
     .repair = repair_batch,
     .say = say_batch,
 };
@@ -88,22 +100,7 @@ static bool is_thin(const struct trace *t, uint32_t row) {
 
 static void repair_occupancy(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
-    int64_t all = 0, thin = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1 && thin < all / 100 * HINT_THIN_PERCENT) return;
-        for (uint32_t w = 0; w < s->d.nworks; w++) {
-            uint32_t row = s->d.works[w].row;
-            if (!runs_kernel(c, s, w)) continue;
-            if (pass == 0) sum_add(&all, s->trial.work[w]);
-            if (!is_thin(c->t, row)) continue;
-            if (pass == 0) {
-                sum_add(&thin, s->trial.work[w]);
-                continue;
-            }
-            hint_saw(f, row, s->trial.work[w]);
-            s->trial.work[w] /= 2;
-        }
-    }
+    halve_kernels(c, s, is_thin, HINT_THIN_PERCENT, f);
 }
 
 static void say_occupancy(const struct hint_case *c, const struct hint_found *f,
@@ -116,24 +113,23 @@ static void say_occupancy(const struct hint_case *c, const struct hint_found *f,
     if (k.shared_bytes >= 0)
         snprintf(shared, sizeof shared, ", %lld bytes of shared memory",
                  (long long)k.shared_bytes);
-    snprintf(w->title, sizeof w->title,
-             "kernels run with too few warps to hide the time of memory");
     snprintf(w->evidence, sizeof w->evidence,
              "%s, %s a step; %.120s: occupancy %.0f %%%s%s",
              hint_count(c, f->count, "kernel", "kernels", n),
              hint_time(c, f->time, a), hint_name(c, f->row), k.occupancy_pct,
              registers, shared);
-    snprintf(w->repair, sizeof w->repair,
-             "fewer registers or less shared memory a block: "
-             "__launch_bounds__, smaller tiles (Triton: fewer num_warps or a "
-             "smaller BLOCK)");
 }
 
 const struct hint_rule hint_low_occupancy = {
     .id = "low-occupancy",
+    .title = "kernels run with too few warps to hide the time of memory",
     .confidence = "assumed",
     .assumes = "twice the warps make such a kernel twice as fast",
     .see = "kernels",
+    .advice[FW_OTHER] =
+        "fewer registers or less shared memory a block: "
+        "__launch_bounds__, smaller tiles (Triton: fewer num_warps or a "
+        "smaller BLOCK)",
     .repair = repair_occupancy,
     .say = say_occupancy,
 };
@@ -152,23 +148,21 @@ static void repair_layout(const struct hint_case *c, struct hint_step *s,
 static void say_layout(const struct hint_case *c, const struct hint_found *f,
                        struct hint_words *w) {
     char a[48], n[48];
-    snprintf(w->title, sizeof w->title,
-             "convolutions change the layout of their data back and forth");
     snprintf(w->evidence, sizeof w->evidence,
              "%s, %s a step, that only turn NCHW into NHWC and back",
              hint_count(c, f->count, "kernel", "kernels", n),
              hint_time(c, f->time, a));
-    snprintf(w->repair, sizeof w->repair,
-             "model = model.to(memory_format=torch.channels_last); "
-             "x = x.to(memory_format=torch.channels_last)");
 }
 
 const struct hint_rule hint_slow_layout = {
     .id = "slow-op",
+    .title = "convolutions change the layout of their data back and forth",
     .confidence = "simulated",
     .assumes = "in that layout from the start the other kernels take as long "
                "as now",
     .see = "kernels",
+    .advice[FW_OTHER] = "model = model.to(memory_format=torch.channels_last); "
+                        "x = x.to(memory_format=torch.channels_last)",
     .repair = repair_layout,
     .say = say_layout,
 };

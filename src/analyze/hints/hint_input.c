@@ -10,17 +10,12 @@
 #include "model/trace.h"
 #include <stdio.h>
 
-/* A pause before the first kernel that no Python between ops explains. */
-static bool is_long_pause(const struct hint_step *s, const struct top *p) {
-    if (p->row != ROW_NONE || !p->lead) return false;
-    return hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US;
-}
-
-/* Work of the CPU before the first kernel: an op that launches nothing. */
-static bool is_cpu_work(const struct hint_step *s, const struct top *p) {
-    if (p->row == ROW_NONE || !p->lead || p->kernels || p->copies || p->waits)
-        return false;
-    return hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US;
+/* Is it work of the CPU before the first kernel: an op that launches nothing,
+ * or a pause that no Python between ops explains? */
+static bool is_cpu_work(const struct hint_step *s, const struct step_op *p) {
+    bool launches = p->row != ROW_NONE && (p->kernels || p->copies || p->waits);
+    return p->lead && !launches &&
+           hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US;
 }
 
 /* The stage or region that a span of the input pipeline is part of. */
@@ -38,24 +33,22 @@ static uint32_t stage_of(const struct trace *t, uint32_t row) {
  * which nobody waits here. */
 static bool is_worker(const struct hint_case *c, const struct hint_step *s) {
     if (c->t->sources[c->source].step_rule != STEPS_WHOLE) return false;
-    for (size_t i = 0; i < s->ntops; i++)
-        if (s->tops[i].row != ROW_NONE && !s->tops[i].input) return false;
+    for (size_t i = 0; i < s->nops; i++)
+        if (s->ops[i].row != ROW_NONE && !s->ops[i].input) return false;
     return true;
 }
 
-static void repair(const struct hint_case *c, struct hint_step *s,
-                   struct hint_found *f) {
+static void repair_input(const struct hint_case *c, struct hint_step *s,
+                         struct hint_found *f) {
     if (is_worker(c, s)) return;
     /* with no device every op is the CPU's, and a window that is no step
      * begins with anything: only a pipeline is known then */
     bool device = s->d.nworks > 0 &&
                   c->t->sources[c->source].step_rule != STEPS_WHOLE;
-    for (size_t i = 0; i < s->ntops; i++) {
-        const struct top *p = &s->tops[i];
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *p = &s->ops[i];
         if (p->optimizer) continue;
-        if (!p->input &&
-            !(device && (is_long_pause(s, p) || is_cpu_work(s, p))))
-            continue;
+        if (!p->input && !(device && is_cpu_work(s, p))) continue;
         uint32_t most = hint_longest(s, p->first, p->end);
         uint32_t row = stage_of(c->t, s->d.line.v[most].row);
         int64_t cut = hint_remove(s, p->first, p->end, false);
@@ -63,20 +56,6 @@ static void repair(const struct hint_case *c, struct hint_step *s,
         if (!p->input) sum_add(&f->other, cut);
     }
 }
-
-static const char *const repairs[FRAMEWORKS] = {
-    [FW_TORCH] = "let workers make the batches beside the training: "
-                 "DataLoader(dataset, num_workers=8, pin_memory=True, "
-                 "persistent_workers=True, prefetch_factor=4)",
-    [FW_TF] = "dataset.map(fn, num_parallel_calls=tf.data.AUTOTUNE)"
-              ".batch(n).prefetch(tf.data.AUTOTUNE); dataset.cache() after "
-              "what is the same in every epoch",
-    [FW_JAX] = "make the batches in other threads or processes, two ahead: "
-               "grain.python.DataLoader(worker_count=8), or "
-               "flax.jax_utils.prefetch_to_device(iterator, 2)",
-    [FW_OTHER] = ("make the next batch in another thread while this one is "
-                  "trained on, and hand it over through a queue"),
-};
 
 /* A thread that makes batches beside the training already, or NULL. */
 static const struct track *loader_of(const struct hint_case *c) {
@@ -89,20 +68,8 @@ static const struct track *loader_of(const struct hint_case *c) {
     return NULL;
 }
 
-static void say_repair(const struct hint_case *c, struct hint_words *w) {
-    const struct track *loader = c->framework == FW_OTHER ? loader_of(c) : NULL;
-    if (loader == NULL)
-        snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
-    else
-        snprintf(w->repair, sizeof w->repair,
-                 "%.80s makes the batches, but not as fast as they are trained "
-                 "on: several such threads, larger reads, less to do for a "
-                 "batch (once for all epochs what is the same in each)",
-                 strs_text(&c->t->strs, loader->name));
-}
-
-static void say(const struct hint_case *c, const struct hint_found *f,
-                struct hint_words *w) {
+static void say_input(const struct hint_case *c, const struct hint_found *f,
+                      struct hint_words *w) {
     char a[48], b[48], where[HINT_TEXT];
     const char *name = hint_name(c, f->row);
     snprintf(w->title, sizeof w->title, "the step waits %s for its input",
@@ -117,7 +84,13 @@ static void say(const struct hint_case *c, const struct hint_found *f,
     if (f->other)
         strncat(w->evidence, " in code that recorded nothing as input",
                 sizeof w->evidence - strlen(w->evidence) - 1);
-    say_repair(c, w);
+    const struct track *loader = c->framework == FW_OTHER ? loader_of(c) : NULL;
+    if (loader != NULL)
+        snprintf(w->repair, sizeof w->repair,
+                 "%.80s makes the batches, but not as fast as they are trained "
+                 "on: several such threads, larger reads, less to do for a "
+                 "batch (once for all epochs what is the same in each)",
+                 strs_text(&c->t->strs, loader->name));
 }
 
 const struct hint_rule hint_input_bound = {
@@ -126,6 +99,20 @@ const struct hint_rule hint_input_bound = {
     .confidence = "simulated",
     .assumes = "enough workers to have the next batch ready in time",
     .see = "input",
-    .repair = repair,
-    .say = say,
+    .advice[FW_TORCH] = "let workers make the batches beside the training: "
+                        "DataLoader(dataset, num_workers=8, pin_memory=True, "
+                        "persistent_workers=True, prefetch_factor=4)",
+    .advice[FW_TF] =
+        "dataset.map(fn, num_parallel_calls=tf.data.AUTOTUNE)"
+        ".batch(n).prefetch(tf.data.AUTOTUNE); dataset.cache() after "
+        "what is the same in every epoch",
+    .advice[FW_JAX] =
+        "make the batches in other threads or processes, two ahead: "
+        "grain.python.DataLoader(worker_count=8), or "
+        "flax.jax_utils.prefetch_to_device(iterator, 2)",
+    .advice[FW_OTHER] =
+        ("make the next batch in another thread while this one is "
+         "trained on, and hand it over through a queue"),
+    .repair = repair_input,
+    .say = say_input,
 };

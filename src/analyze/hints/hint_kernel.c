@@ -5,6 +5,7 @@
 #include "analyze/hints/hint.h"
 
 #include "analyze/cost/device_peak.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "names/kernel_names.h"
 #include <stdio.h>
@@ -20,13 +21,6 @@ static double tf32_gain(const struct hint_case *c) {
     return gain > 1 ? gain : 0;
 }
 
-/* A product of matrices in fp32, on units that are not made for them. */
-static bool is_full_fp32(const struct trace *t, uint32_t row) {
-    struct kernel_kind k = kernel_kind_of(
-        strs_bytes(&t->strs, t->spans.name[row]));
-    return k.matrix && !k.tensor && k.dtype == DTYPE_FP32;
-}
-
 static void repair_precision(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     double gain = tf32_gain(c);
@@ -34,8 +28,12 @@ static void repair_precision(const struct hint_case *c, struct hint_step *s,
     for (uint32_t w = 0; w < s->d.nworks; w++) {
         uint32_t row = s->d.works[w].row;
         if (c->t->spans.kind[row] != SPAN_KERNEL ||
-            s->trial.work[w] == WORK_GONE || !is_full_fp32(c->t, row))
+            s->trial.work[w] == WORK_GONE)
             continue;
+        /* a product of matrices in fp32, on units that are not made for it? */
+        struct kernel_kind k = kernel_kind_of(
+            strs_bytes(&c->t->strs, c->t->spans.name[row]));
+        if (!k.matrix || k.tensor || k.dtype != DTYPE_FP32) continue;
         int64_t now = s->trial.work[w];
         int64_t then = (int64_t)((double)now / gain);
         if (then < HINT_KERNEL_FLOOR_NS * PS_PER_NS)
@@ -46,37 +44,34 @@ static void repair_precision(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-static const char *const precision_repairs[FRAMEWORKS] = {
-    [FW_TORCH] = "torch.set_float32_matmul_precision('high') and "
-                 "torch.backends.cudnn.allow_tf32 = True; or bf16: with "
-                 "torch.autocast('cuda', dtype=torch.bfloat16): loss = ...",
-    [FW_TF] = "tf.config.experimental.enable_tensor_float_32_execution(True), "
-              "or tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')",
-    [FW_JAX] = "jax.config.update('jax_default_matmul_precision', "
-               "'tensorfloat32'), or compute in jnp.bfloat16",
-    [FW_OTHER] = "cublasSetMathMode(handle, CUBLAS_TF32_TENSOR_OP_MATH), or "
-                 "16-bit types",
-};
-
 static void say_precision(const struct hint_case *c, const struct hint_found *f,
                           struct hint_words *w) {
     char a[48], n[48];
-    snprintf(w->title, sizeof w->title,
-             "matrix products run in full fp32, not on the matrix units");
     snprintf(w->evidence, sizeof w->evidence,
              "%s, %s a step, the longest %.160s",
              hint_count(c, f->count, "kernel", "kernels", n),
              hint_time(c, f->time, a), hint_name(c, f->row));
-    snprintf(w->repair, sizeof w->repair, "%s",
-             precision_repairs[c->framework]);
 }
 
 const struct hint_rule hint_low_precision_off = {
     .id = "low-precision-off",
+    .title = "matrix products run in full fp32, not on the matrix units",
     .in_place = true,
     .confidence = "simulated",
     .assumes = "TF32 at 70 % of the device's peak for it",
     .see = "roofline",
+    .advice[FW_TORCH] =
+        "torch.set_float32_matmul_precision('high') and "
+        "torch.backends.cudnn.allow_tf32 = True; or bf16: with "
+        "torch.autocast('cuda', dtype=torch.bfloat16): loss = ...",
+    .advice[FW_TF] =
+        "tf.config.experimental.enable_tensor_float_32_execution(True), "
+        "or tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')",
+    .advice[FW_JAX] = "jax.config.update('jax_default_matmul_precision', "
+                      "'tensorfloat32'), or compute in jnp.bfloat16",
+    .advice[FW_OTHER] =
+        "cublasSetMathMode(handle, CUBLAS_TF32_TENSOR_OP_MATH), or "
+        "16-bit types",
     .repair = repair_precision,
     .say = say_precision,
 };
@@ -89,13 +84,9 @@ static enum kernel_fusable fusable(const struct hint_case *c, uint32_t row) {
 /* The op that launched work w alone is not called any more. */
 static void drop_op(struct hint_step *s, uint32_t w) {
     uint32_t piece = s->d.works[w].piece;
-    size_t lo = 0, hi = s->ntops;
-    while (hi - lo > 1) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (s->tops[mid].first <= piece) lo = mid;
-        else hi = mid;
-    }
-    const struct top *p = &s->tops[lo];
+    size_t next;
+    BOUND(next, 1, s->nops, s->ops[next].first <= piece);
+    const struct step_op *p = &s->ops[next - 1];
     if (p->row == ROW_NONE || p->kernels > 1 || p->waits || p->copies) return;
     hint_remove(s, p->first, p->end, false);
     s->trial.host[piece] = 0;
@@ -134,31 +125,27 @@ static void repair_pointwise(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-static const char *const fuse_repairs[FRAMEWORKS] = {
-    [FW_TORCH] = "model = torch.compile(model): the chain becomes one kernel",
-    [FW_TF] = "@tf.function(jit_compile=True) around the chain",
-    [FW_JAX] = "put the chain under one jax.jit",
-    [FW_OTHER] = "write the chain as one kernel",
-};
-
 static void say_pointwise(const struct hint_case *c, const struct hint_found *f,
                           struct hint_words *w) {
     char a[48];
-    snprintf(w->title, sizeof w->title,
-             "chains of pointwise kernels pass over memory again and again");
     snprintf(w->evidence, sizeof w->evidence,
              "%lld kernels a step stand in chains with %d or more pointwise "
              "ones; joined they would take %s a step less on the device",
              (long long)(f->other / (int64_t)c->nsteps), (int)HINT_CHAIN,
              hint_time(c, f->time, a));
-    snprintf(w->repair, sizeof w->repair, "%s", fuse_repairs[c->framework]);
 }
 
 const struct hint_rule hint_unfused_pointwise = {
     .id = "unfused-pointwise",
+    .title = "chains of pointwise kernels pass over memory again and again",
     .confidence = "simulated",
     .assumes = "a joined chain takes as long as its longest kernel",
     .see = "kernels",
+    .advice[FW_TORCH] =
+        "model = torch.compile(model): the chain becomes one kernel",
+    .advice[FW_TF] = "@tf.function(jit_compile=True) around the chain",
+    .advice[FW_JAX] = "put the chain under one jax.jit",
+    .advice[FW_OTHER] = "write the chain as one kernel",
     .repair = repair_pointwise,
     .say = say_pointwise,
 };

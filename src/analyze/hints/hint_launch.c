@@ -19,7 +19,7 @@ struct optimizer {
 };
 
 static void count_optimizer(const struct hint_case *c,
-                            const struct hint_step *s, const struct top *p,
+                            const struct hint_step *s, const struct step_op *p,
                             struct optimizer *o) {
     int64_t host = hint_host(s, p->first, p->end);
     o->host += host;
@@ -41,8 +41,8 @@ static void count_optimizer(const struct hint_case *c,
 /* One joined kernel does the work of all; the host launches it once. */
 static void join_optimizer(struct hint_step *s, int64_t device) {
     bool first = true;
-    for (size_t i = 0; i < s->ntops; i++) {
-        const struct top *p = &s->tops[i];
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *p = &s->ops[i];
         if (!p->optimizer) continue;
         for (uint32_t k = p->first; k < p->end; k++) {
             s->trial.host[k] = 0;
@@ -59,8 +59,8 @@ static void join_optimizer(struct hint_step *s, int64_t device) {
 static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     struct optimizer o = {.row = ROW_NONE};
-    for (size_t i = 0; i < s->ntops; i++)
-        if (s->tops[i].optimizer) count_optimizer(c, s, &s->tops[i], &o);
+    for (size_t i = 0; i < s->nops; i++)
+        if (s->ops[i].optimizer) count_optimizer(c, s, &s->ops[i], &o);
     /* most of it joined already: what is left are odd tensors */
     if (o.kernels - o.joined < HINT_TENSOR_OPS || o.joined * 2 > o.kernels)
         return;
@@ -73,25 +73,24 @@ static void say_optimizer(const struct hint_case *c, const struct hint_found *f,
                           struct hint_words *w) {
     char a[48];
     int64_t kernels = f->other / (int64_t)c->nsteps;
-    snprintf(w->title, sizeof w->title,
-             "the optimizer updates one tensor at a time");
     snprintf(w->evidence, sizeof w->evidence,
              "%lld kernels and %s of host time a step inside the optimizer, "
              "most in %.80s; few or none work on many tensors at once",
              (long long)kernels, hint_time(c, f->time, a),
              hint_name(c, f->row));
-    snprintf(w->repair, sizeof w->repair,
-             "torch.optim.AdamW(params, lr, fused=True) (or foreach=True): "
-             "all tensors in a few kernels");
 }
 
 const struct hint_rule hint_slow_optimizer = {
     .id = "slow-op",
+    .title = "the optimizer updates one tensor at a time",
     .in_place = true,
     .confidence = "simulated",
     .assumes = "joined, the update costs the host 0.2 ms and the device a "
                "quarter of its kernels now",
     .see = "ops",
+    .advice[FW_OTHER] =
+        "torch.optim.AdamW(params, lr, fused=True) (or foreach=True): "
+        "all tensors in a few kernels",
     .repair = repair_optimizer,
     .say = say_optimizer,
 };
@@ -99,7 +98,7 @@ const struct hint_rule hint_slow_optimizer = {
 /* Could this op be part of a graph that is launched at once, and is it none
  * already? */
 static bool graphable(const struct hint_case *c, const struct hint_step *s,
-                      const struct top *p) {
+                      const struct step_op *p) {
     if (p->lead || p->input || p->optimizer || p->waits || p->copies)
         return false;
     uint32_t call = p->work < p->work_end ? s->d.works[p->work].call : ROW_NONE;
@@ -110,8 +109,8 @@ static bool graphable(const struct hint_case *c, const struct hint_step *s,
  * kernels shorter than a launch? */
 static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
     int64_t kernels = 0, small = 0, host = 0, device = 0;
-    for (size_t i = 0; i < s->ntops; i++) {
-        const struct top *p = &s->tops[i];
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *p = &s->ops[i];
         if (!graphable(c, s, p)) continue;
         host += hint_host(s, p->first, p->end);
         for (uint32_t w = p->work; w < p->work_end; w++) {
@@ -131,8 +130,8 @@ static void repair_launch(const struct hint_case *c, struct hint_step *s,
     if (!host_is_late(c, s)) return;
     int64_t host = 0, kernels = 0;
     bool launched = false; /* the graph that is under way was paid for */
-    for (size_t i = 0; i < s->ntops; i++) {
-        const struct top *p = &s->tops[i];
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *p = &s->ops[i];
         bool in = graphable(c, s, p);
         /* a long pause is somebody else's */
         if (in && p->row == ROW_NONE &&
@@ -153,15 +152,6 @@ static void repair_launch(const struct hint_case *c, struct hint_step *s,
     hint_saw(f, ROW_NONE, host);
 }
 
-static const char *const graph_repairs[FRAMEWORKS] = {
-    [FW_TORCH] = "model = torch.compile(model, mode='reduce-overhead') (CUDA "
-                 "graphs), or torch.cuda.make_graphed_callables(model, "
-                 "sample_args); or a larger batch",
-    [FW_TF] = "put the step under @tf.function(jit_compile=True)",
-    [FW_JAX] = "one jax.jit around the whole step, jax.lax.scan for loops",
-    [FW_OTHER] = "capture the step into a CUDA graph and launch it at once",
-};
-
 static void say_launch(const struct hint_case *c, const struct hint_found *f,
                        struct hint_words *w) {
     char a[48];
@@ -175,7 +165,6 @@ static void say_launch(const struct hint_case *c, const struct hint_found *f,
              hint_time(c, f->time, a),
              (long long)(f->other / (int64_t)c->nsteps),
              (double)f->time / (double)n / PS_PER_US);
-    snprintf(w->repair, sizeof w->repair, "%s", graph_repairs[c->framework]);
 }
 
 const struct hint_rule hint_launch_bound = {
@@ -184,26 +173,30 @@ const struct hint_rule hint_launch_bound = {
     .assumes = "forward and backward become a graph launch each; the "
                "optimizer, copies and waits stay as they are",
     .see = "launch",
+    .advice[FW_TORCH] =
+        "model = torch.compile(model, mode='reduce-overhead') (CUDA "
+        "graphs), or torch.cuda.make_graphed_callables(model, "
+        "sample_args); or a larger batch",
+    .advice[FW_TF] = "put the step under @tf.function(jit_compile=True)",
+    .advice[FW_JAX] =
+        "one jax.jit around the whole step, jax.lax.scan for loops",
+    .advice[FW_OTHER] =
+        "capture the step into a CUDA graph and launch it at once",
     .repair = repair_launch,
     .say = say_launch,
 };
 
-/* Where no op was recorded at all, a pause tells nothing. */
-static bool has_ops(const struct hint_case *c, const struct hint_step *s) {
-    for (size_t i = 0; i < s->ntops; i++)
-        if (s->tops[i].row != ROW_NONE &&
-            c->t->spans.kind[s->tops[i].row] == SPAN_OP)
-            return true;
-    return false;
-}
-
 static void repair_python(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
-    bool device = s->d.nworks > 0;
-    /* a C program's code outside of its scopes is just not recorded */
-    if (!has_ops(c, s) || c->t->sources[c->source].own) return;
-    for (size_t i = 0; i < s->ntops; i++) {
-        const struct top *p = &s->tops[i];
+    bool device = s->d.nworks > 0, any = false;
+    for (size_t i = 0; !any && i < s->nops; i++)
+        any = s->ops[i].row != ROW_NONE &&
+              c->t->spans.kind[s->ops[i].row] == SPAN_OP;
+    /* where no op was recorded at all a pause tells nothing; a C program's code
+     * outside of its scopes is just not recorded */
+    if (!any || c->t->sources[c->source].own) return;
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *p = &s->ops[i];
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;
         int64_t host = hint_host(s, p->first, p->end);
         if (host < HINT_PAUSE_US * PS_PER_US) continue;
@@ -213,17 +206,14 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-/* Not every program that records itself is written in Python. */
-static bool is_python(const struct hint_case *c) {
-    return c->framework != FW_OTHER;
-}
-
 static void say_python(const struct hint_case *c, const struct hint_found *f,
                        struct hint_words *w) {
     char a[48], n[48], where[HINT_TEXT];
     const char *name = hint_name(c, f->row);
+    /* not every program that records itself is written in Python */
+    bool python = c->framework != FW_OTHER;
     snprintf(w->title, sizeof w->title, "%s a step go by %sbetween the ops",
-             hint_time(c, f->time, a), is_python(c) ? "in Python " : "");
+             hint_time(c, f->time, a), python ? "in Python " : "");
     snprintf(w->evidence, sizeof w->evidence,
              "%s of more than %d us each in which no op and no call was "
              "recorded%s%.80s%s",
@@ -232,8 +222,8 @@ static void say_python(const struct hint_case *c, const struct hint_found *f,
     snprintf(w->repair, sizeof w->repair,
              "move that code out of the loop or into another thread; %s to "
              "see which it is",
-             is_python(c) ? "record with Python stacks (with_stack=True)"
-                          : "record scopes around its parts");
+             python ? "record with Python stacks (with_stack=True)"
+                    : "record scopes around its parts");
 }
 
 const struct hint_rule hint_python_overhead = {
@@ -293,23 +283,22 @@ static void repair_eager(const struct hint_case *c, struct hint_step *s,
 static void say_eager(const struct hint_case *c, const struct hint_found *f,
                       struct hint_words *w) {
     char a[48];
-    snprintf(w->title, sizeof w->title,
-             "ops run one by one, each called from Python");
     snprintf(w->evidence, sizeof w->evidence,
              "%lld eager ops a step, %s a step between them in Python and in "
              "calling them",
              (long long)(f->other / (int64_t)c->nsteps),
              hint_time(c, f->time, a));
-    snprintf(w->repair, sizeof w->repair,
-             "put the step under @tf.function (or model.compile without "
-             "run_eagerly=True)");
 }
 
 const struct hint_rule hint_eager_ops = {
     .id = "launch-bound",
+    .title = "ops run one by one, each called from Python",
     .confidence = "assumed",
     .assumes = "in a function the same ops follow each other without a gap",
     .see = "ops",
+    .advice[FW_OTHER] =
+        "put the step under @tf.function (or model.compile without "
+        "run_eagerly=True)",
     .repair = repair_eager,
     .say = say_eager,
 };

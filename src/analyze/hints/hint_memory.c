@@ -29,40 +29,27 @@ static void repair_pressure(const struct hint_case *c, struct hint_step *s,
 static void say_pressure(const struct hint_case *c, const struct hint_found *f,
                          struct hint_words *w) {
     char a[48], n[48], where[HINT_TEXT];
-    snprintf(w->title, sizeof w->title,
-             "the allocator asks the device for memory in every step");
     snprintf(w->evidence, sizeof w->evidence,
              "%s, %s a step, the longest %.60s%s",
              hint_count(c, f->count, "call", "calls", n),
              hint_time(c, f->time, a), hint_name(c, f->row),
              hint_where(c, f, where));
-    snprintf(w->repair, sizeof w->repair,
-             "no torch.cuda.empty_cache() in the loop; memory nearly full: a "
-             "smaller batch, activation checkpointing, or "
-             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
 const struct hint_rule hint_memory_pressure = {
     .id = "memory-pressure",
+    .title = "the allocator asks the device for memory in every step",
     .in_place = true,
     .confidence = "simulated",
     .assumes = "what the allocator holds is enough for every step",
     .see = "memory",
+    .advice[FW_OTHER] =
+        "no torch.cuda.empty_cache() in the loop; memory nearly full: a "
+        "smaller batch, activation checkpointing, or "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
     .repair = repair_pressure,
     .say = say_pressure,
 };
-
-/* Memory of the source's smallest device. */
-static int64_t device_room(const struct hint_case *c) {
-    int64_t room = INT64_MAX;
-    for (size_t i = 0; i < c->t->ndevices; i++) {
-        const struct device *d = &c->t->devices[i];
-        if (d->source == c->source && d->memory_bytes > 0 &&
-            d->memory_bytes < room)
-            room = d->memory_bytes;
-    }
-    return room < INT64_MAX ? room : (int64_t)HINT_MEMORY_GIB << 30;
-}
 
 /* Would what grows fill a device before a long training ends? */
 static bool leak_matters(const struct hint_case *c) {
@@ -71,7 +58,15 @@ static bool leak_matters(const struct hint_case *c) {
         struct cell per = subresult_cell(c->leaks, i, "bytes_per_step");
         if (!per.null) sum_add(&grows, per.i);
     }
-    return grows > device_room(c) / HINT_LEAK_STEPS;
+    int64_t room = INT64_MAX; /* memory of the source's smallest device */
+    for (size_t i = 0; i < c->t->ndevices; i++) {
+        const struct device *d = &c->t->devices[i];
+        if (d->source == c->source && d->memory_bytes > 0 &&
+            d->memory_bytes < room)
+            room = d->memory_bytes;
+    }
+    if (room == INT64_MAX) room = (int64_t)HINT_MEMORY_GIB << 30;
+    return grows > room / HINT_LEAK_STEPS;
 }
 
 static void repair_leak(const struct hint_case *c, struct hint_step *s,
@@ -80,20 +75,6 @@ static void repair_leak(const struct hint_case *c, struct hint_step *s,
     repair_pressure(c, s, f); /* what is kept has to be asked for anew */
     hint_saw(f, ROW_NONE, 0);
 }
-
-static const char *const leak_repairs[FRAMEWORKS] = {
-    [FW_TORCH] = ("do not keep tensors across steps: loss.detach() or "
-                  "loss.item() in place of loss, del what is done with, bound "
-                  "the list or cache that it goes into"),
-    [FW_TF] = ("do not keep tensors across steps: float(loss) in place of "
-               "loss, del what is done with, bound the list or cache that it "
-               "goes into"),
-    [FW_JAX] = ("do not keep arrays across steps: float(loss) in place of "
-                "loss, del what is done with, bound the list or cache that it "
-                "goes into"),
-    [FW_OTHER] = ("free in a step what the step allocates, or bound the list "
-                  "or cache that it goes into"),
-};
 
 static void say_leak(const struct hint_case *c, const struct hint_found *f,
                      struct hint_words *w) {
@@ -115,7 +96,6 @@ static void say_leak(const struct hint_case *c, const struct hint_found *f,
              !op.null ? op.s : "an unknown op", all,
              !stack.null ? ", allocated at " : "", !stack.null ? stack.s : "",
              hint_time(c, f->time, a));
-    snprintf(w->repair, sizeof w->repair, "%s", leak_repairs[c->framework]);
 }
 
 const struct hint_rule hint_memory_leak = {
@@ -126,6 +106,21 @@ const struct hint_rule hint_memory_leak = {
     .assumes = "only the calls for new memory are counted as time; running "
                "out of memory is what it costs",
     .see = "leaks",
+    .advice[FW_TORCH] =
+        ("do not keep tensors across steps: loss.detach() or "
+         "loss.item() in place of loss, del what is done with, bound "
+         "the list or cache that it goes into"),
+    .advice[FW_TF] =
+        ("do not keep tensors across steps: float(loss) in place of "
+         "loss, del what is done with, bound the list or cache that it "
+         "goes into"),
+    .advice[FW_JAX] =
+        ("do not keep arrays across steps: float(loss) in place of "
+         "loss, del what is done with, bound the list or cache that it "
+         "goes into"),
+    .advice[FW_OTHER] =
+        ("free in a step what the step allocates, or bound the list "
+         "or cache that it goes into"),
     .repair = repair_leak,
     .say = say_leak,
 };
@@ -184,23 +179,22 @@ static void say_fragments(const struct hint_case *c, const struct hint_found *f,
     if (!h.null) human_bytes(h.i, held, sizeof held);
     if (!u.null) human_bytes(u.i, used, sizeof used);
     (void)f;
-    snprintf(w->title, sizeof w->title,
-             "the allocator holds much memory that it cannot use");
     snprintf(w->evidence, sizeof w->evidence,
              "%s held, %s in use at the peak: %.0f %% is in pieces", held, used,
              !pct.null ? pct.f : 0);
-    snprintf(w->repair, sizeof w->repair,
-             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; batches of "
-             "one shape (pad), or largest first");
 }
 
 const struct hint_rule hint_memory_fragmentation = {
     .id = "memory-fragmentation",
+    .title = "the allocator holds much memory that it cannot use",
     .in_place = true,
     .always = true,
     .confidence = "measured",
     .assumes = "it costs room for a larger batch, not time",
     .see = "memory",
+    .advice[FW_OTHER] =
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; batches of "
+        "one shape (pad), or largest first",
     .repair = repair_fragments,
     .say = say_fragments,
 };

@@ -143,8 +143,8 @@ static bool leads_on(const struct hint_case *c, const struct hint_step *s,
            s->trial.host[i + 1] < HINT_SMALL_OP_US * PS_PER_US;
 }
 
-static void repair(const struct hint_case *c, struct hint_step *s,
-                   struct hint_found *f) {
+static void repair_small(const struct hint_case *c, struct hint_step *s,
+                         struct hint_found *f) {
     int64_t calls = 0;
     for (size_t i = 0; s->joined != NULL && i < s->d.line.n; i++)
         calls += s->joined[i] >= 0;
@@ -158,8 +158,8 @@ static void repair(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-static void say(const struct hint_case *c, const struct hint_found *f,
-                struct hint_words *w) {
+static void say_small(const struct hint_case *c, const struct hint_found *f,
+                      struct hint_words *w) {
     char all[48], each[48], rest[48];
     int64_t steps = (int64_t)c->nsteps;
     human_time(f->time / f->count, each, sizeof each);
@@ -171,9 +171,6 @@ static void say(const struct hint_case *c, const struct hint_found *f,
              "calls of the same name in these steps the same work takes %s",
              hint_time(c, f->time, all), each, hint_name(c, f->row),
              hint_time(c, f->other, rest));
-    snprintf(w->repair, sizeof w->repair,
-             "do more in each call: the whole batch at once in place of a "
-             "sample, a row or a token at a time");
 }
 
 const struct hint_rule hint_small_ops = {
@@ -182,6 +179,9 @@ const struct hint_rule hint_small_ops = {
     .assumes = "joined, small calls do as much in a second as the larger ones "
                "of the same name",
     .see = "ops",
-    .repair = repair,
-    .say = say,
+    .advice[FW_OTHER] =
+        "do more in each call: the whole batch at once in place of a "
+        "sample, a row or a token at a time",
+    .repair = repair_small,
+    .say = say_small,
 };

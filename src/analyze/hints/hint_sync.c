@@ -7,6 +7,7 @@
 #include "analyze/hints/hint.h"
 
 #include "analyze/shared/kernel_args.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "model/trace.h"
 #include "names/op_names.h"
@@ -16,20 +17,16 @@
 /* Does a gradient flow through the op or one inside it? The source drew an
  * arrow from forward to backward. */
 static bool has_gradient(const struct trace *t, uint32_t row) {
-    size_t lo = 0, hi = t->flows.n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (t->flows.from[mid] < row) lo = mid + 1;
-        else hi = mid;
-    }
-    if (lo == t->flows.n) return false;
-    row_id from = t->flows.from[lo];
+    size_t i;
+    BOUND(i, 0, t->flows.n, t->flows.from[i] < row);
+    if (i == t->flows.n) return false;
+    row_id from = t->flows.from[i];
     return t->spans.track[from] == t->spans.track[row] &&
            t->spans.ts[from] < span_end(t, row);
 }
 
 /* Bytes that the op brings back from the device; -1: it brings none. */
-static int64_t bytes_back(const struct hint_step *s, const struct top *p) {
+static int64_t bytes_back(const struct hint_step *s, const struct step_op *p) {
     int64_t sum = -1;
     for (uint32_t w = p->work; w < p->work_end; w++) {
         const struct copy_args *a = &s->copies[w];
@@ -41,7 +38,7 @@ static int64_t bytes_back(const struct hint_step *s, const struct top *p) {
 }
 
 /* Only the waiting goes: the kernels around it are wanted. */
-static void let_go(struct hint_step *s, const struct top *p) {
+static void let_go(struct hint_step *s, const struct step_op *p) {
     for (uint32_t i = p->first; i < p->end; i++) {
         const struct stop *stop = &s->d.stops[i];
         if (stop->wait == DEP_NONE || stop->first < stop->end) continue;
@@ -50,12 +47,12 @@ static void let_go(struct hint_step *s, const struct top *p) {
     }
 }
 
-/* Removes what only feeds the asking op at tops[k]. */
+/* Removes what only feeds the asking op at ops[k]. */
 static void remove_feeders(const struct hint_case *c, struct hint_step *s,
                            size_t k) {
-    uint32_t track = c->t->spans.track[s->tops[k].row];
+    uint32_t track = c->t->spans.track[s->ops[k].row];
     while (k-- > 0) {
-        const struct top *p = &s->tops[k];
+        const struct step_op *p = &s->ops[k];
         if (p->row == ROW_NONE) {
             if (hint_host(s, p->first, p->end) < HINT_PAUSE_US * PS_PER_US) {
                 hint_remove(s, p->first, p->end, false);
@@ -71,10 +68,10 @@ static void remove_feeders(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-static void repair(const struct hint_case *c, struct hint_step *s,
-                   struct hint_found *f) {
-    for (size_t i = 0; i < s->ntops; i++) {
-        const struct top *p = &s->tops[i];
+static void repair_sync(const struct hint_case *c, struct hint_step *s,
+                        struct hint_found *f) {
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *p = &s->ops[i];
         if (p->waits == 0 || p->row == ROW_NONE) continue;
         int64_t back = bytes_back(s, p), waited = 0;
         for (uint32_t k = p->first; k < p->end; k++)
@@ -92,19 +89,8 @@ static void repair(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-static const char *const repairs[FRAMEWORKS] = {
-    [FW_TORCH] = "keep it on the device: losses.append(loss.detach()) and "
-                 ".item() once every 100 steps; torch.where in place of "
-                 "`if tensor:`; no torch.cuda.synchronize() in the loop",
-    [FW_TF] = "do not call .numpy() or float(tensor) in the loop: keep "
-              "tensors, and read them once every 100 steps",
-    [FW_JAX] = "do not call float(x), x.item() or block_until_ready() in the "
-               "loop: keep arrays, and read them once every 100 steps",
-    [FW_OTHER] = "wait for the device once every 100 steps, not in each",
-};
-
-static void say(const struct hint_case *c, const struct hint_found *f,
-                struct hint_words *w) {
+static void say_sync(const struct hint_case *c, const struct hint_found *f,
+                     struct hint_words *w) {
     char a[48], n[48], where[HINT_TEXT];
     double per = (double)f->count / (double)c->nsteps;
     snprintf(w->title, sizeof w->title,
@@ -116,7 +102,6 @@ static void say(const struct hint_case *c, const struct hint_found *f,
              hint_count(c, f->count, "wait", "waits", n),
              hint_time(c, f->time, a), hint_name(c, f->row),
              hint_where(c, f, where));
-    snprintf(w->repair, sizeof w->repair, "%s", repairs[c->framework]);
 }
 
 const struct hint_rule hint_host_sync = {
@@ -126,6 +111,16 @@ const struct hint_rule hint_host_sync = {
     .assumes = "the values are not needed in the same step; ops that only "
                "feed them go, too",
     .see = "idle",
-    .repair = repair,
-    .say = say,
+    .advice[FW_TORCH] =
+        "keep it on the device: losses.append(loss.detach()) and "
+        ".item() once every 100 steps; torch.where in place of "
+        "`if tensor:`; no torch.cuda.synchronize() in the loop",
+    .advice[FW_TF] = "do not call .numpy() or float(tensor) in the loop: keep "
+                     "tensors, and read them once every 100 steps",
+    .advice[FW_JAX] =
+        "do not call float(x), x.item() or block_until_ready() in the "
+        "loop: keep arrays, and read them once every 100 steps",
+    .advice[FW_OTHER] = "wait for the device once every 100 steps, not in each",
+    .repair = repair_sync,
+    .say = say_sync,
 };

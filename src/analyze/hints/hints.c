@@ -11,12 +11,12 @@
 
 #include "analyze/cost/device_peak.h"
 #include "analyze/hints/hint.h"
-#include "analyze/hints/hint_tops.h"
 #include "analyze/ops/compile_find.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/pystack.h"
 #include "analyze/shared/subresult.h"
 #include "analyze/steps/overhead.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/text/number.h"
 #include "model/span_class.h"
@@ -34,7 +34,7 @@ static const struct hint_rule *const rules[] = {
 #undef X
 };
 
-enum { RULES = sizeof rules / sizeof *rules };
+enum { RULES = COUNT(rules) };
 
 /* A hint that was found. */
 struct hint {
@@ -62,24 +62,11 @@ static void case_free(struct hint_case *c) {
         plan_free(&c->steps[i].now);
         plan_free(&c->steps[i].trial);
         deps_free(&c->steps[i].d);
-        free(c->steps[i].tops);
+        free(c->steps[i].ops);
         free(c->steps[i].copies);
         free(c->steps[i].joined);
     }
     free(c->steps);
-}
-
-static int read_copies(const struct trace *t, struct hint_step *s,
-                       struct ops_err *e) {
-    s->copies = malloc((s->d.nworks + 1) * sizeof *s->copies);
-    if (s->copies == NULL) return fail_oom(e);
-    for (size_t w = 0; w < s->d.nworks; w++) {
-        uint32_t row = s->d.works[w].row;
-        s->copies[w] = t->spans.kind[row] == SPAN_COPY
-                           ? copy_args_of(t, row)
-                           : (struct copy_args){.kind = COPY_KINDS};
-    }
-    return 0;
 }
 
 static int step_init(struct hint_case *c, const struct host_side *h,
@@ -91,8 +78,15 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     TRY(plan_init(&s->now, &s->d, c->t, c->per_event, e));
     s->now.stall = stall;
     TRY(plan_copy(&s->trial, &s->now, e));
-    TRY(read_copies(c->t, s, e));
-    return hint_tops(c->t, s, e);
+    s->copies = malloc((s->d.nworks + 1) * sizeof *s->copies);
+    if (s->copies == NULL) return fail_oom(e);
+    for (size_t w = 0; w < s->d.nworks; w++) {
+        uint32_t row = s->d.works[w].row;
+        s->copies[w] = c->t->spans.kind[row] == SPAN_COPY
+                           ? copy_args_of(c->t, row)
+                           : (struct copy_args){.kind = COPY_KINDS};
+    }
+    return step_ops_find(s, c->t, e);
 }
 
 /* Does the host itself carry out collectives in this source? */
@@ -139,13 +133,8 @@ static bool try_rule(const struct hint_case *c, const struct hint_rule *rule,
     return f->count > 0;
 }
 
-static void keep_trial(const struct hint_case *c) {
-    for (size_t i = 0; i < c->nsteps; i++)
-        plan_assign(&c->steps[i].now, &c->steps[i].trial);
-}
-
-/* Lists the best rule of the group on what is left, if any is worth a word:
- * *listed. */
+/* Lists the best rule of the group (repaired in place, or not) on what is left;
+ * *listed is false if none is worth a word. */
 static int list_best(struct hints *h, bool in_place, bool *listed,
                      struct ops_err *e) {
     int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
@@ -169,68 +158,57 @@ static int list_best(struct hints *h, bool in_place, bool *listed,
     *listed = h->listed[which] = true;
     h->v[h->n++] = best;
     try_rule(&h->c, best.rule, &best.found);
-    keep_trial(&h->c);
+    for (size_t i = 0; i < h->c.nsteps; i++) /* its repair is kept */
+        plan_assign(&h->c.steps[i].now, &h->c.steps[i].trial);
     return 0;
 }
 
-static int list_group(struct hints *h, bool in_place, struct ops_err *e) {
-    bool more = true;
-    while (more && h->n < MAX_HINTS) TRY(list_best(h, in_place, &more, e));
-    return 0;
-}
-
-static void columns(struct result *r) {
-    /* clang-format off */
-    static const struct column cols[] = {
-        {.name = "id", .type = COL_TEXT, .flags = COL_KEY,
-         .help = "which kind of hint it is; the ids are fixed"},
-        {.name = "title", .type = COL_TEXT, .help = "what is slow"},
-        {.name = "save_us", .title = "saves", .type = COL_TIME, .unit = "us",
-         .flags = COL_MAIN | COL_MEAN,
-         .help = "what a step would lose if it were repaired, after the hints "
-                 "above it; the profiler's own cost left out"},
-        {.name = "save_pct", .title = "of step", .type = COL_PERCENT,
-         .unit = "%", .flags = COL_BAR,
-         .help = "the same as a share of the step"},
-        {.name = "step_us", .title = "step", .type = COL_TIME, .unit = "us",
-         .flags = COL_DETAIL | COL_MEAN,
-         .help = "the step that it is a share of: without the profiler's own "
-                 "cost, from an idle device to the end of its work"},
-        {.name = "confidence", .type = COL_TEXT, .flags = COL_DETAIL,
-         .help = "measured in the trace, simulated on it, or assumed"},
-        {.name = "evidence", .type = COL_TEXT, .flags = COL_BELOW,
-         .help = "the numbers behind it"},
-        {.name = "do", .type = COL_TEXT, .flags = COL_BELOW,
-         .help = "what to change, as code for the framework at hand"},
-        {.name = "assumes", .type = COL_TEXT, .flags = COL_BELOW | COL_DETAIL,
-         .help = "what the saving takes for granted"},
-        {.name = "see", .type = COL_TEXT, .flags = COL_DETAIL,
-         .help = "the analysis to look at for more"},
-    };
-    /* clang-format on */
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
-    r->in_order = true;
-    r->one_unit = true;
-}
+static const struct column hints_cols[] = {
+    {"id", NULL, NULL, "which kind of hint it is; the ids are fixed", COL_TEXT,
+     COL_KEY},
+    {"title", NULL, NULL, "what is slow", COL_TEXT, 0},
+    {"save_us", "saves", "us",
+     "what a step would lose if it were repaired, after the hints above it; "
+     "the profiler's own cost left out",
+     COL_TIME, COL_MAIN | COL_MEAN},
+    {"save_pct", "of step", "%", "the same as a share of the step", COL_PERCENT,
+     COL_BAR},
+    {"step_us", "step", "us",
+     "the step that it is a share of: without the profiler's own cost, from an "
+     "idle device to the end of its work",
+     COL_TIME, COL_DETAIL | COL_MEAN},
+    {"confidence", NULL, NULL,
+     "measured in the trace, simulated on it, or assumed", COL_TEXT,
+     COL_DETAIL},
+    {"evidence", NULL, NULL, "the numbers behind it", COL_TEXT, COL_BELOW},
+    {"do", NULL, NULL, "what to change, as code for the framework at hand",
+     COL_TEXT, COL_BELOW},
+    {"assumes", NULL, NULL, "what the saving takes for granted", COL_TEXT,
+     COL_BELOW | COL_DETAIL},
+    {"see", NULL, NULL, "the analysis to look at for more", COL_TEXT,
+     COL_DETAIL},
+};
 
 static void put_hint(struct result *r, const struct hints *h,
                      const struct hint *v) {
     struct hint_words w = {0};
     int64_t n = (int64_t)h->c.nsteps;
-    v->rule->say(&h->c, &v->found, &w);
+    const struct hint_rule *rule = v->rule;
+    const char *advice = rule->advice[h->c.framework];
+    if (advice == NULL) advice = rule->advice[FW_OTHER];
+    rule->say(&h->c, &v->found, &w);
     result_row(r);
-    result_text(r, v->rule->id);
-    result_text(r, w.title);
-    result_int(r, v->save / n);
-    result_float(r, h->c.base > 0 ? 100.0 * (double)v->save / (double)h->c.base
-                                  : 0);
-    result_int(r, h->c.base / n);
-    result_text(r, v->rule->confidence);
-    result_text(r, w.evidence);
-    result_text(r, w.repair);
-    result_text(r, v->rule->assumes);
-    result_text(r, v->rule->see);
+    cell_text(r, "id", rule->id);
+    cell_text(r, "title", *w.title ? w.title : rule->title);
+    cell_int(r, "save_us", v->save / n);
+    cell_float(r, "save_pct",
+               h->c.base > 0 ? 100.0 * (double)v->save / (double)h->c.base : 0);
+    cell_int(r, "step_us", h->c.base / n);
+    cell_text(r, "confidence", rule->confidence);
+    cell_text(r, "evidence", w.evidence);
+    cell_text(r, "do", *w.repair ? w.repair : advice);
+    cell_text(r, "assumes", rule->assumes);
+    cell_text(r, "see", rule->see);
 }
 
 /* What the rules about compilation, memory and ranks read. */
@@ -266,17 +244,6 @@ static bool find_waits(const struct hint_case *c, struct map *rows) {
     return true;
 }
 
-/* Marks the sources in scope that have steps to look at. */
-static void mark_sources(const struct trace *t, const struct scope *in,
-                         bool *has) {
-    for (size_t k = 0; k < t->nsteps; k++) {
-        uint32_t source = t->steps[k].source;
-        if (t->steps[k].dur > 0 && (in->all || in->source_in[source]) &&
-            (!in->by_step || in->step_in[k]))
-            has[source] = true;
-    }
-}
-
 /* The source to study: of those in scope that have steps the one that waits
  * longest for others (it shows what the job could be), else the first rank;
  * ROW_NONE: no source has any. */
@@ -292,7 +259,13 @@ static int pick_source(struct hint_case *c, const struct scope *in,
         map_free(&rows);
         return fail_oom(e);
     }
-    mark_sources(t, in, has);
+    for (size_t k = 0; k < t->nsteps;
+         k++) { /* in scope, with time to look at */
+        uint32_t source = t->steps[k].source;
+        if (t->steps[k].dur > 0 && (in->all || in->source_in[source]) &&
+            (!in->by_step || in->step_in[k]))
+            has[source] = true;
+    }
     for (uint32_t i = 0; i < t->nsources; i++) {
         if (!has[i]) continue;
         c->nranks++;
@@ -317,8 +290,12 @@ static int study(struct hints *h, const struct trace *t, const struct scope *in,
     uint32_t chosen[MAX_STEPS];
     struct host_side side;
     size_t n;
-    TRY(deps_choose(t, c->source, in->by_step ? in->step_in : NULL, false,
-                    chosen, MAX_STEPS, &n, e));
+    const struct step_choice typical = {
+        .source = c->source,
+        .in = in->by_step ? in->step_in : NULL,
+        .max = MAX_STEPS,
+    };
+    TRY(deps_choose(t, &typical, chosen, &n, e));
     c->steps = calloc(MAX_STEPS, sizeof *c->steps);
     if (c->steps == NULL) return fail_oom(e);
     int64_t per = overhead_per_event(t, c->source);
@@ -361,18 +338,20 @@ static int64_t lost_records(const struct hint_case *c) {
     return lost * 100 > calls * HINT_LOST_PERCENT ? lost : 0;
 }
 
-static int find(struct hints *h, struct ops_err *e) {
+static int find_hints(struct hints *h, struct ops_err *e) {
     h->c.base = run_all(&h->c, false);
     if (h->c.base < 0) return fail_oom(e);
     /* what stands at a file's end, device work above all, is not in it */
     h->cut = h->c.t->notes[NOTE_FILE_CUT] > 0;
     h->lost = lost_records(&h->c);
     if (h->lost > 0 || h->cut) return 0;
-    TRY(list_group(h, true, e));
-    return list_group(h, false, e);
+    for (int in_place = 1; in_place >= 0; in_place--)
+        for (bool more = true; more && h->n < MAX_HINTS;)
+            TRY(list_best(h, in_place, &more, e));
+    return 0;
 }
 
-static void remark(struct result *r, const struct hints *h) {
+static void hints_remarks(struct result *r, const struct hints *h) {
     char bare[48];
     if (h->c.nsteps == 0) {
         result_remark(r, "there is no step to look at: nothing can be said");
@@ -390,14 +369,14 @@ static void remark(struct result *r, const struct hints *h) {
         result_remark(r, "worked out on %zu steps of %s each %s", h->c.nsteps,
                       bare, how);
     const struct source *s = &h->c.t->sources[h->c.source];
+    const char *waits = h->c.waits ? ", which waits longest for the others"
+                                   : "";
     if (h->c.nranks > 1 && s->rank >= 0)
         result_remark(r, "of %zu ranks rank %lld was studied%s", h->c.nranks,
-                      (long long)s->rank,
-                      h->c.waits ? ", which waits longest for the others" : "");
+                      (long long)s->rank, waits);
     else if (h->c.nranks > 1)
         result_remark(r, "of %zu profiles %s was studied%s", h->c.nranks,
-                      s->path,
-                      h->c.waits ? ", which waits longest for the others" : "");
+                      s->path, waits);
     if (h->n > 1)
         result_remark(r, "each saving is of what the hints above it leave; "
                          "what is repaired in place comes before what wants "
@@ -418,8 +397,8 @@ static void remark(struct result *r, const struct hints *h) {
                       (int)HINT_SAVE_PERCENT);
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
+static int hints_run(const struct trace *t, const struct opts *o,
+                     struct result *r, struct ops_err *e) {
     struct scope in;
     struct hints h = {.c = {.t = t}};
     TRY(scope_init(&in, t, o, e));
@@ -427,15 +406,17 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     if (rc == 0) rc = pick_source(&h.c, &in, e);
     if (rc == 0 && h.c.source != ROW_NONE) {
         rc = study(&h, t, &in, o, e);
-        if (rc == 0) rc = find(&h, e);
+        if (rc == 0) rc = find_hints(&h, e);
     }
     scope_free(&in);
     if (rc == 0) {
         result_init(r, "hints", "What to change first");
         result_from_trace(r, t);
-        columns(r);
+        result_cols(r, hints_cols, COUNT(hints_cols));
+        r->in_order = true;
+        r->one_unit = true;
         for (size_t i = 0; i < h.n; i++) put_hint(r, &h, &h.v[i]);
-        remark(r, &h);
+        hints_remarks(r, &h);
         rc = result_done(r, e);
     }
     case_free(&h.c);
@@ -447,7 +428,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     return rc;
 }
 
-static const struct opt opts[] = {
+static const struct opt hints_opts[] = {
     {.name = "device-peak",
      .type = OPT_TEXT,
      .arg = "LIST",
@@ -459,7 +440,7 @@ const struct analysis analysis_hints = {
     .name = "hints",
     .help = "what to change first, and how much a step would gain by it",
     .row = "one recommendation",
-    .opts = opts,
+    .opts = hints_opts,
     .all_rows = true,
-    .run = run,
+    .run = hints_run,
 };

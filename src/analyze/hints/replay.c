@@ -7,7 +7,7 @@
  * begin and end of a span. A piece that is shorter than its cost passes the
  * rest on to the next, up to the next call that waits, which would only have
  * waited longer. */
-#include "analyze/hints/replay.h"
+#include "analyze/hints/hint.h"
 
 #include "base/err.h"
 #include "base/sum.h"
@@ -46,15 +46,6 @@ void plan_free(struct plan *p) {
     *p = (struct plan){0};
 }
 
-/* Takes recording costs off; *debt is what is still to be taken. */
-static int64_t bare(int64_t dur, int64_t cost, int64_t *debt) {
-    *debt += cost;
-    int64_t most = dur - dur / KEEP_SHARE;
-    int64_t off = *debt < most ? *debt : most;
-    *debt -= off;
-    return dur - off;
-}
-
 /* What the piece takes by itself. The profiler's own work is none of the
  * program's, and a launch that waited for room in the device's queue ("Command
  * Buffer Full", or far longer than others) does so in the replay, if at all. */
@@ -76,9 +67,12 @@ int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
     int64_t half = per_event > 0 ? per_event / 2 : 0, debt = 0;
     for (size_t i = 0; i < d->line.n; i++) {
         const struct piece *q = &d->line.v[i];
-        bool waits = d->stops[i].wait != DEP_NONE;
-        if (waits) debt = 0;
-        p->host[i] = bare(own_time(d, t, i), half * q->edges, &debt);
+        if (d->stops[i].wait != DEP_NONE) debt = 0;
+        debt += half * q->edges; /* recording costs still to be taken off */
+        int64_t dur = own_time(d, t, i), most = dur - dur / KEEP_SHARE;
+        int64_t off = debt < most ? debt : most;
+        debt -= off;
+        p->host[i] = dur - off;
     }
     for (size_t i = 0; i < d->nworks; i++) p->work[i] = d->works[i].dur;
     return 0;
@@ -104,7 +98,7 @@ void plan_assign(struct plan *to, const struct plan *from) {
 }
 
 /* The state of a run. */
-struct run {
+struct replay_run {
     const struct plan *p;
     int64_t *ends;  /* by work */
     int64_t *lanes; /* when each lane's work so far ends; 0: none came */
@@ -112,7 +106,7 @@ struct run {
     int64_t ahead; /* work that is done beside the step, in sum */
 };
 
-static void run_work(struct run *r, uint32_t i) {
+static void run_work(struct replay_run *r, uint32_t i) {
     const struct work *w = &r->p->d->works[i];
     int64_t dur = r->p->work[i];
     /* who waits for work that is not run here waits for what is before it */
@@ -132,16 +126,9 @@ static void run_work(struct run *r, uint32_t i) {
     if (r->ends[i] > r->last) r->last = r->ends[i];
 }
 
-/* A full queue: the launch waits until the device has caught up. */
-static void wait_for_room(struct run *r, uint32_t next) {
-    if (next < QUEUE_MAX) return;
-    int64_t end = r->ends[next - QUEUE_MAX];
-    if (end > r->now) r->now = end;
-}
-
 int64_t replay(const struct plan *p) {
     const struct deps *d = p->d;
-    struct run r = {.p = p};
+    struct replay_run r = {.p = p};
     r.ends = malloc((d->nworks + 1) * sizeof *r.ends);
     r.lanes = calloc(d->nlanes + 1, sizeof *r.lanes);
     bool ok = r.ends != NULL && r.lanes != NULL;
@@ -149,7 +136,9 @@ int64_t replay(const struct plan *p) {
         const struct stop *s = &d->stops[i];
         if (s->wait == DEP_NONE) sum_add(&r.now, p->host[i]);
         for (uint32_t w = s->first; w < s->end; w++) {
-            wait_for_room(&r, w);
+            /* in a full queue the launch waits until the device caught up */
+            if (w >= QUEUE_MAX && r.ends[w - QUEUE_MAX] > r.now)
+                r.now = r.ends[w - QUEUE_MAX];
             run_work(&r, w);
         }
         if (s->wait == DEP_NONE) continue;

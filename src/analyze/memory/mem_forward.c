@@ -29,10 +29,6 @@ void mem_forward_free(struct mem_forward *f) {
     *f = (struct mem_forward){0};
 }
 
-static bool is_op(const struct trace *t, row_id r) {
-    return t->spans.kind[r] == SPAN_OP && !(span_class(t, r) & NAME_BACKWARD);
-}
-
 /* Rows stand parent before child: what starts before the last outermost op
  * ended is inside it. */
 static bool collect(struct forward_ops *ops, const struct trace *t,
@@ -43,7 +39,7 @@ static bool collect(struct forward_ops *ops, const struct trace *t,
     for (row_id r = tr->first; r < tr->end; r++) {
         if (t->spans.kind[r] != SPAN_OP || t->spans.ts[r] < end) continue;
         end = span_end(t, r);
-        if (!is_op(t, r)) continue;
+        if (span_class(t, r) & NAME_BACKWARD) continue;
         if (!VEC_ROOM(ops->v, ops->n, cap)) return false;
         ops->v[ops->n++] = r;
     }

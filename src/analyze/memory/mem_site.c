@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A memory event stands on a thread at an instant: what is open there is who
  * allocated. Where a source recorded call stacks with its events (a memory
- * snapshot) those speak when no span does. */
+ * snapshot) those speak when no span does.
+ *
+ * Categories go by rule: the phase in which a block was allocated, and its
+ * fate. torch's own memory profiler follows tensors through every op by their
+ * ids; a trace has none, only addresses and times. What it does have is enough
+ * for most: a gradient is what the backward pass leaves behind, an activation
+ * what the forward pass leaves to it, an optimizer's state what its step
+ * leaves. Where two readings are left the answer is unknown. */
 #include "analyze/memory/mem_site.h"
 
+#include "analyze/analyze.h"
+#include "analyze/memory/mem_levels.h"
+#include "analyze/shared/phases.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/sort.h"
+#include "base/vec.h"
 #include "model/span_at.h"
 #include "model/span_class.h"
 #include "model/trace.h"
@@ -16,12 +29,58 @@
 #include <stdlib.h>
 
 enum {
-    FRAMES_SHOWN = 5,
     DEEPEST = 1000, /* spans looked at on the way out: real ones are tens deep,
                        Python's frames a thousand at most; every event climbs,
                        so a made-up file must not cost much more */
     READINGS = 4,   /* of a name, see enum reading */
 };
+
+/* ---- steps as memory sees them ---- */
+
+void mem_steps_free(struct mem_steps *m) {
+    free(m->v);
+    *m = (struct mem_steps){0};
+}
+
+int mem_steps_init(struct mem_steps *m, const struct trace *t,
+                   const struct scope *scope, uint32_t source,
+                   struct ops_err *e) {
+    *m = (struct mem_steps){0};
+    const struct source *src = &t->sources[source];
+    size_t n = src->step_end - src->step_first;
+    struct sort_key *keys = vec_alloc(n + 1, sizeof *keys);
+    m->v = vec_alloc(n + 1, sizeof *m->v);
+    bool ok = keys && m->v;
+    for (size_t i = 0; ok && i < n; i++) {
+        const struct step *s = &t->steps[src->step_first + i];
+        keys[i] = (struct sort_key){sort_signed(s->marker_ts),
+                                    sort_signed(s->marker_dur),
+                                    (uint32_t)(src->step_first + i)};
+    }
+    ok = ok && sort_keys(keys, n);
+    for (size_t i = 0; ok && i < n; i++) {
+        const struct step *s = &t->steps[keys[i].row];
+        if (scope && !scope->all && scope->by_step &&
+            !scope->step_in[keys[i].row])
+            continue;
+        /* a step ends where the next one starts, chosen or not */
+        int64_t end = i + 1 < n ? t->steps[keys[i + 1].row].marker_ts
+                                : s->marker_ts + s->marker_dur;
+        m->v[m->n++] = (struct mem_step){s->marker_ts, end, keys[i].row};
+    }
+    free(keys);
+    if (ok) return 0;
+    mem_steps_free(m);
+    return fail_oom(e);
+}
+
+size_t mem_steps_at(const struct mem_steps *m, int64_t ts) {
+    size_t i;
+    BOUND(i, 0, m->n, m->v[i].start <= ts);
+    return i == 0 ? m->n : i - 1;
+}
+
+/* ---- sites ---- */
 
 /* The marks of a text, each once: bit 32 says that they are known. */
 static uint32_t marks_of(const struct strs *strs, uint64_t *known, str_id id) {
@@ -56,22 +115,6 @@ static bool find_stack_phases(struct mem_sites *s) {
     return ok;
 }
 
-static bool find_launches(struct mem_sites *s) {
-    const struct trace *t = s->t;
-    s->first_launch = malloc((t->nsteps + 1) * sizeof *s->first_launch);
-    if (!s->first_launch) return false;
-    for (size_t i = 0; i < t->nsteps; i++) s->first_launch[i] = INT64_MAX;
-    for (size_t i = 0; i < t->links.n; i++) {
-        row_id h = t->links.host[i];
-        uint32_t st = t->spans.step[h];
-        if (st == ROW_NONE || t->spans.kind[t->links.device[i]] != SPAN_KERNEL)
-            continue;
-        if (t->spans.ts[h] < s->first_launch[st])
-            s->first_launch[st] = t->spans.ts[h];
-    }
-    return true;
-}
-
 int mem_sites_init(struct mem_sites *s, const struct trace *t,
                    struct ops_err *e) {
     *s = (struct mem_sites){.t = t};
@@ -79,8 +122,9 @@ int mem_sites_init(struct mem_sites *s, const struct trace *t,
     s->steps = calloc(t->nsources + 1, sizeof *s->steps);
     s->name_phase = calloc(t->strs.n + 1, READINGS);
     s->near = calloc(t->ntracks + 1, sizeof *s->near);
-    bool ok = s->steps && s->name_phase && s->near && find_stack_phases(s) &&
-              find_launches(s);
+    s->first_launch = phases_first_launches(t);
+    bool ok = s->steps && s->name_phase && s->near && s->first_launch &&
+              find_stack_phases(s);
     int rc = ok ? 0 : fail_oom(e);
     for (size_t i = 0; rc == 0 && i < t->nsources; i++)
         rc = mem_steps_init(&s->steps[i], t, NULL, (uint32_t)i, e);
@@ -185,15 +229,6 @@ static enum mem_phase span_phase(const struct mem_sites *s, row_id r) {
     return (enum mem_phase)(*known - 1);
 }
 
-/* mem_phase_of_text of a frame, each name once. */
-static enum mem_phase text_phase(const struct mem_sites *s, row_id r) {
-    const struct trace *t = s->t;
-    size_t at = (size_t)t->spans.name[r] * READINGS + AS_TEXT;
-    uint8_t *known = &s->name_phase[at];
-    if (*known == 0) *known = (uint8_t)(mem_phase_of_text(name_of(t, r)) + 1);
-    return (enum mem_phase)(*known - 1);
-}
-
 /* One span more, going outwards. */
 static void climb(const struct mem_sites *s, struct mem_site *at, row_id r) {
     const struct trace *t = s->t;
@@ -234,46 +269,37 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
     return at;
 }
 
-enum mem_phase mem_site_python(const struct mem_sites *s, size_t k) {
+/* Returns what the Python frames around event k say, or MEM_NOWHERE. It costs a
+ * look at each frame's name, so only those ask who cannot tell otherwise. */
+static enum mem_phase mem_site_python(const struct mem_sites *s, size_t k) {
     const struct trace *t = s->t;
     row_id r = pystack_at(&s->py, t->mem.track[k], t->mem.ts[k]);
     for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
-        enum mem_phase p = text_phase(s, r);
-        if (p != MEM_NOWHERE) return p;
+        size_t at = (size_t)t->spans.name[r] * READINGS + AS_TEXT;
+        uint8_t *known = &s->name_phase[at]; /* each name is read once */
+        if (*known == 0)
+            *known = (uint8_t)(mem_phase_of_text(name_of(t, r)) + 1);
+        if (*known - 1 != MEM_NOWHERE) return (enum mem_phase)(*known - 1);
         r = t->spans.parent[r];
     }
     return MEM_NOWHERE;
 }
 
-enum mem_phase mem_phase_before(const struct mem_sites *s, uint32_t track,
-                                int64_t ts) {
+/* Returns the phase of the last op that a thread began at or before ts: where
+ * the thread still is between two ops. */
+static enum mem_phase mem_phase_before(const struct mem_sites *s,
+                                       uint32_t track, int64_t ts) {
     const struct trace *t = s->t;
     if (track >= t->ntracks) return MEM_NOWHERE;
     const struct track *tr = &t->tracks[track];
-    row_id lo = tr->first, hi = tr->end;
-    while (lo < hi) {
-        row_id mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[mid] <= ts) lo = mid + 1;
-        else hi = mid;
-    }
-    row_id r = lo > tr->first ? lo - 1 : ROW_NONE;
+    row_id next = trace_row_at(t, tr, ts + 1);
+    row_id r = next > tr->first ? next - 1 : ROW_NONE;
     for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
         enum mem_phase p = span_phase(s, r);
         if (p != MEM_NOWHERE) return p;
         r = t->spans.parent[r];
     }
     return MEM_NOWHERE;
-}
-
-/* The outermost span that is machinery: JAX has no ops, but
- * "PjitFunction(step)". */
-static row_id outermost_runtime(const struct trace *t, row_id r) {
-    row_id found = ROW_NONE;
-    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
-        if (t->spans.kind[r] == SPAN_RUNTIME) found = r;
-        r = t->spans.parent[r];
-    }
-    return found;
 }
 
 /* Copies as much as fits. */
@@ -287,21 +313,17 @@ static size_t put(char *buf, size_t cap, size_t len, struct bytes b) {
 static size_t op_text(const struct mem_sites *s, const struct mem_site *at,
                       size_t k, char *buf, size_t cap) {
     const struct trace *t = s->t;
-    row_id r = at->user;
-    if (r == ROW_NONE && t->mem.what[k] != 0)
+    row_id found = at->user, r = at->span;
+    if (found == ROW_NONE && t->mem.what[k] != 0)
         return put(buf, cap, 0, strs_bytes(&t->strs, t->mem.what[k]));
-    if (r == ROW_NONE) r = outermost_runtime(t, at->span);
-    return r == ROW_NONE ? 0 : put(buf, cap, 0, name_of(t, r));
-}
-
-/* The innermost region of the program around r, step markers apart. */
-static row_id next_region(const struct trace *t, row_id r) {
-    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
-        if (t->spans.kind[r] == SPAN_ANNOTATION && !span_is_step_mark(t, r))
-            return r;
+    /* JAX has no ops, but "PjitFunction(step)": the outermost span that is
+     * machinery */
+    bool none = found == ROW_NONE;
+    for (int i = 0; none && i < DEEPEST && r != ROW_NONE; i++) {
+        if (t->spans.kind[r] == SPAN_RUNTIME) found = r;
         r = t->spans.parent[r];
     }
-    return ROW_NONE;
+    return found == ROW_NONE ? 0 : put(buf, cap, 0, name_of(t, found));
 }
 
 /* The span on the step's own thread at that instant: while another thread
@@ -318,14 +340,16 @@ static row_id waiting_span(const struct mem_sites *s, size_t k) {
     return span_at_near(t, track, m->ts[k], &s->near[track]);
 }
 
-/* "outer/inner". */
+/* Writes the regions of the program around r, step markers apart:
+ * "outer/inner". */
 static size_t region_path(const struct trace *t, row_id r, char *buf,
                           size_t cap) {
     enum { SHOWN = 16 };
     row_id path[SHOWN];
     size_t n = 0, len = 0;
-    while (n < SHOWN && (r = next_region(t, r)) != ROW_NONE) {
-        path[n++] = r;
+    for (int i = 0; i < DEEPEST && n < SHOWN && r != ROW_NONE; i++) {
+        if (t->spans.kind[r] == SPAN_ANNOTATION && !span_is_step_mark(t, r))
+            path[n++] = r;
         r = t->spans.parent[r];
     }
     for (size_t i = n; i-- > 0;) {
@@ -384,18 +408,12 @@ static size_t python_text(const struct mem_sites *s, size_t k, char *buf,
     while (r != ROW_NONE && frame_name_is_builtin(name_of(t, r)) &&
            t->spans.parent[r] != ROW_NONE)
         r = t->spans.parent[r];
-    for (int i = 0; i < FRAMES_SHOWN && r != ROW_NONE; i++) {
+    for (int i = 0; i < MEM_FRAMES && r != ROW_NONE; i++) {
         if (i > 0) len = put(buf, cap, len, bytes_of(" < "));
         len = put(buf, cap, len, name_of(t, r));
         r = t->spans.parent[r];
     }
     return len;
-}
-
-static size_t frames_text(const struct mem_sites *s, size_t k, char *buf,
-                          size_t cap) {
-    size_t n = stack_text(s->t, mem_stack(s->t, k), FRAMES_SHOWN, buf, cap);
-    return n > 0 ? n : python_text(s, k, buf, cap);
 }
 
 size_t mem_site_text(const struct mem_sites *s, const struct mem_site *at,
@@ -406,9 +424,25 @@ size_t mem_site_text(const struct mem_sites *s, const struct mem_site *at,
     case MEM_BY_OP: return op_text(s, at, k, buf, cap);
     case MEM_BY_SCOPE: return scope_text(s, at, k, buf, cap);
     case MEM_BY_MODULE: return module_text(s, at, k, buf, cap);
-    case MEM_BY_STACK: return frames_text(s, k, buf, cap);
+    case MEM_BY_STACK: break;
     default: return 0;
     }
+    size_t n = stack_text(s->t, mem_stack(s->t, k), MEM_FRAMES, buf, cap);
+    return n > 0 ? n : python_text(s, k, buf, cap);
+}
+
+void mem_site_cell(struct result *r, const char *col, const struct mem_sites *s,
+                   const struct mem_site *at, size_t k, enum mem_key by) {
+    char buf[MEM_TEXT_MAX];
+    if (mem_site_text(s, at, k, by, buf, sizeof buf) > 0)
+        cell_text(r, col, buf);
+}
+
+void mem_stack_cell(struct result *r, const char *col, const struct trace *t,
+                    uint32_t stack) {
+    char buf[MEM_TEXT_MAX];
+    if (stack_text(t, stack, MEM_FRAMES, buf, sizeof buf) > 0)
+        cell_text(r, col, buf);
 }
 
 uint64_t mem_site_stack(const struct mem_sites *s, size_t k) {
@@ -422,4 +456,231 @@ uint64_t mem_site_stack(const struct mem_sites *s, size_t k) {
         r = t->spans.parent[r];
     }
     return h == 0 ? 0 : h | 1;
+}
+
+/* ---- what a block is for ---- */
+
+/* How a block ended. */
+enum fate {
+    IN_OP = 1,    /* freed before the outermost op around it ended */
+    IN_PHASE = 2, /* freed before the phase that made it was over */
+    SOON = 4,     /* freed after that, in the same step or the one after */
+    LATE = 8,     /* freed later still */
+    KEPT = 16,    /* not freed in the window, though another step began;
+                     where there are no steps, a backward pass, or none is */
+    CUT = 32,     /* not freed, but the window ends before either */
+    UNSEEN = 64,  /* no address: nobody knows */
+};
+#define LIVED    (SOON | LATE | KEPT | CUT)
+#define ANY_FATE (IN_OP | IN_PHASE | LIVED)
+
+static const struct rule {
+    enum mem_phase phase;
+    unsigned fates;
+    enum mem_category category;
+    const char *why;
+} rules[] = {
+    {MEM_INIT, IN_OP | IN_PHASE, MEM_TEMPORARY,
+     "scratch of building or moving a model"},
+    {MEM_INIT, LIVED, MEM_PARAMETER,
+     "what building or moving a model leaves is the model"},
+    {MEM_INPUT, IN_OP, MEM_TEMPORARY, "scratch of one op"},
+    {MEM_INPUT, IN_PHASE | SOON | CUT, MEM_INPUT_DATA,
+     "it depends on nothing that was computed and goes with its batch"},
+    {MEM_INPUT, LATE | KEPT, MEM_UNKNOWN,
+     "a batch does not outlive the next one: a buffer, a cache, a leak"},
+    {MEM_FORWARD, IN_OP, MEM_TEMPORARY, "no other op ever saw it"},
+    {MEM_FORWARD, IN_PHASE | SOON | CUT, MEM_ACTIVATION,
+     "handed from op to op, or kept for the backward pass"},
+    {MEM_FORWARD, LATE | KEPT, MEM_UNKNOWN,
+     "an activation is gone after its backward pass: state, a workspace, a "
+     "leak"},
+    {MEM_BACKWARD, IN_OP | IN_PHASE, MEM_TEMPORARY,
+     "gradients of activations are handed from node to node and freed"},
+    {MEM_BACKWARD, LIVED, MEM_GRADIENT,
+     "what a backward pass leaves behind is in somebody's .grad"},
+    {MEM_ZERO_GRAD, IN_OP | IN_PHASE, MEM_TEMPORARY, "scratch of one op"},
+    {MEM_ZERO_GRAD, LIVED, MEM_GRADIENT, "gradients that are made anew, as 0"},
+    {MEM_OPTIMIZER, IN_OP | IN_PHASE, MEM_TEMPORARY, "scratch of the update"},
+    {MEM_OPTIMIZER, LIVED, MEM_OPTIMIZER_STATE,
+     "what an optimizer's step leaves is its state: momentum, moments"},
+    {MEM_PROGRAM, IN_OP | IN_PHASE, MEM_TEMPORARY,
+     "XLA frees its scratch when the program's run ends"},
+    {MEM_PROGRAM, LIVED, MEM_UNKNOWN,
+     "a program's results: parameters, state and values alike"},
+    {MEM_WORKSPACE, IN_OP | IN_PHASE, MEM_TEMPORARY, "scratch of one op"},
+    {MEM_WORKSPACE, LIVED, MEM_UNKNOWN,
+     "a library's workspace is kept for the next call: no tensor at all"},
+    {MEM_NOWHERE, ANY_FATE, MEM_UNKNOWN, "nobody says who allocated it"},
+};
+
+const char *mem_category_name(enum mem_category c) {
+    static const char *const names[MEM_CATEGORIES] = {
+        [MEM_PARAMETER] = "parameter",
+        [MEM_GRADIENT] = "gradient",
+        [MEM_OPTIMIZER_STATE] = "optimizer",
+        [MEM_ACTIVATION] = "activation",
+        [MEM_INPUT_DATA] = "input",
+        [MEM_TEMPORARY] = "temporary",
+        [MEM_BEFORE_WINDOW] = "before-window",
+        [MEM_UNKNOWN] = "unknown",
+    };
+    assert(c < MEM_CATEGORIES);
+    return names[c];
+}
+
+int mem_blocks_init(struct mem_blocks *b, const struct mem_sites *sites,
+                    const struct mem_levels *l, struct ops_err *e) {
+    const struct trace *t = l->t;
+    *b =
+        (struct mem_blocks){.sites = sites, .l = l, .last_backward = INT64_MIN};
+    if (l->n > 0) {
+        uint32_t a = t->mem.allocator[l->first];
+        uint32_t source = t->allocators[a].source;
+        b->whole = t->sources[source].step_rule == STEPS_WHOLE;
+    }
+    /* The last event of a backward pass tells whether one followed a block:
+     * activations that are never freed were cut off by the window's end. */
+    for (size_t k = l->first + l->n; b->whole && k-- > l->first;) {
+        if (mem_site_of(sites, k).phase != MEM_BACKWARD) continue;
+        b->last_backward = t->mem.ts[k];
+        break;
+    }
+    if (!sites->stack_phase) return 0;
+    b->run = vec_alloc(l->n + 1, sizeof *b->run);
+    if (!b->run) return fail_oom(e);
+    uint32_t run = 0;
+    enum mem_phase now = MEM_NOWHERE;
+    for (size_t i = 0; i < l->n; i++) {
+        uint32_t stack = mem_stack(t, l->first + i);
+        enum mem_phase p = MEM_NOWHERE;
+        if (stack != ROW_NONE && t->mem.bytes[l->first + i] >= 0)
+            p = sites->stack_phase[stack];
+        if (p != MEM_NOWHERE && p != now) {
+            now = p;
+            run++;
+        }
+        b->run[i] = run;
+    }
+    return 0;
+}
+
+void mem_blocks_free(struct mem_blocks *b) {
+    free(b->run);
+    *b = (struct mem_blocks){0};
+}
+
+/* Was the phase that made block i still going on when event j freed it? */
+static bool ended_in_phase(const struct mem_blocks *b, size_t i, size_t j,
+                           const struct mem_site *at) {
+    const struct mem_levels *l = b->l;
+    const struct mem_events *m = &l->t->mem;
+    if (at->phase == MEM_BACKWARD && at->region != ROW_NONE)
+        /* autograd runs one node after the other: the pass goes on until the
+         * thread that frees has begun something else. TensorFlow's executor
+         * mixes passes; there, what a gradient's op leaves is a gradient. */
+        return (span_class(l->t, at->region) & NAME_BACKWARD) &&
+               mem_phase_before(b->sites, m->track[l->first + j],
+                                m->ts[l->first + j]) == MEM_BACKWARD;
+    if (at->region != ROW_NONE)
+        return m->ts[l->first + j] <= span_end(l->t, at->region);
+    return at->root == ROW_NONE && b->run && b->run[i] == b->run[j];
+}
+
+/* Steps that began after block i was made and by event j (l->n: the end). */
+static size_t steps_between(const struct mem_blocks *b, size_t i, size_t j) {
+    const struct mem_levels *l = b->l;
+    uint32_t source = l->t->allocators[l->t->mem.allocator[l->first]].source;
+    const struct mem_steps *st = &b->sites->steps[source];
+    if (st->n == 0) return 0;
+    int64_t from = l->t->mem.ts[l->first + i];
+    int64_t to = j < l->n ? l->t->mem.ts[l->first + j] : INT64_MAX;
+    size_t a = mem_steps_at(st, from), z = mem_steps_at(st, to);
+    /* before the first step counts as a step of its own */
+    return (z == st->n ? 0 : z + 1) - (a == st->n ? 0 : a + 1);
+}
+
+static enum fate fate_of(const struct mem_blocks *b, size_t i,
+                         const struct mem_site *at) {
+    const struct mem_levels *l = b->l;
+    const struct mem_events *m = &l->t->mem;
+    if (m->addr[l->first + i] == 0) return UNSEEN;
+    size_t j = l->mate[i];
+    if (j == EVENT_NONE && steps_between(b, i, l->n) > 0) return KEPT;
+    if (j == EVENT_NONE)
+        /* in a window that is no step, there must be backward passes, and
+         * none after it */
+        return !b->whole || (b->last_backward != INT64_MIN &&
+                             m->ts[l->first + i] > b->last_backward)
+                   ? CUT
+                   : KEPT;
+    if (at->root != ROW_NONE && m->ts[l->first + j] <= span_end(l->t, at->root))
+        return IN_OP;
+    if (ended_in_phase(b, i, j, at)) return IN_PHASE;
+    return steps_between(b, i, j) <= 1 ? SOON : LATE;
+}
+
+/* What the program itself said the block is for (ops_alloc's tag), or
+ * MEM_CATEGORIES: nothing that is known here. */
+static enum mem_category tagged(const struct trace *t, size_t event) {
+    static const struct {
+        const char *tag;
+        enum mem_category category;
+    } tags[] = {
+        {"activations", MEM_ACTIVATION},    {"activation", MEM_ACTIVATION},
+        {"weights", MEM_PARAMETER},         {"parameters", MEM_PARAMETER},
+        {"gradients", MEM_GRADIENT},        {"gradient", MEM_GRADIENT},
+        {"optimizer", MEM_OPTIMIZER_STATE}, {"input", MEM_INPUT_DATA},
+        {"temporary", MEM_TEMPORARY},
+    };
+    const char *tag = strs_text(&t->strs, t->mem.what[event]);
+    for (size_t i = 0; i < COUNT(tags); i++)
+        if (strcmp(tag, tags[i].tag) == 0) return tags[i].category;
+    return MEM_CATEGORIES;
+}
+
+/* Returns the category of the block that event i of the allocator allocated. */
+static enum mem_category block_category(const struct mem_blocks *b, size_t i,
+                                        const struct mem_site *at) {
+    const struct trace *t = b->l->t;
+    uint32_t a = t->mem.allocator[b->l->first + i];
+    if (t->sources[t->allocators[a].source].own) {
+        enum mem_category said = tagged(t, b->l->first + i);
+        return said != MEM_CATEGORIES ? said : MEM_UNKNOWN;
+    }
+    struct mem_site site = *at;
+    enum fate fate = fate_of(b, i, at);
+    /* What stays for good is worth a look at the Python frames: modules and
+     * optimizers make their tensors with plain ops. */
+    if ((fate & (LATE | KEPT | CUT)) && site.phase <= MEM_FORWARD) {
+        enum mem_phase p = mem_site_python(b->sites, b->l->first + i);
+        if (p == MEM_INIT || p == MEM_OPTIMIZER) site.phase = p;
+    }
+    for (size_t k = 0; k < COUNT(rules); k++)
+        if (rules[k].phase == site.phase && (rules[k].fates & fate))
+            return rules[k].category;
+    assert(fate == UNSEEN);
+    return MEM_UNKNOWN;
+}
+
+struct bytes mem_block_label(const struct mem_blocks *b, size_t i,
+                             const struct mem_site *at) {
+    const struct trace *t = b->l->t;
+    size_t k = b->l->first + i;
+    enum mem_category c = block_category(b, i, at);
+    if (c == MEM_UNKNOWN && t->mem.what[k] != 0 &&
+        t->sources[t->allocators[t->mem.allocator[k]].source].own)
+        return strs_bytes(&t->strs, t->mem.what[k]);
+    return bytes_of(mem_category_name(c));
+}
+
+enum mem_category mem_before_category(const struct mem_sites *s,
+                                      uint32_t stack) {
+    if (stack == ROW_NONE || !s->stack_phase) return MEM_BEFORE_WINDOW;
+    switch (s->stack_phase[stack]) {
+    case MEM_INIT: return MEM_PARAMETER;
+    case MEM_OPTIMIZER: return MEM_OPTIMIZER_STATE;
+    case MEM_BACKWARD: return MEM_GRADIENT;
+    default: return MEM_BEFORE_WINDOW;
+    }
 }

@@ -1,18 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who allocated: the operation, scope, module, call stack and phase of training
- * around a memory event. */
+ * Who allocated a block, and what for: the operation, scope, module, call stack
+ * and phase of training around a memory event; and the block's category,
+ * worked out from who allocated it and how long it lived. */
 #ifndef ANALYZE_MEMORY_MEM_SITE_H
 #define ANALYZE_MEMORY_MEM_SITE_H
 
 #include "analyze/memory/mem_forward.h"
-#include "analyze/memory/mem_steps.h"
 #include "analyze/shared/pystack.h"
 #include "base/err.h"
 #include "names/mem_phase.h"
 #include <stddef.h>
 #include <stdint.h>
 
+struct mem_levels;
+struct result;
+struct scope;
 struct trace;
+
+/* ---- steps as memory sees them ---- */
+
+/* The steps of one source in time order. Allocations are host events, so a step
+ * runs from its marker's start to the next marker's start, whatever the device
+ * does. Zeroed is empty. */
+struct mem_steps {
+    struct mem_step {
+        int64_t start, end; /* ps; end is the next step's start, of the last
+                               one its marker's end */
+        uint32_t step;      /* index in trace->steps */
+    } * v;
+    size_t n;
+};
+
+/* Takes the steps that scope takes (of which two need not be neighbours); all
+ * if scope is NULL. O(steps log steps). */
+int mem_steps_init(struct mem_steps *m, const struct trace *t,
+                   const struct scope *scope, uint32_t source,
+                   struct ops_err *e);
+void mem_steps_free(struct mem_steps *m);
+
+/* Returns the last step that starts at or before ts; m->n if ts is before the
+ * first. O(log steps). */
+size_t mem_steps_at(const struct mem_steps *m, int64_t ts);
+
+/* ---- sites ---- */
 
 /* Rows are row_ids of the trace. */
 struct mem_site {
@@ -46,17 +76,8 @@ void mem_sites_free(struct mem_sites *s);
 /* Gives blocks of the backward pass the module of their forward op, too. */
 int mem_sites_modules(struct mem_sites *s, struct ops_err *e);
 
-/* Of event k, a row of trace->mem. O(log spans + depth). */
+/* Returns the site of event k, a row of trace->mem. O(log spans + depth). */
 struct mem_site mem_site_of(const struct mem_sites *s, size_t k);
-
-/* What the Python frames around event k say, or MEM_NOWHERE. Costs a look at
- * each frame's name, so only those ask who cannot tell otherwise. */
-enum mem_phase mem_site_python(const struct mem_sites *s, size_t k);
-
-/* The phase of the last op that a thread began at or before ts: where it still
- * is between two ops. */
-enum mem_phase mem_phase_before(const struct mem_sites *s, uint32_t track,
-                                int64_t ts);
 
 /* What blocks can be grouped by. */
 enum mem_key {
@@ -65,17 +86,75 @@ enum mem_key {
     MEM_BY_SCOPE,    /* the regions around it, "train_step/forward" */
     MEM_BY_MODULE,   /* the innermost nn.Module */
     MEM_BY_STACK,    /* frames, innermost first */
-    MEM_BY_CATEGORY, /* see mem_category.h */
+    MEM_BY_CATEGORY, /* see enum mem_category */
 };
 
-enum { MEM_TEXT_MAX = 4096 };
+enum {
+    MEM_TEXT_MAX = 4096,
+    MEM_FRAMES = 5, /* frames of a stack that are shown */
+};
 
-/* The site's name by that key (not the category). Returns its length, 0: not
- * known; always terminated, cut at cap. */
+/* Writes the site's name by that key (not the category), terminated and cut at
+ * cap. Returns its length; 0 if the name is not known. */
 size_t mem_site_text(const struct mem_sites *s, const struct mem_site *at,
                      size_t k, enum mem_key by, char *buf, size_t cap);
 
-/* A number for the call stack of event k, equal for equal stacks; 0: none. */
+/* Put the same, and the frames of a recorded stack, into a cell; it stays null
+ * where nothing is known. */
+void mem_site_cell(struct result *r, const char *col, const struct mem_sites *s,
+                   const struct mem_site *at, size_t k, enum mem_key by);
+void mem_stack_cell(struct result *r, const char *col, const struct trace *t,
+                    uint32_t stack);
+
+/* Returns a number for the call stack of event k, equal for equal stacks; 0 if
+ * there is none. */
 uint64_t mem_site_stack(const struct mem_sites *s, size_t k);
+
+/* ---- what a block is for ---- */
+
+/* A profile does not say which tensor is a parameter or a gradient; the rules,
+ * each with its reason, are one table in mem_site.c. */
+enum mem_category {
+    MEM_PARAMETER,
+    MEM_GRADIENT,
+    MEM_OPTIMIZER_STATE,
+    MEM_ACTIVATION,
+    MEM_INPUT_DATA,
+    MEM_TEMPORARY,
+    MEM_BEFORE_WINDOW, /* was there before the first event */
+    MEM_UNKNOWN,
+    MEM_CATEGORIES,
+};
+
+/* Returns the word that users see: "parameter", ... */
+const char *mem_category_name(enum mem_category c);
+
+/* What is known of one allocator's blocks. */
+struct mem_blocks {
+    const struct mem_sites *sites;
+    const struct mem_levels *l;
+    bool whole;            /* the source has no steps but the whole window */
+    int64_t last_backward; /* only then: time of the last event in a backward
+                              pass, or INT64_MIN */
+    uint32_t *run;         /* by event: number of the stretch of one phase, by
+                              the events' stacks; NULL: no stacks */
+};
+
+/* Borrows both. O(events), with stacks or without. */
+int mem_blocks_init(struct mem_blocks *b, const struct mem_sites *sites,
+                    const struct mem_levels *l, struct ops_err *e);
+void mem_blocks_free(struct mem_blocks *b);
+
+/* Returns the category, in words, of the block that event i of the allocator
+ * allocated; at is its site. A tag that the program gave and that is none of
+ * these is shown as it is. Borrowed from the trace. */
+struct bytes mem_block_label(const struct mem_blocks *b, size_t i,
+                             const struct mem_site *at);
+
+/* Returns the category of a block from before the window: what its stack tells
+ * (a parameter, an optimizer's state, a gradient), else MEM_BEFORE_WINDOW.
+ * stack may be ROW_NONE. */
+enum mem_category mem_before_category(const struct mem_sites *s,
+                                      uint32_t stack);
 
 #endif

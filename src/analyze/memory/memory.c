@@ -2,17 +2,20 @@
  * memory: one row per allocator: how much, when, and how well it was used; or,
  * with --by, who held what at the peak, or the level over time. */
 #include "analyze/analyze.h"
-#include "analyze/memory/live.h"
-#include "analyze/memory/mem_category.h"
-#include "analyze/memory/mem_holders.h"
-#include "analyze/memory/mem_segments.h"
-#include "analyze/memory/mem_timeline.h"
+#include "analyze/memory/mem_levels.h"
+#include "analyze/memory/mem_site.h"
 #include "analyze/shared/label.h"
 #include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
+#include "base/map.h"
+#include "base/sum.h"
 #include "base/text/number.h"
+#include "base/vec.h"
 #include "model/span_at.h"
+#include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static const struct opt memory_opts[] = {
     {"by", 0, OPT_CHOICE, "allocator|time|op|category|scope|module|stack",
@@ -55,74 +58,68 @@ struct memory {
     bool replayed;
 };
 
-static void allocator_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
-        {"peak_bytes", "peak", "bytes", "most in use at any time", COL_BYTES,
-         COL_MAIN | COL_SIZE},
-        {"peak_at_us", "peak at", "us", "when that was", COL_TIME, COL_STAMP},
-        {"peak_step", "in step", NULL, "the step that was running then",
-         COL_INT, 0},
-        {"reserved_bytes", "reserved", "bytes",
-         "most that the allocator held, in use or not", COL_BYTES, 0},
-        {"allocs", NULL, NULL, "allocations", COL_INT, 0},
-        {"frees", NULL, NULL, "frees", COL_INT, 0},
-        {"live_at_end_bytes", "live at end", "bytes",
-         "in use after the last event", COL_BYTES, 0},
-        {"fragmentation_pct", "fragm.", "%",
-         "held but not in use at the peak: (reserved - allocated) / reserved",
-         COL_PERCENT, 0},
-        {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT,
-         COL_DETAIL},
-        {"before_window_bytes", "from before", "bytes",
-         "in use before the first event; a lower bound where the profile does "
-         "not tell the level",
-         COL_BYTES, COL_DETAIL},
-        {"peak_life_bytes", "peak ever", "bytes",
-         "the allocator's own peak since the program began", COL_BYTES,
-         COL_DETAIL},
-        {"free_fragmentation_pct", "free fragm.", "%",
-         "the allocator's own figure, last reported: how much of what is free "
-         "lies outside the largest free piece",
-         COL_PERCENT, COL_DETAIL},
-        {"capacity_bytes", "capacity", "bytes",
-         "most it could ever hold: its own limit, or the device's memory",
-         COL_BYTES, COL_DETAIL},
-        {"segments", NULL, NULL,
-         "pieces that it took from the driver, when a snapshot was taken",
-         COL_INT, COL_DETAIL},
-        {"segment_free_bytes", "free in them", "bytes",
-         "bytes of these pieces in no block", COL_BYTES, COL_DETAIL},
-        {"segment_stuck_bytes", "stuck", "bytes",
-         "free bytes of pieces that also hold blocks: they cannot go back to "
-         "the driver",
-         COL_BYTES, COL_DETAIL},
-    };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
-}
+/* ---- one row per allocator ---- */
 
-/* The step of that source that was running at ts, or NULL. */
+static const struct column allocator_cols[] = {
+    {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
+    {"peak_bytes", "peak", "bytes", "most in use at any time", COL_BYTES,
+     COL_MAIN | COL_SIZE},
+    {"peak_at_us", "peak at", "us", "when that was", COL_TIME, COL_STAMP},
+    {"peak_step", "in step", NULL, "the step that was running then", COL_INT,
+     0},
+    {"reserved_bytes", "reserved", "bytes",
+     "most that the allocator held, in use or not", COL_BYTES, 0},
+    {"allocs", NULL, NULL, "allocations", COL_INT, 0},
+    {"frees", NULL, NULL, "frees", COL_INT, 0},
+    {"live_at_end_bytes", "live at end", "bytes", "in use after the last event",
+     COL_BYTES, 0},
+    {"fragmentation_pct", "fragm.", "%",
+     "held but not in use at the peak: (reserved - allocated) / reserved",
+     COL_PERCENT, 0},
+    {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT, COL_DETAIL},
+    {"before_window_bytes", "from before", "bytes",
+     "in use before the first event; a lower bound where the profile does not "
+     "tell the level",
+     COL_BYTES, COL_DETAIL},
+    {"peak_life_bytes", "peak ever", "bytes",
+     "the allocator's own peak since the program began", COL_BYTES, COL_DETAIL},
+    {"free_fragmentation_pct", "free fragm.", "%",
+     "the allocator's own figure, last reported: how much of what is free lies "
+     "outside the largest free piece",
+     COL_PERCENT, COL_DETAIL},
+    {"capacity_bytes", "capacity", "bytes",
+     "most it could ever hold: its own limit, or the device's memory",
+     COL_BYTES, COL_DETAIL},
+    {"segments", NULL, NULL,
+     "pieces that it took from the driver, when a snapshot was taken", COL_INT,
+     COL_DETAIL},
+    {"segment_free_bytes", "free in them", "bytes",
+     "bytes of these pieces in no block", COL_BYTES, COL_DETAIL},
+    {"segment_stuck_bytes", "stuck", "bytes",
+     "free bytes of pieces that also hold blocks: they cannot go back to the "
+     "driver",
+     COL_BYTES, COL_DETAIL},
+};
+
+/* Returns the step of that source that was running at ts; NULL if none was. */
 static const struct step *step_at(const struct trace *t, uint32_t source,
                                   int64_t ts) {
     const struct source *src = &t->sources[source];
-    size_t lo = src->step_first, hi = src->step_end;
-    while (lo < hi) { /* the first that ends later; they do not overlap */
-        size_t mid = lo + (hi - lo) / 2;
-        if (t->steps[mid].ts + t->steps[mid].dur <= ts) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < src->step_end && t->steps[lo].ts <= ts ? &t->steps[lo] : NULL;
+    size_t i; /* the first step that ends later; they do not overlap */
+    BOUND(i, src->step_first, src->step_end,
+          t->steps[i].ts + t->steps[i].dur <= ts);
+    return i < src->step_end && t->steps[i].ts <= ts ? &t->steps[i] : NULL;
 }
 
-struct counts {
+/* What the events in scope add up to. */
+struct event_counts {
     int64_t allocs, frees, reserved; /* reserved: -1 when not recorded */
 };
 
-static struct counts count_events(const struct live *l,
-                                  const struct mem_scope *in) {
+static struct event_counts count_events(const struct mem_levels *l,
+                                        const struct mem_scope *in) {
     const struct mem_events *m = &l->t->mem;
-    struct counts c = {0, 0, -1};
+    struct event_counts c = {0, 0, -1};
     for (size_t k = l->first; k < l->first + l->n; k++) {
         if (!mem_scope_has(in, m->ts[k])) continue;
         if (m->bytes[k] >= 0) c.allocs++;
@@ -133,80 +130,262 @@ static struct counts count_events(const struct live *l,
     return c;
 }
 
-/* The allocator's own limit, else its device's memory, else -1. */
-static int64_t capacity_of(const struct trace *t, const struct allocator *a) {
-    if (a->capacity >= 0 || a->device >= t->ndevices) return a->capacity;
-    int64_t bytes = t->devices[a->device].memory_bytes;
-    return bytes > 0 ? bytes : -1;
+/* How well a caching allocator uses what it holds: its segments and the free
+ * pieces in them, at the moment when a memory snapshot was taken. */
+struct segment_use {
+    size_t segments;      /* 0: the source tells nothing of them */
+    int64_t bytes;        /* in all segments */
+    int64_t free;         /* of these in no block */
+    int64_t stuck;        /* of the free ones in segments that hold blocks as
+                             well: the allocator cannot give them back */
+    int64_t largest_free; /* the largest request that fits without asking the
+                             driver */
+};
+
+/* Returns the sums over one allocator's segments. O(blocks). */
+static struct segment_use segment_use_of(const struct trace *t,
+                                         uint32_t allocator) {
+    struct segment_use u = {0};
+    size_t i; /* segments stand by allocator */
+    BOUND(i, 0, t->nsegments, t->segments[i].allocator < allocator);
+    for (; i < t->nsegments && t->segments[i].allocator == allocator; i++) {
+        const struct mem_segment *s = &t->segments[i];
+        int64_t free = 0, used = 0;
+        for (size_t k = s->first; k < s->end; k++) {
+            const struct mem_block *b = &t->blocks[k];
+            /* a block that waits for its stream is not free yet */
+            bool is_free = b->state == BLOCK_FREE;
+            sum_add(is_free ? &free : &used, b->bytes);
+            if (is_free && b->bytes > u.largest_free) u.largest_free = b->bytes;
+        }
+        u.segments++;
+        sum_add(&u.bytes, s->bytes);
+        sum_add(&u.free, free);
+        if (used > 0) sum_add(&u.stuck, free);
+    }
+    return u;
 }
 
-static void put_row(struct result *r, const struct live *l,
-                    const struct allocator *a, const struct mem_scope *in) {
+static void put_allocator(struct result *r, const struct mem_levels *l,
+                          const struct allocator *a,
+                          const struct mem_scope *in) {
     const struct trace *t = l->t;
-    uint32_t peak = live_peak(l, mem_scope_has, in);
-    if (peak == LIVE_NONE) return;
+    uint32_t peak = mem_peak(l, mem_scope_has, in);
+    if (peak == EVENT_NONE) return;
     int64_t ts = t->mem.ts[l->first + peak];
     int64_t held = mem_reserved(t, l->first + peak);
-    int64_t used = l->level[peak];
+    int64_t used = l->level[peak], most = a->capacity;
+    if (most < 0 && a->device < t->ndevices && /* not its own: the device's */
+        t->devices[a->device].memory_bytes > 0)
+        most = t->devices[a->device].memory_bytes;
     const struct step *s = step_at(t, a->source, ts);
-    struct counts c = count_events(l, in);
+    struct event_counts c = count_events(l, in);
+    struct segment_use u = segment_use_of(t, t->mem.allocator[l->first]);
     result_row(r);
     cell_text(r, "device", label_device(r, t, a->source, a->device));
-    result_int(r, used);
-    result_int(r, ts);
-    result_int_if(r, s != NULL, s ? s->number : 0);
+    cell_int(r, "peak_bytes", used);
+    cell_int(r, "peak_at_us", ts);
+    if (s) cell_int(r, "peak_step", s->number);
     /* torch writes 0 for host memory, where nothing is ever held back */
-    result_int_if(r, c.reserved > 0, c.reserved);
-    result_int(r, c.allocs);
-    result_int(r, c.frees);
-    result_int(r, l->level[l->n - 1]);
-    result_float_if(r, held > 0 && held >= used,
-                    100.0 * (1.0 - (double)used / (double)held));
-    result_str(r, strs_bytes(&t->strs, a->name));
-    result_int(r, l->base);
-    result_int_if(r, a->peak_life >= 0, a->peak_life);
-    result_float_if(r, a->fragmentation >= 0, 100.0 * a->fragmentation);
-    int64_t most = capacity_of(t, a);
-    result_int_if(r, most >= 0, most);
-    struct mem_use u = mem_use_of(t, t->mem.allocator[l->first]);
-    result_int_if(r, u.segments > 0, (int64_t)u.segments);
-    result_int_if(r, u.segments > 0, u.free);
-    result_int_if(r, u.segments > 0, u.stuck);
+    if (c.reserved > 0) cell_int(r, "reserved_bytes", c.reserved);
+    cell_int(r, "allocs", c.allocs);
+    cell_int(r, "frees", c.frees);
+    cell_int(r, "live_at_end_bytes", l->level[l->n - 1]);
+    if (held > 0 && held >= used)
+        cell_float(r, "fragmentation_pct",
+                   100.0 * (1.0 - (double)used / (double)held));
+    cell_str(r, "allocator", strs_bytes(&t->strs, a->name));
+    cell_int(r, "before_window_bytes", l->base);
+    if (a->peak_life >= 0) cell_int(r, "peak_life_bytes", a->peak_life);
+    if (a->fragmentation >= 0)
+        cell_float(r, "free_fragmentation_pct", 100.0 * a->fragmentation);
+    if (most >= 0) cell_int(r, "capacity_bytes", most);
+    if (u.segments == 0) return;
+    cell_int(r, "segments", (int64_t)u.segments);
+    cell_int(r, "segment_free_bytes", u.free);
+    cell_int(r, "segment_stuck_bytes", u.stuck);
 }
 
-static void time_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
-        {"at_us", "at", "us", "when", COL_TIME, COL_STAMP},
-        {"allocated_bytes", "allocated", "bytes", "in use then", COL_BYTES,
-         COL_MAIN | COL_SIZE},
-        {"reserved_bytes", "reserved", "bytes",
-         "held by the allocator then, in use or not", COL_BYTES, 0},
-        {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT,
-         COL_DETAIL},
-    };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
-    r->in_order = true;
-}
+/* ---- the level over time ---- */
 
-static int put_timeline(struct result *r, const struct live *l,
-                        const struct allocator *a, const struct mem_scope *in,
-                        size_t points, struct ops_err *e) {
+static const struct column time_cols[] = {
+    {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
+    {"at_us", "at", "us", "when", COL_TIME, COL_STAMP},
+    {"allocated_bytes", "allocated", "bytes", "in use then", COL_BYTES,
+     COL_MAIN | COL_SIZE},
+    {"reserved_bytes", "reserved", "bytes",
+     "held by the allocator then, in use or not", COL_BYTES, 0},
+    {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT, COL_DETAIL},
+};
+
+static void put_point(struct result *r, const struct mem_levels *l,
+                      const struct allocator *a, size_t i) {
     const struct trace *t = l->t;
-    struct mem_timeline line;
-    TRY(mem_timeline_init(&line, l, in, points, e));
-    for (size_t i = 0; i < line.n; i++) {
-        size_t k = l->first + line.v[i];
-        int64_t held = mem_reserved(t, k);
-        result_row(r);
-        cell_text(r, "device", label_device(r, t, a->source, a->device));
-        result_int(r, t->mem.ts[k]);
-        result_int(r, l->level[line.v[i]]);
-        result_int_if(r, held > 0, held);
-        result_str(r, strs_bytes(&t->strs, a->name));
+    size_t k = l->first + i;
+    int64_t held = mem_reserved(t, k);
+    result_row(r);
+    cell_text(r, "device", label_device(r, t, a->source, a->device));
+    cell_int(r, "at_us", t->mem.ts[k]);
+    cell_int(r, "allocated_bytes", l->level[i]);
+    if (held > 0) cell_int(r, "reserved_bytes", held);
+    cell_str(r, "allocator", strs_bytes(&t->strs, a->name));
+}
+
+/* Puts a stretch of the time: its highest and its last event. */
+static void put_stretch(struct result *r, const struct mem_levels *l,
+                        const struct allocator *a, size_t highest,
+                        size_t last) {
+    put_point(r, l, a, highest);
+    if (last != highest) put_point(r, l, a, last);
+}
+
+/* Puts at most `points` of the events that count, in time order: all where they
+ * fit; else the time is cut into points / 2 equal stretches, and each gives
+ * its highest level and its last. Every point is exact. O(events). */
+static void put_timeline(struct result *r, const struct mem_levels *l,
+                         const struct allocator *a, const struct mem_scope *in,
+                         size_t points) {
+    const int64_t *ts = l->t->mem.ts + l->first;
+    const size_t stretches = points / 2, none = SIZE_MAX;
+    size_t n = 0, from = 0, to = 0, now = none, highest = 0, last = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        if (!mem_scope_has(in, ts[i])) continue;
+        if (n++ == 0) from = i;
+        to = i;
     }
-    mem_timeline_free(&line);
+    double whole = (double)(ts[to] - ts[from]);
+    for (size_t i = from; i <= to; i++) {
+        if (!mem_scope_has(in, ts[i])) continue;
+        size_t s = i; /* where all fit each event is a stretch */
+        if (n > points) {
+            /* a double is exact enough to choose a stretch */
+            double part = whole > 0 ? (double)(ts[i] - ts[from]) / whole : 0;
+            s = (size_t)(part * (double)stretches);
+            if (s >= stretches) s = stretches - 1;
+        }
+        if (s != now && now != none) put_stretch(r, l, a, highest, last);
+        if (s != now || l->level[i] > l->level[highest]) highest = i;
+        now = s;
+        last = i;
+    }
+    if (now != none) put_stretch(r, l, a, highest, last);
+}
+
+/* ---- who held what at one instant ---- */
+
+struct holder {
+    str_id key; /* in holders.texts; 0: not known */
+    int64_t bytes;
+    int64_t blocks; /* 0: nobody knows how many */
+};
+
+/* Who holds the memory that is in use at one instant, such as the peak: every
+ * byte of the level is in exactly one row. Zeroed is empty. */
+struct holders {
+    struct strs texts;
+    struct holder *v; /* largest first */
+    size_t n, cap;
+    struct map rows; /* while rows are added: key -> index in v */
+    int64_t total;   /* = the level, to the byte */
+    bool gone;       /* blocks were taken as freed: see mem_rest */
+};
+
+static void holders_free(struct holders *h) {
+    if (h->texts.text) strs_free(&h->texts);
+    free(h->v);
+    map_free(&h->rows);
+    *h = (struct holders){0};
+}
+
+/* Returns the key of row i; NULL if it is not known. */
+static const char *holder_key(const struct holders *h, size_t i) {
+    assert(i < h->n);
+    str_id key = h->v[i].key;
+    return key == 0 ? NULL : strs_text(&h->texts, key);
+}
+
+static bool holders_add(struct holders *h, struct bytes key, int64_t bytes,
+                        int64_t blocks) {
+    str_id id = key.n == 0 ? 0 : strs_intern(&h->texts, key);
+    uint32_t *row = id == STR_NONE ? NULL : map_at(&h->rows, id);
+    if (!row || (*row == MAP_NONE && !VEC_ROOM(h->v, h->n, h->cap)))
+        return false;
+    if (*row == MAP_NONE) {
+        *row = (uint32_t)h->n;
+        h->v[h->n++] = (struct holder){.key = id};
+    }
+    sum_add(&h->v[*row].bytes, bytes);
+    sum_add(&h->v[*row].blocks, blocks);
+    sum_add(&h->total, bytes);
+    return true;
+}
+
+/* Adds the block that event i allocated. */
+static bool holders_add_block(struct holders *h, const struct mem_blocks *b,
+                              size_t i, enum mem_key by) {
+    char buf[MEM_TEXT_MAX];
+    size_t k = b->l->first + i;
+    struct mem_site at = mem_site_of(b->sites, k);
+    struct bytes key = {(const uint8_t *)buf, 0};
+    if (by == MEM_BY_CATEGORY) key = mem_block_label(b, i, &at);
+    else key.n = mem_site_text(b->sites, &at, k, by, buf, sizeof buf);
+    return holders_add(h, key, b->l->t->mem.bytes[k], 1);
+}
+
+/* Adds the i-th known block from before the window. */
+static bool holders_add_before(struct holders *h, const struct mem_blocks *b,
+                               size_t i, enum mem_key by) {
+    char buf[MEM_TEXT_MAX];
+    const struct trace *t = b->l->t;
+    const struct mem_before *old = &t->before[b->l->before_first + i];
+    struct bytes key = {(const uint8_t *)buf, 0};
+    if (by == MEM_BY_CATEGORY)
+        key = bytes_of(
+            mem_category_name(mem_before_category(b->sites, old->stack)));
+    else if (by == MEM_BY_STACK)
+        key.n = stack_text(t, old->stack, MEM_FRAMES, buf, sizeof buf);
+    if (key.n == 0) key = bytes_of("before-window");
+    return holders_add(h, key, old->bytes, 1);
+}
+
+static bool holders_add_all(struct holders *h, const struct mem_blocks *b,
+                            uint32_t after, enum mem_key by) {
+    const struct mem_levels *l = b->l;
+    struct mem_rest rest = mem_rest(l, after);
+    h->gone = rest.gone + rest.gone_before > 0;
+    for (size_t i = 0; after != EVENT_NONE && i <= after; i++)
+        if (mem_held(l, i, after, &rest) && !holders_add_block(h, b, i, by))
+            return false;
+    for (size_t i = 0; i < l->nbefore; i++)
+        if (mem_held_before(l, i, after, &rest) &&
+            !holders_add_before(h, b, i, by))
+            return false;
+    if (rest.before != 0 &&
+        !holders_add(h, bytes_of("before-window"), rest.before, 0))
+        return false;
+    const char *lost = by == MEM_BY_CATEGORY ? "unknown" : "unrecorded";
+    return rest.lost == 0 || holders_add(h, bytes_of(lost), rest.lost, 0);
+}
+
+static int larger_holder(const void *pa, const void *pb) {
+    const struct holder *a = pa, *b = pb;
+    if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
+    return a->key < b->key ? -1 : a->key > b->key;
+}
+
+/* Finds what is in use after that event of the allocator (EVENT_NONE: before
+ * the first), by that key. Blocks from before the window are the row
+ * "before-window" unless the source knows their stacks; what the level holds
+ * beyond all blocks is "unrecorded" (category: "unknown"). O(events). */
+static int holders_init(struct holders *h, const struct mem_blocks *b,
+                        uint32_t after, enum mem_key by, struct ops_err *e) {
+    *h = (struct holders){0};
+    if (!strs_init(&h->texts) || !holders_add_all(h, b, after, by)) {
+        holders_free(h);
+        return fail_oom(e);
+    }
+    if (h->n > 1) qsort(h->v, h->n, sizeof *h->v, larger_holder);
+    map_free(&h->rows); /* the rows have moved */
     return 0;
 }
 
@@ -224,148 +403,112 @@ static void holder_columns(struct result *r, const struct view *v) {
         {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT,
          COL_DETAIL},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
 static int put_holders(struct result *r, const struct memory *m,
-                       const struct live *l, const struct allocator *a,
+                       const struct mem_levels *l, const struct allocator *a,
                        const struct mem_scope *in, struct ops_err *e) {
     const struct trace *t = l->t;
-    uint32_t peak = live_peak(l, mem_scope_has, in);
-    if (peak == LIVE_NONE) return 0;
+    uint32_t peak = mem_peak(l, mem_scope_has, in);
+    if (peak == EVENT_NONE) return 0;
     struct mem_blocks blocks;
-    struct mem_holders h;
+    struct holders h;
     TRY(mem_blocks_init(&blocks, &m->sites, l, e));
-    int rc = mem_holders_init(&h, &blocks, peak, m->view->key, e);
+    int rc = holders_init(&h, &blocks, peak, m->view->key, e);
     mem_blocks_free(&blocks);
     if (rc != 0) return rc;
     for (size_t i = 0; i < h.n; i++) {
         result_row(r);
         cell_text(r, "device", label_device(r, t, a->source, a->device));
-        result_text(r, mem_holder_key(&h, i));
-        result_int(r, h.v[i].bytes);
-        result_int_if(r, h.v[i].blocks > 0, h.v[i].blocks);
-        result_float_if(r, h.total != 0,
-                        100.0 * (double)h.v[i].bytes / (double)h.total);
-        result_int(r, t->mem.ts[l->first + peak]);
-        result_str(r, strs_bytes(&t->strs, a->name));
+        cell_text(r, m->view->name, holder_key(&h, i));
+        cell_int(r, "bytes", h.v[i].bytes);
+        if (h.v[i].blocks > 0) cell_int(r, "blocks", h.v[i].blocks);
+        if (h.total != 0)
+            cell_float(r, "share_pct",
+                       100.0 * (double)h.v[i].bytes / (double)h.total);
+        cell_int(r, "peak_at_us", t->mem.ts[l->first + peak]);
+        cell_str(r, "allocator", strs_bytes(&t->strs, a->name));
     }
-    if (h.gone) live_say_gone(r);
-    mem_holders_free(&h);
+    if (h.gone) mem_say_gone(r);
+    holders_free(&h);
     return 0;
 }
 
-static int allocator_rows(struct memory *m, struct result *r,
-                          const struct live *l, const struct allocator *a,
-                          const struct mem_scope *in, struct ops_err *e) {
-    m->replayed |= !l->recorded;
-    if (m->view == &views[VIEW_TIME])
-        return put_timeline(r, l, a, in, m->points, e);
-    if (m->view != &views[VIEW_ALLOCATOR])
-        return put_holders(r, m, l, a, in, e);
-    put_row(r, l, a, in);
-    return 0;
-}
-
-static int allocator_run(struct memory *m, uint32_t i, struct result *r,
-                         struct ops_err *e) {
-    const struct allocator *a = &m->t->allocators[i];
-    struct mem_scope in;
-    bool wanted;
-    TRY(mem_scope_init(&in, &m->scope, a->source, &wanted, e));
-    struct live l = {0};
-    int rc = wanted ? live_init(&l, m->t, i, e) : 0;
-    if (rc == 0 && l.n > 0) rc = allocator_rows(m, r, &l, a, &in, e);
-    live_free(&l);
-    mem_scope_free(&in);
-    return rc;
-}
-
-/* What a failed allocation was for: its op, else where its stack began. */
-static void asker(const struct trace *t, const struct mem_oom *o, char *buf,
-                  size_t cap) {
-    row_id r = span_at(t, o->track, o->ts);
-    for (int i = 0; r != ROW_NONE && t->spans.kind[r] != SPAN_OP; i++)
-        r = i < CLIMB_MAX ? t->spans.parent[r] : ROW_NONE;
-    if (r != ROW_NONE) snprintf(buf, cap, "%s", span_name(t, r));
-    else if (stack_text(t, o->stack, 1, buf, cap) == 0)
-        snprintf(buf, cap, "the program");
-}
-
-/* "; of 1.20 GiB in use aten::mm held the most, 1.00 GiB". */
-static void holder_words(const struct mem_holders *h, char *buf, size_t cap) {
-    char most[NUMBER_MAX], all[NUMBER_MAX];
-    const char *key = mem_holder_key(h, 0);
-    if (!key) key = "somebody unknown";
-    if (strcmp(key, "before-window") == 0)
-        key = "blocks from before the window";
-    const char *end = strstr(key, " < "); /* a stack: where it begins */
-    snprintf(buf, cap, "; of %s in use %.*s held the most, %s",
-             human_bytes(h->total, all, sizeof all),
-             end ? (int)(end - key) : (int)strlen(key), key,
-             human_bytes(h->v[0].bytes, most, sizeof most));
-}
+/* ---- what is said beside the table ---- */
 
 /* Who held the most when an allocation failed: an op, or, where no op is
  * known (a snapshot alone), a place in the code. Nothing if nobody did. */
 static int oom_holder(const struct memory *m, const struct mem_oom *o,
                       char *buf, size_t cap, struct ops_err *e) {
-    struct live l;
+    struct mem_levels l;
     struct mem_blocks blocks = {0};
-    struct mem_holders h = {0};
+    struct holders h = {0};
     buf[0] = '\0';
-    TRY(live_init(&l, m->t, o->allocator, e));
-    uint32_t at = live_event_at(&l, o->ts);
+    TRY(mem_levels_init(&l, m->t, o->allocator, e));
+    uint32_t at = mem_event_at(&l, o->ts);
     int rc = mem_blocks_init(&blocks, &m->sites, &l, e);
-    if (rc == 0 && l.n > 0)
-        rc = mem_holders_init(&h, &blocks, at, MEM_BY_OP, e);
-    if (rc == 0 && h.n > 0 && !mem_holder_key(&h, 0)) {
-        mem_holders_free(&h);
-        rc = mem_holders_init(&h, &blocks, at, MEM_BY_STACK, e);
+    if (rc == 0 && l.n > 0) rc = holders_init(&h, &blocks, at, MEM_BY_OP, e);
+    if (rc == 0 && h.n > 0 && !holder_key(&h, 0)) {
+        holders_free(&h);
+        rc = holders_init(&h, &blocks, at, MEM_BY_STACK, e);
     }
-    if (rc == 0 && h.n > 0) holder_words(&h, buf, cap);
-    mem_holders_free(&h);
+    if (rc == 0 && h.n > 0) {
+        /* "; of 1.20 GiB in use aten::mm held the most, 1.00 GiB" */
+        char most[NUMBER_MAX], all[NUMBER_MAX];
+        const char *key = holder_key(&h, 0);
+        if (!key) key = "somebody unknown";
+        if (strcmp(key, "before-window") == 0)
+            key = "blocks from before the window";
+        const char *end = strstr(key, " < "); /* a stack: where it begins */
+        snprintf(buf, cap, "; of %s in use %.*s held the most, %s",
+                 human_bytes(h.total, all, sizeof all),
+                 end ? (int)(end - key) : (int)strlen(key), key,
+                 human_bytes(h.v[0].bytes, most, sizeof most));
+    }
+    holders_free(&h);
     mem_blocks_free(&blocks);
-    live_free(&l);
+    mem_levels_free(&l);
     return rc;
 }
 
-static int say_oom(const struct memory *m, struct result *r,
-                   const struct mem_oom *o, struct ops_err *e) {
-    char who[512], held[1024], asked[NUMBER_MAX], spare[NUMBER_MAX];
-    asker(m->t, o, who, sizeof who);
-    TRY(oom_holder(m, o, held, sizeof held, e));
-    human_bytes(o->bytes, asked, sizeof asked);
-    human_bytes(o->device_free, spare, sizeof spare);
-    result_remark(r, "out of memory: %s asked for %s%s%s%s%s", who, asked,
-                  o->device_free < 0 ? "" : " when ",
-                  o->device_free < 0 ? "" : spare,
-                  o->device_free < 0 ? "" : " were free on the device", held);
-    return 0;
-}
-
-/* A program that is caught running out and tries again does so many times. */
+/* Says which allocations failed, the first few: a program that is caught
+ * running out and tries again does so many times. */
 static int say_ooms(const struct memory *m, struct result *r,
                     struct ops_err *e) {
     enum { SHOWN = 3 };
-    size_t said = 0, more = 0;
+    size_t n = 0;
     for (size_t i = 0; i < m->t->nooms; i++) {
         const struct mem_oom *o = &m->t->ooms[i];
         uint32_t source = m->t->allocators[o->allocator].source;
-        if (!m->scope.all && !m->scope.source_in[source]) continue;
-        if (said == SHOWN) more++;
-        else TRY(say_oom(m, r, o, e));
-        said += said < SHOWN;
+        if ((!m->scope.all && !m->scope.source_in[source]) || n++ >= SHOWN)
+            continue;
+        char who[512], held[1024], asked[NUMBER_MAX], spare[NUMBER_MAX];
+        bool known = o->device_free >= 0;
+        /* what it was for: its op, else where its stack began */
+        const struct trace *t = m->t;
+        row_id op = span_at(t, o->track, o->ts);
+        for (int k = 0; op != ROW_NONE && t->spans.kind[op] != SPAN_OP; k++)
+            op = k < CLIMB_MAX ? t->spans.parent[op] : ROW_NONE;
+        if (op != ROW_NONE) snprintf(who, sizeof who, "%s", span_name(t, op));
+        else if (stack_text(t, o->stack, 1, who, sizeof who) == 0)
+            snprintf(who, sizeof who, "the program");
+        TRY(oom_holder(m, o, held, sizeof held, e));
+        human_bytes(o->bytes, asked, sizeof asked);
+        human_bytes(o->device_free, spare, sizeof spare);
+        result_remark(r, "out of memory: %s asked for %s%s%s%s%s", who, asked,
+                      known ? " when " : "", known ? spare : "",
+                      known ? " were free on the device" : "", held);
     }
-    if (more > 0) result_remark(r, "and %zu more allocations failed", more);
+    if (n > SHOWN)
+        result_remark(r, "and %zu more allocations failed", n - SHOWN);
     return 0;
 }
 
 static void say_segments(const struct memory *m, struct result *r) {
     const struct trace *t = m->t;
     for (size_t i = 0; t->nsegments > 0 && i < t->nallocators; i++) {
-        struct mem_use u = mem_use_of(t, (uint32_t)i);
+        struct segment_use u = segment_use_of(t, (uint32_t)i);
         uint32_t source = t->allocators[i].source;
         if (u.segments == 0 || (!m->scope.all && !m->scope.source_in[source]))
             continue;
@@ -384,39 +527,50 @@ static void say_segments(const struct memory *m, struct result *r) {
     }
 }
 
-static int memory_options(struct memory *m, const struct opts *o,
-                          struct ops_err *e) {
-    const char *by = opts_text(o, "by");
-    int64_t points = opts_int(o, "points");
-    if (points < 2) return fail(e, OPS_EUSAGE, "--points must be 2 or more");
-    m->points = (size_t)points;
-    m->view = &views[VIEW_ALLOCATOR];
-    for (size_t i = 0; i < sizeof views / sizeof *views; i++)
-        if (by && strcmp(by, views[i].name) == 0) m->view = &views[i];
-    return 0;
-}
+/* ---- the analysis ---- */
 
-static void memory_head(const struct memory *m, struct result *r) {
-    r->title = m->view->title;
-    result_from_trace(r, m->t);
-    missing_say(r, m->t, MISSING_MEMORY);
-    bool frames = m->view->name &&
-                  (m->view->key == MEM_BY_MODULE ||
-                   (m->view->key == MEM_BY_STACK && m->t->stacks.n == 0));
-    if (frames) missing_say(r, m->t, MISSING_STACKS);
-    if (m->view == &views[VIEW_ALLOCATOR]) allocator_columns(r);
-    else if (m->view == &views[VIEW_TIME]) time_columns(r);
-    else holder_columns(r, m->view);
+/* The rows of allocator i. */
+static int memory_allocator(struct memory *m, uint32_t i, struct result *r,
+                            struct ops_err *e) {
+    const struct allocator *a = &m->t->allocators[i];
+    struct mem_scope in;
+    bool wanted;
+    TRY(mem_scope_init(&in, &m->scope, a->source, &wanted, e));
+    struct mem_levels l = {0};
+    int rc = wanted ? mem_levels_init(&l, m->t, i, e) : 0;
+    if (rc == 0 && l.n > 0) {
+        m->replayed |= !l.recorded;
+        if (m->view == &views[VIEW_TIME])
+            put_timeline(r, &l, a, &in, m->points);
+        else if (m->view == &views[VIEW_ALLOCATOR])
+            put_allocator(r, &l, a, &in);
+        else rc = put_holders(r, m, &l, a, &in, e);
+    }
+    mem_levels_free(&l);
+    mem_scope_free(&in);
+    return rc;
 }
 
 static int memory_fill(struct memory *m, const struct opts *o, struct result *r,
                        struct ops_err *e) {
+    enum mem_key key = m->view->key;
+    r->title = m->view->title;
+    result_from_trace(r, m->t);
+    missing_say(r, m->t, MISSING_MEMORY);
+    if (key == MEM_BY_MODULE || (key == MEM_BY_STACK && m->t->stacks.n == 0))
+        missing_say(r, m->t, MISSING_STACKS);
+    if (m->view == &views[VIEW_ALLOCATOR])
+        result_cols(r, allocator_cols, COUNT(allocator_cols));
+    else if (m->view == &views[VIEW_TIME]) {
+        result_cols(r, time_cols, COUNT(time_cols));
+        r->in_order = true;
+    } else holder_columns(r, m->view);
     TRY(scope_init(&m->scope, m->t, o, e));
     if (m->view > &views[VIEW_TIME] || m->t->nooms > 0)
         TRY(mem_sites_init(&m->sites, m->t, e));
-    if (m->view->key == MEM_BY_MODULE) TRY(mem_sites_modules(&m->sites, e));
+    if (key == MEM_BY_MODULE) TRY(mem_sites_modules(&m->sites, e));
     for (size_t i = 0; i < m->t->nallocators; i++)
-        TRY(allocator_run(m, (uint32_t)i, r, e));
+        TRY(memory_allocator(m, (uint32_t)i, r, e));
     if (m->replayed)
         result_remark(r, "the profile does not tell how much was in use: it "
                          "is counted from its allocations and frees, and "
@@ -428,11 +582,14 @@ static int memory_fill(struct memory *m, const struct opts *o, struct result *r,
 
 static int memory_run(const struct trace *t, const struct opts *o,
                       struct result *r, struct ops_err *e) {
-    struct memory m = {.t = t};
+    const char *by = opts_text(o, "by");
+    int64_t points = opts_int(o, "points");
+    struct memory m = {.t = t, .view = views, .points = (size_t)points};
     result_init(r, "memory", NULL);
-    int rc = memory_options(&m, o, e);
-    if (rc == 0) memory_head(&m, r);
-    if (rc == 0) rc = memory_fill(&m, o, r, e);
+    if (points < 2) return fail(e, OPS_EUSAGE, "--points must be 2 or more");
+    for (size_t i = 0; i < COUNT(views); i++)
+        if (by && strcmp(by, views[i].name) == 0) m.view = &views[i];
+    int rc = memory_fill(&m, o, r, e);
     if (rc == 0) rc = result_done(r, e);
     mem_sites_free(&m.sites);
     scope_free(&m.scope);

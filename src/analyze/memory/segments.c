@@ -4,83 +4,62 @@
  * for what comes next is lost until all of its segment is free: that is
  * fragmentation, and here is where it lies. */
 #include "analyze/analyze.h"
+#include "analyze/memory/mem_site.h"
 #include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/text/number.h"
 #include "model/format.h"
 #include <stdio.h>
 
-static void put_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
-        {"address", NULL, NULL, "where it begins", COL_TEXT, 0},
-        {"bytes", NULL, "bytes", "size of the segment", COL_BYTES,
-         COL_MAIN | COL_SIZE},
-        {"allocated_bytes", "allocated", "bytes",
-         "in blocks that the program holds", COL_BYTES, 0},
-        {"active_bytes", "active", "bytes",
-         "the same, and blocks that wait for the device to be freed", COL_BYTES,
-         COL_DETAIL},
-        {"requested_bytes", "requested", "bytes",
-         "what the program asked for; the rest of allocated is rounding",
-         COL_BYTES, COL_DETAIL},
-        {"largest_free_bytes", "largest free", "bytes",
-         "the largest piece that can be handed out again", COL_BYTES, 0},
-        {"blocks", NULL, NULL, "pieces that it is cut into", COL_INT, 0},
-        {"free_blocks", "free", NULL, "pieces that are free", COL_INT, 0},
-        {"fragmentation_pct", "fragm.", "%",
-         "held but not in use: (bytes - active) / bytes", COL_PERCENT, 0},
-        {"stream", NULL, NULL,
-         "the CUDA stream that may use it, as an address; 0: the default",
-         COL_TEXT, COL_DETAIL},
-        {"pool", NULL, NULL,
-         "small or large blocks; and the private pool, as of a CUDA graph",
-         COL_TEXT, 0},
-        {"expandable", NULL, NULL, "can grow in place", COL_BOOL, COL_DETAIL},
-        {"stack", NULL, NULL,
-         "Python frames that made the allocator take it, innermost first",
-         COL_TEXT, COL_DETAIL | COL_SYMBOL},
-    };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
-}
+static const struct column segments_cols[] = {
+    {"device", NULL, NULL, "whose memory it is", COL_TEXT, COL_KEY},
+    {"address", NULL, NULL, "where it begins", COL_TEXT, 0},
+    {"bytes", NULL, "bytes", "size of the segment", COL_BYTES,
+     COL_MAIN | COL_SIZE},
+    {"allocated_bytes", "allocated", "bytes",
+     "in blocks that the program holds", COL_BYTES, 0},
+    {"active_bytes", "active", "bytes",
+     "the same, and blocks that wait for the device to be freed", COL_BYTES,
+     COL_DETAIL},
+    {"requested_bytes", "requested", "bytes",
+     "what the program asked for; the rest of allocated is rounding", COL_BYTES,
+     COL_DETAIL},
+    {"largest_free_bytes", "largest free", "bytes",
+     "the largest piece that can be handed out again", COL_BYTES, 0},
+    {"blocks", NULL, NULL, "pieces that it is cut into", COL_INT, 0},
+    {"free_blocks", "free", NULL, "pieces that are free", COL_INT, 0},
+    {"fragmentation_pct", "fragm.", "%",
+     "held but not in use: (bytes - active) / bytes", COL_PERCENT, 0},
+    {"stream", NULL, NULL,
+     "the CUDA stream that may use it, as an address; 0: the default", COL_TEXT,
+     COL_DETAIL},
+    {"pool", NULL, NULL,
+     "small or large blocks; and the private pool, as of a CUDA graph",
+     COL_TEXT, 0},
+    {"expandable", NULL, NULL, "can grow in place", COL_BOOL, COL_DETAIL},
+    {"stack", NULL, NULL,
+     "Python frames that made the allocator take it, innermost first", COL_TEXT,
+     COL_DETAIL | COL_SYMBOL},
+};
 
 struct segment_sums {
     size_t segments;
     int64_t bytes, active, largest; /* largest: of the free pieces */
 };
 
-static void put_hex(struct result *r, uint64_t v) {
+static void put_hex(struct result *r, const char *col, uint64_t v) {
     char text[24];
     snprintf(text, sizeof text, v ? "0x%llx" : "0", (unsigned long long)v);
-    result_text(r, text);
-}
-
-static void put_pool(struct result *r, const struct mem_segment *s) {
-    char text[80];
-    const char *kind = s->large ? "large" : "small";
-    if (s->pool[0] == 0 && s->pool[1] == 0)
-        snprintf(text, sizeof text, "%s", kind);
-    else
-        snprintf(text, sizeof text, "%s, private %lld,%lld", kind,
-                 (long long)s->pool[0], (long long)s->pool[1]);
-    result_text(r, text);
-}
-
-static void put_stack(struct result *r, const struct trace *t, uint32_t stack) {
-    enum { FRAMES = 5 };
-    char buf[4096];
-    if (stack_text(t, stack, FRAMES, buf, sizeof buf) > 0) result_text(r, buf);
-    else result_null(r);
+    cell_text(r, col, text);
 }
 
 static void put_segment(struct result *r, const struct trace *t,
                         const struct mem_segment *s, struct segment_sums *all) {
     const struct allocator *a = &t->allocators[s->allocator];
-    int64_t largest = 0, blocks = 0, empty = 0;
+    int64_t largest = 0, empty = 0;
     for (size_t k = s->first; k < s->end; k++) {
-        blocks++;
         if (t->blocks[k].state != BLOCK_FREE) continue;
         empty++;
         if (t->blocks[k].bytes > largest) largest = t->blocks[k].bytes;
@@ -91,35 +70,37 @@ static void put_segment(struct result *r, const struct trace *t,
     if (largest > all->largest) all->largest = largest;
     result_row(r);
     cell_text(r, "device", label_device(r, t, a->source, a->device));
-    put_hex(r, s->addr);
-    result_int(r, s->bytes);
-    result_int(r, s->allocated);
-    result_int(r, s->active);
-    result_int_if(r, s->requested >= 0, s->requested);
-    result_int(r, largest);
-    result_int(r, blocks);
-    result_int(r, empty);
-    result_float_if(r, s->bytes > 0 && s->active <= s->bytes,
-                    100.0 * (1.0 - (double)s->active / (double)s->bytes));
-    put_hex(r, (uint64_t)s->stream);
-    put_pool(r, s);
-    result_bool(r, s->expandable);
-    put_stack(r, t, s->stack);
+    put_hex(r, "address", s->addr);
+    cell_int(r, "bytes", s->bytes);
+    cell_int(r, "allocated_bytes", s->allocated);
+    cell_int(r, "active_bytes", s->active);
+    if (s->requested >= 0) cell_int(r, "requested_bytes", s->requested);
+    cell_int(r, "largest_free_bytes", largest);
+    cell_int(r, "blocks", (int64_t)(s->end - s->first));
+    cell_int(r, "free_blocks", empty);
+    if (s->bytes > 0 && s->active <= s->bytes)
+        cell_float(r, "fragmentation_pct",
+                   100.0 * (1.0 - (double)s->active / (double)s->bytes));
+    put_hex(r, "stream", (uint64_t)s->stream);
+    const char *kind = s->large ? "large" : "small";
+    if (s->pool[0] == 0 && s->pool[1] == 0) cell_text(r, "pool", kind);
+    else
+        cell_text(r, "pool",
+                  arena_fmt(&r->arena, "%s, private %lld,%lld", kind,
+                            (long long)s->pool[0], (long long)s->pool[1]));
+    cell_bool(r, "expandable", s->expandable);
+    mem_stack_cell(r, "stack", t, s->stack);
 }
 
-/* Was a snapshot among the sources that count? */
-static bool any_snapshot(const struct trace *t, const struct scope *in) {
-    for (size_t i = 0; i < t->nsources; i++)
-        if ((in->all || in->source_in[i]) &&
-            t->sources[i].format->role == ROLE_MEMORY)
-            return true;
-    return false;
-}
-
-static void say(struct result *r, const struct trace *t, const struct scope *in,
-                const struct segment_sums *all) {
+static void say_segments(struct result *r, const struct trace *t,
+                         const struct scope *in,
+                         const struct segment_sums *all) {
     char bytes[48], active[48], largest[48];
-    if (all->segments == 0 && !any_snapshot(t, in))
+    bool snapshot = false; /* is one among the sources that count? */
+    for (size_t i = 0; i < t->nsources; i++)
+        snapshot |= (in->all || in->source_in[i]) &&
+                    t->sources[i].format->role == ROLE_MEMORY;
+    if (all->segments == 0 && !snapshot)
         result_missing(
             r, "segments",
             "only memory snapshots tell how an allocator's memory "
@@ -154,13 +135,13 @@ static int segments_run(const struct trace *t, const struct opts *o,
     TRY(scope_init(&in, t, o, e));
     result_init(r, "segments", "Segments of the allocator");
     result_from_trace(r, t);
-    put_columns(r);
+    result_cols(r, segments_cols, COUNT(segments_cols));
     for (size_t i = 0; i < t->nsegments; i++) {
         uint32_t source = t->allocators[t->segments[i].allocator].source;
         if (in.all || in.source_in[source])
             put_segment(r, t, &t->segments[i], &all);
     }
-    say(r, t, &in, &all);
+    say_segments(r, t, &in, &all);
     scope_free(&in);
     return result_done(r, e);
 }

@@ -12,6 +12,7 @@
 #include "analyze/shared/phases.h"
 #include "analyze/shared/pystack.h"
 #include "analyze/steps/deps.h"
+#include "base/array.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/span_class.h"
@@ -19,7 +20,7 @@
 
 enum { MAX_STEPS = 32 };
 
-enum kind {
+enum path_kind {
     ON_COMPUTE,
     ON_COMM,
     ON_COPY,
@@ -32,13 +33,13 @@ enum kind {
     ON_KINDS,
 };
 
-static const char *const kind_names[ON_KINDS] = {
+static const char *const path_kind_names[ON_KINDS] = {
     "compute", "communication", "copy",   "input", "launch",
     "sync",    "host",          "python", "gap",
 };
 
 /* A stretch of the path. */
-struct segment {
+struct path_segment {
     int64_t ts, dur;
     uint32_t row; /* what ran, or ROW_NONE */
     uint8_t kind;
@@ -48,7 +49,7 @@ struct path {
     const struct trace *t;
     const struct deps *d;
     const struct pystack *frames;
-    struct segment *v; /* last first */
+    struct path_segment *v; /* last first */
     size_t n, cap;
     int64_t now, start; /* walked back to; the step's start */
     bool oom;
@@ -56,7 +57,7 @@ struct path {
 
 /* Puts [from, now) on the path and walks back to from. */
 static void back_to(struct path *p, int64_t from, uint32_t row,
-                    enum kind kind) {
+                    enum path_kind kind) {
     if (from < p->start) from = p->start;
     if (from >= p->now) return;
     if (!VEC_ROOM(p->v, p->n, p->cap)) {
@@ -64,18 +65,14 @@ static void back_to(struct path *p, int64_t from, uint32_t row,
         p->now = p->start;
         return;
     }
-    p->v[p->n++] = (struct segment){from, p->now - from, row, (uint8_t)kind};
+    p->v[p->n++] = (struct path_segment){from, p->now - from, row,
+                                         (uint8_t)kind};
     p->now = from;
 }
 
-static enum kind device_kind(const struct trace *t, uint32_t row) {
-    if (t->spans.kind[row] != SPAN_KERNEL) return ON_COPY;
-    return span_is_comm(t, row) ? ON_COMM : ON_COMPUTE;
-}
-
-static enum kind host_kind(const struct trace *t, const struct piece *p) {
-    /* what records itself need not be Python between its ops */
-    enum kind between = missing_own(t) ? ON_HOST : ON_PYTHON;
+static enum path_kind host_kind(const struct trace *t, const struct piece *p) {
+    /* between its ops a program that records itself need not run Python */
+    enum path_kind between = missing_own(t) ? ON_HOST : ON_PYTHON;
     if (p->input) return ON_INPUT;
     if (p->row == ROW_NONE) return between;
     switch (t->spans.kind[p->row]) {
@@ -88,28 +85,25 @@ static enum kind host_kind(const struct trace *t, const struct piece *p) {
     }
 }
 
-static int64_t end_of(const struct work *w) { return w->ts + w->dur; }
-
-static int64_t launched_at(const struct trace *t, const struct work *w) {
-    return w->call == ROW_NONE ? w->ts : t->spans.ts[w->call];
-}
-
 /* The later of two works by its end; DEP_NONE counts as never. */
 static uint32_t later(const struct deps *d, uint32_t a, uint32_t b) {
     if (a == DEP_NONE) return b;
     if (b == DEP_NONE) return a;
-    return end_of(&d->works[a]) >= end_of(&d->works[b]) ? a : b;
+    return work_end(&d->works[a]) >= work_end(&d->works[b]) ? a : b;
 }
 
 /* Work w is on the path, up to now. Returns the work that held it up, or
  * DEP_NONE: its launch did. */
 static uint32_t walk_work(struct path *p, uint32_t i) {
     const struct work *w = &p->d->works[i];
-    back_to(p, w->ts, w->row, device_kind(p->t, w->row));
+    enum path_kind kind = p->t->spans.kind[w->row] != SPAN_KERNEL ? ON_COPY
+                          : span_is_comm(p->t, w->row)            ? ON_COMM
+                                                                  : ON_COMPUTE;
+    back_to(p, w->ts, w->row, kind);
     uint32_t before = later(p->d, w->prev, w->after);
-    int64_t call = launched_at(p->t, w);
-    if (before != DEP_NONE && end_of(&p->d->works[before]) > call) {
-        back_to(p, end_of(&p->d->works[before]), w->row, ON_GAP);
+    int64_t call = work_launched(p->t, w);
+    if (before != DEP_NONE && work_end(&p->d->works[before]) > call) {
+        back_to(p, work_end(&p->d->works[before]), w->row, ON_GAP);
         return before;
     }
     back_to(p, call, w->call, ON_LAUNCH);
@@ -133,8 +127,8 @@ static uint32_t walk_host(struct path *p) {
         const struct work *w = &p->d->works[s->wait];
         /* The path may come into the middle of a wait, by a launch on another
          * thread: work that began only after that held up nothing here. */
-        if (end_of(w) > q->ts && w->ts < p->now) {
-            back_to(p, end_of(w), q->row, ON_SYNC);
+        if (work_end(w) > q->ts && w->ts < p->now) {
+            back_to(p, work_end(w), q->row, ON_SYNC);
             return s->wait;
         }
     }
@@ -146,20 +140,21 @@ static uint32_t walk_host(struct path *p) {
 static uint32_t last_work(const struct deps *d, int64_t end) {
     uint32_t best = DEP_NONE;
     for (uint32_t i = 0; i < d->nworks; i++)
-        if (end_of(&d->works[i]) <= end) best = later(d, best, i);
+        if (work_end(&d->works[i]) <= end) best = later(d, best, i);
     if (best == DEP_NONE || d->line.n == 0) return best;
     /* a program that recorded nothing at the end did not end the step */
     bool idle = d->line.v[d->line.n - 1].row == ROW_NONE;
-    int64_t last = end_of(&d->works[best]);
+    int64_t last = work_end(&d->works[best]);
     return last > d->line.end || (idle && last == d->line.end) ? best
                                                                : DEP_NONE;
 }
 
-static void walk(struct path *p, const struct step *s) {
+static void walk_step(struct path *p, const struct step *s) {
     p->start = s->ts;
     p->now = s->ts + s->dur;
     uint32_t at = last_work(p->d, p->now);
-    if (at != DEP_NONE) back_to(p, end_of(&p->d->works[at]), ROW_NONE, ON_GAP);
+    if (at != DEP_NONE)
+        back_to(p, work_end(&p->d->works[at]), ROW_NONE, ON_GAP);
     /* each turn goes back to an earlier piece or work: bounded */
     size_t left = 2 * (p->d->nworks + p->d->line.n) + 8;
     while (p->now > p->start && left-- > 0)
@@ -168,33 +163,30 @@ static void walk(struct path *p, const struct step *s) {
 }
 
 /* Rows of the result: one for each step, kind and name. */
-struct row {
+struct path_row {
     uint32_t step;
     uint32_t name; /* in names */
     uint8_t kind;
     int64_t time, segments, first;
 };
 
-struct rows {
-    struct row *v;
+struct path_rows {
+    struct path_row *v;
     size_t n, cap;
     struct map find; /* (name, kind) of the step at hand -> row */
     struct strs names;
     struct pystack frames;
 };
 
-/* The Python function that the step's thread was in, or NULL. */
-static const char *frame_of(const struct path *p, const struct segment *s) {
-    row_id f = pystack_at(p->frames, p->t->steps[p->d->step].thread,
-                          s->ts + s->dur / 2);
-    return f == ROW_NONE ? NULL : span_name(p->t, f);
-}
-
 static const char *name_of(const struct path *p, const struct host_tree *h,
-                           const struct segment *s) {
+                           const struct path_segment *s) {
     if (s->row == ROW_NONE || span_is_step_mark(p->t, s->row)) {
-        const char *frame = s->kind == ON_PYTHON ? frame_of(p, s) : NULL;
-        if (frame != NULL) return frame;
+        row_id frame =
+            ROW_NONE; /* the function that the step's thread was in */
+        if (s->kind == ON_PYTHON)
+            frame = pystack_at(p->frames, p->t->steps[p->d->step].thread,
+                               s->ts + s->dur / 2);
+        if (frame != ROW_NONE) return span_name(p->t, frame);
         if (missing_own(p->t)) return "(no scope open)";
         return s->kind == ON_PYTHON ? "(Python, nothing recorded)"
                                     : "(nothing recorded)";
@@ -210,8 +202,9 @@ static const char *name_of(const struct path *p, const struct host_tree *h,
     return span_name(p->t, s->row);
 }
 
-static bool add_segment(struct rows *rows, const struct path *p,
-                        const struct host_tree *h, const struct segment *s) {
+static bool add_segment(struct path_rows *rows, const struct path *p,
+                        const struct host_tree *h,
+                        const struct path_segment *s) {
     str_id name = strs_intern(&rows->names, bytes_of(name_of(p, h, s)));
     if (name == STR_NONE) return false;
     uint32_t *slot = map_at(&rows->find, (uint64_t)name * ON_KINDS + s->kind);
@@ -219,25 +212,25 @@ static bool add_segment(struct rows *rows, const struct path *p,
     if (*slot == MAP_NONE) {
         if (!VEC_ROOM(rows->v, rows->n, rows->cap)) return false;
         *slot = (uint32_t)rows->n;
-        rows->v[rows->n++] = (struct row){.step = p->d->step,
-                                          .name = name,
-                                          .kind = s->kind,
-                                          .first = s->ts};
+        rows->v[rows->n++] = (struct path_row){.step = p->d->step,
+                                               .name = name,
+                                               .kind = s->kind,
+                                               .first = s->ts};
     }
-    struct row *r = &rows->v[*slot];
+    struct path_row *r = &rows->v[*slot];
     r->time += s->dur;
     r->segments++;
     if (s->ts < r->first) r->first = s->ts;
     return true;
 }
 
-static int add_step(struct rows *rows, const struct host_side *side,
+static int add_step(struct path_rows *rows, const struct host_side *side,
                     const struct host_tree *h, uint32_t step,
                     struct ops_err *e) {
     struct deps d;
     TRY(deps_build(&d, side, step, e));
     struct path p = {.t = side->t, .d = &d, .frames = &rows->frames};
-    walk(&p, &side->t->steps[step]);
+    walk_step(&p, &side->t->steps[step]);
     bool ok = !p.oom;
     map_free(&rows->find); /* names are one row within a step, not across */
     for (size_t i = 0; ok && i < p.n; i++)
@@ -247,29 +240,20 @@ static int add_step(struct rows *rows, const struct host_side *side,
     return ok ? 0 : fail_oom(e);
 }
 
-/* The steps to walk: those asked for, else one of each source that stands for
- * all. */
-static int choose(const struct trace *t, const struct scope *in,
-                  uint32_t source, uint32_t *out, size_t *n,
-                  struct ops_err *e) {
-    *n = 0;
-    if (!in->all && !in->source_in[source]) return 0;
-    if (in->by_step)
-        return deps_choose(t, source, in->step_in, true, out, MAX_STEPS, n, e);
-    TRY(deps_typical(t, source, out, e));
-    *n = out[0] != ROW_NONE;
-    return 0;
-}
-
-static int walk_source(struct rows *rows, const struct trace *t,
+static int walk_source(struct path_rows *rows, const struct trace *t,
                        const struct scope *in, const struct host_tree *h,
                        const int64_t *first, uint32_t source,
                        struct ops_err *e) {
+    struct step_choice asked = {source, in->step_in, true, MAX_STEPS};
     uint32_t chosen[MAX_STEPS];
-    size_t n;
-    TRY(choose(t, in, source, chosen, &n, e));
-    if (n == 0) return 0;
+    size_t n = 0;
     struct host_side side;
+    if (!in->all && !in->source_in[source]) return 0;
+    /* the steps that were asked for, else one that stands for all */
+    if (in->by_step) TRY(deps_choose(t, &asked, chosen, &n, e));
+    else TRY(deps_typical(t, source, chosen, e));
+    if (!in->by_step) n = chosen[0] != ROW_NONE;
+    if (n == 0) return 0;
     TRY(host_side_init(&side, t, source, first, e));
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
@@ -279,52 +263,44 @@ static int walk_source(struct rows *rows, const struct trace *t,
     return rc;
 }
 
-static void columns(struct result *r) {
-    /* clang-format off */
-    static const struct column cols[] = {
-        {.name = "host", .type = COL_TEXT, .help = "the step's host or rank"},
-        {.name = "step", .type = COL_INT, .help = "which step"},
-        {.name = "kind", .type = COL_TEXT,
-         .help = "compute, communication, copy: the device worked; input, "
-                 "host, python: the program did; launch: a call and the way "
-                 "to the device; sync: a call after what it waited for; gap: "
-                 "nobody did anything that was recorded"},
-        {.name = "name", .type = COL_TEXT, .flags = COL_KEY,
-         .help = "the op, call or region"},
-        {.name = "on_path_us", .title = "on path", .type = COL_TIME,
-         .unit = "us", .flags = COL_MAIN,
-         .help = "its time on the path; the rows of a step sum to the step"},
-        {.name = "share_pct", .title = "share", .type = COL_PERCENT,
-         .unit = "%", .flags = COL_BAR, .help = "the same of the step"},
-        {.name = "segments", .type = COL_INT,
-         .help = "stretches of the path that it is made of"},
-        {.name = "first_at_us", .type = COL_TIME, .unit = "us",
-         .flags = COL_STAMP | COL_DETAIL, .help = "where the first begins"},
-    };
-    /* clang-format on */
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
-}
+static const struct column critical_cols[] = {
+    {"host", NULL, NULL, "the step's host or rank", COL_TEXT, 0},
+    {"step", NULL, NULL, "which step", COL_INT, 0},
+    {"kind", NULL, NULL,
+     "compute, communication, copy: the device worked; input, host, python: "
+     "the program did; launch: a call and the way to the device; sync: a call "
+     "after what it waited for; gap: nobody did anything that was recorded",
+     COL_TEXT, 0},
+    {"name", NULL, NULL, "the op, call or region", COL_TEXT, COL_KEY},
+    {"on_path_us", "on path", "us",
+     "its time on the path; the rows of a step sum to the step", COL_TIME,
+     COL_MAIN},
+    {"share_pct", "share", "%", "the same of the step", COL_PERCENT, COL_BAR},
+    {"segments", NULL, NULL, "stretches of the path that it is made of",
+     COL_INT, 0},
+    {"first_at_us", NULL, "us", "where the first begins", COL_TIME,
+     COL_STAMP | COL_DETAIL},
+};
 
 static void put_rows(struct result *r, const struct trace *t,
-                     const struct rows *rows) {
+                     const struct path_rows *rows) {
     for (size_t i = 0; i < rows->n; i++) {
-        const struct row *v = &rows->v[i];
+        const struct path_row *v = &rows->v[i];
         const struct step *s = &t->steps[v->step];
         result_row(r);
         cell_text(r, "host", label_source(r, t, s->source));
-        result_int(r, s->number);
-        result_text(r, kind_names[v->kind]);
-        result_text(r, strs_text(&rows->names, v->name));
-        result_int(r, v->time);
-        result_float(r, 100.0 * (double)v->time / (double)s->dur);
-        result_int(r, v->segments);
-        result_int(r, v->first);
+        cell_int(r, "step", s->number);
+        cell_text(r, "kind", path_kind_names[v->kind]);
+        cell_text(r, "name", strs_text(&rows->names, v->name));
+        cell_int(r, "on_path_us", v->time);
+        cell_float(r, "share_pct", 100.0 * (double)v->time / (double)s->dur);
+        cell_int(r, "segments", v->segments);
+        cell_int(r, "first_at_us", v->first);
     }
 }
 
 static void put_remarks(struct result *r, const struct trace *t,
-                        const struct scope *in, const struct rows *rows) {
+                        const struct scope *in, const struct path_rows *rows) {
     if (rows->n == 0) {
         result_remark(r, "there is no step that takes any time: there is no "
                          "path to walk");
@@ -343,18 +319,14 @@ static void put_remarks(struct result *r, const struct trace *t,
                       others ? " of its rank, and so on for each rank" : "");
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
+static int critical_run(const struct trace *t, const struct opts *o,
+                        struct result *r, struct ops_err *e) {
     struct scope in;
-    struct host_tree h;
-    struct rows rows = {0};
+    struct host_tree h = {0};
+    struct path_rows rows = {0};
     TRY(scope_init(&in, t, o, e));
     int rc = host_tree_init(&h, t, e);
-    if (rc != 0) {
-        scope_free(&in);
-        return rc;
-    }
-    if (!strs_init(&rows.names)) rc = fail_oom(e);
+    if (rc == 0 && !strs_init(&rows.names)) rc = fail_oom(e);
     if (rc == 0) rc = pystack_init(&rows.frames, t, e);
     int64_t *first = phases_first_launches(t);
     if (rc == 0 && first == NULL) rc = fail_oom(e);
@@ -364,7 +336,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     if (rc == 0) {
         result_init(r, "critical", "Critical path");
         result_from_trace(r, t);
-        columns(r);
+        result_cols(r, critical_cols, COUNT(critical_cols));
         put_rows(r, t, &rows);
         put_remarks(r, t, &in, &rows);
         rc = result_done(r, e);
@@ -382,5 +354,5 @@ const struct analysis analysis_critical = {
     .name = "critical",
     .help = "the chain of work that made a step as long as it was",
     .row = "one op, call or region on the critical path of a step",
-    .run = run,
+    .run = critical_run,
 };

@@ -5,6 +5,7 @@
  * that ended last before the call did. */
 #include "analyze/steps/deps.h"
 
+#include "base/array.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/sort.h"
@@ -39,8 +40,9 @@ void deps_free(struct deps *d) {
     *d = (struct deps){0};
 }
 
-void deps_host_side(const struct trace *t, uint32_t step, int64_t *ts,
-                    int64_t *end) {
+/* Finds the host side of a step: from its marker to the next one's start. */
+static void host_side_of(const struct trace *t, uint32_t step, int64_t *ts,
+                         int64_t *end) {
     const struct step *s = &t->steps[step];
     *ts = s->marker_ts;
     *end = s->marker_ts + s->marker_dur;
@@ -59,70 +61,54 @@ void deps_host_side(const struct trace *t, uint32_t step, int64_t *ts,
     if (*end < *ts) *end = *ts;
 }
 
-/* Works of one host thread between two rows, by the links of their calls. */
-static bool take_links(struct deps *d, const struct trace *t, row_id first,
-                       row_id end) {
-    const struct links *l = &t->links;
-    size_t i;
-    trace_links_from(t, first, &i);
-    for (; i < l->n && l->host[l->by_host[i]] < end; i++) {
-        row_id call = l->host[l->by_host[i]], row = l->device[l->by_host[i]];
-        if (!span_is_device_work(t, row)) continue;
-        if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
-        d->works[d->nworks++] = (struct work){.row = row,
-                                              .ts = t->spans.ts[row],
-                                              .dur = t->spans.dur[row],
-                                              .call = call,
-                                              .prev = DEP_NONE,
-                                              .after = DEP_NONE};
-    }
+/* Adds a piece of device work; others than work are no part of the graph. */
+static bool add_device_work(struct deps *d, const struct trace *t, row_id row,
+                            row_id call) {
+    if (!span_is_device_work(t, row)) return true;
+    if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
+    d->works[d->nworks++] = (struct work){.row = row,
+                                          .ts = t->spans.ts[row],
+                                          .dur = t->spans.dur[row],
+                                          .call = call,
+                                          .prev = DEP_NONE,
+                                          .after = DEP_NONE};
     return true;
 }
 
-/* A profile of the device alone: its work is launched when it starts. */
-static bool take_unlaunched(struct deps *d, const struct trace *t,
-                            const struct track *tr, int64_t ts, int64_t end) {
-    row_id last = trace_row_at(t, tr, end);
-    for (row_id i = trace_row_at(t, tr, ts); i < last; i++) {
-        if (!span_is_device_work(t, i)) continue;
-        if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
-        d->works[d->nworks++] = (struct work){.row = i,
-                                              .ts = t->spans.ts[i],
-                                              .dur = t->spans.dur[i],
-                                              .call = ROW_NONE,
-                                              .prev = DEP_NONE,
-                                              .after = DEP_NONE};
-    }
-    return true;
-}
-
+/* Takes the device work that the host side launched. */
 static bool take_works(struct deps *d, const struct host_side *h, int64_t ts,
                        int64_t end) {
     const struct trace *t = h->t;
     const struct lists *l = &t->of_source;
     for (size_t k = l->first[h->source]; k < l->first[h->source + 1]; k++) {
         const struct track *tr = &t->tracks[l->v[k]];
+        row_id r = trace_row_at(t, tr, ts), end_row = trace_row_at(t, tr, end);
         bool ok = true;
-        if (tr->kind == TRACK_THREAD) {
-            row_id first = trace_row_at(t, tr, ts);
-            row_id last = trace_row_at(t, tr, end);
-            if (first < last) ok = take_links(d, t, first, last);
+        if (tr->kind == TRACK_THREAD && r < end_row) {
+            const struct links *of = &t->links;
+            size_t i;
+            trace_links_from(t, r, &i);
+            for (; ok && i < of->n && of->host[of->by_host[i]] < end_row; i++)
+                ok = add_device_work(d, t, of->device[of->by_host[i]],
+                                     of->host[of->by_host[i]]);
         } else if (tr->kind == TRACK_STREAM && h->own == ROW_NONE) {
-            ok = take_unlaunched(d, t, tr, ts, end);
+            /* a profile of the device alone: work is launched as it starts */
+            for (; ok && r < end_row; r++)
+                ok = add_device_work(d, t, r, ROW_NONE);
         }
         if (!ok) return false;
     }
     return true;
 }
 
-static int64_t launched_at(const struct trace *t, const struct work *w) {
+int64_t work_launched(const struct trace *t, const struct work *w) {
     return w->call == ROW_NONE ? w->ts : t->spans.ts[w->call];
 }
 
 /* Order of launching; the kernels of one graph launch by their start. */
 static int by_launch(const void *a, const void *b, void *ctx) {
     const struct work *x = a, *y = b;
-    int64_t p = launched_at(ctx, x), q = launched_at(ctx, y);
+    int64_t p = work_launched(ctx, x), q = work_launched(ctx, y);
     if (p != q) return p < q ? -1 : 1;
     if (x->ts != y->ts) return x->ts < y->ts ? -1 : 1;
     return x->row < y->row ? -1 : x->row > y->row;
@@ -158,8 +144,6 @@ struct ends {
     const struct deps *d;
 };
 
-static int64_t work_end(const struct work *w) { return w->ts + w->dur; }
-
 static int by_end(const void *a, const void *b, void *ctx) {
     const struct deps *d = ctx;
     uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
@@ -170,13 +154,9 @@ static int by_end(const void *a, const void *b, void *ctx) {
 
 /* How many works end at or before ts. */
 static size_t ended_by(const struct ends *s, int64_t ts) {
-    size_t lo = 0, hi = s->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (work_end(&s->d->works[s->v[mid]]) <= ts) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
+    size_t i;
+    BOUND(i, 0, s->n, work_end(&s->d->works[s->v[i]]) <= ts);
+    return i;
 }
 
 /* The work of another lane that ended just before w began, if w could have
@@ -184,7 +164,7 @@ static size_t ended_by(const struct ends *s, int64_t ts) {
 static uint32_t waited_for(const struct trace *t, const struct ends *s,
                            size_t i) {
     const struct work *w = &s->d->works[i];
-    int64_t ready = launched_at(t, w) + LATENCY_NS * PS_PER_NS;
+    int64_t ready = work_launched(t, w) + LATENCY_NS * PS_PER_NS;
     if (w->prev != DEP_NONE) {
         int64_t end = work_end(&s->d->works[w->prev]);
         if (end > ready) ready = end;
@@ -217,16 +197,6 @@ static bool call_waits(const struct trace *t, row_id call) {
     return false;
 }
 
-/* The work launched by the end of the piece that ended last before ts, or
- * DEP_NONE. What was launched later cannot have been waited for. */
-static uint32_t last_ended(const struct ends *s, const struct stop *stop,
-                           int64_t ts) {
-    size_t k = ended_by(s, ts);
-    for (int looked = 0; k-- > 0 && looked < LOOK_MAX; looked++)
-        if (s->v[k] < stop->end) return s->v[k];
-    return DEP_NONE;
-}
-
 /* Fills the stop of a piece whose call waits. */
 static void set_wait(struct stop *stop, const struct trace *t,
                      const struct ends *s, const struct piece *p) {
@@ -238,7 +208,10 @@ static void set_wait(struct stop *stop, const struct trace *t,
     if (p->ts + p->dur < end || !call_waits(t, p->row)) return;
     /* a copy waits for itself, any other call for what ended last */
     if (stop->first < stop->end) stop->wait = stop->end - 1;
-    else stop->wait = last_ended(s, stop, end + CLOCK_NS * PS_PER_NS);
+    size_t k = ended_by(s, end + CLOCK_NS * PS_PER_NS);
+    for (int n = 0; stop->wait == DEP_NONE && k-- > 0 && n < LOOK_MAX; n++)
+        /* what was launched later cannot have been waited for */
+        if (s->v[k] < stop->end) stop->wait = s->v[k];
     if (stop->wait == DEP_NONE) return;
     int64_t from = work_end(&s->d->works[stop->wait]);
     if (from < p->ts) from = p->ts;
@@ -248,8 +221,8 @@ static void set_wait(struct stop *stop, const struct trace *t,
 static void place_works(struct deps *d, const struct trace *t) {
     size_t w = 0;
     for (size_t i = 0; i < d->nworks; i++)
-        d->works[i].piece = (uint32_t)timeline_at(&d->line,
-                                                  launched_at(t, &d->works[i]));
+        d->works[i].piece =
+            (uint32_t)timeline_at(&d->line, work_launched(t, &d->works[i]));
     for (size_t p = 0; p < d->line.n; p++) {
         d->stops[p].first = (uint32_t)w;
         while (w < d->nworks && d->works[w].piece == p) w++;
@@ -290,8 +263,10 @@ bool deps_launches(const struct deps *d, const struct trace *t, size_t i) {
            t->spans.kind[d->works[s->first].row] == SPAN_KERNEL;
 }
 
-static int build(struct deps *d, const struct host_side *h, int64_t ts,
-                 int64_t end, struct ops_err *e) {
+static int build_graph(struct deps *d, const struct host_side *h,
+                       struct ops_err *e) {
+    int64_t ts, end;
+    host_side_of(h->t, d->step, &ts, &end);
     if (!take_works(d, h, ts, end)) return fail_oom(e);
     if (d->nworks > 0)
         qsort_r(d->works, d->nworks, sizeof *d->works, by_launch, (void *)h->t);
@@ -308,20 +283,18 @@ static int build(struct deps *d, const struct host_side *h, int64_t ts,
 int deps_build(struct deps *d, const struct host_side *h, uint32_t step,
                struct ops_err *e) {
     *d = (struct deps){.step = step};
-    int64_t ts, end;
-    deps_host_side(h->t, step, &ts, &end);
-    int rc = build(d, h, ts, end, e);
+    int rc = build_graph(d, h, e);
     if (rc != 0) deps_free(d);
     return rc;
 }
 
-struct choice {
+struct step_length {
     uint32_t step;
     int64_t dur;
 };
 
 static int by_dur(const void *a, const void *b) {
-    const struct choice *x = a, *y = b;
+    const struct step_length *x = a, *y = b;
     if (x->dur != y->dur) return x->dur < y->dur ? -1 : 1;
     return x->step < y->step ? -1 : x->step > y->step;
 }
@@ -333,22 +306,22 @@ static int by_step(const void *a, const void *b) {
 
 /* All steps of the source that count, by length; the caller frees *v. */
 static int by_length(const struct trace *t, uint32_t source, const bool *in,
-                     struct choice **v, size_t *n, struct ops_err *e) {
+                     struct step_length **v, size_t *n, struct ops_err *e) {
     const struct source *s = &t->sources[source];
     *v = malloc((s->step_end - s->step_first + 1) * sizeof **v);
     *n = 0;
     if (*v == NULL) return fail_oom(e);
     for (size_t i = s->step_first; i < s->step_end; i++)
         if (in == NULL || in[i])
-            (*v)[(*n)++] = (struct choice){.step = (uint32_t)i,
-                                           .dur = t->steps[i].dur};
+            (*v)[(*n)++] = (struct step_length){.step = (uint32_t)i,
+                                                .dur = t->steps[i].dur};
     qsort(*v, *n, sizeof **v, by_dur);
     return 0;
 }
 
 int deps_typical(const struct trace *t, uint32_t source, uint32_t *out,
                  struct ops_err *e) {
-    struct choice *v;
+    struct step_length *v;
     size_t n;
     TRY(by_length(t, source, NULL, &v, &n, e));
     *out = n > 0 ? v[(n - 1) / 2].step : ROW_NONE;
@@ -356,18 +329,17 @@ int deps_typical(const struct trace *t, uint32_t source, uint32_t *out,
     return 0;
 }
 
-int deps_choose(const struct trace *t, uint32_t source, const bool *in,
-                bool all, uint32_t *out, size_t max, size_t *n,
-                struct ops_err *e) {
-    struct choice *v;
+int deps_choose(const struct trace *t, const struct step_choice *c,
+                uint32_t *out, size_t *n, struct ops_err *e) {
+    struct step_length *v;
     size_t have;
     *n = 0;
-    TRY(by_length(t, source, in, &v, &have, e));
+    TRY(by_length(t, c->source, c->in, &v, &have, e));
     bool mixed = have >= MIXED_STEPS &&
                  v[have * 3 / 4].dur / MIXED > v[have / 4].dur;
-    size_t from = all || mixed ? 0 : have / 4;
-    size_t end = all || mixed ? have : (have + 1) / 2;
-    size_t some = end - from < max ? end - from : max;
+    size_t from = c->all || mixed ? 0 : have / 4;
+    size_t end = c->all || mixed ? have : (have + 1) / 2;
+    size_t some = end - from < c->max ? end - from : c->max;
     for (; *n < some; ++*n) out[*n] = v[from + *n * (end - from) / some].step;
     qsort(out, *n, sizeof *out, by_step);
     free(v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a step had to wait for: its host line (timeline.h), the device work
- * that the line launched, and between them the dependencies
+ * What a step had to wait for: its host line, the device work that the line
+ * launched, and between them the dependencies
  *
  *   program order   a piece of the line runs after the one before it
  *   launch          device work starts after the call that launched it
@@ -15,8 +15,65 @@
 #ifndef ANALYZE_STEPS_DEPS_H
 #define ANALYZE_STEPS_DEPS_H
 
-#include "analyze/steps/timeline.h"
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ops_err;
+struct trace;
+
+/* ---- the program's own line through a step (timeline.c) ----
+ *
+ * Wall-clock time cut into pieces, each with the one host span that the program
+ * was in. The step's thread leads; where it only waits inside a region or
+ * records nothing, a thread that it feeds (autograd, an executor) takes over.
+ * So the pieces of a step are disjoint, in order, and cover the step's host
+ * side without a hole. Rows are row_ids of the trace. */
+
+struct piece {
+    int64_t ts, dur; /* ps, as traced */
+    uint32_t row;    /* the innermost span, or ROW_NONE: nothing recorded */
+    uint32_t edges;  /* recorded begins and ends inside it: two an event */
+    bool input;      /* the step's thread waits for or prepares its input */
+};
+
+/* Zeroed is empty. */
+struct timeline {
+    struct piece *v;
+    size_t n, cap;
+    int64_t ts, end; /* the host side of the step */
+};
+
+/* Which threads a source's program runs on; worked out once per source. */
+struct host_side {
+    const struct trace *t;
+    uint32_t source;
+    uint32_t own;      /* the step's thread, or ROW_NONE */
+    uint32_t *threads; /* the others that run ops or calls */
+    size_t nthreads;
+    uint32_t *python; /* tracks of Python frames of all of these */
+    size_t npython;
+    const int64_t *first; /* by step: its first kernel launch (phases.h) */
+    int64_t *made;        /* the same where it is our own */
+};
+
+/* first, of phases_first_launches, is borrowed: it is the same for all sources.
+ * NULL: made here. */
+int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
+                   const int64_t *first, struct ops_err *e);
+void host_side_free(struct host_side *h);
+
+/* The line through [ts, end). O(n log n) in the spans inside and the source's
+ * threads. */
+int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
+                   int64_t end, struct ops_err *e);
+void timeline_free(struct timeline *l);
+
+/* Returns the piece that holds that instant, clamped to the first and last; the
+ * line must not be empty. O(log n). */
+size_t timeline_at(const struct timeline *l, int64_t ts);
+
+/* ---- the graph (deps.c) ---- */
 
 #define DEP_NONE UINT32_MAX
 
@@ -30,6 +87,11 @@ struct work {
     uint32_t prev;  /* the work before it on its lane, or DEP_NONE */
     uint32_t after; /* work of another lane that it waited for, or DEP_NONE */
 };
+
+/* Returns when the work was launched; without a call, when it began. */
+int64_t work_launched(const struct trace *t, const struct work *w);
+
+static inline int64_t work_end(const struct work *w) { return w->ts + w->dur; }
 
 /* What stands beside a piece of the line. */
 struct stop {
@@ -58,22 +120,25 @@ int deps_build(struct deps *d, const struct host_side *h, uint32_t step,
                struct ops_err *e);
 void deps_free(struct deps *d);
 
-/* The host side of a step: from its marker to the next one's start. */
-void deps_host_side(const struct trace *t, uint32_t step, int64_t *ts,
-                    int64_t *end);
-
-/* The step of the median length (of two the shorter), or ROW_NONE. */
+/* Finds the step of the median length (of two the shorter); ROW_NONE if there
+ * is no step. */
 int deps_typical(const struct trace *t, uint32_t source, uint32_t *out,
                  struct ops_err *e);
 
-/* At most max steps of the source that stand for all of them, in time order:
- * by their length those just below the median, the second quarter. What
- * disturbs a step makes it longer (a profiler's flush, another program), and
- * the shortest may be cut ones. Where steps are of several kinds (every tenth
- * evaluates), or with all, some of every length. in (may be NULL) says which
- * count. Their number goes to *n; out has room for max. */
-int deps_choose(const struct trace *t, uint32_t source, const bool *in,
-                bool all, uint32_t *out, size_t max, size_t *n,
-                struct ops_err *e);
+/* Which steps may be chosen. */
+struct step_choice {
+    uint32_t source;
+    const bool *in; /* by step: may it be chosen? NULL: all may */
+    bool all;       /* some of every length, not only typical ones */
+    size_t max;     /* so many at the most */
+};
+
+/* Chooses steps that stand for all of them, in time order: by their length
+ * those just below the median, the second quarter. What disturbs a step makes
+ * it longer (a profiler's flush, another program), and the shortest may be cut
+ * ones. Where steps are of several kinds (every tenth evaluates), some of every
+ * length are chosen. Their number goes to *n; out has room for max. */
+int deps_choose(const struct trace *t, const struct step_choice *c,
+                uint32_t *out, size_t *n, struct ops_err *e);
 
 #endif

@@ -10,13 +10,14 @@
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
 #include "analyze/steps/gaps.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "model/span_class.h"
 #include <assert.h>
 #include <stdlib.h>
 
 /* All gaps of one cause on one device. */
-struct sum {
+struct cause_sum {
     int64_t gaps, total;
     struct gap worst; /* the first of the longest */
 };
@@ -38,29 +39,16 @@ struct idle {
 /* A device is looked at step by step; a file may have any number of both. */
 enum { ANY_PAIRS = 1 << 18, PAIRS_PER_SPAN = 8 };
 
-static int64_t length(const struct gap *g) { return g->end - g->start; }
+static int64_t gap_length(const struct gap *g) { return g->end - g->start; }
 
-static void add_gap(struct sum *s, const struct gap *g) {
-    if (s->gaps == 0 || length(g) > length(&s->worst)) s->worst = *g;
+static void add_gap(struct cause_sum *s, const struct gap *g) {
+    if (s->gaps == 0 || gap_length(g) > gap_length(&s->worst)) s->worst = *g;
     s->gaps++;
-    sum_add(&s->total, length(g));
+    sum_add(&s->total, gap_length(g));
 }
 
-/* Length of the steps that count, and of what of it the device was busy. */
-static void measure(const struct idle *d, const struct phase_view *v,
-                    int64_t *whole, int64_t *busy) {
-    const struct trace *t = d->t;
-    const struct source *s = &t->sources[v->source];
-    *whole = *busy = 0;
-    for (size_t i = s->step_first; i < s->step_end; i++) {
-        const struct step *st = &t->steps[i];
-        if (!d->scope.all && !d->scope.step_in[i]) continue;
-        sum_add(whole, st->dur);
-        sum_add(busy, intervals_overlap(&v->busy, st->ts, st->ts + st->dur));
-    }
-}
-
-/* Who launched that device work, in words; what ran, where nobody is known. */
+/* Returns who launched that device work, in words; what ran where nobody is
+ * known. */
 static struct bytes op_of(const struct idle *d, row_id work) {
     const struct trace *t = d->t;
     if (work == ROW_NONE) return (struct bytes){0};
@@ -74,13 +62,13 @@ static struct bytes op_of(const struct idle *d, row_id work) {
     return strs_bytes(&t->strs, t->spans.name[op]);
 }
 
-static void put_op(struct result *r, const struct idle *d, row_id work) {
+static void put_op(struct result *r, const char *col, const struct idle *d,
+                   row_id work) {
     struct bytes op = op_of(d, work);
-    if (op.n == 0) result_null(r);
-    else result_str(r, op);
+    if (op.n > 0) cell_str(r, col, op);
 }
 
-static void put_columns(struct result *r, const struct trace *t) {
+static void idle_columns(struct result *r, const struct trace *t) {
     const struct column cols[] = {
         {"device", NULL, NULL, "The device that was idle.", COL_TEXT,
          t->ndevices > 1 ? 0 : COL_DETAIL},
@@ -105,29 +93,29 @@ static void put_columns(struct result *r, const struct trace *t) {
         {"op_after", "op after", NULL,
          "Who launched the work that ended the longest.", COL_TEXT, COL_SYMBOL},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
 }
 
-static void put_row(struct result *r, const struct idle *d,
-                    const struct phase_view *v, enum idle_cause c,
-                    const struct sum *s, int64_t idle) {
+static void put_cause(struct result *r, const struct idle *d,
+                      const struct phase_view *v, enum idle_cause c,
+                      const struct cause_sum *s, int64_t idle) {
     result_row(r);
     cell_text(r, "device", label_device(r, d->t, v->source, v->device));
-    result_text(r, idle_cause_name(c));
-    result_int(r, s->gaps);
-    result_int(r, s->total);
-    result_float_if(r, idle > 0, 100.0 * (double)s->total / (double)idle);
-    result_int(r, length(&s->worst));
-    result_int(r, s->worst.start);
-    put_op(r, d, s->worst.before);
-    put_op(r, d, s->worst.after);
+    cell_text(r, "cause", idle_cause_name(c));
+    cell_int(r, "gaps", s->gaps);
+    cell_int(r, "total_us", s->total);
+    if (idle > 0)
+        cell_float(r, "share_pct", 100.0 * (double)s->total / (double)idle);
+    cell_int(r, "worst_us", gap_length(&s->worst));
+    cell_int(r, "worst_at_us", s->worst.start);
+    put_op(r, "op_before", d, s->worst.before);
+    put_op(r, "op_after", d, s->worst.after);
 }
 
 /* The rows of a device, the largest cause first. */
 static void put_device(struct result *r, const struct idle *d,
                        const struct phase_view *v,
-                       const struct sum by[IDLE_CAUSES], int64_t idle) {
+                       const struct cause_sum by[IDLE_CAUSES], int64_t idle) {
     bool done[IDLE_CAUSES] = {false};
     for (int n = 0; n < IDLE_CAUSES; n++) {
         int best = -1;
@@ -137,26 +125,32 @@ static void put_device(struct result *r, const struct idle *d,
                 best = c;
         if (best < 0) return;
         done[best] = true;
-        put_row(r, d, v, (enum idle_cause)best, &by[best], idle);
+        put_cause(r, d, v, (enum idle_cause)best, &by[best], idle);
     }
 }
 
 static int add_device(struct idle *d, const struct phase_view *v,
                       struct result *r, struct ops_err *e) {
     struct gaps g;
-    struct sum by[IDLE_CAUSES] = {{0}};
-    int64_t whole, busy, idle = 0;
+    struct cause_sum by[IDLE_CAUSES] = {{0}};
+    int64_t whole = 0, busy = 0, idle = 0; /* in the steps that count */
     TRY(gaps_find(&g, d->t, v, d->scope.all ? NULL : d->scope.step_in, e));
     for (size_t i = 0; i < g.n; i++) {
         enum idle_cause c = gap_cause(&d->host, v, &g.v[i]);
         add_gap(&by[c], &g.v[i]);
-        sum_add(&idle, length(&g.v[i]));
+        sum_add(&idle, gap_length(&g.v[i]));
         if (c != IDLE_UNKNOWN || g.v[i].after == ROW_NONE) continue;
         sum_add(g.v[i].launch == ROW_NONE ? &d->no_launch : &d->ready,
-                length(&g.v[i]));
+                gap_length(&g.v[i]));
     }
     gaps_free(&g);
-    measure(d, v, &whole, &busy);
+    const struct source *s = &d->t->sources[v->source];
+    for (size_t i = s->step_first; i < s->step_end; i++) {
+        const struct step *st = &d->t->steps[i];
+        if (!d->scope.all && !d->scope.step_in[i]) continue;
+        sum_add(&whole, st->dur);
+        sum_add(&busy, intervals_overlap(&v->busy, st->ts, st->ts + st->dur));
+    }
     /* the promise of this analysis; sums of hostile times stop at the limit */
     assert(idle == diff_of(whole, busy) || whole == INT64_MAX);
     put_device(r, d, v, by, idle);
@@ -194,7 +188,7 @@ static void add_remarks(struct result *r, const struct idle *d) {
                       (double)d->ready / PS_PER_MS);
 }
 
-static int fill(struct idle *d, struct result *r, struct ops_err *e) {
+static int idle_fill(struct idle *d, struct result *r, struct ops_err *e) {
     TRY(phases_init(&d->ph, d->t, e));
     TRY(gap_host_init(&d->host, d->t, e));
     TRY(host_tree_init(&d->tree, d->t, e));
@@ -221,11 +215,11 @@ static int idle_run(const struct trace *t, const struct opts *o,
     result_init(r, "idle", "Idle devices: why they had nothing to do");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
-    put_columns(r, t);
+    idle_columns(r, t);
     r->in_order = true; /* by device, then by time */
     r->chart = "bars share_pct";
     int rc = scope_init(&d.scope, t, o, e);
-    if (rc == 0) rc = fill(&d, r, e);
+    if (rc == 0) rc = idle_fill(&d, r, e);
     phases_free(&d.ph);
     gap_host_free(&d.host);
     host_tree_free(&d.tree);

@@ -6,6 +6,7 @@
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
 #include "analyze/steps/input_stages.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include <stdlib.h>
 
@@ -16,7 +17,7 @@ enum { BOUND_PCT = 20, NOTICE_PCT = 5 };
 /* A stage at work for that share of the time has no time left to run ahead. */
 enum { LIMIT_PCT = 90 };
 
-static const struct column cols[] = {
+static const struct column input_cols[] = {
     {"stage", NULL, NULL,
      "The stage: a tf.data iterator by its path, a DataLoader's wait, a region "
      "before the step's first launch, an op inside one of them, copies.",
@@ -80,16 +81,12 @@ static double ms_per_step(const struct input_stages *s, int64_t ps) {
     return s->steps > 0 ? (double)ps / (double)s->steps / PS_PER_MS : 0;
 }
 
-/* Of each step: what its thread, or somebody in its place, waited for. */
+/* Returns how long the steps' thread, or somebody in its place, waited. */
 static int64_t all_waited(const struct input_stages *s) {
     return sum_of(s->exposed, s->waited);
 }
 
-static bool is_pipeline(const struct input_stage *s) {
-    return s->kind != STAGE_COPY && s->kind != STAGE_PIN;
-}
-
-/* A word for the stages that cost something. */
+/* Returns a word on a stage that costs something; NULL if it does not. */
 static const char *advice_for(const struct input_stages *all,
                               const struct input_stage *s) {
     if (s->kind == STAGE_COPY) return s->pageable == 1 ? "pin_memory" : NULL;
@@ -117,39 +114,37 @@ static const char *advice_for(const struct input_stages *all,
     }
 }
 
-static const char *thread_of(const struct input_stage *s) {
-    if (s->kind == STAGE_COPY) return "device";
-    return s->on_step ? "step" : "background";
-}
-
 static void put_stage(struct result *r, const struct input_stages *all,
                       const struct input_stage *s, wide selfs) {
     int64_t hidden = diff_of(s->self, s->exposed);
     int64_t total = input_stage_total(s);
     result_row(r);
-    result_text(r, s->name);
-    result_int(r, s->calls);
-    result_int(r, total);
-    result_int(r, s->self);
-    result_int_if(r, all->steps > 0, all->steps ? total / all->steps : 0);
-    result_float(r, pct(s->self, selfs));
-    result_int(r, s->exposed);
+    cell_text(r, "stage", s->name);
+    cell_int(r, "calls", s->calls);
+    cell_int(r, "total_us", total);
+    cell_int(r, "self_us", s->self);
+    if (all->steps > 0) cell_int(r, "per_step_us", total / all->steps);
+    cell_float(r, "share_pct", pct(s->self, selfs));
+    cell_int(r, "exposed_us", s->exposed);
     /* with --steps a wait may have begun in the step before */
-    result_int(r, hidden > 0 ? hidden : 0);
-    result_float_if(r, all->step_time > 0, pct(s->exposed, all->step_time));
-    result_text(r, stage_kind_name(s->kind));
-    result_text(r, thread_of(s));
-    result_int_if(r, all->steps > 0 && s->busy > 0,
-                  all->steps ? s->busy / all->steps : 0);
-    result_int_if(r, s->kind != STAGE_COPY, s->threads);
-    result_int_if(r, s->function > 0, s->function);
-    result_int(r, s->call);
-    result_text(r, s->parent == ROW_NONE ? NULL : all->v[s->parent].name);
-    result_int(r, s->depth);
-    result_int_if(r, s->bytes >= 0, s->bytes);
-    if (s->pageable < 0) result_null(r);
-    else result_bool(r, s->pageable == 1);
-    result_text(r, advice_for(all, s));
+    cell_int(r, "hidden_us", hidden > 0 ? hidden : 0);
+    if (all->step_time > 0)
+        cell_float(r, "exposed_pct", pct(s->exposed, all->step_time));
+    cell_text(r, "kind", stage_kind_name(s->kind));
+    cell_text(r, "thread",
+              s->kind == STAGE_COPY ? "device"
+              : s->on_step          ? "step"
+                                    : "background");
+    if (all->steps > 0 && s->busy > 0)
+        cell_int(r, "busy_us", s->busy / all->steps);
+    if (s->kind != STAGE_COPY) cell_int(r, "threads", s->threads);
+    if (s->function > 0) cell_int(r, "function_us", s->function);
+    cell_int(r, "call_us", s->call);
+    if (s->parent != ROW_NONE) cell_text(r, "parent", all->v[s->parent].name);
+    cell_int(r, "depth", s->depth);
+    if (s->bytes >= 0) cell_int(r, "bytes", s->bytes);
+    if (s->pageable >= 0) cell_bool(r, "pageable", s->pageable == 1);
+    cell_text(r, "advice", advice_for(all, s));
 }
 
 /* Is the device waiting for input, and where? */
@@ -233,7 +228,8 @@ static void say_unseen(struct result *r, const struct input_stages *s,
 /* own: opscope's recorder wrote it, and the program says what is input. */
 static void say_all(struct result *r, const struct input_stages *s, bool own) {
     bool any = false;
-    for (size_t i = 0; i < s->n; i++) any |= is_pipeline(&s->v[i]);
+    for (size_t i = 0; i < s->n; i++)
+        any |= s->v[i].kind != STAGE_COPY && s->v[i].kind != STAGE_PIN;
     if (!any && own)
         result_remark(r, "No input pipeline was recorded: no scope of kind "
                          "OPS_KIND_INPUT (OPS_SCOPE_AS(OPS_KIND_INPUT, "
@@ -266,8 +262,7 @@ static int input_run(const struct trace *t, const struct opts *o,
     result_from_trace(r, t);
     r->in_order = true;
     r->chart = "bars self_us";
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, input_cols, COUNT(input_cols));
     struct scope in;
     struct input_stages s;
     TRY(scope_init(&in, t, o, e));

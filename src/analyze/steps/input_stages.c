@@ -14,6 +14,7 @@
 #include "analyze/analyze.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/phases.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sum.h"
@@ -33,11 +34,15 @@ struct extra {
     struct intervals own, fn; /* when it ran itself, and its function */
     bool waits;               /* an iterator works for it on another thread */
     int64_t alone;            /* calls on a thread with no stage around them */
-    uint8_t mark;             /* while parents are followed */
+    uint32_t walk;            /* cut_circles: the walk that came by, or 0 */
+    /* order_stages: */
+    bool shown;
+    uint32_t child, next; /* first of those it asks; next of its siblings */
+    uint32_t place;       /* index in the order */
 };
 
 /* A run of the user's function that was started and not waited for. */
-struct run {
+struct stage_run {
     uint32_t stage; /* that started it, or was fetched just before */
     bool consumer;  /* the second: it belongs to that stage's parent */
 };
@@ -56,7 +61,7 @@ struct finder {
     struct map fold; /* a trace's name -> id in s->names */
     struct map at;   /* (parent or iterator, name) -> stage */
     struct map runs; /* (source, run's id) -> run */
-    struct run *run;
+    struct stage_run *run;
     size_t nruns, cap_runs;
     struct known known;
     struct phases ph;
@@ -75,7 +80,7 @@ struct open_stage {
 };
 
 /* One thread's sweep. */
-struct sweep {
+struct stage_sweep {
     struct finder *f;
     uint32_t track, source;
     bool on_step;
@@ -144,7 +149,7 @@ static bool add_work(struct intervals *s, int64_t start, int64_t end) {
 }
 
 /* The innermost stage owns the time from w->at on. False: out of memory. */
-static bool charge(struct sweep *w, int64_t to) {
+static bool charge(struct stage_sweep *w, int64_t to) {
     const struct open_stage *top = &w->v[w->n - 1];
     struct finder *f = w->f;
     struct extra *x = &f->x[top->stage];
@@ -165,7 +170,7 @@ static bool charge(struct sweep *w, int64_t to) {
 }
 
 /* Settles all time before ts and closes what ended. */
-static bool settle(struct sweep *w, int64_t ts) {
+static bool settle(struct stage_sweep *w, int64_t ts) {
     while (w->n > 0) {
         if (!charge(w, ts)) return false;
         if (w->v[w->n - 1].end > ts) break;
@@ -176,7 +181,7 @@ static bool settle(struct sweep *w, int64_t ts) {
 }
 
 /* Opens a stage for row r. */
-static bool open_stage(struct sweep *w, row_id r, uint32_t stage) {
+static bool open_stage(struct stage_sweep *w, row_id r, uint32_t stage) {
     struct finder *f = w->f;
     if (stage == ROW_NONE || !VEC_ROOM(w->v, w->n, w->cap)) return false;
     struct input_stage *s = &f->s->v[stage];
@@ -194,27 +199,16 @@ static bool open_stage(struct sweep *w, row_id r, uint32_t stage) {
     return true;
 }
 
-static uint32_t top_stage(const struct sweep *w) {
+static uint32_t top_stage(const struct stage_sweep *w) {
     return w->n ? w->v[w->n - 1].stage : ROW_NONE;
 }
 
-static bool top_is(const struct sweep *w, enum stage_kind kind) {
+static bool top_is(const struct stage_sweep *w, enum stage_kind kind) {
     return w->n > 0 && w->f->s->v[top_stage(w)].kind == kind;
 }
 
-/* A wait inside a wait is the same one: IteratorGetNext runs
- * IteratorGetNextOp::DoCompute. Where the inner one ends later, which broken
- * times can say, the wait lasts until then. */
-static void go_on_waiting(struct sweep *w, row_id r) {
-    struct open_stage *top = &w->v[w->n - 1];
-    int64_t end = span_end(w->f->t, r);
-    if (end <= top->end) return;
-    if (top->counts) sum_add(&w->f->s->v[top->stage].call, end - top->end);
-    top->end = end;
-}
-
 /* A span that the pipeline's names tell of. */
-static bool take_named(struct sweep *w, row_id r, bool iterator) {
+static bool take_named(struct stage_sweep *w, row_id r, bool iterator) {
     struct finder *f = w->f;
     str_id id = f->t->spans.name[r], name = map_get(&f->fold, id);
     if (name == MAP_NONE) { /* the program said so, not the name */
@@ -232,7 +226,14 @@ static bool take_named(struct sweep *w, row_id r, bool iterator) {
         return open_stage(w, r, i);
     }
     if (top_is(w, STAGE_WAIT)) {
-        go_on_waiting(w, r);
+        /* A wait inside a wait is the same one: IteratorGetNext runs
+         * IteratorGetNextOp::DoCompute. Where the inner one ends later, which
+         * broken times can say, the wait lasts until then. */
+        struct open_stage *top = &w->v[w->n - 1];
+        int64_t end = span_end(f->t, r);
+        if (end <= top->end) return true;
+        if (top->counts) sum_add(&f->s->v[top->stage].call, end - top->end);
+        top->end = end;
         return true;
     }
     /* A program that records itself waits where its step does; what another
@@ -251,35 +252,26 @@ static uint64_t run_key(uint32_t source, int64_t id) {
 }
 
 /* The user's function is started here, and not waited for. */
-static bool take_async(struct sweep *w, row_id r) {
+static bool take_async(struct stage_sweep *w, row_id r) {
     struct finder *f = w->f;
     bool around = w->n > 0;
     uint32_t stage = around ? top_stage(w) : w->last;
     int64_t id = args_int(f->t, r, "id", 0);
     if (stage == ROW_NONE || id == 0) return true;
     if (!VEC_ROOM(f->run, f->nruns, f->cap_runs)) return false;
-    f->run[f->nruns] = (struct run){stage, !around};
+    f->run[f->nruns] = (struct stage_run){stage, !around};
     return map_set(&f->runs, run_key(w->source, id), (uint32_t)f->nruns++);
 }
 
-/* Does this span run the user's function of a stage? */
-static bool is_run(const struct finder *f, row_id r) {
-    str_id name = f->t->spans.name[r];
-    bool sync = false;
-    for (int i = 0; i < SYNC_RUNS; i++) sync |= name == f->known.sync[i];
-    return sync || name == f->known.async;
-}
-
-static bool take_run(struct sweep *w, row_id r) {
-    struct finder *f = w->f;
-    if (f->t->spans.name[r] == f->known.async) return take_async(w, r);
-    if (w->n > 0 && scope_has(f->scope, r))
-        sum_add(&f->s->v[top_stage(w)].function, f->t->spans.dur[r]);
-    return true;
+/* Does this span run the user's function of a stage and wait for it? */
+static bool is_sync_run(const struct finder *f, row_id r) {
+    for (int i = 0; i < SYNC_RUNS; i++)
+        if (f->t->spans.name[r] == f->known.sync[i]) return true;
+    return false;
 }
 
 /* One span of a host thread. */
-static bool take_span(struct sweep *w, row_id r) {
+static bool take_span(struct stage_sweep *w, row_id r) {
     const struct trace *t = w->f->t;
     uint16_t class = span_class(t, r);
     uint8_t kind = t->spans.kind[r];
@@ -288,7 +280,12 @@ static bool take_span(struct sweep *w, row_id r) {
     if (w->on_step && phases_is_loop(t, r, w->f->first))
         return open_stage(w, r,
                           child_at(w->f, top_stage(w), name, STAGE_REGION));
-    if (is_run(w->f, r)) return take_run(w, r);
+    if (t->spans.name[r] == w->f->known.async) return take_async(w, r);
+    if (is_sync_run(w->f, r)) {
+        if (w->n > 0 && scope_has(w->f->scope, r))
+            sum_add(&w->f->s->v[top_stage(w)].function, t->spans.dur[r]);
+        return true;
+    }
     bool inside = top_is(w, STAGE_WAIT) || top_is(w, STAGE_REGION);
     if (!inside || (kind != SPAN_OP && kind != SPAN_ANNOTATION)) return true;
     return open_stage(w, r, child_at(w->f, top_stage(w), name, STAGE_OP));
@@ -297,12 +294,12 @@ static bool take_span(struct sweep *w, row_id r) {
 static bool sweep_track(struct finder *f, uint32_t track, bool on_step,
                         struct intervals *waits) {
     const struct track *tr = &f->t->tracks[track];
-    struct sweep w = {.f = f,
-                      .track = track,
-                      .source = tr->source,
-                      .on_step = on_step,
-                      .at = INT64_MIN,
-                      .last = ROW_NONE};
+    struct stage_sweep w = {.f = f,
+                            .track = track,
+                            .source = tr->source,
+                            .on_step = on_step,
+                            .at = INT64_MIN,
+                            .last = ROW_NONE};
     bool ok = true;
     for (row_id r = tr->first; ok && r < tr->end; r++) {
         if (f->t->spans.flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) continue;
@@ -337,10 +334,9 @@ static bool is_pin_thread(const struct trace *t, uint32_t track) {
 static bool take_pins(struct finder *f, uint32_t track) {
     const struct trace *t = f->t;
     if (!is_pin_thread(t, track)) return true;
-    uint32_t i = stage_at(f, KEY_WAIT,
-                          strs_intern(&f->s->names,
-                                      bytes_of("DataLoader pin_memory thread")),
-                          STAGE_PIN);
+    str_id name = strs_intern(&f->s->names,
+                              bytes_of("DataLoader pin_memory thread"));
+    uint32_t i = stage_at(f, KEY_WAIT, name, STAGE_PIN);
     if (i == ROW_NONE) return false;
     struct input_stage *s = &f->s->v[i];
     for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
@@ -537,29 +533,18 @@ static void name_parents(struct finder *f) {
     }
 }
 
-/* Cuts circles, which only damaged files have, and sets depths. */
-static bool set_depths(struct finder *f) {
-    enum { NEW, ON_PATH, DONE };
-    struct input_stage *v = f->s->v;
-    uint32_t *path = malloc((f->s->n + 1) * sizeof *path);
-    if (path == NULL) return false;
+/* Cuts circles of parents, which only damaged files have: a walk up that meets
+ * itself. */
+static void cut_circles(struct finder *f) {
     for (uint32_t i = 0; i < f->s->n; i++) {
-        size_t n = 0;
-        uint32_t k = i;
-        for (; k != ROW_NONE && f->x[k].mark == NEW; k = v[k].parent) {
-            f->x[k].mark = ON_PATH;
-            path[n++] = k;
+        uint32_t last = ROW_NONE, k = i;
+        for (; k != ROW_NONE && f->x[k].walk == 0; k = f->s->v[k].parent) {
+            f->x[k].walk = i + 1;
+            last = k;
         }
-        if (k != ROW_NONE && f->x[k].mark == ON_PATH)
-            v[path[n - 1]].parent = ROW_NONE;
-        while (n-- > 0) {
-            struct input_stage *s = &v[path[n]];
-            s->depth = s->parent == ROW_NONE ? 0 : v[s->parent].depth + 1;
-            f->x[path[n]].mark = DONE;
-        }
+        if (last != ROW_NONE && k != ROW_NONE && f->x[k].walk == i + 1)
+            f->s->v[last].parent = ROW_NONE;
     }
-    free(path);
-    return true;
 }
 
 /* The function's spans on one of the executor's threads. */
@@ -638,86 +623,75 @@ static void set_busy(struct finder *f) {
     }
 }
 
-/* Siblings: the larger first, then by name; parents before children. */
+/* Siblings: the larger first, then by name. */
 static int by_time(const void *a, const void *b) {
-    const struct input_stage *x = *(struct input_stage *const *)a;
-    const struct input_stage *y = *(struct input_stage *const *)b;
+    const struct input_stage *x = *(const struct input_stage *const *)a;
+    const struct input_stage *y = *(const struct input_stage *const *)b;
     int64_t tx = input_stage_total(x), ty = input_stage_total(y);
     if (tx != ty) return tx > ty ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
-/* Puts the stages into the order of the header: a stack of what is still to be
- * put, children laid on it in reverse. child and next are lists by index. */
-static void lay_out(const struct input_stages *s, struct input_stage **sorted,
-                    uint32_t *child, uint32_t *next, struct input_stage *out) {
-    uint32_t roots = ROW_NONE, stack = ROW_NONE, n = 0;
-    for (size_t k = 0; k < s->n; k++) child[k] = next[k] = ROW_NONE;
-    for (size_t k = s->n; k-- > 0;) { /* so that the first comes first */
-        uint32_t i = (uint32_t)(sorted[k] - s->v);
-        uint32_t *list = s->v[i].parent == ROW_NONE ? &roots
-                                                    : &child[s->v[i].parent];
-        next[i] = *list;
-        *list = i;
+/* Names the stages and marks those that are shown: with a call or an exposed
+ * moment in the scope, or above such a one. Returns their number. */
+static size_t mark_shown(struct finder *f) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < f->s->n; i++) {
+        f->s->v[i].name = stage_text(f, i);
+        f->x[i].child = ROW_NONE;
+        if (f->s->v[i].calls == 0 && f->s->v[i].exposed == 0) continue;
+        for (uint32_t k = i; k != ROW_NONE && !f->x[k].shown;
+             k = f->s->v[k].parent) {
+            f->x[k].shown = true;
+            n++;
+        }
     }
-    /* a list in progress is continued by its last member's next */
-    for (stack = roots; stack != ROW_NONE;) {
-        uint32_t i = stack, first = child[i];
-        out[n] = s->v[i];
-        child[i] = n++; /* from now on: its new place */
-        stack = next[i];
-        if (first == ROW_NONE) continue;
-        uint32_t last = first;
-        while (next[last] != ROW_NONE) last = next[last];
-        next[last] = stack;
-        stack = first;
-    }
-    assert(n == s->n); /* no circles: set_depths cut them */
-    for (uint32_t k = 0; k < n; k++)
-        if (out[k].parent != ROW_NONE) out[k].parent = child[out[k].parent];
+    return n;
 }
 
+/* Puts the stages that are shown into the order of the header. There are no
+ * circles any more. */
 static bool order_stages(struct finder *f) {
     struct input_stages *s = f->s;
-    if (s->n == 0) return true;
-    for (uint32_t i = 0; i < s->n; i++) s->v[i].name = stage_text(f, i);
-    struct input_stage **sorted = malloc(s->n * sizeof *sorted);
-    struct input_stage *out = malloc(s->n * sizeof *out);
-    uint32_t *lists = malloc(s->n * 2 * sizeof *lists);
-    bool ok = sorted && out && lists;
+    struct extra *x = f->x;
+    size_t n = mark_shown(f), k = 0;
+    const struct input_stage **sorted = malloc((n + 1) * sizeof *sorted);
+    struct input_stage *out = malloc((n + 1) * sizeof *out);
+    bool ok = sorted && out;
+    for (size_t i = 0; ok && i < s->n; i++)
+        if (x[i].shown) sorted[k++] = &s->v[i];
+    if (k > 1) qsort(sorted, k, sizeof *sorted, by_time);
+    uint32_t stack =
+        ROW_NONE;     /* a list of stages that are to be put, first the roots */
+    while (k-- > 0) { /* from the last on: lists grow at their head */
+        uint32_t i = (uint32_t)(sorted[k] - s->v), up = s->v[i].parent;
+        uint32_t *list = up == ROW_NONE ? &stack : &x[up].child;
+        x[i].next = *list;
+        *list = i;
+    }
+    for (uint32_t put = 0; stack != ROW_NONE; put++) {
+        uint32_t i = stack, last = x[i].child, up = s->v[i].parent;
+        out[put] = s->v[i];
+        x[i].place = put;
+        if (up != ROW_NONE) {
+            out[put].parent = x[up].place;
+            out[put].depth = out[x[up].place].depth + 1;
+        }
+        stack = x[i].next;
+        if (last == ROW_NONE) continue;
+        while (x[last].next != ROW_NONE) last = x[last].next;
+        x[last].next = stack; /* its children come first */
+        stack = x[i].child;
+    }
+    free(sorted);
     if (ok) {
-        for (size_t i = 0; i < s->n; i++) sorted[i] = &s->v[i];
-        qsort(sorted, s->n, sizeof *sorted, by_time);
-        lay_out(s, sorted, lists, lists + s->n, out);
         free(s->v);
         s->v = out;
-        s->cap = s->n;
+        s->n = s->cap = n;
     } else {
         free(out);
     }
-    free(sorted);
-    free(lists);
     return ok;
-}
-
-/* Only stages with a call or an exposed moment in the scope are shown; others
- * may stand above them. */
-static void drop_empty(struct input_stages *s, struct extra *x) {
-    for (size_t i = 0; i < s->n; i++)
-        x[i].mark = s->v[i].calls > 0 || s->v[i].exposed != 0;
-    for (size_t i = s->n; i-- > 0;)
-        if (x[i].mark && s->v[i].parent != ROW_NONE)
-            x[s->v[i].parent].mark = 1; /* parents stand before children */
-    size_t n = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        x[i].track = (uint32_t)n; /* its new place */
-        if (!x[i].mark) continue;
-        s->v[n] = s->v[i];
-        if (s->v[n].parent != ROW_NONE)
-            s->v[n].parent = x[s->v[n].parent].track;
-        n++;
-    }
-    s->n = n;
 }
 
 /* ---- in and out ---- */
@@ -730,7 +704,7 @@ static void find_known(struct finder *f) {
     f->known.process = strs_find(s, bytes_of(input_async_work));
 }
 
-static bool find(struct finder *f) {
+static bool find_stages(struct finder *f) {
     f->first = phases_first_launches(f->t);
     bool ok = f->first && stage_names_fold(f->t, &f->s->names, &f->fold);
     find_known(f);
@@ -738,12 +712,10 @@ static bool find(struct finder *f) {
         if (f->scope->source_in[i]) ok = take_source(f, i);
     if (!ok) return false;
     name_parents(f);
-    if (!set_depths(f)) return false;
+    cut_circles(f);
     if (!take_functions(f)) return false;
     set_busy(f);
-    if (!order_stages(f)) return false;
-    drop_empty(f->s, f->x);
-    return true;
+    return order_stages(f);
 }
 
 int input_stages_init(struct input_stages *s, const struct trace *t,
@@ -752,7 +724,7 @@ int input_stages_init(struct input_stages *s, const struct trace *t,
     struct finder f = {.t = t, .scope = in, .s = s};
     if (!strs_init(&s->names)) return fail_oom(e);
     int rc = phases_init(&f.ph, t, e);
-    bool ok = rc == 0 && find(&f);
+    bool ok = rc == 0 && find_stages(&f);
     phases_free(&f.ph);
     free(f.touched);
     free(f.first);

@@ -95,20 +95,18 @@ static int64_t torch_ns(const struct source *s) {
            TORCH_STACK_NS * s->has_stacks + TORCH_MEMORY_NS * s->has_memory;
 }
 
-/* opscope's recorder measures what a scope costs on the machine and in the
- * program where it runs. More than 10 us is no such figure. */
-static int64_t own_cost(const struct trace *t, uint32_t source) {
-    const char *text = trace_meta_get(t, source, FACT_SCOPE_COST_PS);
-    char *end;
-    if (text == NULL) return -1;
-    long long ps = strtoll(text, &end, 10);
-    return *end == '\0' && ps > 0 && ps <= 10 * PS_PER_US ? ps : -1;
-}
-
 int64_t overhead_per_event(const struct trace *t, uint32_t source) {
     const struct source *s = &t->sources[source];
     int64_t ns = -1;
-    if (s->own) return own_cost(t, source);
+    if (s->own) {
+        /* opscope's recorder measures what a scope costs on the machine and in
+         * the program where it runs. More than 10 us is no such figure. */
+        const char *text = trace_meta_get(t, source, "scope_cost_ps");
+        char *end;
+        if (text == NULL) return -1;
+        long long ps = strtoll(text, &end, 10);
+        return *end == '\0' && ps > 0 && ps <= 10 * PS_PER_US ? ps : -1;
+    }
     if (source_is_torchs(s)) {
         ns = torch_ns(s);
         if (s->has_device) ns = scaled(t, source, ns);

@@ -3,6 +3,7 @@
  * there are too many. */
 #include "analyze/steps/stage_names.h"
 
+#include "base/array.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/span_class.h"

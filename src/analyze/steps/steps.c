@@ -7,13 +7,14 @@
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
 #include "analyze/steps/overhead.h"
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include <stdlib.h>
 #include <strings.h>
 
-static const struct opt opts[] = {
+static const struct opt steps_opts[] = {
     {"by", 0, OPT_CHOICE, "step|device|epoch", "step",
      "one row per step, per step and device, or per epoch"},
     {0},
@@ -22,7 +23,7 @@ static const struct opt opts[] = {
 enum by { BY_STEP, BY_DEVICE, BY_EPOCH };
 
 /* Everything a row shows. */
-struct line {
+struct step_row {
     uint32_t source, device; /* device: ROW_NONE unless by device */
     const char *epoch;       /* by epoch: its name, or NULL */
     int64_t number, steps;
@@ -31,7 +32,7 @@ struct line {
     int64_t parts[PHASES];
 };
 
-struct work {
+struct steps {
     const struct trace *t;
     struct scope scope;
     struct phases ph;
@@ -39,7 +40,7 @@ struct work {
     uint32_t source;        /* which that is, or ROW_NONE */
     int64_t *events;        /* by step: recorded host events in it */
     int64_t *per; /* by source: ps that recording an event takes, or -1 */
-    struct line *lines;
+    struct step_row *rows;
     size_t n, cap;
     /* by device: rows and pairs of a step and a device that are still made and
      * looked at; whether there are too many to show those that did nothing;
@@ -53,16 +54,10 @@ struct work {
  * spans than pairs of a step and a device. */
 enum { ANY_ROWS = 1 << 18, ROWS_PER_SPAN = 8, ANY_PAIRS = 1 << 23 };
 
-static bool push(struct work *w, const struct line *l) {
-    if (!VEC_ROOM(w->lines, w->n, w->cap)) return false;
-    w->lines[w->n++] = *l;
-    return true;
-}
-
 /* What all rows of a step share. */
-static struct line step_line(const struct work *w, size_t i) {
+static struct step_row row_of_step(const struct steps *w, size_t i) {
     const struct step *st = &w->t->steps[i];
-    return (struct line){
+    return (struct step_row){
         .source = st->source,
         .device = ROW_NONE,
         .number = st->number,
@@ -74,14 +69,18 @@ static struct line step_line(const struct work *w, size_t i) {
     };
 }
 
-static void set_bare(const struct work *w, struct line *l) {
+/* Adds a row, with what it would be without the profiler. */
+static bool push_row(struct steps *w, struct step_row *l) {
     int64_t per = w->per[l->source];
     l->has_bare = per >= 0;
     if (l->has_bare) l->bare = overhead_bare(l->dur, l->busy, l->events, per);
+    if (!VEC_ROOM(w->rows, w->n, w->cap)) return false;
+    w->rows[w->n++] = *l;
+    return true;
 }
 
 /* Sets how many rows by device there may be. */
-static void limit_devices(struct work *w) {
+static void limit_devices(struct steps *w) {
     const struct trace *t = w->t;
     size_t pairs = 0;
     w->rows_left = ANY_ROWS + ROWS_PER_SPAN * t->spans.n;
@@ -95,13 +94,13 @@ static void limit_devices(struct work *w) {
 }
 
 /* A row per device; where there are too many, per device that did anything. */
-static bool add_devices(struct work *w, size_t i) {
+static bool add_devices(struct steps *w, size_t i) {
     const struct step *st = &w->t->steps[i];
     size_t k = w->ph.view_first[st->source];
     size_t last = w->ph.view_first[st->source + 1];
     for (; k < last; k++) {
         const struct phase_view *v = &w->ph.views[k];
-        struct line l = step_line(w, i);
+        struct step_row l = row_of_step(w, i);
         int64_t end = st->ts + st->dur;
         if (w->rows_left == 0 || w->pairs_left == 0) {
             w->other_out += last - k;
@@ -116,8 +115,7 @@ static bool add_devices(struct work *w, size_t i) {
         phases_split(v, st->ts, end, l.parts);
         l.device = v->device;
         l.has_device = v->device != ROW_NONE;
-        set_bare(w, &l);
-        if (!push(w, &l)) return false;
+        if (!push_row(w, &l)) return false;
         w->rows_left--;
     }
     return true;
@@ -125,9 +123,9 @@ static bool add_devices(struct work *w, size_t i) {
 
 /* The rows of one step: one, or one per device. Steps come source by
  * source. */
-static bool add_step(struct work *w, size_t i, enum by by) {
+static bool add_step(struct steps *w, size_t i, enum by by) {
     const struct step *st = &w->t->steps[i];
-    struct line l = step_line(w, i);
+    struct step_row l = row_of_step(w, i);
     struct ops_err e;
     if (by == BY_DEVICE) return add_devices(w, i);
     if (st->source != w->source) {
@@ -138,21 +136,11 @@ static bool add_step(struct work *w, size_t i, enum by by) {
     }
     phase_sums_mean(&w->sums, st->ts, st->ts + st->dur, l.parts, &l.busy);
     l.has_device = w->sums.views[0].device != ROW_NONE;
-    set_bare(w, &l);
-    return push(w, &l);
-}
-
-/* The region called "epoch ..." around a step's marker, or ROW_NONE. */
-static row_id epoch_of(const struct trace *t, const struct step *st) {
-    row_id r = st->marker;
-    if (r == ROW_NONE) return ROW_NONE;
-    for (r = t->spans.parent[r]; r != ROW_NONE; r = t->spans.parent[r])
-        if (strncasecmp(span_name(t, r), "epoch", 5) == 0) return r;
-    return ROW_NONE;
+    return push_row(w, &l);
 }
 
 /* Rows of steps added up by epoch. */
-static bool add_epochs(struct work *w) {
+static bool add_epochs(struct steps *w) {
     row_id open = ROW_NONE;
     uint32_t source = ROW_NONE;
     for (size_t i = 0; i < w->t->nsteps; i++) {
@@ -161,15 +149,19 @@ static bool add_epochs(struct work *w) {
         size_t before = w->n;
         if (!add_step(w, i, BY_STEP)) return false;
         if (w->n == before) continue;
-        row_id epoch = epoch_of(w->t, st);
-        struct line *l = &w->lines[w->n - 1];
+        row_id epoch = st->marker; /* the region "epoch ..." around it */
+        if (epoch != ROW_NONE) epoch = w->t->spans.parent[epoch];
+        while (epoch != ROW_NONE &&
+               strncasecmp(span_name(w->t, epoch), "epoch", 5) != 0)
+            epoch = w->t->spans.parent[epoch];
+        struct step_row *l = &w->rows[w->n - 1];
         if (epoch != ROW_NONE) l->epoch = span_name(w->t, epoch);
         if (before == 0 || epoch != open || st->source != source) {
             open = epoch;
             source = st->source;
             continue;
         }
-        struct line *to = l - 1;
+        struct step_row *to = l - 1;
         to->steps++;
         sum_add(&to->dur, l->dur);
         sum_add(&to->marker, l->marker);
@@ -182,117 +174,110 @@ static bool add_epochs(struct work *w) {
     return true;
 }
 
-static void add_columns(struct result *r, const struct trace *t, enum by by) {
-    /* clang-format off */
-    static const struct column phases[PHASES] = {
-        {"compute_us", "compute", "us", "A kernel ran on the device; with no "
-         "device: an op ran.", COL_TIME, 0},
-        {"comm_us", "comm", "us", "A collective ran and no kernel did.",
-         COL_TIME, 0},
-        {"copy_us", "copy", "us", "A copy or fill ran, nothing else did.",
-         COL_TIME, 0},
-        {"input_us", "input", "us", "The step's thread waited for input data.",
-         COL_TIME, 0},
-        {"launch_us", "launch", "us", "The device was idle while a driver call "
-         "ran.", COL_TIME, 0},
-        {"host_us", "host", "us", "The device was idle while host ops or "
-         "regions ran.", COL_TIME, 0},
-        {"other_us", "other", "us", "Nothing that was recorded ran: Python "
-         "between ops, or nothing.", COL_TIME, 0},
+static const struct column phase_cols[PHASES] = {
+    {"compute_us", "compute", "us",
+     "A kernel ran on the device; with no device: an op ran.", COL_TIME, 0},
+    {"comm_us", "comm", "us", "A collective ran and no kernel did.", COL_TIME,
+     0},
+    {"copy_us", "copy", "us", "A copy or fill ran, nothing else did.", COL_TIME,
+     0},
+    {"input_us", "input", "us", "The step's thread waited for input data.",
+     COL_TIME, 0},
+    {"launch_us", "launch", "us",
+     "The device was idle while a driver call ran.", COL_TIME, 0},
+    {"host_us", "host", "us",
+     "The device was idle while host ops or regions ran.", COL_TIME, 0},
+    {"other_us", "other", "us",
+     "Nothing that was recorded ran: Python between ops, or nothing.", COL_TIME,
+     0},
+};
+
+static void steps_columns(struct result *r, const struct trace *t, enum by by) {
+    const struct column first[] = {
+        {"host", NULL, NULL,
+         "The machine or, for several ranks, machine and rank.", COL_TEXT,
+         trace_processes(t) > 1 ? COL_KEY : COL_KEY | COL_DETAIL},
+        {"step", NULL, NULL, "The step's number as the program counts.",
+         COL_INT, by == BY_EPOCH ? COL_DETAIL : 0},
+        {"start_us", "start", "us", "When it began.", COL_TIME, COL_STAMP},
+        {"dur_us", "step time", "us",
+         "How long it took, device work that it launched included.", COL_TIME,
+         COL_MAIN},
+        {"marker_us", "marker", "us",
+         "How long its marker on the host took: less than the step when the "
+         "program runs ahead of the device.",
+         COL_TIME, COL_DETAIL},
     };
-    /* clang-format on */
-    result_col(r, (struct column){
-                      "host", NULL, NULL,
-                      "The machine or, for several ranks, machine and rank.",
-                      COL_TEXT,
-                      trace_processes(t) > 1 ? COL_KEY : COL_KEY | COL_DETAIL});
-    result_col(r, (struct column){"step", NULL, NULL,
-                                  "The step's number as the program counts.",
-                                  COL_INT, by == BY_EPOCH ? COL_DETAIL : 0});
-    result_col(r, (struct column){"start_us", "start", "us", "When it began.",
-                                  COL_TIME, COL_STAMP});
-    result_col(r,
-               (struct column){
-                   "dur_us", "step time", "us",
-                   "How long it took, device work that it launched included.",
-                   COL_TIME, COL_MAIN});
-    result_col(
-        r,
-        (struct column){
-            "marker_us", "marker", "us",
-            "How long its marker on the host took: less than the step when the "
-            "program runs ahead of the device.",
-            COL_TIME, COL_DETAIL});
-    for (int i = 0; i < PHASES; i++) result_col(r, phases[i]);
-    result_col(r, (struct column){
-                      "device_busy_pct", "busy", "%",
-                      "Share of the step in which the device did any work.",
-                      COL_PERCENT, COL_BAR});
-    result_col(r, (struct column){
-                      "bare_us", "bare", "us",
-                      "Estimate of the step without the profiler's own cost.",
-                      COL_TIME, 0});
-    result_col(
-        r, (struct column){
-               "host_events", "events", NULL,
-               "Host events that the profiler recorded in it: each costs time.",
-               COL_INT, COL_DETAIL});
-    if (by == BY_DEVICE)
-        result_col(r, (struct column){"device", NULL, NULL, "The device.",
-                                      COL_TEXT, COL_ASKED});
-    if (by == BY_EPOCH) {
-        result_col(r, (struct column){"epoch", NULL, NULL, "The epoch's name.",
-                                      COL_TEXT, COL_ASKED});
-        result_col(r, (struct column){"steps", NULL, NULL,
-                                      "Steps that were recorded of it.",
-                                      COL_INT, COL_ASKED});
-    }
+    static const struct column last[] = {
+        {"device_busy_pct", "busy", "%",
+         "Share of the step in which the device did any work.", COL_PERCENT,
+         COL_BAR},
+        {"bare_us", "bare", "us",
+         "Estimate of the step without the profiler's own cost.", COL_TIME, 0},
+        {"host_events", "events", NULL,
+         "Host events that the profiler recorded in it: each costs time.",
+         COL_INT, COL_DETAIL},
+    };
+    static const struct column device[] = {
+        {"device", NULL, NULL, "The device.", COL_TEXT, COL_ASKED},
+    };
+    static const struct column epoch[] = {
+        {"epoch", NULL, NULL, "The epoch's name.", COL_TEXT, COL_ASKED},
+        {"steps", NULL, NULL, "Steps that were recorded of it.", COL_INT,
+         COL_ASKED},
+    };
+    result_cols(r, first, COUNT(first));
+    result_cols(r, phase_cols, PHASES);
+    result_cols(r, last, COUNT(last));
+    if (by == BY_DEVICE) result_cols(r, device, COUNT(device));
+    if (by == BY_EPOCH) result_cols(r, epoch, COUNT(epoch));
 }
 
-static void put_line(struct result *r, const struct trace *t,
-                     const struct line *l, enum by by) {
+static void put_step_row(struct result *r, const struct trace *t,
+                         const struct step_row *l, enum by by) {
     result_row(r);
     cell_text(r, "host", label_source(r, t, l->source));
-    result_int_if(r, by != BY_EPOCH, l->number);
-    result_int(r, l->start);
-    result_int(r, l->dur);
-    result_int(r, l->marker);
-    for (int i = 0; i < PHASES; i++) result_int(r, l->parts[i]);
-    result_float_if(r, l->has_device && l->dur > 0,
-                    100.0 * (double)l->busy / (double)l->dur);
-    result_int_if(r, l->has_bare, l->bare);
-    result_int(r, l->events);
-    if (by == BY_DEVICE && l->device == ROW_NONE) result_null(r);
-    else if (by == BY_DEVICE)
+    if (by != BY_EPOCH) cell_int(r, "step", l->number);
+    cell_int(r, "start_us", l->start);
+    cell_int(r, "dur_us", l->dur);
+    cell_int(r, "marker_us", l->marker);
+    for (int i = 0; i < PHASES; i++)
+        cell_int(r, phase_cols[i].name, l->parts[i]);
+    if (l->has_device && l->dur > 0)
+        cell_float(r, "device_busy_pct",
+                   100.0 * (double)l->busy / (double)l->dur);
+    if (l->has_bare) cell_int(r, "bare_us", l->bare);
+    cell_int(r, "host_events", l->events);
+    if (by == BY_DEVICE && l->device != ROW_NONE)
         cell_text(r, "device", label_device(r, t, l->source, l->device));
     if (by == BY_EPOCH) {
-        result_text(r, l->epoch);
-        result_int(r, l->steps);
+        cell_text(r, "epoch", l->epoch);
+        cell_int(r, "steps", l->steps);
     }
 }
 
 /* Median of the steps' lengths, or of what they would be without the profiler:
  * of an even number the lower one, which is a step that exists; 0 when there
  * are none. */
-static int64_t median(const struct work *w, bool bare, struct result *r) {
+static int64_t median(const struct steps *w, bool bare, struct result *r) {
     int64_t *v = w->n ? arena_alloc(&r->arena, w->n * sizeof *v) : NULL;
     if (v == NULL) return 0;
     for (size_t i = 0; i < w->n; i++)
-        v[i] = bare ? w->lines[i].bare : w->lines[i].dur;
+        v[i] = bare ? w->rows[i].bare : w->rows[i].dur;
     qsort(v, w->n, sizeof *v, sort_by_value);
     return v[(w->n - 1) / 2];
 }
 
 /* The most devices that one of the shown sources has; views stand by source,
  * and so do lines. */
-static size_t most_devices(const struct work *w) {
+static size_t most_devices(const struct steps *w) {
     size_t most = 0;
     for (size_t i = 0, k = 0; i < w->n; i++) {
-        if (i > 0 && w->lines[i].source == w->lines[i - 1].source) continue;
+        if (i > 0 && w->rows[i].source == w->rows[i - 1].source) continue;
         size_t n = 0;
-        while (k < w->ph.nviews && w->ph.views[k].source < w->lines[i].source)
+        while (k < w->ph.nviews && w->ph.views[k].source < w->rows[i].source)
             k++;
-        for (; k < w->ph.nviews && w->ph.views[k].source == w->lines[i].source;
+        for (; k < w->ph.nviews && w->ph.views[k].source == w->rows[i].source;
              k++)
             n += w->ph.views[k].device != ROW_NONE;
         if (n > most) most = n;
@@ -301,19 +286,19 @@ static size_t most_devices(const struct work *w) {
 }
 
 /* What to know before reading the numbers. */
-static void add_remarks(struct result *r, const struct work *w, enum by by) {
+static void add_remarks(struct result *r, const struct steps *w, enum by by) {
     if (w->n == 0 || by == BY_EPOCH) return;
     int64_t mid = median(w, false, r), bare = median(w, true, r);
     result_remark(r, "Median step %.3f ms.", (double)mid / PS_PER_MS);
     int64_t cost = mid - bare;
     /* below 5 % it is not worth a sentence */
-    if (w->lines[0].has_bare && cost > mid / 20)
+    if (w->rows[0].has_bare && cost > mid / 20)
         result_remark(r,
                       "The profiler itself slowed this program, by some "
                       "%.1f us for each host event that it recorded. Without "
                       "it the median step would take roughly %.3f ms (an "
                       "estimate: time the bare program to be sure).",
-                      (double)w->per[w->lines[0].source] / PS_PER_US,
+                      (double)w->per[w->rows[0].source] / PS_PER_US,
                       (double)bare / PS_PER_MS);
     size_t devices = most_devices(w);
     if (devices > 1 && by == BY_STEP)
@@ -323,22 +308,8 @@ static void add_remarks(struct result *r, const struct work *w, enum by by) {
                       devices);
 }
 
-static void add_left_out(struct result *r, const struct work *w) {
-    if (w->idle_out > 0)
-        result_remark(r,
-                      "%zu rows of devices that did nothing in a step are "
-                      "left out: there are more devices and steps than a "
-                      "machine has.",
-                      w->idle_out);
-    if (w->other_out > 0)
-        result_remark(r,
-                      "The last %zu rows were not looked at: there are more "
-                      "devices and steps than a machine has.",
-                      w->other_out);
-}
-
-static int fill(struct work *w, enum by by, struct result *r,
-                struct ops_err *e) {
+static int steps_fill(struct steps *w, enum by by, struct result *r,
+                      struct ops_err *e) {
     const struct trace *t = w->t;
     w->events = calloc(t->nsteps + 1, sizeof *w->events);
     w->per = calloc(t->nsources + 1, sizeof *w->per);
@@ -355,17 +326,27 @@ static int fill(struct work *w, enum by by, struct result *r,
         if (w->scope.all || w->scope.step_in[i]) ok = add_step(w, i, by);
     }
     if (!ok) return fail_oom(e);
-    add_columns(r, t, by);
+    steps_columns(r, t, by);
     if (by != BY_DEVICE && most_devices(w) > 1) r->decimals = MEAN_DECIMALS;
-    for (size_t i = 0; i < w->n; i++) put_line(r, t, &w->lines[i], by);
+    for (size_t i = 0; i < w->n; i++) put_step_row(r, t, &w->rows[i], by);
     add_remarks(r, w, by);
-    add_left_out(r, w);
+    if (w->idle_out > 0)
+        result_remark(r,
+                      "%zu rows of devices that did nothing in a step are "
+                      "left out: there are more devices and steps than a "
+                      "machine has.",
+                      w->idle_out);
+    if (w->other_out > 0)
+        result_remark(r,
+                      "The last %zu rows were not looked at: there are more "
+                      "devices and steps than a machine has.",
+                      w->other_out);
     if (t->nsteps == 0)
         result_missing(r, "steps", "nothing in it can be cut into steps",
                        missing_step_fix(t));
     else missing_say(r, t, MISSING_DEVICE);
     bool epochs = false;
-    for (size_t i = 0; i < w->n; i++) epochs |= w->lines[i].epoch != NULL;
+    for (size_t i = 0; i < w->n; i++) epochs |= w->rows[i].epoch != NULL;
     if (by == BY_EPOCH && !epochs)
         result_missing(
             r, "epochs",
@@ -378,8 +359,8 @@ static int fill(struct work *w, enum by by, struct result *r,
     return 0;
 }
 
-static int run(const struct trace *t, const struct opts *o, struct result *r,
-               struct ops_err *e) {
+static int steps_run(const struct trace *t, const struct opts *o,
+                     struct result *r, struct ops_err *e) {
     static const char *const names[] = {"step", "device", "epoch"};
     enum by by = BY_STEP;
     for (int i = 0; i < 3; i++)
@@ -390,18 +371,18 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     r->one_unit = true;
     r->chart = "stack compute_us comm_us copy_us input_us launch_us host_us "
                "other_us";
-    struct work w = {.t = t, .source = ROW_NONE};
+    struct steps w = {.t = t, .source = ROW_NONE};
     int rc = scope_init(&w.scope, t, o, e);
     if (rc == 0) {
         rc = phases_init(&w.ph, t, e);
-        if (rc == 0) rc = fill(&w, by, r, e);
+        if (rc == 0) rc = steps_fill(&w, by, r, e);
         phase_sums_free(&w.sums);
         phases_free(&w.ph);
         scope_free(&w.scope);
     }
     free(w.events);
     free(w.per);
-    free(w.lines);
+    free(w.rows);
     return rc;
 }
 
@@ -409,6 +390,6 @@ const struct analysis analysis_steps = {
     .name = "steps",
     .help = "how long each training step took, and where the time went",
     .row = "one step of one host",
-    .opts = opts,
-    .run = run,
+    .opts = steps_opts,
+    .run = steps_run,
 };

@@ -5,10 +5,11 @@
  * nothing: a main thread that sits in a region "backward" has handed over to
  * the thread that runs the ops. Waiting for the input beats all: then the
  * program does nothing else. */
-#include "analyze/steps/timeline.h"
+#include "analyze/steps/deps.h"
 
 #include "analyze/shared/phases.h"
 #include "analyze/shared/pystack.h"
+#include "base/array.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "model/span_at.h"
@@ -17,26 +18,21 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static bool has_work(const struct trace *t, const struct track *tr) {
-    for (row_id r = tr->first; r < tr->end; r++)
-        if (t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API ||
-            (span_class(t, r) & NAME_COMM_CPU))
-            return true;
-    return false;
-}
-
 /* Does the program run there, or wait for its batch in the step's place? What
  * a pipeline does ahead of the program is no part of its line, nor is what a
  * program that records itself calls input on another thread: it is made
  * there. */
 static bool is_line(const struct trace *t, uint32_t track) {
     const struct track *tr = &t->tracks[track];
-    bool waits = !t->sources[tr->source].own;
-    for (row_id r = tr->first; waits && r < tr->end; r++) {
+    bool waits = !t->sources[tr->source].own, works = false;
+    for (row_id r = tr->first; (waits || !works) && r < tr->end; r++) {
         uint16_t class = span_class(t, r);
-        if ((class & NAME_INPUT) && !(class & NAME_ITERATOR)) return true;
+        if (waits && (class & NAME_INPUT) && !(class & NAME_ITERATOR))
+            return true;
+        works |= t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API ||
+                 (class & NAME_COMM_CPU);
     }
-    return has_work(t, tr) && !phases_input_thread(t, track);
+    return works && !phases_input_thread(t, track);
 }
 
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
@@ -77,7 +73,7 @@ void timeline_free(struct timeline *l) {
 }
 
 /* One thread while it is swept. */
-struct sweep {
+struct line_sweep {
     const struct trace *t;
     struct timeline *out;
     row_id *stack;
@@ -87,15 +83,8 @@ struct sweep {
     const int64_t *first; /* of the step's own thread: first launches */
 };
 
-/* Does the program wait for, or make, its input in this span? A function that
- * the step's thread runs may wait on an executor's thread (Keras). */
-static bool is_input(const struct sweep *s, row_id r) {
-    return span_is_input(s->t, r) ||
-           (s->first != NULL && phases_is_loop(s->t, r, s->first));
-}
-
 /* Ends the piece of the innermost open span at ts. */
-static bool cut(struct sweep *s, int64_t ts) {
+static bool cut_piece(struct line_sweep *s, int64_t ts) {
     if (ts > s->end) ts = s->end;
     if (ts <= s->now) return true;
     struct timeline *l = s->out;
@@ -108,38 +97,38 @@ static bool cut(struct sweep *s, int64_t ts) {
     return true;
 }
 
-static bool push(struct sweep *s, row_id r) {
+static bool open_span(struct line_sweep *s, row_id r) {
     if (!VEC_ROOM(s->stack, s->depth, s->cap)) return false;
     s->stack[s->depth++] = r;
-    if (s->input == 0 && is_input(s, r)) s->input = s->depth;
+    /* a function that the step's thread runs may wait for input on an
+     * executor's thread (Keras) */
+    bool input = span_is_input(s->t, r) ||
+                 (s->first != NULL && phases_is_loop(s->t, r, s->first));
+    if (s->input == 0 && input) s->input = s->depth;
     return true;
 }
 
-static void pop(struct sweep *s) {
-    if (s->input == s->depth) s->input = 0;
-    s->depth--;
-}
-
 /* Closes what is no longer open at ts. */
-static bool close_until(struct sweep *s, int64_t ts) {
+static bool close_until(struct line_sweep *s, int64_t ts) {
     while (s->depth > 0) {
         int64_t end = span_end(s->t, s->stack[s->depth - 1]);
         if (end > ts) return true;
-        if (!cut(s, end)) return false;
-        pop(s);
+        if (!cut_piece(s, end)) return false;
+        if (s->input == s->depth) s->input = 0;
+        s->depth--;
     }
     return true;
 }
 
 /* What was open before the line begins: the chain around the innermost. */
-static bool open_before(struct sweep *s, uint32_t track, int64_t ts) {
+static bool open_before(struct line_sweep *s, uint32_t track, int64_t ts) {
     row_id chain[256]; /* deeper ones are cut: only their owner is lost */
     size_t n = 0;
     for (row_id r = span_at(s->t, track, ts); r != ROW_NONE && n < 256;
          r = s->t->spans.parent[r])
         if (s->t->spans.ts[r] < ts) chain[n++] = r; /* else it comes again */
     while (n > 0)
-        if (!push(s, chain[--n])) return false;
+        if (!open_span(s, chain[--n])) return false;
     return true;
 }
 
@@ -149,7 +138,7 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
                          const int64_t *first) {
     int64_t ts = like->ts, end = like->end;
     *out = (struct timeline){.ts = ts, .end = end};
-    struct sweep s = {
+    struct line_sweep s = {
         .t = t, .out = out, .now = ts, .end = end, .first = first};
     const struct track *tr = &t->tracks[track];
     bool ok = open_before(&s, track, ts);
@@ -157,10 +146,10 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
          ok && r < tr->end && t->spans.ts[r] < end; r++) {
         const uint8_t skip = SPAN_INSTANT | SPAN_ASYNC | SPAN_DERIVED;
         if (t->spans.dur[r] == 0 || (t->spans.flags[r] & skip)) continue;
-        ok = close_until(&s, t->spans.ts[r]) && cut(&s, t->spans.ts[r]) &&
-             push(&s, r);
+        ok = close_until(&s, t->spans.ts[r]) && cut_piece(&s, t->spans.ts[r]) &&
+             open_span(&s, r);
     }
-    if (ok) ok = close_until(&s, end) && cut(&s, end);
+    if (ok) ok = close_until(&s, end) && cut_piece(&s, end);
     free(s.stack);
     return ok;
 }
@@ -235,14 +224,6 @@ static bool lay_over(const struct trace *t, struct timeline *a,
     return ok;
 }
 
-static bool runs_within(const struct trace *t, uint32_t track, int64_t ts,
-                        int64_t end) {
-    const struct track *tr = &t->tracks[track];
-    row_id r = trace_row_at(t, tr, ts);
-    return (r < tr->end && t->spans.ts[r] < end) ||
-           span_at(t, track, ts) != ROW_NONE;
-}
-
 /* The other threads of the line, laid over each other two by two, so that
  * many threads cost no more than the log of their number. v has room for all;
  * what is left is v[0], if there is any (*n). */
@@ -250,9 +231,14 @@ static bool add_threads(const struct host_side *h, const struct timeline *l,
                         struct timeline *v, size_t *n) {
     bool ok = true;
     *n = 0;
-    for (size_t i = 0; ok && i < h->nthreads; i++)
-        if (runs_within(h->t, h->threads[i], l->ts, l->end))
-            ok = sweep_thread(&v[(*n)++], h->t, h->threads[i], l, NULL);
+    for (size_t i = 0; ok && i < h->nthreads; i++) {
+        uint32_t k = h->threads[i];
+        const struct track *tr = &h->t->tracks[k];
+        row_id r = trace_row_at(h->t, tr, l->ts);
+        if ((r < tr->end && h->t->spans.ts[r] < l->end) ||
+            span_at(h->t, k, l->ts) != ROW_NONE)
+            ok = sweep_thread(&v[(*n)++], h->t, k, l, NULL);
+    }
     for (; ok && *n > 1; *n = (*n + 1) / 2)
         for (size_t i = 0; ok && i < *n; i += 2) {
             if (i + 1 < *n) ok = lay_over(h->t, &v[i], &v[i + 1], false);
@@ -261,18 +247,6 @@ static bool add_threads(const struct host_side *h, const struct timeline *l,
             v[i] = (struct timeline){0};
         }
     return ok;
-}
-
-/* Python frames are recorded beside the line: what they cost is in it. */
-static void add_python(struct timeline *l, const struct trace *t,
-                       uint32_t track) {
-    const struct track *tr = &t->tracks[track];
-    for (row_id r = trace_row_at(t, tr, l->ts);
-         r < tr->end && t->spans.ts[r] < l->end; r++) {
-        l->v[timeline_at(l, t->spans.ts[r])].edges++;
-        if (span_end(t, r) < l->end)
-            l->v[timeline_at(l, span_end(t, r))].edges++;
-    }
 }
 
 int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
@@ -297,18 +271,22 @@ int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
         timeline_free(l);
         return fail_oom(e);
     }
-    for (size_t i = 0; l->n > 0 && i < h->npython; i++)
-        add_python(l, t, h->python[i]);
+    /* Python frames are recorded beside the line: what they cost is in it */
+    for (size_t i = 0; l->n > 0 && i < h->npython; i++) {
+        const struct track *tr = &t->tracks[h->python[i]];
+        for (row_id r = trace_row_at(t, tr, ts);
+             r < tr->end && t->spans.ts[r] < end; r++) {
+            l->v[timeline_at(l, t->spans.ts[r])].edges++;
+            if (span_end(t, r) < end)
+                l->v[timeline_at(l, span_end(t, r))].edges++;
+        }
+    }
     return 0;
 }
 
 size_t timeline_at(const struct timeline *l, int64_t ts) {
     assert(l->n > 0);
-    size_t lo = 0, hi = l->n;
-    while (hi - lo > 1) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (l->v[mid].ts <= ts) lo = mid;
-        else hi = mid;
-    }
-    return lo;
+    size_t next;
+    BOUND(next, 1, l->n, l->v[next].ts <= ts);
+    return next - 1;
 }
