@@ -17,10 +17,10 @@
 #include "import/chrome/events.h"
 #include "import/import.h"
 
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include "import/chrome/demangle.h"
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -214,142 +214,73 @@ static int64_t rounding(const struct reader *r) {
     return PS_PER_US;
 }
 
-/* A piece of the profiler's own work. */
-struct overhead {
-    int64_t ts, end;
-    row_id row;
-};
-
-static int by_start(const void *a, const void *b) {
-    int64_t x = ((const struct overhead *)a)->ts;
-    int64_t y = ((const struct overhead *)b)->ts;
-    return x < y ? -1 : x > y;
-}
-
-/* Host spans that an overhead begins in, and a tree over their ends (the last
- * end is number 1): best[i] is the shortest of those that were added among the
- * numbers that i stands for, as in a Fenwick tree. */
-struct hosts {
-    struct sort_key *v; /* by start */
-    uint64_t *ends;     /* sorted */
-    row_id *best;       /* n + 1; ROW_NONE: none yet */
+/* Rows with the key that they are sorted by. */
+struct keyed {
+    struct sort_key *v;
     size_t n, cap;
 };
 
-/* How many spans end at `end` or later. */
-static size_t ends_from(const struct hosts *h, int64_t end) {
-    size_t lo = 0, hi = h->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (h->ends[mid] < sort_signed(end)) lo = mid + 1;
-        else hi = mid;
-    }
-    return h->n - lo;
+static void keyed_add(struct trace *t, struct keyed *k, uint64_t key,
+                      row_id row) {
+    if (!VEC_ROOM(k->v, k->n, k->cap)) t->oom = true;
+    else k->v[k->n++] = (struct sort_key){key, 0, row};
 }
 
-/* The shorter of two spans, the first one of equals. */
-static row_id shorter(const struct spans *s, row_id a, row_id b) {
-    if (a == ROW_NONE || b == ROW_NONE) return a == ROW_NONE ? b : a;
-    if (s->dur[a] != s->dur[b]) return s->dur[a] < s->dur[b] ? a : b;
-    return a < b ? a : b;
-}
-
-static void add_host(const struct spans *s, struct hosts *h, row_id row) {
-    size_t i = ends_from(h, s->ts[row] + s->dur[row]);
-    assert(i > 0); /* its own end is one of them */
-    for (; i <= h->n; i += i & -i) h->best[i] = shorter(s, h->best[i], row);
-}
-
-/* The shortest span added so far that ends at `end` or later. */
-static row_id best_host(const struct spans *s, const struct hosts *h,
-                        int64_t end) {
-    row_id best = ROW_NONE;
-    for (size_t i = ends_from(h, end); i > 0; i -= i & -i)
-        best = shorter(s, best, h->best[i]);
-    return best;
-}
-
-/* Does one of the overheads begin in [ts, end)? They are few: most spans are
- * done with here. */
-static bool one_begins(const struct overhead *v, size_t n, int64_t ts,
-                       int64_t end) {
-    size_t lo = 0, hi = n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (v[mid].ts < ts) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < n && v[lo].ts < end;
-}
-
-/* False: out of memory. */
-static bool find_hosts(const struct trace *t, const struct overhead *v,
-                       size_t n, struct hosts *h) {
-    const struct spans *s = &t->spans;
-    for (size_t i = 0; i < s->n; i++) {
-        uint8_t k = s->kind[i];
-        if ((k != SPAN_OP && k != SPAN_API && k != SPAN_ANNOTATION) ||
-            t->tracks[s->track[i]].kind != TRACK_THREAD ||
-            !one_begins(v, n, s->ts[i], s->ts[i] + s->dur[i]))
-            continue;
-        if (!VEC_ROOM(h->v, h->n, h->cap)) return false;
-        h->v[h->n++] = (struct sort_key){sort_signed(s->ts[i]), 0, (row_id)i};
-    }
-    h->ends = vec_alloc(h->n, sizeof *h->ends);
-    h->best = vec_alloc(h->n + 1, sizeof *h->best);
-    if (h->ends == NULL || h->best == NULL) return false;
-    for (size_t i = 0; i < h->n; i++) {
-        row_id r = h->v[i].row;
-        h->ends[i] = sort_signed(s->ts[r] + s->dur[r]);
-    }
-    memset(h->best, 0xff, (h->n + 1) * sizeof *h->best); /* all ROW_NONE */
-    return sort_keys(h->v, h->n) && sort_numbers(h->ends, h->n);
-}
-
-/* Moves overheads, sorted by start, to the thread of the shortest span around
- * each. O((spans + overheads) log). */
-static bool move_overheads(struct trace *t, const struct overhead *v,
-                           size_t n) {
+/* Lets a span take the overheads inside it that no shorter span has taken:
+ * next[i] leads from overhead i towards the first such one. One that begins in
+ * many spans and outlives them all, as in no real file, is given up. */
+static void take_overheads(struct trace *t, row_id span,
+                           const struct keyed *over, uint32_t *next,
+                           uint8_t *outlived) {
     struct spans *s = &t->spans;
-    struct hosts h = {0};
-    bool ok = find_hosts(t, v, n, &h);
-    for (size_t i = 0, k = 0; ok && i < n; i++) {
-        while (k < h.n && h.v[k].hi <= sort_signed(v[i].ts))
-            add_host(s, &h, h.v[k++].row);
-        /* one of no length at a span's end is not in it */
-        int64_t end = v[i].end > v[i].ts ? v[i].end : v[i].ts + 1;
-        row_id around = best_host(s, &h, end);
-        if (around != ROW_NONE) s->track[v[i].row] = s->track[around];
+    int64_t end = span_end(t, span);
+    size_t i;
+    BOUND(i, 0, over->n, s->ts[over->v[i].row] < s->ts[span]);
+    for (;; i++) {
+        while (next[i] != i) i = next[i] = next[next[i]];
+        if (i == over->n || s->ts[over->v[i].row] >= end) return;
+        bool inside = span_end(t, over->v[i].row) <= end;
+        if (inside) s->track[over->v[i].row] = s->track[span];
+        if (inside || ++outlived[i] == UINT8_MAX) next[i] = (uint32_t)i + 1;
     }
-    free(h.v);
-    free(h.ends);
-    free(h.best);
-    return ok;
 }
 
 /* CUPTI's buffer requests and the like happen inside the call that was made,
  * but the file puts them on a thread of their own. They go to the thread of
- * the innermost op or call around them, so that its self time is its own. */
-static void place_overheads(struct reader *r) {
-    struct trace *t = r->t;
+ * the shortest op, call or annotation around them, so that the self time of
+ * that span is its own. O((spans + overheads) log). */
+static void place_overheads(struct trace *t) {
     const struct spans *s = &t->spans;
-    size_t n = 0, cap = 0;
-    struct overhead *v = NULL;
-    bool ok = true;
-    for (size_t i = 0; ok && i < s->n; i++) {
-        if (s->kind[i] != SPAN_OVERHEAD) continue;
-        ok = VEC_ROOM(v, n, cap);
-        if (ok)
-            v[n++] = (struct overhead){s->ts[i], s->ts[i] + s->dur[i],
-                                       (row_id)i};
+    struct keyed over = {0}, around = {0}; /* by start; by duration */
+    for (row_id i = 0; i < s->n; i++)
+        if (s->kind[i] == SPAN_OVERHEAD)
+            keyed_add(t, &over, sort_signed(s->ts[i]), i);
+    uint32_t *next = vec_alloc(over.n + 1, sizeof *next);
+    uint8_t *outlived = calloc(over.n + 1, 1);
+    bool ok = next && outlived && sort_keys(over.v, over.n);
+    for (row_id i = 0; ok && over.n > 0 && i < s->n; i++) {
+        uint8_t kind = s->kind[i];
+        size_t k;
+        if ((kind != SPAN_OP && kind != SPAN_API && kind != SPAN_ANNOTATION) ||
+            t->tracks[s->track[i]].kind != TRACK_THREAD)
+            continue;
+        BOUND(k, 0, over.n, over.v[k].hi < sort_signed(s->ts[i]));
+        if (k < over.n && over.v[k].hi < sort_signed(span_end(t, i)))
+            keyed_add(t, &around, (uint64_t)s->dur[i], i);
     }
-    if (n > 1) qsort(v, n, sizeof *v, by_start);
-    if (!ok || (n > 0 && !move_overheads(t, v, n))) t->oom = true;
-    free(v);
+    ok = ok && sort_keys(around.v, around.n);
+    for (size_t i = 0; ok && i <= over.n; i++) next[i] = (uint32_t)i;
+    for (size_t i = 0; ok && i < around.n; i++)
+        take_overheads(t, around.v[i].row, &over, next, outlived);
+    if (!ok) t->oom = true;
+    free(over.v);
+    free(around.v);
+    free(next);
+    free(outlived);
 }
 
 static void kineto_finish(struct reader *r) {
-    place_overheads(r);
+    place_overheads(r->t);
     struct source *src = &r->t->sources[r->source];
     src->slack = rounding(r);
     src->decimals = r->decimals > 3 ? r->decimals : 3;
