@@ -13,14 +13,14 @@
 #include <string.h>
 
 /* The files that all paths stand for. */
-struct names {
-    char **v;
+struct files {
+    struct run_file *v;
     size_t n, cap;
 };
 
 /* Adds the files of one path: of a folder, the run that is asked for or the
  * newest. Which one it was becomes a remark when there were several. */
-static int add_path(const char *path, const char *run_name, struct names *to,
+static int add_path(const char *path, const char *run_name, struct files *to,
                     struct profiles *out, struct ops_err *e) {
     struct run_list runs;
     const struct run *run;
@@ -34,13 +34,13 @@ static int add_path(const char *path, const char *run_name, struct names *to,
                  runs.n, path, run->name) < 0)
         out->remark = NULL;
     for (size_t i = 0; rc == 0 && i < run->n; i++) {
-        char *copy = strdup(run->files[i]);
+        char *copy = strdup(run->files[i].path);
         if (copy == NULL || !VEC_ROOM(to->v, to->n, to->cap)) {
             free(copy);
             rc = fail_oom(e);
             break;
         }
-        to->v[to->n++] = copy;
+        to->v[to->n++] = (struct run_file){copy, run->files[i].importer};
     }
     for (size_t i = 0; rc == 0 && i < run->nskips; i++) {
         char *copy = strdup(run->skips[i].path);
@@ -108,7 +108,7 @@ int profiles_open(char *const *paths, size_t n, const char *run,
                   const struct import_opts *io, struct profiles *out,
                   struct ops_err *e) {
     *out = (struct profiles){0};
-    struct names files = {0};
+    struct files files = {0};
     struct loaded l = {0};
     bool stop = false;
     struct import_opts own = *io;
@@ -118,7 +118,7 @@ int profiles_open(char *const *paths, size_t n, const char *run,
         rc = add_path(paths[i], run, &files, out, e);
     if (rc == 0) rc = runs_load(files.v, files.n, &own, &l, e);
     if (rc == 0) rc = take_loaded(&l, out, e);
-    for (size_t i = 0; i < files.n; i++) free(files.v[i]);
+    for (size_t i = 0; i < files.n; i++) free(files.v[i].path);
     free(files.v);
     if (rc != 0) profiles_free(out);
     return rc;

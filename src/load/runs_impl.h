@@ -10,7 +10,8 @@
 struct part {
     struct trace *t;
     const char *path;
-    int64_t lo, hi; /* window, ps from the trace's epoch */
+    const struct importer *importer; /* NULL: not looked at yet */
+    int64_t lo, hi;                  /* window, ps from the trace's epoch */
     bool taken;
 };
 

@@ -230,7 +230,8 @@ static int join_groups(struct part *v, size_t n, struct loaded *out,
 static int load_part(struct part *p, const struct import_opts *o,
                      struct ops_err *e) {
     p->t = trace_new();
-    int rc = p->t ? import_file(p->path, p->t, o, e) : fail_oom(e);
+    int rc = p->t ? import_file_by(p->importer, p->path, p->t, o, e)
+                  : fail_oom(e);
     if (rc != 0 && e != NULL && e->text[0] != '\0')
         rc = fail_in(e, "%s", p->path);
     if (rc == 0) use_name(p->t, p->path);
@@ -261,13 +262,17 @@ static int load_parts(struct part *v, size_t n, const struct stems *s,
     return 0;
 }
 
-int runs_load(char *const *files, size_t n, const struct import_opts *o,
-              struct loaded *out, struct ops_err *e) {
+int runs_load(const struct run_file *files, size_t n,
+              const struct import_opts *o, struct loaded *out,
+              struct ops_err *e) {
     *out = (struct loaded){0};
     struct part *v = calloc(n + 1, sizeof *v);
     struct stems stems = {0};
     int rc = v ? 0 : fail_oom(e);
-    for (size_t i = 0; i < n && rc == 0; i++) v[i].path = files[i];
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        v[i].path = files[i].path;
+        v[i].importer = files[i].importer;
+    }
     if (rc == 0 && !stems_init(&stems, v, n)) rc = fail_oom(e);
     if (rc == 0) rc = load_parts(v, n, &stems, o, e);
     stems_free(&stems);

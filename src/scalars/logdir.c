@@ -4,13 +4,13 @@
 #include "scalars/logdir.h"
 
 #include "base/hash.h"
+#include "base/io/dir.h"
 #include "base/io/file.h"
 #include "base/vec.h"
 #include "model/trace.h"
 #include "ring/salvage.h"
 #include "scalars/summary.h"
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
@@ -19,21 +19,12 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { MAX_DEPTH = 12, MAX_FOLDERS = 100000 };
-
 void logdir_free(struct logdir *l) {
     scalars_free(&l->scalars);
     free(l->files);
     map_free(&l->by_path);
     free(l->root);
     *l = (struct logdir){0};
-}
-
-static char *join(const char *dir, const char *name) {
-    char *p;
-    size_t n = strlen(dir);
-    const char *slash = n > 0 && dir[n - 1] == '/' ? "" : "/";
-    return asprintf(&p, "%s%s%s", dir, slash, name) < 0 ? NULL : p;
 }
 
 bool logdir_is_event_file(const char *name) {
@@ -210,10 +201,6 @@ static void forget_rests(struct logdir *l) {
     }
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b) {
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 /* "a/plugins/profile/x" -> "a": the run of the event files of a program whose
  * profile lies there. */
 static char *run_above(const char *run) {
@@ -224,39 +211,32 @@ static char *run_above(const char *run) {
 }
 
 /* One folder and all below it; run is its name below the root, or "". */
-static void search(struct logdir *l, const char *dir, const char *run,
-                   int depth) {
-    struct dirent **v;
-    if (l->folders >= MAX_FOLDERS || depth > MAX_DEPTH) {
+static void search_logdir(struct logdir *l, const char *dir, const char *run,
+                          int depth) {
+    struct dir_list in;
+    if (l->folders >= DIR_MAX_FOLDERS || depth > DIR_MAX_DEPTH) {
         l->limited = true;
         return;
     }
     l->folders++;
-    int n = scandir(dir, &v, NULL, by_name);
-    if (n < 0 && errno == ENOMEM) l->scalars.oom = true;
-    for (int i = 0; i < n; i++) {
-        const char *name = v[i]->d_name;
-        char *path = name[0] == '.' ? NULL : join(dir, name);
-        struct stat st;
-        if (path == NULL && name[0] != '.') l->scalars.oom = true;
-        if (path != NULL && lstat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-            char *below = *run ? join(run, name) : strdup(name);
-            if (below != NULL) search(l, path, below, depth + 1);
+    if (dir_list(dir, &in, NULL) == OPS_ELIMIT) l->scalars.oom = true;
+    for (size_t i = 0; i < in.n; i++) {
+        const struct dir_entry *f = &in.v[i];
+        if (f->folder) {
+            char *below = *run ? path_join(run, f->name) : strdup(f->name);
+            if (below != NULL) search_logdir(l, f->path, below, depth + 1);
             else l->scalars.oom = true;
             free(below);
-        } else if (path != NULL && logdir_is_event_file(name) &&
-                   stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
-            take_file(l, path, *run ? run : ".", &st);
-        } else if (path != NULL && is_pointer(name)) {
+        } else if (logdir_is_event_file(f->name)) {
+            take_file(l, f->path, *run ? run : ".", &f->st);
+        } else if (is_pointer(f->name)) {
             char *above = run_above(run);
-            if (above != NULL) take_ring(l, path, above, NULL);
+            if (above != NULL) take_ring(l, f->path, above, NULL);
             else l->scalars.oom = true;
             free(above);
         }
-        free(path);
-        free(v[i]);
     }
-    if (n >= 0) free(v);
+    dir_list_free(&in);
 }
 
 int logdir_refresh(struct logdir *l, struct ops_err *e) {
@@ -266,7 +246,7 @@ int logdir_refresh(struct logdir *l, struct ops_err *e) {
                     strerror(errno));
     l->folders = 0;
     if (S_ISDIR(st.st_mode)) {
-        search(l, l->root, "", 0);
+        search_logdir(l, l->root, "", 0);
     } else {
         take_file(l, l->root, ".", &st);
         take_ring_of(l, l->root);
