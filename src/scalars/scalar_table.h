@@ -21,6 +21,9 @@ struct scalar_view {
 /* Is that run and tag to be shown? */
 bool scalar_view_has(const struct scalar_view *v, const struct curve *c);
 
+/* Ends the filling of a result: it is the caller's on success, else freed. */
+int scalar_done(struct result *r, struct ops_err *e);
+
 /* One row per run and tag: points, first and last step, last value, smallest,
  * largest, mean of the last ones, points per second. NaN and infinities, steps
  * that a restart did again, and files written at the same time are remarks.
