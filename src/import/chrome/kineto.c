@@ -15,13 +15,12 @@
  * Launches are joined to device work by args.correlation. The file's own flow
  * arrows are passed over: half of them lead nowhere. */
 #include "import/chrome/events.h"
-#include "import/import.h"
 
 #include "base/array.h"
 #include "base/sort.h"
 #include "base/vec.h"
-#include "import/chrome/demangle.h"
-#include <stdio.h>
+#include "import/import.h"
+#include <setjmp.h>
 #include <stdlib.h>
 
 enum where { ON_THREAD, ON_PYTHON, ON_STREAM, ON_DERIVED, ON_ASYNC, ON_OTHER };
@@ -78,7 +77,7 @@ static const struct cat_row cats[] = {
 /* clang-format on */
 
 static const struct cat_row *find_cat(struct bytes cat) {
-    for (size_t i = 0; i < sizeof cats / sizeof *cats; i++)
+    for (size_t i = 0; i < COUNT(cats); i++)
         if (bytes_eq(cat, cats[i].name, strlen(cats[i].name))) return &cats[i];
     static const struct cat_row unknown = {"", SPAN_OTHER, ON_THREAD};
     return &unknown;
@@ -106,8 +105,7 @@ static struct place read_place(const struct event *ev, bool device) {
             json_skip(&args);
             continue;
         }
-        struct json_num n = json_number(&args);
-        if (!json_to_int(&n, to)) *to = -1;
+        *to = reader_int(&args, -1);
         wanted--;
     }
     return pl;
@@ -123,13 +121,68 @@ static int64_t stream_of_text(const struct event_id *id) {
     return v;
 }
 
-/* The name of a device event: long C++ symbols may come mangled. */
-static str_id device_name(struct reader *r, const struct event *ev) {
-    if (!BYTES_STARTS(ev->name.raw, "_Z")) return reader_str(r, ev->name);
-    return demangle_intern(r->t, ev->name.raw);
+/* libiberty (the demangler of binutils and gdb), as far as it is used: its
+ * header clashes with libc's. A symbol of 250 bytes can stand for a gigabyte of
+ * text (each substitution doubles it), and the demangler has no limit: it is
+ * left by longjmp when the text gets too long. It keeps all it has on the
+ * stack, so nothing leaks. */
+int cplus_demangle_v3_callback(const char *mangled, int options,
+                               void (*put)(const char *, size_t, void *),
+                               void *ctx);
+
+enum {
+    DEMANGLE_PARAMS = 1 << 0,
+    DEMANGLE_ANSI = 1 << 1,
+    LONGEST = 16384, /* a symbol or text beyond this is shown as it is */
+};
+
+struct words {
+    char text[LONGEST];
+    size_t n;
+    jmp_buf too_long;
+};
+
+static void put_words(const char *s, size_t n, void *ctx) {
+    struct words *w = ctx;
+    if (n > sizeof w->text - w->n) longjmp(w->too_long, 1);
+    memcpy(w->text + w->n, s, n);
+    w->n += n;
 }
 
-static row_id device_span(struct reader *r, const struct event *ev,
+/* False: no C++ symbol, or too long in words. */
+static bool demangle(const char *symbol, struct words *w) {
+    w->n = 0;
+    if (setjmp(w->too_long) != 0) return false;
+    return cplus_demangle_v3_callback(symbol, DEMANGLE_PARAMS | DEMANGLE_ANSI,
+                                      put_words, w) != 0;
+}
+
+/* Returns the id of the symbol in words, or of the symbol itself if it is no
+ * C++ symbol. It is looked up first: the same kernel comes again and again. */
+static str_id demangle_intern(struct trace *t, struct bytes symbol) {
+    str_id raw = trace_str(t, symbol);
+    uint32_t *known = map_at(&t->demangled, raw);
+    if (known == NULL) {
+        t->oom = true;
+        return raw;
+    }
+    if (*known != MAP_NONE) return *known;
+    *known = raw;
+    if (symbol.n > LONGEST) return raw;
+    struct words *w = malloc(sizeof *w);
+    if (w == NULL) {
+        t->oom = true;
+        return raw;
+    }
+    str_id id = raw;
+    if (demangle(strs_text(&t->strs, raw), w))
+        id = trace_str(t, (struct bytes){(uint8_t *)w->text, w->n});
+    free(w);
+    map_set(&t->demangled, raw, id);
+    return id;
+}
+
+static row_id device_span(struct chrome_reader *r, const struct event *ev,
                           const struct cat_row *c) {
     struct place pl = read_place(ev, true);
     int64_t device = pl.device >= 0 ? pl.device : ev->pid.v;
@@ -145,7 +198,10 @@ static row_id device_span(struct reader *r, const struct event *ev,
     if (r->t->tracks[track].device == ROW_NONE)
         r->t->tracks[track].device = trace_device(r->t, r->source, DEVICE_GPU,
                                                   device);
-    row_id row = reader_span(r, ev, track, device_name(r, ev), c->kind, flags);
+    str_id name = BYTES_STARTS(ev->name.raw, "_Z")
+                      ? demangle_intern(r->t, ev->name.raw)
+                      : reader_str(r, ev->name);
+    row_id row = reader_span(r, ev, track, name, c->kind, flags);
     if (c->where == ON_DERIVED) trace_note(r->t, NOTE_DERIVED_LINES, 1);
     if (c->where == ON_STREAM) {
         r->t->sources[r->source].has_device = true;
@@ -155,7 +211,7 @@ static row_id device_span(struct reader *r, const struct event *ev,
     return row;
 }
 
-static row_id kineto_span(struct reader *r, const struct event *ev) {
+static row_id kineto_span(struct chrome_reader *r, const struct event *ev) {
     const struct cat_row *c = find_cat(ev->cat.raw);
     switch (c->where) {
     case ON_STREAM:
@@ -180,15 +236,8 @@ static row_id kineto_span(struct reader *r, const struct event *ev) {
     return row;
 }
 
-static bool kineto_instant(struct reader *r, const struct event *ev) {
-    if (BYTES_IS(ev->name.raw, "[memory]")) {
-        reader_memory(r, ev);
-        return true;
-    }
-    if (BYTES_IS(ev->name.raw, "[OutOfMemory]")) {
-        reader_oom(r, ev);
-        return true;
-    }
+static bool kineto_instant(struct chrome_reader *r, const struct event *ev) {
+    if (reader_memory(r, ev)) return true;
     /* Iteration Start, Record Window End (wrong by hours in old files): the
      * profiler's own marks, not part of the time window */
     if (ev->cat.raw.n == 0) {
@@ -204,14 +253,6 @@ static bool kineto_instant(struct reader *r, const struct event *ev) {
 static bool kineto_skip_flow(const struct event *ev) {
     return !BYTES_IS(ev->cat.raw, "fwdbwd") &&
            !BYTES_IS(ev->cat.raw, "forward_backward");
-}
-
-/* How far rounding may let a child end after its parent: whole microseconds
- * before 2024, doubles of absolute time in early 2024 (steps of 0.25 us at
- * 1.7e15), nanoseconds since. */
-static int64_t rounding(const struct reader *r) {
-    if (r->origin_us == 0) return PS_PER_NS;
-    return PS_PER_US;
 }
 
 /* Rows with the key that they are sorted by. */
@@ -279,10 +320,13 @@ static void place_overheads(struct trace *t) {
     free(outlived);
 }
 
-static void kineto_finish(struct reader *r) {
+static void kineto_finish(struct chrome_reader *r) {
     place_overheads(r->t);
     struct source *src = &r->t->sources[r->source];
-    src->slack = rounding(r);
+    /* how far rounding may let a child end after its parent: whole us before
+     * 2024, doubles of absolute time in early 2024 (steps of 0.25 us at
+     * 1.7e15), ns since */
+    src->slack = r->origin_us == 0 ? PS_PER_NS : PS_PER_US;
     src->decimals = r->decimals > 3 ? r->decimals : 3;
     /* the process: of the host threads, whose pid is no device */
     for (size_t i = 0; i < r->t->ntracks && src->pid < 0; i++)
@@ -291,7 +335,7 @@ static void kineto_finish(struct reader *r) {
             src->pid = r->t->tracks[i].pid;
 }
 
-static const struct policy kineto_policy = {
+static const struct chrome_format kineto_format = {
     .span = kineto_span,
     .instant = kineto_instant,
     .skip_flow = kineto_skip_flow,
@@ -300,15 +344,15 @@ static const struct policy kineto_policy = {
     .finish = kineto_finish,
 };
 
-static bool sniff(struct bytes all, const char *path) {
+static bool kineto_sniff(struct bytes all, const char *path) {
     (void)path;
     struct events_sniff s = events_sniff(all);
     return s.events && s.kineto;
 }
 
-static int read_all(struct trace *t, uint32_t source,
-                    const struct import_opts *o, struct ops_err *e) {
-    return events_read(t, source, &kineto_policy, o, e);
+static int kineto_read(struct trace *t, uint32_t source,
+                       const struct import_opts *o, struct ops_err *e) {
+    return events_read(t, source, &kineto_format, o, e);
 }
 
 /* clang-format off */
@@ -325,7 +369,7 @@ const struct importer importer_kineto = {
         },
     },
     .help = "PyTorch profiler traces (.pt.trace.json, .json.gz)",
-    .sniff = sniff,
-    .read = read_all,
+    .sniff = kineto_sniff,
+    .read = kineto_read,
 };
 /* clang-format on */
