@@ -255,18 +255,16 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
     return 0;
 }
 
-static bool is_called(const struct run *r, const char *name) {
-    if (strcmp(r->name, name) == 0) return true;
-    const char *last = strrchr(r->name, '/');
-    return last != NULL && strcmp(last + 1, name) == 0;
-}
-
 int runs_pick(const struct run_list *l, const char *name,
               const struct run **out, struct ops_err *e) {
     *out = NULL;
     if (name == NULL && l->n > 0) *out = &l->v[l->n - 1];
-    for (size_t i = 0; name != NULL && i < l->n; i++)
-        if (is_called(&l->v[i], name)) *out = &l->v[i];
+    for (size_t i = 0; name != NULL && i < l->n; i++) {
+        const char *last = strrchr(l->v[i].name, '/');
+        if (strcmp(l->v[i].name, name) == 0 ||
+            (last != NULL && strcmp(last + 1, name) == 0))
+            *out = &l->v[i];
+    }
     if (*out != NULL) return 0;
     char list[256] = "";
     size_t used = 0;
