@@ -331,7 +331,7 @@ static bool tensor_is_scalar(const struct tensor *t) {
     return !t->is_text && t->n == 1 && elements == 1;
 }
 
-/* --- events ---------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------- */
 
 struct summary_reader {
     struct scalars *s;

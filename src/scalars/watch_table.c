@@ -7,7 +7,6 @@
 #include "model/trace.h"
 #include "scalars/scalar_table.h"
 #include "scalars/scalars.h"
-#include "scalars/spark.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +23,8 @@ static int double_by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the median of the last RECENT numbers: a pause (a checkpoint, a restart) is
- * not what a step takes. */
+/* Returns the median of the last RECENT numbers: a pause (a checkpoint, a
+ * restart) is not what a step takes. */
 static double recent_median(const struct watch_line *l) {
     size_t n = l->n < RECENT ? l->n : RECENT;
     double v[RECENT];
@@ -91,25 +90,6 @@ static void put_metric(struct result *r, const char *metric, double value,
         cell_text(r, "trend", spark_line(l->v, l->n, TREND, ascii, line));
 }
 
-static void put_steps(struct result *r, const struct watch_steps *w,
-                      bool ascii) {
-    bool rate = w->have && w->step_s > 0;
-    put_metric(r, "step", w->have ? (double)w->step : NAN, NULL, NULL, ascii);
-    put_metric(r, "step time", w->have ? w->step_s * 1e3 : NAN, "ms", &w->line,
-               ascii);
-    put_metric(r, "throughput", rate ? 1 / w->step_s : NAN, "steps/s", NULL,
-               ascii);
-}
-
-static void put_process(struct result *r, const struct watch_facts *f,
-                        bool ascii) {
-    if (f->processes == 0) return;
-    put_metric(r, "memory", (double)f->rss_bytes / (1 << 20), "MiB", f->rss,
-               ascii);
-    put_metric(r, "processor", f->cpu_pct, "%", NULL, ascii);
-    put_metric(r, "threads", (double)f->threads, NULL, NULL, ascii);
-}
-
 static void put_scalar(struct result *r, const struct curve *c, bool ascii) {
     char line[SPARK_BYTES];
     size_t n = c->n < 4096 ? c->n : 4096; /* the course of late */
@@ -150,8 +130,18 @@ int watch_table(const struct watch_facts *f, const struct scalars *s,
         steps = f->profile;
     result_init(r, "watch", "Now");
     watch_columns(r);
-    put_steps(r, &steps, ascii);
-    put_process(r, f, ascii);
+    bool known = steps.have, rate = known && steps.step_s > 0;
+    put_metric(r, "step", known ? (double)steps.step : NAN, NULL, NULL, ascii);
+    put_metric(r, "step time", known ? steps.step_s * 1e3 : NAN, "ms",
+               &steps.line, ascii);
+    put_metric(r, "throughput", rate ? 1 / steps.step_s : NAN, "steps/s", NULL,
+               ascii);
+    if (f->processes > 0) {
+        put_metric(r, "memory", (double)f->rss_bytes / (1 << 20), "MiB", f->rss,
+                   ascii);
+        put_metric(r, "processor", f->cpu_pct, "%", NULL, ascii);
+        put_metric(r, "threads", (double)f->threads, NULL, NULL, ascii);
+    }
     /* a restart may have replaced all points of a curve */
     for (size_t i = 0; i < c.n && !r->oom; i++)
         if (c.v[i].kind == SERIES_SCALAR && c.v[i].n > 0 &&
