@@ -247,17 +247,6 @@ static void put_launch(struct writer *w, row_id row) {
     sink_putc(w->out, ']');
 }
 
-/* The end of a span that may overlap others: known by category and id. */
-static void put_end(struct writer *w, row_id row) {
-    begin(w, "e");
-    put_cat(w, row);
-    put_field(w, ",\"id\":", row);
-    sink_puts(w->out, ",\"name\":");
-    put_str(w, w->t->spans.name[row]);
-    put_track(w, w->t->spans.track[row], span_end(w->t, row));
-    sink_putc(w->out, '}');
-}
-
 static void put_span(struct writer *w, row_id row) {
     const struct spans *s = &w->t->spans;
     bool async = s->flags[row] & SPAN_ASYNC;
@@ -280,7 +269,14 @@ static void put_span(struct writer *w, row_id row) {
     put_launch(w, row);
     put_args(w, row, step);
     sink_putc(w->out, '}');
-    if (async && !instant) put_end(w, row);
+    if (!async || instant) return;
+    begin(w, "e"); /* the end of one that may overlap others */
+    put_cat(w, row);
+    put_field(w, ",\"id\":", row);
+    sink_puts(w->out, ",\"name\":");
+    put_str(w, s->name[row]);
+    put_track(w, s->track[row], span_end(w->t, row));
+    sink_putc(w->out, '}');
 }
 
 /* One end of an arrow, at the start of a span. */

@@ -190,15 +190,7 @@ static void read_run(struct stats *s) {
     }
 }
 
-/* Cut files are known by their outermost length. */
-static bool is_cut(struct bytes all) {
-    struct pb r = pb_reader(all);
-    struct pb_field f;
-    while (pb_next(&r, &f)) continue;
-    return r.bad;
-}
-
-static int by_start(const void *a, const void *b) {
+static int node_by_start(const void *a, const void *b) {
     const struct node *x = a, *y = b;
     if (x->device != y->device) return x->device < y->device ? -1 : 1;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
@@ -492,7 +484,8 @@ static bool name_threads(struct stats *s) {
 
 static int emit_all(struct stats *s, struct ops_err *e) {
     find_derived(s);
-    if (s->nnodes > 1) qsort(s->nodes, s->nnodes, sizeof *s->nodes, by_start);
+    if (s->nnodes > 1)
+        qsort(s->nodes, s->nnodes, sizeof *s->nodes, node_by_start);
     lay_out(s);
     set_clock(s);
     for (size_t i = 0; i < s->nnodes && !s->t->oom; i++)
@@ -509,7 +502,10 @@ static int stepstats_read(struct trace *t, uint32_t source,
                       .all = t->sources[source].bytes};
     (void)o;
     t->sources[source].decimals = 0;
-    s.cut = is_cut(s.all);
+    struct pb r = pb_reader(s.all);
+    struct pb_field f;
+    while (pb_next(&r, &f)) continue;
+    s.cut = r.bad; /* the outermost length leads past the end */
     if (s.cut) trace_note(t, NOTE_FILE_CUT, 1);
     if (form(s.all) == 1) read_stats(&s, s.all);
     else read_run(&s);

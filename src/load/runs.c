@@ -84,24 +84,18 @@ static bool skip_file(struct run *run, const struct dir_entry *f) {
     const char *why = "its contents are of no format that can be read";
     if (access(f->path, R_OK) != 0) why = "it may not be read";
     else if (f->st.st_size == 0) why = "it is empty";
+    if (!VEC_ROOM(run->skips, run->nskips, run->cap_skips)) return false;
     char *copy = strdup(f->path);
-    if (copy == NULL || !VEC_ROOM(run->skips, run->nskips, run->cap_skips)) {
-        free(copy);
-        return false;
-    }
-    run->skips[run->nskips++] = (struct run_skip){copy, why};
-    return true;
+    if (copy != NULL) run->skips[run->nskips++] = (struct run_skip){copy, why};
+    return copy != NULL;
 }
 
 static bool add_file(struct run *run, const char *path,
                      const struct importer *imp) {
+    if (!VEC_ROOM(run->files, run->n, run->cap)) return false;
     char *copy = strdup(path);
-    if (copy == NULL || !VEC_ROOM(run->files, run->n, run->cap)) {
-        free(copy);
-        return false;
-    }
-    run->files[run->n++] = (struct run_file){copy, imp};
-    return true;
+    if (copy != NULL) run->files[run->n++] = (struct run_file){copy, imp};
+    return copy != NULL;
 }
 
 /* Is that role of use in a folder that has others? What stands beside a

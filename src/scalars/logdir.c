@@ -31,24 +31,6 @@ bool logdir_is_event_file(const char *name) {
     return strstr(name, "tfevents") != NULL;
 }
 
-static bool is_pointer(const char *name) {
-    size_t n = strlen(name);
-    return n > 5 && strcmp(name + n - 5, ".ring") == 0;
-}
-
-/* The file of that path in the store, or UINT32_MAX; *at is where to remember
- * a new one. Two paths of one hash: the map knows the first, and the others are
- * searched for. */
-static uint32_t find_file(struct logdir *l, const char *path, uint32_t **at) {
-    const struct scalar_file *f = l->scalars.files;
-    *at = map_at(&l->by_path, hash_bytes(path, strlen(path)));
-    if (*at == NULL || **at == MAP_NONE) return UINT32_MAX;
-    if (strcmp(f[**at].path, path) == 0) return **at;
-    for (size_t i = 0; i < l->nfiles; i++)
-        if (strcmp(f[i].path, path) == 0) return (uint32_t)i;
-    return UINT32_MAX;
-}
-
 /* Reads what is new in a file. One that cannot be read is remembered as such;
  * the others are not worse for it. */
 static void read_on(struct logdir *l, uint32_t i, const struct stat *st) {
@@ -76,10 +58,15 @@ static void read_on(struct logdir *l, uint32_t i, const struct stat *st) {
     file_close(open);
 }
 
-/* A new file of the store, or a known one; UINT32_MAX: out of memory. */
+/* Returns the file of that path in the store, made when new; UINT32_MAX if out
+ * of memory. Of two paths with one hash the map knows the first: the others are
+ * searched for. */
 static uint32_t file_of(struct logdir *l, const char *path, const char *run) {
-    uint32_t *at, i = find_file(l, path, &at);
-    if (i != UINT32_MAX) return i;
+    uint32_t *at = map_at(&l->by_path, hash_bytes(path, strlen(path)));
+    uint32_t i = at == NULL || *at == MAP_NONE ? (uint32_t)l->nfiles : *at;
+    if (i < l->nfiles && strcmp(l->scalars.files[i].path, path) != 0) i = 0;
+    while (i < l->nfiles && strcmp(l->scalars.files[i].path, path) != 0) i++;
+    if (i < l->nfiles) return i;
     if (at == NULL || !VEC_ROOM(l->files, l->nfiles, l->cap_files)) {
         l->scalars.oom = true;
         return UINT32_MAX;
@@ -222,6 +209,7 @@ static void search_logdir(struct logdir *l, const char *dir, const char *run,
     if (dir_list(dir, &in, NULL) == OPS_ELIMIT) l->scalars.oom = true;
     for (size_t i = 0; i < in.n; i++) {
         const struct dir_entry *f = &in.v[i];
+        size_t n = strlen(f->name);
         if (f->folder) {
             char *below = *run ? path_join(run, f->name) : strdup(f->name);
             if (below != NULL) search_logdir(l, f->path, below, depth + 1);
@@ -229,7 +217,7 @@ static void search_logdir(struct logdir *l, const char *dir, const char *run,
             free(below);
         } else if (logdir_is_event_file(f->name)) {
             take_file(l, f->path, *run ? run : ".", &f->st);
-        } else if (is_pointer(f->name)) {
+        } else if (n > 5 && strcmp(f->name + n - 5, ".ring") == 0) {
             char *above = run_above(run);
             if (above != NULL) take_ring(l, f->path, above, NULL);
             else l->scalars.oom = true;
@@ -278,24 +266,9 @@ int logdir_open(struct logdir *l, const char *path, struct ops_err *e) {
     return rc;
 }
 
-/* One sentence about the files that cannot be read. */
-static void remark_unreadable(const struct logdir *l, struct result *r) {
-    size_t n = 0, first = 0;
-    for (size_t i = l->nfiles; i-- > 0;) {
-        if (!l->files[i].unreadable) continue;
-        first = i;
-        n++;
-    }
-    if (n > 0)
-        result_remark(r,
-                      "%zu event files cannot be read; the first is "
-                      "%.200s: %s",
-                      n, l->scalars.files[first].path, l->files[first].reason);
-}
-
 void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
     const struct scalars *s = &l->scalars;
-    size_t other = 0, said = r->nremarks;
+    size_t other = 0, said = r->nremarks, unreadable = 0, first = 0;
     for (size_t i = 0; i < s->nfiles; i++) {
         const struct scalar_file *f = &s->files[i];
         result_source(r, (struct result_source){
@@ -312,8 +285,13 @@ void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
         result_note(r, NOTE_FILE_CUT, f->cut && !follow);
         result_note(r, NOTE_TAGS_SKIPPED, f->skipped);
         other += f->records == 0 && f->cut && l->files[i].size > 0;
+        if (l->files[i].unreadable && unreadable++ == 0) first = i;
     }
-    remark_unreadable(l, r);
+    if (unreadable > 0)
+        result_remark(r,
+                      "%zu event files cannot be read; the first is "
+                      "%.200s: %s",
+                      unreadable, s->files[first].path, l->files[first].reason);
     if (other > 0)
         result_remark(r,
                       "%zu files are named like event files but hold no "

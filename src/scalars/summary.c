@@ -14,6 +14,7 @@
  * is remembered, and where a file begins without it the tensor's form tells. */
 #include "scalars/summary.h"
 
+#include "base/array.h"
 #include "base/crc32c.h"
 #include "base/pb.h"
 #include "base/text/utf8.h"
@@ -118,38 +119,28 @@ struct tensor {
     bool oom;
 };
 
+/* clang-format off */
 /* enum DataType of TensorFlow. */
 enum {
-    DT_FLOAT = 1,
-    DT_DOUBLE = 2,
-    DT_INT32 = 3,
-    DT_UINT8 = 4,
-    DT_INT16 = 5,
-    DT_INT8 = 6,
-    DT_STRING = 7,
-    DT_INT64 = 9,
-    DT_BOOL = 10,
-    DT_BFLOAT16 = 14,
-    DT_UINT16 = 17,
-    DT_HALF = 19,
-    DT_UINT32 = 22,
-    DT_UINT64 = 23,
+    DT_FLOAT = 1, DT_DOUBLE = 2, DT_INT32 = 3, DT_UINT8 = 4, DT_INT16 = 5,
+    DT_INT8 = 6, DT_STRING = 7, DT_INT64 = 9, DT_BOOL = 10, DT_BFLOAT16 = 14,
+    DT_UINT16 = 17, DT_HALF = 19, DT_UINT32 = 22, DT_UINT64 = 23,
+};
+
+/* Bytes of an element in the content; 0: a type that has no numbers. */
+static const uint8_t widths[] = {
+    [DT_DOUBLE] = 8, [DT_INT64] = 8, [DT_UINT64] = 8,
+    [DT_FLOAT] = 4, [DT_INT32] = 4, [DT_UINT32] = 4,
+    [DT_INT16] = 2, [DT_UINT16] = 2, [DT_HALF] = 2, [DT_BFLOAT16] = 2,
+    [DT_INT8] = 1, [DT_UINT8] = 1, [DT_BOOL] = 1,
 };
 
 enum field {
-    F_DTYPE = 1,
-    F_SHAPE = 2,
-    F_CONTENT = 4,
-    F_FLOAT = 5,
-    F_DOUBLE = 6,
-    F_INT = 7,
-    F_STRING = 8,
-    F_INT64 = 10,
-    F_BOOL = 11,
-    F_HALF = 13,
-    F_UINT32 = 16,
-    F_UINT64 = 17,
+    F_DTYPE = 1, F_SHAPE = 2, F_CONTENT = 4, F_FLOAT = 5, F_DOUBLE = 6,
+    F_INT = 7, F_STRING = 8, F_INT64 = 10, F_BOOL = 11, F_HALF = 13,
+    F_UINT32 = 16, F_UINT64 = 17,
 };
+/* clang-format on */
 
 static void tensor_put(struct tensor *t, double v) {
     if (t->n >= TENSOR_VALUES_MAX) return;
@@ -179,22 +170,7 @@ static double half_or_bfloat(const struct tensor *t, uint32_t bits) {
 }
 
 static size_t width_of(unsigned dtype) {
-    switch (dtype) {
-    case DT_DOUBLE:
-    case DT_INT64:
-    case DT_UINT64: return 8;
-    case DT_FLOAT:
-    case DT_INT32:
-    case DT_UINT32: return 4;
-    case DT_INT16:
-    case DT_UINT16:
-    case DT_HALF:
-    case DT_BFLOAT16: return 2;
-    case DT_INT8:
-    case DT_UINT8:
-    case DT_BOOL: return 1;
-    default: return 0;
-    }
+    return dtype < COUNT(widths) ? widths[dtype] : 0;
 }
 
 /* One element of the content: w, its bytes as a number. */

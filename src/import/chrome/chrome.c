@@ -98,35 +98,31 @@ static bool chrome_top(struct chrome_reader *r, struct bytes key) {
     return true;
 }
 
-/* "... /device:GPU:0 ..." -> kind and number; false: not a device. TensorFlow
- * 1 names the host /device:CPU:0 the same way: that is no device here. */
-static bool parse_device(struct bytes name, enum device_kind *kind,
-                         int64_t *ordinal) {
+struct device_name {
+    enum device_kind kind;
+    int64_t ordinal;
+    struct bytes label; /* that the program gave; mostly empty */
+};
+
+/* Reads "... /device:GPU:0 ...", or "... /device:OTHER:1:npu 0" with the label
+ * "npu 0". False: it names no device. TensorFlow 1 names the host /device:CPU:0
+ * the same way: that is no device here. */
+static bool parse_device(struct bytes name, struct device_name *d) {
     const uint8_t *p = memmem(name.p, name.n, "/device:", 8);
     if (p == NULL) return false;
     struct bytes rest = {p + 8, name.n - (size_t)(p + 8 - name.p)};
-    if (BYTES_STARTS(rest, "GPU:")) *kind = DEVICE_GPU;
-    else if (BYTES_STARTS(rest, "TPU:")) *kind = DEVICE_TPU;
-    else if (BYTES_STARTS(rest, "OTHER:")) *kind = DEVICE_OTHER;
+    *d = (struct device_name){.label = {name.p, 0}};
+    if (BYTES_STARTS(rest, "GPU:")) d->kind = DEVICE_GPU;
+    else if (BYTES_STARTS(rest, "TPU:")) d->kind = DEVICE_TPU;
+    else if (BYTES_STARTS(rest, "OTHER:")) d->kind = DEVICE_OTHER;
     else return false;
-    *ordinal = 0;
-    for (size_t i = *kind == DEVICE_OTHER ? 6 : 4; i < rest.n && i < 20; i++) {
-        if (rest.p[i] < '0' || rest.p[i] > '9') break;
-        *ordinal = *ordinal * 10 + (rest.p[i] - '0');
-    }
+    size_t i = d->kind == DEVICE_OTHER ? 6 : 4;
+    for (; i < rest.n && rest.p[i] >= '0' && rest.p[i] <= '9'; i++)
+        if (i < 20) d->ordinal = d->ordinal * 10 + (rest.p[i] - '0');
+    if (d->kind == DEVICE_OTHER && i < rest.n && rest.p[i] == ':' &&
+        !memchr(rest.p + i, '\\', rest.n - i))
+        d->label = (struct bytes){rest.p + i + 1, rest.n - i - 1};
     return true;
-}
-
-/* "... /device:OTHER:1:npu 0" -> "npu 0", a name that the program gave; else
- * empty. */
-static struct bytes given_label(struct bytes name) {
-    const uint8_t *end = name.p + name.n;
-    const uint8_t *p = memmem(name.p, name.n, "/device:OTHER:", 14);
-    if (p == NULL) return (struct bytes){name.p, 0};
-    for (p += 14; p < end && *p >= '0' && *p <= '9';) p++;
-    if (p == end || *p != ':' || memchr(p, '\\', (size_t)(end - p)))
-        return (struct bytes){name.p, 0};
-    return (struct bytes){p + 1, (size_t)(end - p - 1)};
 }
 
 /* Lines that a viewer made from others. On a TPU "XLA Ops" are the kernels
@@ -159,17 +155,15 @@ static void mark_tracks(struct chrome_reader *r, const struct map *by_pid) {
     struct trace *t = r->t;
     for (size_t i = 0; i < t->ntracks; i++) {
         struct track *tr = &t->tracks[i];
-        enum device_kind kind;
-        int64_t ordinal;
+        struct device_name d;
         if (tr->source != r->source || (tr->kind != TRACK_THREAD && !r->kinds))
             continue;
         uint32_t k = map_get(by_pid, (uint64_t)tr->pid);
-        if (k == MAP_NONE ||
-            !parse_device(label_text(r, &r->labels[k]), &kind, &ordinal))
+        if (k == MAP_NONE || !parse_device(label_text(r, &r->labels[k]), &d))
             continue;
-        tr->device = trace_device(t, r->source, kind, ordinal);
+        tr->device = trace_device(t, r->source, d.kind, d.ordinal);
         if (r->kinds) continue; /* see label_tracks */
-        tr->kind = is_derived(strs_bytes(&t->strs, tr->name), kind)
+        tr->kind = is_derived(strs_bytes(&t->strs, tr->name), d.kind)
                        ? TRACK_DERIVED
                        : TRACK_STREAM;
     }
@@ -250,15 +244,13 @@ static void chrome_finish(struct chrome_reader *r) {
     struct source *src = &r->t->sources[r->source];
     for (size_t i = 0; i < r->nlabels; i++) {
         const struct track_label *l = &r->labels[i];
-        enum device_kind kind;
-        int64_t ordinal;
-        if (!l->process || !parse_device(label_text(r, l), &kind, &ordinal) ||
+        struct device_name name;
+        if (!l->process || !parse_device(label_text(r, l), &name) ||
             map_get(&by_pid, (uint64_t)l->pid) != MAP_NONE)
             continue;
-        uint32_t d = trace_device(r->t, r->source, kind, ordinal);
-        struct bytes label = given_label(label_text(r, l));
-        if (d != ROW_NONE && label.n > 0) {
-            r->t->devices[d].label = trace_str(r->t, label);
+        uint32_t d = trace_device(r->t, r->source, name.kind, name.ordinal);
+        if (d != ROW_NONE && name.label.n > 0) {
+            r->t->devices[d].label = trace_str(r->t, name.label);
             r->t->devices[d].labelled = true;
         }
         src->has_device = true;

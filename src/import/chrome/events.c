@@ -179,20 +179,17 @@ static struct event_id read_id(struct chrome_reader *r) {
     return id;
 }
 
-/* Has the file finer times than was known? Parts that sum to a whole must also
- * do so as they are printed. */
-static void see_decimals(struct chrome_reader *r, int64_t ps) {
-    static const int64_t unit[] = {1000000, 100000, 10000, 1000, 100, 10, 1};
-    while (ps % unit[r->decimals] != 0) r->decimals++;
-}
-
 /* ts or dur; text instead of a number and nonsense are counted. */
 static bool read_time(struct chrome_reader *r, int64_t origin_us,
                       int64_t *out) {
+    static const int64_t unit[] = {1000000, 100000, 10000, 1000, 100, 10, 1};
     struct json_num n = json_number(&r->j);
     if (n.quoted) trace_note(r->t, NOTE_NUMBER_AS_STRING, 1);
     if (!to_ps(&n, origin_us, out)) return false;
-    if (n.kind != JSON_EXACT || n.scale > r->decimals) see_decimals(r, *out);
+    /* finer than was known? Parts that sum to a whole must also do so as they
+     * are printed */
+    if (n.kind != JSON_EXACT || n.scale > r->decimals)
+        while (*out % unit[r->decimals] != 0) r->decimals++;
     return true;
 }
 

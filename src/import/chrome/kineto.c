@@ -23,63 +23,61 @@
 #include <setjmp.h>
 #include <stdlib.h>
 
-enum where { ON_THREAD, ON_PYTHON, ON_STREAM, ON_DERIVED, ON_ASYNC, ON_OTHER };
-
 struct cat_row {
     const char *name;
     uint8_t kind;
-    enum where where;
+    enum track_kind track; /* on a device: STREAM, DERIVED, ASYNC */
 };
 
 /* clang-format off */
 static const struct cat_row cats[] = {
-    {"cpu_op",              SPAN_OP,         ON_THREAD},
-    {"user_annotation",     SPAN_ANNOTATION, ON_THREAD},
-    {"python_function",     SPAN_PYTHON,     ON_PYTHON},
-    {"cuda_runtime",        SPAN_API,        ON_THREAD},
-    {"kernel",              SPAN_KERNEL,     ON_STREAM},
-    {"cuda_driver",         SPAN_API,        ON_THREAD},
-    {"gpu_memcpy",          SPAN_COPY,       ON_STREAM},
-    {"gpu_memset",          SPAN_MEMSET,     ON_STREAM},
-    {"gpu_user_annotation", SPAN_ANNOTATION, ON_DERIVED},
-    {"cuda_sync",           SPAN_SYNC,       ON_ASYNC},
-    {"cuda_event",          SPAN_SYNC,       ON_ASYNC},
-    {"overhead",            SPAN_OVERHEAD,   ON_OTHER},
-    {"Trace",               SPAN_OTHER,      ON_OTHER},
+    {"cpu_op",              SPAN_OP,         TRACK_THREAD},
+    {"user_annotation",     SPAN_ANNOTATION, TRACK_THREAD},
+    {"python_function",     SPAN_PYTHON,     TRACK_PYTHON},
+    {"cuda_runtime",        SPAN_API,        TRACK_THREAD},
+    {"kernel",              SPAN_KERNEL,     TRACK_STREAM},
+    {"cuda_driver",         SPAN_API,        TRACK_THREAD},
+    {"gpu_memcpy",          SPAN_COPY,       TRACK_STREAM},
+    {"gpu_memset",          SPAN_MEMSET,     TRACK_STREAM},
+    {"gpu_user_annotation", SPAN_ANNOTATION, TRACK_DERIVED},
+    {"cuda_sync",           SPAN_SYNC,       TRACK_ASYNC},
+    {"cuda_event",          SPAN_SYNC,       TRACK_ASYNC},
+    {"overhead",            SPAN_OVERHEAD,   TRACK_OTHER},
+    {"Trace",               SPAN_OTHER,      TRACK_OTHER},
     /* spellings of 2021 */
-    {"Operator",            SPAN_OP,         ON_THREAD},
-    {"operator",            SPAN_OP,         ON_THREAD},
-    {"Runtime",             SPAN_API,        ON_THREAD},
-    {"runtime",             SPAN_API,        ON_THREAD},
-    {"Kernel",              SPAN_KERNEL,     ON_STREAM},
-    {"Memcpy",              SPAN_COPY,       ON_STREAM},
-    {"memcpy",              SPAN_COPY,       ON_STREAM},
-    {"Memset",              SPAN_MEMSET,     ON_STREAM},
-    {"memset",              SPAN_MEMSET,     ON_STREAM},
-    {"Python",              SPAN_ANNOTATION, ON_THREAD},
-    {"python",              SPAN_ANNOTATION, ON_THREAD},
-    {"User Annotation",     SPAN_ANNOTATION, ON_THREAD},
-    {"ProfilerStep",        SPAN_ANNOTATION, ON_THREAD},
+    {"Operator",            SPAN_OP,         TRACK_THREAD},
+    {"operator",            SPAN_OP,         TRACK_THREAD},
+    {"Runtime",             SPAN_API,        TRACK_THREAD},
+    {"runtime",             SPAN_API,        TRACK_THREAD},
+    {"Kernel",              SPAN_KERNEL,     TRACK_STREAM},
+    {"Memcpy",              SPAN_COPY,       TRACK_STREAM},
+    {"memcpy",              SPAN_COPY,       TRACK_STREAM},
+    {"Memset",              SPAN_MEMSET,     TRACK_STREAM},
+    {"memset",              SPAN_MEMSET,     TRACK_STREAM},
+    {"Python",              SPAN_ANNOTATION, TRACK_THREAD},
+    {"python",              SPAN_ANNOTATION, TRACK_THREAD},
+    {"User Annotation",     SPAN_ANNOTATION, TRACK_THREAD},
+    {"ProfilerStep",        SPAN_ANNOTATION, TRACK_THREAD},
     /* other devices */
-    {"xpu_runtime",         SPAN_API,        ON_THREAD},
-    {"xpu_driver",          SPAN_API,        ON_THREAD},
-    {"xpu_sync",            SPAN_SYNC,       ON_ASYNC},
-    {"mtia_runtime",        SPAN_API,        ON_THREAD},
-    {"mtia_ccp_events",     SPAN_KERNEL,     ON_STREAM},
-    {"mtia_insight",        SPAN_OTHER,      ON_DERIVED},
-    {"glow_runtime",        SPAN_API,        ON_THREAD},
-    {"privateuse1_runtime", SPAN_API,        ON_THREAD},
-    {"privateuse1_driver",  SPAN_API,        ON_THREAD},
-    {"hpu_op",              SPAN_KERNEL,     ON_STREAM},
-    {"collective_comm",     SPAN_KERNEL,     ON_STREAM},
-    {"cuda_profiler_range", SPAN_OTHER,      ON_DERIVED},
+    {"xpu_runtime",         SPAN_API,        TRACK_THREAD},
+    {"xpu_driver",          SPAN_API,        TRACK_THREAD},
+    {"xpu_sync",            SPAN_SYNC,       TRACK_ASYNC},
+    {"mtia_runtime",        SPAN_API,        TRACK_THREAD},
+    {"mtia_ccp_events",     SPAN_KERNEL,     TRACK_STREAM},
+    {"mtia_insight",        SPAN_OTHER,      TRACK_DERIVED},
+    {"glow_runtime",        SPAN_API,        TRACK_THREAD},
+    {"privateuse1_runtime", SPAN_API,        TRACK_THREAD},
+    {"privateuse1_driver",  SPAN_API,        TRACK_THREAD},
+    {"hpu_op",              SPAN_KERNEL,     TRACK_STREAM},
+    {"collective_comm",     SPAN_KERNEL,     TRACK_STREAM},
+    {"cuda_profiler_range", SPAN_OTHER,      TRACK_DERIVED},
 };
 /* clang-format on */
 
 static const struct cat_row *find_cat(struct bytes cat) {
     for (size_t i = 0; i < COUNT(cats); i++)
         if (bytes_eq(cat, cats[i].name, strlen(cats[i].name))) return &cats[i];
-    static const struct cat_row unknown = {"", SPAN_OTHER, ON_THREAD};
+    static const struct cat_row unknown = {"", SPAN_OTHER, TRACK_THREAD};
     return &unknown;
 }
 
@@ -187,13 +185,10 @@ static row_id device_span(struct chrome_reader *r, const struct event *ev,
     struct place pl = read_place(ev, true);
     int64_t device = pl.device >= 0 ? pl.device : ev->pid.v;
     int64_t stream = pl.stream >= 0 ? pl.stream : stream_of_text(&ev->tid);
-    enum track_kind kind = c->where == ON_STREAM    ? TRACK_STREAM
-                           : c->where == ON_DERIVED ? TRACK_DERIVED
-                                                    : TRACK_ASYNC;
-    uint8_t flags = c->where == ON_STREAM    ? 0
-                    : c->where == ON_DERIVED ? SPAN_DERIVED
-                                             : SPAN_ASYNC;
-    uint32_t track = reader_track(r, kind, device, stream);
+    uint8_t flags = c->track == TRACK_STREAM    ? 0
+                    : c->track == TRACK_DERIVED ? SPAN_DERIVED
+                                                : SPAN_ASYNC;
+    uint32_t track = reader_track(r, c->track, device, stream);
     if (r->t->oom) return ROW_NONE;
     if (r->t->tracks[track].device == ROW_NONE)
         r->t->tracks[track].device = trace_device(r->t, r->source, DEVICE_GPU,
@@ -202,8 +197,8 @@ static row_id device_span(struct chrome_reader *r, const struct event *ev,
                       ? demangle_intern(r->t, ev->name.raw)
                       : reader_str(r, ev->name);
     row_id row = reader_span(r, ev, track, name, c->kind, flags);
-    if (c->where == ON_DERIVED) trace_note(r->t, NOTE_DERIVED_LINES, 1);
-    if (c->where == ON_STREAM) {
+    if (c->track == TRACK_DERIVED) trace_note(r->t, NOTE_DERIVED_LINES, 1);
+    if (c->track == TRACK_STREAM) {
         r->t->sources[r->source].has_device = true;
         if (pl.correlation >= 0)
             trace_link_device(r->t, r->source, (uint64_t)pl.correlation, row);
@@ -213,21 +208,10 @@ static row_id device_span(struct chrome_reader *r, const struct event *ev,
 
 static row_id kineto_span(struct chrome_reader *r, const struct event *ev) {
     const struct cat_row *c = find_cat(ev->cat.raw);
-    switch (c->where) {
-    case ON_STREAM:
-    case ON_DERIVED:
-    case ON_ASYNC: return device_span(r, ev, c);
-    case ON_PYTHON:
-        return reader_span(r, ev,
-                           reader_track(r, TRACK_PYTHON, ev->pid.v, ev->tid.v),
-                           reader_str(r, ev->name), c->kind, 0);
-    case ON_OTHER:
-        return reader_span(r, ev,
-                           reader_track(r, TRACK_OTHER, ev->pid.v, ev->tid.v),
-                           reader_str(r, ev->name), c->kind, 0);
-    case ON_THREAD: break;
-    }
-    uint32_t track = reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v);
+    if (c->track == TRACK_STREAM || c->track == TRACK_DERIVED ||
+        c->track == TRACK_ASYNC)
+        return device_span(r, ev, c);
+    uint32_t track = reader_track(r, c->track, ev->pid.v, ev->tid.v);
     row_id row = reader_span(r, ev, track, reader_str(r, ev->name), c->kind, 0);
     if (c->kind != SPAN_API) return row;
     struct place pl = read_place(ev, false);
