@@ -65,7 +65,7 @@ ROOMS = {
     "analyze": {
         "analyze/steps/deps.h",       # what waited for what: hints replay it
         "analyze/steps/overhead.h",   # what the profiler costs a step
-        "analyze/ops/compile_find.h",    # what was compiled, and when
+        "analyze/ops/compile_find.h", # what was compiled, and when
         "analyze/cost/device_peak.h", # what a device can do
         "analyze/cost/op_cost.h",     # what a call computes
         "analyze/memory/mem_forward.h", # who made what backward frees

@@ -93,7 +93,7 @@ static char *find_profile(const char *logdir) {
     if (runs_find(logdir, &runs, NULL) != 0) return NULL;
     for (size_t i = 0; i < runs.n; i++)
         for (size_t k = 0; k < runs.v[i].n; k++)
-            try_file(&best, runs.v[i].files[k]);
+            try_file(&best, runs.v[i].files[k].path);
     char *path = best.path ? strdup(best.path) : NULL;
     runs_free(&runs);
     return path;

@@ -15,6 +15,7 @@
  * correlation_id in args, which here is one number per launching call. */
 #include "export/export.h"
 
+#include "base/array.h"
 #include "base/text/json_text.h"
 #include "base/text/number.h"
 #include "export/places.h"
@@ -88,11 +89,9 @@ static void put_str(struct writer *w, str_id id) {
     put_text(w, strs_bytes(&w->t->strs, id));
 }
 
-/* `"key":` and a whole number. */
+/* A key with its punctuation, such as ",\"pid\":", and a whole number. */
 static void put_field(struct writer *w, const char *key, int64_t v) {
-    sink_putc(w->out, '"');
     sink_puts(w->out, key);
-    sink_puts(w->out, "\":");
     put_int(w, v);
 }
 
@@ -105,16 +104,14 @@ static void begin(struct writer *w, const char *ph) {
 
 /* The process and time of an event that belongs to no thread. */
 static void put_when(struct writer *w, int64_t pid, int64_t ts) {
-    sink_putc(w->out, ',');
-    put_field(w, "pid", pid);
+    put_field(w, ",\"pid\":", pid);
     sink_puts(w->out, ",\"ts\":");
     put_us(w, ts);
 }
 
 static void put_track(struct writer *w, uint32_t track, int64_t ts) {
     put_when(w, places_pid(&w->places, track), ts);
-    sink_putc(w->out, ',');
-    put_field(w, "tid", w->places.tracks[track].tid);
+    put_field(w, ",\"tid\":", w->places.tracks[track].tid);
 }
 
 /* The arguments of one span on their way out. */
@@ -168,16 +165,6 @@ static bool put_arg(void *ctx, struct bytes key, const struct arg *v) {
     return !a->w->out->broken;
 }
 
-/* The launching call that a row is linked by: itself, or that of the device
- * span; ROW_NONE: none. */
-static row_id launch_of(const struct trace *t, row_id row) {
-    size_t first;
-    row_id host = trace_launch_of(t, row);
-    if (host != ROW_NONE) return host;
-    size_t end = trace_links_from(t, row, &first);
-    return end > first ? row : ROW_NONE;
-}
-
 /* The number of the step that the row marks, or -1. */
 static int64_t step_of(const struct trace *t, row_id row) {
     uint32_t k = t->spans.step[row];
@@ -195,21 +182,25 @@ static void put_args(struct writer *w, row_id row, int64_t step) {
         .json = t->sources[source].format->args_each == NULL,
     };
     args_each(t, row, put_arg, &a);
-    row_id launch = launch_of(t, row);
+    /* the launching call: that of a device span, or the row itself */
+    row_id launch = trace_launch_of(t, row);
+    size_t first;
+    if (launch == ROW_NONE && trace_links_from(t, row, &first) > first)
+        launch = row;
     if (launch != ROW_NONE) {
         next_arg(&a);
-        put_field(w, "correlation_id", (int64_t)launch + 1);
+        put_field(w, "\"correlation_id\":", (int64_t)launch + 1);
     }
     if (step >= 0) {
         next_arg(&a);
-        put_field(w, "step_num", step);
+        put_field(w, "\"step_num\":", step);
     }
     if (a.any) sink_putc(w->out, '}');
 }
 
-/* PyTorch's word for a kind: what other tools know, for spans whose source
- * gave them no category. */
-static const char *category(uint8_t kind) {
+/* The category. Spans whose source gave them none have PyTorch's word for their
+ * kind, which other tools know. */
+static void put_cat(struct writer *w, row_id row) {
     /* clang-format off */
     static const char *const words[SPAN_KINDS] = {
         [SPAN_OTHER] = "other",       [SPAN_OP] = "cpu_op",
@@ -220,15 +211,14 @@ static const char *category(uint8_t kind) {
         [SPAN_OVERHEAD] = "overhead",
     };
     /* clang-format on */
-    return words[kind < SPAN_KINDS ? kind : SPAN_OTHER];
-}
-
-static void put_cat(struct writer *w, row_id row) {
     const struct trace *t = w->t;
     str_id cat = t->cats[span_cat(t, row)].text;
+    uint8_t kind = t->spans.kind[row];
     sink_puts(w->out, ",\"cat\":");
     if (strs_bytes(&t->strs, cat).n > 0) put_str(w, cat);
-    else json_put(w->out, bytes_of(category(t->spans.kind[row])));
+    else
+        json_put(w->out,
+                 bytes_of(words[kind < SPAN_KINDS ? kind : SPAN_OTHER]));
 }
 
 static void put_kind(struct writer *w, row_id row, bool step) {
@@ -250,23 +240,11 @@ static void put_launch(struct writer *w, row_id row) {
     if (!launch_of_cat(w->t, span_cat(w->t, row), &l)) return;
     const struct bytes facts[] = {l.hlo_op, l.tf_op, l.details, l.module};
     sink_puts(w->out, ",\"launch\":");
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+    for (size_t i = 0; i < COUNT(facts); i++) {
         sink_putc(w->out, i == 0 ? '[' : ',');
         put_text(w, facts[i]);
     }
     sink_putc(w->out, ']');
-}
-
-/* The end of a span that may overlap others: known by category and id. */
-static void put_end(struct writer *w, row_id row) {
-    begin(w, "e");
-    put_cat(w, row);
-    sink_putc(w->out, ',');
-    put_field(w, "id", row);
-    sink_puts(w->out, ",\"name\":");
-    put_str(w, w->t->spans.name[row]);
-    put_track(w, w->t->spans.track[row], span_end(w->t, row));
-    sink_putc(w->out, '}');
 }
 
 static void put_span(struct writer *w, row_id row) {
@@ -280,8 +258,7 @@ static void put_span(struct writer *w, row_id row) {
     put_str(w, s->name[row]);
     put_track(w, s->track[row], s->ts[row]);
     if (async) {
-        sink_putc(w->out, ',');
-        put_field(w, "id", row);
+        put_field(w, ",\"id\":", row);
     } else if (instant) {
         sink_puts(w->out, ",\"s\":\"t\"");
     } else {
@@ -292,7 +269,14 @@ static void put_span(struct writer *w, row_id row) {
     put_launch(w, row);
     put_args(w, row, step);
     sink_putc(w->out, '}');
-    if (async && !instant) put_end(w, row);
+    if (!async || instant) return;
+    begin(w, "e"); /* the end of one that may overlap others */
+    put_cat(w, row);
+    put_field(w, ",\"id\":", row);
+    sink_puts(w->out, ",\"name\":");
+    put_str(w, s->name[row]);
+    put_track(w, s->track[row], span_end(w->t, row));
+    sink_putc(w->out, '}');
 }
 
 /* One end of an arrow, at the start of a span. */
@@ -304,8 +288,7 @@ static void put_arrow(struct writer *w, const char *ph, const char *cat,
     sink_puts(w->out, cat);
     sink_puts(w->out, "\",\"name\":\"");
     sink_puts(w->out, cat);
-    sink_puts(w->out, "\",");
-    put_field(w, "id", (int64_t)id);
+    put_field(w, "\",\"id\":", (int64_t)id);
     put_track(w, s->track[row], s->ts[row]);
     sink_puts(w->out, *ph == 'f' ? ",\"bp\":\"e\"}" : "}");
 }
@@ -336,106 +319,69 @@ static int device_type(const struct trace *t, uint32_t device) {
     return t->devices[device].kind == DEVICE_TPU ? C10_XLA : C10_CUDA;
 }
 
-/* An allocation or free as PyTorch writes it, and what the source said more. */
-static void put_memory_instant(struct writer *w, size_t i, int64_t pid) {
-    const struct mem_events *m = &w->t->mem;
-    const struct allocator *a = &w->t->allocators[m->allocator[i]];
+/* An allocation, a free, or (failed) an allocation that failed, as PyTorch
+ * writes it, and what the source said more. All are a mem_oom here, which has
+ * the members of the others. */
+static void put_memory_instant(struct writer *w, const struct mem_oom *m,
+                               bool failed, uint64_t addr, str_id what) {
+    const struct allocator *a = &w->t->allocators[m->allocator];
+    bool thread = m->track != ROW_NONE;
     begin(w, "i");
-    sink_puts(w->out, ",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\"");
-    bool thread = m->track[i] != ROW_NONE;
-    if (thread) put_track(w, m->track[i], m->ts[i]);
-    else put_when(w, pid, m->ts[i]);
-    sink_puts(w->out,
-              thread ? ",\"s\":\"t\",\"args\":{" : ",\"s\":\"p\",\"args\":{");
-    put_field(w, "Device Type", device_type(w->t, a->device));
-    sink_putc(w->out, ',');
-    put_field(w, "Device Id",
+    sink_puts(w->out, ",\"cat\":\"cpu_instant_event\",\"name\":\"");
+    sink_puts(w->out, failed ? "[OutOfMemory]\"" : "[memory]\"");
+    if (thread) put_track(w, m->track, m->ts);
+    else put_when(w, places_pid_of(&w->places, a->source, a->device), m->ts);
+    sink_puts(w->out, thread ? ",\"s\":\"t\"" : ",\"s\":\"p\"");
+    put_field(w, ",\"args\":{\"Device Type\":", device_type(w->t, a->device));
+    put_field(w, ",\"Device Id\":",
               a->device == ROW_NONE ? -1 : device_number(w->t, a->device));
-    sink_putc(w->out, ',');
-    put_field(w, "Bytes", m->bytes[i]);
-    if (m->addr[i] != 0) { /* signed: readers keep 63 bits of a number */
-        sink_putc(w->out, ',');
-        put_field(w, "Addr", (int64_t)m->addr[i]);
-    }
-    if (m->allocated[i] >= 0) {
-        sink_putc(w->out, ',');
-        put_field(w, "Total Allocated", m->allocated[i]);
-    }
-    if (mem_reserved(w->t, i) >= 0) {
-        sink_putc(w->out, ',');
-        put_field(w, "Total Reserved", mem_reserved(w->t, i));
-    }
+    put_field(w, ",\"Bytes\":", m->bytes);
+    /* signed: readers keep 63 bits of a number */
+    if (addr != 0) put_field(w, ",\"Addr\":", (int64_t)addr);
+    if (m->allocated >= 0) put_field(w, ",\"Total Allocated\":", m->allocated);
+    if (m->reserved >= 0) put_field(w, ",\"Total Reserved\":", m->reserved);
+    if (m->device_free >= 0) put_field(w, ",\"Device Free\":", m->device_free);
     sink_puts(w->out, ",\"Allocator\":");
     put_str(w, a->name);
-    if (m->what[i] != 0) {
+    if (what != 0) {
         sink_puts(w->out, ",\"What\":");
-        put_str(w, m->what[i]);
+        put_str(w, what);
     }
-    sink_puts(w->out, "}}");
-}
-
-/* An allocation that failed. */
-static void put_oom(struct writer *w, const struct mem_oom *o) {
-    const struct allocator *a = &w->t->allocators[o->allocator];
-    begin(w, "i");
-    sink_puts(w->out, ",\"cat\":\"cpu_instant_event\","
-                      "\"name\":\"[OutOfMemory]\"");
-    bool thread = o->track != ROW_NONE;
-    if (thread) put_track(w, o->track, o->ts);
-    else put_when(w, places_pid_of(&w->places, a->source, a->device), o->ts);
-    sink_puts(w->out,
-              thread ? ",\"s\":\"t\",\"args\":{" : ",\"s\":\"p\",\"args\":{");
-    put_field(w, "Device Type", device_type(w->t, a->device));
-    struct {
-        const char *key;
-        int64_t v;
-    } f[] = {
-        {"Device Id",
-         a->device == ROW_NONE ? -1 : device_number(w->t, a->device)},
-        {"Bytes", o->bytes},
-        {"Total Allocated", o->allocated},
-        {"Total Reserved", o->reserved},
-        {"Device Free", o->device_free},
-    };
-    for (size_t i = 0; i < sizeof f / sizeof *f; i++) {
-        if (i >= 2 && f[i].v < 0) continue; /* not recorded */
-        sink_putc(w->out, ',');
-        put_field(w, f[i].key, f[i].v);
-    }
-    sink_puts(w->out, ",\"Allocator\":");
-    put_str(w, a->name);
     sink_puts(w->out, "}}");
 }
 
 /* The curve of memory in use, for viewers; readers have the instants. */
-static void put_memory_curve(struct writer *w, size_t i, int64_t pid) {
-    const struct mem_events *m = &w->t->mem;
-    bool reserved = mem_reserved(w->t, i) >= 0;
-    if (m->allocated[i] < 0 && !reserved) return;
+static void put_memory_curve(struct writer *w, const struct mem_oom *m) {
+    const struct allocator *a = &w->t->allocators[m->allocator];
+    if (m->allocated < 0 && m->reserved < 0) return;
     begin(w, "C");
     sink_puts(w->out, ",\"cat\":\"[memory]\",\"name\":");
-    put_str(w, w->t->allocators[m->allocator[i]].name);
-    put_when(w, pid, m->ts[i]);
+    put_str(w, a->name);
+    put_when(w, places_pid_of(&w->places, a->source, a->device), m->ts);
     sink_puts(w->out, ",\"args\":{");
-    if (m->allocated[i] >= 0) put_field(w, "allocated", m->allocated[i]);
-    if (m->allocated[i] >= 0 && reserved) sink_putc(w->out, ',');
-    if (reserved) put_field(w, "reserved", mem_reserved(w->t, i));
+    if (m->allocated >= 0) put_field(w, "\"allocated\":", m->allocated);
+    if (m->allocated >= 0 && m->reserved >= 0) sink_putc(w->out, ',');
+    if (m->reserved >= 0) put_field(w, "\"reserved\":", m->reserved);
     sink_puts(w->out, "}}");
 }
 
 static void put_memory(struct writer *w) {
     const struct mem_events *m = &w->t->mem;
-    int64_t pid = 0;
     for (size_t i = 0; i < m->n && !w->out->broken; i++) {
-        const struct allocator *a = &w->t->allocators[m->allocator[i]];
-        /* sorted by allocator */
-        if (i == 0 || m->allocator[i] != m->allocator[i - 1])
-            pid = places_pid_of(&w->places, a->source, a->device);
-        put_memory_instant(w, i, pid);
-        put_memory_curve(w, i, pid);
+        const struct mem_oom event = {
+            .ts = m->ts[i],
+            .bytes = m->bytes[i],
+            .device_free = -1,
+            .allocated = m->allocated[i],
+            .reserved = mem_reserved(w->t, i),
+            .track = m->track[i],
+            .allocator = m->allocator[i],
+        };
+        put_memory_instant(w, &event, false, m->addr[i], m->what[i]);
+        put_memory_curve(w, &event);
     }
     for (size_t i = 0; i < w->t->nooms && !w->out->broken; i++)
-        put_oom(w, &w->t->ooms[i]);
+        put_memory_instant(w, &w->t->ooms[i], true, 0, 0);
 }
 
 /* A sample. The reader names a counter "name: series". */
@@ -519,8 +465,7 @@ static void put_process(struct writer *w, const struct process *p) {
         sink_puts(&name, "profiler");
     else sink_printf(&name, "process %" PRId64, p->pid);
     begin(w, "M");
-    sink_puts(w->out, ",\"name\":\"process_name\",");
-    put_field(w, "pid", p->pid);
+    put_field(w, ",\"name\":\"process_name\",\"pid\":", p->pid);
     sink_puts(w->out, ",\"args\":{\"name\":");
     put_text(w, (struct bytes){(uint8_t *)name.buf, name.n});
     sink_puts(w->out, "}}");
@@ -528,24 +473,19 @@ static void put_process(struct writer *w, const struct process *p) {
     sink_free(&name);
 }
 
-/* The word for kinds of track that a reader could not tell by itself. */
-static const char *track_word(enum track_kind k) {
-    return k == TRACK_STREAM    ? "stream"
-           : k == TRACK_DERIVED ? "derived"
-           : k == TRACK_OTHER   ? "other"
-                                : NULL;
-}
-
 static void put_thread(struct writer *w, uint32_t track) {
     const struct track *tr = &w->t->tracks[track];
-    const char *word = track_word(tr->kind);
+    /* for kinds of track that a reader could not tell by itself */
+    const char *word = tr->kind == TRACK_STREAM    ? "stream"
+                       : tr->kind == TRACK_DERIVED ? "derived"
+                       : tr->kind == TRACK_OTHER   ? "other"
+                                                   : NULL;
     if (tr->kind == TRACK_ASYNC || tr->kind == TRACK_PYTHON) return;
     if (!tr->named && word == NULL) return;
     begin(w, "M");
-    sink_puts(w->out, ",\"name\":\"thread_name\",");
-    put_field(w, "pid", places_pid(&w->places, track));
-    sink_putc(w->out, ',');
-    put_field(w, "tid", w->places.tracks[track].tid);
+    put_field(w, ",\"name\":\"thread_name\",\"pid\":",
+              places_pid(&w->places, track));
+    put_field(w, ",\"tid\":", w->places.tracks[track].tid);
     sink_puts(w->out, ",\"args\":{\"name\":");
     put_str(w, tr->name);
     if (word != NULL) sink_printf(w->out, ",\"kind\":\"%s\"", word);
@@ -566,25 +506,21 @@ static void put_device(struct writer *w, uint32_t device) {
         const char *key;
         int64_t v;
     } facts[] = {
-        {"totalGlobalMem", d->memory_bytes},
-        {"numSms", d->units},
-        {"computeMajor", d->cc_major},
-        {"computeMinor", d->cc_minor},
-        {"maxThreadsPerMultiprocessor", d->threads_per_unit},
-        {"clockHz", d->clock_hz},
-        {"bandwidthBytesPerSecond", d->bandwidth_bytes_per_s},
+        {", \"totalGlobalMem\":", d->memory_bytes},
+        {", \"numSms\":", d->units},
+        {", \"computeMajor\":", d->cc_major},
+        {", \"computeMinor\":", d->cc_minor},
+        {", \"maxThreadsPerMultiprocessor\":", d->threads_per_unit},
+        {", \"clockHz\":", d->clock_hz},
+        {", \"bandwidthBytesPerSecond\":", d->bandwidth_bytes_per_s},
     };
-    sink_putc(w->out, '{');
-    put_field(w, "id", device_number(w->t, device));
+    put_field(w, "{\"id\":", device_number(w->t, device));
     if (d->model != 0) {
         sink_puts(w->out, ", \"name\": ");
         put_str(w, d->model);
     }
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
-        if (facts[i].v == 0) continue;
-        sink_puts(w->out, ", ");
-        put_field(w, facts[i].key, facts[i].v);
-    }
+    for (size_t i = 0; i < COUNT(facts); i++)
+        if (facts[i].v != 0) put_field(w, facts[i].key, facts[i].v);
     sink_putc(w->out, '}');
 }
 
@@ -608,12 +544,9 @@ static void put_source(struct writer *w, const struct source *s) {
     }
     if (s->rank >= 0) {
         put_key(w, "distributedInfo");
-        sink_putc(w->out, '{');
-        put_field(w, "rank", s->rank);
-        if (s->world_size >= 0) {
-            sink_puts(w->out, ", ");
-            put_field(w, "world_size", s->world_size);
-        }
+        put_field(w, "{\"rank\":", s->rank);
+        if (s->world_size >= 0)
+            put_field(w, ", \"world_size\":", s->world_size);
         sink_putc(w->out, '}');
     }
 }
@@ -627,7 +560,7 @@ static bool is_reserved(struct bytes key) {
         "distributedInfo", "profile_memory",   "record_shapes",
         "with_stack",
     };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < COUNT(words); i++)
         if (bytes_eq(key, words[i], strlen(words[i]))) return true;
     return false;
 }
@@ -683,10 +616,9 @@ static void put_head(struct writer *w) {
         if (s->decimals > decimals) decimals = s->decimals;
         if (s->slack > slack) slack = s->slack;
     }
-    sink_puts(w->out, "{\"opscope\": {\"version\": \"" OPS_VERSION "\", ");
-    put_field(w, "decimals", decimals);
-    sink_puts(w->out, ", ");
-    put_field(w, "slack_ps", slack);
+    sink_puts(w->out, "{\"opscope\": {\"version\": \"" OPS_VERSION "\"");
+    put_field(w, ", \"decimals\":", decimals);
+    put_field(w, ", \"slack_ps\":", slack);
     sink_puts(w->out, "},\n\"displayTimeUnit\": \"ms\"");
     if (clock) {
         put_key(w, "baseTimeNanoseconds");
@@ -700,8 +632,8 @@ static void put_head(struct writer *w) {
     put_meta(w);
 }
 
-static int write_all(const struct trace *t, struct sink *out,
-                     struct ops_err *e) {
+static int chrome_write(const struct trace *t, struct sink *out,
+                        struct ops_err *e) {
     struct writer w = {.t = t, .out = out, .long_left = ANY_LONG};
     for (size_t i = 0; i < t->nsources; i++)
         w.long_left += LONG_PER_BYTE * (uint64_t)t->sources[i].bytes.n;
@@ -729,5 +661,5 @@ const struct exporter exporter_chrome = {
     .name = "chrome",
     .suffix = ".json",
     .help = "Chrome trace event JSON: Perfetto, chrome://tracing, TensorBoard",
-    .write = write_all,
+    .write = chrome_write,
 };

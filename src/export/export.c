@@ -25,18 +25,6 @@ static bool ends_with(const char *s, size_t n, const char *suffix) {
     return n > k && memcmp(s + n - k, suffix, k) == 0;
 }
 
-/* ".json .json.gz ...", for the error. */
-static void list_suffixes(char *buf, size_t room) {
-    size_t n = 0;
-    buf[0] = '\0';
-    for (size_t i = 0; exporters[i] != NULL; i++) {
-        const char *s = exporters[i]->suffix;
-        if (n + 2 * strlen(s) + 8 > room) break;
-        n += (size_t)snprintf(buf + n, room - n, "%s%s %s.gz", n ? " " : "", s,
-                              s);
-    }
-}
-
 static int by_name(const char *name, struct export_form *out,
                    struct ops_err *e) {
     struct suggest s = suggest_for(name);
@@ -65,8 +53,14 @@ int export_form(const char *path, const char *name, struct export_form *out,
         out->exporter = exporters[i];
     }
     if (out->exporter != NULL) return 0;
-    char known[256];
-    list_suffixes(known, sizeof known);
+    char known[256] = "";
+    n = 0;
+    for (size_t i = 0; exporters[i] != NULL; i++) {
+        const char *s = exporters[i]->suffix;
+        if (n + 2 * strlen(s) + 8 > sizeof known) break;
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s %s.gz",
+                              n ? " " : "", s, s);
+    }
     return fail(e, OPS_EUSAGE,
                 "%s: the name does not tell which format to "
                 "write; known suffixes are %s, or give --to NAME",

@@ -5,6 +5,7 @@
 #include "base/io/head.h"
 #include "base/io/inflate.h"
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -49,11 +50,13 @@ static int cancelled(struct ops_err *e) {
     return fail(e, OPS_ECANCEL, "cancelled while it was read");
 }
 
-/* Reads an open file into an empty trace; takes the file. */
-static int read_file(const char *path, struct file *f, struct trace *t,
+/* Reads an open file into an empty trace; takes the file. imp may be NULL: all
+ * of the bytes then tell who reads them. */
+static int read_file(const struct importer *imp, const char *path,
+                     struct file *f, struct trace *t,
                      const struct import_opts *o, struct ops_err *e) {
     struct bytes b = f->bytes;
-    const struct importer *imp = find_importer(b, path);
+    if (imp == NULL) imp = find_importer(b, path);
     if (imp == NULL) {
         int rc = fail(e, OPS_EFORMAT,
                       "%s; 'opscope help formats' lists what "
@@ -82,8 +85,8 @@ static int read_file(const char *path, struct file *f, struct trace *t,
     return 0;
 }
 
-int import_instead(struct trace *t, uint32_t source, struct file *f,
-                   const struct import_opts *o, struct ops_err *e) {
+int import_redirect(struct trace *t, uint32_t source, struct file *f,
+                    const struct import_opts *o, struct ops_err *e) {
     struct source *s = &t->sources[source];
     const struct importer *imp = find_importer(f->bytes, s->path);
     trace_source_file(t, source, f);
@@ -95,16 +98,17 @@ int import_instead(struct trace *t, uint32_t source, struct file *f,
 
 /* The first file goes straight into t; a later one into a trace of its own,
  * which is then appended: its times may count from another zero. */
-static int add_file(const char *path, struct file *f, struct trace *t,
+static int add_file(const struct importer *imp, const char *path,
+                    struct file *f, struct trace *t,
                     const struct import_opts *o, struct ops_err *e) {
     assert(!t->sealed);
-    if (t->nsources == 0) return read_file(path, f, t, o, e);
+    if (t->nsources == 0) return read_file(imp, path, f, t, o, e);
     struct trace *own = trace_new();
     if (own == NULL) {
         file_close(f);
         return fail_oom(e);
     }
-    int rc = read_file(path, f, own, o, e);
+    int rc = read_file(imp, path, f, own, o, e);
     if (rc != 0) {
         trace_free(own);
         return rc;
@@ -112,40 +116,49 @@ static int add_file(const char *path, struct file *f, struct trace *t,
     return trace_append(t, own, e);
 }
 
-/* Could this file be a profile? Asked before it is inflated: gigabytes of
- * zeros may hide in a small one. JSON may have its events far behind a header,
- * so that any JSON passes. */
-static bool may_be_profile(const char *path) {
+bool import_sniff(const char *path, const struct importer **out, bool *maybe) {
     enum { HEAD_BYTES = 1 << 16 };
     uint8_t *head = malloc(HEAD_BYTES + 64);
-    if (head == NULL) return true;
+    *out = NULL;
+    *maybe = true;
+    if (head == NULL) return false;
+    errno = 0;
     struct bytes b = {head, file_head(path, head, HEAD_BYTES)};
+    bool ok = b.n > 0 || errno != ENOMEM;
+    if (b.n > 0) *out = find_importer(b, path);
     size_t i = 0;
     while (i < b.n && (b.p[i] == ' ' || b.p[i] == '\n' || b.p[i] == '\r' ||
                        b.p[i] == '\t' || b.p[i] > 0x7f))
         i++;
-    bool may = b.n < HEAD_BYTES || b.p[i] == '{' || b.p[i] == '[' ||
-               inflate_sniff(b) != PACKING_NONE || /* packed twice */
-               find_importer(b, path) != NULL;
+    *maybe = b.n < HEAD_BYTES || b.p[i] == '{' || b.p[i] == '[' ||
+             inflate_sniff(b) != PACKING_NONE; /* packed twice */
     free(head);
-    return may;
+    return ok;
 }
 
 int import_file(const char *path, struct trace *t, const struct import_opts *o,
                 struct ops_err *e) {
+    return import_file_by(NULL, path, t, o, e);
+}
+
+int import_file_by(const struct importer *imp, const char *path,
+                   struct trace *t, const struct import_opts *o,
+                   struct ops_err *e) {
     struct file *f;
+    bool maybe = true; /* without memory to look, all of the file tells */
     if (!import_told(o, 0, 0)) return cancelled(e);
-    if (!may_be_profile(path))
+    if (imp == NULL) import_sniff(path, &imp, &maybe);
+    if (imp == NULL && !maybe)
         return fail(e, OPS_EFORMAT,
                     "not a profile of any format that opscope "
                     "reads; 'opscope help formats' lists them");
     TRY(file_open(path, &f, e));
-    return add_file(path, f, t, o, e);
+    return add_file(imp, path, f, t, o, e);
 }
 
 int import_bytes(struct bytes b, const char *path, struct trace *t,
                  const struct import_opts *o, struct ops_err *e) {
     struct file *f;
     TRY(file_from_bytes(b, &f, e));
-    return add_file(path, f, t, o, e);
+    return add_file(NULL, path, f, t, o, e);
 }

@@ -53,9 +53,20 @@ struct importer {
 /* All importers, in sniffing order; ends with NULL. */
 extern const struct importer *const importers[];
 
+/* Finds the importer for a file by its first bytes, before anybody inflates it:
+ * gigabytes of zeros may hide in a small file. *out is NULL if none knows them;
+ * *maybe then tells whether all of the file might be a profile all the same
+ * (JSON may have its events far behind a header). False: out of memory. */
+bool import_sniff(const char *path, const struct importer **out, bool *maybe);
+
 /* Opens path and adds it to an unsealed trace. */
 int import_file(const char *path, struct trace *t, const struct import_opts *o,
                 struct ops_err *e);
+
+/* The same, by the importer that import_sniff found; NULL: it was not asked. */
+int import_file_by(const struct importer *imp, const char *path,
+                   struct trace *t, const struct import_opts *o,
+                   struct ops_err *e);
 
 /* The same for bytes at hand (64 zero bytes behind them; kept alive by the
  * caller as long as the trace). */
@@ -65,7 +76,7 @@ int import_bytes(struct bytes b, const char *path, struct trace *t,
 /* For an importer whose bytes only say where the profile is: the source's
  * file becomes f (taken), and whoever knows its bytes reads them. The source
  * must be the trace's only one. */
-int import_instead(struct trace *t, uint32_t source, struct file *f,
-                   const struct import_opts *o, struct ops_err *e);
+int import_redirect(struct trace *t, uint32_t source, struct file *f,
+                    const struct import_opts *o, struct ops_err *e);
 
 #endif

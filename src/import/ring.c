@@ -68,7 +68,7 @@ static int read_ring(struct trace *t, uint32_t source,
     } else if (rest->p != NULL) { /* else the files are whole */
         rc = file_from_mapping((struct bytes){rest->p, rest->n}, rest->mapped,
                                &f, e);
-        if (rc == 0) rc = import_instead(t, source, f, o, e);
+        if (rc == 0) rc = import_redirect(t, source, f, o, e);
         if (rest->file[0] != '\0')
             trace_meta(t, source, "includes", bytes_of(rest->file));
         trace_note(t, NOTE_RING_READ, rest->ring_events);

@@ -54,7 +54,7 @@ struct stats {
 };
 
 /* The next field; what is there of it where the file is cut. */
-static bool next(struct stats *s, struct pb *r, struct pb_field *f) {
+static bool next_field(struct stats *s, struct pb *r, struct pb_field *f) {
     if (s->cut && r->end == s->all.p + s->all.n) return pb_next_cut(r, f);
     if (pb_next(r, f)) return true;
     if (r->bad) trace_note(s->t, NOTE_BAD_FIELD, 1);
@@ -85,7 +85,7 @@ static int form(struct bytes all) {
     return first_field(b, &b) && device_like(b) ? 2 : 0;
 }
 
-static bool sniff(struct bytes all, const char *path) {
+static bool stepstats_sniff(struct bytes all, const char *path) {
     (void)path;
     return form(all) != 0;
 }
@@ -128,7 +128,7 @@ static void add_node(struct stats *s, const struct pb_field *field,
     struct pb r = pb_reader(n.raw);
     struct pb_field f;
     int64_t all_start = 0, op_start = 0, op_end = 0;
-    while (next(s, &r, &f)) {
+    while (next_field(s, &r, &f)) {
         bool text = f.num == 1 || f.num == 6 || f.num == 7 || f.num == 8 ||
                     f.num == 11 || f.num == 12;
         if (f.num > 17) trace_note(s->t, NOTE_UNKNOWN_FIELD, 1);
@@ -156,7 +156,7 @@ static void read_device(struct stats *s, struct bytes b) {
     first_field(b, &name);
     add_device(s, name);
     const uint8_t *at = r.p;
-    for (; !s->oom && next(s, &r, &f); at = r.p) {
+    for (; !s->oom && next_field(s, &r, &f); at = r.p) {
         if (f.wire != PB_BYTES || f.num > 3)
             trace_note(s->t, f.num > 3 ? NOTE_UNKNOWN_FIELD : NOTE_BAD_FIELD,
                        1);
@@ -171,7 +171,7 @@ static void read_device(struct stats *s, struct bytes b) {
 static void read_stats(struct stats *s, struct bytes b) {
     struct pb r = pb_reader(b);
     struct pb_field f;
-    while (!s->oom && next(s, &r, &f)) {
+    while (!s->oom && next_field(s, &r, &f)) {
         if (f.num == 1 && f.wire == PB_BYTES) read_device(s, f.bytes);
         else
             trace_note(s->t, f.num > 1 ? NOTE_UNKNOWN_FIELD : NOTE_BAD_FIELD,
@@ -183,22 +183,14 @@ static void read_stats(struct stats *s, struct bytes b) {
 static void read_run(struct stats *s) {
     struct pb r = pb_reader(s->all);
     struct pb_field f;
-    while (!s->oom && next(s, &r, &f)) {
+    while (!s->oom && next_field(s, &r, &f)) {
         if (f.wire != PB_BYTES) trace_note(s->t, NOTE_BAD_FIELD, 1);
         else if (f.num == 1) read_stats(s, f.bytes);
         else if (f.num > 5) trace_note(s->t, NOTE_UNKNOWN_FIELD, 1);
     }
 }
 
-/* Cut files are known by their outermost length. */
-static bool is_cut(struct bytes all) {
-    struct pb r = pb_reader(all);
-    struct pb_field f;
-    while (pb_next(&r, &f)) continue;
-    return r.bad;
-}
-
-static int by_start(const void *a, const void *b) {
+static int node_by_start(const void *a, const void *b) {
     const struct node *x = a, *y = b;
     if (x->device != y->device) return x->device < y->device ? -1 : 1;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
@@ -206,53 +198,25 @@ static int by_start(const void *a, const void *b) {
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Lanes for the nodes of devices that recorded no threads: the first lane
- * that is free again. No machine runs a thousand nodes at a time; a file that
- * says so has them share the last lane. */
-enum { LANES = 1024 };
-
-/* When each lane is free, and above them for each pair the earlier of the two:
- * lane k is least[LANES + k], and least[i] that of least[2 * i] and the one
- * behind it. */
-struct lanes {
-    int64_t least[2 * LANES];
-};
-
-/* The first lane that is free at ts, or the last. */
-static size_t free_lane(const struct lanes *l, int64_t ts) {
-    size_t i = 1;
-    if (l->least[1] > ts) return LANES - 1;
-    while (i < LANES) i = 2 * i + (l->least[2 * i] > ts);
-    return i - LANES;
-}
-
-static void take_lane(struct lanes *l, size_t lane, int64_t end) {
-    size_t i = LANES + lane;
-    l->least[i] = end;
-    for (i /= 2; i > 0; i /= 2)
-        l->least[i] = l->least[2 * i] < l->least[2 * i + 1]
-                          ? l->least[2 * i]
-                          : l->least[2 * i + 1];
-}
-
-static bool lay_out(struct stats *s) {
-    struct lanes *l = malloc(sizeof *l);
-    if (l == NULL) return false;
-    size_t taken = 0; /* lanes that were ever taken are before it */
-    for (size_t k = 0; k < 2 * LANES; k++) l->least[k] = INT64_MIN;
+/* Gives the nodes of devices that recorded no threads lanes: each the first one
+ * that is free again. No machine runs hundreds of nodes at a time; a file that
+ * says so has them share the last lane, so that the work is O(nodes). */
+static void lay_out(struct stats *s) {
+    enum { LANES = 1024 };
+    int64_t free_at[LANES]; /* when each lane is free */
+    size_t taken = 0;       /* lanes that this device's nodes had so far */
     for (size_t i = 0; i < s->nnodes; i++) {
         struct node *x = &s->nodes[i];
         const struct dev *d = &s->devs[x->device];
-        bool first = i == 0 || s->nodes[i - 1].device != x->device;
         if (d->threads || d->stream) continue;
-        while (first && taken > 0) take_lane(l, --taken, INT64_MIN);
-        size_t k = free_lane(l, x->start);
-        take_lane(l, k, x->end);
-        if (k >= taken) taken = k + 1;
+        if (i == 0 || s->nodes[i - 1].device != x->device) taken = 0;
+        size_t k = 0;
+        while (k < taken && free_at[k] > x->start) k++;
+        if (k == LANES) k--;
+        if (k == taken) taken++;
+        free_at[k] = x->end;
         x->lane = (uint32_t)k;
     }
-    free(l);
-    return true;
 }
 
 /* "[cpu 0.8MB 0.8MB] conv/Relu = _FusedConv2D(a, b)" -> _FusedConv2D; empty
@@ -350,12 +314,6 @@ static int64_t to_ps(const struct stats *s, int64_t us) {
     return ps;
 }
 
-struct usage {
-    struct bytes allocator;
-    int64_t total, live;
-    bool has_live, has_records;
-};
-
 enum { OPEN_MAX = 64 }; /* nodes make a handful; more go unpaired */
 
 /* Allocations of one node that no record has freed yet. Addresses are not
@@ -392,7 +350,7 @@ static void read_record(struct stats *s, struct bytes b, struct mem_in *m,
     struct pb r = pb_reader(b);
     struct pb_field f;
     int64_t us = 0, bytes = 0;
-    while (next(s, &r, &f)) {
+    while (next_field(s, &r, &f)) {
         if (f.num == 1 && f.wire == PB_VARINT) us = (int64_t)f.value;
         if (f.num == 2 && f.wire == PB_VARINT) bytes = (int64_t)f.value;
     }
@@ -402,50 +360,44 @@ static void read_record(struct stats *s, struct bytes b, struct mem_in *m,
     trace_mem(s->t, m);
 }
 
-static void read_usage(struct stats *s, struct bytes b, struct usage *u) {
-    struct pb r = pb_reader(b);
-    struct pb_field f;
-    *u = (struct usage){.allocator = {b.p, 0}};
-    while (next(s, &r, &f)) {
-        if (f.num == 1 && f.wire == PB_BYTES) u->allocator = f.bytes;
-        if (f.num == 6 && f.wire == PB_BYTES) u->has_records = true;
-        if (f.wire != PB_VARINT) continue;
-        if (f.num == 2) u->total = (int64_t)f.value;
-        if (f.num == 4) u->live = (int64_t)f.value;
-        if (f.num == 4) u->has_live = true;
-    }
-}
-
 /* AllocatorMemoryUsed {1 name, 2 total, 3 peak, 4 live, 5 in use, 6 records}.
  * The records sum up to the total, temporaries included; where a writer left
  * them out the total was allocated in the node, and what is not live freed. */
 static void node_memory(struct stats *s, struct bytes b, const struct node *n,
                         uint32_t track, str_id what) {
-    struct usage u;
-    read_usage(s, b, &u);
+    struct bytes allocator = {b.p, 0};
+    int64_t total = 0, live = -1;
+    bool records = false;
+    struct pb r = pb_reader(b);
+    struct pb_field f;
+    while (next_field(s, &r, &f)) {
+        if (f.num == 1 && f.wire == PB_BYTES) allocator = f.bytes;
+        if (f.num == 6 && f.wire == PB_BYTES) records = true;
+        if (f.num == 2 && f.wire == PB_VARINT) total = (int64_t)f.value;
+        if (f.num == 4 && f.wire == PB_VARINT) live = (int64_t)f.value;
+    }
     uint32_t device = ROW_NONE;
-    if (has_word(u.allocator, "gpu") && !has_word(u.allocator, "host"))
+    if (has_word(allocator, "gpu") && !has_word(allocator, "host"))
         device = gpu_of(s, &s->devs[n->device]);
     struct mem_in m = {.allocated = -1,
                        .reserved = -1,
                        .track = track,
                        .what = what};
-    m.allocator = trace_allocator(s->t, s->source, u.allocator, device);
+    m.allocator = trace_allocator(s->t, s->source, allocator, device);
     s->t->sources[s->source].has_memory = true;
-    struct pb r = pb_reader(b);
-    struct pb_field f;
     struct open_blocks open = {.n = 0};
-    while (u.has_records && next(s, &r, &f))
+    r = pb_reader(b);
+    while (records && next_field(s, &r, &f))
         if (f.num == 6 && f.wire == PB_BYTES)
             read_record(s, f.bytes, &m, &open);
-    if (u.has_records || u.total <= 0) return;
+    if (records || total <= 0) return;
     m.ts = to_ps(s, n->start);
-    m.bytes = u.total;
+    m.bytes = total;
     m.addr = 0;
     trace_mem(s->t, &m);
-    if (!u.has_live || u.live >= u.total || u.live < 0) return;
+    if (live >= total || live < 0) return; /* below 0: not recorded */
     m.ts = to_ps(s, n->end);
-    m.bytes = u.live - u.total;
+    m.bytes = live - total;
     trace_mem(s->t, &m);
 }
 
@@ -465,7 +417,7 @@ static void emit_node(struct stats *s, const struct node *n) {
     if (s->t->oom || trace_span(s->t, &in) == ROW_NONE) return;
     struct pb r = pb_reader(n->raw);
     struct pb_field f;
-    while (next(s, &r, &f))
+    while (next_field(s, &r, &f))
         if (f.num == 6 && f.wire == PB_BYTES)
             node_memory(s, f.bytes, n, in.track, in.name);
 }
@@ -501,7 +453,7 @@ static struct bytes thread_entry(struct stats *s, struct bytes b,
     struct pb_field f;
     struct bytes name = {b.p, 0};
     *id = 0;
-    while (next(s, &r, &f)) {
+    while (next_field(s, &r, &f)) {
         if (f.num == 1 && f.wire == PB_VARINT) *id = f.value;
         if (f.num == 2 && f.wire == PB_BYTES) name = f.bytes;
     }
@@ -532,8 +484,9 @@ static bool name_threads(struct stats *s) {
 
 static int emit_all(struct stats *s, struct ops_err *e) {
     find_derived(s);
-    if (s->nnodes > 1) qsort(s->nodes, s->nnodes, sizeof *s->nodes, by_start);
-    if (!lay_out(s)) return fail_oom(e);
+    if (s->nnodes > 1)
+        qsort(s->nodes, s->nnodes, sizeof *s->nodes, node_by_start);
+    lay_out(s);
     set_clock(s);
     for (size_t i = 0; i < s->nnodes && !s->t->oom; i++)
         emit_node(s, &s->nodes[i]);
@@ -542,14 +495,17 @@ static int emit_all(struct stats *s, struct ops_err *e) {
     return 0;
 }
 
-static int read_file(struct trace *t, uint32_t source,
-                     const struct import_opts *o, struct ops_err *e) {
+static int stepstats_read(struct trace *t, uint32_t source,
+                          const struct import_opts *o, struct ops_err *e) {
     struct stats s = {.t = t,
                       .source = source,
                       .all = t->sources[source].bytes};
     (void)o;
     t->sources[source].decimals = 0;
-    s.cut = is_cut(s.all);
+    struct pb r = pb_reader(s.all);
+    struct pb_field f;
+    while (pb_next(&r, &f)) continue;
+    s.cut = r.bad; /* the outermost length leads past the end */
     if (s.cut) trace_note(t, NOTE_FILE_CUT, 1);
     if (form(s.all) == 1) read_stats(&s, s.all);
     else read_run(&s);
@@ -644,7 +600,7 @@ const struct importer importer_stepstats = {
         },
     },
     .help = "RunMetadata and StepStats of TensorFlow 1 (.pb)",
-    .sniff = sniff,
-    .read = read_file,
+    .sniff = stepstats_sniff,
+    .read = stepstats_read,
 };
 /* clang-format on */

@@ -14,7 +14,7 @@
 
 enum { TEXT_METAS = 64, META_TEXT = 300 };
 
-static bool sniff(struct bytes all, const char *path) {
+static bool tfevents_sniff(struct bytes all, const char *path) {
     (void)path;
     return summary_sniff(all);
 }
@@ -26,43 +26,28 @@ static int64_t ps_since(double wall, int64_t epoch_ns) {
     return fabs(s) < 9e6 ? (int64_t)(s * (double)PS_PER_S) : INT64_MAX;
 }
 
-static void put_counter(struct trace *t, uint32_t source,
-                        const struct scalars *s, const struct series *v) {
-    uint32_t c = trace_counter(t, source, strs_bytes(&s->strs, v->tag),
-                               (struct bytes){(const uint8_t *)"", 0},
-                               ROW_NONE);
-    for (size_t i = 0; i < v->n && !t->oom; i++)
-        trace_sample(t, c, ps_since(v->wall[i], t->epoch_ns), v->value[i]);
-}
-
-static void put_text_meta(struct trace *t, uint32_t source,
-                          const struct scalars *s, const struct series *v) {
-    char key[META_TEXT];
-    snprintf(key, sizeof key, "text %.200s", strs_text(&s->strs, v->tag));
-    struct bytes text = bytes_of(v->text != NULL ? v->text : "");
-    if (text.n > META_TEXT) text.n = META_TEXT;
-    trace_meta(t, source, key, text);
-}
-
+/* Makes scalars counters; the first texts become facts, all else is counted. */
 static void put_series(struct trace *t, uint32_t source,
                        const struct scalars *s) {
     size_t texts = 0;
     for (size_t i = 0; i < s->nseries && !t->oom; i++) {
         const struct series *v = &s->series[i];
-        if (v->kind == SERIES_SCALAR) put_counter(t, source, s, v);
-        else trace_note(t, NOTE_SUMMARY_SKIPPED, v->n);
-        if (v->kind == SERIES_TEXT && texts++ < TEXT_METAS)
-            put_text_meta(t, source, s, v);
+        if (v->kind == SERIES_SCALAR) {
+            uint32_t c = trace_counter(t, source, strs_bytes(&s->strs, v->tag),
+                                       bytes_of(""), ROW_NONE);
+            for (size_t k = 0; k < v->n && !t->oom; k++)
+                trace_sample(t, c, ps_since(v->wall[k], t->epoch_ns),
+                             v->value[k]);
+            continue;
+        }
+        trace_note(t, NOTE_SUMMARY_SKIPPED, v->n);
+        if (v->kind != SERIES_TEXT || texts++ >= TEXT_METAS) continue;
+        char key[META_TEXT];
+        snprintf(key, sizeof key, "text %.200s", strs_text(&s->strs, v->tag));
+        struct bytes text = bytes_of(v->text != NULL ? v->text : "");
+        if (text.n > META_TEXT) text.n = META_TEXT;
+        trace_meta(t, source, key, text);
     }
-}
-
-static void put_notes(struct trace *t, const struct scalar_file *f) {
-    trace_note(t, NOTE_RECORD_BAD, f->bad_records);
-    trace_note(t, NOTE_RECORD_LOST, f->lost_bytes);
-    trace_note(t, NOTE_BAD_EVENT, f->bad_events);
-    trace_note(t, NOTE_FILE_CUT, f->cut);
-    trace_note(t, NOTE_RESTART, f->restarts);
-    trace_note(t, NOTE_TAGS_SKIPPED, f->skipped);
 }
 
 static void put_facts(struct trace *t, uint32_t source,
@@ -116,17 +101,8 @@ static int put_run_metadata(struct trace *t, uint32_t source,
     return 0;
 }
 
-/* The first time in the file, in Unix ns. */
-static int64_t first_ns(const struct scalars *s) {
-    const struct scalar_file *f = &s->files[0];
-    double first = f->any ? f->first_wall : 0;
-    for (size_t i = 0; i < s->nblobs; i++)
-        if (first == 0 || s->blobs[i].wall < first) first = s->blobs[i].wall;
-    return fabs(first) < 9e9 ? (int64_t)(first * 1e9) : 0;
-}
-
-static int fill(struct trace *t, uint32_t source, struct scalars *s,
-                const struct import_opts *o, struct ops_err *e) {
+static int fill_trace(struct trace *t, uint32_t source, struct scalars *s,
+                      const struct import_opts *o, struct ops_err *e) {
     struct source *src = &t->sources[source];
     if (scalars_file(s, src->path, ".") == UINT32_MAX) return fail_oom(e);
     summary_read(s, 0, src->bytes);
@@ -138,10 +114,19 @@ static int fill(struct trace *t, uint32_t source, struct scalars *s,
                     "checksum holds (%" PRIu64 " records)",
                     f->bad_records);
     src->events = f->records;
-    trace_epoch(t, source, first_ns(s), true);
+    double first = f->any ? f->first_wall : 0; /* Unix seconds */
+    for (size_t i = 0; i < s->nblobs; i++)
+        if (first == 0 || s->blobs[i].wall < first) first = s->blobs[i].wall;
+    trace_epoch(t, source, fabs(first) < 9e9 ? (int64_t)(first * 1e9) : 0,
+                true);
     put_facts(t, source, s);
     put_series(t, source, s);
-    put_notes(t, f);
+    trace_note(t, NOTE_RECORD_BAD, f->bad_records);
+    trace_note(t, NOTE_RECORD_LOST, f->lost_bytes);
+    trace_note(t, NOTE_BAD_EVENT, f->bad_events);
+    trace_note(t, NOTE_FILE_CUT, f->cut);
+    trace_note(t, NOTE_RESTART, f->restarts);
+    trace_note(t, NOTE_TAGS_SKIPPED, f->skipped);
     int rc = 0;
     for (size_t i = 0; i < s->nblobs && rc == 0; i++)
         if (s->blobs[i].kind == BLOB_RUN_METADATA)
@@ -149,15 +134,14 @@ static int fill(struct trace *t, uint32_t source, struct scalars *s,
     return rc;
 }
 
-static int read(struct trace *t, uint32_t source, const struct import_opts *o,
-                struct ops_err *e) {
+static int tfevents_read(struct trace *t, uint32_t source,
+                         const struct import_opts *o, struct ops_err *e) {
     struct scalars s;
-    int rc = scalars_init(&s) ? fill(t, source, &s, o, e) : fail_oom(e);
+    int rc = scalars_init(&s) ? fill_trace(t, source, &s, o, e) : fail_oom(e);
     scalars_free(&s);
     return rc;
 }
 
-extern const struct importer importer_tfevents;
 const struct importer importer_tfevents = {
     .format =
         {
@@ -168,6 +152,6 @@ const struct importer importer_tfevents = {
                 "the same run, <logdir>/plugins/profile/<run>",
         },
     .help = "TensorBoard event files: scalars as counters, RunMetadata in them",
-    .sniff = sniff,
-    .read = read,
+    .sniff = tfevents_sniff,
+    .read = tfevents_read,
 };

@@ -13,14 +13,14 @@
 #include <string.h>
 
 /* The files that all paths stand for. */
-struct names {
-    char **v;
+struct files {
+    struct run_file *v;
     size_t n, cap;
 };
 
 /* Adds the files of one path: of a folder, the run that is asked for or the
  * newest. Which one it was becomes a remark when there were several. */
-static int add_path(const char *path, const char *run_name, struct names *to,
+static int add_path(const char *path, const char *run_name, struct files *to,
                     struct profiles *out, struct ops_err *e) {
     struct run_list runs;
     const struct run *run;
@@ -34,22 +34,18 @@ static int add_path(const char *path, const char *run_name, struct names *to,
                  runs.n, path, run->name) < 0)
         out->remark = NULL;
     for (size_t i = 0; rc == 0 && i < run->n; i++) {
-        char *copy = strdup(run->files[i]);
-        if (copy == NULL || !VEC_ROOM(to->v, to->n, to->cap)) {
-            free(copy);
-            rc = fail_oom(e);
-            break;
-        }
-        to->v[to->n++] = copy;
+        char *copy = VEC_ROOM(to->v, to->n, to->cap)
+                         ? strdup(run->files[i].path)
+                         : NULL;
+        if (copy == NULL) rc = fail_oom(e);
+        else to->v[to->n++] = (struct run_file){copy, run->files[i].importer};
     }
     for (size_t i = 0; rc == 0 && i < run->nskips; i++) {
-        char *copy = strdup(run->skips[i].path);
-        if (copy == NULL || !VEC_ROOM(out->lost, out->nlost, out->cap_lost)) {
-            free(copy);
-            rc = fail_oom(e);
-            break;
-        }
-        out->lost[out->nlost++] = (struct lost){copy, run->skips[i].why};
+        char *copy = VEC_ROOM(out->lost, out->nlost, out->cap_lost)
+                         ? strdup(run->skips[i].path)
+                         : NULL;
+        if (copy == NULL) rc = fail_oom(e);
+        else out->lost[out->nlost++] = (struct lost){copy, run->skips[i].why};
     }
     runs_free(&runs);
     return rc;
@@ -108,7 +104,7 @@ int profiles_open(char *const *paths, size_t n, const char *run,
                   const struct import_opts *io, struct profiles *out,
                   struct ops_err *e) {
     *out = (struct profiles){0};
-    struct names files = {0};
+    struct files files = {0};
     struct loaded l = {0};
     bool stop = false;
     struct import_opts own = *io;
@@ -118,7 +114,7 @@ int profiles_open(char *const *paths, size_t n, const char *run,
         rc = add_path(paths[i], run, &files, out, e);
     if (rc == 0) rc = runs_load(files.v, files.n, &own, &l, e);
     if (rc == 0) rc = take_loaded(&l, out, e);
-    for (size_t i = 0; i < files.n; i++) free(files.v[i]);
+    for (size_t i = 0; i < files.n; i++) free(files.v[i].path);
     free(files.v);
     if (rc != 0) profiles_free(out);
     return rc;
@@ -136,15 +132,6 @@ void profiles_free(struct profiles *p) {
     *p = (struct profiles){0};
 }
 
-/* Says before each remark which profile it is about. */
-static void name_remarks(struct result *r, const char *name) {
-    for (size_t i = 0; i < r->nremarks; i++) {
-        char *s = arena_fmt(&r->arena, "%s: %s", name, r->remarks[i]);
-        if (s == NULL) r->oom = true;
-        else r->remarks[i] = s;
-    }
-}
-
 int profiles_prefix(const struct profiles *p, size_t i, struct result *r,
                     struct ops_err *e) {
     static const struct column column = {
@@ -158,7 +145,12 @@ int profiles_prefix(const struct profiles *p, size_t i, struct result *r,
 int profiles_join(const struct profiles *p, size_t i, struct result *all,
                   struct result *r, struct ops_err *e) {
     int rc = profiles_prefix(p, i, r, e);
-    if (p->n > 1) name_remarks(r, p->v[i].name);
+    for (size_t k = 0; p->n > 1 && k < r->nremarks; k++) {
+        /* which profile it is about stands before it */
+        char *s = arena_fmt(&r->arena, "%s: %s", p->v[i].name, r->remarks[k]);
+        if (s == NULL) r->oom = true;
+        else r->remarks[k] = s;
+    }
     if (i == 0 && p->remark) result_remark(r, "%s", p->remark);
     for (size_t k = 0; i == 0 && k < p->nlost; k++)
         result_missing(r, p->lost[k].path, p->lost[k].why,

@@ -3,12 +3,11 @@
  * number are bounded: a log folder may be anything. */
 #include "load/runs.h"
 
-#include "base/io/head.h"
+#include "base/io/dir.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "import/import.h"
 #include "load/runs_impl.h"
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,16 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_DEPTH = 12, MAX_FOLDERS = 100000, HEAD_BYTES = 1 << 16 };
-
 struct search {
     struct run_list *out;
     size_t root_len; /* of the path that was searched, with its slash */
-    uint8_t *head;   /* HEAD_BYTES and padding */
 };
 
 static void free_run(struct run *r) {
-    for (size_t i = 0; i < r->n; i++) free(r->files[i]);
+    for (size_t i = 0; i < r->n; i++) free(r->files[i].path);
     for (size_t i = 0; i < r->nskips; i++) free(r->skips[i].path);
     free(r->skips);
     free(r->files);
@@ -37,65 +33,6 @@ void runs_free(struct run_list *l) {
     free(l->v);
     free(l->bad);
     *l = (struct run_list){0};
-}
-
-static char *join(const char *dir, const char *name) {
-    char *p;
-    size_t n = strlen(dir);
-    const char *slash = n > 0 && dir[n - 1] == '/' ? "" : "/";
-    return asprintf(&p, "%s%s%s", dir, slash, name) < 0 ? NULL : p;
-}
-
-/* Which importer would read it, by its first bytes; NULL: none, and *oom when
- * there was no memory to look. */
-static const struct format *format_of(const char *path, uint8_t *head,
-                                      bool *oom) {
-    errno = 0;
-    struct bytes b = {head, file_head(path, head, HEAD_BYTES)};
-    if (b.n == 0 && errno == ENOMEM) *oom = true;
-    for (size_t i = 0; b.n > 0 && importers[i] != NULL; i++)
-        if (importers[i]->sniff(b, path)) return &importers[i]->format;
-    return NULL;
-}
-
-static int by_text(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void free_names(char **v, size_t n) {
-    for (size_t i = 0; i < n; i++) free(v[i]);
-    free(v);
-}
-
-/* The names in a folder, sorted; files first, then folders, as they ask. */
-static int list_folder(const char *dir, bool folders, char ***out, size_t *n,
-                       struct ops_err *e) {
-    DIR *d = opendir(dir);
-    *out = NULL;
-    *n = 0;
-    if (d == NULL)
-        return fail(e, OPS_EIO, "cannot open the folder: %s", strerror(errno));
-    size_t cap = 0;
-    bool ok = true;
-    for (struct dirent *x; ok && (x = readdir(d)) != NULL;) {
-        if (x->d_name[0] == '.') continue;
-        char *path = join(dir, x->d_name);
-        struct stat st;
-        ok = path != NULL;
-        bool take = ok &&
-                    (folders ? lstat(path, &st) == 0 && S_ISDIR(st.st_mode)
-                             : stat(path, &st) == 0 && S_ISREG(st.st_mode));
-        if (take) ok = VEC_ROOM(*out, *n, cap);
-        if (take && ok) (*out)[(*n)++] = path;
-        else free(path);
-    }
-    closedir(d);
-    if (!ok) {
-        free_names(*out, *n);
-        return fail_oom(e);
-    }
-    if (*n > 1) qsort(*out, *n, sizeof **out, by_text);
-    return 0;
 }
 
 /* The run's name: the folder below the root, "plugins/profile/" left out. */
@@ -120,12 +57,6 @@ static int64_t to_ns(time_t s) {
     return s < 0 ? INT64_MIN : INT64_MAX;
 }
 
-static int64_t mtime_of(const char *path) {
-    struct stat st;
-    if (stat(path, &st) != 0) return 0;
-    return sum_of(to_ns(st.st_mtim.tv_sec), st.st_mtim.tv_nsec);
-}
-
 /* The time in a name whose last part looks like 2026_11_15_03_29_38, in ns, or
  * -1; with "_2" behind it, it is the second of that second. Files may have been
  * copied since, so it tells more than their own. */
@@ -147,81 +78,70 @@ static int64_t time_in_name(const char *name) {
 }
 
 /* Remembers a file that is named like a profile and cannot be one. */
-static bool skip_file(struct run *run, const char *path) {
-    const char *base = strrchr(path, '/');
-    base = base ? base + 1 : path;
-    if (!strstr(base, ".xplane.pb") && !strstr(base, ".trace.json"))
+static bool skip_file(struct run *run, const struct dir_entry *f) {
+    if (!strstr(f->name, ".xplane.pb") && !strstr(f->name, ".trace.json"))
         return true;
-    struct stat st;
     const char *why = "its contents are of no format that can be read";
-    if (access(path, R_OK) != 0) why = "it may not be read";
-    else if (stat(path, &st) == 0 && st.st_size == 0) why = "it is empty";
-    char *copy = strdup(path);
-    if (copy == NULL || !VEC_ROOM(run->skips, run->nskips, run->cap_skips)) {
-        free(copy);
-        return false;
-    }
-    run->skips[run->nskips++] = (struct run_skip){copy, why};
-    return true;
+    if (access(f->path, R_OK) != 0) why = "it may not be read";
+    else if (f->st.st_size == 0) why = "it is empty";
+    if (!VEC_ROOM(run->skips, run->nskips, run->cap_skips)) return false;
+    char *copy = strdup(f->path);
+    if (copy != NULL) run->skips[run->nskips++] = (struct run_skip){copy, why};
+    return copy != NULL;
 }
 
-static bool add_file(struct run *run, const char *path) {
+static bool add_file(struct run *run, const char *path,
+                     const struct importer *imp) {
+    if (!VEC_ROOM(run->files, run->n, run->cap)) return false;
     char *copy = strdup(path);
-    if (copy == NULL || !VEC_ROOM(run->files, run->n, run->cap)) {
-        free(copy);
-        return false;
-    }
-    run->files[run->n++] = copy;
-    return true;
+    if (copy != NULL) run->files[run->n++] = (struct run_file){copy, imp};
+    return copy != NULL;
 }
 
-/* Is that format of use in a folder that has others? What stands beside a
+/* Is that role of use in a folder that has others? What stands beside a
  * capture is the same once more; event files are the profile only where there
  * is nothing else. */
-static bool is_wanted(const struct format *f, bool capture, bool profile) {
-    if (f == NULL) return false;
-    if (f->role == ROLE_CURVES) return !profile;
-    return !capture || f->role == ROLE_CAPTURE || f->role == ROLE_RUNNING;
+static bool is_wanted(enum format_role role, bool capture, bool profile) {
+    if (role == ROLE_CURVES) return !profile;
+    return !capture || role == ROLE_CAPTURE || role == ROLE_RUNNING;
 }
 
-/* Keeps the profiles among a folder's files. */
-static bool take_files(struct search *s, char **files, size_t n,
+/* Keeps the profiles among a folder's files; false: out of memory. */
+static bool take_files(struct search *s, const struct dir_list *l,
                        struct run *run) {
-    const struct format **format = calloc(n + 1, sizeof *format);
-    if (format == NULL) return false;
-    bool capture = false, profile = false, oom = false;
+    const struct importer **imp = calloc(l->n + 1, sizeof *imp);
+    bool capture = false, profile = false, maybe, ok = imp != NULL;
     run->plain = true;
-    for (size_t i = 0; i < n; i++) {
-        format[i] = format_of(files[i], s->head, &oom);
+    for (size_t i = 0; ok && i < l->n; i++) {
+        if (l->v[i].folder) continue;
+        ok = import_sniff(l->v[i].path, &imp[i], &maybe);
         s->out->files++;
-        capture |= format[i] && format[i]->role == ROLE_CAPTURE;
-        profile |= format[i] && format[i]->role != ROLE_CURVES;
+        capture |= imp[i] && imp[i]->format.role == ROLE_CAPTURE;
+        profile |= imp[i] && imp[i]->format.role != ROLE_CURVES;
     }
-    bool ok = !oom;
     run->scalars = !profile;
-    for (size_t i = 0; ok && i < n; i++) {
-        if (format[i] == NULL) ok = skip_file(run, files[i]);
-        if (!is_wanted(format[i], capture, profile)) continue;
-        ok = add_file(run, files[i]);
-        if (!ok) break;
-        int64_t m = mtime_of(files[i]);
+    for (size_t i = 0; ok && i < l->n; i++) {
+        const struct dir_entry *f = &l->v[i];
+        if (imp[i] == NULL) ok = f->folder || skip_file(run, f);
+        if (!imp[i] || !is_wanted(imp[i]->format.role, capture, profile))
+            continue;
+        ok = add_file(run, f->path, imp[i]);
+        int64_t m = sum_of(to_ns(f->st.st_mtim.tv_sec), f->st.st_mtim.tv_nsec);
         if (m > run->time) run->time = m;
-        if (format[i]->role != ROLE_PLAIN && profile) run->plain = false;
+        if (imp[i]->format.role != ROLE_PLAIN && profile) run->plain = false;
     }
-    free(format);
+    free(imp);
     return ok;
 }
 
 /* One folder and all below it. */
 static int search_folder(struct search *s, const char *dir, int depth,
                          struct ops_err *e) {
-    char **names;
-    size_t n;
-    if (++s->out->folders > MAX_FOLDERS || depth > MAX_DEPTH) return 0;
-    TRY(list_folder(dir, false, &names, &n, e));
+    struct dir_list l;
+    if (++s->out->folders > DIR_MAX_FOLDERS || depth > DIR_MAX_DEPTH) return 0;
+    TRY(dir_list(dir, &l, e));
     struct run run = {0};
-    bool ok = take_files(s, names, n, &run);
-    free_names(names, n);
+    bool ok = take_files(s, &l, &run);
     if (ok && run.n > 0) {
         run.name = run_name(s, dir);
         int64_t named = run.name ? time_in_name(run.name) : -1;
@@ -232,15 +152,14 @@ static int search_folder(struct search *s, const char *dir, int depth,
     if (ok && run.n == 0 && run.nskips > 0 && s->out->bad == NULL)
         s->out->bad = strdup(run.skips[0].path);
     if (!ok || run.n == 0) free_run(&run);
-    if (!ok) return fail_oom(e);
-    TRY(list_folder(dir, true, &names, &n, e));
-    int rc = 0;
-    for (size_t i = 0; i < n && rc != OPS_ELIMIT; i++) {
+    int rc = ok ? 0 : fail_oom(e);
+    for (size_t i = 0; i < l.n && rc != OPS_ELIMIT; i++) {
         struct ops_err below; /* a folder that cannot be read is no profile */
-        rc = search_folder(s, names[i], depth + 1, &below);
-        if (rc == OPS_ELIMIT) *e = below;
+        if (!l.v[i].folder) continue;
+        rc = search_folder(s, l.v[i].path, depth + 1, &below);
+        if (rc == OPS_ELIMIT && e != NULL) *e = below;
     }
-    free_names(names, n);
+    dir_list_free(&l);
     return rc == OPS_ELIMIT ? rc : 0;
 }
 
@@ -256,24 +175,22 @@ static int by_age(const void *a, const void *b) {
  * all. */
 static bool add_siblings(struct run *run, const char *path) {
     struct own_file f;
-    char **names;
-    size_t n;
-    struct ops_err e;
+    struct dir_list l;
     if (!own_file_of(path, &f) || f.form == OWN_WHOLE) return true;
     const char *slash = strrchr(path, '/');
-    char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("");
+    char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     if (dir == NULL) return false;
-    int rc = list_folder(*dir ? dir : ".", false, &names, &n, &e);
-    bool ok = true;
-    for (size_t i = 0; rc == 0 && ok && i < n; i++) {
-        const char *name = names[i];
-        if (*dir == '\0') name += 2; /* "./" */
-        if (strcmp(name, path) != 0 && own_same_stem(name, path))
-            ok = add_file(run, name);
+    int rc = dir_list(dir, &l, NULL);
+    bool ok = rc != OPS_ELIMIT;
+    for (size_t i = 0; ok && i < l.n; i++) {
+        const char *name = slash ? l.v[i].path : l.v[i].name;
+        if (!l.v[i].folder && strcmp(name, path) != 0 &&
+            own_same_stem(name, path))
+            ok = add_file(run, name, NULL);
     }
-    if (rc == 0) free_names(names, n);
+    dir_list_free(&l);
     free(dir);
-    return ok && rc != OPS_ELIMIT;
+    return ok;
 }
 
 /* The curves beside the profiles of a log folder are no run to choose from. */
@@ -290,8 +207,8 @@ static void drop_scalars(struct run_list *l) {
 /* A run of the one file that was named. */
 static int one_file(const char *path, struct run_list *out, struct ops_err *e) {
     struct run run = {.name = strdup(path)};
-    bool ok = run.name && add_file(&run, path) && add_siblings(&run, path) &&
-              VEC_ROOM(out->v, out->n, out->cap);
+    bool ok = run.name && add_file(&run, path, NULL) &&
+              add_siblings(&run, path) && VEC_ROOM(out->v, out->n, out->cap);
     if (ok) {
         out->v[out->n++] = run;
         return 0;
@@ -310,10 +227,8 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
     struct search s = {
         .out = out,
         .root_len = n + (n > 0 && path[n - 1] != '/'),
-        .head = malloc(HEAD_BYTES + 64),
     };
-    int rc = s.head ? search_folder(&s, path, 0, e) : fail_oom(e);
-    free(s.head);
+    int rc = search_folder(&s, path, 0, e);
     if (rc == 0 && out->n == 0 && out->bad != NULL)
         rc = fail(e, OPS_EFORMAT,
                   "no profile in this folder: %s is named like "
@@ -334,18 +249,16 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
     return 0;
 }
 
-static bool is_called(const struct run *r, const char *name) {
-    if (strcmp(r->name, name) == 0) return true;
-    const char *last = strrchr(r->name, '/');
-    return last != NULL && strcmp(last + 1, name) == 0;
-}
-
 int runs_pick(const struct run_list *l, const char *name,
               const struct run **out, struct ops_err *e) {
     *out = NULL;
     if (name == NULL && l->n > 0) *out = &l->v[l->n - 1];
-    for (size_t i = 0; name != NULL && i < l->n; i++)
-        if (is_called(&l->v[i], name)) *out = &l->v[i];
+    for (size_t i = 0; name != NULL && i < l->n; i++) {
+        const char *last = strrchr(l->v[i].name, '/');
+        if (strcmp(l->v[i].name, name) == 0 ||
+            (last != NULL && strcmp(last + 1, name) == 0))
+            *out = &l->v[i];
+    }
     if (*out != NULL) return 0;
     char list[256] = "";
     size_t used = 0;

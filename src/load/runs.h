@@ -12,12 +12,16 @@
 #include "model/trace.h"
 
 struct import_opts;
+struct importer;
 
 /* The profiles of one folder. */
 struct run {
-    char *name;   /* "train/2026_11_15_03_29_38": the folder below the one
+    char *name; /* "train/2026_11_15_03_29_38": the folder below the one
                      that was searched, without plugins/profile */
-    char **files; /* sorted by name */
+    struct run_file {
+        char *path;
+        const struct importer *importer; /* NULL: not looked at yet */
+    } * files;                           /* sorted by path */
     size_t n, cap;
     int64_t time; /* when it was taken: by its name, else its newest file's
                       time; ns */
@@ -58,8 +62,9 @@ struct loaded {
 
 /* Imports all files. Those that are ranks or hosts of one job (host or rank
  * differ, windows overlap) become one trace; others one each. */
-int runs_load(char *const *files, size_t n, const struct import_opts *o,
-              struct loaded *out, struct ops_err *e);
+int runs_load(const struct run_file *files, size_t n,
+              const struct import_opts *o, struct loaded *out,
+              struct ops_err *e);
 void loaded_free(struct loaded *l);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files that put traces together share. Not for others. */
+ * What runs.c, runs_load.c and runs_own.c share. Not for others. */
 #ifndef LOAD_RUNS_IMPL_H
 #define LOAD_RUNS_IMPL_H
 
@@ -7,10 +7,11 @@
 #include "model/trace.h"
 
 /* A trace that is not sealed yet, and what decides where it belongs. */
-struct part {
+struct loaded_file {
     struct trace *t;
     const char *path;
-    int64_t lo, hi; /* window, ps from the trace's epoch */
+    const struct importer *importer; /* NULL: not looked at yet */
+    int64_t lo, hi;                  /* window, ps from the trace's epoch */
     bool taken;
 };
 
@@ -31,36 +32,23 @@ struct stems {
     struct map first; /* hash of a stem -> its first part */
     uint32_t *next;   /* by part: the next of the same hash, or ROW_NONE */
 };
-bool stems_init(struct stems *s, const struct part *v, size_t n);
+bool stems_init(struct stems *s, const struct loaded_file *v, size_t n);
 void stems_free(struct stems *s);
 
 /* The first part with the stem of this path, or ROW_NONE; s->next has more. */
 uint32_t stems_of(const struct stems *s, const char *path);
 
 /* Did this .ring (imported) bring that file's contents with it? */
-bool own_is_included(const struct part *ring, const char *path);
+bool own_is_included(const struct loaded_file *ring, const char *path);
 
 /* Files of one recording become one trace, that of the first. */
-int parts_join_own(struct part *v, size_t n, const struct stems *s,
-                   struct ops_err *e);
+int join_recordings(struct loaded_file *v, size_t n, const struct stems *s,
+                    struct ops_err *e);
 
 /* How many pairs of n files are held against each other before the rest is
  * left as it is: real jobs need one for each file, or a few. */
 static inline size_t pairs_allowed(size_t n) {
     return ((size_t)1 << 20) + 64 * n;
 }
-
-/* Do both have a clock, and do their windows overlap? */
-bool parts_overlap(const struct part *a, const struct part *b);
-
-bool part_is_snapshot(const struct part *p);
-
-/* Memory snapshots join the traces of their processes; those without one stay
- * what they are. */
-int parts_join_snapshots(struct part *v, size_t n, struct ops_err *e);
-
-/* What `opscope record` saw of a program from outside stands beside what the
- * program recorded itself, if it did. */
-int parts_join_outside(struct part *v, size_t n, struct ops_err *e);
 
 #endif

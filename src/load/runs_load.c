@@ -7,7 +7,9 @@
 #include "base/vec.h"
 #include "import/import.h"
 #include "load/runs_impl.h"
+#include "model/format.h"
 #include <stdlib.h>
+#include <string.h>
 
 void loaded_free(struct loaded *l) {
     for (size_t i = 0; i < l->n; i++) {
@@ -45,7 +47,11 @@ static void use_name(struct trace *t, const char *path) {
                                               (size_t)(end - base)});
 }
 
-static void find_window(struct part *p) {
+static bool is_snapshot(const struct loaded_file *p) {
+    return p->t != NULL && p->t->sources[0].format->role == ROLE_MEMORY;
+}
+
+static void find_window(struct loaded_file *p) {
     const struct trace *t = p->t;
     p->lo = INT64_MAX;
     p->hi = INT64_MIN;
@@ -57,14 +63,16 @@ static void find_window(struct part *p) {
         if (t->spans.ts[i] < p->lo) p->lo = t->spans.ts[i];
         if (end > p->hi) p->hi = end;
     }
-    if (!part_is_snapshot(p)) return;
+    if (!is_snapshot(p)) return;
     for (size_t i = 0; i < t->mem.n; i++) {
         if (t->mem.ts[i] < p->lo) p->lo = t->mem.ts[i];
         if (t->mem.ts[i] > p->hi) p->hi = t->mem.ts[i];
     }
 }
 
-bool parts_overlap(const struct part *a, const struct part *b) {
+/* Do both have a clock, and do their windows overlap? */
+static bool files_overlap(const struct loaded_file *a,
+                          const struct loaded_file *b) {
     const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
     if (!x->has_clock || !y->has_clock || a->lo > a->hi || b->lo > b->hi)
         return false;
@@ -79,9 +87,127 @@ bool parts_overlap(const struct part *a, const struct part *b) {
     return lo < a->hi && a->lo < hi;
 }
 
+/* Do they lie in the same time, and not say that they are of two ranks? */
+static bool may_join(const struct loaded_file *trace,
+                     const struct loaded_file *snap) {
+    if (trace->t == NULL || is_snapshot(trace)) return false;
+    int64_t a = trace->t->sources[0].rank, b = snap->t->sources[0].rank;
+    return (a < 0 || b < 0 || a == b) && files_overlap(trace, snap);
+}
+
+static bool has_device_events(const struct trace *t) {
+    for (size_t i = 0; i < t->mem.n; i++)
+        if (t->allocators[t->mem.allocator[i]].device != ROW_NONE) return true;
+    return false;
+}
+
+/* What is still held against each other: a folder may have any number of
+ * traces and of snapshots, at the same time. */
+struct left {
+    size_t pairs;
+    uint64_t events; /* of memory, in those pairs */
+};
+
+/* The part that a snapshot belongs to, or n. */
+static int partner(const struct loaded_file *v, size_t n, size_t snap,
+                   struct left *left, size_t *out, struct ops_err *e) {
+    size_t best = n, most = 0, without = n, nwithout = 0;
+    *out = n;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].t == NULL || is_snapshot(&v[i])) continue;
+        if (left->pairs == 0) return 0;
+        left->pairs--;
+        if (!may_join(&v[i], &v[snap])) continue;
+        uint64_t cost = v[i].t->mem.n + v[snap].t->mem.n;
+        if (cost > left->events) return 0;
+        left->events -= cost;
+        size_t common;
+        TRY(mem_common(v[i].t, v[snap].t, &common, e));
+        if (common > most) {
+            best = i;
+            most = common;
+        }
+        if (!has_device_events(v[i].t)) {
+            without = i;
+            nwithout++;
+        }
+    }
+    *out = most > 0 ? best : nwithout == 1 ? without : n;
+    return 0;
+}
+
+/* Joins memory snapshots with the traces of their processes; those without one
+ * stay what they are. A snapshot tells neither its host nor its rank nor its
+ * process: addresses and times that both have tell it, or, where the trace
+ * recorded no memory, the clock alone. */
+static int join_snapshots(struct loaded_file *v, size_t n, struct ops_err *e) {
+    enum { ANY_EVENTS = 1 << 24, TIMES = 256 };
+    struct left left = {pairs_allowed(n), ANY_EVENTS};
+    size_t traces = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].t == NULL) continue;
+        left.events += TIMES * (uint64_t)v[i].t->mem.n;
+        traces += !is_snapshot(&v[i]);
+    }
+    for (size_t i = 0; i < n && traces > 0; i++) {
+        if (!is_snapshot(&v[i])) continue;
+        size_t k;
+        TRY(partner(v, n, i, &left, &k, e));
+        if (k == n) continue;
+        struct trace *snap = v[i].t;
+        v[i].t = NULL;
+        v[i].taken = true;
+        TRY(trace_join_memory(v[k].t, 0, snap, e));
+    }
+    return 0;
+}
+
+static bool is_outside(const struct loaded_file *p) {
+    return p->t != NULL && p->t->sources[0].outside;
+}
+
+static const char *host_of(const struct loaded_file *p) {
+    return strs_text(&p->t->strs, p->t->sources[0].host);
+}
+
+/* The first recording of that time, of the same host if there is one; or n. */
+static size_t inside_of(const struct loaded_file *v, size_t n, size_t outside,
+                        size_t *left) {
+    size_t found = n;
+    for (size_t i = 0; i<n && * left> 0; i++) {
+        --*left;
+        if (v[i].t == NULL || is_outside(&v[i]) || is_snapshot(&v[i]) ||
+            !files_overlap(&v[i], &v[outside]))
+            continue;
+        if (strcmp(host_of(&v[i]), host_of(&v[outside])) == 0) return i;
+        if (found == n) found = i;
+    }
+    return found;
+}
+
+/* Puts what `opscope record` saw of a program from outside beside what the
+ * program recorded itself, if it did: host and clock tell which one it is. */
+static int join_outside_views(struct loaded_file *v, size_t n,
+                              struct ops_err *e) {
+    size_t left = pairs_allowed(n);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_outside(&v[i])) continue;
+        size_t k = inside_of(v, n, i, &left);
+        if (k == n) continue;
+        struct trace *view = v[i].t;
+        uint32_t beside = (uint32_t)v[k].t->nsources;
+        v[i].t = NULL;
+        v[i].taken = true;
+        TRY(trace_append(v[k].t, view, e));
+        v[k].t->sources[beside].beside = 0;
+    }
+    return 0;
+}
+
 /* Two processes of one program that recorded themselves into one run: a worker
  * and who forked it. */
-static bool one_program(const struct part *a, const struct part *b) {
+static bool one_program(const struct loaded_file *a,
+                        const struct loaded_file *b) {
     const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
     const char *sx = strrchr(a->path, '/'), *sy = strrchr(b->path, '/');
     return x->own && y->own && x->pid != y->pid && sx != NULL && sy != NULL &&
@@ -99,7 +225,7 @@ struct group {
 /* What is held against a group is not held against each of its members: a job
  * may have ten thousands of ranks. */
 struct groups {
-    struct part *v;
+    struct loaded_file *v;
     struct group *g;
     size_t n, cap;
     struct map ranks; /* (group, rank, host) -> the first part of these */
@@ -109,19 +235,19 @@ struct groups {
     bool oom;
 };
 
-static uint64_t rank_key(const struct part *p, size_t group) {
+static uint64_t rank_key(const struct loaded_file *p, size_t group) {
     const struct source *s = &p->t->sources[0];
     struct bytes host = strs_bytes(&p->t->strs, s->host);
     uint64_t h = hash_pair((uint64_t)s->rank, hash_bytes(host.p, host.n));
     return hash_pair(h, group);
 }
 
-static uint64_t pid_key(const struct part *p, size_t group) {
+static uint64_t pid_key(const struct loaded_file *p, size_t group) {
     return hash_pair(rank_key(p, group), (uint64_t)p->t->sources[0].pid);
 }
 
 /* When a part begins and ends; false: it does not say. */
-static bool window_of(const struct part *p, __int128 *lo, __int128 *hi) {
+static bool window_of(const struct loaded_file *p, __int128 *lo, __int128 *hi) {
     __int128 zero = (__int128)p->t->epoch_ns * PS_PER_NS;
     *lo = zero + p->lo;
     *hi = zero + p->hi;
@@ -131,10 +257,10 @@ static bool window_of(const struct part *p, __int128 *lo, __int128 *hi) {
 /* Does part k differ from all of the group, and share their time? */
 static bool fits(const struct groups *s, size_t group, size_t k) {
     const struct group *g = &s->g[group];
-    const struct part *p = &s->v[k], *first = &s->v[g->leader];
+    const struct loaded_file *p = &s->v[k], *first = &s->v[g->leader];
     __int128 lo, hi;
     if (!window_of(p, &lo, &hi) || lo >= g->hi || g->lo >= hi) return false;
-    if (part_is_snapshot(p) != part_is_snapshot(first)) return false;
+    if (is_snapshot(p) != is_snapshot(first)) return false;
     uint32_t same = map_get(&s->ranks, rank_key(p, group));
     if (same == MAP_NONE) return true;
     return one_program(&s->v[same], p) &&
@@ -193,7 +319,7 @@ static bool add_loaded(struct loaded *l, struct trace *t, const char *path) {
  * their order, and seals each leader's. */
 static int finish_groups(struct groups *s, size_t n, struct loaded *out,
                          struct ops_err *e) {
-    struct part *v = s->v;
+    struct loaded_file *v = s->v;
     for (size_t k = 0; k < n; k++) {
         if (v[k].taken) continue;
         size_t leader = s->g[s->of[k]].leader;
@@ -203,7 +329,7 @@ static int finish_groups(struct groups *s, size_t n, struct loaded *out,
         TRY(trace_append(v[leader].t, more, e));
     }
     for (size_t i = 0; i < s->n; i++) {
-        struct part *p = &v[s->g[i].leader];
+        struct loaded_file *p = &v[s->g[i].leader];
         TRY(trace_seal(p->t, e));
         if (!add_loaded(out, p->t, p->path)) return fail_oom(e);
         p->t = NULL;
@@ -212,7 +338,7 @@ static int finish_groups(struct groups *s, size_t n, struct loaded *out,
 }
 
 /* Few traces of many parts. */
-static int join_groups(struct part *v, size_t n, struct loaded *out,
+static int join_groups(struct loaded_file *v, size_t n, struct loaded *out,
                        struct ops_err *e) {
     struct groups s = {.v = v, .left = pairs_allowed(n)};
     s.of = malloc((n + 1) * sizeof *s.of);
@@ -227,10 +353,11 @@ static int join_groups(struct part *v, size_t n, struct loaded *out,
     return rc;
 }
 
-static int load_part(struct part *p, const struct import_opts *o,
+static int load_file(struct loaded_file *p, const struct import_opts *o,
                      struct ops_err *e) {
     p->t = trace_new();
-    int rc = p->t ? import_file(p->path, p->t, o, e) : fail_oom(e);
+    int rc = p->t ? import_file_by(p->importer, p->path, p->t, o, e)
+                  : fail_oom(e);
     if (rc != 0 && e != NULL && e->text[0] != '\0')
         rc = fail_in(e, "%s", p->path);
     if (rc == 0) use_name(p->t, p->path);
@@ -244,35 +371,39 @@ static bool is_ring(const char *path) {
 
 /* A program's shared memory comes first: what it brings of the files beside it
  * is not read again. */
-static int load_parts(struct part *v, size_t n, const struct stems *s,
+static int load_files(struct loaded_file *v, size_t n, const struct stems *s,
                       const struct import_opts *o, struct ops_err *e) {
     for (size_t i = 0; i < n; i++)
-        if (is_ring(v[i].path)) TRY(load_part(&v[i], o, e));
+        if (is_ring(v[i].path)) TRY(load_file(&v[i], o, e));
     for (size_t i = 0; i < n; i++) {
         for (uint32_t k = stems_of(s, v[i].path); k != ROW_NONE && !v[i].taken;
              k = s->next[k])
             v[i].taken = k != i && is_ring(v[k].path) &&
                          own_is_included(&v[k], v[i].path);
-        if (v[i].t == NULL && !v[i].taken) TRY(load_part(&v[i], o, e));
+        if (v[i].t == NULL && !v[i].taken) TRY(load_file(&v[i], o, e));
     }
-    TRY(parts_join_own(v, n, s, e));
+    TRY(join_recordings(v, n, s, e));
     for (size_t i = 0; i < n && n > 1; i++)
         if (!v[i].taken) find_window(&v[i]);
     return 0;
 }
 
-int runs_load(char *const *files, size_t n, const struct import_opts *o,
-              struct loaded *out, struct ops_err *e) {
+int runs_load(const struct run_file *files, size_t n,
+              const struct import_opts *o, struct loaded *out,
+              struct ops_err *e) {
     *out = (struct loaded){0};
-    struct part *v = calloc(n + 1, sizeof *v);
+    struct loaded_file *v = calloc(n + 1, sizeof *v);
     struct stems stems = {0};
     int rc = v ? 0 : fail_oom(e);
-    for (size_t i = 0; i < n && rc == 0; i++) v[i].path = files[i];
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        v[i].path = files[i].path;
+        v[i].importer = files[i].importer;
+    }
     if (rc == 0 && !stems_init(&stems, v, n)) rc = fail_oom(e);
-    if (rc == 0) rc = load_parts(v, n, &stems, o, e);
+    if (rc == 0) rc = load_files(v, n, &stems, o, e);
     stems_free(&stems);
-    if (rc == 0) rc = parts_join_snapshots(v, n, e);
-    if (rc == 0) rc = parts_join_outside(v, n, e);
+    if (rc == 0) rc = join_snapshots(v, n, e);
+    if (rc == 0) rc = join_outside_views(v, n, e);
     if (rc == 0) rc = join_groups(v, n, out, e);
     for (size_t i = 0; v && i < n; i++) trace_free(v[i].t);
     free(v);

@@ -10,6 +10,7 @@
  * one part ends in another. */
 #include "load/runs_impl.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ bool own_file_of(const char *path, struct own_file *out) {
     const char *name = path + folder;
     size_t n = strlen(name);
     *out = (struct own_file){0};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    for (size_t i = 0; i < COUNT(forms); i++) {
         size_t s = strlen(forms[i].suffix);
         if (n <= s || strcmp(name + n - s, forms[i].suffix) != 0) continue;
         n -= s;
@@ -64,7 +65,7 @@ bool own_same_stem(const char *a, const char *b) {
            memcmp(a, b, x.stem) == 0;
 }
 
-bool own_is_included(const struct part *ring, const char *path) {
+bool own_is_included(const struct loaded_file *ring, const char *path) {
     struct own_file x, y;
     if (ring->t == NULL || !own_same_stem(ring->path, path)) return false;
     const char *with = trace_meta_get(ring->t, 0, "includes");
@@ -73,12 +74,13 @@ bool own_is_included(const struct part *ring, const char *path) {
 }
 
 /* When the recording began, in Unix ns; 0: what is empty does not say. */
-static int64_t start_of(const struct part *p) {
+static int64_t start_of(const struct loaded_file *p) {
     return p->t->epoch_set && p->t->sources[0].has_clock ? p->t->epoch_ns : 0;
 }
 
 /* Could these two be parts of one recording? */
-static bool one_recording(const struct part *a, const struct part *b) {
+static bool one_recording(const struct loaded_file *a,
+                          const struct loaded_file *b) {
     const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
     if (!x->own || !y->own || !own_same_stem(a->path, b->path)) return false;
     int64_t s = start_of(a), t = start_of(b);
@@ -87,7 +89,8 @@ static bool one_recording(const struct part *a, const struct part *b) {
 
 /* Which of two stands for the profile: one that tells its start, then the
  * earlier part, then the host's. */
-static bool stands_before(const struct part *a, const struct part *b) {
+static bool stands_before(const struct loaded_file *a,
+                          const struct loaded_file *b) {
     struct own_file x, y;
     bool tells = start_of(a) != 0;
     if (tells != (start_of(b) != 0)) return tells;
@@ -97,18 +100,14 @@ static bool stands_before(const struct part *a, const struct part *b) {
     return x.device < y.device;
 }
 
-static uint64_t stem_hash(const char *path, size_t n) {
-    return hash_bytes(path, n);
-}
-
-bool stems_init(struct stems *s, const struct part *v, size_t n) {
+bool stems_init(struct stems *s, const struct loaded_file *v, size_t n) {
     *s = (struct stems){.next = malloc((n + 1) * sizeof *s->next)};
     if (s->next == NULL) return false;
     for (size_t i = n; i-- > 0;) { /* so that each list rises */
         struct own_file f;
         s->next[i] = ROW_NONE;
         if (!own_file_of(v[i].path, &f)) continue;
-        uint32_t *at = map_at(&s->first, stem_hash(v[i].path, f.stem));
+        uint32_t *at = map_at(&s->first, hash_bytes(v[i].path, f.stem));
         if (at == NULL) return false;
         if (*at != MAP_NONE) s->next[i] = *at;
         *at = (uint32_t)i;
@@ -124,13 +123,13 @@ void stems_free(struct stems *s) {
 uint32_t stems_of(const struct stems *s, const char *path) {
     struct own_file f;
     if (!own_file_of(path, &f)) return ROW_NONE;
-    uint32_t at = map_get(&s->first, stem_hash(path, f.stem));
+    uint32_t at = map_get(&s->first, hash_bytes(path, f.stem));
     return at == MAP_NONE ? ROW_NONE : at;
 }
 
 /* Whoever closes a profile removes its memory before the pointer to it: one
  * that leads nowhere, beside files that are all closed, is just old. */
-static bool is_stale(const struct part *v, const struct stems *s,
+static bool is_stale(const struct loaded_file *v, const struct stems *s,
                      uint32_t ring) {
     bool closed = false;
     if (v[ring].t->notes[NOTE_RING_GONE] == 0) return false;
@@ -147,8 +146,8 @@ static bool is_stale(const struct part *v, const struct stems *s,
 }
 
 /* The parts of part i's recording become one: that of the first of them. */
-static int join_recording(struct part *v, const struct stems *s, uint32_t i,
-                          size_t *left, struct ops_err *e) {
+static int join_recording(struct loaded_file *v, const struct stems *s,
+                          uint32_t i, size_t *left, struct ops_err *e) {
     uint32_t first = i;
     for (uint32_t k = s->next[i]; k != ROW_NONE && *left > 0; k = s->next[k]) {
         --*left;
@@ -168,8 +167,8 @@ static int join_recording(struct part *v, const struct stems *s, uint32_t i,
     return 0;
 }
 
-int parts_join_own(struct part *v, size_t n, const struct stems *s,
-                   struct ops_err *e) {
+int join_recordings(struct loaded_file *v, size_t n, const struct stems *s,
+                    struct ops_err *e) {
     size_t left = pairs_allowed(n);
     for (size_t i = 0; i < n; i++) {
         if (v[i].t == NULL || !is_stale(v, s, (uint32_t)i)) continue;

@@ -2,6 +2,7 @@
  * Series of several files become one curve for each tag of a run. */
 #include "scalars/scalars.h"
 
+#include "base/array.h"
 #include "base/vec.h"
 #include <math.h>
 #include <stdlib.h>
@@ -46,24 +47,24 @@ static bool same_curve(const struct scalars *s, uint32_t a, uint32_t b) {
            s->files[x->file].run == s->files[y->file].run;
 }
 
-static bool put_restart(struct joined *j, size_t at, int64_t step) {
+static bool joined_restart(struct joined *j, size_t at, int64_t step) {
     if (!VEC_ROOM(j->restarts, j->nrestarts, j->cap_restarts)) return false;
     j->restarts[j->nrestarts++] = (struct restart){at, step};
     return true;
 }
 
 /* Appends a series; false: out of memory. */
-static bool append(struct joined *j, const struct series *v) {
+static bool joined_append(struct joined *j, const struct series *v) {
     bool ok = true;
     if (j->n > 0 && v->wall[0] < j->wall[j->n - 1]) {
         j->interleaved = true;
     } else if (j->n > 0) {
-        if (v->step[0] <= j->top) ok = put_restart(j, j->n, v->step[0]);
+        if (v->step[0] <= j->top) ok = joined_restart(j, j->n, v->step[0]);
     }
     for (size_t i = 0; i < v->n; i++)
         if (v->step[i] > j->top) j->top = v->step[i];
     for (size_t i = 0; ok && i < v->nrestarts; i++)
-        ok = put_restart(j, j->n + v->restarts[i].at, v->restarts[i].step);
+        ok = joined_restart(j, j->n + v->restarts[i].at, v->restarts[i].step);
     memcpy(j->step + j->n, v->step, v->n * sizeof *v->step);
     memcpy(j->wall + j->n, v->wall, v->n * sizeof *v->wall);
     memcpy(j->value + j->n, v->value, v->n * sizeof *v->value);
@@ -78,31 +79,24 @@ static int by_wall(const void *pa, const void *pb, void *ctx) {
     return (a > b) - (a < b);
 }
 
-/* Files that were written at the same time: all points, by wall time. Which of
- * them a restart would replace cannot be told, so that none is. */
+/* Sorts the points of files that were written at the same time by wall time.
+ * Which of them a restart would replace cannot be told, so that none is. False:
+ * out of memory. */
 static bool interleave(struct joined *j) {
+    void *const columns[] = {j->step, j->value, j->wall};
     size_t *order = vec_alloc(j->n, sizeof *order);
-    char *copy = vec_alloc(j->n, 24);
-    if (order == NULL || copy == NULL) {
-        free(order);
-        free(copy);
-        return false;
+    uint64_t *copy = vec_alloc(j->n, sizeof *copy);
+    bool ok = order != NULL && copy != NULL;
+    for (size_t i = 0; ok && i < j->n; i++) order[i] = i;
+    if (ok) qsort_r(order, j->n, sizeof *order, by_wall, j->wall);
+    for (size_t k = 0; ok && k < COUNT(columns); k++) {
+        for (size_t i = 0; i < j->n; i++)
+            memcpy(&copy[i], (char *)columns[k] + 8 * order[i], 8);
+        memcpy(columns[k], copy, 8 * j->n);
     }
-    for (size_t i = 0; i < j->n; i++) order[i] = i;
-    qsort_r(order, j->n, sizeof *order, by_wall, j->wall);
-    int64_t *step = (int64_t *)copy;
-    double *wall = (double *)(copy + 8 * j->n), *value = wall + j->n;
-    for (size_t i = 0; i < j->n; i++) {
-        step[i] = j->step[order[i]];
-        wall[i] = j->wall[order[i]];
-        value[i] = j->value[order[i]];
-    }
-    memcpy(j->step, step, 8 * j->n);
-    memcpy(j->wall, wall, 8 * j->n);
-    memcpy(j->value, value, 8 * j->n);
     free(order);
     free(copy);
-    return true;
+    return ok;
 }
 
 /* Takes out what restarts replaced: a point goes when a restart behind it
@@ -136,8 +130,8 @@ static bool leave_out(struct joined *j, struct curve *c) {
 }
 
 /* Joins the series order[0..n) of one curve. */
-static bool join(const struct scalars *s, const uint32_t *order, size_t n,
-                 struct curve *c) {
+static bool join_series(const struct scalars *s, const uint32_t *order,
+                        size_t n, struct curve *c) {
     size_t all = 0;
     for (size_t i = 0; i < n; i++) all += s->series[order[i]].n;
     char *block = all < SIZE_MAX / 24 ? vec_alloc(all, 24) : NULL;
@@ -147,7 +141,8 @@ static bool join(const struct scalars *s, const uint32_t *order, size_t n,
                        .value = (double *)(block + 16 * all),
                        .top = INT64_MIN};
     bool ok = true;
-    for (size_t i = 0; ok && i < n; i++) ok = append(&j, &s->series[order[i]]);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = joined_append(&j, &s->series[order[i]]);
     if (ok && j.interleaved) ok = interleave(&j);
     else if (ok && j.nrestarts > 0) ok = leave_out(&j, c);
     free(j.restarts);
@@ -181,7 +176,7 @@ static bool make_curve(const struct scalars *s, const uint32_t *order, size_t n,
         c->min = fmin(c->min, x->min); /* of a NAN and a number: the number */
         c->max = fmax(c->max, x->max);
     }
-    return n == 1 && v->nrestarts == 0 ? true : join(s, order, n, c);
+    return n == 1 && v->nrestarts == 0 ? true : join_series(s, order, n, c);
 }
 
 int scalars_curves(const struct scalars *s, struct curves *out,

@@ -4,13 +4,13 @@
 #include "scalars/logdir.h"
 
 #include "base/hash.h"
+#include "base/io/dir.h"
 #include "base/io/file.h"
 #include "base/vec.h"
 #include "model/trace.h"
 #include "ring/recover.h"
 #include "scalars/summary.h"
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
@@ -18,8 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-
-enum { MAX_DEPTH = 12, MAX_FOLDERS = 100000 };
 
 void logdir_free(struct logdir *l) {
     scalars_free(&l->scalars);
@@ -29,33 +27,8 @@ void logdir_free(struct logdir *l) {
     *l = (struct logdir){0};
 }
 
-static char *join(const char *dir, const char *name) {
-    char *p;
-    size_t n = strlen(dir);
-    const char *slash = n > 0 && dir[n - 1] == '/' ? "" : "/";
-    return asprintf(&p, "%s%s%s", dir, slash, name) < 0 ? NULL : p;
-}
-
 bool logdir_is_event_file(const char *name) {
     return strstr(name, "tfevents") != NULL;
-}
-
-static bool is_pointer(const char *name) {
-    size_t n = strlen(name);
-    return n > 5 && strcmp(name + n - 5, ".ring") == 0;
-}
-
-/* The file of that path in the store, or UINT32_MAX; *at is where to remember
- * a new one. Two paths of one hash: the map knows the first, and the others are
- * searched for. */
-static uint32_t find_file(struct logdir *l, const char *path, uint32_t **at) {
-    const struct scalar_file *f = l->scalars.files;
-    *at = map_at(&l->by_path, hash_bytes(path, strlen(path)));
-    if (*at == NULL || **at == MAP_NONE) return UINT32_MAX;
-    if (strcmp(f[**at].path, path) == 0) return **at;
-    for (size_t i = 0; i < l->nfiles; i++)
-        if (strcmp(f[i].path, path) == 0) return (uint32_t)i;
-    return UINT32_MAX;
 }
 
 /* Reads what is new in a file. One that cannot be read is remembered as such;
@@ -85,10 +58,15 @@ static void read_on(struct logdir *l, uint32_t i, const struct stat *st) {
     file_close(open);
 }
 
-/* A new file of the store, or a known one; UINT32_MAX: out of memory. */
+/* Returns the file of that path in the store, made when new; UINT32_MAX if out
+ * of memory. Of two paths with one hash the map knows the first: the others are
+ * searched for. */
 static uint32_t file_of(struct logdir *l, const char *path, const char *run) {
-    uint32_t *at, i = find_file(l, path, &at);
-    if (i != UINT32_MAX) return i;
+    uint32_t *at = map_at(&l->by_path, hash_bytes(path, strlen(path)));
+    uint32_t i = at == NULL || *at == MAP_NONE ? (uint32_t)l->nfiles : *at;
+    if (i < l->nfiles && strcmp(l->scalars.files[i].path, path) != 0) i = 0;
+    while (i < l->nfiles && strcmp(l->scalars.files[i].path, path) != 0) i++;
+    if (i < l->nfiles) return i;
     if (at == NULL || !VEC_ROOM(l->files, l->nfiles, l->cap_files)) {
         l->scalars.oom = true;
         return UINT32_MAX;
@@ -211,10 +189,6 @@ static void forget_rests(struct logdir *l) {
     }
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b) {
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 /* "a/plugins/profile/x" -> "a": the run of the event files of a program whose
  * profile lies there. */
 static char *run_above(const char *run) {
@@ -225,39 +199,33 @@ static char *run_above(const char *run) {
 }
 
 /* One folder and all below it; run is its name below the root, or "". */
-static void search(struct logdir *l, const char *dir, const char *run,
-                   int depth) {
-    struct dirent **v;
-    if (l->folders >= MAX_FOLDERS || depth > MAX_DEPTH) {
+static void search_logdir(struct logdir *l, const char *dir, const char *run,
+                          int depth) {
+    struct dir_list in;
+    if (l->folders >= DIR_MAX_FOLDERS || depth > DIR_MAX_DEPTH) {
         l->limited = true;
         return;
     }
     l->folders++;
-    int n = scandir(dir, &v, NULL, by_name);
-    if (n < 0 && errno == ENOMEM) l->scalars.oom = true;
-    for (int i = 0; i < n; i++) {
-        const char *name = v[i]->d_name;
-        char *path = name[0] == '.' ? NULL : join(dir, name);
-        struct stat st;
-        if (path == NULL && name[0] != '.') l->scalars.oom = true;
-        if (path != NULL && lstat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-            char *below = *run ? join(run, name) : strdup(name);
-            if (below != NULL) search(l, path, below, depth + 1);
+    if (dir_list(dir, &in, NULL) == OPS_ELIMIT) l->scalars.oom = true;
+    for (size_t i = 0; i < in.n; i++) {
+        const struct dir_entry *f = &in.v[i];
+        size_t n = strlen(f->name);
+        if (f->folder) {
+            char *below = *run ? path_join(run, f->name) : strdup(f->name);
+            if (below != NULL) search_logdir(l, f->path, below, depth + 1);
             else l->scalars.oom = true;
             free(below);
-        } else if (path != NULL && logdir_is_event_file(name) &&
-                   stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
-            take_file(l, path, *run ? run : ".", &st);
-        } else if (path != NULL && is_pointer(name)) {
+        } else if (logdir_is_event_file(f->name)) {
+            take_file(l, f->path, *run ? run : ".", &f->st);
+        } else if (n > 5 && strcmp(f->name + n - 5, ".ring") == 0) {
             char *above = run_above(run);
-            if (above != NULL) take_ring(l, path, above, NULL);
+            if (above != NULL) take_ring(l, f->path, above, NULL);
             else l->scalars.oom = true;
             free(above);
         }
-        free(path);
-        free(v[i]);
     }
-    if (n >= 0) free(v);
+    dir_list_free(&in);
 }
 
 int logdir_refresh(struct logdir *l, struct ops_err *e) {
@@ -267,7 +235,7 @@ int logdir_refresh(struct logdir *l, struct ops_err *e) {
                     strerror(errno));
     l->folders = 0;
     if (S_ISDIR(st.st_mode)) {
-        search(l, l->root, "", 0);
+        search_logdir(l, l->root, "", 0);
     } else {
         take_file(l, l->root, ".", &st);
         take_ring_of(l, l->root);
@@ -299,24 +267,9 @@ int logdir_open(struct logdir *l, const char *path, struct ops_err *e) {
     return rc;
 }
 
-/* One sentence about the files that cannot be read. */
-static void remark_unreadable(const struct logdir *l, struct result *r) {
-    size_t n = 0, first = 0;
-    for (size_t i = l->nfiles; i-- > 0;) {
-        if (!l->files[i].unreadable) continue;
-        first = i;
-        n++;
-    }
-    if (n > 0)
-        result_remark(r,
-                      "%zu event files cannot be read; the first is "
-                      "%.200s: %s",
-                      n, l->scalars.files[first].path, l->files[first].reason);
-}
-
 void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
     const struct scalars *s = &l->scalars;
-    size_t other = 0, said = r->nremarks;
+    size_t other = 0, said = r->nremarks, unreadable = 0, first = 0;
     for (size_t i = 0; i < s->nfiles; i++) {
         const struct scalar_file *f = &s->files[i];
         result_source(r, (struct result_source){
@@ -333,8 +286,13 @@ void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
         result_note(r, NOTE_FILE_CUT, f->cut && !follow);
         result_note(r, NOTE_TAGS_SKIPPED, f->skipped);
         other += f->records == 0 && f->cut && l->files[i].size > 0;
+        if (l->files[i].unreadable && unreadable++ == 0) first = i;
     }
-    remark_unreadable(l, r);
+    if (unreadable > 0)
+        result_remark(r,
+                      "%zu event files cannot be read; the first is "
+                      "%.200s: %s",
+                      unreadable, s->files[first].path, l->files[first].reason);
     if (other > 0)
         result_remark(r,
                       "%zu files are named like event files but hold no "

@@ -3,10 +3,11 @@
  * a figure: it is counted, and the remark says where it began. */
 #include "scalars/scalar_table.h"
 
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/text/glob.h"
 #include "base/vec.h"
-#include "scalars/spark.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ bool scalar_view_has(const struct scalar_view *v, const struct curve *c) {
            (v->tag == NULL || glob_match(v->tag, c->tag));
 }
 
-/* The mean of the last `window` points that are numbers. */
+/* Returns the mean of the last `window` points that are numbers. */
 static double mean_of_last(const struct scalar_view *v, const struct curve *c) {
     double mean = 0;
     size_t have = 0;
@@ -78,7 +79,58 @@ static struct figures figures_of(const struct scalar_view *v,
     return f;
 }
 
-static void put_columns(struct result *r, const struct scalar_view *v) {
+enum { HEIGHTS = 8, FLAT = 3 };
+
+/* Returns the mean of the finite ones; NAN if there are none. */
+static double finite_mean(const double *v, size_t n) {
+    double mean = 0;
+    size_t have = 0;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(v[i])) mean = mean_step(mean, v[i], (double)++have);
+    return have > 0 ? mean : NAN;
+}
+
+/* Returns which of the heights v has between lo and hi. */
+static int spark_height(double v, double lo, double hi) {
+    if (!(hi > lo)) return FLAT;
+    /* halved, so that the distance of two large numbers stays finite */
+    double share = (v / 2 - lo / 2) / (hi / 2 - lo / 2);
+    int h = (int)(share * HEIGHTS);
+    return h < 0 ? 0 : h >= HEIGHTS ? HEIGHTS - 1 : h;
+}
+
+char *spark_line(const double *v, size_t n, size_t width, bool ascii,
+                 char buf[SPARK_BYTES]) {
+    static const char *const blocks[HEIGHTS] = {"▁", "▂", "▃", "▄",
+                                                "▅", "▆", "▇", "█"};
+    static const char *const plain[HEIGHTS] = {"_", ".", ",", "-",
+                                               "~", "=", "+", "#"};
+    double mean[SPARK_CHARS], lo = NAN, hi = NAN;
+    if (width > SPARK_CHARS) width = SPARK_CHARS;
+    size_t places = n < width ? n : width;
+    for (size_t i = 0; i < places; i++) {
+        size_t from = (size_t)((double)n * (double)i / (double)places);
+        size_t to = (size_t)((double)n * (double)(i + 1) / (double)places);
+        if (i + 1 == places) to = n;
+        assert(from <= to && to <= n);
+        mean[i] = finite_mean(v + from, to - from);
+        lo = fmin(lo, mean[i]);
+        hi = fmax(hi, mean[i]);
+    }
+    char *p = buf;
+    for (size_t i = 0; i < places; i++) {
+        const char *c = "x";
+        if (!isnan(mean[i]))
+            c = (ascii ? plain : blocks)[spark_height(mean[i], lo, hi)];
+        size_t len = strlen(c);
+        memcpy(p, c, len);
+        p += len;
+    }
+    *p = '\0';
+    return buf;
+}
+
+static void scalar_columns(struct result *r, const struct scalar_view *v) {
     static const struct column cols[] = {
         {"run", NULL, NULL, "the folder that the event files lie in", COL_TEXT,
          0},
@@ -104,8 +156,7 @@ static void put_columns(struct result *r, const struct scalar_view *v) {
         {"text", NULL, NULL, "the last text, or the last histogram in words",
          COL_TEXT, COL_BELOW},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     if (v->spark > 0)
         result_col(r, (struct column){"trend", NULL, NULL,
                                       "all of it, from the first to the last",
@@ -113,58 +164,41 @@ static void put_columns(struct result *r, const struct scalar_view *v) {
     r->in_order = true;
 }
 
-/* The last histogram, or the first line of the last text. */
-static void put_words(struct result *r, const struct curve *c) {
+static void put_curve(struct result *r, const struct scalar_view *v,
+                      const struct curve *c, const struct figures *f) {
     const struct histogram *h = &c->last->last;
-    char buf[200];
-    if (c->kind == SERIES_TEXT && c->last->text != NULL) {
-        const char *t = c->last->text;
-        result_str(r, (struct bytes){(const uint8_t *)t, strcspn(t, "\r\n")});
-    } else if (c->kind == SERIES_HISTOGRAM) {
+    const char *text = c->last->text;
+    size_t from = 0, to = c->n;
+    char buf[200], line[SPARK_BYTES];
+    result_row(r);
+    cell_text(r, "run", c->run);
+    cell_text(r, "tag", c->tag);
+    cell_text(r, "kind", series_kind_name(c->kind));
+    cell_int(r, "points", (int64_t)f->n);
+    cell_int(r, "first_step", f->first);
+    cell_int(r, "last_step", f->last);
+    cell_float(r, "last", f->value);
+    cell_float(r, "min", f->min);
+    cell_float(r, "max", f->max);
+    cell_float(r, "mean", f->mean);
+    cell_float(r, "per_s", f->rate);
+    if (c->kind == SERIES_SCALAR) cell_int(r, "odd", (int64_t)f->odd);
+    if (c->kind == SERIES_TEXT && text != NULL) /* its first line */
+        cell_str(r, "text",
+                 (struct bytes){(const uint8_t *)text, strcspn(text, "\r\n")});
+    if (c->kind == SERIES_HISTOGRAM) {
         snprintf(buf, sizeof buf,
                  "%.0f values, %.4g to %.4g, %" PRIu64 " buckets", h->num,
                  h->min, h->max, h->buckets);
-        result_text(r, buf);
-    } else {
-        result_null(r);
+        cell_text(r, "text", buf);
     }
-}
-
-static void put_trend(struct result *r, const struct scalar_view *v,
-                      const struct curve *c) {
-    char line[SPARK_BYTES];
-    size_t from = 0, to = c->n;
-    if (c->kind != SERIES_SCALAR && c->kind != SERIES_HISTOGRAM) {
-        result_null(r);
+    if (v->spark == 0 ||
+        (c->kind != SERIES_SCALAR && c->kind != SERIES_HISTOGRAM))
         return;
-    }
     while (from < to && !step_in(v, c->step[from])) from++;
     while (to > from && !step_in(v, c->step[to - 1])) to--;
-    result_text(r, spark_line(c->value + from, to - from, v->spark, v->ascii,
-                              line));
-}
-
-static void put_row(struct result *r, const struct scalar_view *v,
-                    const struct curve *c, const struct figures *f) {
-    result_row(r);
-    result_text(r, c->run);
-    result_text(r, c->tag);
-    result_text(r, series_kind_name(c->kind));
-    result_int(r, (int64_t)f->n);
-    result_int(r, f->first);
-    result_int(r, f->last);
-    result_float(r, f->value);
-    result_float(r, f->min);
-    result_float(r, f->max);
-    result_float(r, f->mean);
-    result_float(r, f->rate);
-    result_int_if(r, c->kind == SERIES_SCALAR, (int64_t)f->odd);
-    put_words(r, c);
-    if (v->spark > 0) put_trend(r, v, c);
-}
-
-static const char *odd_name(double v) {
-    return isnan(v) ? "NaN" : v > 0 ? "infinite" : "minus infinite";
+    cell_text(r, "trend",
+              spark_line(c->value + from, to - from, v->spark, v->ascii, line));
 }
 
 static void remark_odd(struct result *r, const struct curve *c,
@@ -173,8 +207,11 @@ static void remark_odd(struct result *r, const struct curve *c,
         result_remark(r,
                       "%.100s in %.100s is %s since step %" PRId64
                       " (%zu of %zu points are no numbers)",
-                      c->tag, c->run, odd_name(f->value), f->odd_from, f->odd,
-                      f->n);
+                      c->tag, c->run,
+                      isnan(f->value) ? "NaN"
+                      : f->value > 0  ? "infinite"
+                                      : "minus infinite",
+                      f->odd_from, f->odd, f->n);
     else
         result_remark(r,
                       "%.100s in %.100s was NaN or infinite at %zu of %zu "
@@ -208,8 +245,7 @@ static void remark_restarts(struct result *r, const struct curve *v, size_t n) {
     }
 }
 
-/* The result is the caller's, or freed. */
-static int finish(struct result *r, struct ops_err *e) {
+int scalar_done(struct result *r, struct ops_err *e) {
     int rc = result_done(r, e);
     if (rc != 0) result_free(r);
     return rc;
@@ -220,13 +256,13 @@ int scalar_table(const struct scalars *s, const struct scalar_view *v,
     struct curves c;
     TRY(scalars_curves(s, &c, e));
     result_init(r, "scalars", "Scalars");
-    put_columns(r, v);
+    scalar_columns(r, v);
     size_t odd = 0;
     for (size_t i = 0; i < c.n && !r->oom; i++) {
         if (!scalar_view_has(v, &c.v[i])) continue;
         struct figures f = figures_of(v, &c.v[i]);
         if (f.n == 0) continue;
-        put_row(r, v, &c.v[i], &f);
+        put_curve(r, v, &c.v[i], &f);
         if (f.odd > 0 && odd++ < ODD_SAID) remark_odd(r, &c.v[i], &f);
     }
     if (odd > ODD_SAID)
@@ -241,22 +277,20 @@ int scalar_table(const struct scalars *s, const struct scalar_view *v,
                       "tags",
                       c.n);
     curves_free(&c);
-    return finish(r, e);
+    return scalar_done(r, e);
 }
 
 static void put_point(struct result *r, const struct curve *c, size_t i) {
     double x = c->value[i];
     result_row(r);
-    result_text(r, c->run);
-    result_text(r, c->tag);
-    result_int(r, c->step[i]);
-    result_float(r, c->wall[i]);
-    result_float(r, c->wall[i] - c->wall[0]);
-    result_float(r, x);
-    result_text(r, isfinite(x) ? NULL
-                   : isnan(x)  ? "nan"
-                   : x > 0     ? "inf"
-                               : "-inf");
+    cell_text(r, "run", c->run);
+    cell_text(r, "tag", c->tag);
+    cell_int(r, "step", c->step[i]);
+    cell_float(r, "wall_time", c->wall[i]);
+    cell_float(r, "elapsed_s", c->wall[i] - c->wall[0]);
+    cell_float(r, "value", x);
+    if (!isfinite(x))
+        cell_text(r, "odd", isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
 }
 
 static void points_columns(struct result *r) {
@@ -275,8 +309,7 @@ static void points_columns(struct result *r) {
          0},
     };
     result_init(r, "scalars", "Points");
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     r->in_order = true;
 }
 
@@ -293,7 +326,7 @@ int scalar_points(const struct scalars *s, const struct scalar_view *v,
     }
     remark_restarts(r, c.v, c.n);
     curves_free(&c);
-    return finish(r, e);
+    return scalar_done(r, e);
 }
 
 void scalar_cursor_free(struct scalar_cursor *c) {
@@ -326,5 +359,5 @@ int scalar_new_points(const struct scalars *s, const struct scalar_view *v,
         for (; i < x->n && !r->oom; i++)
             if (step_in(v, x->step[i])) put_point(r, &c, i);
     }
-    return finish(r, e);
+    return scalar_done(r, e);
 }

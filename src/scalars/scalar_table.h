@@ -21,6 +21,19 @@ struct scalar_view {
 /* Is that run and tag to be shown? */
 bool scalar_view_has(const struct scalar_view *v, const struct curve *c);
 
+enum { SPARK_CHARS = 64, SPARK_BYTES = 3 * SPARK_CHARS + 1 };
+
+/* A row of numbers as a line of text, in eight heights of blocks: n numbers in
+ * at most `width` characters (at most SPARK_CHARS): the mean of as
+ * many as share a place, from the smallest to the largest of these. 'x' is a
+ * place with no number in it but NaN and infinities. ascii: without blocks.
+ * Returns buf. O(n). */
+char *spark_line(const double *v, size_t n, size_t width, bool ascii,
+                 char buf[SPARK_BYTES]);
+
+/* Ends the filling of a result: it is the caller's on success, else freed. */
+int scalar_done(struct result *r, struct ops_err *e);
+
 /* One row per run and tag: points, first and last step, last value, smallest,
  * largest, mean of the last ones, points per second. NaN and infinities, steps
  * that a restart did again, and files written at the same time are remarks.

@@ -12,16 +12,15 @@ bool scalars_init(struct scalars *s) {
     return strs_init(&s->strs);
 }
 
-static void free_series(struct series *v) {
-    free(v->step);
-    free(v->wall);
-    free(v->value);
-    free(v->text);
-    free(v->restarts);
-}
-
 void scalars_free(struct scalars *s) {
-    for (size_t i = 0; i < s->nseries; i++) free_series(&s->series[i]);
+    for (size_t i = 0; i < s->nseries; i++) {
+        struct series *v = &s->series[i];
+        free(v->step);
+        free(v->wall);
+        free(v->value);
+        free(v->text);
+        free(v->restarts);
+    }
     for (size_t i = 0; i < s->nfiles; i++) free(s->files[i].path);
     free(s->series);
     free(s->files);

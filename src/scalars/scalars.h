@@ -65,7 +65,6 @@ struct scalar_file {
     uint64_t bad_events;  /* whole, but no Event */
     uint64_t lost_bytes;  /* passed over to find the next whole record */
     uint64_t restarts;    /* of the program, as the file says */
-    uint64_t messages;    /* log messages */
     uint64_t skipped;     /* values of tags beyond SERIES_MAX */
     bool has_restart;     /* and then: the smallest step of them */
     int64_t restart_step;

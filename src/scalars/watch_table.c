@@ -2,11 +2,11 @@
  * The table of `opscope watch`. */
 #include "scalars/watch_table.h"
 
+#include "base/array.h"
 #include "model/result.h"
 #include "model/trace.h"
 #include "scalars/scalar_table.h"
 #include "scalars/scalars.h"
-#include "scalars/spark.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +18,19 @@ void watch_line_add(struct watch_line *l, double v) {
     l->v[l->n++] = v;
 }
 
-static int by_size(const void *a, const void *b) {
+static int double_by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* The median of the last RECENT numbers: a pause (a checkpoint, a restart) is
- * not what a step takes. */
-static double recent(const struct watch_line *l) {
+/* Returns the median of the last RECENT numbers: a pause (a checkpoint, a
+ * restart) is not what a step takes. */
+static double recent_median(const struct watch_line *l) {
     size_t n = l->n < RECENT ? l->n : RECENT;
     double v[RECENT];
     if (n == 0) return NAN;
     memcpy(v, l->v + l->n - n, n * sizeof *v);
-    qsort(v, n, sizeof *v, by_size);
+    qsort(v, n, sizeof *v, double_by_size);
     return v[(n - 1) / 2] / 2 + v[n / 2] / 2;
 }
 
@@ -52,7 +52,7 @@ struct watch_steps watch_profile_steps(const struct trace *t) {
         w.step = t->steps[k].number;
         watch_line_add(&w.line, (double)t->steps[k].dur / (double)PS_PER_S);
     }
-    w.step_s = recent(&w.line);
+    w.step_s = recent_median(&w.line);
     return w;
 }
 
@@ -73,59 +73,39 @@ struct watch_steps watch_scalar_steps(const struct curves *c) {
         watch_line_add(&w.line, took / steps);
     }
     w.step = best->step[best->n - 1];
-    w.step_s = recent(&w.line);
+    w.step_s = recent_median(&w.line);
     return w;
 }
 
-/* One row; the value, when it is no number, is null. */
-static void put_row(struct result *r, const char *metric, double value,
-                    const char *unit, const struct watch_line *l, bool ascii) {
+/* Puts one row. A value that is no number is null; unit and l may be NULL. */
+static void put_metric(struct result *r, const char *metric, double value,
+                       const char *unit, const struct watch_line *l,
+                       bool ascii) {
     char line[SPARK_BYTES];
     result_row(r);
-    result_text(r, metric);
-    result_null(r);
-    result_null(r);
-    result_float(r, value);
-    result_text(r, unit);
-    if (l == NULL || l->n == 0) result_null(r);
-    else result_text(r, spark_line(l->v, l->n, TREND, ascii, line));
-}
-
-static void put_steps(struct result *r, const struct watch_steps *w,
-                      bool ascii) {
-    bool rate = w->have && w->step_s > 0;
-    put_row(r, "step", w->have ? (double)w->step : NAN, NULL, NULL, ascii);
-    put_row(r, "step time", w->have ? w->step_s * 1e3 : NAN, "ms", &w->line,
-            ascii);
-    put_row(r, "throughput", rate ? 1 / w->step_s : NAN, "steps/s", NULL,
-            ascii);
-}
-
-static void put_process(struct result *r, const struct watch_facts *f,
-                        bool ascii) {
-    if (f->processes == 0) return;
-    put_row(r, "memory", (double)f->rss_bytes / (1 << 20), "MiB", f->rss,
-            ascii);
-    put_row(r, "processor", f->cpu_pct, "%", NULL, ascii);
-    put_row(r, "threads", (double)f->threads, NULL, NULL, ascii);
+    cell_text(r, "metric", metric);
+    cell_float(r, "value", value);
+    if (unit != NULL) cell_text(r, "unit", unit);
+    if (l != NULL && l->n > 0)
+        cell_text(r, "trend", spark_line(l->v, l->n, TREND, ascii, line));
 }
 
 static void put_scalar(struct result *r, const struct curve *c, bool ascii) {
     char line[SPARK_BYTES];
     size_t n = c->n < 4096 ? c->n : 4096; /* the course of late */
     result_row(r);
-    result_text(r, c->tag);
-    result_text(r, c->run);
-    result_int(r, c->step[c->n - 1]);
-    result_float(r, c->value[c->n - 1]);
-    result_null(r);
-    result_text(r, spark_line(c->value + c->n - n, n, TREND, ascii, line));
+    cell_text(r, "metric", c->tag);
+    cell_text(r, "run", c->run);
+    cell_int(r, "step", c->step[c->n - 1]);
+    cell_float(r, "value", c->value[c->n - 1]);
+    cell_text(r, "trend",
+              spark_line(c->value + c->n - n, n, TREND, ascii, line));
     if (!isfinite(c->value[c->n - 1]))
         result_remark(r, "%.100s in %.100s is no number at step %lld", c->tag,
                       c->run, (long long)c->step[c->n - 1]);
 }
 
-static void put_columns(struct result *r) {
+static void watch_columns(struct result *r) {
     static const struct column cols[] = {
         {"metric", NULL, NULL, "what, or the scalar's tag", COL_TEXT, COL_KEY},
         {"run", NULL, NULL, "the scalar's run", COL_TEXT, 0},
@@ -134,8 +114,7 @@ static void put_columns(struct result *r) {
         {"unit", NULL, NULL, "of value", COL_TEXT, 0},
         {"trend", NULL, NULL, "its course so far", COL_TEXT, COL_WRAP},
     };
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        result_col(r, cols[i]);
+    result_cols(r, cols, COUNT(cols));
     r->in_order = true;
 }
 
@@ -150,9 +129,19 @@ int watch_table(const struct watch_facts *f, const struct scalars *s,
     if (f->profile.have && (!steps.have || f->profile.step >= steps.step))
         steps = f->profile;
     result_init(r, "watch", "Now");
-    put_columns(r);
-    put_steps(r, &steps, ascii);
-    put_process(r, f, ascii);
+    watch_columns(r);
+    bool known = steps.have, rate = known && steps.step_s > 0;
+    put_metric(r, "step", known ? (double)steps.step : NAN, NULL, NULL, ascii);
+    put_metric(r, "step time", known ? steps.step_s * 1e3 : NAN, "ms",
+               &steps.line, ascii);
+    put_metric(r, "throughput", rate ? 1 / steps.step_s : NAN, "steps/s", NULL,
+               ascii);
+    if (f->processes > 0) {
+        put_metric(r, "memory", (double)f->rss_bytes / (1 << 20), "MiB", f->rss,
+                   ascii);
+        put_metric(r, "processor", f->cpu_pct, "%", NULL, ascii);
+        put_metric(r, "threads", (double)f->threads, NULL, NULL, ascii);
+    }
     /* a restart may have replaced all points of a curve */
     for (size_t i = 0; i < c.n && !r->oom; i++)
         if (c.v[i].kind == SERIES_SCALAR && c.v[i].n > 0 &&
@@ -166,7 +155,5 @@ int watch_table(const struct watch_facts *f, const struct scalars *s,
                        "call ops_step, or log a scalar for "
                        "each step");
     curves_free(&c);
-    int rc = result_done(r, e);
-    if (rc != 0) result_free(r);
-    return rc;
+    return scalar_done(r, e);
 }

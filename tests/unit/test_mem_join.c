@@ -189,7 +189,7 @@ static const char snapshot_file[] =
     "tests/data/torch_cnn/torch_cnn.snapshot.pickle.gz";
 
 static struct loaded load(const char *a, const char *b) {
-    char *files[] = {(char *)a, (char *)b};
+    struct run_file files[] = {{(char *)a, NULL}, {(char *)b, NULL}};
     struct import_opts o = {.threads = 1};
     struct loaded l;
     struct ops_err e;

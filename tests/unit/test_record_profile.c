@@ -298,7 +298,7 @@ static const char *write_own(void) {
 /* The made profile, loaded together with that one. */
 static struct loaded load_both(const struct made *m) {
     char *path = write_made(m);
-    char *files[] = {path, (char *)write_own()};
+    struct run_file files[] = {{path, NULL}, {(char *)write_own(), NULL}};
     struct loaded l;
     struct ops_err e = {0};
     struct import_opts o = {.threads = 1};

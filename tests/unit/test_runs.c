@@ -77,7 +77,7 @@ static void content_decides_not_the_name(void **state) {
     assert_int_equal(runs_find(root, &l, &e), 0);
     assert_int_equal(l.n, 1);
     assert_int_equal(l.v[0].n, 1);
-    assert_non_null(strstr(l.v[0].files[0], "strange.bin"));
+    assert_non_null(strstr(l.v[0].files[0].path, "strange.bin"));
     runs_free(&l);
 }
 
@@ -147,7 +147,7 @@ static void load(const char *a, const char *b, struct loaded *out) {
     char pa[256], pb[256];
     snprintf(pa, sizeof pa, "%s", at(a));
     snprintf(pb, sizeof pb, "%s", at(b));
-    char *files[] = {pa, pb};
+    struct run_file files[] = {{pa, NULL}, {pb, NULL}};
     struct import_opts o = {.threads = 1};
     struct ops_err e;
     if (runs_load(files, 2, &o, out, &e) != 0) fail_msg("%s", e.text);
@@ -206,7 +206,7 @@ static void an_unreadable_file_is_named(void **state) {
     char good[256], bad[256];
     snprintf(good, sizeof good, "%s", at("good.json"));
     snprintf(bad, sizeof bad, "%s", at("bad.json"));
-    char *files[] = {good, bad};
+    struct run_file files[] = {{good, NULL}, {bad, NULL}};
     struct import_opts o = {.threads = 1};
     struct loaded l;
     struct ops_err e;

@@ -4,7 +4,6 @@
  * the same to TensorBoard's answers about real files. */
 #include "scalars/scalars.h"
 #include "scalars/summary.h"
-#include "scalars/tensor.h"
 
 #include "event_build.h"
 #include <math.h>

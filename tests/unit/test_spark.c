@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sparklines: heights, places, what is no number. */
-#include "scalars/spark.h"
+#include "scalars/scalar_table.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -9,8 +9,9 @@
  *     track is, and PyTorch's keys beside the events.
  * "displayTimeUnit" is a hint for viewers: times are microseconds always. */
 #include "import/chrome/events.h"
-#include "import/import.h"
 
+#include "base/array.h"
+#include "import/import.h"
 #include <stdlib.h>
 
 enum { MAX_STEP_ARGS = 4096 }; /* args longer than this mark no step */
@@ -22,23 +23,14 @@ static int64_t step_num(const struct event *ev) {
     if (n > MAX_STEP_ARGS || !memmem(ev->args, n, "\"step_num\"", 10))
         return -1;
     struct json args;
-    struct json_str key;
     reader_args(ev, &args);
-    while (json_key(&args, &key)) {
-        if (!BYTES_IS(key.raw, "step_num")) {
-            json_skip(&args);
-            continue;
-        }
-        struct json_num num = json_number(&args);
-        int64_t v;
-        return json_to_int(&num, &v) && v >= 0 ? v : -1;
-    }
-    return -1;
+    int64_t v = reader_find_int(&args, "step_num");
+    return v >= 0 ? v : -1;
 }
 
 /* A span whose kind opscope wrote down. */
-static row_id kind_span(struct reader *r, const struct event *ev, uint8_t kind,
-                        uint8_t flags) {
+static row_id kind_span(struct chrome_reader *r, const struct event *ev,
+                        uint8_t kind, uint8_t flags) {
     uint32_t track =
         reader_track(r, kind == SPAN_PYTHON ? TRACK_PYTHON : TRACK_THREAD,
                      ev->pid.v, ev->tid.v);
@@ -51,7 +43,7 @@ static row_id kind_span(struct reader *r, const struct event *ev, uint8_t kind,
     return row;
 }
 
-static row_id chrome_span(struct reader *r, const struct event *ev) {
+static row_id chrome_span(struct chrome_reader *r, const struct event *ev) {
     bool python = BYTES_STARTS(ev->name.raw, "$");
     uint8_t kind = SPAN_OTHER, flags;
     if (reader_kind(ev, &kind, &flags)) return kind_span(r, ev, kind, flags);
@@ -68,18 +60,10 @@ static row_id chrome_span(struct reader *r, const struct event *ev) {
     return row;
 }
 
-static bool chrome_instant(struct reader *r, const struct event *ev) {
+static bool chrome_instant(struct chrome_reader *r, const struct event *ev) {
     uint8_t kind, flags;
-    if (BYTES_IS(ev->name.raw, "[memory]") &&
-        BYTES_IS(ev->cat.raw, "cpu_instant_event")) {
-        reader_memory(r, ev);
+    if (BYTES_IS(ev->cat.raw, "cpu_instant_event") && reader_memory(r, ev))
         return true;
-    }
-    if (BYTES_IS(ev->name.raw, "[OutOfMemory]") &&
-        BYTES_IS(ev->cat.raw, "cpu_instant_event")) {
-        reader_oom(r, ev);
-        return true;
-    }
     if (!reader_kind(ev, &kind, &flags)) return false;
     kind_span(r, ev, kind, flags | SPAN_INSTANT);
     return true;
@@ -91,60 +75,54 @@ static bool chrome_skip_flow(const struct event *ev) {
 }
 
 /* The key that opscope's own files begin with: how exact times are. */
-static void read_opscope(struct reader *r) {
+static void read_opscope(struct chrome_reader *r) {
     struct source *src = &r->t->sources[r->source];
     struct json_str key;
     r->kinds = true;
     while (json_key(&r->j, &key)) {
-        struct json_num n;
-        int64_t v;
-        if (!BYTES_IS(key.raw, "decimals") && !BYTES_IS(key.raw, "slack_ps")) {
+        bool decimals = BYTES_IS(key.raw, "decimals");
+        if (!decimals && !BYTES_IS(key.raw, "slack_ps")) {
             json_skip(&r->j);
             continue;
         }
-        n = json_number(&r->j);
-        if (!json_to_int(&n, &v) || v < 0) continue;
-        if (key.raw.p[0] == 'd' && v <= 6) src->decimals = (int)v;
-        else if (key.raw.p[0] == 's' && v <= PS_PER_MS) src->slack = v;
+        int64_t v = reader_int(&r->j, -1);
+        if (decimals && v >= 0 && v <= 6) src->decimals = (int)v;
+        if (!decimals && v >= 0 && v <= PS_PER_MS) src->slack = v;
     }
 }
 
-static bool chrome_top(struct reader *r, struct bytes key) {
+static bool chrome_top(struct chrome_reader *r, struct bytes key) {
     if (!BYTES_IS(key, "opscope")) return reader_top(r, key);
     if (!json_enter(&r->j, '{')) return false;
     read_opscope(r);
     return true;
 }
 
-/* "... /device:GPU:0 ..." -> kind and number; false: not a device. TensorFlow
- * 1 names the host /device:CPU:0 the same way: that is no device here. */
-static bool parse_device(struct bytes name, enum device_kind *kind,
-                         int64_t *ordinal) {
+struct device_name {
+    enum device_kind kind;
+    int64_t ordinal;
+    struct bytes label; /* that the program gave; mostly empty */
+};
+
+/* Reads "... /device:GPU:0 ...", or "... /device:OTHER:1:npu 0" with the label
+ * "npu 0". False: it names no device. TensorFlow 1 names the host /device:CPU:0
+ * the same way: that is no device here. */
+static bool parse_device(struct bytes name, struct device_name *d) {
     const uint8_t *p = memmem(name.p, name.n, "/device:", 8);
     if (p == NULL) return false;
     struct bytes rest = {p + 8, name.n - (size_t)(p + 8 - name.p)};
-    if (BYTES_STARTS(rest, "GPU:")) *kind = DEVICE_GPU;
-    else if (BYTES_STARTS(rest, "TPU:")) *kind = DEVICE_TPU;
-    else if (BYTES_STARTS(rest, "OTHER:")) *kind = DEVICE_OTHER;
+    *d = (struct device_name){.label = {name.p, 0}};
+    if (BYTES_STARTS(rest, "GPU:")) d->kind = DEVICE_GPU;
+    else if (BYTES_STARTS(rest, "TPU:")) d->kind = DEVICE_TPU;
+    else if (BYTES_STARTS(rest, "OTHER:")) d->kind = DEVICE_OTHER;
     else return false;
-    *ordinal = 0;
-    for (size_t i = *kind == DEVICE_OTHER ? 6 : 4; i < rest.n && i < 20; i++) {
-        if (rest.p[i] < '0' || rest.p[i] > '9') break;
-        *ordinal = *ordinal * 10 + (rest.p[i] - '0');
-    }
+    size_t i = d->kind == DEVICE_OTHER ? 6 : 4;
+    for (; i < rest.n && rest.p[i] >= '0' && rest.p[i] <= '9'; i++)
+        if (i < 20) d->ordinal = d->ordinal * 10 + (rest.p[i] - '0');
+    if (d->kind == DEVICE_OTHER && i < rest.n && rest.p[i] == ':' &&
+        !memchr(rest.p + i, '\\', rest.n - i))
+        d->label = (struct bytes){rest.p + i + 1, rest.n - i - 1};
     return true;
-}
-
-/* "... /device:OTHER:1:npu 0" -> "npu 0", a name that the program gave; else
- * empty. */
-static struct bytes given_label(struct bytes name) {
-    const uint8_t *end = name.p + name.n;
-    const uint8_t *p = memmem(name.p, name.n, "/device:OTHER:", 14);
-    if (p == NULL) return (struct bytes){name.p, 0};
-    for (p += 14; p < end && *p >= '0' && *p <= '9';) p++;
-    if (p == end || *p != ':' || memchr(p, '\\', (size_t)(end - p)))
-        return (struct bytes){name.p, 0};
-    return (struct bytes){p + 1, (size_t)(end - p - 1)};
 }
 
 /* Lines that a viewer made from others. On a TPU "XLA Ops" are the kernels
@@ -158,7 +136,7 @@ static bool is_derived(struct bytes line, enum device_kind kind) {
     };
     /* clang-format on */
     if (kind == DEVICE_TPU && BYTES_STARTS(line, "XLA Ops")) return false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         size_t n = strlen(names[i]);
         if (line.n >= n && memcmp(line.p, names[i], n) == 0) return true;
     }
@@ -166,63 +144,45 @@ static bool is_derived(struct bytes line, enum device_kind kind) {
 }
 
 /* What a label says, its escapes undone: "\/device:GPU:0" is a device, too. */
-static struct bytes label_text(struct reader *r, const struct track_label *l) {
+static struct bytes label_text(struct chrome_reader *r,
+                               const struct track_label *l) {
     return strs_bytes(&r->t->strs, reader_str(r, l->name));
 }
 
 /* Makes the threads of devices' processes what they are: streams or derived
  * lines. by_pid tells which label names a process as a device. */
-static void mark_tracks(struct reader *r, const struct map *by_pid) {
+static void mark_tracks(struct chrome_reader *r, const struct map *by_pid) {
     struct trace *t = r->t;
     for (size_t i = 0; i < t->ntracks; i++) {
         struct track *tr = &t->tracks[i];
-        enum device_kind kind;
-        int64_t ordinal;
+        struct device_name d;
         if (tr->source != r->source || (tr->kind != TRACK_THREAD && !r->kinds))
             continue;
         uint32_t k = map_get(by_pid, (uint64_t)tr->pid);
-        if (k == MAP_NONE ||
-            !parse_device(label_text(r, &r->labels[k]), &kind, &ordinal))
+        if (k == MAP_NONE || !parse_device(label_text(r, &r->labels[k]), &d))
             continue;
-        tr->device = trace_device(t, r->source, kind, ordinal);
+        tr->device = trace_device(t, r->source, d.kind, d.ordinal);
         if (r->kinds) continue; /* see label_tracks */
-        tr->kind = is_derived(strs_bytes(&t->strs, tr->name), kind)
+        tr->kind = is_derived(strs_bytes(&t->strs, tr->name), d.kind)
                        ? TRACK_DERIVED
                        : TRACK_STREAM;
     }
 }
 
-/* The integer behind "key": in raw args text; -1: not there. */
-static int64_t arg_int(struct reader *r, row_id row, const char *key) {
+/* Returns the correlation_id in a row's arguments; -1: they have none. */
+static int64_t correlation_of(const struct trace *t, row_id row) {
     uint32_t source;
-    struct bytes b = trace_args(r->t, row, &source);
+    struct bytes b = trace_args(t, row, &source);
     if (b.n == 0) return -1;
     struct json j = json_reader(b);
-    struct json_str k;
     json_skip(&j);
     j = json_reader((struct bytes){b.p, (size_t)(j.p - b.p)});
-    if (!json_enter(&j, '{')) return -1;
-    while (json_key(&j, &k)) {
-        if (!bytes_eq(k.raw, key, strlen(key))) {
-            json_skip(&j);
-            continue;
-        }
-        struct json_num n = json_number(&j);
-        int64_t v;
-        return json_to_int(&n, &v) ? v : -1;
-    }
-    return -1;
-}
-
-static uint8_t device_kind(struct bytes name) {
-    if (BYTES_STARTS(name, "Memcpy")) return SPAN_COPY;
-    if (BYTES_STARTS(name, "Memset")) return SPAN_MEMSET;
-    return SPAN_KERNEL;
+    return json_enter(&j, '{') ? reader_find_int(&j, "correlation_id") : -1;
 }
 
 /* Rows on a device's tracks become kernels and copies or derived; both sides
  * of launches are joined. */
-static void mark_rows(struct reader *r) {
+static void mark_rows(struct chrome_reader *r) {
     struct trace *t = r->t;
     for (size_t i = 0; i < t->spans.n; i++) {
         const struct track *tr = &t->tracks[t->spans.track[i]];
@@ -233,10 +193,12 @@ static void mark_rows(struct reader *r) {
             continue;
         }
         if (tr->kind == TRACK_PYTHON) continue;
-        int64_t id = arg_int(r, row, "correlation_id");
+        int64_t id = correlation_of(t, row);
         if (tr->kind == TRACK_STREAM) {
-            t->spans.kind[i] = device_kind(
-                strs_bytes(&t->strs, t->spans.name[i]));
+            struct bytes name = strs_bytes(&t->strs, t->spans.name[i]);
+            t->spans.kind[i] = BYTES_STARTS(name, "Memcpy")   ? SPAN_COPY
+                               : BYTES_STARTS(name, "Memset") ? SPAN_MEMSET
+                                                              : SPAN_KERNEL;
             t->spans.flags[i] &= (uint8_t)~SPAN_INSTANT;
             if (id >= 0) trace_link_device(t, r->source, (uint64_t)id, row);
         } else if (id >= 0) {
@@ -247,7 +209,7 @@ static void mark_rows(struct reader *r) {
 }
 
 /* Tracks of a file that opscope wrote become what it says they are. */
-static void label_tracks(struct reader *r) {
+static void label_tracks(struct chrome_reader *r) {
     struct trace *t = r->t;
     for (size_t i = 0; i < r->nlabels; i++) {
         const struct track_label *l = &r->labels[i];
@@ -265,11 +227,11 @@ static void label_tracks(struct reader *r) {
 }
 
 /* Launches of a file that opscope wrote: a number on both sides. */
-static void link_rows(struct reader *r) {
+static void link_rows(struct chrome_reader *r) {
     struct trace *t = r->t;
     for (size_t i = 0; i < t->spans.n; i++) {
         const struct track *tr = &t->tracks[t->spans.track[i]];
-        int64_t id = arg_int(r, (row_id)i, "correlation_id");
+        int64_t id = correlation_of(t, (row_id)i);
         if (id < 0) continue;
         if (tr->device != ROW_NONE)
             trace_link_device(t, r->source, (uint64_t)id, (row_id)i);
@@ -277,20 +239,18 @@ static void link_rows(struct reader *r) {
     }
 }
 
-static void chrome_finish(struct reader *r) {
+static void chrome_finish(struct chrome_reader *r) {
     struct map by_pid = {0};
     struct source *src = &r->t->sources[r->source];
     for (size_t i = 0; i < r->nlabels; i++) {
         const struct track_label *l = &r->labels[i];
-        enum device_kind kind;
-        int64_t ordinal;
-        if (!l->process || !parse_device(label_text(r, l), &kind, &ordinal) ||
+        struct device_name name;
+        if (!l->process || !parse_device(label_text(r, l), &name) ||
             map_get(&by_pid, (uint64_t)l->pid) != MAP_NONE)
             continue;
-        uint32_t d = trace_device(r->t, r->source, kind, ordinal);
-        struct bytes label = given_label(label_text(r, l));
-        if (d != ROW_NONE && label.n > 0) {
-            r->t->devices[d].label = trace_str(r->t, label);
+        uint32_t d = trace_device(r->t, r->source, name.kind, name.ordinal);
+        if (d != ROW_NONE && name.label.n > 0) {
+            r->t->devices[d].label = trace_str(r->t, name.label);
             r->t->devices[d].labelled = true;
         }
         src->has_device = true;
@@ -315,7 +275,7 @@ static void chrome_finish(struct reader *r) {
         trace_note(r->t, NOTE_CAPPED_AT_SOURCE, 1);
 }
 
-static const struct policy chrome_policy = {
+static const struct chrome_format chrome_format = {
     .span = chrome_span,
     .instant = chrome_instant,
     .skip_flow = chrome_skip_flow,
@@ -323,14 +283,14 @@ static const struct policy chrome_policy = {
     .finish = chrome_finish,
 };
 
-static bool sniff(struct bytes all, const char *path) {
+static bool chrome_sniff(struct bytes all, const char *path) {
     (void)path;
     return events_sniff(all).events;
 }
 
-static int read_all(struct trace *t, uint32_t source,
-                    const struct import_opts *o, struct ops_err *e) {
-    return events_read(t, source, &chrome_policy, o, e);
+static int chrome_read(struct trace *t, uint32_t source,
+                       const struct import_opts *o, struct ops_err *e) {
+    return events_read(t, source, &chrome_format, o, e);
 }
 
 const struct importer importer_chrome = {
@@ -340,6 +300,6 @@ const struct importer importer_chrome = {
             .role = ROLE_PLAIN,
         },
     .help = "Chrome trace event JSON of any program (.json, .json.gz)",
-    .sniff = sniff,
-    .read = read_all,
+    .sniff = chrome_sniff,
+    .read = chrome_read,
 };

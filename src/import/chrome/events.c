@@ -2,8 +2,8 @@
  * The Chrome trace event reader: fields, phases, names of tracks. The file's
  * frame and its threads are in events_file.c. */
 #include "import/chrome/events.h"
-#include "import/chrome/events_impl.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 /* Remembers a text with raw control characters, which JSON does not allow. */
-static void keep_odd(struct reader *r, struct bytes raw) {
+static void keep_odd(struct chrome_reader *r, struct bytes raw) {
     for (size_t i = 0; i < raw.n; i++) {
         if (raw.p[i] >= ' ') continue;
         if (!VEC_ROOM(r->odd, r->nodd, r->cap_odd)) r->t->oom = true;
@@ -22,7 +22,7 @@ static void keep_odd(struct reader *r, struct bytes raw) {
     }
 }
 
-str_id reader_str(struct reader *r, struct json_str s) {
+str_id reader_str(struct chrome_reader *r, struct json_str s) {
     if (!s.escaped) {
         size_t before = r->t->strs.n;
         str_id id = trace_str(r->t, s.raw);
@@ -40,7 +40,8 @@ str_id reader_str(struct reader *r, struct json_str s) {
     return trace_str(r->t, (struct bytes){r->scratch, n});
 }
 
-uint32_t reader_cat(struct reader *r, struct json_str cat) {
+/* Returns the category's number; quick for the same one again. */
+static uint32_t reader_cat(struct chrome_reader *r, struct json_str cat) {
     if (cat.raw.n == r->last_cat.n &&
         memcmp(cat.raw.p, r->last_cat.p, cat.raw.n) == 0)
         return r->last_cat_id;
@@ -53,8 +54,8 @@ uint32_t reader_cat(struct reader *r, struct json_str cat) {
     return r->last_cat_id;
 }
 
-uint32_t reader_track(struct reader *r, enum track_kind kind, int64_t pid,
-                      int64_t tid) {
+uint32_t reader_track(struct chrome_reader *r, enum track_kind kind,
+                      int64_t pid, int64_t tid) {
     unsigned k = ((unsigned)tid * 3 + kind) % 8;
     if (r->track_cache[k].set && r->track_cache[k].pid == pid &&
         r->track_cache[k].tid == tid && r->track_cache[k].kind == kind)
@@ -68,8 +69,8 @@ uint32_t reader_track(struct reader *r, enum track_kind kind, int64_t pid,
     return track;
 }
 
-row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
-                   str_id name, uint8_t kind, uint8_t flags) {
+row_id reader_span(struct chrome_reader *r, const struct event *ev,
+                   uint32_t track, str_id name, uint8_t kind, uint8_t flags) {
     /* clang-format off */
     struct span_in in = {
         .ts = ev->ts, .dur = flags & SPAN_INSTANT ? 0 : ev->dur,
@@ -88,7 +89,8 @@ row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
     return row;
 }
 
-void reader_launch(struct reader *r, const struct event *ev, row_id row) {
+void reader_launch(struct chrome_reader *r, const struct event *ev,
+                   row_id row) {
     uint32_t cat = span_cat(r->t, row);
     if (cat != r->last_launch_cat || ev->launch.n != r->last_launch.n ||
         memcmp(ev->launch.p, r->last_launch.p, ev->launch.n) != 0) {
@@ -98,7 +100,7 @@ void reader_launch(struct reader *r, const struct event *ev, row_id row) {
         struct json_str s;
         uint64_t mends = r->t->strs.mended + r->j.mended;
         if (!json_enter(&j, '[')) return;
-        for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        for (size_t i = 0; i < COUNT(facts); i++)
             if (json_item(&j) && json_string(&j, &s))
                 *facts[i] = reader_str(r, s);
         /* mends are counted for each event, however the file is cut */
@@ -114,6 +116,15 @@ bool reader_args(const struct event *ev, struct json *args) {
     if (ev->args == NULL) return false;
     *args = (struct json){ev->args + 1, ev->args_end, 0, false, true};
     return true;
+}
+
+int64_t reader_find_int(struct json *j, const char *key) {
+    struct json_str k;
+    while (json_key(j, &k)) {
+        if (bytes_eq(k.raw, key, strlen(key))) return reader_int(j, -1);
+        json_skip(j);
+    }
+    return -1;
 }
 
 bool reader_kind(const struct event *ev, uint8_t *kind, uint8_t *flags) {
@@ -149,12 +160,11 @@ static bool to_ps(const struct json_num *n, int64_t origin_us, int64_t *out) {
 }
 
 /* A pid or tid: a number, or text that gets a number of its own. */
-static struct event_id read_id(struct reader *r) {
+static struct event_id read_id(struct chrome_reader *r) {
     struct event_id id = {0};
     struct json_str s;
     if (json_peek(&r->j) != '"') {
-        struct json_num n = json_number(&r->j);
-        if (!json_to_int(&n, &id.v)) id.v = 0;
+        id.v = reader_int(&r->j, 0);
         return id;
     }
     if (!json_string(&r->j, &s)) return id;
@@ -169,19 +179,17 @@ static struct event_id read_id(struct reader *r) {
     return id;
 }
 
-/* Has the file finer times than was known? Parts that sum to a whole must also
- * do so as they are printed. */
-static void see_decimals(struct reader *r, int64_t ps) {
-    static const int64_t unit[] = {1000000, 100000, 10000, 1000, 100, 10, 1};
-    while (ps % unit[r->decimals] != 0) r->decimals++;
-}
-
 /* ts or dur; text instead of a number and nonsense are counted. */
-static bool read_time(struct reader *r, int64_t origin_us, int64_t *out) {
+static bool read_time(struct chrome_reader *r, int64_t origin_us,
+                      int64_t *out) {
+    static const int64_t unit[] = {1000000, 100000, 10000, 1000, 100, 10, 1};
     struct json_num n = json_number(&r->j);
     if (n.quoted) trace_note(r->t, NOTE_NUMBER_AS_STRING, 1);
     if (!to_ps(&n, origin_us, out)) return false;
-    if (n.kind != JSON_EXACT || n.scale > r->decimals) see_decimals(r, *out);
+    /* finer than was known? Parts that sum to a whole must also do so as they
+     * are printed */
+    if (n.kind != JSON_EXACT || n.scale > r->decimals)
+        while (*out % unit[r->decimals] != 0) r->decimals++;
     return true;
 }
 
@@ -193,19 +201,10 @@ static struct bytes read_raw(struct json *j) {
     return (struct bytes){start, (size_t)(j->p - start)};
 }
 
-static void read_args(struct reader *r, struct event *ev) {
-    if (json_peek(&r->j) != '{') {
-        json_skip(&r->j);
-        return;
-    }
-    ev->args = r->j.p;
-    json_skip(&r->j);
-    ev->args_end = r->j.p;
-}
-
 /* The value of one of an event's keys. Keys are told apart by length and
  * letters: there are few. */
-static void read_field(struct reader *r, struct event *ev, struct bytes key) {
+static void read_field(struct chrome_reader *r, struct event *ev,
+                       struct bytes key) {
     const uint8_t *k = key.p;
     struct json_str s = {0};
     if (key.n == 2 && k[0] == 'p' && k[1] == 'h') {
@@ -232,12 +231,13 @@ static void read_field(struct reader *r, struct event *ev, struct bytes key) {
     } else if (key.n == 3 && memcmp(k, "dur", 3) == 0) {
         ev->has_dur = read_time(r, 0, &ev->dur);
     } else if (key.n == 4 && memcmp(k, "args", 4) == 0) {
-        read_args(r, ev);
+        bool object = json_peek(&r->j) == '{';
+        if (object) ev->args = r->j.p;
+        json_skip(&r->j);
+        if (object) ev->args_end = r->j.p;
     } else if (BYTES_IS(key, "id") || BYTES_IS(key, "id2")) {
         /* id2 is an object; its text is as good a name as any */
-        const uint8_t *start = (json_space(&r->j), r->j.p);
-        json_skip(&r->j);
-        ev->id.raw = (struct bytes){start, (size_t)(r->j.p - start)};
+        ev->id.raw = read_raw(&r->j);
     } else {
         json_skip(&r->j);
     }
@@ -246,11 +246,10 @@ static void read_field(struct reader *r, struct event *ev, struct bytes key) {
 enum { NO_OPEN = UINT32_MAX - 1 }; /* storable in a map, unlike MAP_NONE */
 
 /* Opens a span that a later event closes, known by track and id. */
-static void open_push(struct reader *r, uint32_t track, uint64_t id,
+static void open_push(struct chrome_reader *r, uint32_t track, uint64_t id,
                       row_id row) {
-    uint32_t *at = row == ROW_NONE ? NULL
-                                   : map_at(&r->open_map, hash_pair(id, track));
     if (row == ROW_NONE) return;
+    uint32_t *at = map_at(&r->open_map, hash_pair(id, track));
     if (at == NULL || r->nopen >= NO_OPEN ||
         !VEC_ROOM(r->open, r->nopen, r->cap_open)) {
         r->t->oom = true;
@@ -262,14 +261,15 @@ static void open_push(struct reader *r, uint32_t track, uint64_t id,
 }
 
 /* The innermost open span of that track and id, or NO_OPEN. */
-static uint32_t open_top(const struct reader *r, uint32_t track, uint64_t id) {
+static uint32_t open_top(const struct chrome_reader *r, uint32_t track,
+                         uint64_t id) {
     uint32_t i = map_get(&r->open_map, hash_pair(id, track));
     return i == MAP_NONE ? NO_OPEN : i;
 }
 
 /* Closes the innermost open span of that track and id; false: none. An end
  * that no time line can hold is left out: the span stays open. */
-static bool open_close(struct reader *r, uint32_t track, uint64_t id,
+static bool open_close(struct chrome_reader *r, uint32_t track, uint64_t id,
                        int64_t ts) {
     uint32_t i = open_top(r, track, id);
     if (i == NO_OPEN) return false;
@@ -292,7 +292,7 @@ static bool open_close(struct reader *r, uint32_t track, uint64_t id,
 }
 
 /* Spans still open when the file ends are closed at the last time known. */
-void events_close_open(struct reader *r) {
+void events_close_open(struct chrome_reader *r) {
     for (size_t i = 0; i < r->nopen; i++) {
         row_id row = r->open[i].row;
         if (row == ROW_NONE) continue;
@@ -306,11 +306,11 @@ void events_close_open(struct reader *r) {
 
 /* B and E on one thread. Its Python frames stand on a track of their own: an E
  * closes what began last of both. */
-static void begin_end(struct reader *r, struct event *ev) {
+static void begin_end(struct chrome_reader *r, struct event *ev) {
     if (ev->ph == 'B') {
         ev->dur = 0;
         ev->has_dur = true;
-        row_id row = r->policy->span(r, ev);
+        row_id row = r->format->span(r, ev);
         if (row != ROW_NONE) open_push(r, r->t->spans.track[row], 0, row);
         return;
     }
@@ -330,7 +330,7 @@ static void begin_end(struct reader *r, struct event *ev) {
 
 /* b, n, e: spans known by category and id, which may overlap. One track holds
  * those of a process and category. */
-static void async_event(struct reader *r, struct event *ev) {
+static void async_event(struct chrome_reader *r, struct event *ev) {
     uint64_t cat = fixed_bytes(ev->cat.raw.p, ev->cat.raw.n);
     uint64_t id = hash_pair(cat, hash_bytes(ev->id.raw.p, ev->id.raw.n)) | 1;
     uint32_t track = reader_track(r, TRACK_ASYNC, ev->pid.v,
@@ -351,7 +351,7 @@ static void async_event(struct reader *r, struct event *ev) {
 }
 
 /* C: every number in args is a series of its own. */
-static void counter_event(struct reader *r, const struct event *ev) {
+static void counter_event(struct chrome_reader *r, const struct event *ev) {
     struct json args;
     struct json_str key;
     size_t numbers = 0;
@@ -387,7 +387,7 @@ static void counter_event(struct reader *r, const struct event *ev) {
 }
 
 /* M: names of processes and threads, kept until all tracks are known. */
-static void meta_event(struct reader *r, const struct event *ev) {
+static void meta_event(struct chrome_reader *r, const struct event *ev) {
     bool process = BYTES_IS(ev->name.raw, "process_name");
     struct json args;
     struct json_str key, word;
@@ -410,12 +410,24 @@ static void meta_event(struct reader *r, const struct event *ev) {
     else r->t->oom = true;
 }
 
+/* Keeps one end of an arrow. */
+static void flow_event(struct chrome_reader *r, const struct event *ev) {
+    if (!ev->has_ts || !ts_is_sane(ev->ts)) {
+        trace_note(r->t, NOTE_TIME_MISSING, 1);
+        return;
+    }
+    uint64_t id = hash_pair(hash_bytes(ev->cat.raw.p, ev->cat.raw.n),
+                            hash_bytes(ev->id.raw.p, ev->id.raw.n));
+    trace_flow(r->t, id, reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v),
+               ev->ts, ev->ph);
+}
+
 /* Everything that has a time. */
-static void timed_event(struct reader *r, struct event *ev) {
+static void timed_event(struct chrome_reader *r, struct event *ev) {
     switch (ev->ph) {
     case 'X':
         if (!ev->has_dur) trace_note(r->t, NOTE_DURATION_MISSING, 1);
-        r->policy->span(r, ev);
+        r->format->span(r, ev);
         break;
     case 'B':
     case 'E':
@@ -435,7 +447,7 @@ static void timed_event(struct reader *r, struct event *ev) {
     case 'i':
     case 'I':
     case 'R':
-        if (r->policy->instant(r, ev)) break;
+        if (r->format->instant(r, ev)) break;
         reader_span(r, ev, reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v),
                     reader_str(r, ev->name), SPAN_OTHER, SPAN_INSTANT);
         break;
@@ -445,14 +457,14 @@ static void timed_event(struct reader *r, struct event *ev) {
 }
 
 /* A text as it is meant: what it is compared with has no escapes. */
-static void undo_escapes(struct reader *r, struct json_str *s) {
+static void undo_escapes(struct chrome_reader *r, struct json_str *s) {
     if (!s->escaped) return;
     s->raw = strs_bytes(&r->t->strs, reader_str(r, *s));
     s->escaped = false;
 }
 
 /* Hands a complete event on. */
-static void use_event(struct reader *r, struct event *ev) {
+static void use_event(struct chrome_reader *r, struct event *ev) {
     r->events++;
     undo_escapes(r, &ev->name);
     undo_escapes(r, &ev->cat);
@@ -461,7 +473,7 @@ static void use_event(struct reader *r, struct event *ev) {
     case 's':
     case 't':
     case 'f':
-        if (!r->policy->skip_flow(ev)) events_flow(r, ev);
+        if (!r->format->skip_flow(ev)) flow_event(r, ev);
         return;
     case 'P':
     case 'N':
@@ -485,8 +497,8 @@ static void use_event(struct reader *r, struct event *ev) {
 
 /* Passes over the rest of a flow event that is not needed; false, and nothing
  * is passed over, when it may be. Most of torch's are arrows of launches. */
-static bool pass_flow(struct reader *r) {
-    const char *word = r->policy->flow_word;
+static bool pass_flow(struct chrome_reader *r) {
+    const char *word = r->format->flow_word;
     if (word == NULL) return false;
     struct json at = r->j;
     json_skip_rest(&r->j);
@@ -496,7 +508,7 @@ static bool pass_flow(struct reader *r) {
     return false;
 }
 
-bool events_one(struct reader *r) {
+bool events_one(struct chrome_reader *r) {
     struct event ev;
     struct json_str key;
     memset(&ev, 0, sizeof ev);
@@ -520,15 +532,4 @@ bool events_one(struct reader *r) {
     if (ev.name.raw.p == NULL) ev.name.raw = bytes_of("(unnamed)");
     if (keys > 0) use_event(r, &ev); /* {} ends some writers' lists */
     return true;
-}
-
-void events_flow(struct reader *r, const struct event *ev) {
-    if (!ev->has_ts || !ts_is_sane(ev->ts)) {
-        trace_note(r->t, NOTE_TIME_MISSING, 1);
-        return;
-    }
-    uint64_t id = hash_pair(hash_bytes(ev->cat.raw.p, ev->cat.raw.n),
-                            hash_bytes(ev->id.raw.p, ev->id.raw.n));
-    trace_flow(r->t, id, reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v),
-               ev->ts, ev->ph);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Chrome trace events: what all JSON importers share. The reader finds the
  * events in the file (object with traceEvents, or a bare list), reads the
- * fields that every event has, and hands each to the format's policy. It keeps
- * times exact, mends what writers break, and reads large files with
+ * fields that every event has, and hands each to the format. It keeps times
+ * exact, mends what writers break, and reads large files with
  * several threads: each piece into a trace of its own, joined in file order.
  *
  *     {"traceEvents": [ {"ph": "X", "cat": ..., "name": ..., "ts": us, ...}, */
@@ -34,17 +34,17 @@ struct event {
     const uint8_t *args_end; /* behind its '}' */
 };
 
-struct reader;
+struct chrome_reader;
 
 /* What a format adds to plain Chrome events. Called in file order within a
  * piece; must not keep state that depends on earlier events of other pieces
  * (caches are fine). */
-struct policy {
+struct chrome_format {
     /* A span: X, or a B with its E (dur known later). Adds it by
      * reader_span() with the kind and track it decides on. */
-    row_id (*span)(struct reader *r, const struct event *ev);
+    row_id (*span)(struct chrome_reader *r, const struct event *ev);
     /* An instant; returns false to have it added as a plain one. */
-    bool (*instant)(struct reader *r, const struct event *ev);
+    bool (*instant)(struct chrome_reader *r, const struct event *ev);
     /* Flow events (s, t, f): true to pass over. */
     bool (*skip_flow)(const struct event *ev);
     /* Flow events are needed only if this text stands in them; others are
@@ -52,9 +52,9 @@ struct policy {
     const char *flow_word;
     /* A key beside traceEvents; reads its value or returns false to have it
      * kept as meta. */
-    bool (*top)(struct reader *r, struct bytes key);
+    bool (*top)(struct chrome_reader *r, struct bytes key);
     /* After all events of the file, before the trace is handed back. */
-    void (*finish)(struct reader *r);
+    void (*finish)(struct chrome_reader *r);
 };
 
 /* Names that metadata events gave, applied once all tracks are known. */
@@ -71,11 +71,11 @@ struct open_span {
     uint32_t prev; /* the open span of the same track and id around it */
 };
 
-struct reader {
+struct chrome_reader {
     struct json j;
     struct trace *t;
     uint32_t source;
-    const struct policy *policy;
+    const struct chrome_format *format;
     const uint8_t *base; /* the file's first byte */
     const uint8_t *stop; /* a piece ends where the next one begins */
     uint64_t args_base;
@@ -113,42 +113,55 @@ struct reader {
 };
 
 /* Reads the whole source. OPS_EFORMAT when there is no event list. */
-int events_read(struct trace *t, uint32_t source, const struct policy *p,
+int events_read(struct trace *t, uint32_t source, const struct chrome_format *p,
                 const struct import_opts *o, struct ops_err *e);
 
-/* The interned name of an event, escapes undone. */
-str_id reader_str(struct reader *r, struct json_str s);
+/* Reads one element of the event list (events.c, for events_file.c). False:
+ * damage; r->j.p is there. */
+bool events_one(struct chrome_reader *r);
 
-/* The category's number; quick for the same one again. */
-uint32_t reader_cat(struct reader *r, struct json_str cat);
+/* Ends the spans that nothing closed (events.c, for events_file.c). */
+void events_close_open(struct chrome_reader *r);
+
+/* The interned name of an event, escapes undone. */
+str_id reader_str(struct chrome_reader *r, struct json_str s);
 
 /* Gives the row what ev->launch says. */
-void reader_launch(struct reader *r, const struct event *ev, row_id row);
+void reader_launch(struct chrome_reader *r, const struct event *ev, row_id row);
 
 /* The track of (kind, pid, tid), with a small cache. */
-uint32_t reader_track(struct reader *r, enum track_kind kind, int64_t pid,
-                      int64_t tid);
+uint32_t reader_track(struct chrome_reader *r, enum track_kind kind,
+                      int64_t pid, int64_t tid);
 
 /* Adds ev as a span (or, with SPAN_INSTANT, a point) of that kind. */
-row_id reader_span(struct reader *r, const struct event *ev, uint32_t track,
-                   str_id name, uint8_t kind, uint8_t flags);
+row_id reader_span(struct chrome_reader *r, const struct event *ev,
+                   uint32_t track, str_id name, uint8_t kind, uint8_t flags);
 
 /* A reader over the args of an event, entered; false when it has none. */
 bool reader_args(const struct event *ev, struct json *args);
 
+/* Reads a value that should be an integer; dflt: it is none. */
+static inline int64_t reader_int(struct json *j, int64_t dflt) {
+    struct json_num n = json_number(j);
+    int64_t v;
+    return json_to_int(&n, &v) ? v : dflt;
+}
+
+/* Reads the integer behind a key of an object that j has entered; -1: it is
+ * not there, or no integer. */
+int64_t reader_find_int(struct json *j, const char *key);
+
 /* Kind and flags that opscope wrote into the event; false: it did not. */
 bool reader_kind(const struct event *ev, uint8_t *kind, uint8_t *flags);
 
-/* A [memory] instant: an allocation (Bytes > 0) or a free, as PyTorch writes
- * them. */
-void reader_memory(struct reader *r, const struct event *ev);
-
-/* An [OutOfMemory] instant: an allocation that failed. */
-void reader_oom(struct reader *r, const struct event *ev);
+/* Reads an instant that tells of memory, as PyTorch writes them: [memory], an
+ * allocation (Bytes > 0) or a free; [OutOfMemory], an allocation that failed.
+ * False: it is neither. */
+bool reader_memory(struct chrome_reader *r, const struct event *ev);
 
 /* Keys beside the events that mean the same whoever wrote them: clock, host,
  * rank, devices, what was recorded. False: not one of those. */
-bool reader_top(struct reader *r, struct bytes key);
+bool reader_top(struct chrome_reader *r, struct bytes key);
 
 /* Is there an event list in this text, wherever it begins? And which marks of a
  * format stand in the first 64 KiB? */

@@ -3,10 +3,12 @@
  * in the same words: allocations, and the keys next to the events. */
 #include "import/chrome/events.h"
 
+#include "base/array.h"
 #include <stdio.h>
 
 /* c10's device types, as far as they have memory of their own. */
-static uint32_t memory_device(struct reader *r, int64_t type, int64_t id) {
+static uint32_t memory_device(struct chrome_reader *r, int64_t type,
+                              int64_t id) {
     enum { C10_CPU = 0, C10_MKLDNN = 5, C10_IDEEP = 7, C10_XLA = 9 };
     if (type == C10_CPU || type == C10_MKLDNN || type == C10_IDEEP)
         return ROW_NONE;
@@ -35,13 +37,13 @@ static int64_t *memory_field(struct memory *m, struct bytes key) {
         {"Total Reserved", &m->reserved},
         {"Device Free", &m->device_free},
     };
-    for (size_t i = 0; i < sizeof f / sizeof *f; i++)
+    for (size_t i = 0; i < COUNT(f); i++)
         if (bytes_eq(key, f[i].key, strlen(f[i].key))) return f[i].to;
     return NULL;
 }
 
 /* False, and a note: it has no arguments at all. */
-static bool read_memory(struct reader *r, const struct event *ev,
+static bool read_memory(struct chrome_reader *r, const struct event *ev,
                         struct memory *m) {
     *m = (struct memory){.device_type = -1,
                          .device = -1,
@@ -60,18 +62,14 @@ static bool read_memory(struct reader *r, const struct event *ev,
                                                                : NULL;
         if (text != NULL && json_string(&args, text)) continue;
         int64_t *to = memory_field(m, key.raw);
-        if (to == NULL) {
-            json_skip(&args);
-            continue;
-        }
-        struct json_num num = json_number(&args);
-        int64_t v; /* what cannot be read counts as not recorded */
-        if (json_to_int(&num, &v)) *to = v;
+        if (to == NULL) json_skip(&args);
+        else *to = reader_int(&args, *to); /* no number: not recorded */
     }
     return true;
 }
 
-static uint32_t memory_allocator(struct reader *r, const struct memory *m) {
+static uint32_t memory_allocator(struct chrome_reader *r,
+                                 const struct memory *m) {
     uint32_t device = memory_device(r, m->device_type, m->device);
     struct bytes name = device == ROW_NONE
                             ? bytes_of("CPU")
@@ -82,79 +80,70 @@ static uint32_t memory_allocator(struct reader *r, const struct memory *m) {
     return trace_allocator(r->t, r->source, name, device);
 }
 
-static uint32_t memory_thread(struct reader *r, const struct event *ev) {
-    if (!ev->has_tid) return ROW_NONE;
-    return reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v);
-}
-
-void reader_memory(struct reader *r, const struct event *ev) {
+bool reader_memory(struct chrome_reader *r, const struct event *ev) {
+    bool failed = BYTES_IS(ev->name.raw, "[OutOfMemory]");
     struct memory m;
-    if (!read_memory(r, ev, &m)) return;
-    trace_mem(r->t, &(struct mem_in){
-                        .ts = ev->ts,
-                        .bytes = m.bytes,
-                        .addr = (uint64_t)m.addr,
-                        .allocated = m.allocated,
-                        .reserved = m.reserved,
-                        .track = memory_thread(r, ev),
-                        .allocator = memory_allocator(r, &m),
-                        .what = m.what.raw.n > 0 ? reader_str(r, m.what) : 0,
-                    });
+    if (!failed && !BYTES_IS(ev->name.raw, "[memory]")) return false;
+    if (!read_memory(r, ev, &m)) return true;
+    uint32_t track = ROW_NONE;
+    if (ev->has_tid)
+        track = reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v);
+    uint32_t allocator = memory_allocator(r, &m);
     r->t->sources[r->source].has_memory = true;
-}
-
-void reader_oom(struct reader *r, const struct event *ev) {
-    struct memory m;
-    if (!read_memory(r, ev, &m)) return;
-    trace_oom(r->t, &(struct mem_oom){
-                        .ts = ev->ts,
-                        .bytes = m.bytes,
-                        .device_free = m.device_free,
-                        .allocated = m.allocated,
-                        .reserved = m.reserved,
-                        .track = memory_thread(r, ev),
-                        .stack = ROW_NONE,
-                        .allocator = memory_allocator(r, &m),
-                    });
-    r->t->sources[r->source].has_memory = true;
-}
-
-/* An integer value at the reader, or dflt. */
-static int64_t read_int(struct json *j, int64_t dflt) {
-    struct json_num n = json_number(j);
-    int64_t v;
-    return json_to_int(&n, &v) ? v : dflt;
+    if (failed)
+        trace_oom(r->t, &(struct mem_oom){.ts = ev->ts,
+                                          .bytes = m.bytes,
+                                          .device_free = m.device_free,
+                                          .allocated = m.allocated,
+                                          .reserved = m.reserved,
+                                          .track = track,
+                                          .stack = ROW_NONE,
+                                          .allocator = allocator});
+    else
+        trace_mem(r->t,
+                  &(struct mem_in){
+                      .ts = ev->ts,
+                      .bytes = m.bytes,
+                      .addr = (uint64_t)m.addr,
+                      .allocated = m.allocated,
+                      .reserved = m.reserved,
+                      .track = track,
+                      .allocator = allocator,
+                      .what = m.what.raw.n > 0 ? reader_str(r, m.what) : 0,
+                  });
+    return true;
 }
 
 /* One GPU of deviceProperties. */
-static void read_device(struct reader *r) {
+static void read_device(struct chrome_reader *r) {
     struct json_str key, model = {0};
     struct device d = {.ordinal = -1};
+    int64_t major = 0, minor = 0;
+    const struct {
+        const char *key;
+        int64_t *to;
+    } f[] = {
+        {"id", &d.ordinal},
+        {"totalGlobalMem", &d.memory_bytes},
+        {"numSms", &d.units},
+        {"maxComputeUnits", &d.units},
+        {"computeMajor", &major},
+        {"computeMinor", &minor},
+        {"maxThreadsPerMultiprocessor", &d.threads_per_unit},
+        {"clockHz", &d.clock_hz},
+        {"bandwidthBytesPerSecond", &d.bandwidth_bytes_per_s},
+    };
     while (json_key(&r->j, &key)) {
-        if (BYTES_IS(key.raw, "name")) {
-            if (!json_string(&r->j, &model)) json_skip(&r->j);
-        } else if (BYTES_IS(key.raw, "id")) {
-            d.ordinal = read_int(&r->j, -1);
-        } else if (BYTES_IS(key.raw, "totalGlobalMem")) {
-            d.memory_bytes = read_int(&r->j, 0);
-        } else if (BYTES_IS(key.raw, "numSms") ||
-                   BYTES_IS(key.raw, "maxComputeUnits")) {
-            d.units = read_int(&r->j, 0);
-        } else if (BYTES_IS(key.raw, "computeMajor")) {
-            d.cc_major = (int)read_int(&r->j, 0);
-        } else if (BYTES_IS(key.raw, "computeMinor")) {
-            d.cc_minor = (int)read_int(&r->j, 0);
-        } else if (BYTES_IS(key.raw, "maxThreadsPerMultiprocessor")) {
-            d.threads_per_unit = read_int(&r->j, 0);
-        } else if (BYTES_IS(key.raw, "clockHz")) {
-            d.clock_hz = read_int(&r->j, 0);
-        } else if (BYTES_IS(key.raw, "bandwidthBytesPerSecond")) {
-            d.bandwidth_bytes_per_s = read_int(&r->j, 0);
-        } else {
+        size_t i = 0;
+        while (i < COUNT(f) && !bytes_eq(key.raw, f[i].key, strlen(f[i].key)))
+            i++;
+        if (i < COUNT(f)) *f[i].to = reader_int(&r->j, i == 0 ? -1 : 0);
+        else if (!BYTES_IS(key.raw, "name") || !json_string(&r->j, &model))
             json_skip(&r->j);
-        }
         if (r->j.bad) return;
     }
+    d.cc_major = (int)major;
+    d.cc_minor = (int)minor;
     if (d.ordinal < 0) return;
     uint32_t k = trace_device(r->t, r->source, DEVICE_GPU, d.ordinal);
     if (k == ROW_NONE) return;
@@ -167,7 +156,7 @@ static void read_device(struct reader *r) {
 
 /* pg_config: the process groups of this rank. Where there is one alone, every
  * collective is of that one, also those that do not say so (gloo). */
-static void read_groups(struct reader *r) {
+static void read_groups(struct chrome_reader *r) {
     struct json_str key, name = {{0}, false};
     int64_t n = 0;
     if (!json_enter(&r->j, '[')) {
@@ -190,7 +179,7 @@ static void read_groups(struct reader *r) {
 }
 
 /* distributedInfo: rank and world size, also as text in some versions. */
-static void read_distributed(struct reader *r) {
+static void read_distributed(struct chrome_reader *r) {
     struct source *src = &r->t->sources[r->source];
     struct json_str key;
     if (!json_enter(&r->j, '{')) {
@@ -198,16 +187,16 @@ static void read_distributed(struct reader *r) {
         return;
     }
     while (json_key(&r->j, &key)) {
-        if (BYTES_IS(key.raw, "rank")) src->rank = read_int(&r->j, -1);
+        if (BYTES_IS(key.raw, "rank")) src->rank = reader_int(&r->j, -1);
         else if (BYTES_IS(key.raw, "world_size"))
-            src->world_size = read_int(&r->j, -1);
+            src->world_size = reader_int(&r->j, -1);
         else if (BYTES_IS(key.raw, "pg_config")) read_groups(r);
         else json_skip(&r->j);
         if (r->j.bad) return;
     }
 }
 
-bool reader_top(struct reader *r, struct bytes key) {
+bool reader_top(struct chrome_reader *r, struct bytes key) {
     struct source *src = &r->t->sources[r->source];
     if (BYTES_IS(key, "deviceProperties") && json_enter(&r->j, '[')) {
         while (json_item(&r->j)) {
@@ -218,18 +207,18 @@ bool reader_top(struct reader *r, struct bytes key) {
     } else if (BYTES_IS(key, "distributedInfo")) {
         read_distributed(r);
     } else if (BYTES_IS(key, "baseTimeNanoseconds")) {
-        r->base_ns = read_int(&r->j, 0);
+        r->base_ns = reader_int(&r->j, 0);
         r->has_base = r->base_ns != 0;
     } else if (BYTES_IS(key, "host_name")) {
         struct json_str s;
         if (json_string(&r->j, &s)) src->host = reader_str(r, s);
         else json_skip(&r->j);
     } else if (BYTES_IS(key, "profile_memory")) {
-        src->has_memory |= read_int(&r->j, 0) != 0;
+        src->has_memory |= reader_int(&r->j, 0) != 0;
     } else if (BYTES_IS(key, "record_shapes")) {
-        src->has_shapes = read_int(&r->j, 0) != 0;
+        src->has_shapes = reader_int(&r->j, 0) != 0;
     } else if (BYTES_IS(key, "with_stack")) {
-        src->has_stacks = read_int(&r->j, 0) != 0;
+        src->has_stacks = reader_int(&r->j, 0) != 0;
     } else {
         /* a recording of ours, converted; the version is kept as a fact */
         src->own |= BYTES_IS(key, "opscope_version");

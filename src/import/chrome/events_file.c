@@ -6,12 +6,12 @@
  * piece before it ends there; if not (the text only looked like an event), that
  * piece's reader goes on to the end and the later pieces are thrown away. So
  * the result never depends on the number of threads. */
-#include "base/sort.h"
 #include "import/chrome/events.h"
-#include "import/chrome/events_impl.h"
-#include "import/import.h"
 
+#include "base/array.h"
+#include "base/sort.h"
 #include "base/vec.h"
+#include "import/import.h"
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ enum {
  * absolute. */
 static const int64_t absolute_us = INT64_C(8600000000000);
 
-static const uint8_t *find(const uint8_t *p, const uint8_t *end,
-                           const char *word) {
+static const uint8_t *find_text(const uint8_t *p, const uint8_t *end,
+                                const char *word) {
     if (p >= end) return NULL;
     return memmem(p, (size_t)(end - p), word, strlen(word));
 }
@@ -40,7 +40,7 @@ static const uint8_t *find(const uint8_t *p, const uint8_t *end,
 /* Where an event seems to begin behind p: the brace before the next "ph". */
 static const uint8_t *find_event(const uint8_t *p, const uint8_t *end) {
     const uint8_t *ph = p;
-    while ((ph = find(ph, end, "\"ph\"")) != NULL) {
+    while ((ph = find_text(ph, end, "\"ph\"")) != NULL) {
         for (const uint8_t *q = ph; q > p; q--)
             if (q[-1] == '{') return q - 1;
         ph += 4;
@@ -52,7 +52,7 @@ static const uint8_t *find_event(const uint8_t *p, const uint8_t *end) {
 /* After damage: to the next event, or false when there is none. Text that is
  * gone over again and again is bounded: a bad event may swallow megabytes, and
  * the next one the same ones. */
-static bool resync(struct reader *r, const uint8_t *start) {
+static bool resync(struct chrome_reader *r, const uint8_t *start) {
     trace_note(r->t, NOTE_BAD_EVENT, 1);
     r->wasted += (uint64_t)(r->j.p - start);
     if (r->wasted / MAX_REREADS > (uint64_t)(r->j.end - r->base) + PIECE_BYTES)
@@ -70,7 +70,7 @@ static bool resync(struct reader *r, const uint8_t *start) {
  * damage. Returns true when it ended exactly at r->stop or, without one, at the
  * bracket. What comes after damage depends on what came before it: a piece
  * leaves it to the main reader. */
-static bool read_list(struct reader *r, const struct import_opts *o) {
+static bool read_list(struct chrome_reader *r, const struct import_opts *o) {
     const uint8_t *stop = r->stop ? r->stop : r->j.end;
     if (stop > r->j.p)
         trace_reserve(r->t, (size_t)(stop - r->j.p) / BYTES_PER_EVENT);
@@ -94,7 +94,7 @@ static bool read_list(struct reader *r, const struct import_opts *o) {
     return false;
 }
 
-static void free_reader(struct reader *r) {
+static void free_reader(struct chrome_reader *r) {
     free(r->labels);
     free(r->odd);
     free(r->open);
@@ -104,7 +104,7 @@ static void free_reader(struct reader *r) {
 
 /* One piece of the list, read by its own thread into its own trace. */
 struct piece {
-    struct reader r;
+    struct chrome_reader r;
     const struct import_opts *o;
     bool whole; /* ended exactly where the next one begins */
     pthread_t thread;
@@ -119,15 +119,15 @@ static void *read_piece(void *arg) {
 
 /* Starts a thread on [at, stop) with a reader like `like`. A piece that
  * cannot be started is read later, in order. */
-static void start_piece(struct piece *p, const struct reader *like,
+static void start_piece(struct piece *p, const struct chrome_reader *like,
                         const uint8_t *at, const uint8_t *stop) {
     assert(stop == NULL || at < stop);
     const struct source *src = &like->t->sources[like->source];
     struct trace *t = trace_new();
-    p->r = (struct reader){
+    p->r = (struct chrome_reader){
         .j = like->j,
         .t = t,
-        .policy = like->policy,
+        .format = like->format,
         .base = like->base,
         .args_base = like->args_base,
         .origin_us = like->origin_us,
@@ -147,7 +147,8 @@ static void start_piece(struct piece *p, const struct reader *like,
 }
 
 /* Moves a finished piece behind what the main reader has. */
-static int take_piece(struct reader *r, struct piece *p, struct ops_err *e) {
+static int take_piece(struct chrome_reader *r, struct piece *p,
+                      struct ops_err *e) {
     for (size_t i = 0; i < p->r.nlabels; i++) {
         if (!VEC_ROOM(r->labels, r->nlabels, r->cap_labels)) return fail_oom(e);
         r->labels[r->nlabels++] = p->r.labels[i];
@@ -170,8 +171,8 @@ static int take_piece(struct reader *r, struct piece *p, struct ops_err *e) {
 
 /* Joins pieces [1, n) while each begins where the one before it ended; *done
  * tells whether that held to the last. */
-static int join_pieces(struct reader *r, struct piece *v, size_t n, bool *done,
-                       struct ops_err *e) {
+static int join_pieces(struct chrome_reader *r, struct piece *v, size_t n,
+                       bool *done, struct ops_err *e) {
     int rc = 0;
     for (size_t i = 1; i < n; i++)
         if (v[i].started) pthread_join(v[i].thread, NULL);
@@ -189,23 +190,15 @@ static int join_pieces(struct reader *r, struct piece *v, size_t n, bool *done,
     return rc;
 }
 
-/* How many pieces the rest of the file is worth. */
-static size_t count_pieces(const struct reader *r,
-                           const struct import_opts *o) {
-    long cpus = o->threads > 0 ? o->threads : sysconf(_SC_NPROCESSORS_ONLN);
-    size_t most = (size_t)(r->j.end - r->j.p) / PIECE_BYTES;
-    size_t n = cpus < 1 ? 1 : (size_t)cpus;
-    if (n > MAX_PIECES) n = MAX_PIECES;
-    return n < most ? n : most;
-}
-
 /* The list, whole: this thread reads the first piece, others the rest; what a
  * wrong cut left over is read in order. */
-static int read_events(struct reader *r, const struct import_opts *o,
+static int read_events(struct chrome_reader *r, const struct import_opts *o,
                        struct ops_err *e) {
     const uint8_t *cut[MAX_PIECES + 1] = {r->j.p};
-    size_t want = count_pieces(r, o), n = 1;
-    size_t all = (size_t)(r->j.end - r->j.p);
+    long cpus = o->threads > 0 ? o->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    size_t want = cpus < 1 ? 1 : cpus < MAX_PIECES ? (size_t)cpus : MAX_PIECES;
+    size_t all = (size_t)(r->j.end - r->j.p), n = 1;
+    if (want > all / PIECE_BYTES) want = all / PIECE_BYTES;
     for (size_t i = 1; i < want; i++) {
         const uint8_t *at = find_event(r->j.p + all / want * i, r->j.end);
         if (at == NULL) break;
@@ -231,15 +224,6 @@ static int read_events(struct reader *r, const struct import_opts *o,
     return rc;
 }
 
-/* The number behind a "ts" key at p, in whole us; -1: none. */
-static int64_t peek_ts(const uint8_t *p, const uint8_t *end) {
-    struct json j = {p, end, 0, false, false};
-    if (!json_enter(&j, ':')) return -1;
-    struct json_num n = json_number(&j);
-    int64_t v;
-    return json_to_int(&n, &v) ? v : -1;
-}
-
 /* Old files count from 1970: too far for picoseconds in 64 bits. If most of
  * the first times are such, the smallest that is near their median, cut to
  * seconds, becomes the origin: a few broken times move nothing. */
@@ -247,9 +231,10 @@ static int64_t find_origin(struct bytes all) {
     const uint8_t *p = all.p, *end = all.p + all.n;
     int64_t v[ORIGIN_LOOKS];
     size_t n = 0, i = 0;
-    while (n < ORIGIN_LOOKS && (p = find(p, end, "\"ts\"")) != NULL) {
-        int64_t ts = peek_ts(p += 4, end);
-        if (ts >= 0) v[n++] = ts;
+    while (n < ORIGIN_LOOKS && (p = find_text(p, end, "\"ts\"")) != NULL) {
+        struct json j = {p += 4, end, 0, false, false};
+        int64_t ts = json_enter(&j, ':') ? reader_int(&j, -1) : -1;
+        if (ts >= 0) v[n++] = ts; /* whole us */
     }
     if (n == 0) return 0;
     qsort(v, n, sizeof *v, sort_by_value);
@@ -260,7 +245,7 @@ static int64_t find_origin(struct bytes all) {
 }
 
 /* Names the tracks of two kinds; false: there are none. */
-static bool apply_label(struct reader *r, const struct track_label *l,
+static bool apply_label(struct chrome_reader *r, const struct track_label *l,
                         const enum track_kind kinds[2]) {
     bool found = false;
     for (int k = 0; k < 2; k++) {
@@ -276,7 +261,7 @@ static bool apply_label(struct reader *r, const struct track_label *l,
 
 /* Tracks get the names that the file gave them. "stream 7" names a device's
  * stream, other names a host thread, even where the numbers clash. */
-static void apply_labels(struct reader *r) {
+static void apply_labels(struct chrome_reader *r) {
     static const enum track_kind host[] = {TRACK_THREAD, TRACK_PYTHON};
     static const enum track_kind device[] = {TRACK_STREAM, TRACK_DERIVED};
     for (size_t i = 0; i < r->nlabels; i++) {
@@ -290,7 +275,8 @@ static void apply_labels(struct reader *r) {
 
 /* The device that "GPU 0 Counters" or "/device:GPU:0" names, if the file has
  * it; else ROW_NONE. */
-static uint32_t counters_device(const struct reader *r, struct bytes name) {
+static uint32_t counters_device(const struct chrome_reader *r,
+                                struct bytes name) {
     const uint8_t *p = memmem(name.p, name.n, "GPU", 3);
     int64_t ordinal = 0;
     if (p == NULL) return ROW_NONE;
@@ -304,7 +290,7 @@ static uint32_t counters_device(const struct reader *r, struct bytes name) {
 }
 
 /* Counters get the names of their processes, and devices by them. */
-static void label_counters(struct reader *r) {
+static void label_counters(struct chrome_reader *r) {
     struct trace *t = r->t;
     struct map by_pid = {0};
     for (size_t i = 0; i < r->nlabels && t->ncounters > 0; i++)
@@ -322,8 +308,8 @@ static void label_counters(struct reader *r) {
     map_free(&by_pid);
 }
 
-/* A key beside the events that the policy did not want, kept as text. */
-static void keep_meta(struct reader *r, struct json_str key) {
+/* Keeps a key beside the events that the format did not want, as text. */
+static void keep_meta(struct chrome_reader *r, struct json_str key) {
     char name[128];
     size_t n = key.raw.n < sizeof name - 1 ? key.raw.n : sizeof name - 1;
     memcpy(name, key.raw.p, n);
@@ -343,7 +329,7 @@ static void keep_meta(struct reader *r, struct json_str key) {
 }
 
 /* {"traceEvents": [...], ...}: keys in any order, also behind the list. */
-static int read_object(struct reader *r, const struct import_opts *o,
+static int read_object(struct chrome_reader *r, const struct import_opts *o,
                        struct ops_err *e) {
     struct json_str key;
     bool found = false;
@@ -351,7 +337,7 @@ static int read_object(struct reader *r, const struct import_opts *o,
         if (BYTES_IS(key.raw, "traceEvents") && json_enter(&r->j, '[')) {
             found = true;
             TRY(read_events(r, o, e));
-        } else if (!r->policy->top(r, key.raw)) {
+        } else if (!r->format->top(r, key.raw)) {
             keep_meta(r, key);
         }
         if (r->j.bad) break;
@@ -370,8 +356,8 @@ static int read_object(struct reader *r, const struct import_opts *o,
     return 0;
 }
 
-/* What the times count from: see find_origin and interface section 2. */
-static void set_epoch(struct reader *r) {
+/* Tells the trace what its times count from: see find_origin. */
+static void set_epoch(struct chrome_reader *r) {
     /* wall-clock microseconds of the years 1990 to 2100 */
     bool wall = r->origin_us > INT64_C(631152000000000) &&
                 r->origin_us < INT64_C(4102444800000000);
@@ -385,7 +371,7 @@ static void set_epoch(struct reader *r) {
 }
 
 /* Distinct texts with raw control characters, however many pieces saw them. */
-static uint64_t count_odd(struct reader *r) {
+static uint64_t count_odd(struct chrome_reader *r) {
     struct map seen = {0};
     for (size_t i = 0; i < r->nodd; i++)
         if (!map_set(&seen, strs_find(&r->t->strs, r->odd[i]), 0))
@@ -395,12 +381,12 @@ static uint64_t count_odd(struct reader *r) {
     return n;
 }
 
-int events_read(struct trace *t, uint32_t source, const struct policy *p,
+int events_read(struct trace *t, uint32_t source, const struct chrome_format *p,
                 const struct import_opts *o, struct ops_err *e) {
     struct bytes all = t->sources[source].bytes;
     /* clang-format off */
-    struct reader r = {
-        .j = json_reader(all), .t = t, .source = source, .policy = p,
+    struct chrome_reader r = {
+        .j = json_reader(all), .t = t, .source = source, .format = p,
         .base = all.p, .args_base = t->sources[source].args_base,
         .last_end = INT64_MIN,
     };
@@ -441,10 +427,10 @@ struct events_sniff events_sniff(struct bytes all) {
     if (p == end || (*p != '{' && *p != '[')) return s;
     /* the list may begin behind a long header, "ph" behind a long name */
     const char *mark = *p == '{' ? "\"traceEvents\"" : "\"ph\"";
-    s.events = find(p, all.p + all.n, mark) != NULL;
+    s.events = find_text(p, all.p + all.n, mark) != NULL;
     /* opscope writes PyTorch's keys, but its own one first */
-    s.opscope = find(p, p + (n > 64 ? 64 : n), "{\"opscope\": {") == p;
-    for (size_t i = 0; s.events && i < sizeof torch / sizeof *torch; i++)
-        s.kineto |= !s.opscope && find(p, end, torch[i]) != NULL;
+    s.opscope = find_text(p, p + (n > 64 ? 64 : n), "{\"opscope\": {") == p;
+    for (size_t i = 0; s.events && i < COUNT(torch); i++)
+        s.kineto |= !s.opscope && find_text(p, end, torch[i]) != NULL;
     return s;
 }

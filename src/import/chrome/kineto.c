@@ -15,72 +15,69 @@
  * Launches are joined to device work by args.correlation. The file's own flow
  * arrows are passed over: half of them lead nowhere. */
 #include "import/chrome/events.h"
-#include "import/import.h"
 
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/vec.h"
-#include "import/chrome/demangle.h"
-#include <assert.h>
-#include <stdio.h>
+#include "import/import.h"
+#include <setjmp.h>
 #include <stdlib.h>
-
-enum where { ON_THREAD, ON_PYTHON, ON_STREAM, ON_DERIVED, ON_ASYNC, ON_OTHER };
 
 struct cat_row {
     const char *name;
     uint8_t kind;
-    enum where where;
+    enum track_kind track; /* on a device: STREAM, DERIVED, ASYNC */
 };
 
 /* clang-format off */
 static const struct cat_row cats[] = {
-    {"cpu_op",              SPAN_OP,         ON_THREAD},
-    {"user_annotation",     SPAN_ANNOTATION, ON_THREAD},
-    {"python_function",     SPAN_PYTHON,     ON_PYTHON},
-    {"cuda_runtime",        SPAN_API,        ON_THREAD},
-    {"kernel",              SPAN_KERNEL,     ON_STREAM},
-    {"cuda_driver",         SPAN_API,        ON_THREAD},
-    {"gpu_memcpy",          SPAN_COPY,       ON_STREAM},
-    {"gpu_memset",          SPAN_MEMSET,     ON_STREAM},
-    {"gpu_user_annotation", SPAN_ANNOTATION, ON_DERIVED},
-    {"cuda_sync",           SPAN_SYNC,       ON_ASYNC},
-    {"cuda_event",          SPAN_SYNC,       ON_ASYNC},
-    {"overhead",            SPAN_OVERHEAD,   ON_OTHER},
-    {"Trace",               SPAN_OTHER,      ON_OTHER},
+    {"cpu_op",              SPAN_OP,         TRACK_THREAD},
+    {"user_annotation",     SPAN_ANNOTATION, TRACK_THREAD},
+    {"python_function",     SPAN_PYTHON,     TRACK_PYTHON},
+    {"cuda_runtime",        SPAN_API,        TRACK_THREAD},
+    {"kernel",              SPAN_KERNEL,     TRACK_STREAM},
+    {"cuda_driver",         SPAN_API,        TRACK_THREAD},
+    {"gpu_memcpy",          SPAN_COPY,       TRACK_STREAM},
+    {"gpu_memset",          SPAN_MEMSET,     TRACK_STREAM},
+    {"gpu_user_annotation", SPAN_ANNOTATION, TRACK_DERIVED},
+    {"cuda_sync",           SPAN_SYNC,       TRACK_ASYNC},
+    {"cuda_event",          SPAN_SYNC,       TRACK_ASYNC},
+    {"overhead",            SPAN_OVERHEAD,   TRACK_OTHER},
+    {"Trace",               SPAN_OTHER,      TRACK_OTHER},
     /* spellings of 2021 */
-    {"Operator",            SPAN_OP,         ON_THREAD},
-    {"operator",            SPAN_OP,         ON_THREAD},
-    {"Runtime",             SPAN_API,        ON_THREAD},
-    {"runtime",             SPAN_API,        ON_THREAD},
-    {"Kernel",              SPAN_KERNEL,     ON_STREAM},
-    {"Memcpy",              SPAN_COPY,       ON_STREAM},
-    {"memcpy",              SPAN_COPY,       ON_STREAM},
-    {"Memset",              SPAN_MEMSET,     ON_STREAM},
-    {"memset",              SPAN_MEMSET,     ON_STREAM},
-    {"Python",              SPAN_ANNOTATION, ON_THREAD},
-    {"python",              SPAN_ANNOTATION, ON_THREAD},
-    {"User Annotation",     SPAN_ANNOTATION, ON_THREAD},
-    {"ProfilerStep",        SPAN_ANNOTATION, ON_THREAD},
+    {"Operator",            SPAN_OP,         TRACK_THREAD},
+    {"operator",            SPAN_OP,         TRACK_THREAD},
+    {"Runtime",             SPAN_API,        TRACK_THREAD},
+    {"runtime",             SPAN_API,        TRACK_THREAD},
+    {"Kernel",              SPAN_KERNEL,     TRACK_STREAM},
+    {"Memcpy",              SPAN_COPY,       TRACK_STREAM},
+    {"memcpy",              SPAN_COPY,       TRACK_STREAM},
+    {"Memset",              SPAN_MEMSET,     TRACK_STREAM},
+    {"memset",              SPAN_MEMSET,     TRACK_STREAM},
+    {"Python",              SPAN_ANNOTATION, TRACK_THREAD},
+    {"python",              SPAN_ANNOTATION, TRACK_THREAD},
+    {"User Annotation",     SPAN_ANNOTATION, TRACK_THREAD},
+    {"ProfilerStep",        SPAN_ANNOTATION, TRACK_THREAD},
     /* other devices */
-    {"xpu_runtime",         SPAN_API,        ON_THREAD},
-    {"xpu_driver",          SPAN_API,        ON_THREAD},
-    {"xpu_sync",            SPAN_SYNC,       ON_ASYNC},
-    {"mtia_runtime",        SPAN_API,        ON_THREAD},
-    {"mtia_ccp_events",     SPAN_KERNEL,     ON_STREAM},
-    {"mtia_insight",        SPAN_OTHER,      ON_DERIVED},
-    {"glow_runtime",        SPAN_API,        ON_THREAD},
-    {"privateuse1_runtime", SPAN_API,        ON_THREAD},
-    {"privateuse1_driver",  SPAN_API,        ON_THREAD},
-    {"hpu_op",              SPAN_KERNEL,     ON_STREAM},
-    {"collective_comm",     SPAN_KERNEL,     ON_STREAM},
-    {"cuda_profiler_range", SPAN_OTHER,      ON_DERIVED},
+    {"xpu_runtime",         SPAN_API,        TRACK_THREAD},
+    {"xpu_driver",          SPAN_API,        TRACK_THREAD},
+    {"xpu_sync",            SPAN_SYNC,       TRACK_ASYNC},
+    {"mtia_runtime",        SPAN_API,        TRACK_THREAD},
+    {"mtia_ccp_events",     SPAN_KERNEL,     TRACK_STREAM},
+    {"mtia_insight",        SPAN_OTHER,      TRACK_DERIVED},
+    {"glow_runtime",        SPAN_API,        TRACK_THREAD},
+    {"privateuse1_runtime", SPAN_API,        TRACK_THREAD},
+    {"privateuse1_driver",  SPAN_API,        TRACK_THREAD},
+    {"hpu_op",              SPAN_KERNEL,     TRACK_STREAM},
+    {"collective_comm",     SPAN_KERNEL,     TRACK_STREAM},
+    {"cuda_profiler_range", SPAN_OTHER,      TRACK_DERIVED},
 };
 /* clang-format on */
 
 static const struct cat_row *find_cat(struct bytes cat) {
-    for (size_t i = 0; i < sizeof cats / sizeof *cats; i++)
+    for (size_t i = 0; i < COUNT(cats); i++)
         if (bytes_eq(cat, cats[i].name, strlen(cats[i].name))) return &cats[i];
-    static const struct cat_row unknown = {"", SPAN_OTHER, ON_THREAD};
+    static const struct cat_row unknown = {"", SPAN_OTHER, TRACK_THREAD};
     return &unknown;
 }
 
@@ -106,8 +103,7 @@ static struct place read_place(const struct event *ev, bool device) {
             json_skip(&args);
             continue;
         }
-        struct json_num n = json_number(&args);
-        if (!json_to_int(&n, to)) *to = -1;
+        *to = reader_int(&args, -1);
         wanted--;
     }
     return pl;
@@ -123,31 +119,86 @@ static int64_t stream_of_text(const struct event_id *id) {
     return v;
 }
 
-/* The name of a device event: long C++ symbols may come mangled. */
-static str_id device_name(struct reader *r, const struct event *ev) {
-    if (!BYTES_STARTS(ev->name.raw, "_Z")) return reader_str(r, ev->name);
-    return demangle_intern(r->t, ev->name.raw);
+/* libiberty (the demangler of binutils and gdb), as far as it is used: its
+ * header clashes with libc's. A symbol of 250 bytes can stand for a gigabyte of
+ * text (each substitution doubles it), and the demangler has no limit: it is
+ * left by longjmp when the text gets too long. It keeps all it has on the
+ * stack, so nothing leaks. */
+int cplus_demangle_v3_callback(const char *mangled, int options,
+                               void (*put)(const char *, size_t, void *),
+                               void *ctx);
+
+enum {
+    DEMANGLE_PARAMS = 1 << 0,
+    DEMANGLE_ANSI = 1 << 1,
+    LONGEST = 16384, /* a symbol or text beyond this is shown as it is */
+};
+
+struct words {
+    char text[LONGEST];
+    size_t n;
+    jmp_buf too_long;
+};
+
+static void put_words(const char *s, size_t n, void *ctx) {
+    struct words *w = ctx;
+    if (n > sizeof w->text - w->n) longjmp(w->too_long, 1);
+    memcpy(w->text + w->n, s, n);
+    w->n += n;
 }
 
-static row_id device_span(struct reader *r, const struct event *ev,
+/* False: no C++ symbol, or too long in words. */
+static bool demangle(const char *symbol, struct words *w) {
+    w->n = 0;
+    if (setjmp(w->too_long) != 0) return false;
+    return cplus_demangle_v3_callback(symbol, DEMANGLE_PARAMS | DEMANGLE_ANSI,
+                                      put_words, w) != 0;
+}
+
+/* Returns the id of the symbol in words, or of the symbol itself if it is no
+ * C++ symbol. It is looked up first: the same kernel comes again and again. */
+static str_id demangle_intern(struct trace *t, struct bytes symbol) {
+    str_id raw = trace_str(t, symbol);
+    uint32_t *known = map_at(&t->demangled, raw);
+    if (known == NULL) {
+        t->oom = true;
+        return raw;
+    }
+    if (*known != MAP_NONE) return *known;
+    *known = raw;
+    if (symbol.n > LONGEST) return raw;
+    struct words *w = malloc(sizeof *w);
+    if (w == NULL) {
+        t->oom = true;
+        return raw;
+    }
+    str_id id = raw;
+    if (demangle(strs_text(&t->strs, raw), w))
+        id = trace_str(t, (struct bytes){(uint8_t *)w->text, w->n});
+    free(w);
+    map_set(&t->demangled, raw, id);
+    return id;
+}
+
+static row_id device_span(struct chrome_reader *r, const struct event *ev,
                           const struct cat_row *c) {
     struct place pl = read_place(ev, true);
     int64_t device = pl.device >= 0 ? pl.device : ev->pid.v;
     int64_t stream = pl.stream >= 0 ? pl.stream : stream_of_text(&ev->tid);
-    enum track_kind kind = c->where == ON_STREAM    ? TRACK_STREAM
-                           : c->where == ON_DERIVED ? TRACK_DERIVED
-                                                    : TRACK_ASYNC;
-    uint8_t flags = c->where == ON_STREAM    ? 0
-                    : c->where == ON_DERIVED ? SPAN_DERIVED
-                                             : SPAN_ASYNC;
-    uint32_t track = reader_track(r, kind, device, stream);
+    uint8_t flags = c->track == TRACK_STREAM    ? 0
+                    : c->track == TRACK_DERIVED ? SPAN_DERIVED
+                                                : SPAN_ASYNC;
+    uint32_t track = reader_track(r, c->track, device, stream);
     if (r->t->oom) return ROW_NONE;
     if (r->t->tracks[track].device == ROW_NONE)
         r->t->tracks[track].device = trace_device(r->t, r->source, DEVICE_GPU,
                                                   device);
-    row_id row = reader_span(r, ev, track, device_name(r, ev), c->kind, flags);
-    if (c->where == ON_DERIVED) trace_note(r->t, NOTE_DERIVED_LINES, 1);
-    if (c->where == ON_STREAM) {
+    str_id name = BYTES_STARTS(ev->name.raw, "_Z")
+                      ? demangle_intern(r->t, ev->name.raw)
+                      : reader_str(r, ev->name);
+    row_id row = reader_span(r, ev, track, name, c->kind, flags);
+    if (c->track == TRACK_DERIVED) trace_note(r->t, NOTE_DERIVED_LINES, 1);
+    if (c->track == TRACK_STREAM) {
         r->t->sources[r->source].has_device = true;
         if (pl.correlation >= 0)
             trace_link_device(r->t, r->source, (uint64_t)pl.correlation, row);
@@ -155,23 +206,12 @@ static row_id device_span(struct reader *r, const struct event *ev,
     return row;
 }
 
-static row_id kineto_span(struct reader *r, const struct event *ev) {
+static row_id kineto_span(struct chrome_reader *r, const struct event *ev) {
     const struct cat_row *c = find_cat(ev->cat.raw);
-    switch (c->where) {
-    case ON_STREAM:
-    case ON_DERIVED:
-    case ON_ASYNC: return device_span(r, ev, c);
-    case ON_PYTHON:
-        return reader_span(r, ev,
-                           reader_track(r, TRACK_PYTHON, ev->pid.v, ev->tid.v),
-                           reader_str(r, ev->name), c->kind, 0);
-    case ON_OTHER:
-        return reader_span(r, ev,
-                           reader_track(r, TRACK_OTHER, ev->pid.v, ev->tid.v),
-                           reader_str(r, ev->name), c->kind, 0);
-    case ON_THREAD: break;
-    }
-    uint32_t track = reader_track(r, TRACK_THREAD, ev->pid.v, ev->tid.v);
+    if (c->track == TRACK_STREAM || c->track == TRACK_DERIVED ||
+        c->track == TRACK_ASYNC)
+        return device_span(r, ev, c);
+    uint32_t track = reader_track(r, c->track, ev->pid.v, ev->tid.v);
     row_id row = reader_span(r, ev, track, reader_str(r, ev->name), c->kind, 0);
     if (c->kind != SPAN_API) return row;
     struct place pl = read_place(ev, false);
@@ -180,15 +220,8 @@ static row_id kineto_span(struct reader *r, const struct event *ev) {
     return row;
 }
 
-static bool kineto_instant(struct reader *r, const struct event *ev) {
-    if (BYTES_IS(ev->name.raw, "[memory]")) {
-        reader_memory(r, ev);
-        return true;
-    }
-    if (BYTES_IS(ev->name.raw, "[OutOfMemory]")) {
-        reader_oom(r, ev);
-        return true;
-    }
+static bool kineto_instant(struct chrome_reader *r, const struct event *ev) {
+    if (reader_memory(r, ev)) return true;
     /* Iteration Start, Record Window End (wrong by hours in old files): the
      * profiler's own marks, not part of the time window */
     if (ev->cat.raw.n == 0) {
@@ -206,152 +239,78 @@ static bool kineto_skip_flow(const struct event *ev) {
            !BYTES_IS(ev->cat.raw, "forward_backward");
 }
 
-/* How far rounding may let a child end after its parent: whole microseconds
- * before 2024, doubles of absolute time in early 2024 (steps of 0.25 us at
- * 1.7e15), nanoseconds since. */
-static int64_t rounding(const struct reader *r) {
-    if (r->origin_us == 0) return PS_PER_NS;
-    return PS_PER_US;
-}
-
-/* A piece of the profiler's own work. */
-struct overhead {
-    int64_t ts, end;
-    row_id row;
-};
-
-static int by_start(const void *a, const void *b) {
-    int64_t x = ((const struct overhead *)a)->ts;
-    int64_t y = ((const struct overhead *)b)->ts;
-    return x < y ? -1 : x > y;
-}
-
-/* Host spans that an overhead begins in, and a tree over their ends (the last
- * end is number 1): best[i] is the shortest of those that were added among the
- * numbers that i stands for, as in a Fenwick tree. */
-struct hosts {
-    struct sort_key *v; /* by start */
-    uint64_t *ends;     /* sorted */
-    row_id *best;       /* n + 1; ROW_NONE: none yet */
+/* Rows with the key that they are sorted by. */
+struct keyed {
+    struct sort_key *v;
     size_t n, cap;
 };
 
-/* How many spans end at `end` or later. */
-static size_t ends_from(const struct hosts *h, int64_t end) {
-    size_t lo = 0, hi = h->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (h->ends[mid] < sort_signed(end)) lo = mid + 1;
-        else hi = mid;
-    }
-    return h->n - lo;
+static void keyed_add(struct trace *t, struct keyed *k, uint64_t key,
+                      row_id row) {
+    if (!VEC_ROOM(k->v, k->n, k->cap)) t->oom = true;
+    else k->v[k->n++] = (struct sort_key){key, 0, row};
 }
 
-/* The shorter of two spans, the first one of equals. */
-static row_id shorter(const struct spans *s, row_id a, row_id b) {
-    if (a == ROW_NONE || b == ROW_NONE) return a == ROW_NONE ? b : a;
-    if (s->dur[a] != s->dur[b]) return s->dur[a] < s->dur[b] ? a : b;
-    return a < b ? a : b;
-}
-
-static void add_host(const struct spans *s, struct hosts *h, row_id row) {
-    size_t i = ends_from(h, s->ts[row] + s->dur[row]);
-    assert(i > 0); /* its own end is one of them */
-    for (; i <= h->n; i += i & -i) h->best[i] = shorter(s, h->best[i], row);
-}
-
-/* The shortest span added so far that ends at `end` or later. */
-static row_id best_host(const struct spans *s, const struct hosts *h,
-                        int64_t end) {
-    row_id best = ROW_NONE;
-    for (size_t i = ends_from(h, end); i > 0; i -= i & -i)
-        best = shorter(s, best, h->best[i]);
-    return best;
-}
-
-/* Does one of the overheads begin in [ts, end)? They are few: most spans are
- * done with here. */
-static bool one_begins(const struct overhead *v, size_t n, int64_t ts,
-                       int64_t end) {
-    size_t lo = 0, hi = n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (v[mid].ts < ts) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < n && v[lo].ts < end;
-}
-
-/* False: out of memory. */
-static bool find_hosts(const struct trace *t, const struct overhead *v,
-                       size_t n, struct hosts *h) {
-    const struct spans *s = &t->spans;
-    for (size_t i = 0; i < s->n; i++) {
-        uint8_t k = s->kind[i];
-        if ((k != SPAN_OP && k != SPAN_API && k != SPAN_ANNOTATION) ||
-            t->tracks[s->track[i]].kind != TRACK_THREAD ||
-            !one_begins(v, n, s->ts[i], s->ts[i] + s->dur[i]))
-            continue;
-        if (!VEC_ROOM(h->v, h->n, h->cap)) return false;
-        h->v[h->n++] = (struct sort_key){sort_signed(s->ts[i]), 0, (row_id)i};
-    }
-    h->ends = vec_alloc(h->n, sizeof *h->ends);
-    h->best = vec_alloc(h->n + 1, sizeof *h->best);
-    if (h->ends == NULL || h->best == NULL) return false;
-    for (size_t i = 0; i < h->n; i++) {
-        row_id r = h->v[i].row;
-        h->ends[i] = sort_signed(s->ts[r] + s->dur[r]);
-    }
-    memset(h->best, 0xff, (h->n + 1) * sizeof *h->best); /* all ROW_NONE */
-    return sort_keys(h->v, h->n) && sort_numbers(h->ends, h->n);
-}
-
-/* Moves overheads, sorted by start, to the thread of the shortest span around
- * each. O((spans + overheads) log). */
-static bool move_overheads(struct trace *t, const struct overhead *v,
-                           size_t n) {
+/* Lets a span take the overheads inside it that no shorter span has taken:
+ * next[i] leads from overhead i towards the first such one. One that begins in
+ * many spans and outlives them all, as in no real file, is given up. */
+static void take_overheads(struct trace *t, row_id span,
+                           const struct keyed *over, uint32_t *next,
+                           uint8_t *outlived) {
     struct spans *s = &t->spans;
-    struct hosts h = {0};
-    bool ok = find_hosts(t, v, n, &h);
-    for (size_t i = 0, k = 0; ok && i < n; i++) {
-        while (k < h.n && h.v[k].hi <= sort_signed(v[i].ts))
-            add_host(s, &h, h.v[k++].row);
-        /* one of no length at a span's end is not in it */
-        int64_t end = v[i].end > v[i].ts ? v[i].end : v[i].ts + 1;
-        row_id around = best_host(s, &h, end);
-        if (around != ROW_NONE) s->track[v[i].row] = s->track[around];
+    int64_t end = span_end(t, span);
+    size_t i;
+    BOUND(i, 0, over->n, s->ts[over->v[i].row] < s->ts[span]);
+    for (;; i++) {
+        while (next[i] != i) i = next[i] = next[next[i]];
+        if (i == over->n || s->ts[over->v[i].row] >= end) return;
+        bool inside = span_end(t, over->v[i].row) <= end;
+        if (inside) s->track[over->v[i].row] = s->track[span];
+        if (inside || ++outlived[i] == UINT8_MAX) next[i] = (uint32_t)i + 1;
     }
-    free(h.v);
-    free(h.ends);
-    free(h.best);
-    return ok;
 }
 
 /* CUPTI's buffer requests and the like happen inside the call that was made,
  * but the file puts them on a thread of their own. They go to the thread of
- * the innermost op or call around them, so that its self time is its own. */
-static void place_overheads(struct reader *r) {
-    struct trace *t = r->t;
+ * the shortest op, call or annotation around them, so that the self time of
+ * that span is its own. O((spans + overheads) log). */
+static void place_overheads(struct trace *t) {
     const struct spans *s = &t->spans;
-    size_t n = 0, cap = 0;
-    struct overhead *v = NULL;
-    bool ok = true;
-    for (size_t i = 0; ok && i < s->n; i++) {
-        if (s->kind[i] != SPAN_OVERHEAD) continue;
-        ok = VEC_ROOM(v, n, cap);
-        if (ok)
-            v[n++] = (struct overhead){s->ts[i], s->ts[i] + s->dur[i],
-                                       (row_id)i};
+    struct keyed over = {0}, around = {0}; /* by start; by duration */
+    for (row_id i = 0; i < s->n; i++)
+        if (s->kind[i] == SPAN_OVERHEAD)
+            keyed_add(t, &over, sort_signed(s->ts[i]), i);
+    uint32_t *next = vec_alloc(over.n + 1, sizeof *next);
+    uint8_t *outlived = calloc(over.n + 1, 1);
+    bool ok = next && outlived && sort_keys(over.v, over.n);
+    for (row_id i = 0; ok && over.n > 0 && i < s->n; i++) {
+        uint8_t kind = s->kind[i];
+        size_t k;
+        if ((kind != SPAN_OP && kind != SPAN_API && kind != SPAN_ANNOTATION) ||
+            t->tracks[s->track[i]].kind != TRACK_THREAD)
+            continue;
+        BOUND(k, 0, over.n, over.v[k].hi < sort_signed(s->ts[i]));
+        if (k < over.n && over.v[k].hi < sort_signed(span_end(t, i)))
+            keyed_add(t, &around, (uint64_t)s->dur[i], i);
     }
-    if (n > 1) qsort(v, n, sizeof *v, by_start);
-    if (!ok || (n > 0 && !move_overheads(t, v, n))) t->oom = true;
-    free(v);
+    ok = ok && sort_keys(around.v, around.n);
+    for (size_t i = 0; ok && i <= over.n; i++) next[i] = (uint32_t)i;
+    for (size_t i = 0; ok && i < around.n; i++)
+        take_overheads(t, around.v[i].row, &over, next, outlived);
+    if (!ok) t->oom = true;
+    free(over.v);
+    free(around.v);
+    free(next);
+    free(outlived);
 }
 
-static void kineto_finish(struct reader *r) {
-    place_overheads(r);
+static void kineto_finish(struct chrome_reader *r) {
+    place_overheads(r->t);
     struct source *src = &r->t->sources[r->source];
-    src->slack = rounding(r);
+    /* how far rounding may let a child end after its parent: whole us before
+     * 2024, doubles of absolute time in early 2024 (steps of 0.25 us at
+     * 1.7e15), ns since */
+    src->slack = r->origin_us == 0 ? PS_PER_NS : PS_PER_US;
     src->decimals = r->decimals > 3 ? r->decimals : 3;
     /* the process: of the host threads, whose pid is no device */
     for (size_t i = 0; i < r->t->ntracks && src->pid < 0; i++)
@@ -360,7 +319,7 @@ static void kineto_finish(struct reader *r) {
             src->pid = r->t->tracks[i].pid;
 }
 
-static const struct policy kineto_policy = {
+static const struct chrome_format kineto_format = {
     .span = kineto_span,
     .instant = kineto_instant,
     .skip_flow = kineto_skip_flow,
@@ -369,15 +328,15 @@ static const struct policy kineto_policy = {
     .finish = kineto_finish,
 };
 
-static bool sniff(struct bytes all, const char *path) {
+static bool kineto_sniff(struct bytes all, const char *path) {
     (void)path;
     struct events_sniff s = events_sniff(all);
     return s.events && s.kineto;
 }
 
-static int read_all(struct trace *t, uint32_t source,
-                    const struct import_opts *o, struct ops_err *e) {
-    return events_read(t, source, &kineto_policy, o, e);
+static int kineto_read(struct trace *t, uint32_t source,
+                       const struct import_opts *o, struct ops_err *e) {
+    return events_read(t, source, &kineto_format, o, e);
 }
 
 /* clang-format off */
@@ -394,7 +353,7 @@ const struct importer importer_kineto = {
         },
     },
     .help = "PyTorch profiler traces (.pt.trace.json, .json.gz)",
-    .sniff = sniff,
-    .read = read_all,
+    .sniff = kineto_sniff,
+    .read = kineto_read,
 };
 /* clang-format on */

@@ -14,6 +14,7 @@
  * as it would have. */
 #include "import/snapshot/pickle.h"
 
+#include "base/array.h"
 #include "base/vec.h"
 #include <assert.h>
 #include <errno.h>
@@ -29,55 +30,28 @@ enum {
 };
 
 /* The instructions that are followed, named as in Python's pickletools. */
+/* clang-format off */
 enum op {
-    OP_MARK = '(',
-    OP_STOP = '.',
-    OP_NONE = 'N',
-    OP_PROTO = 0x80,
-    OP_FRAME = 0x95,
-    OP_NEWTRUE = 0x88,
+    OP_MARK = '(',       OP_STOP = '.',        OP_PROTO = 0x80,
+    OP_FRAME = 0x95,     OP_NONE = 'N',        OP_NEWTRUE = 0x88,
     OP_NEWFALSE = 0x89,
-    OP_INT = 'I',
-    OP_BININT = 'J',
-    OP_BININT1 = 'K',
-    OP_BININT2 = 'M',
-    OP_LONG = 'L',
-    OP_LONG1 = 0x8a,
-    OP_LONG4 = 0x8b,
-    OP_FLOAT = 'F',
-    OP_BINFLOAT = 'G',
-    OP_STRING = 'S',
-    OP_BINSTRING = 'T',
-    OP_SHORT_BINSTRING = 'U',
-    OP_UNICODE = 'V',
-    OP_BINUNICODE = 'X',
-    OP_SHORT_BINUNICODE = 0x8c,
-    OP_BINUNICODE8 = 0x8d,
-    OP_BINBYTES = 'B',
-    OP_SHORT_BINBYTES = 'C',
-    OP_BINBYTES8 = 0x8e,
-    OP_BYTEARRAY8 = 0x96,
-    OP_EMPTY_LIST = ']',
-    OP_EMPTY_TUPLE = ')',
-    OP_EMPTY_DICT = '}',
-    OP_LIST = 'l',
-    OP_TUPLE = 't',
-    OP_TUPLE1 = 0x85,
-    OP_TUPLE2 = 0x86,
-    OP_TUPLE3 = 0x87,
-    OP_DICT = 'd',
-    OP_APPEND = 'a',
-    OP_APPENDS = 'e',
-    OP_SETITEM = 's',
-    OP_SETITEMS = 'u',
-    OP_PUT = 'p',
-    OP_BINPUT = 'q',
-    OP_LONG_BINPUT = 'r',
+    OP_INT = 'I',        OP_BININT = 'J',      OP_BININT1 = 'K',
+    OP_BININT2 = 'M',    OP_LONG = 'L',        OP_LONG1 = 0x8a,
+    OP_LONG4 = 0x8b,     OP_FLOAT = 'F',       OP_BINFLOAT = 'G',
+    OP_STRING = 'S',     OP_BINSTRING = 'T',   OP_SHORT_BINSTRING = 'U',
+    OP_UNICODE = 'V',    OP_BINUNICODE = 'X',  OP_SHORT_BINUNICODE = 0x8c,
+    OP_BINBYTES = 'B',   OP_BINBYTES8 = 0x8e,  OP_SHORT_BINBYTES = 'C',
+    OP_BINUNICODE8 = 0x8d, OP_BYTEARRAY8 = 0x96,
+    OP_EMPTY_LIST = ']', OP_EMPTY_TUPLE = ')', OP_EMPTY_DICT = '}',
+    OP_LIST = 'l',       OP_TUPLE = 't',       OP_DICT = 'd',
+    OP_TUPLE1 = 0x85,    OP_TUPLE2 = 0x86,     OP_TUPLE3 = 0x87,
+    OP_APPEND = 'a',     OP_APPENDS = 'e',
+    OP_SETITEM = 's',    OP_SETITEMS = 'u',
+    OP_PUT = 'p',        OP_BINPUT = 'q',      OP_LONG_BINPUT = 'r',
+    OP_GET = 'g',        OP_BINGET = 'h',      OP_LONG_BINGET = 'j',
     OP_MEMOIZE = 0x94,
-    OP_GET = 'g',
-    OP_BINGET = 'h',
-    OP_LONG_BINGET = 'j',
 };
+/* clang-format on */
 
 /* Those that are known and refused. */
 static const struct refused {
@@ -273,13 +247,6 @@ static bool is_box(const struct pickle_value *v) {
     return v->type == PICKLE_LIST || v->type == PICKLE_DICT;
 }
 
-static struct pickle_box *new_box(struct machine *m) {
-    struct pickle_box *b = arena_alloc(&m->p->arena, sizeof *b);
-    if (b == NULL) return NULL;
-    *b = (struct pickle_box){.at = m->at, .depth = 1, .mark = PICKLE_NO_MARK};
-    return b;
-}
-
 /* Makes room for n more. The arena keeps what was outgrown: as much again at
  * the most, for it grows by half. */
 static bool box_room(struct machine *m, struct pickle_box *b, size_t n) {
@@ -293,8 +260,8 @@ static bool box_room(struct machine *m, struct pickle_box *b, size_t n) {
     return true;
 }
 
-/* The last n of the stack go into a box. */
-static int fill(struct machine *m, struct pickle_box *b, size_t n) {
+/* Moves the last n values of the stack into a box. */
+static int fill_box(struct machine *m, struct pickle_box *b, size_t n) {
     assert(n <= m->n);
     const struct pickle_value *v = n > 0 ? &m->stack[m->n - n] : NULL;
     for (size_t i = 0; i < n; i++) {
@@ -329,9 +296,10 @@ static size_t above(const struct machine *m) {
 static int op_box(struct machine *m, uint8_t type, size_t n) {
     if (above(m) < n) return bad(m, "the stack is empty");
     if (type == PICKLE_DICT && n % 2) return bad(m, "a key without a value");
-    struct pickle_box *b = new_box(m);
+    struct pickle_box *b = arena_alloc(&m->p->arena, sizeof *b);
     if (b == NULL) return fail_oom(m->e);
-    TRY(fill(m, b, n));
+    *b = (struct pickle_box){.at = m->at, .depth = 1, .mark = PICKLE_NO_MARK};
+    TRY(fill_box(m, b, n));
     return push(m, (struct pickle_value){.type = type, .box = b});
 }
 
@@ -358,7 +326,7 @@ static int op_add(struct machine *m, uint8_t type, size_t n) {
         return bad(m, type == PICKLE_DICT ? "an entry for what is no dict"
                                           : "an item for what is no list");
     if (type == PICKLE_DICT && n % 2) return bad(m, "a key without a value");
-    return fill(m, to->box, n);
+    return fill_box(m, to->box, n);
 }
 
 static int op_add_marked(struct machine *m, uint8_t type) {
@@ -413,18 +381,6 @@ static int op_memo(struct machine *m, size_t width,
     return then(m, slot);
 }
 
-static int op_mark(struct machine *m) {
-    if (!VEC_ROOM(m->marks, m->nmarks, m->cap_marks)) return fail_oom(m->e);
-    m->marks[m->nmarks++] = m->n;
-    return 0;
-}
-
-static int op_proto(struct machine *m) {
-    uint64_t v;
-    if (!take_uint(m, 1, &v)) return 0;
-    return v <= 5 ? 0 : bad(m, "a protocol newer than 5");
-}
-
 /* Copies what may be printed. */
 static void put_name(char *to, size_t cap, struct bytes b) {
     size_t n = 0;
@@ -456,7 +412,7 @@ static int refuse(struct machine *m, uint8_t op) {
                     "pickle asks for at offset %zu: only plain data is read",
                     a, b, m->at);
     }
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+    for (size_t i = 0; i < COUNT(refused); i++)
         if (refused[i].op == op)
             return fail(m->e, OPS_EFORMAT,
                         "refuses the pickle instruction "
@@ -471,12 +427,17 @@ static int refuse(struct machine *m, uint8_t op) {
 /* One instruction. Where the file ends inside it, p->cut is set and nothing
  * was pushed. */
 static int step(struct machine *m, uint8_t op) {
-    uint64_t skip;
+    uint64_t v;
     switch (op) {
-    case OP_PROTO: return op_proto(m);
+    case OP_PROTO:
+        if (!take_uint(m, 1, &v)) return 0;
+        return v <= 5 ? 0 : bad(m, "a protocol newer than 5");
     /* how much a reader may fetch at once; all of it is here */
-    case OP_FRAME: take_uint(m, 8, &skip); return 0;
-    case OP_MARK: return op_mark(m);
+    case OP_FRAME: take_uint(m, 8, &v); return 0;
+    case OP_MARK:
+        if (!VEC_ROOM(m->marks, m->nmarks, m->cap_marks)) return fail_oom(m->e);
+        m->marks[m->nmarks++] = m->n;
+        return 0;
     case OP_NONE: return push(m, (struct pickle_value){.type = PICKLE_NONE});
     case OP_NEWTRUE: return push_bool(m, true);
     case OP_NEWFALSE: return push_bool(m, false);
@@ -539,7 +500,7 @@ static int fold(struct machine *m) {
             m->n--;
             n--;
         }
-        if (is_box(to) && !to->box->placed) TRY(fill(m, to->box, n));
+        if (is_box(to) && !to->box->placed) TRY(fill_box(m, to->box, n));
         else m->n -= n;
     }
     return 0;
@@ -557,7 +518,7 @@ static int check_memory(struct machine *m) {
                 (size_t)(m->end - m->begin), m->most, m->at);
 }
 
-static int run(struct machine *m) {
+static int run_pickle(struct machine *m) {
     while (m->cur < m->end) {
         uint8_t op = *m->cur;
         m->at = (size_t)(m->cur - m->begin);
@@ -585,7 +546,7 @@ int pickle_read(struct pickle *p, struct bytes b, struct ops_err *e) {
     m.most = b.n < SIZE_MAX / MAX_GROWTH - ANY_GROWTH
                  ? MAX_GROWTH * b.n + ANY_GROWTH
                  : SIZE_MAX;
-    int rc = run(&m);
+    int rc = run_pickle(&m);
     struct pickle_value *root = NULL;
     if (rc == 0) {
         root = arena_alloc(&p->arena, sizeof *root);

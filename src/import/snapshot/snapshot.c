@@ -17,9 +17,10 @@
  *
  * segments are the state when the file was written. device_traces is a ring:
  * its oldest entries may be lost, and what they allocated is found by going
- * back from that state (snapshot_events.c). */
+ * back from that state (events.c). */
 #include "import/snapshot/snapshot.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/sum.h"
@@ -228,15 +229,6 @@ static void read_segments(struct snap *s, const struct pickle_value *list) {
     }
 }
 
-/* How finely sizes are rounded up, by power of two. */
-static void read_divisions(struct snap *s, const struct pickle_value *v) {
-    char key[16];
-    for (size_t i = 0; i < sizeof s->divisions / sizeof *s->divisions; i++) {
-        snprintf(key, sizeof key, "%lu", 1ul << i);
-        s->divisions[i] = pickle_int(pickle_get(v, key), 0);
-    }
-}
-
 /* One setting, as Python would print it. */
 static void read_setting(struct snap *s, struct bytes key,
                          const struct pickle_value *v) {
@@ -263,7 +255,12 @@ static void read_setting(struct snap *s, struct bytes key,
 static void read_settings(struct snap *s) {
     enum { MAX_SETTINGS = 64 }; /* there are nine */
     const struct pickle_value *v = pickle_get(s->root, "allocator_settings");
-    read_divisions(s, pickle_get(v, "roundup_power2_divisions"));
+    const struct pickle_value *d = pickle_get(v, "roundup_power2_divisions");
+    for (size_t i = 0; i < COUNT(s->divisions); i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%lu", 1ul << i);
+        s->divisions[i] = pickle_int(pickle_get(d, key), 0);
+    }
     s->expandable = pickle_int(pickle_get(v, "expandable_segments"), 0) != 0;
     s->max_split = pickle_int(pickle_get(v, "max_split_size"), -1);
     if (s->max_split < 0) s->max_split = INT64_MAX;
@@ -273,34 +270,21 @@ static void read_settings(struct snap *s) {
             read_setting(s, pickle_text(&v->box->v[i]), &v->box->v[i + 1]);
 }
 
-/* An annotation that waits for its end. */
-struct open {
-    row_id row;
-    uint32_t prev; /* the one of the same name around it, or MAP_NONE */
-    int64_t ts;
-};
-
-struct notes {
-    struct open *v;
+/* Annotations in the order of their beginnings. */
+struct annotations {
+    struct annotation {
+        row_id row;    /* ROW_NONE: its end was read */
+        uint32_t prev; /* the one of the same name around it, or MAP_NONE */
+        int64_t ts;
+    } * v;
     size_t n, cap;
-    struct map by_name; /* device and name -> innermost in v */
-    int64_t last;
+    struct map by_name; /* device and name -> innermost open one in v */
+    int64_t last;       /* the last time of any */
 };
-
-static void begin(struct snap *s, struct notes *o, uint32_t *at,
-                  const struct span_in *in) {
-    row_id row = trace_span(s->t, in);
-    if (row == ROW_NONE) return;
-    if (!VEC_ROOM(o->v, o->n, o->cap)) {
-        s->t->oom = true;
-        return;
-    }
-    o->v[o->n] = (struct open){row, *at, in->ts};
-    *at = (uint32_t)o->n++;
-}
 
 /* Sets how long an annotation took, when that can be true. */
-static void close_at(struct snap *s, const struct open *x, int64_t ts) {
+static void end_annotation(struct snap *s, const struct annotation *x,
+                           int64_t ts) {
     int64_t dur = ts > x->ts ? ts - x->ts : 0;
     if (dur > DUR_LIMIT) {
         trace_note(s->t, NOTE_DURATION_MISSING, 1);
@@ -309,20 +293,9 @@ static void close_at(struct snap *s, const struct open *x, int64_t ts) {
     s->t->spans.dur[x->row] = dur;
 }
 
-static void end(struct snap *s, struct notes *o, uint32_t *at, int64_t ts) {
-    if (*at == MAP_NONE) {
-        trace_note(s->t, NOTE_UNMATCHED_END, 1);
-        return;
-    }
-    struct open *x = &o->v[*at];
-    *at = x->prev;
-    close_at(s, x, ts);
-    x->row = ROW_NONE;
-}
-
 /* record_function's regions, which are recorded with no profiler, too. They
  * tell the device, not the thread. */
-static void read_annotation(struct snap *s, struct notes *o,
+static void read_annotation(struct snap *s, struct annotations *o,
                             const struct pickle_value *v, size_t i) {
     struct bytes stage = pickle_text(pickle_get(v, "stage"));
     struct span_in in = {.kind = SPAN_ANNOTATION};
@@ -340,15 +313,27 @@ static void read_annotation(struct snap *s, struct notes *o,
     if (!s->t->tracks[in.track].named)
         trace_track_name(s->t, in.track, bytes_of("annotations"));
     uint32_t *at = map_at(&o->by_name, hash_pair(in.name, (uint64_t)device));
-    if (at == NULL) s->t->oom = true;
-    else if (starts) begin(s, o, at, &in);
-    else end(s, o, at, in.ts);
+    if (at == NULL || !VEC_ROOM(o->v, o->n, o->cap)) {
+        s->t->oom = true;
+    } else if (starts) {
+        row_id row = trace_span(s->t, &in);
+        if (row == ROW_NONE) return;
+        o->v[o->n] = (struct annotation){row, *at, in.ts};
+        *at = (uint32_t)o->n++;
+    } else if (*at == MAP_NONE) {
+        trace_note(s->t, NOTE_UNMATCHED_END, 1);
+    } else {
+        struct annotation *x = &o->v[*at];
+        *at = x->prev;
+        end_annotation(s, x, in.ts);
+        x->row = ROW_NONE;
+    }
 }
 
 static void read_annotations(struct snap *s) {
     const struct pickle_value *list = pickle_get(s->root,
                                                  "external_annotations");
-    struct notes o = {.last = INT64_MIN};
+    struct annotations o = {.last = INT64_MIN};
     if (!s->clocked || !snap_first_visit(list)) return;
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
         s->events++;
@@ -358,7 +343,7 @@ static void read_annotations(struct snap *s) {
     for (size_t i = 0; i < o.n; i++) {
         if (o.v[i].row == ROW_NONE) continue;
         trace_note(s->t, NOTE_UNMATCHED_BEGIN, 1);
-        close_at(s, &o.v[i], o.last);
+        end_annotation(s, &o.v[i], o.last);
         s->t->spans.flags[o.v[i].row] |= SPAN_OPEN;
     }
     free(o.v);
@@ -388,8 +373,8 @@ struct times {
     size_t n, cap;
 };
 
-static void times_of(struct snap *s, const struct pickle_value *list,
-                     struct times *t) {
+static void add_times(struct snap *s, const struct pickle_value *list,
+                      struct times *t) {
     for (size_t i = 0; i < pickle_count(list) && !s->t->oom; i++) {
         const struct pickle_value *ts = pickle_get(pickle_item(list, i),
                                                    "time_us");
@@ -399,14 +384,14 @@ static void times_of(struct snap *s, const struct pickle_value *list,
     }
 }
 
-/* All times, of every list that is not listed a second time. The lists are
- * marked as visited meanwhile. */
+/* Collects the times of all entries. The lists are marked as visited meanwhile,
+ * so that one that stands in several places counts once. */
 static void all_times(struct snap *s, struct times *t) {
     const struct pickle_value *traces = pickle_get(s->root, "device_traces");
     for (size_t i = 0; i < pickle_count(traces); i++)
         if (snap_first_visit(pickle_item(traces, i)))
-            times_of(s, pickle_item(traces, i), t);
-    times_of(s, pickle_get(s->root, "external_annotations"), t);
+            add_times(s, pickle_item(traces, i), t);
+    add_times(s, pickle_get(s->root, "external_annotations"), t);
     for (size_t i = 0; i < pickle_count(traces); i++)
         if (pickle_count(pickle_item(traces, i)) > 0)
             pickle_item(traces, i)->box->mark = PICKLE_NO_MARK;
@@ -434,7 +419,7 @@ static void find_epoch(struct snap *s) {
     trace_epoch(s->t, s->source, ns, s->clocked && fits);
 }
 
-/* Everything, the pickle being read. Its order matters: events are counted
+/* Reads everything out of the pickle. The order matters: events are counted
  * back from the segments. */
 static void read_snapshot(struct snap *s) {
     const struct pickle_value *segments = s->root->type == PICKLE_LIST
@@ -448,7 +433,8 @@ static void read_snapshot(struct snap *s) {
     if (!s->t->oom) snap_events(s);
 }
 
-/* A snapshot, or torch.cuda.memory_snapshot()'s bare list of segments? */
+/* Is it a snapshot, or the bare list of segments that
+ * torch.cuda.memory_snapshot() gives? */
 static bool is_snapshot(const struct pickle_value *root) {
     if (root->type == PICKLE_LIST)
         return root->box->n == 0 ||
@@ -456,8 +442,8 @@ static bool is_snapshot(const struct pickle_value *root) {
     return pickle_get(root, "segments") || pickle_get(root, "device_traces");
 }
 
-static int read_all(struct trace *t, uint32_t source,
-                    const struct import_opts *o, struct ops_err *e) {
+static int snapshot_read(struct trace *t, uint32_t source,
+                         const struct import_opts *o, struct ops_err *e) {
     (void)o;
     struct pickle p;
     TRY(pickle_read(&p, t->sources[source].bytes, e));
@@ -484,21 +470,21 @@ static int read_all(struct trace *t, uint32_t source,
     return t->oom ? fail_oom(e) : 0;
 }
 
-static bool has(struct bytes b, const char *text) {
-    return memmem(b.p, b.n, text, strlen(text)) != NULL;
-}
-
 /* A pickle of protocol 2 to 5 whose first 64 KiB have a snapshot's keys. The
  * keys alone are no proof: a pickle that wants more than plain data is refused
  * when it is read. */
-static bool sniff(struct bytes all, const char *path) {
+static bool snapshot_sniff(struct bytes all, const char *path) {
+    static const char *const keys[] = {"device_traces", "segments",
+                                       "segment_type"};
     enum { LOOK = 1 << 16 };
     (void)path;
     if (all.n < 3 || all.p[0] != 0x80 || all.p[1] < 2 || all.p[1] > 5)
         return false;
-    struct bytes b = {all.p, all.n < LOOK ? all.n : LOOK};
-    return has(b, "device_traces") || has(b, "segments") ||
-           has(b, "segment_type");
+    for (size_t i = 0; i < COUNT(keys); i++)
+        if (memmem(all.p, all.n < LOOK ? all.n : LOOK, keys[i],
+                   strlen(keys[i])))
+            return true;
+    return false;
 }
 
 const struct importer importer_snapshot = {
@@ -511,6 +497,6 @@ const struct importer importer_snapshot = {
                        "torch.profiler trace of the same run beside it",
         },
     .help = "PyTorch's CUDA memory snapshots (.pickle, .pickle.gz)",
-    .sniff = sniff,
-    .read = read_all,
+    .sniff = snapshot_sniff,
+    .read = snapshot_read,
 };

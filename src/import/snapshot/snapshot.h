@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the parts of the snapshot importer share: snapshot.c reads the state at
- * the dump, snapshot_events.c what led to it, snapshot_sizes.c works out how
- * large blocks were. Not for others. */
+ * the dump, events.c what led to it. Not for others. */
 #ifndef IMPORT_SNAPSHOT_SNAPSHOT_H
 #define IMPORT_SNAPSHOT_SNAPSHOT_H
 
@@ -66,39 +65,6 @@ bool snap_time(struct snap *s, const struct pickle_value *entry, size_t i,
 
 /* An address; 0: none. */
 uint64_t snap_addr(const struct pickle_value *v);
-
-/* What the allocator did: one entry of a device's trace. */
-struct snap_entry {
-    int64_t ts;
-    int64_t bytes;    /* > 0 allocated, < 0 freed, 0: only reserved changes */
-    int64_t reserved; /* change of what is held */
-    uint64_t addr;
-    uint32_t stack;
-    uint32_t mate; /* of a free: its allocation's index, or ROW_NONE */
-    uint32_t old;  /* of a free of an older block: index in trace->before,
-                         or ROW_NONE */
-    str_id what;
-    bool exact; /* bytes are the block's own */
-};
-
-struct snap_entries {
-    struct snap_entry *v;
-    size_t n, cap;
-    struct map open; /* address -> its allocation, or a mark: freed */
-    int64_t base;    /* bytes in use before the first */
-    size_t before0;  /* the device's own in trace->before are the last, from
-                        this one on */
-};
-
-/* The size of the block for a request, as the allocator rounds it. */
-int64_t snap_round(const struct snap *s, int64_t asked);
-
-/* Finds the blocks that were larger than that, because what was left of them
- * was too small to be split off: of allocations, and of blocks from before.
- * The latter are in trace->before; the state at the end is whole.
- * O(n log n). */
-void snap_sizes(struct snap *s, struct snap_entries *es,
-                const struct snap_device *d);
 
 /* device_traces: every device's allocations, frees and failures. */
 void snap_events(struct snap *s);
