@@ -3,7 +3,7 @@
  * what is a recompilation, and why, where that is recorded. */
 #include "tiny.h"
 
-#include "analyze/ops/compiling.h"
+#include "analyze/ops/compile_find.h"
 #include "feed.h"
 #include "names/compiler_names.h"
 

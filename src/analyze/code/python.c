@@ -7,7 +7,7 @@
  * torch.mm() has the cost of the call, not of the product. Total times count
  * a function that calls itself once. */
 #include "analyze/analyze.h"
-#include "analyze/code/lanes.h"
+#include "analyze/code/thread_walk.h"
 #include "analyze/shared/intervals.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/once.h"
@@ -28,7 +28,7 @@ struct function {
 struct python {
     const struct trace *t;
     struct scope scope;
-    struct lanes lanes;
+    struct thread_walk walk;
     struct strs names;
     struct function *v;
     size_t n, cap;
@@ -44,7 +44,7 @@ struct python {
     bool oom;
 };
 
-/* The function of a frame, made when new; LANE_NONE: out of memory. */
+/* The function of a frame, made when new; TOKEN_NONE: out of memory. */
 static uint32_t function_of(struct python *p, row_id r) {
     str_id name = p->t->spans.name[r];
     if (p->of[name] != 0) return p->of[name] - 1;
@@ -54,7 +54,7 @@ static uint32_t function_of(struct python *p, row_id r) {
     uint32_t *at = stable == STR_NONE ? NULL : map_at(&p->index, stable);
     if (at == NULL || (*at == MAP_NONE && !VEC_ROOM(p->v, p->n, p->cap))) {
         p->oom = true;
-        return LANE_NONE;
+        return TOKEN_NONE;
     }
     if (*at == MAP_NONE) {
         /* of a function of C nothing says in which file it is */
@@ -84,9 +84,9 @@ static bool on_wants(void *ctx, row_id r) {
 static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
     struct python *p = ctx;
     (void)outer;
-    if (p->t->spans.kind[r] != SPAN_PYTHON) return LANE_NONE;
+    if (p->t->spans.kind[r] != SPAN_PYTHON) return TOKEN_NONE;
     uint32_t f = function_of(p, r);
-    if (f != LANE_NONE && scope_has(&p->scope, r)) p->v[f].calls++;
+    if (f != TOKEN_NONE && scope_has(&p->scope, r)) p->v[f].calls++;
     return f;
 }
 
@@ -121,7 +121,7 @@ static int64_t step_part(struct python *p, row_id r, bool native, int64_t from,
 static void on_spend(void *ctx, row_id r, uint32_t f, int64_t from,
                      int64_t to) {
     struct python *p = ctx;
-    if (f == LANE_NONE) return;
+    if (f == TOKEN_NONE) return;
     int64_t part = step_part(p, r, p->v[f].native, from, to);
     sum_add(&p->v[f].in_step, part);
     p->inside += part;
@@ -169,20 +169,20 @@ static int python_gather(struct python *p, const struct opts *o,
     }
     p->first[t->nsources] = k;
     if (!find_others(p)) return fail_oom(e);
-    p->lanes = (struct lanes){.t = t,
-                              .ctx = p,
-                              .wants = on_wants,
-                              .enter = on_enter,
-                              .spend = on_spend,
-                              .python = true};
-    TRY(lanes_walk(&p->lanes, e));
+    p->walk = (struct thread_walk){.t = t,
+                                   .ctx = p,
+                                   .wants = on_wants,
+                                   .enter = on_enter,
+                                   .spend = on_spend,
+                                   .python = true};
+    TRY(thread_walk(&p->walk, e));
     if (p->oom) return fail_oom(e);
     /* total times: frames of a function inside of each other count once */
     for (uint32_t i = 0; i < t->ntracks; i++) {
         if (t->tracks[i].kind != TRACK_PYTHON) continue;
         for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
-            uint32_t f = p->lanes.token[r];
-            if (f == LANE_NONE || t->spans.kind[r] != SPAN_PYTHON ||
+            uint32_t f = p->walk.token[r];
+            if (f == TOKEN_NONE || t->spans.kind[r] != SPAN_PYTHON ||
                 !on_wants(p, r) || (t->spans.flags[r] & SPAN_ASYNC) ||
                 !scope_has(&p->scope, r))
                 continue;
@@ -273,7 +273,7 @@ static int python_run(const struct trace *t, const struct opts *o,
     scope_free(&p.scope);
     strs_free(&p.names);
     map_free(&p.index);
-    free(p.lanes.token);
+    free(p.walk.token);
     free(p.v);
     free(p.of);
     free(p.near);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The walk gives every span a token (lanes.h), which says what the span stands
- * for: a node of the tree, or a pending backward op, whose node is that of its
- * forward op. The forward op may stand on a thread that is walked later, so
- * pending ops are resolved when all threads are done. */
+ * The walk gives every span a token (thread_walk.h), which says what the span
+ * stands for: a node of the tree, or a pending backward op, whose node is
+ * that of its forward op. The forward op may stand on a thread that is walked
+ * later, so pending ops are resolved when all threads are done. */
 #include "analyze/code/scope_tree.h"
 
 #include "analyze/analyze.h"
-#include "analyze/code/lanes.h"
 #include "analyze/code/scope_path.h"
+#include "analyze/code/thread_walk.h"
 #include "analyze/code/weights.h"
 #include "analyze/cost/op_cost.h"
 #include "analyze/memory/mem_forward.h"
@@ -31,7 +31,7 @@ struct scoping {
     enum scope_by by;
     struct paths paths;
     struct host_tree host;
-    struct lanes lanes;
+    struct thread_walk walk;
     bool device, device_memory, memory;
     uint32_t *part;     /* by str_id: the name as a path's part, + 1; 0: not
                            yet known */
@@ -54,7 +54,7 @@ struct scoping {
 
 /* ---- which node a token means ---- */
 
-/* A token's parts. Tokens are these, or LANE_NONE. */
+/* A token's parts. Tokens are these, or TOKEN_NONE. */
 struct token {
     uint32_t number : 30; /* of a node, or of s->pending */
     uint32_t back : 1;    /* met on the backward pass */
@@ -71,14 +71,14 @@ static uint32_t token_of(struct token k) {
     return k.number | (uint32_t)k.back << 30 | (uint32_t)k.pending << 31;
 }
 
-/* Returns the token of a node; LANE_NONE if the node is PATH_NONE. */
+/* Returns the token of a node; TOKEN_NONE if the node is PATH_NONE. */
 static uint32_t token_of_node(uint32_t node, bool back) {
-    if (node == PATH_NONE) return LANE_NONE;
+    if (node == PATH_NONE) return TOKEN_NONE;
     return token_of((struct token){.number = node, .back = back});
 }
 
 static bool is_pending(uint32_t token) {
-    return token != LANE_NONE && token_read(token).pending;
+    return token != TOKEN_NONE && token_read(token).pending;
 }
 
 /* The node, and whether on the way back. A backward op of a backward op leads
@@ -87,11 +87,11 @@ static uint32_t resolve(const struct scoping *s, uint32_t token, bool *back) {
     enum { HOPS = 8 };
     *back = false;
     for (int i = 0; i < HOPS; i++) {
-        if (token == LANE_NONE) return NO_SCOPE;
+        if (token == TOKEN_NONE) return NO_SCOPE;
         struct token k = token_read(token);
         *back |= k.back || k.pending;
         if (!k.pending) return k.number;
-        token = s->lanes.token[s->pending[k.number].from];
+        token = s->walk.token[s->pending[k.number].from];
     }
     return NO_SCOPE;
 }
@@ -134,7 +134,7 @@ static uint32_t child_of(struct scoping *s, uint32_t outer, row_id r) {
         *known = id == STR_NONE ? 1 : id + 1;
     }
     struct token in = token_read(outer);
-    bool inside = outer != LANE_NONE && !in.pending;
+    bool inside = outer != TOKEN_NONE && !in.pending;
     uint32_t node = paths_child_id(&s->paths, inside ? in.number : PATH_NONE,
                                    *known - 1);
     return token_of_node(node, inside && in.back);
@@ -147,7 +147,7 @@ static void count_call(struct scoping *s, uint32_t token, row_id r) {
 /* Remembers which call of a module is open: weights are those of its first. */
 static void open_call(struct scoping *s, uint32_t token, row_id r) {
     uint32_t node = token_read(token).number;
-    if (token == LANE_NONE) return; /* memory ran out */
+    if (token == TOKEN_NONE) return; /* memory ran out */
     if (node >= s->cap_calls) {
         size_t cap = vec_next_cap(s->cap_calls, node + 1);
         if (!vec_resize(&s->calls, cap, sizeof *s->calls)) {
@@ -171,7 +171,7 @@ static bool is_inside(const struct trace *t, row_id r, row_id outer) {
 /* A layer's op: the weights it was called with are its module's. Autocast
  * calls the same op inside of it again. */
 static void add_weights(struct scoping *s, uint32_t token, row_id r) {
-    if (token == LANE_NONE || is_pending(token)) return;
+    if (token == TOKEN_NONE || is_pending(token)) return;
     if (is_inside(s->t, r, s->layer)) return;
     const struct track *tr = &s->t->tracks[s->t->spans.track[r]];
     uint32_t node = token_read(token).number;
@@ -353,24 +353,24 @@ static void on_spend(void *ctx, row_id r, uint32_t token, int64_t from,
 /* ---- what is added when the walk is done ---- */
 
 /* The node that a device span names itself: XLA writes the op, and where it
- * comes from, on what it runs. LANE_NONE: nothing is said. */
+ * comes from, on what it runs. TOKEN_NONE: nothing is said. */
 static uint32_t device_token(struct scoping *s, row_id d) {
     char text[1024];
     const struct hlo_instr *i = hlo_of_span(s->t, d);
     if (i != NULL && s->by == BY_CODE) {
         size_t n = hlo_source_text(s->t, i, text, sizeof text);
-        if (n == 0) return LANE_NONE;
+        if (n == 0) return TOKEN_NONE;
         return paths_child(&s->paths, PATH_NONE,
                            (struct bytes){(const uint8_t *)text, n});
     }
-    if (s->by != BY_SCOPE) return LANE_NONE;
+    if (s->by != BY_SCOPE) return TOKEN_NONE;
     if (i != NULL)
-        return i->op_name ? named_scope(s, i->op_name, true) : LANE_NONE;
+        return i->op_name ? named_scope(s, i->op_name, true) : TOKEN_NONE;
     if (s->t->spans.kind[d] != SPAN_KERNEL || !names_scopes(s, d))
-        return LANE_NONE;
+        return TOKEN_NONE;
     struct bytes op = kernel_framework_op(s->t, d), node, type;
     bool back;
-    if (op.n == 0) return LANE_NONE;
+    if (op.n == 0) return TOKEN_NONE;
     uint32_t at = name_split_tf(op, &node, &type)
                       ? scope_path_tf(&s->paths, op, &back)
                       : scope_path_xla(&s->paths, op, &back);
@@ -386,8 +386,8 @@ static void charge_hlo(struct scoping *s, uint32_t token, row_id r) {
 static void charge_device_span(struct scoping *s, row_id d, row_id launch,
                                int64_t own) {
     uint32_t token = device_token(s, d);
-    bool named = token != LANE_NONE;
-    if (!named && launch != ROW_NONE) token = s->lanes.token[launch];
+    bool named = token != TOKEN_NONE;
+    if (!named && launch != ROW_NONE) token = s->walk.token[launch];
     if (!scope_has(s->scope, d)) return;
     charge(s, token, PATH_DEVICE, own);
     charge_hlo(s, token, d);
@@ -431,7 +431,7 @@ static void charge_flops_track(struct scoping *s, const struct track *tr,
         int64_t n = told ? args_int(t, r, "flops", -1)
                          : torch_flops_of(t, r, rule);
         if (n < 0) continue;
-        charge(s, s->lanes.token[r], PATH_FLOPS, n);
+        charge(s, s->walk.token[r], PATH_FLOPS, n);
         inside = r;
     }
 }
@@ -445,7 +445,7 @@ static bool charge_flops(struct scoping *s) {
         if (t->sources[tr->source].has_shapes) charge_flops_track(s, tr, rules);
         for (row_id r = tr->first; t->hlo && r < tr->end; r++)
             if (t->spans.kind[r] == SPAN_OP && scope_has(s->scope, r))
-                charge_hlo(s, s->lanes.token[r], r);
+                charge_hlo(s, s->walk.token[r], r);
     }
     free(rules);
     return rules != NULL;
@@ -453,16 +453,17 @@ static bool charge_flops(struct scoping *s) {
 
 /* Where an allocation's bytes go: to the node that the source names, or to
  * what ran on its thread. */
-static uint32_t mem_token(struct scoping *s, struct lane_at *at, size_t i) {
+static uint32_t mem_token(struct scoping *s, struct innermost_at *at,
+                          size_t i) {
     const struct mem_events *m = &s->t->mem;
     const struct source *src =
         &s->t->sources[s->t->allocators[m->allocator[i]].source];
     if (src->format->allocs_name_ops && s->by == BY_SCOPE && m->what[i] != 0)
         return named_scope(s, m->what[i], false);
-    return lane_at(at, m->track[i], m->ts[i]);
+    return innermost_at(at, m->track[i], m->ts[i]);
 }
 
-static void charge_allocator(struct scoping *s, struct lane_at *at,
+static void charge_allocator(struct scoping *s, struct innermost_at *at,
                              const struct mem_scope *in, size_t *next) {
     const struct mem_events *m = &s->t->mem;
     uint32_t allocator = m->allocator[*next];
@@ -476,12 +477,12 @@ static void charge_allocator(struct scoping *s, struct lane_at *at,
 
 static int charge_memory(struct scoping *s, struct ops_err *e) {
     const struct mem_events *m = &s->t->mem;
-    struct lane_at at;
+    struct innermost_at at;
     for (size_t i = 0; i < s->t->nsources; i++)
         s->memory |= s->t->sources[i].has_memory;
     for (size_t i = 0; i < s->t->nallocators; i++)
         s->device_memory |= s->t->allocators[i].device != ROW_NONE;
-    TRY(lane_at_init(&at, &s->lanes, e));
+    TRY(innermost_at_init(&at, &s->walk, e));
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < m->n;) {
         struct mem_scope in;
@@ -495,7 +496,7 @@ static int charge_memory(struct scoping *s, struct ops_err *e) {
             while (i < m->n && m->allocator[i] == allocator) i++;
         mem_scope_free(&in);
     }
-    lane_at_free(&at);
+    innermost_at_free(&at);
     return rc;
 }
 
@@ -546,13 +547,14 @@ static int scoping_gather(struct scoping *s, struct ops_err *e) {
     (void)none;
     if (s->by != BY_OP && !map_forward(s)) return fail_oom(e);
     if (s->by != BY_OP && s->t->flows.n == 0) TRY(map_by_number(s, e));
-    s->lanes = (struct lanes){.t = s->t,
-                              .ctx = s,
-                              .wants = on_wants,
-                              .enter = on_enter,
-                              .spend = on_spend,
-                              .python = s->by == BY_MODULE || s->by == BY_CODE};
-    TRY(lanes_walk(&s->lanes, e));
+    s->walk = (struct thread_walk){.t = s->t,
+                                   .ctx = s,
+                                   .wants = on_wants,
+                                   .enter = on_enter,
+                                   .spend = on_spend,
+                                   .python = s->by == BY_MODULE ||
+                                             s->by == BY_CODE};
+    TRY(thread_walk(&s->walk, e));
     for (uint32_t i = 0; i < s->npending; i++)
         charge(s, token_of((struct token){.number = i, .pending = true}),
                PATH_HOST, s->pending[i].host);
@@ -569,7 +571,7 @@ int scope_tree_init(struct scope_tree *out, const struct trace *t,
     int rc = scoping_gather(&s, e);
     host_tree_free(&s.host);
     map_free(&s.forward);
-    free(s.lanes.token);
+    free(s.walk.token);
     free(s.part);
     free(s.whole);
     free(s.pending);

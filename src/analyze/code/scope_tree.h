@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What every scope of a program cost: time on host and device, memory, FLOPs,
  * weights, put on a tree of paths. A scope is a module, a name scope, an
- * operation or a line of code; all four are one walk (lanes.h) that asks of
- * each span which node it stands for.
+ * operation or a line of code; all four are one walk (thread_walk.h) that asks
+ * of each span which node it stands for.
  *
  * The backward pass belongs to the scope of the forward op that it
  * differentiates (arrows of the source, or the spelling of names). Node 0

@@ -7,8 +7,8 @@
  * By device, a kernel stands under the call path that launched it, whichever
  * time it ran at. By host, it is the time of the threads themselves. */
 #include "analyze/analyze.h"
-#include "analyze/code/lanes.h"
 #include "analyze/code/paths.h"
+#include "analyze/code/thread_walk.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
@@ -42,7 +42,7 @@ struct call_paths {
     const struct trace *t;
     struct scope scope;
     struct host_tree host;
-    struct lanes lanes;
+    struct thread_walk walk;
     struct paths paths;
     uint32_t *part;  /* by str_id: the name as a frame, + 1; 0: not yet */
     uint32_t *users; /* by name in paths: 1 no, 2 a frame of the program's own
@@ -101,7 +101,7 @@ static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
 static void on_spend(void *ctx, row_id r, uint32_t node, int64_t from,
                      int64_t to) {
     struct call_paths *s = ctx;
-    if (s->device || node == LANE_NONE || !scope_has(&s->scope, r)) return;
+    if (s->device || node == TOKEN_NONE || !scope_has(&s->scope, r)) return;
     paths_add(&s->paths, node, PATH_HOST, to - from);
 }
 
@@ -122,7 +122,7 @@ static str_id compiled_from(struct call_paths *s, row_id d) {
 static uint32_t device_node(struct call_paths *s, row_id d, row_id launch,
                             uint32_t around) {
     uint32_t node = around;
-    if (node == PATH_NONE && launch != ROW_NONE) node = s->lanes.token[launch];
+    if (node == PATH_NONE && launch != ROW_NONE) node = s->walk.token[launch];
     str_id op = around == PATH_NONE ? compiled_from(s, d) : 0;
     if (op != 0) node = paths_child_id(&s->paths, node, op);
     return child_of(s, node, d);
@@ -171,13 +171,13 @@ static int gather(struct call_paths *s, const struct opts *o,
     TRY(host_tree_init(&s->host, t, e));
     s->part = calloc(t->strs.n + 1, sizeof *s->part);
     if (!s->part || !paths_init(&s->paths)) return fail_oom(e);
-    s->lanes = (struct lanes){.t = t,
-                              .ctx = s,
-                              .wants = on_wants,
-                              .enter = on_enter,
-                              .spend = on_spend,
-                              .python = true};
-    TRY(lanes_walk(&s->lanes, e));
+    s->walk = (struct thread_walk){.t = t,
+                                   .ctx = s,
+                                   .wants = on_wants,
+                                   .enter = on_enter,
+                                   .spend = on_spend,
+                                   .python = true};
+    TRY(thread_walk(&s->walk, e));
     for (size_t i = 0; s->device && i < t->ntracks; i++)
         if (t->tracks[i].kind == TRACK_STREAM &&
             !count_stream(s, &t->tracks[i], &link))
@@ -342,7 +342,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     scope_free(&s.scope);
     host_tree_free(&s.host);
     paths_free(&s.paths);
-    free(s.lanes.token);
+    free(s.walk.token);
     free(s.part);
     free(s.users);
     return rc;

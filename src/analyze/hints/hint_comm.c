@@ -6,7 +6,7 @@
  * cannot get shorter than that. */
 #include "analyze/hints/hint.h"
 
-#include "analyze/shared/part.h"
+#include "analyze/shared/subresult.h"
 #include "base/text/number.h"
 #include "model/span_class.h"
 #include "model/trace.h"
@@ -15,7 +15,7 @@
 /* The row of `ranks` that all wait for, or SIZE_MAX. */
 static size_t straggler(const struct hint_case *c) {
     for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
-        struct cell is = part_cell(c->ranks, i, "straggler");
+        struct cell is = subresult_cell(c->ranks, i, "straggler");
         if (!is.null && is.i) return i;
     }
     return SIZE_MAX;
@@ -34,7 +34,7 @@ static int64_t shorten(int64_t *dur, int64_t *left) {
 static int64_t still_late(const struct hint_case *c,
                           const struct hint_step *s) {
     size_t row = straggler(c);
-    struct cell late = part_cell(c->ranks, row, "late_us");
+    struct cell late = subresult_cell(c->ranks, row, "late_us");
     int64_t left = late.null ? 0 : late.i;
     for (uint32_t i = 0; i < s->d.line.n && left > 0; i++) {
         uint32_t at = s->d.line.v[i].row;
@@ -110,7 +110,7 @@ const struct hint_rule hint_comm_exposed = {
 static void repair_straggler(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     size_t row = straggler(c);
-    struct cell late = part_cell(c->ranks, row, "late_us");
+    struct cell late = subresult_cell(c->ranks, row, "late_us");
     if (late.null) return;
     int64_t left = late.i;
     for (uint32_t w = 0; w < s->d.nworks; w++)
@@ -129,8 +129,8 @@ static void say_straggler(const struct hint_case *c, const struct hint_found *f,
                           struct hint_words *w) {
     char a[48], time[48] = "?";
     size_t row = straggler(c);
-    struct cell rank = part_cell(c->ranks, row, "rank");
-    struct cell late = part_cell(c->ranks, row, "late_us");
+    struct cell rank = subresult_cell(c->ranks, row, "rank");
+    struct cell late = subresult_cell(c->ranks, row, "late_us");
     if (!late.null) human_time(late.i, time, sizeof time);
     snprintf(w->title, sizeof w->title,
              "all ranks wait for rank %lld, %s in every step",

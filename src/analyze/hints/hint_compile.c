@@ -4,7 +4,7 @@
  * Compilations come in few steps; each step bears its share of them. */
 #include "analyze/hints/hint.h"
 
-#include "analyze/ops/compiling.h"
+#include "analyze/ops/compile_find.h"
 #include "base/sum.h"
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
  * two cost time, too: the calls that ask for memory. */
 #include "analyze/hints/hint.h"
 
-#include "analyze/shared/part.h"
+#include "analyze/shared/subresult.h"
 #include "base/sum.h"
 #include "base/text/number.h"
 #include "model/span_class.h"
@@ -68,7 +68,7 @@ static int64_t device_room(const struct hint_case *c) {
 static bool leak_matters(const struct hint_case *c) {
     int64_t grows = 0;
     for (size_t i = 0; c->leaks != NULL && i < c->leaks->nrows; i++) {
-        struct cell per = part_cell(c->leaks, i, "bytes_per_step");
+        struct cell per = subresult_cell(c->leaks, i, "bytes_per_step");
         if (!per.null) sum_add(&grows, per.i);
     }
     return grows > device_room(c) / HINT_LEAK_STEPS;
@@ -98,11 +98,11 @@ static const char *const leak_repairs[FRAMEWORKS] = {
 static void say_leak(const struct hint_case *c, const struct hint_found *f,
                      struct hint_words *w) {
     char a[48], each[48] = "?", all[48] = "?";
-    struct cell op = part_cell(c->leaks, 0, "op");
-    struct cell per = part_cell(c->leaks, 0, "bytes_per_step");
-    struct cell sum = part_cell(c->leaks, 0, "total_bytes");
-    struct cell stack = part_cell(c->leaks, 0, "stack");
-    struct cell device = part_cell(c->leaks, 0, "device");
+    struct cell op = subresult_cell(c->leaks, 0, "op");
+    struct cell per = subresult_cell(c->leaks, 0, "bytes_per_step");
+    struct cell sum = subresult_cell(c->leaks, 0, "total_bytes");
+    struct cell stack = subresult_cell(c->leaks, 0, "stack");
+    struct cell device = subresult_cell(c->leaks, 0, "device");
     if (!per.null) human_bytes(per.i, each, sizeof each);
     if (!sum.null) human_bytes(sum.i, all, sizeof all);
     snprintf(w->title, sizeof w->title, "memory grows by %s in every step",
@@ -146,9 +146,9 @@ static bool find_smallest(const struct trace *t, struct map *devices) {
 static bool is_fragmented(const struct hint_case *c, const struct map *devices,
                           size_t row) {
     const struct trace *t = c->t;
-    struct cell pct = part_cell(c->memory, row, "fragmentation_pct");
-    struct cell held = part_cell(c->memory, row, "reserved_bytes");
-    struct cell name = part_cell(c->memory, row, "device");
+    struct cell pct = subresult_cell(c->memory, row, "fragmentation_pct");
+    struct cell held = subresult_cell(c->memory, row, "reserved_bytes");
+    struct cell name = subresult_cell(c->memory, row, "device");
     if (pct.null || held.null || name.null || pct.f < HINT_FRAGMENT_PERCENT)
         return false;
     str_id label = strs_find(&t->strs, bytes_of(name.s));
@@ -178,9 +178,9 @@ static void say_fragments(const struct hint_case *c, const struct hint_found *f,
                           struct hint_words *w) {
     char held[48] = "?", used[48] = "?";
     size_t row = c->fragmented;
-    struct cell h = part_cell(c->memory, row, "reserved_bytes");
-    struct cell u = part_cell(c->memory, row, "peak_bytes");
-    struct cell pct = part_cell(c->memory, row, "fragmentation_pct");
+    struct cell h = subresult_cell(c->memory, row, "reserved_bytes");
+    struct cell u = subresult_cell(c->memory, row, "peak_bytes");
+    struct cell pct = subresult_cell(c->memory, row, "fragmentation_pct");
     if (!h.null) human_bytes(h.i, held, sizeof held);
     if (!u.null) human_bytes(u.i, used, sizeof used);
     (void)f;

@@ -12,10 +12,10 @@
 #include "analyze/cost/device_peak.h"
 #include "analyze/hints/hint.h"
 #include "analyze/hints/hint_tops.h"
-#include "analyze/ops/compiling.h"
+#include "analyze/ops/compile_find.h"
 #include "analyze/shared/kernel_args.h"
-#include "analyze/shared/part.h"
 #include "analyze/shared/pystack.h"
+#include "analyze/shared/subresult.h"
 #include "analyze/steps/overhead.h"
 #include "base/sum.h"
 #include "base/text/number.h"
@@ -45,7 +45,7 @@ struct hint {
 
 struct hints {
     struct hint_case c;
-    struct part leaks, memory, ranks;
+    struct subresult leaks, memory, ranks;
     struct compiles compiles;
     struct pystack frames;
     int64_t lost; /* launches without a record of their work */
@@ -241,13 +241,13 @@ static int run_parts(struct hints *h, const struct opts *o, struct ops_err *e) {
     TRY(compiles_init(&h->compiles, t, e));
     h->c.compiles = &h->compiles;
     if (t->nsources > 1) {
-        TRY(part_run(&h->ranks, "ranks", NULL, NULL, t, o, e));
+        TRY(subresult_run(&h->ranks, "ranks", NULL, NULL, t, o, e));
         h->c.ranks = &h->ranks.r;
     }
     h->c.fragmented = SIZE_MAX;
     if (t->mem.n == 0) return 0;
-    TRY(part_run(&h->leaks, "leaks", NULL, NULL, t, o, e));
-    TRY(part_run(&h->memory, "memory", NULL, NULL, t, o, e));
+    TRY(subresult_run(&h->leaks, "leaks", NULL, NULL, t, o, e));
+    TRY(subresult_run(&h->memory, "memory", NULL, NULL, t, o, e));
     h->c.leaks = &h->leaks.r;
     h->c.memory = &h->memory.r;
     return hint_memory_read(&h->c, e);
@@ -257,8 +257,8 @@ static int run_parts(struct hints *h, const struct opts *o, struct ops_err *e) {
  * first. False: out of memory. */
 static bool find_waits(const struct hint_case *c, struct map *rows) {
     for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
-        struct cell r = part_cell(c->ranks, i, "rank");
-        if (r.null || part_cell(c->ranks, i, "wait_us").null) continue;
+        struct cell r = subresult_cell(c->ranks, i, "rank");
+        if (r.null || subresult_cell(c->ranks, i, "wait_us").null) continue;
         uint32_t *at = map_at(rows, (uint64_t)r.i);
         if (at == NULL) return false;
         if (*at == MAP_NONE) *at = (uint32_t)i;
@@ -298,7 +298,7 @@ static int pick_source(struct hint_case *c, const struct scope *in,
         c->nranks++;
         int64_t rank = t->sources[i].rank, wait = -1;
         uint32_t at = map_get(&rows, (uint64_t)rank);
-        if (at != MAP_NONE) wait = part_cell(c->ranks, at, "wait_us").i;
+        if (at != MAP_NONE) wait = subresult_cell(c->ranks, at, "wait_us").i;
         bool first = c->source == ROW_NONE || rank < t->sources[c->source].rank;
         if (c->source != ROW_NONE && wait < most) continue;
         if (c->source != ROW_NONE && wait == most && !first) continue;
@@ -441,9 +441,9 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
     case_free(&h.c);
     compiles_free(&h.compiles);
     pystack_free(&h.frames);
-    part_free(&h.leaks);
-    part_free(&h.memory);
-    part_free(&h.ranks);
+    subresult_free(&h.leaks);
+    subresult_free(&h.memory);
+    subresult_free(&h.ranks);
     return rc;
 }
 

@@ -8,9 +8,9 @@
 #include "analyze/memory/mem_category.h"
 #include "analyze/memory/mem_shape.h"
 #include "analyze/memory/mem_site.h"
+#include "analyze/shared/label.h"
 #include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
-#include "analyze/shared/where.h"
 #include "base/sum.h"
 
 static const struct opt allocs_opts[] = {
@@ -109,7 +109,7 @@ static void put_block(struct result *r, const struct allocs *c,
     result_row(r);
     put_op(r, c, &at, k);
     result_int(r, m->bytes[k]);
-    where_device(r, t, a->source, a->device);
+    cell_text(r, "device", label_device(r, t, a->source, a->device));
     result_int(r, m->ts[k]);
     result_int_if(r, freed, freed ? m->ts[l->first + l->mate[i]] : 0);
     result_str(r, mem_block_label(b, i, &at));
@@ -130,7 +130,7 @@ static void put_rest(struct result *r, const struct allocs *c,
     result_row(r);
     result_null(r);
     result_int(r, bytes);
-    where_device(r, c->t, a->source, a->device);
+    cell_text(r, "device", label_device(r, c->t, a->source, a->device));
     result_null(r);
     result_int_if(r, blocks > 0, free_ts);
     result_text(r, mem_category_name(before ? MEM_BEFORE_WINDOW : MEM_UNKNOWN));
@@ -150,7 +150,7 @@ static void put_before(struct result *r, const struct allocs *c,
     result_row(r);
     result_null(r);
     result_int(r, b->bytes);
-    where_device(r, c->t, a->source, a->device);
+    cell_text(r, "device", label_device(r, c->t, a->source, a->device));
     result_int_if(r, b->ts != TS_NONE, b->ts);
     result_int_if(r, freed,
                   freed ? c->t->mem.ts[l->first + l->before_end[i]] : 0);

@@ -4,8 +4,8 @@
 #include "analyze/analyze.h"
 #include "analyze/memory/leak_find.h"
 #include "analyze/memory/mem_site.h"
+#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
-#include "analyze/shared/where.h"
 #include "base/text/number.h"
 
 static void put_columns(struct result *r) {
@@ -52,7 +52,7 @@ static void put_site(struct result *r, const struct mem_sites *s,
     result_int(r, leak->bytes_per_step);
     result_int(r, leak->steps_seen);
     result_int(r, leak->total_bytes);
-    where_device(r, t, a->source, a->device);
+    cell_text(r, "device", label_device(r, t, a->source, a->device));
     result_int(r, leak->blocks);
     put_text(r, s, &at, leak->event, MEM_BY_SCOPE);
     put_text(r, s, &at, leak->event, MEM_BY_MODULE);

@@ -7,9 +7,9 @@
 #include "analyze/memory/mem_holders.h"
 #include "analyze/memory/mem_segments.h"
 #include "analyze/memory/mem_timeline.h"
+#include "analyze/shared/label.h"
 #include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
-#include "analyze/shared/where.h"
 #include "base/text/number.h"
 #include "model/span_at.h"
 #include <stdio.h>
@@ -151,7 +151,7 @@ static void put_row(struct result *r, const struct live *l,
     const struct step *s = step_at(t, a->source, ts);
     struct counts c = count_events(l, in);
     result_row(r);
-    where_device(r, t, a->source, a->device);
+    cell_text(r, "device", label_device(r, t, a->source, a->device));
     result_int(r, used);
     result_int(r, ts);
     result_int_if(r, s != NULL, s ? s->number : 0);
@@ -200,7 +200,7 @@ static int put_timeline(struct result *r, const struct live *l,
         size_t k = l->first + line.v[i];
         int64_t held = mem_reserved(t, k);
         result_row(r);
-        where_device(r, t, a->source, a->device);
+        cell_text(r, "device", label_device(r, t, a->source, a->device));
         result_int(r, t->mem.ts[k]);
         result_int(r, l->level[line.v[i]]);
         result_int_if(r, held > 0, held);
@@ -242,7 +242,7 @@ static int put_holders(struct result *r, const struct memory *m,
     if (rc != 0) return rc;
     for (size_t i = 0; i < h.n; i++) {
         result_row(r);
-        where_device(r, t, a->source, a->device);
+        cell_text(r, "device", label_device(r, t, a->source, a->device));
         result_text(r, mem_holder_key(&h, i));
         result_int(r, h.v[i].bytes);
         result_int_if(r, h.v[i].blocks > 0, h.v[i].blocks);

@@ -4,8 +4,8 @@
  * for what comes next is lost until all of its segment is free: that is
  * fragmentation, and here is where it lies. */
 #include "analyze/analyze.h"
+#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
-#include "analyze/shared/where.h"
 #include "base/sum.h"
 #include "base/text/number.h"
 #include "model/format.h"
@@ -90,7 +90,7 @@ static void put_segment(struct result *r, const struct trace *t,
     sum_add(&all->active, s->active);
     if (largest > all->largest) all->largest = largest;
     result_row(r);
-    where_device(r, t, a->source, a->device);
+    cell_text(r, "device", label_device(r, t, a->source, a->device));
     put_hex(r, s->addr);
     result_int(r, s->bytes);
     result_int(r, s->allocated);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * compile: what was traced and compiled while the profile was taken, how often
  * and for how long. A step in which something is compiled is slow for a reason
- * that no kernel or op shows. The finding is in compiling.c; here it is
+ * that no kernel or op shows. The finding is in compile_find.c; here it is
  * added up within the scope. */
 #include "analyze/analyze.h"
-#include "analyze/ops/compiling.h"
-#include "analyze/shared/where.h"
+#include "analyze/ops/compile_find.h"
+#include "analyze/shared/label.h"
 #include "base/array.h"
 #include "base/sum.h"
 #include "base/text/number.h"

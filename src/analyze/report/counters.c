@@ -4,9 +4,9 @@
  * time. The last sample holds for no time that is known: it is not in the
  * mean, unless it is the only one. */
 #include "analyze/analyze.h"
+#include "analyze/shared/label.h"
 #include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
-#include "analyze/shared/where.h"
 #include "base/array.h"
 #include "base/sum.h"
 #include <math.h>

@@ -6,7 +6,7 @@
 
 #include "analyze/report/facts.h"
 #include "analyze/shared/missing.h"
-#include "analyze/shared/part.h"
+#include "analyze/shared/subresult.h"
 #include "base/array.h"
 #include "base/par.h"
 #include "base/sort.h"
@@ -65,7 +65,7 @@ static bool spread(struct result *into, const struct result *r,
     size_t n = 0;
     if (v == NULL) into->oom = true;
     for (size_t i = 0; v != NULL && i < r->nrows; i++) {
-        struct cell c = part_cell(r, i, name);
+        struct cell c = subresult_cell(r, i, name);
         if (!c.null) v[n++] = c.i;
     }
     if (n > 0) {
@@ -102,7 +102,7 @@ static void put_steps(struct result *r, const struct result *steps,
                   p95);
     /* The step without its profiler: as the hints have it, whose savings are
      * shares of it, else the estimate of `steps`. */
-    struct cell hinted = part_cell(hints, 0, "step_us");
+    struct cell hinted = subresult_cell(hints, 0, "step_us");
     int64_t bare = hinted.null ? -1 : hinted.i, of[SPREAD];
     if (hinted.null && spread(r, steps, "bare_us", of)) bare = of[MEDIAN];
     if (bare < 0 || dur[MEDIAN] - bare <= dur[MEDIAN] / 100 * FELT) return;
@@ -121,7 +121,7 @@ static size_t median_row(const struct result *steps, int64_t median) {
     size_t best = 0;
     int64_t least = INT64_MAX, dur = 0;
     for (size_t i = 0; i < steps->nrows; i++) {
-        struct cell d = part_cell(steps, i, "dur_us");
+        struct cell d = subresult_cell(steps, i, "dur_us");
         if (d.null) continue;
         int64_t off = d.i > median ? d.i - median : median - d.i;
         if (off > least || (off == least && d.i <= dur)) continue;
@@ -149,11 +149,11 @@ static void put_phases(struct result *r, const struct trace *t,
     int64_t dur[SPREAD];
     if (!spread(r, steps, "dur_us", dur) || dur[MEDIAN] <= 0) return;
     size_t row = median_row(steps, dur[MEDIAN]);
-    struct cell all = part_cell(steps, row, "dur_us");
-    struct cell busy = part_cell(steps, row, "device_busy_pct");
+    struct cell all = subresult_cell(steps, row, "dur_us");
+    struct cell busy = subresult_cell(steps, row, "device_busy_pct");
     char text[48];
     for (size_t k = 0; k < COUNT(phases); k++) {
-        struct cell c = part_cell(steps, row, phases[k].col);
+        struct cell c = subresult_cell(steps, row, phases[k].col);
         if (c.null || all.null || all.i <= 0 || c.i == 0) continue;
         human_time(c.i, text, sizeof text);
         const char *metric = phases[k].metric;
@@ -171,7 +171,7 @@ static void put_phases(struct result *r, const struct trace *t,
 static bool has_ops(const struct result *from) {
     if (result_find_col(from, "kind") < 0) return false;
     for (size_t i = 0; i < from->nrows; i++) {
-        struct cell kind = part_cell(from, i, "kind");
+        struct cell kind = subresult_cell(from, i, "kind");
         if (!kind.null && strcmp(kind.s, "op") == 0) return true;
     }
     return false;
@@ -185,10 +185,10 @@ static size_t find_top(const struct result *from, const char *col,
     size_t n = 0;
     int64_t values[TOP_OPS];
     for (size_t i = 0; i < from->nrows; i++) {
-        struct cell v = part_cell(from, i, col);
+        struct cell v = subresult_cell(from, i, col);
         if (v.null || v.i <= 0) continue;
         if (only_ops) {
-            struct cell kind = part_cell(from, i, "kind");
+            struct cell kind = subresult_cell(from, i, "kind");
             if (!kind.null && strcmp(kind.s, "op") != 0) continue;
         }
         size_t at = n; /* of equal ones the first stays first */
@@ -206,7 +206,7 @@ static size_t find_top(const struct result *from, const char *col,
 static int64_t sum_column(const struct result *from, const char *col) {
     int64_t sum = 0;
     for (size_t i = 0; i < from->nrows; i++) {
-        struct cell v = part_cell(from, i, col);
+        struct cell v = subresult_cell(from, i, col);
         if (!v.null) sum_add(&sum, v.i);
     }
     return sum;
@@ -219,9 +219,9 @@ static void put_top(struct result *r, const char *metric,
     size_t top[TOP_OPS], n_top = find_top(from, time, top);
     for (size_t k = 0; k < n_top; k++) {
         size_t i = top[k];
-        struct cell name = part_cell(from, i, "name");
-        struct cell us = part_cell(from, i, time);
-        struct cell calls = part_cell(from, i, "calls");
+        struct cell name = subresult_cell(from, i, "name");
+        struct cell us = subresult_cell(from, i, time);
+        struct cell calls = subresult_cell(from, i, "calls");
         char total[48];
         human_time(us.i, total, sizeof total);
         long long n = !calls.null ? (long long)calls.i : 0;
@@ -242,8 +242,8 @@ static void put_tops(struct result *r, const struct result *ops,
     int64_t dur[SPREAD];
     struct cell busy = {.null = true};
     if (spread(r, steps, "dur_us", dur))
-        busy = part_cell(steps, median_row(steps, dur[MEDIAN]),
-                         "device_busy_pct");
+        busy = subresult_cell(steps, median_row(steps, dur[MEDIAN]),
+                              "device_busy_pct");
     if (!device || (!busy.null && busy.f < HALF))
         put_top(r, "top op, host", ops, "host_self_us");
     if (device && (busy.null || busy.f >= HALF))
@@ -255,13 +255,13 @@ static void put_tops(struct result *r, const struct result *ops,
 static void put_memory(struct result *r, const struct result *memory) {
     int64_t most = 0; /* what holds next to nothing beside it is noise */
     for (size_t i = 0; i < memory->nrows; i++) {
-        struct cell peak = part_cell(memory, i, "peak_bytes");
+        struct cell peak = subresult_cell(memory, i, "peak_bytes");
         if (!peak.null && peak.i > most) most = peak.i;
     }
     for (size_t i = 0; i < memory->nrows; i++) {
-        struct cell device = part_cell(memory, i, "device");
-        struct cell peak = part_cell(memory, i, "peak_bytes");
-        struct cell held = part_cell(memory, i, "reserved_bytes");
+        struct cell device = subresult_cell(memory, i, "device");
+        struct cell peak = subresult_cell(memory, i, "peak_bytes");
+        struct cell held = subresult_cell(memory, i, "reserved_bytes");
         if (peak.null || peak.i < most / 100) continue;
         char a[48], b[48] = "";
         human_bytes(peak.i, a, sizeof a);
@@ -282,8 +282,8 @@ static void remark_outlier(struct result *r, const struct result *steps) {
         dur[MOST] / OUTLIER < dur[MEDIAN])
         return;
     for (size_t i = 0; i < steps->nrows; i++) {
-        struct cell d = part_cell(steps, i, "dur_us");
-        struct cell n = part_cell(steps, i, "step");
+        struct cell d = subresult_cell(steps, i, "dur_us");
+        struct cell n = subresult_cell(steps, i, "step");
         if (d.null || n.null || d.i != dur[MOST]) continue;
         char text[48];
         human_time(d.i, text, sizeof text);
@@ -298,8 +298,8 @@ static void remark_outlier(struct result *r, const struct result *steps) {
 /* What a hint of that kind would save, in percent of the step; 0: none. */
 static double hint_share(const struct result *hints, const char *id) {
     for (size_t i = 0; i < hints->nrows; i++) {
-        struct cell c = part_cell(hints, i, "id");
-        struct cell share = part_cell(hints, i, "save_pct");
+        struct cell c = subresult_cell(hints, i, "id");
+        struct cell share = subresult_cell(hints, i, "save_pct");
         if (!c.null && !share.null && strcmp(c.s, id) == 0) return share.f;
     }
     return 0;
@@ -311,8 +311,8 @@ static void put_input(struct result *r, const struct result *input,
                       const struct result *steps, const struct result *hints) {
     int64_t wait = 0, all = 0;
     for (size_t i = 0; i < steps->nrows; i++) {
-        struct cell c = part_cell(steps, i, "input_us");
-        struct cell d = part_cell(steps, i, "dur_us");
+        struct cell c = subresult_cell(steps, i, "input_us");
+        struct cell d = subresult_cell(steps, i, "dur_us");
         if (c.null || d.null) continue;
         sum_add(&wait, c.i);
         sum_add(&all, d.i);
@@ -334,13 +334,13 @@ static void put_input(struct result *r, const struct result *input,
 /* "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
  * peak. */
 static void put_holders(struct result *r, const struct result *holders) {
-    struct cell first = part_cell(holders, 0, "device");
+    struct cell first = subresult_cell(holders, 0, "device");
     char *text = NULL;
     size_t n = 0;
     for (size_t i = 0; i < holders->nrows && n < TOP_HOLDERS; i++) {
-        struct cell device = part_cell(holders, i, "device");
-        struct cell what = part_cell(holders, i, "category");
-        struct cell bytes = part_cell(holders, i, "bytes");
+        struct cell device = subresult_cell(holders, i, "device");
+        struct cell what = subresult_cell(holders, i, "category");
+        struct cell bytes = subresult_cell(holders, i, "bytes");
         if (device.null || first.null || what.null || bytes.null ||
             bytes.i <= 0 || strcmp(device.s, first.s) != 0)
             continue;
@@ -356,12 +356,12 @@ static void put_holders(struct result *r, const struct result *holders) {
 
 static void put_hints(struct result *r, const struct result *hints) {
     for (size_t i = 0; i < hints->nrows && i < TOP_HINTS; i++) {
-        struct cell id = part_cell(hints, i, "id");
-        struct cell title = part_cell(hints, i, "title");
-        struct cell save = part_cell(hints, i, "save_us");
-        struct cell share = part_cell(hints, i, "save_pct");
+        struct cell id = subresult_cell(hints, i, "id");
+        struct cell title = subresult_cell(hints, i, "title");
+        struct cell save = subresult_cell(hints, i, "save_us");
+        struct cell share = subresult_cell(hints, i, "save_pct");
         if (id.null || title.null || save.null || share.null) continue;
-        struct cell step = part_cell(hints, i, "step_us");
+        struct cell step = subresult_cell(hints, i, "step_us");
         char time[48], of[48] = "";
         human_time(save.i, time, sizeof time);
         if (!step.null) human_time(step.i, of, sizeof of);
@@ -519,10 +519,10 @@ static void put_processes(struct result *r, const struct result *from) {
     size_t top[TOP_OPS], n_top = find_top(from, "cpu_us", top);
     for (size_t k = 0; k < n_top; k++) {
         size_t i = top[k];
-        struct cell name = part_cell(from, i, "name");
-        struct cell pid = part_cell(from, i, "pid");
-        struct cell cpu = part_cell(from, i, "cpu_us");
-        struct cell end = part_cell(from, i, "end");
+        struct cell name = subresult_cell(from, i, "name");
+        struct cell pid = subresult_cell(from, i, "pid");
+        struct cell cpu = subresult_cell(from, i, "cpu_us");
+        struct cell end = subresult_cell(from, i, "end");
         char time[48];
         human_time(cpu.i, time, sizeof time);
         put_share(r, "top process, CPU", (double)cpu.i / PS_PER_US, "us",
@@ -538,7 +538,7 @@ static void put_processes(struct result *r, const struct result *from) {
 struct parts {
     const struct trace *t;
     const struct opts *o;
-    struct part *all;
+    struct subresult *all;
     int first, end; /* which of them */
     int rc;
     struct ops_err e;
@@ -547,15 +547,15 @@ struct parts {
 static bool run_parts(void *ctx) {
     struct parts *p = ctx;
     for (int i = p->first; i < p->end && p->rc == 0; i++)
-        p->rc = part_run(&p->all[i], sources[i].analysis, sources[i].opt,
-                         sources[i].value, p->t, p->o, &p->e);
+        p->rc = subresult_run(&p->all[i], sources[i].analysis, sources[i].opt,
+                              sources[i].value, p->t, p->o, &p->e);
     return p->rc == 0;
 }
 
 /* All of them, in two threads for a large trace: it is const, and each result
  * is its own. */
 static int run_all(const struct trace *t, const struct opts *o,
-                   struct part p[PARTS], struct ops_err *e) {
+                   struct subresult p[PARTS], struct ops_err *e) {
     enum { MANY_ROWS = 100000 };
     struct parts a = {t, o, p, STEPS, MEMORY, 0, {0}};
     struct parts b = {t, o, p, MEMORY, PARTS, 0, {0}};
@@ -567,7 +567,7 @@ static int run_all(const struct trace *t, const struct opts *o,
 }
 
 static int overview_fill(const struct trace *t, const struct opts *o,
-                         struct result *r, struct part p[PARTS],
+                         struct result *r, struct subresult p[PARTS],
                          struct ops_err *e) {
     TRY(run_all(t, o, p, e));
     facts_columns(r);
@@ -612,11 +612,11 @@ static int overview_fill(const struct trace *t, const struct opts *o,
 
 static int overview_run(const struct trace *t, const struct opts *o,
                         struct result *r, struct ops_err *e) {
-    struct part p[PARTS] = {0};
+    struct subresult p[PARTS] = {0};
     result_init(r, "overview", "Overview");
     result_from_trace(r, t);
     int rc = overview_fill(t, o, r, p, e);
-    for (int i = 0; i < PARTS; i++) part_free(&p[i]);
+    for (int i = 0; i < PARTS; i++) subresult_free(&p[i]);
     return rc;
 }
 

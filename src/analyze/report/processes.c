@@ -5,7 +5,7 @@
 #include "analyze/analyze.h"
 
 #include "analyze/report/facts.h"
-#include "analyze/shared/where.h"
+#include "analyze/shared/label.h"
 #include "base/array.h"
 #include "model/args.h"
 #include <stdio.h>

@@ -7,10 +7,10 @@
 #include "analyze/analyze.h"
 
 #include "analyze/shared/host_tree.h"
+#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
 #include "analyze/shared/pystack.h"
-#include "analyze/shared/where.h"
 #include "analyze/steps/deps.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -312,7 +312,7 @@ static void put_rows(struct result *r, const struct trace *t,
         const struct row *v = &rows->v[i];
         const struct step *s = &t->steps[v->step];
         result_row(r);
-        where_source(r, t, s->source);
+        cell_text(r, "host", label_source(r, t, s->source));
         result_int(r, s->number);
         result_text(r, kind_names[v->kind]);
         result_text(r, strs_text(&rows->names, v->name));

@@ -6,9 +6,9 @@
 
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
+#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
-#include "analyze/shared/where.h"
 #include "analyze/steps/gaps.h"
 #include "base/sum.h"
 #include "model/span_class.h"
@@ -113,7 +113,7 @@ static void put_row(struct result *r, const struct idle *d,
                     const struct phase_view *v, enum idle_cause c,
                     const struct sum *s, int64_t idle) {
     result_row(r);
-    where_device(r, d->t, v->source, v->device);
+    cell_text(r, "device", label_device(r, d->t, v->source, v->device));
     result_text(r, idle_cause_name(c));
     result_int(r, s->gaps);
     result_int(r, s->total);

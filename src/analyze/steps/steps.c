@@ -3,9 +3,9 @@
  * went. The phases sum to the step, to the picosecond. */
 #include "analyze/analyze.h"
 
+#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
-#include "analyze/shared/where.h"
 #include "analyze/steps/overhead.h"
 #include "base/sort.h"
 #include "base/sum.h"
@@ -252,7 +252,7 @@ static void add_columns(struct result *r, const struct trace *t, enum by by) {
 static void put_line(struct result *r, const struct trace *t,
                      const struct line *l, enum by by) {
     result_row(r);
-    where_source(r, t, l->source);
+    cell_text(r, "host", label_source(r, t, l->source));
     result_int_if(r, by != BY_EPOCH, l->number);
     result_int(r, l->start);
     result_int(r, l->dur);
@@ -263,7 +263,8 @@ static void put_line(struct result *r, const struct trace *t,
     result_int_if(r, l->has_bare, l->bare);
     result_int(r, l->events);
     if (by == BY_DEVICE && l->device == ROW_NONE) result_null(r);
-    else if (by == BY_DEVICE) where_device(r, t, l->source, l->device);
+    else if (by == BY_DEVICE)
+        cell_text(r, "device", label_device(r, t, l->source, l->device));
     if (by == BY_EPOCH) {
         result_text(r, l->epoch);
         result_int(r, l->steps);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where something ran, in words: the host or rank, and the device. With one
  * source "GPU 0" says it all; with the ranks of a job it is "rank 1 GPU 0". */
-#ifndef ANALYZE_SHARED_WHERE_H
-#define ANALYZE_SHARED_WHERE_H
+#ifndef ANALYZE_SHARED_LABEL_H
+#define ANALYZE_SHARED_LABEL_H
 
 #include "model/result.h"
 #include "model/trace.h"
@@ -16,15 +16,5 @@ const char *label_source(struct result *r, const struct trace *t,
 /* Returns the label of a device of that source; ROW_NONE is the host. */
 const char *label_device(struct result *r, const struct trace *t,
                          uint32_t source, uint32_t device);
-
-static inline void where_source(struct result *r, const struct trace *t,
-                                uint32_t source) {
-    result_text(r, label_source(r, t, source));
-}
-
-static inline void where_device(struct result *r, const struct trace *t,
-                                uint32_t source, uint32_t device) {
-    result_text(r, label_device(r, t, source, device));
-}
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * An analysis that another one reads is run as a user would run it: by name,
  * through its options. */
-#include "analyze/shared/part.h"
+#include "analyze/shared/subresult.h"
 
 #include "analyze/analyze.h"
 #include "base/array.h"
 #include <assert.h>
 
-int part_run(struct part *p, const char *analysis, const char *opt,
-             const char *value, const struct trace *t, const struct opts *o,
-             struct ops_err *e) {
+int subresult_run(struct subresult *p, const char *analysis, const char *opt,
+                  const char *value, const struct trace *t,
+                  const struct opts *o, struct ops_err *e) {
     static const char *const scope[] = {"steps", "host", "rank"};
     const struct analysis *a = analysis_find(analysis);
     assert(a != NULL && !p->have);
@@ -24,12 +24,13 @@ int part_run(struct part *p, const char *analysis, const char *opt,
     return 0;
 }
 
-void part_free(struct part *p) {
+void subresult_free(struct subresult *p) {
     if (p->have) result_free(&p->r);
     p->have = false;
 }
 
-struct cell part_cell(const struct result *r, size_t row, const char *col) {
+struct cell subresult_cell(const struct result *r, size_t row,
+                           const char *col) {
     if (r == NULL || r->ncols == 0) return (struct cell){.null = true};
     int c = result_find_col(r, col);
     assert(c >= 0);

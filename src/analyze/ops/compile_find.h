@@ -7,8 +7,8 @@
  * outermost span of a thread owns all inside it, and what other threads do for
  * it meanwhile; no time is counted twice: the own times of all spans of a
  * source sum to a union. */
-#ifndef ANALYZE_OPS_COMPILING_H
-#define ANALYZE_OPS_COMPILING_H
+#ifndef ANALYZE_OPS_COMPILE_FIND_H
+#define ANALYZE_OPS_COMPILE_FIND_H
 
 #include "base/arena.h"
 #include "base/err.h"

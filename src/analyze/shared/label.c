@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Labels of sources and devices: see where.h. */
-#include "analyze/shared/where.h"
+ * Labels of sources and devices: see label.h. */
+#include "analyze/shared/label.h"
 
 const char *label_source(struct result *r, const struct trace *t,
                          uint32_t source) {

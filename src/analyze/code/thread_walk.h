@@ -16,16 +16,16 @@
  * Spans of the two tracks may cross: a region is opened inside of the short
  * call that opens it and outlives it. Of two that cross, the later one wins,
  * the earlier one ends where it begins. */
-#ifndef ANALYZE_CODE_LANES_H
-#define ANALYZE_CODE_LANES_H
+#ifndef ANALYZE_CODE_THREAD_WALK_H
+#define ANALYZE_CODE_THREAD_WALK_H
 
 #include "analyze/shared/pystack.h"
 #include "base/err.h"
 #include "model/trace.h"
 
-#define LANE_NONE UINT32_MAX /* the token of nothing at all */
+#define TOKEN_NONE UINT32_MAX /* the token of nothing at all */
 
-struct lanes {
+struct thread_walk {
     const struct trace *t;
     void *ctx;
     /* Is this span part of the stack? Others are looked through. */
@@ -42,17 +42,18 @@ struct lanes {
 
 /* Walks all threads, in the order of their tracks, rows by time. The caller
  * frees token. O(n). */
-int lanes_walk(struct lanes *l, struct ops_err *e);
+int thread_walk(struct thread_walk *l, struct ops_err *e);
 
 /* The token of what was innermost on a thread at an instant. Calls for one
  * thread should come in order of time: then each costs O(1) amortised. */
-struct lane_at {
-    const struct lanes *l;
+struct innermost_at {
+    const struct thread_walk *l;
     struct pystack py;
     row_id *near; /* by track: where the last answer was */
 };
-int lane_at_init(struct lane_at *a, const struct lanes *l, struct ops_err *e);
-void lane_at_free(struct lane_at *a);
-uint32_t lane_at(struct lane_at *a, uint32_t track, int64_t ts);
+int innermost_at_init(struct innermost_at *a, const struct thread_walk *l,
+                      struct ops_err *e);
+void innermost_at_free(struct innermost_at *a);
+uint32_t innermost_at(struct innermost_at *a, uint32_t track, int64_t ts);
 
 #endif

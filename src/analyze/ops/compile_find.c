@@ -11,7 +11,7 @@
  *   JAX     PjitFunction(f) around the compiler; from its start to the
  *           lowering it ran the function's Python: tracing
  *   TF      the call around it says how often it was traced */
-#include "analyze/ops/compiling.h"
+#include "analyze/ops/compile_find.h"
 
 #include "analyze/shared/pystack.h"
 #include "base/array.h"

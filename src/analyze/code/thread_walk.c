@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Two cursors, one on the thread's rows and one on its Python frames, merged
  * by start; what is open and who has the time is own.h's. */
-#include "analyze/code/lanes.h"
+#include "analyze/code/thread_walk.h"
 
 #include "analyze/shared/own.h"
 #include "base/array.h"
@@ -10,18 +10,18 @@
 #include <stdlib.h>
 
 struct walk {
-    struct lanes *l;
+    struct thread_walk *l;
     struct own own;
 };
 
 static void spend(void *ctx, row_id row, int64_t from, int64_t to) {
-    const struct lanes *l = ((struct walk *)ctx)->l;
+    const struct thread_walk *l = ((struct walk *)ctx)->l;
     l->spend(l->ctx, row, l->token[row], from, to);
 }
 
 static uint32_t top_token(const struct walk *w) {
     row_id top = own_top(&w->own);
-    return top == ROW_NONE ? LANE_NONE : w->l->token[top];
+    return top == ROW_NONE ? TOKEN_NONE : w->l->token[top];
 }
 
 static bool visit(struct walk *w, row_id r) {
@@ -61,22 +61,22 @@ static bool walk_pair(struct walk *w, const struct track *python,
 }
 
 /* Frames whose thread recorded nothing else are a lane, too. */
-static bool is_lane(const struct lanes *l, const struct track *tr) {
+static bool is_walked(const struct thread_walk *l, const struct track *tr) {
     if (tr->kind == TRACK_THREAD) return true;
     return tr->kind == TRACK_PYTHON && l->python && tr->thread >= l->t->ntracks;
 }
 
-int lanes_walk(struct lanes *l, struct ops_err *e) {
+int thread_walk(struct thread_walk *l, struct ops_err *e) {
     const struct trace *t = l->t;
     struct walk w = {.l = l};
     struct pystack py;
     TRY(pystack_init(&py, t, e));
     l->token = vec_alloc(t->spans.n + 1, sizeof *l->token);
     bool ok = l->token != NULL;
-    for (size_t i = 0; ok && i < t->spans.n; i++) l->token[i] = LANE_NONE;
+    for (size_t i = 0; ok && i < t->spans.n; i++) l->token[i] = TOKEN_NONE;
     for (size_t i = 0; ok && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
-        if (!is_lane(l, tr)) continue;
+        if (!is_walked(l, tr)) continue;
         own_begin(&w.own, t->sources[tr->source].slack);
         bool thread = tr->kind == TRACK_THREAD;
         uint32_t p = thread && l->python ? py.python[i] : ROW_NONE;
@@ -88,28 +88,29 @@ int lanes_walk(struct lanes *l, struct ops_err *e) {
     return ok ? 0 : fail_oom(e);
 }
 
-int lane_at_init(struct lane_at *a, const struct lanes *l, struct ops_err *e) {
+int innermost_at_init(struct innermost_at *a, const struct thread_walk *l,
+                      struct ops_err *e) {
     const struct trace *t = l->t;
-    *a = (struct lane_at){.l = l};
+    *a = (struct innermost_at){.l = l};
     TRY(pystack_init(&a->py, t, e));
     a->near = malloc((t->ntracks + 1) * sizeof *a->near);
     if (!a->near) {
-        lane_at_free(a);
+        innermost_at_free(a);
         return fail_oom(e);
     }
     for (size_t i = 0; i < t->ntracks; i++) a->near[i] = t->tracks[i].first;
     return 0;
 }
 
-void lane_at_free(struct lane_at *a) {
+void innermost_at_free(struct innermost_at *a) {
     pystack_free(&a->py);
     free(a->near);
-    *a = (struct lane_at){0};
+    *a = (struct innermost_at){0};
 }
 
 /* The first row of the track that starts after ts: from the last answer in
  * steps that double, then by halves. */
-static row_id first_after(struct lane_at *a, uint32_t track, int64_t ts) {
+static row_id first_after(struct innermost_at *a, uint32_t track, int64_t ts) {
     const struct track *tr = &a->l->t->tracks[track];
     const int64_t *start = a->l->t->spans.ts;
     row_id lo = a->near[track], hi = lo;
@@ -123,7 +124,7 @@ static row_id first_after(struct lane_at *a, uint32_t track, int64_t ts) {
 }
 
 /* The innermost row of the track that runs at ts, or ROW_NONE. */
-static row_id row_at(struct lane_at *a, uint32_t track, int64_t ts) {
+static row_id row_at(struct innermost_at *a, uint32_t track, int64_t ts) {
     enum { CLIMB = 10000 }; /* made-up depths must not cost n times n */
     const struct trace *t = a->l->t;
     if (track >= t->ntracks) return ROW_NONE;
@@ -135,11 +136,11 @@ static row_id row_at(struct lane_at *a, uint32_t track, int64_t ts) {
     return r;
 }
 
-uint32_t lane_at(struct lane_at *a, uint32_t track, int64_t ts) {
+uint32_t innermost_at(struct innermost_at *a, uint32_t track, int64_t ts) {
     const struct trace *t = a->l->t;
-    if (track >= t->ntracks) return LANE_NONE;
+    if (track >= t->ntracks) return TOKEN_NONE;
     row_id r = row_at(a, track, ts);
     row_id p = a->l->python ? row_at(a, a->py.python[track], ts) : ROW_NONE;
     if (r == ROW_NONE || (p != ROW_NONE && is_before(&t->spans, r, p))) r = p;
-    return r == ROW_NONE ? LANE_NONE : a->l->token[r];
+    return r == ROW_NONE ? TOKEN_NONE : a->l->token[r];
 }
