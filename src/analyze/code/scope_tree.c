@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The walk gives every span a token (thread_walk.h), which says what the span
- * stands for: a node of the tree, or a pending backward op, whose node is that
- * of its forward op. The forward op may stand on a thread that is walked later, so
- * pending ops are resolved when all threads are done. */
+ * stands for: a node of the tree, or a pending backward op, whose node is
+ * that of its forward op. The forward op may stand on a thread that is walked
+ * later, so pending ops are resolved when all threads are done. */
 #include "analyze/code/scope_tree.h"
 
 #include "analyze/analyze.h"
