@@ -146,8 +146,38 @@ static int order(struct result *r, const struct opts *o, struct ops_err *e) {
     return 0;
 }
 
+/* Reads --top: how many rows are to be shown; 0: all. */
+static int read_top(const struct opts *o, size_t default_top, size_t *out,
+                    struct ops_err *e) {
+    int64_t top = (int64_t)default_top;
+    if (opts_given(o, "top")) top = opts_int(o, "top");
+    if (top < 0) return fail(e, OPS_EUSAGE, "--top needs 0 or more rows");
+    *out = (size_t)top;
+    return 0;
+}
+
+/* Makes the rows of a result that makes them as they are asked for. Sets *done
+ * where only --top was left to be applied: no row is made that is not shown. */
+static int make_rows(struct result *r, const struct opts *o, size_t default_top,
+                     bool *done, struct ops_err *e) {
+    struct result_more *m = r->more;
+    size_t top = 0, total = m->end;
+    *done = !opts_given(o, "sort") && !opts_given(o, "min-us") &&
+            !opts_given(o, "min-bytes");
+    if (!*done) return result_gather(r, e);
+    TRY(read_top(o, default_top, &top, e));
+    if (top > 0 && top < m->end) m->end = top;
+    result_fill(r, m);
+    r->total_rows = total;
+    return result_done(r, e);
+}
+
 int result_refine(struct result *r, const struct opts *o, size_t default_top,
                   struct ops_err *e) {
+    bool done = false;
+    size_t top = 0;
+    if (r->more != NULL) TRY(make_rows(r, o, default_top, &done, e));
+    if (done) return 0;
     TRY(result_done(r, e));
     if (opts_given(o, "name")) TRY(filter_name(r, opts_text(o, "name"), e));
     if (opts_given(o, "min-us")) {
@@ -159,14 +189,12 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
         TRY(filter_least(r, flagged(r, COL_BYTES, COL_SIZE),
                          opts_bytes(o, "min-bytes"), "min-bytes", e));
     TRY(order(r, o, e));
-    int64_t top = (int64_t)default_top;
-    if (opts_given(o, "top")) top = opts_int(o, "top");
-    if (top < 0) return fail(e, OPS_EUSAGE, "--top needs 0 or more rows");
+    TRY(read_top(o, default_top, &top, e));
     int main = r->top_largest && !opts_given(o, "sort")
                    ? flagged(r, COL_TIME, COL_MAIN)
                    : -1;
-    if (top > 0 && main >= 0) TRY(result_top_largest(r, main, (size_t)top, e));
-    if (top > 0) result_top(r, (size_t)top);
+    if (top > 0 && main >= 0) TRY(result_top_largest(r, main, top, e));
+    if (top > 0) result_top(r, top);
     return result_done(r, e);
 }
 
@@ -174,7 +202,8 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
  * their own say it, this is the one for all others. */
 static void say_why_empty(struct result *r, const struct analysis *a,
                           const struct trace *t, const struct opts *o) {
-    if (r->nrows > 0 || r->nremarks + r->nmissing > 0) return;
+    bool any = r->nrows > 0 || (r->more != NULL && r->more->end > 0);
+    if (any || r->nremarks + r->nmissing > 0) return;
     if (t->spans.n == 0 && t->mem.n == 0 && t->samples.n == 0)
         result_remark(r, "the profile has no events");
     else if (opts_given(o, "steps") || opts_given(o, "host") ||

@@ -101,9 +101,10 @@ int ops_run(const struct ops_profile *p, const char *analysis,
     char *text = strdup(options ? options : "");
     int rc = r && text ? set_options(&o, text, err) : fail_oom(err);
     if (rc == 0) rc = profiles_run(&p->p, a, &o, 0, &r->r, err);
+    if (rc == 0) rc = result_gather(&r->r, err);
     free(text);
     if (rc == 0) *out = r;
-    else free(r);
+    else ops_result_free(r);
     return rc;
 }
 

@@ -88,6 +88,7 @@ static int run_analysis(const struct analysis *a, const struct opts *o,
     int rc = profiles_run(&p, a, o, show_default_top(o), &all, e);
     if (rc == 0) {
         rc = show_result(&all, o, e);
+        if (rc == 0 && all.more != NULL && all.more->oom) rc = fail_oom(e);
         result_free(&all);
     }
     profiles_free(&p);

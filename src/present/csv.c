@@ -87,7 +87,7 @@ static void put_cell(struct sink *out, const struct result *r, size_t col,
     switch (k->type) {
     case COL_TEXT: put_text(out, c->s); break;
     case COL_INT:
-    case COL_BYTES: sink_printf(out, "%lld", (long long)c->i); break;
+    case COL_BYTES: sink_int(out, c->i); break;
     case COL_FLOAT:
     case COL_PERCENT: sink_puts(out, number_float(c->f, num)); break;
     case COL_TIME:

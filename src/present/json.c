@@ -17,7 +17,9 @@ static void put_string(struct sink *out, const char *s) {
 
 static void put_int(struct sink *out, int64_t v) {
     bool big = v > JSON_INT_LIMIT || v < -JSON_INT_LIMIT;
-    sink_printf(out, big ? "\"%lld\"" : "%lld", (long long)v);
+    if (big) sink_putc(out, '"');
+    sink_int(out, v);
+    if (big) sink_putc(out, '"');
 }
 
 static void put_cell(struct sink *out, const struct result *r, size_t col,

@@ -377,7 +377,6 @@ static int kernels_run(const struct trace *t, const struct opts *o,
     put_columns(r, k.by_variant);
     for (size_t i = 0; rc == 0 && i < k.n; i++)
         if (k.v[i].calls > 0) put_row(r, &k, &k.v[i]);
-    r->chart = "bars share_pct";
     if (rc == 0) rc = result_done(r, e);
     kernels_free(&k);
     return rc;

@@ -370,7 +370,6 @@ static int launch_run(const struct trace *t, const struct opts *o,
     result_init(r, "launch", "Launches: what it costs to start device work");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
-    r->chart = "bars share_pct";
     int rc = fill(&l, o, e);
     put_columns(r, l.by_call);
     if (rc == 0) put_rows(r, &l);

@@ -628,7 +628,6 @@ static int ops_run(const struct trace *t, const struct opts *opts,
         put_rows(r, &o);
         if (o.groups.by & (GROUP_STACK | GROUP_MODULE))
             missing_say(r, t, MISSING_STACKS);
-        r->chart = "bars share_pct";
         rc = result_done(r, e);
     }
     ops_free(&o);

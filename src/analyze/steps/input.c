@@ -262,7 +262,6 @@ static int input_run(const struct trace *t, const struct opts *o,
     result_init(r, "input", "Input pipeline, from its end to its source");
     result_from_trace(r, t);
     r->in_order = true;
-    r->chart = "bars self_us";
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
         result_col(r, cols[i]);
     struct scope in;
