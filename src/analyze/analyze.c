@@ -38,7 +38,7 @@ const struct opt analysis_common_opts[] = {
      "only rows of at least so many microseconds"},
     {"min-bytes", 0, OPT_BYTES, "SIZE", NULL,
      "only rows of at least so many bytes, such as 1M"},
-    {.name = NULL},
+    {0},
 };
 
 const struct analysis *analysis_find(const char *name) {

@@ -33,7 +33,7 @@ const struct opt program_opts[] = {
     {"verbose", 'v', OPT_FLAG, NULL, NULL, "print every column and every note"},
     {"help", 'h', OPT_FLAG, NULL, NULL, "help on the command, and stop"},
     {"version", 'V', OPT_FLAG, NULL, NULL, "the version, and stop"},
-    {.name = NULL},
+    {0},
 };
 
 bool verb_at(size_t i, struct verb *out) {

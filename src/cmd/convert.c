@@ -149,10 +149,9 @@ static const struct opt convert_opts[] = {
     {"to", 0, OPT_TEXT, "NAME", NULL,
      "the format to write, where OUT's suffix does not tell"},
     {"force", 0, OPT_FLAG, NULL, NULL, "replace OUT if it is there"},
-    {.name = NULL},
+    {0},
 };
 
-extern const struct command command_convert;
 const struct command command_convert = {
     .name = "convert",
     .args = "IN OUT",

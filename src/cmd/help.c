@@ -8,6 +8,7 @@
 #include "cmd/show.h"
 #include "export/export.h"
 #include "import/import.h"
+#include "present/width.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,25 +26,7 @@ enum { NAME_WIDTH = 12, OPTION_WIDTH = 27, TEXT_WIDTH = 79 };
 
 /* A text from column `at` on, wrapped, ended by a newline. */
 static void put_text(struct sink *out, const char *s, size_t at) {
-    size_t col = at;
-    bool first = true;
-    while (*s != '\0') {
-        size_t n = strcspn(s, " ");
-        if (!first && col + 1 + n > TEXT_WIDTH) {
-            sink_putc(out, '\n');
-            sink_repeat(out, " ", at);
-            col = at;
-        } else if (!first) {
-            sink_putc(out, ' ');
-            col++;
-        }
-        sink_write(out, s, n);
-        col += n;
-        first = false;
-        s += n;
-        s += strspn(s, " ");
-    }
-    sink_putc(out, '\n');
+    text_put_wrapped(out, s, at, at, TEXT_WIDTH);
 }
 
 /* "  name      text", the text wrapped in its column. */
@@ -286,10 +269,9 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
 
 static const struct opt help_opts[] = {
     {"man", 0, OPT_FLAG, NULL, NULL, "the manual page as roff, for man -l -"},
-    {.name = NULL},
+    {0},
 };
 
-extern const struct command command_help;
 const struct command command_help = {
     .name = "help",
     .args = "[TOPIC]",

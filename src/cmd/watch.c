@@ -2,7 +2,7 @@
  * `opscope watch`: a running program, look by look, until it or the user
  * ends. */
 #include "cmd/command.h"
-#include "cmd/live.h"
+#include "cmd/until_signal.h"
 #include "cmd/watch_draw.h"
 #include "cmd/watch_profile.h"
 #include "cmd/watch_target.h"
@@ -110,17 +110,18 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
 
 static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     struct watch w = {0};
-    struct live live;
+    struct until_signal turns;
     if (argc != 1)
         return fail(e, OPS_EUSAGE,
                     "watch needs one log folder or the number "
                     "of a process");
-    TRY(live_start(&live, o, e));
+    TRY(until_signal_start(&turns, o, e));
     TRY(watch_target_open(&w.target, argv[0], e));
     watch_draw_init(&w.draw, o);
     int rc = scalars_init(&w.nothing) ? 0 : fail_oom(e);
     if (rc == 0) rc = look(&w, o, e);
-    while (rc == 0 && !w.target.ended && live_wait(&live)) rc = look(&w, o, e);
+    while (rc == 0 && !w.target.ended && until_signal_wait(&turns))
+        rc = look(&w, o, e);
     free_watch(&w);
     return rc;
 }
@@ -130,10 +131,9 @@ static const struct opt watch_opts[] = {
      "only scalars whose tag matches; --run likewise"},
     {"interval", 0, OPT_FLOAT, "S", "1", "look every S seconds"},
     {"count", 0, OPT_INT, "N", NULL, "stop after N looks"},
-    {.name = NULL},
+    {0},
 };
 
-extern const struct command command_watch;
 const struct command command_watch = {
     .name = "watch",
     .args = "LOGDIR|PID",

@@ -6,6 +6,7 @@
 #include "load/runs_impl.h"
 
 #include "model/format.h"
+#include "model/trace_fill.h"
 
 #include <string.h>
 

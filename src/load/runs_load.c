@@ -7,6 +7,7 @@
 #include "base/vec.h"
 #include "import/import.h"
 #include "load/runs_impl.h"
+#include "model/trace_fill.h"
 #include <stdlib.h>
 
 void loaded_free(struct loaded *l) {

@@ -11,6 +11,7 @@
 #include "load/runs_impl.h"
 
 #include "base/hash.h"
+#include "model/trace_fill.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/vec.h"
+#include "model/trace_fill.h"
 #include <assert.h>
 #include <stdlib.h>
 

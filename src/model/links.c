@@ -7,9 +7,11 @@
  * are sorted and merged. */
 #include "model/seal.h"
 
+#include "base/array.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/span_class.h"
+#include "model/trace_fill.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -42,13 +44,6 @@ struct table {
     row_id *rows; /* ROW_NONE: no such call, or already linked */
     size_t n;
 };
-
-static void free_table(struct table *tb) {
-    free(tb->least);
-    free(tb->most);
-    free(tb->base);
-    free(tb->rows);
-}
 
 /* Lays the table out; *dense tells whether that is worth it. */
 static bool size_table(const struct trace *t, struct table *tb, bool *dense) {
@@ -166,13 +161,9 @@ static row_id pick_call(const struct trace *t, const struct sort_key *calls,
                         size_t n, row_id device) {
     assert(n > 0);
     uint64_t at = sort_signed(t->spans.ts[device]);
-    size_t lo = 0, hi = n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (calls[mid].hi <= at) lo = mid + 1;
-        else hi = mid;
-    }
-    return calls[lo > 0 ? lo - 1 : 0].row;
+    size_t i;
+    BOUND(i, 0, n, calls[i].hi <= at);
+    return calls[i > 0 ? i - 1 : 0].row;
 }
 
 /* Walks both sorted sides once. */
@@ -285,7 +276,10 @@ bool seal_links(struct trace *t) {
     bool ok = size_table(t, &tb, &dense);
     if (ok && dense) ok = fill_table(t, &tb, &once);
     if (ok) ok = dense && once ? join_table(t, &tb) : join_by_sorting(t);
-    free_table(&tb);
+    free(tb.least);
+    free(tb.most);
+    free(tb.base);
+    free(tb.rows);
     ok = ok && order_by_device(&t->links);
     if (ok) keep_one_each(&t->links);
     ok = ok && order_by_host(&t->links);

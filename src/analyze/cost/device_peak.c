@@ -10,6 +10,7 @@
  * laptop's GPU carries the name of the desktop's, which it is not. */
 #include "analyze/cost/device_peak.h"
 
+#include "base/err.h"
 #include "base/text/suggest.h"
 #include <assert.h>
 #include <ctype.h>

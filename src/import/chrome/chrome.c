@@ -10,6 +10,7 @@
  * "displayTimeUnit" is a hint for viewers: times are microseconds always. */
 #include "import/chrome/events.h"
 #include "import/import.h"
+#include "model/trace_fill.h"
 
 #include <stdlib.h>
 

@@ -7,6 +7,7 @@
  * text gets too long. It keeps all it has on the stack, so nothing leaks. */
 #include "import/chrome/demangle.h"
 
+#include "model/trace_fill.h"
 #include <setjmp.h>
 #include <stdlib.h>
 

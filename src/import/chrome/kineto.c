@@ -20,6 +20,7 @@
 #include "base/sort.h"
 #include "base/vec.h"
 #include "import/chrome/demangle.h"
+#include "model/trace_fill.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,6 +21,7 @@
 
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/trace_fill.h"
 #include <stdlib.h>
 
 #define ADDR_GONE (MAP_NONE - 1) /* freed */

@@ -5,6 +5,7 @@
  * cut file has lost it: it stands last) lines that lie in this century are
  * Unix times, others count from a zero that nobody knows. */
 #include "import/xspace/xspace.h"
+#include "model/trace_fill.h"
 
 /* Times from here on (1973) are Unix times; no profile runs three years. */
 #define UNIX_NS_LEAST INT64_C(100000000000000000)

@@ -13,6 +13,7 @@
 #include "base/pb.h"
 #include "base/sum.h"
 #include "model/hlo/hlo.h"
+#include "model/trace_fill.h"
 
 #include <stdlib.h>
 

@@ -5,6 +5,7 @@
 #include "import/xspace/xspace.h"
 
 #include "base/hash.h"
+#include "model/trace_fill.h"
 #include <inttypes.h>
 #include <stdio.h>
 

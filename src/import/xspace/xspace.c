@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "import/import.h"
+#include "model/trace_fill.h"
 
 #include <inttypes.h>
 #include <pthread.h>
