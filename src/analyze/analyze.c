@@ -77,14 +77,6 @@ static int flagged(const struct result *r, enum col_type type, unsigned flag) {
     return -1;
 }
 
-/* The first duration, for tables whose main figure is not a time. */
-static int first_duration(const struct result *r) {
-    for (size_t c = 0; c < r->ncols; c++)
-        if (r->cols[c].type == COL_TIME && !(r->cols[c].flags & COL_STAMP))
-            return (int)c;
-    return -1;
-}
-
 static int filter_name(struct result *r, const char *glob, struct ops_err *e) {
     if (flagged(r, COL_TEXT, COL_KEY) < 0)
         return fail(e, OPS_EUSAGE, "'%s' has no names that --name could match",
@@ -136,14 +128,12 @@ static int sort_col(const struct result *r, const char *name,
 
 static int order(struct result *r, const struct opts *o, struct ops_err *e) {
     const char *by = opts_text(o, "sort");
-    if (by != NULL) {
-        int col = sort_col(r, by, e);
-        return col < 0 ? col : result_sort(r, col, e);
-    }
-    if (r->in_order) return 0;
-    for (size_t c = 0; c < r->ncols; c++)
-        if (r->cols[c].flags & COL_MAIN) return result_sort(r, (int)c, e);
-    return 0;
+    if (by == NULL && r->in_order) return 0;
+    int col = by != NULL ? sort_col(r, by, e) : -1;
+    if (by != NULL && col < 0) return col;
+    for (size_t c = 0; col < 0 && c < r->ncols; c++)
+        if (r->cols[c].flags & COL_MAIN) col = (int)c;
+    return col < 0 ? 0 : result_sort(r, col, e);
 }
 
 /* Reads --top: how many rows are to be shown; 0: all. */
@@ -182,7 +172,10 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
     if (opts_given(o, "name")) TRY(filter_name(r, opts_text(o, "name"), e));
     if (opts_given(o, "min-us")) {
         int col = flagged(r, COL_TIME, COL_MAIN);
-        if (col < 0) col = first_duration(r);
+        /* where the main figure is not a time: the first duration */
+        for (size_t c = 0; col < 0 && c < r->ncols; c++)
+            if (r->cols[c].type == COL_TIME && !(r->cols[c].flags & COL_STAMP))
+                col = (int)c;
         TRY(filter_least(r, col, opts_ps(o, "min-us"), "min-us", e));
     }
     if (opts_given(o, "min-bytes"))
@@ -215,21 +208,18 @@ static void say_why_empty(struct result *r, const struct analysis *a,
     else result_remark(r, "this profile has none: a row is %s", a->row);
 }
 
-/* Files that became shorter only while this was worked out. */
-static void note_shrunk(const struct trace *t, struct result *r) {
-    uint64_t n = 0, known = t->notes[NOTE_FILE_SHRANK];
-    for (size_t i = 0; i < t->nsources; i++)
-        n += t->sources[i].file != NULL && file_tripped(t->sources[i].file);
-    if (n > known) result_note(r, NOTE_FILE_SHRANK, n - known);
-}
-
 int analysis_run(const struct analysis *a, const struct trace *t,
                  const struct opts *o, size_t default_top, struct result *r,
                  struct ops_err *e) {
     assert(t->sealed);
     *r = (struct result){0};
     int rc = a->run(t, o, r, e);
-    if (rc == 0) note_shrunk(t, r);
+    /* files that became shorter only while this was worked out */
+    uint64_t shrunk = 0, known = t->notes[NOTE_FILE_SHRANK];
+    for (size_t i = 0; i < t->nsources; i++)
+        shrunk += t->sources[i].file && file_tripped(t->sources[i].file);
+    if (rc == 0 && shrunk > known)
+        result_note(r, NOTE_FILE_SHRANK, shrunk - known);
     if (rc == 0) say_why_empty(r, a, t, o);
     if (rc == 0) rc = result_refine(r, o, a->all_rows ? 0 : default_top, e);
     if (rc != 0) result_free(r);

@@ -136,16 +136,6 @@ bool help_columns(const struct analysis *a, struct result *r) {
     return ok;
 }
 
-static void put_columns(struct sink *out, const struct analysis *a) {
-    struct result r;
-    if (!help_columns(a, &r)) return;
-    sink_puts(out, "\nColumns:\n");
-    for (size_t i = 0; i < r.ncols; i++)
-        put_entry(out, r.cols[i].name, r.cols[i].help ? r.cols[i].help : "",
-                  20);
-    result_free(&r);
-}
-
 /* The page of a command or an analysis. */
 static void put_verb(struct sink *out, const struct verb *v) {
     bool any = v->filters || v->opts;
@@ -154,10 +144,15 @@ static void put_verb(struct sink *out, const struct verb *v) {
                 any && before ? " [options]" : "", v->args,
                 any && !before ? " [options]" : "");
     put_text(out, v->help, 0);
-    if (v->analysis != NULL) {
+    struct result r = {0};
+    if (v->analysis != NULL)
         sink_printf(out, "A row is %s.\n", v->analysis->row);
-        put_columns(out, v->analysis);
-    }
+    if (v->analysis != NULL && help_columns(v->analysis, &r))
+        sink_puts(out, "\nColumns:\n");
+    for (size_t i = 0; i < r.ncols; i++)
+        put_entry(out, r.cols[i].name, r.cols[i].help ? r.cols[i].help : "",
+                  20);
+    result_free(&r);
     if (v->more != NULL) {
         sink_putc(out, '\n');
         put_text(out, v->more, 0);

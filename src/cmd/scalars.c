@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `opscope scalars`: what the programs of a log folder logged. */
 #include "analyze/analyze.h"
+#include "base/array.h"
 #include "cmd/command.h"
 #include "cmd/show.h"
 #include "cmd/until_signal.h"
@@ -24,7 +25,7 @@ static int view_of(const struct opts *o, struct scalar_view *v,
                    struct ops_err *e) {
     static const char *const foreign[] = {"host", "rank", "min-us",
                                           "min-bytes"};
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+    for (size_t i = 0; i < COUNT(foreign); i++)
         if (opts_given(o, foreign[i]))
             return fail(e, OPS_EUSAGE,
                         "scalars have no --%s; choose with "

@@ -553,6 +553,7 @@ void trace_meta(struct trace *t, uint32_t source, const char *key,
 
 const char *trace_meta_get(const struct trace *t, uint32_t source,
                            const char *key) {
+    assert(source == ROW_NONE || source < t->nsources);
     str_id k = strs_find(&t->strs, bytes_of(key));
     const struct lists *l = &t->meta_of;
     bool listed = l->first != NULL && source != ROW_NONE;
@@ -566,26 +567,22 @@ const char *trace_meta_get(const struct trace *t, uint32_t source,
     return NULL;
 }
 
-static const char *const note_names[] = {
-#define X(id, name, text) name,
-#include "model/notes.def"
-#undef X
-};
-
-static const char *const note_texts[] = {
-#define X(id, name, text) text,
+static const struct {
+    const char *name, *text;
+} notes[] = {
+#define X(id, name, text) {name, text},
 #include "model/notes.def"
 #undef X
 };
 
 const char *note_name(enum note_id id) {
     assert(id < NOTE_COUNT);
-    return note_names[id];
+    return notes[id].name;
 }
 
 const char *note_text(enum note_id id) {
     assert(id < NOTE_COUNT);
-    return note_texts[id];
+    return notes[id].text;
 }
 
 bool note_is_detail(enum note_id id) {
@@ -684,6 +681,7 @@ size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first) {
 }
 
 row_id trace_row_at(const struct trace *t, const struct track *tr, int64_t ts) {
+    assert(t->sealed && tr->end <= t->spans.n);
     size_t i;
     BOUND(i, tr->first, tr->end, t->spans.ts[i] < ts);
     return (row_id)i;
@@ -691,6 +689,7 @@ row_id trace_row_at(const struct trace *t, const struct track *tr, int64_t ts) {
 
 row_id trace_row_after(const struct trace *t, const struct track *tr,
                        int64_t ts) {
+    assert(t->sealed && tr->end <= t->spans.n);
     size_t i;
     BOUND(i, tr->first, tr->end, t->spans.ts[i] <= ts);
     return (row_id)i;

@@ -53,12 +53,6 @@ void present_number(struct sink *out, const struct result *r, size_t col,
     else sink_puts(out, number_float(c->f, num));
 }
 
-static const char *type_name(enum col_type type) {
-    static const char *const names[] = {"text",  "int",     "float", "time",
-                                        "bytes", "percent", "bool"};
-    return names[type];
-}
-
 /* A separator before all but the first. */
 static void put_comma(struct sink *out, size_t i, const char *indent) {
     if (i > 0) sink_putc(out, ',');
@@ -85,12 +79,14 @@ static void put_sources(struct sink *out, const struct result *r) {
 }
 
 static void put_columns(struct sink *out, const struct result *r) {
+    static const char *const types[] = {"text",  "int",     "float", "time",
+                                        "bytes", "percent", "bool"};
     sink_puts(out, " \"columns\": [");
     for (size_t i = 0; i < r->ncols; i++) {
         const struct column *c = &r->cols[i];
         put_comma(out, i, "  ");
         put_member(out, "{\"name\": ", c->name);
-        sink_printf(out, ", \"type\": \"%s\", \"unit\": ", type_name(c->type));
+        sink_printf(out, ", \"type\": \"%s\", \"unit\": ", types[c->type]);
         put_string(out, c->unit);
         put_member(out, ", \"help\": ", c->help);
         sink_putc(out, '}');

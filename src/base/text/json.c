@@ -4,6 +4,7 @@
  * lie inside strings, and of the rest only one kind of bracket matters. */
 #include "base/text/json.h"
 
+#include "base/array.h"
 #include "base/simd.h"
 #include "base/text/utf8.h"
 #include <assert.h>
@@ -346,7 +347,7 @@ bool json_to_int(const struct json_num *n, int64_t *out) {
 }
 
 double json_to_double(const struct json_num *n) {
-    assert(n->scale >= 0 && n->scale < (int)(sizeof powers / sizeof *powers));
+    assert(n->scale >= 0 && n->scale < (int)(COUNT(powers)));
     if (n->kind == JSON_EXACT) return (double)n->digits / powers[n->scale];
     return n->kind == JSON_FLOAT ? n->f : (double)NAN;
 }
