@@ -114,7 +114,7 @@ WAYS_OUT = {
                            "capture/profile.c"},
     r"\b(sink_control)\s*\(": {"base/io/sink.c", "base/io/sink.h",
                                 "present/text.c", "cmd/watch.c",
-                                "cmd/progress.c"},
+                                "cmd/load.c"},
 }
 EXITS = re.compile(r"\b(exit|_exit|_Exit|quick_exit|abort)\s*\(")
 # Inside of other people's programs: descriptors through ring/sys.h, variables by

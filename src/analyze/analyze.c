@@ -38,7 +38,7 @@ const struct opt analysis_common_opts[] = {
      "only rows of at least so many microseconds"},
     {"min-bytes", 0, OPT_BYTES, "SIZE", NULL,
      "only rows of at least so many bytes, such as 1M"},
-    {.name = NULL},
+    {0},
 };
 
 const struct analysis *analysis_find(const char *name) {
@@ -74,14 +74,6 @@ static bool is_enough(const struct result *r, size_t row, const void *ctx) {
 static int flagged(const struct result *r, enum col_type type, unsigned flag) {
     for (size_t c = 0; c < r->ncols; c++)
         if (r->cols[c].type == type && (r->cols[c].flags & flag)) return (int)c;
-    return -1;
-}
-
-/* The first duration, for tables whose main figure is not a time. */
-static int first_duration(const struct result *r) {
-    for (size_t c = 0; c < r->ncols; c++)
-        if (r->cols[c].type == COL_TIME && !(r->cols[c].flags & COL_STAMP))
-            return (int)c;
     return -1;
 }
 
@@ -136,37 +128,66 @@ static int sort_col(const struct result *r, const char *name,
 
 static int order(struct result *r, const struct opts *o, struct ops_err *e) {
     const char *by = opts_text(o, "sort");
-    if (by != NULL) {
-        int col = sort_col(r, by, e);
-        return col < 0 ? col : result_sort(r, col, e);
-    }
-    if (r->in_order) return 0;
-    for (size_t c = 0; c < r->ncols; c++)
-        if (r->cols[c].flags & COL_MAIN) return result_sort(r, (int)c, e);
+    if (by == NULL && r->in_order) return 0;
+    int col = by != NULL ? sort_col(r, by, e) : -1;
+    if (by != NULL && col < 0) return col;
+    for (size_t c = 0; col < 0 && c < r->ncols; c++)
+        if (r->cols[c].flags & COL_MAIN) col = (int)c;
+    return col < 0 ? 0 : result_sort(r, col, e);
+}
+
+/* Reads --top: how many rows are to be shown; 0: all. */
+static int read_top(const struct opts *o, size_t default_top, size_t *out,
+                    struct ops_err *e) {
+    int64_t top = (int64_t)default_top;
+    if (opts_given(o, "top")) top = opts_int(o, "top");
+    if (top < 0) return fail(e, OPS_EUSAGE, "--top needs 0 or more rows");
+    *out = (size_t)top;
     return 0;
+}
+
+/* Makes the rows of a result that makes them as they are asked for. Sets *done
+ * where only --top was left to be applied: no row is made that is not shown. */
+static int make_rows(struct result *r, const struct opts *o, size_t default_top,
+                     bool *done, struct ops_err *e) {
+    struct result_more *m = r->more;
+    size_t top = 0, total = m->end;
+    *done = !opts_given(o, "sort") && !opts_given(o, "min-us") &&
+            !opts_given(o, "min-bytes");
+    if (!*done) return result_gather(r, e);
+    TRY(read_top(o, default_top, &top, e));
+    if (top > 0 && top < m->end) m->end = top;
+    result_fill(r, m);
+    r->total_rows = total;
+    return result_done(r, e);
 }
 
 int result_refine(struct result *r, const struct opts *o, size_t default_top,
                   struct ops_err *e) {
+    bool done = false;
+    size_t top = 0;
+    if (r->more != NULL) TRY(make_rows(r, o, default_top, &done, e));
+    if (done) return 0;
     TRY(result_done(r, e));
     if (opts_given(o, "name")) TRY(filter_name(r, opts_text(o, "name"), e));
     if (opts_given(o, "min-us")) {
         int col = flagged(r, COL_TIME, COL_MAIN);
-        if (col < 0) col = first_duration(r);
+        /* where the main figure is not a time: the first duration */
+        for (size_t c = 0; col < 0 && c < r->ncols; c++)
+            if (r->cols[c].type == COL_TIME && !(r->cols[c].flags & COL_STAMP))
+                col = (int)c;
         TRY(filter_least(r, col, opts_ps(o, "min-us"), "min-us", e));
     }
     if (opts_given(o, "min-bytes"))
         TRY(filter_least(r, flagged(r, COL_BYTES, COL_SIZE),
                          opts_bytes(o, "min-bytes"), "min-bytes", e));
     TRY(order(r, o, e));
-    int64_t top = (int64_t)default_top;
-    if (opts_given(o, "top")) top = opts_int(o, "top");
-    if (top < 0) return fail(e, OPS_EUSAGE, "--top needs 0 or more rows");
+    TRY(read_top(o, default_top, &top, e));
     int main = r->top_largest && !opts_given(o, "sort")
                    ? flagged(r, COL_TIME, COL_MAIN)
                    : -1;
-    if (top > 0 && main >= 0) TRY(result_top_largest(r, main, (size_t)top, e));
-    if (top > 0) result_top(r, (size_t)top);
+    if (top > 0 && main >= 0) TRY(result_top_largest(r, main, top, e));
+    if (top > 0) result_top(r, top);
     return result_done(r, e);
 }
 
@@ -174,7 +195,8 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
  * their own say it, this is the one for all others. */
 static void say_why_empty(struct result *r, const struct analysis *a,
                           const struct trace *t, const struct opts *o) {
-    if (r->nrows > 0 || r->nremarks + r->nmissing > 0) return;
+    bool any = r->nrows > 0 || (r->more != NULL && r->more->end > 0);
+    if (any || r->nremarks + r->nmissing > 0) return;
     if (t->spans.n == 0 && t->mem.n == 0 && t->samples.n == 0)
         result_remark(r, "the profile has no events");
     else if (opts_given(o, "steps") || opts_given(o, "host") ||
@@ -186,21 +208,18 @@ static void say_why_empty(struct result *r, const struct analysis *a,
     else result_remark(r, "this profile has none: a row is %s", a->row);
 }
 
-/* Files that became shorter only while this was worked out. */
-static void note_shrunk(const struct trace *t, struct result *r) {
-    uint64_t n = 0, known = t->notes[NOTE_FILE_SHRANK];
-    for (size_t i = 0; i < t->nsources; i++)
-        n += t->sources[i].file != NULL && file_tripped(t->sources[i].file);
-    if (n > known) result_note(r, NOTE_FILE_SHRANK, n - known);
-}
-
 int analysis_run(const struct analysis *a, const struct trace *t,
                  const struct opts *o, size_t default_top, struct result *r,
                  struct ops_err *e) {
     assert(t->sealed);
     *r = (struct result){0};
     int rc = a->run(t, o, r, e);
-    if (rc == 0) note_shrunk(t, r);
+    /* files that became shorter only while this was worked out */
+    uint64_t shrunk = 0, known = t->notes[NOTE_FILE_SHRANK];
+    for (size_t i = 0; i < t->nsources; i++)
+        shrunk += t->sources[i].file && file_tripped(t->sources[i].file);
+    if (rc == 0 && shrunk > known)
+        result_note(r, NOTE_FILE_SHRANK, shrunk - known);
     if (rc == 0) say_why_empty(r, a, t, o);
     if (rc == 0) rc = result_refine(r, o, a->all_rows ? 0 : default_top, e);
     if (rc != 0) result_free(r);

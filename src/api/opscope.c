@@ -73,16 +73,6 @@ void ops_close(struct ops_profile *p) {
     free(p);
 }
 
-/* Sets the options of a query string; text is taken apart and must live as
- * long as o. */
-static int set_options(struct opts *o, char *text, struct ops_err *e) {
-    char *name, *value;
-    int more;
-    while ((more = query_next(&text, &name, &value, e)) > 0)
-        TRY(opts_set(o, name, value, e));
-    return more;
-}
-
 int ops_run(const struct ops_profile *p, const char *analysis,
             const char *options, struct ops_result **out, struct ops_err *err) {
     const struct analysis *a = analysis ? analysis_find(analysis) : NULL;
@@ -98,12 +88,16 @@ int ops_run(const struct ops_profile *p, const char *analysis,
     struct opts o;
     opts_init(&o, analysis_common_opts, a->opts, NULL);
     struct ops_result *r = calloc(1, sizeof *r);
-    char *text = strdup(options ? options : "");
-    int rc = r && text ? set_options(&o, text, err) : fail_oom(err);
+    /* it is taken apart, and lives as long as o */
+    char *text = strdup(options ? options : ""), *left = text, *name, *value;
+    int rc = r && text ? 0 : fail_oom(err);
+    while (rc == 0 && (rc = query_next(&left, &name, &value, err)) > 0)
+        rc = opts_set(&o, name, value, err);
     if (rc == 0) rc = profiles_run(&p->p, a, &o, 0, &r->r, err);
+    if (rc == 0) rc = result_gather(&r->r, err);
     free(text);
     if (rc == 0) *out = r;
-    else free(r);
+    else ops_result_free(r);
     return rc;
 }
 
@@ -281,47 +275,37 @@ const char *ops_result_note_text(const struct ops_result *r, size_t i) {
     return i < table(r)->nnotes ? table(r)->notes[i].text : NULL;
 }
 
-static char *no_text(size_t *len) {
+/* The result as put writes it, terminated. Returns NULL and a length of 0 for
+ * no result, and when out of memory. */
+static char *printed(const struct ops_result *r, size_t *len,
+                     void (*put)(const struct result *, struct sink *)) {
+    struct sink s;
     if (len != NULL) *len = 0;
-    return NULL;
+    if (r == NULL) return NULL;
+    sink_screen(&s, -1);
+    put(&r->r, &s);
+    sink_flush(&s, NULL);
+    sink_putc(&s, '\0');
+    if (s.broken) sink_free(&s);
+    else if (len != NULL) *len = s.n - 1;
+    return s.buf;
 }
 
-/* Hands the sink's memory over, terminated; NULL: out of memory. */
-static char *take_text(struct sink *s, size_t *len) {
-    sink_flush(s, NULL);
-    size_t n = s->n;
-    sink_putc(s, '\0');
-    if (s->broken) {
-        sink_free(s);
-        return no_text(len);
-    }
-    if (len != NULL) *len = n;
-    return s->buf;
+static void put_text(const struct result *r, struct sink *out) {
+    static const struct text_style style = {.width = 120, .unicode = true};
+    present_text(r, &style, out);
 }
 
 char *ops_result_json(const struct ops_result *r, size_t *len) {
-    struct sink s;
-    if (r == NULL) return no_text(len);
-    sink_screen(&s, -1);
-    present_json(&r->r, &s);
-    return take_text(&s, len);
+    return printed(r, len, present_json);
 }
 
 char *ops_result_csv(const struct ops_result *r, size_t *len) {
-    struct sink s;
-    if (r == NULL) return no_text(len);
-    sink_screen(&s, -1);
-    present_csv(&r->r, &s);
-    return take_text(&s, len);
+    return printed(r, len, present_csv);
 }
 
 char *ops_result_text(const struct ops_result *r, size_t *len) {
-    static const struct text_style style = {.width = 120, .unicode = true};
-    struct sink s;
-    if (r == NULL) return no_text(len);
-    sink_screen(&s, -1);
-    present_text(&r->r, &style, &s);
-    return take_text(&s, len);
+    return printed(r, len, put_text);
 }
 
 void ops_text_free(char *text) { free(text); }

@@ -3,6 +3,7 @@
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -20,6 +21,14 @@ static inline struct bytes bytes_of(const char *s) {
 static inline int bytes_eq(struct bytes a, const char *lit, size_t n) {
     return a.n == n && memcmp(a.p, lit, n) == 0;
 }
+
+/* Do the bytes end in that text, with something before it? */
+static inline bool bytes_ends(struct bytes b, const char *end) {
+    size_t n = strlen(end);
+    return b.n > n && memcmp(b.p + b.n - n, end, n) == 0;
+}
+
+static inline bool byte_is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 /* Compares with a string literal; the length is known when compiling. */
 #define BYTES_IS(b, lit) bytes_eq((b), "" lit, sizeof(lit) - 1)

@@ -55,6 +55,8 @@ bool map_set(struct map *m, uint64_t key, uint32_t value) {
     return true;
 }
 
+uint64_t map_next_key(uint64_t key) { return hash_u64(key); }
+
 void map_free(struct map *m) {
     free(m->slots);
     *m = (struct map){0};

@@ -26,6 +26,24 @@ uint32_t *map_at(struct map *m, uint64_t key);
 /* Stores; an old value is replaced. False: out of memory. */
 bool map_set(struct map *m, uint64_t key, uint32_t value);
 
+/* Sets at, a variable of the caller (uint32_t *), to the value of the key for
+ * which `same`, an expression in *at, is true, or to MAP_NONE in a new place;
+ * to NULL when out of memory. Equal hashes of things that differ do no harm:
+ *
+ *     uint32_t *at;
+ *     MAP_SLOT(at, &by_name, hash_bytes(s, n), strcmp(names[*at], s) == 0);
+ */
+#define MAP_SLOT(at, map, hash, same)                                          \
+    do {                                                                       \
+        uint64_t key_ = (hash);                                                \
+        (at) = map_at((map), key_);                                            \
+        while ((at) != NULL && *(at) != MAP_NONE && !(same))                   \
+            (at) = map_at((map), key_ = map_next_key(key_));                   \
+    } while (0)
+
+/* The key under which the next thing of an equal hash stands. */
+uint64_t map_next_key(uint64_t key);
+
 void map_free(struct map *m);
 
 #endif

@@ -21,7 +21,7 @@ enum opt_type {
 };
 
 struct opt {
-    const char *name; /* without the dashes; NULL ends a table */
+    const char *name; /* without the dashes; {0} ends a table */
     char letter;      /* short form, or 0 */
     enum opt_type type;
     const char *arg;  /* the value's name in help, or the choices */

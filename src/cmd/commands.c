@@ -33,7 +33,7 @@ const struct opt program_opts[] = {
     {"verbose", 'v', OPT_FLAG, NULL, NULL, "print every column and every note"},
     {"help", 'h', OPT_FLAG, NULL, NULL, "help on the command, and stop"},
     {"version", 'V', OPT_FLAG, NULL, NULL, "the version, and stop"},
-    {.name = NULL},
+    {0},
 };
 
 bool verb_at(size_t i, struct verb *out) {
@@ -88,6 +88,7 @@ static int run_analysis(const struct analysis *a, const struct opts *o,
     int rc = profiles_run(&p, a, o, show_default_top(o), &all, e);
     if (rc == 0) {
         rc = show_result(&all, o, e);
+        if (rc == 0 && all.more != NULL && all.more->oom) rc = fail_oom(e);
         result_free(&all);
     }
     profiles_free(&p);

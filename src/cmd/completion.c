@@ -214,7 +214,6 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     return fail(e, OPS_EUSAGE, "completion needs one shell: bash, zsh or fish");
 }
 
-extern const struct command command_completion;
 const struct command command_completion = {
     .name = "completion",
     .args = "bash|zsh|fish",

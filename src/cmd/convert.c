@@ -113,16 +113,6 @@ static int check_out(const char *out, bool force, struct ops_err *e) {
     return fail(e, OPS_EUSAGE, "%s: exists already; --force replaces it", out);
 }
 
-/* The one trace that IN stands for. */
-static int one_trace(const struct profiles *p, const char *path,
-                     struct ops_err *e) {
-    if (p->n == 1) return 0;
-    return fail(e, OPS_EUSAGE,
-                "%s: %zu profiles that are not ranks of one "
-                "job; convert them one by one",
-                path, p->n);
-}
-
 static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     if (argc != 2)
         return fail(e, OPS_EUSAGE, "convert takes two paths: IN OUT");
@@ -137,10 +127,14 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     if (!to_stdout) TRY(check_out(out, force, e));
     struct profiles p;
     TRY(profiles_load(o, 1, argv, &p, e));
-    int rc = one_trace(&p, argv[0], e);
-    if (rc == 0 && to_stdout)
-        rc = export_write(p.v[0].trace, form, STDOUT_FILENO, e);
-    else if (rc == 0) rc = write_file(p.v[0].trace, form, out, force, e);
+    int rc;
+    if (p.n != 1)
+        rc = fail(e, OPS_EUSAGE,
+                  "%s: %zu profiles that are not ranks of one "
+                  "job; convert them one by one",
+                  argv[0], p.n);
+    else if (to_stdout) rc = export_write(p.v[0].trace, form, STDOUT_FILENO, e);
+    else rc = write_file(p.v[0].trace, form, out, force, e);
     profiles_free(&p);
     return rc;
 }
@@ -149,10 +143,9 @@ static const struct opt convert_opts[] = {
     {"to", 0, OPT_TEXT, "NAME", NULL,
      "the format to write, where OUT's suffix does not tell"},
     {"force", 0, OPT_FLAG, NULL, NULL, "replace OUT if it is there"},
-    {.name = NULL},
+    {0},
 };
 
-extern const struct command command_convert;
 const struct command command_convert = {
     .name = "convert",
     .args = "IN OUT",

@@ -8,6 +8,7 @@
 #include "cmd/show.h"
 #include "export/export.h"
 #include "import/import.h"
+#include "present/width.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,25 +26,7 @@ enum { NAME_WIDTH = 12, OPTION_WIDTH = 27, TEXT_WIDTH = 79 };
 
 /* A text from column `at` on, wrapped, ended by a newline. */
 static void put_text(struct sink *out, const char *s, size_t at) {
-    size_t col = at;
-    bool first = true;
-    while (*s != '\0') {
-        size_t n = strcspn(s, " ");
-        if (!first && col + 1 + n > TEXT_WIDTH) {
-            sink_putc(out, '\n');
-            sink_repeat(out, " ", at);
-            col = at;
-        } else if (!first) {
-            sink_putc(out, ' ');
-            col++;
-        }
-        sink_write(out, s, n);
-        col += n;
-        first = false;
-        s += n;
-        s += strspn(s, " ");
-    }
-    sink_putc(out, '\n');
+    text_put_wrapped(out, s, at, at, TEXT_WIDTH);
 }
 
 /* "  name      text", the text wrapped in its column. */
@@ -153,16 +136,6 @@ bool help_columns(const struct analysis *a, struct result *r) {
     return ok;
 }
 
-static void put_columns(struct sink *out, const struct analysis *a) {
-    struct result r;
-    if (!help_columns(a, &r)) return;
-    sink_puts(out, "\nColumns:\n");
-    for (size_t i = 0; i < r.ncols; i++)
-        put_entry(out, r.cols[i].name, r.cols[i].help ? r.cols[i].help : "",
-                  20);
-    result_free(&r);
-}
-
 /* The page of a command or an analysis. */
 static void put_verb(struct sink *out, const struct verb *v) {
     bool any = v->filters || v->opts;
@@ -171,10 +144,15 @@ static void put_verb(struct sink *out, const struct verb *v) {
                 any && before ? " [options]" : "", v->args,
                 any && !before ? " [options]" : "");
     put_text(out, v->help, 0);
-    if (v->analysis != NULL) {
+    struct result r = {0};
+    if (v->analysis != NULL)
         sink_printf(out, "A row is %s.\n", v->analysis->row);
-        put_columns(out, v->analysis);
-    }
+    if (v->analysis != NULL && help_columns(v->analysis, &r))
+        sink_puts(out, "\nColumns:\n");
+    for (size_t i = 0; i < r.ncols; i++)
+        put_entry(out, r.cols[i].name, r.cols[i].help ? r.cols[i].help : "",
+                  20);
+    result_free(&r);
     if (v->more != NULL) {
         sink_putc(out, '\n');
         put_text(out, v->more, 0);
@@ -286,10 +264,9 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
 
 static const struct opt help_opts[] = {
     {"man", 0, OPT_FLAG, NULL, NULL, "the manual page as roff, for man -l -"},
-    {.name = NULL},
+    {0},
 };
 
-extern const struct command command_help;
 const struct command command_help = {
     .name = "help",
     .args = "[TOPIC]",

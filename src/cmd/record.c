@@ -220,10 +220,9 @@ static const struct opt record_opts[] = {
     {"wait", 0, OPT_INT, "SECONDS", "10",
      "how long to wait for children that still record after the program"},
     {"no-overview", 0, OPT_FLAG, NULL, NULL, "do not show the overview"},
-    {.name = NULL},
+    {0},
 };
 
-extern const struct command command_record;
 const struct command command_record = {
     .name = "record",
     .args = "-- PROGRAM ARGS",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `opscope scalars`: what the programs of a log folder logged. */
 #include "analyze/analyze.h"
+#include "base/array.h"
 #include "cmd/command.h"
-#include "cmd/live.h"
 #include "cmd/show.h"
+#include "cmd/until_signal.h"
 #include "present/present.h"
 #include "present/width.h"
 #include "scalars/logdir.h"
@@ -24,7 +25,7 @@ static int view_of(const struct opts *o, struct scalar_view *v,
                    struct ops_err *e) {
     static const char *const foreign[] = {"host", "rank", "min-us",
                                           "min-bytes"};
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+    for (size_t i = 0; i < COUNT(foreign); i++)
         if (opts_given(o, foreign[i]))
             return fail(e, OPS_EUSAGE,
                         "scalars have no --%s; choose with "
@@ -108,15 +109,15 @@ static int show_new(const struct logdir *l, const struct scalar_view *v,
 /* The table (CSV: the points so far), then each new point as it comes. */
 static int follow(struct logdir *l, const struct scalar_view *v,
                   const struct opts *o, struct ops_err *e) {
-    struct live live;
+    struct until_signal turns;
     struct scalar_cursor seen = {0};
     struct result r;
-    TRY(live_start(&live, o, e));
+    TRY(until_signal_start(&turns, o, e));
     TRY(scalar_new_points(&l->scalars, v, &seen, &r, e));
     int rc = is_format(o, "csv") ? show_result(&r, o, e)
                                  : show_table(l, v, o, e);
     result_free(&r);
-    while (rc == 0 && live_wait(&live)) {
+    while (rc == 0 && until_signal_wait(&turns)) {
         rc = logdir_refresh(l, e);
         if (rc == 0) rc = show_new(l, v, &seen, o, e);
     }
@@ -148,10 +149,9 @@ static const struct opt scalars_opts[] = {
      "go on, and print each new point, until Ctrl-C"},
     {"interval", 0, OPT_FLOAT, "S", "1", "with --follow: look every S seconds"},
     {"count", 0, OPT_INT, "N", NULL, "with --follow: stop after N looks"},
-    {.name = NULL},
+    {0},
 };
 
-extern const struct command command_scalars;
 const struct command command_scalars = {
     .name = "scalars",
     .args = "LOGDIR",

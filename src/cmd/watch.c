@@ -6,8 +6,8 @@
  * counted. In a pipe it is lines, or JSON or CSV. */
 #include "base/io/sink.h"
 #include "cmd/command.h"
-#include "cmd/live.h"
 #include "cmd/show.h"
+#include "cmd/until_signal.h"
 #include "cmd/watch_target.h"
 #include "import/import.h"
 #include "load/runs.h"
@@ -337,12 +337,12 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
 
 static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     struct watch w = {0};
-    struct live live;
+    struct until_signal turns;
     if (argc != 1)
         return fail(e, OPS_EUSAGE,
                     "watch needs one log folder or the number "
                     "of a process");
-    TRY(live_start(&live, o, e));
+    TRY(until_signal_start(&turns, o, e));
     TRY(watch_target_open(&w.target, argv[0], e));
     const char *term = getenv("TERM");
     w.draw.in_place = isatty(STDOUT_FILENO) && term != NULL &&
@@ -350,7 +350,8 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
                       strcmp(opts_text(o, "format"), "text") == 0;
     int rc = scalars_init(&w.nothing) ? 0 : fail_oom(e);
     if (rc == 0) rc = look(&w, o, e);
-    while (rc == 0 && !w.target.ended && live_wait(&live)) rc = look(&w, o, e);
+    while (rc == 0 && !w.target.ended && until_signal_wait(&turns))
+        rc = look(&w, o, e);
     if (w.has_logs) logdir_free(&w.logs);
     scalars_free(&w.nothing);
     free(w.profile.path);
@@ -364,10 +365,9 @@ static const struct opt watch_opts[] = {
      "only scalars whose tag matches; --run likewise"},
     {"interval", 0, OPT_FLOAT, "S", "1", "look every S seconds"},
     {"count", 0, OPT_INT, "N", NULL, "stop after N looks"},
-    {.name = NULL},
+    {0},
 };
 
-extern const struct command command_watch;
 const struct command command_watch = {
     .name = "watch",
     .args = "LOGDIR|PID",

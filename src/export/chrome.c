@@ -36,16 +36,6 @@ struct writer {
     uint64_t long_left; /* bytes that long texts may still have */
 };
 
-static void put_int(struct writer *w, int64_t v) {
-    char buf[24];
-    size_t i = sizeof buf;
-    uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;
-    do buf[--i] = (char)('0' + u % 10);
-    while ((u /= 10) != 0);
-    if (v < 0) buf[--i] = '-';
-    sink_write(w->out, buf + i, sizeof buf - i);
-}
-
 /* Picoseconds as microseconds, as many decimals as it takes. */
 static void put_us(struct writer *w, int64_t ps) {
     char buf[NUMBER_MAX];
@@ -92,7 +82,7 @@ static void put_str(struct writer *w, str_id id) {
 /* A key with its punctuation, such as ",\"pid\":", and a whole number. */
 static void put_field(struct writer *w, const char *key, int64_t v) {
     sink_puts(w->out, key);
-    put_int(w, v);
+    sink_int(w->out, v);
 }
 
 static void begin(struct writer *w, const char *ph) {
@@ -129,25 +119,11 @@ static void next_arg(struct arg_writer *a) {
 }
 
 static void put_value(struct arg_writer *a, const struct arg *v) {
-    struct sink *out = a->w->out;
-    char num[NUMBER_MAX];
-    switch (v->type) {
-    case ARG_INT: put_int(a->w, v->i); break;
-    case ARG_UINT: sink_printf(out, "%" PRIu64, v->u); break;
-    case ARG_BOOL: sink_puts(out, v->i ? "true" : "false"); break;
-    case ARG_TEXT:
-        if (a->json) json_put_raw(out, v->text);
-        else put_text(a->w, v->text);
-        break;
-    case ARG_FLOAT:
-        /* digits that a double does not hold stay */
-        if (a->json && json_is_strict(v->text))
-            sink_write(out, v->text.p, v->text.n);
-        else sink_puts(out, isfinite(v->f) ? number_float(v->f, num) : "null");
-        break;
-    case ARG_JSON: json_put_value(out, v->text); break;
-    case ARG_NONE: sink_puts(out, "null"); break;
-    }
+    if (v->type == ARG_TEXT && !a->json) put_text(a->w, v->text);
+    /* digits that a double does not hold stay */
+    else if (v->type == ARG_FLOAT && a->json && json_is_strict(v->text))
+        sink_write(a->w->out, v->text.p, v->text.n);
+    else args_put_json(a->w->out, v, a->json);
 }
 
 static bool put_arg(void *ctx, struct bytes key, const struct arg *v) {
@@ -175,11 +151,10 @@ static int64_t step_of(const struct trace *t, row_id row) {
 
 static void put_args(struct writer *w, row_id row, int64_t step) {
     const struct trace *t = w->t;
-    uint32_t source = t->tracks[t->spans.track[row]].source;
     struct arg_writer a = {
         .w = w,
         .step = step >= 0,
-        .json = t->sources[source].format->args_each == NULL,
+        .json = args_are_json(t, row),
     };
     args_each(t, row, put_arg, &a);
     /* the launching call: that of a device span, or the row itself */
@@ -622,7 +597,7 @@ static void put_head(struct writer *w) {
     sink_puts(w->out, "},\n\"displayTimeUnit\": \"ms\"");
     if (clock) {
         put_key(w, "baseTimeNanoseconds");
-        put_int(w, t->epoch_ns);
+        sink_int(w->out, t->epoch_ns);
     }
     if (memory) sink_puts(w->out, ",\n\"profile_memory\": 1");
     if (shapes) sink_puts(w->out, ",\n\"record_shapes\": 1");

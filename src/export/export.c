@@ -19,12 +19,6 @@ const struct exporter *const exporters[] = {
     NULL,
 };
 
-/* Do the first n bytes of s end in suffix, with something before it? */
-static bool ends_with(const char *s, size_t n, const char *suffix) {
-    size_t k = strlen(suffix);
-    return n > k && memcmp(s + n - k, suffix, k) == 0;
-}
-
 static int by_name(const char *name, struct export_form *out,
                    struct ops_err *e) {
     struct suggest s = suggest_for(name);
@@ -42,19 +36,20 @@ static int by_name(const char *name, struct export_form *out,
 
 int export_form(const char *path, const char *name, struct export_form *out,
                 struct ops_err *e) {
-    size_t n = strlen(path), best = 0;
-    *out = (struct export_form){.gzip = ends_with(path, n, ".gz")};
+    struct bytes in = bytes_of(path);
+    size_t best = 0;
+    *out = (struct export_form){.gzip = bytes_ends(in, ".gz")};
     if (name != NULL) return by_name(name, out, e);
-    if (out->gzip) n -= 3;
+    if (out->gzip) in.n -= 3;
     for (size_t i = 0; exporters[i] != NULL; i++) {
         size_t k = strlen(exporters[i]->suffix);
-        if (k <= best || !ends_with(path, n, exporters[i]->suffix)) continue;
+        if (k <= best || !bytes_ends(in, exporters[i]->suffix)) continue;
         best = k;
         out->exporter = exporters[i];
     }
     if (out->exporter != NULL) return 0;
     char known[256] = "";
-    n = 0;
+    size_t n = 0;
     for (size_t i = 0; exporters[i] != NULL; i++) {
         const char *s = exporters[i]->suffix;
         if (n + 2 * strlen(s) + 8 > sizeof known) break;

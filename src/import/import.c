@@ -4,6 +4,7 @@
 
 #include "base/io/head.h"
 #include "base/io/inflate.h"
+#include "model/trace_fill.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

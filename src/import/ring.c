@@ -9,6 +9,7 @@
  * the same. It is noted. */
 #include "import/import.h"
 
+#include "model/trace_fill.h"
 #include "ring/recover.h"
 #include <errno.h>
 #include <limits.h>

@@ -18,6 +18,7 @@
 #include "base/pb.h"
 #include "base/vec.h"
 #include "model/args.h"
+#include "model/trace_fill.h"
 
 #include <inttypes.h>
 #include <stdio.h>

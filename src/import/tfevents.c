@@ -6,6 +6,7 @@
  * scalars` shows all of it, through the same reader (summary.h). */
 #include "import/import.h"
 
+#include "model/trace_fill.h"
 #include "scalars/summary.h"
 #include <inttypes.h>
 #include <math.h>

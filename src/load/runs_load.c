@@ -8,6 +8,7 @@
 #include "import/import.h"
 #include "load/runs_impl.h"
 #include "model/format.h"
+#include "model/trace_fill.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "model/trace_fill.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,40 +7,51 @@
 #include "base/par.h"
 #include "base/vec.h"
 #include "model/hlo/hlo.h"
-#include "model/trace.h"
+#include "model/trace_fill.h"
 #include <assert.h>
 #include <stdlib.h>
 
+/* The tables of struct renumber, and how many numbers b has of each. */
+#define RENUMBERED(X)                                                          \
+    X(source, nsources)                                                        \
+    X(str, strs.n)                                                             \
+    X(cat, ncats)                                                              \
+    X(device, ndevices)                                                        \
+    X(track, ntracks)                                                          \
+    X(allocator, nallocators)                                                  \
+    X(counter, ncounters)                                                      \
+    X(frame, stacks.nframes)                                                   \
+    X(stack, stacks.n)
+
 /* Old number -> new number, for everything that rows refer to. */
-struct moves {
-    uint32_t *source, *str, *cat, *device, *track, *allocator, *counter;
-    uint32_t *frame, *stack;
+struct renumber {
+#define X(table, n) uint32_t *table;
+    RENUMBERED(X)
+#undef X
     int64_t shift;   /* ps to add to times */
-    uint32_t beside; /* whose everything becomes, or ROW_NONE: each its own */
+    uint32_t beside; /* the source of a that everything of b becomes part of;
+                        ROW_NONE: each source of b stays one of its own */
 };
 
-/* Whose devices, tracks and allocators those of b's source become. */
-static uint32_t owner(const struct moves *m, uint32_t source) {
+/* Returns the source of a that the devices, tracks and allocators of a source
+ * of b belong to from now on. */
+static uint32_t source_in_a(const struct renumber *m, uint32_t source) {
     return m->beside != ROW_NONE ? m->beside : m->source[source];
 }
 
-static void free_moves(struct moves *m) {
-    uint32_t *all[] = {m->source,    m->str,     m->cat,   m->device, m->track,
-                       m->allocator, m->counter, m->frame, m->stack};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+static void renumber_free(struct renumber *m) {
+#define X(table, n) free(m->table);
+    RENUMBERED(X)
+#undef X
 }
 
-static bool alloc_moves(struct moves *m, const struct trace *b) {
-    *m = (struct moves){.beside = ROW_NONE};
-    return vec_resize(&m->source, b->nsources, 4) &&
-           vec_resize(&m->str, b->strs.n, 4) &&
-           vec_resize(&m->cat, b->ncats, 4) &&
-           vec_resize(&m->device, b->ndevices, 4) &&
-           vec_resize(&m->track, b->ntracks, 4) &&
-           vec_resize(&m->allocator, b->nallocators, 4) &&
-           vec_resize(&m->counter, b->ncounters, 4) &&
-           vec_resize(&m->frame, b->stacks.nframes, 4) &&
-           vec_resize(&m->stack, b->stacks.n, 4);
+static bool renumber_init(struct renumber *m, const struct trace *b) {
+    *m = (struct renumber){.beside = ROW_NONE};
+#define X(table, n)                                                            \
+    if (!vec_resize(&m->table, b->n, sizeof *m->table)) return false;
+    RENUMBERED(X)
+#undef X
+    return true;
 }
 
 /* Facts that one piece knows and another does not. */
@@ -61,7 +72,7 @@ static void merge_source(struct source *to, const struct source *from) {
 }
 
 /* Sources: the same bytes are the same source. */
-static bool move_sources(struct trace *a, struct trace *b, struct moves *m) {
+static bool move_sources(struct trace *a, struct trace *b, struct renumber *m) {
     for (size_t i = 0; i < b->nsources; i++) {
         struct source *from = &b->sources[i];
         uint32_t k = trace_source_find(a, from->bytes);
@@ -103,10 +114,11 @@ static void merge_device(struct device *to, const struct device *from,
 }
 
 static void move_devices(struct trace *a, const struct trace *b,
-                         struct moves *m) {
+                         struct renumber *m) {
     for (size_t i = 0; i < b->ndevices; i++) {
         const struct device *d = &b->devices[i];
-        uint32_t k = trace_device(a, owner(m, d->source), d->kind, d->ordinal);
+        uint32_t k = trace_device(a, source_in_a(m, d->source), d->kind,
+                                  d->ordinal);
         m->device[i] = k;
         if (k == ROW_NONE) continue;
         merge_device(&a->devices[k], d, m->str[d->model]);
@@ -121,11 +133,11 @@ static uint32_t moved(const uint32_t *map, uint32_t old) {
 }
 
 static void move_tracks(struct trace *a, const struct trace *b,
-                        struct moves *m) {
+                        struct renumber *m) {
     for (size_t i = 0; i < b->ntracks; i++) {
         const struct track *tr = &b->tracks[i];
-        uint32_t k = trace_track(a, owner(m, tr->source), tr->kind, tr->pid,
-                                 tr->tid);
+        uint32_t k = trace_track(a, source_in_a(m, tr->source), tr->kind,
+                                 tr->pid, tr->tid);
         m->track[i] = k;
         if (a->oom) return;
         if (a->tracks[k].device == ROW_NONE)
@@ -138,10 +150,10 @@ static void move_tracks(struct trace *a, const struct trace *b,
 }
 
 static void move_allocators(struct trace *a, const struct trace *b,
-                            struct moves *m) {
+                            struct renumber *m) {
     for (size_t i = 0; i < b->nallocators; i++) {
         const struct allocator *from = &b->allocators[i];
-        uint32_t k = trace_allocator(a, owner(m, from->source),
+        uint32_t k = trace_allocator(a, source_in_a(m, from->source),
                                      strs_bytes(&b->strs, from->name),
                                      moved(m->device, from->device));
         m->allocator[i] = k;
@@ -153,7 +165,7 @@ static void move_allocators(struct trace *a, const struct trace *b,
     }
     for (size_t i = 0; i < b->ncounters; i++) {
         const struct counter *c = &b->counters[i];
-        m->counter[i] = trace_counter_of(a, owner(m, c->source), c->pid,
+        m->counter[i] = trace_counter_of(a, source_in_a(m, c->source), c->pid,
                                          strs_bytes(&b->strs, c->name),
                                          strs_bytes(&b->strs, c->unit),
                                          moved(m->device, c->device));
@@ -164,7 +176,7 @@ static void move_allocators(struct trace *a, const struct trace *b,
 }
 
 static void move_texts(struct trace *a, const struct trace *b,
-                       struct moves *m) {
+                       struct renumber *m) {
     for (size_t i = 0; i < b->strs.n; i++)
         m->str[i] = trace_str(a, strs_bytes(&b->strs, (str_id)i));
     a->strs.mended += b->strs.mended;
@@ -188,7 +200,7 @@ static void move_texts(struct trace *a, const struct trace *b,
 struct copy {
     struct trace *a;
     const struct trace *b;
-    const struct moves *m;
+    const struct renumber *m;
     size_t from, to, at; /* at: a's row of b's row 0 */
     uint64_t delta;      /* b's args lie so much further on in a */
     uint64_t lost;       /* args that lie too far on */
@@ -196,7 +208,7 @@ struct copy {
 
 /* How much further on the args of that source of b lie in a. */
 static uint64_t args_delta(const struct trace *a, const struct trace *b,
-                           const struct moves *m, uint32_t source) {
+                           const struct renumber *m, uint32_t source) {
     return a->sources[m->source[source]].args_base -
            b->sources[source].args_base;
 }
@@ -205,7 +217,7 @@ static bool copy_rows(void *ctx) {
     struct copy *c = ctx;
     struct spans *to = &c->a->spans;
     const struct spans *from = &c->b->spans;
-    const struct moves *m = c->m;
+    const struct renumber *m = c->m;
     bool many = c->b->nsources > 1;
     for (size_t i = c->from, k = c->at + c->from; i < c->to; i++, k++) {
         uint64_t delta = c->delta, args;
@@ -236,7 +248,7 @@ static bool copy_rows(void *ctx) {
 
 /* Rows keep their order behind a's. Their args move with their source. */
 static bool move_spans(struct trace *a, const struct trace *b,
-                       const struct moves *m) {
+                       const struct renumber *m) {
     enum { MANY_ROWS = 100000 };
     size_t n = b->spans.n;
     if (n == 0) return true;
@@ -260,7 +272,7 @@ static bool move_spans(struct trace *a, const struct trace *b,
 }
 
 static void move_halves(struct trace *a, struct half_links *to,
-                        const struct half_links *from, const struct moves *m,
+                        const struct half_links *from, const struct renumber *m,
                         row_id offset) {
     if (from->n == 0) return;
     if (!vec_resize(&to->v, to->n + from->n, sizeof *to->v)) {
@@ -270,13 +282,13 @@ static void move_halves(struct trace *a, struct half_links *to,
     to->cap = to->n + from->n;
     for (size_t i = 0; i < from->n; i++)
         to->v[to->n++] = (struct half_link){from->v[i].key,
-                                            owner(m, from->v[i].source),
+                                            source_in_a(m, from->v[i].source),
                                             from->v[i].row + offset};
 }
 
 /* b's stacks among a's; their frames are listed once more. */
 static void move_stacks(struct trace *a, const struct trace *b,
-                        struct moves *m) {
+                        struct renumber *m) {
     const struct stacks *s = &b->stacks;
     for (size_t i = 0; i < s->nframes; i++) {
         const struct frame *f = &s->frames[i];
@@ -294,7 +306,7 @@ static void move_stacks(struct trace *a, const struct trace *b,
 
 /* The allocators' state. Segments stand before their blocks. */
 static void move_mem_tables(struct trace *a, const struct trace *b,
-                            const struct moves *m) {
+                            const struct renumber *m) {
     for (size_t i = 0; i < b->nsegments && !a->oom; i++) {
         struct mem_segment s = b->segments[i];
         s.allocator = m->allocator[s.allocator];
@@ -324,7 +336,7 @@ static void move_mem_tables(struct trace *a, const struct trace *b,
 }
 
 static void move_rest(struct trace *a, const struct trace *b,
-                      const struct moves *m, row_id offset) {
+                      const struct renumber *m, row_id offset) {
     const struct mem_events *e = &b->mem;
     for (size_t i = 0; i < e->n && !a->oom; i++) {
         row_id k = trace_mem(
@@ -363,7 +375,7 @@ static void widen(const int64_t *ts, size_t n, int64_t *lo, int64_t *hi) {
 
 /* How far b's times lie from a's zero; false: too far to be one trace. */
 static bool find_shift(struct trace *a, const struct trace *b,
-                       struct moves *m) {
+                       struct renumber *m) {
     if (!a->epoch_set) {
         a->epoch_ns = b->epoch_ns;
         a->epoch_set = b->epoch_set;
@@ -392,7 +404,7 @@ static bool find_shift(struct trace *a, const struct trace *b,
            !__builtin_add_overflow(hi, m->shift, &sum) && ts_is_sane(sum);
 }
 
-static bool move_all(struct trace *a, struct trace *b, struct moves *m) {
+static bool move_all(struct trace *a, struct trace *b, struct renumber *m) {
     if (!move_sources(a, b, m)) return false;
     move_texts(a, b, m);
     if (a->oom) return false;
@@ -417,21 +429,21 @@ static bool move_all(struct trace *a, struct trace *b, struct moves *m) {
     return !a->oom;
 }
 
-/* beside: see struct moves. */
+/* beside: see struct renumber. */
 static int append(struct trace *a, struct trace *b, uint32_t beside,
                   struct ops_err *e) {
     assert(!a->sealed && !b->sealed && a != b);
-    struct moves m;
+    struct renumber m;
     int rc = 0;
-    bool ok = !b->oom && alloc_moves(&m, b);
-    if (ok) m.beside = beside;
+    bool ok = renumber_init(&m, b) && !b->oom;
+    m.beside = beside;
     if (!ok) rc = fail_oom(e);
     else if (!find_shift(a, b, &m))
         rc = fail(e, OPS_EUNSUP,
                   "profiles lie too far apart in time to be "
                   "shown on one time line");
     else if (!move_all(a, b, &m)) rc = fail_oom(e);
-    if (!b->oom) free_moves(&m);
+    renumber_free(&m);
     if (rc != 0) a->oom |= rc == OPS_ELIMIT;
     trace_free(b);
     return rc;

@@ -4,7 +4,11 @@
 
 #include "base/pb.h"
 #include "base/text/json.h"
+#include "base/text/json_text.h"
+#include "base/text/number.h"
 #include "model/format.h"
+#include <inttypes.h>
+#include <math.h>
 
 /* Digits alone that fit 64 bits, of which a double would keep 53? */
 static bool is_uint(struct bytes b, uint64_t *out) {
@@ -116,6 +120,29 @@ int64_t args_int(const struct trace *t, row_id row, const char *key,
     case ARG_JSON: break;
     }
     return dflt;
+}
+
+bool args_are_json(const struct trace *t, row_id row) {
+    uint32_t source = t->tracks[t->spans.track[row]].source;
+    return t->sources[source].format->args_each == NULL;
+}
+
+void args_put_json(struct sink *out, const struct arg *a, bool json) {
+    char num[NUMBER_MAX];
+    switch (a->type) {
+    case ARG_INT: sink_int(out, a->i); break;
+    case ARG_UINT: sink_printf(out, "%" PRIu64, a->u); break;
+    case ARG_BOOL: sink_puts(out, a->i ? "true" : "false"); break;
+    case ARG_TEXT:
+        if (json) json_put_raw(out, a->text);
+        else json_put(out, a->text);
+        break;
+    case ARG_FLOAT:
+        sink_puts(out, isfinite(a->f) ? number_float(a->f, num) : "null");
+        break;
+    case ARG_JSON: json_put_value(out, a->text); break;
+    case ARG_NONE: sink_puts(out, "null"); break;
+    }
 }
 
 bool args_message(const struct trace *t, row_id row, uint32_t *source,

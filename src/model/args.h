@@ -5,6 +5,7 @@
 #ifndef MODEL_ARGS_H
 #define MODEL_ARGS_H
 
+#include "base/io/sink.h"
 #include "model/format.h"
 #include "model/trace.h"
 
@@ -38,6 +39,13 @@ int64_t args_int(const struct trace *t, row_id row, const char *key,
 /* Calls each(ctx, key, arg) for every argument, in file order; false stops. */
 void args_each(const struct trace *t, row_id row, args_each_fn *each,
                void *ctx);
+
+/* Are the texts of the row's arguments as they stand in JSON, with escapes? */
+bool args_are_json(const struct trace *t, row_id row);
+
+/* Writes the value as JSON that every reader takes; json: args_are_json() of
+ * its row. What is not JSON becomes a string. */
+void args_put_json(struct sink *out, const struct arg *a, bool json);
 
 /* For importers of protobuf: the message whose length stands at the row's
  * arguments. False: there is none. */

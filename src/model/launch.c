@@ -2,6 +2,7 @@
  * Launch facts are interned texts of a category. */
 #include "model/launch.h"
 
+#include "model/trace_fill.h"
 #include <assert.h>
 
 uint32_t launch_cat(struct trace *t, const struct launch *l) {

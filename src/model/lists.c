@@ -3,39 +3,25 @@
  * device, meta and allocators by source, memory events by allocator. */
 #include "model/seal.h"
 
+#include "base/array.h"
 #include <stdlib.h>
 
-/* Lays n numbers out in groups; of(t, i) is the group of i, or groups and more:
- * it is in none. */
-static bool make_lists(struct lists *l, const struct trace *t, size_t n,
-                       size_t groups,
-                       size_t (*of)(const struct trace *t, size_t i)) {
+/* Lays n numbers out in groups. The group of number i stands `size` * i bytes
+ * behind `group`; what is in none has a group of `groups` or more. */
+static bool make_lists(struct lists *l, size_t n, size_t groups,
+                       const uint32_t *group, size_t size) {
     l->v = malloc((n + 1) * sizeof *l->v);
     l->first = calloc(groups + 2, sizeof *l->first);
     if (l->v == NULL || l->first == NULL) return false;
+#define GROUP(i) (*(const uint32_t *)((const char *)group + (i)*size))
     /* counted one further on, so that filling moves each into its place */
     for (size_t i = 0; i < n; i++)
-        if (of(t, i) < groups) l->first[of(t, i) + 2]++;
+        if (GROUP(i) < groups) l->first[GROUP(i) + 2]++;
     for (size_t g = 1; g < groups + 2; g++) l->first[g] += l->first[g - 1];
     for (size_t i = 0; i < n; i++)
-        if (of(t, i) < groups) l->v[l->first[of(t, i) + 1]++] = (uint32_t)i;
+        if (GROUP(i) < groups) l->v[l->first[GROUP(i) + 1]++] = (uint32_t)i;
+#undef GROUP
     return true;
-}
-
-static size_t track_source(const struct trace *t, size_t i) {
-    return t->tracks[i].source;
-}
-
-static size_t track_device(const struct trace *t, size_t i) {
-    return t->tracks[i].device;
-}
-
-static size_t meta_source(const struct trace *t, size_t i) {
-    return t->meta[i].source;
-}
-
-static size_t allocator_source(const struct trace *t, size_t i) {
-    return t->allocators[i].source;
 }
 
 bool seal_mem_lists(struct trace *t) {
@@ -46,22 +32,25 @@ bool seal_mem_lists(struct trace *t) {
         while (at < t->mem.n && t->mem.allocator[at] < i) at++;
         t->mem_first[i] = at;
     }
-    return make_lists(&t->allocators_of, t, n, t->nsources, allocator_source);
+    return make_lists(&t->allocators_of, n, t->nsources, &t->allocators->source,
+                      sizeof *t->allocators);
 }
 
 bool seal_lists(struct trace *t) {
-    return make_lists(&t->of_source, t, t->ntracks, t->nsources,
-                      track_source) &&
-           make_lists(&t->of_device, t, t->ntracks, t->ndevices,
-                      track_device) &&
-           make_lists(&t->meta_of, t, t->nmeta, t->nsources, meta_source);
+    size_t size = sizeof *t->tracks;
+    return make_lists(&t->of_source, t->ntracks, t->nsources,
+                      &t->tracks->source, size) &&
+           make_lists(&t->of_device, t->ntracks, t->ndevices,
+                      &t->tracks->device, size) &&
+           make_lists(&t->meta_of, t->nmeta, t->nsources, &t->meta->source,
+                      sizeof *t->meta);
 }
 
 void free_lists(struct trace *t) {
     struct lists *all[] = {&t->of_source, &t->of_device, &t->meta_of,
                            &t->allocators_of};
     free(t->mem_first);
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < COUNT(all); i++) {
         free(all[i]->v);
         free(all[i]->first);
     }

@@ -6,6 +6,7 @@
  * their eight bytes. Sorting and filtering move the places of rows alone. */
 #include "model/result.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/pb.h"
 #include "base/pbw.h"
@@ -29,7 +30,23 @@ void result_init(struct result *r, const char *analysis, const char *title) {
     if (r->analysis == NULL || (title && r->title == NULL)) r->oom = true;
 }
 
+/* Frees the part that was given last. */
+static void free_part(struct result_more *m) {
+    if (m->part != NULL) result_free(m->part);
+    free(m->part);
+    m->part = NULL;
+}
+
+static void free_more(struct result_more *m) {
+    for (struct result_more *then; m != NULL; m = then) {
+        then = m->then;
+        free_part(m);
+        m->free(m);
+    }
+}
+
 void result_free(struct result *r) {
+    free_more(r->more);
     arena_free(&r->arena);
     free(r->cols);
     free(r->packed);
@@ -496,6 +513,54 @@ int result_top_largest(struct result *r, int col, size_t n, struct ops_err *e) {
     return 0;
 }
 
+/* ---- rows that are made as they are asked for ---- */
+
+/* Rows made at a time, and bytes of text in them. A row takes a hundred times
+ * what the smallest event does in a file. */
+enum { PART_ROWS = 1 << 14, PART_BYTES = 8 << 20 };
+
+static void put_more(struct result *r, struct result_more *m) {
+    m->put(m, r);
+    m->at++;
+    if (m->profile != NULL) cell_text(r, "profile", m->profile);
+}
+
+void result_fill(struct result *r, struct result_more *m) {
+    size_t end = m->end - m->at < PART_ROWS ? m->end : m->at + PART_ROWS;
+    size_t most = r->arena.used + PART_BYTES;
+    while (m->at < end && !r->oom && r->arena.used < most) put_more(r, m);
+}
+
+const struct result *result_next(const struct result *r) {
+    struct result_more *first = r->more, *m = first;
+    while (m != NULL && m->at == m->end) m = m->then;
+    if (m == NULL || first->oom) return NULL;
+    free_part(first);
+    first->part = malloc(sizeof *first->part);
+    first->oom = first->part == NULL;
+    if (first->oom) return NULL;
+    result_init(first->part, r->analysis, NULL);
+    result_cols(first->part, r->cols, r->ncols);
+    first->part->decimals = r->decimals;
+    first->part->origin = m->origin;
+    result_fill(first->part, m);
+    first->oom = first->part->oom;
+    return first->oom ? NULL : first->part;
+}
+
+int result_gather(struct result *r, struct ops_err *e) {
+    size_t total = r->total_rows;
+    for (struct result_more *m = r->more; m != NULL; m = m->then) {
+        if (!VEC_ROOM(r->parts, r->nparts, r->cap_parts)) return fail_oom(e);
+        r->parts[r->nparts++] = (struct result_part){r->nrows, m->origin};
+        while (m->at < m->end && !r->oom) put_more(r, m);
+    }
+    free_more(r->more);
+    r->more = NULL;
+    if (total > r->total_rows) r->total_rows = total;
+    return result_done(r, e);
+}
+
 /* Copies b's rows behind a's. */
 static void join_rows(struct result *a, const struct result *b) {
     size_t total = a->total_rows + b->total_rows;
@@ -513,13 +578,9 @@ static void join_rows(struct result *a, const struct result *b) {
 }
 
 int64_t result_origin(const struct result *r, size_t row) {
-    size_t lo = 0, hi = r->nparts;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (r->parts[mid].first <= row) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo == 0 ? r->origin : r->parts[lo - 1].origin;
+    size_t i;
+    BOUND(i, 0, r->nparts, r->parts[i].first <= row);
+    return i == 0 ? r->origin : r->parts[i - 1].origin;
 }
 
 int result_join(struct result *a, const struct result *b, struct ops_err *e) {

@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct result;
 struct trace;
 
 enum col_type {
@@ -78,6 +79,22 @@ struct result_source {
     bool has_epoch;
 };
 
+/* Rows that are too many to be held at once, of which the first stand in the
+ * result. What prints a result asks for the others with result_next(); what
+ * needs them in place calls result_gather(). They are made from the trace: it
+ * must live until the last was asked for. */
+struct result_more {
+    size_t at, end;      /* the next row to be made, and how many there are */
+    int64_t origin;      /* as result.origin */
+    const char *profile; /* the value of the column "profile"; NULL: none */
+    /* Puts row number `at` into r, by result_row() and cell_*(). */
+    void (*put)(struct result_more *m, struct result *r);
+    void (*free)(struct result_more *m);
+    struct result_more *then; /* those of the profile behind this one */
+    struct result *part;      /* of the first: what result_next() gave last */
+    bool oom;                 /* of the first: memory ran out for the rest */
+};
+
 struct result {
     struct arena arena;
     const char *analysis; /* "ops" */
@@ -109,9 +126,8 @@ struct result {
         bool detail; /* no loss and nothing mended: text shows it with -v */
     } * notes;
     size_t nnotes, cap_notes;
-    const char *chart; /* how a page draws it: "bars share_pct", or NULL */
-    int decimals;      /* of a microsecond, in COL_TIME columns */
-    int64_t origin;    /* ps: where text output counts COL_STAMP from */
+    int decimals;   /* of a microsecond, in COL_TIME columns */
+    int64_t origin; /* ps: where text output counts COL_STAMP from */
     struct result_part {
         size_t first;   /* joined results: first row of each ... */
         int64_t origin; /* ... and its own origin */
@@ -125,11 +141,7 @@ struct result {
                              by COL_MAIN: a tree's parents before its leaves */
     bool full;        /* an integer is at the end of its range: a remark
                              says so */
-    /* More rows behind these, too many to be held at once: next(next_ctx) is a
-     * result with the same columns and the next of them, which lives until the
-     * next call; NULL: that was all. Only what prints results asks for it. */
-    const struct result *(*next)(void *ctx);
-    void *next_ctx;
+    struct result_more *more; /* rows that are not made yet, or NULL */
     bool oom;
 };
 
@@ -188,10 +200,15 @@ struct cell result_cell(const struct result *r, size_t row, size_t col);
 /* All cells of a row; cells has room for RESULT_COLS. */
 void result_cells(const struct result *r, size_t row, struct cell *cells);
 
-/* The rows behind these, or NULL. */
-static inline const struct result *result_next(const struct result *r) {
-    return r->next != NULL ? r->next(r->next_ctx) : NULL;
-}
+/* Puts the next rows of m into r, as many as may be held at once. */
+void result_fill(struct result *r, struct result_more *m);
+
+/* Returns a result of the same columns with the next rows behind r's, which
+ * lives until the next call; NULL after the last, or where r->more->oom. */
+const struct result *result_next(const struct result *r);
+
+/* Puts all rows into r itself. */
+int result_gather(struct result *r, struct ops_err *e);
 
 /* Index of the column, or -1. */
 int result_find_col(const struct result *r, const char *name);

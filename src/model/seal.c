@@ -15,6 +15,7 @@
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/hlo/hlo.h"
+#include "model/trace_fill.h"
 #include "names/opclass.h"
 #include <assert.h>
 #include <stdio.h>

@@ -2,38 +2,31 @@
  * Call stacks that a source recorded with its memory events. A training step
  * allocates from the same few hundred places again and again: frames and whole
  * stacks are interned, and an event carries a number. */
-#include "model/trace.h"
+#include "model/trace_fill.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/vec.h"
 #include "names/frame_name.h"
 #include <assert.h>
 #include <stdio.h>
 
-static bool same_frame(const struct frame *a, const struct frame *b) {
-    return a->name == b->name && a->file == b->file && a->line == b->line;
-}
-
 uint32_t trace_frame(struct trace *t, str_id name, str_id file, int32_t line) {
     assert(!t->sealed && name < t->strs.n && file < t->strs.n);
     struct stacks *s = &t->stacks;
-    struct frame f = {name, file, line};
-    uint64_t h = hash_pair((uint64_t)name << 32 | file, (uint32_t)line);
-    for (;; h = hash_u64(h)) {
-        uint32_t *at = map_at(&s->frame_map, h);
-        if (at != NULL && *at != MAP_NONE) {
-            if (same_frame(&s->frames[*at], &f)) return *at;
-            continue;
-        }
-        if (at == NULL || s->nframes >= ROW_NONE ||
-            !VEC_ROOM(s->frames, s->nframes, s->cap_frames))
-            break;
-        *at = (uint32_t)s->nframes;
-        s->frames[s->nframes++] = f;
-        return *at;
+    uint32_t *at;
+    MAP_SLOT(at, &s->frame_map,
+             hash_pair((uint64_t)name << 32 | file, (uint32_t)line),
+             s->frames[*at].name == name && s->frames[*at].file == file &&
+                 s->frames[*at].line == line);
+    if (at != NULL && *at != MAP_NONE) return *at;
+    if (at == NULL || s->nframes >= ROW_NONE ||
+        !VEC_ROOM(s->frames, s->nframes, s->cap_frames)) {
+        t->oom = true;
+        return ROW_NONE;
     }
-    t->oom = true;
-    return ROW_NONE;
+    s->frames[s->nframes] = (struct frame){name, file, line};
+    return *at = (uint32_t)s->nframes++;
 }
 
 static bool same_stack(const struct stacks *s, uint32_t k,
@@ -46,18 +39,12 @@ static bool same_stack(const struct stacks *s, uint32_t k,
 /* Room for n more items and one more stack? */
 static bool room(struct stacks *s, size_t n) {
     if (s->n >= ROW_NONE - 1) return false;
-    if (s->n + 2 > s->cap) {
-        size_t cap = vec_next_cap(s->cap, s->n + 2);
-        if (!vec_resize(&s->first, cap, sizeof *s->first)) return false;
-        s->cap = cap;
-        if (s->n == 0) s->first[0] = 0;
-    }
-    if (s->nitems + n > s->cap_items) {
-        size_t cap = vec_next_cap(s->cap_items, s->nitems + n);
-        if (!vec_resize(&s->items, cap, sizeof *s->items)) return false;
-        s->cap_items = cap;
-    }
-    return true;
+    if (s->n + 2 > s->cap &&
+        !vec_grow_(&s->first, &s->cap, s->n + 2, sizeof *s->first))
+        return false;
+    s->first[s->n] = s->nitems;
+    return s->nitems + n <= s->cap_items ||
+           vec_grow_(&s->items, &s->cap_items, s->nitems + n, sizeof *s->items);
 }
 
 uint32_t trace_stack(struct trace *t, const uint32_t *frames, size_t n) {
@@ -69,21 +56,18 @@ uint32_t trace_stack(struct trace *t, const uint32_t *frames, size_t n) {
         assert(frames[i] < s->nframes);
         h = hash_pair(h, frames[i]);
     }
-    for (;; h = hash_u64(h)) {
-        uint32_t *at = map_at(&s->stack_map, h);
-        if (at != NULL && *at != MAP_NONE) {
-            if (same_stack(s, *at, frames, n)) return *at;
-            continue;
-        }
-        if (at == NULL || !room(s, n)) break;
-        memcpy(s->items + s->nitems, frames, n * sizeof *frames);
-        s->nitems += n;
-        *at = (uint32_t)s->n++;
-        s->first[s->n] = s->nitems;
-        return *at;
+    uint32_t *at;
+    MAP_SLOT(at, &s->stack_map, h, same_stack(s, *at, frames, n));
+    if (at != NULL && *at != MAP_NONE) return *at;
+    if (at == NULL || !room(s, n)) {
+        t->oom = true;
+        return ROW_NONE;
     }
-    t->oom = true;
-    return ROW_NONE;
+    memcpy(s->items + s->nitems, frames, n * sizeof *frames);
+    s->nitems += n;
+    *at = (uint32_t)s->n++;
+    s->first[s->n] = s->nitems;
+    return *at;
 }
 
 void trace_mem_stack(struct trace *t, row_id m, uint32_t stack) {
@@ -108,7 +92,7 @@ static struct bytes telling(struct bytes path) {
     enum { LONGEST = 4096 };
     static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
     size_t search = path.n < LONGEST ? path.n : LONGEST, skip = 0;
-    for (size_t i = 0; i < sizeof roots / sizeof *roots && skip == 0; i++) {
+    for (size_t i = 0; i < COUNT(roots) && skip == 0; i++) {
         size_t n = strlen(roots[i]);
         const uint8_t *at = search < n ? NULL
                                        : memmem(path.p, search, roots[i], n);

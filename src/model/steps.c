@@ -13,11 +13,13 @@
  * such markers (a validation, steps that were not recorded) is in no step. */
 #include "model/seal.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
+#include "model/trace_fill.h"
 #include "names/op_names.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -53,15 +55,26 @@ static bool overlaps(const struct trace *t, row_id r, int64_t end) {
            diff_of(end, t->spans.ts[r]) > slack_of(t, r);
 }
 
-/* Total time of the markers on a track, nested ones left out; -1: none. */
-static int64_t marker_time(const struct trace *t, const struct track *tr) {
-    int64_t sum = -1, end = INT64_MIN;
+static bool add_marker(struct markers *m, row_id r) {
+    if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
+    m->v[m->n++] = r;
+    return true;
+}
+
+/* Takes the markers of a track, nested ones left out, into m (NULL: nowhere),
+ * and adds up their time, -1 if there are none. False: out of memory. */
+static bool take_markers(const struct trace *t, uint32_t track,
+                         struct markers *m, int64_t *time) {
+    const struct track *tr = &t->tracks[track];
+    int64_t end = INT64_MIN;
+    *time = -1;
     for (row_id r = tr->first; r < tr->end; r++) {
         if (!span_is_step_mark(t, r) || is_inside(t, r, end)) continue;
-        sum = sum_of(sum < 0 ? 0 : sum, t->spans.dur[r]);
+        *time = sum_of(*time < 0 ? 0 : *time, t->spans.dur[r]);
         end = span_end(t, r);
+        if (m != NULL && !add_marker(m, r)) return false;
     }
-    return sum;
+    return true;
 }
 
 /* The track whose markers give the steps: an XLA device's own step line wins
@@ -74,7 +87,8 @@ static uint32_t marker_track(const struct trace *t, uint32_t source) {
     for (; k < end; k++) {
         uint32_t i = t->of_source.v[k];
         const struct track *tr = &t->tracks[i];
-        int64_t time = marker_time(t, tr);
+        int64_t time;
+        take_markers(t, i, NULL, &time);
         if (time < 0) continue;
         bool device = tr->device != ROW_NONE;
         if (best != ROW_NONE && best_device > device) continue;
@@ -89,29 +103,11 @@ static uint32_t marker_track(const struct trace *t, uint32_t source) {
     return best;
 }
 
-/* Outermost markers of a track. */
-static bool take_markers(const struct trace *t, uint32_t track,
-                         struct markers *m) {
-    const struct track *tr = &t->tracks[track];
-    int64_t end = INT64_MIN;
-    for (row_id r = tr->first; r < tr->end; r++) {
-        if (!span_is_step_mark(t, r) || is_inside(t, r, end)) continue;
-        if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
-        m->v[m->n++] = r;
-        end = span_end(t, r);
-    }
-    return true;
-}
-
 /* The first hint of that row or a later one. Hints are sorted by row. */
 static size_t hint_at(const struct step_hints *h, row_id row) {
-    size_t lo = 0, hi = h->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (h->v[mid].row < row) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
+    size_t i;
+    BOUND(i, 0, h->n, h->v[i].row < row);
+    return i;
 }
 
 /* The number that hints give a row, or dflt. */
@@ -156,8 +152,7 @@ static bool group_markers(const struct trace *t, uint32_t source,
         if (h->v[i].number == last || overlaps(t, r, end) ||
             !leads_group(t, r, h->v[i].number))
             continue;
-        if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
-        m->v[m->n++] = r;
+        if (!add_marker(m, r)) return false;
         last = h->v[i].number;
         end = span_end(t, r);
     }
@@ -232,8 +227,7 @@ static bool infer_markers(const struct trace *t, uint32_t source,
     for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
         if (t->spans.name[r] != name || overlaps(t, r, end)) continue;
         if (!may_repeat(&t->spans, r)) continue;
-        if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
-        m->v[m->n++] = r;
+        if (!add_marker(m, r)) return false;
         end = span_end(t, r);
     }
     return true;
@@ -255,8 +249,7 @@ static bool optimizer_markers(const struct trace *t, uint32_t source,
                 if (!(span_class(t, r) & NAME_OPTIMIZER) ||
                     name_is_zero_grad(name) != zero)
                     continue;
-                if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
-                m->v[m->n++] = r;
+                if (!add_marker(m, r)) return false;
             }
         }
     }
@@ -378,13 +371,10 @@ static size_t step_after(const struct trace *t, size_t at, size_t end,
         }
         lo += step;
     }
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        const struct step *s = &t->steps[mid];
-        if ((by_marker ? s->marker_ts : s->ts) <= ts) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
+    size_t i;
+    BOUND(i, lo, hi,
+          (by_marker ? t->steps[i].marker_ts : t->steps[i].ts) <= ts);
+    return i;
 }
 
 /* Steps of one host track's rows, which stand in time order: the marker around
@@ -406,16 +396,6 @@ static void assign_track(struct trace *t, const struct track *tr, size_t first,
         int64_t stop = host_end(t, i, end);
         if (i + 1 < end && s[i + 1].marker_ts < stop) stop = s[i + 1].marker_ts;
         if (ts < stop || ts == s[i].marker_ts) t->spans.step[r] = (uint32_t)i;
-    }
-}
-
-/* Steps of all host rows of a source. */
-static void assign_host(struct trace *t, uint32_t source, size_t first,
-                        size_t end) {
-    size_t k, stop = tracks_of(t, source, &k);
-    for (; k < stop; k++) {
-        const struct track *tr = &t->tracks[t->of_source.v[k]];
-        if (tr->kind != TRACK_STREAM) assign_track(t, tr, first, end);
     }
 }
 
@@ -498,8 +478,9 @@ static bool find_markers(struct trace *t, uint32_t source, struct region *sums,
                          struct markers *m) {
     struct source *src = &t->sources[source];
     uint32_t track = marker_track(t, source);
+    int64_t time;
     src->step_rule = STEPS_BY_MARKER;
-    if (track != ROW_NONE) return take_markers(t, track, m);
+    if (track != ROW_NONE) return take_markers(t, track, m, &time);
     src->step_rule = STEPS_BY_GROUP;
     if (!group_markers(t, source, m)) return false;
     if (m->n > 0) return true;
@@ -514,14 +495,6 @@ static bool find_markers(struct trace *t, uint32_t source, struct region *sums,
 /* The same for all processes of one program. */
 static uint64_t program_key(const struct source *s) {
     return hash_pair(s->host, (uint64_t)s->rank);
-}
-
-/* A process that works for another one of the same program, which has the
- * steps: a forked loader. Its whole life is no step. */
-static bool is_worker(const struct trace *t, uint32_t source,
-                      const bool *marked, const struct map *programs) {
-    return t->sources[source].own && !marked[source] &&
-           map_get(programs, program_key(&t->sources[source])) != MAP_NONE;
 }
 
 /* What finding the steps of all sources shares. */
@@ -549,14 +522,23 @@ static bool source_steps(struct trace *t, uint32_t source,
                          const struct finding *f) {
     struct markers m = {0};
     size_t first = t->nsteps;
-    if (is_worker(t, source, f->marked, &f->programs)) return true;
+    /* A process that works for another one of the same program, which has the
+     * steps: a forked loader. Its whole life is no step. */
+    const struct source *s = &t->sources[source];
+    if (s->own && !f->marked[source] &&
+        map_get(&f->programs, program_key(s)) != MAP_NONE)
+        return true;
     bool ok = find_markers(t, source, f->sums, &m) && add_steps(t, source, &m);
     free(m.v);
     if (ok && t->nsteps == first) {
         ok = add_whole(t, source);
         if (t->nsteps > first) trace_note(t, NOTE_STEPS_NONE, 1);
     }
-    if (ok) assign_host(t, source, first, t->nsteps);
+    size_t k, stop = tracks_of(t, source, &k);
+    for (; ok && k < stop; k++) {
+        const struct track *tr = &t->tracks[t->of_source.v[k]];
+        if (tr->kind != TRACK_STREAM) assign_track(t, tr, first, t->nsteps);
+    }
     return ok;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The trace while it is filled: adders for rows and for the small tables
  * around them. Sealing is seal.c, joining two traces append.c. */
-#include "model/trace.h"
+#include "model/trace_fill.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/io/file.h"
 #include "base/sum.h"
@@ -33,10 +34,10 @@ static void free_columns(struct trace *t) {
     free(s->parent);
     free(s->depth);
     free(s->step);
-    struct mem_events *m = &t->mem;
-    void *mem[] = {m->ts,    m->bytes,     m->addr, m->allocated, m->reserved,
-                   m->track, m->allocator, m->what, m->stack};
-    for (size_t i = 0; i < sizeof mem / sizeof *mem; i++) free(mem[i]);
+#define X(type, column) free(t->mem.column);
+    MEM_COLUMNS(X)
+#undef X
+    free(t->mem.stack);
     free(t->samples.ts);
     free(t->samples.value);
     free(t->samples.counter);
@@ -81,7 +82,7 @@ void trace_free(struct trace *t) {
                       t->cat_class,    t->segments,    t->blocks,
                       t->before,       t->ooms,        t->stacks.frames,
                       t->stacks.items, t->stacks.first};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
+    for (size_t i = 0; i < COUNT(tables); i++) free(tables[i]);
     hlo_free(t->hlo);
     free_lists(t);
     strs_free(&t->strs);
@@ -165,54 +166,34 @@ int64_t trace_epoch(struct trace *t, uint32_t source, int64_t unix_ns,
     return ps;
 }
 
-/* Finds key's entry by probing: same(ctx, index) tells whether it is the one
- * meant, so that equal hashes do no harm. *at is the slot to fill when the
- * return is MAP_NONE; NULL: out of memory. */
-static uint32_t probe(struct map *m, uint64_t key, uint32_t **at,
-                      bool (*same)(const void *ctx, uint32_t i),
-                      const void *ctx) {
-    for (uint64_t k = key;; k = hash_u64(k)) {
-        *at = map_at(m, k);
-        if (*at == NULL || **at == MAP_NONE) return MAP_NONE;
-        if (same(ctx, **at)) return **at;
-    }
+static bool track_is(const struct track *tr, uint32_t source,
+                     enum track_kind kind, int64_t pid, int64_t tid) {
+    return tr->source == source && tr->kind == kind && tr->pid == pid &&
+           tr->tid == tid;
 }
 
-struct track_key {
-    const struct trace *t;
-    uint32_t source;
-    enum track_kind kind;
-    int64_t pid, tid;
-};
-
-static bool same_track(const void *ctx, uint32_t i) {
-    const struct track_key *k = ctx;
-    const struct track *tr = &k->t->tracks[i];
-    return tr->source == k->source && tr->kind == k->kind &&
-           tr->pid == k->pid && tr->tid == k->tid;
-}
-
-static uint64_t track_hash(const struct track_key *k) {
-    return hash_pair(hash_pair((uint64_t)k->pid, (uint64_t)k->tid),
-                     (uint64_t)k->source << 8 | k->kind);
+static uint64_t track_hash(uint32_t source, enum track_kind kind, int64_t pid,
+                           int64_t tid) {
+    return hash_pair(hash_pair((uint64_t)pid, (uint64_t)tid),
+                     (uint64_t)source << 8 | kind);
 }
 
 uint32_t trace_track_find(const struct trace *t, uint32_t source,
                           enum track_kind kind, int64_t pid, int64_t tid) {
-    struct track_key k = {t, source, kind, pid, tid};
-    for (uint64_t h = track_hash(&k);; h = hash_u64(h)) {
-        uint32_t i = map_get(&t->track_map, h);
-        if (i == MAP_NONE) return ROW_NONE;
-        if (same_track(&k, i)) return i;
-    }
+    uint64_t key = track_hash(source, kind, pid, tid);
+    for (uint32_t i; (i = map_get(&t->track_map, key)) != MAP_NONE;
+         key = map_next_key(key))
+        if (track_is(&t->tracks[i], source, kind, pid, tid)) return i;
+    return ROW_NONE;
 }
 
 uint32_t trace_track(struct trace *t, uint32_t source, enum track_kind kind,
                      int64_t pid, int64_t tid) {
     assert(!t->sealed && source < t->nsources);
-    struct track_key k = {t, source, kind, pid, tid};
-    uint32_t *at, i = probe(&t->track_map, track_hash(&k), &at, same_track, &k);
-    if (i != MAP_NONE) return i;
+    uint32_t *at;
+    MAP_SLOT(at, &t->track_map, track_hash(source, kind, pid, tid),
+             track_is(&t->tracks[*at], source, kind, pid, tid));
+    if (at != NULL && *at != MAP_NONE) return *at;
     if (at == NULL || !VEC_ROOM(t->tracks, t->ntracks, t->cap_tracks)) {
         t->oom = true;
         return 0;
@@ -255,41 +236,28 @@ void trace_track_name(struct trace *t, uint32_t track, struct bytes name) {
     tr->named = true;
 }
 
-struct device_key {
-    const struct trace *t;
-    uint32_t source;
-    enum device_kind kind;
-    int64_t ordinal;
-};
-
-static bool same_device(const void *ctx, uint32_t i) {
-    const struct device_key *k = ctx;
-    const struct device *d = &k->t->devices[i];
-    return d->source == k->source && d->kind == k->kind &&
-           d->ordinal == k->ordinal;
-}
-
-static uint64_t device_hash(const struct device_key *k) {
-    return hash_pair((uint64_t)k->ordinal, (uint64_t)k->source << 8 | k->kind);
+static bool device_is(const struct device *d, uint32_t source,
+                      enum device_kind kind, int64_t ordinal) {
+    return d->source == source && d->kind == kind && d->ordinal == ordinal;
 }
 
 uint32_t trace_device_find(const struct trace *t, uint32_t source,
                            enum device_kind kind, int64_t ordinal) {
-    struct device_key k = {t, source, kind, ordinal};
-    for (uint64_t h = device_hash(&k);; h = hash_u64(h)) {
-        uint32_t i = map_get(&t->device_map, h);
-        if (i == MAP_NONE) return ROW_NONE;
-        if (same_device(&k, i)) return i;
-    }
+    uint64_t key = hash_pair((uint64_t)ordinal, (uint64_t)source << 8 | kind);
+    for (uint32_t i; (i = map_get(&t->device_map, key)) != MAP_NONE;
+         key = map_next_key(key))
+        if (device_is(&t->devices[i], source, kind, ordinal)) return i;
+    return ROW_NONE;
 }
 
 uint32_t trace_device(struct trace *t, uint32_t source, enum device_kind kind,
                       int64_t ordinal) {
     assert(!t->sealed && source < t->nsources);
-    struct device_key k = {t, source, kind, ordinal};
-    uint32_t *at,
-        i = probe(&t->device_map, device_hash(&k), &at, same_device, &k);
-    if (i != MAP_NONE) return i;
+    uint32_t *at;
+    MAP_SLOT(at, &t->device_map,
+             hash_pair((uint64_t)ordinal, (uint64_t)source << 8 | kind),
+             device_is(&t->devices[*at], source, kind, ordinal));
+    if (at != NULL && *at != MAP_NONE) return *at;
     if (at == NULL || !VEC_ROOM(t->devices, t->ndevices, t->cap_devices)) {
         t->oom = true;
         return ROW_NONE;
@@ -311,7 +279,7 @@ uint32_t trace_category(struct trace *t, const struct category *c) {
     const str_id ids[] = {c->text, c->hlo_op, c->tf_op, c->details, c->module};
     uint64_t key = 0;
     bool empty = true;
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+    for (size_t i = 0; i < COUNT(ids); i++) {
         key = hash_pair(key, ids[i]);
         empty &= ids[i] == 0;
     }
@@ -354,10 +322,6 @@ static bool resize_spans(struct spans *s, size_t cap) {
     return true;
 }
 
-static bool grow_spans(struct spans *s) {
-    return resize_spans(s, vec_next_cap(s->cap < 64 ? 64 : s->cap, s->n + 1));
-}
-
 void trace_reserve(struct trace *t, size_t rows) {
     struct spans *s = &t->spans;
     if (s->n + rows > s->cap) resize_spans(s, s->n + rows);
@@ -377,7 +341,8 @@ row_id trace_span(struct trace *t, const struct span_in *in) {
         trace_note(t, NOTE_TIME_OUT_OF_RANGE, 1);
         return ROW_NONE;
     }
-    if (__builtin_expect(s->n == s->cap, 0) && !grow_spans(s)) {
+    if (__builtin_expect(s->n == s->cap, 0) &&
+        !resize_spans(s, vec_next_cap(s->cap < 64 ? 64 : s->cap, s->n + 1))) {
         t->oom = true;
         return ROW_NONE;
     }
@@ -459,34 +424,25 @@ void trace_group_hint(struct trace *t, row_id row, int64_t number) {
     if (row != ROW_NONE) add_hint(t, &t->group_hints, row, number);
 }
 
-struct name_key {
-    const struct trace *t;
-    str_id name;
-    uint32_t source, device;
-};
-
-static bool same_allocator(const void *ctx, uint32_t i) {
-    const struct name_key *k = ctx;
-    const struct allocator *a = &k->t->allocators[i];
-    return a->name == k->name && a->source == k->source &&
-           a->device == k->device;
-}
-
 uint32_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
                          uint32_t device) {
     assert(!t->sealed && source < t->nsources);
     assert(device == ROW_NONE || device < t->ndevices);
-    struct name_key k = {t, trace_str(t, name), source, device};
-    uint64_t h = hash_pair((uint64_t)k.name << 32 | source, device);
-    uint32_t *at, i = probe(&t->allocator_map, h, &at, same_allocator, &k);
-    if (i != MAP_NONE) return i;
+    str_id id = trace_str(t, name);
+    uint32_t *at;
+    MAP_SLOT(at, &t->allocator_map,
+             hash_pair((uint64_t)id << 32 | source, device),
+             t->allocators[*at].name == id &&
+                 t->allocators[*at].source == source &&
+                 t->allocators[*at].device == device);
+    if (at != NULL && *at != MAP_NONE) return *at;
     if (at == NULL || t->nallocators >= ROW_NONE ||
         !VEC_ROOM(t->allocators, t->nallocators, t->cap_allocators)) {
         t->oom = true;
         return 0;
     }
     t->allocators[t->nallocators] = (struct allocator){
-        .name = k.name,
+        .name = id,
         .source = source,
         .device = device,
         .capacity = -1,
@@ -499,16 +455,11 @@ uint32_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
 
 static bool grow_mem(struct mem_events *m) {
     size_t cap = vec_next_cap(m->cap, m->n + 1);
-    if (!vec_resize(&m->ts, cap, sizeof *m->ts) ||
-        !vec_resize(&m->bytes, cap, sizeof *m->bytes) ||
-        !vec_resize(&m->addr, cap, sizeof *m->addr) ||
-        !vec_resize(&m->allocated, cap, sizeof *m->allocated) ||
-        !vec_resize(&m->reserved, cap, sizeof *m->reserved) ||
-        !vec_resize(&m->track, cap, sizeof *m->track) ||
-        !vec_resize(&m->allocator, cap, sizeof *m->allocator) ||
-        !vec_resize(&m->what, cap, sizeof *m->what) ||
-        (m->stack && !vec_resize(&m->stack, cap, sizeof *m->stack)))
-        return false;
+#define X(type, column)                                                        \
+    if (!vec_resize(&m->column, cap, sizeof(type))) return false;
+    MEM_COLUMNS(X)
+#undef X
+    if (m->stack && !vec_resize(&m->stack, cap, sizeof *m->stack)) return false;
     m->cap = cap;
     return true;
 }
@@ -526,28 +477,17 @@ row_id trace_mem(struct trace *t, const struct mem_in *in) {
         return ROW_NONE;
     }
     size_t i = m->n++;
-    m->ts[i] = in->ts;
-    m->bytes[i] = in->bytes;
-    m->addr[i] = in->addr;
-    m->allocated[i] = in->allocated;
-    m->reserved[i] = in->reserved;
-    m->track[i] = in->track;
-    m->allocator[i] = in->allocator;
-    m->what[i] = in->what;
+#define X(type, column) m->column[i] = in->column;
+    MEM_COLUMNS(X)
+#undef X
     if (m->stack) m->stack[i] = ROW_NONE;
     return (row_id)i;
 }
 
-struct counter_key {
-    struct name_key k;
-    int64_t pid;
-};
-
-static bool same_counter(const void *ctx, uint32_t i) {
-    const struct counter_key *k = ctx;
-    const struct counter *c = &k->k.t->counters[i];
-    return c->name == k->k.name && c->source == k->k.source &&
-           c->device == k->k.device && c->pid == k->pid;
+static bool counter_is(const struct counter *c, str_id name, uint32_t source,
+                       int64_t pid, uint32_t device) {
+    return c->name == name && c->source == source && c->device == device &&
+           c->pid == pid;
 }
 
 uint32_t trace_counter_of(struct trace *t, uint32_t source, int64_t pid,
@@ -555,18 +495,19 @@ uint32_t trace_counter_of(struct trace *t, uint32_t source, int64_t pid,
                           uint32_t device) {
     assert(!t->sealed && source < t->nsources);
     assert(device == ROW_NONE || device < t->ndevices);
-    struct counter_key k = {{t, trace_str(t, name), source, device}, pid};
-    uint64_t h = hash_pair((uint64_t)k.k.name << 32 | source, device);
-    h = hash_pair(h, (uint64_t)pid);
-    uint32_t *at, i = probe(&t->counter_map, h, &at, same_counter, &k);
-    if (i != MAP_NONE) return i;
+    str_id id = trace_str(t, name);
+    uint64_t h = hash_pair((uint64_t)id << 32 | source, device);
+    uint32_t *at;
+    MAP_SLOT(at, &t->counter_map, hash_pair(h, (uint64_t)pid),
+             counter_is(&t->counters[*at], id, source, pid, device));
+    if (at != NULL && *at != MAP_NONE) return *at;
     if (at == NULL || !VEC_ROOM(t->counters, t->ncounters, t->cap_counters)) {
         t->oom = true;
         return ROW_NONE;
     }
     *at = (uint32_t)t->ncounters;
     t->counters[t->ncounters] =
-        (struct counter){k.k.name, trace_str(t, unit), source, device, pid, 0};
+        (struct counter){id, trace_str(t, unit), source, device, pid, 0};
     return (uint32_t)t->ncounters++;
 }
 
@@ -612,6 +553,7 @@ void trace_meta(struct trace *t, uint32_t source, const char *key,
 
 const char *trace_meta_get(const struct trace *t, uint32_t source,
                            const char *key) {
+    assert(source == ROW_NONE || source < t->nsources);
     str_id k = strs_find(&t->strs, bytes_of(key));
     const struct lists *l = &t->meta_of;
     bool listed = l->first != NULL && source != ROW_NONE;
@@ -625,26 +567,22 @@ const char *trace_meta_get(const struct trace *t, uint32_t source,
     return NULL;
 }
 
-static const char *const note_names[] = {
-#define X(id, name, text) name,
-#include "model/notes.def"
-#undef X
-};
-
-static const char *const note_texts[] = {
-#define X(id, name, text) text,
+static const struct {
+    const char *name, *text;
+} notes[] = {
+#define X(id, name, text) {name, text},
 #include "model/notes.def"
 #undef X
 };
 
 const char *note_name(enum note_id id) {
     assert(id < NOTE_COUNT);
-    return note_names[id];
+    return notes[id].name;
 }
 
 const char *note_text(enum note_id id) {
     assert(id < NOTE_COUNT);
-    return note_texts[id];
+    return notes[id].text;
 }
 
 bool note_is_detail(enum note_id id) {
@@ -657,15 +595,11 @@ uint32_t args_source(const struct trace *t, uint32_t likely, uint64_t at) {
     if (at == 0 || (at > s->args_base && at - s->args_base <= s->bytes.n))
         return likely;
     /* sources lie one behind the other; an empty one holds nothing */
-    size_t lo = 0, hi = t->nsources;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (t->sources[mid].args_base + t->sources[mid].bytes.n < at)
-            lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < t->nsources && t->sources[lo].args_base < at ? (uint32_t)lo
-                                                             : likely;
+    size_t i;
+    BOUND(i, 0, t->nsources,
+          t->sources[i].args_base + t->sources[i].bytes.n < at);
+    return i < t->nsources && t->sources[i].args_base < at ? (uint32_t)i
+                                                           : likely;
 }
 
 uint8_t room_for(size_t n) {
@@ -699,14 +633,9 @@ struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source) {
 }
 
 size_t trace_link_at(const struct trace *t, row_id device_row) {
-    const struct links *l = &t->links;
-    size_t lo = 0, hi = l->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (l->device[mid] < device_row) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
+    size_t i;
+    BOUND(i, 0, t->links.n, t->links.device[i] < device_row);
+    return i;
 }
 
 size_t trace_processes(const struct trace *t) {
@@ -744,23 +673,35 @@ row_id trace_launch_of(const struct trace *t, row_id device_row) {
 size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first) {
     assert(t->sealed);
     const struct links *l = &t->links;
-    size_t lo = 0, hi = l->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (l->host[l->by_host[mid]] < host_row) lo = mid + 1;
-        else hi = mid;
-    }
-    *first = lo;
-    while (lo < l->n && l->host[l->by_host[lo]] == host_row) lo++;
-    return lo;
+    size_t i;
+    BOUND(i, 0, l->n, l->host[l->by_host[i]] < host_row);
+    *first = i;
+    while (i < l->n && l->host[l->by_host[i]] == host_row) i++;
+    return i;
 }
 
 row_id trace_row_at(const struct trace *t, const struct track *tr, int64_t ts) {
-    row_id lo = tr->first, hi = tr->end;
-    while (lo < hi) {
-        row_id mid = lo + (hi - lo) / 2;
-        if (t->spans.ts[mid] < ts) lo = mid + 1;
-        else hi = mid;
+    assert(t->sealed && tr->end <= t->spans.n);
+    size_t i;
+    BOUND(i, tr->first, tr->end, t->spans.ts[i] < ts);
+    return (row_id)i;
+}
+
+row_id trace_row_after(const struct trace *t, const struct track *tr,
+                       int64_t ts) {
+    assert(t->sealed && tr->end <= t->spans.n);
+    size_t i;
+    BOUND(i, tr->first, tr->end, t->spans.ts[i] <= ts);
+    return (row_id)i;
+}
+
+uint32_t *trace_python_tracks(const struct trace *t) {
+    uint32_t *of = malloc((t->ntracks + 1) * sizeof *of);
+    for (size_t i = 0; of && i < t->ntracks; i++) of[i] = ROW_NONE;
+    for (size_t i = 0; of && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind == TRACK_PYTHON && tr->thread < t->ntracks)
+            of[tr->thread] = (uint32_t)i;
     }
-    return lo;
+    return of;
 }

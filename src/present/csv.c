@@ -17,8 +17,8 @@
  * docs/output.md has the way back. */
 #include "present/present.h"
 
+#include "base/array.h"
 #include "base/text/json_text.h"
-#include "base/text/number.h"
 #include "base/text/plain.h"
 #include <string.h>
 
@@ -28,7 +28,7 @@ static bool is_formula(const char *s) {
     static const char *const signs[] = {"=",  "+",  "-",  "@",
                                         "＝", "＋", "－", "＠"};
     s += strspn(s, "' ");
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+    for (size_t i = 0; i < COUNT(signs); i++)
         if (strncmp(s, signs[i], strlen(signs[i])) == 0) return true;
     return false;
 }
@@ -81,20 +81,12 @@ static void put_text(struct sink *out, const char *s) {
 
 static void put_cell(struct sink *out, const struct result *r, size_t col,
                      const struct cell *c) {
-    char num[NUMBER_MAX];
-    const struct column *k = &r->cols[col];
     if (c->null) return;
-    switch (k->type) {
+    switch (r->cols[col].type) {
     case COL_TEXT: put_text(out, c->s); break;
     case COL_INT:
-    case COL_BYTES: sink_printf(out, "%lld", (long long)c->i); break;
-    case COL_FLOAT:
-    case COL_PERCENT: sink_puts(out, number_float(c->f, num)); break;
-    case COL_TIME:
-        sink_puts(out,
-                  number_us(c->i, k->flags & COL_MEAN ? 6 : r->decimals, num));
-        break;
-    case COL_BOOL: sink_puts(out, c->i ? "true" : "false"); break;
+    case COL_BYTES: sink_int(out, c->i); break;
+    default: present_number(out, r, col, c);
     }
 }
 

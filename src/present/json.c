@@ -15,37 +15,42 @@ static void put_string(struct sink *out, const char *s) {
     else json_put(out, bytes_of(s));
 }
 
+/* What stands before a text, and the text. */
+static void put_member(struct sink *out, const char *before, const char *s) {
+    sink_puts(out, before);
+    put_string(out, s);
+}
+
 static void put_int(struct sink *out, int64_t v) {
     bool big = v > JSON_INT_LIMIT || v < -JSON_INT_LIMIT;
-    sink_printf(out, big ? "\"%lld\"" : "%lld", (long long)v);
+    if (big) sink_putc(out, '"');
+    sink_int(out, v);
+    if (big) sink_putc(out, '"');
 }
 
 static void put_cell(struct sink *out, const struct result *r, size_t col,
                      const struct cell *c) {
-    char num[NUMBER_MAX];
-    const struct column *k = &r->cols[col];
     if (c->null) {
         sink_puts(out, "null");
         return;
     }
-    switch (k->type) {
+    switch (r->cols[col].type) {
     case COL_TEXT: put_string(out, c->s); break;
     case COL_INT:
     case COL_BYTES: put_int(out, c->i); break;
-    case COL_FLOAT:
-    case COL_PERCENT: sink_puts(out, number_float(c->f, num)); break;
-    case COL_TIME:
-        sink_puts(out,
-                  number_us(c->i, k->flags & COL_MEAN ? 6 : r->decimals, num));
-        break;
-    case COL_BOOL: sink_puts(out, c->i ? "true" : "false"); break;
+    default: present_number(out, r, col, c);
     }
 }
 
-static const char *type_name(enum col_type type) {
-    static const char *const names[] = {"text",  "int",     "float", "time",
-                                        "bytes", "percent", "bool"};
-    return names[type];
+void present_number(struct sink *out, const struct result *r, size_t col,
+                    const struct cell *c) {
+    char num[NUMBER_MAX];
+    const struct column *k = &r->cols[col];
+    if (k->type == COL_BOOL) sink_puts(out, c->i ? "true" : "false");
+    else if (k->type == COL_TIME)
+        sink_puts(out,
+                  number_us(c->i, k->flags & COL_MEAN ? 6 : r->decimals, num));
+    else sink_puts(out, number_float(c->f, num));
 }
 
 /* A separator before all but the first. */
@@ -59,12 +64,9 @@ static void put_sources(struct sink *out, const struct result *r) {
     for (size_t i = 0; i < r->nsources; i++) {
         const struct result_source *s = &r->sources[i];
         put_comma(out, i, "  ");
-        sink_puts(out, "{\"path\": ");
-        put_string(out, s->path);
-        sink_puts(out, ", \"format\": ");
-        put_string(out, s->format);
-        sink_puts(out, ", \"host\": ");
-        put_string(out, s->host);
+        put_member(out, "{\"path\": ", s->path);
+        put_member(out, ", \"format\": ", s->format);
+        put_member(out, ", \"host\": ", s->host);
         sink_puts(out, ", \"rank\": ");
         if (s->rank < 0) sink_puts(out, "null");
         else put_int(out, s->rank);
@@ -77,16 +79,16 @@ static void put_sources(struct sink *out, const struct result *r) {
 }
 
 static void put_columns(struct sink *out, const struct result *r) {
+    static const char *const types[] = {"text",  "int",     "float", "time",
+                                        "bytes", "percent", "bool"};
     sink_puts(out, " \"columns\": [");
     for (size_t i = 0; i < r->ncols; i++) {
         const struct column *c = &r->cols[i];
         put_comma(out, i, "  ");
-        sink_puts(out, "{\"name\": ");
-        put_string(out, c->name);
-        sink_printf(out, ", \"type\": \"%s\", \"unit\": ", type_name(c->type));
+        put_member(out, "{\"name\": ", c->name);
+        sink_printf(out, ", \"type\": \"%s\", \"unit\": ", types[c->type]);
         put_string(out, c->unit);
-        sink_puts(out, ", \"help\": ");
-        put_string(out, c->help);
+        put_member(out, ", \"help\": ", c->help);
         sink_putc(out, '}');
     }
     sink_puts(out, "],\n");
@@ -113,12 +115,9 @@ static void put_missing(struct sink *out, const struct result *r) {
     sink_puts(out, " \"missing\": [");
     for (size_t i = 0; i < r->nmissing; i++) {
         put_comma(out, i, "  ");
-        sink_puts(out, "{\"what\": ");
-        put_string(out, r->missing[i].what);
-        sink_puts(out, ", \"why\": ");
-        put_string(out, r->missing[i].why);
-        sink_puts(out, ", \"fix\": ");
-        put_string(out, r->missing[i].fix);
+        put_member(out, "{\"what\": ", r->missing[i].what);
+        put_member(out, ", \"why\": ", r->missing[i].why);
+        put_member(out, ", \"fix\": ", r->missing[i].fix);
         sink_putc(out, '}');
     }
     sink_puts(out, "],\n");
@@ -128,14 +127,12 @@ static void put_notes(struct sink *out, const struct result *r) {
     sink_puts(out, " \"notes\": [");
     for (size_t i = 0; i < r->nnotes; i++) {
         put_comma(out, i, "  ");
-        sink_puts(out, "{\"id\": ");
-        put_string(out, r->notes[i].id);
+        put_member(out, "{\"id\": ", r->notes[i].id);
         sink_puts(out, ", \"count\": ");
         put_int(out, r->notes[i].count > INT64_MAX
                          ? INT64_MAX
                          : (int64_t)r->notes[i].count);
-        sink_puts(out, ", \"text\": ");
-        put_string(out, r->notes[i].text);
+        put_member(out, ", \"text\": ", r->notes[i].text);
         sink_putc(out, '}');
     }
     sink_puts(out, "]}\n");

@@ -19,4 +19,8 @@ void present_text(const struct result *r, const struct text_style *st,
 void present_json(const struct result *r, struct sink *out);
 void present_csv(const struct result *r, struct sink *out);
 
+/* A time, a float or a truth as JSON and CSV have it; c is not null. */
+void present_number(struct sink *out, const struct result *r, size_t col,
+                    const struct cell *c);
+
 #endif

@@ -453,32 +453,19 @@ static void shorten(struct table *t, size_t row, size_t col) {
     else text_put_fit(&t->cell, c.s, width, dots(t->st));
 }
 
-/* A paragraph, wrapped at the screen's width; the first line goes on at
- * column col, later ones are indented. */
+/* A paragraph that is wrapped at the screen's width; text_put_wrapped(). */
 static void put_indented(struct table *t, const char *s, size_t col,
                          size_t indent) {
-    size_t limit = t->st->width > 20 ? (size_t)t->st->width : SIZE_MAX;
-    bool first = true;
-    while (*s != '\0') {
-        size_t n = strcspn(s, " "), w = text_width_n(s, n);
-        if (!first && col + 1 + w > limit) {
-            sink_putc(t->out, '\n');
-            sink_repeat(t->out, " ", indent);
-            col = indent;
-        } else if (!first) {
-            sink_putc(t->out, ' ');
-            col++;
-        }
-        text_put_n(t->out, s, n);
-        col += w;
-        first = false;
-        s += n + strspn(s + n, " ");
-    }
-    sink_putc(t->out, '\n');
+    text_put_wrapped(t->out, s, col, indent,
+                     t->st->width > 20 ? (size_t)t->st->width : SIZE_MAX);
 }
 
-static void put_wrapped(struct table *t, const char *s) {
-    put_indented(t, s, 0, 2);
+/* The scratch cell as a paragraph below the table. */
+static void put_paragraph(struct table *t, const char *color) {
+    color_on(t, color);
+    put_indented(t, cell_string(t), 0, 2);
+    color_off(t);
+    t->cell.n = 0;
 }
 
 /* The cells that stand under their row, each with its name before it. */
@@ -578,29 +565,23 @@ static void put_hidden(struct table *t) {
     }
     if (s->n == 0) return;
     sink_puts(s, " (--width 0 shows them)");
-    put_wrapped(t, cell_string(t));
+    put_indented(t, cell_string(t), 0, 2);
+    s->n = 0;
 }
 
 static void put_notes(struct table *t) {
     size_t left = 0, shown = 0;
     for (size_t i = 0; i < t->r->nnotes; i++) {
-        char *s = NULL;
+        const struct result_note *n = &t->r->notes[i];
         bool brief = !t->st->detail;
-        if (brief && t->r->notes[i].detail) continue;
+        if (brief && n->detail) continue;
         if (brief && shown++ >= NOTES_MAX) {
             left++;
             continue;
         }
-        if (asprintf(&s, "note: %llu %s",
-                     (unsigned long long)t->r->notes[i].count,
-                     t->r->notes[i].text) < 0) {
-            t->out->broken = ENOMEM; /* a table without its notes misleads */
-            return;
-        }
-        color_on(t, DIM);
-        put_wrapped(t, s);
-        color_off(t);
-        free(s);
+        sink_printf(&t->cell, "note: %llu %s", (unsigned long long)n->count,
+                    n->text);
+        put_paragraph(t, DIM);
     }
     if (left > 0) sink_printf(t->out, "note: %zu more; -v shows all\n", left);
 }
@@ -611,21 +592,15 @@ static void put_footer(struct table *t) {
     if (t->shown < r->total_rows)
         sink_printf(t->out, "%zu of %zu rows; --top 0 shows all\n", t->shown,
                     r->total_rows);
-    put_hidden(t);
+    put_hidden(t); /* leaves the scratch cell empty */
     if (r->nremarks + r->nmissing + r->nnotes > 0) sink_putc(t->out, '\n');
-    for (size_t i = 0; i < r->nremarks; i++) put_wrapped(t, r->remarks[i]);
+    for (size_t i = 0; i < r->nremarks; i++)
+        put_indented(t, r->remarks[i], 0, 2);
     for (size_t i = 0; i < r->nmissing; i++) {
         const struct result_missing *m = &r->missing[i];
-        char *s = NULL;
-        if (asprintf(&s, "not recorded: %s: %s%s%s", m->what, m->why,
-                     m->fix ? "; " : "", m->fix ? m->fix : "") < 0) {
-            t->out->broken = ENOMEM;
-            return;
-        }
-        color_on(t, YELLOW);
-        put_wrapped(t, s);
-        color_off(t);
-        free(s);
+        sink_printf(&t->cell, "not recorded: %s: %s%s%s", m->what, m->why,
+                    m->fix ? "; " : "", m->fix ? m->fix : "");
+        put_paragraph(t, YELLOW);
     }
     put_notes(t);
 }

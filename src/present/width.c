@@ -2,6 +2,7 @@
  * Widths of characters, and shortening. */
 #include "present/width.h"
 
+#include "base/array.h"
 #include "base/text/plain.h"
 #include <stdbool.h>
 #include <string.h>
@@ -31,10 +32,11 @@ static const struct span32 two_wide[] = {
     {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
 };
 
-int char_width(uint32_t c) {
+/* Columns of a plain character (base/text/plain.h): 0, 1 or 2. */
+static int char_width(uint32_t c) {
     if (c < 0x300) return 1;
-    if (within(zero_wide, sizeof zero_wide / sizeof *zero_wide, c)) return 0;
-    return within(two_wide, sizeof two_wide / sizeof *two_wide, c) ? 2 : 1;
+    if (within(zero_wide, COUNT(zero_wide), c)) return 0;
+    return within(two_wide, COUNT(two_wide), c) ? 2 : 1;
 }
 
 /* Takes one character of the n bytes at s, and the columns that it takes as
@@ -76,6 +78,25 @@ void text_put_n(struct sink *out, const char *s, size_t n) {
 
 void text_put(struct sink *out, const char *s) {
     text_put_n(out, s, strlen(s));
+}
+
+void text_put_wrapped(struct sink *out, const char *s, size_t col,
+                      size_t indent, size_t limit) {
+    for (bool first = true; *s != '\0'; first = false) {
+        size_t n = strcspn(s, " "), w = text_width_n(s, n);
+        if (!first && col + 1 + w > limit) {
+            sink_putc(out, '\n');
+            sink_repeat(out, " ", indent);
+            col = indent;
+        } else if (!first) {
+            sink_putc(out, ' ');
+            col++;
+        }
+        text_put_n(out, s, n);
+        col += w;
+        s += n + strspn(s + n, " ");
+    }
+    sink_putc(out, '\n');
 }
 
 /* As many characters from the front as fit into width. */

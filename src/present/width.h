@@ -9,9 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Columns of a plain character (base/text/plain.h): 0, 1 or 2. */
-int char_width(uint32_t code);
-
 /* Columns of a text, or of its first n bytes, as text_put writes it. */
 size_t text_width(const char *s);
 size_t text_width_n(const char *s, size_t n);
@@ -21,7 +18,12 @@ size_t text_width_n(const char *s, size_t n);
 void text_put(struct sink *out, const char *s);
 void text_put_n(struct sink *out, const char *s, size_t n);
 
-/* The same, at most `width` columns: `cut` ("…") takes the place
+/* Writes a paragraph, wrapped at column `limit`: the first line goes on at
+ * column col, later ones are indented. A line feed ends it. */
+void text_put_wrapped(struct sink *out, const char *s, size_t col,
+                      size_t indent, size_t limit);
+
+/* As text_put, at most `width` columns: `cut` ("…") takes the place
  * of the middle. */
 void text_put_fit(struct sink *out, const char *s, size_t width,
                   const char *cut);

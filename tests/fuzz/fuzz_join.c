@@ -5,6 +5,7 @@
 #include "analyze/analyze.h"
 #include "base/hash.h"
 #include "import/import.h"
+#include "model/trace_fill.h"
 #include "unit/formats.h"
 #include <assert.h>
 #include <stdlib.h>

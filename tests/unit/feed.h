@@ -6,7 +6,7 @@
 
 /* ours first: cmocka makes a macro of fail */
 #include "import/import.h"
-#include "model/trace.h"
+#include "model/trace_fill.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

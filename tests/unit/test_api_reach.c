@@ -384,6 +384,73 @@ static void the_list_of_options_is_what_ops_run_takes(void **state) {
     assert_int_equal(ops_analysis_find(NULL), -1);
 }
 
+/* --- raw spans ---------------------------------------------------------- */
+
+enum { SPANS = 40000 }; /* more than are made at a time */
+
+static void write_spans(const char *path, const char *name, int n) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("{\"traceEvents\":[", f);
+    for (int i = 0; i < n; i++)
+        fprintf(f,
+                "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"%s\","
+                "\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":1,\"args\":{\"i\":%d}}",
+                i > 0 ? ",\n" : "", name, 10 * i, i);
+    fputs("]}", f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static struct ops_result *run_trace(const struct ops_profile *p,
+                                    const char *options) {
+    struct ops_result *r = NULL;
+    struct ops_err err;
+    assert_int_equal(ops_run(p, "trace", options, &r, &err), 0);
+    return r;
+}
+
+/* Row `row` is span number i of that profile. */
+static void check_span(const struct ops_result *r, size_t row,
+                       const char *profile, int i) {
+    char args[32];
+    int col = ops_result_find_col(r, "start_us");
+    snprintf(args, sizeof args, "{\"i\": %d}", i);
+    assert_string_equal(ops_result_cell_text(r, row, 0), profile);
+    assert_int_equal(ops_result_cell_int(r, row, (size_t)col), 10 * i);
+    col = ops_result_find_col(r, "args");
+    assert_string_equal(ops_result_cell_text(r, row, (size_t)col), args);
+}
+
+/* All of them, though the command makes them part by part. */
+static void raw_spans_are_an_analysis(void **state) {
+    (void)state;
+    char a[300], b[300];
+    struct ops_profile *p;
+    struct ops_err err;
+    snprintf(a, sizeof a, "%s", in_dir("a.json"));
+    snprintf(b, sizeof b, "%s", in_dir("b.json"));
+    write_spans(a, "one", SPANS);
+    write_spans(b, "two", SPANS);
+    const char *const paths[] = {a, b};
+    assert_int_equal(ops_open_with(&p, paths, 2, NULL, &err), 0);
+    struct ops_result *r = run_trace(p, "");
+    assert_int_equal(ops_result_rows(r), 2 * SPANS);
+    assert_int_equal(ops_result_total_rows(r), 2 * SPANS);
+    for (int i = 0; i < SPANS; i += 4999) {
+        check_span(r, (size_t)i, "a", i);
+        check_span(r, (size_t)i + SPANS, "b", i);
+    }
+    ops_result_free(r);
+    r = run_trace(p, "top=3&from=100");
+    assert_int_equal(ops_result_rows(r), 6);
+    assert_int_equal(ops_result_total_rows(r), 2 * (SPANS - 10));
+    check_span(r, 0, "a", 10);
+    check_span(r, 3, "b", 10);
+    ops_close(p);
+    check_span(r, 5, "b", 12); /* a result outlives its profile */
+    ops_result_free(r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_paths_as_on_the_command_line),
@@ -394,6 +461,7 @@ int main(void) {
         cmocka_unit_test(cancelling_at_any_call_leaves_nothing),
         cmocka_unit_test(a_result_names_its_files),
         cmocka_unit_test(the_list_of_options_is_what_ops_run_takes),
+        cmocka_unit_test(raw_spans_are_an_analysis),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -99,6 +99,42 @@ static void arguments_that_are_no_object_are_none(void **state) {
     }
 }
 
+struct object {
+    struct sink s;
+    bool json;
+};
+
+static bool put_one(void *ctx, struct bytes key, const struct arg *a) {
+    struct object *o = ctx;
+    sink_write(&o->s, key.p, key.n);
+    sink_putc(&o->s, '=');
+    args_put_json(&o->s, a, o->json);
+    sink_putc(&o->s, '\n');
+    return true;
+}
+
+/* What is not JSON by the letter goes out as a string; no raw byte passes. */
+static void arguments_go_out_as_json(void **state) {
+    (void)state;
+    struct feed f = with_args(
+        "{\"i\":-5,\"big\":18446744073709551615,\"f\":2.50,\"h\":1e999,"
+        "\"t\":true,\"n\":null,\"l\":[1,{\"x\":2}],\"odd\":[01,\"\x1b\xff\"],"
+        "\"o\":{x:1},\"s\":\"q\\\"\\q\x9b\"}");
+    row_id a = feed_row(&f, "a");
+    struct object o = {.json = args_are_json(f.t, a)};
+    sink_memory(&o.s);
+    args_each(f.t, a, put_one, &o);
+    sink_putc(&o.s, '\0');
+    assert_true(o.json);
+    assert_string_equal(o.s.buf,
+                        "i=-5\nbig=18446744073709551615\nf=2.5\nh=null\n"
+                        "t=true\nn=null\nl=[1,{\"x\":2}]\n"
+                        "odd=\"[01,\\\"\\u001b\\ufffd\\\"]\"\n"
+                        "o=\"{x:1}\"\ns=\"q\\\"\\\\q\\ufffd\"\n");
+    sink_free(&o.s);
+    feed_free(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_is_told),
@@ -106,6 +142,7 @@ int main(void) {
         cmocka_unit_test(walking_stops_when_told),
         cmocka_unit_test(damaged_arguments_end_the_walk),
         cmocka_unit_test(arguments_that_are_no_object_are_none),
+        cmocka_unit_test(arguments_go_out_as_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "model/trace_fill.h"
 #include "unit/tiny.h"
 
 /* The text of a trace, terminated; the caller frees. */

@@ -5,6 +5,7 @@
 #include "import/import.h"
 #include "model/hlo/hlo.h"
 #include "model/launch.h"
+#include "model/trace_fill.h"
 #include "unit/formats.h"
 #include "unit/pbwrite.h"
 

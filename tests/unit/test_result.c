@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Results: filling, order, filters, the cut, and joining. */
 #include "model/result.h"
-#include "model/trace.h"
+#include "model/trace_fill.h"
 #include "unit/formats.h"
 
 #include <math.h>

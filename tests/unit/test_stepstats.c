@@ -3,6 +3,7 @@
  * files are checked in tests/golden. */
 #include "import/import.h"
 #include "model/args.h"
+#include "model/trace_fill.h"
 #include "names/op_names.h"
 #include "unit/formats.h"
 #include "unit/pbwrite.h"

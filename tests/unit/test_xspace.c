@@ -5,6 +5,7 @@
 #include "import/xspace/xspace.h"
 #include "model/args.h"
 #include "model/launch.h"
+#include "model/trace_fill.h"
 #include "unit/formats.h"
 #include "unit/pbwrite.h"
 

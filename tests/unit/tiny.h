@@ -7,7 +7,7 @@
 /* ours first: cmocka makes a macro of fail */
 #include "analyze/analyze.h"
 #include "model/result.h"
-#include "model/trace.h"
+#include "model/trace_fill.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,6 +11,7 @@
 #include "analyze/cost/device_peak.h"
 
 #include "base/array.h"
+#include "base/err.h"
 #include "base/text/suggest.h"
 #include <assert.h>
 #include <ctype.h>

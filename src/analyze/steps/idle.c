@@ -217,7 +217,6 @@ static int idle_run(const struct trace *t, const struct opts *o,
     missing_say(r, t, MISSING_DEVICE);
     idle_columns(r, t);
     r->in_order = true; /* by device, then by time */
-    r->chart = "bars share_pct";
     int rc = scope_init(&d.scope, t, o, e);
     if (rc == 0) rc = idle_fill(&d, r, e);
     phases_free(&d.ph);

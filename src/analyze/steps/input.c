@@ -261,7 +261,6 @@ static int input_run(const struct trace *t, const struct opts *o,
     result_init(r, "input", "Input pipeline, from its end to its source");
     result_from_trace(r, t);
     r->in_order = true;
-    r->chart = "bars self_us";
     result_cols(r, input_cols, COUNT(input_cols));
     struct scope in;
     struct input_stages s;

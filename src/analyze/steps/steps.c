@@ -369,8 +369,6 @@ static int steps_run(const struct trace *t, const struct opts *o,
     result_from_trace(r, t);
     r->in_order = true;
     r->one_unit = true;
-    r->chart = "stack compute_us comm_us copy_us input_us launch_us host_us "
-               "other_us";
     struct steps w = {.t = t, .source = ROW_NONE};
     int rc = scope_init(&w.scope, t, o, e);
     if (rc == 0) {

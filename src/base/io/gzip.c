@@ -17,8 +17,11 @@ struct gzip {
     uint8_t out[OUT_BYTES];
 };
 
-/* Compresses what the stream has been given, to the last byte. */
-static int run(struct gzip *g) {
+static int gzip_put(void *ctx, const void *p, size_t n) {
+    struct gzip *g = ctx;
+    if (n > UINT_MAX) return EFBIG; /* one argument of 4 GiB */
+    g->z.next_in = (uint8_t *)p;
+    g->z.avail_in = (uint32_t)n;
     do {
         g->z.next_out = g->out;
         g->z.avail_out = sizeof g->out;
@@ -26,14 +29,6 @@ static int run(struct gzip *g) {
         sink_write(g->to, g->out, sizeof g->out - g->z.avail_out);
     } while (g->z.avail_out == 0);
     return g->to->broken;
-}
-
-static int put(void *ctx, const void *p, size_t n) {
-    struct gzip *g = ctx;
-    if (n > UINT_MAX) return EFBIG; /* one argument of 4 GiB */
-    g->z.next_in = (uint8_t *)p;
-    g->z.avail_in = (uint32_t)n;
-    return run(g);
 }
 
 struct gzip *gzip_begin(struct sink *to, struct sink *s) {
@@ -45,7 +40,7 @@ struct gzip *gzip_begin(struct sink *to, struct sink *s) {
     g->z.level_buf_size = sizeof g->level_buf;
     g->z.gzip_flag = IGZIP_GZIP;
     g->to = to;
-    sink_over(s, put, g);
+    sink_over(s, gzip_put, g);
     return g;
 }
 
@@ -53,7 +48,7 @@ int gzip_end(struct gzip *g, struct sink *s, struct ops_err *e) {
     int rc = sink_flush(s, e);
     if (rc == 0) {
         g->z.end_of_stream = 1;
-        s->broken = put(g, "", 0);
+        s->broken = gzip_put(g, "", 0);
         rc = sink_flush(s, e);
     }
     sink_free(s);

@@ -21,13 +21,10 @@ struct out {
     size_t n, limit;
 };
 
+/* Does zstd data begin here, behind its skippable frames, if any? Their magic
+ * alone proves little. */
 static bool is_zstd(struct bytes b) {
-    static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
-    return b.n >= 4 && memcmp(b.p, magic, 4) == 0;
-}
-
-/* Behind its skippable frames, if any: their magic alone proves little. */
-static bool is_zstd_skipped(struct bytes b) {
+    static const uint8_t frame[4] = {0x28, 0xb5, 0x2f, 0xfd};
     static const uint8_t magic[3] = {0x2a, 0x4d, 0x18};
     for (int i = 0; i < 16 && b.n >= 8; i++) {
         if ((b.p[0] & 0xf0) != 0x50 || memcmp(b.p + 1, magic, 3) != 0) break;
@@ -37,13 +34,13 @@ static bool is_zstd_skipped(struct bytes b) {
         b.p += 8 + len;
         b.n -= 8 + len;
     }
-    return is_zstd(b);
+    return b.n >= 4 && memcmp(b.p, frame, 4) == 0;
 }
 
 enum packing inflate_sniff(struct bytes b) {
     if (b.n >= 3 && b.p[0] == 0x1f && b.p[1] == 0x8b && b.p[2] == 8)
         return PACKING_GZIP;
-    return is_zstd_skipped(b) ? PACKING_ZSTD : PACKING_NONE;
+    return is_zstd(b) ? PACKING_ZSTD : PACKING_NONE;
 }
 
 /* Room for another piece; first tells the likely size of the whole. */
@@ -149,29 +146,22 @@ static int unzstd(struct bytes in, ZSTD_DStream *z, struct out *o,
     return 0;
 }
 
-/* Both states are large: not for the stack. */
-static int run(struct bytes in, enum packing packing, struct out *o,
-               bool *damaged, struct ops_err *e) {
-    if (packing == PACKING_ZSTD) {
-        ZSTD_DStream *z = ZSTD_createDStream();
-        if (z == NULL) return fail_oom(e);
-        int rc = unzstd(in, z, o, damaged, e);
-        ZSTD_freeDStream(z);
-        return rc;
-    }
-    struct inflate_state *z = malloc(sizeof *z);
-    if (z == NULL) return fail_oom(e);
-    int rc = gunzip(in, z, o, damaged, e);
-    free(z);
-    return rc;
-}
-
 int inflate_into(struct bytes in, enum packing packing, size_t limit,
                  struct scratch *s, size_t *n, bool *damaged,
                  struct ops_err *e) {
     struct out o = {s, 0, limit};
+    int rc;
     *damaged = false;
-    TRY(run(in, packing, &o, damaged, e));
+    if (packing == PACKING_ZSTD) {
+        ZSTD_DStream *z = ZSTD_createDStream();
+        rc = z != NULL ? unzstd(in, z, &o, damaged, e) : fail_oom(e);
+        ZSTD_freeDStream(z);
+    } else { /* its state is too large for the stack */
+        struct inflate_state *z = malloc(sizeof *z);
+        rc = z != NULL ? gunzip(in, z, &o, damaged, e) : fail_oom(e);
+        free(z);
+    }
+    if (rc != 0) return rc;
     *n = o.n;
     if (*damaged && o.n == 0)
         return fail(e, OPS_EFORMAT,

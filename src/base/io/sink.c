@@ -86,6 +86,16 @@ void sink_puts(struct sink *s, const char *str) {
 
 void sink_putc(struct sink *s, char c) { sink_write(s, &c, 1); }
 
+void sink_int(struct sink *s, int64_t v) {
+    char buf[24];
+    size_t i = sizeof buf;
+    uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;
+    do buf[--i] = (char)('0' + u % 10);
+    while ((u /= 10) != 0);
+    if (v < 0) buf[--i] = '-';
+    sink_write(s, buf + i, sizeof buf - i);
+}
+
 void sink_repeat(struct sink *s, const char *str, size_t times) {
     for (size_t i = 0; i < times; i++) sink_puts(s, str);
 }

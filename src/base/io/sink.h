@@ -45,6 +45,7 @@ void sink_over(struct sink *s, int (*put)(void *ctx, const void *p, size_t n),
 void sink_write(struct sink *s, const void *p, size_t n);
 void sink_puts(struct sink *s, const char *str);
 void sink_putc(struct sink *s, char c);
+void sink_int(struct sink *s, int64_t v); /* in decimal */
 void sink_repeat(struct sink *s, const char *str, size_t times);
 void sink_printf(struct sink *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -4,6 +4,7 @@
  * lie inside strings, and of the rest only one kind of bracket matters. */
 #include "base/text/json.h"
 
+#include "base/array.h"
 #include "base/simd.h"
 #include "base/text/utf8.h"
 #include <assert.h>
@@ -79,8 +80,6 @@ bool json_item(struct json *j) {
     return true;
 }
 
-static bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
-
 /* Passes over a bare word: null, true, NaN, N/A, -inf, ... */
 static void skip_word(struct json *j) {
     const uint8_t *p = j->p;
@@ -89,7 +88,7 @@ static void skip_word(struct json *j) {
         p++;
     size_t n = (size_t)(p - j->p);
     struct bytes word = {j->p, n};
-    if (!is_digit(*j->p) && *j->p != '-' && !BYTES_IS(word, "null") &&
+    if (!byte_is_digit(*j->p) && *j->p != '-' && !BYTES_IS(word, "null") &&
         !BYTES_IS(word, "true") && !BYTES_IS(word, "false"))
         j->mended++;
     if (n == 0) damaged(j);
@@ -100,7 +99,7 @@ static void skip_word(struct json *j) {
  * tells how many were read. */
 static const uint8_t *read_digits(const uint8_t *p, const uint8_t *end,
                                   uint64_t *v, int *count) {
-    while (p < end && is_digit(*p) && *count < 19) {
+    while (p < end && byte_is_digit(*p) && *count < 19) {
         *v = *v * 10 + (uint64_t)(*p++ - '0');
         ++*count;
     }
@@ -136,14 +135,14 @@ static struct json_num parse_number(const uint8_t *p, const uint8_t *end,
         p = read_digits(p + 1, end, &v, &count);
         n.scale = count - whole;
     }
-    bool more = p < end && (is_digit(*p) || *p == '.' || (*p | 32) == 'e');
+    bool more = p < end && (byte_is_digit(*p) || *p == '.' || (*p | 32) == 'e');
     *after = p;
     if (count > 0 && !more && v <= INT64_MAX) {
         n.digits = minus ? -(int64_t)v : (int64_t)v;
         return n;
     }
-    while (p < end && (is_digit(*p) || *p == '.' || *p == '+' || *p == '-' ||
-                       (*p | 32) == 'e'))
+    while (p < end && (byte_is_digit(*p) || *p == '.' || *p == '+' ||
+                       *p == '-' || (*p | 32) == 'e'))
         p++;
     *after = p;
     if (count == 0) return (struct json_num){.kind = JSON_NAN};
@@ -153,7 +152,7 @@ static struct json_num parse_number(const uint8_t *p, const uint8_t *end,
 struct json_num json_number(struct json *j) {
     uint8_t c = json_peek(j);
     struct json_num n = {.kind = JSON_NAN};
-    if (is_digit(c) || c == '-' || c == '+') {
+    if (byte_is_digit(c) || c == '-' || c == '+') {
         const uint8_t *start = j->p;
         n = parse_number(j->p, j->end, &j->p);
         if (n.kind == JSON_NAN && j->p == start + 1) skip_word(j); /* -inf */
@@ -265,7 +264,7 @@ static int hex4(const uint8_t *p, const uint8_t *end) {
     if (end - p < 4) return -1;
     for (int i = 0; i < 4; i++) {
         uint8_t c = p[i] | 32;
-        int d = is_digit(p[i])           ? p[i] - '0'
+        int d = byte_is_digit(p[i])      ? p[i] - '0'
                 : (c >= 'a' && c <= 'f') ? c - 'a' + 10
                                          : -1;
         if (d < 0) return -1;
@@ -348,7 +347,7 @@ bool json_to_int(const struct json_num *n, int64_t *out) {
 }
 
 double json_to_double(const struct json_num *n) {
-    assert(n->scale >= 0 && n->scale < (int)(sizeof powers / sizeof *powers));
+    assert(n->scale >= 0 && n->scale < (int)(COUNT(powers)));
     if (n->kind == JSON_EXACT) return (double)n->digits / powers[n->scale];
     return n->kind == JSON_FLOAT ? n->f : (double)NAN;
 }

@@ -3,17 +3,15 @@
  * on. */
 #include "base/text/json_text.h"
 
+#include "base/array.h"
 #include "base/text/plain.h"
 #include "base/text/utf8.h"
 #include <stdio.h>
 #include <string.h>
 
 static bool is_hex(uint8_t c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
-           (c >= 'A' && c <= 'F');
+    return byte_is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
-
-static bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 /* Length of the good escape at p (a backslash), of n bytes; 0: none. */
 static size_t escape_len(const uint8_t *p, size_t n) {
@@ -137,8 +135,8 @@ static bool string(struct strict *s) {
 }
 
 static bool digits(struct strict *s) {
-    if (!is_digit(at(s))) return false;
-    while (is_digit(at(s))) s->p++;
+    if (!byte_is_digit(at(s))) return false;
+    while (byte_is_digit(at(s))) s->p++;
     return true;
 }
 
@@ -167,7 +165,7 @@ static bool word(struct strict *s, const char *w) {
 static bool scalar(struct strict *s) {
     uint8_t c = at(s);
     if (c == '"') return string(s);
-    if (c == '-' || is_digit(c)) return number(s);
+    if (c == '-' || byte_is_digit(c)) return number(s);
     return word(s, "true") || word(s, "false") || word(s, "null");
 }
 
@@ -218,7 +216,7 @@ static unsigned times_seen(struct json_keys *k, struct bytes key) {
     unsigned n = 0;
     for (unsigned i = 0; i < k->n; i++)
         n += k->seen[i].n == key.n && memcmp(k->seen[i].p, key.p, key.n) == 0;
-    if (k->n < sizeof k->seen / sizeof *k->seen) k->seen[k->n++] = key;
+    if (k->n < COUNT(k->seen)) k->seen[k->n++] = key;
     return n;
 }
 

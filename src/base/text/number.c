@@ -47,12 +47,6 @@ struct scale scale_count(uint64_t most) {
     return power_scale(most, 1000, names, 6);
 }
 
-static int64_t power_of_ten(int n) {
-    int64_t p = 1;
-    while (n-- > 0) p *= 10;
-    return p;
-}
-
 /* Whole part, point, decimals; the sign apart, as -0.5 has a whole part of 0 */
 static void put_fixed(char *buf, bool neg, uint64_t whole, uint64_t part,
                       int decimals) {
@@ -72,7 +66,8 @@ static uint64_t magnitude(int64_t v) {
 /* Splits |v| / unit into whole and decimals, rounded half up. */
 static void split(uint64_t v, uint64_t unit, int decimals, uint64_t *whole,
                   uint64_t *part) {
-    uint64_t ten = (uint64_t)power_of_ten(decimals);
+    uint64_t ten = 1;
+    while (decimals-- > 0) ten *= 10;
     *whole = v / unit;
     *part = (v % unit * ten + unit / 2) / unit; /* no unit * ten over 2^63 */
     if (*part >= ten) {
@@ -111,38 +106,36 @@ char *number_float(double v, char buf[NUMBER_MAX]) {
     return buf;
 }
 
-/* Decimals that leave at least three digits. */
-static int few_decimals(uint64_t whole) { return whole >= 100 ? 1 : 2; }
+/* A number and its unit, with decimals that leave at least three digits. */
+static char *human(int64_t v, struct scale s, char *buf, size_t n) {
+    char num[NUMBER_MAX];
+    if (s.unit > 1) s.decimals = magnitude(v) / (uint64_t)s.unit >= 100 ? 1 : 2;
+    snprintf(buf, n, "%s %s", number_scaled(v, s, num), s.name);
+    return buf;
+}
 
 char *human_time(int64_t ps, char *buf, size_t n) {
     static const struct scale units[] = {
         {1, 0, "ps"},  {NS, 0, "ns"}, {US, 0, "µs"},
         {MS, 0, "ms"}, {SEC, 0, "s"},
     };
-    uint64_t abs = ps < 0 ? -(uint64_t)ps : (uint64_t)ps;
+    uint64_t abs = magnitude(ps);
     if (abs == 0) {
         snprintf(buf, n, "0");
         return buf;
     }
     size_t i = 4;
     while (i > 0 && abs < (uint64_t)units[i].unit) i--;
-    struct scale s = units[i];
-    if (s.unit > 1) s.decimals = few_decimals(abs / (uint64_t)s.unit);
-    char num[NUMBER_MAX];
-    snprintf(buf, n, "%s %s", number_scaled(ps, s, num), s.name);
-    return buf;
+    return human(ps, units[i], buf, n);
 }
 
 char *human_bytes(int64_t bytes, char *buf, size_t n) {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    uint64_t abs = bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes;
+    uint64_t abs = magnitude(bytes);
     struct scale s = {1, 0, names[0]};
     for (size_t i = 1; i < 6 && abs >= (uint64_t)s.unit * 1024; i++) {
         s.unit *= 1024;
         s.name = names[i];
     }
-    if (s.unit > 1) s.decimals = few_decimals(abs / (uint64_t)s.unit);
-    char num[NUMBER_MAX];
-    snprintf(buf, n, "%s %s", number_scaled(bytes, s, num), s.name);
-    return buf;
+    return human(bytes, s, buf, n);
 }

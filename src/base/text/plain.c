@@ -3,6 +3,7 @@
  * and Zp, the default-ignorable characters, and the non-characters. */
 #include "base/text/plain.h"
 
+#include "base/array.h"
 #include "base/text/utf8.h"
 #include <string.h>
 
@@ -38,13 +39,9 @@ bool plain_char(uint32_t c) {
     if (c >= 0x20 && c < 0x7f) return true;
     /* the last two of every plane are no characters */
     if (c > 0x10ffff || (c & 0xfffe) == 0xfffe) return false;
-    size_t lo = 0, hi = sizeof hidden / sizeof *hidden;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (hidden[mid].hi < c) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo == sizeof hidden / sizeof *hidden || c < hidden[lo].lo;
+    size_t i;
+    BOUND(i, 0, COUNT(hidden), hidden[i].hi < c);
+    return i == COUNT(hidden) || c < hidden[i].lo;
 }
 
 /* Is each of the eight bytes at s printable ASCII? Most of all text is. */

@@ -9,6 +9,8 @@
  *     track is, and PyTorch's keys beside the events.
  * "displayTimeUnit" is a hint for viewers: times are microseconds always. */
 #include "import/chrome/events.h"
+#include "import/import.h"
+#include "model/trace_fill.h"
 
 #include "base/array.h"
 #include "import/import.h"

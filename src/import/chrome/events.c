@@ -8,6 +8,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/kind.h"
+#include "model/trace_fill.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

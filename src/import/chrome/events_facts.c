@@ -2,6 +2,7 @@
  * What PyTorch's files say beside their spans, and those that opscope writes
  * in the same words: allocations, and the keys next to the events. */
 #include "import/chrome/events.h"
+#include "model/trace_fill.h"
 
 #include "base/array.h"
 #include <stdio.h>

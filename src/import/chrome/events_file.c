@@ -12,6 +12,7 @@
 #include "base/sort.h"
 #include "base/vec.h"
 #include "import/import.h"
+#include "model/trace_fill.h"
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -20,6 +20,7 @@
 #include "base/sort.h"
 #include "base/vec.h"
 #include "import/import.h"
+#include "model/trace_fill.h"
 #include <setjmp.h>
 #include <stdlib.h>
 

@@ -22,6 +22,7 @@
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
+#include "model/trace_fill.h"
 #include <assert.h>
 #include <stdlib.h>
 

@@ -26,6 +26,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "import/import.h"
+#include "model/trace_fill.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
  * cut file has lost it: it stands last) lines that lie in this century are
  * Unix times, others count from a zero that nobody knows. */
 #include "import/xspace/xspace.h"
+#include "model/trace_fill.h"
 
 #include "base/facts.h"
 #include "base/xspace.h"

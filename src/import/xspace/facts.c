@@ -2,6 +2,7 @@
  * What planes say of themselves: the device's figures, versions, the process,
  * the compiled modules. */
 #include "import/xspace/xspace.h"
+#include "model/trace_fill.h"
 
 #include "base/facts.h"
 

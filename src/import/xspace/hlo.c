@@ -20,6 +20,7 @@
 #include "base/vec.h"
 #include "import/xspace/xspace.h"
 #include "model/hlo/hlo.h"
+#include "model/trace_fill.h"
 
 #include <stdlib.h>
 

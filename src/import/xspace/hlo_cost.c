@@ -14,6 +14,7 @@
 #include "base/pb.h"
 #include "base/sum.h"
 #include "model/hlo/hlo.h"
+#include "model/trace_fill.h"
 #include "names/pattern.h"
 
 #include <stdlib.h>

@@ -11,6 +11,7 @@
 
 #include "import/import.h"
 #include "model/launch.h"
+#include "model/trace_fill.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "base/facts.h"
 #include "base/hash.h"
 #include "base/xspace.h"
+#include "model/trace_fill.h"
 #include <inttypes.h>
 #include <stdio.h>
 

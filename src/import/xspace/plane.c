@@ -7,6 +7,7 @@
 #include "base/text/utf8.h"
 #include "base/vec.h"
 #include "base/xspace.h"
+#include "model/trace_fill.h"
 
 #include <stdio.h>
 #include <stdlib.h>

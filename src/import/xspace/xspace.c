@@ -15,6 +15,7 @@
 #include "base/vec.h"
 #include "base/xspace.h"
 #include "import/import.h"
+#include "model/trace_fill.h"
 
 #include <inttypes.h>
 #include <pthread.h>

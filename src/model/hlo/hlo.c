@@ -10,6 +10,7 @@
 #include "model/args.h"
 #include "model/hlo/hlo_impl.h"
 #include "model/launch.h"
+#include "model/trace_fill.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -21,6 +21,7 @@
 #include "model/hlo/hlo_align.h"
 #include "model/hlo/hlo_impl.h"
 #include "model/launch.h"
+#include "model/trace_fill.h"
 #include "names/kernel_names.h"
 
 #include <assert.h>

@@ -16,7 +16,7 @@
  *
  * Done before sealing: events stand in file order, and what goes leaves no
  * gap. */
-#include "model/trace.h"
+#include "model/trace_fill.h"
 
 #include "base/hash.h"
 #include "base/map.h"
@@ -241,18 +241,6 @@ static void put_before(struct join *j) {
         if (j->old[i].bytes > 0) trace_before(t, &j->old[i]);
 }
 
-static void move_event(struct mem_events *m, size_t to, size_t from) {
-    m->ts[to] = m->ts[from];
-    m->bytes[to] = m->bytes[from];
-    m->addr[to] = m->addr[from];
-    m->allocated[to] = m->allocated[from];
-    m->reserved[to] = m->reserved[from];
-    m->track[to] = m->track[from];
-    m->allocator[to] = m->allocator[from];
-    m->what[to] = m->what[from];
-    if (m->stack) m->stack[to] = m->stack[from];
-}
-
 /* The snapshot's events go where the trace has its own. */
 static void drop_events(struct join *j) {
     struct mem_events *m = &j->t->mem;
@@ -260,7 +248,7 @@ static void drop_events(struct join *j) {
     for (size_t i = j->mem0; i < m->n; i++) {
         uint32_t a = m->allocator[i];
         if (!j->both[a]) {
-            move_event(m, n++, i);
+            mem_move(m, n++, i);
             continue;
         }
         if (m->bytes[i] > 0 && !j->known[i - j->mem0] &&

@@ -9,6 +9,7 @@
 #include "model/seal.h"
 
 #include "base/map.h"
+#include "model/trace_fill.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -47,26 +48,13 @@ static bool size_frees(struct trace *t, size_t from, size_t to, size_t *empty) {
     return ok;
 }
 
-/* Moves event `from` to place `to` in all columns. */
-static void move_event(struct mem_events *m, size_t from, size_t to) {
-    m->ts[to] = m->ts[from];
-    m->bytes[to] = m->bytes[from];
-    m->addr[to] = m->addr[from];
-    m->allocated[to] = m->allocated[from];
-    if (m->reserved) m->reserved[to] = m->reserved[from];
-    m->track[to] = m->track[from];
-    m->allocator[to] = m->allocator[from];
-    m->what[to] = m->what[from];
-    if (m->stack) m->stack[to] = m->stack[from];
-}
-
 /* Leaves out what is still without a size. */
 static void drop_unsized(struct trace *t, size_t empty) {
     struct mem_events *m = &t->mem;
     size_t kept = 0;
     for (size_t i = 0; i < m->n; i++) {
         if (m->bytes[i] == MEM_UNSIZED) continue;
-        if (kept != i) move_event(m, i, kept);
+        if (kept != i) mem_move(m, kept, i);
         kept++;
     }
     trace_note(t, NOTE_FREE_WITHOUT_ALLOC, m->n - kept - empty);
@@ -103,7 +91,7 @@ static void drop_absurd(struct trace *t) {
         if (!fits(m->bytes[i], &sum)) continue;
         mend_total(t, &m->allocated[i]);
         if (m->reserved) mend_total(t, &m->reserved[i]);
-        if (kept != i) move_event(m, i, kept);
+        if (kept != i) mem_move(m, kept, i);
         kept++;
     }
     trace_note(t, NOTE_SIZE_OUT_OF_RANGE, m->n - kept);

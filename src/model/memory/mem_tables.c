@@ -5,6 +5,7 @@
 #include "model/seal.h"
 
 #include "base/vec.h"
+#include "model/trace_fill.h"
 #include <assert.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Signals are blocked and fetched, not handled: no state that a handler would
  * have to share, and never an interrupted write. */
-#include "cmd/live.h"
+#include "cmd/until_signal.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +14,8 @@ static void stop_signals(sigset_t *set) {
     sigaddset(set, SIGHUP);
 }
 
-int live_start(struct live *l, const struct opts *o, struct ops_err *e) {
+int until_signal_start(struct until_signal *l, const struct opts *o,
+                       struct ops_err *e) {
     sigset_t set;
     l->left = opts_given(o, "count") ? opts_int(o, "count") : -1;
     l->pause_s = opts_float(o, "interval");
@@ -27,7 +28,7 @@ int live_start(struct live *l, const struct opts *o, struct ops_err *e) {
     return 0;
 }
 
-bool live_wait(struct live *l) {
+bool until_signal_wait(struct until_signal *l) {
     sigset_t set;
     if (l->left > 0 && --l->left == 0) return false;
     stop_signals(&set);
