@@ -46,7 +46,7 @@
  *
  * Names that are string literals are interned once per call site; others are
  * looked up at every call (some 20 ns more). Needs GNU C (gcc or clang), C11 or
- * C++11; Linux 3.17 or later and glibc. docs/recording-cost.md says what it
+ * C++11; Linux 3.17 or later and glibc. docs/recorder/cost.md says what it
  * touches in the program and on the machine. */
 #ifndef OPSCOPE_RECORD_H
 #define OPSCOPE_RECORD_H
@@ -79,7 +79,7 @@ OPS_API const char *ops_record_version(void);
 /* --- start and stop ------------------------------------------------------ */
 
 /* Everything 0 means the default. The environment comes first: see
- * docs/recording.md for OPSCOPE_LOGDIR and its neighbours. */
+ * docs/recorder/library.md for OPSCOPE_LOGDIR and its neighbours. */
 struct ops_options {
     /* Which steps (numbers given to ops_step) to record; NULL: everything.
      *     "100..102"   "1,10,100"   "500.."   "every 50"   "every 50 for 3"

@@ -35,6 +35,7 @@ void result_free(struct result *r) {
     free(r->packed);
     free(r->row_at);
     free(r->open);
+    free(r->above);
     free(r->sources);
     free(r->remarks);
     map_free(&r->said);
@@ -67,6 +68,10 @@ void result_col(struct result *r, struct column c) {
         return;
     }
     r->cols[r->ncols++] = keep_col(r, c);
+}
+
+void result_cols(struct result *r, const struct column *cols, size_t n) {
+    for (size_t i = 0; i < n; i++) result_col(r, cols[i]);
 }
 
 /* ---- packed rows ---- */
@@ -117,8 +122,8 @@ static bool pack_row(struct result *r, const struct cell *cells) {
     return true;
 }
 
-/* The first ncells cells of a row, into cells if that is not NULL; returns the
- * last one. */
+/* The first ncells cells of a packed row, into cells if that is not NULL;
+ * returns the last one. */
 static struct cell take_cells(const struct result *r, size_t row, size_t ncells,
                               struct cell *cells) {
     const uint8_t *form = r->packed + r->row_at[row];
@@ -140,42 +145,64 @@ static struct cell take_cells(const struct result *r, size_t row, size_t ncells,
     return cell;
 }
 
+static bool row_is_open(const struct result *r, size_t row) {
+    return r->filling && row == r->nrows - 1;
+}
+
 struct cell result_cell(const struct result *r, size_t row, size_t col) {
     assert(row < r->nrows && col < r->ncols);
+    if (row_is_open(r, row)) return r->open[col];
     return take_cells(r, row, col + 1, NULL);
 }
 
 void result_cells(const struct result *r, size_t row, struct cell *cells) {
     assert(row < r->nrows);
-    take_cells(r, row, r->ncols, cells);
+    if (row_is_open(r, row)) memcpy(cells, r->open, r->ncols * sizeof *cells);
+    else take_cells(r, row, r->ncols, cells);
 }
 
 /* ---- filling ---- */
 
-/* Are all cells of the last row there? */
-static bool row_is_whole(const struct result *r) {
-    return r->nrows == 0 || r->nopen == r->ncols;
+/* Packs the row that was being filled. */
+static void end_row(struct result *r) {
+    if (!r->filling || r->oom) return;
+    r->filling = false;
+    r->row_at[r->nrows - 1] = r->npacked;
+    if (!pack_row(r, r->open)) r->oom = true;
 }
 
 void result_row(struct result *r) {
+    end_row(r);
     if (r->oom) return;
-    assert(r->ncols > 0 && row_is_whole(r));
+    assert(r->ncols > 0);
     if (r->open == NULL) r->open = calloc(RESULT_COLS, sizeof *r->open);
-    if (r->open == NULL || !VEC_ROOM(r->row_at, r->nrows, r->cap_rows)) {
+    if (r->above == NULL) r->above = calloc(RESULT_COLS, sizeof *r->above);
+    if (r->open == NULL || r->above == NULL ||
+        !VEC_ROOM(r->row_at, r->nrows, r->cap_rows)) {
         r->oom = true;
         return;
     }
-    r->row_at[r->nrows++] = r->npacked;
-    r->total_rows = r->nrows;
+    r->total_rows = ++r->nrows;
+    r->filling = true;
     r->nopen = 0;
+    for (size_t c = 0; c < r->ncols; c++)
+        r->open[c] = (struct cell){.null = true};
 }
 
-/* Appends a cell to the row that was started. */
+/* Moves to the column of that name. */
+static void seek(struct result *r, const char *col) {
+    if (r->oom) return;
+    if (r->nopen < r->ncols && strcmp(r->cols[r->nopen].name, col) == 0) return;
+    int at = result_find_col(r, col);
+    assert(at >= 0);
+    r->nopen = (size_t)at;
+}
+
+/* Fills the next cell of the row that was started. */
 static void put(struct result *r, struct cell c) {
     if (r->oom) return;
-    assert(r->nopen < r->ncols);
+    assert(r->filling && r->nopen < r->ncols);
     r->open[r->nopen++] = c;
-    if (r->nopen == r->ncols && !pack_row(r, r->open)) r->oom = true;
 }
 
 /* The type of the column that the next cell goes to. */
@@ -186,10 +213,10 @@ static enum col_type next_type(const struct result *r) {
 /* The text above, in the same column, when it is the same: devices, kinds and
  * allocators repeat for thousands of rows. NULL: it is another. */
 static const char *same_as_above(const struct result *r, struct bytes b) {
-    if (r->nrows < 2 || b.n == 0) return NULL;
-    const struct cell *c = &r->open[r->nopen];
-    bool same = !c->null && strlen(c->s) == b.n && memcmp(c->s, b.p, b.n) == 0;
-    return same ? c->s : NULL;
+    const char *s = r->above[r->nopen];
+    bool same = s != NULL && b.n > 0 && strlen(s) == b.n &&
+                memcmp(s, b.p, b.n) == 0;
+    return same ? s : NULL;
 }
 
 void result_str(struct result *r, struct bytes b) {
@@ -198,6 +225,7 @@ void result_str(struct result *r, struct bytes b) {
     const char *s = same_as_above(r, b);
     if (s == NULL) s = arena_copy(&r->arena, b.p, b.n);
     if (s == NULL) r->oom = true;
+    else r->above[r->nopen] = s;
     put(r, (struct cell){.s = s});
 }
 
@@ -234,6 +262,31 @@ void result_int_if(struct result *r, bool have, int64_t v) {
 void result_float_if(struct result *r, bool have, double v) {
     if (have) result_float(r, v);
     else result_null(r);
+}
+
+void cell_text(struct result *r, const char *col, const char *s) {
+    seek(r, col);
+    result_text(r, s);
+}
+
+void cell_str(struct result *r, const char *col, struct bytes b) {
+    seek(r, col);
+    result_str(r, b);
+}
+
+void cell_int(struct result *r, const char *col, int64_t v) {
+    seek(r, col);
+    result_int(r, v);
+}
+
+void cell_float(struct result *r, const char *col, double v) {
+    seek(r, col);
+    result_float(r, v);
+}
+
+void cell_bool(struct result *r, const char *col, bool v) {
+    seek(r, col);
+    result_bool(r, v);
 }
 
 /* Adds a sentence unless it is there already. */
@@ -326,12 +379,11 @@ void result_from_trace(struct result *r, const struct trace *t) {
 }
 
 int result_done(struct result *r, struct ops_err *e) {
+    end_row(r);
     if (r->full)
         add_remark(r, "A value is the largest that can be counted: a sum "
                       "stops there, and its parts need not sum to it.");
-    if (r->oom) return fail_oom(e);
-    assert(row_is_whole(r));
-    return 0;
+    return r->oom ? fail_oom(e) : 0;
 }
 
 int result_find_col(const struct result *r, const char *name) {
@@ -393,6 +445,7 @@ static bool order_rows(const struct result *r, int col, size_t *rows) {
 
 int result_sort(struct result *r, int col, struct ops_err *e) {
     assert(col >= 0 && (size_t)col < r->ncols);
+    end_row(r);
     if (r->oom) return fail_oom(e);
     if (r->nrows < 2) return 0;
     size_t *rows = malloc(r->nrows * sizeof *rows);
@@ -411,6 +464,7 @@ int result_sort(struct result *r, int col, struct ops_err *e) {
 void result_filter(struct result *r,
                    bool (*want)(const struct result *, size_t, const void *),
                    const void *ctx) {
+    end_row(r);
     if (r->oom) return;
     size_t n = 0;
     for (size_t i = 0; i < r->nrows; i++)
@@ -420,11 +474,13 @@ void result_filter(struct result *r,
 
 void result_top(struct result *r, size_t n) {
     if (n >= r->nrows) return;
+    end_row(r);
     r->nrows = n;
 }
 
 int result_top_largest(struct result *r, int col, size_t n, struct ops_err *e) {
     if (n >= r->nrows || r->nrows > UINT32_MAX) return 0;
+    end_row(r);
     assert(r->cols[col].type != COL_TEXT && r->cols[col].type != COL_FLOAT);
     struct sort_key *v = malloc(r->nrows * sizeof *v);
     if (v == NULL) return fail_oom(e);
@@ -494,6 +550,7 @@ int result_join(struct result *a, const struct result *b, struct ops_err *e) {
 int result_prefix(struct result *r, struct column c, const char *value,
                   struct ops_err *e) {
     assert(c.type == COL_TEXT && r->ncols < RESULT_COLS);
+    end_row(r);
     struct cell cells[RESULT_COLS] = {{.s = keep(r, value)}};
     struct column *cols = malloc((r->ncols + 1) * sizeof *cols);
     if (cols != NULL) cols[0] = keep_col(r, c);
@@ -513,8 +570,8 @@ int result_prefix(struct result *r, struct column c, const char *value,
         r->row_at[i] = r->npacked;
         r->oom = !pack_row(r, cells);
     }
-    if (r->open != NULL) memcpy(r->open, cells, sizeof cells);
-    r->nopen = r->ncols;
+    free(r->above); /* it is by column */
+    r->above = NULL;
     free(narrow.cols);
     free(narrow.packed);
     return result_done(r, e);

@@ -5,7 +5,8 @@
  *
  * Filling:   result_init(r, "ops", "Operations");
  *            result_col(r, (struct column){.name = "name", .type = COL_TEXT});
- *            ... then per row: result_row(r), and one put per column, in order.
+ *            ... then per row: result_row(r), and cell_text(r, "name", s) for
+ *            each cell that has a value; the others are null.
  * Nothing fails while filling: when memory runs out r->oom is set, which
  * result_done() turns into an error. */
 #ifndef MODEL_RESULT_H
@@ -86,12 +87,13 @@ struct result {
     uint8_t *packed;
     size_t npacked, cap_packed; /* rows: result.c */
     size_t *row_at;
-    size_t cap_rows;   /* where each row begins there */
-    struct cell *open; /* RESULT_COLS cells of the row being filled; until
-                             each is put, that of the row before */
-    size_t nopen;      /* how many of them are put */
-    size_t nrows;      /* rows here */
-    size_t total_rows; /* rows before --top cut them */
+    size_t cap_rows;    /* where each row begins there */
+    struct cell *open;  /* RESULT_COLS cells of the row being filled */
+    const char **above; /* RESULT_COLS: the last text of each column */
+    bool filling;       /* the last row stands in open, not yet packed */
+    size_t nopen;       /* the column after the last one that was put */
+    size_t nrows;       /* rows here */
+    size_t total_rows;  /* rows before --top cut them */
     struct result_source *sources;
     size_t nsources, cap_sources;
     char **remarks;
@@ -135,9 +137,21 @@ void result_init(struct result *r, const char *analysis, const char *title);
 void result_free(struct result *r);
 
 void result_col(struct result *r, struct column c);
+void result_cols(struct result *r, const struct column *cols, size_t n);
 
-/* Starts a row; the one before it must be complete (assert). */
+/* Starts a row, all of whose cells are null. */
 void result_row(struct result *r);
+
+/* Put a value into the column of that name, which must exist and have the type
+ * (both asserted). The columns' own order is the fastest. */
+void cell_text(struct result *r, const char *col, const char *s); /* copied */
+void cell_str(struct result *r, const char *col, struct bytes b); /* copied */
+void cell_int(struct result *r, const char *col, int64_t v); /* bytes, time */
+/* Also percent; a value that is not finite is null. */
+void cell_float(struct result *r, const char *col, double v);
+void cell_bool(struct result *r, const char *col, bool v);
+
+/* Put a value into the next column. */
 void result_text(struct result *r, const char *s); /* copied; NULL: null */
 void result_str(struct result *r, struct bytes b); /* copied */
 void result_int(struct result *r, int64_t v);      /* also bytes and time */

@@ -330,7 +330,7 @@ struct step {
     row_id marker;   /* the span that marks it, or ROW_NONE */
     uint32_t thread; /* the step's thread: a track, or ROW_NONE */
     int64_t marker_ts, marker_dur;
-    int64_t ts, dur; /* the step by the rule of interface.md section 3 */
+    int64_t ts, dur; /* the step by docs/rules.md */
 };
 
 struct source {

@@ -199,7 +199,7 @@ static size_t indent_of(const struct result *r, size_t row, size_t col) {
 }
 
 /* Writes a cell's text into t->cell, names not yet shortened. */
-static void cell_text(struct table *t, size_t row, size_t col) {
+static void cell_draw(struct table *t, size_t row, size_t col) {
     struct cell c = result_cell(t->r, row, col);
     const struct lane *l = &t->lanes[col];
     char num[NUMBER_MAX];
@@ -261,7 +261,7 @@ static void measure(struct table *t, size_t col) {
         struct cell c = result_cell(t->r, i, col);
         if (!c.null) l->empty = false;
         if (!c.null && c.i != 0) l->zero = false;
-        cell_text(t, i, col);
+        cell_draw(t, i, col);
         size_t w = text_width(cell_string(t));
         if (w > l->natural) l->natural = w;
     }
@@ -544,7 +544,7 @@ static void put_row(struct table *t, size_t row) {
         if (!first) sink_repeat(t->out, " ", GAP);
         at += first ? 0 : GAP;
         first = 0;
-        cell_text(t, row, c);
+        cell_draw(t, row, c);
         const char *more = wrap_cell(t, row, c);
         if (more != NULL) {
             rest = more;

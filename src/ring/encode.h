@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Slots of rings become XSpace: lines of events, metadata, facts, in any order,
- * as the body of one plane per file (docs/recording-format.md). It only looks;
+ * as the body of one plane per file (docs/recorder/format.md). It only looks;
  * what was encoded is known by the caller, who keeps tails and commits.
  *
  * Nothing here fails but the caller's write: a record that makes no sense is

@@ -137,9 +137,11 @@ static void scalars(const char *dir, int times) {
     static struct eventfile f;
     char path[EVENTFILE_PATH_MAX];
     uint64_t bytes = 0;
+    int folder = open(dir, O_RDONLY | O_DIRECTORY);
+    if (folder < 0) exit(2);
     for (int i = 0; i < times; i++) {
         double t = now_ns();
-        if (eventfile_init(&f, dir, "bench") != 0) exit(2);
+        if (eventfile_init(&f, folder, dir, "bench") != 0) exit(2);
         for (int k = 0; k < SCALARS; k++)
             eventfile_scalar(&f, "loss", 4, k, 1.0f / (float)(k + 1), 1.7e9);
         if (eventfile_flush(&f) != 0 || f.lost > 0) exit(2);
@@ -149,6 +151,7 @@ static void scalars(const char *dir, int times) {
         eventfile_close(&f);
         if (i + 1 < times) unlink(path);
     }
+    close(folder);
     print(times, (double)bytes / SCALARS);
 }
 

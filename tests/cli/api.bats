@@ -232,9 +232,9 @@ check_foreign() {
     check_foreign "$dir/py"
 }
 
-@test "api: the Python program of docs/recording.md runs" {
+@test "api: the Python program of docs/recorder/library.md runs" {
     [ -f build/libopscope-record.so ] || skip "no shared library"
-    awk '/^```$/ { on = 0 } on; /^```python$/ { on = 1 }' docs/recording.md \
+    awk '/^```$/ { on = 0 } on; /^```python$/ { on = 1 }' docs/recorder/library.md \
         > "$dir/train.py"
     [ -s "$dir/train.py" ]
     soname=libopscope-record.so.$(cut -d. -f1 VERSION)

@@ -19,6 +19,34 @@ setup() {
     done
 }
 
+@test "every analysis has a page in one form" {
+    for name in $(sed -n 's/^X(\(.*\)).*/\1/p' src/analyze/analyses.def); do
+        page=docs/analyses/$name.md
+        grep -q "^# $name: .*?\$" "$page" || { echo "$page: title"; return 1; }
+        for part in 'How it is computed' 'How to read it' \
+                    'Where it can mislead'; do
+            grep -q "^## $part" "$page" || { echo "$page: $part"; return 1; }
+        done
+    done
+}
+
+@test "the index knows every page, and every link leads somewhere" {
+    for page in docs/*.md docs/recorder/*.md; do
+        page=${page#docs/}
+        [ "$page" = README.md ] || grep -qF "]($page)" docs/README.md ||
+            { echo "$page"; return 1; }
+    done
+    for page in README.md CONTRIBUTING.md NEWS.md docs/*.md docs/*/*.md; do
+        for to in $(grep -o '](\([^)#]*\))' "$page" | sed 's/](//;s/)//' |
+                        grep -v '^http'); do
+            [ -e "$(dirname "$page")/$to" ] || { echo "$page: $to"; return 1; }
+        done
+        for to in $(grep -o 'docs/[a-z/-]*\.md' "$page"); do
+            [ -e "$to" ] || { echo "$page: $to"; return 1; }
+        done
+    done
+}
+
 @test "the README's analyses run on a real profile" {
     p=tests/data/torch_cnn/torch_cnn.pt.trace.json.gz
     for a in $(sed -n 's/^    opscope \([a-z]*\) .*/\1/p' README.md | sort -u)

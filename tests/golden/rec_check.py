@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Recordings of libopscope-record, counted by a reader of its own: a few lines
-that walk the protobuf by docs/recording-format.md, and sums by hand. What
+that walk the protobuf by docs/recorder/format.md, and sums by hand. What
 opscope says of the same file must be the same.
 
 usage: rec_check.py      program: $OPSCOPE or build/opscope

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Profiles as opscope's recorder writes them (docs/recording-format.md), made
+ * Profiles as opscope's recorder writes them (docs/recorder/format.md), made
  * by hand: planes with names, lines and facts. Times are ps from OWN_START. */
 #ifndef TESTS_OWNWRITE_H
 #define TESTS_OWNWRITE_H

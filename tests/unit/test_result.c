@@ -65,6 +65,38 @@ static void not_recorded_is_null(void **state) {
     result_free(&r);
 }
 
+static void cells_go_by_name(void **state) {
+    (void)state;
+    static const struct column cols[] = {{.name = "t", .type = COL_TEXT},
+                                         {.name = "i", .type = COL_INT},
+                                         {.name = "f", .type = COL_FLOAT},
+                                         {.name = "b", .type = COL_BOOL}};
+    struct result r;
+    result_init(&r, "x", "X");
+    result_cols(&r, cols, 4);
+    result_row(&r);
+    cell_bool(&r, "b", true); /* not in the columns' order */
+    cell_int(&r, "i", 7);
+    result_row(&r); /* the same text twice, a row without it between */
+    cell_text(&r, "t", "same");
+    cell_float(&r, "f", 0.5);
+    result_row(&r);
+    result_row(&r);
+    cell_str(&r, "t", bytes_of("same"));
+    assert_int_equal(result_done(&r, NULL), 0);
+    assert_int_equal(r.nrows, 4);
+    assert_true(result_cell(&r, 0, 0).null && result_cell(&r, 0, 2).null);
+    assert_int_equal(result_cell(&r, 0, 1).i, 7);
+    assert_int_equal(result_cell(&r, 0, 3).i, 1);
+    assert_string_equal(result_cell(&r, 1, 0).s, "same");
+    assert_true(result_cell(&r, 1, 2).f == 0.5);
+    assert_true(result_cell(&r, 1, 1).null && result_cell(&r, 1, 3).null);
+    for (size_t c = 0; c < 4; c++) assert_true(result_cell(&r, 2, c).null);
+    assert_ptr_equal(result_cell(&r, 3, 0).s, result_cell(&r, 1, 0).s);
+    result_row(&r);
+    result_free(&r);
+}
+
 static void a_sum_that_stopped_is_said(void **state) {
     (void)state;
     static const int64_t v[] = {INT64_MAX - 1, INT64_MAX, INT64_MIN};
@@ -196,6 +228,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_what_it_is_given),
         cmocka_unit_test(not_recorded_is_null),
+        cmocka_unit_test(cells_go_by_name),
         cmocka_unit_test(a_sum_that_stopped_is_said),
         cmocka_unit_test(numbers_sort_largest_first_and_stay_stable),
         cmocka_unit_test(filters_lower_the_total_and_the_cut_does_not),

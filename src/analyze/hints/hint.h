@@ -88,7 +88,7 @@ struct hint_words {
 };
 
 struct hint_rule {
-    const char *id;         /* of interface.md */
+    const char *id;         /* a word of docs/rules.md */
     bool in_place;          /* plainly wrong and repaired where it stands;
                                else the program is to be restructured */
     bool always;            /* said even when it saves no time */

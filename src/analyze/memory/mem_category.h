@@ -27,7 +27,7 @@ enum mem_category {
     MEM_CATEGORIES,
 };
 
-/* The word of interface.md: "parameter", ... */
+/* Returns the word of docs/rules.md: "parameter", ... */
 const char *mem_category_name(enum mem_category c);
 
 /* What is known of one allocator's blocks. */

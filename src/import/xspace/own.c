@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What opscope's own recorder wrote (docs/recording-format.md): known by the
+ * What opscope's own recorder wrote (docs/recorder/format.md): known by the
  * plane fact opscope_version, or by names that carry opscope_kind. Here nothing
  * is guessed from names: the program said what each scope is. */
 #include "import/xspace/xspace.h"
