@@ -384,6 +384,10 @@ enum note_id {
     NOTE_COUNT,
 };
 
+/* What several analyses need of a whole trace, worked out by the first that
+ * asks and kept for the others: see trace_memo(). */
+enum memo_id { MEMO_PHASES, MEMOS };
+
 struct trace {
     struct arena arena;
     struct strs strs;
@@ -430,6 +434,7 @@ struct trace {
     int64_t epoch_ns;     /* Unix ns that ts 0 stands for */
     bool epoch_set;
     uint64_t notes[NOTE_COUNT];
+    struct memo *memos; /* by enum memo_id, made by seal: trace_memo() */
     bool sealed, oom;
     int threads; /* that seal may use; 0 is 1 */
     /* only between new and seal: */
@@ -647,6 +652,13 @@ int mem_common(const struct trace *t, const struct trace *snap, size_t *out,
  * error only when memory runs out. O(n log n) at worst, O(n) for rows that
  * come in order by track. */
 int trace_seal(struct trace *t, struct ops_err *e);
+
+/* Returns what make() works out of a sealed trace: by the first caller, for all
+ * later ones, who wait while it is made. It dies with the trace, by drop().
+ * NULL if make() returned NULL: the next caller tries again. */
+const void *trace_memo(const struct trace *t, enum memo_id id,
+                       void *(*make)(const struct trace *t),
+                       void (*drop)(void *v));
 
 /* A number of bytes in 8 bits, rounded up by an eighth at the most; and back,
  * SIZE_MAX from 14 GiB on. */

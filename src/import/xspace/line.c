@@ -9,6 +9,7 @@
  * expected shape goes the slow way, through pb_next(). */
 #include "import/xspace/xspace.h"
 
+#include "base/io/file.h"
 #include "import/import.h"
 #include "model/launch.h"
 
@@ -234,9 +235,13 @@ __attribute__((noinline, cold)) static void intern_name(struct xpiece *w,
 enum { PROGRESS_EVERY = 1 << 16 }; /* events */
 
 /* Tells how far the first piece is, which stands for the whole file; looks
- * whether it is enough. */
+ * whether it is enough; lets go of the bytes of the events before p. */
 __attribute__((noinline, cold)) static void look_around(struct xpiece *w,
                                                         const uint8_t *p) {
+    const struct file *f = w->x->t->sources[w->x->source].file;
+    if (f != NULL && p > w->kept)
+        file_forget(f, (struct bytes){w->kept, (size_t)(p - w->kept)});
+    w->kept = p;
     if (w->tells && p >= w->from && p <= w->to)
         import_told(w->watch, (uint64_t)(p - w->from),
                     (uint64_t)(w->to - w->from));
@@ -295,6 +300,7 @@ void xline_read(struct xpiece *w, const struct xline *l) {
     struct bytes display = l->display;
     struct xtracks tr;
     xtracks_open(w, l, &tr);
+    if (w->kept < p || w->kept > end) w->kept = p;
     while (p != NULL && p < stop && !w->stopped) {
         uint64_t n;
         const uint8_t *body;

@@ -185,6 +185,7 @@ struct xpiece {
     const struct import_opts *watch; /* who wants to know how far it is and
                                         may stop it, or NULL */
     const uint8_t *from, *to;        /* of which bytes */
+    const uint8_t *kept; /* read, and in memory, from here on */
     bool tells;                      /* this piece says how far it is */
     bool stopped;                    /* it is to read no more */
     bool memory;                     /* saw a memory event */
