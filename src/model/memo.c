@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What several analyses need of a sealed trace is worked out once. The trace
- * stays const for all of them: a memo is beside it, behind a lock of its own. */
+ * stays const for all of them: a memo stands beside it, behind its own lock. */
 #include "model/seal.h"
 
 #include <assert.h>
