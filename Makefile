@@ -4,6 +4,7 @@
 #   make                        the program and the libraries
 #   make demo                   the training program that records itself
 #   make test                   the quick tests: unit, golden, command line
+#   make test-process           those that start, kill and wait for processes
 #   make check                  the same, after the check of the layers
 #   make golden                 rewrite the golden texts; read the diff
 #   make format                 clang-format over all C; format-check only looks
@@ -18,8 +19,8 @@
 #
 # Python is for the tests and checks alone; the build does without it.
 #
-# A new .c file under src/, in a folder or one below it, or under tests/unit/
-# needs no edit here.
+# A new .c file under src/, in a folder or one below it, or under
+# tests/unit/ or tests/process/, needs no edit here.
 
 comma   := ,
 CC      ?= cc
@@ -61,16 +62,20 @@ SRC     := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 HDR     := $(sort $(wildcard src/*/*.h src/*/*/*.h include/opscope/*.h))
 OBJ     := $(patsubst src/%.c,$(B)/obj/%.o,$(SRC))
 MAIN    := $(B)/obj/cmd/main.o
-# The recording's format, ring/, is known on both sides.
-RECOBJ  := $(filter $(B)/obj/rec/% $(B)/obj/ring/%,$(OBJ))
+# The recording's format, ring/, is known on both sides. Of base/ the recorder
+# has what allocates nothing.
+RECOBJ  := $(filter $(B)/obj/rec/% $(B)/obj/ring/%,$(OBJ)) \
+	$(B)/obj/base/text/json.o $(B)/obj/base/text/utf8.o
 LIBOBJ  := $(filter-out $(B)/obj/cmd/% $(B)/obj/rec/%,$(OBJ))
 UNIT    := $(patsubst tests/unit/%.c,$(B)/unit/%,\
 	$(sort $(wildcard tests/unit/test_*.c)))
+PROCESS := $(patsubst tests/process/%.c,$(B)/process/%,\
+	$(sort $(wildcard tests/process/test_*.c)))
 TESTLIB := $(B)/obj/test.a
 
 .DELETE_ON_ERROR:
-.PHONY: docs all objects unit test test-unit check golden layers format \
-	format-check report headers warnings install uninstall dist clean
+.PHONY: docs all objects unit process test test-unit test-process check golden \
+	layers format format-check report headers warnings install uninstall dist clean
 # The sanitizers' run-time does not go into a shared library of ours.
 all: $(B)/opscope $(B)/libopscope.a $(B)/opscope.pc \
 	$(B)/libopscope-record.a $(B)/opscope-record.pc \
@@ -131,22 +136,28 @@ $(TESTLIB): $(filter-out $(MAIN),$(OBJ))
 	@rm -f $@
 	$(Q)$(AR) rcsT $@ $^
 
-$(B)/unit/%: tests/unit/%.c $(TESTLIB) Makefile
+# What a unit test does itself need not be fast; what it tests is.
+$(UNIT): TEST_CFLAGS := -O0
+$(UNIT) $(PROCESS): $(B)/%: tests/%.c $(TESTLIB) Makefile
 	@echo "test    $@"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -Itests -o $@ $< $(TESTLIB) \
+	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) -MMD -MP -Itests -o $@ $< $(TESTLIB) \
 	    $(ALL_LDFLAGS) -lcmocka $(LIBS)
 
 unit: $(UNIT)
+process: $(PROCESS)
 
 test: all unit
-	@$(PYTHON) tests/run --build $(B) unit golden cli
+	@$(PYTHON) tests/run --build $(B) --quick unit golden cli
 
 check: layers
 	@$(MAKE) --no-print-directory test
 
 test-unit: unit
 	@$(PYTHON) tests/run --build $(B) unit
+
+test-process: all process
+	@$(PYTHON) tests/run --build $(B) process
 
 golden: all
 	@$(PYTHON) tests/run --build $(B) --update golden
@@ -243,4 +254,4 @@ clean:
 	rm -rf build build-*
 
 include demo/demo.mk $(wildcard tests/fuzz/mutate.mk)
--include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d $(B)/unit/*.d)
+-include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d $(B)/unit/*.d $(B)/process/*.d)

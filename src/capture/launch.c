@@ -9,10 +9,12 @@
  * reaches the program twice: that cannot be told apart. */
 #include "capture/launch.h"
 
-#include "capture/spawn.h"
+#include "capture/tree.h"
 #include "ring/window.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +29,77 @@ static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT,
 enum {
     NFORWARDED = sizeof forwarded / sizeof *forwarded,
     LINGER_LOOK_MS = 20,
-    GATHER_MS = 200, /* between looks for what the dead left */
+    RECOVER_MS = 200, /* between looks for what the dead left */
     GRACE_MS = 200
 }; /* for children that are about to record */
+
+/* --- starting it --------------------------------------------------------- */
+
+/* What the program is to find as we found it. */
+struct spawn_signals {
+    sigset_t mask;
+    struct sigaction child; /* SIGCHLD's */
+};
+
+/* In the child; never returns. Only calls that are safe there: we have one
+ * thread, but a library may have started others. */
+static void become(char *const *argv, char *const *envp,
+                   const struct spawn_signals *old, int tell) {
+    sigaction(SIGCHLD, &old->child, NULL);
+    sigprocmask(SIG_SETMASK, &old->mask, NULL);
+    execvpe(argv[0], argv, envp);
+    int why = errno;
+    while (write(tell, &why, sizeof why) < 0 && errno == EINTR) continue;
+    _exit(127);
+}
+
+/* Runs argv, found by PATH, with that environment. Returns 0 and *pid, or an
+ * errno: the program was not started. The child says that exec failed through a
+ * pipe that a successful exec closes. */
+static int spawn_program(char *const *argv, char *const *envp,
+                         const struct spawn_signals *old, pid_t *pid) {
+    int pipes[2], why = 0;
+    if (pipe2(pipes, O_CLOEXEC) != 0) return errno;
+    *pid = fork();
+    if (*pid == 0) become(argv, envp, old, pipes[1]);
+    int failed = *pid < 0 ? errno : 0;
+    close(pipes[1]);
+    ssize_t n = 0;
+    while (failed == 0 && (n = read(pipes[0], &why, sizeof why)) < 0 &&
+           errno == EINTR)
+        continue;
+    close(pipes[0]);
+    if (failed != 0) return failed;
+    if (n != (ssize_t)sizeof why) return 0;
+    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR) continue;
+    return why;
+}
+
+/* Is "NAME=..." of the name that the other has? */
+static int same_name(const char *a, const char *b) {
+    const char *eq = strchr(b, '=');
+    return eq != NULL && strncmp(a, b, (size_t)(eq - b) + 1) == 0;
+}
+
+/* Returns a copy of the environment with the NULL-terminated "NAME=value" of
+ * more in the place of others of those names; NULL if there is no memory. The
+ * caller frees the vector; its texts are borrowed. */
+static char **spawn_environment(char *const *more) {
+    size_t n = 0, m = 0, kept = 0;
+    while (environ != NULL && environ[n] != NULL) n++;
+    while (more[m] != NULL) m++;
+    char **v = calloc(n + m + 1, sizeof *v);
+    if (v == NULL) return NULL;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < m && !same_name(environ[i], more[k])) k++;
+        if (k == m) v[kept++] = environ[i];
+    }
+    for (size_t k = 0; k < m; k++) v[kept++] = more[k];
+    return v;
+}
+
+/* --- watching it --------------------------------------------------------- */
 
 struct watch {
     struct tree *tree;
@@ -39,9 +109,9 @@ struct watch {
     bool asked;       /* a signal came after its end: do not linger */
     sigset_t signals; /* that we wait for */
     struct spawn_signals old;
-    int64_t next;     /* look */
-    size_t dead;      /* processes, when their rings were last gathered */
-    int64_t gathered; /* when that was */
+    int64_t next;      /* look */
+    size_t dead;       /* processes, when their rings were last closed */
+    int64_t recovered; /* when that was */
 };
 
 /* Blocks what the loop waits for. What we were told to ignore (nohup) stays
@@ -57,11 +127,6 @@ static void take_signals(struct watch *w) {
     sigprocmask(SIG_BLOCK, &w->signals, &w->old.mask);
     /* ignored, children would vanish without a status */
     sigaction(SIGCHLD, &dfl, &w->old.child);
-}
-
-static void give_back_signals(struct watch *w) {
-    sigaction(SIGCHLD, &w->old.child, NULL);
-    sigprocmask(SIG_SETMASK, &w->old.mask, NULL);
 }
 
 /* All that died and is ours to bury: the program, and orphans that came back to
@@ -102,11 +167,6 @@ static void wait_until(struct watch *w, int64_t then) {
     }
 }
 
-static void look(struct watch *w) {
-    int64_t now = mono_now();
-    if (now >= w->next) w->next = tree_look(w->tree, now);
-}
-
 /* Descendants of which we know that they live. */
 static size_t count_alive(const struct tree *tree) {
     size_t n = 0;
@@ -116,13 +176,13 @@ static size_t count_alive(const struct tree *tree) {
 
 /* Processes that ended without closing their recordings: it is done for them,
  * so that their memory is free while the others go on. */
-static void gather(struct watch *w, const char *dir, bool alone) {
+static void recover_dead(struct watch *w, const char *dir, bool alone) {
     int64_t now = mono_now();
     size_t dead = w->tree->nprocs - count_alive(w->tree);
-    if (dead == w->dead || now - w->gathered < GATHER_MS * 1000000) return;
+    if (dead == w->dead || now - w->recovered < RECOVER_MS * 1000000) return;
     w->dead = dead;
-    gather_dead(dir, w->tree, alone, &w->end->got);
-    w->gathered = mono_now();
+    recover_run_dead(dir, w->tree, alone, &w->end->got);
+    w->recovered = mono_now();
 }
 
 /* The program is over; what still records may finish. A child that is just
@@ -134,11 +194,11 @@ static void linger(struct watch *w, const char *dir, int64_t ms) {
         reap(w);
         tree_look(w->tree, mono_now());
         w->end->left = count_alive(w->tree);
-        w->end->recording = w->end->left ? gather_live(dir, w->tree) : 0;
+        w->end->recording = w->end->left ? recover_run_live(dir, w->tree) : 0;
         int64_t now = mono_now();
         w->end->waited = now - began;
         if (w->end->left == 0 || w->asked || now >= until) return;
-        if (w->end->recording == 0 && (now >= grace || !gather_any(dir)))
+        if (w->end->recording == 0 && (now >= grace || !recover_run_any(dir)))
             return;
         int64_t then = now + LINGER_LOOK_MS * 1000000;
         wait_until(w, then < until ? then : until);
@@ -154,7 +214,7 @@ static char *setting(const char *name, const char *value, bool *oom) {
 }
 
 /* The environment of the program: how the recorder in it is set up. */
-static int start(struct watch *w, const struct launch *l,
+static int start(struct watch *w, const struct run_spec *l,
                  const struct rundir *dir, struct ops_err *e) {
     char *more[8] = {0}, id[20];
     size_t n = 0;
@@ -191,7 +251,7 @@ int launch_check_steps(const char *steps, struct ops_err *e) {
     return fail(e, OPS_EUSAGE, "--steps '%s': %s", steps, why);
 }
 
-int launch_run(const struct launch *l, const struct rundir *dir,
+int launch_run(const struct run_spec *l, const struct rundir *dir,
                struct tree *tree, struct launch_end *out, struct ops_err *e) {
     *out = (struct launch_end){0};
     struct watch w = {.tree = tree, .end = out};
@@ -203,12 +263,14 @@ int launch_run(const struct launch *l, const struct rundir *dir,
     if (rc == 0 && out->errnum == 0) {
         tree_begin(tree, w.child, out->t0);
         while (!w.ended) {
-            look(&w);
-            gather(&w, dir->path, l->alone);
+            int64_t now = mono_now();
+            if (now >= w.next) w.next = tree_look(tree, now);
+            recover_dead(&w, dir->path, l->alone);
             wait_until(&w, w.next);
         }
         linger(&w, dir->path, l->linger_ms);
     }
-    give_back_signals(&w);
+    sigaction(SIGCHLD, &w.old.child, NULL);
+    sigprocmask(SIG_SETMASK, &w.old.mask, NULL);
     return rc;
 }

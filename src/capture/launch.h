@@ -6,12 +6,14 @@
 #define CAPTURE_LAUNCH_H
 
 #include "base/err.h"
-#include "capture/gather.h"
+#include "capture/recover_run.h"
 #include "capture/rundir.h"
-#include "capture/tree.h"
+
 #include <stdbool.h>
 
-struct launch {
+struct tree;
+
+struct run_spec {
     char *const *argv;
     const char *steps; /* which steps to record, or NULL */
     const char *host;  /* the host's name in the profiles, or NULL: its own */
@@ -22,14 +24,14 @@ struct launch {
 };
 
 struct launch_end {
-    int errnum;          /* not 0: the program was not started, and why */
-    int status;          /* of the program, as wait() gives it */
-    int64_t t0, t1;      /* when it ran; CLOCK_MONOTONIC, ns */
-    int64_t unix_ns;     /* CLOCK_REALTIME at t0 */
-    size_t left;         /* descendants that still run */
-    size_t recording;    /* of these: still recording */
-    int64_t waited;      /* for them, ns */
-    struct gathered got; /* of processes that ended meanwhile */
+    int errnum;               /* not 0: the program was not started, and why */
+    int status;               /* of the program, as wait() gives it */
+    int64_t t0, t1;           /* when it ran; CLOCK_MONOTONIC, ns */
+    int64_t unix_ns;          /* CLOCK_REALTIME at t0 */
+    size_t left;              /* descendants that still run */
+    size_t recording;         /* of these: still recording */
+    int64_t waited;           /* for them, ns */
+    struct run_recovered got; /* of processes that ended meanwhile */
 };
 
 /* Is that a text by which the recorder can tell which steps to record? NULL is
@@ -38,7 +40,7 @@ int launch_check_steps(const char *steps, struct ops_err *e);
 
 /* Runs it; out and tree (zeroed) are set, the caller frees tree. An error only
  * when memory runs out: a program that cannot be run is out->errnum. */
-int launch_run(const struct launch *l, const struct rundir *dir,
+int launch_run(const struct run_spec *l, const struct rundir *dir,
                struct tree *tree, struct launch_end *out, struct ops_err *e);
 
 #endif

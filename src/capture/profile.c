@@ -11,7 +11,13 @@
  * are lifetimes and not work: they make no steps and no ops. */
 #include "capture/profile.h"
 
-#include "capture/xplane.h"
+#include "base/array.h"
+#include "base/facts.h"
+#include "base/io/sink.h"
+#include "base/xspace.h"
+#include "capture/tree.h"
+#include "model/strs.h"
+#include "ring/text.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,16 +33,145 @@ enum {
     SAME_HOST = 10000,  /* profiles of one host in one run */
 };
 
+/* The profile while it is put together: every message is finished before the
+ * one around it, whose head needs its length. */
 struct profile {
-    struct xplane_out x;
+    struct sink lines, facts; /* of the plane */
+    struct sink line;         /* the events of the line that is open */
+    struct sink event;        /* the stats of the next event */
+    struct strs stats;        /* names of stats */
+    struct strs events;       /* names of events */
+    struct strs texts;        /* what is to be valid UTF-8 */
     const struct tree *tree;
     const struct launch_end *end;
     int64_t ns_per_tick;
 };
 
+/* --- a plane of an XSpace ------------------------------------------------ */
+
+static void put(struct sink *s, const uint8_t *from, const uint8_t *end) {
+    sink_write(s, from, (size_t)(end - from));
+}
+
+/* A field of bytes. */
+static void put_bytes(struct sink *s, uint32_t field, const void *b, size_t n) {
+    uint8_t head[PBW_FIELD_ROOM];
+    put(s, head, pbw_len(head, field, n));
+    sink_write(s, b, n);
+}
+
+static void put_uint(struct sink *s, uint32_t field, uint64_t v) {
+    uint8_t b[PBW_FIELD_ROOM];
+    put(s, b, pbw_uint(b, field, v));
+}
+
+/* Returns the number of a name in a table; 0 is no number of the format's.
+ * Without memory out tells it. */
+static uint64_t number_of(struct strs *s, const char *text, struct sink *out) {
+    str_id id = strs_intern(s, bytes_of(text));
+    if (id == STR_NONE) out->broken = ENOMEM;
+    return id;
+}
+
+/* What a process calls itself need not be UTF-8: interning mends it. */
+static struct bytes valid(struct profile *p, const char *text) {
+    return strs_bytes(&p->texts, strs_intern(&p->texts, bytes_of(text)));
+}
+
+static void put_text(struct profile *p, struct sink *s, uint32_t field,
+                     const char *key, const char *text) {
+    struct bytes b = valid(p, text);
+    uint8_t head[XSPACE_STAT_ROOM];
+    uint64_t id = number_of(&p->stats, key, s);
+    put(s, head, xspace_stat_text(head, field, id, b.n));
+    sink_write(s, b.p, b.n);
+}
+
+static void put_int(struct profile *p, struct sink *s, uint32_t field,
+                    const char *key, int64_t v) {
+    uint8_t b[XSPACE_STAT_ROOM];
+    put(s, b, xspace_stat_int(b, field, number_of(&p->stats, key, s), v));
+}
+
+static void fact_int(struct profile *p, const char *key, int64_t v) {
+    put_int(p, &p->facts, XPLANE_STATS, key, v);
+}
+
+static void fact_text(struct profile *p, const char *key, const char *text) {
+    put_text(p, &p->facts, XPLANE_STATS, key, text);
+}
+
+/* Stats of the event that comes next. */
+static void stat_int(struct profile *p, const char *key, int64_t v) {
+    put_int(p, &p->event, XEVENT_STATS, key, v);
+}
+
+/* Ends an event of the open line; times in ps from the line's begin. */
+static void end_event(struct profile *p, const char *name, int64_t offset_ps,
+                      int64_t dur_ps) {
+    uint8_t b[3 * PBW_FIELD_ROOM], head[PBW_FIELD_ROOM], *at = b;
+    uint64_t id = number_of(&p->events, *name ? name : "?", &p->line);
+    at = pbw_uint(at, XEVENT_METADATA_ID, id);
+    at = pbw_int(at, XEVENT_OFFSET_PS, offset_ps);
+    if (dur_ps > 0) at = pbw_int(at, XEVENT_DURATION_PS, dur_ps);
+    put(&p->line, head,
+        pbw_len(head, XLINE_EVENTS, (size_t)(at - b) + p->event.n));
+    put(&p->line, b, at);
+    sink_write(&p->line, p->event.buf, p->event.n);
+    if (p->event.broken) p->line.broken = p->event.broken;
+    p->event.n = 0;
+}
+
+/* Ends the open line, which began at ns (from the profile's start). */
+static void end_line(struct profile *p, int64_t id, const char *name,
+                     int64_t ns) {
+    struct sink s;
+    struct bytes b = valid(p, name);
+    sink_memory(&s);
+    put_uint(&s, XLINE_ID, (uint64_t)id);
+    put_bytes(&s, XLINE_NAME, b.p, b.n);
+    put_uint(&s, XLINE_TIMESTAMP_NS, (uint64_t)ns);
+    sink_write(&s, p->line.buf, p->line.n);
+    put_bytes(&p->lines, XPLANE_LINES, s.buf, s.n);
+    if (s.broken) p->lines.broken = s.broken;
+    if (p->line.broken) p->lines.broken = p->line.broken;
+    p->line.n = 0;
+    sink_free(&s);
+}
+
+/* The names of a table; 0 is nobody's number. */
+static void put_names(struct sink *s, uint32_t field,
+                      const struct strs *names) {
+    for (size_t i = 1; i < names->n; i++) {
+        uint8_t head[XSPACE_META_ROOM];
+        struct bytes name = strs_bytes(names, (str_id)i);
+        put(s, head, xspace_meta_head(head, field, i, name.n, 0));
+        sink_write(s, name.p, name.n);
+    }
+}
+
+/* Writes the plane as a field of an XSpace. Fails only when memory ran out. */
+static int put_plane(struct profile *p, struct sink *to, struct ops_err *e) {
+    struct sink s;
+    sink_memory(&s);
+    put_uint(&s, XPLANE_ID, 1);
+    put_bytes(&s, XPLANE_NAME, XSPACE_HOST_PLANE, sizeof XSPACE_HOST_PLANE - 1);
+    sink_write(&s, p->lines.buf, p->lines.n);
+    put_names(&s, XPLANE_EVENT_METADATA, &p->events);
+    put_names(&s, XPLANE_STAT_METADATA, &p->stats);
+    sink_write(&s, p->facts.buf, p->facts.n);
+    put_bytes(to, XSPACE_PLANES, s.buf, s.n);
+    bool broken = s.broken || p->lines.broken || p->facts.broken ||
+                  p->event.broken;
+    sink_free(&s);
+    return broken ? fail_oom(e) : 0;
+}
+
+/* --- what was seen ------------------------------------------------------- */
+
 /* A stat that is left out where it is not known. */
 static void stat_known(struct profile *p, const char *key, int64_t v) {
-    if (v >= 0) xplane_stat_int(&p->x, key, v);
+    if (v >= 0) stat_int(p, key, v);
 }
 
 /* Times in the file count from the program's start: Unix times in picoseconds,
@@ -73,57 +208,56 @@ static int64_t peak_of(const struct seen_proc *q) {
 
 /* How it ended, where we know. */
 static void put_ending(struct profile *p, const struct seen_proc *q) {
-    if (q->alive) xplane_stat_int(&p->x, "unfinished", 1);
+    if (q->alive) stat_int(p, FACT_UNFINISHED, 1);
     if (!q->reaped) return;
-    if (WIFSIGNALED(q->status))
-        xplane_stat_int(&p->x, "signal", WTERMSIG(q->status));
-    else xplane_stat_int(&p->x, "exit_status", WEXITSTATUS(q->status));
+    if (WIFSIGNALED(q->status)) stat_int(p, FACT_SIGNAL, WTERMSIG(q->status));
+    else stat_int(p, FACT_EXIT_STATUS, WEXITSTATUS(q->status));
     /* its own and its children's; exact, to the microsecond */
-    xplane_stat_int(&p->x, "tree_user_ns", usage_us(&q->usage.ru_utime) * 1000);
-    xplane_stat_int(&p->x, "tree_sys_ns", usage_us(&q->usage.ru_stime) * 1000);
-    xplane_stat_int(&p->x, "tree_switches",
-                    q->usage.ru_nvcsw + q->usage.ru_nivcsw);
-    xplane_stat_int(&p->x, "tree_peak_rss_bytes",
-                    q->usage.ru_maxrss * INT64_C(1024));
+    stat_int(p, "tree_user_ns", usage_us(&q->usage.ru_utime) * 1000);
+    stat_int(p, "tree_sys_ns", usage_us(&q->usage.ru_stime) * 1000);
+    stat_int(p, "tree_switches", q->usage.ru_nvcsw + q->usage.ru_nivcsw);
+    stat_int(p, "tree_peak_rss_bytes", q->usage.ru_maxrss * INT64_C(1024));
 }
 
 static void put_process(struct profile *p, const struct seen_proc *q) {
     int64_t wait_ns, turns = turns_of(q, &wait_ns);
-    xplane_stat_int(&p->x, "pid", q->pid);
-    xplane_stat_int(&p->x, "ppid", q->ppid);
-    if (q->command != NULL) xplane_stat_text(&p->x, "argv", q->command);
-    stat_known(p, "cpu_ns", q->cpu_ns);
-    stat_known(p, "user_ns", q->user_ticks * p->ns_per_tick);
-    stat_known(p, "sys_ns", q->sys_ticks * p->ns_per_tick);
-    stat_known(p, "cpu_wait_ns", wait_ns);
-    stat_known(p, "switches", turns);
-    stat_known(p, "peak_rss_bytes", peak_of(q));
-    stat_known(p, "page_faults", q->minor_faults + q->major_faults);
-    stat_known(p, "major_faults", q->major_faults);
-    stat_known(p, "disk_read_bytes", q->read_bytes);
-    stat_known(p, "disk_write_bytes", q->write_bytes);
-    stat_known(p, "threads", q->nthreads > 0 ? (int64_t)q->nthreads : UNKNOWN);
+    stat_int(p, FACT_PID, q->pid);
+    stat_int(p, FACT_PPID, q->ppid);
+    if (q->command != NULL)
+        put_text(p, &p->event, XEVENT_STATS, FACT_ARGV, q->command);
+    stat_known(p, FACT_CPU_NS, q->cpu_ns);
+    stat_known(p, FACT_USER_NS, q->user_ticks * p->ns_per_tick);
+    stat_known(p, FACT_SYS_NS, q->sys_ticks * p->ns_per_tick);
+    stat_known(p, FACT_CPU_WAIT_NS, wait_ns);
+    stat_known(p, FACT_SWITCHES, turns);
+    stat_known(p, FACT_PEAK_RSS_BYTES, peak_of(q));
+    stat_known(p, FACT_PAGE_FAULTS, q->minor_faults + q->major_faults);
+    stat_known(p, FACT_MAJOR_FAULTS, q->major_faults);
+    stat_known(p, FACT_DISK_READ_BYTES, q->read_bytes);
+    stat_known(p, FACT_DISK_WRITE_BYTES, q->write_bytes);
+    stat_known(p, FACT_THREADS,
+               q->nthreads > 0 ? (int64_t)q->nthreads : UNKNOWN);
     stat_known(p, "looks", q->looks);
-    xplane_stat_int(&p->x, "exact", q->exact);
+    stat_int(p, FACT_EXACT, q->exact);
     put_ending(p, q);
-    xplane_event(&p->x, q->name, 0, (q->t1 - q->t0) * PS);
+    end_event(p, q->name, 0, (q->t1 - q->t0) * PS);
 }
 
 static void put_thread(struct profile *p, const struct seen_proc *q,
                        const struct seen_thread *t, int64_t line) {
-    xplane_stat_int(&p->x, "pid", q->pid);
-    xplane_stat_int(&p->x, "tid", t->tid);
+    stat_int(p, FACT_PID, q->pid);
+    stat_int(p, "tid", t->tid);
     int64_t ticks = t->user_ticks + t->sys_ticks;
-    stat_known(p, "cpu_ns",
+    stat_known(p, FACT_CPU_NS,
                t->run_ns >= 0 ? t->run_ns : ticks * p->ns_per_tick);
-    stat_known(p, "user_ns", t->user_ticks * p->ns_per_tick);
-    stat_known(p, "sys_ns", t->sys_ticks * p->ns_per_tick);
-    stat_known(p, "cpu_wait_ns", t->wait_ns);
-    stat_known(p, "switches", t->turns);
-    stat_known(p, "page_faults", t->minor_faults + t->major_faults);
-    stat_known(p, "major_faults", t->major_faults);
-    if (t->alive && q->alive) xplane_stat_int(&p->x, "unfinished", 1);
-    xplane_event(&p->x, t->name, (t->t0 - line) * PS, (t->t1 - t->t0) * PS);
+    stat_known(p, FACT_USER_NS, t->user_ticks * p->ns_per_tick);
+    stat_known(p, FACT_SYS_NS, t->sys_ticks * p->ns_per_tick);
+    stat_known(p, FACT_CPU_WAIT_NS, t->wait_ns);
+    stat_known(p, FACT_SWITCHES, t->turns);
+    stat_known(p, FACT_PAGE_FAULTS, t->minor_faults + t->major_faults);
+    stat_known(p, FACT_MAJOR_FAULTS, t->major_faults);
+    if (t->alive && q->alive) stat_int(p, FACT_UNFINISHED, 1);
+    end_event(p, t->name, (t->t0 - line) * PS, (t->t1 - t->t0) * PS);
 }
 
 /* "train/4711". */
@@ -131,7 +265,7 @@ static void put_line(struct profile *p, const char *name, int32_t id,
                      int64_t t0) {
     char text[PROC_NAME + 16];
     snprintf(text, sizeof text, "%s/%d", name, id);
-    xplane_line(&p->x, id, text, since_start(p, t0));
+    end_line(p, id, text, since_start(p, t0));
 }
 
 static void put_lines(struct profile *p, const struct seen_proc *q) {
@@ -152,11 +286,14 @@ static void put_sample(struct profile *p, const char *name, const char *of,
                        int64_t at, double value) {
     char text[64 + PROC_NAME];
     snprintf(text, sizeof text, "%s%s", name, of);
-    xplane_stat_num(&p->x, "counter_value", value);
-    xplane_event(&p->x, text, since_start(p, at) * PS, 0);
+    uint8_t b[XSPACE_STAT_ROOM];
+    uint64_t id = number_of(&p->stats, FACT_COUNTER_VALUE, &p->event);
+    put(&p->event, b, xspace_stat_num(b, XEVENT_STATS, id, value));
+    end_event(p, text, since_start(p, at) * PS, 0);
 }
 
-/* A sample holds until the next: the rate up to the next stands here. */
+/* Readers hold a sample's value until the next sample. So a sample of a rate
+ * has the rate from this look to the next. */
 static void put_counters(struct profile *p, const struct tree_samples *s,
                          const char *of) {
     for (size_t i = 0; i < s->n; i++) {
@@ -168,10 +305,10 @@ static void put_counters(struct profile *p, const struct tree_samples *s,
                            (double)(next->at - v->at));
         if (*of != '\0') continue;
         put_sample(p, "processes", of, v->at, v->procs);
-        put_sample(p, "threads", of, v->at, v->threads);
-        put_sample(p, "page_faults", of, v->at, (double)v->faults);
-        put_sample(p, "disk_read_bytes", of, v->at, (double)v->read_bytes);
-        put_sample(p, "disk_write_bytes", of, v->at, (double)v->write_bytes);
+        put_sample(p, FACT_THREADS, of, v->at, v->threads);
+        put_sample(p, FACT_PAGE_FAULTS, of, v->at, (double)v->faults);
+        put_sample(p, FACT_DISK_READ_BYTES, of, v->at, (double)v->read_bytes);
+        put_sample(p, FACT_DISK_WRITE_BYTES, of, v->at, (double)v->write_bytes);
     }
 }
 
@@ -196,10 +333,9 @@ static bool put_all_counters(struct profile *p) {
         if (t->nprocs > 1) put_counters(p, &v[i]->samples, of);
     }
     if (t->nprocs > COUNTED_PROCS)
-        xplane_fact_int(&p->x, "counters_left_out",
-                        (int64_t)(t->nprocs - COUNTED_PROCS));
+        fact_int(p, "counters_left_out", (int64_t)(t->nprocs - COUNTED_PROCS));
     free(v);
-    xplane_line(&p->x, INT64_MAX, "_counters_", 0);
+    end_line(p, INT64_MAX, XSPACE_COUNTERS_LINE, 0);
     return true;
 }
 
@@ -214,13 +350,6 @@ static int64_t whole_cpu_us(const struct tree *t) {
             sum += usage_us(&q->usage.ru_utime) + usage_us(&q->usage.ru_stime);
         else if (q->alive && q->cpu_ns > 0) sum += q->cpu_ns / 1000;
     }
-    return sum;
-}
-
-static int64_t seen_cpu_us(const struct tree *t) {
-    int64_t sum = 0;
-    for (size_t i = 0; i < t->nprocs; i++)
-        if (t->procs[i].cpu_ns > 0) sum += t->procs[i].cpu_ns / 1000;
     return sum;
 }
 
@@ -240,57 +369,54 @@ static char *words(char *const *argv) {
     return s;
 }
 
-static void put_facts(struct profile *p, const struct launch *l,
+static void put_facts(struct profile *p, const struct run_spec *l,
                       const char *host) {
     const struct tree *t = p->tree;
-    struct xplane_out *x = &p->x;
     char *argv = words(l->argv);
-    xplane_fact_text(x, "opscope_view", "processes");
-    xplane_fact_text(x, "opscope_record", OPS_VERSION);
-    xplane_fact_text(x, "host_name", host);
-    if (argv != NULL) xplane_fact_text(x, "argv", argv);
+    fact_text(p, FACT_VIEW, "processes");
+    fact_text(p, "opscope_record", OPS_VERSION);
+    fact_text(p, FACT_HOST_NAME, host);
+    if (argv != NULL) fact_text(p, FACT_ARGV, argv);
     free(argv);
-    if (t->nprocs > 0) xplane_fact_int(x, "process_id", t->procs[0].pid);
-    xplane_fact_int(x, "start_unix_ns", p->end->unix_ns);
-    xplane_fact_int(x, "run_ns", p->end->t1 - p->end->t0);
-    xplane_fact_int(x, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
-    xplane_fact_int(x, "cpu_us", whole_cpu_us(t));
-    int64_t unseen = whole_cpu_us(t) - seen_cpu_us(t);
-    xplane_fact_int(x, "unseen_cpu_us", unseen > 0 ? unseen : 0);
-    xplane_fact_int(x, "looks", t->look);
-    xplane_fact_int(x, "looking_cpu_ns", t->spent_ns);
+    if (t->nprocs > 0) fact_int(p, FACT_PROCESS_ID, t->procs[0].pid);
+    fact_int(p, FACT_START_UNIX_NS, p->end->unix_ns);
+    fact_int(p, FACT_RUN_NS, p->end->t1 - p->end->t0);
+    fact_int(p, FACT_CPUS, sysconf(_SC_NPROCESSORS_ONLN));
+    fact_int(p, FACT_CPU_US, whole_cpu_us(t));
+    int64_t unseen = whole_cpu_us(t);
+    for (size_t i = 0; i < t->nprocs; i++)
+        if (t->procs[i].cpu_ns > 0) unseen -= t->procs[i].cpu_ns / 1000;
+    fact_int(p, FACT_UNSEEN_CPU_US, unseen > 0 ? unseen : 0);
+    fact_int(p, "looks", t->look);
+    fact_int(p, "looking_cpu_ns", t->spent_ns);
     if (t->untold_procs + t->untold_threads > 0)
-        xplane_fact_int(x, "dropped_traces",
-                        (int64_t)(t->untold_procs + t->untold_threads));
+        fact_int(p, FACT_DROPPED,
+                 (int64_t)(t->untold_procs + t->untold_threads));
 }
 
-/* When it was taken, where readers of XSpace look for it. */
-static int put_times(struct profile *p, struct sink *s, struct ops_err *e) {
-    struct xplane_out x;
-    int rc = xplane_out_init(&x) ? 0 : fail_oom(e);
-    if (rc == 0) {
-        xplane_fact_uint(&x, "profile_start_time", (uint64_t)p->end->unix_ns);
-        int64_t last = p->tree->last > p->end->t1 ? p->tree->last : p->end->t1;
-        xplane_fact_uint(&x, "profile_stop_time",
-                         (uint64_t)(p->end->unix_ns + since_start(p, last)));
-        rc = xplane_out_write(&x, 2, "Task Environment", s, e);
-    }
-    xplane_out_free(&x);
-    return rc;
-}
-
-static int encode(struct profile *p, const struct launch *l, const char *host,
-                  struct sink *s, struct ops_err *e) {
-    int rc = xplane_out_init(&p->x) ? 0 : fail_oom(e);
+static int encode(struct profile *p, const struct run_spec *l, const char *host,
+                  struct sink *to, struct ops_err *e) {
+    struct sink *sinks[] = {&p->lines, &p->facts, &p->line, &p->event};
+    struct strs *tables[] = {&p->stats, &p->events, &p->texts};
+    int rc = 0;
+    for (size_t i = 0; i < COUNT(sinks); i++) sink_memory(sinks[i]);
+    for (size_t i = 0; i < COUNT(tables); i++)
+        if (!strs_init(tables[i]) && rc == 0) rc = fail_oom(e);
     if (rc == 0) {
         for (size_t i = 0; i < p->tree->nprocs; i++)
             put_lines(p, &p->tree->procs[i]);
         put_facts(p, l, host);
         if (!put_all_counters(p)) rc = fail_oom(e);
     }
-    if (rc == 0) rc = xplane_out_write(&p->x, 1, "/host:CPU", s, e);
-    xplane_out_free(&p->x);
-    return rc != 0 ? rc : put_times(p, s, e);
+    if (rc == 0) rc = put_plane(p, to, e);
+    for (size_t i = 0; i < COUNT(sinks); i++) sink_free(sinks[i]);
+    for (size_t i = 0; i < COUNT(tables); i++) strs_free(tables[i]);
+    int64_t last = p->tree->last > p->end->t1 ? p->tree->last : p->end->t1;
+    uint64_t start = (uint64_t)p->end->unix_ns;
+    uint8_t b[256];
+    put(to, b,
+        xspace_environment(b, start, start + (uint64_t)since_start(p, last)));
+    return rc;
 }
 
 /* Gives the finished file the first name that nobody has. */
@@ -304,20 +430,17 @@ static int name_file(const char *tmp, const char *dir, const char *host,
             return fail_oom(e);
         }
         if (link(tmp, *path) == 0) return 0;
-        int why = errno;
+        int why = errno, rc = 0;
         /* a file system without links: nobody else has this name yet */
         if (why != EEXIST && access(*path, F_OK) != 0 &&
             rename(tmp, *path) == 0)
             return 0;
-        if (why != EEXIST) {
-            int rc = fail(e, OPS_EIO, "%s: cannot be written: %s", *path,
-                          strerror(why));
-            free(*path);
-            *path = NULL;
-            return rc;
-        }
+        if (why != EEXIST)
+            rc = fail(e, OPS_EIO, "%s: cannot be written: %s", *path,
+                      strerror(why));
         free(*path);
         *path = NULL;
+        if (rc != 0) return rc;
     }
     return fail(e, OPS_ELIMIT, "%s: too many profiles of %s", dir, host);
 }
@@ -351,20 +474,7 @@ static int write_file(struct sink *s, const char *dir, const char *host,
     return rc;
 }
 
-/* A name that can be part of a file's name. */
-static void host_name(const char *given, char *out, size_t cap) {
-    if (given != NULL && *given != '\0') snprintf(out, cap, "%s", given);
-    else if (gethostname(out, cap) != 0) snprintf(out, cap, "localhost");
-    out[cap - 1] = '\0';
-    for (char *c = out; *c != '\0'; c++)
-        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                   "0123456789.-_",
-                   *c) == NULL)
-            *c = '_';
-    if (out[0] == '.' || out[0] == '\0') out[0] = '_';
-}
-
-int profile_write(const struct tree *tree, const struct launch *l,
+int profile_write(const struct tree *tree, const struct run_spec *l,
                   const struct launch_end *end, const struct rundir *dir,
                   char **path, struct ops_err *e) {
     struct profile p = {.tree = tree,
@@ -373,7 +483,13 @@ int profile_write(const struct tree *tree, const struct launch *l,
     char host[128];
     struct sink s;
     *path = NULL;
-    host_name(l->host, host, sizeof host);
+    if (l->host != NULL && *l->host != '\0')
+        snprintf(host, sizeof host, "%s", l->host);
+    else if (gethostname(host, sizeof host) != 0)
+        snprintf(host, sizeof host, "localhost");
+    host[sizeof host - 1] = '\0';
+    text_file_name(host); /* it is part of a file's name */
+    if (host[0] == '.' || host[0] == '\0') host[0] = '_';
     sink_memory(&s);
     int rc = encode(&p, l, host, &s, e);
     if (rc == 0 && s.broken) rc = fail_oom(e);

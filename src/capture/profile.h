@@ -9,7 +9,7 @@
 
 /* Writes it; a file that is there is never replaced: the next one is
  * "<host>_record_2". *path is the caller's to free. */
-int profile_write(const struct tree *tree, const struct launch *l,
+int profile_write(const struct tree *tree, const struct run_spec *l,
                   const struct launch_end *end, const struct rundir *dir,
                   char **path, struct ops_err *e);
 

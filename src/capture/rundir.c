@@ -65,22 +65,18 @@ static int make_new(struct rundir *d, const char *above, struct ops_err *e) {
         strftime(when, sizeof when, "%Y_%m_%d_%H_%M_%S", &tm) == 0)
         return fail(e, OPS_EIO, "the system has no time");
     for (int i = 1; i < SAME_SECOND; i++) {
-        char number[16] = "";
-        if (i > 1) snprintf(number, sizeof number, "_%d", i);
-        free(d->name);
+        char name[64];
+        if (i == 1) snprintf(name, sizeof name, "%s", when);
+        else snprintf(name, sizeof name, "%s_%d", when, i);
         free(d->path);
-        d->path = NULL;
-        if (asprintf(&d->name, "%s%s", when, number) < 0) {
-            d->name = NULL;
-            return fail_oom(e);
-        }
-        if (asprintf(&d->path, "%s/%s", above, d->name) < 0) {
+        if (asprintf(&d->path, "%s/%s", above, name) < 0) {
             d->path = NULL;
             return fail_oom(e);
         }
         if (mkdir(d->path, FOLDER_MODE) == 0) {
             d->made++;
-            return 0;
+            d->name = strdup(name);
+            return d->name != NULL ? 0 : fail_oom(e);
         }
         if (errno != EEXIST)
             return fail(e, OPS_EIO, "%s: cannot make the folder: %s", d->path,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Who belongs to the tree, and when to look. A process belongs to it whose
  * parent does, or is us: orphans come back to us (launch.c), so that one look
- * at the parents finds everybody, however they came to be. */
+ * at the parents finds everybody, however they came to be. Below it: the
+ * figures of processes and threads at one moment, and the rows of them that are
+ * kept. */
 #include "capture/tree.h"
 
 #include "base/vec.h"
@@ -15,6 +17,7 @@ enum {
     CREDIT_NS = 5 * NS_PER_MS, /* of CPU time, before the limit holds */
     SHARE = 200,               /* a look may take 1/200 of the time */
     SCAN_SHARE = 400,
+    RARELY = 16, /* looks between those at what seldom changes */
 };
 
 int64_t mono_now(void) {
@@ -23,7 +26,8 @@ int64_t mono_now(void) {
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-int64_t cpu_now(void) {
+/* Returns the CPU time of this thread, ns. */
+static int64_t cpu_now(void) {
     struct timespec ts;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
@@ -34,7 +38,9 @@ struct seen_proc *tree_find(struct tree *tree, int32_t pid) {
     return i == MAP_NONE ? NULL : &tree->procs[i];
 }
 
-int64_t tree_start_time(int64_t ticks, int64_t after, int64_t now) {
+/* Returns when something started, by the kernel's ticks since boot, which are
+ * coarse: not before `after` and not after now. */
+static int64_t tree_start_time(int64_t ticks, int64_t after, int64_t now) {
     struct timespec boot;
     clock_gettime(CLOCK_BOOTTIME, &boot);
     int64_t since = (int64_t)boot.tv_sec * 1000000000 + boot.tv_nsec;
@@ -43,8 +49,9 @@ int64_t tree_start_time(int64_t ticks, int64_t after, int64_t now) {
     return t > now ? now : t;
 }
 
-struct seen_proc *tree_add(struct tree *tree, int32_t pid,
-                           const struct proc_stat *st, int64_t now) {
+/* Makes it known that pid is one of them; NULL: over the limit. */
+static struct seen_proc *tree_add(struct tree *tree, int32_t pid,
+                                  const struct proc_stat *st, int64_t now) {
     if (tree->nprocs >= TREE_PROCS_MAX ||
         !VEC_ROOM(tree->procs, tree->nprocs, tree->cap_procs) ||
         !map_set(&tree->by_pid, (uint64_t)pid, (uint32_t)tree->nprocs)) {
@@ -82,6 +89,235 @@ void tree_free(struct tree *tree) {
     map_free(&tree->by_pid);
     *tree = (struct tree){0};
 }
+
+/* --- figures of one moment ----------------------------------------------- */
+
+/* Keeps a sample; from the limit on half as many are kept as before. */
+static void keep(struct tree_samples *s, const struct tree_sample *x) {
+    if (s->n > 0 && x->at - s->v[s->n - 1].at < s->gap) return;
+    if (s->n == TREE_SAMPLES_MAX) {
+        for (size_t i = 0; i < s->n / 2; i++) s->v[i] = s->v[2 * i];
+        s->n /= 2;
+        s->gap = 2 * (x->at - s->v[0].at) / TREE_SAMPLES_MAX;
+    }
+    if (VEC_ROOM(s->v, s->n, s->cap)) s->v[s->n++] = *x;
+}
+
+struct thread_look {
+    struct tree *tree;
+    struct seen_proc *p;
+    size_t next; /* where the next thread of the list probably stands */
+    int64_t now;
+    int64_t after; /* the look before, or the process's begin */
+    int32_t alive;
+};
+
+static struct seen_thread *find_thread(struct thread_look *l, int32_t tid) {
+    struct seen_proc *p = l->p;
+    for (size_t k = 0; k < p->nthreads; k++) {
+        size_t i = (l->next + k) % p->nthreads;
+        if (p->threads[i].tid != tid || !p->threads[i].alive) continue;
+        l->next = i + 1;
+        return &p->threads[i];
+    }
+    return NULL;
+}
+
+static struct seen_thread *add_thread(struct thread_look *l, int32_t tid) {
+    struct seen_proc *p = l->p;
+    if (l->tree->threads >= TREE_THREADS_MAX ||
+        !VEC_ROOM(p->threads, p->nthreads, p->cap_threads)) {
+        l->tree->untold_now++;
+        return NULL;
+    }
+    l->tree->threads++;
+    struct seen_thread *t = &p->threads[p->nthreads++];
+    *t = (struct seen_thread){.tid = tid,
+                              .main = tid == p->pid,
+                              .alive = true,
+                              .t0 = l->now,
+                              .run_ns = UNKNOWN,
+                              .wait_ns = UNKNOWN,
+                              .turns = UNKNOWN};
+    return t;
+}
+
+/* Its name, faults, user and system time. */
+static void read_stat(struct thread_look *l, struct seen_thread *t) {
+    struct proc_stat st;
+    if (!proc_stat_read(l->p->pid, t->tid, &st)) return;
+    memcpy(t->name, st.name, sizeof t->name);
+    t->start_ticks = st.start_ticks;
+    if (t->looks == 0) /* it was not there at the look before */
+        t->t0 = t->main ? l->p->t0
+                        : tree_start_time(st.start_ticks, l->after, l->now);
+    t->user_ticks = st.user_ticks;
+    t->sys_ticks = st.sys_ticks;
+    t->minor_faults = st.minor_faults;
+    t->major_faults = st.major_faults;
+}
+
+/* Most threads sleep: one that did not run since the last look has changed
+ * nothing but, perhaps, its name. */
+static void look_at_thread(void *ctx, int32_t tid) {
+    struct thread_look *l = ctx;
+    struct seen_thread *t = find_thread(l, tid);
+    if (t == NULL) t = add_thread(l, tid);
+    l->alive++;
+    if (t == NULL) return;
+    int64_t run, wait, turns;
+    bool known = proc_sched_read(l->p->pid, tid, &run, &wait, &turns);
+    if (!known || run != t->run_ns || t->looks < 2 || t->looks % RARELY == 0)
+        read_stat(l, t);
+    if (known) {
+        t->run_ns = run;
+        t->wait_ns = wait;
+        t->turns = turns;
+    }
+    l->tree->young += t->looks < 2;
+    t->looks++;
+    t->look = l->tree->look;
+    t->t1 = l->now;
+}
+
+/* An exec changes name and command line; a name may change at any time. */
+static void read_command(struct seen_proc *p, const struct proc_stat *st) {
+    char text[TREE_COMMAND_MAX];
+    bool renamed = strcmp(p->name, st->name) != 0;
+    memcpy(p->name, st->name, sizeof p->name);
+    if (!renamed && p->command != NULL && p->looks % RARELY != 1) return;
+    if (proc_command(p->pid, text, sizeof text) == 0) return;
+    if (p->command != NULL && strcmp(p->command, text) == 0) return;
+    char *copy = strdup(text);
+    if (copy == NULL) return;
+    free(p->command);
+    p->command = copy;
+}
+
+static void take_stat(struct seen_proc *p, const struct proc_stat *st) {
+    p->ppid = st->ppid;
+    p->user_ticks = st->user_ticks;
+    p->sys_ticks = st->sys_ticks;
+    p->child_ticks = st->child_user_ticks + st->child_sys_ticks;
+    p->minor_faults = st->minor_faults;
+    p->major_faults = st->major_faults;
+    p->child_faults = st->child_faults;
+    if (st->threads > p->most_threads) p->most_threads = (int32_t)st->threads;
+}
+
+/* One row of its history. */
+static void keep_sample(struct seen_proc *p, int64_t now, int32_t threads) {
+    /* clang-format off */
+    struct tree_sample s = {
+        .at = now, .cpu_ns = p->cpu_ns, .rss = p->rss,
+        .faults = p->minor_faults + p->major_faults,
+        .read_bytes = p->read_bytes, .write_bytes = p->write_bytes,
+        .procs = 1, .threads = threads,
+    };
+    /* clang-format on */
+    keep(&p->samples, &s);
+}
+
+/* A process that did not run since the last look has changed nothing: its CPU
+ * clock, one cheap call, tells it. Dying takes time, too. */
+static bool still_asleep(struct seen_proc *p, int64_t cpu, uint32_t look,
+                         int64_t now) {
+    int32_t threads = 0;
+    if (cpu < 0 || cpu != p->cpu_ns || p->looks <= 2 || p->looks % RARELY == 0)
+        return false;
+    for (size_t i = 0; i < p->nthreads; i++) {
+        if (!p->threads[i].alive) continue;
+        p->threads[i].t1 = now;
+        p->threads[i].look = look;
+        threads++;
+    }
+    p->t1 = now;
+    p->looks++;
+    p->look = look;
+    keep_sample(p, now, threads);
+    return true;
+}
+
+/* All of its figures now; false: it is gone, or was dead already. */
+static bool look_at(struct tree *tree, struct seen_proc *p, int64_t cpu,
+                    int64_t now) {
+    struct proc_stat st;
+    /* no thread: it is just being reaped, and its figures read as 0 */
+    if (!proc_stat_read(p->pid, 0, &st) || st.threads == 0 ||
+        st.start_ticks != p->start_ticks) {
+        p->alive = false;
+        return false;
+    }
+    bool dead = st.state == 'Z' || st.state == 'X';
+    take_stat(p, &st);
+    if (cpu >= p->cpu_ns) p->cpu_ns = cpu;
+    int64_t in, out;
+    if (proc_io_read(p->pid, &in, &out)) {
+        p->read_bytes = in;
+        p->write_bytes = out;
+    }
+    tree->young += p->looks < 2;
+    p->t1 = now;
+    p->looks++;
+    p->look = tree->look;
+    if (dead) { /* memory and threads are gone, the rest is final */
+        p->alive = false;
+        p->exact = true;
+        return false;
+    }
+    read_command(p, &st);
+    p->rss = st.rss_pages * sysconf(_SC_PAGESIZE);
+    if (p->rss > p->peak_rss) p->peak_rss = p->rss;
+    int64_t peak = p->looks % RARELY == 2 ? proc_peak_rss(p->pid) : UNKNOWN;
+    if (peak > p->peak_rss) p->peak_rss = peak;
+    struct thread_look l = {tree, p, 0, now, p->looks > 1 ? tree->last : p->t0,
+                            0};
+    /* threads that are not in the list any more have ended */
+    if (proc_list(p->pid, look_at_thread, &l))
+        for (size_t i = 0; i < p->nthreads; i++)
+            if (p->threads[i].look != tree->look) p->threads[i].alive = false;
+    keep_sample(p, now, l.alive);
+    return true;
+}
+
+/* Takes the figures of one process, and its threads, now. Returns false if it
+ * is gone, or was dead already. */
+static bool tree_sample_proc(struct tree *tree, size_t i, int64_t now) {
+    struct seen_proc *p = &tree->procs[i];
+    int64_t cpu = proc_cpu_ns(p->pid), began = cpu_now();
+    if (still_asleep(p, cpu, tree->look, now)) return true;
+    uint64_t young = tree->young;
+    bool more = look_at(tree, p, cpu, now);
+    young = tree->young - young;
+    if (young > 0)
+        tree->young_ns += (cpu_now() - began) * (int64_t)young /
+                          (int64_t)(1 + p->nthreads);
+    return more;
+}
+
+/* Adds what is known. */
+static void add(int64_t *sum, int64_t v) {
+    if (v > 0) *sum += v;
+}
+
+void tree_sample_total(struct tree *tree, int64_t now) {
+    struct tree_sample s = {.at = now};
+    for (size_t i = 0; i < tree->nprocs; i++) {
+        const struct seen_proc *p = &tree->procs[i];
+        add(&s.cpu_ns, p->cpu_ns);
+        add(&s.faults, p->minor_faults + p->major_faults);
+        add(&s.read_bytes, p->read_bytes);
+        add(&s.write_bytes, p->write_bytes);
+        if (!p->alive) continue;
+        add(&s.rss, p->rss);
+        s.procs++;
+        for (size_t k = 0; k < p->nthreads; k++)
+            s.threads += p->threads[k].alive;
+    }
+    keep(&tree->total, &s);
+}
+
+/* --- who there is -------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b) {
     int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
@@ -212,18 +448,14 @@ int64_t tree_look(struct tree *tree, int64_t now) {
     return now + wait;
 }
 
-/* Was it there before the program? */
-static bool is_older(const struct tree *tree, int32_t pid) {
-    return tree->nolder > 0 && bsearch(&pid, tree->older, tree->nolder,
-                                       sizeof pid, by_number) != NULL;
-}
-
 void tree_last_look(struct tree *tree, int32_t pid, int64_t now) {
     struct proc_stat st;
     struct seen_proc *p = tree_find(tree, pid);
     if (!proc_stat_read(pid, 0, &st)) return;
     if (p == NULL || p->start_ticks != st.start_ticks) {
-        if (is_older(tree, pid)) return;
+        if (tree->nolder > 0 && bsearch(&pid, tree->older, tree->nolder,
+                                        sizeof pid, by_number) != NULL)
+            return; /* it was there before the program */
         p = tree_add(tree, pid, &st, now);
     }
     if (p == NULL) return;

@@ -13,7 +13,7 @@
 #define CAPTURE_TREE_H
 
 #include "base/map.h"
-#include "capture/procfs.h"
+#include "capture/proc.h"
 #include <sys/resource.h>
 
 enum {
@@ -117,20 +117,10 @@ void tree_reaped(struct tree *tree, int32_t pid, int status,
 /* The latest process with that pid, or NULL. Valid until the next look. */
 struct seen_proc *tree_find(struct tree *tree, int32_t pid);
 
-/* Makes it known that pid is one of them; NULL: over the limit. */
-struct seen_proc *tree_add(struct tree *tree, int32_t pid,
-                           const struct proc_stat *st, int64_t now);
-
-/* Figures of one process (and its threads) now: see tree_sample.c. False: it
- * is gone, or was dead already. */
-bool tree_sample_proc(struct tree *tree, size_t i, int64_t now);
+/* Keeps a sample of all of them together. */
 void tree_sample_total(struct tree *tree, int64_t now);
 
-/* When something started, by the kernel's ticks since boot, which are coarse:
- * not before `after` and not after now. */
-int64_t tree_start_time(int64_t ticks, int64_t after, int64_t now);
-
+/* Returns the time of CLOCK_MONOTONIC, ns. */
 int64_t mono_now(void);
-int64_t cpu_now(void); /* CPU time of this thread, ns */
 
 #endif

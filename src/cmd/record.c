@@ -4,9 +4,10 @@
  * goes to stderr, as with time(1). The exit status is the program's. */
 #include "analyze/analyze.h"
 #include "api/run.h"
-#include "capture/gather.h"
 #include "capture/launch.h"
 #include "capture/profile.h"
+#include "capture/recover_run.h"
+#include "capture/tree.h"
 #include "cmd/command.h"
 #include "cmd/load.h"
 #include "cmd/say.h"
@@ -103,7 +104,7 @@ static void say_left(const struct opts *o, const struct launch_end *end) {
              end->left, end->left == 1 ? "" : "es", end->left == 1 ? "s" : "");
 }
 
-static void say_gathered(const struct opts *o, const struct gathered *g) {
+static void say_gathered(const struct opts *o, const struct run_recovered *g) {
     if (g->saved > 0)
         tell(o,
              "%zu process%s ended without closing %s recording: saved, %" PRIu64
@@ -146,14 +147,14 @@ static int overview(const struct opts *o, char *path, struct ops_err *e) {
 }
 
 /* After the program: nothing that goes wrong here changes its status. */
-static void finish(const struct opts *o, const struct launch *l,
+static void finish(const struct opts *o, const struct run_spec *l,
                    const struct tree *tree, const struct launch_end *end,
                    const struct rundir *dir) {
     struct ops_err e = {0};
-    struct gathered got = end->got;
+    struct run_recovered got = end->got;
     char *path;
     say_left(o, end);
-    gather_finish(dir->path, tree, l->alone, &got);
+    recover_run_all(dir->path, tree, l->alone, &got);
     bool seen = profile_write(tree, l, end, dir, &path, &e) == 0;
     if (!seen) say("%s", e.text);
     free(path);
@@ -184,7 +185,7 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     if (wait < 0 || wait > INT32_MAX)
         return fail(e, OPS_EUSAGE, "--wait takes seconds, 0 or more");
     /* clang-format off */
-    struct launch l = {
+    struct run_spec l = {
         .argv = argv, .steps = opts_text(o, "steps"),
         .host = opts_text(o, "host"), .flight = opts_flag(o, "flight"),
         .alone = !opts_given(o, "run"), .linger_ms = wait * 1000,

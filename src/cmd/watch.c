@@ -1,19 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `opscope watch`: a running program, look by look, until it or the user
- * ends. */
+ * ends. The table is drawn in place on a terminal: the cursor goes up over what
+ * was drawn, and everything from there on is written anew. So no line may wrap,
+ * and no more be drawn than the terminal has rows; what does not fit is
+ * counted. In a pipe it is lines, or JSON or CSV. */
+#include "base/io/sink.h"
 #include "cmd/command.h"
 #include "cmd/live.h"
-#include "cmd/watch_draw.h"
-#include "cmd/watch_profile.h"
+#include "cmd/show.h"
 #include "cmd/watch_target.h"
+#include "import/import.h"
+#include "load/runs.h"
+#include "present/present.h"
+#include "present/width.h"
 #include "scalars/logdir.h"
 #include "scalars/scalar_table.h"
 #include "scalars/watch_table.h"
 #include <langinfo.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
+
+#define PROFILE_PAUSE_S 2.0
+enum { NAME = 28, VALUE = 12, ROWS = 24 };
+enum { METRIC, RUN, STEP, AMOUNT, UNIT, TREND }; /* columns of watch_table */
+
+/* The profile that is being recorded into a log folder. */
+struct watch_profile {
+    struct watch_steps steps; /* as last read */
+    char *path;               /* of the file, or NULL */
+    int64_t size, mtime_ns;   /* of it, when it was read */
+    double next_s;            /* not again before this (monotonic) */
+};
+
+struct watch_draw {
+    bool in_place;   /* a terminal that can move its cursor */
+    size_t lines;    /* drawn last time */
+    char *last_line; /* in a pipe: the last one, to print changes only */
+};
 
 struct watch {
     struct watch_target target;
@@ -32,13 +61,209 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void free_watch(struct watch *w) {
-    if (w->has_logs) logdir_free(&w->logs);
-    scalars_free(&w->nothing);
-    watch_profile_free(&w->profile);
-    watch_target_free(&w->target);
-    watch_draw_free(&w->draw);
+/* --- the profile that grows ---------------------------------------------- */
+
+static int64_t mtime_of(const struct stat *st) {
+    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
+
+/* Newer counts; among a growing file and a finished one the growing does. */
+struct newest {
+    const char *path;
+    bool part;
+    int64_t mtime;
+};
+
+static void try_file(struct newest *best, const char *path) {
+    struct stat st;
+    size_t n = strlen(path);
+    bool part = n > 5 && strcmp(path + n - 5, ".part") == 0;
+    if (strstr(path, ".xplane.pb") == NULL || stat(path, &st) != 0) return;
+    int64_t mtime = mtime_of(&st);
+    if (best->path != NULL &&
+        (part != best->part ? !part : mtime <= best->mtime))
+        return;
+    *best = (struct newest){path, part, mtime};
+}
+
+/* The profile to look at; yours, NULL when there is none. */
+static char *find_profile(const char *logdir) {
+    struct run_list runs;
+    struct newest best = {0};
+    if (runs_find(logdir, &runs, NULL) != 0) return NULL;
+    for (size_t i = 0; i < runs.n; i++)
+        for (size_t k = 0; k < runs.v[i].n; k++)
+            try_file(&best, runs.v[i].files[k]);
+    char *path = best.path ? strdup(best.path) : NULL;
+    runs_free(&runs);
+    return path;
+}
+
+/* Reads the profile; its steps, when it has any. */
+static void read_profile(struct watch_profile *p) {
+    struct import_opts o = {0};
+    struct trace *t = trace_new();
+    if (t != NULL && import_file(p->path, t, &o, NULL) == 0 &&
+        trace_seal(t, NULL) == 0) {
+        struct watch_steps now = watch_profile_steps(t);
+        if (now.have) p->steps = now;
+    }
+    trace_free(t);
+}
+
+/* Finds the newest <logdir>/[.../]plugins/profile/<run>/<name>.xplane.pb.part,
+ * else the newest .xplane.pb, and reads it if it has grown: at most every two
+ * seconds, and at most a fifth of the time. Whatever cannot be read leaves the
+ * steps as they were. */
+static void look_at_profile(struct watch_profile *p, const char *logdir) {
+    struct stat st;
+    double start = now_s();
+    if (start < p->next_s) return;
+    char *path = find_profile(logdir);
+    bool other = path == NULL || p->path == NULL || strcmp(path, p->path) != 0;
+    free(p->path);
+    p->path = path;
+    if (path != NULL && stat(path, &st) == 0 &&
+        (other || st.st_size != p->size || mtime_of(&st) != p->mtime_ns)) {
+        p->size = st.st_size;
+        p->mtime_ns = mtime_of(&st);
+        read_profile(p);
+    }
+    double took = now_s() - start;
+    p->next_s = start +
+                (5 * took > PROFILE_PAUSE_S ? 5 * took : PROFILE_PAUSE_S);
+}
+
+/* --- the table ----------------------------------------------------------- */
+
+static const char *text_at(const struct result *r, size_t row, int col) {
+    struct cell c = result_cell(r, row, (size_t)col);
+    return c.null ? NULL : c.s;
+}
+
+/* 12.34 ms, or "-". */
+static void put_amount(const struct result *r, size_t row, char *buf,
+                       size_t cap) {
+    struct cell c = result_cell(r, row, AMOUNT);
+    const char *unit = text_at(r, row, UNIT);
+    double size = fabs(c.null ? 0 : c.f);
+    if (c.null) snprintf(buf, cap, "-");
+    else
+        snprintf(buf, cap, size >= 1000 && size < 1e9 ? "%.0f%s%s" : "%.4g%s%s",
+                 c.f, unit ? " " : "", unit ? unit : "");
+}
+
+/* name, value, course, run and step: fitted into width columns. */
+static void put_row(const struct result *r, size_t row, size_t width,
+                    struct sink *out) {
+    char amount[64], where[300] = "";
+    const char *run = text_at(r, row, RUN), *trend = text_at(r, row, TREND);
+    struct cell step = result_cell(r, row, STEP);
+    struct sink line;
+    sink_memory(&line);
+    put_amount(r, row, amount, sizeof amount);
+    if (run != NULL)
+        snprintf(where, sizeof where, "%s%.200s%sstep %lld",
+                 strcmp(run, ".") ? "" : "", strcmp(run, ".") ? run : "",
+                 strcmp(run, ".") ? "  " : "", (long long)step.i);
+    const char *name = text_at(r, row, METRIC);
+    text_put_fit(&line, name, NAME, "...");
+    size_t wide = text_width(name);
+    sink_repeat(&line, " ", wide < NAME ? NAME - wide : 0);
+    sink_printf(&line, " %*s  %s", VALUE, amount, trend ? trend : "");
+    size_t drawn = trend ? text_width(trend) : 0;
+    if (where[0]) sink_repeat(&line, " ", drawn < 18 ? 18 - drawn : 1);
+    sink_puts(&line, where);
+    sink_putc(&line, '\0');
+    if (!line.broken) text_put_fit(out, line.buf, width, "...");
+    sink_putc(out, '\n');
+    sink_free(&line);
+}
+
+/* The whole picture over the last one. */
+static void draw(struct watch_draw *d, const char *title,
+                 const struct result *r, size_t width, struct sink *out) {
+    struct winsize ws;
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 3;
+    size_t most = (known ? ws.ws_row : ROWS) - 1, rows = r->nrows;
+    size_t said = r->nremarks;
+    char up[32] = "";
+    if (d->lines > 0) snprintf(up, sizeof up, "\033[%zuA", d->lines);
+    sink_control(out, up);
+    sink_control(out, "\r\033[J");
+    text_put_fit(out, title, width, "...");
+    sink_puts(out, "\n\n");
+    d->lines = 2;
+    if (rows + d->lines + 1 > most)
+        rows = most > d->lines + 1 ? most - d->lines - 1 : 0;
+    for (size_t i = 0; i < rows; i++) put_row(r, i, width, out);
+    d->lines += rows;
+    if (rows < r->nrows) {
+        sink_printf(out, "and %zu more\n", r->nrows - rows);
+        d->lines++;
+    }
+    for (size_t i = 0; i < said && d->lines < most; i++, d->lines++) {
+        text_put_fit(out, r->remarks[i], width, "...");
+        sink_putc(out, '\n');
+    }
+}
+
+/* Everything in one line: name value, name value, ... */
+static void put_line(const struct result *r, struct sink *out) {
+    for (size_t i = 0; i < r->nrows; i++) {
+        char amount[64];
+        const char *run = text_at(r, i, RUN);
+        if (result_cell(r, i, AMOUNT).null && run == NULL) continue;
+        put_amount(r, i, amount, sizeof amount);
+        sink_puts(out, out->n > 0 ? "  " : "");
+        if (run != NULL && strcmp(run, ".") != 0) {
+            text_put(out, run);
+            sink_putc(out, '/');
+        }
+        text_put(out, text_at(r, i, METRIC));
+        sink_printf(out, " %s", amount);
+    }
+}
+
+/* In a pipe: a line with the time, when anything is new. */
+static void put_changed(struct watch_draw *d, const struct result *r,
+                        struct sink *out) {
+    struct sink line;
+    sink_memory(&line);
+    put_line(r, &line);
+    sink_putc(&line, '\0');
+    if (!line.broken && line.n > 1 &&
+        (d->last_line == NULL || strcmp(d->last_line, line.buf) != 0)) {
+        time_t now = time(NULL);
+        struct tm tm;
+        char clock[16] = "";
+        if (localtime_r(&now, &tm) != NULL)
+            strftime(clock, sizeof clock, "%H:%M:%S", &tm);
+        sink_printf(out, "%s  %s\n", clock, line.buf);
+        free(d->last_line);
+        d->last_line = strdup(line.buf);
+    }
+    sink_free(&line);
+}
+
+/* Shows one look, `title` above the table. Returns OPS_EIO with an empty
+ * sentence when nobody reads any more. */
+static int watch_draw(struct watch_draw *d, const char *title,
+                      const struct result *r, const struct opts *o,
+                      struct ops_err *e) {
+    if (strcmp(opts_text(o, "format"), "text") != 0)
+        return show_result(r, o, e);
+    struct sink out;
+    sink_screen(&out, STDOUT_FILENO);
+    int width = show_width(o);
+    if (d->in_place) draw(d, title, r, width > 0 ? (size_t)width : 200, &out);
+    else put_changed(d, r, &out);
+    int rc = sink_flush(&out, e);
+    sink_free(&out);
+    return rc;
+}
+
+/* --- look by look -------------------------------------------------------- */
 
 /* Sums over the processes; processor time as a share of the time since the last
  * look. */
@@ -49,9 +274,11 @@ static struct watch_facts facts_of(struct watch *w) {
                             .rss = &w->rss};
     double cpu = 0, now = now_s();
     for (size_t i = 0; i < w->target.nprocs; i++) {
-        f.rss_bytes += w->target.procs[i].rss_bytes;
-        f.threads += w->target.procs[i].threads;
-        cpu += w->target.procs[i].cpu_s;
+        const struct proc_stat *p = &w->target.procs[i];
+        f.rss_bytes += p->rss_pages * sysconf(_SC_PAGESIZE);
+        f.threads += p->threads;
+        cpu += (double)(p->user_ticks + p->sys_ticks) /
+               (double)sysconf(_SC_CLK_TCK);
     }
     if (f.processes > 0) watch_line_add(&w->rss, (double)f.rss_bytes);
     if (w->at_s > 0 && now > w->at_s && cpu >= w->cpu_s)
@@ -65,10 +292,10 @@ static void title_of(const struct watch *w, char *buf, size_t cap) {
     const struct watch_target *t = &w->target;
     char who[120] = "no program writes here now";
     if (t->nprocs == 1)
-        snprintf(who, sizeof who, "%.60s (pid %lld)", t->procs[0].name,
-                 (long long)t->procs[0].pid);
+        snprintf(who, sizeof who, "%s (pid %d)", t->procs[0].name,
+                 t->procs[0].pid);
     else if (t->nprocs > 1)
-        snprintf(who, sizeof who, "%zu processes of %.60s", t->nprocs,
+        snprintf(who, sizeof who, "%zu processes of %s", t->nprocs,
                  t->procs[0].name);
     else if (t->ended) snprintf(who, sizeof who, "the program has ended");
     snprintf(buf, cap, "%.300s  %s",
@@ -91,7 +318,7 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
         return rc;
     }
     if (w->target.logdir != NULL)
-        watch_profile_look(&w->profile, w->target.logdir);
+        look_at_profile(&w->profile, w->target.logdir);
     struct watch_facts f = facts_of(w);
     struct scalar_view v = {
         .run = opts_text(o, "run"),
@@ -117,11 +344,18 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
                     "of a process");
     TRY(live_start(&live, o, e));
     TRY(watch_target_open(&w.target, argv[0], e));
-    watch_draw_init(&w.draw, o);
+    const char *term = getenv("TERM");
+    w.draw.in_place = isatty(STDOUT_FILENO) && term != NULL &&
+                      strcmp(term, "dumb") != 0 &&
+                      strcmp(opts_text(o, "format"), "text") == 0;
     int rc = scalars_init(&w.nothing) ? 0 : fail_oom(e);
     if (rc == 0) rc = look(&w, o, e);
     while (rc == 0 && !w.target.ended && live_wait(&live)) rc = look(&w, o, e);
-    free_watch(&w);
+    if (w.has_logs) logdir_free(&w.logs);
+    scalars_free(&w.nothing);
+    free(w.profile.path);
+    watch_target_free(&w.target);
+    free(w.draw.last_line);
     return rc;
 }
 

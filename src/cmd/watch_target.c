@@ -21,6 +21,13 @@ static bool ends_with(const char *s, const char *end) {
     return n >= k && strcmp(s + n - k, end) == 0;
 }
 
+/* Looks at a process. Returns false if there is none, or if it has ended and
+ * waits to be buried. */
+static bool runs(int32_t pid, struct proc_stat *now) {
+    return proc_stat_read(pid, 0, now) && now->state != 'Z' &&
+           now->state != 'X';
+}
+
 static bool is_log_file(const char *path) {
     const char *base = strrchr(path, '/');
     return ends_with(path, part_suffix) ||
@@ -32,16 +39,13 @@ void watch_target_free(struct watch_target *w) {
     *w = (struct watch_target){0};
 }
 
-/* The log folder that a file of it stands in. Yours. */
-static char *logdir_of(const char *path) {
-    const char *end = strstr(path, profile_folder);
-    if (end == NULL || !ends_with(path, part_suffix)) end = strrchr(path, '/');
-    return end > path ? strndup(path, (size_t)(end - path)) : strdup("/");
-}
-
+/* Takes the log folder that a file of it stands in. */
 static bool take_logdir(void *ctx, const char *path) {
     struct watch_target *w = ctx;
-    if (is_log_file(path)) w->logdir = logdir_of(path);
+    if (!is_log_file(path)) return true;
+    const char *end = strstr(path, profile_folder);
+    if (end == NULL || !ends_with(path, part_suffix)) end = strrchr(path, '/');
+    w->logdir = end > path ? strndup(path, (size_t)(end - path)) : strdup("/");
     return w->logdir == NULL;
 }
 
@@ -62,17 +66,10 @@ static void find_logdir(struct watch_target *w) {
     if (w->logdir == NULL) proc_each_written(w->pid, take_logdir, w);
 }
 
-static bool is_known(const struct watch_target *w, int64_t pid) {
-    for (size_t i = 0; i < w->nprocs; i++)
-        if (w->procs[i].pid == pid) return true;
-    return false;
-}
-
 /* What find_writers carries along. */
 struct writers {
     struct watch_target *w;
     char root[PATH_MAX]; /* the folder as the kernel names it */
-    int64_t pid;         /* whose files are looked at */
     bool writes;
 };
 
@@ -84,28 +81,29 @@ static bool is_below(void *ctx, const char *path) {
     return !x->writes;
 }
 
-static bool try_process(void *ctx, int64_t pid) {
+static void try_process(void *ctx, int32_t pid) {
     struct writers *x = ctx;
     struct watch_target *w = x->w;
-    if (pid == getpid() || is_known(w, pid)) return true;
+    if (w->nprocs == WATCH_PROCESSES || pid == getpid()) return;
+    for (size_t i = 0; i < w->nprocs; i++)
+        if (w->procs[i].pid == pid) return;
     x->writes = false;
     proc_each_written(pid, is_below, x);
-    if (x->writes && proc_stat(pid, &w->procs[w->nprocs])) w->nprocs++;
-    return w->nprocs < WATCH_PROCESSES;
+    if (x->writes && runs(pid, &w->procs[w->nprocs])) w->nprocs++;
 }
 
 /* The processes that write into the folder now. */
 static void find_writers(struct watch_target *w) {
     struct writers x = {.w = w};
     if (realpath(w->logdir, x.root) == NULL) return;
-    if (w->nprocs < WATCH_PROCESSES) proc_each(try_process, &x);
+    if (w->nprocs < WATCH_PROCESSES) proc_list(0, try_process, &x);
 }
 
 void watch_target_look(struct watch_target *w) {
     size_t kept = 0;
     for (size_t i = 0; i < w->nprocs; i++) {
         struct proc_stat now;
-        if (proc_stat(w->procs[i].pid, &now) &&
+        if (runs(w->procs[i].pid, &now) &&
             now.start_ticks == w->procs[i].start_ticks)
             w->procs[kept++] = now;
     }
@@ -132,11 +130,12 @@ int watch_target_open(struct watch_target *w, const char *arg,
     int err = errno;
     errno = 0;
     long long pid = strtoll(arg, &end, 10);
-    if (*arg == '\0' || *end != '\0' || pid <= 0 || errno != 0)
+    if (*arg == '\0' || *end != '\0' || pid <= 0 || pid > INT32_MAX ||
+        errno != 0)
         return fail(e, OPS_EIO, "%s: cannot open: %s", arg, strerror(err));
     w->by_pid = true;
-    w->pid = pid;
-    if (!proc_stat(pid, &w->procs[0]))
+    w->pid = (int32_t)pid;
+    if (!runs(w->pid, &w->procs[0]))
         return fail(e, OPS_EIO,
                     "%s: there is no such folder and no process of "
                     "that number",

@@ -5,14 +5,14 @@
 #define CMD_WATCH_TARGET_H
 
 #include "base/err.h"
-#include "cmd/proc.h"
+#include "capture/proc.h"
 
 enum { WATCH_PROCESSES = 64 };
 
 struct watch_target {
     char *logdir; /* NULL: not known (yet) */
     bool by_pid;  /* the user named the process, not the folder */
-    int64_t pid;  /* and then: which */
+    int32_t pid;  /* and then: which */
     struct proc_stat procs[WATCH_PROCESSES]; /* as last looked at */
     size_t nprocs;
     bool seen;  /* there was a process once */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * "<stem>.ring": one line of text, the path of the shared memory that a
  * recording program writes into (ring/ring.h). What its files do not hold yet
- * stands there, after a kill as well: ring/salvage.h joins the two, event for
+ * stands there, after a kill as well: ring/recover.h joins the two, event for
  * event, and the result is read as the XSpace that it is.
  *
  * No error comes from here but want of memory: what the pointer leads to may
@@ -9,7 +9,7 @@
  * the same. It is noted. */
 #include "import/import.h"
 
-#include "ring/salvage.h"
+#include "ring/recover.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -56,12 +56,12 @@ static int read_ring(struct trace *t, uint32_t source,
         return lost(t, source, NOTE_RING_DAMAGED, "not a pointer to a ring");
     if (lstat(ring, &st) != 0 && errno == ENOENT)
         return lost(t, source, NOTE_RING_GONE, "the shared memory is gone");
-    struct rec_rest *rest = calloc(1, sizeof *rest);
+    struct recovered *rest = calloc(1, sizeof *rest);
     if (rest == NULL) return fail_oom(e);
     int rc = 0;
     struct file *f;
-    int got = rec_rest_read(t->sources[source].path, rest, why, sizeof why);
-    if (got == REC_REST_NO_MEMORY) {
+    int got = recover_read(t->sources[source].path, rest, why, sizeof why);
+    if (got == RECOVER_NO_MEMORY) {
         rc = fail_oom(e);
     } else if (got != 0) {
         rc = lost(t, source, NOTE_RING_DAMAGED, why);
@@ -71,7 +71,7 @@ static int read_ring(struct trace *t, uint32_t source,
         if (rc == 0) rc = import_instead(t, source, f, o, e);
         if (rest->file[0] != '\0')
             trace_meta(t, source, "includes", bytes_of(rest->file));
-        trace_note(t, NOTE_RING_READ, rest->rest_events);
+        trace_note(t, NOTE_RING_READ, rest->ring_events);
         if (rc == 0 && rest->damaged > 0)
             rc = lost(t, source, NOTE_RING_DAMAGED,
                       "rings of some threads are damaged: they are left out");

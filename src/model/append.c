@@ -2,6 +2,7 @@
  * Joining two unsealed traces: the pieces that parallel importers fill, or the
  * ranks of one job. Small tables are merged entry by entry, with a table from
  * old to new numbers; the columns are copied whole and then renumbered. */
+#include "base/facts.h"
 #include "base/io/file.h"
 #include "base/par.h"
 #include "base/vec.h"
@@ -444,7 +445,7 @@ int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
  * word: facts are told again as they grow. Texts of losses are each their
  * own. */
 static void fold_meta(struct trace *t, uint32_t source, size_t from) {
-    str_id loss = trace_str(t, bytes_of("opscope_loss"));
+    str_id loss = trace_str(t, bytes_of(FACT_LOSS));
     size_t n = from;
     struct map known = {0}; /* key -> where the source tells it first */
     for (size_t i = 0; i < from; i++) {

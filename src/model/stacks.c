@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "names/frame_name.h"
 #include <assert.h>
 #include <stdio.h>
 
@@ -117,19 +118,9 @@ static struct bytes telling(struct bytes path) {
     return (struct bytes){path.p + skip, path.n - skip};
 }
 
-/* Frames of what recorded the stack, and of the allocator itself: the same in
- * each, and the innermost. */
 static bool is_recorder(const struct trace *t, uint32_t frame) {
-    static const char *const starts[] = {
-        "torch::unwind::",
-        "torch::CapturedTraceback::",
-        "torch::cuda::(anonymous namespace)::gather",
-        "c10::cuda::CUDACachingAllocator::",
-    };
-    const char *name = strs_text(&t->strs, t->stacks.frames[frame].name);
-    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
-    return false;
+    str_id name = t->stacks.frames[frame].name;
+    return frame_name_is_recorder(strs_bytes(&t->strs, name));
 }
 
 /* Behind len bytes, as many more as fit. */

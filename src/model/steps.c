@@ -18,6 +18,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
+#include "names/op_names.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -252,7 +253,7 @@ static bool optimizer_markers(const struct trace *t, uint32_t source,
             for (row_id r = tr->first; r < tr->end; r++) {
                 struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
                 if (!(span_class(t, r) & NAME_OPTIMIZER) ||
-                    BYTES_STARTS(name, "Optimizer.zero_grad") != zero)
+                    name_is_zero_grad(name) != zero)
                     continue;
                 if (!VEC_ROOM(m->v, m->n, m->cap)) return false;
                 m->v[m->n++] = r;

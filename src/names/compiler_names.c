@@ -1,103 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Spellings as rows: the first that matches decides. They are those of torch
- * 2.1 to 2.13, JAX 0.4 to 0.11, TensorFlow 2.x and XLA of the same years. */
+ * Spellings as rows: the first that fits decides. They are those of torch 2.1
+ * to 2.13, JAX 0.4 to 0.11, TensorFlow 2.x and XLA of the same years. */
 #include "names/compiler_names.h"
 
-#include <stddef.h>
-
-enum where { WHOLE, START, END, ANY };
+#include "base/array.h"
+#include "names/pattern.h"
 
 /* clang-format off */
-static const struct {
-    const char *text;
-    enum where where;
-    enum compile_class class;
-} rows[] = {
+static const struct pattern classes[] = {
     /* torch: record_function of every phase that Dynamo times, and from 2.12
      * on a twin around it that has the phase's bare name */
-    {"entire_backward_compile", WHOLE, CC_TORCH_BW},
-    {"backward._backward_impl (dynamo_timed)", WHOLE, CC_TORCH_BW},
-    {"compile_id=", ANY, CC_TORCH_ID},
-    {"CachingAutotuner.", START, CC_TORCH_TUNE},
-    {"benchmark_all_configs (dynamo_timed)", END, CC_TORCH_TUNE},
-    {" (dynamo_timed)", END, CC_TORCH},
-    {"dynamo", WHOLE, CC_TORCH},
-    {"entire_frame_compile", WHOLE, CC_TORCH},
-    {"inductor_compile", WHOLE, CC_TORCH},
-    {"backend_compile", WHOLE, CC_JIT_COMPILE}, /* torch: inside dynamo */
-    {"Torch-Compiled Region", START, CC_REGION},
-    {"CompiledFunction", WHOLE, CC_FUNCTION},
-    {"TorchDynamo Cache Lookup", WHOLE, CC_GUARD},
-    /* JAX */
-    {"PjitFunction(", START, CC_JIT},
-    {"trace_to_jaxpr", START, CC_JIT_TRACE},
-    {"lower_sharding_computation", WHOLE, CC_JIT_LOWER},
-    {"lower_parallel_callable", WHOLE, CC_JIT_LOWER},
-    {"lower_mesh_computation", WHOLE, CC_JIT_LOWER},
-    {"backend_compile_and_load", WHOLE, CC_JIT_COMPILE},
-    /* TensorFlow */
-    {"tf.function-graph_building", WHOLE, CC_TF_TRACE},
-    /* XLA */
-    {"XlaAutotuner", START, CC_XLA_TUNE},
-    {"GemmFusionAutotuner", START, CC_XLA_TUNE},
-    {"XlaCompile", START, CC_XLA},
-    {"XlaPass", START, CC_XLA},
-    {"XlaEmit", START, CC_XLA},
-    {"XlaOptimize", START, CC_XLA},
-    {"XlaMemoryScheduler", START, CC_XLA},
-    {"HLO passes", START, CC_XLA},
-    {"CpuCompiler::", START, CC_XLA},
-    {"GpuCompiler::", START, CC_XLA},
-    {"NVPTXCompiler::", START, CC_XLA},
-    {"AMDGPUCompiler::", START, CC_XLA},
-    {"FusionCompiler::Compile", START, CC_XLA},
-    {"JitCompiler::Compile", START, CC_XLA},
-    {"ThunkEmitter::", START, CC_XLA},
-    {"TaskDispatcher::dispatch", START, CC_XLA},
-    {"DeviceCompiler::Compile", START, CC_XLA},
-    {"PjRtCpuClient::Compile", START, CC_XLA},
-    {"TfrtCpuClient::Compile", START, CC_XLA},
-    {"PjRtStreamExecutorClient::Compile", START, CC_XLA},
-    {"StreamExecutorGpuClient::Compile", START, CC_XLA},
-    {"PjRtCApiClient::Compile", START, CC_XLA},
-    {"PjRtCApiCompiler::Compile", START, CC_XLA},
-    {"TpuCompile", START, CC_XLA},
-    {"TPUCompile", START, CC_XLA},
+    {CC_TORCH_BW, NAMES("entire_backward_compile",
+        "backward._backward_impl (dynamo_timed)")},
+    {CC_TORCH_ID, NAMES("*compile_id=*")},
+    {CC_TORCH_TUNE, NAMES("CachingAutotuner.*",
+        "*benchmark_all_configs (dynamo_timed)")},
+    {CC_TORCH, NAMES("* (dynamo_timed)", "dynamo", "entire_frame_compile",
+        "inductor_compile")},
+    {CC_REGION, NAMES("Torch-Compiled Region*")},
+    {CC_FUNCTION, NAMES("CompiledFunction")},
+    {CC_GUARD, NAMES("TorchDynamo Cache Lookup")},
+    /* JAX; torch has a backend_compile, too, inside of dynamo */
+    {CC_JIT, NAMES("PjitFunction(*")},
+    {CC_JIT_TRACE, NAMES("trace_to_jaxpr*")},
+    {CC_JIT_LOWER, NAMES("lower_sharding_computation",
+        "lower_parallel_callable", "lower_mesh_computation")},
+    {CC_JIT_COMPILE, NAMES("backend_compile", "backend_compile_and_load")},
+    {CC_TF_TRACE, NAMES("tf.function-graph_building")},
+    {CC_XLA_TUNE, NAMES("XlaAutotuner*", "GemmFusionAutotuner*")},
+    {CC_XLA, NAMES("XlaCompile*", "XlaPass*", "XlaEmit*", "XlaOptimize*",
+        "XlaMemoryScheduler*", "HLO passes*", "CpuCompiler::*",
+        "GpuCompiler::*", "NVPTXCompiler::*", "AMDGPUCompiler::*",
+        "FusionCompiler::Compile*", "JitCompiler::Compile*", "ThunkEmitter::*",
+        "TaskDispatcher::dispatch*", "DeviceCompiler::Compile*",
+        "PjRtCpuClient::Compile*", "TfrtCpuClient::Compile*",
+        "PjRtStreamExecutorClient::Compile*",
+        "StreamExecutorGpuClient::Compile*", "PjRtCApiClient::Compile*",
+        "PjRtCApiCompiler::Compile*", "TpuCompile*", "TPUCompile*")},
     /* CUDA, HIP */
-    {"cudaStreamBeginCapture", START, CC_CAPTURE_BEGIN},
-    {"cuStreamBeginCapture", START, CC_CAPTURE_BEGIN},
-    {"hipStreamBeginCapture", START, CC_CAPTURE_BEGIN},
-    {"cudaStreamEndCapture", START, CC_CAPTURE_END},
-    {"cuStreamEndCapture", START, CC_CAPTURE_END},
-    {"hipStreamEndCapture", START, CC_CAPTURE_END},
-    {"cudaGraphInstantiate", START, CC_GRAPH_BUILD},
-    {"cuGraphInstantiate", START, CC_GRAPH_BUILD},
-    {"hipGraphInstantiate", START, CC_GRAPH_BUILD},
-    {"cudaGraphExecUpdate", START, CC_GRAPH_BUILD},
-    {"cuGraphExecUpdate", START, CC_GRAPH_BUILD},
-    {"Driver Compiler", WHOLE, CC_DRIVER},
-    {"COMPILER", WHOLE, CC_DRIVER},
+    {CC_CAPTURE_BEGIN, NAMES("cudaStreamBeginCapture*",
+        "cuStreamBeginCapture*", "hipStreamBeginCapture*")},
+    {CC_CAPTURE_END, NAMES("cudaStreamEndCapture*", "cuStreamEndCapture*",
+        "hipStreamEndCapture*")},
+    {CC_GRAPH_BUILD, NAMES("cudaGraphInstantiate*", "cuGraphInstantiate*",
+        "hipGraphInstantiate*", "cudaGraphExecUpdate*", "cuGraphExecUpdate*")},
+    {CC_DRIVER, NAMES("Driver Compiler", "COMPILER")},
 };
 /* clang-format on */
-
-static bool matches(struct bytes name, const char *text, enum where where) {
-    size_t n = strlen(text);
-    if (name.n < n) return false;
-    switch (where) {
-    case WHOLE: return name.n == n && memcmp(name.p, text, n) == 0;
-    case START: return memcmp(name.p, text, n) == 0;
-    case END: return memcmp(name.p + name.n - n, text, n) == 0;
-    case ANY: return memmem(name.p, name.n, text, n) != NULL;
-    }
-    return false;
-}
 
 enum compile_class compile_classify(struct bytes name) {
     /* names of kernels run to megabytes; no compiler's does */
     if (name.n > 1000) return CC_NONE;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (matches(name, rows[i].text, rows[i].where)) return rows[i].class;
-    return CC_NONE;
+    return (enum compile_class)pattern_first(classes, COUNT(classes), name,
+                                             CC_NONE);
+}
+
+bool name_is_compiled_region(struct bytes name) {
+    static const char *const list[] = {"Torch-Compiled Region*",
+                                       "CompiledFunction*",
+                                       "## Call CompiledFxGraph*", NULL};
+    return pattern_in(list, name);
 }
 
 /* Digits that end at p; moves p before them. -1: none, or too many. */

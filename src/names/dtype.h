@@ -1,44 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data types: what tensors hold and what kernels compute in. TF32 is a way to
- * compute (tensors hold fp32, the matrix units round to 19 bits), so it has no
- * size of its own but a peak of its own. bf16 is 16 bits. */
+ * Data types: what tensors hold and what kernels compute in. The one table of
+ * their names and sizes, and of how others spell them. TF32 is a way to compute
+ * (tensors hold fp32, the matrix units round to 19 bits), so it has no size of
+ * its own but a peak of its own. */
 #ifndef NAMES_DTYPE_H
 #define NAMES_DTYPE_H
 
 #include "base/bytes.h"
 #include <stdbool.h>
 
+/* clang-format off */
 enum dtype {
     DTYPE_UNKNOWN,
-    DTYPE_FP64,
-    DTYPE_FP32,
-    DTYPE_TF32, /* fp32 in memory */
-    DTYPE_FP16,
-    DTYPE_BF16,
-    DTYPE_FP8,
-    DTYPE_FP4,
-    DTYPE_INT8,
-    /* held, hardly computed in: these have no peak */
-    DTYPE_INT64,
-    DTYPE_INT32,
-    DTYPE_INT16,
-    DTYPE_BOOL,
-    DTYPE_COMPLEX64,
-    DTYPE_COMPLEX128,
+    /* computed in: these have a peak */
+    DTYPE_FP64, DTYPE_FP32, DTYPE_TF32, DTYPE_FP16, DTYPE_BF16, DTYPE_FP8,
+    DTYPE_FP4, DTYPE_INT8, DTYPE_UINT8,
+    /* held, hardly computed in */
+    DTYPE_INT64, DTYPE_INT32, DTYPE_INT16, DTYPE_INT4, DTYPE_INT2, DTYPE_INT1,
+    DTYPE_UINT64, DTYPE_UINT32, DTYPE_UINT16, DTYPE_UINT4, DTYPE_UINT2,
+    DTYPE_UINT1, DTYPE_BOOL, DTYPE_COMPLEX32, DTYPE_COMPLEX64, DTYPE_COMPLEX128,
     DTYPE_N,
 };
+/* clang-format on */
 
-/* "bf16"; "" when unknown. */
+/* Returns the name that every table prints, "bf16"; "" when unknown. */
 const char *dtype_name(enum dtype d);
 
-/* Bits of one element in memory; 0 when unknown. */
+/* Returns the bits of one element in memory; 0 when unknown. */
 int dtype_bits(enum dtype d);
 
-/* By its name above, DTYPE_UNKNOWN when there is none. */
+/* Each of these returns DTYPE_UNKNOWN for what it does not know. */
+
+/* By the name that tables print. */
 enum dtype dtype_by_name(struct bytes name);
 
-/* From the type that torch records for an input: "float", "c10::BFloat16",
- * "long int", ...; scalars and lists are DTYPE_UNKNOWN. */
+/* In any spelling: Float, c10::BFloat16, long int, f32, DT_HALF, fp32. */
+enum dtype dtype_of_any(struct bytes text);
+
+/* As torch records it for an input: "float", "c10::BFloat16", "long int".
+ * Scalars and lists ("Scalar", "Int", "TensorList") are no types. */
 enum dtype dtype_of_torch(struct bytes type);
+
+/* By the number of c10::ScalarType. */
+enum dtype dtype_of_scalar_type(size_t number);
+
+/* By XLA's number of an element type (PrimitiveType). */
+enum dtype dtype_of_hlo(size_t number);
 
 #endif

@@ -2,6 +2,8 @@
  * Searches from the end: paths may hold anything, functions and numbers not. */
 #include "names/frame_name.h"
 
+#include "names/pattern.h"
+
 static struct bytes cut(struct bytes b, size_t from, size_t to) {
     return (struct bytes){b.p + from, to > from ? to - from : 0};
 }
@@ -75,42 +77,33 @@ struct bytes frame_name_stable(struct bytes name, char buf[FRAME_NAME_MAX]) {
     return (struct bytes){(const uint8_t *)buf, n + 1};
 }
 
-/* Packages by the first folder of their path, as torch writes it (relative to
- * where Python found them). */
+/* Files that are not the program's own: packages by the first folder of their
+ * path, as torch writes it (relative to where Python found them), and files of
+ * Python's own that real traces have in every stack. */
 /* clang-format off */
-static const char *const packages[] = {
-    "torch/", "torchvision/", "torchaudio/", "numpy/", "jax/", "jaxlib/",
-    "tensorflow/", "keras/", "flax/", "optax/", "transformers/",
-    "accelerate/", "pytorch_lightning/", "lightning/", "deepspeed/", "triton/",
-    "multiprocessing/", "concurrent/", "asyncio/", "logging/", "importlib/",
-    "collections/", "json/", "<",
+static const char *const foreign[] = {
+    "*site-packages/*", "*dist-packages/*", "*/lib/python*",
+    "torch/*", "torchvision/*", "torchaudio/*", "numpy/*", "jax/*", "jaxlib/*",
+    "tensorflow/*", "keras/*", "flax/*", "optax/*", "transformers/*",
+    "accelerate/*", "pytorch_lightning/*", "lightning/*", "deepspeed/*",
+    "triton/*", "multiprocessing/*", "concurrent/*", "asyncio/*", "logging/*",
+    "importlib/*", "collections/*", "json/*", "<*",
+    "threading.py", "contextlib.py", "functools.py", "typing.py", "queue.py",
+    "runpy.py", "selectors.py", "socket.py", "traceback.py", "warnings.py",
+    "weakref.py", "copy.py", "abc.py", "enum.py", "inspect.py", "random.py",
+    "tempfile.py", "os.py", "posixpath.py", "re.py", "dataclasses.py",
+    "profiler.py", "_twodim_base_impl.py", "fromnumeric.py", NULL,
 };
 /* clang-format on */
 
-/* Files of Python's own that real traces have in every stack. */
-static const char *const library[] = {
-    "threading.py",   "contextlib.py", "functools.py",         "typing.py",
-    "queue.py",       "runpy.py",      "selectors.py",         "socket.py",
-    "traceback.py",   "warnings.py",   "weakref.py",           "copy.py",
-    "abc.py",         "enum.py",       "inspect.py",           "random.py",
-    "tempfile.py",    "os.py",         "posixpath.py",         "re.py",
-    "dataclasses.py", "profiler.py",   "_twodim_base_impl.py", "fromnumeric.py",
-};
-
-static bool contains(struct bytes b, const char *what) {
-    return memmem(b.p, b.n, what, strlen(what)) != NULL;
+bool frame_name_is_users(const struct frame_name *f) {
+    return f->file.n > 0 && !pattern_in(foreign, f->file);
 }
 
-bool frame_name_is_users(const struct frame_name *f) {
-    struct bytes b = f->file;
-    if (b.n == 0 || contains(b, "site-packages/") ||
-        contains(b, "dist-packages/") || contains(b, "/lib/python"))
-        return false;
-    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++)
-        if (b.n >= strlen(packages[i]) &&
-            memcmp(b.p, packages[i], strlen(packages[i])) == 0)
-            return false;
-    for (size_t i = 0; i < sizeof library / sizeof *library; i++)
-        if (bytes_eq(b, library[i], strlen(library[i]))) return false;
-    return true;
+bool frame_name_is_recorder(struct bytes name) {
+    static const char *const list[] = {
+        "torch::unwind::*", "torch::CapturedTraceback::*",
+        "torch::cuda::(anonymous namespace)::gather*",
+        "c10::cuda::CUDACachingAllocator::*", NULL};
+    return pattern_in(list, name);
 }

@@ -29,4 +29,18 @@ struct bytes frame_name_stable(struct bytes name, char buf[FRAME_NAME_MAX]);
  * package's that is known? A guess, made by the path. */
 bool frame_name_is_users(const struct frame_name *f);
 
+/* Is it the call of a torch module: "nn.Module: Conv2d_3"? */
+static inline bool frame_name_is_module(struct bytes name) {
+    return BYTES_STARTS(name, "nn.Module: ");
+}
+
+/* Is it a function of C: "<built-in method f ...>"? */
+static inline bool frame_name_is_builtin(struct bytes name) {
+    return BYTES_STARTS(name, "<built-in");
+}
+
+/* Is it a C++ function of torch that records stacks, or of its allocator? They
+ * are the innermost frames of every stack of an allocation. */
+bool frame_name_is_recorder(struct bytes name);
+
 #endif

@@ -6,6 +6,7 @@
 #define NAMES_OPCLASS_H
 
 #include "base/bytes.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,12 @@ uint16_t name_classify(struct bytes name);
  * record.h): "ops_input", "ops_comm", "ops_copy", "ops_wait", "ops_phase",
  * "ops_epoch". They survive a conversion to Chrome JSON and back. */
 uint16_t cat_classify(struct bytes cat);
+
+/* Does the call put a function of the host on a stream? */
+static inline bool name_is_host_func(struct bytes name) {
+    return BYTES_STARTS(name, "cuLaunchHostFunc") ||
+           BYTES_STARTS(name, "cudaLaunchHostFunc");
+}
 
 /* ProfilerStep#12 -> 12; any text with a number after its last '#' or blank;
  * -1: none. */

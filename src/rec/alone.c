@@ -14,23 +14,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ring/proc.h"
+#include "ring/procfile.h"
 #include "ring/sys.h"
 
 /* The main thread, the flusher and the keeper: as few as there may be. */
 enum { FEWEST = 3 };
 
-/* Copies the line behind "SigBlk:"; false: there is none. */
+/* Copies the mask of blocked signals of a thread. Returns false if it cannot be
+ * read. */
 static bool blocked_signals(int tasks, const char *tid, char out[32]) {
     char path[64], text[4096];
+    size_t len;
     snprintf(path, sizeof path, "%s/status", tid);
-    int fd = sys_openat(tasks, path, O_RDONLY, 0);
-    if (fd < 0) return false;
-    ssize_t n = sys_read(fd, text, sizeof text - 1);
-    sys_close(fd);
-    text[n > 0 ? n : 0] = 0;
-    const char *p = strstr(text, "\nSigBlk:");
-    return p != NULL && sscanf(p + 8, "%31s", out) == 1;
+    if (procfile_read_at(tasks, path, text, sizeof text) <= 0) return false;
+    const char *mask = procfile_line(text, "SigBlk", &len);
+    if (mask == NULL || len >= 32) return false;
+    memcpy(out, mask, len);
+    out[len] = '\0';
+    return true;
 }
 
 /* Not gettid(): /proc may be of another namespace than ours. */
@@ -60,18 +61,14 @@ void alone_close(struct alone *a) {
     a->stat = a->tasks = -1;
 }
 
-/* "pid (name) state ...": names may hold anything. The 52nd field is how it
- * ended, as wait() gives it. */
 static bool main_has_left(const struct alone *a, int *tid, int *status) {
     char text[1024];
-    if (proc_reread(a->stat, text, sizeof text) <= 0) return false;
-    *tid = atoi(text);
-    const char *p = strrchr(text, ')');
-    if (p == NULL || (p[2] != 'Z' && p[2] != 'X')) return false;
-    for (int field = 3; p != NULL && field <= 52; field++)
-        p = strchr(p + 1, ' ');
-    *status = p != NULL ? atoi(p) : 0;
-    return true;
+    struct proc_stat st;
+    long n = procfile_reread(a->stat, text, sizeof text);
+    if (n <= 0 || !proc_stat_parse(text, (size_t)n, &st)) return false;
+    *tid = st.pid;
+    *status = st.exit_status;
+    return st.state == 'Z' || st.state == 'X';
 }
 
 /* 0: it cannot be told. */
@@ -85,15 +82,12 @@ static size_t threads(const struct alone *a) {
 enum whose { PROGRAMS, OURS, KEEPER };
 
 static enum whose whose_thread(const struct alone *a, const char *tid) {
-    static const char *const ours[] = {"opscope\n", "opscope-nvml\n",
-                                       "opscope-rescue\n", "opscope-keep\n"};
+    static const char *const ours[] = {"opscope", "opscope-nvml",
+                                       "opscope-rescue", "opscope-keep"};
     char path[64], name[32], blocked[32];
     snprintf(path, sizeof path, "%s/comm", tid);
-    int fd = sys_openat(a->tasks, path, O_RDONLY, 0);
-    if (fd < 0) return PROGRAMS; /* one that has just ended may have others */
-    ssize_t n = sys_read(fd, name, sizeof name - 1);
-    sys_close(fd);
-    name[n > 0 ? n : 0] = 0;
+    if (procfile_read_line(a->tasks, path, name, sizeof name) < 0)
+        return PROGRAMS; /* one that has just ended may have others */
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (strcmp(name, ours[i]) == 0)
             return !blocked_signals(a->tasks, tid, blocked) ||

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/facts.h"
+#include "rec/device.h"
 #include "rec/memory.h"
 #include "rec/names.h"
 #include "ring/clock.h"
@@ -21,7 +23,7 @@ enum { TRACERS = REC_DEVICES, BATCH = 4096 };
 struct given {
     bool counter;
     double value;
-    struct enc_device d; /* of a counter: name and start */
+    struct encoder_device d; /* of a counter: name and start */
 };
 
 struct tracer {
@@ -48,7 +50,7 @@ static struct {
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER,
          .tables = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- names of devices and queues ---------------------------------------- */
+/* --- names of devices and queues ----------------------------------------- */
 
 /* 0: there are too many. With `tables`. */
 static uint32_t device_number(struct rec_head *h, const char *name) {
@@ -59,7 +61,7 @@ static uint32_t device_number(struct rec_head *h, const char *name) {
     if (h->ndevices == REC_DEVICES) return 0;
     snprintf(h->devices[h->ndevices].name, sizeof h->devices[0].name, "%s",
              name);
-    __atomic_store_n(&h->ndevices, h->ndevices + 1, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->ndevices, h->ndevices + 1);
     return h->ndevices;
 }
 
@@ -78,7 +80,7 @@ static uint32_t track_find(struct rec_head *h, const char *device,
     struct rec_track *t = &h->tracks[h->ntracks];
     t->device = dev;
     snprintf(t->queue, sizeof t->queue, "%s", queue);
-    __atomic_store_n(&h->ntracks, h->ntracks + 1, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->ntracks, h->ntracks + 1);
     return h->ntracks;
 }
 
@@ -92,18 +94,18 @@ static uint32_t track_number(struct rec_head *h, const char *device,
 
 uint32_t ops_device_track(const char *device, const char *queue) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     if (device == NULL) device = "(null)";
     if (queue == NULL) queue = "(null)";
     if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
     if (OPS_STATE_() == 0) return 0;
     session_lock(&q);
-    uint32_t n = s->gen == 0 ? 0 : track_number(s->view.head, device, queue);
+    uint32_t n = s->gen == 0 ? 0 : track_number(s->map.head, device, queue);
     session_unlock(&q);
     return n;
 }
 
-/* --- tracers ------------------------------------------------------------ */
+/* --- tracers ------------------------------------------------------------- */
 
 static const char *device_name(const struct ops_device_tracer *t) {
     return t->device != NULL ? t->device : "(null)";
@@ -112,12 +114,12 @@ static const char *device_name(const struct ops_device_tracer *t) {
 /* Without the calls that it must have it is no tracer. Members that the
  * caller's struct does not have yet are 0. */
 int ops_device_tracer_add_(const struct ops_device_tracer *t, size_t size) {
-    struct quiet q;
+    struct host_state q;
     int result = -1;
     struct ops_device_tracer own = {0};
     if (t != NULL) memcpy(&own, t, size < sizeof own ? size : sizeof own);
     if (own.start == NULL || own.stop == NULL || own.collect == NULL) return -1;
-    quiet_begin(&q);
+    host_state_save(&q);
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS && result != 0; i++) {
         if (all.v[i].key != NULL) continue;
@@ -127,16 +129,16 @@ int ops_device_tracer_add_(const struct ops_device_tracer *t, size_t size) {
         result = 0;
     }
     pthread_mutex_unlock(&all.lock);
-    quiet_end(&q);
+    host_state_restore(&q);
     return result;
 }
 
 /* After this returns no call into the tracer is going on or will come. */
 void ops_device_tracer_remove(const struct ops_device_tracer *t) {
-    struct quiet q;
+    struct host_state q;
     if (t == NULL) return;
     if (OPS_STATE_() >> OPS_GEN_SHIFT_ != 0) ops_flush();
-    quiet_begin(&q);
+    host_state_save(&q);
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS; i++) {
         struct tracer *x = &all.v[i];
@@ -145,7 +147,7 @@ void ops_device_tracer_remove(const struct ops_device_tracer *t) {
         x->key = NULL;
     }
     pthread_mutex_unlock(&all.lock);
-    quiet_end(&q);
+    host_state_restore(&q);
 }
 
 /* Both clocks at one moment: the device's between two reads of ours. Returns
@@ -208,7 +210,7 @@ static void measure(struct tracer *x) {
 }
 
 static uint64_t to_ps(const struct tracer *x, uint64_t tick) {
-    const struct rec_head *h = rec_session.view.head;
+    const struct rec_head *h = rec_session.map.head;
     if (x->t.clock == NULL) return rec_ps_of_ns(h, tick);
     double ns = x->ns_per_tick * (tick >= x->dev0 ? (double)(tick - x->dev0)
                                                   : -(double)(x->dev0 - tick));
@@ -220,17 +222,17 @@ static uint64_t to_ps(const struct tracer *x, uint64_t tick) {
 static void take(void *to, const struct ops_device_record *theirs,
                  size_t size) {
     struct tracer *x = to;
-    struct rec_head *h = rec_session.view.head;
+    struct rec_head *h = rec_session.map.head;
     struct ops_device_record r = {0};
     if (theirs != NULL) memcpy(&r, theirs, size < sizeof r ? size : sizeof r);
     uint64_t a = to_ps(x, r.t0), b = to_ps(x, r.t1);
     struct given g = {.counter = r.what == OPS_DEVICE_COUNTER,
                       .value = r.value};
-    g.d = (struct enc_device){.kind = r.what,
-                              .start_ps = a,
-                              .dur_ps = b > a ? b - a : 0,
-                              .corr = r.corr,
-                              .bytes = r.bytes};
+    g.d = (struct encoder_device){.kind = r.what,
+                                  .start_ps = a,
+                                  .dur_ps = b > a ? b - a : 0,
+                                  .corr = r.corr,
+                                  .bytes = r.bytes};
     if (!g.counter && theirs != NULL)
         g.d.track = track_number(h, device_name(&x->t),
                                  r.queue != NULL ? r.queue : "queue");
@@ -263,22 +265,21 @@ void device_encode(struct encoder *e) {
     e->nnames = REC_NAMES; /* names were interned meanwhile */
     for (uint32_t i = 0; i < all.n; i++) {
         const struct given *g = &all.batch[i];
-        if (g->counter) encode_counter(e, g->d.name, g->value, g->d.start_ps);
-        else encode_device(e, &g->d);
+        if (g->counter) encoder_counter(e, g->d.name, g->value, g->d.start_ps);
+        else encoder_device(e, &g->d);
     }
     all.n = 0;
 }
 
 static void tracer_facts(struct tracer *x, struct encoder *e) {
-    struct rec_head *h = rec_session.view.head;
+    struct rec_head *h = rec_session.map.head;
     pthread_mutex_lock(&all.tables);
     uint32_t file = device_number(h, device_name(&x->t));
     pthread_mutex_unlock(&all.tables);
     if (file == 0) return;
     for (const char *const *f = x->t.facts; f != NULL && f[0] != NULL; f += 2)
-        encode_fact(e, file, f[0], f[1] != NULL ? f[1] : "");
-    if (x->lost > 0)
-        encode_fact_int(e, file, "dropped_traces", (int64_t)x->lost);
+        encoder_fact(e, file, f[0], f[1] != NULL ? f[1] : "");
+    if (x->lost > 0) encoder_fact_int(e, file, FACT_DROPPED, (int64_t)x->lost);
 }
 
 void device_facts(struct encoder *e) {

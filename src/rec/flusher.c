@@ -21,16 +21,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/facts.h"
 #include "rec/alone.h"
-#include "rec/flight.h"
+#include "rec/device.h"
+#include "rec/flusher.h"
+#include "rec/keeper.h"
 #include "rec/machine/sample.h"
 #include "rec/memory.h"
 #include "rec/names.h"
-#include "rec/place.h"
-#include "rec/rescue.h"
+#include "rec/record.h"
+#include "rec/recover_folder.h"
+#include "rec/threads.h"
 #include "ring/clock.h"
 #include "ring/open.h"
-#include "ring/proc.h"
+#include "ring/procfile.h"
 #include "ring/sys.h"
 
 enum {
@@ -46,77 +50,74 @@ enum {
     DUMP_LATER = 1,        /* beside 0 and -1 */
 };
 
-/* The flusher's alone. */
+/* What the flusher alone knows. Times are ns of CLOCK_MONOTONIC. */
 static struct {
     struct sample sample;
     struct alone alone;
-    bool ended;      /* the program has no thread any more */
-    bool gone;       /* the log folder was removed */
-    uint64_t border; /* ns: when a window of times opens or closes; 0 */
-    struct eventfile_mark scalars; /* as of the last commit */
-    bool gpus_told;                /* their facts are in the file */
-    bool again;                    /* rings are still filling behind a pass */
-    uint64_t rushed;               /* ns of the last look at which they were */
-    uint64_t flushed;              /* ns of the last pass */
-    uint64_t sampled, watched, named, crowd_at; /* ns */
-} own;
+    bool program_ended;            /* the program has no thread any more */
+    bool folder_gone;              /* the log folder was removed */
+    bool gpus_reported;            /* their facts are in the file */
+    bool more_waiting;             /* rings are still filling behind a pass */
+    struct eventfile_mark scalars; /* the event file as of the last commit */
+    uint64_t window_edge_ns; /* when a window of times opens or closes; 0 */
+    uint64_t last_rush_ns;   /* the last look at which rings were filling */
+    uint64_t last_pass_ns, last_sample_ns, last_watch_ns, last_names_ns;
+    uint64_t next_crowd_ns; /* when all rings of this user are looked at */
+} fl;
 
-/* --- what goes into the files beside the rings -------------------------- */
+/* --- what goes into the files beside the rings --------------------------- */
 
 static void give_counter(void *to, const char *name, double value) {
     struct encoder *e = to;
     uint32_t at = 0, id = names_intern(name, OPS_COUNT_);
-    const struct rec_view *v = e->v;
-    encode_counter(e, id, value,
-                   rec_clock_ps(v->segs, v->head->nsegs, &at, rec_ticks()));
+    const struct ring_map *v = e->map;
+    encoder_counter(e, id, value,
+                    rec_clock_ps(v->segs, v->head->nsegs, &at, rec_ticks()));
 }
 
 static void give_fact(void *to, const char *key, const char *value) {
-    encode_fact(to, 0, key, value);
+    encoder_fact(to, 0, key, value);
 }
 
 static void rank_facts(struct session *s, struct encoder *e) {
-    uint64_t both = __atomic_load_n(&s->view.head->world_rank,
-                                    __ATOMIC_RELAXED);
+    uint64_t both = REC_LOAD(&s->map.head->world_rank);
     if ((int32_t)(both >> 32) <= 0) return;
-    encode_fact_int(e, 0, "rank", (int32_t)both);
-    encode_fact_int(e, 0, "world_size", (int32_t)(both >> 32));
+    encoder_fact_int(e, 0, FACT_RANK, (int32_t)both);
+    encoder_fact_int(e, 0, FACT_WORLD_SIZE, (int32_t)(both >> 32));
 }
 
 /* At the head of each part. */
 static void part_facts(struct drain *d, void *ctx) {
     struct session *s = ctx;
-    encode_fact_int(&d->enc, 0, "scope_cost_ps",
-                    (int64_t)s->view.head->cost_ps);
+    encoder_fact_int(&d->enc, 0, FACT_SCOPE_COST_PS,
+                     (int64_t)s->map.head->cost_ps);
     if (s->set.steps[0] != 0)
-        encode_fact(&d->enc, 0, "opscope_steps", s->set.steps);
+        encoder_fact(&d->enc, 0, "opscope_steps", s->set.steps);
     rank_facts(s, &d->enc);
     identity_facts(&s->id, give_fact, &d->enc);
 }
 
 static void put_events_path(struct session *s) {
-    snprintf(s->view.head->events, sizeof s->view.head->events, "%.1023s",
+    snprintf(s->map.head->events, sizeof s->map.head->events, "%.1023s",
              s->events.path);
 }
 
 /* The file's name is noted before anything goes into it, which a full buffer
- * may do at any scalar: a rescue must be able to cut it. */
-static void open_events(struct session *s) {
-    eventfile_init(&s->events, s->place.logdir, s->set.logdir, s->id.host);
-    eventfile_begin(&s->events);
-    put_events_path(s);
-    eventfile_mark(&s->events, &own.scalars);
-    s->events_open = true;
-}
-
-static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
+ * may do at any scalar: a recovery must be able to cut the file. */
+static void give_scalar(void *ctx, const char *tag, size_t n, int64_t step,
                         double value, double unix_s) {
-    struct session *s = self;
-    if (!s->events_open) open_events(s);
+    struct session *s = ctx;
+    if (!s->events_open) {
+        eventfile_init(&s->events, s->paths.logdir, s->set.logdir, s->id.host);
+        eventfile_begin(&s->events);
+        put_events_path(s);
+        eventfile_mark(&s->events, &fl.scalars);
+        s->events_open = true;
+    }
     eventfile_scalar(&s->events, tag, n, step, (float)value, unix_s);
 }
 
-/* Scalars are on disk before the commit that says so. A rescue cuts off what
+/* Scalars are on disk before the commit that says so. A recovery cuts off what
  * a kill in between left there twice. */
 static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     struct session *s = ctx;
@@ -127,14 +128,14 @@ static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     eventfile_flush(&s->events);
     put_events_path(s);
     c->scalar_bytes = s->events.size;
-    eventfile_mark(&s->events, &own.scalars);
+    eventfile_mark(&s->events, &fl.scalars);
 }
 
 /* The rings still have them: the next pass gives them again. */
 static void forget_scalars(struct drain *d, void *ctx) {
     struct session *s = ctx;
     (void)d;
-    if (s->events_open) eventfile_rollback(&s->events, &own.scalars);
+    if (s->events_open) eventfile_rollback(&s->events, &fl.scalars);
 }
 
 /* Machine counters belong to the time of a window; the last ones come when it
@@ -142,41 +143,39 @@ static void forget_scalars(struct drain *d, void *ctx) {
 static void sample(struct session *s, uint64_t now, bool final) {
     bool on = final || (OPS_STATE_() & OPS_ON_BIT_) != 0;
     if (s->set.o.no_machine || s->set.o.flight ||
-        (now - own.sampled < SAMPLE_NS && !final))
+        (now - fl.last_sample_ns < SAMPLE_NS && !final))
         return;
-    own.sampled = now;
-    sample_run(&own.sample, now, on ? give_counter : NULL, &s->drain.enc);
+    fl.last_sample_ns = now;
+    sample_run(&fl.sample, now, on ? give_counter : NULL, &s->drain.enc);
     if (on) keeper_sample(give_counter, &s->drain.enc);
-    if (!own.gpus_told) own.gpus_told = keeper_facts(give_fact, &s->drain.enc);
+    if (!fl.gpus_reported)
+        fl.gpus_reported = keeper_facts(give_fact, &s->drain.enc);
 }
 
 static void loss_fact(struct encoder *e, uint64_t n, const char *what) {
     char text[160];
     if (n == 0) return;
     snprintf(text, sizeof text, "%llu %s", (unsigned long long)n, what);
-    encode_fact(e, 0, "opscope_loss", text);
-}
-
-static uint64_t thread_cpu_ns(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    encoder_fact(e, 0, FACT_LOSS, text);
 }
 
 /* What is only known at the end. */
 static void last_facts(struct session *s) {
     struct encoder *e = &s->drain.enc;
-    const struct rec_head *h = s->view.head;
+    const struct rec_head *h = s->map.head;
     struct rec_instant now = rec_clock_read();
+    struct timespec cpu;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
     int64_t stepped = (now.unix_ns - h->start_unix_ns) -
                       (int64_t)(now.mono_ns - h->start_mono_ns);
-    encode_fact_int(e, 0, "events_recorded", (int64_t)e->events);
-    encode_fact_int(e, 0, "flusher_cpu_ns", (int64_t)thread_cpu_ns());
-    encode_fact_int(e, 0, "wall_clock_moved_ns", stepped);
-    uint64_t no_ring = __atomic_load_n(&h->lost.no_ring, __ATOMIC_RELAXED);
-    uint64_t names = __atomic_load_n(&h->lost.names, __ATOMIC_RELAXED);
+    encoder_fact_int(e, 0, "events_recorded", (int64_t)e->events);
+    encoder_fact_int(e, 0, "flusher_cpu_ns",
+                     (int64_t)cpu.tv_sec * 1000000000 + cpu.tv_nsec);
+    encoder_fact_int(e, 0, "wall_clock_moved_ns", stepped);
+    uint64_t no_ring = REC_LOAD(&h->lost.no_ring);
+    uint64_t names = REC_LOAD(&h->lost.names);
     uint64_t lost = no_ring + names + h->drops_write;
-    if (lost > 0) encode_fact_int(e, 0, "dropped_traces", (int64_t)lost);
+    if (lost > 0) encoder_fact_int(e, 0, FACT_DROPPED, (int64_t)lost);
     loss_fact(e, h->drops_write,
               "samples and device events that could not be written");
     loss_fact(e, no_ring, "calls of threads that got no ring");
@@ -188,33 +187,28 @@ static void last_facts(struct session *s) {
                   "got no memory for rings");
 }
 
-/* --- a pass ------------------------------------------------------------- */
+/* --- a pass -------------------------------------------------------------- */
 
 static void wrote(struct session *s, int result) {
     /* no error of its own: the one before still stands in the way */
     if (result != 0 && (s->drain.files.error != 0 || s->problem[0] == 0))
-        session_problem(s->view.head->stem, s->drain.files.error);
-    else if (result == 0 && s->drain.files.error == 0 && !own.gone)
+        session_problem(s->map.head->stem, s->drain.files.error);
+    else if (result == 0 && s->drain.files.error == 0 && !fl.folder_gone)
         session_problem("", 0);
     s->drain.files.error = 0;
 }
 
 /* Threads are often named after they have begun to work. */
 static void thread_names(struct session *s) {
-    for (uint32_t i = 0; i < s->view.nrings && i < NAMED_AT_MOST; i++) {
-        struct rec_ring *r = s->view.ring[i];
+    for (uint32_t i = 0; i < s->map.nrings && i < NAMED_AT_MOST; i++) {
+        struct rec_ring *r = s->map.ring[i];
         char path[64], name[REC_THREAD_NAME];
-        if (r == NULL || __atomic_load_n(&r->named, __ATOMIC_RELAXED) ||
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
+        if (r == NULL || REC_LOAD(&r->named) ||
+            REC_ACQUIRE(&r->state) != REC_RING_LIVE)
             continue;
         snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->tid);
-        int fd = sys_open(path, O_RDONLY);
-        if (fd < 0) continue;
-        ssize_t n = sys_read(fd, name, sizeof name - 1);
-        sys_close(fd);
-        if (n > 0 && name[n - 1] == '\n') n--;
-        if (n <= 0) continue;
-        name[n] = 0;
+        if (procfile_read_line(AT_FDCWD, path, name, sizeof name) <= 0)
+            continue;
         rec_name_put(r, name);
     }
 }
@@ -223,8 +217,8 @@ static void thread_names(struct session *s) {
 static void housekeeping(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     thread_spare();
-    if (now - own.named >= NAMES_NS) {
-        own.named = now;
+    if (now - fl.last_names_ns >= NAMES_NS) {
+        fl.last_names_ns = now;
         thread_names(s);
         threads_look_for_gone();
     }
@@ -234,27 +228,27 @@ static void housekeeping(struct session *s, uint64_t now) {
 /* A new segment may need a page of its own; without it the line stays
  * straight. */
 static void keep_clock(struct session *s) {
-    struct rec_head *h = s->view.head;
+    struct rec_head *h = s->map.head;
     enum { PAGE = 4096, A_PAGE = PAGE / sizeof(struct rec_seg) };
     if (h->nsegs % A_PAGE == 0 && h->nsegs > 0 && h->nsegs < REC_SEGS &&
-        !memory_back(&s->view.segs[h->nsegs], PAGE))
+        !memory_back(&s->map.segs[h->nsegs], PAGE))
         return;
-    rec_clock_bend(h, s->view.segs);
+    rec_clock_bend(h, s->map.segs);
 }
 
 static int pass(struct session *s, bool final) {
-    struct rec_head *h = s->view.head;
+    struct rec_head *h = s->map.head;
     uint64_t now = rec_mono_ns(), end = rec_ticks();
-    own.flushed = now;
+    fl.last_pass_ns = now;
     keep_clock(s);
-    __atomic_store_n(&h->last_tick, end, __ATOMIC_RELAXED);
+    REC_PUT(&h->last_tick, end);
     drain_rings(&s->drain, final && !s->set.o.flight, end);
     uint64_t of_rings = s->drain.enc.events;
-    bool gpus_told = own.gpus_told, rank = false;
+    bool gpus_reported = fl.gpus_reported, rank = false;
     if (OPS_STATE_() & OPS_ON_BIT_) s->recorded = true;
     sample(s, now, final && s->recorded);
     keeper_collect(&s->drain.enc, final);
-    if (__atomic_exchange_n(&s->told_rank, 0, __ATOMIC_ACQUIRE)) {
+    if (__atomic_exchange_n(&s->rank_changed, 0, __ATOMIC_ACQUIRE)) {
         rank = true;
         rank_facts(s, &s->drain.enc);
     }
@@ -263,13 +257,13 @@ static int pass(struct session *s, bool final) {
         last_facts(s);
     }
     /* behind the samples that were just taken */
-    __atomic_store_n(&h->last_tick, rec_ticks(), __ATOMIC_RELAXED);
+    REC_PUT(&h->last_tick, rec_ticks());
     int result = drain_commit(&s->drain);
     wrote(s, result);
     if (result != 0) { /* rings give theirs again; the others are to be told */
         h->drops_write += s->drain.enc.events - of_rings;
-        own.gpus_told = gpus_told;
-        if (rank) __atomic_store_n(&s->told_rank, 1, __ATOMIC_RELEASE);
+        fl.gpus_reported = gpus_reported;
+        if (rank) REC_PUBLISH(&s->rank_changed, 1);
     }
     if (result == 0 && s->drain.files.committed[0] >= FILES_LIMIT)
         wrote(s, drain_rotate(&s->drain));
@@ -280,13 +274,13 @@ static int pass(struct session *s, bool final) {
  * nothing but scopes fills a ring of 8 MiB in 10 ms, and room is given back
  * only behind a pass, during which it writes on: then the next look is soon. */
 static bool rings_fill(const struct session *s) {
-    const struct rec_head *h = s->view.head;
-    uint32_t n = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
+    const struct rec_head *h = s->map.head;
+    uint32_t n = REC_ACQUIRE(&h->nrings);
     for (uint32_t i = 0; i < n; i++) {
-        const struct rec_ring *r = s->view.ring[i];
+        const struct rec_ring *r = s->map.ring[i];
         if (r == NULL) continue;
-        uint32_t state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
-        uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
+        uint32_t state = REC_ACQUIRE(&r->state);
+        uint64_t head = REC_LOAD(&r->head);
         if (state == REC_RING_ENDED ||
             (state == REC_RING_LIVE &&
              head - r->tail[h->active] >= r->slots / 8))
@@ -301,24 +295,24 @@ static bool rings_fill(const struct session *s) {
 static bool pass_is_due(const struct session *s, uint64_t now) {
     if (s->set.o.flight) return false;
     if (rings_fill(s)) {
-        own.rushed = now;
+        fl.last_rush_ns = now;
         return true;
     }
-    return now - own.flushed >= FLUSH_NS || device_any();
+    return now - fl.last_pass_ns >= FLUSH_NS || device_any();
 }
 
 /* Rings are left alone, only the clock is kept. */
-static int quiet_pass(struct session *s) {
+static int idle_pass(struct session *s) {
     keep_clock(s);
-    __atomic_store_n(&s->view.head->last_tick, rec_ticks(), __ATOMIC_RELAXED);
+    REC_PUT(&s->map.head->last_tick, rec_ticks());
     return 0;
 }
 
 static int dump(struct session *s) {
     s->drain.in_pieces = false;
     if (s->set.o.flight) {
-        quiet_pass(s);
-        flight_pass(&s->drain);
+        idle_pass(s);
+        drain_flight(&s->drain);
         keeper_collect(&s->drain.enc, false);
         int result = drain_commit(&s->drain);
         wrote(s, result);
@@ -331,50 +325,40 @@ static int dump(struct session *s) {
     return result;
 }
 
-/* --- windows and requests ----------------------------------------------- */
-
-/* Somebody made the file opscope.capture: that is a request; it is removed. */
-static bool capture_file(struct session *s) {
-    return unlinkat(s->place.logdir, "opscope.capture", 0) == 0;
-}
+/* --- windows and requests ------------------------------------------------ */
 
 /* Whoever holds the lock may be waiting for this thread: then later. */
 static void demand(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) {
-        __atomic_store_n(&s->signalled, 1, __ATOMIC_RELEASE);
+        REC_PUBLISH(&s->signalled, 1);
         return;
     }
-    if (__atomic_load_n(&s->saw_step, __ATOMIC_RELAXED))
+    if (REC_LOAD(&s->saw_step))
         s->demand_steps_left = (uint32_t)s->set.o.demand_steps;
     else s->demand_until_ns = now + (uint64_t)s->set.o.demand_ms * 1000000u;
     pthread_mutex_unlock(&s->lock);
 }
 
-/* When the window may next open or close by itself; 0: nobody knows. */
-static uint64_t next_border(const struct session *s, uint64_t since) {
-    uint64_t start = s->view.head->start_mono_ns;
+static void window_by_time(struct session *s, uint64_t now) {
+    uint64_t since = now - s->map.head->start_mono_ns;
+    bool on = window_wants_time(&s->window, since) || now < s->demand_until_ns;
+    /* between ops_step calls a window of steps is left as it is */
+    if (on || !window_uses_steps(&s->window) || !REC_LOAD(&s->saw_step))
+        session_window(on);
+    if (s->demand_until_ns > 0 && now >= s->demand_until_ns)
+        s->demand_until_ns = 0;
+    /* when it may next open or close by itself */
+    uint64_t start = s->map.head->start_mono_ns;
     uint64_t next = window_next_ns(&s->window, since);
     next = next > UINT64_MAX - start ? 0 : next + start;
     if (s->demand_until_ns > 0 && (next == 0 || s->demand_until_ns < next))
         next = s->demand_until_ns;
-    return next;
-}
-
-static void window_by_time(struct session *s, uint64_t now) {
-    uint64_t since = now - s->view.head->start_mono_ns;
-    bool on = window_wants_time(&s->window, since) || now < s->demand_until_ns;
-    /* between ops_step calls a window of steps is left as it is */
-    if (on || !window_uses_steps(&s->window) ||
-        !__atomic_load_n(&s->saw_step, __ATOMIC_RELAXED))
-        session_window(on);
-    if (s->demand_until_ns > 0 && now >= s->demand_until_ns)
-        s->demand_until_ns = 0;
-    own.border = next_border(s, since);
+    fl.window_edge_ns = next;
 }
 
 /* The windows that time opens and closes; those of steps ops_step sees to. */
 static void windows(struct session *s, uint64_t now) {
-    if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
+    if (!REC_ACQUIRE(&s->windowed)) return;
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     if (window_uses_time(&s->window) || s->demand_until_ns > 0)
         window_by_time(s, now);
@@ -399,21 +383,21 @@ static void ask_again(struct session *s) {
     pthread_mutex_unlock(&s->flush_lock);
 }
 
-/* Rings of many programs at once: nobody's grow any more when they hold too
- * much together. A look costs as much as there are files. */
+/* Looks at what others did. Rings of many programs at once: nobody's grow any
+ * more when they hold too much together; a look costs as much as there are
+ * files. A log folder that was removed: files without a name take all that is
+ * written to them, and are gone with us, which is no error to anybody but the
+ * user. */
 static void look_around(struct session *s, uint64_t now) {
-    if (now < own.crowd_at) return;
-    memory_crowded(place_rings(&s->place) > s->place.uid_cap);
-    uint64_t took = rec_mono_ns() - now;
-    own.crowd_at = now + CROWD_NS + 100 * took;
-}
-
-/* Files without a name take all that is written to them, and are gone with us:
- * that is no error to anybody but the user. */
-static void tell_if_gone(struct session *s) {
-    if (own.gone || (!place_gone(&s->place) && !files_gone(&s->drain.files)))
+    if (now >= fl.next_crowd_ns) {
+        memory_crowded(session_paths_ring_bytes(&s->paths) > s->paths.uid_cap);
+        uint64_t took = rec_mono_ns() - now;
+        fl.next_crowd_ns = now + CROWD_NS + 100 * took;
+    }
+    if (fl.folder_gone ||
+        (!session_paths_gone(&s->paths) && !files_gone(&s->drain.files)))
         return;
-    own.gone = true;
+    fl.folder_gone = true;
     session_problem("the log folder was removed: nothing of this session will "
                     "be left",
                     0);
@@ -423,52 +407,47 @@ static void tell_if_gone(struct session *s) {
  * descriptors. */
 static void end_when_alone(void) {
     int status;
-    if (own.ended || keeper_tid() == 0) return;
-    if (alone_now(&own.alone, keeper_listed(), &status)) {
-        own.ended = true;
+    if (fl.program_ended || keeper_tid() == 0) return;
+    if (alone_now(&fl.alone, keeper_listed(), &status)) {
+        fl.program_ended = true;
         keeper_end_program(status);
-    } else if (alone_in_table(&own.alone, keeper_tid())) {
+    } else if (alone_in_table(&fl.alone, keeper_tid())) {
         keeper_drop_table();
     }
 }
 
 static void watch(struct session *s, uint64_t now) {
     bool asked = __atomic_exchange_n(&s->signalled, 0, __ATOMIC_ACQUIRE) != 0;
-    if (now - own.watched >= WATCH_NS) {
-        own.watched = now;
-        asked = capture_file(s) || asked;
+    if (now - fl.last_watch_ns >= WATCH_NS) {
+        fl.last_watch_ns = now;
+        /* somebody made this file: that is a request, and it is removed */
+        if (unlinkat(s->paths.logdir, "opscope.capture", 0) == 0) asked = true;
         housekeeping(s, now);
         look_around(s, now);
-        rescue_look(&s->place, now);
-        tell_if_gone(s);
+        recover_folder_look(&s->paths, now);
         end_when_alone();
     }
     if (!asked) return;
     if (s->windowed && !s->set.o.flight) demand(s, now);
-    else if (dump_locked(s) == DUMP_LATER)
-        __atomic_store_n(&s->signalled, 1, __ATOMIC_RELEASE);
+    else if (dump_locked(s) == DUMP_LATER) REC_PUBLISH(&s->signalled, 1);
 }
 
-/* --- the thread --------------------------------------------------------- */
+/* --- the thread ---------------------------------------------------------- */
 
-/* How long to sleep. While there is much to do not at all: on a busy machine
- * whoever sleeps waits for others' time slices before it runs again. */
-static long pause_ns(void) {
-    if (own.again) return 0;
-    if (own.rushed != 0 && rec_mono_ns() - own.rushed < FLUSH_NS)
-        return RUSH_NS;
-    return OPS_STATE_() & OPS_ON_BIT_ ? BUSY_NS : IDLE_NS;
-}
-
-/* Sleeps until the next pass is due or somebody asks; true: stop. Answers what
- * was asked before. */
+/* Sleeps until the next pass is due or somebody asks. Returns true if it is
+ * told to stop. While there is much to do it does not sleep at all: on a busy
+ * machine whoever sleeps waits for others' time slices before it runs again. */
 static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     struct timespec ts;
-    long pause = pause_ns();
     clock_gettime(CLOCK_MONOTONIC, &ts);
     uint64_t now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-    if (own.border > now && own.border - now < (uint64_t)pause)
-        pause = (long)(own.border - now);
+    long pause = fl.more_waiting ? 0
+                 : fl.last_rush_ns != 0 && now - fl.last_rush_ns < FLUSH_NS
+                     ? RUSH_NS
+                 : OPS_STATE_() & OPS_ON_BIT_ ? BUSY_NS
+                                              : IDLE_NS;
+    if (fl.window_edge_ns > now && fl.window_edge_ns - now < (uint64_t)pause)
+        pause = (long)(fl.window_edge_ns - now);
     ts.tv_nsec += pause;
     if (ts.tv_nsec >= 1000000000) {
         ts.tv_nsec -= 1000000000;
@@ -493,44 +472,29 @@ static void answer(struct session *s, uint64_t ticket, int result) {
     pthread_mutex_unlock(&s->flush_lock);
 }
 
-/* --- begin and end ------------------------------------------------------ */
-
-static int fail(const char *what, int error) {
-    session_problem(what, error);
-    return -1;
-}
+/* --- begin and end ------------------------------------------------------- */
 
 /* Rings are a file in memory, to which the limit on files applies too. */
 static int no_rings(void) {
     struct rlimit l;
     if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
-        return fail("the limit on the size of files (ulimit -f) leaves no "
-                    "room for the rings",
-                    0);
-    return fail("no memory for the rings", ENOSPC);
+        return session_problem(
+            "the limit on the size of files (ulimit -f) leaves no "
+            "room for the rings",
+            0);
+    return session_problem("no memory for the rings", ENOSPC);
 }
 
-/* Addresses that the program may still use, where they are limited. */
+/* Returns the addresses that the program may still use, where they are
+ * limited. */
 static uint64_t addresses_left(void) {
     struct rlimit l;
     char text[128];
     if (getrlimit(RLIMIT_AS, &l) != 0 || l.rlim_cur == RLIM_INFINITY ||
-        proc_read("/proc/self/statm", text, sizeof text) <= 0)
+        procfile_read("/proc/self/statm", text, sizeof text) <= 0)
         return UINT64_MAX;
     uint64_t used = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
     return used < l.rlim_cur ? l.rlim_cur - used : 0;
-}
-
-/* As much as there may be: a program that locks its memory (mlockall) may map
- * little. */
-static void *map_some(int fd, size_t tables, uint64_t *rings) {
-    for (; *rings >= REC_PAGE; *rings /= 2) {
-        *rings = rec_paged(*rings);
-        if (ftruncate(fd, (off_t)(tables + *rings)) != 0) continue;
-        void *p = memory_map(fd, tables + *rings);
-        if (p != NULL) return p;
-    }
-    return NULL;
 }
 
 /* The ring file, as long as it may get, and mapped; the first pages of its
@@ -540,15 +504,21 @@ static int map_rings(struct session *s) {
     static struct rec_head layout; /* too large for a stack */
     size_t tables = rec_layout(&layout);
     uint64_t rings = 2 * s->memory_cap, quarter = addresses_left() / 4;
-    if (rings > quarter) rings = quarter;
-    void *p = map_some(s->place.ring, tables, &rings);
-    if (p == NULL) return no_rings();
-    s->view.head = p;
-    s->view.bytes = tables + rings;
+    void *p = NULL;
+    /* a program that locks its memory (mlockall) may map little */
+    for (rings = rings < quarter ? rings : quarter;; rings /= 2) {
+        if (rings < REC_PAGE) return no_rings();
+        rings = rec_paged(rings);
+        if (ftruncate(s->paths.ring, (off_t)(tables + rings)) == 0 &&
+            (p = memory_map(s->paths.ring, tables + rings)) != NULL)
+            break;
+    }
+    s->map.head = p;
+    s->map.bytes = tables + rings;
     /* rings, and tables of which most processes need little */
     memory_allow(s->memory_cap + s->memory_cap / 4 + (1 << 20));
     if (!memory_back(p, offsetof(struct rec_head, rings)) ||
-        !memory_count_losses(s->place.ring) ||
+        !memory_count_losses(s->paths.ring) ||
         !memory_back((char *)p + layout.segs_at, sizeof(struct rec_seg)))
         return no_rings();
     struct rec_head *h = p;
@@ -556,23 +526,23 @@ static int map_rings(struct session *s) {
     h->version = REC_VERSION;
     h->head_bytes = sizeof *h;
     h->file_bytes = tables;
-    rec_view_tables(&s->view, p, tables + rings);
+    ring_map_tables(&s->map, p, tables + rings);
     return 0;
 }
 
-/* The stem fits: place_make saw to that. */
+/* The stem fits: session_paths_make saw to that. */
 static void fill_head(struct session *s, const struct rec_instant *first) {
-    struct rec_head *h = s->view.head;
+    struct rec_head *h = s->map.head;
     h->pid = (uint32_t)s->pid;
     h->gen = s->gen;
     h->launch = s->set.launch;
-    snprintf(h->stem, sizeof h->stem, "%.1023s", s->place.stem);
+    snprintf(h->stem, sizeof h->stem, "%.1023s", s->paths.stem);
     snprintf(h->host, sizeof h->host, "%s", s->id.host);
     h->world_rank = rec_world_rank(s->id.world, s->id.rank);
     h->flight = s->set.o.flight;
-    rec_clock_start(h, s->view.segs, first);
+    rec_clock_start(h, s->map.segs, first);
     h->last_tick = h->start_tick;
-    h->cost_ps = record_cost_ps(&s->view);
+    h->cost_ps = record_cost_ps(&s->map);
     memcpy(h->magic, REC_MAGIC, sizeof h->magic);
 }
 
@@ -581,11 +551,11 @@ static int open_files(struct session *s) {
     s->drain.at_commit = flush_scalars;
     s->drain.at_failure = forget_scalars;
     s->drain.ctx = s;
-    s->drain.events = (struct enc_to){.self = s, .scalar = give_scalar};
-    if (drain_open(&s->drain, &s->view, s->place.run, s->place.base, -1) == 0 &&
+    s->drain.scalar = give_scalar;
+    if (drain_open(&s->drain, &s->map, s->paths.run, s->paths.base, -1) == 0 &&
         drain_commit(&s->drain) == 0)
         return 0;
-    return fail(s->place.stem, s->drain.files.error);
+    return session_problem(s->paths.stem, s->drain.files.error);
 }
 
 /* Everything that a session needs. The thread that starts it has the lock and
@@ -593,18 +563,20 @@ static int open_files(struct session *s) {
 static int begin(struct session *s) {
     int error = rec_own_table();
     if (error != 0)
-        return fail("the system allows no thread descriptors of its own "
-                    "(close_range or unshare)",
-                    error);
-    if (!alone_open(&own.alone))
-        return fail("/proc is not there, or there are too few descriptors", 0);
+        return session_problem(
+            "the system allows no thread descriptors of its own "
+            "(close_range or unshare)",
+            error);
+    if (!alone_open(&fl.alone))
+        return session_problem(
+            "/proc is not there, or there are too few descriptors", 0);
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
-    if (place_make(s) != 0 || map_rings(s) != 0) return -1;
-    if (!names_session(&s->view) || !thread_spare()) return no_rings();
+    if (session_paths_make(s) != 0 || map_rings(s) != 0) return -1;
+    if (!names_session(&s->map) || !thread_spare()) return no_rings();
     fill_head(s, &first);
     if (open_files(s) != 0) return -1;
-    if (!s->set.o.no_machine) sample_open(&own.sample);
-    own.gpus_told = s->set.o.no_machine || s->set.child;
+    if (!s->set.o.no_machine) sample_open(&fl.sample);
+    fl.gpus_reported = s->set.o.no_machine || s->set.child;
     return 0;
 }
 
@@ -612,8 +584,8 @@ static int begin(struct session *s) {
 static void finish(struct session *s) {
     char name[NAME_MAX + 1];
     if (s->set.o.flight) {
-        flight_pass(&s->drain);
-        drain_closed(&s->drain);
+        drain_flight(&s->drain);
+        drain_mark_final(&s->drain);
         drain_commit(&s->drain);
     }
     s->drain.in_pieces = false;
@@ -625,15 +597,15 @@ static void finish(struct session *s) {
                (pass(s, true) == 0 && drain_finish(&s->drain, name) == 0);
     if (!s->whole) wrote(s, -1);
     if (s->events_open) eventfile_close(&s->events);
-    rescue_end(&s->place);
+    recover_folder_end(&s->paths);
 }
 
 /* What begin() opened; after a start that failed, as far as it came. */
 static void close_all(struct session *s, bool keep) {
-    drain_close(&s->drain);
-    place_remove(&s->place, keep);
-    sample_close(&own.sample);
-    alone_close(&own.alone);
+    drain_free(&s->drain);
+    session_paths_remove(&s->paths, keep);
+    sample_close(&fl.sample);
+    alone_close(&fl.alone);
 }
 
 static void tell_begun(struct session *s, int result) {
@@ -657,11 +629,12 @@ static void loop(struct session *s) {
         s->drain.in_pieces = !asked;
         int result = want_dump                 ? dump_locked(s)
                      : due && !s->set.o.flight ? pass(s, false)
-                                               : quiet_pass(s);
+                                               : idle_pass(s);
         if (result == DUMP_LATER) ask_again(s);
         else answer(s, ticket, result);
         /* where nothing could be written there is no use in trying at once */
-        own.again = due && result == 0 && !s->set.o.flight && rings_fill(s);
+        fl.more_waiting = due && result == 0 && !s->set.o.flight &&
+                          rings_fill(s);
         watch(s, now);
     }
 }
@@ -670,11 +643,11 @@ static void *flusher(void *arg) {
     struct session *s = arg;
     prctl(PR_SET_NAME, "opscope");
     rec_self.ours = true;
-    memset(&own, 0, sizeof own);
-    own.alone = (struct alone){.stat = -1, .tasks = -1};
+    memset(&fl, 0, sizeof fl);
+    fl.alone = (struct alone){.stat = -1, .tasks = -1};
     int result = begin(s);
     if (result == 0) {
-        rescue_begin(&s->place, rec_mono_ns());
+        recover_folder_begin(&s->paths, rec_mono_ns());
         tell_begun(s, 0);
         loop(s);
         finish(s);
@@ -712,7 +685,7 @@ int flusher_start(void) {
     rec_thread_attr(&a);
     int error = pthread_create(&s->flusher, &a, flusher, s);
     pthread_attr_destroy(&a);
-    if (error != 0) return fail("no thread for the recorder", error);
+    if (error != 0) return session_problem("no thread for the recorder", error);
     pthread_mutex_lock(&s->flush_lock);
     while (s->begun == 0) pthread_cond_wait(&s->done, &s->flush_lock);
     pthread_mutex_unlock(&s->flush_lock);
@@ -743,8 +716,8 @@ int flusher_wait(uint64_t ticket) {
 /* The thread is not here, nor are its descriptors. */
 void flusher_forked(void) {
     encoder_free(&rec_session.drain.enc);
-    memset(&own, 0, sizeof own);
-    rescue_forked();
+    memset(&fl, 0, sizeof fl);
+    recover_folder_forked();
 }
 
 void flusher_stop(void) {

@@ -17,7 +17,10 @@
 #include <unistd.h>
 
 #include "rec/alone.h"
+#include "rec/device.h"
+#include "rec/keeper.h"
 #include "rec/machine/nvml.h"
+#include "rec/threads.h"
 #include "ring/open.h"
 
 enum job { NONE, COLLECT, COLLECT_LAST, DROP_TABLE, END_PROGRAM, STOP };
@@ -46,12 +49,6 @@ void keeper_init(void) {
 
 /* --- the keeper's side --------------------------------------------------- */
 
-static void open_nvml(const struct session *s) {
-    if (s->set.o.no_machine || s->set.child) return; /* the parent watches */
-    nvml_open(&keeper.nvml, NULL, identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
-    __atomic_store_n(&keeper.nvml_ready, true, __ATOMIC_RELEASE);
-}
-
 static void close_nvml(void) {
     if (!keeper.nvml_ready) return;
     keeper.nvml_ready = false;
@@ -74,14 +71,6 @@ static void done(void) {
     pthread_mutex_unlock(&keeper.lock);
 }
 
-static enum job next_job(void) {
-    pthread_mutex_lock(&keeper.lock);
-    while (keeper.job == NONE) pthread_cond_wait(&keeper.changed, &keeper.lock);
-    enum job job = keeper.job;
-    pthread_mutex_unlock(&keeper.lock);
-    return job;
-}
-
 /* ops_stop() comes from a destructor then, in this thread (keeper_serve). */
 static void end_program(void) {
     pthread_mutex_lock(&keeper.lock);
@@ -97,7 +86,11 @@ static void end_program(void) {
 
 void keeper_serve(void) {
     for (;;) {
-        enum job job = next_job();
+        pthread_mutex_lock(&keeper.lock);
+        while (keeper.job == NONE)
+            pthread_cond_wait(&keeper.changed, &keeper.lock);
+        enum job job = keeper.job;
+        pthread_mutex_unlock(&keeper.lock);
         if (job == STOP) return;
         if (job == END_PROGRAM) end_program();
         else if (job == DROP_TABLE) rec_own_table();
@@ -109,10 +102,15 @@ void keeper_serve(void) {
 static void *run(void *arg) {
     prctl(PR_SET_NAME, "opscope-keep");
     rec_self.ours = true;
-    __atomic_store_n(&keeper.listed, alone_self(), __ATOMIC_RELEASE);
-    __atomic_store_n(&keeper.tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    REC_PUBLISH(&keeper.listed, alone_self());
+    REC_PUBLISH(&keeper.tid, (int)syscall(SYS_gettid));
     device_start();
-    open_nvml(arg);
+    const struct session *s = arg;
+    if (!s->set.o.no_machine && !s->set.child) { /* the parent watches */
+        nvml_open(&keeper.nvml, NULL,
+                  identity_var(&s->id, "CUDA_VISIBLE_DEVICES"));
+        REC_PUBLISH(&keeper.nvml_ready, true);
+    }
     keeper_serve();
     close_nvml();
     return NULL;
@@ -128,9 +126,9 @@ int keeper_start(const sigset_t *signals) {
     rec_thread_attr(&a);
     int error = pthread_create(&keeper.thread, &a, run, &rec_session);
     pthread_attr_destroy(&a);
-    __atomic_store_n(&keeper.runs, error == 0, __ATOMIC_RELEASE);
-    if (error != 0) session_problem("no thread for the recorder", error);
-    return error == 0 ? 0 : -1;
+    REC_PUBLISH(&keeper.runs, error == 0);
+    return error == 0 ? 0
+                      : session_problem("no thread for the recorder", error);
 }
 
 /* After the job before. False: it is away, and will not do it. */
@@ -165,7 +163,7 @@ void keeper_join(void) {
 }
 
 void keeper_collect(struct encoder *e, bool last) {
-    if (!__atomic_load_n(&keeper.runs, __ATOMIC_ACQUIRE) || !device_any() ||
+    if (!REC_ACQUIRE(&keeper.runs) || !device_any() ||
         !ask(last ? COLLECT_LAST : COLLECT))
         return;
     pthread_mutex_lock(&keeper.lock);
@@ -187,18 +185,15 @@ void keeper_end_program(int status) {
 }
 void keeper_drop_table(void) { ask(DROP_TABLE); }
 
-int keeper_listed(void) {
-    return __atomic_load_n(&keeper.listed, __ATOMIC_ACQUIRE);
-}
-int keeper_tid(void) { return __atomic_load_n(&keeper.tid, __ATOMIC_ACQUIRE); }
+int keeper_listed(void) { return REC_ACQUIRE(&keeper.listed); }
+int keeper_tid(void) { return REC_ACQUIRE(&keeper.tid); }
 
 void keeper_sample(void (*give)(void *, const char *, double), void *to) {
-    if (__atomic_load_n(&keeper.nvml_ready, __ATOMIC_ACQUIRE))
-        nvml_run(&keeper.nvml, give, to);
+    if (REC_ACQUIRE(&keeper.nvml_ready)) nvml_run(&keeper.nvml, give, to);
 }
 
 bool keeper_facts(void (*give)(void *, const char *, const char *), void *to) {
     if (rec_session.set.o.no_machine || rec_session.set.child) return true;
-    return __atomic_load_n(&keeper.nvml_ready, __ATOMIC_ACQUIRE) &&
+    return REC_ACQUIRE(&keeper.nvml_ready) &&
            nvml_facts(&keeper.nvml, give, to);
 }

@@ -27,7 +27,7 @@ struct family {
     uint64_t refused;
 };
 
-static struct family own;         /* where no page can be shared */
+static struct family this_one;    /* where no page can be shared */
 static struct rec_losses nowhere; /* before the first session */
 static struct {
     struct family *all;
@@ -35,7 +35,7 @@ static struct {
     bool crowded;
     char *losses_page; /* NULL: not yet */
     struct rec_losses *losses;
-} mem = {.all = &own, .losses = &nowhere};
+} mem = {.all = &this_one, .losses = &nowhere};
 
 static size_t page_size(void) {
     long size = sysconf(_SC_PAGESIZE);
@@ -49,7 +49,7 @@ void memory_init(void) {
 }
 
 void memory_allow(uint64_t bytes) {
-    uint64_t cap = __atomic_load_n(&mem.all->cap, __ATOMIC_RELAXED);
+    uint64_t cap = REC_LOAD(&mem.all->cap);
     while (bytes > cap &&
            !__atomic_compare_exchange_n(&mem.all->cap, &cap, bytes, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
@@ -69,28 +69,26 @@ void *memory_map(int fd, size_t bytes) {
 
 void memory_unmap(void *p, size_t bytes) { munmap(p, bytes); }
 
-/* Gives the page memory; what is in it stays, should somebody be writing. */
-static bool touch(char *page) {
-    return syscall(SYS_futex, page, FUTEX_WAKE, 1, NULL, NULL, 0) >= 0;
-}
-
 static bool populate(char *p, size_t n, size_t page) {
     while (madvise(p, n, MADV_POPULATE_WRITE) != 0) {
         if (errno == EINTR || errno == EAGAIN) continue;
         if (errno != EINVAL && errno != ENOSYS) return false;
+        /* what is in a page stays, should somebody be writing */
         for (size_t i = 0; i < n; i += page)
-            if (!touch(p + i)) return false;
+            if (syscall(SYS_futex, p + i, FUTEX_WAKE, 1, NULL, NULL, 0) < 0)
+                return false;
         return true;
     }
     return true;
 }
 
-/* Counts before it takes: at no moment is there more than the limit. */
+/* Counts n bytes as taken, before they are: at no moment is there more than the
+ * limit. Returns false if they would be too many. */
 static bool take(uint64_t n) {
     struct family *a = mem.all;
-    uint64_t cap = __atomic_load_n(&a->cap, __ATOMIC_RELAXED);
+    uint64_t cap = REC_LOAD(&a->cap);
     uint64_t now = __atomic_add_fetch(&a->bytes, n, __ATOMIC_RELAXED);
-    if (now <= cap && !__atomic_load_n(&mem.crowded, __ATOMIC_RELAXED)) {
+    if (now <= cap && !REC_LOAD(&mem.crowded)) {
         __atomic_fetch_add(&mem.taken, n, __ATOMIC_RELAXED);
         return true;
     }
@@ -102,7 +100,7 @@ static bool take(uint64_t n) {
 /* memory_count() may have set it lower meanwhile. */
 void memory_freed(uint64_t n) {
     struct family *a = mem.all;
-    uint64_t now = __atomic_load_n(&a->bytes, __ATOMIC_RELAXED);
+    uint64_t now = REC_LOAD(&a->bytes);
     while (!__atomic_compare_exchange_n(&a->bytes, &now, now > n ? now - n : 0,
                                         false, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED)) {
@@ -128,13 +126,11 @@ bool memory_back(void *p, size_t n) {
 }
 
 void memory_give_back(void) {
-    untake(__atomic_load_n(&mem.taken, __ATOMIC_RELAXED));
+    untake(REC_LOAD(&mem.taken));
     mem.crowded = false;
 }
 
-void memory_count(uint64_t bytes) {
-    __atomic_store_n(&mem.all->bytes, bytes, __ATOMIC_RELAXED);
-}
+void memory_count(uint64_t bytes) { REC_PUT(&mem.all->bytes, bytes); }
 
 void memory_forked(void) {
     mem.taken = 0;
@@ -163,28 +159,21 @@ bool memory_count_losses(int fd) {
     if (p == NULL) return false;
     mem.losses_page = p;
     struct rec_losses *l = (struct rec_losses *)(p + (at & (page - 1)));
-    __atomic_store_n(&mem.losses, l, __ATOMIC_RELEASE);
+    REC_PUBLISH(&mem.losses, l);
     return true;
 }
 
 struct rec_losses *memory_losses(void) {
-    return __atomic_load_n(&mem.losses, __ATOMIC_ACQUIRE);
+    return REC_ACQUIRE(&mem.losses);
 }
 
-uint64_t memory_taken(void) {
-    return __atomic_load_n(&mem.taken, __ATOMIC_RELAXED);
-}
+uint64_t memory_taken(void) { return REC_LOAD(&mem.taken); }
 
 bool memory_is_much(void) {
     const struct family *a = mem.all;
-    return __atomic_load_n(&a->bytes, __ATOMIC_RELAXED) >
-           __atomic_load_n(&a->cap, __ATOMIC_RELAXED) / 8;
+    return REC_LOAD(&a->bytes) > REC_LOAD(&a->cap) / 8;
 }
 
-uint64_t memory_refused(void) {
-    return __atomic_load_n(&mem.all->refused, __ATOMIC_RELAXED);
-}
+uint64_t memory_refused(void) { return REC_LOAD(&mem.all->refused); }
 
-void memory_crowded(bool yes) {
-    __atomic_store_n(&mem.crowded, yes, __ATOMIC_RELAXED);
-}
+void memory_crowded(bool yes) { REC_PUT(&mem.crowded, yes); }

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "opscope/record.h"
+#include "rec/host_state.h"
 #include "rec/memory.h"
-#include "rec/quiet.h"
 #include "ring/text.h"
 
 enum {
@@ -29,7 +29,7 @@ static struct {
     uint32_t n, ntext;
     bool full;       /* no name will ever be added */
     uint32_t denied; /* there was no memory for one, so many uses ago */
-    struct rec_view *session;
+    struct ring_map *session;
     uint64_t names_to, text_to; /* what the session's file has memory for */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -42,11 +42,11 @@ static uint32_t hash(const char *s, size_t n, uint32_t kind) {
 
 /* The number, or 0; *slot is where it stands or belongs. */
 static uint32_t find(const char *s, size_t n, uint32_t kind, uint32_t *slot) {
-    uint32_t *table = __atomic_load_n(&all.table, __ATOMIC_ACQUIRE);
+    uint32_t *table = REC_ACQUIRE(&all.table);
     *slot = 0;
     if (table == NULL) return 0;
     for (uint32_t i = hash(s, n, kind) % TABLE;; i = (i + 1) % TABLE) {
-        uint32_t id = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+        uint32_t id = REC_ACQUIRE(&table[i]);
         const struct rec_name *e = &all.v[id];
         *slot = i;
         if (id == 0) return 0;
@@ -74,7 +74,7 @@ static bool make_tables(void) {
     all.v[0] = all.v[1] = (struct rec_name){0, sizeof other - 1, OPS_KIND_OP};
     all.n = FIRST;
     all.ntext = sizeof other - 1;
-    __atomic_store_n(&all.table, t, __ATOMIC_RELEASE);
+    REC_PUBLISH(&all.table, t);
     return true;
 }
 
@@ -93,7 +93,7 @@ static bool backed(void *table, uint64_t most, uint64_t *have, uint64_t to) {
 
 /* The session's copy of names [from, all.n). */
 static bool copy_out(uint32_t from) {
-    struct rec_view *v = all.session;
+    struct ring_map *v = all.session;
     if (v == NULL) return true;
     struct rec_head *h = v->head;
     if (!backed(v->names, REC_NAMES * sizeof *all.v, &all.names_to,
@@ -104,7 +104,7 @@ static bool copy_out(uint32_t from) {
     memcpy(v->names + from, all.v + from, (all.n - from) * sizeof *all.v);
     memcpy(v->text + at, all.text + at, all.ntext - at);
     h->ntext = all.ntext;
-    __atomic_store_n(&h->nnames, all.n, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->nnames, all.n);
     return true;
 }
 
@@ -119,7 +119,7 @@ static uint32_t add(const char *s, size_t n, uint32_t kind) {
     if (!make_tables()) return 0;
     if ((id = find(s, n, kind, &slot)) != 0) return id;
     if (all.n == REC_NAMES || all.ntext + NAME_MAX_BYTES > REC_TEXT) {
-        __atomic_store_n(&all.full, true, __ATOMIC_RELAXED);
+        REC_PUT(&all.full, true);
         return too_many();
     }
     memcpy(all.text + all.ntext, s, n);
@@ -129,18 +129,18 @@ static uint32_t add(const char *s, size_t n, uint32_t kind) {
     if (!copy_out(all.n - 1)) {
         all.n--;
         all.ntext -= (uint32_t)n;
-        __atomic_store_n(&all.denied, 1, __ATOMIC_RELAXED);
+        REC_PUT(&all.denied, 1);
         return too_many();
     }
-    __atomic_store_n(&all.denied, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&all.table[slot], all.n - 1, __ATOMIC_RELEASE);
+    REC_PUT(&all.denied, 0);
+    REC_PUBLISH(&all.table[slot], all.n - 1);
     return all.n - 1;
 }
 
 /* Would the long way only say no again? */
 static bool hopeless(void) {
-    if (__atomic_load_n(&all.full, __ATOMIC_RELAXED)) return true;
-    return __atomic_load_n(&all.denied, __ATOMIC_RELAXED) != 0 &&
+    if (REC_LOAD(&all.full)) return true;
+    return REC_LOAD(&all.denied) != 0 &&
            __atomic_add_fetch(&all.denied, 1, __ATOMIC_RELAXED) %
                    DENIED_RETRY !=
                0;
@@ -153,20 +153,20 @@ uint32_t names_intern(const char *name, uint32_t kind) {
     uint32_t slot, id = find(name, n, kind, &slot);
     if (id != 0) return id;
     if (hopeless()) return too_many();
-    struct quiet q;
-    quiet_begin(&q);
+    struct host_state q;
+    host_state_save(&q);
     pthread_mutex_lock(&all.lock);
     id = add(name, n, kind);
     pthread_mutex_unlock(&all.lock);
-    quiet_end(&q);
+    host_state_restore(&q);
     return id;
 }
 
-bool names_session(struct rec_view *v) {
+bool names_session(struct ring_map *v) {
     pthread_mutex_lock(&all.lock);
     all.session = v;
     all.names_to = all.text_to = 0;
-    __atomic_store_n(&all.denied, 0, __ATOMIC_RELAXED);
+    REC_PUT(&all.denied, 0);
     bool ok = v == NULL || (make_tables() && copy_out(0));
     if (!ok) all.session = NULL;
     pthread_mutex_unlock(&all.lock);

@@ -5,7 +5,7 @@
 #ifndef REC_NAMES_H
 #define REC_NAMES_H
 
-#include "ring/view.h"
+#include "ring/ring_map.h"
 
 /* The number of a name, from 2 on; 1 when there are too many (counted), 0 when
  * there is no memory. The text is copied; it is cut at 1 KiB. */
@@ -13,7 +13,7 @@ uint32_t names_intern(const char *name, uint32_t kind);
 
 /* From now on names go into this session's tables as well; all that there are
  * are copied first. NULL: no session. False: there is no memory for them. */
-bool names_session(struct rec_view *v);
+bool names_session(struct ring_map *v);
 
 /* Around fork(): nobody interns meanwhile. */
 void names_fork_lock(void);

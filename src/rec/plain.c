@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- options as text ---------------------------------------------------- */
+/* --- options as text ----------------------------------------------------- */
 
 enum form { FORM_TEXT, FORM_FLAG, FORM_INT, FORM_SIZE };
 
@@ -93,11 +93,11 @@ static const char *set_option(struct ops_options *o, char *text) {
 
 static int refuse(const char *option, const char *why) {
     char text[OPS_PROBLEM_MAX];
-    struct quiet q;
+    struct host_state q;
     snprintf(text, sizeof text, "option '%.100s': %s", option, why);
-    quiet_begin(&q);
+    host_state_save(&q);
     session_problem(text, 0);
-    quiet_end(&q);
+    host_state_restore(&q);
     return -1;
 }
 
@@ -118,7 +118,7 @@ int ops_fn_start(const char *logdir, const char *text) {
     return ops_start(logdir, &o);
 }
 
-/* --- the calls ---------------------------------------------------------- */
+/* --- the calls ----------------------------------------------------------- */
 
 /* A number from outside: what is no kind of a scope is the default. */
 static uint32_t known(int kind) {

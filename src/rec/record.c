@@ -12,19 +12,19 @@
 
 #include "rec/memory.h"
 #include "rec/names.h"
+#include "rec/record.h"
+#include "rec/threads.h"
 #include "ring/clock.h"
 #include "ring/text.h"
 
-#define LIKELY(x)     __builtin_expect(!!(x), 1)
-#define UNLIKELY(x)   __builtin_expect(!!(x), 0)
-#define PUT(p, v)     __atomic_store_n(p, v, __ATOMIC_RELAXED)
-#define PUBLISH(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* --- in and out --------------------------------------------------------- */
+/* --- in and out ---------------------------------------------------------- */
 
 static inline uint32_t state_now(void) { return OPS_STATE_(); }
 
-static inline void leave(void) { PUBLISH(&rec_self.busy, 0); }
+static inline void leave(void) { REC_PUBLISH(&rec_self.busy, 0); }
 
 /* Where the caller has its frame on the stack. */
 #define FRAME() ((uintptr_t)__builtin_frame_address(0))
@@ -36,16 +36,16 @@ static void mend(struct rec_ring *r, const struct rec_slot *slots) {
     if (d > 0 && d <= REC_FRAMES) {
         const struct rec_frame *f = &r->frames[d - 1];
         if (rec_ring_ended(r, slots, REC_SCOPE, f->time, f->name)) {
-            PUT(&r->args_top, f->args);
-            PUBLISH(&r->depth, d - 1);
+            REC_PUT(&r->args_top, f->args);
+            REC_PUBLISH(&r->depth, d - 1);
         }
     }
     if ((r->marks & REC_IN_STEP) &&
         rec_ring_ended(r, slots, REC_STEP, r->step_time, 0))
-        PUBLISH(&r->marks, r->marks & ~(uint32_t)REC_IN_STEP);
+        REC_PUBLISH(&r->marks, r->marks & ~(uint32_t)REC_IN_STEP);
     if ((r->marks & REC_IN_EPOCH) &&
         rec_ring_ended(r, slots, REC_EPOCH, r->epoch_time, 0))
-        PUBLISH(&r->marks, r->marks & ~(uint32_t)REC_IN_EPOCH);
+        REC_PUBLISH(&r->marks, r->marks & ~(uint32_t)REC_IN_EPOCH);
 }
 
 /* `busy` is set: is the call that set it still going on? A handler that
@@ -68,7 +68,7 @@ static bool outlived(uintptr_t here) {
  * may not be touched: it may be gone. When busy is set already, whoever set it
  * keeps the ring there. */
 static inline struct rec_ring *enter_at(uint32_t gen, uintptr_t frame) {
-    PUT(&rec_self.busy, frame);
+    REC_PUT(&rec_self.busy, frame);
     __asm__ volatile("" ::: "memory");
     if (UNLIKELY(state_now() >> OPS_GEN_SHIFT_ != gen)) {
         leave();
@@ -81,7 +81,7 @@ static __attribute__((noinline, cold)) struct rec_ring *
 enter_busy(uint32_t gen, uintptr_t frame) {
     if (outlived(frame)) return enter_at(gen, frame);
     struct rec_ring *r = rec_self.ring;
-    PUT(&r->lost[REC_LOST_SIGNAL], r->lost[REC_LOST_SIGNAL] + 1);
+    REC_PUT(&r->lost[REC_LOST_SIGNAL], r->lost[REC_LOST_SIGNAL] + 1);
     return NULL;
 }
 
@@ -111,33 +111,33 @@ static inline struct rec_ring *enter(void) {
     return enter_ring(st >> OPS_GEN_SHIFT_);
 }
 
-/* --- slots -------------------------------------------------------------- */
+/* --- slots --------------------------------------------------------------- */
 
 /* The limit is this thread's own copy of what the flusher has given back and
  * of what has memory behind it: looked at again when it is reached. */
 static __attribute__((noinline)) bool more_room(struct rec_ring *r) {
     uint64_t limit = thread_room(r);
-    PUT(&r->limit, limit);
+    REC_PUT(&r->write_limit, limit);
     if (r->head < limit) return true;
-    PUT(&r->lost[REC_LOST_FULL], r->lost[REC_LOST_FULL] + 1);
+    REC_PUT(&r->lost[REC_LOST_FULL], r->lost[REC_LOST_FULL] + 1);
     return false;
 }
 
 static inline bool has_room(struct rec_ring *r) {
-    return LIKELY(r->head < r->limit) || more_room(r);
+    return LIKELY(r->head < r->write_limit) || more_room(r);
 }
 
 static inline void slot(struct rec_slot *s, uint64_t time, uint64_t rest) {
-    PUT(&s->time, time);
-    PUT(&s->rest, rest);
+    REC_PUT(&s->time, time);
+    REC_PUT(&s->rest, rest);
 }
 
-/* A record with n bytes of payload. */
-static inline void put(struct rec_ring *r, struct rec_slot *slots,
-                       uint64_t mask, enum rec_kind kind, uint32_t name,
+/* Writes a record with n bytes of payload into the thread's ring. */
+static inline void put(struct rec_ring *r, enum rec_kind kind, uint32_t name,
                        uint64_t time, const void *payload, uint32_t n) {
+    struct rec_slot *slots = rec_self.slots;
     const uint8_t *p = payload;
-    uint64_t at = r->head;
+    uint64_t at = r->head, mask = rec_self.mask;
     slot(&slots[at++ & mask], time, rec_rest(kind, name, n));
     for (; n > 0; at++) {
         uint8_t piece[REC_CONT_BYTES] = {0};
@@ -150,16 +150,15 @@ static inline void put(struct rec_ring *r, struct rec_slot *slots,
         p += take;
         n -= take;
     }
-    PUBLISH(&r->head, at);
+    REC_PUBLISH(&r->head, at);
 }
 
 static inline void emit(struct rec_ring *r, enum rec_kind kind, uint32_t name,
                         uint64_t time, const void *payload, uint32_t n) {
-    if (has_room(r))
-        put(r, rec_self.slots, rec_self.mask, kind, name, time, payload, n);
+    if (has_room(r)) put(r, kind, name, time, payload, n);
 }
 
-/* --- scopes ------------------------------------------------------------- */
+/* --- scopes -------------------------------------------------------------- */
 
 /* Which scope of which call of a function this is: the place in the program
  * and the place in the stack. */
@@ -173,11 +172,11 @@ static inline uint32_t which(uint64_t t) { return (uint32_t)t | 1u << 31; }
 static inline void push(struct rec_ring *r, uint32_t d, uint32_t name,
                         uint64_t where, uint64_t now) {
     struct rec_frame *f = &r->frames[d];
-    PUT(&f->name, name);
-    PUT(&f->args, (uint16_t)r->args_top);
-    PUT(&f->where, where);
-    PUT(&f->time, now);
-    PUBLISH(&r->depth, d + 1);
+    REC_PUT(&f->name, name);
+    REC_PUT(&f->args, (uint16_t)r->args_top);
+    REC_PUT(&f->where, where);
+    REC_PUT(&f->time, now);
+    REC_PUBLISH(&r->depth, d + 1);
 }
 
 /* May the scope at depth d just be pushed? Not if the innermost one is this
@@ -188,15 +187,16 @@ static inline bool plain_begin(const struct rec_ring *r, uint32_t d,
            LIKELY(d == 0 || r->frames[d - 1].where != where);
 }
 
-static __attribute__((noinline)) void
-close_long(struct rec_ring *r, struct rec_slot *slots, uint64_t mask,
-           const struct rec_frame *f, uint32_t args_end, uint64_t now) {
+static __attribute__((noinline)) void close_long(struct rec_ring *r,
+                                                 const struct rec_frame *f,
+                                                 uint32_t args_end,
+                                                 uint64_t now) {
     uint8_t payload[8 + REC_ARGS];
     uint64_t dur = now > f->time ? now - f->time : 0;
     uint32_t n = args_end - f->args;
     memcpy(payload, &dur, 8);
     memcpy(payload + 8, r->args + f->args, n);
-    put(r, slots, mask, REC_SCOPE_X, f->name, f->time, payload, 8 + n);
+    put(r, REC_SCOPE_X, f->name, f->time, payload, 8 + n);
 }
 
 /* The innermost scope ends, if it is this one, short, without arguments and has
@@ -209,38 +209,38 @@ static inline bool close_plain(struct rec_ring *r, struct rec_slot *slots,
     if (UNLIKELY(which(f->time) != one)) return false;
     uint64_t dur = now - f->time, head = r->head;
     if (UNLIKELY(dur > UINT32_MAX || f->args != r->args_top ||
-                 head >= r->limit))
+                 head >= r->write_limit))
         return false;
     slot(&slots[head & mask], f->time,
          rec_rest(REC_SCOPE, f->name, (uint32_t)dur));
-    PUBLISH(&r->head, head + 1);
-    PUBLISH(&r->depth, d);
+    REC_PUBLISH(&r->head, head + 1);
+    REC_PUBLISH(&r->depth, d);
     return true;
 }
 
 /* The innermost scope ends. */
-static void close_frame(struct rec_ring *r, struct rec_slot *slots,
-                        uint64_t mask, uint64_t now) {
+static void close_frame(struct rec_ring *r, uint64_t now) {
     uint32_t d = r->depth - 1;
     if (d < REC_FRAMES) {
         const struct rec_frame *f = &r->frames[d];
-        if (close_plain(r, slots, mask, which(f->time), now)) return;
-        if (has_room(r)) close_long(r, slots, mask, f, r->args_top, now);
-        if (r->args_top != f->args) PUT(&r->args_top, f->args);
+        if (close_plain(r, rec_self.slots, rec_self.mask, which(f->time), now))
+            return;
+        if (has_room(r)) close_long(r, f, r->args_top, now);
+        if (r->args_top != f->args) REC_PUT(&r->args_top, f->args);
     }
-    PUBLISH(&r->depth, d);
+    REC_PUBLISH(&r->depth, d);
 }
 
 /* Begins by hand at this depth that no window saw. */
-static uint16_t *skipped(struct rec_ring *r) {
-    return &r->skipped[r->depth < REC_FRAMES ? r->depth : REC_FRAMES];
+static uint16_t *unrecorded_begins(struct rec_ring *r) {
+    return &r->unrecorded_begins[r->depth < REC_FRAMES ? r->depth : REC_FRAMES];
 }
 
 /* As enter(), where all is as it mostly is: nothing is called, so that the
  * callers need not save a register. False: the long way must be gone. */
 static inline bool enter_fast(uint32_t gen) {
     if (UNLIKELY(rec_self.busy != 0)) return false;
-    PUT(&rec_self.busy, FRAME());
+    REC_PUT(&rec_self.busy, FRAME());
     __asm__ volatile("" ::: "memory");
     if (LIKELY(state_now() >> OPS_GEN_SHIFT_ == gen)) return true;
     leave();
@@ -248,14 +248,14 @@ static inline bool enter_fast(uint32_t gen) {
 }
 
 static void count_abandoned(struct rec_ring *r) {
-    PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
+    REC_PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
 }
 
 /* The innermost one was left by a jump. */
 static void abandon(struct rec_ring *r, uint64_t now) {
     count_abandoned(r);
-    *skipped(r) = 0;
-    close_frame(r, rec_self.slots, rec_self.mask, now);
+    *unrecorded_begins(r) = 0;
+    close_frame(r, now);
 }
 
 /* Is this the innermost scope? */
@@ -273,11 +273,11 @@ static __attribute__((noinline)) void close_other(struct rec_ring *r,
     while (at > 0 && which(r->frames[at - 1].time) != one) at--;
     if (at > 0) {
         while (r->depth > at) abandon(r, now);
-        close_frame(r, rec_self.slots, rec_self.mask, now);
+        close_frame(r, now);
     } else if (r->depth > REC_FRAMES) {
-        PUBLISH(&r->depth, r->depth - 1);
+        REC_PUBLISH(&r->depth, r->depth - 1);
     } else {
-        PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
+        REC_PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
     }
 }
 
@@ -286,14 +286,14 @@ static void close_below(struct rec_ring *r, uint32_t i, uint64_t end) {
     struct rec_frame *f = &r->frames[i];
     uint32_t from = f->args, to = f[1].args;
     count_abandoned(r);
-    if (has_room(r)) close_long(r, rec_self.slots, rec_self.mask, f, to, end);
+    if (has_room(r)) close_long(r, f, to, end);
     memmove(r->args + from, r->args + to, r->args_top - to);
     for (uint32_t k = i; k + 1 < r->depth; k++) {
         r->frames[k] = r->frames[k + 1];
         r->frames[k].args = (uint16_t)(r->frames[k].args - (to - from));
     }
-    PUT(&r->args_top, r->args_top - (to - from));
-    PUBLISH(&r->depth, r->depth - 1);
+    REC_PUT(&r->args_top, r->args_top - (to - from));
+    REC_PUBLISH(&r->depth, r->depth - 1);
 }
 
 /* A scope of a block that is open twice, in the same call of the same function:
@@ -316,7 +316,7 @@ static void close_abandoned_deep(struct rec_ring *r, uint64_t where,
     uint32_t i = 0;
     while (i < REC_FRAMES && r->frames[i].where != where) i++;
     if (i == REC_FRAMES) return;
-    PUBLISH(&r->depth, REC_FRAMES);
+    REC_PUBLISH(&r->depth, REC_FRAMES);
     while (r->depth > i) abandon(r, now);
 }
 
@@ -335,12 +335,12 @@ begin_deep(struct rec_ring *r, uint32_t name, uint64_t where, uint64_t now) {
     if (look && r->depth <= REC_FRAMES) close_abandoned(r);
     d = r->depth;
     if (d >= r->look_at)
-        PUT(&r->look_at, d < REC_FRAMES / 2 ? 2 * d : REC_FRAMES);
+        REC_PUT(&r->look_at, d < REC_FRAMES / 2 ? 2 * d : REC_FRAMES);
     if (d < REC_FRAMES) {
         push(r, d, name, where, now);
     } else {
-        PUT(&r->lost[REC_LOST_DEEP], r->lost[REC_LOST_DEEP] + 1);
-        PUBLISH(&r->depth, d + 1);
+        REC_PUT(&r->lost[REC_LOST_DEEP], r->lost[REC_LOST_DEEP] + 1);
+        REC_PUBLISH(&r->depth, d + 1);
     }
 }
 
@@ -382,8 +382,7 @@ static __attribute__((noinline)) void end_slow(struct ops_scope_ s,
                                                uint64_t now, bool inside) {
     if (!inside && (rec_self.gen != s.gen || enter_ring(s.gen) == NULL)) return;
     struct rec_ring *r = rec_self.ring;
-    if (LIKELY(is_top(r, s.which)))
-        close_frame(r, rec_self.slots, rec_self.mask, now);
+    if (LIKELY(is_top(r, s.which))) close_frame(r, now);
     else close_other(r, s.which, now);
     leave();
 }
@@ -418,7 +417,7 @@ static struct rec_ring *enter_mine(void) {
 void ops_begin_off_(void) {
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
-    if (*skipped(r) < UINT16_MAX) ++*skipped(r);
+    if (*unrecorded_begins(r) < UINT16_MAX) ++*unrecorded_begins(r);
     leave();
 }
 
@@ -428,25 +427,25 @@ static void close_by_hand(struct rec_ring *r, uint64_t now) {
     uint32_t at = r->depth;
     while (at > 0 && at <= REC_FRAMES && r->frames[at - 1].where != 0) at--;
     if (at == 0) {
-        PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
+        REC_PUT(&r->lost[REC_LOST_UNMATCHED], r->lost[REC_LOST_UNMATCHED] + 1);
         return;
     }
     while (r->depth > at) abandon(r, now);
-    close_frame(r, rec_self.slots, rec_self.mask, now);
+    close_frame(r, now);
 }
 
 void ops_end_(void) {
     uint64_t now = rec_ticks();
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
-    if (UNLIKELY(*skipped(r) > 0)) --*skipped(r);
+    if (UNLIKELY(*unrecorded_begins(r) > 0)) --*unrecorded_begins(r);
     else if (r->depth == 0 && rec_session.windowed)
         ; /* begun before the window, when this thread had no ring yet */
     else close_by_hand(r, now);
     leave();
 }
 
-/* --- arguments ---------------------------------------------------------- */
+/* --- arguments ----------------------------------------------------------- */
 
 static void arg(uint32_t key, enum rec_arg_type type, const void *value,
                 size_t n) {
@@ -455,14 +454,14 @@ static void arg(uint32_t key, enum rec_arg_type type, const void *value,
     uint32_t at = r->args_top;
     if (r->depth == 0 || r->depth > REC_FRAMES ||
         at + REC_ARG_HEAD + n > REC_ARGS) {
-        PUT(&r->lost[REC_LOST_ARGS], r->lost[REC_LOST_ARGS] + 1);
+        REC_PUT(&r->lost[REC_LOST_ARGS], r->lost[REC_LOST_ARGS] + 1);
     } else {
         uint8_t *p = r->args + at;
         memcpy(p, &key, 4);
         p[4] = (uint8_t)type;
         p[5] = (uint8_t)n;
         memcpy(p + REC_ARG_HEAD, value, n);
-        PUBLISH(&r->args_top, at + REC_ARG_HEAD + (uint32_t)n);
+        REC_PUBLISH(&r->args_top, at + REC_ARG_HEAD + (uint32_t)n);
     }
     leave();
 }
@@ -472,8 +471,8 @@ void ops_arg_num_(uint32_t key, double v) { arg(key, REC_ARG_NUM, &v, 8); }
 
 void ops_arg_text_(uint32_t key, const char *text) {
     if (text == NULL) text = "(null)";
-    arg(key, REC_ARG_TEXT_, text,
-        text_cut(text, strnlen(text, REC_ARG_TEXT + 1), REC_ARG_TEXT));
+    arg(key, REC_ARG_STRING, text,
+        text_cut(text, strnlen(text, REC_ARG_TEXT_MAX + 1), REC_ARG_TEXT_MAX));
 }
 
 /* A flow where no scope is open stands on an instant. */
@@ -504,7 +503,7 @@ uint64_t ops_correlation_(void) {
     return id;
 }
 
-/* --- the rest ----------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------ */
 
 void ops_instant_(uint32_t name) {
     struct rec_ring *r = enter();
@@ -563,14 +562,14 @@ uint64_t ops_now(void) { return rec_mono_ns(); }
 
 /* The table gets its memory with the first of them. */
 static bool asyncs_ready(void) {
-    struct rec_head *h = rec_session.view.head;
-    if (LIKELY(__atomic_load_n(&h->asyncs_used, __ATOMIC_ACQUIRE))) return true;
-    struct quiet q;
-    quiet_begin(&q);
+    struct rec_head *h = rec_session.map.head;
+    if (LIKELY(REC_ACQUIRE(&h->asyncs_used))) return true;
+    struct host_state q;
+    host_state_save(&q);
     bool ok = memory_back(rec_self.asyncs,
                           REC_ASYNCS * sizeof *rec_self.asyncs);
-    if (ok) PUBLISH(&h->asyncs_used, 1);
-    quiet_end(&q);
+    if (ok) REC_PUBLISH(&h->asyncs_used, 1);
+    host_state_restore(&q);
     return ok;
 }
 
@@ -590,8 +589,8 @@ struct ops_async ops_async_begin_(uint32_t name) {
                                          false, __ATOMIC_ACQ_REL,
                                          __ATOMIC_RELAXED))
             continue;
-        PUT(&table[at].name, name);
-        PUBLISH(&table[at].time, a.t0);
+        REC_PUT(&table[at].name, name);
+        REC_PUBLISH(&table[at].time, a.t0);
         a.slot = at;
         break;
     }
@@ -606,11 +605,11 @@ void ops_async_end_(struct ops_async *a) {
     if (r == NULL) return;
     uint64_t dur = now > a->t0 ? now - a->t0 : 0;
     emit(r, REC_ASYNC, a->name, a->t0, &dur, sizeof dur);
-    if (a->slot < REC_ASYNCS) PUBLISH(&rec_self.asyncs[a->slot].time, 0);
+    if (a->slot < REC_ASYNCS) REC_PUBLISH(&rec_self.asyncs[a->slot].time, 0);
     leave();
 }
 
-/* --- steps -------------------------------------------------------------- */
+/* --- steps --------------------------------------------------------------- */
 
 static void close_mark(struct rec_ring *r, bool epoch, uint64_t now) {
     uint32_t bit = epoch ? REC_IN_EPOCH : REC_IN_STEP;
@@ -621,7 +620,7 @@ static void close_mark(struct rec_ring *r, bool epoch, uint64_t now) {
         int64_t number;
     } p = {now > t0 ? now - t0 : 0, epoch ? r->epoch : r->step};
     emit(r, epoch ? REC_EPOCH : REC_STEP, 0, t0, &p, sizeof p);
-    PUBLISH(&r->marks, r->marks & ~bit);
+    REC_PUBLISH(&r->marks, r->marks & ~bit);
 }
 
 static void end_mark(bool epoch, uint64_t now) {
@@ -635,13 +634,13 @@ static void begin_mark(bool epoch, int64_t number, uint64_t now) {
     struct rec_ring *r = enter();
     if (r == NULL) return;
     if (epoch) {
-        PUT(&r->epoch, number);
-        PUT(&r->epoch_time, now);
+        REC_PUT(&r->epoch, number);
+        REC_PUT(&r->epoch_time, now);
     } else {
-        PUT(&r->step, number);
-        PUT(&r->step_time, now);
+        REC_PUT(&r->step, number);
+        REC_PUT(&r->step_time, now);
     }
-    PUBLISH(&r->marks, r->marks | (epoch ? REC_IN_EPOCH : REC_IN_STEP));
+    REC_PUBLISH(&r->marks, r->marks | (epoch ? REC_IN_EPOCH : REC_IN_STEP));
     leave();
 }
 
@@ -693,9 +692,9 @@ void record_close_all(void) {
     leave();
 }
 
-/* --- what it costs ------------------------------------------------------ */
+/* --- what it costs ------------------------------------------------------- */
 
-uint64_t record_cost_ps(const struct rec_view *v) {
+uint64_t record_cost_ps(const struct ring_map *v) {
     enum { ROUNDS = 16, SCOPES = 256 };
     static struct {
         struct rec_ring ring;
@@ -706,19 +705,19 @@ uint64_t record_cost_ps(const struct rec_view *v) {
     uint64_t best = UINT64_MAX;
     uint32_t at = 0;
     r->slots = SCOPES;
-    r->limit = UINT64_MAX;
+    r->write_limit = UINT64_MAX;
     r->look_at = REC_FRAMES;
     for (int k = 0; k < ROUNDS; k++) {
         uint64_t t0 = rec_ticks();
         for (int i = 0; i < SCOPES; i++) {
-            PUT(&trial.busy, FRAME());
+            REC_PUT(&trial.busy, FRAME());
             if (plain_begin(r, 0, WHERE())) push(r, 0, 1, WHERE(), rec_ticks());
-            PUBLISH(&trial.busy, 0);
+            REC_PUBLISH(&trial.busy, 0);
             uint64_t now = rec_ticks();
-            PUT(&trial.busy, FRAME());
+            REC_PUT(&trial.busy, FRAME());
             close_plain(r, trial.slots, SCOPES - 1, which(r->frames[0].time),
                         now);
-            PUBLISH(&trial.busy, 0);
+            REC_PUBLISH(&trial.busy, 0);
         }
         uint64_t t = rec_ticks() - t0;
         if (t < best) best = t;

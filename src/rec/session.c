@@ -13,9 +13,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "rec/device.h"
+#include "rec/flusher.h"
+#include "rec/keeper.h"
 #include "rec/memory.h"
 #include "rec/names.h"
+#include "rec/record.h"
 #include "rec/settings.h"
+#include "rec/threads.h"
 #include "ring/clock.h"
 #include "ring/text.h"
 
@@ -35,18 +40,18 @@ static void set_state(uint32_t v) {
     __atomic_store_n(ops_state_, v, __ATOMIC_SEQ_CST);
 }
 
-void session_lock(struct quiet *q) {
-    quiet_begin(q);
+void session_lock(struct host_state *q) {
+    host_state_save(q);
     pthread_mutex_lock(&rec_session.lock);
 }
 
-void session_unlock(const struct quiet *q) {
+void session_unlock(const struct host_state *q) {
     pthread_mutex_unlock(&rec_session.lock);
-    quiet_end(q);
+    host_state_restore(q);
 }
 
-/* A text that was told is never changed: somebody may be reading it. There are
- * few different ones. */
+/* Returns a copy of the text that is never changed: somebody may be reading it.
+ * There are few different ones. */
 static const char *keep_text(const char *text) {
     enum { TEXTS = 64 };
     static char kept[TEXTS][OPS_PROBLEM_MAX];
@@ -58,8 +63,7 @@ static const char *keep_text(const char *text) {
     return kept[n++];
 }
 
-/* The flusher tells it, and whoever starts. */
-void session_problem(const char *what, int error) {
+int session_problem(const char *what, int error) {
     struct session *s = &rec_session;
     const char *why = error != 0 ? strerrordesc_np(error) : NULL;
     char text[OPS_PROBLEM_MAX];
@@ -67,21 +71,22 @@ void session_problem(const char *what, int error) {
              why != NULL ? why : "");
     pthread_mutex_lock(&s->problem_lock);
     const char *kept = text[0] == 0 ? "" : keep_text(text);
-    __atomic_store_n(&s->problem, kept, __ATOMIC_RELEASE);
+    REC_PUBLISH(&s->problem, kept);
     pthread_mutex_unlock(&s->problem_lock);
-}
-
-/* The same for a text that stands in the program: without a lock, which a
- * handler or a child might find taken. */
-static int fail_with(const char *literal) {
-    __atomic_store_n(&rec_session.problem, literal, __ATOMIC_RELEASE);
     return -1;
 }
 
-/* The text that was told last stays as it is, whoever tells another meanwhile:
- * nothing is locked. */
+/* The same as session_problem for a text that stands in the program: without a
+ * lock, which a handler or a child might find taken. */
+static int fail_with(const char *literal) {
+    REC_PUBLISH(&rec_session.problem, literal);
+    return -1;
+}
+
+/* The text stays as it is, whoever tells another meanwhile: nothing is
+ * locked. */
 size_t ops_problem(char *buf, size_t n) {
-    const char *text = __atomic_load_n(&rec_session.problem, __ATOMIC_ACQUIRE);
+    const char *text = REC_ACQUIRE(&rec_session.problem);
     size_t len = strlen(text), cut = text_cut(text, len, n > 0 ? n - 1 : 0);
     if (buf == NULL || n == 0) return len;
     memcpy(buf, text, cut);
@@ -89,14 +94,14 @@ size_t ops_problem(char *buf, size_t n) {
     return len;
 }
 
-/* --- fork --------------------------------------------------------------- */
+/* --- fork ---------------------------------------------------------------- */
 
-static struct quiet around_fork; /* with the lock */
-static bool forked_pending;      /* whoever forked had not made a call yet */
+static struct host_state around_fork; /* with the lock */
+static bool forked_pending; /* whoever forked had not made a call yet */
 
 /* Nothing of ours changes while the child is made. */
 static void before_fork(void) {
-    struct quiet q;
+    struct host_state q;
     session_lock(&q);
     around_fork = q;
     forked_pending = (OPS_STATE_() & OPS_PENDING_BIT_) != 0;
@@ -104,7 +109,7 @@ static void before_fork(void) {
 }
 
 static void after_fork_parent(void) {
-    struct quiet q = around_fork;
+    struct host_state q = around_fork;
     names_fork_unlock();
     session_unlock(&q);
 }
@@ -117,7 +122,7 @@ static void forget_session(void) {
     memory_forked();
     s->events_open = false;
     s->gen = 0;
-    memset(&s->view, 0, sizeof s->view);
+    memset(&s->map, 0, sizeof s->map);
     names_session(NULL);
     if (s->tids != NULL) munmap(s->tids, TID_BYTES);
     s->tids = NULL;
@@ -134,10 +139,9 @@ static void leave_parent(void) {
     if (rec_session.gen != 0) forget_session();
 }
 
-/* A child of a child that made no call is in its place. */
-
+/* A child of a child that made no call is in its place: forked_pending. */
 static void after_fork_child(void) {
-    struct quiet q = around_fork;
+    struct host_state q = around_fork;
     names_fork_unlock();
     leave_parent();
     if (forked_pending) set_state(OPS_PENDING_BIT_);
@@ -153,8 +157,8 @@ static void look_whose(void) {
     set_state(0);
 }
 
-/* The word that says on is wiped in a child even if no handler runs there
- * (clone, vfork): then it stays off. */
+/* ops_state_, which says that recording is on, is wiped in a child even if no
+ * handler runs there (clone, vfork): that child does not record. */
 static void once_per_process(void) {
     static bool done;
     if (done) return;
@@ -169,7 +173,7 @@ static void once_per_process(void) {
     syscall(SYS_membarrier, 1 << 4 /* REGISTER_PRIVATE_EXPEDITED */, 0, 0);
 }
 
-/* --- windows ------------------------------------------------------------ */
+/* --- windows ------------------------------------------------------------- */
 
 void session_window(bool on) {
     struct session *s = &rec_session;
@@ -177,49 +181,48 @@ void session_window(bool on) {
     if (s->gen != 0 && OPS_STATE_() != want) set_state(want);
 }
 
-/* A capture on demand takes whole steps, from the next one on. */
-static bool demand_step(struct session *s) {
-    if (s->demand_steps_left == 0) return false;
-    s->demand_steps_left--;
-    return true;
-}
-
 void session_step(int64_t number) {
     struct session *s = &rec_session;
-    struct quiet q;
-    __atomic_store_n(&s->saw_step, true, __ATOMIC_RELAXED);
-    if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
+    struct host_state q;
+    REC_PUT(&s->saw_step, true);
+    if (!REC_ACQUIRE(&s->windowed)) return;
     session_lock(&q);
     if (s->gen != 0 && s->windowed) {
-        uint64_t ns = rec_mono_ns() - s->view.head->start_mono_ns;
-        session_window(window_wants_step(&s->window, number) ||
-                       window_wants_time(&s->window, ns) || demand_step(s));
+        uint64_t ns = rec_mono_ns() - s->map.head->start_mono_ns;
+        bool on = window_wants_step(&s->window, number) ||
+                  window_wants_time(&s->window, ns);
+        /* a capture on demand takes whole steps, from the next one on */
+        if (!on && s->demand_steps_left > 0) {
+            s->demand_steps_left--;
+            on = true;
+        }
+        session_window(on);
     }
     session_unlock(&q);
 }
 
 void session_step_end(void) {
     struct session *s = &rec_session;
-    struct quiet q;
-    if (!__atomic_load_n(&s->windowed, __ATOMIC_ACQUIRE)) return;
+    struct host_state q;
+    if (!REC_ACQUIRE(&s->windowed)) return;
     session_lock(&q);
     if (s->gen != 0 && s->windowed) {
         uint64_t now = rec_mono_ns();
         session_window(
-            window_wants_time(&s->window, now - s->view.head->start_mono_ns) ||
+            window_wants_time(&s->window, now - s->map.head->start_mono_ns) ||
             now < s->demand_until_ns);
     }
     session_unlock(&q);
 }
 
-/* --- signal ------------------------------------------------------------- */
+/* --- signal -------------------------------------------------------------- */
 
 static struct sigaction old_action;
 static int taken; /* the signal that our handler is somewhere in the chain of:
                      installing it twice would make it call itself */
 
 static void on_signal(int sig, siginfo_t *info, void *context) {
-    __atomic_store_n(&rec_session.signalled, 1, __ATOMIC_RELAXED);
+    REC_PUT(&rec_session.signalled, 1);
     if (old_action.sa_handler == SIG_DFL || old_action.sa_handler == SIG_IGN)
         return; /* whatever the flags say */
     if (old_action.sa_flags & SA_SIGINFO)
@@ -247,37 +250,31 @@ static void set_rank(struct session *s, int rank, int world) {
     s->set.o.rank = rank;
     s->set.o.world = world;
     if (s->gen == 0) return;
-    __atomic_store_n(&s->view.head->world_rank, rec_world_rank(world, rank),
-                     __ATOMIC_RELAXED);
-    __atomic_store_n(&s->told_rank, 1, __ATOMIC_RELEASE);
+    REC_PUT(&s->map.head->world_rank, rec_world_rank(world, rank));
+    REC_PUBLISH(&s->rank_changed, 1);
 }
 
-/* --- start -------------------------------------------------------------- */
-
-static int fail(const char *what, int error) {
-    session_problem(what, error);
-    return -1;
-}
+/* --- start --------------------------------------------------------------- */
 
 static void undo(struct session *s) {
     names_session(NULL);
     memory_count_losses(-1);
-    if (s->view.head != NULL && threads_unmap())
-        memory_unmap(s->view.head, s->view.bytes);
+    if (s->map.head != NULL && threads_unmap())
+        memory_unmap(s->map.head, s->map.bytes);
     memory_give_back();
-    memset(&s->view, 0, sizeof s->view);
+    memset(&s->map, 0, sizeof s->map);
     if (s->tids != NULL) munmap(s->tids, TID_BYTES);
     s->tids = NULL;
 }
 
-static int open_session(struct session *s, const struct quiet *q) {
-    __atomic_store_n(&s->pid, getpid(), __ATOMIC_RELAXED);
+static int open_session(struct session *s, const struct host_state *q) {
+    REC_PUT(&s->pid, getpid());
     s->memory_used = 0;
     s->threads = 0;
-    s->signalled = s->told_rank = 0;
+    s->signalled = s->rank_changed = 0;
     s->demand_steps_left = 0;
     s->demand_until_ns = 0;
-    __atomic_store_n(&s->saw_step, false, __ATOMIC_RELAXED);
+    REC_PUT(&s->saw_step, false);
     s->events_open = false;
     s->tids = mmap(NULL, TID_BYTES, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -288,14 +285,14 @@ static int open_session(struct session *s, const struct quiet *q) {
     return -1;
 }
 
-static int start(struct session *s, const struct quiet *q) {
+static int start(struct session *s, const struct host_state *q) {
     char why[160];
     identity_read(&s->id, s->set.host, s->set.o.rank, s->set.o.world);
     memset(&s->window, 0, sizeof s->window);
-    __atomic_store_n(&s->windowed, s->set.steps[0] != 0, __ATOMIC_RELEASE);
+    REC_PUBLISH(&s->windowed, s->set.steps[0] != 0);
     if (s->windowed &&
         window_parse(&s->window, s->set.steps, why, sizeof why) != 0)
-        return fail(why, 0);
+        return session_problem(why, 0);
     s->recorded = !s->windowed;
     s->gen = ++s->last_gen;
     if (open_session(s, q) != 0) {
@@ -325,11 +322,12 @@ static int start_again(struct session *s, const struct ops_options *o,
     }
     if (s->set.steps[0] != 0 || own.steps[0] == 0) return 0;
     memset(&w, 0, sizeof w);
-    if (window_parse(&w, own.steps, why, sizeof why) != 0) return fail(why, 0);
+    if (window_parse(&w, own.steps, why, sizeof why) != 0)
+        return session_problem(why, 0);
     s->window = w;
-    __atomic_store_n(&s->windowed, true, __ATOMIC_RELEASE);
+    REC_PUBLISH(&s->windowed, true);
     session_window(
-        window_wants_time(&w, rec_mono_ns() - s->view.head->start_mono_ns));
+        window_wants_time(&w, rec_mono_ns() - s->map.head->start_mono_ns));
     return 0;
 }
 
@@ -341,11 +339,11 @@ static void pin(void) {
     static bool done;
     Dl_info info;
     struct link_map *map = NULL;
-    if (__atomic_load_n(&done, __ATOMIC_ACQUIRE)) return;
+    if (REC_ACQUIRE(&done)) return;
     if (dladdr1((void *)&rec_session, &info, (void **)&map, RTLD_DL_LINKMAP) &&
         map != NULL && map->l_name != NULL && map->l_name[0] != 0)
         dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+    REC_PUBLISH(&done, true);
 }
 
 const char *ops_record_version(void) { return OPS_VERSION; }
@@ -353,7 +351,7 @@ const char *ops_record_version(void) { return OPS_VERSION; }
 /* The program was compiled with another header: what its macros would do is not
  * known, but that they do nothing while the first word is 0. */
 static int other_abi(uint32_t abi) {
-    struct quiet q;
+    struct host_state q;
     char text[OPS_PROBLEM_MAX];
     snprintf(text, sizeof text,
              "the program was compiled with an "
@@ -362,7 +360,7 @@ static int other_abi(uint32_t abi) {
              abi, OPS_VERSION, OPS_RECORD_ABI);
     ops_stop();
     session_lock(&q);
-    int result = fail(text, 0);
+    int result = session_problem(text, 0);
     session_unlock(&q);
     return result;
 }
@@ -370,7 +368,7 @@ static int other_abi(uint32_t abi) {
 int ops_start_(uint32_t abi, const char *logdir, const struct ops_options *o,
                size_t size) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     int result;
     if (abi != OPS_RECORD_ABI) return other_abi(abi);
     if (settings_forbidden()) return fail_with("switched off by OPSCOPE=0");
@@ -397,7 +395,7 @@ static __attribute__((constructor)) void start_by_environment(void) {
 
 void session_child(void) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     session_lock(&q);
     if (OPS_STATE_() & OPS_PENDING_BIT_) {
         set_state(0);
@@ -407,11 +405,11 @@ void session_child(void) {
     session_unlock(&q);
 }
 
-/* --- stop --------------------------------------------------------------- */
+/* --- stop ---------------------------------------------------------------- */
 
 void ops_stop(void) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     if (OPS_STATE_() == 0) return;
     record_close_steps();
     session_lock(&q);
@@ -431,7 +429,7 @@ static __attribute__((destructor)) void stop_at_exit(void) { ops_stop(); }
 
 /* Nobody else waits for the disk: the lock is held to ask, not for the answer.
  * Whoever stops meanwhile answers too. */
-static int ask_flusher(bool dump, struct quiet *q) {
+static int ask_flusher(bool dump, struct host_state *q) {
     struct session *s = &rec_session;
     session_lock(q);
     if (s->gen == 0) {
@@ -441,25 +439,25 @@ static int ask_flusher(bool dump, struct quiet *q) {
     uint64_t ticket = flusher_ask(dump);
     pthread_mutex_unlock(&s->lock);
     int result = flusher_wait(ticket);
-    quiet_end(q);
+    host_state_restore(q);
     return result;
 }
 
 int ops_dump(void) {
-    struct quiet q;
+    struct host_state q;
     if (OPS_STATE_() >> OPS_GEN_SHIFT_ == 0) return fail_with("not started");
     return ask_flusher(true, &q);
 }
 
 void ops_flush(void) {
-    struct quiet q;
+    struct host_state q;
     if (OPS_STATE_() >> OPS_GEN_SHIFT_ == 0) return;
     ask_flusher(false, &q);
 }
 
 void ops_set_rank(int rank, int world) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     if (rank < 0 || world <= 0 || rank >= world) return;
     if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
     session_lock(&q);

@@ -38,12 +38,6 @@ static bool env_is(const char *name, const char *value) {
     return t != NULL && strcmp(t, value) == 0;
 }
 
-static size_t power_of_two(size_t n) {
-    size_t p = RING_LEAST;
-    while (p < n && p < (size_t)1 << 30) p *= 2;
-    return p;
-}
-
 static void environment(struct settings *set, const char **logdir) {
     struct ops_options *o = &set->o;
     if (env("OPSCOPE_LOGDIR") != NULL) *logdir = env("OPSCOPE_LOGDIR");
@@ -74,7 +68,9 @@ void settings_read(struct settings *set, const char *logdir,
     m->host = keep(set->host, sizeof set->host, m->host);
     m->run = keep(set->run, sizeof set->run, m->run);
     if (m->ring_bytes == 0) m->ring_bytes = RING_DEFAULT;
-    m->ring_bytes = power_of_two(m->ring_bytes);
+    size_t power = RING_LEAST;
+    while (power < m->ring_bytes && power < (size_t)1 << 30) power *= 2;
+    m->ring_bytes = power;
     if (m->memory_bytes == 0) m->memory_bytes = MEMORY_DEFAULT;
     if (m->demand_steps <= 0) m->demand_steps = 3;
     if (m->demand_ms <= 0) m->demand_ms = 2000;

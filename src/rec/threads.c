@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "rec/memory.h"
+#include "rec/record.h"
+#include "rec/threads.h"
 #include "ring/clock.h"
 
 enum {
@@ -25,8 +27,8 @@ enum {
     REFUSED_RETRY = 4096,  /* calls of a thread without a ring */
 };
 
-/* No state is ever NO_WORD: a thread without a ring compares unequal, also to
- * the 0 of a session that ends just then. */
+/* ops_state_ is never NO_WORD: the word of a thread without a ring compares
+ * unequal to it, also to the 0 of a session that ends just then. */
 #define NO_WORD UINT32_MAX
 #define NO_THREAD                                                              \
     { .word = NO_WORD, .fast = NO_WORD }
@@ -35,7 +37,7 @@ __thread struct rec_thread rec_self = NO_THREAD;
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
 static bool end_key_ok;
 
-/* --- rings -------------------------------------------------------------- */
+/* --- rings --------------------------------------------------------------- */
 
 /* Full rings for half of the memory; then smaller ones, so that a program with
  * thousands of threads is seen in all of them. Rings begin with little of what
@@ -54,14 +56,14 @@ static uint64_t ring_bytes(const struct session *s) {
  * would take a thread's first call milliseconds. With the lock. */
 static struct rec_ring *ring_new(void) {
     struct session *s = &rec_session;
-    struct rec_head *h = s->view.head;
+    struct rec_head *h = s->map.head;
     uint64_t slots = ring_bytes(s), at = rec_paged(h->file_bytes);
     /* where addresses are limited (ulimit -v) little may be mapped */
-    while (slots > RING_LEAST && at + REC_RING_HEAD + slots > s->view.bytes)
+    while (slots > RING_LEAST && at + REC_RING_HEAD + slots > s->map.bytes)
         slots /= 2;
     uint64_t bytes = REC_RING_HEAD + slots;
     uint64_t first = slots < RING_FIRST ? slots : RING_FIRST;
-    if (h->nrings == REC_RINGS || at + bytes > s->view.bytes) return NULL;
+    if (h->nrings == REC_RINGS || at + bytes > s->map.bytes) return NULL;
     struct rec_ring *r = (struct rec_ring *)((char *)h + at);
     if ((h->nrings % RINGS_A_PAGE == 0 &&
          !memory_back(&h->rings[h->nrings],
@@ -71,67 +73,64 @@ static struct rec_ring *ring_new(void) {
     h->file_bytes = at + bytes;
     s->memory_used += bytes;
     r->slots = slots / sizeof(struct rec_slot);
-    r->backed = first / sizeof(struct rec_slot);
+    r->backed_slots = first / sizeof(struct rec_slot);
     h->rings[h->nrings].at = at;
     h->rings[h->nrings].bytes = bytes;
-    s->view.ring[h->nrings] = r;
-    __atomic_store_n(&h->nrings, h->nrings + 1, __ATOMIC_RELEASE);
+    s->map.ring[h->nrings] = r;
+    REC_PUBLISH(&h->nrings, h->nrings + 1);
     return r;
 }
 
-/* Twice the memory that it has. Its thread and the flusher may both be here:
- * the same range twice does no harm, and is counted twice. */
+/* Gives a ring twice the memory that it has. Its thread and the flusher may
+ * both be here: the same range twice does no harm, and is counted twice. */
 static void ring_back(struct rec_ring *r) {
-    uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
+    uint64_t have = REC_ACQUIRE(&r->backed_slots);
     if (have >= r->slots ||
         !memory_back(rec_slots(r) + have, have * sizeof(struct rec_slot)))
         return;
-    __atomic_compare_exchange_n(&r->backed, &have, 2 * have, false,
+    __atomic_compare_exchange_n(&r->backed_slots, &have, 2 * have, false,
                                 __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Slots behind which there is no memory are only met on the first round. */
+/* Returns how far the ring may be written. Slots that have no memory are only
+ * met on the first round. */
 static uint64_t ring_limit(const struct rec_ring *r) {
-    uint64_t room = __atomic_load_n(&r->room, __ATOMIC_ACQUIRE);
-    uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
+    uint64_t room = REC_ACQUIRE(&r->reusable_to);
+    uint64_t have = REC_ACQUIRE(&r->backed_slots);
     if (have >= r->slots || have - REC_SLOT_MAX > room) return room;
     return have - REC_SLOT_MAX;
 }
 
 uint64_t thread_room(struct rec_ring *r) {
-    uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
+    uint64_t have = REC_ACQUIRE(&r->backed_slots);
     if (have < r->slots && r->head >= have - REC_SLOT_MAX &&
         r->lost[REC_LOST_FULL] % BACK_RETRY == 0) {
-        struct quiet q; /* a handler that jumps out of here is not for us */
-        quiet_begin(&q);
+        struct host_state
+            q; /* a handler that jumps out of here is not for us */
+        host_state_save(&q);
         ring_back(r);
-        quiet_end(&q);
+        host_state_restore(&q);
     }
     return ring_limit(r);
 }
 
 void threads_look_ahead(void) {
     struct session *s = &rec_session;
-    uint32_t n = __atomic_load_n(&s->view.head->nrings, __ATOMIC_ACQUIRE);
+    uint32_t n = REC_ACQUIRE(&s->map.head->nrings);
     for (uint32_t i = 0; i < n; i++) {
-        struct rec_ring *r = s->view.ring[i];
-        if (r == NULL ||
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_LIVE)
-            continue;
-        uint64_t have = __atomic_load_n(&r->backed, __ATOMIC_ACQUIRE);
-        if (have < r->slots &&
-            __atomic_load_n(&r->head, __ATOMIC_RELAXED) > have / 2)
-            ring_back(r);
+        struct rec_ring *r = s->map.ring[i];
+        if (r == NULL || REC_ACQUIRE(&r->state) != REC_RING_LIVE) continue;
+        uint64_t have = REC_ACQUIRE(&r->backed_slots);
+        if (have < r->slots && REC_LOAD(&r->head) > have / 2) ring_back(r);
     }
 }
 
 static struct rec_ring *ring_free(uint32_t *index) {
     struct session *s = &rec_session;
-    uint32_t n = s->view.head->nrings;
+    uint32_t n = s->map.head->nrings;
     for (uint32_t i = 0; i < n; i++) {
-        struct rec_ring *r = s->view.ring[i];
-        if (r != NULL &&
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE) {
+        struct rec_ring *r = s->map.ring[i];
+        if (r != NULL && REC_ACQUIRE(&r->state) == REC_RING_FREE) {
             *index = i;
             return r;
         }
@@ -144,17 +143,15 @@ static struct rec_ring *ring_free(uint32_t *index) {
 static struct rec_ring *ring_ended(uint32_t *index) {
     struct session *s = &rec_session;
     struct rec_ring *oldest = NULL;
-    for (uint32_t i = 0; i < s->view.head->nrings; i++) {
-        struct rec_ring *r = s->view.ring[i];
-        if (r == NULL ||
-            __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_ENDED ||
+    for (uint32_t i = 0; i < s->map.head->nrings; i++) {
+        struct rec_ring *r = s->map.ring[i];
+        if (r == NULL || REC_ACQUIRE(&r->state) != REC_RING_ENDED ||
             (oldest != NULL && r->died >= oldest->died))
             continue;
         oldest = r;
         *index = i;
     }
-    if (oldest != NULL)
-        __atomic_store_n(&oldest->state, REC_RING_FREE, __ATOMIC_RELEASE);
+    if (oldest != NULL) REC_PUBLISH(&oldest->state, REC_RING_FREE);
     return oldest;
 }
 
@@ -163,7 +160,7 @@ bool thread_spare(void) {
     return ring_free(&i) != NULL || ring_new() != NULL;
 }
 
-/* --- threads ------------------------------------------------------------ */
+/* --- threads ------------------------------------------------------------- */
 
 static pthread_key_t end_key;
 
@@ -171,15 +168,12 @@ static pthread_key_t end_key;
  * again. Ours waits for the second: what those of the program do in the first
  * is recorded. Not for the last: a thread whose first call comes from one of
  * them would be gone before. */
-static bool end_later(struct rec_thread *t) {
-    return ++t->rounds == 1 && pthread_setspecific(end_key, t) == 0;
-}
-
 static void thread_end(void *arg) {
     struct session *s = &rec_session;
-    struct quiet q;
-    if (end_later(arg)) return;
-    if (__atomic_load_n(&s->pid, __ATOMIC_RELAXED) != getpid())
+    struct rec_thread *t = arg;
+    struct host_state q;
+    if (++t->rounds == 1 && pthread_setspecific(end_key, t) == 0) return;
+    if (REC_LOAD(&s->pid) != getpid())
         return; /* a child that no handler has run for */
     record_close_all();
     session_lock(&q);
@@ -191,7 +185,7 @@ static void thread_end(void *arg) {
             rec_name_put(r, name);
         r->died = rec_ticks();
         s->owner[rec_self.index] = NULL;
-        __atomic_store_n(&r->state, REC_RING_ENDED, __ATOMIC_RELEASE);
+        REC_PUBLISH(&r->state, REC_RING_ENDED);
     }
     rec_self = (struct rec_thread)NO_THREAD;
     rec_self.ended = true;
@@ -202,58 +196,45 @@ static void make_key(void) {
     end_key_ok = pthread_key_create(&end_key, thread_end) == 0;
 }
 
-/* What glibc takes of every stack for thread-local variables, and a little. */
-static size_t least_stack(const pthread_attr_t *a) {
-    size_t (*ask)(const pthread_attr_t *) = NULL;
-    void *f = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
-    memcpy(&ask, &f, sizeof ask);
-    return ask != NULL ? ask(a) : 0;
-}
-
 void rec_thread_attr(pthread_attr_t *a) {
     enum { STACK = 512 << 10, PAGE = 4096 };
+    /* what glibc takes of every stack for thread-local variables, and a bit */
+    size_t (*least)(const pthread_attr_t *) = NULL;
+    void *f = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
+    memcpy(&least, &f, sizeof least);
     pthread_attr_init(a);
     pthread_attr_setinheritsched(a, PTHREAD_EXPLICIT_SCHED);
-    pthread_attr_setstacksize(a, (STACK + least_stack(a) + PAGE - 1) / PAGE *
-                                     PAGE);
-}
-
-/* Without it nobody would tell that a thread has gone. */
-static bool end_key_made(void) {
-    pthread_once(&end_once, make_key);
-    return end_key_ok;
-}
-
-/* The same tid twice is two threads: how many threads came before, or 0 for
- * the first with this tid. */
-static uint64_t thread_number(struct session *s, uint32_t tid) {
-    uint64_t bit = (uint64_t)1 << tid % 64, n = ++s->threads;
-    if (s->tids == NULL || tid >= TID_BITS) return n;
-    uint64_t *w = &s->tids[tid / 64];
-    bool again = (*w & bit) != 0;
-    *w |= bit;
-    return again ? n : 0;
+    size_t bytes = STACK + (least != NULL ? least(a) : 0);
+    pthread_attr_setstacksize(a, (bytes + PAGE - 1) / PAGE * PAGE);
 }
 
 static void ring_take(struct rec_ring *r) {
     struct session *s = &rec_session;
-    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
-    r->floor = r->tail[0] = r->tail[1] = head;
-    r->room = s->set.o.flight ? UINT64_MAX : head + r->slots - REC_SLOT_MAX;
-    r->limit = ring_limit(r);
+    uint64_t head = REC_LOAD(&r->head);
+    r->first_slot = r->tail[0] = r->tail[1] = head;
+    r->reusable_to = s->set.o.flight ? UINT64_MAX
+                                     : head + r->slots - REC_SLOT_MAX;
+    r->write_limit = ring_limit(r);
     r->depth = r->args_top = r->marks = 0;
     r->look_at = RING_LOOK_AT;
     r->step_time = r->epoch_time = 0;
     memset(r->lost, 0, sizeof r->lost);
-    memset(r->told, 0, sizeof r->told);
-    memset(r->skipped, 0, sizeof r->skipped);
+    memset(r->reported, 0, sizeof r->reported);
+    memset(r->unrecorded_begins, 0, sizeof r->unrecorded_begins);
     r->tid = (uint32_t)syscall(SYS_gettid);
-    r->thread = thread_number(s, r->tid);
+    /* The same tid twice is two threads: how many threads came before, or 0
+     * for the first with this tid. */
+    r->thread = ++s->threads;
+    if (s->tids != NULL && r->tid < TID_BITS) {
+        uint64_t *w = &s->tids[r->tid / 64], bit = UINT64_C(1) << r->tid % 64;
+        if ((*w & bit) == 0) r->thread = 0;
+        *w |= bit;
+    }
     r->named = 0;
     char name[REC_THREAD_NAME] = "";
     pthread_getname_np(pthread_self(), name, sizeof name);
     rec_name_put(r, name);
-    __atomic_store_n(&r->state, REC_RING_LIVE, __ATOMIC_RELEASE);
+    REC_PUBLISH(&r->state, REC_RING_LIVE);
 }
 
 static bool attach(uint32_t gen) {
@@ -262,7 +243,7 @@ static bool attach(uint32_t gen) {
     uint32_t i = 0;
     if (s->gen != gen) return false;
     struct rec_ring *r = ring_free(&i);
-    if (r == NULL && (r = ring_new()) != NULL) i = s->view.head->nrings - 1;
+    if (r == NULL && (r = ring_new()) != NULL) i = s->map.head->nrings - 1;
     if (r == NULL && s->set.o.flight) r = ring_ended(&i);
     if (r == NULL) {
         t->refused = gen;
@@ -273,7 +254,7 @@ static bool attach(uint32_t gen) {
     t->slots = rec_slots(r);
     t->mask = r->slots - 1;
     t->index = i;
-    t->asyncs = s->view.asyncs;
+    t->asyncs = s->map.asyncs;
     s->owner[i] = t;
     t->gen = gen;
     t->word = gen << OPS_GEN_SHIFT_ | OPS_ON_BIT_;
@@ -290,7 +271,7 @@ static void count_lost(void) {
 /* Signals are blocked first: a handler must not come in here once more, nor
  * leave it by a jump. */
 bool thread_attach(uint32_t gen) {
-    struct quiet q;
+    struct host_state q;
     struct rec_thread *t = &rec_self;
     if (t->ours) return false;
     if (t->ended || (t->refused == gen && ++t->index % REFUSED_RETRY != 0)) {
@@ -298,8 +279,10 @@ bool thread_attach(uint32_t gen) {
         return false;
     }
     session_lock(&q);
+    /* without the key nobody would tell that a thread has gone */
+    pthread_once(&end_once, make_key);
     /* busy: a handler, and what it interrupted uses the ring of before */
-    bool ok = t->busy == 0 && end_key_made() &&
+    bool ok = t->busy == 0 && end_key_ok &&
               pthread_setspecific(end_key, t) == 0 && attach(gen);
     session_unlock(&q);
     if (!ok) count_lost();
@@ -308,7 +291,7 @@ bool thread_attach(uint32_t gen) {
 
 void ops_thread_name(const char *name) {
     struct session *s = &rec_session;
-    struct quiet q;
+    struct host_state q;
     if (name == NULL) return;
     if (OPS_STATE_() & OPS_PENDING_BIT_) session_child();
     uint32_t gen = OPS_STATE_() >> OPS_GEN_SHIFT_;
@@ -316,20 +299,20 @@ void ops_thread_name(const char *name) {
     if (rec_self.gen != gen && !thread_attach(gen)) return;
     session_lock(&q);
     if (s->gen != 0 && s->gen == rec_self.gen) {
-        __atomic_store_n(&rec_self.ring->named, 1, __ATOMIC_RELAXED);
+        REC_PUT(&rec_self.ring->named, 1);
         rec_name_put(rec_self.ring, name);
     }
     session_unlock(&q);
 }
 
-/* --- the end ------------------------------------------------------------ */
+/* --- the end ------------------------------------------------------------- */
 
 /* A thread that left without a word (by the system call, or it made its first
  * call in the last round of its destructors): what it knew of itself is
  * gone. */
 static void forget_gone(uint32_t i) {
     struct session *s = &rec_session;
-    struct rec_ring *r = s->view.ring[i];
+    struct rec_ring *r = s->map.ring[i];
     if (s->owner[i] == NULL || r == NULL ||
         syscall(SYS_tgkill, s->pid, r->tid, 0) == 0 || errno != ESRCH)
         return;
@@ -337,18 +320,18 @@ static void forget_gone(uint32_t i) {
     /* what is open ends with the session */
     if (r->depth > 0 || r->marks != 0) return;
     r->died = rec_ticks();
-    __atomic_store_n(&r->state, REC_RING_ENDED, __ATOMIC_RELEASE);
+    REC_PUBLISH(&r->state, REC_RING_ENDED);
 }
 
 void threads_look_for_gone(void) {
-    for (uint32_t i = 0; i < rec_session.view.head->nrings; i++) forget_gone(i);
+    for (uint32_t i = 0; i < rec_session.map.head->nrings; i++) forget_gone(i);
 }
 
 /* With the lock: a thread that tells of its end cannot end meanwhile. */
 static bool owner_busy(uint32_t i) {
     forget_gone(i);
     const struct rec_thread *t = rec_session.owner[i];
-    return t != NULL && __atomic_load_n(&t->busy, __ATOMIC_ACQUIRE) != 0;
+    return t != NULL && REC_ACQUIRE(&t->busy) != 0;
 }
 
 /* After ops_state_ is 0: no thread enters any more, and one that is inside
@@ -364,7 +347,7 @@ void threads_quiesce(void) {
     }
     for (int tries = 0; tries < 400; tries++) {
         bool busy = false;
-        for (uint32_t i = 0; i < s->view.head->nrings && !busy; i++)
+        for (uint32_t i = 0; i < s->map.head->nrings && !busy; i++)
             busy = owner_busy(i);
         if (!busy) return;
         nanosleep(&pause, NULL);
@@ -373,16 +356,16 @@ void threads_quiesce(void) {
 
 bool threads_unmap(void) {
     struct session *s = &rec_session;
-    struct rec_head *h = s->view.head;
+    struct rec_head *h = s->map.head;
     bool all = true;
     for (uint32_t i = 0; i < h->nrings; i++) all = all && !owner_busy(i);
     for (uint32_t i = 0; i < h->nrings && !all; i++)
-        if (!owner_busy(i) && s->view.ring[i] != NULL)
-            memory_unmap(s->view.ring[i], h->rings[i].bytes);
+        if (!owner_busy(i) && s->map.ring[i] != NULL)
+            memory_unmap(s->map.ring[i], h->rings[i].bytes);
     if (!all)
         memory_unmap((char *)h + rec_paged(h->file_bytes),
-                     s->view.bytes - rec_paged(h->file_bytes));
-    memset(s->view.ring, 0, sizeof s->view.ring);
+                     s->map.bytes - rec_paged(h->file_bytes));
+    memset(s->map.ring, 0, sizeof s->map.ring);
     memset(s->owner, 0, sizeof s->owner);
     return all;
 }

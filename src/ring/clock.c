@@ -1,14 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading, measuring and bending the clock. */
+ * Reading, measuring and bending the clock.
+ *
+ * Whether the CPU's counter may be the clock: the kernel measures at boot, and
+ * goes on watching, whether the counters of all CPUs agree; it moves to another
+ * clock source when they do not. That it still uses the TSC is therefore the
+ * best evidence there is; CPUID's flag alone is not enough (many sockets, some
+ * hypervisors). Under kvm-clock or Hyper-V's page the guest may be moved to a
+ * machine with another rate, so there the answer is no too. */
 #include "ring/clock.h"
 
-#include "ring/tsc_ok.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ring/procfile.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/prctl.h>
+#endif
 
 bool rec_clock_tsc;
 
 enum { READINGS = 9, CALIBRATE_NS = 2000000 };
 #define NS_PS  1000u
 #define SEC_NS 1000000000ull
+
+/* --- may the CPU's counter be the clock? --------------------------------- */
+
+static bool no(char *why, size_t cap, const char *text, const char *detail) {
+    snprintf(why, cap, "%s%s", text, detail);
+    return false;
+}
+
+bool tsc_trusted(bool invariant, bool allowed, const char *source, char *why,
+                 size_t cap) {
+    if (cap > 0) why[0] = '\0';
+    if (!allowed) return no(why, cap, "reading the TSC is forbidden", "");
+    if (!invariant)
+        return no(why, cap, "the CPU does not promise a constant rate", "");
+    if (source[0] == '\0')
+        return no(why, cap, "the kernel does not say which clock it uses", "");
+    if (strcmp(source, "tsc") != 0)
+        return no(why, cap, "the kernel's clock source is ", source);
+    return true;
+}
+
+#if defined(__x86_64__)
+
+bool tsc_usable(char *why, size_t cap) {
+    static const char path[] = "/sys/devices/system/clocksource/clocksource0/"
+                               "current_clocksource";
+    char source[64];
+    if (procfile_read_line(AT_FDCWD, path, source, sizeof source) < 0)
+        source[0] = '\0';
+    unsigned a, b, c, d = 0;
+    bool invariant = __get_cpuid(0x80000007, &a, &b, &c, &d) && (d >> 8 & 1);
+    /* A process may have rdtsc raise SIGSEGV: asking first keeps it alive. */
+    int mode = PR_TSC_ENABLE;
+    bool allowed = prctl(PR_GET_TSC, &mode) != 0 || mode == PR_TSC_ENABLE;
+    return tsc_trusted(invariant, allowed, source, why, cap);
+}
+
+#elif defined(__aarch64__)
+
+bool tsc_usable(char *why, size_t cap) {
+    if (cap > 0) why[0] = '\0';
+    return true; /* the architecture promises one rate, the same everywhere */
+}
+
+#else
+
+bool tsc_usable(char *why, size_t cap) {
+    return no(why, cap, "no counter is known for this CPU", "");
+}
+
+#endif
+
+/* --- reading it ---------------------------------------------------------- */
 
 static int64_t unix_ns(void) {
     struct timespec ts;
@@ -52,16 +121,7 @@ static uint64_t rate(const struct rec_instant *a, const struct rec_instant *b) {
     return (uint64_t)(((unsigned __int128)ns * NS_PS << 32) / ticks);
 }
 
-static void wait_ns(uint64_t since, uint64_t ns) {
-    uint64_t gone = rec_mono_ns() - since;
-    if (gone >= ns) return;
-    struct timespec ts = {0, (long)(ns - gone)};
-    nanosleep(&ts, NULL);
-}
-
-static void set_tsc(bool on) {
-    __atomic_store_n(&rec_clock_tsc, on, __ATOMIC_RELAXED);
-}
+static void set_tsc(bool on) { REC_PUT(&rec_clock_tsc, on); }
 
 struct rec_instant rec_clock_begin(bool use_tsc) {
     char why[128];
@@ -69,21 +129,19 @@ struct rec_instant rec_clock_begin(bool use_tsc) {
     return rec_clock_read();
 }
 
-/* Two instants on the CPU's counter, far enough apart; 0 when the counter
- * does not run. */
-static uint64_t calibrate(const struct rec_instant *first,
-                          struct rec_instant *start) {
-    wait_ns(first->mono_ns, CALIBRATE_NS);
-    *start = rec_clock_read();
-    return rate(first, start);
-}
-
 void rec_clock_start(struct rec_head *h, struct rec_seg *segs,
                      const struct rec_instant *first) {
     struct rec_instant start;
     uint64_t mult = 0;
-    if (rec_clock_is_tsc()) mult = calibrate(first, &start);
-    if (mult == 0) {
+    if (rec_clock_is_tsc()) {
+        /* two instants on the CPU's counter, far enough apart */
+        uint64_t gone = rec_mono_ns() - first->mono_ns;
+        struct timespec ts = {0, (long)(CALIBRATE_NS - gone)};
+        if (gone < CALIBRATE_NS) nanosleep(&ts, NULL);
+        start = rec_clock_read();
+        mult = rate(first, &start);
+    }
+    if (mult == 0) { /* the counter does not run, or is not to be used */
         set_tsc(false);
         start = rec_clock_read();
         mult = (uint64_t)NS_PS << 32;
@@ -95,7 +153,7 @@ void rec_clock_start(struct rec_head *h, struct rec_seg *segs,
     h->clock_resolution_ps =
         (uint64_t)((unsigned __int128)resolution() * mult >> 32);
     segs[0] = (struct rec_seg){start.tick, 0, mult};
-    __atomic_store_n(&h->nsegs, 1, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->nsegs, 1);
 }
 
 /* Often at first, when the guess is rough; then once a second, and after an
@@ -132,5 +190,5 @@ void rec_clock_bend(struct rec_head *h, struct rec_seg *segs) {
     if (bend > 1e-3) bend = 1e-3;
     if (bend < -1e-3) bend = -1e-3;
     s->mult = (uint64_t)((double)mult * (1 + bend));
-    __atomic_store_n(&h->nsegs, n + 1, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->nsegs, n + 1);
 }

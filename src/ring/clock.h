@@ -9,6 +9,7 @@
 #define RING_CLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <time.h>
 
 #include "ring/ring.h"
@@ -16,9 +17,7 @@
 /* Set once, before the first session: whether ticks are the CPU's. */
 extern bool rec_clock_tsc __attribute__((visibility("hidden")));
 
-static inline bool rec_clock_is_tsc(void) {
-    return __atomic_load_n(&rec_clock_tsc, __ATOMIC_RELAXED);
-}
+static inline bool rec_clock_is_tsc(void) { return REC_LOAD(&rec_clock_tsc); }
 
 static inline uint64_t rec_mono_ns(void) {
     struct timespec ts;
@@ -50,6 +49,18 @@ struct rec_instant {
     int64_t unix_ns;
 };
 struct rec_instant rec_clock_read(void);
+
+/* May the CPU's own counter be the clock? Only where the kernel itself trusts
+ * it: it ticks at one rate whatever the CPU does, and alike on all CPUs.
+ * x86-64: invariant (CPUID), allowed (prctl) and the kernel's clock source.
+ * aarch64: cntvct_el0, always. Others: no. When not, why[cap] says the reason,
+ * else it is "". */
+bool tsc_usable(char *why, size_t cap);
+
+/* The rule behind it, for x86: source is the kernel's current clock source,
+ * "" when it does not say (gVisor). */
+bool tsc_trusted(bool invariant, bool allowed, const char *source, char *why,
+                 size_t cap);
 
 /* Takes the TSC unless it may not be trusted or use_tsc is false. The counter
  * is measured from here to rec_clock_start, which waits until that is 2 ms:

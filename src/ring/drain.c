@@ -5,137 +5,144 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
-#include "opscope/record.h"
+#include "base/xspace.h"
 #include "ring/clock.h"
+#include "ring/ring_map.h"
 #include "ring/sys.h"
-#include "ring/view.h"
 
 /* Of a copy: what was changed in it goes to the ring file. */
 static int keep(struct drain *d, const void *p, size_t n) {
-    const char *from = p;
-    off_t at = from - (const char *)d->v->head;
-    while (d->ring >= 0 && n > 0) {
-        ssize_t w = sys_pwrite(d->ring, from, n, at);
-        if (w < 0 && errno == EINTR) continue;
-        if (w <= 0) {
-            d->files.error = w < 0 ? errno : EIO;
-            return -1;
-        }
-        from += w;
-        at += w;
-        n -= (size_t)w;
-    }
-    return 0;
+    uint64_t at = (uint64_t)((const char *)p - (const char *)d->map->head);
+    int error = d->ring < 0 ? 0 : sys_write_all(d->ring, p, n, at, NULL);
+    if (error != 0) d->files.error = error;
+    return error == 0 ? 0 : -1;
 }
 
 int drain_keep_events(struct drain *d) {
-    return keep(d, d->v->head->events, sizeof d->v->head->events);
+    return keep(d, d->map->head->events, sizeof d->map->head->events);
 }
 
 static struct rec_commit *next_commit(struct drain *d) {
-    return &d->v->head->commit[!d->v->head->active];
+    return &d->map->head->commit[!d->map->head->active];
 }
 
 /* A plane's file is made when the first bytes for it come. */
-static int open_plane(struct drain *d, unsigned file) {
-    if (files_create(&d->files, file) != 0) return -1;
-    struct rec_commit *c = next_commit(d);
-    c->names[file] = 0;
-    encode_plane(&d->enc, file);
-    if (file == 0) {
-        encode_head_facts(&d->enc);
-        if (d->at_open != NULL) d->at_open(d, d->ctx);
-    }
-    return d->enc.failed ? -1 : 0;
+static int open_plane(void *self, unsigned file) {
+    struct drain *d = self;
+    next_commit(d)->names[file] = 0;
+    return files_create(&d->files, file);
+}
+
+static void add_facts(void *self) {
+    struct drain *d = self;
+    if (d->at_open != NULL) d->at_open(d, d->ctx);
 }
 
 static int write_plane(void *self, unsigned file, const void *p, size_t n) {
     struct drain *d = self;
-    if (d->files.f[file].fd < 0 && open_plane(d, file) != 0) return -1;
     return files_write(&d->files, file, p, n);
 }
 
 static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
                         double value, double unix_s) {
     struct drain *d = self;
-    if (d->events.scalar != NULL)
-        d->events.scalar(d->events.self, tag, n, step, value, unix_s);
+    if (d->scalar != NULL) d->scalar(d->ctx, tag, n, step, value, unix_s);
 }
 
-static bool is_free(const struct rec_ring *r) {
-    return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == REC_RING_FREE;
+/* The planes that have begun are those that have files. */
+static void note_planes(struct drain *d) {
+    d->enc.begun = 0;
+    for (unsigned i = 0; i < REC_FILES; i++)
+        if (d->files.f[i].fd >= 0) d->enc.begun |= 1u << i;
+}
+
+/* Returns ring i; NULL if it is not mapped, or free. A free one is the next
+ * thread's, who may be taking it just now. */
+static struct rec_ring *used_ring(const struct ring_map *map, uint32_t i) {
+    struct rec_ring *r = map->ring[i];
+    return r == NULL || REC_ACQUIRE(&r->state) == REC_RING_FREE ? NULL : r;
 }
 
 void drain_begin(struct drain *d) {
-    struct rec_head *h = d->v->head;
+    struct rec_head *h = d->map->head;
     *next_commit(d) = h->commit[h->active];
     /* Whoever commits without a pass over the rings (a new part) takes nothing
-     * out of them: their ends are those of the commit before. A free one is
-     * the next thread's, who may be taking it just now. */
-    for (uint32_t i = 0; i < d->v->nrings; i++) {
-        struct rec_ring *r = d->v->ring[i];
-        if (r == NULL || is_free(r)) continue;
+     * out of them: their ends are those of the commit before. */
+    for (uint32_t i = 0; i < d->map->nrings; i++) {
+        struct rec_ring *r = used_ring(d->map, i);
+        if (r == NULL) continue;
         r->tail[!h->active] = r->tail[h->active];
-        memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
+        memcpy(r->reported[!h->active], r->reported[h->active],
+               sizeof r->reported[0]);
     }
     d->enc.events = h->commit[h->active].events;
-    d->enc.nnames = __atomic_load_n(&h->nnames, __ATOMIC_ACQUIRE);
+    d->enc.nnames = REC_ACQUIRE(&h->nnames);
     d->enc.failed = false;
 }
 
+/* Goes on with the files that a dead process left. */
 static int resume(struct drain *d) {
-    const struct rec_head *h = d->v->head;
+    const struct rec_head *h = d->map->head;
     const struct rec_commit *c = &h->commit[h->active];
     for (unsigned i = 0; i < REC_FILES; i++)
         if (c->bytes[i] == 0)
             files_remove(&d->files, i); /* made just before the end */
         else if (files_resume(&d->files, i, c->bytes[i]) != 0) return -1;
+    note_planes(d);
     return 0;
 }
 
-int drain_open_memory(struct drain *d, struct rec_view *v, struct enc_to to) {
+int drain_open_memory(struct drain *d, struct ring_map *map,
+                      struct encoder_out out, uint32_t begun) {
     memset(d, 0, sizeof *d);
-    d->v = v;
+    d->map = map;
     d->ring = -1;
     files_init(&d->files, -1, "", 0);
-    if (encoder_init(&d->enc, v, to, 1 << 16) != 0) return -1;
+    if (encoder_init(&d->enc, map, out, 1 << 16) != 0) return -1;
+    d->enc.begun = begun;
     drain_begin(d);
     return 0;
 }
 
-int drain_open(struct drain *d, struct rec_view *v, int dir, const char *stem,
+int drain_open(struct drain *d, struct ring_map *map, int dir, const char *stem,
                int ring) {
-    const struct rec_head *h = v->head;
-    struct enc_to to = {.self = d, .write = write_plane, .scalar = give_scalar};
-    d->v = v;
+    const struct rec_head *h = map->head;
+    struct encoder_out out = {.self = d,
+                              .open = open_plane,
+                              .add_facts = add_facts,
+                              .write = write_plane,
+                              .scalar = give_scalar};
+    d->map = map;
     d->ring = ring;
     files_init(&d->files, dir, stem, h->commit[h->active].part);
-    /* facts of a rescue have numbers of their own */
-    if (encoder_init(&d->enc, v, to, ring < 0 ? 0 : 1 << 16) != 0) {
+    /* facts of a recovery have numbers of their own */
+    if (encoder_init(&d->enc, map, out, ring < 0 ? 0 : 1 << 16) != 0) {
         d->files.error = ENOMEM;
         return -1;
     }
     drain_begin(d);
-    return ring < 0 ? open_plane(d, 0) : resume(d);
+    if (ring >= 0) return resume(d);
+    encoder_begin(&d->enc, 0);
+    return d->enc.failed ? -1 : 0;
 }
 
+/* Returns the first slot that no file has, of those up to head that are not
+ * further than `most` behind `now`, where the writer is. */
 static uint64_t ring_from(const struct rec_head *h, const struct rec_ring *r,
-                          uint64_t head) {
+                          uint64_t head, uint64_t now, uint64_t most) {
     uint64_t from = r->tail[h->active];
-    if (from < r->floor) from = r->floor;
+    if (from < r->first_slot) from = r->first_slot;
     if (from > head) from = head;
-    /* A flight recorder: its writer may be at work on the oldest slots. Others
-     * never are, and the last record may lie beyond the limit. */
-    uint64_t most = r->slots - (h->flight ? REC_SLOT_MAX : 0);
-    return head - from > most ? head - most : from;
+    if (now - from > most) from = now - most;
+    return from > head ? head : from;
 }
 
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* When the last of what is open began. */
-static uint64_t last_begin(const struct rec_view *v) {
+static uint64_t last_begin(const struct ring_map *v) {
     uint64_t t = 0;
     for (uint32_t i = 0; i < v->nrings; i++) {
         const struct rec_ring *r = v->ring[i];
@@ -152,16 +159,16 @@ static uint64_t last_begin(const struct rec_view *v) {
 
 /* Scopes that are open, at the last known time unless told. */
 static void drain_open_scopes(struct drain *d, uint64_t end) {
-    struct rec_head *h = d->v->head;
+    struct rec_head *h = d->map->head;
     if (end == 0) /* + 1: what came last lies inside of what is open */
-        end = later(later(d->enc.last, h->last_tick), last_begin(d->v)) + 1;
+        end = later(later(d->enc.last, h->last_tick), last_begin(d->map)) + 1;
     d->enc.last = end;
-    for (uint32_t i = 0; i < d->v->nrings; i++) {
-        const struct rec_ring *r = d->v->ring[i];
+    for (uint32_t i = 0; i < d->map->nrings; i++) {
+        const struct rec_ring *r = d->map->ring[i];
         if (r != NULL && r->state == REC_RING_LIVE)
-            encode_open(&d->enc, r, rec_slots(r), end);
+            encoder_open_scopes(&d->enc, r, rec_slots(r), end);
     }
-    encode_asyncs(&d->enc, end);
+    encoder_open_asyncs(&d->enc, end);
 }
 
 /* An eighth of the ring from there on, and no record is cut. */
@@ -170,87 +177,164 @@ static uint64_t piece_end(const struct rec_ring *r, uint64_t from,
     const struct rec_slot *slots = rec_slots(r);
     if (head - from <= r->slots / 8) return head;
     uint64_t to = from + r->slots / 8;
-    while (to < head &&
-           rec_slot_kind(__atomic_load_n(&slots[to & (r->slots - 1)].rest,
-                                         __ATOMIC_RELAXED)) == REC_CONT)
+    while (to < head && rec_slot_kind(REC_LOAD(
+                            &slots[to & (r->slots - 1)].rest)) == REC_CONT)
         to++;
     return to;
 }
 
 static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
-    const struct rec_head *h = d->v->head;
-    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
-    uint64_t from = ring_from(h, r, head);
+    const struct rec_head *h = d->map->head;
+    uint64_t head = REC_ACQUIRE(&r->head);
+    /* A flight recorder: its writer may be at work on the oldest slots. Others
+     * never are, and the last record may lie beyond the limit. */
+    uint64_t most = r->slots - (h->flight ? REC_SLOT_MAX : 0);
+    uint64_t from = ring_from(h, r, head, head, most);
     if (d->in_pieces) head = piece_end(r, from, head);
-    const uint64_t *told = r->told[h->active];
+    const uint64_t *reported = r->reported[h->active];
     bool news = from < head;
     for (unsigned k = 0; k < REC_LOSSES; k++) {
-        r->told[next][k] = __atomic_load_n(&r->lost[k], __ATOMIC_RELAXED);
-        if (r->told[next][k] != told[k]) news = true;
+        r->reported[next][k] = REC_LOAD(&r->lost[k]);
+        if (r->reported[next][k] != reported[k]) news = true;
     }
     if (news)
-        encode_ring(&d->enc, r, rec_slots(r), from, head, told, r->told[next]);
+        encoder_ring(&d->enc, r,
+                     &(struct encoder_range){rec_slots(r), from, head, reported,
+                                             r->reported[next]});
     r->tail[next] = head;
 }
 
-void drain_closed(struct drain *d) { next_commit(d)->closed = 1; }
+void drain_mark_final(struct drain *d) { next_commit(d)->closed = 1; }
 
 void drain_rings(struct drain *d, bool final, uint64_t end) {
-    struct rec_view *v = d->v;
-    struct rec_head *h = v->head;
-    unsigned next = !h->active;
+    struct rec_head *h = d->map->head;
     drain_begin(d);
-    v->nrings = __atomic_load_n(&h->nrings, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < v->nrings; i++) {
-        struct rec_ring *r = v->ring[i];
-        if (r == NULL || is_free(r)) continue;
-        drain_ring(d, r, next);
+    d->map->nrings = REC_ACQUIRE(&h->nrings);
+    for (uint32_t i = 0; i < d->map->nrings; i++) {
+        struct rec_ring *r = used_ring(d->map, i);
+        if (r != NULL) drain_ring(d, r, !h->active);
     }
     if (final && !h->commit[h->active].closed) {
         drain_open_scopes(d, end);
-        drain_closed(d);
+        drain_mark_final(d);
     }
-    encode_lines(&d->enc);
+    encoder_lines(&d->enc);
 }
+
+/* --- the flight recorder's dump ------------------------------------------ */
+
+/* The head of a ring whose thread runs: each field as it is at some moment.
+ * Arguments of open scopes are not taken: they may change in the middle. */
+static void flight_copy_head(struct rec_ring *to, const struct rec_ring *r) {
+    memset(to, 0, sizeof *to);
+    to->slots = r->slots;
+    to->first_slot = r->first_slot;
+    to->state = REC_LOAD(&r->state);
+    to->tid = r->tid;
+    to->thread = r->thread;
+    char name[REC_THREAD_NAME];
+    rec_name_get(r, name);
+    rec_name_put(to, name);
+    for (unsigned i = 0; i < REC_LOSSES; i++)
+        to->lost[i] = REC_LOAD(&r->lost[i]);
+    to->depth = REC_ACQUIRE(&r->depth);
+    if (to->depth > REC_FRAMES) to->depth = REC_FRAMES;
+    for (uint32_t i = 0; i < to->depth; i++) {
+        to->frames[i].time = REC_LOAD(&r->frames[i].time);
+        to->frames[i].name = REC_LOAD(&r->frames[i].name);
+    }
+    to->marks = REC_ACQUIRE(&r->marks);
+    to->step = REC_LOAD(&r->step);
+    to->step_time = REC_LOAD(&r->step_time);
+    to->epoch = REC_LOAD(&r->epoch);
+    to->epoch_time = REC_LOAD(&r->epoch_time);
+}
+
+/* Copies first, then asks how far the writer has come: what lies more than a
+ * ring's length behind it by then was overwritten under the copy. */
+static void flight_ring(struct drain *d, struct rec_ring *r) {
+    struct rec_head *h = d->map->head;
+    unsigned next = !h->active;
+    size_t bytes = r->slots * sizeof(struct rec_slot);
+    struct rec_slot *slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (slots == MAP_FAILED) return;
+    struct rec_ring a, b;
+    flight_copy_head(&a, r);
+    uint64_t head = REC_ACQUIRE(&r->head);
+    /* Behind the backed ones there is no memory, and nothing. Acquire: the look
+     * at head that follows is not done before. */
+    uint64_t backed = REC_ACQUIRE(&r->backed_slots);
+    for (uint64_t i = 0; i < backed; i++) {
+        slots[i].time = REC_ACQUIRE(&rec_slots(r)[i].time);
+        slots[i].rest = REC_ACQUIRE(&rec_slots(r)[i].rest);
+    }
+    uint64_t later = REC_ACQUIRE(&r->head);
+    flight_copy_head(&b, r);
+    rec_ring_keep_common(&a, &b);
+    a.head = head;
+    /* The record that is being written, and as much again: a CPU may show the
+     * slots of the next before the head of the last. */
+    uint64_t most = r->slots - 2 * REC_SLOT_MAX;
+    struct encoder_range range = {slots, ring_from(h, r, head, later, most),
+                                  head, r->reported[h->active], a.lost};
+    encoder_ring(&d->enc, &a, &range);
+    if (a.state == REC_RING_LIVE)
+        encoder_open_scopes(&d->enc, &a, slots, rec_ticks());
+    r->tail[next] = head;
+    memcpy(r->reported[next], a.lost, sizeof a.lost);
+    munmap(slots, bytes);
+}
+
+void drain_flight(struct drain *d) {
+    struct rec_head *h = d->map->head;
+    drain_begin(d);
+    d->map->nrings = REC_ACQUIRE(&h->nrings);
+    for (uint32_t i = 0; i < d->map->nrings; i++) {
+        struct rec_ring *r = used_ring(d->map, i);
+        if (r != NULL) flight_ring(d, r);
+    }
+    encoder_lines(&d->enc);
+}
+
+/* --- the commit ---------------------------------------------------------- */
 
 /* A device's plane has a list of its own. */
 void drain_names(struct drain *d, unsigned file) {
     struct rec_commit *c = next_commit(d);
-    uint64_t n = __atomic_load_n(&d->v->head->nnames, __ATOMIC_ACQUIRE);
-    encode_names(&d->enc, file, c->names[file], n);
+    uint64_t n = REC_ACQUIRE(&d->map->head->nnames);
+    encoder_names(&d->enc, file, c->names[file], n);
     c->names[file] = n;
 }
 
 /* Is all that the thread did in the files, its losses too? */
 static bool emptied(const struct rec_ring *r, unsigned active) {
     for (unsigned k = 0; k < REC_LOSSES; k++)
-        if (__atomic_load_n(&r->lost[k], __ATOMIC_RELAXED) !=
-            r->told[active][k])
-            return false;
-    return __atomic_load_n(&r->head, __ATOMIC_RELAXED) == r->tail[active];
+        if (REC_LOAD(&r->lost[k]) != r->reported[active][k]) return false;
+    return REC_LOAD(&r->head) == r->tail[active];
 }
 
 /* Room for the writers, now that it is safe. */
 static void release_rings(struct drain *d) {
-    const struct rec_head *h = d->v->head;
-    for (uint32_t i = 0; i < d->v->nrings && !h->flight; i++) {
-        struct rec_ring *r = d->v->ring[i];
-        if (r == NULL || is_free(r)) continue;
+    const struct rec_head *h = d->map->head;
+    for (uint32_t i = 0; i < d->map->nrings && !h->flight; i++) {
+        struct rec_ring *r = used_ring(d->map, i);
+        if (r == NULL) continue;
         uint64_t tail = r->tail[h->active];
-        __atomic_store_n(&r->room, tail + r->slots - REC_SLOT_MAX,
-                         __ATOMIC_RELEASE);
-        if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != REC_RING_ENDED ||
-            !emptied(r, h->active))
+        REC_PUBLISH(&r->reusable_to, tail + r->slots - REC_SLOT_MAX);
+        if (REC_ACQUIRE(&r->state) != REC_RING_ENDED || !emptied(r, h->active))
             continue;
         /* from here on drain_begin leaves it alone: both ends are the last */
         r->tail[!h->active] = tail;
-        memcpy(r->told[!h->active], r->told[h->active], sizeof r->told[0]);
-        __atomic_store_n(&r->state, REC_RING_FREE, __ATOMIC_RELEASE);
+        memcpy(r->reported[!h->active], r->reported[h->active],
+               sizeof r->reported[0]);
+        REC_PUBLISH(&r->state, REC_RING_FREE);
     }
 }
 
 static int failed(struct drain *d) {
     files_rollback(&d->files);
+    note_planes(d);
     if (d->at_failure != NULL) d->at_failure(d, d->ctx);
     d->enc.failed = false;
     return -1;
@@ -258,23 +342,24 @@ static int failed(struct drain *d) {
 
 /* The commit that was filled holds from here on: one store, or one write. */
 static int flip(struct drain *d) {
-    struct rec_head *h = d->v->head;
+    struct rec_head *h = d->map->head;
     unsigned next = !h->active;
-    for (uint32_t i = 0; d->ring >= 0 && i < d->v->nrings; i++) {
-        const struct rec_ring *r = d->v->ring[i];
-        if (r != NULL && (keep(d, &r->tail[next], sizeof r->tail[0]) != 0 ||
-                          keep(d, r->told[next], sizeof r->told[0]) != 0))
+    for (uint32_t i = 0; d->ring >= 0 && i < d->map->nrings; i++) {
+        const struct rec_ring *r = d->map->ring[i];
+        if (r != NULL &&
+            (keep(d, &r->tail[next], sizeof r->tail[0]) != 0 ||
+             keep(d, r->reported[next], sizeof r->reported[0]) != 0))
             return -1;
     }
     if (keep(d, &h->commit[next], sizeof h->commit[0]) != 0) return -1;
-    __atomic_store_n(&h->active, next, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->active, next);
     if (keep(d, &h->active, sizeof h->active) == 0) return 0;
     h->active = !next;
     return -1;
 }
 
 int drain_commit(struct drain *d) {
-    encode_lines(&d->enc);
+    encoder_lines(&d->enc);
     for (unsigned i = 0; i < REC_FILES; i++)
         if (d->files.f[i].fd >= 0) drain_names(d, i);
     if (d->enc.failed) return failed(d);
@@ -292,11 +377,13 @@ int drain_commit(struct drain *d) {
 
 static int join(struct drain *d) {
     uint8_t tail[256];
-    const struct rec_head *h = d->v->head;
+    const struct rec_head *h = d->map->head;
     uint32_t at = 0;
     uint64_t last = d->enc.last > h->last_tick ? d->enc.last : h->last_tick;
-    uint64_t ps = rec_clock_ps(d->v->segs, h->nsegs, &at, last);
-    return files_join(&d->files, tail, encode_environment(h, ps, tail));
+    uint64_t ps = rec_clock_ps(d->map->segs, h->nsegs, &at, last);
+    uint64_t start = (uint64_t)h->start_unix_ns;
+    uint8_t *end = xspace_environment(tail, start, start + ps / 1000);
+    return files_join(&d->files, tail, (size_t)(end - tail));
 }
 
 int drain_rotate(struct drain *d) {
@@ -305,13 +392,15 @@ int drain_rotate(struct drain *d) {
     struct files old = d->files;
     files_init(&d->files, old.dir, old.stem, old.part + 1);
     drain_begin(d);
-    struct rec_commit *c = next_commit(d);
-    memset(c->names, 0, sizeof c->names);
-    if (open_plane(d, 0) != 0 || drain_commit(d) != 0) {
+    memset(next_commit(d)->names, 0, sizeof next_commit(d)->names);
+    note_planes(d);
+    encoder_begin(&d->enc, 0);
+    if (d->enc.failed || drain_commit(d) != 0) {
         int error = d->files.error;
         files_discard(&d->files);
         d->files = old;
         d->files.error = error;
+        note_planes(d);
         return -1;
     }
     int result = files_finish(&old, name);
@@ -321,14 +410,14 @@ int drain_rotate(struct drain *d) {
 }
 
 int drain_finish(struct drain *d, char name[NAME_MAX + 1]) {
-    struct rec_head *h = d->v->head;
+    struct rec_head *h = d->map->head;
     if (join(d) != 0) return -1;
-    __atomic_store_n(&h->done, 1, __ATOMIC_RELEASE);
+    REC_PUBLISH(&h->done, 1);
     if (keep(d, &h->done, sizeof h->done) != 0) return -1;
     return files_finish(&d->files, name);
 }
 
-void drain_close(struct drain *d) {
+void drain_free(struct drain *d) {
     files_close(&d->files);
     encoder_free(&d->enc);
 }

@@ -47,27 +47,15 @@ static uint8_t *put_frame(uint8_t *p, size_t n) {
     return p + FRAME + n;
 }
 
-/* Copies a host's name; what may not stand in a file's name becomes '_'. */
-static void copy_host(struct eventfile *f, const char *host) {
-    char own[sizeof f->host] = "";
-    if (host == NULL && gethostname(own, sizeof own - 1) == 0) host = own;
-    if (host == NULL || *host == '\0') host = "localhost";
-    size_t i = 0;
-    for (; host[i] != '\0' && i + 1 < sizeof f->host; i++) {
-        char c = host[i];
-        int fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                   (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
-        f->host[i] = fine ? c : '_';
-    }
-    f->host[i] = '\0';
-}
-
 int eventfile_init(struct eventfile *f, int dir, const char *folder,
                    const char *host) {
     memset(f, 0, offsetof(struct eventfile, buf));
     f->fd = -1;
     f->dir = dir;
-    copy_host(f, host);
+    if (host != NULL) snprintf(f->host, sizeof f->host, "%s", host);
+    else if (gethostname(f->host, sizeof f->host - 1) != 0) f->host[0] = '\0';
+    if (f->host[0] == '\0') memcpy(f->host, "localhost", sizeof "localhost");
+    text_file_name(f->host);
     size_t n = strlen(folder);
     if (n >= sizeof f->folder) {
         f->error = ENAMETOOLONG;
@@ -87,7 +75,7 @@ size_t eventfile_record(uint8_t *out, const char *tag, size_t n, int64_t step,
     p = pbw_len(p, EVENT_SUMMARY, pbw_bytes_size(SUMMARY_VALUE, value_size));
     p = pbw_len(p, SUMMARY_VALUE, value_size);
     p = pbw_bytes(p, VALUE_TAG, tag, len);
-    *cut = (text_mend(p - len, len) | (len < n)) != 0;
+    *cut = text_mend(p - len, len) || len < n;
     p = pbw_float(p, VALUE_SIMPLE, value);
     return (size_t)(put_frame(out, (size_t)(p - out) - 12) - out);
 }
@@ -113,7 +101,6 @@ void eventfile_scalar(struct eventfile *f, const char *tag, size_t n,
 static size_t write_out(struct eventfile *f, const uint8_t *p, size_t n,
                         int *err) {
     size_t got = 0;
-    *err = 0;
     struct rlimit most;
     /* Past this limit a write does not fail: it kills the program. */
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
@@ -121,15 +108,7 @@ static size_t write_out(struct eventfile *f, const uint8_t *p, size_t n,
         *err = EFBIG;
         return 0;
     }
-    while (got < n) {
-        ssize_t k = sys_pwrite(f->fd, p + got, n - got, (off_t)(f->size + got));
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) {
-            *err = k < 0 ? errno : EIO;
-            return got;
-        }
-        got += (size_t)k;
-    }
+    *err = sys_write_all(f->fd, p, n, f->size, &got);
     return got;
 }
 

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/pbw.h"
+#include "base/xspace.h"
 #include "ring/open.h"
+#include "ring/ring_map.h"
 #include "ring/sys.h"
-#include "ring/view.h"
 
 void files_init(struct files *f, int dir, const char *stem, uint64_t part) {
     memset(f, 0, sizeof *f);
@@ -33,29 +33,15 @@ static int failed(struct files *f, int error) {
     return -1;
 }
 
-/* All of it, or an errno. */
-static int write_at(int fd, const void *data, size_t n, uint64_t at) {
-    const char *p = data;
-    while (n > 0) {
-        ssize_t w = sys_pwrite(fd, p, n, (off_t)at);
-        if (w < 0 && errno == EINTR) continue;
-        if (w <= 0) return w < 0 ? errno : ENOSPC;
-        p += w;
-        at += (uint64_t)w;
-        n -= (size_t)w;
-    }
-    return 0;
-}
-
 void files_head(uint8_t *head, uint64_t bytes) {
-    head[0] = 1 << 3 | PBW_BYTES;
+    head[0] = XSPACE_PLANES << 3 | PBW_BYTES;
     pbw_padded(head + 1, bytes - FILES_HEAD, FILES_HEAD - 1);
 }
 
 static int patch(int fd, uint64_t bytes) {
     uint8_t head[FILES_HEAD];
     files_head(head, bytes);
-    return write_at(fd, head, sizeof head, 0);
+    return sys_write_all(fd, head, sizeof head, 0, NULL);
 }
 
 int files_create(struct files *f, unsigned file) {
@@ -112,7 +98,7 @@ bool files_gone(const struct files *f) {
 
 int files_write(struct files *f, unsigned file, const void *p, size_t n) {
     if (f->f[file].fd < 0) return failed(f, EBADF);
-    int error = write_at(f->f[file].fd, p, n, f->f[file].end);
+    int error = sys_write_all(f->f[file].fd, p, n, f->f[file].end, NULL);
     if (error != 0) return failed(f, error);
     f->f[file].end += n;
     return 0;
@@ -141,21 +127,17 @@ void files_commit(struct files *f) {
     }
 }
 
-/* The first `bytes` of a file, behind what `to` has. */
+/* Appends the first `bytes` of a file to what `to` has up to *at. */
 static int append_file(struct files *f, int from, uint64_t bytes, uint64_t *at,
                        int to) {
     char buf[64 << 10];
-    uint64_t done = 0;
-    while (done < bytes) {
-        size_t want = bytes - done < sizeof buf ? (size_t)(bytes - done)
-                                                : sizeof buf;
-        ssize_t r = sys_pread(from, buf, want, (off_t)done);
-        if (r < 0 && errno == EINTR) continue;
-        if (r <= 0) return failed(f, r < 0 ? errno : EIO);
-        int error = write_at(to, buf, (size_t)r, *at);
+    for (uint64_t done = 0; done < bytes;) {
+        uint64_t want = bytes - done < sizeof buf ? bytes - done : sizeof buf;
+        size_t n = sys_read_all(from, buf, want, done);
+        int error = n == 0 ? EIO : sys_write_all(to, buf, n, *at, NULL);
         if (error != 0) return failed(f, error);
-        *at += (uint64_t)r;
-        done += (uint64_t)r;
+        *at += n;
+        done += n;
     }
     return 0;
 }
@@ -192,7 +174,7 @@ int files_join(struct files *f, const void *tail, size_t n) {
         if (f->f[i].fd >= 0 &&
             append_file(f, f->f[i].fd, f->committed[i], &at, fd) != 0)
             return -1;
-    int error = write_at(fd, tail, n, at);
+    int error = sys_write_all(fd, tail, n, at, NULL);
     return error == 0 ? 0 : failed(f, error);
 }
 

@@ -23,7 +23,7 @@
  * Flushed is what rec_head.commit[active] says: the lengths of the files and
  * with them the tails of the rings. The flusher writes files behind their
  * committed lengths, fills the other commit and flips `active`: there is no
- * moment at which an event is in neither place or in both.
+ * moment at which an event is in neither of the two or in both.
  *
  * The writer holds an open-file lock on the file for as long as it lives.
  *
@@ -38,6 +38,13 @@
 
 #define REC_MAGIC "OPSRING1"
 
+/* What several threads look at is loaded and stored by these alone. Whoever
+ * acquires a value that was published sees all that was stored before it. */
+#define REC_LOAD(p)       __atomic_load_n(p, __ATOMIC_RELAXED)
+#define REC_ACQUIRE(p)    __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define REC_PUT(p, v)     __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define REC_PUBLISH(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+
 enum {
     REC_VERSION = 3,
     REC_PAGE = 64 << 10, /* ARM has pages of 4, 16 and 64 KiB */
@@ -46,10 +53,10 @@ enum {
     REC_ASYNCS = 1024,
     REC_NAMES = 1 << 18,
     REC_TEXT = 16 << 20,
-    REC_FRAMES = 256,   /* open scopes of a thread */
-    REC_ARGS = 1024,    /* bytes of arguments of its open scopes */
-    REC_ARG_TEXT = 240, /* bytes of one text argument */
-    REC_TRACKS = 256,   /* queues of devices */
+    REC_FRAMES = 256,       /* open scopes of a thread */
+    REC_ARGS = 1024,        /* bytes of arguments of its open scopes */
+    REC_ARG_TEXT_MAX = 240, /* bytes of one text argument */
+    REC_TRACKS = 256,       /* queues of devices */
     REC_DEVICES = 16,
     REC_FILES = 1 + REC_DEVICES, /* planes with a file: the host, devices */
     REC_SLOT_MAX = 128,          /* slots of the longest record */
@@ -98,7 +105,7 @@ static inline uint32_t rec_slot_aux(uint64_t rest) { return (uint32_t)rest; }
 enum rec_arg_type {
     REC_ARG_INT = 1,
     REC_ARG_NUM,
-    REC_ARG_TEXT_,
+    REC_ARG_STRING,
     REC_ARG_CORR,
     REC_ARG_FLOW_OUT,
     REC_ARG_FLOW_IN
@@ -135,8 +142,9 @@ enum rec_ring_state { REC_RING_FREE, REC_RING_LIVE, REC_RING_ENDED };
 
 struct rec_ring {
     /* the writer's line */
-    uint64_t head;    /* slots ever written */
-    uint64_t limit;   /* head must stay below: what is known of room, backed */
+    uint64_t head;        /* slots ever written */
+    uint64_t write_limit; /* head must stay below: the writer's copy of what
+                             reusable_to and backed_slots said last */
     uint32_t depth;   /* open scopes; more than REC_FRAMES are only counted */
     uint32_t look_at; /* the depth at which the writer looks for abandoned
                          ones */
@@ -147,12 +155,13 @@ struct rec_ring {
     uint64_t lost[REC_LOSSES]; /* since the ring was given to this thread */
     /* the reader's line */
     uint64_t tail[2] __attribute__((aligned(64))); /* by rec_head.active */
-    uint64_t room; /* slots below this may be written over: the tail's */
-    uint64_t told[2][REC_LOSSES]; /* how many of lost the files tell of */
+    uint64_t reusable_to;             /* slots below this may be written over */
+    uint64_t reported[2][REC_LOSSES]; /* how many of lost the files tell of */
     /* who it belongs to */
-    uint64_t floor __attribute__((aligned(64))); /* its first slot */
-    uint64_t slots;                              /* a power of two */
-    uint64_t backed; /* slots that have memory behind them: powers of two, up
+    uint64_t first_slot __attribute__((aligned(64))); /* of this thread */
+    uint64_t slots;                                   /* a power of two */
+    uint64_t
+        backed_slots; /* slots that have memory behind them: powers of two, up
                         to all of them. A thread with little to say takes
                         little */
     uint32_t state, tid;
@@ -162,7 +171,7 @@ struct rec_ring {
     uint32_t named; /* by the program: not asked from the system again */
     /* by depth: scopes begun by hand there while no window was open; their
      * ends must not end others. The writer's own. */
-    uint16_t skipped[REC_FRAMES + 1];
+    uint16_t unrecorded_begins[REC_FRAMES + 1];
     struct rec_frame frames[REC_FRAMES];
     uint8_t args[REC_ARGS];
 };
@@ -172,13 +181,13 @@ static inline void rec_name_put(struct rec_ring *r, const char *name) {
     bool end = false;
     for (unsigned i = 0; i < REC_THREAD_NAME; i++) {
         end = end || i + 1 == REC_THREAD_NAME || name[i] == 0;
-        __atomic_store_n(&r->name[i], end ? 0 : name[i], __ATOMIC_RELAXED);
+        REC_PUT(&r->name[i], end ? 0 : name[i]);
     }
 }
 static inline void rec_name_get(const struct rec_ring *r,
                                 char out[REC_THREAD_NAME]) {
     for (unsigned i = 0; i < REC_THREAD_NAME; i++)
-        out[i] = __atomic_load_n(&r->name[i], __ATOMIC_RELAXED);
+        out[i] = REC_LOAD(&r->name[i]);
     out[REC_THREAD_NAME - 1] = 0;
 }
 

@@ -1,8 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Listing a folder without the C library's streams. */
+ * All of a read or write, and a folder's list without the C library's
+ * streams. */
 #include "ring/sys.h"
 
+#include <errno.h>
 #include <string.h>
+
+int sys_write_all(int fd, const void *p, size_t n, uint64_t at, size_t *done) {
+    size_t put = 0;
+    int error = 0;
+    while (put < n && error == 0) {
+        ssize_t w = sys_pwrite(fd, (const char *)p + put, n - put,
+                               (int64_t)(at + put));
+        if (w > 0) put += (size_t)w;
+        else if (w == 0 || errno != EINTR) error = w < 0 ? errno : ENOSPC;
+    }
+    if (done != NULL) *done = put;
+    return error;
+}
+
+size_t sys_read_all(int fd, void *p, size_t n, uint64_t at) {
+    size_t got = 0;
+    while (got < n) {
+        ssize_t r = sys_pread(fd, (char *)p + got, n - got,
+                              (int64_t)(at + got));
+        if (r < 0 && errno == EINTR) continue;
+        if (r <= 0) break;
+        got += (size_t)r;
+    }
+    return got;
+}
 
 /* What getdents64 fills in. */
 struct entry {

@@ -64,8 +64,22 @@ static inline ssize_t sys_read(int fd, void *p, size_t n) {
     return syscall(SYS_read, fd, p, n);
 }
 
-/* Calls each with the names in a folder, "." and ".." left out, until it says
- * false. False: the folder cannot be listed. */
+/* Writes n bytes at an offset. Returns 0, or an errno; *done (may be NULL): how
+ * many bytes were written. */
+int sys_write_all(int fd, const void *p, size_t n, uint64_t at, size_t *done);
+/* Reads n bytes at an offset. Returns how many: fewer at the end of the file or
+ * where it cannot be read. */
+size_t sys_read_all(int fd, void *p, size_t n, uint64_t at);
+
+/* Takes the lock on a file that goes with its descriptor. Returns false if
+ * somebody else has it. */
+static inline bool sys_lock(int fd) {
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_SETLK, &l) == 0;
+}
+
+/* Calls each with the names in a folder, "." and ".." left out, until each says
+ * false. Returns false if the folder cannot be listed. */
 bool sys_list(int dir, bool (*each)(void *ctx, const char *name), void *ctx);
 
 #endif

@@ -8,40 +8,38 @@
 #include <stdint.h>
 
 #include "base/pbw.h"
+#include "base/text/utf8.h"
 
-/* Bytes of the UTF-8 character at s[0..n), 0 when it is none. */
-static inline size_t text_char(const uint8_t *s, size_t n) {
-    uint8_t a = s[0];
-    size_t k = a < 0x80   ? 1
-               : a < 0xc2 ? 0
-               : a < 0xe0 ? 2
-               : a < 0xf0 ? 3
-               : a < 0xf5 ? 4
-                          : 0;
-    if (k == 0 || k > n) return 0;
-    for (size_t i = 1; i < k; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((a == 0xe0 && s[1] < 0xa0) || (a == 0xed && s[1] > 0x9f) ||
-        (a == 0xf0 && s[1] < 0x90) || (a == 0xf4 && s[1] > 0x8f))
-        return 0; /* longer than need be, a surrogate, beyond Unicode */
-    return k;
-}
-
-/* Writes '?' over what is not UTF-8; returns whether there was any. */
-static inline int text_mend(uint8_t *s, size_t n) {
-    int mended = 0;
+/* Writes '?' over what is not UTF-8. Returns whether there was any. */
+static inline bool text_mend(uint8_t *s, size_t n) {
+    bool mended = false;
     for (size_t i = 0, k; i < n; i += k) {
-        k = text_char(s + i, n - i);
+        k = utf8_len(s + i, n - i);
         if (k != 0) continue;
         s[i] = '?';
         k = 1;
-        mended = 1;
+        mended = true;
     }
     return mended;
 }
 
-/* How much of a text of n bytes fits into `most` without cutting a character.
- */
+/* Does the text end so, and have something before? */
+static inline bool text_ends(const char *s, const char *end) {
+    size_t n = strlen(s), m = strlen(end);
+    return n > m && strcmp(s + n - m, end) == 0;
+}
+
+/* Makes a text fit for a file's name: letters, digits, '.', '-' and '_' stay,
+ * everything else becomes '_'. */
+static inline void text_file_name(char *s) {
+    for (; *s != '\0'; s++)
+        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') ||
+              (*s >= '0' && *s <= '9') || strchr("._-", *s) != NULL))
+            *s = '_';
+}
+
+/* Returns how much of a text of n bytes fits into `most` without cutting a
+ * character. */
 static inline size_t text_cut(const char *s, size_t n, size_t most) {
     if (n <= most) return n;
     n = most;

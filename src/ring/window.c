@@ -7,6 +7,7 @@
  * range does not; from then on both are half-open. */
 #include "ring/window.h"
 
+#include "base/array.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,19 +77,6 @@ static bool take_dots(struct reader *r) {
     return true;
 }
 
-static const struct unit *take_unit(struct reader *r) {
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (take_word(r, units[i].name)) return &units[i];
-    return NULL;
-}
-
-/* Digits behind a point, as billionths; further ones are skipped. */
-static int64_t take_fraction(struct reader *r) {
-    int64_t n = 0, scale = 100 * 1000 * 1000;
-    for (; is_digit(*r->at); r->at++, scale /= 10) n += (*r->at - '0') * scale;
-    return n;
-}
-
 /* A step or a time; what: the word before it, for messages. */
 static int take_value(struct reader *r, const char *what, struct value *v) {
     int64_t whole = 0, fraction = 0;
@@ -102,11 +90,15 @@ static int take_value(struct reader *r, const char *what, struct value *v) {
             whole == INT64_MAX)
             return wrong(r, "the number is too large");
     if (r->at[0] == '.' && is_digit(r->at[1])) {
+        /* as billionths; further digits are skipped */
+        int64_t scale = 100 * 1000 * 1000;
         point = true;
-        r->at++;
-        fraction = take_fraction(r);
+        for (r->at++; is_digit(*r->at); r->at++, scale /= 10)
+            fraction += (*r->at - '0') * scale;
     }
-    const struct unit *u = take_unit(r);
+    const struct unit *u = NULL;
+    for (size_t i = 0; i < COUNT(units) && u == NULL; i++)
+        if (take_word(r, units[i].name)) u = &units[i];
     skip_spaces(r);
     if (!u && is_letter(*r->at) && strncmp(r->at, "for", 3) != 0)
         return wrong(r, "the units of time are us, ms, s, min and h");
@@ -242,25 +234,6 @@ static bool uses(const struct window *w, bool time) {
 
 bool window_uses_steps(const struct window *w) { return uses(w, false); }
 bool window_uses_time(const struct window *w) { return uses(w, true); }
-bool window_on_demand(const struct window *w) { return w->demand; }
-
-/* The end behind which no part of the one kind wants anything; -1: none. */
-static int64_t last_end(const struct window *w, bool time) {
-    int64_t end = -1;
-    if (w->demand || uses(w, !time)) return -1;
-    for (unsigned i = 0; i < w->nparts; i++) {
-        if (w->parts[i].to == INT64_MAX) return -1;
-        if (w->parts[i].to > end) end = w->parts[i].to;
-    }
-    return end;
-}
-
-int64_t window_last_step(const struct window *w) {
-    int64_t end = last_end(w, false);
-    return end < 0 ? -1 : end - 1;
-}
-
-int64_t window_last_ns(const struct window *w) { return last_end(w, true); }
 
 /* The first border of the part that lies behind x. */
 static int64_t next_border(const struct window_part *p, int64_t x) {

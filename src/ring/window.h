@@ -46,18 +46,13 @@ int window_parse(struct window *w, const char *text, char *why, size_t cap);
 bool window_wants_step(const struct window *w, int64_t step);
 bool window_wants_time(const struct window *w, uint64_t ns_since_start);
 
-/* Does any part speak of steps, of time; may it be asked for on demand? */
+/* Does any part speak of steps, of time? */
 bool window_uses_steps(const struct window *w);
 bool window_uses_time(const struct window *w);
-bool window_on_demand(const struct window *w);
 
-/* The last step ever wanted, for an early close; -1 when there is none: a part
- * has no end, or time or demand may open the window too. */
-int64_t window_last_step(const struct window *w);
-/* The same for a window of times only: the end of the last, or -1. */
-int64_t window_last_ns(const struct window *w);
-/* The next moment after ns at which window_wants_time may answer differently;
- * UINT64_MAX: never. For a thread that sleeps until then. */
+/* Returns the next moment after ns at which window_wants_time may answer
+ * differently; UINT64_MAX if there is none. For a thread that sleeps until
+ * then. */
 uint64_t window_next_ns(const struct window *w, uint64_t ns_since_start);
 
 #endif

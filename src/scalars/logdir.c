@@ -7,7 +7,7 @@
 #include "base/io/file.h"
 #include "base/vec.h"
 #include "model/trace.h"
-#include "ring/salvage.h"
+#include "ring/recover.h"
 #include "scalars/summary.h"
 #include <assert.h>
 #include <dirent.h>
@@ -111,7 +111,7 @@ static void take_file(struct logdir *l, const char *path, const char *run,
 
 /* Reads a file anew: so much of it, and behind that what is in memory. */
 static void read_with_rest(struct logdir *l, uint32_t i, const char *path,
-                           const struct rec_scalars *s) {
+                           const struct recovered_scalars *s) {
     struct file *open = NULL;
     struct ops_err e = {0};
     struct stat st;
@@ -137,7 +137,8 @@ static void read_with_rest(struct logdir *l, uint32_t i, const char *path,
 
 /* <logdir>/plugins/profile/<run>/<stem>.ring: the path of the event file. A
  * program that had none yet has its points under the pointer's own name. */
-static char *events_path(const char *pointer, const struct rec_scalars *s) {
+static char *events_path(const char *pointer,
+                         const struct recovered_scalars *s) {
     const char *end = pointer + strlen(pointer);
     char *path;
     if (s->file[0] == '\0') return strdup(pointer);
@@ -153,9 +154,9 @@ static char *events_path(const char *pointer, const struct rec_scalars *s) {
  * one file that is asked for; NULL: all are. */
 static void take_ring(struct logdir *l, const char *pointer, const char *run,
                       const char *only) {
-    struct rec_scalars s;
-    int rc = rec_scalars_read(pointer, &s);
-    if (rc == REC_REST_NO_MEMORY) l->scalars.oom = true;
+    struct recovered_scalars s;
+    int rc = recover_scalars(pointer, &s);
+    if (rc == RECOVER_NO_MEMORY) l->scalars.oom = true;
     if (rc != 0) return;
     const char *slash = only == NULL ? NULL : strrchr(only, '/');
     const char *base = slash == NULL ? only : slash + 1;
@@ -170,7 +171,7 @@ static void take_ring(struct logdir *l, const char *pointer, const char *run,
         l->files[i].rest_seen = true;
     }
     free(path);
-    rec_scalars_free(&s);
+    recover_scalars_free(&s);
 }
 
 /* The user named one event file: the memory of its program is found through

@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ring/encode.h"
+#include "ring/encoder.h"
 #include "ring/eventfile.h"
-#include "ring/view.h"
+#include "ring/ring_map.h"
 
 enum {
     SLOTS = 1 << 19,
@@ -34,7 +34,7 @@ static double now_ns(void) {
 
 /* A session's memory as a program would have left it: names, a clock at 2.6
  * GHz, one ring full of scopes of 30 to 1,000 ns. */
-static struct rec_view view;
+static struct ring_map view;
 
 static void make_view(bool steps) {
     struct rec_head layout;
@@ -44,7 +44,7 @@ static void make_view(bool steps) {
     struct rec_ring *r = calloc(1, REC_RING_HEAD + SLOTS * 16);
     if (p == MAP_FAILED || r == NULL) exit(4);
     rec_layout((struct rec_head *)(void *)p);
-    rec_view_tables(&view, p, bytes);
+    ring_map_tables(&view, p, bytes);
     view.segs[0] = (struct rec_seg){0, 0,
                                     (uint64_t)(1e12 / 2.6e9 * 4294967296.)};
     view.head->nsegs = 1;
@@ -105,17 +105,18 @@ static void print(int n, double bytes) {
 static void encode(int times, bool steps, bool file) {
     static struct encoder e;
     static const uint64_t none[REC_LOSSES];
-    struct enc_to to = {.write = file ? write_out : throw_away};
+    struct encoder_out to = {.write = file ? write_out : throw_away};
     make_view(steps);
     if (encoder_init(&e, &view, to, 0) != 0) exit(4);
+    e.begun = UINT32_MAX; /* no heads of planes */
+    struct encoder_range all = {rec_slots(view.ring[0]), 0, SLOTS, none, none};
     for (int i = 0; i < times; i++) {
         e.events = bytes_out = 0;
         file_at = 0;
         if (file && ftruncate(fd, 0) != 0) exit(2);
         double t = now_ns();
-        encode_ring(&e, view.ring[0], rec_slots(view.ring[0]), 0, SLOTS, none,
-                    none);
-        encode_lines(&e);
+        encoder_ring(&e, view.ring[0], &all);
+        encoder_lines(&e);
         ns[i] = (now_ns() - t) / (double)e.events;
     }
     print(times, (double)bytes_out / (double)e.events);

@@ -11,8 +11,17 @@ example() {
          /^ \*$/ { print "" }' "include/opscope/$1"
 }
 
+# The static libraries of a build with sanitizers need its flags; such a build
+# has no shared ones.
 setup() {
-    [ -x build/opscope ] && [ -f "$profile" ] || skip "no build or no profile"
+    : "${BUILD:=$PWD/build}"
+    [ -x "$BUILD/opscope" ] && [ -f "$profile" ] ||
+        skip "no build or no profile"
+    case ${BUILD##*/} in
+    *-address-undefined) san=-fsanitize=address,undefined ;;
+    *-thread) san=-fsanitize=thread ;;
+    *) san= ;;
+    esac
     dir=$BATS_TEST_TMPDIR
     # fail and sink_write are names inside the library, too
     cat > "$dir/rows.c" <<'C'
@@ -34,24 +43,23 @@ int main(int argc, char **argv) {
     return 0;
 }
 C
-    build/opscope ops "$profile" --format csv --top 3 --sort calls |
+    "$BUILD"/opscope ops "$profile" --format csv --top 3 --sort calls |
         awk -F, 'NR > 1 { print $1, $2 }' > "$dir/want"
     [ "$(wc -l < "$dir/want")" -eq 3 ]
 }
 
 @test "api: a program builds with the shared library and prints rows" {
-    [ -f build/libopscope.so ] || skip "no shared library"
-    ln -sf "$PWD/build/libopscope.so" "$dir/libopscope.so.$(cut -d. -f1 VERSION)"
+    [ -f "$BUILD"/libopscope.so ] || skip "no shared library"
+    ln -sf "$BUILD/libopscope.so" "$dir/libopscope.so.$(cut -d. -f1 VERSION)"
     cc -Wall -Wextra -Werror -Iinclude -o "$dir/rows" "$dir/rows.c" \
-        build/libopscope.so
+        "$BUILD"/libopscope.so
     LD_LIBRARY_PATH=$dir "$dir/rows" "$profile" | diff "$dir/want" -
 }
 
 @test "api: a program builds with the static library" {
-    [ -f build/libopscope.so ] || skip "sanitizers"
-    libs=$(sed -n 's/^Libs.private: //p' build/opscope.pc)
-    cc -Wall -Wextra -Werror -Iinclude -o "$dir/rows" "$dir/rows.c" \
-        build/libopscope.a $libs
+    libs=$(sed -n 's/^Libs.private: //p' "$BUILD"/opscope.pc)
+    cc $san -Wall -Wextra -Werror -Iinclude -o "$dir/rows" "$dir/rows.c" \
+        "$BUILD"/libopscope.a $libs
     "$dir/rows" "$profile" | diff "$dir/want" -
     run "$dir/rows" /nonexistent
     [ "$status" -eq 1 ]
@@ -59,14 +67,13 @@ C
 }
 
 @test "api: the example in opscope.h is a program, with a good and a bad path" {
-    [ -f build/libopscope.so ] || skip "sanitizers"
-    libs=$(sed -n 's/^Libs.private: //p' build/opscope.pc)
+    libs=$(sed -n 's/^Libs.private: //p' "$BUILD"/opscope.pc)
     example opscope.h > "$dir/example.c"
     grep -q 'int main' "$dir/example.c"
-    cc -Wall -Wextra -Werror -Iinclude -o "$dir/example" "$dir/example.c" \
-        build/libopscope.a $libs
+    cc $san -Wall -Wextra -Werror -Iinclude -o "$dir/example" "$dir/example.c" \
+        "$BUILD"/libopscope.a $libs
     "$dir/example" "$profile" > "$dir/got"
-    build/opscope ops "$profile" --format csv --top 20 |
+    "$BUILD"/opscope ops "$profile" --format csv --top 20 |
         awk -F, 'NR > 1 { print $1 }' | diff - "$dir/got"
     run "$dir/example" /nonexistent
     [ "$status" -eq 1 ]
@@ -78,13 +85,11 @@ C
     echo '#include <opscope/opscope.h>
         int main() { return ops_version() == nullptr; }' > "$dir/a.cc"
     c++ -Wall -Wextra -Werror -Iinclude -fsyntax-only "$dir/a.cc"
-    run sh -c "nm -g --defined-only build/libopscope.a | awk 'NF == 3 {print \$3}' | grep -v '^ops_'"
+    run sh -c "nm -g --defined-only '$BUILD'/libopscope.a | awk 'NF == 3 {print \$3}' | grep -v '^ops_'"
     [ -z "$output" ]
 }
 
 @test "api: scopes of any name, several on a line, in C and in C++" {
-    [ -f build/libopscope-record.a ] || skip "no recorder"
-    [ -f build/libopscope.so ] || skip "sanitizers"
     cat > "$dir/scopes.c" <<'C'
 #include <opscope/record.h>
 static void layer(const char *name) { OPS_SCOPE(name); }
@@ -101,18 +106,17 @@ C
     for f in c cc; do
         if [ $f = cc ]; then cxx=c++; else cxx=cc; fi
         command -v $cxx > /dev/null || continue
-        $cxx -Wall -Wextra -Werror -Iinclude -o "$dir/scopes" "$dir/scopes.$f" \
-            build/libopscope-record.a -pthread
+        $cxx $san -Wall -Wextra -Werror -Iinclude -o "$dir/scopes" "$dir/scopes.$f" \
+            "$BUILD"/libopscope-record.a -pthread
         rm -rf "$dir/logs"
         "$dir/scopes" "$dir/logs"
-        build/opscope ops "$dir/logs" --format csv | cut -d, -f1,2 |
+        "$BUILD"/opscope ops "$dir/logs" --format csv | cut -d, -f1,2 |
             tail -n +2 | LC_ALL=C sort > "$dir/got"
         printf '%s\n' inner,1 one,1 outer,1 two,2 | diff - "$dir/got"
     done
 }
 
 @test "api: a scope with an argument is one declaration" {
-    [ -f build/libopscope-record.so ] || skip "sanitizers"
     cat > "$dir/args.c" <<'C'
 #include <opscope/record.h>
 static int evaluated;
@@ -136,11 +140,11 @@ C
     for f in c cc; do
         if [ $f = cc ]; then cxx=c++; else cxx=cc; fi
         command -v $cxx > /dev/null || continue
-        $cxx -Wall -Wextra -Werror -Iinclude -o "$dir/args" "$dir/args.$f" \
-            build/libopscope-record.a -pthread
+        $cxx $san -Wall -Wextra -Werror -Iinclude -o "$dir/args" "$dir/args.$f" \
+            "$BUILD"/libopscope-record.a -pthread
         rm -rf "$dir/logs"
         "$dir/args" "$dir/logs"
-        build/opscope trace "$dir/logs" --format csv > "$dir/got"
+        "$BUILD"/opscope trace "$dir/logs" --format csv > "$dir/got"
         for want in 'outer,0,0,"{""opscope_kind' 'int,.*""i"": *[123]' \
                     'num,.*""x"": *0.5' 'text,.*""t"": *""words""'; do
             tr -d '\r' < "$dir/got" > "$dir/lines"
@@ -159,31 +163,29 @@ C
 }
 
 @test "api: the example in record.h is a program, with a good and a bad path" {
-    [ -f build/libopscope-record.so ] || skip "sanitizers"
     example record.h > "$dir/example.c"
     grep -q 'int main' "$dir/example.c"
-    cc -Wall -Wextra -Werror -Iinclude -o "$dir/example" "$dir/example.c" \
-        build/libopscope-record.a -pthread
+    cc $san -Wall -Wextra -Werror -Iinclude -o "$dir/example" "$dir/example.c" \
+        "$BUILD"/libopscope-record.a -pthread
     run "$dir/example" "$dir/logs"
     [ "$status" -eq 0 ]
     [ -z "$output" ]
-    [ "$(build/opscope ops "$dir/logs" --format csv | cut -d, -f1,2 |
+    [ "$("$BUILD"/opscope ops "$dir/logs" --format csv | cut -d, -f1,2 |
         tail -n 1)" = forward,100 ]
-    [ "$(build/opscope steps "$dir/logs" --format csv | wc -l)" -eq 101 ]
+    [ "$("$BUILD"/opscope steps "$dir/logs" --format csv | wc -l)" -eq 101 ]
     run "$dir/example" /dev/null/logs
     [ "$status" -eq 0 ]
     [[ $output == "not recorded: "* ]]
 }
 
 @test "api: a program of another ABI is told so, and nothing else happens" {
-    [ -f build/libopscope-record.so ] || skip "sanitizers"
     mkdir -p "$dir/other/opscope"
     cp include/opscope/*.h "$dir/other/opscope"
     sed -i 's/define OPS_RECORD_ABI .*/define OPS_RECORD_ABI 77/' \
         "$dir/other/opscope/record.h"
     example record.h > "$dir/example.c"
-    cc -Wall -Wextra -Werror -I"$dir/other" -o "$dir/example" \
-        "$dir/example.c" build/libopscope-record.a -pthread
+    cc $san -Wall -Wextra -Werror -I"$dir/other" -o "$dir/example" \
+        "$dir/example.c" "$BUILD"/libopscope-record.a -pthread
     run "$dir/example" "$dir/logs"
     [ "$status" -eq 0 ]
     [[ $output == "not recorded: "*"ABI 77"*"compile it again" ]]
@@ -197,35 +199,35 @@ C
 
 # What tests/rec/foreign.* recorded into this folder, to the last call.
 check_foreign() {
-    build/opscope ops "$1" --format csv | cut -d, -f1,2 | tail -n +2 |
+    "$BUILD"/opscope ops "$1" --format csv | cut -d, -f1,2 | tail -n +2 |
         LC_ALL=C sort > "$dir/got"
     printf '%s\n' mark,10 matmul,10 'next batch,10' step,10 |
         diff - "$dir/got"
-    build/opscope steps "$1" --format csv | tail -n +2 | cut -d, -f2 |
+    "$BUILD"/opscope steps "$1" --format csv | tail -n +2 | cut -d, -f2 |
         tr '\n' ' ' | diff - <(printf '%s ' 0 1 2 3 4 5 6 7 8 9)
-    build/opscope trace "$1" --format csv --name matmul > "$dir/got"
+    "$BUILD"/opscope trace "$1" --format csv --name matmul > "$dir/got"
     [ "$(grep -c '""flops"": *1000,' "$dir/got")" -eq 10 ]
     [ "$(grep -c '""scale"": *0.5' "$dir/got")" -eq 10 ]
     [ "$(grep -c '""shape"": *""8x8""' "$dir/got")" -eq 10 ]
-    [ "$(build/opscope trace "$1" --format csv --name prefetch |
+    [ "$("$BUILD"/opscope trace "$1" --format csv --name prefetch |
         tail -n +2 | wc -l)" -eq 10 ]
-    [ "$(build/opscope kernels "$1" --format csv | cut -d, -f1-6 |
+    [ "$("$BUILD"/opscope kernels "$1" --format csv | cut -d, -f1-6 |
         tail -n +2)" = "kernel,npu 0,matmul,10,10.000000,1.000000" ]
-    [ "$(build/opscope memory "$1" --format csv | cut -d, -f1,2,6,7,8 |
+    [ "$("$BUILD"/opscope memory "$1" --format csv | cut -d, -f1,2,6,7,8 |
         tail -n +2)" = host,4096,10,10,0 ]
-    build/opscope counters "$1" --format csv --name queue | tail -n +2 |
+    "$BUILD"/opscope counters "$1" --format csv --name queue | tail -n +2 |
         tr -d '\r' > "$dir/got"
     [[ $(cat "$dir/got") == queue,*,0,*,9,9,,10 ]] || { cat "$dir/got"; false; }
-    [ "$(build/opscope scalars "$1" --format csv | cut -d, -f2-6 |
+    [ "$("$BUILD"/opscope scalars "$1" --format csv | cut -d, -f2-6 |
         tail -n +2)" = loss,scalar,10,0,9 ]
-    [[ $(build/opscope input "$1" --format csv) == *"next batch"* ]]
+    [[ $("$BUILD"/opscope input "$1" --format csv) == *"next batch"* ]]
 }
 
 @test "api: a program with dlopen alone, and Python's ctypes, record exactly" {
-    [ -f build/libopscope-record.so ] || skip "no shared library"
+    [ -f "$BUILD"/libopscope-record.so ] || skip "no shared library"
     cc -std=c99 -pedantic -Wall -Wextra -Werror -o "$dir/foreign" \
         tests/rec/foreign.c -ldl
-    lib=$PWD/build/libopscope-record.so
+    lib=$BUILD/libopscope-record.so
     "$dir/foreign" "$lib" "$dir/c"
     check_foreign "$dir/c"
     python3 tests/rec/foreign.py "$lib" "$dir/py"
@@ -233,30 +235,30 @@ check_foreign() {
 }
 
 @test "api: the Python program of docs/recorder/library.md runs" {
-    [ -f build/libopscope-record.so ] || skip "no shared library"
+    [ -f "$BUILD"/libopscope-record.so ] || skip "no shared library"
     awk '/^```$/ { on = 0 } on; /^```python$/ { on = 1 }' docs/recorder/library.md \
         > "$dir/train.py"
     [ -s "$dir/train.py" ]
     soname=libopscope-record.so.$(cut -d. -f1 VERSION)
     grep -q "$soname" "$dir/train.py"
-    ln -sf "$PWD/build/libopscope-record.so" "$dir/$soname"
+    ln -sf "$BUILD/libopscope-record.so" "$dir/$soname"
     (cd "$dir" && LD_LIBRARY_PATH=$dir python3 train.py)
-    build/opscope ops "$dir/logs" --format csv | cut -d, -f1,2 | tail -n +2 |
+    "$BUILD"/opscope ops "$dir/logs" --format csv | cut -d, -f1,2 | tail -n +2 |
         LC_ALL=C sort > "$dir/got"
     printf '%s\n' forward,7 'next batch,7' step,7 | diff - "$dir/got"
-    [ "$(build/opscope scalars "$dir/logs" --format csv | cut -d, -f2-6 |
+    [ "$("$BUILD"/opscope scalars "$dir/logs" --format csv | cut -d, -f2-6 |
         tail -n +2)" = loss,scalar,10,0,9 ]
 }
 
 @test "api: the plain start takes every option as text, and names a wrong one" {
-    [ -f build/libopscope-record.so ] || skip "no shared library"
+    [ -f "$BUILD"/libopscope-record.so ] || skip "no shared library"
     cc -std=c99 -o "$dir/foreign" tests/rec/foreign.c -ldl
-    lib=$PWD/build/libopscope-record.so
+    lib=$BUILD/libopscope-record.so
     "$dir/foreign" "$lib" "$dir/logs" \
         'steps=3..5&run=first+tr%79&host=h1&rank=2&world=4&no_machine=1&&'
     [ -f "$dir/logs/plugins/profile/first try/h1_2.xplane.pb" ] ||
         { find "$dir/logs"; false; }
-    build/opscope steps "$dir/logs" --format csv | cut -d, -f2 | tail -n +2 |
+    "$BUILD"/opscope steps "$dir/logs" --format csv | cut -d, -f2 | tail -n +2 |
         tr '\n' ' ' | diff - <(printf '%s ' 3 4 5)
     # every member of the struct has its row
     for o in $(awk '/^struct ops_options/,/^}/' include/opscope/record.h |
@@ -281,8 +283,8 @@ check_foreign() {
 }
 
 @test "api: every macro and inline call of record.h is a plain function, too" {
-    [ -f build/libopscope-record.so ] || skip "no shared library"
-    nm -D --defined-only build/libopscope-record.so | awk '{ print $3 }' |
+    [ -f "$BUILD"/libopscope-record.so ] || skip "no shared library"
+    nm -D --defined-only "$BUILD"/libopscope-record.so | awk '{ print $3 }' |
         LC_ALL=C sort > "$dir/have"
     sed -n 's/^#define \(ops_[a-z_]*\)(.*/\1/p
         s/^static inline .*\(ops_[a-z_]*[a-z]\)(.*;.*/\1/p' \
@@ -298,8 +300,8 @@ check_foreign() {
 
 @test "api: an installed opscope.pc gives flags that work" {
     command -v pkg-config > /dev/null || skip "no pkg-config"
-    [ -f build/libopscope.so ] || skip "sanitizers"
-    make -s install DESTDIR= PREFIX="$dir/inst" > /dev/null
+    [ -f "$BUILD"/libopscope.so ] || skip "no shared library"
+    make -s B="${BUILD#"$PWD"/}" install DESTDIR= PREFIX="$dir/inst" > /dev/null
     export PKG_CONFIG_PATH=$dir/inst/lib/pkgconfig
     cc -o "$dir/rows" "$dir/rows.c" $(pkg-config --cflags --libs opscope)
     LD_LIBRARY_PATH=$dir/inst/lib "$dir/rows" "$profile" | diff "$dir/want" -

@@ -14,13 +14,15 @@ example() {
 }
 
 setup() {
-    [ -x build/opscope ] && [ -f "$profile" ] || skip "no build or no profile"
+    : "${BUILD:=build}"
+    [ -x "$BUILD/opscope" ] && [ -f "$profile" ] ||
+        skip "no build or no profile"
     tree=$BATS_TEST_TMPDIR/tree
     rm -rf "$tree"
     mkdir -p "$tree/build"
     # With its objects and their times: only what changes is compiled.
     cp -a Makefile VERSION src include tools demo "$tree/"
-    cp -a build/obj "$tree/build/"
+    cp -a "$BUILD/obj" "$tree/build/"
 }
 
 @test "contributing: the example analysis takes one file and one line" {

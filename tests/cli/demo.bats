@@ -2,7 +2,10 @@
 # The demo: a training program that is right (gradients, loss, ranks), and
 # whose seeded faults `hints` finds in what it records of itself. Nothing here
 # depends on how fast the machine is; where another program may disturb a run,
-# it is repeated.
+# two of three must show the fault, unless the load is above four for each core.
+# In a healthy run it is never found.
+
+load common
 
 STEPS=12 # 4 under a sanitizer, where a step takes a second
 
@@ -39,17 +42,26 @@ hints_of() {
         "$OPSCOPE" hints "$logs" --format csv | sed '1d;s/,.*//'
 }
 
-# finds ID OPTION...: it is the first hint.
+# Is the machine so busy that a fault of a few milliseconds is none any more?
+drowned() {
+    read -r load _ < /proc/loadavg
+    [ "${load%.*}" -gt $((4 * $(nproc))) ]
+}
+
+# finds ID OPTION...: it is the first hint, in two of three runs.
 finds() {
     id=$1
     shift
     [ -z "$SAN" ] || skip "times under a sanitizer tell nothing"
+    found=0
     for _ in 1 2 3; do
         hints=$(hints_of "$@")
-        echo "$hints"
-        [ "${hints%%$'\n'*}" != "$id" ] || return 0
+        echo "first: ${hints%%$'\n'*}"
+        [ "${hints%%$'\n'*}" != "$id" ] || found=$((found + 1))
     done
-    return 1
+    echo "# $id: $found of 3 runs" | tee /dev/fd/3
+    [ "$found" -ge 2 ] || ! drowned || skip "$found of 3, load $load: too busy"
+    [ "$found" -ge 2 ]
 }
 
 @test "its gradients are what finite differences say" {
@@ -113,12 +125,14 @@ finds() {
 
 @test "hints finds none of the faults in a healthy run" {
     [ -z "$SAN" ] || skip "times under a sanitizer tell nothing"
+    clean=0
     for _ in 1 2 3; do
         hints=$(hints_of)
         echo "$hints"
-        [ -n "$hints" ] || return 0
+        [ -n "$hints" ] || clean=$((clean + 1))
     done
-    return 1
+    echo "# healthy: $clean of 3 runs are clean" | tee /dev/fd/3
+    [ "$clean" -eq 3 ]
 }
 
 @test "hints finds --slow-input" { finds input-bound --slow-input; }
@@ -140,10 +154,7 @@ finds() {
 @test "a rank that dies takes the others with it" {
     "$demo" --quiet --steps 100000 --ranks 2 &
     parent=$!
-    for _ in {1..100}; do
-        read -r child _ < /proc/$parent/task/$parent/children && break
-        sleep 0.05
-    done
+    wait_for eval 'read -r child _ < /proc/$parent/task/$parent/children'
     kill -KILL "$child"
     status=0
     wait $parent || status=$?

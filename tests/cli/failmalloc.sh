@@ -11,23 +11,33 @@ cd "$(dirname "$0")/../.." || exit 1
 opscope=${OPSCOPE:-build/opscope}
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-${CC:-cc} -std=gnu11 -O2 -fPIC -shared -o "$dir/failmalloc.so" \
-    tests/fake/failmalloc.c || exit 1
+# Built once for all cases of a build.
+fake=${BUILD:-build}/failmalloc.so
+if [ ! "$fake" -nt tests/fake/failmalloc.c ]; then
+    ${CC:-cc} -std=gnu11 -O2 -fPIC -shared -o "$fake.$$" \
+        tests/fake/failmalloc.c && mv -f "$fake.$$" "$fake" || exit 1
+fi
 
-# fault N ARGS...: prints what is wrong with a run whose allocation N fails.
+# is_one_line FILE: with an end, and nothing behind it.
+is_one_line() {
+    { read -r line && ! read -r line && [ -z "$line" ]; } <"$1"
+}
+
+# fault N ARGS...: puts into $wrong what is wrong with a run whose allocation N
+# fails. It starts nothing but the program where it can: this runs very often.
 fault() {
     at=$1
     shift
-    LD_PRELOAD="$dir/failmalloc.so" FAILMALLOC_AT=$at FAILMALLOC_HIT=$dir/hit \
+    LD_PRELOAD="$fake" FAILMALLOC_AT=$at FAILMALLOC_HIT=$dir/hit.$at \
         "$opscope" "$@" >"$dir/out" 2>"$dir/err"
     rc=$?
     case $rc in
-    0) cmp -s "$dir/out" "$dir/right" || echo "another output" ;;
+    0) cmp -s "$dir/out" "$dir/right" || wrong="another output" ;;
     2 | 4)
-        lines=$(wc -l <"$dir/err")
-        [ "$lines" -eq 1 ] || echo "exit $rc with $lines lines on stderr"
+        is_one_line "$dir/err" ||
+            wrong="exit $rc with $(wc -l <"$dir/err") lines on stderr"
         ;;
-    *) echo "exit $rc: $(head -c 200 "$dir/err" | tr '\n' ' ')" ;;
+    *) wrong="exit $rc: $(head -c 200 "$dir/err" | tr '\n' ' ')" ;;
     esac
 }
 
@@ -40,9 +50,8 @@ try() {
     fi
     while [ -z "$wrong" ]; do
         n=$((n + 1))
-        rm -f "$dir/hit"
-        wrong=$(fault $n "$@" 2>/dev/null)
-        [ -e "$dir/hit" ] || break
+        fault $n "$@" 2>/dev/null
+        [ -e "$dir/hit.$n" ] || break
     done
     [ $n -gt 1 ] || wrong="nothing was allocated"
     if [ -n "$wrong" ]; then

@@ -3,7 +3,9 @@
 # make install: a tree that works where it is put.
 
 setup() {
-    [ -x build/opscope ] || skip "no build"
+    : "${BUILD:=$PWD/build}"
+    [ -x "$BUILD/opscope" ] || skip "no build"
+    export B=${BUILD#"$PWD"/} # what make installs from
     dest=$BATS_TEST_TMPDIR/dest
     rm -rf "$dest"
     run make install DESTDIR="$dest" PREFIX=/opt/opscope
@@ -220,9 +222,9 @@ END
     # With our objects, later than its sources: only what it lacks is compiled.
     find "$out/$name" -exec touch -d 2001-01-01 {} +
     mkdir -p "$out/$name/build"
-    cp -a build/obj "$out/$name/build/"
-    run env GIT_DIR=/nonexistent make -C "$out/$name" PYTHON=false
+    cp -a "$BUILD/obj" "$out/$name/build/"
+    run env -u B GIT_DIR=/nonexistent make -C "$out/$name" PYTHON=false
     [ "$status" -eq 0 ] || { echo "$output"; false; }
     [ "$("$out/$name/build/opscope" --version)" = \
-        "$(build/opscope --version)" ]
+        "$("$BUILD/opscope" --version)" ]
 }

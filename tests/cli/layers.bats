@@ -86,6 +86,16 @@ refused() {
     refused 'two.c:3: "kineto" is a format'"'"'s name'
 }
 
+@test "layers: what an op's name means is said in names/" {
+    file names/ops.c 'static const char *const t = "aten::t";'
+    file analyze/cost/cost.c 'static const char *const t = "aten::t";'
+    file analyze/two.c '/* not "aten::t" */' 'int two(void);'
+    layers
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+    file analyze/two.c 'static const char *const t = "aten::t";'
+    refused "two.c:3: an op's name: ask what it means"
+}
+
 @test "layers: what only one room uses is not shared" {
     file analyze/shared/own.h 'int own(void);'
     file analyze/steps/a.c '#include "analyze/shared/own.h"'

@@ -16,12 +16,14 @@ block() {
 }
 
 setup() {
-    [ -x build/libopscope-record.so ] || skip "no shared library in this build"
+    : "${BUILD:=$PWD/build}"
+    [ -x "$BUILD/libopscope-record.so" ] ||
+        skip "no shared library in this build"
     dest=$BATS_TEST_TMPDIR/tree
     here=$BATS_TEST_TMPDIR/empty
     rm -rf "$dest" "$here"
     mkdir -p "$here"
-    run make install PREFIX="$dest"
+    run make B="${BUILD#"$PWD"/}" install PREFIX="$dest"
     [ "$status" -eq 0 ] || { echo "$output"; false; }
 }
 

@@ -2,6 +2,8 @@
 # Recordings that are not closed, as people meet them: a log folder of a program
 # that was killed, that still runs, that was moved, whose memory is gone.
 
+load common
+
 setup() {
     cd "$BATS_TEST_DIRNAME/../.." || return 1
     : "${OPSCOPE:=build/opscope}"
@@ -81,7 +83,7 @@ steps() { # PATH: how many steps, by CSV
 @test "memory that is gone is a note, and what was flushed is read" {
     ./prog 500 wait > ready &
     pid=$!
-    for _ in $(seq 100); do [ -s ready ] && break; sleep 0.05; done
+    wait_for test -s ready
     kill -9 $pid
     wait $pid || true
     rm -f opscope-*
@@ -94,7 +96,7 @@ steps() { # PATH: how many steps, by CSV
 @test "a program that still runs can be looked at" {
     ./prog 500 wait > ready &
     pid=$!
-    for _ in $(seq 100); do [ -s ready ] && break; sleep 0.05; done
+    wait_for test -s ready
     [ "$(steps logs)" -eq 500 ]
     [ "$("$OPSCOPE" counters logs --format csv | tail -n +2 | wc -l)" -eq 1 ]
     kill -9 $pid

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # opscope scalars on the command line. The figures themselves are held to
-# TensorBoard's by tests/golden/scalars_check.py.
+# TensorBoard's by tests/truth/scalars_check.py.
+
+load common
 
 setup() {
     cd "$BATS_TEST_DIRNAME/../.." || return 1
@@ -85,10 +87,18 @@ setup() {
     size=$(stat -c %s "$x")
     f=$T/events.out.tfevents.1.grow
     head -c 400 "$x" > "$f"
-    ( sleep 0.5; head -c 470 "$x" | tail -c +401 >> "$f"
-      sleep 0.5; tail -c +471 "$x" >> "$f" ) 3>&- &
-    run timeout 20 "$OPSCOPE" scalars "$T" --follow --interval 0.1 --count 20 --format csv
-    [ "$status" -eq 0 ]
+    mkdir "$T/out"
+    "$OPSCOPE" scalars "$T" --follow --interval 0.1 --format csv \
+        > "$T/out/lines" 3>&- &
+    pid=$!
+    wait_for test -s "$T/out/lines"
+    head -c 470 "$x" | tail -c +401 >> "$f"
+    sleep 0.5 # half a record lies there, and is looked at
+    tail -c +471 "$x" >> "$f"
+    wait_for eval '[ "$(wc -l < "$T/out/lines")" -ge 25 ]'
+    kill -TERM $pid
+    wait $pid
+    run cat "$T/out/lines"
     [ "${#lines[@]}" -eq 25 ]
     [[ ${lines[0]} == run,tag,step,wall_time,elapsed_s,value,odd* ]]
     [ "$(printf '%s\n' "$output" | grep -c ',loss,')" -eq 12 ]
@@ -98,7 +108,7 @@ setup() {
 @test "Ctrl-C ends --follow with status 0" {
     "$OPSCOPE" scalars $data/tf2 --follow > "$T/out" 2> "$T/err" 3>&- &
     pid=$!
-    for i in 1 2 3 4 5 6 7 8 9 10; do [ -s "$T/out" ] && break; sleep 0.2; done
+    wait_for test -s "$T/out"
     kill -INT $pid || kill -TERM $pid
     kill -TERM $pid 2>/dev/null || true
     wait $pid

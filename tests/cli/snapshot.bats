@@ -2,6 +2,8 @@
 # Memory snapshots on the command line: nothing in a pickle is ever run, and a
 # snapshot beside its trace is one profile with it.
 
+load common
+
 setup() {
     cd "$BATS_TEST_DIRNAME/../.." || return 1
     OPSCOPE=${OPSCOPE:-build/opscope}
@@ -13,7 +15,7 @@ setup() {
 
 # Fails quickly, with one line that has these words.
 refused() {
-    run timeout 5 "$OPSCOPE" info "$1"
+    run limited 5 "$OPSCOPE" info "$1"
     [ "$status" -eq 2 ]
     [ "${#lines[@]}" -eq 1 ]
     [[ ${lines[0]} == "opscope: $1: "*"$2"* ]]

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # opscope watch on the command line.
 
+load common
+
 setup() {
     cd "$BATS_TEST_DIRNAME/../.." || return 1
     OPSCOPE=${OPSCOPE:-build/opscope}
@@ -24,11 +26,17 @@ teardown() {
 @test "new points are new lines" {
     x=$(ls $data/torch_restart/*.1)
     head -c 800 "$x" > "$T/events.out.tfevents.1"
-    ( sleep 0.5; tail -c +801 "$x" >> "$T/events.out.tfevents.1" ) 3>&- &
-    run timeout 20 "$OPSCOPE" watch "$T" --count 15 --interval 0.1 --tag loss
-    [ "$status" -eq 0 ]
-    [ "${#lines[@]}" -ge 2 ]
-    [[ ${lines[${#lines[@]} - 1]} == *"step 19 "*"loss 0.15"* ]]
+    mkdir "$T/out"
+    "$OPSCOPE" watch "$T" --interval 0.1 --tag loss > "$T/out/lines" 3>&- &
+    child=$!
+    wait_for test -s "$T/out/lines"
+    [ "$(wc -l < "$T/out/lines")" -eq 1 ]
+    tail -c +801 "$x" >> "$T/events.out.tfevents.1"
+    wait_for grep -q 'step 19 .*loss 0.15' "$T/out/lines"
+    kill $child
+    child=
+    [ "$(wc -l < "$T/out/lines")" -ge 2 ]
+    [[ $(tail -n 1 "$T/out/lines") == *"step 19 "*"loss 0.15"* ]]
 }
 
 @test "JSON and CSV are the result" {
@@ -41,18 +49,20 @@ teardown() {
 
 @test "a process is watched until it ends" {
     printf '' > "$T/events.out.tfevents.1.h.1.0"
-    ( exec 9>>"$T/events.out.tfevents.1.h.1.0"; exec sleep 1.5 ) 3>&- &
-    child=$!
-    run timeout 20 "$OPSCOPE" watch $child --interval 0.1
-    [ "$status" -eq 0 ]
-    [[ ${lines[0]} == *"memory "*" MiB"* ]]
-    ( exec 9>>"$T/events.out.tfevents.1.h.1.0"; exec sleep 1.5 ) 3>&- &
-    child=$!
-    sleep 0.3
-    run timeout 20 "$OPSCOPE" watch "$T" --interval 0.1
-    [ "$status" -eq 0 ]
-    [[ $output == *"memory "*" MiB"* ]]
-    child=
+    for what in process folder; do
+        (exec 9>>"$T/events.out.tfevents.1.h.1.0"; exec sleep 600) 3>&- &
+        child=$!
+        wait_for test -e "/proc/$child/fd/9"
+        [ $what = process ] && target=$child || target=$T
+        "$OPSCOPE" watch "$target" --interval 0.1 > "$BATS_TEST_TMPDIR/lines" \
+            3>&- &
+        watcher=$!
+        wait_for grep -q 'memory .* MiB' "$BATS_TEST_TMPDIR/lines"
+        kill $child
+        child=
+        wait $watcher # by itself, with status 0
+        [[ $(head -n 1 "$BATS_TEST_TMPDIR/lines") == *"memory "*" MiB"* ]]
+    done
 }
 
 @test "on a terminal it draws over itself, and Ctrl-C ends it with status 0" {

@@ -7,8 +7,8 @@
 #include "import/import.h"
 #include "model/trace.h"
 #include "opscope/record.h"
-#include "ring/salvage.h"
-#include "ring/view.h"
+#include "ring/recover.h"
+#include "ring/ring_map.h"
 #include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static struct {
 
 /* --- a good ring ---------------------------------------------------------- */
 
-static void put_name(struct rec_view *v, const char *name, uint16_t kind) {
+static void put_name(struct ring_map *v, const char *name, uint16_t kind) {
     struct rec_head *h = v->head;
     size_t n = strlen(name);
     memcpy(v->text + h->ntext, name, n);
@@ -59,7 +59,7 @@ static void put_record(struct rec_ring *r, enum rec_kind k, uint32_t name,
 }
 
 /* One of each kind of record, open scopes, an open async. */
-static void put_records(struct rec_view *v, struct rec_ring *r) {
+static void put_records(struct ring_map *v, struct rec_ring *r) {
     uint64_t two[3] = {50, 7, 3};
     uint8_t args[64] = {0};
     uint32_t key = 3;
@@ -95,7 +95,7 @@ static void put_records(struct rec_view *v, struct rec_ring *r) {
 
 static void fill(void) {
     struct rec_head *h = (struct rec_head *)f.p;
-    struct rec_view v = {0};
+    struct ring_map v = {0};
     memcpy(h->magic, REC_MAGIC, sizeof h->magic);
     h->version = REC_VERSION;
     h->head_bytes = sizeof *h;
@@ -116,7 +116,7 @@ static void fill(void) {
     h->tracks[2] = (struct rec_track){1, "queue 2"};
     h->rings[0].at = f.at;
     h->rings[0].bytes = f.n - f.at;
-    rec_view_tables(&v, f.p, f.n);
+    ring_map_tables(&v, f.p, f.n);
     v.segs[0] = (struct rec_seg){100, 0, UINT64_C(1000) << 32};
     put_name(&v, "work", OPS_KIND_OP);
     put_name(&v, "key", OPS_KEY_);
@@ -124,7 +124,7 @@ static void fill(void) {
     put_name(&v, "tag", OPS_TAG_);
     struct rec_ring *r = (struct rec_ring *)(f.p + f.at);
     r->slots = SLOTS;
-    r->limit = SLOTS - REC_SLOT_MAX;
+    r->write_limit = SLOTS - REC_SLOT_MAX;
     r->state = REC_RING_LIVE;
     r->tid = 4711;
     strcpy(r->name, "main");

@@ -12,11 +12,8 @@ from collections import defaultdict
 from decimal import Decimal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "..", "golden"))
-try:
-    import invariants  # of results of any profile, not only of mutants
-except ImportError:
-    invariants = None
+sys.path.append(os.path.join(HERE, "..", "truth"))
+import invariants  # of results of any profile, not only of mutants
 
 csv.field_size_limit(1 << 30)
 
@@ -286,10 +283,8 @@ def sum_problems(tables):
 
 
 def invariant_problems(tables):
-    """What tests/golden/invariants.py has to say. Several profiles side by
+    """What tests/truth/invariants.py has to say. Several profiles side by
     side are not what it expects."""
-    if invariants is None:
-        return []
     out, docs = [], {}
     for (verb, options), t in tables.items():
         if who(t) or {k for k, _ in options} - {"by", "group"}:

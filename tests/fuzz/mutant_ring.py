@@ -72,8 +72,8 @@ class Ring:
         self.set("head.rings[0].at", at, base)
         self.set("head.rings[0].bytes", len(b), base)
         self.set("head.nrings", i + 1)
-        for field, v in (("slots", slots), ("backed", slots),
-                         ("limit", slots - 128), ("tid", 4711 + i),
+        for field, v in (("slots", slots), ("backed_slots", slots),
+                         ("write_limit", slots - 128), ("tid", 4711 + i),
                          ("thread", i), ("state", n("REC_RING_LIVE"))):
             self.set("ring." + field, v, to=b)
         self.set("ring.name", b"thread %d" % i, to=b)
@@ -220,9 +220,9 @@ HEAD = ["version", "head_bytes", "pid", "gen", "file_bytes", "segs_at",
         "lost.names", "drops_write", "commit[0].part", "commit[0].bytes",
         "commit[0].names", "commit[0].events", "commit[0].closed",
         "rings[0].at", "rings[0].bytes"]
-RING = ["head", "limit", "depth", "args_top", "marks", "step", "epoch",
-        "step_time", "epoch_time", "lost", "tail", "room", "told", "floor",
-        "slots", "backed", "state", "tid", "thread", "died"]
+RING = ["head", "write_limit", "depth", "args_top", "marks", "step", "epoch",
+        "step_time", "epoch_time", "lost", "tail", "reusable_to", "reported",
+        "first_slot", "slots", "backed_slots", "state", "tid", "thread", "died"]
 
 
 def near(rng, v):
@@ -265,7 +265,7 @@ def m_window(rng, r, other):
                                                   slots + 1, 2**40]), to=b,
                   index=i)
         if rng.random() < 0.5:
-            r.set("ring.floor", head - rng.randrange(2 * slots + 2), to=b)
+            r.set("ring.first_slot", head - rng.randrange(2 * slots + 2), to=b)
         r.set("head.flight", rng.randrange(2))
     return r
 

@@ -7,7 +7,7 @@
  *     rings record DIR   records into DIR, with its rings beside it, and is
  *                        killed in the middle of it */
 #include "opscope/record.h"
-#include "ring/view.h"
+#include "ring/ring_map.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ static void layout_head(void) {
 
 static void layout_ring(void) {
     FIELD("ring", rec_ring, head);
-    FIELD("ring", rec_ring, limit);
+    FIELD("ring", rec_ring, write_limit);
     FIELD("ring", rec_ring, depth);
     FIELD("ring", rec_ring, args_top);
     FIELD("ring", rec_ring, marks);
@@ -89,11 +89,11 @@ static void layout_ring(void) {
     FIELD("ring", rec_ring, epoch_time);
     TABLE("ring", rec_ring, lost);
     TABLE("ring", rec_ring, tail);
-    FIELD("ring", rec_ring, room);
-    TABLE("ring", rec_ring, told);
-    FIELD("ring", rec_ring, floor);
+    FIELD("ring", rec_ring, reusable_to);
+    TABLE("ring", rec_ring, reported);
+    FIELD("ring", rec_ring, first_slot);
     FIELD("ring", rec_ring, slots);
-    FIELD("ring", rec_ring, backed);
+    FIELD("ring", rec_ring, backed_slots);
     FIELD("ring", rec_ring, state);
     FIELD("ring", rec_ring, tid);
     FIELD("ring", rec_ring, thread);

@@ -13,8 +13,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
-GOLDEN = os.path.join(ROOT, "tests", "golden")
-sys.path.insert(0, GOLDEN)
+TRUTH = os.path.join(ROOT, "tests", "truth")
+sys.path.insert(0, TRUTH)
 import xspace_count  # noqa: E402  (its descriptors of XSpace)
 
 # The recorder reads two clocks within 50 to 100 ns of each other, twice, 2 ms

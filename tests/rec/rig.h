@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,7 +20,7 @@
 
 #include "opscope/record.h"
 #include "rec/xs.h"
-#include "ring/salvage.h"
+#include "ring/recover.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define RIG_TSAN 1
@@ -156,8 +157,8 @@ static inline size_t rig_rescue(void) {
     char why[512];
     size_t n = rig_files(".ring", &g);
     for (size_t i = 0; i < n; i++) {
-        struct rec_saved saved;
-        if (rec_salvage_finish(g.gl_pathv[i], &saved, why, sizeof why) == 0)
+        struct recover_closed saved;
+        if (recover_close(g.gl_pathv[i], &saved, why, sizeof why) == 0)
             continue;
         printf("rescue of %s: %s\n", g.gl_pathv[i], why);
         fflush(stdout);
@@ -214,5 +215,78 @@ static inline struct rig_end rig_run(void (*run)(void *), void *arg) {
     unlink(path);
     return e;
 }
+
+/* Memory that children share with the test, all 0. One block for a program: the
+ * next case gets the same again. */
+static inline void *rig_shared(size_t n) {
+    static void *block;
+    if (block == NULL)
+        block = mmap(NULL, n, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) abort();
+    return memset(block, 0, n);
+}
+
+/* --- recording ---------------------------------------------------------- */
+
+static struct ops_options rig_options; /* of rig_begin(); set anew by CASE */
+static bool rig_on = true;             /* does rig_begin() start anything? */
+
+/* In a child: starts the recorder, or says why it cannot and ends. */
+static inline void rig_begin(void) {
+    if (rig_on && ops_start(rig_dir, &rig_options) != 0) {
+        printf("start: %s\n", rig_problem());
+        exit(99);
+    }
+}
+
+/* Runs a program without the recorder, then with it: nobody may see from outside
+ * which was which. */
+static inline struct rig_end rig_both(void (*run)(void *)) {
+    size_t files = rig_count(".xplane.pb");
+    rig_on = false;
+    struct rig_end off = rig_run(run, NULL);
+    assert_int_equal(rig_count(".xplane.pb"), files);
+    rig_on = true;
+    struct rig_end e = rig_run(run, NULL);
+    if (e.status != off.status || strcmp(e.out, off.out) != 0)
+        fail_msg("status %x and %x\nwithout: %s\nwith: %s", off.status,
+                 e.status, off.out, e.out);
+    return e;
+}
+
+/* --- cases -------------------------------------------------------------- */
+
+static void (*rig_before)(void);
+
+static inline int rig_set_up(void **state) {
+    (void)state;
+    rig_options = (struct ops_options){.no_machine = true};
+    if (rig_before != NULL) rig_before();
+    rig_make_dir();
+    return 0;
+}
+
+static inline int rig_tear_down(void **state) {
+    (void)state;
+    rig_remove_dir();
+    return 0;
+}
+
+/* A case with a folder of its own, and options that no other case has set. */
+#define CASE(f) cmocka_unit_test_setup_teardown(f, rig_set_up, rig_tear_down)
+
+/* Runs cases, a list of CASE(f); gives main()'s result. `before` (or NULL) is
+ * called in front of each. */
+#define RIG_CASES(name, before, ...)                                           \
+    ({                                                                         \
+        const struct CMUnitTest cases_[] = {__VA_ARGS__};                      \
+        rig_before = (before);                                                 \
+        cmocka_run_group_tests_name(name, cases_, NULL, NULL);                 \
+    })
+
+/* A program of nothing but cases. */
+#define RIG_MAIN(name, before, ...)                                            \
+    int main(void) { return RIG_CASES(name, before, __VA_ARGS__); }
 
 #endif

@@ -88,24 +88,6 @@ static void every_spelling_has_its_kind(void **state) {
                      coll_kind_name(coll_kind_of(bytes_of(v[i].name))));
 }
 
-static void types_have_their_sizes(void **state) {
-    (void)state;
-    static const struct {
-        const char *name;
-        int64_t bytes;
-    } v[] = {
-        {"Float", 4},         {"c10::BFloat16", 2},
-        {"long int", 8},      {"Half", 2},
-        {"unsigned char", 1}, {"Double", 8},
-        {"Float8_e4m3fn", 1}, {"bf16", 2},
-        {"DT_FLOAT", 4},      {"Int", 4},
-        {"Bool", 1},          {"c10::complex<float>", 8},
-        {"TensorList", -1},   {"", -1},
-    };
-    for (size_t i = 0; i < sizeof v / sizeof *v; i++)
-        assert_int_equal(coll_dtype_bytes(bytes_of(v[i].name)), v[i].bytes);
-}
-
 /* The factors of nccl-tests' performance page. */
 static void bus_factors_are_the_usual_ones(void **state) {
     (void)state;
@@ -462,7 +444,6 @@ int main(void) {
         cmocka_unit_test(nothing_recorded_is_said),
         cmocka_unit_test(what_belongs_to_another_is_no_member),
         cmocka_unit_test(every_spelling_has_its_kind),
-        cmocka_unit_test(types_have_their_sizes),
         cmocka_unit_test(bus_factors_are_the_usual_ones),
         cmocka_unit_test(messages_are_whole),
         cmocka_unit_test(four_spans_are_one_collective),

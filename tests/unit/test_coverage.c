@@ -5,6 +5,7 @@
 
 #include "analyze/report/cover_ops.h"
 #include "feed.h"
+#include "names/op_names.h"
 
 static double have(const struct result *r, const char *what) {
     struct cell *c = tiny_cell(r, tiny_row(r, what), "have");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Programs of XLA in a profile: hand-made modules, whole and damaged; kernels
  * of graphs that get their instruction back. Real ones are checked in
- * tests/golden/hlo_check.py. */
+ * tests/truth/hlo_check.py. */
 #include "import/import.h"
 #include "model/hlo/hlo.h"
 #include "model/launch.h"
@@ -235,7 +235,7 @@ static void instructions_cost_what_they_do(void **state) {
     assert_int_equal(g->read_bytes, (8 * 16 + 16 * 4) * 4);
     assert_int_equal(g->written_bytes, 8 * 4 * 4);
     assert_int_equal(g->launch, HLO_LAUNCHES_LIBRARY);
-    assert_true(g->matrix && g->math == HLO_F32 && g->bits == 32);
+    assert_true(g->matrix && g->math == DTYPE_FP32);
     const struct hlo_instr *f = find(t, "fusion");
     assert_int_equal(f->flops, 2 * 8 * 4);
     assert_int_equal(f->read_bytes, 8 * 4 * 4);
@@ -411,8 +411,7 @@ static void bodies_of_loops_are_kept(void **state) {
     const struct hlo_instr *body = find(t, "t");
     assert_int_equal(body->comp, t->hlo->called[w->called]);
     assert_int_equal(body->flops, 16);
-    assert_int_equal(body->math, HLO_BF16);
-    assert_int_equal(body->bits, 16);
+    assert_int_equal(body->math, DTYPE_BF16);
     assert_int_equal(body->written_bytes, 32);
     assert_int_equal(find(t, "self")->ncalled, 0);
     assert_int_equal(find(t, "lost")->flops, -1);

@@ -4,7 +4,7 @@
  * older and other devices are from public profiles. */
 #include "tiny.h"
 
-#include "names/kernel_dtype.h"
+#include "names/kernel_names.h"
 
 /* 'm' matrix work, 't' on matrix units as well, '-' neither */
 static const struct {
@@ -167,17 +167,23 @@ static void names_as_they_occur(void **state) {
 static void the_op_decides_what_a_name_leaves_open(void **state) {
     (void)state;
     struct bytes triton = bytes_of("triton_tem_fused_mm_0");
-    assert_true(kernel_is_matrix(triton));
-    assert_int_equal(kernel_dtype(triton, DTYPE_BF16), DTYPE_BF16);
+    assert_true(kernel_kind_of(triton).matrix);
+    assert_int_equal(kernel_kind_dtype(kernel_kind_of(triton), DTYPE_BF16),
+                     DTYPE_BF16);
     /* TF32 or not: nobody knows */
-    assert_int_equal(kernel_dtype(triton, DTYPE_FP32), DTYPE_UNKNOWN);
+    assert_int_equal(kernel_kind_dtype(kernel_kind_of(triton), DTYPE_FP32),
+                     DTYPE_UNKNOWN);
     struct bytes sdpa = bytes_of("cudnn_generated_fort_native_sdpa_f16_k");
-    assert_int_equal(kernel_dtype(sdpa, DTYPE_BF16), DTYPE_BF16);
-    assert_int_equal(kernel_dtype(sdpa, DTYPE_FP16), DTYPE_FP16);
+    assert_int_equal(kernel_kind_dtype(kernel_kind_of(sdpa), DTYPE_BF16),
+                     DTYPE_BF16);
+    assert_int_equal(kernel_kind_dtype(kernel_kind_of(sdpa), DTYPE_FP16),
+                     DTYPE_FP16);
     struct bytes sgemm = bytes_of("ampere_sgemm_128x64_tn");
-    assert_int_equal(kernel_dtype(sgemm, DTYPE_BF16), DTYPE_FP32);
+    assert_int_equal(kernel_kind_dtype(kernel_kind_of(sgemm), DTYPE_BF16),
+                     DTYPE_FP32);
     struct bytes adam = bytes_of("multi_tensor_apply_kernel<double>");
-    assert_int_equal(kernel_dtype(adam, DTYPE_FP32), DTYPE_FP32);
+    assert_int_equal(kernel_kind_dtype(kernel_kind_of(adam), DTYPE_FP32),
+                     DTYPE_FP32);
 }
 
 /* Names are input: any bytes, any length. */
@@ -187,7 +193,7 @@ static void hostile_names(void **state) {
     for (size_t i = 0; i < sizeof b; i++) b[i] = (uint8_t)(i * 31);
     kernel_kind_of((struct bytes){b, sizeof b});
     kernel_kind_of((struct bytes){b, 0});
-    assert_false(kernel_is_matrix(bytes_of("nvjet")) &&
+    assert_false(kernel_kind_of(bytes_of("nvjet")).matrix &&
                  kernel_kind_of(bytes_of("nvjet_")).dtype != DTYPE_UNKNOWN);
     kernel_kind_of(bytes_of("nvjet_sm90"));
     kernel_kind_of(bytes_of("Cijk_a_b"));

@@ -3,8 +3,8 @@
  * what stacks, names and shapes tell. Sizes are the blocks' names. */
 #include "tiny.h"
 
-#include "analyze/memory/mem_phase.h"
 #include "analyze/memory/mem_shape.h"
+#include "names/mem_phase.h"
 #include <stdio.h>
 
 enum { STEP = 1000 };
@@ -268,11 +268,11 @@ static void frames_and_names(void **state) {
                      MEM_BACKWARD);
     assert_int_equal(of_text("train.py(3): step"), MEM_NOWHERE);
     assert_int_equal(of_text(""), MEM_NOWHERE);
-    assert_int_equal(mem_phase_of_name(bytes_of("gradients/a/b:MatMul")),
+    assert_int_equal(mem_phase_of_op(bytes_of("gradients/a/b:MatMul")),
                      MEM_BACKWARD);
-    assert_int_equal(mem_phase_of_name(bytes_of("train/m:ApplyAdam")),
+    assert_int_equal(mem_phase_of_op(bytes_of("train/m:ApplyAdam")),
                      MEM_OPTIMIZER);
-    assert_int_equal(mem_phase_of_name(bytes_of("dense/MatMul:MatMul")),
+    assert_int_equal(mem_phase_of_op(bytes_of("dense/MatMul:MatMul")),
                      MEM_NOWHERE);
 }
 
@@ -289,10 +289,10 @@ static void shapes_must_fit_the_block(void **state) {
     (void)state;
     struct mem_shape s = shape("aten::empty", "[\"[2, 3]\", \"6\", \"\"]", 512);
     assert_true(BYTES_IS(s.dims, "[2, 3]"));
-    assert_string_equal(s.dtype, "float32");
+    assert_string_equal(s.dtype, "fp32");
     s = shape("aten::empty_strided", "[\"[4]\", \"[1]\", \"15\"]", 8);
     assert_true(BYTES_IS(s.dims, "[4]"));
-    assert_string_equal(s.dtype, "bfloat16");
+    assert_string_equal(s.dtype, "bf16");
     s = shape("aten::empty", "[\"[]\", \"\"]", 4);
     assert_true(BYTES_IS(s.dims, "[]"));
     assert_null(s.dtype);

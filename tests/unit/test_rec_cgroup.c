@@ -2,7 +2,7 @@
  * Control groups: trees of version 1 and 2 as containers have them, made in a
  * folder of the test. */
 #include "rec/machine/cgroup.h"
-#include "ring/proc.h"
+#include "ring/procfile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,13 +68,13 @@ static void version_2_takes_the_tightest_level(void **state) {
     assert_true(g.memory_v2 && g.cpu_v2);
     char text[64];
     int fd = cgroup_open_memory(&g);
-    assert_true(proc_reread(fd, text, sizeof text) == 4);
+    assert_true(procfile_reread(fd, text, sizeof text) == 4);
     assert_string_equal(text, "500\n");
     close(fd);
     fd = cgroup_open_cpu(&g); /* the quota is the pod's, so is the throttling */
     uint64_t n = 0;
-    assert_true(proc_reread(fd, text, sizeof text) > 0);
-    assert_true(proc_u64(text, "nr_throttled", &n) && n == 7);
+    assert_true(procfile_reread(fd, text, sizeof text) > 0);
+    assert_true(procfile_u64(text, "nr_throttled", &n) && n == 7);
     close(fd);
 }
 
@@ -142,17 +142,17 @@ static void lines_are_found_by_their_key(void **state) {
     (void)state;
     const char *text = "VmPeakX: 1\nVmPeak:\t 3060 kB\nrchar: 7\nlast 9";
     uint64_t n = 0;
-    assert_true(proc_u64(text, "VmPeak", &n) && n == 3060);
-    assert_true(proc_u64(text, "rchar", &n) && n == 7);
-    assert_true(proc_u64(text, "last", &n) && n == 9);
-    assert_false(proc_u64(text, "char", &n));
-    assert_false(proc_u64("", "x", &n));
-    assert_false(proc_u64("x", "x", &n));
-    assert_false(proc_u64("x 99999999999999999999", "x", &n));
+    assert_true(procfile_u64(text, "VmPeak", &n) && n == 3060);
+    assert_true(procfile_u64(text, "rchar", &n) && n == 7);
+    assert_true(procfile_u64(text, "last", &n) && n == 9);
+    assert_false(procfile_u64(text, "char", &n));
+    assert_false(procfile_u64("", "x", &n));
+    assert_false(procfile_u64("x", "x", &n));
+    assert_false(procfile_u64("x 99999999999999999999", "x", &n));
     int64_t v;
-    assert_true(proc_whole("0", &v) && v == 0);
-    assert_false(proc_whole("", &v) || proc_whole("-1", &v) ||
-                 proc_whole("1 ", &v) || proc_whole("+1", &v));
+    assert_true(procfile_whole("0", &v) && v == 0);
+    assert_false(procfile_whole("", &v) || procfile_whole("-1", &v) ||
+                 procfile_whole("1 ", &v) || procfile_whole("+1", &v));
 }
 
 int main(void) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The rule for the TSC, and its parts on this machine against what the kernel
  * prints in /proc/cpuinfo. */
-#include "ring/tsc_ok.h"
+#include "ring/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
 #include "tiny.h"
 
 #include "capture/profile.h"
+#include "capture/tree.h"
 #include "import/import.h"
 #include "load/runs.h"
 #include <dirent.h>
@@ -42,7 +43,7 @@ struct made {
     struct seen_proc procs[2];
     struct seen_thread threads[2];
     struct tree_sample samples[3];
-    struct launch launch;
+    struct run_spec launch;
     struct launch_end end;
     struct rundir dir;
 };
@@ -112,7 +113,7 @@ static void make(struct made *m) {
                             .look = 3,
                             .total = {.v = m->samples, .n = 3},
                             .last = 110 * MS};
-    m->launch = (struct launch){.argv = argv_made, .host = "node/7"};
+    m->launch = (struct run_spec){.argv = argv_made, .host = "node/7"};
     m->end =
         (struct launch_end){.t0 = 5 * MS, .t1 = 105 * MS, .unix_ns = unix0};
     m->dir = (struct rundir){.path = root};

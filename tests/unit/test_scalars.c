@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Event files into the store, and the store into curves: every form of a
- * scalar, damage, cuts, growth, restarts. tests/golden/scalars_check.py holds
+ * scalar, damage, cuts, growth, restarts. tests/truth/scalars_check.py holds
  * the same to TensorBoard's answers about real files. */
 #include "scalars/scalars.h"
 #include "scalars/summary.h"

@@ -3,7 +3,7 @@
  * files are checked in tests/golden. */
 #include "import/import.h"
 #include "model/args.h"
-#include "names/opname.h"
+#include "names/op_names.h"
 #include "unit/formats.h"
 #include "unit/pbwrite.h"
 

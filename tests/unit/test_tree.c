@@ -5,6 +5,7 @@
 
 #include "analyze/code/scope_path.h"
 #include "analyze/code/weights.h"
+#include "names/op_names.h"
 #include <stdio.h>
 
 static uint32_t python(struct trace *t, uint32_t thread) {
@@ -210,7 +211,7 @@ static void backward_scopes_stand_with_their_forward(void **state) {
 }
 
 static int64_t weights(const char *dims, const char *op) {
-    return weights_from(bytes_of(dims), weights_inputs(bytes_of(op)));
+    return weights_from(bytes_of(dims), op_weight_inputs(bytes_of(op)));
 }
 
 static void weights_are_counted_from_shapes(void **state) {
@@ -230,8 +231,8 @@ static void weights_are_counted_from_shapes(void **state) {
     assert_int_equal(weights("[[[[", "aten::linear"), -1);
     assert_true(weights("[[1],[99999999999999999999,99999999999999999999]]",
                         "aten::linear") > 0);
-    assert_int_equal(weights_inputs(bytes_of("aten::add")), 0);
-    assert_int_equal(weights_inputs(bytes_of("")), 0);
+    assert_int_equal(op_weight_inputs(bytes_of("aten::add")), 0);
+    assert_int_equal(op_weight_inputs(bytes_of("")), 0);
 }
 
 static void steps_and_devices_are_chosen(void **state) {

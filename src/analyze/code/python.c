@@ -45,8 +45,7 @@ struct python {
 
 /* A function of C: nothing says in which file it is. */
 static bool is_c(struct bytes name) {
-    return frame_name_split(name).file.n == 0 &&
-           !BYTES_STARTS(name, "nn.Module: ");
+    return frame_name_split(name).file.n == 0 && !frame_name_is_module(name);
 }
 
 static uint32_t add_function(struct python *p, str_id stable) {

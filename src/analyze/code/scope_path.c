@@ -3,7 +3,9 @@
 #include "analyze/code/scope_path.h"
 
 #include "model/hlo/hlo.h"
-#include "names/opname.h"
+#include "names/input_names.h"
+#include "names/op_names.h"
+#include "names/pattern.h"
 
 /* Takes the text before sep off *rest; false at the end. */
 static bool next_part(struct bytes *rest, const char *sep, struct bytes *part) {
@@ -20,9 +22,8 @@ static bool next_part(struct bytes *rest, const char *sep, struct bytes *part) {
     return false;
 }
 
-static bool ends_with(struct bytes b, const char *end) {
-    size_t n = strlen(end);
-    return b.n > n && memcmp(b.p + b.n - n, end, n) == 0;
+static bool is_grad(struct bytes part) {
+    return part.n > strlen("_grad") && pattern_fits("*_grad", part);
 }
 
 /* "gradients", "gradients_3": tf.gradients() of TensorFlow 1. */
@@ -41,7 +42,7 @@ static bool is_tf1_gradients(struct bytes part) {
 static bool has_grad_part(struct bytes rest) {
     struct bytes part;
     while (next_part(&rest, "/", &part))
-        if (ends_with(part, "_grad")) return true;
+        if (is_grad(part)) return true;
     return false;
 }
 
@@ -49,7 +50,7 @@ uint32_t scope_path_tf(struct paths *p, struct bytes name, bool *backward) {
     struct bytes node = name, type, part;
     *backward = false;
     name_split_tf(name, &node, &type);
-    bool iterator = BYTES_STARTS(node, "Iterator::");
+    bool iterator = name_is_iterator(node);
     uint32_t at = PATH_NONE;
     while (next_part(&node, iterator ? "::" : "/", &part)) {
         if (!iterator && BYTES_IS(part, "gradient_tape")) {
@@ -61,7 +62,7 @@ uint32_t scope_path_tf(struct paths *p, struct bytes name, bool *backward) {
             at = PATH_NONE; /* what follows is the forward op's whole name */
             continue;
         }
-        if (*backward && ends_with(part, "_grad")) part.n -= strlen("_grad");
+        if (*backward && is_grad(part)) part.n -= strlen("_grad");
         at = paths_child(p, at, part);
     }
     return at;

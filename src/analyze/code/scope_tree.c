@@ -21,7 +21,8 @@
 #include "model/format.h"
 #include "model/hlo/hlo.h"
 #include "model/span_class.h"
-#include "names/opname.h"
+#include "names/frame_name.h"
+#include "names/op_names.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -131,7 +132,7 @@ static void count_call(struct scoping *s, uint32_t token, row_id r) {
 
 static bool is_module(const struct scoping *s, row_id r) {
     return s->t->spans.kind[r] == SPAN_PYTHON &&
-           BYTES_STARTS(name_of(s, r), "nn.Module: ");
+           frame_name_is_module(name_of(s, r));
 }
 
 /* Remembers which call of a module is open: weights are those of its first. */
@@ -167,7 +168,7 @@ static void add_weights(struct scoping *s, uint32_t token, row_id r) {
     uint32_t node = token & TOKEN_NUMBER;
     if (!s->t->sources[tr->source].has_shapes || node >= s->cap_calls) return;
     if (s->calls[node].first != s->calls[node].last) return;
-    unsigned inputs = weights_inputs(name_of(s, r));
+    unsigned inputs = op_weight_inputs(name_of(s, r));
     int64_t n = inputs ? weights_of(s->t, r, inputs) : -1;
     if (n < 0) return;
     paths_add(&s->paths, node, PATH_PARAMS, n);
@@ -222,12 +223,6 @@ static int map_by_number(struct scoping *s, struct ops_err *e) {
     return ok ? 0 : fail_oom(e);
 }
 
-/* Gradients are put into .grad right after the op that made them: such steps
- * have no forward op of their own. */
-static bool is_accumulate(struct bytes b) {
-    return memmem(b.p, b.n, "AccumulateGrad", 14) != NULL;
-}
-
 /* The forward op of the backward op before it on that track. */
 static row_id forward_before(const struct scoping *s, uint32_t track) {
     if (s->npending == 0) return MAP_NONE;
@@ -242,7 +237,7 @@ static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
     bool back = is_backward(s->t, r);
     row_id from = map_get(&s->forward, r);
     if (from == MAP_NONE && back && !is_pending(outer) &&
-        is_accumulate(name_of(s, r)))
+        name_is_accumulate(name_of(s, r)))
         from = forward_before(s, sp->track[r]);
     if (from == MAP_NONE || from == r) return outer;
     if (is_pending(outer) && s->pending[outer & TOKEN_NUMBER].from == from)

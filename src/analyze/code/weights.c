@@ -1,49 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A table of ops, and a reader of lists of lists that only multiplies. */
+ * A reader of lists of lists that only multiplies. */
 #include "analyze/code/weights.h"
 
 #include "base/sum.h"
 #include "model/args.h"
-
-/* The outermost op of each layer in torch.nn (those inside of it get the same
- * weights again). Positions as in the signatures of native_functions. */
-static const struct {
-    const char *name;
-    unsigned inputs;
-} table[] = {
-    {"aten::linear", 6},
-    {"aten::conv1d", 6},
-    {"aten::conv2d", 6},
-    {"aten::conv3d", 6},
-    {"aten::conv_transpose1d", 6},
-    {"aten::conv_transpose2d", 6},
-    {"aten::conv_transpose3d", 6},
-    {"aten::batch_norm", 6},
-    {"aten::instance_norm", 6},
-    {"aten::prelu", 2},
-    {"aten::layer_norm", 4 | 8},
-    {"aten::group_norm", 4 | 8},
-    {"aten::rms_norm", 4},
-    {"aten::bilinear", 4 | 8},
-    {"aten::embedding", 1},
-    {"aten::embedding_bag", 1},
-    {"aten::lstm", 4},
-    {"aten::gru", 4},
-    {"aten::rnn_tanh", 4},
-    {"aten::rnn_relu", 4},
-    {"aten::lstm_cell", 4 | 8 | 16 | 32},
-    {"aten::gru_cell", 4 | 8 | 16 | 32},
-    {"aten::rnn_tanh_cell", 4 | 8 | 16 | 32},
-    {"aten::rnn_relu_cell", 4 | 8 | 16 | 32},
-};
-
-unsigned weights_inputs(struct bytes name) {
-    if (!BYTES_STARTS(name, "aten::")) return 0;
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (bytes_eq(name, table[i].name, strlen(table[i].name)))
-            return table[i].inputs;
-    return 0;
-}
 
 /* Numbers of one input: a tensor "[16, 3]", a list of them, or "[]". */
 struct input {

@@ -7,11 +7,8 @@
 
 #include "model/trace.h"
 
-/* Which inputs of an op are weights, a bit each, by its name; 0: none. */
-unsigned weights_inputs(struct bytes name);
-
-/* How many numbers those inputs have, or -1: no shapes were recorded. Reads
- * the span's arguments. */
+/* Returns how many numbers these inputs (op_weight_inputs()) have; -1: no
+ * shapes were recorded. Reads the span's arguments. */
 int64_t weights_of(const struct trace *t, row_id row, unsigned inputs);
 
 /* The same on "[[32, 3, 8, 8], [16, 3, 3, 3], [16]]". */

@@ -1,116 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kinds by the letters of a name alone, so that all_reduce, AllReduce and
- * all-reduce are one spelling; messages from Kineto's collective arguments, or
- * from the shapes of the tensors handed over. */
+ * Messages from Kineto's collective arguments, or from the shapes of the
+ * tensors handed over. */
 #include "analyze/comm/coll_facts.h"
 
 #include "base/sum.h"
 #include "base/text/json.h"
 #include "model/args.h"
-#include <assert.h>
+#include "names/dtype.h"
 #include <stddef.h>
-
-static const char *const kind_names[COLL_KINDS] = {
-    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier",
-    "broadcast",  "reduce",     "gather",         "scatter",    "permute",
-    "send",       "recv",       "send_recv",      "other",
-};
-
-const char *coll_kind_name(enum coll_kind k) {
-    assert(k < COLL_KINDS);
-    return kind_names[k];
-}
-
-/* clang-format off */
-/* The first word found decides, so the longer ones come first. TensorFlow's
- * CollectiveReduce and CollectiveGather give the result to all. */
-static const struct {
-    const char *word;
-    enum coll_kind kind;
-} words[] = {
-    {"reducescatter",     COLL_REDUCE_SCATTER},
-    {"psumscatter",       COLL_REDUCE_SCATTER},
-    {"allreduce",         COLL_ALL_REDUCE},
-    {"psum",              COLL_ALL_REDUCE},
-    {"collectivereduce",  COLL_ALL_REDUCE},
-    {"crossdevicereduce", COLL_ALL_REDUCE},
-    {"allgather",         COLL_ALL_GATHER},
-    {"collectivegather",  COLL_ALL_GATHER},
-    {"alltoall",          COLL_ALL_TO_ALL},
-    {"barrier",           COLL_BARRIER},
-    {"broadcast",         COLL_BROADCAST},
-    {"bcast",             COLL_BROADCAST},
-    {"permute",           COLL_PERMUTE},
-    {"sendrecv",          COLL_SEND_RECV},
-    {"scatter",           COLL_SCATTER},
-    {"gather",            COLL_GATHER},
-    {"reduce",            COLL_REDUCE},
-    {"recv",              COLL_RECV},
-    {"send",              COLL_SEND},
-};
-
-static const struct {
-    const char *name;
-    int bytes;
-} types[] = {
-    {"float", 4},   {"double", 8},  {"half", 2},     {"bfloat16", 2},
-    {"int", 4},     {"long", 8},    {"longint", 8},  {"short", 2},
-    {"shortint", 2}, {"char", 1},   {"signedchar", 1}, {"unsignedchar", 1},
-    {"byte", 1},    {"bool", 1},    {"longlong", 8}, {"unsignedint", 4},
-    {"unsignedlong", 8}, {"unsignedshort", 2},
-    {"float16", 2}, {"float32", 4}, {"float64", 8},  {"int8", 1},
-    {"int16", 2},   {"int32", 4},   {"int64", 8},    {"uint8", 1},
-    {"uint16", 2},  {"uint32", 4},  {"uint64", 8},
-    {"f16", 2},     {"bf16", 2},    {"f32", 4},      {"f64", 8},
-    {"s8", 1},      {"s16", 2},     {"s32", 4},      {"s64", 8},
-    {"u8", 1},      {"u16", 2},     {"u32", 4},      {"u64", 8},
-    {"pred", 1},    {"complex<float>", 8}, {"complex<double>", 16},
-    {"complexfloat", 8}, {"complexdouble", 16},
-};
-/* clang-format on */
-
-enum { LETTERS = 96 }; /* what names a collective stands at its start */
-
-/* The letters of a name, small, up to its first parenthesis. */
-static size_t letters(struct bytes name, char out[LETTERS]) {
-    size_t n = 0;
-    for (size_t i = 0; i < name.n && n < LETTERS && name.p[i] != '('; i++) {
-        uint8_t c = name.p[i];
-        if (c >= 'A' && c <= 'Z') c = (uint8_t)(c - 'A' + 'a');
-        if (c >= 'a' && c <= 'z') out[n++] = (char)c;
-    }
-    return n;
-}
-
-enum coll_kind coll_kind_of(struct bytes name) {
-    char text[LETTERS];
-    size_t n = letters(name, text);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (memmem(text, n, words[i].word, strlen(words[i].word)))
-            return words[i].kind;
-    return COLL_OTHER;
-}
-
-int64_t coll_dtype_bytes(struct bytes dtype) {
-    char text[24];
-    size_t n = 0;
-    if (BYTES_STARTS(dtype, "c10::"))
-        dtype = (struct bytes){dtype.p + 5, dtype.n - 5};
-    else if (BYTES_STARTS(dtype, "DT_"))
-        dtype = (struct bytes){dtype.p + 3, dtype.n - 3};
-    for (size_t i = 0; i < dtype.n; i++) {
-        uint8_t c = dtype.p[i];
-        if (c == ' ') continue;
-        if (n == sizeof text) return -1;
-        text[n++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-    }
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strlen(types[i].name) == n && memcmp(types[i].name, text, n) == 0)
-            return types[i].bytes;
-    /* Float8_e4m3fn, float8_e5m2, f8e4m3 */
-    if (n >= 6 && memcmp(text, "float8", 6) == 0) return 1;
-    return n >= 3 && memcmp(text, "f8e", 3) == 0 ? 1 : -1;
-}
 
 struct coll_facts coll_facts_none(void) {
     return (struct coll_facts){.kind = COLL_OTHER,
@@ -239,15 +136,15 @@ static void add_dims(struct pick *p) {
         struct json_str name = {{0}, false};
         bool list = false;
         if (typed && json_item(&y) && !json_string(&y, &name)) json_skip(&y);
-        int64_t size = coll_dtype_bytes(name.raw);
+        enum dtype type = dtype_of_any(name.raw);
         int64_t n = read_entry(&d);
         list = BYTES_IS(name.raw, "TensorList");
-        if (n < 0 || (size < 0 && !list)) continue; /* a Scalar, no tensor */
+        if (n < 0 || (!type && !list)) continue; /* a Scalar, no tensor */
         any = true;
         sum_add(&elems, n);
-        if (size < 0) bytes = -1;
-        else if (bytes >= 0) sum_add(&bytes, times(n, size));
-        if (f->dtype.n == 0 && size > 0) f->dtype = name.raw;
+        if (!type) bytes = -1;
+        else if (bytes >= 0) sum_add(&bytes, times(n, dtype_bits(type) / 8));
+        if (f->dtype.n == 0 && type) f->dtype = bytes_of(dtype_name(type));
     }
     if (!any) return;
     f->dims_elems = elems;
@@ -261,7 +158,8 @@ void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row) {
                      .group_desc = f->group_desc,
                      .group_ranks = f->group_ranks};
     args_each(t, row, pick_arg, &p);
-    f->dtype = p.dtype;
+    enum dtype type = dtype_of_any(p.dtype);
+    f->dtype = type ? bytes_of(dtype_name(type)) : p.dtype;
     f->group = p.group;
     f->group_desc = p.group_desc;
     f->group_ranks = p.group_ranks;
@@ -281,7 +179,8 @@ int64_t coll_elems(const struct coll_facts *f) {
 }
 
 int64_t coll_bytes(const struct coll_facts *f) {
-    int64_t size = coll_dtype_bytes(f->dtype);
+    enum dtype type = dtype_of_any(f->dtype);
+    int64_t size = type ? dtype_bits(type) / 8 : -1;
     int64_t in = f->in_elems < 0 || size < 0 ? f->dims_bytes
                                              : times(f->in_elems, size);
     int64_t out = f->out_elems < 0 || size < 0 ? -1 : times(f->out_elems, size);

@@ -5,44 +5,10 @@
 #ifndef ANALYZE_COMM_COLL_FACTS_H
 #define ANALYZE_COMM_COLL_FACTS_H
 
-#include "base/bytes.h"
-#include <stdbool.h>
+#include "names/coll_names.h"
 #include <stdint.h>
 
 struct trace;
-
-enum coll_kind {
-    COLL_ALL_REDUCE,
-    COLL_ALL_GATHER,
-    COLL_REDUCE_SCATTER,
-    COLL_ALL_TO_ALL,
-    COLL_BARRIER, /* up to here nobody leaves before the last one came */
-    COLL_BROADCAST,
-    COLL_REDUCE,
-    COLL_GATHER,
-    COLL_SCATTER,
-    COLL_PERMUTE,
-    COLL_SEND,
-    COLL_RECV,
-    COLL_SEND_RECV, /* one kernel of sends and receives */
-    COLL_OTHER,
-    COLL_KINDS,
-};
-
-/* "all_reduce". */
-const char *coll_kind_name(enum coll_kind k);
-
-/* By a name in any spelling: ncclDevKernel_AllReduce_Sum_f32_RING_LL,
- * gloo:all_reduce, MPI_Allreduce, CollectiveReduceV2, all-reduce-start.3. */
-enum coll_kind coll_kind_of(struct bytes name);
-
-/* Can no rank leave it before the last one has come? */
-static inline bool coll_is_sync(enum coll_kind k) { return k <= COLL_BARRIER; }
-
-/* One rank to one other? */
-static inline bool coll_is_p2p(enum coll_kind k) {
-    return k == COLL_SEND || k == COLL_RECV;
-}
 
 /* -1 and empty: not recorded. Texts are borrowed from the file. */
 struct coll_facts {
@@ -53,7 +19,7 @@ struct coll_facts {
     int64_t group_size;          /* ranks in the process group */
     int64_t seq;                 /* number within the group, same on all */
     int64_t src, dst;            /* of a send or receive: global ranks */
-    struct bytes dtype;
+    struct bytes dtype; /* by its name in names/dtype.h, or as recorded */
     struct bytes group, group_desc, group_ranks;
 };
 
@@ -61,10 +27,6 @@ struct coll_facts coll_facts_none(void);
 
 /* Adds what the row's name and arguments tell and f does not know yet. */
 void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row);
-
-/* The size of a type in any spelling (Float, c10::BFloat16, long int, f32,
- * DT_HALF), or -1. */
-int64_t coll_dtype_bytes(struct bytes dtype);
 
 /* Elements of the message as handed over, for telling collectives apart, or
  * -1. */

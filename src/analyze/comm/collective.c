@@ -7,7 +7,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
-#include "names/opname.h"
+#include "names/op_names.h"
 #include <assert.h>
 #include <stdlib.h>
 

@@ -264,6 +264,7 @@ bool device_peak_of(const struct trace *t, uint32_t device,
 double device_peak_flops(const struct device_peak *p, enum dtype d,
                          bool matrix) {
     assert(d < DTYPE_N);
+    if (d == DTYPE_UINT8) d = DTYPE_INT8; /* the same units */
     if (d == DTYPE_FP64)
         return matrix && p->matrix_fp64 > 0 ? p->matrix_fp64 : p->flops[d];
     if (!matrix) return p->flops[DTYPE_FP32];

@@ -292,7 +292,8 @@ static void gemm(const struct call *c, struct op_cost *o) {
     if (a->n != rank || b->n != rank) return;
     int64_t out = count_times(product(a, 0, rank - 1), b->d[rank - 1]);
     o->flops = count_times(count_times(2, out), a->d[rank - 1]);
-    enum dtype to = a->type == DTYPE_INT8  ? DTYPE_INT32
+    bool integer = a->type == DTYPE_INT8 || a->type == DTYPE_UINT8;
+    enum dtype to = integer                ? DTYPE_INT32
                     : a->type == DTYPE_FP8 ? DTYPE_BF16
                                            : a->type;
     o->bytes = count_plus(all_bytes(c), size_of(out, to));

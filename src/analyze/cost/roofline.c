@@ -4,7 +4,7 @@
  * Work is counted where it is known: torch's ops by the shapes of their inputs
  * (op_cost.h), XLA's by the HLO in the profile (hlo.h). Time is that of the
  * kernels: copies and fills are `copies`' affair. The data type of a product
- * is what its kernel computes in (kernel_dtype.h), not what the op was given:
+ * is what its kernel computes in (kernel_names.h), not what the op was given:
  * fp32 tensors may be multiplied in TF32.
  *
  * Where there is no device, the ops of the host are counted, the innermost
@@ -22,7 +22,7 @@
 #include "model/args.h"
 #include "model/format.h"
 #include "model/hlo/hlo.h"
-#include "names/kernel_dtype.h"
+#include "names/kernel_names.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,26 +152,13 @@ static bool charge(struct roofline *x, struct roof_row *to, row_id row,
     return true;
 }
 
-static enum dtype dtype_of_hlo(const struct hlo_instr *i) {
-    switch ((enum hlo_dtype)i->math) {
-    case HLO_F4: return DTYPE_FP4;
-    case HLO_F8: return DTYPE_FP8;
-    case HLO_F16: return DTYPE_FP16;
-    case HLO_BF16: return DTYPE_BF16;
-    case HLO_F32: return DTYPE_FP32;
-    case HLO_F64: return DTYPE_FP64;
-    case HLO_INT: return i->bits == 8 ? DTYPE_INT8 : DTYPE_UNKNOWN;
-    default: return DTYPE_UNKNOWN;
-    }
-}
-
 /* What a product of XLA computes in: its kernel's name may say, the HLO says
  * whether more than TF32 was asked for. A generated kernel that was not takes
  * TF32 where the device has it. */
 static enum dtype type_of_instr(const struct roofline *x, row_id row,
                                 const struct hlo_instr *i,
                                 struct kernel_kind k) {
-    enum dtype d = dtype_of_hlo(i);
+    enum dtype d = i->math <= DTYPE_UINT8 ? (enum dtype)i->math : DTYPE_UNKNOWN;
     if (k.matrix && k.dtype != DTYPE_UNKNOWN) return kernel_kind_dtype(k, d);
     if (!i->matrix || d != DTYPE_FP32 || i->full_f32) return d;
     const double *peak = x->peaks[device_of(x, row)].flops;

@@ -7,6 +7,7 @@
 #include "base/text/number.h"
 #include "model/span_class.h"
 #include "model/trace.h"
+#include "names/frame_name.h"
 #include <stdio.h>
 
 /* row_at: the example's own start. */
@@ -74,12 +75,6 @@ const char *hint_name(const struct hint_case *c, uint32_t row) {
     return span_name(c->t, row);
 }
 
-/* A function of C: whoever called it is what people look for. */
-static bool is_builtin(const struct trace *t, uint32_t frame) {
-    struct bytes b = strs_bytes(&t->strs, t->spans.name[frame]);
-    return BYTES_STARTS(b, "<built-in");
-}
-
 const char *hint_where(const struct hint_case *c, const struct hint_found *f,
                        char *buf) {
     enum { FRAMES = 3 };
@@ -88,7 +83,10 @@ const char *hint_where(const struct hint_case *c, const struct hint_found *f,
     if (f->row == ROW_NONE) return buf;
     int64_t at = f->row_at == ROW_START ? s->ts[f->row] : f->row_at;
     uint32_t r = pystack_at(c->frames, s->track[f->row], at);
-    while (r != ROW_NONE && is_builtin(c->t, r)) r = s->parent[r];
+    /* a function of C: whoever called it is what people look for */
+    while (r != ROW_NONE &&
+           frame_name_is_builtin(strs_bytes(&c->t->strs, s->name[r])))
+        r = s->parent[r];
     size_t n = 0;
     for (int i = 0; i < FRAMES && r != ROW_NONE; i++, r = s->parent[r])
         n += (size_t)snprintf(buf + n, HINT_TEXT - n, "%s%.90s",

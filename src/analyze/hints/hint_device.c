@@ -8,7 +8,7 @@
 #include "analyze/shared/kernel_args.h"
 #include "base/sum.h"
 #include "model/trace.h"
-#include "names/kernel_dtype.h"
+#include "names/kernel_names.h"
 #include <stdio.h>
 
 static bool runs_kernel(const struct hint_case *c, const struct hint_step *s,
@@ -83,7 +83,7 @@ static bool is_thin(const struct trace *t, uint32_t row) {
         blocks_per_unit(t, row, &a) < 2)
         return false;
     struct bytes name = strs_bytes(&t->strs, t->spans.name[row]);
-    return !kernel_is_matrix(name);
+    return !kernel_kind_of(name).matrix;
 }
 
 static void repair_occupancy(const struct hint_case *c, struct hint_step *s,
@@ -138,19 +138,12 @@ const struct hint_rule hint_low_occupancy = {
     .say = say_occupancy,
 };
 
-/* A kernel of cuDNN that only moves data into the layout that its
- * convolutions want, or back. */
-static bool is_layout(const struct trace *t, uint32_t row) {
-    struct bytes n = strs_bytes(&t->strs, t->spans.name[row]);
-    return memmem(n.p, n.n, "nchwToNhwc", 10) != NULL ||
-           memmem(n.p, n.n, "nhwcToNchw", 10) != NULL;
-}
-
 static void repair_layout(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
     for (uint32_t w = 0; w < s->d.nworks; w++) {
         uint32_t row = s->d.works[w].row;
-        if (!runs_kernel(c, s, w) || !is_layout(c->t, row)) continue;
+        struct bytes name = strs_bytes(&c->t->strs, c->t->spans.name[row]);
+        if (!runs_kernel(c, s, w) || !kernel_is_layout(name)) continue;
         hint_saw(f, row, s->trial.work[w]);
         s->trial.work[w] = WORK_GONE;
     }

@@ -6,7 +6,7 @@
 
 #include "analyze/cost/device_peak.h"
 #include "base/sum.h"
-#include "names/kernel_dtype.h"
+#include "names/kernel_names.h"
 #include <stdio.h>
 
 /* Times faster that a full fp32 matrix kernel becomes on the matrix units, or
@@ -81,19 +81,9 @@ const struct hint_rule hint_low_precision_off = {
     .say = say_precision,
 };
 
-enum fusable { FUSE_NOT, FUSE_POINTWISE, FUSE_REDUCE };
-
-/* A kernel that one pass over memory could do together with its neighbours:
- * pointwise ones, and the sums and norms between them. */
-static enum fusable fusable(const struct hint_case *c, uint32_t row) {
-    static const char *const reduce[] = {"reduce_kernel", "softmax",
-                                         "layer_norm", "LayerNorm"};
+static enum kernel_fusable fusable(const struct hint_case *c, uint32_t row) {
     if (c->t->spans.kind[row] != SPAN_KERNEL) return FUSE_NOT;
-    struct bytes n = strs_bytes(&c->t->strs, c->t->spans.name[row]);
-    if (memmem(n.p, n.n, "elementwise_kernel", 18)) return FUSE_POINTWISE;
-    for (size_t i = 0; i < sizeof reduce / sizeof *reduce; i++)
-        if (memmem(n.p, n.n, reduce[i], strlen(reduce[i]))) return FUSE_REDUCE;
-    return FUSE_NOT;
+    return kernel_fusable(strs_bytes(&c->t->strs, c->t->spans.name[row]));
 }
 
 /* The op that launched work w alone is not called any more. */

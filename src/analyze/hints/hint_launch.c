@@ -7,6 +7,7 @@
 #include "base/sum.h"
 #include "model/span_class.h"
 #include "model/trace.h"
+#include "names/kernel_names.h"
 #include <stdio.h>
 
 /* The optimizer's part of a step. */
@@ -16,14 +17,6 @@ struct optimizer {
     uint32_t row;            /* its dearest op */
     int64_t row_time;
 };
-
-/* One kernel for many tensors: torch's foreach and fused optimizers. */
-static bool is_joined(const struct trace *t, uint32_t row) {
-    struct bytes n = strs_bytes(&t->strs, t->spans.name[row]);
-    return memmem(n.p, n.n, "multi_tensor", 12) != NULL ||
-           memmem(n.p, n.n, "fused", 5) != NULL ||
-           memmem(n.p, n.n, "triton", 6) != NULL;
-}
 
 static void count_optimizer(const struct hint_case *c,
                             const struct hint_step *s, const struct top *p,
@@ -35,9 +28,11 @@ static void count_optimizer(const struct hint_case *c,
         o->row_time = host;
     }
     for (uint32_t w = p->work; w < p->work_end; w++) {
-        if (c->t->spans.kind[s->d.works[w].row] != SPAN_KERNEL) continue;
+        row_id row = s->d.works[w].row;
+        if (c->t->spans.kind[row] != SPAN_KERNEL) continue;
         o->kernels++;
-        o->joined += is_joined(c->t, s->d.works[w].row);
+        o->joined += kernel_is_joined(
+            strs_bytes(&c->t->strs, c->t->spans.name[row]));
         if (s->trial.work[w] != WORK_GONE)
             sum_add(&o->device, s->trial.work[w]);
     }

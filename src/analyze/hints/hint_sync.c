@@ -9,34 +9,9 @@
 #include "analyze/shared/kernel_args.h"
 #include "base/sum.h"
 #include "model/trace.h"
+#include "names/op_names.h"
 #include "names/opclass.h"
 #include <stdio.h>
-
-/* Ops whose only use may be to be looked at; a name ends where listed. */
-/* clang-format off */
-static const char *const feeders[] = {
-    "aten::abs", "aten::max", "aten::min", "aten::amax", "aten::amin",
-    "aten::sum", "aten::mean", "aten::norm", "aten::linalg_vector_norm",
-    "aten::isnan", "aten::isinf", "aten::isfinite", "aten::any", "aten::all",
-    "aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge",
-    "aten::logical_or", "aten::logical_and", "aten::logical_not",
-    "aten::bitwise_or", "aten::bitwise_and", "aten::bitwise_not",
-    "aten::argmax", "aten::argmin", "aten::std", "aten::var",
-    "aten::count_nonzero", "aten::detach", "detach", "aten::select",
-    "aten::slice", "aten::squeeze", "aten::to", "aten::float",
-    "aten::div", "aten::mul", "aten::sub", "aten::pow", "aten::sqrt",
-    "aten::topk", "aten::sort", "aten::unsqueeze", "aten::view",
-    "aten::reshape", "aten::expand", "aten::t", "aten::is_nonzero",
-    "aten::softmax", "aten::sigmoid", "aten::stack", "aten::cat",
-};
-/* clang-format on */
-
-static bool is_feeder(const struct trace *t, uint32_t row) {
-    struct bytes n = strs_bytes(&t->strs, t->spans.name[row]);
-    for (size_t i = 0; i < sizeof feeders / sizeof *feeders; i++)
-        if (bytes_eq(n, feeders[i], strlen(feeders[i]))) return true;
-    return false;
-}
 
 /* Does a gradient flow through the op or one inside it? The source drew an
  * arrow from forward to backward. */
@@ -88,8 +63,9 @@ static void remove_feeders(const struct hint_case *c, struct hint_step *s,
             }
             return;
         }
+        struct bytes name = strs_bytes(&c->t->strs, c->t->spans.name[p->row]);
         if (c->t->spans.track[p->row] != track || p->waits > 0 ||
-            !is_feeder(c->t, p->row) || has_gradient(c->t, p->row))
+            !op_feeds_a_look(name) || has_gradient(c->t, p->row))
             return;
         hint_remove(s, p->first, p->end, true);
     }

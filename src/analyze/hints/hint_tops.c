@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "model/span_class.h"
 #include "model/trace.h"
+#include "names/op_names.h"
 #include <stdlib.h>
 
 /* What stands around a span, and in it. */
@@ -22,8 +23,7 @@ enum { SEEN = 4096, CLIMB = 10000 };
 
 static bool in_optimizer(const struct trace *t, uint32_t row) {
     struct bytes name = strs_bytes(&t->strs, t->spans.name[row]);
-    return (span_class(t, row) & NAME_OPTIMIZER) &&
-           !BYTES_STARTS(name, "Optimizer.zero_grad");
+    return (span_class(t, row) & NAME_OPTIMIZER) && !name_is_zero_grad(name);
 }
 
 /* Looks outwards from row, up to a span that is in seen. */

@@ -12,7 +12,7 @@ struct trace;
 struct mem_shape {
     struct bytes dims; /* "[32, 3, 64, 64]", in the mapped file; n is 0: not
                           recorded */
-    const char *dtype; /* "float32", or NULL: not recorded */
+    const char *dtype; /* "fp32", or NULL: not recorded */
 };
 
 /* Of the tensor that this op (a row, or ROW_NONE) allocated in a block of so

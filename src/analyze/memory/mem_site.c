@@ -8,6 +8,9 @@
 #include "base/map.h"
 #include "model/span_class.h"
 #include "model/trace.h"
+#include "names/frame_name.h"
+#include "names/kernel_names.h"
+#include "names/op_names.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -117,9 +120,8 @@ static bool copies_in(const struct trace *t, row_id op) {
         size_t first, last = trace_links_from(t, r, &first);
         for (size_t i = first; i < last && i - first < NEAR; i++) {
             row_id d = t->links.device[t->links.by_host[i]];
-            struct bytes n = name_of(t, d);
             if (t->spans.kind[d] == SPAN_COPY &&
-                (memmem(n.p, n.n, "HtoD", 4) || memmem(n.p, n.n, "H2D", 3)))
+                copy_kind_of(name_of(t, d)) == COPY_H2D)
                 return true;
         }
     }
@@ -145,17 +147,32 @@ static bool before_launch(const struct mem_sites *s, row_id r) {
 static enum mem_phase forward_or_input(const struct mem_sites *s,
                                        const struct mem_site *at) {
     const struct trace *t = s->t;
-    if (mem_makes_tensor(name_of(t, at->root))) return MEM_INPUT;
-    if (at->user != ROW_NONE && mem_copies_tensor(name_of(t, at->user)) &&
+    if (op_makes_tensor(name_of(t, at->root))) return MEM_INPUT;
+    if (at->user != ROW_NONE && op_copies_tensor(name_of(t, at->user)) &&
         copies_in(t, at->user))
         return MEM_INPUT;
     return before_launch(s, at->span) ? MEM_INPUT : MEM_FORWARD;
 }
 
-/* What a name may be read as: mem_phase_of_span goes by the kind, too. */
+/* What a name may be read as: phase_of_span goes by the kind, too. */
 enum reading { AS_RUNTIME, AS_OP, AS_OTHER, AS_TEXT };
 
-/* mem_phase_of_span, each name once. */
+/* By the name and the kind of a span alone; MEM_NOWHERE: they do not say. */
+static enum mem_phase phase_of_span(const struct trace *t, row_id r) {
+    struct bytes name = name_of(t, r);
+    uint16_t class = span_class(t, r);
+    if (class & NAME_BACKWARD) return MEM_BACKWARD;
+    if (class & NAME_OPTIMIZER)
+        return name_is_zero_grad(name) ? MEM_ZERO_GRAD : MEM_OPTIMIZER;
+    if (class & NAME_INPUT) return MEM_INPUT;
+    if (t->spans.kind[r] == SPAN_RUNTIME) return mem_phase_of_runtime(name);
+    /* torch's own names have no '/': most ops end here */
+    if (t->spans.kind[r] == SPAN_OP && memchr(name.p, '/', name.n))
+        return mem_phase_of_op(name);
+    return MEM_NOWHERE;
+}
+
+/* phase_of_span, each name once. */
 static enum mem_phase span_phase(const struct mem_sites *s, row_id r) {
     const struct trace *t = s->t;
     uint8_t kind = t->spans.kind[r];
@@ -163,7 +180,7 @@ static enum mem_phase span_phase(const struct mem_sites *s, row_id r) {
                       : kind == SPAN_OP    ? AS_OP
                                            : AS_OTHER;
     uint8_t *known = &s->name_phase[(size_t)t->spans.name[r] * READINGS + as];
-    if (*known == 0) *known = (uint8_t)(mem_phase_of_span(t, r) + 1);
+    if (*known == 0) *known = (uint8_t)(phase_of_span(t, r) + 1);
     return (enum mem_phase)(*known - 1);
 }
 
@@ -184,7 +201,7 @@ static void climb(const struct mem_sites *s, struct mem_site *at, row_id r) {
     if (p != MEM_NOWHERE && p == at->phase) at->region = r;
     if (t->spans.kind[r] != SPAN_OP) return;
     if (at->op == ROW_NONE) at->op = r;
-    if (at->user == ROW_NONE && !mem_makes_room(name_of(t, r))) at->user = r;
+    if (at->user == ROW_NONE && !op_makes_room(name_of(t, r))) at->user = r;
     at->root = r;
 }
 
@@ -205,7 +222,7 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
     }
     if (at.user == ROW_NONE) at.user = at.op;
     if (at.phase == MEM_NOWHERE && m->what[k] != 0)
-        at.phase = mem_phase_of_name(strs_bytes(&t->strs, m->what[k]));
+        at.phase = mem_phase_of_op(strs_bytes(&t->strs, m->what[k]));
     uint32_t stack = mem_stack(t, k);
     if (stack != ROW_NONE &&
         (at.phase == MEM_NOWHERE || s->stack_phase[stack] == MEM_WORKSPACE))
@@ -363,7 +380,7 @@ static size_t python_text(const struct mem_sites *s, size_t k, char *buf,
     const struct trace *t = s->t;
     size_t len = 0;
     row_id r = pystack_at(&s->py, t->mem.track[k], t->mem.ts[k]);
-    while (r != ROW_NONE && BYTES_STARTS(name_of(t, r), "<built-in") &&
+    while (r != ROW_NONE && frame_name_is_builtin(name_of(t, r)) &&
            t->spans.parent[r] != ROW_NONE)
         r = t->spans.parent[r];
     for (int i = 0; i < FRAMES_SHOWN && r != ROW_NONE; i++) {

@@ -5,10 +5,10 @@
 #define ANALYZE_MEMORY_MEM_SITE_H
 
 #include "analyze/memory/mem_forward.h"
-#include "analyze/memory/mem_phase.h"
 #include "analyze/memory/mem_steps.h"
 #include "analyze/shared/pystack.h"
 #include "base/err.h"
+#include "names/mem_phase.h"
 #include <stddef.h>
 #include <stdint.h>
 

@@ -21,8 +21,8 @@
 #include "model/args.h"
 #include "model/format.h"
 #include "model/hlo/hlo.h"
+#include "names/op_names.h"
 #include "names/opclass.h"
-#include "names/opname.h"
 #include <stdlib.h>
 
 static const struct opt ops_opts[] = {

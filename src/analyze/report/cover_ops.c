@@ -9,7 +9,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/span_class.h"
-#include "names/opname.h"
+#include "names/compiler_names.h"
+#include "names/op_names.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -52,101 +53,17 @@ struct cover {
     size_t n, cap;
 };
 
-static bool in_list(struct bytes name, const char *const *list) {
-    for (; *list; list++)
-        if (bytes_eq(name, *list, strlen(*list))) return true;
-    return false;
-}
-
-bool op_is_view(struct bytes name) {
-    /* clang-format off */
-    static const char *const torch[] = {
-        "view", "t", "transpose", "transpose_", "as_strided", "as_strided_",
-        "reshape", "_reshape_alias", "_unsafe_view", "view_as", "expand",
-        "expand_as", "permute", "slice", "select", "narrow", "unsqueeze",
-        "unsqueeze_", "squeeze", "squeeze_", "detach", "detach_", "alias",
-        "flatten", "unflatten", "split", "split_with_sizes", "chunk", "unbind",
-        "unfold", "diagonal", "movedim", "swapaxes", "numpy_T", "mT", "T",
-        "lift_fresh", "resolve_conj", "resolve_neg", "view_as_real",
-        "view_as_complex", "real", "imag", "contiguous", "tensor_split",
-        "broadcast_to", "adjoint", "to", "type_as", NULL};
-    /* clang-format on */
-    static const char *const tf[] = {
-        "Reshape",         "Identity",       "IdentityN",
-        "ExpandDims",      "Squeeze",        "StopGradient",
-        "PreventGradient", "ReadVariableOp", NULL};
-    if (BYTES_STARTS(name, "aten::"))
-        return in_list((struct bytes){name.p + 6, name.n - 6}, torch);
-    if (BYTES_IS(name, "detach") || BYTES_IS(name, "detach_")) return true;
-    struct bytes type = name_op_type(name);
-    return type.n > 0 && in_list(type, tf);
-}
-
-static bool is_alloc(struct bytes name) {
-    /* clang-format off */
-    static const char *const list[] = {
-        "aten::empty", "aten::empty_strided", "aten::empty_like",
-        "aten::new_empty", "aten::new_empty_strided", "aten::resize_",
-        "aten::resize_as_", "aten::set_", "aten::set_data", "aten::size",
-        "aten::stride", "aten::numel", "aten::dim", "aten::result_type",
-        "aten::can_cast", "aten::is_pinned", "aten::_has_compatible_shallow_"
-        "copy_type", "aten::pin_memory", "aten::_pin_memory",
-        "aten::record_stream", "aten::requires_grad_", "aten::retain_grad",
-        NULL};
-    /* clang-format on */
-    return in_list(name, list);
-}
-
-static bool is_book(struct bytes name) {
-    static const char *const tf[] = {"NoOp",  "_Arg",        "_Retval", "Const",
-                                     "Shape", "VarHandleOp", NULL};
-    struct bytes type = name_op_type(name);
-    return (type.n > 0 && in_list(type, tf)) ||
-           BYTES_STARTS(name, "autograd::") ||
-           BYTES_STARTS(name, "torch::autograd::") ||
-           BYTES_STARTS(name, "profiler::") ||
-           BYTES_STARTS(name, "TorchDynamo Cache") ||
-           BYTES_STARTS(name, "Pregraph bytecode") ||
-           BYTES_STARTS(name, "AOTDispatcher Runtime") ||
-           BYTES_STARTS(name, "PythonDispatchMode") ||
-           (name.n > 9 && memcmp(name.p + name.n - 9, "Backward0", 9) == 0) ||
-           (name.n > 9 && memcmp(name.p + name.n - 9, "Backward1", 9) == 0);
-}
-
-/* Not torch's own: a namespace that torch does not have. */
-static bool is_custom(struct bytes name) {
-    /* clang-format off */
-    static const char *const own[] = {
-        "aten", "prims", "prim", "c10d", "c10d_functional", "autograd",
-        "torch", "profiler", "nccl", "gloo", "quantized", "inductor",
-        "_c10d_functional", "cudnn", "mkldnn", "sparse", "rngprims",
-        "higher_order", "onednn", "fbgemm", "xla", "symm_mem", NULL};
-    /* clang-format on */
-    const uint8_t *p = memmem(name.p, name.n, "::", 2);
-    if (p == NULL || p == name.p) return false;
-    size_t n = (size_t)(p - name.p);
-    if (BYTES_STARTS(name, "torch.")) return false; /* its Python side */
-    for (size_t i = 0; i < n; i++)
-        if (name.p[i] == ' ' || name.p[i] == '(') return false;
-    return !in_list((struct bytes){name.p, n}, own);
-}
-
 static uint8_t says(struct cover *c, str_id id) {
     if (c->says[id] & KNOWN) return c->says[id];
     struct bytes n = strs_bytes(&c->t->strs, id);
     unsigned v = KNOWN;
     if (op_is_view(n)) v |= IS_VIEW;
-    if (is_alloc(n)) v |= IS_ALLOC;
-    if (is_book(n)) v |= IS_BOOK;
-    if (is_custom(n)) v |= IS_CUSTOM;
-    if (BYTES_STARTS(n, "cuLaunchHostFunc") ||
-        BYTES_STARTS(n, "cudaLaunchHostFunc"))
-        v |= IS_HOST_CALL; /* puts a host function on a stream */
-    if (BYTES_STARTS(n, "aten::") && n.p[n.n - 1] == '_') v |= IS_IN_PLACE;
-    if (BYTES_STARTS(n, "Torch-Compiled Region") ||
-        BYTES_STARTS(n, "CompiledFunction") ||
-        BYTES_STARTS(n, "## Call CompiledFxGraph"))
-        v |= IS_REGION;
+    if (op_only_allocates(n)) v |= IS_ALLOC;
+    if (op_is_bookkeeping(n)) v |= IS_BOOK;
+    if (op_is_custom(n)) v |= IS_CUSTOM;
+    if (name_is_host_func(n)) v |= IS_HOST_CALL;
+    if (op_is_in_place(n)) v |= IS_IN_PLACE;
+    if (name_is_compiled_region(n)) v |= IS_REGION;
     return c->says[id] = (uint8_t)v;
 }
 

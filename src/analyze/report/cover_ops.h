@@ -52,7 +52,4 @@ struct scope;
 int op_cover_init(struct op_cover *c, const struct host_tree *h,
                   const struct scope *in, struct ops_err *e);
 
-/* Is it a view: an op that moves no data? */
-bool op_is_view(struct bytes name);
-
 #endif

@@ -168,9 +168,7 @@ void step_cover_free(struct step_cover *c) {
  * CUDA graphs, which all say "command_buffer". */
 static bool names_op(const struct trace *t, row_id r, uint32_t source) {
     if (source_is_torchs(&t->sources[source])) return false;
-    struct bytes op = kernel_hlo_op(t, r);
-    return op.n > 0 && !BYTES_STARTS(op, "command_buffer") &&
-           !BYTES_STARTS(op, "XlaModule:");
+    return kernel_op_is_known(kernel_hlo_op(t, r));
 }
 
 static enum work_owner owner(const struct host_tree *h, row_id r, row_id call,

@@ -14,6 +14,7 @@
 #include "base/text/number.h"
 #include "base/vec.h"
 #include "model/format.h"
+#include "names/input_names.h"
 #include "names/opclass.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -512,11 +513,10 @@ static int put_ranks(struct coverage *c, struct ops_err *e) {
 /* Loader workers are processes of their own, which no profiler follows. */
 static void put_workers(struct coverage *c) {
     const struct trace *t = c->t;
-    static const char mark[] = "_MultiProcessingDataLoaderIter";
     for (size_t i = 0; i < t->strs.n; i++) {
         struct bytes n = strs_bytes(&t->strs, (str_id)i);
         if (!(t->name_class[i] & NAME_INPUT) ||
-            !memmem(n.p, n.n, mark, sizeof mark - 1))
+            name_loader(n) != LOADER_WORKERS)
             continue;
         put(c, &(struct gap){
                    .what = "loader workers",

@@ -8,6 +8,7 @@
 #include "analyze/report/outside.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/part.h"
+#include "base/facts.h"
 #include "base/par.h"
 #include "base/sort.h"
 #include "base/sum.h"
@@ -426,10 +427,10 @@ static void put_profile(struct result *r, const struct trace *t) {
 /* What record saw of the program: how long, how much CPU, how much memory. */
 static void put_outside(struct result *r, const struct trace *t,
                         uint32_t source, double rss) {
-    int64_t run = outside_fact(t, source, "run_ns");
-    int64_t cpu = outside_fact(t, source, "cpu_us");
-    int64_t cpus = outside_fact(t, source, "cpus");
-    const char *argv = outside_text(t, source, "argv");
+    int64_t run = outside_fact(t, source, FACT_RUN_NS);
+    int64_t cpu = outside_fact(t, source, FACT_CPU_US);
+    int64_t cpus = outside_fact(t, source, FACT_CPUS);
+    const char *argv = outside_text(t, source, FACT_ARGV);
     char time[48];
     if (run > 0 && run < INT64_MAX / PS_PER_NS) {
         human_time(run * PS_PER_NS, time, sizeof time);

@@ -6,6 +6,7 @@
 
 #include "analyze/report/outside.h"
 #include "analyze/shared/where.h"
+#include "base/facts.h"
 #include "model/args.h"
 #include <stdio.h>
 
@@ -75,9 +76,9 @@ static void put_text(struct result *r, const struct trace *t, row_id row,
 
 static void put_end(struct result *r, const struct trace *t, row_id row) {
     char text[64];
-    int64_t status = args_int(t, row, "exit_status", -1);
-    int64_t sig = args_int(t, row, "signal", -1);
-    if (args_int(t, row, "unfinished", 0) != 0) {
+    int64_t status = args_int(t, row, FACT_EXIT_STATUS, -1);
+    int64_t sig = args_int(t, row, FACT_SIGNAL, -1);
+    if (args_int(t, row, FACT_UNFINISHED, 0) != 0) {
         result_text(r, "alive");
         return;
     }
@@ -89,47 +90,48 @@ static void put_end(struct result *r, const struct trace *t, row_id row) {
 
 static void put_row(struct result *r, const struct trace *t, row_id row,
                     uint32_t source) {
-    int64_t cpu = figure(t, row, "cpu_ns", PS_PER_NS), dur = t->spans.dur[row];
+    int64_t cpu = figure(t, row, FACT_CPU_NS, PS_PER_NS),
+            dur = t->spans.dur[row];
     result_row(r);
     result_str(r, strs_bytes(&t->strs, t->spans.name[row]));
     where_source(r, t, source);
-    put_figure(r, figure(t, row, "pid", 1));
-    put_figure(r, figure(t, row, "ppid", 1));
+    put_figure(r, figure(t, row, FACT_PID, 1));
+    put_figure(r, figure(t, row, FACT_PPID, 1));
     put_figure(r, figure(t, row, "tid", 1));
     result_int(r, t->spans.ts[row]);
     result_int(r, dur);
     put_figure(r, cpu);
-    put_figure(r, figure(t, row, "user_ns", PS_PER_NS));
-    put_figure(r, figure(t, row, "sys_ns", PS_PER_NS));
+    put_figure(r, figure(t, row, FACT_USER_NS, PS_PER_NS));
+    put_figure(r, figure(t, row, FACT_SYS_NS, PS_PER_NS));
     result_float_if(r, cpu >= 0 && dur > 0,
                     dur > 0 ? (double)cpu / (double)dur : 0);
-    put_figure(r, figure(t, row, "cpu_wait_ns", PS_PER_NS));
-    put_figure(r, figure(t, row, "peak_rss_bytes", 1));
-    put_figure(r, figure(t, row, "page_faults", 1));
-    put_figure(r, figure(t, row, "major_faults", 1));
-    put_figure(r, figure(t, row, "switches", 1));
-    put_figure(r, figure(t, row, "disk_read_bytes", 1));
-    put_figure(r, figure(t, row, "disk_write_bytes", 1));
-    put_figure(r, figure(t, row, "threads", 1));
+    put_figure(r, figure(t, row, FACT_CPU_WAIT_NS, PS_PER_NS));
+    put_figure(r, figure(t, row, FACT_PEAK_RSS_BYTES, 1));
+    put_figure(r, figure(t, row, FACT_PAGE_FAULTS, 1));
+    put_figure(r, figure(t, row, FACT_MAJOR_FAULTS, 1));
+    put_figure(r, figure(t, row, FACT_SWITCHES, 1));
+    put_figure(r, figure(t, row, FACT_DISK_READ_BYTES, 1));
+    put_figure(r, figure(t, row, FACT_DISK_WRITE_BYTES, 1));
+    put_figure(r, figure(t, row, FACT_THREADS, 1));
     put_end(r, t, row);
-    int64_t exact = args_int(t, row, "exact", -1);
+    int64_t exact = args_int(t, row, FACT_EXACT, -1);
     if (exact < 0) result_null(r);
     else result_bool(r, exact != 0);
-    put_text(r, t, row, "argv");
+    put_text(r, t, row, FACT_ARGV);
 }
 
 /* Threads have a number of their own, processes a parent's. A process that had
  * one thread all its life has no span for it. */
 static bool is_wanted(const struct trace *t, row_id row, bool threads) {
     bool thread = args_int(t, row, "tid", -1) >= 0;
-    if (!threads) return !thread && args_int(t, row, "ppid", -1) >= 0;
-    return thread || args_int(t, row, "threads", -1) == 1;
+    if (!threads) return !thread && args_int(t, row, FACT_PPID, -1) >= 0;
+    return thread || args_int(t, row, FACT_THREADS, -1) == 1;
 }
 
 /* What the rows do not tell. */
 static void remark(struct result *r, const struct trace *t, uint32_t source) {
-    int64_t unseen = outside_fact(t, source, "unseen_cpu_us");
-    int64_t all = outside_fact(t, source, "cpu_us");
+    int64_t unseen = outside_fact(t, source, FACT_UNSEEN_CPU_US);
+    int64_t all = outside_fact(t, source, FACT_CPU_US);
     if (unseen > 0 && all > 0 && unseen >= all / 100)
         result_remark(r,
                       "%.3f s of %.3f s of CPU time belong to no row: "

@@ -6,6 +6,7 @@
 #include "analyze/shared/host_tree.h"
 #include "base/vec.h"
 #include "model/format.h"
+#include "names/op_names.h"
 #include "names/opclass.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -19,23 +20,13 @@ void host_tree_free(struct host_tree *h) {
     *h = (struct host_tree){0};
 }
 
-/* Names that torch's own tables leave out: marks, not work. */
-static bool is_bookkeeping(struct bytes n) {
-    return BYTES_IS(n, "[memory]") || BYTES_IS(n, "[OutOfMemory]") ||
-           BYTES_IS(n, "profiler::_record_function_enter") ||
-           BYTES_IS(n, "profiler::_record_function_enter_new") ||
-           BYTES_IS(n, "profiler::_record_function_exit") ||
-           BYTES_IS(n, "aten::is_leaf") || BYTES_IS(n, "aten::output_nr") ||
-           BYTES_IS(n, "aten::_version");
-}
-
 /* The first name with the same prefix stands for all of the group. Such
  * prefixes are few (step markers), so a search by walking is cheap. */
 static uint32_t group_of(const struct host_tree *h, str_id name, str_id *heads,
                          size_t *nheads, size_t cap) {
     const struct strs *s = &h->t->strs;
     struct bytes b = strs_bytes(s, name);
-    if (is_bookkeeping(b)) return NAME_DROP;
+    if (op_is_mark(b)) return NAME_DROP;
     size_t n = name_group_prefix(b);
     if (n == 0 || n > b.n) return name;
     for (size_t i = 0; i < *nheads; i++) {

@@ -5,6 +5,7 @@
 #include "base/sum.h"
 #include "model/args.h"
 #include "model/launch.h"
+#include "names/pattern.h"
 #include <stdlib.h>
 
 /* Any number of spans may share one text. A real one of those that are read
@@ -171,42 +172,13 @@ struct bytes kernel_framework_op(const struct trace *t, row_id row) {
     return b.n > 0 ? b : hlo_op(t, row);
 }
 
-static bool has(struct bytes b, const char *word) {
-    return b.n > 0 && memmem(b.p, b.n, word, strlen(word)) != NULL;
-}
-
-static const struct {
-    const char *word;
-    enum copy_kind kind;
-} spellings[] = {
-    {"HtoD", COPY_H2D},      {"H2D", COPY_H2D},
-    {"HToD", COPY_H2D},      {"HostToDevice", COPY_H2D},
-    {"DtoH", COPY_D2H},      {"D2H", COPY_D2H},
-    {"DToH", COPY_D2H},      {"DeviceToHost", COPY_D2H},
-    {"PtoP", COPY_P2P},      {"P2P", COPY_P2P},
-    {"PToP", COPY_P2P},      {"PeerToPeer", COPY_P2P},
-    {"DtoD", COPY_D2D},      {"D2D", COPY_D2D},
-    {"DToD", COPY_D2D},      {"DeviceToDevice", COPY_D2D},
-    {"HtoH", COPY_H2H},      {"H2H", COPY_H2H},
-    {"HToH", COPY_H2H},      {"h2d", COPY_H2D},
-    {"d2h", COPY_D2H},       {"d2d", COPY_D2D},
-    {"p2p", COPY_P2P},       {"Memset", COPY_MEMSET},
-    {"memset", COPY_MEMSET},
-};
-
-static enum copy_kind kind_of_name(struct bytes name) {
-    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
-        if (has(name, spellings[i].word)) return spellings[i].kind;
-    return COPY_OTHER;
-}
-
 struct copy_args copy_args_from(struct bytes name, struct bytes details) {
     if (name.n > MOST) name.n = MOST;
-    struct copy_args c = {kind_of_name(name), -1, -1};
+    struct copy_args c = {copy_kind_of(name), -1, -1};
     bool host_side = c.kind == COPY_H2D || c.kind == COPY_D2H ||
                      c.kind == COPY_H2H;
-    if (has(name, "Pageable")) c.pageable = 1;
-    else if (has(name, "Pinned") || (!host_side && c.kind != COPY_OTHER))
+    if (word_in("Pageable", name)) c.pageable = 1;
+    else if (word_in("Pinned", name) || (!host_side && c.kind != COPY_OTHER))
         c.pageable = 0; /* of a copy that nobody knows, not that either */
     struct bytes key, v;
     details = beginning(details);

@@ -5,6 +5,7 @@
 #define ANALYZE_SHARED_KERNEL_ARGS_H
 
 #include "model/trace.h"
+#include "names/kernel_names.h"
 
 /* -1: not recorded. */
 struct kernel_args {
@@ -26,17 +27,6 @@ void kernel_args_details(struct kernel_args *a, struct bytes text);
  * was. Borrowed from the trace. */
 struct bytes kernel_hlo_op(const struct trace *t, row_id row);
 struct bytes kernel_framework_op(const struct trace *t, row_id row);
-
-enum copy_kind {
-    COPY_H2D,
-    COPY_D2H,
-    COPY_D2D,
-    COPY_P2P,
-    COPY_H2H,
-    COPY_OTHER,
-    COPY_MEMSET,
-    COPY_KINDS,
-};
 
 struct copy_args {
     enum copy_kind kind;

@@ -7,6 +7,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
+#include "names/input_names.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -39,14 +40,9 @@ static void free_raw(struct raw *w) {
     intervals_free(&w->step_ops);
 }
 
-static bool name_has(struct bytes name, const char *word) {
-    return memmem(name.p, name.n, word, strlen(word)) != NULL;
-}
-
 bool phases_input_thread(const struct trace *t, uint32_t track) {
     const struct track *tr = &t->tracks[track];
-    struct bytes name = strs_bytes(&t->strs, tr->name);
-    if (name_has(name, "pt_data") || name_has(name, "tf_data")) return true;
+    if (name_is_input_thread(strs_bytes(&t->strs, tr->name))) return true;
     /* or more than half of its time is spent in pipeline stages */
     int64_t all = 0, input = 0;
     for (row_id r = tr->first; r < tr->end; r++) {

@@ -3,6 +3,7 @@
  * there at the op's start. */
 #include "analyze/shared/pystack.h"
 #include "model/trace.h"
+#include "names/frame_name.h"
 #include <stdlib.h>
 
 int pystack_init(struct pystack *p, const struct trace *t, struct ops_err *e) {
@@ -94,7 +95,7 @@ row_id pystack_module(const struct pystack *p, uint32_t thread, int64_t ts) {
     row_id r = pystack_at(p, thread, ts);
     for (int i = 0; i < CLIMB_MAX && r != ROW_NONE; i++) {
         struct bytes b = strs_bytes(&p->t->strs, p->t->spans.name[r]);
-        if (BYTES_STARTS(b, "nn.Module: ")) return r;
+        if (frame_name_is_module(b)) return r;
         r = p->t->spans.parent[r];
     }
     return ROW_NONE;

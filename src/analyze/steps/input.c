@@ -108,8 +108,11 @@ static const char *advice_for(const struct input_stages *all,
     case STAGE_PREFETCH: return "see the slowest stage";
     case STAGE_REGION: return "load in the background";
     case STAGE_WAIT:
-        if (strstr(s->name, "_SingleProcess")) return "num_workers";
-        return strstr(s->name, "DataLoader") ? "more workers" : "prefetch";
+        switch (name_loader(bytes_of(s->name))) {
+        case LOADER_NONE: return "prefetch";
+        case LOADER_INLINE: return "num_workers";
+        default: return "more workers";
+        }
     default: return NULL;
     }
 }
@@ -247,7 +250,7 @@ static void say_all(struct result *r, const struct input_stages *s, bool own) {
         say_copies(r, s);
         say_unseen(r, s, own);
     }
-    if (input_stages_named(s, "_MultiProcessing"))
+    if (input_stages_workers(s))
         result_missing(r, "the loader's workers",
                        "the DataLoader's worker "
                        "processes are not in the profile of the process that "

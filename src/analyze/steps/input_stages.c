@@ -43,7 +43,6 @@ struct run {
 };
 
 /* Names that matter, as ids of the trace; STR_NONE: not in it. */
-enum { SYNC_RUNS = 3 };
 struct known {
     str_id sync[SYNC_RUNS], async, process;
 };
@@ -324,16 +323,10 @@ static bool sweep_track(struct finder *f, uint32_t track, bool on_step,
  * of memory a tensor is in, get pinned memory and copy. It is known by these
  * calls: its name is not always recorded. */
 static bool is_pin_thread(const struct trace *t, uint32_t track) {
-    static const char *const calls[] = {"PointerGetAttributes", "HostAlloc",
-                                        "HostMalloc", "HostRegister",
-                                        "pin_memory"};
     bool pins = false;
     for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
         if (t->spans.depth[r] > 0) continue;
-        const char *name = span_name(t, r);
-        bool known = false;
-        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-            known |= strstr(name, calls[i]) != NULL;
+        bool known = name_pins_memory(strs_bytes(&t->strs, t->spans.name[r]));
         if (!known && t->spans.kind[r] != SPAN_API) return false;
         if (span_class(t, r) & NAME_LAUNCH) return false;
         pins |= known;
@@ -366,7 +359,7 @@ static bool take_copy(struct finder *f, row_id r) {
     const struct trace *t = f->t;
     /* the name says it alone: arguments are read for those that matter */
     struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
-    enum copy_kind by_name = copy_args_from(name, (struct bytes){0}).kind;
+    enum copy_kind by_name = copy_kind_of(name);
     if (by_name != COPY_H2D && by_name != COPY_OTHER) return true;
     struct copy_args a = copy_args_of(t, r);
     if (a.kind != COPY_H2D) return true;
@@ -508,8 +501,8 @@ static bool take_source(struct finder *f, uint32_t source) {
             ok = sweep_track(f, i, i == own, &waits);
     }
     for (; f->looked < f->s->n; f->looked++)
-        f->loader |= strstr(stage_text(f, (uint32_t)f->looked), "DataLoader") !=
-                     NULL;
+        f->loader |= name_loader(bytes_of(
+                         stage_text(f, (uint32_t)f->looked))) != LOADER_NONE;
     for (size_t k = first; ok && f->loader && k < end; k++)
         if (l->v[k] != own && t->tracks[l->v[k]].kind == TRACK_THREAD)
             ok = take_pins(f, l->v[k]);
@@ -532,7 +525,7 @@ static void name_parents(struct finder *f) {
     for (uint32_t i = 0; i < f->s->n; i++) {
         if (f->s->v[i].parent != ROW_NONE) continue;
         struct bytes up = strs_bytes(&f->s->names, f->x[i].id);
-        if (!BYTES_STARTS(up, "Iterator::")) continue;
+        if (!name_is_iterator(up)) continue;
         while (f->s->v[i].parent == ROW_NONE) {
             up = stage_name_parent(up);
             if (up.n == 0) break;
@@ -638,7 +631,7 @@ static void set_busy(struct finder *f) {
         struct extra *x = &f->x[i];
         bool waits = x->waits || s->parallel || s->kind == STAGE_PREFETCH ||
                      (s->kind == STAGE_WAIT &&
-                      strstr(stage_text(f, i), "_SingleProcess") == NULL);
+                      name_loader(bytes_of(stage_text(f, i))) != LOADER_INLINE);
         struct intervals *work = waits ? &x->fn : &x->own;
         intervals_union(work);
         s->busy = intervals_length(work);
@@ -730,18 +723,11 @@ static void drop_empty(struct input_stages *s, struct extra *x) {
 /* ---- in and out ---- */
 
 static void find_known(struct finder *f) {
-    static const char *const sync[SYNC_RUNS] = {"Run", "RunWithBorrowedArgs",
-                                                "RunInstantiated"};
     const struct strs *s = &f->t->strs;
-    char text[64] = "InstantiatedCapturedFunction::";
-    size_t n = strlen(text);
-    for (int i = 0; i < SYNC_RUNS; i++) {
-        memcpy(text + n, sync[i], strlen(sync[i]) + 1);
-        f->known.sync[i] = strs_find(s, bytes_of(text));
-    }
-    f->known.async =
-        strs_find(s, bytes_of("InstantiatedCapturedFunction::RunAsync"));
-    f->known.process = strs_find(s, bytes_of("ExecutorState::Process"));
+    for (int i = 0; i < SYNC_RUNS; i++)
+        f->known.sync[i] = strs_find(s, bytes_of(input_sync_runs[i]));
+    f->known.async = strs_find(s, bytes_of(input_async_run));
+    f->known.process = strs_find(s, bytes_of(input_async_work));
 }
 
 static bool find(struct finder *f) {
@@ -797,8 +783,8 @@ const struct input_stage *input_stages_limit(const struct input_stages *s) {
     return most;
 }
 
-bool input_stages_named(const struct input_stages *s, const char *part) {
+bool input_stages_workers(const struct input_stages *s) {
     for (size_t i = 0; i < s->n; i++)
-        if (strstr(s->v[i].name, part) != NULL) return true;
+        if (name_loader(bytes_of(s->v[i].name)) == LOADER_WORKERS) return true;
     return false;
 }

@@ -68,7 +68,7 @@ static inline int64_t input_stage_total(const struct input_stage *s) {
  * is what limits the pipeline. */
 const struct input_stage *input_stages_limit(const struct input_stages *s);
 
-/* Is there a stage whose name holds this? */
-bool input_stages_named(const struct input_stages *s, const char *part);
+/* Does a stage wait for a loader whose workers are processes of their own? */
+bool input_stages_workers(const struct input_stages *s);
 
 #endif

@@ -4,8 +4,10 @@
 #include "analyze/steps/overhead.h"
 
 #include "analyze/shared/framework.h"
+#include "base/facts.h"
 #include "base/sort.h"
 #include "model/format.h"
+#include "names/op_names.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,8 +56,8 @@ static int64_t wrapper_time(const struct trace *t, row_id r, row_id end) {
 
 /* The median of such times in ps, or -1: too few. */
 static int64_t wrapper_median(const struct trace *t, uint32_t source) {
-    str_id name[2] = {strs_find(&t->strs, bytes_of("aten::t")),
-                      strs_find(&t->strs, bytes_of("aten::transpose"))};
+    str_id name[2] = {strs_find(&t->strs, bytes_of(op_thin[0])),
+                      strs_find(&t->strs, bytes_of(op_thin[1]))};
     int64_t v[WRAPPERS_MAX];
     size_t n = 0;
     const struct lists *l = &t->of_source;
@@ -96,7 +98,7 @@ static int64_t torch_ns(const struct source *s) {
 /* opscope's recorder measures what a scope costs on the machine and in the
  * program where it runs. More than 10 us is no such figure. */
 static int64_t own_cost(const struct trace *t, uint32_t source) {
-    const char *text = trace_meta_get(t, source, "scope_cost_ps");
+    const char *text = trace_meta_get(t, source, FACT_SCOPE_COST_PS);
     char *end;
     if (text == NULL) return -1;
     long long ps = strtoll(text, &end, 10);

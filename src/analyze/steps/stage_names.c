@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of tf.data iterators are paths: the pipeline from its end backwards,
- * Iterator::Root::Prefetch::BatchV2::TFRecord. Where a stage has several
- * inputs, or makes a new one for each element, an index follows its name. */
+ * Counts the names that differ in indices alone, then folds those of which
+ * there are too many. */
 #include "analyze/steps/stage_names.h"
 
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/span_class.h"
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,64 +13,6 @@
  * and Repeat count elements and epochs, thousands of them. A Zip or Interleave
  * written by hand has fewer inputs. */
 enum { INDICES_SHOWN = 16 };
-
-static const struct {
-    const char *text;
-    enum stage_kind kind;
-} kinds[] = {
-    /* the first that the stage's name holds: the longer before the shorter */
-    {"MapAndBatch", STAGE_MAP},   {"FlatMap", STAGE_FLOW},
-    {"Prefetch", STAGE_PREFETCH}, {"Cache", STAGE_CACHE},
-    {"Shuffle", STAGE_SHUFFLE},   {"Map", STAGE_MAP},
-    {"Filter", STAGE_MAP},        {"ParseExample", STAGE_MAP},
-    {"Scan", STAGE_MAP},          {"Batch", STAGE_BATCH},
-    {"Window", STAGE_BATCH},      {"TensorSlice", STAGE_SOURCE},
-    {"FromTensor", STAGE_SOURCE}, {"Range", STAGE_SOURCE},
-    {"Record", STAGE_SOURCE},     {"TextLine", STAGE_SOURCE},
-    {"SSTable", STAGE_SOURCE},    {"Generator", STAGE_SOURCE},
-    {"Csv", STAGE_SOURCE},        {"CSV", STAGE_SOURCE},
-    {"Sql", STAGE_SOURCE},        {"Random", STAGE_SOURCE},
-    {"List", STAGE_SOURCE},       {"DataService", STAGE_SOURCE},
-    {"Snapshot", STAGE_SOURCE},   {"Load", STAGE_SOURCE},
-};
-
-static const char *const kind_names[STAGE_KINDS] = {
-    "wait",     "source", "map",    "batch", "shuffle", "cache",
-    "prefetch", "flow",   "region", "op",    "pin",     "copy",
-};
-
-const char *stage_kind_name(enum stage_kind k) {
-    assert(k < STAGE_KINDS);
-    return kind_names[k];
-}
-
-static bool holds(struct bytes in, const char *text) {
-    return memmem(in.p, in.n, text, strlen(text)) != NULL;
-}
-
-/* Where the last part of the path begins; 0: there is no "::". */
-static size_t last_part(struct bytes name) {
-    for (size_t i = name.n; i >= 2; i--)
-        if (name.p[i - 1] == ':' && name.p[i - 2] == ':') return i;
-    return 0;
-}
-
-enum stage_kind stage_kind_of(struct bytes iterator) {
-    size_t at = last_part(iterator);
-    struct bytes last = {iterator.p + at, iterator.n - at};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (holds(last, kinds[i].text)) return kinds[i].kind;
-    return STAGE_FLOW;
-}
-
-struct bytes stage_name_parent(struct bytes iterator) {
-    size_t at = last_part(iterator);
-    struct bytes up = {iterator.p, at < 2 ? 0 : at - 2};
-    if (up.n == 0 || up.p[up.n - 1] != ']') return up;
-    while (up.n > 0 && up.p[up.n - 1] != '[') up.n--;
-    if (up.n > 0) up.n--;
-    return up;
-}
 
 /* Text that is used again and again; n is 0: nothing. */
 struct buf {

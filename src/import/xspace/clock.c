@@ -6,6 +6,9 @@
  * Unix times, others count from a zero that nobody knows. */
 #include "import/xspace/xspace.h"
 
+#include "base/facts.h"
+#include "base/xspace.h"
+
 /* Times from here on (1973) are Unix times; no profile runs three years. */
 #define UNIX_NS_LEAST INT64_C(100000000000000000)
 
@@ -94,14 +97,14 @@ static void device_clock(const struct xspace *x, struct xplane *p) {
 void xspace_clock(struct xspace *x) {
     for (size_t i = 0; i < x->nplanes; i++) {
         const struct xplane *p = &x->planes[i];
-        if (!BYTES_IS(p->name, "Task Environment")) continue;
-        int64_t start = plane_stat(p, "profile_start_time");
+        if (!BYTES_IS(p->name, XSPACE_ENVIRONMENT)) continue;
+        int64_t start = plane_stat(p, XSPACE_START_TIME);
         if (start > 0 && start < INT64_MAX / 2) x->zero_ns = start;
     }
     /* the recorder says it in every file, closed or not */
     for (size_t i = 0; i < x->nplanes && x->zero_ns == 0; i++) {
         int64_t start = x->planes[i].own
-                            ? plane_stat(&x->planes[i], "start_unix_ns")
+                            ? plane_stat(&x->planes[i], FACT_START_UNIX_NS)
                             : 0;
         if (start > 0 && start < INT64_MAX / 2) x->zero_ns = start;
     }

@@ -3,6 +3,8 @@
  * the compiled modules. */
 #include "import/xspace/xspace.h"
 
+#include "base/facts.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -109,10 +111,11 @@ void xplane_facts(struct xspace *x, struct xplane *p) {
         uint32_t s = xids_get(&p->stat_ids, id);
         if (s == MAP_NONE) continue;
         struct bytes name = p->stats[s].name;
-        if (BYTES_IS(name, "process_id")) process_fact(x, p, xval_int(p, &v));
-        else if (BYTES_IS(name, "dropped_traces") && xval_int(p, &v) > 0)
+        if (BYTES_IS(name, FACT_PROCESS_ID))
+            process_fact(x, p, xval_int(p, &v));
+        else if (BYTES_IS(name, FACT_DROPPED) && xval_int(p, &v) > 0)
             trace_note(x->t, NOTE_DROPPED_AT_SOURCE, (uint64_t)xval_int(p, &v));
-        else if (p->outside && BYTES_IS(name, "host_name"))
+        else if (p->outside && BYTES_IS(name, FACT_HOST_NAME))
             x->t->sources[x->source].host = trace_str(x->t, xval_text(p, &v));
         else if (p->device != ROW_NONE) device_fact(x, p, name, &v);
         else if (!scopes) xplane_meta(x, p, name, &v);

@@ -453,13 +453,12 @@ static void keep_instr(struct keeping *k, uint32_t at) {
         .flops = i->cost.flops,
         .read_bytes = i->cost.read,
         .written_bytes = i->cost.written,
-        .dtype = hlo_type_of(i->size.type, NULL),
+        .math = (uint8_t)dtype_of_hlo(i->cost.math ? i->cost.math
+                                                   : i->size.type),
         .launch = (uint8_t)launch_of(k->r, i),
         .matrix = i->cost.matrix > 0,
         .full_f32 = i->cost.full_f32,
     };
-    to->math = hlo_type_of(i->cost.math ? i->cost.math : i->size.type,
-                           &to->bits);
     k->to[at] = (uint32_t)h->ninstrs++;
 }
 

@@ -105,8 +105,6 @@ struct hlo_reader {
  * longer), the number of bytes written. */
 struct hlo_size hlo_shape_size(struct bytes shape);
 size_t hlo_shape_text(struct bytes shape, char *out, size_t cap);
-/* enum hlo_dtype of XLA's number of a type; bits of one number, if wanted. */
-uint8_t hlo_type_of(uint8_t xla, uint8_t *bits);
 
 /* xspace_hlo_cost.c: the class of an opcode, and what an instruction costs. The
  * computations that it calls must have their costs already. */

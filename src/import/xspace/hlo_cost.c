@@ -10,155 +10,62 @@
  * as you like and hardly touched; it does not count. */
 #include "import/xspace/hlo.h"
 
+#include "base/array.h"
 #include "base/pb.h"
 #include "base/sum.h"
 #include "model/hlo/hlo.h"
+#include "names/pattern.h"
 
 #include <stdlib.h>
 
-/* Sorted by name. What is missing here is HC_OTHER. */
-static const struct {
-    const char *name;
-    uint8_t class;
-} opcodes[] = {
-    {"abs", HC_ELEM},
-    {"acos", HC_TRANS},
-    {"acosh", HC_TRANS},
-    {"add", HC_ELEM},
-    {"add-dependency", HC_FREE},
-    {"after-all", HC_FREE},
-    {"all-gather", HC_COMM},
-    {"all-gather-done", HC_DONE},
-    {"all-gather-start", HC_COMM},
-    {"all-reduce", HC_COMM},
-    {"all-reduce-done", HC_DONE},
-    {"all-reduce-start", HC_COMM},
-    {"all-to-all", HC_COMM},
-    {"and", HC_ELEM},
-    {"asin", HC_TRANS},
-    {"asinh", HC_TRANS},
-    {"async-done", HC_DONE},
-    {"async-start", HC_CALL},
-    {"async-update", HC_DONE},
-    {"atan2", HC_TRANS},
-    {"atanh", HC_TRANS},
-    {"bitcast", HC_FREE},
-    {"bitcast-convert", HC_MOVE},
-    {"broadcast", HC_MOVE},
-    {"call", HC_CALL},
-    {"cbrt", HC_TRANS},
-    {"ceil", HC_ELEM},
-    {"clamp", HC_ELEM},
-    {"collective-broadcast", HC_COMM},
-    {"collective-permute", HC_COMM},
-    {"collective-permute-done", HC_DONE},
-    {"collective-permute-start", HC_COMM},
-    {"compare", HC_ELEM},
-    {"complex", HC_ELEM},
-    {"concatenate", HC_MOVE},
-    {"conditional", HC_FLOW},
-    {"constant", HC_FREE},
-    {"convert", HC_ELEM},
-    {"convolution", HC_CONV},
-    {"copy", HC_MOVE},
-    {"copy-done", HC_DONE},
-    {"copy-start", HC_MOVE},
-    {"cosh", HC_TRANS},
-    {"cosine", HC_TRANS},
-    {"count-leading-zeros", HC_ELEM},
-    {"custom-call", HC_CUSTOM},
-    {"divide", HC_ELEM},
-    {"domain", HC_FREE},
-    {"dot", HC_DOT},
-    {"dynamic-reshape", HC_MOVE},
-    {"dynamic-slice", HC_SLICE},
-    {"dynamic-update-slice", HC_UPDATE},
-    {"erf", HC_TRANS},
-    {"exponential", HC_TRANS},
-    {"exponential-minus-one", HC_TRANS},
-    {"floor", HC_ELEM},
-    {"fusion", HC_FUSION},
-    {"gather", HC_SLICE},
-    {"get-dimension-size", HC_FREE},
-    {"get-tuple-element", HC_FREE},
-    {"imag", HC_ELEM},
-    {"iota", HC_MOVE},
-    {"is-finite", HC_ELEM},
-    {"log", HC_TRANS},
-    {"log-plus-one", HC_TRANS},
-    {"logistic", HC_TRANS},
-    {"map", HC_MAP},
-    {"maximum", HC_ELEM},
-    {"minimum", HC_ELEM},
-    {"multiply", HC_ELEM},
-    {"negate", HC_ELEM},
-    {"not", HC_ELEM},
-    {"opt-barrier", HC_FREE},
-    {"or", HC_ELEM},
-    {"pad", HC_MOVE},
-    {"parameter", HC_FREE},
-    {"partition-id", HC_FREE},
-    {"popcnt", HC_ELEM},
-    {"power", HC_TRANS},
-    {"ragged-all-to-all", HC_COMM},
-    {"real", HC_ELEM},
-    {"recv", HC_COMM},
-    {"recv-done", HC_DONE},
-    {"reduce", HC_REDUCE},
-    {"reduce-precision", HC_ELEM},
-    {"reduce-scatter", HC_COMM},
-    {"reduce-window", HC_WINDOW},
-    {"remainder", HC_ELEM},
-    {"replica-id", HC_FREE},
-    {"reshape", HC_MOVE},
-    {"reverse", HC_MOVE},
-    {"rng", HC_TRANS},
-    {"rng-bit-generator", HC_MOVE},
-    {"rng-get-and-update-state", HC_MOVE},
-    {"round-nearest-afz", HC_ELEM},
-    {"round-nearest-even", HC_ELEM},
-    {"rsqrt", HC_TRANS},
-    {"scatter", HC_SCATTER},
-    {"select", HC_ELEM},
-    {"send", HC_COMM},
-    {"send-done", HC_DONE},
-    {"set-dimension-size", HC_FREE},
-    {"shift-left", HC_ELEM},
-    {"shift-right-arithmetic", HC_ELEM},
-    {"shift-right-logical", HC_ELEM},
-    {"sign", HC_ELEM},
-    {"sine", HC_TRANS},
-    {"sinh", HC_TRANS},
-    {"slice", HC_SLICE},
-    {"sort", HC_SORT},
-    {"sqrt", HC_TRANS},
-    {"stochastic-convert", HC_ELEM},
-    {"subtract", HC_ELEM},
-    {"tan", HC_TRANS},
-    {"tanh", HC_TRANS},
-    {"topk", HC_SORT},
-    {"transpose", HC_MOVE},
-    {"tuple", HC_FREE},
-    {"while", HC_FLOW},
-    {"xor", HC_ELEM},
+/* The most frequent come first. What is missing here is HC_OTHER. */
+/* clang-format off */
+static const struct pattern opcodes[] = {
+    {HC_FREE, NAMES("parameter", "get-tuple-element", "constant", "tuple",
+        "bitcast", "add-dependency", "after-all", "domain",
+        "get-dimension-size", "opt-barrier", "partition-id", "replica-id",
+        "set-dimension-size")},
+    {HC_FUSION, NAMES("fusion")},
+    {HC_MOVE, NAMES("broadcast", "reshape", "transpose", "copy",
+        "bitcast-convert", "concatenate", "copy-start", "dynamic-reshape",
+        "iota", "pad", "reverse", "rng-bit-generator",
+        "rng-get-and-update-state")},
+    {HC_ELEM, NAMES("add", "multiply", "convert", "subtract", "select",
+        "compare", "maximum", "divide", "abs", "and", "ceil", "clamp",
+        "complex", "count-leading-zeros", "floor", "imag", "is-finite",
+        "minimum", "negate", "not", "or", "popcnt", "real", "reduce-precision",
+        "remainder", "round-nearest-afz", "round-nearest-even", "shift-left",
+        "shift-right-arithmetic", "shift-right-logical", "sign",
+        "stochastic-convert", "xor")},
+    {HC_TRANS, NAMES("acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt",
+        "cosh", "cosine", "erf", "exponential", "exponential-minus-one", "log",
+        "log-plus-one", "logistic", "power", "rng", "rsqrt", "sine", "sinh",
+        "sqrt", "tan", "tanh")},
+    {HC_CUSTOM, NAMES("custom-call")},
+    {HC_SLICE, NAMES("dynamic-slice", "gather", "slice")},
+    {HC_UPDATE, NAMES("dynamic-update-slice")},
+    {HC_DOT, NAMES("dot")},
+    {HC_CONV, NAMES("convolution")},
+    {HC_REDUCE, NAMES("reduce")},
+    {HC_WINDOW, NAMES("reduce-window")},
+    {HC_SCATTER, NAMES("scatter")},
+    {HC_SORT, NAMES("sort", "topk")},
+    {HC_MAP, NAMES("map")},
+    {HC_CALL, NAMES("async-start", "call")},
+    {HC_FLOW, NAMES("conditional", "while")},
+    {HC_COMM, NAMES("all-gather", "all-gather-start", "all-reduce",
+        "all-reduce-start", "all-to-all", "collective-broadcast",
+        "collective-permute", "collective-permute-start", "ragged-all-to-all",
+        "recv", "reduce-scatter", "send")},
+    {HC_DONE, NAMES("all-gather-done", "all-reduce-done", "async-done",
+        "async-update", "collective-permute-done", "copy-done", "recv-done",
+        "send-done")},
 };
-
-static int compare(struct bytes a, const char *b) {
-    size_t n = strlen(b);
-    int c = memcmp(a.p, b, a.n < n ? a.n : n);
-    return c != 0 ? c : (a.n > n) - (a.n < n);
-}
+/* clang-format on */
 
 enum hlo_class hlo_class_of(struct bytes opcode) {
-    size_t lo = 0, hi = sizeof opcodes / sizeof *opcodes;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        int c = compare(opcode, opcodes[mid].name);
-        if (c == 0) return opcodes[mid].class;
-        if (c < 0) hi = mid;
-        else lo = mid + 1;
-    }
-    return HC_OTHER;
+    return (enum hlo_class)pattern_first(opcodes, COUNT(opcodes), opcode,
+                                         HC_OTHER);
 }
 
 bool hlo_is_gemm(struct bytes target) {
@@ -480,11 +387,11 @@ static void count_flops(struct hlo_reader *r, struct hlo_raw *i) {
 
 /* The output of a library call without its workspace. */
 static int64_t output_bytes(const struct hlo_raw *i) {
-    uint8_t bits;
+    enum dtype last = dtype_of_hlo(i->size.last_type);
     bool library = i->class == HC_CUSTOM &&
                    (hlo_is_gemm(i->target) || hlo_is_conv(i->target));
     if (library && i->size.arrays > 1 &&
-        hlo_type_of(i->size.last_type, &bits) == HLO_INT && bits == 8)
+        (last == DTYPE_INT8 || last == DTYPE_UINT8))
         return i->size.bytes - i->size.last_bytes;
     return i->size.bytes;
 }

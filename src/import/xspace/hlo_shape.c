@@ -7,6 +7,7 @@
  * three. */
 #include "import/xspace/hlo.h"
 
+#include "base/array.h"
 #include "base/pb.h"
 #include "base/sum.h"
 #include "model/hlo/hlo.h"
@@ -16,36 +17,17 @@
 
 enum { DEEPEST = 16, TUPLE = 13 };
 
-/* By XLA's number of an element type (PrimitiveType). */
-static const struct {
-    const char *name;
-    uint8_t bits, type;
-} types[] = {
-    [1] = {"pred", 8, HLO_BOOL},       [2] = {"s8", 8, HLO_INT},
-    [3] = {"s16", 16, HLO_INT},        [4] = {"s32", 32, HLO_INT},
-    [5] = {"s64", 64, HLO_INT},        [6] = {"u8", 8, HLO_INT},
-    [7] = {"u16", 16, HLO_INT},        [8] = {"u32", 32, HLO_INT},
-    [9] = {"u64", 64, HLO_INT},        [10] = {"f16", 16, HLO_F16},
-    [11] = {"f32", 32, HLO_F32},       [12] = {"f64", 64, HLO_F64},
-    [14] = {"opaque", 0, HLO_NOTYPE},  [15] = {"c64", 64, HLO_COMPLEX},
-    [16] = {"bf16", 16, HLO_BF16},     [17] = {"token", 0, HLO_NOTYPE},
-    [18] = {"c128", 128, HLO_COMPLEX}, [19] = {"f8e5m2", 8, HLO_F8},
-    [20] = {"f8e4m3fn", 8, HLO_F8},    [21] = {"s4", 4, HLO_INT},
-    [22] = {"u4", 4, HLO_INT},         [23] = {"f8e4m3b11fnuz", 8, HLO_F8},
-    [24] = {"f8e5m2fnuz", 8, HLO_F8},  [25] = {"f8e4m3fnuz", 8, HLO_F8},
-    [26] = {"s2", 2, HLO_INT},         [27] = {"u2", 2, HLO_INT},
-    [28] = {"f8e4m3", 8, HLO_F8},      [29] = {"f8e3m4", 8, HLO_F8},
-    [30] = {"s1", 1, HLO_INT},         [31] = {"u1", 1, HLO_INT},
-    [32] = {"f4e2m1fn", 4, HLO_F4},    [33] = {"f8e8m0fnu", 8, HLO_F8},
+/* How XLA writes its element types, by their numbers. */
+/* clang-format off */
+static const char *const type_names[] = {
+    "?", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16",
+    "f32", "f64", "?", "opaque", "c64", "bf16", "token", "c128", "f8e5m2",
+    "f8e4m3fn", "s4", "u4", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "s2",
+    "u2", "f8e4m3", "f8e3m4", "s1", "u1", "f4e2m1fn", "f8e8m0fnu",
 };
+/* clang-format on */
 
-enum { NTYPES = sizeof types / sizeof *types };
-
-uint8_t hlo_type_of(uint8_t xla, uint8_t *bits) {
-    bool known = xla < NTYPES;
-    if (bits != NULL) *bits = known ? types[xla].bits : 0;
-    return known ? types[xla].type : HLO_NOTYPE;
-}
+enum { NTYPES = COUNT(type_names) };
 
 /* One array: its type and dimensions. */
 struct array {
@@ -88,7 +70,7 @@ static struct array read_array(struct bytes shape) {
 static void add_array(struct hlo_size *s, const struct array *a) {
     int64_t n = 1;
     for (uint32_t i = 0; i < a->ndims; i++) n = hlo_mul(n, a->dims[i]);
-    int64_t bits = types[a->type].bits;
+    int64_t bits = dtype_bits(dtype_of_hlo(a->type));
     if (bits == 0) n = 0;
     int64_t bytes = bits < 8 ? n / 8 * bits + (n % 8 * bits + 7) / 8
                              : hlo_mul(n, bits / 8);
@@ -159,8 +141,8 @@ static void see_text(void *ctx, char what, const struct array *a) {
     if (what == '(') put(t, "(");
     if (what == ')') put(t, ")");
     if (what != 'a') return;
-    put(t, types[a->type].name ? types[a->type].name : "?");
-    if (types[a->type].bits == 0) {
+    put(t, type_names[a->type]);
+    if (dtype_of_hlo(a->type) == DTYPE_UNKNOWN) {
         put(t, "[]");
         return;
     }

@@ -2,76 +2,60 @@
  * What events and lines of an XSpace are, told by their names. The file has
  * no field for it: the frameworks' readers, too, go by the text. Adding a
  * spelling = one row in a table here. */
+#include "base/array.h"
+#include "base/xspace.h"
 #include "import/xspace/xspace.h"
-#include "names/opname.h"
+#include "names/op_names.h"
+#include "names/pattern.h"
 
 #include <ctype.h>
-
-static bool starts(struct bytes b, const char *s) {
-    size_t n = strlen(s);
-    return b.n >= n && memcmp(b.p, s, n) == 0;
-}
-
-static bool is(struct bytes b, const char *s) {
-    return b.n == strlen(s) && memcmp(b.p, s, b.n) == 0;
-}
-
-static bool has(struct bytes b, const char *s) {
-    return b.n > 0 && memmem(b.p, b.n, s, strlen(s)) != NULL;
-}
 
 /* Machinery of TensorFlow, XLA and PjRt that no "::" in the name gives away. */
 /* clang-format off */
 static const char *const machinery[] = {
-    "ThreadpoolListener", "ExecutorState", "ExecutorDoneCallback", "PjRt",
-    "PJRT_", "CommonPjRt", "TFE_", "EagerExecute", "EagerKernelExecute",
-    "EagerCopyToDevice", "EagerRemoteExecute", "FunctionRun", "SessionRun",
-    "RunGraph", "TfOpRun", "TraceContext", "KernelAndDeviceFunc",
-    "ValidateInputTypeAndPlacement", "ParallelFor", "PrefetchProduce",
-    "PrefetchConsume", "ParallelInterleave", "ParallelMapProduce",
-    "ParallelMapConsume", "MapAndBatchProduce", "MapAndBatchConsume",
-    "ParseExampleProduce", "ParseExampleConsume", "ParallelBatchProduce",
-    "ParallelBatchConsume", "MemoryAllocation", "MemoryDeallocation",
-    "RemotePerfCounter", "WhileOp-", "ForOp", "BatchingSessionRun",
-    "ProcessBatch", "TfrtModelRun", "ServingModelRun", "KernelLaunch",
-    "KernelExecute", "EnqueueRequestLocked", "RunProgramRequest",
-    "HostCallbackRequest", "TransferH2DRequest", "TransferD2HRequest",
-    "TransferPreprocessedH2DRequest", "OnDeviceSend", "OnDeviceRecv",
-    "CustomWait", "PjrtAsyncWait", "DoEnqueue", "WriteHbm", "ReadHbm",
-    "TpuExecuteOp", "CompleteCallbacks", "TPUPartitionedCallOp-", "Linearize",
-    "Delinearize", "TransferBufferFromDevice", "Wait for donation holds",
-    "Wait for usage holds", "Handle input", "AllocateOutputBuffers",
-    "Build buffer allocations", "Resolve constant globals", "H2D Dispatch",
-    "D2H Dispatch", "D2D Dispatch", "DevicePut", "PjitFunction(",
-    "ParseArguments", "ComputeSemaphoreAcquire", "command_buffer",
-    "convert_to_tensor", "tf.constant", "end: ", "ThenExecuteCallback",
-    "BlockHostUntilReady", "MegaScale: ", "ThunkExecutor",
+    "ThreadpoolListener*", "ExecutorState*", "ExecutorDoneCallback*", "PjRt*",
+    "PJRT_*", "CommonPjRt*", "TFE_*", "EagerExecute*", "EagerKernelExecute*",
+    "EagerCopyToDevice*", "EagerRemoteExecute*", "FunctionRun*", "SessionRun*",
+    "RunGraph*", "TfOpRun*", "TraceContext*", "KernelAndDeviceFunc*",
+    "ValidateInputTypeAndPlacement*", "ParallelFor*", "PrefetchProduce*",
+    "PrefetchConsume*", "ParallelInterleave*", "ParallelMapProduce*",
+    "ParallelMapConsume*", "MapAndBatchProduce*", "MapAndBatchConsume*",
+    "ParseExampleProduce*", "ParseExampleConsume*", "ParallelBatchProduce*",
+    "ParallelBatchConsume*", "MemoryAllocation*", "MemoryDeallocation*",
+    "RemotePerfCounter*", "WhileOp-*", "ForOp*", "BatchingSessionRun*",
+    "ProcessBatch*", "TfrtModelRun*", "ServingModelRun*", "KernelLaunch*",
+    "KernelExecute*", "EnqueueRequestLocked*", "RunProgramRequest*",
+    "HostCallbackRequest*", "TransferH2DRequest*", "TransferD2HRequest*",
+    "TransferPreprocessedH2DRequest*", "OnDeviceSend*", "OnDeviceRecv*",
+    "CustomWait*", "PjrtAsyncWait*", "DoEnqueue*", "WriteHbm*", "ReadHbm*",
+    "TpuExecuteOp*", "CompleteCallbacks*", "TPUPartitionedCallOp-*",
+    "Linearize*", "Delinearize*", "TransferBufferFromDevice*",
+    "Wait for donation holds*", "Wait for usage holds*", "Handle input*",
+    "AllocateOutputBuffers*", "Build buffer allocations*",
+    "Resolve constant globals*", "H2D Dispatch*", "D2H Dispatch*",
+    "D2D Dispatch*", "DevicePut*", "PjitFunction(*", "ParseArguments*",
+    "ComputeSemaphoreAcquire*", "command_buffer*", "convert_to_tensor*",
+    "tf.constant*", "end: *", "ThenExecuteCallback*", "BlockHostUntilReady*",
+    "MegaScale: *", "ThunkExecutor*", NULL,
 };
-/* clang-format on */
 
 /* Waits that the GPU tracer writes on device lines. */
 static const char *const device_waits[] = {
-    "cuEventSynchronize",    "cuStreamWaitEvent",    "cuStreamSynchronize",
-    "cuCtxSynchronize",      "cudaEventSynchronize", "cudaStreamSynchronize",
-    "cudaDeviceSynchronize", "cudaStreamWaitEvent",
+    "cuEventSynchronize*", "cuStreamWaitEvent*", "cuStreamSynchronize*",
+    "cuCtxSynchronize*", "cudaEventSynchronize*", "cudaStreamSynchronize*",
+    "cudaDeviceSynchronize*", "cudaStreamWaitEvent*", NULL,
 };
-
-static bool in_list(const char *const *list, size_t n, struct bytes b) {
-    for (size_t i = 0; i < n; i++)
-        if (starts(b, list[i])) return true;
-    return false;
-}
-
-#define IN_LIST(list, b) in_list(list, sizeof list / sizeof *list, b)
+/* clang-format on */
 
 /* cuLaunchKernel, cudaMalloc, hipMemcpy: the prefix, then a capital. */
 static bool is_driver_call(struct bytes b) {
-    static const char *const prefixes[] = {"cuda", "cu", "hip", "hsa_", "nccl"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+    static const char *const prefixes[] = {"cuda", "cu", "hip", "nccl"};
+    for (size_t i = 0; i < COUNT(prefixes); i++) {
         size_t n = strlen(prefixes[i]);
-        if (starts(b, prefixes[i]) && b.n > n && isupper(b.p[n])) return true;
+        if (b.n > n && isupper(b.p[n]) && memcmp(b.p, prefixes[i], n) == 0)
+            return true;
     }
-    return starts(b, "hsa_");
+    return BYTES_STARTS(b, "hsa_");
 }
 
 /* name:Type is an op of TensorFlow's executor; but C++ functions that PjRt
@@ -81,15 +65,15 @@ static bool is_driver_call(struct bytes b) {
 static bool is_tf_op(const struct xplane *p, struct bytes b) {
     struct bytes name, type;
     if (!name_split_tf(b, &name, &type) || name.p[0] == '_') return false;
-    if (starts(name, "ThenExecuteCallback")) return false;
+    if (BYTES_STARTS(name, "ThenExecuteCallback")) return false;
     if (p->tf) return true;
-    return memchr(name.p, '/', name.n) != NULL || starts(name, "tf.") ||
+    return memchr(name.p, '/', name.n) != NULL || BYTES_STARTS(name, "tf.") ||
            (name.n >= type.n && memcmp(name.p, type.p, type.n) == 0);
 }
 
 bool xname_is_function(struct bytes b) {
-    return starts(b, "__inference_") || starts(b, "__forward_") ||
-           starts(b, "__backward_");
+    return BYTES_STARTS(b, "__inference_") || BYTES_STARTS(b, "__forward_") ||
+           BYTES_STARTS(b, "__backward_");
 }
 
 static void host_name(const struct xplane *p, struct xname *n) {
@@ -98,52 +82,56 @@ static void host_name(const struct xplane *p, struct xname *n) {
     n->kind = SPAN_ANNOTATION;
     if (b.n > 0 && b.p[0] == '$') {
         n->kind = SPAN_PYTHON;
-    } else if (is(b, "MemoryAllocation") || is(b, "MemoryDeallocation")) {
+    } else if (BYTES_IS(b, "MemoryAllocation") ||
+               BYTES_IS(b, "MemoryDeallocation")) {
         n->kind = SPAN_RUNTIME;
         n->role = b.p[6] == 'A' ? XROLE_ALLOC : XROLE_FREE;
-    } else if (starts(b, eager) && b.n > sizeof eager - 1) {
+    } else if (BYTES_STARTS(b, "EagerLocalExecute: ") &&
+               b.n > sizeof eager - 1) {
         struct bytes op = {b.p + sizeof eager - 1, b.n - sizeof eager + 1};
         n->kind = xname_is_function(op) ? SPAN_RUNTIME : SPAN_OP;
         n->flags = n->kind == SPAN_OP ? SPAN_EAGER : 0;
         if (n->kind == SPAN_OP) n->name = op;
-    } else if (is(b, "EagerExecute")) {
+    } else if (BYTES_IS(b, "EagerExecute")) {
         n->kind = SPAN_RUNTIME;
         n->role = p->eager_local ? XROLE_RUNTIME_SURE : XROLE_EAGER;
-    } else if (starts(b, "Iterator::") || is_tf_op(p, b)) {
+    } else if (BYTES_STARTS(b, "Iterator::") || is_tf_op(p, b)) {
         n->kind = SPAN_OP;
-    } else if (starts(b, "NVTX:")) {
+    } else if (BYTES_STARTS(b, "NVTX:")) {
         n->kind = SPAN_ANNOTATION;
     } else if (is_driver_call(b)) {
         n->kind = SPAN_API;
-    } else if (has(b, "::") || IN_LIST(machinery, b) ||
-               has(b, ":XLA GPU module")) {
+    } else if (word_in("::", b) || pattern_in(machinery, b) ||
+               word_in(":XLA GPU module", b)) {
         n->kind = SPAN_RUNTIME;
     }
 }
 
 static void gpu_name(struct xname *n) {
     static const char *const overheads[] = {"COMPILER", "BUFFER_FLUSH",
-                                            "INSTRUMENTATION", "RESOURCE"};
+                                            "INSTRUMENTATION", "RESOURCE",
+                                            NULL};
     struct bytes b = n->name;
     n->kind = SPAN_KERNEL;
-    if (starts(b, "Memcpy") || starts(b, "UM_BYTES_TRANSFER"))
+    if (BYTES_STARTS(b, "Memcpy") || BYTES_STARTS(b, "UM_BYTES_TRANSFER"))
         n->kind = SPAN_COPY;
-    else if (starts(b, "Memset")) n->kind = SPAN_MEMSET;
-    else if (IN_LIST(device_waits, b)) n->kind = SPAN_SYNC;
-    else if (starts(b, "UM_") || starts(b, "Memory ")) n->kind = SPAN_OTHER;
-    for (size_t i = 0; i < sizeof overheads / sizeof *overheads; i++)
-        if (is(b, overheads[i])) n->kind = SPAN_OVERHEAD;
+    else if (BYTES_STARTS(b, "Memset")) n->kind = SPAN_MEMSET;
+    else if (pattern_in(device_waits, b)) n->kind = SPAN_SYNC;
+    else if (BYTES_STARTS(b, "UM_") || BYTES_STARTS(b, "Memory "))
+        n->kind = SPAN_OTHER;
+    else if (pattern_in(overheads, b)) n->kind = SPAN_OVERHEAD;
 }
 
 bool xname_is_tf(struct bytes b) {
     /* clang-format off */
     static const char *const marks[] = {
-        "ExecutorState::", "EagerExecute", "EagerLocalExecute", "FunctionRun",
-        "SessionRun", "RunGraph", "TfOpRun", "KernelAndDeviceFunc::", "TFE_",
-        "TfrtModelRun", "Iterator::", "IteratorGetNext",
+        "ExecutorState::*", "EagerExecute*", "EagerLocalExecute*",
+        "FunctionRun*", "SessionRun*", "RunGraph*", "TfOpRun*",
+        "KernelAndDeviceFunc::*", "TFE_*", "TfrtModelRun*", "Iterator::*",
+        "IteratorGetNext*", NULL,
     };
     /* clang-format on */
-    return IN_LIST(marks, b);
+    return pattern_in(marks, b);
 }
 
 void xname_classify(const struct xplane *p, struct xname *n) {
@@ -172,24 +160,26 @@ static bool derived_id(int64_t id) {
 enum xline_kind xline_classify(const struct xplane *p, const struct xline *l) {
     /* clang-format off */
     static const char *const derived[] = {
-        "Steps", "XLA Modules", "XLA Ops", "Framework Name Scope",
-        "Framework Ops", "Launch Stats", "Source code", "Source Code",
-        "Host Offload Ops", "Tensor Core Sync Flag", "XLA TraceMe", "Overlay",
-        "Sparse Core Steps", "Sparse Core Modules", "Sparse Core Syncs",
-        "Async XLA Ops",
+        "Steps*", "XLA Modules*", "XLA Ops*", "Framework Name Scope*",
+        "Framework Ops*", "Launch Stats*", "Source code*", "Source Code*",
+        "Host Offload Ops*", "Tensor Core Sync Flag*", "XLA TraceMe*",
+        "Overlay*", "Sparse Core Steps*", "Sparse Core Modules*",
+        "Sparse Core Syncs*", "Async XLA Ops*", NULL,
     };
     /* clang-format on */
     if (p->own) return xline_own(p, l);
     if (p->kind == XPLANE_HOST || p->kind == XPLANE_FACTS) return XLINE_HOST;
-    if (is(l->name, "_counters_") || starts(l->name, "counters_"))
+    if (BYTES_IS(l->name, XSPACE_COUNTERS_LINE) ||
+        BYTES_STARTS(l->name, "counters_"))
         return XLINE_COUNTERS;
     if (derived_id(l->id)) return XLINE_DERIVED;
     if (p->kind == XPLANE_XLA) {
-        if (is(l->name, "XLA Ops") || is(l->name, "Sparse Core Ops"))
+        if (BYTES_IS(l->name, "XLA Ops") ||
+            BYTES_IS(l->name, "Sparse Core Ops"))
             return XLINE_STREAM;
-        return starts(l->name, "Async") ? XLINE_ASYNC : XLINE_DERIVED;
+        return BYTES_STARTS(l->name, "Async") ? XLINE_ASYNC : XLINE_DERIVED;
     }
     if (p->kind == XPLANE_OTHER) return XLINE_OTHER;
-    if (starts(l->name, "CUPTI overhead")) return XLINE_OVERHEAD;
-    return IN_LIST(derived, l->name) ? XLINE_DERIVED : XLINE_STREAM;
+    if (BYTES_STARTS(l->name, "CUPTI overhead")) return XLINE_OVERHEAD;
+    return pattern_in(derived, l->name) ? XLINE_DERIVED : XLINE_STREAM;
 }

@@ -4,7 +4,9 @@
  * is guessed from names: the program said what each scope is. */
 #include "import/xspace/xspace.h"
 
+#include "base/facts.h"
 #include "base/hash.h"
+#include "base/xspace.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -76,7 +78,7 @@ void xname_own(const struct xplane *p, struct xname *n) {
 }
 
 enum xline_kind xline_own(const struct xplane *p, const struct xline *l) {
-    if (BYTES_IS(l->name, "_counters_")) return XLINE_COUNTERS;
+    if (BYTES_IS(l->name, XSPACE_COUNTERS_LINE)) return XLINE_COUNTERS;
     if (p->kind != XPLANE_HOST) return XLINE_STREAM;
     /* a thread's line is called "<name>/<tid>" */
     if (BYTES_IS(l->name, "async") ||
@@ -114,23 +116,22 @@ static int64_t rank_fact(const struct xplane *p, const struct xval *v) {
 static void own_fact(struct xspace *x, struct xplane *p, struct bytes name,
                      const struct xval *v) {
     struct source *s = &x->t->sources[x->source];
-    if (BYTES_IS(name, "process_id")) {
+    if (BYTES_IS(name, FACT_PROCESS_ID)) {
         s->pid = xval_int(p, v);
         if (p->kind == XPLANE_HOST) p->pid = s->pid;
-    } else if (BYTES_IS(name, "rank")) {
+    } else if (BYTES_IS(name, FACT_RANK)) {
         s->rank = rank_fact(p, v);
-    } else if (BYTES_IS(name, "world_size")) {
+    } else if (BYTES_IS(name, FACT_WORLD_SIZE)) {
         s->world_size = rank_fact(p, v);
-    } else if (BYTES_IS(name, "host_name")) {
+    } else if (BYTES_IS(name, FACT_HOST_NAME)) {
         s->host = trace_str(x->t, xval_text(p, v));
     } else if (p->device != ROW_NONE && BYTES_IS(name, "model")) {
         x->t->devices[p->device].model = trace_str(x->t, xval_text(p, v));
     } else if (p->device != ROW_NONE && BYTES_IS(name, "memory_bytes")) {
         int64_t bytes = xval_int(p, v);
         x->t->devices[p->device].memory_bytes = bytes > 0 ? bytes : 0;
-    } else if (p->device == ROW_NONE || !BYTES_IS(name, "start_unix_ns")) {
-        if (BYTES_IS(name, "opscope_loss"))
-            trace_note(x->t, NOTE_SOURCE_WARNING, 1);
+    } else if (p->device == ROW_NONE || !BYTES_IS(name, FACT_START_UNIX_NS)) {
+        if (BYTES_IS(name, FACT_LOSS)) trace_note(x->t, NOTE_SOURCE_WARNING, 1);
         xplane_meta(x, p, name, v);
     }
 }
@@ -162,8 +163,8 @@ void xplane_own_facts(struct xspace *x, struct xplane *p) {
         struct bytes name = s == MAP_NONE ? bytes_of("") : p->stats[s].name;
         if (s == MAP_NONE && !xplane_torn(x, p, p->facts[i]))
             trace_note(x->t, NOTE_BAD_FIELD, 1);
-        if (s != MAP_NONE && (map_get(&last, name_hash(name)) == i ||
-                              BYTES_IS(name, "opscope_loss")))
+        if (s != MAP_NONE &&
+            (map_get(&last, name_hash(name)) == i || BYTES_IS(name, FACT_LOSS)))
             own_fact(x, p, name, &v);
     }
     map_free(&last);
@@ -315,12 +316,12 @@ void xspace_own_done(struct xspace *x) {
     bool closed = false, host = false, rescued = false;
     for (size_t i = 0; i < x->nplanes; i++) {
         const struct xplane *p = &x->planes[i];
-        if (BYTES_IS(p->name, "Task Environment")) closed = true;
+        if (BYTES_IS(p->name, XSPACE_ENVIRONMENT)) closed = true;
         if (!p->own) continue;
         bool is_host = p->kind == XPLANE_HOST;
         host |= is_host;
-        rescued |= is_host && fact_number(p, "opscope_unclosed") > 0;
-        int64_t lost = fact_number(p, "dropped_traces");
+        rescued |= is_host && fact_number(p, FACT_UNCLOSED) > 0;
+        int64_t lost = fact_number(p, FACT_DROPPED);
         /* beside those of which lines of threads tell, where it happened */
         if (lost > 0) trace_note(x->t, NOTE_RECORDER_DROPPED, (uint64_t)lost);
     }

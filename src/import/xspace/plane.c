@@ -3,8 +3,10 @@
  * names, 6 stats}. Names are maps: entries {1 key, 2 message}. */
 #include "import/xspace/xspace.h"
 
+#include "base/facts.h"
 #include "base/text/utf8.h"
 #include "base/vec.h"
+#include "base/xspace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,9 +126,9 @@ static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
     s->name = cut_name(x, s->name);
     s->code = stat_code(s->name);
     if (s->code == XSTAT_STEP_NUM) p->has_step_num = true;
-    if (s->code == XSTAT_OPSCOPE_KIND || BYTES_IS(s->name, "opscope_version"))
+    if (s->code == XSTAT_OPSCOPE_KIND || BYTES_IS(s->name, FACT_VERSION))
         p->own = true;
-    if (BYTES_IS(s->name, "opscope_view")) p->outside = true;
+    if (BYTES_IS(s->name, FACT_VIEW)) p->outside = true;
     ids_set(x, &p->stat_ids, entry_id(value, key), (uint32_t)p->nstats++);
 }
 
@@ -361,7 +363,7 @@ static enum xplane_kind kind_of(const struct xplane *p) {
     if (BYTES_STARTS(n, "/device:") || BYTES_STARTS(n, "/custom:") ||
         BYTES_STARTS(n, "/virtualdevice:"))
         return has_xla_ops(p) ? XPLANE_XLA : XPLANE_GPU;
-    if (BYTES_IS(n, "Task Environment") || BYTES_IS(n, "/host:metadata") ||
+    if (BYTES_IS(n, XSPACE_ENVIRONMENT) || BYTES_IS(n, "/host:metadata") ||
         BYTES_STARTS(n, "/host:__ScopeRangeCallStack__"))
         return XPLANE_FACTS;
     return XPLANE_HOST;

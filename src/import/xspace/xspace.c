@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "base/xspace.h"
 #include "import/import.h"
 
 #include <inttypes.h>
@@ -31,7 +32,7 @@ static bool plane_name_known(struct bytes n) {
     return BYTES_STARTS(n, "/host:") || BYTES_STARTS(n, "/device:") ||
            BYTES_STARTS(n, "/custom:") || BYTES_STARTS(n, "/virtualdevice:") ||
            BYTES_STARTS(n, "#Chip") || BYTES_STARTS(n, "Host CPUs") ||
-           BYTES_STARTS(n, "Syscalls") || BYTES_STARTS(n, "Task Environment");
+           BYTES_STARTS(n, "Syscalls") || BYTES_STARTS(n, XSPACE_ENVIRONMENT);
 }
 
 /* Looks a plane over up to its name: 1 it is one, -1 it is none, 0 no name. */

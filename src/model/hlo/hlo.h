@@ -14,20 +14,7 @@
 
 #include "base/sum.h"
 #include "model/trace.h"
-
-/* How wide a number is and what arithmetic works on it. */
-enum hlo_dtype {
-    HLO_NOTYPE, /* a token, an empty tuple, unknown */
-    HLO_BOOL,
-    HLO_INT,
-    HLO_F4,
-    HLO_F8,
-    HLO_F16,
-    HLO_BF16,
-    HLO_F32,
-    HLO_F64,
-    HLO_COMPLEX,
-};
+#include "names/dtype.h"
 
 /* What a device does for an instruction. */
 enum hlo_launch {
@@ -56,13 +43,11 @@ struct hlo_instr {
     int64_t read_bytes;    /* of its operands; -1: unknown */
     int64_t written_bytes; /* of its outputs, without the workspace of
                                        a library; -1: unknown */
-    uint8_t dtype;         /* enum hlo_dtype: of the (first) output */
-    uint8_t math;          /* enum hlo_dtype: of the operands of its matrix work
-                        (dot, convolution), else dtype */
-    uint8_t bits;          /* of one number of math */
-    uint8_t launch;        /* enum hlo_launch */
-    bool matrix;           /* has a dot or convolution in it */
-    bool full_f32;         /* asks for more than TF32 would give */
+    uint8_t math;   /* enum dtype: of the operands of its matrix work (dot,
+                       convolution), else of the (first) output */
+    uint8_t launch; /* enum hlo_launch */
+    bool matrix;    /* has a dot or convolution in it */
+    bool full_f32;  /* asks for more than TF32 would give */
 };
 
 /* Instructions [first, end), in schedule order. */

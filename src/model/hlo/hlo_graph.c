@@ -21,6 +21,7 @@
 #include "model/hlo/hlo_align.h"
 #include "model/hlo/hlo_impl.h"
 #include "model/launch.h"
+#include "names/kernel_names.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -197,20 +198,6 @@ static uint32_t program_of(struct graphs *g, uint32_t comp) {
     return (uint32_t)g->nprograms++;
 }
 
-/* Words in the names of kernels that libraries launch around the real one. */
-static bool is_helper(struct bytes name) {
-    /* clang-format off */
-    static const char *const words[] = {
-        "splitK", "splitk", "reduce_kernel", "reduceKernel", "nchwToNhwc",
-        "nhwcToNchw", "transpose", "memset", "Memset", "convertTensor",
-        "im2col", "computeOffsets", "scalePackedTensor", "pad_", "setZero",
-    };
-    /* clang-format on */
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (memmem(name.p, name.n, words[i], strlen(words[i]))) return true;
-    return false;
-}
-
 static struct kernel_name kernel_name(struct graphs *g, str_id name) {
     struct bytes b = strs_bytes(&g->t->strs, name);
     struct kernel_name k = {0};
@@ -220,7 +207,7 @@ static struct kernel_name kernel_name(struct graphs *g, str_id name) {
         g->oom = true;
         return k;
     }
-    k.helper = is_helper(b);
+    k.helper = kernel_is_helper(b);
     name_ids(g, b, &k.name, &k.base);
     *at = (uint32_t)g->nkernels;
     g->kernels[g->nkernels++] = k;

@@ -3,7 +3,7 @@
  * multiple of a page below 2^63. */
 #include "rec/machine/cgroup.h"
 
-#include "ring/proc.h"
+#include "ring/procfile.h"
 #include "ring/sys.h"
 
 #include <fcntl.h>
@@ -66,7 +66,7 @@ static long read_in(const char *dir, const char *file, char *buf, size_t cap) {
     char path[CGROUP_PATH + 64];
     int n = snprintf(path, sizeof path, "%s/%s", dir, file);
     if (n < 0 || (size_t)n >= sizeof path) return -1;
-    return proc_read(path, buf, cap);
+    return procfile_read(path, buf, cap);
 }
 
 /* The lowest folder from mount/path upwards that has the file. */
@@ -109,7 +109,7 @@ static uint64_t memory_level(const char *dir, bool v2) {
     int64_t n;
     if (read_in(dir, memory_max[v2], buf, sizeof buf) <= 0) return 0;
     buf[strcspn(buf, "\n")] = '\0';
-    if (!proc_whole(buf, &n) || n >= INT64_MAX - (1 << 20)) return 0;
+    if (!procfile_whole(buf, &n) || n >= INT64_MAX - (1 << 20)) return 0;
     return (uint64_t)n;
 }
 
@@ -127,7 +127,8 @@ static double cpu_level(const char *dir, bool v2) {
     }
     quota[strcspn(quota, "\n")] = '\0';
     period[strcspn(period, "\n")] = '\0';
-    if (!proc_whole(quota, &q) || !proc_whole(period, &p) || p == 0) return 0;
+    if (!procfile_whole(quota, &q) || !procfile_whole(period, &p) || p == 0)
+        return 0;
     return (double)q / (double)p; /* v1: -1 is no quota, and no whole number */
 }
 
@@ -156,7 +157,8 @@ void cgroup_find(struct cgroup *g, const char *text, const char *root) {
 
 void cgroup_self(struct cgroup *g) {
     char text[4096];
-    if (proc_read("/proc/self/cgroup", text, sizeof text) < 0) text[0] = '\0';
+    if (procfile_read("/proc/self/cgroup", text, sizeof text) < 0)
+        text[0] = '\0';
     cgroup_find(g, text, "/sys/fs/cgroup");
 }
 

@@ -5,6 +5,7 @@
 #ifndef REC_MACHINE_IDENTITY_H
 #define REC_MACHINE_IDENTITY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct identity {
@@ -13,7 +14,7 @@ struct identity {
     int local_rank, local_size; /* on this host; -1: not known */
     const char *launcher; /* who said so: "torchrun", "SLURM", "options", ...;
                              NULL: nobody */
-    /* The variables of identity_env.h that were set, "NAME=value" and a 0 each,
+    /* The kept variables (identity.c) that were set, "NAME=value" and a 0 each,
      * then a 0: later nobody calls getenv, which a setenv would disturb. */
     char env[16384];
     int env_left_out; /* did not fit */
@@ -25,9 +26,17 @@ struct identity {
  * only. */
 void identity_read(struct identity *id, const char *host, int rank, int world);
 
-/* What the variable was at identity_read; NULL: not set, or not one of
- * identity_env.h. A value is cut at 4 KiB. */
+/* Returns what a variable was at identity_read; NULL if it was not set or is
+ * not kept. A value is cut at 4 KiB. */
 const char *identity_var(const struct identity *id, const char *name);
+
+/* Rank and world by TensorFlow's TF_CONFIG:
+ *     {"cluster": {"chief": ["host:port"], "worker": ["...", "..."]},
+ *      "task": {"type": "worker", "index": 0}}
+ * Tasks are counted through chief, master, worker, evaluator, ps. One thread at
+ * a time. Returns false if the text is not JSON, or its task is not in its
+ * cluster. */
+bool tf_config_rank(const char *text, int *rank, int *world);
 
 /* A fact: both texts are only valid during the call. */
 typedef void identity_give(void *to, const char *key, const char *value);
@@ -36,7 +45,7 @@ typedef void identity_give(void *to, const char *key, const char *value);
  * Values are cut at 4 KiB (argv then ends in " ..."), and are printable UTF-8,
  * with "?" in place of what is not.
  *     rank_source local_rank local_world_size env_left_out     from id
- *     env.<NAME>                 each variable of identity_env.h that is set
+ *     env.<NAME>                 each variable that is kept, and set
  *     argv cwd executable pid nspid start_time_unix_ns
  *     boot_id kernel hypervisor cpu_model cpu_count cpu_allowed memory_bytes
  *     cgroup_memory_limit_bytes cgroup_cpu_limit    cores, "2.5"

@@ -5,17 +5,137 @@
  * into the driver. */
 #include "rec/machine/nvml.h"
 
-#include "rec/machine/nvml_calls.h"
-#include "ring/proc.h"
+#include "base/array.h"
+#include "ring/clock.h"
+#include "ring/procfile.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+
+/* --- the library --------------------------------------------------------- */
+
+/* The functions of libnvidia-ml.so.1 that are used, with the layouts they fill
+ * in: a stable C interface, in which only names with a higher _vN change. */
+enum {
+    NVML_OK = 0,
+    NVML_INVALID_ARGUMENT = 2,
+    NVML_NOT_SUPPORTED = 3,
+    NVML_NO_PERMISSION = 4,
+    NVML_FUNCTION_NOT_FOUND = 13,
+    NVML_GPU_IS_LOST = 15,
+    NVML_OTHER_VERSION = 25
+};
+enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
+enum { NVML_PCIE_TX = 0, NVML_PCIE_RX = 1 };
+
+struct nvml_memory {
+    unsigned long long total, free, used; /* bytes */
+};
+/* Here "used" is without what the driver reserves, as in nvidia-smi. The
+ * caller sets version: the struct's size and its number. */
+struct nvml_memory2 {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
+#define NVML_MEMORY2 ((unsigned)sizeof(struct nvml_memory2) | 2u << 24)
+struct nvml_use {
+    unsigned gpu, memory; /* % of the time */
+};
+struct nvml_pci {
+    char legacy[16];
+    unsigned domain, bus, device, id, subsystem;
+    char bus_id[32];
+};
+
+/* NULL: this driver does not have it. */
+struct nvml_calls {
+    int (*init)(void);
+    int (*shutdown)(void);
+    const char *(*error)(int);
+    int (*driver)(char *, unsigned);
+    int (*count)(unsigned *);
+    int (*by_index)(unsigned, void **);
+    int (*by_uuid)(const char *, void **);
+    int (*name)(void *, char *, unsigned);
+    int (*uuid)(void *, char *, unsigned);
+    int (*pci)(void *, struct nvml_pci *);
+    int (*memory)(void *, struct nvml_memory *);
+    int (*memory2)(void *, struct nvml_memory2 *);
+    int (*use)(void *, struct nvml_use *);
+    int (*clock)(void *, int, unsigned *);       /* MHz */
+    int (*power)(void *, unsigned *);            /* mW */
+    int (*temperature)(void *, int, unsigned *); /* degrees C */
+    int (*pcie)(void *, int, unsigned *);        /* KB/s, over 20 ms */
+};
+
+#define CALL(field) offsetof(struct nvml_calls, field)
+static const struct {
+    const char *symbol;
+    size_t at;
+    bool must;
+} table[] = {
+    {"nvmlInit_v2", CALL(init), true},
+    {"nvmlShutdown", CALL(shutdown), true},
+    {"nvmlErrorString", CALL(error), false},
+    {"nvmlSystemGetDriverVersion", CALL(driver), false},
+    {"nvmlDeviceGetCount_v2", CALL(count), true},
+    {"nvmlDeviceGetHandleByIndex_v2", CALL(by_index), true},
+    {"nvmlDeviceGetHandleByUUID", CALL(by_uuid), false},
+    {"nvmlDeviceGetName", CALL(name), false},
+    {"nvmlDeviceGetUUID", CALL(uuid), false},
+    {"nvmlDeviceGetPciInfo_v3", CALL(pci), false},
+    {"nvmlDeviceGetMemoryInfo", CALL(memory), false},
+    {"nvmlDeviceGetMemoryInfo_v2", CALL(memory2), false},
+    {"nvmlDeviceGetUtilizationRates", CALL(use), false},
+    {"nvmlDeviceGetClockInfo", CALL(clock), false},
+    {"nvmlDeviceGetPowerUsage", CALL(power), false},
+    {"nvmlDeviceGetTemperature", CALL(temperature), false},
+    {"nvmlDeviceGetPcieThroughput", CALL(pcie), false},
+};
+
+/* Loads the library. Returns false if it is not there, or not NVML. It stays
+ * loaded: the driver's libraries do not like to be taken out. */
+static bool nvml_load(struct nvml_calls *c, const char *library) {
+    memset(c, 0, sizeof *c);
+    void *lib = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+    if (!lib) return false;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        void *f = dlsym(lib, table[i].symbol);
+        if (!f && table[i].must) return false;
+        /* ISO C has no cast from an object's pointer to a function's. */
+        memcpy((char *)c + table[i].at, &f, sizeof f);
+    }
+    return true;
+}
+
+/* Asks for the memory of a GPU, by the newer call if the driver has it. */
+static int nvml_ask_memory(const struct nvml_calls *c, void *gpu,
+                           struct nvml_memory *out) {
+    if (c->memory2) {
+        struct nvml_memory2 m = {.version = NVML_MEMORY2};
+        int code = c->memory2(gpu, &m);
+        if (code == NVML_OK)
+            *out = (struct nvml_memory){m.total, m.free, m.used};
+        if (code != NVML_NOT_SUPPORTED && code != NVML_FUNCTION_NOT_FOUND &&
+            code != NVML_OTHER_VERSION)
+            return code;
+    }
+    return c->memory ? c->memory(gpu, out) : NVML_FUNCTION_NOT_FOUND;
+}
+
+/* Returns the driver's words for an error. */
+static const char *nvml_error(const struct nvml_calls *c, int code) {
+    const char *text = c->error ? c->error(code) : NULL;
+    return text ? text : "unknown error";
+}
+
+/* --- what is asked ------------------------------------------------------- */
 
 enum { GPUS = 16, TRIES = 10, STACK = 1 << 20 };
 
@@ -81,20 +201,12 @@ struct nvml_work {
     struct gpu gpus[GPUS];
 };
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static struct timespec at_ns(uint64_t ns) {
     return (struct timespec){(time_t)(ns / 1000000000),
                              (long)(ns % 1000000000)};
 }
 
-static bool stopping(struct nvml_work *w) {
-    return __atomic_load_n(&w->stop, __ATOMIC_ACQUIRE);
-}
+static bool stopping(struct nvml_work *w) { return REC_ACQUIRE(&w->stop); }
 
 static void leave(struct nvml_work *w) {
     if (__atomic_sub_fetch(&w->owners, 1, __ATOMIC_ACQ_REL) == 0)
@@ -112,7 +224,7 @@ set_state(struct nvml_work *w, enum state state, const char *fmt, ...) {
     va_end(ap);
 }
 
-/* --- which GPUs ----------------------------------------------------------- */
+/* --- which GPUs ---------------------------------------------------------- */
 
 static void add_gpu(struct nvml_work *w, void *handle, int index) {
     const struct nvml_calls *c = &w->calls;
@@ -140,7 +252,7 @@ static bool add_visible(struct nvml_work *w, const char *entry, unsigned n) {
     char uuid[96];
     void *handle;
     int64_t k;
-    if (proc_whole(entry, &k)) {
+    if (procfile_whole(entry, &k)) {
         if (k >= n || c->by_index((unsigned)k, &handle) != NVML_OK)
             return false;
         add_gpu(w, handle, (int)k);
@@ -185,7 +297,7 @@ static void add_gpus(struct nvml_work *w, unsigned n) {
     }
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- asking -------------------------------------------------------------- */
 
 /* One metric of one GPU: NVML's code, and the value. */
 static int ask(const struct nvml_calls *c, void *h, enum metric m, double *v) {
@@ -242,7 +354,7 @@ static void ask_gpu(struct nvml_work *w, struct gpu *g, enum metric from,
         double v = 0;
         if (g->m[m].off) continue;
         int code = ask(&w->calls, g->handle, m, &v);
-        uint64_t now = now_ns();
+        uint64_t now = rec_mono_ns();
         pthread_mutex_lock(&w->lock);
         if (code != NVML_OK) {
             g->m[m].code = code;
@@ -264,23 +376,23 @@ static void ask_gpu(struct nvml_work *w, struct gpu *g, enum metric from,
  * while nobody fetches, but then the first that does ends it. */
 static void rest(struct nvml_work *w, uint64_t begin, uint64_t pause) {
     pthread_mutex_lock(&w->lock);
-    bool idle = w->idle = now_ns() - w->fetched > 1000000000;
+    bool idle = w->idle = rec_mono_ns() - w->fetched > 1000000000;
     if (idle && pause < 1000000000) pause = 1000000000;
     struct timespec t = at_ns(begin + pause);
-    while (!stopping(w) && now_ns() < begin + pause && w->idle == idle)
+    while (!stopping(w) && rec_mono_ns() < begin + pause && w->idle == idle)
         pthread_cond_timedwait(&w->wake, &w->lock, &t);
     pthread_mutex_unlock(&w->lock);
 }
 
 static void watch(struct nvml_work *w) {
-    uint64_t pcie_at = now_ns();
+    uint64_t pcie_at = rec_mono_ns();
     int turn = 0;
     while (!stopping(w)) {
-        uint64_t begin = now_ns();
+        uint64_t begin = rec_mono_ns();
         for (int i = 0; i < w->ngpus; i++)
             ask_gpu(w, &w->gpus[i], MEMORY, PCIE_RX);
-        uint64_t took = now_ns() - begin;
-        if (now_ns() >= pcie_at) {
+        uint64_t took = rec_mono_ns() - begin;
+        if (rec_mono_ns() >= pcie_at) {
             ask_gpu(w, &w->gpus[turn++ % w->ngpus], PCIE_RX, METRICS);
             pcie_at = begin + 1000000000;
         }
@@ -333,7 +445,7 @@ static void *thread_main(void *arg) {
     return NULL;
 }
 
-/* --- the owner's side ----------------------------------------------------- */
+/* --- the owner's side ---------------------------------------------------- */
 
 /* Signals are the program's threads' business. */
 static int start_thread(struct nvml_work *w) {
@@ -360,13 +472,6 @@ static int init_waits(struct nvml_work *w) {
     return failed ? -1 : 0;
 }
 
-/* Loading a library opens files with the program's numbers, for an instant:
- * not where there is no driver that it could talk to. */
-static bool no_driver(void) {
-    return access("/proc/driver/nvidia", F_OK) != 0 &&
-           access("/dev/nvidiactl", F_OK) != 0 && access("/dev/dxg", F_OK) != 0;
-}
-
 void nvml_open(struct nvml *n, const char *library, const char *visible) {
     n->work = NULL;
     struct nvml_work *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE,
@@ -376,8 +481,12 @@ void nvml_open(struct nvml *n, const char *library, const char *visible) {
              library ? library : "libnvidia-ml.so.1");
     snprintf(w->visible, sizeof w->visible, "%s", visible ? visible : "");
     w->choose = visible != NULL;
-    w->fetched = now_ns();
-    w->alone = library == NULL && no_driver();
+    w->fetched = rec_mono_ns();
+    /* Loading a library opens files with the program's numbers, for an instant:
+     * not where there is no driver that it could talk to. */
+    w->alone = library == NULL && access("/proc/driver/nvidia", F_OK) != 0 &&
+               access("/dev/nvidiactl", F_OK) != 0 &&
+               access("/dev/dxg", F_OK) != 0;
     w->owners = w->alone ? 1 : 2;
     if (init_waits(w) != 0 || (!w->alone && start_thread(w) != 0)) {
         munmap(w, sizeof *w);
@@ -391,7 +500,7 @@ void nvml_run(struct nvml *n, nvml_give *give, void *to) {
     struct nvml_work *w = n->work;
     char name[64];
     if (!w || pthread_mutex_trylock(&w->lock) != 0) return;
-    w->fetched = now_ns();
+    w->fetched = rec_mono_ns();
     if (w->idle) {
         w->idle = false;
         pthread_cond_signal(&w->wake);
@@ -437,7 +546,7 @@ static void give_gpu(const struct nvml_work *w, int i, nvml_fact *give,
         {"nvml_index", g->index >= 0 ? index : ""},
         {"missing", missing},
     };
-    for (size_t k = 0; k < sizeof facts / sizeof *facts; k++) {
+    for (size_t k = 0; k < COUNT(facts); k++) {
         char key[40];
         if (!facts[k].value[0]) continue;
         snprintf(key, sizeof key, "gpu.%d.%s", i, facts[k].key);
@@ -468,10 +577,10 @@ void nvml_close(struct nvml *n) {
         leave(w);
         return;
     }
-    struct timespec until = at_ns(now_ns() + 200000000);
+    struct timespec until = at_ns(rec_mono_ns() + 200000000);
     int late = 0;
     pthread_mutex_lock(&w->lock);
-    __atomic_store_n(&w->stop, true, __ATOMIC_RELEASE);
+    REC_PUBLISH(&w->stop, true);
     pthread_cond_signal(&w->wake);
     while (!w->done && !late)
         late = pthread_cond_timedwait(&w->left, &w->lock, &until);

@@ -9,7 +9,7 @@
 #include "rec/machine/sample.h"
 
 #include "rec/machine/cgroup.h"
-#include "ring/proc.h"
+#include "ring/procfile.h"
 #include "ring/sys.h"
 
 #include <fcntl.h>
@@ -72,17 +72,13 @@ struct run {
     double seconds; /* since the run before; 0: the first */
 };
 
-static int open_read(const char *path) {
-    return sys_open(path, O_RDONLY | O_NOCTTY);
-}
-
 void sample_open(struct sample *s) {
     struct cgroup g;
     memset(s, 0, sizeof *s);
     cgroup_self(&g);
-    s->statm = open_read("/proc/self/statm");
-    s->status = open_read("/proc/self/status");
-    s->io = open_read("/proc/self/io");
+    s->statm = sys_open("/proc/self/statm", O_RDONLY);
+    s->status = sys_open("/proc/self/status", O_RDONLY);
+    s->io = sys_open("/proc/self/io", O_RDONLY);
     s->task = sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY);
     s->cg_memory = cgroup_open_memory(&g);
     s->cg_cpu = cgroup_open_cpu(&g);
@@ -145,13 +141,13 @@ static void run_usage(const struct run *r) {
 /* "size resident shared ...", in pages. */
 static void run_rss(const struct run *r) {
     char text[128];
-    if (proc_reread(r->s->statm, text, sizeof text) <= 0) return;
+    if (procfile_reread(r->s->statm, text, sizeof text) <= 0) return;
     char *p = strchr(text, ' ');
     if (!p) return;
     p++;
     p[strcspn(p, " \n")] = '\0';
     int64_t pages;
-    if (proc_whole(p, &pages)) level(r, RSS, (double)pages * r->s->page);
+    if (procfile_whole(p, &pages)) level(r, RSS, (double)pages * r->s->page);
 }
 
 static void run_io(const struct run *r) {
@@ -166,49 +162,39 @@ static void run_io(const struct run *r) {
     };
     char text[512];
     uint64_t n;
-    if (proc_reread(r->s->io, text, sizeof text) <= 0) return;
+    if (procfile_reread(r->s->io, text, sizeof text) <= 0) return;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (proc_u64(text, fields[i].key, &n)) rate(r, fields[i].c, n, 1);
+        if (procfile_u64(text, fields[i].key, &n)) rate(r, fields[i].c, n, 1);
 }
 
 static void run_cgroup(const struct run *r) {
     char text[1024];
     int64_t bytes;
     uint64_t n;
-    if (proc_reread(r->s->cg_memory, text, sizeof text) > 0) {
+    if (procfile_reread(r->s->cg_memory, text, sizeof text) > 0) {
         text[strcspn(text, "\n")] = '\0';
-        if (proc_whole(text, &bytes)) level(r, GROUP_MEMORY, (double)bytes);
+        if (procfile_whole(text, &bytes)) level(r, GROUP_MEMORY, (double)bytes);
     }
-    if (proc_reread(r->s->cg_cpu, text, sizeof text) <= 0) return;
-    if (proc_u64(text, "throttled_usec", &n)) /* version 2 */
+    if (procfile_reread(r->s->cg_cpu, text, sizeof text) <= 0) return;
+    if (procfile_u64(text, "throttled_usec", &n)) /* version 2 */
         rate(r, GROUP_THROTTLED, n, 100e-6);
-    else if (proc_u64(text, "throttled_time", &n)) /* version 1, ns */
+    else if (procfile_u64(text, "throttled_time", &n)) /* version 1, ns */
         rate(r, GROUP_THROTTLED, n, 100e-9);
 }
 
 static void run_status(const struct run *r) {
     char text[4096];
     uint64_t n;
-    if (proc_reread(r->s->status, text, sizeof text) <= 0) return;
-    if (proc_u64(text, "VmHWM", &n)) level(r, PEAK, (double)n * 1024);
-    if (proc_u64(text, "Threads", &n)) level(r, THREADS, (double)n);
+    if (procfile_reread(r->s->status, text, sizeof text) <= 0) return;
+    if (procfile_u64(text, "VmHWM", &n)) level(r, PEAK, (double)n * 1024);
+    if (procfile_u64(text, "Threads", &n)) level(r, THREADS, (double)n);
 }
 
-/* --- threads ------------------------------------------------------------ */
+/* --- threads ------------------------------------------------------------- */
 
-/* The clock of a thread's CPU time: the kernel's numbers for clocks, which
- * pthread_getcpuclockid() makes too (it wants a pthread_t: we have none). */
-static bool thread_cpu(int32_t tid, uint64_t *ns) {
-    struct timespec t;
-    clockid_t clock = (clockid_t)(~(uint32_t)tid << 3 | 6);
-    if (clock_gettime(clock, &t) != 0) return false;
-    *ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-    return true;
-}
-
-/* The place of tid in a table: its own, or a free one. Never full: at most
- * SAMPLE_WATCHED are put in. */
-static struct sample_task *place(struct sample_task *table, int32_t tid) {
+/* Returns the entry of tid in a table: its own, or a free one. The table is
+ * never full: at most SAMPLE_WATCHED are put in. */
+static struct sample_task *task_of(struct sample_task *table, int32_t tid) {
     uint32_t i = (uint32_t)tid * 2654435761u;
     for (;; i++) {
         struct sample_task *t = &table[i % SAMPLE_TASKS];
@@ -218,10 +204,13 @@ static struct sample_task *place(struct sample_task *table, int32_t tid) {
 
 static void meet_task(const struct run *r, int32_t tid, double seconds) {
     struct sample *s = r->s;
-    struct sample_task *now = place(s->tasks[s->turn & 1], tid);
-    const struct sample_task *old = place(s->tasks[~s->turn & 1], tid);
-    uint64_t cpu;
-    if (!thread_cpu(tid, &cpu)) return;
+    struct sample_task *now = task_of(s->tasks[s->turn & 1], tid);
+    const struct sample_task *old = task_of(s->tasks[~s->turn & 1], tid);
+    struct timespec t;
+    /* The clock of a thread's CPU time: the kernel's numbers for clocks, which
+     * pthread_getcpuclockid() makes too (it wants a pthread_t: we have none) */
+    if (clock_gettime((clockid_t)(~(uint32_t)tid << 3 | 6), &t) != 0) return;
+    uint64_t cpu = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
     *now = (struct sample_task){.tid = tid, .cpu_ns = cpu};
     if (seconds <= 0) return;
     /* A new thread has used all of its time in this second; so has one that
@@ -231,35 +220,20 @@ static void meet_task(const struct run *r, int32_t tid, double seconds) {
     now->shown = old->tid == tid && old->shown;
 }
 
-/* What getdents64 fills in. */
-struct entry {
-    uint64_t ino;
-    int64_t off;
-    uint16_t bytes;
-    uint8_t type;
-    char name[];
+/* A walk over the folder of threads. */
+struct task_walk {
+    const struct run *r;
+    double seconds;
+    uint64_t met;
 };
 
-/* Meets every thread of the folder. No opendir: it takes memory. */
-static void meet_tasks(const struct run *r, double seconds) {
-    struct sample *s = r->s;
-    _Alignas(struct entry) char buf[4096];
-    uint64_t met = 0;
-    s->threads_left_out = 0;
-    if (lseek(s->task, 0, SEEK_SET) != 0) return;
-    for (;;) {
-        long n = syscall(SYS_getdents64, s->task, buf, sizeof buf);
-        if (n <= 0) return;
-        for (long at = 0; at < n;) {
-            const struct entry *e = (const void *)(buf + at);
-            int64_t tid;
-            at += e->bytes;
-            if (!proc_whole(e->name, &tid) || tid <= 0 || tid > INT32_MAX)
-                continue;
-            if (met++ < SAMPLE_WATCHED) meet_task(r, (int32_t)tid, seconds);
-            else s->threads_left_out++;
-        }
-    }
+static bool walk_task(void *ctx, const char *name) {
+    struct task_walk *w = ctx;
+    int64_t tid;
+    if (!procfile_whole(name, &tid) || tid <= 0 || tid > INT32_MAX) return true;
+    if (w->met++ < SAMPLE_WATCHED) meet_task(w->r, (int32_t)tid, w->seconds);
+    else w->r->s->threads_left_out++;
+    return true;
 }
 
 /* The busiest, in order; those that fell idle since they were given too. How
@@ -282,8 +256,7 @@ static uint32_t choose(struct sample_task *table, struct sample_task **top) {
 static void give_task(const struct run *r, struct sample_task *t) {
     char path[32], comm[64], name[128];
     snprintf(path, sizeof path, "%d/comm", t->tid);
-    if (proc_read_at(r->s->task, path, comm, sizeof comm) <= 0) return;
-    comm[strcspn(comm, "\n")] = '\0';
+    if (procfile_read_line(r->s->task, path, comm, sizeof comm) <= 0) return;
     for (char *p = comm; *p; p++)
         if (*p < ' ' || *p > '~') *p = '?';
     snprintf(name, sizeof name, "CPU: thread %s/%d (%% of one core)", comm,
@@ -298,7 +271,8 @@ static void run_tasks(const struct run *r, double seconds) {
     if (s->task < 0) return;
     s->turn++;
     memset(s->tasks[s->turn & 1], 0, sizeof s->tasks[0]);
-    meet_tasks(r, seconds);
+    s->threads_left_out = 0;
+    sys_list(s->task, walk_task, &(struct task_walk){r, seconds, 0});
     if (!r->give || seconds <= 0) return;
     uint32_t n = choose(s->tasks[s->turn & 1], top);
     uint64_t without = s->threads_left_out;

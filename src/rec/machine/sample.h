@@ -7,7 +7,7 @@
  * time since the run before. A child of fork() has to open its own.
  *
  * Cost: some 5 us a run; once a second 12 us more, and 1 us for each thread
- * (tests/unit/test_rec_sample.c prints the first two). Counters and where they
+ * (tests/process/test_rec_sample.c prints the first two). Counters and where they
  * come from: docs/recorder/counters.md. */
 #ifndef REC_MACHINE_SAMPLE_H
 #define REC_MACHINE_SAMPLE_H

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The names of facts and stats that opscope writes itself (the recorder,
+ * `opscope record`) and that its importer and analyses look for. XSpace's own
+ * are in base/xspace.h; docs/recorder/format.md says what each means. */
+#ifndef BASE_FACTS_H
+#define BASE_FACTS_H
+
+/* Facts of a recording. */
+#define FACT_VERSION       "opscope_version"
+#define FACT_VIEW          "opscope_view" /* seen from outside: "processes" */
+#define FACT_UNCLOSED      "opscope_unclosed"
+#define FACT_LOSS          "opscope_loss"
+#define FACT_DROPPED       "dropped_traces"
+#define FACT_PROCESS_ID    "process_id"
+#define FACT_HOST_NAME     "host_name"
+#define FACT_RANK          "rank"
+#define FACT_WORLD_SIZE    "world_size"
+#define FACT_START_UNIX_NS "start_unix_ns"
+#define FACT_SCOPE_COST_PS "scope_cost_ps"
+#define FACT_ARGV          "argv"
+
+/* Stats of the recorder's events. */
+#define FACT_STEP_NUM      "step_num"
+#define FACT_COUNTER_VALUE "counter_value"
+#define FACT_KIND          "opscope_kind"
+#define FACT_UNFINISHED    "unfinished"
+
+/* What `opscope record` saw of the whole program. */
+#define FACT_RUN_NS        "run_ns"
+#define FACT_CPUS          "cpus"
+#define FACT_CPU_US        "cpu_us"
+#define FACT_UNSEEN_CPU_US "unseen_cpu_us"
+
+/* Its figures of a process or thread. */
+#define FACT_PID              "pid"
+#define FACT_PPID             "ppid"
+#define FACT_CPU_NS           "cpu_ns"
+#define FACT_USER_NS          "user_ns"
+#define FACT_SYS_NS           "sys_ns"
+#define FACT_CPU_WAIT_NS      "cpu_wait_ns"
+#define FACT_SWITCHES         "switches"
+#define FACT_PEAK_RSS_BYTES   "peak_rss_bytes"
+#define FACT_PAGE_FAULTS      "page_faults"
+#define FACT_MAJOR_FAULTS     "major_faults"
+#define FACT_DISK_READ_BYTES  "disk_read_bytes"
+#define FACT_DISK_WRITE_BYTES "disk_write_bytes"
+#define FACT_THREADS          "threads"
+#define FACT_EXACT            "exact"
+#define FACT_EXIT_STATUS      "exit_status"
+#define FACT_SIGNAL           "signal"
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the processes of a program recorded themselves, in the run's folder:
+ * profiles that they closed, and rings of those that died (see ring/ring.h),
+ * which a pointer file "<stem>.ring" beside the profile leads to. */
+#ifndef CAPTURE_RECOVER_RUN_H
+#define CAPTURE_RECOVER_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tree;
+
+/* Processes of the tree that are alive and record into this folder. */
+size_t recover_run_live(const char *dir, const struct tree *tree);
+
+/* Did any process begin to record into this folder? */
+bool recover_run_any(const char *dir);
+
+struct run_recovered {
+    size_t profiles; /* files that processes wrote, the saved ones included */
+    size_t saved;    /* recordings that were finished for a dead process */
+    size_t failed;   /* those that could not be; the first one: */
+    char why[300];
+    uint64_t events; /* in the saved ones */
+    uint64_t rest;   /* of these: taken from memory, not yet in a file */
+    uint64_t drops;  /* that the dead processes had counted */
+};
+
+/* Finishes what dead processes left in the folder, and adds it to out. Rings of
+ * living ones are left alone, and, unless the folder is `alone` for this tree,
+ * those of others. While the program runs this gives back the memory of
+ * processes that have ended. */
+void recover_run_dead(const char *dir, const struct tree *tree, bool alone,
+                      struct run_recovered *out);
+/* The same for the last time, and counts what there is. */
+void recover_run_all(const char *dir, const struct tree *tree, bool alone,
+                     struct run_recovered *out);
+
+#endif

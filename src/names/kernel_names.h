@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a device kernel's name says, and a copy's. About its arithmetic: is it a
+ * product of matrices (GEMM, convolution, attention), on which units, in which
+ * type. The hint about precision and the roofline's peak both rest on that, so
+ * what a name does not say for certain is DTYPE_UNKNOWN. */
+#ifndef NAMES_KERNEL_NAMES_H
+#define NAMES_KERNEL_NAMES_H
+
+#include "base/bytes.h"
+#include "names/dtype.h"
+
+struct kernel_kind {
+    bool matrix;      /* multiplies matrices; products with a vector, depthwise
+                         convolutions and helpers (split-K sums, layout
+                         changes) do not: matrix units would not speed them */
+    bool tensor;      /* on matrix units (tensor cores, MFMA, WMMA) */
+    enum dtype dtype; /* of what is multiplied; DTYPE_FP32 with matrix: full
+                         fp32, neither TF32 nor 16 bits */
+};
+
+/* By name alone. O(length), some microseconds: remember it per name. */
+struct kernel_kind kernel_kind_of(struct bytes name);
+
+/* The type that such a kernel computes in. op: the type of the inputs of the
+ * op that launched it, where recorded, else DTYPE_UNKNOWN: it decides what the
+ * name leaves open, except that fp32 inputs do not tell TF32 from fp32. */
+enum dtype kernel_kind_dtype(struct kernel_kind k, enum dtype op);
+
+/* Is it an op that XLA wrote on a kernel? The marks of a whole program
+ * ("XlaModule:") and of a CUDA graph ("command_buffer") are none. */
+static inline bool kernel_op_is_known(struct bytes op) {
+    return op.n > 0 && !BYTES_STARTS(op, "command_buffer") &&
+           !BYTES_STARTS(op, "XlaModule:");
+}
+
+/* Is it one kernel for many tensors: torch's foreach and fused optimizers? */
+bool kernel_is_joined(struct bytes name);
+
+/* Could one pass over memory do it together with its neighbours? Pointwise
+ * kernels, and the sums and norms between them. */
+enum kernel_fusable { FUSE_NOT, FUSE_POINTWISE, FUSE_REDUCE };
+enum kernel_fusable kernel_fusable(struct bytes name);
+
+/* Is it a kernel of cuDNN that only moves data into the layout that its
+ * convolutions want, or back? */
+bool kernel_is_layout(struct bytes name);
+
+/* Is it a kernel that a library launches around the real one? */
+bool kernel_is_helper(struct bytes name);
+
+/* Which way a copy goes, by its name: "Memcpy HtoD (Pinned -> Device)". */
+enum copy_kind {
+    COPY_H2D,
+    COPY_D2H,
+    COPY_D2D,
+    COPY_P2P,
+    COPY_H2H,
+    COPY_OTHER,
+    COPY_MEMSET,
+    COPY_KINDS,
+};
+enum copy_kind copy_kind_of(struct bytes name);
+
+#endif

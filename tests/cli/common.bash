@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# Waiting and limits that do not depend on how busy the machine is.
+
+# wait_for COMMAND...: until it succeeds; a minute at least, then it has failed.
+wait_for() {
+    for _ in {1..1200}; do
+        "$@" && return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+# limited SECONDS COMMAND...: so long on a core; much longer on the clock, for
+# what would wait for ever.
+limited() {
+    (
+        ulimit -t "$1"
+        shift
+        exec timeout 600 "$@"
+    )
+}
