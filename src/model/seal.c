@@ -430,7 +430,7 @@ int trace_seal(struct trace *t, struct ops_err *e) {
         !seal_flows(t))
         return fail_oom(e);
     find_windows(t);
-    if (!seal_steps(t)) return fail_oom(e);
+    if (!seal_steps(t) || !seal_memos(t)) return fail_oom(e);
     trace_note(t, NOTE_UTF8_MENDED, t->strs.mended);
     trim(t);
     t->sealed = true;

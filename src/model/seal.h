@@ -33,4 +33,8 @@ bool seal_lists(struct trace *t);
 bool seal_mem_lists(struct trace *t);
 void free_lists(struct trace *t);
 
+/* memo.c: empty places for what trace_memo() keeps. False: out of memory. */
+bool seal_memos(struct trace *t);
+void free_memos(struct trace *t);
+
 #endif

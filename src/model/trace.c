@@ -85,6 +85,7 @@ void trace_free(struct trace *t) {
     for (size_t i = 0; i < COUNT(tables); i++) free(tables[i]);
     hlo_free(t->hlo);
     free_lists(t);
+    free_memos(t);
     strs_free(&t->strs);
     arena_free(&t->arena);
     free(t);

@@ -388,6 +388,10 @@ enum note_id {
     NOTE_COUNT,
 };
 
+/* What several analyses need of a whole trace, worked out by the first that
+ * asks and kept for the others: see trace_memo(). */
+enum memo_id { MEMO_PHASES, MEMOS };
+
 struct trace {
     struct arena arena;
     struct strs strs;
@@ -434,6 +438,7 @@ struct trace {
     int64_t epoch_ns;     /* Unix ns that ts 0 stands for */
     bool epoch_set;
     uint64_t notes[NOTE_COUNT];
+    struct memo *memos; /* by enum memo_id, made by seal: trace_memo() */
     bool sealed, oom;
     int threads; /* that seal may use; 0 is 1 */
     /* only between new and seal: */
@@ -483,6 +488,13 @@ const char *note_text(enum note_id id);
 
 /* Is it worth knowing only to the curious: nothing lost, nothing mended? */
 bool note_is_detail(enum note_id id);
+
+/* Returns what make() works out of a sealed trace: by the first caller, for all
+ * later ones, who wait while it is made. It dies with the trace, by drop().
+ * NULL if make() returned NULL: the next caller tries again. */
+const void *trace_memo(const struct trace *t, enum memo_id id,
+                       void *(*make)(const struct trace *t),
+                       void (*drop)(void *v));
 
 /* The raw arguments of a row as they stand in the file: the source, and the
  * bytes from the arguments' first byte on, as many as they had when the file

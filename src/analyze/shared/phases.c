@@ -315,8 +315,32 @@ static bool make_source(struct phases *p, uint32_t source, const int64_t *first,
     return ok;
 }
 
-int phases_init(struct phases *p, const struct trace *t, struct ops_err *e) {
-    *p = (struct phases){.t = t};
+static void drop_phases(void *made) {
+    struct phases *p = made;
+    for (size_t i = 0; i < p->nviews; i++) {
+        struct phase_view *v = &p->views[i];
+        for (int k = 0; k < 2; k++) intervals_free(&v->own[k]);
+        intervals_free(&v->busy);
+        free(v->own_common);
+        for (int k = 0; k < 4; k++) free(v->common[k]);
+    }
+    for (size_t i = 0; p->sides && i < p->nsides; i++) {
+        for (int k = 0; k < 4; k++) intervals_free(&p->sides[i].host[k]);
+        for (int k = 0; k < PHASES - 1; k++)
+            intervals_free(&p->sides[i].alone[k]);
+    }
+    free(p->views);
+    free(p->sides);
+    free(p->view_first);
+    free(p);
+}
+
+/* Returns the phases of a trace; NULL if memory ran out. */
+static void *make_phases(const struct trace *t) {
+    struct phases *p = calloc(1, sizeof *p);
+    if (p == NULL) return NULL;
+    p->t = t;
+    p->nsides = t->nsources;
     int64_t *launches = phases_first_launches(t);
     size_t *first = calloc(t->nsources + 2, sizeof *first);
     uint32_t *devices = first ? find_devices(t, first) : NULL;
@@ -330,29 +354,19 @@ int phases_init(struct phases *p, const struct trace *t, struct ops_err *e) {
     free(launches);
     free(first);
     free(devices);
-    if (ok) return 0;
-    phases_free(p);
-    return fail_oom(e);
+    if (ok) return p;
+    drop_phases(p);
+    return NULL;
 }
 
-void phases_free(struct phases *p) {
-    for (size_t i = 0; i < p->nviews; i++) {
-        struct phase_view *v = &p->views[i];
-        for (int k = 0; k < 2; k++) intervals_free(&v->own[k]);
-        intervals_free(&v->busy);
-        free(v->own_common);
-        for (int k = 0; k < 4; k++) free(v->common[k]);
-    }
-    for (size_t i = 0; p->sides && i < p->t->nsources; i++) {
-        for (int k = 0; k < 4; k++) intervals_free(&p->sides[i].host[k]);
-        for (int k = 0; k < PHASES - 1; k++)
-            intervals_free(&p->sides[i].alone[k]);
-    }
-    free(p->views);
-    free(p->sides);
-    free(p->view_first);
-    *p = (struct phases){0};
+int phases_init(struct phases *p, const struct trace *t, struct ops_err *e) {
+    const struct phases *kept = trace_memo(t, MEMO_PHASES, make_phases,
+                                           drop_phases);
+    *p = kept != NULL ? *kept : (struct phases){.t = t};
+    return kept != NULL ? 0 : fail_oom(e);
 }
+
+void phases_free(struct phases *p) { *p = (struct phases){0}; }
 
 /* The time within [start, end) that the first i + 1 phases of a device claim:
  * what it has itself, and what the host has beside it. */

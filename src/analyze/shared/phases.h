@@ -45,13 +45,15 @@ struct phase_view {
 struct phases {
     const struct trace *t;
     struct phase_side *sides; /* by source */
+    size_t nsides;
     struct phase_view *views; /* by source, then device */
     size_t nviews, cap_views;
     size_t *view_first; /* by source: its views are [view_first[i],
                            view_first[i + 1]) */
 };
 
-/* Works out the views of all sources. O(spans log spans) at worst. */
+/* The views of all sources: worked out once for a trace, which keeps them for
+ * all analyses; p borrows them. O(spans log spans) at worst, the first time. */
 int phases_init(struct phases *p, const struct trace *t, struct ops_err *e);
 void phases_free(struct phases *p);
 

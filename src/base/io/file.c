@@ -317,6 +317,20 @@ void file_close(struct file *f) {
     free(o);
 }
 
+/* Only pages of a file come back as they were: those of a regular file that
+ * was mapped (such a file has its path) and of a temporary one. */
+void file_forget(const struct file *f, struct bytes part) {
+    const struct own *o = (const struct own *)f;
+    bool mapped = o->map.p != NULL && o->path != NULL;
+    if (!mapped && o->scratch.p == NULL) return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = ((uintptr_t)part.p + page - 1) / page * page;
+    uintptr_t to = ((uintptr_t)part.p + part.n) / page * page;
+    uintptr_t all = (uintptr_t)f->bytes.p, end = all + f->bytes.n / page * page;
+    if (from < all || to > end || from >= to) return;
+    madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
 bool file_tripped(const struct file *f) { return guard_tripped(f->slot); }
 
 bool file_shrank(const struct file *f) {

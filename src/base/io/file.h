@@ -41,6 +41,11 @@ int file_from_mapping(struct bytes b, size_t mapped, struct file **out,
 
 void file_close(struct file *f);
 
+/* Lets go of the memory behind some of the contents, which were read and are
+ * hardly needed again: reading them once more takes them from the system's
+ * cache of the file. Does nothing where they are no file's pages. */
+void file_forget(const struct file *f, struct bytes part);
+
 /* Has the file on disk become shorter than what was mapped? Reading past its
  * new end gives zeros. */
 bool file_shrank(const struct file *f);

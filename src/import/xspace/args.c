@@ -62,12 +62,12 @@ static void add_entry(struct build *x, struct bytes b, bool stat) {
     uint64_t key = 0, id = 0;
     struct bytes value = {b.p, 0}, name = {b.p, 0};
     while (pb_next_cut(&r, &f)) {
-        if (f.num == 1 && f.wire == PB_VARINT) key = f.value;
-        if (f.num == 2 && f.wire == PB_BYTES) value = f.bytes;
+        if (f.num == XSPACE_MAP_KEY && f.wire == PB_VARINT) key = f.value;
+        if (f.num == XSPACE_MAP_VALUE && f.wire == PB_BYTES) value = f.bytes;
     }
     for (r = pb_reader(value); pb_next_cut(&r, &f);) {
-        if (f.num == 1 && f.wire == PB_VARINT) id = f.value;
-        if (f.num == 2 && f.wire == PB_BYTES) name = f.bytes;
+        if (f.num == XSTATMETA_ID && f.wire == PB_VARINT) id = f.value;
+        if (f.num == XSTATMETA_NAME && f.wire == PB_BYTES) name = f.bytes;
     }
     if (stat) value = name;
     if (!VEC_ROOM(x->entries, x->nentries, x->cap_entries)) x->oom = true;
@@ -84,7 +84,7 @@ static uint32_t add_map(struct build *x, struct bytes plane, uint32_t num) {
     struct pb_field f;
     while (!x->oom && pb_next_cut(&r, &f))
         if (f.num == num && f.wire == PB_BYTES && f.bytes.n > 0)
-            add_entry(x, f.bytes, num == 5);
+            add_entry(x, f.bytes, num == XPLANE_STAT_METADATA);
     if (x->nentries > first)
         qsort(x->entries + first, x->nentries - first, sizeof *x->entries,
               by_id);
@@ -95,9 +95,9 @@ static void add_plane(struct build *x, struct bytes b) {
     struct index_plane p = {.begin = (uint64_t)(b.p - x->all.p)};
     p.end = p.begin + b.n;
     p.stats = (uint32_t)x->nentries;
-    p.nstats = add_map(x, b, 5);
+    p.nstats = add_map(x, b, XPLANE_STAT_METADATA);
     p.names = (uint32_t)x->nentries;
-    p.nnames = add_map(x, b, 4);
+    p.nnames = add_map(x, b, XPLANE_EVENT_METADATA);
     if (!VEC_ROOM(x->planes, x->nplanes, x->cap_planes)) x->oom = true;
     else x->planes[x->nplanes++] = p;
 }
@@ -122,7 +122,8 @@ struct xspace_index *xspace_index_new(struct bytes all) {
     struct pb r = pb_reader(all);
     struct pb_field f;
     while (!x.oom && pb_next_cut(&r, &f))
-        if (f.num == 1 && f.wire == PB_BYTES) add_plane(&x, f.bytes);
+        if (f.num == XSPACE_PLANES && f.wire == PB_BYTES)
+            add_plane(&x, f.bytes);
     struct xspace_index *ix = x.oom ? NULL : pack(&x);
     free(x.planes);
     free(x.entries);
@@ -171,16 +172,17 @@ static bool give_stat(const struct view *v, struct bytes b, bool shared) {
     uint64_t id = 0;
     while (pb_next(&r, &f)) {
         if (f.wire == PB_VARINT) {
-            if (f.num == 1) id = f.value;
-            if (f.num == 3) a = (struct arg){.type = ARG_UINT, .u = f.value};
-            if (f.num == 4)
+            if (f.num == XSTAT_METADATA_ID) id = f.value;
+            if (f.num == XSTAT_UINT64)
+                a = (struct arg){.type = ARG_UINT, .u = f.value};
+            if (f.num == XSTAT_INT64)
                 a = (struct arg){.type = ARG_INT, .i = (int64_t)f.value};
-            if (f.num == 7)
+            if (f.num == XSTAT_REF)
                 a = (struct arg){.type = ARG_TEXT,
                                  .text = stat_name(v, f.value)};
-        } else if (f.wire == PB_FIXED64 && f.num == 2) {
+        } else if (f.wire == PB_FIXED64 && f.num == XSTAT_DOUBLE) {
             a = (struct arg){.type = ARG_FLOAT, .f = pb_double(f.value)};
-        } else if (f.wire == PB_BYTES && f.num == 5) {
+        } else if (f.wire == PB_BYTES && f.num == XSTAT_STR) {
             a = (struct arg){.type = ARG_TEXT,
                              .text = shared ? at_most(f.bytes) : f.bytes};
         }
@@ -200,7 +202,8 @@ static bool give_stats(const struct view *v, struct bytes event) {
     struct pb r = pb_reader(event);
     struct pb_field f;
     while (pb_next(&r, &f))
-        if (f.num == 4 && f.wire == PB_BYTES && !give_stat(v, f.bytes, false))
+        if (f.num == XEVENT_STATS && f.wire == PB_BYTES &&
+            !give_stat(v, f.bytes, false))
             return false;
     return true;
 }
@@ -213,9 +216,9 @@ static void give_name(const struct view *v, struct bytes meta) {
     struct bytes name = {meta.p, 0}, display = name;
     for (int fields = 0; fields < SHARED_STATS && pb_next(&r, &f); fields++) {
         if (f.wire != PB_BYTES) continue;
-        if (f.num == 5 && !give_stat(v, f.bytes, true)) return;
-        if (f.num == 2) name = f.bytes;
-        if (f.num == 4) display = f.bytes;
+        if (f.num == XEVENTMETA_STATS && !give_stat(v, f.bytes, true)) return;
+        if (f.num == XEVENTMETA_NAME) name = f.bytes;
+        if (f.num == XEVENTMETA_DISPLAY_NAME) display = f.bytes;
     }
     if (display.n == 0 || name.n == 0) return;
     struct arg a = {.type = ARG_TEXT, .text = at_most(name)};
@@ -227,8 +230,8 @@ static void give_event(const struct view *v, struct bytes event) {
     struct pb_field f;
     uint64_t name = 0;
     while (pb_next(&r, &f)) {
-        if (f.num == 1 && f.wire == PB_VARINT) name = f.value;
-        if (f.num != 5 || f.wire != PB_VARINT) continue;
+        if (f.num == XEVENT_METADATA_ID && f.wire == PB_VARINT) name = f.value;
+        if (f.num != XEVENT_NUM_OCCURRENCES || f.wire != PB_VARINT) continue;
         struct arg a = {.type = ARG_INT, .i = (int64_t)f.value};
         if (!v->each(v->ctx, bytes_of("num_occurrences"), &a)) return;
     }

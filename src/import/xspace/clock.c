@@ -55,16 +55,18 @@ static bool first_offsets(const struct xplane *p, const struct xline *l,
     struct pb lr = {l->events, l->body.p + l->body.n, false}, r;
     struct pb_field f;
     *host = 0;
-    if (!pb_next(&lr, &f) || f.num != 4 || f.wire != PB_BYTES) return false;
+    if (!pb_next(&lr, &f) || f.num != XLINE_EVENTS || f.wire != PB_BYTES)
+        return false;
     bool found = false;
     for (r = pb_reader(f.bytes); pb_next(&r, &f);) {
         uint64_t id;
         struct xval v;
-        if (f.num == 2 && f.wire == PB_VARINT) *host = (int64_t)f.value;
-        if (f.num != 4 || f.wire != PB_BYTES) continue;
+        if (f.num == XEVENT_OFFSET_PS && f.wire == PB_VARINT)
+            *host = (int64_t)f.value;
+        if (f.num != XEVENT_STATS || f.wire != PB_BYTES) continue;
         if (!xstat_read(f.bytes, &id, &v)) continue;
         uint32_t s = xids_get(&p->stat_ids, id);
-        if (s == MAP_NONE || p->stats[s].code != XC_DEVICE_OFFSET) continue;
+        if (s == MAP_NONE || p->stats[s].code != XSTAT_DEVICE_OFFSET) continue;
         *dev = xval_int(p, &v);
         found = true;
     }
@@ -114,6 +116,6 @@ void xspace_clock(struct xspace *x) {
         struct xplane *p = &x->planes[i];
         for (size_t k = 0; k < p->nlines; k++)
             p->lines[k].base = line_base(x, p->lines[k].ts_ns);
-        if (p->kind == XP_XLA) device_clock(x, p);
+        if (p->kind == XPLANE_XLA) device_clock(x, p);
     }
 }

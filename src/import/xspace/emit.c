@@ -22,13 +22,13 @@ struct bytes fact_text(const struct xpiece *w, enum xcode c) {
 
 void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
     static const enum track_kind kinds[] = {
-        [XL_HOST] = TRACK_THREAD,     [XL_STREAM] = TRACK_STREAM,
-        [XL_DERIVED] = TRACK_DERIVED, [XL_ASYNC] = TRACK_ASYNC,
-        [XL_OVERHEAD] = TRACK_OTHER,  [XL_OTHER] = TRACK_OTHER,
-        [XL_COUNTERS] = TRACK_OTHER,  [XL_HOST_ASYNC] = TRACK_ASYNC,
+        [XLINE_HOST] = TRACK_THREAD,     [XLINE_STREAM] = TRACK_STREAM,
+        [XLINE_DERIVED] = TRACK_DERIVED, [XLINE_ASYNC] = TRACK_ASYNC,
+        [XLINE_OVERHEAD] = TRACK_OTHER,  [XLINE_OTHER] = TRACK_OTHER,
+        [XLINE_COUNTERS] = TRACK_OTHER,  [XLINE_HOST_ASYNC] = TRACK_ASYNC,
     };
     *tr = (struct xtracks){ROW_NONE, ROW_NONE, ROW_NONE, l->before};
-    if (l->kind == XL_COUNTERS) return;
+    if (l->kind == XLINE_COUNTERS) return;
     tr->main = trace_track(w->t, w->source, kinds[l->kind], w->plane->pid,
                            l->id);
     if (!w->t->oom) w->t->tracks[tr->main].device = w->device;
@@ -88,40 +88,41 @@ static bool new_peak(struct xpiece *w, uint32_t allocator, int64_t allocated) {
 static void allocator_facts(struct xpiece *w, uint32_t allocator,
                             int64_t allocated, int64_t reserved) {
     struct allocator *a = &w->t->allocators[allocator];
-    int64_t available = fact_int(w, XC_BYTES_AVAILABLE, -1), sum;
-    int64_t peak = fact_int(w, XC_PEAK, -1);
+    int64_t available = fact_int(w, XSTAT_BYTES_AVAILABLE, -1), sum;
+    int64_t peak = fact_int(w, XSTAT_PEAK, -1);
     if (allocated >= 0 && available >= 0 &&
         !__builtin_add_overflow(allocated, available, &sum) &&
         !__builtin_add_overflow(sum, reserved > 0 ? reserved : 0, &sum))
         a->capacity = sum;
     if (peak > a->peak_life) a->peak_life = peak;
-    if (!new_peak(w, allocator, allocated) || !fact_has(w, XC_FRAGMENTATION))
+    if (!new_peak(w, allocator, allocated) || !fact_has(w, XSTAT_FRAGMENTATION))
         return;
-    double f = xval_num(w->plane, &w->facts.v[XC_FRAGMENTATION]);
+    double f = xval_num(w->plane, &w->facts.v[XSTAT_FRAGMENTATION]);
     if (f >= 0 && f <= 1) a->fragmentation = f;
 }
 
 void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
                    const struct xevent *e) {
-    struct bytes name = fact_text(w, XC_ALLOCATOR);
+    struct bytes name = fact_text(w, XSTAT_ALLOCATOR);
     struct mem_in m = {.ts = e->ts, .track = tr->main};
-    int64_t bytes = fact_int(w, XC_ALLOCATION, fact_int(w, XC_REQUESTED, 0));
-    int64_t reserved = fact_int(w, XC_BYTES_RESERVED, 0);
+    int64_t bytes = fact_int(w, XSTAT_ALLOCATION,
+                             fact_int(w, XSTAT_REQUESTED, 0));
+    int64_t reserved = fact_int(w, XSTAT_BYTES_RESERVED, 0);
     w->memory = true;
     m.bytes = alloc ? bytes : -(bytes == INT64_MIN ? 0 : bytes);
     /* a program's own free() knows no size */
-    if (!alloc && w->plane->own && !fact_has(w, XC_ALLOCATION))
+    if (!alloc && w->plane->own && !fact_has(w, XSTAT_ALLOCATION))
         m.bytes = MEM_UNSIZED;
-    m.allocated = fact_int(w, XC_BYTES_ALLOCATED, -1);
+    m.allocated = fact_int(w, XSTAT_BYTES_ALLOCATED, -1);
     /* bytes_reserved is memory set aside beside the allocated (stacks on a
      * TPU), 0 on GPUs, where the whole pool is the capacity. */
     m.reserved = -1;
     if (reserved > 0 && m.allocated >= 0 && m.allocated < INT64_MAX - reserved)
         m.reserved = m.allocated + reserved;
-    m.addr = fact_has(w, XC_ADDR) ? (uint64_t)fact_int(w, XC_ADDR, 0) : 0;
+    m.addr = fact_has(w, XSTAT_ADDR) ? (uint64_t)fact_int(w, XSTAT_ADDR, 0) : 0;
     m.allocator = trace_allocator(w->t, w->source, name,
                                   allocator_device(w, name));
-    struct bytes what = fact_text(w, XC_TF_OP);
+    struct bytes what = fact_text(w, XSTAT_TF_OP);
     m.what = what.n > 0 ? trace_str(w->t, what) : 0;
     if (m.allocator < w->t->nallocators)
         allocator_facts(w, m.allocator, m.allocated, reserved);
@@ -143,9 +144,9 @@ static void counter_event(struct xpiece *w, const struct xname *n,
     while (pb_next(&r, &f)) {
         uint64_t id;
         struct xval v;
-        if (f.num != 4 || f.wire != PB_BYTES) continue;
+        if (f.num != XEVENT_STATS || f.wire != PB_BYTES) continue;
         xstat_read(f.bytes, &id, &v);
-        if (v.type != XT_DOUBLE && v.type != XT_UINT && v.type != XT_INT)
+        if (v.type != XVAL_DOUBLE && v.type != XVAL_UINT && v.type != XVAL_INT)
             continue;
         uint32_t c = trace_counter(w->t, w->source, n->name,
                                    (struct bytes){body, 0}, w->device);
@@ -159,7 +160,7 @@ static void counter_event(struct xpiece *w, const struct xname *n,
 static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
     if (!fact_has(w, c)) return 0;
     const struct xval *v = &w->facts.v[c];
-    if (v->type == XT_STR || v->type == XT_BYTES)
+    if (v->type == XVAL_STR || v->type == XVAL_BYTES)
         return hash_bytes(v->b.p, v->b.n);
     return hash_pair(v->u, (uint64_t)v->type);
 }
@@ -167,29 +168,29 @@ static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
 /* The compiled program that an event belongs to, "jit_step(8623)", as the
  * metadata of modules has it. */
 static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
-    struct bytes m = fact_text(w, XC_HLO_MODULE);
-    if (m.n == 0 || m.n > cap - 32 || !fact_has(w, XC_PROGRAM)) return m;
+    struct bytes m = fact_text(w, XSTAT_HLO_MODULE);
+    if (m.n == 0 || m.n > cap - 32 || !fact_has(w, XSTAT_PROGRAM)) return m;
     memcpy(out, m.p, m.n);
     int n = snprintf(out + m.n, cap - m.n, "(%" PRIu64 ")",
-                     (uint64_t)fact_int(w, XC_PROGRAM, 0));
+                     (uint64_t)fact_int(w, XSTAT_PROGRAM, 0));
     return (struct bytes){(uint8_t *)out, m.n + (size_t)n};
 }
 
 /* The category that a kernel's launch facts make: see launch.h. Kernels of
  * one variant come again and again, so that the cache mostly has it. */
 static uint32_t launch_category(struct xpiece *w) {
-    uint64_t key = fact_hash(w, XC_KERNEL_DETAILS);
-    key = hash_pair(key, fact_hash(w, XC_HLO_OP));
-    key = hash_pair(key, fact_hash(w, XC_TF_OP));
-    key = hash_pair(key, fact_hash(w, XC_PROGRAM));
-    key = hash_pair(key, fact_hash(w, XC_HLO_MODULE)) | 1;
+    uint64_t key = fact_hash(w, XSTAT_KERNEL_DETAILS);
+    key = hash_pair(key, fact_hash(w, XSTAT_HLO_OP));
+    key = hash_pair(key, fact_hash(w, XSTAT_TF_OP));
+    key = hash_pair(key, fact_hash(w, XSTAT_PROGRAM));
+    key = hash_pair(key, fact_hash(w, XSTAT_HLO_MODULE)) | 1;
     struct xlaunch *at = &w->launches[key >> 32 & 510];
     if (at[0].key == key) return at[0].cat;
     if (at[1].key == key) return at[1].cat;
     at[1] = at[0];
     char module[256];
-    struct launch l = {fact_text(w, XC_HLO_OP), fact_text(w, XC_TF_OP),
-                       fact_text(w, XC_KERNEL_DETAILS),
+    struct launch l = {fact_text(w, XSTAT_HLO_OP), fact_text(w, XSTAT_TF_OP),
+                       fact_text(w, XSTAT_KERNEL_DETAILS),
                        module_text(w, module, sizeof module)};
     *at = (struct xlaunch){key, launch_cat(w->t, &l)};
     return at->cat;
@@ -199,65 +200,66 @@ static uint32_t launch_category(struct xpiece *w) {
 static void host_span(struct xpiece *w, const struct xline *l,
                       const struct xname *n, struct span_in *s) {
     struct bytes hlo;
-    if (fact_has(w, XC_STEP_NUM) && n->kind != SPAN_PYTHON) {
+    if (fact_has(w, XSTAT_STEP_NUM) && n->kind != SPAN_PYTHON) {
         s->kind = SPAN_ANNOTATION;
         if (w->x->host_steps) s->flags |= SPAN_STEPMARK;
-    } else if (fact_has(w, XC_CORRELATION)) {
+    } else if (fact_has(w, XSTAT_CORRELATION)) {
         s->kind = SPAN_API;
-    } else if (fact_has(w, XC_HLO_OP) &&
-               (hlo = fact_text(w, XC_HLO_OP)).n > 0) {
+    } else if (fact_has(w, XSTAT_HLO_OP) &&
+               (hlo = fact_text(w, XSTAT_HLO_OP)).n > 0) {
         s->kind = SPAN_OP;
         s->cat = launch_category(w);
         if (hlo.n != n->name.n || memcmp(hlo.p, n->name.p, hlo.n) != 0)
             s->name = trace_str(w->t, hlo);
-    } else if (n->role == XR_EAGER && fact_has(w, XC_EAGER_OP) &&
-               !xname_is_function(fact_text(w, XC_EAGER_OP))) {
+    } else if (n->role == XROLE_EAGER && fact_has(w, XSTAT_EAGER_OP) &&
+               !xname_is_function(fact_text(w, XSTAT_EAGER_OP))) {
         s->kind = SPAN_OP;
         s->flags |= SPAN_EAGER;
-        s->name = trace_str(w->t, fact_text(w, XC_EAGER_OP));
-    } else if (s->kind == SPAN_ANNOTATION && fact_has(w, XC_SRC)) {
+        s->name = trace_str(w->t, fact_text(w, XSTAT_EAGER_OP));
+    } else if (s->kind == SPAN_ANNOTATION && fact_has(w, XSTAT_SRC)) {
         /* the C++ tracer says where in its source it stands; user code in
          * Python cannot */
         s->kind = SPAN_RUNTIME;
     } else if (s->kind == SPAN_ANNOTATION &&
                BYTES_STARTS(l->name, "Host Threads/") &&
-               !fact_has(w, XC_NVTX) && !BYTES_STARTS(n->name, "NVTX:")) {
+               !fact_has(w, XSTAT_NVTX) && !BYTES_STARTS(n->name, "NVTX:")) {
         s->kind = SPAN_API; /* the GPU tracer's own lines hold calls */
     }
-    if (fact_has(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
+    if (fact_has(w, XSTAT_IS_EAGER) && fact_int(w, XSTAT_IS_EAGER, 0) != 0)
         s->flags |= SPAN_EAGER;
-    if (fact_has(w, XC_ASYNC) && fact_has(w, XC_FLOW)) s->flags |= SPAN_ASYNC;
+    if (fact_has(w, XSTAT_ASYNC) && fact_has(w, XSTAT_FLOW))
+        s->flags |= SPAN_ASYNC;
 }
 
 /* What the stats make of an event on a stream of a GPU. */
 static void stream_span(struct xpiece *w, struct span_in *s) {
-    if (fact_has(w, XC_KERNEL_DETAILS)) {
+    if (fact_has(w, XSTAT_KERNEL_DETAILS)) {
         s->kind = SPAN_KERNEL;
         s->cat = launch_category(w);
-    } else if (fact_has(w, XC_MEMCPY_DETAILS) ||
-               fact_has(w, XC_MEMSET_DETAILS)) {
-        s->kind = fact_has(w, XC_MEMCPY_DETAILS) ? SPAN_COPY : SPAN_MEMSET;
-        if (fact_has(w, XC_HLO_OP)) s->cat = launch_category(w);
-    } else if (fact_has(w, XC_MEMALLOC_DETAILS) ||
-               fact_has(w, XC_MEMFREE_DETAILS) ||
-               fact_has(w, XC_RESIDENCY_DETAILS))
+    } else if (fact_has(w, XSTAT_MEMCPY_DETAILS) ||
+               fact_has(w, XSTAT_MEMSET_DETAILS)) {
+        s->kind = fact_has(w, XSTAT_MEMCPY_DETAILS) ? SPAN_COPY : SPAN_MEMSET;
+        if (fact_has(w, XSTAT_HLO_OP)) s->cat = launch_category(w);
+    } else if (fact_has(w, XSTAT_MEMALLOC_DETAILS) ||
+               fact_has(w, XSTAT_MEMFREE_DETAILS) ||
+               fact_has(w, XSTAT_RESIDENCY_DETAILS))
         s->kind = SPAN_OTHER;
-    else if (s->kind == SPAN_OTHER && fact_has(w, XC_CORRELATION))
+    else if (s->kind == SPAN_OTHER && fact_has(w, XSTAT_CORRELATION))
         s->kind = SPAN_KERNEL;
-    if (fact_has(w, XC_IS_EAGER) && fact_int(w, XC_IS_EAGER, 0) != 0)
+    if (fact_has(w, XSTAT_IS_EAGER) && fact_int(w, XSTAT_IS_EAGER, 0) != 0)
         s->flags |= SPAN_EAGER;
 }
 
 static void device_span(struct xpiece *w, const struct xline *l,
                         struct xtracks *tr, struct span_in *s) {
-    if (w->plane->kind == XP_GPU) stream_span(w, s);
-    if (l->kind == XL_DERIVED || l->kind == XL_ASYNC) {
+    if (w->plane->kind == XPLANE_GPU) stream_span(w, s);
+    if (l->kind == XLINE_DERIVED || l->kind == XLINE_ASYNC) {
         s->flags |= SPAN_DERIVED;
-        if (l->kind == XL_ASYNC) s->flags |= SPAN_ASYNC;
+        if (l->kind == XLINE_ASYNC) s->flags |= SPAN_ASYNC;
         trace_note(w->t, NOTE_DERIVED_LINES, 1);
     }
-    if (l->kind == XL_OVERHEAD) s->kind = SPAN_OVERHEAD;
-    if (l->kind == XL_OTHER) s->kind = SPAN_OTHER;
+    if (l->kind == XLINE_OVERHEAD) s->kind = SPAN_OVERHEAD;
+    if (l->kind == XLINE_OTHER) s->kind = SPAN_OTHER;
     if (l->marks) {
         s->kind = SPAN_ANNOTATION;
         s->flags |= SPAN_STEPMARK;
@@ -269,8 +271,8 @@ static void device_span(struct xpiece *w, const struct xline *l,
  * its name, else its place on the line. */
 static int64_t step_number(struct xpiece *w, const struct xname *n,
                            const struct xtracks *tr) {
-    if (fact_has(w, XC_STEP_NUM)) return fact_int(w, XC_STEP_NUM, 0);
-    if (fact_has(w, XC_GROUP)) return fact_int(w, XC_GROUP, 0);
+    if (fact_has(w, XSTAT_STEP_NUM)) return fact_int(w, XSTAT_STEP_NUM, 0);
+    if (fact_has(w, XSTAT_GROUP)) return fact_int(w, XSTAT_GROUP, 0);
     int64_t v = 0;
     for (size_t i = 0; i < n->name.n; i++) {
         if (!isdigit(n->name.p[i]) || i > 17) return tr->marks - 1;
@@ -284,9 +286,10 @@ static void device_times(struct xpiece *w, const struct xline *l,
                          struct span_in *s) {
     const struct xplane *p = w->plane;
     int64_t zero = p->own_clock ? p->dev_zero : l->base;
-    if (__builtin_add_overflow(zero, fact_int(w, XC_DEVICE_OFFSET, 0), &s->ts))
+    if (__builtin_add_overflow(zero, fact_int(w, XSTAT_DEVICE_OFFSET, 0),
+                               &s->ts))
         s->ts = INT64_MAX;
-    s->dur = fact_int(w, XC_DEVICE_DURATION, 0);
+    s->dur = fact_int(w, XSTAT_DEVICE_DURATION, 0);
 }
 
 void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
@@ -300,7 +303,7 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
                         .flags = n->flags,
                         .args = e->args,
                         .args_n = e->args_n};
-    if (l->kind == XL_COUNTERS) {
+    if (l->kind == XLINE_COUNTERS) {
         counter_event(w, n, e);
         return;
     }
@@ -308,17 +311,18 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
         xevent_own(w, l, tr, n, e);
         return;
     }
-    if (l->kind == XL_HOST) {
+    if (l->kind == XLINE_HOST) {
         if (w->facts.seen != 0 || n->kind == SPAN_ANNOTATION)
             host_span(w, l, n, &s);
         if (s.kind == SPAN_PYTHON) s.track = python_track(w, l, tr);
-        if (n->role == XR_ALLOC || n->role == XR_FREE) {
-            xevent_memory(w, tr, n->role == XR_ALLOC, e);
+        if (n->role == XROLE_ALLOC || n->role == XROLE_FREE) {
+            xevent_memory(w, tr, n->role == XROLE_ALLOC, e);
             return; /* an instant that stands in the table of its own */
         }
     } else {
         device_span(w, l, tr, &s);
-        if (fact_has(w, XC_DEVICE_OFFSET) && fact_has(w, XC_DEVICE_DURATION))
+        if (fact_has(w, XSTAT_DEVICE_OFFSET) &&
+            fact_has(w, XSTAT_DEVICE_DURATION))
             device_times(w, l, &s);
     }
     if (e->count) {
@@ -329,14 +333,14 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
     }
     row_id row = trace_span(w->t, &s);
     if (row == ROW_NONE) return;
-    if (fact_has(w, XC_CORRELATION)) {
-        uint64_t id = (uint64_t)fact_int(w, XC_CORRELATION, 0);
-        if (l->kind == XL_HOST) trace_link_host(w->t, w->source, id, row);
-        else if (l->kind == XL_STREAM)
+    if (fact_has(w, XSTAT_CORRELATION)) {
+        uint64_t id = (uint64_t)fact_int(w, XSTAT_CORRELATION, 0);
+        if (l->kind == XLINE_HOST) trace_link_host(w->t, w->source, id, row);
+        else if (l->kind == XLINE_STREAM)
             trace_link_device(w->t, w->source, id, row);
     }
     if (s.flags & SPAN_STEPMARK)
         trace_step_hint(w->t, row, step_number(w, n, tr));
-    else if (fact_has(w, XC_GROUP) && l->kind == XL_HOST)
-        trace_group_hint(w->t, row, fact_int(w, XC_GROUP, 0));
+    else if (fact_has(w, XSTAT_GROUP) && l->kind == XLINE_HOST)
+        trace_group_hint(w->t, row, fact_int(w, XSTAT_GROUP, 0));
 }

@@ -36,17 +36,17 @@ static void device_fact(struct xspace *x, struct xplane *p, struct bytes name,
 void xplane_meta(struct xspace *x, const struct xplane *p, struct bytes name,
                  const struct xval *v) {
     char key[64], value[40];
-    if (name.n == 0 || name.n >= sizeof key || v->type == XT_BYTES) return;
+    if (name.n == 0 || name.n >= sizeof key || v->type == XVAL_BYTES) return;
     memcpy(key, name.p, name.n);
     key[name.n] = 0;
     struct bytes text = xval_text(p, v);
-    if (v->type == XT_DOUBLE) {
+    if (v->type == XVAL_DOUBLE) {
         snprintf(value, sizeof value, "%.15g", pb_double(v->u));
         text = bytes_of(value);
-    } else if (v->type == XT_INT) {
+    } else if (v->type == XVAL_INT) {
         snprintf(value, sizeof value, "%" PRId64, (int64_t)v->u);
         text = bytes_of(value);
-    } else if (v->type == XT_UINT) {
+    } else if (v->type == XVAL_UINT) {
         snprintf(value, sizeof value, "%" PRIu64, v->u);
         text = bytes_of(value);
     }
@@ -57,7 +57,7 @@ static void process_fact(struct xspace *x, struct xplane *p, int64_t pid) {
     struct source *s = &x->t->sources[x->source];
     if (s->pid < 0) s->pid = pid;
     /* Merged planes of other processes carry theirs in the name. */
-    if (p->kind == XP_HOST && p->pid == 0) p->pid = pid;
+    if (p->kind == XPLANE_HOST && p->pid == 0) p->pid = pid;
 }
 
 /* The program's number in "jit_step(8623)"; 0: none. */
@@ -79,8 +79,9 @@ static void module_facts(struct xspace *x, const struct xplane *p) {
         while (pb_next(&r, &f)) {
             uint64_t id;
             struct xval v;
-            if (f.num != 5 || f.wire != PB_BYTES) continue;
-            if (xstat_read(f.bytes, &id, &v) && v.type == XT_BYTES) proto = v.b;
+            if (f.num != XEVENTMETA_STATS || f.wire != PB_BYTES) continue;
+            if (xstat_read(f.bytes, &id, &v) && v.type == XVAL_BYTES)
+                proto = v.b;
         }
         size_t hlo = proto.n;
         if (hlo > 0)

@@ -14,7 +14,6 @@
  * rest is forgotten. */
 #include "import/xspace/hlo.h"
 
-#include "base/hash.h"
 #include "base/pb.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -75,7 +74,6 @@ static void raw_number(struct hlo_raw *i, const struct pb_field *f) {
     switch (f->num) {
     case 9: i->parameter = (int64_t)f->value; break;
     case 35: i->id = f->value; break;
-    case 50: i->feature_groups = (int64_t)f->value; break;
     case 61: i->batch_groups = (int64_t)f->value; break;
     default: break;
     }
@@ -190,7 +188,6 @@ static void find_costs(struct hlo_reader *r) {
             struct hlo_raw *in = &r->raw[i];
             hlo_cost_of(r, in);
             add_cost(&sum.flops, in->cost.flops);
-            add_cost(&sum.trans, in->cost.trans);
             if (in->cost.matrix <= sum.matrix) continue;
             sum.matrix = in->cost.matrix;
             sum.math = in->cost.math;
@@ -455,7 +452,6 @@ static void keep_instr(struct keeping *k, uint32_t at) {
         .module = k->module,
         .comp = (uint32_t)h->ncomps,
         .flops = i->cost.flops,
-        .transcendentals = i->cost.trans,
         .read_bytes = i->cost.read,
         .written_bytes = i->cost.written,
         .math = (uint8_t)dtype_of_hlo(i->cost.math ? i->cost.math
@@ -493,21 +489,14 @@ static void keep_body(struct keeping *k, struct hlo_body *c) {
                                               (uint32_t)h->ninstrs, k->module};
 }
 
-/* Operands and callees, now that all have their places. */
+/* Callees, now that all have their places. */
 static void keep_edges(struct keeping *k) {
     const struct hlo_reader *r = k->r;
     struct hlo *h = k->h;
     for (uint32_t at = 0; at < r->nraw; at++) {
         if (k->to[at] == ROW_NONE) continue;
         struct hlo_instr *i = &h->instrs[k->to[at]];
-        i->operands = (uint32_t)h->noperands;
         i->called = (uint32_t)h->ncalled;
-        for (uint32_t n = 0; n < r->raw[at].noperand; n++) {
-            const struct hlo_raw *o = hlo_operand(r, &r->raw[at], n);
-            if (!VEC_ROOM(h->operands, h->noperands, h->cap_operands)) goto oom;
-            h->operands[h->noperands++] = o ? k->to[o - r->raw] : ROW_NONE;
-            i->noperands++;
-        }
         for (uint32_t n = 0; n < r->raw[at].ncall; n++) {
             const struct hlo_body *c = hlo_callee(r, &r->raw[at], n);
             if (c == NULL || c->kept == ROW_NONE) continue;
@@ -566,15 +555,10 @@ static void keep_module(struct hlo_reader *r, const struct module *m,
             if (!r->bodies[i].folded) keep_body(&k, &r->bodies[i]);
         keep_edges(&k);
         uint32_t entry = map_get(&r->body_by_id, m->entry);
-        k.h->modules[k.module] =
-            (struct hlo_module){keep_text(&k, m->name),
-                                keep_text(&k, m->label),
-                                m->program,
-                                hash_bytes(m->body.p, m->body.n),
-                                source,
-                                entry == MAP_NONE || entry >= r->nbodies
-                                    ? ROW_NONE
-                                    : r->bodies[entry].kept};
+        k.h->modules[k.module] = (struct hlo_module){
+            keep_text(&k, m->name), keep_text(&k, m->label), m->program, source,
+            entry == MAP_NONE || entry >= r->nbodies ? ROW_NONE
+                                                     : r->bodies[entry].kept};
     }
     map_free(&k.order);
     map_free(&k.texts);

@@ -41,14 +41,14 @@ enum { HLO_DIMS = 16 }; /* of an array; XLA itself has far fewer */
 struct hlo_size {
     int64_t elements, bytes; /* of all arrays */
     int64_t dims[HLO_DIMS];  /* of the first */
-    int64_t first_elements, first_bytes;
+    int64_t first_elements;
     int64_t last_bytes; /* of the last array of a tuple */
     uint32_t ndims, arrays;
     uint8_t type, last_type; /* XLA's number of the element type */
 };
 
 struct hlo_cost {
-    int64_t flops, trans, read, written; /* -1: unknown */
+    int64_t flops, read, written; /* -1: unknown */
     uint8_t math; /* XLA type of the operands of matrix work; 0: none */
     bool full_f32;
     int64_t matrix; /* flops of the largest part that is matrix work */
@@ -59,7 +59,7 @@ struct hlo_raw {
     struct bytes name, opcode, shape, meta, target, config, fusion;
     struct bytes dot, window, conv, precision;
     uint64_t id;
-    int64_t parameter, feature_groups, batch_groups;
+    int64_t parameter, batch_groups;
     uint32_t operand, noperand; /* in ids: operands, computations */
     uint32_t call, ncall;
     uint32_t comp;

@@ -136,7 +136,6 @@ static bool asks_precise(struct bytes config) {
 static void matrix_cost(struct hlo_raw *i, int64_t flops,
                         const struct hlo_size *lhs) {
     i->cost.flops = i->cost.matrix = flops;
-    i->cost.trans = 0;
     i->cost.math = lhs->type;
     i->cost.full_f32 = asks_precise(i->precision);
 }
@@ -317,7 +316,6 @@ static void reduce_cost(const struct hlo_reader *r, struct hlo_raw *i) {
     if (a == NULL) return;
     int64_t n = diff_of(a->size.first_elements, i->size.first_elements);
     i->cost.flops = hlo_mul(n, function_flops(r, i));
-    i->cost.trans = 0;
 }
 
 static void window_cost(const struct hlo_reader *r, struct hlo_raw *i) {
@@ -328,7 +326,6 @@ static void window_cost(const struct hlo_reader *r, struct hlo_raw *i) {
     }
     i->cost.flops = hlo_mul(hlo_mul(i->size.first_elements, places - 1),
                             function_flops(r, i));
-    i->cost.trans = 0;
 }
 
 /* n log n comparisons along the sorted dimension; the longest is as good. */
@@ -341,21 +338,14 @@ static void sort_cost(struct hlo_raw *i) {
         log++;
     }
     i->cost.flops = hlo_mul(i->size.first_elements, log);
-    i->cost.trans = 0;
 }
 
 /* The cost of the body, in place of the instruction's. */
 static void body_flops(struct hlo_raw *i, const struct hlo_body *b) {
     i->cost.flops = b->cost.flops;
-    i->cost.trans = b->cost.trans;
     i->cost.math = b->cost.math;
     i->cost.matrix = b->cost.matrix;
     i->cost.full_f32 = b->cost.full_f32;
-}
-
-static void set_flops(struct hlo_raw *i, int64_t flops, int64_t trans) {
-    i->cost.flops = flops;
-    i->cost.trans = trans;
 }
 
 static void count_flops(struct hlo_reader *r, struct hlo_raw *i) {
@@ -367,21 +357,20 @@ static void count_flops(struct hlo_reader *r, struct hlo_raw *i) {
     case HC_MOVE:
     case HC_SLICE:
     case HC_UPDATE:
-    case HC_DONE: set_flops(i, 0, 0); break;
-    case HC_ELEM: set_flops(i, n, 0); break;
-    case HC_TRANS: set_flops(i, n, n); break;
+    case HC_DONE: i->cost.flops = 0; break;
+    case HC_ELEM:
+    case HC_TRANS: i->cost.flops = n; break;
     case HC_DOT: dot_cost(r, i); break;
     case HC_CONV: conv_cost(r, i); break;
     case HC_REDUCE: reduce_cost(r, i); break;
     case HC_WINDOW: window_cost(r, i); break;
     case HC_SORT: sort_cost(i); break;
-    case HC_MAP: set_flops(i, hlo_mul(n, function_flops(r, i)), 0); break;
+    case HC_MAP: i->cost.flops = hlo_mul(n, function_flops(r, i)); break;
     case HC_SCATTER:
         last = hlo_operand(r, i, i->noperand - 1);
         if (last != NULL)
-            set_flops(i,
-                      hlo_mul(last->size.first_elements, function_flops(r, i)),
-                      0);
+            i->cost.flops = hlo_mul(last->size.first_elements,
+                                    function_flops(r, i));
         break;
     case HC_FUSION:
     case HC_CALL:
@@ -503,7 +492,7 @@ static void count_bytes(const struct hlo_reader *r, struct hlo_raw *i) {
 }
 
 void hlo_cost_of(struct hlo_reader *r, struct hlo_raw *i) {
-    i->cost = (struct hlo_cost){-1, -1, -1, -1, 0, false, 0};
+    i->cost = (struct hlo_cost){-1, -1, -1, 0, false, 0};
     count_flops(r, i);
     count_bytes(r, i);
     if (i->class == HC_CUSTOM && i->cost.flops < 0 && !hlo_is_gemm(i->target) &&

@@ -79,7 +79,6 @@ static void add_array(struct hlo_size *s, const struct array *a) {
         s->ndims = a->ndims;
         s->type = a->type;
         s->first_elements = n;
-        s->first_bytes = bytes;
     }
     sum_add(&s->elements, n);
     sum_add(&s->bytes, bytes);

@@ -85,7 +85,7 @@ static void host_name(const struct xplane *p, struct xname *n) {
     } else if (BYTES_IS(b, "MemoryAllocation") ||
                BYTES_IS(b, "MemoryDeallocation")) {
         n->kind = SPAN_RUNTIME;
-        n->role = b.p[6] == 'A' ? XR_ALLOC : XR_FREE;
+        n->role = b.p[6] == 'A' ? XROLE_ALLOC : XROLE_FREE;
     } else if (BYTES_STARTS(b, "EagerLocalExecute: ") &&
                b.n > sizeof eager - 1) {
         struct bytes op = {b.p + sizeof eager - 1, b.n - sizeof eager + 1};
@@ -94,7 +94,7 @@ static void host_name(const struct xplane *p, struct xname *n) {
         if (n->kind == SPAN_OP) n->name = op;
     } else if (BYTES_IS(b, "EagerExecute")) {
         n->kind = SPAN_RUNTIME;
-        n->role = p->eager_local ? XR_RUNTIME_SURE : XR_EAGER;
+        n->role = p->eager_local ? XROLE_RUNTIME_SURE : XROLE_EAGER;
     } else if (BYTES_STARTS(b, "Iterator::") || is_tf_op(p, b)) {
         n->kind = SPAN_OP;
     } else if (BYTES_STARTS(b, "NVTX:")) {
@@ -140,15 +140,15 @@ void xname_classify(const struct xplane *p, struct xname *n) {
         return;
     }
     switch (p->kind) {
-    case XP_HOST:
-    case XP_FACTS: host_name(p, n); break;
-    case XP_GPU: gpu_name(n); break;
-    case XP_XLA: n->kind = SPAN_KERNEL; break;
-    case XP_OTHER: n->kind = SPAN_OTHER; break;
+    case XPLANE_HOST:
+    case XPLANE_FACTS: host_name(p, n); break;
+    case XPLANE_GPU: gpu_name(n); break;
+    case XPLANE_XLA: n->kind = SPAN_KERNEL; break;
+    case XPLANE_OTHER: n->kind = SPAN_OTHER; break;
     }
     /* An XLA op's name is its whole HLO text. On the host the display name is
      * the op's type alone, which says less. */
-    if (p->kind != XP_HOST && n->display.n > 0) n->name = n->display;
+    if (p->kind != XPLANE_HOST && n->display.n > 0) n->name = n->display;
 }
 
 /* Lines that the readers of XSpace derive have ids from -559038737 on. */
@@ -168,18 +168,18 @@ enum xline_kind xline_classify(const struct xplane *p, const struct xline *l) {
     };
     /* clang-format on */
     if (p->own) return xline_own(p, l);
-    if (p->kind == XP_HOST || p->kind == XP_FACTS) return XL_HOST;
+    if (p->kind == XPLANE_HOST || p->kind == XPLANE_FACTS) return XLINE_HOST;
     if (BYTES_IS(l->name, XSPACE_COUNTERS_LINE) ||
         BYTES_STARTS(l->name, "counters_"))
-        return XL_COUNTERS;
-    if (derived_id(l->id)) return XL_DERIVED;
-    if (p->kind == XP_XLA) {
+        return XLINE_COUNTERS;
+    if (derived_id(l->id)) return XLINE_DERIVED;
+    if (p->kind == XPLANE_XLA) {
         if (BYTES_IS(l->name, "XLA Ops") ||
             BYTES_IS(l->name, "Sparse Core Ops"))
-            return XL_STREAM;
-        return BYTES_STARTS(l->name, "Async") ? XL_ASYNC : XL_DERIVED;
+            return XLINE_STREAM;
+        return BYTES_STARTS(l->name, "Async") ? XLINE_ASYNC : XLINE_DERIVED;
     }
-    if (p->kind == XP_OTHER) return XL_OTHER;
-    if (BYTES_STARTS(l->name, "CUPTI overhead")) return XL_OVERHEAD;
-    return pattern_in(derived, l->name) ? XL_DERIVED : XL_STREAM;
+    if (p->kind == XPLANE_OTHER) return XLINE_OTHER;
+    if (BYTES_STARTS(l->name, "CUPTI overhead")) return XLINE_OVERHEAD;
+    return pattern_in(derived, l->name) ? XLINE_DERIVED : XLINE_STREAM;
 }

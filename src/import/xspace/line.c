@@ -9,6 +9,7 @@
  * expected shape goes the slow way, through pb_next(). */
 #include "import/xspace/xspace.h"
 
+#include "base/io/file.h"
 #include "import/import.h"
 #include "model/launch.h"
 #include "model/trace_fill.h"
@@ -17,12 +18,12 @@
 #include <stdio.h>
 
 enum {
-    TAG_NAME = 0x08,
-    TAG_OFFSET = 0x10,
-    TAG_DURATION = 0x18,
-    TAG_STAT = 0x22,
-    TAG_COUNT = 0x28,
-    TAG_EVENT = 0x22
+    TAG_NAME = XEVENT_METADATA_ID << 3, /* and of a stat: XSTAT_METADATA_ID */
+    TAG_OFFSET = XEVENT_OFFSET_PS << 3,
+    TAG_DURATION = XEVENT_DURATION_PS << 3,
+    TAG_STAT = XEVENT_STATS << 3 | PB_BYTES,
+    TAG_COUNT = XEVENT_NUM_OCCURRENCES << 3,
+    TAG_EVENT = XLINE_EVENTS << 3 | PB_BYTES,
 };
 
 /* A varint of up to 8 bytes is gathered from one load; 9 and 10 bytes and
@@ -51,12 +52,12 @@ static inline const uint8_t *varint(const uint8_t *p, uint64_t *out) {
 /* A scope may have launched several things, and taken several arrows. */
 __attribute__((noinline, cold)) static void
 put_more(struct xpiece *w, uint8_t code, struct xval v) {
-    bool ids = code == XC_FLOW || code == XC_CORRELATION;
-    if (!w->plane->own || !ids || w->facts.v[code].type != XT_UINT) {
+    bool ids = code == XSTAT_FLOW || code == XSTAT_CORRELATION;
+    if (!w->plane->own || !ids || w->facts.v[code].type != XVAL_UINT) {
         w->facts.v[code] = v;
         return;
     }
-    if (w->nmore == XMORE_MAX || v.type != XT_UINT) return;
+    if (w->nmore == XMORE_MAX || v.type != XVAL_UINT) return;
     w->more[w->nmore].code = code;
     w->more[w->nmore++].v = v.u;
 }
@@ -77,8 +78,8 @@ __attribute__((noinline, cold)) static void stat_slow(struct xpiece *w,
     struct xval v;
     if (!xstat_read(b, &id, &v)) trace_note(w->t, NOTE_BAD_FIELD, 1);
     uint32_t i = xids_get(&w->plane->stat_ids, id);
-    uint8_t code = i == MAP_NONE ? XC_NONE : w->plane->stats[i].code;
-    if (code != XC_NONE && v.type != XT_NONE) put_fact(w, code, v);
+    uint8_t code = i == MAP_NONE ? XSTAT_NONE : w->plane->stats[i].code;
+    if (code != XSTAT_NONE && v.type != XVAL_NONE) put_fact(w, code, v);
 }
 
 /* One stat: its id, then its value, which must end where the stat does. */
@@ -92,15 +93,15 @@ static inline void stat(struct xpiece *w, const uint8_t *p,
     }
     uint8_t tag = *p++;
     switch (tag) {
-    case XT_DOUBLE << 3 | PB_FIXED64:
+    case XVAL_DOUBLE << 3 | PB_FIXED64:
         memcpy(&u, p, 8);
         p += 8;
         break;
-    case XT_UINT << 3:
-    case XT_INT << 3:
-    case XT_REF << 3: p = varint(p, &u); break;
-    case XT_STR << 3 | PB_BYTES:
-    case XT_BYTES << 3 | PB_BYTES:
+    case XVAL_UINT << 3:
+    case XVAL_INT << 3:
+    case XVAL_REF << 3: p = varint(p, &u); break;
+    case XVAL_STR << 3 | PB_BYTES:
+    case XVAL_BYTES << 3 | PB_BYTES:
         p = varint(p, &u);
         if (p == NULL || p > end || u > (size_t)(end - p)) {
             p = NULL;
@@ -116,8 +117,8 @@ static inline void stat(struct xpiece *w, const uint8_t *p,
         return;
     }
     uint32_t i = xids_get(&w->plane->stat_ids, id);
-    uint8_t code = i == MAP_NONE ? XC_NONE : w->plane->stats[i].code;
-    if (code != XC_NONE)
+    uint8_t code = i == MAP_NONE ? XSTAT_NONE : w->plane->stats[i].code;
+    if (code != XSTAT_NONE)
         put_fact(w, code, (struct xval){(enum xtype)(tag >> 3), u, text});
 }
 
@@ -131,7 +132,10 @@ field_slow(struct xpiece *w, const uint8_t *p, const uint8_t *end) {
         trace_note(w->t, NOTE_BAD_FIELD, 1);
         return NULL;
     }
-    trace_note(w->t, f.num > 5 ? NOTE_UNKNOWN_FIELD : NOTE_BAD_FIELD, 1);
+    trace_note(w->t,
+               f.num > XEVENT_NUM_OCCURRENCES ? NOTE_UNKNOWN_FIELD
+                                              : NOTE_BAD_FIELD,
+               1);
     return r.p;
 }
 
@@ -196,8 +200,8 @@ emit_nameless(struct xpiece *w, const struct xline *l, struct xtracks *tr,
     char text[32];
     int n = snprintf(text, sizeof text, "%" PRId64, (int64_t)id);
     struct xname none = {.name = {(const uint8_t *)text, (size_t)n},
-                         .kind = w->plane->kind == XP_XLA ? SPAN_KERNEL
-                                                          : SPAN_OTHER};
+                         .kind = w->plane->kind == XPLANE_XLA ? SPAN_KERNEL
+                                                              : SPAN_OTHER};
     e->name = trace_str(w->t, none.name);
     e->cat = 0;
     trace_note(w->t, NOTE_METADATA_MISSING, 1);
@@ -212,8 +216,8 @@ static uint32_t xla_op_cat(struct xpiece *w, const struct xname *n) {
     struct launch l = {.hlo_op = n->name, .details = n->cat};
     for (uint32_t k = n->stat; k < n->stat + n->nstat; k++) {
         const struct xconst *c = &w->plane->consts[k];
-        if (c->code == XC_TF_OP) l.tf_op = xval_text(w->plane, &c->v);
-        if (c->code != XC_PROGRAM) continue;
+        if (c->code == XSTAT_TF_OP) l.tf_op = xval_text(w->plane, &c->v);
+        if (c->code != XSTAT_PROGRAM) continue;
         snprintf(program, sizeof program, "(%" PRIu64 ")",
                  (uint64_t)xval_int(w->plane, &c->v));
         l.module = bytes_of(program);
@@ -226,7 +230,7 @@ __attribute__((noinline, cold)) static void intern_name(struct xpiece *w,
                                                         uint32_t i) {
     const struct xname *n = &w->plane->names[i];
     w->names[i].name = trace_str(w->t, n->name);
-    bool op = w->plane->kind == XP_XLA && w->x->t->hlo != NULL;
+    bool op = w->plane->kind == XPLANE_XLA && w->x->t->hlo != NULL;
     uint32_t cat = op ? xla_op_cat(w, n) : 0;
     if (cat == 0 && n->cat.n > 0) cat = trace_cat(w->t, n->cat);
     w->names[i].cat = cat;
@@ -235,9 +239,13 @@ __attribute__((noinline, cold)) static void intern_name(struct xpiece *w,
 enum { PROGRESS_EVERY = 1 << 16 }; /* events */
 
 /* Tells how far the first piece is, which stands for the whole file; looks
- * whether it is enough. */
+ * whether it is enough; lets go of the bytes of the events before p. */
 __attribute__((noinline, cold)) static void look_around(struct xpiece *w,
                                                         const uint8_t *p) {
+    const struct file *f = w->x->t->sources[w->x->source].file;
+    if (f != NULL && p > w->kept)
+        file_forget(f, (struct bytes){w->kept, (size_t)(p - w->kept)});
+    w->kept = p;
     if (w->tells && p >= w->from && p <= w->to)
         import_told(w->watch, (uint64_t)(p - w->from),
                     (uint64_t)(w->to - w->from));
@@ -284,7 +292,7 @@ static const uint8_t *line_slow(struct xpiece *w, const struct xline *l,
         return NULL;
     }
     xline_odd_field(w->t, &f);
-    if (f.num == 11 && f.wire == PB_BYTES) *display = f.bytes;
+    if (f.num == XLINE_DISPLAY_NAME && f.wire == PB_BYTES) *display = f.bytes;
     return r.p;
 }
 
@@ -296,6 +304,7 @@ void xline_read(struct xpiece *w, const struct xline *l) {
     struct bytes display = l->display;
     struct xtracks tr;
     xtracks_open(w, l, &tr);
+    if (w->kept < p || w->kept > end) w->kept = p;
     while (p != NULL && p < stop && !w->stopped) {
         uint64_t n;
         const uint8_t *body;

@@ -41,7 +41,8 @@ static const struct own_kind *kind_of(const struct xplane *p,
                                       const struct xname *n) {
     for (uint32_t i = n->stat; i < n->stat + n->nstat; i++) {
         const struct xconst *c = &p->consts[i];
-        if (c->code == XC_OPSCOPE_KIND) return kind_named(xval_text(p, &c->v));
+        if (c->code == XSTAT_OPSCOPE_KIND)
+            return kind_named(xval_text(p, &c->v));
     }
     return NULL;
 }
@@ -52,24 +53,24 @@ static uint8_t role_of(struct bytes name) {
         const char *name;
         uint8_t role;
     } roles[] = {
-        {"step", XR_STEP},
-        {"epoch", XR_EPOCH},
-        {"MemoryAllocation", XR_ALLOC},
-        {"MemoryDeallocation", XR_FREE},
-        {"opscope: dropped", XR_DROPPED},
+        {"step", XROLE_STEP},
+        {"epoch", XROLE_EPOCH},
+        {"MemoryAllocation", XROLE_ALLOC},
+        {"MemoryDeallocation", XROLE_FREE},
+        {"opscope: dropped", XROLE_DROPPED},
     };
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         if (bytes_eq(name, roles[i].name, strlen(roles[i].name)))
             return roles[i].role;
-    return XR_NONE;
+    return XROLE_NONE;
 }
 
 void xname_own(const struct xplane *p, struct xname *n) {
     const struct own_kind *k = kind_of(p, n);
-    bool device = p->kind != XP_HOST && p->kind != XP_FACTS;
+    bool device = p->kind != XPLANE_HOST && p->kind != XPLANE_FACTS;
     n->kind = device ? SPAN_KERNEL : SPAN_OP;
     if (k == NULL) {
-        n->role = device ? XR_NONE : role_of(n->name);
+        n->role = device ? XROLE_NONE : role_of(n->name);
         return;
     }
     n->kind = device ? k->device : k->host;
@@ -78,13 +79,13 @@ void xname_own(const struct xplane *p, struct xname *n) {
 }
 
 enum xline_kind xline_own(const struct xplane *p, const struct xline *l) {
-    if (BYTES_IS(l->name, XSPACE_COUNTERS_LINE)) return XL_COUNTERS;
-    if (p->kind != XP_HOST) return XL_STREAM;
+    if (BYTES_IS(l->name, XSPACE_COUNTERS_LINE)) return XLINE_COUNTERS;
+    if (p->kind != XPLANE_HOST) return XLINE_STREAM;
     /* a thread's line is called "<name>/<tid>" */
     if (BYTES_IS(l->name, "async") ||
         (BYTES_STARTS(l->name, "async ") && !memchr(l->name.p, '/', l->name.n)))
-        return XL_HOST_ASYNC;
-    return XL_HOST;
+        return XLINE_HOST_ASYNC;
+    return XLINE_HOST;
 }
 
 struct bytes xplane_own_label(const struct xplane *p) {
@@ -118,7 +119,7 @@ static void own_fact(struct xspace *x, struct xplane *p, struct bytes name,
     struct source *s = &x->t->sources[x->source];
     if (BYTES_IS(name, FACT_PROCESS_ID)) {
         s->pid = xval_int(p, v);
-        if (p->kind == XP_HOST) p->pid = s->pid;
+        if (p->kind == XPLANE_HOST) p->pid = s->pid;
     } else if (BYTES_IS(name, FACT_RANK)) {
         s->rank = rank_fact(p, v);
     } else if (BYTES_IS(name, FACT_WORLD_SIZE)) {
@@ -176,8 +177,8 @@ enum { DROPS_TOLD = 64 };
 
 /* A loss that the recorder noted on the thread where it happened. */
 static void own_dropped(struct xpiece *w, const struct xline *l) {
-    int64_t n = fact_int(w, XC_DROP_COUNT, 1);
-    struct bytes why = fact_text(w, XC_DROP_WHY);
+    int64_t n = fact_int(w, XSTAT_DROP_COUNT, 1);
+    struct bytes why = fact_text(w, XSTAT_DROP_WHY);
     struct bytes thread = l->display.n > 0 ? l->display : l->name;
     char text[256];
     if (n <= 0) return;
@@ -200,7 +201,7 @@ static void own_join(struct xpiece *w, uint8_t code, uint64_t v, row_id row,
                      bool host) {
     const struct spans *s = &w->t->spans;
     enum { IN = 1, OUT = 2, BOTH = 3 };
-    if (code == XC_CORRELATION) {
+    if (code == XSTAT_CORRELATION) {
         if (v == 0) return;
         if (host) trace_link_host(w->t, w->source, v, row);
         else trace_link_device(w->t, w->source, v, row);
@@ -219,23 +220,24 @@ static void own_join(struct xpiece *w, uint8_t code, uint64_t v, row_id row,
 /* The recorder's ids are unsigned; an argument of the program that happens to
  * have the same name is not. */
 static bool has_id(const struct xpiece *w, enum xcode c) {
-    return fact_has(w, c) && w->facts.v[c].type == XT_UINT;
+    return fact_has(w, c) && w->facts.v[c].type == XVAL_UINT;
 }
 
 /* "epoch 3": steps are added up by this name. */
 static str_id epoch_name(struct xpiece *w) {
     char text[40];
-    snprintf(text, sizeof text, "epoch %" PRId64, fact_int(w, XC_EPOCH_NUM, 0));
+    snprintf(text, sizeof text, "epoch %" PRId64,
+             fact_int(w, XSTAT_EPOCH_NUM, 0));
     return trace_str(w->t, bytes_of(text));
 }
 
 /* Marks of steps and epochs. */
 static void own_mark(struct xpiece *w, const struct xname *n,
                      struct span_in *s) {
-    if (n->role == XR_STEP && fact_has(w, XC_STEP_NUM)) {
+    if (n->role == XROLE_STEP && fact_has(w, XSTAT_STEP_NUM)) {
         s->kind = SPAN_ANNOTATION;
         s->flags |= SPAN_STEPMARK;
-    } else if (n->role == XR_EPOCH && fact_has(w, XC_EPOCH_NUM)) {
+    } else if (n->role == XROLE_EPOCH && fact_has(w, XSTAT_EPOCH_NUM)) {
         s->kind = SPAN_ANNOTATION;
         s->cat = trace_cat(w->t, bytes_of("ops_epoch"));
         s->name = epoch_name(w);
@@ -244,14 +246,15 @@ static void own_mark(struct xpiece *w, const struct xname *n,
 
 /* A device's names have a kind, too; an event may know better. */
 static uint8_t device_kind(const struct xpiece *w, const struct xname *n) {
-    const struct own_kind *k = kind_named(fact_text(w, XC_OPSCOPE_KIND));
+    const struct own_kind *k = kind_named(fact_text(w, XSTAT_OPSCOPE_KIND));
     return k != NULL ? k->device : n->kind;
 }
 
 void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
                 const struct xname *n, const struct xevent *e) {
-    const uint64_t cost = XBIT(XC_FLOPS) | XBIT(XC_BYTES) | XBIT(XC_SHAPE);
-    bool host = l->kind == XL_HOST || l->kind == XL_HOST_ASYNC;
+    const uint64_t cost = XBIT(XSTAT_FLOPS) | XBIT(XSTAT_MOVED_BYTES) |
+                          XBIT(XSTAT_SHAPE);
+    bool host = l->kind == XLINE_HOST || l->kind == XLINE_HOST_ASYNC;
     struct span_in s = {.ts = e->ts,
                         .dur = e->dur,
                         .track = tr->main,
@@ -261,20 +264,20 @@ void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
                         .flags = n->flags,
                         .args = e->args,
                         .args_n = e->args_n};
-    if (n->role == XR_ALLOC || n->role == XR_FREE) {
-        xevent_memory(w, tr, n->role == XR_ALLOC, e);
+    if (n->role == XROLE_ALLOC || n->role == XROLE_FREE) {
+        xevent_memory(w, tr, n->role == XROLE_ALLOC, e);
         return;
     }
-    if (n->role == XR_DROPPED) {
+    if (n->role == XROLE_DROPPED) {
         own_dropped(w, l);
         return;
     }
     own_mark(w, n, &s);
-    if (l->kind == XL_HOST_ASYNC) s.flags |= SPAN_ASYNC;
+    if (l->kind == XLINE_HOST_ASYNC) s.flags |= SPAN_ASYNC;
     if (!e->timed && host && !(s.flags & SPAN_STEPMARK))
         s.flags |= SPAN_INSTANT;
     if (!host) s.kind = device_kind(w, n);
-    if (fact_int(w, XC_UNFINISHED, 0) != 0) {
+    if (fact_int(w, XSTAT_UNFINISHED, 0) != 0) {
         s.flags |= SPAN_OPEN;
         trace_note(w->t, NOTE_UNFINISHED, 1);
     }
@@ -285,14 +288,15 @@ void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
     row_id row = trace_span(w->t, &s);
     if (row == ROW_NONE) return;
     if (s.flags & SPAN_STEPMARK)
-        trace_step_hint(w->t, row, fact_int(w, XC_STEP_NUM, 0));
+        trace_step_hint(w->t, row, fact_int(w, XSTAT_STEP_NUM, 0));
     /* the flow of an asynchronous span only tells other readers what it is */
-    bool flow = l->kind != XL_HOST_ASYNC && has_id(w, XC_FLOW);
-    if (flow) own_join(w, XC_FLOW, w->facts.v[XC_FLOW].u, row, host);
-    if (has_id(w, XC_CORRELATION))
-        own_join(w, XC_CORRELATION, w->facts.v[XC_CORRELATION].u, row, host);
+    bool flow = l->kind != XLINE_HOST_ASYNC && has_id(w, XSTAT_FLOW);
+    if (flow) own_join(w, XSTAT_FLOW, w->facts.v[XSTAT_FLOW].u, row, host);
+    if (has_id(w, XSTAT_CORRELATION))
+        own_join(w, XSTAT_CORRELATION, w->facts.v[XSTAT_CORRELATION].u, row,
+                 host);
     for (size_t i = 0; i < w->nmore; i++)
-        if (w->more[i].code == XC_CORRELATION || flow)
+        if (w->more[i].code == XSTAT_CORRELATION || flow)
             own_join(w, w->more[i].code, w->more[i].v, row, host);
 }
 
@@ -315,7 +319,7 @@ void xspace_own_done(struct xspace *x) {
         const struct xplane *p = &x->planes[i];
         if (BYTES_IS(p->name, XSPACE_ENVIRONMENT)) closed = true;
         if (!p->own) continue;
-        bool is_host = p->kind == XP_HOST;
+        bool is_host = p->kind == XPLANE_HOST;
         host |= is_host;
         rescued |= is_host && fact_number(p, FACT_UNCLOSED) > 0;
         int64_t lost = fact_number(p, FACT_DROPPED);

@@ -16,17 +16,17 @@ static const struct {
     const char *name;
     uint8_t code;
 } stat_codes[] = {
-#define X(id, name) {name, XC_##id},
+#define X(id, name) {name, XSTAT_##id},
 #include "import/xspace/stats.def"
 #undef X
 };
-_Static_assert(XC_COUNT <= 64, "codes are bits of a uint64_t");
+_Static_assert(XSTAT_COUNT <= 64, "codes are bits of a uint64_t");
 
 static uint8_t stat_code(struct bytes b) {
     for (size_t i = 0; i < sizeof stat_codes / sizeof *stat_codes; i++)
         if (bytes_eq(b, stat_codes[i].name, strlen(stat_codes[i].name)))
             return stat_codes[i].code;
-    return XC_NONE;
+    return XSTAT_NONE;
 }
 
 /* A field that the message does not have, or of the wrong type. */
@@ -46,9 +46,9 @@ static void map_entry(struct xspace *x, struct bytes b, uint64_t *key,
     *key = 0;
     *value = (struct bytes){b.p, 0};
     while (xspace_next(x->t, &r, &f, cut)) {
-        if (f.num == 1 && is_varint(&f)) *key = f.value;
-        else if (f.num == 2 && is_bytes(&f)) *value = f.bytes;
-        else odd_field(x, &f, 2);
+        if (f.num == XSPACE_MAP_KEY && is_varint(&f)) *key = f.value;
+        else if (f.num == XSPACE_MAP_VALUE && is_bytes(&f)) *value = f.bytes;
+        else odd_field(x, &f, XSPACE_MAP_VALUE);
     }
 }
 
@@ -59,7 +59,7 @@ static uint64_t entry_id(struct bytes value, uint64_t key) {
     struct pb_field f;
     if (key != 0) return key;
     while (pb_next(&r, &f))
-        if (f.num == 1 && is_varint(&f)) return f.value;
+        if (f.num == XEVENTMETA_ID && is_varint(&f)) return f.value;
     return key;
 }
 
@@ -119,13 +119,15 @@ static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
     struct pb r = pb_reader(value);
     struct pb_field f;
     while (xspace_next(x->t, &r, &f, cut)) {
-        if (f.num == 2 && is_bytes(&f)) s->name = f.bytes;
-        else if (f.num == 1 ? !is_varint(&f) : f.num != 3) odd_field(x, &f, 3);
+        if (f.num == XSTATMETA_NAME && is_bytes(&f)) s->name = f.bytes;
+        else if (f.num == XSTATMETA_ID ? !is_varint(&f)
+                                       : f.num != XSTATMETA_DESCRIPTION)
+            odd_field(x, &f, XSTATMETA_DESCRIPTION);
     }
     s->name = cut_name(x, s->name);
     s->code = stat_code(s->name);
-    if (s->code == XC_STEP_NUM) p->has_step_num = true;
-    if (s->code == XC_OPSCOPE_KIND || BYTES_IS(s->name, FACT_VERSION))
+    if (s->code == XSTAT_STEP_NUM) p->has_step_num = true;
+    if (s->code == XSTAT_OPSCOPE_KIND || BYTES_IS(s->name, FACT_VERSION))
         p->own = true;
     if (BYTES_IS(s->name, FACT_VIEW)) p->outside = true;
     ids_set(x, &p->stat_ids, entry_id(value, key), (uint32_t)p->nstats++);
@@ -157,11 +159,14 @@ static void add_event_name(struct xspace *x, struct xplane *p, struct bytes b) {
     struct pb r = pb_reader(value);
     struct pb_field f;
     while (xspace_next(x->t, &r, &f, cut)) {
-        if (f.num == 2 && is_bytes(&f)) n->name = f.bytes;
-        else if (f.num == 4 && is_bytes(&f)) n->display = f.bytes;
-        else if (f.num == 1 ? !is_varint(&f)
-                            : f.num > 6 || (f.num != 6 && !is_bytes(&f)))
-            odd_field(x, &f, 6);
+        if (f.num == XEVENTMETA_NAME && is_bytes(&f)) n->name = f.bytes;
+        else if (f.num == XEVENTMETA_DISPLAY_NAME && is_bytes(&f))
+            n->display = f.bytes;
+        else if (f.num == XEVENTMETA_ID
+                     ? !is_varint(&f)
+                     : f.num > XEVENTMETA_CHILD_ID ||
+                           (f.num != XEVENTMETA_CHILD_ID && !is_bytes(&f)))
+            odd_field(x, &f, XEVENTMETA_CHILD_ID);
     }
     n->name = clean_name(x, n->name);
     n->display = clean_name(x, n->display);
@@ -170,27 +175,30 @@ static void add_event_name(struct xspace *x, struct xplane *p, struct bytes b) {
     ids_set(x, &p->name_ids, entry_id(value, key), (uint32_t)p->nnames++);
 }
 
-static const uint8_t line_wires[12] = {9,         PB_VARINT, PB_BYTES,
-                                       PB_VARINT, PB_BYTES,  9,
-                                       9,         9,         9,
-                                       PB_VARINT, PB_VARINT, PB_BYTES};
+/* The wire type of each field of XLine, or that there is no such field. */
+enum { NO_FIELD = 9 };
+static const uint8_t line_wires[] = {
+    NO_FIELD, PB_VARINT, PB_BYTES, PB_VARINT, PB_BYTES,  NO_FIELD,
+    NO_FIELD, NO_FIELD,  NO_FIELD, PB_VARINT, PB_VARINT, PB_BYTES,
+};
+_Static_assert(sizeof line_wires == XLINE_DISPLAY_NAME + 1, "a wire type each");
 
 static bool line_fits(const struct pb_field *f) {
-    return f->num <= 11 && line_wires[f->num] == f->wire;
+    return f->num <= XLINE_DISPLAY_NAME && line_wires[f->num] == f->wire;
 }
 
 void xline_odd_field(struct trace *t, const struct pb_field *f) {
     if (line_fits(f)) return;
-    bool known = f->num <= 11 && line_wires[f->num] != 9;
+    bool known = f->num <= XLINE_DISPLAY_NAME && line_wires[f->num] != NO_FIELD;
     trace_note(t, known ? NOTE_BAD_FIELD : NOTE_UNKNOWN_FIELD, 1);
 }
 
 /* One field of a line's head. */
 static void line_field(struct xline *l, const struct pb_field *f) {
-    if (f->num == 1) l->id = (int64_t)f->value;
-    if (f->num == 2) l->name = f->bytes;
-    if (f->num == 3) l->ts_ns = (int64_t)f->value;
-    if (f->num == 11) l->display = f->bytes;
+    if (f->num == XLINE_ID) l->id = (int64_t)f->value;
+    if (f->num == XLINE_NAME) l->name = f->bytes;
+    if (f->num == XLINE_TIMESTAMP_NS) l->ts_ns = (int64_t)f->value;
+    if (f->num == XLINE_DISPLAY_NAME) l->display = f->bytes;
 }
 
 /* The head of a line. Writers put it before the events, and leave out what is
@@ -202,14 +210,14 @@ static void add_line(struct xspace *x, struct xplane *p, struct bytes b) {
     unsigned found = 0;
     const uint8_t *at = r.p;
     for (; pb_next(&r, &f); at = r.p) {
-        if (f.num == 4 && at < l.events) l.events = at;
-        if (f.num == 4 && found == 7) break;
+        if (f.num == XLINE_EVENTS && at < l.events) l.events = at;
+        if (f.num == XLINE_EVENTS && found == 7) break;
         if (at < l.events) xline_odd_field(x->t, &f);
         if (!line_fits(&f)) continue;
         line_field(&l, &f);
-        if (f.num < 4) found |= 1u << (f.num - 1);
+        if (f.num < XLINE_EVENTS) found |= 1u << (f.num - 1);
     }
-    if (l.events == b.p + b.n && r.bad && f.num == 4) l.events = at;
+    if (l.events == b.p + b.n && r.bad && f.num == XLINE_EVENTS) l.events = at;
     if (!VEC_ROOM(p->lines, p->nlines, p->cap_lines)) x->oom = true;
     else p->lines[p->nlines++] = l;
 }
@@ -227,14 +235,14 @@ static void read_consts(struct xspace *x, struct xplane *p, struct xname *n) {
     while (pb_next(&r, &f)) {
         uint64_t id;
         struct xconst c = {0};
-        if (f.num != 5 || !is_bytes(&f)) continue;
+        if (f.num != XEVENTMETA_STATS || !is_bytes(&f)) continue;
         if (!xstat_read(f.bytes, &id, &c.v) && !xplane_torn(x, p, f.bytes))
             trace_note(x->t, NOTE_BAD_FIELD, 1);
         uint32_t s = xids_get(&p->stat_ids, id);
-        if (s == MAP_NONE || p->stats[s].code == XC_NONE) continue;
+        if (s == MAP_NONE || p->stats[s].code == XSTAT_NONE) continue;
         c.code = p->stats[s].code;
-        if (c.v.type == XT_STR) c.v.b = cut_name(x, c.v.b);
-        if (c.code == XC_HLO_CATEGORY) n->cat = xval_text(p, &c.v);
+        if (c.v.type == XVAL_STR) c.v.b = cut_name(x, c.v.b);
+        if (c.code == XSTAT_HLO_CATEGORY) n->cat = xval_text(p, &c.v);
         else if (!VEC_ROOM(p->consts, p->nconsts, p->cap_consts)) x->oom = true;
         else p->consts[p->nconsts++] = c;
     }
@@ -243,15 +251,18 @@ static void read_consts(struct xspace *x, struct xplane *p, struct xname *n) {
 
 static void plane_field(struct xspace *x, struct xplane *p,
                         const struct pb_field *f) {
-    if (f->num == 1 && is_varint(f)) p->id = (int64_t)f->value;
-    else if (f->num == 2 && is_bytes(f)) p->name = f->bytes;
-    else if (is_bytes(f) && f->bytes.n == 0 && f->num >= 3 && f->num <= 6)
+    if (f->num == XPLANE_ID && is_varint(f)) p->id = (int64_t)f->value;
+    else if (f->num == XPLANE_NAME && is_bytes(f)) p->name = f->bytes;
+    else if (is_bytes(f) && f->bytes.n == 0 && f->num >= XPLANE_LINES &&
+             f->num <= XPLANE_STATS)
         return; /* says nothing */
-    else if (f->num == 3 && is_bytes(f)) add_line(x, p, f->bytes);
-    else if (f->num == 4 && is_bytes(f)) add_event_name(x, p, f->bytes);
-    else if (f->num == 5 && is_bytes(f)) add_stat_name(x, p, f->bytes);
-    else if (f->num == 6 && is_bytes(f)) add_fact(x, p, f->bytes);
-    else odd_field(x, f, 6);
+    else if (f->num == XPLANE_LINES && is_bytes(f)) add_line(x, p, f->bytes);
+    else if (f->num == XPLANE_EVENT_METADATA && is_bytes(f))
+        add_event_name(x, p, f->bytes);
+    else if (f->num == XPLANE_STAT_METADATA && is_bytes(f))
+        add_stat_name(x, p, f->bytes);
+    else if (f->num == XPLANE_STATS && is_bytes(f)) add_fact(x, p, f->bytes);
+    else odd_field(x, f, XPLANE_STATS);
 }
 
 /* Gives back what growing left over: all planes are open at once, and most of
@@ -344,19 +355,19 @@ static bool is_side_plane(struct bytes n) {
 
 static enum xplane_kind kind_of(const struct xplane *p) {
     struct bytes n = p->name;
-    if (p->own && BYTES_STARTS(n, "/device:")) return XP_GPU;
-    if (p->outside) return XP_OTHER; /* lifetimes are no work */
-    if (BYTES_STARTS(n, "/device:TPU:")) return XP_XLA;
-    if (BYTES_STARTS(n, "#Chip") || is_side_plane(n)) return XP_OTHER;
-    if (BYTES_STARTS(n, "/device:CUSTOM:MOSAIC")) return XP_OTHER;
-    if (BYTES_STARTS(n, "/device:GPU:")) return XP_GPU;
+    if (p->own && BYTES_STARTS(n, "/device:")) return XPLANE_GPU;
+    if (p->outside) return XPLANE_OTHER; /* lifetimes are no work */
+    if (BYTES_STARTS(n, "/device:TPU:")) return XPLANE_XLA;
+    if (BYTES_STARTS(n, "#Chip") || is_side_plane(n)) return XPLANE_OTHER;
+    if (BYTES_STARTS(n, "/device:CUSTOM:MOSAIC")) return XPLANE_OTHER;
+    if (BYTES_STARTS(n, "/device:GPU:")) return XPLANE_GPU;
     if (BYTES_STARTS(n, "/device:") || BYTES_STARTS(n, "/custom:") ||
         BYTES_STARTS(n, "/virtualdevice:"))
-        return has_xla_ops(p) ? XP_XLA : XP_GPU;
+        return has_xla_ops(p) ? XPLANE_XLA : XPLANE_GPU;
     if (BYTES_IS(n, XSPACE_ENVIRONMENT) || BYTES_IS(n, "/host:metadata") ||
         BYTES_STARTS(n, "/host:__ScopeRangeCallStack__"))
-        return XP_FACTS;
-    return XP_HOST;
+        return XPLANE_FACTS;
+    return XPLANE_HOST;
 }
 
 /* No host has more; a file with a million of them is an attack on the linear
@@ -374,7 +385,7 @@ static void label_device(struct xspace *x, const struct xplane *p) {
 void xplane_classify(struct xspace *x, struct xplane *p) {
     p->kind = kind_of(p);
     p->device = ROW_NONE;
-    if (p->kind == XP_HOST || p->kind == XP_FACTS) {
+    if (p->kind == XPLANE_HOST || p->kind == XPLANE_FACTS) {
         p->pid = name_pid(p->name);
         return;
     }
@@ -382,7 +393,7 @@ void xplane_classify(struct xspace *x, struct xplane *p) {
     if (p->outside || is_side_plane(p->name)) return;
     if (x->t->ndevices >= DEVICES_MAX) {
         trace_note(x->t, NOTE_BAD_EVENT, 1);
-        p->kind = XP_OTHER;
+        p->kind = XPLANE_OTHER;
         return;
     }
     enum device_kind kind = DEVICE_OTHER;

@@ -8,13 +8,13 @@
 /* Does the wire type fit the field of XStat? */
 static bool wire_fits(uint32_t num, uint32_t wire) {
     switch (num) {
-    case 1:
-    case XT_UINT:
-    case XT_INT:
-    case XT_REF: return wire == PB_VARINT;
-    case XT_DOUBLE: return wire == PB_FIXED64;
-    case XT_STR:
-    case XT_BYTES: return wire == PB_BYTES;
+    case XSTAT_METADATA_ID:
+    case XVAL_UINT:
+    case XVAL_INT:
+    case XVAL_REF: return wire == PB_VARINT;
+    case XVAL_DOUBLE: return wire == PB_FIXED64;
+    case XVAL_STR:
+    case XVAL_BYTES: return wire == PB_BYTES;
     default: return false;
     }
 }
@@ -23,13 +23,13 @@ bool xstat_read(struct bytes body, uint64_t *id, struct xval *v) {
     struct pb r = pb_reader(body);
     struct pb_field f;
     *id = 0;
-    *v = (struct xval){.type = XT_NONE};
+    *v = (struct xval){.type = XVAL_NONE};
     bool fits = true;
     while (pb_next(&r, &f)) {
-        if (f.num > XT_REF) continue;
+        if (f.num > XVAL_REF) continue;
         if (!wire_fits(f.num, f.wire)) {
             fits = false;
-        } else if (f.num == 1) {
+        } else if (f.num == XSTAT_METADATA_ID) {
             *id = f.value;
         } else {
             v->type = (enum xtype)f.num;
@@ -41,16 +41,16 @@ bool xstat_read(struct bytes body, uint64_t *id, struct xval *v) {
 }
 
 struct bytes xval_text(const struct xplane *p, const struct xval *v) {
-    if (v->type == XT_STR || v->type == XT_BYTES) return v->b;
-    if (v->type != XT_REF) return bytes_of("");
+    if (v->type == XVAL_STR || v->type == XVAL_BYTES) return v->b;
+    if (v->type != XVAL_REF) return bytes_of("");
     uint32_t i = xids_get(&p->stat_ids, v->u);
     return i == MAP_NONE ? bytes_of("") : p->stats[i].name;
 }
 
 double xval_num(const struct xplane *p, const struct xval *v) {
-    if (v->type == XT_DOUBLE) return pb_double(v->u);
-    if (v->type == XT_UINT) return (double)v->u;
-    if (v->type == XT_INT) return (double)(int64_t)v->u;
+    if (v->type == XVAL_DOUBLE) return pb_double(v->u);
+    if (v->type == XVAL_UINT) return (double)v->u;
+    if (v->type == XVAL_INT) return (double)(int64_t)v->u;
     char text[40];
     struct bytes b = xval_text(p, v);
     size_t n = b.n < sizeof text - 1 ? b.n : sizeof text - 1;
@@ -60,7 +60,7 @@ double xval_num(const struct xplane *p, const struct xval *v) {
 }
 
 int64_t xval_int(const struct xplane *p, const struct xval *v) {
-    if (v->type == XT_UINT || v->type == XT_INT) return (int64_t)v->u;
+    if (v->type == XVAL_UINT || v->type == XVAL_INT) return (int64_t)v->u;
     double d = xval_num(p, v);
     if (!(d > -9.2e18 && d < 9.2e18)) return 0;
     return (int64_t)d;

@@ -41,9 +41,9 @@ static int sniff_plane(struct bytes b) {
     struct pb r = pb_reader(b);
     struct pb_field f;
     for (int i = 0; i < 4096 && pb_next(&r, &f); i++) {
-        if (f.num < 1 || f.num > 6) return -1;
-        if (f.wire != (f.num == 1 ? PB_VARINT : PB_BYTES)) return -1;
-        if (f.num == 2) return plane_name_known(f.bytes) ? 1 : -1;
+        if (f.num < XPLANE_ID || f.num > XPLANE_STATS) return -1;
+        if (f.wire != (f.num == XPLANE_ID ? PB_VARINT : PB_BYTES)) return -1;
+        if (f.num == XPLANE_NAME) return plane_name_known(f.bytes) ? 1 : -1;
     }
     return 0;
 }
@@ -60,10 +60,12 @@ static bool sniff(struct bytes all, const char *path) {
     for (int i = 0; i < 64; i++) {
         bool whole = pb_next(&r, &f);
         if (!whole && (!r.bad || f.num == 0)) return false;
-        if (f.num < 1 || f.num > 4 || f.wire != PB_BYTES) return false;
-        int plane = f.num == 1 ? sniff_plane(f.bytes) : 0;
+        if (f.num < XSPACE_PLANES || f.num > XSPACE_HOSTNAMES ||
+            f.wire != PB_BYTES)
+            return false;
+        int plane = f.num == XSPACE_PLANES ? sniff_plane(f.bytes) : 0;
         /* a recorder that has begun and not written yet */
-        if (i == 0 && whole && f.num == 1 && f.bytes.n == 0 &&
+        if (i == 0 && whole && f.num == XSPACE_PLANES && f.bytes.n == 0 &&
             length_padded(all.p, f.bytes))
             return true;
         if (plane != 0) return plane > 0;
@@ -88,14 +90,15 @@ static void add_plane(struct xspace *x, struct bytes body, bool cut) {
 
 static void add_warning(struct xspace *x, const struct pb_field *f) {
     trace_note(x->t, NOTE_SOURCE_WARNING, 1);
-    trace_meta(x->t, x->source, f->num == 2 ? "error" : "warning", f->bytes);
+    trace_meta(x->t, x->source, f->num == XSPACE_ERRORS ? "error" : "warning",
+               f->bytes);
 }
 
 static void space_field(struct xspace *x, const struct pb_field *f, bool cut) {
-    if (f->num > 4) trace_note(x->t, NOTE_UNKNOWN_FIELD, 1);
+    if (f->num > XSPACE_HOSTNAMES) trace_note(x->t, NOTE_UNKNOWN_FIELD, 1);
     else if (f->wire != PB_BYTES) trace_note(x->t, NOTE_BAD_FIELD, 1);
-    else if (f->num == 1) add_plane(x, f->bytes, cut);
-    else if (f->num < 4) add_warning(x, f);
+    else if (f->num == XSPACE_PLANES) add_plane(x, f->bytes, cut);
+    else if (f->num < XSPACE_HOSTNAMES) add_warning(x, f);
     else if (x->t->sources[x->source].host == 0)
         x->t->sources[x->source].host = trace_str(x->t, f->bytes);
 }
@@ -111,8 +114,9 @@ static bool is_text(struct bytes b) {
 /* Behind a plane whose length was patched: does this field belong to the file,
  * or is it a part of the plane that was not whole when the recorder died? */
 static bool belongs(const struct pb_field *f, bool whole) {
-    if (f->num == 1) return true;
-    return whole && f->num <= 4 && f->wire == PB_BYTES && is_text(f->bytes);
+    if (f->num == XSPACE_PLANES) return true;
+    return whole && f->num <= XSPACE_HOSTNAMES && f->wire == PB_BYTES &&
+           is_text(f->bytes);
 }
 
 /* The file's own fields. */
@@ -128,10 +132,10 @@ static void read_space(struct xspace *x) {
         bool torn = patched && !belongs(&f, whole);
         if (torn) x->tail = true;
         else if (!whole) trace_note(x->t, NOTE_FILE_CUT, 1);
-        if (!whole && f.num == 1) space_field(x, &f, true);
+        if (!whole && f.num == XSPACE_PLANES) space_field(x, &f, true);
         if (!whole || torn) return;
         space_field(x, &f, false);
-        patched = f.num == 1 ? length_padded(at, f.bytes) : patched;
+        patched = f.num == XSPACE_PLANES ? length_padded(at, f.bytes) : patched;
     }
 }
 
@@ -143,13 +147,13 @@ static void choose_markers(struct xspace *x) {
     x->host_steps = true;
     bool host = false;
     for (size_t i = 0; i < x->nplanes; i++)
-        if (x->planes[i].kind == XP_HOST && x->planes[i].has_step_num)
+        if (x->planes[i].kind == XPLANE_HOST && x->planes[i].has_step_num)
             host = true;
     for (size_t k = 0; k < 2; k++) {
         if (k == 1 && host) return;
         for (size_t i = 0; i < x->nplanes; i++) {
             struct xplane *p = &x->planes[i];
-            if (p->kind != XP_XLA) continue;
+            if (p->kind != XPLANE_XLA) continue;
             for (size_t j = 0; j < p->nlines; j++) {
                 struct xline *l = &p->lines[j];
                 if (!bytes_eq(l->name, names[k], strlen(names[k])) ||
@@ -198,7 +202,8 @@ static int64_t events_before(const struct xline *l, const uint8_t *at) {
     struct pb r = {l->events, l->body.p + l->body.n, false};
     struct pb_field f;
     int64_t n = 0;
-    while (r.p < at && pb_next(&r, &f)) n += f.num == 4 && f.wire == PB_BYTES;
+    while (r.p < at && pb_next(&r, &f))
+        n += f.num == XLINE_EVENTS && f.wire == PB_BYTES;
     return n;
 }
 

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/map.h"
 #include "base/pb.h"
+#include "base/xspace.h"
 #include "model/format.h"
 #include "model/trace.h"
 
@@ -21,48 +22,48 @@ struct import_opts;
 
 /* The stats that decide something on the way in; all others are arguments. */
 enum xcode {
-    XC_NONE,
-#define X(id, name) XC_##id,
+    XSTAT_NONE,
+#define X(id, name) XSTAT_##id,
 #include "import/xspace/stats.def"
 #undef X
-    XC_COUNT,
+    XSTAT_COUNT,
 };
 
 #define XBIT(code) (UINT64_C(1) << (code))
 
 /* A stat's value: the field of XStat that held it. */
 enum xtype {
-    XT_NONE,
-    XT_DOUBLE = 2,
-    XT_UINT,
-    XT_INT,
-    XT_STR,
-    XT_BYTES,
-    XT_REF,
+    XVAL_NONE,
+    XVAL_DOUBLE = XSTAT_DOUBLE,
+    XVAL_UINT = XSTAT_UINT64,
+    XVAL_INT = XSTAT_INT64,
+    XVAL_STR = XSTAT_STR,
+    XVAL_BYTES = XSTAT_BYTES,
+    XVAL_REF = XSTAT_REF,
 };
 
 struct xval {
     enum xtype type;
-    uint64_t u;     /* number, bits of a double, or id of XT_REF */
-    struct bytes b; /* XT_STR, XT_BYTES */
+    uint64_t u;     /* number, bits of a double, or id of XVAL_REF */
+    struct bytes b; /* XVAL_STR, XVAL_BYTES */
 };
 
 /* The stats of one event, by code; valid where seen has the bit. */
 struct xfacts {
     uint64_t seen;
-    struct xval v[XC_COUNT];
+    struct xval v[XSTAT_COUNT];
 };
 
 /* Things that a name makes special beyond its kind. */
 enum xrole {
-    XR_NONE,
-    XR_ALLOC,        /* MemoryAllocation */
-    XR_FREE,         /* MemoryDeallocation */
-    XR_EAGER,        /* EagerExecute: an op if nothing nested names it better */
-    XR_RUNTIME_SURE, /* machinery by its name, whatever its stats say */
-    XR_STEP,
-    XR_EPOCH,
-    XR_DROPPED, /* of opscope's recorder: xspace_own.c */
+    XROLE_NONE,
+    XROLE_ALLOC, /* MemoryAllocation */
+    XROLE_FREE,  /* MemoryDeallocation */
+    XROLE_EAGER, /* EagerExecute: an op if nothing nested names it better */
+    XROLE_RUNTIME_SURE, /* machinery by its name, whatever its stats say */
+    XROLE_STEP,
+    XROLE_EPOCH,
+    XROLE_DROPPED, /* of opscope's recorder: xspace_own.c */
 };
 
 /* An event name (XEventMetadata), understood. */
@@ -88,18 +89,24 @@ struct xids {
     struct map sparse;
 };
 
-enum xplane_kind { XP_HOST, XP_GPU, XP_XLA, XP_OTHER, XP_FACTS };
+enum xplane_kind {
+    XPLANE_HOST,
+    XPLANE_GPU,
+    XPLANE_XLA,
+    XPLANE_OTHER,
+    XPLANE_FACTS
+};
 
 /* What a line of a plane becomes. */
 enum xline_kind {
-    XL_HOST,
-    XL_STREAM,
-    XL_DERIVED,
-    XL_ASYNC,
-    XL_OVERHEAD,
-    XL_COUNTERS,
-    XL_OTHER,
-    XL_HOST_ASYNC
+    XLINE_HOST,
+    XLINE_STREAM,
+    XLINE_DERIVED,
+    XLINE_ASYNC,
+    XLINE_OVERHEAD,
+    XLINE_COUNTERS,
+    XLINE_OTHER,
+    XLINE_HOST_ASYNC
 };
 
 struct xline {
@@ -185,6 +192,7 @@ struct xpiece {
     const struct import_opts *watch; /* who wants to know how far it is and
                                         may stop it, or NULL */
     const uint8_t *from, *to;        /* of which bytes */
+    const uint8_t *kept;             /* read, and in memory, from here on */
     bool tells;                      /* this piece says how far it is */
     bool stopped;                    /* it is to read no more */
     bool memory;                     /* saw a memory event */

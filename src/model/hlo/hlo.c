@@ -27,7 +27,6 @@ void hlo_free(struct hlo *h) {
     free(h->modules);
     free(h->comps);
     free(h->instrs);
-    free(h->operands);
     free(h->called);
     map_free(&h->by_name);
     map_free(&h->by_label);
@@ -43,9 +42,6 @@ static bool reserve(struct hlo *a, const struct hlo *b) {
                       sizeof *a->comps) &&
            vec_resize(&a->instrs, a->cap_instrs = a->ninstrs + b->ninstrs,
                       sizeof *a->instrs) &&
-           vec_resize(&a->operands,
-                      a->cap_operands = a->noperands + b->noperands,
-                      sizeof *a->operands) &&
            vec_resize(&a->called, a->cap_called = a->ncalled + b->ncalled,
                       sizeof *a->called);
 }
@@ -62,7 +58,6 @@ static struct hlo_instr moved_instr(struct hlo_instr i, const struct hlo *a,
         *texts[k] = str[*texts[k]];
     i.module += (uint32_t)a->nmodules;
     i.comp += (uint32_t)a->ncomps;
-    i.operands += (uint32_t)a->noperands;
     i.called += (uint32_t)a->ncalled;
     return i;
 }
@@ -78,8 +73,6 @@ void hlo_append(struct trace *ta, const struct trace *tb,
     }
     for (size_t i = 0; i < b->ninstrs; i++)
         a->instrs[a->ninstrs + i] = moved_instr(b->instrs[i], a, str);
-    for (size_t i = 0; i < b->noperands; i++)
-        a->operands[a->noperands + i] = later(b->operands[i], a->ninstrs);
     for (size_t i = 0; i < b->ncalled; i++)
         a->called[a->ncalled + i] = later(b->called[i], a->ncomps);
     for (size_t i = 0; i < b->ncomps; i++) {
@@ -98,7 +91,6 @@ void hlo_append(struct trace *ta, const struct trace *tb,
         a->modules[a->nmodules + i] = m;
     }
     a->ninstrs += b->ninstrs;
-    a->noperands += b->noperands;
     a->ncalled += b->ncalled;
     a->ncomps += b->ncomps;
     a->nmodules += b->nmodules;

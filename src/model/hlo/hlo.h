@@ -37,13 +37,11 @@ struct hlo_instr {
     uint32_t line;   /* in file; 0: not recorded */
     uint32_t module; /* index in hlo->modules */
     uint32_t comp;   /* index in hlo->comps: where it stands */
-    uint32_t operands, noperands; /* in hlo->operands */
-    uint32_t called, ncalled;     /* in hlo->called: what it runs */
+    uint32_t called, ncalled; /* in hlo->called: what it runs */
     int64_t flops; /* operations, 2 for a multiply-add; a transcendental is 1;
                         -1: unknown */
-    int64_t transcendentals; /* of flops; -1: unknown */
-    int64_t read_bytes;      /* of its operands; -1: unknown */
-    int64_t written_bytes;   /* of its outputs, without the workspace of
+    int64_t read_bytes;    /* of its operands; -1: unknown */
+    int64_t written_bytes; /* of its outputs, without the workspace of
                                        a library; -1: unknown */
     uint8_t math;   /* enum dtype: of the operands of its matrix work (dot,
                        convolution), else of the (first) output */
@@ -59,11 +57,9 @@ struct hlo_comp {
 };
 
 struct hlo_module {
-    str_id name;          /* "jit_step" */
-    str_id label;         /* as spans refer to it: "jit_step(8623)" */
-    uint64_t program;     /* program id */
-    uint64_t fingerprint; /* of the module's bytes: the same program, the same
-                             number, in another file too */
+    str_id name;      /* "jit_step" */
+    str_id label;     /* as spans refer to it: "jit_step(8623)" */
+    uint64_t program; /* program id */
     uint32_t source;
     uint32_t entry; /* index in hlo->comps, or ROW_NONE */
 };
@@ -75,9 +71,6 @@ struct hlo {
     size_t ncomps, cap_comps;
     struct hlo_instr *instrs;
     size_t ninstrs, cap_instrs;
-    uint32_t *operands;
-    size_t noperands, cap_operands; /* instrs, or
-                                                                   ROW_NONE */
     uint32_t *called;
     size_t ncalled, cap_called;
     /* set by seal: */
