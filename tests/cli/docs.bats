@@ -53,7 +53,7 @@ setup() {
                     README.md CONTRIBUTING.md docs/*.md docs/*/*.md |
                     tr -d '`' | sort -u); do
         case $at in */threads.c | */spanlog.c | */test_threads.c) continue ;; esac
-        [ -e "$at" ] || [ -e "src/$at" ] || { echo "$at"; return 1; }
+        [ -e "$at" ] || [ -e "src/$at" ] || [ -e "include/$at" ] || { echo "$at"; return 1; }
     done
 }
 
