@@ -218,19 +218,6 @@ static void set_wait(struct stop *stop, const struct trace *t,
     stop->tail = from < end ? end - from : 0;
 }
 
-static void place_works(struct deps *d, const struct trace *t) {
-    size_t w = 0;
-    for (size_t i = 0; i < d->nworks; i++)
-        d->works[i].piece =
-            (uint32_t)timeline_at(&d->line, work_launched(t, &d->works[i]));
-    for (size_t p = 0; p < d->line.n; p++) {
-        d->stops[p].first = (uint32_t)w;
-        while (w < d->nworks && d->works[w].piece == p) w++;
-        d->stops[p].end = (uint32_t)w;
-    }
-    assert(w == d->nworks);
-}
-
 static bool join_waits(struct deps *d, const struct trace *t) {
     struct ends s = {malloc((d->nworks + 1) * sizeof *s.v), d->nworks, d};
     if (s.v == NULL) return false;
@@ -274,7 +261,16 @@ static int build_graph(struct deps *d, const struct host_side *h,
     if (d->line.n == 0) return 0;
     d->stops = calloc(d->line.n, sizeof *d->stops);
     if (d->stops == NULL) return fail_oom(e);
-    place_works(d, h->t);
+    for (size_t i = 0; i < d->nworks; i++)
+        d->works[i].piece =
+            (uint32_t)timeline_at(&d->line, work_launched(h->t, &d->works[i]));
+    size_t w = 0;
+    for (size_t p = 0; p < d->line.n; p++) {
+        d->stops[p].first = (uint32_t)w;
+        while (w < d->nworks && d->works[w].piece == p) w++;
+        d->stops[p].end = (uint32_t)w;
+    }
+    assert(w == d->nworks);
     if (!join_lanes(d, h->t) || !join_waits(d, h->t) || !set_call(d, h->t))
         return fail_oom(e);
     return 0;
