@@ -38,24 +38,6 @@ static void count_optimizer(const struct hint_case *c,
     }
 }
 
-/* One joined kernel does the work of all; the host launches it once. */
-static void join_optimizer(struct hint_step *s, int64_t device) {
-    bool first = true;
-    for (size_t i = 0; i < s->nops; i++) {
-        const struct step_op *p = &s->ops[i];
-        if (!p->optimizer) continue;
-        for (uint32_t k = p->first; k < p->end; k++) {
-            s->trial.host[k] = 0;
-            for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++) {
-                s->trial.work[w] = first ? device / HINT_FUSED_SHARE
-                                         : WORK_GONE;
-                if (first) s->trial.host[k] = HINT_JOINED_US * PS_PER_US;
-                first = false;
-            }
-        }
-    }
-}
-
 static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     struct optimizer o = {.row = ROW_NONE};
@@ -64,7 +46,20 @@ static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
     /* most of it joined already: what is left are odd tensors */
     if (o.kernels - o.joined < HINT_TENSOR_OPS || o.joined * 2 > o.kernels)
         return;
-    join_optimizer(s, o.device);
+    /* one joined kernel does the work of all; the host launches it once */
+    bool first = true;
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *p = &s->ops[i];
+        for (uint32_t k = p->first; p->optimizer && k < p->end; k++) {
+            s->trial.host[k] = 0;
+            for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++) {
+                s->trial.work[w] = first ? o.device / HINT_FUSED_SHARE
+                                         : WORK_GONE;
+                if (first) s->trial.host[k] = HINT_JOINED_US * PS_PER_US;
+                first = false;
+            }
+        }
+    }
     f->other += o.kernels;
     hint_saw(f, o.row, o.host);
 }
@@ -246,11 +241,12 @@ static uint32_t op_of(const struct hint_case *c, uint32_t row) {
     return ROW_NONE;
 }
 
-/* Ops that TensorFlow ran by themselves, outside of any function; 0 where
- * they are not most of what the ops of the step do. */
-static int64_t eager_ops(const struct hint_case *c, const struct hint_step *s) {
-    int64_t ops = 0, alone = 0, all = 0;
-    if (c->framework == FW_TORCH) return 0; /* has no such mark */
+/* In a function the ops follow each other: what is not an op goes. */
+static void repair_eager(const struct hint_case *c, struct hint_step *s,
+                         struct hint_found *f) {
+    /* ops that TensorFlow ran by themselves, outside of any function */
+    int64_t ops = 0, alone = 0, all = 0, between = 0;
+    if (c->framework == FW_TORCH) return; /* has no such mark */
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         const struct piece *p = &s->d.line.v[i];
         uint32_t op = op_of(c, p->row);
@@ -260,14 +256,8 @@ static int64_t eager_ops(const struct hint_case *c, const struct hint_step *s) {
         alone += p->dur;
         ops += p->row == op && p->ts == c->t->spans.ts[op];
     }
-    return alone > all / 2 && ops >= HINT_GRAPH_KERNELS ? ops : 0;
-}
-
-/* In a function the ops follow each other: what is not an op goes. */
-static void repair_eager(const struct hint_case *c, struct hint_step *s,
-                         struct hint_found *f) {
-    int64_t ops = eager_ops(c, s), between = 0;
-    if (ops == 0) return;
+    /* are they most of what the ops of the step do? */
+    if (alone <= all / 2 || ops < HINT_GRAPH_KERNELS) return;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         const struct piece *p = &s->d.line.v[i];
         if (p->input || s->d.stops[i].first < s->d.stops[i].end ||

@@ -32,40 +32,11 @@ struct calls {
     size_t n, cap;
 };
 
-/* FLOPs of the op that piece i of the line is all of, or -1: it is none, has
- * others in it, or does not tell. */
-static int64_t told(const struct trace *t, const struct hint_step *s,
-                    size_t i) {
-    const struct piece *p = &s->d.line.v[i];
-    if (p->row == ROW_NONE || p->input || t->spans.kind[p->row] != SPAN_OP ||
-        !(t->spans.flags[p->row] & SPAN_COSTED) ||
-        p->dur < t->spans.dur[p->row])
-        return -1;
-    return args_int(t, p->row, "flops", -1);
-}
-
 static int by_kind(const void *a, const void *b) {
     const struct call *x = a, *y = b;
     if (x->name != y->name) return x->name < y->name ? -1 : 1;
     if (x->flops != y->flops) return x->flops < y->flops ? -1 : 1;
     return (x->takes > y->takes) - (x->takes < y->takes);
-}
-
-/* All calls of the steps, like ones together; no piece is joined yet. */
-static bool read_calls(const struct trace *t, struct hint_step *s,
-                       uint32_t step, struct calls *c) {
-    for (size_t i = 0; i < s->d.line.n; i++) {
-        int64_t flops = told(t, s, i);
-        s->joined[i] = -1;
-        if (flops <= 0) continue;
-        if (!VEC_ROOM(c->v, c->n, c->cap)) return false;
-        c->v[c->n++] = (struct call){.name = t->spans.name[s->d.line.v[i].row],
-                                     .step = step,
-                                     .piece = (uint32_t)i,
-                                     .flops = flops,
-                                     .takes = s->now.host[i]};
-    }
-    return true;
 }
 
 /* The end of the calls like i, and what half of them do not exceed. */
@@ -112,13 +83,28 @@ static void join_small(const struct hint_case *k, const struct calls *c,
 }
 
 int hint_small_read(struct hint_case *k, struct ops_err *e) {
+    const struct spans *sp = &k->t->spans;
     struct calls c = {0};
     bool ok = true;
     for (uint32_t i = 0; ok && i < k->nsteps; i++) {
         struct hint_step *s = &k->steps[i];
         if (s->d.nworks > 0) continue;
         s->joined = malloc((s->d.line.n + 1) * sizeof *s->joined);
-        ok = s->joined != NULL && read_calls(k->t, s, i, &c);
+        ok = s->joined != NULL;
+        for (uint32_t j = 0; ok && j < s->d.line.n; j++) {
+            const struct piece *p = &s->d.line.v[j];
+            s->joined[j] = -1;
+            /* is the piece all of an op that tells its FLOPs? */
+            if (p->row == ROW_NONE || p->input || sp->kind[p->row] != SPAN_OP ||
+                !(sp->flags[p->row] & SPAN_COSTED) || p->dur < sp->dur[p->row])
+                continue;
+            int64_t flops = args_int(k->t, p->row, "flops", -1);
+            if (flops <= 0) continue;
+            ok = VEC_ROOM(c.v, c.n, c.cap);
+            if (ok)
+                c.v[c.n++] = (struct call){sp->name[p->row], i, j, flops,
+                                           s->now.host[j]};
+        }
     }
     if (ok && c.n > 0) qsort(c.v, c.n, sizeof *c.v, by_kind);
     for (size_t i = 0, end; ok && i < c.n; i = end) {

@@ -57,18 +57,6 @@ struct hints {
                            have laid bare what they look for */
 };
 
-static void case_free(struct hint_case *c) {
-    for (size_t i = 0; i < c->nsteps; i++) {
-        plan_free(&c->steps[i].now);
-        plan_free(&c->steps[i].trial);
-        deps_free(&c->steps[i].d);
-        free(c->steps[i].ops);
-        free(c->steps[i].copies);
-        free(c->steps[i].joined);
-    }
-    free(c->steps);
-}
-
 static int step_init(struct hint_case *c, const struct host_side *h,
                      uint32_t step, int64_t stall, struct ops_err *e) {
     struct hint_step *s = &c->steps[c->nsteps];
@@ -231,19 +219,6 @@ static int run_parts(struct hints *h, const struct opts *o, struct ops_err *e) {
     return hint_memory_read(&h->c, e);
 }
 
-/* Which row of `ranks` tells how long a rank waits for others, of two the
- * first. False: out of memory. */
-static bool find_waits(const struct hint_case *c, struct map *rows) {
-    for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
-        struct cell r = subresult_cell(c->ranks, i, "rank");
-        if (r.null || subresult_cell(c->ranks, i, "wait_us").null) continue;
-        uint32_t *at = map_at(rows, (uint64_t)r.i);
-        if (at == NULL) return false;
-        if (*at == MAP_NONE) *at = (uint32_t)i;
-    }
-    return true;
-}
-
 /* The source to study: of those in scope that have steps the one that waits
  * longest for others (it shows what the job could be), else the first rank;
  * ROW_NONE: no source has any. */
@@ -254,19 +229,23 @@ static int pick_source(struct hint_case *c, const struct scope *in,
     struct map rows = {0};
     int64_t most = -1;
     c->source = ROW_NONE;
-    if (has == NULL || !find_waits(c, &rows)) {
-        free(has);
-        map_free(&rows);
-        return fail_oom(e);
+    bool ok = has != NULL;
+    /* which row of `ranks` tells how long a rank waits, of two the first */
+    for (size_t i = 0; ok && c->ranks != NULL && i < c->ranks->nrows; i++) {
+        struct cell r = subresult_cell(c->ranks, i, "rank");
+        if (r.null || subresult_cell(c->ranks, i, "wait_us").null) continue;
+        uint32_t *at = map_at(&rows, (uint64_t)r.i);
+        ok = at != NULL;
+        if (ok && *at == MAP_NONE) *at = (uint32_t)i;
     }
-    for (size_t k = 0; k < t->nsteps;
-         k++) { /* in scope, with time to look at */
+    /* sources with a step in scope that has time to look at */
+    for (size_t k = 0; ok && k < t->nsteps; k++) {
         uint32_t source = t->steps[k].source;
         if (t->steps[k].dur > 0 && (in->all || in->source_in[source]) &&
             (!in->by_step || in->step_in[k]))
             has[source] = true;
     }
-    for (uint32_t i = 0; i < t->nsources; i++) {
+    for (uint32_t i = 0; ok && i < t->nsources; i++) {
         if (!has[i]) continue;
         c->nranks++;
         int64_t rank = t->sources[i].rank, wait = -1;
@@ -281,7 +260,7 @@ static int pick_source(struct hint_case *c, const struct scope *in,
     c->waits = most > 0;
     free(has);
     map_free(&rows);
-    return 0;
+    return ok ? 0 : fail_oom(e);
 }
 
 static int study(struct hints *h, const struct trace *t, const struct scope *in,
@@ -419,7 +398,16 @@ static int hints_run(const struct trace *t, const struct opts *o,
         hints_remarks(r, &h);
         rc = result_done(r, e);
     }
-    case_free(&h.c);
+    for (size_t i = 0; i < h.c.nsteps; i++) {
+        struct hint_step *s = &h.c.steps[i];
+        plan_free(&s->now);
+        plan_free(&s->trial);
+        deps_free(&s->d);
+        free(s->ops);
+        free(s->copies);
+        free(s->joined);
+    }
+    free(h.c.steps);
     compiles_free(&h.compiles);
     pystack_free(&h.frames);
     subresult_free(&h.leaks);

@@ -28,14 +28,16 @@ enum {
     LONG_CALL = 8,
 };
 
-static bool plan_alloc(struct plan *p, const struct deps *d) {
+static int plan_alloc(struct plan *p, const struct deps *d, struct ops_err *e) {
     size_t n = d->line.n + 1, w = d->nworks + 1;
     *p = (struct plan){.d = d};
     p->host = malloc(n * sizeof *p->host);
     p->go = calloc(n, sizeof *p->go);
     p->work = malloc(w * sizeof *p->work);
     p->ahead = calloc(w, sizeof *p->ahead);
-    return p->host && p->go && p->work && p->ahead;
+    if (p->host && p->go && p->work && p->ahead) return 0;
+    plan_free(p);
+    return fail_oom(e);
 }
 
 void plan_free(struct plan *p) {
@@ -60,10 +62,7 @@ static int64_t own_time(const struct deps *d, const struct trace *t, size_t i) {
 
 int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
               int64_t per_event, struct ops_err *e) {
-    if (!plan_alloc(p, d)) {
-        plan_free(p);
-        return fail_oom(e);
-    }
+    TRY(plan_alloc(p, d, e));
     int64_t half = per_event > 0 ? per_event / 2 : 0, debt = 0;
     for (size_t i = 0; i < d->line.n; i++) {
         const struct piece *q = &d->line.v[i];
@@ -79,10 +78,7 @@ int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
 }
 
 int plan_copy(struct plan *to, const struct plan *from, struct ops_err *e) {
-    if (!plan_alloc(to, from->d)) {
-        plan_free(to);
-        return fail_oom(e);
-    }
+    TRY(plan_alloc(to, from->d, e));
     plan_assign(to, from);
     return 0;
 }

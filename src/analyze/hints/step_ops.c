@@ -41,32 +41,17 @@ static struct around climb(const struct trace *t, uint32_t row,
     return a;
 }
 
-static struct around look_around(const struct trace *t, uint32_t row,
-                                 struct around *seen) {
-    if (row == ROW_NONE) return (struct around){ROW_NONE, ROW_NONE, false};
-    uint32_t parent = t->spans.parent[row];
-    if (parent != ROW_NONE) seen[parent % SEEN] = climb(t, parent, seen);
-    return seen[row % SEEN] = climb(t, row, seen);
-}
-
-static void count_works(const struct trace *t, const struct hint_step *s,
-                        uint32_t piece, struct step_op *op) {
-    const struct stop *p = &s->d.stops[piece];
-    for (uint32_t w = p->first; w < p->end; w++) {
-        uint8_t k = t->spans.kind[s->d.works[w].row];
-        op->kernels += k == SPAN_KERNEL;
-        op->copies += k == SPAN_COPY;
-    }
-    op->waits += p->wait != DEP_NONE;
-    op->end = piece + 1;
-    op->work_end = p->end;
-}
-
 static bool add_ops(const struct trace *t, struct hint_step *s,
                     struct around *seen) {
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         const struct piece *p = &s->d.line.v[i];
-        struct around a = look_around(t, p->row, seen);
+        const struct stop *stop = &s->d.stops[i];
+        struct around a = {ROW_NONE, ROW_NONE, false};
+        if (p->row != ROW_NONE) {
+            uint32_t up = t->spans.parent[p->row];
+            if (up != ROW_NONE) seen[up % SEEN] = climb(t, up, seen);
+            a = seen[p->row % SEEN] = climb(t, p->row, seen);
+        }
         struct step_op *last = s->nops > 0 ? &s->ops[s->nops - 1] : NULL;
         bool same = last && last->row == a.root && last->input == p->input &&
                     last->optimizer == a.optimizer;
@@ -75,11 +60,19 @@ static bool add_ops(const struct trace *t, struct hint_step *s,
             s->ops[s->nops++] = (struct step_op){.row = a.root,
                                                  .first = i,
                                                  .end = i,
-                                                 .work = s->d.stops[i].first,
+                                                 .work = stop->first,
                                                  .optimizer = a.optimizer,
                                                  .input = p->input};
         }
-        count_works(t, s, i, &s->ops[s->nops - 1]);
+        struct step_op *op = &s->ops[s->nops - 1];
+        for (uint32_t w = stop->first; w < stop->end; w++) {
+            uint8_t k = t->spans.kind[s->d.works[w].row];
+            op->kernels += k == SPAN_KERNEL;
+            op->copies += k == SPAN_COPY;
+        }
+        op->waits += stop->wait != DEP_NONE;
+        op->end = i + 1;
+        op->work_end = stop->end;
     }
     return true;
 }
