@@ -119,13 +119,6 @@ static bool make_members(struct coll_finder *f) {
     return ok;
 }
 
-static uint32_t member_at(const struct coll_finder *f, uint32_t track) {
-    const struct track *tr = &f->c->t->tracks[track];
-    bool apart = f->has[tr->source].devices && tr->device != ROW_NONE;
-    uint32_t m = apart ? f->member_of_device[tr->device] : ROW_NONE;
-    return m != ROW_NONE ? m : f->member_of[tr->source];
-}
-
 /* What must be equal on two ranks for it to be the same collective. Kernels
  * of one collective may have different names on different ranks (algorithm
  * and protocol), so their kind stands for the name where a size is known. */
@@ -146,11 +139,12 @@ static uint64_t stream_key(const struct collectives *c, const struct coll *x,
                      by_kind ? 0 : (uint64_t)c->t->spans.name[x->row] + 1);
 }
 
-/* All that the spans around a carrier say. The call that launched a kernel
- * stands inside the ops and regions of the framework. */
-static struct coll_facts facts_of(const struct collectives *c,
+/* Returns all that the spans around a carrier say, and what the source knows.
+ * The call that launched a kernel stands inside the ops and regions of the
+ * framework. */
+static struct coll_facts facts_of(const struct coll_finder *finder,
                                   const struct coll *x) {
-    const struct trace *t = c->t;
+    const struct trace *t = finder->c->t;
     const struct spans *s = &t->spans;
     struct coll_facts f = coll_facts_none();
     coll_facts_add(&f, t, x->row);
@@ -163,21 +157,17 @@ static struct coll_facts facts_of(const struct collectives *c,
                              s->ts[r] < x->ts + x->dur;
              r++)
             if (counts(t, r)) coll_facts_add(&f, t, r);
+    /* torch names the other end of a transfer only */
+    uint32_t source = t->tracks[s->track[x->row]].source;
+    const struct source *of = &t->sources[source];
+    if (f.kind == COLL_SEND && f.src < 0) f.src = of->rank;
+    if (f.kind == COLL_RECV && f.dst < 0) f.dst = of->rank;
+    /* where the source has one process group alone, that is all ranks */
+    const struct source_has *h = &finder->has[source];
+    if (f.group.n > 0 || h->groups) return f;
+    if (h->group) f.group = bytes_of(h->group);
+    if (f.group_size < 0 && of->world_size > 0) f.group_size = of->world_size;
     return f;
-}
-
-/* Adds what the source knows: where it has one process group alone, that is all
- * ranks; and torch names the other end of a transfer only. */
-static void add_source_facts(const struct coll_finder *f, uint32_t source,
-                             struct coll_facts *facts) {
-    const struct source_has *h = &f->has[source];
-    const struct source *s = &f->c->t->sources[source];
-    if (facts->kind == COLL_SEND && facts->src < 0) facts->src = s->rank;
-    if (facts->kind == COLL_RECV && facts->dst < 0) facts->dst = s->rank;
-    if (facts->group.n > 0 || h->groups) return;
-    if (h->group) facts->group = bytes_of(h->group);
-    if (facts->group_size < 0 && s->world_size > 0)
-        facts->group_size = s->world_size;
 }
 
 /* One more collective. */
@@ -185,18 +175,20 @@ static bool coll_add(struct coll_finder *f, row_id row,
                      enum coll_carrier carrier, int64_t end) {
     struct collectives *c = f->c;
     const struct trace *t = c->t;
-    uint32_t track = t->spans.track[row];
+    const struct track *tr = &t->tracks[t->spans.track[row]];
+    bool apart = f->has[tr->source].devices && tr->device != ROW_NONE;
+    uint32_t member = apart ? f->member_of_device[tr->device] : ROW_NONE;
+    if (member == ROW_NONE) member = f->member_of[tr->source];
     if (!VEC_ROOM(c->v, c->n, c->cap)) return false;
     struct coll *x = &c->v[c->n];
     *x = (struct coll){.row = row,
-                       .member = member_at(f, track),
+                       .member = member,
                        .match = ROW_NONE,
                        .carrier = (uint8_t)carrier,
                        .ts = t->spans.ts[row],
                        .dur = end - t->spans.ts[row]};
     assert(x->dur >= 0 && x->member < c->nmembers);
-    struct coll_facts facts = facts_of(c, x);
-    add_source_facts(f, t->tracks[track].source, &facts);
+    struct coll_facts facts = facts_of(f, x);
     x->kind = (uint8_t)facts.kind;
     x->bytes = coll_bytes(&facts);
     x->ranks = coll_is_p2p(facts.kind) ? 2 : facts.group_size;

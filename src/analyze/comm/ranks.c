@@ -258,12 +258,6 @@ struct within {
     int64_t *self;
 };
 
-static bool is_wanted(const struct trace *t, row_id r, bool device) {
-    if (t->spans.flags[r] & (SPAN_DERIVED | SPAN_ASYNC)) return false;
-    if (device) return t->spans.kind[r] == SPAN_KERNEL && !span_is_comm(t, r);
-    return !span_is_step_mark(t, r);
-}
-
 static void spend(void *ctx, row_id r, int64_t from, int64_t to) {
     const struct within *x = ctx;
     sum_add(&x->self[x->t->spans.name[r]],
@@ -281,7 +275,11 @@ static bool add_track(const struct within *x, const struct track *tr) {
     own_begin(&w, t->sources[tr->source].slack);
     for (row_id r = tr->first; ok && r < tr->end && s->ts[r] < to; r++) {
         int64_t end = span_end(t, r);
-        if (end <= from || !is_wanted(t, r, device)) continue;
+        if (end <= from || (s->flags[r] & (SPAN_DERIVED | SPAN_ASYNC)))
+            continue;
+        if (device ? s->kind[r] != SPAN_KERNEL || span_is_comm(t, r)
+                   : span_is_step_mark(t, r))
+            continue;
         if (!nests) {
             spend((void *)x, r, s->ts[r], end);
             continue;

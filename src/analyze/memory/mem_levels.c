@@ -4,6 +4,7 @@
  * those whose free is in the window and whose allocation is not. */
 #include "analyze/memory/mem_levels.h"
 
+#include "analyze/shared/mem_scope.h"
 #include "base/array.h"
 #include "base/map.h"
 #include "base/sum.h"
@@ -132,11 +133,10 @@ int mem_levels_init(struct mem_levels *l, const struct trace *t,
     return 0;
 }
 
-uint32_t mem_peak(const struct mem_levels *l,
-                  bool (*in)(const void *ctx, int64_t), const void *ctx) {
+uint32_t mem_peak(const struct mem_levels *l, const struct mem_scope *in) {
     uint32_t best = EVENT_NONE;
     for (size_t i = 0; i < l->n; i++) {
-        if (in && !in(ctx, l->t->mem.ts[l->first + i])) continue;
+        if (!mem_scope_has(in, l->t->mem.ts[l->first + i])) continue;
         if (best == EVENT_NONE || l->level[i] > l->level[best])
             best = (uint32_t)i;
     }
