@@ -232,23 +232,23 @@ struct open_hlo {
     size_t n;
 };
 
-static bool same_hlo(struct bytes start, struct bytes done) {
-    const uint8_t *a = hlo_mark(start, "-start"), *b = hlo_mark(done, "-done");
-    assert(a && b);
-    size_t n = (size_t)(a - start.p), m = (size_t)(b - done.p);
-    struct bytes x = {a + 6, start.n - n - 6}, y = {b + 5, done.n - m - 5};
-    return n == m && memcmp(start.p, done.p, n) == 0 && x.n == y.n &&
-           memcmp(x.p, y.p, x.n) == 0;
-}
-
 /* Ends the start that this done belongs to; with none it stands alone. */
 static bool close_hlo(struct coll_finder *f, struct open_hlo *open,
                       row_id done) {
     const struct trace *t = f->c->t;
     struct bytes name = strs_bytes(&t->strs, t->spans.name[done]);
+    const uint8_t *b = hlo_mark(name, "-done");
     for (size_t i = 0; i < open->n; i++) {
         row_id r = open->row[i];
-        if (!same_hlo(strs_bytes(&t->strs, t->spans.name[r]), name)) continue;
+        struct bytes start = strs_bytes(&t->strs, t->spans.name[r]);
+        const uint8_t *a = hlo_mark(start, "-start");
+        assert(a && b);
+        /* the two names must be the same but for the mark */
+        size_t n = (size_t)(a - start.p), rest = start.n - n - strlen("-start");
+        if (n != (size_t)(b - name.p) || memcmp(start.p, name.p, n) != 0 ||
+            rest != name.n - n - strlen("-done") ||
+            memcmp(a + strlen("-start"), b + strlen("-done"), rest) != 0)
+            continue;
         int64_t end = span_end(t, done);
         memmove(&open->row[i], &open->row[i + 1],
                 (--open->n - i) * sizeof *open->row);

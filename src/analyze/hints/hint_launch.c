@@ -10,42 +10,33 @@
 #include "names/kernel_names.h"
 #include <stdio.h>
 
-/* The optimizer's part of a step. */
-struct optimizer {
-    int64_t kernels, joined; /* launched; of these over many tensors */
-    int64_t host, device;    /* ps */
-    uint32_t row;            /* its dearest op */
-    int64_t row_time;
-};
-
-static void count_optimizer(const struct hint_case *c,
-                            const struct hint_step *s, const struct step_op *p,
-                            struct optimizer *o) {
-    int64_t host = hint_host(s, p->first, p->end);
-    o->host += host;
-    if (p->row != ROW_NONE && host > o->row_time) {
-        o->row = p->row;
-        o->row_time = host;
-    }
-    for (uint32_t w = p->work; w < p->work_end; w++) {
-        row_id row = s->d.works[w].row;
-        if (c->t->spans.kind[row] != SPAN_KERNEL) continue;
-        o->kernels++;
-        o->joined += kernel_is_joined(
-            strs_bytes(&c->t->strs, c->t->spans.name[row]));
-        if (s->trial.work[w] != WORK_GONE)
-            sum_add(&o->device, s->trial.work[w]);
-    }
-}
-
 static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
-    struct optimizer o = {.row = ROW_NONE};
-    for (size_t i = 0; i < s->nops; i++)
-        if (s->ops[i].optimizer) count_optimizer(c, s, &s->ops[i], &o);
+    int64_t kernels = 0, joined = 0; /* launched; of these over many tensors */
+    int64_t host = 0, device = 0;    /* ps */
+    uint32_t dearest = ROW_NONE;     /* its op that takes the host longest */
+    int64_t most = 0;
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *p = &s->ops[i];
+        if (!p->optimizer) continue;
+        int64_t takes = hint_host(s, p->first, p->end);
+        host += takes;
+        if (p->row != ROW_NONE && takes > most) {
+            dearest = p->row;
+            most = takes;
+        }
+        for (uint32_t w = p->work; w < p->work_end; w++) {
+            row_id row = s->d.works[w].row;
+            if (c->t->spans.kind[row] != SPAN_KERNEL) continue;
+            kernels++;
+            joined += kernel_is_joined(
+                strs_bytes(&c->t->strs, c->t->spans.name[row]));
+            if (s->trial.work[w] != WORK_GONE)
+                sum_add(&device, s->trial.work[w]);
+        }
+    }
     /* most of it joined already: what is left are odd tensors */
-    if (o.kernels - o.joined < HINT_TENSOR_OPS || o.joined * 2 > o.kernels)
-        return;
+    if (kernels - joined < HINT_TENSOR_OPS || joined * 2 > kernels) return;
     /* one joined kernel does the work of all; the host launches it once */
     bool first = true;
     for (size_t i = 0; i < s->nops; i++) {
@@ -53,15 +44,15 @@ static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
         for (uint32_t k = p->first; p->optimizer && k < p->end; k++) {
             s->trial.host[k] = 0;
             for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++) {
-                s->trial.work[w] = first ? o.device / HINT_FUSED_SHARE
+                s->trial.work[w] = first ? device / HINT_FUSED_SHARE
                                          : WORK_GONE;
                 if (first) s->trial.host[k] = HINT_JOINED_US * PS_PER_US;
                 first = false;
             }
         }
     }
-    f->other += o.kernels;
-    hint_saw(f, o.row, o.host);
+    f->other += kernels;
+    hint_saw(f, dearest, host);
 }
 
 static void say_optimizer(const struct hint_case *c, const struct hint_found *f,

@@ -25,6 +25,8 @@ struct call {
     str_id name;
     uint32_t step, piece; /* of the case, of the step's line */
     int64_t flops, takes; /* ps */
+    int64_t median;       /* ps: what half of the calls of the same name and
+                             FLOPs do not exceed */
 };
 
 struct calls {
@@ -37,49 +39,6 @@ static int by_kind(const void *a, const void *b) {
     if (x->name != y->name) return x->name < y->name ? -1 : 1;
     if (x->flops != y->flops) return x->flops < y->flops ? -1 : 1;
     return (x->takes > y->takes) - (x->takes < y->takes);
-}
-
-/* The end of the calls like i, and what half of them do not exceed. */
-static size_t like_end(const struct calls *c, size_t i, int64_t *median) {
-    size_t end = i + 1;
-    while (end < c->n && c->v[end].name == c->v[i].name &&
-           c->v[end].flops == c->v[i].flops)
-        end++;
-    *median = c->v[i + (end - i - 1) / 2].takes;
-    return end;
-}
-
-/* ps for a FLOP in the large ones of calls [i, end), which have one name; 0:
- * there are none. */
-static double pace_of(const struct calls *c, size_t i, size_t end) {
-    double flops = 0, time = 0;
-    while (i < end) {
-        int64_t median;
-        size_t next = like_end(c, i, &median);
-        for (; i < next; i++) {
-            if (median < HINT_LARGE_OP_US * PS_PER_US) continue;
-            flops += (double)c->v[i].flops;
-            time += (double)c->v[i].takes;
-        }
-    }
-    return flops > 0 ? time / flops : 0;
-}
-
-/* Says of the small ones of calls [i, end) what they would take. */
-static void join_small(const struct hint_case *k, const struct calls *c,
-                       size_t i, size_t end, double pace) {
-    while (i < end) {
-        int64_t median;
-        size_t next = like_end(c, i, &median);
-        for (; i < next; i++) {
-            const struct call *x = &c->v[i];
-            double time = (double)x->flops * pace;
-            if (median >= HINT_SMALL_OP_US * PS_PER_US) continue;
-            k->steps[x->step].joined[x->piece] = time < (double)x->takes
-                                                     ? (int64_t)time
-                                                     : x->takes;
-        }
-    }
 }
 
 int hint_small_read(struct hint_case *k, struct ops_err *e) {
@@ -103,14 +62,32 @@ int hint_small_read(struct hint_case *k, struct ops_err *e) {
             ok = VEC_ROOM(c.v, c.n, c.cap);
             if (ok)
                 c.v[c.n++] = (struct call){sp->name[p->row], i, j, flops,
-                                           s->now.host[j]};
+                                           s->now.host[j],   0};
         }
     }
     if (ok && c.n > 0) qsort(c.v, c.n, sizeof *c.v, by_kind);
     for (size_t i = 0, end; ok && i < c.n; i = end) {
-        for (end = i; end < c.n && c.v[end].name == c.v[i].name;) end++;
-        double pace = pace_of(&c, i, end);
-        if (pace > 0) join_small(k, &c, i, end, pace);
+        for (end = i; end < c.n && c.v[end].name == c.v[i].name &&
+                      c.v[end].flops == c.v[i].flops;)
+            end++;
+        for (size_t j = i; j < end; j++)
+            c.v[j].median = c.v[i + (end - i - 1) / 2].takes;
+    }
+    for (size_t i = 0, end; ok && i < c.n; i = end) {
+        double flops = 0, time = 0; /* in the large calls of one name */
+        for (end = i; end < c.n && c.v[end].name == c.v[i].name; end++) {
+            if (c.v[end].median < HINT_LARGE_OP_US * PS_PER_US) continue;
+            flops += (double)c.v[end].flops;
+            time += (double)c.v[end].takes;
+        }
+        for (size_t j = i; flops > 0 && time > 0 && j < end; j++) {
+            const struct call *x = &c.v[j];
+            if (x->median >= HINT_SMALL_OP_US * PS_PER_US) continue;
+            double takes = (double)x->flops * (time / flops);
+            bool faster = takes < (double)x->takes;
+            k->steps[x->step].joined[x->piece] = faster ? (int64_t)takes
+                                                        : x->takes;
+        }
     }
     free(c.v);
     return ok ? 0 : fail_oom(e);

@@ -48,18 +48,6 @@ void plan_free(struct plan *p) {
     *p = (struct plan){0};
 }
 
-/* What the piece takes by itself. The profiler's own work is none of the
- * program's, and a launch that waited for room in the device's queue ("Command
- * Buffer Full", or far longer than others) does so in the replay, if at all. */
-static int64_t own_time(const struct deps *d, const struct trace *t, size_t i) {
-    if (d->stops[i].wait != DEP_NONE) return d->stops[i].tail;
-    int64_t dur = d->line.v[i].dur;
-    uint32_t row = d->line.v[i].row;
-    if (row != ROW_NONE && t->spans.kind[row] == SPAN_OVERHEAD) return 0;
-    bool held_up = dur / LONG_CALL > d->call && deps_launches(d, t, i);
-    return held_up ? d->call : dur;
-}
-
 int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
               int64_t per_event, struct ops_err *e) {
     TRY(plan_alloc(p, d, e));
@@ -68,7 +56,17 @@ int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
         const struct piece *q = &d->line.v[i];
         if (d->stops[i].wait != DEP_NONE) debt = 0;
         debt += half * q->edges; /* recording costs still to be taken off */
-        int64_t dur = own_time(d, t, i), most = dur - dur / KEEP_SHARE;
+        /* What the piece takes by itself. The profiler's own work is none of
+         * the program's, and a launch that waited for room in the device's
+         * queue ("Command Buffer Full", or far longer than others) does so in
+         * the replay, if at all. */
+        int64_t dur = q->dur;
+        if (d->stops[i].wait != DEP_NONE) dur = d->stops[i].tail;
+        else if (q->row != ROW_NONE && t->spans.kind[q->row] == SPAN_OVERHEAD)
+            dur = 0;
+        else if (dur / LONG_CALL > d->call && deps_launches(d, t, i))
+            dur = d->call;
+        int64_t most = dur - dur / KEEP_SHARE;
         int64_t off = debt < most ? debt : most;
         debt -= off;
         p->host[i] = dur - off;

@@ -320,27 +320,6 @@ static int leaks_of(struct result *r, const struct mem_sites *sites,
     return rc;
 }
 
-/* Looks at every allocator and step that scope takes. */
-static int leaks_fill(const struct mem_sites *sites, const struct scope *scope,
-                      struct result *r, struct ops_err *e) {
-    const struct trace *t = sites->t;
-    struct mem_steps steps = {0}; /* of the source at hand */
-    uint32_t source = ROW_NONE;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < t->nallocators; i++) {
-        uint32_t now = t->allocators[i].source;
-        if (!scope->all && !scope->source_in[now]) continue;
-        if (now != source) {
-            mem_steps_free(&steps);
-            source = now;
-            rc = mem_steps_init(&steps, t, scope, source, e);
-        }
-        if (rc == 0) rc = leaks_of(r, sites, &steps, (uint32_t)i, e);
-    }
-    mem_steps_free(&steps);
-    return rc;
-}
-
 static int leaks_run(const struct trace *t, const struct opts *o,
                      struct result *r, struct ops_err *e) {
     struct scope scope = {0};
@@ -352,7 +331,19 @@ static int leaks_run(const struct trace *t, const struct opts *o,
         missing_say(r, t, MISSING_STACKS);
     int rc = scope_init(&scope, t, o, e);
     if (rc == 0) rc = mem_sites_init(&sites, t, e);
-    if (rc == 0) rc = leaks_fill(&sites, &scope, r, e);
+    struct mem_steps steps = {0}; /* of the source at hand */
+    uint32_t source = ROW_NONE;
+    for (size_t i = 0; rc == 0 && i < t->nallocators; i++) {
+        uint32_t now = t->allocators[i].source;
+        if (!scope.all && !scope.source_in[now]) continue;
+        if (now != source) {
+            mem_steps_free(&steps);
+            source = now;
+            rc = mem_steps_init(&steps, t, &scope, source, e);
+        }
+        if (rc == 0) rc = leaks_of(r, &sites, &steps, (uint32_t)i, e);
+    }
+    mem_steps_free(&steps);
     if (rc == 0) rc = result_done(r, e);
     mem_sites_free(&sites);
     scope_free(&scope);

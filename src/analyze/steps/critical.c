@@ -277,23 +277,6 @@ static const struct column critical_cols[] = {
      COL_STAMP | COL_DETAIL},
 };
 
-static void put_rows(struct result *r, const struct trace *t,
-                     const struct path_rows *rows) {
-    for (size_t i = 0; i < rows->n; i++) {
-        const struct path_row *v = &rows->v[i];
-        const struct step *s = &t->steps[v->step];
-        result_row(r);
-        cell_text(r, "host", label_source(r, t, s->source));
-        cell_int(r, "step", s->number);
-        cell_text(r, "kind", path_kind_names[v->kind]);
-        cell_text(r, "name", strs_text(&rows->names, v->name));
-        cell_int(r, "on_path_us", v->time);
-        cell_float(r, "share_pct", 100.0 * (double)v->time / (double)s->dur);
-        cell_int(r, "segments", v->segments);
-        cell_int(r, "first_at_us", v->first);
-    }
-}
-
 static void put_remarks(struct result *r, const struct trace *t,
                         const struct scope *in, const struct path_rows *rows) {
     if (rows->n == 0) {
@@ -332,7 +315,20 @@ static int critical_run(const struct trace *t, const struct opts *o,
         result_init(r, "critical", "Critical path");
         result_from_trace(r, t);
         result_cols(r, critical_cols, COUNT(critical_cols));
-        put_rows(r, t, &rows);
+        for (size_t i = 0; i < rows.n; i++) {
+            const struct path_row *v = &rows.v[i];
+            const struct step *s = &t->steps[v->step];
+            double share = 100.0 * (double)v->time / (double)s->dur;
+            result_row(r);
+            cell_text(r, "host", label_source(r, t, s->source));
+            cell_int(r, "step", s->number);
+            cell_text(r, "kind", path_kind_names[v->kind]);
+            cell_text(r, "name", strs_text(&rows.names, v->name));
+            cell_int(r, "on_path_us", v->time);
+            cell_float(r, "share_pct", share);
+            cell_int(r, "segments", v->segments);
+            cell_int(r, "first_at_us", v->first);
+        }
         put_remarks(r, t, &in, &rows);
         rc = result_done(r, e);
     }

@@ -140,7 +140,6 @@ static bool join_lanes(struct deps *d, const struct trace *t) {
 /* Works in the order of their ends, for "what ended last before ...". */
 struct ends {
     uint32_t *v;
-    size_t n;
     const struct deps *d;
 };
 
@@ -155,7 +154,7 @@ static int by_end(const void *a, const void *b, void *ctx) {
 /* How many works end at or before ts. */
 static size_t ended_by(const struct ends *s, int64_t ts) {
     size_t i;
-    BOUND(i, 0, s->n, work_end(&s->d->works[s->v[i]]) <= ts);
+    BOUND(i, 0, s->d->nworks, work_end(&s->d->works[s->v[i]]) <= ts);
     return i;
 }
 
@@ -219,10 +218,10 @@ static void set_wait(struct stop *stop, const struct trace *t,
 }
 
 static bool join_waits(struct deps *d, const struct trace *t) {
-    struct ends s = {malloc((d->nworks + 1) * sizeof *s.v), d->nworks, d};
+    struct ends s = {malloc((d->nworks + 1) * sizeof *s.v), d};
     if (s.v == NULL) return false;
     for (size_t i = 0; i < d->nworks; i++) s.v[i] = (uint32_t)i;
-    qsort_r(s.v, s.n, sizeof *s.v, by_end, d);
+    qsort_r(s.v, d->nworks, sizeof *s.v, by_end, d);
     for (size_t i = 0; i < d->nworks; i++)
         d->works[i].after = waited_for(t, &s, i);
     for (size_t i = 0; i < d->line.n; i++)

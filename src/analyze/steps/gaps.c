@@ -245,15 +245,6 @@ static const struct gap_thread *thread_of(const struct gap_parts *g,
 
 static int64_t at_most(int64_t v, int64_t most) { return v < most ? v : most; }
 
-/* The first instant from ts on at which the thread is in a span. */
-static int64_t shows_up(const struct gap_thread *th, int64_t ts) {
-    const struct intervals *s = &th->present;
-    size_t i;
-    BOUND(i, 0, s->n, s->v[i].end <= ts);
-    if (i == s->n) return INT64_MAX;
-    return s->v[i].start > ts ? s->v[i].start : ts;
-}
-
 /* The time in [a, b) that a CPU collective kept the thread waiting: one that
  * runs beside its ops does not. */
 static int64_t comm_beside(const struct gap_parts *g,
@@ -270,7 +261,13 @@ static void weigh_host(struct gap_parts *g, int64_t a, int64_t b) {
     struct phase_host did = phases_host(g->v, a, b);
     const struct gap_thread *first = thread_of(g, g->step_thread);
     const struct gap_thread *then = thread_of(g, g->thread);
-    int64_t turn = first == then ? b : at_most(shows_up(then, a), b);
+    int64_t turn = b;
+    if (first != then) {
+        const struct intervals *s = &then->present;
+        size_t i;
+        BOUND(i, 0, s->n, s->v[i].end <= a);
+        if (i < s->n) turn = at_most(s->v[i].start > a ? s->v[i].start : a, b);
+    }
     int64_t comm = did.comm == 0 ? 0 /* as it is nearly always */
                                  : comm_beside(g, first, a, turn) +
                                        comm_beside(g, then, turn, b);

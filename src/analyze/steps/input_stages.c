@@ -315,21 +315,18 @@ static bool sweep_track(struct finder *f, uint32_t track, bool on_step,
 /* DataLoader(pin_memory=True) has a thread that does nothing but ask what kind
  * of memory a tensor is in, get pinned memory and copy. It is known by these
  * calls: its name is not always recorded. */
-static bool is_pin_thread(const struct trace *t, uint32_t track) {
+static bool take_pins(struct finder *f, uint32_t track) {
+    const struct trace *t = f->t;
     bool pins = false;
     for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
         if (t->spans.depth[r] > 0) continue;
         bool known = name_pins_memory(strs_bytes(&t->strs, t->spans.name[r]));
-        if (!known && t->spans.kind[r] != SPAN_API) return false;
-        if (span_class(t, r) & NAME_LAUNCH) return false;
+        if ((!known && t->spans.kind[r] != SPAN_API) ||
+            (span_class(t, r) & NAME_LAUNCH))
+            return true; /* it does other things */
         pins |= known;
     }
-    return pins;
-}
-
-static bool take_pins(struct finder *f, uint32_t track) {
-    const struct trace *t = f->t;
-    if (!is_pin_thread(t, track)) return true;
+    if (!pins) return true;
     str_id name = strs_intern(&f->s->names,
                               bytes_of("DataLoader pin_memory thread"));
     uint32_t i = stage_at(f, KEY_WAIT, name, STAGE_PIN);
@@ -389,18 +386,6 @@ static bool step_times(const struct finder *f, uint32_t source,
     return true;
 }
 
-/* What is between a marker's start and the first event after it. */
-static void add_unseen(struct finder *f, const struct step *st) {
-    const struct trace *t = f->t;
-    row_id m = st->marker;
-    if (m == ROW_NONE || t->tracks[t->spans.track[m]].kind != TRACK_THREAD)
-        return;
-    int64_t end = span_end(t, m), next = end;
-    if (m + 1 < t->tracks[t->spans.track[m]].end && t->spans.ts[m + 1] < end)
-        next = t->spans.ts[m + 1];
-    sum_add(&f->s->unseen, next - t->spans.ts[m]);
-}
-
 /* The steps' sums, and their input phase as `steps` shows it. */
 static bool add_steps(struct finder *f, uint32_t source, int64_t *input) {
     const struct trace *t = f->t;
@@ -417,7 +402,15 @@ static bool add_steps(struct finder *f, uint32_t source, int64_t *input) {
         sum_add(input, parts[PHASE_INPUT]);
         f->s->steps++;
         sum_add(&f->s->step_time, st->dur);
-        add_unseen(f, st);
+        row_id m = st->marker;
+        if (m == ROW_NONE || t->tracks[t->spans.track[m]].kind != TRACK_THREAD)
+            continue;
+        /* what is between a marker's start and the first event after it */
+        int64_t end = span_end(t, m), next = end;
+        if (m + 1 < t->tracks[t->spans.track[m]].end &&
+            t->spans.ts[m + 1] < end)
+            next = t->spans.ts[m + 1];
+        sum_add(&f->s->unseen, next - t->spans.ts[m]);
     }
     phase_sums_free(&sums);
     sum_add(&f->s->exposed, *input);
@@ -558,24 +551,6 @@ static bool take_process(struct finder *f, uint32_t track) {
     return true;
 }
 
-/* Charges a stage with its function. While the caller waits in the stage for
- * what runs elsewhere, that wait has been counted already. */
-static bool add_function(struct input_stage *s, struct extra *x) {
-    struct intervals both = {0};
-    if (x->fn.n == 0) return true;
-    intervals_union(&x->own);
-    intervals_union(&x->fn);
-    bool ok = intervals_and(&x->own, &x->fn, &both);
-    sum_add(&s->function, s->async);
-    sum_sub(&s->async, intervals_length(&both));
-    intervals_free(&both);
-    assert(!ok || s->async >= 0); /* fn is a union of what async adds up */
-    sum_add(&s->self, s->async);
-    s->threads = x->fn_threads;
-    s->parallel = true;
-    return ok;
-}
-
 static bool take_functions(struct finder *f) {
     const struct trace *t = f->t;
     if (f->nruns == 0 || f->known.process == STR_NONE) return true;
@@ -583,9 +558,26 @@ static bool take_functions(struct finder *f) {
         if (t->tracks[i].kind == TRACK_THREAD &&
             f->scope->source_in[t->tracks[i].source] && !take_process(f, i))
             return false;
-    for (size_t i = 0; i < f->s->n; i++)
-        if (!add_function(&f->s->v[i], &f->x[i])) return false;
-    return true;
+    /* Charges each stage with its function. While the caller waits in the stage
+     * for what runs elsewhere, that wait has been counted already. */
+    bool ok = true;
+    for (size_t i = 0; ok && i < f->s->n; i++) {
+        struct input_stage *s = &f->s->v[i];
+        struct extra *x = &f->x[i];
+        struct intervals both = {0};
+        if (x->fn.n == 0) continue;
+        intervals_union(&x->own);
+        intervals_union(&x->fn);
+        ok = intervals_and(&x->own, &x->fn, &both);
+        sum_add(&s->function, s->async);
+        sum_sub(&s->async, intervals_length(&both));
+        intervals_free(&both);
+        assert(!ok || s->async >= 0); /* fn is a union of what async adds up */
+        sum_add(&s->self, s->async);
+        s->threads = x->fn_threads;
+        s->parallel = true;
+    }
+    return ok;
 }
 
 /* A stage that leaves the work to other threads waits for them in its own
