@@ -304,15 +304,6 @@ static bool take_thread(struct coll_finder *f, const struct track *tr) {
     return true;
 }
 
-/* Most traces have none, which their names and categories tell at once. */
-static bool any_name(const struct trace *t) {
-    for (size_t i = 0; i < t->strs.n; i++)
-        if (t->name_class[i] & (NAME_COMM | NAME_COMM_HLO)) return true;
-    for (size_t i = 0; i < t->ncats; i++)
-        if (t->cat_class[i] & NAME_COMM) return true;
-    return false;
-}
-
 static bool find_all(struct coll_finder *f) {
     const struct trace *t = f->c->t;
     for (size_t i = 0; i < t->ntracks; i++) {
@@ -340,7 +331,12 @@ int collectives_init(struct collectives *c, const struct trace *t,
         memset(f.member_of, 0xff, (t->nsources + 1) * sizeof *f.member_of);
         memset(f.member_of_device, 0xff,
                (t->ndevices + 1) * sizeof *f.member_of);
-        bool any = any_name(t);
+        /* most traces have none, which names and categories tell at once */
+        bool any = false;
+        for (size_t i = 0; !any && i < t->strs.n; i++)
+            any = t->name_class[i] & (NAME_COMM | NAME_COMM_HLO);
+        for (size_t i = 0; !any && i < t->ncats; i++)
+            any = t->cat_class[i] & NAME_COMM;
         if (any) look_at_sources(&f);
         ok = make_members(&f) && (!any || find_all(&f)) && collectives_match(c);
     }

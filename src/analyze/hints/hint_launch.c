@@ -91,10 +91,9 @@ static bool graphable(const struct hint_case *c, const struct hint_step *s,
     return call == ROW_NONE || !(span_class(c->t, call) & NAME_GRAPH);
 }
 
-/* What could be captured: is the host slower than the device, and are most
- * kernels shorter than a launch? */
-static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
-    int64_t kernels = 0, small = 0, host = 0, device = 0;
+static void repair_launch(const struct hint_case *c, struct hint_step *s,
+                          struct hint_found *f) {
+    int64_t host = 0, device = 0, kernels = 0, small = 0;
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
         if (!graphable(c, s, p)) continue;
@@ -107,14 +106,11 @@ static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
             small += dur < HINT_LAUNCH_US * PS_PER_US;
         }
     }
-    return kernels >= HINT_GRAPH_KERNELS && host > device &&
-           small * 2 > kernels;
-}
-
-static void repair_launch(const struct hint_case *c, struct hint_step *s,
-                          struct hint_found *f) {
-    if (!host_is_late(c, s)) return;
-    int64_t host = 0, kernels = 0;
+    /* Of what could be captured: is the host slower than the device, and are
+     * most kernels shorter than a launch? */
+    if (kernels < HINT_GRAPH_KERNELS || host <= device || small * 2 <= kernels)
+        return;
+    host = kernels = 0;    /* from here on: of what is captured */
     bool launched = false; /* the graph that is under way was paid for */
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];

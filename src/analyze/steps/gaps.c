@@ -167,11 +167,11 @@ const char *idle_cause_name(enum idle_cause c) {
 
 /* Takes a driver call; XLA has spans of its own around those that wait. */
 static bool take_call(const struct trace *t, row_id r, struct gap_thread *th) {
+    uint8_t kind = t->spans.kind[r];
+    if (kind != SPAN_API && kind != SPAN_RUNTIME) return true;
     int64_t a = t->spans.ts[r], b = span_end(t, r);
     uint16_t class = span_class(t, r);
-    if (t->spans.kind[r] != SPAN_API &&
-        !(t->spans.kind[r] == SPAN_RUNTIME && (class & NAME_SYNC)))
-        return true;
+    if (kind == SPAN_RUNTIME && !(class & NAME_SYNC)) return true;
     if (!intervals_extend(&th->api, a, b)) return false;
     if ((class & NAME_SYNC) && !intervals_extend(&th->sync, a, b)) return false;
     if (!(class & (NAME_SYNC | NAME_COPY))) return true;
