@@ -304,20 +304,6 @@ static bool take_thread(struct coll_finder *f, const struct track *tr) {
     return true;
 }
 
-static bool find_all(struct coll_finder *f) {
-    const struct trace *t = f->c->t;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        const struct source *s = &t->sources[tr->source];
-        /* what opscope record saw are processes: one that is called nccl_perf
-         * is no collective; what belongs to another source is no member */
-        if (s->outside || s->beside != ROW_NONE) continue;
-        if (tr->kind == TRACK_STREAM && !take_stream(f, tr)) return false;
-        if (tr->kind == TRACK_THREAD && !take_thread(f, tr)) return false;
-    }
-    return true;
-}
-
 int collectives_init(struct collectives *c, const struct trace *t,
                      struct ops_err *e) {
     *c = (struct collectives){.t = t, .crossed_row = ROW_NONE};
@@ -338,7 +324,18 @@ int collectives_init(struct collectives *c, const struct trace *t,
         for (size_t i = 0; !any && i < t->ncats; i++)
             any = t->cat_class[i] & NAME_COMM;
         if (any) look_at_sources(&f);
-        ok = make_members(&f) && (!any || find_all(&f)) && collectives_match(c);
+        ok = make_members(&f);
+        for (size_t i = 0; ok && any && i < t->ntracks; i++) {
+            const struct track *tr = &t->tracks[i];
+            const struct source *s = &t->sources[tr->source];
+            /* what opscope record saw are processes: one that is called
+             * nccl_perf is no collective; what belongs to another source is no
+             * member */
+            if (s->outside || s->beside != ROW_NONE) continue;
+            if (tr->kind == TRACK_STREAM) ok = take_stream(&f, tr);
+            if (tr->kind == TRACK_THREAD) ok = take_thread(&f, tr);
+        }
+        ok = ok && collectives_match(c);
     }
     map_free(&f.groups);
     map_free(&f.streams);

@@ -100,27 +100,6 @@ static bool exposed_part(struct comm *w, const struct intervals *all,
     return true;
 }
 
-/* One collective's counts and rates. With the other ranks' times the shortest
- * duration is the moving alone; else its own, waiting and all. */
-static void count_call(const struct comm *w, struct comm_row *l,
-                       const struct coll *x) {
-    l->calls++;
-    if (l->dtype.n != x->dtype.n ||
-        (l->dtype.n > 0 && memcmp(l->dtype.p, x->dtype.p, l->dtype.n) != 0))
-        l->mixed = true;
-    if (x->match != ROW_NONE) l->matched++;
-    if (x->bytes < 0) return;
-    l->sized = true;
-    sum_add(&l->bytes, x->bytes);
-    int64_t ps = x->match != ROW_NONE ? w->c.matches[x->match].least : x->dur;
-    double factor = coll_bus_factor((enum coll_kind)x->kind, x->ranks);
-    l->algo += (double)x->bytes;
-    l->algo_ps += (double)ps;
-    if (factor < 0) return;
-    l->bus += factor * (double)x->bytes;
-    l->bus_ps += (double)ps;
-}
-
 /* The collectives [from, to) of one row on one member. */
 static bool add_member(struct comm *w, size_t from, size_t to) {
     struct comm_row *l = &w->rows[w->order[from].hi >> 32];
@@ -129,10 +108,28 @@ static bool add_member(struct comm *w, size_t from, size_t to) {
     bool ok = true;
     for (size_t i = from; ok && i < to; i++) {
         x = &w->c.v[w->order[i].row];
-        count_call(w, l, x);
+        l->calls++;
+        if (l->dtype.n != x->dtype.n ||
+            (l->dtype.n > 0 && memcmp(l->dtype.p, x->dtype.p, l->dtype.n) != 0))
+            l->mixed = true;
+        /* With the other ranks' times the shortest duration is the moving
+         * alone; else its own, waiting and all. */
+        bool matched = x->match != ROW_NONE;
+        int64_t ps = matched ? w->c.matches[x->match].least : x->dur;
+        double factor = coll_bus_factor((enum coll_kind)x->kind, x->ranks);
+        l->matched += matched;
+        if (x->bytes >= 0) {
+            l->sized = true;
+            sum_add(&l->bytes, x->bytes);
+            l->algo += (double)x->bytes;
+            l->algo_ps += (double)ps;
+        }
+        if (x->bytes >= 0 && factor >= 0) {
+            l->bus += factor * (double)x->bytes;
+            l->bus_ps += (double)ps;
+        }
         ok = intervals_add(&all, x->ts, x->ts + x->dur) &&
-             (x->match == ROW_NONE ||
-              intervals_add(&wait, x->ts, coll_wait_end(&w->c, x)));
+             (!matched || intervals_add(&wait, x->ts, coll_wait_end(&w->c, x)));
     }
     intervals_union(&all);
     intervals_union(&wait);

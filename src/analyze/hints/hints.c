@@ -168,18 +168,6 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     return find_ops(s, c->t, e);
 }
 
-/* Does the host itself carry out collectives in this source? */
-static bool has_exchange(const struct trace *t, uint32_t source) {
-    const struct lists *l = &t->of_source;
-    for (size_t k = l->first[source]; k < l->first[source + 1]; k++) {
-        const struct track *tr = &t->tracks[l->v[k]];
-        if (tr->kind != TRACK_THREAD) continue;
-        for (row_id r = tr->first; r < tr->end; r++)
-            if (span_class(t, r) & NAME_COMM_CPU) return true;
-    }
-    return false;
-}
-
 /* The device whose peaks count: the source's first that ran anything. */
 static uint32_t device_of(const struct trace *t, uint32_t source) {
     for (size_t i = 0; i < t->ntracks; i++)
@@ -371,7 +359,13 @@ static int study(struct hints *h, const struct trace *t, const struct scope *in,
     int64_t per = overhead_per_event(t, c->source);
     c->per_event = per > 0 ? per : 0;
     c->framework = framework_of(t, c->source);
-    c->host_exchange = has_exchange(t, c->source);
+    const struct lists *l = &t->of_source;
+    for (size_t k = l->first[c->source]; k < l->first[c->source + 1]; k++) {
+        const struct track *tr = &t->tracks[l->v[k]];
+        if (tr->kind != TRACK_THREAD) continue;
+        for (row_id r = tr->first; !c->host_exchange && r < tr->end; r++)
+            c->host_exchange = span_class(t, r) & NAME_COMM_CPU;
+    }
     struct ops_err bad;
     if (device_peak_of(t, device_of(t, c->source), opts_text(o, "device-peak"),
                        &h->peak, &bad)) {
