@@ -3,7 +3,6 @@
  * waiting parts by hand-made jobs with known answers. */
 #include "job.h"
 
-#include "analyze/comm/coll_facts.h"
 #include "analyze/comm/collective.h"
 
 static void nothing_recorded_is_said(void **state) {

@@ -3,7 +3,7 @@
 #include "feed.h"
 #include "tiny.h"
 
-#include "analyze/steps/stage_names.h"
+#include "names/input_names.h"
 #include <stdio.h>
 
 /* Exposed over all stages is the input phase of the steps. */

@@ -3,7 +3,7 @@
  * what stacks, names and shapes tell. Sizes are the blocks' names. */
 #include "tiny.h"
 
-#include "analyze/memory/mem_shape.h"
+#include "analyze/memory/mem_site.h"
 #include "names/mem_phase.h"
 #include <stdio.h>
 

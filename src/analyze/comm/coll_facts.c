@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Messages from Kineto's collective arguments, or from the shapes of the
  * tensors handed over. */
-#include "analyze/comm/coll_facts.h"
+#include "analyze/comm/collective.h"
 
 #include "analyze/shared/op_inputs.h"
 #include "base/sum.h"
@@ -42,7 +42,7 @@ static int64_t whole(const struct arg *a) {
     case ARG_TEXT:
         if (a->text.n == 0 || a->text.n > 18) return -1;
         for (size_t i = 0; i < a->text.n; i++) {
-            if (a->text.p[i] < '0' || a->text.p[i] > '9') return -1;
+            if (!byte_is_digit(a->text.p[i])) return -1;
             v = v * 10 + (a->text.p[i] - '0');
         }
         return v;

@@ -101,23 +101,6 @@ static size_t vote_times(struct matcher *w, struct block ref, struct block b) {
     return n;
 }
 
-/* The most frequent vote; of equal ones the nearest to 0. */
-static int64_t elect(uint64_t *v, size_t n) {
-    int64_t best = 0;
-    size_t most = 0;
-    for (size_t i = 0; i < n;) {
-        size_t from = i;
-        while (i < n && v[i] == v[from]) i++;
-        int64_t lag = signed_of(v[from]);
-        size_t count = i - from;
-        if (count < most || (count == most && llabs(lag) >= llabs(best)))
-            continue;
-        most = count;
-        best = lag;
-    }
-    return best;
-}
-
 /* Numbers one member's part: by what the source recorded (several of one
  * number, a coalesced call, are told apart by their order), or by position,
  * moved to that of the stream's lowest member. */
@@ -134,7 +117,16 @@ static bool number_block(struct matcher *w, struct block ref, struct block b,
     size_t n = vote_steps(w, ref, b);
     if (n == 0) n = vote_times(w, ref, b);
     if (!sort_numbers(w->votes, n)) return false;
-    int64_t lag = elect(w->votes, n);
+    int64_t lag = 0; /* the most frequent vote; of equal ones nearest to 0 */
+    size_t most = 0;
+    for (size_t i = 0, from = 0; i < n; from = i) {
+        while (i < n && w->votes[i] == w->votes[from]) i++;
+        int64_t vote = signed_of(w->votes[from]);
+        if (i - from < most || (i - from == most && llabs(vote) >= llabs(lag)))
+            continue;
+        most = i - from;
+        lag = vote;
+    }
     for (size_t i = b.from; i < b.to; i++)
         w->ordinal[w->order[i].row] = (int64_t)(i - b.from) + lag;
     return true;

@@ -119,13 +119,6 @@ static bool make_members(struct coll_finder *f) {
     return ok;
 }
 
-static uint32_t member_at(const struct coll_finder *f, uint32_t track) {
-    const struct track *tr = &f->c->t->tracks[track];
-    bool apart = f->has[tr->source].devices && tr->device != ROW_NONE;
-    uint32_t m = apart ? f->member_of_device[tr->device] : ROW_NONE;
-    return m != ROW_NONE ? m : f->member_of[tr->source];
-}
-
 /* What must be equal on two ranks for it to be the same collective. Kernels
  * of one collective may have different names on different ranks (algorithm
  * and protocol), so their kind stands for the name where a size is known. */
@@ -146,11 +139,12 @@ static uint64_t stream_key(const struct collectives *c, const struct coll *x,
                      by_kind ? 0 : (uint64_t)c->t->spans.name[x->row] + 1);
 }
 
-/* All that the spans around a carrier say. The call that launched a kernel
- * stands inside the ops and regions of the framework. */
-static struct coll_facts facts_of(const struct collectives *c,
+/* Returns all that the spans around a carrier say, and what the source knows.
+ * The call that launched a kernel stands inside the ops and regions of the
+ * framework. */
+static struct coll_facts facts_of(const struct coll_finder *finder,
                                   const struct coll *x) {
-    const struct trace *t = c->t;
+    const struct trace *t = finder->c->t;
     const struct spans *s = &t->spans;
     struct coll_facts f = coll_facts_none();
     coll_facts_add(&f, t, x->row);
@@ -163,21 +157,17 @@ static struct coll_facts facts_of(const struct collectives *c,
                              s->ts[r] < x->ts + x->dur;
              r++)
             if (counts(t, r)) coll_facts_add(&f, t, r);
+    /* torch names the other end of a transfer only */
+    uint32_t source = t->tracks[s->track[x->row]].source;
+    const struct source *of = &t->sources[source];
+    if (f.kind == COLL_SEND && f.src < 0) f.src = of->rank;
+    if (f.kind == COLL_RECV && f.dst < 0) f.dst = of->rank;
+    /* where the source has one process group alone, that is all ranks */
+    const struct source_has *h = &finder->has[source];
+    if (f.group.n > 0 || h->groups) return f;
+    if (h->group) f.group = bytes_of(h->group);
+    if (f.group_size < 0 && of->world_size > 0) f.group_size = of->world_size;
     return f;
-}
-
-/* Adds what the source knows: where it has one process group alone, that is all
- * ranks; and torch names the other end of a transfer only. */
-static void add_source_facts(const struct coll_finder *f, uint32_t source,
-                             struct coll_facts *facts) {
-    const struct source_has *h = &f->has[source];
-    const struct source *s = &f->c->t->sources[source];
-    if (facts->kind == COLL_SEND && facts->src < 0) facts->src = s->rank;
-    if (facts->kind == COLL_RECV && facts->dst < 0) facts->dst = s->rank;
-    if (facts->group.n > 0 || h->groups) return;
-    if (h->group) facts->group = bytes_of(h->group);
-    if (facts->group_size < 0 && s->world_size > 0)
-        facts->group_size = s->world_size;
 }
 
 /* One more collective. */
@@ -185,18 +175,20 @@ static bool coll_add(struct coll_finder *f, row_id row,
                      enum coll_carrier carrier, int64_t end) {
     struct collectives *c = f->c;
     const struct trace *t = c->t;
-    uint32_t track = t->spans.track[row];
+    const struct track *tr = &t->tracks[t->spans.track[row]];
+    bool apart = f->has[tr->source].devices && tr->device != ROW_NONE;
+    uint32_t member = apart ? f->member_of_device[tr->device] : ROW_NONE;
+    if (member == ROW_NONE) member = f->member_of[tr->source];
     if (!VEC_ROOM(c->v, c->n, c->cap)) return false;
     struct coll *x = &c->v[c->n];
     *x = (struct coll){.row = row,
-                       .member = member_at(f, track),
+                       .member = member,
                        .match = ROW_NONE,
                        .carrier = (uint8_t)carrier,
                        .ts = t->spans.ts[row],
                        .dur = end - t->spans.ts[row]};
     assert(x->dur >= 0 && x->member < c->nmembers);
-    struct coll_facts facts = facts_of(c, x);
-    add_source_facts(f, t->tracks[track].source, &facts);
+    struct coll_facts facts = facts_of(f, x);
     x->kind = (uint8_t)facts.kind;
     x->bytes = coll_bytes(&facts);
     x->ranks = coll_is_p2p(facts.kind) ? 2 : facts.group_size;
@@ -240,23 +232,23 @@ struct open_hlo {
     size_t n;
 };
 
-static bool same_hlo(struct bytes start, struct bytes done) {
-    const uint8_t *a = hlo_mark(start, "-start"), *b = hlo_mark(done, "-done");
-    assert(a && b);
-    size_t n = (size_t)(a - start.p), m = (size_t)(b - done.p);
-    struct bytes x = {a + 6, start.n - n - 6}, y = {b + 5, done.n - m - 5};
-    return n == m && memcmp(start.p, done.p, n) == 0 && x.n == y.n &&
-           memcmp(x.p, y.p, x.n) == 0;
-}
-
 /* Ends the start that this done belongs to; with none it stands alone. */
 static bool close_hlo(struct coll_finder *f, struct open_hlo *open,
                       row_id done) {
     const struct trace *t = f->c->t;
     struct bytes name = strs_bytes(&t->strs, t->spans.name[done]);
+    const uint8_t *b = hlo_mark(name, "-done");
     for (size_t i = 0; i < open->n; i++) {
         row_id r = open->row[i];
-        if (!same_hlo(strs_bytes(&t->strs, t->spans.name[r]), name)) continue;
+        struct bytes start = strs_bytes(&t->strs, t->spans.name[r]);
+        const uint8_t *a = hlo_mark(start, "-start");
+        assert(a && b);
+        /* the two names must be the same but for the mark */
+        size_t n = (size_t)(a - start.p), rest = start.n - n - strlen("-start");
+        if (n != (size_t)(b - name.p) || memcmp(start.p, name.p, n) != 0 ||
+            rest != name.n - n - strlen("-done") ||
+            memcmp(a + strlen("-start"), b + strlen("-done"), rest) != 0)
+            continue;
         int64_t end = span_end(t, done);
         memmove(&open->row[i], &open->row[i + 1],
                 (--open->n - i) * sizeof *open->row);
@@ -312,29 +304,6 @@ static bool take_thread(struct coll_finder *f, const struct track *tr) {
     return true;
 }
 
-/* Most traces have none, which their names and categories tell at once. */
-static bool any_name(const struct trace *t) {
-    for (size_t i = 0; i < t->strs.n; i++)
-        if (t->name_class[i] & (NAME_COMM | NAME_COMM_HLO)) return true;
-    for (size_t i = 0; i < t->ncats; i++)
-        if (t->cat_class[i] & NAME_COMM) return true;
-    return false;
-}
-
-static bool find_all(struct coll_finder *f) {
-    const struct trace *t = f->c->t;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        const struct source *s = &t->sources[tr->source];
-        /* what opscope record saw are processes: one that is called nccl_perf
-         * is no collective; what belongs to another source is no member */
-        if (s->outside || s->beside != ROW_NONE) continue;
-        if (tr->kind == TRACK_STREAM && !take_stream(f, tr)) return false;
-        if (tr->kind == TRACK_THREAD && !take_thread(f, tr)) return false;
-    }
-    return true;
-}
-
 int collectives_init(struct collectives *c, const struct trace *t,
                      struct ops_err *e) {
     *c = (struct collectives){.t = t, .crossed_row = ROW_NONE};
@@ -348,9 +317,25 @@ int collectives_init(struct collectives *c, const struct trace *t,
         memset(f.member_of, 0xff, (t->nsources + 1) * sizeof *f.member_of);
         memset(f.member_of_device, 0xff,
                (t->ndevices + 1) * sizeof *f.member_of);
-        bool any = any_name(t);
+        /* most traces have none, which names and categories tell at once */
+        bool any = false;
+        for (size_t i = 0; !any && i < t->strs.n; i++)
+            any = t->name_class[i] & (NAME_COMM | NAME_COMM_HLO);
+        for (size_t i = 0; !any && i < t->ncats; i++)
+            any = t->cat_class[i] & NAME_COMM;
         if (any) look_at_sources(&f);
-        ok = make_members(&f) && (!any || find_all(&f)) && collectives_match(c);
+        ok = make_members(&f);
+        for (size_t i = 0; ok && any && i < t->ntracks; i++) {
+            const struct track *tr = &t->tracks[i];
+            const struct source *s = &t->sources[tr->source];
+            /* what opscope record saw are processes: one that is called
+             * nccl_perf is no collective; what belongs to another source is no
+             * member */
+            if (s->outside || s->beside != ROW_NONE) continue;
+            if (tr->kind == TRACK_STREAM) ok = take_stream(&f, tr);
+            if (tr->kind == TRACK_THREAD) ok = take_thread(&f, tr);
+        }
+        ok = ok && collectives_match(c);
     }
     map_free(&f.groups);
     map_free(&f.streams);

@@ -10,10 +10,48 @@
 #ifndef ANALYZE_COMM_COLLECTIVE_H
 #define ANALYZE_COMM_COLLECTIVE_H
 
-#include "analyze/comm/coll_facts.h"
 #include "base/err.h"
 #include "base/sort.h"
 #include "model/trace.h"
+#include "names/coll_names.h"
+
+/* ---- what is known of one collective (coll_facts.c) ----
+ *
+ * Its kind, its message, its process group, from the name and the arguments of
+ * its span, in the spellings of NCCL, RCCL, Gloo, MPI, TensorFlow, XLA,
+ * Horovod; and the usual formulas of each kind. */
+
+/* -1 and empty: not recorded. Texts are borrowed from the file. */
+struct coll_facts {
+    enum coll_kind kind;
+    int64_t in_elems, out_elems; /* of the rank's own buffers */
+    int64_t dims_elems;          /* of the tensors handed over ... */
+    int64_t dims_bytes;          /* ... and their size, if types are known */
+    int64_t group_size;          /* ranks in the process group */
+    int64_t seq;                 /* number within the group, same on all */
+    int64_t src, dst;            /* of a send or receive: global ranks */
+    struct bytes dtype; /* by its name in names/dtype.h, or as recorded */
+    struct bytes group, group_ranks;
+};
+
+struct coll_facts coll_facts_none(void);
+
+/* Adds what the row's name and arguments tell and f does not know yet. */
+void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row);
+
+/* Elements of the message as handed over, for telling collectives apart, or
+ * -1. */
+int64_t coll_elems(const struct coll_facts *f);
+
+/* The message by the convention of nccl-tests: the whole one, that is the
+ * output of an all_gather, the input of the others. -1: not recorded. */
+int64_t coll_bytes(const struct coll_facts *f);
+
+/* Bus bandwidth by algorithm bandwidth: 2(n-1)/n for an all_reduce of n ranks
+ * and so on; -1 when it depends on n and n is not known. */
+double coll_bus_factor(enum coll_kind k, int64_t n);
+
+/* ---- all collectives of a trace ---- */
 
 /* Who takes part: a rank or, where one process drives several devices that
  * communicate, one of its devices. Sorted by rank, then host, then device, so

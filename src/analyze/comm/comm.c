@@ -37,7 +37,6 @@ struct comm {
     size_t n;
     struct comm_row *rows;
     size_t nrows, cap_rows;
-    int64_t total;           /* of all rows, unions per rank */
     struct phase_sums *sums; /* by source: n is 0: not made yet */
 };
 
@@ -101,27 +100,6 @@ static bool exposed_part(struct comm *w, const struct intervals *all,
     return true;
 }
 
-/* One collective's counts and rates. With the other ranks' times the shortest
- * duration is the moving alone; else its own, waiting and all. */
-static void count_call(const struct comm *w, struct comm_row *l,
-                       const struct coll *x) {
-    l->calls++;
-    if (l->dtype.n != x->dtype.n ||
-        (l->dtype.n > 0 && memcmp(l->dtype.p, x->dtype.p, l->dtype.n) != 0))
-        l->mixed = true;
-    if (x->match != ROW_NONE) l->matched++;
-    if (x->bytes < 0) return;
-    l->sized = true;
-    sum_add(&l->bytes, x->bytes);
-    int64_t ps = x->match != ROW_NONE ? w->c.matches[x->match].least : x->dur;
-    double factor = coll_bus_factor((enum coll_kind)x->kind, x->ranks);
-    l->algo += (double)x->bytes;
-    l->algo_ps += (double)ps;
-    if (factor < 0) return;
-    l->bus += factor * (double)x->bytes;
-    l->bus_ps += (double)ps;
-}
-
 /* The collectives [from, to) of one row on one member. */
 static bool add_member(struct comm *w, size_t from, size_t to) {
     struct comm_row *l = &w->rows[w->order[from].hi >> 32];
@@ -130,10 +108,28 @@ static bool add_member(struct comm *w, size_t from, size_t to) {
     bool ok = true;
     for (size_t i = from; ok && i < to; i++) {
         x = &w->c.v[w->order[i].row];
-        count_call(w, l, x);
+        l->calls++;
+        if (l->dtype.n != x->dtype.n ||
+            (l->dtype.n > 0 && memcmp(l->dtype.p, x->dtype.p, l->dtype.n) != 0))
+            l->mixed = true;
+        /* With the other ranks' times the shortest duration is the moving
+         * alone; else its own, waiting and all. */
+        bool matched = x->match != ROW_NONE;
+        int64_t ps = matched ? w->c.matches[x->match].least : x->dur;
+        double factor = coll_bus_factor((enum coll_kind)x->kind, x->ranks);
+        l->matched += matched;
+        if (x->bytes >= 0) {
+            l->sized = true;
+            sum_add(&l->bytes, x->bytes);
+            l->algo += (double)x->bytes;
+            l->algo_ps += (double)ps;
+        }
+        if (x->bytes >= 0 && factor >= 0) {
+            l->bus += factor * (double)x->bytes;
+            l->bus_ps += (double)ps;
+        }
         ok = intervals_add(&all, x->ts, x->ts + x->dur) &&
-             (x->match == ROW_NONE ||
-              intervals_add(&wait, x->ts, coll_wait_end(&w->c, x)));
+             (!matched || intervals_add(&wait, x->ts, coll_wait_end(&w->c, x)));
     }
     intervals_union(&all);
     intervals_union(&wait);
@@ -217,40 +213,36 @@ static void put_comm_row(struct result *r, const struct comm *w,
     if (w->c.nmembers > 1) cell_int(r, "matched", l->matched);
 }
 
-/* How much of the steps all of it is, unions per rank. */
-static bool sum_all(struct comm *w) {
+/* Says how much of the steps all of it is, unions per rank. False: out of
+ * memory. */
+static bool say_whole(struct result *r, struct comm *w) {
+    int64_t steps = 0, time = 0, total = 0;
+    char a[32], b[32];
     for (size_t i = 0; i < w->n; i++) w->order[i].hi &= UINT32_MAX;
-    if (!sort_keys(w->order, w->n)) return false;
-    for (size_t i = 0, to; i < w->n; i = to) {
+    bool ok = sort_keys(w->order, w->n);
+    for (size_t i = 0, to; ok && i < w->n; i = to) {
         struct intervals all = {0};
-        bool ok = true;
         to = same_hi_end(w->order, i, w->n);
         for (size_t k = i; ok && k < to; k++) {
             const struct coll *x = &w->c.v[w->order[k].row];
             ok = intervals_extend(&all, x->ts, x->ts + x->dur);
         }
         intervals_union(&all);
-        sum_add(&w->total, intervals_length(&all));
+        sum_add(&total, intervals_length(&all));
         intervals_free(&all);
-        if (!ok) return false;
     }
-    return true;
-}
-
-static void say_whole(struct result *r, const struct comm *w) {
-    int64_t steps = 0, time = 0;
-    char a[32], b[32];
     for (size_t i = 0; i < w->t->nsteps; i++) {
         if (!w->scope.all && !w->scope.step_in[i]) continue;
         steps++;
         sum_add(&time, w->t->steps[i].dur);
     }
-    if (steps == 0 || time == 0) return;
-    result_remark(r,
-                  "A collective is under way for %s of a step of %s, on "
-                  "the mean of ranks and steps.",
-                  human_time(w->total / steps, a, sizeof a),
-                  human_time(time / steps, b, sizeof b));
+    if (ok && steps > 0 && time > 0)
+        result_remark(r,
+                      "A collective is under way for %s of a step of %s, on "
+                      "the mean of ranks and steps.",
+                      human_time(total / steps, a, sizeof a),
+                      human_time(time / steps, b, sizeof b));
+    return ok;
 }
 
 /* Which files are there, and what is not known for want of others. */
@@ -294,15 +286,13 @@ static void say_ranks(struct result *r, const struct comm *w) {
 static int comm_fill(struct comm *w, struct result *r, struct ops_err *e) {
     w->order = calloc(w->c.n + 1, sizeof *w->order);
     w->sums = calloc(w->t->nsources + 1, sizeof *w->sums);
-    if (!w->order || !w->sums) return fail_oom(e);
-    if (!sort_rows(w)) return fail_oom(e);
+    if (!w->order || !w->sums || !sort_rows(w)) return fail_oom(e);
     for (size_t i = 0, to; i < w->n; i = to) {
         to = same_hi_end(w->order, i, w->n);
         if (!add_member(w, i, to)) return fail_oom(e);
     }
     for (size_t i = 0; i < w->nrows; i++) put_comm_row(r, w, &w->rows[i]);
-    if (!sum_all(w)) return fail_oom(e);
-    if (w->n > 0) say_whole(r, w);
+    if (w->n > 0 && !say_whole(r, w)) return fail_oom(e);
     if (w->c.n > 0) say_ranks(r, w);
     return 0;
 }

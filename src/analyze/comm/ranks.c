@@ -140,27 +140,6 @@ static void judge_steps(struct lateness *l, struct lates *in) {
     }
 }
 
-/* Counts the steps in scope and their time; members of one source, which share
- * them, stand together. */
-static void count_steps(struct lateness *l, const struct scope *scope) {
-    const struct trace *t = l->c->t;
-    const struct coll_member *of = l->c->members;
-    for (size_t k = 0; k < l->c->nmembers; k++) {
-        struct late_member *m = &l->v[k];
-        const struct source *s = &t->sources[of[k].source];
-        bool again = k > 0 && of[k].source == of[k - 1].source;
-        if (again) {
-            m->steps = l->v[k - 1].steps;
-            m->step_time = l->v[k - 1].step_time;
-        }
-        for (size_t i = s->step_first; !again && i < s->step_end; i++) {
-            if (!scope->all && !scope->step_in[i]) continue;
-            m->steps++;
-            sum_add(&m->step_time, t->steps[i].dur);
-        }
-    }
-}
-
 static bool is_straggler(const struct lateness *l, uint32_t member) {
     const struct late_member *m = &l->v[member];
     int64_t late = intervals_length(&m->late);
@@ -191,7 +170,22 @@ static int lateness_init(struct lateness *l, const struct collectives *c,
     struct lates lates = {0};
     l->v = calloc(c->nmembers + 1, sizeof *l->v);
     bool ok = l->v && take_late(l, scope, &lates) && take_waits(l, scope);
-    if (ok) count_steps(l, scope);
+    for (size_t k = 0; ok && k < c->nmembers; k++) {
+        struct late_member *m = &l->v[k];
+        uint32_t source = c->members[k].source;
+        if (k > 0 && source == c->members[k - 1].source) {
+            /* members of one source share its steps, and stand together */
+            m->steps = l->v[k - 1].steps;
+            m->step_time = l->v[k - 1].step_time;
+            continue;
+        }
+        const struct source *s = &c->t->sources[source];
+        for (size_t i = s->step_first; i < s->step_end; i++) {
+            if (!scope->all && !scope->step_in[i]) continue;
+            m->steps++;
+            sum_add(&m->step_time, c->t->steps[i].dur);
+        }
+    }
     if (ok) judge_steps(l, &lates);
     for (uint32_t i = 0; ok && i < c->nmembers; i++) {
         l->v[i].straggler = is_straggler(l, i);
@@ -258,12 +252,6 @@ struct within {
     int64_t *self;
 };
 
-static bool is_wanted(const struct trace *t, row_id r, bool device) {
-    if (t->spans.flags[r] & (SPAN_DERIVED | SPAN_ASYNC)) return false;
-    if (device) return t->spans.kind[r] == SPAN_KERNEL && !span_is_comm(t, r);
-    return !span_is_step_mark(t, r);
-}
-
 static void spend(void *ctx, row_id r, int64_t from, int64_t to) {
     const struct within *x = ctx;
     sum_add(&x->self[x->t->spans.name[r]],
@@ -281,7 +269,11 @@ static bool add_track(const struct within *x, const struct track *tr) {
     own_begin(&w, t->sources[tr->source].slack);
     for (row_id r = tr->first; ok && r < tr->end && s->ts[r] < to; r++) {
         int64_t end = span_end(t, r);
-        if (end <= from || !is_wanted(t, r, device)) continue;
+        if (end <= from || (s->flags[r] & (SPAN_DERIVED | SPAN_ASYNC)))
+            continue;
+        if (device ? s->kind[r] != SPAN_KERNEL || span_is_comm(t, r)
+                   : span_is_step_mark(t, r))
+            continue;
         if (!nests) {
             spend((void *)x, r, s->ts[r], end);
             continue;

@@ -151,11 +151,6 @@ int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
  * device that is at least half full (hint_memory.c). */
 int hint_memory_read(struct hint_case *c, struct ops_err *e);
 
-/* Fills s->ops from s->d (step_ops.c). O(pieces), more where one piece after
- * the other is on another thread and deep. */
-int step_ops_find(struct hint_step *s, const struct trace *t,
-                  struct ops_err *e);
-
 /* Fills joined of all steps (hint_small.c). O(pieces log pieces). */
 int hint_small_read(struct hint_case *c, struct ops_err *e);
 

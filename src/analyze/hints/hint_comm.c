@@ -29,21 +29,6 @@ static int64_t shorten(int64_t *dur, int64_t *left) {
     return off;
 }
 
-/* How much of the waiting for a straggler is still in the exchanges that the
- * host of the trial carries out; 0: there is none. */
-static int64_t still_late(const struct hint_case *c,
-                          const struct hint_step *s) {
-    size_t row = straggler(c);
-    struct cell late = subresult_cell(c->ranks, row, "late_us");
-    int64_t left = late.null ? 0 : late.i;
-    for (uint32_t i = 0; i < s->d.line.n && left > 0; i++) {
-        uint32_t at = s->d.line.v[i].row;
-        if (at != ROW_NONE && span_is_comm(c->t, at))
-            left -= s->d.line.v[i].dur - s->trial.host[i];
-    }
-    return left > 0 ? left : 0;
-}
-
 static void repair_exchange(const struct hint_case *c, struct hint_step *s,
                             struct hint_found *f) {
     const struct trace *t = c->t;
@@ -56,8 +41,16 @@ static void repair_exchange(const struct hint_case *c, struct hint_step *s,
         s->trial.ahead[w] = true;
     }
     /* gloo and MPI: the program itself sits in the exchange. What it waits
-     * there for a straggler it waits wherever the exchange stands. */
-    int64_t late = still_late(c, s);
+     * there for a straggler, less what the trial has taken off already, it
+     * waits wherever the exchange stands. */
+    struct cell cell = subresult_cell(c->ranks, straggler(c), "late_us");
+    int64_t late = cell.null ? 0 : cell.i;
+    for (uint32_t i = 0; i < s->d.line.n && late > 0; i++) {
+        uint32_t row = s->d.line.v[i].row;
+        if (row != ROW_NONE && span_is_comm(t, row))
+            late -= s->d.line.v[i].dur - s->trial.host[i];
+    }
+    if (late < 0) late = 0;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         uint32_t row = s->d.line.v[i].row;
         if (row == ROW_NONE || !span_is_comm(t, row) ||
@@ -107,8 +100,7 @@ const struct hint_rule hint_comm_exposed = {
 
 static void repair_straggler(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
-    size_t row = straggler(c);
-    struct cell late = subresult_cell(c->ranks, row, "late_us");
+    struct cell late = subresult_cell(c->ranks, straggler(c), "late_us");
     if (late.null) return;
     int64_t left = late.i;
     for (uint32_t w = 0; w < s->d.nworks; w++)

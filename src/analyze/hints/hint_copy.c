@@ -18,25 +18,6 @@
 #include "model/trace.h"
 #include <stdio.h>
 
-/* How long the copy takes out of pinned memory; never longer than now. */
-static int64_t pinned_time(const struct hint_case *c, int64_t bytes,
-                           int64_t now) {
-    if (c->peak == NULL || c->peak->link_bytes_per_s <= 0) return now;
-    double s = (double)bytes /
-               (c->peak->link_bytes_per_s * HINT_PINNED_PERCENT / 100);
-    double ps = s * (double)PS_PER_S;
-    return ps < (double)now ? (int64_t)ps : now;
-}
-
-/* Returns the index behind the op's last piece that still waits; 0 if none
- * does. */
-static uint32_t waits_until(const struct hint_step *s,
-                            const struct step_op *p) {
-    for (uint32_t i = p->end; i > p->first; i--)
-        if (s->d.stops[i - 1].wait != DEP_NONE && !s->trial.go[i - 1]) return i;
-    return 0;
-}
-
 /* A call that takes longer than one that only asks for a copy no longer
  * does. */
 static void shorten_call(struct hint_step *s, uint32_t piece) {
@@ -59,7 +40,12 @@ static bool repair_copy(const struct hint_case *c, struct hint_step *s,
     /* the call itself is long when the host copies */
     int64_t call = k->call == ROW_NONE ? 0 : c->t->spans.dur[k->call];
     shorten_call(s, k->piece);
-    if (pageable) s->trial.work[w] = pinned_time(c, a->bytes, s->trial.work[w]);
+    if (pageable && c->peak != NULL && c->peak->link_bytes_per_s > 0) {
+        /* out of pinned memory; it never takes longer than now */
+        double speed = c->peak->link_bytes_per_s * HINT_PINNED_PERCENT / 100;
+        double ps = (double)a->bytes / speed * (double)PS_PER_S;
+        if (ps < (double)s->trial.work[w]) s->trial.work[w] = (int64_t)ps;
+    }
     if (p->lead && a->kind == COPY_H2D) s->trial.ahead[w] = true;
     sum_add(&f->bytes, a->bytes);
     sum_add(&f->other, k->dur);
@@ -72,8 +58,13 @@ static void repair_copies(const struct hint_case *c, struct hint_step *s,
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
         if (p->copies == 0) continue;
-        /* what waits does so in the copying call or in one after it */
-        uint32_t waiting = waits_until(s, p);
+        /* What waits does so in the copying call or in one after it. This is
+         * the index behind the op's last piece that still waits, or first. */
+        uint32_t waiting = p->end;
+        while (waiting > p->first &&
+               (s->d.stops[waiting - 1].wait == DEP_NONE ||
+                s->trial.go[waiting - 1]))
+            waiting--;
         for (uint32_t w = p->work; w < p->work_end; w++) {
             uint32_t piece = s->d.works[w].piece;
             bool waits = piece < waiting;
@@ -180,33 +171,6 @@ static bool copies(const struct hint_step *s, const struct step_op *p,
     return false;
 }
 
-/* What follows a copy out. */
-struct detour {
-    size_t end;   /* the op that ends it ... */
-    bool back;    /* ... by copying back; false: by launching kernels, or there
-                     is no op left in the step */
-    int64_t cpu;  /* ps of the host before that */
-    uint32_t row; /* the op that takes most of it, or ROW_NONE */
-};
-
-static struct detour find_back(const struct hint_step *s, size_t out) {
-    struct detour d = {.end = out + 1, .row = ROW_NONE};
-    int64_t most = -1;
-    for (; d.end < s->nops; d.end++) {
-        const struct step_op *p = &s->ops[d.end];
-        if (p->kernels > 0 || p->input) return d;
-        d.back = copies(s, p, COPY_H2D);
-        if (d.back) return d;
-        int64_t host = hint_host(s, p->first, p->end);
-        sum_add(&d.cpu, host);
-        if (p->row != ROW_NONE && host > most) {
-            most = host;
-            d.row = p->row;
-        }
-    }
-    return d;
-}
-
 static void repair_fallback(const struct hint_case *c, struct hint_step *s,
                             struct hint_found *f) {
     /* an exchange by the host takes data out and back, too */
@@ -216,13 +180,29 @@ static void repair_fallback(const struct hint_case *c, struct hint_step *s,
         if (out->lead || out->row == ROW_NONE ||
             c->t->spans.kind[out->row] != SPAN_OP || !copies(s, out, COPY_D2H))
             continue;
-        struct detour d = find_back(s, i);
-        if (d.back && d.cpu >= HINT_PAUSE_US * PS_PER_US) {
-            hint_remove(s, out->first, s->ops[d.end].end, true);
-            hint_saw(f, d.row != ROW_NONE ? d.row : out->row, d.cpu);
-            i = d.end;
+        /* The way of the data ends with the op that copies back, with one that
+         * launches kernels, or with the step. */
+        bool back = false;
+        int64_t cpu = 0, most = -1; /* ps of the host before that */
+        uint32_t row = out->row;    /* the op that takes most of it */
+        size_t end = i + 1;
+        for (; end < s->nops; end++) {
+            const struct step_op *p = &s->ops[end];
+            if (p->kernels > 0 || p->input) break;
+            back = copies(s, p, COPY_H2D);
+            if (back) break;
+            int64_t host = hint_host(s, p->first, p->end);
+            sum_add(&cpu, host);
+            if (p->row == ROW_NONE || host <= most) continue;
+            most = host;
+            row = p->row;
+        }
+        if (back && cpu >= HINT_PAUSE_US * PS_PER_US) {
+            hint_remove(s, out->first, s->ops[end].end, true);
+            hint_saw(f, row, cpu);
+            i = end;
         } else {
-            i = d.end - 1; /* a later copy out would end there, too */
+            i = end - 1; /* a later copy out would end there, too */
         }
     }
 }

@@ -10,14 +10,6 @@
 #include "model/trace.h"
 #include <stdio.h>
 
-/* Is it work of the CPU before the first kernel: an op that launches nothing,
- * or a pause that no Python between ops explains? */
-static bool is_cpu_work(const struct hint_step *s, const struct step_op *p) {
-    bool launches = p->row != ROW_NONE && (p->kernels || p->copies || p->waits);
-    return p->lead && !launches &&
-           hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US;
-}
-
 /* The stage or region that a span of the input pipeline is part of. */
 static uint32_t stage_of(const struct trace *t, uint32_t row) {
     enum { CLIMB = 64 }; /* levels */
@@ -29,26 +21,29 @@ static uint32_t stage_of(const struct trace *t, uint32_t row) {
     return row;
 }
 
-/* A process with no steps that does nothing but input: a loader's worker, for
- * which nobody waits here. */
-static bool is_worker(const struct hint_case *c, const struct hint_step *s) {
-    if (c->t->sources[c->source].step_rule != STEPS_WHOLE) return false;
-    for (size_t i = 0; i < s->nops; i++)
-        if (s->ops[i].row != ROW_NONE && !s->ops[i].input) return false;
-    return true;
-}
-
 static void repair_input(const struct hint_case *c, struct hint_step *s,
                          struct hint_found *f) {
-    if (is_worker(c, s)) return;
+    /* A process with no steps that does nothing but input is a loader's worker,
+     * for which nobody waits here. */
+    bool whole = c->t->sources[c->source].step_rule == STEPS_WHOLE;
+    bool worker = whole;
+    for (size_t i = 0; worker && i < s->nops; i++)
+        worker = s->ops[i].row == ROW_NONE || s->ops[i].input;
+    if (worker) return;
     /* with no device every op is the CPU's, and a window that is no step
      * begins with anything: only a pipeline is known then */
-    bool device = s->d.nworks > 0 &&
-                  c->t->sources[c->source].step_rule != STEPS_WHOLE;
+    bool device = s->d.nworks > 0 && !whole;
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
         if (p->optimizer) continue;
-        if (!p->input && !(device && is_cpu_work(s, p))) continue;
+        /* Is it work of the CPU before the first kernel: an op that launches
+         * nothing, or a pause that no Python between ops explains? */
+        bool launches = p->row != ROW_NONE &&
+                        (p->kernels || p->copies || p->waits);
+        bool cpu_work = device && p->lead && !launches &&
+                        hint_host(s, p->first, p->end) >=
+                            HINT_PAUSE_US * PS_PER_US;
+        if (!p->input && !cpu_work) continue;
         uint32_t most = hint_longest(s, p->first, p->end);
         uint32_t row = stage_of(c->t, s->d.line.v[most].row);
         int64_t cut = hint_remove(s, p->first, p->end, false);

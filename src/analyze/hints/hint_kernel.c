@@ -10,21 +10,15 @@
 #include "names/kernel_names.h"
 #include <stdio.h>
 
-/* Times faster that a full fp32 matrix kernel becomes on the matrix units, or
- * 0: not known, or nothing to gain. */
-static double tf32_gain(const struct hint_case *c) {
-    if (c->peak == NULL) return 0;
-    double slow = device_peak_flops(c->peak, DTYPE_FP32, false);
-    double fast = device_peak_flops(c->peak, DTYPE_TF32, true);
-    if (slow <= 0 || fast <= 0) return 0;
-    double gain = fast * HINT_MATRIX_PERCENT / 100 / slow;
-    return gain > 1 ? gain : 0;
-}
-
 static void repair_precision(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
-    double gain = tf32_gain(c);
-    if (gain == 0) return;
+    if (c->peak == NULL) return;
+    double slow = device_peak_flops(c->peak, DTYPE_FP32, false);
+    double fast = device_peak_flops(c->peak, DTYPE_TF32, true);
+    if (slow <= 0 || fast <= 0) return;
+    /* times faster that a full fp32 matrix kernel becomes */
+    double gain = fast * HINT_MATRIX_PERCENT / 100 / slow;
+    if (gain <= 1) return;
     for (uint32_t w = 0; w < s->d.nworks; w++) {
         uint32_t row = s->d.works[w].row;
         if (c->t->spans.kind[row] != SPAN_KERNEL ||
@@ -81,17 +75,6 @@ static enum kernel_fusable fusable(const struct hint_case *c, uint32_t row) {
     return kernel_fusable(strs_bytes(&c->t->strs, c->t->spans.name[row]));
 }
 
-/* The op that launched work w alone is not called any more. */
-static void drop_op(struct hint_step *s, uint32_t w) {
-    uint32_t piece = s->d.works[w].piece;
-    size_t next;
-    BOUND(next, 1, s->nops, s->ops[next].first <= piece);
-    const struct step_op *p = &s->ops[next - 1];
-    if (p->row == ROW_NONE || p->kernels > 1 || p->waits || p->copies) return;
-    hint_remove(s, p->first, p->end, false);
-    s->trial.host[piece] = 0;
-}
-
 /* Joins works [first, end) into one that takes as long as the longest. */
 static void join_chain(const struct hint_case *c, struct hint_step *s,
                        uint32_t first, uint32_t end, struct hint_found *f) {
@@ -105,7 +88,17 @@ static void join_chain(const struct hint_case *c, struct hint_step *s,
     }
     if (n < HINT_CHAIN) return;
     for (uint32_t w = first; w < end; w++) s->trial.work[w] = WORK_GONE;
-    for (uint32_t w = first + 1; w < end; w++) drop_op(s, w);
+    for (uint32_t w = first + 1; w < end; w++) {
+        /* an op that launched this work alone is not called any more */
+        uint32_t piece = s->d.works[w].piece;
+        size_t next;
+        BOUND(next, 1, s->nops, s->ops[next].first <= piece);
+        const struct step_op *p = &s->ops[next - 1];
+        if (p->row == ROW_NONE || p->kernels > 1 || p->waits || p->copies)
+            continue;
+        hint_remove(s, p->first, p->end, false);
+        s->trial.host[piece] = 0;
+    }
     s->trial.work[first] = most;
     f->other += end - first;
     hint_saw(f, s->d.works[first].row, sum - most);

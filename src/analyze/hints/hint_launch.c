@@ -10,41 +10,38 @@
 #include "names/kernel_names.h"
 #include <stdio.h>
 
-/* The optimizer's part of a step. */
-struct optimizer {
-    int64_t kernels, joined; /* launched; of these over many tensors */
-    int64_t host, device;    /* ps */
-    uint32_t row;            /* its dearest op */
-    int64_t row_time;
-};
-
-static void count_optimizer(const struct hint_case *c,
-                            const struct hint_step *s, const struct step_op *p,
-                            struct optimizer *o) {
-    int64_t host = hint_host(s, p->first, p->end);
-    o->host += host;
-    if (p->row != ROW_NONE && host > o->row_time) {
-        o->row = p->row;
-        o->row_time = host;
-    }
-    for (uint32_t w = p->work; w < p->work_end; w++) {
-        row_id row = s->d.works[w].row;
-        if (c->t->spans.kind[row] != SPAN_KERNEL) continue;
-        o->kernels++;
-        o->joined += kernel_is_joined(
-            strs_bytes(&c->t->strs, c->t->spans.name[row]));
-        if (s->trial.work[w] != WORK_GONE)
-            sum_add(&o->device, s->trial.work[w]);
-    }
-}
-
-/* One joined kernel does the work of all; the host launches it once. */
-static void join_optimizer(struct hint_step *s, int64_t device) {
-    bool first = true;
+static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    int64_t kernels = 0, joined = 0; /* launched; of these over many tensors */
+    int64_t host = 0, device = 0;    /* ps */
+    uint32_t dearest = ROW_NONE;     /* its op that takes the host longest */
+    int64_t most = 0;
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
         if (!p->optimizer) continue;
-        for (uint32_t k = p->first; k < p->end; k++) {
+        int64_t takes = hint_host(s, p->first, p->end);
+        host += takes;
+        if (p->row != ROW_NONE && takes > most) {
+            dearest = p->row;
+            most = takes;
+        }
+        for (uint32_t w = p->work; w < p->work_end; w++) {
+            row_id row = s->d.works[w].row;
+            if (c->t->spans.kind[row] != SPAN_KERNEL) continue;
+            kernels++;
+            joined += kernel_is_joined(
+                strs_bytes(&c->t->strs, c->t->spans.name[row]));
+            if (s->trial.work[w] != WORK_GONE)
+                sum_add(&device, s->trial.work[w]);
+        }
+    }
+    /* most of it joined already: what is left are odd tensors */
+    if (kernels - joined < HINT_TENSOR_OPS || joined * 2 > kernels) return;
+    /* one joined kernel does the work of all; the host launches it once */
+    bool first = true;
+    for (size_t i = 0; i < s->nops; i++) {
+        const struct step_op *p = &s->ops[i];
+        for (uint32_t k = p->first; p->optimizer && k < p->end; k++) {
             s->trial.host[k] = 0;
             for (uint32_t w = s->d.stops[k].first; w < s->d.stops[k].end; w++) {
                 s->trial.work[w] = first ? device / HINT_FUSED_SHARE
@@ -54,19 +51,8 @@ static void join_optimizer(struct hint_step *s, int64_t device) {
             }
         }
     }
-}
-
-static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
-                             struct hint_found *f) {
-    struct optimizer o = {.row = ROW_NONE};
-    for (size_t i = 0; i < s->nops; i++)
-        if (s->ops[i].optimizer) count_optimizer(c, s, &s->ops[i], &o);
-    /* most of it joined already: what is left are odd tensors */
-    if (o.kernels - o.joined < HINT_TENSOR_OPS || o.joined * 2 > o.kernels)
-        return;
-    join_optimizer(s, o.device);
-    f->other += o.kernels;
-    hint_saw(f, o.row, o.host);
+    f->other += kernels;
+    hint_saw(f, dearest, host);
 }
 
 static void say_optimizer(const struct hint_case *c, const struct hint_found *f,
@@ -105,10 +91,9 @@ static bool graphable(const struct hint_case *c, const struct hint_step *s,
     return call == ROW_NONE || !(span_class(c->t, call) & NAME_GRAPH);
 }
 
-/* What could be captured: is the host slower than the device, and are most
- * kernels shorter than a launch? */
-static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
-    int64_t kernels = 0, small = 0, host = 0, device = 0;
+static void repair_launch(const struct hint_case *c, struct hint_step *s,
+                          struct hint_found *f) {
+    int64_t host = 0, device = 0, kernels = 0, small = 0;
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
         if (!graphable(c, s, p)) continue;
@@ -121,14 +106,11 @@ static bool host_is_late(const struct hint_case *c, const struct hint_step *s) {
             small += dur < HINT_LAUNCH_US * PS_PER_US;
         }
     }
-    return kernels >= HINT_GRAPH_KERNELS && host > device &&
-           small * 2 > kernels;
-}
-
-static void repair_launch(const struct hint_case *c, struct hint_step *s,
-                          struct hint_found *f) {
-    if (!host_is_late(c, s)) return;
-    int64_t host = 0, kernels = 0;
+    /* Of what could be captured: is the host slower than the device, and are
+     * most kernels shorter than a launch? */
+    if (kernels < HINT_GRAPH_KERNELS || host <= device || small * 2 <= kernels)
+        return;
+    host = kernels = 0;    /* from here on: of what is captured */
     bool launched = false; /* the graph that is under way was paid for */
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
@@ -246,11 +228,12 @@ static uint32_t op_of(const struct hint_case *c, uint32_t row) {
     return ROW_NONE;
 }
 
-/* Ops that TensorFlow ran by themselves, outside of any function; 0 where
- * they are not most of what the ops of the step do. */
-static int64_t eager_ops(const struct hint_case *c, const struct hint_step *s) {
-    int64_t ops = 0, alone = 0, all = 0;
-    if (c->framework == FW_TORCH) return 0; /* has no such mark */
+/* In a function the ops follow each other: what is not an op goes. */
+static void repair_eager(const struct hint_case *c, struct hint_step *s,
+                         struct hint_found *f) {
+    /* ops that TensorFlow ran by themselves, outside of any function */
+    int64_t ops = 0, alone = 0, all = 0, between = 0;
+    if (c->framework == FW_TORCH) return; /* has no such mark */
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         const struct piece *p = &s->d.line.v[i];
         uint32_t op = op_of(c, p->row);
@@ -260,14 +243,8 @@ static int64_t eager_ops(const struct hint_case *c, const struct hint_step *s) {
         alone += p->dur;
         ops += p->row == op && p->ts == c->t->spans.ts[op];
     }
-    return alone > all / 2 && ops >= HINT_GRAPH_KERNELS ? ops : 0;
-}
-
-/* In a function the ops follow each other: what is not an op goes. */
-static void repair_eager(const struct hint_case *c, struct hint_step *s,
-                         struct hint_found *f) {
-    int64_t ops = eager_ops(c, s), between = 0;
-    if (ops == 0) return;
+    /* are they most of what the ops of the step do? */
+    if (alone <= all / 2 || ops < HINT_GRAPH_KERNELS) return;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         const struct piece *p = &s->d.line.v[i];
         if (p->input || s->d.stops[i].first < s->d.stops[i].end ||

@@ -51,8 +51,8 @@ const struct hint_rule hint_memory_pressure = {
     .say = say_pressure,
 };
 
-/* Would what grows fill a device before a long training ends? */
-static bool leak_matters(const struct hint_case *c) {
+static void repair_leak(const struct hint_case *c, struct hint_step *s,
+                        struct hint_found *f) {
     int64_t grows = 0;
     for (size_t i = 0; c->leaks != NULL && i < c->leaks->nrows; i++) {
         struct cell per = subresult_cell(c->leaks, i, "bytes_per_step");
@@ -66,12 +66,8 @@ static bool leak_matters(const struct hint_case *c) {
             room = d->memory_bytes;
     }
     if (room == INT64_MAX) room = (int64_t)HINT_MEMORY_GIB << 30;
-    return grows > room / HINT_LEAK_STEPS;
-}
-
-static void repair_leak(const struct hint_case *c, struct hint_step *s,
-                        struct hint_found *f) {
-    if (!leak_matters(c)) return;
+    /* would what grows fill a device before a long training ends? */
+    if (grows <= room / HINT_LEAK_STEPS) return;
     repair_pressure(c, s, f); /* what is kept has to be asked for anew */
     hint_saw(f, ROW_NONE, 0);
 }
@@ -125,40 +121,32 @@ const struct hint_rule hint_memory_leak = {
     .say = say_leak,
 };
 
-/* By label: the smallest device of that name whose memory is known. */
-static bool find_smallest(const struct trace *t, struct map *devices) {
-    for (size_t d = 0; d < t->ndevices; d++) {
+int hint_memory_read(struct hint_case *c, struct ops_err *e) {
+    const struct trace *t = c->t;
+    struct map devices = {0}; /* by label: the smallest device of that name
+                                 whose memory is known */
+    bool ok = true;
+    c->fragmented = SIZE_MAX;
+    for (size_t d = 0; ok && d < t->ndevices; d++) {
         if (t->devices[d].memory_bytes <= 0) continue;
-        uint32_t *at = map_at(devices, t->devices[d].label);
-        if (at == NULL) return false;
-        if (*at == MAP_NONE ||
-            t->devices[d].memory_bytes < t->devices[*at].memory_bytes)
+        uint32_t *at = map_at(&devices, t->devices[d].label);
+        ok = at != NULL;
+        if (ok && (*at == MAP_NONE ||
+                   t->devices[d].memory_bytes < t->devices[*at].memory_bytes))
             *at = (uint32_t)d;
     }
-    return true;
-}
-
-static bool is_fragmented(const struct hint_case *c, const struct map *devices,
-                          size_t row) {
-    const struct trace *t = c->t;
-    struct cell pct = subresult_cell(c->memory, row, "fragmentation_pct");
-    struct cell held = subresult_cell(c->memory, row, "reserved_bytes");
-    struct cell name = subresult_cell(c->memory, row, "device");
-    if (pct.null || held.null || name.null || pct.f < HINT_FRAGMENT_PERCENT)
-        return false;
-    str_id label = strs_find(&t->strs, bytes_of(name.s));
-    uint32_t d = label == STR_NONE ? MAP_NONE : map_get(devices, label);
-    return d != MAP_NONE && held.i > t->devices[d].memory_bytes / 2;
-}
-
-int hint_memory_read(struct hint_case *c, struct ops_err *e) {
-    struct map devices = {0};
-    c->fragmented = SIZE_MAX;
-    bool ok = c->memory == NULL || find_smallest(c->t, &devices);
-    for (size_t i = 0; ok && c->memory != NULL && i < c->memory->nrows &&
-                       c->fragmented == SIZE_MAX;
-         i++)
-        if (is_fragmented(c, &devices, i)) c->fragmented = i;
+    for (size_t i = 0; ok && i < c->memory->nrows; i++) {
+        struct cell pct = subresult_cell(c->memory, i, "fragmentation_pct");
+        struct cell held = subresult_cell(c->memory, i, "reserved_bytes");
+        struct cell name = subresult_cell(c->memory, i, "device");
+        if (pct.null || held.null || name.null || pct.f < HINT_FRAGMENT_PERCENT)
+            continue;
+        str_id label = strs_find(&t->strs, bytes_of(name.s));
+        uint32_t d = label == STR_NONE ? MAP_NONE : map_get(&devices, label);
+        if (d == MAP_NONE || held.i <= t->devices[d].memory_bytes / 2) continue;
+        c->fragmented = i;
+        break;
+    }
     map_free(&devices);
     return ok ? 0 : fail_oom(e);
 }

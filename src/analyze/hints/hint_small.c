@@ -25,24 +25,14 @@ struct call {
     str_id name;
     uint32_t step, piece; /* of the case, of the step's line */
     int64_t flops, takes; /* ps */
+    int64_t median;       /* ps: what half of the calls of the same name and
+                             FLOPs do not exceed */
 };
 
 struct calls {
     struct call *v;
     size_t n, cap;
 };
-
-/* FLOPs of the op that piece i of the line is all of, or -1: it is none, has
- * others in it, or does not tell. */
-static int64_t told(const struct trace *t, const struct hint_step *s,
-                    size_t i) {
-    const struct piece *p = &s->d.line.v[i];
-    if (p->row == ROW_NONE || p->input || t->spans.kind[p->row] != SPAN_OP ||
-        !(t->spans.flags[p->row] & SPAN_COSTED) ||
-        p->dur < t->spans.dur[p->row])
-        return -1;
-    return args_int(t, p->row, "flops", -1);
-}
 
 static int by_kind(const void *a, const void *b) {
     const struct call *x = a, *y = b;
@@ -51,80 +41,53 @@ static int by_kind(const void *a, const void *b) {
     return (x->takes > y->takes) - (x->takes < y->takes);
 }
 
-/* All calls of the steps, like ones together; no piece is joined yet. */
-static bool read_calls(const struct trace *t, struct hint_step *s,
-                       uint32_t step, struct calls *c) {
-    for (size_t i = 0; i < s->d.line.n; i++) {
-        int64_t flops = told(t, s, i);
-        s->joined[i] = -1;
-        if (flops <= 0) continue;
-        if (!VEC_ROOM(c->v, c->n, c->cap)) return false;
-        c->v[c->n++] = (struct call){.name = t->spans.name[s->d.line.v[i].row],
-                                     .step = step,
-                                     .piece = (uint32_t)i,
-                                     .flops = flops,
-                                     .takes = s->now.host[i]};
-    }
-    return true;
-}
-
-/* The end of the calls like i, and what half of them do not exceed. */
-static size_t like_end(const struct calls *c, size_t i, int64_t *median) {
-    size_t end = i + 1;
-    while (end < c->n && c->v[end].name == c->v[i].name &&
-           c->v[end].flops == c->v[i].flops)
-        end++;
-    *median = c->v[i + (end - i - 1) / 2].takes;
-    return end;
-}
-
-/* ps for a FLOP in the large ones of calls [i, end), which have one name; 0:
- * there are none. */
-static double pace_of(const struct calls *c, size_t i, size_t end) {
-    double flops = 0, time = 0;
-    while (i < end) {
-        int64_t median;
-        size_t next = like_end(c, i, &median);
-        for (; i < next; i++) {
-            if (median < HINT_LARGE_OP_US * PS_PER_US) continue;
-            flops += (double)c->v[i].flops;
-            time += (double)c->v[i].takes;
-        }
-    }
-    return flops > 0 ? time / flops : 0;
-}
-
-/* Says of the small ones of calls [i, end) what they would take. */
-static void join_small(const struct hint_case *k, const struct calls *c,
-                       size_t i, size_t end, double pace) {
-    while (i < end) {
-        int64_t median;
-        size_t next = like_end(c, i, &median);
-        for (; i < next; i++) {
-            const struct call *x = &c->v[i];
-            double time = (double)x->flops * pace;
-            if (median >= HINT_SMALL_OP_US * PS_PER_US) continue;
-            k->steps[x->step].joined[x->piece] = time < (double)x->takes
-                                                     ? (int64_t)time
-                                                     : x->takes;
-        }
-    }
-}
-
 int hint_small_read(struct hint_case *k, struct ops_err *e) {
+    const struct spans *sp = &k->t->spans;
     struct calls c = {0};
     bool ok = true;
     for (uint32_t i = 0; ok && i < k->nsteps; i++) {
         struct hint_step *s = &k->steps[i];
         if (s->d.nworks > 0) continue;
         s->joined = malloc((s->d.line.n + 1) * sizeof *s->joined);
-        ok = s->joined != NULL && read_calls(k->t, s, i, &c);
+        ok = s->joined != NULL;
+        for (uint32_t j = 0; ok && j < s->d.line.n; j++) {
+            const struct piece *p = &s->d.line.v[j];
+            s->joined[j] = -1;
+            /* is the piece all of an op that tells its FLOPs? */
+            if (p->row == ROW_NONE || p->input || sp->kind[p->row] != SPAN_OP ||
+                !(sp->flags[p->row] & SPAN_COSTED) || p->dur < sp->dur[p->row])
+                continue;
+            int64_t flops = args_int(k->t, p->row, "flops", -1);
+            if (flops <= 0) continue;
+            ok = VEC_ROOM(c.v, c.n, c.cap);
+            if (ok)
+                c.v[c.n++] = (struct call){sp->name[p->row], i, j, flops,
+                                           s->now.host[j],   0};
+        }
     }
     if (ok && c.n > 0) qsort(c.v, c.n, sizeof *c.v, by_kind);
     for (size_t i = 0, end; ok && i < c.n; i = end) {
-        for (end = i; end < c.n && c.v[end].name == c.v[i].name;) end++;
-        double pace = pace_of(&c, i, end);
-        if (pace > 0) join_small(k, &c, i, end, pace);
+        for (end = i; end < c.n && c.v[end].name == c.v[i].name &&
+                      c.v[end].flops == c.v[i].flops;)
+            end++;
+        for (size_t j = i; j < end; j++)
+            c.v[j].median = c.v[i + (end - i - 1) / 2].takes;
+    }
+    for (size_t i = 0, end; ok && i < c.n; i = end) {
+        double flops = 0, time = 0; /* in the large calls of one name */
+        for (end = i; end < c.n && c.v[end].name == c.v[i].name; end++) {
+            if (c.v[end].median < HINT_LARGE_OP_US * PS_PER_US) continue;
+            flops += (double)c.v[end].flops;
+            time += (double)c.v[end].takes;
+        }
+        for (size_t j = i; flops > 0 && time > 0 && j < end; j++) {
+            const struct call *x = &c.v[j];
+            if (x->median >= HINT_SMALL_OP_US * PS_PER_US) continue;
+            double takes = (double)x->flops * (time / flops);
+            bool faster = takes < (double)x->takes;
+            k->steps[x->step].joined[x->piece] = faster ? (int64_t)takes
+                                                        : x->takes;
+        }
     }
     free(c.v);
     return ok ? 0 : fail_oom(e);

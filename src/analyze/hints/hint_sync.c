@@ -37,16 +37,6 @@ static int64_t bytes_back(const struct hint_step *s, const struct step_op *p) {
     return sum;
 }
 
-/* Only the waiting goes: the kernels around it are wanted. */
-static void let_go(struct hint_step *s, const struct step_op *p) {
-    for (uint32_t i = p->first; i < p->end; i++) {
-        const struct stop *stop = &s->d.stops[i];
-        if (stop->wait == DEP_NONE || stop->first < stop->end) continue;
-        s->trial.go[i] = true;
-        s->trial.host[i] = 0;
-    }
-}
-
 /* Removes what only feeds the asking op at ops[k]. */
 static void remove_feeders(const struct hint_case *c, struct hint_step *s,
                            size_t k) {
@@ -74,15 +64,21 @@ static void repair_sync(const struct hint_case *c, struct hint_step *s,
         const struct step_op *p = &s->ops[i];
         if (p->waits == 0 || p->row == ROW_NONE) continue;
         int64_t back = bytes_back(s, p), waited = 0;
-        for (uint32_t k = p->first; k < p->end; k++)
-            if (s->d.stops[k].wait != DEP_NONE) waited += s->d.line.v[k].dur;
         if (back >= HINT_SMALL_COPY_BYTES || (back < 0 && p->copies > 0))
             continue; /* a copy: another rule's */
-        if (back >= 0 && p->kernels == 0) {
+        bool asks = back >= 0 && p->kernels == 0;
+        for (uint32_t k = p->first; k < p->end; k++) {
+            const struct stop *stop = &s->d.stops[k];
+            if (stop->wait == DEP_NONE) continue;
+            waited += s->d.line.v[k].dur;
+            if (asks || stop->first < stop->end) continue;
+            /* only the waiting goes: the kernels around it are wanted */
+            s->trial.go[k] = true;
+            s->trial.host[k] = 0;
+        }
+        if (asks) {
             hint_remove(s, p->first, p->end, true);
             remove_feeders(c, s, i);
-        } else {
-            let_go(s, p);
         }
         hint_saw(f, p->row, waited);
         if (back >= 0) f->other++;

@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/sum.h"
 #include "base/text/number.h"
+#include "base/vec.h"
 #include "model/span_class.h"
 #include <stdlib.h>
 
@@ -57,17 +58,95 @@ struct hints {
                            have laid bare what they look for */
 };
 
-static void case_free(struct hint_case *c) {
-    for (size_t i = 0; i < c->nsteps; i++) {
-        plan_free(&c->steps[i].now);
-        plan_free(&c->steps[i].trial);
-        deps_free(&c->steps[i].d);
-        free(c->steps[i].ops);
-        free(c->steps[i].copies);
-        free(c->steps[i].joined);
+/* ---- the line of a step as people see it: outermost ops one after the other,
+ * and the pauses between them ---- */
+
+/* What stands around a span, and in it. */
+struct around {
+    uint32_t row;
+    uint32_t root; /* outermost op, call or region of the framework */
+    bool optimizer;
+};
+
+/* What was looked up last, by row: neighbours share what is around them. */
+enum { SEEN = 4096, CLIMB = 10000 };
+
+/* Looks outwards from row, up to a span that is in seen. */
+static struct around climb(const struct trace *t, uint32_t row,
+                           const struct around *seen) {
+    struct around a = {row, ROW_NONE, false};
+    for (int i = 0; row != ROW_NONE && i < CLIMB; i++) {
+        const struct around *known = &seen[row % SEEN];
+        if (known->row == row) {
+            if (known->root != ROW_NONE) a.root = known->root;
+            a.optimizer |= known->optimizer;
+            return a;
+        }
+        uint8_t k = t->spans.kind[row];
+        if (k != SPAN_ANNOTATION && !span_is_step_mark(t, row)) a.root = row;
+        a.optimizer |= (span_class(t, row) & NAME_OPTIMIZER) &&
+                       !BYTES_STARTS(strs_bytes(&t->strs, t->spans.name[row]),
+                                     "Optimizer.zero_grad");
+        row = t->spans.parent[row];
     }
-    free(c->steps);
+    return a;
 }
+
+static bool add_ops(const struct trace *t, struct hint_step *s,
+                    struct around *seen) {
+    for (uint32_t i = 0; i < s->d.line.n; i++) {
+        const struct piece *p = &s->d.line.v[i];
+        const struct stop *stop = &s->d.stops[i];
+        struct around a = {ROW_NONE, ROW_NONE, false};
+        if (p->row != ROW_NONE) {
+            uint32_t up = t->spans.parent[p->row];
+            if (up != ROW_NONE) seen[up % SEEN] = climb(t, up, seen);
+            a = seen[p->row % SEEN] = climb(t, p->row, seen);
+        }
+        struct step_op *last = s->nops > 0 ? &s->ops[s->nops - 1] : NULL;
+        bool same = last && last->row == a.root && last->input == p->input &&
+                    last->optimizer == a.optimizer;
+        if (!same) {
+            if (!VEC_ROOM(s->ops, s->nops, s->cap_ops)) return false;
+            s->ops[s->nops++] = (struct step_op){.row = a.root,
+                                                 .first = i,
+                                                 .end = i,
+                                                 .work = stop->first,
+                                                 .optimizer = a.optimizer,
+                                                 .input = p->input};
+        }
+        struct step_op *op = &s->ops[s->nops - 1];
+        for (uint32_t w = stop->first; w < stop->end; w++) {
+            uint8_t k = t->spans.kind[s->d.works[w].row];
+            op->kernels += k == SPAN_KERNEL;
+            op->copies += k == SPAN_COPY;
+        }
+        op->waits += stop->wait != DEP_NONE;
+        op->end = i + 1;
+        op->work_end = stop->end;
+    }
+    return true;
+}
+
+/* Fills s->ops from s->d. O(pieces), more where one piece after the other is on
+ * another thread and deep. */
+static int find_ops(struct hint_step *s, const struct trace *t,
+                    struct ops_err *e) {
+    struct around *seen = malloc(SEEN * sizeof *seen);
+    bool ok = seen != NULL;
+    for (size_t i = 0; ok && i < SEEN; i++) seen[i].row = ROW_NONE;
+    ok = ok && add_ops(t, s, seen);
+    free(seen);
+    if (!ok) return fail_oom(e);
+    const struct deps *d = &s->d;
+    size_t w = 0; /* the step's first kernel */
+    while (w < d->nworks && t->spans.kind[d->works[w].row] != SPAN_KERNEL) w++;
+    for (size_t i = 0; w < d->nworks && i < s->nops; i++)
+        s->ops[i].lead = s->ops[i].end <= d->works[w].piece;
+    return 0;
+}
+
+/* ---- the steps under study ---- */
 
 static int step_init(struct hint_case *c, const struct host_side *h,
                      uint32_t step, int64_t stall, struct ops_err *e) {
@@ -86,19 +165,7 @@ static int step_init(struct hint_case *c, const struct host_side *h,
                            ? copy_args_of(c->t, row)
                            : (struct copy_args){.kind = COPY_KINDS};
     }
-    return step_ops_find(s, c->t, e);
-}
-
-/* Does the host itself carry out collectives in this source? */
-static bool has_exchange(const struct trace *t, uint32_t source) {
-    const struct lists *l = &t->of_source;
-    for (size_t k = l->first[source]; k < l->first[source + 1]; k++) {
-        const struct track *tr = &t->tracks[l->v[k]];
-        if (tr->kind != TRACK_THREAD) continue;
-        for (row_id r = tr->first; r < tr->end; r++)
-            if (span_class(t, r) & NAME_COMM_CPU) return true;
-    }
-    return false;
+    return find_ops(s, c->t, e);
 }
 
 /* The device whose peaks count: the source's first that ran anything. */
@@ -231,19 +298,6 @@ static int run_parts(struct hints *h, const struct opts *o, struct ops_err *e) {
     return hint_memory_read(&h->c, e);
 }
 
-/* Which row of `ranks` tells how long a rank waits for others, of two the
- * first. False: out of memory. */
-static bool find_waits(const struct hint_case *c, struct map *rows) {
-    for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
-        struct cell r = subresult_cell(c->ranks, i, "rank");
-        if (r.null || subresult_cell(c->ranks, i, "wait_us").null) continue;
-        uint32_t *at = map_at(rows, (uint64_t)r.i);
-        if (at == NULL) return false;
-        if (*at == MAP_NONE) *at = (uint32_t)i;
-    }
-    return true;
-}
-
 /* The source to study: of those in scope that have steps the one that waits
  * longest for others (it shows what the job could be), else the first rank;
  * ROW_NONE: no source has any. */
@@ -254,19 +308,23 @@ static int pick_source(struct hint_case *c, const struct scope *in,
     struct map rows = {0};
     int64_t most = -1;
     c->source = ROW_NONE;
-    if (has == NULL || !find_waits(c, &rows)) {
-        free(has);
-        map_free(&rows);
-        return fail_oom(e);
+    bool ok = has != NULL;
+    /* which row of `ranks` tells how long a rank waits, of two the first */
+    for (size_t i = 0; ok && c->ranks != NULL && i < c->ranks->nrows; i++) {
+        struct cell r = subresult_cell(c->ranks, i, "rank");
+        if (r.null || subresult_cell(c->ranks, i, "wait_us").null) continue;
+        uint32_t *at = map_at(&rows, (uint64_t)r.i);
+        ok = at != NULL;
+        if (ok && *at == MAP_NONE) *at = (uint32_t)i;
     }
-    for (size_t k = 0; k < t->nsteps;
-         k++) { /* in scope, with time to look at */
+    /* sources with a step in scope that has time to look at */
+    for (size_t k = 0; ok && k < t->nsteps; k++) {
         uint32_t source = t->steps[k].source;
         if (t->steps[k].dur > 0 && (in->all || in->source_in[source]) &&
             (!in->by_step || in->step_in[k]))
             has[source] = true;
     }
-    for (uint32_t i = 0; i < t->nsources; i++) {
+    for (uint32_t i = 0; ok && i < t->nsources; i++) {
         if (!has[i]) continue;
         c->nranks++;
         int64_t rank = t->sources[i].rank, wait = -1;
@@ -281,7 +339,7 @@ static int pick_source(struct hint_case *c, const struct scope *in,
     c->waits = most > 0;
     free(has);
     map_free(&rows);
-    return 0;
+    return ok ? 0 : fail_oom(e);
 }
 
 static int study(struct hints *h, const struct trace *t, const struct scope *in,
@@ -301,7 +359,13 @@ static int study(struct hints *h, const struct trace *t, const struct scope *in,
     int64_t per = overhead_per_event(t, c->source);
     c->per_event = per > 0 ? per : 0;
     c->framework = framework_of(t, c->source);
-    c->host_exchange = has_exchange(t, c->source);
+    const struct lists *l = &t->of_source;
+    for (size_t k = l->first[c->source]; k < l->first[c->source + 1]; k++) {
+        const struct track *tr = &t->tracks[l->v[k]];
+        if (tr->kind != TRACK_THREAD) continue;
+        for (row_id r = tr->first; !c->host_exchange && r < tr->end; r++)
+            c->host_exchange = span_class(t, r) & NAME_COMM_CPU;
+    }
     struct ops_err bad;
     if (device_peak_of(t, device_of(t, c->source), opts_text(o, "device-peak"),
                        &h->peak, &bad)) {
@@ -319,31 +383,28 @@ static int study(struct hints *h, const struct trace *t, const struct scope *in,
     return rc != 0 ? rc : hint_small_read(c, e);
 }
 
-/* Launching calls of the steps whose device work has no record; 0: no more
- * than a few. Without these records a busy device looks idle. */
-static int64_t lost_records(const struct hint_case *c) {
+static int find_hints(struct hints *h, struct ops_err *e) {
+    const struct trace *t = h->c.t;
+    h->c.base = run_all(&h->c, false);
+    if (h->c.base < 0) return fail_oom(e);
+    /* what stands at a file's end, device work above all, is not in it */
+    h->cut = t->notes[NOTE_FILE_CUT] > 0;
+    /* launching calls whose device work has no record: without these records a
+     * busy device looks idle; no more than a few do not matter */
     int64_t calls = 0, lost = 0;
-    for (size_t i = 0; i < c->nsteps; i++) {
-        const struct deps *d = &c->steps[i].d;
+    for (size_t i = 0; i < h->c.nsteps; i++) {
+        const struct deps *d = &h->c.steps[i].d;
         for (size_t k = 0; k < d->line.n; k++) {
             uint32_t row = d->line.v[k].row;
-            if (row == ROW_NONE || c->t->spans.kind[row] != SPAN_API ||
-                d->line.v[k].ts != c->t->spans.ts[row] ||
-                !(span_class(c->t, row) & NAME_LAUNCH))
+            if (row == ROW_NONE || t->spans.kind[row] != SPAN_API ||
+                d->line.v[k].ts != t->spans.ts[row] ||
+                !(span_class(t, row) & NAME_LAUNCH))
                 continue;
             calls++;
             lost += d->stops[k].first == d->stops[k].end;
         }
     }
-    return lost * 100 > calls * HINT_LOST_PERCENT ? lost : 0;
-}
-
-static int find_hints(struct hints *h, struct ops_err *e) {
-    h->c.base = run_all(&h->c, false);
-    if (h->c.base < 0) return fail_oom(e);
-    /* what stands at a file's end, device work above all, is not in it */
-    h->cut = h->c.t->notes[NOTE_FILE_CUT] > 0;
-    h->lost = lost_records(&h->c);
+    if (lost * 100 > calls * HINT_LOST_PERCENT) h->lost = lost;
     if (h->lost > 0 || h->cut) return 0;
     for (int in_place = 1; in_place >= 0; in_place--)
         for (bool more = true; more && h->n < MAX_HINTS;)
@@ -419,7 +480,16 @@ static int hints_run(const struct trace *t, const struct opts *o,
         hints_remarks(r, &h);
         rc = result_done(r, e);
     }
-    case_free(&h.c);
+    for (size_t i = 0; i < h.c.nsteps; i++) {
+        struct hint_step *s = &h.c.steps[i];
+        plan_free(&s->now);
+        plan_free(&s->trial);
+        deps_free(&s->d);
+        free(s->ops);
+        free(s->copies);
+        free(s->joined);
+    }
+    free(h.c.steps);
     compiles_free(&h.compiles);
     pystack_free(&h.frames);
     subresult_free(&h.leaks);

@@ -28,14 +28,16 @@ enum {
     LONG_CALL = 8,
 };
 
-static bool plan_alloc(struct plan *p, const struct deps *d) {
+static int plan_alloc(struct plan *p, const struct deps *d, struct ops_err *e) {
     size_t n = d->line.n + 1, w = d->nworks + 1;
     *p = (struct plan){.d = d};
     p->host = malloc(n * sizeof *p->host);
     p->go = calloc(n, sizeof *p->go);
     p->work = malloc(w * sizeof *p->work);
     p->ahead = calloc(w, sizeof *p->ahead);
-    return p->host && p->go && p->work && p->ahead;
+    if (p->host && p->go && p->work && p->ahead) return 0;
+    plan_free(p);
+    return fail_oom(e);
 }
 
 void plan_free(struct plan *p) {
@@ -46,30 +48,25 @@ void plan_free(struct plan *p) {
     *p = (struct plan){0};
 }
 
-/* What the piece takes by itself. The profiler's own work is none of the
- * program's, and a launch that waited for room in the device's queue ("Command
- * Buffer Full", or far longer than others) does so in the replay, if at all. */
-static int64_t own_time(const struct deps *d, const struct trace *t, size_t i) {
-    if (d->stops[i].wait != DEP_NONE) return d->stops[i].tail;
-    int64_t dur = d->line.v[i].dur;
-    uint32_t row = d->line.v[i].row;
-    if (row != ROW_NONE && t->spans.kind[row] == SPAN_OVERHEAD) return 0;
-    bool held_up = dur / LONG_CALL > d->call && deps_launches(d, t, i);
-    return held_up ? d->call : dur;
-}
-
 int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
               int64_t per_event, struct ops_err *e) {
-    if (!plan_alloc(p, d)) {
-        plan_free(p);
-        return fail_oom(e);
-    }
+    TRY(plan_alloc(p, d, e));
     int64_t half = per_event > 0 ? per_event / 2 : 0, debt = 0;
     for (size_t i = 0; i < d->line.n; i++) {
         const struct piece *q = &d->line.v[i];
         if (d->stops[i].wait != DEP_NONE) debt = 0;
         debt += half * q->edges; /* recording costs still to be taken off */
-        int64_t dur = own_time(d, t, i), most = dur - dur / KEEP_SHARE;
+        /* What the piece takes by itself. The profiler's own work is none of
+         * the program's, and a launch that waited for room in the device's
+         * queue ("Command Buffer Full", or far longer than others) does so in
+         * the replay, if at all. */
+        int64_t dur = q->dur;
+        if (d->stops[i].wait != DEP_NONE) dur = d->stops[i].tail;
+        else if (q->row != ROW_NONE && t->spans.kind[q->row] == SPAN_OVERHEAD)
+            dur = 0;
+        else if (dur / LONG_CALL > d->call && deps_launches(d, t, i))
+            dur = d->call;
+        int64_t most = dur - dur / KEEP_SHARE;
         int64_t off = debt < most ? debt : most;
         debt -= off;
         p->host[i] = dur - off;
@@ -79,10 +76,7 @@ int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
 }
 
 int plan_copy(struct plan *to, const struct plan *from, struct ops_err *e) {
-    if (!plan_alloc(to, from->d)) {
-        plan_free(to);
-        return fail_oom(e);
-    }
+    TRY(plan_alloc(to, from->d, e));
     plan_assign(to, from);
     return 0;
 }

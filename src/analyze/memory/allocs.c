@@ -5,7 +5,6 @@
  * any instant sums to the allocator's level. */
 #include "analyze/analyze.h"
 #include "analyze/memory/mem_levels.h"
-#include "analyze/memory/mem_shape.h"
 #include "analyze/memory/mem_site.h"
 #include "analyze/shared/label.h"
 #include "analyze/shared/mem_scope.h"
@@ -170,7 +169,7 @@ static int allocs_of(struct allocs *c, uint32_t i, struct result *r,
     int rc = wanted ? mem_levels_init(&l, c->t, i, e) : 0;
     if (rc == 0 && l.n > 0) rc = mem_blocks_init(&b, &c->sites, &l, e);
     if (rc == 0 && l.n > 0) {
-        if (c->peak) put_live(r, c, &b, a, mem_peak(&l, mem_scope_has, &in));
+        if (c->peak) put_live(r, c, &b, a, mem_peak(&l, &in));
         else if (c->at_given) put_live(r, c, &b, a, mem_event_at(&l, c->at));
         else put_all(r, c, &b, a, &in);
     }

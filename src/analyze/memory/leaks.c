@@ -35,7 +35,7 @@ enum { LEAK_STEPS = 3 }; /* one can be a start, two a replacement */
 /* A site while it is being counted. */
 struct tally {
     size_t event;
-    uint64_t place; /* place_key: the same for all sizes of one op */
+    uint64_t place; /* the same for all sizes of one op */
     int64_t bytes, blocks;
     int64_t later;     /* bytes of steps after the first */
     int64_t size;      /* of all its blocks, or -1: they differ */
@@ -85,25 +85,21 @@ static size_t step_of(const struct leak_search *s, size_t i) {
     return k < s->steps.n && ts < s->steps.v[k].end ? k : s->steps.n;
 }
 
-/* The site by its op, or by op and stack where there is one. */
-static uint64_t place_key(const struct leak_search *s, size_t k, bool *stack) {
-    const struct trace *t = s->t;
-    struct mem_site at = mem_site_of(s->sites, k);
-    uint64_t h = t->mem.what[k];
-    if (at.user != ROW_NONE) h = t->spans.name[at.user];
-    h = hash_pair(h, (uint64_t)at.phase);
-    if (at.root != ROW_NONE) h = hash_pair(h, t->spans.name[at.root]);
-    uint64_t frames = s->coarse ? 0 : mem_site_stack(s->sites, k);
-    *stack = frames != 0;
-    return *stack ? hash_pair(h, frames) : h;
-}
-
 /* Counts the block that event k allocated and that stays. */
 static bool count_survivor(struct leak_search *s, size_t k, size_t step) {
-    int64_t bytes = s->t->mem.bytes[k];
-    bool stack;
-    uint64_t place = place_key(s, k, &stack), key = place;
-    if (!stack && !s->coarse) key = hash_pair(place, (uint64_t)bytes);
+    const struct trace *t = s->t;
+    int64_t bytes = t->mem.bytes[k];
+    /* the site is told by its op, and by its stack where there is one */
+    struct mem_site site = mem_site_of(s->sites, k);
+    uint64_t frames = s->coarse ? 0 : mem_site_stack(s->sites, k);
+    uint64_t place = t->mem.what[k];
+    if (site.user != ROW_NONE) place = t->spans.name[site.user];
+    place = hash_pair(place, (uint64_t)site.phase);
+    if (site.root != ROW_NONE)
+        place = hash_pair(place, t->spans.name[site.root]);
+    if (frames != 0) place = hash_pair(place, frames);
+    uint64_t key = place;
+    if (frames == 0 && !s->coarse) key = hash_pair(place, (uint64_t)bytes);
     uint32_t *at = map_at(&s->by_site, key);
     if (!at || (*at == MAP_NONE && !VEC_ROOM(s->v, s->n, s->cap))) return false;
     if (*at == MAP_NONE) {
@@ -164,23 +160,17 @@ static bool count_freed(struct leak_search *s) {
     return ok;
 }
 
-static bool in_every_third(const struct leak_search *s, const struct tally *y) {
-    uint32_t steps[3] = {0, 0, 0};
+static bool is_leak(const struct leak_search *s, const struct tally *y) {
     size_t n = steps_that_tell(s);
-    /* thirds differ by one step at the most: count, do not guess */
-    for (unsigned k = 0; k < 3; k++)
-        steps[k] = (uint32_t)((n * (k + 1) + 2) / 3 - (n * k + 2) / 3);
     uint64_t all = 0;
-    for (unsigned k = 0; k < 3; k++) {
-        if (y->third[k] < steps[k] / 2 || y->third[k] == 0) return false;
+    for (size_t k = 0; k < 3; k++) {
+        /* thirds differ by one step at the most: count, do not guess */
+        size_t steps = (n * (k + 1) + 2) / 3 - (n * k + 2) / 3;
+        if (y->third[k] < steps / 2 || y->third[k] == 0) return false;
         all += y->third[k];
     }
-    return all >= n / 2;
-}
-
-static bool is_leak(const struct leak_search *s, const struct tally *y) {
+    if (all < n / 2) return false;
     int64_t growth = diff_of(s->last, s->first);
-    if (!in_every_third(s, y)) return false;
     if (growth <= 0 || y->later / 4 > growth) return false;
     uint32_t back = y->size < 0 ? MAP_NONE
                                 : map_get(&s->freed, (uint64_t)-y->size);
@@ -253,24 +243,6 @@ static const struct column leaks_cols[] = {
     {"allocator", NULL, NULL, "the allocator's own name", COL_TEXT, COL_DETAIL},
 };
 
-static void put_leak(struct result *r, const struct mem_sites *s,
-                     const struct leak_site *leak) {
-    const struct trace *t = s->t;
-    struct mem_site at = mem_site_of(s, leak->event);
-    const struct allocator *a = &t->allocators[t->mem.allocator[leak->event]];
-    result_row(r);
-    mem_site_cell(r, "op", s, &at, leak->event, MEM_BY_OP);
-    mem_site_cell(r, "stack", s, &at, leak->event, MEM_BY_STACK);
-    cell_int(r, "bytes_per_step", leak->bytes_per_step);
-    cell_int(r, "steps_seen", leak->steps_seen);
-    cell_int(r, "total_bytes", leak->total_bytes);
-    cell_text(r, "device", label_device(r, t, a->source, a->device));
-    cell_int(r, "blocks", leak->blocks);
-    mem_site_cell(r, "scope", s, &at, leak->event, MEM_BY_SCOPE);
-    mem_site_cell(r, "module", s, &at, leak->event, MEM_BY_MODULE);
-    cell_str(r, "allocator", strs_bytes(&t->strs, a->name));
-}
-
 /* Says what was found, or that nothing was, with the levels to judge by. */
 static void say_level(struct result *r, const struct leak_search *s,
                       const char *name) {
@@ -317,40 +289,34 @@ static int leaks_of(struct result *r, const struct mem_sites *sites,
                     const struct mem_steps *steps, uint32_t allocator,
                     struct ops_err *e) {
     const struct trace *t = sites->t;
+    const struct allocator *a = &t->allocators[allocator];
     struct leak_search s = {.sites = sites, .t = t, .steps = *steps};
     int rc = mem_levels_init(&s.l, t, allocator, e);
     if (rc == 0 && s.l.n > 0) {
         if (steps->n >= LEAK_STEPS && !find_leaks(&s)) rc = fail_oom(e);
-        for (size_t i = 0; rc == 0 && i < s.nfound; i++)
-            put_leak(r, sites, &s.found[i]);
-        say_level(r, &s, strs_text(&t->strs, t->allocators[allocator].name));
+        for (size_t i = 0; rc == 0 && i < s.nfound; i++) {
+            const struct leak_site *leak = &s.found[i];
+            size_t k = leak->event;
+            struct mem_site at = mem_site_of(sites, k);
+            result_row(r);
+            mem_site_cell(r, "op", sites, &at, k, MEM_BY_OP);
+            mem_site_cell(r, "stack", sites, &at, k, MEM_BY_STACK);
+            cell_int(r, "bytes_per_step", leak->bytes_per_step);
+            cell_int(r, "steps_seen", leak->steps_seen);
+            cell_int(r, "total_bytes", leak->total_bytes);
+            cell_text(r, "device", label_device(r, t, a->source, a->device));
+            cell_int(r, "blocks", leak->blocks);
+            mem_site_cell(r, "scope", sites, &at, k, MEM_BY_SCOPE);
+            mem_site_cell(r, "module", sites, &at, k, MEM_BY_MODULE);
+            cell_str(r, "allocator", strs_bytes(&t->strs, a->name));
+        }
+        say_level(r, &s, strs_text(&t->strs, a->name));
     }
     mem_levels_free(&s.l);
     map_free(&s.by_site);
     map_free(&s.freed);
     free(s.v);
     free(s.found);
-    return rc;
-}
-
-/* Looks at every allocator and step that scope takes. */
-static int leaks_fill(const struct mem_sites *sites, const struct scope *scope,
-                      struct result *r, struct ops_err *e) {
-    const struct trace *t = sites->t;
-    struct mem_steps steps = {0}; /* of the source at hand */
-    uint32_t source = ROW_NONE;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < t->nallocators; i++) {
-        uint32_t now = t->allocators[i].source;
-        if (!scope->all && !scope->source_in[now]) continue;
-        if (now != source) {
-            mem_steps_free(&steps);
-            source = now;
-            rc = mem_steps_init(&steps, t, scope, source, e);
-        }
-        if (rc == 0) rc = leaks_of(r, sites, &steps, (uint32_t)i, e);
-    }
-    mem_steps_free(&steps);
     return rc;
 }
 
@@ -365,7 +331,19 @@ static int leaks_run(const struct trace *t, const struct opts *o,
         missing_say(r, t, MISSING_STACKS);
     int rc = scope_init(&scope, t, o, e);
     if (rc == 0) rc = mem_sites_init(&sites, t, e);
-    if (rc == 0) rc = leaks_fill(&sites, &scope, r, e);
+    struct mem_steps steps = {0}; /* of the source at hand */
+    uint32_t source = ROW_NONE;
+    for (size_t i = 0; rc == 0 && i < t->nallocators; i++) {
+        uint32_t now = t->allocators[i].source;
+        if (!scope.all && !scope.source_in[now]) continue;
+        if (now != source) {
+            mem_steps_free(&steps);
+            source = now;
+            rc = mem_steps_init(&steps, t, &scope, source, e);
+        }
+        if (rc == 0) rc = leaks_of(r, &sites, &steps, (uint32_t)i, e);
+    }
+    mem_steps_free(&steps);
     if (rc == 0) rc = result_done(r, e);
     mem_sites_free(&sites);
     scope_free(&scope);

@@ -29,26 +29,6 @@ void mem_forward_free(struct mem_forward *f) {
     *f = (struct mem_forward){0};
 }
 
-/* Rows stand parent before child: what starts before the last outermost op
- * ended is inside it. */
-static bool collect(struct forward_ops *ops, const struct trace *t,
-                    uint32_t track) {
-    const struct track *tr = &t->tracks[track];
-    size_t cap = 0;
-    int64_t end = INT64_MIN;
-    for (row_id r = tr->first; r < tr->end; r++) {
-        if (t->spans.kind[r] != SPAN_OP || t->spans.ts[r] < end) continue;
-        end = span_end(t, r);
-        if (span_class(t, r) & NAME_BACKWARD) continue;
-        if (!VEC_ROOM(ops->v, ops->n, cap)) return false;
-        ops->v[ops->n++] = r;
-    }
-    ops->number = malloc((ops->n + 1) * sizeof *ops->number);
-    for (size_t i = 0; ops->number != NULL && i < ops->n; i++)
-        ops->number[i] = (struct forward_number){NOT_READ, NOT_READ};
-    return ops->number != NULL;
-}
-
 int mem_forward_init(struct mem_forward *f, const struct trace *t,
                      struct ops_err *e) {
     *f = (struct mem_forward){.t = t};
@@ -59,7 +39,22 @@ int mem_forward_init(struct mem_forward *f, const struct trace *t,
         struct forward_ops *ops = &f->of[s->source];
         if (s->thread == ROW_NONE || ops->taken) continue;
         ops->taken = true;
-        ok = collect(ops, t, s->thread);
+        const struct track *tr = &t->tracks[s->thread];
+        size_t cap = 0;
+        /* Rows stand parent before child: what starts before the last outermost
+         * op ended is inside it. */
+        int64_t end = INT64_MIN;
+        for (row_id r = tr->first; ok && r < tr->end; r++) {
+            if (t->spans.kind[r] != SPAN_OP || t->spans.ts[r] < end) continue;
+            end = span_end(t, r);
+            if (span_class(t, r) & NAME_BACKWARD) continue;
+            ok = VEC_ROOM(ops->v, ops->n, cap);
+            if (ok) ops->v[ops->n++] = r;
+        }
+        ops->number = malloc((ops->n + 1) * sizeof *ops->number);
+        ok = ok && ops->number != NULL;
+        for (size_t k = 0; ok && k < ops->n; k++)
+            ops->number[k] = (struct forward_number){NOT_READ, NOT_READ};
     }
     if (ok) return 0;
     mem_forward_free(f);

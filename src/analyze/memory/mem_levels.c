@@ -4,6 +4,7 @@
  * those whose free is in the window and whose allocation is not. */
 #include "analyze/memory/mem_levels.h"
 
+#include "analyze/shared/mem_scope.h"
 #include "base/array.h"
 #include "base/map.h"
 #include "base/sum.h"
@@ -65,30 +66,6 @@ static int64_t find_base(struct mem_levels *l) {
     return freed > least ? freed : least;
 }
 
-/* A block whose address was given out again is gone, too: what the event that
- * did so ended stands in its level for a moment. */
-static void find_levels(struct mem_levels *l) {
-    const struct mem_events *m = &l->t->mem;
-    int64_t level = l->base;
-    for (size_t i = 0; i < l->n; i++) l->level[i] = 0;
-    for (size_t i = 0; i < l->n; i++)
-        if (m->bytes[l->first + i] >= 0 && l->mate[i] != EVENT_NONE &&
-            m->bytes[l->first + l->mate[i]] >= 0)
-            l->level[l->mate[i]] = m->bytes[l->first + i];
-    for (size_t i = 0; i < l->n; i++) {
-        size_t k = l->first + i;
-        sum_sub(&level, l->level[i]);
-        if (m->allocated[k] >= 0) {
-            level = m->allocated[k];
-            l->recorded = true;
-        } else {
-            sum_add(&level, m->bytes[k]);
-        }
-        if (level < 0) level = 0; /* after a recorded one that is wrong */
-        l->level[i] = level;
-    }
-}
-
 /* The known blocks from before the window, and which event freed each: the
  * first free of its address that no allocation in the window explains. */
 static bool find_before(struct mem_levels *l, uint32_t allocator) {
@@ -128,15 +105,34 @@ int mem_levels_init(struct mem_levels *l, const struct trace *t,
         return fail_oom(e);
     }
     l->base = find_base(l);
-    find_levels(l);
+    const struct mem_events *m = &t->mem;
+    /* A block whose address was given out again is gone, too: what the event
+     * that did so ended stands in its level for a moment. */
+    for (size_t i = 0; i < l->n; i++) l->level[i] = 0;
+    for (size_t i = 0; i < l->n; i++)
+        if (m->bytes[l->first + i] >= 0 && l->mate[i] != EVENT_NONE &&
+            m->bytes[l->first + l->mate[i]] >= 0)
+            l->level[l->mate[i]] = m->bytes[l->first + i];
+    int64_t level = l->base;
+    for (size_t i = 0; i < l->n; i++) {
+        size_t k = l->first + i;
+        sum_sub(&level, l->level[i]);
+        if (m->allocated[k] >= 0) {
+            level = m->allocated[k];
+            l->recorded = true;
+        } else {
+            sum_add(&level, m->bytes[k]);
+        }
+        if (level < 0) level = 0; /* after a recorded one that is wrong */
+        l->level[i] = level;
+    }
     return 0;
 }
 
-uint32_t mem_peak(const struct mem_levels *l,
-                  bool (*in)(const void *ctx, int64_t), const void *ctx) {
+uint32_t mem_peak(const struct mem_levels *l, const struct mem_scope *in) {
     uint32_t best = EVENT_NONE;
     for (size_t i = 0; i < l->n; i++) {
-        if (in && !in(ctx, l->t->mem.ts[l->first + i])) continue;
+        if (!mem_scope_has(in, l->t->mem.ts[l->first + i])) continue;
         if (best == EVENT_NONE || l->level[i] > l->level[best])
             best = (uint32_t)i;
     }

@@ -8,6 +8,8 @@
 #include "model/result.h"
 #include "model/trace.h"
 
+struct mem_scope;
+
 /* Event i of the allocator is row first + i of trace->mem. */
 struct mem_levels {
     const struct trace *t;
@@ -30,10 +32,9 @@ int mem_levels_init(struct mem_levels *l, const struct trace *t,
                     uint32_t allocator, struct ops_err *e);
 void mem_levels_free(struct mem_levels *l);
 
-/* The event after which most is in use, of those for which in(ctx, ts) is
- * true (in may be NULL: all); the first of equals. EVENT_NONE: no event. */
-uint32_t mem_peak(const struct mem_levels *l,
-                  bool (*in)(const void *ctx, int64_t), const void *ctx);
+/* Returns the event in scope after which most is in use, the first of equals;
+ * EVENT_NONE if there is no event. */
+uint32_t mem_peak(const struct mem_levels *l, const struct mem_scope *in);
 
 /* The last event at or before ts, or EVENT_NONE. */
 uint32_t mem_event_at(const struct mem_levels *l, int64_t ts);

@@ -13,15 +13,18 @@
 
 #include "analyze/analyze.h"
 #include "analyze/memory/mem_levels.h"
+#include "analyze/shared/op_inputs.h"
 #include "analyze/shared/phases.h"
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sort.h"
 #include "base/vec.h"
+#include "model/args.h"
 #include "model/span_at.h"
 #include "model/span_class.h"
 #include "model/trace.h"
+#include "names/dtype.h"
 #include "names/frame_name.h"
 #include "names/kernel_names.h"
 #include "names/op_names.h"
@@ -188,17 +191,6 @@ static bool before_launch(const struct mem_sites *s, row_id r) {
     return false;
 }
 
-/* An op that is in no named phase: forward, unless it makes the batch. */
-static enum mem_phase forward_or_input(const struct mem_sites *s,
-                                       const struct mem_site *at) {
-    const struct trace *t = s->t;
-    if (op_makes_tensor(name_of(t, at->root))) return MEM_INPUT;
-    if (at->user != ROW_NONE && op_copies_tensor(name_of(t, at->user)) &&
-        copies_in(t, at->user))
-        return MEM_INPUT;
-    return before_launch(s, at->span) ? MEM_INPUT : MEM_FORWARD;
-}
-
 /* What a name may be read as: phase_of_span goes by the kind, too. */
 enum reading { AS_RUNTIME, AS_OP, AS_OTHER, AS_TEXT };
 
@@ -229,18 +221,6 @@ static enum mem_phase span_phase(const struct mem_sites *s, row_id r) {
     return (enum mem_phase)(*known - 1);
 }
 
-/* One span more, going outwards. */
-static void climb(const struct mem_sites *s, struct mem_site *at, row_id r) {
-    const struct trace *t = s->t;
-    enum mem_phase p = span_phase(s, r);
-    if (at->phase == MEM_NOWHERE) at->phase = p;
-    if (p != MEM_NOWHERE && p == at->phase) at->region = r;
-    if (t->spans.kind[r] != SPAN_OP) return;
-    if (at->op == ROW_NONE) at->op = r;
-    if (at->user == ROW_NONE && !op_makes_room(name_of(t, r))) at->user = r;
-    at->root = r;
-}
-
 struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
     const struct trace *t = s->t;
     const struct mem_events *m = &t->mem;
@@ -251,10 +231,15 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
                           .span = ROW_NONE};
     if (m->track[k] < t->ntracks)
         at.span = span_at_near(t, m->track[k], m->ts[k], &s->near[m->track[k]]);
-    row_id r = at.span;
-    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++) {
-        climb(s, &at, r);
-        r = t->spans.parent[r];
+    row_id r = at.span; /* going outwards */
+    for (int i = 0; i < DEEPEST && r != ROW_NONE; i++, r = t->spans.parent[r]) {
+        enum mem_phase p = span_phase(s, r);
+        if (at.phase == MEM_NOWHERE) at.phase = p;
+        if (p != MEM_NOWHERE && p == at.phase) at.region = r;
+        if (t->spans.kind[r] != SPAN_OP) continue;
+        if (at.op == ROW_NONE) at.op = r;
+        if (at.user == ROW_NONE && !op_makes_room(name_of(t, r))) at.user = r;
+        at.root = r;
     }
     if (at.user == ROW_NONE) at.user = at.op;
     if (at.phase == MEM_NOWHERE && m->what[k] != 0)
@@ -264,8 +249,17 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
         (at.phase == MEM_NOWHERE || s->stack_phase[stack] == MEM_WORKSPACE))
         at.phase = s->stack_phase[stack];
     if (at.phase != MEM_NOWHERE) return at;
-    if (at.root != ROW_NONE) at.phase = forward_or_input(s, &at);
-    else if (m->what[k] != 0) at.phase = MEM_FORWARD;
+    if (at.root == ROW_NONE) {
+        if (m->what[k] != 0) at.phase = MEM_FORWARD;
+        return at;
+    }
+    /* an op that is in no named phase: forward, unless it makes the batch */
+    bool input = op_makes_tensor(name_of(t, at.root)) ||
+                 (at.user != ROW_NONE &&
+                  op_copies_tensor(name_of(t, at.user)) &&
+                  copies_in(t, at.user)) ||
+                 before_launch(s, at.span);
+    at.phase = input ? MEM_INPUT : MEM_FORWARD;
     return at;
 }
 
@@ -620,9 +614,9 @@ static enum fate fate_of(const struct mem_blocks *b, size_t i,
     return steps_between(b, i, j) <= 1 ? SOON : LATE;
 }
 
-/* What the program itself said the block is for (ops_alloc's tag), or
- * MEM_CATEGORIES: nothing that is known here. */
-static enum mem_category tagged(const struct trace *t, size_t event) {
+/* Returns the category of the block that event i of the allocator allocated. */
+static enum mem_category block_category(const struct mem_blocks *b, size_t i,
+                                        const struct mem_site *at) {
     static const struct {
         const char *tag;
         enum mem_category category;
@@ -633,27 +627,21 @@ static enum mem_category tagged(const struct trace *t, size_t event) {
         {"optimizer", MEM_OPTIMIZER_STATE}, {"input", MEM_INPUT_DATA},
         {"temporary", MEM_TEMPORARY},
     };
-    const char *tag = strs_text(&t->strs, t->mem.what[event]);
-    for (size_t i = 0; i < COUNT(tags); i++)
-        if (strcmp(tag, tags[i].tag) == 0) return tags[i].category;
-    return MEM_CATEGORIES;
-}
-
-/* Returns the category of the block that event i of the allocator allocated. */
-static enum mem_category block_category(const struct mem_blocks *b, size_t i,
-                                        const struct mem_site *at) {
     const struct trace *t = b->l->t;
-    uint32_t a = t->mem.allocator[b->l->first + i];
-    if (t->sources[t->allocators[a].source].own) {
-        enum mem_category said = tagged(t, b->l->first + i);
-        return said != MEM_CATEGORIES ? said : MEM_UNKNOWN;
+    size_t event = b->l->first + i;
+    if (t->sources[t->allocators[t->mem.allocator[event]].source].own) {
+        /* the program itself said what the block is for (ops_alloc's tag) */
+        const char *tag = strs_text(&t->strs, t->mem.what[event]);
+        for (size_t k = 0; k < COUNT(tags); k++)
+            if (strcmp(tag, tags[k].tag) == 0) return tags[k].category;
+        return MEM_UNKNOWN;
     }
     struct mem_site site = *at;
     enum fate fate = fate_of(b, i, at);
     /* What stays for good is worth a look at the Python frames: modules and
      * optimizers make their tensors with plain ops. */
     if ((fate & (LATE | KEPT | CUT)) && site.phase <= MEM_FORWARD) {
-        enum mem_phase p = mem_site_python(b->sites, b->l->first + i);
+        enum mem_phase p = mem_site_python(b->sites, event);
         if (p == MEM_INIT || p == MEM_OPTIMIZER) site.phase = p;
     }
     for (size_t k = 0; k < COUNT(rules); k++)
@@ -683,4 +671,42 @@ enum mem_category mem_before_category(const struct mem_sites *s,
     case MEM_BACKWARD: return MEM_GRADIENT;
     default: return MEM_BEFORE_WINDOW;
     }
+}
+
+/* torch writes the values of an op's plain arguments as a list of strings,
+ * "Concrete Inputs". The ops that make room take the size first, and the type
+ * as the number of c10::ScalarType. */
+static enum dtype dtype_of(struct bytes number) {
+    size_t v = 0;
+    if (number.n == 0 || number.n > 2) return DTYPE_UNKNOWN;
+    for (size_t i = 0; i < number.n; i++) {
+        if (!byte_is_digit(number.p[i])) return DTYPE_UNKNOWN;
+        v = v * 10 + (size_t)(number.p[i] - '0');
+    }
+    return dtype_of_scalar_type(v);
+}
+
+struct mem_shape mem_shape_from(struct bytes op, struct bytes concrete,
+                                int64_t bytes) {
+    struct mem_shape none = {{0}, NULL};
+    int size, type;
+    if (!op_size_inputs(op, &size, &type)) return none;
+    struct bytes dims = op_inputs_string(concrete, size);
+    int64_t n = op_inputs_numel(dims), need;
+    enum dtype d = dtype_of(op_inputs_string(concrete, type));
+    if (n < 0 || __builtin_mul_overflow(n, d ? dtype_bits(d) / 8 : 1, &need) ||
+        need > bytes)
+        return none;
+    return (struct mem_shape){dims, d ? dtype_name(d) : NULL};
+}
+
+struct mem_shape mem_shape_of(const struct trace *t, uint32_t op,
+                              int64_t bytes) {
+    struct mem_shape none = {{0}, NULL};
+    if (op == ROW_NONE) return none;
+    struct bytes name = name_of(t, op);
+    int size, type;
+    if (!op_size_inputs(name, &size, &type)) return none;
+    struct arg a = args_get(t, op, "Concrete Inputs");
+    return a.type == ARG_JSON ? mem_shape_from(name, a.text, bytes) : none;
 }

@@ -157,4 +157,22 @@ struct bytes mem_block_label(const struct mem_blocks *b, size_t i,
 enum mem_category mem_before_category(const struct mem_sites *s,
                                       uint32_t stack);
 
+/* Shape and type of the tensor in a block. */
+struct mem_shape {
+    struct bytes dims; /* "[32, 3, 64, 64]", in the mapped file; n is 0: not
+                          recorded */
+    const char *dtype; /* "fp32", or NULL: not recorded */
+};
+
+/* Returns those of the tensor that this op (a row, or ROW_NONE) allocated in a
+ * block of so many bytes; nothing when they do not fit the block. Reads the
+ * span's arguments: microseconds. */
+struct mem_shape mem_shape_of(const struct trace *t, uint32_t op,
+                              int64_t bytes);
+
+/* Returns the same from the recorded inputs: a JSON list of strings, such as
+ * ["[2, 3]", "6", ...] of aten::empty. */
+struct mem_shape mem_shape_from(struct bytes op, struct bytes concrete,
+                                int64_t bytes);
+
 #endif

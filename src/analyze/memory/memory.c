@@ -111,25 +111,6 @@ static const struct step *step_at(const struct trace *t, uint32_t source,
     return i < src->step_end && t->steps[i].ts <= ts ? &t->steps[i] : NULL;
 }
 
-/* What the events in scope add up to. */
-struct event_counts {
-    int64_t allocs, frees, reserved; /* reserved: -1 when not recorded */
-};
-
-static struct event_counts count_events(const struct mem_levels *l,
-                                        const struct mem_scope *in) {
-    const struct mem_events *m = &l->t->mem;
-    struct event_counts c = {0, 0, -1};
-    for (size_t k = l->first; k < l->first + l->n; k++) {
-        if (!mem_scope_has(in, m->ts[k])) continue;
-        if (m->bytes[k] >= 0) c.allocs++;
-        else c.frees++;
-        int64_t held = mem_reserved(l->t, k);
-        if (held > c.reserved) c.reserved = held;
-    }
-    return c;
-}
-
 /* How well a caching allocator uses what it holds: its segments and the free
  * pieces in them, at the moment when a memory snapshot was taken. */
 struct segment_use {
@@ -170,7 +151,7 @@ static void put_allocator(struct result *r, const struct mem_levels *l,
                           const struct allocator *a,
                           const struct mem_scope *in) {
     const struct trace *t = l->t;
-    uint32_t peak = mem_peak(l, mem_scope_has, in);
+    uint32_t peak = mem_peak(l, in);
     if (peak == EVENT_NONE) return;
     int64_t ts = t->mem.ts[l->first + peak];
     int64_t held = mem_reserved(t, l->first + peak);
@@ -179,7 +160,14 @@ static void put_allocator(struct result *r, const struct mem_levels *l,
         t->devices[a->device].memory_bytes > 0)
         most = t->devices[a->device].memory_bytes;
     const struct step *s = step_at(t, a->source, ts);
-    struct event_counts c = count_events(l, in);
+    int64_t allocs = 0, frees = 0, reserved = -1; /* -1: not recorded */
+    for (size_t k = l->first; k < l->first + l->n; k++) {
+        if (!mem_scope_has(in, t->mem.ts[k])) continue;
+        if (t->mem.bytes[k] >= 0) allocs++;
+        else frees++;
+        int64_t now = mem_reserved(t, k);
+        if (now > reserved) reserved = now;
+    }
     struct segment_use u = segment_use_of(t, t->mem.allocator[l->first]);
     result_row(r);
     cell_text(r, "device", label_device(r, t, a->source, a->device));
@@ -187,9 +175,9 @@ static void put_allocator(struct result *r, const struct mem_levels *l,
     cell_int(r, "peak_at_us", ts);
     if (s) cell_int(r, "peak_step", s->number);
     /* torch writes 0 for host memory, where nothing is ever held back */
-    if (c.reserved > 0) cell_int(r, "reserved_bytes", c.reserved);
-    cell_int(r, "allocs", c.allocs);
-    cell_int(r, "frees", c.frees);
+    if (reserved > 0) cell_int(r, "reserved_bytes", reserved);
+    cell_int(r, "allocs", allocs);
+    cell_int(r, "frees", frees);
     cell_int(r, "live_at_end_bytes", l->level[l->n - 1]);
     if (held > 0 && held >= used)
         cell_float(r, "fragmentation_pct",
@@ -320,51 +308,41 @@ static bool holders_add(struct holders *h, struct bytes key, int64_t bytes,
     return true;
 }
 
-/* Adds the block that event i allocated. */
-static bool holders_add_block(struct holders *h, const struct mem_blocks *b,
-                              size_t i, enum mem_key by) {
-    char buf[MEM_TEXT_MAX];
-    size_t k = b->l->first + i;
-    struct mem_site at = mem_site_of(b->sites, k);
-    struct bytes key = {(const uint8_t *)buf, 0};
-    if (by == MEM_BY_CATEGORY) key = mem_block_label(b, i, &at);
-    else key.n = mem_site_text(b->sites, &at, k, by, buf, sizeof buf);
-    return holders_add(h, key, b->l->t->mem.bytes[k], 1);
-}
-
-/* Adds the i-th known block from before the window. */
-static bool holders_add_before(struct holders *h, const struct mem_blocks *b,
-                               size_t i, enum mem_key by) {
-    char buf[MEM_TEXT_MAX];
-    const struct trace *t = b->l->t;
-    const struct mem_before *old = &t->before[b->l->before_first + i];
-    struct bytes key = {(const uint8_t *)buf, 0};
-    if (by == MEM_BY_CATEGORY)
-        key = bytes_of(
-            mem_category_name(mem_before_category(b->sites, old->stack)));
-    else if (by == MEM_BY_STACK)
-        key.n = stack_text(t, old->stack, MEM_FRAMES, buf, sizeof buf);
-    if (key.n == 0) key = bytes_of("before-window");
-    return holders_add(h, key, old->bytes, 1);
-}
-
+/* Adds all that is in use after that event. False: out of memory. */
 static bool holders_add_all(struct holders *h, const struct mem_blocks *b,
                             uint32_t after, enum mem_key by) {
     const struct mem_levels *l = b->l;
+    const struct trace *t = l->t;
     struct mem_rest rest = mem_rest(l, after);
+    char buf[MEM_TEXT_MAX];
+    bool ok = true;
     h->gone = rest.gone + rest.gone_before > 0;
-    for (size_t i = 0; after != EVENT_NONE && i <= after; i++)
-        if (mem_held(l, i, after, &rest) && !holders_add_block(h, b, i, by))
-            return false;
-    for (size_t i = 0; i < l->nbefore; i++)
-        if (mem_held_before(l, i, after, &rest) &&
-            !holders_add_before(h, b, i, by))
-            return false;
-    if (rest.before != 0 &&
-        !holders_add(h, bytes_of("before-window"), rest.before, 0))
-        return false;
+    for (size_t i = 0; ok && after != EVENT_NONE && i <= after; i++) {
+        if (!mem_held(l, i, after, &rest)) continue;
+        size_t k = l->first + i;
+        struct mem_site at = mem_site_of(b->sites, k);
+        struct bytes key = {(const uint8_t *)buf, 0};
+        if (by == MEM_BY_CATEGORY) key = mem_block_label(b, i, &at);
+        else key.n = mem_site_text(b->sites, &at, k, by, buf, sizeof buf);
+        ok = holders_add(h, key, t->mem.bytes[k], 1);
+    }
+    for (size_t i = 0; ok && i < l->nbefore; i++) {
+        if (!mem_held_before(l, i, after, &rest)) continue;
+        const struct mem_before *old = &t->before[l->before_first + i];
+        struct bytes key = {(const uint8_t *)buf, 0};
+        if (by == MEM_BY_CATEGORY)
+            key = bytes_of(
+                mem_category_name(mem_before_category(b->sites, old->stack)));
+        else if (by == MEM_BY_STACK)
+            key.n = stack_text(t, old->stack, MEM_FRAMES, buf, sizeof buf);
+        if (key.n == 0) key = bytes_of("before-window");
+        ok = holders_add(h, key, old->bytes, 1);
+    }
+    if (ok && rest.before != 0)
+        ok = holders_add(h, bytes_of("before-window"), rest.before, 0);
     const char *lost = by == MEM_BY_CATEGORY ? "unknown" : "unrecorded";
-    return rest.lost == 0 || holders_add(h, bytes_of(lost), rest.lost, 0);
+    if (ok && rest.lost != 0) ok = holders_add(h, bytes_of(lost), rest.lost, 0);
+    return ok;
 }
 
 static int larger_holder(const void *pa, const void *pb) {
@@ -410,7 +388,7 @@ static int put_holders(struct result *r, const struct memory *m,
                        const struct mem_levels *l, const struct allocator *a,
                        const struct mem_scope *in, struct ops_err *e) {
     const struct trace *t = l->t;
-    uint32_t peak = mem_peak(l, mem_scope_has, in);
+    uint32_t peak = mem_peak(l, in);
     if (peak == EVENT_NONE) return 0;
     struct mem_blocks blocks;
     struct holders h;

@@ -136,27 +136,22 @@ static uint32_t walk_host(struct path *p) {
     return DEP_NONE;
 }
 
-/* The work that ends the step, or DEP_NONE: the program does. */
-static uint32_t last_work(const struct deps *d, int64_t end) {
-    uint32_t best = DEP_NONE;
-    for (uint32_t i = 0; i < d->nworks; i++)
-        if (work_end(&d->works[i]) <= end) best = later(d, best, i);
-    if (best == DEP_NONE || d->line.n == 0) return best;
-    /* a program that recorded nothing at the end did not end the step */
-    bool idle = d->line.v[d->line.n - 1].row == ROW_NONE;
-    int64_t last = work_end(&d->works[best]);
-    return last > d->line.end || (idle && last == d->line.end) ? best
-                                                               : DEP_NONE;
-}
-
 static void walk_step(struct path *p, const struct step *s) {
+    const struct deps *d = p->d;
     p->start = s->ts;
     p->now = s->ts + s->dur;
-    uint32_t at = last_work(p->d, p->now);
-    if (at != DEP_NONE)
-        back_to(p, work_end(&p->d->works[at]), ROW_NONE, ON_GAP);
+    uint32_t at = DEP_NONE; /* the work that ends the step */
+    for (uint32_t i = 0; i < d->nworks; i++)
+        if (work_end(&d->works[i]) <= p->now) at = later(d, at, i);
+    if (at != DEP_NONE && d->line.n > 0) {
+        /* a program that recorded nothing at the end did not end the step */
+        bool idle = d->line.v[d->line.n - 1].row == ROW_NONE;
+        int64_t last = work_end(&d->works[at]);
+        if (last < d->line.end || (!idle && last == d->line.end)) at = DEP_NONE;
+    }
+    if (at != DEP_NONE) back_to(p, work_end(&d->works[at]), ROW_NONE, ON_GAP);
     /* each turn goes back to an earlier piece or work: bounded */
-    size_t left = 2 * (p->d->nworks + p->d->line.n) + 8;
+    size_t left = 2 * (d->nworks + d->line.n) + 8;
     while (p->now > p->start && left-- > 0)
         at = at != DEP_NONE ? walk_work(p, at) : walk_host(p);
     back_to(p, p->start, ROW_NONE, ON_GAP);
@@ -282,23 +277,6 @@ static const struct column critical_cols[] = {
      COL_STAMP | COL_DETAIL},
 };
 
-static void put_rows(struct result *r, const struct trace *t,
-                     const struct path_rows *rows) {
-    for (size_t i = 0; i < rows->n; i++) {
-        const struct path_row *v = &rows->v[i];
-        const struct step *s = &t->steps[v->step];
-        result_row(r);
-        cell_text(r, "host", label_source(r, t, s->source));
-        cell_int(r, "step", s->number);
-        cell_text(r, "kind", path_kind_names[v->kind]);
-        cell_text(r, "name", strs_text(&rows->names, v->name));
-        cell_int(r, "on_path_us", v->time);
-        cell_float(r, "share_pct", 100.0 * (double)v->time / (double)s->dur);
-        cell_int(r, "segments", v->segments);
-        cell_int(r, "first_at_us", v->first);
-    }
-}
-
 static void put_remarks(struct result *r, const struct trace *t,
                         const struct scope *in, const struct path_rows *rows) {
     if (rows->n == 0) {
@@ -337,7 +315,20 @@ static int critical_run(const struct trace *t, const struct opts *o,
         result_init(r, "critical", "Critical path");
         result_from_trace(r, t);
         result_cols(r, critical_cols, COUNT(critical_cols));
-        put_rows(r, t, &rows);
+        for (size_t i = 0; i < rows.n; i++) {
+            const struct path_row *v = &rows.v[i];
+            const struct step *s = &t->steps[v->step];
+            double share = 100.0 * (double)v->time / (double)s->dur;
+            result_row(r);
+            cell_text(r, "host", label_source(r, t, s->source));
+            cell_int(r, "step", s->number);
+            cell_text(r, "kind", path_kind_names[v->kind]);
+            cell_text(r, "name", strs_text(&rows.names, v->name));
+            cell_int(r, "on_path_us", v->time);
+            cell_float(r, "share_pct", share);
+            cell_int(r, "segments", v->segments);
+            cell_int(r, "first_at_us", v->first);
+        }
         put_remarks(r, t, &in, &rows);
         rc = result_done(r, e);
     }

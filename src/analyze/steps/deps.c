@@ -140,7 +140,6 @@ static bool join_lanes(struct deps *d, const struct trace *t) {
 /* Works in the order of their ends, for "what ended last before ...". */
 struct ends {
     uint32_t *v;
-    size_t n;
     const struct deps *d;
 };
 
@@ -155,7 +154,7 @@ static int by_end(const void *a, const void *b, void *ctx) {
 /* How many works end at or before ts. */
 static size_t ended_by(const struct ends *s, int64_t ts) {
     size_t i;
-    BOUND(i, 0, s->n, work_end(&s->d->works[s->v[i]]) <= ts);
+    BOUND(i, 0, s->d->nworks, work_end(&s->d->works[s->v[i]]) <= ts);
     return i;
 }
 
@@ -218,24 +217,11 @@ static void set_wait(struct stop *stop, const struct trace *t,
     stop->tail = from < end ? end - from : 0;
 }
 
-static void place_works(struct deps *d, const struct trace *t) {
-    size_t w = 0;
-    for (size_t i = 0; i < d->nworks; i++)
-        d->works[i].piece =
-            (uint32_t)timeline_at(&d->line, work_launched(t, &d->works[i]));
-    for (size_t p = 0; p < d->line.n; p++) {
-        d->stops[p].first = (uint32_t)w;
-        while (w < d->nworks && d->works[w].piece == p) w++;
-        d->stops[p].end = (uint32_t)w;
-    }
-    assert(w == d->nworks);
-}
-
 static bool join_waits(struct deps *d, const struct trace *t) {
-    struct ends s = {malloc((d->nworks + 1) * sizeof *s.v), d->nworks, d};
+    struct ends s = {malloc((d->nworks + 1) * sizeof *s.v), d};
     if (s.v == NULL) return false;
     for (size_t i = 0; i < d->nworks; i++) s.v[i] = (uint32_t)i;
-    qsort_r(s.v, s.n, sizeof *s.v, by_end, d);
+    qsort_r(s.v, d->nworks, sizeof *s.v, by_end, d);
     for (size_t i = 0; i < d->nworks; i++)
         d->works[i].after = waited_for(t, &s, i);
     for (size_t i = 0; i < d->line.n; i++)
@@ -274,7 +260,16 @@ static int build_graph(struct deps *d, const struct host_side *h,
     if (d->line.n == 0) return 0;
     d->stops = calloc(d->line.n, sizeof *d->stops);
     if (d->stops == NULL) return fail_oom(e);
-    place_works(d, h->t);
+    for (size_t i = 0; i < d->nworks; i++)
+        d->works[i].piece =
+            (uint32_t)timeline_at(&d->line, work_launched(h->t, &d->works[i]));
+    size_t w = 0;
+    for (size_t p = 0; p < d->line.n; p++) {
+        d->stops[p].first = (uint32_t)w;
+        while (w < d->nworks && d->works[w].piece == p) w++;
+        d->stops[p].end = (uint32_t)w;
+    }
+    assert(w == d->nworks);
     if (!join_lanes(d, h->t) || !join_waits(d, h->t) || !set_call(d, h->t))
         return fail_oom(e);
     return 0;

@@ -93,23 +93,6 @@ static bool sweep_work(const struct device_works *p, struct gaps *all) {
     return ok;
 }
 
-/* The parts of the gaps that lie in a step. */
-static bool cut_to_step(const struct trace *t, const struct gaps *all,
-                        uint32_t step, struct gaps *out) {
-    const struct step *st = &t->steps[step];
-    int64_t end = st->ts + st->dur;
-    size_t i; /* the first gap that ends after the step's start */
-    BOUND(i, 0, all->n, all->v[i].end <= st->ts);
-    for (; i < all->n && all->v[i].start < end; i++) {
-        struct gap g = all->v[i];
-        if (g.start < st->ts) g.start = st->ts;
-        if (g.end > end) g.end = end;
-        g.step = step;
-        if (g.start < g.end && !push_gap(out, g)) return false;
-    }
-    return true;
-}
-
 int gaps_find(struct gaps *g, const struct trace *t, const struct phase_view *v,
               const bool *step_in, struct ops_err *e) {
     assert(v->device != ROW_NONE);
@@ -118,8 +101,20 @@ int gaps_find(struct gaps *g, const struct trace *t, const struct phase_view *v,
     struct gaps all = {0};
     bool ok = take_work(&p, v->device) && sweep_work(&p, &all);
     const struct source *s = &t->sources[v->source];
-    for (size_t i = s->step_first; ok && i < s->step_end; i++)
-        if (!step_in || step_in[i]) ok = cut_to_step(t, &all, (uint32_t)i, g);
+    for (size_t i = s->step_first; ok && i < s->step_end; i++) {
+        if (step_in && !step_in[i]) continue;
+        const struct step *st = &t->steps[i];
+        int64_t end = st->ts + st->dur;
+        size_t k; /* the first gap that ends after the step's start */
+        BOUND(k, 0, all.n, all.v[k].end <= st->ts);
+        for (; ok && k < all.n && all.v[k].start < end; k++) {
+            struct gap part = all.v[k]; /* what of it lies in the step */
+            if (part.start < st->ts) part.start = st->ts;
+            if (part.end > end) part.end = end;
+            part.step = (uint32_t)i;
+            if (part.start < part.end) ok = push_gap(g, part);
+        }
+    }
     free(p.v);
     gaps_free(&all);
     if (ok) return 0;
@@ -170,21 +165,19 @@ const char *idle_cause_name(enum idle_cause c) {
     return names[c];
 }
 
+/* Takes a driver call; XLA has spans of its own around those that wait. */
 static bool take_call(const struct trace *t, row_id r, struct gap_thread *th) {
+    uint8_t kind = t->spans.kind[r];
+    if (kind != SPAN_API && kind != SPAN_RUNTIME) return true;
     int64_t a = t->spans.ts[r], b = span_end(t, r);
     uint16_t class = span_class(t, r);
+    if (kind == SPAN_RUNTIME && !(class & NAME_SYNC)) return true;
     if (!intervals_extend(&th->api, a, b)) return false;
     if ((class & NAME_SYNC) && !intervals_extend(&th->sync, a, b)) return false;
     if (!(class & (NAME_SYNC | NAME_COPY))) return true;
     if (!VEC_ROOM(th->waits, th->nwaits, th->cap_waits)) return false;
     th->waits[th->nwaits++] = r;
     return true;
-}
-
-/* A driver call; XLA has spans of its own around those that wait. */
-static bool is_call(const struct trace *t, row_id r) {
-    return t->spans.kind[r] == SPAN_API ||
-           (t->spans.kind[r] == SPAN_RUNTIME && (span_class(t, r) & NAME_SYNC));
 }
 
 static bool take_thread(const struct trace *t, const struct track *tr,
@@ -195,7 +188,7 @@ static bool take_thread(const struct trace *t, const struct track *tr,
             span_is_step_mark(t, r))
             continue;
         if (!intervals_extend(&th->present, s->ts[r], span_end(t, r)) ||
-            (is_call(t, r) && !take_call(t, r, th)) ||
+            !take_call(t, r, th) ||
             (s->kind[r] == SPAN_OP && !span_is_comm(t, r) &&
              !intervals_extend(&th->ops, s->ts[r], span_end(t, r))))
             return false;
@@ -252,15 +245,6 @@ static const struct gap_thread *thread_of(const struct gap_parts *g,
 
 static int64_t at_most(int64_t v, int64_t most) { return v < most ? v : most; }
 
-/* The first instant from ts on at which the thread is in a span. */
-static int64_t shows_up(const struct gap_thread *th, int64_t ts) {
-    const struct intervals *s = &th->present;
-    size_t i;
-    BOUND(i, 0, s->n, s->v[i].end <= ts);
-    if (i == s->n) return INT64_MAX;
-    return s->v[i].start > ts ? s->v[i].start : ts;
-}
-
 /* The time in [a, b) that a CPU collective kept the thread waiting: one that
  * runs beside its ops does not. */
 static int64_t comm_beside(const struct gap_parts *g,
@@ -277,7 +261,13 @@ static void weigh_host(struct gap_parts *g, int64_t a, int64_t b) {
     struct phase_host did = phases_host(g->v, a, b);
     const struct gap_thread *first = thread_of(g, g->step_thread);
     const struct gap_thread *then = thread_of(g, g->thread);
-    int64_t turn = first == then ? b : at_most(shows_up(then, a), b);
+    int64_t turn = b;
+    if (first != then) {
+        const struct intervals *s = &then->present;
+        size_t i;
+        BOUND(i, 0, s->n, s->v[i].end <= a);
+        if (i < s->n) turn = at_most(s->v[i].start > a ? s->v[i].start : a, b);
+    }
     int64_t comm = did.comm == 0 ? 0 /* as it is nearly always */
                                  : comm_beside(g, first, a, turn) +
                                        comm_beside(g, then, turn, b);
@@ -346,18 +336,13 @@ static enum idle_cause wait_kind(const struct gap_parts *g, row_id call) {
     return kind == COPY_D2H ? IDLE_SYNC : IDLE_COPY;
 }
 
-/* The outermost op around a call, or the call. */
-static row_id op_around(const struct trace *t, row_id call) {
-    enum { CLIMB = 64 }; /* real ops nest less deep */
-    row_id op = call, r = t->spans.parent[call];
-    for (int i = 0; i < CLIMB && r != ROW_NONE; i++, r = t->spans.parent[r])
-        if (t->spans.kind[r] == SPAN_OP) op = r;
-    return op;
-}
-
 /* By how much earlier the next launch would come without that wait. */
 static int64_t cost_of_wait(const struct trace *t, row_id call) {
-    row_id op = op_around(t, call);
+    enum { CLIMB = 64 }; /* real ops nest less deep */
+    row_id op = call;    /* the outermost op around the call, or the call */
+    row_id r = t->spans.parent[call];
+    for (int i = 0; i < CLIMB && r != ROW_NONE; i++, r = t->spans.parent[r])
+        if (t->spans.kind[r] == SPAN_OP) op = r;
     int64_t end = span_end(t, op);
     const struct track *tr = &t->tracks[t->spans.track[op]];
     row_id next = trace_row_at(t, tr, end);
@@ -384,25 +369,23 @@ static void weigh_wait(struct gap_parts *g) {
     g->ps[kind] += waited + host + launch;
 }
 
-/* After the last work of all, and in the marker of the step: the program runs,
- * be it in Python that nobody recorded. */
-static bool is_end_of_step(const struct gap_parts *g) {
-    const struct step *st = &g->h->t->steps[g->gap->step];
-    return g->gap->after == ROW_NONE && g->step_thread != ROW_NONE &&
-           st->marker != ROW_NONE && g->gap->start >= st->marker_ts &&
-           g->gap->end <= sum_of(st->marker_ts, st->marker_dur);
-}
-
 /* No launch to go by: what the host did meanwhile, if the gap is more than
  * the device's own pause, and only as far as it was recorded. */
 static void weigh_unlinked(struct gap_parts *g) {
-    int64_t length = g->gap->end - g->gap->start;
-    if (g->gap->after != ROW_NONE && length <= PASS_US * PS_PER_US) {
+    const struct gap *gap = g->gap;
+    const struct step *st = &g->h->t->steps[gap->step];
+    int64_t length = gap->end - gap->start;
+    if (gap->after != ROW_NONE && length <= PASS_US * PS_PER_US) {
         g->ps[IDLE_UNKNOWN] = length;
         return;
     }
-    weigh_host(g, g->gap->start, g->gap->end);
-    if (is_end_of_step(g)) return;
+    weigh_host(g, gap->start, gap->end);
+    /* After the last work of all, and in the marker of the step, the program
+     * runs, be it in Python that nobody recorded. */
+    if (gap->after == ROW_NONE && g->step_thread != ROW_NONE &&
+        st->marker != ROW_NONE && gap->start >= st->marker_ts &&
+        gap->end <= sum_of(st->marker_ts, st->marker_dur))
+        return;
     int64_t silent = at_most(g->silent, g->ps[IDLE_HOST]);
     g->ps[IDLE_UNKNOWN] += silent;
     g->ps[IDLE_HOST] -= silent;

@@ -41,31 +41,19 @@ enum { ANY_PAIRS = 1 << 18, PAIRS_PER_SPAN = 8 };
 
 static int64_t gap_length(const struct gap *g) { return g->end - g->start; }
 
-static void add_gap(struct cause_sum *s, const struct gap *g) {
-    if (s->gaps == 0 || gap_length(g) > gap_length(&s->worst)) s->worst = *g;
-    s->gaps++;
-    sum_add(&s->total, gap_length(g));
-}
-
-/* Returns who launched that device work, in words; what ran where nobody is
- * known. */
-static struct bytes op_of(const struct idle *d, row_id work) {
-    const struct trace *t = d->t;
-    if (work == ROW_NONE) return (struct bytes){0};
-    row_id call = trace_launch_of(t, work), op = ROW_NONE;
-    if (call != ROW_NONE) op = host_tree_launcher_name(&d->tree, call);
-    if (op == ROW_NONE || t->spans.kind[op] == SPAN_ANNOTATION) {
-        struct bytes written = kernel_hlo_op(t, work);
-        if (written.n > 0) return written;
-    }
-    if (op == ROW_NONE || span_is_step_mark(t, op)) op = work;
-    return strs_bytes(&t->strs, t->spans.name[op]);
-}
-
+/* Says who launched that device work; what ran where nobody is known. */
 static void put_op(struct result *r, const char *col, const struct idle *d,
                    row_id work) {
-    struct bytes op = op_of(d, work);
-    if (op.n > 0) cell_str(r, col, op);
+    const struct trace *t = d->t;
+    if (work == ROW_NONE) return;
+    row_id call = trace_launch_of(t, work), op = ROW_NONE;
+    struct bytes name = {0};
+    if (call != ROW_NONE) op = host_tree_launcher_name(&d->tree, call);
+    if (op == ROW_NONE || t->spans.kind[op] == SPAN_ANNOTATION)
+        name = kernel_hlo_op(t, work);
+    if (op == ROW_NONE || span_is_step_mark(t, op)) op = work;
+    if (name.n == 0) name = strs_bytes(&t->strs, t->spans.name[op]);
+    if (name.n > 0) cell_str(r, col, name);
 }
 
 static void idle_columns(struct result *r, const struct trace *t) {
@@ -96,22 +84,6 @@ static void idle_columns(struct result *r, const struct trace *t) {
     result_cols(r, cols, COUNT(cols));
 }
 
-static void put_cause(struct result *r, const struct idle *d,
-                      const struct phase_view *v, enum idle_cause c,
-                      const struct cause_sum *s, int64_t idle) {
-    result_row(r);
-    cell_text(r, "device", label_device(r, d->t, v->source, v->device));
-    cell_text(r, "cause", idle_cause_name(c));
-    cell_int(r, "gaps", s->gaps);
-    cell_int(r, "total_us", s->total);
-    if (idle > 0)
-        cell_float(r, "share_pct", 100.0 * (double)s->total / (double)idle);
-    cell_int(r, "worst_us", gap_length(&s->worst));
-    cell_int(r, "worst_at_us", s->worst.start);
-    put_op(r, "op_before", d, s->worst.before);
-    put_op(r, "op_after", d, s->worst.after);
-}
-
 /* The rows of a device, the largest cause first. */
 static void put_device(struct result *r, const struct idle *d,
                        const struct phase_view *v,
@@ -125,7 +97,18 @@ static void put_device(struct result *r, const struct idle *d,
                 best = c;
         if (best < 0) return;
         done[best] = true;
-        put_cause(r, d, v, (enum idle_cause)best, &by[best], idle);
+        const struct cause_sum *s = &by[best];
+        result_row(r);
+        cell_text(r, "device", label_device(r, d->t, v->source, v->device));
+        cell_text(r, "cause", idle_cause_name((enum idle_cause)best));
+        cell_int(r, "gaps", s->gaps);
+        cell_int(r, "total_us", s->total);
+        if (idle > 0)
+            cell_float(r, "share_pct", 100.0 * (double)s->total / (double)idle);
+        cell_int(r, "worst_us", gap_length(&s->worst));
+        cell_int(r, "worst_at_us", s->worst.start);
+        put_op(r, "op_before", d, s->worst.before);
+        put_op(r, "op_after", d, s->worst.after);
     }
 }
 
@@ -136,12 +119,15 @@ static int add_device(struct idle *d, const struct phase_view *v,
     int64_t whole = 0, busy = 0, idle = 0; /* in the steps that count */
     TRY(gaps_find(&g, d->t, v, d->scope.all ? NULL : d->scope.step_in, e));
     for (size_t i = 0; i < g.n; i++) {
+        int64_t length = gap_length(&g.v[i]);
         enum idle_cause c = gap_cause(&d->host, v, &g.v[i]);
-        add_gap(&by[c], &g.v[i]);
-        sum_add(&idle, gap_length(&g.v[i]));
+        if (by[c].gaps == 0 || length > gap_length(&by[c].worst))
+            by[c].worst = g.v[i];
+        by[c].gaps++;
+        sum_add(&by[c].total, length);
+        sum_add(&idle, length);
         if (c != IDLE_UNKNOWN || g.v[i].after == ROW_NONE) continue;
-        sum_add(g.v[i].launch == ROW_NONE ? &d->no_launch : &d->ready,
-                gap_length(&g.v[i]));
+        sum_add(g.v[i].launch == ROW_NONE ? &d->no_launch : &d->ready, length);
     }
     gaps_free(&g);
     const struct source *s = &d->t->sources[v->source];

@@ -81,6 +81,15 @@ static double ms_per_step(const struct input_stages *s, int64_t ps) {
     return s->steps > 0 ? (double)ps / (double)s->steps / PS_PER_MS : 0;
 }
 
+/* Returns the stage that is at work for the longest, or NULL: when it never
+ * rests, it is what limits the pipeline. */
+static const struct input_stage *slowest(const struct input_stages *s) {
+    const struct input_stage *most = NULL;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].busy > (most ? most->busy : 0)) most = &s->v[i];
+    return most;
+}
+
 /* Returns how long the steps' thread, or somebody in its place, waited. */
 static int64_t all_waited(const struct input_stages *s) {
     return sum_of(s->exposed, s->waited);
@@ -91,7 +100,7 @@ static const char *advice_for(const struct input_stages *all,
                               const struct input_stage *s) {
     if (s->kind == STAGE_COPY) return s->pageable == 1 ? "pin_memory" : NULL;
     bool costs = pct(s->exposed, all->step_time) >= NOTICE_PCT;
-    bool limits = s == input_stages_limit(all) &&
+    bool limits = s == slowest(all) &&
                   pct(all_waited(all), all->step_time) >= NOTICE_PCT;
     if (!costs && !limits) return NULL;
     switch (s->kind) {
@@ -177,7 +186,7 @@ static void say_verdict(struct result *r, const struct input_stages *s) {
  * waited for was not recorded (a loader's workers), or where it costs nothing
  * because the device works meanwhile. */
 static void say_limit(struct result *r, const struct input_stages *s) {
-    const struct input_stage *most = input_stages_limit(s);
+    const struct input_stage *most = slowest(s);
     int64_t waited = all_waited(s);
     if (most == NULL || most->busy < waited / 2) return;
     bool on_step = most->on_step && !most->parallel;
@@ -211,25 +220,14 @@ static void say_copies(struct result *r, const struct input_stages *s) {
                   ms_per_step(s, pageable));
 }
 
-/* Plain Python before the first op leaves no trace but the gap. */
-static void say_unseen(struct result *r, const struct input_stages *s,
-                       bool own) {
-    if (pct(s->unseen, s->step_time) < BOUND_PCT) return;
-    result_remark(r,
-                  "In %.3f ms at the start of each step nothing at all was "
-                  "recorded on its thread. If the program prepares its batches "
-                  "there, put a region around it (%s) and it will be listed "
-                  "here.",
-                  ms_per_step(s, s->unseen),
-                  own ? "OPS_SCOPE_AS(OPS_KIND_INPUT, \"name\")"
-                      : "record_function, TraceAnnotation");
-}
-
 /* own: opscope's recorder wrote it, and the program says what is input. */
 static void say_all(struct result *r, const struct input_stages *s, bool own) {
     bool any = false;
-    for (size_t i = 0; i < s->n; i++)
+    bool workers = false; /* does a stage wait for processes of their own? */
+    for (size_t i = 0; i < s->n; i++) {
         any |= s->v[i].kind != STAGE_COPY && s->v[i].kind != STAGE_PIN;
+        workers |= name_loader(bytes_of(s->v[i].name)) == LOADER_WORKERS;
+    }
     if (!any && own)
         result_remark(r, "No input pipeline was recorded: no scope of kind "
                          "OPS_KIND_INPUT (OPS_SCOPE_AS(OPS_KIND_INPUT, "
@@ -242,11 +240,18 @@ static void say_all(struct result *r, const struct input_stages *s, bool own) {
         say_verdict(r, s);
         say_limit(r, s);
     }
-    if (s->steps > 0) {
-        say_copies(r, s);
-        say_unseen(r, s, own);
-    }
-    if (input_stages_workers(s))
+    if (s->steps > 0) say_copies(r, s);
+    /* plain Python before the first op leaves no trace but the gap */
+    if (s->steps > 0 && pct(s->unseen, s->step_time) >= BOUND_PCT)
+        result_remark(r,
+                      "In %.3f ms at the start of each step nothing at all was "
+                      "recorded on its thread. If the program prepares its "
+                      "batches there, put a region around it (%s) and it will "
+                      "be listed here.",
+                      ms_per_step(s, s->unseen),
+                      own ? "OPS_SCOPE_AS(OPS_KIND_INPUT, \"name\")"
+                          : "record_function, TraceAnnotation");
+    if (workers)
         result_missing(r, "the loader's workers",
                        "the DataLoader's worker "
                        "processes are not in the profile of the process that "

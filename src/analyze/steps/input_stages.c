@@ -263,13 +263,6 @@ static bool take_async(struct stage_sweep *w, row_id r) {
     return map_set(&f->runs, run_key(w->source, id), (uint32_t)f->nruns++);
 }
 
-/* Does this span run the user's function of a stage and wait for it? */
-static bool is_sync_run(const struct finder *f, row_id r) {
-    for (int i = 0; i < SYNC_RUNS; i++)
-        if (f->t->spans.name[r] == f->known.sync[i]) return true;
-    return false;
-}
-
 /* One span of a host thread. */
 static bool take_span(struct stage_sweep *w, row_id r) {
     const struct trace *t = w->f->t;
@@ -281,7 +274,10 @@ static bool take_span(struct stage_sweep *w, row_id r) {
         return open_stage(w, r,
                           child_at(w->f, top_stage(w), name, STAGE_REGION));
     if (t->spans.name[r] == w->f->known.async) return take_async(w, r);
-    if (is_sync_run(w->f, r)) {
+    bool sync_run = false; /* it runs the user's function and waits for it */
+    for (int i = 0; i < SYNC_RUNS; i++)
+        sync_run |= t->spans.name[r] == w->f->known.sync[i];
+    if (sync_run) {
         if (w->n > 0 && scope_has(w->f->scope, r))
             sum_add(&w->f->s->v[top_stage(w)].function, t->spans.dur[r]);
         return true;
@@ -319,21 +315,18 @@ static bool sweep_track(struct finder *f, uint32_t track, bool on_step,
 /* DataLoader(pin_memory=True) has a thread that does nothing but ask what kind
  * of memory a tensor is in, get pinned memory and copy. It is known by these
  * calls: its name is not always recorded. */
-static bool is_pin_thread(const struct trace *t, uint32_t track) {
+static bool take_pins(struct finder *f, uint32_t track) {
+    const struct trace *t = f->t;
     bool pins = false;
     for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
         if (t->spans.depth[r] > 0) continue;
         bool known = name_pins_memory(strs_bytes(&t->strs, t->spans.name[r]));
-        if (!known && t->spans.kind[r] != SPAN_API) return false;
-        if (span_class(t, r) & NAME_LAUNCH) return false;
+        if ((!known && t->spans.kind[r] != SPAN_API) ||
+            (span_class(t, r) & NAME_LAUNCH))
+            return true; /* it does other things */
         pins |= known;
     }
-    return pins;
-}
-
-static bool take_pins(struct finder *f, uint32_t track) {
-    const struct trace *t = f->t;
-    if (!is_pin_thread(t, track)) return true;
+    if (!pins) return true;
     str_id name = strs_intern(&f->s->names,
                               bytes_of("DataLoader pin_memory thread"));
     uint32_t i = stage_at(f, KEY_WAIT, name, STAGE_PIN);
@@ -377,15 +370,6 @@ static bool take_copy(struct finder *f, row_id r) {
     return true;
 }
 
-static bool take_stream(struct finder *f, uint32_t track) {
-    const struct track *tr = &f->t->tracks[track];
-    for (row_id r = tr->first; r < tr->end; r++)
-        if (f->t->spans.kind[r] == SPAN_COPY && span_is_device_work(f->t, r) &&
-            scope_has(f->scope, r) && !take_copy(f, r))
-            return false;
-    return true;
-}
-
 /* ---- one source ---- */
 
 /* When the source's steps that count ran. */
@@ -400,18 +384,6 @@ static bool step_times(const struct finder *f, uint32_t source,
             return false;
     intervals_union(out);
     return true;
-}
-
-/* What is between a marker's start and the first event after it. */
-static void add_unseen(struct finder *f, const struct step *st) {
-    const struct trace *t = f->t;
-    row_id m = st->marker;
-    if (m == ROW_NONE || t->tracks[t->spans.track[m]].kind != TRACK_THREAD)
-        return;
-    int64_t end = span_end(t, m), next = end;
-    if (m + 1 < t->tracks[t->spans.track[m]].end && t->spans.ts[m + 1] < end)
-        next = t->spans.ts[m + 1];
-    sum_add(&f->s->unseen, next - t->spans.ts[m]);
 }
 
 /* The steps' sums, and their input phase as `steps` shows it. */
@@ -430,24 +402,19 @@ static bool add_steps(struct finder *f, uint32_t source, int64_t *input) {
         sum_add(input, parts[PHASE_INPUT]);
         f->s->steps++;
         sum_add(&f->s->step_time, st->dur);
-        add_unseen(f, st);
+        row_id m = st->marker;
+        if (m == ROW_NONE || t->tracks[t->spans.track[m]].kind != TRACK_THREAD)
+            continue;
+        /* what is between a marker's start and the first event after it */
+        int64_t end = span_end(t, m), next = end;
+        if (m + 1 < t->tracks[t->spans.track[m]].end &&
+            t->spans.ts[m + 1] < end)
+            next = t->spans.ts[m + 1];
+        sum_add(&f->s->unseen, next - t->spans.ts[m]);
     }
     phase_sums_free(&sums);
     sum_add(&f->s->exposed, *input);
     return true;
-}
-
-/* What rounding left or took too much, less than a picosecond a step and stage,
- * to those that were exposed: within their own time, and not below 0. */
-static void settle_rest(struct finder *f, int64_t rest) {
-    for (size_t k = 0; rest != 0 && k < f->ntouched; k++) {
-        struct input_stage *s = &f->s->v[f->touched[k]];
-        int64_t room = rest > 0 ? diff_of(s->self, s->exposed) : s->exposed;
-        if (room <= 0) continue;
-        int64_t by = rest > room ? room : rest < -room ? -room : rest;
-        s->exposed += by;
-        rest -= by;
-    }
 }
 
 /* Exposed times are the mean of the devices'. */
@@ -460,7 +427,17 @@ static void share_exposed(struct finder *f, int64_t input) {
         sum_sub(&rest, mean);
         f->x[i].raw = 0;
     }
-    if (views > 1) settle_rest(f, rest);
+    /* What rounding left or took too much, less than a picosecond a step and
+     * stage, goes to those that were exposed: within their own time, and not
+     * below 0. */
+    for (size_t k = 0; views > 1 && rest != 0 && k < f->ntouched; k++) {
+        struct input_stage *s = &f->s->v[f->touched[k]];
+        int64_t room = rest > 0 ? diff_of(s->self, s->exposed) : s->exposed;
+        if (room <= 0) continue;
+        int64_t by = rest > room ? room : rest < -room ? -room : rest;
+        s->exposed += by;
+        rest -= by;
+    }
     f->s->mean |= views > 1;
     f->ntouched = 0;
 }
@@ -492,9 +469,13 @@ static bool take_source(struct finder *f, uint32_t source) {
               phase_input_init(&f->input, &f->ph, source, &steps);
     for (size_t k = first; ok && k < end; k++) {
         uint32_t i = l->v[k];
-        if (t->tracks[i].kind == TRACK_STREAM) ok = take_stream(f, i);
-        if (t->tracks[i].kind == TRACK_THREAD)
-            ok = sweep_track(f, i, i == own, &waits);
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind == TRACK_THREAD) ok = sweep_track(f, i, i == own, &waits);
+        if (tr->kind != TRACK_STREAM) continue;
+        for (row_id r = tr->first; ok && r < tr->end; r++)
+            if (t->spans.kind[r] == SPAN_COPY && span_is_device_work(t, r) &&
+                scope_has(f->scope, r))
+                ok = take_copy(f, r);
     }
     for (; f->looked < f->s->n; f->looked++)
         f->loader |= name_loader(bytes_of(
@@ -506,7 +487,6 @@ static bool take_source(struct finder *f, uint32_t source) {
     if (ok) {
         share_exposed(f, input);
         ok = add_waited(f, source, &waits, &steps);
-        f->s->sources++;
     }
     phase_input_free(&f->input);
     intervals_free(&steps);
@@ -571,24 +551,6 @@ static bool take_process(struct finder *f, uint32_t track) {
     return true;
 }
 
-/* Charges a stage with its function. While the caller waits in the stage for
- * what runs elsewhere, that wait has been counted already. */
-static bool add_function(struct input_stage *s, struct extra *x) {
-    struct intervals both = {0};
-    if (x->fn.n == 0) return true;
-    intervals_union(&x->own);
-    intervals_union(&x->fn);
-    bool ok = intervals_and(&x->own, &x->fn, &both);
-    sum_add(&s->function, s->async);
-    sum_sub(&s->async, intervals_length(&both));
-    intervals_free(&both);
-    assert(!ok || s->async >= 0); /* fn is a union of what async adds up */
-    sum_add(&s->self, s->async);
-    s->threads = x->fn_threads;
-    s->parallel = true;
-    return ok;
-}
-
 static bool take_functions(struct finder *f) {
     const struct trace *t = f->t;
     if (f->nruns == 0 || f->known.process == STR_NONE) return true;
@@ -596,9 +558,26 @@ static bool take_functions(struct finder *f) {
         if (t->tracks[i].kind == TRACK_THREAD &&
             f->scope->source_in[t->tracks[i].source] && !take_process(f, i))
             return false;
-    for (size_t i = 0; i < f->s->n; i++)
-        if (!add_function(&f->s->v[i], &f->x[i])) return false;
-    return true;
+    /* Charges each stage with its function. While the caller waits in the stage
+     * for what runs elsewhere, that wait has been counted already. */
+    bool ok = true;
+    for (size_t i = 0; ok && i < f->s->n; i++) {
+        struct input_stage *s = &f->s->v[i];
+        struct extra *x = &f->x[i];
+        struct intervals both = {0};
+        if (x->fn.n == 0) continue;
+        intervals_union(&x->own);
+        intervals_union(&x->fn);
+        ok = intervals_and(&x->own, &x->fn, &both);
+        sum_add(&s->function, s->async);
+        sum_sub(&s->async, intervals_length(&both));
+        intervals_free(&both);
+        assert(!ok || s->async >= 0); /* fn is a union of what async adds up */
+        sum_add(&s->self, s->async);
+        s->threads = x->fn_threads;
+        s->parallel = true;
+    }
+    return ok;
 }
 
 /* A stage that leaves the work to other threads waits for them in its own
@@ -694,20 +673,86 @@ static bool order_stages(struct finder *f) {
     return ok;
 }
 
-/* ---- in and out ---- */
+/* ---- names ---- */
 
-static void find_known(struct finder *f) {
-    const struct strs *s = &f->t->strs;
-    for (int i = 0; i < SYNC_RUNS; i++)
-        f->known.sync[i] = strs_find(s, bytes_of(input_sync_runs[i]));
-    f->known.async = strs_find(s, bytes_of(input_async_run));
-    f->known.process = strs_find(s, bytes_of(input_async_work));
+/* More names than this that differ in indices alone are shown as one: FlatMap
+ * and Repeat count elements and epochs, thousands of them. A Zip or Interleave
+ * written by hand has fewer inputs. */
+enum { INDICES_SHOWN = 16 };
+
+/* Text that is used again and again; n is 0: nothing. */
+struct buf {
+    uint8_t *p;
+    size_t n, cap;
+};
+
+/* The name with every index as [*]; empty: it has none. False: out of
+ * memory. */
+static bool without_indices(struct buf *b, struct bytes name) {
+    b->n = 0;
+    if (memchr(name.p, '[', name.n) == NULL) return true;
+    if (b->cap < name.n) { /* [0] -> [*]: never longer */
+        if (!vec_resize(&b->p, 2 * name.n, 1)) return false;
+        b->cap = 2 * name.n;
+    }
+    for (size_t i = 0; i < name.n; i++) {
+        b->p[b->n++] = name.p[i];
+        size_t k = i + 1;
+        while (k < name.n && name.p[k] >= '0' && name.p[k] <= '9') k++;
+        if (name.p[i] != '[' || k == i + 1 || k == name.n || name.p[k] != ']')
+            continue;
+        b->p[b->n++] = '*';
+        i = k - 1;
+    }
+    return true;
 }
+
+/* Fills f->fold, for names of spans of the input pipeline. A path with
+ * indices, A::FlatMap[7]::B, of which there are too many becomes
+ * A::FlatMap[*]::B. False: out of memory. O(names of the trace). */
+static bool fold_names(struct finder *f) {
+    const struct trace *t = f->t;
+    struct strs folded;     /* names without their indices ... */
+    struct map count = {0}; /* ... and how many names became each */
+    struct buf b = {0};
+    if (!strs_init(&folded)) return false;
+    bool ok = true;
+    for (str_id id = 0; ok && id < t->strs.n; id++) {
+        if (!(t->name_class[id] & NAME_ITERATOR)) continue;
+        ok = without_indices(&b, strs_bytes(&t->strs, id));
+        if (!ok || b.n == 0) continue;
+        str_id to = strs_intern(&folded, (struct bytes){b.p, b.n});
+        uint32_t *n = to == STR_NONE ? NULL : map_at(&count, to);
+        ok = n != NULL;
+        if (ok) *n = *n == MAP_NONE ? 1 : *n + 1;
+    }
+    for (str_id id = 0; ok && id < t->strs.n; id++) {
+        if (!(t->name_class[id] & NAME_INPUT)) continue;
+        struct bytes own = strs_bytes(&t->strs, id);
+        ok = without_indices(&b, own);
+        struct bytes less = {b.p, b.n};
+        str_id to = ok && b.n ? strs_find(&folded, less) : STR_NONE;
+        uint32_t n = to == STR_NONE ? MAP_NONE : map_get(&count, to);
+        bool many = n != MAP_NONE && n > INDICES_SHOWN;
+        to = strs_intern(&f->s->names, many ? less : own);
+        ok = ok && to != STR_NONE && map_set(&f->fold, id, to);
+    }
+    free(b.p);
+    map_free(&count);
+    strs_free(&folded);
+    return ok;
+}
+
+/* ---- in and out ---- */
 
 static bool find_stages(struct finder *f) {
     f->first = phases_first_launches(f->t);
-    bool ok = f->first && stage_names_fold(f->t, &f->s->names, &f->fold);
-    find_known(f);
+    bool ok = f->first && fold_names(f);
+    const struct strs *names = &f->t->strs;
+    for (int i = 0; i < SYNC_RUNS; i++)
+        f->known.sync[i] = strs_find(names, bytes_of(input_sync_runs[i]));
+    f->known.async = strs_find(names, bytes_of(input_async_run));
+    f->known.process = strs_find(names, bytes_of(input_async_work));
     for (uint32_t i = 0; ok && i < f->t->nsources; i++)
         if (f->scope->source_in[i]) ok = take_source(f, i);
     if (!ok) return false;
@@ -746,17 +791,4 @@ void input_stages_free(struct input_stages *s) {
     strs_free(&s->names);
     free(s->v);
     *s = (struct input_stages){0};
-}
-
-const struct input_stage *input_stages_limit(const struct input_stages *s) {
-    const struct input_stage *most = NULL;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].busy > (most ? most->busy : 0)) most = &s->v[i];
-    return most;
-}
-
-bool input_stages_workers(const struct input_stages *s) {
-    for (size_t i = 0; i < s->n; i++)
-        if (name_loader(bytes_of(s->v[i].name)) == LOADER_WORKERS) return true;
-    return false;
 }

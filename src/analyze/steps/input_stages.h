@@ -6,10 +6,10 @@
 #ifndef ANALYZE_STEPS_INPUT_STAGES_H
 #define ANALYZE_STEPS_INPUT_STAGES_H
 
-#include "analyze/steps/stage_names.h"
 #include "base/err.h"
 #include "model/strs.h"
 #include "model/trace.h"
+#include "names/input_names.h"
 
 struct scope;
 
@@ -39,8 +39,7 @@ struct input_stages {
     struct input_stage *v; /* in order: a stage stands before those it asks,
                               siblings by time */
     size_t n, cap;
-    int64_t sources; /* that count, and the next four are their sums */
-    int64_t steps;
+    int64_t steps; /* of all sources that count, as the next four sums are */
     int64_t step_time; /* ps */
     int64_t exposed;   /* ps: the input phase of these steps */
     int64_t waited;    /* ps: somebody else than the step's thread waited
@@ -63,12 +62,5 @@ static inline int64_t input_stage_total(const struct input_stage *s) {
     int64_t sum;
     return __builtin_add_overflow(s->call, s->async, &sum) ? INT64_MAX : sum;
 }
-
-/* The stage that is at work for the longest, or NULL: when it never rests, it
- * is what limits the pipeline. */
-const struct input_stage *input_stages_limit(const struct input_stages *s);
-
-/* Does a stage wait for a loader whose workers are processes of their own? */
-bool input_stages_workers(const struct input_stages *s);
 
 #endif

@@ -87,14 +87,6 @@ static int64_t scaled(const struct trace *t, uint32_t source, int64_t ns) {
     return here * 2 > usual ? ns * here / usual : ns / 2;
 }
 
-static int64_t torch_ns(const struct source *s) {
-    if (s->has_device)
-        return TORCH_CUDA_NS +
-               TORCH_CUDA_OPTION_NS * (s->has_shapes + s->has_memory);
-    return TORCH_CPU_NS + TORCH_SHAPES_NS * s->has_shapes +
-           TORCH_STACK_NS * s->has_stacks + TORCH_MEMORY_NS * s->has_memory;
-}
-
 int64_t overhead_per_event(const struct trace *t, uint32_t source) {
     const struct source *s = &t->sources[source];
     int64_t ns = -1;
@@ -107,9 +99,13 @@ int64_t overhead_per_event(const struct trace *t, uint32_t source) {
         long long ps = strtoll(text, &end, 10);
         return *end == '\0' && ps > 0 && ps <= 10 * PS_PER_US ? ps : -1;
     }
-    if (source_is_torchs(s)) {
-        ns = torch_ns(s);
-        if (s->has_device) ns = scaled(t, source, ns);
+    if (source_is_torchs(s) && s->has_device) {
+        ns = TORCH_CUDA_NS +
+             TORCH_CUDA_OPTION_NS * (s->has_shapes + s->has_memory);
+        ns = scaled(t, source, ns);
+    } else if (source_is_torchs(s)) {
+        ns = TORCH_CPU_NS + TORCH_SHAPES_NS * s->has_shapes +
+             TORCH_STACK_NS * s->has_stacks + TORCH_MEMORY_NS * s->has_memory;
     } else if (s->format->writer == WRITER_XPROF) {
         ns = framework_of(t, source) == FW_JAX ? JAX_NS : TF_NS;
     }

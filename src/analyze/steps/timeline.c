@@ -120,18 +120,6 @@ static bool close_until(struct line_sweep *s, int64_t ts) {
     return true;
 }
 
-/* What was open before the line begins: the chain around the innermost. */
-static bool open_before(struct line_sweep *s, uint32_t track, int64_t ts) {
-    row_id chain[256]; /* deeper ones are cut: only their owner is lost */
-    size_t n = 0;
-    for (row_id r = span_at(s->t, track, ts); r != ROW_NONE && n < 256;
-         r = s->t->spans.parent[r])
-        if (s->t->spans.ts[r] < ts) chain[n++] = r; /* else it comes again */
-    while (n > 0)
-        if (!open_span(s, chain[--n])) return false;
-    return true;
-}
-
 /* The pieces of one thread, with holes as pieces of no span. */
 static bool sweep_thread(struct timeline *out, const struct trace *t,
                          uint32_t track, const struct timeline *like,
@@ -141,7 +129,14 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
     struct line_sweep s = {
         .t = t, .out = out, .now = ts, .end = end, .first = first};
     const struct track *tr = &t->tracks[track];
-    bool ok = open_before(&s, track, ts);
+    /* what was open before the line begins: the chain around the innermost */
+    row_id chain[256]; /* deeper ones are cut: only their owner is lost */
+    size_t n = 0;
+    bool ok = true;
+    for (row_id r = span_at(t, track, ts); r != ROW_NONE && n < COUNT(chain);
+         r = t->spans.parent[r])
+        if (t->spans.ts[r] < ts) chain[n++] = r; /* else it comes again */
+    while (ok && n > 0) ok = open_span(&s, chain[--n]);
     for (row_id r = trace_row_at(t, tr, ts);
          ok && r < tr->end && t->spans.ts[r] < end; r++) {
         const uint8_t skip = SPAN_INSTANT | SPAN_ASYNC | SPAN_DERIVED;
