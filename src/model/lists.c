@@ -6,14 +6,15 @@
 #include "base/array.h"
 #include <stdlib.h>
 
-/* Lays n numbers out in groups. The group of number i stands `size` * i bytes
- * behind `group`; what is in none has a group of `groups` or more. */
+/* Lays n numbers out in groups. The group of number i is the uint32_t `at` bytes
+ * into the i-th of the rows, each of `size` bytes; what is in none has a group
+ * of `groups` or more. */
 static bool make_lists(struct lists *l, size_t n, size_t groups,
-                       const uint32_t *group, size_t size) {
+                       const void *rows, size_t at, size_t size) {
     l->v = malloc((n + 1) * sizeof *l->v);
     l->first = calloc(groups + 2, sizeof *l->first);
     if (l->v == NULL || l->first == NULL) return false;
-#define GROUP(i) (*(const uint32_t *)((const char *)group + (i)*size))
+#define GROUP(i) (*(const uint32_t *)((const char *)rows + (i)*size + at))
     /* counted one further on, so that filling moves each into its place */
     for (size_t i = 0; i < n; i++)
         if (GROUP(i) < groups) l->first[GROUP(i) + 2]++;
@@ -32,18 +33,19 @@ bool seal_mem_lists(struct trace *t) {
         while (at < t->mem.n && t->mem.allocator[at] < i) at++;
         t->mem_first[i] = at;
     }
-    return make_lists(&t->allocators_of, n, t->nsources, &t->allocators->source,
+    return make_lists(&t->allocators_of, n, t->nsources, t->allocators,
+                      offsetof(struct allocator, source),
                       sizeof *t->allocators);
 }
 
 bool seal_lists(struct trace *t) {
     size_t size = sizeof *t->tracks;
-    return make_lists(&t->of_source, t->ntracks, t->nsources,
-                      &t->tracks->source, size) &&
-           make_lists(&t->of_device, t->ntracks, t->ndevices,
-                      &t->tracks->device, size) &&
-           make_lists(&t->meta_of, t->nmeta, t->nsources, &t->meta->source,
-                      sizeof *t->meta);
+    return make_lists(&t->of_source, t->ntracks, t->nsources, t->tracks,
+                      offsetof(struct track, source), size) &&
+           make_lists(&t->of_device, t->ntracks, t->ndevices, t->tracks,
+                      offsetof(struct track, device), size) &&
+           make_lists(&t->meta_of, t->nmeta, t->nsources, t->meta,
+                      offsetof(struct meta, source), sizeof *t->meta);
 }
 
 void free_lists(struct trace *t) {

@@ -86,7 +86,8 @@ def build_sanitized(programs, which):
     out = os.path.join(programs["folder"], "program-" + which)
     sources = [os.path.join(HERE, x) for x in SOURCES] + sorted(
         x for room in ("ring", "rec", "rec/machine")
-        for x in glob.glob(os.path.join(ROOT, "src", room, "*.c")))
+        for x in glob.glob(os.path.join(ROOT, "src", room, "*.c"))) + [
+        os.path.join(ROOT, "src/base/text", x) for x in ("json.c", "utf8.c")]
     cc("-fsanitize=" + SANITIZERS[which], "-fno-sanitize-recover=all",
        "-I" + os.path.join(ROOT, "src"), '-DOPS_VERSION="0"', "-o", out,
        *sources, "-ldl")

@@ -18,8 +18,8 @@
 static const char *const rule_words[] = {
     [STEPS_BY_MARKER] = "by the markers in the profile",
     [STEPS_BY_GROUP] = "by the group ids in the profile",
-    [STEPS_INFERRED] = "inferred from what repeats: a region, or the "
-                       "optimizer's calls",
+    [STEPS_INFERRED] = ("inferred from what repeats: a region, or the "
+                        "optimizer's calls"),
     [STEPS_WHOLE] = "none marked: the whole window is one step",
 };
 
