@@ -6,14 +6,13 @@
 #include "analyze/code/scope_tree.h"
 
 #include "analyze/analyze.h"
-#include "analyze/code/scope_path.h"
 #include "analyze/code/thread_walk.h"
-#include "analyze/code/weights.h"
 #include "analyze/cost/op_cost.h"
 #include "analyze/memory/mem_forward.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/mem_scope.h"
+#include "analyze/shared/op_inputs.h"
 #include "analyze/shared/own.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -169,6 +168,16 @@ static bool is_inside(const struct trace *t, row_id r, row_id outer) {
            span_end(t, r) <= span_end(t, outer);
 }
 
+int64_t weights_from(struct bytes dims, unsigned inputs) {
+    struct op_inputs in;
+    int64_t sum = 0;
+    op_inputs_from(dims, (struct bytes){0}, (struct bytes){0}, &in);
+    for (int i = 0; i < in.n && sum >= 0; i++)
+        if (inputs >> i & 1 || in.v[i].numel < 0)
+            sum = known_add(sum, in.v[i].numel);
+    return in.n > 0 ? sum : -1;
+}
+
 /* A layer's op: the weights it was called with are its module's. Autocast
  * calls the same op inside of it again. */
 static void add_weights(struct scoping *s, uint32_t token, row_id r) {
@@ -179,7 +188,10 @@ static void add_weights(struct scoping *s, uint32_t token, row_id r) {
     if (!s->t->sources[tr->source].has_shapes || node >= s->cap_calls) return;
     if (s->calls[node].first != s->calls[node].last) return;
     unsigned inputs = op_weight_inputs(name_of(s, r));
-    int64_t n = inputs ? weights_of(s->t, r, inputs) : -1;
+    if (inputs == 0) return;
+    struct arg a = args_get(s->t, r, "Input Dims");
+    if (a.type == ARG_NONE) a = args_get(s->t, r, "Input dims");
+    int64_t n = a.text.n > 0 ? weights_from(a.text, inputs) : -1;
     if (n < 0) return;
     paths_add(&s->paths, node, PATH_PARAMS, n);
     s->layer = r;
@@ -383,34 +395,16 @@ static void charge_hlo(struct scoping *s, uint32_t token, row_id r) {
     charge(s, token, PATH_FLOPS, i->flops);
 }
 
-static void charge_device_span(struct scoping *s, row_id d, row_id launch,
-                               int64_t own) {
+static bool charge_device(void *ctx, row_id d, row_id launch, int64_t own) {
+    struct scoping *s = ctx;
     uint32_t token = device_token(s, d);
     bool named = token != TOKEN_NONE;
+    s->device = true;
     if (!named && launch != ROW_NONE) token = s->walk.token[launch];
-    if (!scope_has(s->scope, d)) return;
+    if (!scope_has(s->scope, d)) return true;
     charge(s, token, PATH_DEVICE, own);
     charge_hlo(s, token, d);
     if (named) charge(s, token, PATH_CALLS, 1);
-}
-
-/* Ops of a TPU nest; what runs inside is not the outer one's own. */
-static bool charge_device(struct scoping *s) {
-    const struct trace *t = s->t;
-    size_t link = 0;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        struct own_times own;
-        if (tr->kind != TRACK_STREAM) continue;
-        if (!own_times_init(&own, t, tr)) return false;
-        for (row_id d = tr->first; d < tr->end; d++) {
-            if (!span_is_device_work(t, d)) continue;
-            charge_device_span(s, d, next_launch(t, d, &link),
-                               own_time(&own, d));
-            s->device = true;
-        }
-        own_times_free(&own);
-    }
     return true;
 }
 
@@ -502,7 +496,8 @@ static int charge_memory(struct scoping *s, struct ops_err *e) {
 
 /* ---- setting up ---- */
 
-bool scope_tree_has_modules(const struct trace *t) {
+/* Is there a frame of a module? */
+static bool has_modules(const struct trace *t) {
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
         if (tr->kind != TRACK_PYTHON) continue;
@@ -532,7 +527,7 @@ static bool has_named_scopes(const struct trace *t) {
 }
 
 enum scope_by scope_tree_best(const struct trace *t) {
-    if (scope_tree_has_modules(t)) return BY_MODULE;
+    if (has_modules(t)) return BY_MODULE;
     return has_named_scopes(t) ? BY_SCOPE : BY_OP;
 }
 
@@ -558,7 +553,8 @@ static int scoping_gather(struct scoping *s, struct ops_err *e) {
     for (uint32_t i = 0; i < s->npending; i++)
         charge(s, token_of((struct token){.number = i, .pending = true}),
                PATH_HOST, s->pending[i].host);
-    if (!charge_device(s) || !charge_flops(s)) return fail_oom(e);
+    if (!own_each_work(s->t, charge_device, s) || !charge_flops(s))
+        return fail_oom(e);
     TRY(charge_memory(s, e));
     paths_sum_up(&s->paths);
     return s->paths.oom ? fail_oom(e) : 0;

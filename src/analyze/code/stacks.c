@@ -105,7 +105,8 @@ static void on_spend(void *ctx, row_id r, uint32_t node, int64_t from,
     paths_add(&s->paths, node, PATH_HOST, to - from);
 }
 
-/* What XLA compiled a kernel from, as a frame of its own; 0: not known. */
+/* Returns what XLA compiled a kernel from, as a frame of its own; 0: not
+ * known. */
 static str_id compiled_from(struct call_paths *s, row_id d) {
     const struct hlo_instr *i = hlo_of_span(s->t, d);
     const struct track *tr = &s->t->tracks[s->t->spans.track[d]];
@@ -117,40 +118,22 @@ static str_id compiled_from(struct call_paths *s, row_id d) {
     return b.n > 0 ? frame_id(s, b) : 0;
 }
 
-/* The node of a device span: launching path, op of XLA, the span itself; of a
- * span inside of another one (a loop of a TPU), under that. */
-static uint32_t device_node(struct call_paths *s, row_id d, row_id launch,
-                            uint32_t around) {
-    uint32_t node = around;
-    if (node == PATH_NONE && launch != ROW_NONE) node = s->walk.token[launch];
-    str_id op = around == PATH_NONE ? compiled_from(s, d) : 0;
-    if (op != 0) node = paths_child_id(&s->paths, node, op);
-    return child_of(s, node, d);
-}
-
-static bool count_stream(struct call_paths *s, const struct track *tr,
-                         size_t *link) {
-    const struct trace *t = s->t;
-    struct own_times own;
-    if (!own_times_init(&own, t, tr)) return false;
-    uint32_t *node = vec_alloc(tr->end - tr->first + 1, sizeof *node);
-    for (row_id d = tr->first; node && d < tr->end; d++) {
-        node[d - tr->first] = PATH_NONE;
-        if (!span_is_device_work(t, d)) continue;
-        while (*link < t->links.n && t->links.device[*link] < d) ++*link;
-        bool linked = *link < t->links.n && t->links.device[*link] == d;
-        row_id p = t->spans.parent[d];
-        uint32_t around = p == ROW_NONE ? PATH_NONE : node[p - tr->first];
-        uint32_t at =
-            device_node(s, d, linked ? t->links.host[*link] : ROW_NONE, around);
-        node[d - tr->first] = at;
-        if (!scope_has(&s->scope, d)) continue;
-        paths_add(&s->paths, at, PATH_CALLS, 1);
-        paths_add(&s->paths, at, PATH_DEVICE, own_time(&own, d));
+/* Counts a device span. Its node is the launching path, the op of XLA, the span
+ * itself; of a span inside of another one (a loop of a TPU), under that. */
+static bool count_work(void *ctx, row_id d, row_id launch, int64_t own) {
+    struct call_paths *s = ctx;
+    row_id p = s->t->spans.parent[d];
+    uint32_t node = p == ROW_NONE ? PATH_NONE : s->walk.token[p];
+    if (node == PATH_NONE) {
+        if (launch != ROW_NONE) node = s->walk.token[launch];
+        str_id op = compiled_from(s, d);
+        if (op != 0) node = paths_child_id(&s->paths, node, op);
     }
-    own_times_free(&own);
-    free(node);
-    return node != NULL;
+    node = s->walk.token[d] = child_of(s, node, d);
+    if (!scope_has(&s->scope, d)) return true;
+    paths_add(&s->paths, node, PATH_CALLS, 1);
+    paths_add(&s->paths, node, PATH_DEVICE, own);
+    return true;
 }
 
 static bool has_device_work(const struct trace *t) {
@@ -166,7 +149,6 @@ static bool has_device_work(const struct trace *t) {
 static int gather(struct call_paths *s, const struct opts *o,
                   struct ops_err *e) {
     const struct trace *t = s->t;
-    size_t link = 0;
     TRY(scope_init(&s->scope, t, o, e));
     TRY(host_tree_init(&s->host, t, e));
     s->part = calloc(t->strs.n + 1, sizeof *s->part);
@@ -178,10 +160,7 @@ static int gather(struct call_paths *s, const struct opts *o,
                                    .spend = on_spend,
                                    .python = true};
     TRY(thread_walk(&s->walk, e));
-    for (size_t i = 0; s->device && i < t->ntracks; i++)
-        if (t->tracks[i].kind == TRACK_STREAM &&
-            !count_stream(s, &t->tracks[i], &link))
-            return fail_oom(e);
+    if (s->device && !own_each_work(t, count_work, s)) return fail_oom(e);
     paths_sum_up(&s->paths);
     if (s->paths.oom) return fail_oom(e);
     for (size_t i = 0; i < s->paths.n; i++)

@@ -177,9 +177,11 @@ static str_id op_of(struct kernels *k, row_id r, row_id launch,
     return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
 }
 
-static bool count_kernel(struct kernels *k, row_id r, row_id launch,
-                         int64_t own) {
+static bool count_kernel(void *ctx, row_id r, row_id launch, int64_t own) {
+    struct kernels *k = ctx;
     const struct trace *t = k->t;
+    if (t->spans.kind[r] != SPAN_KERNEL || !scope_has(&k->scope, r))
+        return true;
     int64_t dur = t->spans.dur[r];
     uint32_t device = t->tracks[t->spans.track[r]].device;
     str_id name = t->spans.name[r];
@@ -209,27 +211,6 @@ static bool count_kernel(struct kernels *k, row_id r, row_id launch,
     }
     k->whole += own;
     return charge_op(k, g, op_of(k, r, launch, m), r, m);
-}
-
-/* All kernels in row order, the links beside them. */
-static bool count_all(struct kernels *k) {
-    const struct trace *t = k->t;
-    size_t l = 0;
-    bool ok = true;
-    for (size_t i = 0; ok && i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        struct own_times own;
-        if (tr->kind != TRACK_STREAM) continue;
-        ok = own_times_init(&own, t, tr);
-        for (row_id r = tr->first; ok && r < tr->end; r++) {
-            if (!span_is_device_work(t, r) || !scope_has(&k->scope, r))
-                continue;
-            if (t->spans.kind[r] != SPAN_KERNEL) continue;
-            ok = count_kernel(k, r, next_launch(t, r, &l), own_time(&own, r));
-        }
-        own_times_free(&own);
-    }
-    return ok;
 }
 
 static void kernels_put_columns(struct result *r, bool by_variant) {
@@ -322,7 +303,7 @@ static int kernels_gather(struct kernels *k, const struct opts *o,
     if (!k->memo || !strs_init(&k->texts)) return fail_oom(e);
     TRY(scope_init(&k->scope, k->t, o, e));
     TRY(host_tree_init(&k->tree, k->t, e));
-    return count_all(k) ? 0 : fail_oom(e);
+    return own_each_work(k->t, count_kernel, k) ? 0 : fail_oom(e);
 }
 
 static int kernels_run(const struct trace *t, const struct opts *o,
