@@ -173,7 +173,7 @@ void paths_text(const struct paths *p, uint32_t node, const char *sep,
     }
 }
 
-/* ---- paths that names spell: split at the slashes, each part put right ---- */
+/* ---- paths that names spell: each part is put right on its own ---- */
 
 /* Takes the text before sep off *rest; false at the end. */
 static bool next_part(struct bytes *rest, const char *sep, struct bytes *part) {
