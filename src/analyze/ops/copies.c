@@ -62,18 +62,6 @@ static void count_copy(struct copies *c, row_id r) {
     sum_add(&g->sized_time, dur);
 }
 
-static void count_copies(struct copies *c) {
-    const struct trace *t = c->t;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        if (t->tracks[i].kind != TRACK_STREAM) continue;
-        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
-            if (!span_is_device_work(t, r) || !scope_has(&c->scope, r))
-                continue;
-            if (t->spans.kind[r] != SPAN_KERNEL) count_copy(c, r);
-        }
-    }
-}
-
 static const struct column copies_cols[] = {
     {"kind", NULL, NULL,
      "h2d, d2h, d2d, p2p between devices, or memset: a fill", COL_TEXT,
@@ -116,7 +104,11 @@ static int copies_run(const struct trace *t, const struct opts *o,
     int rc = scope_init(&c.scope, t, o, e);
     if (rc == 0) rc = find_busy(&c, e);
     if (rc == 0) {
-        count_copies(&c);
+        for (row_id i = 0; i < t->spans.n; i++)
+            if (t->tracks[t->spans.track[i]].kind == TRACK_STREAM &&
+                t->spans.kind[i] != SPAN_KERNEL && span_is_device_work(t, i) &&
+                scope_has(&c.scope, i))
+                count_copy(&c, i);
         for (int k = 0; k < COPY_KINDS; k++)
             for (int p = 0; p < PAGEABLE_STATES; p++)
                 if (c.v[k][p].calls > 0) put_copies(r, k, p - 1, &c.v[k][p]);

@@ -80,21 +80,18 @@ struct kernels {
     wide whole; /* ps, of all rows' own time */
 };
 
-static uint64_t shape_hash(const struct kernel_args *a, uint64_t seed) {
-    uint64_t h = seed;
+/* The variant of a group with that shape, made when new; ROW_NONE: out of
+ * memory. */
+static uint32_t variant_of(struct kernels *k, uint32_t group,
+                           const struct kernel_args *a) {
+    uint64_t h = group;
     for (int i = 0; i < 3; i++) {
         h = hash_pair(h, (uint64_t)a->grid[i]);
         h = hash_pair(h, (uint64_t)a->block[i]);
     }
     h = hash_pair(h, (uint64_t)a->registers);
-    return hash_pair(h, (uint64_t)a->shared_bytes);
-}
-
-/* The variant of a group with that shape, made when new; ROW_NONE: out of
- * memory. */
-static uint32_t variant_of(struct kernels *k, uint32_t group,
-                           const struct kernel_args *a) {
-    uint32_t *at = map_at(&k->by_shape, shape_hash(a, group));
+    h = hash_pair(h, (uint64_t)a->shared_bytes);
+    uint32_t *at = map_at(&k->by_shape, h);
     if (!at) return ROW_NONE;
     for (uint32_t i = *at; i != MAP_NONE; i = k->variants[i].next) {
         const struct kernel_args *b = &k->variants[i].a;
@@ -245,15 +242,10 @@ static void kernels_put_columns(struct result *r, bool by_variant) {
     };
     result_cols(r, cols, COUNT(cols));
     hlo_cols(r, COL_DETAIL);
-    static const struct column own = {
-        "self_us",
-        "self",
-        "us",
-        "sum of its durations less what ran inside of it, as the body of a "
-        "loop does on a TPU",
-        COL_TIME,
-        COL_DETAIL};
-    result_col(r, own);
+    result_col(r, (struct column){"self_us", "self", "us",
+                                  "sum of its durations less what ran inside "
+                                  "of it, as the body of a loop does on a TPU",
+                                  COL_TIME, COL_DETAIL});
 }
 
 static void put_dim3(struct result *r, const char *col, const int64_t d[3]) {
