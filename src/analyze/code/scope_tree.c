@@ -112,24 +112,17 @@ static struct bytes name_of(const struct scoping *s, row_id r) {
     return strs_bytes(&s->t->strs, s->t->spans.name[r]);
 }
 
-/* How a span's name reads in a path: less what all of its kind begin with,
- * and steps and the like without their number. */
-static struct bytes part_text(const struct scoping *s, row_id r) {
-    struct bytes b = name_of(s, r);
-    if (BYTES_STARTS(b, MODULE_WORD)) {
-        b.p += sizeof MODULE_WORD - 1;
-        b.n -= sizeof MODULE_WORD - 1;
-    } else if (s->t->spans.kind[r] == SPAN_PYTHON && b.n > 1 && b.p[0] == '$') {
-        b.p++; /* TensorFlow and JAX: "$file.py:12 func" */
-        b.n--;
-    }
-    return b;
-}
-
 static uint32_t child_of(struct scoping *s, uint32_t outer, row_id r) {
     uint32_t *known = &s->part[s->t->spans.name[r]];
     if (*known == 0) {
-        str_id id = strs_intern(&s->paths.names, part_text(s, r));
+        /* in a path a name stands without what all of its kind begin with */
+        struct bytes b = name_of(s, r);
+        size_t skip = 0;
+        if (BYTES_STARTS(b, MODULE_WORD)) skip = sizeof MODULE_WORD - 1;
+        else if (s->t->spans.kind[r] == SPAN_PYTHON && b.n > 1 && b.p[0] == '$')
+            skip = 1; /* TensorFlow and JAX: "$file.py:12 func" */
+        str_id id = strs_intern(&s->paths.names,
+                                (struct bytes){b.p + skip, b.n - skip});
         if (id == STR_NONE) s->paths.oom = true;
         *known = id == STR_NONE ? 1 : id + 1;
     }
@@ -316,9 +309,12 @@ static uint32_t enter_scope(struct scoping *s, row_id r, uint32_t outer) {
     return token;
 }
 
-/* Modules and code: Python frames are the nodes, ops belong to them. */
-static uint32_t enter_frame(struct scoping *s, row_id r, uint32_t outer) {
-    if (s->t->spans.kind[r] != SPAN_PYTHON) {
+static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
+    struct scoping *s = ctx;
+    if (s->by == BY_SCOPE) return enter_scope(s, r, outer);
+    if (s->by == BY_OP && is_plain(s, r)) return outer;
+    /* modules and code: Python frames are the nodes, ops belong to them */
+    if (s->by != BY_OP && s->t->spans.kind[r] != SPAN_PYTHON) {
         uint32_t token = backward_of(s, r, outer);
         if (s->by == BY_MODULE && token == outer && s->host.rep[r] == r)
             add_weights(s, token, r);
@@ -326,16 +322,6 @@ static uint32_t enter_frame(struct scoping *s, row_id r, uint32_t outer) {
     }
     uint32_t token = child_of(s, outer, r);
     if (s->by == BY_MODULE) open_call(s, token, r);
-    count_call(s, token, r);
-    return token;
-}
-
-static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
-    struct scoping *s = ctx;
-    if (s->by == BY_SCOPE) return enter_scope(s, r, outer);
-    if (s->by != BY_OP) return enter_frame(s, r, outer);
-    if (is_plain(s, r)) return outer;
-    uint32_t token = child_of(s, outer, r);
     count_call(s, token, r);
     return token;
 }
@@ -445,27 +431,24 @@ static bool charge_flops(struct scoping *s) {
     return rules != NULL;
 }
 
-/* Where an allocation's bytes go: to the node that the source names, or to
+/* Charges an allocator's bytes, each to the node that the source names, or to
  * what ran on its thread. */
-static uint32_t mem_token(struct scoping *s, struct innermost_at *at,
-                          size_t i) {
-    const struct mem_events *m = &s->t->mem;
-    const struct source *src =
-        &s->t->sources[s->t->allocators[m->allocator[i]].source];
-    if (src->format->allocs_name_ops && s->by == BY_SCOPE && m->what[i] != 0)
-        return named_scope(s, m->what[i], false);
-    return innermost_at(at, m->track[i], m->ts[i]);
-}
-
 static void charge_allocator(struct scoping *s, struct innermost_at *at,
                              const struct mem_scope *in, size_t *next) {
     const struct mem_events *m = &s->t->mem;
     uint32_t allocator = m->allocator[*next];
-    bool device = s->t->allocators[allocator].device != ROW_NONE;
+    const struct allocator *a = &s->t->allocators[allocator];
+    bool device = a->device != ROW_NONE;
+    bool named = s->by == BY_SCOPE &&
+                 s->t->sources[a->source].format->allocs_name_ops;
     for (; *next < m->n && m->allocator[*next] == allocator; ++*next) {
-        if (m->bytes[*next] <= 0 || device != s->device_memory) continue;
-        if (!mem_scope_has(in, m->ts[*next])) continue;
-        charge(s, mem_token(s, at, *next), PATH_BYTES, m->bytes[*next]);
+        size_t i = *next;
+        if (m->bytes[i] <= 0 || device != s->device_memory) continue;
+        if (!mem_scope_has(in, m->ts[i])) continue;
+        uint32_t token = named && m->what[i] != 0
+                             ? named_scope(s, m->what[i], false)
+                             : innermost_at(at, m->track[i], m->ts[i]);
+        charge(s, token, PATH_BYTES, m->bytes[i]);
     }
 }
 

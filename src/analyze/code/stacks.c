@@ -47,8 +47,7 @@ struct call_paths {
     uint32_t *part;  /* by str_id: the name as a frame, + 1; 0: not yet */
     uint32_t *users; /* by name in paths: 1 no, 2 a frame of the program's own
                         code; 0 not yet known */
-    size_t nusers;
-    bool device; /* --by */
+    bool device;     /* --by */
     enum path_value value;
     wide whole; /* ps, of all rows */
 };
@@ -165,8 +164,7 @@ static int gather(struct call_paths *s, const struct opts *o,
     if (s->paths.oom) return fail_oom(e);
     for (size_t i = 0; i < s->paths.n; i++)
         s->whole += paths_self(&s->paths, i, s->value);
-    s->nusers = s->paths.names.n;
-    s->users = calloc(s->nusers + 1, sizeof *s->users);
+    s->users = calloc(s->paths.names.n + 1, sizeof *s->users);
     return s->users ? 0 : fail_oom(e);
 }
 
@@ -194,52 +192,47 @@ static void put_columns(struct result *r, const struct call_paths *s) {
     result_cols(r, cols, COUNT(cols));
 }
 
-static bool is_users(struct call_paths *s, str_id name) {
-    if (name < s->nusers && s->users[name] == 0) {
-        struct frame_name f = frame_name_split(
-            strs_bytes(&s->paths.names, name));
-        s->users[name] = frame_name_is_users(&f) ? 2 : 1;
-    }
-    return name < s->nusers && s->users[name] == 2;
-}
-
+/* Returns the nearest frame of the program's own code, or NULL. */
 static const char *caller_of(struct call_paths *s, uint32_t node) {
-    for (uint32_t i = node; i != PATH_NONE; i = s->paths.v[i].parent)
-        if (is_users(s, s->paths.v[i].name)) return paths_name(&s->paths, i);
+    for (uint32_t i = node; i != PATH_NONE; i = s->paths.v[i].parent) {
+        uint32_t *known = &s->users[s->paths.v[i].name];
+        if (*known == 0) {
+            struct frame_name f = frame_name_split(
+                strs_bytes(&s->paths.names, s->paths.v[i].name));
+            *known = frame_name_is_users(&f) ? 2 : 1;
+        }
+        if (*known == 2) return paths_name(&s->paths, i);
+    }
     return NULL;
 }
 
-static void put_row(struct result *r, struct call_paths *s, uint32_t node,
-                    struct sink *text) {
-    uint32_t parent = s->paths.v[node].parent;
-    int64_t self = paths_self(&s->paths, node, s->value);
-    text->n = 0;
-    paths_text(&s->paths, node, ";", STACK_MOST, text);
-    sink_putc(text, '\0');
+static void put_row(struct result *r, const struct call_paths *s,
+                    const char *stack, const char *frame, int64_t self,
+                    int64_t total, int64_t count) {
     result_row(r);
-    if (text->broken) r->oom = true; /* a path without text misleads */
-    cell_text(r, "stack", text->broken ? "" : text->buf);
-    cell_text(r, "frame", paths_name(&s->paths, node));
+    cell_text(r, "stack", stack);
+    cell_text(r, "frame", frame);
     cell_int(r, "self_us", self);
-    cell_int(r, "total_us", paths_total(&s->paths, node, s->value));
-    cell_int(r, "count", paths_self(&s->paths, node, PATH_CALLS));
-    if (s->whole > 0)
-        cell_float(r, "share_pct", 100.0 * (double)self / (double)s->whole);
-    cell_text(r, "op",
-              parent == PATH_NONE ? NULL : paths_name(&s->paths, parent));
-    cell_text(r, "caller", caller_of(s, node));
-}
-
-static void put_rest(struct result *r, const struct call_paths *s, int64_t self,
-                     int64_t count) {
-    result_row(r);
-    cell_text(r, "stack", "(other paths)");
-    cell_text(r, "frame", "(other paths)");
-    cell_int(r, "self_us", self);
-    cell_int(r, "total_us", self);
+    cell_int(r, "total_us", total);
     cell_int(r, "count", count);
     if (s->whole > 0)
         cell_float(r, "share_pct", 100.0 * (double)self / (double)s->whole);
+}
+
+static void put_node(struct result *r, struct call_paths *s, uint32_t node,
+                     struct sink *text) {
+    uint32_t parent = s->paths.v[node].parent;
+    text->n = 0;
+    paths_text(&s->paths, node, ";", STACK_MOST, text);
+    sink_putc(text, '\0');
+    if (text->broken) r->oom = true; /* a path without text misleads */
+    put_row(r, s, text->broken ? "" : text->buf, paths_name(&s->paths, node),
+            paths_self(&s->paths, node, s->value),
+            paths_total(&s->paths, node, s->value),
+            paths_self(&s->paths, node, PATH_CALLS));
+    cell_text(r, "op",
+              parent == PATH_NONE ? NULL : paths_name(&s->paths, parent));
+    cell_text(r, "caller", caller_of(s, node));
 }
 
 /* Numbers of the nodes that have time of their own, most first; equal ones in
@@ -268,7 +261,7 @@ static int put_rows(struct result *r, struct call_paths *s, struct ops_err *e) {
     if (v == NULL) return fail_oom(e);
     sink_memory(&text);
     for (i = 0; i < n && bytes < TEXT_MOST; i++) {
-        put_row(r, s, v[i].row, &text);
+        put_node(r, s, v[i].row, &text);
         bytes += text.n;
     }
     int64_t self = 0, count = 0;
@@ -276,7 +269,8 @@ static int put_rows(struct result *r, struct call_paths *s, struct ops_err *e) {
         sum_add(&self, paths_self(&s->paths, v[k].row, s->value));
         sum_add(&count, paths_self(&s->paths, v[k].row, PATH_CALLS));
     }
-    if (i < n) put_rest(r, s, self, count);
+    if (i < n)
+        put_row(r, s, "(other paths)", "(other paths)", self, self, count);
     sink_free(&text);
     free(v);
     return 0;
