@@ -219,14 +219,6 @@ struct mem_item {
     bool host;
 };
 
-static void merge(const struct mem_item *a, size_t na, const struct mem_item *b,
-                  size_t nb, struct mem_item *out) {
-    size_t i = 0, j = 0;
-    while (i < na && j < nb) *out++ = b[j].ts < a[i].ts ? b[j++] : a[i++];
-    while (i < na) *out++ = a[i++];
-    while (j < nb) *out++ = b[j++];
-}
-
 /* Merges neighbouring runs until one is left; run r is [at[r], at[r + 1]).
  * Returns where the result stands: v or tmp. */
 static struct mem_item *merge_runs(struct mem_item *v, struct mem_item *tmp,
@@ -236,7 +228,10 @@ static struct mem_item *merge_runs(struct mem_item *v, struct mem_item *tmp,
         for (size_t r = 0; r < runs; r += 2) {
             size_t a = at[r], b = at[r + 1];
             size_t c = r + 1 < runs ? at[r + 2] : b;
-            merge(v + a, b - a, v + b, c - b, tmp + a);
+            size_t i = a, j = b;
+            for (size_t to = a; to < c; to++)
+                tmp[to] = i < b && (j == c || v[j].ts >= v[i].ts) ? v[i++]
+                                                                  : v[j++];
             at[k++] = a;
             at[k] = c;
         }

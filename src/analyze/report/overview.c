@@ -383,19 +383,6 @@ static void take_missing(struct result *r, const struct result *from) {
     }
 }
 
-static void put_profile(struct result *r, const struct trace *t) {
-    for (size_t i = 0; i < t->nsources; i++) {
-        const struct source *s = &t->sources[i];
-        facts_words(r, "profile", "%s (%s)", s->path, s->format->name);
-    }
-    for (size_t i = 0; i < t->ndevices; i++) {
-        const char *model = strs_text(&t->strs, t->devices[i].model);
-        facts_words(r, "device", "%s%s%s",
-                    strs_text(&t->strs, t->devices[i].label),
-                    *model ? ", " : "", model);
-    }
-}
-
 /* Returns, by source, the largest sample of a counter of that name, or -1. The
  * caller frees it; NULL if memory ran out. */
 static double *peaks_of(const struct trace *t, const char *counter) {
@@ -562,7 +549,15 @@ static int overview_fill(const struct trace *t, const struct opts *o,
                                   "kernels: share of the time "
                                   "of all of them.",
                                   COL_PERCENT, COL_BAR});
-    put_profile(r, t);
+    for (size_t i = 0; i < t->nsources; i++)
+        facts_words(r, "profile", "%s (%s)", t->sources[i].path,
+                    t->sources[i].format->name);
+    for (size_t i = 0; i < t->ndevices; i++) {
+        const char *model = strs_text(&t->strs, t->devices[i].model);
+        facts_words(r, "device", "%s%s%s",
+                    strs_text(&t->strs, t->devices[i].label),
+                    *model ? ", " : "", model);
+    }
     double *rss = peaks_of(t, "rss_bytes");
     if (rss == NULL) return fail_oom(e);
     bool only_outside = t->nsources > 0; /* did nobody record itself? */
