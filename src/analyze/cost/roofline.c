@@ -702,21 +702,6 @@ struct counted {
     const struct roof_row *worst; /* the longest of unknown */
 };
 
-static struct counted count_known(const struct roofline *x) {
-    struct counted c = {0};
-    for (size_t i = 0; i < x->n; i++) {
-        const struct roof *f = &x->v[i].roof;
-        int64_t known = sum_of(f->both.time, f->flops.time);
-        sum_add(&c.time, f->time);
-        sum_add(&c.known, known);
-        if (roof_of_peak(f) > 100) c.over++;
-        if (known == f->time && f->both.calls + f->flops.calls > 0) continue;
-        c.unknown++;
-        if (!c.worst || f->time > c.worst->roof.time) c.worst = &x->v[i];
-    }
-    return c;
-}
-
 /* What is not counted, and why. */
 static void say_unknown(struct result *r, const struct roofline *x,
                         const struct counted *c) {
@@ -768,9 +753,7 @@ static int64_t step_time(const struct roofline *x, bool *whole) {
         devices[t->devices[d].source] += x->used[d];
     for (size_t i = 0; i < t->nsteps; i++) {
         uint32_t source = t->steps[i].source;
-        if (!x->scope.all && (!x->scope.source_in[source] ||
-                              (x->scope.by_step && !x->scope.step_in[i])))
-            continue;
+        if (!x->scope.step_in[i]) continue;
         if (__builtin_mul_overflow(devices[source], t->steps[i].dur, &part))
             part = INT64_MAX;
         sum_add(&sum, part);
@@ -804,7 +787,17 @@ static void say_mfu(struct result *r, const struct roofline *x) {
 }
 
 static void roofline_say(struct result *r, const struct roofline *x) {
-    struct counted c = count_known(x);
+    struct counted c = {0};
+    for (size_t i = 0; i < x->n; i++) {
+        const struct roof *f = &x->v[i].roof;
+        int64_t known = sum_of(f->both.time, f->flops.time);
+        sum_add(&c.time, f->time);
+        sum_add(&c.known, known);
+        if (roof_of_peak(f) > 100) c.over++;
+        if (known == f->time && f->both.calls + f->flops.calls > 0) continue;
+        c.unknown++;
+        if (!c.worst || f->time > c.worst->roof.time) c.worst = &x->v[i];
+    }
     say_peaks(r, x);
     if (x->n == 0 && x->t->spans.n > 0) {
         missing_say(r, x->t, MISSING_SHAPES);

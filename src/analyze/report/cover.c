@@ -312,7 +312,7 @@ static void add_view(struct step_cover *c, const struct trace *t,
     for (size_t i = s->step_first; i < s->step_end; i++) {
         const struct step *st = &t->steps[i];
         int64_t parts[PHASES];
-        if (!in->all && !in->step_in[i]) continue;
+        if (!in->step_in[i]) continue;
         phases_split(v, st->ts, st->ts + st->dur, parts);
         add(&c->any, st->dur - parts[PHASE_OTHER], st->dur, st->number);
         if (v->device != ROW_NONE)
@@ -346,7 +346,7 @@ static bool add_views(struct step_cover *c, const struct phases *p,
     struct phase_window w;
     bool ok = true;
     for (size_t i = s->step_first; ok && i < s->step_end; i++)
-        if (in->all || in->step_in[i])
+        if (in->step_in[i])
             ok = intervals_add(&times, t->steps[i].ts,
                                t->steps[i].ts + t->steps[i].dur);
     intervals_union(&times);
@@ -368,12 +368,12 @@ static int add_host(struct step_cover *c, const struct trace *t,
                     const struct scope *in, uint32_t source,
                     struct ops_err *e) {
     struct intervals host = {0};
-    if (!in->all && !in->source_in[source]) return 0;
+    if (!in->source_in[source]) return 0;
     bool ok = host_union(t, source, &host);
     const struct source *s = &t->sources[source];
     for (size_t i = s->step_first; ok && i < s->step_end; i++) {
         const struct step *st = &t->steps[i];
-        if (!in->all && !in->step_in[i]) continue;
+        if (!in->step_in[i]) continue;
         add(&c->host, intervals_overlap(&host, st->ts, st->ts + st->dur),
             st->dur, st->number);
         c->steps++;
@@ -391,7 +391,7 @@ int step_cover_init(struct step_cover *c, const struct trace *t,
     int rc = phases_init(&p, t, e);
     size_t left = ANY_PAIRS + PAIRS_PER_SPAN * t->spans.n;
     for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
-        if ((in->all || in->source_in[i]) && !add_views(c, &p, in, i, &left))
+        if (in->source_in[i] && !add_views(c, &p, in, i, &left))
             rc = fail_oom(e);
     phases_free(&p);
     for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)

@@ -95,7 +95,7 @@ static const char *name_of(const struct coverage *c, str_id id) {
  * one has it. */
 static const char *fix_of(const struct coverage *c, enum missing_what what) {
     for (uint32_t i = 0; i < c->t->nsources; i++)
-        if ((c->in.all || c->in.source_in[i]) && !missing_has(c->t, i, what))
+        if (c->in.source_in[i] && !missing_has(c->t, i, what))
             return missing_fix(c->t, i, what);
     return NULL;
 }
@@ -329,7 +329,7 @@ static void put_recorded(struct coverage *c, const char *name,
                          enum missing_what what) {
     int64_t have = 0, all = 0;
     for (uint32_t i = 0; i < c->t->nsources; i++) {
-        if (!c->in.all && !c->in.source_in[i]) continue;
+        if (!c->in.source_in[i]) continue;
         if (c->t->sources[i].beside != ROW_NONE && c->t->sources[i].outside)
             continue; /* it could not have recorded any of it */
         all++;
@@ -386,7 +386,7 @@ static void put_step_rule(struct coverage *c) {
     int64_t marked = 0, all = 0;
     enum step_rule worst = STEPS_BY_MARKER;
     for (size_t i = 0; i < t->nsteps; i++) {
-        if (!c->in.all && !c->in.step_in[i]) continue;
+        if (!c->in.step_in[i]) continue;
         enum step_rule rule = t->sources[t->steps[i].source].step_rule;
         all++;
         marked += rule == STEPS_BY_MARKER;
