@@ -81,25 +81,22 @@ static bool is_pending(uint32_t token) {
     return token != TOKEN_NONE && token_read(token).pending;
 }
 
-/* The node, and whether on the way back. A backward op of a backward op leads
- * on to that one's forward op; a made-up circle ends at NO_SCOPE. */
-static uint32_t resolve(const struct scoping *s, uint32_t token, bool *back) {
-    enum { HOPS = 8 };
-    *back = false;
-    for (int i = 0; i < HOPS; i++) {
-        if (token == TOKEN_NONE) return NO_SCOPE;
-        struct token k = token_read(token);
-        *back |= k.back || k.pending;
-        if (!k.pending) return k.number;
-        token = s->walk.token[s->pending[k.number].from];
-    }
-    return NO_SCOPE;
-}
-
+/* Adds to a token's node. A backward op of a backward op leads on to that one's
+ * forward op; a made-up circle ends at NO_SCOPE. */
 static void charge(struct scoping *s, uint32_t token, enum path_value v,
                    int64_t by) {
-    bool back;
-    uint32_t node = resolve(s, token, &back);
+    enum { HOPS = 8 };
+    bool back = false;
+    uint32_t node = NO_SCOPE;
+    for (int i = 0; i < HOPS && token != TOKEN_NONE; i++) {
+        struct token k = token_read(token);
+        back |= k.back || k.pending;
+        if (!k.pending) {
+            node = k.number;
+            break;
+        }
+        token = s->walk.token[s->pending[k.number].from];
+    }
     paths_add(&s->paths, node, v, by);
     if (!back) return;
     if (v == PATH_HOST) paths_add(&s->paths, node, PATH_HOST_BACK, by);

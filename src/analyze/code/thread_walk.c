@@ -24,18 +24,6 @@ static uint32_t top_token(const struct walk *w) {
     return top == ROW_NONE ? TOKEN_NONE : w->l->token[top];
 }
 
-static bool visit(struct walk *w, row_id r) {
-    const struct spans *sp = &w->l->t->spans;
-    own_until(&w->own, sp->ts[r], spend, w);
-    w->l->token[r] = top_token(w);
-    if (sp->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) return true;
-    if (!w->l->wants(w->l->ctx, r)) return true;
-    int64_t end = span_end(w->l->t, r);
-    own_cross(&w->own, end);
-    w->l->token[r] = w->l->enter(w->l->ctx, r, top_token(w));
-    return own_open(&w->own, r, end);
-}
-
 /* Does a stand before b: earlier, or around it? */
 static bool is_before(const struct spans *sp, row_id a, row_id b) {
     if (sp->ts[a] != sp->ts[b]) return sp->ts[a] < sp->ts[b];
@@ -53,7 +41,16 @@ static bool walk_pair(struct walk *w, const struct track *python,
     while (i < python->end || j < thread->end) {
         bool frame = j >= thread->end ||
                      (i < python->end && is_before(sp, i, j));
-        if (!visit(w, frame ? i++ : j++)) return false;
+        row_id r = frame ? i++ : j++;
+        own_until(&w->own, sp->ts[r], spend, w);
+        w->l->token[r] = top_token(w);
+        if ((sp->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) ||
+            !w->l->wants(w->l->ctx, r))
+            continue;
+        int64_t end = span_end(w->l->t, r);
+        own_cross(&w->own, end);
+        w->l->token[r] = w->l->enter(w->l->ctx, r, top_token(w));
+        if (!own_open(&w->own, r, end)) return false;
     }
     own_until(&w->own, INT64_MAX, spend, w);
     assert(w->own.n == 0);

@@ -307,18 +307,6 @@ static void name_tf(struct finder *f, struct unit *u, row_id r) {
     if (u->s.reason == NULL) f->oom = true;
 }
 
-/* "HLO passes ... (jit_f)", or the module that the arguments name. */
-static void name_module(struct finder *f, struct unit *u, row_id r) {
-    static const char *const keys[] = {"module", "hlo_module", "name"};
-    for (size_t i = 0; i < COUNT(keys); i++) {
-        struct arg a = args_get(f->t, r, keys[i]);
-        if (a.type != ARG_TEXT || a.text.n == 0 || a.text.n > 300) continue;
-        u->name = arena_copy(&f->c->arena, a.text.p, a.text.n);
-        if (u->name == NULL) f->oom = true;
-        return;
-    }
-}
-
 static void take_xla(struct finder *f, struct walk *w, row_id r,
                      enum compile_kind kind) {
     const struct spans *s = &f->t->spans;
@@ -334,7 +322,14 @@ static void take_xla(struct finder *f, struct walk *w, row_id r,
     u->s.more = more;
     u->name = name;
     if (!more) name_tf(f, u, r);
-    if (u->name == NULL) name_module(f, u, r);
+    /* the module that the arguments name */
+    static const char *const keys[] = {"module", "hlo_module", "name"};
+    for (size_t i = 0; u->name == NULL && !f->oom && i < COUNT(keys); i++) {
+        struct arg a = args_get(f->t, r, keys[i]);
+        if (a.type != ARG_TEXT || a.text.n == 0 || a.text.n > 300) continue;
+        u->name = arena_copy(&f->c->arena, a.text.p, a.text.n);
+        if (u->name == NULL) f->oom = true;
+    }
 }
 
 /* From the call that begins a capture to the one that ends it. */

@@ -82,18 +82,6 @@ static void close_down(struct ops *o, row_id to) {
         group_at(o, o->open[--o->nopen])->open--;
 }
 
-/* One call: its group, and whether that group is open around it. torch counts
- * such calls in the totals again. */
-static bool open_call(struct ops *o, row_id r, bool torch) {
-    uint32_t g = op_groups_of(&o->groups, &o->tree, r);
-    if (g == ROW_NONE || g >= INNER) return false;
-    close_down(o, o->tree.up[r]);
-    if (!VEC_ROOM(o->open, o->nopen, o->cap_open)) return false;
-    o->open[o->nopen++] = r;
-    o->gid[r] = g | (o->groups.v[g].open++ > 0 && !torch ? INNER : 0);
-    return true;
-}
-
 /* Calls, total and self time. */
 static bool count_track(struct ops *o, uint32_t track) {
     const struct track *tr = &o->t->tracks[track];
@@ -106,7 +94,14 @@ static bool count_track(struct ops *o, uint32_t track) {
         int64_t end = span_end(o->t, r);
         own_until(&o->own, ts[r], spend, o);
         own_cross(&o->own, end);
-        if (!own_open(&o->own, r, end) || !open_call(o, r, torch)) return false;
+        if (!own_open(&o->own, r, end)) return false;
+        uint32_t g = op_groups_of(&o->groups, &o->tree, r);
+        if (g == ROW_NONE || g >= INNER) return false;
+        close_down(o, o->tree.up[r]);
+        if (!VEC_ROOM(o->open, o->nopen, o->cap_open)) return false;
+        o->open[o->nopen++] = r;
+        /* torch counts a call inside of one of its group in the totals again */
+        o->gid[r] = g | (o->groups.v[g].open++ > 0 && !torch ? INNER : 0);
         if (!scope_has(&o->scope, r)) continue;
         struct op_group *v = group_at(o, r);
         v->calls++;
