@@ -390,7 +390,7 @@ enum note_id {
 
 /* What several analyses need of a whole trace, worked out by the first that
  * asks and kept for the others: see trace_memo(). */
-enum memo_id { MEMO_PHASES, MEMOS };
+enum memo_id { MEMO_PHASES, MEMO_HOST_TREE, MEMOS };
 
 struct trace {
     struct arena arena;

@@ -47,6 +47,16 @@ setup() {
     done
 }
 
+@test "every file of the tree that a page names is there" {
+    # those that CONTRIBUTING.md makes up are its examples'
+    for at in $(grep -ohE '`(src|tests|tools|[a-z]+)(/[a-z_]+)+\.(c|h|def|py)`' \
+                    README.md CONTRIBUTING.md docs/*.md docs/*/*.md |
+                    tr -d '`' | sort -u); do
+        case $at in */threads.c | */spanlog.c | */test_threads.c) continue ;; esac
+        [ -e "$at" ] || [ -e "src/$at" ] || [ -e "include/$at" ] || { echo "$at"; return 1; }
+    done
+}
+
 @test "the README's analyses run on a real profile" {
     p=tests/data/torch_cnn/torch_cnn.pt.trace.json.gz
     for a in $(sed -n 's/^    opscope \([a-z]*\) .*/\1/p' README.md | sort -u)

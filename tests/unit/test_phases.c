@@ -421,6 +421,53 @@ static void random_traces_split_as_counted_by_instant(void **state) {
     for (int i = 0; i < 1500; i++) check_random(&seed, i % 3 != 0);
 }
 
+/* The input phase of all devices together is the sum of theirs, and what is
+ * unoccupied the mean of their last three phases, be they few (asked one by one)
+ * or many (asked by levels). */
+static void check_together(uint32_t *seed, int64_t devices) {
+    struct rig g = rig_new(true);
+    for (int k = 0; k < 4; k++)
+        host(&g, SPAN_OP, "enumerate(DataLoader)#_SingleProcess.__next__",
+             k * 25, k * 25 + 2 + (int64_t)(next(seed) % 15));
+    for (int64_t d = 0; d < devices; d++) {
+        uint32_t stream = tiny_stream(g.t, d, 7);
+        for (int64_t at = (int64_t)(next(seed) % 9); at < 90; at += 7)
+            tiny_span(g.t, stream, SPAN_KERNEL, "k", at,
+                      1 + (int64_t)(next(seed) % 6));
+    }
+    tiny_seal(g.t);
+    struct phases p;
+    struct ops_err e;
+    assert_int_equal(phases_init(&p, g.t, &e), 0);
+    struct intervals all = {0};
+    assert_true(intervals_add(&all, 0, 100 * US));
+    intervals_union(&all);
+    wide input = 0, open = 0;
+    for (size_t i = 0; i < p.nviews; i++) {
+        int64_t parts[PHASES];
+        phases_split(&p.views[i], 0, 100 * US, parts);
+        input += parts[PHASE_INPUT];
+        open += parts[PHASE_LAUNCH] + parts[PHASE_HOST] + parts[PHASE_OTHER];
+    }
+    struct phase_input x;
+    int64_t mean;
+    assert_true(phase_input_init(&x, &p, 0, &all));
+    assert_true(input > 0);
+    assert_true(phase_input_sum(&x, 0, 100 * US) == input);
+    assert_true(phases_unoccupied(&p, 0, &all, &mean));
+    assert_true(mean == (int64_t)(open / (wide)p.nviews));
+    phase_input_free(&x);
+    intervals_free(&all);
+    phases_free(&p);
+    trace_free(g.t);
+}
+
+static void devices_together_are_the_sum_of_each(void **state) {
+    (void)state;
+    uint32_t seed = 5;
+    for (int64_t n = 1; n < 40; n++) check_together(&seed, n);
+}
+
 /* Steps of 10 us, and as many devices; each works in its own step, or all of
  * them all the time. */
 static struct trace *many_of_both(int64_t n, bool always) {
@@ -494,6 +541,7 @@ int main(void) {
         cmocka_unit_test(the_mean_of_odd_parts_still_sums),
         cmocka_unit_test(the_mean_of_long_steps_still_sums),
         cmocka_unit_test(steps_and_devices_without_number),
+        cmocka_unit_test(devices_together_are_the_sum_of_each),
         cmocka_unit_test(random_traces_split_as_counted_by_instant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

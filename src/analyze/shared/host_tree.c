@@ -11,15 +11,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-void host_tree_free(struct host_tree *h) {
-    free(h->rep);
-    free(h->up);
-    free(h->op);
-    free(h->key);
-    free(h->regions);
-    *h = (struct host_tree){0};
-}
-
 /* The first name with the same prefix stands for all of the group. Such
  * prefixes are few (step markers), so a search by walking is cheap. */
 static uint32_t group_of(const struct host_tree *h, str_id name, str_id *heads,
@@ -129,33 +120,59 @@ static void find_ops(struct host_tree *h, const struct track *tr) {
     }
 }
 
-int host_tree_init(struct host_tree *h, const struct trace *t,
-                   struct ops_err *e) {
-    *h = (struct host_tree){.t = t};
+static void drop_tree(void *v) {
+    struct host_tree *h = v;
+    free(h->rep);
+    free(h->up);
+    free(h->op);
+    free(h->key);
+    free(h->regions);
+    free(h);
+}
+
+/* Returns the tree of a trace; NULL if memory ran out. */
+static void *make_tree(const struct trace *t) {
     size_t n = t->spans.n ? t->spans.n : 1;
+    struct host_tree *h = calloc(1, sizeof *h);
     uint32_t *nchild = vec_alloc(n, sizeof *nchild);
+    if (h == NULL || nchild == NULL) {
+        free(nchild);
+        free(h);
+        return NULL;
+    }
+    h->t = t;
     h->rep = vec_alloc(n, sizeof *h->rep);
     h->up = vec_alloc(n, sizeof *h->up);
     h->key = calloc(t->strs.n + 1, sizeof *h->key);
     h->regions = calloc(t->nsources + 1, 1);
     if (t->links.n > 0) h->op = vec_alloc(n, sizeof *h->op);
-    if (!nchild || (t->links.n > 0 && !h->op) || !h->rep || !h->up || !h->key ||
-        !h->regions) {
-        free(nchild);
-        host_tree_free(h);
-        return fail_oom(e);
+    bool ok = h->rep && h->up && h->key && h->regions &&
+              (h->op || t->links.n == 0);
+    if (ok) {
+        find_keys(h);
+        find_regions(h);
     }
-    find_keys(h);
-    find_regions(h);
-    for (size_t i = 0; i < t->ntracks; i++) {
+    for (size_t i = 0; ok && i < t->ntracks; i++) {
         if (!host_tree_has(h, (uint32_t)i)) continue;
         nest_track(h, &t->tracks[i], nchild);
         merge_track(h, &t->tracks[i], nchild);
         if (h->op) find_ops(h, &t->tracks[i]);
     }
     free(nchild);
-    return 0;
+    if (ok) return h;
+    drop_tree(h);
+    return NULL;
 }
+
+int host_tree_init(struct host_tree *h, const struct trace *t,
+                   struct ops_err *e) {
+    const struct host_tree *kept = trace_memo(t, MEMO_HOST_TREE, make_tree,
+                                              drop_tree);
+    *h = kept != NULL ? *kept : (struct host_tree){.t = t};
+    return kept != NULL ? 0 : fail_oom(e);
+}
+
+void host_tree_free(struct host_tree *h) { *h = (struct host_tree){0}; }
 
 row_id host_tree_launcher_name(const struct host_tree *h, row_id call) {
     enum { CLIMB = 64 }; /* calls within calls; real ones are 2 deep */

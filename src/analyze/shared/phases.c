@@ -603,14 +603,28 @@ void phase_sums_mean(const struct phase_sums *s, int64_t start, int64_t end,
     }
 }
 
-/* The levels of the devices' busy times inside of a set. */
+/* Sets out to the levels of the devices' busy times inside of a set. Of a few
+ * devices each is cut to the set first: what waits for input is a small part
+ * of a profile. False: out of memory. */
 static bool busy_within(const struct phases *p, uint32_t source,
                         const struct intervals *set, struct levels *out) {
     struct phase_sums s = {.views = p->views + p->view_first[source]};
     s.n = p->view_first[source + 1] - p->view_first[source];
-    struct levels all = {0};
-    bool ok = sum_sets(&s, 2, &all) && levels_within(&all, set, out);
-    levels_free(&all);
+    if (s.n > FEW_VIEWS) {
+        struct levels all = {0};
+        bool ok = sum_sets(&s, 2, &all) && levels_within(&all, set, out);
+        levels_free(&all);
+        return ok;
+    }
+    struct intervals cut[FEW_VIEWS] = {{0}};
+    const struct intervals *sets[FEW_VIEWS];
+    bool ok = true;
+    for (size_t i = 0; ok && i < s.n; i++) {
+        ok = intervals_and(&s.views[i].busy, set, &cut[i]);
+        sets[i] = &cut[i];
+    }
+    ok = ok && levels_of(sets, s.n, out);
+    for (size_t i = 0; i < s.n; i++) intervals_free(&cut[i]);
     return ok;
 }
 
@@ -653,10 +667,14 @@ bool phases_unoccupied(const struct phases *p, uint32_t source,
     bool ok = intervals_sub(times,
                             v->device != ROW_NONE ? &v->side->host[1]
                                                   : &v->side->alone[3],
-                            &open) &&
-              busy_within(p, source, &open, &busy);
-    wide sum = (wide)intervals_length(&open) * (wide)n -
-               levels_sum(&busy, INT64_MIN, INT64_MAX);
+                            &open);
+    wide sum = (wide)intervals_length(&open) * (wide)n;
+    if (n > FEW_VIEWS) {
+        ok = ok && busy_within(p, source, &open, &busy);
+        sum -= levels_sum(&busy, INT64_MIN, INT64_MAX);
+    }
+    for (size_t i = 0; n <= FEW_VIEWS && i < n; i++)
+        sum -= intervals_common_length(&v[i].busy, &open);
     *mean = wide_narrow(sum / (wide)n);
     intervals_free(&open);
     levels_free(&busy);
