@@ -49,25 +49,21 @@ const struct analysis *analysis_find(const char *name) {
 
 /* What the finished rows are held against. */
 struct want {
-    const char *name; /* glob, or NULL */
+    const char *name; /* glob, or NULL: least counts */
     int64_t least;    /* of column col */
     size_t col;
 };
 
-static bool name_matches(const struct result *r, size_t row, const void *ctx) {
+static bool is_wanted(const struct result *r, size_t row, const void *ctx) {
     const struct want *w = ctx;
+    struct cell cell = result_cell(r, row, w->col);
+    if (w->name == NULL) return !cell.null && cell.i >= w->least;
     for (size_t c = 0; c < r->ncols; c++) {
         if (!(r->cols[c].flags & COL_KEY)) continue;
-        struct cell cell = result_cell(r, row, c);
+        cell = result_cell(r, row, c);
         if (!cell.null && glob_match(w->name, cell.s)) return true;
     }
     return false;
-}
-
-static bool is_enough(const struct result *r, size_t row, const void *ctx) {
-    const struct want *w = ctx;
-    struct cell cell = result_cell(r, row, w->col);
-    return !cell.null && cell.i >= w->least;
 }
 
 /* The first column of that type with one of the flags set, or -1. */
@@ -82,7 +78,7 @@ static int filter_name(struct result *r, const char *glob, struct ops_err *e) {
         return fail(e, OPS_EUSAGE, "'%s' has no names that --name could match",
                     r->analysis);
     size_t before = r->nrows;
-    result_filter(r, name_matches, &(struct want){.name = glob});
+    result_filter(r, is_wanted, &(struct want){.name = glob});
     if (before > 0 && r->nrows == 0 && !glob_special(glob))
         result_remark(r, "no name is '%s'; --name '*%s*' matches a part", glob,
                       glob);
@@ -94,7 +90,7 @@ static int filter_least(struct result *r, int col, int64_t least,
     if (col < 0)
         return fail(e, OPS_EUSAGE, "'%s' has no column that --%s could look at",
                     r->analysis, option);
-    result_filter(r, is_enough,
+    result_filter(r, is_wanted,
                   &(struct want){.col = (size_t)col, .least = least});
     return 0;
 }
@@ -117,12 +113,10 @@ static int sort_col(const struct result *r, const char *name,
     const char *near = suggest_best(&s);
     if (near != NULL)
         return fail(e, OPS_EUSAGE,
-                    "'%s' has no column '%s'; did you mean "
-                    "'%s'?",
-                    r->analysis, name, near);
+                    "'%s' has no column '%s'; did you mean '%s'?", r->analysis,
+                    name, near);
     return fail(e, OPS_EUSAGE,
-                "'%s' has no column '%s'; 'opscope help %s' "
-                "lists them",
+                "'%s' has no column '%s'; 'opscope help %s' lists them",
                 r->analysis, name, r->analysis);
 }
 
@@ -265,8 +259,7 @@ static int scope_steps(struct scope *s, const struct opts *o,
     }
     if (!s->by_step || any || t->nsteps == 0) return 0;
     return fail(e, OPS_EUSAGE,
-                "no step is in %s; this profile has steps "
-                "%lld..%lld",
+                "no step is in %s; this profile has steps %lld..%lld",
                 opts_text(o, "steps"), (long long)first, (long long)last);
 }
 

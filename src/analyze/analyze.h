@@ -45,8 +45,8 @@ struct scope {
     const struct trace *t;
     bool all;        /* no restriction at all */
     bool by_step;    /* --steps given: spans with no step are out */
-    bool *source_in; /* by source */
-    bool *step_in;   /* by step */
+    bool *source_in; /* by source; filled in also when all count */
+    bool *step_in;   /* by step, likewise */
 };
 
 int scope_init(struct scope *s, const struct trace *t, const struct opts *o,

@@ -3,6 +3,7 @@
 #include "names/frame_name.h"
 
 #include "names/pattern.h"
+#include <ctype.h>
 
 static struct bytes cut(struct bytes b, size_t from, size_t to) {
     return (struct bytes){b.p + from, to > from ? to - from : 0};
@@ -53,28 +54,18 @@ struct frame_name frame_name_split(struct bytes name) {
     return f;
 }
 
-/* Where " at 0x7f...>" begins at the end of the name; 0: nowhere. */
-static size_t find_address(struct bytes name) {
-    static const char at[] = " at 0x";
-    size_t n = sizeof at - 1, i = name.n - 1;
-    while (i > 0) {
-        uint8_t c = name.p[--i];
-        bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
-                   (c >= 'A' && c <= 'F');
-        if (!hex) break;
-    }
-    if (i + 1 < n || memcmp(name.p + i + 1 - n, at, n) != 0) return 0;
-    return i + 1 - n;
-}
-
 struct bytes frame_name_stable(struct bytes name, char buf[FRAME_NAME_MAX]) {
-    if (name.n < 2 || name.p[0] != '<' || name.p[name.n - 1] != '>')
-        return name;
-    size_t n = find_address(name);
-    if (n == 0 || n + 1 > FRAME_NAME_MAX) return name;
-    memcpy(buf, name.p, n);
-    buf[n] = '>';
-    return (struct bytes){(const uint8_t *)buf, n + 1};
+    static const char at[] =
+        " at 0x"; /* before the digits and ">" at the end */
+    size_t n = sizeof at - 1, i = name.n - 1;
+    if (name.n < 2 || name.p[0] != '<' || name.p[i] != '>') return name;
+    while (i > 0 && isxdigit(name.p[i - 1])) i--;
+    if (i <= n || memcmp(name.p + i - n, at, n) != 0) return name;
+    i -= n;
+    if (i + 1 > FRAME_NAME_MAX) return name;
+    memcpy(buf, name.p, i);
+    buf[i] = '>';
+    return (struct bytes){(const uint8_t *)buf, i + 1};
 }
 
 /* Files that are not the program's own: packages by the first folder of their

@@ -7,19 +7,15 @@
 #include <ctype.h>
 #include <limits.h>
 
-static bool name_char(uint8_t c, bool first) {
-    if (isalnum(c) || c == '.' || c == '_') return true;
-    return !first && c != 0 && strchr("/>-", c) != NULL;
-}
-
-static bool type_char(uint8_t c, bool first) {
-    if (c == '_' || isupper(c)) return true;
-    return !first && isalnum(c);
-}
-
-static bool all_of(struct bytes b, bool (*fits)(uint8_t, bool)) {
-    for (size_t i = 0; i < b.n; i++)
-        if (!fits(b.p[i], i == 0)) return false;
+/* Are these the characters of a node's name, or of its type? */
+static bool is_name(struct bytes b, bool type) {
+    for (size_t i = 0; i < b.n; i++) {
+        uint8_t c = b.p[i];
+        bool first = type ? c == '_' || isupper(c)
+                          : isalnum(c) || c == '.' || c == '_';
+        bool later = type ? isalnum(c) : c != 0 && strchr("/>-", c) != NULL;
+        if (!first && (i == 0 || !later)) return false;
+    }
     return b.n > 0;
 }
 
@@ -29,7 +25,7 @@ bool name_split_tf(struct bytes full, struct bytes *name, struct bytes *type) {
     if (colon == NULL) return false;
     struct bytes left = {full.p, (size_t)(colon - full.p)};
     struct bytes right = {colon + 1, full.n - left.n - 1};
-    if (!all_of(left, name_char) || !all_of(right, type_char)) return false;
+    if (!is_name(left, false) || !is_name(right, true)) return false;
     *name = left;
     *type = right;
     return true;

@@ -33,26 +33,14 @@ static bool is_formula(const char *s) {
     return false;
 }
 
-/* Does the backslash at s look like the beginning of an escape of ours? */
-static bool is_escape(const char *s) {
-    return s[1] == 'u' && strspn(s + 2, "0123456789abcdef") >= 4;
-}
-
-/* How many bytes at s are what they are, wherever they stand. */
-static size_t easy(const char *s) {
-    size_t n = 0;
-    while (s[n] >= ' ' && s[n] < 0x7f && s[n] != '"' && s[n] != '\\' &&
-           s[n] != ';')
-        n++;
-    return n;
-}
-
 /* One character at s that may need more than itself; its length. */
 static size_t put_odd(struct sink *out, const char *s, size_t n, bool first) {
     uint32_t c;
     size_t k = plain_take(s, n, &c);
     bool stays = plain_char(c) || (!first && (c == '\n' || c == '\t'));
-    if (c == '\\' && is_escape(s)) stays = false;
+    /* a backslash that looks like the beginning of an escape of ours */
+    if (c == '\\' && s[1] == 'u' && strspn(s + 2, "0123456789abcdef") >= 4)
+        stays = false;
     if (c == PLAIN_BAD) sink_puts(out, "\xef\xbf\xbd");
     else if (stays) sink_write(out, s, k);
     else json_put_escape(out, c);
@@ -60,22 +48,20 @@ static size_t put_odd(struct sink *out, const char *s, size_t n, bool first) {
     return k;
 }
 
-/* The characters of a text, without the quotes around it. */
-static void put_chars(struct sink *out, const char *s) {
+static void put_text(struct sink *out, const char *s) {
     const char *first = s, *end = s + strlen(s);
+    bool quoted = *s == '\0' || strpbrk(s, "\",\n\t") != NULL;
+    if (quoted) sink_putc(out, '"');
     while (s < end) {
         if ((s == first || s[-1] == ';') && is_formula(s)) sink_putc(out, '\'');
-        size_t n = easy(s);
+        size_t n = 0; /* bytes that are what they are, wherever they stand */
+        while (s[n] >= ' ' && s[n] < 0x7f && s[n] != '"' && s[n] != '\\' &&
+               s[n] != ';')
+            n++;
         sink_write(out, s, n);
         s += n;
         if (s < end) s += put_odd(out, s, (size_t)(end - s), s == first);
     }
-}
-
-static void put_text(struct sink *out, const char *s) {
-    bool quoted = *s == '\0' || strpbrk(s, "\",\n\t") != NULL;
-    if (quoted) sink_putc(out, '"');
-    put_chars(out, s);
     if (quoted) sink_putc(out, '"');
 }
 

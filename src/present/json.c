@@ -111,36 +111,9 @@ static void put_rows(struct sink *out, const struct result *r) {
     sink_printf(out, "], \"total_rows\": %zu,\n", r->total_rows);
 }
 
-static void put_missing(struct sink *out, const struct result *r) {
-    sink_puts(out, " \"missing\": [");
-    for (size_t i = 0; i < r->nmissing; i++) {
-        put_comma(out, i, "  ");
-        put_member(out, "{\"what\": ", r->missing[i].what);
-        put_member(out, ", \"why\": ", r->missing[i].why);
-        put_member(out, ", \"fix\": ", r->missing[i].fix);
-        sink_putc(out, '}');
-    }
-    sink_puts(out, "],\n");
-}
-
-static void put_notes(struct sink *out, const struct result *r) {
-    sink_puts(out, " \"notes\": [");
-    for (size_t i = 0; i < r->nnotes; i++) {
-        put_comma(out, i, "  ");
-        put_member(out, "{\"id\": ", r->notes[i].id);
-        sink_puts(out, ", \"count\": ");
-        put_int(out, r->notes[i].count > INT64_MAX
-                         ? INT64_MAX
-                         : (int64_t)r->notes[i].count);
-        put_member(out, ", \"text\": ", r->notes[i].text);
-        sink_putc(out, '}');
-    }
-    sink_puts(out, "]}\n");
-}
-
 void present_json(const struct result *r, struct sink *out) {
-    sink_puts(out, "{\"opscope\": \"" OPS_VERSION "\", \"analysis\": ");
-    put_string(out, r->analysis);
+    put_member(out, "{\"opscope\": \"" OPS_VERSION "\", \"analysis\": ",
+               r->analysis);
     sink_puts(out, ",\n");
     put_sources(out, r);
     put_columns(out, r);
@@ -150,7 +123,23 @@ void present_json(const struct result *r, struct sink *out) {
         put_comma(out, i, "  ");
         put_string(out, r->remarks[i]);
     }
-    sink_puts(out, "],\n");
-    put_missing(out, r);
-    put_notes(out, r);
+    sink_puts(out, "],\n \"missing\": [");
+    for (size_t i = 0; i < r->nmissing; i++) {
+        put_comma(out, i, "  ");
+        put_member(out, "{\"what\": ", r->missing[i].what);
+        put_member(out, ", \"why\": ", r->missing[i].why);
+        put_member(out, ", \"fix\": ", r->missing[i].fix);
+        sink_putc(out, '}');
+    }
+    sink_puts(out, "],\n \"notes\": [");
+    for (size_t i = 0; i < r->nnotes; i++) {
+        uint64_t n = r->notes[i].count;
+        put_comma(out, i, "  ");
+        put_member(out, "{\"id\": ", r->notes[i].id);
+        sink_puts(out, ", \"count\": ");
+        put_int(out, n > INT64_MAX ? INT64_MAX : (int64_t)n);
+        put_member(out, ", \"text\": ", r->notes[i].text);
+        sink_putc(out, '}');
+    }
+    sink_puts(out, "]}\n");
 }

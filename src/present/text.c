@@ -49,10 +49,6 @@ struct table {
     size_t shown; /* rows */
 };
 
-static const char *dots(const struct text_style *st) {
-    return st->unicode ? "…" : "...";
-}
-
 #define BOLD   "\033[1m"
 #define DIM    "\033[2m"
 #define YELLOW "\033[33m"
@@ -171,20 +167,17 @@ static int pick_decimals(const struct result *r, size_t col) {
     return most >= 100 ? 1 : most >= 10 ? 2 : 3;
 }
 
-/* A float with fixed decimals; what is not 0 never looks like 0. */
-static void put_float(struct sink *out, double v, int decimals) {
-    double least = pow(10, -decimals);
-    if (v > 0 && v < least / 2) sink_printf(out, "<%.*f", decimals, least);
-    else sink_printf(out, "%.*f", decimals, v);
-}
-
-/* A float with four digits that count, and all of those before the point:
+/* A float with fixed decimals, where what is not 0 never looks like 0; or
+ * (digits) with four digits that count, and all of those before the point:
  * bytes are read as such. */
-static void put_digits(struct sink *out, double v) {
+static void put_float(struct sink *out, double v, int decimals, bool digits) {
     const double long_whole = 1e12;
-    double size = fabs(v);
+    double least = pow(10, -decimals), size = fabs(v);
     bool whole = v == floor(v) || size >= 1000;
-    sink_printf(out, whole && size < long_whole ? "%.0f" : "%.4g", v);
+    if (digits)
+        sink_printf(out, whole && size < long_whole ? "%.0f" : "%.4g", v);
+    else if (v > 0 && v < least / 2) sink_printf(out, "<%.*f", decimals, least);
+    else sink_printf(out, "%.*f", decimals, v);
 }
 
 /* Blanks before a cell of a tree: two a level, as long as there is room. */
@@ -221,8 +214,8 @@ static void cell_draw(struct table *t, size_t row, size_t col) {
         break;
     case COL_FLOAT:
     case COL_PERCENT:
-        if (t->r->cols[col].flags & COL_DIGITS) put_digits(&t->cell, c.f);
-        else put_float(&t->cell, c.f, l->decimals);
+        put_float(&t->cell, c.f, l->decimals,
+                  t->r->cols[col].flags & COL_DIGITS);
         break;
     case COL_BOOL: sink_puts(&t->cell, c.i ? "yes" : "no"); break;
     }
@@ -448,9 +441,10 @@ static void shorten(struct table *t, size_t row, size_t col) {
     if (indent > width / 2) indent = width / 2;
     sink_repeat(&t->cell, " ", indent);
     width -= indent;
+    const char *dots = t->st->unicode ? "…" : "...";
     if (t->r->cols[col].flags & COL_SYMBOL)
-        symbol_put_fit(&t->cell, c.s, width, dots(t->st));
-    else text_put_fit(&t->cell, c.s, width, dots(t->st));
+        symbol_put_fit(&t->cell, c.s, width, dots);
+    else text_put_fit(&t->cell, c.s, width, dots);
 }
 
 /* A paragraph that is wrapped at the screen's width; text_put_wrapped(). */
@@ -511,17 +505,6 @@ static const char *wrap_cell(struct table *t, size_t row, size_t col) {
     return c.s + n + strspn(c.s + n, " ");
 }
 
-/* The further lines of a wrapped cell, under its first one. */
-static void put_rest(struct table *t, const char *s, size_t col, size_t at) {
-    while (s != NULL && *s != '\0') {
-        size_t n = words_that_fit(s, t->lanes[col].width);
-        sink_repeat(t->out, " ", at);
-        text_put_n(t->out, s, n);
-        sink_putc(t->out, '\n');
-        s += n + strspn(s + n, " ");
-    }
-}
-
 static void put_row(struct table *t, size_t row) {
     const char *rest = NULL;
     size_t rest_col = 0, rest_at = 0, at = 0;
@@ -547,7 +530,14 @@ static void put_row(struct table *t, size_t row) {
         if (l->bar) put_bar(t, result_cell(t->r, row, c), is_last(t, c));
     }
     sink_putc(t->out, '\n');
-    put_rest(t, rest, rest_col, rest_at);
+    while (rest != NULL &&
+           *rest != '\0') { /* further lines of a wrapped cell */
+        size_t n = words_that_fit(rest, t->lanes[rest_col].width);
+        sink_repeat(t->out, " ", rest_at);
+        text_put_n(t->out, rest, n);
+        sink_putc(t->out, '\n');
+        rest += n + strspn(rest + n, " ");
+    }
     put_below(t, row);
 }
 

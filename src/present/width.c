@@ -32,19 +32,15 @@ static const struct span32 two_wide[] = {
     {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
 };
 
-/* Columns of a plain character (base/text/plain.h): 0, 1 or 2. */
-static int char_width(uint32_t c) {
-    if (c < 0x300) return 1;
-    if (within(zero_wide, COUNT(zero_wide), c)) return 0;
-    return within(two_wide, COUNT(two_wide), c) ? 2 : 1;
-}
-
 /* Takes one character of the n bytes at s, and the columns that it takes as
  * text_put writes it. */
 static size_t take(const char *s, size_t n, size_t *columns) {
     uint32_t c;
     size_t k = plain_take(s, n, &c);
-    *columns = plain_char(c) ? (size_t)char_width(c) : 1;
+    *columns = 1;
+    if (c < 0x300 || !plain_char(c)) return k;
+    if (within(zero_wide, COUNT(zero_wide), c)) *columns = 0;
+    else if (within(two_wide, COUNT(two_wide), c)) *columns = 2;
     return k;
 }
 

@@ -3,7 +3,7 @@
  * shown. */
 #include "tiny.h"
 
-#include "analyze/report/cover_ops.h"
+#include "analyze/report/cover.h"
 #include "feed.h"
 #include "names/op_names.h"
 

@@ -3,8 +3,7 @@
  * forward; own + children = total; what is in no scope. */
 #include "unit/tiny.h"
 
-#include "analyze/code/scope_path.h"
-#include "analyze/code/weights.h"
+#include "analyze/code/scope_tree.h"
 #include "names/op_names.h"
 #include <stdio.h>
 

@@ -94,4 +94,20 @@ static inline const char *paths_name(const struct paths *p, uint32_t node) {
     return strs_text(&p->names, p->v[node].name);
 }
 
+/* The name scopes that an op's name spells out, as a path. What belongs to the
+ * backward pass is found by how the frameworks spell it, and stands where its
+ * forward scope stands:
+ *
+ *   TensorFlow  gradient_tape/net/conv/Conv2DBackpropFilter  net/conv/...
+ *               gradients/conv/Conv2D_grad/ReluGrad       conv/Conv2D/ReluGrad
+ *   JAX         jit(step)/transpose(jvp(layer0))/dot_general
+ *                                            jit(step)/layer0/dot_general
+ *   tf.data     Iterator::Root::Map[0]       Iterator / Root / Map[0]
+ *
+ * Return the node, PATH_NONE if the path is empty, and set *backward: of a
+ * TensorFlow op or tf.data iterator by its span's name, and of an op of XLA by
+ * its framework op's name. */
+uint32_t scope_path_tf(struct paths *p, struct bytes name, bool *backward);
+uint32_t scope_path_xla(struct paths *p, struct bytes op_name, bool *backward);
+
 #endif

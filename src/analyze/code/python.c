@@ -35,7 +35,6 @@ struct python {
     uint32_t *of;     /* by str_id: function + 1; 0: not yet known */
     struct map index; /* stable name -> function */
     size_t *near;     /* by source: the step that the last time lay in */
-    size_t *first;    /* by source: its first step; [source + 1]: its end */
     struct intervals *others; /* by source: ops run on threads that are not
                                  the steps' (autograd, executors) */
     wide steps;               /* ps, sum of the steps that count */
@@ -98,10 +97,10 @@ static int64_t step_part(struct python *p, row_id r, bool native, int64_t from,
                          int64_t to) {
     const struct trace *t = p->t;
     uint32_t track = t->spans.track[r], source = t->tracks[track].source;
-    size_t i = p->near[source], end = p->first[source + 1];
+    size_t first = t->sources[source].step_first, i = p->near[source];
+    size_t end = t->sources[source].step_end;
     int64_t sum = 0;
-    if (i < end && i > p->first[source] && t->steps[i].ts > from)
-        i = p->first[source];
+    if (i < end && i > first && t->steps[i].ts > from) i = first;
     while (i < end && t->steps[i].ts + t->steps[i].dur <= from) i++;
     p->near[source] = i;
     for (; i < end && t->steps[i].ts < to; i++) {
@@ -132,9 +131,10 @@ static bool find_others(struct python *p) {
     const struct trace *t = p->t;
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
-        size_t first = p->first[tr->source];
+        const struct source *src = &t->sources[tr->source];
         if (tr->kind != TRACK_THREAD) continue;
-        if (first < p->first[tr->source + 1] && t->steps[first].thread == i)
+        if (src->step_first < src->step_end &&
+            t->steps[src->step_first].thread == i)
             continue; /* the steps of a source are on one thread */
         struct intervals *s = &p->others[tr->source];
         int64_t end = INT64_MIN;
@@ -153,21 +153,18 @@ static int python_gather(struct python *p, const struct opts *o,
     const struct trace *t = p->t;
     TRY(scope_init(&p->scope, t, o, e));
     p->of = calloc(t->strs.n + 1, sizeof *p->of);
-    p->near = calloc(t->nsources + 2, sizeof *p->near);
-    p->first = calloc(t->nsources + 2, sizeof *p->first);
+    p->near = calloc(t->nsources + 1, sizeof *p->near);
     p->others = calloc(t->nsources + 1, sizeof *p->others);
-    if (!p->of || !p->near || !p->first || !p->others || !strs_init(&p->names))
+    if (!p->of || !p->near || !p->others || !strs_init(&p->names))
         return fail_oom(e);
-    size_t k = 0; /* steps of a source stand together, by time */
-    for (size_t s = 0; s < t->nsources; s++) {
-        p->first[s] = p->near[s] = k;
-        for (; k < t->nsteps && t->steps[k].source == s; k++) {
-            if (!t->sources[s].has_stacks || !p->scope.step_in[k]) continue;
-            p->nsteps++;
-            p->steps += t->steps[k].dur;
-        }
+    for (size_t s = 0; s < t->nsources; s++)
+        p->near[s] = t->sources[s].step_first;
+    for (size_t k = 0; k < t->nsteps; k++) {
+        if (!t->sources[t->steps[k].source].has_stacks || !p->scope.step_in[k])
+            continue;
+        p->nsteps++;
+        p->steps += t->steps[k].dur;
     }
-    p->first[t->nsources] = k;
     if (!find_others(p)) return fail_oom(e);
     p->walk = (struct thread_walk){.t = t,
                                    .ctx = p,
@@ -277,7 +274,6 @@ static int python_run(const struct trace *t, const struct opts *o,
     free(p.v);
     free(p.of);
     free(p.near);
-    free(p.first);
     for (size_t i = 0; p.others && i < t->nsources; i++)
         intervals_free(&p.others[i]);
     free(p.others);

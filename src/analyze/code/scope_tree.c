@@ -6,14 +6,13 @@
 #include "analyze/code/scope_tree.h"
 
 #include "analyze/analyze.h"
-#include "analyze/code/scope_path.h"
 #include "analyze/code/thread_walk.h"
-#include "analyze/code/weights.h"
 #include "analyze/cost/op_cost.h"
 #include "analyze/memory/mem_forward.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/mem_scope.h"
+#include "analyze/shared/op_inputs.h"
 #include "analyze/shared/own.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -82,25 +81,22 @@ static bool is_pending(uint32_t token) {
     return token != TOKEN_NONE && token_read(token).pending;
 }
 
-/* The node, and whether on the way back. A backward op of a backward op leads
- * on to that one's forward op; a made-up circle ends at NO_SCOPE. */
-static uint32_t resolve(const struct scoping *s, uint32_t token, bool *back) {
-    enum { HOPS = 8 };
-    *back = false;
-    for (int i = 0; i < HOPS; i++) {
-        if (token == TOKEN_NONE) return NO_SCOPE;
-        struct token k = token_read(token);
-        *back |= k.back || k.pending;
-        if (!k.pending) return k.number;
-        token = s->walk.token[s->pending[k.number].from];
-    }
-    return NO_SCOPE;
-}
-
+/* Adds to a token's node. A backward op of a backward op leads on to that one's
+ * forward op; a made-up circle ends at NO_SCOPE. */
 static void charge(struct scoping *s, uint32_t token, enum path_value v,
                    int64_t by) {
-    bool back;
-    uint32_t node = resolve(s, token, &back);
+    enum { HOPS = 8 };
+    bool back = false;
+    uint32_t node = NO_SCOPE;
+    for (int i = 0; i < HOPS && token != TOKEN_NONE; i++) {
+        struct token k = token_read(token);
+        back |= k.back || k.pending;
+        if (!k.pending) {
+            node = k.number;
+            break;
+        }
+        token = s->walk.token[s->pending[k.number].from];
+    }
     paths_add(&s->paths, node, v, by);
     if (!back) return;
     if (v == PATH_HOST) paths_add(&s->paths, node, PATH_HOST_BACK, by);
@@ -113,24 +109,17 @@ static struct bytes name_of(const struct scoping *s, row_id r) {
     return strs_bytes(&s->t->strs, s->t->spans.name[r]);
 }
 
-/* How a span's name reads in a path: less what all of its kind begin with,
- * and steps and the like without their number. */
-static struct bytes part_text(const struct scoping *s, row_id r) {
-    struct bytes b = name_of(s, r);
-    if (BYTES_STARTS(b, MODULE_WORD)) {
-        b.p += sizeof MODULE_WORD - 1;
-        b.n -= sizeof MODULE_WORD - 1;
-    } else if (s->t->spans.kind[r] == SPAN_PYTHON && b.n > 1 && b.p[0] == '$') {
-        b.p++; /* TensorFlow and JAX: "$file.py:12 func" */
-        b.n--;
-    }
-    return b;
-}
-
 static uint32_t child_of(struct scoping *s, uint32_t outer, row_id r) {
     uint32_t *known = &s->part[s->t->spans.name[r]];
     if (*known == 0) {
-        str_id id = strs_intern(&s->paths.names, part_text(s, r));
+        /* in a path a name stands without what all of its kind begin with */
+        struct bytes b = name_of(s, r);
+        size_t skip = 0;
+        if (BYTES_STARTS(b, MODULE_WORD)) skip = sizeof MODULE_WORD - 1;
+        else if (s->t->spans.kind[r] == SPAN_PYTHON && b.n > 1 && b.p[0] == '$')
+            skip = 1; /* TensorFlow and JAX: "$file.py:12 func" */
+        str_id id = strs_intern(&s->paths.names,
+                                (struct bytes){b.p + skip, b.n - skip});
         if (id == STR_NONE) s->paths.oom = true;
         *known = id == STR_NONE ? 1 : id + 1;
     }
@@ -169,6 +158,16 @@ static bool is_inside(const struct trace *t, row_id r, row_id outer) {
            span_end(t, r) <= span_end(t, outer);
 }
 
+int64_t weights_from(struct bytes dims, unsigned inputs) {
+    struct op_inputs in;
+    int64_t sum = 0;
+    op_inputs_from(dims, (struct bytes){0}, (struct bytes){0}, &in);
+    for (int i = 0; i < in.n && sum >= 0; i++)
+        if (inputs >> i & 1 || in.v[i].numel < 0)
+            sum = known_add(sum, in.v[i].numel);
+    return in.n > 0 ? sum : -1;
+}
+
 /* A layer's op: the weights it was called with are its module's. Autocast
  * calls the same op inside of it again. */
 static void add_weights(struct scoping *s, uint32_t token, row_id r) {
@@ -179,7 +178,10 @@ static void add_weights(struct scoping *s, uint32_t token, row_id r) {
     if (!s->t->sources[tr->source].has_shapes || node >= s->cap_calls) return;
     if (s->calls[node].first != s->calls[node].last) return;
     unsigned inputs = op_weight_inputs(name_of(s, r));
-    int64_t n = inputs ? weights_of(s->t, r, inputs) : -1;
+    if (inputs == 0) return;
+    struct arg a = args_get(s->t, r, "Input Dims");
+    if (a.type == ARG_NONE) a = args_get(s->t, r, "Input dims");
+    int64_t n = a.text.n > 0 ? weights_from(a.text, inputs) : -1;
     if (n < 0) return;
     paths_add(&s->paths, node, PATH_PARAMS, n);
     s->layer = r;
@@ -304,9 +306,12 @@ static uint32_t enter_scope(struct scoping *s, row_id r, uint32_t outer) {
     return token;
 }
 
-/* Modules and code: Python frames are the nodes, ops belong to them. */
-static uint32_t enter_frame(struct scoping *s, row_id r, uint32_t outer) {
-    if (s->t->spans.kind[r] != SPAN_PYTHON) {
+static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
+    struct scoping *s = ctx;
+    if (s->by == BY_SCOPE) return enter_scope(s, r, outer);
+    if (s->by == BY_OP && is_plain(s, r)) return outer;
+    /* modules and code: Python frames are the nodes, ops belong to them */
+    if (s->by != BY_OP && s->t->spans.kind[r] != SPAN_PYTHON) {
         uint32_t token = backward_of(s, r, outer);
         if (s->by == BY_MODULE && token == outer && s->host.rep[r] == r)
             add_weights(s, token, r);
@@ -314,16 +319,6 @@ static uint32_t enter_frame(struct scoping *s, row_id r, uint32_t outer) {
     }
     uint32_t token = child_of(s, outer, r);
     if (s->by == BY_MODULE) open_call(s, token, r);
-    count_call(s, token, r);
-    return token;
-}
-
-static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
-    struct scoping *s = ctx;
-    if (s->by == BY_SCOPE) return enter_scope(s, r, outer);
-    if (s->by != BY_OP) return enter_frame(s, r, outer);
-    if (is_plain(s, r)) return outer;
-    uint32_t token = child_of(s, outer, r);
     count_call(s, token, r);
     return token;
 }
@@ -383,34 +378,16 @@ static void charge_hlo(struct scoping *s, uint32_t token, row_id r) {
     charge(s, token, PATH_FLOPS, i->flops);
 }
 
-static void charge_device_span(struct scoping *s, row_id d, row_id launch,
-                               int64_t own) {
+static bool charge_device(void *ctx, row_id d, row_id launch, int64_t own) {
+    struct scoping *s = ctx;
     uint32_t token = device_token(s, d);
     bool named = token != TOKEN_NONE;
+    s->device = true;
     if (!named && launch != ROW_NONE) token = s->walk.token[launch];
-    if (!scope_has(s->scope, d)) return;
+    if (!scope_has(s->scope, d)) return true;
     charge(s, token, PATH_DEVICE, own);
     charge_hlo(s, token, d);
     if (named) charge(s, token, PATH_CALLS, 1);
-}
-
-/* Ops of a TPU nest; what runs inside is not the outer one's own. */
-static bool charge_device(struct scoping *s) {
-    const struct trace *t = s->t;
-    size_t link = 0;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        struct own_times own;
-        if (tr->kind != TRACK_STREAM) continue;
-        if (!own_times_init(&own, t, tr)) return false;
-        for (row_id d = tr->first; d < tr->end; d++) {
-            if (!span_is_device_work(t, d)) continue;
-            charge_device_span(s, d, next_launch(t, d, &link),
-                               own_time(&own, d));
-            s->device = true;
-        }
-        own_times_free(&own);
-    }
     return true;
 }
 
@@ -451,27 +428,24 @@ static bool charge_flops(struct scoping *s) {
     return rules != NULL;
 }
 
-/* Where an allocation's bytes go: to the node that the source names, or to
+/* Charges an allocator's bytes, each to the node that the source names, or to
  * what ran on its thread. */
-static uint32_t mem_token(struct scoping *s, struct innermost_at *at,
-                          size_t i) {
-    const struct mem_events *m = &s->t->mem;
-    const struct source *src =
-        &s->t->sources[s->t->allocators[m->allocator[i]].source];
-    if (src->format->allocs_name_ops && s->by == BY_SCOPE && m->what[i] != 0)
-        return named_scope(s, m->what[i], false);
-    return innermost_at(at, m->track[i], m->ts[i]);
-}
-
 static void charge_allocator(struct scoping *s, struct innermost_at *at,
                              const struct mem_scope *in, size_t *next) {
     const struct mem_events *m = &s->t->mem;
     uint32_t allocator = m->allocator[*next];
-    bool device = s->t->allocators[allocator].device != ROW_NONE;
+    const struct allocator *a = &s->t->allocators[allocator];
+    bool device = a->device != ROW_NONE;
+    bool named = s->by == BY_SCOPE &&
+                 s->t->sources[a->source].format->allocs_name_ops;
     for (; *next < m->n && m->allocator[*next] == allocator; ++*next) {
-        if (m->bytes[*next] <= 0 || device != s->device_memory) continue;
-        if (!mem_scope_has(in, m->ts[*next])) continue;
-        charge(s, mem_token(s, at, *next), PATH_BYTES, m->bytes[*next]);
+        size_t i = *next;
+        if (m->bytes[i] <= 0 || device != s->device_memory) continue;
+        if (!mem_scope_has(in, m->ts[i])) continue;
+        uint32_t token = named && m->what[i] != 0
+                             ? named_scope(s, m->what[i], false)
+                             : innermost_at(at, m->track[i], m->ts[i]);
+        charge(s, token, PATH_BYTES, m->bytes[i]);
     }
 }
 
@@ -502,7 +476,8 @@ static int charge_memory(struct scoping *s, struct ops_err *e) {
 
 /* ---- setting up ---- */
 
-bool scope_tree_has_modules(const struct trace *t) {
+/* Is there a frame of a module? */
+static bool has_modules(const struct trace *t) {
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
         if (tr->kind != TRACK_PYTHON) continue;
@@ -532,7 +507,7 @@ static bool has_named_scopes(const struct trace *t) {
 }
 
 enum scope_by scope_tree_best(const struct trace *t) {
-    if (scope_tree_has_modules(t)) return BY_MODULE;
+    if (has_modules(t)) return BY_MODULE;
     return has_named_scopes(t) ? BY_SCOPE : BY_OP;
 }
 
@@ -558,7 +533,8 @@ static int scoping_gather(struct scoping *s, struct ops_err *e) {
     for (uint32_t i = 0; i < s->npending; i++)
         charge(s, token_of((struct token){.number = i, .pending = true}),
                PATH_HOST, s->pending[i].host);
-    if (!charge_device(s) || !charge_flops(s)) return fail_oom(e);
+    if (!own_each_work(s->t, charge_device, s) || !charge_flops(s))
+        return fail_oom(e);
     TRY(charge_memory(s, e));
     paths_sum_up(&s->paths);
     return s->paths.oom ? fail_oom(e) : 0;

@@ -31,13 +31,16 @@ struct scope_tree {
 /* What the trace can show best: modules, else name scopes, else ops. */
 enum scope_by scope_tree_best(const struct trace *t);
 
-/* Is there a frame of a module? */
-bool scope_tree_has_modules(const struct trace *t);
-
 /* Counts all that is in scope. On failure nothing is held. O(n). */
 int scope_tree_init(struct scope_tree *s, const struct trace *t,
                     const struct scope *scope, enum scope_by by,
                     struct ops_err *e);
 void scope_tree_free(struct scope_tree *s);
+
+/* torch does not record the parameters of a module, but its layers hand them to
+ * a few known ops, always at the same places. Returns how many numbers these
+ * inputs (op_weight_inputs()) have, by the shapes that were recorded of all
+ * inputs, "[[32, 3, 8, 8], [16, 3, 3, 3], [16]]"; -1 if none is there. */
+int64_t weights_from(struct bytes dims, unsigned inputs);
 
 #endif

@@ -47,8 +47,7 @@ struct call_paths {
     uint32_t *part;  /* by str_id: the name as a frame, + 1; 0: not yet */
     uint32_t *users; /* by name in paths: 1 no, 2 a frame of the program's own
                         code; 0 not yet known */
-    size_t nusers;
-    bool device; /* --by */
+    bool device;     /* --by */
     enum path_value value;
     wide whole; /* ps, of all rows */
 };
@@ -105,7 +104,8 @@ static void on_spend(void *ctx, row_id r, uint32_t node, int64_t from,
     paths_add(&s->paths, node, PATH_HOST, to - from);
 }
 
-/* What XLA compiled a kernel from, as a frame of its own; 0: not known. */
+/* Returns what XLA compiled a kernel from, as a frame of its own; 0: not
+ * known. */
 static str_id compiled_from(struct call_paths *s, row_id d) {
     const struct hlo_instr *i = hlo_of_span(s->t, d);
     const struct track *tr = &s->t->tracks[s->t->spans.track[d]];
@@ -117,40 +117,22 @@ static str_id compiled_from(struct call_paths *s, row_id d) {
     return b.n > 0 ? frame_id(s, b) : 0;
 }
 
-/* The node of a device span: launching path, op of XLA, the span itself; of a
- * span inside of another one (a loop of a TPU), under that. */
-static uint32_t device_node(struct call_paths *s, row_id d, row_id launch,
-                            uint32_t around) {
-    uint32_t node = around;
-    if (node == PATH_NONE && launch != ROW_NONE) node = s->walk.token[launch];
-    str_id op = around == PATH_NONE ? compiled_from(s, d) : 0;
-    if (op != 0) node = paths_child_id(&s->paths, node, op);
-    return child_of(s, node, d);
-}
-
-static bool count_stream(struct call_paths *s, const struct track *tr,
-                         size_t *link) {
-    const struct trace *t = s->t;
-    struct own_times own;
-    if (!own_times_init(&own, t, tr)) return false;
-    uint32_t *node = vec_alloc(tr->end - tr->first + 1, sizeof *node);
-    for (row_id d = tr->first; node && d < tr->end; d++) {
-        node[d - tr->first] = PATH_NONE;
-        if (!span_is_device_work(t, d)) continue;
-        while (*link < t->links.n && t->links.device[*link] < d) ++*link;
-        bool linked = *link < t->links.n && t->links.device[*link] == d;
-        row_id p = t->spans.parent[d];
-        uint32_t around = p == ROW_NONE ? PATH_NONE : node[p - tr->first];
-        uint32_t at =
-            device_node(s, d, linked ? t->links.host[*link] : ROW_NONE, around);
-        node[d - tr->first] = at;
-        if (!scope_has(&s->scope, d)) continue;
-        paths_add(&s->paths, at, PATH_CALLS, 1);
-        paths_add(&s->paths, at, PATH_DEVICE, own_time(&own, d));
+/* Counts a device span. Its node is the launching path, the op of XLA, the span
+ * itself; of a span inside of another one (a loop of a TPU), under that. */
+static bool count_work(void *ctx, row_id d, row_id launch, int64_t own) {
+    struct call_paths *s = ctx;
+    row_id p = s->t->spans.parent[d];
+    uint32_t node = p == ROW_NONE ? PATH_NONE : s->walk.token[p];
+    if (node == PATH_NONE) {
+        if (launch != ROW_NONE) node = s->walk.token[launch];
+        str_id op = compiled_from(s, d);
+        if (op != 0) node = paths_child_id(&s->paths, node, op);
     }
-    own_times_free(&own);
-    free(node);
-    return node != NULL;
+    node = s->walk.token[d] = child_of(s, node, d);
+    if (!scope_has(&s->scope, d)) return true;
+    paths_add(&s->paths, node, PATH_CALLS, 1);
+    paths_add(&s->paths, node, PATH_DEVICE, own);
+    return true;
 }
 
 static bool has_device_work(const struct trace *t) {
@@ -166,7 +148,6 @@ static bool has_device_work(const struct trace *t) {
 static int gather(struct call_paths *s, const struct opts *o,
                   struct ops_err *e) {
     const struct trace *t = s->t;
-    size_t link = 0;
     TRY(scope_init(&s->scope, t, o, e));
     TRY(host_tree_init(&s->host, t, e));
     s->part = calloc(t->strs.n + 1, sizeof *s->part);
@@ -178,16 +159,12 @@ static int gather(struct call_paths *s, const struct opts *o,
                                    .spend = on_spend,
                                    .python = true};
     TRY(thread_walk(&s->walk, e));
-    for (size_t i = 0; s->device && i < t->ntracks; i++)
-        if (t->tracks[i].kind == TRACK_STREAM &&
-            !count_stream(s, &t->tracks[i], &link))
-            return fail_oom(e);
+    if (s->device && !own_each_work(t, count_work, s)) return fail_oom(e);
     paths_sum_up(&s->paths);
     if (s->paths.oom) return fail_oom(e);
     for (size_t i = 0; i < s->paths.n; i++)
         s->whole += paths_self(&s->paths, i, s->value);
-    s->nusers = s->paths.names.n;
-    s->users = calloc(s->nusers + 1, sizeof *s->users);
+    s->users = calloc(s->paths.names.n + 1, sizeof *s->users);
     return s->users ? 0 : fail_oom(e);
 }
 
@@ -215,52 +192,47 @@ static void put_columns(struct result *r, const struct call_paths *s) {
     result_cols(r, cols, COUNT(cols));
 }
 
-static bool is_users(struct call_paths *s, str_id name) {
-    if (name < s->nusers && s->users[name] == 0) {
-        struct frame_name f = frame_name_split(
-            strs_bytes(&s->paths.names, name));
-        s->users[name] = frame_name_is_users(&f) ? 2 : 1;
-    }
-    return name < s->nusers && s->users[name] == 2;
-}
-
+/* Returns the nearest frame of the program's own code, or NULL. */
 static const char *caller_of(struct call_paths *s, uint32_t node) {
-    for (uint32_t i = node; i != PATH_NONE; i = s->paths.v[i].parent)
-        if (is_users(s, s->paths.v[i].name)) return paths_name(&s->paths, i);
+    for (uint32_t i = node; i != PATH_NONE; i = s->paths.v[i].parent) {
+        uint32_t *known = &s->users[s->paths.v[i].name];
+        if (*known == 0) {
+            struct frame_name f = frame_name_split(
+                strs_bytes(&s->paths.names, s->paths.v[i].name));
+            *known = frame_name_is_users(&f) ? 2 : 1;
+        }
+        if (*known == 2) return paths_name(&s->paths, i);
+    }
     return NULL;
 }
 
-static void put_row(struct result *r, struct call_paths *s, uint32_t node,
-                    struct sink *text) {
-    uint32_t parent = s->paths.v[node].parent;
-    int64_t self = paths_self(&s->paths, node, s->value);
-    text->n = 0;
-    paths_text(&s->paths, node, ";", STACK_MOST, text);
-    sink_putc(text, '\0');
+static void put_row(struct result *r, const struct call_paths *s,
+                    const char *stack, const char *frame, int64_t self,
+                    int64_t total, int64_t count) {
     result_row(r);
-    if (text->broken) r->oom = true; /* a path without text misleads */
-    cell_text(r, "stack", text->broken ? "" : text->buf);
-    cell_text(r, "frame", paths_name(&s->paths, node));
+    cell_text(r, "stack", stack);
+    cell_text(r, "frame", frame);
     cell_int(r, "self_us", self);
-    cell_int(r, "total_us", paths_total(&s->paths, node, s->value));
-    cell_int(r, "count", paths_self(&s->paths, node, PATH_CALLS));
-    if (s->whole > 0)
-        cell_float(r, "share_pct", 100.0 * (double)self / (double)s->whole);
-    cell_text(r, "op",
-              parent == PATH_NONE ? NULL : paths_name(&s->paths, parent));
-    cell_text(r, "caller", caller_of(s, node));
-}
-
-static void put_rest(struct result *r, const struct call_paths *s, int64_t self,
-                     int64_t count) {
-    result_row(r);
-    cell_text(r, "stack", "(other paths)");
-    cell_text(r, "frame", "(other paths)");
-    cell_int(r, "self_us", self);
-    cell_int(r, "total_us", self);
+    cell_int(r, "total_us", total);
     cell_int(r, "count", count);
     if (s->whole > 0)
         cell_float(r, "share_pct", 100.0 * (double)self / (double)s->whole);
+}
+
+static void put_node(struct result *r, struct call_paths *s, uint32_t node,
+                     struct sink *text) {
+    uint32_t parent = s->paths.v[node].parent;
+    text->n = 0;
+    paths_text(&s->paths, node, ";", STACK_MOST, text);
+    sink_putc(text, '\0');
+    if (text->broken) r->oom = true; /* a path without text misleads */
+    put_row(r, s, text->broken ? "" : text->buf, paths_name(&s->paths, node),
+            paths_self(&s->paths, node, s->value),
+            paths_total(&s->paths, node, s->value),
+            paths_self(&s->paths, node, PATH_CALLS));
+    cell_text(r, "op",
+              parent == PATH_NONE ? NULL : paths_name(&s->paths, parent));
+    cell_text(r, "caller", caller_of(s, node));
 }
 
 /* Numbers of the nodes that have time of their own, most first; equal ones in
@@ -289,7 +261,7 @@ static int put_rows(struct result *r, struct call_paths *s, struct ops_err *e) {
     if (v == NULL) return fail_oom(e);
     sink_memory(&text);
     for (i = 0; i < n && bytes < TEXT_MOST; i++) {
-        put_row(r, s, v[i].row, &text);
+        put_node(r, s, v[i].row, &text);
         bytes += text.n;
     }
     int64_t self = 0, count = 0;
@@ -297,7 +269,8 @@ static int put_rows(struct result *r, struct call_paths *s, struct ops_err *e) {
         sum_add(&self, paths_self(&s->paths, v[k].row, s->value));
         sum_add(&count, paths_self(&s->paths, v[k].row, PATH_CALLS));
     }
-    if (i < n) put_rest(r, s, self, count);
+    if (i < n)
+        put_row(r, s, "(other paths)", "(other paths)", self, self, count);
     sink_free(&text);
     free(v);
     return 0;

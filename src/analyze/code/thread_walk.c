@@ -24,18 +24,6 @@ static uint32_t top_token(const struct walk *w) {
     return top == ROW_NONE ? TOKEN_NONE : w->l->token[top];
 }
 
-static bool visit(struct walk *w, row_id r) {
-    const struct spans *sp = &w->l->t->spans;
-    own_until(&w->own, sp->ts[r], spend, w);
-    w->l->token[r] = top_token(w);
-    if (sp->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) return true;
-    if (!w->l->wants(w->l->ctx, r)) return true;
-    int64_t end = span_end(w->l->t, r);
-    own_cross(&w->own, end);
-    w->l->token[r] = w->l->enter(w->l->ctx, r, top_token(w));
-    return own_open(&w->own, r, end);
-}
-
 /* Does a stand before b: earlier, or around it? */
 static bool is_before(const struct spans *sp, row_id a, row_id b) {
     if (sp->ts[a] != sp->ts[b]) return sp->ts[a] < sp->ts[b];
@@ -53,38 +41,42 @@ static bool walk_pair(struct walk *w, const struct track *python,
     while (i < python->end || j < thread->end) {
         bool frame = j >= thread->end ||
                      (i < python->end && is_before(sp, i, j));
-        if (!visit(w, frame ? i++ : j++)) return false;
+        row_id r = frame ? i++ : j++;
+        own_until(&w->own, sp->ts[r], spend, w);
+        w->l->token[r] = top_token(w);
+        if ((sp->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) ||
+            !w->l->wants(w->l->ctx, r))
+            continue;
+        int64_t end = span_end(w->l->t, r);
+        own_cross(&w->own, end);
+        w->l->token[r] = w->l->enter(w->l->ctx, r, top_token(w));
+        if (!own_open(&w->own, r, end)) return false;
     }
     own_until(&w->own, INT64_MAX, spend, w);
     assert(w->own.n == 0);
     return true;
 }
 
-/* Frames whose thread recorded nothing else are a lane, too. */
-static bool is_walked(const struct thread_walk *l, const struct track *tr) {
-    if (tr->kind == TRACK_THREAD) return true;
-    return tr->kind == TRACK_PYTHON && l->python && tr->thread >= l->t->ntracks;
-}
-
 int thread_walk(struct thread_walk *l, struct ops_err *e) {
     const struct trace *t = l->t;
     struct walk w = {.l = l};
-    struct pystack py;
-    TRY(pystack_init(&py, t, e));
+    uint32_t *python = trace_python_tracks(t);
     l->token = vec_alloc(t->spans.n + 1, sizeof *l->token);
-    bool ok = l->token != NULL;
+    bool ok = python && l->token;
     for (size_t i = 0; ok && i < t->spans.n; i++) l->token[i] = TOKEN_NONE;
     for (size_t i = 0; ok && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
-        if (!is_walked(l, tr)) continue;
         own_begin(&w.own, t->sources[tr->source].slack);
-        bool thread = tr->kind == TRACK_THREAD;
-        uint32_t p = thread && l->python ? py.python[i] : ROW_NONE;
-        const struct track *frames = p == ROW_NONE ? NULL : &t->tracks[p];
-        ok = thread ? walk_pair(&w, frames, tr) : walk_pair(&w, tr, NULL);
+        if (tr->kind == TRACK_THREAD) {
+            uint32_t p = l->python ? python[i] : ROW_NONE;
+            ok = walk_pair(&w, p == ROW_NONE ? NULL : &t->tracks[p], tr);
+        } else if (tr->kind == TRACK_PYTHON && l->python &&
+                   tr->thread >= t->ntracks) {
+            ok = walk_pair(&w, tr, NULL); /* its thread has nothing else */
+        }
     }
     free(w.own.v);
-    pystack_free(&py);
+    free(python);
     return ok ? 0 : fail_oom(e);
 }
 
@@ -92,9 +84,9 @@ int innermost_at_init(struct innermost_at *a, const struct thread_walk *l,
                       struct ops_err *e) {
     const struct trace *t = l->t;
     *a = (struct innermost_at){.l = l};
-    TRY(pystack_init(&a->py, t, e));
+    a->python = trace_python_tracks(t);
     a->near = malloc((t->ntracks + 1) * sizeof *a->near);
-    if (!a->near) {
+    if (!a->python || !a->near) {
         innermost_at_free(a);
         return fail_oom(e);
     }
@@ -103,16 +95,19 @@ int innermost_at_init(struct innermost_at *a, const struct thread_walk *l,
 }
 
 void innermost_at_free(struct innermost_at *a) {
-    pystack_free(&a->py);
+    free(a->python);
     free(a->near);
     *a = (struct innermost_at){0};
 }
 
-/* The first row of the track that starts after ts: from the last answer in
- * steps that double, then by halves. */
-static row_id first_after(struct innermost_at *a, uint32_t track, int64_t ts) {
-    const struct track *tr = &a->l->t->tracks[track];
-    const int64_t *start = a->l->t->spans.ts;
+/* The innermost row of the track that runs at ts, or ROW_NONE: from the last
+ * answer in steps that double, then by halves, then up. */
+static row_id row_at(struct innermost_at *a, uint32_t track, int64_t ts) {
+    enum { CLIMB = 10000 }; /* made-up depths must not cost n times n */
+    const struct trace *t = a->l->t;
+    if (track >= t->ntracks) return ROW_NONE;
+    const struct track *tr = &t->tracks[track];
+    const int64_t *start = t->spans.ts;
     row_id lo = a->near[track], hi = lo;
     if (lo > tr->first && start[lo - 1] > ts) lo = tr->first;
     for (row_id step = 1; hi < tr->end && start[hi] <= ts; step *= 2) {
@@ -120,17 +115,8 @@ static row_id first_after(struct innermost_at *a, uint32_t track, int64_t ts) {
         hi = step < tr->end - lo ? lo + step : tr->end;
     }
     lo += (row_id)upper_bound(start + lo, hi - lo, ts);
-    return a->near[track] = lo;
-}
-
-/* The innermost row of the track that runs at ts, or ROW_NONE. */
-static row_id row_at(struct innermost_at *a, uint32_t track, int64_t ts) {
-    enum { CLIMB = 10000 }; /* made-up depths must not cost n times n */
-    const struct trace *t = a->l->t;
-    if (track >= t->ntracks) return ROW_NONE;
-    row_id r = first_after(a, track, ts);
-    if (r == t->tracks[track].first) return ROW_NONE;
-    r--;
+    a->near[track] = lo; /* the first that starts after ts */
+    row_id r = lo == tr->first ? ROW_NONE : lo - 1;
     for (int i = 0; r != ROW_NONE && span_end(t, r) < ts; i++)
         r = i < CLIMB ? t->spans.parent[r] : ROW_NONE;
     return r;
@@ -140,7 +126,7 @@ uint32_t innermost_at(struct innermost_at *a, uint32_t track, int64_t ts) {
     const struct trace *t = a->l->t;
     if (track >= t->ntracks) return TOKEN_NONE;
     row_id r = row_at(a, track, ts);
-    row_id p = a->l->python ? row_at(a, a->py.python[track], ts) : ROW_NONE;
+    row_id p = a->l->python ? row_at(a, a->python[track], ts) : ROW_NONE;
     if (r == ROW_NONE || (p != ROW_NONE && is_before(&t->spans, r, p))) r = p;
     return r == ROW_NONE ? TOKEN_NONE : a->l->token[r];
 }

@@ -19,7 +19,6 @@
 #ifndef ANALYZE_CODE_THREAD_WALK_H
 #define ANALYZE_CODE_THREAD_WALK_H
 
-#include "analyze/shared/pystack.h"
 #include "base/err.h"
 #include "model/trace.h"
 
@@ -48,8 +47,8 @@ int thread_walk(struct thread_walk *l, struct ops_err *e);
  * thread should come in order of time: then each costs O(1) amortised. */
 struct innermost_at {
     const struct thread_walk *l;
-    struct pystack py;
-    row_id *near; /* by track: where the last answer was */
+    uint32_t *python; /* by track: the Python track beside a thread */
+    row_id *near;     /* by track: where the last answer was */
 };
 int innermost_at_init(struct innermost_at *a, const struct thread_walk *l,
                       struct ops_err *e);

@@ -146,18 +146,17 @@ static int put_rows(struct result *r, struct tree *x, struct ops_err *e) {
     return 0;
 }
 
-static const char *const kinds[] = {
-    [BY_SCOPE] = "name scopes and the regions that the program named",
-    [BY_MODULE] = "nn.Modules",
-    [BY_OP] = "operations and regions, as they were called",
-    [BY_CODE] = "lines of Python code",
-};
-
-static const char *const whys[] = {
-    [BY_SCOPE] = "the operations' names spell them",
-    [BY_MODULE] = "the profile has the frames of modules",
-    [BY_OP] = "the profile has neither modules nor name scopes",
-    [BY_CODE] = "asked for",
+/* What the tree is made of: --by's name of it, in words, and why it is that. */
+static const struct {
+    const char *name, *kind, *why;
+} ways[] = {
+    [BY_SCOPE] = {"scope", "name scopes and the regions that the program named",
+                  "the operations' names spell them"},
+    [BY_MODULE] = {"module", "nn.Modules",
+                   "the profile has the frames of modules"},
+    [BY_OP] = {"op", "operations and regions, as they were called",
+               "the profile has neither modules nor name scopes"},
+    [BY_CODE] = {"code", "lines of Python code", "asked for"},
 };
 
 static void say_by(struct result *r, const struct tree *x, bool asked) {
@@ -167,7 +166,7 @@ static void say_by(struct result *r, const struct tree *x, bool asked) {
                   paths_self(&x->s.paths, i, PATH_DEVICE_BACK) != 0;
     if (!asked)
         result_remark(r, "Scopes here are %s: %s; --by shows others.",
-                      kinds[x->s.by], whys[x->s.by]);
+                      ways[x->s.by].kind, ways[x->s.by].why);
     if (folded)
         result_remark(r, "The backward pass counts in the scope of its "
                          "forward operation (columns backward_*_us say how "
@@ -177,7 +176,6 @@ static void say_by(struct result *r, const struct tree *x, bool asked) {
 }
 
 static void say_parameters(struct result *r, const struct tree *x) {
-    if (x->s.paths.v[NO_SCOPE].has & (1u << PATH_PARAMS)) return;
     for (size_t i = 0; i < x->s.paths.n; i++)
         if (x->s.paths.v[i].has & (1u << PATH_PARAMS)) return;
     if (missing_own(x->s.t)) return; /* a C program has no modules */
@@ -205,7 +203,7 @@ static void say_empty(struct result *r, const struct tree *x) {
     if (x->s.paths.n > 1) return;
     if (x->s.by == BY_MODULE || x->s.by == BY_CODE)
         missing_say(r, x->s.t, MISSING_STACKS);
-    result_remark(r, "There are no %s in this profile%s.", kinds[x->s.by],
+    result_remark(r, "There are no %s in this profile%s.", ways[x->s.by].kind,
                   is_empty(&x->s.paths, NO_SCOPE) ? " (nor any other work)"
                                                   : "");
 }
@@ -214,14 +212,10 @@ static int tree_run(const struct trace *t, const struct opts *o,
                     struct result *r, struct ops_err *e) {
     struct tree x = {.glob = opts_text(o, "scope")};
     struct scope scope;
-    static const char *const words[] = {[BY_SCOPE] = "scope",
-                                        [BY_MODULE] = "module",
-                                        [BY_OP] = "op",
-                                        [BY_CODE] = "code"};
     const char *asked = opts_text(o, "by");
     enum scope_by by = scope_tree_best(t);
-    for (size_t i = 0; asked != NULL && i < COUNT(words); i++)
-        if (strcmp(asked, words[i]) == 0) by = (enum scope_by)i;
+    for (size_t i = 0; asked != NULL && i < COUNT(ways); i++)
+        if (strcmp(asked, ways[i].name) == 0) by = (enum scope_by)i;
     TRY(scope_init(&scope, t, o, e));
     result_init(r, "tree", "Scopes");
     result_from_trace(r, t);

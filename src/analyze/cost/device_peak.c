@@ -62,30 +62,19 @@ static bool has_word(struct bytes model, struct bytes word) {
     return false;
 }
 
-static bool has_words(struct bytes model, const char *words) {
-    struct bytes rest = bytes_of(words), w;
-    while (next_word(&rest, &w))
-        if (!has_word(model, w)) return false;
-    return true;
-}
-
-static void put_row(const struct peak_row *r, double part,
-                    struct device_peak *out) {
-    *out = (struct device_peak){
-        .matrix_fp64 = part * r->fp64m * TERA,
-        .matrix_fp32 = part * r->fp32m * TERA,
-        .bytes_per_s = part * r->gb_per_s * GIGA,
-        .link_bytes_per_s = r->link * GIGA,
-        .source = r->source,
-    };
-    out->flops[DTYPE_FP64] = part * r->fp64 * TERA;
-    out->flops[DTYPE_FP32] = part * r->fp32 * TERA;
-    out->flops[DTYPE_TF32] = part * r->tf32 * TERA;
-    out->flops[DTYPE_FP16] = part * r->fp16 * TERA;
-    out->flops[DTYPE_BF16] = part * r->bf16 * TERA;
-    out->flops[DTYPE_FP8] = part * r->fp8 * TERA;
-    out->flops[DTYPE_FP4] = part * r->fp4 * TERA;
-    out->flops[DTYPE_INT8] = part * r->int8 * TERA;
+/* Fills in the row's rates, each by * unit FLOP/s. */
+static void put_rates(const struct peak_row *r, double by, double unit,
+                      struct device_peak *out) {
+    *out = (struct device_peak){.matrix_fp64 = by * r->fp64m * unit,
+                                .matrix_fp32 = by * r->fp32m * unit};
+    out->flops[DTYPE_FP64] = by * r->fp64 * unit;
+    out->flops[DTYPE_FP32] = by * r->fp32 * unit;
+    out->flops[DTYPE_TF32] = by * r->tf32 * unit;
+    out->flops[DTYPE_FP16] = by * r->fp16 * unit;
+    out->flops[DTYPE_BF16] = by * r->bf16 * unit;
+    out->flops[DTYPE_FP8] = by * r->fp8 * unit;
+    out->flops[DTYPE_FP4] = by * r->fp4 * unit;
+    out->flops[DTYPE_INT8] = by * r->int8 * unit;
 }
 
 bool device_peak_by_name(struct bytes model, int64_t units,
@@ -94,11 +83,18 @@ bool device_peak_by_name(struct bytes model, int64_t units,
     if (has_word(model, bytes_of("Laptop"))) return false;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct peak_row *r = &rows[i];
-        if (!has_words(model, r->words)) continue;
+        struct bytes rest = bytes_of(r->words), w;
+        bool fits = true;
+        while (fits && next_word(&rest, &w)) fits = has_word(model, w);
+        if (!fits) continue;
         /* Salvaged parts of one name differ by a few units: only what is
          * plainly a slice is scaled. */
         bool slice = units > 0 && units < r->units && units * 10 < r->units * 9;
-        put_row(r, slice ? (double)units / r->units : 1, out);
+        double part = slice ? (double)units / r->units : 1;
+        put_rates(r, part, TERA, out);
+        out->bytes_per_s = part * r->gb_per_s * GIGA;
+        out->link_bytes_per_s = r->link * GIGA;
+        out->source = r->source;
         if (slice) {
             snprintf(out->text, sizeof out->text, "%s, %d of %d units",
                      r->source, (int)units, r->units);
@@ -113,41 +109,32 @@ bool device_peak_by_name(struct bytes model, int64_t units,
  * being two; a capability that is not listed is as the one before it. Matrix
  * rates of 8.6, 8.9 and 12.0 are the professional cards', which only GeForce
  * cards (all in the table) halve. */
-static const struct per_cycle {
-    int cc; /* 10 x major + minor */
-    int fp64, fp64m, fp32, tf32, fp16, bf16, fp8, fp4, int8;
-} per_cycle[] = {
-    {50, 4, 0, 256, 0, 0, 0, 0, 0, 0},
-    {60, 64, 0, 128, 0, 256, 0, 0, 0, 0},
-    {61, 8, 0, 256, 0, 0, 0, 0, 0, 1024},
-    {70, 64, 0, 128, 0, 1024, 0, 0, 0, 0},
-    {75, 4, 0, 128, 0, 1024, 0, 0, 0, 2048},
-    {80, 64, 128, 128, 1024, 2048, 2048, 0, 0, 4096},
-    {86, 4, 0, 256, 512, 1024, 1024, 0, 0, 2048},
-    {89, 4, 0, 256, 512, 1024, 1024, 2048, 0, 2048},
-    {90, 128, 256, 256, 2048, 4096, 4096, 8192, 0, 8192},
-    {100, 128, 128, 256, 4096, 8192, 8192, 16384, 32768, 16384},
-    {103, 4, 4, 256, 4096, 8192, 8192, 16384, 49152, 512},
-    {120, 4, 0, 256, 512, 1024, 1024, 2048, 4096, 2048},
+static const struct peak_row per_cycle[] = {
+    /* units: the capability, 10 x major + minor */
+    {"", 50, 4, 0, 256, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL},
+    {"", 60, 64, 0, 128, 0, 0, 256, 0, 0, 0, 0, 0, 0, NULL},
+    {"", 61, 8, 0, 256, 0, 0, 0, 0, 0, 0, 1024, 0, 0, NULL},
+    {"", 70, 64, 0, 128, 0, 0, 1024, 0, 0, 0, 0, 0, 0, NULL},
+    {"", 75, 4, 0, 128, 0, 0, 1024, 0, 0, 0, 2048, 0, 0, NULL},
+    {"", 80, 64, 128, 128, 0, 1024, 2048, 2048, 0, 0, 4096, 0, 0, NULL},
+    {"", 86, 4, 0, 256, 0, 512, 1024, 1024, 0, 0, 2048, 0, 0, NULL},
+    {"", 89, 4, 0, 256, 0, 512, 1024, 1024, 2048, 0, 2048, 0, 0, NULL},
+    {"", 90, 128, 256, 256, 0, 2048, 4096, 4096, 8192, 0, 8192, 0, 0, NULL},
+    {"", 100, 128, 128, 256, 0, 4096, 8192, 8192, 16384, 32768, 16384, 0, 0,
+     NULL},
+    {"", 103, 4, 4, 256, 0, 4096, 8192, 8192, 16384, 49152, 512, 0, 0, NULL},
+    {"", 120, 4, 0, 256, 0, 512, 1024, 1024, 2048, 4096, 2048, 0, 0, NULL},
 };
 
 static bool peak_by_clock(const struct device *d, struct device_peak *out) {
-    const struct per_cycle *k = NULL;
+    const struct peak_row *k = NULL;
     int cc = d->cc_major * 10 + d->cc_minor;
     for (size_t i = 0; i < COUNT(per_cycle); i++)
-        if (per_cycle[i].cc <= cc) k = &per_cycle[i];
+        if (per_cycle[i].units <= cc) k = &per_cycle[i];
     if (!k || d->cc_minor > 9 || d->units <= 0 || d->clock_hz <= 0)
         return false;
     double cycles = (double)d->units * (double)d->clock_hz;
-    *out = (struct device_peak){.matrix_fp64 = cycles * k->fp64m};
-    out->flops[DTYPE_FP64] = cycles * k->fp64;
-    out->flops[DTYPE_FP32] = cycles * k->fp32;
-    out->flops[DTYPE_TF32] = cycles * k->tf32;
-    out->flops[DTYPE_FP16] = cycles * k->fp16;
-    out->flops[DTYPE_BF16] = cycles * k->bf16;
-    out->flops[DTYPE_FP8] = cycles * k->fp8;
-    out->flops[DTYPE_FP4] = cycles * k->fp4;
-    out->flops[DTYPE_INT8] = cycles * k->int8;
+    put_rates(k, cycles, 1, out);
     snprintf(out->text, sizeof out->text,
              "%d units x %.2f GHz, compute capability %d.%d", (int)d->units,
              (double)d->clock_hz / GIGA, d->cc_major, d->cc_minor);

@@ -326,24 +326,6 @@ static int64_t side(int64_t in, int64_t k, int64_t pad, int64_t stride,
     return span < 0 ? -1 : span / stride + 1;
 }
 
-static void conv(const struct call *c, struct op_cost *o) {
-    const struct op_input *x = input(c, 0), *w = input(c, 1);
-    int64_t stride[OP_DIMS_MAX], pad[OP_DIMS_MAX], dilation[OP_DIMS_MAX];
-    o->type = x->type;
-    int n = x->n - 2;
-    if (n < 1 || w->n != x->n || !axes(c, c->r->stride, n, 1, stride) ||
-        !axes(c, c->r->pad, n, 0, pad) ||
-        !axes(c, c->r->dilation, n, 1, dilation))
-        return;
-    int64_t out = x->d[0];
-    for (int i = 0; i < n; i++)
-        out = known_mul(out, side(x->d[2 + i], w->d[2 + i], pad[i], stride[i],
-                                  dilation[i]));
-    o->flops = known_mul(known_mul(2, out), w->numel);
-    o->bytes = known_add(all_bytes(c),
-                         size_of(known_mul(out, w->d[0]), x->type));
-}
-
 /* Transposed: one product per input position. */
 static void conv_transposed(const struct call *c, struct op_cost *o) {
     const struct cost_rule *r = c->r;
@@ -370,6 +352,28 @@ static void conv_transposed(const struct call *c, struct op_cost *o) {
     o->bytes = known_add(all_bytes(c), size_of(out, x->type));
 }
 
+static void conv(const struct call *c, struct op_cost *o) {
+    const struct op_input *x = input(c, 0), *w = input(c, 1);
+    int64_t stride[OP_DIMS_MAX], pad[OP_DIMS_MAX], dilation[OP_DIMS_MAX];
+    if (c->r->transposed > 0 && op_inputs_true(c->in, c->r->transposed)) {
+        conv_transposed(c, o);
+        return;
+    }
+    o->type = x->type;
+    int n = x->n - 2;
+    if (n < 1 || w->n != x->n || !axes(c, c->r->stride, n, 1, stride) ||
+        !axes(c, c->r->pad, n, 0, pad) ||
+        !axes(c, c->r->dilation, n, 1, dilation))
+        return;
+    int64_t out = x->d[0];
+    for (int i = 0; i < n; i++)
+        out = known_mul(out, side(x->d[2 + i], w->d[2 + i], pad[i], stride[i],
+                                  dilation[i]));
+    o->flops = known_mul(known_mul(2, out), w->numel);
+    o->bytes = known_add(all_bytes(c),
+                         size_of(known_mul(out, w->d[0]), x->type));
+}
+
 static void conv_gradient(const struct call *c, struct op_cost *o) {
     const struct op_input *g = input(c, 0), *x = input(c, 1), *w = input(c, 2);
     struct bytes mask = op_inputs_text(c->in, 10);
@@ -390,14 +394,6 @@ static void conv_gradient(const struct call *c, struct op_cost *o) {
     if (dx) o->bytes = known_add(o->bytes, known_add(bx, bw));
 }
 
-static bool is_causal(const struct call *c) {
-    struct bytes v = op_inputs_text(c->in, c->r->causal);
-    /* the memory-efficient kernels have a kind of mask: 0 none, 1 and 2
-     * causal */
-    return op_inputs_true(c->in, c->r->causal) || BYTES_IS(v, "1") ||
-           BYTES_IS(v, "2");
-}
-
 /* q, k, v: [B, H, S, D] or, with the heads' axis 2, [B, S, H, D]. Packed
  * sequences of many lengths have three dimensions, and their lengths are not
  * recorded. */
@@ -416,7 +412,12 @@ static void attention(const struct call *c, struct op_cost *o) {
                                          known_mul(2, v->d[3]))
                              : known_add(q->d[3], v->d[3]);
     o->flops = known_mul(known_mul(2, pairs), width);
-    if (o->flops > 0 && is_causal(c)) o->flops /= 2;
+    struct bytes mask = op_inputs_text(c->in, c->r->causal);
+    /* the memory-efficient kernels have a kind of mask: 0 none, 1 and 2
+     * causal */
+    if (o->flops > 0 && (op_inputs_true(c->in, c->r->causal) ||
+                         BYTES_IS(mask, "1") || BYTES_IS(mask, "2")))
+        o->flops /= 2;
     int64_t in = known_add(bytes_of_input(c, first),
                            known_add(bytes_of_input(c, first + 1),
                                      bytes_of_input(c, first + 2)));
@@ -600,42 +601,34 @@ static void cat(const struct call *c, struct op_cost *o) {
     o->flops = o->bytes < 0 ? -1 : 0;
 }
 
+static void all(const struct call *c, struct op_cost *o) {
+    o->type = input(c, 0)->type;
+    o->bytes = all_bytes(c);
+}
+
+/* clang-format off */
+typedef void cost_formula(const struct call *c, struct op_cost *o);
+static cost_formula *const formulas[] = {
+    [F_GEMM] = gemm,              [F_LINEAR] = linear,
+    [F_MV] = mv,                  [F_CONV] = conv,
+    [F_CONV_T] = conv_transposed, [F_CONV_GRAD] = conv_gradient,
+    [F_ATTN] = attention,         [F_ATTN_GRAD] = attention,
+    [F_RNN] = rnn,                [F_RNN_GRAD] = rnn,
+    [F_MAP] = map,                [F_EACH] = each,
+    [F_MOVE] = move,              [F_REDUCE] = reduce,
+    [F_POOL] = pool,              [F_PICK] = picked,
+    [F_GATHER] = picked,          [F_EMBED_GRAD] = embedding_gradient,
+    [F_EACH_LIST] = each_list,    [F_OPTIMIZER] = optimizer,
+    [F_CAT] = cat,                [F_ALL] = all,
+};
+/* clang-format on */
+
 void op_cost_from(const struct op_inputs *in, const struct cost_rule *r,
                   enum dtype list, struct op_cost *o) {
     const struct call c = {in, r, list};
     *o = (struct op_cost){.flops = -1, .bytes = -1, .parts = 1};
     o->matrix = op_cost_is_matrix(r);
-    switch ((enum formula)r->formula) {
-    case F_GEMM: gemm(&c, o); break;
-    case F_LINEAR: linear(&c, o); break;
-    case F_MV: mv(&c, o); break;
-    case F_CONV:
-        if (r->transposed > 0 && op_inputs_true(in, r->transposed))
-            conv_transposed(&c, o);
-        else conv(&c, o);
-        break;
-    case F_CONV_T: conv_transposed(&c, o); break;
-    case F_CONV_GRAD: conv_gradient(&c, o); break;
-    case F_ATTN:
-    case F_ATTN_GRAD: attention(&c, o); break;
-    case F_RNN:
-    case F_RNN_GRAD: rnn(&c, o); break;
-    case F_MAP: map(&c, o); break;
-    case F_EACH: each(&c, o); break;
-    case F_MOVE: move(&c, o); break;
-    case F_REDUCE: reduce(&c, o); break;
-    case F_POOL: pool(&c, o); break;
-    case F_PICK:
-    case F_GATHER: picked(&c, o); break;
-    case F_EMBED_GRAD: embedding_gradient(&c, o); break;
-    case F_EACH_LIST: each_list(&c, o); break;
-    case F_OPTIMIZER: optimizer(&c, o); break;
-    case F_CAT: cat(&c, o); break;
-    case F_ALL:
-        o->type = input(&c, 0)->type;
-        o->bytes = all_bytes(&c);
-        break;
-    }
+    formulas[r->formula](&c, o);
     assert(o->flops >= -1 && o->bytes >= -1);
 }
 

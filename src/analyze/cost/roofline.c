@@ -83,16 +83,6 @@ static void roof_sum_add(struct roof_sum *s, const struct roof_work *w) {
     if (w->bytes > 0) sum_add(&s->bytes, w->bytes);
 }
 
-/* What is not known of a product's type has no peak; work that is no product
- * runs on the vector units whatever its type. Where their peak is not known
- * (TPUs), that of the matrix units stands for it: too high, but memory limits
- * such work long before. */
-static double peak_of(const struct roof_work *w, const struct device_peak *p) {
-    if (w->matrix && w->type == DTYPE_UNKNOWN) return 0;
-    double v = device_peak_flops(p, w->type, w->matrix);
-    return v <= 0 && !w->matrix ? p->flops[DTYPE_BF16] : v;
-}
-
 static void roof_add(struct roof *r, const struct roof_work *w,
                      const struct device_peak *p) {
     assert(w->type < DTYPE_N && w->time >= 0);
@@ -109,7 +99,15 @@ static void roof_add(struct roof *r, const struct roof_work *w,
         return;
     }
     roof_sum_add(&r->both, w);
-    double peak = w->flops > 0 ? peak_of(w, p) : 1;
+    /* A product whose type is not known has no peak; work that is no product
+     * runs on the vector units whatever its type. Where their peak is not known
+     * (TPUs), that of the matrix units stands for it: too high, but memory
+     * limits such work long before. */
+    double peak = w->flops <= 0 ? 1
+                  : w->matrix && w->type == DTYPE_UNKNOWN
+                      ? 0
+                      : device_peak_flops(p, w->type, w->matrix);
+    if (peak <= 0 && !w->matrix) peak = p->flops[DTYPE_BF16];
     if (peak <= 0 || p->bytes_per_s <= 0) {
         r->no_peak = true;
         return;
@@ -119,21 +117,9 @@ static void roof_add(struct roof *r, const struct roof_work *w,
     if (w->matrix) r->matrix_s += (double)w->flops / peak;
 }
 
-/* What is known of it: of both, else of what has one count. */
-static const struct roof_sum *roof_known(const struct roof *r) {
-    if (r->both.calls > 0) return &r->both;
-    return r->flops.calls > 0 ? &r->flops : &r->bytes;
-}
-
 static bool has_roof(const struct roof *r) {
     return r->both.calls > 0 && !r->no_peak &&
            (r->compute_s > 0 || r->memory_s > 0);
-}
-
-/* Returns "compute", "memory" or "unknown". */
-static const char *roof_bound(const struct roof *r) {
-    if (!has_roof(r)) return "unknown";
-    return r->compute_s >= r->memory_s ? "compute" : "memory";
 }
 
 /* Returns the percentage of the roof that binds it; -1 if it is not known. */
@@ -141,26 +127,6 @@ static double roof_of_peak(const struct roof *r) {
     if (!has_roof(r) || r->both.time <= 0) return -1;
     double least = r->compute_s > r->memory_s ? r->compute_s : r->memory_s;
     return 100 * least / ((double)r->both.time * 1e-12);
-}
-
-/* Return FLOP/s and bytes/s of its roofs, means over its work; 0 if they are
- * not known. */
-static double roof_peak_flops(const struct roof *r) {
-    if (!has_roof(r) || r->compute_s <= 0) return 0;
-    return (double)r->both.flops / r->compute_s;
-}
-
-static double roof_peak_bytes(const struct roof *r) {
-    if (!has_roof(r) || r->memory_s <= 0) return 0;
-    return (double)r->both.bytes / r->memory_s;
-}
-
-/* Returns the type with most time. */
-static enum dtype roof_type(const struct roof *r) {
-    int best = DTYPE_UNKNOWN;
-    for (int i = 0; i < DTYPE_N; i++)
-        if (r->type_time[i] > r->type_time[best]) best = i;
-    return (enum dtype)best;
 }
 
 /* ---- rows ---- */
@@ -291,25 +257,19 @@ static enum dtype type_of_instr(const struct roofline *x, row_id row,
     return peak[DTYPE_FP32] <= 0 && peak[DTYPE_BF16] > 0 ? DTYPE_BF16 : d;
 }
 
-/* A library may launch several kernels for one instruction, which all carry
- * its name: the first takes the cost, the others their time. The kernel that
- * was first coming again is the next execution. */
-static bool begins_instr(struct roofline *x, row_id row,
-                         const struct hlo_instr *i) {
-    str_id kernel = x->t->spans.name[row];
-    bool same = x->instr == i && i->launch != HLO_LAUNCHES_ONE &&
-                x->instr_kernel != kernel;
-    if (same) return false;
-    x->instr = i;
-    x->instr_kernel = kernel;
-    return true;
-}
-
 static bool charge_instr(struct roofline *x, row_id row,
                          const struct hlo_instr *i) {
     const struct spans *sp = &x->t->spans;
     struct name_fact *f = fact_of(x, sp->name[row]);
-    bool first = begins_instr(x, row, i);
+    /* A library may launch several kernels for one instruction, which all carry
+     * its name: the first takes the cost, the others their time. The kernel
+     * that was first coming again is the next execution. */
+    bool first = x->instr != i || i->launch == HLO_LAUNCHES_ONE ||
+                 x->instr_kernel == sp->name[row];
+    if (first) {
+        x->instr = i;
+        x->instr_kernel = sp->name[row];
+    }
     struct roof_row *to = x->by_kernel ? row_of(x, sp->name[row])
                                        : row_of_instr(x, i);
     if (!to) return false;
@@ -417,16 +377,17 @@ static void cost_of(struct roofline *x, row_id op, row_id kernel,
     *parts = c.parts;
 }
 
-/* One call of an op with all its kernels. */
-static bool charge_op(struct roofline *x, row_id op) {
-    const struct launched *l = launched_by(x, op);
+/* One call of an op with all its kernels, of which best stands for all; on the
+ * host alone it is ROW_NONE. at: whose step and device count. */
+static bool charge_op(struct roofline *x, row_id op, row_id at, row_id best,
+                      int64_t time) {
     struct roof_work w;
     int parts;
-    cost_of(x, op, l->best, &w, &parts);
-    w.time = l->time;
-    str_id key = x->tree.key[x->t->spans.name[op]];
-    if (key == NAME_UNSEEN || key == NAME_DROP) key = x->t->spans.name[op];
-    return charge(x, row_of(x, key), l->best, &w);
+    cost_of(x, op, best, &w, &parts);
+    w.time = time;
+    str_id name = x->t->spans.name[op], key = x->tree.key[name];
+    bool own = best == ROW_NONE || key == NAME_UNSEEN || key == NAME_DROP;
+    return charge(x, row_of(x, own ? name : key), at, &w);
 }
 
 /* One kernel of an op's call: a product takes the op's cost, its part of it
@@ -447,14 +408,6 @@ static bool charge_kernel(struct roofline *x, row_id op, row_id kernel) {
     }
     w.time = sp->dur[kernel];
     return charge(x, row_of(x, sp->name[kernel]), kernel, &w);
-}
-
-/* An op of a TPU with others in it, a loop: theirs is the time and the cost. */
-static bool is_outer(const struct roofline *x, row_id r) {
-    const struct trace *t = x->t;
-    uint32_t d = device_of(x, r);
-    return d < t->ndevices && t->devices[d].kind == DEVICE_TPU &&
-           r + 1 < t->spans.n && t->spans.parent[r + 1] == r;
 }
 
 /* Returns the op that launched a kernel; ROW_NONE if the kernel stands for
@@ -487,10 +440,15 @@ static bool each_kernel(struct roofline *x,
     size_t l = 0;
     for (size_t i = 0; i < t->ntracks; i++) {
         if (t->tracks[i].kind != TRACK_STREAM) continue;
+        uint32_t d = t->tracks[i].device;
+        bool tpu = d < t->ndevices && t->devices[d].kind == DEVICE_TPU;
         x->instr = NULL;
         for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
             if (t->spans.kind[r] != SPAN_KERNEL || !span_is_device_work(t, r) ||
-                !scope_has(&x->scope, r) || is_outer(x, r))
+                !scope_has(&x->scope, r))
+                continue;
+            /* an op of a TPU with others in it, a loop: theirs is the time */
+            if (tpu && r + 1 < t->spans.n && t->spans.parent[r + 1] == r)
                 continue;
             if (!look(x, r, next_launch(t, r, &l))) return false;
         }
@@ -516,17 +474,6 @@ static void look_inside(struct roofline *x, const struct track *tr,
             inside[up] |= INSIDE_RULED;
         if (rule && op_cost_is_matrix(rule)) inside[up] |= INSIDE_MATRIX;
     }
-}
-
-static bool host_op(struct roofline *x, row_id r) {
-    const struct spans *sp = &x->t->spans;
-    const struct hlo_instr *i = hlo_of_span(x->t, r);
-    struct roof_work w;
-    int parts;
-    if (i) return charge_instr(x, r, i);
-    cost_of(x, r, ROW_NONE, &w, &parts);
-    w.time = sp->dur[r];
-    return charge(x, row_of(x, sp->name[r]), r, &w);
 }
 
 /* An op calls others that have a formula, too: the innermost counts, but what
@@ -557,7 +504,9 @@ static int host_ops(struct roofline *x, struct ops_err *e) {
             if ((inside[r] & COVERED) || !host_counts(x, r, inside[r]))
                 continue;
             inside[r] |= COVERED;
-            ok = host_op(x, r);
+            const struct hlo_instr *instr = hlo_of_span(x->t, r);
+            ok = instr ? charge_instr(x, r, instr)
+                       : charge_op(x, r, r, ROW_NONE, x->t->spans.dur[r]);
         }
     }
     free(inside);
@@ -605,8 +554,11 @@ static int roofline_gather(struct roofline *x, const struct opts *o,
     bool ok = each_kernel(x, take_kernel);
     if (x->by_kernel)
         return ok && each_kernel(x, share_kernel) ? 0 : fail_oom(e);
-    for (row_id r = 0; ok && r < t->spans.n; r++)
-        if (x->slot[r] > 0) ok = charge_op(x, r);
+    for (row_id r = 0; ok && r < t->spans.n; r++) {
+        if (x->slot[r] == 0) continue;
+        const struct launched *l = launched_by(x, r);
+        ok = charge_op(x, r, l->best, l->best, l->time);
+    }
     return ok ? 0 : fail_oom(e);
 }
 
@@ -655,17 +607,27 @@ static void put_columns(struct result *r, const struct roofline *x) {
 
 static void put_roof(struct result *r, const struct roof_row *v) {
     const struct roof *f = &v->roof;
-    const struct roof_sum *s = roof_known(f);
+    /* what is known of it: of both, else of what has one count */
+    const struct roof_sum *s = f->both.calls > 0    ? &f->both
+                               : f->flops.calls > 0 ? &f->flops
+                                                    : &f->bytes;
     bool flops = s != &f->bytes && s->calls > 0;
-    bool bytes = s != &f->flops && s->calls > 0;
-    double time = (double)s->time, peak = roof_peak_flops(f);
-    double width = roof_peak_bytes(f), pct = roof_of_peak(f);
-    enum dtype type = roof_type(f);
+    bool bytes = s != &f->flops && s->calls > 0, roof = has_roof(f);
+    double time = (double)s->time, pct = roof_of_peak(f);
+    /* FLOP/s and bytes/s of its roofs, means over its work; 0: not known */
+    double peak = roof && f->compute_s > 0
+                      ? (double)f->both.flops / f->compute_s
+                      : 0;
+    double width = roof && f->memory_s > 0 ? (double)f->both.bytes / f->memory_s
+                                           : 0;
+    int type = DTYPE_UNKNOWN; /* the one with most time */
+    for (int i = 0; i < DTYPE_N; i++)
+        if (f->type_time[i] > f->type_time[type]) type = i;
     result_row(r);
     cell_str(r, "name", v->name);
     cell_int(r, "calls", f->calls);
     cell_int(r, "device_us", f->time);
-    cell_text(r, "dtype", type ? dtype_name(type) : NULL);
+    cell_text(r, "dtype", type ? dtype_name((enum dtype)type) : NULL);
     if (flops) cell_int(r, "flops", s->flops);
     if (bytes) cell_int(r, "bytes", s->bytes);
     if (flops && bytes && s->bytes > 0)
@@ -674,7 +636,10 @@ static void put_roof(struct result *r, const struct roof_row *v) {
         cell_float(r, "gflops", (double)s->flops / time * 1e3);
     if (bytes && time > 0)
         cell_float(r, "gb_per_s", (double)s->bytes / time * 1e3);
-    cell_text(r, "bound", roof_bound(f));
+    cell_text(r, "bound",
+              !roof                         ? "unknown"
+              : f->compute_s >= f->memory_s ? "compute"
+                                            : "memory");
     if (pct >= 0) cell_float(r, "of_peak_pct", pct);
     if (peak > 0) cell_float(r, "peak_gflops", peak / 1e9);
     if (peak > 0 && width > 0) cell_float(r, "ridge", peak / width);
@@ -737,21 +702,6 @@ struct counted {
     const struct roof_row *worst; /* the longest of unknown */
 };
 
-static struct counted count_known(const struct roofline *x) {
-    struct counted c = {0};
-    for (size_t i = 0; i < x->n; i++) {
-        const struct roof *f = &x->v[i].roof;
-        int64_t known = sum_of(f->both.time, f->flops.time);
-        sum_add(&c.time, f->time);
-        sum_add(&c.known, known);
-        if (roof_of_peak(f) > 100) c.over++;
-        if (known == f->time && f->both.calls + f->flops.calls > 0) continue;
-        c.unknown++;
-        if (!c.worst || f->time > c.worst->roof.time) c.worst = &x->v[i];
-    }
-    return c;
-}
-
 /* What is not counted, and why. */
 static void say_unknown(struct result *r, const struct roofline *x,
                         const struct counted *c) {
@@ -803,9 +753,7 @@ static int64_t step_time(const struct roofline *x, bool *whole) {
         devices[t->devices[d].source] += x->used[d];
     for (size_t i = 0; i < t->nsteps; i++) {
         uint32_t source = t->steps[i].source;
-        if (!x->scope.all && (!x->scope.source_in[source] ||
-                              (x->scope.by_step && !x->scope.step_in[i])))
-            continue;
+        if (!x->scope.step_in[i]) continue;
         if (__builtin_mul_overflow(devices[source], t->steps[i].dur, &part))
             part = INT64_MAX;
         sum_add(&sum, part);
@@ -839,7 +787,17 @@ static void say_mfu(struct result *r, const struct roofline *x) {
 }
 
 static void roofline_say(struct result *r, const struct roofline *x) {
-    struct counted c = count_known(x);
+    struct counted c = {0};
+    for (size_t i = 0; i < x->n; i++) {
+        const struct roof *f = &x->v[i].roof;
+        int64_t known = sum_of(f->both.time, f->flops.time);
+        sum_add(&c.time, f->time);
+        sum_add(&c.known, known);
+        if (roof_of_peak(f) > 100) c.over++;
+        if (known == f->time && f->both.calls + f->flops.calls > 0) continue;
+        c.unknown++;
+        if (!c.worst || f->time > c.worst->roof.time) c.worst = &x->v[i];
+    }
     say_peaks(r, x);
     if (x->n == 0 && x->t->spans.n > 0) {
         missing_say(r, x->t, MISSING_SHAPES);

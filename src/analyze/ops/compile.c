@@ -86,18 +86,6 @@ static void put_compiled(struct result *r, const struct compiles *c,
     cell_text(r, "where", label_source(r, c->t, g->source));
 }
 
-/* How the cause of a recompilation can be had from each compiler. */
-static void say_reason(struct result *r, const char *framework) {
-    const char *fix = "run with TF_CPP_VMODULE=xla_compilation_cache=1";
-    if (strcmp(framework, "torch.compile") == 0)
-        fix = "run with TORCH_LOGS=recompiles; with record_shapes=True the "
-              "shapes that changed stand here";
-    else if (strcmp(framework, "jax") == 0)
-        fix = "run with JAX_EXPLAIN_CACHE_MISSES=1 (or JAX_LOG_COMPILES=1)";
-    result_missing(r, "what made it compile again",
-                   "the compiler does not write it into the profile", fix);
-}
-
 static void compile_say(struct result *r, const struct compiles *c,
                         const struct sums *v) {
     int64_t total = 0, again = 0;
@@ -124,7 +112,15 @@ static void compile_say(struct result *r, const struct compiles *c,
         result_remark(r, "compilers and tracers took %s of the window%s", text,
                       again > 0 ? ", in part for what had been compiled before"
                                 : "");
-    if (unsaid) say_reason(r, unsaid);
+    if (!unsaid) return;
+    const char *fix = "run with TF_CPP_VMODULE=xla_compilation_cache=1";
+    if (strcmp(unsaid, "torch.compile") == 0)
+        fix = "run with TORCH_LOGS=recompiles; with record_shapes=True the "
+              "shapes that changed stand here";
+    else if (strcmp(unsaid, "jax") == 0)
+        fix = "run with JAX_EXPLAIN_CACHE_MISSES=1 (or JAX_LOG_COMPILES=1)";
+    result_missing(r, "what made it compile again",
+                   "the compiler does not write it into the profile", fix);
 }
 
 static int compile_run(const struct trace *t, const struct opts *o,

@@ -13,7 +13,6 @@
  *   TF      the call around it says how often it was traced */
 #include "analyze/ops/compile_find.h"
 
-#include "analyze/shared/pystack.h"
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
@@ -53,7 +52,7 @@ struct jit_call {
 struct finder {
     struct compiles *c;
     const struct trace *t;
-    struct pystack py;
+    uint32_t *python; /* by track: the Python track beside a thread */
     struct unit *v;
     size_t n, cap;
     struct opened *frames;
@@ -127,18 +126,6 @@ static struct opened *frame_at(struct finder *f, uint32_t source, int64_t id) {
     return &f->frames[*at];
 }
 
-/* The first Python frame that begins in the region is the compiled function:
- * its bytecode was replaced, its name stays. */
-static const char *function_in(struct finder *f, row_id region) {
-    const struct trace *t = f->t;
-    uint32_t p = f->py.python[t->spans.track[region]];
-    if (p == ROW_NONE) return NULL;
-    row_id r = trace_row_at(t, &t->tracks[p], t->spans.ts[region]);
-    if (r == t->tracks[p].end || t->spans.ts[r] >= span_end(t, region))
-        return NULL;
-    return span_name(t, r);
-}
-
 /* A compiled region begins. A unit before it on this thread that has no id
  * yet was its compilation. */
 static void take_region(struct finder *f, struct walk *w, row_id r) {
@@ -150,7 +137,15 @@ static void take_region(struct finder *f, struct walk *w, row_id r) {
         return;
     struct opened *fr = frame_at(f, w->source, id);
     if (fr == NULL) return;
-    if (fr->function == NULL) fr->function = function_in(f, r);
+    uint32_t p = f->python[w->track];
+    if (fr->function == NULL && p != ROW_NONE) {
+        /* The first Python frame that begins in the region is the compiled
+         * function: its bytecode was replaced, its name stays. */
+        const struct track *py = &f->t->tracks[p];
+        row_id frame = trace_row_at(f->t, py, f->t->spans.ts[r]);
+        if (frame < py->end && f->t->spans.ts[frame] < span_end(f->t, r))
+            fr->function = span_name(f->t, frame);
+    }
     if (w->unit == SIZE_MAX) return;
     struct unit *u = &f->v[w->unit];
     if (u->kind != COMPILE_COMPILE || u->backward || u->frame > id) return;
@@ -210,16 +205,6 @@ static void take_function(struct finder *f, struct walk *w, row_id r) {
         f->v[w->asked].s.reason = compare_inputs(f, fr->last, r);
     w->asked = SIZE_MAX;
     fr->last = r;
-}
-
-/* What a jitted function is called: f of PjitFunction(f). */
-static struct bytes jit_name(const struct trace *t, row_id r) {
-    struct bytes n = strs_bytes(&t->strs, t->spans.name[r]);
-    size_t head = sizeof "PjitFunction(" - 1;
-    if (n.n <= head) return n;
-    size_t len = n.n - head;
-    if (n.p[n.n - 1] == ')') len--;
-    return (struct bytes){n.p + head, len};
 }
 
 /* The call of a jitted function around a compiler's span. JAX records each
@@ -287,7 +272,12 @@ static void take_jit(struct finder *f, struct walk *w, row_id r) {
         jit_unit(f, w, c.lower, s->ts[c.lower], COMPILE_LOWER);
     if (c.compile != ROW_NONE)
         jit_unit(f, w, c.compile, s->ts[c.compile], COMPILE_COMPILE);
-    struct bytes name = jit_name(f->t, r);
+    struct bytes name = strs_bytes(&f->t->strs, s->name[r]);
+    size_t head = sizeof "PjitFunction(" - 1;
+    if (name.n > head) { /* f of PjitFunction(f) */
+        size_t tail = name.p[name.n - 1] == ')';
+        name = (struct bytes){name.p + head, name.n - head - tail};
+    }
     for (size_t i = before; i < f->n; i++) {
         f->v[i].name = arena_copy(&f->c->arena, name.p, name.n);
         if (f->v[i].name == NULL) f->oom = true;
@@ -295,25 +285,19 @@ static void take_jit(struct finder *f, struct walk *w, row_id r) {
     }
 }
 
-/* The tf.function around a span, and how often it was traced by then. */
-static row_id tf_call_around(const struct finder *f, row_id r, int64_t *count) {
+/* Names a unit by the tf.function around it, which says how often it was traced
+ * by then. */
+static void name_tf(struct finder *f, struct unit *u, row_id r) {
     const struct spans *s = &f->t->spans;
     row_id p = s->parent[r];
-    for (int i = 0; i < CLIMB && p != ROW_NONE; i++, p = s->parent[p]) {
-        if (s->kind[p] != SPAN_ANNOTATION) continue;
-        if (args_get(f->t, p, "tf_function_call").type == ARG_NONE) continue;
-        *count = args_int(f->t, p, "tracing_count", -1);
-        return p;
-    }
-    *count = -1;
-    return ROW_NONE;
-}
-
-static void name_tf(struct finder *f, struct unit *u, row_id r) {
-    int64_t count;
-    row_id call = tf_call_around(f, r, &count);
-    if (call == ROW_NONE) return;
-    u->name = span_name(f->t, call);
+    int i = 0;
+    while (i++ < CLIMB && p != ROW_NONE &&
+           (s->kind[p] != SPAN_ANNOTATION ||
+            args_get(f->t, p, "tf_function_call").type == ARG_NONE))
+        p = s->parent[p];
+    if (p == ROW_NONE || i > CLIMB) return;
+    int64_t count = args_int(f->t, p, "tracing_count", -1);
+    u->name = span_name(f->t, p);
     u->s.again = count > 1;
     if (count < 2) return;
     u->s.reason = arena_fmt(&f->c->arena,
@@ -321,18 +305,6 @@ static void name_tf(struct finder *f, struct unit *u, row_id r) {
                             " of this function since the program began",
                             count);
     if (u->s.reason == NULL) f->oom = true;
-}
-
-/* "HLO passes ... (jit_f)", or the module that the arguments name. */
-static void name_module(struct finder *f, struct unit *u, row_id r) {
-    static const char *const keys[] = {"module", "hlo_module", "name"};
-    for (size_t i = 0; i < COUNT(keys); i++) {
-        struct arg a = args_get(f->t, r, keys[i]);
-        if (a.type != ARG_TEXT || a.text.n == 0 || a.text.n > 300) continue;
-        u->name = arena_copy(&f->c->arena, a.text.p, a.text.n);
-        if (u->name == NULL) f->oom = true;
-        return;
-    }
 }
 
 static void take_xla(struct finder *f, struct walk *w, row_id r,
@@ -350,7 +322,14 @@ static void take_xla(struct finder *f, struct walk *w, row_id r,
     u->s.more = more;
     u->name = name;
     if (!more) name_tf(f, u, r);
-    if (u->name == NULL) name_module(f, u, r);
+    /* the module that the arguments name */
+    static const char *const keys[] = {"module", "hlo_module", "name"};
+    for (size_t i = 0; u->name == NULL && !f->oom && i < COUNT(keys); i++) {
+        struct arg a = args_get(f->t, r, keys[i]);
+        if (a.type != ARG_TEXT || a.text.n == 0 || a.text.n > 300) continue;
+        u->name = arena_copy(&f->c->arena, a.text.p, a.text.n);
+        if (u->name == NULL) f->oom = true;
+    }
 }
 
 /* From the call that begins a capture to the one that ends it. */
@@ -467,15 +446,6 @@ static void name_torch(struct finder *f, struct unit *u) {
         u->s.reason = "its forward graph was compiled again";
 }
 
-static void name_units(struct finder *f) {
-    for (size_t i = 0; i < f->n && !f->oom; i++) {
-        struct unit *u = &f->v[i];
-        if (strcmp(u->framework, "torch.compile") == 0) name_torch(f, u);
-        else if (strcmp(u->framework, "jax") == 0) jit_again(f, u);
-        if (u->name == NULL) u->name = span_name(f->t, u->s.row);
-    }
-}
-
 static uint32_t group_of(struct finder *f, const struct unit *u) {
     struct compiles *c = f->c;
     uint64_t h = hash_bytes(u->name, strlen(u->name));
@@ -563,15 +533,21 @@ int compiles_init(struct compiles *c, const struct trace *t,
     *c = (struct compiles){.t = t};
     struct finder f = {.c = c, .t = t};
     c->class = calloc(t->strs.n + 1, 1);
-    int rc = c->class ? pystack_init(&f.py, t, e) : fail_oom(e);
+    f.python = trace_python_tracks(t);
+    int rc = c->class && f.python ? 0 : fail_oom(e);
     for (size_t i = 0; rc == 0 && i < t->strs.n; i++)
         c->class[i] = (uint8_t)compile_classify(
             strs_bytes(&t->strs, (str_id)i));
     for (uint32_t i = 0; rc == 0 && i < t->ntracks; i++) walk_track(&f, i);
-    if (rc == 0) name_units(&f);
+    for (size_t i = 0; rc == 0 && i < f.n && !f.oom; i++) {
+        struct unit *u = &f.v[i];
+        if (strcmp(u->framework, "torch.compile") == 0) name_torch(&f, u);
+        else if (strcmp(u->framework, "jax") == 0) jit_again(&f, u);
+        if (u->name == NULL) u->name = span_name(t, u->s.row);
+    }
     bool ok = rc == 0 && !f.oom && share_time(&f) && mark_again(&f) &&
               copy_out(&f);
-    pystack_free(&f.py);
+    free(f.python);
     free(f.v);
     free(f.frames);
     free(f.calls);

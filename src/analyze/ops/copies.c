@@ -30,18 +30,20 @@ static size_t device_index(const struct trace *t, uint32_t track) {
     return d < t->ndevices ? d : t->ndevices;
 }
 
+static bool is_work(const struct trace *t, row_id r) {
+    return t->tracks[t->spans.track[r]].kind == TRACK_STREAM &&
+           span_is_device_work(t, r);
+}
+
 static int find_busy(struct copies *c, struct ops_err *e) {
     const struct trace *t = c->t;
     c->busy = calloc(t->ndevices + 1, sizeof *c->busy);
     if (!c->busy) return fail_oom(e);
-    for (size_t i = 0; i < t->ntracks; i++) {
-        if (t->tracks[i].kind != TRACK_STREAM) continue;
-        struct intervals *b = &c->busy[device_index(t, (uint32_t)i)];
-        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++)
-            if (t->spans.kind[r] == SPAN_KERNEL && span_is_device_work(t, r) &&
-                !intervals_add(b, t->spans.ts[r], span_end(t, r)))
-                return fail_oom(e);
-    }
+    for (row_id r = 0; r < t->spans.n; r++)
+        if (is_work(t, r) && t->spans.kind[r] == SPAN_KERNEL &&
+            !intervals_add(&c->busy[device_index(t, t->spans.track[r])],
+                           t->spans.ts[r], span_end(t, r)))
+            return fail_oom(e);
     for (size_t d = 0; d <= t->ndevices; d++) intervals_union(&c->busy[d]);
     return 0;
 }
@@ -60,18 +62,6 @@ static void count_copy(struct copies *c, row_id r) {
     g->sized = true;
     sum_add(&g->bytes, a.bytes);
     sum_add(&g->sized_time, dur);
-}
-
-static void count_copies(struct copies *c) {
-    const struct trace *t = c->t;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        if (t->tracks[i].kind != TRACK_STREAM) continue;
-        for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
-            if (!span_is_device_work(t, r) || !scope_has(&c->scope, r))
-                continue;
-            if (t->spans.kind[r] != SPAN_KERNEL) count_copy(c, r);
-        }
-    }
 }
 
 static const struct column copies_cols[] = {
@@ -116,7 +106,10 @@ static int copies_run(const struct trace *t, const struct opts *o,
     int rc = scope_init(&c.scope, t, o, e);
     if (rc == 0) rc = find_busy(&c, e);
     if (rc == 0) {
-        count_copies(&c);
+        for (row_id i = 0; i < t->spans.n; i++)
+            if (is_work(t, i) && t->spans.kind[i] != SPAN_KERNEL &&
+                scope_has(&c.scope, i))
+                count_copy(&c, i);
         for (int k = 0; k < COPY_KINDS; k++)
             for (int p = 0; p < PAGEABLE_STATES; p++)
                 if (c.v[k][p].calls > 0) put_copies(r, k, p - 1, &c.v[k][p]);

@@ -80,21 +80,18 @@ struct kernels {
     wide whole; /* ps, of all rows' own time */
 };
 
-static uint64_t shape_hash(const struct kernel_args *a, uint64_t seed) {
-    uint64_t h = seed;
+/* The variant of a group with that shape, made when new; ROW_NONE: out of
+ * memory. */
+static uint32_t variant_of(struct kernels *k, uint32_t group,
+                           const struct kernel_args *a) {
+    uint64_t h = group;
     for (int i = 0; i < 3; i++) {
         h = hash_pair(h, (uint64_t)a->grid[i]);
         h = hash_pair(h, (uint64_t)a->block[i]);
     }
     h = hash_pair(h, (uint64_t)a->registers);
-    return hash_pair(h, (uint64_t)a->shared_bytes);
-}
-
-/* The variant of a group with that shape, made when new; ROW_NONE: out of
- * memory. */
-static uint32_t variant_of(struct kernels *k, uint32_t group,
-                           const struct kernel_args *a) {
-    uint32_t *at = map_at(&k->by_shape, shape_hash(a, group));
+    h = hash_pair(h, (uint64_t)a->shared_bytes);
+    uint32_t *at = map_at(&k->by_shape, h);
     if (!at) return ROW_NONE;
     for (uint32_t i = *at; i != MAP_NONE; i = k->variants[i].next) {
         const struct kernel_args *b = &k->variants[i].a;
@@ -177,9 +174,11 @@ static str_id op_of(struct kernels *k, row_id r, row_id launch,
     return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
 }
 
-static bool count_kernel(struct kernels *k, row_id r, row_id launch,
-                         int64_t own) {
+static bool count_kernel(void *ctx, row_id r, row_id launch, int64_t own) {
+    struct kernels *k = ctx;
     const struct trace *t = k->t;
+    if (t->spans.kind[r] != SPAN_KERNEL || !scope_has(&k->scope, r))
+        return true;
     int64_t dur = t->spans.dur[r];
     uint32_t device = t->tracks[t->spans.track[r]].device;
     str_id name = t->spans.name[r];
@@ -209,27 +208,6 @@ static bool count_kernel(struct kernels *k, row_id r, row_id launch,
     }
     k->whole += own;
     return charge_op(k, g, op_of(k, r, launch, m), r, m);
-}
-
-/* All kernels in row order, the links beside them. */
-static bool count_all(struct kernels *k) {
-    const struct trace *t = k->t;
-    size_t l = 0;
-    bool ok = true;
-    for (size_t i = 0; ok && i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        struct own_times own;
-        if (tr->kind != TRACK_STREAM) continue;
-        ok = own_times_init(&own, t, tr);
-        for (row_id r = tr->first; ok && r < tr->end; r++) {
-            if (!span_is_device_work(t, r) || !scope_has(&k->scope, r))
-                continue;
-            if (t->spans.kind[r] != SPAN_KERNEL) continue;
-            ok = count_kernel(k, r, next_launch(t, r, &l), own_time(&own, r));
-        }
-        own_times_free(&own);
-    }
-    return ok;
 }
 
 static void kernels_put_columns(struct result *r, bool by_variant) {
@@ -264,15 +242,10 @@ static void kernels_put_columns(struct result *r, bool by_variant) {
     };
     result_cols(r, cols, COUNT(cols));
     hlo_cols(r, COL_DETAIL);
-    static const struct column own = {
-        "self_us",
-        "self",
-        "us",
-        "sum of its durations less what ran inside of it, as the body of a "
-        "loop does on a TPU",
-        COL_TIME,
-        COL_DETAIL};
-    result_col(r, own);
+    result_col(r, (struct column){"self_us", "self", "us",
+                                  "sum of its durations less what ran inside "
+                                  "of it, as the body of a loop does on a TPU",
+                                  COL_TIME, COL_DETAIL});
 }
 
 static void put_dim3(struct result *r, const char *col, const int64_t d[3]) {
@@ -322,7 +295,7 @@ static int kernels_gather(struct kernels *k, const struct opts *o,
     if (!k->memo || !strs_init(&k->texts)) return fail_oom(e);
     TRY(scope_init(&k->scope, k->t, o, e));
     TRY(host_tree_init(&k->tree, k->t, e));
-    return count_all(k) ? 0 : fail_oom(e);
+    return own_each_work(k->t, count_kernel, k) ? 0 : fail_oom(e);
 }
 
 static int kernels_run(const struct trace *t, const struct opts *o,

@@ -122,41 +122,25 @@ static uint32_t group_of_text(struct launches *l, str_id text) {
     return *at;
 }
 
-/* The group of a name of the trace. */
-static uint32_t group_of_name(struct launches *l, str_id name) {
-    if (l->of_name[name] != 0) return l->of_name[name] - 1;
-    struct bytes b = strs_bytes(&l->t->strs, name);
-    uint32_t g = group_of_text(l, strs_intern(&l->texts, b));
-    if (g != ROW_NONE) l->of_name[name] = g + 1;
-    return g;
-}
-
 /* By op: the op around the call, else the one that the source wrote on the
  * work, else the region around the call, else the call. */
 static uint32_t group_of(struct launches *l, const struct call *c) {
     const struct trace *t = l->t;
-    str_id call = t->spans.name[c->host];
-    if (l->by_call) return group_of_name(l, call);
-    row_id op = host_tree_launcher_name(&l->tree, c->host);
-    if (op == ROW_NONE || t->spans.kind[op] == SPAN_ANNOTATION) {
-        struct bytes b = kernel_hlo_op(t, c->first);
+    row_id op = c->host;
+    if (!l->by_call) {
+        op = host_tree_launcher_name(&l->tree, c->host);
+        struct bytes b = {0};
+        if (op == ROW_NONE || t->spans.kind[op] == SPAN_ANNOTATION)
+            b = kernel_hlo_op(t, c->first);
         if (b.n > 0) return group_of_text(l, strs_intern(&l->texts, b));
+        if (op == ROW_NONE || span_is_step_mark(t, op)) op = c->host;
     }
-    if (op == ROW_NONE || span_is_step_mark(t, op))
-        return group_of_name(l, call);
-    return group_of_name(l, t->spans.name[op]);
-}
-
-static void count_call(struct launches *l, const struct call *c) {
-    struct group *g = &l->groups[c->group];
-    const struct spans *s = &l->t->spans;
-    g->launches++;
-    sum_add(&g->time, s->dur[c->host]);
-    g->kernels += c->kernels;
-    g->graph_kernels += c->graph_kernels;
-    g->shorter += c->shorter;
-    g->starved += c->starved;
-    l->behind += c->start < s->ts[c->host];
+    uint32_t *known = &l->of_name[t->spans.name[op]];
+    if (*known != 0) return *known - 1;
+    struct bytes name = strs_bytes(&t->strs, t->spans.name[op]);
+    uint32_t g = group_of_text(l, strs_intern(&l->texts, name));
+    if (g != ROW_NONE) *known = g + 1;
+    return g;
 }
 
 /* Calls by stream and time of launch, and starts by stream and time, are
@@ -198,24 +182,20 @@ static int64_t rank_of(const struct sort_key *k, size_t n, size_t pct) {
     return (int64_t)sort_signed((int64_t)k[rank > 0 ? rank - 1 : 0].lo);
 }
 
-/* Sorts the calls in scope by group and one figure; how many there are. */
-static bool sort_by(struct launches *l, bool queue, size_t *n) {
-    *n = 0;
-    for (size_t i = 0; i < l->n; i++) {
-        const struct call *c = &l->v[i];
-        if (c->group == ROW_NONE) continue;
-        int64_t v = queue ? (int64_t)c->queue
-                          : c->start - l->t->spans.ts[c->host];
-        l->keys[(*n)++] = (struct sort_key){c->group, sort_signed(v),
-                                            (uint32_t)i};
-    }
-    return sort_keys(l->keys, *n);
-}
-
+/* Sorts the calls in scope by group and one figure, then by the other: each
+ * group reads its ranks. */
 static bool find_ranks(struct launches *l) {
     for (int queue = 0; queue < 2; queue++) {
-        size_t n;
-        if (!sort_by(l, queue, &n)) return false;
+        size_t n = 0;
+        for (size_t i = 0; i < l->n; i++) {
+            const struct call *c = &l->v[i];
+            if (c->group == ROW_NONE) continue;
+            int64_t v = queue ? (int64_t)c->queue
+                              : c->start - l->t->spans.ts[c->host];
+            l->keys[n++] = (struct sort_key){c->group, sort_signed(v),
+                                             (uint32_t)i};
+        }
+        if (!sort_keys(l->keys, n)) return false;
         for (size_t i = 0; i < n;) {
             struct group *g = &l->groups[l->keys[i].hi];
             size_t m = (size_t)g->launches;
@@ -357,7 +337,14 @@ static int launch_gather(struct launches *l, const struct opts *o,
         if (!scope_has(&l->scope, c->host)) continue;
         c->group = group_of(l, c);
         if (c->group == ROW_NONE) return fail_oom(e);
-        count_call(l, c);
+        struct group *g = &l->groups[c->group];
+        g->launches++;
+        sum_add(&g->time, l->t->spans.dur[c->host]);
+        g->kernels += c->kernels;
+        g->graph_kernels += c->graph_kernels;
+        g->shorter += c->shorter;
+        g->starved += c->starved;
+        l->behind += c->start < l->t->spans.ts[c->host];
     }
     return find_ranks(l) ? 0 : fail_oom(e);
 }

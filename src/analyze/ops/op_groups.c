@@ -60,15 +60,6 @@ const char *op_groups_text(const struct op_groups *g, str_id id) {
     return id == 0 ? NULL : strs_text(&g->texts, id);
 }
 
-static int kind_index(uint8_t kind) {
-    switch (kind) {
-    case SPAN_OP: return 0;
-    case SPAN_ANNOTATION: return 1;
-    case SPAN_API: return 2;
-    default: return 3;
-    }
-}
-
 /* Returns the number of a new group like that one; ROW_NONE if memory ran
  * out. */
 static uint32_t add_group(struct op_groups *g, struct op_group like) {
@@ -105,43 +96,6 @@ uint32_t op_groups_device(struct op_groups *g, struct bytes name, row_id row) {
                                                 .hlo = hlo_of_span(g->t, row)});
 }
 
-/* The number of the pair (program, name) on the host, made when new. */
-static uint32_t program_base(struct op_groups *g, const struct op_group *like) {
-    uint32_t *at = map_at(&g->in_program[0],
-                          (uint64_t)like->program << 32 | like->key);
-    if (!at) return ROW_NONE;
-    if (*at != MAP_NONE) return *at;
-    return *at = g->by ? g->nfiner++ : add_group(g, *like);
-}
-
-static str_id shapes_of(struct op_groups *g, row_id row) {
-    struct arg a = args_get(g->t, row, "Input Dims");
-    if (a.type == ARG_NONE) a = args_get(g->t, row, "Input dims");
-    if (a.type == ARG_NONE && (g->t->spans.flags[row] & SPAN_COSTED))
-        a = args_get(g->t, row, "shape");
-    if (a.type != ARG_JSON && a.type != ARG_TEXT) return 0;
-    return strs_intern(&g->texts, a.text);
-}
-
-static str_id stack_of(struct op_groups *g, row_id row) {
-    enum { FRAMES = 5 };
-    char buf[4096];
-    const struct spans *sp = &g->t->spans;
-    size_t n = pystack_text(&g->stacks, sp->track[row], sp->ts[row], FRAMES,
-                            buf, sizeof buf);
-    if (n == 0) return 0;
-    return strs_intern(&g->texts, (struct bytes){(uint8_t *)buf, n});
-}
-
-static str_id module_of(struct op_groups *g, row_id row) {
-    const struct spans *sp = &g->t->spans;
-    row_id m = pystack_module(&g->stacks, sp->track[row], sp->ts[row]);
-    if (m == ROW_NONE) return 0;
-    struct bytes b = strs_bytes(&g->t->strs, sp->name[m]);
-    size_t skip = strlen("nn.Module: ");
-    return strs_intern(&g->texts, (struct bytes){b.p + skip, b.n - skip});
-}
-
 /* One level finer; numbers of the last level that is wanted are groups. */
 static uint32_t refine(struct op_groups *g, int level, uint32_t from,
                        str_id text, const struct op_group *like) {
@@ -154,20 +108,38 @@ static uint32_t refine(struct op_groups *g, int level, uint32_t from,
     return *at = last ? add_group(g, *like) : g->nfiner++;
 }
 
-/* base: the number of the (name, kind) pair. */
+/* The group of a row within a (name, kind) pair, whose number is base. */
 static uint32_t finer_group(struct op_groups *g, uint32_t base, row_id row,
                             struct op_group like) {
+    enum { FRAMES = 5 };
+    const struct spans *sp = &g->t->spans;
     uint32_t id = base;
     if (g->by & GROUP_SHAPES) {
-        like.shapes = shapes_of(g, row);
+        struct arg a = args_get(g->t, row, "Input Dims");
+        if (a.type == ARG_NONE) a = args_get(g->t, row, "Input dims");
+        if (a.type == ARG_NONE && (sp->flags[row] & SPAN_COSTED))
+            a = args_get(g->t, row, "shape");
+        if (a.type == ARG_JSON || a.type == ARG_TEXT)
+            like.shapes = strs_intern(&g->texts, a.text);
         id = refine(g, 0, id, like.shapes, &like);
     }
     if (id != ROW_NONE && g->by & GROUP_STACK) {
-        like.stack = stack_of(g, row);
+        char buf[4096];
+        size_t n = pystack_text(&g->stacks, sp->track[row], sp->ts[row], FRAMES,
+                                buf, sizeof buf);
+        if (n > 0)
+            like.stack = strs_intern(&g->texts,
+                                     (struct bytes){(uint8_t *)buf, n});
         id = refine(g, 1, id, like.stack, &like);
     }
     if (id != ROW_NONE && g->by & GROUP_MODULE) {
-        like.module = module_of(g, row);
+        row_id m = pystack_module(&g->stacks, sp->track[row], sp->ts[row]);
+        if (m != ROW_NONE) {
+            struct bytes b = strs_bytes(&g->t->strs, sp->name[m]);
+            size_t skip = strlen("nn.Module: ");
+            like.module = strs_intern(&g->texts,
+                                      (struct bytes){b.p + skip, b.n - skip});
+        }
         id = refine(g, 2, id, like.module, &like);
     }
     return id;
@@ -176,24 +148,31 @@ static uint32_t finer_group(struct op_groups *g, uint32_t base, row_id row,
 uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
                       row_id row) {
     const struct spans *sp = &g->t->spans;
-    uint32_t *slots = g->slot[kind_index(sp->kind[row])];
+    uint8_t kind = sp->kind[row];
+    uint32_t *slots = g->slot[kind == SPAN_OP           ? 0
+                              : kind == SPAN_ANNOTATION ? 1
+                              : kind == SPAN_API        ? 2
+                                                        : 3];
     str_id name = sp->name[row];
-    if (span_cat(g->t, row) != 0 && sp->kind[row] == SPAN_OP) {
+    if (span_cat(g->t, row) != 0 && kind == SPAN_OP) {
         struct op_group like = {.key = h->key[name],
                                 .kind = SPAN_OP,
                                 .program = program_of(g, row),
                                 .hlo = hlo_of_span(g->t, row)};
         if (like.program == STR_NONE) return ROW_NONE;
         if (like.program != 0) {
-            uint32_t base = program_base(g, &like);
-            if (base == ROW_NONE || !g->by) return base;
-            return finer_group(g, base, row, like);
+            uint32_t *at = map_at(&g->in_program[0],
+                                  (uint64_t)like.program << 32 | like.key);
+            if (!at) return ROW_NONE;
+            if (*at == MAP_NONE) *at = g->by ? g->nfiner++ : add_group(g, like);
+            if (*at == ROW_NONE || !g->by) return *at;
+            return finer_group(g, *at, row, like);
         }
     }
     uint32_t have = slots[name];
     if (have && !g->by) return have - 1;
     str_id key = h->key[name];
-    struct op_group like = {.key = key, .kind = sp->kind[row]};
+    struct op_group like = {.key = key, .kind = kind};
     if (!have && slots[key]) have = slots[name] = slots[key];
     if (!have) {
         uint32_t id = g->by ? g->nfiner++ : add_group(g, like);

@@ -10,7 +10,6 @@
 #include "analyze/analyze.h"
 #include "analyze/cost/op_cost.h"
 #include "analyze/ops/hlo_cols.h"
-#include "analyze/ops/mem_sums.h"
 #include "analyze/ops/op_groups.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
@@ -44,8 +43,9 @@ struct ops {
     struct own own;
     row_id *open; /* the kept spans around a row, outermost first */
     size_t nopen, cap_open;
-    int64_t unattributed;                 /* ps of device work with no op */
-    uint64_t nunattributed;               /* spans */
+    int64_t *launched;      /* by row: ps of the device work that it launched */
+    int64_t unattributed;   /* ps of device work with no op */
+    uint64_t nunattributed; /* spans */
     int64_t outside_host, outside_device; /* bytes outside every span */
     uint64_t noutside;
     bool device, shapes; /* recorded in some source */
@@ -82,18 +82,6 @@ static void close_down(struct ops *o, row_id to) {
         group_at(o, o->open[--o->nopen])->open--;
 }
 
-/* One call: its group, and whether that group is open around it. torch counts
- * such calls in the totals again. */
-static bool open_call(struct ops *o, row_id r, bool torch) {
-    uint32_t g = op_groups_of(&o->groups, &o->tree, r);
-    if (g == ROW_NONE || g >= INNER) return false;
-    close_down(o, o->tree.up[r]);
-    if (!VEC_ROOM(o->open, o->nopen, o->cap_open)) return false;
-    o->open[o->nopen++] = r;
-    o->gid[r] = g | (o->groups.v[g].open++ > 0 && !torch ? INNER : 0);
-    return true;
-}
-
 /* Calls, total and self time. */
 static bool count_track(struct ops *o, uint32_t track) {
     const struct track *tr = &o->t->tracks[track];
@@ -106,7 +94,14 @@ static bool count_track(struct ops *o, uint32_t track) {
         int64_t end = span_end(o->t, r);
         own_until(&o->own, ts[r], spend, o);
         own_cross(&o->own, end);
-        if (!own_open(&o->own, r, end) || !open_call(o, r, torch)) return false;
+        if (!own_open(&o->own, r, end)) return false;
+        uint32_t g = op_groups_of(&o->groups, &o->tree, r);
+        if (g == ROW_NONE || g >= INNER) return false;
+        close_down(o, o->tree.up[r]);
+        if (!VEC_ROOM(o->open, o->nopen, o->cap_open)) return false;
+        o->open[o->nopen++] = r;
+        /* torch counts a call inside of one of its group in the totals again */
+        o->gid[r] = g | (o->groups.v[g].open++ > 0 && !torch ? INNER : 0);
         if (!scope_has(&o->scope, r)) continue;
         struct op_group *v = group_at(o, r);
         v->calls++;
@@ -156,8 +151,8 @@ static bool charge_device_op(struct ops *o, row_id d, struct bytes name,
 
 /* Puts a device span's time where it belongs: on the op that launched it; else
  * on the op that it names itself; else nowhere, which is counted. */
-static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t own,
-                        int64_t *dev) {
+static bool charge_span(void *ctx, row_id d, row_id launch, int64_t own) {
+    struct ops *o = ctx;
     const struct spans *sp = &o->t->spans;
     row_id op = ROW_NONE;
     if (launch != ROW_NONE) op = host_tree_launcher(&o->tree, launch);
@@ -168,7 +163,7 @@ static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t own,
         !charge_device_op(o, d, name, own))
         return false;
     if (op != ROW_NONE) {
-        sum_add(&dev[op], own);
+        sum_add(&o->launched[op], own);
         if (name.n == 0 && scope_has(&o->scope, op))
             sum_add(&group_at(o, op)->device_self, own);
     } else if (name.n == 0 && scope_has(&o->scope, d)) {
@@ -178,34 +173,13 @@ static bool charge_span(struct ops *o, row_id d, row_id launch, int64_t own,
     return true;
 }
 
-/* All device work in row order, the links beside it. */
-static bool charge_spans(struct ops *o, int64_t *dev) {
-    const struct trace *t = o->t;
-    size_t l = 0;
-    bool ok = true;
-    for (size_t i = 0; ok && i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        struct own_times own;
-        if (tr->kind != TRACK_STREAM) continue;
-        ok = own_times_init(&own, t, tr);
-        for (row_id r = tr->first; ok && r < tr->end; r++) {
-            if (!span_is_device_work(t, r)) continue;
-            ok = charge_span(o, r, next_launch(t, r, &l), own_time(&own, r),
-                             dev);
-        }
-        own_times_free(&own);
-    }
-    return ok;
-}
-
 static int charge_device(struct ops *o, struct ops_err *e) {
     const struct trace *t = o->t;
     int64_t *dev = vec_alloc(t->spans.n + 1, sizeof *dev);
-    if (dev) memset(dev, 0, (t->spans.n + 1) * sizeof *dev);
-    if (!dev || !charge_spans(o, dev)) {
-        free(dev);
-        return fail_oom(e);
-    }
+    if (!dev) return fail_oom(e);
+    memset(dev, 0, (t->spans.n + 1) * sizeof *dev);
+    o->launched = dev;
+    if (!own_each_work(t, charge_span, o)) return fail_oom(e);
     const struct host_tree *h = &o->tree;
     for (size_t i = 0; t->links.n > 0 && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
@@ -219,7 +193,119 @@ static int charge_device(struct ops *o, struct ops_err *e) {
         }
     }
     free(dev);
+    o->launched = NULL;
     return 0;
+}
+
+/* ---- memory ---- */
+
+/* Bytes allocated minus bytes freed in any stretch of time, per source: what
+ * torch calls an op's memory. Every thread's events count, both ends count. The
+ * trace has memory events by allocator, each in time order: here they are
+ * merged, run by run, and summed up. */
+struct mem_sums {
+    size_t n;
+    int64_t *ts;            /* n times */
+    int64_t *host, *device; /* n + 1 sums: of the events before the i-th */
+};
+
+struct mem_item {
+    int64_t ts, bytes;
+    bool host;
+};
+
+/* Merges neighbouring runs until one is left; run r is [at[r], at[r + 1]).
+ * Returns where the result stands: v or tmp. */
+static struct mem_item *merge_runs(struct mem_item *v, struct mem_item *tmp,
+                                   size_t *at, size_t runs) {
+    while (runs > 1) {
+        size_t k = 0;
+        for (size_t r = 0; r < runs; r += 2) {
+            size_t a = at[r], b = at[r + 1];
+            size_t c = r + 1 < runs ? at[r + 2] : b;
+            size_t i = a, j = b;
+            for (size_t to = a; to < c; to++)
+                tmp[to] = i < b && (j == c || v[j].ts >= v[i].ts) ? v[i++]
+                                                                  : v[j++];
+            at[k++] = a;
+            at[k] = c;
+        }
+        runs = k;
+        struct mem_item *swap = v;
+        v = tmp;
+        tmp = swap;
+    }
+    return v;
+}
+
+/* The source's events as runs; returns how many runs. */
+static size_t collect(const struct trace *t, uint32_t source,
+                      struct mem_item *v, size_t *at) {
+    const struct mem_events *m = &t->mem;
+    const struct lists *l = &t->allocators_of;
+    size_t n = 0, runs = 0;
+    for (size_t k = l->first[source]; k < l->first[source + 1]; k++) {
+        uint32_t a = l->v[k];
+        bool host = t->allocators[a].device == ROW_NONE;
+        if (t->mem_first[a] == t->mem_first[a + 1]) continue;
+        at[runs++] = n;
+        for (size_t i = t->mem_first[a]; i < t->mem_first[a + 1]; i++)
+            v[n++] = (struct mem_item){m->ts[i], m->bytes[i], host};
+    }
+    at[runs] = n;
+    return runs;
+}
+
+static void mem_sums_free(struct mem_sums *m) {
+    free(m->ts);
+    free(m->host);
+    free(m->device);
+    *m = (struct mem_sums){0};
+}
+
+/* Nothing is held when the source has no event. O(n log k) for k allocators. */
+static int mem_sums_init(struct mem_sums *m, const struct trace *t,
+                         uint32_t source, struct ops_err *e) {
+    const struct lists *l = &t->allocators_of;
+    *m = (struct mem_sums){0};
+    for (size_t k = l->first[source]; k < l->first[source + 1]; k++)
+        m->n += t->mem_first[l->v[k] + 1] - t->mem_first[l->v[k]];
+    if (m->n == 0) return 0;
+    struct mem_item *v = vec_alloc(2 * m->n, sizeof *v);
+    size_t runs = l->first[source + 1] - l->first[source];
+    size_t *at = malloc((runs + 3) * sizeof *at);
+    m->ts = vec_alloc(m->n, sizeof *m->ts);
+    m->host = vec_alloc(m->n + 1, sizeof *m->host);
+    m->device = vec_alloc(m->n + 1, sizeof *m->device);
+    bool ok = v && at && m->ts && m->host && m->device;
+    if (ok) {
+        const struct mem_item *x = merge_runs(v, v + m->n, at,
+                                              collect(t, source, v, at));
+        m->host[0] = m->device[0] = 0;
+        for (size_t i = 0; i < m->n; i++) {
+            m->ts[i] = x[i].ts;
+            m->host[i + 1] = sum_of(m->host[i], x[i].host ? x[i].bytes : 0);
+            m->device[i + 1] = sum_of(m->device[i], x[i].host ? 0 : x[i].bytes);
+        }
+    }
+    free(v);
+    free(at);
+    if (ok) return 0;
+    mem_sums_free(m);
+    return fail_oom(e);
+}
+
+/* Returns the number of events before ts, given that from of them are; cheap
+ * when the answer is near. */
+static size_t mem_sums_before(const struct mem_sums *m, size_t from,
+                              int64_t ts) {
+    size_t step = 1, lo = from, hi = from;
+    while (hi < m->n && m->ts[hi] < ts) {
+        lo = hi + 1;
+        hi = step < m->n - lo ? lo + step : m->n;
+        step *= 2;
+    }
+    return lo + lower_bound(m->ts + lo, hi - lo, ts);
 }
 
 /* Memory of each span of a track; cover counts, per event, how many
@@ -600,6 +686,7 @@ static int ops_run(const struct trace *t, const struct opts *opts,
     free(o.gid);
     free(o.own.v);
     free(o.open);
+    free(o.launched);
     return rc;
 }
 

@@ -6,8 +6,7 @@
  * Reasons partition what they explain: the ops with device time and those of
  * every reason sum to all ops, so do the device's times by owner. */
 #include "analyze/analyze.h"
-#include "analyze/report/cover_ops.h"
-#include "analyze/report/cover_time.h"
+#include "analyze/report/cover.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/missing.h"
 #include "base/array.h"
@@ -96,7 +95,7 @@ static const char *name_of(const struct coverage *c, str_id id) {
  * one has it. */
 static const char *fix_of(const struct coverage *c, enum missing_what what) {
     for (uint32_t i = 0; i < c->t->nsources; i++)
-        if ((c->in.all || c->in.source_in[i]) && !missing_has(c->t, i, what))
+        if (c->in.source_in[i] && !missing_has(c->t, i, what))
             return missing_fix(c->t, i, what);
     return NULL;
 }
@@ -232,25 +231,6 @@ static const struct words device_words[OP_DEVICE_ANSWERS] = {
                 "if one should run on the device, move its inputs there"},
 };
 
-/* A gap of so many ops. */
-static void put_op_gap(struct coverage *c, int64_t ops, struct gap g) {
-    g.whole = ops > 0 ? (double)ops : NO_WHOLE;
-    if (ops <= 0) g.why = "no op was recorded";
-    put_gap(c, g);
-}
-
-static void put_device_ops(struct coverage *c, const struct op_cover *o) {
-    for (int i = 0; i < OP_DEVICE_ANSWERS; i++) {
-        if (i != OP_ON_DEVICE && o->device[i] == 0) continue;
-        const char *fix = device_words[i].fix;
-        if (i == OP_NO_DEVICE) fix = fix_of(c, MISSING_DEVICE);
-        put_op_gap(c, o->ops,
-                   (struct gap){device_words[i].what, (double)o->device[i], 0,
-                                "ops", name_of(c, o->device_name[i]),
-                                device_words[i].why, fix});
-    }
-}
-
 static const struct words memory_words[OP_MEMORY_ANSWERS] = {
     [OP_ALLOCATED] = {"ops with memory", NULL, NULL},
     [OP_MEM_OFF] = {"no memory: not recorded",
@@ -275,15 +255,18 @@ static const struct words memory_words[OP_MEMORY_ANSWERS] = {
          NULL},
 };
 
-static void put_memory_ops(struct coverage *c, const struct op_cover *o) {
-    for (int i = 0; i < OP_MEMORY_ANSWERS; i++) {
-        if (i != OP_ALLOCATED && o->memory[i] == 0) continue;
-        const char *fix = memory_words[i].fix;
-        if (i == OP_MEM_OFF) fix = fix_of(c, MISSING_MEMORY);
-        put_op_gap(c, o->ops,
-                   (struct gap){memory_words[i].what, (double)o->memory[i], 0,
-                                "ops", name_of(c, o->memory_name[i]),
-                                memory_words[i].why, fix});
+/* One row per answer that some op has; the first is of those with no gap, the
+ * answer `off` is of what was not recorded. */
+static void put_ops(struct coverage *c, int64_t ops, const struct words *words,
+                    const int64_t *count, const str_id *name, int n, int off,
+                    enum missing_what what) {
+    for (int i = 0; i < n; i++) {
+        if (i != 0 && count[i] == 0) continue;
+        put_gap(c, (struct gap){words[i].what, (double)count[i],
+                                ops > 0 ? (double)ops : NO_WHOLE, "ops",
+                                name_of(c, name[i]),
+                                ops > 0 ? words[i].why : "no op was recorded",
+                                i == off ? fix_of(c, what) : words[i].fix});
     }
 }
 
@@ -340,26 +323,13 @@ static void put_work(struct coverage *c, const struct host_tree *h) {
                    "record again; newer drivers convert the clocks better"});
 }
 
-static void put_launches(struct coverage *c, const struct op_cover *o) {
-    if (o->launches == 0) return;
-    put_unless_all(
-        c,
-        (struct gap){"launching calls with device work",
-                     (double)(o->launches - o->unanswered), (double)o->launches,
-                     "calls", name_of(c, o->unanswered_name),
-                     "the others put nothing on the device, or their "
-                     "work ran outside the window, or its record was "
-                     "dropped",
-                     "wait for the device before the profiler stops"});
-}
-
 /* ---- what was recorded at all ---- */
 
 static void put_recorded(struct coverage *c, const char *name,
                          enum missing_what what) {
     int64_t have = 0, all = 0;
     for (uint32_t i = 0; i < c->t->nsources; i++) {
-        if (!c->in.all && !c->in.source_in[i]) continue;
+        if (!c->in.source_in[i]) continue;
         if (c->t->sources[i].beside != ROW_NONE && c->t->sources[i].outside)
             continue; /* it could not have recorded any of it */
         all++;
@@ -416,7 +386,7 @@ static void put_step_rule(struct coverage *c) {
     int64_t marked = 0, all = 0;
     enum step_rule worst = STEPS_BY_MARKER;
     for (size_t i = 0; i < t->nsteps; i++) {
-        if (!c->in.all && !c->in.step_in[i]) continue;
+        if (!c->in.step_in[i]) continue;
         enum step_rule rule = t->sources[t->steps[i].source].step_rule;
         all++;
         marked += rule == STEPS_BY_MARKER;
@@ -556,10 +526,21 @@ static int put_all(struct coverage *c, const struct host_tree *h,
     struct op_cover ops;
     TRY(op_cover_init(&ops, h, &c->in, e));
     TRY(put_steps(c, e));
-    put_device_ops(c, &ops);
+    put_ops(c, ops.ops, device_words, ops.device, ops.device_name,
+            OP_DEVICE_ANSWERS, OP_NO_DEVICE, MISSING_DEVICE);
     put_work(c, h);
-    put_launches(c, &ops);
-    put_memory_ops(c, &ops);
+    if (ops.launches > 0)
+        put_unless_all(
+            c, (struct gap){"launching calls with device work",
+                            (double)(ops.launches - ops.unanswered),
+                            (double)ops.launches, "calls",
+                            name_of(c, ops.unanswered_name),
+                            "the others put nothing on the device, or their "
+                            "work ran outside the window, or its record was "
+                            "dropped",
+                            "wait for the device before the profiler stops"});
+    put_ops(c, ops.ops, memory_words, ops.memory, ops.memory_name,
+            OP_MEMORY_ANSWERS, OP_MEM_OFF, MISSING_MEMORY);
     put_recorded(c, "device recording", MISSING_DEVICE);
     put_recorded(c, "memory recording", MISSING_MEMORY);
     put_recorded(c, "input shapes", MISSING_SHAPES);

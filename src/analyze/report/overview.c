@@ -83,14 +83,13 @@ static bool spread(struct result *into, const struct result *r,
 static void put_steps(struct result *r, const struct result *steps,
                       const struct result *hints) {
     int64_t dur[SPREAD];
-    char lo[48], mid[48], p95[48], hi[48];
+    char lo[48], mid[48], hi[48];
     if (!spread(r, steps, "dur_us", dur)) {
         facts_count(r, "steps", steps->nrows);
         return;
     }
     human_time(dur[LEAST], lo, sizeof lo);
     human_time(dur[MEDIAN], mid, sizeof mid);
-    human_time(dur[P95], p95, sizeof p95);
     human_time(dur[MOST], hi, sizeof hi);
     char *text = steps->nrows == 1
                      ? arena_fmt(&r->arena, "%s, one step", mid)
@@ -98,9 +97,7 @@ static void put_steps(struct result *r, const struct result *steps,
                                  mid, steps->nrows, lo, hi);
     facts_put(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us",
               text);
-    if (steps->nrows > 1)
-        facts_put(r, "step time, p95", true, (double)dur[P95] / PS_PER_US, "us",
-                  p95);
+    if (steps->nrows > 1) facts_time(r, "step time, p95", dur[P95]);
     /* The step without its profiler: as the hints have it, whose savings are
      * shares of it, else the estimate of `steps`. */
     struct cell hinted = subresult_cell(hints, 0, "step_us");
@@ -167,31 +164,25 @@ static void put_phases(struct result *r, const struct trace *t,
     else put_share(r, "device busy", busy.f, "%", "of the median step", busy.f);
 }
 
-/* Are there rows of ops proper? Regions and driver calls count only where
- * there are none. */
-static bool has_ops(const struct result *from) {
-    if (result_find_col(from, "kind") < 0) return false;
-    for (size_t i = 0; i < from->nrows; i++) {
-        struct cell kind = subresult_cell(from, i, "kind");
-        if (!kind.null && strcmp(kind.s, "op") == 0) return true;
-    }
-    return false;
+/* Is the row one of an op proper? */
+static bool is_op(const struct result *from, size_t row) {
+    struct cell kind = subresult_cell(from, row, "kind");
+    return !kind.null && strcmp(kind.s, "op") == 0;
 }
 
 /* Finds the rows with the largest values of that column, of ops alone where
- * there are some; returns how many there are. */
+ * there are some (regions and driver calls count where there are none); returns
+ * how many there are. */
 static size_t find_top(const struct result *from, const char *col,
                        size_t rows[TOP_OPS]) {
-    bool only_ops = has_ops(from);
+    bool kinds = result_find_col(from, "kind") >= 0, only_ops = false;
     size_t n = 0;
     int64_t values[TOP_OPS];
+    for (size_t i = 0; kinds && !only_ops && i < from->nrows; i++)
+        only_ops = is_op(from, i);
     for (size_t i = 0; i < from->nrows; i++) {
         struct cell v = subresult_cell(from, i, col);
-        if (v.null || v.i <= 0) continue;
-        if (only_ops) {
-            struct cell kind = subresult_cell(from, i, "kind");
-            if (!kind.null && strcmp(kind.s, "op") != 0) continue;
-        }
+        if (v.null || v.i <= 0 || (only_ops && !is_op(from, i))) continue;
         size_t at = n; /* of equal ones the first stays first */
         while (at > 0 && values[at - 1] < v.i) at--;
         if (at == TOP_OPS) continue;
@@ -296,16 +287,6 @@ static void remark_outlier(struct result *r, const struct result *steps) {
     }
 }
 
-/* What a hint of that kind would save, in percent of the step; 0: none. */
-static double hint_share(const struct result *hints, const char *id) {
-    for (size_t i = 0; i < hints->nrows; i++) {
-        struct cell c = subresult_cell(hints, i, "id");
-        struct cell share = subresult_cell(hints, i, "save_pct");
-        if (!c.null && !share.null && strcmp(c.s, id) == 0) return share.f;
-    }
-    return 0;
-}
-
 /* Is it the input? How much of all steps waited for it; a hint knows waits on
  * other threads and in code that nobody annotated, too. */
 static void put_input(struct result *r, const struct result *input,
@@ -320,8 +301,13 @@ static void put_input(struct result *r, const struct result *input,
     }
     if (all <= 0) return;
     double pct = 100.0 * (double)wait / (double)all;
-    double hint = hint_share(hints, "input-bound");
-    if (hint > pct) pct = hint;
+    for (size_t i = 0; i < hints->nrows; i++) {
+        struct cell id = subresult_cell(hints, i, "id");
+        struct cell share = subresult_cell(hints, i, "save_pct");
+        if (!id.null && !share.null && strcmp(id.s, "input-bound") == 0 &&
+            share.f > pct)
+            pct = share.f;
+    }
     const char *text = "the step does not wait for its input";
     if (pct >= MUCH) text = "the step waits for its input";
     else if (pct >= FELT) text = "the step waits for its input a little";
@@ -351,8 +337,7 @@ static void put_holders(struct result *r, const struct result *holders) {
                          text ? ", " : "", what.s, size);
         n++;
     }
-    if (text == NULL) return;
-    facts_words(r, "held by", "%s", text);
+    if (text != NULL) facts_words(r, "held by", "%s", text);
 }
 
 static void put_hints(struct result *r, const struct result *hints) {
@@ -395,19 +380,6 @@ static void take_missing(struct result *r, const struct result *from) {
         if (!known)
             result_missing(r, from->missing[i].what, from->missing[i].why,
                            from->missing[i].fix);
-    }
-}
-
-static void put_profile(struct result *r, const struct trace *t) {
-    for (size_t i = 0; i < t->nsources; i++) {
-        const struct source *s = &t->sources[i];
-        facts_words(r, "profile", "%s (%s)", s->path, s->format->name);
-    }
-    for (size_t i = 0; i < t->ndevices; i++) {
-        const char *model = strs_text(&t->strs, t->devices[i].model);
-        facts_words(r, "device", "%s%s%s",
-                    strs_text(&t->strs, t->devices[i].label),
-                    *model ? ", " : "", model);
     }
 }
 
@@ -577,7 +549,15 @@ static int overview_fill(const struct trace *t, const struct opts *o,
                                   "kernels: share of the time "
                                   "of all of them.",
                                   COL_PERCENT, COL_BAR});
-    put_profile(r, t);
+    for (size_t i = 0; i < t->nsources; i++)
+        facts_words(r, "profile", "%s (%s)", t->sources[i].path,
+                    t->sources[i].format->name);
+    for (size_t i = 0; i < t->ndevices; i++) {
+        const char *model = strs_text(&t->strs, t->devices[i].model);
+        facts_words(r, "device", "%s%s%s",
+                    strs_text(&t->strs, t->devices[i].label),
+                    *model ? ", " : "", model);
+    }
     double *rss = peaks_of(t, "rss_bytes");
     if (rss == NULL) return fail_oom(e);
     bool only_outside = t->nsources > 0; /* did nobody record itself? */

@@ -9,7 +9,6 @@
 #include "base/array.h"
 #include "base/facts.h"
 #include "model/args.h"
-#include <stdio.h>
 
 /* clang-format off */
 static const struct column cols[] = {
@@ -76,18 +75,6 @@ static const struct {
     {"threads", FACT_THREADS, 1},
 };
 
-static void put_end(struct result *r, const struct trace *t, row_id row) {
-    char text[64] = "alive";
-    int64_t status = args_int(t, row, FACT_EXIT_STATUS, -1);
-    int64_t sig = args_int(t, row, FACT_SIGNAL, -1);
-    bool alive = args_int(t, row, FACT_UNFINISHED, 0) != 0;
-    if (!alive && sig >= 0)
-        snprintf(text, sizeof text, "signal %lld", (long long)sig);
-    else if (!alive)
-        snprintf(text, sizeof text, "exit %lld", (long long)status);
-    if (alive || sig >= 0 || status >= 0) cell_text(r, "end", text);
-}
-
 static void put_row(struct result *r, const struct trace *t, row_id row,
                     uint32_t source) {
     int64_t dur = t->spans.dur[row], exact = args_int(t, row, FACT_EXACT, -1);
@@ -104,7 +91,13 @@ static void put_row(struct result *r, const struct trace *t, row_id row,
         if (strcmp(figures[i].col, "cpu_us") == 0 && dur > 0)
             cell_float(r, "cores", (double)v / (double)dur);
     }
-    put_end(r, t, row);
+    int64_t status = args_int(t, row, FACT_EXIT_STATUS, -1);
+    int64_t sig = args_int(t, row, FACT_SIGNAL, -1);
+    if (args_int(t, row, FACT_UNFINISHED, 0) != 0) cell_text(r, "end", "alive");
+    else if (sig >= 0 || status >= 0)
+        cell_text(r, "end",
+                  arena_fmt(&r->arena, "%s %lld", sig >= 0 ? "signal" : "exit",
+                            (long long)(sig >= 0 ? sig : status)));
     if (exact >= 0) cell_bool(r, "exact", exact != 0);
     if (argv.type == ARG_TEXT) cell_str(r, "command", argv.text);
 }
@@ -115,18 +108,6 @@ static bool is_wanted(const struct trace *t, row_id row, bool threads) {
     bool thread = args_int(t, row, "tid", -1) >= 0;
     if (!threads) return !thread && args_int(t, row, FACT_PPID, -1) >= 0;
     return thread || args_int(t, row, FACT_THREADS, -1) == 1;
-}
-
-/* What the rows do not tell. */
-static void remark(struct result *r, const struct trace *t, uint32_t source) {
-    int64_t unseen = facts_told(t, source, FACT_UNSEEN_CPU_US);
-    int64_t all = facts_told(t, source, FACT_CPU_US);
-    if (unseen > 0 && all > 0 && unseen >= all / 100)
-        result_remark(r,
-                      "%.3f s of %.3f s of CPU time belong to no row: "
-                      "processes that lived between two looks, and what "
-                      "others used after the last one.",
-                      (double)unseen / 1e6, (double)all / 1e6);
 }
 
 static int processes_run(const struct trace *t, const struct opts *o,
@@ -146,12 +127,19 @@ static int processes_run(const struct trace *t, const struct opts *o,
     }
     for (uint32_t i = 0; i < t->nsources; i++) {
         any |= t->sources[i].outside;
-        if (t->sources[i].outside && s.source_in[i]) remark(r, t, i);
+        if (!t->sources[i].outside || !s.source_in[i]) continue;
+        int64_t unseen = facts_told(t, i, FACT_UNSEEN_CPU_US);
+        int64_t all = facts_told(t, i, FACT_CPU_US);
+        if (unseen > 0 && all > 0 && unseen >= all / 100)
+            result_remark(r,
+                          "%.3f s of %.3f s of CPU time belong to no row: "
+                          "processes that lived between two looks, and what "
+                          "others used after the last one.",
+                          (double)unseen / 1e6, (double)all / 1e6);
     }
     if (!any)
         result_missing(r, "processes",
-                       "nobody watched the program from "
-                       "outside",
+                       "nobody watched the program from outside",
                        "run it with opscope record -- PROGRAM");
     scope_free(&s);
     return result_done(r, e);

@@ -123,13 +123,6 @@ static void free_spans(struct result_more *m) {
     free(w);
 }
 
-/* Text shows arguments with -v alone; they are not read for nothing. */
-static bool wants_args(const struct opts *o) {
-    return opts_find(o, "format") == NULL /* the library */ ||
-           strcmp(opts_text(o, "format"), "text") != 0 ||
-           opts_flag(o, "verbose");
-}
-
 static int trace_run(const struct trace *t, const struct opts *o,
                      struct result *r, struct ops_err *e) {
     static const struct column cols[] = {
@@ -155,13 +148,17 @@ static int trace_run(const struct trace *t, const struct opts *o,
     r->in_order = true;
     bool *track_in = calloc(t->ntracks + 1, sizeof *track_in);
     struct spans_wanted *w = calloc(1, sizeof *w);
+    /* text shows arguments with -v alone; they are not read for nothing */
+    bool args = opts_find(o, "format") == NULL /* the library */ ||
+                strcmp(opts_text(o, "format"), "text") != 0 ||
+                opts_flag(o, "verbose");
     int rc = track_in != NULL && w != NULL ? 0 : fail_oom(e);
     if (w != NULL) {
         *w = (struct spans_wanted){.more = {.origin = r->origin,
                                             .put = put_span,
                                             .free = free_spans},
                                    .t = t,
-                                   .args = wants_args(o)};
+                                   .args = args};
         sink_memory(&w->scratch);
         r->more = &w->more;
     }

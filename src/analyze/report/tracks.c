@@ -13,19 +13,6 @@ static const char *const kind_words[] = {
     [TRACK_ASYNC] = "async",   [TRACK_OTHER] = "other",
 };
 
-/* Time in which at least one span of the track ran; -1: out of memory. */
-static int64_t busy_time(const struct trace *t, const struct track *tr) {
-    struct intervals s = {0};
-    bool ok = true;
-    for (row_id r = tr->first; ok && r < tr->end; r++)
-        if (t->spans.dur[r] > 0)
-            ok = intervals_extend(&s, t->spans.ts[r], span_end(t, r));
-    intervals_union(&s);
-    int64_t sum = ok ? intervals_length(&s) : -1;
-    intervals_free(&s);
-    return sum;
-}
-
 static const struct column tracks_cols[] = {
     {"name", "track", NULL, "The thread or stream.", COL_TEXT, COL_KEY},
     {"kind", NULL, NULL,
@@ -46,8 +33,12 @@ static const struct column tracks_cols[] = {
 
 static int put_track(struct result *r, const struct trace *t,
                      const struct track *tr, struct ops_err *e) {
-    int64_t busy = busy_time(t, tr);
-    if (busy < 0) return fail_oom(e);
+    struct intervals busy = {0};
+    bool ok = true;
+    for (row_id i = tr->first; ok && i < tr->end; i++)
+        if (t->spans.dur[i] > 0)
+            ok = intervals_extend(&busy, t->spans.ts[i], span_end(t, i));
+    intervals_union(&busy);
     result_row(r);
     cell_str(r, "name", strs_bytes(&t->strs, tr->name));
     cell_text(r, "kind", kind_words[tr->kind]);
@@ -57,9 +48,10 @@ static int put_track(struct result *r, const struct trace *t,
     cell_int(r, "pid", tr->pid);
     cell_int(r, "tid", tr->tid);
     cell_int(r, "spans", tr->end - tr->first);
-    cell_int(r, "busy_us", busy);
+    cell_int(r, "busy_us", intervals_length(&busy));
     cell_int(r, "start_us", t->spans.ts[tr->first]);
-    return 0;
+    intervals_free(&busy);
+    return ok ? 0 : fail_oom(e);
 }
 
 static int tracks_run(const struct trace *t, const struct opts *o,

@@ -24,17 +24,13 @@ static int by_start(const void *a, const void *b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-static bool in_order(const struct intervals *s) {
-    for (size_t i = 1; i < s->n; i++)
-        if (s->v[i].start < s->v[i - 1].start) return false;
-    return true;
-}
-
 void intervals_union(struct intervals *s) {
     if (s->n == 0) return;
+    size_t sorted = 1, n = 0;
+    while (sorted < s->n && s->v[sorted].start >= s->v[sorted - 1].start)
+        sorted++;
     /* device streams come sorted, and so do most others */
-    if (!in_order(s)) qsort(s->v, s->n, sizeof *s->v, by_start);
-    size_t n = 0;
+    if (sorted < s->n) qsort(s->v, s->n, sizeof *s->v, by_start);
     for (size_t i = 1; i < s->n; i++) {
         struct interval *last = &s->v[n];
         if (s->v[i].start > last->end) s->v[++n] = s->v[i];
@@ -102,22 +98,18 @@ bool intervals_extend(struct intervals *s, int64_t start, int64_t end) {
     return intervals_add(s, start, end);
 }
 
-/* Room for n at once: growing step by step moves large sets again and again.
- * What is not filled is not touched. */
-static bool reserve(struct intervals *s, size_t n) {
-    if (n <= s->cap) return true;
-    if (!vec_resize(&s->v, n, sizeof *s->v)) return false;
-    s->cap = n;
-    return true;
-}
-
 /* Merges in one pass: most of the work of every analysis that asks for
  * phases. */
 bool intervals_or(const struct intervals *a, const struct intervals *b,
                   struct intervals *out) {
     assert(out->n == 0);
     size_t i = 0, j = 0, n = 0;
-    if (!reserve(out, a->n + b->n)) return false;
+    /* room for all at once: growing step by step moves large sets again and
+     * again; what is not filled is not touched */
+    if (a->n + b->n > out->cap) {
+        if (!vec_resize(&out->v, a->n + b->n, sizeof *out->v)) return false;
+        out->cap = a->n + b->n;
+    }
     struct interval *o = out->v;
     while (i < a->n || j < b->n) {
         bool first = j == b->n || (i < a->n && a->v[i].start <= b->v[j].start);
@@ -223,12 +215,6 @@ int64_t intervals_common_in(const struct intervals *a,
                    common_until(a, b, before, start));
 }
 
-void intervals_many_free(struct intervals_many *m) {
-    for (size_t i = 0; i < sizeof m->v / sizeof *m->v; i++)
-        intervals_free(&m->v[i]);
-    *m = (struct intervals_many){0};
-}
-
 /* s = s or with, which is freed. */
 static bool absorb(struct intervals *s, struct intervals *with) {
     struct intervals both = {0};
@@ -249,7 +235,7 @@ bool intervals_many_add(struct intervals_many *m, struct intervals *s) {
         intervals_free(&sum);
         return false;
     }
-    assert(k < sizeof m->v / sizeof *m->v && m->v[k].n == 0);
+    assert(k < COUNT(m->v) && m->v[k].n == 0);
     m->v[k] = sum;
     m->full[k] = true;
     return true;
@@ -258,8 +244,9 @@ bool intervals_many_add(struct intervals_many *m, struct intervals *s) {
 bool intervals_many_take(struct intervals_many *m, struct intervals *out) {
     bool ok = true;
     assert(out->n == 0);
-    for (size_t i = 0; ok && i < sizeof m->v / sizeof *m->v; i++)
+    for (size_t i = 0; ok && i < COUNT(m->v); i++)
         if (m->full[i]) ok = absorb(out, &m->v[i]);
-    intervals_many_free(m);
+    for (size_t i = 0; i < COUNT(m->v); i++) intervals_free(&m->v[i]);
+    *m = (struct intervals_many){0};
     return ok;
 }

@@ -65,7 +65,6 @@ bool intervals_many_add(struct intervals_many *m, struct intervals *s);
 /* The union of all into out, an empty set; m is empty afterwards. False: out of
  * memory. */
 bool intervals_many_take(struct intervals_many *m, struct intervals *out);
-void intervals_many_free(struct intervals_many *m);
 
 /* before[i], i up to a->n: the length of what a's first i intervals have in
  * common with b; both are unions. O(n log m), O(n + m) where they lie close. */

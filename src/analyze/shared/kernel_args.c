@@ -107,13 +107,6 @@ static int64_t arg_to_int(const struct arg *a) {
     }
 }
 
-static double arg_to_double(const struct arg *a) {
-    if (a->type == ARG_FLOAT) return a->f;
-    if (a->type == ARG_TEXT || a->type == ARG_JSON)
-        return to_double(a->text, -1);
-    return (double)arg_to_int(a);
-}
-
 static bool pick_kernel(void *ctx, struct bytes key, const struct arg *v) {
     struct kernel_args *a = ctx;
     if (BYTES_IS(key, "grid")) to_dim3(v->text, a->grid);
@@ -123,7 +116,10 @@ static bool pick_kernel(void *ctx, struct bytes key, const struct arg *v) {
     else if (BYTES_IS(key, "shared memory")) a->shared_bytes = arg_to_int(v);
     else if (BYTES_IS(key, "est. achieved occupancy %") ||
              BYTES_IS(key, "theoretical_occupancy_pct"))
-        a->occupancy_pct = arg_to_double(v);
+        a->occupancy_pct = v->type == ARG_FLOAT ? v->f
+                           : v->type == ARG_TEXT || v->type == ARG_JSON
+                               ? to_double(v->text, -1)
+                               : (double)arg_to_int(v);
     else if (BYTES_IS(key, "kernel_details")) kernel_args_details(a, v->text);
     return true;
 }

@@ -33,18 +33,6 @@ static bool number(struct cur *c, int64_t *out) {
     return digits > 0 && digits <= 18;
 }
 
-/* Steps over one list with all that is in it. */
-static void skip_list(struct cur *c) {
-    int depth = 0;
-    for (; c->p < c->end; c->p++) {
-        if (*c->p == '[') depth++;
-        if (*c->p == ']' && --depth <= 0) {
-            c->p++;
-            return;
-        }
-    }
-}
-
 /* A plain shape at "[": true when it was one, with the cursor behind it. */
 static bool read_plain(struct cur *c, struct op_input *in) {
     struct cur at = *c;
@@ -72,7 +60,11 @@ static void read_list(struct cur *c, struct op_input *in) {
         if (one.n >= 2) in->matrices = known_add(in->matrices, one.numel);
     }
     if (peek(&at) != ']') in->numel = in->matrices = -1;
-    skip_list(c);
+    for (int depth = 0; c->p < c->end;) { /* steps over all of the list */
+        uint8_t ch = *c->p++;
+        if (ch == '[') depth++;
+        if (ch == ']' && --depth <= 0) return;
+    }
 }
 
 /* A string at its quote: true when there is one, with the cursor behind it. */
@@ -95,16 +87,6 @@ struct bytes op_inputs_string(struct bytes list, int i) {
     return (struct bytes){0};
 }
 
-/* The types, one after the other in one walk. */
-static void read_types(struct bytes types, struct op_inputs *out) {
-    struct cur c = cur_of(types);
-    struct bytes b;
-    if (peek(&c) != '[') return;
-    c.p++;
-    for (int k = 0; k < out->n && read_string(&c, &b); k++)
-        out->v[k].type = dtype_of_torch(b);
-}
-
 int64_t op_inputs_numel(struct bytes dims) {
     struct cur c = cur_of(dims);
     struct op_input in;
@@ -123,7 +105,11 @@ void op_inputs_from(struct bytes dims, struct bytes types,
         struct op_input *in = &out->v[out->n++];
         if (!read_plain(&c, in)) read_list(&c, in);
     }
-    read_types(types, out);
+    c = cur_of(types);
+    struct bytes type;
+    if (peek(&c) == '[') c.p++;
+    for (int k = 0; k < out->n && read_string(&c, &type); k++)
+        out->v[k].type = dtype_of_torch(type);
     /* "[]" is a scalar, nothing, or a tensor of no dimension */
     for (int i = 0; i < out->n; i++)
         if (out->v[i].n == 0 && out->v[i].type == DTYPE_UNKNOWN)

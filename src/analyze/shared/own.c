@@ -2,6 +2,7 @@
  * Own times of device work: see own.h. */
 #include "analyze/shared/own.h"
 
+#include "analyze/shared/host_tree.h"
 #include <stdlib.h>
 
 static void spend(void *ctx, row_id row, int64_t from, int64_t to) {
@@ -36,4 +37,20 @@ bool own_times_init(struct own_times *o, const struct trace *t,
 void own_times_free(struct own_times *o) {
     free(o->v);
     o->v = NULL;
+}
+
+bool own_each_work(const struct trace *t, own_take *take, void *ctx) {
+    size_t link = 0;
+    bool ok = true;
+    for (size_t i = 0; ok && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        struct own_times own;
+        if (tr->kind != TRACK_STREAM) continue;
+        ok = own_times_init(&own, t, tr);
+        for (row_id r = tr->first; ok && r < tr->end; r++)
+            if (span_is_device_work(t, r))
+                ok = take(ctx, r, next_launch(t, r, &link), own_time(&own, r));
+        own_times_free(&own);
+    }
+    return ok;
 }

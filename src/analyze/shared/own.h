@@ -92,4 +92,10 @@ static inline int64_t own_time(const struct own_times *o, row_id r) {
     return o->v ? o->v[r - o->first] : o->t->spans.dur[r];
 }
 
+/* Calls take for all device work in row order, with the call that launched it
+ * (ROW_NONE: not recorded) and its own time. Returns false if memory ran out or
+ * take returned false. */
+typedef bool own_take(void *ctx, row_id device, row_id launch, int64_t own);
+bool own_each_work(const struct trace *t, own_take *take, void *ctx);
+
 #endif

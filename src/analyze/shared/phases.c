@@ -96,18 +96,6 @@ static bool take_span(const struct trace *t, row_id r, bool on_step,
     }
 }
 
-/* A program that records itself says which scope is communication: what stands
- * around such a scope, or in it, on the step's own thread hides none of it. */
-static bool own_ops(struct intervals *w) {
-    struct intervals left = {0};
-    intervals_union(&w[RAW_STEP_OPS]);
-    intervals_union(&w[RAW_COMM]);
-    bool ok = intervals_sub(&w[RAW_STEP_OPS], &w[RAW_COMM], &left);
-    intervals_free(&w[RAW_STEP_OPS]);
-    w[RAW_STEP_OPS] = left;
-    return ok;
-}
-
 /* One host thread's spans. Pipeline stages count on the step's thread only,
  * and what they contain is theirs. */
 static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
@@ -128,7 +116,17 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
         }
         if (!take_span(t, r, on_step, w)) return false;
     }
-    return !on_step || !t->sources[tr->source].own || own_ops(w);
+    if (!on_step || !t->sources[tr->source].own) return true;
+    /* A program that records itself says which scope is communication: what
+     * stands around such a scope, or in it, on the step's own thread hides none
+     * of it. */
+    struct intervals left = {0};
+    intervals_union(&w[RAW_STEP_OPS]);
+    intervals_union(&w[RAW_COMM]);
+    bool ok = intervals_sub(&w[RAW_STEP_OPS], &w[RAW_COMM], &left);
+    intervals_free(&w[RAW_STEP_OPS]);
+    w[RAW_STEP_OPS] = left;
+    return ok;
 }
 
 int64_t *phases_first_launches(const struct trace *t) {
@@ -215,33 +213,16 @@ static const enum phase *phase_order(const struct phase_view *v) {
     return v->device != ROW_NONE ? with_device : without_device;
 }
 
-/* A CPU collective counts while the step's thread runs no op of its own. */
-static bool open_comm(const struct intervals *w, struct intervals *out) {
-    return intervals_sub(&w[RAW_COMM], &w[RAW_STEP_OPS], out);
-}
-
-/* The sets that devices share: what each adds, on top of the one before. */
-static bool make_host(const struct intervals *w, struct phase_side *s) {
+/* Fills n + 2 sets of what phases claim, each with what it adds on top of the
+ * one before: first CPU collectives while the step's thread runs no op of its
+ * own, last ops and regions. */
+static bool stack_up(const struct intervals *w, const enum raw *order, size_t n,
+                     struct intervals *out) {
     struct intervals work = {0};
-    bool ok = open_comm(w, &s->host[0]) &&
-              intervals_or(&s->host[0], &w[RAW_INPUT], &s->host[1]) &&
-              intervals_or(&s->host[1], &w[RAW_API], &s->host[2]) &&
-              intervals_or(&w[RAW_OPS], &w[RAW_REGIONS], &work) &&
-              intervals_or(&s->host[2], &work, &s->host[3]);
-    intervals_free(&work);
-    return ok;
-}
-
-/* The same for a source without a device, in its order. */
-static bool make_alone(const struct intervals *w, struct phase_side *s) {
-    struct intervals work = {0};
-    struct intervals *c = s->alone;
-    bool ok = open_comm(w, &c[0]) && intervals_or(&c[0], &w[RAW_COPY], &c[1]) &&
-              intervals_or(&c[1], &w[RAW_INPUT], &c[2]) &&
-              intervals_or(&c[2], &w[RAW_OPS], &c[3]) &&
-              intervals_or(&c[3], &w[RAW_API], &c[4]) &&
-              intervals_or(&w[RAW_OPS], &w[RAW_REGIONS], &work) &&
-              intervals_or(&c[4], &work, &c[5]);
+    bool ok = intervals_sub(&w[RAW_COMM], &w[RAW_STEP_OPS], &out[0]) &&
+              intervals_or(&w[RAW_OPS], &w[RAW_REGIONS], &work);
+    for (size_t i = 0; ok && i <= n; i++)
+        ok = intervals_or(&out[i], i < n ? &w[order[i]] : &work, &out[i + 1]);
     intervals_free(&work);
     return ok;
 }
@@ -254,26 +235,21 @@ static int64_t *common_of(const struct intervals *own,
     return v;
 }
 
-/* Fills the view of a device. */
-static bool make_view(const struct trace *t, struct phase_view *v) {
-    const struct intervals *host = v->side->host;
-    if (!take_device(t, v)) return false;
-    v->own_common = common_of(&v->own[1], &host[0]);
-    bool ok = v->own_common != NULL;
-    for (int i = 0; ok && i < 4; i++) {
-        v->common[i] = common_of(&v->busy, &host[i]);
-        ok = v->common[i] != NULL;
-    }
-    return ok;
-}
-
 static bool add_view(struct phases *p, uint32_t source, uint32_t device) {
     if (!VEC_ROOM(p->views, p->nviews, p->cap_views)) return false;
     struct phase_view *v = &p->views[p->nviews++];
     *v = (struct phase_view){.source = source,
                              .device = device,
                              .side = &p->sides[source]};
-    return device == ROW_NONE || make_view(p->t, v);
+    if (device == ROW_NONE) return true;
+    if (!take_device(p->t, v)) return false;
+    v->own_common = common_of(&v->own[1], &v->side->host[0]);
+    bool ok = v->own_common != NULL;
+    for (int i = 0; ok && i < 4; i++) {
+        v->common[i] = common_of(&v->busy, &v->side->host[i]);
+        ok = v->common[i] != NULL;
+    }
+    return ok;
 }
 
 /* Returns the devices that ran anything, by source, in their order; those of a
@@ -304,10 +280,14 @@ static uint32_t *find_devices(const struct trace *t, size_t *first) {
 /* A view for each device of the source that ran anything, or one. */
 static bool make_source(struct phases *p, uint32_t source, const int64_t *first,
                         const uint32_t *devices, size_t n) {
+    /* what devices share; the same for a source without one, in its order */
+    static const enum raw shared[] = {RAW_INPUT, RAW_API};
+    static const enum raw alone[] = {RAW_COPY, RAW_INPUT, RAW_OPS, RAW_API};
     struct intervals w[RAW_SETS] = {0};
     struct phase_side *s = &p->sides[source];
     bool ok = take_host(p->t, source, first, w) &&
-              (n > 0 ? make_host(w, s) : make_alone(w, s));
+              (n > 0 ? stack_up(w, shared, COUNT(shared), s->host)
+                     : stack_up(w, alone, COUNT(alone), s->alone));
     for (int i = 0; i < RAW_SETS; i++) intervals_free(&w[i]);
     p->view_first[source] = p->nviews;
     if (ok && n == 0) ok = add_view(p, source, ROW_NONE);
@@ -546,23 +526,20 @@ static bool sum_sets(const struct phase_sums *s, int which,
     return ok;
 }
 
-static bool sum_views(struct phase_sums *s) {
-    const struct intervals *host = s->views[0].side->host;
-    bool ok = sum_sets(s, 0, &s->own[0]) && sum_sets(s, 1, &s->own[1]) &&
-              sum_sets(s, 2, &s->busy) &&
-              levels_within(&s->own[1], &host[0], &s->own_host);
-    for (int i = 0; ok && i < 4; i++)
-        ok = levels_within(&s->busy, &host[i], &s->busy_host[i]);
-    return ok;
-}
-
 int phase_sums_init(struct phase_sums *s, const struct phases *p,
                     uint32_t source, struct ops_err *e) {
     size_t first = p->view_first[source];
     *s = (struct phase_sums){.views = p->views + first,
                              .n = p->view_first[source + 1] - first};
     s->by_levels = s->n > FEW_VIEWS;
-    if (!s->by_levels || sum_views(s)) return 0;
+    if (!s->by_levels) return 0;
+    const struct intervals *host = s->views[0].side->host;
+    bool ok = sum_sets(s, 0, &s->own[0]) && sum_sets(s, 1, &s->own[1]) &&
+              sum_sets(s, 2, &s->busy) &&
+              levels_within(&s->own[1], &host[0], &s->own_host);
+    for (int i = 0; ok && i < 4; i++)
+        ok = levels_within(&s->busy, &host[i], &s->busy_host[i]);
+    if (ok) return 0;
     phase_sums_free(s);
     return fail_oom(e);
 }

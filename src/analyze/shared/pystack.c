@@ -10,15 +10,8 @@
 
 int pystack_init(struct pystack *p, const struct trace *t, struct ops_err *e) {
     *p = (struct pystack){.t = t};
-    p->python = malloc((t->ntracks + 1) * sizeof *p->python);
-    if (!p->python) return fail_oom(e);
-    for (size_t i = 0; i < t->ntracks; i++) p->python[i] = ROW_NONE;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        if (tr->kind == TRACK_PYTHON && tr->thread < t->ntracks)
-            p->python[tr->thread] = (uint32_t)i;
-    }
-    return 0;
+    p->python = trace_python_tracks(t);
+    return p->python ? 0 : fail_oom(e);
 }
 
 void pystack_free(struct pystack *p) {
