@@ -196,16 +196,6 @@ static int64_t usage_us(const struct timeval *t) {
     return (int64_t)t->tv_sec * 1000000 + t->tv_usec;
 }
 
-/* The peak, where the kernel tells it for this process alone: it is not to be
- * had of one that had children. */
-static int64_t peak_of(const struct seen_proc *q) {
-    int64_t peak = q->peak_rss;
-    if (q->reaped && q->child_ticks == 0 && q->child_faults == 0 &&
-        q->usage.ru_maxrss * INT64_C(1024) > peak)
-        peak = q->usage.ru_maxrss * INT64_C(1024);
-    return peak;
-}
-
 /* How it ended, where we know. */
 static void put_ending(struct profile *p, const struct seen_proc *q) {
     if (q->alive) stat_int(p, FACT_UNFINISHED, 1);
@@ -230,7 +220,13 @@ static void put_process(struct profile *p, const struct seen_proc *q) {
     stat_known(p, FACT_SYS_NS, q->sys_ticks * p->ns_per_tick);
     stat_known(p, FACT_CPU_WAIT_NS, wait_ns);
     stat_known(p, FACT_SWITCHES, turns);
-    stat_known(p, FACT_PEAK_RSS_BYTES, peak_of(q));
+    /* The peak, where the kernel tells it for this process alone: it is not to
+     * be had of one that had children. */
+    int64_t peak = q->peak_rss;
+    if (q->reaped && q->child_ticks == 0 && q->child_faults == 0 &&
+        q->usage.ru_maxrss * INT64_C(1024) > peak)
+        peak = q->usage.ru_maxrss * INT64_C(1024);
+    stat_known(p, FACT_PEAK_RSS_BYTES, peak);
     stat_known(p, FACT_PAGE_FAULTS, q->minor_faults + q->major_faults);
     stat_known(p, FACT_MAJOR_FAULTS, q->major_faults);
     stat_known(p, FACT_DISK_READ_BYTES, q->read_bytes);

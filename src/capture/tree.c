@@ -194,17 +194,6 @@ static void read_command(struct seen_proc *p, const struct proc_stat *st) {
     p->command = copy;
 }
 
-static void take_stat(struct seen_proc *p, const struct proc_stat *st) {
-    p->ppid = st->ppid;
-    p->user_ticks = st->user_ticks;
-    p->sys_ticks = st->sys_ticks;
-    p->child_ticks = st->child_user_ticks + st->child_sys_ticks;
-    p->minor_faults = st->minor_faults;
-    p->major_faults = st->major_faults;
-    p->child_faults = st->child_faults;
-    if (st->threads > p->most_threads) p->most_threads = (int32_t)st->threads;
-}
-
 /* One row of its history. */
 static void keep_sample(struct seen_proc *p, int64_t now, int32_t threads) {
     /* clang-format off */
@@ -249,7 +238,14 @@ static bool look_at(struct tree *tree, struct seen_proc *p, int64_t cpu,
         return false;
     }
     bool dead = st.state == 'Z' || st.state == 'X';
-    take_stat(p, &st);
+    p->ppid = st.ppid;
+    p->user_ticks = st.user_ticks;
+    p->sys_ticks = st.sys_ticks;
+    p->child_ticks = st.child_user_ticks + st.child_sys_ticks;
+    p->minor_faults = st.minor_faults;
+    p->major_faults = st.major_faults;
+    p->child_faults = st.child_faults;
+    if (st.threads > p->most_threads) p->most_threads = (int32_t)st.threads;
     if (cpu >= p->cpu_ns) p->cpu_ns = cpu;
     int64_t in, out;
     if (proc_io_read(p->pid, &in, &out)) {

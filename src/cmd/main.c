@@ -13,15 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int exit_code(int rc) {
-    if (rc >= 0) return rc;
-    switch (rc) {
-    case OPS_EUSAGE: return EXIT_USAGE;
-    case OPS_ELIMIT: return EXIT_LIMIT;
-    default: return EXIT_INPUT;
-    }
-}
-
 /* Says what the unknown word might have been. */
 static int unknown_command(const char *word, struct ops_err *e) {
     const char *first = analysis_find("overview") ? "overview" : "info";
@@ -94,5 +85,10 @@ int main(int argc, char **argv) {
     int rc = argc > 0 ? run(argc - 1, argv + 1, &e) : 0;
     if (rc < 0 && e.text[0] == '\0') return EXIT_DONE;
     if (rc < 0) say("%s", e.text);
-    return exit_code(rc);
+    if (rc >= 0) return rc;
+    switch (rc) {
+    case OPS_EUSAGE: return EXIT_USAGE;
+    case OPS_ELIMIT: return EXIT_LIMIT;
+    default: return EXIT_INPUT;
+    }
 }

@@ -99,18 +99,6 @@ static char *find_profile(const char *logdir) {
     return path;
 }
 
-/* Reads the profile; its steps, when it has any. */
-static void read_profile(struct watch_profile *p) {
-    struct import_opts o = {0};
-    struct trace *t = trace_new();
-    if (t != NULL && import_file(p->path, t, &o, NULL) == 0 &&
-        trace_seal(t, NULL) == 0) {
-        struct watch_steps now = watch_profile_steps(t);
-        if (now.have) p->steps = now;
-    }
-    trace_free(t);
-}
-
 /* Finds the newest <logdir>/[.../]plugins/profile/<run>/<name>.xplane.pb.part,
  * else the newest .xplane.pb, and reads it if it has grown: at most every two
  * seconds, and at most a fifth of the time. Whatever cannot be read leaves the
@@ -127,7 +115,14 @@ static void look_at_profile(struct watch_profile *p, const char *logdir) {
         (other || st.st_size != p->size || mtime_of(&st) != p->mtime_ns)) {
         p->size = st.st_size;
         p->mtime_ns = mtime_of(&st);
-        read_profile(p);
+        struct import_opts o = {0};
+        struct trace *t = trace_new();
+        if (t != NULL && import_file(p->path, t, &o, NULL) == 0 &&
+            trace_seal(t, NULL) == 0) {
+            struct watch_steps now = watch_profile_steps(t);
+            if (now.have) p->steps = now;
+        }
+        trace_free(t);
     }
     double took = now_s() - start;
     p->next_s = start +
@@ -288,20 +283,6 @@ static struct watch_facts facts_of(struct watch *w) {
     return f;
 }
 
-static void title_of(const struct watch *w, char *buf, size_t cap) {
-    const struct watch_target *t = &w->target;
-    char who[120] = "no program writes here now";
-    if (t->nprocs == 1)
-        snprintf(who, sizeof who, "%s (pid %d)", t->procs[0].name,
-                 t->procs[0].pid);
-    else if (t->nprocs > 1)
-        snprintf(who, sizeof who, "%zu processes of %s", t->nprocs,
-                 t->procs[0].name);
-    else if (t->ended) snprintf(who, sizeof who, "the program has ended");
-    snprintf(buf, cap, "%.300s  %s",
-             t->logdir ? t->logdir : "no log folder is known", who);
-}
-
 /* Reads what is new. A folder that is gone shows what was there. */
 static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     struct ops_err gone;
@@ -329,7 +310,17 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     TRY(watch_table(&f, w->has_logs ? &w->logs.scalars : &w->nothing, &v, &r,
                     e));
     if (w->has_logs) logdir_describe(&w->logs, true, &r);
-    title_of(w, title, sizeof title);
+    const struct watch_target *t = &w->target;
+    char who[120] = "no program writes here now";
+    if (t->nprocs == 1)
+        snprintf(who, sizeof who, "%s (pid %d)", t->procs[0].name,
+                 t->procs[0].pid);
+    else if (t->nprocs > 1)
+        snprintf(who, sizeof who, "%zu processes of %s", t->nprocs,
+                 t->procs[0].name);
+    else if (t->ended) snprintf(who, sizeof who, "the program has ended");
+    snprintf(title, sizeof title, "%.300s  %s",
+             t->logdir ? t->logdir : "no log folder is known", who);
     rc = watch_draw(&w->draw, title, &r, o, e);
     result_free(&r);
     return rc;

@@ -193,17 +193,6 @@ static bool add_siblings(struct run *run, const char *path) {
     return ok;
 }
 
-/* The curves beside the profiles of a log folder are no run to choose from. */
-static void drop_scalars(struct run_list *l) {
-    size_t kept = 0, profiles = 0;
-    for (size_t i = 0; i < l->n; i++) profiles += !l->v[i].scalars;
-    for (size_t i = 0; i < l->n && profiles > 0; i++) {
-        if (l->v[i].scalars) free_run(&l->v[i]);
-        else l->v[kept++] = l->v[i];
-    }
-    if (profiles > 0) l->n = kept;
-}
-
 /* A run of the one file that was named. */
 static int one_file(const char *path, struct run_list *out, struct ops_err *e) {
     struct run run = {.name = strdup(path)};
@@ -244,7 +233,15 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
         runs_free(out);
         return rc;
     }
-    drop_scalars(out);
+    /* The curves beside the profiles of a log folder are no run to choose
+     * from. */
+    size_t kept = 0, profiles = 0;
+    for (size_t i = 0; i < out->n; i++) profiles += !out->v[i].scalars;
+    for (size_t i = 0; i < out->n && profiles > 0; i++) {
+        if (out->v[i].scalars) free_run(&out->v[i]);
+        else out->v[kept++] = out->v[i];
+    }
+    if (profiles > 0) out->n = kept;
     if (out->n > 1) qsort(out->v, out->n, sizeof *out->v, by_age);
     return 0;
 }

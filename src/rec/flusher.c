@@ -198,28 +198,24 @@ static void wrote(struct session *s, int result) {
     s->drain.files.error = 0;
 }
 
-/* Threads are often named after they have begun to work. */
-static void thread_names(struct session *s) {
-    for (uint32_t i = 0; i < s->map.nrings && i < NAMED_AT_MOST; i++) {
-        struct rec_ring *r = s->map.ring[i];
-        char path[64], name[REC_THREAD_NAME];
-        if (r == NULL || REC_LOAD(&r->named) ||
-            REC_ACQUIRE(&r->state) != REC_RING_LIVE)
-            continue;
-        snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->tid);
-        if (procfile_read_line(AT_FDCWD, path, name, sizeof name) <= 0)
-            continue;
-        rec_name_put(r, name);
-    }
-}
-
 /* A ring in reserve for the next thread; names. */
 static void housekeeping(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     thread_spare();
     if (now - fl.last_names_ns >= NAMES_NS) {
         fl.last_names_ns = now;
-        thread_names(s);
+        /* Threads are often named after they have begun to work. */
+        for (uint32_t i = 0; i < s->map.nrings && i < NAMED_AT_MOST; i++) {
+            struct rec_ring *r = s->map.ring[i];
+            char path[64], name[REC_THREAD_NAME];
+            if (r == NULL || REC_LOAD(&r->named) ||
+                REC_ACQUIRE(&r->state) != REC_RING_LIVE)
+                continue;
+            snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->tid);
+            if (procfile_read_line(AT_FDCWD, path, name, sizeof name) <= 0)
+                continue;
+            rec_name_put(r, name);
+        }
         threads_look_for_gone();
     }
     pthread_mutex_unlock(&s->lock);
@@ -375,14 +371,6 @@ static int dump_locked(struct session *s) {
     return result;
 }
 
-static void ask_again(struct session *s) {
-    const struct timespec pause = {0, RUSH_NS};
-    nanosleep(&pause, NULL);
-    pthread_mutex_lock(&s->flush_lock);
-    s->ask_dump = true;
-    pthread_mutex_unlock(&s->flush_lock);
-}
-
 /* Looks at what others did. Rings of many programs at once: nobody's grow any
  * more when they hold too much together; a look costs as much as there are
  * files. A log folder that was removed: files without a name take all that is
@@ -462,14 +450,6 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     bool stop = s->ask_stop;
     pthread_mutex_unlock(&s->flush_lock);
     return stop;
-}
-
-static void answer(struct session *s, uint64_t ticket, int result) {
-    pthread_mutex_lock(&s->flush_lock);
-    s->answered = ticket;
-    s->dump_result = result;
-    pthread_cond_broadcast(&s->done);
-    pthread_mutex_unlock(&s->flush_lock);
 }
 
 /* --- begin and end ------------------------------------------------------- */
@@ -630,8 +610,19 @@ static void loop(struct session *s) {
         int result = want_dump                 ? dump_locked(s)
                      : due && !s->set.o.flight ? pass(s, false)
                                                : idle_pass(s);
-        if (result == DUMP_LATER) ask_again(s);
-        else answer(s, ticket, result);
+        if (result == DUMP_LATER) {
+            const struct timespec pause = {0, RUSH_NS};
+            nanosleep(&pause, NULL);
+            pthread_mutex_lock(&s->flush_lock);
+            s->ask_dump = true;
+            pthread_mutex_unlock(&s->flush_lock);
+        } else {
+            pthread_mutex_lock(&s->flush_lock);
+            s->answered = ticket;
+            s->dump_result = result;
+            pthread_cond_broadcast(&s->done);
+            pthread_mutex_unlock(&s->flush_lock);
+        }
         /* where nothing could be written there is no use in trying at once */
         fl.more_waiting = due && result == 0 && !s->set.o.flight &&
                           rings_fill(s);

@@ -114,21 +114,6 @@ static void after_fork_parent(void) {
     session_unlock(&q);
 }
 
-/* The child has none of the parent's rings and descriptors: neither is
- * inherited. It records for itself from its first call on. */
-static void forget_session(void) {
-    struct session *s = &rec_session;
-    flusher_forked();
-    memory_forked();
-    s->events_open = false;
-    s->gen = 0;
-    memset(&s->map, 0, sizeof s->map);
-    names_session(NULL);
-    if (s->tids != NULL) munmap(s->tids, TID_BYTES);
-    s->tids = NULL;
-    if (!s->set.o.no_fork) set_state(OPS_PENDING_BIT_);
-}
-
 static void leave_parent(void) {
     set_state(0);
     flusher_init();
@@ -136,7 +121,20 @@ static void leave_parent(void) {
     pthread_mutex_init(&rec_session.problem_lock, NULL);
     threads_forget();
     device_forget();
-    if (rec_session.gen != 0) forget_session();
+    if (rec_session.gen != 0) {
+        /* The child has none of the parent's rings and descriptors: neither is
+         * inherited. It records for itself from its first call on. */
+        struct session *s = &rec_session;
+        flusher_forked();
+        memory_forked();
+        s->events_open = false;
+        s->gen = 0;
+        memset(&s->map, 0, sizeof s->map);
+        names_session(NULL);
+        if (s->tids != NULL) munmap(s->tids, TID_BYTES);
+        s->tids = NULL;
+        if (!s->set.o.no_fork) set_state(OPS_PENDING_BIT_);
+    }
 }
 
 /* A child of a child that made no call is in its place: forked_pending. */
@@ -235,15 +233,6 @@ static void take_signal(int sig) {
                           .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     if (sig > 0 && taken == 0 && sigaction(sig, &a, &old_action) == 0)
         taken = sig;
-}
-
-/* Only if nobody has put another handler over ours meanwhile. */
-static void give_signal_back(int sig) {
-    struct sigaction now;
-    if (sig > 0 && sig == taken && sigaction(sig, NULL, &now) == 0 &&
-        (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal &&
-        sigaction(sig, &old_action, NULL) == 0)
-        taken = 0;
 }
 
 static void set_rank(struct session *s, int rank, int world) {
@@ -417,7 +406,14 @@ void ops_stop(void) {
     if (s->gen != 0 && s->pid == getpid()) {
         threads_quiesce();
         flusher_stop();
-        give_signal_back(s->set.o.signal);
+        /* The signal is given back only if nobody has put another handler over
+         * ours meanwhile. */
+        struct sigaction now;
+        if (s->set.o.signal > 0 && s->set.o.signal == taken &&
+            sigaction(s->set.o.signal, NULL, &now) == 0 &&
+            (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal &&
+            sigaction(s->set.o.signal, &old_action, NULL) == 0)
+            taken = 0;
         undo(s);
         s->gen = 0;
     }

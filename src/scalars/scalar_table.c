@@ -34,16 +34,6 @@ bool scalar_view_has(const struct scalar_view *v, const struct curve *c) {
            (v->tag == NULL || glob_match(v->tag, c->tag));
 }
 
-/* Returns the mean of the last `window` points that are numbers. */
-static double mean_of_last(const struct scalar_view *v, const struct curve *c) {
-    double mean = 0;
-    size_t have = 0;
-    for (size_t i = c->n; i-- > 0 && (v->window == 0 || have < v->window);)
-        if (step_in(v, c->step[i]) && isfinite(c->value[i]))
-            mean = mean_step(mean, c->value[i], (double)++have);
-    return have > 0 ? mean : NAN;
-}
-
 static struct figures figures_of(const struct scalar_view *v,
                                  const struct curve *c) {
     struct figures f = {.min = NAN, .max = NAN, .rate = NAN, .value = NAN};
@@ -74,7 +64,12 @@ static struct figures figures_of(const struct scalar_view *v,
         f.min = c->min;
         f.max = c->max;
     }
-    f.mean = mean_of_last(v, c);
+    double mean = 0;
+    size_t have = 0;
+    for (size_t i = c->n; i-- > 0 && (v->window == 0 || have < v->window);)
+        if (step_in(v, c->step[i]) && isfinite(c->value[i]))
+            mean = mean_step(mean, c->value[i], (double)++have);
+    f.mean = have > 0 ? mean : NAN;
     if (f.n > 1 && to > from) f.rate = (double)(f.n - 1) / (to - from);
     return f;
 }

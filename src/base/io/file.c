@@ -66,20 +66,6 @@ static int cannot_read(struct ops_err *e, int err) {
     return fail(e, OPS_EIO, "cannot be read: %s", strerror(err));
 }
 
-/* Reads size bytes of fd into memory. */
-static int copy_file(struct own *o, int fd, size_t size, struct ops_err *e) {
-    if (size > SIZE_MAX - BYTES_BEHIND) return fail_oom(e);
-    o->copy = calloc(1, size + BYTES_BEHIND);
-    if (o->copy == NULL) return fail_oom(e);
-    o->f.bytes = (struct bytes){o->copy, size};
-    ssize_t got = read_at(fd, o->copy, size, 0);
-    if (got < 0) return cannot_read(e, errno);
-    if ((size_t)got < size) return 0; /* it shrank, and the path tells */
-    free(o->path);
-    o->path = NULL;
-    return 0;
-}
-
 /* The same into a temporary file. False: no room for it. */
 static bool copy_to_scratch(struct own *o, int fd, size_t size) {
     struct scratch s;
@@ -178,12 +164,6 @@ static size_t by_ratio(size_t disk) {
     return disk > most / FILE_MAX_RATIO ? most : disk * FILE_MAX_RATIO;
 }
 
-/* Files that are inflated at the same time may both get the rest. */
-static size_t slack_left(void) {
-    size_t used = __atomic_load_n(&slack_used, __ATOMIC_RELAXED);
-    return used < RATIO_SLACK ? RATIO_SLACK - used : 0;
-}
-
 static void take_slack(struct own *o, size_t n) {
     size_t fair = by_ratio(o->f.disk_bytes);
     size_t more = n > fair ? n - fair : 0;
@@ -197,7 +177,10 @@ static void take_slack(struct own *o, size_t n) {
 static int inflate_checked(struct own *o, enum packing packing,
                            struct scratch *s, size_t *n, bool *damaged,
                            struct ops_err *e) {
-    size_t limit = by_ratio(o->f.disk_bytes) + slack_left();
+    /* Files that are inflated at the same time may both get the rest. */
+    size_t used = __atomic_load_n(&slack_used, __ATOMIC_RELAXED);
+    size_t limit = by_ratio(o->f.disk_bytes) +
+                   (used < RATIO_SLACK ? RATIO_SLACK - used : 0);
     size_t room = scratch_left(s), most = room - room / 8;
     int rc = inflate_into(o->f.bytes, packing, limit < most ? limit : most, s,
                           n, damaged, e);
@@ -255,7 +238,16 @@ static int load(struct own *o, int fd, const char *path, struct ops_err *e) {
          map(o, fd, size)))
         return 0;
     unmap(o);
-    return copy_file(o, fd, size, e);
+    if (size > SIZE_MAX - BYTES_BEHIND) return fail_oom(e);
+    o->copy = calloc(1, size + BYTES_BEHIND);
+    if (o->copy == NULL) return fail_oom(e);
+    o->f.bytes = (struct bytes){o->copy, size};
+    ssize_t got = read_at(fd, o->copy, size, 0);
+    if (got < 0) return cannot_read(e, errno);
+    if ((size_t)got < size) return 0; /* it shrank, and the path tells */
+    free(o->path);
+    o->path = NULL;
+    return 0;
 }
 
 static int cannot_open(struct ops_err *e, int err) {

@@ -330,17 +330,6 @@ give(struct out *o, const char *key, const char *fmt, ...) {
     give_value(o, key);
 }
 
-static void give_environment(struct out *o, const struct identity *id) {
-    char key[80];
-    for (const char *p = id->env; *p; p += strlen(p) + 1) {
-        const char *value = strchr(p, '=');
-        if (!value) continue;
-        snprintf(key, sizeof key, "env.%.*s", (int)(value - p), p);
-        give(o, key, "%s", value + 1);
-    }
-    if (id->env_left_out > 0) give(o, "env_left_out", "%d", id->env_left_out);
-}
-
 /* Appends an argument as a shell would take it; false: no room. */
 static bool put_arg(char *out, size_t cap, const char *arg) {
     size_t n = strlen(out);
@@ -359,21 +348,6 @@ static bool put_arg(char *out, size_t cap, const char *arg) {
     if (n >= cap) n = cap - 1;
     out[n] = '\0';
     return !*arg;
-}
-
-/* The kernel's copy: the arguments one behind the other, each ended by 0. */
-static void give_argv(struct out *o) {
-    char raw[VALUE];
-    long n = procfile_read("/proc/self/cmdline", raw, sizeof raw);
-    bool whole = n >= 0 && n < (long)sizeof raw - 1;
-    o->value[0] = '\0';
-    for (const char *p = raw; p < raw + n; p += strlen(p) + 1)
-        if (!put_arg(o->value, VALUE - 8, p)) {
-            whole = false;
-            break;
-        }
-    if (n > 0 && !whole) strcat(o->value, " ...");
-    if (n > 0) give_value(o, FACT_ARGV);
 }
 
 static void give_start(struct out *o) {
@@ -395,9 +369,21 @@ static void give_start(struct out *o) {
 static void give_process(struct out *o) {
     char text[4096];
     size_t len;
-    give_argv(o);
+    /* The kernel's copy: the arguments one behind the other, each ended by
+     * 0. */
+    char raw[VALUE];
+    long n = procfile_read("/proc/self/cmdline", raw, sizeof raw);
+    bool whole = n >= 0 && n < (long)sizeof raw - 1;
+    o->value[0] = '\0';
+    for (const char *p = raw; p < raw + n; p += strlen(p) + 1)
+        if (!put_arg(o->value, VALUE - 8, p)) {
+            whole = false;
+            break;
+        }
+    if (n > 0 && !whole) strcat(o->value, " ...");
+    if (n > 0) give_value(o, FACT_ARGV);
     if (getcwd(o->value, VALUE)) give_value(o, "cwd");
-    ssize_t n = readlink("/proc/self/exe", o->value, VALUE);
+    n = readlink("/proc/self/exe", o->value, VALUE);
     if (n > 0) {
         o->value[n] = '\0';
         give_value(o, "executable");
@@ -445,19 +431,6 @@ static void give_cpus(struct out *o) {
     give_hypervisor(o);
 }
 
-static void give_limits(struct out *o) {
-    struct cgroup g;
-    cgroup_self(&g);
-    if (g.memory_limit > 0)
-        give(o, "cgroup_memory_limit_bytes", "%llu",
-             (unsigned long long)g.memory_limit);
-    if (g.cpu_limit > 0) {
-        /* by integers: the host may have a locale with a decimal comma */
-        long milli = (long)(g.cpu_limit * 1000 + 0.5);
-        give(o, "cgroup_cpu_limit", "%ld.%03ld", milli / 1000, milli % 1000);
-    }
-}
-
 static void give_machine(struct out *o) {
     char text[4096];
     struct utsname u;
@@ -471,7 +444,16 @@ static void give_machine(struct out *o) {
     if (procfile_read("/proc/meminfo", text, sizeof text) > 0 &&
         procfile_u64(text, "MemTotal", &kib))
         give(o, "memory_bytes", "%llu", (unsigned long long)kib * 1024);
-    give_limits(o);
+    struct cgroup g;
+    cgroup_self(&g);
+    if (g.memory_limit > 0)
+        give(o, "cgroup_memory_limit_bytes", "%llu",
+             (unsigned long long)g.memory_limit);
+    if (g.cpu_limit > 0) {
+        /* by integers: the host may have a locale with a decimal comma */
+        long milli = (long)(g.cpu_limit * 1000 + 0.5);
+        give(o, "cgroup_cpu_limit", "%ld.%03ld", milli / 1000, milli % 1000);
+    }
 #if defined(_CS_GNU_LIBC_VERSION)
     if (confstr(_CS_GNU_LIBC_VERSION, o->value, VALUE) > 0)
         give_value(o, "libc");
@@ -484,7 +466,14 @@ void identity_facts(const struct identity *id, identity_give *fn, void *to) {
     if (id->launcher) give(&o, "rank_source", "%s", id->launcher);
     if (id->local_rank >= 0) give(&o, "local_rank", "%d", id->local_rank);
     if (id->local_size > 0) give(&o, "local_world_size", "%d", id->local_size);
-    give_environment(&o, id);
+    char key[80];
+    for (const char *p = id->env; *p; p += strlen(p) + 1) {
+        const char *value = strchr(p, '=');
+        if (!value) continue;
+        snprintf(key, sizeof key, "env.%.*s", (int)(value - p), p);
+        give(&o, key, "%s", value + 1);
+    }
+    if (id->env_left_out > 0) give(&o, "env_left_out", "%d", id->env_left_out);
     give_process(&o);
     give_machine(&o);
 }
