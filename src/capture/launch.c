@@ -214,10 +214,8 @@ static int start(struct watch *w, const struct run_spec *l,
     if (l->host) more[n++] = setting("OPSCOPE_HOST", l->host, &oom);
     char **envp = oom ? NULL : spawn_environment(more);
     if (envp != NULL) {
-        struct timespec ts;
-        clock_gettime(CLOCK_REALTIME, &ts);
         w->end->t0 = w->end->t1 = mono_now();
-        w->end->unix_ns = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+        w->end->unix_ns = clock_ns(CLOCK_REALTIME);
         w->end->errnum = spawn_program(l->argv, envp, &w->old, &w->child);
     }
     for (size_t i = 0; i < n; i++) free(more[i]);

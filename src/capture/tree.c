@@ -20,18 +20,8 @@ enum {
     RARELY = 16, /* looks between those at what seldom changes */
 };
 
-int64_t mono_now(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 /* Returns the CPU time of this thread, ns. */
-static int64_t cpu_now(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
+static int64_t cpu_now(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 struct seen_proc *tree_find(struct tree *tree, int32_t pid) {
     uint32_t i = map_get(&tree->by_pid, (uint64_t)pid);
@@ -41,10 +31,8 @@ struct seen_proc *tree_find(struct tree *tree, int32_t pid) {
 /* Returns when something started, by the kernel's ticks since boot, which are
  * coarse: not before `after` and not after now. */
 static int64_t tree_start_time(int64_t ticks, int64_t after, int64_t now) {
-    struct timespec boot;
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    int64_t since = (int64_t)boot.tv_sec * 1000000000 + boot.tv_nsec;
-    int64_t t = now - since + ticks * (1000000000 / sysconf(_SC_CLK_TCK));
+    int64_t t = now - clock_ns(CLOCK_BOOTTIME) +
+                ticks * (1000000000 / sysconf(_SC_CLK_TCK));
     if (t < after) t = after;
     return t > now ? now : t;
 }

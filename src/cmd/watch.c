@@ -4,6 +4,8 @@
  * was drawn, and everything from there on is written anew. So no line may wrap,
  * and no more be drawn than the terminal has rows; what does not fit is
  * counted. In a pipe it is lines, or JSON or CSV. */
+#include "base/bytes.h"
+#include "base/clock.h"
 #include "base/io/sink.h"
 #include "cmd/command.h"
 #include "cmd/show.h"
@@ -55,11 +57,7 @@ struct watch {
     struct watch_draw draw;
 };
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+static double now_s(void) { return (double)clock_ns(CLOCK_MONOTONIC) * 1e-9; }
 
 /* --- the profile that grows ---------------------------------------------- */
 
@@ -76,8 +74,7 @@ struct newest {
 
 static void try_file(struct newest *best, const char *path) {
     struct stat st;
-    size_t n = strlen(path);
-    bool part = n > 5 && strcmp(path + n - 5, ".part") == 0;
+    bool part = bytes_ends(bytes_of(path), ".part");
     if (strstr(path, ".xplane.pb") == NULL || stat(path, &st) != 0) return;
     int64_t mtime = mtime_of(&st);
     if (best->path != NULL &&

@@ -210,7 +210,6 @@ static void search_logdir(struct logdir *l, const char *dir, const char *run,
     if (dir_list(dir, &in, NULL) == OPS_ELIMIT) l->scalars.oom = true;
     for (size_t i = 0; i < in.n; i++) {
         const struct dir_entry *f = &in.v[i];
-        size_t n = strlen(f->name);
         if (f->folder) {
             char *below = *run ? path_join(run, f->name) : strdup(f->name);
             if (below != NULL) search_logdir(l, f->path, below, depth + 1);
@@ -218,7 +217,7 @@ static void search_logdir(struct logdir *l, const char *dir, const char *run,
             free(below);
         } else if (logdir_is_event_file(f->name)) {
             take_file(l, f->path, *run ? run : ".", &f->st);
-        } else if (n > 5 && strcmp(f->name + n - 5, ".ring") == 0) {
+        } else if (bytes_ends(bytes_of(f->name), ".ring")) {
             char *above = run_above(run);
             if (above != NULL) take_ring(l, f->path, above, NULL);
             else l->scalars.oom = true;
