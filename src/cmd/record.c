@@ -10,7 +10,6 @@
 #include "capture/tree.h"
 #include "cmd/command.h"
 #include "cmd/load.h"
-#include "cmd/say.h"
 #include "cmd/show.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,6 @@
  * Finding the importer for some bytes, and running it. */
 #include "import/import.h"
 
-#include "base/io/head.h"
 #include "base/io/inflate.h"
 #include "model/trace_fill.h"
 #include <assert.h>
