@@ -379,23 +379,6 @@ static void take_in(struct tree *tree, int32_t *fresh, size_t n, int64_t now) {
     tree->young_ns += (cpu_now() - cpu) * ours / all;
 }
 
-/* Looks through all processes of the machine for those that were not there at
- * the last scan. */
-static void scan(struct tree *tree, int64_t now) {
-    struct listing old = list_all(tree);
-    size_t n = 0, k = 0;
-    int32_t *fresh = malloc((tree->nlisted + 1) * sizeof *fresh);
-    for (size_t i = 0; fresh != NULL && i < tree->nlisted; i++) {
-        int32_t pid = tree->listed[i];
-        while (k < old.n && old.v[k] < pid) k++;
-        bool known = k < old.n && old.v[k] == pid;
-        if (!known && pid != tree->self) fresh[n++] = pid;
-    }
-    take_in(tree, fresh, n, now);
-    free(fresh);
-    free(old.v);
-}
-
 /* How long to wait where looks are cheap: short programs get a close look. */
 static int64_t pace(int64_t age) {
     if (age < 100 * (int64_t)NS_PER_MS) return 2 * NS_PER_MS;
@@ -409,7 +392,20 @@ int64_t tree_look(struct tree *tree, int64_t now) {
     tree->look++;
     int32_t last = proc_last_pid();
     if ((last == 0 || last != tree->last_pid) && now >= tree->next_scan) {
-        scan(tree, now);
+        /* Looks through all processes of the machine for those that were not
+         * there at the last scan. */
+        struct listing old = list_all(tree);
+        size_t n = 0, k = 0;
+        int32_t *fresh = malloc((tree->nlisted + 1) * sizeof *fresh);
+        for (size_t i = 0; fresh != NULL && i < tree->nlisted; i++) {
+            int32_t pid = tree->listed[i];
+            while (k < old.n && old.v[k] < pid) k++;
+            bool known = k < old.n && old.v[k] == pid;
+            if (!known && pid != tree->self) fresh[n++] = pid;
+        }
+        take_in(tree, fresh, n, now);
+        free(fresh);
+        free(old.v);
         int64_t cost = cpu_now() - cpu - (tree->young_ns - young);
         tree->last_pid = last;
         tree->scanned = tree->next_scan = now;

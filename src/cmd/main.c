@@ -126,31 +126,27 @@ static int unknown_command(const char *word, struct ops_err *e) {
                 word);
 }
 
-/* No command word: --version, --help, or nothing at all. */
-static int run_bare(struct opts *o, int argc, char **argv, struct ops_err *e) {
-    int n;
-    TRY(args_parse(o, argc, argv, -1, false, &n, e));
-    if (opts_flag(o, "version")) return help_version(e);
-    if (argc == 0) return help_short(e);
-    if (opts_flag(o, "help")) return help_all(o, e);
-    return fail(e, OPS_EUSAGE,
-                "a command is missing; 'opscope help' lists "
-                "them");
-}
-
 static int run(int argc, char **argv, struct ops_err *e) {
     struct opts o;
     int at, n;
     opts_init(&o, program_opts, analysis_common_opts, NULL);
     TRY(args_command(&o, argc, argv, &at, e));
-    if (at == argc) return run_bare(&o, argc, argv, e);
+    if (at == argc) {
+        /* No command word: --version, --help, or nothing at all. */
+        TRY(args_parse(&o, argc, argv, -1, false, &n, e));
+        if (opts_flag(&o, "version")) return help_version(e);
+        if (argc == 0) return help_short(e);
+        if (opts_flag(&o, "help")) return help_all(e);
+        return fail(e, OPS_EUSAGE,
+                    "a command is missing; 'opscope help' lists them");
+    }
     struct verb v;
     if (!verb_find(argv[at], &v)) return unknown_command(argv[at], e);
     verb_opts(&v, &o);
     bool program = v.command != NULL && v.command->program;
     TRY(args_parse(&o, argc, argv, at, program, &n, e));
     if (opts_flag(&o, "version")) return help_version(e);
-    if (opts_flag(&o, "help")) return help_topic(v.name, &o, e);
+    if (opts_flag(&o, "help")) return help_topic(v.name, e);
     return verb_run(&v, &o, n, argv, e);
 }
 

@@ -78,22 +78,6 @@ static int exit_status(const struct opts *o, const char *program, int status) {
 
 static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
 
-static void say_gathered(const struct opts *o, const struct run_recovered *g) {
-    if (g->saved > 0)
-        tell(o,
-             "%zu process%s ended without closing %s recording: saved, %" PRIu64
-             " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
-             " dropped",
-             g->saved, g->saved == 1 ? "" : "es",
-             g->saved == 1 ? "its" : "their", g->events, plural(g->events),
-             g->rest, g->drops);
-    if (g->failed > 0)
-        tell(o,
-             "%zu recording%s of processes that died could not be finished: "
-             "%s",
-             g->failed, plural(g->failed), g->why);
-}
-
 /* The overview of the run, on stderr. */
 static int overview(const struct opts *o, char *path, struct ops_err *e) {
     static const char *const handed[] = {"format", "color", "width", "threads",
@@ -150,7 +134,19 @@ static void finish(const struct opts *o, const struct run_spec *l,
     bool show = !opts_flag(o, "quiet") && !opts_flag(o, "no-overview");
     if (show && overview(o, dir->path, &e) != 0 && e.text[0] != '\0')
         say("%s", e.text);
-    say_gathered(o, &got);
+    if (got.saved > 0)
+        tell(o,
+             "%zu process%s ended without closing %s recording: saved, %" PRIu64
+             " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
+             " dropped",
+             got.saved, got.saved == 1 ? "" : "es",
+             got.saved == 1 ? "its" : "their", got.events, plural(got.events),
+             got.rest, got.drops);
+    if (got.failed > 0)
+        tell(o,
+             "%zu recording%s of processes that died could not be finished: "
+             "%s",
+             got.failed, plural(got.failed), got.why);
 }
 
 /* Where to: -o, else what the environment says already. */

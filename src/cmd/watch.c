@@ -200,29 +200,25 @@ static void draw(struct watch_draw *d, const char *title,
     }
 }
 
-/* Everything in one line: name value, name value, ... */
-static void put_line(const struct result *r, struct sink *out) {
-    for (size_t i = 0; i < r->nrows; i++) {
-        char amount[64];
-        const char *run = text_at(r, i, RUN);
-        if (result_cell(r, i, AMOUNT).null && run == NULL) continue;
-        put_amount(r, i, amount, sizeof amount);
-        sink_puts(out, out->n > 0 ? "  " : "");
-        if (run != NULL && strcmp(run, ".") != 0) {
-            text_put(out, run);
-            sink_putc(out, '/');
-        }
-        text_put(out, text_at(r, i, METRIC));
-        sink_printf(out, " %s", amount);
-    }
-}
-
 /* In a pipe: a line with the time, when anything is new. */
 static void put_changed(struct watch_draw *d, const struct result *r,
                         struct sink *out) {
     struct sink line;
     sink_memory(&line);
-    put_line(r, &line);
+    /* Everything in one line: name value, name value, ... */
+    for (size_t i = 0; i < r->nrows; i++) {
+        char amount[64];
+        const char *run = text_at(r, i, RUN);
+        if (result_cell(r, i, AMOUNT).null && run == NULL) continue;
+        put_amount(r, i, amount, sizeof amount);
+        sink_puts(&line, line.n > 0 ? "  " : "");
+        if (run != NULL && strcmp(run, ".") != 0) {
+            text_put(&line, run);
+            sink_putc(&line, '/');
+        }
+        text_put(&line, text_at(r, i, METRIC));
+        sink_printf(&line, " %s", amount);
+    }
     sink_putc(&line, '\0');
     if (!line.broken && line.n > 1 &&
         (d->last_line == NULL || strcmp(d->last_line, line.buf) != 0)) {

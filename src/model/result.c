@@ -509,20 +509,6 @@ int result_gather(struct result *r, struct ops_err *e) {
     return result_done(r, e);
 }
 
-/* Copies b's rows behind a's. */
-static void join_rows(struct result *a, const struct result *b) {
-    size_t total = a->total_rows + b->total_rows;
-    for (size_t i = 0; i < b->nrows; i++) {
-        result_row(a);
-        if (a->oom) break;
-        result_cells(b, i, a->open);
-        for (size_t c = 0; c < b->ncols; c++)
-            if (b->cols[c].type == COL_TEXT && !a->open[c].null)
-                a->open[c].s = keep(a, a->open[c].s);
-    }
-    a->total_rows = total;
-}
-
 int64_t result_origin(const struct result *r, size_t row) {
     size_t i;
     BOUND(i, 0, r->nparts, r->parts[i].first <= row);
@@ -539,7 +525,17 @@ int result_join(struct result *a, const struct result *b, struct ops_err *e) {
                         "%s: the profiles have different columns (%s, %s)",
                         a->analysis, a->cols[i].name, b->cols[i].name);
     size_t first = a->nrows;
-    join_rows(a, b);
+    /* Copies b's rows behind a's. */
+    size_t total = a->total_rows + b->total_rows;
+    for (size_t i = 0; i < b->nrows; i++) {
+        result_row(a);
+        if (a->oom) break;
+        result_cells(b, i, a->open);
+        for (size_t c = 0; c < b->ncols; c++)
+            if (b->cols[c].type == COL_TEXT && !a->open[c].null)
+                a->open[c].s = keep(a, a->open[c].s);
+    }
+    a->total_rows = total;
     if (!VEC_ROOM(a->parts, a->nparts, a->cap_parts)) return fail_oom(e);
     a->parts[a->nparts++] = (struct result_part){first, b->origin};
     for (size_t i = 0; i < b->nsources; i++) result_source(a, b->sources[i]);

@@ -335,29 +335,27 @@ static void demand(struct session *s, uint64_t now) {
     pthread_mutex_unlock(&s->lock);
 }
 
-static void window_by_time(struct session *s, uint64_t now) {
-    uint64_t since = now - s->map.head->start_mono_ns;
-    bool on = window_wants_time(&s->window, since) || now < s->demand_until_ns;
-    /* between ops_step calls a window of steps is left as it is */
-    if (on || !window_uses_steps(&s->window) || !REC_LOAD(&s->saw_step))
-        session_window(on);
-    if (s->demand_until_ns > 0 && now >= s->demand_until_ns)
-        s->demand_until_ns = 0;
-    /* when it may next open or close by itself */
-    uint64_t start = s->map.head->start_mono_ns;
-    uint64_t next = window_next_ns(&s->window, since);
-    next = next > UINT64_MAX - start ? 0 : next + start;
-    if (s->demand_until_ns > 0 && (next == 0 || s->demand_until_ns < next))
-        next = s->demand_until_ns;
-    fl.window_edge_ns = next;
-}
-
 /* The windows that time opens and closes; those of steps ops_step sees to. */
 static void windows(struct session *s, uint64_t now) {
     if (!REC_ACQUIRE(&s->windowed)) return;
     if (pthread_mutex_trylock(&s->lock) != 0) return;
-    if (window_uses_time(&s->window) || s->demand_until_ns > 0)
-        window_by_time(s, now);
+    if (window_uses_time(&s->window) || s->demand_until_ns > 0) {
+        uint64_t since = now - s->map.head->start_mono_ns;
+        bool on = window_wants_time(&s->window, since) ||
+                  now < s->demand_until_ns;
+        /* between ops_step calls a window of steps is left as it is */
+        if (on || !window_uses_steps(&s->window) || !REC_LOAD(&s->saw_step))
+            session_window(on);
+        if (s->demand_until_ns > 0 && now >= s->demand_until_ns)
+            s->demand_until_ns = 0;
+        /* when it may next open or close by itself */
+        uint64_t start = s->map.head->start_mono_ns;
+        uint64_t next = window_next_ns(&s->window, since);
+        next = next > UINT64_MAX - start ? 0 : next + start;
+        if (s->demand_until_ns > 0 && (next == 0 || s->demand_until_ns < next))
+            next = s->demand_until_ns;
+        fl.window_edge_ns = next;
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -510,22 +508,6 @@ static int map_rings(struct session *s) {
     return 0;
 }
 
-/* The stem fits: session_paths_make saw to that. */
-static void fill_head(struct session *s, const struct rec_instant *first) {
-    struct rec_head *h = s->map.head;
-    h->pid = (uint32_t)s->pid;
-    h->gen = s->gen;
-    h->launch = s->set.launch;
-    snprintf(h->stem, sizeof h->stem, "%.1023s", s->paths.stem);
-    snprintf(h->host, sizeof h->host, "%s", s->id.host);
-    h->world_rank = rec_world_rank(s->id.world, s->id.rank);
-    h->flight = s->set.o.flight;
-    rec_clock_start(h, s->map.segs, first);
-    h->last_tick = h->start_tick;
-    h->cost_ps = record_cost_ps(&s->map);
-    memcpy(h->magic, REC_MAGIC, sizeof h->magic);
-}
-
 static int open_files(struct session *s) {
     s->drain.at_open = part_facts;
     s->drain.at_commit = flush_scalars;
@@ -553,7 +535,19 @@ static int begin(struct session *s) {
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
     if (session_paths_make(s) != 0 || map_rings(s) != 0) return -1;
     if (!names_session(&s->map) || !thread_spare()) return no_rings();
-    fill_head(s, &first);
+    /* The stem fits: session_paths_make saw to that. */
+    struct rec_head *h = s->map.head;
+    h->pid = (uint32_t)s->pid;
+    h->gen = s->gen;
+    h->launch = s->set.launch;
+    snprintf(h->stem, sizeof h->stem, "%.1023s", s->paths.stem);
+    snprintf(h->host, sizeof h->host, "%s", s->id.host);
+    h->world_rank = rec_world_rank(s->id.world, s->id.rank);
+    h->flight = s->set.o.flight;
+    rec_clock_start(h, s->map.segs, &first);
+    h->last_tick = h->start_tick;
+    h->cost_ps = record_cost_ps(&s->map);
+    memcpy(h->magic, REC_MAGIC, sizeof h->magic);
     if (open_files(s) != 0) return -1;
     if (!s->set.o.no_machine) sample_open(&fl.sample);
     fl.gpus_reported = s->set.o.no_machine || s->set.child;

@@ -337,29 +337,26 @@ static void pin(void) {
 
 const char *ops_record_version(void) { return OPS_VERSION; }
 
-/* The program was compiled with another header: what its macros would do is not
- * known, but that they do nothing while the first word is 0. */
-static int other_abi(uint32_t abi) {
-    struct host_state q;
-    char text[OPS_PROBLEM_MAX];
-    snprintf(text, sizeof text,
-             "the program was compiled with an "
-             "opscope/record.h of ABI %" PRIu32 ", this library (%s) has %d: "
-             "compile it again",
-             abi, OPS_VERSION, OPS_RECORD_ABI);
-    ops_stop();
-    session_lock(&q);
-    int result = session_problem(text, 0);
-    session_unlock(&q);
-    return result;
-}
-
 int ops_start_(uint32_t abi, const char *logdir, const struct ops_options *o,
                size_t size) {
     struct session *s = &rec_session;
     struct host_state q;
     int result;
-    if (abi != OPS_RECORD_ABI) return other_abi(abi);
+    if (abi != OPS_RECORD_ABI) {
+        /* The program was compiled with another header: what its macros would
+         * do is not known, but that they do nothing while the first word is
+         * 0. */
+        char text[OPS_PROBLEM_MAX];
+        snprintf(text, sizeof text,
+                 "the program was compiled with an opscope/record.h of ABI "
+                 "%" PRIu32 ", this library (%s) has %d: compile it again",
+                 abi, OPS_VERSION, OPS_RECORD_ABI);
+        ops_stop();
+        session_lock(&q);
+        result = session_problem(text, 0);
+        session_unlock(&q);
+        return result;
+    }
     if (settings_forbidden()) return fail_with("switched off by OPSCOPE=0");
     pin();
     session_lock(&q);

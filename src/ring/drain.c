@@ -82,18 +82,6 @@ void drain_begin(struct drain *d) {
     d->enc.failed = false;
 }
 
-/* Goes on with the files that a dead process left. */
-static int resume(struct drain *d) {
-    const struct rec_head *h = d->map->head;
-    const struct rec_commit *c = &h->commit[h->active];
-    for (unsigned i = 0; i < REC_FILES; i++)
-        if (c->bytes[i] == 0)
-            files_remove(&d->files, i); /* made just before the end */
-        else if (files_resume(&d->files, i, c->bytes[i]) != 0) return -1;
-    note_planes(d);
-    return 0;
-}
-
 int drain_open_memory(struct drain *d, struct ring_map *map,
                       struct encoder_out out, uint32_t begun) {
     memset(d, 0, sizeof *d);
@@ -123,7 +111,16 @@ int drain_open(struct drain *d, struct ring_map *map, int dir, const char *stem,
         return -1;
     }
     drain_begin(d);
-    if (ring >= 0) return resume(d);
+    if (ring >= 0) {
+        /* Goes on with the files that a dead process left. */
+        const struct rec_commit *c = &h->commit[h->active];
+        for (unsigned i = 0; i < REC_FILES; i++)
+            if (c->bytes[i] == 0)
+                files_remove(&d->files, i); /* made just before the end */
+            else if (files_resume(&d->files, i, c->bytes[i]) != 0) return -1;
+        note_planes(d);
+        return 0;
+    }
     encoder_begin(&d->enc, 0);
     return d->enc.failed ? -1 : 0;
 }
@@ -314,24 +311,6 @@ static bool emptied(const struct rec_ring *r, unsigned active) {
     return REC_LOAD(&r->head) == r->tail[active];
 }
 
-/* Room for the writers, now that it is safe. */
-static void release_rings(struct drain *d) {
-    const struct rec_head *h = d->map->head;
-    for (uint32_t i = 0; i < d->map->nrings && !h->flight; i++) {
-        struct rec_ring *r = used_ring(d->map, i);
-        if (r == NULL) continue;
-        uint64_t tail = r->tail[h->active];
-        REC_PUBLISH(&r->reusable_to, tail + r->slots - REC_SLOT_MAX);
-        if (REC_ACQUIRE(&r->state) != REC_RING_ENDED || !emptied(r, h->active))
-            continue;
-        /* from here on drain_begin leaves it alone: both ends are the last */
-        r->tail[!h->active] = tail;
-        memcpy(r->reported[!h->active], r->reported[h->active],
-               sizeof r->reported[0]);
-        REC_PUBLISH(&r->state, REC_RING_FREE);
-    }
-}
-
 static int failed(struct drain *d) {
     files_rollback(&d->files);
     note_planes(d);
@@ -371,7 +350,21 @@ int drain_commit(struct drain *d) {
     if (d->at_commit != NULL) d->at_commit(d, c, d->ctx);
     if (flip(d) != 0) return failed(d);
     files_commit(&d->files);
-    release_rings(d);
+    /* Room for the writers, now that it is safe. */
+    const struct rec_head *h = d->map->head;
+    for (uint32_t i = 0; i < d->map->nrings && !h->flight; i++) {
+        struct rec_ring *r = used_ring(d->map, i);
+        if (r == NULL) continue;
+        uint64_t tail = r->tail[h->active];
+        REC_PUBLISH(&r->reusable_to, tail + r->slots - REC_SLOT_MAX);
+        if (REC_ACQUIRE(&r->state) != REC_RING_ENDED || !emptied(r, h->active))
+            continue;
+        /* from here on drain_begin leaves it alone: both ends are the last */
+        r->tail[!h->active] = tail;
+        memcpy(r->reported[!h->active], r->reported[h->active],
+               sizeof r->reported[0]);
+        REC_PUBLISH(&r->state, REC_RING_FREE);
+    }
     return 0;
 }
 

@@ -172,23 +172,6 @@ static void take_ring_of(struct logdir *l, const char *file) {
     free(pattern);
 }
 
-/* The memory is gone: somebody has written what was in it into the file. */
-static void forget_rests(struct logdir *l) {
-    for (size_t i = 0; i < l->nfiles; i++) {
-        struct logdir_file *f = &l->files[i];
-        struct stat st;
-        if (f->rest > 0 && !f->rest_seen) {
-            scalars_reset_file(&l->scalars, (uint32_t)i);
-            *f = (struct logdir_file){0};
-            if (stat(l->scalars.files[i].path, &st) == 0 &&
-                S_ISREG(st.st_mode) &&
-                logdir_is_event_file(l->scalars.files[i].path))
-                read_on(l, (uint32_t)i, &st);
-        }
-        f->rest_seen = false;
-    }
-}
-
 /* "a/plugins/profile/x" -> "a": the run of the event files of a program whose
  * profile lies there. */
 static char *run_above(const char *run) {
@@ -239,7 +222,20 @@ int logdir_refresh(struct logdir *l, struct ops_err *e) {
         take_file(l, l->root, ".", &st);
         take_ring_of(l, l->root);
     }
-    forget_rests(l);
+    for (size_t i = 0; i < l->nfiles; i++) {
+        struct logdir_file *f = &l->files[i];
+        /* The memory is gone: somebody has written what was in it into the
+         * file. */
+        if (f->rest > 0 && !f->rest_seen) {
+            scalars_reset_file(&l->scalars, (uint32_t)i);
+            *f = (struct logdir_file){0};
+            if (stat(l->scalars.files[i].path, &st) == 0 &&
+                S_ISREG(st.st_mode) &&
+                logdir_is_event_file(l->scalars.files[i].path))
+                read_on(l, (uint32_t)i, &st);
+        }
+        f->rest_seen = false;
+    }
     if (l->scalars.oom) return fail_oom(e);
     if (l->fatal.code != 0 && e != NULL) *e = l->fatal;
     return l->fatal.code;

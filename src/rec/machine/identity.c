@@ -272,7 +272,16 @@ static void read_host(struct identity *id, const char *host) {
     if (id->host[0] == '.') id->host[0] = '_';
 }
 
-static void read_env(struct identity *id) {
+const char *identity_var(const struct identity *id, const char *name) {
+    size_t n = strlen(name);
+    for (const char *p = id->env; *p; p += strlen(p) + 1)
+        if (strncmp(p, name, n) == 0 && p[n] == '=') return p + n + 1;
+    return NULL;
+}
+
+void identity_read(struct identity *id, const char *host, int rank, int world) {
+    read_rank(id, rank, world);
+    read_host(id, host);
     size_t n = 0;
     id->env_left_out = 0;
     for (size_t i = 0; i < COUNT(kept_variables); i++) {
@@ -286,19 +295,6 @@ static void read_env(struct identity *id) {
         id->env[n] = '\0';
     }
     id->env[n] = '\0';
-}
-
-const char *identity_var(const struct identity *id, const char *name) {
-    size_t n = strlen(name);
-    for (const char *p = id->env; *p; p += strlen(p) + 1)
-        if (strncmp(p, name, n) == 0 && p[n] == '=') return p + n + 1;
-    return NULL;
-}
-
-void identity_read(struct identity *id, const char *host, int rank, int world) {
-    read_rank(id, rank, world);
-    read_host(id, host);
-    read_env(id);
 }
 
 /* --- facts --------------------------------------------------------------- */
@@ -350,22 +346,6 @@ static bool put_arg(char *out, size_t cap, const char *arg) {
     return !*arg;
 }
 
-static void give_start(struct out *o) {
-    char text[1024];
-    struct timespec real, boot;
-    struct proc_stat st;
-    long n = procfile_read("/proc/self/stat", text, sizeof text);
-    long hz = sysconf(_SC_CLK_TCK);
-    if (n <= 0 || !proc_stat_parse(text, (size_t)n, &st) || hz <= 0) return;
-    if (clock_gettime(CLOCK_REALTIME, &real) != 0 ||
-        clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
-        return;
-    int64_t since = (int64_t)boot.tv_sec * 1000000000 + boot.tv_nsec -
-                    st.start_ticks * (1000000000 / hz);
-    int64_t now = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec;
-    give(o, "start_time_unix_ns", "%lld", (long long)(now - since));
-}
-
 static void give_process(struct out *o) {
     char text[4096];
     size_t len;
@@ -393,23 +373,18 @@ static void give_process(struct out *o) {
         const char *ids = procfile_line(text, "NSpid", &len);
         if (ids && len < 200) give(o, "nspid", "%.*s", (int)len, ids);
     }
-    give_start(o);
-}
-
-/* The name that a hypervisor gives itself; the flag alone: "yes". */
-static void give_hypervisor(struct out *o) {
-#if defined(__x86_64__)
-    unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 31)) return;
-    char name[13] = "";
-    __cpuid(0x40000000, a, b, c, d);
-    memcpy(name, &b, 4);
-    memcpy(name + 4, &c, 4);
-    memcpy(name + 8, &d, 4);
-    give(o, "hypervisor", "%s", name[0] ? name : "yes");
-#else
-    (void)o;
-#endif
+    struct timespec real, boot;
+    struct proc_stat st;
+    n = procfile_read("/proc/self/stat", text, sizeof text);
+    long hz = sysconf(_SC_CLK_TCK);
+    if (n <= 0 || !proc_stat_parse(text, (size_t)n, &st) || hz <= 0) return;
+    if (clock_gettime(CLOCK_REALTIME, &real) != 0 ||
+        clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
+        return;
+    int64_t since = (int64_t)boot.tv_sec * 1000000000 + boot.tv_nsec -
+                    st.start_ticks * (1000000000 / hz);
+    int64_t now = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec;
+    give(o, "start_time_unix_ns", "%lld", (long long)(now - since));
 }
 
 static void give_cpus(struct out *o) {
@@ -428,7 +403,17 @@ static void give_cpus(struct out *o) {
             n += __builtin_popcountl(mask[i]);
         give(o, "cpu_allowed", "%d", n);
     }
-    give_hypervisor(o);
+    /* The name that a hypervisor gives itself; the flag alone: "yes". */
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 31)) return;
+    char name[13] = "";
+    __cpuid(0x40000000, a, b, c, d);
+    memcpy(name, &b, 4);
+    memcpy(name + 4, &c, 4);
+    memcpy(name + 8, &d, 4);
+    give(o, "hypervisor", "%s", name[0] ? name : "yes");
+#endif
 }
 
 static void give_machine(struct out *o) {

@@ -381,23 +381,6 @@ static void rest(struct nvml_work *w, uint64_t begin, uint64_t pause) {
     pthread_mutex_unlock(&w->lock);
 }
 
-static void watch(struct nvml_work *w) {
-    uint64_t pcie_at = rec_mono_ns();
-    int turn = 0;
-    while (!stopping(w)) {
-        uint64_t begin = rec_mono_ns();
-        for (int i = 0; i < w->ngpus; i++)
-            ask_gpu(w, &w->gpus[i], MEMORY, PCIE_RX);
-        uint64_t took = rec_mono_ns() - begin;
-        if (rec_mono_ns() >= pcie_at) {
-            ask_gpu(w, &w->gpus[turn++ % w->ngpus], PCIE_RX, METRICS);
-            pcie_at = begin + 1000000000;
-        }
-        uint64_t pause = took * 10 > 100000000 ? took * 10 : 100000000;
-        rest(w, begin, pause);
-    }
-}
-
 /* From loading to the first GPU; false: there is nothing to watch. */
 static bool begin(struct nvml_work *w) {
     const struct nvml_calls *c = &w->calls;
@@ -431,7 +414,20 @@ static void *thread_main(void *arg) {
     struct nvml_work *w = arg;
     pthread_setname_np(pthread_self(), "opscope-nvml");
     if (begin(w)) {
-        watch(w);
+        uint64_t pcie_at = rec_mono_ns();
+        int turn = 0;
+        while (!stopping(w)) {
+            uint64_t begin = rec_mono_ns();
+            for (int i = 0; i < w->ngpus; i++)
+                ask_gpu(w, &w->gpus[i], MEMORY, PCIE_RX);
+            uint64_t took = rec_mono_ns() - begin;
+            if (rec_mono_ns() >= pcie_at) {
+                ask_gpu(w, &w->gpus[turn++ % w->ngpus], PCIE_RX, METRICS);
+                pcie_at = begin + 1000000000;
+            }
+            uint64_t pause = took * 10 > 100000000 ? took * 10 : 100000000;
+            rest(w, begin, pause);
+        }
         w->calls.shutdown();
     }
     pthread_mutex_lock(&w->lock);
