@@ -200,40 +200,6 @@ static void draw(struct watch_draw *d, const char *title,
     }
 }
 
-/* In a pipe: a line with the time, when anything is new. */
-static void put_changed(struct watch_draw *d, const struct result *r,
-                        struct sink *out) {
-    struct sink line;
-    sink_memory(&line);
-    /* Everything in one line: name value, name value, ... */
-    for (size_t i = 0; i < r->nrows; i++) {
-        char amount[64];
-        const char *run = text_at(r, i, RUN);
-        if (result_cell(r, i, AMOUNT).null && run == NULL) continue;
-        put_amount(r, i, amount, sizeof amount);
-        sink_puts(&line, line.n > 0 ? "  " : "");
-        if (run != NULL && strcmp(run, ".") != 0) {
-            text_put(&line, run);
-            sink_putc(&line, '/');
-        }
-        text_put(&line, text_at(r, i, METRIC));
-        sink_printf(&line, " %s", amount);
-    }
-    sink_putc(&line, '\0');
-    if (!line.broken && line.n > 1 &&
-        (d->last_line == NULL || strcmp(d->last_line, line.buf) != 0)) {
-        time_t now = time(NULL);
-        struct tm tm;
-        char clock[16] = "";
-        if (localtime_r(&now, &tm) != NULL)
-            strftime(clock, sizeof clock, "%H:%M:%S", &tm);
-        sink_printf(out, "%s  %s\n", clock, line.buf);
-        free(d->last_line);
-        d->last_line = strdup(line.buf);
-    }
-    sink_free(&line);
-}
-
 /* Shows one look, `title` above the table. Returns OPS_EIO with an empty
  * sentence when nobody reads any more. */
 static int watch_draw(struct watch_draw *d, const char *title,
@@ -245,7 +211,38 @@ static int watch_draw(struct watch_draw *d, const char *title,
     sink_screen(&out, STDOUT_FILENO);
     int width = show_width(o);
     if (d->in_place) draw(d, title, r, width > 0 ? (size_t)width : 200, &out);
-    else put_changed(d, r, &out);
+    else {
+        /* In a pipe: a line with the time, when anything is new. */
+        struct sink line;
+        sink_memory(&line);
+        /* Everything in one line: name value, name value, ... */
+        for (size_t i = 0; i < r->nrows; i++) {
+            char amount[64];
+            const char *run = text_at(r, i, RUN);
+            if (result_cell(r, i, AMOUNT).null && run == NULL) continue;
+            put_amount(r, i, amount, sizeof amount);
+            sink_puts(&line, line.n > 0 ? "  " : "");
+            if (run != NULL && strcmp(run, ".") != 0) {
+                text_put(&line, run);
+                sink_putc(&line, '/');
+            }
+            text_put(&line, text_at(r, i, METRIC));
+            sink_printf(&line, " %s", amount);
+        }
+        sink_putc(&line, '\0');
+        if (!line.broken && line.n > 1 &&
+            (d->last_line == NULL || strcmp(d->last_line, line.buf) != 0)) {
+            time_t now = time(NULL);
+            struct tm tm;
+            char clock[16] = "";
+            if (localtime_r(&now, &tm) != NULL)
+                strftime(clock, sizeof clock, "%H:%M:%S", &tm);
+            sink_printf(&out, "%s  %s\n", clock, line.buf);
+            free(d->last_line);
+            d->last_line = strdup(line.buf);
+        }
+        sink_free(&line);
+    }
     int rc = sink_flush(&out, e);
     sink_free(&out);
     return rc;

@@ -684,14 +684,6 @@ row_id trace_row_at(const struct trace *t, const struct track *tr, int64_t ts) {
     return (row_id)i;
 }
 
-row_id trace_row_after(const struct trace *t, const struct track *tr,
-                       int64_t ts) {
-    assert(t->sealed && tr->end <= t->spans.n);
-    size_t i;
-    BOUND(i, tr->first, tr->end, t->spans.ts[i] <= ts);
-    return (row_id)i;
-}
-
 uint32_t *trace_python_tracks(const struct trace *t) {
     uint32_t *of = malloc((t->ntracks + 1) * sizeof *of);
     for (size_t i = 0; of && i < t->ntracks; i++) of[i] = ROW_NONE;

@@ -24,7 +24,6 @@
 #include "base/facts.h"
 #include "rec/alone.h"
 #include "rec/device.h"
-#include "rec/flusher.h"
 #include "rec/keeper.h"
 #include "rec/machine/sample.h"
 #include "rec/memory.h"
@@ -554,26 +553,6 @@ static int begin(struct session *s) {
     return 0;
 }
 
-/* The rest is written, and all is closed. */
-static void finish(struct session *s) {
-    char name[NAME_MAX + 1];
-    if (s->set.o.flight) {
-        drain_flight(&s->drain);
-        drain_mark_final(&s->drain);
-        drain_commit(&s->drain);
-    }
-    s->drain.in_pieces = false;
-    /* Under `opscope record` every process of a job is started; one that has
-     * nothing to say (a launcher) leaves nothing. */
-    bool empty = s->set.automatic && s->threads == 0;
-    if (empty) files_discard(&s->drain.files);
-    s->whole = empty ||
-               (pass(s, true) == 0 && drain_finish(&s->drain, name) == 0);
-    if (!s->whole) wrote(s, -1);
-    if (s->events_open) eventfile_close(&s->events);
-    recover_folder_end(&s->paths);
-}
-
 /* What begin() opened; after a start that failed, as far as it came. */
 static void close_all(struct session *s, bool keep) {
     drain_free(&s->drain);
@@ -635,7 +614,23 @@ static void *flusher(void *arg) {
         recover_folder_begin(&s->paths, rec_mono_ns());
         tell_begun(s, 0);
         loop(s);
-        finish(s);
+        /* The rest is written, and all is closed. */
+        char name[NAME_MAX + 1];
+        if (s->set.o.flight) {
+            drain_flight(&s->drain);
+            drain_mark_final(&s->drain);
+            drain_commit(&s->drain);
+        }
+        s->drain.in_pieces = false;
+        /* Under `opscope record` every process of a job is started; one that
+         * has nothing to say (a launcher) leaves nothing. */
+        bool empty = s->set.automatic && s->threads == 0;
+        if (empty) files_discard(&s->drain.files);
+        s->whole = empty ||
+                   (pass(s, true) == 0 && drain_finish(&s->drain, name) == 0);
+        if (!s->whole) wrote(s, -1);
+        if (s->events_open) eventfile_close(&s->events);
+        recover_folder_end(&s->paths);
         keeper_leave();
         close_all(s, !s->whole);
     } else {

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "rec/device.h"
-#include "rec/flusher.h"
 #include "rec/keeper.h"
 #include "rec/memory.h"
 #include "rec/names.h"

@@ -65,7 +65,8 @@ static struct rec_ring *used_ring(const struct ring_map *map, uint32_t i) {
     return r == NULL || REC_ACQUIRE(&r->state) == REC_RING_FREE ? NULL : r;
 }
 
-void drain_begin(struct drain *d) {
+/* Begins a pass. */
+static void drain_begin(struct drain *d) {
     struct rec_head *h = d->map->head;
     *next_commit(d) = h->commit[h->active];
     /* Whoever commits without a pass over the rings (a new part) takes nothing
@@ -138,27 +139,23 @@ static uint64_t ring_from(const struct rec_head *h, const struct rec_ring *r,
 
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* When the last of what is open began. */
-static uint64_t last_begin(const struct ring_map *v) {
-    uint64_t t = 0;
-    for (uint32_t i = 0; i < v->nrings; i++) {
-        const struct rec_ring *r = v->ring[i];
+/* Scopes that are open, at the last known time unless told. */
+static void drain_open_scopes(struct drain *d, uint64_t end) {
+    uint64_t t = 0; /* when the last of what is open began */
+    for (uint32_t i = 0; i < d->map->nrings; i++) {
+        const struct rec_ring *r = d->map->ring[i];
         if (r == NULL || r->state != REC_RING_LIVE) continue;
         uint32_t n = r->depth < REC_FRAMES ? r->depth : REC_FRAMES;
         if (n > 0) t = later(t, r->frames[n - 1].time);
         if (r->marks & REC_IN_STEP) t = later(t, r->step_time);
         if (r->marks & REC_IN_EPOCH) t = later(t, r->epoch_time);
     }
-    for (uint32_t i = 0; v->head->asyncs_used && i < REC_ASYNCS; i++)
-        if (v->asyncs[i].time != UINT64_MAX) t = later(t, v->asyncs[i].time);
-    return t;
-}
-
-/* Scopes that are open, at the last known time unless told. */
-static void drain_open_scopes(struct drain *d, uint64_t end) {
+    for (uint32_t i = 0; d->map->head->asyncs_used && i < REC_ASYNCS; i++)
+        if (d->map->asyncs[i].time != UINT64_MAX)
+            t = later(t, d->map->asyncs[i].time);
     struct rec_head *h = d->map->head;
     if (end == 0) /* + 1: what came last lies inside of what is open */
-        end = later(later(d->enc.last, h->last_tick), last_begin(d->map)) + 1;
+        end = later(later(d->enc.last, h->last_tick), t) + 1;
     d->enc.last = end;
     for (uint32_t i = 0; i < d->map->nrings; i++) {
         const struct rec_ring *r = d->map->ring[i];
