@@ -326,20 +326,6 @@ static bool put_all_counters(struct profile *p) {
     return true;
 }
 
-/* CPU time of everybody, from what the kernel keeps: those that we reaped with
- * all that they waited for, and what the others had used when seen last.
- * Microseconds. */
-static int64_t whole_cpu_us(const struct tree *t) {
-    int64_t sum = 0;
-    for (size_t i = 0; i < t->nprocs; i++) {
-        const struct seen_proc *q = &t->procs[i];
-        if (q->reaped)
-            sum += usage_us(&q->usage.ru_utime) + usage_us(&q->usage.ru_stime);
-        else if (q->alive && q->cpu_ns > 0) sum += q->cpu_ns / 1000;
-    }
-    return sum;
-}
-
 /* The command line, its words apart. */
 static char *words(char *const *argv) {
     size_t n = 1;
@@ -369,7 +355,17 @@ static void put_facts(struct profile *p, const struct run_spec *l,
     fact_int(p, FACT_START_UNIX_NS, p->end->unix_ns);
     fact_int(p, FACT_RUN_NS, p->end->t1 - p->end->t0);
     fact_int(p, FACT_CPUS, sysconf(_SC_NPROCESSORS_ONLN));
-    int64_t unseen = whole_cpu_us(t);
+    /* CPU time of everybody, from what the kernel keeps: those that we reaped
+     * with all that they waited for, and what the others had used when seen
+     * last. Microseconds. */
+    int64_t unseen = 0;
+    for (size_t i = 0; i < t->nprocs; i++) {
+        const struct seen_proc *q = &t->procs[i];
+        if (q->reaped)
+            unseen += usage_us(&q->usage.ru_utime) +
+                      usage_us(&q->usage.ru_stime);
+        else if (q->alive && q->cpu_ns > 0) unseen += q->cpu_ns / 1000;
+    }
     fact_int(p, FACT_CPU_US, unseen);
     for (size_t i = 0; i < t->nprocs; i++)
         if (t->procs[i].cpu_ns > 0) unseen -= t->procs[i].cpu_ns / 1000;

@@ -26,17 +26,21 @@ static void put(struct sink *out, const char *s) {
     }
 }
 
+/* The arguments of a tag, if there are any. */
+static void put_args(struct sink *out, const char *args) {
+    if (args == NULL) return;
+    sink_puts(out, " \\fI");
+    put(out, args);
+    sink_puts(out, "\\fR");
+}
+
 /* One paragraph with a tag. */
 static void put_item(struct sink *out, const char *tag, const char *args,
                      const char *text) {
     sink_puts(out, ".TP\n\\fB");
     put(out, tag);
     sink_puts(out, "\\fR");
-    if (args != NULL) {
-        sink_puts(out, " \\fI");
-        put(out, args);
-        sink_puts(out, "\\fR");
-    }
+    put_args(out, args);
     sink_putc(out, '\n');
     put(out, text);
     sink_putc(out, '\n');
@@ -49,11 +53,7 @@ static void put_options(struct sink *out, const struct opt *table) {
         sink_puts(out, "\\fB\\-\\-");
         put(out, p->name);
         sink_puts(out, "\\fR");
-        if (p->arg != NULL) {
-            sink_puts(out, " \\fI");
-            put(out, p->arg);
-            sink_puts(out, "\\fR");
-        }
+        put_args(out, p->arg);
         sink_putc(out, '\n');
         put(out, p->help);
         if (p->dflt != NULL) {

@@ -265,13 +265,6 @@ static int64_t device_number(const struct trace *t, uint32_t device) {
     return trace_processes(t) > 1 ? device : t->devices[device].ordinal;
 }
 
-/* PyTorch's numbers for kinds of device. */
-static int device_type(const struct trace *t, uint32_t device) {
-    enum { C10_CPU = 0, C10_CUDA = 1, C10_XLA = 9 };
-    if (device == ROW_NONE) return C10_CPU;
-    return t->devices[device].kind == DEVICE_TPU ? C10_XLA : C10_CUDA;
-}
-
 /* An allocation, a free, or (failed) an allocation that failed, as PyTorch
  * writes it, and what the source said more. All are a mem_oom here, which has
  * the members of the others. */
@@ -285,7 +278,12 @@ static void put_memory_instant(struct writer *w, const struct mem_oom *m,
     if (thread) put_track(w, m->track, m->ts);
     else put_when(w, places_pid_of(&w->places, a->source, a->device), m->ts);
     sink_puts(w->out, thread ? ",\"s\":\"t\"" : ",\"s\":\"p\"");
-    put_field(w, ",\"args\":{\"Device Type\":", device_type(w->t, a->device));
+    /* PyTorch's numbers for kinds of device */
+    enum { C10_CPU = 0, C10_CUDA = 1, C10_XLA = 9 };
+    put_field(w, ",\"args\":{\"Device Type\":",
+              a->device == ROW_NONE                         ? C10_CPU
+              : w->t->devices[a->device].kind == DEVICE_TPU ? C10_XLA
+                                                            : C10_CUDA);
     put_field(w, ",\"Device Id\":",
               a->device == ROW_NONE ? -1 : device_number(w->t, a->device));
     put_field(w, ",\"Bytes\":", m->bytes);
