@@ -9,7 +9,7 @@
  *
  * The plane's fact opscope_view = "processes" tells readers that these spans
  * are lifetimes and not work: they make no steps and no ops. */
-#include "capture/profile.h"
+#include "capture/launch.h"
 
 #include "base/array.h"
 #include "base/facts.h"

@@ -5,8 +5,8 @@
 
 #include "analyze/analyze.h"
 #include "api/run.h"
-#include "cmd/load.h"
 #include "cmd/show.h"
+#include "load/profiles.h"
 #include <string.h>
 
 #define X(name) extern const struct command command_##name;

@@ -5,12 +5,10 @@
 #include "analyze/analyze.h"
 #include "api/run.h"
 #include "capture/launch.h"
-#include "capture/profile.h"
-#include "capture/recover_run.h"
 #include "capture/tree.h"
 #include "cmd/command.h"
-#include "cmd/load.h"
 #include "cmd/show.h"
+#include "load/profiles.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
