@@ -15,18 +15,14 @@ static int hex(char c) {
 static bool decode(char *s) {
     char *to = s;
     for (; *s != '\0'; s++) {
-        if (*s == '+') {
-            *to++ = ' ';
-            continue;
+        char c = *s == '+' ? ' ' : *s;
+        if (c == '%') {
+            int hi = hex(s[1]), lo = hi < 0 ? -1 : hex(s[2]);
+            if (lo < 0 || hi + lo == 0) return false;
+            c = (char)(hi << 4 | lo);
+            s += 2;
         }
-        if (*s != '%') {
-            *to++ = *s;
-            continue;
-        }
-        int hi = hex(s[1]), lo = hi < 0 ? -1 : hex(s[2]);
-        if (lo < 0 || (hi == 0 && lo == 0)) return false;
-        *to++ = (char)(hi << 4 | lo);
-        s += 2;
+        *to++ = c;
     }
     *to = '\0';
     return true;

@@ -16,28 +16,21 @@ struct arena_block {
 
 enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20, ALIGN = 16 };
 
-/* Adds a block with room for n bytes at the least. */
-static struct arena_block *add_block(struct arena *a, size_t n) {
-    size_t cap = a->head ? a->head->cap * 2 : FIRST_BLOCK;
-    if (cap > LARGEST_BLOCK) cap = LARGEST_BLOCK;
-    if (cap < n) cap = n;
-    if (cap > SIZE_MAX - sizeof(struct arena_block)) return NULL;
-    struct arena_block *b = malloc(sizeof *b + cap);
-    if (b == NULL) return NULL;
-    b->used = 0;
-    b->cap = cap;
-    b->next = a->head;
-    a->head = b;
-    return b;
-}
-
 void *arena_alloc(struct arena *a, size_t n) {
     if (n > SIZE_MAX - ALIGN) return NULL;
     n = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     struct arena_block *b = a->head;
     if (b == NULL || b->cap - b->used < n) {
-        b = add_block(a, n);
+        size_t cap = b ? b->cap * 2 : FIRST_BLOCK;
+        if (cap > LARGEST_BLOCK) cap = LARGEST_BLOCK;
+        if (cap < n) cap = n;
+        if (cap > SIZE_MAX - sizeof *b) return NULL;
+        b = malloc(sizeof *b + cap);
         if (b == NULL) return NULL;
+        b->used = 0;
+        b->cap = cap;
+        b->next = a->head;
+        a->head = b;
     }
     void *p = b->data + b->used;
     b->used += n;

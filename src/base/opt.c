@@ -32,15 +32,6 @@ const struct opt *opts_find_letter(const struct opts *o, char letter) {
     return NULL;
 }
 
-/* The nearest option name to a mistyped one, or NULL. */
-static const char *nearest(const struct opts *o, const char *name) {
-    struct suggest s = suggest_for(name);
-    for (size_t i = 0; i < 3; i++)
-        for (const struct opt *p = o->tables[i]; p && p->name; p++)
-            suggest_try(&s, p->name);
-    return suggest_best(&s);
-}
-
 /* A whole number, sign allowed, nothing behind it. */
 static bool parse_int(const char *s, int64_t *out) {
     if (*s == '\0' || isspace((unsigned char)*s)) return false;
@@ -192,7 +183,11 @@ int opts_set(struct opts *o, const char *name, const char *value,
              struct ops_err *e) {
     const struct opt *p = opts_find(o, name);
     if (p == NULL) {
-        const char *near = nearest(o, name);
+        struct suggest s = suggest_for(name);
+        for (size_t i = 0; i < 3; i++)
+            for (const struct opt *k = o->tables[i]; k && k->name; k++)
+                suggest_try(&s, k->name);
+        const char *near = suggest_best(&s);
         if (near == NULL)
             return fail(e, OPS_EUSAGE, "unknown option '--%s'", name);
         return fail(e, OPS_EUSAGE,

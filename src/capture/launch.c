@@ -41,18 +41,6 @@ struct spawn_signals {
     struct sigaction child; /* SIGCHLD's */
 };
 
-/* In the child; never returns. Only calls that are safe there: we have one
- * thread, but a library may have started others. */
-static void become(char *const *argv, char *const *envp,
-                   const struct spawn_signals *old, int tell) {
-    sigaction(SIGCHLD, &old->child, NULL);
-    sigprocmask(SIG_SETMASK, &old->mask, NULL);
-    execvpe(argv[0], argv, envp);
-    int why = errno;
-    while (write(tell, &why, sizeof why) < 0 && errno == EINTR) continue;
-    _exit(127);
-}
-
 /* Runs argv, found by PATH, with that environment. Returns 0 and *pid, or an
  * errno: the program was not started. The child says that exec failed through a
  * pipe that a successful exec closes. */
@@ -61,7 +49,17 @@ static int spawn_program(char *const *argv, char *const *envp,
     int pipes[2], why = 0;
     if (pipe2(pipes, O_CLOEXEC) != 0) return errno;
     *pid = fork();
-    if (*pid == 0) become(argv, envp, old, pipes[1]);
+    if (*pid == 0) {
+        /* In the child; never returns. Only calls that are safe there: we have
+         * one thread, but a library may have started others. */
+        sigaction(SIGCHLD, &old->child, NULL);
+        sigprocmask(SIG_SETMASK, &old->mask, NULL);
+        execvpe(argv[0], argv, envp);
+        why = errno;
+        while (write(pipes[1], &why, sizeof why) < 0 && errno == EINTR)
+            continue;
+        _exit(127);
+    }
     int failed = *pid < 0 ? errno : 0;
     close(pipes[1]);
     ssize_t n = 0;
@@ -113,21 +111,6 @@ struct watch {
     size_t dead;       /* processes, when their rings were last closed */
     int64_t recovered; /* when that was */
 };
-
-/* Blocks what the loop waits for. What we were told to ignore (nohup) stays
- * so: it is not for the program either. */
-static void take_signals(struct watch *w) {
-    struct sigaction now, dfl = {.sa_handler = SIG_DFL};
-    sigemptyset(&w->signals);
-    sigaddset(&w->signals, SIGCHLD);
-    for (int i = 0; i < NFORWARDED; i++)
-        if (sigaction(forwarded[i], NULL, &now) == 0 &&
-            now.sa_handler != SIG_IGN)
-            sigaddset(&w->signals, forwarded[i]);
-    sigprocmask(SIG_BLOCK, &w->signals, &w->old.mask);
-    /* ignored, children would vanish without a status */
-    sigaction(SIGCHLD, &dfl, &w->old.child);
-}
 
 /* All that died and is ours to bury: the program, and orphans that came back to
  * us. Their last figures first, which go with them. */
@@ -231,10 +214,8 @@ static int start(struct watch *w, const struct run_spec *l,
     if (l->host) more[n++] = setting("OPSCOPE_HOST", l->host, &oom);
     char **envp = oom ? NULL : spawn_environment(more);
     if (envp != NULL) {
-        struct timespec ts;
-        clock_gettime(CLOCK_REALTIME, &ts);
         w->end->t0 = w->end->t1 = mono_now();
-        w->end->unix_ns = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+        w->end->unix_ns = clock_ns(CLOCK_REALTIME);
         w->end->errnum = spawn_program(l->argv, envp, &w->old, &w->child);
     }
     for (size_t i = 0; i < n; i++) free(more[i]);
@@ -255,7 +236,17 @@ int launch_run(const struct run_spec *l, const struct rundir *dir,
                struct tree *tree, struct launch_end *out, struct ops_err *e) {
     *out = (struct launch_end){0};
     struct watch w = {.tree = tree, .end = out};
-    take_signals(&w);
+    /* Blocks what the loop waits for. What we were told to ignore (nohup) stays
+     * so: it is not for the program either. */
+    struct sigaction is, dfl = {.sa_handler = SIG_DFL};
+    sigemptyset(&w.signals);
+    sigaddset(&w.signals, SIGCHLD);
+    for (int i = 0; i < NFORWARDED; i++)
+        if (sigaction(forwarded[i], NULL, &is) == 0 && is.sa_handler != SIG_IGN)
+            sigaddset(&w.signals, forwarded[i]);
+    sigprocmask(SIG_BLOCK, &w.signals, &w.old.mask);
+    /* ignored, children would vanish without a status */
+    sigaction(SIGCHLD, &dfl, &w.old.child);
     /* refused on old kernels: orphans are then lost from sight, no more */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     tree_prepare(tree, getpid());

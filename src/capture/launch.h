@@ -43,4 +43,11 @@ int launch_check_steps(const char *steps, struct ops_err *e);
 int launch_run(const struct run_spec *l, const struct rundir *dir,
                struct tree *tree, struct launch_end *out, struct ops_err *e);
 
+/* Writes what was seen of the program from outside as a profile of its own,
+ * <run>/<host>_record.xplane.pb (profile.c). A file that is there is never
+ * replaced: the next one is "<host>_record_2". The caller frees *path. */
+int profile_write(const struct tree *tree, const struct run_spec *l,
+                  const struct launch_end *end, const struct rundir *dir,
+                  char **path, struct ops_err *e);
+
 #endif

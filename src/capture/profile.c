@@ -9,7 +9,7 @@
  *
  * The plane's fact opscope_view = "processes" tells readers that these spans
  * are lifetimes and not work: they make no steps and no ops. */
-#include "capture/profile.h"
+#include "capture/launch.h"
 
 #include "base/array.h"
 #include "base/facts.h"
@@ -180,47 +180,18 @@ static int64_t since_start(const struct profile *p, int64_t mono) {
     return mono > p->end->t0 ? mono - p->end->t0 : 0;
 }
 
-/* Times on CPUs of the threads that were seen; UNKNOWN: none told. */
-static int64_t turns_of(const struct seen_proc *q, int64_t *wait_ns) {
-    int64_t turns = UNKNOWN;
-    *wait_ns = UNKNOWN;
-    for (size_t i = 0; i < q->nthreads; i++) {
-        if (q->threads[i].turns < 0) continue;
-        turns = (turns < 0 ? 0 : turns) + q->threads[i].turns;
-        *wait_ns = (*wait_ns < 0 ? 0 : *wait_ns) + q->threads[i].wait_ns;
-    }
-    return turns;
-}
-
 static int64_t usage_us(const struct timeval *t) {
     return (int64_t)t->tv_sec * 1000000 + t->tv_usec;
 }
 
-/* The peak, where the kernel tells it for this process alone: it is not to be
- * had of one that had children. */
-static int64_t peak_of(const struct seen_proc *q) {
-    int64_t peak = q->peak_rss;
-    if (q->reaped && q->child_ticks == 0 && q->child_faults == 0 &&
-        q->usage.ru_maxrss * INT64_C(1024) > peak)
-        peak = q->usage.ru_maxrss * INT64_C(1024);
-    return peak;
-}
-
-/* How it ended, where we know. */
-static void put_ending(struct profile *p, const struct seen_proc *q) {
-    if (q->alive) stat_int(p, FACT_UNFINISHED, 1);
-    if (!q->reaped) return;
-    if (WIFSIGNALED(q->status)) stat_int(p, FACT_SIGNAL, WTERMSIG(q->status));
-    else stat_int(p, FACT_EXIT_STATUS, WEXITSTATUS(q->status));
-    /* its own and its children's; exact, to the microsecond */
-    stat_int(p, "tree_user_ns", usage_us(&q->usage.ru_utime) * 1000);
-    stat_int(p, "tree_sys_ns", usage_us(&q->usage.ru_stime) * 1000);
-    stat_int(p, "tree_switches", q->usage.ru_nvcsw + q->usage.ru_nivcsw);
-    stat_int(p, "tree_peak_rss_bytes", q->usage.ru_maxrss * INT64_C(1024));
-}
-
 static void put_process(struct profile *p, const struct seen_proc *q) {
-    int64_t wait_ns, turns = turns_of(q, &wait_ns);
+    /* times on CPUs of the threads that were seen; UNKNOWN: none told */
+    int64_t turns = UNKNOWN, wait_ns = UNKNOWN;
+    for (size_t i = 0; i < q->nthreads; i++) {
+        if (q->threads[i].turns < 0) continue;
+        turns = (turns < 0 ? 0 : turns) + q->threads[i].turns;
+        wait_ns = (wait_ns < 0 ? 0 : wait_ns) + q->threads[i].wait_ns;
+    }
     stat_int(p, FACT_PID, q->pid);
     stat_int(p, FACT_PPID, q->ppid);
     if (q->command != NULL)
@@ -230,7 +201,13 @@ static void put_process(struct profile *p, const struct seen_proc *q) {
     stat_known(p, FACT_SYS_NS, q->sys_ticks * p->ns_per_tick);
     stat_known(p, FACT_CPU_WAIT_NS, wait_ns);
     stat_known(p, FACT_SWITCHES, turns);
-    stat_known(p, FACT_PEAK_RSS_BYTES, peak_of(q));
+    /* The peak, where the kernel tells it for this process alone: it is not to
+     * be had of one that had children. */
+    int64_t peak = q->peak_rss;
+    if (q->reaped && q->child_ticks == 0 && q->child_faults == 0 &&
+        q->usage.ru_maxrss * INT64_C(1024) > peak)
+        peak = q->usage.ru_maxrss * INT64_C(1024);
+    stat_known(p, FACT_PEAK_RSS_BYTES, peak);
     stat_known(p, FACT_PAGE_FAULTS, q->minor_faults + q->major_faults);
     stat_known(p, FACT_MAJOR_FAULTS, q->major_faults);
     stat_known(p, FACT_DISK_READ_BYTES, q->read_bytes);
@@ -239,7 +216,17 @@ static void put_process(struct profile *p, const struct seen_proc *q) {
                q->nthreads > 0 ? (int64_t)q->nthreads : UNKNOWN);
     stat_known(p, "looks", q->looks);
     stat_int(p, FACT_EXACT, q->exact);
-    put_ending(p, q);
+    if (q->alive) stat_int(p, FACT_UNFINISHED, 1);
+    if (q->reaped) {
+        if (WIFSIGNALED(q->status))
+            stat_int(p, FACT_SIGNAL, WTERMSIG(q->status));
+        else stat_int(p, FACT_EXIT_STATUS, WEXITSTATUS(q->status));
+        /* its own and its children's; exact, to the microsecond */
+        stat_int(p, "tree_user_ns", usage_us(&q->usage.ru_utime) * 1000);
+        stat_int(p, "tree_sys_ns", usage_us(&q->usage.ru_stime) * 1000);
+        stat_int(p, "tree_switches", q->usage.ru_nvcsw + q->usage.ru_nivcsw);
+        stat_int(p, "tree_peak_rss_bytes", q->usage.ru_maxrss * INT64_C(1024));
+    }
     end_event(p, q->name, 0, (q->t1 - q->t0) * PS);
 }
 
@@ -339,20 +326,6 @@ static bool put_all_counters(struct profile *p) {
     return true;
 }
 
-/* CPU time of everybody, from what the kernel keeps: those that we reaped with
- * all that they waited for, and what the others had used when seen last.
- * Microseconds. */
-static int64_t whole_cpu_us(const struct tree *t) {
-    int64_t sum = 0;
-    for (size_t i = 0; i < t->nprocs; i++) {
-        const struct seen_proc *q = &t->procs[i];
-        if (q->reaped)
-            sum += usage_us(&q->usage.ru_utime) + usage_us(&q->usage.ru_stime);
-        else if (q->alive && q->cpu_ns > 0) sum += q->cpu_ns / 1000;
-    }
-    return sum;
-}
-
 /* The command line, its words apart. */
 static char *words(char *const *argv) {
     size_t n = 1;
@@ -382,8 +355,18 @@ static void put_facts(struct profile *p, const struct run_spec *l,
     fact_int(p, FACT_START_UNIX_NS, p->end->unix_ns);
     fact_int(p, FACT_RUN_NS, p->end->t1 - p->end->t0);
     fact_int(p, FACT_CPUS, sysconf(_SC_NPROCESSORS_ONLN));
-    fact_int(p, FACT_CPU_US, whole_cpu_us(t));
-    int64_t unseen = whole_cpu_us(t);
+    /* CPU time of everybody, from what the kernel keeps: those that we reaped
+     * with all that they waited for, and what the others had used when seen
+     * last. Microseconds. */
+    int64_t unseen = 0;
+    for (size_t i = 0; i < t->nprocs; i++) {
+        const struct seen_proc *q = &t->procs[i];
+        if (q->reaped)
+            unseen += usage_us(&q->usage.ru_utime) +
+                      usage_us(&q->usage.ru_stime);
+        else if (q->alive && q->cpu_ns > 0) unseen += q->cpu_ns / 1000;
+    }
+    fact_int(p, FACT_CPU_US, unseen);
     for (size_t i = 0; i < t->nprocs; i++)
         if (t->procs[i].cpu_ns > 0) unseen -= t->procs[i].cpu_ns / 1000;
     fact_int(p, FACT_UNSEEN_CPU_US, unseen > 0 ? unseen : 0);

@@ -45,17 +45,6 @@ static int make_path(const char *path, int *made, struct ops_err *e) {
     return rc;
 }
 
-/* A run's name is one part of a path, and no hidden one. */
-static int check_name(const char *name, struct ops_err *e) {
-    if (*name == '\0' || *name == '.' || strchr(name, '/') != NULL ||
-        strlen(name) > 200)
-        return fail(e, OPS_EUSAGE,
-                    "--run '%s': a run's name is the name of a "
-                    "folder, without '/' and with no '.' at its beginning",
-                    name);
-    return 0;
-}
-
 /* The folder of a run that is new: the first name that nobody has. */
 static int make_new(struct rundir *d, const char *above, struct ops_err *e) {
     char when[32];
@@ -116,7 +105,12 @@ int rundir_make(const char *logdir, const char *name, struct rundir *out,
     *out = (struct rundir){0};
     if (*logdir == '\0')
         return fail(e, OPS_EUSAGE, "-o needs the name of a folder");
-    if (name != NULL) TRY(check_name(name, e));
+    if (name != NULL && (*name == '\0' || *name == '.' ||
+                         strchr(name, '/') != NULL || strlen(name) > 200))
+        return fail(e, OPS_EUSAGE,
+                    "--run '%s': a run's name is the name of a "
+                    "folder, without '/' and with no '.' at its beginning",
+                    name);
     int rc = make_all(logdir, name, out, e);
     if (rc != 0) rundir_free(out);
     return rc;

@@ -20,18 +20,8 @@ enum {
     RARELY = 16, /* looks between those at what seldom changes */
 };
 
-int64_t mono_now(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 /* Returns the CPU time of this thread, ns. */
-static int64_t cpu_now(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
+static int64_t cpu_now(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 struct seen_proc *tree_find(struct tree *tree, int32_t pid) {
     uint32_t i = map_get(&tree->by_pid, (uint64_t)pid);
@@ -41,10 +31,8 @@ struct seen_proc *tree_find(struct tree *tree, int32_t pid) {
 /* Returns when something started, by the kernel's ticks since boot, which are
  * coarse: not before `after` and not after now. */
 static int64_t tree_start_time(int64_t ticks, int64_t after, int64_t now) {
-    struct timespec boot;
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    int64_t since = (int64_t)boot.tv_sec * 1000000000 + boot.tv_nsec;
-    int64_t t = now - since + ticks * (1000000000 / sysconf(_SC_CLK_TCK));
+    int64_t t = now - clock_ns(CLOCK_BOOTTIME) +
+                ticks * (1000000000 / sysconf(_SC_CLK_TCK));
     if (t < after) t = after;
     return t > now ? now : t;
 }
@@ -194,17 +182,6 @@ static void read_command(struct seen_proc *p, const struct proc_stat *st) {
     p->command = copy;
 }
 
-static void take_stat(struct seen_proc *p, const struct proc_stat *st) {
-    p->ppid = st->ppid;
-    p->user_ticks = st->user_ticks;
-    p->sys_ticks = st->sys_ticks;
-    p->child_ticks = st->child_user_ticks + st->child_sys_ticks;
-    p->minor_faults = st->minor_faults;
-    p->major_faults = st->major_faults;
-    p->child_faults = st->child_faults;
-    if (st->threads > p->most_threads) p->most_threads = (int32_t)st->threads;
-}
-
 /* One row of its history. */
 static void keep_sample(struct seen_proc *p, int64_t now, int32_t threads) {
     /* clang-format off */
@@ -249,7 +226,14 @@ static bool look_at(struct tree *tree, struct seen_proc *p, int64_t cpu,
         return false;
     }
     bool dead = st.state == 'Z' || st.state == 'X';
-    take_stat(p, &st);
+    p->ppid = st.ppid;
+    p->user_ticks = st.user_ticks;
+    p->sys_ticks = st.sys_ticks;
+    p->child_ticks = st.child_user_ticks + st.child_sys_ticks;
+    p->minor_faults = st.minor_faults;
+    p->major_faults = st.major_faults;
+    p->child_faults = st.child_faults;
+    if (st.threads > p->most_threads) p->most_threads = (int32_t)st.threads;
     if (cpu >= p->cpu_ns) p->cpu_ns = cpu;
     int64_t in, out;
     if (proc_io_read(p->pid, &in, &out)) {
@@ -395,23 +379,6 @@ static void take_in(struct tree *tree, int32_t *fresh, size_t n, int64_t now) {
     tree->young_ns += (cpu_now() - cpu) * ours / all;
 }
 
-/* Looks through all processes of the machine for those that were not there at
- * the last scan. */
-static void scan(struct tree *tree, int64_t now) {
-    struct listing old = list_all(tree);
-    size_t n = 0, k = 0;
-    int32_t *fresh = malloc((tree->nlisted + 1) * sizeof *fresh);
-    for (size_t i = 0; fresh != NULL && i < tree->nlisted; i++) {
-        int32_t pid = tree->listed[i];
-        while (k < old.n && old.v[k] < pid) k++;
-        bool known = k < old.n && old.v[k] == pid;
-        if (!known && pid != tree->self) fresh[n++] = pid;
-    }
-    take_in(tree, fresh, n, now);
-    free(fresh);
-    free(old.v);
-}
-
 /* How long to wait where looks are cheap: short programs get a close look. */
 static int64_t pace(int64_t age) {
     if (age < 100 * (int64_t)NS_PER_MS) return 2 * NS_PER_MS;
@@ -425,7 +392,20 @@ int64_t tree_look(struct tree *tree, int64_t now) {
     tree->look++;
     int32_t last = proc_last_pid();
     if ((last == 0 || last != tree->last_pid) && now >= tree->next_scan) {
-        scan(tree, now);
+        /* Looks through all processes of the machine for those that were not
+         * there at the last scan. */
+        struct listing old = list_all(tree);
+        size_t n = 0, k = 0;
+        int32_t *fresh = malloc((tree->nlisted + 1) * sizeof *fresh);
+        for (size_t i = 0; fresh != NULL && i < tree->nlisted; i++) {
+            int32_t pid = tree->listed[i];
+            while (k < old.n && old.v[k] < pid) k++;
+            bool known = k < old.n && old.v[k] == pid;
+            if (!known && pid != tree->self) fresh[n++] = pid;
+        }
+        take_in(tree, fresh, n, now);
+        free(fresh);
+        free(old.v);
         int64_t cost = cpu_now() - cpu - (tree->young_ns - young);
         tree->last_pid = last;
         tree->scanned = tree->next_scan = now;

@@ -12,6 +12,7 @@
 #ifndef CAPTURE_TREE_H
 #define CAPTURE_TREE_H
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "capture/proc.h"
 #include <sys/resource.h>
@@ -121,6 +122,6 @@ struct seen_proc *tree_find(struct tree *tree, int32_t pid);
 void tree_sample_total(struct tree *tree, int64_t now);
 
 /* Returns the time of CLOCK_MONOTONIC, ns. */
-int64_t mono_now(void);
+static inline int64_t mono_now(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 #endif

@@ -57,4 +57,12 @@ void verb_opts(const struct verb *v, struct opts *o);
 int verb_run(const struct verb *v, const struct opts *o, int argc, char **argv,
              struct ops_err *e);
 
+struct profiles;
+
+/* Loads every path of a command line; shows a progress bar on a terminal.
+ * OPS_EUSAGE when no path was given. On success the caller frees with
+ * profiles_free. */
+int profiles_load(const struct opts *o, int argc, char **argv,
+                  struct profiles *out, struct ops_err *e);
+
 #endif

@@ -5,8 +5,8 @@
 
 #include "analyze/analyze.h"
 #include "api/run.h"
-#include "cmd/load.h"
 #include "cmd/show.h"
+#include "load/profiles.h"
 #include <string.h>
 
 #define X(name) extern const struct command command_##name;
@@ -79,24 +79,20 @@ void verb_opts(const struct verb *v, struct opts *o) {
               v->opts);
 }
 
-/* Runs an analysis over every profile and joins the results side by side. */
-static int run_analysis(const struct analysis *a, const struct opts *o,
-                        int argc, char **argv, struct ops_err *e) {
-    struct profiles p;
-    TRY(profiles_load(o, argc, argv, &p, e));
-    struct result all;
-    int rc = profiles_run(&p, a, o, show_default_top(o), &all, e);
-    if (rc == 0) {
-        rc = show_result(&all, o, e);
-        if (rc == 0 && all.more != NULL && all.more->oom) rc = fail_oom(e);
-        result_free(&all);
-    }
-    profiles_free(&p);
-    return rc;
-}
-
 int verb_run(const struct verb *v, const struct opts *o, int argc, char **argv,
              struct ops_err *e) {
-    if (v->analysis != NULL) return run_analysis(v->analysis, o, argc, argv, e);
+    if (v->analysis != NULL) {
+        struct profiles p;
+        TRY(profiles_load(o, argc, argv, &p, e));
+        struct result all;
+        int rc = profiles_run(&p, v->analysis, o, show_default_top(o), &all, e);
+        if (rc == 0) {
+            rc = show_result(&all, o, e);
+            if (rc == 0 && all.more != NULL && all.more->oom) rc = fail_oom(e);
+            result_free(&all);
+        }
+        profiles_free(&p);
+        return rc;
+    }
     return v->command->run(o, argc, argv, e);
 }

@@ -4,8 +4,8 @@
  * another one where the file system knows none without, and gets its name when
  * it is whole. */
 #include "cmd/command.h"
-#include "cmd/load.h"
 #include "export/export.h"
+#include "load/profiles.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

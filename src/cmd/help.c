@@ -43,23 +43,21 @@ static void put_entry(struct sink *out, const char *name, const char *text,
     put_text(out, text, width + 2);
 }
 
-static void put_option(struct sink *out, const struct opt *p) {
-    char left[96], text[256];
-    char letter[8] = "";
-    if (p->letter) snprintf(letter, sizeof letter, "-%c, ", p->letter);
-    snprintf(left, sizeof left, "%s--%s%s%s", letter, p->name,
-             p->arg ? " " : "", p->arg ? p->arg : "");
-    snprintf(text, sizeof text, "%s%s%s%s", p->help,
-             p->dflt ? " (default: " : "", p->dflt ? p->dflt : "",
-             p->dflt ? ")" : "");
-    put_entry(out, left, text, OPTION_WIDTH);
-}
-
 static void put_options(struct sink *out, const char *title,
                         const struct opt *table) {
     if (table == NULL || table->name == NULL) return;
     sink_printf(out, "\n%s\n", title);
-    for (const struct opt *p = table; p->name != NULL; p++) put_option(out, p);
+    for (const struct opt *p = table; p->name != NULL; p++) {
+        char left[96], text[256];
+        char letter[8] = "";
+        if (p->letter) snprintf(letter, sizeof letter, "-%c, ", p->letter);
+        snprintf(left, sizeof left, "%s--%s%s%s", letter, p->name,
+                 p->arg ? " " : "", p->arg ? p->arg : "");
+        snprintf(text, sizeof text, "%s%s%s%s", p->help,
+                 p->dflt ? " (default: " : "", p->dflt ? p->dflt : "",
+                 p->dflt ? ")" : "");
+        put_entry(out, left, text, OPTION_WIDTH);
+    }
 }
 
 static void put_option_page(struct sink *out) {
@@ -205,8 +203,7 @@ int help_short(struct ops_err *e) {
     return finish(&out, e);
 }
 
-int help_all(const struct opts *o, struct ops_err *e) {
-    (void)o;
+int help_all(struct ops_err *e) {
     struct sink out;
     sink_screen(&out, STDOUT_FILENO);
     sink_puts(&out, "opscope " OPS_VERSION ": where the time and the memory of "
@@ -225,26 +222,21 @@ int help_all(const struct opts *o, struct ops_err *e) {
     return finish(&out, e);
 }
 
-static int unknown_topic(const char *topic, struct ops_err *e) {
-    struct suggest s = suggest_for(topic);
-    struct verb v;
-    for (size_t i = 0; verb_at(i, &v); i++) suggest_try(&s, v.name);
-    for (const struct help_page *p = help_pages; p->name != NULL; p++)
-        suggest_try(&s, p->name);
-    const char *near = suggest_best(&s);
-    return fail(e, OPS_EUSAGE, "no help on '%s'; %s%s%s", topic,
-                near ? "did you mean '" : "'opscope help' lists what there is",
-                near ? near : "", near ? "'?" : "");
-}
-
-int help_topic(const char *topic, const struct opts *o, struct ops_err *e) {
-    (void)o;
+int help_topic(const char *topic, struct ops_err *e) {
     struct sink out;
     struct verb v;
     const struct help_page *p = help_pages;
     while (p->name != NULL && strcmp(p->name, topic) != 0) p++;
-    if (p->name == NULL && !verb_find(topic, &v))
-        return unknown_topic(topic, e);
+    if (p->name == NULL && !verb_find(topic, &v)) {
+        struct suggest s = suggest_for(topic);
+        for (size_t i = 0; verb_at(i, &v); i++) suggest_try(&s, v.name);
+        for (p = help_pages; p->name != NULL; p++) suggest_try(&s, p->name);
+        const char *near = suggest_best(&s);
+        return fail(e, OPS_EUSAGE, "no help on '%s'; %s%s%s", topic,
+                    near ? "did you mean '"
+                         : "'opscope help' lists what there is",
+                    near ? near : "", near ? "'?" : "");
+    }
     sink_screen(&out, STDOUT_FILENO);
     if (p->name != NULL) p->put(&out);
     else put_verb(&out, &v);
@@ -259,7 +251,7 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
         return finish(&out, e);
     }
     if (argc > 1) return fail(e, OPS_EUSAGE, "help takes one TOPIC at a time");
-    return argc == 0 ? help_all(o, e) : help_topic(argv[0], o, e);
+    return argc == 0 ? help_all(e) : help_topic(argv[0], e);
 }
 
 static const struct opt help_opts[] = {

@@ -13,10 +13,10 @@ int help_version(struct ops_err *e);
 int help_short(struct ops_err *e);
 
 /* Everything there is, one line each. */
-int help_all(const struct opts *o, struct ops_err *e);
+int help_all(struct ops_err *e);
 
 /* One page: a command, an analysis, or one of help_topics. */
-int help_topic(const char *topic, const struct opts *o, struct ops_err *e);
+int help_topic(const char *topic, struct ops_err *e);
 
 /* Pages that are neither commands nor analyses; ends with a NULL name. */
 struct help_page {

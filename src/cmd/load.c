@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Loading as the command line does it: options, and a progress bar on stderr,
  * drawn only on a terminal and for work that takes more than a second. */
-#include "cmd/load.h"
+#include "cmd/command.h"
 
 #include "base/clock.h"
 #include "base/io/sink.h"
-#include "base/opt.h"
 #include "import/import.h"
+#include "load/profiles.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

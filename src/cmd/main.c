@@ -4,23 +4,106 @@
 #include "analyze/analyze.h"
 #include "base/io/file.h"
 #include "base/text/suggest.h"
-#include "cmd/args.h"
 #include "cmd/command.h"
 #include "cmd/help.h"
-#include "cmd/say.h"
+#include "cmd/show.h"
 #include <locale.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
-static int exit_code(int rc) {
-    if (rc >= 0) return rc;
-    switch (rc) {
-    case OPS_EUSAGE: return EXIT_USAGE;
-    case OPS_ELIMIT: return EXIT_LIMIT;
-    default: return EXIT_INPUT;
-    }
+/* --- the words of a command line: options may stand before or after operands,
+ * "--opt value" and "--opt=value" are the same, short letters may be joined,
+ * "--" ends options ------------------------------------------------------- */
+
+/* "--name=value" or "--name value" at argv[*i]; moves *i to the last word
+ * used. */
+static int long_option(struct opts *o, int argc, char **argv, int *i,
+                       struct ops_err *e) {
+    char name[64];
+    const char *word = argv[*i] + 2, *eq = strchr(word, '=');
+    size_t n = eq ? (size_t)(eq - word) : strlen(word);
+    if (n >= sizeof name)
+        return fail(e, OPS_EUSAGE, "unknown option '--%.40s...'", word);
+    memcpy(name, word, n);
+    name[n] = '\0';
+    const struct opt *p = opts_find(o, name);
+    const char *value = eq ? eq + 1 : NULL;
+    /* "--sort --top 3" forgot a value rather than named a column "--top". */
+    if (p && !value && p->type != OPT_FLAG && *i + 1 < argc &&
+        strncmp(argv[*i + 1], "--", 2) != 0)
+        value = argv[++*i];
+    return opts_set(o, name, value, e);
 }
+
+/* "-q", "-qv", "-o FILE" or "-oFILE" at argv[*i]. */
+static int short_options(struct opts *o, int argc, char **argv, int *i,
+                         struct ops_err *e) {
+    for (const char *s = argv[*i] + 1; *s != '\0'; s++) {
+        const struct opt *p = opts_find_letter(o, *s);
+        if (p == NULL) return fail(e, OPS_EUSAGE, "unknown option '-%c'", *s);
+        if (p->type == OPT_FLAG) {
+            TRY(opts_set(o, p->name, NULL, e));
+            continue;
+        }
+        const char *value = s[1] ? s + 1 : NULL;
+        if (!value && *i + 1 < argc) value = argv[++*i];
+        return opts_set(o, p->name, value, e);
+    }
+    return 0;
+}
+
+/* Is it an option? A dash alone is an operand: standard input. */
+static bool is_option(const char *s) { return s[0] == '-' && s[1] != '\0'; }
+
+static int one_option(struct opts *o, int argc, char **argv, int *i,
+                      struct ops_err *e) {
+    return argv[*i][1] == '-' ? long_option(o, argc, argv, i, e)
+                              : short_options(o, argc, argv, i, e);
+}
+
+/* Finds the first operand, which names the command: argc when there is none.
+ * The options before it must be in o's tables (they are not stored). */
+static int args_command(const struct opts *o, int argc, char **argv, int *at,
+                        struct ops_err *e) {
+    struct opts scratch = *o;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) i++;
+        else if (is_option(argv[i])) {
+            TRY(one_option(&scratch, argc, argv, &i, e));
+            continue;
+        }
+        *at = i < argc ? i : argc;
+        return 0;
+    }
+    *at = argc;
+    return 0;
+}
+
+/* Takes options out of argv[0..argc) and stores them in o; the operands stay,
+ * in order, and *n tells how many. argv[skip] is left out altogether (-1:
+ * none). Of a program's command line the first operand ends the options. NULL
+ * stands behind the last operand, as exec wants it; argv[argc] is one, too. */
+static int args_parse(struct opts *o, int argc, char **argv, int skip,
+                      bool program, int *n, struct ops_err *e) {
+    bool ended = false;
+    *n = 0;
+    for (int i = 0; i < argc; i++) {
+        if (i == skip) continue;
+        if (ended || !is_option(argv[i])) {
+            argv[(*n)++] = argv[i];
+            ended |= program;
+        } else if (strcmp(argv[i], "--") == 0) {
+            ended = true;
+        } else {
+            TRY(one_option(o, argc, argv, &i, e));
+        }
+    }
+    argv[*n] = NULL;
+    return 0;
+}
+
+/* --- the command --------------------------------------------------------- */
 
 /* Says what the unknown word might have been. */
 static int unknown_command(const char *word, struct ops_err *e) {
@@ -43,32 +126,27 @@ static int unknown_command(const char *word, struct ops_err *e) {
                 word);
 }
 
-/* No command word: --version, --help, or nothing at all. */
-static int run_bare(struct opts *o, int argc, char **argv, struct ops_err *e) {
-    int n;
-    TRY(args_parse(o, argc, argv, -1, &n, e));
-    if (opts_flag(o, "version")) return help_version(e);
-    if (argc == 0) return help_short(e);
-    if (opts_flag(o, "help")) return help_all(o, e);
-    return fail(e, OPS_EUSAGE,
-                "a command is missing; 'opscope help' lists "
-                "them");
-}
-
 static int run(int argc, char **argv, struct ops_err *e) {
     struct opts o;
     int at, n;
     opts_init(&o, program_opts, analysis_common_opts, NULL);
     TRY(args_command(&o, argc, argv, &at, e));
-    if (at == argc) return run_bare(&o, argc, argv, e);
+    if (at == argc) {
+        /* No command word: --version, --help, or nothing at all. */
+        TRY(args_parse(&o, argc, argv, -1, false, &n, e));
+        if (opts_flag(&o, "version")) return help_version(e);
+        if (argc == 0) return help_short(e);
+        if (opts_flag(&o, "help")) return help_all(e);
+        return fail(e, OPS_EUSAGE,
+                    "a command is missing; 'opscope help' lists them");
+    }
     struct verb v;
     if (!verb_find(argv[at], &v)) return unknown_command(argv[at], e);
     verb_opts(&v, &o);
-    if (v.command != NULL && v.command->program)
-        TRY(args_parse_program(&o, argc, argv, at, &n, e));
-    else TRY(args_parse(&o, argc, argv, at, &n, e));
+    bool program = v.command != NULL && v.command->program;
+    TRY(args_parse(&o, argc, argv, at, program, &n, e));
     if (opts_flag(&o, "version")) return help_version(e);
-    if (opts_flag(&o, "help")) return help_topic(v.name, &o, e);
+    if (opts_flag(&o, "help")) return help_topic(v.name, e);
     return verb_run(&v, &o, n, argv, e);
 }
 
@@ -94,5 +172,10 @@ int main(int argc, char **argv) {
     int rc = argc > 0 ? run(argc - 1, argv + 1, &e) : 0;
     if (rc < 0 && e.text[0] == '\0') return EXIT_DONE;
     if (rc < 0) say("%s", e.text);
-    return exit_code(rc);
+    if (rc >= 0) return rc;
+    switch (rc) {
+    case OPS_EUSAGE: return EXIT_USAGE;
+    case OPS_ELIMIT: return EXIT_LIMIT;
+    default: return EXIT_INPUT;
+    }
 }

@@ -26,45 +26,43 @@ static void put(struct sink *out, const char *s) {
     }
 }
 
+/* The arguments of a tag, if there are any. */
+static void put_args(struct sink *out, const char *args) {
+    if (args == NULL) return;
+    sink_puts(out, " \\fI");
+    put(out, args);
+    sink_puts(out, "\\fR");
+}
+
 /* One paragraph with a tag. */
 static void put_item(struct sink *out, const char *tag, const char *args,
                      const char *text) {
     sink_puts(out, ".TP\n\\fB");
     put(out, tag);
     sink_puts(out, "\\fR");
-    if (args != NULL) {
-        sink_puts(out, " \\fI");
-        put(out, args);
-        sink_puts(out, "\\fR");
-    }
+    put_args(out, args);
     sink_putc(out, '\n');
     put(out, text);
     sink_putc(out, '\n');
 }
 
-static void put_option(struct sink *out, const struct opt *p) {
-    sink_puts(out, ".TP\n");
-    if (p->letter) sink_printf(out, "\\fB\\-%c\\fR, ", p->letter);
-    sink_puts(out, "\\fB\\-\\-");
-    put(out, p->name);
-    sink_puts(out, "\\fR");
-    if (p->arg != NULL) {
-        sink_puts(out, " \\fI");
-        put(out, p->arg);
-        sink_puts(out, "\\fR");
-    }
-    sink_putc(out, '\n');
-    put(out, p->help);
-    if (p->dflt != NULL) {
-        sink_puts(out, " (default: ");
-        put(out, p->dflt);
-        sink_putc(out, ')');
-    }
-    sink_puts(out, ".\n");
-}
-
 static void put_options(struct sink *out, const struct opt *table) {
-    for (const struct opt *p = table; p && p->name; p++) put_option(out, p);
+    for (const struct opt *p = table; p && p->name; p++) {
+        sink_puts(out, ".TP\n");
+        if (p->letter) sink_printf(out, "\\fB\\-%c\\fR, ", p->letter);
+        sink_puts(out, "\\fB\\-\\-");
+        put(out, p->name);
+        sink_puts(out, "\\fR");
+        put_args(out, p->arg);
+        sink_putc(out, '\n');
+        put(out, p->help);
+        if (p->dflt != NULL) {
+            sink_puts(out, " (default: ");
+            put(out, p->dflt);
+            sink_putc(out, ')');
+        }
+        sink_puts(out, ".\n");
+    }
 }
 
 /* An analysis: what a row is, its columns and its own options. */
@@ -86,7 +84,7 @@ static void put_analysis(struct sink *out, const struct analysis *a) {
     put_options(out, a->opts);
 }
 
-static void put_head(struct sink *out) {
+void man_put(struct sink *out) {
     sink_puts(out,
               ".TH OPSCOPE 1 \"\" \"opscope " OPS_VERSION "\" \"User "
               "Commands\"\n.SH NAME\nopscope \\- where the time and the memory "
@@ -105,10 +103,6 @@ static void put_head(struct sink *out) {
               "prints tables:\nas text for people, as JSON or CSV for "
               "programs.\nA value that was not recorded is shown as "
               "\\(lq\\-\\(rq, never as 0.\n");
-}
-
-void man_put(struct sink *out) {
-    put_head(out);
     sink_puts(out, ".SH ANALYSES\n");
     for (size_t i = 0; analyses[i] != NULL; i++) put_analysis(out, analyses[i]);
     sink_puts(out, ".SH COMMANDS\n");

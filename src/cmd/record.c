@@ -5,13 +5,10 @@
 #include "analyze/analyze.h"
 #include "api/run.h"
 #include "capture/launch.h"
-#include "capture/profile.h"
-#include "capture/recover_run.h"
 #include "capture/tree.h"
 #include "cmd/command.h"
-#include "cmd/load.h"
-#include "cmd/say.h"
 #include "cmd/show.h"
+#include "load/profiles.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,16 +32,6 @@ static void tell(const struct opts *o, const char *fmt, ...) {
     va_start(ap, fmt);
     vsay(fmt, ap);
     va_end(ap);
-}
-
-/* A descriptor 0, 1 or 2 that is closed would be given to a file of ours, and
- * what is printed would go into it. The program still finds it closed. */
-static void fill_standard(void) {
-    int fd;
-    while ((fd = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 &&
-           fd <= STDERR_FILENO)
-        continue;
-    if (fd >= 0) close(fd);
 }
 
 /* Is there a file of that name in a folder of PATH? Where a folder may not be
@@ -89,37 +76,6 @@ static int exit_status(const struct opts *o, const char *program, int status) {
 
 static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
 
-/* What outlived the program. */
-static void say_left(const struct opts *o, const struct launch_end *end) {
-    if (end->recording > 0)
-        tell(o,
-             "%zu process%s of the program still record%s, after %.1f s of "
-             "waiting (--wait): look at the folder again when it is done",
-             end->recording, end->recording == 1 ? "" : "es",
-             end->recording == 1 ? "s" : "", (double)end->waited / 1e9);
-    else if (end->left > 0)
-        tell(o,
-             "%zu process%s of the program still run%s; what is not over is "
-             "seen up to here",
-             end->left, end->left == 1 ? "" : "es", end->left == 1 ? "s" : "");
-}
-
-static void say_gathered(const struct opts *o, const struct run_recovered *g) {
-    if (g->saved > 0)
-        tell(o,
-             "%zu process%s ended without closing %s recording: saved, %" PRIu64
-             " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
-             " dropped",
-             g->saved, g->saved == 1 ? "" : "es",
-             g->saved == 1 ? "its" : "their", g->events, plural(g->events),
-             g->rest, g->drops);
-    if (g->failed > 0)
-        tell(o,
-             "%zu recording%s of processes that died could not be finished: "
-             "%s",
-             g->failed, plural(g->failed), g->why);
-}
-
 /* The overview of the run, on stderr. */
 static int overview(const struct opts *o, char *path, struct ops_err *e) {
     static const char *const handed[] = {"format", "color", "width", "threads",
@@ -153,7 +109,17 @@ static void finish(const struct opts *o, const struct run_spec *l,
     struct ops_err e = {0};
     struct run_recovered got = end->got;
     char *path;
-    say_left(o, end);
+    if (end->recording > 0)
+        tell(o,
+             "%zu process%s of the program still record%s, after %.1f s of "
+             "waiting (--wait): look at the folder again when it is done",
+             end->recording, end->recording == 1 ? "" : "es",
+             end->recording == 1 ? "s" : "", (double)end->waited / 1e9);
+    else if (end->left > 0)
+        tell(o,
+             "%zu process%s of the program still run%s; what is not over is "
+             "seen up to here",
+             end->left, end->left == 1 ? "" : "es", end->left == 1 ? "s" : "");
     recover_run_all(dir->path, tree, l->alone, &got);
     bool seen = profile_write(tree, l, end, dir, &path, &e) == 0;
     if (!seen) say("%s", e.text);
@@ -166,7 +132,19 @@ static void finish(const struct opts *o, const struct run_spec *l,
     bool show = !opts_flag(o, "quiet") && !opts_flag(o, "no-overview");
     if (show && overview(o, dir->path, &e) != 0 && e.text[0] != '\0')
         say("%s", e.text);
-    say_gathered(o, &got);
+    if (got.saved > 0)
+        tell(o,
+             "%zu process%s ended without closing %s recording: saved, %" PRIu64
+             " event%s, %" PRIu64 " of them from shared memory; %" PRIu64
+             " dropped",
+             got.saved, got.saved == 1 ? "" : "es",
+             got.saved == 1 ? "its" : "their", got.events, plural(got.events),
+             got.rest, got.drops);
+    if (got.failed > 0)
+        tell(o,
+             "%zu recording%s of processes that died could not be finished: "
+             "%s",
+             got.failed, plural(got.failed), got.why);
 }
 
 /* Where to: -o, else what the environment says already. */
@@ -195,7 +173,14 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     struct tree tree = {0};
     struct launch_end end;
     TRY(launch_check_steps(l.steps, e));
-    fill_standard();
+    /* A descriptor 0, 1 or 2 that is closed would be given to a file of ours,
+     * and what is printed would go into it. The program still finds it
+     * closed. */
+    int fd;
+    while ((fd = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 &&
+           fd <= STDERR_FILENO)
+        continue;
+    if (fd >= 0) close(fd);
     TRY(rundir_make(log_folder(o), opts_text(o, "run"), &dir, e));
     int rc = launch_run(&l, &dir, &tree, &end, e);
     if (rc == 0 && end.errnum != 0) {

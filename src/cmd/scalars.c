@@ -76,17 +76,6 @@ static void put_lines(const struct result *r, bool runs, struct sink *out) {
     }
 }
 
-/* The CSV rows without the line of names, which was printed before. */
-static void put_csv_rows(const struct result *r, struct sink *out) {
-    struct sink all;
-    sink_memory(&all);
-    present_csv(r, &all);
-    const char *end = all.n > 0 ? memchr(all.buf, '\n', all.n) : NULL;
-    if (end != NULL)
-        sink_write(out, end + 1, all.n - (size_t)(end + 1 - all.buf));
-    sink_free(&all);
-}
-
 /* Prints what came since the last look. */
 static int show_new(const struct logdir *l, const struct scalar_view *v,
                     struct scalar_cursor *seen, const struct opts *o,
@@ -97,8 +86,17 @@ static int show_new(const struct logdir *l, const struct scalar_view *v,
     sink_screen(&out, STDOUT_FILENO);
     if (r.nrows > 0) {
         if (is_format(o, "json")) present_json(&r, &out);
-        else if (is_format(o, "csv")) put_csv_rows(&r, &out);
-        else put_lines(&r, l->nfiles > 1, &out);
+        else if (is_format(o, "csv")) {
+            /* The CSV rows without the line of names, which was printed
+             * before. */
+            struct sink all;
+            sink_memory(&all);
+            present_csv(&r, &all);
+            const char *end = all.n > 0 ? memchr(all.buf, '\n', all.n) : NULL;
+            if (end != NULL)
+                sink_write(&out, end + 1, all.n - (size_t)(end + 1 - all.buf));
+            sink_free(&all);
+        } else put_lines(&r, l->nfiles > 1, &out);
     }
     int rc = sink_flush(&out, e);
     sink_free(&out);

@@ -4,6 +4,7 @@
 
 #include "present/present.h"
 #include <langinfo.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -64,4 +65,21 @@ int show_result_on(int fd, const struct result *r, const struct opts *o,
     int rc = sink_flush(&out, e);
     sink_free(&out);
     return rc;
+}
+
+/* A line is one write: lines of two processes do not mix. No memory is asked
+ * for: there may be none, which is then what is said. */
+void vsay(const char *fmt, va_list ap) {
+    char line[8192] = "opscope: ";
+    size_t n = strlen(line), room = sizeof line - n - 1; /* the line feed */
+    int k = vsnprintf(line + n, room, fmt, ap);
+    if (k > 0) n += (size_t)k < room ? (size_t)k : room - 1;
+    sink_line(STDERR_FILENO, line, n);
+}
+
+void say(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    vsay(fmt, ap);
+    va_end(ap);
 }

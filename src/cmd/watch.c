@@ -4,6 +4,8 @@
  * was drawn, and everything from there on is written anew. So no line may wrap,
  * and no more be drawn than the terminal has rows; what does not fit is
  * counted. In a pipe it is lines, or JSON or CSV. */
+#include "base/bytes.h"
+#include "base/clock.h"
 #include "base/io/sink.h"
 #include "cmd/command.h"
 #include "cmd/show.h"
@@ -55,11 +57,7 @@ struct watch {
     struct watch_draw draw;
 };
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+static double now_s(void) { return (double)clock_ns(CLOCK_MONOTONIC) * 1e-9; }
 
 /* --- the profile that grows ---------------------------------------------- */
 
@@ -76,8 +74,7 @@ struct newest {
 
 static void try_file(struct newest *best, const char *path) {
     struct stat st;
-    size_t n = strlen(path);
-    bool part = n > 5 && strcmp(path + n - 5, ".part") == 0;
+    bool part = bytes_ends(bytes_of(path), ".part");
     if (strstr(path, ".xplane.pb") == NULL || stat(path, &st) != 0) return;
     int64_t mtime = mtime_of(&st);
     if (best->path != NULL &&
@@ -99,18 +96,6 @@ static char *find_profile(const char *logdir) {
     return path;
 }
 
-/* Reads the profile; its steps, when it has any. */
-static void read_profile(struct watch_profile *p) {
-    struct import_opts o = {0};
-    struct trace *t = trace_new();
-    if (t != NULL && import_file(p->path, t, &o, NULL) == 0 &&
-        trace_seal(t, NULL) == 0) {
-        struct watch_steps now = watch_profile_steps(t);
-        if (now.have) p->steps = now;
-    }
-    trace_free(t);
-}
-
 /* Finds the newest <logdir>/[.../]plugins/profile/<run>/<name>.xplane.pb.part,
  * else the newest .xplane.pb, and reads it if it has grown: at most every two
  * seconds, and at most a fifth of the time. Whatever cannot be read leaves the
@@ -127,7 +112,14 @@ static void look_at_profile(struct watch_profile *p, const char *logdir) {
         (other || st.st_size != p->size || mtime_of(&st) != p->mtime_ns)) {
         p->size = st.st_size;
         p->mtime_ns = mtime_of(&st);
-        read_profile(p);
+        struct import_opts o = {0};
+        struct trace *t = trace_new();
+        if (t != NULL && import_file(p->path, t, &o, NULL) == 0 &&
+            trace_seal(t, NULL) == 0) {
+            struct watch_steps now = watch_profile_steps(t);
+            if (now.have) p->steps = now;
+        }
+        trace_free(t);
     }
     double took = now_s() - start;
     p->next_s = start +
@@ -208,44 +200,6 @@ static void draw(struct watch_draw *d, const char *title,
     }
 }
 
-/* Everything in one line: name value, name value, ... */
-static void put_line(const struct result *r, struct sink *out) {
-    for (size_t i = 0; i < r->nrows; i++) {
-        char amount[64];
-        const char *run = text_at(r, i, RUN);
-        if (result_cell(r, i, AMOUNT).null && run == NULL) continue;
-        put_amount(r, i, amount, sizeof amount);
-        sink_puts(out, out->n > 0 ? "  " : "");
-        if (run != NULL && strcmp(run, ".") != 0) {
-            text_put(out, run);
-            sink_putc(out, '/');
-        }
-        text_put(out, text_at(r, i, METRIC));
-        sink_printf(out, " %s", amount);
-    }
-}
-
-/* In a pipe: a line with the time, when anything is new. */
-static void put_changed(struct watch_draw *d, const struct result *r,
-                        struct sink *out) {
-    struct sink line;
-    sink_memory(&line);
-    put_line(r, &line);
-    sink_putc(&line, '\0');
-    if (!line.broken && line.n > 1 &&
-        (d->last_line == NULL || strcmp(d->last_line, line.buf) != 0)) {
-        time_t now = time(NULL);
-        struct tm tm;
-        char clock[16] = "";
-        if (localtime_r(&now, &tm) != NULL)
-            strftime(clock, sizeof clock, "%H:%M:%S", &tm);
-        sink_printf(out, "%s  %s\n", clock, line.buf);
-        free(d->last_line);
-        d->last_line = strdup(line.buf);
-    }
-    sink_free(&line);
-}
-
 /* Shows one look, `title` above the table. Returns OPS_EIO with an empty
  * sentence when nobody reads any more. */
 static int watch_draw(struct watch_draw *d, const char *title,
@@ -257,7 +211,38 @@ static int watch_draw(struct watch_draw *d, const char *title,
     sink_screen(&out, STDOUT_FILENO);
     int width = show_width(o);
     if (d->in_place) draw(d, title, r, width > 0 ? (size_t)width : 200, &out);
-    else put_changed(d, r, &out);
+    else {
+        /* In a pipe: a line with the time, when anything is new. */
+        struct sink line;
+        sink_memory(&line);
+        /* Everything in one line: name value, name value, ... */
+        for (size_t i = 0; i < r->nrows; i++) {
+            char amount[64];
+            const char *run = text_at(r, i, RUN);
+            if (result_cell(r, i, AMOUNT).null && run == NULL) continue;
+            put_amount(r, i, amount, sizeof amount);
+            sink_puts(&line, line.n > 0 ? "  " : "");
+            if (run != NULL && strcmp(run, ".") != 0) {
+                text_put(&line, run);
+                sink_putc(&line, '/');
+            }
+            text_put(&line, text_at(r, i, METRIC));
+            sink_printf(&line, " %s", amount);
+        }
+        sink_putc(&line, '\0');
+        if (!line.broken && line.n > 1 &&
+            (d->last_line == NULL || strcmp(d->last_line, line.buf) != 0)) {
+            time_t now = time(NULL);
+            struct tm tm;
+            char clock[16] = "";
+            if (localtime_r(&now, &tm) != NULL)
+                strftime(clock, sizeof clock, "%H:%M:%S", &tm);
+            sink_printf(&out, "%s  %s\n", clock, line.buf);
+            free(d->last_line);
+            d->last_line = strdup(line.buf);
+        }
+        sink_free(&line);
+    }
     int rc = sink_flush(&out, e);
     sink_free(&out);
     return rc;
@@ -288,20 +273,6 @@ static struct watch_facts facts_of(struct watch *w) {
     return f;
 }
 
-static void title_of(const struct watch *w, char *buf, size_t cap) {
-    const struct watch_target *t = &w->target;
-    char who[120] = "no program writes here now";
-    if (t->nprocs == 1)
-        snprintf(who, sizeof who, "%s (pid %d)", t->procs[0].name,
-                 t->procs[0].pid);
-    else if (t->nprocs > 1)
-        snprintf(who, sizeof who, "%zu processes of %s", t->nprocs,
-                 t->procs[0].name);
-    else if (t->ended) snprintf(who, sizeof who, "the program has ended");
-    snprintf(buf, cap, "%.300s  %s",
-             t->logdir ? t->logdir : "no log folder is known", who);
-}
-
 /* Reads what is new. A folder that is gone shows what was there. */
 static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     struct ops_err gone;
@@ -329,7 +300,17 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     TRY(watch_table(&f, w->has_logs ? &w->logs.scalars : &w->nothing, &v, &r,
                     e));
     if (w->has_logs) logdir_describe(&w->logs, true, &r);
-    title_of(w, title, sizeof title);
+    const struct watch_target *t = &w->target;
+    char who[120] = "no program writes here now";
+    if (t->nprocs == 1)
+        snprintf(who, sizeof who, "%s (pid %d)", t->procs[0].name,
+                 t->procs[0].pid);
+    else if (t->nprocs > 1)
+        snprintf(who, sizeof who, "%zu processes of %s", t->nprocs,
+                 t->procs[0].name);
+    else if (t->ended) snprintf(who, sizeof who, "the program has ended");
+    snprintf(title, sizeof title, "%.300s  %s",
+             t->logdir ? t->logdir : "no log folder is known", who);
     rc = watch_draw(&w->draw, title, &r, o, e);
     result_free(&r);
     return rc;

@@ -4,6 +4,7 @@
  * TensorBoard that shows the same folder) do not count. */
 #include "cmd/watch_target.h"
 
+#include "base/bytes.h"
 #include "scalars/logdir.h"
 #include <errno.h>
 #include <limits.h>
@@ -16,11 +17,6 @@
 static const char part_suffix[] = ".xplane.pb.part";
 static const char profile_folder[] = "/plugins/profile/";
 
-static bool ends_with(const char *s, const char *end) {
-    size_t n = strlen(s), k = strlen(end);
-    return n >= k && strcmp(s + n - k, end) == 0;
-}
-
 /* Looks at a process. Returns false if there is none, or if it has ended and
  * waits to be buried. */
 static bool runs(int32_t pid, struct proc_stat *now) {
@@ -30,7 +26,7 @@ static bool runs(int32_t pid, struct proc_stat *now) {
 
 static bool is_log_file(const char *path) {
     const char *base = strrchr(path, '/');
-    return ends_with(path, part_suffix) ||
+    return bytes_ends(bytes_of(path), part_suffix) ||
            (base != NULL && logdir_is_event_file(base));
 }
 
@@ -44,7 +40,8 @@ static bool take_logdir(void *ctx, const char *path) {
     struct watch_target *w = ctx;
     if (!is_log_file(path)) return true;
     const char *end = strstr(path, profile_folder);
-    if (end == NULL || !ends_with(path, part_suffix)) end = strrchr(path, '/');
+    if (end == NULL || !bytes_ends(bytes_of(path), part_suffix))
+        end = strrchr(path, '/');
     w->logdir = end > path ? strndup(path, (size_t)(end - path)) : strdup("/");
     return w->logdir == NULL;
 }

@@ -118,14 +118,6 @@ static void next_arg(struct arg_writer *a) {
     a->any = true;
 }
 
-static void put_value(struct arg_writer *a, const struct arg *v) {
-    if (v->type == ARG_TEXT && !a->json) put_text(a->w, v->text);
-    /* digits that a double does not hold stay */
-    else if (v->type == ARG_FLOAT && a->json && json_is_strict(v->text))
-        sink_write(a->w->out, v->text.p, v->text.n);
-    else args_put_json(a->w->out, v, a->json);
-}
-
 static bool put_arg(void *ctx, struct bytes key, const struct arg *v) {
     struct arg_writer *a = ctx;
     if (a->step && BYTES_IS(key, "step_num")) return true;
@@ -137,7 +129,11 @@ static bool put_arg(void *ctx, struct bytes key, const struct arg *v) {
     json_put_key(a->w->out, &a->keys,
                  correlation ? bytes_of("correlation") : key, a->json);
     sink_putc(a->w->out, ':');
-    put_value(a, v);
+    if (v->type == ARG_TEXT && !a->json) put_text(a->w, v->text);
+    /* digits that a double does not hold stay */
+    else if (v->type == ARG_FLOAT && a->json && json_is_strict(v->text))
+        sink_write(a->w->out, v->text.p, v->text.n);
+    else args_put_json(a->w->out, v, a->json);
     return !a->w->out->broken;
 }
 
@@ -196,19 +192,6 @@ static void put_cat(struct writer *w, row_id row) {
                  bytes_of(words[kind < SPAN_KINDS ? kind : SPAN_OTHER]));
 }
 
-static void put_kind(struct writer *w, row_id row, bool step) {
-    uint8_t flags = w->t->spans.flags[row];
-    if (step) flags |= SPAN_STEPMARK;
-    sink_puts(w->out, ",\"kind\":\"");
-    sink_puts(w->out, kind_name(w->t->spans.kind[row]));
-    for (unsigned i = 0; i < 8; i++) {
-        if (!(flags & 1u << i) || flag_name(i) == NULL) continue;
-        sink_putc(w->out, ' ');
-        sink_puts(w->out, flag_name(i));
-    }
-    sink_putc(w->out, '"');
-}
-
 /* What a kernel was launched as (model/launch.h), for readers of ours. */
 static void put_launch(struct writer *w, row_id row) {
     struct launch l;
@@ -240,7 +223,16 @@ static void put_span(struct writer *w, row_id row) {
         sink_puts(w->out, ",\"dur\":");
         put_us(w, s->dur[row]);
     }
-    put_kind(w, row, step >= 0);
+    uint8_t flags = w->t->spans.flags[row];
+    if (step >= 0) flags |= SPAN_STEPMARK;
+    sink_puts(w->out, ",\"kind\":\"");
+    sink_puts(w->out, kind_name(w->t->spans.kind[row]));
+    for (unsigned i = 0; i < 8; i++) {
+        if (!(flags & 1u << i) || flag_name(i) == NULL) continue;
+        sink_putc(w->out, ' ');
+        sink_puts(w->out, flag_name(i));
+    }
+    sink_putc(w->out, '"');
     put_launch(w, row);
     put_args(w, row, step);
     sink_putc(w->out, '}');
@@ -268,30 +260,9 @@ static void put_arrow(struct writer *w, const char *ph, const char *cat,
     sink_puts(w->out, *ph == 'f' ? ",\"bp\":\"e\"}" : "}");
 }
 
-/* Launches as arrows that viewers draw, and the source's own. */
-static void put_arrows(struct writer *w) {
-    const struct links *l = &w->t->links;
-    const struct flows *f = &w->t->flows;
-    for (size_t i = 0; i < l->n && !w->out->broken; i++) {
-        put_arrow(w, "s", "launch", i, l->host[i]);
-        put_arrow(w, "f", "launch", i, l->device[i]);
-    }
-    for (size_t i = 0; i < f->n && !w->out->broken; i++) {
-        put_arrow(w, "s", "flow", i, f->from[i]);
-        put_arrow(w, "f", "flow", i, f->to[i]);
-    }
-}
-
 /* The number of a device in the file: the ranks of a job each have a GPU 0. */
 static int64_t device_number(const struct trace *t, uint32_t device) {
     return trace_processes(t) > 1 ? device : t->devices[device].ordinal;
-}
-
-/* PyTorch's numbers for kinds of device. */
-static int device_type(const struct trace *t, uint32_t device) {
-    enum { C10_CPU = 0, C10_CUDA = 1, C10_XLA = 9 };
-    if (device == ROW_NONE) return C10_CPU;
-    return t->devices[device].kind == DEVICE_TPU ? C10_XLA : C10_CUDA;
 }
 
 /* An allocation, a free, or (failed) an allocation that failed, as PyTorch
@@ -307,7 +278,12 @@ static void put_memory_instant(struct writer *w, const struct mem_oom *m,
     if (thread) put_track(w, m->track, m->ts);
     else put_when(w, places_pid_of(&w->places, a->source, a->device), m->ts);
     sink_puts(w->out, thread ? ",\"s\":\"t\"" : ",\"s\":\"p\"");
-    put_field(w, ",\"args\":{\"Device Type\":", device_type(w->t, a->device));
+    /* PyTorch's numbers for kinds of device */
+    enum { C10_CPU = 0, C10_CUDA = 1, C10_XLA = 9 };
+    put_field(w, ",\"args\":{\"Device Type\":",
+              a->device == ROW_NONE                         ? C10_CPU
+              : w->t->devices[a->device].kind == DEVICE_TPU ? C10_XLA
+                                                            : C10_CUDA);
     put_field(w, ",\"Device Id\":",
               a->device == ROW_NONE ? -1 : device_number(w->t, a->device));
     put_field(w, ",\"Bytes\":", m->bytes);
@@ -395,16 +371,6 @@ static int64_t counter_pid(const struct writer *w, uint32_t i) {
             t->tracks[k].device == ROW_NONE)
             return places_pid(&w->places, k);
     return (int64_t)w->places.next_pid + i;
-}
-
-static void put_samples(struct writer *w) {
-    const struct samples *s = &w->t->samples;
-    int64_t pid = 0;
-    for (size_t i = 0; i < s->n && !w->out->broken; i++) {
-        if (i == 0 || s->counter[i] != s->counter[i - 1])
-            pid = counter_pid(w, s->counter[i]);
-        if (isfinite(s->value[i])) put_sample(w, i, pid);
-    }
 }
 
 /* "host rank 0 ", as far as it is known. */
@@ -499,33 +465,6 @@ static void put_device(struct writer *w, uint32_t device) {
     sink_putc(w->out, '}');
 }
 
-static void put_devices(struct writer *w) {
-    const struct trace *t = w->t;
-    size_t n = 0;
-    for (size_t i = 0; i < t->ndevices; i++) {
-        if (t->devices[i].kind != DEVICE_GPU) continue;
-        if (n++ == 0) put_key(w, "deviceProperties");
-        sink_puts(w->out, n == 1 ? "[" : ", ");
-        put_device(w, (uint32_t)i);
-    }
-    if (n > 0) sink_putc(w->out, ']');
-}
-
-/* What the reader of this file would want to know of its only source. */
-static void put_source(struct writer *w, const struct source *s) {
-    if (s->host != 0) {
-        put_key(w, "host_name");
-        put_str(w, s->host);
-    }
-    if (s->rank >= 0) {
-        put_key(w, "distributedInfo");
-        put_field(w, "{\"rank\":", s->rank);
-        if (s->world_size >= 0)
-            put_field(w, ", \"world_size\":", s->world_size);
-        sink_putc(w->out, '}');
-    }
-}
-
 /* Keys that stand for something here: the source's own must not repeat them.
  */
 static bool is_reserved(struct bytes key) {
@@ -562,19 +501,6 @@ static void put_meta_key(struct writer *w, struct map *seen, str_id key) {
     sink_free(&name);
 }
 
-/* What else the only source said of itself. */
-static void put_meta(struct writer *w) {
-    const struct trace *t = w->t;
-    struct map seen = {0};
-    for (size_t i = 0; i < t->nmeta && trace_processes(t) == 1; i++) {
-        if (is_reserved(strs_bytes(&t->strs, t->meta[i].key))) continue;
-        put_meta_key(w, &seen, t->meta[i].key);
-        struct bytes v = strs_bytes(&t->strs, t->meta[i].value);
-        json_put_value(w->out, v);
-    }
-    map_free(&seen);
-}
-
 /* All that stands before the events. "opscope" comes first: it tells readers
  * whose file this is. */
 static void put_head(struct writer *w) {
@@ -602,9 +528,37 @@ static void put_head(struct writer *w) {
     if (memory) sink_puts(w->out, ",\n\"profile_memory\": 1");
     if (shapes) sink_puts(w->out, ",\n\"record_shapes\": 1");
     if (stacks) sink_puts(w->out, ",\n\"with_stack\": 1");
-    if (trace_processes(t) == 1) put_source(w, &t->sources[0]);
-    put_devices(w);
-    put_meta(w);
+    /* What the reader of this file would want to know of its only source. */
+    const struct source *s = &t->sources[0];
+    if (trace_processes(t) == 1) {
+        if (s->host != 0) {
+            put_key(w, "host_name");
+            put_str(w, s->host);
+        }
+        if (s->rank >= 0) {
+            put_key(w, "distributedInfo");
+            put_field(w, "{\"rank\":", s->rank);
+            if (s->world_size >= 0)
+                put_field(w, ", \"world_size\":", s->world_size);
+            sink_putc(w->out, '}');
+        }
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < t->ndevices; i++) {
+        if (t->devices[i].kind != DEVICE_GPU) continue;
+        if (n++ == 0) put_key(w, "deviceProperties");
+        sink_puts(w->out, n == 1 ? "[" : ", ");
+        put_device(w, (uint32_t)i);
+    }
+    if (n > 0) sink_putc(w->out, ']');
+    /* What else the only source said of itself. */
+    struct map seen = {0};
+    for (size_t i = 0; i < t->nmeta && trace_processes(t) == 1; i++) {
+        if (is_reserved(strs_bytes(&t->strs, t->meta[i].key))) continue;
+        put_meta_key(w, &seen, t->meta[i].key);
+        json_put_value(w->out, strs_bytes(&t->strs, t->meta[i].value));
+    }
+    map_free(&seen);
 }
 
 static int chrome_write(const struct trace *t, struct sink *out,
@@ -624,9 +578,25 @@ static int chrome_write(const struct trace *t, struct sink *out,
     for (size_t i = 0; i < t->ntracks; i++) put_thread(&w, (uint32_t)i);
     for (size_t i = 0; i < t->spans.n && !out->broken; i++)
         put_span(&w, (row_id)i);
-    put_arrows(&w);
+    /* Launches as arrows that viewers draw, and the source's own. */
+    const struct links *l = &t->links;
+    const struct flows *f = &t->flows;
+    for (size_t i = 0; i < l->n && !out->broken; i++) {
+        put_arrow(&w, "s", "launch", i, l->host[i]);
+        put_arrow(&w, "f", "launch", i, l->device[i]);
+    }
+    for (size_t i = 0; i < f->n && !out->broken; i++) {
+        put_arrow(&w, "s", "flow", i, f->from[i]);
+        put_arrow(&w, "f", "flow", i, f->to[i]);
+    }
     put_memory(&w);
-    put_samples(&w);
+    const struct samples *s = &t->samples;
+    int64_t pid = 0;
+    for (size_t i = 0; i < s->n && !out->broken; i++) {
+        if (i == 0 || s->counter[i] != s->counter[i - 1])
+            pid = counter_pid(&w, s->counter[i]);
+        if (isfinite(s->value[i])) put_sample(&w, i, pid);
+    }
     sink_puts(out, "\n]}\n");
     places_free(&w.places);
     return 0;

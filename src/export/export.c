@@ -19,27 +19,25 @@ const struct exporter *const exporters[] = {
     NULL,
 };
 
-static int by_name(const char *name, struct export_form *out,
-                   struct ops_err *e) {
-    struct suggest s = suggest_for(name);
-    for (size_t i = 0; exporters[i] != NULL; i++) {
-        suggest_try(&s, exporters[i]->name);
-        if (strcmp(exporters[i]->name, name) != 0) continue;
-        out->exporter = exporters[i];
-        return 0;
-    }
-    const char *near = suggest_best(&s);
-    return fail(e, OPS_EUSAGE, "no exporter is called '%s'; %s%s%s", name,
-                near ? "did you mean '" : "'opscope help exports' lists them",
-                near ? near : "", near ? "'?" : "");
-}
-
 int export_form(const char *path, const char *name, struct export_form *out,
                 struct ops_err *e) {
     struct bytes in = bytes_of(path);
     size_t best = 0;
     *out = (struct export_form){.gzip = bytes_ends(in, ".gz")};
-    if (name != NULL) return by_name(name, out, e);
+    if (name != NULL) {
+        struct suggest s = suggest_for(name);
+        for (size_t i = 0; exporters[i] != NULL; i++) {
+            suggest_try(&s, exporters[i]->name);
+            if (strcmp(exporters[i]->name, name) != 0) continue;
+            out->exporter = exporters[i];
+            return 0;
+        }
+        const char *near = suggest_best(&s);
+        return fail(e, OPS_EUSAGE, "no exporter is called '%s'; %s%s%s", name,
+                    near ? "did you mean '"
+                         : "'opscope help exports' lists them",
+                    near ? near : "", near ? "'?" : "");
+    }
     if (out->gzip) in.n -= 3;
     for (size_t i = 0; exporters[i] != NULL; i++) {
         size_t k = strlen(exporters[i]->suffix);

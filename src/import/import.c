@@ -2,7 +2,6 @@
  * Finding the importer for some bytes, and running it. */
 #include "import/import.h"
 
-#include "base/io/head.h"
 #include "base/io/inflate.h"
 #include "model/trace_fill.h"
 #include <assert.h>
@@ -40,9 +39,9 @@ static const char *guess(struct bytes b) {
     return "not a profile of any format that opscope reads";
 }
 
-static const struct importer *find_importer(struct bytes b, const char *path) {
+static const struct importer *find_importer(struct bytes b) {
     for (size_t i = 0; importers[i] != NULL; i++)
-        if (importers[i]->sniff(b, path)) return importers[i];
+        if (importers[i]->sniff(b)) return importers[i];
     return NULL;
 }
 
@@ -57,7 +56,7 @@ static int read_file(const struct importer *imp, const char *path,
                      struct file *f, struct trace *t,
                      const struct import_opts *o, struct ops_err *e) {
     struct bytes b = f->bytes;
-    if (imp == NULL) imp = find_importer(b, path);
+    if (imp == NULL) imp = find_importer(b);
     if (imp == NULL) {
         int rc = fail(e, OPS_EFORMAT,
                       "%s; 'opscope help formats' lists what "
@@ -89,7 +88,7 @@ static int read_file(const struct importer *imp, const char *path,
 int import_redirect(struct trace *t, uint32_t source, struct file *f,
                     const struct import_opts *o, struct ops_err *e) {
     struct source *s = &t->sources[source];
-    const struct importer *imp = find_importer(f->bytes, s->path);
+    const struct importer *imp = find_importer(f->bytes);
     trace_source_file(t, source, f);
     if (imp == NULL)
         return fail(e, OPS_EFORMAT, "what it leads to is no profile");
@@ -126,7 +125,7 @@ bool import_sniff(const char *path, const struct importer **out, bool *maybe) {
     errno = 0;
     struct bytes b = {head, file_head(path, head, HEAD_BYTES)};
     bool ok = b.n > 0 || errno != ENOMEM;
-    if (b.n > 0) *out = find_importer(b, path);
+    if (b.n > 0) *out = find_importer(b);
     size_t i = 0;
     while (i < b.n && (b.p[i] == ' ' || b.p[i] == '\n' || b.p[i] == '\r' ||
                        b.p[i] == '\t' || b.p[i] > 0x7f))

@@ -40,9 +40,8 @@ static inline bool import_told(const struct import_opts *o, uint64_t done,
 struct importer {
     struct format format;
     const char *help; /* one line: what it reads */
-    /* Is this mine? Sees all bytes, but should look at the first 64 KiB only.
-     * The path is a hint for errors, never the reason. */
-    bool (*sniff)(struct bytes all, const char *path);
+    /* Is this mine? It is given all bytes, and looks at the first 64 KiB. */
+    bool (*sniff)(struct bytes all);
     /* Reads everything into t under the source already made for it. A cut or
      * damaged file: what can be read, and a note. OPS_EFORMAT only when
      * nothing at all can be made of it. */

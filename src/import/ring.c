@@ -32,9 +32,8 @@ static const char *target(struct bytes b, char out[PATH_MAX]) {
     return named ? out : NULL;
 }
 
-static bool sniff(struct bytes all, const char *path) {
+static bool sniff(struct bytes all) {
     char text[PATH_MAX];
-    (void)path;
     return target(all, text) != NULL;
 }
 

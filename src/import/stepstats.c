@@ -86,10 +86,7 @@ static int form(struct bytes all) {
     return first_field(b, &b) && device_like(b) ? 2 : 0;
 }
 
-static bool stepstats_sniff(struct bytes all, const char *path) {
-    (void)path;
-    return form(all) != 0;
-}
+static bool stepstats_sniff(struct bytes all) { return form(all) != 0; }
 
 /* The N of ".../stream:N"; "stream:all" repeats what the others say. */
 static void add_device(struct stats *s, struct bytes name) {

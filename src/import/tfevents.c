@@ -15,10 +15,7 @@
 
 enum { TEXT_METAS = 64, META_TEXT = 300 };
 
-static bool tfevents_sniff(struct bytes all, const char *path) {
-    (void)path;
-    return summary_sniff(all);
-}
+static bool tfevents_sniff(struct bytes all) { return summary_sniff(all); }
 
 /* Unix seconds as ps since the trace's epoch; INT64_MAX: out of range. */
 static int64_t ps_since(double wall, int64_t epoch_ns) {

@@ -45,7 +45,9 @@ static int add_path(const char *path, const char *run_name, struct files *to,
                          ? strdup(run->skips[i].path)
                          : NULL;
         if (copy == NULL) rc = fail_oom(e);
-        else out->lost[out->nlost++] = (struct lost){copy, run->skips[i].why};
+        else
+            out->lost[out->nlost++] = (struct run_skip){copy,
+                                                        run->skips[i].why};
     }
     runs_free(&runs);
     return rc;
@@ -132,19 +134,14 @@ void profiles_free(struct profiles *p) {
     *p = (struct profiles){0};
 }
 
-int profiles_prefix(const struct profiles *p, size_t i, struct result *r,
-                    struct ops_err *e) {
+int profiles_join(const struct profiles *p, size_t i, struct result *all,
+                  struct result *r, struct ops_err *e) {
     static const struct column column = {
         .name = "profile",
         .help = "The profile that the row is from.",
         .type = COL_TEXT,
     };
-    return p->n > 1 ? result_prefix(r, column, p->v[i].name, e) : 0;
-}
-
-int profiles_join(const struct profiles *p, size_t i, struct result *all,
-                  struct result *r, struct ops_err *e) {
-    int rc = profiles_prefix(p, i, r, e);
+    int rc = p->n > 1 ? result_prefix(r, column, p->v[i].name, e) : 0;
     for (size_t k = 0; p->n > 1 && k < r->nremarks; k++) {
         /* which profile it is about stands before it */
         char *s = arena_fmt(&r->arena, "%s: %s", p->v[i].name, r->remarks[k]);

@@ -9,6 +9,7 @@
 struct import_opts;
 struct ops_err;
 struct result;
+struct run_skip;
 struct trace;
 
 struct profiles {
@@ -17,11 +18,8 @@ struct profiles {
         struct trace *trace; /* sealed */
     } * v;
     size_t n;
-    char *remark; /* which of several runs it is, or NULL */
-    struct lost {
-        char *path;
-        const char *why;
-    } * lost; /* files of the run that could not be read */
+    char *remark;          /* which of several runs it is, or NULL */
+    struct run_skip *lost; /* files of the run that could not be read */
     size_t nlost, cap_lost;
 };
 
@@ -32,10 +30,6 @@ int profiles_open(char *const *paths, size_t n, const char *run,
                   const struct import_opts *io, struct profiles *out,
                   struct ops_err *e);
 void profiles_free(struct profiles *p);
-
-/* Puts the column "profile" before the others, where there are several. */
-int profiles_prefix(const struct profiles *p, size_t i, struct result *r,
-                    struct ops_err *e);
 
 /* Adds the result of profile i to all (empty, for the first), with the column
  * "profile" when there are several. Takes r. */

@@ -35,21 +35,6 @@ void runs_free(struct run_list *l) {
     *l = (struct run_list){0};
 }
 
-/* The run's name: the folder below the root, "plugins/profile/" left out. */
-static char *run_name(const struct search *s, const char *dir) {
-    size_t n = strlen(dir);
-    const char *below = n > s->root_len ? dir + s->root_len : "";
-    if (*below == '\0') {
-        const char *last = strrchr(dir, '/');
-        below = last && last[1] ? last + 1 : dir;
-    }
-    char *name = strdup(below);
-    char *mid = name ? strstr(name, "plugins/profile/") : NULL;
-    if (mid != NULL && mid[16] != '\0')
-        memmove(mid, mid + 16, strlen(mid + 16) + 1);
-    return name;
-}
-
 /* Seconds as ns; years that do not fit are the last or the first that do. */
 static int64_t to_ns(time_t s) {
     int64_t ns;
@@ -143,7 +128,17 @@ static int search_folder(struct search *s, const char *dir, int depth,
     struct run run = {0};
     bool ok = take_files(s, &l, &run);
     if (ok && run.n > 0) {
-        run.name = run_name(s, dir);
+        /* The run's name: the folder below the root, "plugins/profile/" left
+         * out. */
+        const char *below = strlen(dir) > s->root_len ? dir + s->root_len : "";
+        if (*below == '\0') {
+            const char *last = strrchr(dir, '/');
+            below = last && last[1] ? last + 1 : dir;
+        }
+        run.name = strdup(below);
+        char *mid = run.name ? strstr(run.name, "plugins/profile/") : NULL;
+        if (mid != NULL && mid[16] != '\0')
+            memmove(mid, mid + 16, strlen(mid + 16) + 1);
         int64_t named = run.name ? time_in_name(run.name) : -1;
         if (named >= 0) run.time = named;
         ok = run.name && VEC_ROOM(s->out->v, s->out->n, s->out->cap);
@@ -193,36 +188,24 @@ static bool add_siblings(struct run *run, const char *path) {
     return ok;
 }
 
-/* The curves beside the profiles of a log folder are no run to choose from. */
-static void drop_scalars(struct run_list *l) {
-    size_t kept = 0, profiles = 0;
-    for (size_t i = 0; i < l->n; i++) profiles += !l->v[i].scalars;
-    for (size_t i = 0; i < l->n && profiles > 0; i++) {
-        if (l->v[i].scalars) free_run(&l->v[i]);
-        else l->v[kept++] = l->v[i];
-    }
-    if (profiles > 0) l->n = kept;
-}
-
-/* A run of the one file that was named. */
-static int one_file(const char *path, struct run_list *out, struct ops_err *e) {
-    struct run run = {.name = strdup(path)};
-    bool ok = run.name && add_file(&run, path, NULL) &&
-              add_siblings(&run, path) && VEC_ROOM(out->v, out->n, out->cap);
-    if (ok) {
-        out->v[out->n++] = run;
-        return 0;
-    }
-    free_run(&run);
-    return fail_oom(e);
-}
-
 int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
     *out = (struct run_list){0};
     struct stat st;
     if (stat(path, &st) != 0)
         return fail(e, OPS_EIO, "cannot open: %s", strerror(errno));
-    if (!S_ISDIR(st.st_mode)) return one_file(path, out, e);
+    if (!S_ISDIR(st.st_mode)) {
+        /* A run of the one file that was named. */
+        struct run run = {.name = strdup(path)};
+        bool ok = run.name && add_file(&run, path, NULL) &&
+                  add_siblings(&run, path) &&
+                  VEC_ROOM(out->v, out->n, out->cap);
+        if (ok) {
+            out->v[out->n++] = run;
+            return 0;
+        }
+        free_run(&run);
+        return fail_oom(e);
+    }
     size_t n = strlen(path);
     struct search s = {
         .out = out,
@@ -244,7 +227,15 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
         runs_free(out);
         return rc;
     }
-    drop_scalars(out);
+    /* The curves beside the profiles of a log folder are no run to choose
+     * from. */
+    size_t kept = 0, profiles = 0;
+    for (size_t i = 0; i < out->n; i++) profiles += !out->v[i].scalars;
+    for (size_t i = 0; i < out->n && profiles > 0; i++) {
+        if (out->v[i].scalars) free_run(&out->v[i]);
+        else out->v[kept++] = out->v[i];
+    }
+    if (profiles > 0) out->n = kept;
     if (out->n > 1) qsort(out->v, out->n, sizeof *out->v, by_age);
     return 0;
 }

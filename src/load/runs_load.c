@@ -35,19 +35,6 @@ static int64_t rank_in_name(const char *path) {
     return -1;
 }
 
-/* What a file's name tells and its contents did not: the rank, the host. */
-static void use_name(struct trace *t, const char *path) {
-    struct source *s = &t->sources[0];
-    if (s->rank < 0) s->rank = rank_in_name(path);
-    static const char suffix[] = ".xplane.pb";
-    const char *base = strrchr(path, '/');
-    base = base ? base + 1 : path;
-    const char *end = strstr(base, suffix);
-    if (s->host == 0 && end != NULL && end > base)
-        s->host = trace_str(t, (struct bytes){(const uint8_t *)base,
-                                              (size_t)(end - base)});
-}
-
 static bool is_snapshot(const struct loaded_file *p) {
     return p->t != NULL && p->t->sources[0].format->role == ROLE_MEMORY;
 }
@@ -361,7 +348,19 @@ static int load_file(struct loaded_file *p, const struct import_opts *o,
                   : fail_oom(e);
     if (rc != 0 && e != NULL && e->text[0] != '\0')
         rc = fail_in(e, "%s", p->path);
-    if (rc == 0) use_name(p->t, p->path);
+    if (rc == 0) {
+        /* What a file's name tells and its contents did not: the rank, the
+         * host. */
+        struct source *s = &p->t->sources[0];
+        if (s->rank < 0) s->rank = rank_in_name(p->path);
+        static const char suffix[] = ".xplane.pb";
+        const char *base = strrchr(p->path, '/');
+        base = base ? base + 1 : p->path;
+        const char *end = strstr(base, suffix);
+        if (s->host == 0 && end != NULL && end > base)
+            s->host = trace_str(p->t, (struct bytes){(const uint8_t *)base,
+                                                     (size_t)(end - base)});
+    }
     return rc;
 }
 

@@ -47,9 +47,8 @@ bool own_file_of(const char *path, struct own_file *out) {
     size_t n = strlen(name);
     *out = (struct own_file){0};
     for (size_t i = 0; i < COUNT(forms); i++) {
-        size_t s = strlen(forms[i].suffix);
-        if (n <= s || strcmp(name + n - s, forms[i].suffix) != 0) continue;
-        n -= s;
+        if (!bytes_ends(bytes_of(name), forms[i].suffix)) continue;
+        n -= strlen(forms[i].suffix);
         out->form = forms[i].form;
         if (out->form == OWN_PART)
             n = cut_number(name, n, "device", &out->device);

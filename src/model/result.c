@@ -206,104 +206,52 @@ void result_row(struct result *r) {
         r->open[c] = (struct cell){.null = true};
 }
 
-/* Moves to the column of that name. */
-static void seek(struct result *r, const char *col) {
-    if (r->oom) return;
-    if (r->nopen < r->ncols && strcmp(r->cols[r->nopen].name, col) == 0) return;
-    int at = result_find_col(r, col);
-    assert(at >= 0);
-    r->nopen = (size_t)at;
-}
-
-/* Fills the next cell of the row that was started. */
-static void put(struct result *r, struct cell c) {
-    if (r->oom) return;
+/* Returns the cell of that column in the row being filled; NULL when memory ran
+ * out. `types` has a bit for each type that the column may have. */
+static struct cell *cell_at(struct result *r, const char *col, unsigned types) {
+    if (r->oom) return NULL;
+    if (r->nopen == r->ncols || strcmp(r->cols[r->nopen].name, col) != 0)
+        r->nopen = (size_t)result_find_col(r, col);
     assert(r->filling && r->nopen < r->ncols);
-    r->open[r->nopen++] = c;
-}
-
-/* The type of the column that the next cell goes to. */
-static enum col_type next_type(const struct result *r) {
-    return r->ncols ? r->cols[r->nopen % r->ncols].type : COL_TEXT;
-}
-
-/* The text above, in the same column, when it is the same: devices, kinds and
- * allocators repeat for thousands of rows. NULL: it is another. */
-static const char *same_as_above(const struct result *r, struct bytes b) {
-    const char *s = r->above[r->nopen];
-    bool same = s != NULL && b.n > 0 && strlen(s) == b.n &&
-                memcmp(s, b.p, b.n) == 0;
-    return same ? s : NULL;
-}
-
-void result_str(struct result *r, struct bytes b) {
-    if (r->oom) return;
-    assert(next_type(r) == COL_TEXT);
-    const char *s = same_as_above(r, b);
-    if (s == NULL) s = arena_copy(&r->arena, b.p, b.n);
-    if (s == NULL) r->oom = true;
-    else r->above[r->nopen] = s;
-    put(r, (struct cell){.s = s});
-}
-
-void result_text(struct result *r, const char *s) {
-    if (s == NULL) result_null(r);
-    else result_str(r, bytes_of(s));
-}
-
-void result_int(struct result *r, int64_t v) {
-    assert(r->oom || next_type(r) == COL_INT || next_type(r) == COL_TIME ||
-           next_type(r) == COL_BYTES);
-    /* where a sum stopped (base/sum.h) */
-    r->full |= v == INT64_MAX || v == INT64_MIN;
-    put(r, (struct cell){.i = v});
-}
-
-void result_float(struct result *r, double v) {
-    assert(r->oom || next_type(r) == COL_FLOAT || next_type(r) == COL_PERCENT);
-    put(r, isfinite(v) ? (struct cell){.f = v} : (struct cell){.null = true});
-}
-
-void result_bool(struct result *r, bool v) {
-    assert(r->oom || next_type(r) == COL_BOOL);
-    put(r, (struct cell){.i = v});
-}
-
-void result_null(struct result *r) { put(r, (struct cell){.null = true}); }
-
-void result_int_if(struct result *r, bool have, int64_t v) {
-    if (have) result_int(r, v);
-    else result_null(r);
-}
-
-void result_float_if(struct result *r, bool have, double v) {
-    if (have) result_float(r, v);
-    else result_null(r);
-}
-
-void cell_text(struct result *r, const char *col, const char *s) {
-    seek(r, col);
-    result_text(r, s);
+    assert(types >> r->cols[r->nopen].type & 1);
+    return &r->open[r->nopen++];
 }
 
 void cell_str(struct result *r, const char *col, struct bytes b) {
-    seek(r, col);
-    result_str(r, b);
+    struct cell *c = cell_at(r, col, 1u << COL_TEXT);
+    if (c == NULL) return;
+    /* Devices, kinds and allocators repeat for thousands of rows: the text
+     * above serves where it is the same. */
+    const char **above = &r->above[c - r->open];
+    if (*above == NULL || b.n == 0 || strlen(*above) != b.n ||
+        memcmp(*above, b.p, b.n) != 0)
+        *above = arena_copy(&r->arena, b.p, b.n);
+    r->oom = *above == NULL;
+    *c = (struct cell){.s = *above};
+}
+
+void cell_text(struct result *r, const char *col, const char *s) {
+    if (s != NULL) cell_str(r, col, bytes_of(s));
+    else cell_at(r, col, 1u << COL_TEXT);
 }
 
 void cell_int(struct result *r, const char *col, int64_t v) {
-    seek(r, col);
-    result_int(r, v);
+    struct cell *c = cell_at(r, col,
+                             1u << COL_INT | 1u << COL_TIME | 1u << COL_BYTES);
+    /* where a sum stopped (base/sum.h) */
+    r->full |= v == INT64_MAX || v == INT64_MIN;
+    if (c != NULL) *c = (struct cell){.i = v};
 }
 
 void cell_float(struct result *r, const char *col, double v) {
-    seek(r, col);
-    result_float(r, v);
+    struct cell *c = cell_at(r, col, 1u << COL_FLOAT | 1u << COL_PERCENT);
+    if (c != NULL)
+        *c = isfinite(v) ? (struct cell){.f = v} : (struct cell){.null = true};
 }
 
 void cell_bool(struct result *r, const char *col, bool v) {
-    seek(r, col);
-    result_bool(r, v);
+    struct cell *c = cell_at(r, col, 1u << COL_BOOL);
+    if (c != NULL) *c = (struct cell){.i = v};
 }
 
 /* Adds a sentence unless it is there already. */
@@ -561,22 +509,6 @@ int result_gather(struct result *r, struct ops_err *e) {
     return result_done(r, e);
 }
 
-/* Copies b's rows behind a's. */
-static void join_rows(struct result *a, const struct result *b) {
-    size_t total = a->total_rows + b->total_rows;
-    for (size_t i = 0; i < b->nrows; i++) {
-        struct cell cells[RESULT_COLS];
-        result_cells(b, i, cells);
-        result_row(a);
-        for (size_t c = 0; c < b->ncols; c++) {
-            if (b->cols[c].type == COL_TEXT && !cells[c].null)
-                cells[c].s = keep(a, cells[c].s);
-            put(a, cells[c]);
-        }
-    }
-    a->total_rows = total;
-}
-
 int64_t result_origin(const struct result *r, size_t row) {
     size_t i;
     BOUND(i, 0, r->nparts, r->parts[i].first <= row);
@@ -593,7 +525,17 @@ int result_join(struct result *a, const struct result *b, struct ops_err *e) {
                         "%s: the profiles have different columns (%s, %s)",
                         a->analysis, a->cols[i].name, b->cols[i].name);
     size_t first = a->nrows;
-    join_rows(a, b);
+    /* Copies b's rows behind a's. */
+    size_t total = a->total_rows + b->total_rows;
+    for (size_t i = 0; i < b->nrows; i++) {
+        result_row(a);
+        if (a->oom) break;
+        result_cells(b, i, a->open);
+        for (size_t c = 0; c < b->ncols; c++)
+            if (b->cols[c].type == COL_TEXT && !a->open[c].null)
+                a->open[c].s = keep(a, a->open[c].s);
+    }
+    a->total_rows = total;
     if (!VEC_ROOM(a->parts, a->nparts, a->cap_parts)) return fail_oom(e);
     a->parts[a->nparts++] = (struct result_part){first, b->origin};
     for (size_t i = 0; i < b->nsources; i++) result_source(a, b->sources[i]);

@@ -156,25 +156,13 @@ void result_row(struct result *r);
 
 /* Put a value into the column of that name, which must exist and have the type
  * (both asserted). The columns' own order is the fastest. */
-void cell_text(struct result *r, const char *col, const char *s); /* copied */
+void cell_text(struct result *r, const char *col,
+               const char *s); /* copied; NULL: null */
 void cell_str(struct result *r, const char *col, struct bytes b); /* copied */
 void cell_int(struct result *r, const char *col, int64_t v); /* bytes, time */
 /* Also percent; a value that is not finite is null. */
 void cell_float(struct result *r, const char *col, double v);
 void cell_bool(struct result *r, const char *col, bool v);
-
-/* Put a value into the next column. */
-void result_text(struct result *r, const char *s); /* copied; NULL: null */
-void result_str(struct result *r, struct bytes b); /* copied */
-void result_int(struct result *r, int64_t v);      /* also bytes and time */
-void result_float(struct result *r, double v);     /* also percent; a value
-                                                       that is not finite is
-                                                       null */
-void result_bool(struct result *r, bool v);
-void result_null(struct result *r);
-/* v, or null when not have. */
-void result_int_if(struct result *r, bool have, int64_t v);
-void result_float_if(struct result *r, bool have, double v);
 
 /* One sentence for the reader. */
 void result_remark(struct result *r, const char *fmt, ...)

@@ -93,16 +93,6 @@ static str_id intern_clean(struct strs *s, struct bytes b) {
     return b.p == NULL ? STR_NONE : add(s, b, hash);
 }
 
-static str_id intern_mended(struct strs *s, struct bytes b) {
-    if (b.n > (SIZE_MAX - 1) / 3) return STR_NONE;
-    uint8_t *clean = malloc(b.n * 3 + 1);
-    if (clean == NULL) return STR_NONE;
-    size_t n = utf8_mend(b, clean, &s->mended);
-    str_id id = intern_clean(s, (struct bytes){clean, n});
-    free(clean);
-    return id;
-}
-
 /* Text in a mapped file may change at any time: what is looked at is the copy
  * that is kept. */
 str_id strs_intern(struct strs *s, struct bytes b) {
@@ -111,6 +101,14 @@ str_id strs_intern(struct strs *s, struct bytes b) {
     if (id) return id - 1;
     b.p = (const uint8_t *)arena_copy(&s->arena, b.p, b.n);
     if (b.p == NULL) return STR_NONE;
-    if (!utf8_clean(b)) return intern_mended(s, b);
+    if (!utf8_clean(b)) {
+        if (b.n > (SIZE_MAX - 1) / 3) return STR_NONE;
+        uint8_t *clean = malloc(b.n * 3 + 1);
+        if (clean == NULL) return STR_NONE;
+        size_t n = utf8_mend(b, clean, &s->mended);
+        id = intern_clean(s, (struct bytes){clean, n});
+        free(clean);
+        return id;
+    }
     return add(s, b, hash_bytes(b.p, b.n));
 }

@@ -26,28 +26,6 @@ struct trace *trace_new(void) {
     return t;
 }
 
-static void free_columns(struct trace *t) {
-    struct spans *s = &t->spans;
-#define X(type, column) free(s->column);
-    SPAN_COLUMNS(X)
-#undef X
-    free(s->parent);
-    free(s->depth);
-    free(s->step);
-#define X(type, column) free(t->mem.column);
-    MEM_COLUMNS(X)
-#undef X
-    free(t->mem.stack);
-    free(t->samples.ts);
-    free(t->samples.value);
-    free(t->samples.counter);
-    free(t->links.host);
-    free(t->links.device);
-    free(t->links.by_host);
-    free(t->flows.from);
-    free(t->flows.to);
-}
-
 void trace_drop_halves(struct trace *t) {
     free(t->host_halves.v);
     free(t->device_halves.v);
@@ -70,7 +48,25 @@ void trace_drop_halves(struct trace *t) {
 
 void trace_free(struct trace *t) {
     if (t == NULL) return;
-    free_columns(t);
+    struct spans *s = &t->spans;
+#define X(type, column) free(s->column);
+    SPAN_COLUMNS(X)
+#undef X
+    free(s->parent);
+    free(s->depth);
+    free(s->step);
+#define X(type, column) free(t->mem.column);
+    MEM_COLUMNS(X)
+#undef X
+    free(t->mem.stack);
+    free(t->samples.ts);
+    free(t->samples.value);
+    free(t->samples.counter);
+    free(t->links.host);
+    free(t->links.device);
+    free(t->links.by_host);
+    free(t->flows.from);
+    free(t->flows.to);
     trace_drop_halves(t);
     for (size_t i = 0; i < t->nsources; i++) {
         if (t->sources[i].file) file_close(t->sources[i].file);
@@ -685,14 +681,6 @@ row_id trace_row_at(const struct trace *t, const struct track *tr, int64_t ts) {
     assert(t->sealed && tr->end <= t->spans.n);
     size_t i;
     BOUND(i, tr->first, tr->end, t->spans.ts[i] < ts);
-    return (row_id)i;
-}
-
-row_id trace_row_after(const struct trace *t, const struct track *tr,
-                       int64_t ts) {
-    assert(t->sealed && tr->end <= t->spans.n);
-    size_t i;
-    BOUND(i, tr->first, tr->end, t->spans.ts[i] <= ts);
     return (row_id)i;
 }
 

@@ -522,11 +522,9 @@ size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);
 /* Sources that are not beside another one: the processes. */
 size_t trace_processes(const struct trace *t);
 
-/* Returns the first row of the track that starts at ts or later, and the first
- * that starts after ts; the track's end if there is none. O(log rows). */
+/* Returns the first row of the track that starts at ts or later; the track's
+ * end if there is none. O(log rows). */
 row_id trace_row_at(const struct trace *t, const struct track *tr, int64_t ts);
-row_id trace_row_after(const struct trace *t, const struct track *tr,
-                       int64_t ts);
 
 /* Returns the Python track of each track, ROW_NONE where it has none; NULL when
  * out of memory. The caller frees it. */

@@ -24,7 +24,6 @@
 #include "base/facts.h"
 #include "rec/alone.h"
 #include "rec/device.h"
-#include "rec/flusher.h"
 #include "rec/keeper.h"
 #include "rec/machine/sample.h"
 #include "rec/memory.h"
@@ -198,28 +197,24 @@ static void wrote(struct session *s, int result) {
     s->drain.files.error = 0;
 }
 
-/* Threads are often named after they have begun to work. */
-static void thread_names(struct session *s) {
-    for (uint32_t i = 0; i < s->map.nrings && i < NAMED_AT_MOST; i++) {
-        struct rec_ring *r = s->map.ring[i];
-        char path[64], name[REC_THREAD_NAME];
-        if (r == NULL || REC_LOAD(&r->named) ||
-            REC_ACQUIRE(&r->state) != REC_RING_LIVE)
-            continue;
-        snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->tid);
-        if (procfile_read_line(AT_FDCWD, path, name, sizeof name) <= 0)
-            continue;
-        rec_name_put(r, name);
-    }
-}
-
 /* A ring in reserve for the next thread; names. */
 static void housekeeping(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     thread_spare();
     if (now - fl.last_names_ns >= NAMES_NS) {
         fl.last_names_ns = now;
-        thread_names(s);
+        /* Threads are often named after they have begun to work. */
+        for (uint32_t i = 0; i < s->map.nrings && i < NAMED_AT_MOST; i++) {
+            struct rec_ring *r = s->map.ring[i];
+            char path[64], name[REC_THREAD_NAME];
+            if (r == NULL || REC_LOAD(&r->named) ||
+                REC_ACQUIRE(&r->state) != REC_RING_LIVE)
+                continue;
+            snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->tid);
+            if (procfile_read_line(AT_FDCWD, path, name, sizeof name) <= 0)
+                continue;
+            rec_name_put(r, name);
+        }
         threads_look_for_gone();
     }
     pthread_mutex_unlock(&s->lock);
@@ -339,29 +334,27 @@ static void demand(struct session *s, uint64_t now) {
     pthread_mutex_unlock(&s->lock);
 }
 
-static void window_by_time(struct session *s, uint64_t now) {
-    uint64_t since = now - s->map.head->start_mono_ns;
-    bool on = window_wants_time(&s->window, since) || now < s->demand_until_ns;
-    /* between ops_step calls a window of steps is left as it is */
-    if (on || !window_uses_steps(&s->window) || !REC_LOAD(&s->saw_step))
-        session_window(on);
-    if (s->demand_until_ns > 0 && now >= s->demand_until_ns)
-        s->demand_until_ns = 0;
-    /* when it may next open or close by itself */
-    uint64_t start = s->map.head->start_mono_ns;
-    uint64_t next = window_next_ns(&s->window, since);
-    next = next > UINT64_MAX - start ? 0 : next + start;
-    if (s->demand_until_ns > 0 && (next == 0 || s->demand_until_ns < next))
-        next = s->demand_until_ns;
-    fl.window_edge_ns = next;
-}
-
 /* The windows that time opens and closes; those of steps ops_step sees to. */
 static void windows(struct session *s, uint64_t now) {
     if (!REC_ACQUIRE(&s->windowed)) return;
     if (pthread_mutex_trylock(&s->lock) != 0) return;
-    if (window_uses_time(&s->window) || s->demand_until_ns > 0)
-        window_by_time(s, now);
+    if (window_uses_time(&s->window) || s->demand_until_ns > 0) {
+        uint64_t since = now - s->map.head->start_mono_ns;
+        bool on = window_wants_time(&s->window, since) ||
+                  now < s->demand_until_ns;
+        /* between ops_step calls a window of steps is left as it is */
+        if (on || !window_uses_steps(&s->window) || !REC_LOAD(&s->saw_step))
+            session_window(on);
+        if (s->demand_until_ns > 0 && now >= s->demand_until_ns)
+            s->demand_until_ns = 0;
+        /* when it may next open or close by itself */
+        uint64_t start = s->map.head->start_mono_ns;
+        uint64_t next = window_next_ns(&s->window, since);
+        next = next > UINT64_MAX - start ? 0 : next + start;
+        if (s->demand_until_ns > 0 && (next == 0 || s->demand_until_ns < next))
+            next = s->demand_until_ns;
+        fl.window_edge_ns = next;
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -373,14 +366,6 @@ static int dump_locked(struct session *s) {
     int result = dump(s);
     pthread_mutex_unlock(&s->lock);
     return result;
-}
-
-static void ask_again(struct session *s) {
-    const struct timespec pause = {0, RUSH_NS};
-    nanosleep(&pause, NULL);
-    pthread_mutex_lock(&s->flush_lock);
-    s->ask_dump = true;
-    pthread_mutex_unlock(&s->flush_lock);
 }
 
 /* Looks at what others did. Rings of many programs at once: nobody's grow any
@@ -464,14 +449,6 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     return stop;
 }
 
-static void answer(struct session *s, uint64_t ticket, int result) {
-    pthread_mutex_lock(&s->flush_lock);
-    s->answered = ticket;
-    s->dump_result = result;
-    pthread_cond_broadcast(&s->done);
-    pthread_mutex_unlock(&s->flush_lock);
-}
-
 /* --- begin and end ------------------------------------------------------- */
 
 /* Rings are a file in memory, to which the limit on files applies too. */
@@ -530,22 +507,6 @@ static int map_rings(struct session *s) {
     return 0;
 }
 
-/* The stem fits: session_paths_make saw to that. */
-static void fill_head(struct session *s, const struct rec_instant *first) {
-    struct rec_head *h = s->map.head;
-    h->pid = (uint32_t)s->pid;
-    h->gen = s->gen;
-    h->launch = s->set.launch;
-    snprintf(h->stem, sizeof h->stem, "%.1023s", s->paths.stem);
-    snprintf(h->host, sizeof h->host, "%s", s->id.host);
-    h->world_rank = rec_world_rank(s->id.world, s->id.rank);
-    h->flight = s->set.o.flight;
-    rec_clock_start(h, s->map.segs, first);
-    h->last_tick = h->start_tick;
-    h->cost_ps = record_cost_ps(&s->map);
-    memcpy(h->magic, REC_MAGIC, sizeof h->magic);
-}
-
 static int open_files(struct session *s) {
     s->drain.at_open = part_facts;
     s->drain.at_commit = flush_scalars;
@@ -573,31 +534,23 @@ static int begin(struct session *s) {
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
     if (session_paths_make(s) != 0 || map_rings(s) != 0) return -1;
     if (!names_session(&s->map) || !thread_spare()) return no_rings();
-    fill_head(s, &first);
+    /* The stem fits: session_paths_make saw to that. */
+    struct rec_head *h = s->map.head;
+    h->pid = (uint32_t)s->pid;
+    h->gen = s->gen;
+    h->launch = s->set.launch;
+    snprintf(h->stem, sizeof h->stem, "%.1023s", s->paths.stem);
+    snprintf(h->host, sizeof h->host, "%s", s->id.host);
+    h->world_rank = rec_world_rank(s->id.world, s->id.rank);
+    h->flight = s->set.o.flight;
+    rec_clock_start(h, s->map.segs, &first);
+    h->last_tick = h->start_tick;
+    h->cost_ps = record_cost_ps(&s->map);
+    memcpy(h->magic, REC_MAGIC, sizeof h->magic);
     if (open_files(s) != 0) return -1;
     if (!s->set.o.no_machine) sample_open(&fl.sample);
     fl.gpus_reported = s->set.o.no_machine || s->set.child;
     return 0;
-}
-
-/* The rest is written, and all is closed. */
-static void finish(struct session *s) {
-    char name[NAME_MAX + 1];
-    if (s->set.o.flight) {
-        drain_flight(&s->drain);
-        drain_mark_final(&s->drain);
-        drain_commit(&s->drain);
-    }
-    s->drain.in_pieces = false;
-    /* Under `opscope record` every process of a job is started; one that has
-     * nothing to say (a launcher) leaves nothing. */
-    bool empty = s->set.automatic && s->threads == 0;
-    if (empty) files_discard(&s->drain.files);
-    s->whole = empty ||
-               (pass(s, true) == 0 && drain_finish(&s->drain, name) == 0);
-    if (!s->whole) wrote(s, -1);
-    if (s->events_open) eventfile_close(&s->events);
-    recover_folder_end(&s->paths);
 }
 
 /* What begin() opened; after a start that failed, as far as it came. */
@@ -630,8 +583,19 @@ static void loop(struct session *s) {
         int result = want_dump                 ? dump_locked(s)
                      : due && !s->set.o.flight ? pass(s, false)
                                                : idle_pass(s);
-        if (result == DUMP_LATER) ask_again(s);
-        else answer(s, ticket, result);
+        if (result == DUMP_LATER) {
+            const struct timespec pause = {0, RUSH_NS};
+            nanosleep(&pause, NULL);
+            pthread_mutex_lock(&s->flush_lock);
+            s->ask_dump = true;
+            pthread_mutex_unlock(&s->flush_lock);
+        } else {
+            pthread_mutex_lock(&s->flush_lock);
+            s->answered = ticket;
+            s->dump_result = result;
+            pthread_cond_broadcast(&s->done);
+            pthread_mutex_unlock(&s->flush_lock);
+        }
         /* where nothing could be written there is no use in trying at once */
         fl.more_waiting = due && result == 0 && !s->set.o.flight &&
                           rings_fill(s);
@@ -650,7 +614,23 @@ static void *flusher(void *arg) {
         recover_folder_begin(&s->paths, rec_mono_ns());
         tell_begun(s, 0);
         loop(s);
-        finish(s);
+        /* The rest is written, and all is closed. */
+        char name[NAME_MAX + 1];
+        if (s->set.o.flight) {
+            drain_flight(&s->drain);
+            drain_mark_final(&s->drain);
+            drain_commit(&s->drain);
+        }
+        s->drain.in_pieces = false;
+        /* Under `opscope record` every process of a job is started; one that
+         * has nothing to say (a launcher) leaves nothing. */
+        bool empty = s->set.automatic && s->threads == 0;
+        if (empty) files_discard(&s->drain.files);
+        s->whole = empty ||
+                   (pass(s, true) == 0 && drain_finish(&s->drain, name) == 0);
+        if (!s->whole) wrote(s, -1);
+        if (s->events_open) eventfile_close(&s->events);
+        recover_folder_end(&s->paths);
         keeper_leave();
         close_all(s, !s->whole);
     } else {

@@ -167,8 +167,6 @@ struct rec_losses *memory_losses(void) {
     return REC_ACQUIRE(&mem.losses);
 }
 
-uint64_t memory_taken(void) { return REC_LOAD(&mem.taken); }
-
 bool memory_is_much(void) {
     const struct family *a = mem.all;
     return REC_LOAD(&a->bytes) > REC_LOAD(&a->cap) / 8;

@@ -48,10 +48,9 @@ void memory_forked(void);
 bool memory_count_losses(int fd);
 struct rec_losses *memory_losses(void);
 
-/* Bytes that this process has taken. Times that any process was refused. */
-uint64_t memory_taken(void);
-/* Do all of them together hold an eighth of what they may? */
+/* Do all processes together hold an eighth of what they may? */
 bool memory_is_much(void);
+/* Returns how often any process was refused memory. */
 uint64_t memory_refused(void);
 
 /* When others of this user hold too much, nobody gets more: told by the

@@ -161,19 +161,6 @@ static void start(const struct session_paths *p, bool all_runs) {
     pthread_attr_destroy(&a);
 }
 
-static void take_result(uint64_t now) {
-    struct search *w = state.search;
-    uint64_t pause = w->took_ns * SHARE;
-    if (pause < EVERY_MS * MS) pause = EVERY_MS * MS;
-    if (pause > AT_MOST_MS * MS) pause = AT_MOST_MS * MS;
-    pthread_join(state.thread, NULL);
-    state.next_ns = now + pause;
-    state.others = w->seen.alive > 0;
-    if (state.mine) memory_count(w->seen.bytes);
-    free(w);
-    state.search = NULL;
-}
-
 /* --- when ---------------------------------------------------------------- */
 
 void recover_folder_forked(void) { memset(&state, 0, sizeof state); }
@@ -212,7 +199,16 @@ static bool folder_changed(const struct session_paths *p) {
 void recover_folder_look(const struct session_paths *p, uint64_t now_ns) {
     if (state.search != NULL) {
         if (!REC_ACQUIRE(&state.search->done)) return;
-        take_result(now_ns);
+        struct search *w = state.search;
+        uint64_t pause = w->took_ns * SHARE;
+        if (pause < EVERY_MS * MS) pause = EVERY_MS * MS;
+        if (pause > AT_MOST_MS * MS) pause = AT_MOST_MS * MS;
+        pthread_join(state.thread, NULL);
+        state.next_ns = now_ns + pause;
+        state.others = w->seen.alive > 0;
+        if (state.mine) memory_count(w->seen.bytes);
+        free(w);
+        state.search = NULL;
     }
     if (now_ns < state.next_ns) return;
     state.next_ns = now_ns + EVERY_MS * MS;
@@ -234,20 +230,18 @@ static bool wait_for_thread(uint64_t ms) {
     return pthread_timedjoin_np(state.thread, NULL, &t) == 0;
 }
 
-static void end_thread(void) {
-    bool ended = wait_for_thread(PATIENCE_MS);
-    REC_PUT(&state.search->stop, true);
-    if (ended || wait_for_thread(LAST_LOOK_MS)) {
-        state.others |= state.search->seen.alive > 0;
-        free(state.search);
-    } else {
-        pthread_detach(state.thread); /* it ends when it is done */
-    }
-    state.search = NULL;
-}
-
 void recover_folder_end(const struct session_paths *p) {
-    if (state.search != NULL) end_thread();
+    if (state.search != NULL) {
+        bool ended = wait_for_thread(PATIENCE_MS);
+        REC_PUT(&state.search->stop, true);
+        if (ended || wait_for_thread(LAST_LOOK_MS)) {
+            state.others |= state.search->seen.alive > 0;
+            free(state.search);
+        } else {
+            pthread_detach(state.thread); /* it ends when it is done */
+        }
+        state.search = NULL;
+    }
     if (is_mine(p) && (folder_changed(p) || state.others))
         recover_one_run(p->run, rec_mono_ns() + LAST_LOOK_MS * MS, NULL);
 }

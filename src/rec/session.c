@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "rec/device.h"
-#include "rec/flusher.h"
 #include "rec/keeper.h"
 #include "rec/memory.h"
 #include "rec/names.h"
@@ -114,21 +113,6 @@ static void after_fork_parent(void) {
     session_unlock(&q);
 }
 
-/* The child has none of the parent's rings and descriptors: neither is
- * inherited. It records for itself from its first call on. */
-static void forget_session(void) {
-    struct session *s = &rec_session;
-    flusher_forked();
-    memory_forked();
-    s->events_open = false;
-    s->gen = 0;
-    memset(&s->map, 0, sizeof s->map);
-    names_session(NULL);
-    if (s->tids != NULL) munmap(s->tids, TID_BYTES);
-    s->tids = NULL;
-    if (!s->set.o.no_fork) set_state(OPS_PENDING_BIT_);
-}
-
 static void leave_parent(void) {
     set_state(0);
     flusher_init();
@@ -136,7 +120,20 @@ static void leave_parent(void) {
     pthread_mutex_init(&rec_session.problem_lock, NULL);
     threads_forget();
     device_forget();
-    if (rec_session.gen != 0) forget_session();
+    if (rec_session.gen != 0) {
+        /* The child has none of the parent's rings and descriptors: neither is
+         * inherited. It records for itself from its first call on. */
+        struct session *s = &rec_session;
+        flusher_forked();
+        memory_forked();
+        s->events_open = false;
+        s->gen = 0;
+        memset(&s->map, 0, sizeof s->map);
+        names_session(NULL);
+        if (s->tids != NULL) munmap(s->tids, TID_BYTES);
+        s->tids = NULL;
+        if (!s->set.o.no_fork) set_state(OPS_PENDING_BIT_);
+    }
 }
 
 /* A child of a child that made no call is in its place: forked_pending. */
@@ -235,15 +232,6 @@ static void take_signal(int sig) {
                           .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     if (sig > 0 && taken == 0 && sigaction(sig, &a, &old_action) == 0)
         taken = sig;
-}
-
-/* Only if nobody has put another handler over ours meanwhile. */
-static void give_signal_back(int sig) {
-    struct sigaction now;
-    if (sig > 0 && sig == taken && sigaction(sig, NULL, &now) == 0 &&
-        (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal &&
-        sigaction(sig, &old_action, NULL) == 0)
-        taken = 0;
 }
 
 static void set_rank(struct session *s, int rank, int world) {
@@ -348,29 +336,26 @@ static void pin(void) {
 
 const char *ops_record_version(void) { return OPS_VERSION; }
 
-/* The program was compiled with another header: what its macros would do is not
- * known, but that they do nothing while the first word is 0. */
-static int other_abi(uint32_t abi) {
-    struct host_state q;
-    char text[OPS_PROBLEM_MAX];
-    snprintf(text, sizeof text,
-             "the program was compiled with an "
-             "opscope/record.h of ABI %" PRIu32 ", this library (%s) has %d: "
-             "compile it again",
-             abi, OPS_VERSION, OPS_RECORD_ABI);
-    ops_stop();
-    session_lock(&q);
-    int result = session_problem(text, 0);
-    session_unlock(&q);
-    return result;
-}
-
 int ops_start_(uint32_t abi, const char *logdir, const struct ops_options *o,
                size_t size) {
     struct session *s = &rec_session;
     struct host_state q;
     int result;
-    if (abi != OPS_RECORD_ABI) return other_abi(abi);
+    if (abi != OPS_RECORD_ABI) {
+        /* The program was compiled with another header: what its macros would
+         * do is not known, but that they do nothing while the first word is
+         * 0. */
+        char text[OPS_PROBLEM_MAX];
+        snprintf(text, sizeof text,
+                 "the program was compiled with an opscope/record.h of ABI "
+                 "%" PRIu32 ", this library (%s) has %d: compile it again",
+                 abi, OPS_VERSION, OPS_RECORD_ABI);
+        ops_stop();
+        session_lock(&q);
+        result = session_problem(text, 0);
+        session_unlock(&q);
+        return result;
+    }
     if (settings_forbidden()) return fail_with("switched off by OPSCOPE=0");
     pin();
     session_lock(&q);
@@ -417,7 +402,14 @@ void ops_stop(void) {
     if (s->gen != 0 && s->pid == getpid()) {
         threads_quiesce();
         flusher_stop();
-        give_signal_back(s->set.o.signal);
+        /* The signal is given back only if nobody has put another handler over
+         * ours meanwhile. */
+        struct sigaction now;
+        if (s->set.o.signal > 0 && s->set.o.signal == taken &&
+            sigaction(s->set.o.signal, NULL, &now) == 0 &&
+            (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal &&
+            sigaction(s->set.o.signal, &old_action, NULL) == 0)
+            taken = 0;
         undo(s);
         s->gen = 0;
     }

@@ -294,20 +294,6 @@ static int open_ring(struct session *s) {
     return session_problem("no memory for the rings", error);
 }
 
-/* Programs that die quickly, one after the other, leave a ring each, and none
- * lives long enough to see to those before it: then it is done here. */
-static int not_crowded(struct session *s) {
-    enum { PATIENCE_NS = 50000000 };
-    struct session_paths *p = &s->paths;
-    if (session_paths_ring_bytes(p) <= p->uid_cap / 2) return 0;
-    recover_folder(p->logdir, rec_mono_ns() + PATIENCE_NS, NULL);
-    if (session_paths_ring_bytes(p) <= p->uid_cap) return 0;
-    return session_problem(
-        "the rings of other programs of this user hold all the memory "
-        "that there is for rings",
-        0);
-}
-
 int session_paths_make(struct session *s) {
     struct session_paths *p = &s->paths;
     *p = (struct session_paths){
@@ -315,7 +301,17 @@ int session_paths_make(struct session *s) {
     if (log_folder(s) != 0 || run_folder(s) != 0 || take_stem(s) != 0 ||
         open_ring(s) != 0)
         return -1;
-    return not_crowded(s);
+    /* Programs that die quickly, one after the other, leave a ring each, and
+     * none lives long enough to see to those before it: then it is done
+     * here. */
+    enum { PATIENCE_NS = 50000000 };
+    if (session_paths_ring_bytes(p) <= p->uid_cap / 2) return 0;
+    recover_folder(p->logdir, rec_mono_ns() + PATIENCE_NS, NULL);
+    if (session_paths_ring_bytes(p) <= p->uid_cap) return 0;
+    return session_problem(
+        "the rings of other programs of this user hold all the memory "
+        "that there is for rings",
+        0);
 }
 
 bool session_paths_gone(const struct session_paths *p) {

@@ -102,18 +102,6 @@ struct rec_instant rec_clock_read(void) {
     return best;
 }
 
-/* The smallest step between two reads, in ticks: 1 on most machines, where
- * reading takes longer than a tick the time of a read. */
-static uint64_t resolution(void) {
-    uint64_t least = UINT64_MAX, last = rec_ticks();
-    for (int i = 0; i < 1000; i++) {
-        uint64_t t = rec_ticks();
-        if (t > last && t - last < least) least = t - last;
-        last = t;
-    }
-    return least == UINT64_MAX ? 0 : least;
-}
-
 /* ps per tick * 2^32 between two instants; 0 when they are too close. */
 static uint64_t rate(const struct rec_instant *a, const struct rec_instant *b) {
     uint64_t ticks = b->tick - a->tick, ns = b->mono_ns - a->mono_ns;
@@ -150,8 +138,16 @@ void rec_clock_start(struct rec_head *h, struct rec_seg *segs,
     h->start_tick = start.tick;
     h->start_mono_ns = start.mono_ns;
     h->start_unix_ns = start.unix_ns;
-    h->clock_resolution_ps =
-        (uint64_t)((unsigned __int128)resolution() * mult >> 32);
+    /* least: the smallest step between two reads, in ticks: 1 on most machines,
+     * where reading takes longer than a tick the time of a read. */
+    uint64_t least = UINT64_MAX, last = rec_ticks();
+    for (int i = 0; i < 1000; i++) {
+        uint64_t t = rec_ticks();
+        if (t > last && t - last < least) least = t - last;
+        last = t;
+    }
+    if (least == UINT64_MAX) least = 0;
+    h->clock_resolution_ps = (uint64_t)((unsigned __int128)least * mult >> 32);
     segs[0] = (struct rec_seg){start.tick, 0, mult};
     REC_PUBLISH(&h->nsegs, 1);
 }

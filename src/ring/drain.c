@@ -65,7 +65,8 @@ static struct rec_ring *used_ring(const struct ring_map *map, uint32_t i) {
     return r == NULL || REC_ACQUIRE(&r->state) == REC_RING_FREE ? NULL : r;
 }
 
-void drain_begin(struct drain *d) {
+/* Begins a pass. */
+static void drain_begin(struct drain *d) {
     struct rec_head *h = d->map->head;
     *next_commit(d) = h->commit[h->active];
     /* Whoever commits without a pass over the rings (a new part) takes nothing
@@ -80,18 +81,6 @@ void drain_begin(struct drain *d) {
     d->enc.events = h->commit[h->active].events;
     d->enc.nnames = REC_ACQUIRE(&h->nnames);
     d->enc.failed = false;
-}
-
-/* Goes on with the files that a dead process left. */
-static int resume(struct drain *d) {
-    const struct rec_head *h = d->map->head;
-    const struct rec_commit *c = &h->commit[h->active];
-    for (unsigned i = 0; i < REC_FILES; i++)
-        if (c->bytes[i] == 0)
-            files_remove(&d->files, i); /* made just before the end */
-        else if (files_resume(&d->files, i, c->bytes[i]) != 0) return -1;
-    note_planes(d);
-    return 0;
 }
 
 int drain_open_memory(struct drain *d, struct ring_map *map,
@@ -123,7 +112,16 @@ int drain_open(struct drain *d, struct ring_map *map, int dir, const char *stem,
         return -1;
     }
     drain_begin(d);
-    if (ring >= 0) return resume(d);
+    if (ring >= 0) {
+        /* Goes on with the files that a dead process left. */
+        const struct rec_commit *c = &h->commit[h->active];
+        for (unsigned i = 0; i < REC_FILES; i++)
+            if (c->bytes[i] == 0)
+                files_remove(&d->files, i); /* made just before the end */
+            else if (files_resume(&d->files, i, c->bytes[i]) != 0) return -1;
+        note_planes(d);
+        return 0;
+    }
     encoder_begin(&d->enc, 0);
     return d->enc.failed ? -1 : 0;
 }
@@ -141,27 +139,23 @@ static uint64_t ring_from(const struct rec_head *h, const struct rec_ring *r,
 
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* When the last of what is open began. */
-static uint64_t last_begin(const struct ring_map *v) {
-    uint64_t t = 0;
-    for (uint32_t i = 0; i < v->nrings; i++) {
-        const struct rec_ring *r = v->ring[i];
+/* Scopes that are open, at the last known time unless told. */
+static void drain_open_scopes(struct drain *d, uint64_t end) {
+    uint64_t t = 0; /* when the last of what is open began */
+    for (uint32_t i = 0; i < d->map->nrings; i++) {
+        const struct rec_ring *r = d->map->ring[i];
         if (r == NULL || r->state != REC_RING_LIVE) continue;
         uint32_t n = r->depth < REC_FRAMES ? r->depth : REC_FRAMES;
         if (n > 0) t = later(t, r->frames[n - 1].time);
         if (r->marks & REC_IN_STEP) t = later(t, r->step_time);
         if (r->marks & REC_IN_EPOCH) t = later(t, r->epoch_time);
     }
-    for (uint32_t i = 0; v->head->asyncs_used && i < REC_ASYNCS; i++)
-        if (v->asyncs[i].time != UINT64_MAX) t = later(t, v->asyncs[i].time);
-    return t;
-}
-
-/* Scopes that are open, at the last known time unless told. */
-static void drain_open_scopes(struct drain *d, uint64_t end) {
+    for (uint32_t i = 0; d->map->head->asyncs_used && i < REC_ASYNCS; i++)
+        if (d->map->asyncs[i].time != UINT64_MAX)
+            t = later(t, d->map->asyncs[i].time);
     struct rec_head *h = d->map->head;
     if (end == 0) /* + 1: what came last lies inside of what is open */
-        end = later(later(d->enc.last, h->last_tick), last_begin(d->map)) + 1;
+        end = later(later(d->enc.last, h->last_tick), t) + 1;
     d->enc.last = end;
     for (uint32_t i = 0; i < d->map->nrings; i++) {
         const struct rec_ring *r = d->map->ring[i];
@@ -314,24 +308,6 @@ static bool emptied(const struct rec_ring *r, unsigned active) {
     return REC_LOAD(&r->head) == r->tail[active];
 }
 
-/* Room for the writers, now that it is safe. */
-static void release_rings(struct drain *d) {
-    const struct rec_head *h = d->map->head;
-    for (uint32_t i = 0; i < d->map->nrings && !h->flight; i++) {
-        struct rec_ring *r = used_ring(d->map, i);
-        if (r == NULL) continue;
-        uint64_t tail = r->tail[h->active];
-        REC_PUBLISH(&r->reusable_to, tail + r->slots - REC_SLOT_MAX);
-        if (REC_ACQUIRE(&r->state) != REC_RING_ENDED || !emptied(r, h->active))
-            continue;
-        /* from here on drain_begin leaves it alone: both ends are the last */
-        r->tail[!h->active] = tail;
-        memcpy(r->reported[!h->active], r->reported[h->active],
-               sizeof r->reported[0]);
-        REC_PUBLISH(&r->state, REC_RING_FREE);
-    }
-}
-
 static int failed(struct drain *d) {
     files_rollback(&d->files);
     note_planes(d);
@@ -371,7 +347,21 @@ int drain_commit(struct drain *d) {
     if (d->at_commit != NULL) d->at_commit(d, c, d->ctx);
     if (flip(d) != 0) return failed(d);
     files_commit(&d->files);
-    release_rings(d);
+    /* Room for the writers, now that it is safe. */
+    const struct rec_head *h = d->map->head;
+    for (uint32_t i = 0; i < d->map->nrings && !h->flight; i++) {
+        struct rec_ring *r = used_ring(d->map, i);
+        if (r == NULL) continue;
+        uint64_t tail = r->tail[h->active];
+        REC_PUBLISH(&r->reusable_to, tail + r->slots - REC_SLOT_MAX);
+        if (REC_ACQUIRE(&r->state) != REC_RING_ENDED || !emptied(r, h->active))
+            continue;
+        /* from here on drain_begin leaves it alone: both ends are the last */
+        r->tail[!h->active] = tail;
+        memcpy(r->reported[!h->active], r->reported[h->active],
+               sizeof r->reported[0]);
+        REC_PUBLISH(&r->state, REC_RING_FREE);
+    }
     return 0;
 }
 

@@ -48,8 +48,6 @@ int drain_open(struct drain *d, struct ring_map *map, int dir, const char *stem,
 /* Of a copy: writes the name of the event file in its head to the ring file. */
 int drain_keep_events(struct drain *d);
 
-/* Begins a pass; drain_rings does this itself. */
-void drain_begin(struct drain *d);
 /* Encodes the rings up to their heads; the caller may encode more before
  * drain_commit. final: what is still open too, as ending at `end`, or, when end
  * is 0, at the last known time; but only once, whoever does it. */

@@ -195,18 +195,6 @@ void encoder_fact_int(struct encoder *e, unsigned file, const char *key,
     put_fact(e, file, key, buf, (size_t)(p - buf));
 }
 
-static void put_head_facts(struct encoder *e) {
-    const struct rec_head *h = e->map->head;
-    encoder_fact(e, 0, FACT_VERSION, OPS_VERSION);
-    encoder_fact_int(e, 0, FACT_PROCESS_ID, h->pid);
-    encoder_fact(e, 0, FACT_HOST_NAME, h->host);
-    encoder_fact(e, 0, "clock", h->tsc ? "tsc" : "monotonic");
-    encoder_fact_int(e, 0, "clock_resolution_ps",
-                     (int64_t)h->clock_resolution_ps);
-    encoder_fact_int(e, 0, FACT_START_UNIX_NS, h->start_unix_ns);
-    encoder_fact_int(e, 0, "start_monotonic_ns", (int64_t)h->start_mono_ns);
-}
-
 void encoder_begin(struct encoder *e, unsigned file) {
     const struct rec_head *h = e->map->head;
     char name[128] = XSPACE_HOST_PLANE;
@@ -232,7 +220,16 @@ void encoder_begin(struct encoder *e, unsigned file) {
      * has this among its other facts. */
     if (file > 0)
         encoder_fact_int(e, file, FACT_START_UNIX_NS, h->start_unix_ns);
-    else put_head_facts(e);
+    else {
+        encoder_fact(e, 0, FACT_VERSION, OPS_VERSION);
+        encoder_fact_int(e, 0, FACT_PROCESS_ID, h->pid);
+        encoder_fact(e, 0, FACT_HOST_NAME, h->host);
+        encoder_fact(e, 0, "clock", h->tsc ? "tsc" : "monotonic");
+        encoder_fact_int(e, 0, "clock_resolution_ps",
+                         (int64_t)h->clock_resolution_ps);
+        encoder_fact_int(e, 0, FACT_START_UNIX_NS, h->start_unix_ns);
+        encoder_fact_int(e, 0, "start_monotonic_ns", (int64_t)h->start_mono_ns);
+    }
     if (file == 0 && e->out.add_facts != NULL) e->out.add_facts(e->out.self);
 }
 
@@ -675,20 +672,6 @@ static const char *const loss_texts[REC_LOSSES] = {
     "ops_end() without a begin",  NULL,
 };
 
-/* Writes one event for each reason, where the thread's line has got to. */
-static void put_losses(struct encoder *e, const struct encoder_range *range) {
-    for (unsigned i = 0; i < REC_LOSSES; i++) {
-        uint64_t n = range->lost[i] - range->reported[i];
-        if (n == 0 || n > INT64_MAX || loss_texts[i] == NULL) continue;
-        uint8_t stats[256], *p = stats;
-        p = stat_int(p, STAT_COUNT, (int64_t)n);
-        p = stat_text(p, STAT_WHY, loss_texts[i], strlen(loss_texts[i]));
-        put_event(e, &e->line[ENCODER_HOST], META_DROPPED, point_at(e, e->last),
-                  stats, p);
-        e->events--; /* ours, not the program's */
-    }
-}
-
 /* As rec_clock_ps does it. */
 static inline uint64_t scale(uint64_t ticks, uint64_t mult) {
     return (uint64_t)((unsigned __int128)ticks * mult >> 32);
@@ -780,7 +763,17 @@ void encoder_ring(struct encoder *e, const struct rec_ring *r,
         run.from++;
     if (REC_LOAD(&r->step_time) != 0) put_run_by_steps(e, run);
     else put_run(e, run);
-    put_losses(e, range);
+    /* Writes one event for each reason, where the thread's line has got to. */
+    for (unsigned i = 0; i < REC_LOSSES; i++) {
+        uint64_t n = range->lost[i] - range->reported[i];
+        if (n == 0 || n > INT64_MAX || loss_texts[i] == NULL) continue;
+        uint8_t stats[256], *p = stats;
+        p = stat_int(p, STAT_COUNT, (int64_t)n);
+        p = stat_text(p, STAT_WHY, loss_texts[i], strlen(loss_texts[i]));
+        put_event(e, &e->line[ENCODER_HOST], META_DROPPED, point_at(e, e->last),
+                  stats, p);
+        e->events--; /* ours, not the program's */
+    }
 }
 
 /* --- what is open -------------------------------------------------------- */

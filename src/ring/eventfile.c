@@ -169,24 +169,6 @@ static void check_file(struct eventfile *f) {
     leave_file(f);
 }
 
-/* Takes the whole records among the first got bytes out of the buffer. */
-static void take_written(struct eventfile *f, size_t got) {
-    size_t whole = 0, records = 0;
-    while (whole < got) {
-        uint64_t length;
-        memcpy(&length, f->buf + whole, 8);
-        if (length + FRAME > got - whole) break;
-        whole += length + FRAME;
-        records++;
-    }
-    f->size += whole;
-    f->in_file += records;
-    f->written += records;
-    f->waiting -= records;
-    f->n -= whole;
-    memmove(f->buf, f->buf + whole, f->n);
-}
-
 int eventfile_begin(struct eventfile *f) {
     int err = f->fd < 0 ? create(f) : 0;
     if (err != 0) f->error = err;
@@ -217,7 +199,22 @@ int eventfile_flush(struct eventfile *f) {
     if (err == 0 && f->size == 0) err = write_version(f);
     if (err == 0) {
         size_t got = write_out(f, f->buf, f->n, &err);
-        take_written(f, got);
+        /* Takes the whole records among the first got bytes out of the
+         * buffer. */
+        size_t whole = 0, records = 0;
+        while (whole < got) {
+            uint64_t length;
+            memcpy(&length, f->buf + whole, 8);
+            if (length + FRAME > got - whole) break;
+            whole += length + FRAME;
+            records++;
+        }
+        f->size += whole;
+        f->in_file += records;
+        f->written += records;
+        f->waiting -= records;
+        f->n -= whole;
+        memmove(f->buf, f->buf + whole, f->n);
         if (err != 0 && ftruncate(f->fd, (off_t)f->size) != 0) err = errno;
     }
     if (err != 0) f->error = err;

@@ -504,24 +504,6 @@ static bool is_copy(const struct pointer *a, const struct rec_head *h) {
     return !same_folder(a, folder) && stat(folder, &st) == 0;
 }
 
-/* Opens the log folder: <logdir>/plugins/profile/<run>/<stem>. By the names in
- * the head while they hold, since each may be a link to somewhere else. */
-static void open_logdir(struct closing *f) {
-    bool known = head_folder(f->map.head, f->folder) &&
-                 same_folder(f->at, f->folder);
-    for (int i = 0; known && i < 3; i++) {
-        char *slash = strrchr(f->folder, '/');
-        if (slash == NULL) known = false;
-        else *slash = 0;
-    }
-    if (known && f->folder[0] != 0) {
-        f->logdir = sys_open(f->folder, O_PATH | O_DIRECTORY);
-    } else {
-        f->logdir = sys_openat(f->at->dir, "../../..", O_PATH | O_DIRECTORY, 0);
-        snprintf(f->folder, sizeof f->folder, "/");
-    }
-}
-
 /* Returns the event file that the head names, by its name in the log folder: it
  * is going to be cut. NULL: the head names none. */
 static const char *events_name(const struct closing *f) {
@@ -673,7 +655,23 @@ static int close_ring(int fd, struct pointer *a, struct recover_closed *out) {
         fail(a, "its ring file belongs to another profile");
     } else {
         out->pid = f->map.head->pid;
-        open_logdir(f);
+        /* Opens the log folder: <logdir>/plugins/profile/<run>/<stem>. By the
+         * names in the head while they hold, since each may be a link to
+         * somewhere else. */
+        bool known = head_folder(f->map.head, f->folder) &&
+                     same_folder(f->at, f->folder);
+        for (int i = 0; known && i < 3; i++) {
+            char *slash = strrchr(f->folder, '/');
+            if (slash == NULL) known = false;
+            else *slash = 0;
+        }
+        if (known && f->folder[0] != 0) {
+            f->logdir = sys_open(f->folder, O_PATH | O_DIRECTORY);
+        } else {
+            f->logdir = sys_openat(f->at->dir, "../../..", O_PATH | O_DIRECTORY,
+                                   0);
+            snprintf(f->folder, sizeof f->folder, "/");
+        }
         result = close_files(f, fd, out);
         drain_free(&f->d);
         if (f->logdir >= 0) sys_close(f->logdir);

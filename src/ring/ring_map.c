@@ -183,23 +183,6 @@ static void copy_rings(struct ring_map *map, int fd) {
     }
 }
 
-/* Names, last: those of all records that were copied are among them. */
-static void copy_names(struct ring_map *map, int fd) {
-    struct rec_head *h = map->head;
-    uint32_t nnames = 0, ntext = 0;
-    size_t four = sizeof nnames;
-    if (sys_pread(fd, &nnames, four, offsetof(struct rec_head, nnames)) ==
-            (ssize_t)four &&
-        nnames <= REC_NAMES)
-        h->nnames = nnames;
-    copy_in(h, fd, h->names_at, h->nnames * sizeof(struct rec_name));
-    if (sys_pread(fd, &ntext, four, offsetof(struct rec_head, ntext)) ==
-            (ssize_t)four &&
-        ntext <= REC_TEXT)
-        h->ntext = ntext;
-    copy_in(h, fd, h->text_at, h->ntext);
-}
-
 int ring_map_copy(struct ring_map *map, int fd, const char **why) {
     struct rec_head want;
     struct stat st;
@@ -222,7 +205,20 @@ int ring_map_copy(struct ring_map *map, int fd, const char **why) {
     ring_map_tables(map, p, bytes);
     map->nrings = map->head->nrings;
     copy_rings(map, fd);
-    copy_names(map, fd);
+    /* Names, last: those of all records that were copied are among them. */
+    struct rec_head *h = map->head;
+    uint32_t nnames = 0, ntext = 0;
+    size_t four = sizeof nnames;
+    if (sys_pread(fd, &nnames, four, offsetof(struct rec_head, nnames)) ==
+            (ssize_t)four &&
+        nnames <= REC_NAMES)
+        h->nnames = nnames;
+    copy_in(h, fd, h->names_at, h->nnames * sizeof(struct rec_name));
+    if (sys_pread(fd, &ntext, four, offsetof(struct rec_head, ntext)) ==
+            (ssize_t)four &&
+        ntext <= REC_TEXT)
+        h->ntext = ntext;
+    copy_in(h, fd, h->text_at, h->ntext);
     return 0;
 }
 

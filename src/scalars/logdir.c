@@ -172,23 +172,6 @@ static void take_ring_of(struct logdir *l, const char *file) {
     free(pattern);
 }
 
-/* The memory is gone: somebody has written what was in it into the file. */
-static void forget_rests(struct logdir *l) {
-    for (size_t i = 0; i < l->nfiles; i++) {
-        struct logdir_file *f = &l->files[i];
-        struct stat st;
-        if (f->rest > 0 && !f->rest_seen) {
-            scalars_reset_file(&l->scalars, (uint32_t)i);
-            *f = (struct logdir_file){0};
-            if (stat(l->scalars.files[i].path, &st) == 0 &&
-                S_ISREG(st.st_mode) &&
-                logdir_is_event_file(l->scalars.files[i].path))
-                read_on(l, (uint32_t)i, &st);
-        }
-        f->rest_seen = false;
-    }
-}
-
 /* "a/plugins/profile/x" -> "a": the run of the event files of a program whose
  * profile lies there. */
 static char *run_above(const char *run) {
@@ -210,7 +193,6 @@ static void search_logdir(struct logdir *l, const char *dir, const char *run,
     if (dir_list(dir, &in, NULL) == OPS_ELIMIT) l->scalars.oom = true;
     for (size_t i = 0; i < in.n; i++) {
         const struct dir_entry *f = &in.v[i];
-        size_t n = strlen(f->name);
         if (f->folder) {
             char *below = *run ? path_join(run, f->name) : strdup(f->name);
             if (below != NULL) search_logdir(l, f->path, below, depth + 1);
@@ -218,7 +200,7 @@ static void search_logdir(struct logdir *l, const char *dir, const char *run,
             free(below);
         } else if (logdir_is_event_file(f->name)) {
             take_file(l, f->path, *run ? run : ".", &f->st);
-        } else if (n > 5 && strcmp(f->name + n - 5, ".ring") == 0) {
+        } else if (bytes_ends(bytes_of(f->name), ".ring")) {
             char *above = run_above(run);
             if (above != NULL) take_ring(l, f->path, above, NULL);
             else l->scalars.oom = true;
@@ -240,7 +222,20 @@ int logdir_refresh(struct logdir *l, struct ops_err *e) {
         take_file(l, l->root, ".", &st);
         take_ring_of(l, l->root);
     }
-    forget_rests(l);
+    for (size_t i = 0; i < l->nfiles; i++) {
+        struct logdir_file *f = &l->files[i];
+        /* The memory is gone: somebody has written what was in it into the
+         * file. */
+        if (f->rest > 0 && !f->rest_seen) {
+            scalars_reset_file(&l->scalars, (uint32_t)i);
+            *f = (struct logdir_file){0};
+            if (stat(l->scalars.files[i].path, &st) == 0 &&
+                S_ISREG(st.st_mode) &&
+                logdir_is_event_file(l->scalars.files[i].path))
+                read_on(l, (uint32_t)i, &st);
+        }
+        f->rest_seen = false;
+    }
     if (l->scalars.oom) return fail_oom(e);
     if (l->fatal.code != 0 && e != NULL) *e = l->fatal;
     return l->fatal.code;

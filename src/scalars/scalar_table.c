@@ -34,16 +34,6 @@ bool scalar_view_has(const struct scalar_view *v, const struct curve *c) {
            (v->tag == NULL || glob_match(v->tag, c->tag));
 }
 
-/* Returns the mean of the last `window` points that are numbers. */
-static double mean_of_last(const struct scalar_view *v, const struct curve *c) {
-    double mean = 0;
-    size_t have = 0;
-    for (size_t i = c->n; i-- > 0 && (v->window == 0 || have < v->window);)
-        if (step_in(v, c->step[i]) && isfinite(c->value[i]))
-            mean = mean_step(mean, c->value[i], (double)++have);
-    return have > 0 ? mean : NAN;
-}
-
 static struct figures figures_of(const struct scalar_view *v,
                                  const struct curve *c) {
     struct figures f = {.min = NAN, .max = NAN, .rate = NAN, .value = NAN};
@@ -74,7 +64,12 @@ static struct figures figures_of(const struct scalar_view *v,
         f.min = c->min;
         f.max = c->max;
     }
-    f.mean = mean_of_last(v, c);
+    double mean = 0;
+    size_t have = 0;
+    for (size_t i = c->n; i-- > 0 && (v->window == 0 || have < v->window);)
+        if (step_in(v, c->step[i]) && isfinite(c->value[i]))
+            mean = mean_step(mean, c->value[i], (double)++have);
+    f.mean = have > 0 ? mean : NAN;
     if (f.n > 1 && to > from) f.rate = (double)(f.n - 1) / (to - from);
     return f;
 }
@@ -201,25 +196,6 @@ static void put_curve(struct result *r, const struct scalar_view *v,
               spark_line(c->value + from, to - from, v->spark, v->ascii, line));
 }
 
-static void remark_odd(struct result *r, const struct curve *c,
-                       const struct figures *f) {
-    if (f->odd_now)
-        result_remark(r,
-                      "%.100s in %.100s is %s since step %" PRId64
-                      " (%zu of %zu points are no numbers)",
-                      c->tag, c->run,
-                      isnan(f->value) ? "NaN"
-                      : f->value > 0  ? "infinite"
-                                      : "minus infinite",
-                      f->odd_from, f->odd, f->n);
-    else
-        result_remark(r,
-                      "%.100s in %.100s was NaN or infinite at %zu of %zu "
-                      "points, the last time from step %" PRId64 " on; numbers "
-                      "came again",
-                      c->tag, c->run, f->odd, f->n, f->odd_from);
-}
-
 /* Curves of one run stand together: one sentence for each run. */
 static void remark_restarts(struct result *r, const struct curve *v, size_t n) {
     for (size_t i = 0, end; i < n; i = end) {
@@ -263,7 +239,24 @@ int scalar_table(const struct scalars *s, const struct scalar_view *v,
         struct figures f = figures_of(v, &c.v[i]);
         if (f.n == 0) continue;
         put_curve(r, v, &c.v[i], &f);
-        if (f.odd > 0 && odd++ < ODD_SAID) remark_odd(r, &c.v[i], &f);
+        if (f.odd > 0 && odd++ < ODD_SAID) {
+            if (f.odd_now)
+                result_remark(r,
+                              "%.100s in %.100s is %s since step %" PRId64
+                              " (%zu of %zu points are no numbers)",
+                              c.v[i].tag, c.v[i].run,
+                              isnan(f.value) ? "NaN"
+                              : f.value > 0  ? "infinite"
+                                             : "minus infinite",
+                              f.odd_from, f.odd, f.n);
+            else
+                result_remark(
+                    r,
+                    "%.100s in %.100s was NaN or infinite at %zu of %zu "
+                    "points, the last time from step %" PRId64 " on; numbers "
+                    "came again",
+                    c.v[i].tag, c.v[i].run, f.odd, f.n, f.odd_from);
+        }
     }
     if (odd > ODD_SAID)
         result_remark(r,

@@ -109,17 +109,6 @@ enum series_kind scalars_kind_of(const struct scalars *s, uint32_t file,
     return SERIES_OTHER;
 }
 
-/* Makes the columns longer; false: out of memory. */
-static bool grow(struct series *v) {
-    size_t cap = vec_next_cap(v->cap, v->n + 1);
-    if (!vec_resize(&v->step, cap, sizeof *v->step) ||
-        !vec_resize(&v->wall, cap, sizeof *v->wall) ||
-        !vec_resize(&v->value, cap, sizeof *v->value))
-        return false;
-    v->cap = cap;
-    return true;
-}
-
 /* Notes that points before number `at` are void from that step on. */
 static void add_restart(struct scalars *s, struct series *v, int64_t step) {
     if (v->nrestarts > 0 && v->restarts[v->nrestarts - 1].at == v->n) {
@@ -137,9 +126,13 @@ static void add_restart(struct scalars *s, struct series *v, int64_t step) {
 
 void scalars_point(struct scalars *s, struct series *v, int64_t step,
                    double wall, double value) {
-    if (v->n == v->cap && !grow(v)) {
-        s->oom = true;
-        return;
+    if (v->n == v->cap) {
+        size_t cap = vec_next_cap(v->cap, v->n + 1);
+        s->oom = !vec_resize(&v->step, cap, sizeof *v->step) ||
+                 !vec_resize(&v->wall, cap, sizeof *v->wall) ||
+                 !vec_resize(&v->value, cap, sizeof *v->value);
+        if (s->oom) return;
+        v->cap = cap;
     }
     struct scalar_file *f = &s->files[v->file];
     if (!isfinite(wall)) wall = 0; /* times are sorted by */

@@ -140,6 +140,12 @@ enum field {
     F_INT = 7, F_STRING = 8, F_INT64 = 10, F_BOOL = 11, F_HALF = 13,
     F_UINT32 = 16, F_UINT64 = 17,
 };
+
+/* The fields that are lists of numbers, a bit for each. */
+enum {
+    LISTS = 1 << F_FLOAT | 1 << F_DOUBLE | 1 << F_INT | 1 << F_INT64 |
+            1 << F_BOOL | 1 << F_HALF | 1 << F_UINT32 | 1 << F_UINT64,
+};
 /* clang-format on */
 
 static void tensor_put(struct tensor *t, double v) {
@@ -259,18 +265,11 @@ static bool tensor_field(struct tensor *t, const struct pb_field *f) {
         if (f->wire != PB_BYTES) return false;
         if (t->text.p == NULL) t->text = f->bytes;
         return true;
-    case F_FLOAT:
-    case F_DOUBLE:
-    case F_INT:
-    case F_INT64:
-    case F_BOOL:
-    case F_HALF:
-    case F_UINT32:
-    case F_UINT64:
+    default:
+        if (f->num > F_UINT64 || !(LISTS >> f->num & 1)) return true;
         if (f->wire == PB_BYTES) return tensor_packed(t, f);
         put_listed(t, f->num, f->value);
         return true;
-    default: return true;
     }
 }
 
@@ -507,24 +506,6 @@ static bool read_value(struct summary_reader *r, struct bytes b) {
     }
 }
 
-static bool read_summary(struct summary_reader *r, struct bytes b) {
-    struct pb p = pb_reader(b);
-    struct pb_field f;
-    bool sound = true;
-    while (pb_next(&p, &f))
-        if (field_is(&f, 1, PB_BYTES)) sound &= read_value(r, f.bytes);
-    return sound && !p.bad;
-}
-
-/* SessionLog { 1 status }: a start makes later steps before it void. */
-static void read_session(struct summary_reader *r, struct bytes b) {
-    struct pb p = pb_reader(b);
-    struct pb_field f;
-    while (pb_next(&p, &f))
-        if (field_is(&f, 1, PB_VARINT) && f.value == SESSION_START)
-            scalars_restart(r->s, r->file, r->step);
-}
-
 static str_id text_id(struct summary_reader *r, struct bytes b) {
     if (b.n > 256) b.n = 256;
     str_id id = strs_intern(&r->s->strs, b);
@@ -537,11 +518,21 @@ static bool read_what(struct summary_reader *r, const struct pb_field *f) {
     struct scalar_file *file = &r->s->files[r->file];
     static const uint8_t none[1];
     struct bytes no_tag = {none, 0};
+    struct pb p = pb_reader(f->bytes);
+    struct pb_field in;
+    bool sound = true;
     switch (f->num) {
     case 3: file->version = text_id(r, f->bytes); return true;
     case 4: put_blob(r, BLOB_GRAPH, no_tag, f->bytes); return true;
-    case 5: return read_summary(r, f->bytes);
-    case 7: read_session(r, f->bytes); return true;
+    case 5:
+        while (pb_next(&p, &in))
+            if (field_is(&in, 1, PB_BYTES)) sound &= read_value(r, in.bytes);
+        return sound && !p.bad;
+    case 7: /* SessionLog { 1 status }: a start makes later steps void */
+        while (pb_next(&p, &in))
+            if (field_is(&in, 1, PB_VARINT) && in.value == SESSION_START)
+                scalars_restart(r->s, r->file, r->step);
+        return true;
     case 8:
         put_blob(r, BLOB_RUN_METADATA, field_of(f->bytes, 1),
                  field_of(f->bytes, 2));
@@ -564,7 +555,7 @@ static bool read_event(struct summary_reader *r, struct bytes b) {
         else if (field_is(&f, 10, PB_BYTES))
             r->s->files[r->file].writer = text_id(r, field_of(f.bytes, 1));
     }
-    return !p.bad && read_what(r, &what);
+    return !p.bad && (what.num == 0 || read_what(r, &what));
 }
 
 bool summary_sniff(struct bytes all) {

@@ -105,19 +105,6 @@ static void put_scalar(struct result *r, const struct curve *c, bool ascii) {
                       c->run, (long long)c->step[c->n - 1]);
 }
 
-static void watch_columns(struct result *r) {
-    static const struct column cols[] = {
-        {"metric", NULL, NULL, "what, or the scalar's tag", COL_TEXT, COL_KEY},
-        {"run", NULL, NULL, "the scalar's run", COL_TEXT, 0},
-        {"step", NULL, NULL, "the scalar's last step", COL_INT, 0},
-        {"value", NULL, NULL, "how much now", COL_FLOAT, COL_DIGITS},
-        {"unit", NULL, NULL, "of value", COL_TEXT, 0},
-        {"trend", NULL, NULL, "its course so far", COL_TEXT, COL_WRAP},
-    };
-    result_cols(r, cols, COUNT(cols));
-    r->in_order = true;
-}
-
 int watch_table(const struct watch_facts *f, const struct scalars *s,
                 const struct scalar_view *v, struct result *r,
                 struct ops_err *e) {
@@ -129,7 +116,16 @@ int watch_table(const struct watch_facts *f, const struct scalars *s,
     if (f->profile.have && (!steps.have || f->profile.step >= steps.step))
         steps = f->profile;
     result_init(r, "watch", "Now");
-    watch_columns(r);
+    static const struct column cols[] = {
+        {"metric", NULL, NULL, "what, or the scalar's tag", COL_TEXT, COL_KEY},
+        {"run", NULL, NULL, "the scalar's run", COL_TEXT, 0},
+        {"step", NULL, NULL, "the scalar's last step", COL_INT, 0},
+        {"value", NULL, NULL, "how much now", COL_FLOAT, COL_DIGITS},
+        {"unit", NULL, NULL, "of value", COL_TEXT, 0},
+        {"trend", NULL, NULL, "its course so far", COL_TEXT, COL_WRAP},
+    };
+    result_cols(r, cols, COUNT(cols));
+    r->in_order = true;
     bool known = steps.have, rate = known && steps.step_s > 0;
     put_metric(r, "step", known ? (double)steps.step : NAN, NULL, NULL, ascii);
     put_metric(r, "step time", known ? steps.step_s * 1e3 : NAN, "ms",

@@ -59,13 +59,13 @@ static void cols(struct result *r) {
 static void row(struct result *r, const char *name, int64_t calls, int64_t ps,
                 int64_t bytes, double share) {
     result_row(r);
-    result_text(r, name);
-    result_int(r, calls);
-    result_int(r, ps);
-    result_int_if(r, calls > 0, calls ? ps / calls : 0);
-    result_int_if(r, bytes >= 0, bytes);
-    result_float(r, share);
-    result_bool(r, calls > 1);
+    cell_text(r, "name", name);
+    cell_int(r, "calls", calls);
+    cell_int(r, "total_us", ps);
+    if (calls > 0) cell_int(r, "mean_us", ps / calls);
+    if (bytes >= 0) cell_int(r, "bytes", bytes);
+    cell_float(r, "share_pct", share);
+    cell_bool(r, "tensor_core", calls > 1);
 }
 
 static void microseconds_are_printed_by_integers(void **state) {
@@ -180,7 +180,7 @@ static char *csv_cell(const char *text) {
     result_init(&r, "x", "X");
     result_col(&r, (struct column){"name", NULL, NULL, NULL, COL_TEXT, 0});
     result_row(&r);
-    result_text(&r, text);
+    cell_text(&r, "name", text);
     char *s = as_csv(&r);
     size_t n = strlen(s);
     assert_memory_equal(s + n - 2, "\r\n", 2);
@@ -417,9 +417,9 @@ static void texts_wrap(void **state) {
     result_col(&r,
                (struct column){"why", NULL, NULL, NULL, COL_TEXT, COL_BELOW});
     result_row(&r);
-    result_text(&r, "a");
-    result_text(&r, "one two three four five six seven eight nine ten");
-    result_text(&r, "because it is so and not otherwise, as all agree");
+    cell_text(&r, "id", "a");
+    cell_text(&r, "text", "one two three four five six seven eight nine ten");
+    cell_text(&r, "why", "because it is so and not otherwise, as all agree");
     char *got = as_text(&r, (struct text_style){.width = 40});
     assert_non_null(strstr(got, "a   one two three four five six seven\n"
                                 "    eight nine ten\n"
@@ -441,8 +441,8 @@ static void parts_in_one_unit(void **state) {
     result_col(&r, (struct column){"dur_us", NULL, "us", NULL, COL_TIME, 0});
     result_col(&r, (struct column){"host_us", NULL, "us", NULL, COL_TIME, 0});
     result_row(&r);
-    result_int(&r, INT64_C(20000000000));
-    result_int(&r, INT64_C(15000000));
+    cell_int(&r, "dur_us", INT64_C(20000000000));
+    cell_int(&r, "host_us", INT64_C(15000000));
     char *got = as_text(&r, (struct text_style){.width = 0});
     assert_non_null(strstr(got, "dur ms  host ms"));
     assert_non_null(strstr(got, "0.015"));

@@ -3,7 +3,7 @@
  * here by hand; and how it joins what the program recorded itself. */
 #include "tiny.h"
 
-#include "capture/profile.h"
+#include "capture/launch.h"
 #include "capture/tree.h"
 #include "import/import.h"
 #include "load/runs.h"

@@ -22,8 +22,8 @@ static void fill(struct result *r) {
     result_col(r, (struct column){.name = "us", .type = COL_TIME});
     for (size_t i = 0; i < 4; i++) {
         result_row(r);
-        result_text(r, names[i]);
-        result_int_if(r, us[i] != 0, us[i]);
+        cell_text(r, "name", names[i]);
+        if (us[i] != 0) cell_int(r, "us", us[i]);
     }
 }
 
@@ -42,7 +42,7 @@ static void copies_what_it_is_given(void **state) {
     result_init(&r, "x", "X");
     result_col(&r, (struct column){.name = "t", .type = COL_TEXT});
     result_row(&r);
-    result_text(&r, name);
+    cell_text(&r, "t", name);
     memcpy(name, "after!", 6);
     assert_string_equal(result_cell(&r, 0, 0).s, "before");
     result_free(&r);
@@ -56,8 +56,8 @@ static void not_recorded_is_null(void **state) {
     result_col(&r, (struct column){.name = "t", .type = COL_TEXT});
     for (int i = 0; i < 2; i++) {
         result_row(&r);
-        result_float(&r, i ? NAN : INFINITY);
-        result_text(&r, NULL);
+        cell_float(&r, "f", i ? NAN : INFINITY);
+        cell_text(&r, "t", NULL);
         assert_true(result_cell(&r, (size_t)i, 0).null);
         assert_true(result_cell(&r, (size_t)i, 1).null);
     }
@@ -106,7 +106,7 @@ static void a_sum_that_stopped_is_said(void **state) {
         result_init(&r, "x", "X");
         result_col(&r, (struct column){.name = "bytes", .type = COL_BYTES});
         result_row(&r);
-        result_int(&r, v[i]);
+        cell_int(&r, "bytes", v[i]);
         assert_int_equal(result_done(&r, &e), 0);
         assert_int_equal(r.nremarks, i > 0);
         result_free(&r);
@@ -218,7 +218,7 @@ static void memory_that_ran_out_is_told_at_the_end(void **state) {
     fill(&r);
     r.oom = true;
     result_row(&r); /* nothing fails while filling */
-    result_text(&r, "x");
+    cell_text(&r, "name", "x");
     assert_int_equal(result_sort(&r, 0, &e), OPS_ELIMIT);
     assert_int_equal(result_done(&r, &e), OPS_ELIMIT);
     result_free(&r);

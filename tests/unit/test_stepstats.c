@@ -92,8 +92,8 @@ static struct out run_metadata(void) {
 static void nodes_become_ops(void **state) {
     (void)state;
     struct out x = run_metadata();
-    assert_true(importer_stepstats.sniff(out_all(&x), "x"));
-    assert_false(importer_xspace.sniff(out_all(&x), "x"));
+    assert_true(importer_stepstats.sniff(out_all(&x)));
+    assert_false(importer_xspace.sniff(out_all(&x)));
     struct trace *t = load(out_all(&x));
     row_id a = row_of(t, "conv/Relu:_FusedConv2D"), b = row_of(t, "b:Add");
     row_id c = row_of(t, "c");
@@ -148,7 +148,7 @@ static void bare_step_stats(void **state) {
     (void)state;
     struct out x = {0}, d = cpu_device();
     out_msg(&x, 1, &d);
-    assert_true(importer_stepstats.sniff(out_all(&x), "x"));
+    assert_true(importer_stepstats.sniff(out_all(&x)));
     struct trace *t = load(out_all(&x));
     assert_int_equal(t->spans.n, 3);
     trace_free(t);
@@ -232,7 +232,7 @@ static void cut_at_every_byte(void **state) {
         uint8_t *copy = calloc(1, n + 64);
         memcpy(copy, x.p, n);
         struct bytes b = {copy, n};
-        if (importer_stepstats.sniff(b, "x")) {
+        if (importer_stepstats.sniff(b)) {
             struct trace *t = load(b);
             assert_int_equal(t->notes[NOTE_FILE_CUT], n < x.n);
             assert_int_equal(t->notes[NOTE_BAD_FIELD], 0);
@@ -277,7 +277,7 @@ static void others_are_not_claimed(void **state) {
         {(const uint8_t *)text, sizeof text - 1},
     };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        assert_false(importer_stepstats.sniff(none[i], "run_metadata.pb"));
+        assert_false(importer_stepstats.sniff(none[i]));
 }
 
 static void op_names_split(void **state) {

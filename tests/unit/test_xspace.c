@@ -200,7 +200,7 @@ static struct out small_space(void) {
 static void kinds_follow_names_and_stats(void **state) {
     (void)state;
     struct out x = small_space();
-    assert_true(importer_xspace.sniff(out_all(&x), "x"));
+    assert_true(importer_xspace.sniff(out_all(&x)));
     struct trace *t = load(out_all(&x), 1);
     check_row(t, "train", 100000, 90000, SPAN_ANNOTATION);
     check_row(t, "conv/Relu:_FusedConv2D", 102000, 4800, SPAN_OP);
@@ -815,7 +815,7 @@ static void cut_at_every_byte(void **state) {
         uint8_t *copy = calloc(1, n + 64);
         memcpy(copy, x.p, n);
         struct bytes b = {copy, n};
-        if (importer_xspace.sniff(b, "x")) {
+        if (importer_xspace.sniff(b)) {
             struct trace *t = load(b, 1);
             assert_true(t->notes[NOTE_FILE_CUT] <= 1);
             assert_int_equal(t->notes[NOTE_BAD_FIELD], 0);
@@ -886,7 +886,7 @@ static void others_are_not_claimed(void **state) {
         {(const uint8_t *)text, sizeof text - 1},
     };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        assert_false(importer_xspace.sniff(none[i], "x.xplane.pb"));
+        assert_false(importer_xspace.sniff(none[i]));
 }
 
 /* ---- two threads ---- */

@@ -66,20 +66,6 @@ static int cannot_read(struct ops_err *e, int err) {
     return fail(e, OPS_EIO, "cannot be read: %s", strerror(err));
 }
 
-/* Reads size bytes of fd into memory. */
-static int copy_file(struct own *o, int fd, size_t size, struct ops_err *e) {
-    if (size > SIZE_MAX - BYTES_BEHIND) return fail_oom(e);
-    o->copy = calloc(1, size + BYTES_BEHIND);
-    if (o->copy == NULL) return fail_oom(e);
-    o->f.bytes = (struct bytes){o->copy, size};
-    ssize_t got = read_at(fd, o->copy, size, 0);
-    if (got < 0) return cannot_read(e, errno);
-    if ((size_t)got < size) return 0; /* it shrank, and the path tells */
-    free(o->path);
-    o->path = NULL;
-    return 0;
-}
-
 /* The same into a temporary file. False: no room for it. */
 static bool copy_to_scratch(struct own *o, int fd, size_t size) {
     struct scratch s;
@@ -178,37 +164,9 @@ static size_t by_ratio(size_t disk) {
     return disk > most / FILE_MAX_RATIO ? most : disk * FILE_MAX_RATIO;
 }
 
-/* Files that are inflated at the same time may both get the rest. */
-static size_t slack_left(void) {
-    size_t used = __atomic_load_n(&slack_used, __ATOMIC_RELAXED);
-    return used < RATIO_SLACK ? RATIO_SLACK - used : 0;
-}
-
-static void take_slack(struct own *o, size_t n) {
-    size_t fair = by_ratio(o->f.disk_bytes);
-    size_t more = n > fair ? n - fair : 0;
-    if (more <= o->slack) return;
-    __atomic_fetch_add(&slack_used, more - o->slack, __ATOMIC_RELAXED);
-    o->slack = more;
-}
-
-/* At most what the ratio allows, and seven eighths of the room that is left:
+/* If the contents are compressed, puts what is inside in their place: at most
+ * what the ratio allows, and seven eighths of the room that is left, since
  * others need the folder, too. */
-static int inflate_checked(struct own *o, enum packing packing,
-                           struct scratch *s, size_t *n, bool *damaged,
-                           struct ops_err *e) {
-    size_t limit = by_ratio(o->f.disk_bytes) + slack_left();
-    size_t room = scratch_left(s), most = room - room / 8;
-    int rc = inflate_into(o->f.bytes, packing, limit < most ? limit : most, s,
-                          n, damaged, e);
-    if (rc == OPS_ELIMIT && most < limit)
-        return fail(e, OPS_EIO,
-                    "inflates to more than the folder for "
-                    "temporary files has room for; set TMPDIR to another");
-    return rc;
-}
-
-/* If the contents are compressed, puts what is inside in their place. */
 static int unpack(struct own *o, struct ops_err *e) {
     enum packing packing = inflate_sniff(o->f.bytes);
     if (packing == PACKING_NONE) return 0;
@@ -216,8 +174,21 @@ static int unpack(struct own *o, struct ops_err *e) {
     TRY(scratch_open(&s, e));
     size_t n;
     bool damaged;
-    int rc = inflate_checked(o, packing, &s, &n, &damaged, e);
-    if (rc == 0) take_slack(o, n);
+    /* Files that are inflated at the same time may both get the rest. */
+    size_t used = __atomic_load_n(&slack_used, __ATOMIC_RELAXED);
+    size_t fair = by_ratio(o->f.disk_bytes);
+    size_t limit = fair + (used < RATIO_SLACK ? RATIO_SLACK - used : 0);
+    size_t room = scratch_left(&s), most = room - room / 8;
+    int rc = inflate_into(o->f.bytes, packing, limit < most ? limit : most, &s,
+                          &n, &damaged, e);
+    if (rc == OPS_ELIMIT && most < limit)
+        rc = fail(e, OPS_EIO,
+                  "inflates to more than the folder for temporary files has "
+                  "room for; set TMPDIR to another");
+    if (rc == 0 && n > fair && n - fair > o->slack) {
+        __atomic_fetch_add(&slack_used, n - fair - o->slack, __ATOMIC_RELAXED);
+        o->slack = n - fair;
+    }
     if (rc == 0) rc = scratch_seal(&s, n, e);
     if (rc != 0) {
         scratch_close(&s);
@@ -255,7 +226,16 @@ static int load(struct own *o, int fd, const char *path, struct ops_err *e) {
          map(o, fd, size)))
         return 0;
     unmap(o);
-    return copy_file(o, fd, size, e);
+    if (size > SIZE_MAX - BYTES_BEHIND) return fail_oom(e);
+    o->copy = calloc(1, size + BYTES_BEHIND);
+    if (o->copy == NULL) return fail_oom(e);
+    o->f.bytes = (struct bytes){o->copy, size};
+    ssize_t got = read_at(fd, o->copy, size, 0);
+    if (got < 0) return cannot_read(e, errno);
+    if ((size_t)got < size) return 0; /* it shrank, and the path tells */
+    free(o->path);
+    o->path = NULL;
+    return 0;
 }
 
 static int cannot_open(struct ops_err *e, int err) {

@@ -19,4 +19,10 @@ int inflate_into(struct bytes in, enum packing packing, size_t limit,
                  struct scratch *s, size_t *n, bool *damaged,
                  struct ops_err *e);
 
+/* Reads the first bytes of a file, inflated if it is compressed: enough to tell
+ * what it is. Returns how many of at most cap there are; 0 when there are none
+ * or the file cannot be read. buf must have room for 64 more, which become
+ * zero. */
+size_t file_head(const char *path, uint8_t *buf, size_t cap);
+
 #endif

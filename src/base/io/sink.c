@@ -100,24 +100,21 @@ void sink_repeat(struct sink *s, const char *str, size_t times) {
     for (size_t i = 0; i < times; i++) sink_puts(s, str);
 }
 
-void sink_vprintf(struct sink *s, const char *fmt, va_list ap) {
-    char small[256];
-    va_list again;
-    va_copy(again, ap);
-    int n = vsnprintf(small, sizeof small, fmt, ap);
-    char *big = n < (int)sizeof small ? NULL : malloc((size_t)n + 1);
-    if (n >= (int)sizeof small && big == NULL) s->broken = ENOMEM;
-    else if (big != NULL) vsnprintf(big, (size_t)n + 1, fmt, again);
-    va_end(again);
-    if (n > 0) sink_write(s, big != NULL ? big : small, (size_t)n);
-    free(big);
-}
-
 void sink_printf(struct sink *s, const char *fmt, ...) {
+    char small[256];
     va_list ap;
     va_start(ap, fmt);
-    sink_vprintf(s, fmt, ap);
+    int n = vsnprintf(small, sizeof small, fmt, ap);
     va_end(ap);
+    char *big = n < (int)sizeof small ? NULL : malloc((size_t)n + 1);
+    if (n >= (int)sizeof small && big == NULL) s->broken = ENOMEM;
+    if (big != NULL) {
+        va_start(ap, fmt);
+        vsnprintf(big, (size_t)n + 1, fmt, ap);
+        va_end(ap);
+    }
+    if (n > 0) sink_write(s, big != NULL ? big : small, (size_t)n);
+    free(big);
 }
 
 void sink_control(struct sink *s, const char *sequence) {

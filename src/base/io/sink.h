@@ -49,8 +49,6 @@ void sink_int(struct sink *s, int64_t v); /* in decimal */
 void sink_repeat(struct sink *s, const char *str, size_t times);
 void sink_printf(struct sink *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-void sink_vprintf(struct sink *s, const char *fmt, va_list ap)
-    __attribute__((format(printf, 2, 0)));
 
 /* Writes a sequence of our own that steers the terminal; nothing in it comes
  * from outside. */

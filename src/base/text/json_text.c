@@ -9,16 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_hex(uint8_t c) {
-    return byte_is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 /* Length of the good escape at p (a backslash), of n bytes; 0: none. */
 static size_t escape_len(const uint8_t *p, size_t n) {
     if (n < 2) return 0;
     if (p[1] != 'u') return strchr("\"\\/bfnrt", p[1]) && p[1] ? 2 : 0;
     for (size_t i = 2; i < 6; i++)
-        if (i >= n || !is_hex(p[i])) return 0;
+        if (i >= n || !(byte_is_digit(p[i]) || (p[i] >= 'a' && p[i] <= 'f') ||
+                        (p[i] >= 'A' && p[i] <= 'F')))
+            return 0;
     return 6;
 }
 
@@ -212,18 +210,13 @@ bool json_is_strict(struct bytes b) {
     }
 }
 
-static unsigned times_seen(struct json_keys *k, struct bytes key) {
+void json_put_key(struct sink *s, struct json_keys *k, struct bytes key,
+                  bool raw) {
+    char again[256];
     unsigned n = 0;
     for (unsigned i = 0; i < k->n; i++)
         n += k->seen[i].n == key.n && memcmp(k->seen[i].p, key.p, key.n) == 0;
     if (k->n < COUNT(k->seen)) k->seen[k->n++] = key;
-    return n;
-}
-
-void json_put_key(struct sink *s, struct json_keys *k, struct bytes key,
-                  bool raw) {
-    char again[256];
-    unsigned n = times_seen(k, key);
     if (n > 0) {
         int len = key.n < 200 ? (int)key.n : 200;
         snprintf(again, sizeof again, "%.*s (%u)", len, (const char *)key.p,

@@ -62,11 +62,6 @@ size_t plain_run(const char *s, size_t n) {
     return i;
 }
 
-/* May c, which stands before the rest, be kept on a page? */
-static bool ends_line(uint32_t c, const char *rest, size_t n) {
-    return c == '\n' || c == '\t' || (c == '\r' && n > 0 && *rest == '\n');
-}
-
 size_t plain_clean(char *s, size_t n, enum plain_kind kind) {
     size_t to = 0;
     for (size_t i = 0; i < n;) {
@@ -75,7 +70,9 @@ size_t plain_clean(char *s, size_t n, enum plain_kind kind) {
             uint32_t c;
             k = plain_take(s + i, n - i, &c);
             bool good = plain_char(c) && (c < 0x80 || kind != PLAIN_ASCII);
-            if (kind != PLAIN_LINE) good |= ends_line(c, s + i + k, n - i - k);
+            if (kind != PLAIN_LINE)
+                good |= c == '\n' || c == '\t' ||
+                        (c == '\r' && i + k < n && s[i + k] == '\n');
             if (!good) {
                 s[to++] = '?';
                 i += k;

@@ -285,10 +285,7 @@ static const struct chrome_format chrome_format = {
     .finish = chrome_finish,
 };
 
-static bool chrome_sniff(struct bytes all, const char *path) {
-    (void)path;
-    return events_sniff(all).events;
-}
+static bool chrome_sniff(struct bytes all) { return events_sniff(all).events; }
 
 static int chrome_read(struct trace *t, uint32_t source,
                        const struct import_opts *o, struct ops_err *e) {

@@ -329,8 +329,7 @@ static const struct chrome_format kineto_format = {
     .finish = kineto_finish,
 };
 
-static bool kineto_sniff(struct bytes all, const char *path) {
-    (void)path;
+static bool kineto_sniff(struct bytes all) {
     struct events_sniff s = events_sniff(all);
     return s.events && s.kineto;
 }

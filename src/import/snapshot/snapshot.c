@@ -474,11 +474,10 @@ static int snapshot_read(struct trace *t, uint32_t source,
 /* A pickle of protocol 2 to 5 whose first 64 KiB have a snapshot's keys. The
  * keys alone are no proof: a pickle that wants more than plain data is refused
  * when it is read. */
-static bool snapshot_sniff(struct bytes all, const char *path) {
+static bool snapshot_sniff(struct bytes all) {
     static const char *const keys[] = {"device_traces", "segments",
                                        "segment_type"};
     enum { LOOK = 1 << 16 };
-    (void)path;
     if (all.n < 3 || all.p[0] != 0x80 || all.p[1] < 2 || all.p[1] > 5)
         return false;
     for (size_t i = 0; i < COUNT(keys); i++)

@@ -53,10 +53,9 @@ static bool length_padded(const uint8_t *field, struct bytes body) {
     return body.p - field > 2 && body.p[-1] == 0;
 }
 
-static bool sniff(struct bytes all, const char *path) {
+static bool sniff(struct bytes all) {
     struct pb r = pb_reader(all);
     struct pb_field f;
-    (void)path;
     for (int i = 0; i < 64; i++) {
         bool whole = pb_next(&r, &f);
         if (!whole && (!r.bad || f.num == 0)) return false;

@@ -272,7 +272,16 @@ static void read_host(struct identity *id, const char *host) {
     if (id->host[0] == '.') id->host[0] = '_';
 }
 
-static void read_env(struct identity *id) {
+const char *identity_var(const struct identity *id, const char *name) {
+    size_t n = strlen(name);
+    for (const char *p = id->env; *p; p += strlen(p) + 1)
+        if (strncmp(p, name, n) == 0 && p[n] == '=') return p + n + 1;
+    return NULL;
+}
+
+void identity_read(struct identity *id, const char *host, int rank, int world) {
+    read_rank(id, rank, world);
+    read_host(id, host);
     size_t n = 0;
     id->env_left_out = 0;
     for (size_t i = 0; i < COUNT(kept_variables); i++) {
@@ -286,19 +295,6 @@ static void read_env(struct identity *id) {
         id->env[n] = '\0';
     }
     id->env[n] = '\0';
-}
-
-const char *identity_var(const struct identity *id, const char *name) {
-    size_t n = strlen(name);
-    for (const char *p = id->env; *p; p += strlen(p) + 1)
-        if (strncmp(p, name, n) == 0 && p[n] == '=') return p + n + 1;
-    return NULL;
-}
-
-void identity_read(struct identity *id, const char *host, int rank, int world) {
-    read_rank(id, rank, world);
-    read_host(id, host);
-    read_env(id);
 }
 
 /* --- facts --------------------------------------------------------------- */
@@ -330,17 +326,6 @@ give(struct out *o, const char *key, const char *fmt, ...) {
     give_value(o, key);
 }
 
-static void give_environment(struct out *o, const struct identity *id) {
-    char key[80];
-    for (const char *p = id->env; *p; p += strlen(p) + 1) {
-        const char *value = strchr(p, '=');
-        if (!value) continue;
-        snprintf(key, sizeof key, "env.%.*s", (int)(value - p), p);
-        give(o, key, "%s", value + 1);
-    }
-    if (id->env_left_out > 0) give(o, "env_left_out", "%d", id->env_left_out);
-}
-
 /* Appends an argument as a shell would take it; false: no room. */
 static bool put_arg(char *out, size_t cap, const char *arg) {
     size_t n = strlen(out);
@@ -361,8 +346,11 @@ static bool put_arg(char *out, size_t cap, const char *arg) {
     return !*arg;
 }
 
-/* The kernel's copy: the arguments one behind the other, each ended by 0. */
-static void give_argv(struct out *o) {
+static void give_process(struct out *o) {
+    char text[4096];
+    size_t len;
+    /* The kernel's copy: the arguments one behind the other, each ended by
+     * 0. */
     char raw[VALUE];
     long n = procfile_read("/proc/self/cmdline", raw, sizeof raw);
     bool whole = n >= 0 && n < (long)sizeof raw - 1;
@@ -374,30 +362,8 @@ static void give_argv(struct out *o) {
         }
     if (n > 0 && !whole) strcat(o->value, " ...");
     if (n > 0) give_value(o, FACT_ARGV);
-}
-
-static void give_start(struct out *o) {
-    char text[1024];
-    struct timespec real, boot;
-    struct proc_stat st;
-    long n = procfile_read("/proc/self/stat", text, sizeof text);
-    long hz = sysconf(_SC_CLK_TCK);
-    if (n <= 0 || !proc_stat_parse(text, (size_t)n, &st) || hz <= 0) return;
-    if (clock_gettime(CLOCK_REALTIME, &real) != 0 ||
-        clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
-        return;
-    int64_t since = (int64_t)boot.tv_sec * 1000000000 + boot.tv_nsec -
-                    st.start_ticks * (1000000000 / hz);
-    int64_t now = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec;
-    give(o, "start_time_unix_ns", "%lld", (long long)(now - since));
-}
-
-static void give_process(struct out *o) {
-    char text[4096];
-    size_t len;
-    give_argv(o);
     if (getcwd(o->value, VALUE)) give_value(o, "cwd");
-    ssize_t n = readlink("/proc/self/exe", o->value, VALUE);
+    n = readlink("/proc/self/exe", o->value, VALUE);
     if (n > 0) {
         o->value[n] = '\0';
         give_value(o, "executable");
@@ -407,23 +373,18 @@ static void give_process(struct out *o) {
         const char *ids = procfile_line(text, "NSpid", &len);
         if (ids && len < 200) give(o, "nspid", "%.*s", (int)len, ids);
     }
-    give_start(o);
-}
-
-/* The name that a hypervisor gives itself; the flag alone: "yes". */
-static void give_hypervisor(struct out *o) {
-#if defined(__x86_64__)
-    unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 31)) return;
-    char name[13] = "";
-    __cpuid(0x40000000, a, b, c, d);
-    memcpy(name, &b, 4);
-    memcpy(name + 4, &c, 4);
-    memcpy(name + 8, &d, 4);
-    give(o, "hypervisor", "%s", name[0] ? name : "yes");
-#else
-    (void)o;
-#endif
+    struct timespec real, boot;
+    struct proc_stat st;
+    n = procfile_read("/proc/self/stat", text, sizeof text);
+    long hz = sysconf(_SC_CLK_TCK);
+    if (n <= 0 || !proc_stat_parse(text, (size_t)n, &st) || hz <= 0) return;
+    if (clock_gettime(CLOCK_REALTIME, &real) != 0 ||
+        clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
+        return;
+    int64_t since = (int64_t)boot.tv_sec * 1000000000 + boot.tv_nsec -
+                    st.start_ticks * (1000000000 / hz);
+    int64_t now = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec;
+    give(o, "start_time_unix_ns", "%lld", (long long)(now - since));
 }
 
 static void give_cpus(struct out *o) {
@@ -442,20 +403,17 @@ static void give_cpus(struct out *o) {
             n += __builtin_popcountl(mask[i]);
         give(o, "cpu_allowed", "%d", n);
     }
-    give_hypervisor(o);
-}
-
-static void give_limits(struct out *o) {
-    struct cgroup g;
-    cgroup_self(&g);
-    if (g.memory_limit > 0)
-        give(o, "cgroup_memory_limit_bytes", "%llu",
-             (unsigned long long)g.memory_limit);
-    if (g.cpu_limit > 0) {
-        /* by integers: the host may have a locale with a decimal comma */
-        long milli = (long)(g.cpu_limit * 1000 + 0.5);
-        give(o, "cgroup_cpu_limit", "%ld.%03ld", milli / 1000, milli % 1000);
-    }
+    /* The name that a hypervisor gives itself; the flag alone: "yes". */
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 31)) return;
+    char name[13] = "";
+    __cpuid(0x40000000, a, b, c, d);
+    memcpy(name, &b, 4);
+    memcpy(name + 4, &c, 4);
+    memcpy(name + 8, &d, 4);
+    give(o, "hypervisor", "%s", name[0] ? name : "yes");
+#endif
 }
 
 static void give_machine(struct out *o) {
@@ -471,7 +429,16 @@ static void give_machine(struct out *o) {
     if (procfile_read("/proc/meminfo", text, sizeof text) > 0 &&
         procfile_u64(text, "MemTotal", &kib))
         give(o, "memory_bytes", "%llu", (unsigned long long)kib * 1024);
-    give_limits(o);
+    struct cgroup g;
+    cgroup_self(&g);
+    if (g.memory_limit > 0)
+        give(o, "cgroup_memory_limit_bytes", "%llu",
+             (unsigned long long)g.memory_limit);
+    if (g.cpu_limit > 0) {
+        /* by integers: the host may have a locale with a decimal comma */
+        long milli = (long)(g.cpu_limit * 1000 + 0.5);
+        give(o, "cgroup_cpu_limit", "%ld.%03ld", milli / 1000, milli % 1000);
+    }
 #if defined(_CS_GNU_LIBC_VERSION)
     if (confstr(_CS_GNU_LIBC_VERSION, o->value, VALUE) > 0)
         give_value(o, "libc");
@@ -484,7 +451,14 @@ void identity_facts(const struct identity *id, identity_give *fn, void *to) {
     if (id->launcher) give(&o, "rank_source", "%s", id->launcher);
     if (id->local_rank >= 0) give(&o, "local_rank", "%d", id->local_rank);
     if (id->local_size > 0) give(&o, "local_world_size", "%d", id->local_size);
-    give_environment(&o, id);
+    char key[80];
+    for (const char *p = id->env; *p; p += strlen(p) + 1) {
+        const char *value = strchr(p, '=');
+        if (!value) continue;
+        snprintf(key, sizeof key, "env.%.*s", (int)(value - p), p);
+        give(&o, key, "%s", value + 1);
+    }
+    if (id->env_left_out > 0) give(&o, "env_left_out", "%d", id->env_left_out);
     give_process(&o);
     give_machine(&o);
 }

@@ -341,13 +341,6 @@ static int ask(const struct nvml_calls *c, void *h, enum metric m, double *v) {
     return code;
 }
 
-/* Errors that asking again does not mend. */
-static bool is_final(int code) {
-    return code == NVML_NOT_SUPPORTED || code == NVML_FUNCTION_NOT_FOUND ||
-           code == NVML_NO_PERMISSION || code == NVML_INVALID_ARGUMENT ||
-           code == NVML_GPU_IS_LOST;
-}
-
 static void ask_gpu(struct nvml_work *w, struct gpu *g, enum metric from,
                     enum metric to) {
     for (enum metric m = from; m < to && !stopping(w); m++) {
@@ -358,7 +351,11 @@ static void ask_gpu(struct nvml_work *w, struct gpu *g, enum metric from,
         pthread_mutex_lock(&w->lock);
         if (code != NVML_OK) {
             g->m[m].code = code;
-            if (is_final(code) || ++g->m[m].failed == TRIES) g->m[m].off = true;
+            /* asking again does not mend the first five */
+            if (code == NVML_NOT_SUPPORTED || code == NVML_FUNCTION_NOT_FOUND ||
+                code == NVML_NO_PERMISSION || code == NVML_INVALID_ARGUMENT ||
+                code == NVML_GPU_IS_LOST || ++g->m[m].failed == TRIES)
+                g->m[m].off = true;
         } else {
             g->m[m].failed = 0;
             if (g->m[m].at == 0 || g->m[m].value != v ||
@@ -382,23 +379,6 @@ static void rest(struct nvml_work *w, uint64_t begin, uint64_t pause) {
     while (!stopping(w) && rec_mono_ns() < begin + pause && w->idle == idle)
         pthread_cond_timedwait(&w->wake, &w->lock, &t);
     pthread_mutex_unlock(&w->lock);
-}
-
-static void watch(struct nvml_work *w) {
-    uint64_t pcie_at = rec_mono_ns();
-    int turn = 0;
-    while (!stopping(w)) {
-        uint64_t begin = rec_mono_ns();
-        for (int i = 0; i < w->ngpus; i++)
-            ask_gpu(w, &w->gpus[i], MEMORY, PCIE_RX);
-        uint64_t took = rec_mono_ns() - begin;
-        if (rec_mono_ns() >= pcie_at) {
-            ask_gpu(w, &w->gpus[turn++ % w->ngpus], PCIE_RX, METRICS);
-            pcie_at = begin + 1000000000;
-        }
-        uint64_t pause = took * 10 > 100000000 ? took * 10 : 100000000;
-        rest(w, begin, pause);
-    }
 }
 
 /* From loading to the first GPU; false: there is nothing to watch. */
@@ -434,7 +414,20 @@ static void *thread_main(void *arg) {
     struct nvml_work *w = arg;
     pthread_setname_np(pthread_self(), "opscope-nvml");
     if (begin(w)) {
-        watch(w);
+        uint64_t pcie_at = rec_mono_ns();
+        int turn = 0;
+        while (!stopping(w)) {
+            uint64_t begin = rec_mono_ns();
+            for (int i = 0; i < w->ngpus; i++)
+                ask_gpu(w, &w->gpus[i], MEMORY, PCIE_RX);
+            uint64_t took = rec_mono_ns() - begin;
+            if (rec_mono_ns() >= pcie_at) {
+                ask_gpu(w, &w->gpus[turn++ % w->ngpus], PCIE_RX, METRICS);
+                pcie_at = begin + 1000000000;
+            }
+            uint64_t pause = took * 10 > 100000000 ? took * 10 : 100000000;
+            rest(w, begin, pause);
+        }
         w->calls.shutdown();
     }
     pthread_mutex_lock(&w->lock);
@@ -516,26 +509,21 @@ void nvml_run(struct nvml *n, nvml_give *give, void *to) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* "power (W): Not Supported; ..." of what is not asked any more. */
-static void list_missing(const struct nvml_work *w, const struct gpu *g,
-                         char *out, size_t cap) {
-    size_t n = 0;
-    out[0] = '\0';
-    for (int m = 0; m < METRICS && n + 1 < cap; m++) {
-        if (!g->m[m].off) continue;
-        int k = snprintf(out + n, cap - n, "%s%s: %s", n ? "; " : "", names[m],
-                         nvml_error(&w->calls, g->m[m].code));
-        if (k > 0) n += (size_t)k;
-    }
-}
-
 static void give_gpu(const struct nvml_work *w, int i, nvml_fact *give,
                      void *to) {
     const struct gpu *g = &w->gpus[i];
     char index[16], memory[32], missing[512];
     snprintf(index, sizeof index, "%d", g->index);
     snprintf(memory, sizeof memory, "%llu", g->memory);
-    list_missing(w, g, missing, sizeof missing);
+    size_t n = 0;
+    missing[0] = '\0';
+    for (int m = 0; m < METRICS && n + 1 < sizeof missing; m++) {
+        if (!g->m[m].off) continue;
+        int k = snprintf(missing + n, sizeof missing - n, "%s%s: %s",
+                         n ? "; " : "", names[m],
+                         nvml_error(&w->calls, g->m[m].code));
+        if (k > 0) n += (size_t)k;
+    }
     const struct {
         const char *key, *value;
     } facts[] = {
