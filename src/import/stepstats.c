@@ -177,17 +177,6 @@ static void read_stats(struct stats *s, struct bytes b) {
     }
 }
 
-/* RunMetadata holds graphs and costs, too; they are not of this importer. */
-static void read_run(struct stats *s) {
-    struct pb r = pb_reader(s->all);
-    struct pb_field f;
-    while (!s->oom && next_field(s, &r, &f)) {
-        if (f.wire != PB_BYTES) trace_note(s->t, NOTE_BAD_FIELD, 1);
-        else if (f.num == 1) read_stats(s, f.bytes);
-        else if (f.num > 5) trace_note(s->t, NOTE_UNKNOWN_FIELD, 1);
-    }
-}
-
 static int node_by_start(const void *a, const void *b) {
     const struct node *x = a, *y = b;
     if (x->device != y->device) return x->device < y->device ? -1 : 1;
@@ -259,22 +248,18 @@ static uint32_t gpu_of(struct stats *s, struct dev *d) {
     return d->gpu = trace_device(s->t, s->source, DEVICE_GPU, ordinal);
 }
 
-/* The track of a device's stream. */
-static uint32_t stream_track(struct stats *s, struct dev *d, int64_t pid) {
-    if (d->track != ROW_NONE) return d->track;
-    d->track = trace_track(s->t, s->source,
-                           d->derived ? TRACK_DERIVED : TRACK_STREAM, pid,
-                           d->stream_id);
-    uint32_t gpu = gpu_of(s, d);
-    if (!s->t->oom) s->t->tracks[d->track].device = gpu;
-    trace_track_name(s->t, d->track, d->name);
-    return d->track;
-}
-
 static uint32_t node_track(struct stats *s, const struct node *n) {
     struct dev *d = &s->devs[n->device];
     int64_t pid = n->device;
-    if (d->stream) return stream_track(s, d, pid);
+    if (d->stream && d->track == ROW_NONE) {
+        d->track = trace_track(s->t, s->source,
+                               d->derived ? TRACK_DERIVED : TRACK_STREAM, pid,
+                               d->stream_id);
+        uint32_t gpu = gpu_of(s, d);
+        if (!s->t->oom) s->t->tracks[d->track].device = gpu;
+        trace_track_name(s->t, d->track, d->name);
+    }
+    if (d->stream) return d->track;
     int64_t tid = d->threads ? (int64_t)n->thread : (int64_t)n->lane;
     uint32_t tr = trace_track(s->t, s->source, TRACK_THREAD, pid, tid);
     char text[320];
@@ -295,11 +280,9 @@ static bool has_word(struct bytes b, const char *word) {
 
 static uint8_t node_kind(const struct dev *d, const struct node *n) {
     if (!d->stream) return SPAN_OP;
-    if (has_word(n->label, "memcpy") || has_word(n->name, "memcpy"))
-        return SPAN_COPY;
-    if (has_word(n->label, "memset") || has_word(n->name, "memset"))
-        return SPAN_MEMSET;
-    return SPAN_KERNEL;
+    bool copy = has_word(n->label, "memcpy") || has_word(n->name, "memcpy");
+    bool set = has_word(n->label, "memset") || has_word(n->name, "memset");
+    return copy ? SPAN_COPY : set ? SPAN_MEMSET : SPAN_KERNEL;
 }
 
 /* us since the epoch to ps of the trace; too far out: refused by the adders. */
@@ -420,18 +403,6 @@ static void emit_node(struct stats *s, const struct node *n) {
             node_memory(s, f.bytes, n, in.track, in.name);
 }
 
-/* Streams by number tell everything; "all" and "memcpy" repeat it. */
-static void find_derived(struct stats *s) {
-    bool numbered = false;
-    for (size_t i = 0; i < s->ndevs; i++) {
-        if (s->devs[i].stream) s->t->sources[s->source].has_device = true;
-        if (s->devs[i].stream_id >= 0) numbered = true;
-    }
-    for (size_t i = 0; i < s->ndevs; i++)
-        if (numbered && s->devs[i].stream && s->devs[i].stream_id < 0)
-            s->devs[i].derived = true;
-}
-
 static void set_clock(struct stats *s) {
     int64_t first = 0, ns = 0;
     for (size_t i = 0; i < s->nnodes; i++)
@@ -481,7 +452,15 @@ static bool name_threads(struct stats *s) {
 }
 
 static int emit_all(struct stats *s, struct ops_err *e) {
-    find_derived(s);
+    bool numbered = false;
+    for (size_t i = 0; i < s->ndevs; i++) {
+        s->t->sources[s->source].has_device |= s->devs[i].stream;
+        numbered |= s->devs[i].stream_id >= 0;
+    }
+    /* streams by number tell everything; "all" and "memcpy" repeat it */
+    for (size_t i = 0; i < s->ndevs; i++)
+        s->devs[i].derived = numbered && s->devs[i].stream &&
+                             s->devs[i].stream_id < 0;
     if (s->nnodes > 1)
         qsort(s->nodes, s->nnodes, sizeof *s->nodes, node_by_start);
     lay_out(s);
@@ -505,8 +484,15 @@ static int stepstats_read(struct trace *t, uint32_t source,
     while (pb_next(&r, &f)) continue;
     s.cut = r.bad; /* the outermost length leads past the end */
     if (s.cut) trace_note(t, NOTE_FILE_CUT, 1);
-    if (form(s.all) == 1) read_stats(&s, s.all);
-    else read_run(&s);
+    bool run = form(s.all) != 1;
+    if (!run) read_stats(&s, s.all);
+    /* RunMetadata holds graphs and costs, too; they are not of this importer */
+    r = pb_reader(s.all);
+    while (run && !s.oom && next_field(&s, &r, &f)) {
+        if (f.wire != PB_BYTES) trace_note(t, NOTE_BAD_FIELD, 1);
+        else if (f.num == 1) read_stats(&s, f.bytes);
+        else if (f.num > 5) trace_note(t, NOTE_UNKNOWN_FIELD, 1);
+    }
     int rc = s.oom ? fail_oom(e) : emit_all(&s, e);
     free(s.nodes);
     free(s.devs);

@@ -16,17 +16,42 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static bool add_link(struct links *l, row_id host, row_id device) {
-    if (l->n == l->cap) {
-        size_t cap = vec_next_cap(l->cap, l->n + 1);
-        if (!vec_resize(&l->host, cap, sizeof *l->host) ||
-            !vec_resize(&l->device, cap, sizeof *l->device))
+/* Adds a pair of rows to two columns of *n rows. False: out of memory. */
+static bool add_pair(row_id **a, row_id **b, size_t *n, size_t *cap,
+                     row_id in_a, row_id in_b) {
+    if (*n == *cap) {
+        size_t more = vec_next_cap(*cap, *n + 1);
+        if (!vec_resize(a, more, sizeof **a) ||
+            !vec_resize(b, more, sizeof **b))
             return false;
-        l->cap = cap;
+        *cap = more;
     }
-    l->host[l->n] = host;
-    l->device[l->n++] = device;
+    (*a)[*n] = in_a;
+    (*b)[(*n)++] = in_b;
     return true;
+}
+
+static bool add_link(struct links *l, row_id host, row_id device) {
+    return add_pair(&l->host, &l->device, &l->n, &l->cap, host, device);
+}
+
+/* Sorts the pairs of two columns by a, then b; where they come so nothing is
+ * moved. False: out of memory. */
+static bool order_pairs(row_id *a, row_id *b, size_t n) {
+    size_t i = 1;
+    while (i < n && (a[i - 1] < a[i] || (a[i - 1] == a[i] && b[i - 1] <= b[i])))
+        i++;
+    if (i >= n) return true;
+    uint64_t *v = vec_alloc(n, sizeof *v);
+    if (v == NULL) return false;
+    for (i = 0; i < n; i++) v[i] = (uint64_t)a[i] << 32 | b[i];
+    bool ok = sort_numbers(v, n);
+    for (i = 0; ok && i < n; i++) {
+        a[i] = (row_id)(v[i] >> 32);
+        b[i] = (row_id)v[i];
+    }
+    free(v);
+    return ok;
 }
 
 /* Counts a launch or copy call that has no device work. */
@@ -155,19 +180,10 @@ static bool order_calls(const struct trace *t, struct sort_key *calls,
     return true;
 }
 
-/* Of the calls with one id, the one that launched this device span: the last
- * that began before it (an id may be used again, or be shared by a runtime
- * call and the driver call inside it); if none did, the first. */
-static row_id pick_call(const struct trace *t, const struct sort_key *calls,
-                        size_t n, row_id device) {
-    assert(n > 0);
-    uint64_t at = sort_signed(t->spans.ts[device]);
-    size_t i;
-    BOUND(i, 0, n, calls[i].hi <= at);
-    return calls[i > 0 ? i - 1 : 0].row;
-}
-
-/* Walks both sorted sides once. */
+/* Walks both sorted sides once. Of the calls with one id, the one that launched
+ * a device span is the last that began before it (an id may be used again, or
+ * be shared by a runtime call and the driver call inside it); if none did, the
+ * first. */
 static bool join_sorted(struct trace *t, struct sort_key *host,
                         const struct sort_key *dev) {
     size_t nh = t->host_halves.n, nd = t->device_halves.n, i = 0, j = 0;
@@ -184,8 +200,12 @@ static bool join_sorted(struct trace *t, struct sort_key *host,
         }
         size_t calls = same - i;
         if (!order_calls(t, host + i, &calls)) return false;
+        assert(calls > 0);
         for (; j < nd && order(&dev[j], &id) == 0; j++) {
-            row_id call = pick_call(t, host + i, calls, dev[j].row);
+            uint64_t at = sort_signed(t->spans.ts[dev[j].row]);
+            size_t k;
+            BOUND(k, i, i + calls, host[k].hi <= at);
+            row_id call = host[k > i ? k - 1 : i].row;
             if (!add_link(&t->links, call, dev[j].row)) return false;
         }
         i = same;
@@ -203,26 +223,6 @@ static bool join_by_sorting(struct trace *t) {
 }
 
 /* ---- both ---- */
-
-/* Links sorted by device row; where they come so nothing is moved. */
-static bool order_by_device(struct links *l) {
-    size_t i = 1;
-    while (i < l->n &&
-           (l->device[i - 1] < l->device[i] ||
-            (l->device[i - 1] == l->device[i] && l->host[i - 1] <= l->host[i])))
-        i++;
-    if (i >= l->n) return true;
-    uint64_t *v = vec_alloc(l->n, sizeof *v);
-    if (v == NULL) return false;
-    for (i = 0; i < l->n; i++) v[i] = (uint64_t)l->device[i] << 32 | l->host[i];
-    bool ok = sort_numbers(v, l->n);
-    for (i = 0; ok && i < l->n; i++) {
-        l->device[i] = (row_id)(v[i] >> 32);
-        l->host[i] = (row_id)v[i];
-    }
-    free(v);
-    return ok;
-}
 
 /* A device span has one launch: of one that names several ids, or one id more
  * than once, the first call counts. Else its time would count for each. */
@@ -281,7 +281,7 @@ bool seal_links(struct trace *t) {
     free(tb.most);
     free(tb.base);
     free(tb.rows);
-    ok = ok && order_by_device(&t->links);
+    ok = ok && order_pairs(t->links.device, t->links.host, t->links.n);
     if (ok) keep_one_each(&t->links);
     ok = ok && order_by_host(&t->links);
     assert(!ok || t->links.n <= t->device_halves.n);
@@ -327,49 +327,24 @@ static bool bind_flows(const struct trace *t, struct sort_key *v,
     return true;
 }
 
-static bool add_flow(struct flows *f, row_id from, row_id to) {
-    if (f->n == f->cap) {
-        size_t cap = vec_next_cap(f->cap, f->n + 1);
-        if (!vec_resize(&f->from, cap, sizeof *f->from) ||
-            !vec_resize(&f->to, cap, sizeof *f->to))
-            return false;
-        f->cap = cap;
-    }
-    f->from[f->n] = from;
-    f->to[f->n++] = to;
-    return true;
-}
-
 /* Joins the ends of one id, which stand in time order in v[0..n). */
 static bool join_flow(struct trace *t, const struct sort_key *v, size_t n,
                       const row_id *bound) {
+    struct flows *f = &t->flows;
     row_id before = ROW_NONE;
     size_t arrows = 0;
     for (size_t i = 0; i < n; i++) {
         const struct half_flow *h = &t->half_flows.v[v[i].row];
         row_id here = bound[v[i].row];
         if (h->phase != 's' && before != ROW_NONE && here != ROW_NONE) {
-            if (!add_flow(&t->flows, before, here)) return false;
+            if (!add_pair(&f->from, &f->to, &f->n, &f->cap, before, here))
+                return false;
             arrows++;
         }
         if (h->phase != 'i') before = h->phase == 'f' ? ROW_NONE : here;
     }
     if (arrows == 0) trace_note(t, NOTE_FLOW_DANGLING, 1);
     return true;
-}
-
-static bool order_flows(struct flows *f) {
-    struct sort_key *v = malloc((f->n + 1) * sizeof *v);
-    if (v == NULL) return false;
-    for (size_t i = 0; i < f->n; i++)
-        v[i] = (struct sort_key){f->from[i], f->to[i], 0};
-    bool ok = sort_keys(v, f->n);
-    for (size_t i = 0; ok && i < f->n; i++) {
-        f->from[i] = (row_id)v[i].hi;
-        f->to[i] = (row_id)v[i].lo;
-    }
-    free(v);
-    return ok;
 }
 
 bool seal_flows(struct trace *t) {
@@ -391,5 +366,5 @@ bool seal_flows(struct trace *t) {
     }
     free(v);
     free(bound);
-    return ok && order_flows(&t->flows);
+    return ok && order_pairs(t->flows.from, t->flows.to, t->flows.n);
 }

@@ -306,37 +306,35 @@ static bool mem_by_allocator(const struct trace *t, row_id *perm, size_t *at) {
     return sorted;
 }
 
-/* The same order with time before file order. */
-static bool mem_by_time(const struct trace *t, row_id *perm) {
-    const struct mem_events *m = &t->mem;
-    struct sort_key *v = vec_alloc(m->n + 1, sizeof *v);
+/* perm[new] = old for n rows in the order (group, time, file). */
+static bool order_by_time(const uint32_t *group, const int64_t *ts, size_t n,
+                          row_id *perm) {
+    struct sort_key *v = vec_alloc(n + 1, sizeof *v);
     if (v == NULL) return false;
-    for (size_t i = 0; i < m->n; i++)
-        v[i] = (struct sort_key){m->allocator[i], sort_signed(m->ts[i]),
-                                 (row_id)i};
-    bool ok = sort_keys(v, m->n);
-    for (size_t i = 0; ok && i < m->n; i++) perm[i] = v[i].row;
+    for (size_t i = 0; i < n; i++)
+        v[i] = (struct sort_key){group[i], sort_signed(ts[i]), (row_id)i};
+    bool ok = sort_keys(v, n);
+    for (size_t i = 0; ok && i < n; i++) perm[i] = v[i].row;
     free(v);
     return ok;
-}
-
-/* Most sources do not record what the allocator holds: no column then. */
-static void drop_reserved(struct mem_events *m) {
-    for (size_t i = 0; i < m->n; i++)
-        if (m->reserved[i] >= 0) return;
-    free(m->reserved);
-    m->reserved = NULL;
 }
 
 /* Memory events in the order (allocator, time, file). */
 static bool sort_mem(struct trace *t) {
     struct mem_events *m = &t->mem;
     if (m->n == 0) return true;
-    drop_reserved(m);
+    /* most sources do not record what the allocator holds: no column then */
+    size_t k = 0;
+    while (k < m->n && m->reserved[k] < 0) k++;
+    if (k == m->n) {
+        free(m->reserved);
+        m->reserved = NULL;
+    }
     row_id *perm = vec_alloc(m->n, sizeof *perm);
     size_t *at = calloc(t->nallocators + 2, sizeof *at);
     bool ok = perm != NULL && at != NULL;
-    if (ok && !mem_by_allocator(t, perm, at)) ok = mem_by_time(t, perm);
+    if (ok && !mem_by_allocator(t, perm, at))
+        ok = order_by_time(m->allocator, m->ts, m->n, perm);
     free(at);
     ok = ok && gather_int64_t(&m->ts, perm, m->n) &&
          gather_int64_t(&m->bytes, perm, m->n) &&
@@ -355,18 +353,11 @@ static bool sort_mem(struct trace *t) {
 /* Counter samples in the order (counter, time, file). */
 static bool sort_samples(struct trace *t) {
     struct samples *s = &t->samples;
-    struct sort_key *v = malloc((s->n + 1) * sizeof *v);
     row_id *perm = malloc((s->n + 1) * sizeof *perm);
-    bool ok = v != NULL && perm != NULL;
-    for (size_t i = 0; ok && i < s->n; i++)
-        v[i] = (struct sort_key){s->counter[i], sort_signed(s->ts[i]),
-                                 (row_id)i};
-    ok = ok && sort_keys(v, s->n);
-    for (size_t i = 0; ok && i < s->n; i++) perm[i] = v[i].row;
-    free(v);
-    ok = ok && gather_int64_t(&s->ts, perm, s->n) &&
-         gather_double(&s->value, perm, s->n) &&
-         gather_uint32_t(&s->counter, perm, s->n);
+    bool ok = perm != NULL && order_by_time(s->counter, s->ts, s->n, perm) &&
+              gather_int64_t(&s->ts, perm, s->n) &&
+              gather_double(&s->value, perm, s->n) &&
+              gather_uint32_t(&s->counter, perm, s->n);
     s->cap = s->n;
     free(perm);
     return ok;

@@ -9,11 +9,10 @@
  *     track is, and PyTorch's keys beside the events.
  * "displayTimeUnit" is a hint for viewers: times are microseconds always. */
 #include "import/chrome/events.h"
-#include "import/import.h"
-#include "model/trace_fill.h"
 
 #include "base/array.h"
 #include "import/import.h"
+#include "model/trace_fill.h"
 #include <stdlib.h>
 
 enum { MAX_STEP_ARGS = 4096 }; /* args longer than this mark no step */
@@ -76,10 +75,12 @@ static bool chrome_skip_flow(const struct event *ev) {
     return BYTES_IS(ev->cat.raw, "launch");
 }
 
-/* The key that opscope's own files begin with: how exact times are. */
-static void read_opscope(struct chrome_reader *r) {
+/* opscope's own files begin with a key that tells how exact times are. */
+static bool chrome_top(struct chrome_reader *r, struct bytes top) {
     struct source *src = &r->t->sources[r->source];
     struct json_str key;
+    if (!BYTES_IS(top, "opscope")) return reader_top(r, top);
+    if (!json_enter(&r->j, '{')) return false;
     r->kinds = true;
     while (json_key(&r->j, &key)) {
         bool decimals = BYTES_IS(key.raw, "decimals");
@@ -91,12 +92,6 @@ static void read_opscope(struct chrome_reader *r) {
         if (decimals && v >= 0 && v <= 6) src->decimals = (int)v;
         if (!decimals && v >= 0 && v <= PS_PER_MS) src->slack = v;
     }
-}
-
-static bool chrome_top(struct chrome_reader *r, struct bytes key) {
-    if (!BYTES_IS(key, "opscope")) return reader_top(r, key);
-    if (!json_enter(&r->j, '{')) return false;
-    read_opscope(r);
     return true;
 }
 

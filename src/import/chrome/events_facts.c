@@ -7,17 +7,6 @@
 #include "base/array.h"
 #include <stdio.h>
 
-/* c10's device types, as far as they have memory of their own. */
-static uint32_t memory_device(struct chrome_reader *r, int64_t type,
-                              int64_t id) {
-    enum { C10_CPU = 0, C10_MKLDNN = 5, C10_IDEEP = 7, C10_XLA = 9 };
-    if (type == C10_CPU || type == C10_MKLDNN || type == C10_IDEEP)
-        return ROW_NONE;
-    return trace_device(r->t, r->source,
-                        type == C10_XLA ? DEVICE_TPU : DEVICE_GPU,
-                        id < 0 ? 0 : id);
-}
-
 /* What a memory instant carries. */
 struct memory {
     int64_t device_type, device, addr, bytes, allocated, reserved;
@@ -71,7 +60,14 @@ static bool read_memory(struct chrome_reader *r, const struct event *ev,
 
 static uint32_t memory_allocator(struct chrome_reader *r,
                                  const struct memory *m) {
-    uint32_t device = memory_device(r, m->device_type, m->device);
+    /* c10's device types: the first three have no memory of their own */
+    enum { C10_CPU = 0, C10_MKLDNN = 5, C10_IDEEP = 7, C10_XLA = 9 };
+    int64_t type = m->device_type;
+    uint32_t device = ROW_NONE;
+    if (type != C10_CPU && type != C10_MKLDNN && type != C10_IDEEP)
+        device = trace_device(r->t, r->source,
+                              type == C10_XLA ? DEVICE_TPU : DEVICE_GPU,
+                              m->device < 0 ? 0 : m->device);
     struct bytes name = device == ROW_NONE
                             ? bytes_of("CPU")
                             : strs_bytes(&r->t->strs,

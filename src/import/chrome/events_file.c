@@ -371,17 +371,6 @@ static void set_epoch(struct chrome_reader *r) {
     if (!clock) trace_note(r->t, NOTE_CLOCK_UNKNOWN, 1);
 }
 
-/* Distinct texts with raw control characters, however many pieces saw them. */
-static uint64_t count_odd(struct chrome_reader *r) {
-    struct map seen = {0};
-    for (size_t i = 0; i < r->nodd; i++)
-        if (!map_set(&seen, strs_find(&r->t->strs, r->odd[i]), 0))
-            r->t->oom = true;
-    uint64_t n = seen.n;
-    map_free(&seen);
-    return n;
-}
-
 int events_read(struct trace *t, uint32_t source, const struct chrome_format *p,
                 const struct import_opts *o, struct ops_err *e) {
     struct bytes all = t->sources[source].bytes;
@@ -407,7 +396,13 @@ int events_read(struct trace *t, uint32_t source, const struct chrome_format *p,
         p->finish(&r);
         label_counters(&r);
         set_epoch(&r);
-        trace_note(t, NOTE_JSON_MENDED, r.j.mended + count_odd(&r));
+        /* a text with raw control characters counts once, however many pieces
+         * saw it */
+        struct map odd = {0};
+        for (size_t i = 0; i < r.nodd; i++)
+            if (!map_set(&odd, strs_find(&t->strs, r.odd[i]), 0)) t->oom = true;
+        trace_note(t, NOTE_JSON_MENDED, r.j.mended + odd.n);
+        map_free(&odd);
         t->sources[source].events += r.events;
     }
     free_reader(&r);

@@ -223,14 +223,12 @@ static row_id kineto_span(struct chrome_reader *r, const struct event *ev) {
 
 static bool kineto_instant(struct chrome_reader *r, const struct event *ev) {
     if (reader_memory(r, ev)) return true;
+    if (ev->cat.raw.n > 0) return false;
     /* Iteration Start, Record Window End (wrong by hours in old files): the
      * profiler's own marks, not part of the time window */
-    if (ev->cat.raw.n == 0) {
-        reader_span(r, ev, reader_track(r, TRACK_OTHER, ev->pid.v, ev->tid.v),
-                    reader_str(r, ev->name), SPAN_OTHER, SPAN_INSTANT);
-        return true;
-    }
-    return false;
+    reader_span(r, ev, reader_track(r, TRACK_OTHER, ev->pid.v, ev->tid.v),
+                reader_str(r, ev->name), SPAN_OTHER, SPAN_INSTANT);
+    return true;
 }
 
 /* Launches are joined by correlation ids; of the arrows only those from an op

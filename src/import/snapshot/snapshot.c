@@ -157,13 +157,6 @@ static int64_t size_of(const struct pickle_value *of, const char *key,
     return v >= 0 ? v : dflt;
 }
 
-static uint8_t state_of(const struct pickle_value *block) {
-    struct bytes b = pickle_text(pickle_get(block, "state"));
-    if (BYTES_IS(b, "active_allocated")) return BLOCK_ALLOCATED;
-    /* _pending_free, _awaiting_free */
-    return BYTES_STARTS(b, "active") ? BLOCK_PENDING_FREE : BLOCK_FREE;
-}
-
 /* The blocks of the segment that was added last. Old files do not tell their
  * addresses: they lie one behind the other. */
 static void read_blocks(struct snap *s, const struct pickle_value *list,
@@ -173,12 +166,16 @@ static void read_blocks(struct snap *s, const struct pickle_value *list,
         const struct pickle_value *v = pickle_item(list, i);
         if (!snap_first_entry(s, v)) continue;
         int64_t asked = size_of(newest(v), "real_size", -1);
+        /* active_allocated, active_pending_free, active_awaiting_free */
+        struct bytes state = pickle_text(pickle_get(v, "state"));
         struct mem_block b = {
             .addr = snap_addr(pickle_get(v, "address")),
             .bytes = size_of(v, "size", 0),
             .requested = size_of(v, "requested_size", asked),
             .stack = snap_stack(s, v),
-            .state = state_of(v),
+            .state = BYTES_IS(state, "active_allocated") ? BLOCK_ALLOCATED
+                     : BYTES_STARTS(state, "active")     ? BLOCK_PENDING_FREE
+                                                         : BLOCK_FREE,
         };
         if (b.addr == 0) b.addr = addr;
         addr = b.addr + (uint64_t)b.bytes;
@@ -385,24 +382,20 @@ static void add_times(struct snap *s, const struct pickle_value *list,
     }
 }
 
-/* Collects the times of all entries. The lists are marked as visited meanwhile,
- * so that one that stands in several places counts once. */
-static void all_times(struct snap *s, struct times *t) {
-    const struct pickle_value *traces = pickle_get(s->root, "device_traces");
-    for (size_t i = 0; i < pickle_count(traces); i++)
-        if (snap_first_visit(pickle_item(traces, i)))
-            add_times(s, pickle_item(traces, i), t);
-    add_times(s, pickle_get(s->root, "external_annotations"), t);
-    for (size_t i = 0; i < pickle_count(traces); i++)
-        if (pickle_count(pickle_item(traces, i)) > 0)
-            pickle_item(traces, i)->box->mark = PICKLE_NO_MARK;
-}
-
 /* The epoch is the first time that can be true: no further than six days from
  * the one in the middle. One broken time does not move the others. */
 static void find_epoch(struct snap *s) {
+    const struct pickle_value *traces = pickle_get(s->root, "device_traces");
     struct times times = {0};
-    all_times(s, &times);
+    /* the lists are marked as visited meanwhile, so that one that stands in
+     * several places counts once */
+    for (size_t i = 0; i < pickle_count(traces); i++)
+        if (snap_first_visit(pickle_item(traces, i)))
+            add_times(s, pickle_item(traces, i), &times);
+    add_times(s, pickle_get(s->root, "external_annotations"), &times);
+    for (size_t i = 0; i < pickle_count(traces); i++)
+        if (pickle_count(pickle_item(traces, i)) > 0)
+            pickle_item(traces, i)->box->mark = PICKLE_NO_MARK;
     size_t n = times.n;
     uint64_t *v = times.v;
     s->clocked = n > 0;
@@ -418,20 +411,6 @@ static void find_epoch(struct snap *s) {
     int64_t ns = 0;
     bool fits = !__builtin_mul_overflow(s->zero_us, INT64_C(1000), &ns);
     trace_epoch(s->t, s->source, ns, s->clocked && fits);
-}
-
-/* Reads everything out of the pickle. The order matters: events are counted
- * back from the segments. */
-static void read_snapshot(struct snap *s) {
-    const struct pickle_value *segments = s->root->type == PICKLE_LIST
-                                              ? s->root
-                                              : pickle_get(s->root, "segments");
-    if (segments == NULL) s->whole = false;
-    find_epoch(s);
-    if (!s->t->oom) read_segments(s, segments);
-    if (!s->t->oom) read_settings(s);
-    if (!s->t->oom) read_annotations(s);
-    if (!s->t->oom) snap_events(s);
 }
 
 /* Is it a snapshot, or the bare list of segments that
@@ -454,8 +433,18 @@ static int snapshot_read(struct trace *t, uint32_t source,
                     "a pickle, but no memory snapshot: it has "
                     "neither \"segments\" nor \"device_traces\"");
     }
-    struct snap s = {.t = t, .source = source, .root = p.root, .whole = !p.cut};
-    read_snapshot(&s);
+    const struct pickle_value *segments = p.root->type == PICKLE_LIST
+                                              ? p.root
+                                              : pickle_get(p.root, "segments");
+    struct snap s = {.t = t,
+                     .source = source,
+                     .root = p.root,
+                     .whole = !p.cut && segments != NULL};
+    find_epoch(&s);
+    if (!t->oom) read_segments(&s, segments);
+    if (!t->oom) read_settings(&s);
+    if (!t->oom) read_annotations(&s);
+    if (!t->oom) snap_events(&s); /* counted back from the segments */
     if (p.cut) trace_note(t, NOTE_FILE_CUT, 1);
     struct source *src = &t->sources[source];
     src->events = s.events;

@@ -8,6 +8,7 @@
  * gets only as much as real ones have. */
 #include "import/xspace/xspace.h"
 
+#include "base/array.h"
 #include "base/pb.h"
 #include "base/vec.h"
 #include "model/args.h"
@@ -133,13 +134,9 @@ struct xspace_index *xspace_index_new(struct bytes all) {
 /* The last entry with this id (of two the later counts), or NULL. */
 static const struct index_entry *find(const struct index_entry *v, size_t n,
                                       uint64_t id) {
-    size_t lo = 0, hi = n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (v[mid].id <= id) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo > 0 && v[lo - 1].id == id ? &v[lo - 1] : NULL;
+    size_t i;
+    BOUND(i, 0, n, v[i].id <= id);
+    return i > 0 && v[i - 1].id == id ? &v[i - 1] : NULL;
 }
 
 /* What the readers of one event share. */
@@ -197,17 +194,6 @@ static bool give_stat(const struct view *v, struct bytes b, bool shared) {
     return v->each(v->ctx, key, &a);
 }
 
-/* The stats of an event. */
-static bool give_stats(const struct view *v, struct bytes event) {
-    struct pb r = pb_reader(event);
-    struct pb_field f;
-    while (pb_next(&r, &f))
-        if (f.num == XEVENT_STATS && f.wire == PB_BYTES &&
-            !give_stat(v, f.bytes, false))
-            return false;
-    return true;
-}
-
 /* The stats of an event name; and the full name where the span has a shorter
  * one. */
 static void give_name(const struct view *v, struct bytes meta) {
@@ -235,23 +221,13 @@ static void give_event(const struct view *v, struct bytes event) {
         struct arg a = {.type = ARG_INT, .i = (int64_t)f.value};
         if (!v->each(v->ctx, bytes_of("num_occurrences"), &a)) return;
     }
-    if (!give_stats(v, event)) return;
+    for (r = pb_reader(event); pb_next(&r, &f);)
+        if (f.num == XEVENT_STATS && f.wire == PB_BYTES &&
+            !give_stat(v, f.bytes, false))
+            return;
     const struct index_entry *e = find(v->ix->entries + v->plane->names,
                                        v->plane->nnames, name);
     if (e != NULL) give_name(v, (struct bytes){v->all.p + e->at, e->n});
-}
-
-/* The plane that holds that place, or NULL. They stand in file order. */
-static const struct index_plane *plane_at(const struct xspace_index *ix,
-                                          uint64_t at) {
-    uint32_t lo = 0, hi = ix->nplanes;
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        if (ix->planes[mid].begin <= at) lo = mid + 1;
-        else hi = mid;
-    }
-    if (lo == 0 || at > ix->planes[lo - 1].end) return NULL;
-    return &ix->planes[lo - 1];
 }
 
 void xspace_args_each(const struct trace *t, row_id row, args_each_fn *each,
@@ -262,6 +238,10 @@ void xspace_args_each(const struct trace *t, row_id row, args_each_fn *each,
     const struct source *s = &t->sources[source];
     struct view v = {s->bytes, s->index, NULL, each, ctx};
     if (v.ix == NULL) return;
-    v.plane = plane_at(v.ix, (uint64_t)(event.p - v.all.p));
-    if (v.plane != NULL) give_event(&v, event);
+    uint64_t at = (uint64_t)(event.p - v.all.p);
+    size_t i; /* planes stand in file order */
+    BOUND(i, 0, v.ix->nplanes, v.ix->planes[i].begin <= at);
+    if (i == 0 || at > v.ix->planes[i - 1].end) return;
+    v.plane = &v.ix->planes[i - 1];
+    give_event(&v, event);
 }

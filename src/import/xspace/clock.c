@@ -13,18 +13,6 @@
 /* Times from here on (1973) are Unix times; no profile runs three years. */
 #define UNIX_NS_LEAST INT64_C(100000000000000000)
 
-static int64_t plane_stat(const struct xplane *p, const char *name) {
-    for (size_t i = 0; i < p->nfacts; i++) {
-        uint64_t id;
-        struct xval v;
-        if (!xstat_read(p->facts[i], &id, &v)) continue;
-        uint32_t s = xids_get(&p->stat_ids, id);
-        if (s != MAP_NONE && bytes_eq(p->stats[s].name, name, strlen(name)))
-            return xval_int(p, &v);
-    }
-    return 0;
-}
-
 /* The earliest Unix time among the lines, or 0. */
 static int64_t first_line(const struct xspace *x) {
     int64_t first = 0;
@@ -99,14 +87,13 @@ void xspace_clock(struct xspace *x) {
     for (size_t i = 0; i < x->nplanes; i++) {
         const struct xplane *p = &x->planes[i];
         if (!BYTES_IS(p->name, XSPACE_ENVIRONMENT)) continue;
-        int64_t start = plane_stat(p, XSPACE_START_TIME);
+        int64_t start = xplane_fact_int(p, XSPACE_START_TIME, 0);
         if (start > 0 && start < INT64_MAX / 2) x->zero_ns = start;
     }
     /* the recorder says it in every file, closed or not */
     for (size_t i = 0; i < x->nplanes && x->zero_ns == 0; i++) {
-        int64_t start = x->planes[i].own
-                            ? plane_stat(&x->planes[i], FACT_START_UNIX_NS)
-                            : 0;
+        const struct xplane *p = &x->planes[i];
+        int64_t start = p->own ? xplane_fact_int(p, FACT_START_UNIX_NS, 0) : 0;
         if (start > 0 && start < INT64_MAX / 2) x->zero_ns = start;
     }
     if (x->zero_ns == 0) x->zero_ns = first_line(x);

@@ -34,28 +34,19 @@ void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
     if (!w->t->oom) w->t->tracks[tr->main].device = w->device;
 }
 
-/* The Python frames of the line's thread. */
-static uint32_t python_track(struct xpiece *w, const struct xline *l,
-                             struct xtracks *tr) {
-    if (tr->python == ROW_NONE) {
-        w->python = true;
-        tr->python = trace_track(w->t, w->source, TRACK_PYTHON, w->plane->pid,
-                                 l->id);
-        if (!w->t->oom) w->t->tracks[tr->python].thread = tr->main;
-    }
-    return tr->python;
-}
-
-/* Sums have no place on the time line: a track of their own beside it. */
-static uint32_t async_track(struct xpiece *w, const struct xline *l,
-                            struct xtracks *tr) {
-    trace_note(w->t, NOTE_AGGREGATED_EVENTS, 1);
-    if (tr->async == ROW_NONE) {
-        tr->async = trace_track(w->t, w->source, TRACK_ASYNC, w->plane->pid,
-                                l->id);
-        if (!w->t->oom) w->t->tracks[tr->async].device = w->device;
-    }
-    return tr->async;
+/* The track beside the line's own for its Python frames (TRACK_PYTHON), or for
+ * sums, which have no place on the time line (TRACK_ASYNC). */
+static uint32_t side_track(struct xpiece *w, const struct xline *l,
+                           struct xtracks *tr, enum track_kind kind) {
+    bool python = kind == TRACK_PYTHON;
+    uint32_t *at = python ? &tr->python : &tr->async;
+    if (*at != ROW_NONE) return *at;
+    *at = trace_track(w->t, w->source, kind, w->plane->pid, l->id);
+    w->python |= python;
+    if (w->t->oom) return *at;
+    if (python) w->t->tracks[*at].thread = tr->main;
+    else w->t->tracks[*at].device = w->device;
+    return *at;
 }
 
 /* GPU_0_bfc is the memory of GPU 0; the CPU's and pinned host memory belong
@@ -281,17 +272,6 @@ static int64_t step_number(struct xpiece *w, const struct xname *n,
     return n->name.n > 0 ? v : tr->marks - 1;
 }
 
-/* The device's own clock wins where it recorded both times. */
-static void device_times(struct xpiece *w, const struct xline *l,
-                         struct span_in *s) {
-    const struct xplane *p = w->plane;
-    int64_t zero = p->own_clock ? p->dev_zero : l->base;
-    if (__builtin_add_overflow(zero, fact_int(w, XSTAT_DEVICE_OFFSET, 0),
-                               &s->ts))
-        s->ts = INT64_MAX;
-    s->dur = fact_int(w, XSTAT_DEVICE_DURATION, 0);
-}
-
 void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
                  const struct xname *n, const struct xevent *e) {
     struct span_in s = {.ts = e->ts,
@@ -308,25 +288,32 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
         return;
     }
     if (w->plane->own) {
-        xevent_own(w, l, tr, n, e);
+        xevent_own(w, l, tr, n, e, &s);
         return;
     }
     if (l->kind == XLINE_HOST) {
         if (w->facts.seen != 0 || n->kind == SPAN_ANNOTATION)
             host_span(w, l, n, &s);
-        if (s.kind == SPAN_PYTHON) s.track = python_track(w, l, tr);
+        if (s.kind == SPAN_PYTHON) s.track = side_track(w, l, tr, TRACK_PYTHON);
         if (n->role == XROLE_ALLOC || n->role == XROLE_FREE) {
             xevent_memory(w, tr, n->role == XROLE_ALLOC, e);
             return; /* an instant that stands in the table of its own */
         }
     } else {
         device_span(w, l, tr, &s);
+        /* the device's own clock wins where it recorded both times */
         if (fact_has(w, XSTAT_DEVICE_OFFSET) &&
-            fact_has(w, XSTAT_DEVICE_DURATION))
-            device_times(w, l, &s);
+            fact_has(w, XSTAT_DEVICE_DURATION)) {
+            const struct xplane *p = w->plane;
+            int64_t zero = p->own_clock ? p->dev_zero : l->base;
+            int64_t offset = fact_int(w, XSTAT_DEVICE_OFFSET, 0);
+            if (__builtin_add_overflow(zero, offset, &s.ts)) s.ts = INT64_MAX;
+            s.dur = fact_int(w, XSTAT_DEVICE_DURATION, 0);
+        }
     }
     if (e->count) {
-        s.track = async_track(w, l, tr);
+        trace_note(w->t, NOTE_AGGREGATED_EVENTS, 1);
+        s.track = side_track(w, l, tr, TRACK_ASYNC);
         s.flags |= SPAN_ASYNC;
     } else if (s.dur == 0 && s.kind != SPAN_KERNEL) {
         s.flags |= SPAN_INSTANT;

@@ -35,29 +35,18 @@ static void device_fact(struct xspace *x, struct xplane *p, struct bytes name,
 
 void xplane_meta(struct xspace *x, const struct xplane *p, struct bytes name,
                  const struct xval *v) {
-    char key[64], value[40];
+    char key[64], value[40] = "";
     if (name.n == 0 || name.n >= sizeof key || v->type == XVAL_BYTES) return;
     memcpy(key, name.p, name.n);
     key[name.n] = 0;
-    struct bytes text = xval_text(p, v);
-    if (v->type == XVAL_DOUBLE) {
+    if (v->type == XVAL_DOUBLE)
         snprintf(value, sizeof value, "%.15g", pb_double(v->u));
-        text = bytes_of(value);
-    } else if (v->type == XVAL_INT) {
+    else if (v->type == XVAL_INT)
         snprintf(value, sizeof value, "%" PRId64, (int64_t)v->u);
-        text = bytes_of(value);
-    } else if (v->type == XVAL_UINT) {
+    else if (v->type == XVAL_UINT)
         snprintf(value, sizeof value, "%" PRIu64, v->u);
-        text = bytes_of(value);
-    }
-    trace_meta(x->t, x->source, key, text);
-}
-
-static void process_fact(struct xspace *x, struct xplane *p, int64_t pid) {
-    struct source *s = &x->t->sources[x->source];
-    if (s->pid < 0) s->pid = pid;
-    /* Merged planes of other processes carry theirs in the name. */
-    if (p->kind == XPLANE_HOST && p->pid == 0) p->pid = pid;
+    trace_meta(x->t, x->source, key,
+               value[0] != '\0' ? bytes_of(value) : xval_text(p, v));
 }
 
 /* The program's number in "jit_step(8623)"; 0: none. */
@@ -83,20 +72,18 @@ static void module_facts(struct xspace *x, const struct xplane *p) {
             if (xstat_read(f.bytes, &id, &v) && v.type == XVAL_BYTES)
                 proto = v.b;
         }
-        size_t hlo = proto.n;
-        if (hlo > 0)
-            xspace_hlo(x, p->names[i].name, label_number(p->names[i].name),
-                       proto);
         char text[256];
         struct bytes n = p->names[i].name;
+        if (proto.n > 0) xspace_hlo(x, n, label_number(n), proto);
         snprintf(text, sizeof text, "%.*s %zu bytes",
-                 (int)(n.n < 200 ? n.n : 200), (const char *)n.p, hlo);
+                 (int)(n.n < 200 ? n.n : 200), (const char *)n.p, proto.n);
         trace_meta(x->t, x->source, "hlo_module", bytes_of(text));
     }
 }
 
 void xplane_facts(struct xspace *x, struct xplane *p) {
     bool scopes = BYTES_STARTS(p->name, "/host:__ScopeRangeCallStack__");
+    struct source *source = &x->t->sources[x->source];
     if (p->own) {
         xplane_own_facts(x, p);
         return;
@@ -112,12 +99,14 @@ void xplane_facts(struct xspace *x, struct xplane *p) {
         uint32_t s = xids_get(&p->stat_ids, id);
         if (s == MAP_NONE) continue;
         struct bytes name = p->stats[s].name;
-        if (BYTES_IS(name, FACT_PROCESS_ID))
-            process_fact(x, p, xval_int(p, &v));
-        else if (BYTES_IS(name, FACT_DROPPED) && xval_int(p, &v) > 0)
+        if (BYTES_IS(name, FACT_PROCESS_ID)) {
+            if (source->pid < 0) source->pid = xval_int(p, &v);
+            /* merged planes of other processes carry theirs in the name */
+            if (p->kind == XPLANE_HOST && p->pid == 0) p->pid = xval_int(p, &v);
+        } else if (BYTES_IS(name, FACT_DROPPED) && xval_int(p, &v) > 0)
             trace_note(x->t, NOTE_DROPPED_AT_SOURCE, (uint64_t)xval_int(p, &v));
         else if (p->outside && BYTES_IS(name, FACT_HOST_NAME))
-            x->t->sources[x->source].host = trace_str(x->t, xval_text(p, &v));
+            source->host = trace_str(x->t, xval_text(p, &v));
         else if (p->device != ROW_NONE) device_fact(x, p, name, &v);
         else if (!scopes) xplane_meta(x, p, name, &v);
     }

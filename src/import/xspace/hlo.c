@@ -14,6 +14,7 @@
  * rest is forgotten. */
 #include "import/xspace/hlo.h"
 
+#include "base/array.h"
 #include "base/pb.h"
 #include "base/sum.h"
 #include "base/vec.h"
@@ -53,32 +54,6 @@ static void add_ids(struct hlo_reader *r, const struct pb_field *f,
     }
 }
 
-static void raw_text(struct hlo_raw *i, const struct pb_field *f) {
-    switch (f->num) {
-    case 1: i->name = f->bytes; break;
-    case 2: i->opcode = f->bytes; break;
-    case 3: i->shape = f->bytes; break;
-    case 7: i->meta = f->bytes; break;
-    case 11: i->fusion = f->bytes; break;
-    case 15: i->window = f->bytes; break;
-    case 16: i->conv = f->bytes; break;
-    case 28: i->target = f->bytes; break;
-    case 30: i->dot = f->bytes; break;
-    case 43: i->config = f->bytes; break;
-    case 51: i->precision = f->bytes; break;
-    default: break;
-    }
-}
-
-static void raw_number(struct hlo_raw *i, const struct pb_field *f) {
-    switch (f->num) {
-    case 9: i->parameter = (int64_t)f->value; break;
-    case 35: i->id = f->value; break;
-    case 61: i->batch_groups = (int64_t)f->value; break;
-    default: break;
-    }
-}
-
 static void add_instr(struct hlo_reader *r, struct bytes b) {
     struct hlo_raw i = {.comp = (uint32_t)r->nbodies};
     struct pb in = pb_reader(b);
@@ -87,16 +62,24 @@ static void add_instr(struct hlo_reader *r, struct bytes b) {
         trace_note(r->t, NOTE_INSTR_SKIPPED, 1);
         return;
     }
-    struct bytes *texts[] = {&i.name,   &i.opcode, &i.shape,    &i.meta,
-                             &i.target, &i.config, &i.fusion,   &i.dot,
-                             &i.window, &i.conv,   &i.precision};
-    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) texts[k]->p = b.p;
+    /* by the number of the field */
+    struct bytes *texts[] = {
+        [1] = &i.name,    [2] = &i.opcode,    [3] = &i.shape,
+        [7] = &i.meta,    [11] = &i.fusion,   [15] = &i.window,
+        [16] = &i.conv,   [28] = &i.target,   [30] = &i.dot,
+        [43] = &i.config, [51] = &i.precision};
+    for (size_t k = 0; k < COUNT(texts); k++)
+        if (texts[k] != NULL) texts[k]->p = b.p;
     /* operands and callees are two runs in ids: one field after the other */
     i.operand = (uint32_t)r->nids;
     while (pb_next(&in, &f)) {
         if (f.num == 36) add_ids(r, &f, &i.noperand);
-        else if (f.wire == PB_BYTES) raw_text(&i, &f);
-        else if (f.wire == PB_VARINT) raw_number(&i, &f);
+        else if (f.wire == PB_BYTES && f.num < COUNT(texts) && texts[f.num])
+            *texts[f.num] = f.bytes;
+        if (f.wire != PB_VARINT) continue;
+        if (f.num == 9) i.parameter = (int64_t)f.value;
+        if (f.num == 35) i.id = f.value;
+        if (f.num == 61) i.batch_groups = (int64_t)f.value;
     }
     i.call = (uint32_t)r->nids;
     in = pb_reader(b);
@@ -174,12 +157,6 @@ static void find_users(struct hlo_reader *r) {
     }
 }
 
-/* Unknown stays unknown. */
-static void add_cost(int64_t *to, int64_t v) {
-    if (*to < 0 || v < 0) *to = -1;
-    else sum_add(to, v);
-}
-
 static void find_costs(struct hlo_reader *r) {
     for (size_t b = 0; b < r->nbodies; b++) {
         struct hlo_body *c = &r->bodies[b];
@@ -187,7 +164,9 @@ static void find_costs(struct hlo_reader *r) {
         for (uint32_t i = c->first; i < c->end; i++) {
             struct hlo_raw *in = &r->raw[i];
             hlo_cost_of(r, in);
-            add_cost(&sum.flops, in->cost.flops);
+            if (sum.flops < 0 || in->cost.flops < 0)
+                sum.flops = -1; /* unknown */
+            else sum_add(&sum.flops, in->cost.flops);
             if (in->cost.matrix <= sum.matrix) continue;
             sum.matrix = in->cost.matrix;
             sum.math = in->cost.math;
@@ -241,10 +220,6 @@ static struct place read_place(struct bytes b, uint32_t first,
     return v;
 }
 
-static bool has(struct bytes text, const char *word) {
-    return text.n > 0 && memmem(text.p, text.n, word, strlen(word)) != NULL;
-}
-
 static bool read_frames(struct frames *s, struct bytes b) {
     struct pb r = pb_reader(b);
     struct pb_field f;
@@ -254,8 +229,8 @@ static bool read_frames(struct frames *s, struct bytes b) {
             if (!VEC_ROOM(s->files, s->nfiles, s->cap_files)) return false;
             s->files[s->nfiles++] =
                 (struct frame_file){f.bytes,
-                                    !has(f.bytes, "/site-packages/") &&
-                                        !has(f.bytes, "/dist-packages/")};
+                                    !hlo_has(f.bytes, "/site-packages/") &&
+                                        !hlo_has(f.bytes, "/dist-packages/")};
         } else if (f.num == 3) {
             if (!VEC_ROOM(s->places, s->nplaces, s->cap_places)) return false;
             s->places[s->nplaces++] = read_place(f.bytes, 1, 3);
@@ -366,27 +341,22 @@ static struct bytes category_of(const struct hlo_raw *i) {
     return i->opcode;
 }
 
-/* A fusion is one kernel; but one that only fills or moves may be a fill or a
- * copy, and one that the backend hands to a library has that one's kernels. */
-static enum hlo_launch fusion_launch(const struct hlo_reader *r,
-                                     const struct hlo_raw *i) {
-    const struct hlo_body *b = hlo_callee(r, i, 0);
-    if (BYTES_IS(i->fusion, "kCustom") && !has(i->config, "__triton"))
-        return HLO_LAUNCHES_ANY;
-    if (b == NULL || b->cost.flops == 0) return HLO_LAUNCHES_MAYBE;
-    return HLO_LAUNCHES_ONE;
-}
-
 static enum hlo_launch launch_of(const struct hlo_reader *r,
                                  const struct hlo_raw *i) {
+    const struct hlo_body *b = hlo_callee(r, i, 0);
     switch ((enum hlo_class)i->class) {
     case HC_FREE:
     case HC_DONE: return HLO_LAUNCHES_NONE;
-    case HC_FUSION: return fusion_launch(r, i);
+    case HC_FUSION:
+        /* A fusion is one kernel; but one that only fills or moves may be a
+         * fill or a copy, and one that the backend hands to a library has that
+         * one's kernels. */
+        if (BYTES_IS(i->fusion, "kCustom") && !hlo_has(i->config, "__triton"))
+            return HLO_LAUNCHES_ANY;
+        return b == NULL || b->cost.flops == 0 ? HLO_LAUNCHES_MAYBE
+                                               : HLO_LAUNCHES_ONE;
     case HC_CUSTOM:
-        return hlo_is_gemm(i->target) || hlo_is_conv(i->target)
-                   ? HLO_LAUNCHES_LIBRARY
-                   : HLO_LAUNCHES_ANY;
+        return hlo_is_library(i) ? HLO_LAUNCHES_LIBRARY : HLO_LAUNCHES_ANY;
     case HC_CALL:
     case HC_FLOW: return HLO_LAUNCHES_BODY;
     case HC_COMM:
@@ -536,7 +506,7 @@ static void read_schedule(struct keeping *k, struct bytes b) {
 /* A module's own fields. */
 struct module {
     struct bytes name, label, body, schedule, frames;
-    uint64_t id, entry, program;
+    uint64_t entry, program;
 };
 
 static void keep_module(struct hlo_reader *r, const struct module *m,
@@ -575,7 +545,6 @@ static void read_module(struct hlo_reader *r, struct module *m) {
     while (pb_next(&in, &f) && !r->oom) {
         if (f.num == 1 && f.wire == PB_BYTES) m->name = f.bytes;
         if (f.num == 3 && f.wire == PB_BYTES) add_body(r, f.bytes);
-        if (f.num == 5 && f.wire == PB_VARINT) m->id = f.value;
         if (f.num == 6 && f.wire == PB_VARINT) m->entry = f.value;
         if (f.num == 7 && f.wire == PB_BYTES) m->schedule = f.bytes;
         if (f.num == 17 && f.wire == PB_BYTES) m->frames = f.bytes;

@@ -113,9 +113,8 @@ void hlo_cost_of(struct hlo_reader *r, struct hlo_raw *i);
 /* What a fusion of this body reads and writes. Once per body: any number of
  * fusions may have the same one. */
 void hlo_body_bytes(const struct hlo_reader *r, struct hlo_body *b);
-/* A custom call of a library for matrix work? */
-bool hlo_is_gemm(struct bytes target);
-bool hlo_is_conv(struct bytes target);
+/* Is the instruction a custom call of a library for matrix work? */
+bool hlo_is_library(const struct hlo_raw *i);
 
 /* The operand k of an instruction, or NULL. */
 const struct hlo_raw *hlo_operand(const struct hlo_reader *r,
@@ -123,6 +122,11 @@ const struct hlo_raw *hlo_operand(const struct hlo_reader *r,
 /* The computation k that it calls, or NULL. */
 const struct hlo_body *hlo_callee(const struct hlo_reader *r,
                                   const struct hlo_raw *i, uint32_t k);
+
+/* Does the text, however long, hold the word? */
+static inline bool hlo_has(struct bytes text, const char *word) {
+    return text.n > 0 && memmem(text.p, text.n, word, strlen(word)) != NULL;
+}
 
 static inline int64_t hlo_mul(int64_t a, int64_t b) {
     int64_t v;

@@ -69,16 +69,21 @@ enum hlo_class hlo_class_of(struct bytes opcode) {
                                          HC_OTHER);
 }
 
-bool hlo_is_gemm(struct bytes target) {
+static bool hlo_is_gemm(struct bytes target) {
     return BYTES_STARTS(target, "__cublas$") ||
            BYTES_STARTS(target, "__triton$gemm") ||
            BYTES_STARTS(target, "__cutlass$gemm") ||
            BYTES_IS(target, "__onednn$matmul");
 }
 
-bool hlo_is_conv(struct bytes target) {
+static bool hlo_is_conv(struct bytes target) {
     return BYTES_STARTS(target, "__cudnn$conv") ||
            BYTES_IS(target, "__onednn$convolution");
+}
+
+bool hlo_is_library(const struct hlo_raw *i) {
+    return i->class == HC_CUSTOM &&
+           (hlo_is_gemm(i->target) || hlo_is_conv(i->target));
 }
 
 /* Numbers of a repeated field, as bits: dimensions are few. */
@@ -127,24 +132,13 @@ static int64_t dim_at(const struct hlo_size *s, int64_t i) {
     return i >= 0 && i < (int64_t)s->ndims ? s->dims[i] : 1;
 }
 
-/* Precision HIGH or HIGHEST (PrecisionConfig 1: a list of 0, 1, 2) of an
- * operand forbids TF32. */
-static bool asks_precise(struct bytes config) {
-    return (read_dims(config, 1) & 6) != 0;
-}
-
 static void matrix_cost(struct hlo_raw *i, int64_t flops,
                         const struct hlo_size *lhs) {
     i->cost.flops = i->cost.matrix = flops;
     i->cost.math = lhs->type;
-    i->cost.full_f32 = asks_precise(i->precision);
-}
-
-static void dot_cost(const struct hlo_reader *r, struct hlo_raw *i) {
-    const struct hlo_raw *lhs = hlo_operand(r, i, 0);
-    if (lhs == NULL) return;
-    int64_t k = dims_product(&lhs->size, read_dims(i->dot, 1));
-    matrix_cost(i, hlo_mul(hlo_mul(2, i->size.first_elements), k), &lhs->size);
+    /* Precision HIGH or HIGHEST (PrecisionConfig 1: a list of 0, 1, 2) of an
+     * operand forbids TF32. */
+    i->cost.full_f32 = (read_dims(i->precision, 1) & 6) != 0;
 }
 
 /* The list of numbers behind "key": in JSON text, as bits; false: no such. */
@@ -166,20 +160,19 @@ static bool config_dims(struct bytes text, const char *key, uint64_t *bits) {
     return true;
 }
 
-static bool config_has(struct bytes text, const char *word) {
-    return text.n > 0 && memmem(text.p, text.n, word, strlen(word)) != NULL;
-}
-
-/* cuBLAS: the dimensions stand in the backend's configuration. */
-static void gemm_cost(const struct hlo_reader *r, struct hlo_raw *i) {
+/* A product of matrices. Of cuBLAS the dimensions that are summed over stand in
+ * the backend's configuration. */
+static void dot_cost(const struct hlo_reader *r, struct hlo_raw *i) {
     const struct hlo_raw *lhs = hlo_operand(r, i, 0);
-    uint64_t which;
-    if (lhs == NULL) return;
-    if (!config_dims(i->config, "\"lhs_contracting_dimensions\"", &which))
+    uint64_t summed = read_dims(i->dot, 1);
+    bool library = i->class == HC_CUSTOM;
+    if (lhs == NULL ||
+        (library &&
+         !config_dims(i->config, "\"lhs_contracting_dimensions\"", &summed)))
         return;
-    int64_t k = dims_product(&lhs->size, which);
+    int64_t k = dims_product(&lhs->size, summed);
     matrix_cost(i, hlo_mul(hlo_mul(2, i->size.first_elements), k), &lhs->size);
-    i->cost.full_f32 |= config_has(i->config, "\"HIGHEST\"");
+    i->cost.full_f32 |= library && hlo_has(i->config, "\"HIGHEST\"");
 }
 
 /* One dimension of a window: WindowDimension { 1 size, 2 stride, 3 low, 4 high
@@ -311,13 +304,6 @@ static int64_t function_flops(const struct hlo_reader *r,
     return b == NULL || b->cost.flops < 1 ? 1 : b->cost.flops;
 }
 
-static void reduce_cost(const struct hlo_reader *r, struct hlo_raw *i) {
-    const struct hlo_raw *a = hlo_operand(r, i, 0);
-    if (a == NULL) return;
-    int64_t n = diff_of(a->size.first_elements, i->size.first_elements);
-    i->cost.flops = hlo_mul(n, function_flops(r, i));
-}
-
 static void window_cost(const struct hlo_reader *r, struct hlo_raw *i) {
     int64_t places = 1;
     for (uint32_t k = 0; k < i->size.ndims; k++) {
@@ -340,17 +326,9 @@ static void sort_cost(struct hlo_raw *i) {
     i->cost.flops = hlo_mul(i->size.first_elements, log);
 }
 
-/* The cost of the body, in place of the instruction's. */
-static void body_flops(struct hlo_raw *i, const struct hlo_body *b) {
-    i->cost.flops = b->cost.flops;
-    i->cost.math = b->cost.math;
-    i->cost.matrix = b->cost.matrix;
-    i->cost.full_f32 = b->cost.full_f32;
-}
-
 static void count_flops(struct hlo_reader *r, struct hlo_raw *i) {
     const struct hlo_body *b = hlo_callee(r, i, 0);
-    const struct hlo_raw *last;
+    const struct hlo_raw *o;
     int64_t n = i->size.first_elements;
     switch ((enum hlo_class)i->class) {
     case HC_FREE:
@@ -362,22 +340,27 @@ static void count_flops(struct hlo_reader *r, struct hlo_raw *i) {
     case HC_TRANS: i->cost.flops = n; break;
     case HC_DOT: dot_cost(r, i); break;
     case HC_CONV: conv_cost(r, i); break;
-    case HC_REDUCE: reduce_cost(r, i); break;
+    case HC_REDUCE:
+        if ((o = hlo_operand(r, i, 0)) != NULL)
+            i->cost.flops = hlo_mul(diff_of(o->size.first_elements, n),
+                                    function_flops(r, i));
+        break;
     case HC_WINDOW: window_cost(r, i); break;
     case HC_SORT: sort_cost(i); break;
     case HC_MAP: i->cost.flops = hlo_mul(n, function_flops(r, i)); break;
     case HC_SCATTER:
-        last = hlo_operand(r, i, i->noperand - 1);
-        if (last != NULL)
-            i->cost.flops = hlo_mul(last->size.first_elements,
+        if ((o = hlo_operand(r, i, i->noperand - 1)) != NULL)
+            i->cost.flops = hlo_mul(o->size.first_elements,
                                     function_flops(r, i));
         break;
     case HC_FUSION:
     case HC_CALL:
-        if (b != NULL) body_flops(i, b);
+        if (b == NULL) break;
+        i->cost = b->cost;
+        i->cost.read = i->cost.written = -1; /* count_bytes() knows */
         break;
     case HC_CUSTOM:
-        if (hlo_is_gemm(i->target)) gemm_cost(r, i);
+        if (hlo_is_gemm(i->target)) dot_cost(r, i);
         else if (hlo_is_conv(i->target)) conv_cost(r, i);
         break;
     case HC_COMM:
@@ -389,27 +372,15 @@ static void count_flops(struct hlo_reader *r, struct hlo_raw *i) {
 /* The output of a library call without its workspace. */
 static int64_t output_bytes(const struct hlo_raw *i) {
     enum dtype last = dtype_of_hlo(i->size.last_type);
-    bool library = i->class == HC_CUSTOM &&
-                   (hlo_is_gemm(i->target) || hlo_is_conv(i->target));
-    if (library && i->size.arrays > 1 &&
+    if (hlo_is_library(i) && i->size.arrays > 1 &&
         (last == DTYPE_INT8 || last == DTYPE_UINT8))
         return i->size.bytes - i->size.last_bytes;
     return i->size.bytes;
 }
 
+/* The size of the operands from that one on. */
 static int64_t operands_bytes(const struct hlo_reader *r,
-                              const struct hlo_raw *i) {
-    int64_t sum = 0;
-    for (uint32_t k = 0; k < i->noperand; k++) {
-        const struct hlo_raw *o = hlo_operand(r, i, k);
-        if (o != NULL) sum_add(&sum, o->size.bytes);
-    }
-    return sum;
-}
-
-/* The size of operands from k on: indices. */
-static int64_t index_bytes(const struct hlo_reader *r, const struct hlo_raw *i,
-                           uint32_t from) {
+                              const struct hlo_raw *i, uint32_t from) {
     int64_t sum = 0;
     for (uint32_t k = from; k < i->noperand; k++) {
         const struct hlo_raw *o = hlo_operand(r, i, k);
@@ -461,32 +432,31 @@ void hlo_body_bytes(const struct hlo_reader *r, struct hlo_body *b) {
     b->cost.written = written;
 }
 
-static void fusion_bytes(const struct hlo_reader *r, struct hlo_raw *i) {
-    const struct hlo_body *b = hlo_callee(r, i, 0);
-    if (b == NULL) return;
-    i->cost.read = b->cost.read;
-    i->cost.written = b->cost.written >= 0 ? b->cost.written : i->size.bytes;
-}
-
 static void count_bytes(const struct hlo_reader *r, struct hlo_raw *i) {
     const struct hlo_raw *update = hlo_operand(r, i, 1);
+    const struct hlo_body *b = hlo_callee(r, i, 0);
     switch ((enum hlo_class)i->class) {
     case HC_FREE:
     case HC_DONE: i->cost.read = i->cost.written = 0; break;
     case HC_SLICE:
         i->cost.written = i->size.bytes;
-        i->cost.read = sum_of(i->size.bytes, index_bytes(r, i, 1));
+        i->cost.read = sum_of(i->size.bytes, operands_bytes(r, i, 1));
         break;
     case HC_UPDATE:
         if (update == NULL) break;
         i->cost.written = update->size.bytes;
-        i->cost.read = index_bytes(r, i, 1);
+        i->cost.read = operands_bytes(r, i, 1);
         break;
-    case HC_FUSION: fusion_bytes(r, i); break;
+    case HC_FUSION:
+        if (b == NULL) break;
+        i->cost.read = b->cost.read;
+        i->cost.written = b->cost.written >= 0 ? b->cost.written
+                                               : i->size.bytes;
+        break;
     case HC_FLOW:
     case HC_CALL: break;
     default:
-        i->cost.read = operands_bytes(r, i);
+        i->cost.read = operands_bytes(r, i, 0);
         i->cost.written = output_bytes(i);
     }
 }
@@ -495,7 +465,6 @@ void hlo_cost_of(struct hlo_reader *r, struct hlo_raw *i) {
     i->cost = (struct hlo_cost){-1, -1, -1, 0, false, 0};
     count_flops(r, i);
     count_bytes(r, i);
-    if (i->class == HC_CUSTOM && i->cost.flops < 0 && !hlo_is_gemm(i->target) &&
-        !hlo_is_conv(i->target))
+    if (i->class == HC_CUSTOM && i->cost.flops < 0 && !hlo_is_library(i))
         i->cost.read = i->cost.written = -1;
 }

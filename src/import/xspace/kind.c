@@ -151,12 +151,6 @@ void xname_classify(const struct xplane *p, struct xname *n) {
     if (p->kind != XPLANE_HOST && n->display.n > 0) n->name = n->display;
 }
 
-/* Lines that the readers of XSpace derive have ids from -559038737 on. */
-static bool derived_id(int64_t id) {
-    const int64_t first = -559038737;
-    return id >= first && id <= first + 389;
-}
-
 enum xline_kind xline_classify(const struct xplane *p, const struct xline *l) {
     /* clang-format off */
     static const char *const derived[] = {
@@ -172,7 +166,9 @@ enum xline_kind xline_classify(const struct xplane *p, const struct xline *l) {
     if (BYTES_IS(l->name, XSPACE_COUNTERS_LINE) ||
         BYTES_STARTS(l->name, "counters_"))
         return XLINE_COUNTERS;
-    if (derived_id(l->id)) return XLINE_DERIVED;
+    /* lines that the readers of XSpace derive have ids from here on */
+    const int64_t first = -559038737;
+    if (l->id >= first && l->id <= first + 389) return XLINE_DERIVED;
     if (p->kind == XPLANE_XLA) {
         if (BYTES_IS(l->name, "XLA Ops") ||
             BYTES_IS(l->name, "Sparse Core Ops"))

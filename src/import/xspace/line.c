@@ -139,23 +139,19 @@ field_slow(struct xpiece *w, const uint8_t *p, const uint8_t *end) {
     return r.p;
 }
 
-struct raw_event {
-    uint64_t name;
-    int64_t offset, dur;
-    bool count, timed; /* timed: it has a duration, be it 0 */
-};
-
-/* Fields and stats of one event; false: damaged, what was read stands. */
-static inline bool event_fields(struct xpiece *w, const uint8_t *p,
-                                const uint8_t *end, struct raw_event *ev) {
+/* Reads the fields and stats of one event, its offset into ev->ts. Of a damaged
+ * one what was read before the damage stands. */
+static inline void event_fields(struct xpiece *w, const uint8_t *p,
+                                const uint8_t *end, uint64_t *name,
+                                struct xevent *ev) {
     uint64_t v;
     while (p < end) {
         const uint8_t *at = p;
         switch (*p++) {
-        case TAG_NAME: p = varint(p, &ev->name); break;
+        case TAG_NAME: p = varint(p, name); break;
         case TAG_OFFSET:
             if ((p = varint(p, &v)) == NULL) break;
-            ev->offset = (int64_t)v;
+            ev->ts = (int64_t)v;
             ev->count = false;
             break;
         case TAG_DURATION:
@@ -177,11 +173,10 @@ static inline bool event_fields(struct xpiece *w, const uint8_t *p,
             break;
         default: p = NULL;
         }
-        if (p == NULL && (p = field_slow(w, at, end)) == NULL) return false;
+        if (p == NULL && (p = field_slow(w, at, end)) == NULL) return;
     }
-    if (p == end) return true;
-    trace_note(w->t, NOTE_BAD_FIELD, 1); /* a number ran past the event */
-    return false;
+    /* a number ran past the event? */
+    if (p != end) trace_note(w->t, NOTE_BAD_FIELD, 1);
 }
 
 /* Adds the facts that the name gives to all its events; few names have any,
@@ -255,19 +250,16 @@ __attribute__((noinline, cold)) static void look_around(struct xpiece *w,
 static inline void event(struct xpiece *w, const struct xline *l,
                          struct xtracks *tr, const uint8_t *p,
                          const uint8_t *end, uint64_t args, size_t args_n) {
-    struct raw_event ev = {0};
     struct xevent e = {.args = args, .args_n = args_n};
+    uint64_t id = 0;
     w->facts.seen = 0;
     w->nmore = 0;
     if (++w->events % PROGRESS_EVERY == 0) look_around(w, p);
-    event_fields(w, p, end, &ev);
-    if (__builtin_add_overflow(l->base, ev.offset, &e.ts)) e.ts = INT64_MAX;
-    e.dur = ev.dur;
-    e.count = ev.count;
-    e.timed = ev.timed;
-    uint32_t i = xids_get(&w->plane->name_ids, ev.name);
+    event_fields(w, p, end, &id, &e);
+    if (__builtin_add_overflow(l->base, e.ts, &e.ts)) e.ts = INT64_MAX;
+    uint32_t i = xids_get(&w->plane->name_ids, id);
     if (i == MAP_NONE) {
-        emit_nameless(w, l, tr, ev.name, &e);
+        emit_nameless(w, l, tr, id, &e);
         return;
     }
     const struct xname *n = &w->plane->names[i];

@@ -36,17 +36,6 @@ static const struct own_kind *kind_named(struct bytes word) {
     return NULL;
 }
 
-/* The kind that the name's constant stats tell, or NULL. */
-static const struct own_kind *kind_of(const struct xplane *p,
-                                      const struct xname *n) {
-    for (uint32_t i = n->stat; i < n->stat + n->nstat; i++) {
-        const struct xconst *c = &p->consts[i];
-        if (c->code == XSTAT_OPSCOPE_KIND)
-            return kind_named(xval_text(p, &c->v));
-    }
-    return NULL;
-}
-
 /* What is no scope of the program has no kind of its own. */
 static uint8_t role_of(struct bytes name) {
     static const struct {
@@ -66,8 +55,11 @@ static uint8_t role_of(struct bytes name) {
 }
 
 void xname_own(const struct xplane *p, struct xname *n) {
-    const struct own_kind *k = kind_of(p, n);
+    const struct own_kind *k = NULL;
     bool device = p->kind != XPLANE_HOST && p->kind != XPLANE_FACTS;
+    for (uint32_t i = n->stat + n->nstat; i-- > n->stat;)
+        if (p->consts[i].code == XSTAT_OPSCOPE_KIND)
+            k = kind_named(xval_text(p, &p->consts[i].v)); /* the first holds */
     n->kind = device ? SPAN_KERNEL : SPAN_OP;
     if (k == NULL) {
         n->role = device ? XROLE_NONE : role_of(n->name);
@@ -137,13 +129,6 @@ static void own_fact(struct xspace *x, struct xplane *p, struct bytes name,
     }
 }
 
-/* The stat that fact i tells and its value; MAP_NONE: damaged. */
-static uint32_t fact_at(const struct xplane *p, size_t i, struct xval *v) {
-    uint64_t id;
-    if (!xstat_read(p->facts[i], &id, v)) return MAP_NONE;
-    return xids_get(&p->stat_ids, id);
-}
-
 static uint64_t name_hash(struct bytes name) {
     return hash_bytes(name.p, name.n);
 }
@@ -154,13 +139,13 @@ void xplane_own_facts(struct xspace *x, struct xplane *p) {
     struct xval v;
     struct map last = {0};
     for (size_t i = 0; i < p->nfacts; i++) {
-        uint32_t s = fact_at(p, i, &v);
+        uint32_t s = xplane_fact(p, i, &v);
         if (s != MAP_NONE &&
             !map_set(&last, name_hash(p->stats[s].name), (uint32_t)i))
             x->oom = true;
     }
     for (size_t i = 0; i < p->nfacts; i++) {
-        uint32_t s = fact_at(p, i, &v);
+        uint32_t s = xplane_fact(p, i, &v);
         struct bytes name = s == MAP_NONE ? bytes_of("") : p->stats[s].name;
         if (s == MAP_NONE && !xplane_torn(x, p, p->facts[i]))
             trace_note(x->t, NOTE_BAD_FIELD, 1);
@@ -223,14 +208,6 @@ static bool has_id(const struct xpiece *w, enum xcode c) {
     return fact_has(w, c) && w->facts.v[c].type == XVAL_UINT;
 }
 
-/* "epoch 3": steps are added up by this name. */
-static str_id epoch_name(struct xpiece *w) {
-    char text[40];
-    snprintf(text, sizeof text, "epoch %" PRId64,
-             fact_int(w, XSTAT_EPOCH_NUM, 0));
-    return trace_str(w->t, bytes_of(text));
-}
-
 /* Marks of steps and epochs. */
 static void own_mark(struct xpiece *w, const struct xname *n,
                      struct span_in *s) {
@@ -238,32 +215,21 @@ static void own_mark(struct xpiece *w, const struct xname *n,
         s->kind = SPAN_ANNOTATION;
         s->flags |= SPAN_STEPMARK;
     } else if (n->role == XROLE_EPOCH && fact_has(w, XSTAT_EPOCH_NUM)) {
+        char text[40]; /* "epoch 3": steps are added up by this name */
+        snprintf(text, sizeof text, "epoch %" PRId64,
+                 fact_int(w, XSTAT_EPOCH_NUM, 0));
         s->kind = SPAN_ANNOTATION;
         s->cat = trace_cat(w->t, bytes_of("ops_epoch"));
-        s->name = epoch_name(w);
+        s->name = trace_str(w->t, bytes_of(text));
     }
 }
 
-/* A device's names have a kind, too; an event may know better. */
-static uint8_t device_kind(const struct xpiece *w, const struct xname *n) {
-    const struct own_kind *k = kind_named(fact_text(w, XSTAT_OPSCOPE_KIND));
-    return k != NULL ? k->device : n->kind;
-}
-
 void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
-                const struct xname *n, const struct xevent *e) {
+                const struct xname *n, const struct xevent *e,
+                struct span_in *s) {
     const uint64_t cost = XBIT(XSTAT_FLOPS) | XBIT(XSTAT_MOVED_BYTES) |
                           XBIT(XSTAT_SHAPE);
     bool host = l->kind == XLINE_HOST || l->kind == XLINE_HOST_ASYNC;
-    struct span_in s = {.ts = e->ts,
-                        .dur = e->dur,
-                        .track = tr->main,
-                        .name = e->name,
-                        .cat = e->cat,
-                        .kind = n->kind,
-                        .flags = n->flags,
-                        .args = e->args,
-                        .args_n = e->args_n};
     if (n->role == XROLE_ALLOC || n->role == XROLE_FREE) {
         xevent_memory(w, tr, n->role == XROLE_ALLOC, e);
         return;
@@ -272,22 +238,25 @@ void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
         own_dropped(w, l);
         return;
     }
-    own_mark(w, n, &s);
-    if (l->kind == XLINE_HOST_ASYNC) s.flags |= SPAN_ASYNC;
-    if (!e->timed && host && !(s.flags & SPAN_STEPMARK))
-        s.flags |= SPAN_INSTANT;
-    if (!host) s.kind = device_kind(w, n);
+    own_mark(w, n, s);
+    if (l->kind == XLINE_HOST_ASYNC) s->flags |= SPAN_ASYNC;
+    if (!e->timed && host && !(s->flags & SPAN_STEPMARK))
+        s->flags |= SPAN_INSTANT;
+    if (!host) { /* a name on a device has a kind; an event may know better */
+        const struct own_kind *k = kind_named(fact_text(w, XSTAT_OPSCOPE_KIND));
+        s->kind = k != NULL ? k->device : n->kind;
+    }
     if (fact_int(w, XSTAT_UNFINISHED, 0) != 0) {
-        s.flags |= SPAN_OPEN;
+        s->flags |= SPAN_OPEN;
         trace_note(w->t, NOTE_UNFINISHED, 1);
     }
     if (w->facts.seen & cost) {
-        s.flags |= SPAN_COSTED;
+        s->flags |= SPAN_COSTED;
         w->shapes = true;
     }
-    row_id row = trace_span(w->t, &s);
+    row_id row = trace_span(w->t, s);
     if (row == ROW_NONE) return;
-    if (s.flags & SPAN_STEPMARK)
+    if (s->flags & SPAN_STEPMARK)
         trace_step_hint(w->t, row, fact_int(w, XSTAT_STEP_NUM, 0));
     /* the flow of an asynchronous span only tells other readers what it is */
     bool flow = l->kind != XLINE_HOST_ASYNC && has_id(w, XSTAT_FLOW);
@@ -300,18 +269,6 @@ void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
             own_join(w, w->more[i].code, w->more[i].v, row, host);
 }
 
-/* The number of a fact, or -1: not told. */
-static int64_t fact_number(const struct xplane *p, const char *name) {
-    struct xval v;
-    int64_t n = -1;
-    for (size_t i = 0; i < p->nfacts; i++) {
-        uint32_t s = fact_at(p, i, &v);
-        if (s != MAP_NONE && bytes_eq(p->stats[s].name, name, strlen(name)))
-            n = xval_int(p, &v);
-    }
-    return n;
-}
-
 /* Losses that no thread's line tells of; and whether it was closed. */
 void xspace_own_done(struct xspace *x) {
     bool closed = false, host = false, rescued = false;
@@ -321,8 +278,8 @@ void xspace_own_done(struct xspace *x) {
         if (!p->own) continue;
         bool is_host = p->kind == XPLANE_HOST;
         host |= is_host;
-        rescued |= is_host && fact_number(p, FACT_UNCLOSED) > 0;
-        int64_t lost = fact_number(p, FACT_DROPPED);
+        rescued |= is_host && xplane_fact_int(p, FACT_UNCLOSED, 0) > 0;
+        int64_t lost = xplane_fact_int(p, FACT_DROPPED, 0);
         /* beside those of which lines of threads tell, where it happened */
         if (lost > 0) trace_note(x->t, NOTE_RECORDER_DROPPED, (uint64_t)lost);
     }

@@ -3,6 +3,7 @@
  * names, 6 stats}. Names are maps: entries {1 key, 2 message}. */
 #include "import/xspace/xspace.h"
 
+#include "base/array.h"
 #include "base/facts.h"
 #include "base/text/utf8.h"
 #include "base/vec.h"
@@ -21,13 +22,6 @@ static const struct {
 #undef X
 };
 _Static_assert(XSTAT_COUNT <= 64, "codes are bits of a uint64_t");
-
-static uint8_t stat_code(struct bytes b) {
-    for (size_t i = 0; i < sizeof stat_codes / sizeof *stat_codes; i++)
-        if (bytes_eq(b, stat_codes[i].name, strlen(stat_codes[i].name)))
-            return stat_codes[i].code;
-    return XSTAT_NONE;
-}
 
 /* A field that the message does not have, or of the wrong type. */
 static void odd_field(struct xspace *x, const struct pb_field *f,
@@ -125,7 +119,9 @@ static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
             odd_field(x, &f, XSTATMETA_DESCRIPTION);
     }
     s->name = cut_name(x, s->name);
-    s->code = stat_code(s->name);
+    for (size_t i = 0; i < COUNT(stat_codes) && s->code == XSTAT_NONE; i++)
+        if (bytes_eq(s->name, stat_codes[i].name, strlen(stat_codes[i].name)))
+            s->code = stat_codes[i].code;
     if (s->code == XSTAT_STEP_NUM) p->has_step_num = true;
     if (s->code == XSTAT_OPSCOPE_KIND || BYTES_IS(s->name, FACT_VERSION))
         p->own = true;
@@ -193,14 +189,6 @@ void xline_odd_field(struct trace *t, const struct pb_field *f) {
     trace_note(t, known ? NOTE_BAD_FIELD : NOTE_UNKNOWN_FIELD, 1);
 }
 
-/* One field of a line's head. */
-static void line_field(struct xline *l, const struct pb_field *f) {
-    if (f->num == XLINE_ID) l->id = (int64_t)f->value;
-    if (f->num == XLINE_NAME) l->name = f->bytes;
-    if (f->num == XLINE_TIMESTAMP_NS) l->ts_ns = (int64_t)f->value;
-    if (f->num == XLINE_DISPLAY_NAME) l->display = f->bytes;
-}
-
 /* The head of a line. Writers put it before the events, and leave out what is
  * 0: only then, or if the order is odd, the whole line is walked for it. */
 static void add_line(struct xspace *x, struct xplane *p, struct bytes b) {
@@ -214,17 +202,15 @@ static void add_line(struct xspace *x, struct xplane *p, struct bytes b) {
         if (f.num == XLINE_EVENTS && found == 7) break;
         if (at < l.events) xline_odd_field(x->t, &f);
         if (!line_fits(&f)) continue;
-        line_field(&l, &f);
+        if (f.num == XLINE_ID) l.id = (int64_t)f.value;
+        if (f.num == XLINE_NAME) l.name = f.bytes;
+        if (f.num == XLINE_TIMESTAMP_NS) l.ts_ns = (int64_t)f.value;
+        if (f.num == XLINE_DISPLAY_NAME) l.display = f.bytes;
         if (f.num < XLINE_EVENTS) found |= 1u << (f.num - 1);
     }
     if (l.events == b.p + b.n && r.bad && f.num == XLINE_EVENTS) l.events = at;
     if (!VEC_ROOM(p->lines, p->nlines, p->cap_lines)) x->oom = true;
     else p->lines[p->nlines++] = l;
-}
-
-static void add_fact(struct xspace *x, struct xplane *p, struct bytes b) {
-    if (!VEC_ROOM(p->facts, p->nfacts, p->cap_facts)) x->oom = true;
-    else p->facts[p->nfacts++] = b;
 }
 
 /* The constant stats of an event name: those that matter, and its category. */
@@ -261,54 +247,10 @@ static void plane_field(struct xspace *x, struct xplane *p,
         add_event_name(x, p, f->bytes);
     else if (f->num == XPLANE_STAT_METADATA && is_bytes(f))
         add_stat_name(x, p, f->bytes);
-    else if (f->num == XPLANE_STATS && is_bytes(f)) add_fact(x, p, f->bytes);
-    else odd_field(x, f, XPLANE_STATS);
-}
-
-/* Gives back what growing left over: all planes are open at once, and most of
- * what a small one would hold is room for more. */
-static void trim(struct xplane *p) {
-    if (p->nnames) vec_resize(&p->names, p->nnames, sizeof *p->names);
-    if (p->nstats) vec_resize(&p->stats, p->nstats, sizeof *p->stats);
-    if (p->nconsts) vec_resize(&p->consts, p->nconsts, sizeof *p->consts);
-    if (p->nlines) vec_resize(&p->lines, p->nlines, sizeof *p->lines);
-    if (p->nfacts) vec_resize(&p->facts, p->nfacts, sizeof *p->facts);
-    p->cap_names = p->nnames;
-    p->cap_stats = p->nstats;
-    p->cap_consts = p->nconsts;
-    p->cap_lines = p->nlines;
-    p->cap_facts = p->nfacts;
-}
-
-void xplane_open(struct xspace *x, struct xplane *p) {
-    struct pb r = pb_reader(p->body);
-    struct pb_field f;
-    while (xspace_next(x->t, &r, &f, p->cut)) plane_field(x, p, &f);
-    xplane_classify(x, p);
-    x->own |= p->own;
-    for (size_t i = 0; i < p->nnames; i++) {
-        read_consts(x, p, &p->names[i]);
-        xname_classify(p, &p->names[i]);
-        p->names[i].name = cut_name(x, p->names[i].name);
-    }
-    for (size_t i = 0; i < p->nlines; i++)
-        p->lines[i].kind = xline_classify(p, &p->lines[i]);
-    trim(p);
-}
-
-static void ids_free(struct xids *m) {
-    free(m->dense);
-    map_free(&m->sparse);
-}
-
-void xplane_free(struct xplane *p) {
-    free(p->names);
-    free(p->stats);
-    free(p->consts);
-    free(p->lines);
-    free(p->facts);
-    ids_free(&p->name_ids);
-    ids_free(&p->stat_ids);
+    else if (f->num != XPLANE_STATS || !is_bytes(f))
+        odd_field(x, f, XPLANE_STATS);
+    else if (!VEC_ROOM(p->facts, p->nfacts, p->cap_facts)) x->oom = true;
+    else p->facts[p->nfacts++] = f->bytes;
 }
 
 /* The number after the last ':' or '#', up to a blank; 0: none. */
@@ -374,15 +316,7 @@ static enum xplane_kind kind_of(const struct xplane *p) {
  * searches among devices. */
 enum { DEVICES_MAX = 1024 };
 
-/* Devices of the recorder have the name that the program gave them. */
-static void label_device(struct xspace *x, const struct xplane *p) {
-    struct bytes label = xplane_own_label(p);
-    if (!p->own || p->device == ROW_NONE || label.n == 0) return;
-    x->t->devices[p->device].label = trace_str(x->t, label);
-    x->t->devices[p->device].labelled = true;
-}
-
-void xplane_classify(struct xspace *x, struct xplane *p) {
+static void xplane_classify(struct xspace *x, struct xplane *p) {
     p->kind = kind_of(p);
     p->device = ROW_NONE;
     if (p->kind == XPLANE_HOST || p->kind == XPLANE_FACTS) {
@@ -402,9 +336,57 @@ void xplane_classify(struct xspace *x, struct xplane *p) {
     p->dev_kind = kind;
     p->ordinal = p->own ? xplane_own_ordinal(p) : name_ordinal(p->name);
     p->device = trace_device(x->t, x->source, kind, p->ordinal);
-    label_device(x, p);
+    /* devices of the recorder have the name that the program gave them */
+    struct bytes label = xplane_own_label(p);
+    if (p->own && p->device != ROW_NONE && label.n > 0) {
+        x->t->devices[p->device].label = trace_str(x->t, label);
+        x->t->devices[p->device].labelled = true;
+    }
     /* A core's tracks must not meet those of another with the same line ids:
      * a SparseCore's, or another kind of device's. */
     p->pid = kind == DEVICE_GPU ? p->ordinal : p->id + (INT64_C(1000) << kind);
     x->t->sources[x->source].has_device = true;
+}
+
+/* Gives back what growing left over: all planes are open at once, and most of
+ * what a small one would hold is room for more. */
+static void trim(struct xplane *p) {
+    if (p->nnames) vec_resize(&p->names, p->nnames, sizeof *p->names);
+    if (p->nstats) vec_resize(&p->stats, p->nstats, sizeof *p->stats);
+    if (p->nconsts) vec_resize(&p->consts, p->nconsts, sizeof *p->consts);
+    if (p->nlines) vec_resize(&p->lines, p->nlines, sizeof *p->lines);
+    if (p->nfacts) vec_resize(&p->facts, p->nfacts, sizeof *p->facts);
+    p->cap_names = p->nnames;
+    p->cap_stats = p->nstats;
+    p->cap_consts = p->nconsts;
+    p->cap_lines = p->nlines;
+    p->cap_facts = p->nfacts;
+}
+
+void xplane_open(struct xspace *x, struct xplane *p) {
+    struct pb r = pb_reader(p->body);
+    struct pb_field f;
+    while (xspace_next(x->t, &r, &f, p->cut)) plane_field(x, p, &f);
+    xplane_classify(x, p);
+    x->own |= p->own;
+    for (size_t i = 0; i < p->nnames; i++) {
+        read_consts(x, p, &p->names[i]);
+        xname_classify(p, &p->names[i]);
+        p->names[i].name = cut_name(x, p->names[i].name);
+    }
+    for (size_t i = 0; i < p->nlines; i++)
+        p->lines[i].kind = xline_classify(p, &p->lines[i]);
+    trim(p);
+}
+
+void xplane_free(struct xplane *p) {
+    free(p->names);
+    free(p->stats);
+    free(p->consts);
+    free(p->lines);
+    free(p->facts);
+    free(p->name_ids.dense);
+    map_free(&p->name_ids.sparse);
+    free(p->stat_ids.dense);
+    map_free(&p->stat_ids.sparse);
 }

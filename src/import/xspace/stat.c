@@ -65,3 +65,20 @@ int64_t xval_int(const struct xplane *p, const struct xval *v) {
     if (!(d > -9.2e18 && d < 9.2e18)) return 0;
     return (int64_t)d;
 }
+
+uint32_t xplane_fact(const struct xplane *p, size_t i, struct xval *v) {
+    uint64_t id;
+    if (!xstat_read(p->facts[i], &id, v)) return MAP_NONE;
+    return xids_get(&p->stat_ids, id);
+}
+
+int64_t xplane_fact_int(const struct xplane *p, const char *name,
+                        int64_t dflt) {
+    struct xval v;
+    for (size_t i = p->nfacts; i-- > 0;) {
+        uint32_t s = xplane_fact(p, i, &v);
+        if (s != MAP_NONE && bytes_eq(p->stats[s].name, name, strlen(name)))
+            return xval_int(p, &v);
+    }
+    return dflt;
+}

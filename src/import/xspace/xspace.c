@@ -16,6 +16,7 @@
 #include "base/xspace.h"
 #include "import/import.h"
 #include "model/trace_fill.h"
+#include "names/pattern.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -29,21 +30,19 @@ bool xspace_next(struct trace *t, struct pb *r, struct pb_field *f, bool cut) {
     return false;
 }
 
-static bool plane_name_known(struct bytes n) {
-    return BYTES_STARTS(n, "/host:") || BYTES_STARTS(n, "/device:") ||
-           BYTES_STARTS(n, "/custom:") || BYTES_STARTS(n, "/virtualdevice:") ||
-           BYTES_STARTS(n, "#Chip") || BYTES_STARTS(n, "Host CPUs") ||
-           BYTES_STARTS(n, "Syscalls") || BYTES_STARTS(n, XSPACE_ENVIRONMENT);
-}
-
 /* Looks a plane over up to its name: 1 it is one, -1 it is none, 0 no name. */
 static int sniff_plane(struct bytes b) {
+    static const char *const names[] = {"/host:*",   "/device:*",
+                                        "/custom:*", "/virtualdevice:*",
+                                        "#Chip*",    "Host CPUs*",
+                                        "Syscalls*", XSPACE_ENVIRONMENT "*",
+                                        NULL};
     struct pb r = pb_reader(b);
     struct pb_field f;
     for (int i = 0; i < 4096 && pb_next(&r, &f); i++) {
         if (f.num < XPLANE_ID || f.num > XPLANE_STATS) return -1;
         if (f.wire != (f.num == XPLANE_ID ? PB_VARINT : PB_BYTES)) return -1;
-        if (f.num == XPLANE_NAME) return plane_name_known(f.bytes) ? 1 : -1;
+        if (f.num == XPLANE_NAME) return pattern_in(names, f.bytes) ? 1 : -1;
     }
     return 0;
 }
@@ -102,20 +101,17 @@ static void space_field(struct xspace *x, const struct pb_field *f, bool cut) {
         x->t->sources[x->source].host = trace_str(x->t, f->bytes);
 }
 
-/* Text, as errors, warnings and host names are? A line or a name of a plane
- * begins with a tag, which is a control character. */
-static bool is_text(struct bytes b) {
-    for (size_t i = 0; i < b.n; i++)
-        if (b.p[i] < ' ' && b.p[i] != '\n' && b.p[i] != '\t') return false;
-    return true;
-}
-
 /* Behind a plane whose length was patched: does this field belong to the file,
  * or is it a part of the plane that was not whole when the recorder died? */
 static bool belongs(const struct pb_field *f, bool whole) {
     if (f->num == XSPACE_PLANES) return true;
-    return whole && f->num <= XSPACE_HOSTNAMES && f->wire == PB_BYTES &&
-           is_text(f->bytes);
+    if (!whole || f->num > XSPACE_HOSTNAMES || f->wire != PB_BYTES)
+        return false;
+    /* Errors, warnings and host names are text. A line or a name of a plane
+     * begins with a tag, which is a control character. */
+    const uint8_t *p = f->bytes.p, *end = p + f->bytes.n;
+    while (p < end && (*p >= ' ' || *p == '\n' || *p == '\t')) p++;
+    return p == end;
 }
 
 /* The file's own fields. */
@@ -360,17 +356,6 @@ static int read_events(struct xspace *x, const struct import_opts *o,
     return rc;
 }
 
-static int read_planes(struct xspace *x, const struct import_opts *o,
-                       struct ops_err *e) {
-    for (size_t i = 0; i < x->nplanes; i++) xplane_open(x, &x->planes[i]);
-    for (size_t i = 0; i < x->nplanes; i++) xplane_facts(x, &x->planes[i]);
-    if (x->oom) return fail_oom(e);
-    x->t->sources[x->source].own = x->own;
-    choose_markers(x);
-    xspace_clock(x);
-    return read_events(x, o, e);
-}
-
 static int read_file(struct trace *t, uint32_t source,
                      const struct import_opts *o, struct ops_err *e) {
     struct xspace x = {.t = t,
@@ -378,7 +363,12 @@ static int read_file(struct trace *t, uint32_t source,
                        .all = t->sources[source].bytes};
     t->sources[source].decimals = 6;
     read_space(&x);
-    int rc = x.oom ? fail_oom(e) : read_planes(&x, o, e);
+    for (size_t i = 0; i < x.nplanes; i++) xplane_open(&x, &x.planes[i]);
+    for (size_t i = 0; i < x.nplanes; i++) xplane_facts(&x, &x.planes[i]);
+    t->sources[source].own = x.own;
+    choose_markers(&x);
+    xspace_clock(&x);
+    int rc = x.oom ? fail_oom(e) : read_events(&x, o, e);
     /* the recorder's own files are said to be open once, not cut as well */
     if (x.tail && !x.own) trace_note(t, NOTE_FILE_CUT, 1);
     if (rc == 0 && (t->sources[source].index = xspace_index_new(x.all)) == NULL)

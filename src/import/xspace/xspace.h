@@ -19,6 +19,7 @@
 #include "model/trace.h"
 
 struct import_opts;
+struct span_in;
 
 /* The stats that decide something on the way in; all others are arguments. */
 enum xcode {
@@ -161,7 +162,6 @@ struct xspace {
     struct arena arena; /* what dies with the import */
     struct xplane *planes;
     size_t nplanes, cap_planes;
-    int64_t start_ns;   /* profile_start_time; 0: not recorded */
     int64_t zero_ns;    /* line times count from here */
     int64_t shift;      /* ps to add: the trace's epoch */
     bool host_steps;    /* step_num events mark steps */
@@ -219,8 +219,6 @@ bool xspace_next(struct trace *t, struct pb *r, struct pb_field *f, bool cut);
 /* xspace_plane.c: names, stats and lines of a plane, events not touched. */
 void xplane_open(struct xspace *x, struct xplane *p);
 void xplane_free(struct xplane *p);
-/* The kind of plane, by name and lines; the device it is. */
-void xplane_classify(struct xspace *x, struct xplane *p);
 /* Plane stats to device figures and meta. */
 void xplane_facts(struct xspace *x, struct xplane *p);
 /* A plane stat as text, under its own name. */
@@ -244,6 +242,12 @@ bool xstat_read(struct bytes body, uint64_t *id, struct xval *v);
 int64_t xval_int(const struct xplane *p, const struct xval *v);
 double xval_num(const struct xplane *p, const struct xval *v);
 struct bytes xval_text(const struct xplane *p, const struct xval *v);
+/* Reads fact i of a plane. Returns the index of its stat name; MAP_NONE if the
+ * fact is damaged or its name is missing. */
+uint32_t xplane_fact(const struct xplane *p, size_t i, struct xval *v);
+/* Returns the number that the last fact of that name tells; dflt if there is
+ * no such fact. */
+int64_t xplane_fact_int(const struct xplane *p, const char *name, int64_t dflt);
 
 /* xspace_kind.c: what a name means where it stands. */
 void xname_classify(const struct xplane *p, struct xname *n);
@@ -272,7 +276,7 @@ void xspace_own_done(struct xspace *x);
 void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
                 struct bytes proto);
 
-/* xspace_clock.c: when is zero? Sets start, zero and shift of x, the base of
+/* xspace_clock.c: when is zero? Sets zero and shift of x, the base of
  * every line and the zero of devices' own clocks. */
 void xspace_clock(struct xspace *x);
 
@@ -301,8 +305,11 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
 /* The parts of it that all kinds of files have. */
 void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
                    const struct xevent *e);
+/* The same for an event of opscope's recorder; s is what xevent_emit() made of
+ * it. */
 void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
-                const struct xname *n, const struct xevent *e);
+                const struct xname *n, const struct xevent *e,
+                struct span_in *s);
 static inline bool fact_has(const struct xpiece *w, enum xcode c) {
     return w->facts.seen & XBIT(c);
 }

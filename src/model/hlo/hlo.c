@@ -5,7 +5,7 @@
  * each category, and a lookup is one index. */
 #include "model/hlo/hlo.h"
 
-#include "base/hash.h"
+#include "base/array.h"
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/hlo/hlo_impl.h"
@@ -50,18 +50,6 @@ static uint32_t later(uint32_t index, size_t by) {
     return index == ROW_NONE ? ROW_NONE : index + (uint32_t)by;
 }
 
-static struct hlo_instr moved_instr(struct hlo_instr i, const struct hlo *a,
-                                    const uint32_t *str) {
-    str_id *texts[] = {&i.name,    &i.opcode, &i.category, &i.target,
-                       &i.op_name, &i.file,   &i.shape};
-    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
-        *texts[k] = str[*texts[k]];
-    i.module += (uint32_t)a->nmodules;
-    i.comp += (uint32_t)a->ncomps;
-    i.called += (uint32_t)a->ncalled;
-    return i;
-}
-
 void hlo_append(struct trace *ta, const struct trace *tb,
                 const uint32_t *source, const uint32_t *str) {
     const struct hlo *b = tb->hlo;
@@ -71,8 +59,16 @@ void hlo_append(struct trace *ta, const struct trace *tb,
         ta->oom = true;
         return;
     }
-    for (size_t i = 0; i < b->ninstrs; i++)
-        a->instrs[a->ninstrs + i] = moved_instr(b->instrs[i], a, str);
+    for (size_t i = 0; i < b->ninstrs; i++) {
+        struct hlo_instr in = b->instrs[i];
+        str_id *texts[] = {&in.name,    &in.opcode, &in.category, &in.target,
+                           &in.op_name, &in.file,   &in.shape};
+        for (size_t k = 0; k < COUNT(texts); k++) *texts[k] = str[*texts[k]];
+        in.module += (uint32_t)a->nmodules;
+        in.comp += (uint32_t)a->ncomps;
+        in.called += (uint32_t)a->ncalled;
+        a->instrs[a->ninstrs + i] = in;
+    }
     for (size_t i = 0; i < b->ncalled; i++)
         a->called[a->ncalled + i] = later(b->called[i], a->ncomps);
     for (size_t i = 0; i < b->ncomps; i++) {
@@ -99,21 +95,13 @@ void hlo_append(struct trace *ta, const struct trace *tb,
 /* Two modules of a source have this name. */
 #define NOT_ONE (MAP_NONE - 1)
 
-static uint64_t name_key(uint32_t module, str_id name) {
-    return (uint64_t)module << 32 | name;
+/* A name in a module or a source, or a category in a source, as one number. */
+static uint64_t name_key(uint32_t where, uint32_t name) {
+    return (uint64_t)where << 32 | name;
 }
 
 uint32_t hlo_find(const struct hlo *h, uint32_t module, str_id name) {
     return map_get(&h->by_name, name_key(module, name));
-}
-
-static bool index_names(struct hlo *h) {
-    for (size_t i = 0; i < h->ninstrs; i++)
-        if (!map_set(&h->by_name,
-                     name_key(h->instrs[i].module, h->instrs[i].name),
-                     (uint32_t)i))
-            return false;
-    return true;
 }
 
 /* Numbers of modules that are told apart by their label; a name alone must be
@@ -151,24 +139,16 @@ uint32_t hlo_module_of(const struct trace *t, uint32_t source,
     return m >= t->hlo->nmodules ? ROW_NONE : m;
 }
 
-/* The instruction that launch facts name, or MAP_NONE. */
-static uint32_t instr_of(const struct trace *t, uint32_t source,
-                         const struct launch *l) {
-    uint32_t m = hlo_module_of(t, source, l->module);
-    str_id name = l->hlo_op.n > 0 ? strs_find(&t->strs, l->hlo_op) : STR_NONE;
-    if (m == ROW_NONE || name == STR_NONE) return MAP_NONE;
-    return hlo_find(t->hlo, m, name);
-}
-
-static uint64_t cat_key(uint32_t source, uint32_t cat) {
-    return (uint64_t)source << 32 | cat;
-}
-
+/* Keeps the instruction that the launch facts of a category name. */
 static bool index_cat(struct trace *t, uint32_t source, uint32_t cat) {
     struct launch l;
-    if (!launch_of_cat(t, cat, &l)) return true;
-    uint32_t at = instr_of(t, source, &l);
-    return at == MAP_NONE || map_set(&t->hlo->by_cat, cat_key(source, cat), at);
+    if (!launch_of_cat(t, cat, &l) || l.hlo_op.n == 0) return true;
+    uint32_t m = hlo_module_of(t, source, l.module);
+    str_id name = strs_find(&t->strs, l.hlo_op);
+    if (m == ROW_NONE || name == STR_NONE) return true;
+    uint32_t at = hlo_find(t->hlo, m, name);
+    return at == MAP_NONE ||
+           map_set(&t->hlo->by_cat, name_key(source, cat), at);
 }
 
 bool *hlo_sources(const struct trace *t) {
@@ -203,15 +183,19 @@ static bool index_cats(struct trace *t) {
 bool hlo_seal(struct trace *t) {
     struct hlo *h = t->hlo;
     if (h == NULL || h->ninstrs == 0) return true;
-    return index_names(h) && index_labels(t) && hlo_place_graphs(t) &&
-           index_cats(t);
+    for (size_t i = 0; i < h->ninstrs; i++) {
+        const struct hlo_instr *in = &h->instrs[i];
+        if (!map_set(&h->by_name, name_key(in->module, in->name), (uint32_t)i))
+            return false;
+    }
+    return index_labels(t) && hlo_place_graphs(t) && index_cats(t);
 }
 
 const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,
                                    uint32_t cat) {
     const struct hlo *h = t->hlo;
     if (h == NULL) return NULL;
-    uint32_t at = map_get(&h->by_cat, cat_key(source, cat));
+    uint32_t at = map_get(&h->by_cat, name_key(source, cat));
     return at == MAP_NONE ? NULL : &h->instrs[at];
 }
 

@@ -105,28 +105,14 @@ static void fill_cell(struct table *t, size_t i, size_t j) {
     t->at[here] = at;
 }
 
-static void fill(struct table *t) {
-    for (size_t i = 0; i <= t->n; i++) {
-        ptrdiff_t from = (ptrdiff_t)i + t->low;
-        size_t end = (size_t)(from + (ptrdiff_t)t->width);
-        if (from < 0) from = 0;
-        for (size_t j = (size_t)from; j < end && j <= t->m; j++)
-            fill_cell(t, i, j);
-    }
-}
-
-/* The price of a reading that ends in instruction j. */
-static uint32_t whole(const struct table *t, size_t j) {
-    return plus(get(t, t->in, t->n, j), t->musts[t->m] - t->musts[j + 1]);
-}
-
 /* The instruction where the cheapest reading ends; of equals the first or the
  * last. m: there is none. */
 static size_t best_end(const struct table *t, bool late) {
     size_t best = t->m;
     uint32_t price = NEVER;
     for (size_t j = 0; j < t->m; j++) {
-        uint32_t p = whole(t, j);
+        uint32_t p = plus(get(t, t->in, t->n, j), /* of one that ends in j */
+                          t->musts[t->m] - t->musts[j + 1]);
         if (p >= NEVER || p > price || (p == price && !late)) continue;
         price = p;
         best = j;
@@ -165,7 +151,13 @@ static void read_back(const struct table *t, bool late, uint32_t *out) {
 }
 
 static bool place(struct table *t, uint32_t *out) {
-    fill(t);
+    for (size_t i = 0; i <= t->n; i++) {
+        ptrdiff_t from = (ptrdiff_t)i + t->low;
+        size_t end = (size_t)(from + (ptrdiff_t)t->width);
+        if (from < 0) from = 0;
+        for (size_t j = (size_t)from; j < end && j <= t->m; j++)
+            fill_cell(t, i, j);
+    }
     if (best_end(t, false) == t->m) return true;
     uint32_t *other = vec_alloc(t->n, sizeof *other);
     if (other == NULL) return false;

@@ -93,24 +93,18 @@ static bool spend(uint64_t *left, uint64_t n) {
     return true;
 }
 
-/* A name as the compiler writes it in the names of kernels. */
-static size_t kernel_text(struct bytes b, char *out, size_t cap) {
-    size_t n = b.n < cap ? b.n : cap;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t c = b.p[i];
-        bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                    (c >= 'A' && c <= 'Z') || c == '_';
-        out[i] = word ? (char)c : '_';
-    }
-    return n;
-}
-
 /* The number of a name, and of what is left of it without the numbers behind
  * it: "loop_add_fusion_3" and "loop_add_fusion". */
 static void name_ids(struct graphs *g, struct bytes b, uint32_t *name,
                      uint32_t *base) {
-    char text[256];
-    size_t n = kernel_text(b, text, sizeof text), end = n;
+    char text[256]; /* as the compiler writes it in the names of kernels */
+    size_t n = b.n < sizeof text ? b.n : sizeof text, end = n;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t c = b.p[i];
+        bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                    (c >= 'A' && c <= 'Z') || c == '_';
+        text[i] = word ? (char)c : '_';
+    }
     *name = strs_intern(&g->names, (struct bytes){(uint8_t *)text, n});
     for (;;) {
         size_t at = end;
@@ -123,22 +117,27 @@ static void name_ids(struct graphs *g, struct bytes b, uint32_t *name,
     if (*name == STR_NONE || *base == STR_NONE) g->oom = true;
 }
 
+/* Counts one more of the key; *now is how many there are then. False: out of
+ * memory. */
+static bool count_one(struct map *m, uint32_t key, uint32_t *now) {
+    uint32_t *at = map_at(m, key);
+    if (at == NULL) return false;
+    *at = *at == MAP_NONE ? 1 : *at + 1;
+    *now = *at;
+    return true;
+}
+
 static void program_add(struct graphs *g, struct program *p, uint32_t at) {
     const struct hlo_instr *i = &g->t->hlo->instrs[at];
     struct align_instr s = {.launch = i->launch};
     name_ids(g, strs_bytes(&g->t->strs, i->name), &s.name, &s.base);
     size_t n = p->n;
+    uint32_t now;
     if (g->oom || !VEC_ROOM(p->instr, n, p->cap) ||
-        !VEC_ROOM(p->s, n, p->cap_s)) {
+        !VEC_ROOM(p->s, n, p->cap_s) || !count_one(&p->bases, s.base, &now)) {
         g->oom = true;
         return;
     }
-    uint32_t *count = map_at(&p->bases, s.base);
-    if (count == NULL) {
-        g->oom = true;
-        return;
-    }
-    *count = *count == MAP_NONE ? 1 : *count + 1;
     p->instr[n] = at;
     p->s[n] = s;
     p->n++;
@@ -215,29 +214,11 @@ static struct kernel_name kernel_name(struct graphs *g, str_id name) {
     return k;
 }
 
-static struct align_kernel kernel_of(struct graphs *g, const struct program *p,
-                                     str_id name) {
-    struct kernel_name k = kernel_name(g, name);
-    return (struct align_kernel){.name = k.name,
-                                 .base = k.base,
-                                 .helper = k.helper,
-                                 .generated = map_get(&p->bases, k.base) !=
-                                              MAP_NONE};
-}
-
 /* How many kernels of a launch have a name, a base, and how many different
  * names a base has. */
 struct counts {
     struct map names, bases, different;
 };
-
-static bool count_one(struct map *m, uint32_t key, uint32_t *now) {
-    uint32_t *at = map_at(m, key);
-    if (at == NULL) return false;
-    *at = *at == MAP_NONE ? 1 : *at + 1;
-    *now = *at;
-    return true;
-}
 
 static bool count_names(struct counts *c, const struct align_kernel *k,
                         size_t n) {
@@ -294,9 +275,12 @@ static void read_launch(struct graphs *g, const struct reading *r) {
         g->oom = true;
         return;
     }
-    for (size_t i = 0; i < r->n; i++)
-        k[i] = kernel_of(g, p, g->seq[r->first + i]);
-    for (size_t i = 0; i < r->n; i++) out[i] = ALIGN_NONE;
+    for (size_t i = 0; i < r->n; i++) {
+        struct kernel_name kn = kernel_name(g, g->seq[r->first + i]);
+        bool generated = map_get(&p->bases, kn.base) != MAP_NONE;
+        k[i] = (struct align_kernel){kn.name, kn.base, generated, kn.helper};
+        out[i] = ALIGN_NONE;
+    }
     if (spend(&g->steps, hlo_align_cost(r->n, p->n)) &&
         !hlo_align(k, r->n, p->s, p->n, out))
         g->oom = true;
@@ -466,19 +450,6 @@ static uint32_t pending_of(const struct graphs *g, uint32_t source,
     return p->comp;
 }
 
-/* Launches as they stand in v[0, n): equal ids stand together. */
-static void launches_in(struct graphs *g, uint32_t source, struct sort_key *v,
-                        size_t n) {
-    for (size_t i = 0, end; i < n && !g->oom; i = end) {
-        uint32_t comp = pending_of(g, source, v[i].row);
-        end = i + 1;
-        while (end < n && v[end].hi == v[i].hi &&
-               pending_of(g, source, v[end].row) == comp)
-            end++;
-        one_launch(g, comp - 1, v + i, end - i);
-    }
-}
-
 /* The device rows of one source that wait for their instruction: takes those
  * from *at on, with their launch and start, as long as the launch is the same
  * or, with all, to the end. */
@@ -524,7 +495,15 @@ static void source_launches(struct graphs *g, uint32_t source) {
         take_rows(g, source, &at, all);
         if (g->nrows == 0 || g->oom) return;
         if (all && !sort_keys(g->rows, g->nrows)) g->oom = true;
-        launches_in(g, source, g->rows, g->nrows);
+        struct sort_key *v = g->rows; /* equal ids stand together */
+        for (size_t i = 0, end; i < g->nrows && !g->oom; i = end) {
+            uint32_t comp = pending_of(g, source, v[i].row);
+            end = i + 1;
+            while (end < g->nrows && v[end].hi == v[i].hi &&
+                   pending_of(g, source, v[end].row) == comp)
+                end++;
+            one_launch(g, comp - 1, v + i, end - i);
+        }
     }
 }
 
@@ -564,24 +543,17 @@ static void graphs_free(struct graphs *g) {
     strs_free(&g->names);
 }
 
-/* Real programs run each of their parts once or a few times, and real launches
- * are a few different ones. */
-static void set_budget(struct graphs *g) {
-    enum {
-        CALLS = 16,
-        LEAST_CALLS = 1 << 16,
-        STEPS = 1 << 10,
-        LEAST_STEPS = 1 << 24
-    };
-    uint64_t instrs = g->t->hlo->ninstrs, rows = g->t->device_halves.n;
-    g->calls = LEAST_CALLS + CALLS * instrs;
-    g->steps = LEAST_STEPS + STEPS * (instrs + rows);
-}
-
 bool hlo_place_graphs(struct trace *t) {
-    struct graphs g = {.t = t, .ncats = t->ncats};
+    /* Real programs run each of their parts once or a few times, and real
+     * launches are a few different ones. */
+    enum { CALLS = 16, STEPS = 1 << 10 };
+    enum { LEAST_CALLS = 1 << 16, LEAST_STEPS = 1 << 24 };
+    uint64_t instrs = t->hlo->ninstrs, rows = t->device_halves.n;
+    struct graphs g = {.t = t,
+                       .ncats = t->ncats,
+                       .calls = LEAST_CALLS + CALLS * instrs,
+                       .steps = LEAST_STEPS + STEPS * (instrs + rows)};
     bool *has = hlo_sources(t);
-    set_budget(&g);
     g.pending = calloc(t->ncats, sizeof *g.pending);
     bool ok = has && g.pending && strs_init(&g.names) && find_parts(&g);
     for (uint32_t s = 0; ok && s < t->nsources; s++) {

@@ -134,15 +134,12 @@ static const struct sort_key *nearest(const struct run *r, size_t *at,
     return distance(&r->v[*at], k) <= TOLERANCE ? &r->v[(*at)++] : NULL;
 }
 
-static bool same_place(const struct trace *t, size_t a, size_t b) {
-    return t->mem.addr[a] == t->mem.addr[b] &&
-           t->mem.allocator[a] == t->mem.allocator[b];
-}
-
 static void match(struct join *j, const struct sort_key *k,
                   const struct sort_key *s) {
     struct trace *t = j->t;
-    if (s == NULL || !same_place(t, k->row, s->row)) {
+    const struct mem_events *m = &t->mem;
+    if (s == NULL || m->addr[k->row] != m->addr[s->row] ||
+        m->allocator[k->row] != m->allocator[s->row]) {
         trace_note(t, NOTE_ALLOC_NOT_IN_SNAPSHOT, 1);
         return;
     }
@@ -301,13 +298,6 @@ static bool join_events(struct join *j) {
     return !j->t->oom;
 }
 
-/* What the trace has itself, and better. */
-static void strip(struct trace *snap) {
-    snap->spans.n = snap->ntracks = snap->step_hints.n = 0;
-    for (size_t i = 0; i < snap->mem.n; i++) snap->mem.track[i] = ROW_NONE;
-    for (size_t i = 0; i < snap->nooms; i++) snap->ooms[i].track = ROW_NONE;
-}
-
 /* The snapshot is of the same process: what holds for one holds for both. */
 static void share_facts(struct trace *t, uint32_t source, uint32_t beside) {
     struct source *s = &t->sources[source], *b = &t->sources[beside];
@@ -330,7 +320,10 @@ int trace_join_memory(struct trace *t, uint32_t source, struct trace *snap,
                      .oom0 = t->nooms,
                      .before0 = t->nbefore};
     uint32_t beside = (uint32_t)t->nsources;
-    strip(snap);
+    /* the trace has spans and tracks itself, and better */
+    snap->spans.n = snap->ntracks = snap->step_hints.n = 0;
+    for (size_t i = 0; i < snap->mem.n; i++) snap->mem.track[i] = ROW_NONE;
+    for (size_t i = 0; i < snap->nooms; i++) snap->ooms[i].track = ROW_NONE;
     TRY(trace_append_beside(t, snap, source, e));
     assert(beside + 1 == t->nsources);
     share_facts(t, source, beside);

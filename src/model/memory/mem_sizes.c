@@ -15,12 +15,6 @@
 
 #define GONE (MAP_NONE - 1) /* in the map: freed */
 
-static bool any_unsized(const struct mem_events *m) {
-    for (size_t i = 0; i < m->n; i++)
-        if (m->bytes[i] == MEM_UNSIZED) return true;
-    return false;
-}
-
 /* Sizes of one allocator's frees in events [from, to); what has none keeps
  * MEM_UNSIZED, as does the free of an empty block, which *empty counts: -0
  * would be an allocation. */
@@ -46,19 +40,6 @@ static bool size_frees(struct trace *t, size_t from, size_t to, size_t *empty) {
     }
     map_free(&open);
     return ok;
-}
-
-/* Leaves out what is still without a size. */
-static void drop_unsized(struct trace *t, size_t empty) {
-    struct mem_events *m = &t->mem;
-    size_t kept = 0;
-    for (size_t i = 0; i < m->n; i++) {
-        if (m->bytes[i] == MEM_UNSIZED) continue;
-        if (kept != i) mem_move(m, kept, i);
-        kept++;
-    }
-    trace_note(t, NOTE_FREE_WITHOUT_ALLOC, m->n - kept - empty);
-    m->n = kept;
 }
 
 /* Does a size fit, with what *sum has already? Then it is added. */
@@ -99,15 +80,24 @@ static void drop_absurd(struct trace *t) {
 }
 
 bool seal_mem_sizes(struct trace *t) {
-    const struct mem_events *m = &t->mem;
-    size_t empty = 0;
-    bool unsized = any_unsized(m);
+    struct mem_events *m = &t->mem;
+    size_t empty = 0, kept = 0;
+    bool unsized = false;
+    for (size_t i = 0; i < m->n; i++) unsized |= m->bytes[i] == MEM_UNSIZED;
     for (size_t i = 0, end; unsized && i < m->n; i = end) {
         for (end = i + 1; end < m->n && m->allocator[end] == m->allocator[i];)
             end++;
         if (!size_frees(t, i, end, &empty)) return false;
     }
-    if (unsized) drop_unsized(t, empty);
+    for (size_t i = 0; unsized && i < m->n; i++) {
+        if (m->bytes[i] == MEM_UNSIZED) continue; /* still without a size */
+        if (kept != i) mem_move(m, kept, i);
+        kept++;
+    }
+    if (unsized) {
+        trace_note(t, NOTE_FREE_WITHOUT_ALLOC, m->n - kept - empty);
+        m->n = kept;
+    }
     drop_absurd(t);
     return true;
 }

@@ -100,15 +100,12 @@ static int by_ts(const void *pa, const void *pb) {
     return c ? c : compare(a->stack, b->stack);
 }
 
-/* Importers mostly give them in order. */
-static bool segments_sorted(const struct trace *t) {
-    for (size_t i = 1; i < t->nsegments; i++)
-        if (by_place(&t->segments[i - 1], &t->segments[i]) > 0) return false;
-    return true;
-}
-
 void seal_mem_tables(struct trace *t) {
-    if (!segments_sorted(t))
+    size_t i = 1; /* importers mostly give segments in order */
+    while (i < t->nsegments &&
+           by_place(&t->segments[i - 1], &t->segments[i]) <= 0)
+        i++;
+    if (i < t->nsegments)
         qsort(t->segments, t->nsegments, sizeof *t->segments, by_place);
     if (t->nbefore > 1)
         qsort(t->before, t->nbefore, sizeof *t->before, by_address);
