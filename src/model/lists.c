@@ -6,9 +6,9 @@
 #include "base/array.h"
 #include <stdlib.h>
 
-/* Lays n numbers out in groups. The group of number i is the uint32_t `at` bytes
- * into the i-th of the rows, each of `size` bytes; what is in none has a group
- * of `groups` or more. */
+/* Lays n numbers out in groups. The group of number i is the uint32_t that
+ * stands `at` bytes into the i-th row of `size` bytes; what is in none has a
+ * group of `groups` or more. */
 static bool make_lists(struct lists *l, size_t n, size_t groups,
                        const void *rows, size_t at, size_t size) {
     l->v = malloc((n + 1) * sizeof *l->v);

@@ -84,6 +84,7 @@ void result_col(struct result *r, struct column c) {
         r->oom = true;
         return;
     }
+    r->given[r->ncols] = c.name;
     r->cols[r->ncols++] = keep_col(r, c);
 }
 
@@ -210,8 +211,9 @@ void result_row(struct result *r) {
  * out. `types` has a bit for each type that the column may have. */
 static struct cell *cell_at(struct result *r, const char *col, unsigned types) {
     if (r->oom) return NULL;
-    if (r->nopen == r->ncols || strcmp(r->cols[r->nopen].name, col) != 0)
-        r->nopen = (size_t)result_find_col(r, col);
+    /* A literal has one address in a file: most cells cost a comparison. */
+    while (r->nopen < r->ncols && r->given[r->nopen] != col) r->nopen++;
+    if (r->nopen == r->ncols) r->nopen = (size_t)result_find_col(r, col);
     assert(r->filling && r->nopen < r->ncols);
     assert(types >> r->cols[r->nopen].type & 1);
     return &r->open[r->nopen++];
@@ -575,6 +577,7 @@ int result_prefix(struct result *r, struct column c, const char *value,
     }
     free(r->above); /* it is by column */
     r->above = NULL;
+    memset(r->given, 0, sizeof r->given);
     free(narrow.cols);
     free(narrow.packed);
     return result_done(r, e);

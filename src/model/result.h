@@ -101,6 +101,8 @@ struct result {
     const char *title;    /* heading of the text form */
     struct column *cols;
     size_t ncols, cap_cols;
+    const char *given[RESULT_COLS]; /* their names where result_col() saw them:
+                                       compared, never read */
     uint8_t *packed;
     size_t npacked, cap_packed; /* rows: result.c */
     size_t *row_at;
