@@ -221,8 +221,8 @@ int analysis_run(const struct analysis *a, const struct trace *t,
 }
 
 /* Which sources are in, by --host and --rank. */
-static int scope_sources(struct scope *s, const struct opts *o,
-                         struct ops_err *e) {
+static int select_sources(struct selection *s, const struct opts *o,
+                          struct ops_err *e) {
     const struct trace *t = s->t;
     const char *host = opts_text(o, "host");
     int64_t lo, hi;
@@ -243,8 +243,8 @@ static int scope_sources(struct scope *s, const struct opts *o,
 }
 
 /* Which steps are in, by --steps and the sources. */
-static int scope_steps(struct scope *s, const struct opts *o,
-                       struct ops_err *e) {
+static int select_steps(struct selection *s, const struct opts *o,
+                        struct ops_err *e) {
     const struct trace *t = s->t;
     int64_t lo, hi, first = INT64_MAX, last = INT64_MIN;
     s->by_step = opts_range(o, "steps", &lo, &hi);
@@ -263,25 +263,25 @@ static int scope_steps(struct scope *s, const struct opts *o,
                 opts_text(o, "steps"), (long long)first, (long long)last);
 }
 
-int scope_init(struct scope *s, const struct trace *t, const struct opts *o,
-               struct ops_err *e) {
-    *s = (struct scope){.t = t};
+int select_init(struct selection *s, const struct trace *t,
+                const struct opts *o, struct ops_err *e) {
+    *s = (struct selection){.t = t};
     s->all = !opts_given(o, "steps") && !opts_given(o, "host") &&
              !opts_given(o, "rank");
     s->source_in = calloc(t->nsources + 1, sizeof *s->source_in);
     s->step_in = calloc(t->nsteps + 1, sizeof *s->step_in);
     if (s->source_in == NULL || s->step_in == NULL) {
-        scope_free(s);
+        select_free(s);
         return fail_oom(e);
     }
-    int rc = scope_sources(s, o, e);
-    if (rc == 0) rc = scope_steps(s, o, e);
-    if (rc != 0) scope_free(s);
+    int rc = select_sources(s, o, e);
+    if (rc == 0) rc = select_steps(s, o, e);
+    if (rc != 0) select_free(s);
     return rc;
 }
 
-void scope_free(struct scope *s) {
+void select_free(struct selection *s) {
     free(s->source_in);
     free(s->step_in);
-    *s = (struct scope){0};
+    *s = (struct selection){0};
 }

@@ -41,7 +41,7 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
                   struct ops_err *e);
 
 /* Which rows count, by --steps, --host and --rank: worked out once per run. */
-struct scope {
+struct selection {
     const struct trace *t;
     bool all;        /* no restriction at all */
     bool by_step;    /* --steps given: spans with no step are out */
@@ -49,12 +49,12 @@ struct scope {
     bool *step_in;   /* by step, likewise */
 };
 
-int scope_init(struct scope *s, const struct trace *t, const struct opts *o,
-               struct ops_err *e);
-void scope_free(struct scope *s);
+int select_init(struct selection *s, const struct trace *t,
+                const struct opts *o, struct ops_err *e);
+void select_free(struct selection *s);
 
 /* Is this span in? */
-static inline bool scope_has(const struct scope *s, row_id r) {
+static inline bool select_has(const struct selection *s, row_id r) {
     if (s->all) return true;
     const struct trace *t = s->t;
     if (!s->source_in[t->tracks[t->spans.track[r]].source]) return false;

@@ -9,13 +9,13 @@
 #include <math.h>
 #include <stdint.h>
 
-static inline int64_t sum_of(int64_t a, int64_t b) {
+static inline int64_t sat_add(int64_t a, int64_t b) {
     int64_t s;
     if (!__builtin_add_overflow(a, b, &s)) return s;
     return b < 0 ? INT64_MIN : INT64_MAX;
 }
 
-static inline int64_t diff_of(int64_t a, int64_t b) {
+static inline int64_t sat_sub(int64_t a, int64_t b) {
     int64_t s;
     if (!__builtin_sub_overflow(a, b, &s)) return s;
     return b < 0 ? INT64_MAX : INT64_MIN;
@@ -52,7 +52,7 @@ static inline int64_t known_add(int64_t a, int64_t b) {
 }
 
 /* *to += v, *to -= v */
-static inline void sum_add(int64_t *to, int64_t v) { *to = sum_of(*to, v); }
-static inline void sum_sub(int64_t *to, int64_t v) { *to = diff_of(*to, v); }
+static inline void sat_inc(int64_t *to, int64_t v) { *to = sat_add(*to, v); }
+static inline void sat_dec(int64_t *to, int64_t v) { *to = sat_sub(*to, v); }
 
 #endif

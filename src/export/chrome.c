@@ -515,7 +515,7 @@ static void put_head(struct writer *w) {
         shapes |= s->has_shapes;
         stacks |= s->has_stacks;
         if (s->decimals > decimals) decimals = s->decimals;
-        if (s->slack > slack) slack = s->slack;
+        if (s->rounding_ps > slack) slack = s->rounding_ps;
     }
     sink_puts(w->out, "{\"opscope\": {\"version\": \"" OPS_VERSION "\"");
     put_field(w, ", \"decimals\":", decimals);

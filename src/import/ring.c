@@ -50,7 +50,7 @@ static int read_ring(struct trace *t, uint32_t source,
     char text[PATH_MAX], why[256] = "";
     struct stat st;
     const char *ring = target(t->sources[source].bytes, text);
-    t->sources[source].own = true;
+    t->sources[source].by_opscope = true;
     t->sources[source].decimals = 6;
     if (ring == NULL)
         return lost(t, source, NOTE_RING_DAMAGED, "not a pointer to a ring");

@@ -59,7 +59,7 @@ static int64_t time_in_name(const char *name) {
         if (sep ? last[i] != '_' : last[i] < '0' || last[i] > '9') return -1;
     }
     if (strptime(last, "%Y_%m_%d_%H_%M_%S", &tm) == NULL) return -1;
-    return sum_of(to_ns(timegm(&tm)), more ? atol(last + 20) : 0);
+    return sat_add(to_ns(timegm(&tm)), more ? atol(last + 20) : 0);
 }
 
 /* Remembers a file that is named like a profile and cannot be one. */
@@ -111,7 +111,7 @@ static bool take_files(struct search *s, const struct dir_list *l,
         if (!imp[i] || !is_wanted(imp[i]->format.role, capture, profile))
             continue;
         ok = add_file(run, f->path, imp[i]);
-        int64_t m = sum_of(to_ns(f->st.st_mtim.tv_sec), f->st.st_mtim.tv_nsec);
+        int64_t m = sat_add(to_ns(f->st.st_mtim.tv_sec), f->st.st_mtim.tv_nsec);
         if (m > run->time) run->time = m;
         if (imp[i]->format.role != ROLE_PLAIN && profile) run->plain = false;
     }

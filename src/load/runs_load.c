@@ -45,7 +45,7 @@ static void find_window(struct loaded_file *p) {
     p->hi = INT64_MIN;
     for (size_t i = 0; i < t->spans.n; i++) {
         if (t->tracks[t->spans.track[i]].kind == TRACK_OTHER &&
-            !t->sources[0].outside)
+            !t->sources[0].process_view)
             continue;
         int64_t end = t->spans.ts[i] + t->spans.dur[i];
         if (t->spans.ts[i] < p->lo) p->lo = t->spans.ts[i];
@@ -110,7 +110,7 @@ static int partner(const struct loaded_file *v, size_t n, size_t snap,
         if (cost > left->events) return 0;
         left->events -= cost;
         size_t common;
-        TRY(mem_common(v[i].t, v[snap].t, &common, e));
+        TRY(trace_shared_allocs(v[i].t, v[snap].t, &common, e));
         if (common > most) {
             best = i;
             most = common;
@@ -151,7 +151,7 @@ static int join_snapshots(struct loaded_file *v, size_t n, struct ops_err *e) {
 }
 
 static bool is_outside(const struct loaded_file *p) {
-    return p->t != NULL && p->t->sources[0].outside;
+    return p->t != NULL && p->t->sources[0].process_view;
 }
 
 static const char *host_of(const struct loaded_file *p) {
@@ -187,7 +187,7 @@ static int join_outside_views(struct loaded_file *v, size_t n,
         v[i].t = NULL;
         v[i].taken = true;
         TRY(trace_append(v[k].t, view, e));
-        v[k].t->sources[beside].beside = 0;
+        v[k].t->sources[beside].companion_of = 0;
     }
     return 0;
 }
@@ -198,8 +198,8 @@ static bool one_program(const struct loaded_file *a,
                         const struct loaded_file *b) {
     const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
     const char *sx = strrchr(a->path, '/'), *sy = strrchr(b->path, '/');
-    return x->own && y->own && x->pid != y->pid && sx != NULL && sy != NULL &&
-           sx - a->path == sy - b->path &&
+    return x->by_opscope && y->by_opscope && x->pid != y->pid && sx != NULL &&
+           sy != NULL && sx - a->path == sy - b->path &&
            memcmp(a->path, b->path, (size_t)(sx - a->path)) == 0;
 }
 

@@ -82,7 +82,8 @@ static int64_t start_of(const struct loaded_file *p) {
 static bool one_recording(const struct loaded_file *a,
                           const struct loaded_file *b) {
     const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
-    if (!x->own || !y->own || !own_same_stem(a->path, b->path)) return false;
+    if (!x->by_opscope || !y->by_opscope || !own_same_stem(a->path, b->path))
+        return false;
     int64_t s = start_of(a), t = start_of(b);
     return s == 0 || t == 0 || s == t;
 }
@@ -162,7 +163,7 @@ static int join_recording(struct loaded_file *v, const struct stems *s,
         struct trace *more = v[k].t;
         v[k].t = NULL;
         v[k].taken = true;
-        TRY(trace_append_part(v[first].t, more, 0, e));
+        TRY(trace_append_continuation(v[first].t, more, 0, e));
     }
     return 0;
 }
@@ -177,7 +178,7 @@ int join_recordings(struct loaded_file *v, size_t n, const struct stems *s,
         v[i].taken = true;
     }
     for (size_t i = 0; i < n; i++)
-        if (v[i].t != NULL && v[i].t->sources[0].own)
+        if (v[i].t != NULL && v[i].t->sources[0].by_opscope)
             TRY(join_recording(v, s, (uint32_t)i, &left, e));
     return 0;
 }

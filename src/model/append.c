@@ -60,14 +60,15 @@ static void merge_source(struct source *to, const struct source *from) {
     if (to->world_size < 0) to->world_size = from->world_size;
     if (to->pid < 0) to->pid = from->pid;
     if (from->decimals > to->decimals) to->decimals = from->decimals;
-    if (from->slack > to->slack) to->slack = from->slack;
+    if (from->rounding_ps > to->rounding_ps)
+        to->rounding_ps = from->rounding_ps;
     to->has_clock |= from->has_clock;
     to->has_memory |= from->has_memory;
     to->has_device |= from->has_device;
     to->has_shapes |= from->has_shapes;
     to->has_stacks |= from->has_stacks;
-    to->own |= from->own;
-    to->outside |= from->outside;
+    to->by_opscope |= from->by_opscope;
+    to->process_view |= from->process_view;
     to->events += from->events;
 }
 
@@ -92,8 +93,9 @@ static bool move_sources(struct trace *a, struct trace *b, struct renumber *m) {
             a->sources[k].host = trace_str(a, strs_bytes(&b->strs, from->host));
     }
     for (size_t i = 0; i < b->nsources; i++)
-        if (b->sources[i].beside != ROW_NONE)
-            a->sources[m->source[i]].beside = m->source[b->sources[i].beside];
+        if (b->sources[i].companion_of != ROW_NONE)
+            a->sources[m->source[i]].companion_of =
+                m->source[b->sources[i].companion_of];
     return !a->oom;
 }
 
@@ -480,9 +482,9 @@ static void fold_meta(struct trace *t, uint32_t source, size_t from) {
     map_free(&known);
 }
 
-int trace_append_part(struct trace *a, struct trace *b, uint32_t source,
-                      struct ops_err *e) {
-    assert(source < a->nsources && a->sources[source].beside == ROW_NONE);
+int trace_append_continuation(struct trace *a, struct trace *b, uint32_t source,
+                              struct ops_err *e) {
+    assert(source < a->nsources && a->sources[source].companion_of == ROW_NONE);
     size_t first = a->nsources, meta = a->nmeta;
     TRY(append(a, b, source, e));
     struct source *s = &a->sources[source];
@@ -495,7 +497,7 @@ int trace_append_part(struct trace *a, struct trace *b, uint32_t source,
     for (size_t i = first; i < a->nsources; i++) {
         struct source *p = &a->sources[i];
         uint64_t events = p->events;
-        p->beside = source;
+        p->companion_of = source;
         p->rank = p->world_size = p->pid = -1;
         merge_source(p, s);
         p->events = events;
@@ -505,8 +507,8 @@ int trace_append_part(struct trace *a, struct trace *b, uint32_t source,
     return a->oom ? fail_oom(e) : 0;
 }
 
-int trace_append_beside(struct trace *a, struct trace *b, uint32_t source,
-                        struct ops_err *e) {
+int trace_append_companion(struct trace *a, struct trace *b, uint32_t source,
+                           struct ops_err *e) {
     assert(source < a->nsources);
     return append(a, b, source, e);
 }

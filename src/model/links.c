@@ -57,7 +57,7 @@ static bool order_pairs(row_id *a, row_id *b, size_t n) {
 /* Counts a launch or copy call that has no device work. */
 static void note_unused(struct trace *t, uint32_t source, row_id row) {
     uint16_t c = span_class(t, row);
-    if ((c & (NAME_LAUNCH | NAME_COPY)) && t->sources[source].has_device)
+    if ((c & (CLASS_LAUNCH | CLASS_COPY)) && t->sources[source].has_device)
         trace_note(t, NOTE_LAUNCH_WITHOUT_KERNEL, 1);
 }
 

@@ -212,7 +212,7 @@ static int64_t pop_closed(struct trace *t, struct stack *open, row_id r,
 static bool nest_track(struct trace *t, const struct track *tr,
                        struct stack *open) {
     struct spans *s = &t->spans;
-    int64_t slack = t->sources[tr->source].slack;
+    int64_t slack = t->sources[tr->source].rounding_ps;
     open->n = 0;
     for (row_id r = tr->first; r < tr->end; r++) {
         s->parent[r] = ROW_NONE;
@@ -275,7 +275,8 @@ static void find_windows(struct trace *t) {
     for (size_t i = 0; i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
         struct source *src = &t->sources[tr->source];
-        bool work = tr->kind != TRACK_OTHER || t->sources[tr->source].outside;
+        bool work = tr->kind != TRACK_OTHER ||
+                    t->sources[tr->source].process_view;
         if (tr->first == tr->end || !work) continue;
         if (s->ts[tr->first] < src->window_ts)
             src->window_ts = s->ts[tr->first];

@@ -17,15 +17,16 @@ static inline uint16_t span_class(const struct trace *t, row_id r) {
 static inline bool span_is_comm(const struct trace *t, row_id r) {
     uint16_t c = span_class(t, r);
     uint8_t k = t->spans.kind[r];
-    return (c & NAME_COMM) ||
-           ((c & NAME_COMM_HLO) && (k == SPAN_OP || k == SPAN_KERNEL));
+    return (c & CLASS_COMM) ||
+           ((c & CLASS_COMM_HLO) && (k == SPAN_OP || k == SPAN_KERNEL));
 }
 
 /* Does this span wait for input, or is it a stage of the pipeline? The span of
  * an eager op is its dispatch: the wait, IteratorGetNextOp::DoCompute, stands
  * inside it, and XProf counts that. */
 static inline bool span_is_input(const struct trace *t, row_id r) {
-    return (span_class(t, r) & NAME_INPUT) && !(t->spans.flags[r] & SPAN_EAGER);
+    return (span_class(t, r) & CLASS_INPUT) &&
+           !(t->spans.flags[r] & SPAN_EAGER);
 }
 
 /* Does this span mark a step, be it the one that the steps were made from or
@@ -34,7 +35,7 @@ static inline bool span_is_step_mark(const struct trace *t, row_id r) {
     const struct spans *s = &t->spans;
     if (s->flags[r] & SPAN_STEPMARK) return true;
     return s->kind[r] == SPAN_ANNOTATION && !(s->flags[r] & SPAN_DERIVED) &&
-           (span_class(t, r) & NAME_STEP);
+           (span_class(t, r) & CLASS_STEP);
 }
 
 #endif

@@ -37,7 +37,7 @@ static size_t tracks_of(const struct trace *t, uint32_t source, size_t *k) {
 }
 
 static int64_t slack_of(const struct trace *t, row_id r) {
-    return t->sources[t->tracks[t->spans.track[r]].source].slack;
+    return t->sources[t->tracks[t->spans.track[r]].source].rounding_ps;
 }
 
 /* Does row r lie inside a span before it that ended at `end`? What only crosses
@@ -45,14 +45,14 @@ static int64_t slack_of(const struct trace *t, row_id r) {
  * outlives it by no more than rounding does. */
 static bool is_inside(const struct trace *t, row_id r, int64_t end) {
     return t->spans.ts[r] < end &&
-           diff_of(span_end(t, r), end) <= slack_of(t, r);
+           sat_sub(span_end(t, r), end) <= slack_of(t, r);
 }
 
 /* Does it begin before that end, by more than rounding? Regions that cross each
  * other are no turns of a loop. */
 static bool overlaps(const struct trace *t, row_id r, int64_t end) {
     return t->spans.ts[r] < end &&
-           diff_of(end, t->spans.ts[r]) > slack_of(t, r);
+           sat_sub(end, t->spans.ts[r]) > slack_of(t, r);
 }
 
 static bool add_marker(struct markers *m, row_id r) {
@@ -70,7 +70,7 @@ static bool take_markers(const struct trace *t, uint32_t track,
     *time = -1;
     for (row_id r = tr->first; r < tr->end; r++) {
         if (!span_is_step_mark(t, r) || is_inside(t, r, end)) continue;
-        *time = sum_of(*time < 0 ? 0 : *time, t->spans.dur[r]);
+        *time = sat_add(*time < 0 ? 0 : *time, t->spans.dur[r]);
         end = span_end(t, r);
         if (m != NULL && !add_marker(m, r)) return false;
     }
@@ -139,7 +139,7 @@ static bool group_markers(const struct trace *t, uint32_t source,
         for (size_t i = hint_at(h, tr->first);
              i < h->n && h->v[i].row < tr->end; i++)
             if (leads_group(t, h->v[i].row, h->v[i].number))
-                sum_add(&time, t->spans.dur[h->v[i].row]);
+                sat_inc(&time, t->spans.dur[h->v[i].row]);
         if (time <= most) continue;
         most = time;
         best = tr;
@@ -186,7 +186,7 @@ static str_id best_region(const struct trace *t, const struct track *tr,
     for (row_id r = tr->first; r < tr->end; r++) {
         struct region *g = &sums[s->name[r]];
         if (!may_repeat(s, r) || overlaps(t, r, g->end)) continue;
-        sum_add(&g->time, s->dur[r]);
+        sat_inc(&g->time, s->dur[r]);
         g->end = span_end(t, r);
         g->count++;
         if (g->count < 2) continue;
@@ -246,7 +246,7 @@ static bool optimizer_markers(const struct trace *t, uint32_t source,
             if (tr->kind != TRACK_THREAD) continue;
             for (row_id r = tr->first; r < tr->end; r++) {
                 struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
-                if (!(span_class(t, r) & NAME_OPTIMIZER) ||
+                if (!(span_class(t, r) & CLASS_OPTIMIZER) ||
                     name_is_zero_grad(name) != zero)
                     continue;
                 if (!add_marker(m, r)) return false;
@@ -284,7 +284,7 @@ static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
         if (tr->kind != TRACK_THREAD) continue;
         int64_t sum = 0;
         for (row_id r = tr->first; r < tr->end; r++)
-            if (t->spans.parent[r] == ROW_NONE) sum_add(&sum, t->spans.dur[r]);
+            if (t->spans.parent[r] == ROW_NONE) sat_inc(&sum, t->spans.dur[r]);
         if (sum > most) {
             most = sum;
             best = t->of_source.v[k];
@@ -431,7 +431,7 @@ static void assign_linked(struct trace *t, struct device_ends *ends) {
 static void place_steps(struct trace *t, uint32_t source,
                         const struct device_ends *ends) {
     size_t first = ends->first[source], end = ends->first[source + 1];
-    bool apart = t->sources[source].own &&
+    bool apart = t->sources[source].by_opscope &&
                  t->sources[source].step_rule == STEPS_BY_MARKER;
     assert(first <= end && end <= t->nsteps);
     if (first == end) return;
@@ -509,7 +509,8 @@ static bool begin_finding(const struct trace *t, struct finding *f) {
     f->sums = calloc(t->strs.n + 1, sizeof *f->sums);
     bool ok = f->marked != NULL && f->sums != NULL;
     for (uint32_t i = 0; ok && i < t->nsources; i++) {
-        f->marked[i] = t->sources[i].own && marker_track(t, i) != ROW_NONE;
+        f->marked[i] = t->sources[i].by_opscope &&
+                       marker_track(t, i) != ROW_NONE;
         if (f->marked[i])
             ok = map_set(&f->programs, program_key(&t->sources[i]), i);
     }
@@ -525,7 +526,7 @@ static bool source_steps(struct trace *t, uint32_t source,
     /* A process that works for another one of the same program, which has the
      * steps: a forked loader. Its whole life is no step. */
     const struct source *s = &t->sources[source];
-    if (s->own && !f->marked[source] &&
+    if (s->by_opscope && !f->marked[source] &&
         map_get(&f->programs, program_key(s)) != MAP_NONE)
         return true;
     bool ok = find_markers(t, source, f->sums, &m) && add_steps(t, source, &m);

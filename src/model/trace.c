@@ -121,7 +121,7 @@ uint32_t trace_source(struct trace *t, const char *path,
         .rank = -1,
         .world_size = -1,
         .pid = -1,
-        .beside = ROW_NONE,
+        .companion_of = ROW_NONE,
         .decimals = 3,
         .args_base = base,
         .bytes = bytes,
@@ -638,7 +638,7 @@ size_t trace_link_at(const struct trace *t, row_id device_row) {
 size_t trace_processes(const struct trace *t) {
     size_t n = 0;
     for (size_t i = 0; i < t->nsources; i++)
-        n += t->sources[i].beside == ROW_NONE;
+        n += t->sources[i].companion_of == ROW_NONE;
     return n;
 }
 
@@ -657,7 +657,7 @@ int64_t trace_origin(const struct trace *t) {
 
 int64_t trace_given_time(const struct trace *t, int64_t ps) {
     int64_t origin = trace_origin(t);
-    return ps >= origin ? ps : sum_of(ps, origin);
+    return ps >= origin ? ps : sat_add(ps, origin);
 }
 
 row_id trace_launch_of(const struct trace *t, row_id device_row) {

@@ -344,17 +344,17 @@ struct source {
     int64_t rank;                /* -1: not recorded */
     int64_t world_size;          /* -1: not recorded */
     int64_t pid;                 /* -1: not recorded */
-    uint32_t beside;             /* the source of whose process it tells more (a
+    uint32_t companion_of;       /* the source of whose process it tells more (a
                              memory snapshot's trace), or ROW_NONE */
     int decimals;                /* of a microsecond that the source can tell */
-    int64_t slack;   /* ps by which rounding at the source may make a
+    int64_t rounding_ps; /* ps by which rounding at the source may make a
                              child end after its parent */
-    bool has_clock;  /* trace->epoch_ns is wall-clock time */
-    bool has_memory; /* memory recording was on (even if no event came) */
-    bool has_device; /* device recording was on */
+    bool has_clock;      /* trace->epoch_ns is wall-clock time */
+    bool has_memory;     /* memory recording was on (even if no event came) */
+    bool has_device;     /* device recording was on */
     bool has_shapes, has_stacks;
-    bool own;     /* opscope's recorder wrote it (record.h) */
-    bool outside; /* processes as `opscope record` saw them: lifetimes
+    bool by_opscope;   /* opscope's recorder wrote it (record.h) */
+    bool process_view; /* processes as `opscope record` saw them: lifetimes
                              and counters, no work (capture/profile.c) */
     enum step_rule step_rule;      /* set by seal */
     size_t step_first, step_end;   /* its steps, [first, end); set by seal */

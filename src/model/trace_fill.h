@@ -168,13 +168,13 @@ int trace_append(struct trace *a, struct trace *b, struct ops_err *e);
 
 /* The same for a b that tells more of the process of a's source `source`: its
  * devices, tracks and allocators are that source's. */
-int trace_append_beside(struct trace *a, struct trace *b, uint32_t source,
-                        struct ops_err *e);
+int trace_append_companion(struct trace *a, struct trace *b, uint32_t source,
+                           struct ops_err *e);
 
 /* The same for a later file of one recording: both are parts of one profile,
  * and its facts are those of `source`. */
-int trace_append_part(struct trace *a, struct trace *b, uint32_t source,
-                      struct ops_err *e);
+int trace_append_continuation(struct trace *a, struct trace *b, uint32_t source,
+                              struct ops_err *e);
 
 /* Puts a memory snapshot beside the trace that was taken of the same process
  * (both unsealed) and frees it. Memory events that both have count once, as
@@ -184,8 +184,8 @@ int trace_join_memory(struct trace *t, uint32_t source, struct trace *snap,
 
 /* How many allocations of snap stand in t, too: the same address at the same
  * time. An error only when memory runs out. O(n log n). */
-int mem_common(const struct trace *t, const struct trace *snap, size_t *out,
-               struct ops_err *e);
+int trace_shared_allocs(const struct trace *t, const struct trace *snap,
+                        size_t *out, struct ops_err *e);
 
 /* A number of bytes in 8 bits, rounded up by an eighth at the most; and back,
  * SIZE_MAX from 14 GiB on. */

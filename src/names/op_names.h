@@ -61,7 +61,7 @@ bool op_size_inputs(struct bytes name, int *size, int *type);
 unsigned op_weight_inputs(struct bytes name);
 
 /* Is it the call of torch's optimizer that clears gradients? Beside its step
- * that is the only one of NAME_OPTIMIZER. */
+ * that is the only one of CLASS_OPTIMIZER. */
 static inline bool name_is_zero_grad(struct bytes name) {
     return BYTES_STARTS(name, "Optimizer.zero_grad");
 }

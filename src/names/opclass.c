@@ -7,59 +7,59 @@
 
 /* clang-format off */
 static const struct pattern classes[] = {
-    {NAME_STEP, NAMES("ProfilerStep#*", "Profiled batch*")},
-    {NAME_INPUT, NAMES("enumerate(DataLoader)#*", "enumerate(DataPipe)#*",
+    {CLASS_STEP, NAMES("ProfilerStep#*", "Profiled batch*")},
+    {CLASS_INPUT, NAMES("enumerate(DataLoader)#*", "enumerate(DataPipe)#*",
         "IteratorGetNext*", "*:IteratorGetNext", "*:OptionalGetValue")},
-    {NAME_INPUT | NAME_ITERATOR, NAMES("Iterator::*")},
+    {CLASS_INPUT | CLASS_ITERATOR, NAMES("Iterator::*")},
     /* collectives: host regions, ops, kernels */
-    {NAME_COMM, NAMES("nccl*", "rccl*", "xccl:*", "hccl:*", "c10d::*",
+    {CLASS_COMM, NAMES("nccl*", "rccl*", "xccl:*", "hccl:*", "c10d::*",
         "record_param_comms*", "void ncclKernel*", "*ncclDevKernel*",
         "*nvshmem*", "*cross_device_reduce*", "*mscclKernel*",
         "*rcclGenericKernel*", "*one_shot_all_reduce*",
         "*two_shot_all_reduce*", "*multimem_all_reduce*")},
-    {NAME_COMM | NAME_COMM_CPU, NAMES("gloo:*", "mpi:*", "ucc:*", "MPI_*")},
+    {CLASS_COMM | CLASS_COMM_CPU, NAMES("gloo:*", "mpi:*", "ucc:*", "MPI_*")},
     /* TensorFlow's ops; CollectiveExecutor:: is machinery */
-    {NAME_COMM, NAMES("CollectiveReduce*", "CollectiveGather*",
+    {CLASS_COMM, NAMES("CollectiveReduce*", "CollectiveGather*",
         "CollectiveBcast*", "CollectiveAllToAll*", "CollectivePermute*",
         "*:CollectiveReduce*", "*:CollectiveGather*", "*:CollectiveBcast*",
         "*:CollectiveAllToAll*", "NcclAllReduce*", "*:NcclAllReduce",
         "Horovod*", "*:Horovod*")},
     /* Horovod's own timeline */
-    {NAME_COMM, NAMES("NCCL_*")},
-    {NAME_COMM | NAME_COMM_CPU, NAMES("GLOO_*")},
+    {CLASS_COMM, NAMES("NCCL_*")},
+    {CLASS_COMM | CLASS_COMM_CPU, NAMES("GLOO_*")},
     /* HLO; newer JAX names HLO after its own primitives */
-    {NAME_COMM_HLO, NAMES("all-reduce*", "all-gather*", "all-to-all*",
+    {CLASS_COMM_HLO, NAMES("all-reduce*", "all-gather*", "all-to-all*",
         "ragged-all-to-all*", "reduce-scatter*", "collective-permute*",
         "collective-broadcast*", "all_reduce*", "all_gather*", "all_to_all*",
         "reduce_scatter*", "collective_permute*", "ppermute*", "psum*")},
     /* driver and runtime calls */
-    {NAME_LAUNCH, NAMES("cudaLaunch*", "cuLaunch*", "hipLaunch*",
+    {CLASS_LAUNCH, NAMES("cudaLaunch*", "cuLaunch*", "hipLaunch*",
         "hipExtLaunch*", "hipModuleLaunch*", "hipExtModuleLaunch*",
         "zeCommandListAppendLaunch*", "urEnqueueKernelLaunch*")},
-    {NAME_LAUNCH | NAME_GRAPH, NAMES("cudaGraphLaunch*", "cuGraphLaunch*",
+    {CLASS_LAUNCH | CLASS_GRAPH, NAMES("cudaGraphLaunch*", "cuGraphLaunch*",
         "hipGraphLaunch*")},
-    {NAME_COPY, NAMES("cudaMemcpy*", "cudaMemset*", "cuMemcpy*", "cuMemset*",
+    {CLASS_COPY, NAMES("cudaMemcpy*", "cudaMemset*", "cuMemcpy*", "cuMemset*",
         "hipMemcpy*", "hipMemset*", "Memcpy*", "Memset*")},
     /* the last is XLA's own span around it */
-    {NAME_SYNC, NAMES("cudaDeviceSynchronize*", "cudaStreamSynchronize*",
+    {CLASS_SYNC, NAMES("cudaDeviceSynchronize*", "cudaStreamSynchronize*",
         "cudaEventSynchronize*", "cuStreamSynchronize*", "cuCtxSynchronize*",
         "cuEventSynchronize*", "hipDeviceSynchronize*",
         "hipStreamSynchronize*", "hipEventSynchronize*",
         "zeCommandQueueSynchronize*", "zeEventHostSynchronize*",
         "urQueueFinish*", "BlockHostUntilDone*")},
-    {NAME_ALLOC, NAMES("cudaMalloc*", "cudaFree*", "cudaHostAlloc*",
+    {CLASS_ALLOC, NAMES("cudaMalloc*", "cudaFree*", "cudaHostAlloc*",
         "cuMemAlloc*", "cuMemFree*", "hipMalloc*", "hipFree*",
         "hipHostMalloc*")},
     /* phases of training */
-    {NAME_OPTIMIZER, NAMES("Optimizer.*")},
-    {NAME_BACKWARD, NAMES("autograd::engine::evaluate_function*",
+    {CLASS_OPTIMIZER, NAMES("Optimizer.*")},
+    {CLASS_BACKWARD, NAMES("autograd::engine::evaluate_function*",
         "*Backward0", "*Backward1")},
     /* wrappers around an op */
-    {NAME_WRAPPER, NAMES("EagerExecute*", "EagerKernelExecute*",
+    {CLASS_WRAPPER, NAMES("EagerExecute*", "EagerKernelExecute*",
         "FunctionRun*")},
     /* kernels on matrix units; the names of XProf's and torch's lists and
      * those of Hopper and later that they lack */
-    {NAME_TENSOR_CORE, NAMES("*h884*", "*s884*", "*h1688*", "*s1688*",
+    {CLASS_TENSOR_CORE, NAMES("*h884*", "*s884*", "*h1688*", "*s1688*",
         "*c1688*", "*i8816*", "*i16832*", "*16816*", "*hmma*", "*wgmma*",
         "nvjet*", "*tensorop*", "*flash_fwd*", "*flash_bwd*",
         "*fmha_cutlass*", "*xmma_*", "*dgrad_1x1_stride_2x2*",
@@ -68,22 +68,22 @@ static const struct pattern classes[] = {
 
 /* The categories that opscope's own recorder writes. */
 static const struct pattern own_classes[] = {
-    {NAME_INPUT, NAMES("ops_input")},
-    {NAME_COMM | NAME_COMM_CPU, NAMES("ops_comm")},
-    {NAME_COPY, NAMES("ops_copy")},
-    {NAME_SYNC, NAMES("ops_wait")},
-    {NAME_EPOCH, NAMES("ops_epoch")},
+    {CLASS_INPUT, NAMES("ops_input")},
+    {CLASS_COMM | CLASS_COMM_CPU, NAMES("ops_comm")},
+    {CLASS_COPY, NAMES("ops_copy")},
+    {CLASS_SYNC, NAMES("ops_wait")},
+    {CLASS_EPOCH, NAMES("ops_epoch")},
 };
 /* clang-format on */
 
 uint16_t name_classify(struct bytes name) {
     unsigned class = pattern_all(classes, COUNT(classes), name);
     /* xmma kernels exist for plain fp32 units, too. */
-    if ((class & NAME_TENSOR_CORE) && pattern_fits("*ffma*", name))
-        class &= ~(unsigned)NAME_TENSOR_CORE;
+    if ((class & CLASS_TENSOR_CORE) && pattern_fits("*ffma*", name))
+        class &= ~(unsigned)CLASS_TENSOR_CORE;
     /* A function of the host that waits its turn on a stream is no kernel. */
-    if ((class & NAME_LAUNCH) && pattern_fits("*LaunchHostFunc*", name))
-        class &= ~(unsigned)NAME_LAUNCH;
+    if ((class & CLASS_LAUNCH) && pattern_fits("*LaunchHostFunc*", name))
+        class &= ~(unsigned)CLASS_LAUNCH;
     return (uint16_t) class;
 }
 

@@ -11,24 +11,24 @@
 #include <stdint.h>
 
 enum name_class {
-    NAME_COMM = 1,         /* a collective or transfer between ranks */
-    NAME_INPUT = 2,        /* the input pipeline: tf.data, DataLoader */
-    NAME_STEP = 4,         /* a step marker: ProfilerStep#N, Profiled batch */
-    NAME_LAUNCH = 8,       /* API: puts work on a device (kernel, graph) */
-    NAME_COPY = 16,        /* API: a copy or fill; device: a copy */
-    NAME_SYNC = 32,        /* API: waits for the device */
-    NAME_TENSOR_CORE = 64, /* kernel: uses matrix units */
-    NAME_ALLOC = 128,      /* API: allocates or frees memory */
-    NAME_OPTIMIZER = 256,  /* Optimizer.step#..., optimizer regions */
-    NAME_BACKWARD = 512,   /* backward pass: autograd nodes */
-    NAME_ITERATOR = 1024,  /* a tf.data iterator: Iterator::... */
-    NAME_GRAPH = 2048,     /* API: launches a whole graph (cudaGraphLaunch) */
-    NAME_WRAPPER = 4096,   /* framework wrapper around an op: EagerExecute */
-    NAME_COMM_HLO = 8192,  /* an HLO collective, if an op: compiler passes have
+    CLASS_COMM = 1,         /* a collective or transfer between ranks */
+    CLASS_INPUT = 2,        /* the input pipeline: tf.data, DataLoader */
+    CLASS_STEP = 4,         /* a step marker: ProfilerStep#N, Profiled batch */
+    CLASS_LAUNCH = 8,       /* API: puts work on a device (kernel, graph) */
+    CLASS_COPY = 16,        /* API: a copy or fill; device: a copy */
+    CLASS_SYNC = 32,        /* API: waits for the device */
+    CLASS_TENSOR_CORE = 64, /* kernel: uses matrix units */
+    CLASS_ALLOC = 128,      /* API: allocates or frees memory */
+    CLASS_OPTIMIZER = 256,  /* Optimizer.step#..., optimizer regions */
+    CLASS_BACKWARD = 512,   /* backward pass: autograd nodes */
+    CLASS_ITERATOR = 1024,  /* a tf.data iterator: Iterator::... */
+    CLASS_GRAPH = 2048,     /* API: launches a whole graph (cudaGraphLaunch) */
+    CLASS_WRAPPER = 4096,   /* framework wrapper around an op: EagerExecute */
+    CLASS_COMM_HLO = 8192,  /* an HLO collective, if an op: compiler passes have
                              such names, too */
-    NAME_COMM_CPU = 16384, /* a collective that the host itself carries out
+    CLASS_COMM_CPU = 16384, /* a collective that the host itself carries out
                               (gloo, MPI), not the call that starts one */
-    NAME_EPOCH = 32768,    /* an epoch around steps: a mark, no work */
+    CLASS_EPOCH = 32768,    /* an epoch around steps: a mark, no work */
 };
 
 /* The class bits of a name. O(length); no state. */

@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         size_t events = a->mem.n, before = a->nsources;
         disturb(b);
         size_t common;
-        if (mem_common(a, b, &common, &e) != 0) abort();
+        if (trace_shared_allocs(a, b, &common, &e) != 0) abort();
         assert(common <= events);
         if (trace_join_memory(a, 0, b, &e) != 0) abort();
         assert(a->mem.n >= events && a->nsources == before + 1);

@@ -335,10 +335,10 @@ static void check_kind(const struct trace *t, row_id r, int kind) {
         uint16_t class;
     } want[] = {
         [OPS_KIND_OP] = {SPAN_OP, 0},
-        [OPS_KIND_INPUT] = {SPAN_OP, NAME_INPUT},
-        [OPS_KIND_COMM] = {SPAN_OP, NAME_COMM | NAME_COMM_CPU},
-        [OPS_KIND_COPY] = {SPAN_OP, NAME_COPY},
-        [OPS_KIND_WAIT] = {SPAN_API, NAME_SYNC},
+        [OPS_KIND_INPUT] = {SPAN_OP, CLASS_INPUT},
+        [OPS_KIND_COMM] = {SPAN_OP, CLASS_COMM | CLASS_COMM_CPU},
+        [OPS_KIND_COPY] = {SPAN_OP, CLASS_COPY},
+        [OPS_KIND_WAIT] = {SPAN_API, CLASS_SYNC},
         [OPS_KIND_PHASE] = {SPAN_ANNOTATION, 0},
     };
     assert_int_equal(t->spans.kind[r], want[kind].span);

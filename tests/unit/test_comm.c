@@ -27,7 +27,7 @@ static void what_belongs_to_another_is_no_member(void **state) {
     tiny_span(t, tiny_thread(t, 1), SPAN_OP, "gloo:all_reduce", 0, 10);
     uint32_t s = trace_source(t, "seen", format_named("xspace"), NULL,
                               (struct bytes){0});
-    t->sources[s].beside = 0;
+    t->sources[s].companion_of = 0;
     tiny_span(t, trace_track(t, s, TRACK_THREAD, 2, 2), SPAN_OP,
               "gloo:all_reduce", 5, 10);
     tiny_seal(t);

@@ -57,7 +57,7 @@ static void chrome_writes_the_whole_of_a_small_trace(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, false);
     t->sources[0].decimals = 3;
-    t->sources[0].slack = 1000;
+    t->sources[0].rounding_ps = 1000;
     t->sources[0].has_clock = true;
     t->epoch_ns = INT64_C(1790857026000000001);
     uint32_t th = tiny_thread(t, 7), st = tiny_stream(t, 0, 20);

@@ -184,7 +184,7 @@ static void times_since_1970_are_kept_to_the_nanosecond(void **state) {
     assert_true(f.t->sources[0].has_clock);
     assert_int_equal(f.t->epoch_ns % 1000000000, 0);
     assert_int_equal(f.t->epoch_ns / 1000000000, 1623143089);
-    assert_int_equal(f.t->sources[0].slack, PS_PER_US);
+    assert_int_equal(f.t->sources[0].rounding_ps, PS_PER_US);
     feed_free(&f);
 }
 

@@ -110,7 +110,7 @@ static void events_of_both_count_once(void **state) {
     assert_int_equal(line_of(t, find_before(t, 3)->stack), 30);
     assert_null(find_before(t, 4));
     assert_int_equal(line_of(t, find_before(t, 5)->stack), 50);
-    assert_int_equal(t->sources[1].beside, 0);
+    assert_int_equal(t->sources[1].companion_of, 0);
     assert_int_equal(trace_processes(t), 1);
     trace_free(a.t);
 }
@@ -124,7 +124,7 @@ static void an_allocation_too_far_away_is_another(void **state) {
     event(&b, 40000, 7, 512, 70); /* in the window, but not in the trace */
     size_t common = 9;
     struct ops_err e;
-    assert_int_equal(mem_common(a.t, b.t, &common, &e), 0);
+    assert_int_equal(trace_shared_allocs(a.t, b.t, &common, &e), 0);
     assert_int_equal(common, 0);
     join(&a, &b);
     assert_int_equal(a.t->mem.n, 2);

@@ -19,35 +19,35 @@ static void real_names_are_known(void **state) {
         const char *name;
         uint16_t class;
     } v[] = {
-        {"ProfilerStep#12", NAME_STEP},
-        {"Profiled batch", NAME_STEP},
+        {"ProfilerStep#12", CLASS_STEP},
+        {"Profiled batch", CLASS_STEP},
         {"enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
-         NAME_INPUT},
-        {"Iterator::Prefetch", NAME_INPUT | NAME_ITERATOR},
-        {"IteratorGetNext:IteratorGetNext", NAME_INPUT},
+         CLASS_INPUT},
+        {"Iterator::Prefetch", CLASS_INPUT | CLASS_ITERATOR},
+        {"IteratorGetNext:IteratorGetNext", CLASS_INPUT},
         {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage"
          "<4096ul>)",
-         NAME_COMM},
-        {"nccl:all_reduce", NAME_COMM},
-        {"gloo:all_reduce", NAME_COMM | NAME_COMM_CPU},
-        {"c10d::allreduce_", NAME_COMM},
-        {"all-reduce.17", NAME_COMM_HLO},
-        {"cudaLaunchKernelExC", NAME_LAUNCH},
-        {"cuLaunchKernelEx", NAME_LAUNCH},
-        {"cudaGraphLaunch", NAME_LAUNCH | NAME_GRAPH},
-        {"hipExtModuleLaunchKernel", NAME_LAUNCH},
-        {"cudaMemcpyAsync", NAME_COPY},
-        {"cudaMemsetAsync", NAME_COPY},
-        {"cudaStreamSynchronize", NAME_SYNC},
-        {"cudaMalloc", NAME_ALLOC},
-        {"Optimizer.step#Adam.step", NAME_OPTIMIZER},
-        {"autograd::engine::evaluate_function: MmBackward0", NAME_BACKWARD},
+         CLASS_COMM},
+        {"nccl:all_reduce", CLASS_COMM},
+        {"gloo:all_reduce", CLASS_COMM | CLASS_COMM_CPU},
+        {"c10d::allreduce_", CLASS_COMM},
+        {"all-reduce.17", CLASS_COMM_HLO},
+        {"cudaLaunchKernelExC", CLASS_LAUNCH},
+        {"cuLaunchKernelEx", CLASS_LAUNCH},
+        {"cudaGraphLaunch", CLASS_LAUNCH | CLASS_GRAPH},
+        {"hipExtModuleLaunchKernel", CLASS_LAUNCH},
+        {"cudaMemcpyAsync", CLASS_COPY},
+        {"cudaMemsetAsync", CLASS_COPY},
+        {"cudaStreamSynchronize", CLASS_SYNC},
+        {"cudaMalloc", CLASS_ALLOC},
+        {"Optimizer.step#Adam.step", CLASS_OPTIMIZER},
+        {"autograd::engine::evaluate_function: MmBackward0", CLASS_BACKWARD},
         {"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64",
-         NAME_TENSOR_CORE},
+         CLASS_TENSOR_CORE},
         {"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128>",
-         NAME_TENSOR_CORE},
-        {"nvjet_tst_128x64_64x8", NAME_TENSOR_CORE},
-        {"EagerExecute: MatMul", NAME_WRAPPER},
+         CLASS_TENSOR_CORE},
+        {"nvjet_tst_128x64_64x8", CLASS_TENSOR_CORE},
+        {"EagerExecute: MatMul", CLASS_WRAPPER},
     };
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
         assert_int_equal(class_of(v[i].name), v[i].class);
@@ -76,9 +76,9 @@ static void a_very_long_name_takes_no_time(void **state) {
     memset(s, 'k', BIG);
     s[BIG] = '\0';
     memcpy(s, "cudaLaunch", 10);
-    assert_int_equal(class_of(s), NAME_LAUNCH);
+    assert_int_equal(class_of(s), CLASS_LAUNCH);
     memcpy(s + BIG - 9, "Backward0", 9);
-    assert_int_equal(class_of(s), NAME_LAUNCH | NAME_BACKWARD);
+    assert_int_equal(class_of(s), CLASS_LAUNCH | CLASS_BACKWARD);
     free(s);
 }
 

@@ -90,7 +90,7 @@ static void rounding_is_no_crossing(void **state) {
     struct trace *t = tiny_new(true, false);
     uint32_t st = trace_track(t, 0, TRACK_STREAM, 0, 1);
     t->tracks[st].device = trace_device(t, 0, DEVICE_TPU, 0);
-    t->sources[0].slack = 2 * US;
+    t->sources[0].rounding_ps = 2 * US;
     tiny_span(t, st, SPAN_KERNEL, "a", 0, 10);
     tiny_span(t, st, SPAN_KERNEL, "b", 5, 7);
     tiny_seal(t);

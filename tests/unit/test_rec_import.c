@@ -93,10 +93,10 @@ static void kinds_become_what_analyses_know(void **state) {
         uint16_t class;
     } kinds[] = {
         {"op", SPAN_OP, 0},
-        {"input", SPAN_OP, NAME_INPUT},
-        {"comm", SPAN_OP, NAME_COMM | NAME_COMM_CPU},
-        {"copy", SPAN_OP, NAME_COPY},
-        {"wait", SPAN_API, NAME_SYNC},
+        {"input", SPAN_OP, CLASS_INPUT},
+        {"comm", SPAN_OP, CLASS_COMM | CLASS_COMM_CPU},
+        {"copy", SPAN_OP, CLASS_COPY},
+        {"wait", SPAN_API, CLASS_SYNC},
         {"phase", SPAN_ANNOTATION, 0},
     };
     enum { N = sizeof kinds / sizeof *kinds };
@@ -112,7 +112,7 @@ static void kinds_become_what_analyses_know(void **state) {
     own_event(&p, own_name(&p, "Foo::Bar", "op"), 100 * US, US, NULL);
     own_event(&p, own_name(&p, "$frame", "op"), 110 * US, US, NULL);
     struct trace *t = load(&p, &file);
-    assert_true(t->sources[0].own);
+    assert_true(t->sources[0].by_opscope);
     assert_int_equal(t->spans.n, N + 2);
     for (row_id r = 0; r < N; r++) {
         assert_int_equal(t->spans.ts[r], (int64_t)r * 10 * US);

@@ -178,7 +178,7 @@ static void figures_come_back_and_unknown_is_null(void **state) {
     assert_non_null(strstr(path, "/node_7_record.xplane.pb"));
     struct trace *t = load(path);
     assert_int_equal(t->notes[NOTE_BAD_FIELD], 0);
-    assert_true(t->sources[0].outside);
+    assert_true(t->sources[0].process_view);
     assert_int_equal(t->nsteps, 0); /* lifetimes are no steps */
     assert_string_equal(strs_text(&t->strs, t->sources[0].host), "node_7");
     assert_int_equal(t->epoch_ns, unix0);

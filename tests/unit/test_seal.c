@@ -18,7 +18,7 @@ static const char *parent_of(const struct trace *t, const char *name) {
 
 static struct trace *with_slack(int64_t slack) {
     struct trace *t = tiny_new(false, false);
-    t->sources[0].slack = slack;
+    t->sources[0].rounding_ps = slack;
     return t;
 }
 

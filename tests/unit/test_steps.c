@@ -66,7 +66,7 @@ static void without_a_device_a_step_ends_at_the_next_marker(void **state) {
 static void between_our_own_markers_is_no_step(void **state) {
     (void)state;
     struct rig g = rig_new();
-    g.t->sources[0].own = true;
+    g.t->sources[0].by_opscope = true;
     marker(&g, 10, 10, 8);
     marker(&g, 11, 18, 8);
     marker(&g, 100, 500, 8);
@@ -82,7 +82,7 @@ static void between_our_own_markers_is_no_step(void **state) {
 static void our_own_steps_wait_for_the_device(void **state) {
     (void)state;
     struct rig g = rig_new();
-    g.t->sources[0].own = true;
+    g.t->sources[0].by_opscope = true;
     marker(&g, 0, 0, 10);
     marker(&g, 1, 20, 10);
     marker(&g, 2, 200, 10);
@@ -245,8 +245,8 @@ static void nested_markers_count_once(void **state) {
 static void markers_that_overlap_are_steps_each(void **state) {
     (void)state;
     struct rig g = rig_new();
-    g.t->sources[0].slack = US; /* times in whole microseconds */
-    marker(&g, 0, 0, 101);      /* ends, by rounding, in the next */
+    g.t->sources[0].rounding_ps = US; /* times in whole microseconds */
+    marker(&g, 0, 0, 101);            /* ends, by rounding, in the next */
     marker(&g, 1, 100, 100);
     marker(&g, 2, 150, 100); /* truly overlaps */
     marker(&g, 9, 160, 91);  /* in the third, but for rounding */

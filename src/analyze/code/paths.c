@@ -69,7 +69,7 @@ void paths_add(struct paths *p, uint32_t node, enum path_value v, int64_t by) {
     p->v[node].has |= 1u << v;
     if (by == 0) return;
     if (node >= c->cap && !grow_column(c, p->cap)) p->oom = true;
-    else sum_add(&c->v[node], by);
+    else sat_inc(&c->v[node], by);
 }
 
 void paths_sum_up(struct paths *p) {
@@ -84,11 +84,11 @@ void paths_sum_up(struct paths *p) {
             return;
         }
         for (size_t i = p->n; i-- > 0;) {
-            sum_add(&total->v[i], paths_self(p, i, k));
+            sat_inc(&total->v[i], paths_self(p, i, k));
             uint32_t parent = p->v[i].parent;
             if (parent == PATH_NONE) continue;
             assert(parent < i);
-            sum_add(&total->v[parent], total->v[i]);
+            sat_inc(&total->v[parent], total->v[i]);
         }
     }
 }

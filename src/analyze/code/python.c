@@ -27,7 +27,7 @@ struct function {
 
 struct python {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct thread_walk walk;
     struct strs names;
     struct function *v;
@@ -85,7 +85,7 @@ static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
     (void)outer;
     if (p->t->spans.kind[r] != SPAN_PYTHON) return TOKEN_NONE;
     uint32_t f = function_of(p, r);
-    if (f != TOKEN_NONE && scope_has(&p->scope, r)) p->v[f].calls++;
+    if (f != TOKEN_NONE && select_has(&p->selection, r)) p->v[f].calls++;
     return f;
 }
 
@@ -107,12 +107,12 @@ static int64_t step_part(struct python *p, row_id r, bool native, int64_t from,
         const struct step *s = &t->steps[i];
         int64_t a = s->ts > from ? s->ts : from;
         int64_t b = s->ts + s->dur < to ? s->ts + s->dur : to;
-        if (b <= a || !p->scope.step_in[i]) continue;
+        if (b <= a || !p->selection.step_in[i]) continue;
         if (s->thread != ROW_NONE && s->thread != track &&
             s->thread != t->tracks[track].thread)
             continue; /* not the thread that the step runs on */
-        sum_add(&sum, b - a);
-        if (native) sum_sub(&sum, intervals_overlap(&p->others[source], a, b));
+        sat_inc(&sum, b - a);
+        if (native) sat_dec(&sum, intervals_overlap(&p->others[source], a, b));
     }
     return sum;
 }
@@ -122,9 +122,9 @@ static void on_spend(void *ctx, row_id r, uint32_t f, int64_t from,
     struct python *p = ctx;
     if (f == TOKEN_NONE) return;
     int64_t part = step_part(p, r, p->v[f].native, from, to);
-    sum_add(&p->v[f].in_step, part);
+    sat_inc(&p->v[f].in_step, part);
     p->inside += part;
-    if (scope_has(&p->scope, r)) sum_add(&p->v[f].self, to - from);
+    if (select_has(&p->selection, r)) sat_inc(&p->v[f].self, to - from);
 }
 
 static bool find_others(struct python *p) {
@@ -151,7 +151,7 @@ static bool find_others(struct python *p) {
 static int python_gather(struct python *p, const struct opts *o,
                          struct ops_err *e) {
     const struct trace *t = p->t;
-    TRY(scope_init(&p->scope, t, o, e));
+    TRY(select_init(&p->selection, t, o, e));
     p->of = calloc(t->strs.n + 1, sizeof *p->of);
     p->near = calloc(t->nsources + 1, sizeof *p->near);
     p->others = calloc(t->nsources + 1, sizeof *p->others);
@@ -160,7 +160,8 @@ static int python_gather(struct python *p, const struct opts *o,
     for (size_t s = 0; s < t->nsources; s++)
         p->near[s] = t->sources[s].step_first;
     for (size_t k = 0; k < t->nsteps; k++) {
-        if (!t->sources[t->steps[k].source].has_stacks || !p->scope.step_in[k])
+        if (!t->sources[t->steps[k].source].has_stacks ||
+            !p->selection.step_in[k])
             continue;
         p->nsteps++;
         p->steps += t->steps[k].dur;
@@ -181,9 +182,9 @@ static int python_gather(struct python *p, const struct opts *o,
             uint32_t f = p->walk.token[r];
             if (f == TOKEN_NONE || t->spans.kind[r] != SPAN_PYTHON ||
                 !on_wants(p, r) || (t->spans.flags[r] & SPAN_ASYNC) ||
-                !scope_has(&p->scope, r))
+                !select_has(&p->selection, r))
                 continue;
-            sum_add(&p->v[f].total,
+            sat_inc(&p->v[f].total,
                     once_add(&p->v[f].once, i, t->spans.ts[r], span_end(t, r)));
         }
     }
@@ -267,7 +268,7 @@ static int python_run(const struct trace *t, const struct opts *o,
         python_say(r, &p);
         rc = result_done(r, e);
     }
-    scope_free(&p.scope);
+    select_free(&p.selection);
     strs_free(&p.names);
     map_free(&p.index);
     free(p.walk.token);

@@ -27,7 +27,7 @@
 
 struct scoping {
     const struct trace *t;
-    const struct scope *scope;
+    const struct selection *selection;
     enum scope_by by;
     struct paths paths;
     struct host_tree host;
@@ -131,7 +131,7 @@ static uint32_t child_of(struct scoping *s, uint32_t outer, row_id r) {
 }
 
 static void count_call(struct scoping *s, uint32_t token, row_id r) {
-    if (scope_has(s->scope, r)) charge(s, token, PATH_CALLS, 1);
+    if (select_has(s->selection, r)) charge(s, token, PATH_CALLS, 1);
 }
 
 /* Remembers which call of a module is open: weights are those of its first. */
@@ -190,7 +190,7 @@ static void add_weights(struct scoping *s, uint32_t token, row_id r) {
 /* ---- the backward pass ---- */
 
 static bool is_backward(const struct trace *t, row_id r) {
-    return span_class(t, r) & NAME_BACKWARD;
+    return span_class(t, r) & CLASS_BACKWARD;
 }
 
 /* Arrows lead to the inner op of a backward step; the whole step is its. */
@@ -339,9 +339,9 @@ static bool on_wants(void *ctx, row_id r) {
 static void on_spend(void *ctx, row_id r, uint32_t token, int64_t from,
                      int64_t to) {
     struct scoping *s = ctx;
-    if (!scope_has(s->scope, r)) return;
+    if (!select_has(s->selection, r)) return;
     if (is_pending(token))
-        sum_add(&s->pending[token_read(token).number].host, to - from);
+        sat_inc(&s->pending[token_read(token).number].host, to - from);
     else charge(s, token, PATH_HOST, to - from);
 }
 
@@ -384,7 +384,7 @@ static bool charge_device(void *ctx, row_id d, row_id launch, int64_t own) {
     bool named = token != TOKEN_NONE;
     s->device = true;
     if (!named && launch != ROW_NONE) token = s->walk.token[launch];
-    if (!scope_has(s->scope, d)) return true;
+    if (!select_has(s->selection, d)) return true;
     charge(s, token, PATH_DEVICE, own);
     charge_hlo(s, token, d);
     if (named) charge(s, token, PATH_CALLS, 1);
@@ -403,7 +403,7 @@ static void charge_flops_track(struct scoping *s, const struct track *tr,
         if (rules[name] == 0) rules[name] = 1 + torch_flops_rule(name_of(s, r));
         uint8_t rule = rules[name] - 1;
         bool told = t->spans.flags[r] & SPAN_COSTED;
-        if ((rule == 0 && !told) || !scope_has(s->scope, r)) continue;
+        if ((rule == 0 && !told) || !select_has(s->selection, r)) continue;
         if (is_inside(t, r, inside)) continue;
         int64_t n = told ? args_int(t, r, "flops", -1)
                          : torch_flops_of(t, r, rule);
@@ -421,7 +421,7 @@ static bool charge_flops(struct scoping *s) {
         if (tr->kind != TRACK_THREAD) continue;
         if (t->sources[tr->source].has_shapes) charge_flops_track(s, tr, rules);
         for (row_id r = tr->first; t->hlo && r < tr->end; r++)
-            if (t->spans.kind[r] == SPAN_OP && scope_has(s->scope, r))
+            if (t->spans.kind[r] == SPAN_OP && select_has(s->selection, r))
                 charge_hlo(s, s->walk.token[r], r);
     }
     free(rules);
@@ -462,8 +462,8 @@ static int charge_memory(struct scoping *s, struct ops_err *e) {
         struct mem_scope in;
         bool any;
         uint32_t allocator = m->allocator[i];
-        rc = mem_scope_init(&in, s->scope, s->t->allocators[allocator].source,
-                            &any, e);
+        rc = mem_scope_init(&in, s->selection,
+                            s->t->allocators[allocator].source, &any, e);
         if (rc != 0) break;
         if (any) charge_allocator(s, &at, &in, &i);
         else
@@ -541,9 +541,12 @@ static int scoping_gather(struct scoping *s, struct ops_err *e) {
 }
 
 int scope_tree_init(struct scope_tree *out, const struct trace *t,
-                    const struct scope *scope, enum scope_by by,
+                    const struct selection *scope, enum scope_by by,
                     struct ops_err *e) {
-    struct scoping s = {.t = t, .scope = scope, .by = by, .layer = ROW_NONE};
+    struct scoping s = {.t = t,
+                        .selection = scope,
+                        .by = by,
+                        .layer = ROW_NONE};
     int rc = scoping_gather(&s, e);
     host_tree_free(&s.host);
     map_free(&s.forward);

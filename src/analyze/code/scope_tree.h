@@ -13,7 +13,7 @@
 #include "analyze/code/paths.h"
 
 struct trace;
-struct scope;
+struct selection;
 
 enum scope_by { BY_SCOPE, BY_MODULE, BY_OP, BY_CODE };
 
@@ -33,7 +33,7 @@ enum scope_by scope_tree_best(const struct trace *t);
 
 /* Counts all that is in scope. On failure nothing is held. O(n). */
 int scope_tree_init(struct scope_tree *s, const struct trace *t,
-                    const struct scope *scope, enum scope_by by,
+                    const struct selection *scope, enum scope_by by,
                     struct ops_err *e);
 void scope_tree_free(struct scope_tree *s);
 

@@ -40,7 +40,7 @@ enum { STACK_MOST = 64 << 10, TEXT_MOST = 128 << 20 };
 
 struct call_paths {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct host_tree host;
     struct thread_walk walk;
     struct paths paths;
@@ -92,7 +92,7 @@ static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
     /* the launching call is no more than the kernel's way to the device */
     if (s->device && t->spans.kind[r] == SPAN_API) return outer;
     uint32_t node = child_of(s, outer, r);
-    if (!s->device && scope_has(&s->scope, r))
+    if (!s->device && select_has(&s->selection, r))
         paths_add(&s->paths, node, PATH_CALLS, 1);
     return node;
 }
@@ -100,7 +100,8 @@ static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
 static void on_spend(void *ctx, row_id r, uint32_t node, int64_t from,
                      int64_t to) {
     struct call_paths *s = ctx;
-    if (s->device || node == TOKEN_NONE || !scope_has(&s->scope, r)) return;
+    if (s->device || node == TOKEN_NONE || !select_has(&s->selection, r))
+        return;
     paths_add(&s->paths, node, PATH_HOST, to - from);
 }
 
@@ -129,7 +130,7 @@ static bool count_work(void *ctx, row_id d, row_id launch, int64_t own) {
         if (op != 0) node = paths_child_id(&s->paths, node, op);
     }
     node = s->walk.token[d] = child_of(s, node, d);
-    if (!scope_has(&s->scope, d)) return true;
+    if (!select_has(&s->selection, d)) return true;
     paths_add(&s->paths, node, PATH_CALLS, 1);
     paths_add(&s->paths, node, PATH_DEVICE, own);
     return true;
@@ -148,7 +149,7 @@ static bool has_device_work(const struct trace *t) {
 static int gather(struct call_paths *s, const struct opts *o,
                   struct ops_err *e) {
     const struct trace *t = s->t;
-    TRY(scope_init(&s->scope, t, o, e));
+    TRY(select_init(&s->selection, t, o, e));
     TRY(host_tree_init(&s->host, t, e));
     s->part = calloc(t->strs.n + 1, sizeof *s->part);
     if (!s->part || !paths_init(&s->paths)) return fail_oom(e);
@@ -266,8 +267,8 @@ static int put_rows(struct result *r, struct call_paths *s, struct ops_err *e) {
     }
     int64_t self = 0, count = 0;
     for (size_t k = i; k < n; k++) {
-        sum_add(&self, paths_self(&s->paths, v[k].row, s->value));
-        sum_add(&count, paths_self(&s->paths, v[k].row, PATH_CALLS));
+        sat_inc(&self, paths_self(&s->paths, v[k].row, s->value));
+        sat_inc(&count, paths_self(&s->paths, v[k].row, PATH_CALLS));
     }
     if (i < n)
         put_row(r, s, "(other paths)", "(other paths)", self, self, count);
@@ -312,7 +313,7 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
         say(r, &s, by != NULL);
         rc = result_done(r, e);
     }
-    scope_free(&s.scope);
+    select_free(&s.selection);
     host_tree_free(&s.host);
     paths_free(&s.paths);
     free(s.walk.token);

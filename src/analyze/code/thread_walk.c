@@ -66,7 +66,7 @@ int thread_walk(struct thread_walk *l, struct ops_err *e) {
     for (size_t i = 0; ok && i < t->spans.n; i++) l->token[i] = TOKEN_NONE;
     for (size_t i = 0; ok && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
-        own_begin(&w.own, t->sources[tr->source].slack);
+        own_begin(&w.own, t->sources[tr->source].rounding_ps);
         if (tr->kind == TRACK_THREAD) {
             uint32_t p = l->python ? python[i] : ROW_NONE;
             ok = walk_pair(&w, p == ROW_NONE ? NULL : &t->tracks[p], tr);

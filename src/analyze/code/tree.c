@@ -211,12 +211,12 @@ static void say_empty(struct result *r, const struct tree *x) {
 static int tree_run(const struct trace *t, const struct opts *o,
                     struct result *r, struct ops_err *e) {
     struct tree x = {.glob = opts_text(o, "scope")};
-    struct scope scope;
+    struct selection scope;
     const char *asked = opts_text(o, "by");
     enum scope_by by = scope_tree_best(t);
     for (size_t i = 0; asked != NULL && i < COUNT(ways); i++)
         if (strcmp(asked, ways[i].name) == 0) by = (enum scope_by)i;
-    TRY(scope_init(&scope, t, o, e));
+    TRY(select_init(&scope, t, o, e));
     result_init(r, "tree", "Scopes");
     result_from_trace(r, t);
     sink_memory(&x.path);
@@ -238,7 +238,7 @@ static int tree_run(const struct trace *t, const struct opts *o,
     sink_free(&x.path);
     free(x.in);
     scope_tree_free(&x.s);
-    scope_free(&scope);
+    select_free(&scope);
     return rc;
 }
 

@@ -92,8 +92,8 @@ static size_t vote_times(struct matcher *w, struct block ref, struct block b) {
     for (size_t i = b.from; i < b.to; i++) {
         int64_t end = end_of(coll_at(w, i));
         while (j + 1 < ref.to &&
-               llabs(diff_of(end_of(coll_at(w, j + 1)), end)) <=
-                   llabs(diff_of(end_of(coll_at(w, j)), end)))
+               llabs(sat_sub(end_of(coll_at(w, j + 1)), end)) <=
+                   llabs(sat_sub(end_of(coll_at(w, j)), end)))
             j++;
         w->votes[n++] = sort_signed((int64_t)(j - ref.from) -
                                     (int64_t)(i - b.from));
@@ -222,9 +222,9 @@ static void take_samples(struct clocks *k, const uint32_t *first_of) {
             uint64_t y = first_of[coll_source(c, b)];
             if (x == y) continue; /* devices of one process have one clock */
             struct sample *s = &k->samples[k->n];
-            *s = (struct sample){.d = diff_of(end_of(a), end_of(b)),
-                                 .lo = diff_of(a->ts, end_of(b)),
-                                 .hi = diff_of(end_of(a), b->ts)};
+            *s = (struct sample){.d = sat_sub(end_of(a), end_of(b)),
+                                 .lo = sat_sub(a->ts, end_of(b)),
+                                 .hi = sat_sub(end_of(a), b->ts)};
             uint64_t pair = x << 32 | y;
             k->order[k->n] =
                 (struct sort_key){pair << 1 | !coll_is_sync(a->kind),
@@ -244,7 +244,7 @@ static struct sample best_region(const uint64_t *lo, const uint64_t *hi,
         while (gone < n && hi[gone] < lo[i]) gone++;
         if (i + 1 < n && lo[i + 1] <= hi[gone]) continue; /* gets deeper */
         int64_t from = signed_of(lo[i]), to = signed_of(hi[gone]);
-        int64_t mid = sum_of(from, diff_of(to, from) / 2);
+        int64_t mid = sat_add(from, sat_sub(to, from) / 2);
         size_t depth = i + 1 - gone;
         if (depth < most || (depth == most && llabs(mid) >= llabs(best.d)))
             continue;
@@ -270,7 +270,7 @@ static bool judge_pair(struct clocks *k, size_t from, size_t to,
         const struct sample *s = &k->samples[k->order[i].row];
         if (s->lo > in.d || in.d > s->hi) continue;
         k->lo[n++] = sort_signed(s->d);
-        int64_t a = diff_of(s->d, s->lo), b = diff_of(s->hi, s->d);
+        int64_t a = sat_sub(s->d, s->lo), b = sat_sub(s->hi, s->d);
         if (a < least) least = a;
         if (b < least) least = b;
     }
@@ -280,10 +280,10 @@ static bool judge_pair(struct clocks *k, size_t from, size_t to,
     int64_t mid = signed_of(k->lo[n / 2]);
     if (mid < in.lo) mid = in.lo;
     if (mid > in.hi) mid = in.hi;
-    int64_t down = diff_of(mid, signed_of(k->lo[n / 10]));
-    int64_t up = diff_of(signed_of(k->lo[n - 1 - n / 10]), mid);
+    int64_t down = sat_sub(mid, signed_of(k->lo[n / 10]));
+    int64_t up = sat_sub(signed_of(k->lo[n - 1 - n / 10]), mid);
     int64_t error = down > up ? down : up;
-    int64_t below = diff_of(mid, in.lo), above = diff_of(in.hi, mid);
+    int64_t below = sat_sub(mid, in.lo), above = sat_sub(in.hi, mid);
     int64_t bound = below > above ? below : above;
     /* all leave between the last one's coming and its going */
     if (n < FEW && error < least) error = least;
@@ -320,9 +320,9 @@ static bool spread(struct clocks *k) {
         if (a->known == b->known) continue;
         more = true;
         struct coll_clock *from = a->known ? a : b, *to = a->known ? b : a;
-        to->offset = a->known ? sum_of(from->offset, e->offset)
-                              : diff_of(from->offset, e->offset);
-        to->error = sum_of(from->error, e->error);
+        to->offset = a->known ? sat_add(from->offset, e->offset)
+                              : sat_sub(from->offset, e->offset);
+        to->error = sat_add(from->error, e->error);
         to->known = true;
     }
     return more;
@@ -403,8 +403,8 @@ static bool is_crossed(const struct collectives *c,
     for (size_t i = 0; i < m->n; i++) {
         const struct coll *x = nth(c, m, i);
         const struct coll_clock *k = &c->clocks[coll_source(c, x)];
-        int64_t left = sum_of(end_of(x), k->offset);
-        if (diff_of(m->latest, left) > sum_of(slack, k->error)) return true;
+        int64_t left = sat_add(end_of(x), k->offset);
+        if (sat_sub(m->latest, left) > sat_add(slack, k->error)) return true;
     }
     return false;
 }

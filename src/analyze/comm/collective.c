@@ -37,7 +37,7 @@ static bool counts(const struct trace *t, row_id r) {
 }
 
 static bool is_cpu(const struct trace *t, row_id r) {
-    return span_class(t, r) & NAME_COMM_CPU;
+    return span_class(t, r) & CLASS_COMM_CPU;
 }
 
 /* Finds what each source has. */
@@ -100,7 +100,7 @@ static bool make_members(struct coll_finder *f) {
     if (v == NULL) return false;
     size_t n = 0;
     for (uint32_t i = 0; i < t->nsources; i++)
-        if (!f->has[i].devices && t->sources[i].beside == ROW_NONE)
+        if (!f->has[i].devices && t->sources[i].companion_of == ROW_NONE)
             v[n++] = (struct member_key){t, {i, ROW_NONE}};
     for (uint32_t d = 0; d < t->ndevices; d++)
         if (f->has[t->devices[d].source].devices)
@@ -262,7 +262,7 @@ static bool take_kernel(struct coll_finder *f, struct open_hlo *open,
                         row_id r) {
     const struct trace *t = f->c->t;
     struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
-    bool hlo = span_class(t, r) & NAME_COMM_HLO;
+    bool hlo = span_class(t, r) & CLASS_COMM_HLO;
     if (hlo && hlo_mark(name, "-done")) return close_hlo(f, open, r);
     if (!hlo || !hlo_mark(name, "-start"))
         return coll_add(f, r, COLL_KERNEL, span_end(t, r));
@@ -295,7 +295,7 @@ static bool take_thread(struct coll_finder *f, const struct track *tr) {
     int64_t until = INT64_MIN;
     if (h->kernels && !h->cpu) return true;
     for (row_id r = tr->first; r < tr->end; r++) {
-        if (!(span_class(t, r) & (NAME_COMM | NAME_COMM_HLO))) continue;
+        if (!(span_class(t, r) & (CLASS_COMM | CLASS_COMM_HLO))) continue;
         if (!counts(t, r) || t->spans.kind[r] == SPAN_API) continue;
         if (h->cpu != is_cpu(t, r) || span_end(t, r) <= until) continue;
         until = span_end(t, r);
@@ -320,9 +320,9 @@ int collectives_init(struct collectives *c, const struct trace *t,
         /* most traces have none, which names and categories tell at once */
         bool any = false;
         for (size_t i = 0; !any && i < t->strs.n; i++)
-            any = t->name_class[i] & (NAME_COMM | NAME_COMM_HLO);
+            any = t->name_class[i] & (CLASS_COMM | CLASS_COMM_HLO);
         for (size_t i = 0; !any && i < t->ncats; i++)
-            any = t->cat_class[i] & NAME_COMM;
+            any = t->cat_class[i] & CLASS_COMM;
         if (any) look_at_sources(&f);
         ok = make_members(&f);
         for (size_t i = 0; ok && any && i < t->ntracks; i++) {
@@ -331,7 +331,7 @@ int collectives_init(struct collectives *c, const struct trace *t,
             /* what opscope record saw are processes: one that is called
              * nccl_perf is no collective; what belongs to another source is no
              * member */
-            if (s->outside || s->beside != ROW_NONE) continue;
+            if (s->process_view || s->companion_of != ROW_NONE) continue;
             if (tr->kind == TRACK_STREAM) ok = take_stream(&f, tr);
             if (tr->kind == TRACK_THREAD) ok = take_thread(&f, tr);
         }
@@ -365,13 +365,13 @@ int64_t coll_world_size(const struct trace *t) {
 }
 
 int64_t coll_arrival(const struct collectives *c, const struct coll *x) {
-    return sum_of(x->ts, c->clocks[coll_source(c, x)].offset);
+    return sat_add(x->ts, c->clocks[coll_source(c, x)].offset);
 }
 
 int64_t coll_wait_end(const struct collectives *c, const struct coll *x) {
     assert(x->match != ROW_NONE);
     int64_t end = x->ts + x->dur;
-    int64_t last = diff_of(c->matches[x->match].latest,
+    int64_t last = sat_sub(c->matches[x->match].latest,
                            c->clocks[coll_source(c, x)].offset);
     if (last < x->ts) return x->ts;
     return last < end ? last : end;
@@ -383,7 +383,7 @@ struct bytes coll_name(const struct collectives *c, const struct coll *x) {
     struct bytes name = strs_bytes(&t->strs, id);
     const uint8_t *p = NULL;
     struct bytes node, type;
-    if (x->carrier == COLL_KERNEL && (t->name_class[id] & NAME_COMM_HLO))
+    if (x->carrier == COLL_KERNEL && (t->name_class[id] & CLASS_COMM_HLO))
         p = hlo_mark(name, "-start");
     else if (x->carrier == COLL_CALL && name_split_tf(name, &node, &type))
         return node;

@@ -30,7 +30,7 @@ struct comm_row {
 
 struct comm {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct collectives c;
     struct phases ph;
     struct sort_key *order; /* those in scope, by row, member, time */
@@ -47,7 +47,7 @@ static bool sort_rows(struct comm *w) {
     bool ok = true;
     for (uint32_t i = 0; ok && i < w->c.n; i++) {
         const struct coll *x = &w->c.v[i];
-        if (!scope_has(&w->scope, x->row)) continue;
+        if (!select_has(&w->selection, x->row)) continue;
         struct bytes name = coll_name(&w->c, x);
         uint64_t key = hash_pair(hash_bytes(name.p, name.n),
                                  x->kind + 64 * (uint64_t)x->group);
@@ -120,7 +120,7 @@ static bool add_member(struct comm *w, size_t from, size_t to) {
         l->matched += matched;
         if (x->bytes >= 0) {
             l->sized = true;
-            sum_add(&l->bytes, x->bytes);
+            sat_inc(&l->bytes, x->bytes);
             l->algo += (double)x->bytes;
             l->algo_ps += (double)ps;
         }
@@ -139,9 +139,9 @@ static bool add_member(struct comm *w, size_t from, size_t to) {
         int64_t total = intervals_length(&all);
         assert(exposed <= total && intervals_length(&wait) <= total);
         l->ranks++;
-        sum_add(&l->total, total);
-        sum_add(&l->exposed, exposed);
-        sum_add(&l->wait, intervals_length(&wait));
+        sat_inc(&l->total, total);
+        sat_inc(&l->exposed, exposed);
+        sat_inc(&l->wait, intervals_length(&wait));
     }
     intervals_free(&all);
     intervals_free(&wait);
@@ -228,13 +228,13 @@ static bool say_whole(struct result *r, struct comm *w) {
             ok = intervals_extend(&all, x->ts, x->ts + x->dur);
         }
         intervals_union(&all);
-        sum_add(&total, intervals_length(&all));
+        sat_inc(&total, intervals_length(&all));
         intervals_free(&all);
     }
     for (size_t i = 0; i < w->t->nsteps; i++) {
-        if (!w->scope.all && !w->scope.step_in[i]) continue;
+        if (!w->selection.all && !w->selection.step_in[i]) continue;
         steps++;
-        sum_add(&time, w->t->steps[i].dur);
+        sat_inc(&time, w->t->steps[i].dur);
     }
     if (ok && steps > 0 && time > 0)
         result_remark(r,
@@ -303,7 +303,7 @@ static int comm_run(const struct trace *t, const struct opts *o,
     result_init(r, "comm", "Communication between ranks");
     result_from_trace(r, t);
     result_cols(r, comm_cols, COUNT(comm_cols));
-    TRY(scope_init(&w.scope, t, o, e));
+    TRY(select_init(&w.selection, t, o, e));
     int rc = collectives_init(&w.c, t, e);
     if (rc == 0 && w.c.n > 0) rc = phases_init(&w.ph, t, e);
     if (rc == 0) rc = comm_fill(&w, r, e);
@@ -318,7 +318,7 @@ static int comm_run(const struct trace *t, const struct opts *o,
     free(w.rows);
     phases_free(&w.ph);
     collectives_free(&w.c);
-    scope_free(&w.scope);
+    select_free(&w.selection);
     return rc;
 }
 

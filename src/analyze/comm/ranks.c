@@ -64,17 +64,17 @@ struct lates {
     size_t n, cap;
 };
 
-static bool take_late(struct lateness *l, const struct scope *scope,
+static bool take_late(struct lateness *l, const struct selection *scope,
                       struct lates *out) {
     const struct collectives *c = l->c;
     for (size_t i = 0; i < c->nmatches; i++) {
         const struct coll_match *m = &c->matches[i];
         const struct coll *last = &c->v[m->last];
-        if (!scope_has(scope, last->row)) continue;
+        if (!select_has(scope, last->row)) continue;
         uint32_t st = c->t->spans.step[last->row];
         int64_t offset = c->clocks[coll_source(c, last)].offset;
         struct late x = {.member = last->member,
-                         .start = diff_of(m->second, offset),
+                         .start = sat_sub(m->second, offset),
                          .end = last->ts};
         x.step = st == ROW_NONE ? INT64_MIN : c->t->steps[st].number;
         if (x.end <= x.start) continue; /* all came at once */
@@ -86,19 +86,19 @@ static bool take_late(struct lateness *l, const struct scope *scope,
     }
     for (size_t i = 0; i < c->nmembers; i++) {
         intervals_union(&l->v[i].late);
-        sum_add(&l->all, intervals_length(&l->v[i].late));
+        sat_inc(&l->all, intervals_length(&l->v[i].late));
     }
     return true;
 }
 
 /* Each member's waiting as a union. */
-static bool take_waits(struct lateness *l, const struct scope *scope) {
+static bool take_waits(struct lateness *l, const struct selection *scope) {
     const struct collectives *c = l->c;
     struct intervals *waits = calloc(c->nmembers + 1, sizeof *waits);
     bool ok = waits != NULL;
     for (size_t i = 0; ok && i < c->n; i++) {
         const struct coll *x = &c->v[i];
-        if (x->match == ROW_NONE || !scope_has(scope, x->row)) continue;
+        if (x->match == ROW_NONE || !select_has(scope, x->row)) continue;
         l->v[x->member].matched++;
         ok = intervals_add(&waits[x->member], x->ts, coll_wait_end(c, x));
     }
@@ -131,7 +131,7 @@ static void judge_steps(struct lateness *l, struct lates *in) {
                  i++) {
                 int64_t from = in->v[i].start, end = in->v[i].end;
                 if (from < until) from = until;
-                if (end > from) sum_add(&sum, diff_of(end, from));
+                if (end > from) sat_inc(&sum, sat_sub(end, from));
                 if (end > until) until = end;
             }
             if (sum > most) most = sum, who = m;
@@ -165,7 +165,7 @@ static void lateness_free(struct lateness *l) {
 
 /* Finds who is late. O(collectives log collectives). */
 static int lateness_init(struct lateness *l, const struct collectives *c,
-                         const struct scope *scope, struct ops_err *e) {
+                         const struct selection *scope, struct ops_err *e) {
     *l = (struct lateness){.c = c, .straggler = ROW_NONE};
     struct lates lates = {0};
     l->v = calloc(c->nmembers + 1, sizeof *l->v);
@@ -183,7 +183,7 @@ static int lateness_init(struct lateness *l, const struct collectives *c,
         for (size_t i = s->step_first; i < s->step_end; i++) {
             if (!scope->all && !scope->step_in[i]) continue;
             m->steps++;
-            sum_add(&m->step_time, c->t->steps[i].dur);
+            sat_inc(&m->step_time, c->t->steps[i].dur);
         }
     }
     if (ok) judge_steps(l, &lates);
@@ -205,8 +205,9 @@ struct late_where {
 };
 
 /* Finds where a member was late. False: out of memory. */
-static bool lateness_where(const struct lateness *l, const struct scope *scope,
-                           uint32_t member, struct late_where *out) {
+static bool lateness_where(const struct lateness *l,
+                           const struct selection *scope, uint32_t member,
+                           struct late_where *out) {
     const struct collectives *c = l->c;
     struct late_where *v = NULL;
     size_t n = 0, cap = 0;
@@ -215,7 +216,7 @@ static bool lateness_where(const struct lateness *l, const struct scope *scope,
     for (size_t i = 0; ok && i < c->nmatches; i++) {
         const struct coll_match *m = &c->matches[i];
         const struct coll *x = &c->v[m->last];
-        if (x->member != member || !scope_has(scope, x->row)) continue;
+        if (x->member != member || !select_has(scope, x->row)) continue;
         uint32_t *at = map_at(&names, c->t->spans.name[x->row]);
         ok = at != NULL && (*at != MAP_NONE || VEC_ROOM(v, n, cap));
         if (!ok) break;
@@ -224,7 +225,7 @@ static bool lateness_where(const struct lateness *l, const struct scope *scope,
             *at = (uint32_t)n++;
         }
         v[*at].calls++;
-        sum_add(&v[*at].late, diff_of(m->latest, m->second));
+        sat_inc(&v[*at].late, sat_sub(m->latest, m->second));
     }
     *out = (struct late_where){0};
     for (size_t i = 0; ok && i < n; i++)
@@ -254,7 +255,7 @@ struct within {
 
 static void spend(void *ctx, row_id r, int64_t from, int64_t to) {
     const struct within *x = ctx;
-    sum_add(&x->self[x->t->spans.name[r]],
+    sat_inc(&x->self[x->t->spans.name[r]],
             intervals_overlap(x->times, from, to));
 }
 
@@ -266,7 +267,7 @@ static bool add_track(const struct within *x, const struct track *tr) {
     bool device = tr->kind == TRACK_STREAM, nests = track_nests(t, tr);
     bool ok = true;
     struct own w = {0};
-    own_begin(&w, t->sources[tr->source].slack);
+    own_begin(&w, t->sources[tr->source].rounding_ps);
     for (row_id r = tr->first; ok && r < tr->end && s->ts[r] < to; r++) {
         int64_t end = span_end(t, r);
         if (end <= from || (s->flags[r] & (SPAN_DERIVED | SPAN_ASYNC)))
@@ -328,7 +329,7 @@ static bool rank_activity_find(struct rank_activity *m, const struct trace *t,
     int64_t sums[PHASES] = {0}, parts[PHASES];
     for (size_t i = 0; i < times->n; i++) {
         phases_split(v, times->v[i].start, times->v[i].end, parts);
-        for (int k = 0; k < PHASES; k++) sum_add(&sums[k], parts[k]);
+        for (int k = 0; k < PHASES; k++) sat_inc(&sums[k], parts[k]);
     }
     for (int k = 0; k < PHASES; k++)
         if (sums[k] > sums[m->phase]) m->phase = (enum phase)k;
@@ -355,7 +356,7 @@ static bool rank_activity_find(struct rank_activity *m, const struct trace *t,
 
 struct ranks {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct collectives c;
     struct lateness late;
     struct phases ph;
@@ -392,7 +393,7 @@ static bool take_source(struct ranks *w, uint32_t source) {
     size_t n = 0;
     for (size_t i = s->step_first; ok && i < s->step_end; i++) {
         const struct step *st = &w->t->steps[i];
-        if (!w->scope.all && !w->scope.step_in[i]) continue;
+        if (!w->selection.all && !w->selection.step_in[i]) continue;
         durs[n++] = (uint64_t)st->dur;
         ok = intervals_add(&times, st->ts, st->ts + st->dur);
     }
@@ -514,7 +515,7 @@ static void put_rank(struct result *r, const struct ranks *w, uint32_t member,
     }
     cell_int(r, "steps", n);
     if (w->c.nmembers > 1) cell_int(r, "collectives", late->matched);
-    if (k->known) cell_int(r, "clock_offset_us", diff_of(0, k->offset));
+    if (k->known) cell_int(r, "clock_offset_us", sat_sub(0, k->offset));
     if (k->known) cell_int(r, "clock_error_us", k->error);
     if (have && l->has_device && l->mean > 0)
         cell_float(r, "device_busy_pct",
@@ -582,7 +583,8 @@ static int say_straggler(struct result *r, const struct ranks *w,
     const struct late_member *m = &w->late.v[member];
     int64_t late = intervals_length(&m->late);
     struct late_where at;
-    if (!lateness_where(&w->late, &w->scope, member, &at)) return fail_oom(e);
+    if (!lateness_where(&w->late, &w->selection, member, &at))
+        return fail_oom(e);
     assert(m->steps > 0 && at.calls > 0);
     result_remark(r,
                   "%s is the straggler: in each step the others wait %s "
@@ -641,7 +643,7 @@ static int ranks_fill(struct ranks *w, struct result *r, struct ops_err *e) {
     ranks_columns(r, w);
     for (uint32_t i = 0; i < w->c.nmembers; i++) {
         uint32_t source = w->c.members[i].source;
-        if (!w->scope.all && !w->scope.source_in[source]) continue;
+        if (!w->selection.all && !w->selection.source_in[source]) continue;
         struct rank_row l;
         if (!measure_rank(w, i, &l)) return fail_oom(e);
         put_rank(r, w, i, &l);
@@ -657,16 +659,16 @@ static int ranks_run(const struct trace *t, const struct opts *o,
     result_init(r, "ranks", "Ranks: who waits for whom");
     result_from_trace(r, t);
     r->in_order = true;
-    TRY(scope_init(&w.scope, t, o, e));
+    TRY(select_init(&w.selection, t, o, e));
     int rc = collectives_init(&w.c, t, e);
-    if (rc == 0) rc = lateness_init(&w.late, &w.c, &w.scope, e);
+    if (rc == 0) rc = lateness_init(&w.late, &w.c, &w.selection, e);
     if (rc == 0) rc = phases_init(&w.ph, t, e);
     if (rc == 0) rc = ranks_fill(&w, r, e);
     phase_window_free(&w.window);
     phases_free(&w.ph);
     if (w.late.v) lateness_free(&w.late);
     collectives_free(&w.c);
-    scope_free(&w.scope);
+    select_free(&w.selection);
     return rc;
 }
 

@@ -78,17 +78,17 @@ struct roof {
 
 static void roof_sum_add(struct roof_sum *s, const struct roof_work *w) {
     s->calls++;
-    sum_add(&s->time, w->time);
-    if (w->flops > 0) sum_add(&s->flops, w->flops);
-    if (w->bytes > 0) sum_add(&s->bytes, w->bytes);
+    sat_inc(&s->time, w->time);
+    if (w->flops > 0) sat_inc(&s->flops, w->flops);
+    if (w->bytes > 0) sat_inc(&s->bytes, w->bytes);
 }
 
 static void roof_add(struct roof *r, const struct roof_work *w,
                      const struct device_peak *p) {
     assert(w->type < DTYPE_N && w->time >= 0);
     r->calls++;
-    sum_add(&r->time, w->time);
-    sum_add(&r->type_time[w->type], w->time);
+    sat_inc(&r->time, w->time);
+    sat_inc(&r->type_time[w->type], w->time);
     if (w->flops < 0 && w->bytes < 0) return;
     if (w->bytes < 0) {
         roof_sum_add(&r->flops, w);
@@ -155,7 +155,7 @@ struct name_fact {
 
 struct roofline {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct host_tree tree;
     bool by_kernel;
     struct roof_row *v;
@@ -237,8 +237,8 @@ static bool charge(struct roofline *x, struct roof_row *to, row_id row,
     x->used[d] = true;
     if (!w->matrix || x->t->spans.step[row] == ROW_NONE) return true;
     x->matrix_s += to->roof.matrix_s - before;
-    sum_add(&x->matrix_time, w->time);
-    if (w->flops >= 0) sum_add(&x->matrix_known, w->time);
+    sat_inc(&x->matrix_time, w->time);
+    if (w->flops >= 0) sat_inc(&x->matrix_known, w->time);
     return true;
 }
 
@@ -274,8 +274,8 @@ static bool charge_instr(struct roofline *x, row_id row,
                                        : row_of_instr(x, i);
     if (!to) return false;
     if (!first && !x->by_kernel && to->roof.calls > 0) {
-        sum_add(&to->roof.time, sp->dur[row]);
-        sum_add(&to->roof.both.time, to->roof.both.calls ? sp->dur[row] : 0);
+        sat_inc(&to->roof.time, sp->dur[row]);
+        sat_inc(&to->roof.both.time, to->roof.both.calls ? sp->dur[row] : 0);
         return true;
     }
     struct roof_work w = {.flops = first ? i->flops : -1,
@@ -307,7 +307,7 @@ static bool note_launched(struct roofline *x, row_id op, row_id kernel) {
         l->best = kernel;
         l->best_time = dur;
     }
-    sum_add(&l->time, dur);
+    sat_inc(&l->time, dur);
     l->kernels++;
     l->products += product;
     return true;
@@ -445,7 +445,7 @@ static bool each_kernel(struct roofline *x,
         x->instr = NULL;
         for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
             if (t->spans.kind[r] != SPAN_KERNEL || !span_is_device_work(t, r) ||
-                !scope_has(&x->scope, r))
+                !select_has(&x->selection, r))
                 continue;
             /* an op of a TPU with others in it, a loop: theirs is the time */
             if (tpu && r + 1 < t->spans.n && t->spans.parent[r + 1] == r)
@@ -480,7 +480,7 @@ static void look_inside(struct roofline *x, const struct track *tr,
  * a product calls (a copy of its bias) is part of the product. */
 static bool host_counts(struct roofline *x, row_id r, uint8_t inside) {
     const struct cost_rule *rule = NULL;
-    if (x->tree.rep[r] != r || !scope_has(&x->scope, r)) return false;
+    if (x->tree.rep[r] != r || !select_has(&x->selection, r)) return false;
     if (hlo_of_span(x->t, r)) return !(inside & INSIDE_RULED);
     if (x->t->spans.kind[r] == SPAN_OP) rule = rule_of(x, x->t->spans.name[r]);
     struct roof_work w;
@@ -545,7 +545,7 @@ static int roofline_gather(struct roofline *x, const struct opts *o,
     const struct trace *t = x->t;
     x->by_kernel = strcmp(opts_text(o, "by"), "kernel") == 0;
     TRY(find_peaks(x, o, e));
-    TRY(scope_init(&x->scope, t, o, e));
+    TRY(select_init(&x->selection, t, o, e));
     TRY(host_tree_init(&x->tree, t, e));
     x->facts = calloc(t->strs.n + 1, sizeof *x->facts);
     x->slot = calloc(t->spans.n + 1, sizeof *x->slot);
@@ -710,7 +710,7 @@ static void say_unknown(struct result *r, const struct roofline *x,
     bool torch = false, shapes = true, own = false;
     for (size_t i = 0; i < x->t->nsources; i++) {
         const struct source *s = &x->t->sources[i];
-        own |= s->own;
+        own |= s->by_opscope;
         torch |= source_is_torchs(s);
         if (source_is_torchs(s) && !s->has_shapes) shapes = false;
     }
@@ -753,10 +753,10 @@ static int64_t step_time(const struct roofline *x, bool *whole) {
         devices[t->devices[d].source] += x->used[d];
     for (size_t i = 0; i < t->nsteps; i++) {
         uint32_t source = t->steps[i].source;
-        if (!x->scope.step_in[i]) continue;
+        if (!x->selection.step_in[i]) continue;
         if (__builtin_mul_overflow(devices[source], t->steps[i].dur, &part))
             part = INT64_MAX;
-        sum_add(&sum, part);
+        sat_inc(&sum, part);
         *whole |= t->sources[source].step_rule == STEPS_WHOLE;
     }
     free(devices);
@@ -790,9 +790,9 @@ static void roofline_say(struct result *r, const struct roofline *x) {
     struct counted c = {0};
     for (size_t i = 0; i < x->n; i++) {
         const struct roof *f = &x->v[i].roof;
-        int64_t known = sum_of(f->both.time, f->flops.time);
-        sum_add(&c.time, f->time);
-        sum_add(&c.known, known);
+        int64_t known = sat_add(f->both.time, f->flops.time);
+        sat_inc(&c.time, f->time);
+        sat_inc(&c.known, known);
         if (roof_of_peak(f) > 100) c.over++;
         if (known == f->time && f->both.calls + f->flops.calls > 0) continue;
         c.unknown++;
@@ -831,7 +831,7 @@ static int roofline_run(const struct trace *t, const struct opts *o,
     for (size_t i = 0; rc == 0 && i < x.n; i++) put_roof(r, &x.v[i]);
     if (rc == 0) roofline_say(r, &x);
     if (rc == 0) rc = result_done(r, e);
-    scope_free(&x.scope);
+    select_free(&x.selection);
     host_tree_free(&x.tree);
     map_free(&x.by_instr);
     free(x.v);

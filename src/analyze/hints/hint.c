@@ -15,7 +15,7 @@
 
 void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
     f->count++;
-    sum_add(&f->time, time);
+    sat_inc(&f->time, time);
     if (f->row != ROW_NONE && time <= f->row_time) return;
     f->row = row;
     f->row_time = time;

@@ -24,9 +24,9 @@ int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
     for (size_t i = 0; i < c->compiles->nspans; i++) {
         const struct compile_span *s = &c->compiles->spans[i];
         if (!is_again(c, s)) continue;
-        sum_add(&all, s->own);
+        sat_inc(&all, s->own);
         for (size_t k = 0; k < n; k++)
-            if (steps[k] == s->step) sum_add(&here, s->own);
+            if (steps[k] == s->step) sat_inc(&here, s->own);
     }
     /* what the chosen steps hold of it is in their own time */
     int64_t mean = count > 0 ? all / count : 0, held = here / (int64_t)n;
@@ -49,7 +49,7 @@ static void repair_recompile(const struct hint_case *c, struct hint_step *s,
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         uint32_t at = s->d.line.v[i].row;
         if (at != ROW_NONE && compiles_has(c->compiles, at))
-            sum_add(&cut, hint_remove(s, i, i + 1, true));
+            sat_inc(&cut, hint_remove(s, i, i + 1, true));
     }
     f->other = again;
     hint_saw(f, last->row, cut);

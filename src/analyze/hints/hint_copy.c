@@ -47,8 +47,8 @@ static bool repair_copy(const struct hint_case *c, struct hint_step *s,
         if (ps < (double)s->trial.work[w]) s->trial.work[w] = (int64_t)ps;
     }
     if (p->lead && a->kind == COPY_H2D) s->trial.ahead[w] = true;
-    sum_add(&f->bytes, a->bytes);
-    sum_add(&f->other, k->dur);
+    sat_inc(&f->bytes, a->bytes);
+    sat_inc(&f->other, k->dur);
     hint_saw(f, k->row, call > k->dur ? call : k->dur);
     return true;
 }
@@ -192,7 +192,7 @@ static void repair_fallback(const struct hint_case *c, struct hint_step *s,
             back = copies(s, p, COPY_H2D);
             if (back) break;
             int64_t host = hint_host(s, p->first, p->end);
-            sum_add(&cpu, host);
+            sat_inc(&cpu, host);
             if (p->row == ROW_NONE || host <= most) continue;
             most = host;
             row = p->row;

@@ -45,10 +45,10 @@ static void halve_kernels(const struct hint_case *c, struct hint_step *s,
         for (uint32_t w = 0; w < s->d.nworks; w++) {
             uint32_t row = s->d.works[w].row;
             if (!runs_kernel(c, s, w)) continue;
-            if (pass == 0) sum_add(&all, s->trial.work[w]);
+            if (pass == 0) sat_inc(&all, s->trial.work[w]);
             if (!is(c->t, row)) continue;
             if (pass == 0) {
-                sum_add(&taken, s->trial.work[w]);
+                sat_inc(&taken, s->trial.work[w]);
                 continue;
             }
             hint_saw(f, row, s->trial.work[w]);

@@ -48,7 +48,7 @@ static void repair_input(const struct hint_case *c, struct hint_step *s,
         uint32_t row = stage_of(c->t, s->d.line.v[most].row);
         int64_t cut = hint_remove(s, p->first, p->end, false);
         if (cut > 0) hint_saw_piece(f, s, most, row, cut);
-        if (!p->input) sum_add(&f->other, cut);
+        if (!p->input) sat_inc(&f->other, cut);
     }
 }
 

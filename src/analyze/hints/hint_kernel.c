@@ -82,7 +82,7 @@ static void join_chain(const struct hint_case *c, struct hint_step *s,
     for (uint32_t w = first; w < end; w++) {
         int64_t d = s->trial.work[w];
         if (d == WORK_GONE) continue;
-        sum_add(&sum, d);
+        sat_inc(&sum, d);
         n += fusable(c, s->d.works[w].row) == FUSE_POINTWISE;
         if (d > most) most = d;
     }

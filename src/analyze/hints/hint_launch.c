@@ -32,7 +32,7 @@ static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
             joined += kernel_is_joined(
                 strs_bytes(&c->t->strs, c->t->spans.name[row]));
             if (s->trial.work[w] != WORK_GONE)
-                sum_add(&device, s->trial.work[w]);
+                sat_inc(&device, s->trial.work[w]);
         }
     }
     /* most of it joined already: what is left are odd tensors */
@@ -88,7 +88,7 @@ static bool graphable(const struct hint_case *c, const struct hint_step *s,
     if (p->lead || p->input || p->optimizer || p->waits || p->copies)
         return false;
     uint32_t call = p->work < p->work_end ? s->d.works[p->work].call : ROW_NONE;
-    return call == ROW_NONE || !(span_class(c->t, call) & NAME_GRAPH);
+    return call == ROW_NONE || !(span_class(c->t, call) & CLASS_GRAPH);
 }
 
 static void repair_launch(const struct hint_case *c, struct hint_step *s,
@@ -101,7 +101,7 @@ static void repair_launch(const struct hint_case *c, struct hint_step *s,
         for (uint32_t w = p->work; w < p->work_end; w++) {
             int64_t dur = s->trial.work[w];
             if (dur == WORK_GONE) continue;
-            sum_add(&device, dur);
+            sat_inc(&device, dur);
             kernels++;
             small += dur < HINT_LAUNCH_US * PS_PER_US;
         }
@@ -176,7 +176,7 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
               c->t->spans.kind[s->ops[i].row] == SPAN_OP;
     /* where no op was recorded at all a pause tells nothing; a C program's code
      * outside of its scopes is just not recorded */
-    if (!any || c->t->sources[c->source].own) return;
+    if (!any || c->t->sources[c->source].by_opscope) return;
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;

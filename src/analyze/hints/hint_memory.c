@@ -19,7 +19,7 @@ static void repair_pressure(const struct hint_case *c, struct hint_step *s,
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         uint32_t row = s->d.line.v[i].row;
         if (row == ROW_NONE || t->spans.kind[row] != SPAN_API ||
-            !(span_class(t, row) & NAME_ALLOC))
+            !(span_class(t, row) & CLASS_ALLOC))
             continue;
         hint_saw(f, row, s->trial.host[i]);
         s->trial.host[i] = 0;
@@ -56,7 +56,7 @@ static void repair_leak(const struct hint_case *c, struct hint_step *s,
     int64_t grows = 0;
     for (size_t i = 0; c->leaks != NULL && i < c->leaks->nrows; i++) {
         struct cell per = subresult_cell(c->leaks, i, "bytes_per_step");
-        if (!per.null) sum_add(&grows, per.i);
+        if (!per.null) sat_inc(&grows, per.i);
     }
     int64_t room = INT64_MAX; /* memory of the source's smallest device */
     for (size_t i = 0; i < c->t->ndevices; i++) {

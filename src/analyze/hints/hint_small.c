@@ -115,7 +115,7 @@ static void repair_small(const struct hint_case *c, struct hint_step *s,
     for (size_t i = 0; i < s->d.line.n; i++) {
         if (s->joined[i] < 0 || s->trial.host[i] <= s->joined[i]) continue;
         hint_saw(f, s->d.line.v[i].row, s->trial.host[i]);
-        sum_add(&f->other, s->joined[i]);
+        sat_inc(&f->other, s->joined[i]);
         s->trial.host[i] = s->joined[i];
         if (leads_on(c, s, i)) s->trial.host[i + 1] = 0;
     }

@@ -32,7 +32,7 @@ static int64_t bytes_back(const struct hint_step *s, const struct step_op *p) {
         const struct copy_args *a = &s->copies[w];
         if (a->kind == COPY_KINDS) continue;
         if (a->kind != COPY_D2H) return -1;
-        sum = sum_of(sum < 0 ? 0 : sum, a->bytes > 0 ? a->bytes : 0);
+        sum = sat_add(sum < 0 ? 0 : sum, a->bytes > 0 ? a->bytes : 0);
     }
     return sum;
 }

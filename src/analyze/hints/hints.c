@@ -84,7 +84,7 @@ static struct around climb(const struct trace *t, uint32_t row,
         }
         uint8_t k = t->spans.kind[row];
         if (k != SPAN_ANNOTATION && !span_is_step_mark(t, row)) a.root = row;
-        a.optimizer |= (span_class(t, row) & NAME_OPTIMIZER) &&
+        a.optimizer |= (span_class(t, row) & CLASS_OPTIMIZER) &&
                        !BYTES_STARTS(strs_bytes(&t->strs, t->spans.name[row]),
                                      "Optimizer.zero_grad");
         row = t->spans.parent[row];
@@ -184,7 +184,7 @@ static int64_t run_all(const struct hint_case *c, bool trial) {
     for (size_t i = 0; i < c->nsteps; i++) {
         int64_t d = replay(trial ? &c->steps[i].trial : &c->steps[i].now);
         if (d < 0) return -1;
-        sum_add(&sum, d);
+        sat_inc(&sum, d);
     }
     return sum;
 }
@@ -301,7 +301,7 @@ static int run_parts(struct hints *h, const struct opts *o, struct ops_err *e) {
 /* The source to study: of those in scope that have steps the one that waits
  * longest for others (it shows what the job could be), else the first rank;
  * ROW_NONE: no source has any. */
-static int pick_source(struct hint_case *c, const struct scope *in,
+static int pick_source(struct hint_case *c, const struct selection *in,
                        struct ops_err *e) {
     const struct trace *t = c->t;
     bool *has = calloc(t->nsources + 1, sizeof *has);
@@ -342,8 +342,9 @@ static int pick_source(struct hint_case *c, const struct scope *in,
     return ok ? 0 : fail_oom(e);
 }
 
-static int study(struct hints *h, const struct trace *t, const struct scope *in,
-                 const struct opts *o, struct ops_err *e) {
+static int study(struct hints *h, const struct trace *t,
+                 const struct selection *in, const struct opts *o,
+                 struct ops_err *e) {
     struct hint_case *c = &h->c;
     uint32_t chosen[MAX_STEPS];
     struct host_side side;
@@ -364,7 +365,7 @@ static int study(struct hints *h, const struct trace *t, const struct scope *in,
         const struct track *tr = &t->tracks[l->v[k]];
         if (tr->kind != TRACK_THREAD) continue;
         for (row_id r = tr->first; !c->host_exchange && r < tr->end; r++)
-            c->host_exchange = span_class(t, r) & NAME_COMM_CPU;
+            c->host_exchange = span_class(t, r) & CLASS_COMM_CPU;
     }
     struct ops_err bad;
     if (device_peak_of(t, device_of(t, c->source), opts_text(o, "device-peak"),
@@ -398,7 +399,7 @@ static int find_hints(struct hints *h, struct ops_err *e) {
             uint32_t row = d->line.v[k].row;
             if (row == ROW_NONE || t->spans.kind[row] != SPAN_API ||
                 d->line.v[k].ts != t->spans.ts[row] ||
-                !(span_class(t, row) & NAME_LAUNCH))
+                !(span_class(t, row) & CLASS_LAUNCH))
                 continue;
             calls++;
             lost += d->stops[k].first == d->stops[k].end;
@@ -460,16 +461,16 @@ static void hints_remarks(struct result *r, const struct hints *h) {
 
 static int hints_run(const struct trace *t, const struct opts *o,
                      struct result *r, struct ops_err *e) {
-    struct scope in;
+    struct selection in;
     struct hints h = {.c = {.t = t}};
-    TRY(scope_init(&in, t, o, e));
+    TRY(select_init(&in, t, o, e));
     int rc = run_parts(&h, o, e);
     if (rc == 0) rc = pick_source(&h.c, &in, e);
     if (rc == 0 && h.c.source != ROW_NONE) {
         rc = study(&h, t, &in, o, e);
         if (rc == 0) rc = find_hints(&h, e);
     }
-    scope_free(&in);
+    select_free(&in);
     if (rc == 0) {
         result_init(r, "hints", "What to change first");
         result_from_trace(r, t);

@@ -107,15 +107,16 @@ static void run_work(struct replay_run *r, uint32_t i) {
     r->ends[i] = r->lanes[w->lane];
     if (dur == WORK_GONE) return;
     if (r->p->ahead[i]) {
-        sum_add(&r->ahead, dur);
+        sat_inc(&r->ahead, dur);
         return;
     }
     const int64_t gap = GAP_NS * PS_PER_NS;
     int64_t start = r->now, before = r->lanes[w->lane];
-    if (before > 0 && sum_of(before, gap) > start) start = sum_of(before, gap);
+    if (before > 0 && sat_add(before, gap) > start)
+        start = sat_add(before, gap);
     if (w->after != DEP_NONE && r->ends[w->after] > start)
         start = r->ends[w->after];
-    r->ends[i] = sum_of(start, dur);
+    r->ends[i] = sat_add(start, dur);
     r->lanes[w->lane] = r->ends[i];
     if (r->ends[i] > r->last) r->last = r->ends[i];
 }
@@ -128,7 +129,7 @@ int64_t replay(const struct plan *p) {
     bool ok = r.ends != NULL && r.lanes != NULL;
     for (size_t i = 0; ok && i < d->line.n; i++) {
         const struct stop *s = &d->stops[i];
-        if (s->wait == DEP_NONE) sum_add(&r.now, p->host[i]);
+        if (s->wait == DEP_NONE) sat_inc(&r.now, p->host[i]);
         for (uint32_t w = s->first; w < s->end; w++) {
             /* in a full queue the launch waits until the device caught up */
             if (w >= QUEUE_MAX && r.ends[w - QUEUE_MAX] > r.now)
@@ -137,11 +138,11 @@ int64_t replay(const struct plan *p) {
         }
         if (s->wait == DEP_NONE) continue;
         if (!p->go[i] && r.ends[s->wait] > r.now) r.now = r.ends[s->wait];
-        sum_add(&r.now, p->host[i]);
+        sat_inc(&r.now, p->host[i]);
     }
     int64_t dur = r.now > r.last ? r.now : r.last;
     if (r.ahead > dur) dur = r.ahead;
     free(r.ends);
     free(r.lanes);
-    return ok ? sum_of(dur, p->stall) : -1;
+    return ok ? sat_add(dur, p->stall) : -1;
 }

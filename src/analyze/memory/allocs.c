@@ -25,7 +25,7 @@ static const struct opt allocs_opts[] = {
 
 struct allocs {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct mem_sites sites;
     bool at_given, peak;
     int64_t at; /* ps */
@@ -149,7 +149,7 @@ static void put_all(struct result *r, const struct allocs *c,
         if (!mem_scope_has(in, m->ts[k])) continue;
         if (m->bytes[k] >= 0) put_block(r, c, b, i);
         else if (l->mate[i] == EVENT_NONE && l->nbefore == 0)
-            put_rest(r, c, a, diff_of(0, m->bytes[k]), 1, m->ts[k]);
+            put_rest(r, c, a, sat_sub(0, m->bytes[k]), 1, m->ts[k]);
     }
     for (size_t i = 0; i < l->nbefore; i++) put_before(r, c, l, a, i);
     struct mem_rest rest = mem_rest(l, (uint32_t)(l->n - 1));
@@ -163,7 +163,7 @@ static int allocs_of(struct allocs *c, uint32_t i, struct result *r,
     const struct allocator *a = &c->t->allocators[i];
     struct mem_scope in;
     bool wanted;
-    TRY(mem_scope_init(&in, &c->scope, a->source, &wanted, e));
+    TRY(mem_scope_init(&in, &c->selection, a->source, &wanted, e));
     struct mem_levels l = {0};
     struct mem_blocks b = {0};
     int rc = wanted ? mem_levels_init(&l, c->t, i, e) : 0;
@@ -194,13 +194,13 @@ static int allocs_run(const struct trace *t, const struct opts *o,
     if (c.at_given) c.at = trace_given_time(t, opts_ps(o, "at"));
     if (c.peak && c.at_given)
         return fail(e, OPS_EUSAGE, "--at and --peak exclude each other");
-    int rc = scope_init(&c.scope, t, o, e);
+    int rc = select_init(&c.selection, t, o, e);
     if (rc == 0) rc = mem_sites_init(&c.sites, t, e);
     for (size_t i = 0; rc == 0 && i < t->nallocators; i++)
         rc = allocs_of(&c, (uint32_t)i, r, e);
     if (rc == 0) rc = result_done(r, e);
     mem_sites_free(&c.sites);
-    scope_free(&c.scope);
+    select_free(&c.selection);
     return rc;
 }
 

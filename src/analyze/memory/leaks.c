@@ -110,8 +110,8 @@ static bool count_survivor(struct leak_search *s, size_t k, size_t step) {
                                       .size = bytes};
     }
     struct tally *y = &s->v[*at];
-    sum_add(&y->bytes, bytes);
-    if (step > 0) sum_add(&y->later, bytes);
+    sat_inc(&y->bytes, bytes);
+    if (step > 0) sat_inc(&y->later, bytes);
     y->blocks++;
     if (y->size != bytes) y->size = -1;
     if (y->last == step) return true;
@@ -170,7 +170,7 @@ static bool is_leak(const struct leak_search *s, const struct tally *y) {
         all += y->third[k];
     }
     if (all < n / 2) return false;
-    int64_t growth = diff_of(s->last, s->first);
+    int64_t growth = sat_sub(s->last, s->first);
     if (growth <= 0 || y->later / 4 > growth) return false;
     uint32_t back = y->size < 0 ? MAP_NONE
                                 : map_get(&s->freed, (uint64_t)-y->size);
@@ -201,7 +201,7 @@ static bool take_leaks(struct leak_search *s) {
             s->found[s->nfound++] = (struct leak_site){.event = y->event};
         }
         struct leak_site *to = &s->found[*at];
-        sum_add(&to->total_bytes, y->bytes);
+        sat_inc(&to->total_bytes, y->bytes);
         to->blocks += y->blocks;
         to->bytes_per_step = to->total_bytes / (int64_t)s->steps.n;
         if (y->seen > to->steps_seen) to->steps_seen = y->seen;
@@ -259,7 +259,7 @@ static void say_level(struct result *r, const struct leak_search *s,
     long long to = steps[s->steps.v[s->steps.n - 1].step].number;
     int64_t per_step = 0;
     for (size_t i = 0; i < s->nfound; i++)
-        sum_add(&per_step, s->found[i].bytes_per_step);
+        sat_inc(&per_step, s->found[i].bytes_per_step);
     human_bytes(s->first, first, sizeof first);
     human_bytes(s->last, last, sizeof last);
     if (s->nfound > 0)
@@ -322,14 +322,14 @@ static int leaks_of(struct result *r, const struct mem_sites *sites,
 
 static int leaks_run(const struct trace *t, const struct opts *o,
                      struct result *r, struct ops_err *e) {
-    struct scope scope = {0};
+    struct selection scope = {0};
     struct mem_sites sites = {0};
     result_init(r, "leaks", "Memory that grows from step to step");
     result_from_trace(r, t);
     result_cols(r, leaks_cols, COUNT(leaks_cols));
     if (missing_say(r, t, MISSING_MEMORY) && t->stacks.n == 0)
         missing_say(r, t, MISSING_STACKS);
-    int rc = scope_init(&scope, t, o, e);
+    int rc = select_init(&scope, t, o, e);
     if (rc == 0) rc = mem_sites_init(&sites, t, e);
     struct mem_steps steps = {0}; /* of the source at hand */
     uint32_t source = ROW_NONE;
@@ -346,7 +346,7 @@ static int leaks_run(const struct trace *t, const struct opts *o,
     mem_steps_free(&steps);
     if (rc == 0) rc = result_done(r, e);
     mem_sites_free(&sites);
-    scope_free(&scope);
+    select_free(&scope);
     return rc;
 }
 

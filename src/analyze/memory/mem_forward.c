@@ -47,7 +47,7 @@ int mem_forward_init(struct mem_forward *f, const struct trace *t,
         for (row_id r = tr->first; ok && r < tr->end; r++) {
             if (t->spans.kind[r] != SPAN_OP || t->spans.ts[r] < end) continue;
             end = span_end(t, r);
-            if (span_class(t, r) & NAME_BACKWARD) continue;
+            if (span_class(t, r) & CLASS_BACKWARD) continue;
             ok = VEC_ROOM(ops->v, ops->n, cap);
             if (ok) ops->v[ops->n++] = r;
         }

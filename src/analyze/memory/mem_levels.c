@@ -52,17 +52,17 @@ static int64_t find_base(struct mem_levels *l) {
     }
     int64_t freed = 0, sum = 0, low = 0, known = 0;
     for (size_t i = 0; i < l->nbefore; i++)
-        sum_add(&known, l->t->before[l->before_first + i].bytes);
+        sat_inc(&known, l->t->before[l->before_first + i].bytes);
     if (l->nbefore > 0) return known;
     for (size_t i = 0; i < l->n; i++) {
         int64_t b = m->bytes[l->first + i];
         if (b < 0 && l->mate[i] == EVENT_NONE && m->addr[l->first + i] != 0)
-            sum_sub(&freed, b);
-        sum_add(&sum, b);
+            sat_dec(&freed, b);
+        sat_inc(&sum, b);
         if (sum < low) low = sum;
     }
     /* the level cannot have been below zero */
-    int64_t least = diff_of(0, low);
+    int64_t least = sat_sub(0, low);
     return freed > least ? freed : least;
 }
 
@@ -116,12 +116,12 @@ int mem_levels_init(struct mem_levels *l, const struct trace *t,
     int64_t level = l->base;
     for (size_t i = 0; i < l->n; i++) {
         size_t k = l->first + i;
-        sum_sub(&level, l->level[i]);
+        sat_dec(&level, l->level[i]);
         if (m->allocated[k] >= 0) {
             level = m->allocated[k];
             l->recorded = true;
         } else {
-            sum_add(&level, m->bytes[k]);
+            sat_inc(&level, m->bytes[k]);
         }
         if (level < 0) level = 0; /* after a recorded one that is wrong */
         l->level[i] = level;
@@ -151,18 +151,18 @@ struct mem_rest mem_rest(const struct mem_levels *l, uint32_t after) {
     int64_t known = 0;
     for (size_t i = 0; i < l->n && after != EVENT_NONE && i <= after; i++) {
         int64_t bytes = m->bytes[l->first + i];
-        if (mem_alive(l, i, after)) sum_add(&known, bytes);
-        if (bytes < 0 && l->mate[i] == EVENT_NONE) sum_add(&r.before, bytes);
+        if (mem_alive(l, i, after)) sat_inc(&known, bytes);
+        if (bytes < 0 && l->mate[i] == EVENT_NONE) sat_inc(&r.before, bytes);
     }
     for (size_t i = 0; i < l->nbefore; i++) {
         int64_t bytes = l->t->before[l->before_first + i].bytes;
         if (!mem_alive_before(l, i, after)) continue;
-        sum_add(&known, bytes);
-        sum_sub(&r.before, bytes);
+        sat_inc(&known, bytes);
+        sat_dec(&r.before, bytes);
     }
     /* frees of blocks without an address may be of blocks in the window */
     if (r.before < 0) r.before = 0;
-    int64_t over = sum_of(known, r.before) - mem_level_after(l, after);
+    int64_t over = sat_add(known, r.before) - mem_level_after(l, after);
     int64_t cut = over < 0 ? 0 : over < r.before ? over : r.before;
     r.before -= cut;
     over -= cut;

@@ -46,7 +46,7 @@ void mem_steps_free(struct mem_steps *m) {
 }
 
 int mem_steps_init(struct mem_steps *m, const struct trace *t,
-                   const struct scope *scope, uint32_t source,
+                   const struct selection *scope, uint32_t source,
                    struct ops_err *e) {
     *m = (struct mem_steps){0};
     const struct source *src = &t->sources[source];
@@ -198,10 +198,10 @@ enum reading { AS_RUNTIME, AS_OP, AS_OTHER, AS_TEXT };
 static enum mem_phase phase_of_span(const struct trace *t, row_id r) {
     struct bytes name = name_of(t, r);
     uint16_t class = span_class(t, r);
-    if (class & NAME_BACKWARD) return MEM_BACKWARD;
-    if (class & NAME_OPTIMIZER)
+    if (class & CLASS_BACKWARD) return MEM_BACKWARD;
+    if (class & CLASS_OPTIMIZER)
         return name_is_zero_grad(name) ? MEM_ZERO_GRAD : MEM_OPTIMIZER;
-    if (class & NAME_INPUT) return MEM_INPUT;
+    if (class & CLASS_INPUT) return MEM_INPUT;
     if (t->spans.kind[r] == SPAN_RUNTIME) return mem_phase_of_runtime(name);
     /* torch's own names have no '/': most ops end here */
     if (t->spans.kind[r] == SPAN_OP && memchr(name.p, '/', name.n))
@@ -363,8 +363,8 @@ static size_t name_scope(const struct trace *t, str_id name, char *buf,
     return put(buf, cap, 0, b);
 }
 
-static size_t scope_text(const struct mem_sites *s, const struct mem_site *at,
-                         size_t k, char *buf, size_t cap) {
+static size_t select_text(const struct mem_sites *s, const struct mem_site *at,
+                          size_t k, char *buf, size_t cap) {
     const struct trace *t = s->t;
     size_t n = region_path(t, at->span, buf, cap);
     if (n == 0) n = region_path(t, waiting_span(s, k), buf, cap);
@@ -416,7 +416,7 @@ size_t mem_site_text(const struct mem_sites *s, const struct mem_site *at,
     buf[0] = '\0';
     switch (by) {
     case MEM_BY_OP: return op_text(s, at, k, buf, cap);
-    case MEM_BY_SCOPE: return scope_text(s, at, k, buf, cap);
+    case MEM_BY_SCOPE: return select_text(s, at, k, buf, cap);
     case MEM_BY_MODULE: return module_text(s, at, k, buf, cap);
     case MEM_BY_STACK: break;
     default: return 0;
@@ -573,7 +573,7 @@ static bool ended_in_phase(const struct mem_blocks *b, size_t i, size_t j,
         /* autograd runs one node after the other: the pass goes on until the
          * thread that frees has begun something else. TensorFlow's executor
          * mixes passes; there, what a gradient's op leaves is a gradient. */
-        return (span_class(l->t, at->region) & NAME_BACKWARD) &&
+        return (span_class(l->t, at->region) & CLASS_BACKWARD) &&
                mem_phase_before(b->sites, m->track[l->first + j],
                                 m->ts[l->first + j]) == MEM_BACKWARD;
     if (at->region != ROW_NONE)
@@ -629,7 +629,7 @@ static enum mem_category block_category(const struct mem_blocks *b, size_t i,
     };
     const struct trace *t = b->l->t;
     size_t event = b->l->first + i;
-    if (t->sources[t->allocators[t->mem.allocator[event]].source].own) {
+    if (t->sources[t->allocators[t->mem.allocator[event]].source].by_opscope) {
         /* the program itself said what the block is for (ops_alloc's tag) */
         const char *tag = strs_text(&t->strs, t->mem.what[event]);
         for (size_t k = 0; k < COUNT(tags); k++)
@@ -657,7 +657,7 @@ struct bytes mem_block_label(const struct mem_blocks *b, size_t i,
     size_t k = b->l->first + i;
     enum mem_category c = block_category(b, i, at);
     if (c == MEM_UNKNOWN && t->mem.what[k] != 0 &&
-        t->sources[t->allocators[t->mem.allocator[k]].source].own)
+        t->sources[t->allocators[t->mem.allocator[k]].source].by_opscope)
         return strs_bytes(&t->strs, t->mem.what[k]);
     return bytes_of(mem_category_name(c));
 }

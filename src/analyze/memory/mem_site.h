@@ -14,7 +14,7 @@
 
 struct mem_levels;
 struct result;
-struct scope;
+struct selection;
 struct trace;
 
 /* ---- steps as memory sees them ---- */
@@ -34,7 +34,7 @@ struct mem_steps {
 /* Takes the steps that scope takes (of which two need not be neighbours); all
  * if scope is NULL. O(steps log steps). */
 int mem_steps_init(struct mem_steps *m, const struct trace *t,
-                   const struct scope *scope, uint32_t source,
+                   const struct selection *scope, uint32_t source,
                    struct ops_err *e);
 void mem_steps_free(struct mem_steps *m);
 

@@ -53,7 +53,7 @@ struct memory {
     const struct trace *t;
     const struct view *view;
     size_t points;
-    struct scope scope;
+    struct selection selection;
     struct mem_sites sites; /* only where holders are asked for */
     bool replayed;
 };
@@ -136,13 +136,13 @@ static struct segment_use segment_use_of(const struct trace *t,
             const struct mem_block *b = &t->blocks[k];
             /* a block that waits for its stream is not free yet */
             bool is_free = b->state == BLOCK_FREE;
-            sum_add(is_free ? &free : &used, b->bytes);
+            sat_inc(is_free ? &free : &used, b->bytes);
             if (is_free && b->bytes > u.largest_free) u.largest_free = b->bytes;
         }
         u.segments++;
-        sum_add(&u.bytes, s->bytes);
-        sum_add(&u.free, free);
-        if (used > 0) sum_add(&u.stuck, free);
+        sat_inc(&u.bytes, s->bytes);
+        sat_inc(&u.free, free);
+        if (used > 0) sat_inc(&u.stuck, free);
     }
     return u;
 }
@@ -302,9 +302,9 @@ static bool holders_add(struct holders *h, struct bytes key, int64_t bytes,
         *row = (uint32_t)h->n;
         h->v[h->n++] = (struct holder){.key = id};
     }
-    sum_add(&h->v[*row].bytes, bytes);
-    sum_add(&h->v[*row].blocks, blocks);
-    sum_add(&h->total, bytes);
+    sat_inc(&h->v[*row].bytes, bytes);
+    sat_inc(&h->v[*row].blocks, blocks);
+    sat_inc(&h->total, bytes);
     return true;
 }
 
@@ -459,7 +459,8 @@ static int say_ooms(const struct memory *m, struct result *r,
     for (size_t i = 0; i < m->t->nooms; i++) {
         const struct mem_oom *o = &m->t->ooms[i];
         uint32_t source = m->t->allocators[o->allocator].source;
-        if ((!m->scope.all && !m->scope.source_in[source]) || n++ >= SHOWN)
+        if ((!m->selection.all && !m->selection.source_in[source]) ||
+            n++ >= SHOWN)
             continue;
         char who[512], held[1024], asked[NUMBER_MAX], spare[NUMBER_MAX];
         bool known = o->device_free >= 0;
@@ -488,7 +489,8 @@ static void say_segments(const struct memory *m, struct result *r) {
     for (size_t i = 0; t->nsegments > 0 && i < t->nallocators; i++) {
         struct segment_use u = segment_use_of(t, (uint32_t)i);
         uint32_t source = t->allocators[i].source;
-        if (u.segments == 0 || (!m->scope.all && !m->scope.source_in[source]))
+        if (u.segments == 0 ||
+            (!m->selection.all && !m->selection.source_in[source]))
             continue;
         char all[NUMBER_MAX], spare[NUMBER_MAX], stuck[NUMBER_MAX],
             largest[NUMBER_MAX];
@@ -513,7 +515,7 @@ static int memory_allocator(struct memory *m, uint32_t i, struct result *r,
     const struct allocator *a = &m->t->allocators[i];
     struct mem_scope in;
     bool wanted;
-    TRY(mem_scope_init(&in, &m->scope, a->source, &wanted, e));
+    TRY(mem_scope_init(&in, &m->selection, a->source, &wanted, e));
     struct mem_levels l = {0};
     int rc = wanted ? mem_levels_init(&l, m->t, i, e) : 0;
     if (rc == 0 && l.n > 0) {
@@ -543,7 +545,7 @@ static int memory_fill(struct memory *m, const struct opts *o, struct result *r,
         result_cols(r, time_cols, COUNT(time_cols));
         r->in_order = true;
     } else holder_columns(r, m->view);
-    TRY(scope_init(&m->scope, m->t, o, e));
+    TRY(select_init(&m->selection, m->t, o, e));
     if (m->view > &views[VIEW_TIME] || m->t->nooms > 0)
         TRY(mem_sites_init(&m->sites, m->t, e));
     if (key == MEM_BY_MODULE) TRY(mem_sites_modules(&m->sites, e));
@@ -570,7 +572,7 @@ static int memory_run(const struct trace *t, const struct opts *o,
     int rc = memory_fill(&m, o, r, e);
     if (rc == 0) rc = result_done(r, e);
     mem_sites_free(&m.sites);
-    scope_free(&m.scope);
+    select_free(&m.selection);
     return rc;
 }
 

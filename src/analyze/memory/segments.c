@@ -65,8 +65,8 @@ static void put_segment(struct result *r, const struct trace *t,
         if (t->blocks[k].bytes > largest) largest = t->blocks[k].bytes;
     }
     all->segments++;
-    sum_add(&all->bytes, s->bytes);
-    sum_add(&all->active, s->active);
+    sat_inc(&all->bytes, s->bytes);
+    sat_inc(&all->active, s->active);
     if (largest > all->largest) all->largest = largest;
     result_row(r);
     cell_text(r, "device", label_device(r, t, a->source, a->device));
@@ -93,7 +93,7 @@ static void put_segment(struct result *r, const struct trace *t,
 }
 
 static void say_segments(struct result *r, const struct trace *t,
-                         const struct scope *in,
+                         const struct selection *in,
                          const struct segment_sums *all) {
     char bytes[48], active[48], largest[48];
     bool snapshot = false; /* is one among the sources that count? */
@@ -130,9 +130,9 @@ static void say_segments(struct result *r, const struct trace *t,
 
 static int segments_run(const struct trace *t, const struct opts *o,
                         struct result *r, struct ops_err *e) {
-    struct scope in = {0};
+    struct selection in = {0};
     struct segment_sums all = {0};
-    TRY(scope_init(&in, t, o, e));
+    TRY(select_init(&in, t, o, e));
     result_init(r, "segments", "Segments of the allocator");
     result_from_trace(r, t);
     result_cols(r, segments_cols, COUNT(segments_cols));
@@ -142,7 +142,7 @@ static int segments_run(const struct trace *t, const struct opts *o,
             put_segment(r, t, &t->segments[i], &all);
     }
     say_segments(r, t, &in, &all);
-    scope_free(&in);
+    select_free(&in);
     return result_done(r, e);
 }
 

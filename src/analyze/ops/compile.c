@@ -44,13 +44,13 @@ static const struct column compile_cols[] = {
     {"where", NULL, NULL, "the host or rank", COL_TEXT, COL_DETAIL},
 };
 
-static void add_up(const struct compiles *c, const struct scope *in,
+static void add_up(const struct compiles *c, const struct selection *in,
                    struct sums *v) {
     for (size_t i = 0; i < c->nspans; i++) {
         const struct compile_span *s = &c->spans[i];
         struct sums *g = &v[s->group];
-        if (!scope_has(in, s->row)) continue;
-        sum_add(&g->total, s->own);
+        if (!select_has(in, s->row)) continue;
+        sat_inc(&g->total, s->own);
         if (!g->seen || s->ts < g->first) g->first = s->ts;
         g->seen = true;
         if (s->more) continue;
@@ -95,7 +95,7 @@ static void compile_say(struct result *r, const struct compiles *c,
         const struct compile_group *g = &c->groups[i];
         if (!v[i].seen) continue;
         if (g->kind == COMPILE_GUARD) guards = true;
-        else sum_add(&total, v[i].total);
+        else sat_inc(&total, v[i].total);
         if (g->kind == COMPILE_COMPILE) again += v[i].again;
         if (v[i].again > 0 && !v[i].reasons[0] && !unsaid)
             unsaid = g->framework;
@@ -126,12 +126,12 @@ static void compile_say(struct result *r, const struct compiles *c,
 static int compile_run(const struct trace *t, const struct opts *o,
                        struct result *r, struct ops_err *e) {
     struct compiles c = {0};
-    struct scope in = {0};
+    struct selection in = {0};
     struct sums *v = NULL;
     result_init(r, "compile", "Compilation");
     result_from_trace(r, t);
     result_cols(r, compile_cols, COUNT(compile_cols));
-    int rc = scope_init(&in, t, o, e);
+    int rc = select_init(&in, t, o, e);
     if (rc == 0) rc = compiles_init(&c, t, e);
     if (rc == 0) v = calloc(c.ngroups + 1, sizeof *v);
     if (rc == 0 && v == NULL) rc = fail_oom(e);
@@ -144,7 +144,7 @@ static int compile_run(const struct trace *t, const struct opts *o,
     }
     free(v);
     compiles_free(&c);
-    scope_free(&in);
+    select_free(&in);
     return rc;
 }
 

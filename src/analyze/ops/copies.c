@@ -19,7 +19,7 @@ struct copy_group {
 
 struct copies {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct intervals *busy; /* by device: when a kernel ran; one more for
                                streams of no device */
     struct copy_group v[COPY_KINDS][PAGEABLE_STATES];
@@ -55,13 +55,13 @@ static void count_copy(struct copies *c, row_id r) {
     int64_t dur = t->spans.dur[r], start = t->spans.ts[r];
     size_t d = device_index(t, t->spans.track[r]);
     g->calls++;
-    sum_add(&g->total, dur);
+    sat_inc(&g->total, dur);
     int64_t hidden = intervals_overlap(&c->busy[d], start, start + dur);
-    sum_add(&g->exposed, dur - hidden);
+    sat_inc(&g->exposed, dur - hidden);
     if (a.bytes < 0) return;
     g->sized = true;
-    sum_add(&g->bytes, a.bytes);
-    sum_add(&g->sized_time, dur);
+    sat_inc(&g->bytes, a.bytes);
+    sat_inc(&g->sized_time, dur);
 }
 
 static const struct column copies_cols[] = {
@@ -103,12 +103,12 @@ static int copies_run(const struct trace *t, const struct opts *o,
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
     result_cols(r, copies_cols, COUNT(copies_cols));
-    int rc = scope_init(&c.scope, t, o, e);
+    int rc = select_init(&c.selection, t, o, e);
     if (rc == 0) rc = find_busy(&c, e);
     if (rc == 0) {
         for (row_id i = 0; i < t->spans.n; i++)
             if (is_work(t, i) && t->spans.kind[i] != SPAN_KERNEL &&
-                scope_has(&c.scope, i))
+                select_has(&c.selection, i))
                 count_copy(&c, i);
         for (int k = 0; k < COPY_KINDS; k++)
             for (int p = 0; p < PAGEABLE_STATES; p++)
@@ -118,7 +118,7 @@ static int copies_run(const struct trace *t, const struct opts *o,
     for (size_t d = 0; c.busy && d <= t->ndevices; d++)
         intervals_free(&c.busy[d]);
     free(c.busy);
-    scope_free(&c.scope);
+    select_free(&c.selection);
     return rc;
 }
 

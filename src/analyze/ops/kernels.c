@@ -59,7 +59,7 @@ struct op_time {
 
 struct kernels {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct host_tree tree;
     struct kernel_group *v;
     size_t n, cap;
@@ -132,7 +132,7 @@ static bool charge_op(struct kernels *k, uint32_t g, str_id op, row_id r,
         *at = (uint32_t)k->nops++;
     }
     struct op_time *o = &k->ops[*at];
-    sum_add(&o->time, k->t->spans.dur[r]);
+    sat_inc(&o->time, k->t->spans.dur[r]);
     if (o->time > k->v[g].op_time) {
         k->v[g].op_time = o->time;
         k->v[g].op = op;
@@ -169,7 +169,7 @@ static str_id op_of(struct kernels *k, row_id r, row_id launch,
         if (m->op != 0) return m->op;
     }
     if (op == ROW_NONE || (t->spans.flags[op] & SPAN_STEPMARK) ||
-        (span_class(t, op) & NAME_STEP))
+        (span_class(t, op) & CLASS_STEP))
         return 0; /* a step launches nothing by itself */
     return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
 }
@@ -177,7 +177,7 @@ static str_id op_of(struct kernels *k, row_id r, row_id launch,
 static bool count_kernel(void *ctx, row_id r, row_id launch, int64_t own) {
     struct kernels *k = ctx;
     const struct trace *t = k->t;
-    if (t->spans.kind[r] != SPAN_KERNEL || !scope_has(&k->scope, r))
+    if (t->spans.kind[r] != SPAN_KERNEL || !select_has(&k->selection, r))
         return true;
     int64_t dur = t->spans.dur[r];
     uint32_t device = t->tracks[t->spans.track[r]].device;
@@ -193,18 +193,18 @@ static bool count_kernel(void *ctx, row_id r, row_id launch, int64_t own) {
     struct kernel_group *v = &k->v[g];
     if (k->variants[var].time == 0) v->variants++;
     /* an instant must count as a variant too, hence the one */
-    sum_add(&k->variants[var].time, dur ? dur : 1);
+    sat_inc(&k->variants[var].time, dur ? dur : 1);
     if (v->best == ROW_NONE ||
         k->variants[var].time > k->variants[v->best].time)
         v->best = var;
     v->calls++;
-    sum_add(&v->total, dur);
-    sum_add(&v->self, own);
+    sat_inc(&v->total, dur);
+    sat_inc(&v->self, own);
     if (dur < v->min) v->min = dur;
     if (dur > v->max) v->max = dur;
     if (m->a.occupancy_pct >= 0) {
         v->occupancy_time += m->a.occupancy_pct * (double)dur;
-        sum_add(&v->occupancy_dur, dur);
+        sat_inc(&v->occupancy_dur, dur);
     }
     k->whole += own;
     return charge_op(k, g, op_of(k, r, launch, m), r, m);
@@ -268,7 +268,7 @@ static void kernels_put_row(struct result *r, const struct kernels *k,
     cell_text(r, "op", v->op ? strs_text(&k->texts, v->op) : NULL);
     cell_int(r, "calls", v->calls);
     cell_int(r, "total_us", v->total);
-    cell_int(r, "mean_us", sum_of(v->total, v->calls / 2) / v->calls);
+    cell_int(r, "mean_us", sat_add(v->total, v->calls / 2) / v->calls);
     cell_int(r, "min_us", v->min);
     cell_int(r, "max_us", v->max);
     if (k->whole > 0)
@@ -281,7 +281,7 @@ static void kernels_put_row(struct result *r, const struct kernels *k,
         cell_float(r, "occupancy_pct",
                    v->occupancy_time / (double)v->occupancy_dur);
     cell_bool(r, "tensor_core",
-              (t->name_class[v->name] & NAME_TENSOR_CORE) != 0);
+              (t->name_class[v->name] & CLASS_TENSOR_CORE) != 0);
     cell_int(r, "variants", v->variants);
     hlo_cells(r, t, v->hlo,
               v->program ? strs_text(&k->texts, v->program) : NULL);
@@ -293,7 +293,7 @@ static int kernels_gather(struct kernels *k, const struct opts *o,
     k->by_variant = strcmp(opts_text(o, "group"), "shape") == 0;
     k->memo = calloc(k->t->ncats + 1, sizeof *k->memo);
     if (!k->memo || !strs_init(&k->texts)) return fail_oom(e);
-    TRY(scope_init(&k->scope, k->t, o, e));
+    TRY(select_init(&k->selection, k->t, o, e));
     TRY(host_tree_init(&k->tree, k->t, e));
     return own_each_work(k->t, count_kernel, k) ? 0 : fail_oom(e);
 }
@@ -309,7 +309,7 @@ static int kernels_run(const struct trace *t, const struct opts *o,
     for (size_t i = 0; rc == 0 && i < k.n; i++)
         if (k.v[i].calls > 0) kernels_put_row(r, &k, &k.v[i]);
     if (rc == 0) rc = result_done(r, e);
-    scope_free(&k.scope);
+    select_free(&k.selection);
     host_tree_free(&k.tree);
     strs_free(&k.texts);
     map_free(&k.by_name);

@@ -48,7 +48,7 @@ struct group {
 
 struct launches {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct host_tree tree;
     struct call *v;
     size_t n, cap;
@@ -90,7 +90,7 @@ static struct call call_of(const struct trace *t, row_id host, size_t first,
         c.shorter += t->spans.dur[r] < t->spans.dur[host] / pieces;
     }
     /* no other call starts several, however the runtime spells it */
-    if ((span_class(t, host) & NAME_GRAPH) || c.kernels > 1)
+    if ((span_class(t, host) & CLASS_GRAPH) || c.kernels > 1)
         c.graph_kernels = c.kernels;
     return c;
 }
@@ -329,17 +329,17 @@ static int launch_gather(struct launches *l, const struct opts *o,
     l->by_call = strcmp(opts_text(o, "by"), "call") == 0;
     l->of_name = calloc(l->t->strs.n + 1, sizeof *l->of_name);
     if (!l->of_name || !strs_init(&l->texts)) return fail_oom(e);
-    TRY(scope_init(&l->scope, l->t, o, e));
+    TRY(select_init(&l->selection, l->t, o, e));
     TRY(host_tree_init(&l->tree, l->t, e));
     if (!take_calls(l) || !find_queues(l)) return fail_oom(e);
     for (size_t i = 0; i < l->n; i++) {
         struct call *c = &l->v[i];
-        if (!scope_has(&l->scope, c->host)) continue;
+        if (!select_has(&l->selection, c->host)) continue;
         c->group = group_of(l, c);
         if (c->group == ROW_NONE) return fail_oom(e);
         struct group *g = &l->groups[c->group];
         g->launches++;
-        sum_add(&g->time, l->t->spans.dur[c->host]);
+        sat_inc(&g->time, l->t->spans.dur[c->host]);
         g->kernels += c->kernels;
         g->graph_kernels += c->graph_kernels;
         g->shorter += c->shorter;
@@ -359,7 +359,7 @@ static int launch_run(const struct trace *t, const struct opts *o,
     put_columns(r, l.by_call);
     if (rc == 0) put_rows(r, &l);
     if (rc == 0) rc = result_done(r, e);
-    scope_free(&l.scope);
+    select_free(&l.selection);
     host_tree_free(&l.tree);
     strs_free(&l.texts);
     map_free(&l.of_text);

@@ -35,7 +35,7 @@ static const struct opt ops_opts[] = {
 
 struct ops {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct host_tree tree;
     struct op_groups groups;
     uint32_t *gid; /* by row: its group; kept rows only. INNER: a call
@@ -68,12 +68,13 @@ static void add_hlo_flops(struct ops *o, struct op_group *v, row_id r) {
     const struct hlo_instr *i = v->hlo ? hlo_of_span(o->t, r) : NULL;
     if (i == NULL || i->flops < 0) return;
     v->has_flops = true;
-    if (hlo_is_first(o->t, r, i)) sum_add(&v->flops, i->flops);
+    if (hlo_is_first(o->t, r, i)) sat_inc(&v->flops, i->flops);
 }
 
 static void spend(void *ctx, row_id r, int64_t from, int64_t to) {
     struct ops *o = ctx;
-    if (scope_has(&o->scope, r)) sum_add(&group_at(o, r)->host_self, to - from);
+    if (select_has(&o->selection, r))
+        sat_inc(&group_at(o, r)->host_self, to - from);
 }
 
 /* Closes the open spans down to `to`. */
@@ -88,7 +89,7 @@ static bool count_track(struct ops *o, uint32_t track) {
     const struct source *src = &o->t->sources[tr->source];
     const int64_t *ts = o->t->spans.ts;
     bool torch = source_is_torchs(src);
-    own_begin(&o->own, src->slack);
+    own_begin(&o->own, src->rounding_ps);
     for (row_id r = tr->first; r < tr->end; r++) {
         if (o->tree.rep[r] != r) continue;
         int64_t end = span_end(o->t, r);
@@ -102,11 +103,11 @@ static bool count_track(struct ops *o, uint32_t track) {
         o->open[o->nopen++] = r;
         /* torch counts a call inside of one of its group in the totals again */
         o->gid[r] = g | (o->groups.v[g].open++ > 0 && !torch ? INNER : 0);
-        if (!scope_has(&o->scope, r)) continue;
+        if (!select_has(&o->selection, r)) continue;
         struct op_group *v = group_at(o, r);
         v->calls++;
         add_hlo_flops(o, v, r);
-        sum_add(&v->host,
+        sat_inc(&v->host,
                 torch ? end - ts[r] : once_add(&v->once, track, ts[r], end));
         v->has_device |= src->has_device;
         v->has_memory |= src->has_memory;
@@ -141,10 +142,10 @@ static bool charge_device_op(struct ops *o, row_id d, struct bytes name,
     v->calls++;
     add_hlo_flops(o, v, d);
     bool nests = track_nests(o->t, &o->t->tracks[track]);
-    sum_add(&v->device,
+    sat_inc(&v->device,
             nests ? once_add(&v->once, track, sp->ts[d], span_end(o->t, d))
                   : sp->dur[d]);
-    sum_add(&v->device_self, own);
+    sat_inc(&v->device_self, own);
     v->has_device = true;
     return true;
 }
@@ -159,15 +160,15 @@ static bool charge_span(void *ctx, row_id d, row_id launch, int64_t own) {
     struct bytes name = {0};
     if (op == ROW_NONE || sp->kind[op] == SPAN_ANNOTATION)
         name = device_op(o, d);
-    if (name.n > 0 && scope_has(&o->scope, d) &&
+    if (name.n > 0 && select_has(&o->selection, d) &&
         !charge_device_op(o, d, name, own))
         return false;
     if (op != ROW_NONE) {
-        sum_add(&o->launched[op], own);
-        if (name.n == 0 && scope_has(&o->scope, op))
-            sum_add(&group_at(o, op)->device_self, own);
-    } else if (name.n == 0 && scope_has(&o->scope, d)) {
-        sum_add(&o->unattributed, own);
+        sat_inc(&o->launched[op], own);
+        if (name.n == 0 && select_has(&o->selection, op))
+            sat_inc(&group_at(o, op)->device_self, own);
+    } else if (name.n == 0 && select_has(&o->selection, d)) {
+        sat_inc(&o->unattributed, own);
         o->nunattributed++;
     }
     return true;
@@ -187,9 +188,9 @@ static int charge_device(struct ops *o, struct ops_err *e) {
         /* sums from the leaves up: children stand after their parents */
         for (row_id r = tr->end; r-- > tr->first;) {
             if (dev[r] == 0 || h->rep[r] != r) continue;
-            if (scope_has(&o->scope, r) && !is_inner(o, r))
-                sum_add(&group_at(o, r)->device, dev[r]);
-            if (h->up[r] != ROW_NONE) sum_add(&dev[h->up[r]], dev[r]);
+            if (select_has(&o->selection, r) && !is_inner(o, r))
+                sat_inc(&group_at(o, r)->device, dev[r]);
+            if (h->up[r] != ROW_NONE) sat_inc(&dev[h->up[r]], dev[r]);
         }
     }
     free(dev);
@@ -284,8 +285,9 @@ static int mem_sums_init(struct mem_sums *m, const struct trace *t,
         m->host[0] = m->device[0] = 0;
         for (size_t i = 0; i < m->n; i++) {
             m->ts[i] = x[i].ts;
-            m->host[i + 1] = sum_of(m->host[i], x[i].host ? x[i].bytes : 0);
-            m->device[i + 1] = sum_of(m->device[i], x[i].host ? 0 : x[i].bytes);
+            m->host[i + 1] = sat_add(m->host[i], x[i].host ? x[i].bytes : 0);
+            m->device[i + 1] = sat_add(m->device[i],
+                                       x[i].host ? 0 : x[i].bytes);
         }
     }
     free(v);
@@ -319,24 +321,24 @@ static void charge_memory(struct ops *o, const struct track *tr,
         i = mem_sums_before(m, i, o->t->spans.ts[r]);
         size_t j = mem_sums_before(m, i, span_end(o->t, r) + 1);
         if (i == j) continue;
-        int64_t host = diff_of(m->host[j], m->host[i]);
-        int64_t device = diff_of(m->device[j], m->device[i]);
-        if (scope_has(&o->scope, r)) {
+        int64_t host = sat_sub(m->host[j], m->host[i]);
+        int64_t device = sat_sub(m->device[j], m->device[i]);
+        if (select_has(&o->selection, r)) {
             struct op_group *g = group_at(o, r);
             if (!is_inner(o, r)) {
-                sum_add(&g->host_bytes, host);
-                sum_add(&g->device_bytes, device);
+                sat_inc(&g->host_bytes, host);
+                sat_inc(&g->device_bytes, device);
             }
-            sum_add(&g->host_self_bytes, host);
-            sum_add(&g->device_self_bytes, device);
+            sat_inc(&g->host_self_bytes, host);
+            sat_inc(&g->device_self_bytes, device);
         }
         row_id p = h->up[r];
         if (p == ROW_NONE) {
             cover[i]++;
             cover[j]--;
-        } else if (scope_has(&o->scope, p)) {
-            sum_sub(&group_at(o, p)->host_self_bytes, host);
-            sum_sub(&group_at(o, p)->device_self_bytes, device);
+        } else if (select_has(&o->selection, p)) {
+            sat_dec(&group_at(o, p)->host_self_bytes, host);
+            sat_dec(&group_at(o, p)->device_self_bytes, device);
         }
     }
 }
@@ -351,12 +353,12 @@ static void charge_named(struct ops *o, const struct track *tr,
                          struct named_bytes *b) {
     for (row_id r = tr->first; r < tr->end; r++) {
         str_id name = o->t->spans.name[r];
-        if (o->tree.rep[r] != r || !scope_has(&o->scope, r)) continue;
+        if (o->tree.rep[r] != r || !select_has(&o->selection, r)) continue;
         struct op_group *g = group_at(o, r);
-        sum_add(&g->host_bytes, b->host[name]);
-        sum_add(&g->host_self_bytes, b->host[name]);
-        sum_add(&g->device_bytes, b->device[name]);
-        sum_add(&g->device_self_bytes, b->device[name]);
+        sat_inc(&g->host_bytes, b->host[name]);
+        sat_inc(&g->host_self_bytes, b->host[name]);
+        sat_inc(&g->device_bytes, b->device[name]);
+        sat_inc(&g->device_self_bytes, b->device[name]);
         b->host[name] = b->device[name] = 0;
         g->has_memory = g->host_bytes != 0 || g->device_bytes != 0;
     }
@@ -381,7 +383,7 @@ static void charge_named_memory(struct ops *o, uint32_t source,
             for (size_t i = t->mem_first[a]; i < t->mem_first[a + 1]; i++) {
                 if (pass == 1) bytes[m->what[i]] = 0;
                 else if (m->bytes[i] > 0)
-                    sum_add(&bytes[m->what[i]], m->bytes[i]);
+                    sat_inc(&bytes[m->what[i]], m->bytes[i]);
             }
         }
         const struct lists *of = &t->of_source;
@@ -406,12 +408,12 @@ static int charge_source_memory(struct ops *o, uint32_t source,
         if (host_tree_has(&o->tree, l->v[k]))
             charge_memory(o, &o->t->tracks[l->v[k]], &m, cover);
     int64_t depth = 0; /* spans around the event */
-    for (size_t i = 0; o->scope.all && i < m.n; i++) {
+    for (size_t i = 0; o->selection.all && i < m.n; i++) {
         depth += cover[i];
         if (depth > 0) continue;
         o->noutside++;
-        sum_add(&o->outside_host, diff_of(m.host[i + 1], m.host[i]));
-        sum_add(&o->outside_device, diff_of(m.device[i + 1], m.device[i]));
+        sat_inc(&o->outside_host, sat_sub(m.host[i + 1], m.host[i]));
+        sat_inc(&o->outside_device, sat_sub(m.device[i + 1], m.device[i]));
     }
     free(cover);
     mem_sums_free(&m);
@@ -452,11 +454,12 @@ static void count_flops(struct ops *o) {
             if (o->tree.rep[r] != r) continue;
             struct op_group *g = group_at(o, r);
             bool told = t->spans.flags[r] & SPAN_COSTED;
-            if ((g->rule == 0 && !told) || !scope_has(&o->scope, r)) continue;
+            if ((g->rule == 0 && !told) || !select_has(&o->selection, r))
+                continue;
             int64_t n = told ? args_int(t, r, "flops", -1)
                              : torch_flops_of(t, r, g->rule);
             if (n < 0) continue;
-            sum_add(&g->flops, n);
+            sat_inc(&g->flops, n);
             g->has_flops = true;
         }
     }
@@ -465,7 +468,7 @@ static void count_flops(struct ops *o) {
 static int ops_gather(struct ops *o, const struct opts *opts,
                       struct ops_err *e) {
     const struct trace *t = o->t;
-    TRY(scope_init(&o->scope, t, opts, e));
+    TRY(select_init(&o->selection, t, opts, e));
     TRY(host_tree_init(&o->tree, t, e));
     TRY(op_groups_init(&o->groups, t, opts_text(opts, "group"), e));
     o->gid = vec_alloc(t->spans.n + 1, sizeof *o->gid);
@@ -550,7 +553,7 @@ static void ops_put_columns(struct result *r, const struct ops *o) {
 
 static int64_t mean(int64_t sum, int64_t n) {
     if (n == 0) return 0;
-    return sum_of(sum, sum < 0 ? -n / 2 : n / 2) / n;
+    return sat_add(sum, sum < 0 ? -n / 2 : n / 2) / n;
 }
 
 /* Name and type: a TensorFlow op is "name:Type", a step marker "Prefix#N". */
@@ -680,7 +683,7 @@ static int ops_run(const struct trace *t, const struct opts *opts,
             missing_say(r, t, MISSING_STACKS);
         rc = result_done(r, e);
     }
-    scope_free(&o.scope);
+    select_free(&o.selection);
     host_tree_free(&o.tree);
     op_groups_free(&o.groups);
     free(o.gid);

@@ -134,12 +134,12 @@ static void put_rows(struct result *r, const struct trace *t,
 
 static int counters_run(const struct trace *t, const struct opts *o,
                         struct result *r, struct ops_err *e) {
-    struct scope scope = {0};
+    struct selection scope = {0};
     struct source_scope *v = calloc(t->nsources + 1, sizeof *v);
     result_init(r, "counters", "Counters");
     result_from_trace(r, t);
     result_cols(r, counters_cols, COUNT(counters_cols));
-    int rc = v ? scope_init(&scope, t, o, e) : fail_oom(e);
+    int rc = v ? select_init(&scope, t, o, e) : fail_oom(e);
     for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
         rc = mem_scope_init(&v[i].times, &scope, i, &v[i].in, e);
     if (rc == 0) put_rows(r, t, v);
@@ -156,7 +156,7 @@ static int counters_run(const struct trace *t, const struct opts *o,
     if (rc == 0) rc = result_done(r, e);
     for (size_t i = 0; v && i < t->nsources; i++) mem_scope_free(&v[i].times);
     free(v);
-    scope_free(&scope);
+    select_free(&scope);
     return rc;
 }
 

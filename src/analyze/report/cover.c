@@ -93,7 +93,7 @@ static void mark_up(struct cover *c, row_id r, uint8_t bit) {
 }
 
 static void mark_launches(struct cover *c, struct op_cover *out,
-                          const struct scope *in) {
+                          const struct selection *in) {
     const struct trace *t = c->t;
     for (size_t i = 0; i < t->links.n; i++)
         mark_up(c, t->links.host[i], LAUNCHED);
@@ -103,11 +103,11 @@ static void mark_launches(struct cover *c, struct op_cover *out,
         for (row_id r = tr->first; r < tr->end; r++) {
             str_id name = t->spans.name[r];
             if (t->spans.kind[r] != SPAN_API ||
-                !(span_class(t, r) & (NAME_LAUNCH | NAME_COPY)) ||
+                !(span_class(t, r) & (CLASS_LAUNCH | CLASS_COPY)) ||
                 (says(c, name) & IS_HOST_CALL))
                 continue;
             bool lone = !(c->mark[r] & LAUNCHED);
-            if (scope_has(in, r)) {
+            if (select_has(in, r)) {
                 out->launches++;
                 out->unanswered += lone;
                 if (lone && (out->unanswered_name == 0 ||
@@ -200,7 +200,7 @@ static void pick_examples(const struct cover *c, struct op_cover *out) {
 }
 
 static bool ask_ops(struct cover *c, struct op_cover *out,
-                    const struct scope *in) {
+                    const struct selection *in) {
     const struct trace *t = c->t;
     for (size_t k = 0; k < t->ntracks; k++) {
         const struct track *tr = &t->tracks[k];
@@ -212,7 +212,7 @@ static bool ask_ops(struct cover *c, struct op_cover *out,
                 (says(c, name) & IS_REGION))
                 c->mark[r] |= COMPILED;
             if (t->spans.kind[r] != SPAN_OP || c->h->rep[r] != r ||
-                !scope_has(in, r))
+                !select_has(in, r))
                 continue;
             enum op_device d = ask_device(c, r, tr->source);
             enum op_memory m = ask_memory(c, r, tr->source);
@@ -227,7 +227,7 @@ static bool ask_ops(struct cover *c, struct op_cover *out,
 }
 
 int op_cover_init(struct op_cover *out, const struct host_tree *h,
-                  const struct scope *in, struct ops_err *e) {
+                  const struct selection *in, struct ops_err *e) {
     const struct trace *t = h->t;
     struct cover c = {.t = t, .h = h};
     *out = (struct op_cover){0};
@@ -292,8 +292,8 @@ static bool host_union(const struct trace *t, uint32_t source,
 
 static void add(struct cover_part *p, int64_t have, int64_t whole,
                 int64_t step) {
-    sum_add(&p->have, have);
-    sum_add(&p->whole, whole);
+    sat_inc(&p->have, have);
+    sat_inc(&p->whole, whole);
     if (whole <= 0) return;
     double now = (double)have / (double)whole;
     double worst = p->worst_whole > 0
@@ -307,7 +307,7 @@ static void add(struct cover_part *p, int64_t have, int64_t whole,
 
 /* One device's view of its source's steps. */
 static void add_view(struct step_cover *c, const struct trace *t,
-                     const struct scope *in, const struct phase_view *v) {
+                     const struct selection *in, const struct phase_view *v) {
     const struct source *s = &t->sources[v->source];
     for (size_t i = s->step_first; i < s->step_end; i++) {
         const struct step *st = &t->steps[i];
@@ -328,17 +328,18 @@ static void add_whole(struct step_cover *c, const struct phase_view *v,
                       const struct phase_window *w) {
     int64_t parts[PHASES], busy, all = intervals_length(&w->times);
     phases_split_window(v, w, parts, &busy);
-    sum_add(&c->any.have, all - parts[PHASE_OTHER]);
-    sum_add(&c->any.whole, all);
+    sat_inc(&c->any.have, all - parts[PHASE_OTHER]);
+    sat_inc(&c->any.whole, all);
     if (v->device == ROW_NONE) return;
-    sum_add(&c->device[v->device].have, busy);
-    sum_add(&c->device[v->device].whole, all);
+    sat_inc(&c->device[v->device].have, busy);
+    sat_inc(&c->device[v->device].whole, all);
 }
 
 /* The views of a source. Steps are looked at one by one for as many devices as
  * *left allows: a file may have any number of both. */
 static bool add_views(struct step_cover *c, const struct phases *p,
-                      const struct scope *in, uint32_t source, size_t *left) {
+                      const struct selection *in, uint32_t source,
+                      size_t *left) {
     const struct trace *t = p->t;
     const struct source *s = &t->sources[source];
     size_t steps = s->step_end - s->step_first;
@@ -365,7 +366,7 @@ static bool add_views(struct step_cover *c, const struct phases *p,
 }
 
 static int add_host(struct step_cover *c, const struct trace *t,
-                    const struct scope *in, uint32_t source,
+                    const struct selection *in, uint32_t source,
                     struct ops_err *e) {
     struct intervals host = {0};
     if (!in->source_in[source]) return 0;
@@ -383,7 +384,7 @@ static int add_host(struct step_cover *c, const struct trace *t,
 }
 
 int step_cover_init(struct step_cover *c, const struct trace *t,
-                    const struct scope *in, struct ops_err *e) {
+                    const struct selection *in, struct ops_err *e) {
     struct phases p;
     *c = (struct step_cover){0};
     c->device = calloc(t->ndevices + 1, sizeof *c->device);
@@ -416,11 +417,11 @@ static enum work_owner owner(const struct host_tree *h, row_id r, row_id call,
         kernel_op_is_known(kernel_hlo_op(h->t, r)))
         return WORK_OP;
     if (call == ROW_NONE) return WORK_NO_LAUNCH;
-    return span_class(h->t, call) & NAME_GRAPH ? WORK_GRAPH : WORK_FOREIGN;
+    return span_class(h->t, call) & CLASS_GRAPH ? WORK_GRAPH : WORK_FOREIGN;
 }
 
 void work_cover_init(struct work_cover *c, const struct host_tree *h,
-                     const struct scope *in) {
+                     const struct selection *in) {
     const struct trace *t = h->t;
     int64_t longest[WORK_OWNERS] = {-1, -1, -1, -1};
     size_t link = 0;
@@ -428,12 +429,12 @@ void work_cover_init(struct work_cover *c, const struct host_tree *h,
     for (row_id r = 0; r < t->spans.n; r++) {
         const struct track *tr = &t->tracks[t->spans.track[r]];
         if (tr->kind != TRACK_STREAM || !span_is_device_work(t, r) ||
-            !scope_has(in, r))
+            !select_has(in, r))
             continue;
         row_id call = next_launch(t, r, &link);
         enum work_owner o = owner(h, r, call, tr->source);
         c->count[o]++;
-        sum_add(&c->time[o], t->spans.dur[r]);
+        sat_inc(&c->time[o], t->spans.dur[r]);
         if (is_better(t, t->spans.dur[r], t->spans.name[r], longest[o],
                       c->name[o])) {
             longest[o] = t->spans.dur[r];

@@ -9,7 +9,7 @@
 #include "model/trace.h"
 
 struct host_tree;
-struct scope;
+struct selection;
 
 /* Each op call has exactly one answer of either kind: the answers partition the
  * calls. */
@@ -54,7 +54,7 @@ struct op_cover {
 
 /* Fills c. Linear in spans and links, but for a search per memory event. */
 int op_cover_init(struct op_cover *c, const struct host_tree *h,
-                  const struct scope *in, struct ops_err *e);
+                  const struct selection *in, struct ops_err *e);
 
 /* Time explained of a whole, and the step that is explained worst. */
 struct cover_part {
@@ -72,7 +72,7 @@ struct step_cover {
 
 /* Steps in scope; a source with n devices counts n times in `any`. */
 int step_cover_init(struct step_cover *c, const struct trace *t,
-                    const struct scope *in, struct ops_err *e);
+                    const struct selection *in, struct ops_err *e);
 void step_cover_free(struct step_cover *c);
 
 /* Device work by whether an op is known for it. */
@@ -94,6 +94,6 @@ struct work_cover {
 
 /* All device work in scope. Linear. */
 void work_cover_init(struct work_cover *c, const struct host_tree *h,
-                     const struct scope *in);
+                     const struct selection *in);
 
 #endif

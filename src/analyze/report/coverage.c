@@ -31,7 +31,7 @@ struct gap {
 
 struct coverage {
     const struct trace *t;
-    struct scope in;
+    struct selection in;
     struct result *r;
 };
 
@@ -330,7 +330,8 @@ static void put_recorded(struct coverage *c, const char *name,
     int64_t have = 0, all = 0;
     for (uint32_t i = 0; i < c->t->nsources; i++) {
         if (!c->in.source_in[i]) continue;
-        if (c->t->sources[i].beside != ROW_NONE && c->t->sources[i].outside)
+        if (c->t->sources[i].companion_of != ROW_NONE &&
+            c->t->sources[i].process_view)
             continue; /* it could not have recorded any of it */
         all++;
         have += missing_has(c->t, i, what);
@@ -437,7 +438,7 @@ static void put_workers(struct coverage *c) {
     const struct trace *t = c->t;
     for (size_t i = 0; i < t->strs.n; i++) {
         struct bytes n = strs_bytes(&t->strs, (str_id)i);
-        if (!(t->name_class[i] & NAME_INPUT) ||
+        if (!(t->name_class[i] & CLASS_INPUT) ||
             name_loader(n) != LOADER_WORKERS)
             continue;
         put_gap(c, (struct gap){
@@ -561,12 +562,12 @@ static int coverage_run(const struct trace *t, const struct opts *o,
     result_from_trace(r, t);
     result_cols(r, coverage_cols, COUNT(coverage_cols));
     r->in_order = true;
-    int rc = scope_init(&c.in, t, o, e);
+    int rc = select_init(&c.in, t, o, e);
     if (rc == 0) rc = host_tree_init(&h, t, e);
     if (rc == 0) rc = put_all(&c, &h, e);
     if (rc == 0) rc = result_done(r, e);
     host_tree_free(&h);
-    scope_free(&c.in);
+    select_free(&c.in);
     return rc;
 }
 

@@ -34,8 +34,8 @@ static void put_source(struct result *r, const struct trace *t, size_t i) {
     if (s->pid >= 0) facts_count(r, "process", (uint64_t)s->pid);
     facts_bytes(r, "file size", (int64_t)s->bytes.n);
     facts_count(r, "events in file", s->events);
-    if (s->beside != ROW_NONE) { /* its times and steps are the other's */
-        facts_text(r, "belongs to", t->sources[s->beside].path);
+    if (s->companion_of != ROW_NONE) { /* its times and steps are the other's */
+        facts_text(r, "belongs to", t->sources[s->companion_of].path);
         return;
     }
     facts_time(r, "time window", s->window_end - s->window_ts);
@@ -98,8 +98,8 @@ static void put_spans(struct result *r, const struct trace *t) {
 
 static int info_run(const struct trace *t, const struct opts *o,
                     struct result *r, struct ops_err *e) {
-    struct scope s;
-    TRY(scope_init(&s, t, o, e));
+    struct selection s;
+    TRY(select_init(&s, t, o, e));
     result_init(r, "info", "What is in it");
     result_from_trace(r, t);
     facts_columns(r);
@@ -113,7 +113,7 @@ static int info_run(const struct trace *t, const struct opts *o,
                    strs_text(&t->strs, t->meta[i].value));
     for (int i = MISSING_DEVICE; t->nsources > 0 && i < MISSING_KINDS; i++)
         missing_say(r, t, (enum missing_what)i);
-    scope_free(&s);
+    select_free(&s);
     return result_done(r, e);
 }
 

@@ -199,7 +199,7 @@ static int64_t sum_column(const struct result *from, const char *col) {
     int64_t sum = 0;
     for (size_t i = 0; i < from->nrows; i++) {
         struct cell v = subresult_cell(from, i, col);
-        if (!v.null) sum_add(&sum, v.i);
+        if (!v.null) sat_inc(&sum, v.i);
     }
     return sum;
 }
@@ -296,8 +296,8 @@ static void put_input(struct result *r, const struct result *input,
         struct cell c = subresult_cell(steps, i, "input_us");
         struct cell d = subresult_cell(steps, i, "dur_us");
         if (c.null || d.null) continue;
-        sum_add(&wait, c.i);
-        sum_add(&all, d.i);
+        sat_inc(&wait, c.i);
+        sat_inc(&all, d.i);
     }
     if (all <= 0) return;
     double pct = 100.0 * (double)wait / (double)all;
@@ -443,11 +443,11 @@ static void put_resident(struct result *r, const struct trace *t) {
     double *peak = peaks_of(t, "memory: peak RSS (bytes)");
     if (peak == NULL) r->oom = true;
     for (uint32_t i = 0; peak != NULL && i < t->nsources; i++) {
-        if (t->sources[i].outside) {
+        if (t->sources[i].process_view) {
             free(peak);
             return;
         }
-        double rss = t->sources[i].own ? peak[i] : -1;
+        double rss = t->sources[i].by_opscope ? peak[i] : -1;
         if (rss > 0 && rss < 1e15) most += rss;
     }
     free(peak);
@@ -562,7 +562,7 @@ static int overview_fill(const struct trace *t, const struct opts *o,
     if (rss == NULL) return fail_oom(e);
     bool only_outside = t->nsources > 0; /* did nobody record itself? */
     for (uint32_t i = 0; i < t->nsources; i++) {
-        if (t->sources[i].outside) put_outside(r, t, i, rss[i]);
+        if (t->sources[i].process_view) put_outside(r, t, i, rss[i]);
         else only_outside = false;
     }
     free(rss);

@@ -112,22 +112,22 @@ static bool is_wanted(const struct trace *t, row_id row, bool threads) {
 
 static int processes_run(const struct trace *t, const struct opts *o,
                          struct result *r, struct ops_err *e) {
-    struct scope s;
-    TRY(scope_init(&s, t, o, e));
+    struct selection s;
+    TRY(select_init(&s, t, o, e));
     bool threads = strcmp(opts_text(o, "by"), "thread") == 0, any = false;
     result_init(r, "processes", threads ? "Threads" : "Processes");
     result_from_trace(r, t);
     result_cols(r, cols, COUNT(cols));
     for (size_t k = 0; k < t->ntracks; k++) {
         const struct track *tr = &t->tracks[k];
-        if (!t->sources[tr->source].outside || !s.source_in[tr->source])
+        if (!t->sources[tr->source].process_view || !s.source_in[tr->source])
             continue;
         for (row_id i = tr->first; i < tr->end; i++)
             if (is_wanted(t, i, threads)) put_row(r, t, i, tr->source);
     }
     for (uint32_t i = 0; i < t->nsources; i++) {
-        any |= t->sources[i].outside;
-        if (!t->sources[i].outside || !s.source_in[i]) continue;
+        any |= t->sources[i].process_view;
+        if (!t->sources[i].process_view || !s.source_in[i]) continue;
         int64_t unseen = facts_told(t, i, FACT_UNSEEN_CPU_US);
         int64_t all = facts_told(t, i, FACT_CPU_US);
         if (unseen > 0 && all > 0 && unseen >= all / 100)
@@ -141,7 +141,7 @@ static int processes_run(const struct trace *t, const struct opts *o,
         result_missing(r, "processes",
                        "nobody watched the program from outside",
                        "run it with opscope record -- PROGRAM");
-    scope_free(&s);
+    select_free(&s);
     return result_done(r, e);
 }
 

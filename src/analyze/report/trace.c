@@ -48,7 +48,7 @@ static int by_time(const void *pa, const void *pb, void *ctx) {
 /* Finds the rows that --from, --to, --track, --name and the common options ask
  * for. */
 static int find_spans(struct spans_wanted *w, const struct opts *o,
-                      const struct scope *in, const bool *track_in,
+                      const struct selection *in, const bool *track_in,
                       struct ops_err *e) {
     const struct trace *t = w->t;
     const char *name = opts_text(o, "name");
@@ -58,7 +58,7 @@ static int find_spans(struct spans_wanted *w, const struct opts *o,
     for (size_t i = 0; i < t->spans.n; i++) {
         row_id r = (row_id)i;
         if (!track_in[t->spans.track[r]] || span_end(t, r) < from ||
-            t->spans.ts[r] > to || !scope_has(in, r) ||
+            t->spans.ts[r] > to || !select_has(in, r) ||
             (name != NULL && !glob_match(name, span_name(t, r))))
             continue;
         if (!VEC_ROOM(w->rows, w->n, w->cap)) return fail_oom(e);
@@ -140,8 +140,8 @@ static int trace_run(const struct trace *t, const struct opts *o,
         {"args", NULL, NULL, "Its arguments, as a JSON object.", COL_TEXT,
          COL_DETAIL},
     };
-    struct scope in;
-    TRY(scope_init(&in, t, o, e));
+    struct selection in;
+    TRY(select_init(&in, t, o, e));
     result_init(r, "trace", "Spans");
     result_from_trace(r, t);
     result_cols(r, cols, COUNT(cols));
@@ -167,7 +167,7 @@ static int trace_run(const struct trace *t, const struct opts *o,
     if (rc == 0) w->more.end = w->n;
     if (rc == 0 && w->n == 0 && t->spans.n > 0)
         result_remark(r, "no span is among those that were asked for");
-    scope_free(&in);
+    select_free(&in);
     free(track_in);
     return rc;
 }

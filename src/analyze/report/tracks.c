@@ -56,8 +56,8 @@ static int put_track(struct result *r, const struct trace *t,
 
 static int tracks_run(const struct trace *t, const struct opts *o,
                       struct result *r, struct ops_err *e) {
-    struct scope s;
-    TRY(scope_init(&s, t, o, e));
+    struct selection s;
+    TRY(select_init(&s, t, o, e));
     result_init(r, "tracks", "Threads and streams");
     result_from_trace(r, t);
     result_cols(r, tracks_cols, COUNT(tracks_cols));
@@ -67,7 +67,7 @@ static int tracks_run(const struct trace *t, const struct opts *o,
         if (tr->first < tr->end && s.source_in[tr->source])
             rc = put_track(r, t, tr, e);
     }
-    scope_free(&s);
+    select_free(&s);
     return rc != 0 ? rc : result_done(r, e);
 }
 

@@ -11,7 +11,7 @@
 enum framework framework_of(const struct trace *t, uint32_t source) {
     static const char *const tf[] = {"ExecutorState::Process", "EagerExecute",
                                      "FunctionRun"};
-    if (t->sources[source].own) return FW_OTHER;
+    if (t->sources[source].by_opscope) return FW_OTHER;
     switch (t->sources[source].format->writer) {
     case WRITER_TORCH: return FW_TORCH;
     case WRITER_TF: return FW_TF;

@@ -40,14 +40,14 @@ void intervals_union(struct intervals *s) {
     int64_t sum = 0;
     for (size_t i = 0; i < s->n; i++) {
         s->v[i].before = sum;
-        sum_add(&sum, diff_of(s->v[i].end, s->v[i].start));
+        sat_inc(&sum, sat_sub(s->v[i].end, s->v[i].start));
     }
 }
 
 int64_t intervals_length(const struct intervals *s) {
     if (s->n == 0) return 0;
     const struct interval *l = &s->v[s->n - 1];
-    return sum_of(l->before, diff_of(l->end, l->start));
+    return sat_add(l->before, sat_sub(l->end, l->start));
 }
 
 /* Number of intervals that start at or before ts. */
@@ -74,14 +74,14 @@ static size_t upper_from(const struct intervals *s, size_t from, int64_t ts) {
 static int64_t length_until(const struct intervals *s, size_t i, int64_t ts) {
     if (i == 0) return 0;
     const struct interval *v = &s->v[i - 1];
-    return sum_of(v->before, diff_of(ts < v->end ? ts : v->end, v->start));
+    return sat_add(v->before, sat_sub(ts < v->end ? ts : v->end, v->start));
 }
 
 int64_t intervals_overlap(const struct intervals *s, int64_t start,
                           int64_t end) {
     if (end <= start || s->n == 0) return 0;
     size_t i = upper(s, start), j = upper_from(s, i > 0 ? i - 1 : 0, end);
-    return diff_of(length_until(s, j, end), length_until(s, i, start));
+    return sat_sub(length_until(s, j, end), length_until(s, i, start));
 }
 
 bool intervals_contain(const struct intervals *s, int64_t ts) {
@@ -121,7 +121,7 @@ bool intervals_or(const struct intervals *a, const struct intervals *b,
         }
         v.before = last == NULL
                        ? 0
-                       : sum_of(last->before, diff_of(last->end, last->start));
+                       : sat_add(last->before, sat_sub(last->end, last->start));
         o[n++] = v;
     }
     out->n = n;
@@ -176,7 +176,7 @@ static int64_t part_of(const struct interval *v, const struct intervals *b,
                                             : *at;
     size_t hi = upper_from(b, lo > *at ? lo - 1 : *at, v->end);
     *at = hi - 1;
-    return diff_of(length_until(b, hi, v->end), length_until(b, lo, v->start));
+    return sat_sub(length_until(b, hi, v->end), length_until(b, lo, v->start));
 }
 
 void intervals_common(const struct intervals *a, const struct intervals *b,
@@ -184,7 +184,7 @@ void intervals_common(const struct intervals *a, const struct intervals *b,
     size_t at = 0;
     before[0] = 0;
     for (size_t i = 0; i < a->n; i++)
-        before[i + 1] = sum_of(before[i], part_of(&a->v[i], b, &at));
+        before[i + 1] = sat_add(before[i], part_of(&a->v[i], b, &at));
 }
 
 int64_t intervals_common_length(const struct intervals *a,
@@ -192,7 +192,7 @@ int64_t intervals_common_length(const struct intervals *a,
     size_t at = 0;
     int64_t sum = 0;
     if (a->n > b->n) return intervals_common_length(b, a);
-    for (size_t i = 0; i < a->n; i++) sum_add(&sum, part_of(&a->v[i], b, &at));
+    for (size_t i = 0; i < a->n; i++) sat_inc(&sum, part_of(&a->v[i], b, &at));
     return sum;
 }
 
@@ -204,14 +204,14 @@ static int64_t common_until(const struct intervals *a,
     if (i == 0) return 0;
     const struct interval *v = &a->v[i - 1];
     if (ts >= v->end) return before[i];
-    return sum_of(before[i - 1], intervals_overlap(b, v->start, ts));
+    return sat_add(before[i - 1], intervals_overlap(b, v->start, ts));
 }
 
 int64_t intervals_common_in(const struct intervals *a,
                             const struct intervals *b, const int64_t *before,
                             int64_t start, int64_t end) {
     if (end <= start || a->n == 0 || b->n == 0) return 0;
-    return diff_of(common_until(a, b, before, end),
+    return sat_sub(common_until(a, b, before, end),
                    common_until(a, b, before, start));
 }
 

@@ -85,8 +85,8 @@ void kernel_args_details(struct kernel_args *a, struct bytes text) {
         } else if (BYTES_IS(key, "static_shared") ||
                    BYTES_IS(key, "dynamic_shared")) {
             int64_t n = to_int(v, 0);
-            a->shared_bytes = sum_of(a->shared_bytes < 0 ? 0 : a->shared_bytes,
-                                     n);
+            a->shared_bytes = sat_add(a->shared_bytes < 0 ? 0 : a->shared_bytes,
+                                      n);
         } else if (BYTES_IS(key, "grid")) {
             to_dim3(v, a->grid);
         } else if (BYTES_IS(key, "block")) {

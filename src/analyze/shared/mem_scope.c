@@ -3,8 +3,8 @@
 #include "analyze/shared/mem_scope.h"
 #include "analyze/analyze.h"
 
-int mem_scope_init(struct mem_scope *m, const struct scope *s, uint32_t source,
-                   bool *in, struct ops_err *e) {
+int mem_scope_init(struct mem_scope *m, const struct selection *s,
+                   uint32_t source, bool *in, struct ops_err *e) {
     *m = (struct mem_scope){.all = s->all || !s->by_step};
     *in = s->all || s->source_in[source];
     if (m->all || !*in) return 0;

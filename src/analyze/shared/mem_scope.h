@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct scope;
+struct selection;
 
 struct mem_scope {
     bool all;
@@ -17,8 +17,8 @@ struct mem_scope {
 };
 
 /* For one source; false in *in when the whole source is out. */
-int mem_scope_init(struct mem_scope *m, const struct scope *s, uint32_t source,
-                   bool *in, struct ops_err *e);
+int mem_scope_init(struct mem_scope *m, const struct selection *s,
+                   uint32_t source, bool *in, struct ops_err *e);
 void mem_scope_free(struct mem_scope *m);
 
 /* Does an event at ts count? Fits live_peak's callback. */

@@ -32,15 +32,15 @@ bool missing_has(const struct trace *t, uint32_t source,
     case MISSING_DEVICE: return s->has_device;
     case MISSING_MEMORY: return s->has_memory;
     case MISSING_SHAPES: return s->has_shapes;
-    default: return s->has_stacks || s->own; /* no Python in it */
+    default: return s->has_stacks || s->by_opscope; /* no Python in it */
     }
 }
 
 const char *missing_fix(const struct trace *t, uint32_t source,
                         enum missing_what w) {
     const struct source *s = &t->sources[source];
-    if (s->own) return table[w].own;
-    if (s->outside)
+    if (s->by_opscope) return table[w].own;
+    if (s->process_view)
         return "opscope record looks on from outside: call opscope/record.h in "
                "the program, link with -lopscope-record";
     if (s->format->fix[w] != NULL) return s->format->fix[w];
@@ -51,8 +51,9 @@ const char *missing_fix(const struct trace *t, uint32_t source,
 bool missing_own(const struct trace *t) {
     bool own = false;
     for (size_t i = 0; i < t->nsources; i++) {
-        if (t->sources[i].outside) continue; /* beside it, by opscope record */
-        if (!t->sources[i].own) return false;
+        if (t->sources[i].process_view)
+            continue; /* beside it, by opscope record */
+        if (!t->sources[i].by_opscope) return false;
         own = true;
     }
     return own;
@@ -60,7 +61,7 @@ bool missing_own(const struct trace *t) {
 
 const char *missing_step_fix(const struct trace *t) {
     bool ours = missing_own(t);
-    for (size_t i = 0; i < t->nsources; i++) ours |= t->sources[i].outside;
+    for (size_t i = 0; i < t->nsources; i++) ours |= t->sources[i].process_view;
     return ours ? "call ops_step(i) at the top of the training loop "
                   "(opscope/record.h), link with -lopscope-record"
                 : "record while the program trains, and mark each step";
@@ -78,7 +79,7 @@ bool missing_say(struct result *r, const struct trace *t,
             continue;
         if (missing_has(t, i, what)) some = true;
         else if (lacks == ROW_NONE &&
-                 (!t->sources[i].outside || t->nsources == 1))
+                 (!t->sources[i].process_view || t->nsources == 1))
             lacks = i;
     }
     if (lacks != ROW_NONE)

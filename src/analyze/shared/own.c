@@ -17,7 +17,7 @@ bool own_times_init(struct own_times *o, const struct trace *t,
     o->v = calloc(tr->end - tr->first + 1, sizeof *o->v);
     struct own w = {0};
     bool ok = o->v != NULL;
-    own_begin(&w, t->sources[tr->source].slack);
+    own_begin(&w, t->sources[tr->source].rounding_ps);
     for (row_id r = tr->first; ok && r < tr->end; r++) {
         if (!span_is_device_work(t, r)) continue;
         if (t->spans.flags[r] & SPAN_ASYNC) {

@@ -44,8 +44,8 @@ bool phases_input_thread(const struct trace *t, uint32_t track) {
     int64_t all = 0, input = 0;
     for (row_id r = tr->first; r < tr->end; r++) {
         if (t->spans.parent[r] != ROW_NONE) continue;
-        sum_add(&all, t->spans.dur[r]);
-        if (span_is_input(t, r)) sum_add(&input, t->spans.dur[r]);
+        sat_inc(&all, t->spans.dur[r]);
+        if (span_is_input(t, r)) sat_inc(&input, t->spans.dur[r]);
     }
     return input > all / 2;
 }
@@ -59,7 +59,8 @@ uint32_t phases_step_thread(const struct trace *t, uint32_t source) {
 /* Markers are never host work: those of other threads, nested ones, epochs, and
  * the regions that steps were inferred from. */
 static bool is_marker(const struct trace *t, row_id r) {
-    if (span_is_step_mark(t, r) || (span_class(t, r) & NAME_EPOCH)) return true;
+    if (span_is_step_mark(t, r) || (span_class(t, r) & CLASS_EPOCH))
+        return true;
     uint32_t st = t->spans.step[r];
     return st != ROW_NONE && t->steps[st].marker == r;
 }
@@ -75,15 +76,15 @@ static bool take_span(const struct trace *t, row_id r, bool on_step,
     bool comm = kind != SPAN_API && span_is_comm(t, r);
     /* Where a device does the work, the host's part of a collective is a call
      * that starts it; gloo and MPI do it on the host all the same. */
-    bool on_host = !from->has_device || (span_class(t, r) & NAME_COMM_CPU);
+    bool on_host = !from->has_device || (span_class(t, r) & CLASS_COMM_CPU);
     if (comm && on_host && !intervals_extend(&w[RAW_COMM], a, b)) return false;
     switch (kind) {
     case SPAN_API:
         /* a wait of a program that has no device: nothing is launched */
-        if (!from->has_device && from->own) return true;
+        if (!from->has_device && from->by_opscope) return true;
         return intervals_extend(&w[RAW_API], a, b);
     case SPAN_OP:
-        if ((span_class(t, r) & NAME_COPY) && from->own &&
+        if ((span_class(t, r) & CLASS_COPY) && from->by_opscope &&
             !intervals_extend(&w[RAW_COPY], a, b))
             return false;
         if (on_step && !comm && !intervals_extend(&w[RAW_STEP_OPS], a, b))
@@ -116,7 +117,7 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
         }
         if (!take_span(t, r, on_step, w)) return false;
     }
-    if (!on_step || !t->sources[tr->source].own) return true;
+    if (!on_step || !t->sources[tr->source].by_opscope) return true;
     /* A program that records itself says which scope is communication: what
      * stands around such a scope, or in it, on the step's own thread hides none
      * of it. */
@@ -151,7 +152,7 @@ bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first) {
     if (s->kind[r] != SPAN_ANNOTATION || st == ROW_NONE || is_marker(t, r) ||
         first[st] == INT64_MAX || span_end(t, r) > first[st])
         return false;
-    return !(span_class(t, r) & NAME_OPTIMIZER) && !span_is_comm(t, r);
+    return !(span_class(t, r) & CLASS_OPTIMIZER) && !span_is_comm(t, r);
 }
 
 /* All host threads of a source. */

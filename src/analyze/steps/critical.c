@@ -77,7 +77,7 @@ static enum path_kind host_kind(const struct trace *t, const struct piece *p) {
     if (p->row == ROW_NONE) return between;
     switch (t->spans.kind[p->row]) {
     case SPAN_API:
-        return span_class(t, p->row) & NAME_SYNC ? ON_SYNC : ON_LAUNCH;
+        return span_class(t, p->row) & CLASS_SYNC ? ON_SYNC : ON_LAUNCH;
     case SPAN_OVERHEAD: return ON_LAUNCH;
     case SPAN_ANNOTATION:
     case SPAN_PYTHON: return span_is_comm(t, p->row) ? ON_COMM : between;
@@ -236,7 +236,7 @@ static int add_step(struct path_rows *rows, const struct host_side *side,
 }
 
 static int walk_source(struct path_rows *rows, const struct trace *t,
-                       const struct scope *in, const struct host_tree *h,
+                       const struct selection *in, const struct host_tree *h,
                        const int64_t *first, uint32_t source,
                        struct ops_err *e) {
     struct step_choice asked = {source, in->step_in, true, MAX_STEPS};
@@ -278,7 +278,8 @@ static const struct column critical_cols[] = {
 };
 
 static void put_remarks(struct result *r, const struct trace *t,
-                        const struct scope *in, const struct path_rows *rows) {
+                        const struct selection *in,
+                        const struct path_rows *rows) {
     if (rows->n == 0) {
         result_remark(r, "there is no step that takes any time: there is no "
                          "path to walk");
@@ -299,10 +300,10 @@ static void put_remarks(struct result *r, const struct trace *t,
 
 static int critical_run(const struct trace *t, const struct opts *o,
                         struct result *r, struct ops_err *e) {
-    struct scope in;
+    struct selection in;
     struct host_tree h = {0};
     struct path_rows rows = {0};
-    TRY(scope_init(&in, t, o, e));
+    TRY(select_init(&in, t, o, e));
     int rc = host_tree_init(&h, t, e);
     if (rc == 0 && !strs_init(&rows.names)) rc = fail_oom(e);
     if (rc == 0) rc = pystack_init(&rows.frames, t, e);
@@ -337,7 +338,7 @@ static int critical_run(const struct trace *t, const struct opts *o,
     strs_free(&rows.names);
     pystack_free(&rows.frames);
     host_tree_free(&h);
-    scope_free(&in);
+    select_free(&in);
     return rc;
 }
 

@@ -184,8 +184,8 @@ static uint32_t waited_for(const struct trace *t, const struct ends *s,
  * on piece by piece; the last piece may still be under way at the end). */
 static bool call_waits(const struct trace *t, row_id call) {
     uint16_t class = span_class(t, call);
-    if (class & NAME_SYNC) return true;
-    if (!(class & NAME_COPY)) return false;
+    if (class & CLASS_SYNC) return true;
+    if (!(class & CLASS_COPY)) return false;
     size_t i, end = trace_links_from(t, call, &i);
     for (; i < end; i++) {
         row_id row = t->links.device[t->links.by_host[i]];

@@ -171,10 +171,11 @@ static bool take_call(const struct trace *t, row_id r, struct gap_thread *th) {
     if (kind != SPAN_API && kind != SPAN_RUNTIME) return true;
     int64_t a = t->spans.ts[r], b = span_end(t, r);
     uint16_t class = span_class(t, r);
-    if (kind == SPAN_RUNTIME && !(class & NAME_SYNC)) return true;
+    if (kind == SPAN_RUNTIME && !(class & CLASS_SYNC)) return true;
     if (!intervals_extend(&th->api, a, b)) return false;
-    if ((class & NAME_SYNC) && !intervals_extend(&th->sync, a, b)) return false;
-    if (!(class & (NAME_SYNC | NAME_COPY))) return true;
+    if ((class & CLASS_SYNC) && !intervals_extend(&th->sync, a, b))
+        return false;
+    if (!(class & (CLASS_SYNC | CLASS_COPY))) return true;
     if (!VEC_ROOM(th->waits, th->nwaits, th->cap_waits)) return false;
     th->waits[th->nwaits++] = r;
     return true;
@@ -327,7 +328,7 @@ static enum idle_cause wait_kind(const struct gap_parts *g, row_id call) {
     const struct trace *t = g->h->t;
     row_id before = g->gap->before;
     bool copy = before != ROW_NONE && t->spans.kind[before] == SPAN_COPY;
-    bool waits = span_class(t, call) & NAME_SYNC;
+    bool waits = span_class(t, call) & CLASS_SYNC;
     if (!waits && !(copy && trace_launch_of(t, before) == call))
         return IDLE_UNKNOWN;
     if (!copy) return IDLE_SYNC;
@@ -384,7 +385,7 @@ static void weigh_unlinked(struct gap_parts *g) {
      * runs, be it in Python that nobody recorded. */
     if (gap->after == ROW_NONE && g->step_thread != ROW_NONE &&
         st->marker != ROW_NONE && gap->start >= st->marker_ts &&
-        gap->end <= sum_of(st->marker_ts, st->marker_dur))
+        gap->end <= sat_add(st->marker_ts, st->marker_dur))
         return;
     int64_t silent = at_most(g->silent, g->ps[IDLE_HOST]);
     g->ps[IDLE_UNKNOWN] += silent;

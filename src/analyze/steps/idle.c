@@ -24,7 +24,7 @@ struct cause_sum {
 
 struct idle {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct phases ph;
     struct gap_host host;
     struct host_tree tree;
@@ -117,28 +117,29 @@ static int add_device(struct idle *d, const struct phase_view *v,
     struct gaps g;
     struct cause_sum by[IDLE_CAUSES] = {{0}};
     int64_t whole = 0, busy = 0, idle = 0; /* in the steps that count */
-    TRY(gaps_find(&g, d->t, v, d->scope.all ? NULL : d->scope.step_in, e));
+    TRY(gaps_find(&g, d->t, v, d->selection.all ? NULL : d->selection.step_in,
+                  e));
     for (size_t i = 0; i < g.n; i++) {
         int64_t length = gap_length(&g.v[i]);
         enum idle_cause c = gap_cause(&d->host, v, &g.v[i]);
         if (by[c].gaps == 0 || length > gap_length(&by[c].worst))
             by[c].worst = g.v[i];
         by[c].gaps++;
-        sum_add(&by[c].total, length);
-        sum_add(&idle, length);
+        sat_inc(&by[c].total, length);
+        sat_inc(&idle, length);
         if (c != IDLE_UNKNOWN || g.v[i].after == ROW_NONE) continue;
-        sum_add(g.v[i].launch == ROW_NONE ? &d->no_launch : &d->ready, length);
+        sat_inc(g.v[i].launch == ROW_NONE ? &d->no_launch : &d->ready, length);
     }
     gaps_free(&g);
     const struct source *s = &d->t->sources[v->source];
     for (size_t i = s->step_first; i < s->step_end; i++) {
         const struct step *st = &d->t->steps[i];
-        if (!d->scope.all && !d->scope.step_in[i]) continue;
-        sum_add(&whole, st->dur);
-        sum_add(&busy, intervals_overlap(&v->busy, st->ts, st->ts + st->dur));
+        if (!d->selection.all && !d->selection.step_in[i]) continue;
+        sat_inc(&whole, st->dur);
+        sat_inc(&busy, intervals_overlap(&v->busy, st->ts, st->ts + st->dur));
     }
     /* the promise of this analysis; sums of hostile times stop at the limit */
-    assert(idle == diff_of(whole, busy) || whole == INT64_MAX);
+    assert(idle == sat_sub(whole, busy) || whole == INT64_MAX);
     put_device(r, d, v, by, idle);
     d->shown++;
     d->idle += idle;
@@ -181,7 +182,7 @@ static int idle_fill(struct idle *d, struct result *r, struct ops_err *e) {
     for (size_t i = 0; i < d->ph.nviews; i++) {
         const struct phase_view *v = &d->ph.views[i];
         if (v->device == ROW_NONE) continue;
-        if (!d->scope.all && !d->scope.source_in[v->source]) continue;
+        if (!d->selection.all && !d->selection.source_in[v->source]) continue;
         const struct source *s = &d->t->sources[v->source];
         size_t steps = s->step_end - s->step_first;
         if (steps > d->left) {
@@ -203,12 +204,12 @@ static int idle_run(const struct trace *t, const struct opts *o,
     missing_say(r, t, MISSING_DEVICE);
     idle_columns(r, t);
     r->in_order = true; /* by device, then by time */
-    int rc = scope_init(&d.scope, t, o, e);
+    int rc = select_init(&d.selection, t, o, e);
     if (rc == 0) rc = idle_fill(&d, r, e);
     phases_free(&d.ph);
     gap_host_free(&d.host);
     host_tree_free(&d.tree);
-    scope_free(&d.scope);
+    select_free(&d.selection);
     return rc;
 }
 

@@ -92,7 +92,7 @@ static const struct input_stage *slowest(const struct input_stages *s) {
 
 /* Returns how long the steps' thread, or somebody in its place, waited. */
 static int64_t all_waited(const struct input_stages *s) {
-    return sum_of(s->exposed, s->waited);
+    return sat_add(s->exposed, s->waited);
 }
 
 /* Returns a word on a stage that costs something; NULL if it does not. */
@@ -125,7 +125,7 @@ static const char *advice_for(const struct input_stages *all,
 
 static void put_stage(struct result *r, const struct input_stages *all,
                       const struct input_stage *s, wide selfs) {
-    int64_t hidden = diff_of(s->self, s->exposed);
+    int64_t hidden = sat_sub(s->self, s->exposed);
     int64_t total = input_stage_total(s);
     result_row(r);
     cell_text(r, "stage", s->name);
@@ -208,8 +208,8 @@ static void say_copies(struct result *r, const struct input_stages *s) {
     int64_t time = 0, pageable = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (s->v[i].kind != STAGE_COPY) continue;
-        sum_add(&time, s->v[i].self);
-        if (s->v[i].pageable == 1) sum_add(&pageable, s->v[i].self);
+        sat_inc(&time, s->v[i].self);
+        if (s->v[i].pageable == 1) sat_inc(&pageable, s->v[i].self);
     }
     if (time == 0) return;
     result_remark(r,
@@ -267,9 +267,9 @@ static int input_run(const struct trace *t, const struct opts *o,
     result_from_trace(r, t);
     r->in_order = true;
     result_cols(r, input_cols, COUNT(input_cols));
-    struct scope in;
+    struct selection in;
     struct input_stages s;
-    TRY(scope_init(&in, t, o, e));
+    TRY(select_init(&in, t, o, e));
     int rc = input_stages_init(&s, t, &in, e);
     if (rc == 0) {
         wide selfs = 0;
@@ -281,7 +281,7 @@ static int input_run(const struct trace *t, const struct opts *o,
         input_stages_free(&s);
         rc = result_done(r, e);
     }
-    scope_free(&in);
+    select_free(&in);
     return rc;
 }
 

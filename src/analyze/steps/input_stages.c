@@ -54,7 +54,7 @@ struct known {
 
 struct finder {
     const struct trace *t;
-    const struct scope *scope;
+    const struct selection *selection;
     struct input_stages *s;
     struct extra *x; /* beside s->v */
     size_t found, capx;
@@ -156,7 +156,7 @@ static bool charge(struct stage_sweep *w, int64_t to) {
     if (to > top->end) to = top->end;
     if (to <= w->at) return true;
     if (top->counts) {
-        sum_add(&f->s->v[top->stage].self, to - w->at);
+        sat_inc(&f->s->v[top->stage].self, to - w->at);
         if (!add_work(&x->own, w->at, to)) return false;
     }
     wide raw = w->on_step ? phase_input_sum(&f->input, w->at, to) : 0;
@@ -185,13 +185,13 @@ static bool open_stage(struct stage_sweep *w, row_id r, uint32_t stage) {
     struct finder *f = w->f;
     if (stage == ROW_NONE || !VEC_ROOM(w->v, w->n, w->cap)) return false;
     struct input_stage *s = &f->s->v[stage];
-    bool counts = scope_has(f->scope, r), again = false;
+    bool counts = select_has(f->selection, r), again = false;
     for (size_t i = w->n; i > 0 && w->n - i < 64 && !again; i--)
         again = w->v[i - 1].stage == stage; /* inside itself: counted once */
     if (counts) {
         s->calls++;
         s->on_step |= w->on_step;
-        if (!again) sum_add(&s->call, f->t->spans.dur[r]);
+        if (!again) sat_inc(&s->call, f->t->spans.dur[r]);
         if (f->x[stage].track != w->track) s->threads++;
         f->x[stage].track = w->track;
     }
@@ -221,7 +221,7 @@ static bool take_named(struct stage_sweep *w, row_id r, bool iterator) {
         if (f->s->v[i].kind == STAGE_KINDS) /* it is new */
             f->s->v[i].kind = stage_kind_of(strs_bytes(&f->s->names, name));
         if (w->n == 0) w->last = i;
-        f->x[i].alone += w->n == 0 && scope_has(f->scope, r);
+        f->x[i].alone += w->n == 0 && select_has(f->selection, r);
         set_parent(f, i, top_stage(w));
         return open_stage(w, r, i);
     }
@@ -232,14 +232,14 @@ static bool take_named(struct stage_sweep *w, row_id r, bool iterator) {
         struct open_stage *top = &w->v[w->n - 1];
         int64_t end = span_end(f->t, r);
         if (end <= top->end) return true;
-        if (top->counts) sum_add(&f->s->v[top->stage].call, end - top->end);
+        if (top->counts) sat_inc(&f->s->v[top->stage].call, end - top->end);
         top->end = end;
         return true;
     }
     /* A program that records itself waits where its step does; what another
      * thread calls input it makes. */
-    bool makes = !w->on_step && f->t->sources[w->source].own;
-    if (!w->on_step && !makes && w->n == 0 && scope_has(f->scope, r) &&
+    bool makes = !w->on_step && f->t->sources[w->source].by_opscope;
+    if (!w->on_step && !makes && w->n == 0 && select_has(f->selection, r) &&
         !intervals_add(&w->waits, f->t->spans.ts[r], span_end(f->t, r)))
         return false;
     uint32_t i = stage_at(f, KEY_WAIT, name, makes ? STAGE_REGION : STAGE_WAIT);
@@ -268,7 +268,7 @@ static bool take_span(struct stage_sweep *w, row_id r) {
     const struct trace *t = w->f->t;
     uint16_t class = span_class(t, r);
     uint8_t kind = t->spans.kind[r];
-    if (span_is_input(t, r)) return take_named(w, r, class & NAME_ITERATOR);
+    if (span_is_input(t, r)) return take_named(w, r, class & CLASS_ITERATOR);
     struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
     if (w->on_step && phases_is_loop(t, r, w->f->first))
         return open_stage(w, r,
@@ -278,8 +278,8 @@ static bool take_span(struct stage_sweep *w, row_id r) {
     for (int i = 0; i < SYNC_RUNS; i++)
         sync_run |= t->spans.name[r] == w->f->known.sync[i];
     if (sync_run) {
-        if (w->n > 0 && scope_has(w->f->scope, r))
-            sum_add(&w->f->s->v[top_stage(w)].function, t->spans.dur[r]);
+        if (w->n > 0 && select_has(w->f->selection, r))
+            sat_inc(&w->f->s->v[top_stage(w)].function, t->spans.dur[r]);
         return true;
     }
     bool inside = top_is(w, STAGE_WAIT) || top_is(w, STAGE_REGION);
@@ -322,7 +322,7 @@ static bool take_pins(struct finder *f, uint32_t track) {
         if (t->spans.depth[r] > 0) continue;
         bool known = name_pins_memory(strs_bytes(&t->strs, t->spans.name[r]));
         if ((!known && t->spans.kind[r] != SPAN_API) ||
-            (span_class(t, r) & NAME_LAUNCH))
+            (span_class(t, r) & CLASS_LAUNCH))
             return true; /* it does other things */
         pins |= known;
     }
@@ -333,10 +333,10 @@ static bool take_pins(struct finder *f, uint32_t track) {
     if (i == ROW_NONE) return false;
     struct input_stage *s = &f->s->v[i];
     for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
-        if (t->spans.depth[r] > 0 || !scope_has(f->scope, r)) continue;
+        if (t->spans.depth[r] > 0 || !select_has(f->selection, r)) continue;
         s->calls++;
-        sum_add(&s->call, t->spans.dur[r]);
-        sum_add(&s->self, t->spans.dur[r]);
+        sat_inc(&s->call, t->spans.dur[r]);
+        sat_inc(&s->self, t->spans.dur[r]);
     }
     s->threads++;
     return true;
@@ -362,9 +362,9 @@ static bool take_copy(struct finder *f, row_id r) {
     struct input_stage *s = &f->s->v[i];
     s->calls++;
     s->pageable = a.pageable;
-    sum_add(&s->call, t->spans.dur[r]);
-    sum_add(&s->self, t->spans.dur[r]);
-    if (a.bytes >= 0) s->bytes = sum_of(s->bytes < 0 ? 0 : s->bytes, a.bytes);
+    sat_inc(&s->call, t->spans.dur[r]);
+    sat_inc(&s->self, t->spans.dur[r]);
+    if (a.bytes >= 0) s->bytes = sat_add(s->bytes < 0 ? 0 : s->bytes, a.bytes);
     if (f->x[i].track != t->spans.track[r]) s->threads++;
     f->x[i].track = t->spans.track[r];
     return true;
@@ -378,7 +378,7 @@ static bool step_times(const struct finder *f, uint32_t source,
     const struct trace *t = f->t;
     const struct source *s = &t->sources[source];
     for (size_t i = s->step_first; i < s->step_end; i++)
-        if (f->scope->step_in[i] &&
+        if (f->selection->step_in[i] &&
             !intervals_add(out, t->steps[i].ts,
                            t->steps[i].ts + t->steps[i].dur))
             return false;
@@ -397,11 +397,11 @@ static bool add_steps(struct finder *f, uint32_t source, int64_t *input) {
     for (size_t i = s->step_first; i < s->step_end; i++) {
         const struct step *st = &t->steps[i];
         int64_t parts[PHASES], busy;
-        if (!f->scope->step_in[i]) continue;
+        if (!f->selection->step_in[i]) continue;
         phase_sums_mean(&sums, st->ts, st->ts + st->dur, parts, &busy);
-        sum_add(input, parts[PHASE_INPUT]);
+        sat_inc(input, parts[PHASE_INPUT]);
         f->s->steps++;
-        sum_add(&f->s->step_time, st->dur);
+        sat_inc(&f->s->step_time, st->dur);
         row_id m = st->marker;
         if (m == ROW_NONE || t->tracks[t->spans.track[m]].kind != TRACK_THREAD)
             continue;
@@ -410,10 +410,10 @@ static bool add_steps(struct finder *f, uint32_t source, int64_t *input) {
         if (m + 1 < t->tracks[t->spans.track[m]].end &&
             t->spans.ts[m + 1] < end)
             next = t->spans.ts[m + 1];
-        sum_add(&f->s->unseen, next - t->spans.ts[m]);
+        sat_inc(&f->s->unseen, next - t->spans.ts[m]);
     }
     phase_sums_free(&sums);
-    sum_add(&f->s->exposed, *input);
+    sat_inc(&f->s->exposed, *input);
     return true;
 }
 
@@ -423,8 +423,8 @@ static void share_exposed(struct finder *f, int64_t input) {
     for (size_t k = 0; k < f->ntouched; k++) {
         uint32_t i = f->touched[k];
         int64_t mean = (int64_t)(f->x[i].raw / views);
-        sum_add(&f->s->v[i].exposed, mean);
-        sum_sub(&rest, mean);
+        sat_inc(&f->s->v[i].exposed, mean);
+        sat_dec(&rest, mean);
         f->x[i].raw = 0;
     }
     /* What rounding left or took too much, less than a picosecond a step and
@@ -432,7 +432,7 @@ static void share_exposed(struct finder *f, int64_t input) {
      * below 0. */
     for (size_t k = 0; views > 1 && rest != 0 && k < f->ntouched; k++) {
         struct input_stage *s = &f->s->v[f->touched[k]];
-        int64_t room = rest > 0 ? diff_of(s->self, s->exposed) : s->exposed;
+        int64_t room = rest > 0 ? sat_sub(s->self, s->exposed) : s->exposed;
         if (room <= 0) continue;
         int64_t by = rest > room ? room : rest < -room ? -room : rest;
         s->exposed += by;
@@ -454,7 +454,7 @@ static bool add_waited(struct finder *f, uint32_t source,
     intervals_free(&inside);
     const struct phase_view *v = &f->ph.views[f->ph.view_first[source]];
     f->s->has_device |= v->device != ROW_NONE;
-    sum_add(&f->s->waited, mean);
+    sat_inc(&f->s->waited, mean);
     return ok;
 }
 
@@ -474,7 +474,7 @@ static bool take_source(struct finder *f, uint32_t source) {
         if (tr->kind != TRACK_STREAM) continue;
         for (row_id r = tr->first; ok && r < tr->end; r++)
             if (t->spans.kind[r] == SPAN_COPY && span_is_device_work(t, r) &&
-                scope_has(f->scope, r))
+                select_has(f->selection, r))
                 ok = take_copy(f, r);
     }
     for (; f->looked < f->s->n; f->looked++)
@@ -534,7 +534,7 @@ static bool take_process(struct finder *f, uint32_t track) {
     int64_t end = INT64_MIN;
     for (row_id r = tr->first; r < tr->end; r++) {
         if (t->spans.name[r] != f->known.process || t->spans.ts[r] < end ||
-            !scope_has(f->scope, r))
+            !select_has(f->selection, r))
             continue;
         int64_t id = args_int(t, r, "id", 0);
         uint32_t k = map_get(&f->runs, run_key(tr->source, id));
@@ -542,7 +542,7 @@ static bool take_process(struct finder *f, uint32_t track) {
         uint32_t i = f->run[k].stage;
         if (f->run[k].consumer) i = f->s->v[i].parent;
         if (i == ROW_NONE) continue;
-        sum_add(&f->s->v[i].async, t->spans.dur[r]);
+        sat_inc(&f->s->v[i].async, t->spans.dur[r]);
         if (f->x[i].fn_track != track) f->x[i].fn_threads++;
         f->x[i].fn_track = track;
         end = span_end(t, r);
@@ -556,7 +556,7 @@ static bool take_functions(struct finder *f) {
     if (f->nruns == 0 || f->known.process == STR_NONE) return true;
     for (uint32_t i = 0; i < t->ntracks; i++)
         if (t->tracks[i].kind == TRACK_THREAD &&
-            f->scope->source_in[t->tracks[i].source] && !take_process(f, i))
+            f->selection->source_in[t->tracks[i].source] && !take_process(f, i))
             return false;
     /* Charges each stage with its function. While the caller waits in the stage
      * for what runs elsewhere, that wait has been counted already. */
@@ -569,11 +569,11 @@ static bool take_functions(struct finder *f) {
         intervals_union(&x->own);
         intervals_union(&x->fn);
         ok = intervals_and(&x->own, &x->fn, &both);
-        sum_add(&s->function, s->async);
-        sum_sub(&s->async, intervals_length(&both));
+        sat_inc(&s->function, s->async);
+        sat_dec(&s->async, intervals_length(&both));
         intervals_free(&both);
         assert(!ok || s->async >= 0); /* fn is a union of what async adds up */
-        sum_add(&s->self, s->async);
+        sat_inc(&s->self, s->async);
         s->threads = x->fn_threads;
         s->parallel = true;
     }
@@ -718,7 +718,7 @@ static bool fold_names(struct finder *f) {
     if (!strs_init(&folded)) return false;
     bool ok = true;
     for (str_id id = 0; ok && id < t->strs.n; id++) {
-        if (!(t->name_class[id] & NAME_ITERATOR)) continue;
+        if (!(t->name_class[id] & CLASS_ITERATOR)) continue;
         ok = without_indices(&b, strs_bytes(&t->strs, id));
         if (!ok || b.n == 0) continue;
         str_id to = strs_intern(&folded, (struct bytes){b.p, b.n});
@@ -727,7 +727,7 @@ static bool fold_names(struct finder *f) {
         if (ok) *n = *n == MAP_NONE ? 1 : *n + 1;
     }
     for (str_id id = 0; ok && id < t->strs.n; id++) {
-        if (!(t->name_class[id] & NAME_INPUT)) continue;
+        if (!(t->name_class[id] & CLASS_INPUT)) continue;
         struct bytes own = strs_bytes(&t->strs, id);
         ok = without_indices(&b, own);
         struct bytes less = {b.p, b.n};
@@ -754,7 +754,7 @@ static bool find_stages(struct finder *f) {
     f->known.async = strs_find(names, bytes_of(input_async_run));
     f->known.process = strs_find(names, bytes_of(input_async_work));
     for (uint32_t i = 0; ok && i < f->t->nsources; i++)
-        if (f->scope->source_in[i]) ok = take_source(f, i);
+        if (f->selection->source_in[i]) ok = take_source(f, i);
     if (!ok) return false;
     name_parents(f);
     cut_circles(f);
@@ -764,9 +764,9 @@ static bool find_stages(struct finder *f) {
 }
 
 int input_stages_init(struct input_stages *s, const struct trace *t,
-                      const struct scope *in, struct ops_err *e) {
+                      const struct selection *in, struct ops_err *e) {
     *s = (struct input_stages){0};
-    struct finder f = {.t = t, .scope = in, .s = s};
+    struct finder f = {.t = t, .selection = in, .s = s};
     if (!strs_init(&s->names)) return fail_oom(e);
     int rc = phases_init(&f.ph, t, e);
     bool ok = rc == 0 && find_stages(&f);

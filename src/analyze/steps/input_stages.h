@@ -11,7 +11,7 @@
 #include "model/trace.h"
 #include "names/input_names.h"
 
-struct scope;
+struct selection;
 
 struct input_stage {
     const char *name; /* iterators: the whole path, Iterator::Root::... */
@@ -55,7 +55,7 @@ struct input_stages {
 /* Finds them. O(host spans), but for arguments of executor spans, which are
  * read when parallel maps are there. */
 int input_stages_init(struct input_stages *s, const struct trace *t,
-                      const struct scope *in, struct ops_err *e);
+                      const struct selection *in, struct ops_err *e);
 void input_stages_free(struct input_stages *s);
 
 static inline int64_t input_stage_total(const struct input_stage *s) {

@@ -90,7 +90,7 @@ static int64_t scaled(const struct trace *t, uint32_t source, int64_t ns) {
 int64_t overhead_per_event(const struct trace *t, uint32_t source) {
     const struct source *s = &t->sources[source];
     int64_t ns = -1;
-    if (s->own) {
+    if (s->by_opscope) {
         /* opscope's recorder measures what a scope costs on the machine and in
          * the program where it runs. More than 10 us is no such figure. */
         const char *text = trace_meta_get(t, source, "scope_cost_ps");

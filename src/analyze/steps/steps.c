@@ -34,7 +34,7 @@ struct step_row {
 
 struct steps {
     const struct trace *t;
-    struct scope scope;
+    struct selection selection;
     struct phases ph;
     struct phase_sums sums; /* of the source at hand */
     uint32_t source;        /* which that is, or ROW_NONE */
@@ -87,7 +87,7 @@ static void limit_devices(struct steps *w) {
     w->pairs_left = ANY_PAIRS + w->rows_left;
     for (size_t i = 0; i < t->nsteps && pairs <= w->rows_left; i++) {
         uint32_t source = t->steps[i].source;
-        if (w->scope.all || w->scope.step_in[i])
+        if (w->selection.all || w->selection.step_in[i])
             pairs += w->ph.view_first[source + 1] - w->ph.view_first[source];
     }
     w->sparse = pairs > w->rows_left;
@@ -144,7 +144,7 @@ static bool add_epochs(struct steps *w) {
     row_id open = ROW_NONE;
     uint32_t source = ROW_NONE;
     for (size_t i = 0; i < w->t->nsteps; i++) {
-        if (!w->scope.all && !w->scope.step_in[i]) continue;
+        if (!w->selection.all && !w->selection.step_in[i]) continue;
         const struct step *st = &w->t->steps[i];
         size_t before = w->n;
         if (!add_step(w, i, BY_STEP)) return false;
@@ -163,12 +163,12 @@ static bool add_epochs(struct steps *w) {
         }
         struct step_row *to = l - 1;
         to->steps++;
-        sum_add(&to->dur, l->dur);
-        sum_add(&to->marker, l->marker);
-        sum_add(&to->busy, l->busy);
-        sum_add(&to->events, l->events);
-        sum_add(&to->bare, l->bare);
-        for (int p = 0; p < PHASES; p++) sum_add(&to->parts[p], l->parts[p]);
+        sat_inc(&to->dur, l->dur);
+        sat_inc(&to->marker, l->marker);
+        sat_inc(&to->busy, l->busy);
+        sat_inc(&to->events, l->events);
+        sat_inc(&to->bare, l->bare);
+        for (int p = 0; p < PHASES; p++) sat_inc(&to->parts[p], l->parts[p]);
         w->n--;
     }
     return true;
@@ -323,7 +323,8 @@ static int steps_fill(struct steps *w, enum by by, struct result *r,
     if (by == BY_EPOCH) ok = add_epochs(w);
     if (by == BY_DEVICE) limit_devices(w);
     for (size_t i = 0; ok && by != BY_EPOCH && i < t->nsteps; i++) {
-        if (w->scope.all || w->scope.step_in[i]) ok = add_step(w, i, by);
+        if (w->selection.all || w->selection.step_in[i])
+            ok = add_step(w, i, by);
     }
     if (!ok) return fail_oom(e);
     steps_columns(r, t, by);
@@ -370,13 +371,13 @@ static int steps_run(const struct trace *t, const struct opts *o,
     r->in_order = true;
     r->one_unit = true;
     struct steps w = {.t = t, .source = ROW_NONE};
-    int rc = scope_init(&w.scope, t, o, e);
+    int rc = select_init(&w.selection, t, o, e);
     if (rc == 0) {
         rc = phases_init(&w.ph, t, e);
         if (rc == 0) rc = steps_fill(&w, by, r, e);
         phase_sums_free(&w.sums);
         phases_free(&w.ph);
-        scope_free(&w.scope);
+        select_free(&w.selection);
     }
     free(w.events);
     free(w.per);

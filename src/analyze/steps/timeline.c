@@ -24,13 +24,13 @@
  * there. */
 static bool is_line(const struct trace *t, uint32_t track) {
     const struct track *tr = &t->tracks[track];
-    bool waits = !t->sources[tr->source].own, works = false;
+    bool waits = !t->sources[tr->source].by_opscope, works = false;
     for (row_id r = tr->first; (waits || !works) && r < tr->end; r++) {
         uint16_t class = span_class(t, r);
-        if (waits && (class & NAME_INPUT) && !(class & NAME_ITERATOR))
+        if (waits && (class & CLASS_INPUT) && !(class & CLASS_ITERATOR))
             return true;
         works |= t->spans.kind[r] == SPAN_OP || t->spans.kind[r] == SPAN_API ||
-                 (class & NAME_COMM_CPU);
+                 (class & CLASS_COMM_CPU);
     }
     return works && !phases_input_thread(t, track);
 }
@@ -154,7 +154,7 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
 static int strength(const struct trace *t, const struct piece *p, bool own) {
     if (p->input) return own ? 3 : 2;
     if (p->row == ROW_NONE) return 0;
-    if (span_class(t, p->row) & NAME_COMM_CPU) return 2;
+    if (span_class(t, p->row) & CLASS_COMM_CPU) return 2;
     switch (t->spans.kind[p->row]) {
     case SPAN_OP:
     case SPAN_API:

@@ -90,7 +90,7 @@ static bool chrome_top(struct chrome_reader *r, struct bytes top) {
         }
         int64_t v = reader_int(&r->j, -1);
         if (decimals && v >= 0 && v <= 6) src->decimals = (int)v;
-        if (!decimals && v >= 0 && v <= PS_PER_MS) src->slack = v;
+        if (!decimals && v >= 0 && v <= PS_PER_MS) src->rounding_ps = v;
     }
     return true;
 }
@@ -262,7 +262,7 @@ static void chrome_finish(struct chrome_reader *r) {
     map_free(&by_pid);
     if (!r->kinds) {
         src->decimals = 6;
-        src->slack = r->origin_us ? PS_PER_US : PS_PER_NS;
+        src->rounding_ps = r->origin_us ? PS_PER_US : PS_PER_NS;
     } else if (src->decimals < r->decimals) {
         src->decimals = r->decimals; /* edited since opscope wrote it */
     }

@@ -276,7 +276,7 @@ static bool open_close(struct chrome_reader *r, uint32_t track, uint64_t id,
     if (i == NO_OPEN) return false;
     struct open_span *o = &r->open[i];
     assert(i < r->nopen && o->row < r->t->spans.n);
-    int64_t dur = diff_of(ts, r->t->spans.ts[o->row]);
+    int64_t dur = sat_sub(ts, r->t->spans.ts[o->row]);
     if (dur > DUR_LIMIT) {
         trace_note(r->t, NOTE_TIME_OUT_OF_RANGE, 1);
         return true;

@@ -218,7 +218,7 @@ bool reader_top(struct chrome_reader *r, struct bytes key) {
         src->has_stacks = reader_int(&r->j, 0) != 0;
     } else {
         /* a recording of ours, converted; the version is kept as a fact */
-        src->own |= BYTES_IS(key, "opscope_version");
+        src->by_opscope |= BYTES_IS(key, "opscope_version");
         return false;
     }
     return true;

@@ -309,7 +309,7 @@ static void kineto_finish(struct chrome_reader *r) {
     /* how far rounding may let a child end after its parent: whole us before
      * 2024, doubles of absolute time in early 2024 (steps of 0.25 us at
      * 1.7e15), ns since */
-    src->slack = r->origin_us == 0 ? PS_PER_NS : PS_PER_US;
+    src->rounding_ps = r->origin_us == 0 ? PS_PER_NS : PS_PER_US;
     src->decimals = r->decimals > 3 ? r->decimals : 3;
     /* the process: of the host threads, whose pid is no device */
     for (size_t i = 0; i < r->t->ntracks && src->pid < 0; i++)

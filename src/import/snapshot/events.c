@@ -204,7 +204,7 @@ static void grow_old(struct snap *s, const struct places *p,
         int64_t more = excess(s, p, e->addr, -e->bytes);
         e->bytes -= more;
         s->t->before[e->old].bytes += more;
-        es->base = sum_of(es->base, more);
+        es->base = sat_add(es->base, more);
     }
 }
 
@@ -248,7 +248,7 @@ static void add_entry(struct snap *s, struct snap_entries *es,
 static void add_before(struct snap *s, struct snap_entries *es,
                        const struct snap_device *d, uint64_t addr,
                        int64_t bytes, uint32_t stack) {
-    sum_add(&es->base, bytes);
+    sat_inc(&es->base, bytes);
     trace_before(s->t, &(struct mem_before){.addr = addr,
                                             .bytes = bytes,
                                             .ts = TS_NONE,
@@ -377,12 +377,12 @@ static void settle(struct snap *s, struct snap_entries *es,
 static void emit(struct snap *s, const struct snap_entries *es,
                  const struct snap_device *d) {
     int64_t level = es->base, held = d->reserved;
-    for (size_t i = 0; i < es->n; i++) sum_sub(&held, es->v[i].reserved);
+    for (size_t i = 0; i < es->n; i++) sat_dec(&held, es->v[i].reserved);
     for (size_t i = 0; i < es->n && !s->t->oom; i++) {
         const struct snap_entry *e = &es->v[i];
         int64_t bytes = e->mate == ROW_NONE ? e->bytes : -es->v[e->mate].bytes;
-        sum_add(&held, e->reserved);
-        sum_add(&level, bytes);
+        sat_inc(&held, e->reserved);
+        sat_inc(&level, bytes);
         if (bytes == 0) continue;
         row_id m = trace_mem(
             s->t,

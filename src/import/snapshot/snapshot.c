@@ -214,7 +214,7 @@ static void read_segment(struct snap *s, const struct pickle_value *v) {
     s->chain[s->t->nsegments] = d->segments;
     d->segments = (uint32_t)s->t->nsegments;
     trace_segment(s->t, &seg);
-    sum_add(&d->reserved, seg.bytes);
+    sat_inc(&d->reserved, seg.bytes);
     if (!s->t->oom) read_blocks(s, pickle_get(v, "blocks"), d, seg.addr);
 }
 
@@ -357,7 +357,7 @@ bool snap_time(struct snap *s, const struct pickle_value *entry, size_t i,
             trace_note(s->t, NOTE_TIME_MISSING, 1);
             return false;
         }
-        us = diff_of(v->i, s->zero_us);
+        us = sat_sub(v->i, s->zero_us);
     }
     if (!__builtin_mul_overflow(us, PS_PER_US, ts) && ts_is_sane(*ts))
         return true;
@@ -404,7 +404,7 @@ static void find_epoch(struct snap *s) {
     for (size_t i = n / 2 + 1; n > 0 && i-- > 0;) {
         int64_t mid = (int64_t)sort_signed((int64_t)v[n / 2]);
         int64_t us = (int64_t)sort_signed((int64_t)v[i]);
-        if (diff_of(mid, us) > DUR_LIMIT / PS_PER_US) break;
+        if (sat_sub(mid, us) > DUR_LIMIT / PS_PER_US) break;
         s->zero_us = us;
     }
     free(v);

@@ -166,7 +166,7 @@ static void find_costs(struct hlo_reader *r) {
             hlo_cost_of(r, in);
             if (sum.flops < 0 || in->cost.flops < 0)
                 sum.flops = -1; /* unknown */
-            else sum_add(&sum.flops, in->cost.flops);
+            else sat_inc(&sum.flops, in->cost.flops);
             if (in->cost.matrix <= sum.matrix) continue;
             sum.matrix = in->cost.matrix;
             sum.math = in->cost.math;

@@ -342,7 +342,7 @@ static void count_flops(struct hlo_reader *r, struct hlo_raw *i) {
     case HC_CONV: conv_cost(r, i); break;
     case HC_REDUCE:
         if ((o = hlo_operand(r, i, 0)) != NULL)
-            i->cost.flops = hlo_mul(diff_of(o->size.first_elements, n),
+            i->cost.flops = hlo_mul(sat_sub(o->size.first_elements, n),
                                     function_flops(r, i));
         break;
     case HC_WINDOW: window_cost(r, i); break;
@@ -384,7 +384,7 @@ static int64_t operands_bytes(const struct hlo_reader *r,
     int64_t sum = 0;
     for (uint32_t k = from; k < i->noperand; k++) {
         const struct hlo_raw *o = hlo_operand(r, i, k);
-        if (o != NULL) sum_add(&sum, o->size.bytes);
+        if (o != NULL) sat_inc(&sum, o->size.bytes);
     }
     return sum;
 }
@@ -399,7 +399,7 @@ static int64_t parameter_bytes(const struct hlo_reader *r, uint32_t p) {
     for (uint32_t k = from; k < end; k++) {
         const struct hlo_raw *u = &r->raw[r->users[k]];
         bool first = hlo_operand(r, u, 0) == param;
-        if (u->class == HC_SLICE && first) sum_add(&sum, u->size.bytes);
+        if (u->class == HC_SLICE && first) sat_inc(&sum, u->size.bytes);
         else if (u->class != HC_UPDATE || !first) return param->size.bytes;
     }
     return sum < param->size.bytes ? sum : param->size.bytes;
@@ -416,14 +416,14 @@ void hlo_body_bytes(const struct hlo_reader *r, struct hlo_body *b) {
     int64_t read = 0, written = 0;
     for (uint32_t k = b->first; k < b->end; k++)
         if (BYTES_IS(r->raw[k].opcode, "parameter"))
-            sum_add(&read, parameter_bytes(r, k));
+            sat_inc(&read, parameter_bytes(r, k));
     if (b->root == MAP_NONE) {
         written = -1; /* only the fusion knows */
     } else if (BYTES_IS(r->raw[b->root].opcode, "tuple")) {
         const struct hlo_raw *root = &r->raw[b->root];
         for (uint32_t k = 0; k < root->noperand; k++) {
             const struct hlo_raw *o = hlo_operand(r, root, k);
-            if (o != NULL) sum_add(&written, root_bytes(r, o));
+            if (o != NULL) sat_inc(&written, root_bytes(r, o));
         }
     } else {
         written = root_bytes(r, &r->raw[b->root]);
@@ -440,7 +440,7 @@ static void count_bytes(const struct hlo_reader *r, struct hlo_raw *i) {
     case HC_DONE: i->cost.read = i->cost.written = 0; break;
     case HC_SLICE:
         i->cost.written = i->size.bytes;
-        i->cost.read = sum_of(i->size.bytes, operands_bytes(r, i, 1));
+        i->cost.read = sat_add(i->size.bytes, operands_bytes(r, i, 1));
         break;
     case HC_UPDATE:
         if (update == NULL) break;

@@ -80,8 +80,8 @@ static void add_array(struct hlo_size *s, const struct array *a) {
         s->type = a->type;
         s->first_elements = n;
     }
-    sum_add(&s->elements, n);
-    sum_add(&s->bytes, bytes);
+    sat_inc(&s->elements, n);
+    sat_inc(&s->bytes, bytes);
     s->last_bytes = bytes;
     s->last_type = a->type;
 }

@@ -323,7 +323,7 @@ static void xplane_classify(struct xspace *x, struct xplane *p) {
         p->pid = name_pid(p->name);
         return;
     }
-    if (p->outside) x->t->sources[x->source].outside = true;
+    if (p->outside) x->t->sources[x->source].process_view = true;
     if (p->outside || is_side_plane(p->name)) return;
     if (x->t->ndevices >= DEVICES_MAX) {
         trace_note(x->t, NOTE_BAD_EVENT, 1);

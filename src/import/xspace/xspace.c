@@ -365,7 +365,7 @@ static int read_file(struct trace *t, uint32_t source,
     read_space(&x);
     for (size_t i = 0; i < x.nplanes; i++) xplane_open(&x, &x.planes[i]);
     for (size_t i = 0; i < x.nplanes; i++) xplane_facts(&x, &x.planes[i]);
-    t->sources[source].own = x.own;
+    t->sources[source].by_opscope = x.own;
     choose_markers(&x);
     xspace_clock(&x);
     int rc = x.oom ? fail_oom(e) : read_events(&x, o, e);

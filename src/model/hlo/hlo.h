@@ -123,7 +123,7 @@ bool hlo_is_first(const struct trace *t, row_id row, const struct hlo_instr *i);
 /* Bytes read and written, or -1. */
 static inline int64_t hlo_bytes(const struct hlo_instr *i) {
     if (i->read_bytes < 0 || i->written_bytes < 0) return -1;
-    return sum_of(i->read_bytes, i->written_bytes);
+    return sat_add(i->read_bytes, i->written_bytes);
 }
 
 #endif

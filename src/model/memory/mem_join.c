@@ -58,8 +58,8 @@ static int64_t key_ts(const struct sort_key *k) {
 }
 
 static int64_t distance(const struct sort_key *a, const struct sort_key *b) {
-    int64_t d = diff_of(key_ts(a), key_ts(b));
-    return d < 0 ? diff_of(0, d) : d;
+    int64_t d = sat_sub(key_ts(a), key_ts(b));
+    return d < 0 ? sat_sub(0, d) : d;
 }
 
 /* Which allocators have events on both sides, and when. */
@@ -210,7 +210,7 @@ static bool settle_frees(struct join *j) {
         uint64_t here = j->trace[i].hi;
         run_of(j->trace, j->ntrace, &i, here);
         if (t->mem.bytes[row] >= 0) continue;
-        int64_t bytes = diff_of(0, t->mem.bytes[row]);
+        int64_t bytes = sat_sub(0, t->mem.bytes[row]);
         uint32_t at = map_get(&j->by_addr, here);
         if (at != MAP_NONE) {
             j->old[at].bytes = bytes;
@@ -249,8 +249,8 @@ static void drop_events(struct join *j) {
             continue;
         }
         if (m->bytes[i] > 0 && !j->known[i - j->mem0] &&
-            m->ts[i] > sum_of(j->from[a], TOLERANCE) &&
-            m->ts[i] < diff_of(j->to[a], TOLERANCE))
+            m->ts[i] > sat_add(j->from[a], TOLERANCE) &&
+            m->ts[i] < sat_sub(j->to[a], TOLERANCE))
             trace_note(j->t, NOTE_ALLOC_NOT_IN_TRACE, 1);
     }
     m->n = n;
@@ -273,11 +273,11 @@ static void join_ooms(struct join *j) {
     qsort(t->ooms + j->oom0, all - j->oom0, sizeof *t->ooms, by_allocator);
     for (size_t i = j->oom0; i < all; i++) {
         struct mem_oom *s = &t->ooms[i], early = *s;
-        early.ts = diff_of(s->ts, TOLERANCE);
+        early.ts = sat_sub(s->ts, TOLERANCE);
         while (at < j->oom0 && by_allocator(&t->ooms[at], &early) < 0) at++;
         struct mem_oom *o = &t->ooms[at];
         if (at == j->oom0 || o->allocator != s->allocator ||
-            diff_of(o->ts, s->ts) > TOLERANCE) {
+            sat_sub(o->ts, s->ts) > TOLERANCE) {
             t->ooms[n++] = *s;
             continue;
         }
@@ -302,7 +302,7 @@ static bool join_events(struct join *j) {
 static void share_facts(struct trace *t, uint32_t source, uint32_t beside) {
     struct source *s = &t->sources[source], *b = &t->sources[beside];
     s->has_memory = true;
-    b->beside = source;
+    b->companion_of = source;
     b->host = s->host;
     b->rank = s->rank;
     b->world_size = s->world_size;
@@ -324,7 +324,7 @@ int trace_join_memory(struct trace *t, uint32_t source, struct trace *snap,
     snap->spans.n = snap->ntracks = snap->step_hints.n = 0;
     for (size_t i = 0; i < snap->mem.n; i++) snap->mem.track[i] = ROW_NONE;
     for (size_t i = 0; i < snap->nooms; i++) snap->ooms[i].track = ROW_NONE;
-    TRY(trace_append_beside(t, snap, source, e));
+    TRY(trace_append_companion(t, snap, source, e));
     assert(beside + 1 == t->nsources);
     share_facts(t, source, beside);
     bool ok = join_events(&j);
@@ -350,7 +350,7 @@ static struct sort_key *alloc_keys(const struct trace *t, int64_t shift,
             t->allocators[m->allocator[i]].device == ROW_NONE)
             continue;
         v[(*n)++] = (struct sort_key){m->addr[i],
-                                      sort_signed(sum_of(m->ts[i], shift)),
+                                      sort_signed(sat_add(m->ts[i], shift)),
                                       (uint32_t)i};
     }
     if (v && sort_keys(v, *n)) return v;
@@ -359,8 +359,8 @@ static struct sort_key *alloc_keys(const struct trace *t, int64_t shift,
     return NULL;
 }
 
-int mem_common(const struct trace *t, const struct trace *snap, size_t *out,
-               struct ops_err *e) {
+int trace_shared_allocs(const struct trace *t, const struct trace *snap,
+                        size_t *out, struct ops_err *e) {
     int64_t ns, shift;
     *out = 0;
     if (__builtin_sub_overflow(snap->epoch_ns, t->epoch_ns, &ns) ||
