@@ -8,7 +8,7 @@
 #include "export/export.h"
 #include "import/import.h"
 #include "model/result.h"
-#include "model/trace.h"
+#include "model/trace_fill.h"
 #include "present/present.h"
 #include <assert.h>
 #include <stdlib.h>
