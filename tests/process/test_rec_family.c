@@ -212,8 +212,9 @@ static void test_all_of_them_have_one_limit(void **state) {
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct rig_end e = rig_run(greedy_children, NULL);
     assert_int_equal(e.status, 0);
-    /* and a quarter more, and a MiB, for tables */
-    assert_in_range(*most_bytes, 1, LIMIT + LIMIT / 4 + (1 << 20));
+    /* and a quarter more, and a MiB, for tables; and half a MiB, because the
+     * rings are looked at one after another: one grows, one is given back */
+    assert_in_range(*most_bytes, 1, LIMIT + LIMIT / 4 + (3 << 19));
     rig_rescue();
     rig_load(&x);
     assert_int_equal(xs_count(&x, "parent"), 10);
