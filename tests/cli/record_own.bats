@@ -162,6 +162,7 @@ signal.alarm(60)
 pid, fd = pty.fork()
 if pid == 0:
     os.environ["HISTFILE"] = "/dev/null"
+    signal.signal(signal.SIGINT, signal.SIG_DFL) # ours may be ignored
     os.execv(sys.argv[1], [sys.argv[1], "record", "--no-overview", "-o", "logs",
                            "--", "bash", "--norc", "--noprofile", "-i"])
 out = b""
