@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "import/import.h"
 #include "model/trace_fill.h"
-#include "unit/formats.h"
+#include "../unit/formats.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
