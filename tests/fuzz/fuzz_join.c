@@ -2,11 +2,11 @@
  * Fuzzes the joining of a memory snapshot with a trace: the same bytes are
  * read twice, the second time moved about a little, and joined with the
  * first, which plays the trace. No event may count twice. */
+#include "../unit/formats.h"
 #include "analyze/analyze.h"
 #include "base/hash.h"
 #include "import/import.h"
 #include "model/trace_fill.h"
-#include "../unit/formats.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
