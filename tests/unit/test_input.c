@@ -110,28 +110,27 @@ static void sequential_map_owns_its_wait(void **state) {
 
 /* As TensorFlow writes it: the map's runner fetches an element and starts the
  * function; the pool's threads run it. The step's thread waits for nothing. */
-static const char parallel[] = "{\"traceEvents\":["
+/* clang-format off */
+static const char parallel[] =
+    "{\"traceEvents\":["
 #define X(tid, name, ts, dur, args)                                            \
-    "{\"ph\":\"X\",\"pid\":1,\"tid\":" #tid ",\"name\":\"" name                \
-    "\",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":" args "}"
-    X(1, "train", 0, 100,
-      "{\"step_num\":0}") "," X(1, "IteratorGetNextOp::DoCompute", 2, 4,
-                                "{}") "," X(1,
-                                            "Iterator::Root", 3, 2, "{}") "," X(1,
-                                                                                "Iterator::Root::Prefetch", 3, 1, "{}") "," X(2, "Iterator::Root::Prefetch::ParallelMapV2", 10, 8, "{}") "," X(3, "Iterator::Root::Prefetch::ParallelMapV2::Range", 10, 1, "{}") "," X(3, "InstantiatedCapturedFunction::RunAsync", 12, 1, "{\"id\":-77}") "," X(3,
-                                                                                                                                                                                                                                                                                                                                                 "Iterator::Root::Prefetch::ParallelMapV2::Range",
-                                                                                                                                                                                                                                                                                                                                                 20,
-                                                                                                                                                                                                                                                                                                                                                 1,
-                                                                                                                                                                                                                                                                                                                                                 "{}") "," X(3,
-                                                                                                                                                                                                                                                                                                                                                             "InstantiatedCapturedFunction::RunAsync", 22, 1, "{\"id\":78}") "," X(4,
-                                                                                                                                                                                                                                                                                                                                                                                                                                   "ExecutorState::Process", 13, 30, "{\"id\":-77}") "," X(4,
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           "ExecutorState::Process",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           14, 5, "{\"id\":-77}") "," X(4,
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "ExecutorState::Process",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        50,
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        9,
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "{\"id\":5}") "," X(5, "ExecutorState::Process", 23, 20, "{\"id\":78}") "]}";
+    "{\"ph\":\"X\",\"pid\":1,\"tid\":" #tid ",\"name\":\"" name "\",\"ts\":"   \
+    #ts ",\"dur\":" #dur ",\"args\":" args "}"
+    X(1, "train", 0, 100, "{\"step_num\":0}") ","
+    X(1, "IteratorGetNextOp::DoCompute", 2, 4, "{}") ","
+    X(1, "Iterator::Root", 3, 2, "{}") ","
+    X(1, "Iterator::Root::Prefetch", 3, 1, "{}") ","
+    X(2, "Iterator::Root::Prefetch::ParallelMapV2", 10, 8, "{}") ","
+    X(3, "Iterator::Root::Prefetch::ParallelMapV2::Range", 10, 1, "{}") ","
+    X(3, "InstantiatedCapturedFunction::RunAsync", 12, 1, "{\"id\":-77}") ","
+    X(3, "Iterator::Root::Prefetch::ParallelMapV2::Range", 20, 1, "{}") ","
+    X(3, "InstantiatedCapturedFunction::RunAsync", 22, 1, "{\"id\":78}") ","
+    X(4, "ExecutorState::Process", 13, 30, "{\"id\":-77}") ","
+    X(4, "ExecutorState::Process", 14, 5, "{\"id\":-77}") ","
+    X(4, "ExecutorState::Process", 50, 9, "{\"id\":5}") ","
+    X(5, "ExecutorState::Process", 23, 20, "{\"id\":78}") "]}";
 #undef X
+/* clang-format on */
 
 static void parallel_map_gets_its_function(void **state) {
     (void)state;
