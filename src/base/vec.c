@@ -24,3 +24,9 @@ void *vec_alloc(size_t n, size_t size) {
     if (p != NULL) vec_advise(p, n * size);
     return p;
 }
+
+void *vec_zeroed(size_t n, size_t size) {
+    void *p = calloc(n ? n : 1, size ? size : 1);
+    if (p != NULL) vec_advise(p, n * size);
+    return p;
+}

@@ -16,6 +16,9 @@ void vec_advise(void *p, size_t bytes);
  * memory. Freed with free(). */
 void *vec_alloc(size_t n, size_t size);
 
+/* The same, cleared: pages that nobody touches cost nothing. */
+void *vec_zeroed(size_t n, size_t size);
+
 /* The capacity that follows cap when at least need are wanted. */
 static inline size_t vec_next_cap(size_t cap, size_t need) {
     size_t c = cap < 16 ? 16 : cap + cap / 2;

@@ -198,7 +198,7 @@ static void move_texts(struct trace *a, const struct trace *b,
     }
 }
 
-/* Rows [from, to) of b, to be put behind a's. */
+/* Rows [from, to) of b, to be put behind a's; and b's memory events. */
 struct copy {
     struct trace *a;
     const struct trace *b;
@@ -206,6 +206,7 @@ struct copy {
     size_t from, to, at; /* at: a's row of b's row 0 */
     uint64_t delta;      /* b's args lie so much further on in a */
     uint64_t lost;       /* args that lie too far on */
+    bool mem;            /* the memory events, too? */
 };
 
 /* How much further on the args of that source of b lie in a. */
@@ -213,6 +214,23 @@ static uint64_t args_delta(const struct trace *a, const struct trace *b,
                            const struct renumber *m, uint32_t source) {
     return a->sources[m->source[source]].args_base -
            b->sources[source].args_base;
+}
+
+static void copy_mem(struct copy *c) {
+    const struct mem_events *e = &c->b->mem;
+    const struct renumber *m = c->m;
+    for (size_t i = 0; i < e->n && !c->a->oom; i++) {
+        row_id k = trace_mem(
+            c->a, &(struct mem_in){.ts = e->ts[i] + m->shift,
+                                   .bytes = e->bytes[i],
+                                   .allocated = e->allocated[i],
+                                   .reserved = e->reserved[i],
+                                   .addr = e->addr[i],
+                                   .track = moved(m->track, e->track[i]),
+                                   .allocator = m->allocator[e->allocator[i]],
+                                   .what = m->str[e->what[i]]});
+        if (e->stack) trace_mem_stack(c->a, k, moved(m->stack, e->stack[i]));
+    }
 }
 
 static bool copy_rows(void *ctx) {
@@ -245,32 +263,34 @@ static bool copy_rows(void *ctx) {
         to->kind[k] = from->kind[i];
         to->flags[k] = from->flags[i];
     }
+    if (c->mem) copy_mem(c);
     return true;
 }
 
-/* Rows keep their order behind a's. Their args move with their source. */
-static bool move_spans(struct trace *a, const struct trace *b,
-                       const struct renumber *m) {
+/* Spans and memory events keep their order behind a's, half of them in each of
+ * two threads. The arguments of spans move with their source. */
+static bool move_events(struct trace *a, const struct trace *b,
+                        const struct renumber *m) {
     enum { MANY_ROWS = 100000 };
-    size_t n = b->spans.n;
-    if (n == 0) return true;
-    assert(b->nsources > 0 && b->ntracks > 0);
+    size_t n = b->spans.n, half = (n + b->mem.n) / 2;
+    assert(n == 0 || (b->nsources > 0 && b->ntracks > 0));
     trace_reserve(a, n);
     if (a->spans.cap - a->spans.n < n) return false;
     struct copy c = {.a = a,
                      .b = b,
                      .m = m,
-                     .to = n / 2,
+                     .to = half < n ? half : n,
                      .at = a->spans.n,
-                     .delta = args_delta(a, b, m, 0)};
+                     .delta = n > 0 ? args_delta(a, b, m, 0) : 0};
     struct copy d = c;
     d.from = c.to;
     d.to = n;
+    d.mem = true;
     par_both((struct work){copy_rows, &c}, (struct work){copy_rows, &d},
              n < MANY_ROWS ? 1 : a->threads);
     trace_note(a, NOTE_ARGS_TRUNCATED, c.lost + d.lost);
     a->spans.n += n;
-    return true;
+    return !a->oom;
 }
 
 static void move_halves(struct trace *a, struct half_links *to,
@@ -339,19 +359,6 @@ static void move_mem_tables(struct trace *a, const struct trace *b,
 
 static void move_rest(struct trace *a, const struct trace *b,
                       const struct renumber *m, row_id offset) {
-    const struct mem_events *e = &b->mem;
-    for (size_t i = 0; i < e->n && !a->oom; i++) {
-        row_id k = trace_mem(
-            a, &(struct mem_in){.ts = e->ts[i] + m->shift,
-                                .bytes = e->bytes[i],
-                                .allocated = e->allocated[i],
-                                .reserved = e->reserved[i],
-                                .addr = e->addr[i],
-                                .track = moved(m->track, e->track[i]),
-                                .allocator = m->allocator[e->allocator[i]],
-                                .what = m->str[e->what[i]]});
-        if (e->stack) trace_mem_stack(a, k, moved(m->stack, e->stack[i]));
-    }
     for (size_t i = 0; i < b->samples.n && !a->oom; i++)
         trace_sample(a, m->counter[b->samples.counter[i]],
                      b->samples.ts[i] + m->shift, b->samples.value[i]);
@@ -414,8 +421,9 @@ static bool move_all(struct trace *a, struct trace *b, struct renumber *m) {
     move_tracks(a, b, m);
     if (!a->oom) move_allocators(a, b, m);
     if (!a->oom) hlo_append(a, b, m->source, m->str);
+    if (!a->oom) move_stacks(a, b, m);
     row_id offset = (row_id)a->spans.n;
-    if (a->oom || !move_spans(a, b, m)) return false;
+    if (a->oom || !move_events(a, b, m)) return false;
     move_halves(a, &a->host_halves, &b->host_halves, m, offset);
     move_halves(a, &a->device_halves, &b->device_halves, m, offset);
     for (size_t i = 0; i < b->step_hints.n; i++)
@@ -424,7 +432,6 @@ static bool move_all(struct trace *a, struct trace *b, struct renumber *m) {
     for (size_t i = 0; i < b->group_hints.n; i++)
         trace_group_hint(a, b->group_hints.v[i].row + offset,
                          b->group_hints.v[i].number);
-    move_stacks(a, b, m);
     if (a->oom) return false;
     move_rest(a, b, m, offset);
     move_mem_tables(a, b, m);

@@ -229,8 +229,7 @@ static bool nest_track(struct trace *t, const struct track *tr,
     return true;
 }
 
-static bool nest(void *ctx) {
-    struct trace *t = ctx;
+static bool nest(struct trace *t) {
     struct spans *s = &t->spans;
     size_t n = s->n;
     if (!vec_resize(&s->parent, n, sizeof *s->parent) ||
@@ -263,31 +262,6 @@ static bool classify_names(struct trace *t) {
     for (size_t i = 0; i < t->ncats; i++)
         t->cat_class[i] = cat_classify(strs_bytes(&t->strs, t->cats[i].text));
     return true;
-}
-
-/* First start and last end of each source's real tracks. */
-static void find_windows(struct trace *t) {
-    for (size_t i = 0; i < t->nsources; i++) {
-        t->sources[i].window_ts = INT64_MAX;
-        t->sources[i].window_end = INT64_MIN;
-    }
-    const struct spans *s = &t->spans;
-    for (size_t i = 0; i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        struct source *src = &t->sources[tr->source];
-        bool work = tr->kind != TRACK_OTHER ||
-                    t->sources[tr->source].process_view;
-        if (tr->first == tr->end || !work) continue;
-        if (s->ts[tr->first] < src->window_ts)
-            src->window_ts = s->ts[tr->first];
-        for (row_id r = tr->first; r < tr->end; r++) {
-            int64_t end = s->ts[r] + s->dur[r];
-            if (end > src->window_end) src->window_end = end;
-        }
-    }
-    for (size_t i = 0; i < t->nsources; i++)
-        if (t->sources[i].window_ts > t->sources[i].window_end)
-            t->sources[i].window_ts = t->sources[i].window_end = 0;
 }
 
 /* perm[new] = old for memory events, by allocator and then file order; true
@@ -364,6 +338,39 @@ static bool sort_samples(struct trace *t) {
     return ok;
 }
 
+/* First start and last end of each source's real tracks. */
+static void find_windows(struct trace *t) {
+    for (size_t i = 0; i < t->nsources; i++) {
+        t->sources[i].window_ts = INT64_MAX;
+        t->sources[i].window_end = INT64_MIN;
+    }
+    const struct spans *s = &t->spans;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        struct source *src = &t->sources[tr->source];
+        bool work = tr->kind != TRACK_OTHER ||
+                    t->sources[tr->source].process_view;
+        if (tr->first == tr->end || !work) continue;
+        if (s->ts[tr->first] < src->window_ts)
+            src->window_ts = s->ts[tr->first];
+        for (row_id r = tr->first; r < tr->end; r++) {
+            int64_t end = s->ts[r] + s->dur[r];
+            if (end > src->window_end) src->window_end = end;
+        }
+    }
+    for (size_t i = 0; i < t->nsources; i++)
+        if (t->sources[i].window_ts > t->sources[i].window_end)
+            t->sources[i].window_ts = t->sources[i].window_end = 0;
+}
+
+/* What stands on the nesting. */
+static bool seal_host(void *ctx) {
+    struct trace *t = ctx;
+    if (!nest(t)) return false;
+    find_windows(t);
+    return seal_steps(t);
+}
+
 /* What does not need the nesting. */
 static bool seal_others(void *ctx) {
     struct trace *t = ctx;
@@ -417,12 +424,10 @@ int trace_seal(struct trace *t, struct ops_err *e) {
     name_tracks(t);
     if (t->oom || !seal_lists(t) || !sort_spans(t) || !hlo_seal(t) ||
         !classify_names(t) ||
-        !par_both((struct work){nest, t}, (struct work){seal_others, t},
+        !par_both((struct work){seal_host, t}, (struct work){seal_others, t},
                   seal_threads(t)) ||
-        !seal_flows(t))
+        !seal_flows(t) || !seal_device_steps(t) || !seal_memos(t))
         return fail_oom(e);
-    find_windows(t);
-    if (!seal_steps(t) || !seal_memos(t)) return fail_oom(e);
     trace_note(t, NOTE_UTF8_MENDED, t->strs.mended);
     trim(t);
     t->sealed = true;

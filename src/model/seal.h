@@ -13,8 +13,13 @@ bool seal_links(struct trace *t);
  * memory. */
 bool seal_flows(struct trace *t);
 
-/* Finds the steps and fills spans.step. False: out of memory. */
+/* Finds the markers of the steps and the steps of host rows; rows are sorted
+ * and nested. False: out of memory. */
 bool seal_steps(struct trace *t);
+
+/* Finds where the steps begin and end, and the steps of device rows; host rows
+ * have theirs, and the links are joined. False: out of memory. */
+bool seal_device_steps(struct trace *t);
 
 /* Sorts segments, blocks from before the window and failed allocations. */
 void seal_mem_tables(struct trace *t);

@@ -400,11 +400,9 @@ static void assign_track(struct trace *t, const struct track *tr, size_t first,
 }
 
 /* Ends of device work: launched in each step, and before each source's first
- * step; INT64_MIN: none. first[i] is the first step of source i, and
- * first[nsources] their number. */
+ * step; INT64_MIN: none. */
 struct device_ends {
     int64_t *of, *before;
-    size_t *first;
 };
 
 /* Steps of device rows: that of the launching call. Rows with no launch are
@@ -414,14 +412,14 @@ static void assign_linked(struct trace *t, struct device_ends *ends) {
     for (size_t i = 0; i < l->n; i++) {
         row_id d = l->device[i], h = l->host[i];
         uint32_t source = t->tracks[t->spans.track[d]].source;
+        const struct source *src = &t->sources[source];
         uint32_t st = t->spans.step[h];
-        size_t first = ends->first[source];
         assert(st == ROW_NONE || st < t->nsteps);
         t->spans.step[d] = st;
         int64_t *end = NULL, stop = span_end(t, d);
         if (st != ROW_NONE) end = &ends->of[st];
-        else if (first < ends->first[source + 1] &&
-                 t->spans.ts[h] < t->steps[first].marker_ts)
+        else if (src->step_first < src->step_end &&
+                 t->spans.ts[h] < t->steps[src->step_first].marker_ts)
             end = &ends->before[source];
         if (end && stop > *end) *end = stop;
     }
@@ -430,7 +428,8 @@ static void assign_linked(struct trace *t, struct device_ends *ends) {
 /* Begin and end of each step by the rule at the head of this file. */
 static void place_steps(struct trace *t, uint32_t source,
                         const struct device_ends *ends) {
-    size_t first = ends->first[source], end = ends->first[source + 1];
+    size_t first = t->sources[source].step_first;
+    size_t end = t->sources[source].step_end;
     bool apart = t->sources[source].by_opscope &&
                  t->sources[source].step_rule == STEPS_BY_MARKER;
     assert(first <= end && end <= t->nsteps);
@@ -452,8 +451,9 @@ static void place_steps(struct trace *t, uint32_t source,
 }
 
 /* Device rows that no call launched: the step whose interval they start in. */
-static void assign_by_time(struct trace *t, uint32_t source, size_t first,
-                           size_t end) {
+static void assign_by_time(struct trace *t, uint32_t source) {
+    size_t first = t->sources[source].step_first;
+    size_t end = t->sources[source].step_end;
     size_t k, stop = tracks_of(t, source, &k);
     for (; k < stop; k++) {
         const struct track *tr = &t->tracks[t->of_source.v[k]];
@@ -543,26 +543,6 @@ static bool source_steps(struct trace *t, uint32_t source,
     return ok;
 }
 
-/* Where the steps begin and end, and the steps of device rows. */
-static bool finish_steps(struct trace *t, size_t *first) {
-    struct device_ends ends = {
-        .of = malloc((t->nsteps + 1) * sizeof(int64_t)),
-        .before = malloc((t->nsources + 1) * sizeof(int64_t)),
-        .first = first,
-    };
-    bool ok = ends.of && ends.before;
-    for (size_t i = 0; ok && i < t->nsteps; i++) ends.of[i] = INT64_MIN;
-    for (size_t i = 0; ok && i < t->nsources; i++) ends.before[i] = INT64_MIN;
-    if (ok) assign_linked(t, &ends);
-    for (uint32_t i = 0; ok && i < t->nsources; i++) {
-        place_steps(t, i, &ends);
-        assign_by_time(t, i, first[i], first[i + 1]);
-    }
-    free(ends.of);
-    free(ends.before);
-    return ok;
-}
-
 static int by_row(const void *a, const void *b) {
     row_id x = ((const struct step_hint *)a)->row;
     row_id y = ((const struct step_hint *)b)->row;
@@ -575,19 +555,33 @@ bool seal_steps(struct trace *t) {
         if (h[i]->n > 1) qsort(h[i]->v, h[i]->n, sizeof *h[i]->v, by_row);
     if (t->spans.n > 0) /* all ROW_NONE */
         memset(t->spans.step, 0xff, t->spans.n * sizeof *t->spans.step);
-    size_t *first = malloc((t->nsources + 1) * sizeof *first);
     struct finding f = {0};
-    bool ok = first != NULL && begin_finding(t, &f);
+    bool ok = begin_finding(t, &f);
     for (uint32_t i = 0; ok && i < t->nsources; i++) {
-        first[i] = t->sources[i].step_first = t->nsteps;
+        t->sources[i].step_first = t->nsteps;
         ok = source_steps(t, i, &f);
         t->sources[i].step_end = t->nsteps;
     }
-    if (ok) first[t->nsources] = t->nsteps;
-    ok = ok && finish_steps(t, first);
-    free(first);
     free(f.marked);
     free(f.sums);
     map_free(&f.programs);
+    return ok;
+}
+
+bool seal_device_steps(struct trace *t) {
+    struct device_ends ends = {
+        .of = malloc((t->nsteps + 1) * sizeof(int64_t)),
+        .before = malloc((t->nsources + 1) * sizeof(int64_t)),
+    };
+    bool ok = ends.of && ends.before;
+    for (size_t i = 0; ok && i < t->nsteps; i++) ends.of[i] = INT64_MIN;
+    for (size_t i = 0; ok && i < t->nsources; i++) ends.before[i] = INT64_MIN;
+    if (ok) assign_linked(t, &ends);
+    for (uint32_t i = 0; ok && i < t->nsources; i++) {
+        place_steps(t, i, &ends);
+        assign_by_time(t, i);
+    }
+    free(ends.of);
+    free(ends.before);
     return ok;
 }

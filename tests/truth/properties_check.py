@@ -60,7 +60,7 @@ MOMENTS = {"start_us", "alloc_us", "free_us", "at_us"}
 
 # (analysis, column) in which a thread's or stream's name or number is shown.
 NAMES = {("tracks", "name"), ("tracks", "tid"), ("tracks", "pid"),
-         ("tracks", "thread")}
+         ("tracks", "thread"), ("trace", "track"), ("trace", "args")}
 # The note on threads with two names, of which the new ones have one.
 NAMED_TWICE = "duplicate-track-name"
 

@@ -176,9 +176,8 @@ static bool charge_span(void *ctx, row_id d, row_id launch, int64_t own) {
 
 static int charge_device(struct ops *o, struct ops_err *e) {
     const struct trace *t = o->t;
-    int64_t *dev = vec_alloc(t->spans.n + 1, sizeof *dev);
+    int64_t *dev = vec_zeroed(t->spans.n + 1, sizeof *dev);
     if (!dev) return fail_oom(e);
-    memset(dev, 0, (t->spans.n + 1) * sizeof *dev);
     o->launched = dev;
     if (!own_each_work(t, charge_span, o)) return fail_oom(e);
     const struct host_tree *h = &o->tree;
@@ -210,15 +209,10 @@ struct mem_sums {
     int64_t *host, *device; /* n + 1 sums: of the events before the i-th */
 };
 
-struct mem_item {
-    int64_t ts, bytes;
-    bool host;
-};
-
-/* Merges neighbouring runs until one is left; run r is [at[r], at[r + 1]).
- * Returns where the result stands: v or tmp. */
-static struct mem_item *merge_runs(struct mem_item *v, struct mem_item *tmp,
-                                   size_t *at, size_t runs) {
+/* Merges neighbouring runs of events until one is left; run r is
+ * [at[r], at[r + 1]). Returns where the result stands: v or tmp. */
+static row_id *merge_runs(const int64_t *ts, row_id *v, row_id *tmp, size_t *at,
+                          size_t runs) {
     while (runs > 1) {
         size_t k = 0;
         for (size_t r = 0; r < runs; r += 2) {
@@ -226,32 +220,30 @@ static struct mem_item *merge_runs(struct mem_item *v, struct mem_item *tmp,
             size_t c = r + 1 < runs ? at[r + 2] : b;
             size_t i = a, j = b;
             for (size_t to = a; to < c; to++)
-                tmp[to] = i < b && (j == c || v[j].ts >= v[i].ts) ? v[i++]
-                                                                  : v[j++];
+                tmp[to] = i < b && (j == c || ts[v[j]] >= ts[v[i]]) ? v[i++]
+                                                                    : v[j++];
             at[k++] = a;
             at[k] = c;
         }
         runs = k;
-        struct mem_item *swap = v;
+        row_id *swap = v;
         v = tmp;
         tmp = swap;
     }
     return v;
 }
 
-/* The source's events as runs; returns how many runs. */
-static size_t collect(const struct trace *t, uint32_t source,
-                      struct mem_item *v, size_t *at) {
-    const struct mem_events *m = &t->mem;
+/* Lists the source's events as runs; returns how many runs. */
+static size_t collect(const struct trace *t, uint32_t source, row_id *v,
+                      size_t *at) {
     const struct lists *l = &t->allocators_of;
     size_t n = 0, runs = 0;
     for (size_t k = l->first[source]; k < l->first[source + 1]; k++) {
         uint32_t a = l->v[k];
-        bool host = t->allocators[a].device == ROW_NONE;
         if (t->mem_first[a] == t->mem_first[a + 1]) continue;
         at[runs++] = n;
         for (size_t i = t->mem_first[a]; i < t->mem_first[a + 1]; i++)
-            v[n++] = (struct mem_item){m->ts[i], m->bytes[i], host};
+            v[n++] = (row_id)i;
     }
     at[runs] = n;
     return runs;
@@ -272,7 +264,7 @@ static int mem_sums_init(struct mem_sums *m, const struct trace *t,
     for (size_t k = l->first[source]; k < l->first[source + 1]; k++)
         m->n += t->mem_first[l->v[k] + 1] - t->mem_first[l->v[k]];
     if (m->n == 0) return 0;
-    struct mem_item *v = vec_alloc(2 * m->n, sizeof *v);
+    row_id *v = vec_alloc(2 * m->n, sizeof *v);
     size_t runs = l->first[source + 1] - l->first[source];
     size_t *at = malloc((runs + 3) * sizeof *at);
     m->ts = vec_alloc(m->n, sizeof *m->ts);
@@ -280,14 +272,16 @@ static int mem_sums_init(struct mem_sums *m, const struct trace *t,
     m->device = vec_alloc(m->n + 1, sizeof *m->device);
     bool ok = v && at && m->ts && m->host && m->device;
     if (ok) {
-        const struct mem_item *x = merge_runs(v, v + m->n, at,
-                                              collect(t, source, v, at));
+        const struct mem_events *mem = &t->mem;
+        const row_id *x = merge_runs(mem->ts, v, v + m->n, at,
+                                     collect(t, source, v, at));
         m->host[0] = m->device[0] = 0;
         for (size_t i = 0; i < m->n; i++) {
-            m->ts[i] = x[i].ts;
-            m->host[i + 1] = sat_add(m->host[i], x[i].host ? x[i].bytes : 0);
-            m->device[i + 1] = sat_add(m->device[i],
-                                       x[i].host ? 0 : x[i].bytes);
+            int64_t bytes = mem->bytes[x[i]];
+            bool host = t->allocators[mem->allocator[x[i]]].device == ROW_NONE;
+            m->ts[i] = mem->ts[x[i]];
+            m->host[i + 1] = sat_add(m->host[i], host ? bytes : 0);
+            m->device[i + 1] = sat_add(m->device[i], host ? 0 : bytes);
         }
     }
     free(v);

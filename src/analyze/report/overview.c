@@ -15,6 +15,7 @@
 #include "base/text/number.h"
 #include "model/format.h"
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -507,35 +508,50 @@ static void put_processes(struct result *r, const struct result *from) {
     }
 }
 
-/* Some of the parts, one after the other. */
+/* The order in which the parts are run: long ones first, and no two neighbours
+ * that wait for the same memo of the trace. `steps` makes the phases while
+ * `ops` makes the tree of the host. */
+static const int order[PARTS] = {STEPS, OPS,    HINTS,   KERNELS,
+                                 INPUT, MEMORY, HOLDERS, PROCESSES};
+
+/* The parts that are still to be run; two threads take them one by one. */
 struct parts {
     const struct trace *t;
     const struct opts *o;
     struct subresult *all;
-    int first, end; /* which of them */
+    atomic_int next; /* in `order` */
+};
+
+/* One of the threads, and why it stopped early. */
+struct runner {
+    struct parts *parts;
     int rc;
     struct ops_err e;
 };
 
 static bool run_parts(void *ctx) {
-    struct parts *p = ctx;
-    for (int i = p->first; i < p->end && p->rc == 0; i++)
-        p->rc = subresult_run(&p->all[i], sources[i].analysis, sources[i].opt,
-                              sources[i].value, p->t, p->o, &p->e);
-    return p->rc == 0;
+    struct runner *w = ctx;
+    struct parts *p = w->parts;
+    int k;
+    while (w->rc == 0 && (k = atomic_fetch_add(&p->next, 1)) < PARTS) {
+        int i = order[k];
+        w->rc = subresult_run(&p->all[i], sources[i].analysis, sources[i].opt,
+                              sources[i].value, p->t, p->o, &w->e);
+    }
+    return w->rc == 0;
 }
 
-/* All of them, in two threads for a large trace: it is const, and each result
- * is its own. */
+/* Runs all of them, in two threads for a large trace: it is const, and each
+ * result is its own. */
 static int run_all(const struct trace *t, const struct opts *o,
                    struct subresult p[PARTS], struct ops_err *e) {
     enum { MANY_ROWS = 100000 };
-    struct parts a = {t, o, p, STEPS, MEMORY, 0, {0}};
-    struct parts b = {t, o, p, MEMORY, PARTS, 0, {0}};
+    struct parts parts = {.t = t, .o = o, .all = p};
+    struct runner a = {.parts = &parts}, b = {.parts = &parts};
     if (par_both((struct work){run_parts, &a}, (struct work){run_parts, &b},
                  t->spans.n < MANY_ROWS ? 1 : t->threads))
         return 0;
-    const struct parts *bad = a.rc != 0 ? &a : &b;
+    const struct runner *bad = a.rc != 0 ? &a : &b;
     return fail(e, bad->rc, "%s", bad->e.text);
 }
 
