@@ -79,7 +79,7 @@ static size_t steps_that_tell(const struct leak_search *s) {
 }
 
 /* The step that event i is in, or steps.n. */
-static size_t step_of(const struct leak_search *s, size_t i) {
+static size_t step_of(struct leak_search *s, size_t i) {
     int64_t ts = s->t->mem.ts[s->l.first + i];
     size_t k = mem_steps_at(&s->steps, ts);
     return k < s->steps.n && ts < s->steps.v[k].end ? k : s->steps.n;

@@ -77,9 +77,16 @@ int mem_steps_init(struct mem_steps *m, const struct trace *t,
     return fail_oom(e);
 }
 
-size_t mem_steps_at(const struct mem_steps *m, int64_t ts) {
-    size_t i;
-    BOUND(i, 0, m->n, m->v[i].start <= ts);
+size_t mem_steps_at(struct mem_steps *m, int64_t ts) {
+    size_t lo = m->near, hi = m->n, i;
+    if (lo < hi && m->v[lo].start <= ts) {
+        if (lo + 2 < hi && m->v[lo + 2].start > ts) hi = lo + 2;
+    } else {
+        hi = lo < hi ? lo : hi;
+        lo = 0;
+    }
+    BOUND(i, lo, hi, m->v[i].start <= ts);
+    m->near = i == 0 ? 0 : i - 1;
     return i == 0 ? m->n : i - 1;
 }
 
@@ -326,7 +333,7 @@ static row_id waiting_span(const struct mem_sites *s, size_t k) {
     const struct trace *t = s->t;
     const struct mem_events *m = &t->mem;
     uint32_t source = t->allocators[m->allocator[k]].source;
-    const struct mem_steps *st = &s->steps[source];
+    struct mem_steps *st = &s->steps[source];
     size_t i = mem_steps_at(st, m->ts[k]);
     if (i == st->n) return ROW_NONE;
     uint32_t track = t->steps[st->v[i].step].thread;
@@ -585,7 +592,7 @@ static bool ended_in_phase(const struct mem_blocks *b, size_t i, size_t j,
 static size_t steps_between(const struct mem_blocks *b, size_t i, size_t j) {
     const struct mem_levels *l = b->l;
     uint32_t source = l->t->allocators[l->t->mem.allocator[l->first]].source;
-    const struct mem_steps *st = &b->sites->steps[source];
+    struct mem_steps *st = &b->sites->steps[source];
     if (st->n == 0) return 0;
     int64_t from = l->t->mem.ts[l->first + i];
     int64_t to = j < l->n ? l->t->mem.ts[l->first + j] : INT64_MAX;

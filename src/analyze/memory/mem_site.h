@@ -29,6 +29,7 @@ struct mem_steps {
         uint32_t step;      /* index in trace->steps */
     } * v;
     size_t n;
+    size_t near; /* where mem_steps_at() found the last one */
 };
 
 /* Takes the steps that scope takes (of which two need not be neighbours); all
@@ -39,8 +40,9 @@ int mem_steps_init(struct mem_steps *m, const struct trace *t,
 void mem_steps_free(struct mem_steps *m);
 
 /* Returns the last step that starts at or before ts; m->n if ts is before the
- * first. O(log steps). */
-size_t mem_steps_at(const struct mem_steps *m, int64_t ts);
+ * first. O(log steps), and O(1) where the last answer or its neighbour is
+ * right again, as it is for events in time order. */
+size_t mem_steps_at(struct mem_steps *m, int64_t ts);
 
 /* ---- sites ---- */
 

@@ -73,11 +73,13 @@ struct kernels {
     bool by_variant;   /* --group shape */
     struct memo {
         struct kernel_args a;
-        str_id op;      /* in texts; STR_NONE: not looked up yet */
-        str_id program; /* the same, for a program of XLA; 0: none */
+        str_id op;               /* in texts; STR_NONE: not looked up yet */
+        str_id program;          /* the same, for a program of XLA; 0: none */
+        uint32_t group, variant; /* of the last kernel; ROW_NONE: none yet */
         bool have;
-    } * memo;   /* by category: read once for all launches of a variant */
-    wide whole; /* ps, of all rows' own time */
+    } * memo;        /* by category: read once for all launches of a variant */
+    str_id *text_of; /* by name of the trace: the same in texts; 0: not yet */
+    wide whole;      /* ps, of all rows' own time */
 };
 
 /* The variant of a group with that shape, made when new; ROW_NONE: out of
@@ -150,7 +152,8 @@ static struct memo *memo_of(struct kernels *k, row_id r, struct memo *own) {
     struct memo *m = &k->memo[cat];
     if (m->have) return m;
     if (!launch_of_cat(k->t, cat, &l)) m = own;
-    *m = (struct memo){kernel_args_of(k->t, r), STR_NONE, 0, m != own};
+    *m = (struct memo){
+        kernel_args_of(k->t, r), STR_NONE, 0, ROW_NONE, ROW_NONE, m != own};
     if (m != own && l.module.n > 0)
         m->program = strs_intern(&k->texts, l.module);
     return m;
@@ -171,7 +174,10 @@ static str_id op_of(struct kernels *k, row_id r, row_id launch,
     if (op == ROW_NONE || (t->spans.flags[op] & SPAN_STEPMARK) ||
         (span_class(t, op) & CLASS_STEP))
         return 0; /* a step launches nothing by itself */
-    return strs_intern(&k->texts, strs_bytes(&t->strs, t->spans.name[op]));
+    str_id name = t->spans.name[op];
+    if (k->text_of[name] == 0)
+        k->text_of[name] = strs_intern(&k->texts, strs_bytes(&t->strs, name));
+    return k->text_of[name];
 }
 
 static bool count_kernel(void *ctx, row_id r, row_id launch, int64_t own) {
@@ -186,7 +192,11 @@ static bool count_kernel(void *ctx, row_id r, row_id launch, int64_t own) {
     uint32_t g = group_at(k, at, name, device);
     if (g == ROW_NONE) return false;
     struct memo alone, *m = memo_of(k, r, &alone);
-    uint32_t var = variant_of(k, g, &m->a);
+    if (m->group != g) {
+        m->group = g;
+        m->variant = variant_of(k, g, &m->a);
+    }
+    uint32_t var = m->variant;
     if (var == ROW_NONE) return false;
     if (k->by_variant) g = group_at(k, map_at(&k->split, var), name, device);
     if (g == ROW_NONE) return false;
@@ -292,7 +302,8 @@ static int kernels_gather(struct kernels *k, const struct opts *o,
                           struct ops_err *e) {
     k->by_variant = strcmp(opts_text(o, "group"), "shape") == 0;
     k->memo = calloc(k->t->ncats + 1, sizeof *k->memo);
-    if (!k->memo || !strs_init(&k->texts)) return fail_oom(e);
+    k->text_of = calloc(k->t->strs.n + 1, sizeof *k->text_of);
+    if (!k->memo || !k->text_of || !strs_init(&k->texts)) return fail_oom(e);
     TRY(select_init(&k->selection, k->t, o, e));
     TRY(host_tree_init(&k->tree, k->t, e));
     return own_each_work(k->t, count_kernel, k) ? 0 : fail_oom(e);
@@ -320,6 +331,7 @@ static int kernels_run(const struct trace *t, const struct opts *o,
     free(k.variants);
     free(k.ops);
     free(k.memo);
+    free(k.text_of);
     return rc;
 }
 
