@@ -262,7 +262,7 @@ static void put_arrow(struct writer *w, const char *ph, const char *cat,
 
 /* The number of a device in the file: the ranks of a job each have a GPU 0. */
 static int64_t device_number(const struct trace *t, uint32_t device) {
-    return trace_processes(t) > 1 ? device : t->devices[device].ordinal;
+    return t->nprocesses > 1 ? device : t->devices[device].ordinal;
 }
 
 /* An allocation, a free, or (failed) an allocation that failed, as PyTorch
@@ -390,7 +390,7 @@ static void put_device_name(struct sink *out, const struct trace *t,
                 device_number(t, device));
     if (!d->labelled) return;
     sink_putc(out, ':');
-    if (trace_processes(t) > 1) put_owner(out, t, &t->sources[d->source]);
+    if (t->nprocesses > 1) put_owner(out, t, &t->sources[d->source]);
     sink_puts(out, strs_text(&t->strs, d->label));
 }
 
@@ -529,8 +529,8 @@ static void put_head(struct writer *w) {
     if (shapes) sink_puts(w->out, ",\n\"record_shapes\": 1");
     if (stacks) sink_puts(w->out, ",\n\"with_stack\": 1");
     /* What the reader of this file would want to know of its only source. */
-    const struct source *s = &t->sources[0];
-    if (trace_processes(t) == 1) {
+    if (t->nprocesses == 1) {
+        const struct source *s = &t->sources[0];
         if (s->host != 0) {
             put_key(w, "host_name");
             put_str(w, s->host);
@@ -553,7 +553,7 @@ static void put_head(struct writer *w) {
     if (n > 0) sink_putc(w->out, ']');
     /* What else the only source said of itself. */
     struct map seen = {0};
-    for (size_t i = 0; i < t->nmeta && trace_processes(t) == 1; i++) {
+    for (size_t i = 0; i < t->nmeta && t->nprocesses == 1; i++) {
         if (is_reserved(strs_bytes(&t->strs, t->meta[i].key))) continue;
         put_meta_key(w, &seen, t->meta[i].key);
         json_put_value(w->out, strs_bytes(&t->strs, t->meta[i].value));

@@ -428,6 +428,8 @@ int trace_seal(struct trace *t, struct ops_err *e) {
                   seal_threads(t)) ||
         !seal_flows(t) || !seal_device_steps(t) || !seal_memos(t))
         return fail_oom(e);
+    for (size_t i = 0; i < t->nsources; i++)
+        t->nprocesses += t->sources[i].companion_of == ROW_NONE;
     trace_note(t, NOTE_UTF8_MENDED, t->strs.mended);
     trim(t);
     t->sealed = true;

@@ -635,13 +635,6 @@ size_t trace_link_at(const struct trace *t, row_id device_row) {
     return i;
 }
 
-size_t trace_processes(const struct trace *t) {
-    size_t n = 0;
-    for (size_t i = 0; i < t->nsources; i++)
-        n += t->sources[i].companion_of == ROW_NONE;
-    return n;
-}
-
 int64_t trace_origin(const struct trace *t) {
     const int64_t hour = 3600 * PS_PER_S;
     int64_t first = 0;

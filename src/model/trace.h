@@ -438,6 +438,7 @@ struct trace {
     int64_t epoch_ns;     /* Unix ns that ts 0 stands for */
     bool epoch_set;
     uint64_t notes[NOTE_COUNT];
+    size_t nprocesses;  /* sources that are not beside another one; by seal */
     struct memo *memos; /* by enum memo_id, made by seal: trace_memo() */
     bool sealed, oom;
     int threads; /* that seal may use; 0 is 1 */
@@ -518,9 +519,6 @@ size_t trace_link_at(const struct trace *t, row_id device_row);
 
 /* The links of a launching call: numbers [*first, return) in links.by_host. */
 size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);
-
-/* Sources that are not beside another one: the processes. */
-size_t trace_processes(const struct trace *t);
 
 /* Returns the first row of the track that starts at ts or later; the track's
  * end if there is none. O(log rows). */

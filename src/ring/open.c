@@ -3,6 +3,8 @@
  * also its fd/; a thread with a table of its own is /proc/thread-self. */
 #include "ring/open.h"
 
+#include "ring/sanitized.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -89,11 +91,7 @@ static void close_copies(void) {
 }
 
 /* A sanitizer that finds a fault in here wants to print about it. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { KEPT = 3 };
-#else
-enum { KEPT = 0 };
-#endif
+enum { KEPT = SANITIZED_ADDRESS || SANITIZED_THREAD ? 3 : 0 };
 
 int rec_own_table(void) {
     if (syscall(SYS_close_range, (unsigned)KEPT, ~0u,

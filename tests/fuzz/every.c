@@ -41,6 +41,7 @@
 #include "export/export.h"
 #include "import/import.h"
 #include "load/profiles.h"
+#include "ring/sanitized.h"
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -51,14 +52,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zstd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 enum { PATHS = 4096, TASKS = 1024, WALL = 6 };
 
@@ -95,7 +88,7 @@ struct child {
  * Under a sanitizer pages tell nothing: freed memory is kept back, and each
  * byte has a shadow. There what malloc() gave out is counted. */
 
-#ifdef SANITIZED
+#if SANITIZED_ADDRESS || SANITIZED_THREAD
 /* gcc has the functions, but not the header */
 int __sanitizer_install_malloc_and_free_hooks(
     void (*on_malloc)(const volatile void *, size_t),
@@ -340,7 +333,7 @@ static void run_again(struct child *c, size_t i) {
 static void run_child(struct child *c) {
     struct rlimit none = {0, 0}, space = {4ull << 30, 4ull << 30};
     setrlimit(RLIMIT_CORE, &none);
-#ifndef SANITIZED
+#if !SANITIZED_ADDRESS && !SANITIZED_THREAD
     setrlimit(RLIMIT_AS, &space);
 #else
     (void)space;
@@ -463,7 +456,7 @@ static int list(void) {
         list_opts(v.name, v.opts);
         if (v.filters) list_opts(v.name, analysis_common_opts);
     }
-#ifdef SANITIZED
+#if SANITIZED_ADDRESS || SANITIZED_THREAD
     printf("sanitized\n");
 #endif
     return 0;

@@ -1,7 +1,8 @@
 # The fuzz targets and their seeds: make -f tests/fuzz/fuzz.mk fuzz
-# Needs clang (libFuzzer). Everything goes to build-fuzz/.
+# Needs clang (libFuzzer). What else the Makefile makes can be made of the same
+# objects: the tests under clang's sanitizers.
 CC     := $(shell command -v clang || ls /usr/bin/clang-[0-9]* | tail -n 1)
-B      := build-fuzz
+B      := build-clang-address-undefined
 SAN    := address,undefined
 CFLAGS := -O1 -g -fsanitize=fuzzer-no-link
 include Makefile

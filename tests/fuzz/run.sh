@@ -1,25 +1,26 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # run.sh SECONDS [TARGET...]: builds and runs each fuzz target that long. What
-# it finds stays in build-fuzz/found/; the corpus grows in build-fuzz/corpus/.
+# it finds stays in found/ of the build's folder; the corpus grows in corpus/.
 set -u
 cd "$(dirname "$0")/../.."
+b=build-clang-address-undefined
 seconds=${1:-60}
 [ $# -gt 0 ] && shift
 make -s -j2 -f tests/fuzz/fuzz.mk fuzz >/dev/null || {
     echo "not ok fuzz: the targets do not build"
     exit 1
 }
-mkdir -p build-fuzz/found
+mkdir -p "$b/found"
 [ $# -gt 0 ] || set -- $(cd tests/fuzz && ls fuzz_*.c | sed 's/\.c$//')
 bad=0
 for target in "$@"; do
-    mkdir -p "build-fuzz/corpus/$target" "build-fuzz/seeds/$target"
-    log=build-fuzz/found/$target.log
-    if "build-fuzz/fuzz/$target" -max_total_time="$seconds" -timeout=20 \
+    mkdir -p "$b/corpus/$target" "$b/seeds/$target"
+    log=$b/found/$target.log
+    if "$b/fuzz/$target" -max_total_time="$seconds" -timeout=20 \
         -rss_limit_mb=4096 -max_len=131072 -print_final_stats=1 \
-        -artifact_prefix="build-fuzz/found/$target-" \
-        "build-fuzz/corpus/$target" "build-fuzz/seeds/$target" >"$log" 2>&1
+        -artifact_prefix="$b/found/$target-" \
+        "$b/corpus/$target" "$b/seeds/$target" >"$log" 2>&1
     then
         runs=$(sed -n 's/.*number_of_executed_units: *//p' "$log")
         echo "ok $target: ${runs:-0} inputs in $seconds s"

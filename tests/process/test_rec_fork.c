@@ -3,6 +3,8 @@
  * recorder's) and not one less. */
 #include <opscope/record.h>
 
+#include "ring/sanitized.h"
+
 #include <fcntl.h>
 #include <ftw.h>
 #include <setjmp.h>
@@ -63,9 +65,8 @@ static int in_child(const char *before, int records) {
 static void children_have_the_programs_descriptors(void **state) {
     (void)state;
     char dir[] = "/tmp/opscope-fork-XXXXXX", before[FDS];
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* its allocator may be locked in a child of a threaded program */
-#endif
+    /* its allocator may be locked in a child of a threaded program */
+    if (SANITIZED_ADDRESS || SANITIZED_THREAD) skip();
     assert_non_null(mkdtemp(dir));
     if (fcntl(0, F_GETFD) == -1) assert_int_equal(open("/dev/null", 0), 0);
     mark(before);

@@ -21,17 +21,10 @@
 #include "opscope/record.h"
 #include "rec/xs.h"
 #include "ring/recover.h"
+#include "ring/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define RIG_TSAN 1
-#else
-#define RIG_TSAN 0
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define RIG_ASAN 1
-#else
-#define RIG_ASAN 0
-#endif
+#define RIG_TSAN SANITIZED_THREAD
+#define RIG_ASAN SANITIZED_ADDRESS
 
 #if RIG_ASAN
 /* Children end in the middle of things: what they had is no leak, and looking

@@ -111,7 +111,7 @@ static void events_of_both_count_once(void **state) {
     assert_null(find_before(t, 4));
     assert_int_equal(line_of(t, find_before(t, 5)->stack), 50);
     assert_int_equal(t->sources[1].companion_of, 0);
-    assert_int_equal(trace_processes(t), 1);
+    assert_int_equal(t->nprocesses, 1);
     trace_free(a.t);
 }
 

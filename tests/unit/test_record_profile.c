@@ -339,7 +339,7 @@ static void it_joins_what_the_program_recorded(void **state) {
     struct loaded l = load_both(&m);
     assert_int_equal(l.n, 1);
     assert_int_equal(l.v[0]->nsources, 2);
-    assert_int_equal(trace_processes(l.v[0]), 1);
+    assert_int_equal(l.v[0]->nprocesses, 1);
     assert_int_equal(l.v[0]->nsteps, 3);
     struct result r = run_on(l.v[0], "processes", NULL);
     assert_int_equal(r.nrows, 2);

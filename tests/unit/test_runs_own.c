@@ -149,7 +149,7 @@ static void put_recording(void) {
 }
 
 static void check_recording(const struct trace *t) {
-    assert_int_equal(trace_processes(t), 1);
+    assert_int_equal(t->nprocesses, 1);
     assert_int_equal(t->nsources, 3);
     assert_int_equal(t->sources[0].rank, 2); /* the later file knew it */
     assert_int_equal(t->spans.n, 4);
@@ -215,7 +215,7 @@ static void ranks_in_parts_are_one_job(void **state) {
     load(root, &l);
     assert_int_equal(l.n, 1);
     const struct trace *t = l.v[0];
-    assert_int_equal(trace_processes(t), 2);
+    assert_int_equal(t->nprocesses, 2);
     assert_int_equal(t->spans.n, 6);
     for (row_id r = 0; r < t->spans.n; r++) {
         int64_t want = -1;
@@ -243,7 +243,7 @@ static void expect_note(enum note_id id) {
     assert_int_equal(t->notes[id], 1);
     assert_int_equal(t->notes[NOTE_EMPTY_FILE], 0);
     assert_int_equal(t->spans.n, 4); /* the files are good all the same */
-    assert_int_equal(trace_processes(t), 1);
+    assert_int_equal(t->nprocesses, 1);
     loaded_free(&l);
 }
 

@@ -50,13 +50,20 @@ static const struct column coverage_cols[] = {
     {"fix", NULL, NULL, "how to have it next time", COL_TEXT, COL_BELOW},
 };
 
+/* Returns a number of microseconds in picoseconds, the most there are if it has
+ * more. */
+static int64_t us_to_ps(double us) {
+    double ps = us * PS_PER_US;
+    return ps < (double)INT64_MAX ? (int64_t)ps : INT64_MAX;
+}
+
 /* "12 of 40 ops", "3.20 ms of 4.00 ms", "2". */
 static void put_amount(struct result *r, const struct gap *g) {
     char a[48], b[48], text[160];
     bool time = g->unit && strcmp(g->unit, "us") == 0;
     if (time) {
-        human_time((int64_t)(g->have * 1e6), a, sizeof a);
-        human_time((int64_t)(g->whole * 1e6), b, sizeof b);
+        human_time(us_to_ps(g->have), a, sizeof a);
+        human_time(us_to_ps(g->whole), b, sizeof b);
     } else {
         snprintf(a, sizeof a, "%.0f", g->have);
         snprintf(b, sizeof b, "%.0f", g->whole);

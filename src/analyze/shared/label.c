@@ -16,6 +16,6 @@ const char *label_device(struct result *r, const struct trace *t,
     const char *what = device < t->ndevices
                            ? strs_text(&t->strs, t->devices[device].label)
                            : "host";
-    const char *on = trace_processes(t) > 1 ? label_source(r, t, source) : NULL;
+    const char *on = t->nprocesses > 1 ? label_source(r, t, source) : NULL;
     return on == NULL ? what : arena_fmt(&r->arena, "%s %s", on, what);
 }

@@ -196,7 +196,7 @@ static void steps_columns(struct result *r, const struct trace *t, enum by by) {
     const struct column first[] = {
         {"host", NULL, NULL,
          "The machine or, for several ranks, machine and rank.", COL_TEXT,
-         trace_processes(t) > 1 ? COL_KEY : COL_KEY | COL_DETAIL},
+         t->nprocesses > 1 ? COL_KEY : COL_KEY | COL_DETAIL},
         {"step", NULL, NULL, "The step's number as the program counts.",
          COL_INT, by == BY_EPOCH ? COL_DETAIL : 0},
         {"start_us", "start", "us", "When it began.", COL_TIME, COL_STAMP},
