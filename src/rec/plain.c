@@ -4,6 +4,7 @@
  * it. Options come as text, so that nobody has to lay out a struct. */
 #include "rec/session.h"
 
+#include "base/text/percent.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,31 +31,9 @@ static const struct option {
 #undef ROW
 };
 
-static int hex(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* Undoes %XX and '+' in place; false: a bad escape. */
-static bool decode(char *s) {
-    char *to = s;
-    for (; *s != 0; s++) {
-        char c = *s == '+' ? ' ' : *s;
-        if (c == '%') {
-            int hi = hex(s[1]), lo = hi < 0 ? -1 : hex(s[2]);
-            if (lo < 0 || hi + lo == 0) return false;
-            c = (char)(hi << 4 | lo);
-            s += 2;
-        }
-        *to++ = c;
-    }
-    *to = 0;
-    return true;
-}
-
 /* Puts a value where it belongs; false: it is none of that form. */
-static bool put(struct ops_options *o, const struct option *row, char *value) {
+static bool put_option(struct ops_options *o, const struct option *row,
+                       char *value) {
     char *member = (char *)o + row->at, *end;
     if (row->form == FORM_TEXT) {
         memcpy(member, &value, sizeof value);
@@ -83,11 +62,12 @@ static const char *set_option(struct ops_options *o, char *text) {
     char *value = strchr(text, '=');
     if (value == NULL) return "it has no value";
     *value++ = 0;
-    if (!decode(value)) return "'%' must be followed by two hex digits";
+    if (!percent_decode(value)) return "'%' must be followed by two hex digits";
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(options[i].name, text) == 0)
-            return put(o, &options[i], value) ? NULL
-                                              : "that is no value for it";
+            return put_option(o, &options[i], value)
+                       ? NULL
+                       : "that is no value for it";
     return "there is no such option";
 }
 
