@@ -48,7 +48,7 @@ static size_t put_odd(struct sink *out, const char *s, size_t n, bool first) {
     return k;
 }
 
-static void put_text(struct sink *out, const char *s) {
+static void csv_text(struct sink *out, const char *s) {
     const char *first = s, *end = s + strlen(s);
     bool quoted = *s == '\0' || strpbrk(s, "\",\n\t") != NULL;
     if (quoted) sink_putc(out, '"');
@@ -65,11 +65,11 @@ static void put_text(struct sink *out, const char *s) {
     if (quoted) sink_putc(out, '"');
 }
 
-static void put_cell(struct sink *out, const struct result *r, size_t col,
+static void csv_cell(struct sink *out, const struct result *r, size_t col,
                      const struct cell *c) {
     if (c->null) return;
     switch (r->cols[col].type) {
-    case COL_TEXT: put_text(out, c->s); break;
+    case COL_TEXT: csv_text(out, c->s); break;
     case COL_INT:
     case COL_BYTES: sink_int(out, c->i); break;
     default: present_number(out, r, col, c);
@@ -79,7 +79,7 @@ static void put_cell(struct sink *out, const struct result *r, size_t col,
 void present_csv(const struct result *r, struct sink *out) {
     for (size_t c = 0; c < r->ncols; c++) {
         if (c > 0) sink_putc(out, ',');
-        put_text(out, r->cols[c].name);
+        csv_text(out, r->cols[c].name);
     }
     sink_puts(out, "\r\n");
     for (const struct result *p = r; p != NULL; p = result_next(r))
@@ -88,7 +88,7 @@ void present_csv(const struct result *r, struct sink *out) {
             result_cells(p, i, cells);
             for (size_t c = 0; c < p->ncols; c++) {
                 if (c > 0) sink_putc(out, ',');
-                put_cell(out, p, c, &cells[c]);
+                csv_cell(out, p, c, &cells[c]);
             }
             sink_puts(out, "\r\n");
         }

@@ -92,10 +92,6 @@ static int64_t shown_int(const struct result *r, size_t row, size_t col,
     return (int64_t)((uint64_t)c.i - (uint64_t)from);
 }
 
-static uint64_t magnitude(int64_t v) {
-    return v < 0 ? -(uint64_t)v : (uint64_t)v;
-}
-
 /* Decimals that the column really has: a unit's decimals less those that are
  * zero in every row. */
 static int used_decimals(const struct result *r, size_t col, struct scale s) {
@@ -505,7 +501,7 @@ static const char *wrap_cell(struct table *t, size_t row, size_t col) {
     return c.s + n + strspn(c.s + n, " ");
 }
 
-static void put_row(struct table *t, size_t row) {
+static void text_row(struct table *t, size_t row) {
     const char *rest = NULL;
     size_t rest_col = 0, rest_at = 0, at = 0;
     for (size_t c = 0, first = 1; c < t->r->ncols; c++) {
@@ -618,7 +614,7 @@ void present_text(const struct result *r, const struct text_style *st,
         put_heading(&t);
         /* what comes later is laid out as the first are */
         for (; t.r != NULL; t.r = result_next(r)) {
-            for (size_t i = 0; i < t.r->nrows; i++) put_row(&t, i);
+            for (size_t i = 0; i < t.r->nrows; i++) text_row(&t, i);
             t.shown += t.r->nrows;
         }
         t.r = r;

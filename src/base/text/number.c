@@ -58,11 +58,6 @@ static void put_fixed(char *buf, bool neg, uint64_t whole, uint64_t part,
                  (unsigned long long)whole, decimals, (unsigned long long)part);
 }
 
-/* |v| as unsigned: INT64_MIN too. */
-static uint64_t magnitude(int64_t v) {
-    return v < 0 ? -(uint64_t)v : (uint64_t)v;
-}
-
 /* Splits |v| / unit into whole and decimals, rounded half up. */
 static void split(uint64_t v, uint64_t unit, int decimals, uint64_t *whole,
                   uint64_t *part) {

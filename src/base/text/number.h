@@ -9,6 +9,11 @@
 
 enum { NUMBER_MAX = 40 }; /* room for any of these */
 
+/* Returns v without its sign; INT64_MIN has one, too. */
+static inline uint64_t magnitude(int64_t v) {
+    return v < 0 ? -(uint64_t)v : (uint64_t)v;
+}
+
 /* A unit to show integers in: value / unit, with so many decimals. */
 struct scale {
     int64_t unit;
