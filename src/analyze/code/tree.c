@@ -35,7 +35,7 @@ struct tree {
     bool shapes;
 };
 
-static void put_columns(struct result *r, const struct tree *x) {
+static void tree_columns(struct result *r, const struct tree *x) {
     unsigned dev = x->s.device ? COL_MAIN : 0;
     unsigned host = x->s.device ? 0 : COL_MAIN;
     /* clang-format off */
@@ -116,7 +116,7 @@ static bool is_empty(const struct paths *p, uint32_t node) {
     return true;
 }
 
-static int put_rows(struct result *r, struct tree *x, struct ops_err *e) {
+static int tree_rows(struct result *r, struct tree *x, struct ops_err *e) {
     const struct paths *p = &x->s.paths;
     enum path_value by = x->s.device ? PATH_DEVICE : PATH_HOST;
     uint32_t *order = paths_order(p, by);
@@ -225,9 +225,9 @@ static int tree_run(const struct trace *t, const struct opts *o,
         missing_say(r, t, MISSING_DEVICE);
         missing_say(r, t, MISSING_MEMORY);
         if (t->hlo == NULL) x.shapes = missing_say(r, t, MISSING_SHAPES);
-        put_columns(r, &x);
+        tree_columns(r, &x);
         r->in_order = r->top_largest = true;
-        rc = put_rows(r, &x, e);
+        rc = tree_rows(r, &x, e);
     }
     if (rc == 0) {
         say_by(r, &x, asked != NULL);

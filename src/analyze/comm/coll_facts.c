@@ -115,7 +115,7 @@ static void add_dims(struct pick *p) {
     f->dims_bytes = bytes;
 }
 
-void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row) {
+void coll_facts_add(struct coll_facts *f, const struct trace *t, row_id row) {
     struct pick p = {.f = f,
                      .dtype = f->dtype,
                      .group = f->group,

@@ -37,7 +37,7 @@ struct coll_facts {
 struct coll_facts coll_facts_none(void);
 
 /* Adds what the row's name and arguments tell and f does not know yet. */
-void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row);
+void coll_facts_add(struct coll_facts *f, const struct trace *t, row_id row);
 
 /* Elements of the message as handed over, for telling collectives apart, or
  * -1. */

@@ -562,7 +562,7 @@ static int roofline_gather(struct roofline *x, const struct opts *o,
     return ok ? 0 : fail_oom(e);
 }
 
-static void put_columns(struct result *r, const struct roofline *x) {
+static void roofline_columns(struct result *r, const struct roofline *x) {
     unsigned name = x->by_kernel ? COL_KEY | COL_SYMBOL : COL_KEY;
     const struct column cols[] = {
         {"name", x->by_kernel ? "kernel" : "operation", NULL,
@@ -827,7 +827,7 @@ static int roofline_run(const struct trace *t, const struct opts *o,
     result_init(r, "roofline", "Roofline");
     result_from_trace(r, t);
     int rc = roofline_gather(&x, o, e);
-    put_columns(r, &x);
+    roofline_columns(r, &x);
     for (size_t i = 0; rc == 0 && i < x.n; i++) put_roof(r, &x.v[i]);
     if (rc == 0) roofline_say(r, &x);
     if (rc == 0) rc = result_done(r, e);

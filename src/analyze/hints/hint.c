@@ -13,7 +13,7 @@
 /* row_at: the example's own start. */
 #define ROW_START INT64_MIN
 
-void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
+void hint_saw(struct hint_found *f, row_id row, int64_t time) {
     f->count++;
     sat_inc(&f->time, time);
     if (f->row != ROW_NONE && time <= f->row_time) return;
@@ -23,7 +23,7 @@ void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
 }
 
 void hint_saw_piece(struct hint_found *f, const struct hint_step *s, uint32_t i,
-                    uint32_t row, int64_t time) {
+                    row_id row, int64_t time) {
     bool dearest = f->row == ROW_NONE || time > f->row_time;
     hint_saw(f, row, time);
     if (dearest) f->row_at = s->d.line.v[i].ts + s->d.line.v[i].dur / 2;
@@ -70,7 +70,7 @@ const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
     return buf;
 }
 
-const char *hint_name(const struct hint_case *c, uint32_t row) {
+const char *hint_name(const struct hint_case *c, row_id row) {
     if (row == ROW_NONE || span_is_step_mark(c->t, row)) return "";
     return span_name(c->t, row);
 }

@@ -6,7 +6,7 @@
 #ifndef ANALYZE_HINTS_HINT_H
 #define ANALYZE_HINTS_HINT_H
 
-#include "analyze/shared/framework.h"
+#include "analyze/shared/missing.h"
 #include "analyze/steps/deps.h"
 
 struct trace;
@@ -59,7 +59,7 @@ enum hint_limit {
 
 /* An outermost op of the line, or a pause between two of them. */
 struct step_op {
-    uint32_t row;            /* the op's row; ROW_NONE: no op */
+    row_id row;              /* the op's row; ROW_NONE: no op */
     uint32_t first, end;     /* its pieces [first, end) of the line */
     uint32_t work, work_end; /* the works that these launch */
     uint32_t kernels;        /* kernels launched in it */
@@ -90,7 +90,7 @@ struct hint_found {
     int64_t time;  /* ps */
     int64_t bytes;
     int64_t other;    /* a second count or time, as the rule likes */
-    uint32_t row;     /* the dearest example, or ROW_NONE */
+    row_id row;       /* the dearest example, or ROW_NONE */
     int64_t row_time; /* what it takes */
     int64_t row_at;   /* an instant in it, for who called it */
 };
@@ -155,12 +155,12 @@ int hint_memory_read(struct hint_case *c, struct ops_err *e);
 int hint_small_read(struct hint_case *c, struct ops_err *e);
 
 /* Counts an example; the dearest is kept. */
-void hint_saw(struct hint_found *f, uint32_t row, int64_t time);
+void hint_saw(struct hint_found *f, row_id row, int64_t time);
 
 /* The same for piece i of the line: a pause in a long region is somewhere in
  * it, not at its start. */
 void hint_saw_piece(struct hint_found *f, const struct hint_step *s, uint32_t i,
-                    uint32_t row, int64_t time);
+                    row_id row, int64_t time);
 
 /* Host time of pieces [first, end) in the trial, calls that wait left out. */
 int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end);
@@ -184,7 +184,7 @@ const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
 
 /* The name of a row, or "" for ROW_NONE and for markers of steps, whose names
  * say nothing. */
-const char *hint_name(const struct hint_case *c, uint32_t row);
+const char *hint_name(const struct hint_case *c, row_id row);
 
 /* Where in the Python code the dearest example is, ", called from
  * train.py(12): step", or "" where no stack was recorded. buf is HINT_TEXT

@@ -33,7 +33,7 @@ static void repair_exchange(const struct hint_case *c, struct hint_step *s,
                             struct hint_found *f) {
     const struct trace *t = c->t;
     for (uint32_t w = 0; w < s->d.nworks; w++) {
-        uint32_t row = s->d.works[w].row;
+        row_id row = s->d.works[w].row;
         if (s->trial.work[w] == WORK_GONE || s->trial.ahead[w] ||
             !span_is_comm(t, row))
             continue;
@@ -46,13 +46,13 @@ static void repair_exchange(const struct hint_case *c, struct hint_step *s,
     struct cell cell = subresult_cell(c->ranks, straggler(c), "late_us");
     int64_t late = cell.null ? 0 : cell.i;
     for (uint32_t i = 0; i < s->d.line.n && late > 0; i++) {
-        uint32_t row = s->d.line.v[i].row;
+        row_id row = s->d.line.v[i].row;
         if (row != ROW_NONE && span_is_comm(t, row))
             late -= s->d.line.v[i].dur - s->trial.host[i];
     }
     if (late < 0) late = 0;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
-        uint32_t row = s->d.line.v[i].row;
+        row_id row = s->d.line.v[i].row;
         if (row == ROW_NONE || !span_is_comm(t, row) ||
             s->d.stops[i].first < s->d.stops[i].end || !s->trial.host[i])
             continue;

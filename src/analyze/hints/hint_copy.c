@@ -184,7 +184,7 @@ static void repair_fallback(const struct hint_case *c, struct hint_step *s,
          * launches kernels, or with the step. */
         bool back = false;
         int64_t cpu = 0, most = -1; /* ps of the host before that */
-        uint32_t row = out->row;    /* the op that takes most of it */
+        row_id row = out->row;      /* the op that takes most of it */
         size_t end = i + 1;
         for (; end < s->nops; end++) {
             const struct step_op *p = &s->ops[end];

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* The stage or region that a span of the input pipeline is part of. */
-static uint32_t stage_of(const struct trace *t, uint32_t row) {
+static row_id stage_of(const struct trace *t, row_id row) {
     enum { CLIMB = 64 }; /* levels */
     uint32_t r = row;
     for (int i = 0; r != ROW_NONE && i < CLIMB; i++, r = t->spans.parent[r])
@@ -45,7 +45,7 @@ static void repair_input(const struct hint_case *c, struct hint_step *s,
                             HINT_PAUSE_US * PS_PER_US;
         if (!p->input && !cpu_work) continue;
         uint32_t most = hint_longest(s, p->first, p->end);
-        uint32_t row = stage_of(c->t, s->d.line.v[most].row);
+        row_id row = stage_of(c->t, s->d.line.v[most].row);
         int64_t cut = hint_remove(s, p->first, p->end, false);
         if (cut > 0) hint_saw_piece(f, s, most, row, cut);
         if (!p->input) sat_inc(&f->other, cut);

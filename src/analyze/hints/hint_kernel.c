@@ -20,7 +20,7 @@ static void repair_precision(const struct hint_case *c, struct hint_step *s,
     double gain = fast * HINT_MATRIX_PERCENT / 100 / slow;
     if (gain <= 1) return;
     for (uint32_t w = 0; w < s->d.nworks; w++) {
-        uint32_t row = s->d.works[w].row;
+        row_id row = s->d.works[w].row;
         if (c->t->spans.kind[row] != SPAN_KERNEL ||
             s->trial.work[w] == WORK_GONE)
             continue;
@@ -70,7 +70,7 @@ const struct hint_rule hint_low_precision_off = {
     .say = say_precision,
 };
 
-static enum kernel_fusable fusable(const struct hint_case *c, uint32_t row) {
+static enum kernel_fusable fusable(const struct hint_case *c, row_id row) {
     if (c->t->spans.kind[row] != SPAN_KERNEL) return FUSE_NOT;
     return kernel_fusable(strs_bytes(&c->t->strs, c->t->spans.name[row]));
 }

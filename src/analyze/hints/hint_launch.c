@@ -220,7 +220,7 @@ const struct hint_rule hint_python_overhead = {
 enum { CLIMB = 64 }; /* levels around a span of an op that are looked at */
 
 /* The op whose work is going on: it, or something inside it; ROW_NONE. */
-static uint32_t op_of(const struct hint_case *c, uint32_t row) {
+static row_id op_of(const struct hint_case *c, row_id row) {
     for (int i = 0; row != ROW_NONE && i < CLIMB; i++) {
         if (c->t->spans.kind[row] == SPAN_OP) return row;
         row = c->t->spans.parent[row];

@@ -17,7 +17,7 @@ static void repair_pressure(const struct hint_case *c, struct hint_step *s,
                             struct hint_found *f) {
     const struct trace *t = c->t;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
-        uint32_t row = s->d.line.v[i].row;
+        row_id row = s->d.line.v[i].row;
         if (row == ROW_NONE || t->spans.kind[row] != SPAN_API ||
             !(span_class(t, row) & CLASS_ALLOC))
             continue;

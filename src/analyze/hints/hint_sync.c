@@ -16,7 +16,7 @@
 
 /* Does a gradient flow through the op or one inside it? The source drew an
  * arrow from forward to backward. */
-static bool has_gradient(const struct trace *t, uint32_t row) {
+static bool has_gradient(const struct trace *t, row_id row) {
     size_t i;
     BOUND(i, 0, t->flows.n, t->flows.from[i] < row);
     if (i == t->flows.n) return false;

@@ -63,7 +63,7 @@ struct hints {
 
 /* What stands around a span, and in it. */
 struct around {
-    uint32_t row;
+    row_id row;
     uint32_t root; /* outermost op, call or region of the framework */
     bool optimizer;
 };
@@ -72,7 +72,7 @@ struct around {
 enum { SEEN = 4096, CLIMB = 10000 };
 
 /* Looks outwards from row, up to a span that is in seen. */
-static struct around climb(const struct trace *t, uint32_t row,
+static struct around climb(const struct trace *t, row_id row,
                            const struct around *seen) {
     struct around a = {row, ROW_NONE, false};
     for (int i = 0; row != ROW_NONE && i < CLIMB; i++) {
@@ -160,7 +160,7 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     s->copies = malloc((s->d.nworks + 1) * sizeof *s->copies);
     if (s->copies == NULL) return fail_oom(e);
     for (size_t w = 0; w < s->d.nworks; w++) {
-        uint32_t row = s->d.works[w].row;
+        row_id row = s->d.works[w].row;
         s->copies[w] = c->t->spans.kind[row] == SPAN_COPY
                            ? copy_args_of(c->t, row)
                            : (struct copy_args){.kind = COPY_KINDS};
@@ -396,7 +396,7 @@ static int find_hints(struct hints *h, struct ops_err *e) {
     for (size_t i = 0; i < h->c.nsteps; i++) {
         const struct deps *d = &h->c.steps[i].d;
         for (size_t k = 0; k < d->line.n; k++) {
-            uint32_t row = d->line.v[k].row;
+            row_id row = d->line.v[k].row;
             if (row == ROW_NONE || t->spans.kind[row] != SPAN_API ||
                 d->line.v[k].ts != t->spans.ts[row] ||
                 !(span_class(t, row) & CLASS_LAUNCH))

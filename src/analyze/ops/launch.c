@@ -213,7 +213,7 @@ static bool find_ranks(struct launches *l) {
     return true;
 }
 
-static void put_columns(struct result *r, bool by_call) {
+static void launch_columns(struct result *r, bool by_call) {
     const struct column cols[] = {
         {"op", by_call ? "call" : NULL, NULL,
          by_call ? "The driver call that launched."
@@ -257,8 +257,8 @@ static void put_columns(struct result *r, bool by_call) {
     result_cols(r, cols, COUNT(cols));
 }
 
-static void put_row(struct result *r, const struct launches *l,
-                    const struct group *g, wide whole) {
+static void launch_row(struct result *r, const struct launches *l,
+                       const struct group *g, wide whole) {
     result_row(r);
     cell_text(r, "op", strs_text(&l->texts, g->name));
     cell_int(r, "launches", g->launches);
@@ -308,7 +308,7 @@ static void add_remarks(struct result *r, const struct launches *l,
                       (long long)l->behind);
 }
 
-static void put_rows(struct result *r, const struct launches *l) {
+static void launch_rows(struct result *r, const struct launches *l) {
     struct group all = {0};
     wide time = 0;
     for (size_t i = 0; i < l->ngroups; i++) {
@@ -320,7 +320,7 @@ static void put_rows(struct result *r, const struct launches *l) {
         all.starved += g->starved;
     }
     for (size_t i = 0; i < l->ngroups; i++)
-        if (l->groups[i].launches > 0) put_row(r, l, &l->groups[i], time);
+        if (l->groups[i].launches > 0) launch_row(r, l, &l->groups[i], time);
     add_remarks(r, l, &all);
 }
 
@@ -356,8 +356,8 @@ static int launch_run(const struct trace *t, const struct opts *o,
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
     int rc = launch_gather(&l, o, e);
-    put_columns(r, l.by_call);
-    if (rc == 0) put_rows(r, &l);
+    launch_columns(r, l.by_call);
+    if (rc == 0) launch_rows(r, &l);
     if (rc == 0) rc = result_done(r, e);
     select_free(&l.selection);
     host_tree_free(&l.tree);

@@ -41,7 +41,7 @@ static const char *const path_kind_names[ON_KINDS] = {
 /* A stretch of the path. */
 struct path_segment {
     int64_t ts, dur;
-    uint32_t row; /* what ran, or ROW_NONE */
+    row_id row; /* what ran, or ROW_NONE */
     uint8_t kind;
 };
 
@@ -56,7 +56,7 @@ struct path {
 };
 
 /* Puts [from, now) on the path and walks back to from. */
-static void back_to(struct path *p, int64_t from, uint32_t row,
+static void back_to(struct path *p, int64_t from, row_id row,
                     enum path_kind kind) {
     if (from < p->start) from = p->start;
     if (from >= p->now) return;

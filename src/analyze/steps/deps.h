@@ -15,6 +15,7 @@
 #ifndef ANALYZE_STEPS_DEPS_H
 #define ANALYZE_STEPS_DEPS_H
 
+#include "model/ids.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,11 +29,11 @@ struct trace;
  * was in. The step's thread leads; where it only waits inside a region or
  * records nothing, a thread that it feeds (autograd, an executor) takes over.
  * So the pieces of a step are disjoint, in order, and cover the step's host
- * side without a hole. Rows are row_ids of the trace. */
+ * side without a hole. */
 
 struct piece {
     int64_t ts, dur; /* ps, as traced */
-    uint32_t row;    /* the innermost span, or ROW_NONE: nothing recorded */
+    row_id row;      /* the innermost span, or ROW_NONE: nothing recorded */
     uint32_t edges;  /* recorded begins and ends inside it: two an event */
     bool input;      /* the step's thread waits for or prepares its input */
 };
@@ -79,11 +80,11 @@ size_t timeline_at(const struct timeline *l, int64_t ts);
 
 /* Device work of the step, in the order of launching. */
 struct work {
-    uint32_t row;
+    row_id row;
     int64_t ts, dur;
     uint32_t lane;  /* its stream, numbered from 0 within the step */
     uint32_t piece; /* of the line: where it was launched */
-    uint32_t call;  /* the launching call, or ROW_NONE */
+    row_id call;    /* the launching call, or ROW_NONE */
     uint32_t prev;  /* the work before it on its lane, or DEP_NONE */
     uint32_t after; /* work of another lane that it waited for, or DEP_NONE */
 };

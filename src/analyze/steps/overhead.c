@@ -3,7 +3,7 @@
  * its profiler. One table; each figure says where it is from. */
 #include "analyze/steps/overhead.h"
 
-#include "analyze/shared/framework.h"
+#include "analyze/shared/missing.h"
 #include "base/facts.h"
 #include "base/sort.h"
 #include "model/format.h"
