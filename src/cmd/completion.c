@@ -196,7 +196,8 @@ static void put_fish(struct sink *out) {
     for (size_t i = 0; verb_at(i, &v); i++) fish_verb(out, &v);
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int completion_run(const struct opts *o, int argc, char **argv,
+                          struct ops_err *e) {
     static const struct {
         const char *shell;
         void (*put)(struct sink *);
@@ -220,5 +221,5 @@ const struct command command_completion = {
     .help = "a completion script for your shell",
     .more = "bash: source <(opscope completion bash). zsh: the same with zsh, "
             "after compinit. fish: opscope completion fish | source.",
-    .run = run,
+    .run = completion_run,
 };

@@ -113,7 +113,8 @@ static int check_out(const char *out, bool force, struct ops_err *e) {
     return fail(e, OPS_EUSAGE, "%s: exists already; --force replaces it", out);
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int convert_run(const struct opts *o, int argc, char **argv,
+                       struct ops_err *e) {
     if (argc != 2)
         return fail(e, OPS_EUSAGE, "convert takes two paths: IN OUT");
     const char *out = argv[1];
@@ -156,5 +157,5 @@ const struct command command_convert = {
             "1 KiB that very many events share is cut there once such texts "
             "have taken 64 MiB and 16 times the size of IN.",
     .opts = convert_opts,
-    .run = run,
+    .run = convert_run,
 };

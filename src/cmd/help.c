@@ -243,7 +243,8 @@ int help_topic(const char *topic, struct ops_err *e) {
     return finish(&out, e);
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int help_run(const struct opts *o, int argc, char **argv,
+                    struct ops_err *e) {
     if (opts_flag(o, "man")) {
         struct sink out;
         sink_screen(&out, STDOUT_FILENO);
@@ -264,5 +265,5 @@ const struct command command_help = {
     .args = "[TOPIC]",
     .help = "help on a command, an analysis or a topic",
     .opts = help_opts,
-    .run = run,
+    .run = help_run,
 };

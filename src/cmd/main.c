@@ -126,7 +126,7 @@ static int unknown_command(const char *word, struct ops_err *e) {
                 word);
 }
 
-static int run(int argc, char **argv, struct ops_err *e) {
+static int run_command(int argc, char **argv, struct ops_err *e) {
     struct opts o;
     int at, n;
     opts_init(&o, program_opts, analysis_common_opts, NULL);
@@ -169,7 +169,7 @@ int main(int argc, char **argv) {
     survive(SIGXFSZ);
     file_guard();
     struct ops_err e = {0};
-    int rc = argc > 0 ? run(argc - 1, argv + 1, &e) : 0;
+    int rc = argc > 0 ? run_command(argc - 1, argv + 1, &e) : 0;
     if (rc < 0 && e.text[0] == '\0') return EXIT_DONE;
     if (rc < 0) say("%s", e.text);
     if (rc >= 0) return rc;

@@ -154,7 +154,8 @@ static const char *log_folder(const struct opts *o) {
     return env != NULL && *env != '\0' ? env : DEFAULT_DIR;
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int record_run(const struct opts *o, int argc, char **argv,
+                      struct ops_err *e) {
     if (argc == 0)
         return fail(e, OPS_EUSAGE,
                     "record takes a program: opscope record -- "
@@ -220,5 +221,5 @@ const struct command command_record = {
             "record prints goes to stderr.",
     .opts = record_opts,
     .program = true,
-    .run = run,
+    .run = record_run,
 };

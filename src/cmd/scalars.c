@@ -123,7 +123,8 @@ static int follow(struct logdir *l, const struct scalar_view *v,
     return rc;
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int scalars_run(const struct opts *o, int argc, char **argv,
+                       struct ops_err *e) {
     struct scalar_view v;
     struct logdir l;
     if (argc != 1)
@@ -161,5 +162,5 @@ const struct command command_scalars = {
             "odd.",
     .opts = scalars_opts,
     .filters = true,
-    .run = run,
+    .run = scalars_run,
 };

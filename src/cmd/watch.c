@@ -146,8 +146,8 @@ static void put_amount(const struct result *r, size_t row, char *buf,
 }
 
 /* name, value, course, run and step: fitted into width columns. */
-static void put_row(const struct result *r, size_t row, size_t width,
-                    struct sink *out) {
+static void watch_row(const struct result *r, size_t row, size_t width,
+                      struct sink *out) {
     char amount[64], where[300] = "";
     const char *run = text_at(r, row, RUN), *trend = text_at(r, row, TREND);
     struct cell step = result_cell(r, row, STEP);
@@ -188,7 +188,7 @@ static void draw(struct watch_draw *d, const char *title,
     d->lines = 2;
     if (rows + d->lines + 1 > most)
         rows = most > d->lines + 1 ? most - d->lines - 1 : 0;
-    for (size_t i = 0; i < rows; i++) put_row(r, i, width, out);
+    for (size_t i = 0; i < rows; i++) watch_row(r, i, width, out);
     d->lines += rows;
     if (rows < r->nrows) {
         sink_printf(out, "and %zu more\n", r->nrows - rows);
@@ -316,7 +316,8 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     return rc;
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int watch_run(const struct opts *o, int argc, char **argv,
+                     struct ops_err *e) {
     struct watch w = {0};
     struct until_signal turns;
     if (argc != 1)
@@ -358,5 +359,5 @@ const struct command command_watch = {
             "writes into LOGDIR has ended. Columns of JSON and CSV: metric, "
             "run, step, value, unit, trend.",
     .opts = watch_opts,
-    .run = run,
+    .run = watch_run,
 };

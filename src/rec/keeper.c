@@ -99,7 +99,7 @@ void keeper_serve(void) {
     }
 }
 
-static void *run(void *arg) {
+static void *keeper_run(void *arg) {
     prctl(PR_SET_NAME, "opscope-keep");
     rec_self.ours = true;
     REC_PUBLISH(&keeper.listed, alone_self());
@@ -124,7 +124,7 @@ int keeper_start(const sigset_t *signals) {
     keeper.full = keeper.away = false;
     keeper.signals = *signals;
     rec_thread_attr(&a);
-    int error = pthread_create(&keeper.thread, &a, run, &rec_session);
+    int error = pthread_create(&keeper.thread, &a, keeper_run, &rec_session);
     pthread_attr_destroy(&a);
     REC_PUBLISH(&keeper.runs, error == 0);
     return error == 0 ? 0
