@@ -12,7 +12,7 @@ struct map_slot {
     uint32_t used;
 };
 
-/* The slot of key, or the free one where it would go. */
+/* Returns the slot of key, or the free one where it would go. */
 static struct map_slot *find(const struct map *m, uint64_t key) {
     assert(m->n < m->cap); /* a free slot ends every search */
     size_t mask = m->cap - 1, i = hash_u64(key) & mask;
