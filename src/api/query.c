@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Query strings, taken apart in place: what is decoded is never longer. */
+ * Query strings are taken apart in place: decoded text is never longer. */
 #include "api/query.h"
 
 #include "base/text/percent.h"
