@@ -62,7 +62,7 @@ struct launches {
     bool by_call;
 };
 
-/* One launching call and its work, links [first, end) of by_host. */
+/* Returns one launching call and its work, links [first, end) of by_host. */
 static struct call call_of(const struct trace *t, row_id host, size_t first,
                            size_t end) {
     struct call c = {.host = host,
@@ -89,7 +89,7 @@ static struct call call_of(const struct trace *t, row_id host, size_t first,
         /* the kernels of a graph share their launch */
         c.shorter += t->spans.dur[r] < t->spans.dur[host] / pieces;
     }
-    /* no other call starts several, however the runtime spells it */
+    /* no other call starts several kernels, however the runtime spells it */
     if ((span_class(t, host) & CLASS_GRAPH) || c.kernels > 1)
         c.graph_kernels = c.kernels;
     return c;
@@ -122,8 +122,8 @@ static uint32_t group_of_text(struct launches *l, str_id text) {
     return *at;
 }
 
-/* By op: the op around the call, else the one that the source wrote on the
- * work, else the region around the call, else the call. */
+/* Returns the group. By op it is the op around the call, else the one that the
+ * source wrote on the work, else the region around the call, else the call. */
 static uint32_t group_of(struct launches *l, const struct call *c) {
     const struct trace *t = l->t;
     row_id op = c->host;
@@ -143,8 +143,9 @@ static uint32_t group_of(struct launches *l, const struct call *c) {
     return g;
 }
 
-/* Calls by stream and time of launch, and starts by stream and time, are
- * walked side by side: a launch sees those before it less those started. */
+/* Finds how many launches each launch finds waiting. Calls by stream and time
+ * of launch, and starts by stream and time, are walked side by side: a launch
+ * sees those before it less those started. */
 static bool find_queues(struct launches *l) {
     const struct spans *s = &l->t->spans;
     struct sort_key *calls = l->keys, *starts = l->keys + l->n;
@@ -175,7 +176,8 @@ static bool find_queues(struct launches *l) {
     return true;
 }
 
-/* The value of rank ceil(n * pct / 100) of n sorted keys, the first for 0. */
+/* Returns the value of rank ceil(n * pct / 100) of n sorted keys, the first for
+ * 0. */
 static int64_t rank_of(const struct sort_key *k, size_t n, size_t pct) {
     assert(n > 0 && pct <= 100);
     size_t rank = n / 100 * pct + (n % 100 * pct + 99) / 100;

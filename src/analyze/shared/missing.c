@@ -95,7 +95,8 @@ bool missing_say(struct result *r, const struct trace *t,
     bool some = false;
     uint32_t lacks = ROW_NONE;
     for (uint32_t i = 0; i < t->nsources; i++) {
-        /* what was found inside it is a source of its own, which counts */
+        /* the profile found inside such a file is a source of its own and
+         * counts */
         if (t->sources[i].format->role == ROLE_CURVES && t->nsources > 1)
             continue;
         if (missing_has(t, i, what)) some = true;

@@ -38,14 +38,14 @@ struct piece {
     bool input;      /* the step's thread waits for or prepares its input */
 };
 
-/* Zeroed is empty. */
+/* A zeroed one is empty. */
 struct timeline {
     struct piece *v;
     size_t n, cap;
     int64_t ts, end; /* the host side of the step */
 };
 
-/* Which threads a source's program runs on; worked out once per source. */
+/* Which threads a source's program runs on; it is set up once per source. */
 struct host_side {
     const struct trace *t;
     uint32_t source;
@@ -58,14 +58,14 @@ struct host_side {
     int64_t *made;        /* the same where it is our own */
 };
 
-/* first, of phases_first_launches, is borrowed: it is the same for all sources.
- * NULL: made here. */
+/* first, from phases_first_launches, is borrowed: it is the same for all
+ * sources. If it is NULL, it is made here. */
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
                    const int64_t *first, struct ops_err *e);
 void host_side_free(struct host_side *h);
 
-/* The line through [ts, end). O(n log n) in the spans inside and the source's
- * threads. */
+/* Makes the line through [ts, end). O(n log n) in the spans inside and the
+ * source's threads. */
 int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
                    int64_t end, struct ops_err *e);
 void timeline_free(struct timeline *l);
@@ -115,8 +115,8 @@ struct deps {
 /* Is piece i of the line a call that launches a kernel and does not wait? */
 bool deps_launches(const struct deps *d, const struct trace *t, size_t i);
 
-/* The graph of a step; h is of the step's source. O(n log n) in what the step
- * holds. */
+/* Makes the graph of a step; h is of the step's source. O(n log n) in what the
+ * step holds. */
 int deps_build(struct deps *d, const struct host_side *h, uint32_t step,
                struct ops_err *e);
 void deps_free(struct deps *d);

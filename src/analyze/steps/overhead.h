@@ -7,8 +7,8 @@
 
 #include "model/trace.h"
 
-/* ps per host event (op, annotation, API call or Python frame) of that source;
- * -1: not known. */
+/* Returns the ps that recording a host event (op, annotation, API call or
+ * Python frame) of that source costs; -1 if not known. */
 int64_t overhead_per_event(const struct trace *t, uint32_t source);
 
 /* Does this row cost the program something when it is recorded? */
@@ -19,8 +19,8 @@ static inline bool overhead_counts(const struct trace *t, row_id r) {
            !(t->spans.flags[r] & SPAN_DERIVED);
 }
 
-/* The step without that cost: the program would have waited for the device
- * instead, so what the device was busy with bounds it from below. */
+/* Returns the step without that cost. The program would have waited for the
+ * device instead, so the device's busy time bounds it from below. */
 static inline int64_t overhead_bare(int64_t dur, int64_t busy, int64_t events,
                                     int64_t per_event) {
     int64_t cost = events * per_event;
