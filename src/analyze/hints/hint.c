@@ -10,7 +10,7 @@
 #include "names/frame_name.h"
 #include <stdio.h>
 
-/* row_at: the example's own start. */
+/* As row_at: the example's own start. */
 #define ROW_START INT64_MIN
 
 void hint_saw(struct hint_found *f, row_id row, int64_t time) {
@@ -83,7 +83,7 @@ const char *hint_where(const struct hint_case *c, const struct hint_found *f,
     if (f->row == ROW_NONE) return buf;
     int64_t at = f->row_at == ROW_START ? s->ts[f->row] : f->row_at;
     uint32_t r = pystack_at(c->frames, s->track[f->row], at);
-    /* a function of C: whoever called it is what people look for */
+    /* for a function of C, people look for the frame that called it */
     while (r != ROW_NONE &&
            frame_name_is_builtin(strs_bytes(&c->t->strs, s->name[r])))
         r = s->parent[r];

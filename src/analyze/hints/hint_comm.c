@@ -12,7 +12,7 @@
 #include "model/trace.h"
 #include <stdio.h>
 
-/* The row of `ranks` that all wait for, or SIZE_MAX. */
+/* Returns the row of `ranks` that all wait for, or SIZE_MAX. */
 static size_t straggler(const struct hint_case *c) {
     for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
         struct cell is = subresult_cell(c->ranks, i, "straggler");
@@ -21,7 +21,7 @@ static size_t straggler(const struct hint_case *c) {
     return SIZE_MAX;
 }
 
-/* Takes up to *left off one duration. */
+/* Takes up to *left off one duration. Returns how much it took. */
 static int64_t shorten(int64_t *dur, int64_t *left) {
     int64_t off = *dur < *left ? *dur : *left;
     *dur -= off;
@@ -40,9 +40,9 @@ static void repair_exchange(const struct hint_case *c, struct hint_step *s,
         hint_saw(f, row, s->trial.work[w]);
         s->trial.ahead[w] = true;
     }
-    /* gloo and MPI: the program itself sits in the exchange. What it waits
-     * there for a straggler, less what the trial has taken off already, it
-     * waits wherever the exchange stands. */
+    /* With gloo and MPI the program itself sits in the exchange. Its wait for a
+     * straggler, less what the trial has taken off already, stays wherever the
+     * exchange stands. */
     struct cell cell = subresult_cell(c->ranks, straggler(c), "late_us");
     int64_t late = cell.null ? 0 : cell.i;
     for (uint32_t i = 0; i < s->d.line.n && late > 0; i++) {

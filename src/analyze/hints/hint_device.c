@@ -17,8 +17,8 @@ static bool runs_kernel(const struct hint_case *c, const struct hint_step *s,
            c->t->spans.kind[s->d.works[w].row] == SPAN_KERNEL;
 }
 
-/* Blocks of the kernel for each unit (SM, CU) of its device; negative: not
- * known. */
+/* Returns the blocks of the kernel for each unit (SM, CU) of its device; a
+ * negative number if not known. */
 static double blocks_per_unit(const struct trace *t, row_id row,
                               const struct kernel_args *a) {
     uint32_t d = t->tracks[t->spans.track[row]].device;
@@ -59,7 +59,7 @@ static void halve_kernels(const struct hint_case *c, struct hint_step *s,
 
 static void repair_batch(const struct hint_case *c, struct hint_step *s,
                          struct hint_found *f) {
-    /* one large kernel that fills the device decides: it is not small */
+    /* one large kernel that fills the device decides that nothing is small */
     halve_kernels(c, s, is_half_empty, 50, f);
 }
 
@@ -87,8 +87,8 @@ const struct hint_rule hint_small_batch = {
     .say = say_batch,
 };
 
-/* No product of matrices (these live well with few warps), enough blocks, and
- * still few warps. */
+/* Is it thin: no product of matrices (those live well with few warps), with
+ * enough blocks, and still few warps? */
 static bool is_thin(const struct trace *t, row_id row) {
     struct kernel_args a = kernel_args_of(t, row);
     if (a.occupancy_pct < 0 || a.occupancy_pct >= HINT_OCCUPANCY_PERCENT ||

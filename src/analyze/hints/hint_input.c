@@ -10,7 +10,7 @@
 #include "model/trace.h"
 #include <stdio.h>
 
-/* The stage or region that a span of the input pipeline is part of. */
+/* Returns the stage or region that a span of the input pipeline is part of. */
 static row_id stage_of(const struct trace *t, row_id row) {
     enum { CLIMB = 64 }; /* levels */
     uint32_t r = row;
@@ -23,15 +23,15 @@ static row_id stage_of(const struct trace *t, row_id row) {
 
 static void repair_input(const struct hint_case *c, struct hint_step *s,
                          struct hint_found *f) {
-    /* A process with no steps that does nothing but input is a loader's worker,
-     * for which nobody waits here. */
+    /* A process with no steps that does nothing but input is a loader's worker:
+     * nobody waits for it here. */
     bool whole = c->t->sources[c->source].step_rule == STEPS_WHOLE;
     bool worker = whole;
     for (size_t i = 0; worker && i < s->nops; i++)
         worker = s->ops[i].row == ROW_NONE || s->ops[i].input;
     if (worker) return;
-    /* with no device every op is the CPU's, and a window that is no step
-     * begins with anything: only a pipeline is known then */
+    /* without a device every op is the CPU's, and a window that is no step
+     * begins with anything: then only a pipeline is known as input */
     bool device = s->d.nworks > 0 && !whole;
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
@@ -52,7 +52,7 @@ static void repair_input(const struct hint_case *c, struct hint_step *s,
     }
 }
 
-/* A thread that makes batches beside the training already, or NULL. */
+/* Returns a thread that makes batches beside the training already, or NULL. */
 static const struct track *loader_of(const struct hint_case *c) {
     const struct trace *t = c->t;
     uint32_t own = phases_step_thread(t, c->source);

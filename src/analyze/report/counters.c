@@ -39,7 +39,7 @@ static bool has(const char *name, const char *word) {
     return strstr(name, word) != NULL;
 }
 
-/* Few writers record units; many write them into the name. */
+/* Returns the unit. Few writers record one; many write it into the name. */
 static const char *unit_of(const struct trace *t, const struct counter *c) {
     const char *name = strs_text(&t->strs, c->name);
     if (c->unit != 0) return strs_text(&t->strs, c->unit);
@@ -50,7 +50,7 @@ static const char *unit_of(const struct trace *t, const struct counter *c) {
     return NULL;
 }
 
-/* Samples [first, end) of one counter, by time. */
+/* Adds up samples [first, end) of one counter, by time. */
 static struct sums add_up(const struct trace *t, const struct mem_scope *in,
                           size_t first, size_t end) {
     const struct samples *s = &t->samples;
@@ -113,7 +113,7 @@ struct source_scope {
     bool in;
 };
 
-/* One row per counter; samples stand by counter, then time. */
+/* Puts one row per counter; samples stand by counter, then time. */
 static void counter_rows(struct result *r, const struct trace *t,
                          const struct source_scope *by_source) {
     const struct samples *s = &t->samples;

@@ -102,8 +102,8 @@ static void process_row(struct result *r, const struct trace *t, row_id row,
     if (argv.type == ARG_TEXT) cell_str(r, "command", argv.text);
 }
 
-/* Threads have a number of their own, processes a parent's. A process that had
- * one thread all its life has no span for it. */
+/* Is the row wanted? Threads have a number of their own, processes a parent's.
+ * A process that had one thread all its life has no span for it. */
 static bool is_wanted(const struct trace *t, row_id row, bool threads) {
     bool thread = args_int(t, row, "tid", -1) >= 0;
     if (!threads) return !thread && args_int(t, row, FACT_PPID, -1) >= 0;
