@@ -705,8 +705,7 @@ struct mem_shape mem_shape_from(struct bytes op, struct bytes concrete,
     return (struct mem_shape){dims, d ? dtype_name(d) : NULL};
 }
 
-struct mem_shape mem_shape_of(const struct trace *t, uint32_t op,
-                              int64_t bytes) {
+struct mem_shape mem_shape_of(const struct trace *t, row_id op, int64_t bytes) {
     struct mem_shape none = {{0}, NULL};
     if (op == ROW_NONE) return none;
     struct bytes name = name_of(t, op);

@@ -8,6 +8,7 @@
 #include "analyze/memory/mem_forward.h"
 #include "analyze/shared/pystack.h"
 #include "base/err.h"
+#include "model/ids.h"
 #include "names/mem_phase.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -44,13 +45,12 @@ size_t mem_steps_at(const struct mem_steps *m, int64_t ts);
 
 /* ---- sites ---- */
 
-/* Rows are row_ids of the trace. */
 struct mem_site {
-    uint32_t span;   /* innermost span around the event, or ROW_NONE */
-    uint32_t op;     /* innermost op */
-    uint32_t user;   /* op, or what called it where it only makes tensors */
-    uint32_t root;   /* outermost op */
-    uint32_t region; /* outermost span of the phase: an Optimizer.step region, a
+    row_id span;   /* innermost span around the event, or ROW_NONE */
+    row_id op;     /* innermost op */
+    row_id user;   /* op, or what called it where it only makes tensors */
+    row_id root;   /* outermost op */
+    row_id region; /* outermost span of the phase: an Optimizer.step region, a
                       backward node, a program's run; or ROW_NONE */
     enum mem_phase phase;
 };
@@ -167,8 +167,7 @@ struct mem_shape {
 /* Returns shape and type of the tensor that this op (a row, or ROW_NONE)
  * allocated in a block of so many bytes; nothing if they do not fit the block.
  * Reads the span's arguments: microseconds. */
-struct mem_shape mem_shape_of(const struct trace *t, uint32_t op,
-                              int64_t bytes);
+struct mem_shape mem_shape_of(const struct trace *t, row_id op, int64_t bytes);
 
 /* Returns the same from the recorded inputs: a JSON list of strings, such as
  * ["[2, 3]", "6", ...] of aten::empty. */
