@@ -55,7 +55,7 @@ static void close_nvml(void) {
     nvml_close(&keeper.nvml);
 }
 
-/* The batch is full: the flusher takes it. */
+/* Lets the flusher take the batch, which is full. */
 static void hand_over(void) {
     pthread_mutex_lock(&keeper.lock);
     keeper.full = true;
@@ -71,7 +71,7 @@ static void done(void) {
     pthread_mutex_unlock(&keeper.lock);
 }
 
-/* ops_stop() comes from a destructor then, in this thread (keeper_serve). */
+/* ops_stop() then comes from a destructor, in this thread (keeper_serve). */
 static void end_program(void) {
     pthread_mutex_lock(&keeper.lock);
     keeper.away = true;
@@ -131,7 +131,8 @@ int keeper_start(const sigset_t *signals) {
                       : session_problem("no thread for the recorder", error);
 }
 
-/* After the job before. False: it is away, and will not do it. */
+/* Asks the keeper to do a job, after the job before. Returns false if the
+ * keeper is away and will not do it. */
 static bool ask(enum job job) {
     pthread_mutex_lock(&keeper.lock);
     while (keeper.job != NONE && !keeper.away)

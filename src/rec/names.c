@@ -40,7 +40,7 @@ static uint32_t hash(const char *s, size_t n, uint32_t kind) {
     return (uint32_t)(h ^ h >> 29);
 }
 
-/* The number, or 0; *slot is where it stands or belongs. */
+/* Returns the number, or 0; *slot becomes where it stands or belongs. */
 static uint32_t find(const char *s, size_t n, uint32_t kind, uint32_t *slot) {
     uint32_t *table = REC_ACQUIRE(&all.table);
     *slot = 0;
@@ -78,8 +78,8 @@ static bool make_tables(void) {
     return true;
 }
 
-/* Makes sure that [0, to) of a table of the session's file has memory; an
- * eighth more than it had, so that many names ask seldom. */
+/* Makes sure that [0, to) of a table of the session's file has memory; it gets
+ * an eighth more than it had, so that many names ask seldom. */
 static bool backed(void *table, uint64_t most, uint64_t *have, uint64_t to) {
     if (*have >= to) return true;
     uint64_t want = *have + *have / 8 + GROW;
@@ -91,7 +91,7 @@ static bool backed(void *table, uint64_t most, uint64_t *have, uint64_t to) {
     return true;
 }
 
-/* The session's copy of names [from, all.n). */
+/* Writes the session's copy of names [from, all.n). */
 static bool copy_out(uint32_t from) {
     struct ring_map *v = all.session;
     if (v == NULL) return true;
@@ -137,7 +137,7 @@ static uint32_t add(const char *s, size_t n, uint32_t kind) {
     return all.n - 1;
 }
 
-/* Would the long way only say no again? */
+/* Would the long way only fail again? */
 static bool hopeless(void) {
     if (REC_LOAD(&all.full)) return true;
     return REC_LOAD(&all.denied) != 0 &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The calls as plain functions, for those who have no C compiler: what is a
- * macro or inline in the header, once more under its name with ops_fn_ before
- * it. Options come as text, so that nobody has to lay out a struct. */
+ * The calls as plain functions, for callers that have no C compiler: each macro
+ * or inline function of the header once more, with ops_fn_ in its name. Options
+ * come as text, so that nobody has to lay out a struct. */
 #include "rec/session.h"
 
 #include "base/text/percent.h"
@@ -31,7 +31,8 @@ static const struct option {
 #undef ROW
 };
 
-/* Puts a value where it belongs; false: it is none of that form. */
+/* Puts a value where it belongs. Returns false if it does not have that
+ * form. */
 static bool put_option(struct ops_options *o, const struct option *row,
                        char *value) {
     char *member = (char *)o + row->at, *end;
@@ -57,7 +58,7 @@ static bool put_option(struct ops_options *o, const struct option *row,
     return row->form == FORM_SIZE;
 }
 
-/* One "name=value"; NULL, or what is wrong with it. */
+/* Sets one "name=value". Returns NULL, or what is wrong with it. */
 static const char *set_option(struct ops_options *o, char *text) {
     char *value = strchr(text, '=');
     if (value == NULL) return "it has no value";
@@ -100,7 +101,7 @@ int ops_fn_start(const char *logdir, const char *text) {
 
 /* --- the calls ----------------------------------------------------------- */
 
-/* A number from outside: what is no kind of a scope is the default. */
+/* Returns the kind for a number from outside; OPS_KIND_OP if it is none. */
 static uint32_t known(int kind) {
     return kind >= OPS_KIND_OP && kind <= OPS_KIND_PHASE ? (uint32_t)kind
                                                          : OPS_KIND_OP;
