@@ -24,12 +24,12 @@ const struct exit_help exit_helps[] = {
 
 enum { NAME_WIDTH = 12, OPTION_WIDTH = 27, TEXT_WIDTH = 79 };
 
-/* A text from column `at` on, wrapped, ended by a newline. */
+/* Writes a text from column `at` on, wrapped, ended by a newline. */
 static void put_text(struct sink *out, const char *s, size_t at) {
     text_put_wrapped(out, s, at, at, TEXT_WIDTH);
 }
 
-/* "  name      text", the text wrapped in its column. */
+/* Writes "  name      text", the text wrapped in its column. */
 static void put_entry(struct sink *out, const char *name, const char *text,
                       size_t width) {
     size_t n = strlen(name);
@@ -134,7 +134,7 @@ bool help_columns(const struct analysis *a, struct result *r) {
     return ok;
 }
 
-/* The page of a command or an analysis. */
+/* Writes the page of a command or an analysis. */
 static void put_verb(struct sink *out, const struct verb *v) {
     bool any = v->filters || v->opts;
     bool before = v->command != NULL && v->command->program;

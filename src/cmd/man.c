@@ -9,8 +9,8 @@
 
 enum { TEXT_WIDTH = 70 };
 
-/* Text with what roff would take for itself made harmless, and long lines
- * broken at blanks. */
+/* Writes text; what roff would take for itself is made harmless, and long lines
+ * are broken at blanks. */
 static void put(struct sink *out, const char *s) {
     size_t col = 0;
     if (*s == '.' || *s == '\'') sink_puts(out, "\\&");
@@ -26,7 +26,7 @@ static void put(struct sink *out, const char *s) {
     }
 }
 
-/* The arguments of a tag, if there are any. */
+/* Writes the arguments of a tag, if there are any. */
 static void put_args(struct sink *out, const char *args) {
     if (args == NULL) return;
     sink_puts(out, " \\fI");
@@ -34,7 +34,7 @@ static void put_args(struct sink *out, const char *args) {
     sink_puts(out, "\\fR");
 }
 
-/* One paragraph with a tag. */
+/* Writes one paragraph with a tag. */
 static void put_item(struct sink *out, const char *tag, const char *args,
                      const char *text) {
     sink_puts(out, ".TP\n\\fB");
@@ -65,7 +65,7 @@ static void put_options(struct sink *out, const struct opt *table) {
     }
 }
 
-/* An analysis: what a row is, its columns and its own options. */
+/* Writes an analysis: what a row is, its columns and its own options. */
 static void put_analysis(struct sink *out, const struct analysis *a) {
     sink_puts(out, ".SS ");
     put(out, a->name);

@@ -33,12 +33,13 @@ static bool is_formula(const char *s) {
     return false;
 }
 
-/* One character at s that may need more than itself; its length. */
+/* Writes one character at s that may need more than itself. Returns its
+ * length. */
 static size_t put_odd(struct sink *out, const char *s, size_t n, bool first) {
     uint32_t c;
     size_t k = plain_take(s, n, &c);
     bool stays = plain_char(c) || (!first && (c == '\n' || c == '\t'));
-    /* a backslash that looks like the beginning of an escape of ours */
+    /* this backslash looks like the beginning of an escape of ours */
     if (c == '\\' && s[1] == 'u' && strspn(s + 2, "0123456789abcdef") >= 4)
         stays = false;
     if (c == PLAIN_BAD) sink_puts(out, "\xef\xbf\xbd");

@@ -9,13 +9,13 @@
 /* Integers past 2^53 are strings: a double cannot hold them. */
 #define JSON_INT_LIMIT (INT64_C(1) << 53)
 
-/* A JSON string; NULL is null. */
+/* Writes a JSON string; NULL is null. */
 static void put_string(struct sink *out, const char *s) {
     if (s == NULL) sink_puts(out, "null");
     else json_put(out, bytes_of(s));
 }
 
-/* What stands before a text, and the text. */
+/* Writes what stands before a text, and the text. */
 static void put_member(struct sink *out, const char *before, const char *s) {
     sink_puts(out, before);
     put_string(out, s);
@@ -53,7 +53,7 @@ void present_number(struct sink *out, const struct result *r, size_t col,
     else sink_puts(out, number_float(c->f, num));
 }
 
-/* A separator before all but the first. */
+/* Writes a separator before all but the first. */
 static void put_comma(struct sink *out, size_t i, const char *indent) {
     if (i > 0) sink_putc(out, ',');
     sink_printf(out, "\n%s", indent);
