@@ -20,7 +20,7 @@ static const struct pattern classes[] = {
     {CC_REGION, NAMES("Torch-Compiled Region*")},
     {CC_FUNCTION, NAMES("CompiledFunction")},
     {CC_GUARD, NAMES("TorchDynamo Cache Lookup")},
-    /* JAX; torch has a backend_compile, too, inside of dynamo */
+    /* JAX; torch has a backend_compile, too, inside dynamo */
     {CC_JIT, NAMES("PjitFunction(*")},
     {CC_JIT_TRACE, NAMES("trace_to_jaxpr*")},
     {CC_JIT_LOWER, NAMES("lower_sharding_computation",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who has which ring. A thread gets one at its first call and keeps it until
- * it ends; then the flusher empties it, and the next thread may have it. */
+ * Which thread has which ring. A thread gets one at its first call and keeps it
+ * until it ends; then the flusher empties it, and the next thread may have
+ * it. */
 #include "rec/session.h"
 
 #include <dlfcn.h>

@@ -55,9 +55,9 @@ double coll_bus_factor(enum coll_kind k, int64_t n);
 
 /* ---- all collectives of a trace ---- */
 
-/* Who takes part: a rank or, where one process drives several devices that
- * communicate, one of its devices. Sorted by rank, then host, then device, so
- * that the order of the files does not matter. */
+/* A member: a rank or, where one process drives several devices that
+ * communicate, one of its devices. Members are sorted by rank, then host, then
+ * device, so that the order of the files does not matter. */
 struct coll_member {
     uint32_t source;
     uint32_t device; /* index in devices, or ROW_NONE: the whole source */

@@ -90,7 +90,7 @@ static const struct input_stage *slowest(const struct input_stages *s) {
     return most;
 }
 
-/* Returns how long the steps' thread, or somebody in its place, waited. */
+/* Returns how long the steps' thread, or another in its place, waited. */
 static int64_t all_waited(const struct input_stages *s) {
     return sat_add(s->exposed, s->waited);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The profiler's own cost: what recording a host event costs the program, by
- * who recorded it. Traces of launch-heavy programs run up to twice as slow as
- * the bare program; a step time that does not say so misleads. */
+ * the recorder that did it. Traces of launch-heavy programs run up to twice as
+ * slow as the bare program; a step time that does not say so misleads. */
 #ifndef ANALYZE_STEPS_OVERHEAD_H
 #define ANALYZE_STEPS_OVERHEAD_H
 

@@ -54,8 +54,8 @@ void sink_printf(struct sink *s, const char *fmt, ...)
  * from outside. */
 void sink_control(struct sink *s, const char *sequence);
 
-/* Writes what is left. Returns 0, or OPS_EIO or OPS_ELIMIT with the reason.
- * When the reader went away (EPIPE), e->text is empty: nobody wants words. */
+/* Writes what is left. Returns 0, or OPS_EIO or OPS_ELIMIT with the reason. If
+ * the reader went away (EPIPE), e->text is empty: no words are needed. */
 int sink_flush(struct sink *s, struct ops_err *e);
 
 /* Writes one line to a descriptor that people read and allocates nothing: what

@@ -70,7 +70,8 @@ static bool chrome_instant(struct chrome_reader *r, const struct event *ev) {
     return true;
 }
 
-/* The arrows that opscope draws for launches stand in correlation_id, too. */
+/* Skips the arrows that opscope draws for launches: they stand in
+ * correlation_id, too. */
 static bool chrome_skip_flow(const struct event *ev) {
     return BYTES_IS(ev->cat.raw, "launch");
 }
