@@ -12,7 +12,7 @@
 uint64_t hash_secret[HASH_SECRETS];
 
 /* Returns the next number of splitmix64, whose state may begin anywhere. */
-static uint64_t next(uint64_t *state) {
+static uint64_t splitmix_next(uint64_t *state) {
     uint64_t x = *state += 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -25,7 +25,8 @@ static void make_odd(void) {
 }
 
 void hash_seed(uint64_t seed) {
-    for (int i = 0; i < HASH_SECRETS; i++) hash_secret[i] = next(&seed);
+    for (int i = 0; i < HASH_SECRETS; i++)
+        hash_secret[i] = splitmix_next(&seed);
     make_odd();
 }
 

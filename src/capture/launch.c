@@ -198,8 +198,8 @@ static char *setting(const char *name, const char *value, bool *oom) {
 }
 
 /* Starts the program; its environment says how the recorder in it is set up. */
-static int start(struct watch *w, const struct run_spec *l,
-                 const struct rundir *dir, struct ops_err *e) {
+static int launch_start(struct watch *w, const struct run_spec *l,
+                        const struct rundir *dir, struct ops_err *e) {
     char *more[8] = {0}, id[20];
     size_t n = 0;
     if (getrandom(&w->tree->launch, sizeof w->tree->launch, 0) < 0)
@@ -251,7 +251,7 @@ int launch_run(const struct run_spec *l, const struct rundir *dir,
     /* old kernels refuse it: orphans are then lost from sight, no more */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     tree_prepare(tree, getpid());
-    int rc = start(&w, l, dir, e);
+    int rc = launch_start(&w, l, dir, e);
     if (rc == 0 && out->errnum == 0) {
         tree_begin(tree, w.child, out->t0);
         while (!w.ended) {

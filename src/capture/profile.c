@@ -49,20 +49,20 @@ struct profile {
 
 /* --- a plane of an XSpace ------------------------------------------------ */
 
-static void put(struct sink *s, const uint8_t *from, const uint8_t *end) {
+static void put_raw(struct sink *s, const uint8_t *from, const uint8_t *end) {
     sink_write(s, from, (size_t)(end - from));
 }
 
 /* Writes a field of bytes. */
 static void put_bytes(struct sink *s, uint32_t field, const void *b, size_t n) {
     uint8_t head[PBW_FIELD_ROOM];
-    put(s, head, pbw_len(head, field, n));
+    put_raw(s, head, pbw_len(head, field, n));
     sink_write(s, b, n);
 }
 
 static void put_uint(struct sink *s, uint32_t field, uint64_t v) {
     uint8_t b[PBW_FIELD_ROOM];
-    put(s, b, pbw_uint(b, field, v));
+    put_raw(s, b, pbw_uint(b, field, v));
 }
 
 /* Returns the number of a name in a table; the format never uses 0. When memory
@@ -84,14 +84,14 @@ static void put_text(struct profile *p, struct sink *s, uint32_t field,
     struct bytes b = valid(p, text);
     uint8_t head[XSPACE_STAT_ROOM];
     uint64_t id = number_of(&p->stats, key, s);
-    put(s, head, xspace_stat_text(head, field, id, b.n));
+    put_raw(s, head, xspace_stat_text(head, field, id, b.n));
     sink_write(s, b.p, b.n);
 }
 
 static void put_int(struct profile *p, struct sink *s, uint32_t field,
                     const char *key, int64_t v) {
     uint8_t b[XSPACE_STAT_ROOM];
-    put(s, b, xspace_stat_int(b, field, number_of(&p->stats, key, s), v));
+    put_raw(s, b, xspace_stat_int(b, field, number_of(&p->stats, key, s), v));
 }
 
 static void fact_int(struct profile *p, const char *key, int64_t v) {
@@ -115,9 +115,9 @@ static void end_event(struct profile *p, const char *name, int64_t offset_ps,
     at = pbw_uint(at, XEVENT_METADATA_ID, id);
     at = pbw_int(at, XEVENT_OFFSET_PS, offset_ps);
     if (dur_ps > 0) at = pbw_int(at, XEVENT_DURATION_PS, dur_ps);
-    put(&p->line, head,
-        pbw_len(head, XLINE_EVENTS, (size_t)(at - b) + p->event.n));
-    put(&p->line, b, at);
+    put_raw(&p->line, head,
+            pbw_len(head, XLINE_EVENTS, (size_t)(at - b) + p->event.n));
+    put_raw(&p->line, b, at);
     sink_write(&p->line, p->event.buf, p->event.n);
     if (p->event.broken) p->line.broken = p->event.broken;
     p->event.n = 0;
@@ -146,7 +146,7 @@ static void put_names(struct sink *s, uint32_t field,
     for (size_t i = 1; i < names->n; i++) {
         uint8_t head[XSPACE_META_ROOM];
         struct bytes name = strs_bytes(names, (str_id)i);
-        put(s, head, xspace_meta_head(head, field, i, name.n, 0));
+        put_raw(s, head, xspace_meta_head(head, field, i, name.n, 0));
         sink_write(s, name.p, name.n);
     }
 }
@@ -276,7 +276,7 @@ static void put_sample(struct profile *p, const char *name, const char *of,
     snprintf(text, sizeof text, "%s%s", name, of);
     uint8_t b[XSPACE_STAT_ROOM];
     uint64_t id = number_of(&p->stats, FACT_COUNTER_VALUE, &p->event);
-    put(&p->event, b, xspace_stat_num(b, XEVENT_STATS, id, value));
+    put_raw(&p->event, b, xspace_stat_num(b, XEVENT_STATS, id, value));
     end_event(p, text, since_start(p, at) * PS, 0);
 }
 
@@ -398,8 +398,9 @@ static int encode(struct profile *p, const struct run_spec *l, const char *host,
     int64_t last = p->tree->last > p->end->t1 ? p->tree->last : p->end->t1;
     uint64_t start = (uint64_t)p->end->unix_ns;
     uint8_t b[256];
-    put(to, b,
-        xspace_environment(b, start, start + (uint64_t)since_start(p, last)));
+    put_raw(to, b,
+            xspace_environment(b, start,
+                               start + (uint64_t)since_start(p, last)));
     return rc;
 }
 

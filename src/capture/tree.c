@@ -281,7 +281,7 @@ static bool tree_sample_proc(struct tree *tree, size_t i, int64_t now) {
 }
 
 /* Adds v if it is known. */
-static void add(int64_t *sum, int64_t v) {
+static void add_known(int64_t *sum, int64_t v) {
     if (v > 0) *sum += v;
 }
 
@@ -289,12 +289,12 @@ void tree_sample_total(struct tree *tree, int64_t now) {
     struct tree_sample s = {.at = now};
     for (size_t i = 0; i < tree->nprocs; i++) {
         const struct seen_proc *p = &tree->procs[i];
-        add(&s.cpu_ns, p->cpu_ns);
-        add(&s.faults, p->minor_faults + p->major_faults);
-        add(&s.read_bytes, p->read_bytes);
-        add(&s.write_bytes, p->write_bytes);
+        add_known(&s.cpu_ns, p->cpu_ns);
+        add_known(&s.faults, p->minor_faults + p->major_faults);
+        add_known(&s.read_bytes, p->read_bytes);
+        add_known(&s.write_bytes, p->write_bytes);
         if (!p->alive) continue;
-        add(&s.rss, p->rss);
+        add_known(&s.rss, p->rss);
         s.procs++;
         for (size_t k = 0; k < p->nthreads; k++)
             s.threads += p->threads[k].alive;

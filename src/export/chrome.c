@@ -87,7 +87,7 @@ static void put_field(struct writer *w, const char *key, int64_t v) {
     sink_int(w->out, v);
 }
 
-static void begin(struct writer *w, const char *ph) {
+static void event_begin(struct writer *w, const char *ph) {
     sink_puts(w->out, w->any ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
     sink_puts(w->out, ph);
     sink_putc(w->out, '"');
@@ -212,7 +212,7 @@ static void put_span(struct writer *w, row_id row) {
     bool async = s->flags[row] & SPAN_ASYNC;
     bool instant = s->flags[row] & SPAN_INSTANT;
     int64_t step = step_of(w->t, row);
-    begin(w, async ? (instant ? "n" : "b") : instant ? "i" : "X");
+    event_begin(w, async ? (instant ? "n" : "b") : instant ? "i" : "X");
     put_cat(w, row);
     sink_puts(w->out, ",\"name\":");
     put_str(w, s->name[row]);
@@ -239,7 +239,7 @@ static void put_span(struct writer *w, row_id row) {
     put_args(w, row, step);
     sink_putc(w->out, '}');
     if (!async || instant) return;
-    begin(w, "e"); /* the end of one that may overlap others */
+    event_begin(w, "e"); /* the end of one that may overlap others */
     put_cat(w, row);
     put_field(w, ",\"id\":", row);
     sink_puts(w->out, ",\"name\":");
@@ -252,7 +252,7 @@ static void put_span(struct writer *w, row_id row) {
 static void put_arrow(struct writer *w, const char *ph, const char *cat,
                       size_t id, row_id row) {
     const struct spans *s = &w->t->spans;
-    begin(w, ph);
+    event_begin(w, ph);
     sink_puts(w->out, ",\"cat\":\"");
     sink_puts(w->out, cat);
     sink_puts(w->out, "\",\"name\":\"");
@@ -275,7 +275,7 @@ static void put_memory_instant(struct writer *w, const struct mem_oom *m,
                                bool failed, uint64_t addr, str_id what) {
     const struct allocator *a = &w->t->allocators[m->allocator];
     bool thread = m->track != ROW_NONE;
-    begin(w, "i");
+    event_begin(w, "i");
     sink_puts(w->out, ",\"cat\":\"cpu_instant_event\",\"name\":\"");
     sink_puts(w->out, failed ? "[OutOfMemory]\"" : "[memory]\"");
     if (thread) put_track(w, m->track, m->ts);
@@ -308,7 +308,7 @@ static void put_memory_instant(struct writer *w, const struct mem_oom *m,
 static void put_memory_curve(struct writer *w, const struct mem_oom *m) {
     const struct allocator *a = &w->t->allocators[m->allocator];
     if (m->allocated < 0 && m->reserved < 0) return;
-    begin(w, "C");
+    event_begin(w, "C");
     sink_puts(w->out, ",\"cat\":\"[memory]\",\"name\":");
     put_str(w, a->name);
     put_when(w, places_pid_of(&w->places, a->source, a->device), m->ts);
@@ -351,7 +351,7 @@ static void put_sample(struct writer *w, size_t i, int64_t pid) {
         break;
     }
     char num[NUMBER_MAX];
-    begin(w, "C");
+    event_begin(w, "C");
     sink_puts(w->out, ",\"name\":");
     put_text(w, name);
     put_when(w, pid, s->ts[i]);
@@ -409,7 +409,7 @@ static void put_process(struct writer *w, const struct process *p) {
     else if (p->pid < 0) /* had a name for a number: the profiler's own */
         sink_puts(&name, "profiler");
     else sink_printf(&name, "process %" PRId64, p->pid);
-    begin(w, "M");
+    event_begin(w, "M");
     put_field(w, ",\"name\":\"process_name\",\"pid\":", p->pid);
     sink_puts(w->out, ",\"args\":{\"name\":");
     put_text(w, (struct bytes){(uint8_t *)name.buf, name.n});
@@ -427,7 +427,7 @@ static void put_thread(struct writer *w, uint32_t track) {
                                                    : NULL;
     if (tr->kind == TRACK_ASYNC || tr->kind == TRACK_PYTHON) return;
     if (!tr->named && word == NULL) return;
-    begin(w, "M");
+    event_begin(w, "M");
     put_field(w, ",\"name\":\"thread_name\",\"pid\":",
               places_pid(&w->places, track));
     put_field(w, ",\"tid\":", w->places.tracks[track].tid);

@@ -34,7 +34,7 @@ static const struct span32 two_wide[] = {
 
 /* Takes one character of the n bytes at s. Returns its length; *columns becomes
  * the columns that it takes as text_put writes it. */
-static size_t take(const char *s, size_t n, size_t *columns) {
+static size_t width_take(const char *s, size_t n, size_t *columns) {
     uint32_t c;
     size_t k = plain_take(s, n, &c);
     *columns = 1;
@@ -51,7 +51,7 @@ size_t text_width_n(const char *s, size_t n) {
         s += k;
         w += k;
         if (s == end) break;
-        s += take(s, (size_t)(end - s), &columns);
+        s += width_take(s, (size_t)(end - s), &columns);
         w += columns;
     }
     return w;
@@ -99,7 +99,7 @@ void text_put_wrapped(struct sink *out, const char *s, size_t col,
 static const char *head_end(const char *s, size_t width) {
     const char *end = s + strlen(s);
     for (size_t w = 0, columns, k; s < end; s += k) {
-        k = take(s, (size_t)(end - s), &columns);
+        k = width_take(s, (size_t)(end - s), &columns);
         w += columns;
         if (w > width) break;
     }
@@ -120,7 +120,7 @@ void text_put_fit(struct sink *out, const char *s, size_t width,
     size_t room = width - ndots, head = room - room * 2 / 5;
     const char *tail = s, *end = head_end(s, head), *last = s + strlen(s);
     for (size_t left = all, columns; left > room - head; left -= columns)
-        tail += take(tail, (size_t)(last - tail), &columns);
+        tail += width_take(tail, (size_t)(last - tail), &columns);
     /* Next to dots that are there already no more are needed. */
     size_t n = strlen(cut);
     if ((size_t)(end - s) >= n && memcmp(end - n, cut, n) == 0) end -= n;

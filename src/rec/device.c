@@ -165,7 +165,7 @@ static uint64_t both_clocks(const struct ops_device_tracer *t, uint64_t *dev,
     return width;
 }
 
-static void begin(struct tracer *x) {
+static void tracer_begin(struct tracer *x) {
     x->gen = rec_session.gen;
     x->running = x->t.start(x->t.self) == 0;
     x->ns_per_tick = 0;
@@ -190,7 +190,7 @@ bool device_any(void) {
 void device_start(void) {
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS; i++)
-        if (all.v[i].key != NULL) begin(&all.v[i]);
+        if (all.v[i].key != NULL) tracer_begin(&all.v[i]);
     pthread_mutex_unlock(&all.lock);
 }
 
@@ -219,8 +219,8 @@ static uint64_t to_ps(const struct tracer *x, uint64_t tick) {
 }
 
 /* Takes one record; its struct may be longer or shorter than ours. */
-static void take(void *to, const struct ops_device_record *theirs,
-                 size_t size) {
+static void tracer_take(void *to, const struct ops_device_record *theirs,
+                        size_t size) {
     struct tracer *x = to;
     struct rec_head *h = rec_session.map.head;
     struct ops_device_record r = {0};
@@ -251,11 +251,11 @@ void device_take(bool last, void (*full)(void)) {
     for (int i = 0; i < TRACERS; i++) {
         struct tracer *x = &all.v[i];
         if (x->key == NULL) continue;
-        if (x->gen != rec_session.gen) begin(x);
+        if (x->gen != rec_session.gen) tracer_begin(x);
         if (!x->running) continue;
         if (last) x->t.stop(x->t.self);
         measure(x);
-        x->lost += x->t.collect(x->t.self, take, x);
+        x->lost += x->t.collect(x->t.self, tracer_take, x);
         if (last) x->running = false;
     }
     pthread_mutex_unlock(&all.lock);

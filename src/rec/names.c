@@ -41,7 +41,8 @@ static uint32_t hash(const char *s, size_t n, uint32_t kind) {
 }
 
 /* Returns the number, or 0; *slot becomes where it stands or belongs. */
-static uint32_t find(const char *s, size_t n, uint32_t kind, uint32_t *slot) {
+static uint32_t names_find(const char *s, size_t n, uint32_t kind,
+                           uint32_t *slot) {
     uint32_t *table = REC_ACQUIRE(&all.table);
     *slot = 0;
     if (table == NULL) return 0;
@@ -114,10 +115,10 @@ static uint32_t too_many(void) {
     return 1;
 }
 
-static uint32_t add(const char *s, size_t n, uint32_t kind) {
+static uint32_t names_add(const char *s, size_t n, uint32_t kind) {
     uint32_t slot, id;
     if (!make_tables()) return 0;
-    if ((id = find(s, n, kind, &slot)) != 0) return id;
+    if ((id = names_find(s, n, kind, &slot)) != 0) return id;
     if (all.n == REC_NAMES || all.ntext + NAME_MAX_BYTES > REC_TEXT) {
         REC_PUT(&all.full, true);
         return too_many();
@@ -150,13 +151,13 @@ uint32_t names_intern(const char *name, uint32_t kind) {
     if (name == NULL) name = "(null)";
     size_t n = strnlen(name, NAME_MAX_BYTES + 1);
     n = text_cut(name, n, NAME_MAX_BYTES);
-    uint32_t slot, id = find(name, n, kind, &slot);
+    uint32_t slot, id = names_find(name, n, kind, &slot);
     if (id != 0) return id;
     if (hopeless()) return too_many();
     struct host_state q;
     host_state_save(&q);
     pthread_mutex_lock(&all.lock);
-    id = add(name, n, kind);
+    id = names_add(name, n, kind);
     pthread_mutex_unlock(&all.lock);
     host_state_restore(&q);
     return id;

@@ -135,8 +135,9 @@ static inline void slot(struct rec_slot *s, uint64_t time, uint64_t rest) {
 }
 
 /* Writes a record with n bytes of payload into the thread's ring. */
-static inline void put(struct rec_ring *r, enum rec_kind kind, uint32_t name,
-                       uint64_t time, const void *payload, uint32_t n) {
+static inline void put_record(struct rec_ring *r, enum rec_kind kind,
+                              uint32_t name, uint64_t time, const void *payload,
+                              uint32_t n) {
     struct rec_slot *slots = rec_self.slots;
     const uint8_t *p = payload;
     uint64_t at = r->head, mask = rec_self.mask;
@@ -157,7 +158,7 @@ static inline void put(struct rec_ring *r, enum rec_kind kind, uint32_t name,
 
 static inline void emit(struct rec_ring *r, enum rec_kind kind, uint32_t name,
                         uint64_t time, const void *payload, uint32_t n) {
-    if (has_room(r)) put(r, kind, name, time, payload, n);
+    if (has_room(r)) put_record(r, kind, name, time, payload, n);
 }
 
 /* --- scopes -------------------------------------------------------------- */
@@ -198,7 +199,7 @@ static __attribute__((noinline)) void close_long(struct rec_ring *r,
     uint32_t n = args_end - f->args;
     memcpy(payload, &dur, 8);
     memcpy(payload + 8, r->args + f->args, n);
-    put(r, REC_SCOPE_X, f->name, f->time, payload, 8 + n);
+    put_record(r, REC_SCOPE_X, f->name, f->time, payload, 8 + n);
 }
 
 /* Ends the innermost scope in one slot, if it is this one, short, without

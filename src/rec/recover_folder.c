@@ -145,7 +145,7 @@ static void *search_thread(void *arg) {
 
 static int again(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
 
-static void start(const struct session_paths *p, bool all_runs) {
+static void search_start(const struct session_paths *p, bool all_runs) {
     pthread_attr_t a;
     struct search *w = calloc(1, sizeof *w);
     if (w == NULL) return;
@@ -213,8 +213,9 @@ void recover_folder_look(const struct session_paths *p, uint64_t now_ns) {
     }
     if (now_ns < state.next_ns) return;
     state.next_ns = now_ns + EVERY_MS * MS;
-    if (!state.looked) start(p, true);
-    else if (is_mine(p) && (folder_changed(p) || state.others)) start(p, false);
+    if (!state.looked) search_start(p, true);
+    else if (is_mine(p) && (folder_changed(p) || state.others))
+        search_start(p, false);
     state.looked = true;
 }
 

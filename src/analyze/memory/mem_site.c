@@ -298,7 +298,7 @@ static enum mem_phase mem_phase_before(const struct mem_sites *s,
 }
 
 /* Appends as much of b as fits. Returns the new length. */
-static size_t put(char *buf, size_t cap, size_t len, struct bytes b) {
+static size_t site_put(char *buf, size_t cap, size_t len, struct bytes b) {
     size_t n = b.n < cap - 1 - len ? b.n : cap - 1 - len;
     memcpy(buf + len, b.p, n);
     buf[len + n] = '\0';
@@ -310,7 +310,7 @@ static size_t op_text(const struct mem_sites *s, const struct mem_site *at,
     const struct trace *t = s->t;
     row_id found = at->user, r = at->span;
     if (found == ROW_NONE && t->mem.what[k] != 0)
-        return put(buf, cap, 0, strs_bytes(&t->strs, t->mem.what[k]));
+        return site_put(buf, cap, 0, strs_bytes(&t->strs, t->mem.what[k]));
     /* JAX has no ops, but "PjitFunction(step)": the outermost span of the
      * runtime */
     bool none = found == ROW_NONE;
@@ -318,7 +318,7 @@ static size_t op_text(const struct mem_sites *s, const struct mem_site *at,
         if (t->spans.kind[r] == SPAN_RUNTIME) found = r;
         r = t->spans.parent[r];
     }
-    return found == ROW_NONE ? 0 : put(buf, cap, 0, name_of(t, found));
+    return found == ROW_NONE ? 0 : site_put(buf, cap, 0, name_of(t, found));
 }
 
 /* Returns the span on the step's own thread at that instant: while another
@@ -349,8 +349,8 @@ static size_t region_path(const struct trace *t, row_id r, char *buf,
         r = t->spans.parent[r];
     }
     for (size_t i = n; i-- > 0;) {
-        len = put(buf, cap, len, name_of(t, path[i]));
-        if (i > 0) len = put(buf, cap, len, bytes_of("/"));
+        len = site_put(buf, cap, len, name_of(t, path[i]));
+        if (i > 0) len = site_put(buf, cap, len, bytes_of("/"));
     }
     return len;
 }
@@ -363,7 +363,7 @@ static size_t name_scope(const struct trace *t, str_id name, char *buf,
     while (b.n > 0 && b.p[b.n - 1] != '/') b.n--;
     if (b.n < 2) return 0;
     b.n--;
-    return put(buf, cap, 0, b);
+    return site_put(buf, cap, 0, b);
 }
 
 static size_t select_text(const struct mem_sites *s, const struct mem_site *at,
@@ -392,7 +392,8 @@ static size_t module_text(const struct mem_sites *s, const struct mem_site *at,
     struct bytes name = name_of(t, r);
     size_t prefix = strlen("nn.Module: ");
     assert(name.n >= prefix);
-    return put(buf, cap, 0, (struct bytes){name.p + prefix, name.n - prefix});
+    return site_put(buf, cap, 0,
+                    (struct bytes){name.p + prefix, name.n - prefix});
 }
 
 /* Writes Python frames, innermost first. The op says what a built-in function
@@ -406,8 +407,8 @@ static size_t python_text(const struct mem_sites *s, size_t k, char *buf,
            t->spans.parent[r] != ROW_NONE)
         r = t->spans.parent[r];
     for (int i = 0; i < MEM_FRAMES && r != ROW_NONE; i++) {
-        if (i > 0) len = put(buf, cap, len, bytes_of(" < "));
-        len = put(buf, cap, len, name_of(t, r));
+        if (i > 0) len = site_put(buf, cap, len, bytes_of(" < "));
+        len = site_put(buf, cap, len, name_of(t, r));
         r = t->spans.parent[r];
     }
     return len;

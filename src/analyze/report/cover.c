@@ -291,8 +291,8 @@ static bool host_union(const struct trace *t, uint32_t source,
     return intervals_many_take(&all, out) && ok;
 }
 
-static void add(struct cover_part *p, int64_t have, int64_t whole,
-                int64_t step) {
+static void cover_add(struct cover_part *p, int64_t have, int64_t whole,
+                      int64_t step) {
     sat_inc(&p->have, have);
     sat_inc(&p->whole, whole);
     if (whole <= 0) return;
@@ -315,11 +315,11 @@ static void add_view(struct step_cover *c, const struct trace *t,
         int64_t parts[PHASES];
         if (!in->step_in[i]) continue;
         phases_split(v, st->ts, st->ts + st->dur, parts);
-        add(&c->any, st->dur - parts[PHASE_OTHER], st->dur, st->number);
+        cover_add(&c->any, st->dur - parts[PHASE_OTHER], st->dur, st->number);
         if (v->device != ROW_NONE)
-            add(&c->device[v->device],
-                intervals_overlap(&v->busy, st->ts, st->ts + st->dur), st->dur,
-                st->number);
+            cover_add(&c->device[v->device],
+                      intervals_overlap(&v->busy, st->ts, st->ts + st->dur),
+                      st->dur, st->number);
     }
 }
 
@@ -376,8 +376,8 @@ static int add_host(struct step_cover *c, const struct trace *t,
     for (size_t i = s->step_first; ok && i < s->step_end; i++) {
         const struct step *st = &t->steps[i];
         if (!in->step_in[i]) continue;
-        add(&c->host, intervals_overlap(&host, st->ts, st->ts + st->dur),
-            st->dur, st->number);
+        cover_add(&c->host, intervals_overlap(&host, st->ts, st->ts + st->dur),
+                  st->dur, st->number);
         c->steps++;
     }
     intervals_free(&host);

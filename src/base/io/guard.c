@@ -43,7 +43,7 @@ static struct slot *slot_at(int i) {
 }
 
 /* Adds the next block to the free slots; the lock is held. */
-static bool grow(void) {
+static bool guard_grow(void) {
     int k = 0;
     while (k < BLOCKS && atomic_load(&blocks[k]) != NULL) k++;
     struct slot *block = k < BLOCKS ? calloc(block_size(k), sizeof *block)
@@ -62,7 +62,7 @@ bool guard_add(const void *p, size_t n, int *slot) {
     *slot = -1;
     if (n == 0) return true;
     pthread_mutex_lock(&lock);
-    if (first_free >= 0 || grow()) {
+    if (first_free >= 0 || guard_grow()) {
         *slot = first_free;
         first_free = slot_at(*slot)->next;
     }

@@ -88,7 +88,7 @@ static int bad(struct machine *m, const char *what) {
 }
 
 /* Reads the next n bytes. Returns false if the file ends before them. */
-static bool take(struct machine *m, size_t n, const uint8_t **out) {
+static bool pickle_take(struct machine *m, size_t n, const uint8_t **out) {
     if ((size_t)(m->end - m->cur) < n) {
         m->p->cut = true;
         return false;
@@ -102,7 +102,7 @@ static bool take(struct machine *m, size_t n, const uint8_t **out) {
 static bool take_uint(struct machine *m, size_t n, uint64_t *out) {
     const uint8_t *b;
     *out = 0;
-    if (!take(m, n, &b)) return false;
+    if (!pickle_take(m, n, &b)) return false;
     for (size_t i = n; i-- > 0;) *out = *out << 8 | b[i];
     return true;
 }
@@ -151,8 +151,9 @@ static int op_text(struct machine *m, size_t width) {
                     "damaged pickle: a text of %llu bytes at offset %zu, the "
                     "most is 256 MiB",
                     (unsigned long long)n, m->at);
-    return take(m, (size_t)n, &b) ? push_text(m, (struct bytes){b, (size_t)n})
-                                  : 0;
+    return pickle_take(m, (size_t)n, &b)
+               ? push_text(m, (struct bytes){b, (size_t)n})
+               : 0;
 }
 
 /* Reads a text on a line of its own, in quotes or not (protocol 0). Escapes
@@ -208,7 +209,7 @@ static int op_float_text(struct machine *m) {
 /* Reads a double of eight bytes, the highest first. */
 static int op_binfloat(struct machine *m) {
     const uint8_t *b;
-    if (!take(m, 8, &b)) return 0;
+    if (!pickle_take(m, 8, &b)) return 0;
     uint64_t bits = 0;
     for (int i = 0; i < 8; i++) bits = bits << 8 | b[i];
     struct pickle_value v = {.type = PICKLE_FLOAT};
@@ -233,7 +234,7 @@ static int op_long(struct machine *m, size_t width) {
                     "damaged pickle: an integer of %llu "
                     "bytes at offset %zu, the most is 8",
                     (unsigned long long)n, m->at);
-    if (!take(m, (size_t)n, &b)) return 0;
+    if (!pickle_take(m, (size_t)n, &b)) return 0;
     if (n == 9 && b[8] != 0) return bad(m, "an integer of more than 64 bits");
     for (size_t i = n < 8 ? n : 8; i-- > 0;) v = v << 8 | b[i];
     if (n > 0 && n < 8 && b[n - 1] & 0x80) v |= ~UINT64_C(0) << 8 * n;

@@ -383,7 +383,7 @@ static void rest(struct nvml_work *w, uint64_t begin, uint64_t pause) {
 
 /* Does all from loading to the first GPU. Returns false if there is nothing to
  * watch. */
-static bool begin(struct nvml_work *w) {
+static bool nvml_begin(struct nvml_work *w) {
     const struct nvml_calls *c = &w->calls;
     char version[80] = "";
     unsigned n = 0;
@@ -414,7 +414,7 @@ static bool begin(struct nvml_work *w) {
 static void *thread_main(void *arg) {
     struct nvml_work *w = arg;
     pthread_setname_np(pthread_self(), "opscope-nvml");
-    if (begin(w)) {
+    if (nvml_begin(w)) {
         uint64_t pcie_at = rec_mono_ns();
         int turn = 0;
         while (!stopping(w)) {
