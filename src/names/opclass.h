@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a name says: this is the one place where names of ops, calls, kernels
  * and regions are understood. Each distinct name is looked at once, at seal,
- * for trace->name_class. Adding a library's spelling = one row in opclass.c. */
+ * for trace->name_class. To add a library's spelling, add a row in
+ * opclass.c. */
 #ifndef NAMES_OPCLASS_H
 #define NAMES_OPCLASS_H
 
